@@ -1,0 +1,30 @@
+#include "models/errors.hpp"
+
+#include <fmt/format.h>
+
+namespace dovetail {
+namespace {
+
+std::string located(const Location& where, std::string_view message) {
+  std::string text;
+  if (!where.file.empty()) text += where.file + ":";
+  if (where.line > 0) text += fmt::format("{}:{}:", where.line, where.column);
+  if (!text.empty()) text += " ";
+  if (!where.pointer.empty()) text += where.pointer + ": ";
+  return text + std::string(message);
+}
+
+}  // namespace
+
+InputError::InputError(const Location& where, std::string_view message)
+    : std::runtime_error(located(where, message)), where_(where) {}
+
+DeviceError::DeviceError(std::string_view call, std::string_view reason, int code, int rank)
+    : std::runtime_error(fmt::format("{}: {}{}{}", call, reason, code != 0 ? fmt::format(" ({})", code) : "",
+                                     rank >= 0 ? fmt::format(", rank {}", rank) : "")) {}
+
+void check(bool condition, std::string_view what, std::source_location where) {
+  if (!condition) throw InternalError(fmt::format("{}:{}: {}", where.file_name(), where.line(), what));
+}
+
+}  // namespace dovetail
