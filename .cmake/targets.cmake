@@ -50,12 +50,17 @@ function(dovetail_test name)
   endif()
   if(arg_GPU)
     list(APPEND properties SKIP_RETURN_CODE 77)
-    set(arguments EXTRA_ARGS --abort)  # Catch exits with the number of failures: 77 of them would look skipped
+    set(arguments --abort)  # Catch exits with the number of failures: 77 of them would look skipped
   endif()
   add_executable(test_${name} ${arg_SOURCES})
   target_link_libraries(test_${name} PRIVATE ${arg_LINKS} Catch2::Catch2WithMain dovetail_flags)
-  catch_discover_tests(test_${name} TEST_PREFIX "${name}: " WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
-    ${arguments} PROPERTIES ${properties})
+  if(COMMAND catch_discover_tests)
+    catch_discover_tests(test_${name} TEST_PREFIX "${name}: " WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
+      EXTRA_ARGS ${arguments} PROPERTIES ${properties})
+  else()  # only Catch's header is there
+    add_test(NAME ${name} COMMAND test_${name} ${arguments} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+    set_tests_properties(${name} PROPERTIES ${properties})
+  endif()
 endfunction()
 
 # dovetail_mpi_test(NAME RANKS n SOURCES main.cpp... [LINKS ...] [ARGUMENTS ...]): one ctest that runs under mpirun.

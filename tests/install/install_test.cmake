@@ -1,13 +1,9 @@
 # Run by ctest with -P; any failing step ends it.
 file(REMOVE_RECURSE ${WORK})
 set(prefix ${WORK}/prefix)
-set(flags "")
-if(SANITIZE)
-  set(flags -DCMAKE_CXX_FLAGS=-fsanitize=${SANITIZE})
-endif()
 execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix}
   OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
-execute_process(COMMAND ${CMAKE_COMMAND} -S ${CONSUMER} -B ${WORK}/build -G ${GENERATOR} ${flags}
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${CONSUMER} -B ${WORK}/build -G ${GENERATOR}
   -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_PREFIX_PATH=${prefix} -DDOVETAIL_HEADERS_PATH=${HEADERS_PATH}
   -DCMAKE_RUNTIME_OUTPUT_DIRECTORY=${prefix}/bin
   COMMAND_ERROR_IS_FATAL ANY)
