@@ -1,0 +1,22 @@
+// The question: this model, trained this way, on this cluster, with these costs.
+#pragma once
+#include "models/calibration.hpp"
+#include "models/cluster.hpp"
+#include "models/model.hpp"
+#include "models/parallelism.hpp"
+#include "models/workload.hpp"
+
+namespace dovetail {
+
+struct Experiment {
+  Cluster cluster;
+  Model model;
+  Calibration calibration;
+  Workload workload;
+  Parallelism parallelism;
+};
+
+// Throws InputError when the parts do not fit together (groups, layers, head counts, capacity).
+void validate(const Experiment& experiment);
+
+}  // namespace dovetail

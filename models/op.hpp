@@ -1,0 +1,165 @@
+// The vocabulary of a schedule: tensors, and ops that read and write them on streams.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "models/calibration.hpp"
+#include "models/dtype.hpp"
+#include "models/plan.hpp"
+#include "models/units.hpp"
+#include "models/volumes.hpp"
+
+namespace dovetail {
+
+using OpId = std::int32_t;
+using TensorId = std::int32_t;
+using StreamId = std::int32_t;
+
+enum class Phase : std::uint8_t { Forward, Backward, Update };
+inline constexpr Names<Phase, 3> phase_names{
+    {{"forward", Phase::Forward}, {"backward", Phase::Backward}, {"update", Phase::Update}}};
+
+// A backward op has the name of the forward op it is the gradient of; its collective is the
+// dual one (the backward of EspAllGather is a reduce-scatter). Operands: see operands.md beside this file.
+enum class OpKind : std::uint8_t {
+  MpAllGather,
+  Attention,
+  MpReduceScatter,
+  Gate,
+  Encode,
+  Dispatch,
+  EspAllGather,
+  Expert,
+  EspReduceScatter,
+  Combine,
+  Decode,
+  DenseGradientAllReduce,
+  ExpertGradientAllReduce,
+  Update
+};
+inline constexpr Names<OpKind, 14> op_kind_names{{{"mp_all_gather", OpKind::MpAllGather},
+                                                  {"attention", OpKind::Attention},
+                                                  {"mp_reduce_scatter", OpKind::MpReduceScatter},
+                                                  {"gate", OpKind::Gate},
+                                                  {"encode", OpKind::Encode},
+                                                  {"dispatch", OpKind::Dispatch},
+                                                  {"esp_all_gather", OpKind::EspAllGather},
+                                                  {"expert", OpKind::Expert},
+                                                  {"esp_reduce_scatter", OpKind::EspReduceScatter},
+                                                  {"combine", OpKind::Combine},
+                                                  {"decode", OpKind::Decode},
+                                                  {"dense_gradient_all_reduce", OpKind::DenseGradientAllReduce},
+                                                  {"expert_gradient_all_reduce", OpKind::ExpertGradientAllReduce},
+                                                  {"update", OpKind::Update}}};
+
+enum class StreamKind : std::uint8_t { Compute, Communication, Inter, Intra };
+inline constexpr Names<StreamKind, 4> stream_kind_names{{{"compute", StreamKind::Compute},
+                                                         {"communication", StreamKind::Communication},
+                                                         {"inter", StreamKind::Inter},
+                                                         {"intra", StreamKind::Intra}}};
+
+// Shapes are in operands.md. A chunked tensor exists once per chunk.
+enum class TensorKind : std::uint8_t {
+  LayerInput,
+  AttentionInput,
+  QueryKeyValue,
+  AttentionContext,
+  LogSumExp,
+  AttentionPartial,
+  AttentionOutput,
+  MoeInput,
+  Routing,
+  Encoded,
+  Dispatched,
+  ExpertInput,
+  Hidden,
+  ExpertPartial,
+  ExpertOutput,
+  Combined,
+  ScoreGradient,
+  OutputGradient,
+  AttentionSumGradient,
+  DenseWeights,
+  DenseGradients,
+  RouterWeights,
+  RouterGradient,
+  ExpertWeights,
+  ExpertGradient,
+  OptimizerState
+};
+inline constexpr Names<TensorKind, 26> tensor_kind_names{{{"layer_input", TensorKind::LayerInput},
+                                                          {"attention_input", TensorKind::AttentionInput},
+                                                          {"query_key_value", TensorKind::QueryKeyValue},
+                                                          {"attention_context", TensorKind::AttentionContext},
+                                                          {"log_sum_exp", TensorKind::LogSumExp},
+                                                          {"attention_partial", TensorKind::AttentionPartial},
+                                                          {"attention_output", TensorKind::AttentionOutput},
+                                                          {"moe_input", TensorKind::MoeInput},
+                                                          {"routing", TensorKind::Routing},
+                                                          {"encoded", TensorKind::Encoded},
+                                                          {"dispatched", TensorKind::Dispatched},
+                                                          {"expert_input", TensorKind::ExpertInput},
+                                                          {"hidden", TensorKind::Hidden},
+                                                          {"expert_partial", TensorKind::ExpertPartial},
+                                                          {"expert_output", TensorKind::ExpertOutput},
+                                                          {"combined", TensorKind::Combined},
+                                                          {"score_gradient", TensorKind::ScoreGradient},
+                                                          {"output_gradient", TensorKind::OutputGradient},
+                                                          {"attention_sum_gradient", TensorKind::AttentionSumGradient},
+                                                          {"dense_weights", TensorKind::DenseWeights},
+                                                          {"dense_gradients", TensorKind::DenseGradients},
+                                                          {"router_weights", TensorKind::RouterWeights},
+                                                          {"router_gradient", TensorKind::RouterGradient},
+                                                          {"expert_weights", TensorKind::ExpertWeights},
+                                                          {"expert_gradient", TensorKind::ExpertGradient},
+                                                          {"optimizer_state", TensorKind::OptimizerState}}};
+
+struct Tensor {
+  TensorKind kind = TensorKind::LayerInput;
+  bool gradient = false;    // the gradient of an activation of this kind
+  bool persistent = false;  // lives through the step: weights, their gradients, optimizer states, the step's input
+  DType dtype = DType::Fp32;
+  std::int16_t layer = 0;
+  std::int16_t chunk = -1;  // -1: not chunked
+  RowRange rows;            // capacity rows of a chunked tensor
+  std::int64_t elements = 0;
+
+  Bytes bytes() const { return static_cast<double>(elements) * size_of(dtype); }
+};
+std::string to_string(const Tensor& tensor);  // "d_expert_input[3].2": layer 3, chunk 2
+
+struct Work {
+  Flops flops;                               // of GEMMs
+  int gemms = 0;                             // GEMM launches
+  Bytes memory_traffic;                      // read plus written by kernels bound by device memory
+  Collective collective = Collective::None;  // over `group`
+  GroupKind group = GroupKind::Ep;
+  Bytes message;  // n of CollectiveCost
+};
+
+// Half-open range into one of the schedule's index arrays.
+struct Span {
+  std::int32_t first = 0, last = 0;
+};
+
+struct Op {
+  OpKind kind = OpKind::Attention;
+  Phase phase = Phase::Forward;
+  StreamId stream = 0;
+  std::int16_t layer = 0;
+  std::int16_t chunk = -1;
+  RowRange rows;  // capacity rows of a chunked op; elements of DenseGradients for DenseGradientAllReduce
+  Work work;
+  Span dependencies, reads, writes;
+};
+std::string to_string(const Op& op);  // "dispatch[3].2", "d_dispatch[3].2" in the backward pass
+
+struct Stream {
+  StreamKind kind = StreamKind::Compute;
+  int rank_class = 0;
+};
+
+}  // namespace dovetail

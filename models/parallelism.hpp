@@ -1,0 +1,49 @@
+// How ranks form groups. The dense part and the experts are grouped independently:
+//   dense:   pp * dp * mp = GPUs, mp innermost     experts: pp * edp * ep * esp = GPUs, esp innermost
+// Whether a group's traffic stays in a node follows from where its ranks are, never assumed.
+#pragma once
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "models/cluster.hpp"
+#include "models/model.hpp"
+
+namespace dovetail {
+
+struct Parallelism {
+  int dp = 1;   // data parallel: replicas of the dense part
+  int mp = 1;   // model (tensor) parallel attention
+  int ep = 1;   // expert parallel: all-to-all group
+  int esp = 1;  // expert sharding: one expert's hidden size over esp ranks
+  int pp = 1;   // pipeline stages
+  int edp = 1;  // replicas of the experts
+};
+
+enum class GroupKind { Dp, Mp, Ep, Esp, Edp };
+inline constexpr std::array<std::pair<std::string_view, GroupKind>, 5> group_kind_names{{{"dp", GroupKind::Dp},
+                                                                                         {"mp", GroupKind::Mp},
+                                                                                         {"ep", GroupKind::Ep},
+                                                                                         {"esp", GroupKind::Esp},
+                                                                                         {"edp", GroupKind::Edp}}};
+
+// Where one group of a kind lies (all groups of a kind lie alike).
+struct GroupShape {
+  int ranks = 1;  // members
+  int nodes = 1;  // nodes they are on
+  bool crosses_nodes() const { return nodes > 1; }
+};
+
+// mp = esp = GPUs per node, ep = gcd(experts, nodes), edp = nodes / ep, dp = nodes.
+Parallelism default_parallelism(const Cluster& cluster, const Model& model);
+
+// Throws InputError naming the numbers that do not divide or multiply up.
+void validate(const Parallelism& parallelism, const Cluster& cluster, const Model& model);
+
+// The members of `rank`'s group, in group order (so that member i has group rank i).
+std::vector<int> group_members(const Parallelism& parallelism, GroupKind kind, int rank);
+int group_size(const Parallelism& parallelism, GroupKind kind);
+GroupShape group_shape(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster);
+
+}  // namespace dovetail

@@ -1,0 +1,42 @@
+// What one step does on every rank: ops in program order on FIFO streams, with the tensors they
+// read and write. Immutable once built; every backend runs the same one.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "models/op.hpp"
+
+namespace dovetail {
+
+struct RankClass {
+  int ranks = 1;  // equal ranks that this class stands for
+};
+
+// Ops stand in an order in which they could run one by one: dependencies point backwards, and a
+// stream's FIFO order is the order of its ops here. A collective is one op shared by its group.
+class Schedule {
+ public:
+  std::vector<RankClass> classes;
+  std::vector<Stream> streams;
+  std::vector<Tensor> tensors;
+  std::vector<Op> ops;
+  std::vector<OpId> dependencies;  // Op::dependencies index this
+  std::vector<TensorId> operands;  // Op::reads and Op::writes index this
+
+  std::span<const OpId> dependencies_of(const Op& op) const { return slice(dependencies, op.dependencies); }
+  std::span<const TensorId> reads_of(const Op& op) const { return slice(operands, op.reads); }
+  std::span<const TensorId> writes_of(const Op& op) const { return slice(operands, op.writes); }
+
+ private:
+  template <class T>
+  static std::span<const T> slice(const std::vector<T>& all, Span part) {
+    return {all.data() + part.first, all.data() + part.last};
+  }
+};
+
+// Throws InternalError unless dependencies point backwards, streams and tensors exist, every tensor is
+// written before it is read, each read is ordered after its writer by dependencies or stream order, and
+// sizes are positive.
+void validate(const Schedule& schedule);
+
+}  // namespace dovetail

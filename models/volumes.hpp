@@ -1,0 +1,48 @@
+// Work and traffic of one layer on one rank (FSMoE section 3.1, checked against its Table 2).
+// Rows are counted exactly: capacity is a whole number of tokens, so the same numbers are
+// simulated and really moved.
+#pragma once
+#include <cstdint>
+
+#include "models/experiment.hpp"
+
+namespace dovetail {
+
+struct LayerVolumes {
+  std::int64_t sequence_tokens = 0;  // B L: tokens of one model-parallel group
+  std::int64_t tokens = 0;           // T = B L / mp: tokens of this rank between the parts
+  std::int64_t capacity = 0;         // C = ceil(k f T / E): rows each rank sends to each expert at most
+  std::int64_t local_experts = 0;    // dE = E / ep
+  std::int64_t hidden_shard = 0;     // H / esp
+  std::int64_t row_copies = 0;       // ep * esp: ranks whose rows meet in one expert shard
+
+  std::int64_t dense_parameters = 0;   // attention weights of this rank (the gradient all-reduce)
+  std::int64_t router_parameters = 0;  // M E, on every rank
+  std::int64_t expert_parameters = 0;  // g M H E / (ep esp)
+
+  // All-to-all elements of `rows` of the C capacity rows: rows E M per rank.
+  std::int64_t all_to_all_elements(std::int64_t rows) const { return rows * experts * hidden; }
+  std::int64_t gathered_elements(std::int64_t rows) const { return esp * all_to_all_elements(rows); }
+  // Rows this rank's experts work on, over all its experts.
+  std::int64_t expert_rows(std::int64_t rows) const { return rows * row_copies * local_experts; }
+  Flops expert_flops(std::int64_t rows) const;  // forward; backward is twice that
+
+  Flops projection_flops;       // of the attention's four projections, forward; backward is twice that
+  Flops attention_score_flops;  // 4 B L^2 Q, halved by the causal mask; a recomputing flash backward is 2.5x that
+
+  std::int64_t experts = 0, hidden = 0, esp = 0, expert_gemms = 0;
+  std::int64_t query_width = 0;      // Q: this rank's query heads x head size
+  std::int64_t key_value_width = 0;  // K: this rank's key heads x head size
+  std::int64_t query_heads = 0;
+};
+
+LayerVolumes layer_volumes(const Experiment& experiment);
+
+// Rows [first, last) of the capacity that chunk `chunk` of `degree` covers: sizes differ by at most one.
+struct RowRange {
+  std::int64_t first = 0, last = 0;
+  std::int64_t size() const { return last - first; }
+};
+RowRange chunk_rows(std::int64_t capacity, int degree, int chunk);
+
+}  // namespace dovetail
