@@ -10,9 +10,8 @@ namespace {
 nlohmann::ordered_json slices_json(const std::vector<GradientSlice>& slices) {
   auto list = nlohmann::ordered_json::array();
   for (const GradientSlice& slice : slices)
-    list.push_back({{"window", name_in(window_names, slice.window)},
-                    {"layer", slice.layer},
-                    {"elements", slice.elements}});
+    list.push_back(
+        {{"window", name_in(window_names, slice.window)}, {"layer", slice.layer}, {"elements", slice.elements}});
   return list;
 }
 
