@@ -1,0 +1,33 @@
+// A planner searches plans of one experiment for the fastest by an evaluator.
+#pragma once
+#include <functional>
+#include <string_view>
+
+#include "models/experiment.hpp"
+#include "models/result.hpp"
+#include "models/system.hpp"
+
+namespace dovetail::planners {
+
+// Makespan of one training step under a plan; any backend may stand behind it.
+using Evaluator = std::function<Seconds(const Plan&)>;
+
+struct PlanningTask {
+  const Experiment& experiment;
+  Plan base;              // knobs that the system fixes
+  PlannerChoice choices;  // what is left to choose
+};
+
+struct PlanChoice {
+  Plan plan;
+  PlannerReport report;
+};
+
+class Planner {
+ public:
+  virtual ~Planner() = default;
+  virtual std::string_view name() const = 0;
+  virtual PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const = 0;
+};
+
+}  // namespace dovetail::planners
