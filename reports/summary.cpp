@@ -58,11 +58,10 @@ const SystemResult* fastest(const Report& report) {
   return best;
 }
 
-std::string degrees(const Plan& plan) {
-  if (plan.backward_degrees.empty()) return fmt::format("{} / {}", plan.forward_degree, plan.backward_degree);
+std::string backward_degrees(const Plan& plan) {
+  if (plan.backward_degrees.empty()) return std::to_string(plan.backward_degree);
   const auto [low, high] = std::minmax_element(plan.backward_degrees.begin(), plan.backward_degrees.end());
-  if (*low == *high) return fmt::format("{} / {}", plan.forward_degree, *low);
-  return fmt::format("{} / {}-{}", plan.forward_degree, *low, *high);
+  return *low == *high ? std::to_string(*low) : fmt::format("{}..{}", *low, *high);
 }
 
 }  // namespace dovetail::reports

@@ -23,7 +23,7 @@ std::vector<SummaryRow> summarize(const Report& report);
 // The fastest result that fits, among those of the first result's kind; null when none fits.
 const SystemResult* fastest(const Report& report);
 
-// "2 / 4", forward and backward degree; "2 / 1-4" where the backward degree differs between layers.
-std::string degrees(const Plan& plan);
+// "4", or "1..4" where the degree differs between layers.
+std::string backward_degrees(const Plan& plan);
 
 }  // namespace dovetail::reports
