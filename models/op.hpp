@@ -151,7 +151,8 @@ struct Op {
   StreamId stream = 0;
   std::int16_t layer = 0;
   std::int16_t chunk = -1;
-  RowRange rows;  // capacity rows of a chunked op; elements of DenseGradients for DenseGradientAllReduce
+  RowRange
+      rows;  // capacity rows of a chunked op; elements of DenseGradients for its all-reduce and the backward Attention
   Work work;
   Span dependencies, reads, writes;
 };

@@ -21,6 +21,7 @@ class PricedSchedule {
  public:
   std::shared_ptr<const Schedule> schedule;
   std::vector<std::string> resources;
+  std::size_t physical = 0;       // the first ones exist; those after them stand for contention
   std::vector<Seconds> fixed;     // per op: latency that uses no resource
   std::vector<Seconds> duration;  // per op, alone: fixed + max over demands
   std::vector<Demand> demands;

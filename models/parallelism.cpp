@@ -1,0 +1,93 @@
+#include "models/parallelism.hpp"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "models/errors.hpp"
+#include "models/names.hpp"
+
+namespace dovetail {
+namespace {
+
+// A group's members are `size` ranks, `stride` apart, in blocks of size * stride.
+struct Comb {
+  int size, stride;
+};
+
+Comb comb(const Parallelism& p, GroupKind kind) {
+  switch (kind) {
+    case GroupKind::Mp:
+      return {p.mp, 1};
+    case GroupKind::Dp:
+      return {p.dp, p.mp};
+    case GroupKind::Esp:
+      return {p.esp, 1};
+    case GroupKind::Ep:
+      return {p.ep, p.esp};
+    case GroupKind::Edp:
+      return {p.edp, p.esp * p.ep};
+  }
+  throw InternalError("group kind");
+}
+
+void require(bool condition, const std::string& message) {
+  if (!condition) throw InputError(Location{"", 0, 0, "/parallelism"}, message);
+}
+
+}  // namespace
+
+Parallelism default_parallelism(const Cluster& cluster, const Model& model) {
+  Parallelism p;
+  p.mp = p.esp = cluster.gpus_per_node;
+  p.dp = cluster.nodes;
+  p.ep = std::gcd(model.experts, cluster.nodes);
+  p.edp = cluster.nodes / p.ep;
+  return p;
+}
+
+void validate(const Parallelism& p, const Cluster& cluster, const Model& model) {
+  for (const auto& [name, size] :
+       {std::pair{"dp", p.dp}, {"mp", p.mp}, {"ep", p.ep}, {"esp", p.esp}, {"pp", p.pp}, {"edp", p.edp}})
+    require(size >= 1, fmt::format("{} is {}, expected at least 1", name, size));
+  require(p.pp == 1, fmt::format("pp {} (pipeline stages) is not built yet; built: 1", p.pp));
+  const int gpus = cluster.gpus();
+  const long dense = 1L * p.pp * p.dp * p.mp;
+  const long experts = 1L * p.pp * p.edp * p.ep * p.esp;
+  require(dense == gpus, fmt::format("pp {} x dp {} x mp {} = {} ranks, but the cluster has {} GPUs ({} x {})", p.pp,
+                                     p.dp, p.mp, dense, gpus, cluster.nodes, cluster.gpus_per_node));
+  require(experts == gpus, fmt::format("pp {} x edp {} x ep {} x esp {} = {} ranks, but the cluster has {} GPUs", p.pp,
+                                       p.edp, p.ep, p.esp, experts, gpus));
+  require(model.experts % p.ep == 0, fmt::format("ep {} does not divide the model's {} experts", p.ep, model.experts));
+  require(model.expert_hidden % p.esp == 0,
+          fmt::format("esp {} does not divide the expert hidden size {}", p.esp, model.expert_hidden));
+  require(model.attention.heads % p.mp == 0,
+          fmt::format("mp {} does not divide the model's {} attention heads", p.mp, model.attention.heads));
+  require(model.attention.kv_heads % p.mp == 0,
+          fmt::format("mp {} does not divide the model's {} key/value heads", p.mp, model.attention.kv_heads));
+}
+
+std::vector<int> group_members(const Parallelism& parallelism, GroupKind kind, int rank) {
+  const Comb c = comb(parallelism, kind);
+  const int block = c.size * c.stride;
+  const int first = rank / block * block + rank % c.stride;
+  std::vector<int> members;
+  for (int i = 0; i < c.size; ++i) members.push_back(first + i * c.stride);
+  return members;
+}
+
+int group_size(const Parallelism& parallelism, GroupKind kind) {
+  return comb(parallelism, kind).size;
+}
+
+GroupShape group_shape(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster) {
+  int nodes = 1, last = 0;  // rank 0's group: members ascend, so a new node is a larger number
+  for (int member : group_members(parallelism, kind, 0))
+    if (const int node = member / cluster.gpus_per_node; node != last) {
+      ++nodes;
+      last = node;
+    }
+  return {group_size(parallelism, kind), nodes};
+}
+
+}  // namespace dovetail

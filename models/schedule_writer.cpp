@@ -1,0 +1,54 @@
+#include "models/schedule_writer.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace dovetail {
+
+ScheduleWriter::ScheduleWriter(std::size_t expected_ops) {
+  schedule_.ops.reserve(expected_ops);
+  schedule_.tensors.reserve(2 * expected_ops);
+  schedule_.dependencies.reserve(3 * expected_ops);
+  schedule_.operands.reserve(6 * expected_ops);
+  last_writer_.reserve(2 * expected_ops);
+}
+
+StreamId ScheduleWriter::add_stream(StreamKind kind) {
+  schedule_.streams.push_back({kind, 0});
+  return static_cast<StreamId>(schedule_.streams.size() - 1);
+}
+
+TensorId ScheduleWriter::add_tensor(const Tensor& tensor) {
+  schedule_.tensors.push_back(tensor);
+  last_writer_.push_back(-1);
+  return static_cast<TensorId>(schedule_.tensors.size() - 1);
+}
+
+OpId ScheduleWriter::add_op(Op op, std::span<const TensorId> reads, std::span<const TensorId> writes) {
+  Schedule& s = schedule_;
+  const auto size = [](const auto& all) { return static_cast<std::int32_t>(all.size()); };
+  const OpId id = size(s.ops);
+  op.dependencies.first = size(s.dependencies);
+  const auto depend_on = [&](OpId before) {
+    if (before < 0) return;
+    const auto first = s.dependencies.begin() + op.dependencies.first;
+    if (std::find(first, s.dependencies.end(), before) == s.dependencies.end()) s.dependencies.push_back(before);
+  };
+  for (TensorId t : reads) depend_on(last_writer_[static_cast<std::size_t>(t)]);
+  op.dependencies.last = size(s.dependencies);
+  op.reads.first = size(s.operands);
+  s.operands.insert(s.operands.end(), reads.begin(), reads.end());
+  op.reads.last = op.writes.first = size(s.operands);
+  s.operands.insert(s.operands.end(), writes.begin(), writes.end());
+  op.writes.last = size(s.operands);
+  for (TensorId t : writes) last_writer_[static_cast<std::size_t>(t)] = id;
+  s.ops.push_back(op);
+  return id;
+}
+
+Schedule ScheduleWriter::finish(int ranks) {
+  schedule_.classes = {{ranks}};
+  return std::move(schedule_);
+}
+
+}  // namespace dovetail
