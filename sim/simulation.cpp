@@ -1,10 +1,10 @@
 #include "sim/simulation.hpp"
 
+#include <simgrid/engine.h>  // for version.h, which includes nothing itself
 #include <simgrid/version.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <csignal>
 #include <memory>
 #include <simgrid/s4u.hpp>
@@ -167,12 +167,20 @@ Simulation::Simulation(std::size_t resources) : lock_(Engine::instance().mutex()
   engine_.reset(resources);
 }
 
-Simulation::~Simulation() { engine_.discard_ended(); }
+Simulation::~Simulation() {
+  engine_.discard_ended();
+}
 
-void Simulation::start(std::int64_t tag, std::span<const Demand> demands) { engine_.start(tag, demands); }
+void Simulation::start(std::int64_t tag, std::span<const Demand> demands) {
+  engine_.start(tag, demands);
+}
 
-void Simulation::run(const std::function<void(std::int64_t)>& finished) { engine_.run(finished); }
+void Simulation::run(const std::function<void(std::int64_t)>& finished) {
+  engine_.run(finished);
+}
 
-double Simulation::now() const { return engine_.now(); }
+double Simulation::now() const {
+  return engine_.now();
+}
 
 }  // namespace dovetail::sim
