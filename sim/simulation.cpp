@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <exception>
 #include <memory>
 #include <simgrid/s4u.hpp>
 #include <string>
@@ -32,22 +33,27 @@ constexpr const char* timing_precision_key = "surf/precision";
 constexpr const char* sharing_precision_key = "maxmin/precision";
 #endif
 
-// SimGrid installs handlers that print and exit; a library has no business with its host's signals.
-class KeepSignalHandlers {
+// SimGrid installs handlers that print and exit; they are the program's to choose, not a library's.
+class KeepHandlers {
  public:
-  KeepSignalHandlers() {
+  KeepHandlers() {
     for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], nullptr, &saved_[i]);
   }
-  ~KeepSignalHandlers() {
+  ~KeepHandlers() {
+    std::set_terminate(terminate_);
     for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &saved_[i], nullptr);
   }
-  KeepSignalHandlers(const KeepSignalHandlers&) = delete;
-  KeepSignalHandlers& operator=(const KeepSignalHandlers&) = delete;
+  KeepHandlers(const KeepHandlers&) = delete;
+  KeepHandlers& operator=(const KeepHandlers&) = delete;
 
  private:
   static constexpr std::array signals{SIGINT, SIGSEGV, SIGBUS};
   std::array<struct sigaction, signals.size()> saved_;
+  std::terminate_handler terminate_ = std::get_terminate();
 };
+
+// Which engine the current thread made last. (Not its id: that of a thread that has ended is used again.)
+thread_local std::uint64_t made_here = 0;
 
 }  // namespace
 
@@ -67,10 +73,11 @@ class Engine {
 
  private:
   Engine();
-  void grow(std::size_t resources);
+  void rebuild(std::size_t resources);
 
   std::mutex mutex_;
   std::unique_ptr<s4u::Engine> engine_;
+  std::uint64_t generation_ = 0;  // engines made so far
   std::vector<s4u::Host*> pool_;
   double now_ = 0;
   const std::function<void(std::int64_t)>* finished_ = nullptr;
@@ -98,16 +105,21 @@ Engine::Engine() {
 }
 
 void Engine::reset(std::size_t resources) {
-  if (resources > pool_.size()) grow(std::max({resources, 2 * pool_.size(), std::size_t{256}}));
+  if (resources > pool_.size())
+    rebuild(std::max({resources, 2 * pool_.size(), std::size_t{256}}));
+  else if (made_here != generation_)
+    rebuild(pool_.size());
   now_ = 0;
 }
 
-// A platform is sealed once it has run: a larger one needs a new engine.
-void Engine::grow(std::size_t resources) {
-  const KeepSignalHandlers keep;
+// A platform that has run takes no more hosts, and an engine only notices the end of activities that were started by
+// the thread that made it. So a larger pool or another thread means a new engine: 1 ms for 256 resources.
+void Engine::rebuild(std::size_t resources) {
+  const KeepHandlers keep;
   const bool first = !engine_;
   engine_.reset();
   pool_.clear();
+  made_here = ++generation_;
   std::string name = "dovetail";
   std::array<char*, 2> arguments{name.data(), nullptr};
   int count = 1;

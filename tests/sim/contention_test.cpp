@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "sim/simgrid_backend.hpp"
-#include "tests/conformance/hand_made.hpp"
+#include "tests/support/hand_made.hpp"
 
 using namespace dovetail;
 using namespace dovetail::test;

@@ -4,11 +4,13 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <cstring>
+#include <exception>
+#include <limits>
 #include <thread>
 
 #include "models/analytic_backend.hpp"
 #include "models/errors.hpp"
-#include "tests/conformance/hand_made.hpp"
+#include "tests/support/hand_made.hpp"
 
 using namespace dovetail;
 using namespace dovetail::test;
@@ -145,11 +147,15 @@ TEST_CASE("Backends in several threads take turns") {
   for (const Timeline& result : results) CHECK(same_bytes(alone, result));
 }
 
-TEST_CASE("The engine leaves the signal handlers of the program alone") {
-  simulate(random_priced(1, {}));
-  struct sigaction action {};
-  sigaction(SIGINT, nullptr, &action);
-  CHECK(action.sa_handler == SIG_DFL);
+TEST_CASE("A new engine leaves the handlers of the program alone") {
+  struct sigaction before {
+  }, after{};
+  sigaction(SIGINT, nullptr, &before);
+  const std::terminate_handler terminate = std::get_terminate();
+  std::jthread([] { simulate(random_priced(1, {})); }).join();  // the first run in a thread makes an engine
+  sigaction(SIGINT, nullptr, &after);
+  CHECK(after.sa_handler == before.sa_handler);
+  CHECK(std::get_terminate() == terminate);
 }
 
 TEST_CASE("Prices that no simulation could end with are refused") {

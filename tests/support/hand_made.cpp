@@ -1,4 +1,4 @@
-#include "tests/conformance/hand_made.hpp"
+#include "tests/support/hand_made.hpp"
 
 #include <algorithm>
 #include <cmath>
