@@ -75,9 +75,8 @@ void ExperimentFile::set_option(const std::string& option) {
 
 // A change inside a part goes into the file that the experiment names, unless the part is written out here.
 void ExperimentFile::put(const std::string& key, const Override& change) {
-  const bool names_file =
-      std::ranges::any_of(parts, [&](const InputKind* kind) { return kind->name == key; }) &&
-      !(json_.root().contains(key) && json_.root()[key].is_object());
+  const bool names_file = std::ranges::any_of(parts, [&](const InputKind* kind) { return kind->name == key; }) &&
+                          !(json_.root().contains(key) && json_.root()[key].is_object());
   if (names_file && !change.pointer.empty())
     changes_[key].push_back(change);
   else
@@ -86,8 +85,7 @@ void ExperimentFile::put(const std::string& key, const Override& change) {
 
 void ExperimentFile::read_part(const InputKind& kind, const std::string& fallback, FilesRead& files,
                                const ReadPart& read) const {
-  if (const auto here = reader().find(kind.name); here && here->value().is_object())
-    return read(*here, json_.name());
+  if (const auto here = reader().find(kind.name); here && here->value().is_object()) return read(*here, json_.name());
   const JsonFile file = open_part(kind, fallback, files);
   read(JsonReader(file), file.name());
 }

@@ -1,8 +1,12 @@
+#include <fmt/format.h>
+
 #include "models/input_file.hpp"
 #include "models/read_parts.hpp"
 
 namespace dovetail {
 namespace {
+
+constexpr int most_gpus = 1 << 20;
 
 Device read_device(const JsonReader& json) {
   Device device;
@@ -36,6 +40,9 @@ Cluster read_cluster(const JsonReader& json, WorkloadDefaults& defaults) {
   cluster.source = json.string_or("source", "");
   cluster.nodes = json.integer("nodes", 1);
   cluster.gpus_per_node = json.integer("gpus_per_node", 1);
+  if (cluster.gpus() > most_gpus)
+    json.fail("nodes", fmt::format("{} nodes of {} GPUs are {} GPUs, expected at most {}", cluster.nodes,
+                                   cluster.gpus_per_node, cluster.gpus(), most_gpus));
   cluster.device = read_device(json.at("device"));
   cluster.node_link = json.enumeration("node_link", node_link_names);
   cluster.node_bandwidth = json.quantity<BytesPerSecond>("node_bandwidth", Sign::Positive);

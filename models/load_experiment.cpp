@@ -20,8 +20,7 @@ int default_layers(const Experiment& e, const WorkloadDefaults& defaults, std::v
   const auto cut = defaults.layers.find(e.model.name);
   if (cut == defaults.layers.end() || cut->second >= e.model.layers) return e.model.layers;
   notes.push_back(fmt::format("{}: {} of the {} layers of {}{}", e.cluster.name, cut->second, e.model.layers,
-                              e.model.name,
-                              defaults.layers_reason.empty() ? "" : " (" + defaults.layers_reason + ")"));
+                              e.model.name, defaults.layers_reason.empty() ? "" : " (" + defaults.layers_reason + ")"));
   return cut->second;
 }
 
@@ -87,7 +86,8 @@ Experiment load_experiment(const ExperimentRequest& request, FilesRead& files, s
     e.cluster = read_cluster(json, defaults);
     e.cluster.calibration = beside(name, e.cluster.calibration);
   });
-  file.read_part(model_input, "", files, [&](const JsonReader& json, const std::string&) { e.model = read_model(json); });
+  file.read_part(model_input, "", files,
+                 [&](const JsonReader& json, const std::string&) { e.model = read_model(json); });
   file.read_part(calibration_input, e.cluster.calibration, files,
                  [&](const JsonReader& json, const std::string&) { e.calibration = read_calibration(json); });
   e.workload = read_workload(object_at(file.reader(), "workload"), e, defaults, notes);

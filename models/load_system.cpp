@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "models/input_file.hpp"
 #include "models/json_schema.hpp"
 #include "models/read_parts.hpp"
@@ -38,8 +40,8 @@ void read_plan(const JsonReader& json, Plan& plan) {
   // Taken apart by a structured binding so that a knob added to Plan does not compile until it is read here.
   auto& [forward_degree, backward_degree, backward_degrees, scope, delay_weight_gradient, split, order, comm_streams,
          all_to_all, protocol, grad_sync, gradient_slices, restore, buffers, expert_sharding, layout, expert_kernel,
-         shared_experts, host_sync, pipeline_stages, pipeline_schedule, virtual_stages, micro_batches, recompute, zero] =
-      plan;
+         shared_experts, host_sync, pipeline_stages, pipeline_schedule, virtual_stages, micro_batches, recompute,
+         zero] = plan;
   const KnobReader knobs(json);
   knobs.set("forward_degree", forward_degree);
   knobs.set("backward_degree", backward_degree);
