@@ -1,0 +1,48 @@
+// Reads the input files of an experiment. A name resolves against data/<kind>/<name>.json, anything that
+// ends in .json or contains a slash is a path. Every failure is an InputError with its place in the file.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/experiment.hpp"
+#include "models/system.hpp"
+
+namespace dovetail {
+
+// What a cluster file suggests for runs on it, where the user does not say.
+struct WorkloadDefaults {
+  std::optional<int> batch, sequence, layers;
+  std::optional<double> capacity_factor;
+  std::optional<DType> dtype;
+};
+
+// Remembers what was read, for provenance: file -> text.
+using FilesRead = std::map<std::string, std::string>;
+
+Cluster load_cluster(const std::string& name, WorkloadDefaults& defaults, FilesRead& files);
+Model load_model(const std::string& name, FilesRead& files);
+Calibration load_calibration(const std::string& name, FilesRead& files);
+System load_system(const std::string& name, FilesRead& files);
+Plan load_plan(const std::string& path, FilesRead& files);
+
+// The names in data/<kind>: clusters, models, calibrations, systems.
+std::vector<std::string> known_names(const std::string& kind);
+
+// What the user asked for: names or an experiment file, and what the options override.
+struct ExperimentRequest {
+  std::string file;  // experiment file; empty: from the names
+  std::string cluster, model, calibration;
+  int nodes = 0;  // same kind of cluster, other size; 0: as described
+  // "key=value" in order, dotted paths into the experiment (workload.batch=4, parallelism.ep=2,
+  // cluster.node_bandwidth="20 GB/s"); those into "plan." are applied by apply_to_plan.
+  std::vector<std::string> set;
+};
+
+// Defaults: the cluster's, else batch 1, sequence 1024, f 1.2, bf16; top_k and layers of the model; groups as
+// default_parallelism. `notes` gets a line for every default that a reader must know (layers cut to the testbed's).
+Experiment load_experiment(const ExperimentRequest& request, FilesRead& files, std::vector<std::string>& notes);
+void apply_to_plan(const std::vector<std::string>& set, Plan& plan);
+
+}  // namespace dovetail
