@@ -4,7 +4,7 @@ const opColors = {
   mp_all_gather: "#72b7b2", attention: "#4c78a8", mp_reduce_scatter: "#4f8f8a", gate: "#bab0d6", encode: "#9c8fc4",
   dispatch: "#f58518", esp_all_gather: "#eeca3b", expert: "#54a24b", esp_reduce_scatter: "#b79a20", combine: "#e45756",
   decode: "#7d6fb0", dense_gradient_all_reduce: "#b2568f", expert_gradient_all_reduce: "#d68ab8", update: "#9d755d"};
-const rowHeight = 34, phaseHeight = 18, gutter = 128, axisHeight = 26, groupGap = 16;
+const rowHeight = 40, phaseHeight = 18, gutter = 128, axisHeight = 26, groupGap = 16;
 const view = {from: 0, to: 1, shown: [], length: 1};  // nanoseconds; shown: indices into data.timelines
 
 // Dark text on light blocks, white on dark ones.
@@ -95,10 +95,10 @@ function drawStream(context, timeline, s, y, width) {
   const stream = timeline.streams[s];
   context.font = font(13, 600);
   context.fillStyle = color("ink");
-  context.fillText(shortened(context, stream.name, gutter - 12), 0, y + 9);
+  context.fillText(shortened(context, stream.name, gutter - 12), 0, y + 11);
   context.font = font(11);
   context.fillStyle = color("quiet");
-  context.fillText(`busy ${percent(stream.busy_s / timeline.length_s)}`, 0, y + 23);
+  context.fillText(`busy ${percent(stream.busy_s / timeline.length_s)}`, 0, y + 26);
   context.save();
   context.beginPath();
   context.rect(gutter, y, width - gutter, rowHeight);

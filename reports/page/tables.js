@@ -105,18 +105,23 @@ function writeWhy() {
   fill(byId("knobs"), [["Setting", "", (knob) => words(knob)], ...plans.map((r) => [r.system, "", (knob) => text(r.plan[knob])])], knobs);
 }
 
+// A row per result and class of ranks, a column per kind of stream and of link.
 function writeStreams() {
-  const rows = results.flatMap((r) => [
-    ...r.streams.map((s) => ({r, what: "stream", name: s.name, rank_class: s.rank_class, busy: s.busy_s})),
-    ...r.links.map((l) => ({r, what: "link", name: l.name === "inter" ? "between nodes" : "inside the node", rank_class: l.rank_class, busy: l.busy_s, bytes: l.bytes}))]);
-  const classes = rows.some((row) => row.rank_class > 0);
+  const kinds = [...new Set(results.flatMap((r) => r.streams.map((s) => s.name)))];
+  const classes = Math.max(0, ...results.flatMap((r) => r.streams.map((s) => s.rank_class)));
+  const rows = results.flatMap((r) => Array.from({length: classes + 1}, (_, rank_class) => ({r, rank_class})));
+  const use = (list, name) => ({r, rank_class}) => {
+    const found = r[list].filter((x) => x.name === name && x.rank_class === rank_class);
+    if (found.length === 0) return missing;
+    const busy = found.reduce((sum, x) => sum + x.busy_s, 0);
+    const small = list === "links" ? formatBytes(found[0].bytes) + " a rank, " : "";
+    return element("span", {}, ms(busy), element("small", {}, `${small}${percent(busy / r.makespan_s)} of the step`));
+  };
   fill(byId("streams"), [
-    ["System", "", (row) => row.r.system],
-    ["Result", "", (row) => tag(row.r.kind)],
-    ["Stream or link", "", (row) => `${row.what} ${row.name}` + (classes ? `, class ${row.rank_class}` : "")],
-    ["Busy", "ms", (row) => ms(row.busy)],
-    ["Share of the step", "", (row) => percent(row.busy / row.r.makespan_s)],
-    ["Messages", "per rank", (row) => (known(row.bytes) ? formatBytes(row.bytes) : "")],
+    ["System", "", ({r, rank_class}) => element("span", {}, r.system, same ? "" : " ", same ? "" : tag(r.kind), classes > 0 ? `, class ${rank_class}` : "")],
+    ...kinds.map((kind) => [`Stream ${kind}`, "busy ms", use("streams", kind)]),
+    ["Between nodes", "link busy ms", use("links", "inter")],
+    ["Inside the node", "link busy ms", use("links", "intra")],
   ], rows);
 }
 
