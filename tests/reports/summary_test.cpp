@@ -77,7 +77,8 @@ TEST_CASE("the window worth looking at: last layer forward to the end of the lay
   CHECK(window.finish > fsmoe.metrics.forward);
   CHECK(window.finish < fsmoe.metrics.makespan);
 
-  const SystemResult& one_layer = test::small_report().results[0];
+  const Report small = test::small_report();
+  const SystemResult& one_layer = small.results[0];
   const Interval whole = representative_window(*one_layer.schedule, one_layer.timeline);
   CHECK(whole.start == Seconds(0));
   CHECK(whole.finish == one_layer.metrics.makespan);
