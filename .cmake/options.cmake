@@ -1,6 +1,6 @@
 # The user's choices and the compiler settings that follow from them.
 
-foreach(library SIMGRID MPI CUDA OPENBLAS NLOPT)
+foreach(library SIMGRID MPI CUDA OPENBLAS NLOPT OPENSSL)
   set(DOVETAIL_WITH_${library} AUTO CACHE STRING "AUTO (use it where found), ON (required) or OFF")
   set_property(CACHE DOVETAIL_WITH_${library} PROPERTY STRINGS AUTO ON OFF)
 endforeach()
@@ -29,6 +29,9 @@ endif()
 
 # Flags for C++ only: nvcc takes them in another form and its output is not ours to warn about.
 add_library(dovetail_flags INTERFACE)
+# __FILE__ in messages is "models/errors.cpp", wherever the source lies.
+target_compile_options(dovetail_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 if(DOVETAIL_WARNINGS)
   # -Wundef: a file that tests DOVETAIL_HAS_X without including build_info.hpp would read it as 0.
   # -Wfloat-conversion: a double silently cut to an integer. -Wconversion itself flags every int64 -> double.

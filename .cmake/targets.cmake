@@ -4,19 +4,21 @@
 function(dovetail_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINKS;PRIVATE_LINKS")
   if(NOT arg_SOURCES)  # an option took all of them away: keep the target, so that nobody needs an `if`
-    file(GENERATE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/${name}_empty.cpp" CONTENT "")
+    file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/${name}_empty.cpp" CONTENT "")
     set(arg_SOURCES "${CMAKE_CURRENT_BINARY_DIR}/${name}_empty.cpp")
   endif()
   add_library(dovetail_${name} STATIC ${arg_SOURCES})
   add_library(dovetail::${name} ALIAS dovetail_${name})
   set_target_properties(dovetail_${name} PROPERTIES EXPORT_NAME ${name})
+  set_property(GLOBAL APPEND PROPERTY DOVETAIL_LIBRARIES dovetail_${name})
   target_compile_features(dovetail_${name} PUBLIC cxx_std_20)
   target_include_directories(dovetail_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
     $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated>
-    $<INSTALL_INTERFACE:include/dovetail>)
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/dovetail>)
   target_link_libraries(dovetail_${name} PUBLIC ${arg_LINKS} PRIVATE ${arg_PRIVATE_LINKS}
     $<BUILD_INTERFACE:dovetail_flags>)
+  install(TARGETS dovetail_${name} EXPORT dovetail ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
 # dovetail_program(NAME SOURCES main.cpp... [LINKS ...]) -> build/<preset>/bin/NAME
@@ -25,19 +27,62 @@ function(dovetail_program name)
   if(arg_SOURCES)
     add_executable(${name} ${arg_SOURCES})
     target_link_libraries(${name} PRIVATE ${arg_LINKS} dovetail_flags)
+    install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
 endfunction()
 
-# dovetail_test(FOLDER SOURCES a_test.cpp... [LINKS ...] [LABELS ...] [ENVIRONMENT A=1...]) -> test_FOLDER,
-# each of its test cases a ctest of its own.
+# dovetail_test(NAME SOURCES a_test.cpp... [LINKS ...] [LABELS ...] [ENVIRONMENT A=1...] [TIMEOUT s] [SERIAL] [GPU])
+# -> test_NAME, each of its test cases a ctest of its own.
+# SERIAL: measures time, so nothing else runs beside it. GPU: exits 77 where there is no GPU, shown as skipped.
 function(dovetail_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINKS;LABELS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL;GPU" "TIMEOUT" "SOURCES;LINKS;LABELS;ENVIRONMENT")
   if(NOT arg_SOURCES)
     return()
   endif()
+  set(properties LABELS "${name};${arg_LABELS}" TIMEOUT 120
+    ENVIRONMENT "OPENBLAS_NUM_THREADS=1;DOVETAIL_DATA=${PROJECT_SOURCE_DIR}/data;${arg_ENVIRONMENT}")
+  set(arguments "")
+  if(arg_TIMEOUT)
+    list(APPEND properties TIMEOUT ${arg_TIMEOUT})
+  endif()
+  if(arg_SERIAL)
+    list(APPEND properties RUN_SERIAL ON)
+  endif()
+  if(arg_GPU)
+    list(APPEND properties SKIP_RETURN_CODE 77)
+    set(arguments --abort)  # Catch exits with the number of failures: 77 of them would look skipped
+  endif()
   add_executable(test_${name} ${arg_SOURCES})
   target_link_libraries(test_${name} PRIVATE ${arg_LINKS} Catch2::Catch2WithMain dovetail_flags)
-  catch_discover_tests(test_${name} TEST_PREFIX "${name}: " WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
-    PROPERTIES TIMEOUT 120 LABELS "${name};${arg_LABELS}"
-    ENVIRONMENT "OPENBLAS_NUM_THREADS=1;DOVETAIL_DATA=${PROJECT_SOURCE_DIR}/data;${arg_ENVIRONMENT}")
+  if(COMMAND catch_discover_tests)
+    catch_discover_tests(test_${name} TEST_PREFIX "${name}: " WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
+      EXTRA_ARGS ${arguments} PROPERTIES ${properties})
+  else()  # only Catch's header is there
+    add_test(NAME ${name} COMMAND test_${name} ${arguments} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+    set_tests_properties(${name} PROPERTIES ${properties})
+  endif()
 endfunction()
+
+# dovetail_mpi_test(NAME RANKS n SOURCES main.cpp... [LINKS ...] [ARGUMENTS ...]): one ctest that runs under mpirun.
+function(dovetail_mpi_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "RANKS" "SOURCES;LINKS;ARGUMENTS")
+  add_executable(test_${name} ${arg_SOURCES})
+  target_link_libraries(test_${name} PRIVATE ${arg_LINKS} dovetail_flags)
+  # mpirun gives up before ctest would kill it: killed, it leaves its segments in /dev/shm.
+  add_test(NAME ${name} COMMAND ${MPIEXEC_EXECUTABLE} --timeout 100 -n ${arg_RANKS} $<TARGET_FILE:test_${name}> ${arg_ARGUMENTS})
+  set_tests_properties(${name} PROPERTIES LABELS mpi TIMEOUT 120 PROCESSORS ${arg_RANKS}
+    ENVIRONMENT "${DOVETAIL_MPI_ENVIRONMENT}")
+endfunction()
+
+# Open MPI as root, in a container, with more ranks than cores; it leaks at exit by design.
+set(DOVETAIL_MPI_ENVIRONMENT
+  OMPI_ALLOW_RUN_AS_ROOT=1
+  OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  OMPI_MCA_rmaps_base_oversubscribe=1
+  OMPI_MCA_btl=self,vader
+  OMPI_MCA_pml=ob1
+  OMPI_MCA_btl_vader_single_copy_mechanism=none
+  OMPI_MCA_mpi_yield_when_idle=1
+  OMPI_MCA_hwloc_base_binding_policy=none
+  OPENBLAS_NUM_THREADS=1
+  ASAN_OPTIONS=detect_leaks=0)

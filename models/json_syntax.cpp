@@ -65,6 +65,7 @@ SyntaxError ends_too_early(std::string_view text, std::string_view container) {
 }
 
 std::string explain_string(std::string_view reason, unsigned char at) {
+  if (contains(reason, "UTF-8") && at < 0x80) return "incomplete UTF-8 character in a string";
   if (contains(reason, "UTF-8")) return fmt::format("invalid UTF-8 byte 0x{:02x} in a string", at);
   if (at == '\n' || at == '\r') return "string without end on this line, expected a closing double quote";
   if (contains(reason, "control character"))
@@ -107,6 +108,15 @@ SyntaxError explain_token(std::string_view text, std::size_t last, std::string_v
   return {last, fmt::format("unexpected {}, expected {}", in_quotes(text.substr(last, 1)), expected)};
 }
 
+// Whether the parser stopped one past the number ("1.}") or literal ("nul ") that is wrong.
+bool is_broken_off(std::string_view text, std::size_t last, std::string_view reason) {
+  if (last == 0 || is_word(text[last]) || !is_word(text[last - 1])) return false;
+  std::size_t begin = last;
+  while (begin > 0 && is_word(text[begin - 1])) --begin;
+  return contains(reason, "invalid number") ||
+         (contains(reason, "invalid literal") && contains("tfn", text.substr(begin, 1)));
+}
+
 }  // namespace
 
 SyntaxError explain_syntax_error(std::string_view text, std::size_t read, std::string_view reason,
@@ -120,8 +130,7 @@ SyntaxError explain_syntax_error(std::string_view text, std::size_t read, std::s
     return error;
   }
   if (contains(reason, "invalid comment")) return {last, "unexpected \"/\", expected a value or a // comment"};
-  // A number broken off by the next character ("1.}"): that number is what is wrong.
-  if (contains(reason, "invalid number") && last > 0 && !is_word(at)) return explain_token(text, last - 1, reason);
+  if (is_broken_off(text, last, reason)) return explain_token(text, last - 1, reason);
   if (contains(reason, "invalid string")) return {last, explain_string(reason, static_cast<unsigned char>(at))};
   const std::size_t before = text.find_last_not_of(" \t\r\n", last == 0 ? 0 : last - 1);
   const bool closes = at == '}' || at == ']';

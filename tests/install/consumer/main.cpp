@@ -1,0 +1,12 @@
+// Prints where the installed library finds its data.
+#include <cstdio>
+
+#include "models/build_info.hpp"
+#include "models/data_path.hpp"
+#include "models/units.hpp"
+
+int main() {
+  static_assert(dovetail::Seconds(1) < dovetail::Seconds(2));
+  std::puts(dovetail::data_directory().c_str());
+  return dovetail::build_info().version.empty() ? 1 : 0;
+}

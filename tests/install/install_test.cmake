@@ -1,0 +1,18 @@
+# Run by ctest with -P; any failing step ends it.
+file(REMOVE_RECURSE ${WORK})
+set(prefix ${WORK}/prefix)
+execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix}
+  OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${CONSUMER} -B ${WORK}/build -G ${GENERATOR}
+  -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_PREFIX_PATH=${prefix} -DDOVETAIL_HEADERS_PATH=${HEADERS_PATH}
+  -DCMAKE_RUNTIME_OUTPUT_DIRECTORY=${prefix}/bin
+  COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${CMAKE_COMMAND} --build ${WORK}/build COMMAND_ERROR_IS_FATAL ANY)
+
+# Beside the installed program lies the installed data.
+unset(ENV{DOVETAIL_DATA})
+execute_process(COMMAND ${prefix}/bin/consumer OUTPUT_VARIABLE data OUTPUT_STRIP_TRAILING_WHITESPACE
+  COMMAND_ERROR_IS_FATAL ANY)
+if(NOT data STREQUAL "${prefix}/share/dovetail/data")
+  message(FATAL_ERROR "the installed program reads its data from ${data}")
+endif()

@@ -1,0 +1,57 @@
+"""The source checks must fail on what they are there to find."""
+import pathlib
+import tempfile
+import unittest
+
+from check_layers import violations
+from check_lengths import LIMIT, too_long
+
+
+class Checks(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+
+    def plant(self, path, text):
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(text)
+
+    def layers(self, path, text):
+        self.plant(path, text)
+        return list(violations(self.root))
+
+    def test_an_include_against_the_arrow_is_named_by_file_and_line(self):
+        found = self.layers("models/a.cpp", '#include <vector>\n#include "sim/engine.hpp"\n')
+        self.assertEqual(found, ["models/a.cpp:2: models/ may not include sim/ (sim/engine.hpp)"])
+
+    def test_sideways_includes_are_found_in_subfolders_too(self):
+        self.assertEqual(len(self.layers("planners/deep/a.hpp", '#  include "exec/host.hpp"\n')), 1)
+
+    def test_angle_brackets_do_not_hide_an_include(self):
+        self.assertEqual(len(self.layers("sim/a.cpp", "#include <planners/a.hpp>\n")), 1)
+        self.assertEqual(len(self.layers("sim/a.cpp", "#include <models/a.hpp>\n")), 1)
+
+    def test_relative_includes_are_refused(self):
+        self.assertEqual(len(self.layers("exec/a.cpp", '#include "../sim/a.hpp"\n')), 1)
+        self.assertEqual(len(self.layers("exec/a.cpp", '#include "a.hpp"\n')), 1)
+
+    def test_a_library_outside_its_folder_is_found(self):
+        self.assertEqual(self.layers("models/a.cpp", "#include <mpi.h>\n"), ["models/a.cpp:1: models/ may not use <mpi.h>"])
+        self.assertEqual(len(self.layers("models/a.cpp", "#include <simgrid/s4u.hpp>\n")), 1)
+
+    def test_what_is_allowed_passes(self):
+        self.plant("sim/a.cpp", '#include <simgrid/s4u.hpp>\n#include "models/op.hpp"\n#include "sim/a.hpp"\n')
+        self.plant("bench/main.cpp", '#include <CLI/CLI.hpp>\n#include "planners/a.hpp"\n')
+        self.plant("tests/exec/a.cpp", '#include <mpi.h>\n#include "bench/a.hpp"\n')
+        self.assertEqual(list(violations(self.root)), [])
+
+    def test_a_long_file_is_found_and_a_table_is_not(self):
+        self.plant("models/a.cpp", "\n" * LIMIT)
+        self.plant("models/b.cpp", "\n" * (LIMIT + 1))
+        self.plant("models/tariff_table.cpp", "\n" * (LIMIT + 1))
+        self.assertEqual(list(too_long(self.root)), ["models/b.cpp:501: 501 lines, 500 are allowed"])
+
+
+if __name__ == "__main__":
+    unittest.main()
