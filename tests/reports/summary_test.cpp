@@ -9,7 +9,7 @@
 using namespace dovetail;
 using namespace dovetail::reports;
 
-TEST_CASE("speed-up is over the first result of the same kind; the fastest has to fit") {
+TEST_CASE("speed-up is over the first result of the same kind, and the fastest has to fit") {
   const Report report = test::small_report();
   const auto rows = summarize(report);
   CHECK(*rows[0].speedup == 1);
