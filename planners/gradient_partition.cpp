@@ -164,29 +164,25 @@ GradientProblem gradient_problem(const LayerTimes& times, CommStreams streams, s
   // All-reduces that share a stream with the model-parallel collectives run between the two, beside attention
   // alone; else they run from the experts' last all-to-all to the first one of the layer below.
   const bool shared = streams != CommStreams::InterIntra && b.mp_before + b.mp_after > Seconds(0);
-  const Seconds around = b.encode + b.gate + b.mp_before;  // before attention
+  const Seconds before = b.encode + b.gate + b.mp_before;  // attention
   const std::vector<WindowOption> experts = moe_options(times, streams, degrees);
   problem.fixed = b.decode;
   for (int layer = times.layers - 1; layer >= 0; --layer) {
     const std::int64_t ready = (times.layers - 1 - layer) * times.dense_elements;
     problem.windows.push_back({Window::Moe, layer, ready, experts});
-    Seconds alone = b.attention, link, outside;
+    const Seconds below = layer > 0 ? b.mp_after + b.decode : Seconds(0);  // up to the layer below's first all-to-all
+    WindowOption dense{1, b.attention, Seconds(0)};
     if (shared) {
-      outside = around + b.mp_after;
+      problem.fixed += before + below;
     } else {
-      alone += around;
-      // After the last layer the tail begins with attention's gradients, and the experts' all-reduces precede it.
-      if (layer == 0)
-        link = times.expert_all_reduce;
-      else
-        alone += b.mp_after;
+      dense.alone += before + below;
+      if (layer == 0) dense.link = times.expert_all_reduce;  // they precede the tail
     }
-    if (layer > 0) (shared ? outside : alone) += b.decode;
-    problem.fixed += outside;
-    problem.windows.push_back({Window::Dense, layer, ready, {{1, alone, link}}});
+    problem.windows.push_back({Window::Dense, layer, ready, {dense}});
   }
-  if (shared)
-    problem.fixed += times.expert_all_reduce;
+  const bool synchronises = std::max({problem.alpha, problem.per_element, times.expert_all_reduce}) > Seconds(0);
+  if (shared && synchronises)
+    problem.fixed += b.mp_after + times.expert_all_reduce;
   else
     problem.beside_tail = b.mp_after;
   problem.after_tail = times.update;
