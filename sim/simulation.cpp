@@ -52,8 +52,7 @@ class KeepHandlers {
   std::terminate_handler terminate_ = std::get_terminate();
 };
 
-// Which engine the current thread made last. (Not its id: that of a thread that has ended is used again.)
-thread_local std::uint64_t made_here = 0;
+thread_local bool engine_is_of_this_thread = false;
 
 }  // namespace
 
@@ -64,7 +63,6 @@ class Engine {
     return engine;
   }
 
-  std::mutex& mutex() { return mutex_; }
   void reset(std::size_t resources);
   void start(std::int64_t tag, std::span<const Demand> demands);
   void run(const std::function<void(std::int64_t)>& finished);
@@ -75,9 +73,7 @@ class Engine {
   Engine();
   void rebuild(std::size_t resources);
 
-  std::mutex mutex_;
   std::unique_ptr<s4u::Engine> engine_;
-  std::uint64_t generation_ = 0;  // engines made so far
   std::vector<s4u::Host*> pool_;
   double now_ = 0;
   const std::function<void(std::int64_t)>* finished_ = nullptr;
@@ -105,25 +101,20 @@ Engine::Engine() {
 }
 
 void Engine::reset(std::size_t resources) {
-  if (resources > pool_.size())
-    rebuild(std::max({resources, 2 * pool_.size(), std::size_t{256}}));
-  else if (made_here != generation_)
-    rebuild(pool_.size());
+  // SimGrid never reports the end of an activity that another thread than the engine's started.
+  check(!engine_ || engine_is_of_this_thread, "SimGrid was used in another thread before");
+  if (resources > pool_.size()) rebuild(std::max({resources, 2 * pool_.size(), std::size_t{256}}));
   now_ = 0;
 }
 
-// A platform that has run takes no more hosts, and an engine only notices the end of activities that were started by
-// the thread that made it. So a larger pool or another thread means a new engine: 1 ms for 256 resources.
+// A platform that has run takes no more hosts, so a larger pool needs a new engine: 2 ms for 1,000 resources.
 void Engine::rebuild(std::size_t resources) {
   const KeepHandlers keep;
   const bool first = !engine_;
   engine_.reset();
   pool_.clear();
-  made_here = ++generation_;
-  std::string name = "dovetail";
-  std::array<char*, 2> arguments{name.data(), nullptr};
-  int count = 1;
-  engine_ = std::make_unique<s4u::Engine>(&count, arguments.data());
+  engine_is_of_this_thread = true;
+  engine_ = std::make_unique<s4u::Engine>("dovetail");
   if (first) {
     xbt_log_control_set("xbt_cfg.thresh:warning");  // else every setting is announced on stderr
     s4u::Engine::set_config("host/model:ptask_L07");
@@ -175,7 +166,7 @@ void Engine::discard_ended() {
   ended_.clear();
 }
 
-Simulation::Simulation(std::size_t resources) : lock_(Engine::instance().mutex()), engine_(Engine::instance()) {
+Simulation::Simulation(std::size_t resources) : engine_(Engine::instance()) {
   engine_.reset(resources);
 }
 

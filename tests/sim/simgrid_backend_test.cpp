@@ -1,11 +1,15 @@
 // Without sharing: streams, dependencies, times that add up, and what does not depend on the schedule at all.
 #include "sim/simgrid_backend.hpp"
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <limits>
+#include <string>
 #include <thread>
 
 #include "models/analytic_backend.hpp"
@@ -19,7 +23,7 @@ using sim::SimGridBackend;
 namespace {
 
 Approx near(Seconds expected) {
-  return Approx(expected.value()).epsilon(1e-9).margin(0);
+  return Approx(expected.value()).epsilon(1e-12).margin(0);
 }
 
 bool same_bytes(const Timeline& a, const Timeline& b) {
@@ -39,6 +43,27 @@ void check_equal_to_analytic(const PricedSchedule& priced) {
     CHECK(simulated.ops[i].start.value() == near(predicted.ops[i].start));
     CHECK(simulated.ops[i].finish.value() == near(predicted.ops[i].finish));
   }
+}
+
+// What `action` writes to standard output and standard error, by SimGrid or anyone.
+template <class Action>
+std::string output_of(Action action) {
+  std::FILE* const file = std::tmpfile();
+  std::fflush(nullptr);
+  const int out = dup(STDOUT_FILENO), err = dup(STDERR_FILENO);
+  dup2(fileno(file), STDOUT_FILENO);
+  dup2(fileno(file), STDERR_FILENO);
+  action();
+  std::fflush(nullptr);
+  dup2(out, STDOUT_FILENO);
+  dup2(err, STDERR_FILENO);
+  close(out);
+  close(err);
+  std::rewind(file);
+  std::string text;
+  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) text += static_cast<char>(c);
+  std::fclose(file);
+  return text;
 }
 
 const RandomShape contended{.ops = 80, .streams = 5, .shared_resources = 4};
@@ -136,15 +161,18 @@ TEST_CASE("The result does not depend on what ran before") {
   CHECK(same_bytes(first, simulate(priced)));
 }
 
-TEST_CASE("Backends in several threads take turns") {
+TEST_CASE("Another thread is refused") {
   const PricedSchedule priced = random_priced(3, contended);
-  const Timeline alone = simulate(priced);
-  std::vector<Timeline> results(4);
-  {
-    std::vector<std::jthread> threads;
-    for (Timeline& result : results) threads.emplace_back([&] { result = simulate(priced); });
-  }
-  for (const Timeline& result : results) CHECK(same_bytes(alone, result));
+  simulate(priced);
+  bool refused = false;
+  std::jthread([&] {
+    try {
+      simulate(priced);
+    } catch (const InternalError&) {
+      refused = true;
+    }
+  }).join();
+  CHECK(refused);
 }
 
 TEST_CASE("A new engine leaves the handlers of the program alone") {
@@ -152,10 +180,17 @@ TEST_CASE("A new engine leaves the handlers of the program alone") {
   }, after{};
   sigaction(SIGINT, nullptr, &before);
   const std::terminate_handler terminate = std::get_terminate();
-  std::jthread([] { simulate(random_priced(1, {})); }).join();  // the first run in a thread makes an engine
+  const HandMade wider(20000, 1);  // than any before: makes a new engine
+  simulate(wider.priced());
   sigaction(SIGINT, nullptr, &after);
   CHECK(after.sa_handler == before.sa_handler);
   CHECK(std::get_terminate() == terminate);
+}
+
+TEST_CASE("Nothing is printed") {
+  const HandMade wider(50000, 1);
+  CHECK(output_of([&] { simulate(wider.priced()); }) == "");  // makes a new engine
+  CHECK(output_of([] { simulate(random_priced(2, contended)); }) == "");
 }
 
 TEST_CASE("Prices that no simulation could end with are refused") {
