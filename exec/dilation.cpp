@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "models/analytic_backend.hpp"
-#include "models/errors.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -65,13 +64,10 @@ double choose_dilation(const PricedSchedule& priced, const Emulated& emulated) {
     const PricedSchedule stretched = stretch(priced, emulated, dilation);
     return worst_lag(stretched, emulated) <= overrun_tolerance(stretched).value();
   };
-  if (fits(1)) return 1;
-  constexpr double largest = 1e9;
-  double low = 1, high = 2;
-  for (; !fits(high); high *= 2) {
-    check(high < largest, "no dilation makes the real work fit");  // all durations 0
-    low = high;
-  }
+  constexpr double largest = 1e9;  // reached where held ops are free: nothing makes room for their work
+  double low = 1, high = 1;
+  for (; !fits(high) && high < largest; high *= 2) low = high;
+  if (high >= largest) return 1;
   while (high > 1.01 * low) {
     const double middle = (low + high) / 2;
     (fits(middle) ? high : low) = middle;

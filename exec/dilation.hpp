@@ -21,6 +21,7 @@ PricedSchedule stretch(const PricedSchedule& priced, const Emulated& emulated, d
 
 // The smallest factor >= 1 (within 1 %) at which no held op would end later than the tolerance after its deadline
 // even if all work took twice as long: work fills at most half of the ops, but for short ones between long ones.
+// 1 where no factor does, since the held ops are free.
 double choose_dilation(const PricedSchedule& priced, const Emulated& emulated);
 
 }  // namespace dovetail::exec

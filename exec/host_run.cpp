@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +11,7 @@
 
 #include "exec/dilation.hpp"
 #include "exec/inproc_transport.hpp"
+#include "models/errors.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -19,6 +21,18 @@ constexpr double overrun_share = .01;  // of the ops; more: repeat with a larger
 constexpr int probes = 2;              // steps that decide whether to repeat
 constexpr int most_repetitions = 3;
 constexpr int numerics_attempts = 3;
+
+void require_memory(const Schedule& s, int ranks, Element element) {
+  double elements = 0;
+  for (const Tensor& t : s.tensors) elements += static_cast<double>(t.elements) * (t.persistent ? 2 : 1);
+  const double bytes = elements * ranks * (element == Element::Float ? sizeof(float) : sizeof(double));
+  const double here = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (bytes > .8 * here)
+    throw InputError(
+        fmt::format("{} ranks need {:.1f} GB in all, but this machine has {:.1f} GB: run fewer ranks or "
+                    "a smaller model",
+                    ranks, bytes / 1e9, here / 1e9));
+}
 
 class HostRun {
  public:
@@ -35,6 +49,7 @@ class HostRun {
   }
 
   HostRunResult run() {
+    require_memory(*priced_->schedule, e_.cluster.gpus(), element_);
     prepare();
     emulated_.held = held_ops();
     emulated_.work = measure_work();

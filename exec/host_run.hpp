@@ -29,7 +29,8 @@ struct HostRunResult {
   std::vector<std::string> notes;  // what a reader must know
 };
 
-// Runs all ranks of the experiment's cluster as threads of this process. An op that fails: see StreamRuntime.
+// Runs all ranks of the experiment's cluster as threads of this process. Throws InputError when their tensors exceed
+// this machine's memory. An op that fails: see StreamRuntime.
 HostRunResult run_on_host(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
                           const HostRunOptions& options = {});
 

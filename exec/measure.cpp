@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <random>
 
 #include "models/errors.hpp"
@@ -39,10 +38,10 @@ Seconds median(std::vector<Seconds> samples) {
 }
 
 double relative_deviation(const std::vector<Seconds>& samples) {
-  const Seconds middle = median(samples);
-  std::vector<Seconds> deviations;
-  for (Seconds s : samples) deviations.emplace_back(std::fabs((s - middle).value()));
-  return 1.4826 * median(deviations) / middle;
+  std::vector<Seconds> sorted = samples;
+  std::ranges::sort(sorted);
+  const Seconds range = sorted[3 * sorted.size() / 4] - sorted[sorted.size() / 4];
+  return range / 1.349 / median(samples);
 }
 
 std::pair<Seconds, Seconds> bootstrap_median(const std::vector<Seconds>& samples, std::uint64_t seed) {

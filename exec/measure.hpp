@@ -31,8 +31,8 @@ Measurement measure(const std::function<Seconds()>& step, const MeasureSettings&
 
 Seconds median(std::vector<Seconds> samples);  // of at least one
 
-// 1.4826 times the median absolute deviation over the median: the standard deviation over the mean for normal
-// samples, and not moved by the few that a busy machine delays.
+// Interquartile range / 1.349 / median: the standard deviation over the mean for normal samples, and not moved by
+// the few that a busy machine delays.
 double relative_deviation(const std::vector<Seconds>& samples);
 
 // 95 % percentile interval of the median over 2,000 resamples.

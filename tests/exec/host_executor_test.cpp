@@ -127,6 +127,14 @@ TEST_CASE("Grouped-query attention, tokens dropped, experts without tokens") {
     s.kv_heads = 2;
     check_numerics(small_experiment(s), moe_plan(2, 2));
   }
+  SECTION("heads that do not divide over the ranks") {
+    s.mp = s.esp = 3;
+    s.dp = s.ep = 1;
+    s.sequence = s.expert_hidden = 12;
+    s.heads = 8;
+    s.kv_heads = 4;
+    check_numerics(small_experiment(s), moe_plan(2, 2));
+  }
   SECTION("a capacity that drops tokens") {
     s.capacity_factor = .5;
     check_numerics(small_experiment(s), moe_plan(2, 1), true);
