@@ -1,5 +1,6 @@
 #include "exec/model_data.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -24,12 +25,16 @@ class Generator {
   std::normal_distribution<double> normal_;
 };
 
-// Appends the block of rows [row, row + rows) and columns [col, col + cols) of a matrix with `width` columns.
-void append_block(Values& to, const Values& from, std::int64_t offset, std::int64_t width, std::int64_t row,
-                  std::int64_t rows, std::int64_t col, std::int64_t cols) {
-  for (std::int64_t i = row; i < row + rows; ++i) {
-    const auto first = from.begin() + offset + i * width + col;
-    to.insert(to.end(), first, first + cols);
+// Appends the block of rows [row, row + rows) and columns [col, col + cols) of a matrix (height, width) that starts at
+// `offset`. What lies outside of the matrix is 0: heads that pad a rank's share are zero heads.
+void append_block(Values& to, const Values& from, std::int64_t offset, std::int64_t height, std::int64_t width,
+                  RowRange rows, RowRange cols) {
+  const std::int64_t first_col = std::min(cols.first, width), last_col = std::min(cols.last, width);
+  for (std::int64_t i = rows.first; i < rows.last; ++i) {
+    const auto begin = to.size();
+    const auto row = from.begin() + offset + i * width;
+    if (i < height) to.insert(to.end(), row + first_col, row + last_col);
+    to.resize(begin + static_cast<std::size_t>(cols.size()));
   }
 }
 
@@ -66,8 +71,9 @@ ModelData random_model_data(const Experiment& e, std::uint64_t seed) {
   for (int layer = 0; layer < e.workload.layers; ++layer) {
     LayerWeights w = zero_weights(m);
     for (Values* values : {&w.query, &w.key, &w.value, &w.router, &w.w1, &w.w3}) random.fill(*values, narrow);
-    random.fill(w.output, context);
-    random.fill(w.w2, wide);
+    // Half as large: activations that grew over layers without normalisation would cost digits.
+    random.fill(w.output, context / 2);
+    random.fill(w.w2, wide / 2);
     data.layers.push_back(std::move(w));
   }
   data.input.resize(count(e.cluster.gpus(), layer_volumes(e).tokens, m.hidden));
@@ -79,30 +85,33 @@ ModelData random_model_data(const Experiment& e, std::uint64_t seed) {
 
 Values dense_shard(const Experiment& e, const LayerWeights& w, int rank) {
   const Model& m = e.model;
-  const int mp = e.parallelism.mp, part = rank_in_group(e.parallelism, GroupKind::Mp, rank);
+  const LayerVolumes v = layer_volumes(e);
   const std::int64_t all_queries = std::int64_t{m.attention.heads} * m.attention.head_size;
   const std::int64_t all_keys = std::int64_t{m.attention.kv_heads} * m.attention.head_size;
-  const std::int64_t q = all_queries / mp, k = all_keys / mp;
+  const int part = rank_in_group(e.parallelism, GroupKind::Mp, rank);
+  const RowRange all{0, m.hidden}, q{part * v.query_width, (part + 1) * v.query_width},
+      k{part * v.key_value_width, (part + 1) * v.key_value_width};
   Values shard;
-  append_block(shard, w.query, 0, all_queries, 0, m.hidden, part * q, q);
-  append_block(shard, w.key, 0, all_keys, 0, m.hidden, part * k, k);
-  append_block(shard, w.value, 0, all_keys, 0, m.hidden, part * k, k);
-  append_block(shard, w.output, 0, m.hidden, part * q, q, 0, m.hidden);
+  append_block(shard, w.query, 0, m.hidden, all_queries, all, q);
+  append_block(shard, w.key, 0, m.hidden, all_keys, all, k);
+  append_block(shard, w.value, 0, m.hidden, all_keys, all, k);
+  append_block(shard, w.output, 0, all_queries, m.hidden, q, all);
   return shard;
 }
 
 Values expert_shard(const Experiment& e, const LayerWeights& w, int rank) {
   const Model& m = e.model;
   const Parallelism& p = e.parallelism;
-  const std::int64_t here = m.experts / p.ep, shard_width = m.expert_hidden / p.esp;
+  const std::int64_t here = m.experts / p.ep, width = m.expert_hidden / p.esp;
   const std::int64_t first = rank_in_group(p, GroupKind::Ep, rank) * here;
-  const std::int64_t col = rank_in_group(p, GroupKind::Esp, rank) * shard_width;
+  const std::int64_t part = rank_in_group(p, GroupKind::Esp, rank);
+  const RowRange all{0, m.hidden}, shard_of_hidden{part * width, (part + 1) * width};
   Values shard;
   for (std::int64_t expert = first; expert < first + here; ++expert) {
     const std::int64_t offset = expert * m.hidden * m.expert_hidden;
-    append_block(shard, w.w1, offset, m.expert_hidden, 0, m.hidden, col, shard_width);
-    append_block(shard, w.w2, offset, m.hidden, col, shard_width, 0, m.hidden);
-    if (!w.w3.empty()) append_block(shard, w.w3, offset, m.expert_hidden, 0, m.hidden, col, shard_width);
+    append_block(shard, w.w1, offset, m.hidden, m.expert_hidden, all, shard_of_hidden);
+    append_block(shard, w.w2, offset, m.expert_hidden, m.hidden, shard_of_hidden, all);
+    if (!w.w3.empty()) append_block(shard, w.w3, offset, m.hidden, m.expert_hidden, all, shard_of_hidden);
   }
   return shard;
 }

@@ -1,0 +1,85 @@
+#include "exec/host_run.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "models/analytic_backend.hpp"
+#include "models/errors.hpp"
+#include "models/schedule_builder.hpp"
+#include "tests/exec/exec_support.hpp"
+
+using namespace dovetail;
+using namespace dovetail::exec;
+using namespace dovetail::test;
+
+namespace {
+
+SmallExperiment four_ranks() {
+  SmallExperiment s;
+  s.dp = s.mp = s.ep = s.esp = 2;
+  s.kind = ExpertKind::Gated;
+  return s;
+}
+
+std::shared_ptr<const PricedSchedule> priced(const Experiment& e, const Plan& plan) {
+  return std::make_shared<const PricedSchedule>(price(std::make_shared<const Schedule>(build_schedule(e, plan)), e));
+}
+
+Plan overlapping_plan() {
+  Plan plan;
+  plan.scope = Scope::Moe;
+  plan.forward_degree = plan.backward_degree = 2;
+  plan.comm_streams = CommStreams::InterIntra;
+  return plan;
+}
+
+Seconds makespan(const PricedSchedule& p) {
+  std::vector<double> scratch;
+  return analytic_makespan(p, scratch);
+}
+
+}  // namespace
+
+TEST_CASE("An emulated run takes the time that the analytic backend predicts") {
+  const Experiment e = small_experiment(four_ranks());
+  HostRunOptions options;
+  options.hold_compute = HoldCompute::Always;
+  options.measure.limit = Seconds(3);
+  double error = 1;
+  HostRunResult r;
+  for (int attempt = 0; attempt < 3 && error > .05; ++attempt) {  // the machine may be busy
+    r = run_on_host(e, priced(e, overlapping_plan()), options);
+    error = std::abs(median(r.report.samples) / makespan(*r.predicted) - 1);
+  }
+  CHECK(error < .05);
+  CHECK(r.report.ranks == 4);
+  CHECK(r.report.dilation >= 1);
+  CHECK(r.report.emulated_share == 1);
+  CHECK(r.report.numerics_ok);
+  CHECK(r.report.ci95_low <= median(r.report.samples));
+  CHECK(r.report.ci95_high >= median(r.report.samples));
+  CHECK(r.timeline.kind == ResultKind::Measured);
+  CHECK(std::ranges::find(r.timeline.emulated, false) == r.timeline.emulated.end());
+  for (const Interval& op : r.timeline.ops) CHECK(op.start <= op.finish);
+}
+
+TEST_CASE("A run without emulation is predicted from its warm-up") {
+  const Experiment e = small_experiment(four_ranks());
+  HostRunOptions options;
+  options.emulate_links = false;
+  options.measure.limit = Seconds(.1);
+  const HostRunResult r = run_on_host(e, priced(e, overlapping_plan()), options);
+  CHECK(r.report.dilation == 1);
+  CHECK(r.report.emulated_share == 0);
+  CHECK(r.report.overruns == 0);
+  CHECK(r.report.numerics_ok);
+  CHECK(makespan(*r.predicted) > Seconds(0));
+  CHECK(r.notes.size() == 2);
+}
+
+TEST_CASE("More than this machine's memory is refused") {
+  SmallExperiment s = four_ranks();
+  s.hidden = 1 << 16;
+  s.expert_hidden = 1 << 20;
+  const Experiment e = small_experiment(s);
+  CHECK_THROWS_AS(run_on_host(e, priced(e, Plan{})), InputError);
+}

@@ -1,0 +1,36 @@
+#include "exec/program.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "models/schedule_builder.hpp"
+#include "models/schedule_json.hpp"
+#include "tests/exec/exec_support.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+using namespace dovetail;
+using namespace dovetail::exec;
+using namespace dovetail::test;
+
+TEST_CASE("dovetail-exec turns a schedule file into a timeline file") {
+  SmallExperiment s;
+  s.dp = s.mp = s.ep = s.esp = 2;
+  const Experiment e = small_experiment(s);
+  const auto schedule = std::make_shared<const Schedule>(build_schedule(e, Plan{}));
+  const TemporaryFolder folder;
+  folder.write("in.json", to_json(ScheduleFile{e.model, e.workload, e.parallelism, price(schedule, e)}).dump());
+  REQUIRE(run_program({"in.json", "-o", "out.json", "--transport", "inproc", "--limit", "0.1"}) == 0);
+  const Timeline timeline = read_timeline(JsonFile::read("out.json"));
+  CHECK(timeline.kind == ResultKind::Measured);
+  CHECK(timeline.ops.size() == schedule->ops.size());
+}
+
+TEST_CASE("dovetail-exec refuses wrong usage with exit code 2") {
+  CHECK(run_program({}) == 2);
+  CHECK(run_program({"no-such-file.json"}) == 2);
+  CHECK(run_program({"a.json", "--transport", "pigeon"}) == 2);
+  CHECK(run_program({"a.json", "--limit", "-1"}) == 2);
+  CHECK(run_program({"a.json", "--limit"}) == 2);
+  CHECK(run_program({"a.json", "--hold-compute", "maybe"}) == 2);
+  CHECK(run_program({"a.json", "b.json"}) == 2);
+}

@@ -1,0 +1,62 @@
+#include "exec/scale_down.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "models/errors.hpp"
+#include "models/schedule_builder.hpp"
+#include "models/volumes.hpp"
+#include "tests/support/experiments.hpp"
+
+using namespace dovetail;
+using namespace dovetail::exec;
+
+TEST_CASE("A big experiment in the size of this machine") {
+  const Experiment big = test::testbed_b(7);
+  const Experiment e = scaled_for_host(big, {});
+  CHECK(e.cluster.nodes == 2);
+  CHECK(e.cluster.gpus_per_node == 2);
+  CHECK(e.model.experts == 4);
+  CHECK(e.model.hidden == 128);
+  CHECK(e.model.expert_hidden == 256);
+  CHECK(e.model.expert_kind == ExpertKind::Gated);
+  CHECK(e.workload.layers == 1);
+  CHECK(e.workload.top_k == big.workload.top_k);
+  CHECK(e.workload.capacity_factor == big.workload.capacity_factor);
+  CHECK(layer_volumes(e).tokens == 512);
+  CHECK(e.model.attention.heads == 4);
+  CHECK(e.model.attention.head_size == 32);
+  CHECK(e.parallelism.mp == 2);
+  CHECK(e.parallelism.esp == 2);
+  CHECK(e.parallelism.ep == 2);
+  CHECK(e.parallelism.edp == 1);
+  CHECK(e.calibration.collectives.size() == big.calibration.collectives.size());
+}
+
+TEST_CASE("Any even number of ranks builds a schedule") {
+  for (int ranks : {2, 4, 6, 8, 12, 16}) {
+    HostScale scale;
+    scale.ranks = ranks;
+    scale.expert_hidden = 240;  // divides over 3 and 6 too
+    const Experiment e = scaled_for_host(test::testbed_b(), scale);
+    CHECK(e.cluster.gpus() == ranks);
+    CHECK_NOTHROW(build_schedule(e, Plan{}));
+  }
+}
+
+TEST_CASE("Sizes may be overridden, and must make sense") {
+  HostScale scale;
+  scale.layers = 3;
+  scale.experts = 8;
+  scale.tokens_per_rank = 64;
+  const Experiment e = scaled_for_host(test::testbed_b(), scale);
+  CHECK(e.workload.layers == 3);
+  CHECK(e.model.experts == 8);
+  CHECK(layer_volumes(e).tokens == 64);
+  for (int ranks : {0, 1, 3, -2}) {
+    scale.ranks = ranks;
+    CHECK_THROWS_AS(scaled_for_host(test::testbed_b(), scale), InputError);
+  }
+  scale.ranks = 2;
+  scale.hidden = 0;
+  CHECK_THROWS_AS(scaled_for_host(test::testbed_b(), scale), InputError);
+}
