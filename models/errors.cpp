@@ -5,13 +5,20 @@
 namespace dovetail {
 namespace {
 
+// File names and keys are the user's: a line break in one must not break the one-line message.
+std::string on_one_line(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
+  return text;
+}
+
 std::string located(const Location& where, std::string_view message) {
   std::string text;
   if (!where.file.empty()) text += where.file + ":";
   if (where.line > 0) text += fmt::format("{}:{}:", where.line, where.column);
   if (!text.empty()) text += " ";
   if (!where.pointer.empty()) text += where.pointer + ": ";
-  return text + std::string(message);
+  return on_one_line(text + std::string(message));
 }
 
 }  // namespace

@@ -1,0 +1,38 @@
+// Writes a file all or nothing: into a temporary beside it that takes its name at the end.
+// Not for appending. A process killed in between leaves its temporary (".dovetail-...tmp"), never half a file.
+#pragma once
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace dovetail {
+
+// Flush waits until the bytes are on the disk; for results that took hours.
+enum class Durability { Cached, Flush };
+
+// Errors: InputError where the path is at fault ("cannot write X: Permission denied"), DeviceError where writing itself
+// fails (disk full). "-" is standard output; devices and pipes are written directly, symbolic links to
+// files are followed, and the permissions of a file that is replaced are kept.
+void write_file(const std::filesystem::path& path, std::string_view content, Durability = Durability::Cached);
+
+// The same piece by piece. Without finish() the path keeps what it had and the temporary is removed.
+class OutputFile {
+ public:
+  explicit OutputFile(std::filesystem::path path);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::string_view content);
+  void finish(Durability durability = Durability::Cached);  // once, after the last write
+
+ private:
+  void open_temporary();
+  void discard() noexcept;
+
+  std::filesystem::path shown_, target_, temporary_;  // temporary_ is empty when writing directly
+  std::FILE* file_ = nullptr;
+};
+
+}  // namespace dovetail
