@@ -1,0 +1,37 @@
+// Numbers and names as people read them.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/experiment.hpp"
+#include "models/units.hpp"
+
+namespace dovetail::reports {
+
+inline constexpr double gib = 1024.0 * 1024 * 1024;
+
+// A text from a file, safe on a terminal: control characters become '?', more than `width` characters end in "..".
+std::string printable(std::string_view text, std::size_t width = 10000);
+
+// Characters shown, counting a UTF-8 sequence as one.
+std::size_t display_width(std::string_view text);
+
+// Decimals that give about four digits to the largest of the values.
+int decimals_for(const std::vector<double>& values);
+
+// "-" for what is missing or not finite.
+std::string fixed(std::optional<double> value, int decimals);
+
+// "12.3 us", "4.56 ms", "1.23 s": three digits and a fitting unit.
+std::string duration(Seconds time);
+std::string bytes(Bytes amount);  // "512 B", "1.50 MiB", "48.0 GiB"
+
+// Lines of at most `width` characters, broken at spaces; continued lines start with `indent` spaces.
+std::string wrapped(std::string_view text, std::size_t width, std::size_t indent);
+
+// "8x7b on testbed, 6 nodes x 8 GPUs ...": what was asked, in three lines without line ends.
+std::vector<std::string> experiment_lines(const Experiment& experiment);
+
+}  // namespace dovetail::reports

@@ -1,0 +1,140 @@
+#include "reports/json_report.hpp"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "models/experiment_json.hpp"
+#include "models/names.hpp"
+#include "models/plan_json.hpp"
+#include "reports/link_use.hpp"
+#include "reports/summary.hpp"
+
+namespace dovetail::reports {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+Json number(Seconds value) {
+  return number(value.value());
+}
+Json number(Bytes value) {
+  return number(value.value());
+}
+
+template <class T>
+Json number(const std::optional<T>& value) {
+  return value ? number(*value) : Json(nullptr);
+}
+
+Json provenance_json(const RunProvenance& provenance) {
+  return {{"version", provenance.version},     {"git_revision", provenance.git_revision},
+          {"host", provenance.host},           {"compiler", provenance.compiler},
+          {"created", provenance.created},     {"command_line", provenance.command_line},
+          {"libraries", provenance.libraries}, {"seed", provenance.seed}};
+}
+
+Json inputs_json(const Report& report) {
+  Json inputs = dovetail::to_json(report.experiment);
+  inputs["sha256"] = report.provenance.input_sha256;
+  return inputs;
+}
+
+Json planner_json(const PlannerReport& planner) {
+  return {{"name", planner.name},
+          {"reason", planner.reason},
+          {"evaluations", planner.evaluations},
+          {"seconds", number(planner.time)},
+          {"regret", number(planner.regret)},
+          {"runner_up", planner.runner_up ? Json(*planner.runner_up) : Json(nullptr)}};
+}
+
+Json streams_json(const Metrics& metrics) {
+  Json list = Json::array();
+  for (const StreamUse& stream : metrics.streams)
+    list.push_back({{"rank_class", stream.rank_class}, {"name", stream.name}, {"busy_s", number(stream.busy)}});
+  return list;
+}
+
+Json links_json(const Experiment& experiment, const SystemResult& result) {
+  Json list = Json::array();
+  if (result.schedule == nullptr) return list;
+  for (const LinkUse& use : link_use(experiment, *result.schedule, result.timeline))
+    list.push_back({{"rank_class", use.rank_class},
+                    {"name", name_in(link_kind_names, use.link)},
+                    {"bytes", number(use.bytes)},
+                    {"busy_s", number(use.busy)}});
+  return list;
+}
+
+Json run_json(const RunReport& run) {
+  return {{"device", run.device},
+          {"transport", run.transport},
+          {"ranks", run.ranks},
+          {"dilation", number(run.dilation)},
+          {"emulated_share", number(run.emulated_share)},
+          {"overruns", run.overruns},
+          {"stopped_by", run.stopped_by},
+          {"numerics",
+           {{"ok", run.numerics_ok},
+            {"output_error", number(run.output_error)},
+            {"gradient_error", number(run.gradient_error)}}}};
+}
+
+Json samples_json(const RunReport& run) {
+  Json list = Json::array();
+  for (Seconds sample : run.samples) list.push_back(number(sample));
+  return list;
+}
+
+Json result_json(const Report& report, const SummaryRow& row) {
+  const SystemResult& result = *row.result;
+  const Metrics& metrics = result.metrics;
+  Json json = {{"system", result.system},
+               {"plan", dovetail::to_json(result.plan)},
+               {"planner", planner_json(result.planner)},
+               {"backend", result.backend},
+               {"kind", name_in(result_kind_names, result.timeline.kind)},
+               {"makespan_s", number(metrics.makespan)},
+               {"forward_s", number(row.forward)},
+               {"backward_s", number(row.backward)},
+               {"iteration_s", number(metrics.makespan)},
+               {"speedup", number(row.speedup)},
+               {"exposed_communication_s", number(metrics.exposed_communication)},
+               {"lower_bound_s", number(result.lower_bound)},
+               {"plan_bound_s", number(result.plan_bound)},
+               {"peak_bytes", number(result.memory.peak)},
+               {"persistent_bytes", number(result.memory.persistent)},
+               {"feasible", result.feasible},
+               {"missing_bytes", result.feasible ? Json(nullptr) : number(result.missing)},
+               {"streams", streams_json(metrics)},
+               {"links", links_json(report.experiment, result)}};
+  const bool ran = result.run.has_value();
+  json["measured_over_modelled"] = number(row.measured_ratio);
+  json["ci95_s"] = ran ? Json::array({number(result.run->ci95_low), number(result.run->ci95_high)}) : Json(nullptr);
+  json["samples_s"] = ran ? samples_json(*result.run) : Json(nullptr);
+  json["run"] = ran ? run_json(*result.run) : Json(nullptr);
+  return json;
+}
+
+}  // namespace
+
+Json to_json(const Report& report) {
+  Json results = Json::array();
+  for (const SummaryRow& row : summarize(report)) results.push_back(result_json(report, row));
+  return {{"schema_version", result_schema_version},
+          {"kind", report.kind},
+          {"provenance", provenance_json(report.provenance)},
+          {"inputs", inputs_json(report)},
+          {"notes", report.notes},
+          {"results", std::move(results)}};
+}
+
+void write_json(std::ostream& out, const Report& report) {
+  out << to_json(report).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+}  // namespace dovetail::reports

@@ -1,0 +1,17 @@
+// A report as the public result file, data/schemas/result.schema.json: the same report gives the same bytes.
+#pragma once
+#include <iosfwd>
+#include <nlohmann/json_fwd.hpp>
+
+#include "models/result.hpp"
+
+namespace dovetail::reports {
+
+inline constexpr const char* result_schema_version = "1.0";
+
+nlohmann::ordered_json to_json(const Report& report);
+
+// Indented, ending in a newline. Numbers that are not finite are null, invalid UTF-8 is replaced.
+void write_json(std::ostream& out, const Report& report);
+
+}  // namespace dovetail::reports

@@ -1,0 +1,13 @@
+// A report as a table for a terminal, at most 120 columns wide.
+#pragma once
+#include <iosfwd>
+
+#include "models/result.hpp"
+
+namespace dovetail::reports {
+
+// What was asked, one line per result, measured beside modelled where something ran, why the planners chose
+// what they chose, and the notes. Colour is ANSI codes; without it the text is plain.
+void write_table(std::ostream& out, const Report& report, bool colour);
+
+}  // namespace dovetail::reports
