@@ -1,0 +1,178 @@
+#include "sim/simulation.hpp"
+
+#include <simgrid/version.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <csignal>
+#include <memory>
+#include <simgrid/s4u.hpp>
+#include <string>
+#include <vector>
+
+#include "models/errors.hpp"
+
+namespace dovetail::sim {
+namespace {
+
+namespace s4u = simgrid::s4u;
+
+// An activity is over when less than the product of both is left of it (1 at its start), and a resource is full
+// when less than the second of its speed (1) is left. Rounding errors are some 1e-16 a step: far smaller values make
+// SimGrid take extra steps of no length, far larger ones end activities early. Both are free of units, so that
+// durations of any size come out equally exact.
+constexpr double timing_precision = 1e-2;
+constexpr double sharing_precision = 1e-12;
+#if SIMGRID_VERSION >= 33400
+constexpr const char* timing_precision_key = "precision/timing";
+constexpr const char* sharing_precision_key = "precision/work-amount";
+#else
+constexpr const char* timing_precision_key = "surf/precision";
+constexpr const char* sharing_precision_key = "maxmin/precision";
+#endif
+
+// SimGrid installs handlers that print and exit; a library has no business with its host's signals.
+class KeepSignalHandlers {
+ public:
+  KeepSignalHandlers() {
+    for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], nullptr, &saved_[i]);
+  }
+  ~KeepSignalHandlers() {
+    for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &saved_[i], nullptr);
+  }
+  KeepSignalHandlers(const KeepSignalHandlers&) = delete;
+  KeepSignalHandlers& operator=(const KeepSignalHandlers&) = delete;
+
+ private:
+  static constexpr std::array signals{SIGINT, SIGSEGV, SIGBUS};
+  std::array<struct sigaction, signals.size()> saved_;
+};
+
+}  // namespace
+
+class Engine {
+ public:
+  static Engine& instance() {
+    static Engine engine;
+    return engine;
+  }
+
+  std::mutex& mutex() { return mutex_; }
+  void reset(std::size_t resources);
+  void start(std::int64_t tag, std::span<const Demand> demands);
+  void run(const std::function<void(std::int64_t)>& finished);
+  void discard_ended();
+  double now() const { return now_; }
+
+ private:
+  Engine();
+  void grow(std::size_t resources);
+
+  std::mutex mutex_;
+  std::unique_ptr<s4u::Engine> engine_;
+  std::vector<s4u::Host*> pool_;
+  double now_ = 0;
+  const std::function<void(std::int64_t)>* finished_ = nullptr;
+  std::vector<s4u::Activity*> ended_;  // SimGrid still uses an activity after its completion callback
+  std::vector<s4u::Host*> hosts_;      // of the activity being started
+  std::vector<double> amounts_;
+};
+
+Engine::Engine() {
+  // The clock is the sum of SimGrid's steps since reset(). Its own clock goes on from one simulation to the next, so
+  // that differences of it would lose digits with every run; the steps themselves do not depend on it.
+  s4u::Engine::on_time_advance_cb([this](double step) {
+    now_ += step;
+    discard_ended();
+  });
+  auto on_completion = [this](const s4u::Activity& activity) {
+    ended_.push_back(const_cast<s4u::Activity*>(&activity));
+    (*finished_)(reinterpret_cast<std::intptr_t>(activity.get_data<void>()));
+  };
+#if SIMGRID_VERSION >= 33400
+  s4u::Exec::on_completion_cb(on_completion);
+#else
+  s4u::Activity::on_completion_cb(on_completion);
+#endif
+}
+
+void Engine::reset(std::size_t resources) {
+  if (resources > pool_.size()) grow(std::max({resources, 2 * pool_.size(), std::size_t{256}}));
+  now_ = 0;
+}
+
+// A platform is sealed once it has run: a larger one needs a new engine.
+void Engine::grow(std::size_t resources) {
+  const KeepSignalHandlers keep;
+  const bool first = !engine_;
+  engine_.reset();
+  pool_.clear();
+  std::string name = "dovetail";
+  std::array<char*, 2> arguments{name.data(), nullptr};
+  int count = 1;
+  engine_ = std::make_unique<s4u::Engine>(&count, arguments.data());
+  if (first) {
+    xbt_log_control_set("xbt_cfg.thresh:warning");  // else every setting is announced on stderr
+    s4u::Engine::set_config("host/model:ptask_L07");
+    s4u::Engine::set_config("host/solver:fairbottleneck");
+    s4u::Engine::set_config(timing_precision_key, timing_precision);
+    s4u::Engine::set_config(sharing_precision_key, sharing_precision);
+  }
+#if SIMGRID_VERSION >= 40000
+  auto* zone = engine_->get_netzone_root()->add_netzone_star("resources");
+  const auto add_host = [zone](const std::string& host) { return zone->add_host(host, 1.0); };
+#else
+  auto* zone = s4u::create_star_zone("resources");
+  const auto add_host = [zone](const std::string& host) { return zone->create_host(host, 1.0); };
+#endif
+  pool_.reserve(resources);
+  for (std::size_t i = 0; i < resources; ++i) pool_.push_back(add_host(std::to_string(i))->seal());
+  zone->seal();
+}
+
+void Engine::start(std::int64_t tag, std::span<const Demand> demands) {
+  hosts_.clear();
+  amounts_.clear();
+  for (const Demand& demand : demands) {
+    const auto flows = static_cast<std::size_t>(demand.multiplicity);
+    hosts_.insert(hosts_.end(), flows, pool_[static_cast<std::size_t>(demand.resource)]);
+    amounts_.insert(amounts_.end(), flows, demand.seconds.value() / demand.multiplicity);
+  }
+  const s4u::ExecPtr activity = s4u::Exec::init();
+  if (hosts_.size() == 1) {
+    activity->set_flops_amount(amounts_.front());
+    activity->set_host(hosts_.front());
+  } else {
+    activity->set_flops_amounts(amounts_);
+    activity->set_hosts(hosts_);
+  }
+  activity->set_data(reinterpret_cast<void*>(static_cast<std::intptr_t>(tag)));
+  activity->add_ref();  // until discard_ended()
+  activity->start();
+}
+
+void Engine::run(const std::function<void(std::int64_t)>& finished) {
+  finished_ = &finished;
+  engine_->run();
+  finished_ = nullptr;
+}
+
+void Engine::discard_ended() {
+  for (s4u::Activity* activity : ended_) activity->unref();
+  ended_.clear();
+}
+
+Simulation::Simulation(std::size_t resources) : lock_(Engine::instance().mutex()), engine_(Engine::instance()) {
+  engine_.reset(resources);
+}
+
+Simulation::~Simulation() { engine_.discard_ended(); }
+
+void Simulation::start(std::int64_t tag, std::span<const Demand> demands) { engine_.start(tag, demands); }
+
+void Simulation::run(const std::function<void(std::int64_t)>& finished) { engine_.run(finished); }
+
+double Simulation::now() const { return engine_.now(); }
+
+}  // namespace dovetail::sim

@@ -1,0 +1,39 @@
+// One SimGrid simulation: activities that run on unit-speed resources. Knows nothing of schedules.
+// simgrid/s4u.hpp stays in the .cpp: every file that includes it takes seconds longer to compile.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <span>
+
+#include "models/price.hpp"
+
+namespace dovetail::sim {
+
+class Engine;
+
+// SimGrid allows one engine in a process: while one Simulation exists, a second one waits for its end.
+class Simulation {
+ public:
+  explicit Simulation(std::size_t resources);
+  ~Simulation();
+  Simulation(const Simulation&) = delete;
+  Simulation& operator=(const Simulation&) = delete;
+
+  // Starts an activity now. It progresses on all its demands together and ends with the slowest; `multiplicity`
+  // flows of it take part in the fair sharing of a resource. At least one demand, all positive and finite.
+  void start(std::int64_t tag, std::span<const Demand> demands);
+
+  // Runs until nothing is left. `finished` gets the tag of each activity when it ends, may start others and
+  // must not throw.
+  void run(const std::function<void(std::int64_t tag)>& finished);
+
+  // Seconds since the start of this simulation.
+  double now() const;
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+  Engine& engine_;
+};
+
+}  // namespace dovetail::sim
