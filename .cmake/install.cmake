@@ -12,7 +12,7 @@ install(DIRECTORY data/ DESTINATION ${CMAKE_INSTALL_DATADIR}/dovetail/data PATTE
 
 set(dovetail_with "")
 set(dovetail_without "")
-foreach(library SIMGRID MPI CUDA OPENBLAS NLOPT)
+foreach(library SIMGRID MPI CUDA OPENBLAS NLOPT OPENSSL)
   if(DOVETAIL_HAS_${library})
     list(APPEND dovetail_with ${library})
   else()

@@ -72,7 +72,8 @@ class Builder : public nlohmann::json_sax<json> {
     open_.push_back(place(std::move(container)));
     steps_.emplace_back();
     if (open_.size() > JsonFile::max_depth)
-      fail(last_pointer(), JsonPart::Value, fmt::format("nested too deeply, expected at most {} levels", JsonFile::max_depth));
+      fail(last_pointer(), JsonPart::Value,
+           fmt::format("nested too deeply, expected at most {} levels", JsonFile::max_depth));
     return true;
   }
 
@@ -97,7 +98,8 @@ class Builder : public nlohmann::json_sax<json> {
          fmt::format("duplicate key {}, already given on line {}", in_quotes(key_), line_column(text_, first).line), 2);
   }
 
-  [[noreturn]] void fail(const std::string& pointer, JsonPart part, std::string_view message, int occurrence = 1) const {
+  [[noreturn]] void fail(const std::string& pointer, JsonPart part, std::string_view message,
+                         int occurrence = 1) const {
     const std::size_t offset = find_json(text_, pointer, part, occurrence).value_or(text_.size());
     const auto [line, column] = line_column(text_, offset);
     throw InputError(Location{name_, line, column, pointer}, message);
@@ -149,7 +151,8 @@ JsonFile JsonFile::read(const std::filesystem::path& path) {
   const std::string name = path.string();
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) refuse_file(name, "is a directory");
-  const std::uintmax_t size = std::filesystem::is_regular_file(path, error) ? std::filesystem::file_size(path, error) : 0;
+  const std::uintmax_t size =
+      std::filesystem::is_regular_file(path, error) ? std::filesystem::file_size(path, error) : 0;
   if (!error && size > max_bytes) refuse_size(name);
   return parse(read_all(name), name);
 }
@@ -167,12 +170,15 @@ JsonFile JsonFile::parse(std::string text, std::string name) {
   return JsonFile(std::move(text), std::move(name), std::move(root));
 }
 
-JsonFile JsonFile::wrap(json value, std::string name) { return JsonFile("", std::move(name), std::move(value)); }
+JsonFile JsonFile::wrap(json value, std::string name) {
+  return JsonFile("", std::move(name), std::move(value));
+}
 
 void JsonFile::set(std::string_view pointer, json value, std::string origin) {
   const Location where{origin, 0, 0, ""};
   const std::vector<std::string> steps = pointer_steps(pointer);
-  if (steps.size() > max_depth) throw InputError(where, fmt::format("nested too deeply, expected at most {} levels", max_depth));
+  if (steps.size() > max_depth)
+    throw InputError(where, fmt::format("nested too deeply, expected at most {} levels", max_depth));
   json* place = root_.get();
   for (const std::string& step : steps) {
     if (place->is_null()) *place = json::object();
@@ -191,9 +197,13 @@ void JsonFile::set(std::string_view pointer, json value, std::string origin) {
   origins_.push_back({std::string(pointer), std::move(origin)});
 }
 
-Location JsonFile::locate(std::string_view pointer) const { return locate_part(pointer, false); }
+Location JsonFile::locate(std::string_view pointer) const {
+  return locate_part(pointer, false);
+}
 
-Location JsonFile::locate_key(std::string_view pointer) const { return locate_part(pointer, true); }
+Location JsonFile::locate_key(std::string_view pointer) const {
+  return locate_part(pointer, true);
+}
 
 Location JsonFile::locate_part(std::string_view pointer, bool key) const {
   const auto within = [](std::string_view inner, std::string_view outer) {

@@ -16,10 +16,11 @@ namespace dovetail {
 class JsonFile {
  public:
   static constexpr std::size_t max_bytes = 64'000'000;
-  static constexpr int max_depth = 64;         // of nested objects and arrays
+  static constexpr int max_depth = 64;          // of nested objects and arrays
   static constexpr std::size_t max_key = 1000;  // bytes of one key
 
-  // Each throws InputError. `name` stands for the file in messages. `read` takes at most max_bytes from any kind of file.
+  // Each throws InputError. `name` stands for the file in messages. `read` takes at most max_bytes from any kind of
+  // file.
   static JsonFile read(const std::filesystem::path& path);
   static JsonFile parse(std::string text, std::string name);
 

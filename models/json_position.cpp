@@ -41,8 +41,10 @@ class Walker {
       }
       if (c == '{' || c == '[') ++depth;
       if (c == '}' || c == ']') --depth;
-      if (c == '{' || c == '[' || c == '}' || c == ']' || c == ',' || c == ':') step();
-      else skip_literal();
+      if (c == '{' || c == '[' || c == '}' || c == ']' || c == ',' || c == ':')
+        step();
+      else
+        skip_literal();
     } while (depth > 0 && offset_ < text_.size());
   }
 
@@ -108,8 +110,10 @@ std::optional<std::size_t> find_json(std::string_view text, std::string_view poi
   std::size_t key_offset = walker.offset();
   for (std::size_t i = 0; i < steps.size(); ++i) {
     std::optional<std::size_t> found;
-    if (walker.peek() == '{') found = enter_object(walker, steps[i], i + 1 == steps.size() ? occurrence : 1);
-    else if (walker.peek() == '[') found = enter_array(walker, steps[i]);
+    if (walker.peek() == '{')
+      found = enter_object(walker, steps[i], i + 1 == steps.size() ? occurrence : 1);
+    else if (walker.peek() == '[')
+      found = enter_array(walker, steps[i]);
     if (!found) return std::nullopt;
     key_offset = *found;
   }

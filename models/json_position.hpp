@@ -18,7 +18,8 @@ enum class JsonPart { Key, Value };
 
 // Offset of the value at a pointer or of the key before it (array elements have none: their value then).
 // `occurrence` 2 asks for the second of two equal keys in the innermost object. None where there is no such value.
-std::optional<std::size_t> find_json(std::string_view text, std::string_view pointer, JsonPart part, int occurrence = 1);
+std::optional<std::size_t> find_json(std::string_view text, std::string_view pointer, JsonPart part,
+                                     int occurrence = 1);
 
 // First offset from `offset` on that is neither white space nor comment.
 std::size_t skip_json_space(std::string_view text, std::size_t offset);

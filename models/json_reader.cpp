@@ -32,7 +32,7 @@ std::string range_in_words(const std::string& min, const std::string& max, bool 
 std::optional<std::int64_t> whole(const json& value) {
   if (value.is_number_unsigned()) {
     const auto number = value.get<std::uint64_t>();
-    if (number > static_cast<std::uint64_t>(JsonReader::int_max)) return std::nullopt;
+    if (number > static_cast<std::uint64_t>(JsonReader::long_max)) return std::nullopt;
     return static_cast<std::int64_t>(number);
   }
   if (value.is_number_integer()) return value.get<std::int64_t>();
@@ -60,7 +60,9 @@ const json* JsonReader::child(std::string_view key) const {
   return it == value_->end() ? nullptr : &*it;
 }
 
-bool JsonReader::has(std::string_view key) const { return child(key) != nullptr; }
+bool JsonReader::has(std::string_view key) const {
+  return child(key) != nullptr;
+}
 
 JsonReader JsonReader::at(std::string_view key) const {
   const json* found = child(key);
@@ -100,8 +102,10 @@ Q JsonReader::quantity(Sign sign) const {
   } catch (const InputError& error) {
     fail(error.what());
   }
-  if (sign == Sign::Positive && !(result.value() > 0)) fail(fmt::format("expected more than zero, got {}", in_quotes(text)));
-  if (sign == Sign::NonNegative && !(result.value() >= 0)) fail(fmt::format("expected no less than zero, got {}", in_quotes(text)));
+  if (sign == Sign::Positive && !(result.value() > 0))
+    fail(fmt::format("expected more than zero, got {}", in_quotes(text)));
+  if (sign == Sign::NonNegative && !(result.value() >= 0))
+    fail(fmt::format("expected no less than zero, got {}", in_quotes(text)));
   return result;
 }
 
@@ -113,11 +117,17 @@ template FlopsPerSecond JsonReader::quantity<FlopsPerSecond>(Sign) const;
 template SecondsPerByte JsonReader::quantity<SecondsPerByte>(Sign) const;
 template SecondsPerFlop JsonReader::quantity<SecondsPerFlop>(Sign) const;
 
-std::int64_t JsonReader::integer(std::int64_t min, std::int64_t max) const {
+int JsonReader::integer(int min, int max) const {
+  return static_cast<int>(long_integer(min, max));
+}
+
+std::int64_t JsonReader::long_integer(std::int64_t min, std::int64_t max) const {
   const std::optional<std::int64_t> result = whole(*value_);
   if (result && *result >= min && *result <= max) return *result;
   const bool has_min = min > std::numeric_limits<std::int64_t>::min();
-  fail_expected("a whole number" + range_in_words(std::to_string(min), std::to_string(max), has_min, max < int_max));
+  const bool has_max =
+      max < int_max || (result && *result > max);  // the largest int is worth saying only when it was it
+  fail_expected("a whole number" + range_in_words(std::to_string(min), std::to_string(max), has_min, has_max));
 }
 
 double JsonReader::number(double min, double max) const {
@@ -147,15 +157,23 @@ std::size_t JsonReader::choose(const std::vector<std::string>& names) const {
   fail(fmt::format("expected {}, got {}{}", join_or(shown), in_quotes(name), did_you_mean(name, names)));
 }
 
-std::int64_t JsonReader::integer(std::string_view key, std::int64_t min, std::int64_t max) const {
+int JsonReader::integer(std::string_view key, int min, int max) const {
   return at(key).integer(min, max);
 }
-double JsonReader::number(std::string_view key, double min, double max) const { return at(key).number(min, max); }
-std::string JsonReader::string(std::string_view key) const { return at(key).string(); }
-bool JsonReader::boolean(std::string_view key) const { return at(key).boolean(); }
+std::int64_t JsonReader::long_integer(std::string_view key, std::int64_t min, std::int64_t max) const {
+  return at(key).long_integer(min, max);
+}
+double JsonReader::number(std::string_view key, double min, double max) const {
+  return at(key).number(min, max);
+}
+std::string JsonReader::string(std::string_view key) const {
+  return at(key).string();
+}
+bool JsonReader::boolean(std::string_view key) const {
+  return at(key).boolean();
+}
 
-std::int64_t JsonReader::integer_or(std::string_view key, std::int64_t fallback, std::int64_t min,
-                                    std::int64_t max) const {
+int JsonReader::integer_or(std::string_view key, int fallback, int min, int max) const {
   return has(key) ? integer(key, min, max) : fallback;
 }
 double JsonReader::number_or(std::string_view key, double fallback, double min, double max) const {
@@ -164,9 +182,13 @@ double JsonReader::number_or(std::string_view key, double fallback, double min, 
 std::string JsonReader::string_or(std::string_view key, std::string_view fallback) const {
   return has(key) ? string(key) : std::string(fallback);
 }
-bool JsonReader::boolean_or(std::string_view key, bool fallback) const { return has(key) ? boolean(key) : fallback; }
+bool JsonReader::boolean_or(std::string_view key, bool fallback) const {
+  return has(key) ? boolean(key) : fallback;
+}
 
-void JsonReader::fail(std::string_view message) const { throw InputError(file_->locate(pointer_), message); }
+void JsonReader::fail(std::string_view message) const {
+  throw InputError(file_->locate(pointer_), message);
+}
 
 void JsonReader::fail(std::string_view key, std::string_view message) const {
   throw InputError(file_->locate(child_pointer(pointer_, key)), message);

@@ -1,5 +1,5 @@
-// A cursor over a JsonFile from which all from-JSON functions read: every wrong value becomes an InputError at its place.
-// A cheap copyable view; the JsonFile must outlive it.
+// A cursor over a JsonFile from which all from-JSON functions read: every wrong value becomes an InputError at its
+// place. A cheap copyable view; the JsonFile must outlive it.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -15,28 +15,12 @@
 
 namespace dovetail {
 
-// One row of a table of enumerators: `constexpr std::array phases{Named{"forward", Phase::Forward}, ...};`
-template <class E>
-struct Named {
-  std::string_view name;
-  E value;
-};
-template <class E>
-Named(const char*, E) -> Named<E>;
-
-// The name of an enumerator in such a table; empty when it has none.
-template <class Table, class E>
-std::string_view name_of(const Table& table, E value) {
-  for (const auto& row : table)
-    if (row.value == value) return row.name;
-  return {};
-}
-
 enum class Sign { Any, NonNegative, Positive };
 
 class JsonReader {
  public:
-  static constexpr std::int64_t int_max = std::numeric_limits<std::int64_t>::max();
+  static constexpr int int_max = std::numeric_limits<int>::max();
+  static constexpr std::int64_t long_max = std::numeric_limits<std::int64_t>::max();
   static constexpr double number_max = std::numeric_limits<double>::max();
 
   explicit JsonReader(const JsonFile& file);
@@ -54,30 +38,35 @@ class JsonReader {
   // This value as a type. Bounds are inclusive; numbers are finite; a whole number may be written 4.0.
   template <class Q>
   Q quantity(Sign sign = Sign::NonNegative) const;  // a string with unit; the seven types of units.hpp
-  std::int64_t integer(std::int64_t min = 0, std::int64_t max = int_max) const;
+  int integer(int min = 0, int max = int_max) const;
+  std::int64_t long_integer(std::int64_t min = 0, std::int64_t max = long_max) const;
   double number(double min = -number_max, double max = number_max) const;
   std::string string() const;
   bool boolean() const;
   template <class Table>
-  auto enumeration(const Table& table) const;
+  auto enumeration(const Table& table) const;  // Table: a range of pair<string_view, Enum>, see names.hpp
 
   // The value of a key of this object.
   template <class Q>
-  Q quantity(std::string_view key, Sign sign = Sign::NonNegative) const { return at(key).quantity<Q>(sign); }
-  std::int64_t integer(std::string_view key, std::int64_t min = 0, std::int64_t max = int_max) const;
+  Q quantity(std::string_view key, Sign sign = Sign::NonNegative) const {
+    return at(key).quantity<Q>(sign);
+  }
+  int integer(std::string_view key, int min = 0, int max = int_max) const;
+  std::int64_t long_integer(std::string_view key, std::int64_t min = 0, std::int64_t max = long_max) const;
   double number(std::string_view key, double min = -number_max, double max = number_max) const;
   std::string string(std::string_view key) const;
   bool boolean(std::string_view key) const;
   template <class Table>
-  auto enumeration(std::string_view key, const Table& table) const { return at(key).enumeration(table); }
+  auto enumeration(std::string_view key, const Table& table) const {
+    return at(key).enumeration(table);
+  }
 
   // The same, or the fallback where the key is missing. A value that is there must still be right.
   template <class Q>
   Q quantity_or(std::string_view key, Q fallback, Sign sign = Sign::NonNegative) const {
     return has(key) ? quantity<Q>(key, sign) : fallback;
   }
-  std::int64_t integer_or(std::string_view key, std::int64_t fallback, std::int64_t min = 0,
-                          std::int64_t max = int_max) const;
+  int integer_or(std::string_view key, int fallback, int min = 0, int max = int_max) const;
   double number_or(std::string_view key, double fallback, double min = -number_max, double max = number_max) const;
   std::string string_or(std::string_view key, std::string_view fallback) const;
   bool boolean_or(std::string_view key, bool fallback) const;
@@ -105,8 +94,8 @@ class JsonReader {
 template <class Table>
 auto JsonReader::enumeration(const Table& table) const {
   std::vector<std::string> names;
-  for (const auto& row : table) names.emplace_back(row.name);
-  return std::begin(table)[choose(names)].value;
+  for (const auto& [name, value] : table) names.emplace_back(name);
+  return std::begin(table)[choose(names)].second;
 }
 
 }  // namespace dovetail

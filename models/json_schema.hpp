@@ -6,9 +6,9 @@
 
 namespace dovetail {
 
-// Throws InputError at the problem's place: unknown keys before everything else, then the deepest, then the first in the
-// file. References are local ("#/definitions/..."). `examples` beside a `type` or `pattern` are shown as what was expected.
-// A schema that is itself broken throws InternalError.
+// Throws InputError at the problem's place: unknown keys before everything else, then the deepest, then the first in
+// the file. References are local ("#/definitions/..."). `examples` beside a `type` or `pattern` are shown as what was
+// expected. A schema that is itself broken throws InternalError.
 void validate(const JsonFile& file, const nlohmann::json& schema);
 
 }  // namespace dovetail

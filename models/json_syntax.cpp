@@ -12,14 +12,18 @@
 namespace dovetail {
 namespace {
 
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 
 bool is_word(char c) {
   const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (static_cast<unsigned char>(c) & 0x80) != 0;
   return letter || (c >= '0' && c <= '9') || contains("_.+-", std::string_view(&c, 1));
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 // The parser names what it expected after its last "; expected ".
 std::string_view expectation(std::string_view reason) {
@@ -27,8 +31,10 @@ std::string_view expectation(std::string_view reason) {
     std::string_view parser, ours;
   };
   constexpr std::array phrases{
-      Phrase{"string literal", "a key in double quotes"}, Phrase{"':'", "\":\" after the key"},
-      Phrase{"'}'", "\",\" or \"}\""},                    Phrase{"']'", "\",\" or \"]\""},
+      Phrase{"string literal", "a key in double quotes"},
+      Phrase{"':'", "\":\" after the key"},
+      Phrase{"'}'", "\",\" or \"}\""},
+      Phrase{"']'", "\",\" or \"]\""},
       Phrase{"end of input", "the end of the file"},
   };
   for (const Phrase& phrase : phrases)
@@ -59,6 +65,7 @@ SyntaxError ends_too_early(std::string_view text, std::string_view container) {
 }
 
 std::string explain_string(std::string_view reason, unsigned char at) {
+  if (contains(reason, "UTF-8") && at < 0x80) return "incomplete UTF-8 character in a string";
   if (contains(reason, "UTF-8")) return fmt::format("invalid UTF-8 byte 0x{:02x} in a string", at);
   if (at == '\n' || at == '\r') return "string without end on this line, expected a closing double quote";
   if (contains(reason, "control character"))
@@ -78,7 +85,8 @@ std::string explain_word(const std::string& word, std::string_view reason, std::
   const bool leading_zero = word.size() > 1 && word[0] == '0' && is_digit(word[1]);
   if (numeric && (leading_zero || contains(reason, "invalid"))) return "malformed number " + in_quotes(word);
   const std::string suggestion = expected == "a value" ? did_you_mean(word, {"true", "false", "null"}) : "";
-  return fmt::format("unexpected {}{}", in_quotes(word), suggestion.empty() ? fmt::format(", expected {}", expected) : suggestion);
+  return fmt::format("unexpected {}{}", in_quotes(word),
+                     suggestion.empty() ? fmt::format(", expected {}", expected) : suggestion);
 }
 
 // An unexpected token that ends at `last`.
@@ -87,7 +95,8 @@ SyntaxError explain_token(std::string_view text, std::size_t last, std::string_v
   const char c = text[last];
   if (c == '"') {
     const std::size_t open = opening_quote(text, last);
-    return {open, fmt::format("unexpected string {}, expected {}", in_quotes(text.substr(open + 1, last - open - 1)), expected)};
+    return {open, fmt::format("unexpected string {}, expected {}", in_quotes(text.substr(open + 1, last - open - 1)),
+                              expected)};
   }
   if (is_word(c)) {
     std::size_t begin = last, end = last + 1;
@@ -97,6 +106,15 @@ SyntaxError explain_token(std::string_view text, std::size_t last, std::string_v
   }
   if (c == '\'') return {last, "unexpected single quote, expected text in double quotes"};
   return {last, fmt::format("unexpected {}, expected {}", in_quotes(text.substr(last, 1)), expected)};
+}
+
+// Whether the parser stopped one past the number ("1.}") or literal ("nul ") that is wrong.
+bool is_broken_off(std::string_view text, std::size_t last, std::string_view reason) {
+  if (last == 0 || is_word(text[last]) || !is_word(text[last - 1])) return false;
+  std::size_t begin = last;
+  while (begin > 0 && is_word(text[begin - 1])) --begin;
+  return contains(reason, "invalid number") ||
+         (contains(reason, "invalid literal") && contains("tfn", text.substr(begin, 1)));
 }
 
 }  // namespace
@@ -112,6 +130,7 @@ SyntaxError explain_syntax_error(std::string_view text, std::size_t read, std::s
     return error;
   }
   if (contains(reason, "invalid comment")) return {last, "unexpected \"/\", expected a value or a // comment"};
+  if (is_broken_off(text, last, reason)) return explain_token(text, last - 1, reason);
   if (contains(reason, "invalid string")) return {last, explain_string(reason, static_cast<unsigned char>(at))};
   const std::size_t before = text.find_last_not_of(" \t\r\n", last == 0 ? 0 : last - 1);
   const bool closes = at == '}' || at == ']';

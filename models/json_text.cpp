@@ -7,7 +7,9 @@ namespace {
 
 constexpr std::size_t longest_quote = 60;
 
-bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+bool continues_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
+}
 
 }  // namespace
 
@@ -45,9 +47,12 @@ std::string child_pointer(std::string_view pointer, std::string_view key) {
   std::string result(pointer);
   result += '/';
   for (char c : key) {
-    if (c == '~') result += "~0";
-    else if (c == '/') result += "~1";
-    else result += c;
+    if (c == '~')
+      result += "~0";
+    else if (c == '/')
+      result += "~1";
+    else
+      result += c;
   }
   return result;
 }

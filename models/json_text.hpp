@@ -7,7 +7,8 @@
 
 namespace dovetail {
 
-// The text in double quotes on one line: control characters escaped, invalid UTF-8 replaced, shortened to about 60 bytes.
+// The text in double quotes on one line: control characters escaped, invalid UTF-8 replaced, shortened to about 60
+// bytes.
 std::string in_quotes(std::string_view text);
 
 // A value as it reads in "got ...": `the string "x"`, `the number 3`, `an object`, `an empty array`, `null`.

@@ -13,12 +13,15 @@ namespace dovetail {
 
 // What a cluster file suggests for runs on it, where the user does not say.
 struct WorkloadDefaults {
-  std::optional<int> batch, sequence, layers;
+  std::optional<int> batch, sequence;
   std::optional<double> capacity_factor;
   std::optional<DType> dtype;
+  std::map<std::string, int> layers;  // of models that have more, by name
+  std::string layers_reason;
 };
 
-// Remembers what was read, for provenance: file -> text.
+// Remembers what was read, for provenance: file -> text. Shipped files are called "data/clusters/x.json" wherever the
+// data lies.
 using FilesRead = std::map<std::string, std::string>;
 
 Cluster load_cluster(const std::string& name, WorkloadDefaults& defaults, FilesRead& files);
@@ -41,8 +44,12 @@ struct ExperimentRequest {
 };
 
 // Defaults: the cluster's, else batch 1, sequence 1024, f 1.2, bf16; top_k and layers of the model; groups as
-// default_parallelism. `notes` gets a line for every default that a reader must know (layers cut to the testbed's).
+// default_parallelism, filled up around those given. Options come before the file. Paths in a file are relative to it.
+// `notes` gets a line for every default that a reader must know (layers cut to the testbed's, padded heads).
 Experiment load_experiment(const ExperimentRequest& request, FilesRead& files, std::vector<std::string>& notes);
-void apply_to_plan(const std::vector<std::string>& set, Plan& plan);
+
+// Sets the knobs of the experiment file's "plan", then those of --set plan.x=y.
+void apply_to_plan(const ExperimentRequest& request, Plan& plan);
+void apply_to_plan(const std::vector<std::string>& set, Plan& plan);  // those of --set alone
 
 }  // namespace dovetail

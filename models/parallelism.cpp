@@ -61,10 +61,11 @@ void validate(const Parallelism& p, const Cluster& cluster, const Model& model) 
   require(model.experts % p.ep == 0, fmt::format("ep {} does not divide the model's {} experts", p.ep, model.experts));
   require(model.expert_hidden % p.esp == 0,
           fmt::format("esp {} does not divide the expert hidden size {}", p.esp, model.expert_hidden));
-  require(model.attention.heads % p.mp == 0,
-          fmt::format("mp {} does not divide the model's {} attention heads", p.mp, model.attention.heads));
-  require(model.attention.kv_heads % p.mp == 0,
-          fmt::format("mp {} does not divide the model's {} key/value heads", p.mp, model.attention.kv_heads));
+  require(model.attention.heads % model.attention.kv_heads == 0,
+          fmt::format("the model's {} attention heads are not a multiple of its {} key/value heads",
+                      model.attention.heads, model.attention.kv_heads));
+  require(p.mp <= model.attention.kv_heads,
+          fmt::format("mp {} is more than the model's {} key/value heads", p.mp, model.attention.kv_heads));
 }
 
 std::vector<int> group_members(const Parallelism& parallelism, GroupKind kind, int rank) {

@@ -44,7 +44,8 @@ const Kind* find_kind(Dimension dimension) {
   return nullptr;
 }
 
-// A unit is times/over base units. Two factors because 1e6 is exact and 1e-6 is not: 12.5 us becomes 12.5e-6 to the last bit.
+// A unit is times/over base units. Two factors because 1e6 is exact and 1e-6 is not: 12.5 us is exactly the
+// double 12.5e-6.
 struct Unit {
   Dimension dimension;
   double times = 1, over = 1;
@@ -57,14 +58,15 @@ struct Prefix {
 
 // All three tables go from small to large; format_value takes the last that fits, so "u" rather than the micro signs.
 constexpr std::array small_prefixes{
-    Prefix{"f", 1, 1e15},      Prefix{"p", 1, 1e12}, Prefix{"n", 1, 1e9}, Prefix{"\u00b5", 1, 1e6},
+    Prefix{"f", 1, 1e15},     Prefix{"p", 1, 1e12}, Prefix{"n", 1, 1e9}, Prefix{"\u00b5", 1, 1e6},
     Prefix{"\u03bc", 1, 1e6}, Prefix{"u", 1, 1e6},  Prefix{"m", 1, 1e3}, Prefix{"", 1, 1},
 };
 constexpr std::array large_prefixes{
-    Prefix{"", 1, 1}, Prefix{"k", 1e3, 1}, Prefix{"M", 1e6, 1}, Prefix{"G", 1e9, 1}, Prefix{"T", 1e12, 1}, Prefix{"P", 1e15, 1},
+    Prefix{"", 1, 1},    Prefix{"k", 1e3, 1},  Prefix{"M", 1e6, 1},
+    Prefix{"G", 1e9, 1}, Prefix{"T", 1e12, 1}, Prefix{"P", 1e15, 1},
 };
 constexpr std::array binary_prefixes{
-    Prefix{"", 1, 1},    Prefix{"Ki", 0x1p10, 1}, Prefix{"Mi", 0x1p20, 1},
+    Prefix{"", 1, 1},        Prefix{"Ki", 0x1p10, 1}, Prefix{"Mi", 0x1p20, 1},
     Prefix{"Gi", 0x1p30, 1}, Prefix{"Ti", 0x1p40, 1}, Prefix{"Pi", 0x1p50, 1},
 };
 
@@ -96,8 +98,8 @@ std::optional<Unit> parse_unit(std::string_view text) {
   if (slash == std::string_view::npos || !top) return top;
   const std::optional<Unit> bottom = parse_simple_unit(text.substr(slash + 1));
   if (!bottom) return std::nullopt;
-  const Dimension dimension{top->dimension.second - bottom->dimension.second, top->dimension.byte - bottom->dimension.byte,
-                            top->dimension.flop - bottom->dimension.flop};
+  const Dimension dimension{top->dimension.second - bottom->dimension.second,
+                            top->dimension.byte - bottom->dimension.byte, top->dimension.flop - bottom->dimension.flop};
   return Unit{dimension, top->times * bottom->over, top->over * bottom->times};
 }
 
@@ -107,7 +109,9 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-std::string expectation(const Kind& kind) { return fmt::format("{} with unit, such as \"{}\"", kind.name, kind.example); }
+std::string expectation(const Kind& kind) {
+  return fmt::format("{} with unit, such as \"{}\"", kind.name, kind.example);
+}
 
 [[noreturn]] void refuse(const Kind& wanted, std::string_view text, std::string_view why) {
   throw InputError(fmt::format("expected {}, got {}{}", expectation(wanted), in_quotes(text), why));
@@ -183,12 +187,26 @@ template std::string expected_quantity<FlopsPerSecond>();
 template std::string expected_quantity<SecondsPerByte>();
 template std::string expected_quantity<SecondsPerFlop>();
 
-std::string format_quantity(Seconds q) { return format_value(q.value(), small_prefixes, "s"); }
-std::string format_quantity(Bytes q) { return format_value(q.value(), binary_prefixes, "B"); }
-std::string format_quantity(Flops q) { return format_value(q.value(), large_prefixes, "FLOP"); }
-std::string format_quantity(BytesPerSecond q) { return format_value(q.value(), large_prefixes, "B/s"); }
-std::string format_quantity(FlopsPerSecond q) { return format_value(q.value(), large_prefixes, "FLOP/s"); }
-std::string format_quantity(SecondsPerByte q) { return format_value(q.value(), small_prefixes, "s/B"); }
-std::string format_quantity(SecondsPerFlop q) { return format_value(q.value(), small_prefixes, "s/flop"); }
+std::string format_quantity(Seconds q) {
+  return format_value(q.value(), small_prefixes, "s");
+}
+std::string format_quantity(Bytes q) {
+  return format_value(q.value(), binary_prefixes, "B");
+}
+std::string format_quantity(Flops q) {
+  return format_value(q.value(), large_prefixes, "FLOP");
+}
+std::string format_quantity(BytesPerSecond q) {
+  return format_value(q.value(), large_prefixes, "B/s");
+}
+std::string format_quantity(FlopsPerSecond q) {
+  return format_value(q.value(), large_prefixes, "FLOP/s");
+}
+std::string format_quantity(SecondsPerByte q) {
+  return format_value(q.value(), small_prefixes, "s/B");
+}
+std::string format_quantity(SecondsPerFlop q) {
+  return format_value(q.value(), small_prefixes, "s/flop");
+}
 
 }  // namespace dovetail

@@ -120,7 +120,8 @@ class Walk {
     const std::string expected = expectation(schema);
     std::string hint;
     if (value.is_string() && choices) hint = did_you_mean(value.get_ref<const std::string&>(), strings(*choices));
-    report(Kind::WrongConstant, pointer, fmt::format("expected {}, got {}{}", expected, describe(value), hint), expected);
+    report(Kind::WrongConstant, pointer, fmt::format("expected {}, got {}{}", expected, describe(value), hint),
+           expected);
     return false;
   }
 
@@ -172,7 +173,8 @@ class Walk {
     static const json none = json::object();
     const json* properties = find(schema, "properties");
     if (!properties) properties = &none;
-    for (const auto& [key, child] : value.items()) check_member(key, child, *properties, schema, child_pointer(pointer, key));
+    for (const auto& [key, child] : value.items())
+      check_member(key, child, *properties, schema, child_pointer(pointer, key));
     const json* required = find(schema, "required");
     if (!required) return;
     for (const std::string& key : strings(*required)) {
@@ -224,8 +226,10 @@ class Walk {
       const auto misfit = std::find_if(found.begin(), found.end(), [&](const SchemaProblem& problem) {
         return problem.kind == Kind::WrongConstant || (problem.kind == Kind::WrongType && problem.pointer == pointer);
       });
-      if (misfit != found.end()) misfits.push_back(*misfit);
-      else if (meant.empty() || found.size() < meant.size()) meant = std::move(found);
+      if (misfit != found.end())
+        misfits.push_back(*misfit);
+      else if (meant.empty() || found.size() < meant.size())
+        meant = std::move(found);
     }
     if (!meant.empty()) {
       for (SchemaProblem& problem : meant) report(problem.kind, problem.pointer, problem.message, problem.expected);

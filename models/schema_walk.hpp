@@ -17,8 +17,8 @@ struct SchemaProblem {
 };
 
 // At most `limit` problems, outer before inner along one branch, keys in alphabetical order.
-// Knows $ref, type, properties, additionalProperties, patternProperties, required, enum, const, items, minItems, maxItems,
-// minimum, maximum, exclusiveMinimum, exclusiveMaximum, minLength, pattern, allOf, anyOf and oneOf.
+// Knows $ref, type, properties, additionalProperties, patternProperties, required, enum, const, items, minItems,
+// maxItems, minimum, maximum, exclusiveMinimum, exclusiveMaximum, minLength, pattern, allOf, anyOf and oneOf.
 std::vector<SchemaProblem> find_schema_problems(const nlohmann::json& value, const nlohmann::json& schema,
                                                 std::size_t limit);
 

@@ -33,7 +33,7 @@ struct LayerVolumes {
   std::int64_t experts = 0, hidden = 0, esp = 0, expert_gemms = 0;
   std::int64_t query_width = 0;      // Q: this rank's query heads x head size
   std::int64_t key_value_width = 0;  // K: this rank's key heads x head size
-  std::int64_t query_heads = 0;
+  std::int64_t query_heads = 0;      // heads / mp; where mp does not divide, padded up as tensor parallelism needs
 };
 
 LayerVolumes layer_volumes(const Experiment& experiment);

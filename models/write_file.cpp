@@ -61,8 +61,10 @@ void OutputFile::open_temporary() {
   for (int attempt = 0; descriptor < 0; ++attempt) {  // another machine on the same disk may have our process number
     const fs::path name = temporary_beside(target_);
     descriptor = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor >= 0) temporary_ = name;
-    else if (errno != EEXIST || attempt == 100) refuse_path(shown_, std::strerror(errno));
+    if (descriptor >= 0)
+      temporary_ = name;
+    else if (errno != EEXIST || attempt == 100)
+      refuse_path(shown_, std::strerror(errno));
   }
   struct stat replaced = {};
   if (::stat(target_.c_str(), &replaced) == 0) ::fchmod(descriptor, replaced.st_mode & 07777);
@@ -75,7 +77,9 @@ void OutputFile::open_temporary() {
   }
 }
 
-OutputFile::~OutputFile() { discard(); }
+OutputFile::~OutputFile() {
+  discard();
+}
 
 void OutputFile::discard() noexcept {
   if (file_ && file_ != stdout) std::fclose(file_);

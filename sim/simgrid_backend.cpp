@@ -12,7 +12,9 @@ namespace {
 
 // What SimGrid reports back: the end of the fixed time of an op, or of the op.
 enum class Part { Fixed, Work };
-std::int64_t tag_of(std::size_t op, Part part) { return 2 * static_cast<std::int64_t>(op) + (part == Part::Work); }
+std::int64_t tag_of(std::size_t op, Part part) {
+  return 2 * static_cast<std::int64_t>(op) + (part == Part::Work);
+}
 
 // Calls visit(from, to) for each pair of ops where `to` waits for the end of `from`: dependencies and stream order.
 template <class Visit>
@@ -173,6 +175,8 @@ Demand Execution::on_own_resource(std::size_t op, Seconds seconds) const {
 
 }  // namespace
 
-Timeline SimGridBackend::run(const PricedSchedule& priced) { return Execution(priced).run(); }
+Timeline SimGridBackend::run(const PricedSchedule& priced) {
+  return Execution(priced).run();
+}
 
 }  // namespace dovetail::sim

@@ -1,11 +1,12 @@
 #include "sim/simulation.hpp"
 
+#include <simgrid/engine.h>  // for version.h, which includes nothing itself
 #include <simgrid/version.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <csignal>
+#include <exception>
 #include <memory>
 #include <simgrid/s4u.hpp>
 #include <string>
@@ -32,22 +33,26 @@ constexpr const char* timing_precision_key = "surf/precision";
 constexpr const char* sharing_precision_key = "maxmin/precision";
 #endif
 
-// SimGrid installs handlers that print and exit; a library has no business with its host's signals.
-class KeepSignalHandlers {
+// SimGrid installs handlers that print and exit; they are the program's to choose, not a library's.
+class KeepHandlers {
  public:
-  KeepSignalHandlers() {
+  KeepHandlers() {
     for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], nullptr, &saved_[i]);
   }
-  ~KeepSignalHandlers() {
+  ~KeepHandlers() {
+    std::set_terminate(terminate_);
     for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &saved_[i], nullptr);
   }
-  KeepSignalHandlers(const KeepSignalHandlers&) = delete;
-  KeepSignalHandlers& operator=(const KeepSignalHandlers&) = delete;
+  KeepHandlers(const KeepHandlers&) = delete;
+  KeepHandlers& operator=(const KeepHandlers&) = delete;
 
  private:
   static constexpr std::array signals{SIGINT, SIGSEGV, SIGBUS};
   std::array<struct sigaction, signals.size()> saved_;
+  std::terminate_handler terminate_ = std::get_terminate();
 };
+
+thread_local bool engine_is_of_this_thread = false;
 
 }  // namespace
 
@@ -58,7 +63,6 @@ class Engine {
     return engine;
   }
 
-  std::mutex& mutex() { return mutex_; }
   void reset(std::size_t resources);
   void start(std::int64_t tag, std::span<const Demand> demands);
   void run(const std::function<void(std::int64_t)>& finished);
@@ -67,9 +71,8 @@ class Engine {
 
  private:
   Engine();
-  void grow(std::size_t resources);
+  void rebuild(std::size_t resources);
 
-  std::mutex mutex_;
   std::unique_ptr<s4u::Engine> engine_;
   std::vector<s4u::Host*> pool_;
   double now_ = 0;
@@ -98,16 +101,19 @@ Engine::Engine() {
 }
 
 void Engine::reset(std::size_t resources) {
-  if (resources > pool_.size()) grow(std::max({resources, 2 * pool_.size(), std::size_t{256}}));
+  // SimGrid never reports the end of an activity that another thread than the engine's started.
+  check(!engine_ || engine_is_of_this_thread, "SimGrid was used in another thread before");
+  if (resources > pool_.size()) rebuild(std::max({resources, 2 * pool_.size(), std::size_t{256}}));
   now_ = 0;
 }
 
-// A platform is sealed once it has run: a larger one needs a new engine.
-void Engine::grow(std::size_t resources) {
-  const KeepSignalHandlers keep;
+// A platform that has run takes no more hosts, so a larger pool needs a new engine: 2 ms for 1,000 resources.
+void Engine::rebuild(std::size_t resources) {
+  const KeepHandlers keep;
   const bool first = !engine_;
   engine_.reset();
   pool_.clear();
+  engine_is_of_this_thread = true;
   std::string name = "dovetail";
   std::array<char*, 2> arguments{name.data(), nullptr};
   int count = 1;
@@ -163,16 +169,24 @@ void Engine::discard_ended() {
   ended_.clear();
 }
 
-Simulation::Simulation(std::size_t resources) : lock_(Engine::instance().mutex()), engine_(Engine::instance()) {
+Simulation::Simulation(std::size_t resources) : engine_(Engine::instance()) {
   engine_.reset(resources);
 }
 
-Simulation::~Simulation() { engine_.discard_ended(); }
+Simulation::~Simulation() {
+  engine_.discard_ended();
+}
 
-void Simulation::start(std::int64_t tag, std::span<const Demand> demands) { engine_.start(tag, demands); }
+void Simulation::start(std::int64_t tag, std::span<const Demand> demands) {
+  engine_.start(tag, demands);
+}
 
-void Simulation::run(const std::function<void(std::int64_t)>& finished) { engine_.run(finished); }
+void Simulation::run(const std::function<void(std::int64_t)>& finished) {
+  engine_.run(finished);
+}
 
-double Simulation::now() const { return engine_.now(); }
+double Simulation::now() const {
+  return engine_.now();
+}
 
 }  // namespace dovetail::sim

@@ -3,7 +3,6 @@
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <span>
 
 #include "models/price.hpp"
@@ -12,7 +11,8 @@ namespace dovetail::sim {
 
 class Engine;
 
-// SimGrid allows one engine in a process: while one Simulation exists, a second one waits for its end.
+// SimGrid allows one engine in a process, and one thread to use it: the first that does. Simulations do not overlap.
+// Throws InternalError in any other thread.
 class Simulation {
  public:
   explicit Simulation(std::size_t resources);
@@ -32,7 +32,6 @@ class Simulation {
   double now() const;
 
  private:
-  std::unique_lock<std::mutex> lock_;
   Engine& engine_;
 };
 

@@ -4,7 +4,11 @@ namespace dovetail::test {
 namespace {
 
 CollectiveCost cost(Collective collective, LinkKind link, double alpha_ms, double beta_ms_per_fp32) {
-  return {collective, link, 0, Seconds(alpha_ms * 1e-3), SecondsPerByte(beta_ms_per_fp32 * 1e-3 / 4),
+  return {collective,
+          link,
+          0,
+          Seconds(alpha_ms * 1e-3),
+          SecondsPerByte(beta_ms_per_fp32 * 1e-3 / 4),
           {Origin::Published, "FSMoE fig. 6"}};
 }
 

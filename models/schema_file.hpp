@@ -1,0 +1,12 @@
+// The schemas of data/schemas, each with the other schemas that it refers to.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+namespace dovetail {
+
+// "cluster" reads cluster.schema.json. References to other files ("units.schema.json#/definitions/time") become local
+// ("#/definitions/units/definitions/time"), so that validate() can use the result. Throws InputError.
+nlohmann::json load_schema(std::string_view name);
+
+}  // namespace dovetail

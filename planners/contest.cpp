@@ -1,0 +1,82 @@
+#include "planners/contest.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/errors.hpp"
+
+namespace dovetail::planners {
+namespace {
+
+// Times closer than this differ by rounding only.
+constexpr double rounding = 1e-12;
+
+}  // namespace
+
+void Contest::propose(const Plan& plan) {
+  if (std::ranges::find(entries_, plan, &Entry::plan) != entries_.end()) return;
+  entries_.push_back({plan, evaluate_(plan)});
+  if (entries_.back().time < entries_[best_].time * (1 - rounding)) best_ = entries_.size() - 1;
+}
+
+const Plan& Contest::best() const {
+  check(!entries_.empty(), "a planner proposed no plan");
+  return entries_[best_].plan;
+}
+
+Seconds Contest::best_time() const {
+  check(!entries_.empty(), "a planner proposed no plan");
+  return entries_[best_].time;
+}
+
+PlanChoice Contest::finish(std::string_view planner, std::string reason) const {
+  PlanChoice choice{best(), {}};
+  PlannerReport& report = choice.report;
+  report.name = planner;
+  report.reason = std::move(reason);
+  report.evaluations = static_cast<long>(entries_.size());
+  const Entry* second = nullptr;
+  for (const Entry& entry : entries_)
+    if (&entry != &entries_[best_] && (second == nullptr || entry.time < second->time)) second = &entry;
+  if (second != nullptr)
+    report.runner_up =
+        fmt::format("degree {}{}, {:.2g} % slower", describe_degrees(second->plan),
+                    describe_degrees(second->plan) == describe_degrees(best()) ? " with other gradient slices" : "",
+                    100 * (second->time / best_time() - 1));
+  report.time = Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count());
+  return choice;
+}
+
+std::string describe_degrees(const Plan& plan) {
+  if (plan.backward_degrees.empty()) return fmt::format("{} / {}", plan.forward_degree, plan.backward_degree);
+  const auto [low, high] = std::ranges::minmax(plan.backward_degrees);
+  return fmt::format("{} / {}-{}", plan.forward_degree, low, high);
+}
+
+std::vector<int> allowed_degrees(const PlanningTask& task) {
+  std::vector<int> degrees = task.choices.degrees;
+  std::ranges::sort(degrees);
+  const auto repeated = std::ranges::unique(degrees);
+  degrees.erase(repeated.begin(), repeated.end());
+  if (degrees.empty()) throw InputError("planner.degrees is empty; expected at least one candidate");
+  Plan plan = task.base;
+  plan.gradient_slices.clear();  // still to be chosen
+  plan.backward_degrees.clear();
+  if (plan.grad_sync == GradSync::Partitioned) plan.grad_sync = GradSync::After;
+  std::optional<InputError> refusal;
+  std::erase_if(degrees, [&](int degree) {
+    plan.forward_degree = plan.backward_degree = degree;
+    try {
+      validate(plan, task.experiment);
+      return false;
+    } catch (const InputError& error) {
+      if (!refusal) refusal = error;
+      return true;
+    }
+  });
+  if (degrees.empty()) throw *refusal;
+  return degrees;
+}
+
+}  // namespace dovetail::planners

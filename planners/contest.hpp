@@ -1,0 +1,41 @@
+// Keeps the fastest of the plans that a planner proposes, and what its report says of the others.
+#pragma once
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planners/planner.hpp"
+
+namespace dovetail::planners {
+
+class Contest {
+ public:
+  explicit Contest(const Evaluator& evaluate) : evaluate_(evaluate) {}
+
+  // Evaluates a plan not seen before. The first of equally fast plans stays ahead, so propose small degrees first.
+  void propose(const Plan& plan);
+
+  const Plan& best() const;
+  Seconds best_time() const;
+  PlanChoice finish(std::string_view planner, std::string reason) const;
+
+ private:
+  struct Entry {
+    Plan plan;
+    Seconds time;
+  };
+  const Evaluator& evaluate_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::vector<Entry> entries_;
+  std::size_t best_ = 0;
+};
+
+// "4 / 8" (forward / backward), "4 / 2-8" where layers differ.
+std::string describe_degrees(const Plan& plan);
+
+// The candidate degrees that the base plan allows for this experiment, ascending, each once. Throws the InputError of
+// the smallest when there is none.
+std::vector<int> allowed_degrees(const PlanningTask& task);
+
+}  // namespace dovetail::planners

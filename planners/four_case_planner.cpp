@@ -1,0 +1,145 @@
+// FSMoE's planner (sections 4 and 5): forward and backward degrees apart, gradients partitioned over the backward pass.
+// Exact makespans choose; the paper's cases say why. The evaluator, which may know more (contention), has the last
+// word between that choice and plans with one degree for all.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "planners/contest.hpp"
+#include "planners/gradient_partition.hpp"
+
+namespace dovetail::planners {
+namespace {
+
+bool is_training(const PlanningTask& task) {
+  return task.experiment.workload.phases == Phases::Training;
+}
+
+bool chooses_slices(const PlanningTask& task) {
+  return task.base.grad_sync == GradSync::Partitioned && is_training(task);
+}
+
+Plan with_degrees(Plan plan, int forward, int backward) {
+  plan.forward_degree = forward;
+  plan.backward_degree = backward;
+  plan.backward_degrees.clear();
+  return plan;
+}
+
+int fastest_degree(const MoeTimes& moe, CommStreams streams, std::int64_t capacity, std::span<const int> degrees) {
+  return *std::ranges::min_element(degrees, {},
+                                   [&](int degree) { return chunked_makespan(moe, streams, capacity, degree); });
+}
+
+// The plan that the closed forms take for the fastest.
+Plan exact_plan(const PlanningTask& task, const LayerTimes& t, std::span<const int> degrees) {
+  const CommStreams streams = task.base.comm_streams;
+  const int forward = fastest_degree(t.forward.moe, streams, t.capacity, degrees);
+  const Plan plan = with_degrees(task.base, forward, fastest_degree(t.backward.moe, streams, t.capacity, degrees));
+  if (!chooses_slices(task)) return plan;
+  return with_partition(plan, partition_gradients(gradient_problem(t, streams, degrees)));
+}
+
+// This plan's degrees, once per way to slice its gradients.
+void propose_slices(Contest& contest, const PlanningTask& task, const LayerTimes& times, const Plan& plan) {
+  if (!chooses_slices(task)) return contest.propose(plan);
+  const std::array degrees{plan.backward_degree};
+  contest.propose(with_partition(plan, partition_gradients(gradient_problem(times, plan.comm_streams, degrees))));
+  contest.propose(with_slices_of(plan, GradSync::WithDense, times));
+  contest.propose(with_slices_of(plan, GradSync::After, times));
+}
+
+// All-reduce time that a layer's MoE part carries.
+Seconds carried(const Plan& plan, const LayerTimes& times, int layer) {
+  Seconds sum;
+  for (const GradientSlice& slice : plan.gradient_slices)
+    if (slice.window == Window::Moe && slice.layer == layer)
+      sum += times.all_reduce_alpha + times.all_reduce_per_element * static_cast<double>(slice.elements);
+  return sum;
+}
+
+// How far the paper's closed form is from the exact one, for equal chunks on co-scheduled streams.
+double paper_error(const MoeTimes& moe, int degree, Seconds all_reduce) {
+  return paper_case(moe, degree, all_reduce).time / exact_makespan(moe, CommStreams::InterIntra, degree, all_reduce) -
+         1;
+}
+
+std::string describe_forward(const Plan& plan, const LayerTimes& times) {
+  const PaperCase forward = paper_case(times.forward.moe, plan.forward_degree, Seconds(0));
+  return fmt::format("forward degree {}: case {}, {}", plan.forward_degree, forward.number,
+                     describe_case(forward.number));
+}
+
+std::string describe_backward(const Plan& plan, const LayerTimes& times) {
+  std::map<int, int> layers_in_case;
+  for (int layer = 0; layer < times.layers; ++layer)
+    ++layers_in_case[paper_case(times.backward.moe, plan.backward_degree_of(layer), carried(plan, times, layer))
+                         .number];
+  std::string text;
+  for (const auto& [number, layers] : layers_in_case) {
+    text += fmt::format("{}case {}, {}", text.empty() ? "" : "; ", number, describe_case(number));
+    if (layers < times.layers) text += fmt::format(" ({} of {} layers)", layers, times.layers);
+  }
+  const std::string degrees = describe_degrees(plan);
+  return fmt::format("backward degree {}: {}", degrees.substr(degrees.find('/') + 2), text);
+}
+
+std::string describe_slices(const Plan& plan, const LayerTimes& times) {
+  std::array<double, window_names.size()> share{};
+  for (const GradientSlice& slice : plan.gradient_slices)
+    share[static_cast<std::size_t>(slice.window)] +=
+        100.0 * static_cast<double>(slice.elements) / static_cast<double>(times.layers * times.dense_elements);
+  return fmt::format("gradients {:.0f} % beside experts, {:.0f} % beside attention, {:.0f} % after the step", share[0],
+                     share[1], share[2]);
+}
+
+std::string describe_paper_error(const Plan& plan, const LayerTimes& times) {
+  double worst = paper_error(times.forward.moe, plan.forward_degree, Seconds(0));
+  for (int layer = 0; layer < times.layers; ++layer) {
+    const double error = paper_error(times.backward.moe, plan.backward_degree_of(layer), carried(plan, times, layer));
+    if (std::abs(error) > std::abs(worst)) worst = error;
+  }
+  if (std::abs(worst) < 1e-9) return "the paper's times are exact here";
+  return fmt::format("the paper's times are off by up to {:.1f} %", 100 * worst);
+}
+
+class FourCase final : public Planner {
+ public:
+  std::string_view name() const override { return "four_case"; }
+
+  PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
+    const std::vector<int> degrees = allowed_degrees(task);
+    const LayerTimes times = layer_times(task.experiment);
+    Contest contest(evaluate);
+    const bool tied = task.choices.tie_degrees;
+    const Plan exact = exact_plan(task, times, degrees);
+    if (!tied) {
+      contest.propose(exact);
+      propose_slices(contest, task, times,
+                     with_degrees(task.base, exact.forward_degree,
+                                  fastest_degree(times.backward.moe, exact.comm_streams, times.capacity, degrees)));
+    }
+    for (int degree : degrees) propose_slices(contest, task, times, with_degrees(task.base, degree, degree));
+
+    const Plan& best = contest.best();
+    std::string reason = describe_forward(best, times);
+    if (is_training(task)) reason += "; " + describe_backward(best, times);
+    if (chooses_slices(task)) reason += "; " + describe_slices(best, times);
+    if (best.comm_streams == CommStreams::InterIntra) reason += "; " + describe_paper_error(best, times);
+    if (!tied && best != exact)
+      reason += fmt::format("; by evaluation better than the closed forms' choice of {}", describe_degrees(exact));
+    return contest.finish(name(), std::move(reason));
+  }
+};
+
+}  // namespace
+
+const Planner& four_case() {
+  static const FourCase planner;
+  return planner;
+}
+
+}  // namespace dovetail::planners

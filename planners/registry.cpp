@@ -1,0 +1,38 @@
+#include "planners/registry.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+
+#include "models/errors.hpp"
+#include "models/nearest.hpp"
+
+namespace dovetail::planners {
+
+// Each is defined at the end of its own source file.
+const Planner& fixed();
+const Planner& exhaustive();
+const Planner& four_case();
+
+namespace {
+
+constexpr std::array planners{fixed, exhaustive, four_case};
+
+}  // namespace
+
+const Planner& find_planner(std::string_view name) {
+  for (const auto planner : planners)
+    if (planner().name() == name) return planner();
+  const std::vector<std::string> known = planner_names();
+  throw InputError(
+      fmt::format("no planner \"{}\"{}; known: {}", name, did_you_mean(name, known), fmt::join(known, ", ")));
+}
+
+std::vector<std::string> planner_names() {
+  std::vector<std::string> names;
+  for (const auto planner : planners) names.emplace_back(planner().name());
+  return names;
+}
+
+}  // namespace dovetail::planners

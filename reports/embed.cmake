@@ -1,0 +1,21 @@
+# Run at build time: writes OUTPUT, a C++ source that defines dovetail::reports::<NAME>_text as a string_view of
+# FILES (separated by commas), one after the other. As characters, for no compiler limits the length of an array.
+string(REPLACE "," ";" files "${FILES}")
+set(bytes "")
+foreach(file IN LISTS files)
+  file(READ "${file}" hex HEX)
+  string(APPEND bytes "${hex}")
+endforeach()
+string(REGEX REPLACE "(..)" "'\\\\x\\1'," bytes "${bytes}")
+string(REGEX REPLACE "(('[^']*',)('[^']*',)('[^']*',)('[^']*',)('[^']*',)('[^']*',)('[^']*',)('[^']*',))" "\\1\n" bytes "${bytes}")
+file(WRITE "${OUTPUT}" "// Made by reports/embed.cmake.
+#include \"reports/page_text.hpp\"
+
+namespace dovetail::reports {
+namespace {
+constexpr char bytes[] = {
+${bytes}};
+}
+const std::string_view ${NAME}_text{bytes, sizeof bytes};
+}  // namespace dovetail::reports
+")

@@ -1,0 +1,59 @@
+#include "tests/conformance/conformance.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <vector>
+
+namespace dovetail::test {
+namespace {
+
+// Of the makespan: what rounding may do to an inequality between times.
+constexpr double tolerance = 1e-9;
+
+bool same(const Timeline& a, const Timeline& b) {
+  return std::equal(a.ops.begin(), a.ops.end(), b.ops.begin(), b.ops.end(),
+                    [](const Interval& x, const Interval& y) { return x.start == y.start && x.finish == y.finish; });
+}
+
+Seconds makespan(const Timeline& timeline) {
+  Seconds end;
+  for (const Interval& op : timeline.ops) end = std::max(end, op.finish);
+  return end;
+}
+
+void check_order(const Schedule& schedule, const Timeline& timeline, Seconds slack) {
+  std::vector<Seconds> stream_free(schedule.streams.size());
+  for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
+    const Op& op = schedule.ops[i];
+    const Interval& when = timeline.ops[i];
+    INFO("op " << i << " runs from " << when.start.value() << " to " << when.finish.value());
+    CHECK(when.start >= Seconds(0));
+    CHECK(when.finish >= when.start);
+    for (const OpId dependency : schedule.dependencies_of(op)) {
+      INFO("depends on op " << dependency);
+      CHECK(when.start + slack >= timeline.ops[static_cast<std::size_t>(dependency)].finish);
+    }
+    Seconds& free = stream_free[static_cast<std::size_t>(op.stream)];
+    CHECK(when.start + slack >= free);
+    free = when.finish;
+  }
+}
+
+}  // namespace
+
+void check_conformance(Backend& backend, const PricedSchedule& priced) {
+  const Timeline timeline = backend.run(priced);
+  REQUIRE(timeline.ops.size() == priced.schedule->ops.size());
+  const Seconds slack = makespan(timeline) * tolerance;
+  check_order(*priced.schedule, timeline, slack);
+  if (timeline.kind == ResultKind::Measured) return;
+
+  for (std::size_t i = 0; i < timeline.ops.size(); ++i) {
+    INFO("op " << i);
+    CHECK(timeline.ops[i].finish - timeline.ops[i].start + slack >= priced.duration[i]);
+  }
+  CHECK(makespan(timeline) + slack >= plan_bound(priced));
+  CHECK(same(timeline, backend.run(priced)));
+}
+
+}  // namespace dovetail::test

@@ -1,0 +1,25 @@
+// What every backend must do with any schedule.
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "models/backend.hpp"
+
+namespace dovetail::test {
+
+struct BackendUnderTest {
+  std::string_view name;
+  std::function<std::unique_ptr<Backend>()> make;
+  bool needs_operands = false;  // runs real ops, so that schedules made by hand are not for it
+};
+
+// A new backend is one line in the table of backends.cpp.
+std::span<const BackendUnderTest> backends_under_test();
+
+// Catch2 checks: an interval for each op, dependencies respected, streams first in first out with one op at a time,
+// no op and no schedule faster than possible, and, unless times are measured, the same bytes from run to run.
+void check_conformance(Backend& backend, const PricedSchedule& priced);
+
+}  // namespace dovetail::test

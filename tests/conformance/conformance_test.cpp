@@ -1,0 +1,84 @@
+#include "tests/conformance/conformance.hpp"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "models/schedule_builder.hpp"
+#include "tests/support/experiments.hpp"
+#include "tests/support/hand_made.hpp"
+
+using namespace dovetail;
+using namespace dovetail::test;
+
+namespace {
+
+// Plans that differ in the shape of their schedule: streams, chunks, overlap with the dense part.
+std::vector<Plan> plans() {
+  std::vector<Plan> all(4);
+  all[1].scope = Scope::Moe;
+  all[1].forward_degree = all[1].backward_degree = 2;
+  all[2] = all[1];
+  all[2].comm_streams = CommStreams::InterIntra;
+  all[2].forward_degree = 4;
+  all[3] = all[2];
+  all[3].grad_sync = GradSync::WithDense;
+  return all;
+}
+
+template <class Test>
+void for_each_simulating_backend(Test&& test) {
+  for (const BackendUnderTest& candidate : backends_under_test()) {
+    if (candidate.needs_operands) continue;
+    INFO("backend " << candidate.name);
+    const std::unique_ptr<Backend> backend = candidate.make();
+    test(*backend);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Each backend has the name it is listed under") {
+  for (const BackendUnderTest& candidate : backends_under_test()) CHECK(candidate.make()->name() == candidate.name);
+}
+
+TEST_CASE("Backends conform on the schedules of plans") {
+  Experiment experiment = round_numbers(2);
+  experiment.calibration.interference = {{InterferenceClass::Compute, InterferenceClass::Inter, 0.9, 0.8, {}},
+                                         {InterferenceClass::Compute, InterferenceClass::Intra, 0.95, 0.3, {}}};
+  for (const Plan& plan : plans()) {
+    const auto schedule = std::make_shared<const Schedule>(build_schedule(experiment, plan));
+    const PricedSchedule priced = price(schedule, experiment);
+    for (const BackendUnderTest& candidate : backends_under_test()) {
+      INFO("backend " << candidate.name << ", degree " << plan.forward_degree);
+      check_conformance(*candidate.make(), priced);
+    }
+  }
+}
+
+TEST_CASE("Backends conform on random schedules without sharing") {
+  for_each_simulating_backend([](Backend& backend) {
+    for (std::uint32_t seed = 0; seed < 50; ++seed) {
+      INFO("seed " << seed);
+      check_conformance(backend, random_priced(seed, {}));
+    }
+  });
+}
+
+TEST_CASE("Backends conform on random schedules with shared resources") {
+  for_each_simulating_backend([](Backend& backend) {
+    for (std::uint32_t seed = 0; seed < 50; ++seed) {
+      INFO("seed " << seed);
+      check_conformance(backend, random_priced(seed, {.ops = 60, .streams = 5, .shared_resources = 4}));
+    }
+  });
+}
+
+TEST_CASE("Backends conform on extreme shapes") {
+  for_each_simulating_backend([](Backend& backend) {
+    check_conformance(backend, random_priced(1, {.ops = 0}));
+    check_conformance(backend, random_priced(2, {.ops = 1}));
+    check_conformance(backend, random_priced(3, {.ops = 300, .streams = 1, .shared_resources = 1}));
+    check_conformance(backend, random_priced(4, {.ops = 100, .streams = 100, .shared_resources = 2}));
+    check_conformance(backend, random_priced(5, {.shortest = 1e-9, .longest = 1e6, .shared_resources = 2}));
+  });
+}

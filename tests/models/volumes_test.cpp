@@ -1,0 +1,47 @@
+#include "models/volumes.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/experiments.hpp"
+
+using namespace dovetail;
+
+TEST_CASE("Mixtral on testbed B: volumes of FSMoE section 3.1") {
+  const LayerVolumes v = layer_volumes(test::testbed_b());
+  CHECK(v.sequence_tokens == 256);
+  CHECK(v.tokens == 64);                         // 256 / mp 4
+  CHECK(v.capacity == 20);                       // ceil(2 * 1.2 * 64 / 8 = 19.2)
+  CHECK(v.local_experts == 1);                   // 8 / ep 8
+  CHECK(v.hidden_shard == 3584);                 // 14336 / esp 4
+  CHECK(v.all_to_all_elements(20) == 655360);    // 20 * 8 experts * 4096
+  CHECK(v.gathered_elements(20) == 4 * 655360);  // esp 4
+  CHECK(v.expert_rows(20) == 640);               // 20 rows of each of ep 8 x esp 4 ranks
+  // 640 rows * 4096 * 3584 * 3 GEMMs multiply-adds = n_ag * H / N_ESP * g
+  CHECK(v.expert_flops(20).value() == 2.0 * 2621440 * 3584 * 3);
+  CHECK(v.dense_parameters == 4096 * 4096 * 5 / 2 / 4);  // grouped-query 8 of 32: 2.5 M^2 / mp
+  CHECK(v.expert_parameters == 3LL * 4096 * 3584);
+  CHECK(v.projection_flops.value() == 2.0 * 256 * 10485760);
+  CHECK(v.attention_score_flops.value() == 4.0 * 256 * 256 * 1024 / 2);  // 8 of 32 heads of 128, causal half
+}
+
+TEST_CASE("capacity is the exact ceiling, not a rounding error above it") {
+  Experiment e = test::round_numbers();  // T = 8, E = 4, k = 2: C = 4 f
+  for (const auto& [factor, capacity] : {std::pair{1.0, 4}, {1.25, 5}, {1.2, 5}, {0.75, 3}, {0.1, 1}, {1.1, 5}}) {
+    e.workload.capacity_factor = factor;
+    CHECK(layer_volumes(e).capacity == capacity);
+  }
+}
+
+TEST_CASE("chunks cover the capacity in order and differ by at most one row") {
+  for (std::int64_t capacity : {1, 5, 20, 307})
+    for (int degree = 1; degree <= capacity && degree <= 32; ++degree) {
+      std::int64_t next = 0;
+      for (int chunk = 0; chunk < degree; ++chunk) {
+        const RowRange rows = chunk_rows(capacity, degree, chunk);
+        REQUIRE(rows.first == next);
+        REQUIRE((rows.size() == capacity / degree || rows.size() == capacity / degree + 1));
+        next = rows.last;
+      }
+      REQUIRE(next == capacity);
+    }
+}

@@ -1,0 +1,106 @@
+#include "reports/html.hpp"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
+
+#include "reports/json_report.hpp"
+#include "tests/reports/sample_reports.hpp"
+
+using namespace dovetail;
+using Catch::Matchers::Contains;
+
+namespace {
+
+std::string page(const Report& report) {
+  std::ostringstream out;
+  reports::write_html(out, report);
+  return out.str();
+}
+
+// What a browser hands to the page's script.
+nlohmann::json data_of(const std::string& html) {
+  const std::string open = "<script type=\"application/json\" id=\"data\">";
+  const std::size_t from = html.find(open) + open.size();
+  return nlohmann::json::parse(html.substr(from, html.find("</script>", from) - from));
+}
+
+// For a look with one's own eyes: DOVETAIL_KEEP_PAGES=folder.
+void keep(const std::string& name, const std::string& html) {
+  if (const char* folder = std::getenv("DOVETAIL_KEEP_PAGES"))
+    std::ofstream(std::filesystem::path(folder) / name) << html;
+}
+
+int count(const std::string& text, const std::string& part) {
+  int n = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++n;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("a page carries the whole result file and refers to nothing outside itself") {
+  const Report report = test::mixtral_report();
+  const std::string html = page(report);
+  keep("mixtral.html", html);
+  CHECK(data_of(html)["report"] == nlohmann::json::parse(reports::to_json(report).dump()));
+  CHECK_FALSE(std::regex_search(html, std::regex("(src|href)\\s*=\\s*[\"']")));
+  CHECK_THAT(html, !Contains("http:") && !Contains("https:") && !Contains("@import") && !Contains("url("));
+  CHECK_THAT(html, Contains("<canvas") && Contains("Content-Security-Policy"));
+  CHECK_THAT(html, !Contains("@css@") && !Contains("@data@") && !Contains("@script@") && !Contains("@title@"));
+}
+
+TEST_CASE("timelines in a page have every op and a window inside the step") {
+  const Report report = test::mixtral_report();
+  const auto data = data_of(page(report));
+  REQUIRE(data["timelines"].size() == report.results.size());
+  CHECK(data["fastest"].is_number());
+  for (std::size_t i = 0; i < report.results.size(); ++i) {
+    const auto& timeline = data["timelines"][i];
+    for (const char* column : {"kind", "phase", "stream", "layer", "chunk", "start", "finish", "flops", "message"})
+      CHECK(timeline[column].size() == report.results[i].schedule->ops.size());
+    CHECK(timeline["window"][0] < timeline["window"][1]);
+  }
+}
+
+TEST_CASE("names cannot break out of the page") {
+  Report report = test::small_report();
+  const std::string evil = "</script><script>alert(1)</script><!--@data@ &amp; \"'";
+  report.results[0].system = evil;
+  report.experiment.model.name = evil;
+  report.notes = {evil};
+  const std::string html = page(report);
+  keep("evil.html", html);
+  CHECK(count(html, "<script>") == 1);
+  CHECK(count(html, "</script>") == 2);
+  CHECK_THAT(html, !Contains("alert(1)</") && !Contains("<!--"));
+  CHECK(data_of(html)["report"]["results"][0]["system"] == evil);
+  CHECK_THAT(html, Contains("<title>Dovetail: &lt;/script&gt;&lt;script&gt;alert(1)"));
+}
+
+TEST_CASE("pages of a run, of nothing, and of a result without a timeline") {
+  const std::string run = page(test::small_run_report());
+  keep("run.html", run);
+  CHECK(data_of(run)["timelines"][1]["name"] == "pipelined (measured)");
+  CHECK(data_of(run)["timelines"][1]["emulated"][1] == 1);
+  CHECK(data_of(run)["timelines"][0]["emulated"].is_null());
+
+  Report report = test::small_report();
+  keep("small.html", page(report));
+  for (SystemResult& result : report.results) {
+    result.schedule = nullptr;
+    result.feasible = false;
+  }
+  const std::string bare = page(report);
+  keep("bare.html", bare);
+  CHECK(data_of(bare)["timelines"].empty());
+  CHECK(data_of(bare)["fastest"].is_null());
+  report.results.clear();
+  const std::string empty = page(report);
+  keep("empty.html", empty);
+  CHECK(data_of(empty)["report"]["results"].empty());
+}

@@ -1,0 +1,84 @@
+#include "reports/summary.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "reports/link_use.hpp"
+#include "reports/window.hpp"
+#include "tests/reports/sample_reports.hpp"
+
+using namespace dovetail;
+using namespace dovetail::reports;
+
+TEST_CASE("speed-up is over the first result of the same kind; the fastest has to fit") {
+  const Report report = test::small_report();
+  const auto rows = summarize(report);
+  CHECK(*rows[0].speedup == 1);
+  CHECK(*rows[1].speedup == Approx(1.25));
+  CHECK(*rows[1].over_bound == Approx(8.0 / 6));
+  CHECK(rows[1].expected == nullptr);
+  CHECK(fastest(report)->system == "pipelined");
+}
+
+TEST_CASE("a measured result stands beside the modelled one of its system") {
+  const Report report = test::small_run_report();
+  const auto rows = summarize(report);
+  CHECK(rows[1].expected == &report.results[0]);
+  CHECK(*rows[1].measured_ratio == Approx(1.0125));
+  CHECK(*rows[1].speedup == 1);
+  CHECK_FALSE(rows[0].measured_ratio);
+}
+
+TEST_CASE("phases that interleave have no times of their own") {
+  Report report = test::small_report();
+  report.results[0].plan.pipeline_stages = 2;
+  CHECK_FALSE(summarize(report)[0].forward);
+  CHECK_FALSE(summarize(report)[0].backward);
+}
+
+TEST_CASE("a step of no length and a bound of zero give no ratio") {
+  Report report = test::small_report();
+  report.results[0].metrics.makespan = Seconds(0);
+  report.results[1].lower_bound = Seconds(0);
+  CHECK_FALSE(summarize(report)[0].speedup);
+  CHECK_FALSE(summarize(report)[1].over_bound);
+}
+
+TEST_CASE("backward degrees that differ show their range") {
+  Plan plan;
+  plan.backward_degree = 3;
+  CHECK(backward_degrees(plan) == "3");
+  plan.backward_degrees = {4, 1, 2};
+  CHECK(backward_degrees(plan) == "1..4");
+  plan.backward_degrees = {2, 2};
+  CHECK(backward_degrees(plan) == "2");
+}
+
+TEST_CASE("links: messages add up, overlapping use counts once") {
+  const Report report = test::small_report();
+  const auto uses = link_use(report.experiment, *report.results[1].schedule, report.results[1].timeline);
+  REQUIRE(uses.size() == 2);
+  CHECK(uses[0].link == LinkKind::Inter);
+  CHECK(uses[0].bytes.value() == 4 * (1 << 20));
+  CHECK(uses[0].busy.value() == Approx(3.2e-3));
+  CHECK(uses[1].link == LinkKind::Intra);
+  CHECK(uses[1].busy.value() == Approx(0.2e-3));
+
+  Timeline overlapping = report.results[1].timeline;
+  overlapping.ops[2] = overlapping.ops[1];
+  CHECK(link_use(report.experiment, *report.results[1].schedule, overlapping)[0].busy.value() == Approx(2.4e-3));
+}
+
+TEST_CASE("the window worth looking at: last layer forward to the end of the layer before it backward") {
+  const Report report = test::mixtral_report();
+  const SystemResult& fsmoe = report.results.back();
+  const Interval window = representative_window(*fsmoe.schedule, fsmoe.timeline);
+  CHECK(window.start > Seconds(0));
+  CHECK(window.start < fsmoe.metrics.forward);
+  CHECK(window.finish > fsmoe.metrics.forward);
+  CHECK(window.finish < fsmoe.metrics.makespan);
+
+  const SystemResult& one_layer = test::small_report().results[0];
+  const Interval whole = representative_window(*one_layer.schedule, one_layer.timeline);
+  CHECK(whole.start == Seconds(0));
+  CHECK(whole.finish == one_layer.metrics.makespan);
+}

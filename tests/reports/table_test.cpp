@@ -1,0 +1,75 @@
+#include "reports/table.hpp"
+
+#include <catch2/catch.hpp>
+#include <sstream>
+
+#include "reports/csv.hpp"
+#include "reports/format.hpp"
+#include "tests/reports/sample_reports.hpp"
+#include "tests/support/golden.hpp"
+
+using namespace dovetail;
+using namespace dovetail::reports;
+using Catch::Matchers::Contains;
+
+namespace {
+
+std::string table(const Report& report, bool colour = false) {
+  std::ostringstream out;
+  write_table(out, report, colour);
+  return out.str();
+}
+
+std::string csv(const Report& report) {
+  std::ostringstream out;
+  write_csv(out, report);
+  return out.str();
+}
+
+}  // namespace
+
+TEST_CASE("tables of a comparison and a run, as approved") {
+  CHECK(test::golden_difference("reports/compare.txt", table(test::small_report())) == "");
+  CHECK(test::golden_difference("reports/run.txt", table(test::small_run_report())) == "");
+}
+
+TEST_CASE("no line of a table is wider than 120 columns, whatever the names") {
+  Report report = test::mixtral_report();
+  report.results[0].system = std::string(300, 'x');
+  report.results[1].feasible = false;
+  report.results[1].missing = Bytes(123 * gib);
+  report.results[2].metrics.makespan = Seconds(12345.678);
+  report.experiment.cluster.device.name = "A rather long name of a device, 80 GB, SXM";
+  for (const Report& r : {report, test::small_run_report()}) {
+    std::istringstream lines(table(r));
+    for (std::string line; std::getline(lines, line);) CHECK(display_width(line) <= 120);
+  }
+}
+
+TEST_CASE("colour only when asked for, and never from a name") {
+  Report report = test::small_report();
+  report.results[0].system = "\x1b[31mred";
+  CHECK_THAT(table(report, false), !Contains("\x1b"));
+  CHECK_THAT(table(report, true), Contains("\x1b[1;32mpipelined") && !Contains("\x1b[31mred"));
+}
+
+TEST_CASE("numerics that fail are said plainly") {
+  Report report = test::small_run_report();
+  report.results[1].run->numerics_ok = false;
+  report.results[1].run->gradient_error = 0.5;
+  CHECK_THAT(table(report), Contains("outputs and gradients equal the reference: NO (error 5.0e-01)"));
+}
+
+TEST_CASE("a report without results still says what was asked") {
+  Report report = test::small_report();
+  report.results.clear();
+  CHECK_THAT(table(report), Contains("compare: round on round"));
+}
+
+TEST_CASE("CSV as approved, with awkward names quoted") {
+  CHECK(test::golden_difference("reports/compare.csv", csv(test::small_report())) == "");
+  CHECK(test::golden_difference("reports/run.csv", csv(test::small_run_report())) == "");
+  Report report = test::small_report();
+  report.results[0].system = "a,\"b\"\nc";
+  CHECK_THAT(csv(report), Contains("\"a,\"\"b\"\"\nc\",predicted,"));
+}

@@ -1,0 +1,163 @@
+// Worked examples of ops that share resources, with the arithmetic.
+#include <catch2/catch.hpp>
+
+#include "sim/simgrid_backend.hpp"
+#include "tests/support/hand_made.hpp"
+
+using namespace dovetail;
+using namespace dovetail::test;
+
+namespace {
+
+// A row of streams on which each op added starts at time 0, unless it depends on others.
+class Together {
+ public:
+  explicit Together(int resources) : made_(8, resources) {}
+  Together& op(std::initializer_list<Demand> demands, double fixed = 0) {
+    made_.add(next_++, {}, fixed, demands);
+    return *this;
+  }
+  std::vector<double> finish() const {
+    std::vector<double> times;
+    for (const Interval& op : dovetail::sim::SimGridBackend().run(made_.priced()).ops)
+      times.push_back(op.finish.value());
+    return times;
+  }
+
+ private:
+  HandMade made_;
+  StreamId next_ = 0;
+};
+
+Approx exactly(double expected) {
+  return Approx(expected).epsilon(1e-12);
+}
+
+// Demands of a pair that keeps speeds `eta` and `mu` while it runs together, as price() makes them: each gets half of
+// a contention resource, so demands half of its time, divided by the speed it keeps.
+enum Resource { compute, inter, intra, compute_inter, compute_intra, inter_intra };
+double half(double seconds, double speed) {
+  return seconds * 0.5 / speed;
+}
+
+}  // namespace
+
+TEST_CASE("Two ops on one resource get half of it each") {
+  // Both at 1/2 until 2, when the first has its 1 s; the second then has 1 of 2 left, alone.
+  const auto finish = Together(1).op({use(0, 1)}).op({use(0, 2)}).finish();
+  CHECK(finish[0] == exactly(2));
+  CHECK(finish[1] == exactly(3));
+}
+
+TEST_CASE("What a slower op leaves of a resource goes to the others") {
+  // The first is held to 1/4 of its speed by its own resource and takes 1/4 of the shared one; the second gets 3/4.
+  const auto finish = Together(2).op({use(0, 1), use(1, 4)}).op({use(0, 1)}).finish();
+  CHECK(finish[0] == exactly(4));
+  CHECK(finish[1] == exactly(1 / 0.75));
+}
+
+TEST_CASE("Fixed time uses no resource") {
+  // Until 1 the second has the resource alone and does 1 of 2. From then on both have 1 left, at half speed.
+  const auto finish = Together(1).op({use(0, 1)}, 1).op({use(0, 2)}).finish();
+  CHECK(finish[0] == exactly(3));
+  CHECK(finish[1] == exactly(3));
+}
+
+TEST_CASE("Sharing is between flows, not ops") {
+  SECTION("three flows beside one get 3/4") {
+    // 3 s at 3/4 and 1 s at 1/4: both end at 4.
+    const auto finish = Together(1).op({use(0, 3, 3)}).op({use(0, 1)}).finish();
+    CHECK(finish[0] == exactly(4));
+    CHECK(finish[1] == exactly(4));
+  }
+  SECTION("the rest is for the one that is left") {
+    // The single flow: 0.5 s at 1/4 ends at 2. The others did 1.5 s of 3 by then, and need another 1.5 s.
+    const auto finish = Together(1).op({use(0, 3, 3)}).op({use(0, 0.5)}).finish();
+    CHECK(finish[0] == exactly(3.5));
+    CHECK(finish[1] == exactly(2));
+  }
+  SECTION("one flow each gives halves") {
+    // 0.5 s at 1/2 ends at 1; the other did 0.5 s of 3.
+    const auto finish = Together(1).op({use(0, 3)}).op({use(0, 0.5)}).finish();
+    CHECK(finish[0] == exactly(3.5));
+    CHECK(finish[1] == exactly(1));
+  }
+  SECTION("an op alone takes its seconds whatever its flows") {
+    CHECK(Together(1).op({use(0, 3, 7)}).finish()[0] == exactly(3));
+    CHECK(Together(1).op({use(0, 3, 511)}).finish()[0] == exactly(3));
+  }
+}
+
+TEST_CASE("A contention resource reproduces the slow-down of a pair") {
+  constexpr double eta = 0.9, mu = 0.8;  // of computation, of communication
+  const auto run = [&](double gemm, double all_to_all) {
+    return Together(6)
+        .op({use(compute, gemm), use(compute_inter, half(gemm, eta))})
+        .op({use(inter, all_to_all), use(compute_inter, half(all_to_all, mu))})
+        .finish();
+  };
+  SECTION("alone, nothing slows an op") {
+    CHECK(Together(6).op({use(compute, 1), use(compute_inter, half(1, eta))}).finish()[0] == exactly(1));
+    CHECK(Together(6).op({use(inter, 1), use(compute_inter, half(1, mu))}).finish()[0] == exactly(1));
+  }
+  SECTION("the shorter is the GEMM") {
+    // The GEMM ends at 1 / 0.9. By then the other did 0.8 / 0.9 of its 10 s; the rest runs at full speed.
+    const auto finish = run(1, 10);
+    CHECK(finish[0] == exactly(1 / 0.9));
+    CHECK(finish[1] == exactly(1 / 0.9 + (10 - 0.8 / 0.9)));  // 10.2222...
+  }
+  SECTION("the shorter is the communication") {
+    // It ends at 1 / 0.8 = 1.25. By then the GEMM did 0.9 * 1.25 = 1.125 of its 10 s.
+    const auto finish = run(10, 1);
+    CHECK(finish[0] == exactly(1.25 + (10 - 1.125)));
+    CHECK(finish[1] == exactly(1.25));
+  }
+  SECTION("only the overlap counts") {
+    // The GEMM of 2 s is alone until 1 and has 1 s left: 1 / 0.9 more. The communication did 0.8 / 0.9 of its 1 s.
+    const auto finish = Together(6)
+                            .op({use(compute, 2), use(compute_inter, half(2, eta))})
+                            .op({use(inter, 1), use(compute_inter, half(1, mu))}, 1)
+                            .finish();
+    CHECK(finish[0] == exactly(1 + 1 / 0.9));
+    CHECK(finish[1] == exactly(1 + 1 / 0.9 + (1 - 0.8 / 0.9)));
+  }
+}
+
+TEST_CASE("A pair of unequal speeds has unequal shares of the contention resource") {
+  // Speeds 0.9 and 0.3: shares 3 and 1 of 4, so demands 0.75 / 0.9 in three flows and 0.25 / 0.3 in one.
+  const auto finish = Together(6)
+                          .op({use(compute, 1), use(compute_inter, 0.75 / 0.9, 3)})
+                          .op({use(inter, 10), use(compute_inter, 10 * 0.25 / 0.3, 1)})
+                          .finish();
+  CHECK(finish[0] == exactly(1 / 0.9));
+  CHECK(finish[1] == exactly(1 / 0.9 + (10 - 0.3 / 0.9)));  // 10.7777...
+}
+
+TEST_CASE("Three kinds of op at once are each held by their slowest pair") {
+  // Pairs: compute 0.9 with inter 0.8; compute 0.95 with intra 0.7; inter and intra do not slow each other.
+  // - Compute goes at min(0.9, 0.95), inter at min(0.8, 1).
+  // - Of compute/intra, compute then uses 0.9 * 0.5 / 0.95 = 9/19, so intra has 10/19 and goes at
+  //   10/19 / (0.5 / 0.7) = 14/19, a little above its 0.7.
+  // Compute ends at 1 / 0.9; the other two then finish at full speed.
+  const auto finish = Together(6)
+                          .op({use(compute, 1), use(compute_inter, half(1, 0.9)), use(compute_intra, half(1, 0.95))})
+                          .op({use(inter, 1), use(compute_inter, half(1, 0.8)), use(inter_intra, half(1, 1))})
+                          .op({use(intra, 1), use(compute_intra, half(1, 0.7)), use(inter_intra, half(1, 1))})
+                          .finish();
+  const double end = 1 / 0.9;
+  CHECK(finish[0] == exactly(end));
+  CHECK(finish[1] == exactly(end + (1 - end * 0.8)));
+  CHECK(finish[2] == exactly(end + (1 - end * 14 / 19)));
+}
+
+TEST_CASE("An op that starts when another ends does not slow it") {
+  // 0.1 + 0.2 and 0.3 differ in the last bit, so that one of the two streams comes first by a hair.
+  HandMade made(3, 2);
+  made.add(0, {}, 0, {use(0, 0.1)});
+  const OpId before = made.add(0, {}, 0, {use(0, 0.2)});
+  const OpId ends = made.add(1, {}, 0, {use(1, 0.3)});
+  const OpId starts = made.add(2, {before}, 0, {use(1, 0.5)});
+  const Timeline timeline = dovetail::sim::SimGridBackend().run(made.priced());
+  CHECK(timeline.ops[static_cast<std::size_t>(ends)].finish.value() == exactly(0.3));
+  CHECK(timeline.ops[static_cast<std::size_t>(starts)].finish.value() == exactly(0.8));
+}

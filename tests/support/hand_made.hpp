@@ -1,0 +1,45 @@
+// Priced schedules made by hand or at random, for tests of backends. Their ops have no operands: they can be
+// simulated, not executed.
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/price.hpp"
+
+namespace dovetail::test {
+
+class HandMade {
+ public:
+  HandMade(int streams, int resources);
+
+  OpId add(StreamId stream, std::initializer_list<OpId> dependencies, double fixed,
+           std::initializer_list<Demand> demands);
+  OpId add(StreamId stream, std::span<const OpId> dependencies, double fixed, std::span<const Demand> demands);
+  PricedSchedule priced() const;
+
+ private:
+  Schedule schedule_;
+  PricedSchedule priced_;
+};
+
+// `seconds` of `resource`.
+inline Demand use(int resource, double seconds, int multiplicity = 1) {
+  return {resource, Seconds(seconds), multiplicity};
+}
+
+struct RandomShape {
+  int ops = 40;
+  int streams = 4;
+  double shortest = 1e-6;  // durations are spread evenly over the orders of magnitude up to `longest`
+  double longest = 1;
+  int shared_resources = 0;  // beside one of each stream's own; each op then demands some of them
+};
+
+// Ops on random streams with up to three dependencies each; now and then without fixed time, demand or either.
+PricedSchedule random_priced(std::uint32_t seed, const RandomShape& shape);
+
+}  // namespace dovetail::test
