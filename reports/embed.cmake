@@ -6,8 +6,9 @@ foreach(file IN LISTS files)
   file(READ "${file}" hex HEX)
   string(APPEND bytes "${hex}")
 endforeach()
-string(REGEX REPLACE "(..)" "'\\\\x\\1'," bytes "${bytes}")
-string(REGEX REPLACE "(('[^']*',)('[^']*',)('[^']*',)('[^']*',)('[^']*',)('[^']*',)('[^']*',)('[^']*',))" "\\1\n" bytes "${bytes}")
+string(REPEAT "[0-9a-f]" 32 sixteen)
+string(REGEX REPLACE "(${sixteen})" "\\1\n" bytes "${bytes}")
+string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${bytes}")
 file(WRITE "${OUTPUT}" "// Made by reports/embed.cmake.
 #include \"reports/page_text.hpp\"
 

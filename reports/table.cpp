@@ -29,12 +29,19 @@ int ms_decimals(const Report& report) {
   return decimals_for(steps);
 }
 
+// A run's measured result is not faster than its prediction: only results of one kind compete.
+std::ptrdiff_t compared(const Report& report) {
+  return std::count_if(report.results.begin(), report.results.end(), [&](const SystemResult& result) {
+    return result.timeline.kind == report.results.front().timeline.kind;
+  });
+}
+
 std::string name_of(const SystemResult& result) {
   return printable(result.system, name_width);
 }
 
 std::string misfit(const Report& report, const SystemResult& result) {
-  return fmt::format("{:{}}does not fit: {} too much for the {} of a {}", "", 4, bytes(result.missing),
+  return fmt::format("{:{}}does not fit: {} too much for {} ({})", "", 4, bytes(result.missing),
                      bytes(report.experiment.cluster.device.memory), printable(report.experiment.cluster.device.name));
 }
 
@@ -46,12 +53,12 @@ void write_header(std::ostream& out, const Report& report, bool colour) {
 
 void write_results(std::ostream& out, const Report& report, const std::vector<SummaryRow>& rows, bool colour) {
   const int decimals = ms_decimals(report);
-  const SystemResult* best = fastest(report);
+  const SystemResult* best = compared(report) > 1 ? fastest(report) : nullptr;
   TextTable table({"\nsystem", "degree\nfwd / bwd", "step\nms", "forward\nms", "backward\nms", "speed-up\nx",
                    "exposed\ncomm ms", "peak\nGiB", "of lower\nbound x", "\nresult"});
   for (const SummaryRow& row : rows) {
     const SystemResult& result = *row.result;
-    const Ink ink = !result.feasible ? Ink::Bad : &result == best && rows.size() > 1 ? Ink::Good : Ink::Plain;
+    const Ink ink = !result.feasible ? Ink::Bad : &result == best ? Ink::Good : Ink::Plain;
     table.add({name_of(result), fmt::format("{} / {}", result.plan.forward_degree, backward_degrees(result.plan)),
                fixed(ms(result.metrics.makespan), decimals), fixed(ms(row.forward), decimals),
                fixed(ms(row.backward), decimals), fixed(row.speedup, 2),
@@ -98,7 +105,9 @@ void write_reasons(std::ostream& out, const std::vector<SummaryRow>& rows, bool 
     if (planner.reason.empty() || row.result->timeline.kind == ResultKind::Measured) continue;
     std::string line = fmt::format("  {} ({}): {}", row.result->system, planner.name, planner.reason);
     if (planner.runner_up) line += fmt::format("; runner-up {}", *planner.runner_up);
-    if (planner.regret) line += fmt::format("; {:.2f} % slower than the best of all plans", *planner.regret * 100);
+    if (planner.regret && *planner.regret < 1e-4) line += "; the best of all plans";
+    if (planner.regret && *planner.regret >= 1e-4)
+      line += fmt::format("; {:.2f} % slower than the best of all plans", *planner.regret * 100);
     if (planner.evaluations > 1)
       line += fmt::format("; {} plans evaluated in {}", planner.evaluations, duration(planner.time));
     text += wrapped(printable(line), page_width, 4) + '\n';

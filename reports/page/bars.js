@@ -35,7 +35,7 @@ function frame(context, width, rows, rowHeight, largest, unit, chart) {
   const left = Math.min(Math.max(...rows.map((r) => context.measureText(label(r)).width), 40) + 14, width * 0.3);
   const right = width - chart.margin;
   const scale = (value) => left + (value / largest) * (right - left);
-  const step = tickStep(largest / unit.size, (right - left) / 90);
+  const step = tickStep(largest / unit.size, Math.max((right - left) / 90, 2));
   context.font = font(12);
   context.textAlign = "center";
   for (let tick = 0; tick * unit.size <= largest * 1.0001; tick += step) {
@@ -50,7 +50,7 @@ function frame(context, width, rows, rowHeight, largest, unit, chart) {
   }
   context.textAlign = "right";
   rows.forEach((r, i) => {
-    context.font = font(14, i === data.fastest ? 650 : 500);
+    context.font = font(14, r === fastest ? 650 : 500);
     context.fillStyle = color(r.feasible ? "ink" : "bad");
     context.fillText(shortened(context, label(r), left - 14), left - 10, top + i * rowHeight + chart.middle);
   });
@@ -86,7 +86,10 @@ function stepBar(context, r, y, scale) {
     context.strokeStyle = color("ink");
     context.lineWidth = 1.5;
     context.beginPath();
-    for (const x of [low, high]) { context.moveTo(x, y + 4); context.lineTo(x, y + 16); }
+    for (const x of [low, high]) {
+      context.moveTo(x, y + 4);
+      context.lineTo(x, y + 16);
+    }
     context.moveTo(low, y + 10);
     context.lineTo(high, y + 10);
     context.stroke();
@@ -94,28 +97,41 @@ function stepBar(context, r, y, scale) {
   return end;
 }
 
+const kindText = (r) => (r.feasible ? r.kind : `${r.kind}, does not fit: ${formatBytes(r.missing_bytes)} too much`);
+const memoryText = (r) => formatBytes(r.peak_bytes) + (r.feasible ? "" : `, ${formatBytes(r.missing_bytes)} too much`);
+
+// Room to the right of the longest bar for the text after it.
+function margin(context, size, texts) {
+  context.font = font(size, 600);
+  return Math.max(...texts.map((text) => context.measureText(text).width), 60) + 16;
+}
+
 function drawSteps() {
   const rowHeight = 46;
   const [context, width] = prepare(byId("steps"), 8 + results.length * rowHeight + 24);
   const largest = Math.max(...results.map((r) => Math.max(r.makespan_s || 0, r.lower_bound_s || 0)), 1e-12);
-  const unit = largest >= 1 ? {size: 1, name: "s"} : largest >= 1e-3 ? {size: 1e-3, name: "ms"} : {size: 1e-6, name: "\u00b5s"};
-  const chart = frame(context, width, results, rowHeight, largest, unit, {margin: 190, middle: 16});
+  const unit = largest >= 1 ? {size: 1, name: "s"} :
+      largest >= 1e-3       ? {size: 1e-3, name: "ms"} :
+                              {size: 1e-6, name: "\u00b5s"};
+  const chart = frame(
+      context, width, results, rowHeight, largest, unit,
+      {margin: margin(context, 13, [...results.map(kindText), "1234 ms  1.23\u00d7"]), middle: 16});
   results.forEach((r, i) => {
     const y = chart.top + i * rowHeight + 6;
     const end = stepBar(context, r, y, chart.scale);
     if (r.lower_bound_s > 0) boundLine(context, chart.scale(r.lower_bound_s), y - 5, y + 36);
     context.font = font(14, 600);
-    context.fillStyle = color(i === data.fastest ? "good" : "ink");
+    context.fillStyle = color(r === fastest ? "good" : "ink");
     const time = formatTime(r.makespan_s);
     const x = Math.max(end, chart.scale(r.lower_bound_s || 0)) + 8;
     context.fillText(time, x, y + 10);
     const after = x + context.measureText(time + " ").width + 4;
     context.font = font(13);
     context.fillStyle = color("quiet");
-    context.fillText(known(r.speedup) && results.length > 1 ? `${fixed(r.speedup, 2)}\u00d7` : "", after, y + 10);
+    context.fillText(known(speedup(r)) ? `${fixed(r.speedup, 2)}\u00d7` : "", after, y + 10);
     context.font = font(12);
     context.fillStyle = color(r.feasible ? r.kind : "bad");
-    context.fillText(r.feasible ? r.kind : `${r.kind}, does not fit: ${formatBytes(r.missing_bytes)} too much`, x, y + 27);
+    context.fillText(kindText(r), x, y + 27);
   });
 }
 
@@ -125,7 +141,9 @@ function drawMemory() {
   const capacity = report.inputs.cluster.device.memory_bytes;
   const largest = Math.max(...results.map((r) => r.peak_bytes || 0), capacity || 0, 1);
   const unit = largest >= 2 ** 30 ? {size: 2 ** 30, name: "GiB"} : {size: 2 ** 20, name: "MiB"};
-  const chart = frame(context, width, results, rowHeight, largest, unit, {margin: 190, middle: 17});
+  const chart = frame(
+      context, width, results, rowHeight, largest, unit,
+      {margin: margin(context, 14, results.map(memoryText)), middle: 17});
   results.forEach((r, i) => {
     const y = chart.top + i * rowHeight + 7;
     const held = chart.scale(Math.min(r.persistent_bytes || 0, r.peak_bytes));
@@ -135,10 +153,11 @@ function drawMemory() {
     context.fillRect(held, y, chart.scale(r.peak_bytes) - held, 20);
     context.font = font(14, 500);
     context.fillStyle = color(r.feasible ? "ink" : "bad");
-    const text = formatBytes(r.peak_bytes) + (r.feasible ? "" : `, ${formatBytes(r.missing_bytes)} too much`);
+    const text = memoryText(r);
     const x = chart.scale(r.peak_bytes) + 8;
     // Keep clear of the capacity line where the bar ends just before it.
-    const crossed = capacity > 0 && x < chart.scale(capacity) && x + context.measureText(text).width + 6 > chart.scale(capacity);
+    const crossed =
+        capacity > 0 && x < chart.scale(capacity) && x + context.measureText(text).width + 6 > chart.scale(capacity);
     context.fillText(text, crossed ? chart.scale(capacity) + 8 : x, y + 10);
   });
   if (capacity > 0) boundLine(context, chart.scale(capacity), chart.top, chart.bottom);
@@ -147,12 +166,14 @@ function drawMemory() {
 function swatch(text, style, className = "") {
   return element("span", {}, element("i", {style, class: className}), text);
 }
-byId("steps-legend").append(
-  swatch("forward", "background: var(--forward)"),
-  swatch("backward, gradient synchronisation and optimizer", "background: var(--backward)"),
-  swatch("exposed communication", "", "hatched"), swatch("lower bound of any plan", "", "dashed"));
-byId("memory-legend").append(
-  swatch("weights, gradients and optimizer states", "background: var(--forward)"),
-  swatch("activations and buffers at the peak", "background: var(--backward)"),
-  swatch(`memory of a ${report.inputs.cluster.device.name}`, "", "dashed"));
+byId("steps-legend")
+    .append(
+        swatch("forward", "background: var(--forward)"),
+        swatch("backward, gradient synchronisation and optimizer", "background: var(--backward)"),
+        swatch("exposed communication", "", "hatched"), swatch("lower bound of any plan", "", "dashed"));
+byId("memory-legend")
+    .append(
+        swatch("weights, gradients and optimizer states", "background: var(--forward)"),
+        swatch("activations and buffers at the peak", "background: var(--backward)"),
+        swatch(`device memory, ${report.inputs.cluster.device.name}`, "", "dashed"));
 drawings.push(drawSteps, drawMemory);

@@ -1,11 +1,28 @@
 // The timeline: a row per stream, blocks by kind of op; zoom, pan and tooltips.
 
 const opColors = {
-  mp_all_gather: "#72b7b2", attention: "#4c78a8", mp_reduce_scatter: "#4f8f8a", gate: "#bab0d6", encode: "#9c8fc4",
-  dispatch: "#f58518", esp_all_gather: "#eeca3b", expert: "#54a24b", esp_reduce_scatter: "#b79a20", combine: "#e45756",
-  decode: "#7d6fb0", dense_gradient_all_reduce: "#b2568f", expert_gradient_all_reduce: "#d68ab8", update: "#9d755d"};
+  mp_all_gather: "#72b7b2",
+  attention: "#4c78a8",
+  mp_reduce_scatter: "#4f8f8a",
+  gate: "#bab0d6",
+  encode: "#9c8fc4",
+  dispatch: "#f58518",
+  esp_all_gather: "#eeca3b",
+  expert: "#54a24b",
+  esp_reduce_scatter: "#b79a20",
+  combine: "#e45756",
+  decode: "#7d6fb0",
+  dense_gradient_all_reduce: "#b2568f",
+  expert_gradient_all_reduce: "#d68ab8",
+  update: "#9d755d"
+};
 const rowHeight = 40, phaseHeight = 18, gutter = 128, axisHeight = 26, groupGap = 16;
-const view = {from: 0, to: 1, shown: [], length: 1};  // nanoseconds; shown: indices into data.timelines
+const view = {
+  from: 0,
+  to: 1,
+  shown: [],
+  length: 1
+};  // nanoseconds; shown: indices into data.timelines
 
 // Dark text on light blocks, white on dark ones.
 const inkOn = Object.fromEntries(Object.entries(opColors).map(([kind, hex]) => {
@@ -22,8 +39,9 @@ function indexed(timeline) {
     timeline.rows[timeline.stream[i]].push(i);
     const kind = timeline.kinds[timeline.kind[i]];
     if (kind.endsWith("gradient_all_reduce") || kind === "update") return;
-    const key = `${timeline.phases[timeline.phase[i]]}, layer ${timeline.layer[i]}`;
-    const span = layers.get(key) || {key, from: Infinity, to: 0, forward: timeline.phase[i] === 0};
+    const layer = `layer ${timeline.layer[i]}`, key = `${timeline.phases[timeline.phase[i]]}, ${layer}`;
+    const span = layers.get(key) ||
+        {names: [key, layer, String(timeline.layer[i])], from: Infinity, to: 0, forward: timeline.phase[i] === 0};
     span.from = Math.min(span.from, start);
     span.to = Math.max(span.to, timeline.finish[i]);
     layers.set(key, span);
@@ -52,7 +70,7 @@ function drawAxis(context, width, height) {
     context.stroke();
     context.fillStyle = color("quiet");
     const [size, unit] = view.to >= 1e9 ? [1e9, "s"] : view.to >= 1e6 ? [1e6, "ms"] : [1e3, "\u00b5s"];
-    if (x > gutter + 14 && x < width - 22) context.fillText(`${+(tick / size).toPrecision(7)} ${unit}`, x, 10);
+    if (x > gutter + 14 && x < width - 22) context.fillText(`${+ (tick / size).toPrecision(7)} ${unit}`, x, 10);
   }
   context.textAlign = "left";
 }
@@ -67,7 +85,8 @@ function drawLayers(context, timeline, y, width) {
     context.fillRect(x, y, Math.max(end - x - 1, 0.5), phaseHeight - 4);
     context.globalAlpha = 1;
     context.fillStyle = color("ink");
-    if (end - x > 28) context.fillText(shortened(context, span.key, end - x - 10), x + 5, y + phaseHeight / 2 - 1.5);
+    const name = span.names.find((text) => context.measureText(text).width < end - x - 8);
+    if (name) context.fillText(name, x + 4, y + phaseHeight / 2 - 1.5);
   }
 }
 
@@ -82,11 +101,11 @@ function drawBlock(context, timeline, i, y, width) {
     context.fillStyle = color("panel");
     context.fillRect(x, y + rowHeight - 10, Math.max(size - 1, 0.6), 2);
   }
-  if (size < 22) return;
+  if (size < 32) return;
   const chunk = timeline.chunk[i] >= 0 ? ` ${timeline.chunk[i]}` : "";
   context.fillStyle = inkOn[kind];
   const text = shortened(context, words(kind) + chunk, size - 8);
-  if (text.length > 2 || chunk === "") context.fillText(text.length > 2 ? text : "", x + 4, y + rowHeight / 2 - 3);
+  if (text.length > 5) context.fillText(text, x + 4, y + rowHeight / 2 - 3);
 }
 
 function drawStream(context, timeline, s, y, width) {
@@ -152,8 +171,10 @@ function zoom(factor, at = (view.from + view.to) / 2) {
 function choose(value) {
   view.shown = value === "all" ? data.timelines.map((_, i) => i) : [Number(value)];
   view.length = Math.max(...groups().map((t) => t.length_s)) * 1e9 || 1;
-  if (value === "all") show(0, view.length);
-  else showWindow();
+  if (value === "all")
+    show(0, view.length);
+  else
+    showWindow();
 }
 function showWindow() {
   const [from, to] = groups()[0].window;
@@ -190,8 +211,10 @@ function hideTooltip() {
 }
 function tooltipLines({timeline, i}) {
   const chunk = timeline.chunk[i] >= 0 ? `, chunk ${timeline.chunk[i]}` : "";
-  const lines = [`${timeline.phases[timeline.phase[i]]}, layer ${timeline.layer[i]}${chunk}`,
-                 `${formatTime((timeline.finish[i] - timeline.start[i]) / 1e9)} from ${formatTime(timeline.start[i] / 1e9)}`];
+  const lines = [
+    `${timeline.phases[timeline.phase[i]]}, layer ${timeline.layer[i]}${chunk}`,
+    `${formatTime((timeline.finish[i] - timeline.start[i]) / 1e9)} from ${formatTime(timeline.start[i] / 1e9)}`
+  ];
   if (timeline.flops[i] > 0) lines.push(formatCount(timeline.flops[i], "flop"));
   if (timeline.message[i] > 0)
     lines.push(`${words(timeline.collectives[timeline.collective[i]])} of ${formatBytes(timeline.message[i])}`);
@@ -204,8 +227,9 @@ function showTooltip(event, canvas) {
   const x = event.clientX - box.left, y = event.clientY - box.top;
   const hit = opAt(x, y, canvas.clientWidth);
   if (!hit) return hideTooltip();
-  tip.replaceChildren(element("b", {}, words(hit.timeline.kinds[hit.timeline.kind[hit.i]])),
-                      ...tooltipLines(hit).map((line) => element("div", {}, line)));
+  tip.replaceChildren(
+      element("b", {}, words(hit.timeline.kinds[hit.timeline.kind[hit.i]])),
+      ...tooltipLines(hit).map((line) => element("div", {}, line)));
   tip.hidden = false;
   const right = x + 16 + tip.offsetWidth > canvas.clientWidth;
   tip.style.left = (right ? x - tip.offsetWidth - 12 : x + 16) + "px";
@@ -235,12 +259,21 @@ function connect(canvas) {
     show(drag.from + shift, drag.to + shift);
   });
   for (const end of ["pointerup", "pointercancel"])
-    canvas.addEventListener(end, () => { drag = null; canvas.classList.remove("dragging"); });
+    canvas.addEventListener(end, () => {
+      drag = null;
+      canvas.classList.remove("dragging");
+    });
   canvas.addEventListener("pointerleave", hideTooltip);
   canvas.addEventListener("keydown", (event) => {
     const step = (view.to - view.from) * 0.2;
-    const actions = {ArrowLeft: () => show(view.from - step, view.to - step), ArrowRight: () => show(view.from + step, view.to + step),
-                     "+": () => zoom(0.7), "=": () => zoom(0.7), "-": () => zoom(1.4), Home: () => show(0, view.length)};
+    const actions = {
+      ArrowLeft: () => show(view.from - step, view.to - step),
+      ArrowRight: () => show(view.from + step, view.to + step),
+      "+": () => zoom(0.7),
+      "=": () => zoom(0.7),
+      "-": () => zoom(1.4),
+      Home: () => show(0, view.length)
+    };
     if (!actions[event.key] || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     actions[event.key]();
@@ -256,8 +289,11 @@ function startTimeline() {
   const first = data.timelines.findIndex((t) => t.result === data.fastest);
   select.value = String(Math.max(first, 0));
   const used = new Set(data.timelines.flatMap((t) => t.kind.map((k) => t.kinds[k])));
-  byId("timeline-legend").append(...Object.keys(opColors).filter((k) => used.has(k))
-    .map((kind) => element("span", {}, element("i", {style: `background: ${opColors[kind]}`}), words(kind))));
+  byId("timeline-legend")
+      .append(
+          ...Object.keys(opColors)
+              .filter((k) => used.has(k))
+              .map((kind) => element("span", {}, element("i", {style: `background: ${opColors[kind]}`}), words(kind))));
   if (data.timelines.some((t) => t.emulated)) byId("timeline-legend").append("light line: held to its modelled time");
   byId("view-window").addEventListener("click", showWindow);
   byId("view-forward").addEventListener("click", () => showPhase(0));

@@ -3,6 +3,10 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const report = data.report;
 const results = report.results;
 
+// Results that stand beside each other: a run's measured result is not faster than its prediction.
+const compared = results.filter((r) => r.kind === results[0].kind);
+const fastest = data.fastest === null || compared.length < 2 ? null : results[data.fastest];
+
 const byId = (id) => document.getElementById(id);
 
 // element("td", {class: "words"}, "text", child...): text always goes in as text, never as markup.
@@ -13,6 +17,7 @@ function element(name, attributes = {}, ...children) {
   return node;
 }
 const tag = (kind) => element("span", {class: "tag " + kind}, kind);
+const speedup = (r) => (results.filter((x) => x.kind === r.kind).length > 1 ? r.speedup : null);
 const words = (name) => String(name).replaceAll("_", " ");
 
 // --- numbers ---
@@ -30,13 +35,17 @@ function scaled(value, step, units) {
   return (unit === 0 && Number.isInteger(value) ? String(value) : threeDigits(value)) + units[unit];
 }
 const formatBytes = (value) => scaled(value, 1024, [" B", " KiB", " MiB", " GiB", " TiB", " PiB"]);
-const formatCount = (value, unit) => scaled(value, 1000, ["", " k", " M", " G", " T", " P"].map((p) => (p || " ") + unit));
+const formatCount = (value, unit) =>
+    scaled(value, 1000, ["", " k", " M", " G", " T", " P"].map((p) => (p || " ") + unit));
+const formatRate = (value) => formatCount(value, "B/s");  // decimal, as vendors and papers give it
 function formatTime(s) {
   if (!known(s)) return missing;
   if (s === 0) return "0 s";
   const size = Math.abs(s);
-  return size >= 1 ? threeDigits(s) + " s" : size >= 1e-3 ? threeDigits(s * 1e3) + " ms"
-       : size >= 1e-6 ? threeDigits(s * 1e6) + " \u00b5s" : threeDigits(s * 1e9) + " ns";
+  return size >= 1 ? threeDigits(s) + " s" :
+      size >= 1e-3 ? threeDigits(s * 1e3) + " ms" :
+      size >= 1e-6 ? threeDigits(s * 1e6) + " \u00b5s" :
+                     threeDigits(s * 1e9) + " ns";
 }
 const fixed = (value, decimals) => (known(value) ? value.toFixed(decimals) : missing);
 const percent = (value, decimals = 0) => (known(value) ? (value * 100).toFixed(decimals) + " %" : missing);
@@ -48,9 +57,11 @@ const ms = (s) => (known(s) ? fixed(s * 1e3, msDecimals) : missing);
 
 // A number under a key that ends in its unit: "alpha_s" is a time, "memory_bytes" a size.
 function withUnit(key, value) {
-  const units = [[/_bytes_per_s$/, (v) => formatBytes(v) + "/s"], [/_flops_per_s$/, (v) => formatCount(v, "flop/s")],
-                 [/_s_per_byte$/, (v) => formatBytes(1 / v) + "/s"], [/_s_per_flop$/, (v) => formatCount(1 / v, "flop/s")],
-                 [/_bytes$/, formatBytes], [/_s$/, formatTime]];
+  const units = [
+    [/_bytes_per_s$/, formatRate], [/_flops_per_s$/, (v) => formatCount(v, "flop/s")],
+    [/_s_per_byte$/, (v) => formatRate(1 / v)], [/_s_per_flop$/, (v) => formatCount(1 / v, "flop/s")],
+    [/_bytes$/, formatBytes], [/_s$/, formatTime]
+  ];
   const unit = typeof value === "string" ? undefined : units.find(([pattern]) => pattern.test(key));
   if (unit) return [words(key.replace(unit[0], "")), known(value) ? unit[1](value) : missing];
   return [words(key), value === null ? missing : typeof value === "string" ? value : JSON.stringify(value)];

@@ -26,7 +26,7 @@ TEST_CASE("text Gantts, as approved") {
   CHECK(test::golden_difference("reports/gantt.txt", text) == "");
 }
 
-TEST_CASE("a window shows a part; an empty one does no harm") {
+TEST_CASE("a window shows a part, an empty one does no harm") {
   const Report report = test::mixtral_report();
   const SystemResult& fsmoe = report.results.back();
   const Interval window = representative_window(*fsmoe.schedule, fsmoe.timeline);

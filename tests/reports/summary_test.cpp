@@ -9,7 +9,7 @@
 using namespace dovetail;
 using namespace dovetail::reports;
 
-TEST_CASE("speed-up is over the first result of the same kind; the fastest has to fit") {
+TEST_CASE("speed-up is over the first result of the same kind, and the fastest has to fit") {
   const Report report = test::small_report();
   const auto rows = summarize(report);
   CHECK(*rows[0].speedup == 1);
@@ -77,7 +77,8 @@ TEST_CASE("the window worth looking at: last layer forward to the end of the lay
   CHECK(window.finish > fsmoe.metrics.forward);
   CHECK(window.finish < fsmoe.metrics.makespan);
 
-  const SystemResult& one_layer = test::small_report().results[0];
+  const Report small = test::small_report();
+  const SystemResult& one_layer = small.results[0];
   const Interval whole = representative_window(*one_layer.schedule, one_layer.timeline);
   CHECK(whole.start == Seconds(0));
   CHECK(whole.finish == one_layer.metrics.makespan);

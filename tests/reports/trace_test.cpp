@@ -62,7 +62,7 @@ TEST_CASE("arrows come in pairs and lie in the ops that they connect") {
   for (const auto& [id, sum] : ends) CHECK(sum == 11);
 }
 
-TEST_CASE("a result without a schedule has no process; names are escaped") {
+TEST_CASE("a result without a schedule has no process, and names are escaped") {
   Report report = test::small_report();
   report.results[0].schedule = nullptr;
   report.results[1].system = "quote \" and \\ and \x01";

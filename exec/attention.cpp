@@ -1,0 +1,177 @@
+// Attention by blocks of queries. The backward pass recomputes probabilities from log_sum_exp, as flash kernels do.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "exec/gemm.hpp"
+#include "exec/host_kernels.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+constexpr std::int64_t block_size = 64;  // queries
+
+// One head of one sample: the queries [first, first + count) and all keys that they see.
+struct Block {
+  std::int64_t token;         // of the sample's first token in the L tokens
+  std::int64_t first, count;  // within the sample
+  std::int64_t head, kv_head;
+  std::int64_t keys() const { return first + count; }
+};
+
+template <class Visit>
+void for_each_block(const LayerShape& shape, Visit visit) {
+  for (std::int64_t sample = 0; sample < shape.samples; ++sample)
+    for (std::int64_t head = 0; head < shape.heads; ++head)
+      for (std::int64_t first = 0; first < shape.sequence; first += block_size)
+        visit(Block{sample * shape.sequence, first, std::min(block_size, shape.sequence - first), head,
+                    head * shape.kv_heads / shape.heads});
+}
+
+template <class Scalar>
+struct HeadViews {
+  Matrix<Scalar> query, key, value;  // of (L, Q + 2K)
+  HeadViews(const LayerShape& shape, Matrix<Scalar> qkv, const Block& b) {
+    const std::int64_t d = shape.head_size;
+    const Matrix<Scalar> keys = qkv.rows_from(b.token, b.keys());
+    query = qkv.rows_from(b.token + b.first, b.count).cols_from(b.head * d, d);
+    key = keys.cols_from(shape.query_width() + b.kv_head * d, d);
+    value = keys.cols_from(shape.query_width() + shape.key_width() + b.kv_head * d, d);
+  }
+};
+
+template <class Scalar>
+Scalar score_scale(const LayerShape& shape) {
+  return Scalar(1) / std::sqrt(static_cast<Scalar>(shape.head_size));
+}
+
+// Scores to probabilities; returns the logarithm of the sum of exponentials. Keys after the query get 0.
+template <class Scalar>
+Scalar causal_softmax(Scalar* row, std::int64_t visible, std::int64_t keys, Scalar scale) {
+  const Scalar largest = *std::max_element(row, row + visible) * scale;
+  Scalar sum = 0;
+  for (std::int64_t i = 0; i < visible; ++i) sum += row[i] = std::exp(row[i] * scale - largest);
+  for (std::int64_t i = 0; i < visible; ++i) row[i] /= sum;
+  std::fill(row + visible, row + keys, Scalar(0));
+  return largest + std::log(sum);
+}
+
+// dS from dP in place: dS = P (dP - sum of P dP) scale, with P recomputed into `probabilities` from scores.
+template <class Scalar>
+void softmax_backward(Scalar* probabilities, Scalar* gradient, std::int64_t visible, std::int64_t keys, Scalar scale,
+                      Scalar log_sum_exp) {
+  Scalar dot = 0;
+  for (std::int64_t i = 0; i < visible; ++i) {
+    probabilities[i] = std::exp(probabilities[i] * scale - log_sum_exp);
+    dot += probabilities[i] * gradient[i];
+  }
+  for (std::int64_t i = 0; i < visible; ++i) gradient[i] = probabilities[i] * (gradient[i] - dot) * scale;
+  std::fill(probabilities + visible, probabilities + keys, Scalar(0));
+  std::fill(gradient + visible, gradient + keys, Scalar(0));
+}
+
+template <class Scalar>
+Matrix<Scalar> scratch(std::vector<Scalar>& memory, std::int64_t rows, std::int64_t cols) {
+  memory.resize(std::max(memory.size(), static_cast<std::size_t>(rows * cols)));
+  return {memory.data(), rows, cols};
+}
+
+template <class Scalar>
+void attend_backward(const LayerShape& shape, const Block& b, const AttentionState<const Scalar>& state,
+                     Matrix<const Scalar> d_context, Matrix<Scalar> p, Matrix<Scalar> d_p, Matrix<Scalar> d_qkv) {
+  const HeadViews<const Scalar> head(shape, state.query_key_value, b);
+  const HeadViews<Scalar> gradient(shape, d_qkv, b);
+  const auto d_out =
+      d_context.rows_from(b.token + b.first, b.count).cols_from(b.head * shape.head_size, shape.head_size);
+  multiply(head.query, transposed(head.key), p);
+  multiply(d_out, transposed(head.value), d_p);
+  for (std::int64_t i = 0; i < b.count; ++i)
+    softmax_backward(p.row(i), d_p.row(i), b.first + i + 1, b.keys(), score_scale<Scalar>(shape),
+                     state.log_sum_exp.row(b.token + b.first + i)[b.head]);
+  multiply(transposed(p), d_out, gradient.value, Into::Add);
+  multiply(d_p, head.key, gradient.query);
+  multiply(transposed(d_p), head.query, gradient.key, Into::Add);
+}
+
+// The columns of (L, Q + 2K) that belong to each projection.
+template <class Scalar>
+struct Projections {
+  Matrix<Scalar> query, key, value;
+  Projections(const LayerShape& shape, Matrix<Scalar> qkv)
+      : query(qkv.cols_from(0, shape.query_width())),
+        key(qkv.cols_from(shape.query_width(), shape.key_width())),
+        value(qkv.cols_from(shape.query_width() + shape.key_width(), shape.key_width())) {}
+};
+
+}  // namespace
+
+template <class Scalar>
+DenseWeights<Scalar>::DenseWeights(const LayerShape& shape, Scalar* first) {
+  const std::int64_t m = shape.hidden, q = shape.query_width(), k = shape.key_width();
+  query = {first, m, q};
+  key = {first + m * q, m, k};
+  value = {first + m * (q + k), m, k};
+  output = {first + m * (q + 2 * k), q, m};
+}
+
+template <class Scalar>
+void attention_forward(const LayerShape& shape, Matrix<const Scalar> input, const DenseWeights<const Scalar>& weights,
+                       const AttentionState<Scalar>& state, Matrix<Scalar> partial) {
+  const Projections<Scalar> projected(shape, state.query_key_value);
+  multiply(input, weights.query, projected.query);
+  multiply(input, weights.key, projected.key);
+  multiply(input, weights.value, projected.value);
+  std::vector<Scalar> memory;
+  for_each_block(shape, [&](const Block& b) {
+    const HeadViews<Scalar> head(shape, state.query_key_value, b);
+    const std::int64_t first = b.token + b.first;
+    const Matrix<Scalar> scores = scratch(memory, b.count, b.keys());
+    multiply(head.query, transposed(head.key), scores);
+    for (std::int64_t i = 0; i < b.count; ++i)
+      state.log_sum_exp.row(first + i)[b.head] =
+          causal_softmax(scores.row(i), b.first + i + 1, b.keys(), score_scale<Scalar>(shape));
+    multiply(scores, head.value,
+             state.context.rows_from(first, b.count).cols_from(b.head * shape.head_size, shape.head_size));
+  });
+  multiply(state.context, weights.output, partial);
+}
+
+template <class Scalar>
+void attention_backward(const LayerShape& shape, Matrix<const Scalar> d_partial, Matrix<const Scalar> input,
+                        const AttentionState<const Scalar>& state, const DenseWeights<const Scalar>& weights,
+                        const DenseWeights<Scalar>& gradients, Matrix<Scalar> d_input) {
+  const std::int64_t tokens = shape.sequence_tokens(), width = shape.query_width() + 2 * shape.key_width();
+  std::vector<Scalar> d_context_memory, d_qkv_memory, p_memory, d_p_memory;
+  const Matrix<Scalar> d_context = scratch(d_context_memory, tokens, shape.query_width());
+  const Matrix<Scalar> d_qkv = scratch(d_qkv_memory, tokens, width);  // zeros: keys and values add up over heads
+  multiply(transposed(state.context), d_partial, gradients.output);
+  multiply(d_partial, transposed(weights.output), d_context);
+  for_each_block(shape, [&](const Block& b) {
+    attend_backward<Scalar>(shape, b, state, d_context, scratch(p_memory, b.count, b.keys()),
+                            scratch(d_p_memory, b.count, b.keys()), d_qkv);
+  });
+  const Projections<Scalar> d(shape, d_qkv);
+  multiply(transposed(input), d.query, gradients.query);
+  multiply(transposed(input), d.key, gradients.key);
+  multiply(transposed(input), d.value, gradients.value);
+  multiply(d.query, transposed(weights.query), d_input);
+  multiply(d.key, transposed(weights.key), d_input, Into::Add);
+  multiply(d.value, transposed(weights.value), d_input, Into::Add);
+}
+
+template struct DenseWeights<float>;
+template struct DenseWeights<double>;
+template struct DenseWeights<const float>;
+template struct DenseWeights<const double>;
+template void attention_forward<float>(const LayerShape&, Matrix<const float>, const DenseWeights<const float>&,
+                                       const AttentionState<float>&, Matrix<float>);
+template void attention_forward<double>(const LayerShape&, Matrix<const double>, const DenseWeights<const double>&,
+                                        const AttentionState<double>&, Matrix<double>);
+template void attention_backward<float>(const LayerShape&, Matrix<const float>, Matrix<const float>,
+                                        const AttentionState<const float>&, const DenseWeights<const float>&,
+                                        const DenseWeights<float>&, Matrix<float>);
+template void attention_backward<double>(const LayerShape&, Matrix<const double>, Matrix<const double>,
+                                         const AttentionState<const double>&, const DenseWeights<const double>&,
+                                         const DenseWeights<double>&, Matrix<double>);
+
+}  // namespace dovetail::exec

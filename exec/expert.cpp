@@ -1,0 +1,160 @@
+// Expert feed-forward networks on runs of rows. A chunk holds each local expert's rows as row_copies blocks,
+// `local_experts` blocks apart.
+#include <algorithm>
+#include <cmath>
+
+#include "exec/gemm.hpp"
+#include "exec/host_kernels.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+template <class Scalar>
+struct ExpertWeights {
+  Matrix<Scalar> w1, w2, w3;  // w3: gated only
+  ExpertWeights(const LayerShape& shape, Scalar* all, std::int64_t expert) {
+    const std::int64_t size = shape.hidden * shape.shard;
+    Scalar* const first = all + expert * shape.expert_parameters();
+    w1 = {first, shape.hidden, shape.shard};
+    w2 = {first + size, shape.shard, shape.hidden};
+    if (shape.gated) w3 = {first + 2 * size, shape.hidden, shape.shard};
+  }
+};
+
+// Rows of one expert that are contiguous in both chunks: row indices there, of M or hidden_width elements.
+struct RowRun {
+  std::int64_t first_in_a, first_in_b, count;
+};
+
+std::vector<RowRun> expert_runs(const LayerShape& shape, std::int64_t expert, RowRange a, RowRange b) {
+  const RowRange shared{std::max(a.first, b.first), std::min(a.last, b.last)};
+  std::vector<RowRun> runs;
+  if (shared.size() <= 0) return runs;
+  for (std::int64_t copy = 0; copy < shape.row_copies; ++copy) {
+    const std::int64_t block = copy * shape.local_experts + expert;
+    const RowRun run{block * a.size() + shared.first - a.first, block * b.size() + shared.first - b.first,
+                     shared.size()};
+    const bool adjoins = !runs.empty() && runs.back().first_in_a + runs.back().count == run.first_in_a &&
+                         runs.back().first_in_b + runs.back().count == run.first_in_b;
+    if (adjoins)
+      runs.back().count += run.count;
+    else
+      runs.push_back(run);
+  }
+  return runs;
+}
+
+template <class Scalar>
+Scalar sigmoid(Scalar x) {
+  return Scalar(1) / (Scalar(1) + std::exp(-x));
+}
+
+// What enters W2, from the hidden rows: themselves (ffn, after ReLU), or silu(x W1) (x W3) in `memory`.
+template <class Scalar>
+Matrix<const Scalar> activation(const LayerShape& shape, Matrix<const Scalar> hidden, std::vector<Scalar>& memory) {
+  if (!shape.gated) return hidden;
+  const std::int64_t s = shape.shard;
+  memory.resize(static_cast<std::size_t>(hidden.rows * s));
+  const Matrix<Scalar> result(memory.data(), hidden.rows, s);
+  for (std::int64_t i = 0; i < hidden.rows; ++i) {
+    const Scalar* const h = hidden.row(i);
+    for (std::int64_t j = 0; j < s; ++j) result.row(i)[j] = h[j] * sigmoid(h[j]) * h[s + j];
+  }
+  return result;
+}
+
+// The gradients of x W1 and, gated, of x W3, from that of the activation; side by side as in hidden.
+template <class Scalar>
+void activation_backward(const LayerShape& shape, Matrix<const Scalar> hidden, Matrix<const Scalar> d_activation,
+                         Matrix<Scalar> d_hidden) {
+  const std::int64_t s = shape.shard;
+  for (std::int64_t i = 0; i < hidden.rows; ++i) {
+    const Scalar* const h = hidden.row(i);
+    const Scalar* const d = d_activation.row(i);
+    Scalar* const to = d_hidden.row(i);
+    if (!shape.gated) {
+      for (std::int64_t j = 0; j < s; ++j) to[j] = h[j] > Scalar(0) ? d[j] : Scalar(0);
+      continue;
+    }
+    for (std::int64_t j = 0; j < s; ++j) {
+      const Scalar g = sigmoid(h[j]);
+      to[j] = d[j] * h[s + j] * g * (Scalar(1) + h[j] * (Scalar(1) - g));
+      to[s + j] = d[j] * h[j] * g;
+    }
+  }
+}
+
+template <class Scalar>
+struct Scratch {
+  std::vector<Scalar> activation, d_activation, d_hidden;
+};
+
+// Gradients of one run of rows: `x` and `hidden` are kept from the forward pass.
+template <class Scalar>
+void run_backward(const LayerShape& shape, const ExpertWeights<const Scalar>& weights,
+                  const ExpertWeights<Scalar>& gradient, Matrix<const Scalar> x, Matrix<const Scalar> hidden,
+                  Matrix<const Scalar> d_output, Matrix<Scalar> d_x, Scratch<Scalar>& scratch) {
+  const std::int64_t s = shape.shard;
+  scratch.d_activation.resize(static_cast<std::size_t>(x.rows * s));
+  scratch.d_hidden.resize(static_cast<std::size_t>(x.rows * shape.hidden_width()));
+  const Matrix<Scalar> d_activation(scratch.d_activation.data(), x.rows, s);
+  const Matrix<Scalar> d_hidden(scratch.d_hidden.data(), x.rows, shape.hidden_width());
+  multiply(transposed(activation(shape, hidden, scratch.activation)), d_output, gradient.w2, Into::Add);
+  multiply(d_output, transposed(weights.w2), d_activation);
+  activation_backward<Scalar>(shape, hidden, d_activation, d_hidden);
+  const Matrix<Scalar> d_h1 = d_hidden.cols_from(0, s);
+  multiply(transposed(x), d_h1, gradient.w1, Into::Add);
+  multiply(d_h1, transposed(weights.w1), d_x);
+  if (!shape.gated) return;
+  const Matrix<Scalar> d_h3 = d_hidden.cols_from(s, s);
+  multiply(transposed(x), d_h3, gradient.w3, Into::Add);
+  multiply(d_h3, transposed(weights.w3), d_x, Into::Add);
+}
+
+}  // namespace
+
+template <class Scalar>
+void expert_forward(const LayerShape& shape, Chunk<const Scalar> input, const Scalar* weights, Scalar* hidden,
+                    Scalar* partial) {
+  const std::int64_t m = shape.hidden, s = shape.shard, width = shape.hidden_width();
+  std::vector<Scalar> memory;
+  for (std::int64_t expert = 0; expert < shape.local_experts; ++expert) {
+    const ExpertWeights<const Scalar> w(shape, weights, expert);
+    for (const RowRun& run : expert_runs(shape, expert, input.rows, input.rows)) {
+      const Matrix<const Scalar> x(input.data + run.first_in_a * m, run.count, m);
+      const Matrix<Scalar> h(hidden + run.first_in_a * width, run.count, width);
+      multiply(x, w.w1, h.cols_from(0, s));
+      if (shape.gated)
+        multiply(x, w.w3, h.cols_from(s, s));
+      else
+        std::transform(h.data, h.data + run.count * s, h.data, [](Scalar v) { return std::max(v, Scalar(0)); });
+      multiply(activation<Scalar>(shape, h, memory), w.w2, Matrix<Scalar>(partial + run.first_in_a * m, run.count, m));
+    }
+  }
+}
+
+template <class Scalar>
+void expert_backward(const LayerShape& shape, Chunk<const Scalar> d_partial, const Scalar* weights,
+                     std::span<const KeptChunk<Scalar>> kept, Scalar* gradient, Scalar* d_input) {
+  const std::int64_t m = shape.hidden, width = shape.hidden_width();
+  Scratch<Scalar> scratch;
+  for (std::int64_t expert = 0; expert < shape.local_experts; ++expert) {
+    const ExpertWeights<const Scalar> w(shape, weights, expert);
+    const ExpertWeights<Scalar> g(shape, gradient, expert);
+    for (const KeptChunk<Scalar>& forward : kept)
+      for (const RowRun& run : expert_runs(shape, expert, forward.input.rows, d_partial.rows))
+        run_backward<Scalar>(shape, w, g, {forward.input.data + run.first_in_a * m, run.count, m},
+                             {forward.hidden + run.first_in_a * width, run.count, width},
+                             {d_partial.data + run.first_in_b * m, run.count, m},
+                             {d_input + run.first_in_b * m, run.count, m}, scratch);
+  }
+}
+
+template void expert_forward<float>(const LayerShape&, Chunk<const float>, const float*, float*, float*);
+template void expert_forward<double>(const LayerShape&, Chunk<const double>, const double*, double*, double*);
+template void expert_backward<float>(const LayerShape&, Chunk<const float>, const float*,
+                                     std::span<const KeptChunk<float>>, float*, float*);
+template void expert_backward<double>(const LayerShape&, Chunk<const double>, const double*,
+                                      std::span<const KeptChunk<double>>, double*, double*);
+
+}  // namespace dovetail::exec

@@ -1,0 +1,132 @@
+#include "exec/host_executor.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "exec/op_kernels.hpp"
+#include "exec/rank_tensors.hpp"
+#include "exec/stream_runtime.hpp"
+#include "models/errors.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+template <class Scalar>
+class TypedExecutor final : public HostExecutor {
+ public:
+  TypedExecutor(const Experiment& experiment, std::shared_ptr<const Schedule> schedule, const ModelData& data,
+                std::vector<std::vector<Routing>> routing, Transport& transport)
+      : schedule_(std::move(schedule)),
+        shape_(layer_shape(experiment)),
+        routing_(std::move(routing)),
+        transport_(transport),
+        ranks_(transport.local_ranks()),
+        emulation_(std::make_unique<Emulation>()),
+        work_(ranks_.size() * schedule_->ops.size()) {
+    for (int rank : ranks_)
+      tensors_.push_back(std::make_unique<RankTensors<Scalar>>(experiment, *schedule_, data, rank));
+    for (const Op& op : schedule_->ops) kernels_.push_back(kernel_of<Scalar>(op));
+    runtime_ = std::make_unique<StreamRuntime>(
+        schedule_, ranks_, [this](const OpRun& run) { return run_op(run); }, cancellation_,
+        [this] { transport_.cancel(); });
+  }
+
+  Seconds run_step(Poison poison) override {
+    poison_ = poison == Poison::Yes;
+    for (const auto& tensors : tensors_) tensors->prepare(poison_);
+    transport_.maximum({});
+    double time = runtime_->run_step();
+    transport_.maximum({&time, 1});
+    return Seconds(time);
+  }
+
+  void emulate(std::vector<std::optional<Seconds>> durations, Seconds tolerance, bool spin) override {
+    check(durations.size() == schedule_->ops.size(), "a duration for each op");
+    emulation_ = std::make_unique<Emulation>(std::move(durations), tolerance, spin);
+  }
+  long overruns() const override { return emulation_->overruns(); }
+
+  Timeline timeline() override {
+    std::vector<double> starts(schedule_->ops.size()), finishes(schedule_->ops.size());
+    for (std::size_t local = 0; local < ranks_.size(); ++local)
+      for (std::size_t i = 0; i < starts.size(); ++i) {
+        starts[i] = std::max(starts[i], runtime_->times(local)[i].start);
+        finishes[i] = std::max(finishes[i], runtime_->times(local)[i].finish);
+      }
+    transport_.maximum(starts);
+    transport_.maximum(finishes);
+    Timeline timeline;
+    timeline.kind = ResultKind::Measured;
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      timeline.ops.push_back({Seconds(starts[i]), Seconds(finishes[i])});
+      timeline.emulated.push_back(emulation_->holds(static_cast<OpId>(i)));
+    }
+    return timeline;
+  }
+
+  std::vector<Seconds> work() override {
+    std::vector<double> longest(schedule_->ops.size());
+    for (std::size_t i = 0; i < work_.size(); ++i) {
+      double& of_op = longest[i % longest.size()];
+      of_op = std::max(of_op, work_[i]);
+    }
+    transport_.maximum(longest);
+    std::vector<Seconds> result;
+    for (double seconds : longest) result.emplace_back(seconds);
+    return result;
+  }
+
+  std::vector<int> ranks() const override { return ranks_; }
+  Values values(std::size_t local, TensorId id) const override {
+    const std::vector<Scalar>& values = tensors_[local]->all()[static_cast<std::size_t>(id)];
+    return {values.begin(), values.end()};
+  }
+
+ private:
+  double run_op(const OpRun& run) {
+    const auto id = static_cast<std::size_t>(run.op);
+    const Op& op = schedule_->ops[id];
+    const int rank = ranks_[run.local];
+    OpContext<Scalar> context{*schedule_, op, shape_, tensors_[run.local]->all(), preset(op, rank), nullptr, run.ready};
+    if (op.work.collective != Collective::None)
+      context.communicator = &transport_.communicator(rank, op.stream, op.work.group);
+    const StepClock& clock = runtime_->clock();
+    const double start = clock.now();
+    kernels_[id](context);
+    work_[run.local * schedule_->ops.size() + id] = clock.now() - std::max(start, context.ready);
+    if (poison_) tensors_[run.local]->release(op);
+    return emulation_->finish(run.op, context.ready, clock, cancellation_);
+  }
+
+  const Routing& preset(const Op& op, int rank) const {
+    static const Routing none;
+    if (op.kind != OpKind::Gate || routing_.empty()) return none;
+    return routing_[static_cast<std::size_t>(op.layer)][static_cast<std::size_t>(rank)];
+  }
+
+  std::shared_ptr<const Schedule> schedule_;
+  LayerShape shape_;
+  std::vector<std::vector<Routing>> routing_;
+  Transport& transport_;
+  std::vector<int> ranks_;
+  std::vector<std::unique_ptr<RankTensors<Scalar>>> tensors_;  // by local rank
+  std::vector<OpKernel<Scalar>> kernels_;                      // by op
+  std::unique_ptr<Emulation> emulation_;
+  std::vector<double> work_;  // of the last step, by local rank and op
+  bool poison_ = false;
+  Cancellation cancellation_;
+  std::unique_ptr<StreamRuntime> runtime_;  // last: its threads use all the rest
+};
+
+}  // namespace
+
+std::unique_ptr<HostExecutor> make_host_executor(const Experiment& experiment,
+                                                 std::shared_ptr<const Schedule> schedule, Element element,
+                                                 const ModelData& data, std::vector<std::vector<Routing>> routing,
+                                                 Transport& transport) {
+  if (element == Element::Float)
+    return std::make_unique<TypedExecutor<float>>(experiment, std::move(schedule), data, std::move(routing), transport);
+  return std::make_unique<TypedExecutor<double>>(experiment, std::move(schedule), data, std::move(routing), transport);
+}
+
+}  // namespace dovetail::exec

@@ -1,0 +1,46 @@
+// Really executes the steps of a schedule on the ranks of this process: kernels of host_kernels.hpp, any transport.
+#pragma once
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "exec/emulation.hpp"
+#include "exec/model_data.hpp"
+#include "exec/routing.hpp"
+#include "exec/transport.hpp"
+#include "models/timeline.hpp"
+
+namespace dovetail::exec {
+
+enum class Poison { No, Yes };
+
+class HostExecutor {
+ public:
+  virtual ~HostExecutor() = default;
+
+  // One training step from the initial weights; returns the step time of the slowest rank. With poison, tensors
+  // hold NaN before their first write and after their last read (not those that results are read from).
+  // Failures: see StreamRuntime::run_step.
+  virtual Seconds run_step(Poison poison) = 0;
+
+  // Holds ops to `durations` (by op, wall seconds; none: not held) from the next step on. See Emulation.
+  virtual void emulate(std::vector<std::optional<Seconds>> durations, Seconds tolerance, bool spin) = 0;
+  virtual long overruns() const = 0;  // since then, over all ranks here
+
+  // Of the last step, by op, over all ranks: the latest start and finish; which ops were held.
+  virtual Timeline timeline() = 0;
+  // Of the last step, by op, the longest of any rank: real work without waiting for other members of the group.
+  virtual std::vector<Seconds> work() = 0;
+
+  virtual std::vector<int> ranks() const = 0;                    // of this process
+  virtual Values values(std::size_t local, TensorId id) const = 0;  // what a tensor holds now
+};
+
+// `element`: what all tensors consist of, whatever the schedule says. `routing` by layer and global rank: replaces
+// the gates' own choices, unless empty. `transport` must outlive the executor.
+std::unique_ptr<HostExecutor> make_host_executor(const Experiment& experiment,
+                                                 std::shared_ptr<const Schedule> schedule, Element element,
+                                                 const ModelData& data, std::vector<std::vector<Routing>> routing,
+                                                 Transport& transport);
+
+}  // namespace dovetail::exec

@@ -1,0 +1,167 @@
+#include "exec/inproc_transport.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "exec/rendezvous.hpp"
+#include "models/errors.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+struct Group {
+  explicit Group(int members) : meeting(members), exchanges(static_cast<std::size_t>(members)) {}
+  Rendezvous meeting;
+  std::vector<Exchange> exchanges;  // of the members, in group order, while they meet
+};
+
+std::size_t bytes_of(const Exchange& e) {
+  return static_cast<std::size_t>(e.count) * (e.element == Element::Float ? sizeof(float) : sizeof(double));
+}
+
+const std::byte* sent_block(const Exchange& e, std::size_t block) {
+  return static_cast<const std::byte*>(e.send) + block * bytes_of(e);
+}
+
+std::byte* received_block(const Exchange& e, std::size_t block) {
+  return static_cast<std::byte*>(e.receive) + block * bytes_of(e);
+}
+
+// to[i] = sum over the members' send[first + i], i < count. `to` may be one of the sent ranges.
+template <class Scalar>
+void sum(const std::vector<Exchange>& members, std::int64_t first, std::int64_t count, Scalar* to) {
+  std::vector<const Scalar*> from;
+  for (const Exchange& e : members) from.push_back(static_cast<const Scalar*>(e.send) + first);
+  for (std::int64_t i = 0; i < count; ++i) {
+    Scalar total = from[0][i];
+    for (std::size_t m = 1; m < from.size(); ++m) total += from[m][i];
+    to[i] = total;
+  }
+}
+
+template <class Use>
+void with_type(Element element, Use use) {
+  if (element == Element::Float)
+    use(float{});
+  else
+    use(double{});
+}
+
+class InprocCommunicator final : public Communicator {
+ public:
+  InprocCommunicator(Group& group, std::size_t rank) : group_(group), rank_(rank) {}
+  int rank() const override { return static_cast<int>(rank_); }
+  int size() const override { return static_cast<int>(group_.exchanges.size()); }
+
+  double all_to_all(const Exchange& e) override {
+    const double ready = meet(e);
+    for (std::size_t m = 0; m < members().size(); ++m)
+      std::memcpy(received_block(e, m), sent_block(members()[m], rank_), bytes_of(e));
+    part();
+    return ready;
+  }
+
+  double all_gather(const Exchange& e) override {
+    const double ready = meet(e);
+    for (std::size_t m = 0; m < members().size(); ++m)
+      std::memcpy(received_block(e, m), members()[m].send, bytes_of(e));
+    part();
+    return ready;
+  }
+
+  double reduce_scatter(const Exchange& e) override {
+    const double ready = meet(e);
+    with_type(e.element, [&](auto zero) {
+      using Scalar = decltype(zero);
+      sum(members(), static_cast<std::int64_t>(rank_) * e.count, e.count, static_cast<Scalar*>(e.receive));
+    });
+    part();
+    return ready;
+  }
+
+  // Each member sums its share of the elements, then all fetch the others' shares. In place a member writes, in
+  // the first half, only the share that nobody else reads.
+  double all_reduce(const Exchange& e) override {
+    const double ready = meet(e);
+    const auto share = [&](std::size_t m) { return e.count * static_cast<std::int64_t>(m) / size(); };
+    with_type(e.element, [&](auto zero) {
+      using Scalar = decltype(zero);
+      Scalar* const receive = static_cast<Scalar*>(e.receive);
+      sum(members(), share(rank_), share(rank_ + 1) - share(rank_), receive + share(rank_));
+      part();
+      for (std::size_t m = 0; m < members().size(); ++m)
+        if (m != rank_)
+          std::copy(static_cast<const Scalar*>(members()[m].receive) + share(m),
+                    static_cast<const Scalar*>(members()[m].receive) + share(m + 1), receive + share(m));
+    });
+    part();
+    return ready;
+  }
+
+ private:
+  const std::vector<Exchange>& members() const { return group_.exchanges; }
+
+  double meet(const Exchange& e) {
+    group_.exchanges[rank_] = e;
+    group_.meeting.arrive_and_wait();
+    double ready = e.ready;
+    for (const Exchange& other : members()) {
+      check(other.count == e.count && other.element == e.element, "members of a group exchange different counts");
+      ready = std::max(ready, other.ready);
+    }
+    return ready;
+  }
+  // Nobody may reuse buffers before all have read them.
+  void part() { group_.meeting.arrive_and_wait(); }
+
+  Group& group_;
+  std::size_t rank_;
+};
+
+class InprocTransport final : public Transport {
+ public:
+  InprocTransport(const Parallelism& parallelism, int ranks, int streams) : ranks_(ranks) {
+    for (StreamId stream = 0; stream < streams; ++stream)
+      for (const auto& [name, kind] : group_kind_names)
+        for (int rank = 0; rank < ranks; ++rank) {
+          const std::vector<int> members = group_members(parallelism, kind, rank);
+          if (members.front() == rank) groups_.push_back(std::make_unique<Group>(static_cast<int>(members.size())));
+          if (members.front() == rank) add_members(stream, kind, members, *groups_.back());
+        }
+  }
+
+  std::string_view name() const override { return "inproc"; }
+  std::vector<int> local_ranks() const override {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < ranks_; ++rank) ranks.push_back(rank);
+    return ranks;
+  }
+  Communicator& communicator(int rank, StreamId stream, GroupKind kind) override {
+    return communicators_.at({rank, stream, kind});
+  }
+  void maximum(std::span<double>) override {}
+  void cancel() override {
+    for (const auto& group : groups_) group->meeting.cancel();
+  }
+
+ private:
+  void add_members(StreamId stream, GroupKind kind, const std::vector<int>& members, Group& group) {
+    for (std::size_t m = 0; m < members.size(); ++m)
+      communicators_.try_emplace({members[m], stream, kind}, group, m);
+  }
+
+  int ranks_;
+  std::vector<std::unique_ptr<Group>> groups_;
+  std::map<std::tuple<int, StreamId, GroupKind>, InprocCommunicator> communicators_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_inproc_transport(const Parallelism& parallelism, int ranks, int streams) {
+  return std::make_unique<InprocTransport>(parallelism, ranks, streams);
+}
+
+}  // namespace dovetail::exec

@@ -1,0 +1,31 @@
+// Sizes of one layer on one rank, as the kernels see them. Names as in models/operands.md.
+#pragma once
+#include <cstdint>
+
+#include "models/experiment.hpp"
+
+namespace dovetail::exec {
+
+struct LayerShape {
+  std::int64_t samples = 0, sequence = 0;  // of the model-parallel group: L = samples x sequence tokens
+  std::int64_t tokens = 0;                 // T, of this rank between the parts
+  std::int64_t hidden = 0;                 // M
+  std::int64_t heads = 0, kv_heads = 0;    // of this rank
+  std::int64_t head_size = 0;
+  std::int64_t experts = 0, local_experts = 0;
+  std::int64_t row_copies = 0;  // ep x esp: blocks of rows that an expert shard works on
+  std::int64_t shard = 0;       // S, of the expert's hidden size
+  std::int64_t top_k = 0, capacity = 0;
+  bool gated = false;
+
+  std::int64_t sequence_tokens() const { return samples * sequence; }  // L
+  std::int64_t query_width() const { return heads * head_size; }       // Q
+  std::int64_t key_width() const { return kv_heads * head_size; }      // K
+  std::int64_t dense_parameters() const { return hidden * 2 * (query_width() + key_width()); }
+  std::int64_t expert_parameters() const { return (gated ? 3 : 2) * hidden * shard; }  // of one expert
+  std::int64_t hidden_width() const { return (gated ? 2 : 1) * shard; }                // kept for the backward pass
+};
+
+LayerShape layer_shape(const Experiment& experiment);
+
+}  // namespace dovetail::exec

@@ -1,0 +1,155 @@
+#include "exec/numerics.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "models/errors.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+class RelativeError {
+ public:
+  void add(const double* value, const double* expected, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      difference_ += (value[i] - expected[i]) * (value[i] - expected[i]);
+      norm_ += expected[i] * expected[i];
+    }
+  }
+  void add(const Values& value, const Values& expected) {
+    check(value.size() == expected.size(), "values of another shape than the reference");
+    add(value.data(), expected.data(), value.size());
+  }
+  double error() const { return difference_ == 0 ? 0 : std::sqrt(difference_ / norm_); }
+
+ private:
+  double difference_ = 0, norm_ = 0;
+};
+
+// NaN wins, unlike in std::max.
+double worse(double a, double b) {
+  return std::isnan(a) || a > b ? a : b;
+}
+
+class Comparison {
+ public:
+  Comparison(const Experiment& e, const Schedule& s, const HostExecutor& executor, const Reference& reference)
+      : e_(e), s_(s), executor_(executor), reference_(reference) {}
+
+  NumericsReport report() const {
+    NumericsReport r;
+    const int layers = e_.workload.layers;
+    r.reference_dropped = reference_.dropped;
+    r.dropped = drops();
+    r.output_error = tokens_error({require(TensorKind::LayerInput, false, layers)}, reference_.output);
+    if (reference_.gradients.empty()) return r;
+    r.input_gradient_error = tokens_error(input_gradient_parts(), reference_.input_gradient);
+    for (int layer = 0; layer < layers; ++layer) {
+      r.dense_gradient_error = worse(dense_error(layer), r.dense_gradient_error);
+      r.router_gradient_error = worse(router_error(layer), r.router_gradient_error);
+      r.expert_gradient_error = worse(expert_error(layer), r.expert_gradient_error);
+    }
+    return r;
+  }
+
+ private:
+  TensorId find(TensorKind kind, bool gradient, int layer) const {
+    for (std::size_t i = 0; i < s_.tensors.size(); ++i)
+      if (s_.tensors[i].kind == kind && s_.tensors[i].gradient == gradient && s_.tensors[i].layer == layer)
+        return static_cast<TensorId>(i);
+    return -1;
+  }
+  TensorId require(TensorKind kind, bool gradient, int layer) const {
+    const TensorId id = find(kind, gradient, layer);
+    check(id >= 0, "the schedule lacks a tensor that results are read from");
+    return id;
+  }
+
+  std::int64_t drops() const {
+    std::int64_t dropped = 0;
+    for (int layer = 0; layer < e_.workload.layers; ++layer)
+      for (std::size_t rank = 0; rank < executor_.ranks().size(); ++rank) {
+        const Values routing = executor_.values(rank, require(TensorKind::Routing, false, layer));
+        for (std::size_t i = 1; i < routing.size(); i += 3) dropped += routing[i] < 0;
+      }
+    return dropped;
+  }
+
+  std::vector<TensorId> input_gradient_parts() const {
+    TensorId attention = find(TensorKind::AttentionSumGradient, false, 0);
+    if (attention < 0) attention = require(TensorKind::AttentionInput, true, 0);
+    return {require(TensorKind::MoeInput, true, 0), attention};
+  }
+
+  // Of the sum of tensors (T, M) with the ranks' parts of `expected`.
+  double tokens_error(const std::vector<TensorId>& parts, const Values& expected) const {
+    RelativeError error;
+    for (std::size_t rank = 0; rank < executor_.ranks().size(); ++rank) {
+      Values sum = executor_.values(rank, parts.front());
+      for (std::size_t i = 1; i < parts.size(); ++i)
+        std::ranges::transform(sum, executor_.values(rank, parts[i]), sum.begin(), std::plus());
+      const auto first = static_cast<std::size_t>(executor_.ranks()[rank]) * sum.size();
+      error.add(sum.data(), &expected[first], sum.size());
+    }
+    return error.error();
+  }
+
+  double dense_error(int layer) const {
+    RelativeError error;
+    for (std::size_t rank = 0; rank < executor_.ranks().size(); ++rank) {
+      const Values all = executor_.values(rank, require(TensorKind::DenseGradients, false, 0));
+      const Values expected = dense_shard(e_, gradients(layer), executor_.ranks()[rank]);
+      const auto later_layers = static_cast<std::size_t>(e_.workload.layers - 1 - layer);
+      error.add(&all[later_layers * expected.size()], expected.data(), expected.size());
+    }
+    return error.error();
+  }
+
+  // Each rank holds its own tokens' part of the sum.
+  double router_error(int layer) const {
+    Values sum(gradients(layer).router.size());
+    for (std::size_t rank = 0; rank < executor_.ranks().size(); ++rank)
+      std::ranges::transform(sum, executor_.values(rank, require(TensorKind::RouterGradient, false, layer)),
+                             sum.begin(), std::plus());
+    RelativeError error;
+    error.add(sum, gradients(layer).router);
+    return error.error();
+  }
+
+  double expert_error(int layer) const {
+    RelativeError error;
+    for (std::size_t rank = 0; rank < executor_.ranks().size(); ++rank)
+      error.add(executor_.values(rank, require(TensorKind::ExpertGradient, false, layer)),
+                expert_shard(e_, gradients(layer), executor_.ranks()[rank]));
+    return error.error();
+  }
+
+  const LayerWeights& gradients(int layer) const { return reference_.gradients[static_cast<std::size_t>(layer)]; }
+
+  const Experiment& e_;
+  const Schedule& s_;
+  const HostExecutor& executor_;
+  const Reference& reference_;
+};
+
+}  // namespace
+
+double NumericsReport::gradient_error() const {
+  return worse(worse(input_gradient_error, dense_gradient_error), worse(router_gradient_error, expert_gradient_error));
+}
+
+bool NumericsReport::ok(double tolerance) const {
+  return output_error <= tolerance && gradient_error() <= tolerance && dropped == reference_dropped;
+}
+
+double tolerance_of(Element element) {
+  return element == Element::Float ? 1e-5 : 1e-12;
+}
+
+NumericsReport compare(const Experiment& experiment, const Schedule& schedule, const HostExecutor& executor,
+                       const Reference& reference) {
+  return Comparison(experiment, schedule, executor, reference).report();
+}
+
+}  // namespace dovetail::exec

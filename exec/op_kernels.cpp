@@ -1,0 +1,215 @@
+#include "exec/op_kernels.hpp"
+
+#include "models/errors.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+template <class Scalar>
+Matrix<const Scalar> read_matrix(const OpContext<Scalar>& c, std::size_t i, std::int64_t rows, std::int64_t cols) {
+  check(c.read_tensor(i).elements == rows * cols, "a tensor's size differs from its shape");
+  return {c.read(i), rows, cols};
+}
+
+template <class Scalar>
+Matrix<Scalar> write_matrix(const OpContext<Scalar>& c, std::size_t i, std::int64_t rows, std::int64_t cols) {
+  check(c.write_tensor(i).elements == rows * cols, "a tensor's size differs from its shape");
+  return {c.write(i), rows, cols};
+}
+
+// (T, M)
+template <class Scalar>
+Matrix<const Scalar> read_tokens(const OpContext<Scalar>& c, std::size_t i) {
+  return read_matrix(c, i, c.shape.tokens, c.shape.hidden);
+}
+template <class Scalar>
+Matrix<Scalar> write_tokens(const OpContext<Scalar>& c, std::size_t i) {
+  return write_matrix(c, i, c.shape.tokens, c.shape.hidden);
+}
+
+template <class Scalar>
+std::vector<Chunk<const Scalar>> read_chunks(const OpContext<Scalar>& c, std::size_t first) {
+  std::vector<Chunk<const Scalar>> chunks;
+  for (std::size_t i = first; i < c.read_count(); ++i) chunks.push_back({c.read_tensor(i).rows, c.read(i)});
+  return chunks;
+}
+template <class Scalar>
+std::vector<Chunk<Scalar>> write_chunks(const OpContext<Scalar>& c, std::size_t first) {
+  std::vector<Chunk<Scalar>> chunks;
+  for (std::size_t i = first; i < c.write_count(); ++i) chunks.push_back({c.write_tensor(i).rows, c.write(i)});
+  return chunks;
+}
+
+template <class Scalar>
+void forward_attention(OpContext<Scalar>& c) {
+  const LayerShape& s = c.shape;
+  const std::int64_t tokens = s.sequence_tokens();
+  const AttentionState<Scalar> state{write_matrix(c, 0, tokens, s.query_width() + 2 * s.key_width()),
+                                     write_matrix(c, 1, tokens, s.query_width()), write_matrix(c, 2, tokens, s.heads)};
+  attention_forward<Scalar>(s, read_matrix(c, 0, tokens, s.hidden), {s, c.read(1)}, state,
+                            write_matrix(c, 3, tokens, s.hidden));
+}
+
+template <class Scalar>
+void backward_attention(OpContext<Scalar>& c) {
+  const LayerShape& s = c.shape;
+  const std::int64_t tokens = s.sequence_tokens();
+  const AttentionState<const Scalar> state{read_matrix(c, 2, tokens, s.query_width() + 2 * s.key_width()),
+                                           read_matrix(c, 3, tokens, s.query_width()),
+                                           read_matrix(c, 4, tokens, s.heads)};
+  attention_backward<Scalar>(s, read_matrix(c, 0, tokens, s.hidden), read_matrix(c, 1, tokens, s.hidden), state,
+                             {s, c.read(5)}, {s, c.write(0) + c.op.rows.first},
+                             write_matrix(c, 1, tokens, s.hidden));
+}
+
+template <class Scalar>
+void forward_gate(OpContext<Scalar>& c) {
+  gate_forward<Scalar>(c.shape, read_tokens(c, 0), read_tokens(c, 1),
+                       read_matrix(c, 2, c.shape.hidden, c.shape.experts), c.preset, write_tokens(c, 0), c.write(1));
+}
+
+template <class Scalar>
+void backward_gate(OpContext<Scalar>& c) {
+  const Matrix<const Scalar> router = read_matrix(c, 4, c.shape.hidden, c.shape.experts);
+  gate_backward<Scalar>(c.shape, read_tokens(c, 0), c.read(1), c.read(2), {read_tokens(c, 3), router},
+                        write_tokens(c, 0), write_matrix(c, 1, c.shape.hidden, c.shape.experts));
+}
+
+template <class Scalar>
+void forward_encode(OpContext<Scalar>& c) {
+  encode_forward<Scalar>(c.shape, read_tokens(c, 0), c.read(1), write_chunks(c, 0));
+}
+
+template <class Scalar>
+void backward_encode(OpContext<Scalar>& c) {
+  encode_backward<Scalar>(c.shape, c.read(0), read_chunks(c, 1), write_tokens(c, 0));
+}
+
+template <class Scalar>
+void forward_decode(OpContext<Scalar>& c) {
+  decode_forward<Scalar>(c.shape, read_tokens(c, 0), c.read(1), read_chunks(c, 2), write_tokens(c, 0));
+}
+
+// The gradient from above has one part for the last layer, else two.
+template <class Scalar>
+void backward_decode(OpContext<Scalar>& c) {
+  std::vector<Matrix<const Scalar>> gradients;
+  std::size_t at = 0;
+  for (; c.read_tensor(at).kind != TensorKind::Routing; ++at) gradients.push_back(read_tokens(c, at));
+  decode_backward<Scalar>(c.shape, gradients, c.read(at), read_chunks(c, at + 1), write_tokens(c, 0), c.write(1),
+                          write_chunks(c, 2));
+}
+
+template <class Scalar>
+void forward_expert(OpContext<Scalar>& c) {
+  expert_forward<Scalar>(c.shape, {c.op.rows, c.read(0)}, c.read(1), c.write(0), c.write(1));
+}
+
+// Reads 3 on: the inputs of the forward chunks that share rows with this one, then their hidden rows.
+template <class Scalar>
+void backward_expert(OpContext<Scalar>& c) {
+  const std::size_t first = 3, chunks = (c.read_count() - first) / 2;
+  std::vector<KeptChunk<Scalar>> kept;
+  for (std::size_t i = first; i < first + chunks; ++i)
+    kept.push_back({{c.read_tensor(i).rows, c.read(i)}, c.read(i + chunks)});
+  expert_backward<Scalar>(c.shape, {c.op.rows, c.read(0)}, c.read(1), kept, c.write(0), c.write(1));
+}
+
+template <class Scalar>
+void collective(OpContext<Scalar>& c) {
+  const std::int64_t sent = c.read_tensor(0).elements, received = c.write_tensor(0).elements;
+  Communicator& communicator = *c.communicator;
+  const auto operands = [&](std::int64_t count) { return exchange(c.read(0), c.write(0), count, c.ready); };
+  switch (c.op.work.collective) {
+    case Collective::AllToAll:
+      c.ready = communicator.all_to_all(operands(sent / communicator.size()));
+      return;
+    case Collective::AllGather:
+      c.ready = communicator.all_gather(operands(sent));
+      return;
+    case Collective::ReduceScatter:
+      c.ready = communicator.reduce_scatter(operands(received));
+      return;
+    case Collective::AllReduce:
+      c.ready = communicator.all_reduce(operands(sent));
+      return;
+    case Collective::None:
+      throw InternalError("a communication op without a collective");
+  }
+}
+
+template <class Scalar>
+void dense_gradient_all_reduce(OpContext<Scalar>& c) {
+  const RowRange part = c.op.rows;
+  c.ready =
+      c.communicator->all_reduce(exchange(c.read(0) + part.first, c.write(0) + part.first, part.size(), c.ready));
+}
+
+// Where the gradient of a weight tensor lies among the reads of the update.
+template <class Scalar>
+const Scalar* gradient_of(const OpContext<Scalar>& c, const Tensor& weights) {
+  std::int64_t layers = 0;
+  for (std::size_t i = 0; i < c.read_count(); ++i) {
+    const Tensor& t = c.read_tensor(i);
+    if (t.kind == TensorKind::DenseWeights) ++layers;
+    if (weights.kind == TensorKind::DenseWeights && t.kind == TensorKind::DenseGradients)
+      return c.read(i) + (layers - 1 - weights.layer) * weights.elements;  // last layer first
+    const bool matches = (weights.kind == TensorKind::RouterWeights && t.kind == TensorKind::RouterGradient) ||
+                         (weights.kind == TensorKind::ExpertWeights && t.kind == TensorKind::ExpertGradient);
+    if (matches && t.layer == weights.layer) return c.read(i);
+  }
+  throw InternalError("weights without a gradient");
+}
+
+// Every step of an executor starts from the same weights, so that this is always Adam's first step.
+template <class Scalar>
+void update(OpContext<Scalar>& c) {
+  const std::size_t weights = c.write_count() - 1;
+  std::int64_t parameters = 0, done = 0;
+  for (std::size_t i = 0; i < weights; ++i) parameters += c.write_tensor(i).elements;
+  check(c.write_tensor(weights).elements >= 2 * parameters, "an optimizer state too small for two moments");
+  Scalar* const mean = c.write(weights);
+  for (std::size_t i = 0; i < weights; ++i) {
+    const Tensor& t = c.write_tensor(i);
+    adam_step<Scalar>(t.elements, gradient_of(c, t), 1, c.write(i), mean + done, mean + parameters + done);
+    done += t.elements;
+  }
+}
+
+template <class Scalar>
+struct Entry {
+  OpKind kind;
+  OpKernel<Scalar> forward, backward;
+};
+
+template <class Scalar>
+constexpr std::array<Entry<Scalar>, op_kind_names.size()> kernels{
+    {{OpKind::MpAllGather, collective<Scalar>, collective<Scalar>},
+     {OpKind::Attention, forward_attention<Scalar>, backward_attention<Scalar>},
+     {OpKind::MpReduceScatter, collective<Scalar>, collective<Scalar>},
+     {OpKind::Gate, forward_gate<Scalar>, backward_gate<Scalar>},
+     {OpKind::Encode, forward_encode<Scalar>, backward_encode<Scalar>},
+     {OpKind::Dispatch, collective<Scalar>, collective<Scalar>},
+     {OpKind::EspAllGather, collective<Scalar>, collective<Scalar>},
+     {OpKind::Expert, forward_expert<Scalar>, backward_expert<Scalar>},
+     {OpKind::EspReduceScatter, collective<Scalar>, collective<Scalar>},
+     {OpKind::Combine, collective<Scalar>, collective<Scalar>},
+     {OpKind::Decode, forward_decode<Scalar>, backward_decode<Scalar>},
+     {OpKind::DenseGradientAllReduce, nullptr, dense_gradient_all_reduce<Scalar>},
+     {OpKind::ExpertGradientAllReduce, nullptr, collective<Scalar>},
+     {OpKind::Update, update<Scalar>, update<Scalar>}}};
+
+}  // namespace
+
+template <class Scalar>
+OpKernel<Scalar> kernel_of(const Op& op) {
+  for (const Entry<Scalar>& entry : kernels<Scalar>)
+    if (entry.kind == op.kind)
+      if (OpKernel<Scalar> kernel = op.phase == Phase::Forward ? entry.forward : entry.backward) return kernel;
+  throw InternalError("no host kernel for " + to_string(op));
+}
+
+template OpKernel<float> kernel_of<float>(const Op&);
+template OpKernel<double> kernel_of<double>(const Op&);
+
+}  // namespace dovetail::exec

@@ -1,0 +1,41 @@
+// From an op of a schedule to the kernel or collective that does it, with operands in the order of models/operands.md.
+#pragma once
+#include <vector>
+
+#include "exec/host_kernels.hpp"
+#include "exec/transport.hpp"
+#include "models/schedule.hpp"
+
+namespace dovetail::exec {
+
+// One op on one rank.
+template <class Scalar>
+struct OpContext {
+  const Schedule& schedule;
+  const Op& op;
+  const LayerShape& shape;
+  std::vector<std::vector<Scalar>>& tensors;  // of this rank, by TensorId
+  const Routing& preset;                      // of this rank and layer, for the gate; may be empty
+  Communicator* communicator = nullptr;       // of the op's group and stream; collectives only
+  double ready = 0;                           // virtual; a collective raises it to the latest of its group
+
+  std::size_t read_count() const { return schedule.reads_of(op).size(); }
+  std::size_t write_count() const { return schedule.writes_of(op).size(); }
+  const Tensor& read_tensor(std::size_t i) const { return tensor(schedule.reads_of(op)[i]); }
+  const Tensor& write_tensor(std::size_t i) const { return tensor(schedule.writes_of(op)[i]); }
+  const Scalar* read(std::size_t i) const { return data(schedule.reads_of(op)[i]); }
+  Scalar* write(std::size_t i) const { return data(schedule.writes_of(op)[i]); }
+
+ private:
+  const Tensor& tensor(TensorId id) const { return schedule.tensors[static_cast<std::size_t>(id)]; }
+  Scalar* data(TensorId id) const { return tensors[static_cast<std::size_t>(id)].data(); }
+};
+
+template <class Scalar>
+using OpKernel = void (*)(OpContext<Scalar>&);
+
+// Throws InternalError for a pair that no kernel exists for.
+template <class Scalar>
+OpKernel<Scalar> kernel_of(const Op& op);
+
+}  // namespace dovetail::exec

@@ -1,0 +1,89 @@
+#include "exec/rank_tensors.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "models/volumes.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+// What a tensor holds when a step starts; empty: nothing.
+Values initial_values(const Experiment& e, const Tensor& t, const ModelData& data, int rank) {
+  const auto part_of_rank = [&](const Values& all) {
+    const auto first = all.begin() + rank * t.elements;
+    return Values(first, first + t.elements);
+  };
+  const auto layer = static_cast<std::size_t>(t.layer);
+  switch (t.kind) {
+    case TensorKind::LayerInput:
+      if (!t.persistent) return {};
+      return part_of_rank(t.gradient ? data.output_gradient : data.input);
+    case TensorKind::DenseWeights:
+      return dense_shard(e, data.layers[layer], rank);
+    case TensorKind::RouterWeights:
+      return data.layers[layer].router;
+    case TensorKind::ExpertWeights:
+      return expert_shard(e, data.layers[layer], rank);
+    case TensorKind::ExpertGradient:  // added to
+    case TensorKind::OptimizerState:
+      return Values(static_cast<std::size_t>(t.elements));
+    default:
+      return {};
+  }
+}
+
+// Results are read after the step: the input's gradient, and the routing for its drops.
+bool is_result(const Tensor& t) {
+  return t.kind == TensorKind::Routing || (t.gradient && t.kind == TensorKind::MoeInput && t.layer == 0);
+}
+
+}  // namespace
+
+template <class Scalar>
+RankTensors<Scalar>::RankTensors(const Experiment& experiment, const Schedule& schedule, const ModelData& data,
+                                 int rank)
+    : schedule_(schedule), uses_(schedule.tensors.size()), uses_left_(schedule.tensors.size()) {
+  std::vector<bool> is_read(schedule.tensors.size());
+  for (const Op& op : schedule.ops) {
+    for (TensorId id : schedule.reads_of(op)) is_read[static_cast<std::size_t>(id)] = true;
+    for (const auto& ids : {schedule.reads_of(op), schedule.writes_of(op)})
+      for (TensorId id : ids) ++uses_[static_cast<std::size_t>(id)];
+  }
+  for (std::size_t i = 0; i < schedule.tensors.size(); ++i) {
+    const Tensor& t = schedule.tensors[i];
+    const Values initial = initial_values(experiment, t, data, rank);
+    initial_.emplace_back(initial.begin(), initial.end());
+    values_.emplace_back(static_cast<std::size_t>(t.elements));
+    if (t.persistent || is_result(t) || !is_read[i]) uses_[i] = 0;
+  }
+}
+
+template <class Scalar>
+void RankTensors<Scalar>::prepare(bool poison) {
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    if (!initial_[i].empty())
+      std::ranges::copy(initial_[i], values_[i].begin());
+    else if (poison)
+      std::ranges::fill(values_[i], std::numeric_limits<Scalar>::quiet_NaN());
+    uses_left_[i].store(uses_[i], std::memory_order_relaxed);
+  }
+}
+
+template <class Scalar>
+void RankTensors<Scalar>::release(const Op& op) {
+  for (TensorId id : schedule_.reads_of(op)) release(id);
+  for (TensorId id : schedule_.writes_of(op)) release(id);
+}
+
+template <class Scalar>
+void RankTensors<Scalar>::release(TensorId id) {
+  const auto i = static_cast<std::size_t>(id);
+  if (uses_[i] > 0 && uses_left_[i].fetch_sub(1, std::memory_order_acq_rel) == 1)
+    std::ranges::fill(values_[i], std::numeric_limits<Scalar>::quiet_NaN());
+}
+
+template class RankTensors<float>;
+template class RankTensors<double>;
+
+}  // namespace dovetail::exec

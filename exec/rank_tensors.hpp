@@ -1,0 +1,34 @@
+// The tensors of one rank: memory, initial contents, poison.
+#pragma once
+#include <atomic>
+#include <vector>
+
+#include "exec/model_data.hpp"
+#include "models/schedule.hpp"
+
+namespace dovetail::exec {
+
+template <class Scalar>
+class RankTensors {
+ public:
+  RankTensors(const Experiment& experiment, const Schedule& schedule, const ModelData& data, int rank);
+
+  // Before a step: weights, inputs and sums as they must be at its start; with `poison` NaN in all the rest.
+  void prepare(bool poison);
+  // After an op, only in poisoned steps: NaN in what nobody will read again. Thread-safe.
+  void release(const Op& op);
+
+  std::vector<std::vector<Scalar>>& all() { return values_; }
+  const std::vector<std::vector<Scalar>>& all() const { return values_; }
+
+ private:
+  void release(TensorId id);
+
+  const Schedule& schedule_;
+  std::vector<std::vector<Scalar>> values_;   // by tensor
+  std::vector<std::vector<Scalar>> initial_;  // by tensor; empty: none
+  std::vector<int> uses_;                     // by tensor: reads and writes; 0: never released
+  std::vector<std::atomic<int>> uses_left_;
+};
+
+}  // namespace dovetail::exec

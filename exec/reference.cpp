@@ -1,0 +1,268 @@
+#include "exec/reference.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/volumes.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+using Size = std::size_t;
+
+// y += x W, for W (rows, cols).
+void add_product(const double* x, const double* w, Size rows, Size cols, double* y) {
+  for (Size i = 0; i < rows; ++i)
+    for (Size j = 0; j < cols; ++j) y[j] += x[i] * w[i * cols + j];
+}
+
+// dx += dy W^T and dW += x^T dy.
+void add_gradients(const double* x, const double* w, const double* dy, Size rows, Size cols, double* dx, double* dw) {
+  for (Size i = 0; i < rows; ++i) {
+    double sum = 0;
+    for (Size j = 0; j < cols; ++j) {
+      sum += w[i * cols + j] * dy[j];
+      dw[i * cols + j] += x[i] * dy[j];
+    }
+    dx[i] += sum;
+  }
+}
+
+double dot(const double* a, const double* b, Size count) {
+  double sum = 0;
+  for (Size i = 0; i < count; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+void add_scaled(double scale, const double* x, Size count, double* y) {
+  for (Size i = 0; i < count; ++i) y[i] += scale * x[i];
+}
+
+struct Sizes {
+  Size tokens, sequence, hidden, heads, kv_heads, head_size, experts, expert_hidden, top_k, tokens_of_rank;
+  explicit Sizes(const Experiment& e)
+      : tokens_of_rank(static_cast<Size>(layer_volumes(e).tokens)) {
+    tokens = tokens_of_rank * static_cast<Size>(e.cluster.gpus());
+    sequence = static_cast<Size>(e.workload.sequence);
+    hidden = static_cast<Size>(e.model.hidden);
+    heads = static_cast<Size>(e.model.attention.heads);
+    kv_heads = static_cast<Size>(e.model.attention.kv_heads);
+    head_size = static_cast<Size>(e.model.attention.head_size);
+    experts = static_cast<Size>(e.model.experts);
+    expert_hidden = static_cast<Size>(e.model.expert_hidden);
+    top_k = static_cast<Size>(e.workload.top_k);
+  }
+  Size queries() const { return heads * head_size; }
+  Size keys() const { return kv_heads * head_size; }
+};
+
+// --- attention ---
+
+struct AttentionPass {
+  Values query, key, value, context;
+};
+
+// Probabilities of `query_token` over the tokens of its sample up to itself, for one head.
+Values attend(const Sizes& s, const AttentionPass& pass, Size query_token, Size head) {
+  const Size first = query_token / s.sequence * s.sequence, kv = head * s.kv_heads / s.heads;
+  Values p;
+  for (Size t = first; t <= query_token; ++t)
+    p.push_back(dot(&pass.query[query_token * s.queries() + head * s.head_size],
+                    &pass.key[t * s.keys() + kv * s.head_size], s.head_size) /
+                std::sqrt(static_cast<double>(s.head_size)));
+  softmax(p);
+  return p;
+}
+
+// x + attention(x).
+Values attention_sum(const Sizes& s, const LayerWeights& w, const Values& x, AttentionPass& pass) {
+  pass.query.assign(s.tokens * s.queries(), 0);
+  pass.key.assign(s.tokens * s.keys(), 0);
+  pass.value.assign(s.tokens * s.keys(), 0);
+  pass.context.assign(s.tokens * s.queries(), 0);
+  Values sum = x;
+  for (Size t = 0; t < s.tokens; ++t) {
+    add_product(&x[t * s.hidden], w.query.data(), s.hidden, s.queries(), &pass.query[t * s.queries()]);
+    add_product(&x[t * s.hidden], w.key.data(), s.hidden, s.keys(), &pass.key[t * s.keys()]);
+    add_product(&x[t * s.hidden], w.value.data(), s.hidden, s.keys(), &pass.value[t * s.keys()]);
+    for (Size head = 0; head < s.heads; ++head) {
+      const Values p = attend(s, pass, t, head);
+      const Size first = t / s.sequence * s.sequence, kv = head * s.kv_heads / s.heads;
+      for (Size i = 0; i < p.size(); ++i)
+        add_scaled(p[i], &pass.value[(first + i) * s.keys() + kv * s.head_size], s.head_size,
+                   &pass.context[t * s.queries() + head * s.head_size]);
+    }
+    add_product(&pass.context[t * s.queries()], w.output.data(), s.queries(), s.hidden, &sum[t * s.hidden]);
+  }
+  return sum;
+}
+
+void attend_backward(const Sizes& s, const AttentionPass& pass, Size t, Size head, const double* d_context,
+                     AttentionPass& d) {
+  const Size first = t / s.sequence * s.sequence, kv = head * s.kv_heads / s.heads, n = s.head_size;
+  const Values p = attend(s, pass, t, head);
+  const auto key_at = [&](Size i) { return (first + i) * s.keys() + kv * n; };
+  const Size query_at = t * s.queries() + head * n;
+  Values d_p(p.size());
+  for (Size i = 0; i < p.size(); ++i) {
+    d_p[i] = dot(d_context, &pass.value[key_at(i)], n);
+    add_scaled(p[i], d_context, n, &d.value[key_at(i)]);
+  }
+  const double mean = dot(p.data(), d_p.data(), p.size());
+  for (Size i = 0; i < p.size(); ++i) {
+    const double d_score = p[i] * (d_p[i] - mean) / std::sqrt(static_cast<double>(n));
+    add_scaled(d_score, &pass.key[key_at(i)], n, &d.query[query_at]);
+    add_scaled(d_score, &pass.query[query_at], n, &d.key[key_at(i)]);
+  }
+}
+
+// From the gradient of x + attention(x) to that of x.
+Values attention_sum_backward(const Sizes& s, const LayerWeights& w, const Values& x, const AttentionPass& pass,
+                              const Values& d_sum, LayerWeights& gradient) {
+  AttentionPass d{Values(pass.query.size()), Values(pass.key.size()), Values(pass.value.size()),
+                  Values(pass.context.size())};
+  for (Size t = 0; t < s.tokens; ++t) {
+    add_gradients(&pass.context[t * s.queries()], w.output.data(), &d_sum[t * s.hidden], s.queries(), s.hidden,
+                  &d.context[t * s.queries()], gradient.output.data());
+    for (Size head = 0; head < s.heads; ++head)
+      attend_backward(s, pass, t, head, &d.context[t * s.queries() + head * s.head_size], d);
+  }
+  Values d_x = d_sum;
+  for (Size t = 0; t < s.tokens; ++t) {
+    const double* const token = &x[t * s.hidden];
+    double* const to = &d_x[t * s.hidden];
+    add_gradients(token, w.query.data(), &d.query[t * s.queries()], s.hidden, s.queries(), to, gradient.query.data());
+    add_gradients(token, w.key.data(), &d.key[t * s.keys()], s.hidden, s.keys(), to, gradient.key.data());
+    add_gradients(token, w.value.data(), &d.value[t * s.keys()], s.hidden, s.keys(), to, gradient.value.data());
+  }
+  return d_x;
+}
+
+// --- experts ---
+
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+struct ExpertPass {
+  Values h1, h3, activation, output;
+};
+
+ExpertPass expert(const Sizes& s, const LayerWeights& w, Size e, const double* x) {
+  const Size at = e * s.hidden * s.expert_hidden;
+  ExpertPass pass{Values(s.expert_hidden), Values(s.expert_hidden), Values(s.expert_hidden), Values(s.hidden)};
+  add_product(x, &w.w1[at], s.hidden, s.expert_hidden, pass.h1.data());
+  if (!w.w3.empty()) add_product(x, &w.w3[at], s.hidden, s.expert_hidden, pass.h3.data());
+  for (Size i = 0; i < s.expert_hidden; ++i)
+    pass.activation[i] =
+        w.w3.empty() ? std::max(pass.h1[i], 0.0) : pass.h1[i] * sigmoid(pass.h1[i]) * pass.h3[i];
+  add_product(pass.activation.data(), &w.w2[at], s.expert_hidden, s.hidden, pass.output.data());
+  return pass;
+}
+
+void expert_backward(const Sizes& s, const LayerWeights& w, Size e, const double* x, const ExpertPass& pass,
+                     const double* d_output, double* d_x, LayerWeights& gradient) {
+  const Size at = e * s.hidden * s.expert_hidden;
+  Values d_activation(s.expert_hidden), d_h1(s.expert_hidden), d_h3(s.expert_hidden);
+  add_gradients(pass.activation.data(), &w.w2[at], d_output, s.expert_hidden, s.hidden, d_activation.data(),
+                &gradient.w2[at]);
+  for (Size i = 0; i < s.expert_hidden; ++i) {
+    const double h = pass.h1[i], g = sigmoid(h);
+    if (w.w3.empty()) {
+      d_h1[i] = h > 0 ? d_activation[i] : 0;
+    } else {
+      d_h1[i] = d_activation[i] * pass.h3[i] * (g + h * g * (1 - g));
+      d_h3[i] = d_activation[i] * h * g;
+    }
+  }
+  add_gradients(x, &w.w1[at], d_h1.data(), s.hidden, s.expert_hidden, d_x, &gradient.w1[at]);
+  if (!w.w3.empty()) add_gradients(x, &w.w3[at], d_h3.data(), s.hidden, s.expert_hidden, d_x, &gradient.w3[at]);
+}
+
+struct MoePass {
+  Values input, probabilities;
+  std::vector<Routing> routing;  // by rank
+  const Choice& choice(const Sizes& s, Size token, Size j) const {
+    return routing[token / s.tokens_of_rank][token % s.tokens_of_rank * s.top_k + j];
+  }
+  double score(const Sizes& s, Size token, const Choice& choice) const {
+    return probabilities[token * s.experts + static_cast<Size>(choice.expert)];
+  }
+};
+
+// x + the experts' outputs, weighted by their scores.
+Values moe_sum(const Sizes& s, const LayerWeights& w, std::int64_t capacity, MoePass& pass) {
+  pass.probabilities = router_probabilities<double>(
+      {pass.input.data(), static_cast<std::int64_t>(s.tokens), static_cast<std::int64_t>(s.hidden)},
+      {w.router.data(), static_cast<std::int64_t>(s.hidden), static_cast<std::int64_t>(s.experts)});
+  const auto of_rank = static_cast<std::ptrdiff_t>(s.tokens_of_rank * s.experts);
+  for (auto p = pass.probabilities.begin(); p != pass.probabilities.end(); p += of_rank)
+    pass.routing.push_back(route(Values(p, p + of_rank), static_cast<std::int64_t>(s.experts),
+                                 static_cast<std::int64_t>(s.top_k), capacity));
+  Values sum = pass.input;
+  for (Size t = 0; t < s.tokens; ++t)
+    for (Size j = 0; j < s.top_k; ++j) {
+      const Choice& choice = pass.choice(s, t, j);
+      if (choice.slot < 0) continue;
+      const ExpertPass out = expert(s, w, static_cast<Size>(choice.expert), &pass.input[t * s.hidden]);
+      add_scaled(pass.score(s, t, choice), out.output.data(), s.hidden, &sum[t * s.hidden]);
+    }
+  return sum;
+}
+
+Values moe_sum_backward(const Sizes& s, const LayerWeights& w, const MoePass& pass, const Values& d_sum,
+                        LayerWeights& gradient) {
+  Values d_x = d_sum;
+  for (Size t = 0; t < s.tokens; ++t) {
+    const double* const x = &pass.input[t * s.hidden];
+    const double* const d_y = &d_sum[t * s.hidden];
+    Values d_p(s.experts), d_logits(s.experts);
+    for (Size j = 0; j < s.top_k; ++j) {
+      const Choice& choice = pass.choice(s, t, j);
+      if (choice.slot < 0) continue;
+      const auto e = static_cast<Size>(choice.expert);
+      const ExpertPass out = expert(s, w, e, x);
+      d_p[e] = dot(d_y, out.output.data(), s.hidden);
+      Values d_output(s.hidden);
+      add_scaled(pass.score(s, t, choice), d_y, s.hidden, d_output.data());
+      expert_backward(s, w, e, x, out, d_output.data(), &d_x[t * s.hidden], gradient);
+    }
+    const double* const p = &pass.probabilities[t * s.experts];
+    const double mean = dot(p, d_p.data(), s.experts);
+    for (Size e = 0; e < s.experts; ++e) d_logits[e] = p[e] * (d_p[e] - mean);
+    add_gradients(x, w.router.data(), d_logits.data(), s.hidden, s.experts, &d_x[t * s.hidden],
+                  gradient.router.data());
+  }
+  return d_x;
+}
+
+}  // namespace
+
+Reference compute_reference(const Experiment& e, const ModelData& data) {
+  const Sizes s(e);
+  const std::int64_t capacity = layer_volumes(e).capacity;
+  const Size layers = data.layers.size();
+  std::vector<Values> inputs(layers);
+  std::vector<AttentionPass> attention(layers);
+  std::vector<MoePass> moe(layers);
+  Reference result;
+  result.output = data.input;
+  for (Size l = 0; l < layers; ++l) {
+    inputs[l] = result.output;
+    moe[l].input = attention_sum(s, data.layers[l], inputs[l], attention[l]);
+    result.output = moe_sum(s, data.layers[l], capacity, moe[l]);
+    result.routing.push_back(moe[l].routing);
+    for (const Routing& routing : moe[l].routing) result.dropped += drop_count(routing);
+  }
+  if (e.workload.phases == Phases::ForwardOnly) return result;
+  result.gradients.assign(layers, zero_weights(e.model));
+  result.input_gradient = data.output_gradient;
+  for (Size l = layers; l-- > 0;) {
+    const Values d_moe_input = moe_sum_backward(s, data.layers[l], moe[l], result.input_gradient, result.gradients[l]);
+    result.input_gradient =
+        attention_sum_backward(s, data.layers[l], inputs[l], attention[l], d_moe_input, result.gradients[l]);
+  }
+  return result;
+}
+
+}  // namespace dovetail::exec

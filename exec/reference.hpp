@@ -1,0 +1,20 @@
+// What a training step must compute: a naive MoE transformer, token by token in double over the data of all ranks.
+// Knows nothing of schedules, chunks, groups or kernels.
+#pragma once
+#include "exec/model_data.hpp"
+#include "exec/routing.hpp"
+
+namespace dovetail::exec {
+
+struct Reference {
+  Values output;                              // (ranks T, M)
+  Values input_gradient;                      // (ranks T, M)
+  std::vector<LayerWeights> gradients;        // by layer, summed over all data
+  std::vector<std::vector<Routing>> routing;  // by layer and rank
+  std::int64_t dropped = 0;                   // choices over capacity, over all layers and ranks
+};
+
+// Forward only: gradients stay empty.
+Reference compute_reference(const Experiment& experiment, const ModelData& data);
+
+}  // namespace dovetail::exec

@@ -1,0 +1,59 @@
+// Moves data between ranks. A communicator is one rank's end of one group on one communication stream, so that
+// collectives of different streams never wait for each other.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "models/op.hpp"
+
+namespace dovetail::exec {
+
+enum class Element { Float, Double };
+
+// The operands of one member. `count` elements make a block; the members of a group pass equal counts.
+struct Exchange {
+  const void* send = nullptr;
+  void* receive = nullptr;
+  std::int64_t count = 0;
+  Element element = Element::Float;
+  double ready = 0;  // virtual time at which this member could begin
+};
+
+template <class Scalar>
+Exchange exchange(const Scalar* send, Scalar* receive, std::int64_t count, double ready) {
+  static_assert(std::is_same_v<Scalar, float> || std::is_same_v<Scalar, double>);
+  return {send, receive, count, std::is_same_v<Scalar, float> ? Element::Float : Element::Double, ready};
+}
+
+// Collectives: all members call the same ones in the same order. Each returns the latest `ready` of the group and
+// throws Cancelled after Transport::cancel. Sums are taken in group order, so that they are deterministic. Buffers
+// must not overlap, but for all_reduce, whose `send` may be its `receive`.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;  // in the group
+  virtual int size() const = 0;
+
+  virtual double all_to_all(const Exchange& e) = 0;      // send and receive: a block per member
+  virtual double all_gather(const Exchange& e) = 0;      // send: a block; receive: a block per member
+  virtual double reduce_scatter(const Exchange& e) = 0;  // send: a block per member; receive: a block
+  virtual double all_reduce(const Exchange& e) = 0;      // send and receive: a block
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual std::string_view name() const = 0;
+  virtual std::vector<int> local_ranks() const = 0;  // those of this process
+  // Lives as long as the transport.
+  virtual Communicator& communicator(int rank, StreamId stream, GroupKind kind) = 0;
+  // Element-wise maximum over all processes, called by all of them between steps; it also aligns their steps.
+  virtual void maximum(std::span<double> values) = 0;
+  // Ends all waits, from any thread. The transport cannot be used after it.
+  virtual void cancel() = 0;
+};
+
+}  // namespace dovetail::exec

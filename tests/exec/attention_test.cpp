@@ -1,0 +1,94 @@
+#include <catch2/catch.hpp>
+
+#include "exec/host_kernels.hpp"
+#include "tests/exec/exec_support.hpp"
+
+using namespace dovetail::exec;
+using namespace dovetail::test;
+
+namespace {
+
+struct AttentionRun {
+  LayerShape shape;
+  Values input, weights, partial, qkv, context, lse, d_partial, d_weights, d_input;
+
+  explicit AttentionRun(const LayerShape& s) : shape(s) {
+    const auto tokens = static_cast<std::size_t>(s.sequence_tokens()), m = static_cast<std::size_t>(s.hidden);
+    input = random_values(tokens * m, 1);
+    weights = random_values(static_cast<std::size_t>(s.dense_parameters()), 2, .5);
+    d_partial = random_values(tokens * m, 3);
+    partial.resize(tokens * m);
+    d_input.resize(tokens * m);
+    d_weights.resize(weights.size());
+    qkv.resize(tokens * static_cast<std::size_t>(s.query_width() + 2 * s.key_width()));
+    context.resize(tokens * static_cast<std::size_t>(s.query_width()));
+    lse.resize(tokens * static_cast<std::size_t>(s.heads));
+  }
+  AttentionState<double> state() {
+    return {matrix(qkv, shape.query_width() + 2 * shape.key_width()), matrix(context, shape.query_width()),
+            matrix(lse, shape.heads)};
+  }
+  void forward() {
+    attention_forward<double>(shape, matrix(input, shape.hidden), {shape, weights.data()}, state(),
+                              matrix(partial, shape.hidden));
+  }
+  void backward() {
+    const AttentionState<double> s = state();
+    attention_backward<double>(shape, matrix(d_partial, shape.hidden), matrix(input, shape.hidden),
+                               {s.query_key_value, s.context, s.log_sum_exp}, {shape, weights.data()},
+                               {shape, d_weights.data()}, matrix(d_input, shape.hidden));
+  }
+  double loss() {
+    forward();
+    return dovetail::test::dot(partial, d_partial);
+  }
+};
+
+LayerShape attention_shape(int samples, int sequence, int heads, int kv_heads) {
+  LayerShape s;
+  s.samples = samples;
+  s.sequence = sequence;
+  s.hidden = 6;
+  s.heads = heads;
+  s.kv_heads = kv_heads;
+  s.head_size = 3;
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("Attention of one head of size 1, by hand") {
+  LayerShape s = attention_shape(1, 2, 1, 1);
+  s.hidden = s.head_size = 1;
+  AttentionRun run(s);
+  run.input = {1, 2};
+  run.weights = {1, std::log(2.0), 3, 1};  // q = x, k = x log 2, v = 3 x
+  run.forward();
+  CHECK(run.partial[0] == Approx(3));  // the first token sees only itself
+  // Scores of the second token 2 log 2 and 4 log 2: probabilities 4/20 and 16/20.
+  CHECK(run.partial[1] == Approx(.2 * 3 + .8 * 6));
+  CHECK(run.lse[1] == Approx(std::log(20.0)));
+}
+
+TEST_CASE("Attention is causal and keeps samples apart") {
+  AttentionRun run(attention_shape(2, 5, 2, 1));
+  run.forward();
+  const Values before = run.partial;
+  run.input[3 * 6] += 1;  // token 3 of sample 0
+  run.forward();
+  for (std::size_t t = 0; t < 10; ++t) {
+    const bool changed = run.partial[t * 6] != before[t * 6];
+    CHECK(changed == (t == 3 || t == 4));
+  }
+}
+
+TEST_CASE("Attention's gradients are those of finite differences") {
+  const LayerShape shape = GENERATE(attention_shape(1, 7, 2, 2), attention_shape(2, 4, 4, 2),
+                                    attention_shape(1, 5, 4, 1), attention_shape(1, 70, 1, 1));
+  AttentionRun run(shape);
+  run.forward();
+  run.backward();
+  const Values d_input = run.d_input, d_weights = run.d_weights;
+  CHECK(gradient_error(run.input, d_input, [&] { return run.loss(); }) < 1e-7);
+  CHECK(gradient_error(run.weights, d_weights, [&] { return run.loss(); }) < 1e-7);
+}

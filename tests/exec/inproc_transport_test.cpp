@@ -1,0 +1,113 @@
+#include "exec/inproc_transport.hpp"
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <functional>
+#include <thread>
+
+#include "exec/cancellation.hpp"
+
+using namespace dovetail;
+using namespace dovetail::exec;
+
+namespace {
+
+// One group of `ranks`: each rank's thread gets its communicator.
+void on_each_rank(int ranks, const std::function<void(Communicator&, int)>& body) {
+  Parallelism p;
+  p.ep = ranks;
+  const auto transport = make_inproc_transport(p, ranks, 1);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] { body(transport->communicator(rank, 0, GroupKind::Ep), rank); });
+  for (std::thread& t : threads) t.join();
+}
+
+double element(int from, int to, int i) {
+  return 100 * from + 10 * to + i + .5;
+}
+
+// Catch's assertions are not for several threads: each counts its differences instead.
+template <class Scalar>
+int wrong_blocks(int ranks) {
+  std::atomic<int> wrong = 0;
+  on_each_rank(ranks, [&](Communicator& c, int rank) {
+    constexpr int count = 3;
+    if (c.rank() != rank || c.size() != ranks) ++wrong;
+    const auto n = static_cast<std::size_t>(ranks * count);
+    std::vector<Scalar> all(n), got(n), block(count), sum(count);
+    for (int m = 0; m < ranks; ++m)
+      for (int i = 0; i < count; ++i)
+        all[static_cast<std::size_t>(m * count + i)] = static_cast<Scalar>(element(rank, m, i));
+    for (int round = 0; round < 3; ++round) {  // buffers are reused
+      if (c.all_to_all(exchange(all.data(), got.data(), count, rank)) != ranks - 1) ++wrong;
+      for (int m = 0; m < ranks; ++m)
+        for (int i = 0; i < count; ++i)
+          wrong += got[static_cast<std::size_t>(m * count + i)] != static_cast<Scalar>(element(m, rank, i));
+      c.all_gather(exchange(all.data(), got.data(), count, 0));
+      for (int m = 0; m < ranks; ++m)
+        for (int i = 0; i < count; ++i)
+          wrong += got[static_cast<std::size_t>(m * count + i)] != static_cast<Scalar>(element(m, 0, i));
+      c.reduce_scatter(exchange(all.data(), block.data(), count, 0));
+      sum.assign(all.begin(), all.begin() + count);
+      c.all_reduce(exchange(sum.data(), sum.data(), count, 0));  // in place
+      for (int i = 0; i < count; ++i) {
+        Scalar scattered = 0, reduced = 0;
+        for (int m = 0; m < ranks; ++m) {
+          scattered += static_cast<Scalar>(element(m, rank, i));
+          reduced += static_cast<Scalar>(element(m, 0, i));
+        }
+        wrong += block[static_cast<std::size_t>(i)] != scattered;
+        wrong += sum[static_cast<std::size_t>(i)] != reduced;
+      }
+    }
+  });
+  return wrong;
+}
+
+}  // namespace
+
+TEST_CASE("Every block of every collective arrives, in groups of 1 to 8") {
+  for (int ranks = 1; ranks <= 8; ++ranks) {
+    CHECK(wrong_blocks<float>(ranks) == 0);
+    CHECK(wrong_blocks<double>(ranks) == 0);
+  }
+}
+
+TEST_CASE("Groups of all kinds on all streams are apart") {
+  Parallelism p;
+  p.dp = p.mp = p.ep = p.esp = 2;
+  const auto transport = make_inproc_transport(p, 4, 2);
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 4; ++rank)
+    for (StreamId stream = 0; stream < 2; ++stream)
+      threads.emplace_back([&, rank, stream] {
+        for (GroupKind kind : {GroupKind::Ep, GroupKind::Esp, GroupKind::Dp, GroupKind::Mp, GroupKind::Edp}) {
+          float mine = static_cast<float>(rank + 10 * stream), sum = 0, expected = 0;
+          transport->communicator(rank, stream, kind).all_reduce(exchange(&mine, &sum, 1, 0));
+          for (int member : group_members(p, kind, rank)) expected += static_cast<float>(member + 10 * stream);
+          wrong += sum != expected;
+        }
+      });
+  for (std::thread& t : threads) t.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("Cancelling ends waits for members that never come") {
+  Parallelism p;
+  p.ep = 2;
+  const auto transport = make_inproc_transport(p, 2, 1);
+  std::atomic<bool> cancelled = false;
+  std::thread waiting([&] {
+    float x = 0, y = 0;
+    try {
+      transport->communicator(0, 0, GroupKind::Ep).all_reduce(exchange(&x, &y, 1, 0));
+    } catch (const Cancelled&) {
+      cancelled = true;
+    }
+  });
+  transport->cancel();
+  waiting.join();
+  CHECK(cancelled);
+}

@@ -1,0 +1,64 @@
+#include "models/schedule_json.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "models/analytic_backend.hpp"
+#include "models/schedule_builder.hpp"
+#include "tests/support/experiments.hpp"
+
+using namespace dovetail;
+using Catch::Matchers::Contains;
+
+namespace {
+
+ScheduleFile example() {
+  const Experiment e = test::round_numbers(2);
+  Plan plan;
+  plan.scope = Scope::Moe;
+  plan.forward_degree = 2;
+  plan.backward_degree = 3;
+  plan.comm_streams = CommStreams::InterIntra;
+  return {e.model, e.workload, e.parallelism, price(std::make_shared<Schedule>(build_schedule(e, plan)), e)};
+}
+
+ScheduleFile read_text(const std::string& text) {
+  return read_schedule(JsonFile::parse(text, "s.json"));
+}
+
+}  // namespace
+
+TEST_CASE("a schedule file read and written again is the same file, and predicts the same") {
+  const ScheduleFile file = example();
+  const std::string text = to_json(file).dump(1);
+  const ScheduleFile again = read_text(text);
+  CHECK(to_json(again).dump(1) == text);
+  std::vector<double> scratch;
+  CHECK(analytic_makespan(again.priced, scratch) == analytic_makespan(file.priced, scratch));
+}
+
+TEST_CASE("a timeline file keeps times and what was emulated") {
+  Timeline t;
+  t.kind = ResultKind::Measured;
+  t.ops = {{Seconds(0), Seconds(1.25e-3)}, {Seconds(1e-9), Seconds(.1)}};
+  t.emulated = {true, false};
+  const Timeline again = read_timeline(JsonFile::parse(to_json(t).dump(), "t.json"));
+  CHECK(again.kind == ResultKind::Measured);
+  CHECK(again.ops[1].finish == Seconds(.1));
+  CHECK(again.emulated == t.emulated);
+}
+
+TEST_CASE("another version, another kind, or a schedule out of order is refused with its place") {
+  auto json = to_json(example());
+  json["version"] = 99;
+  CHECK_THROWS_WITH(read_text(json.dump(1)), Contains("s.json:3:") && Contains("this program reads version 1"));
+  json["version"] = 1;
+  json["kind"] = "timeline";
+  CHECK_THROWS_WITH(read_text(json.dump(1)), Contains("/kind: ") && Contains("expected \"dovetail_schedule\""));
+  json["kind"] = "dovetail_schedule";
+  json["ops"][0]["stream"] = 7;
+  CHECK_THROWS_WITH(read_text(json.dump(1)), Contains("/ops/0/stream: "));
+  json["ops"][0]["stream"] = 2;
+  for (auto& op : json["ops"]) op["dependencies"] = nlohmann::ordered_json::array();
+  CHECK_THROWS_WITH(read_text(json.dump(1)), Contains("/ops: ") && Contains("is not ordered after"));
+}
