@@ -14,6 +14,24 @@ void require(bool condition, std::string_view pointer, const std::string& messag
   if (!condition) throw InputError(Location{"", 0, 0, std::string(pointer)}, message);
 }
 
+// Every count of elements stays exact in a double and clear of int64's ends.
+void require_countable(const Experiment& e) {
+  const auto countable = [](std::string_view pointer, std::string_view what, double count) {
+    require(count <= 0x1p53, pointer, fmt::format("{} {:.3g}, expected at most 2^53", what, count));
+  };
+  const Workload& w = e.workload;
+  const Model& m = e.model;
+  const double hidden = m.hidden, experts = m.experts, tokens = static_cast<double>(w.batch) * w.sequence;
+  const double rows = w.top_k * w.capacity_factor * tokens + experts;
+  const double width = static_cast<double>(m.attention.heads) * m.attention.head_size;
+  const double weights = hidden * (m.expert_gemms() * experts * m.expert_hidden + 4 * width);
+  countable("/workload/capacity_factor", "elements of the dispatched rows:", rows * hidden * e.parallelism.esp);
+  countable("/workload/capacity_factor", "elements of the experts' hidden rows:", rows * m.expert_hidden);
+  countable("/workload/top_k", "slots of tokens in experts:", w.top_k * tokens * experts);
+  countable("/workload/sequence", "elements of the attention:", tokens * (hidden + 3 * width));
+  countable("/model", "parameters:", w.layers * weights);
+}
+
 }  // namespace
 
 void validate(const Experiment& e) {
@@ -30,6 +48,7 @@ void validate(const Experiment& e) {
   const std::int64_t tokens = std::int64_t{w.batch} * w.sequence;
   require(tokens <= (std::int64_t{1} << 40), "/workload/sequence",
           fmt::format("batch {} x sequence {} is more than 2^40 tokens", w.batch, w.sequence));
+  require_countable(e);
   require(tokens % e.parallelism.mp == 0, "/workload/sequence",
           fmt::format("batch {} x sequence {} = {} tokens do not divide over mp {} ranks", w.batch, w.sequence, tokens,
                       e.parallelism.mp));

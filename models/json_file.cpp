@@ -212,7 +212,11 @@ Location JsonFile::locate_part(std::string_view pointer, bool key) const {
   for (auto origin = origins_.rbegin(); origin != origins_.rend(); ++origin)
     if (within(pointer, origin->pointer))
       return {origin->name, 0, 0, std::string(pointer.substr(origin->pointer.size()))};
-  if (text_.empty()) return {name_, 0, 0, std::string(pointer)};
+  if (text_.empty()) {
+    for (const Origin& origin : origins_)  // what an option put into an object concerns the object
+      if (!pointer.empty() && within(origin.pointer, pointer)) return {origin.name, 0, 0, ""};
+    return {name_, 0, 0, std::string(pointer)};
+  }
 
   std::string_view existing = pointer;
   std::optional<std::size_t> offset = find_json(text_, existing, key ? JsonPart::Key : JsonPart::Value);

@@ -50,6 +50,5 @@ Experiment load_experiment(const ExperimentRequest& request, FilesRead& files, s
 
 // Sets the knobs of the experiment file's "plan", then those of --set plan.x=y.
 void apply_to_plan(const ExperimentRequest& request, Plan& plan);
-void apply_to_plan(const std::vector<std::string>& set, Plan& plan);  // those of --set alone
 
 }  // namespace dovetail

@@ -103,11 +103,4 @@ void apply_to_plan(const ExperimentRequest& request, Plan& plan) {
   read_plan(object_at(file.reader(), "plan"), plan);
 }
 
-void apply_to_plan(const std::vector<std::string>& set, Plan& plan) {
-  ExperimentRequest knobs;
-  for (const std::string& option : set)
-    if (option.starts_with("plan.")) knobs.set.push_back(option);
-  apply_to_plan(knobs, plan);
-}
-
 }  // namespace dovetail

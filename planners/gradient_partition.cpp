@@ -37,71 +37,114 @@ class Partitioner {
     double time = 0;
     std::int32_t parent = -1;
   };
+  struct Size {
+    std::int64_t elements;
+    double time;  // of the window with an all-reduce of them
+  };
 
   double all_reduce(std::int64_t elements) const {
     return elements > 0 ? alpha_ + beta_ * static_cast<double>(elements) : 0;
   }
 
-  const WindowOption& best_option(const GradientWindow& window, double reduce) const {
-    const auto time = [reduce](const WindowOption& o) { return std::max(o.alone.value(), o.link.value() + reduce); };
-    return *std::ranges::min_element(window.options, {}, time);
+  static const WindowOption& best_option(const std::vector<WindowOption>& options, double reduce) {
+    return *std::ranges::min_element(
+        options, {}, [reduce](const WindowOption& o) { return std::max(o.alone.value(), o.link.value() + reduce); });
   }
 
-  double window_time(const GradientWindow& window, double reduce) const {
-    double time = std::numeric_limits<double>::infinity();
-    for (const WindowOption& o : window.options)
-      time = std::min(time, std::max(o.alone.value(), o.link.value() + reduce));
-    return time;
+  double window_time(std::int64_t elements) const {
+    const double reduce = all_reduce(elements);
+    const WindowOption& best = best_option(options_, reduce);
+    return std::max(best.alone.value(), best.link.value() + reduce);
   }
 
-  // How many elements each option hides, of those that no other option beats; 0 among them.
-  void find_sizes(const GradientWindow& window) {
-    sizes_.assign(1, 0);
-    if (beta_ <= 0) return;
+  // The window's options of which none is both longer alone and longer on the link than another.
+  void find_options(const GradientWindow& window) {
+    options_.clear();
     for (const WindowOption& o : window.options) {
+      const auto beaten = [&](const WindowOption& by, bool if_equal) {
+        return by.alone <= o.alone && by.link <= o.link && (if_equal || by.alone < o.alone || by.link < o.link);
+      };
+      if (std::ranges::any_of(options_, [&](const WindowOption& by) { return beaten(by, true); })) continue;
+      if (std::ranges::any_of(window.options, [&](const WindowOption& by) { return beaten(by, false); })) continue;
+      options_.push_back(o);
+    }
+  }
+
+  // What to try: nothing, and as many elements as each option hides.
+  void find_sizes() {
+    sizes_.assign(1, {0, window_time(0)});
+    if (beta_ <= 0) return;
+    for (const WindowOption& o : options_) {
       const double hidden = std::floor((o.alone - o.link - p_.alpha).value() / beta_);
       if (hidden < 1) continue;
-      const double reduce = o.alone.value() - o.link.value();
-      if (window_time(window, reduce) < o.alone.value()) continue;  // another option carries as much in less
-      sizes_.push_back(hidden < static_cast<double>(p_.elements) ? static_cast<std::int64_t>(hidden) : p_.elements);
+      const std::int64_t elements =
+          hidden < static_cast<double>(p_.elements) ? static_cast<std::int64_t>(hidden) : p_.elements;
+      sizes_.push_back({elements, window_time(elements)});
     }
   }
 
   void expand(const GradientWindow& window, std::size_t first, std::size_t last) {
-    find_sizes(window);
+    find_options(window);
+    find_sizes();
     next_.clear();
-    for (std::size_t s = first; s < last; ++s) {
-      const State from = states_[s];
-      const std::int64_t available = window.ready - from.sent;
-      for (std::int64_t size : sizes_) {
-        const std::int64_t taken = std::min(size, available);
-        if (size > 0 && taken == 0) continue;
+    runs_.assign(1, 0);
+    for (const Size& size : sizes_) {  // each size makes a run of states that ascend as those before do
+      for (std::size_t s = first; s < last; ++s) {
+        const State& from = states_[s];
+        const std::int64_t available = window.ready - from.sent;
+        if (size.elements > 0 && available == 0) break;
+        const bool fits = size.elements <= available;
+        const double time = fits ? size.time : window_time(available);
         next_.push_back(
-            {from.sent + taken, from.time + window_time(window, all_reduce(taken)), static_cast<std::int32_t>(s)});
+            {from.sent + std::min(size.elements, available), from.time + time, static_cast<std::int32_t>(s)});
       }
+      if (next_.size() > runs_.back()) runs_.push_back(next_.size());
     }
+    merge_runs();
     keep_unbeaten();
     states_.insert(states_.end(), next_.begin(), next_.end());
   }
 
+  void merge_runs() {
+    const auto at = [](std::vector<State>& states, std::size_t i) { return states.begin() + std::ptrdiff_t(i); };
+    while (runs_.size() > 2) {
+      merged_.resize(next_.size());
+      std::size_t kept = 1;
+      for (std::size_t r = 0; r + 1 < runs_.size(); r += 2) {
+        const std::size_t end = r + 2 < runs_.size() ? runs_[r + 2] : runs_[r + 1];
+        std::ranges::merge(at(next_, runs_[r]), at(next_, runs_[r + 1]), at(next_, runs_[r + 1]), at(next_, end),
+                           at(merged_, runs_[r]), {}, &State::sent, &State::sent);
+        runs_[kept++] = end;
+      }
+      runs_.resize(kept);
+      next_.swap(merged_);
+    }
+  }
+
+  // Of states that sent equally much only the fastest counts; then see the head of this file.
   void keep_unbeaten() {
-    std::ranges::sort(
-        next_, [](const State& a, const State& b) { return a.sent != b.sent ? a.sent < b.sent : a.time > b.time; });
-    double least = std::numeric_limits<double>::infinity();
-    const auto slower = [&](const State& s) {  // from the most sent to the least
-      if (s.time >= least) return true;
-      least = s.time;
-      return false;
-    };
-    const auto kept = std::remove_if(next_.rbegin(), next_.rend(), slower);
-    next_.erase(next_.begin(), kept.base());
-    least = std::numeric_limits<double>::infinity();
-    std::erase_if(next_, [&](const State& s) {  // from the least sent to the most
-      const double unsaved = s.time - beta_ * static_cast<double>(s.sent);
-      if (unsaved >= least) return true;
-      least = unsaved;
-      return false;
-    });
+    std::size_t kept = 0;
+    for (const State& s : next_) {
+      if (kept == 0 || next_[kept - 1].sent < s.sent)
+        next_[kept++] = s;
+      else if (s.time < next_[kept - 1].time)
+        next_[kept - 1] = s;
+    }
+    double fastest = std::numeric_limits<double>::infinity();
+    std::size_t first = kept;
+    for (std::size_t i = kept; i-- > 0;)  // from the most sent to the least
+      if (next_[i].time < fastest) {
+        fastest = next_[i].time;
+        next_[--first] = next_[i];
+      }
+    double unsaved = std::numeric_limits<double>::infinity();
+    std::size_t end = 0;
+    for (std::size_t i = first; i < kept; ++i)  // from the least sent to the most
+      if (const double u = next_[i].time - beta_ * static_cast<double>(next_[i].sent); u < unsaved) {
+        unsaved = u;
+        next_[end++] = next_[i];
+      }
+    next_.resize(end);
   }
 
   double total(const State& s) const {
@@ -127,7 +170,7 @@ class Partitioner {
       const std::int64_t taken = states_[s].sent - before.sent;
       if (taken > 0) result.slices.push_back({window->window, window->layer, taken});
       if (window->window == Window::Moe)  // the last layer's window runs first: layer 0 is traced first
-        result.degrees.push_back(best_option(*window, all_reduce(taken)).degree);
+        result.degrees.push_back(best_option(window->options, all_reduce(taken)).degree);
       s = static_cast<std::size_t>(states_[s].parent);
     }
     std::ranges::reverse(result.slices);
@@ -137,8 +180,10 @@ class Partitioner {
   const GradientProblem& p_;
   const double alpha_, beta_;
   std::vector<State> states_;  // of all windows, one after another
-  std::vector<State> next_;
-  std::vector<std::int64_t> sizes_;
+  std::vector<WindowOption> options_;
+  std::vector<Size> sizes_;
+  std::vector<State> next_, merged_;
+  std::vector<std::size_t> runs_;  // where those of next_ begin, and its end
 };
 
 std::vector<WindowOption> moe_options(const LayerTimes& times, CommStreams streams, std::span<const int> degrees) {

@@ -24,6 +24,16 @@ TEST_CASE("Mixtral on testbed B: volumes of FSMoE section 3.1") {
   CHECK(v.attention_score_flops.value() == 4.0 * 256 * 256 * 1024 / 2);  // 8 of 32 heads of 128, causal half
 }
 
+TEST_CASE("heads that mp does not divide are padded in whole groups") {
+  Experiment e = test::testbed_b();
+  e.model.attention = {25, 25, 64};  // GPT2-XL over mp 4: 28 heads, 7 on each rank
+  CHECK(layer_volumes(e).query_heads == 7);
+  CHECK(layer_volumes(e).dense_parameters == 4096 * 4 * 7 * 64);
+  e.model.attention = {24, 6, 128};  // 6 groups of 4 heads over mp 4: 2 groups on each rank
+  CHECK(layer_volumes(e).query_heads == 8);
+  CHECK(layer_volumes(e).key_value_width == 2 * 128);
+}
+
 TEST_CASE("capacity is the exact ceiling, not a rounding error above it") {
   Experiment e = test::round_numbers();  // T = 8, E = 4, k = 2: C = 4 f
   for (const auto& [factor, capacity] : {std::pair{1.0, 4}, {1.25, 5}, {1.2, 5}, {0.75, 3}, {0.1, 1}, {1.1, 5}}) {

@@ -145,6 +145,9 @@ TEST_CASE("four_case explains itself") {
   INFO(choice.report.reason << "; runner-up " << choice.report.runner_up.value_or("none"));
   CHECK_THAT(choice.report.reason, Catch::Contains("case") && Catch::Contains("backward degree") &&
                                        Catch::Contains("beside attention") && Catch::Contains("paper"));
+  const PlanChoice one = choose(e, moe_plan(CommStreams::One, GradSync::WithDense), {"four_case", up_to(16), false});
+  CHECK_THAT(one.report.reason, Catch::Contains("bottleneck") || Catch::Contains("fills its stream"));
+  CHECK_THAT(one.report.reason, !Catch::Contains("paper"));
   CHECK(choice.report.evaluations > 10);
   CHECK(choice.report.time > Seconds(0));
 }

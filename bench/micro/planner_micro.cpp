@@ -1,0 +1,112 @@
+// Planner hot paths, on FSMoE's testbed B with Mixtral-8x7B: the closed forms, the gradient partition, and what one
+// evaluation of a plan costs. Goals: four_case 1 us, partition of 32 layers 1 ms, analytic pass of a layer 5 us.
+#include <benchmark/benchmark.h>
+
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "models/analytic_backend.hpp"
+#include "models/schedule_builder.hpp"
+#include "planners/analytic_evaluator.hpp"
+#include "planners/gradient_partition.hpp"
+#include "planners/registry.hpp"
+#include "tests/support/experiments.hpp"
+
+using namespace dovetail;
+using namespace dovetail::planners;
+
+namespace {
+
+Plan co_scheduled(int degree) {
+  Plan plan;
+  plan.forward_degree = plan.backward_degree = degree;
+  plan.scope = Scope::Moe;
+  plan.comm_streams = CommStreams::InterIntra;
+  return plan;
+}
+
+std::vector<int> up_to(int last) {
+  std::vector<int> degrees(static_cast<std::size_t>(last));
+  std::iota(degrees.begin(), degrees.end(), 1);
+  return degrees;
+}
+
+// The search of one phase of one layer: on the testbed, and without latencies, where it goes through all 16 degrees.
+void four_case_layer(benchmark::State& state) {
+  MoeTimes moe = layer_times(test::testbed_b()).backward.moe;
+  if (state.range(0) == 1)
+    for (ChunkTime* t : {&moe.all_to_all, &moe.all_gather, &moe.reduce_scatter, &moe.expert}) t->alpha = Seconds(0);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(moe);
+    benchmark::DoNotOptimize(best_degree(moe, CommStreams::InterIntra, Seconds(2e-3), 16));
+  }
+}
+BENCHMARK(four_case_layer)->Arg(0)->Arg(1)->ArgName("all_degrees");
+
+void gradient_partition_layers(benchmark::State& state) {
+  const LayerTimes times = layer_times(test::testbed_b(static_cast<int>(state.range(0))));
+  const GradientProblem problem = gradient_problem(times, CommStreams::InterIntra, up_to(16));
+  for (auto _ : state) benchmark::DoNotOptimize(partition_gradients(problem));
+}
+BENCHMARK(gradient_partition_layers)->Arg(7)->Arg(32)->Unit(benchmark::kMicrosecond);
+
+// The slowest of 800 random costs: every degree hides another amount, and most states stay in play.
+void gradient_partition_hard(benchmark::State& state) {
+  const auto chunk = [](double alpha, double work) { return ChunkTime{Seconds(alpha * 1e-3), Seconds(work * 1e-3)}; };
+  LayerTimes times;
+  times.layers = static_cast<int>(state.range(0));
+  times.capacity = 960;
+  times.dense_elements = 10'485'760;
+  times.backward.moe = {chunk(.519, .186), chunk(.0442, 3.4), chunk(.0535, 7.36), chunk(.0343, 15.6)};
+  times.backward.attention = Seconds(1.13e-3);
+  times.backward.mp_before = times.backward.mp_after = Seconds(1e-4);
+  times.all_reduce_alpha = Seconds(1.02e-5);
+  times.all_reduce_per_element = Seconds(1.1e-9);
+  const GradientProblem problem = gradient_problem(times, CommStreams::InterIntra, up_to(16));
+  for (auto _ : state) benchmark::DoNotOptimize(partition_gradients(problem));
+}
+BENCHMARK(gradient_partition_hard)->Arg(7)->Arg(32)->Unit(benchmark::kMicrosecond);
+
+void analytic_layer(benchmark::State& state) {
+  const Experiment e = test::testbed_b();
+  const PricedSchedule priced = price(std::make_shared<const Schedule>(build_schedule(e, co_scheduled(8))), e);
+  std::vector<double> scratch;
+  for (auto _ : state) benchmark::DoNotOptimize(analytic_makespan(priced, scratch));
+  state.counters["ops"] = static_cast<double>(priced.duration.size());
+}
+BENCHMARK(analytic_layer);
+
+void build_layer(benchmark::State& state) {
+  const Experiment e = test::testbed_b();
+  const Plan plan = co_scheduled(8);
+  for (auto _ : state) benchmark::DoNotOptimize(build_schedule(e, plan));
+}
+BENCHMARK(build_layer);
+
+void price_layer(benchmark::State& state) {
+  const Experiment e = test::testbed_b();
+  const auto schedule = std::make_shared<const Schedule>(build_schedule(e, co_scheduled(8)));
+  for (auto _ : state) benchmark::DoNotOptimize(price(schedule, e));
+}
+BENCHMARK(price_layer);
+
+void read_layer_times(benchmark::State& state) {
+  const Experiment e = test::testbed_b(static_cast<int>(state.range(0)));
+  for (auto _ : state) benchmark::DoNotOptimize(layer_times(e));
+}
+BENCHMARK(read_layer_times)->Arg(1)->Arg(32)->Unit(benchmark::kMicrosecond);
+
+// The whole planner with its analytic evaluations.
+void four_case_planner(benchmark::State& state) {
+  const Experiment e = test::testbed_b(static_cast<int>(state.range(0)));
+  Plan base = co_scheduled(1);
+  base.grad_sync = GradSync::Partitioned;
+  const PlanningTask task{e, base, {"four_case", up_to(16), false}};
+  const Evaluator evaluate = analytic_evaluator(e);
+  const Planner& planner = find_planner("four_case");
+  for (auto _ : state) benchmark::DoNotOptimize(planner.choose(task, evaluate));
+}
+BENCHMARK(four_case_planner)->Arg(7)->Arg(32)->Unit(benchmark::kMillisecond);
+
+}  // namespace

@@ -1,0 +1,178 @@
+// The schemas themselves: well formed, complete, in step with the enumerations of the code and with data/README.md.
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "models/cluster.hpp"
+#include "models/data_path.hpp"
+#include "models/json_schema.hpp"
+#include "models/names.hpp"
+#include "models/plan.hpp"
+#include "models/schema_file.hpp"
+
+using namespace dovetail;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::vector<std::string> input_schemas{"cluster", "model",      "calibration", "system",
+                                             "plan",    "experiment", "workload"};
+
+std::vector<std::string> all_schemas() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(data_directory() / "schemas"))
+    names.push_back(entry.path().stem().stem().string());
+  return names;
+}
+
+// Calls `visit` for a schema and each one inside it.
+void walk(const json& schema, const std::string& where, const std::function<void(const json&, std::string)>& visit) {
+  if (!schema.is_object()) return;
+  visit(schema, where);
+  for (const char* map : {"properties", "definitions", "patternProperties"})
+    if (schema.contains(map))
+      for (const auto& [name, each] : schema[map].items()) walk(each, where + "/" + name, visit);
+  for (const char* list : {"oneOf", "anyOf", "allOf"})
+    if (schema.contains(list))
+      for (const json& each : schema[list]) walk(each, where, visit);
+  for (const char* single : {"items", "additionalProperties"})
+    if (schema.contains(single)) walk(schema[single], where, visit);
+}
+
+template <class Table>
+std::vector<std::string> names_of(const Table& table) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : table) names.emplace_back(name);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("Schemas use only keywords that are checked, and real types") {
+  const std::set<std::string> keywords{"$schema",
+                                       "$ref",
+                                       "title",
+                                       "description",
+                                       "definitions",
+                                       "type",
+                                       "properties",
+                                       "items",
+                                       "required",
+                                       "examples",
+                                       "enum",
+                                       "const",
+                                       "minimum",
+                                       "maximum",
+                                       "exclusiveMinimum",
+                                       "minItems",
+                                       "maxItems",
+                                       "pattern",
+                                       "oneOf",
+                                       "anyOf",
+                                       "allOf",
+                                       "exclusiveMaximum",
+                                       "minLength",
+                                       "patternProperties",
+                                       "additionalProperties"};
+  const std::set<std::string> types{"object", "array", "string", "number", "integer", "boolean", "null"};
+  for (const std::string& name : all_schemas())
+    walk(load_schema(name), name, [&](const json& schema, const std::string& where) {
+      INFO(where);
+      for (const auto& [keyword, ignored] : schema.items()) {
+        INFO(keyword);
+        CHECK(keywords.contains(keyword));
+      }
+      if (!schema.contains("type")) return;
+      const json& type = schema["type"];
+      for (const json& each : type.is_array() ? type : json::array({type}))
+        CHECK(types.contains(each.get<std::string>()));
+    });
+}
+
+TEST_CASE("Schemas are draft 7 and compile, with all that they refer to") {
+  for (const std::string& name : all_schemas()) {
+    INFO(name);
+    const json schema = load_schema(name);
+    CHECK(schema["$schema"] == "http://json-schema.org/draft-07/schema#");
+    // An InternalError would say that the schema is broken; a wrong type is all there is to find here.
+    if (name != "units") CHECK_THROWS_AS(validate(JsonFile::parse("\"x\"", "x"), schema), InputError);
+  }
+}
+
+TEST_CASE("Every reference leads somewhere") {
+  for (const std::string& name : all_schemas()) {
+    const json root = load_schema(name);
+    walk(root, name, [&](const json& schema, const std::string& where) {
+      if (!schema.contains("$ref")) return;
+      const std::string reference = schema["$ref"];
+      INFO(where << " -> " << reference);
+      REQUIRE(reference.starts_with("#/"));
+      CHECK(root.contains(json::json_pointer(reference.substr(1))));
+    });
+  }
+}
+
+TEST_CASE("Input schemas refuse unknown keys, describe every field and require only fields they have") {
+  for (const std::string& name : input_schemas)
+    walk(load_schema(name), name, [&](const json& schema, const std::string& where) {
+      INFO(where);
+      if (!schema.contains("properties")) return;
+      CHECK(schema.value("additionalProperties", json(true)) == json(false));
+      for (const auto& [key, property] : schema["properties"].items()) {
+        INFO(key);
+        CHECK((property.contains("description") || property.contains("$ref")));
+      }
+      for (const json& key : schema.value("required", json::array()))
+        CHECK(schema["properties"].contains(key.get<std::string>()));
+    });
+}
+
+TEST_CASE("Enumerations in schemas are those of the code") {
+  const json plan = load_schema("plan")["properties"];
+  const auto knob = [&](const char* name, const auto& table) {
+    INFO(name);
+    CHECK(plan[name]["enum"].get<std::vector<std::string>>() == names_of(table));
+  };
+  knob("scope", scope_names);
+  knob("split", split_names);
+  knob("order", order_names);
+  knob("comm_streams", comm_streams_names);
+  knob("all_to_all", all_to_all_names);
+  knob("protocol", protocol_names);
+  knob("grad_sync", grad_sync_names);
+  knob("restore", restore_names);
+  knob("buffers", buffers_names);
+  knob("expert_sharding", expert_sharding_names);
+  knob("layout", layout_names);
+  knob("expert_kernel", expert_kernel_names);
+  knob("shared_experts", shared_experts_names);
+  knob("pipeline_schedule", pipeline_schedule_names);
+  knob("recompute", recompute_names);
+  CHECK(plan["gradient_slices"]["items"]["properties"]["window"]["enum"] == json(names_of(window_names)));
+  const json calibration = load_schema("calibration");
+  CHECK(calibration["definitions"]["interference_class"]["enum"] == json(names_of(interference_class_names)));
+  CHECK(calibration["definitions"]["provenance"]["properties"]["origin"]["enum"] == json(names_of(origin_names)));
+  CHECK(load_schema("units")["definitions"]["dtype"]["enum"] == json(names_of(dtype_names)));
+  CHECK(load_schema("cluster")["properties"]["node_link"]["enum"] == json(names_of(node_link_names)));
+  CHECK(load_schema("model")["properties"]["expert_kind"]["enum"] == json(names_of(expert_kind_names)));
+  CHECK(load_schema("workload")["properties"]["phases"]["enum"] == json(names_of(phases_names)));
+}
+
+TEST_CASE("data/README.md explains every field of every input file") {
+  std::ifstream file(data_directory() / "README.md");
+  const std::string readme{std::istreambuf_iterator<char>(file), {}};
+  for (const std::string& name : input_schemas)
+    walk(load_schema(name), name, [&](const json& schema, const std::string& where) {
+      if (!schema.contains("properties")) return;
+      for (const auto& [key, property] : schema["properties"].items()) {
+        INFO(where << ": " << key);
+        CHECK(readme.find("`" + key + "`") != std::string::npos);
+      }
+    });
+}

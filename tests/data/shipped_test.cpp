@@ -1,0 +1,126 @@
+// Every file in data/ goes through the loader that users' files go through.
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "models/data_path.hpp"
+#include "models/load.hpp"
+#include "models/volumes.hpp"
+
+using namespace dovetail;
+namespace fs = std::filesystem;
+
+TEST_CASE("Every shipped file loads, under its own name and with its source") {
+  FilesRead files;
+  for (const std::string& name : known_names("clusters")) {
+    INFO("cluster " << name);
+    WorkloadDefaults defaults;
+    const Cluster cluster = load_cluster(name, defaults, files);
+    CHECK(cluster.name == name);
+    CHECK_FALSE(cluster.source.empty());
+    CHECK_FALSE(cluster.description.empty());
+    CHECK_NOTHROW(load_calibration(cluster.calibration, files));
+    for (const auto& [model, layers] : defaults.layers) CHECK(load_model(model, files).layers > layers);
+  }
+  for (const std::string& name : known_names("models")) {
+    INFO("model " << name);
+    const Model model = load_model(name, files);
+    CHECK(model.name == name);
+    CHECK_FALSE(model.source.empty());
+  }
+  for (const std::string& name : known_names("calibrations")) {
+    INFO("calibration " << name);
+    const Calibration calibration = load_calibration(name, files);
+    CHECK(calibration.name == name);
+    CHECK_FALSE(calibration.source.empty());
+  }
+  for (const std::string& name : known_names("systems")) {
+    INFO("system " << name);
+    const System system = load_system(name, files);
+    CHECK(system.name == name);
+    CHECK_FALSE(system.source.empty());
+    CHECK_FALSE(system.description.empty());
+  }
+}
+
+TEST_CASE("No folder of data is forgotten by these tests") {
+  const std::set<std::string> known{"clusters", "models", "calibrations", "systems", "schemas"};
+  for (const auto& entry : fs::directory_iterator(data_directory())) {
+    if (!entry.is_directory()) continue;
+    INFO(entry.path());
+    CHECK(known.contains(entry.path().filename().string()));
+    for (const auto& file : fs::directory_iterator(entry)) CHECK(file.path().extension() == ".json");
+  }
+}
+
+TEST_CASE("Every model runs on every cluster by default, and every collective has a cost on both links") {
+  for (const std::string& cluster : known_names("clusters"))
+    for (const std::string& model : known_names("models")) {
+      INFO(model << " on " << cluster);
+      ExperimentRequest request;
+      request.cluster = cluster;
+      request.model = model;
+      FilesRead files;
+      std::vector<std::string> notes;
+      const Experiment e = load_experiment(request, files, notes);
+      CHECK(layer_volumes(e).capacity > 0);
+      CHECK_NOTHROW(find_gemm(e.calibration, e.workload.dtype));
+      for (const auto& [name, collective] : collective_names)
+        if (collective != Collective::None)
+          for (int nodes : {1, 2})
+            CHECK_NOTHROW(find_cost(e.calibration, collective, {2, nodes}, e.cluster.gpus_per_node));
+    }
+}
+
+TEST_CASE("Testbed A's published costs: table 2's all-reduce") {
+  FilesRead files;
+  const Calibration a = load_calibration("fsmoe-testbed-a", files);
+  const CollectiveCost cost = find_cost(a, Collective::AllReduce, {6, 6}, 8);
+  const Seconds time = cost.alpha + Bytes(4.0 * 5'242'880) * cost.beta;
+  CHECK(time.value() * 1e3 == Approx(26.47).margin(.005));  // published: 26.45 ms
+  CHECK(find_cost(a, Collective::AllToAll, {2, 2}, 8).beta.value() == Approx(1.3057e-9 / 4));
+  CHECK(find_cost(a, Collective::AllToAll, {3, 3}, 8).beta.value() == Approx((1.3057e-9 + 1.8543e-9) / 8));
+  CHECK(find_cost(a, Collective::AllGather, {8, 1}, 8).alpha.value() == Approx(.33789e-3));
+  CHECK(find_gemm(a, DType::Fp32).beta.value() == Approx(9.16e-14 / 2));
+}
+
+TEST_CASE("Testbed B's published costs, in seconds and bytes") {
+  FilesRead files;
+  const Calibration b = load_calibration("fsmoe-testbed-b", files);
+  struct Row {
+    Collective collective;
+    int nodes;
+    double alpha_ms, beta_ms_per_element;
+  };
+  for (const Row& row :
+       {Row{Collective::AllToAll, 8, .175, 1.224e-6}, Row{Collective::AllReduce, 8, .0837, 2.396e-6},
+        Row{Collective::AllGather, 1, .032, 6.72e-7}, Row{Collective::ReduceScatter, 1, .0391, 6.68e-7}}) {
+    const CollectiveCost cost = find_cost(b, row.collective, {4, row.nodes}, 4);
+    CHECK(cost.alpha.value() == Approx(row.alpha_ms * 1e-3));
+    CHECK(cost.beta.value() == Approx(row.beta_ms_per_element * 1e-3 / 4));
+    CHECK(cost.provenance.origin == Origin::Published);
+  }
+  CHECK(find_gemm(b, DType::Fp32).beta.value() == Approx(1.768e-13 / 2));
+  CHECK(b.memory.beta.value() == Approx(1 / 616e9).epsilon(1e-5));
+}
+
+TEST_CASE("The five systems of FSMoE differ in the knobs that the paper says") {
+  FilesRead files;
+  CHECK(load_system("deepspeed_moe", files).plan == Plan{});
+  CHECK(load_system("deepspeed_moe", files).planner.name == "fixed");
+  const System tutel = load_system("tutel", files), improved = load_system("tutel_improved", files);
+  CHECK(tutel.plan.scope == Scope::Moe);
+  CHECK(tutel.planner.tie_degrees);
+  CHECK(tutel.planner.degrees == std::vector<int>{1, 2, 4, 8});
+  Plan plan = tutel.plan;
+  plan.grad_sync = GradSync::WithDense;
+  CHECK(improved.plan == plan);
+  plan.grad_sync = GradSync::Partitioned;
+  const System alone = load_system("fsmoe_no_iio", files), fsmoe = load_system("fsmoe", files);
+  CHECK(alone.plan == plan);
+  plan.comm_streams = CommStreams::InterIntra;
+  CHECK(fsmoe.plan == plan);
+  CHECK_FALSE(fsmoe.planner.tie_degrees);
+  CHECK(fsmoe.planner.degrees.size() == 16);
+}
