@@ -1,4 +1,5 @@
 // Attention by blocks of queries. The backward pass recomputes probabilities from log_sum_exp, as flash kernels do.
+#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -45,13 +46,17 @@ Scalar score_scale(const LayerShape& shape) {
   return Scalar(1) / std::sqrt(static_cast<Scalar>(shape.head_size));
 }
 
+template <class Scalar>
+using Row = Eigen::Map<Eigen::Array<Scalar, Eigen::Dynamic, 1>>;  // its exp() is vectorised, std::exp is not
+
 // Scores to probabilities; returns the logarithm of the sum of exponentials. Keys after the query get 0.
 template <class Scalar>
 Scalar causal_softmax(Scalar* row, std::int64_t visible, std::int64_t keys, Scalar scale) {
-  const Scalar largest = *std::max_element(row, row + visible) * scale;
-  Scalar sum = 0;
-  for (std::int64_t i = 0; i < visible; ++i) sum += row[i] = std::exp(row[i] * scale - largest);
-  for (std::int64_t i = 0; i < visible; ++i) row[i] /= sum;
+  Row<Scalar> p(row, visible);
+  const Scalar largest = p.maxCoeff() * scale;
+  p = (p * scale - largest).exp();
+  const Scalar sum = p.sum();
+  p /= sum;
   std::fill(row + visible, row + keys, Scalar(0));
   return largest + std::log(sum);
 }
@@ -60,12 +65,10 @@ Scalar causal_softmax(Scalar* row, std::int64_t visible, std::int64_t keys, Scal
 template <class Scalar>
 void softmax_backward(Scalar* probabilities, Scalar* gradient, std::int64_t visible, std::int64_t keys, Scalar scale,
                       Scalar log_sum_exp) {
-  Scalar dot = 0;
-  for (std::int64_t i = 0; i < visible; ++i) {
-    probabilities[i] = std::exp(probabilities[i] * scale - log_sum_exp);
-    dot += probabilities[i] * gradient[i];
-  }
-  for (std::int64_t i = 0; i < visible; ++i) gradient[i] = probabilities[i] * (gradient[i] - dot) * scale;
+  Row<Scalar> p(probabilities, visible), d(gradient, visible);
+  p = (p * scale - log_sum_exp).exp();
+  const Scalar dot = (p * d).sum();
+  d = p * (d - dot) * scale;
   std::fill(probabilities + visible, probabilities + keys, Scalar(0));
   std::fill(gradient + visible, gradient + keys, Scalar(0));
 }

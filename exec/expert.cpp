@@ -1,7 +1,7 @@
 // Expert feed-forward networks on runs of rows. A chunk holds each local expert's rows as row_copies blocks,
 // `local_experts` blocks apart.
+#include <Eigen/Core>
 #include <algorithm>
-#include <cmath>
 
 #include "exec/gemm.hpp"
 #include "exec/host_kernels.hpp"
@@ -45,8 +45,9 @@ std::vector<RowRun> expert_runs(const LayerShape& shape, std::int64_t expert, Ro
 }
 
 template <class Scalar>
-Scalar sigmoid(Scalar x) {
-  return Scalar(1) / (Scalar(1) + std::exp(-x));
+auto row(Scalar* first, std::int64_t count) {  // its exp() is vectorised, std::exp is not
+  using Array = Eigen::Array<std::remove_const_t<Scalar>, Eigen::Dynamic, 1>;
+  return Eigen::Map<std::conditional_t<std::is_const_v<Scalar>, const Array, Array>>(first, count);
 }
 
 // What enters W2, from the hidden rows: themselves (ffn, after ReLU), or silu(x W1) (x W3) in `memory`.
@@ -57,8 +58,8 @@ Matrix<const Scalar> activation(const LayerShape& shape, Matrix<const Scalar> hi
   memory.resize(static_cast<std::size_t>(hidden.rows * s));
   const Matrix<Scalar> result(memory.data(), hidden.rows, s);
   for (std::int64_t i = 0; i < hidden.rows; ++i) {
-    const Scalar* const h = hidden.row(i);
-    for (std::int64_t j = 0; j < s; ++j) result.row(i)[j] = h[j] * sigmoid(h[j]) * h[s + j];
+    const auto h1 = row(hidden.row(i), s), h3 = row(hidden.row(i) + s, s);
+    row(result.row(i), s) = h1 / (1 + (-h1).exp()) * h3;
   }
   return result;
 }
@@ -69,18 +70,17 @@ void activation_backward(const LayerShape& shape, Matrix<const Scalar> hidden, M
                          Matrix<Scalar> d_hidden) {
   const std::int64_t s = shape.shard;
   for (std::int64_t i = 0; i < hidden.rows; ++i) {
-    const Scalar* const h = hidden.row(i);
-    const Scalar* const d = d_activation.row(i);
-    Scalar* const to = d_hidden.row(i);
+    const auto h1 = row(hidden.row(i), s), d = row(d_activation.row(i), s);
+    auto d_h1 = row(d_hidden.row(i), s);
     if (!shape.gated) {
-      for (std::int64_t j = 0; j < s; ++j) to[j] = h[j] > Scalar(0) ? d[j] : Scalar(0);
+      d_h1 = (h1 > 0).select(d, Scalar(0));
       continue;
     }
-    for (std::int64_t j = 0; j < s; ++j) {
-      const Scalar g = sigmoid(h[j]);
-      to[j] = d[j] * h[s + j] * g * (Scalar(1) + h[j] * (Scalar(1) - g));
-      to[s + j] = d[j] * h[j] * g;
-    }
+    const auto h3 = row(hidden.row(i) + s, s);
+    auto d_h3 = row(d_hidden.row(i) + s, s);
+    d_h3 = (1 + (-h1).exp()).inverse();  // first the sigmoid alone, for d_h1
+    d_h1 = d * h3 * d_h3 * (1 + h1 * (1 - d_h3));
+    d_h3 *= d * h1;
   }
 }
 

@@ -45,8 +45,8 @@ void gate_backward(const LayerShape& shape, Matrix<const Scalar> output_gradient
       dot += p[static_cast<std::size_t>(t * experts + expert)] * score_gradient[choice];
     }
     for (std::int64_t e = 0; e < experts; ++e)
-      d_logits.row(t)[e] = static_cast<Scalar>(p[static_cast<std::size_t>(t * experts + e)] *
-                                               (d_p[static_cast<std::size_t>(e)] - dot));
+      d_logits.row(t)[e] =
+          static_cast<Scalar>(p[static_cast<std::size_t>(t * experts + e)] * (d_p[static_cast<std::size_t>(e)] - dot));
     for (std::int64_t m = 0; m < shape.hidden; ++m) d_moe_input.row(t)[m] += output_gradient.row(t)[m];
   }
   multiply(d_logits, transposed(operands.router_weights), d_moe_input, Into::Add);
@@ -55,8 +55,8 @@ void gate_backward(const LayerShape& shape, Matrix<const Scalar> output_gradient
 
 template void gate_forward<float>(const LayerShape&, Matrix<const float>, Matrix<const float>, Matrix<const float>,
                                   const Routing&, Matrix<float>, float*);
-template void gate_forward<double>(const LayerShape&, Matrix<const double>, Matrix<const double>,
-                                   Matrix<const double>, const Routing&, Matrix<double>, double*);
+template void gate_forward<double>(const LayerShape&, Matrix<const double>, Matrix<const double>, Matrix<const double>,
+                                   const Routing&, Matrix<double>, double*);
 template void gate_backward<float>(const LayerShape&, Matrix<const float>, const float*, const float*,
                                    const GateOperands<float>&, Matrix<float>, Matrix<float>);
 template void gate_backward<double>(const LayerShape&, Matrix<const double>, const double*, const double*,

@@ -21,17 +21,15 @@ CBLAS_TRANSPOSE flag(bool transposed) {
 }
 
 void product(const Factor<float>& a, const Factor<float>& b, Matrix<float> c, float beta) {
-  cblas_sgemm(CblasRowMajor, flag(a.transposed), flag(b.transposed), static_cast<int>(c.rows),
-              static_cast<int>(c.cols), static_cast<int>(a.cols()), 1.0F, a.matrix.data,
-              static_cast<int>(a.matrix.stride), b.matrix.data, static_cast<int>(b.matrix.stride), beta, c.data,
-              static_cast<int>(c.stride));
+  cblas_sgemm(CblasRowMajor, flag(a.transposed), flag(b.transposed), static_cast<int>(c.rows), static_cast<int>(c.cols),
+              static_cast<int>(a.cols()), 1.0F, a.matrix.data, static_cast<int>(a.matrix.stride), b.matrix.data,
+              static_cast<int>(b.matrix.stride), beta, c.data, static_cast<int>(c.stride));
 }
 
 void product(const Factor<double>& a, const Factor<double>& b, Matrix<double> c, double beta) {
-  cblas_dgemm(CblasRowMajor, flag(a.transposed), flag(b.transposed), static_cast<int>(c.rows),
-              static_cast<int>(c.cols), static_cast<int>(a.cols()), 1.0, a.matrix.data,
-              static_cast<int>(a.matrix.stride), b.matrix.data, static_cast<int>(b.matrix.stride), beta, c.data,
-              static_cast<int>(c.stride));
+  cblas_dgemm(CblasRowMajor, flag(a.transposed), flag(b.transposed), static_cast<int>(c.rows), static_cast<int>(c.cols),
+              static_cast<int>(a.cols()), 1.0, a.matrix.data, static_cast<int>(a.matrix.stride), b.matrix.data,
+              static_cast<int>(b.matrix.stride), beta, c.data, static_cast<int>(c.stride));
 }
 #else
 template <class Scalar>

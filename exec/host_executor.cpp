@@ -120,10 +120,9 @@ class TypedExecutor final : public HostExecutor {
 
 }  // namespace
 
-std::unique_ptr<HostExecutor> make_host_executor(const Experiment& experiment,
-                                                 std::shared_ptr<const Schedule> schedule, Element element,
-                                                 const ModelData& data, std::vector<std::vector<Routing>> routing,
-                                                 Transport& transport) {
+std::unique_ptr<HostExecutor> make_host_executor(const Experiment& experiment, std::shared_ptr<const Schedule> schedule,
+                                                 Element element, const ModelData& data,
+                                                 std::vector<std::vector<Routing>> routing, Transport& transport) {
   if (element == Element::Float)
     return std::make_unique<TypedExecutor<float>>(experiment, std::move(schedule), data, std::move(routing), transport);
   return std::make_unique<TypedExecutor<double>>(experiment, std::move(schedule), data, std::move(routing), transport);

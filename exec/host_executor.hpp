@@ -32,15 +32,14 @@ class HostExecutor {
   // Of the last step, by op, the longest of any rank: real work without waiting for other members of the group.
   virtual std::vector<Seconds> work() = 0;
 
-  virtual std::vector<int> ranks() const = 0;                    // of this process
+  virtual std::vector<int> ranks() const = 0;                       // of this process
   virtual Values values(std::size_t local, TensorId id) const = 0;  // what a tensor holds now
 };
 
 // `element`: what all tensors consist of, whatever the schedule says. `routing` by layer and global rank: replaces
 // the gates' own choices, unless empty. `transport` must outlive the executor.
-std::unique_ptr<HostExecutor> make_host_executor(const Experiment& experiment,
-                                                 std::shared_ptr<const Schedule> schedule, Element element,
-                                                 const ModelData& data, std::vector<std::vector<Routing>> routing,
-                                                 Transport& transport);
+std::unique_ptr<HostExecutor> make_host_executor(const Experiment& experiment, std::shared_ptr<const Schedule> schedule,
+                                                 Element element, const ModelData& data,
+                                                 std::vector<std::vector<Routing>> routing, Transport& transport);
 
 }  // namespace dovetail::exec

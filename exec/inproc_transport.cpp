@@ -149,8 +149,7 @@ class InprocTransport final : public Transport {
 
  private:
   void add_members(StreamId stream, GroupKind kind, const std::vector<int>& members, Group& group) {
-    for (std::size_t m = 0; m < members.size(); ++m)
-      communicators_.try_emplace({members[m], stream, kind}, group, m);
+    for (std::size_t m = 0; m < members.size(); ++m) communicators_.try_emplace({members[m], stream, kind}, group, m);
   }
 
   int ranks_;

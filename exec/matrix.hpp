@@ -21,11 +21,7 @@ struct Matrix {
   Matrix rows_from(std::int64_t first, std::int64_t count) const { return {row(first), count, cols, stride}; }
   Matrix cols_from(std::int64_t first, std::int64_t count) const { return {data + first, rows, count, stride}; }
 
-  operator Matrix<const Scalar>() const
-    requires(!std::is_const_v<Scalar>)
-  {
-    return {data, rows, cols, stride};
-  }
+  operator Matrix<const Scalar>() const requires(!std::is_const_v<Scalar>) { return {data, rows, cols, stride}; }
 };
 
 }  // namespace dovetail::exec

@@ -66,8 +66,9 @@ ModelData random_model_data(const Experiment& e, std::uint64_t seed) {
   for (int layer = 0; layer < e.workload.layers; ++layer) {
     LayerWeights w = zero_weights(m);
     for (Values* values : {&w.query, &w.key, &w.value, &w.router, &w.w1, &w.w3}) random.fill(*values, narrow);
-    random.fill(w.output, context);
-    random.fill(w.w2, wide);
+    // Half as large: activations that grew over layers without normalisation would cost digits.
+    random.fill(w.output, context / 2);
+    random.fill(w.w2, wide / 2);
     data.layers.push_back(std::move(w));
   }
   data.input.resize(count(e.cluster.gpus(), layer_volumes(e).tokens, m.hidden));

@@ -58,8 +58,7 @@ void backward_attention(OpContext<Scalar>& c) {
                                            read_matrix(c, 3, tokens, s.query_width()),
                                            read_matrix(c, 4, tokens, s.heads)};
   attention_backward<Scalar>(s, read_matrix(c, 0, tokens, s.hidden), read_matrix(c, 1, tokens, s.hidden), state,
-                             {s, c.read(5)}, {s, c.write(0) + c.op.rows.first},
-                             write_matrix(c, 1, tokens, s.hidden));
+                             {s, c.read(5)}, {s, c.write(0) + c.op.rows.first}, write_matrix(c, 1, tokens, s.hidden));
 }
 
 template <class Scalar>
@@ -141,8 +140,7 @@ void collective(OpContext<Scalar>& c) {
 template <class Scalar>
 void dense_gradient_all_reduce(OpContext<Scalar>& c) {
   const RowRange part = c.op.rows;
-  c.ready =
-      c.communicator->all_reduce(exchange(c.read(0) + part.first, c.write(0) + part.first, part.size(), c.ready));
+  c.ready = c.communicator->all_reduce(exchange(c.read(0) + part.first, c.write(0) + part.first, part.size(), c.ready));
 }
 
 // Where the gradient of a weight tensor lies among the reads of the update.

@@ -88,12 +88,12 @@ void decode_backward(const LayerShape& shape, std::span<const Matrix<const Scala
     const Scalar* const gradient = output_gradient.row(t);
     const Scalar* const row = row_of(combined, choice.expert, choice.slot, hidden);
     Scalar* const d_row = row_of(d_combined, choice.expert, choice.slot, hidden);
-    Scalar dot = 0;
+    double dot = 0;  // scores' gradients are differences of such sums
     for (std::int64_t m = 0; m < hidden; ++m) {
-      dot += gradient[m] * row[m];
+      dot += static_cast<double>(gradient[m]) * row[m];
       d_row[m] = choice.score * gradient[m];
     }
-    score_gradient[i] = dot;
+    score_gradient[i] = static_cast<Scalar>(dot);
   });
 }
 

@@ -40,8 +40,7 @@ void add_scaled(double scale, const double* x, Size count, double* y) {
 
 struct Sizes {
   Size tokens, sequence, hidden, heads, kv_heads, head_size, experts, expert_hidden, top_k, tokens_of_rank;
-  explicit Sizes(const Experiment& e)
-      : tokens_of_rank(static_cast<Size>(layer_volumes(e).tokens)) {
+  explicit Sizes(const Experiment& e) : tokens_of_rank(static_cast<Size>(layer_volumes(e).tokens)) {
     tokens = tokens_of_rank * static_cast<Size>(e.cluster.gpus());
     sequence = static_cast<Size>(e.workload.sequence);
     hidden = static_cast<Size>(e.model.hidden);
@@ -154,8 +153,7 @@ ExpertPass expert(const Sizes& s, const LayerWeights& w, Size e, const double* x
   add_product(x, &w.w1[at], s.hidden, s.expert_hidden, pass.h1.data());
   if (!w.w3.empty()) add_product(x, &w.w3[at], s.hidden, s.expert_hidden, pass.h3.data());
   for (Size i = 0; i < s.expert_hidden; ++i)
-    pass.activation[i] =
-        w.w3.empty() ? std::max(pass.h1[i], 0.0) : pass.h1[i] * sigmoid(pass.h1[i]) * pass.h3[i];
+    pass.activation[i] = w.w3.empty() ? std::max(pass.h1[i], 0.0) : pass.h1[i] * sigmoid(pass.h1[i]) * pass.h3[i];
   add_product(pass.activation.data(), &w.w2[at], s.expert_hidden, s.hidden, pass.output.data());
   return pass;
 }
@@ -230,8 +228,7 @@ Values moe_sum_backward(const Sizes& s, const LayerWeights& w, const MoePass& pa
     const double* const p = &pass.probabilities[t * s.experts];
     const double mean = dot(p, d_p.data(), s.experts);
     for (Size e = 0; e < s.experts; ++e) d_logits[e] = p[e] * (d_p[e] - mean);
-    add_gradients(x, w.router.data(), d_logits.data(), s.hidden, s.experts, &d_x[t * s.hidden],
-                  gradient.router.data());
+    add_gradients(x, w.router.data(), d_logits.data(), s.hidden, s.experts, &d_x[t * s.hidden], gradient.router.data());
   }
   return d_x;
 }

@@ -41,9 +41,8 @@ Routing route(const std::vector<double>& probabilities, std::int64_t experts, st
   for (std::size_t t = 0; t < tokens; ++t) {
     const double* const p = &probabilities[t * n];
     std::iota(order.begin(), order.end(), 0);
-    std::partial_sort(order.begin(), order.begin() + top_k, order.end(), [p](std::int32_t a, std::int32_t b) {
-      return p[a] > p[b] || (p[a] == p[b] && a < b);
-    });
+    std::partial_sort(order.begin(), order.begin() + top_k, order.end(),
+                      [p](std::int32_t a, std::int32_t b) { return p[a] > p[b] || (p[a] == p[b] && a < b); });
     for (std::size_t j = 0; j < k; ++j) routing[t * k + j].expert = order[j];
   }
   std::vector<std::int32_t> taken(n);

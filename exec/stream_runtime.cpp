@@ -110,8 +110,7 @@ double StreamRuntime::wait_for(std::size_t local, OpId op, std::uint32_t step) c
 void StreamRuntime::fail(std::size_t local, OpId op, std::exception_ptr cause) {
   {
     const std::scoped_lock lock(failure_mutex_);
-    if (!failure_)
-      failure_ = named(cause, to_string(schedule_->ops[static_cast<std::size_t>(op)]), ranks_[local]);
+    if (!failure_) failure_ = named(cause, to_string(schedule_->ops[static_cast<std::size_t>(op)]), ranks_[local]);
   }
   cancellation_.request();
   for (std::atomic<std::uint32_t>& done : done_) {

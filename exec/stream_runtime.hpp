@@ -64,7 +64,7 @@ class StreamRuntime {
   std::function<void()> wake_waits_;
   StepClock clock_;
   std::vector<std::vector<OpId>> stream_ops_;
-  std::vector<OpTime> times_;                    // by rank and op, as the next two
+  std::vector<OpTime> times_;  // by rank and op, as the next two
   std::vector<double> virtual_finish_;
   std::vector<std::atomic<std::uint32_t>> done_;  // the last step in which the op finished
   std::atomic<std::uint32_t> step_{0};

@@ -41,8 +41,8 @@ Experiment small_experiment(const SmallExperiment& s) {
   const int ranks = s.dp * s.mp;
   e.cluster.gpus_per_node = s.mp;
   e.cluster.nodes = ranks / s.mp;
-  e.model = {"small", "", s.layers, s.hidden, {s.heads, s.kv_heads, s.head_size}, s.experts, s.top_k, s.expert_hidden,
-             s.kind, 0};
+  e.model = {"small",   "",      s.layers,        s.hidden, {s.heads, s.kv_heads, s.head_size},
+             s.experts, s.top_k, s.expert_hidden, s.kind,   0};
   e.workload = {s.batch, s.sequence, s.layers, s.top_k, s.capacity_factor, DType::Fp32, s.phases};
   e.parallelism = {s.dp, s.mp, s.ep, s.esp, 1, s.edp};
   return e;

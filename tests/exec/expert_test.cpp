@@ -87,7 +87,7 @@ TEST_CASE("An expert of one row, by hand") {
   s.hidden = 2;
   ExpertRun run(s, 1, 1);
   run.input.chunks[0] = {1, 2};
-  run.weights = {3, -1, 10, 20};  // W1: 3 - 2 = 1; W2
+  run.weights = {3, -1, 10, 20};                               // W1: 3 - 2 = 1; W2
   if (s.gated) run.weights.insert(run.weights.end(), {1, 1});  // W3: 1 + 2 = 3
   run.forward();
   const double activation = s.gated ? 3 / (1 + std::exp(-1.0)) : 1;

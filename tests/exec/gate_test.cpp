@@ -72,8 +72,7 @@ TEST_CASE("The gate's gradients are those of finite differences") {
   };
   Values d_moe_input(24), d_router(12), sum_gradient = output_gradient;
   gate_backward<double>(run.shape, matrix(sum_gradient, 4), score_gradient.data(), routing.data(),
-                        {matrix(run.moe_input, 4), matrix(run.router, 3)}, matrix(d_moe_input, 4),
-                        matrix(d_router, 3));
+                        {matrix(run.moe_input, 4), matrix(run.router, 3)}, matrix(d_moe_input, 4), matrix(d_router, 3));
   CHECK(gradient_error(run.layer_input, d_moe_input, loss) < 1e-7);
   CHECK(gradient_error(run.router, d_router, loss) < 1e-7);
 }

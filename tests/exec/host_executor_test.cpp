@@ -17,9 +17,10 @@ NumericsReport numerics_of(const Experiment& e, const Plan& plan, Element elemen
   const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
   const ModelData data = random_model_data(e, 11);
   const Reference reference = compute_reference(e, data);
-  const auto transport = make_inproc_transport(e.parallelism, e.cluster.gpus(), static_cast<int>(schedule->streams.size()));
-  const auto executor = make_host_executor(e, schedule, element, data,
-                                           preset ? reference.routing : std::vector<std::vector<Routing>>{}, *transport);
+  const auto transport =
+      make_inproc_transport(e.parallelism, e.cluster.gpus(), static_cast<int>(schedule->streams.size()));
+  const auto executor = make_host_executor(
+      e, schedule, element, data, preset ? reference.routing : std::vector<std::vector<Routing>>{}, *transport);
   executor->run_step(Poison::Yes);
   return compare(e, *schedule, *executor, reference);
 }
@@ -90,8 +91,11 @@ TEST_CASE("Gradients reduced in slices are the same") {
   const Experiment e = small_experiment(s);
   const std::int64_t layer = layer_volumes(e).dense_parameters;
   Plan plan = moe_plan(2, 3, GENERATE(CommStreams::One, CommStreams::InterIntra), GradSync::Partitioned);
-  plan.gradient_slices = {{Window::Moe, 1, 7},          {Window::Dense, 1, layer - 7}, {Window::Moe, 0, layer / 2},
-                          {Window::Dense, 0, layer / 3}, {Window::Tail, 0, 0}};
+  plan.gradient_slices = {{Window::Moe, 1, 7},
+                          {Window::Dense, 1, layer - 7},
+                          {Window::Moe, 0, layer / 2},
+                          {Window::Dense, 0, layer / 3},
+                          {Window::Tail, 0, 0}};
   plan.gradient_slices.back().elements = 3 * layer - layer - layer / 2 - layer / 3;
   check_numerics(e, plan);
 }
@@ -100,18 +104,17 @@ TEST_CASE("Any grouping of the ranks computes the same") {
   SmallExperiment s;
   s.layers = 2;
   s.batch = 2;
-  std::tie(s.dp, s.mp, s.edp, s.ep, s.esp) =
-      GENERATE(table<int, int, int, int, int>({{1, 1, 1, 1, 1},
-                                               {2, 1, 1, 2, 1},
-                                               {1, 2, 1, 1, 2},
-                                               {2, 1, 2, 1, 1},
-                                               {1, 4, 1, 4, 1},
-                                               {4, 1, 1, 1, 4},
-                                               {4, 1, 2, 2, 1},
-                                               {2, 4, 1, 2, 4},
-                                               {4, 2, 2, 2, 2},
-                                               {8, 1, 1, 4, 2},
-                                               {3, 2, 3, 1, 2}}));
+  std::tie(s.dp, s.mp, s.edp, s.ep, s.esp) = GENERATE(table<int, int, int, int, int>({{1, 1, 1, 1, 1},
+                                                                                      {2, 1, 1, 2, 1},
+                                                                                      {1, 2, 1, 1, 2},
+                                                                                      {2, 1, 2, 1, 1},
+                                                                                      {1, 4, 1, 4, 1},
+                                                                                      {4, 1, 1, 1, 4},
+                                                                                      {4, 1, 2, 2, 1},
+                                                                                      {2, 4, 1, 2, 4},
+                                                                                      {4, 2, 2, 2, 2},
+                                                                                      {8, 1, 1, 4, 2},
+                                                                                      {3, 2, 3, 1, 2}}));
   s.kind = ExpertKind::Gated;
   Plan plan = moe_plan(2, 3, CommStreams::InterIntra, GradSync::WithDense);
   check_numerics(small_experiment(s), plan);

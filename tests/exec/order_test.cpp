@@ -41,7 +41,7 @@ TEST_CASE("Encode puts tokens into their slots and zeros into the others") {
   OrderRun run;
   Chunks chunks(1, 99);
   encode_forward<double>(run.shape, matrix(run.tokens, 2), run.routing.data(), chunks.writable());
-  CHECK(chunks.first == Values{1, 2, 3, 4});                // slot 0 of expert 0, of expert 1
+  CHECK(chunks.first == Values{1, 2, 3, 4});               // slot 0 of expert 0, of expert 1
   CHECK(chunks.second == Values{5, 6, 0, 0, 1, 2, 5, 6});  // slots 1 and 2 of expert 0, of expert 1
 }
 

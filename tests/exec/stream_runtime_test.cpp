@@ -83,8 +83,8 @@ TEST_CASE("The first failure ends a step in which others wait, and names op and 
 TEST_CASE("A bug in an op stays a bug") {
   const auto schedule = random_schedule(1, 1, 3);
   Cancellation cancellation;
-  StreamRuntime runtime(schedule, {0}, [](const OpRun&) -> double { throw InternalError("two is three"); },
-                        cancellation, [] {});
+  StreamRuntime runtime(
+      schedule, {0}, [](const OpRun&) -> double { throw InternalError("two is three"); }, cancellation, [] {});
   CHECK_THROWS_AS(runtime.run_step(), InternalError);
 }
 

@@ -1,0 +1,192 @@
+#include "exec/host_run.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+#include <utility>
+
+#include "exec/dilation.hpp"
+#include "exec/inproc_transport.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+constexpr int work_samples = 5;        // steps that measure what each op really takes
+constexpr double overrun_share = .01;  // of the ops; more: repeat with a larger dilation
+constexpr int probes = 2;              // steps that decide whether to repeat
+constexpr int most_repetitions = 3;
+constexpr int numerics_attempts = 3;
+
+class HostRun {
+ public:
+  HostRun(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced, const HostRunOptions& options)
+      : e_(experiment),
+        priced_(std::move(priced)),
+        options_(options),
+        element_(e_.workload.dtype == DType::Fp64 ? Element::Double : Element::Float),
+        transport_(make_inproc_transport(e_.parallelism, e_.cluster.gpus(),
+                                         static_cast<int>(priced_->schedule->streams.size()))) {
+    result_.report.device = "host";
+    result_.report.transport = transport_->name();
+    result_.report.ranks = e_.cluster.gpus();
+  }
+
+  HostRunResult run() {
+    prepare();
+    emulated_.held = held_ops();
+    emulated_.work = measure_work();
+    const bool holds = std::ranges::find(emulated_.held, true) != emulated_.held.end();
+    double dilation = holds ? choose_dilation(*priced_, emulated_) : 1;
+    for (int repetition = 0;; ++repetition, dilation *= 2) {
+      emulate(dilation, holds);
+      for (int i = 0; i < probes; ++i) run_step();
+      if (repetition == most_repetitions || !overrun_too_often()) break;
+    }
+    sample(dilation);
+    if (overrun_too_often())
+      result_.notes.push_back(fmt::format("invalid: {} of {} ops outlasted their modelled time even at dilation {:g}",
+                                          executor_->overruns(), ops_run(), dilation));
+    return std::move(result_);
+  }
+
+ private:
+  // A poisoned first step, compared with the reference. With ReLU, an input within rounding of 0 gives a float a
+  // gradient that the reference lacks, about once in ten large runs: then other data decide.
+  void prepare() {
+    const bool relu_in_float = e_.model.expert_kind == ExpertKind::Ffn && element_ == Element::Float;
+    for (int attempt = 1;; ++attempt) {
+      const ModelData data = random_model_data(e_, options_.seed + static_cast<std::uint64_t>(attempt - 1));
+      if (!options_.check_numerics) {
+        executor_ = make_host_executor(e_, priced_->schedule, element_, data, {}, *transport_);
+        result_.notes.push_back("numerics were not checked");
+        return;
+      }
+      const Reference reference = compute_reference(e_, data);
+      executor_ = make_host_executor(e_, priced_->schedule, element_, data, reference.routing, *transport_);
+      executor_->run_step(Poison::Yes);
+      result_.numerics = compare(e_, *priced_->schedule, *executor_, reference);
+      result_.report.output_error = result_.numerics.output_error;
+      result_.report.gradient_error = result_.numerics.gradient_error();
+      result_.report.numerics_ok = result_.numerics.ok(tolerance_of(element_));
+      if (result_.report.numerics_ok || !relu_in_float || attempt == numerics_attempts) return;
+      result_.notes.push_back(fmt::format("numerics checked again with seed {}: gradients differed by {:.1e}",
+                                          options_.seed + static_cast<std::uint64_t>(attempt),
+                                          result_.report.gradient_error));
+    }
+  }
+
+  std::vector<bool> held_ops() {
+    const Schedule& s = *priced_->schedule;
+    const int cores = free_cores(), ranks = e_.cluster.gpus();
+    const bool compute = options_.hold_compute == HoldCompute::Always ||
+                         (options_.hold_compute == HoldCompute::Auto && options_.emulate_links && ranks > cores);
+    std::vector<bool> held;
+    for (const Op& op : s.ops)
+      held.push_back(op.work.collective == Collective::None ? compute : options_.emulate_links);
+    if (compute)
+      result_.notes.push_back(
+          fmt::format("compute is held to its modelled time: {} ranks on {} free cores", ranks, cores));
+    else
+      result_.notes.push_back("compute is not held: its prediction is its median in the warm-up");
+    if (!options_.emulate_links)
+      result_.notes.push_back("communication is not held: its prediction is its median in the warm-up");
+    return held;
+  }
+
+  // Of held ops the fastest, since what else the machine does must not stretch the run; overruns tell if it does
+  // not suffice. Of the others the median, which is their prediction.
+  std::vector<Seconds> measure_work() {
+    std::vector<std::vector<Seconds>> samples(priced_->schedule->ops.size());
+    for (int i = 0; i < work_samples; ++i) {
+      executor_->run_step(Poison::No);
+      const std::vector<Seconds> of_step = executor_->work();
+      for (std::size_t op = 0; op < of_step.size(); ++op) samples[op].push_back(of_step[op]);
+    }
+    std::vector<Seconds> work;
+    for (std::size_t op = 0; op < samples.size(); ++op)
+      work.push_back(emulated_.held[op] ? std::ranges::min(samples[op]) : median(samples[op]));
+    return work;
+  }
+
+  void emulate(double dilation, bool holds) {
+    PricedSchedule predicted = stretch(*priced_, emulated_, dilation);
+    if (holds) {
+      std::vector<std::optional<Seconds>> durations(emulated_.held.size());
+      for (std::size_t i = 0; i < durations.size(); ++i)
+        if (emulated_.held[i]) durations[i] = predicted.duration[i];
+      const int threads = e_.cluster.gpus() * static_cast<int>(priced_->schedule->streams.size());
+      executor_->emulate(std::move(durations), overrun_tolerance(predicted), threads <= free_cores());
+    }
+    result_.predicted = std::make_shared<const PricedSchedule>(std::move(predicted));
+    steps_ = 0;
+  }
+
+  Seconds run_step() {
+    ++steps_;
+    return executor_->run_step(Poison::No);
+  }
+  long ops_run() const { return steps_ * e_.cluster.gpus() * static_cast<long>(emulated_.held.size()); }
+  bool overrun_too_often() const {
+    return static_cast<double>(executor_->overruns()) > overrun_share * static_cast<double>(ops_run());
+  }
+
+  void sample(double dilation) {
+    std::vector<std::pair<Seconds, Timeline>> timelines;
+    const Measurement m = measure(
+        [&] {
+          const Seconds time = run_step();
+          timelines.emplace_back(time, executor_->timeline());
+          return time;
+        },
+        options_.measure);
+    const auto distance = [&](const auto& timed) { return std::fabs((timed.first - m.median).value()); };
+    result_.timeline = std::ranges::min_element(timelines, {}, distance)->second;
+    report(m, dilation);
+  }
+
+  void report(const Measurement& m, double dilation) {
+    RunReport& r = result_.report;
+    r.dilation = dilation;
+    r.overruns = executor_->overruns();
+    r.samples = m.samples;
+    r.ci95_low = m.ci95_low;
+    r.ci95_high = m.ci95_high;
+    r.stopped_by = m.stopped_by;
+    Seconds busy, held;
+    for (std::size_t i = 0; i < result_.timeline.ops.size(); ++i) {
+      const Seconds time = result_.timeline.ops[i].finish - result_.timeline.ops[i].start;
+      busy += time;
+      if (result_.timeline.emulated[i]) held += time;
+    }
+    r.emulated_share = busy > Seconds(0) ? held / busy : 0;
+  }
+
+  const Experiment& e_;
+  std::shared_ptr<const PricedSchedule> priced_;
+  const HostRunOptions& options_;
+  Element element_;
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<HostExecutor> executor_;
+  Emulated emulated_;
+  long steps_ = 0;  // since the last emulate()
+  HostRunResult result_;
+};
+
+}  // namespace
+
+HostRunResult run_on_host(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
+                          const HostRunOptions& options) {
+  return HostRun(experiment, std::move(priced), options).run();
+}
+
+int free_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+}  // namespace dovetail::exec

@@ -1,0 +1,39 @@
+// The whole of a measured run on this machine's CPUs: numerics, choice of the dilation, samples, prediction.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exec/measure.hpp"
+#include "exec/numerics.hpp"
+#include "models/result.hpp"
+
+namespace dovetail::exec {
+
+// Auto: compute ops are held to their modelled times when there are more ranks than free cores.
+enum class HoldCompute { Auto, Always, Never };
+
+struct HostRunOptions {
+  bool emulate_links = true;  // hold communication to its modelled time x dilation; compute as hold_compute says
+  HoldCompute hold_compute = HoldCompute::Auto;
+  bool check_numerics = true;
+  MeasureSettings measure;
+  std::uint64_t seed = 1;  // of weights and data
+};
+
+struct HostRunResult {
+  Timeline timeline;                                // of the step nearest to the median, wall seconds
+  std::shared_ptr<const PricedSchedule> predicted;  // wall seconds too: dilated, and measured where not held
+  RunReport report;
+  NumericsReport numerics;
+  std::vector<std::string> notes;  // what a reader must know
+};
+
+// Runs all ranks of the experiment's cluster as threads of this process. An op that fails: see StreamRuntime.
+HostRunResult run_on_host(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
+                          const HostRunOptions& options = {});
+
+// CPUs that this process may use.
+int free_cores();
+
+}  // namespace dovetail::exec

@@ -1,0 +1,60 @@
+#include "exec/measure.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <random>
+
+#include "models/errors.hpp"
+
+namespace dovetail::exec {
+
+Measurement measure(const std::function<Seconds()>& step, const MeasureSettings& settings) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto spent = [&] {
+    return Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  };
+  for (int i = 0; i < settings.warm_up; ++i) step();
+  Measurement m;
+  Seconds sum;
+  while (m.stopped_by.empty()) {
+    m.samples.push_back(step());
+    sum += m.samples.back();
+    const bool enough = static_cast<int>(m.samples.size()) >= settings.min_samples && sum >= settings.min_time;
+    if (enough && relative_deviation(m.samples) <= settings.deviation)
+      m.stopped_by = "deviation";
+    else if (spent() >= settings.limit)
+      m.stopped_by = "time limit";
+  }
+  m.median = median(m.samples);
+  std::tie(m.ci95_low, m.ci95_high) = bootstrap_median(m.samples, settings.seed);
+  return m;
+}
+
+Seconds median(std::vector<Seconds> samples) {
+  check(!samples.empty(), "the median of nothing");
+  std::ranges::sort(samples);
+  const std::size_t half = samples.size() / 2;
+  return samples.size() % 2 == 1 ? samples[half] : (samples[half - 1] + samples[half]) / 2;
+}
+
+double relative_deviation(const std::vector<Seconds>& samples) {
+  const Seconds middle = median(samples);
+  std::vector<Seconds> deviations;
+  for (Seconds s : samples) deviations.emplace_back(std::fabs((s - middle).value()));
+  return 1.4826 * median(deviations) / middle;
+}
+
+std::pair<Seconds, Seconds> bootstrap_median(const std::vector<Seconds>& samples, std::uint64_t seed) {
+  constexpr std::size_t resamples = 2000;
+  std::mt19937_64 random(seed);
+  std::vector<Seconds> medians, resample(samples.size());
+  for (std::size_t i = 0; i < resamples; ++i) {
+    for (Seconds& s : resample) s = samples[random() % samples.size()];
+    medians.push_back(median(resample));
+  }
+  std::ranges::sort(medians);
+  return {medians[resamples / 40], medians[resamples - 1 - resamples / 40]};
+}
+
+}  // namespace dovetail::exec

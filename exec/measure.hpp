@@ -1,0 +1,41 @@
+// How often to run a step, and what its samples say.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/units.hpp"
+
+namespace dovetail::exec {
+
+struct MeasureSettings {
+  int warm_up = 1;       // samples that are not kept
+  int min_samples = 10;  // and
+  Seconds min_time{.5};  // in sum, before the deviation may end it
+  double deviation = .005;
+  Seconds limit{15};       // ends it in any case, after one sample at least
+  std::uint64_t seed = 1;  // of the bootstrap
+};
+
+struct Measurement {
+  std::vector<Seconds> samples;
+  Seconds median;
+  Seconds ci95_low, ci95_high;  // bootstrap interval of the median
+  std::string stopped_by;       // "deviation" or "time limit"
+};
+
+// Calls `step`, which returns its time, until the settings' criteria are met.
+Measurement measure(const std::function<Seconds()>& step, const MeasureSettings& settings);
+
+Seconds median(std::vector<Seconds> samples);  // of at least one
+
+// 1.4826 times the median absolute deviation over the median: the standard deviation over the mean for normal
+// samples, and not moved by the few that a busy machine delays.
+double relative_deviation(const std::vector<Seconds>& samples);
+
+// 95 % percentile interval of the median over 2,000 resamples.
+std::pair<Seconds, Seconds> bootstrap_median(const std::vector<Seconds>& samples, std::uint64_t seed);
+
+}  // namespace dovetail::exec

@@ -1,0 +1,59 @@
+#include "exec/scale_down.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/errors.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+constexpr int nodes = 2;
+
+void require_positive(std::string_view name, int value) {
+  if (value < 1) throw InputError(fmt::format("{} is {}, expected at least 1", name, value));
+}
+
+// Heads of the given size that fill `hidden` and divide over mp ranks; key heads in the big model's ratio.
+Attention scaled_attention(const Attention& big, const HostScale& scale, int mp) {
+  Attention small;
+  small.head_size = scale.head_size;
+  const int per_rank = std::max(1, scale.hidden / (scale.head_size * mp));
+  small.heads = per_rank * mp;
+  int ratio = std::clamp(big.heads / std::max(1, big.kv_heads), 1, per_rank);
+  while (per_rank % ratio != 0) --ratio;
+  small.kv_heads = small.heads / ratio;
+  return small;
+}
+
+}  // namespace
+
+Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
+  if (scale.ranks < 2 || scale.ranks % nodes != 0)
+    throw InputError(
+        fmt::format("{} ranks, expected an even number from 2 on: they stand for {} nodes", scale.ranks, nodes));
+  require_positive("layers", scale.layers);
+  require_positive("hidden", scale.hidden);
+  require_positive("expert_hidden", scale.expert_hidden);
+  require_positive("tokens_per_rank", scale.tokens_per_rank);
+  require_positive("head_size", scale.head_size);
+  Experiment e = big;
+  const int gpus = scale.ranks / nodes;
+  e.cluster.nodes = nodes;
+  e.cluster.gpus_per_node = gpus;
+  e.model.layers = e.workload.layers = scale.layers;
+  e.model.hidden = scale.hidden;
+  e.model.expert_hidden = scale.expert_hidden;
+  e.model.experts = scale.experts > 0 ? scale.experts : scale.ranks;
+  e.model.attention = scaled_attention(big.model.attention, scale, gpus);
+  e.workload.top_k = e.model.top_k = std::min(big.workload.top_k, e.model.experts);
+  e.workload.batch = 1;
+  e.workload.sequence = scale.tokens_per_rank * gpus;
+  e.workload.dtype = DType::Fp32;
+  e.parallelism = default_parallelism(e.cluster, e.model);
+  validate(e);
+  return e;
+}
+
+}  // namespace dovetail::exec

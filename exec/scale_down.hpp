@@ -1,0 +1,21 @@
+// A big cluster's experiment in the size of this machine: the schedule is rebuilt and replanned for it.
+#pragma once
+#include "models/experiment.hpp"
+
+namespace dovetail::exec {
+
+struct HostScale {
+  int ranks = 4;  // even: 2 nodes x ranks / 2 GPUs
+  int layers = 1;
+  int experts = 0;  // 0: as many as ranks
+  int hidden = 128, expert_hidden = 256;
+  int tokens_per_rank = 512;
+  int head_size = 32;
+};
+
+// Keeps the cluster's links and costs, and the model's kind: gated or not, top_k (at most `experts`), capacity factor,
+// query heads per key head (as far as they divide over the ranks). fp32; mp = esp = ranks / 2, ep = gcd(experts, 2).
+// Throws InputError for sizes that do not divide.
+Experiment scaled_for_host(const Experiment& big, const HostScale& scale);
+
+}  // namespace dovetail::exec
