@@ -16,22 +16,27 @@ std::string dotted(int major, int minor, int patch) {
   return fmt::format("{}.{}.{}", major, minor, patch);
 }
 
+Presence present(int has) {
+  return has != 0 ? Presence::BuiltIn : Presence::Missing;
+}
+
 }  // namespace
 
 std::vector<Library> libraries() {
   return {
-      {"eigen", true, dotted(EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION), "host kernels"},
-      {"openblas", DOVETAIL_HAS_OPENBLAS == 1, std::string(found::openblas), "faster host GEMMs"},
-      {"simgrid", DOVETAIL_HAS_SIMGRID == 1, std::string(found::simgrid), "--backend simgrid"},
-      {"nlohmann-json", true,
+      {"eigen", Presence::BuiltIn, dotted(EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION),
+       "host kernels"},
+      {"openblas", present(DOVETAIL_HAS_OPENBLAS), std::string(found::openblas), "faster host GEMMs"},
+      {"simgrid", present(DOVETAIL_HAS_SIMGRID), std::string(found::simgrid), "--backend simgrid"},
+      {"nlohmann-json", Presence::BuiltIn,
        dotted(NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH), "files"},
-      {"cli11", true, CLI11_VERSION, "this command line"},
-      {"fmt", true, dotted(FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100), "texts"},
-      {"openssl", DOVETAIL_HAS_OPENSSL == 1, std::string(found::openssl), "fingerprints of input files in results"},
-      {"nlopt", DOVETAIL_HAS_NLOPT == 1, std::string(found::nlopt), "reference planners"},
-      {"mpi", DOVETAIL_HAS_MPI == 1, std::string(found::mpi), "run --transport mpi, of a later version"},
-      {"cuda", DOVETAIL_HAS_CUDA == 1, std::string(found::cuda), "run --device cuda, of a later version"},
-      {"nccl", DOVETAIL_HAS_NCCL == 1, std::string(found::nccl), "run --transport nccl, of a later version"},
+      {"cli11", Presence::BuiltIn, CLI11_VERSION, "this command line"},
+      {"fmt", Presence::BuiltIn, dotted(FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100), "texts"},
+      {"openssl", present(DOVETAIL_HAS_OPENSSL), std::string(found::openssl), "fingerprints of input files in results"},
+      {"nlopt", Presence::Later, std::string(found::nlopt), "reference planners"},
+      {"mpi", Presence::Later, std::string(found::mpi), "run --transport mpi"},
+      {"cuda", Presence::Later, std::string(found::cuda), "run --device cuda"},
+      {"nccl", Presence::Later, std::string(found::nccl), "run --transport nccl"},
   };
 }
 

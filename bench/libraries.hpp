@@ -5,14 +5,16 @@
 
 namespace dovetail::bench {
 
+enum class Presence { BuiltIn, Missing, Later };  // Later: of no use to this version, whether found or not
+
 struct Library {
   std::string name;
-  bool built_in = false;
-  std::string version;  // or why it is not built in and how to get it
+  Presence presence = Presence::Missing;
+  std::string version;  // or why it is not there and how to get it
   std::string use;      // what it is for
 };
 
-// Only those that a build of this version can use; in a fixed order.
+// In a fixed order.
 std::vector<Library> libraries();
 
 }  // namespace dovetail::bench

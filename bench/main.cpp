@@ -31,13 +31,13 @@ std::string version() {
 
 Exit run(const std::vector<std::string>& arguments) {
   CLI::App app("Plans, simulates and really runs Mixture-of-Experts training schedules.", "dovetail");
-  app.set_version_flag("--version", version, "the version of this program");
+  app.set_version_flag("--version", version, "the version of this program")->group("General");
   bench::prepare_usage(app);
   std::vector<bench::Action> actions;
   for (const bench::Command& command : bench::commands()) {
     CLI::App* sub = app.add_subcommand(std::string(command.name), std::string(command.summary));
-    bench::prepare_usage(*sub);
     actions.push_back(command.declare(*sub));
+    bench::prepare_usage(*sub);  // last, so that --help stands last
   }
   if (bench::parse(app, arguments) == bench::Parsed::Answered) return Exit::Ok;
   for (std::size_t i = 0; i < actions.size(); ++i)

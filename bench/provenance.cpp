@@ -31,7 +31,7 @@ RunProvenance provenance(const std::vector<std::string>& command_line, const Fil
   p.created = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
   p.command_line = command_line;
   for (const Library& library : libraries())
-    if (library.built_in) p.libraries[library.name] = library.version;
+    if (library.presence == Presence::BuiltIn) p.libraries[library.name] = library.version;
   for (const auto& [file, text] : files)
     if (std::string digest = sha256(text); !digest.empty()) p.input_sha256[file] = std::move(digest);
   p.seed = static_cast<unsigned long>(seed);

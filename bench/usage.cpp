@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <memory>
 
+#include "bench/help_format.hpp"
 #include "models/errors.hpp"
 #include "models/json_text.hpp"
 #include "models/nearest.hpp"
@@ -63,9 +64,9 @@ void prepare_usage(CLI::App& app) {
   app.allow_extras();
   app.require_subcommand(0, 1);
   app.set_help_flag("-h,--help", "this text");
-  app.get_formatter()->column_width(32);
-  app.get_formatter()->label("SUBCOMMAND", "COMMAND");
-  app.get_formatter()->label("Subcommands", "Commands");
+  app.formatter(std::make_shared<HelpFormat>());
+  app.get_help_ptr()->group("General");
+  if (app.get_parent() != nullptr) app.group("Commands");
 }
 
 Parsed parse(CLI::App& app, const std::vector<std::string>& arguments) {

@@ -33,14 +33,11 @@ void show_program() {
   line("compiler", fmt::format("{}, {}", build.compiler, build.build_type));
 }
 
-void show_libraries() {
-  fmt::print("\nbuilt in\n");
-  for (const Library& library : libraries())
-    if (library.built_in) line(library.name, fmt::format("{}  ({})", library.version, library.use));
-  fmt::print("\nnot built in\n");
+void show_libraries(std::string_view title, Presence presence) {
+  fmt::print("\n{}\n", title);
   bool none = true;
   for (const Library& library : libraries()) {
-    if (library.built_in) continue;
+    if (library.presence != presence) continue;
     none = false;
     line(library.name, fmt::format("{}  ({})", library.version, library.use));
   }
@@ -106,7 +103,9 @@ void show_data() {
 
 Exit doctor() {
   show_program();
-  show_libraries();
+  show_libraries("built in", Presence::BuiltIn);
+  show_libraries("missing", Presence::Missing);
+  show_libraries("for later versions", Presence::Later);
   show_parts();
   show_machine();
   show_data();

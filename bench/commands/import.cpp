@@ -14,11 +14,11 @@ namespace {
 
 constexpr auto examples = R"(Examples:
   A mixture-of-experts model:
-    dovetail import tests/data/hf/mixtral-8x7b.json -o mixtral.json
+    dovetail import tests/data/hf/mixtral-8x7b/config.json -o mixtral.json
     dovetail simulate --cluster fsmoe-testbed-b --model mixtral.json --system tutel
 
   A dense model, each of whose feed-forward parts becomes 8 experts of the same size:
-    dovetail import tests/data/hf/gpt2-xl.json --experts 8 --top-k 2
+    dovetail import tests/data/hf/gpt2-xl/config.json --experts 8 --top-k 2
 
 Sizes are counts (elements, heads, layers, experts).)";
 
