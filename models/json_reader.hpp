@@ -94,6 +94,7 @@ class JsonReader {
 template <class Table>
 auto JsonReader::enumeration(const Table& table) const {
   std::vector<std::string> names;
+  names.reserve(std::size(table));
   for (const auto& [name, value] : table) names.emplace_back(name);
   return std::begin(table)[choose(names)].second;
 }

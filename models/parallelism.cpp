@@ -73,6 +73,7 @@ std::vector<int> group_members(const Parallelism& parallelism, GroupKind kind, i
   const int block = c.size * c.stride;
   const int first = rank / block * block + rank % c.stride;
   std::vector<int> members;
+  members.reserve(static_cast<std::size_t>(c.size));
   for (int i = 0; i < c.size; ++i) members.push_back(first + i * c.stride);
   return members;
 }

@@ -46,7 +46,7 @@ class Builder {
 
  private:
   std::size_t op_estimate() const {
-    const auto chunks = static_cast<std::size_t>(5 * (plan_.forward_degree + plan_.backward_degree));
+    const std::size_t chunks = 5 * static_cast<std::size_t>(plan_.forward_degree + plan_.backward_degree);
     return static_cast<std::size_t>(e_.workload.layers) * (chunks + 16) + plan_.gradient_slices.size() + 4;
   }
 
@@ -123,6 +123,13 @@ class Builder {
   }
   OpId add(const Op& o, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> writes) {
     return w_.add_op(o, {reads.begin(), reads.size()}, {writes.begin(), writes.size()});
+  }
+
+  // A chunk's collective: reads `input`, writes a new tensor of that kind.
+  TensorId pass(const Op& o, TensorId input, TensorKind kind, std::int64_t elements) {
+    const TensorId output = chunked(kind, o, elements);
+    add(o, {input}, {output});
+    return output;
   }
 
   TensorId forward(int layer, TensorId x);
@@ -211,18 +218,12 @@ void Builder::forward_experts(int layer, const TensorIds& encoded, SavedLayer& s
   for (int i = 0; i < degree; ++i) {
     const std::int64_t rows = chunk_rows(v_.capacity, degree, i).size();
     TensorId input = encoded[static_cast<std::size_t>(i)];
-    if (exchanges) {
-      const Op o = chunk(OpKind::Dispatch, inter_, i, work_.all_to_all(rows));
-      const TensorId dispatched = chunked(TensorKind::Dispatched, o, v_.all_to_all_elements(rows));
-      add(o, {input}, {dispatched});
-      input = dispatched;
-    }
-    if (gathers) {
-      const Op o = chunk(OpKind::EspAllGather, intra_, i, work_.esp(Collective::AllGather, rows));
-      const TensorId gathered = chunked(TensorKind::ExpertInput, o, v_.gathered_elements(rows));
-      add(o, {input}, {gathered});
-      input = gathered;
-    }
+    if (exchanges)
+      input = pass(chunk(OpKind::Dispatch, inter_, i, work_.all_to_all(rows)), input, TensorKind::Dispatched,
+                   v_.all_to_all_elements(rows));
+    if (gathers)
+      input = pass(chunk(OpKind::EspAllGather, intra_, i, work_.esp(Collective::AllGather, rows)), input,
+                   TensorKind::ExpertInput, v_.gathered_elements(rows));
     saved.expert_input.push_back(input);
   }
   TensorIds partial;
@@ -238,18 +239,12 @@ void Builder::forward_experts(int layer, const TensorIds& encoded, SavedLayer& s
   for (int i = 0; i < degree; ++i) {
     const std::int64_t rows = chunk_rows(v_.capacity, degree, i).size();
     TensorId output = partial[static_cast<std::size_t>(i)];
-    if (gathers) {
-      const Op o = chunk(OpKind::EspReduceScatter, intra_, i, work_.esp(Collective::ReduceScatter, rows));
-      const TensorId reduced = chunked(TensorKind::ExpertOutput, o, v_.all_to_all_elements(rows));
-      add(o, {output}, {reduced});
-      output = reduced;
-    }
-    if (exchanges) {
-      const Op o = chunk(OpKind::Combine, inter_, i, work_.all_to_all(rows));
-      const TensorId combined = chunked(TensorKind::Combined, o, v_.all_to_all_elements(rows));
-      add(o, {output}, {combined});
-      output = combined;
-    }
+    if (gathers)
+      output = pass(chunk(OpKind::EspReduceScatter, intra_, i, work_.esp(Collective::ReduceScatter, rows)), output,
+                    TensorKind::ExpertOutput, v_.all_to_all_elements(rows));
+    if (exchanges)
+      output = pass(chunk(OpKind::Combine, inter_, i, work_.all_to_all(rows)), output, TensorKind::Combined,
+                    v_.all_to_all_elements(rows));
     saved.combined.push_back(output);
   }
 }
@@ -296,18 +291,12 @@ TensorIds Builder::backward_experts(int layer, const TensorIds& d_combined) {
   for (int j = 0; j < degree; ++j) {
     const std::int64_t rows = chunk_rows(v_.capacity, degree, j).size();
     TensorId gradient = d_combined[static_cast<std::size_t>(j)];
-    if (exchanges) {
-      const Op o = chunk(OpKind::Combine, inter_, j, work_.all_to_all(rows));
-      const TensorId d_output = chunked(TensorKind::ExpertOutput, o, v_.all_to_all_elements(rows));
-      add(o, {gradient}, {d_output});
-      gradient = d_output;
-    }
-    if (gathers) {
-      const Op o = chunk(OpKind::EspReduceScatter, intra_, j, work_.esp(Collective::AllGather, rows));
-      const TensorId gathered = chunked(TensorKind::ExpertPartial, o, v_.gathered_elements(rows));
-      add(o, {gradient}, {gathered});
-      gradient = gathered;
-    }
+    if (exchanges)
+      gradient = pass(chunk(OpKind::Combine, inter_, j, work_.all_to_all(rows)), gradient, TensorKind::ExpertOutput,
+                      v_.all_to_all_elements(rows));
+    if (gathers)
+      gradient = pass(chunk(OpKind::EspReduceScatter, intra_, j, work_.esp(Collective::AllGather, rows)), gradient,
+                      TensorKind::ExpertPartial, v_.gathered_elements(rows));
     d_partial.push_back(gradient);
   }
   add_slices(Window::Moe, layer);
@@ -330,18 +319,12 @@ TensorIds Builder::backward_experts(int layer, const TensorIds& d_combined) {
   for (int j = 0; j < degree; ++j) {
     const std::int64_t rows = chunk_rows(v_.capacity, degree, j).size();
     TensorId gradient = d_input[static_cast<std::size_t>(j)];
-    if (gathers) {
-      const Op o = chunk(OpKind::EspAllGather, intra_, j, work_.esp(Collective::ReduceScatter, rows));
-      const TensorId reduced = chunked(TensorKind::Dispatched, o, v_.all_to_all_elements(rows));
-      add(o, {gradient}, {reduced});
-      gradient = reduced;
-    }
-    if (exchanges) {
-      const Op o = chunk(OpKind::Dispatch, inter_, j, work_.all_to_all(rows));
-      const TensorId returned = chunked(TensorKind::Encoded, o, v_.all_to_all_elements(rows));
-      add(o, {gradient}, {returned});
-      gradient = returned;
-    }
+    if (gathers)
+      gradient = pass(chunk(OpKind::EspAllGather, intra_, j, work_.esp(Collective::ReduceScatter, rows)), gradient,
+                      TensorKind::Dispatched, v_.all_to_all_elements(rows));
+    if (exchanges)
+      gradient = pass(chunk(OpKind::Dispatch, inter_, j, work_.all_to_all(rows)), gradient, TensorKind::Encoded,
+                      v_.all_to_all_elements(rows));
     d_encoded.push_back(gradient);
   }
   return d_encoded;

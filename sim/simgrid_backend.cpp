@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "models/errors.hpp"
@@ -39,10 +41,11 @@ class Execution {
   void link();
   void begin_ready();
   void begin(std::size_t op);
-  void work(std::size_t op);
+  void start(std::size_t op, Part part, std::span<const Demand> demands);
   void end(std::size_t op);
   bool collect_demands(std::size_t op);
-  Demand on_own_resource(std::size_t op, Seconds seconds) const;
+  Seconds longest_demand() const;
+  Seconds now() const { return Seconds(simulation_.now()) + skipped_; }
 
   const PricedSchedule& priced_;
   const Schedule& schedule_;
@@ -54,6 +57,8 @@ class Execution {
   std::vector<std::size_t> ready_;  // in the order in which ops became so
   std::size_t begun_ = 0;           // of ready_
   std::size_t ended_ = 0;
+  int running_ = 0;              // activities of SimGrid
+  Seconds skipped_;              // time that passed without SimGrid
   std::vector<Demand> demands_;  // of the op being started
   Timeline timeline_;
 };
@@ -107,10 +112,13 @@ Timeline Execution::run() {
   begin_ready();
   simulation_.run([this](std::int64_t tag) {
     const auto op = static_cast<std::size_t>(tag / 2);
-    if (tag == tag_of(op, Part::Fixed))
-      work(op);
-    else
+    --running_;
+    if (tag == tag_of(op, Part::Fixed)) {
+      collect_demands(op);
+      start(op, Part::Work, demands_);
+    } else {
       end(op);
+    }
     begin_ready();
   });
   check(ended_ == schedule_.ops.size(), "ops of a cycle never run");
@@ -123,35 +131,31 @@ void Execution::begin_ready() {
 }
 
 void Execution::begin(std::size_t op) {
-  timeline_.ops[op].start = Seconds(simulation_.now());
+  timeline_.ops[op].start = now();
   const Seconds fixed = priced_.fixed[op];
   const bool shares = collect_demands(op);
-  if (shares && fixed == Seconds(0)) {
-    simulation_.start(tag_of(op, Part::Work), demands_);
-    return;
-  }
-  Seconds alone = fixed;
-  if (!shares && !demands_.empty()) {
-    alone += std::max_element(demands_.begin(), demands_.end(), [](const Demand& a, const Demand& b) {
-               return a.seconds < b.seconds;
-             })->seconds;
-  }
-  if (alone == Seconds(0)) {
+  const Seconds alone = fixed + longest_demand();
+  if (running_ == 0 && begun_ == ready_.size()) {
+    skipped_ += alone;  // nothing can begin before this op ends: SimGrid need not be asked
     end(op);
-    return;
+  } else if (!shares && alone == Seconds(0)) {
+    end(op);
+  } else if (shares && fixed == Seconds(0)) {
+    start(op, Part::Work, demands_);
+  } else {
+    const Demand own{static_cast<int>(priced_.resources.size()) + schedule_.ops[op].stream, shares ? fixed : alone, 1};
+    start(op, shares ? Part::Fixed : Part::Work, {&own, 1});
   }
-  const Demand own = on_own_resource(op, alone);
-  simulation_.start(tag_of(op, shares ? Part::Fixed : Part::Work), {&own, 1});
 }
 
-void Execution::work(std::size_t op) {
-  collect_demands(op);
-  simulation_.start(tag_of(op, Part::Work), demands_);
+void Execution::start(std::size_t op, Part part, std::span<const Demand> demands) {
+  ++running_;
+  simulation_.start(tag_of(op, part), demands);
 }
 
 void Execution::end(std::size_t op) {
   ++ended_;
-  timeline_.ops[op].finish = Seconds(simulation_.now());
+  timeline_.ops[op].finish = now();
   const auto first = static_cast<std::size_t>(op == 0 ? 0 : end_successor_[op - 1]);
   for (std::size_t i = first; i < static_cast<std::size_t>(end_successor_[op]); ++i)
     if (--waiting_[successors_[i]] == 0) ready_.push_back(successors_[i]);
@@ -169,8 +173,10 @@ bool Execution::collect_demands(std::size_t op) {
   return shares;
 }
 
-Demand Execution::on_own_resource(std::size_t op, Seconds seconds) const {
-  return {static_cast<int>(priced_.resources.size()) + schedule_.ops[op].stream, seconds, 1};
+Seconds Execution::longest_demand() const {
+  Seconds longest;
+  for (const Demand& demand : demands_) longest = std::max(longest, demand.seconds);
+  return longest;
 }
 
 }  // namespace

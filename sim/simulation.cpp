@@ -114,10 +114,7 @@ void Engine::rebuild(std::size_t resources) {
   engine_.reset();
   pool_.clear();
   engine_is_of_this_thread = true;
-  std::string name = "dovetail";
-  std::array<char*, 2> arguments{name.data(), nullptr};
-  int count = 1;
-  engine_ = std::make_unique<s4u::Engine>(&count, arguments.data());
+  engine_ = std::make_unique<s4u::Engine>("dovetail");
   if (first) {
     xbt_log_control_set("xbt_cfg.thresh:warning");  // else every setting is announced on stderr
     s4u::Engine::set_config("host/model:ptask_L07");

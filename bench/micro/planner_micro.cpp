@@ -6,12 +6,12 @@
 #include <numeric>
 #include <vector>
 
+#include "bench/micro/experiments.hpp"
 #include "models/analytic_backend.hpp"
 #include "models/schedule_builder.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/gradient_partition.hpp"
 #include "planners/registry.hpp"
-#include "tests/support/experiments.hpp"
 
 using namespace dovetail;
 using namespace dovetail::planners;
@@ -34,7 +34,7 @@ std::vector<int> up_to(int last) {
 
 // The search of one phase of one layer: on the testbed, and without latencies, where it goes through all 16 degrees.
 void four_case_layer(benchmark::State& state) {
-  MoeTimes moe = layer_times(test::testbed_b()).backward.moe;
+  MoeTimes moe = layer_times(bench::testbed_b()).backward.moe;
   if (state.range(0) == 1)
     for (ChunkTime* t : {&moe.all_to_all, &moe.all_gather, &moe.reduce_scatter, &moe.expert}) t->alpha = Seconds(0);
   for (auto _ : state) {
@@ -45,7 +45,7 @@ void four_case_layer(benchmark::State& state) {
 BENCHMARK(four_case_layer)->Arg(0)->Arg(1)->ArgName("all_degrees");
 
 void gradient_partition_layers(benchmark::State& state) {
-  const LayerTimes times = layer_times(test::testbed_b(static_cast<int>(state.range(0))));
+  const LayerTimes times = layer_times(bench::testbed_b(static_cast<int>(state.range(0))));
   const GradientProblem problem = gradient_problem(times, CommStreams::InterIntra, up_to(16));
   for (auto _ : state) benchmark::DoNotOptimize(partition_gradients(problem));
 }
@@ -69,7 +69,7 @@ void gradient_partition_hard(benchmark::State& state) {
 BENCHMARK(gradient_partition_hard)->Arg(7)->Arg(32)->Unit(benchmark::kMicrosecond);
 
 void analytic_layer(benchmark::State& state) {
-  const Experiment e = test::testbed_b();
+  const Experiment e = bench::testbed_b();
   const PricedSchedule priced = price(std::make_shared<const Schedule>(build_schedule(e, co_scheduled(8))), e);
   std::vector<double> scratch;
   for (auto _ : state) benchmark::DoNotOptimize(analytic_makespan(priced, scratch));
@@ -78,28 +78,28 @@ void analytic_layer(benchmark::State& state) {
 BENCHMARK(analytic_layer);
 
 void build_layer(benchmark::State& state) {
-  const Experiment e = test::testbed_b();
+  const Experiment e = bench::testbed_b();
   const Plan plan = co_scheduled(8);
   for (auto _ : state) benchmark::DoNotOptimize(build_schedule(e, plan));
 }
 BENCHMARK(build_layer);
 
 void price_layer(benchmark::State& state) {
-  const Experiment e = test::testbed_b();
+  const Experiment e = bench::testbed_b();
   const auto schedule = std::make_shared<const Schedule>(build_schedule(e, co_scheduled(8)));
   for (auto _ : state) benchmark::DoNotOptimize(price(schedule, e));
 }
 BENCHMARK(price_layer);
 
 void read_layer_times(benchmark::State& state) {
-  const Experiment e = test::testbed_b(static_cast<int>(state.range(0)));
+  const Experiment e = bench::testbed_b(static_cast<int>(state.range(0)));
   for (auto _ : state) benchmark::DoNotOptimize(layer_times(e));
 }
 BENCHMARK(read_layer_times)->Arg(1)->Arg(32)->Unit(benchmark::kMicrosecond);
 
 // The whole planner with its analytic evaluations.
 void four_case_planner(benchmark::State& state) {
-  const Experiment e = test::testbed_b(static_cast<int>(state.range(0)));
+  const Experiment e = bench::testbed_b(static_cast<int>(state.range(0)));
   Plan base = co_scheduled(1);
   base.grad_sync = GradSync::Partitioned;
   const PlanningTask task{e, base, {"four_case", up_to(16), false}};

@@ -4,17 +4,17 @@
 #include <memory>
 #include <vector>
 
+#include "bench/micro/experiments.hpp"
 #include "models/analytic_backend.hpp"
 #include "models/schedule_builder.hpp"
 #include "sim/simgrid_backend.hpp"
-#include "tests/support/experiments.hpp"
 
 namespace {
 
 using namespace dovetail;
 
 PricedSchedule layer(int degree, bool interference) {
-  Experiment experiment = test::testbed_b();
+  Experiment experiment = bench::testbed_b();
   if (interference) {
     experiment.calibration.interference = {{InterferenceClass::Compute, InterferenceClass::Inter, 0.9, 0.8, {}},
                                            {InterferenceClass::Compute, InterferenceClass::Intra, 0.95, 0.7, {}},

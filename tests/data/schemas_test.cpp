@@ -48,6 +48,7 @@ void walk(const json& schema, const std::string& where, const std::function<void
 template <class Table>
 std::vector<std::string> names_of(const Table& table) {
   std::vector<std::string> names;
+  names.reserve(std::size(table));
   for (const auto& [name, value] : table) names.emplace_back(name);
   return names;
 }

@@ -6,6 +6,8 @@
 
 #include "models/data_path.hpp"
 #include "models/load.hpp"
+#include "models/price.hpp"
+#include "models/schedule_builder.hpp"
 #include "models/volumes.hpp"
 
 using namespace dovetail;
@@ -123,4 +125,26 @@ TEST_CASE("The five systems of FSMoE differ in the knobs that the paper says") {
   CHECK(fsmoe.plan == plan);
   CHECK_FALSE(fsmoe.planner.tie_degrees);
   CHECK(fsmoe.planner.degrees.size() == 16);
+}
+
+TEST_CASE("Groups may lie across nodes or inside them: the testbeds have costs for all") {
+  const std::vector<std::vector<std::string>> choices{
+      {"parallelism.esp=1", "parallelism.ep=4"},  // all-to-all inside a node
+      {"parallelism.mp=16"},                      // attention across nodes
+      {"parallelism.mp=8"},                       // on B across nodes
+      {"parallelism.mp=1"},                       // all-reduce of all GPUs
+  };
+  for (const char* cluster : {"fsmoe-testbed-a", "fsmoe-testbed-b"})
+    for (const std::vector<std::string>& set : choices) {
+      INFO(set.front() << " on " << cluster);
+      ExperimentRequest request;
+      request.cluster = cluster;
+      request.model = "gpt2-xl-moe";
+      request.set = set;
+      request.set.emplace_back("workload.layers=1");
+      FilesRead files;
+      std::vector<std::string> notes;
+      const Experiment e = load_experiment(request, files, notes);
+      CHECK_NOTHROW(price(std::make_shared<const Schedule>(build_schedule(e, Plan{})), e));
+    }
 }

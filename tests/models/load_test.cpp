@@ -86,7 +86,7 @@ TEST_CASE("Groups that are not given fill up the GPUs around those that are") {
   CHECK(load(request).experiment.parallelism.edp == 4);
 }
 
-TEST_CASE("--set reaches into every part, and the last one wins") {
+TEST_CASE("options --set reach into every part, and the last one wins") {
   ExperimentRequest request = mixtral_on("fsmoe-testbed-b");
   request.set = {"workload.batch=2",
                  "workload.batch=4",

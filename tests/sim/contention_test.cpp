@@ -1,5 +1,7 @@
 // Worked examples of ops that share resources, with the arithmetic.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <vector>
 
 #include "sim/simgrid_backend.hpp"
 #include "tests/support/hand_made.hpp"
@@ -160,4 +162,17 @@ TEST_CASE("An op that starts when another ends does not slow it") {
   const Timeline timeline = dovetail::sim::SimGridBackend().run(made.priced());
   CHECK(timeline.ops[static_cast<std::size_t>(ends)].finish.value() == exactly(0.3));
   CHECK(timeline.ops[static_cast<std::size_t>(starts)].finish.value() == exactly(0.8));
+}
+
+TEST_CASE("No resource gives more seconds than pass") {
+  for (std::uint32_t seed = 0; seed < 100; ++seed) {
+    INFO("seed " << seed);
+    const PricedSchedule priced = random_priced(seed, {.ops = 60, .streams = 6, .shared_resources = 2});
+    const Timeline timeline = dovetail::sim::SimGridBackend().run(priced);
+    Seconds makespan;
+    for (const Interval& op : timeline.ops) makespan = std::max(makespan, op.finish);
+    std::vector<Seconds> used(priced.resources.size());
+    for (const Demand& demand : priced.demands) used[static_cast<std::size_t>(demand.resource)] += demand.seconds;
+    for (const Seconds seconds : used) CHECK(seconds <= makespan * (1 + 1e-12));
+  }
 }

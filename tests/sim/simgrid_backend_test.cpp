@@ -1,11 +1,15 @@
 // Without sharing: streams, dependencies, times that add up, and what does not depend on the schedule at all.
 #include "sim/simgrid_backend.hpp"
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <limits>
+#include <string>
 #include <thread>
 
 #include "models/analytic_backend.hpp"
@@ -19,7 +23,7 @@ using sim::SimGridBackend;
 namespace {
 
 Approx near(Seconds expected) {
-  return Approx(expected.value()).epsilon(1e-9).margin(0);
+  return Approx(expected.value()).epsilon(1e-12).margin(0);
 }
 
 bool same_bytes(const Timeline& a, const Timeline& b) {
@@ -39,6 +43,27 @@ void check_equal_to_analytic(const PricedSchedule& priced) {
     CHECK(simulated.ops[i].start.value() == near(predicted.ops[i].start));
     CHECK(simulated.ops[i].finish.value() == near(predicted.ops[i].finish));
   }
+}
+
+// What `action` writes to standard output and standard error, by SimGrid or anyone.
+template <class Action>
+std::string output_of(Action action) {
+  std::FILE* const file = std::tmpfile();
+  std::fflush(nullptr);
+  const int out = dup(STDOUT_FILENO), err = dup(STDERR_FILENO);
+  dup2(fileno(file), STDOUT_FILENO);
+  dup2(fileno(file), STDERR_FILENO);
+  action();
+  std::fflush(nullptr);
+  dup2(out, STDOUT_FILENO);
+  dup2(err, STDERR_FILENO);
+  close(out);
+  close(err);
+  std::rewind(file);
+  std::string text;
+  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) text += static_cast<char>(c);
+  std::fclose(file);
+  return text;
 }
 
 const RandomShape contended{.ops = 80, .streams = 5, .shared_resources = 4};
@@ -160,6 +185,12 @@ TEST_CASE("A new engine leaves the handlers of the program alone") {
   sigaction(SIGINT, nullptr, &after);
   CHECK(after.sa_handler == before.sa_handler);
   CHECK(std::get_terminate() == terminate);
+}
+
+TEST_CASE("Nothing is printed") {
+  const HandMade wider(50000, 1);
+  CHECK(output_of([&] { simulate(wider.priced()); }) == "");  // makes a new engine
+  CHECK(output_of([] { simulate(random_priced(2, contended)); }) == "");
 }
 
 TEST_CASE("Prices that no simulation could end with are refused") {

@@ -5,6 +5,7 @@ import unittest
 
 from check_layers import violations
 from check_lengths import LIMIT, too_long
+from check_listed import unlisted
 
 
 class Checks(unittest.TestCase):
@@ -52,6 +53,12 @@ class Checks(unittest.TestCase):
         self.plant("models/tariff_table.cpp", "\n" * (LIMIT + 1))
         self.assertEqual(list(too_long(self.root)), ["models/b.cpp:501: 501 lines, 500 are allowed"])
 
+    def test_a_source_that_no_list_names_is_found(self):
+        self.plant("models/CMakeLists.txt", "add_library(models a.cpp\n  deep/b.cpp)\n")
+        for name in ["models/a.cpp", "models/deep/b.cpp", "models/deep/a.cpp"]:
+            self.plant(name, "")
+        self.assertEqual(list(unlisted(self.root)), ["models/deep/a.cpp:1: in no CMakeLists.txt"])
+
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(argv=["checks_test"])

@@ -1,0 +1,23 @@
+#include "bench/commands.hpp"
+
+#include <array>
+
+namespace dovetail::bench {
+namespace {
+
+constexpr std::array table{
+    Command{"compare", "Compare systems or plans on one experiment", declare_compare},
+    Command{"plan", "Choose a plan and say why", declare_plan},
+    Command{"simulate", "Predict one system or plan in detail", declare_simulate},
+    Command{"run", "Run a scaled-down plan for real, predicted beside measured", declare_run},
+    Command{"import", "Make a model file from a Hugging Face config.json", declare_import},
+    Command{"doctor", "Say what this build and this machine can do, and what is missing", declare_doctor},
+};
+
+}  // namespace
+
+std::span<const Command> commands() {
+  return table;
+}
+
+}  // namespace dovetail::bench

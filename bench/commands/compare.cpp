@@ -1,0 +1,122 @@
+// dovetail compare: several systems or plans on one experiment.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+
+#include "bench/backends.hpp"
+#include "bench/commands.hpp"
+#include "bench/evaluate.hpp"
+#include "bench/interrupt.hpp"
+#include "bench/option_values.hpp"
+#include "bench/outputs.hpp"
+#include "bench/provenance.hpp"
+#include "models/errors.hpp"
+#include "models/json_text.hpp"
+#include "models/nearest.hpp"
+#include "reports/summary.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+constexpr auto examples = R"(Examples:
+  All shipped systems on a described cluster:
+    dovetail compare --cluster fsmoe-testbed-b --model mixtral-8x7b
+
+  Three of them with contention, as a table, a page and a trace:
+    dovetail compare --cluster fsmoe-testbed-a --model gpt2-xl-moe --systems tutel,tutel_improved,fsmoe \
+      --backend simgrid -o report.json --html report.html --trace trace.json
+
+  Half the nodes, a larger batch, and a failure unless fsmoe is 1.1 times as fast as the first system:
+    dovetail compare --cluster fsmoe-testbed-b --model mixtral-8x7b --nodes 4 --set workload.batch=2 \
+      --systems deepspeed_moe,fsmoe --fail-on fsmoe:1.1
+
+Times are milliseconds of one training step, memory is GiB of one GPU. A plan that does not fit is shown, with what is
+missing.)";
+
+struct Threshold {
+  std::string system;
+  double speedup = 0;
+};
+
+Threshold read_threshold(const std::string& text) {
+  const auto colon = text.rfind(':');
+  Threshold threshold{text.substr(0, colon), 0};
+  if (colon != std::string::npos) {
+    const char* last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data() + colon + 1, last, threshold.speedup);
+    if (error == std::errc() && end == last && threshold.speedup > 0 && !threshold.system.empty()) return threshold;
+  }
+  throw InputError(fmt::format("--fail-on {}: expected SYSTEM:SPEEDUP, such as fsmoe:1.1", in_quotes(text)));
+}
+
+void require_candidates(const std::vector<Threshold>& thresholds, const std::vector<Candidate>& candidates) {
+  std::vector<std::string> names;
+  for (const Candidate& candidate : candidates) names.push_back(candidate.system.name);
+  for (const Threshold& threshold : thresholds)
+    if (std::ranges::find(names, threshold.system) == names.end())
+      throw InputError(fmt::format("--fail-on: {} is not compared here{}", in_quotes(threshold.system),
+                                   did_you_mean(threshold.system, names)));
+}
+
+Exit judge(const Report& report, const std::vector<Threshold>& thresholds) {
+  Exit exit = Exit::Ok;
+  for (const reports::SummaryRow& row : reports::summarize(report))
+    for (const Threshold& threshold : thresholds) {
+      if (row.result->system != threshold.system || row.speedup.value_or(0) >= threshold.speedup) continue;
+      fmt::print(stderr, "dovetail: {} has a speed-up of {:.4g}, below the {:.4g} of --fail-on\n", threshold.system,
+                 row.speedup.value_or(0), threshold.speedup);
+      exit = Exit::Threshold;
+    }
+  return exit;
+}
+
+Exit compare(const Options& options, const std::vector<std::string>& fail_on,
+             const std::vector<std::string>& command_line) {
+  check_options(options);
+  stop_after(options.timeout);
+  std::vector<Threshold> thresholds;
+  for (const std::string& text : fail_on) thresholds.push_back(read_threshold(text));
+  const std::unique_ptr<Backend> backend = make_backend(options.backend);
+  const Question question = load_question(options);
+  require_candidates(thresholds, question.candidates);
+  const Outputs outputs(options);
+
+  std::vector<Choice> choices;  // all of them first: a wrong plan is found before any long simulation
+  for (const Candidate& candidate : question.candidates) choices.push_back(choose_plan(question, candidate));
+  Report report{"compare", question.experiment, {}, {}, question.notes};
+  {
+    Progress progress("compare", static_cast<int>(choices.size()), options.talk());
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      const std::string& name = question.candidates[i].system.name;
+      progress.begin(name);
+      report.results.push_back(evaluate(question.experiment, name, choices[i], *backend));
+      progress.done();
+    }
+  }
+  report.provenance = provenance(command_line, question.files, options.seed);
+  outputs.write(report);
+  return judge(report, thresholds);
+}
+
+}  // namespace
+
+Action declare_compare(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  const auto fail_on = std::make_shared<std::vector<std::string>>();
+  add_experiment_options(app, *options);
+  add_system_options(app, *options, Systems::Many);
+  add_backend_option(app, *options);
+  add_output_options(app, *options);
+  add_repeatable(
+      app, {"--fail-on", "SYSTEM:SPEEDUP", "exit code 5 if the system's speed-up over the first is lower", "Results"},
+      *fail_on);
+  add_general_options(app, *options);
+  app.footer(examples);
+  return [options, fail_on](const std::vector<std::string>& command_line) {
+    return compare(*options, *fail_on, command_line);
+  };
+}
+
+}  // namespace dovetail::bench

@@ -1,0 +1,122 @@
+// dovetail doctor: what this build and this machine can do, what is missing and how to get it.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "bench/backends.hpp"
+#include "bench/commands.hpp"
+#include "bench/libraries.hpp"
+#include "models/build_info.hpp"
+#include "models/data_path.hpp"
+#include "models/errors.hpp"
+#include "models/load.hpp"
+#include "planners/registry.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+constexpr auto examples = R"(Examples:
+    dovetail doctor
+
+Exit code 0 even where something optional is missing. Memory is GiB.)";
+
+void line(std::string_view what, std::string_view text) {
+  fmt::print("  {:<14} {}\n", what, text);
+}
+
+void show_program() {
+  const BuildInfo build = build_info();
+  fmt::print("dovetail {}\n", build.version);
+  line("revision", build.git_revision + (build.git_dirty ? ", changed since" : ""));
+  line("compiler", fmt::format("{}, {}", build.compiler, build.build_type));
+}
+
+void show_libraries(std::string_view title, Presence presence) {
+  fmt::print("\n{}\n", title);
+  bool none = true;
+  for (const Library& library : libraries()) {
+    if (library.presence != presence) continue;
+    none = false;
+    line(library.name, fmt::format("{}  ({})", library.version, library.use));
+  }
+  if (none) fmt::print("  nothing\n");
+}
+
+void show_parts() {
+  std::string planners;
+  for (const std::string& name : planners::planner_names()) planners += (planners.empty() ? "" : ", ") + name;
+  fmt::print("\nparts\n");
+  for (const BackendEntry& entry : backends())
+    line("backend", fmt::format("{}  ({}{}{})", entry.name, entry.description,
+                                entry.make ? "" : "; not in this build: ", entry.get_it));
+  line("planners", planners);
+  line("run", "--device host --transport inproc  (cuda, mpi and nccl: not built in this version)");
+}
+
+int gpus() {
+  std::error_code none;
+  int count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", none))
+    ++count;
+  return count;
+}
+
+void show_machine() {
+  const double memory = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGE_SIZE));
+  fmt::print("\nthis machine\n");
+  line("cores", fmt::format("{}", std::thread::hardware_concurrency()));
+  line("memory", fmt::format("{:.1f} GiB", memory / (1024.0 * 1024 * 1024)));
+  line("gpus", gpus() == 0 ? "none seen" : fmt::format("{} NVIDIA", gpus()));
+}
+
+// Loads every file of a kind and names those that fail.
+template <class Load>
+void show_files(std::string_view kind, const Load& load) {
+  int loaded = 0;
+  std::string failures;
+  const auto names = known_names(std::string(kind));
+  for (const std::string& name : names) {
+    try {
+      load(name);
+      ++loaded;
+    } catch (const InputError& error) {
+      failures += fmt::format("\n    {}", error.what());
+    }
+  }
+  line(kind, fmt::format("{} of {} loaded{}", loaded, names.size(), failures));
+}
+
+void show_data() {
+  fmt::print("\ndata\n");
+  line("folder", data_directory().lexically_normal().string());
+  FilesRead files;
+  show_files("clusters", [&](const std::string& name) {
+    WorkloadDefaults defaults;
+    load_cluster(name, defaults, files);
+  });
+  show_files("models", [&](const std::string& name) { load_model(name, files); });
+  show_files("calibrations", [&](const std::string& name) { load_calibration(name, files); });
+  show_files("systems", [&](const std::string& name) { load_system(name, files); });
+}
+
+Exit doctor() {
+  show_program();
+  show_libraries("built in", Presence::BuiltIn);
+  show_libraries("missing", Presence::Missing);
+  show_libraries("for later versions", Presence::Later);
+  show_parts();
+  show_machine();
+  show_data();
+  return Exit::Ok;
+}
+
+}  // namespace
+
+Action declare_doctor(CLI::App& app) {
+  app.footer(examples);
+  return [](const std::vector<std::string>&) { return doctor(); };
+}
+
+}  // namespace dovetail::bench

@@ -1,0 +1,61 @@
+// dovetail import: a model file from the config.json of a Hugging Face checkpoint.
+#include <filesystem>
+#include <memory>
+
+#include "bench/commands.hpp"
+#include "bench/option_values.hpp"
+#include "bench/outputs.hpp"
+#include "models/errors.hpp"
+#include "models/import_hf.hpp"
+#include "models/write_file.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+constexpr auto examples = R"(Examples:
+  A mixture-of-experts model:
+    dovetail import tests/data/hf/mixtral-8x7b/config.json -o mixtral.json
+    dovetail simulate --cluster fsmoe-testbed-b --model mixtral.json --system tutel
+
+  A dense model, each of whose feed-forward parts becomes 8 experts of the same size:
+    dovetail import tests/data/hf/gpt2-xl/config.json --experts 8 --top-k 2
+
+Sizes are counts (elements, heads, layers, experts).)";
+
+struct ImportOptions {
+  std::string config, name, output = "-";
+  int experts = 0, top_k = 0;
+};
+
+Exit import_model(const ImportOptions& options) {
+  if (options.config.empty())
+    throw InputError("import: expected the path of a config.json; see dovetail import --help");
+  require_writable(options.output);
+  ExpertChoice choice;
+  if (options.experts > 0) choice.experts = options.experts;
+  if (options.top_k > 0) choice.top_k = options.top_k;
+  const std::filesystem::path path(options.config);
+  const std::string own_name = (path.stem() == "config" ? path.parent_path().filename() : path.stem()).string();
+  const std::string name = !options.name.empty() ? options.name : !own_name.empty() ? own_name : "imported";
+  const std::string text = to_model_file(import_hf(JsonFile::read(path), name, choice));
+  write_all({{options.output, [&](std::ostream& out) { out << text; }}});
+  return Exit::Ok;
+}
+
+}  // namespace
+
+Action declare_import(CLI::App& app) {
+  const auto options = std::make_shared<ImportOptions>();
+  app.add_option("CONFIG", options->config, "config.json of the checkpoint")->type_name("");
+  add_text(app, {"--name", "NAME", "of the model [the file's, or its folder's if that is config.json]", "Model"},
+           options->name);
+  add_integer(app, {"--experts", "COUNT", "experts per layer, for a dense model", "Model"}, options->experts, 1,
+              1'000'000);
+  add_integer(app, {"--top-k", "COUNT", "experts that a token goes to [the config's, else 2]", "Model"}, options->top_k,
+              1, 1'000'000);
+  add_text(app, {"-o,--output", "FILE", "write the model file there [standard output]", "Results"}, options->output);
+  app.footer(examples);
+  return [options](const std::vector<std::string>&) { return import_model(*options); };
+}
+
+}  // namespace dovetail::bench

@@ -1,0 +1,131 @@
+// dovetail plan: choose a plan and say why.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "bench/backends.hpp"
+#include "bench/commands.hpp"
+#include "bench/evaluate.hpp"
+#include "bench/interrupt.hpp"
+#include "bench/option_values.hpp"
+#include "bench/outputs.hpp"
+#include "bench/plan_text.hpp"
+#include "bench/provenance.hpp"
+#include "models/errors.hpp"
+#include "models/plan_json.hpp"
+#include "planners/analytic_evaluator.hpp"
+#include "planners/registry.hpp"
+#include "reports/format.hpp"
+#include "reports/table.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+constexpr auto examples = R"(Examples:
+  The fastest of all shipped systems that fits the memory:
+    dovetail plan --cluster fsmoe-testbed-b --model mixtral-8x7b
+
+  One system's plan by another planner, kept for other commands:
+    dovetail plan --cluster fsmoe-testbed-b --model mixtral-8x7b --system fsmoe --planner exhaustive --save-plan best.json
+    dovetail simulate --cluster fsmoe-testbed-b --model mixtral-8x7b --plan best.json
+
+Exit code 3: no plan fits the memory of a GPU; the missing bytes are named. Times are milliseconds, memory is GiB.)";
+
+struct PlanOptions : Options {
+  std::string planner, save;
+};
+
+// Work that finding the best of all plans would take, in layers simulated.
+double exhaustive_cost(const Question& question, const PlannerChoice& choices) {
+  const auto degrees = static_cast<double>(choices.degrees.size());
+  constexpr double ways_to_slice = 3;
+  return (choices.tie_degrees ? degrees : degrees * degrees) * ways_to_slice * question.experiment.workload.layers;
+}
+
+// How much slower the choice is than the best of the exhaustive oracle's plans, where that takes about a second.
+void add_regret(const Question& question, const Candidate& candidate, Choice& choice) {
+  constexpr double affordable = 10'000;
+  if (candidate.system.planner.degrees.size() < 2) return;  // nothing was chosen
+  if (choice.report.regret || exhaustive_cost(question, candidate.system.planner) > affordable) return;
+  Candidate oracle = candidate;
+  oracle.system.planner.name = "exhaustive";
+  const auto evaluate = planners::analytic_evaluator(question.experiment);
+  choice.report.regret = std::max(0.0, evaluate(choice.plan) / evaluate(choose_plan(question, oracle).plan) - 1);
+}
+
+std::vector<SystemResult> plan_all(const Question& question, const Options& options, Backend& backend) {
+  std::vector<SystemResult> results;
+  Progress progress("plan", static_cast<int>(question.candidates.size()), options.talk());
+  for (const Candidate& candidate : question.candidates) {
+    progress.begin(candidate.system.name);
+    Choice choice = choose_plan(question, candidate);
+    add_regret(question, candidate, choice);
+    results.push_back(evaluate(question.experiment, candidate.system.name, choice, backend));
+    progress.done();
+  }
+  std::ranges::stable_sort(results, [](const SystemResult& a, const SystemResult& b) {
+    if (a.feasible != b.feasible) return a.feasible;
+    return a.feasible ? a.metrics.makespan < b.metrics.makespan : a.missing < b.missing;
+  });
+  return results;
+}
+
+Exit refuse(const Report& report) {
+  const SystemResult& nearest = report.results.front();
+  const Device& device = report.experiment.cluster.device;
+  fmt::print(stderr, "dovetail: no plan fits: {} needs {} of each {}, which has {}; {} ({:.0f} bytes) are missing\n",
+             nearest.system, reports::bytes(nearest.memory.peak), device.name, reports::bytes(device.memory),
+             reports::bytes(nearest.missing), nearest.missing.value());
+  return Exit::NoPlan;
+}
+
+void write_plan(std::ostream& out, const Report& report, const Options& options, bool colour) {
+  reports::write_table(out, report, colour);
+  const SystemResult& best = report.results.front();
+  out << fmt::format("\nplan of {}\n", best.system) << plan_text(best.plan, options.verbose);
+}
+
+Exit plan(const PlanOptions& options, const std::vector<std::string>& command_line) {
+  check_options(options);
+  stop_after(options.timeout);
+  const std::unique_ptr<Backend> backend = make_backend(options.backend);
+  if (!options.planner.empty()) planners::find_planner(options.planner);
+  Question question = load_question(options);
+  if (!options.planner.empty())
+    for (Candidate& candidate : question.candidates) candidate.system.planner.name = options.planner;
+  const Outputs outputs(options);
+  if (!options.save.empty()) require_writable(options.save);
+
+  Report report{"plan", question.experiment, {}, plan_all(question, options, *backend), question.notes};
+  if (!report.results.front().feasible) return refuse(report);
+  report.provenance = provenance(command_line, question.files, options.seed);
+  const Plan& best = report.results.front().plan;
+  if (!options.save.empty())
+    write_all({{options.save, [&](std::ostream& out) { out << to_json(best).dump(2) << '\n'; }}});
+  outputs.write(report, [&](std::ostream& out, bool colour) { write_plan(out, report, options, colour); });
+  return Exit::Ok;
+}
+
+}  // namespace
+
+Action declare_plan(CLI::App& app) {
+  const auto options = std::make_shared<PlanOptions>();
+  add_experiment_options(app, *options);
+  add_system_options(app, *options, Systems::Many);
+  add_text(
+      app,
+      {"--planner", "NAME", "who chooses the open knobs: fixed, exhaustive, four_case [the system's]", "Schedules"},
+      options->planner);
+  add_backend_option(app, *options);
+  add_output_options(app, *options);
+  add_text(app, {"--save-plan", "FILE", "the chosen plan alone, for --plan of other commands", "Results"},
+           options->save);
+  add_general_options(app, *options);
+  app.footer(examples);
+  return [options](const std::vector<std::string>& command_line) { return plan(*options, command_line); };
+}
+
+}  // namespace dovetail::bench

@@ -1,0 +1,170 @@
+// dovetail run: a system's plan for real on this machine, scaled down, predicted beside measured.
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+#include <memory>
+
+#include "bench/backends.hpp"
+#include "bench/commands.hpp"
+#include "bench/evaluate.hpp"
+#include "bench/interrupt.hpp"
+#include "bench/notes.hpp"
+#include "bench/option_values.hpp"
+#include "bench/outputs.hpp"
+#include "bench/provenance.hpp"
+#include "exec/host_run.hpp"
+#include "exec/scale_down.hpp"
+#include "models/errors.hpp"
+#include "models/schedule_builder.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+constexpr auto examples = R"(Examples:
+  Four ranks as threads of this process, links held to their modelled times:
+    dovetail run --ranks 4 --emulate-links --cluster fsmoe-testbed-b --model mixtral-8x7b --system fsmoe -o run.json
+
+  Longer, without emulation, two layers of 256 tokens per rank:
+    dovetail run --ranks 2 --cluster fsmoe-testbed-a --model gpt2-xl-moe --system tutel --layers 2 --tokens 256 \
+      --measure-time 5
+
+The experiment is scaled down to the ranks (2 nodes of half of them each) and planned again. Times are milliseconds on
+this machine's clock; with --emulate-links that is modelled time x dilation. Exit code 1: wrong numerics.)";
+
+enum class DeviceKind { Host, Cuda };
+enum class TransportKind { Inproc, Mpi, Nccl };
+using std::pair, std::string_view;
+constexpr std::array<pair<string_view, DeviceKind>, 2> device_names{
+    {{"host", DeviceKind::Host}, {"cuda", DeviceKind::Cuda}}};
+constexpr std::array<pair<string_view, TransportKind>, 3> transport_names{
+    {{"inproc", TransportKind::Inproc}, {"mpi", TransportKind::Mpi}, {"nccl", TransportKind::Nccl}}};
+
+struct RunOptions : Options {
+  DeviceKind device = DeviceKind::Host;
+  TransportKind transport = TransportKind::Inproc;
+  bool emulate_links = false;
+  exec::HostScale scale;
+  double measure_time = 15;
+};
+
+void require_built(const RunOptions& options) {
+  if (options.device == DeviceKind::Cuda)
+    throw DeviceError("--device cuda", "not built in this version; it needs an NVIDIA GPU and CUDA with cuBLAS");
+  if (options.transport == TransportKind::Mpi)
+    throw DeviceError("--transport mpi",
+                      "not built in this version; it needs Open MPI (apt-get install libopenmpi-dev)");
+  if (options.transport == TransportKind::Nccl)
+    throw DeviceError("--transport nccl", "not built in this version; it needs NVIDIA GPUs, CUDA and NCCL");
+}
+
+// The experiment in the size of this machine; what was said of the big one no longer holds.
+void scale_down(Question& question, const RunOptions& options) {
+  question.experiment = exec::scaled_for_host(question.experiment, options.scale);
+  const Experiment& e = question.experiment;
+  question.notes.clear();
+  question.notes.push_back(fmt::format(
+      "scaled down to this machine and planned again: {} ranks stand for {} nodes x {} GPUs, {} layers, {} experts, "
+      "hidden {} and {}, {} tokens per rank",
+      options.scale.ranks, e.cluster.nodes, e.cluster.gpus_per_node, e.workload.layers, e.model.experts, e.model.hidden,
+      e.model.expert_hidden, options.scale.tokens_per_rank));
+  add_assumptions(e.calibration, question.notes);
+}
+
+// Both rows are on the clock of this machine: bounds of modelled time say nothing unless all of it was held.
+Seconds bound_on_our_clock(const Experiment& experiment, const exec::HostRunResult& run) {
+  const bool all_held = run.report.emulated_share > 1 - 1e-9;
+  return all_held ? lower_bound(experiment) * run.report.dilation : Seconds(std::numeric_limits<double>::quiet_NaN());
+}
+
+void add_results(Report& report, const SystemResult& modelled, exec::HostRunResult run, Backend& backend) {
+  SystemResult predicted = modelled;
+  predicted.timeline = backend.run(*run.predicted);
+  predicted.metrics = metrics(*predicted.schedule, predicted.timeline);
+  predicted.plan_bound = plan_bound(*run.predicted);
+  predicted.lower_bound = bound_on_our_clock(report.experiment, run);
+  SystemResult measured = predicted;
+  measured.backend = "host";
+  measured.timeline = std::move(run.timeline);
+  measured.metrics = metrics(*measured.schedule, measured.timeline);
+  measured.memory = memory_use(*measured.schedule, measured.timeline);
+  measured.run = std::move(run.report);
+  report.notes.insert(report.notes.end(), run.notes.begin(), run.notes.end());
+  report.results = {std::move(predicted), std::move(measured)};
+}
+
+exec::HostRunResult execute(const Question& question, const SystemResult& modelled, const RunOptions& options) {
+  exec::HostRunOptions how;
+  how.emulate_links = options.emulate_links;
+  how.measure.limit = Seconds(options.measure_time);
+  how.seed = static_cast<std::uint64_t>(options.seed);
+  const auto priced = std::make_shared<const PricedSchedule>(price(modelled.schedule, question.experiment));
+  Progress progress("run", 1, options.talk());
+  progress.begin(modelled.system);
+  return exec::run_on_host(question.experiment, priced, how);
+}
+
+Exit run(const RunOptions& options, const std::vector<std::string>& command_line) {
+  check_options(options);
+  stop_after(options.timeout);
+  require_built(options);
+  if (options.systems.size() + options.plans.size() != 1)
+    throw InputError("run takes one --system NAME or one --plan FILE; see dovetail run --help");
+  const std::unique_ptr<Backend> backend = make_backend(options.backend);
+  Question question = load_question(options);
+  scale_down(question, options);
+  const Outputs outputs(options);
+  const Candidate& candidate = question.candidates.front();
+  const SystemResult modelled =
+      evaluate(question.experiment, candidate.system.name, choose_plan(question, candidate), *backend);
+  Report report{"run", question.experiment, {}, {}, question.notes};
+  add_results(report, modelled, execute(question, modelled, options), *backend);
+  report.provenance = provenance(command_line, question.files, options.seed);
+  outputs.write(report);
+  if (report.results.back().run->numerics_ok) return Exit::Ok;
+  fmt::print(stderr, "dovetail: outputs or gradients differ from the reference (error {:.1e} and {:.1e})\n",
+             report.results.back().run->output_error, report.results.back().run->gradient_error);
+  return Exit::Failure;
+}
+
+void add_run_options(CLI::App& app, RunOptions& o) {
+  const std::string group = "Execution";
+  constexpr int most = 1 << 20;
+  add_choice(app, {"--device", "host|cuda", "what computes [host]; cuda is not built in this version", group},
+             device_names, o.device);
+  add_choice(app,
+             {"--transport", "inproc|mpi|nccl",
+              "how ranks talk: threads of one process, or (not built in this version) mpi, nccl [inproc]", group},
+             transport_names, o.transport);
+  add_integer(app, {"--ranks", "COUNT", "even: they stand for 2 nodes of half of them each [4]", group}, o.scale.ranks,
+              2, 1024);
+  add_flag(app,
+           {"--emulate-links", "",
+            "hold communication to its modelled time x a dilation, and compute too where ranks exceed the free cores",
+            group},
+           o.emulate_links);
+  add_integer(app, {"--layers", "COUNT", "[1]", group}, o.scale.layers, 1, 1000);
+  add_integer(app, {"--experts", "COUNT", "in each layer [as many as ranks]", group}, o.scale.experts, 1, most);
+  add_integer(app, {"--hidden", "COUNT", "elements of a token [128]", group}, o.scale.hidden, 1, most);
+  add_integer(app, {"--expert-hidden", "COUNT", "hidden elements of an expert [256]", group}, o.scale.expert_hidden, 1,
+              most);
+  add_integer(app, {"--tokens", "COUNT", "tokens of each rank [512]", group}, o.scale.tokens_per_rank, 1, most);
+  add_number(app, {"--measure-time", "SECONDS", "longest time for taking samples [15]", group}, o.measure_time, .01,
+             1e6);
+}
+
+}  // namespace
+
+Action declare_run(CLI::App& app) {
+  const auto options = std::make_shared<RunOptions>();
+  add_experiment_options(app, *options);
+  add_system_options(app, *options, Systems::One);
+  add_backend_option(app, *options);
+  add_run_options(app, *options);
+  add_output_options(app, *options);
+  add_general_options(app, *options);
+  app.footer(examples);
+  return [options](const std::vector<std::string>& command_line) { return run(*options, command_line); };
+}
+
+}  // namespace dovetail::bench

@@ -1,0 +1,72 @@
+// dovetail simulate: one system or plan in detail.
+#include <fmt/format.h>
+
+#include <memory>
+#include <ostream>
+
+#include "bench/backends.hpp"
+#include "bench/commands.hpp"
+#include "bench/evaluate.hpp"
+#include "bench/interrupt.hpp"
+#include "bench/outputs.hpp"
+#include "bench/provenance.hpp"
+#include "models/errors.hpp"
+#include "reports/gantt_text.hpp"
+#include "reports/table.hpp"
+#include "reports/window.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+constexpr auto examples = R"(Examples:
+  One system, with its timeline as text:
+    dovetail simulate --cluster fsmoe-testbed-b --model mixtral-8x7b --system fsmoe -v
+
+  The same with another degree, as a trace:
+    dovetail simulate --cluster fsmoe-testbed-b --model mixtral-8x7b --system tutel \
+      --set plan.forward_degree=4 --backend simgrid --trace trace.json
+
+Times are milliseconds of one training step, memory is GiB of one GPU. A plan that does not fit is shown, with what is
+missing.)";
+
+void write_timeline(std::ostream& out, const SystemResult& result) {
+  const Interval window = reports::representative_window(*result.schedule, result.timeline);
+  out << fmt::format("\ntimeline of {}, {:.3f} to {:.3f} ms of the step\n", result.system, window.start.value() * 1e3,
+                     window.finish.value() * 1e3)
+      << reports::gantt_text(*result.schedule, result.timeline, {.window = window});
+}
+
+Exit simulate(const Options& options, const std::vector<std::string>& command_line) {
+  check_options(options);
+  stop_after(options.timeout);
+  if (options.systems.size() + options.plans.size() != 1)
+    throw InputError("simulate takes one --system NAME or one --plan FILE; for several see dovetail compare --help");
+  const std::unique_ptr<Backend> backend = make_backend(options.backend);
+  const Question question = load_question(options);
+  const Outputs outputs(options);
+  const Candidate& candidate = question.candidates.front();
+  const Choice choice = choose_plan(question, candidate);
+  Report report{"simulate", question.experiment, {}, {}, question.notes};
+  report.results.push_back(evaluate(question.experiment, candidate.system.name, choice, *backend));
+  report.provenance = provenance(command_line, question.files, options.seed);
+  outputs.write(report, [&](std::ostream& out, bool colour) {
+    reports::write_table(out, report, colour);
+    if (options.verbose) write_timeline(out, report.results.front());
+  });
+  return Exit::Ok;
+}
+
+}  // namespace
+
+Action declare_simulate(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  add_experiment_options(app, *options);
+  add_system_options(app, *options, Systems::One);
+  add_backend_option(app, *options);
+  add_output_options(app, *options);
+  add_general_options(app, *options);
+  app.footer(examples);
+  return [options](const std::vector<std::string>& command_line) { return simulate(*options, command_line); };
+}
+
+}  // namespace dovetail::bench

@@ -1,0 +1,122 @@
+#include "bench/evaluate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "bench/notes.hpp"
+#include "models/errors.hpp"
+#include "models/input_file.hpp"
+#include "models/json_file.hpp"
+#include "models/json_text.hpp"
+#include "models/schedule_builder.hpp"
+#include "planners/analytic_evaluator.hpp"
+#include "planners/registry.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+Candidate candidate_of_plan(const std::string& path, FilesRead& files) {
+  Candidate candidate;
+  candidate.system.name = std::filesystem::path(path).stem().string();
+  candidate.system.plan = load_plan(path, files);
+  candidate.file = path;
+  return candidate;
+}
+
+std::vector<Candidate> load_candidates(const Options& options, FilesRead& files) {
+  const bool all = options.systems.empty() && options.plans.empty();
+  std::vector<Candidate> candidates;
+  for (const std::string& name : all ? known_names("systems") : options.systems)
+    candidates.push_back({load_system(name, files), is_path(name) ? name : "", "/plan"});
+  if (all)
+    std::ranges::stable_partition(candidates, [](const Candidate& c) { return c.system.plan.scope == Scope::Layer; });
+  for (const std::string& path : options.plans) candidates.push_back(candidate_of_plan(path, files));
+  for (auto c = candidates.begin(); c != candidates.end(); ++c)
+    if (std::any_of(candidates.begin(), c, [&](const Candidate& other) { return other.system.name == c->system.name; }))
+      throw InputError(
+          fmt::format("two systems or plans are called {}; expected different names", in_quotes(c->system.name)));
+  return candidates;
+}
+
+// A complaint about a knob ("/plan/scope") at the place where the user wrote that knob.
+[[noreturn]] void fail_at_source(const InputError& error, const Question& question, const Candidate& candidate) {
+  const std::string& pointer = error.where().pointer;
+  if (!error.where().file.empty() || !pointer.starts_with("/plan/")) throw error;
+  const std::string knob = pointer.substr(std::string("/plan/").size());
+  const std::string message = std::string(error.what()).substr(pointer.size() + 2);
+  for (const std::string& option : question.request.set)
+    if (option.starts_with("plan." + knob + "=")) throw InputError(Location{"--set " + option, 0, 0, pointer}, message);
+  if (!candidate.file.empty())
+    throw InputError(JsonFile::read(candidate.file).locate(candidate.pointer + "/" + knob), message);
+  throw InputError(Location{"system " + candidate.system.name, 0, 0, pointer}, message);
+}
+
+bool user_sets_backward_degree(const ExperimentRequest& request) {
+  Plan probe;
+  probe.backward_degree = 0;
+  apply_to_plan(request, probe);
+  return probe.backward_degree != 0;
+}
+
+// Puts the user's values over what the planner chose.
+void hold_to_request(const Question& question, const Plan& base, Choice& choice) {
+  Plan plan = choice.plan;
+  apply_to_plan(question.request, plan);
+  if (base.backward_degrees.empty() && user_sets_backward_degree(question.request)) plan.backward_degrees.clear();
+  if (plan == choice.plan) return;
+  choice.plan = plan;
+  choice.report.reason += ", then changed as the user set";
+  choice.report.runner_up.reset();  // they were about the planner's own choice
+  choice.report.regret.reset();
+}
+
+}  // namespace
+
+Question load_question(const Options& options) {
+  Question question;
+  question.request = options.request;
+  question.experiment = load_experiment(options.request, question.files, question.notes);
+  question.candidates = load_candidates(options, question.files);
+  add_assumptions(question.experiment.calibration, question.notes);
+  return question;
+}
+
+Choice choose_plan(const Question& question, const Candidate& candidate) {
+  try {
+    Plan base = candidate.system.plan;
+    apply_to_plan(question.request, base);
+    const planners::Planner& planner = planners::find_planner(candidate.system.planner.name);
+    const planners::PlanningTask task{question.experiment, base, candidate.system.planner};
+    planners::PlanChoice planned = planner.choose(task, planners::analytic_evaluator(question.experiment));
+    Choice choice{std::move(planned.plan), std::move(planned.report)};
+    hold_to_request(question, base, choice);
+    validate(choice.plan, question.experiment);
+    return choice;
+  } catch (const InputError& error) {
+    fail_at_source(error, question, candidate);
+  }
+}
+
+SystemResult evaluate(const Experiment& experiment, const std::string& name, const Choice& choice, Backend& backend) {
+  SystemResult result;
+  result.system = name;
+  result.plan = choice.plan;
+  result.planner = choice.report;
+  result.backend = backend.name();
+  result.schedule = std::make_shared<const Schedule>(build_schedule(experiment, choice.plan));
+  const PricedSchedule priced = price(result.schedule, experiment);
+  result.timeline = backend.run(priced);
+  result.metrics = metrics(*result.schedule, result.timeline);
+  result.lower_bound = lower_bound(experiment);
+  result.plan_bound = plan_bound(priced);
+  result.memory = memory_use(*result.schedule, result.timeline);
+  const Bytes available = experiment.cluster.device.memory;
+  result.feasible = result.memory.peak <= available;
+  if (!result.feasible) result.missing = result.memory.peak - available;
+  return result;
+}
+
+}  // namespace dovetail::bench

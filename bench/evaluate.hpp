@@ -1,0 +1,44 @@
+// From an experiment and a system, or a plan, to the numbers of one row of a report.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "bench/options.hpp"
+#include "models/backend.hpp"
+#include "models/result.hpp"
+#include "models/system.hpp"
+
+namespace dovetail::bench {
+
+// A system, or a plan file as a system of the planner "fixed" that is named after the file.
+struct Candidate {
+  System system;
+  std::string file;     // that the user gave; empty: a shipped system
+  std::string pointer;  // of the plan in it
+};
+
+// What the options ask about, loaded and checked.
+struct Question {
+  Experiment experiment;
+  ExperimentRequest request;
+  std::vector<Candidate> candidates;
+  std::vector<std::string> notes;
+  FilesRead files;
+};
+
+// Candidates: those of --system and --plan; without either all shipped systems, those that overlap nothing first.
+Question load_question(const Options& options);
+
+struct Choice {
+  Plan plan;
+  PlannerReport report;
+};
+
+// Lets the system's planner complete its plan; the analytic backend compares plans for it. Knobs that the user has
+// set, in the experiment file or by --set plan.x=y, hold whatever the planner says.
+Choice choose_plan(const Question& question, const Candidate& candidate);
+
+// Builds, prices and runs the plan. A plan that does not fit the memory gives numbers like any other.
+SystemResult evaluate(const Experiment& experiment, const std::string& name, const Choice& choice, Backend& backend);
+
+}  // namespace dovetail::bench

@@ -1,0 +1,28 @@
+// What Ctrl-C, SIGTERM and --timeout do: the program ends at once; while a result is being written, its
+// temporary file is removed first.
+#pragma once
+#include <exception>
+
+namespace dovetail::bench {
+
+// Thrown by Writing::poll. main() lets it unwind and then calls end_if_stopped.
+struct Stopped : std::exception {
+  const char* what() const noexcept override { return "stopped"; }
+};
+
+void install_stop_signals();
+void stop_after(double seconds);  // exit code 1 then; 0: never
+void end_if_stopped();            // ends the program by the signal that came while something was written
+
+// Lives while temporary files exist. One at a time.
+class Writing {
+ public:
+  Writing();
+  ~Writing();
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+
+  static void poll();  // throws Stopped if a signal came since
+};
+
+}  // namespace dovetail::bench

@@ -1,0 +1,74 @@
+// The command-line tool: picks the command, runs it and turns failures into one line and an exit code.
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <new>
+
+#include "bench/commands.hpp"
+#include "bench/interrupt.hpp"
+#include "bench/usage.hpp"
+#include "models/build_info.hpp"
+#include "models/errors.hpp"
+
+namespace {
+
+using namespace dovetail;
+using bench::Exit;
+
+Exit fail(Exit code, std::string message) {
+  for (char& c : message)
+    if (c == '\n' || c == '\r') c = ' ';
+  fmt::print(stderr, "{}\n", message);
+  return code;
+}
+
+std::string version() {
+  const BuildInfo build = build_info();
+  return fmt::format("dovetail {} ({}{})", build.version, build.git_revision, build.git_dirty ? "-dirty" : "");
+}
+
+Exit run(const std::vector<std::string>& arguments) {
+  CLI::App app("Plans, simulates and really runs Mixture-of-Experts training schedules.", "dovetail");
+  app.set_version_flag("--version", version, "the version of this program")->group("General");
+  bench::prepare_usage(app);
+  std::vector<bench::Action> actions;
+  for (const bench::Command& command : bench::commands()) {
+    CLI::App* sub = app.add_subcommand(std::string(command.name), std::string(command.summary));
+    actions.push_back(command.declare(*sub));
+    bench::prepare_usage(*sub);  // last, so that --help stands last
+  }
+  if (bench::parse(app, arguments) == bench::Parsed::Answered) return Exit::Ok;
+  for (std::size_t i = 0; i < actions.size(); ++i)
+    if (app.got_subcommand(std::string(bench::commands()[i].name))) return actions[i](arguments);
+  throw InternalError("no command was chosen");
+}
+
+Exit run_and_report(const std::vector<std::string>& arguments) {
+  try {
+    return run(arguments);
+  } catch (const InputError& error) {
+    const bool in_file = error.where().line > 0;  // editors look for file:line:column at the start
+    return fail(Exit::BadInput, (in_file ? "" : "dovetail: ") + std::string(error.what()));
+  } catch (const DeviceError& error) {
+    return fail(Exit::MissingDevice, fmt::format("dovetail: {}", error.what()));
+  } catch (const InternalError& error) {
+    return fail(Exit::Failure, fmt::format("dovetail: this is a bug, please report it: {}", error.what()));
+  } catch (const bench::Stopped&) {
+    return Exit::Failure;
+  } catch (const std::bad_alloc&) {
+    return fail(Exit::Failure, "dovetail: out of memory");
+  } catch (const std::exception& error) {
+    return fail(Exit::Failure, fmt::format("dovetail: {}", error.what()));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bench::install_stop_signals();
+  const Exit code = run_and_report({argv, argv + argc});
+  bench::end_if_stopped();
+  return static_cast<int>(code);
+}

@@ -1,0 +1,9 @@
+// The main job's experiment, as users load it, with the number of layers a benchmark asks for.
+#pragma once
+#include "models/experiment.hpp"
+
+namespace dovetail::bench {
+
+Experiment testbed_b(int layers = 1);
+
+}  // namespace dovetail::bench

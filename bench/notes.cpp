@@ -1,0 +1,32 @@
+#include "bench/notes.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "models/names.hpp"
+
+namespace dovetail::bench {
+
+void add_assumptions(const Calibration& calibration, std::vector<std::string>& notes) {
+  std::vector<std::string> assumed;
+  const auto look = [&](const Provenance& provenance, std::string what) {
+    if (provenance.origin == Origin::Assumed && std::ranges::find(assumed, what) == assumed.end())
+      assumed.push_back(std::move(what));
+  };
+  for (const CollectiveCost& cost : calibration.collectives)
+    look(cost.provenance,
+         fmt::format("{} ({})", name_in(collective_names, cost.collective), name_in(link_kind_names, cost.link)));
+  for (const GemmCost& cost : calibration.gemms)
+    look(cost.provenance, fmt::format("GEMM ({})", name_in(dtype_names, cost.dtype)));
+  look(calibration.memory.provenance, "kernels bound by device memory");
+  for (const Interference& pair : calibration.interference)
+    look(pair.provenance, fmt::format("interference {}/{}", name_in(interference_class_names, pair.a),
+                                      name_in(interference_class_names, pair.b)));
+  if (!assumed.empty())
+    notes.push_back(fmt::format("{}: assumed costs, neither published nor measured: {}", calibration.name,
+                                fmt::join(assumed, ", ")));
+}
+
+}  // namespace dovetail::bench

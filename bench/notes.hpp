@@ -1,0 +1,13 @@
+// What a reader of a result must know about the numbers behind it.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "models/calibration.hpp"
+
+namespace dovetail::bench {
+
+// One line for the costs that nobody published or measured, if there are such.
+void add_assumptions(const Calibration& calibration, std::vector<std::string>& notes);
+
+}  // namespace dovetail::bench

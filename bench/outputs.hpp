@@ -1,0 +1,37 @@
+// Where the results of a command go: files all or nothing, and standard output.
+#pragma once
+#include <functional>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "bench/options.hpp"
+#include "models/result.hpp"
+
+namespace dovetail::bench {
+
+class Outputs {
+ public:
+  // Checks before any long work that every file can be written. Throws InputError.
+  explicit Outputs(const Options& options);
+
+  // A report in the format asked for, and the page and the trace. Where the result goes to a file, the table still
+  // goes to standard output unless quiet. `text` replaces the table, if given.
+  void write(const Report& report, const std::function<void(std::ostream&, bool colour)>& text = {}) const;
+
+ private:
+  const Options& options_;
+  Format format_;
+};
+
+// All files or none: each is complete before the first takes its name. "-" is standard output.
+struct Output {
+  std::string path;
+  std::function<void(std::ostream&)> write;
+};
+void write_all(const std::vector<Output>& outputs);
+
+// Throws InputError unless the file can be written now. Leaves nothing behind.
+void require_writable(const std::string& path);
+
+}  // namespace dovetail::bench

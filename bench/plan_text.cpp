@@ -1,0 +1,53 @@
+#include "bench/plan_text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "models/plan_json.hpp"
+#include "reports/format.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string value_text(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::vector<std::string> items;
+  for (const Json& item : value) items.push_back(value_text(item));
+  return items.empty() ? "none" : fmt::format("{}", fmt::join(items, " "));
+}
+
+std::string slices_text(const Json& slices, bool all) {
+  if (!all) return fmt::format("{} (-v lists them)", slices.size());
+  std::string text;
+  for (const Json& slice : slices) {
+    const bool tail = slice["window"] == "tail";
+    const std::string window =
+        tail ? "after the step"
+             : fmt::format("beside {} of layer {}", value_text(slice["window"]), slice["layer"].get<int>());
+    text += fmt::format("\n    {:>12} elements {}", slice["elements"].get<long>(), window);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string plan_text(const Plan& plan, bool all_slices) {
+  const Json chosen = to_json(plan), defaults = to_json(Plan{});
+  std::string text, rest;
+  for (const auto& [knob, value] : chosen.items()) {
+    if (value == defaults[knob])
+      rest += fmt::format("{}{} {}", rest.empty() ? "  other knobs: " : ", ", knob, value_text(value));
+    else
+      text += fmt::format("  {:<18} {}\n", knob,
+                          knob == "gradient_slices" ? slices_text(value, all_slices) : value_text(value));
+  }
+  return text + reports::wrapped(rest, 118, 4) + "\n";
+}
+
+}  // namespace dovetail::bench

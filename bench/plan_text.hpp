@@ -1,0 +1,13 @@
+// A chosen plan in words, for a terminal.
+#pragma once
+#include <string>
+
+#include "models/plan.hpp"
+
+namespace dovetail::bench {
+
+// The knobs that differ from their defaults, one a line; then, on one wrapped line, those that do not.
+// `all_slices`: lists gradient slices one by one instead of counting them.
+std::string plan_text(const Plan& plan, bool all_slices);
+
+}  // namespace dovetail::bench

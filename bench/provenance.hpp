@@ -1,0 +1,14 @@
+// How a result came to be: what a reader needs to make it again.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "models/load.hpp"
+#include "models/result.hpp"
+
+namespace dovetail::bench {
+
+// `created` is now. Files as FilesRead names them.
+RunProvenance provenance(const std::vector<std::string>& command_line, const FilesRead& files, int seed);
+
+}  // namespace dovetail::bench

@@ -1,0 +1,37 @@
+// What a person at a terminal sees besides the result: colours, and the progress of long work on stderr.
+#pragma once
+#include <chrono>
+#include <string>
+#include <string_view>
+
+namespace dovetail::bench {
+
+enum class Colour { Auto, Always, Never };
+
+// Auto: when standard output is a terminal that has colours and NO_COLOR (no-color.org) is not set.
+bool use_colour(Colour colour);
+
+enum class Talk { Quiet, Normal, Verbose };
+
+// On a terminal one line that is rewritten: done, total, rate, time left; gone at the end. Elsewhere nothing,
+// or a line per tenth when verbose.
+class Progress {
+ public:
+  Progress(std::string what, int total, Talk talk);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void begin(std::string_view item);  // what is worked on now
+  void done();                        // one more
+
+ private:
+  void show(std::string_view item);
+
+  std::string what_;
+  int total_, done_ = 0, tenth_ = 0;
+  bool rewrite_, lines_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace dovetail::bench
