@@ -149,6 +149,8 @@ class HostRun {
   }
 
   void sample(double dilation) {
+    MeasureSettings settings = options_.measure;
+    settings.warm_up = std::max(0, settings.warm_up - probes);  // the probes have warmed up
     std::vector<std::pair<Seconds, Timeline>> timelines;
     const Measurement m = measure(
         [&] {
@@ -156,7 +158,7 @@ class HostRun {
           timelines.emplace_back(time, executor_->timeline());
           return time;
         },
-        options_.measure);
+        settings);
     const auto distance = [&](const auto& timed) { return std::fabs((timed.first - m.median).value()); };
     result_.timeline = std::ranges::min_element(timelines, {}, distance)->second;
     report(m, dilation);
