@@ -175,7 +175,7 @@ def test_timeout(checks, program):
 
 def test_import(checks, program):
     config = {"model_type": "mixtral", "num_hidden_layers": 4, "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4,
-              "num_key_value_heads": 2, "num_local_experts": 4, "num_experts_per_tok": 2, "vocab_size": 100, "hidden_act": "silu"}
+              "num_key_value_heads": 4, "num_local_experts": 4, "num_experts_per_tok": 2, "vocab_size": 100, "hidden_act": "silu"}
     (program.folder / "config.json").write_text(json.dumps(config))
     result = program.run("import", "config.json", "--name", "small", "-o", "small.json")
     checks.check(result.returncode == 0 and result.stdout == "", f"import: {result.stderr!r}")
