@@ -8,9 +8,9 @@
 
 #include "bench/notes.hpp"
 #include "models/errors.hpp"
-#include "models/input_file.hpp"
-#include "models/json_file.hpp"
-#include "models/json_text.hpp"
+#include "models/files/input_file.hpp"
+#include "models/json/json_file.hpp"
+#include "models/json/json_text.hpp"
 #include "models/schedule_builder.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/registry.hpp"

@@ -8,8 +8,8 @@
 #include <charconv>
 
 #include "models/errors.hpp"
-#include "models/json_text.hpp"
-#include "models/nearest.hpp"
+#include "models/json/json_text.hpp"
+#include "models/json/nearest.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bench/terminal.hpp"
-#include "models/load.hpp"
+#include "models/files/load.hpp"
 
 namespace dovetail::bench {
 

@@ -10,7 +10,7 @@
 
 #include "bench/interrupt.hpp"
 #include "models/errors.hpp"
-#include "models/write_file.hpp"
+#include "models/json/write_file.hpp"
 #include "reports/csv.hpp"
 #include "reports/html.hpp"
 #include "reports/json_report.hpp"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "models/plan_json.hpp"
+#include "models/files/plan_json.hpp"
 #include "reports/format.hpp"
 
 namespace dovetail::bench {

@@ -9,7 +9,7 @@
 
 #include "bench/libraries.hpp"
 #include "models/build_info.hpp"
-#include "models/sha256.hpp"
+#include "models/files/sha256.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "models/load.hpp"
+#include "models/files/load.hpp"
 #include "models/result.hpp"
 
 namespace dovetail::bench {

@@ -8,8 +8,8 @@
 
 #include "bench/help_format.hpp"
 #include "models/errors.hpp"
-#include "models/json_text.hpp"
-#include "models/nearest.hpp"
+#include "models/json/json_text.hpp"
+#include "models/json/nearest.hpp"
 
 namespace dovetail::bench {
 namespace {

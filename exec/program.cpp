@@ -9,8 +9,8 @@
 
 #include "exec/host_run.hpp"
 #include "models/errors.hpp"
-#include "models/schedule_json.hpp"
-#include "models/write_file.hpp"
+#include "models/files/schedule_json.hpp"
+#include "models/json/write_file.hpp"
 
 namespace dovetail::exec {
 namespace {

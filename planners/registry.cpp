@@ -6,7 +6,7 @@
 #include <array>
 
 #include "models/errors.hpp"
-#include "models/nearest.hpp"
+#include "models/json/nearest.hpp"
 
 namespace dovetail::planners {
 

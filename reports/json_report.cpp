@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "models/experiment_json.hpp"
+#include "models/files/experiment_json.hpp"
+#include "models/files/plan_json.hpp"
 #include "models/names.hpp"
-#include "models/plan_json.hpp"
 #include "reports/link_use.hpp"
 #include "reports/summary.hpp"
 

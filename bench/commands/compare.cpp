@@ -13,8 +13,8 @@
 #include "bench/outputs.hpp"
 #include "bench/provenance.hpp"
 #include "models/errors.hpp"
-#include "models/json_text.hpp"
-#include "models/nearest.hpp"
+#include "models/json/json_text.hpp"
+#include "models/json/nearest.hpp"
 #include "reports/summary.hpp"
 
 namespace dovetail::bench {

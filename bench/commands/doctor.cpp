@@ -9,9 +9,9 @@
 #include "bench/commands.hpp"
 #include "bench/libraries.hpp"
 #include "models/build_info.hpp"
-#include "models/data_path.hpp"
 #include "models/errors.hpp"
-#include "models/load.hpp"
+#include "models/files/data_path.hpp"
+#include "models/files/load.hpp"
 #include "planners/registry.hpp"
 
 namespace dovetail::bench {

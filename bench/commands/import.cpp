@@ -6,8 +6,8 @@
 #include "bench/option_values.hpp"
 #include "bench/outputs.hpp"
 #include "models/errors.hpp"
-#include "models/import_hf.hpp"
-#include "models/write_file.hpp"
+#include "models/files/import_hf.hpp"
+#include "models/json/write_file.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -15,7 +15,7 @@
 #include "bench/plan_text.hpp"
 #include "bench/provenance.hpp"
 #include "models/errors.hpp"
-#include "models/plan_json.hpp"
+#include "models/files/plan_json.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/registry.hpp"
 #include "reports/format.hpp"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "models/load.hpp"
+#include "models/files/load.hpp"
 
 namespace dovetail::bench {
 

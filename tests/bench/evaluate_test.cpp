@@ -8,9 +8,9 @@
 #include "bench/notes.hpp"
 #include "bench/provenance.hpp"
 #include "models/errors.hpp"
-#include "models/json_file.hpp"
-#include "models/json_schema.hpp"
-#include "models/schema_file.hpp"
+#include "models/files/schema_file.hpp"
+#include "models/json/json_file.hpp"
+#include "models/json/json_schema.hpp"
 #include "reports/json_report.hpp"
 
 using namespace dovetail;

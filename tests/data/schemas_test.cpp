@@ -9,11 +9,11 @@
 #include <set>
 
 #include "models/cluster.hpp"
-#include "models/data_path.hpp"
-#include "models/json_schema.hpp"
+#include "models/files/data_path.hpp"
+#include "models/files/schema_file.hpp"
+#include "models/json/json_schema.hpp"
 #include "models/names.hpp"
 #include "models/plan.hpp"
-#include "models/schema_file.hpp"
 
 using namespace dovetail;
 using nlohmann::json;

@@ -4,8 +4,8 @@
 #include <iterator>
 #include <set>
 
-#include "models/data_path.hpp"
-#include "models/load.hpp"
+#include "models/files/data_path.hpp"
+#include "models/files/load.hpp"
 #include "models/price.hpp"
 #include "models/schedule_builder.hpp"
 #include "models/volumes.hpp"

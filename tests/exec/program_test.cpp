@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "models/files/schedule_json.hpp"
 #include "models/schedule_builder.hpp"
-#include "models/schedule_json.hpp"
 #include "tests/exec/exec_support.hpp"
 #include "tests/support/temporary_folder.hpp"
 

@@ -1,4 +1,4 @@
-#include "models/data_path.hpp"
+#include "models/files/data_path.hpp"
 
 #include <catch2/catch.hpp>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "models/import_hf.hpp"
+#include "models/files/import_hf.hpp"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -6,8 +6,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "models/data_path.hpp"
-#include "models/load.hpp"
+#include "models/files/data_path.hpp"
+#include "models/files/load.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 using namespace dovetail;

@@ -1,4 +1,4 @@
-#include "models/json_file.hpp"
+#include "models/json/json_file.hpp"
 
 #include <unistd.h>
 
@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "models/write_file.hpp"
+#include "models/json/write_file.hpp"
 
 using namespace dovetail;
 namespace fs = std::filesystem;

@@ -1,4 +1,4 @@
-#include "models/json_reader.hpp"
+#include "models/json/json_reader.hpp"
 
 #include <array>
 #include <catch2/catch.hpp>

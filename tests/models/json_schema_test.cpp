@@ -1,4 +1,4 @@
-#include "models/json_schema.hpp"
+#include "models/json/json_schema.hpp"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "models/errors.hpp"
-#include "models/load.hpp"
+#include "models/files/load.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 using namespace dovetail;

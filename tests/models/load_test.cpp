@@ -1,4 +1,4 @@
-#include "models/load.hpp"
+#include "models/files/load.hpp"
 
 #include <catch2/catch.hpp>
 

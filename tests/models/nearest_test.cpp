@@ -1,4 +1,4 @@
-#include "models/nearest.hpp"
+#include "models/json/nearest.hpp"
 
 #include <catch2/catch.hpp>
 

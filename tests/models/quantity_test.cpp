@@ -1,4 +1,4 @@
-#include "models/quantity.hpp"
+#include "models/json/quantity.hpp"
 
 #include <catch2/catch.hpp>
 #include <clocale>

@@ -1,4 +1,4 @@
-#include "models/schedule_json.hpp"
+#include "models/files/schedule_json.hpp"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

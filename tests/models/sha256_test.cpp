@@ -1,4 +1,4 @@
-#include "models/sha256.hpp"
+#include "models/files/sha256.hpp"
 
 #include <catch2/catch.hpp>
 

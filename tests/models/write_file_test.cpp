@@ -1,4 +1,4 @@
-#include "models/write_file.hpp"
+#include "models/json/write_file.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>

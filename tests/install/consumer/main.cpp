@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "models/build_info.hpp"
-#include "models/data_path.hpp"
+#include "models/files/data_path.hpp"
 #include "models/units.hpp"
 
 int main() {

@@ -1,0 +1,109 @@
+#include "models/files/experiment_file.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "models/files/schema_file.hpp"
+#include "models/json/json_schema.hpp"
+#include "models/json/json_text.hpp"
+
+namespace dovetail {
+namespace {
+
+using nlohmann::json;
+
+const std::vector<const InputKind*> parts{&cluster_input, &model_input, &calibration_input};
+
+JsonFile open_experiment(const std::string& path, FilesRead& files) {
+  if (path.empty()) return JsonFile::wrap(json::object(), "");
+  JsonFile file = JsonFile::read(path);
+  files[path] = file.text();
+  validate(file, json{{"type", "object"}});
+  return file;
+}
+
+// With each part held to the one of its two forms that was chosen: then messages are about what is wrong in it.
+json schema_for(const json& experiment) {
+  json schema = load_schema("experiment");
+  for (const InputKind* kind : parts) {
+    const auto value = experiment.find(kind->name);
+    json& property = schema["properties"][kind->name];
+    if (value != experiment.end() && value->is_object()) property = property["oneOf"][1];
+  }
+  return schema;
+}
+
+// "workload.batch" -> "/workload/batch"
+std::string pointer_of(std::string_view dotted) {
+  std::string pointer;
+  for (std::size_t first = 0; first <= dotted.size();) {
+    const std::size_t dot = std::min(dotted.find('.', first), dotted.size());
+    pointer = child_pointer(pointer, dotted.substr(first, dot - first));
+    first = dot + 1;
+  }
+  return pointer;
+}
+
+}  // namespace
+
+ExperimentFile::ExperimentFile(const ExperimentRequest& request, FilesRead& files)
+    : json_(open_experiment(request.file, files)) {
+  const auto name = [&](const InputKind& kind, const std::string& value) {
+    if (!value.empty()) json_.set("/" + kind.name, value, fmt::format("--{} {}", kind.name, value));
+  };
+  name(cluster_input, request.cluster);
+  name(model_input, request.model);
+  name(calibration_input, request.calibration);
+  for (const std::string& option : request.set) set_option(option);
+  if (request.nodes != 0)
+    put("cluster", {"/nodes", std::to_string(request.nodes), fmt::format("--nodes {}", request.nodes)});
+  validate(json_, schema_for(json_.root()));
+}
+
+void ExperimentFile::set_option(const std::string& option) {
+  constexpr std::size_t longest = 80;
+  const std::size_t equals = option.find('=');
+  const std::string key = option.substr(0, equals);
+  const std::string origin = "--set " + (option.size() > longest ? in_quotes(key) : option);
+  if (equals == std::string::npos || key.empty())
+    throw InputError(Location{origin, 0, 0, ""}, "expected key=value, such as workload.batch=4");
+  const std::size_t dot = std::min(key.find('.'), key.size());
+  const std::string inside = dot < key.size() ? pointer_of(key.substr(dot + 1)) : "";
+  put(key.substr(0, dot), {inside, option.substr(equals + 1), origin});
+}
+
+// A change inside a part goes into the file that the experiment names, unless the part is written out here.
+void ExperimentFile::put(const std::string& key, const Override& change) {
+  const bool names_file = std::ranges::any_of(parts, [&](const InputKind* kind) { return kind->name == key; }) &&
+                          !(json_.root().contains(key) && json_.root()[key].is_object());
+  if (names_file && !change.pointer.empty())
+    changes_[key].push_back(change);
+  else
+    json_.set(child_pointer("", key) + change.pointer, option_value(change.value), change.origin);
+}
+
+void ExperimentFile::read_part(const InputKind& kind, const std::string& fallback, FilesRead& files,
+                               const ReadPart& read) const {
+  if (const auto here = reader().find(kind.name); here && here->value().is_object()) return read(*here, json_.name());
+  const JsonFile file = open_part(kind, fallback, files);
+  read(JsonReader(file), file.name());
+}
+
+JsonFile ExperimentFile::open_part(const InputKind& kind, const std::string& fallback, FilesRead& files) const {
+  const auto given = reader().find(kind.name);
+  std::string name = given ? given->string() : fallback;
+  if (name.empty())
+    reader().fail(fmt::format("no {} given, expected one of {} or a path that ends in .json", kind.name,
+                              fmt::join(known_names(kind.folder), ", ")));
+  if (given && json_.locate("/" + kind.name).file == json_.name()) name = beside(json_.name(), name);
+  const auto changes = changes_.find(kind.name);
+  try {
+    return open_input(kind, name, changes == changes_.end() ? std::vector<Override>{} : changes->second, files);
+  } catch (const InputError& error) {
+    if (given && error.where().file.empty()) given->fail(error.what());
+    throw;
+  }
+}
+
+}  // namespace dovetail

@@ -1,0 +1,126 @@
+#include "models/files/experiment_json.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "models/names.hpp"
+
+namespace dovetail {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json device_json(const Device& device) {
+  Json peak = Json::object();
+  for (const auto& [dtype, rate] : device.peak) peak[std::string(name_in(dtype_names, dtype))] = rate.value();
+  return {{"name", device.name},
+          {"memory_bytes", device.memory.value()},
+          {"memory_bandwidth_bytes_per_s", device.memory_bandwidth.value()},
+          {"peak_flops_per_s", std::move(peak)}};
+}
+
+Json provenance_json(const Provenance& provenance) {
+  return {{"origin", name_in(origin_names, provenance.origin)}, {"source", provenance.source}};
+}
+
+Json collective_json(const CollectiveCost& cost) {
+  return {{"collective", name_in(collective_names, cost.collective)},
+          {"link", name_in(link_kind_names, cost.link)},
+          {"gpus", cost.gpus},
+          {"alpha_s", cost.alpha.value()},
+          {"beta_s_per_byte", cost.beta.value()},
+          {"provenance", provenance_json(cost.provenance)}};
+}
+
+Json gemm_json(const GemmCost& cost) {
+  return {{"dtype", name_in(dtype_names, cost.dtype)},
+          {"alpha_s", cost.alpha.value()},
+          {"beta_s_per_flop", cost.beta.value()},
+          {"provenance", provenance_json(cost.provenance)}};
+}
+
+Json memory_json(const MemoryCost& cost) {
+  return {{"alpha_s", cost.alpha.value()},
+          {"beta_s_per_byte", cost.beta.value()},
+          {"provenance", provenance_json(cost.provenance)}};
+}
+
+Json interference_json(const Interference& pair) {
+  return {{"a", name_in(interference_class_names, pair.a)},
+          {"b", name_in(interference_class_names, pair.b)},
+          {"a_speed", pair.a_speed},
+          {"b_speed", pair.b_speed},
+          {"provenance", provenance_json(pair.provenance)}};
+}
+
+template <class T>
+Json list_json(const std::vector<T>& items, Json (*item_json)(const T&)) {
+  Json list = Json::array();
+  for (const T& item : items) list.push_back(item_json(item));
+  return list;
+}
+
+}  // namespace
+
+Json to_json(const Cluster& cluster) {
+  return {{"name", cluster.name},
+          {"description", cluster.description},
+          {"source", cluster.source},
+          {"nodes", cluster.nodes},
+          {"gpus_per_node", cluster.gpus_per_node},
+          {"device", device_json(cluster.device)},
+          {"node_link", name_in(node_link_names, cluster.node_link)},
+          {"node_bandwidth_bytes_per_s", cluster.node_bandwidth.value()},
+          {"nics_per_node", cluster.nics_per_node},
+          {"nic_bandwidth_bytes_per_s", cluster.nic_bandwidth.value()},
+          {"calibration", cluster.calibration}};
+}
+
+Json to_json(const Model& model) {
+  return {{"name", model.name},
+          {"source", model.source},
+          {"layers", model.layers},
+          {"hidden", model.hidden},
+          {"attention",
+           {{"heads", model.attention.heads},
+            {"kv_heads", model.attention.kv_heads},
+            {"head_size", model.attention.head_size}}},
+          {"experts", model.experts},
+          {"top_k", model.top_k},
+          {"expert_hidden", model.expert_hidden},
+          {"expert_kind", name_in(expert_kind_names, model.expert_kind)},
+          {"vocabulary", model.vocabulary}};
+}
+
+Json to_json(const Calibration& calibration) {
+  return {{"name", calibration.name},
+          {"source", calibration.source},
+          {"collectives", list_json(calibration.collectives, collective_json)},
+          {"gemms", list_json(calibration.gemms, gemm_json)},
+          {"memory", memory_json(calibration.memory)},
+          {"interference", list_json(calibration.interference, interference_json)}};
+}
+
+Json to_json(const Workload& workload) {
+  return {{"batch", workload.batch},
+          {"sequence", workload.sequence},
+          {"layers", workload.layers},
+          {"top_k", workload.top_k},
+          {"capacity_factor", workload.capacity_factor},
+          {"dtype", name_in(dtype_names, workload.dtype)},
+          {"phases", name_in(phases_names, workload.phases)}};
+}
+
+Json to_json(const Parallelism& parallelism) {
+  return {{"dp", parallelism.dp},   {"mp", parallelism.mp}, {"ep", parallelism.ep},
+          {"esp", parallelism.esp}, {"pp", parallelism.pp}, {"edp", parallelism.edp}};
+}
+
+Json to_json(const Experiment& experiment) {
+  return {{"cluster", to_json(experiment.cluster)},
+          {"model", to_json(experiment.model)},
+          {"calibration", to_json(experiment.calibration)},
+          {"workload", to_json(experiment.workload)},
+          {"parallelism", to_json(experiment.parallelism)}};
+}
+
+}  // namespace dovetail

@@ -1,0 +1,23 @@
+// Models from the config.json that Hugging Face checkpoints carry.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "models/json/json_file.hpp"
+#include "models/model.hpp"
+
+namespace dovetail {
+
+// What the user says where the config does not, or says otherwise.
+struct ExpertChoice {
+  std::optional<int> experts, top_k;
+};
+
+// Model types mixtral, qwen3_moe (all layers sparse) and gpt2, whose dense layers become `experts` experts of the same
+// size (top_k 2 unless given). Throws InputError at the place of what is missing, wrong or not built.
+Model import_hf(const JsonFile& config, const std::string& name, const ExpertChoice& choice = {});
+
+// The text of a model file, which load_model reads back as the same model.
+std::string to_model_file(const Model& model);
+
+}  // namespace dovetail

@@ -1,0 +1,73 @@
+#include "models/files/input_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "models/files/data_path.hpp"
+#include "models/files/schema_file.hpp"
+#include "models/json/json_schema.hpp"
+#include "models/json/json_text.hpp"
+#include "models/json/nearest.hpp"
+
+namespace dovetail {
+namespace fs = std::filesystem;
+namespace {
+
+std::string listed(const std::vector<std::string>& names) {
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+JsonFile read_named(const InputKind& kind, const std::string& name, FilesRead& files) {
+  if (is_path(name)) {
+    JsonFile file = JsonFile::read(name);
+    files[name] = file.text();
+    return file;
+  }
+  const std::vector<std::string> known = known_names(kind.folder);
+  if (std::ranges::find(known, name) == known.end())
+    throw InputError(fmt::format("unknown {} {}{} (known: {}; or a path that ends in .json)", kind.name,
+                                 in_quotes(name), did_you_mean(name, known), listed(known)));
+  JsonFile file = JsonFile::read(data_directory() / kind.folder / (name + ".json"));
+  files[fmt::format("data/{}/{}.json", kind.folder, name)] = file.text();
+  return file;
+}
+
+}  // namespace
+
+bool is_path(std::string_view name) {
+  return name.ends_with(".json") || name.find('/') != std::string_view::npos;
+}
+
+nlohmann::json option_value(const std::string& text) {
+  try {
+    return JsonFile::parse(text, "").root();
+  } catch (const InputError&) {
+    return text;
+  }
+}
+
+std::vector<std::string> known_names(const std::string& kind) {
+  std::vector<std::string> names;
+  std::error_code missing;  // then there are none
+  for (const auto& entry : fs::directory_iterator(data_directory() / kind, missing))
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  std::ranges::sort(names);
+  return names;
+}
+
+JsonFile open_input(const InputKind& kind, const std::string& name, const std::vector<Override>& overrides,
+                    FilesRead& files) {
+  JsonFile file = read_named(kind, name, files);
+  for (const Override& each : overrides) file.set(each.pointer, option_value(each.value), each.origin);
+  validate(file, load_schema(kind.name));
+  return file;
+}
+
+std::string beside(const std::string& file, const std::string& name) {
+  if (!is_path(name) || fs::path(name).is_absolute()) return name;
+  return (fs::path(file).parent_path() / name).lexically_normal().string();
+}
+
+}  // namespace dovetail

@@ -1,0 +1,95 @@
+#include <fmt/format.h>
+
+#include <span>
+
+#include "models/files/input_file.hpp"
+#include "models/files/read_parts.hpp"
+#include "models/names.hpp"
+
+namespace dovetail {
+namespace {
+
+Provenance read_provenance(const JsonReader& json) {
+  return {json.enumeration("origin", origin_names), json.string("source")};
+}
+
+CollectiveCost read_collective(const JsonReader& json) {
+  CollectiveCost cost;
+  cost.collective = json.enumeration("collective", std::span(collective_names).subspan(1));  // all but none
+  cost.link = json.enumeration("link", link_kind_names);
+  cost.gpus = json.integer_or("gpus", 0, 2);
+  cost.alpha = json.quantity<Seconds>("alpha");
+  cost.beta = json.quantity<SecondsPerByte>("beta");
+  cost.provenance = read_provenance(json.at("provenance"));
+  return cost;
+}
+
+// Costs for different numbers of GPUs are interpolated: one for any number among them would be ambiguous.
+void require_distinct(const JsonReader& json, const CollectiveCost& cost, const std::vector<CollectiveCost>& earlier) {
+  for (const CollectiveCost& other : earlier) {
+    if (other.collective != cost.collective || other.link != cost.link) continue;
+    const std::string entry =
+        fmt::format("{} on {} links", name_in(collective_names, cost.collective), name_in(link_kind_names, cost.link));
+    if (other.gpus == cost.gpus) json.fail(fmt::format("a second cost of {}, expected one", entry));
+    if (other.gpus == 0 || cost.gpus == 0)
+      json.fail(fmt::format("costs of {} with and without \"gpus\", expected it in all or none", entry));
+  }
+}
+
+GemmCost read_gemm(const JsonReader& json, const std::vector<GemmCost>& earlier) {
+  GemmCost cost;
+  cost.dtype = json.enumeration("dtype", dtype_names);
+  cost.alpha = json.quantity<Seconds>("alpha");
+  cost.beta = json.quantity<SecondsPerFlop>("beta", Sign::Positive);
+  cost.provenance = read_provenance(json.at("provenance"));
+  for (const GemmCost& other : earlier)
+    if (other.dtype == cost.dtype)
+      json.fail("dtype", fmt::format("a second cost of {}, expected one", name_in(dtype_names, cost.dtype)));
+  return cost;
+}
+
+Interference read_interference(const JsonReader& json, const std::vector<Interference>& earlier) {
+  Interference pair;
+  pair.a = json.enumeration("a", interference_class_names);
+  pair.b = json.enumeration("b", interference_class_names);
+  pair.a_speed = json.number("a_speed", 0, 1);
+  pair.b_speed = json.number("b_speed", 0, 1);
+  pair.provenance = read_provenance(json.at("provenance"));
+  const auto name = [](InterferenceClass c) { return name_in(interference_class_names, c); };
+  if (pair.a == pair.b) json.fail("b", fmt::format("{} twice, expected two kinds", name(pair.a)));
+  if (pair.a_speed + pair.b_speed < 1)
+    json.fail(fmt::format("speeds {} and {} add up to less than 1: then one after the other would be faster",
+                          pair.a_speed, pair.b_speed));
+  for (const Interference& other : earlier)
+    if ((other.a == pair.a && other.b == pair.b) || (other.a == pair.b && other.b == pair.a))
+      json.fail(fmt::format("a second entry for {} and {}, expected one", name(pair.a), name(pair.b)));
+  return pair;
+}
+
+}  // namespace
+
+Calibration read_calibration(const JsonReader& json) {
+  Calibration calibration;
+  calibration.name = json.string("name");
+  calibration.source = json.string_or("source", "");
+  for (const JsonReader& each : json.at("collectives").elements()) {
+    const CollectiveCost cost = read_collective(each);
+    require_distinct(each, cost, calibration.collectives);
+    calibration.collectives.push_back(cost);
+  }
+  for (const JsonReader& each : json.at("gemms").elements())
+    calibration.gemms.push_back(read_gemm(each, calibration.gemms));
+  const JsonReader memory = json.at("memory");
+  calibration.memory = {memory.quantity<Seconds>("alpha"), memory.quantity<SecondsPerByte>("beta"),
+                        read_provenance(memory.at("provenance"))};
+  if (const auto pairs = json.find("interference"))
+    for (const JsonReader& each : pairs->elements())
+      calibration.interference.push_back(read_interference(each, calibration.interference));
+  return calibration;
+}
+
+Calibration load_calibration(const std::string& name, FilesRead& files) {
+  return read_calibration(JsonReader(open_input(calibration_input, name, {}, files)));
+}
+
+}  // namespace dovetail

@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "models/files/experiment_file.hpp"
+#include "models/files/read_parts.hpp"
+#include "models/volumes.hpp"
+
+namespace dovetail {
+namespace {
+
+// The object at `key`, or an empty one.
+JsonReader object_at(const JsonReader& experiment, std::string_view key) {
+  static const JsonFile empty = JsonFile::wrap(nlohmann::json::object(), "");
+  return experiment.find(key).value_or(JsonReader(empty));
+}
+
+int default_layers(const Experiment& e, const WorkloadDefaults& defaults, std::vector<std::string>& notes) {
+  const auto cut = defaults.layers.find(e.model.name);
+  if (cut == defaults.layers.end() || cut->second >= e.model.layers) return e.model.layers;
+  notes.push_back(fmt::format("{}: {} of the {} layers of {}{}", e.cluster.name, cut->second, e.model.layers,
+                              e.model.name, defaults.layers_reason.empty() ? "" : " (" + defaults.layers_reason + ")"));
+  return cut->second;
+}
+
+Workload read_workload(const JsonReader& json, const Experiment& e, const WorkloadDefaults& defaults,
+                       std::vector<std::string>& notes) {
+  Workload w;
+  w.batch = json.integer_or("batch", defaults.batch.value_or(w.batch), 1);
+  w.sequence = json.integer_or("sequence", defaults.sequence.value_or(w.sequence), 1);
+  w.layers = json.has("layers") ? json.integer("layers", 1) : default_layers(e, defaults, notes);
+  w.top_k = json.integer_or("top_k", e.model.top_k, 1);
+  w.capacity_factor = json.number_or("capacity_factor", defaults.capacity_factor.value_or(w.capacity_factor));
+  w.dtype = json.enumeration_or("dtype", dtype_names, defaults.dtype.value_or(w.dtype));
+  w.phases = json.enumeration_or("phases", phases_names, w.phases);
+  return w;
+}
+
+// Sizes that are not given fill up the GPUs around those that are; where that does not divide, validate() says so.
+Parallelism read_parallelism(const JsonReader& json, const Experiment& e) {
+  const int gpus = e.cluster.gpus();
+  const auto rest = [&](int a, int b, int c = 1) {
+    const std::int64_t taken = std::int64_t{a} * b * c;
+    return taken < gpus ? static_cast<int>(gpus / taken) : 1;
+  };
+  const Parallelism usual = default_parallelism(e.cluster, e.model);
+  Parallelism p;
+  p.pp = json.integer_or("pp", usual.pp, 1);
+  p.mp = json.integer_or("mp", usual.mp, 1);
+  p.esp = json.integer_or("esp", usual.esp, 1);
+  p.dp = json.integer_or("dp", rest(p.pp, p.mp), 1);
+  p.ep = json.has("edp") ? rest(p.pp, p.esp, json.integer("edp", 1)) : std::gcd(e.model.experts, rest(p.pp, p.esp));
+  p.ep = json.integer_or("ep", p.ep, 1);
+  p.edp = json.integer_or("edp", rest(p.pp, p.ep, p.esp), 1);
+  return p;
+}
+
+// The rules that hold between the parts, with the place of the value that breaks one where there is such a place.
+void require_fit(const Experiment& e, const JsonFile& json) {
+  try {
+    validate(e);
+  } catch (const InputError& error) {
+    const std::string& pointer = error.where().pointer;
+    std::string_view message = error.what();
+    if (message.starts_with(pointer + ": ")) message.remove_prefix(pointer.size() + 2);
+    throw InputError(json.locate(pointer), message);
+  }
+}
+
+void note_padding(const Experiment& e, std::vector<std::string>& notes) {
+  const int heads = e.model.attention.heads, mp = e.parallelism.mp;
+  const std::int64_t padded = layer_volumes(e).query_heads * mp;
+  if (padded != heads)
+    notes.push_back(fmt::format("{}: {} attention heads padded to {}, because mp {} does not divide them", e.model.name,
+                                heads, padded, mp));
+}
+
+}  // namespace
+
+Experiment load_experiment(const ExperimentRequest& request, FilesRead& files, std::vector<std::string>& notes) {
+  const ExperimentFile file(request, files);
+  Experiment e;
+  WorkloadDefaults defaults;
+  file.read_part(cluster_input, "", files, [&](const JsonReader& json, const std::string& name) {
+    e.cluster = read_cluster(json, defaults);
+    e.cluster.calibration = beside(name, e.cluster.calibration);
+  });
+  file.read_part(model_input, "", files,
+                 [&](const JsonReader& json, const std::string&) { e.model = read_model(json); });
+  file.read_part(calibration_input, e.cluster.calibration, files,
+                 [&](const JsonReader& json, const std::string&) { e.calibration = read_calibration(json); });
+  e.workload = read_workload(object_at(file.reader(), "workload"), e, defaults, notes);
+  e.parallelism = read_parallelism(object_at(file.reader(), "parallelism"), e);
+  require_fit(e, file.json());
+  note_padding(e, notes);
+  return e;
+}
+
+void apply_to_plan(const ExperimentRequest& request, Plan& plan) {
+  FilesRead seen;
+  const ExperimentFile file(request, seen);
+  read_plan(object_at(file.reader(), "plan"), plan);
+}
+
+}  // namespace dovetail

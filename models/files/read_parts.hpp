@@ -1,0 +1,17 @@
+// From checked JSON to the parts of an experiment. A reader may stand anywhere in a file: a part may be written inside
+// an experiment. Each throws InputError at the place of what is wrong.
+#pragma once
+#include "models/files/load.hpp"
+#include "models/json/json_reader.hpp"
+
+namespace dovetail {
+
+Cluster read_cluster(const JsonReader& json, WorkloadDefaults& defaults);
+Model read_model(const JsonReader& json);
+Calibration read_calibration(const JsonReader& json);
+System read_system(const JsonReader& json);
+
+// Sets the knobs that are given, leaves the others.
+void read_plan(const JsonReader& json, Plan& plan);
+
+}  // namespace dovetail

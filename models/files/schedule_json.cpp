@@ -1,0 +1,230 @@
+#include "models/files/schedule_json.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "models/files/experiment_json.hpp"
+#include "models/files/read_parts.hpp"
+#include "models/json/json_reader.hpp"
+#include "models/names.hpp"
+
+namespace dovetail {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json header(std::string_view kind) {
+  return {{"kind", kind}, {"version", schedule_file_version}};
+}
+
+JsonReader open(const JsonFile& file, std::string_view kind) {
+  const JsonReader root(file);
+  if (root.string("kind") != kind) root.fail("kind", fmt::format("expected \"{}\"", kind));
+  if (const int version = root.integer("version"); version != schedule_file_version)
+    root.fail("version", fmt::format("{}, this program reads version {}", version, schedule_file_version));
+  return root;
+}
+
+// --- writing ---
+Json range_json(RowRange rows) {
+  return {rows.first, rows.last};
+}
+
+Json tensor_json(const Tensor& t) {
+  return {{"kind", name_in(tensor_kind_names, t.kind)},
+          {"gradient", t.gradient},
+          {"persistent", t.persistent},
+          {"dtype", name_in(dtype_names, t.dtype)},
+          {"layer", t.layer},
+          {"chunk", t.chunk},
+          {"rows", range_json(t.rows)},
+          {"elements", t.elements}};
+}
+
+Json work_json(const Work& w) {
+  return {{"flops", w.flops.value()},
+          {"gemms", w.gemms},
+          {"memory_traffic_bytes", w.memory_traffic.value()},
+          {"collective", name_in(collective_names, w.collective)},
+          {"group", name_in(group_kind_names, w.group)},
+          {"message_bytes", w.message.value()}};
+}
+
+Json demands_json(std::span<const Demand> demands) {
+  Json list = Json::array();
+  for (const Demand& d : demands)
+    list.push_back({{"resource", d.resource}, {"seconds", d.seconds.value()}, {"multiplicity", d.multiplicity}});
+  return list;
+}
+
+Json op_json(const PricedSchedule& priced, OpId id) {
+  const Schedule& s = *priced.schedule;
+  const auto at = static_cast<std::size_t>(id);
+  const Op& op = s.ops[at];
+  return {{"name", to_string(op)},
+          {"kind", name_in(op_kind_names, op.kind)},
+          {"phase", name_in(phase_names, op.phase)},
+          {"stream", op.stream},
+          {"layer", op.layer},
+          {"chunk", op.chunk},
+          {"rows", range_json(op.rows)},
+          {"work", work_json(op.work)},
+          {"dependencies", s.dependencies_of(op)},
+          {"reads", s.reads_of(op)},
+          {"writes", s.writes_of(op)},
+          {"fixed_s", priced.fixed[at].value()},
+          {"duration_s", priced.duration[at].value()},
+          {"demands", demands_json(priced.demands_of(id))}};
+}
+
+// --- reading ---
+constexpr int small_max = 32767;  // layers and chunks are 16-bit
+
+Workload read_workload(const JsonReader& r) {
+  return {r.integer("batch", 1),
+          r.integer("sequence", 1),
+          r.integer("layers", 1, small_max),
+          r.integer("top_k", 1),
+          r.number("capacity_factor"),
+          r.enumeration("dtype", dtype_names),
+          r.enumeration("phases", phases_names)};
+}
+
+Parallelism read_parallelism(const JsonReader& r) {
+  return {r.integer("dp", 1),  r.integer("mp", 1), r.integer("ep", 1),
+          r.integer("esp", 1), r.integer("pp", 1), r.integer("edp", 1)};
+}
+
+RowRange read_range(const JsonReader& reader) {
+  const auto bounds = reader.elements();
+  if (bounds.size() != 2) reader.fail("expected [first, last)");
+  return {bounds[0].long_integer(), bounds[1].long_integer()};
+}
+
+Tensor read_tensor(const JsonReader& r) {
+  Tensor t;
+  t.kind = r.enumeration("kind", tensor_kind_names);
+  t.gradient = r.boolean("gradient");
+  t.persistent = r.boolean("persistent");
+  t.dtype = r.enumeration("dtype", dtype_names);
+  t.layer = static_cast<std::int16_t>(r.integer("layer", 0, small_max));
+  t.chunk = static_cast<std::int16_t>(r.integer("chunk", -1, small_max));
+  t.rows = read_range(r.at("rows"));
+  t.elements = r.long_integer("elements", 1);
+  return t;
+}
+
+Work read_work(const JsonReader& r) {
+  Work w;
+  w.flops = Flops(r.number("flops", 0));
+  w.gemms = r.integer("gemms");
+  w.memory_traffic = Bytes(r.number("memory_traffic_bytes", 0));
+  w.collective = r.enumeration("collective", collective_names);
+  w.group = r.enumeration("group", group_kind_names);
+  w.message = Bytes(r.number("message_bytes", 0));
+  return w;
+}
+
+template <class Id>
+Span append_ids(const JsonReader& list, std::size_t limit, std::vector<Id>& ids) {
+  const auto size = [&] { return static_cast<std::int32_t>(ids.size()); };
+  Span span{size(), 0};
+  for (const JsonReader& id : list.elements()) ids.push_back(id.integer(0, static_cast<int>(limit) - 1));
+  span.last = size();
+  return span;
+}
+
+Op read_op(const JsonReader& r, Schedule& s) {
+  Op op;
+  op.kind = r.enumeration("kind", op_kind_names);
+  op.phase = r.enumeration("phase", phase_names);
+  op.stream = r.integer("stream", 0, static_cast<int>(s.streams.size()) - 1);
+  op.layer = static_cast<std::int16_t>(r.integer("layer", 0, small_max));
+  op.chunk = static_cast<std::int16_t>(r.integer("chunk", -1, small_max));
+  op.rows = read_range(r.at("rows"));
+  op.work = read_work(r.at("work"));
+  op.dependencies = append_ids(r.at("dependencies"), s.ops.size(), s.dependencies);
+  op.reads = append_ids(r.at("reads"), s.tensors.size(), s.operands);
+  op.writes = append_ids(r.at("writes"), s.tensors.size(), s.operands);
+  return op;
+}
+
+void read_price(const JsonReader& r, PricedSchedule& priced) {
+  priced.fixed.push_back(Seconds(r.number("fixed_s", 0)));
+  priced.duration.push_back(Seconds(r.number("duration_s", 0)));
+  for (const JsonReader& d : r.at("demands").elements())
+    priced.demands.push_back({d.integer("resource", 0, static_cast<int>(priced.resources.size()) - 1),
+                              Seconds(d.number("seconds", 0)), d.integer("multiplicity", 1)});
+  priced.first_demand.push_back(static_cast<std::int32_t>(priced.demands.size()));
+}
+
+}  // namespace
+
+Json to_json(const ScheduleFile& file) {
+  const PricedSchedule& priced = file.priced;
+  const Schedule& s = *priced.schedule;
+  Json json = header("dovetail_schedule");
+  json["model"] = to_json(file.model);
+  json["workload"] = to_json(file.workload);
+  json["parallelism"] = to_json(file.parallelism);
+  json["resources"] = priced.resources;
+  json["physical_resources"] = priced.physical;
+  for (const RankClass& c : s.classes) json["rank_classes"].push_back({{"ranks", c.ranks}});
+  for (const Stream& stream : s.streams)
+    json["streams"].push_back({{"kind", name_in(stream_kind_names, stream.kind)}, {"rank_class", stream.rank_class}});
+  for (const Tensor& t : s.tensors) json["tensors"].push_back(tensor_json(t));
+  for (OpId id = 0; static_cast<std::size_t>(id) < s.ops.size(); ++id) json["ops"].push_back(op_json(priced, id));
+  return json;
+}
+
+Json to_json(const Timeline& timeline) {
+  Json json = header("dovetail_timeline");
+  json["result"] = name_in(result_kind_names, timeline.kind);
+  json["ops"] = Json::array();
+  for (std::size_t i = 0; i < timeline.ops.size(); ++i)
+    json["ops"].push_back({{"start_s", timeline.ops[i].start.value()},
+                           {"finish_s", timeline.ops[i].finish.value()},
+                           {"emulated", !timeline.emulated.empty() && timeline.emulated[i]}});
+  return json;
+}
+
+ScheduleFile read_schedule(const JsonFile& input) {
+  const JsonReader root = open(input, "dovetail_schedule");
+  ScheduleFile file{
+      read_model(root.at("model")), read_workload(root.at("workload")), read_parallelism(root.at("parallelism")), {}};
+  Schedule s;
+  for (const JsonReader& r : root.at("rank_classes").elements()) s.classes.push_back({r.integer("ranks", 1)});
+  for (const JsonReader& r : root.at("streams").elements())
+    s.streams.push_back(
+        {r.enumeration("kind", stream_kind_names), r.integer("rank_class", 0, static_cast<int>(s.classes.size()) - 1)});
+  for (const JsonReader& r : root.at("tensors").elements()) s.tensors.push_back(read_tensor(r));
+  for (const JsonReader& r : root.at("resources").elements()) file.priced.resources.push_back(r.string());
+  file.priced.physical =
+      static_cast<std::size_t>(root.integer("physical_resources", 0, static_cast<int>(file.priced.resources.size())));
+  file.priced.first_demand.push_back(0);
+  for (const JsonReader& r : root.at("ops").elements()) {
+    s.ops.push_back(read_op(r, s));
+    read_price(r, file.priced);
+  }
+  try {
+    validate(s);
+  } catch (const InternalError& error) {
+    root.fail("ops", error.what());
+  }
+  file.priced.schedule = std::make_shared<const Schedule>(std::move(s));
+  return file;
+}
+
+Timeline read_timeline(const JsonFile& input) {
+  const JsonReader root = open(input, "dovetail_timeline");
+  Timeline timeline;
+  timeline.kind = root.enumeration("result", result_kind_names);
+  for (const JsonReader& r : root.at("ops").elements()) {
+    timeline.ops.push_back({Seconds(r.number("start_s", 0)), Seconds(r.number("finish_s", 0))});
+    timeline.emulated.push_back(r.boolean("emulated"));
+  }
+  return timeline;
+}
+
+}  // namespace dovetail

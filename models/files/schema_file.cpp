@@ -1,0 +1,61 @@
+#include "models/files/schema_file.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "models/files/data_path.hpp"
+#include "models/json/json_file.hpp"
+
+namespace dovetail {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view suffix = ".schema.json";
+
+json read_schema(std::string_view name) {
+  return JsonFile::read(data_directory() / "schemas" / fmt::format("{}{}", name, suffix)).root();
+}
+
+// Makes the references of `node` local to a bundle in which its own schema lies at `self`, and notes the schemas that
+// they lead to.
+void localize(json& node, const std::string& self, std::set<std::string>& others) {
+  if (!node.is_structured()) return;
+  for (json& child : node) localize(child, self, others);
+  const auto found = node.is_object() ? node.find("$ref") : node.end();
+  if (found == node.end() || !found->is_string()) return;
+  const std::string reference = found->get<std::string>();
+  const std::size_t hash = std::min(reference.find('#'), reference.size());
+  const std::string inside = reference.substr(std::min(hash + 1, reference.size()));
+  if (hash == 0) {
+    *found = "#" + self + inside;
+    return;
+  }
+  const std::string file = reference.substr(0, hash);
+  check(file.ends_with(suffix), "schema reference to a file of another kind");
+  const std::string other = file.substr(0, file.size() - suffix.size());
+  others.insert(other);
+  *found = "#/definitions/" + other + inside;
+}
+
+}  // namespace
+
+json load_schema(std::string_view name) {
+  json bundle = read_schema(name);
+  std::set<std::string> pending;
+  localize(bundle, "", pending);
+  while (!pending.empty()) {
+    const std::string other = pending.extract(pending.begin()).value();
+    if (bundle["definitions"].contains(other)) continue;
+    json schema = read_schema(other);
+    schema.erase("$schema");
+    localize(schema, "/definitions/" + other, pending);
+    bundle["definitions"][other] = std::move(schema);
+  }
+  return bundle;
+}
+
+}  // namespace dovetail

@@ -1,0 +1,79 @@
+#include "models/json/json_schema.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <tuple>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validation_results.hpp>
+#include <valijson/validator.hpp>
+
+#include "models/json/json_text.hpp"
+#include "models/json/schema_walk.hpp"
+
+namespace dovetail {
+namespace {
+
+using nlohmann::json;
+using Kind = SchemaProblem::Kind;
+
+constexpr std::size_t problem_limit = 16;  // enough to choose from, few enough to locate each in a large file
+
+[[noreturn]] void report_best(const JsonFile& file, const std::vector<SchemaProblem>& problems) {
+  using Rank = std::tuple<bool, std::ptrdiff_t, int, int>;  // the least wins
+  std::vector<Rank> ranks;
+  for (const SchemaProblem& problem : problems) {
+    const Location where = file.locate(problem.pointer);
+    const std::ptrdiff_t depth = std::count(problem.pointer.begin(), problem.pointer.end(), '/');
+    ranks.emplace_back(problem.kind != Kind::UnknownKey, -depth, where.line, where.column);
+  }
+  const auto least = std::min_element(ranks.begin(), ranks.end()) - ranks.begin();
+  const SchemaProblem& best = problems[static_cast<std::size_t>(least)];
+  const bool at_key = best.kind == Kind::UnknownKey;
+  throw InputError(at_key ? file.locate_key(best.pointer) : file.locate(best.pointer), best.message);
+}
+
+// The validator gives a path as "<root>", "[key]", "[0]".
+std::string pointer_of(const std::vector<std::string>& context) {
+  std::string pointer;
+  for (const std::string& part : context) {
+    std::string_view step = part;
+    if (!step.starts_with('[') || !step.ends_with(']')) continue;
+    step = step.substr(1, step.size() - 2);
+    if (step.size() >= 2 && step.starts_with('"') && step.ends_with('"')) step = step.substr(1, step.size() - 2);
+    pointer = child_pointer(pointer, step);
+  }
+  return pointer;
+}
+
+// For the keywords that the walk does not know, with the validator's own words.
+void validate_in_full(const JsonFile& file, const json& schema) {
+  valijson::Schema compiled;
+  valijson::adapters::NlohmannJsonAdapter schema_adapter(schema), value_adapter(file.root());
+  valijson::SchemaParser(valijson::SchemaParser::kDraft7).populateSchema(schema_adapter, compiled);
+  valijson::ValidationResults results;
+  if (valijson::Validator().validate(compiled, value_adapter, &results)) return;
+  valijson::ValidationResults::Error deepest, error;
+  while (results.popError(error))
+    if (deepest.description.empty() || error.context.size() > deepest.context.size()) deepest = error;
+  throw InputError(file.locate(pointer_of(deepest.context)), "does not fit the schema: " + deepest.description);
+}
+
+}  // namespace
+
+void validate(const JsonFile& file, const json& schema) {
+  try {
+    const std::vector<SchemaProblem> problems = find_schema_problems(file.root(), schema, problem_limit);
+    if (!problems.empty()) report_best(file, problems);
+    validate_in_full(file, schema);
+  } catch (const InputError&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw InternalError(fmt::format("broken schema for {}: {}", file.name(), error.what()));
+  }
+}
+
+}  // namespace dovetail
