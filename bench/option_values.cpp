@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
-#include <cmath>
 
 #include "models/errors.hpp"
 #include "models/json_text.hpp"
@@ -14,17 +14,17 @@
 namespace dovetail::bench {
 namespace {
 
-// "-o" of "-o,--output": as messages call it, the long form where there is one.
+// "--output" of "-o,--output", "--systems" of "--systems,--system": as messages call an option.
 std::string called(const std::string& names) {
-  const auto comma = names.find(',');
-  return comma == std::string::npos ? names : names.substr(comma + 1);
+  const std::string rest = names.starts_with("--") ? names : names.substr(names.find(',') + 1);
+  return rest.substr(0, rest.find(','));
 }
 
-// CLI11 takes whatever follows an option as its value, the next option too.
+// CLI11 takes whatever follows an option as its value, the next option too. A file "-x" can be given as "./-x".
 const std::string& present(const std::string& option, const std::string& text) {
-  if (text.empty() || text.starts_with("--"))
-    throw InputError(
-        fmt::format("{}: its value is missing{}", option, text.empty() ? "" : fmt::format(" before {}", text)));
+  const bool next_option = text.size() > 1 && text[0] == '-' && (text[1] == '-' || std::isalpha(text[1]) != 0);
+  if (text.empty() || next_option)
+    throw InputError(fmt::format("{}: its value is missing{}", option, text.empty() ? "" : " before " + text));
   return text;
 }
 

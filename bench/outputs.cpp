@@ -65,13 +65,17 @@ Format format_of(const Options& options) {
 // As a name for comparing only: the file need not exist.
 std::string place_of(const std::string& path) {
   std::error_code error;
-  const auto place = std::filesystem::weakly_canonical(path, error);
+  const auto place = std::filesystem::weakly_canonical(std::filesystem::absolute(path), error);
   return error ? path : place.string();
 }
 
 }  // namespace
 
 void require_writable(const std::string& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  // Opening a pipe and closing it again would be the end of it for its reader.
+  if (std::filesystem::exists(status) && std::filesystem::is_other(status)) return;
   const Writing guard;
   OutputFile(std::filesystem::path(path));
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -26,11 +27,13 @@ std::string slices_text(const Json& slices, bool all) {
   if (!all) return fmt::format("{} (-v lists them)", slices.size());
   std::string text;
   for (const Json& slice : slices) {
-    const bool tail = slice["window"] == "tail";
-    const std::string window =
-        tail ? "after the step"
-             : fmt::format("beside {} of layer {}", value_text(slice["window"]), slice["layer"].get<int>());
-    text += fmt::format("\n    {:>12} elements {}", slice["elements"].get<long>(), window);
+    const std::string window = value_text(slice["window"]);
+    const std::string place = window == "tail"
+                                  ? "after the step"
+                                  : fmt::format("beside the {} of layer {}", window == "moe" ? "experts" : "attention",
+                                                slice["layer"].get<int>());
+    text += fmt::format("{}{} elements {}", text.empty() ? "" : "\n" + std::string(21, ' '),
+                        slice["elements"].get<std::int64_t>(), place);
   }
   return text;
 }

@@ -28,7 +28,7 @@ Progress::Progress(std::string what, int total, Talk talk)
     : what_(std::move(what)),
       total_(total),
       rewrite_(talk != Talk::Quiet && is_terminal(STDERR_FILENO)),
-      lines_(talk == Talk::Verbose && !rewrite_),
+      lines_(talk == Talk::Verbose && !rewrite_ && total > 1),
       start_(std::chrono::steady_clock::now()) {}
 
 Progress::~Progress() {

@@ -64,10 +64,11 @@ void scale_down(Question& question, const RunOptions& options) {
   const Experiment& e = question.experiment;
   question.notes.clear();
   question.notes.push_back(fmt::format(
-      "scaled down to this machine and planned again: {} ranks stand for {} nodes x {} GPUs, {} layers, {} experts, "
+      "scaled down to this machine and planned again: {} ranks stand for {} nodes x {} GPUs, {} layer{}, {} experts, "
       "hidden {} and {}, {} tokens per rank",
-      options.scale.ranks, e.cluster.nodes, e.cluster.gpus_per_node, e.workload.layers, e.model.experts, e.model.hidden,
-      e.model.expert_hidden, options.scale.tokens_per_rank));
+      options.scale.ranks, e.cluster.nodes, e.cluster.gpus_per_node, e.workload.layers,
+      e.workload.layers == 1 ? "" : "s", e.model.experts, e.model.hidden, e.model.expert_hidden,
+      options.scale.tokens_per_rank));
   add_assumptions(e.calibration, question.notes);
 }
 

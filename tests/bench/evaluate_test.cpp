@@ -1,0 +1,121 @@
+#include "bench/evaluate.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "bench/backends.hpp"
+#include "bench/notes.hpp"
+#include "bench/provenance.hpp"
+#include "models/errors.hpp"
+#include "models/json_file.hpp"
+#include "models/json_schema.hpp"
+#include "models/schema_file.hpp"
+#include "reports/json_report.hpp"
+
+using namespace dovetail;
+using namespace dovetail::bench;
+using Catch::Matchers::Contains;
+
+namespace {
+
+Options shipped(std::vector<std::string> systems = {}) {
+  Options options;
+  options.request.cluster = "fsmoe-testbed-b";
+  options.request.model = "mixtral-8x7b";
+  options.systems = std::move(systems);
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("without --systems all shipped ones are compared, those that overlap nothing first") {
+  const Question question = load_question(shipped());
+  CHECK(question.candidates.size() == known_names("systems").size());
+  CHECK(question.candidates.front().system.plan.scope == Scope::Layer);
+}
+
+TEST_CASE("every shipped system gives a valid result file on every backend of this build") {
+  const Question question = load_question(shipped());
+  for (const BackendEntry& entry : backends()) {
+    if (entry.make == nullptr) continue;
+    const auto backend = entry.make();
+    Report report{"compare", question.experiment, {}, {}, question.notes};
+    for (const Candidate& candidate : question.candidates) {
+      report.results.push_back(
+          evaluate(question.experiment, candidate.system.name, choose_plan(question, candidate), *backend));
+      const SystemResult& result = report.results.back();
+      INFO(entry.name << " " << result.system);
+      CHECK(result.backend == entry.name);
+      CHECK(result.feasible);
+      CHECK(result.lower_bound <= result.plan_bound * (1 + 1e-12));
+      CHECK(result.plan_bound <= result.metrics.makespan * (1 + 1e-12));
+    }
+    report.provenance = provenance({"dovetail", "compare"}, question.files, 3);
+    std::ostringstream text;
+    reports::write_json(text, report);
+    CHECK_NOTHROW(validate(JsonFile::parse(text.str(), "result.json"), load_schema("result")));
+  }
+}
+
+TEST_CASE("a knob that the user sets holds against the planner") {
+  Options options = shipped({"fsmoe"});
+  options.request.set = {"plan.backward_degree=2"};
+  const Question question = load_question(options);
+  const Choice choice = choose_plan(question, question.candidates.front());
+  CHECK(choice.plan.backward_degree == 2);
+  CHECK(choice.plan.backward_degrees.empty());
+  CHECK_THAT(choice.report.reason, Contains("as the user set"));
+  CHECK_FALSE(choice.report.runner_up);
+}
+
+TEST_CASE("a knob set to what the planner chooses anyway changes nothing") {
+  Options options = shipped({"tutel"});
+  const Question free = load_question(options);
+  const Choice chosen = choose_plan(free, free.candidates.front());
+  options.request.set = {"plan.forward_degree=" + std::to_string(chosen.plan.forward_degree)};
+  const Question question = load_question(options);
+  const Choice again = choose_plan(question, question.candidates.front());
+  CHECK(again.plan == chosen.plan);
+  CHECK(again.report.reason == chosen.report.reason);
+}
+
+TEST_CASE("a wrong knob is reported where the user wrote it") {
+  Options options = shipped({"deepspeed_moe"});
+  options.request.set = {"plan.forward_degree=2"};
+  const Question question = load_question(options);
+  CHECK_THROWS_WITH(choose_plan(question, question.candidates.front()),
+                    Contains("--set plan.forward_degree=2: ") && Contains("contradicts plan.scope layer"));
+}
+
+TEST_CASE("what does not fit has its missing bytes") {
+  Options options = shipped({"tutel"});
+  options.request.set = {"workload.batch=64"};
+  const Question question = load_question(options);
+  const SystemResult result = evaluate(question.experiment, "tutel", choose_plan(question, question.candidates.front()),
+                                       *make_backend("analytic"));
+  CHECK_FALSE(result.feasible);
+  CHECK(result.missing == result.memory.peak - question.experiment.cluster.device.memory);
+}
+
+TEST_CASE("costs that somebody only assumed are named once each") {
+  Calibration calibration;
+  calibration.name = "x";
+  CollectiveCost cost;
+  cost.collective = Collective::AllToAll;
+  calibration.collectives = {cost, cost};
+  calibration.memory.provenance.origin = Origin::Measured;
+  std::vector<std::string> notes;
+  add_assumptions(calibration, notes);
+  REQUIRE(notes.size() == 1);
+  CHECK_THAT(notes[0], Catch::Matchers::EndsWith(": all_to_all (inter)"));
+  calibration.collectives.clear();
+  notes.clear();
+  add_assumptions(calibration, notes);
+  CHECK(notes.empty());
+}
+
+TEST_CASE("backends by name") {
+  CHECK(make_backend("analytic")->name() == "analytic");
+  CHECK_THROWS_AS(make_backend("analytics"), InputError);
+}

@@ -1,0 +1,181 @@
+"""The table of bad_input_test.py: wrong inputs, and what the program must say about each."""
+from dataclasses import dataclass, field
+
+CLUSTER = """{
+  "name": "small",
+  "nodes": 2,
+  "gpus_per_node": 2,
+  "device": {"name": "GPU", "memory": "11 GiB", "memory_bandwidth": "616 GB/s", "peak": {"fp32": "13 TFLOP/s"}},
+  "node_link": "pcie",
+  "node_bandwidth": "15.75 GB/s",
+  "nics_per_node": 1,
+  "nic_bandwidth": "100 Gb/s",
+  "calibration": "fsmoe-testbed-b",
+  "default_workload": {"sequence": 256, "dtype": "fp32"}
+}
+"""
+MODEL = """{
+  "name": "tiny",
+  "source": "made up",
+  "layers": 2,
+  "hidden": 64,
+  "attention": {"heads": 4, "kv_heads": 4, "head_size": 16},
+  "experts": 4,
+  "top_k": 2,
+  "expert_hidden": 128,
+  "expert_kind": "ffn"
+}
+"""
+SHIPPED = "--cluster fsmoe-testbed-b --model mixtral-8x7b"
+TINY = "--cluster good.json --model tiny.json"  # both written beside every case
+SIMULATE = f"simulate {TINY} --system tutel"
+WITH_BAD_CLUSTER = "simulate --cluster bad.json --model tiny.json --system tutel"
+WITH_BAD_MODEL = "simulate --cluster good.json --model bad.json --system tutel"
+WITH_BAD_PLAN = f"simulate {TINY} --plan bad.json"
+
+
+@dataclass
+class Case:
+    name: str
+    arguments: str          # split at spaces
+    expected: str           # regular expression, searched in the one line on standard error
+    code: int = 2
+    bad: object = None      # content of bad.json: text, bytes or a function that makes it
+    more: list = field(default_factory=list)  # arguments with spaces in them
+
+
+def cluster(old, new):
+    assert old in CLUSTER
+    return CLUSTER.replace(old, new)
+
+
+def model(old, new):
+    assert old in MODEL
+    return MODEL.replace(old, new)
+
+
+FILES = [
+    Case("unknown key", WITH_BAD_CLUSTER, r'^bad\.json:3:3: /nodez: .*did you mean "nodes"', bad=cluster('"nodes"', '"nodez"')),
+    Case("missing key", WITH_BAD_CLUSTER, r"^bad\.json:1:1: .*nodes", bad=cluster('  "nodes": 2,\n', "")),
+    Case("wrong unit", WITH_BAD_CLUSTER, r"^bad\.json:7:\d+: /node_bandwidth: .*GiB", bad=cluster("15.75 GB/s", "15.75 GiB")),
+    Case("unknown unit", WITH_BAD_CLUSTER, r"^bad\.json:7:\d+: /node_bandwidth: ", bad=cluster("15.75 GB/s", "15.75 furlongs")),
+    Case("missing unit", WITH_BAD_CLUSTER, r"^bad\.json:7:\d+: /node_bandwidth: .*unit", bad=cluster("15.75 GB/s", "15.75")),
+    Case("number for a quantity", WITH_BAD_CLUSTER, r"^bad\.json:7:\d+: /node_bandwidth: .*Gb/s", bad=cluster('"15.75 GB/s"', "15.75")),
+    Case("negative size", WITH_BAD_CLUSTER, r"^bad\.json:5:\d+: /device/memory: .*-11 GiB", bad=cluster("11 GiB", "-11 GiB")),
+    Case("zero nodes", WITH_BAD_CLUSTER, r"^bad\.json:3:\d+: /nodes: .*at least 1", bad=cluster('"nodes": 2', '"nodes": 0')),
+    Case("fraction of a node", WITH_BAD_CLUSTER, r"^bad\.json:3:\d+: /nodes: ", bad=cluster('"nodes": 2', '"nodes": 1.5')),
+    Case("more nodes than an int holds", WITH_BAD_CLUSTER, r"^bad\.json:3:\d+: /nodes: ", bad=cluster('"nodes": 2', '"nodes": 99999999999')),
+    Case("too many GPUs in all", WITH_BAD_CLUSTER, r"^bad\.json:\d+:\d+: ", bad=cluster('"nodes": 2', '"nodes": 2147483647')),
+    Case("text for a number", WITH_BAD_CLUSTER, r"^bad\.json:3:\d+: /nodes: .*\"two\"", bad=cluster('"nodes": 2', '"nodes": "two"')),
+    Case("NaN", WITH_BAD_CLUSTER, r"^bad\.json:3:\d+: ", bad=cluster('"nodes": 2', '"nodes": NaN')),
+    Case("not finite", WITH_BAD_CLUSTER, r"^bad\.json:7:\d+: /node_bandwidth: ", bad=cluster("15.75 GB/s", "1e308 GB/s")),
+    Case("wrong enumerator", WITH_BAD_CLUSTER, r'^bad\.json:6:\d+: /node_link: .*did you mean "nvswitch"', bad=cluster('"pcie"', '"nvswich"')),
+    Case("truncated", WITH_BAD_CLUSTER, r"^bad\.json:\d+:\d+: ", bad=CLUSTER[:100]),
+    Case("empty file", WITH_BAD_CLUSTER, r"^bad\.json:1:1: ", bad=""),
+    Case("not JSON", WITH_BAD_CLUSTER, r"^bad\.json:1:\d+: ", bad="nodes: 3\n"),
+    Case("an array", WITH_BAD_CLUSTER, r"^bad\.json:1:1: .*object", bad="[1, 2]"),
+    Case("text behind the end", WITH_BAD_CLUSTER, r"^bad\.json:13:1: ", bad=CLUSTER + "}"),
+    Case("100 MB", WITH_BAD_CLUSTER, r"bad\.json.*64", bad=lambda: '{"name": "' + "x" * 100_000_000 + '"}'),
+    Case("nested too deep", WITH_BAD_CLUSTER, r"^bad\.json:1:\d+: .*64", bad=lambda: "[" * 100_000 + "]" * 100_000),
+    Case("key given twice", WITH_BAD_CLUSTER, r'^bad\.json:4:3: .*"?nodes"?', bad=cluster('"nodes": 2,', '"nodes": 2,\n  "nodes": 3,')),
+    Case("invalid UTF-8", WITH_BAD_CLUSTER, r"^bad\.json:2:\d+: .*UTF-8", bad=CLUSTER.encode().replace(b"small", b"sm\xff\xfell")),
+    Case("zero bytes", WITH_BAD_CLUSTER, r"^bad\.json:1:1: ", bad=b"\0" * 100),
+    Case("line breaks in a key", WITH_BAD_CLUSTER, r"^bad\.json:2:3: .*unknown key", bad=cluster('"name": "small"', '"name\\n\\u001b[31m": "small"')),
+    Case("more choices than experts", WITH_BAD_MODEL, r"^bad\.json:8:\d+: /top_k: ", bad=model('"top_k": 2', '"top_k": 5')),
+    Case("missing file", "simulate --cluster none.json --model tiny.json --system tutel", r"none\.json.*No such file"),
+    Case("folder as file", "simulate --cluster folder.json --model tiny.json --system tutel", r"folder\.json.*irectory"),
+    Case("missing experiment file", "compare --experiment none.json", r"none\.json.*No such file"),
+    Case("unknown key in an experiment", "compare --experiment bad.json", r'^bad\.json:1:\d+: .*did you mean "cluster"',
+         bad='{"clutser": "good.json", "model": "tiny.json"}'),
+    Case("unknown cluster in an experiment", "compare --experiment bad.json", r'^bad\.json:1:13: /cluster: unknown cluster "nowhere"',
+         bad='{"cluster": "nowhere", "model": "mixtral-8x7b"}'),
+    Case("slices in a plan for another experiment", WITH_BAD_PLAN, r"^bad\.json:3:\d+: /gradient_slices: slices add up to 12 ",
+         bad='{"scope": "moe",\n"grad_sync": "partitioned",\n"gradient_slices": [{"window": "tail", "elements": 12}]}'),
+    Case("contradictory plan", WITH_BAD_PLAN, r"^bad\.json:1:\d+: /forward_degree: 2 contradicts plan\.scope layer",
+         bad='{"scope": "layer", "forward_degree": 2}'),
+    Case("knob not built yet", WITH_BAD_PLAN, r"^bad\.json:1:\d+: /zero: 1 is not built yet", bad='{"zero": 1}'),
+    Case("knob that does not exist", WITH_BAD_PLAN, r'^bad\.json:1:2: .*"?forward_degre"?.*did you mean "forward_degree"', bad='{"forward_degre": 1}'),
+    Case("a result as a plan", WITH_BAD_PLAN, r"^bad\.json:1:2: ", bad='{"schema_version": "1.0", "results": []}'),
+    Case("unknown planner in a system", f"simulate {TINY} --system bad.json", r'exhaustiv.*did you mean "exhaustive"',
+         bad='{"name": "x", "plan": {}, "planner": {"name": "exhaustiv"}}'),
+    Case("import of a model that is no mixture", "import bad.json", r"^bad\.json:1:\d+: ", bad='{"model_type": "bert"}'),
+    Case("import of something else", "import bad.json", r"^bad\.json:1:1: ", bad="[]"),
+]
+
+VALUES = [
+    Case("groups that do not divide", f"simulate {SHIPPED} --system tutel --set parallelism.ep=3", r"--set parallelism\.ep=3: .*3"),
+    Case("sequence that does not divide", f"{SIMULATE} --set workload.sequence=1023", r"--set workload\.sequence=1023: .*divide"),
+    Case("no capacity", f"{SIMULATE} --set workload.capacity_factor=0", r"--set workload\.capacity_factor=0: "),
+    Case("more choices than experts, as an option", f"{SIMULATE} --set workload.top_k=5", r"--set workload\.top_k=5: .*1 to 4"),
+    Case("more layers than the model", f"{SIMULATE} --set workload.layers=3", r"--set workload\.layers=3: .*1 to 2"),
+    Case("infinite tokens", f"{SIMULATE} --set workload.batch=1000000 --set workload.sequence=4000000", r"tokens"),
+    Case("--set of nothing", f"{SIMULATE} --set workload.batch", r"--set workload\.batch: .*key=value"),
+    Case("--set without a key", f"{SIMULATE} --set =4", r"--set =4: .*key=value"),
+    Case("--set of an unknown path", f"{SIMULATE} --set workload.bach=4", r'--set workload\.bach=4: .*did you mean "batch"'),
+    Case("--set of an unknown part", f"{SIMULATE} --set wrkload.batch=4", r'--set wrkload\.batch=4: .*did you mean "workload"'),
+    Case("--set through a number", f"{SIMULATE} --set workload.batch.x=4", r"--set workload\.batch\.x=4: "),
+    Case("--set without unit", f"{SIMULATE} --set cluster.node_bandwidth=5", r"--set cluster\.node_bandwidth=5: .*Gb/s"),
+    Case("--set of a wrong enumerator", f"{SIMULATE} --set plan.scope=mo", r"--set plan\.scope=mo: .*did you mean \"moe\""),
+    Case("--set of a knob not built yet", f"{SIMULATE} --set plan.scope=batch", r"--set plan\.scope=batch: .*not built yet; built: layer, moe"),
+    Case("degree 0", f"{SIMULATE} --set plan.forward_degree=0", r"--set plan\.forward_degree=0: .*at least 1"),
+    Case("degree above the capacity", f"{SIMULATE} --set plan.forward_degree=60000", r"--set plan\.forward_degree=60000: .*rows"),
+    Case("unknown cluster", "compare --cluster fsmoe-testbed-x --model mixtral-8x7b", r'unknown cluster "fsmoe-testbed-x", did you mean "fsmoe-testbed-a".*fsmoe-testbed-b'),
+    Case("unknown model", "compare --cluster fsmoe-testbed-b --model mixtrol-8x7b", r'unknown model "mixtrol-8x7b", did you mean "mixtral-8x7b"'),
+    Case("unknown calibration", f"compare {SHIPPED} --calibration x", r'unknown calibration "x".*fsmoe-testbed-a'),
+    Case("unknown system", f"compare {SHIPPED} --systems tutel,tutell", r'unknown system "tutell", did you mean "tutel"'),
+    Case("system given twice", f"compare {SHIPPED} --systems tutel,tutel", r'"tutel"'),
+    Case("no cluster", "compare --model mixtral-8x7b", r"no cluster given.*fsmoe-testbed-a, fsmoe-testbed-b"),
+    Case("no model", "compare --cluster fsmoe-testbed-b", r"no model given.*mixtral-8x7b"),
+    Case("no system", f"simulate {SHIPPED}", r"one --system NAME or one --plan FILE"),
+    Case("two systems where one is wanted", f"simulate {SHIPPED} --system tutel,fsmoe", r"one --system NAME"),
+]
+
+USAGE = [
+    Case("no command", "", r"no command given.*compare, plan"),
+    Case("mistyped command", "simulat", r'unknown command "simulat", did you mean "simulate"'),
+    Case("command of a later version", "calibrate", r'unknown command "calibrate"'),
+    Case("option before the command", "--nodes 3 compare", r'unknown option "--nodes"'),
+    Case("mistyped option", f"compare {SHIPPED} --systms tutel", r'unknown option "--systms", did you mean "--systems"'),
+    Case("mistyped option with a value", f"compare {SHIPPED} --bakend=simgrid", r'unknown option "--bakend", did you mean "--backend"'),
+    Case("one argument too many", f"compare {SHIPPED} tutel", r'compare: "tutel" is one argument too many'),
+    Case("missing value at the end", f"compare {SHIPPED} --systems", r"--systems.*: its value is missing"),
+    Case("missing value before an option", f"compare {SHIPPED} --systems --backend simgrid", r"--systems.*: its value is missing"),
+    Case("empty value", f"compare {SHIPPED}", r"--output: its value is missing", more=["-o", ""]),
+    Case("empty part of a list", f"compare {SHIPPED} --systems tutel,,fsmoe", r"--systems.*: its value is missing"),
+    Case("option given twice", f"compare {SHIPPED} --nodes 2 --nodes 4", r"--nodes: given twice"),
+    Case("unknown backend", f"compare {SHIPPED} --backend simgird", r'"simgird": unknown, did you mean "simgrid"'),
+    Case("unknown format", f"compare {SHIPPED} --format jsn", r'--format "jsn": unknown, did you mean "json"'),
+    Case("unknown colour", f"compare {SHIPPED} --color pink", r'--color "pink": unknown; expected auto, always, never'),
+    Case("zero nodes as an option", f"compare {SHIPPED} --nodes 0", r'--nodes "0": expected a whole number from 1'),
+    Case("negative nodes", f"compare {SHIPPED} --nodes -2", r'--nodes "-2": expected a whole number from 1'),
+    Case("nodes with a unit", f"compare {SHIPPED} --nodes 4x", r'--nodes "4x"'),
+    Case("NaN as an option", f"compare {SHIPPED} --timeout nan", r'--timeout "nan": expected a number'),
+    Case("quiet and verbose", f"compare {SHIPPED} -q -v", r"--quiet contradicts --verbose"),
+    Case("threshold without a number", f"compare {SHIPPED} --fail-on fsmoe", r'--fail-on "fsmoe": expected SYSTEM:SPEEDUP'),
+    Case("threshold of an unknown system", f"compare {SHIPPED} --fail-on fsmo:1", r'--fail-on: "fsmo" .*did you mean "fsmoe"'),
+    Case("unknown planner", f"plan {SHIPPED} --planner for_case", r'"for_case", did you mean "four_case"'),
+    Case("import of nothing", "import", r"import: expected the path of a config\.json"),
+    Case("odd ranks", f"run {SHIPPED} --system tutel --ranks 3", r"3 ranks, expected an even number"),
+    Case("no ranks", f"run {SHIPPED} --system tutel --ranks 0", r'--ranks "0": expected a whole number from 2'),
+    Case("unknown device", f"run {SHIPPED} --system tutel --device hosts", r'--device "hosts": unknown, did you mean "host"'),
+    Case("heads that do not fit", f"run {SHIPPED} --system tutel --ranks 4 --tokens 0", r'--tokens "0"'),
+    Case("device not built in", f"run {SHIPPED} --system tutel --device cuda", r"--device cuda: not built in this version.*CUDA", code=4),
+    Case("transport not built in", f"run {SHIPPED} --system tutel --transport mpi", r"--transport mpi: not built in this version.*libopenmpi-dev", code=4),
+    Case("other transport not built in", f"run {SHIPPED} --system tutel --transport nccl", r"--transport nccl: not built in this version.*NCCL", code=4),
+    Case("plan that does not fit", f"plan {SHIPPED} --system tutel --set workload.batch=64", r"no plan fits: tutel needs .* GiB.*11\.0 GiB.*\(\d+ bytes\) are missing", code=3),
+    Case("threshold crossed", f"compare {SHIPPED} --systems deepspeed_moe,tutel --fail-on tutel:100 -q", r"tutel has a speed-up of 1\.\d+, below the 100", code=5),
+]
+
+OUTPUTS = [
+    Case("output in no folder", f"{SIMULATE} -o nowhere/x.json", r"cannot write nowhere/x\.json: No such file or directory"),
+    Case("output that cannot be", f"{SIMULATE} -o /proc/x/y.json", r"cannot write /proc/x/y\.json: "),
+    Case("output below a file", f"{SIMULATE} -o good.json/x.json", r"cannot write good\.json/x\.json: Not a directory"),
+    Case("output to a folder", f"{SIMULATE} -o folder.json", r"cannot write folder\.json: Is a directory"),
+    Case("second output that cannot be", f"{SIMULATE} -o x.json --html nowhere/x.html --trace y.json", r"cannot write nowhere/x\.html: No such"),
+    Case("two outputs to one file", f"{SIMULATE} -o x.json --trace ./x.json", r"--output and --trace both write to \./x\.json"),
+    Case("page by the wrong option", f"{SIMULATE} -o x.html", r"use --html x\.html"),
+    Case("plan to nowhere", f"plan {TINY} --system tutel --save-plan nowhere/p.json -o x.json", r"cannot write nowhere/p\.json"),
+    Case("import to nowhere", "import bad.json -o nowhere/m.json", r"cannot write nowhere/m\.json", bad="{}"),
+]
+
+CASES = FILES + VALUES + USAGE + OUTPUTS

@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""What commands promise beside their results: determinism, whole files, quiet, colours, signals, exit codes.
+Usage: behaviour_test.py PROGRAM"""
+import csv
+import io
+import json
+import os
+import signal
+import tempfile
+import time
+
+from program import Checks, Program, program_argument
+
+SHIPPED = ["--cluster", "fsmoe-testbed-b", "--model", "mixtral-8x7b"]
+QUICK_RUN = ["run", *SHIPPED, "--system", "tutel", "--ranks", "2", "--tokens", "64", "--hidden", "32", "--measure-time", "1"]
+LONG_RUN = ["run", *SHIPPED, "--system", "tutel", "--ranks", "2", "--tokens", "20000", "--hidden", "512"]
+
+
+def load(program, name):
+    return json.loads((program.folder / name).read_text())
+
+
+def without_provenance(report):
+    report.pop("provenance")
+    for row in report["results"]:
+        row["planner"].pop("seconds")
+    return report
+
+
+def test_two_runs_give_the_same_result(checks, program):
+    for name in ("a.json", "b.json"):
+        program.run("compare", *SHIPPED, "--seed", "7", "-o", name)
+    checks.check(without_provenance(load(program, "a.json")) == without_provenance(load(program, "b.json")), "two runs differ")
+
+
+def test_provenance(checks, program):
+    program.run("compare", *SHIPPED, "--seed", "7", "-o", "a.json")
+    report = load(program, "a.json")
+    checks.check(report["provenance"]["seed"] == 7, "the seed is kept")
+    checks.check(report["provenance"]["command_line"][1] == "compare", "the command line is kept")
+    checks.check("data/clusters/fsmoe-testbed-b.json" in report["inputs"]["sha256"], "the files read are named")
+
+
+def test_outputs(checks, program):
+    result = program.run("compare", *SHIPPED, "-o", "r.json", "--html", "r.html", "--trace", "t.json")
+    checks.check("deepspeed_moe" in result.stdout and result.stderr == "", "the table still goes to standard output")
+    checks.check(program.files() == ["r.html", "r.json", "t.json"], f"three files: {program.files()}")
+    checks.check(load(program, "t.json")["traceEvents"], "the trace is JSON")
+    checks.check("<canvas" in (program.folder / "r.html").read_text() or "<svg" in (program.folder / "r.html").read_text(), "the page draws")
+    result = program.run("compare", *SHIPPED, "-q", "-o", "r.json")
+    checks.check(result.stdout == "" and result.stderr == "", "quiet")
+
+
+def test_standard_output(checks, program):
+    result = program.run("simulate", *SHIPPED, "--system", "tutel", "--format", "json")
+    checks.check(json.loads(result.stdout)["kind"] == "simulate", "JSON alone")
+    result = program.run("simulate", *SHIPPED, "--system", "tutel", "--trace", "-")
+    checks.check(json.loads(result.stdout)["traceEvents"], "a trace alone")
+    result = program.run("compare", *SHIPPED, "--format", "csv", "-o", "-")
+    checks.check(len(list(csv.DictReader(io.StringIO(result.stdout)))) == 5, "five rows of CSV")
+
+
+def test_earlier_result_survives_a_failure(checks, program):
+    (program.folder / "r.json").write_text("old")
+    program.run("plan", *SHIPPED, "--system", "tutel", "--set", "workload.batch=64", "-o", "r.json")
+    program.run("compare", *SHIPPED, "-o", "r.json", "--html", "nowhere/x.html")
+    checks.check((program.folder / "r.json").read_text() == "old", "the earlier result is kept")
+
+
+def test_full_disk(checks, program):
+    result = program.run("compare", *SHIPPED, "-o", "/dev/full", "--format", "json")
+    checks.check(result.returncode != 0 and result.stderr.count("\n") == 1 and "/dev/full" in result.stderr, f"disk full: {result.stderr!r}")
+
+
+def test_colours(checks, program):
+    command = ["compare", *SHIPPED]
+    checks.check("\033[" not in program.run(*command).stdout, "no colours into a pipe")
+    checks.check("\033[" in program.run(*command, "--color", "always").stdout, "colours when told")
+    checks.check("\033[" in program.run(*command, "--color", "always", NO_COLOR="1").stdout, "the option is stronger than NO_COLOR")
+    checks.check("\033[" not in program.run(*command, "--color", "never").stdout, "none when told")
+
+
+def on_terminal(program, arguments, **environment):
+    master, terminal = os.openpty()
+    with open(terminal, "wb", buffering=0) as out:
+        import subprocess
+        subprocess.run([program.path, *arguments], cwd=program.folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                       env=program.environment(TERM="xterm", **environment), timeout=60)
+    text = b""
+    while True:
+        try:
+            piece = os.read(master, 1 << 16)
+        except OSError:
+            break
+        text += piece
+        if not piece:
+            break
+    os.close(master)
+    return text
+
+
+def test_terminal(checks, program):
+    command = ["compare", *SHIPPED, "--systems", "deepspeed_moe,tutel"]
+    text = on_terminal(program, command)
+    checks.check(b"compare 0/2: deepspeed_moe" in text, "progress on a terminal")
+    checks.check(b"\033[3" in text or b"\033[1" in text, "colours on a terminal")
+    text = on_terminal(program, command, NO_COLOR="1")
+    checks.check(b"\033[3" not in text and b"\033[1" not in text, "NO_COLOR")
+    checks.check(b"compare 0/2" not in on_terminal(program, [*command, "-q"]), "no progress when quiet")
+
+
+def test_progress_in_lines(checks, program):
+    result = program.run("compare", *SHIPPED, "-v", "--systems", "deepspeed_moe,tutel")
+    checks.check(result.stderr == "dovetail: compare 1/2\ndovetail: compare 2/2\n", f"lines: {result.stderr!r}")
+
+
+def test_plan_can_be_used_again(checks, program):
+    program.run("plan", *SHIPPED, "--system", "fsmoe", "--save-plan", "plan.json", "-o", "chosen.json", "-q")
+    program.run("simulate", *SHIPPED, "--plan", "plan.json", "-o", "again.json", "-q")
+    chosen, again = load(program, "chosen.json")["results"][0], load(program, "again.json")["results"][0]
+    checks.check(chosen["makespan_s"] == again["makespan_s"] and chosen["plan"] == again["plan"], "the same plan, the same time")
+    checks.check(again["system"] == "plan", "named after its file")
+
+
+def test_plan_of_all_systems(checks, program):
+    program.run("plan", *SHIPPED, "-o", "all.json", "-q")
+    times = [row["makespan_s"] for row in load(program, "all.json")["results"]]
+    checks.check(len(times) == 5 and times == sorted(times), "the fastest first")
+
+
+def test_user_values_hold(checks, program):
+    program.run("simulate", *SHIPPED, "--system", "fsmoe", "--set", "plan.backward_degree=2", "-o", "a.json", "-q")
+    row = load(program, "a.json")["results"][0]
+    checks.check(row["plan"]["backward_degree"] == 2 and not row["plan"]["backward_degrees"], "the degree set")
+    checks.check("as the user set" in row["planner"]["reason"], "and said so")
+
+
+def test_what_does_not_fit_is_shown(checks, program):
+    result = program.run("compare", *SHIPPED, "--set", "workload.batch=64", "-o", "a.json", "-q")
+    rows = load(program, "a.json")["results"]
+    checks.check(result.returncode == 0 and all(not r["feasible"] and r["missing_bytes"] > 0 for r in rows), "infeasible rows")
+
+
+def test_threshold(checks, program):
+    command = ["compare", *SHIPPED, "--systems", "deepspeed_moe,fsmoe", "-q", "-o", "a.json", "--fail-on"]
+    checks.check(program.run(*command, "fsmoe:1.01").returncode == 0, "threshold kept")
+    checks.check(program.run(*command, "fsmoe:9").returncode == 5, "threshold crossed")
+    checks.check(len(load(program, "a.json")["results"]) == 2, "the result is there all the same")
+
+
+def test_run(checks, program):
+    result = program.run(*QUICK_RUN, "--emulate-links", "-o", "run.json")
+    checks.check(result.returncode == 0, f"run: {result.stderr!r}")
+    checks.check("outputs and gradients equal the reference: yes (error" in result.stdout, "numerics")
+    rows = load(program, "run.json")["results"]
+    checks.check([r["kind"] for r in rows] == ["predicted", "measured"], "predicted beside measured")
+    checks.check(rows[1]["run"]["ranks"] == 2 and len(rows[1]["samples_s"]) >= 1, "samples")
+
+
+def test_stopped_by_signals(checks, program):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        process = program.start(*LONG_RUN, "-o", "never.json")
+        time.sleep(1)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+        checks.check(process.returncode == -number, f"ended by signal {number}: {process.returncode}")
+        checks.check(out == b"" and err == b"" and program.files() == [], f"nothing said or left: {err!r} {program.files()}")
+
+
+def test_timeout(checks, program):
+    result = program.run(*LONG_RUN, "--timeout", "0.5", "-o", "never.json")
+    checks.check(result.returncode == 1 and result.stderr.count("\n") == 1 and "--timeout" in result.stderr, f"timeout: {result.stderr!r}")
+    checks.check(program.files() == [], "nothing left")
+
+
+def test_import(checks, program):
+    config = {"model_type": "mixtral", "num_hidden_layers": 4, "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4,
+              "num_key_value_heads": 4, "num_local_experts": 4, "num_experts_per_tok": 2, "vocab_size": 100, "hidden_act": "silu"}
+    (program.folder / "config.json").write_text(json.dumps(config))
+    result = program.run("import", "config.json", "--name", "small", "-o", "small.json")
+    checks.check(result.returncode == 0 and result.stdout == "", f"import: {result.stderr!r}")
+    result = program.run("simulate", "--cluster", "fsmoe-testbed-b", "--model", "small.json", "--system", "tutel", "--nodes", "2")
+    checks.check(result.returncode == 0, f"the imported model works: {result.stderr!r}")
+
+
+def test_missing_data_folder(checks, program):
+    result = program.run("compare", *SHIPPED, DOVETAIL_DATA="/nowhere")
+    checks.check(result.returncode == 2 and result.stderr.count("\n") == 1, f"{result.stderr!r}")
+    checks.check(program.run("compare", "--help", DOVETAIL_DATA="/nowhere").returncode == 0, "help needs no data")
+
+
+def main():
+    path = program_argument()
+    checks = Checks()
+    for name, test in list(globals().items()):
+        if name.startswith("test_"):
+            with tempfile.TemporaryDirectory() as folder:
+                test(checks, Program(path, folder))
+    checks.finish()
+
+
+main()

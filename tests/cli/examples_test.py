@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Every command line that README.md and --help show works as it stands. Usage: examples_test.py PROGRAM"""
+import tempfile
+
+import examples
+from program import SOURCE, Checks, Program, program_argument
+
+COMMANDS = ["compare", "plan", "simulate", "run", "import", "doctor"]
+
+MARKDOWN = """
+    dovetail not-in-a-block
+```sh
+dovetail compare --cluster x \\
+  --model y   # why
+build/release/bin/dovetail doctor && echo
+ls
+```
+```sh long
+dovetail run
+```
+"""
+
+
+def check_extractor(checks):
+    found = examples.in_markdown(MARKDOWN)
+    checks.check(found == [["compare", "--cluster", "x", "--model", "y"], ["doctor", "&&", "echo"]], f"extracted {found}")
+
+
+def run_all(checks, program, source, lines):
+    for arguments in lines:
+        quick = ["--measure-time", "1"] if arguments[:1] == ["run"] and "--measure-time" not in arguments else []
+        result = program.run(*arguments, *quick)
+        checks.check(result.returncode == 0, f"{source}: dovetail {' '.join(arguments)}: exit {result.returncode}, {result.stderr!r}")
+
+
+def main():
+    checks = Checks()
+    check_extractor(checks)
+    with tempfile.TemporaryDirectory() as folder:
+        program = Program(program_argument(), folder)
+        for name in ("tests", "data"):  # paths in the examples are relative to the source
+            (program.folder / name).symlink_to(SOURCE / name)
+        for command in COMMANDS:
+            lines = examples.in_help(program.run(command, "--help").stdout)
+            checks.check(lines, f"{command} --help has an example")
+            run_all(checks, program, f"{command} --help", lines)
+        readme = SOURCE / "README.md"
+        if readme.exists():
+            run_all(checks, program, "README.md", examples.in_markdown(readme.read_text(encoding="utf-8")))
+    checks.finish()
+
+
+main()

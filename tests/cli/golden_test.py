@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""What the program prints, compared with golden/*.txt. With DOVETAIL_UPDATE_GOLDEN=1 it approves what is printed now.
+Usage: golden_test.py PROGRAM"""
+import difflib
+import os
+import pathlib
+import re
+import tempfile
+
+from program import Checks, Program, program_argument
+
+GOLDEN = pathlib.Path(__file__).parent / "golden"
+SHIPPED = ["--cluster", "fsmoe-testbed-b", "--model", "mixtral-8x7b"]
+
+
+def timeless(text):
+    """Without how long planning took, and broken into lines anew there."""
+    text = re.sub(r"\n {4}(?=\S)", " ", text)
+    return re.sub(r"evaluated in [0-9.]+ [a-z]+", "evaluated in TIME", text)
+
+
+def shape(text):
+    """Of doctor: the headings and names, whatever this machine has; libraries in one list, wherever they stand."""
+    sections, heading = {}, ""
+    for line in text.splitlines():
+        if line and not line.startswith(" "):
+            heading = line.split()[0] if not sections else line
+            heading = "libraries" if heading in ("built in", "missing", "for later versions") else heading
+            sections.setdefault(heading, [])
+        elif re.match(r"  \S", line) and line.strip() != "nothing":
+            sections[heading].append(line.split()[0])
+    return "".join(f"{heading}: {' '.join(sorted(names))}\n" for heading, names in sections.items())
+
+
+def same(text):
+    return text
+
+
+CASES = [
+    ("help", ["--help"], same),
+    ("help_compare", ["compare", "--help"], same),
+    ("help_plan", ["plan", "--help"], same),
+    ("help_simulate", ["simulate", "--help"], same),
+    ("help_run", ["run", "--help"], same),
+    ("help_import", ["import", "--help"], same),
+    ("help_doctor", ["doctor", "--help"], same),
+    ("compare", ["compare", *SHIPPED], timeless),
+    ("compare_does_not_fit", ["compare", *SHIPPED, "--systems", "deepspeed_moe,tutel", "--set", "workload.batch=32"], timeless),
+    ("plan", ["plan", *SHIPPED, "--system", "fsmoe", "-v"], timeless),
+    ("simulate", ["simulate", *SHIPPED, "--system", "fsmoe", "-v"], timeless),
+    ("simulate_csv", ["simulate", *SHIPPED, "--system", "tutel", "--format", "csv"], same),
+    ("doctor_shape", ["doctor"], shape),
+]
+
+
+def main():
+    checks = Checks()
+    update = "DOVETAIL_UPDATE_GOLDEN" in os.environ
+    with tempfile.TemporaryDirectory() as folder:
+        program = Program(program_argument(), folder)
+        for name, arguments, normalize in CASES:
+            result = program.run(*arguments)
+            checks.check(result.returncode == 0 and result.stderr == "", f"{name}: exit {result.returncode}, {result.stderr!r}")
+            file, now = GOLDEN / f"{name}.txt", normalize(result.stdout)
+            if update:
+                file.write_text(now, encoding="utf-8")
+            approved = file.read_text(encoding="utf-8") if file.exists() else ""
+            difference = difflib.unified_diff(approved.splitlines(), now.splitlines(), "approved", "now", lineterm="", n=1)
+            checks.check(approved == now, f"{name}:\n" + "\n".join(difference))
+        checks.check(program.files() == [], f"no files left: {program.files()}")
+    checks.finish()
+
+
+main()
