@@ -57,6 +57,8 @@ class TypedExecutor final : public HostExecutor {
     transport_.maximum(finishes);
     Timeline timeline;
     timeline.kind = ResultKind::Measured;
+    timeline.ops.reserve(starts.size());
+    timeline.emulated.reserve(starts.size());
     for (std::size_t i = 0; i < starts.size(); ++i) {
       timeline.ops.push_back({Seconds(starts[i]), Seconds(finishes[i])});
       timeline.emulated.push_back(emulation_->holds(static_cast<OpId>(i)));
@@ -72,6 +74,7 @@ class TypedExecutor final : public HostExecutor {
     }
     transport_.maximum(longest);
     std::vector<Seconds> result;
+    result.reserve(longest.size());
     for (double seconds : longest) result.emplace_back(seconds);
     return result;
   }

@@ -18,7 +18,6 @@ namespace {
 
 constexpr int work_samples = 5;        // steps that measure what each op really takes
 constexpr double overrun_share = .01;  // of the ops; more: repeat with a larger dilation
-constexpr int probes = 2;              // steps that decide whether to repeat
 constexpr int most_repetitions = 3;
 constexpr int numerics_attempts = 3;
 
@@ -57,13 +56,9 @@ class HostRun {
     double dilation = holds ? choose_dilation(*priced_, emulated_) : 1;
     for (int repetition = 0;; ++repetition, dilation *= 2) {
       emulate(dilation, holds);
-      for (int i = 0; i < probes; ++i) run_step();
-      if (repetition == most_repetitions || !overrun_too_often()) break;
+      const bool last = repetition == most_repetitions;
+      if (sample(dilation, last) || last) break;
     }
-    sample(dilation);
-    if (overrun_too_often())
-      result_.notes.push_back(fmt::format("invalid: {} of {} ops outlasted their modelled time even at dilation {:g}",
-                                          executor_->overruns(), ops_run(), dilation));
     return std::move(result_);
   }
 
@@ -99,6 +94,7 @@ class HostRun {
     const bool compute = options_.hold_compute == HoldCompute::Always ||
                          (options_.hold_compute == HoldCompute::Auto && options_.emulate_links && ranks > cores);
     std::vector<bool> held;
+    held.reserve(s.ops.size());
     for (const Op& op : s.ops)
       held.push_back(op.work.collective == Collective::None ? compute : options_.emulate_links);
     if (compute)
@@ -144,13 +140,14 @@ class HostRun {
     return executor_->run_step(Poison::No);
   }
   long ops_run() const { return steps_ * e_.cluster.gpus() * static_cast<long>(emulated_.held.size()); }
+  // Judged as if all samples that are due had been taken, so that it may end the sampling early.
   bool overrun_too_often() const {
-    return static_cast<double>(executor_->overruns()) > overrun_share * static_cast<double>(ops_run());
+    const double least = options_.measure.min_samples * e_.cluster.gpus() * static_cast<double>(emulated_.held.size());
+    return static_cast<double>(executor_->overruns()) > overrun_share * std::max(least, static_cast<double>(ops_run()));
   }
 
-  void sample(double dilation) {
-    MeasureSettings settings = options_.measure;
-    settings.warm_up = std::max(0, settings.warm_up - probes);  // the probes have warmed up
+  // Returns false if too many ops overran: then only the `last` repetition goes on to the end.
+  bool sample(double dilation, bool last) {
     std::vector<std::pair<Seconds, Timeline>> timelines;
     const Measurement m = measure(
         [&] {
@@ -158,10 +155,16 @@ class HostRun {
           timelines.emplace_back(time, executor_->timeline());
           return time;
         },
-        settings);
+        options_.measure, [&] { return !last && overrun_too_often(); });
+    if (overrun_too_often()) {
+      if (!last) return false;
+      result_.notes.push_back(fmt::format("invalid: {} of {} ops outlasted their modelled time even at dilation {:.4g}",
+                                          executor_->overruns(), ops_run(), dilation));
+    }
     const auto distance = [&](const auto& timed) { return std::fabs((timed.first - m.median).value()); };
     result_.timeline = std::ranges::min_element(timelines, {}, distance)->second;
     report(m, dilation);
+    return true;
   }
 
   void report(const Measurement& m, double dilation) {

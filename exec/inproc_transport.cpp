@@ -34,6 +34,7 @@ std::byte* received_block(const Exchange& e, std::size_t block) {
 template <class Scalar>
 void sum(const std::vector<Exchange>& members, std::int64_t first, std::int64_t count, Scalar* to) {
   std::vector<const Scalar*> from;
+  from.reserve(members.size());
   for (const Exchange& e : members) from.push_back(static_cast<const Scalar*>(e.send) + first);
   for (std::int64_t i = 0; i < count; ++i) {
     Scalar total = from[0][i];
@@ -136,6 +137,7 @@ class InprocTransport final : public Transport {
   std::string_view name() const override { return "inproc"; }
   std::vector<int> local_ranks() const override {
     std::vector<int> ranks;
+    ranks.reserve(static_cast<std::size_t>(ranks_));
     for (int rank = 0; rank < ranks_; ++rank) ranks.push_back(rank);
     return ranks;
   }

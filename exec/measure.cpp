@@ -8,7 +8,8 @@
 
 namespace dovetail::exec {
 
-Measurement measure(const std::function<Seconds()>& step, const MeasureSettings& settings) {
+Measurement measure(const std::function<Seconds()>& step, const MeasureSettings& settings,
+                    const std::function<bool()>& give_up) {
   const auto start = std::chrono::steady_clock::now();
   const auto spent = [&] {
     return Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
@@ -20,7 +21,9 @@ Measurement measure(const std::function<Seconds()>& step, const MeasureSettings&
     m.samples.push_back(step());
     sum += m.samples.back();
     const bool enough = static_cast<int>(m.samples.size()) >= settings.min_samples && sum >= settings.min_time;
-    if (enough && relative_deviation(m.samples) <= settings.deviation)
+    if (give_up && give_up())
+      m.stopped_by = "given up";
+    else if (enough && relative_deviation(m.samples) <= settings.deviation)
       m.stopped_by = "deviation";
     else if (spent() >= settings.limit)
       m.stopped_by = "time limit";

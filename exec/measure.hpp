@@ -23,11 +23,12 @@ struct Measurement {
   std::vector<Seconds> samples;
   Seconds median;
   Seconds ci95_low, ci95_high;  // bootstrap interval of the median
-  std::string stopped_by;       // "deviation" or "time limit"
+  std::string stopped_by;       // "deviation", "time limit" or "given up"
 };
 
-// Calls `step`, which returns its time, until the settings' criteria are met.
-Measurement measure(const std::function<Seconds()>& step, const MeasureSettings& settings);
+// Calls `step`, which returns its time, until the settings' criteria are met, or `give_up`, if any, says so.
+Measurement measure(const std::function<Seconds()>& step, const MeasureSettings& settings,
+                    const std::function<bool()>& give_up = {});
 
 Seconds median(std::vector<Seconds> samples);  // of at least one
 

@@ -44,7 +44,7 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   e.cluster.gpus_per_node = gpus;
   e.model.layers = e.workload.layers = scale.layers;
   e.model.hidden = scale.hidden;
-  e.model.expert_hidden = scale.expert_hidden;
+  e.model.expert_hidden = (scale.expert_hidden + gpus - 1) / gpus * gpus;
   e.model.experts = scale.experts > 0 ? scale.experts : scale.ranks;
   e.model.attention = scaled_attention(big.model.attention, scale, gpus);
   e.workload.top_k = e.model.top_k = std::min(big.workload.top_k, e.model.experts);

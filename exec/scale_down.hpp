@@ -8,7 +8,8 @@ struct HostScale {
   int ranks = 4;  // even: 2 nodes x ranks / 2 GPUs
   int layers = 1;
   int experts = 0;  // 0: as many as ranks
-  int hidden = 128, expert_hidden = 256;
+  int hidden = 128;
+  int expert_hidden = 256;  // rounded up to divide over a node's ranks
   int tokens_per_rank = 512;
   int head_size = 32;
 };

@@ -107,7 +107,7 @@ double StreamRuntime::wait_for(std::size_t local, OpId op, std::uint32_t step) c
   return virtual_finish_[index(local, op)];
 }
 
-void StreamRuntime::fail(std::size_t local, OpId op, std::exception_ptr cause) {
+void StreamRuntime::fail(std::size_t local, OpId op, const std::exception_ptr& cause) {
   {
     const std::scoped_lock lock(failure_mutex_);
     if (!failure_) failure_ = named(cause, to_string(schedule_->ops[static_cast<std::size_t>(op)]), ranks_[local]);

@@ -55,7 +55,7 @@ class StreamRuntime {
   void serve(std::size_t local, StreamId stream);
   void run_stream(std::size_t local, StreamId stream, std::uint32_t step);
   double wait_for(std::size_t local, OpId op, std::uint32_t step) const;
-  void fail(std::size_t local, OpId op, std::exception_ptr cause);
+  void fail(std::size_t local, OpId op, const std::exception_ptr& cause);
 
   std::shared_ptr<const Schedule> schedule_;
   std::vector<int> ranks_;

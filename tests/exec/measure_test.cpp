@@ -55,6 +55,12 @@ TEST_CASE("Unsteady samples end at the time limit") {
   CHECK(m.samples.size() < 50);
 }
 
+TEST_CASE("Samples that are no good end at once") {
+  const Measurement m = measure([] { return Seconds(1); }, {}, [] { return true; });
+  CHECK(m.stopped_by == "given up");
+  CHECK(m.samples.size() == 1);
+}
+
 TEST_CASE("The bootstrap interval holds the median and depends on the seed alone") {
   const std::vector<Seconds> samples = seconds({1, 2, 3, 4, 5, 6, 7, 8, 9});
   const auto [low, high] = bootstrap_median(samples, 7);
