@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "bench/knob_place.hpp"
 #include "bench/notes.hpp"
 #include "models/errors.hpp"
 #include "models/files/input_file.hpp"
@@ -39,19 +40,6 @@ std::vector<Candidate> load_candidates(const Options& options, FilesRead& files)
       throw InputError(
           fmt::format("two systems or plans are called {}; expected different names", in_quotes(c->system.name)));
   return candidates;
-}
-
-// A complaint about a knob ("/plan/scope") at the place where the user wrote that knob.
-[[noreturn]] void fail_at_source(const InputError& error, const Question& question, const Candidate& candidate) {
-  const std::string& pointer = error.where().pointer;
-  if (!error.where().file.empty() || !pointer.starts_with("/plan/")) throw error;
-  const std::string knob = pointer.substr(std::string("/plan/").size());
-  const std::string message = std::string(error.what()).substr(pointer.size() + 2);
-  for (const std::string& option : question.request.set)
-    if (option.starts_with("plan." + knob + "=")) throw InputError(Location{"--set " + option, 0, 0, pointer}, message);
-  if (!candidate.file.empty())
-    throw InputError(JsonFile::read(candidate.file).locate(candidate.pointer + "/" + knob), message);
-  throw InputError(Location{"system " + candidate.system.name, 0, 0, pointer}, message);
 }
 
 bool user_sets_backward_degree(const ExperimentRequest& request) {
@@ -96,7 +84,7 @@ Choice choose_plan(const Question& question, const Candidate& candidate) {
     validate(choice.plan, question.experiment);
     return choice;
   } catch (const InputError& error) {
-    fail_at_source(error, question, candidate);
+    throw at_its_place(error, question, candidate);
   }
 }
 

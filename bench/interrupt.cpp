@@ -13,17 +13,6 @@ namespace {
 volatile std::sig_atomic_t writing = 0;
 volatile std::sig_atomic_t came = 0;
 
-// Called from a signal handler: only what POSIX allows there.
-void end_by(int signal) {
-  if (signal == SIGALRM) {
-    constexpr std::string_view line = "dovetail: stopped: the time given by --timeout is over\n";
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
-    ::_exit(1);
-  }
-  std::signal(signal, SIG_DFL);  // so that the shell sees what ended us
-  std::raise(signal);
-}
-
 extern "C" void dovetail_on_signal(int signal) {
   if (writing)
     came = signal;
@@ -41,6 +30,17 @@ void install(int signal) {
 }
 
 }  // namespace
+
+// Called from a signal handler: only what POSIX allows there.
+void end_by(int signal) {
+  if (signal == SIGALRM) {
+    constexpr std::string_view line = "dovetail: stopped: the time given by --timeout is over\n";
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
+    ::_exit(1);
+  }
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
 
 void install_stop_signals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) install(signal);
@@ -68,7 +68,10 @@ Writing::~Writing() {
 }
 
 void Writing::poll() {
-  if (came) throw Stopped();
+  if (const int signal = came; signal != 0) {
+    came = 0;
+    throw Stopped(signal);
+  }
 }
 
 }  // namespace dovetail::bench

@@ -5,14 +5,17 @@
 
 namespace dovetail::bench {
 
-// Thrown by Writing::poll. main() lets it unwind and then calls end_if_stopped.
+// Thrown by Writing::poll. main() lets it unwind and then calls end_by.
 struct Stopped : std::exception {
+  explicit Stopped(int number) : signal(number) {}
   const char* what() const noexcept override { return "stopped"; }
+  int signal;
 };
 
 void install_stop_signals();
 void stop_after(double seconds);  // exit code 1 then; 0: never
-void end_if_stopped();            // ends the program by the signal that came while something was written
+void end_by(int signal);          // so that whoever started the program sees what ended it
+void end_if_stopped();            // by a signal that came while something was written
 
 // Lives while temporary files exist. One at a time.
 class Writing {

@@ -55,7 +55,8 @@ Exit run_and_report(const std::vector<std::string>& arguments) {
     return fail(Exit::MissingDevice, fmt::format("dovetail: {}", error.what()));
   } catch (const InternalError& error) {
     return fail(Exit::Failure, fmt::format("dovetail: this is a bug, please report it: {}", error.what()));
-  } catch (const bench::Stopped&) {
+  } catch (const bench::Stopped& stopped) {
+    bench::end_by(stopped.signal);
     return Exit::Failure;
   } catch (const std::bad_alloc&) {
     return fail(Exit::Failure, "dovetail: out of memory");

@@ -52,11 +52,10 @@ void add_system_options(CLI::App& app, Options& options, Systems systems) {
         app,
         {"--system", "NAME|FILE", "a published system: its plan, and its planner for what that leaves open", schedules},
         options.systems);
-  add_repeatable(
-      app,
-      {"--plan", "FILE",
-       systems == Systems::Many ? "a plan to compare as well (repeatable)" : "a plan instead of a system", schedules},
-      options.plans);
+  add_repeatable(app,
+                 {"--plan", "FILE",
+                  systems == Systems::Many ? "a plan file (repeatable)" : "a plan instead of a system", schedules},
+                 options.plans);
 }
 
 void add_backend_option(CLI::App& app, Options& options) {
@@ -77,7 +76,8 @@ void add_output_options(CLI::App& app, Options& options) {
 
 void add_general_options(CLI::App& app, Options& options) {
   add_flag(app, {"-q,--quiet", "", "only what was asked for, and errors", general}, options.quiet);
-  add_flag(app, {"-v,--verbose", "", "more detail", general}, options.verbose);
+  add_flag(app, {"-v,--verbose", "", "more: simulate shows the timeline, plan every slice; progress in lines", general},
+           options.verbose);
   add_choice(app, {"--color", "auto|always|never", "auto: on a terminal, unless NO_COLOR is set", general},
              colour_names, options.colour);
   add_number(app, {"--timeout", "SECONDS", "give up after that time, with exit code 1", general}, options.timeout, 0,

@@ -78,6 +78,7 @@ void require_writable(const std::string& path) {
   if (std::filesystem::exists(status) && std::filesystem::is_other(status)) return;
   const Writing guard;
   OutputFile(std::filesystem::path(path));
+  Writing::poll();
 }
 
 Outputs::Outputs(const Options& options) : options_(options), format_(format_of(options)) {

@@ -90,7 +90,12 @@ void show_files(std::string_view kind, const Load& load) {
 
 void show_data() {
   fmt::print("\ndata\n");
-  line("folder", data_directory().lexically_normal().string());
+  try {
+    line("folder", data_directory().lexically_normal().string());
+  } catch (const InputError& error) {
+    line("folder", error.what());
+    return;
+  }
   FilesRead files;
   show_files("clusters", [&](const std::string& name) {
     WorkloadDefaults defaults;

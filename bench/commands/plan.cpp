@@ -1,5 +1,6 @@
 // dovetail plan: choose a plan and say why.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -115,10 +116,11 @@ Action declare_plan(CLI::App& app) {
   const auto options = std::make_shared<PlanOptions>();
   add_experiment_options(app, *options);
   add_system_options(app, *options, Systems::Many);
-  add_text(
-      app,
-      {"--planner", "NAME", "who chooses the open knobs: fixed, exhaustive, four_case [the system's]", "Schedules"},
-      options->planner);
+  add_text(app,
+           {"--planner", "NAME",
+            fmt::format("who chooses the open knobs: {} [the system's]", fmt::join(planners::planner_names(), ", ")),
+            "Schedules"},
+           options->planner);
   add_backend_option(app, *options);
   add_output_options(app, *options);
   add_text(app, {"--save-plan", "FILE", "the chosen plan alone, for --plan of other commands", "Results"},

@@ -187,6 +187,8 @@ def test_missing_data_folder(checks, program):
     result = program.run("compare", *SHIPPED, DOVETAIL_DATA="/nowhere")
     checks.check(result.returncode == 2 and result.stderr.count("\n") == 1, f"{result.stderr!r}")
     checks.check(program.run("compare", "--help", DOVETAIL_DATA="/nowhere").returncode == 0, "help needs no data")
+    result = program.run("doctor", DOVETAIL_DATA="/nowhere")
+    checks.check(result.returncode == 0 and "/nowhere" in result.stdout, "doctor says that the data is missing")
 
 
 def main():
