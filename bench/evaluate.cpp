@@ -33,7 +33,8 @@ std::vector<Candidate> load_candidates(const Options& options, FilesRead& files)
   for (const std::string& name : all ? known_names("systems") : options.systems)
     candidates.push_back({load_system(name, files), is_path(name) ? name : "", "/plan"});
   if (all)
-    std::ranges::stable_partition(candidates, [](const Candidate& c) { return c.system.plan.scope == Scope::Layer; });
+    std::stable_partition(candidates.begin(), candidates.end(),
+                          [](const Candidate& c) { return c.system.plan.scope == Scope::Layer; });
   for (const std::string& path : options.plans) candidates.push_back(candidate_of_plan(path, files));
   for (auto c = candidates.begin(); c != candidates.end(); ++c)
     if (std::any_of(candidates.begin(), c, [&](const Candidate& other) { return other.system.name == c->system.name; }))

@@ -80,7 +80,7 @@ void add_general_options(CLI::App& app, Options& options) {
            options.verbose);
   add_choice(app, {"--color", "auto|always|never", "auto: on a terminal, unless NO_COLOR is set", general},
              colour_names, options.colour);
-  add_number(app, {"--timeout", "SECONDS", "give up after that time, with exit code 1", general}, options.timeout, 0,
+  add_number(app, {"--timeout", "SECONDS", "give up after that time, with exit code 1", general}, options.timeout, .001,
              1e9);
 }
 

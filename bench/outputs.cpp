@@ -77,7 +77,7 @@ void require_writable(const std::string& path) {
   // Opening a pipe and closing it again would be the end of it for its reader.
   if (std::filesystem::exists(status) && std::filesystem::is_other(status)) return;
   const Writing guard;
-  OutputFile(std::filesystem::path(path));
+  { const OutputFile now(path); }
   Writing::poll();
 }
 
