@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "bench/backends.hpp"
 #include "bench/commands.hpp"
@@ -16,7 +17,7 @@
 #include "exec/host_run.hpp"
 #include "exec/scale_down.hpp"
 #include "models/errors.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/files/schedule_json.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -46,6 +47,7 @@ struct RunOptions : Options {
   bool emulate_links = false;
   exec::HostScale scale;
   double measure_time = 15;
+  std::string schedule;  // file to keep the schedule in
 };
 
 void require_built(const RunOptions& options) {
@@ -94,15 +96,21 @@ void add_results(Report& report, const SystemResult& modelled, exec::HostRunResu
   report.results = {std::move(predicted), std::move(measured)};
 }
 
-exec::HostRunResult execute(const Question& question, const SystemResult& modelled, const RunOptions& options) {
+exec::HostRunResult execute(const Question& question, const SystemResult& modelled, const PricedSchedule& priced,
+                            const RunOptions& options) {
   exec::HostRunOptions how;
   how.emulate_links = options.emulate_links;
   how.measure.limit = Seconds(options.measure_time);
   how.seed = static_cast<std::uint64_t>(options.seed);
-  const auto priced = std::make_shared<const PricedSchedule>(price(modelled.schedule, question.experiment));
   Progress progress("run", 1, options.talk());
   progress.begin(modelled.system);
-  return exec::run_on_host(question.experiment, priced, how);
+  return exec::run_on_host(question.experiment, std::make_shared<const PricedSchedule>(priced), how);
+}
+
+void save_schedule(const Experiment& e, const PricedSchedule& priced, const std::string& path) {
+  if (path.empty()) return;
+  const ScheduleFile file{e.model, e.workload, e.parallelism, priced};
+  write_all({{path, [&](std::ostream& out) { out << to_json(file).dump(1) << '\n'; }}});
 }
 
 Exit run(const RunOptions& options, const std::vector<std::string>& command_line) {
@@ -115,11 +123,14 @@ Exit run(const RunOptions& options, const std::vector<std::string>& command_line
   Question question = load_question(options);
   scale_down(question, options);
   const Outputs outputs(options);
+  if (!options.schedule.empty()) require_writable(options.schedule);
   const Candidate& candidate = question.candidates.front();
   const SystemResult modelled =
       evaluate(question.experiment, candidate.system.name, choose_plan(question, candidate), *backend);
+  const PricedSchedule priced = price(modelled.schedule, question.experiment);
+  save_schedule(question.experiment, priced, options.schedule);
   Report report{"run", question.experiment, {}, {}, question.notes};
-  add_results(report, modelled, execute(question, modelled, options), *backend);
+  add_results(report, modelled, execute(question, modelled, priced, options), *backend);
   report.provenance = provenance(command_line, question.files, options.seed);
   outputs.write(report);
   if (report.results.back().run->numerics_ok) return Exit::Ok;
@@ -163,6 +174,8 @@ Action declare_run(CLI::App& app) {
   add_backend_option(app, *options);
   add_run_options(app, *options);
   add_output_options(app, *options);
+  add_text(app, {"--save-schedule", "FILE", "the schedule, for dovetail-exec and other executors", "Results"},
+           options->schedule);
   add_general_options(app, *options);
   app.footer(examples);
   return [options](const std::vector<std::string>& command_line) { return run(*options, command_line); };
