@@ -9,6 +9,7 @@ endforeach()
 install(FILES "${PROJECT_BINARY_DIR}/generated/models/build_info.hpp"
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dovetail/models)
 install(DIRECTORY data/ DESTINATION ${CMAKE_INSTALL_DATADIR}/dovetail/data PATTERN CMakeLists.txt EXCLUDE)
+install(FILES bench/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME dovetail)
 
 set(dovetail_with "")
 set(dovetail_without "")

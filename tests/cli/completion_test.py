@@ -1,0 +1,34 @@
+#!/usr/bin/env python3
+"""Bash completes commands, options, choices and shipped names. Usage: completion_test.py PROGRAM"""
+import subprocess
+
+from program import SOURCE, Checks, program_argument
+
+CASES = [
+    (["com"], {"compare"}),
+    (["simulate", "--clu"], {"--cluster"}),
+    (["compare", "--cluster", "fsmoe-"], {"fsmoe-testbed-a", "fsmoe-testbed-b"}),
+    (["plan", "--model", "mix"], {"mixtral-8x7b"}),
+    (["simulate", "--system", "tutel"], {"tutel", "tutel_improved"}),
+    (["compare", "--format", ""], {"table", "json", "csv"}),
+    (["run", "--device", "h"], {"host"}),
+    (["import", "tests/data/hf"], {"tests/data/hf"}),
+]
+
+
+def complete(program, words):
+    script = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _dovetail; printf "%s\\n" "${COMPREPLY[@]}"'
+    arguments = ["bash", "-c", script, "bash", str(SOURCE / "bench/completion.bash"), program, *words]
+    result = subprocess.run(arguments, cwd=SOURCE, capture_output=True, text=True, check=True)
+    return set(result.stdout.split())
+
+
+def main():
+    checks = Checks()
+    for words, expected in CASES:
+        found = complete(program_argument(), words)
+        checks.check(found == expected, f"{' '.join(words)}: completed to {found}, expected {expected}")
+    checks.finish()
+
+
+main()
