@@ -28,7 +28,7 @@ LayerVolumes layer_volumes(const Experiment& e) {
   v.esp = p.esp;
   v.expert_gemms = m.expert_gemms();
   const int key_value_heads = (m.attention.kv_heads + p.mp - 1) / p.mp;
-  v.query_heads = key_value_heads * (m.attention.heads / m.attention.kv_heads);
+  v.query_heads = std::int64_t{key_value_heads} * (m.attention.heads / m.attention.kv_heads);
   v.query_width = v.query_heads * m.attention.head_size;
   v.key_value_width = std::int64_t{key_value_heads} * m.attention.head_size;
   v.dense_parameters = v.hidden * (2 * v.query_width + 2 * v.key_value_width);

@@ -188,7 +188,7 @@ class Walk {
 
   void check_member(const std::string& key, const json& child, const json& properties, const json& schema,
                     const std::string& pointer) {
-    const json* property = find(properties, key.c_str());
+    const json* property = find(properties, key);
     if (property) visit(child, *property, pointer);
     bool known = property != nullptr;
     if (const json* patterns = find(schema, "patternProperties")) {

@@ -66,7 +66,6 @@ TEST_CASE("The first failure ends a step in which others wait, and names op and 
   const auto schedule = random_schedule(3, 3, 40);
   Cancellation cancellation;
   Rendezvous never(1000);
-  std::atomic<bool> fails = true;
   StreamRuntime runtime(
       schedule, {4, 5},
       [&](const OpRun& run) {
