@@ -147,16 +147,16 @@ void attention_backward(const LayerShape& shape, Matrix<const Scalar> d_partial,
   std::vector<Scalar> d_context_memory, d_qkv_memory, p_memory, d_p_memory;
   const Matrix<Scalar> d_context = scratch(d_context_memory, tokens, shape.query_width());
   const Matrix<Scalar> d_qkv = scratch(d_qkv_memory, tokens, width);  // zeros: keys and values add up over heads
-  multiply(transposed(state.context), d_partial, gradients.output);
+  multiply(transposed(state.context), d_partial, gradients.output, Into::Add);
   multiply(d_partial, transposed(weights.output), d_context);
   for_each_block(shape, [&](const Block& b) {
     attend_backward<Scalar>(shape, b, state, d_context, scratch(p_memory, b.count, b.keys()),
                             scratch(d_p_memory, b.count, b.keys()), d_qkv);
   });
   const Projections<Scalar> d(shape, d_qkv);
-  multiply(transposed(input), d.query, gradients.query);
-  multiply(transposed(input), d.key, gradients.key);
-  multiply(transposed(input), d.value, gradients.value);
+  multiply(transposed(input), d.query, gradients.query, Into::Add);
+  multiply(transposed(input), d.key, gradients.key, Into::Add);
+  multiply(transposed(input), d.value, gradients.value, Into::Add);
   multiply(d.query, transposed(weights.query), d_input);
   multiply(d.key, transposed(weights.key), d_input, Into::Add);
   multiply(d.value, transposed(weights.value), d_input, Into::Add);

@@ -50,7 +50,7 @@ void gate_backward(const LayerShape& shape, Matrix<const Scalar> output_gradient
     for (std::int64_t m = 0; m < shape.hidden; ++m) d_moe_input.row(t)[m] += output_gradient.row(t)[m];
   }
   multiply(d_logits, transposed(operands.router_weights), d_moe_input, Into::Add);
-  multiply(transposed(operands.moe_input), d_logits, router_gradient);
+  multiply(transposed(operands.moe_input), d_logits, router_gradient, Into::Add);
 }
 
 template void gate_forward<float>(const LayerShape&, Matrix<const float>, Matrix<const float>, Matrix<const float>,

@@ -17,7 +17,8 @@ class TypedExecutor final : public HostExecutor {
   TypedExecutor(const Experiment& experiment, std::shared_ptr<const Schedule> schedule, const ModelData& data,
                 std::vector<std::vector<Routing>> routing, Transport& transport)
       : schedule_(std::move(schedule)),
-        shape_(layer_shape(experiment)),
+        shape_(layer_shape(one_micro_batch(experiment, schedule_->micro_batches))),
+        stage_ranks_(experiment.parallelism.stage_ranks()),
         routing_(std::move(routing)),
         transport_(transport),
         ranks_(transport.local_ranks()),
@@ -91,24 +92,30 @@ class TypedExecutor final : public HostExecutor {
     const Op& op = schedule_->ops[id];
     const int rank = ranks_[run.local];
     OpContext<Scalar> context{*schedule_, op, shape_, tensors_[run.local]->all(), preset(op, rank), nullptr, run.ready};
-    if (op.work.collective != Collective::None)
+    if (op.work.collective != Collective::None || op.kind == OpKind::StageReceive)
       context.communicator = &transport_.communicator(rank, op.stream, op.work.group);
     const StepClock& clock = runtime_->clock();
+    // A message goes off when the time of its transfer is over: receiving takes none.
+    const bool sends = op.kind == OpKind::StageSend;
+    if (sends) context.ready = emulation_->finish(run.op, context.ready, clock, cancellation_);
     const double start = clock.now();
     kernels_[id](context);
     work_[run.local * schedule_->ops.size() + id] = clock.now() - std::max(start, context.ready);
     if (poison_) tensors_[run.local]->release(op);
+    if (sends) return emulation_->holds(run.op) ? context.ready : clock.now();
     return emulation_->finish(run.op, context.ready, clock, cancellation_);
   }
 
   const Routing& preset(const Op& op, int rank) const {
     static const Routing none;
     if (op.kind != OpKind::Gate || routing_.empty()) return none;
-    return routing_[static_cast<std::size_t>(op.layer)][static_cast<std::size_t>(rank)];
+    return routing_[static_cast<std::size_t>(op.layer)]
+                   [static_cast<std::size_t>(op.micro_batch * stage_ranks_ + rank % stage_ranks_)];
   }
 
   std::shared_ptr<const Schedule> schedule_;
-  LayerShape shape_;
+  LayerShape shape_;  // of one micro-batch
+  int stage_ranks_;
   std::vector<std::vector<Routing>> routing_;
   Transport& transport_;
   std::vector<int> ranks_;

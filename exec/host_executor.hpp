@@ -36,8 +36,8 @@ class HostExecutor {
   virtual Values values(std::size_t local, TensorId id) const = 0;  // what a tensor holds now
 };
 
-// `element`: what all tensors consist of, whatever the schedule says. `routing` by layer and global rank: replaces
-// the gates' own choices, unless empty. `transport` must outlive the executor.
+// `element`: what all tensors consist of, whatever the schedule says. `routing` as in
+// Reference: replaces the gates' own choices, unless empty. `transport` must outlive the executor.
 std::unique_ptr<HostExecutor> make_host_executor(const Experiment& experiment, std::shared_ptr<const Schedule> schedule,
                                                  Element element, const ModelData& data,
                                                  std::vector<std::vector<Routing>> routing, Transport& transport);

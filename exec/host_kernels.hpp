@@ -26,6 +26,7 @@ struct AttentionState {  // what the forward pass leaves
 template <class Scalar>
 void attention_forward(const LayerShape& shape, Matrix<const Scalar> input, const DenseWeights<const Scalar>& weights,
                        const AttentionState<Scalar>& state, Matrix<Scalar> partial);
+// Adds to `gradients`.
 template <class Scalar>
 void attention_backward(const LayerShape& shape, Matrix<const Scalar> d_partial, Matrix<const Scalar> input,
                         const AttentionState<const Scalar>& state, const DenseWeights<const Scalar>& weights,
@@ -42,7 +43,7 @@ template <class Scalar>
 void gate_forward(const LayerShape& shape, Matrix<const Scalar> layer_input, Matrix<const Scalar> attention_output,
                   Matrix<const Scalar> router_weights, const Routing& preset, Matrix<Scalar> moe_input,
                   Scalar* routing);
-// Adds output_gradient and what comes through the scores to d_moe_input.
+// Adds output_gradient and what comes through the scores to d_moe_input; adds to router_gradient.
 template <class Scalar>
 void gate_backward(const LayerShape& shape, Matrix<const Scalar> output_gradient, const Scalar* score_gradient,
                    const Scalar* routing, const GateOperands<Scalar>& operands, Matrix<Scalar> d_moe_input,

@@ -21,16 +21,32 @@ constexpr double overrun_share = .01;  // of the ops; more: repeat with a larger
 constexpr int most_repetitions = 3;
 constexpr int numerics_attempts = 3;
 
+int ranks_of(const Schedule& s, int rank_class) {
+  return s.classes[static_cast<std::size_t>(rank_class)].ranks;
+}
+
+// Ops that a step runs, over all ranks.
+double op_count(const Schedule& s) {
+  double count = 0;
+  for (const Op& op : s.ops) count += ranks_of(s, s.class_of(op));
+  return count;
+}
+
 void require_memory(const Schedule& s, int ranks, Element element) {
   double elements = 0;
-  for (const Tensor& t : s.tensors) elements += static_cast<double>(t.elements) * (t.persistent ? 2 : 1);
-  const double bytes = elements * ranks * (element == Element::Float ? sizeof(float) : sizeof(double));
+  for (const Tensor& t : s.tensors)
+    elements += static_cast<double>(t.elements) * (t.persistent ? 2 : 1) * ranks_of(s, t.rank_class);
+  const double bytes = elements * (element == Element::Float ? sizeof(float) : sizeof(double));
   const double here = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   if (bytes > .8 * here)
     throw InputError(
         fmt::format("{} ranks need {:.1f} GB in all, but this machine has {:.1f} GB: run fewer ranks or "
                     "a smaller model",
                     ranks, bytes / 1e9, here / 1e9));
+}
+
+bool communicates(const Op& op) {
+  return op.work.collective != Collective::None || op.kind == OpKind::StageReceive;
 }
 
 class HostRun {
@@ -74,7 +90,7 @@ class HostRun {
         result_.notes.push_back("numerics were not checked");
         return;
       }
-      const Reference reference = compute_reference(e_, data);
+      const Reference reference = compute_reference(e_, data, priced_->schedule->micro_batches);
       executor_ = make_host_executor(e_, priced_->schedule, element_, data, reference.routing, *transport_);
       executor_->run_step(Poison::Yes);
       result_.numerics = compare(e_, *priced_->schedule, *executor_, reference);
@@ -96,7 +112,7 @@ class HostRun {
     std::vector<bool> held;
     held.reserve(s.ops.size());
     for (const Op& op : s.ops)
-      held.push_back(op.work.collective == Collective::None ? compute : options_.emulate_links);
+      held.push_back(communicates(op) ? options_.emulate_links : compute);
     if (compute)
       result_.notes.push_back(
           fmt::format("compute is held to its modelled time: {} ranks on {} free cores", ranks, cores));
@@ -128,7 +144,7 @@ class HostRun {
       std::vector<std::optional<Seconds>> durations(emulated_.held.size());
       for (std::size_t i = 0; i < durations.size(); ++i)
         if (emulated_.held[i]) durations[i] = predicted.duration[i];
-      const int threads = e_.cluster.gpus() * static_cast<int>(priced_->schedule->streams.size());
+      const int threads = e_.parallelism.stage_ranks() * static_cast<int>(priced_->schedule->streams.size());
       executor_->emulate(std::move(durations), overrun_tolerance(predicted), threads <= free_cores());
     }
     result_.predicted = std::make_shared<const PricedSchedule>(std::move(predicted));
@@ -139,11 +155,10 @@ class HostRun {
     ++steps_;
     return executor_->run_step(Poison::No);
   }
-  long ops_run() const { return steps_ * e_.cluster.gpus() * static_cast<long>(emulated_.held.size()); }
   // Judged as if all samples that are due had been taken, so that it may end the sampling early.
   bool overrun_too_often() const {
-    const double least = options_.measure.min_samples * e_.cluster.gpus() * static_cast<double>(emulated_.held.size());
-    return static_cast<double>(executor_->overruns()) > overrun_share * std::max(least, static_cast<double>(ops_run()));
+    const double steps = std::max<double>(options_.measure.min_samples, static_cast<double>(steps_));
+    return static_cast<double>(executor_->overruns()) > overrun_share * steps * op_count(*priced_->schedule);
   }
 
   // Returns false if too many ops overran: then only the `last` repetition goes on to the end.
@@ -158,8 +173,9 @@ class HostRun {
         options_.measure, [&] { return !last && overrun_too_often(); });
     if (overrun_too_often()) {
       if (!last) return false;
-      result_.notes.push_back(fmt::format("invalid: {} of {} ops outlasted their modelled time even at dilation {:.4g}",
-                                          executor_->overruns(), ops_run(), dilation));
+      result_.notes.push_back(fmt::format("invalid: {} of {:.0f} ops outlasted their modelled time even at dilation {:.4g}",
+                                          executor_->overruns(),
+                                          static_cast<double>(steps_) * op_count(*priced_->schedule), dilation));
     }
     const auto distance = [&](const auto& timed) { return std::fabs((timed.first - m.median).value()); };
     result_.timeline = std::ranges::min_element(timelines, {}, distance)->second;

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "exec/mailbox.hpp"
 #include "exec/rendezvous.hpp"
 #include "models/errors.hpp"
 
@@ -13,9 +14,11 @@ namespace dovetail::exec {
 namespace {
 
 struct Group {
-  explicit Group(int members) : meeting(members), exchanges(static_cast<std::size_t>(members)) {}
+  explicit Group(std::vector<Mailbox*> of_members)
+      : meeting(static_cast<int>(of_members.size())), exchanges(of_members.size()), mailboxes(std::move(of_members)) {}
   Rendezvous meeting;
-  std::vector<Exchange> exchanges;  // of the members, in group order, while they meet
+  std::vector<Exchange> exchanges;   // of the members, in group order, while they meet
+  std::vector<Mailbox*> mailboxes;   // of the members
 };
 
 std::size_t bytes_of(const Exchange& e) {
@@ -102,6 +105,18 @@ class InprocCommunicator final : public Communicator {
     return ready;
   }
 
+  void send(const Exchange& e, int to, int tag) override {
+    const std::byte* const first = sent_block(e, 0);
+    group_.mailboxes[static_cast<std::size_t>(to)]->put(tag, {{first, first + bytes_of(e)}, e.ready});
+  }
+
+  double receive(const Exchange& e, int tag) override {
+    const Message message = group_.mailboxes[rank_]->take(tag);
+    check(message.bytes.size() == bytes_of(e), "a message of another size than is expected");
+    std::ranges::copy(message.bytes, received_block(e, 0));
+    return std::max(e.ready, message.ready);
+  }
+
  private:
   const std::vector<Exchange>& members() const { return group_.exchanges; }
 
@@ -124,13 +139,13 @@ class InprocCommunicator final : public Communicator {
 
 class InprocTransport final : public Transport {
  public:
-  InprocTransport(const Parallelism& parallelism, int ranks, int streams) : ranks_(ranks) {
+  InprocTransport(const Parallelism& parallelism, int ranks, int streams)
+      : ranks_(ranks), mailboxes_(static_cast<std::size_t>(ranks)) {
     for (StreamId stream = 0; stream < streams; ++stream)
       for (const auto& [name, kind] : group_kind_names)
         for (int rank = 0; rank < ranks; ++rank) {
           const std::vector<int> members = group_members(parallelism, kind, rank);
-          if (members.front() == rank) groups_.push_back(std::make_unique<Group>(static_cast<int>(members.size())));
-          if (members.front() == rank) add_members(stream, kind, members, *groups_.back());
+          if (members.front() == rank) add_group(stream, kind, members);
         }
   }
 
@@ -147,14 +162,20 @@ class InprocTransport final : public Transport {
   void maximum(std::span<double>) override {}
   void cancel() override {
     for (const auto& group : groups_) group->meeting.cancel();
+    for (Mailbox& mailbox : mailboxes_) mailbox.cancel();
   }
 
  private:
-  void add_members(StreamId stream, GroupKind kind, const std::vector<int>& members, Group& group) {
-    for (std::size_t m = 0; m < members.size(); ++m) communicators_.try_emplace({members[m], stream, kind}, group, m);
+  void add_group(StreamId stream, GroupKind kind, const std::vector<int>& members) {
+    std::vector<Mailbox*> mailboxes;
+    for (int member : members) mailboxes.push_back(&mailboxes_[static_cast<std::size_t>(member)]);
+    groups_.push_back(std::make_unique<Group>(std::move(mailboxes)));
+    for (std::size_t m = 0; m < members.size(); ++m)
+      communicators_.try_emplace({members[m], stream, kind}, *groups_.back(), m);
   }
 
   int ranks_;
+  std::vector<Mailbox> mailboxes_;  // by rank
   std::vector<std::unique_ptr<Group>> groups_;
   std::map<std::tuple<int, StreamId, GroupKind>, InprocCommunicator> communicators_;
 };

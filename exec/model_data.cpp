@@ -76,7 +76,7 @@ ModelData random_model_data(const Experiment& e, std::uint64_t seed) {
     random.fill(w.w2, wide / 2);
     data.layers.push_back(std::move(w));
   }
-  data.input.resize(count(e.cluster.gpus(), layer_volumes(e).tokens, m.hidden));
+  data.input.resize(count(e.parallelism.stage_ranks(), layer_volumes(e).tokens, m.hidden));
   data.output_gradient.resize(data.input.size());
   random.fill(data.input, 1);
   random.fill(data.output_gradient, 1);

@@ -18,11 +18,12 @@ struct LayerWeights {
 };
 LayerWeights zero_weights(const Model& model);
 
-// Token t of the whole data belongs to rank t / T: the tokens of a model-parallel group follow one another.
+// The data ranks are those of one pipeline stage, each with T tokens in all. With m micro-batches the first T / m tokens
+// of every rank come first: the micro-batches follow one another, and in each the tokens of the ranks, in order.
 struct ModelData {
   std::vector<LayerWeights> layers;
-  Values input;            // (ranks T, M)
-  Values output_gradient;  // of the loss by the model's output, (ranks T, M)
+  Values input;            // (data ranks T, M)
+  Values output_gradient;  // of the loss by the model's output, alike
 };
 
 // Random values that floats hold exactly, so that both number formats start from the same model.

@@ -132,9 +132,27 @@ void collective(OpContext<Scalar>& c) {
     case Collective::AllReduce:
       c.ready = communicator.all_reduce(operands(sent));
       return;
+    case Collective::Send:
     case Collective::None:
       throw InternalError("a communication op without a collective");
   }
+}
+
+// Stages send forward in the forward pass, else back.
+template <class Scalar>
+void stage_send(OpContext<Scalar>& c) {
+  std::vector<Scalar> sum(c.read(0), c.read(0) + c.read_tensor(0).elements);
+  for (std::size_t i = 1; i < c.read_count(); ++i)
+    for (std::size_t at = 0; at < sum.size(); ++at) sum[at] += c.read(i)[at];
+  const int to = c.communicator->rank() + (c.op.phase == Phase::Forward ? 1 : -1);
+  c.communicator->send(exchange<Scalar>(sum.data(), nullptr, c.write_tensor(0).elements, c.ready), to,
+                       c.schedule.writes_of(c.op)[0]);
+}
+
+template <class Scalar>
+void stage_receive(OpContext<Scalar>& c) {
+  c.ready = c.communicator->receive(exchange<Scalar>(nullptr, c.write(0), c.write_tensor(0).elements, c.ready),
+                                    c.schedule.writes_of(c.op)[0]);
 }
 
 template <class Scalar>
@@ -146,12 +164,12 @@ void dense_gradient_all_reduce(OpContext<Scalar>& c) {
 // Where the gradient of a weight tensor lies among the reads of the update.
 template <class Scalar>
 const Scalar* gradient_of(const OpContext<Scalar>& c, const Tensor& weights) {
-  std::int64_t layers = 0;
+  std::int64_t later_layers = 0;
   for (std::size_t i = 0; i < c.read_count(); ++i) {
     const Tensor& t = c.read_tensor(i);
-    if (t.kind == TensorKind::DenseWeights) ++layers;
+    if (t.kind == TensorKind::DenseWeights && t.layer > weights.layer) later_layers += t.elements;
     if (weights.kind == TensorKind::DenseWeights && t.kind == TensorKind::DenseGradients)
-      return c.read(i) + (layers - 1 - weights.layer) * weights.elements;  // last layer first
+      return c.read(i) + later_layers;
     const bool matches = (weights.kind == TensorKind::RouterWeights && t.kind == TensorKind::RouterGradient) ||
                          (weights.kind == TensorKind::ExpertWeights && t.kind == TensorKind::ExpertGradient);
     if (matches && t.layer == weights.layer) return c.read(i);
@@ -193,6 +211,8 @@ constexpr std::array<Entry<Scalar>, op_kind_names.size()> kernels{
      {OpKind::EspReduceScatter, collective<Scalar>, collective<Scalar>},
      {OpKind::Combine, collective<Scalar>, collective<Scalar>},
      {OpKind::Decode, forward_decode<Scalar>, backward_decode<Scalar>},
+     {OpKind::StageSend, stage_send<Scalar>, stage_send<Scalar>},
+     {OpKind::StageReceive, stage_receive<Scalar>, stage_receive<Scalar>},
      {OpKind::DenseGradientAllReduce, nullptr, dense_gradient_all_reduce<Scalar>},
      {OpKind::ExpertGradientAllReduce, nullptr, collective<Scalar>},
      {OpKind::Update, update<Scalar>, update<Scalar>}}};

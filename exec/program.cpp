@@ -95,7 +95,7 @@ Experiment experiment_of(const ScheduleFile& file) {
   e.model = file.model;
   e.workload = file.workload;
   e.parallelism = file.parallelism;
-  e.cluster.nodes = file.parallelism.dp;
+  e.cluster.nodes = file.parallelism.pp * file.parallelism.dp;
   e.cluster.gpus_per_node = file.parallelism.mp;
   validate(e);
   return e;

@@ -11,7 +11,8 @@ namespace {
 // What a tensor holds when a step starts; empty: nothing.
 Values initial_values(const Experiment& e, const Tensor& t, const ModelData& data, int rank) {
   const auto part_of_rank = [&](const Values& all) {
-    const auto first = all.begin() + rank * t.elements;
+    const int ranks = e.parallelism.stage_ranks();
+    const auto first = all.begin() + (t.micro_batch * ranks + rank % ranks) * t.elements;
     return Values(first, first + t.elements);
   };
   const auto layer = static_cast<std::size_t>(t.layer);
@@ -25,7 +26,9 @@ Values initial_values(const Experiment& e, const Tensor& t, const ModelData& dat
       return data.layers[layer].router;
     case TensorKind::ExpertWeights:
       return expert_shard(e, data.layers[layer], rank);
-    case TensorKind::ExpertGradient:  // added to
+    case TensorKind::DenseGradients:  // gradients are added to
+    case TensorKind::RouterGradient:
+    case TensorKind::ExpertGradient:
     case TensorKind::OptimizerState:
       return Values(static_cast<std::size_t>(t.elements));
     default:
@@ -44,17 +47,22 @@ template <class Scalar>
 RankTensors<Scalar>::RankTensors(const Experiment& experiment, const Schedule& schedule, const ModelData& data,
                                  int rank)
     : schedule_(schedule), uses_(schedule.tensors.size()), uses_left_(schedule.tensors.size()) {
+  const int rank_class = schedule.class_of_rank(rank);
   std::vector<bool> is_read(schedule.tensors.size());
   for (const Op& op : schedule.ops) {
+    if (schedule.class_of(op) != rank_class) continue;
     for (TensorId id : schedule.reads_of(op)) is_read[static_cast<std::size_t>(id)] = true;
     for (const auto& ids : {schedule.reads_of(op), schedule.writes_of(op)})
       for (TensorId id : ids) ++uses_[static_cast<std::size_t>(id)];
   }
+  initial_.resize(schedule.tensors.size());
+  values_.resize(schedule.tensors.size());
   for (std::size_t i = 0; i < schedule.tensors.size(); ++i) {
     const Tensor& t = schedule.tensors[i];
+    if (t.rank_class != rank_class) continue;
     const Values initial = initial_values(experiment, t, data, rank);
-    initial_.emplace_back(initial.begin(), initial.end());
-    values_.emplace_back(static_cast<std::size_t>(t.elements));
+    initial_[i].assign(initial.begin(), initial.end());
+    values_[i].resize(static_cast<std::size_t>(t.elements));
     if (t.persistent || is_result(t) || !is_read[i]) uses_[i] = 0;
   }
 }

@@ -1,4 +1,4 @@
-// The tensors of one rank: memory, initial contents, poison.
+// The tensors of one rank, which are those of its rank class: memory, initial contents, poison.
 #pragma once
 #include <atomic>
 #include <vector>
@@ -25,7 +25,7 @@ class RankTensors {
   void release(TensorId id);
 
   const Schedule& schedule_;
-  std::vector<std::vector<Scalar>> values_;   // by tensor
+  std::vector<std::vector<Scalar>> values_;   // by tensor; empty: of another class
   std::vector<std::vector<Scalar>> initial_;  // by tensor; empty: none
   std::vector<int> uses_;                     // by tensor: reads and writes; 0: never released
   std::vector<std::atomic<int>> uses_left_;

@@ -39,9 +39,10 @@ void add_scaled(double scale, const double* x, Size count, double* y) {
 }
 
 struct Sizes {
-  Size tokens, sequence, hidden, heads, kv_heads, head_size, experts, expert_hidden, top_k, tokens_of_rank;
-  explicit Sizes(const Experiment& e) : tokens_of_rank(static_cast<Size>(layer_volumes(e).tokens)) {
-    tokens = tokens_of_rank * static_cast<Size>(e.cluster.gpus());
+  Size tokens, sequence, hidden, heads, kv_heads, head_size, experts, expert_hidden, top_k, tokens_of_part;
+  // `parts` of the tokens are gated by themselves; `e` is of one micro-batch.
+  Sizes(const Experiment& e, Size parts) : tokens_of_part(static_cast<Size>(layer_volumes(e).tokens)) {
+    tokens = tokens_of_part * parts;
     sequence = static_cast<Size>(e.workload.sequence);
     hidden = static_cast<Size>(e.model.hidden);
     heads = static_cast<Size>(e.model.attention.heads);
@@ -179,9 +180,9 @@ void expert_backward(const Sizes& s, const LayerWeights& w, Size e, const double
 
 struct MoePass {
   Values input, probabilities;
-  std::vector<Routing> routing;  // by rank
+  std::vector<Routing> routing;  // by part
   const Choice& choice(const Sizes& s, Size token, Size j) const {
-    return routing[token / s.tokens_of_rank][token % s.tokens_of_rank * s.top_k + j];
+    return routing[token / s.tokens_of_part][token % s.tokens_of_part * s.top_k + j];
   }
   double score(const Sizes& s, Size token, const Choice& choice) const {
     return probabilities[token * s.experts + static_cast<Size>(choice.expert)];
@@ -193,9 +194,9 @@ Values moe_sum(const Sizes& s, const LayerWeights& w, std::int64_t capacity, Moe
   pass.probabilities = router_probabilities<double>(
       {pass.input.data(), static_cast<std::int64_t>(s.tokens), static_cast<std::int64_t>(s.hidden)},
       {w.router.data(), static_cast<std::int64_t>(s.hidden), static_cast<std::int64_t>(s.experts)});
-  const auto of_rank = static_cast<std::ptrdiff_t>(s.tokens_of_rank * s.experts);
-  for (auto p = pass.probabilities.begin(); p != pass.probabilities.end(); p += of_rank)
-    pass.routing.push_back(route(Values(p, p + of_rank), static_cast<std::int64_t>(s.experts),
+  const auto of_part = static_cast<std::ptrdiff_t>(s.tokens_of_part * s.experts);
+  for (auto p = pass.probabilities.begin(); p != pass.probabilities.end(); p += of_part)
+    pass.routing.push_back(route(Values(p, p + of_part), static_cast<std::int64_t>(s.experts),
                                  static_cast<std::int64_t>(s.top_k), capacity));
   Values sum = pass.input;
   for (Size t = 0; t < s.tokens; ++t)
@@ -235,8 +236,9 @@ Values moe_sum_backward(const Sizes& s, const LayerWeights& w, const MoePass& pa
 
 }  // namespace
 
-Reference compute_reference(const Experiment& e, const ModelData& data) {
-  const Sizes s(e);
+Reference compute_reference(const Experiment& experiment, const ModelData& data, int micro_batches) {
+  const Experiment e = one_micro_batch(experiment, micro_batches);
+  const Sizes s(e, static_cast<Size>(e.parallelism.stage_ranks() * micro_batches));
   const std::int64_t capacity = layer_volumes(e).capacity;
   const Size layers = data.layers.size();
   std::vector<Values> inputs(layers);

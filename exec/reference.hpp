@@ -7,14 +7,14 @@
 namespace dovetail::exec {
 
 struct Reference {
-  Values output;                              // (ranks T, M)
-  Values input_gradient;                      // (ranks T, M)
+  Values output;                              // as ModelData::input
+  Values input_gradient;
   std::vector<LayerWeights> gradients;        // by layer, summed over all data
-  std::vector<std::vector<Routing>> routing;  // by layer and rank
-  std::int64_t dropped = 0;                   // choices over capacity, over all layers and ranks
+  std::vector<std::vector<Routing>> routing;  // by layer, and micro-batch * data ranks + rank
+  std::int64_t dropped = 0;                   // choices over capacity, over all of these
 };
 
-// Forward only: gradients stay empty.
-Reference compute_reference(const Experiment& experiment, const ModelData& data);
+// Each micro-batch of each rank is gated by itself. Forward only: gradients stay empty.
+Reference compute_reference(const Experiment& experiment, const ModelData& data, int micro_batches = 1);
 
 }  // namespace dovetail::exec

@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "models/errors.hpp"
 
 namespace dovetail::exec {
 namespace {
 
-constexpr int nodes = 2;
+constexpr int nodes_of_stage = 2;
 
 void require_positive(std::string_view name, int value) {
   if (value < 1) throw InputError(fmt::format("{} is {}, expected at least 1", name, value));
@@ -30,9 +31,10 @@ Attention scaled_attention(const Attention& big, const HostScale& scale, int mp)
 }  // namespace
 
 Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
-  if (scale.ranks < 2 || scale.ranks % nodes != 0)
-    throw InputError(
-        fmt::format("{} ranks, expected an even number from 2 on: they stand for {} nodes", scale.ranks, nodes));
+  const int stages = big.parallelism.pp, nodes = nodes_of_stage * stages;
+  if (scale.ranks < nodes || scale.ranks % nodes != 0)
+    throw InputError(fmt::format("{} ranks, expected a multiple of {}: they stand for {} nodes{}", scale.ranks, nodes,
+                                 nodes, stages == 1 ? "" : fmt::format(" of {} pipeline stages", stages)));
   require_positive("layers", scale.layers);
   require_positive("hidden", scale.hidden);
   require_positive("expert_hidden", scale.expert_hidden);
@@ -48,10 +50,13 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   e.model.experts = scale.experts > 0 ? scale.experts : scale.ranks;
   e.model.attention = scaled_attention(big.model.attention, scale, gpus);
   e.workload.top_k = e.model.top_k = std::min(big.workload.top_k, e.model.experts);
-  e.workload.batch = 1;
-  e.workload.sequence = scale.tokens_per_rank * gpus;
+  e.workload.batch = std::gcd(big.workload.batch, scale.tokens_per_rank * gpus);
+  e.workload.sequence = scale.tokens_per_rank * gpus / e.workload.batch;
   e.workload.dtype = DType::Fp32;
-  e.parallelism = default_parallelism(e.cluster, e.model);
+  Cluster stage = e.cluster;
+  stage.nodes = nodes_of_stage;
+  e.parallelism = default_parallelism(stage, e.model);
+  e.parallelism.pp = stages;
   validate(e);
   return e;
 }

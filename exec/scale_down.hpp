@@ -5,7 +5,7 @@
 namespace dovetail::exec {
 
 struct HostScale {
-  int ranks = 4;  // even: 2 nodes x ranks / 2 GPUs
+  int ranks = 4;  // 2 nodes for each pipeline stage, of equally many GPUs
   int layers = 1;
   int experts = 0;  // 0: as many as ranks
   int hidden = 128;
@@ -15,7 +15,8 @@ struct HostScale {
 };
 
 // Keeps the cluster's links and costs, and the model's kind: gated or not, top_k (at most `experts`), capacity factor,
-// query heads per key head (as far as they divide over the ranks). fp32; mp = esp = ranks / 2, ep = gcd(experts, 2).
+// query heads per key head (as far as they divide over the ranks), pipeline stages, batch (as far as it divides the
+// tokens). fp32; in a stage mp = esp = GPUs per node, ep = gcd(experts, 2).
 // Throws InputError for sizes that do not divide.
 Experiment scaled_for_host(const Experiment& big, const HostScale& scale);
 

@@ -38,12 +38,12 @@ StreamRuntime::StreamRuntime(std::shared_ptr<const Schedule> schedule, std::vect
       times_(ranks_.size() * ops()),
       virtual_finish_(ranks_.size() * ops()),
       done_(ranks_.size() * ops()) {
-  check(schedule_->classes.size() == 1, "only schedules of equal ranks run for real");
   for (std::size_t i = 0; i < ops(); ++i)
     stream_ops_[static_cast<std::size_t>(schedule_->ops[i].stream)].push_back(static_cast<OpId>(i));
   for (std::size_t local = 0; local < ranks_.size(); ++local)
     for (std::size_t stream = 0; stream < stream_ops_.size(); ++stream)
-      threads_.emplace_back([this, local, stream] { serve(local, static_cast<StreamId>(stream)); });
+      if (schedule_->streams[stream].rank_class == schedule_->class_of_rank(ranks_[local]))
+        threads_.emplace_back([this, local, stream] { serve(local, static_cast<StreamId>(stream)); });
 }
 
 StreamRuntime::~StreamRuntime() {
@@ -79,10 +79,12 @@ void StreamRuntime::serve(std::size_t local, StreamId stream) {
 
 void StreamRuntime::run_stream(std::size_t local, StreamId stream, std::uint32_t step) {
   double last = 0;
+  const int own = schedule_->streams[static_cast<std::size_t>(stream)].rank_class;
   for (OpId op : stream_ops_[static_cast<std::size_t>(stream)]) try {
       OpRun run{local, op, last};
       for (OpId before : schedule_->dependencies_of(schedule_->ops[static_cast<std::size_t>(op)]))
-        run.ready = std::max(run.ready, wait_for(local, before, step));
+        if (schedule_->class_of(schedule_->ops[static_cast<std::size_t>(before)]) == own)
+          run.ready = std::max(run.ready, wait_for(local, before, step));
       const std::size_t at = index(local, op);
       times_[at].start = clock_.now();
       last = virtual_finish_[at] = body_(run);

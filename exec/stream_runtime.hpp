@@ -1,5 +1,6 @@
 // Runs the steps of a schedule for the ranks of this process: one thread per rank and stream, a stream's ops in
-// program order, dependencies between streams by atomic wait. Knows neither kernels nor transports.
+// program order, dependencies between streams by atomic wait. A rank runs the streams of its class; what depends on an
+// op of another class waits in its body. Knows neither kernels nor transports.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -35,7 +36,7 @@ class StreamRuntime {
   using Body = std::function<double(const OpRun&)>;
 
   // `ranks` are the global ranks here. When an op fails, `wake_waits` must end all waits inside of bodies; they
-  // throw Cancelled. The schedule must have one rank class.
+  // throw Cancelled.
   StreamRuntime(std::shared_ptr<const Schedule> schedule, std::vector<int> ranks, Body body, Cancellation& cancellation,
                 std::function<void()> wake_waits);
   ~StreamRuntime();

@@ -41,6 +41,11 @@ class Communicator {
   virtual double all_gather(const Exchange& e) = 0;      // send: a block; receive: a block per member
   virtual double reduce_scatter(const Exchange& e) = 0;  // send: a block per member; receive: a block
   virtual double all_reduce(const Exchange& e) = 0;      // send and receive: a block
+
+  // From one member to another. The sender does not wait, and may reuse its buffer; `tag` tells the messages of a step
+  // apart. receive() returns the later `ready` of the two.
+  virtual void send(const Exchange& e, int to, int tag) = 0;
+  virtual double receive(const Exchange& e, int tag) = 0;
 };
 
 class Transport {

@@ -25,8 +25,14 @@ CollectiveCost interpolate(const CollectiveCost& low, const CollectiveCost& high
 CollectiveCost find_cost(const Calibration& calibration, Collective collective, GroupShape group, int gpus_per_node) {
   const LinkKind link = group.crosses_nodes() ? LinkKind::Inter : LinkKind::Intra;
   std::vector<CollectiveCost> entries;
-  for (const CollectiveCost& cost : calibration.collectives)
-    if (cost.collective == collective && cost.link == link) entries.push_back(cost);
+  const auto collect = [&](Collective kind) {
+    if (!entries.empty()) return;
+    for (const CollectiveCost& cost : calibration.collectives)
+      if (cost.collective == kind && cost.link == link) entries.push_back(cost);
+  };
+  collect(collective);
+  if (collective == Collective::Send)
+    for (Collective instead : {Collective::AllToAll, Collective::AllGather}) collect(instead);
   if (entries.empty())
     throw InputError(fmt::format("calibration {} has no {} cost on {} links, needed by a group of {} ranks on {} nodes",
                                  calibration.name, name_in(collective_names, collective),

@@ -14,13 +14,15 @@
 
 namespace dovetail {
 
-enum class Collective { None, AllToAll, AllGather, ReduceScatter, AllReduce };
-inline constexpr std::array<std::pair<std::string_view, Collective>, 5> collective_names{
+// Send: of one rank to one other.
+enum class Collective { None, AllToAll, AllGather, ReduceScatter, AllReduce, Send };
+inline constexpr std::array<std::pair<std::string_view, Collective>, 6> collective_names{
     {{"none", Collective::None},
      {"all_to_all", Collective::AllToAll},
      {"all_gather", Collective::AllGather},
      {"reduce_scatter", Collective::ReduceScatter},
-     {"all_reduce", Collective::AllReduce}}};
+     {"all_reduce", Collective::AllReduce},
+     {"send", Collective::Send}}};
 
 // Links a collective uses: those inside a node or the network between nodes.
 enum class LinkKind { Intra, Inter };
@@ -39,7 +41,7 @@ struct Provenance {
 };
 
 // n is bytes: all-to-all: sent per rank, its own part included; all-gather: the gathered
-// buffer; reduce-scatter: the buffer before scattering; all-reduce: the buffer.
+// buffer; reduce-scatter: the buffer before scattering; all-reduce: the buffer; send: the message.
 struct CollectiveCost {
   Collective collective = Collective::None;
   LinkKind link = LinkKind::Inter;
@@ -89,7 +91,8 @@ struct Calibration {
 
 // The entry for a collective over a group of this shape. Several entries for different numbers of GPUs:
 // alpha and beta are interpolated linearly between neighbours and held beyond the ends. Throws InputError
-// (naming what the calibration has) when there is none for that link.
+// (naming what the calibration has) when there is none for that link. A send that has none costs what an all-to-all of
+// as many bytes does, or else an all-gather.
 CollectiveCost find_cost(const Calibration& calibration, Collective collective, GroupShape group, int gpus_per_node);
 const GemmCost& find_gemm(const Calibration& calibration, DType dtype);
 

@@ -34,6 +34,11 @@ void require_countable(const Experiment& e) {
 
 }  // namespace
 
+Experiment one_micro_batch(Experiment e, int micro_batches) {
+  e.workload.batch /= micro_batches;
+  return e;
+}
+
 void validate(const Experiment& e) {
   const Workload& w = e.workload;
   validate(e.parallelism, e.cluster, e.model);
@@ -41,6 +46,8 @@ void validate(const Experiment& e) {
   require(w.sequence >= 1, "/workload/sequence", fmt::format("{}, expected at least 1", w.sequence));
   require(w.layers >= 1 && w.layers <= e.model.layers, "/workload/layers",
           fmt::format("{}, expected 1 to {} (the layers of {})", w.layers, e.model.layers, e.model.name));
+  require(e.parallelism.pp <= w.layers, "/parallelism",
+          fmt::format("pp {}: more pipeline stages than the {} layers", e.parallelism.pp, w.layers));
   require(w.top_k >= 1 && w.top_k <= e.model.experts, "/workload/top_k",
           fmt::format("{}, expected 1 to {} (the experts of {})", w.top_k, e.model.experts, e.model.name));
   require(std::isfinite(w.capacity_factor) && w.capacity_factor > 0, "/workload/capacity_factor",

@@ -16,6 +16,9 @@ struct Experiment {
   Parallelism parallelism;
 };
 
+// The same with the samples of one of `micro_batches` equal parts of the batch.
+Experiment one_micro_batch(Experiment experiment, int micro_batches);
+
 // Throws InputError when the parts do not fit together (groups, layers, head counts, capacity).
 void validate(const Experiment& experiment);
 

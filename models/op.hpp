@@ -81,14 +81,17 @@ inline constexpr Names<OpKind, 27> op_kind_names{{{"mp_all_gather", OpKind::MpAl
                                                   {"expert_gradient_all_reduce", OpKind::ExpertGradientAllReduce},
                                                   {"update", OpKind::Update}}};
 
-// Combine: of the second all-to-all, with dispatch_combine. Copy: between device and pinned host memory.
-enum class StreamKind : std::uint8_t { Compute, Communication, Inter, Intra, Combine, Copy };
-inline constexpr Names<StreamKind, 6> stream_kind_names{{{"compute", StreamKind::Compute},
+// Combine: of the second all-to-all, with dispatch_combine. Copy: between device and pinned host memory. Send, Receive:
+// between pipeline stages.
+enum class StreamKind : std::uint8_t { Compute, Communication, Inter, Intra, Combine, Copy, Send, Receive };
+inline constexpr Names<StreamKind, 8> stream_kind_names{{{"compute", StreamKind::Compute},
                                                          {"communication", StreamKind::Communication},
                                                          {"inter", StreamKind::Inter},
                                                          {"intra", StreamKind::Intra},
                                                          {"combine", StreamKind::Combine},
-                                                         {"copy", StreamKind::Copy}}};
+                                                         {"copy", StreamKind::Copy},
+                                                         {"send", StreamKind::Send},
+                                                         {"receive", StreamKind::Receive}}};
 
 // Shapes are in operands.md. A chunked tensor exists once per chunk.
 enum class TensorKind : std::uint8_t {
@@ -180,6 +183,7 @@ struct Tensor {
   bool persistent = false;  // lives through the step: weights, their gradients, optimizer states, the step's input
   DType dtype = DType::Fp32;
   Place place = Place::Device;
+  std::int16_t rank_class = 0;  // whose memory it is in
   std::int16_t layer = 0;
   std::int16_t micro_batch = 0;
   std::int16_t chunk = -1;  // -1: not chunked

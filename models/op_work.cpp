@@ -54,6 +54,10 @@ Work OpWork::all_reduce(GroupKind group, std::int64_t elements) const {
   return collective(Collective::AllReduce, group, elements);
 }
 
+Work OpWork::stage_send() const {
+  return collective(Collective::Send, GroupKind::Pp, v_.tokens * v_.hidden);
+}
+
 Work OpWork::update(std::int64_t parameters) const {
   // 28 bytes a parameter: fp32 reads weight, gradient and two moments and writes three of them; bf16 with an
   // fp32 master weight reads 2 + 12 and writes 12 + 2.

@@ -19,6 +19,7 @@ class OpWork {
   Work mp(Collective collective) const;                      // over the gathered (L, M) buffer
   Work esp(Collective collective, std::int64_t rows) const;  // over the gathered rows of a chunk
   Work all_reduce(GroupKind group, std::int64_t elements) const;
+  Work stage_send() const;                     // (T, M) to the next pipeline stage, or its gradient back
   Work update(std::int64_t parameters) const;  // one Adam step
 
  private:

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "models/errors.hpp"
@@ -27,6 +28,8 @@ Comb comb(const Parallelism& p, GroupKind kind) {
       return {p.ep, p.esp};
     case GroupKind::Edp:
       return {p.edp, p.esp * p.ep};
+    case GroupKind::Pp:
+      return {p.pp, p.stage_ranks()};
   }
   throw InternalError("group kind");
 }
@@ -36,6 +39,11 @@ void require(bool condition, const std::string& message) {
 }
 
 }  // namespace
+
+LayerRun layers_of_stage(int layers, int stages, int stage) {
+  const int each = layers / stages, longer = layers % stages;
+  return {stage * each + std::min(stage, longer), (stage + 1) * each + std::min(stage + 1, longer)};
+}
 
 Parallelism default_parallelism(const Cluster& cluster, const Model& model) {
   Parallelism p;
@@ -50,7 +58,6 @@ void validate(const Parallelism& p, const Cluster& cluster, const Model& model) 
   for (const auto& [name, size] :
        {std::pair{"dp", p.dp}, {"mp", p.mp}, {"ep", p.ep}, {"esp", p.esp}, {"pp", p.pp}, {"edp", p.edp}})
     require(size >= 1, fmt::format("{} is {}, expected at least 1", name, size));
-  require(p.pp == 1, fmt::format("pp {} (pipeline stages) is not built yet; built: 1", p.pp));
   const int gpus = cluster.gpus();
   const long dense = 1L * p.pp * p.dp * p.mp;
   const long experts = 1L * p.pp * p.edp * p.ep * p.esp;

@@ -19,14 +19,18 @@ struct Parallelism {
   int esp = 1;  // expert sharding: one expert's hidden size over esp ranks
   int pp = 1;   // pipeline stages
   int edp = 1;  // replicas of the experts
+
+  int stage_ranks() const { return dp * mp; }  // stage s holds ranks [s stage_ranks, (s + 1) stage_ranks)
 };
 
-enum class GroupKind { Dp, Mp, Ep, Esp, Edp };
-inline constexpr std::array<std::pair<std::string_view, GroupKind>, 5> group_kind_names{{{"dp", GroupKind::Dp},
+// Pp: the ranks with the same place in each pipeline stage.
+enum class GroupKind { Dp, Mp, Ep, Esp, Edp, Pp };
+inline constexpr std::array<std::pair<std::string_view, GroupKind>, 6> group_kind_names{{{"dp", GroupKind::Dp},
                                                                                          {"mp", GroupKind::Mp},
                                                                                          {"ep", GroupKind::Ep},
                                                                                          {"esp", GroupKind::Esp},
-                                                                                         {"edp", GroupKind::Edp}}};
+                                                                                         {"edp", GroupKind::Edp},
+                                                                                         {"pp", GroupKind::Pp}}};
 
 // Where one group of a kind lies (all groups of a kind lie alike).
 struct GroupShape {
@@ -34,6 +38,13 @@ struct GroupShape {
   int nodes = 1;  // nodes they are on
   bool crosses_nodes() const { return nodes > 1; }
 };
+
+// Layers [first, last) of a pipeline stage: equal runs, the first ones one longer where stages do not divide layers.
+struct LayerRun {
+  int first = 0, last = 0;
+  bool contains(int layer) const { return first <= layer && layer < last; }
+};
+LayerRun layers_of_stage(int layers, int stages, int stage);
 
 // mp = esp = GPUs per node, ep = gcd(experts, nodes), edp = nodes / ep, dp = nodes.
 Parallelism default_parallelism(const Cluster& cluster, const Model& model);

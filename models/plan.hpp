@@ -106,10 +106,11 @@ enum class Window { Moe, Dense, Tail };
 inline constexpr Names<Window, 3> window_names{
     {{"moe", Window::Moe}, {"dense", Window::Dense}, {"tail", Window::Tail}}};
 
-// Slices follow one another through the dense gradients in backward order (last layer first).
+// Slices follow one another through the dense gradients in backward order (last layer first), those of the last pipeline
+// stage first. With micro-batches they are reduced in the pass of the last one.
 struct GradientSlice {
   Window window = Window::Tail;
-  int layer = 0;              // of the window; 0 for Tail
+  int layer = 0;              // of the window; Tail: the first layer of the pipeline stage
   std::int64_t elements = 0;  // > 0
   friend bool operator==(const GradientSlice&, const GradientSlice&) = default;
 };
@@ -132,7 +133,7 @@ struct Plan {
   Wire combine_wire = Wire::Same;
   Encoding encoding = Encoding::Sparse;
   GradSync grad_sync = GradSync::After;
-  std::int64_t gradient_chunk_bytes = 30'000'000;  // FixedChunks only (Lina's)
+  std::int64_t gradient_chunk_bytes = 30'000'000;  // FixedChunks only (Lina's), at least 1 element
   std::vector<GradientSlice> gradient_slices;      // Partitioned only; must add up to all dense gradients
   Restore restore = Restore::Keep;
   Buffers buffers = Buffers::PerChunk;
@@ -161,6 +162,6 @@ struct Plan {
 void validate(const Plan& plan, const Experiment& experiment);
 
 // The slices that a plan's grad_sync stands for, in backward order.
-std::vector<GradientSlice> gradient_slices(const Plan& plan, int layers, std::int64_t elements_per_layer);
+std::vector<GradientSlice> gradient_slices(const Plan& plan, const Experiment& experiment);
 
 }  // namespace dovetail

@@ -63,10 +63,27 @@ void check_indices(const Schedule& s) {
   for (const Tensor& t : s.tensors) check(t.elements > 0, fmt::format("tensor {} has no elements", to_string(t)));
 }
 
+void check_classes(const Schedule& s) {
+  for (const Op& op : s.ops) {
+    const auto own = [&](TensorId t) { return s.tensors[static_cast<std::size_t>(t)].rank_class == s.class_of(op); };
+    for (TensorId t : s.reads_of(op)) check(own(t), to_string(op) + " reads a tensor of another rank class");
+    for (TensorId t : s.writes_of(op))
+      check(own(t) != (op.kind == OpKind::StageSend), to_string(op) + " writes a tensor of the wrong rank class");
+  }
+}
+
 }  // namespace
+
+int Schedule::class_of_rank(int rank) const {
+  int first = 0;
+  for (std::size_t c = 0; c < classes.size(); ++c)
+    if (first += classes[c].ranks; rank < first) return static_cast<int>(c);
+  throw InternalError(fmt::format("rank {} of {}", rank, first));
+}
 
 void validate(const Schedule& s) {
   check_indices(s);
+  check_classes(s);
   const Ancestors ancestors(s);
   std::vector<std::vector<Access>> writers(s.tensors.size()), readers(s.tensors.size());
   const auto require_after = [&](const std::vector<Access>& earlier, const Access& now, TensorId t) {

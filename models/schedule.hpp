@@ -9,11 +9,12 @@
 namespace dovetail {
 
 struct RankClass {
-  int ranks = 1;  // equal ranks that this class stands for
+  int ranks = 1;  // equal ranks that this class stands for; ranks are numbered class by class
 };
 
 // Ops stand in an order in which they could run one by one: dependencies point backwards, and a
-// stream's FIFO order is the order of its ops here. A collective is one op shared by its group.
+// stream's FIFO order is the order of its ops here. A collective is one op shared by its group. Classes exchange data by
+// StageSend, which writes a tensor of another class, and the StageReceive there, which depends on it.
 class Schedule {
  public:
   std::vector<RankClass> classes;
@@ -22,6 +23,10 @@ class Schedule {
   std::vector<Op> ops;
   std::vector<OpId> dependencies;  // Op::dependencies index this
   std::vector<TensorId> operands;  // Op::reads and Op::writes index this
+  int micro_batches = 1;
+
+  int class_of(const Op& op) const { return streams[static_cast<std::size_t>(op.stream)].rank_class; }
+  int class_of_rank(int rank) const;
 
   std::span<const OpId> dependencies_of(const Op& op) const { return slice(dependencies, op.dependencies); }
   std::span<const TensorId> reads_of(const Op& op) const { return slice(operands, op.reads); }
@@ -35,8 +40,8 @@ class Schedule {
 };
 
 // Throws InternalError unless dependencies point backwards, streams and tensors exist, every tensor is
-// written before it is read, each read is ordered after its writer by dependencies or stream order, and
-// sizes are positive.
+// written before it is read, each read is ordered after its writer by dependencies or stream order, ops keep to
+// tensors of their own rank class (but for what a StageSend writes), and sizes are positive.
 void validate(const Schedule& schedule);
 
 }  // namespace dovetail

@@ -1,10 +1,13 @@
-// One training step: the layers forward, then backward, then what is left of the gradients' reduction, and the update.
+// One training step: each micro-batch forward and backward through the layers of each pipeline stage; after a stage's
+// last backward pass what is left of its gradients' reduction, and its update.
 // What each part of a layer consists of is in builder/, operands in operands.md.
 #include "models/schedule_builder.hpp"
 
 #include "models/builder/attention_part.hpp"
 #include "models/builder/gradient_part.hpp"
 #include "models/builder/moe_part.hpp"
+#include "models/builder/pipeline_order.hpp"
+#include "models/builder/stage_part.hpp"
 
 namespace dovetail {
 namespace {
@@ -31,29 +34,70 @@ TensorIds backward(StepContext& c, int layer, const TensorIds& gradient, const S
   return {d_moe_input, attention_backward(c, layer, gathered, saved.attention)};
 }
 
-Schedule build(const Experiment& experiment, const Plan& plan) {
-  StepContext c(experiment, plan);
-  const int layers = c.layers();
-  const std::int64_t tokens = c.volumes(0).tokens * c.volumes(0).hidden;
-  TensorId x = c.persistent(TensorKind::LayerInput, 0, tokens);
-  std::vector<SavedLayer> saved(static_cast<std::size_t>(layers));
-  for (int layer = 0; layer < layers; ++layer) x = forward(c, layer, x, saved[static_cast<std::size_t>(layer)]);
-  if (c.training()) {
-    GradientPart gradients(c);
-    TensorIds gradient{c.persistent(TensorKind::LayerInput, layers, tokens, /*gradient=*/true)};
-    for (int layer = layers - 1; layer >= 0; --layer)
-      gradient = backward(c, layer, gradient, saved[static_cast<std::size_t>(layer)], gradients);
-    gradients.finish_step();
+class Step {
+ public:
+  explicit Step(StepContext& c)
+      : c_(c),
+        tokens_(c.volumes(0).tokens * c.volumes(0).hidden),
+        saved_(static_cast<std::size_t>(c.layers() * c.plan().micro_batches)),
+        arriving_(static_cast<std::size_t>(c.plan().micro_batches)) {
+    for (int stage = 0; stage < c.stages() && c.training(); ++stage) {
+      c.enter(stage, 0);
+      gradients_.emplace_back(c);
+    }
   }
-  return c.finish();
-}
+
+  void add(const StageUnit& unit) {
+    c_.enter(unit.stage, unit.micro_batch);
+    unit.phase == Phase::Forward ? add_forward() : add_backward();
+  }
+
+ private:
+  void add_forward() {
+    const LayerRun run = c_.layers_of_stage();
+    TensorId x = c_.stage() == 0 ? c_.persistent(TensorKind::LayerInput, 0, tokens_) : received(Phase::Forward, run.first);
+    for (int layer = run.first; layer < run.last; ++layer) x = forward(c_, layer, x, saved(layer));
+    if (c_.stage() + 1 < c_.stages()) arriving() = send_to_stage(c_, c_.stage() + 1, Phase::Forward, run.last, {x});
+  }
+
+  void add_backward() {
+    const LayerRun run = c_.layers_of_stage();
+    GradientPart& gradients = gradients_[static_cast<std::size_t>(c_.stage())];
+    gradients.begin_pass();
+    TensorIds gradient{c_.stage() + 1 == c_.stages() ? c_.persistent(TensorKind::LayerInput, run.last, tokens_, true)
+                                                     : received(Phase::Backward, run.last)};
+    for (int layer = run.last - 1; layer >= run.first; --layer)
+      gradient = backward(c_, layer, gradient, saved(layer), gradients);
+    if (c_.stage() > 0) arriving() = send_to_stage(c_, c_.stage() - 1, Phase::Backward, run.first, gradient);
+    gradients.end_pass();
+  }
+
+  TensorId received(Phase phase, int layer) {
+    receive_from_stage(c_, phase, layer, arriving());
+    return arriving();
+  }
+  SavedLayer& saved(int layer) {
+    return saved_[static_cast<std::size_t>(c_.micro_batch() * c_.layers() + layer)];
+  }
+  TensorId& arriving() { return arriving_[static_cast<std::size_t>(c_.micro_batch())]; }
+
+  StepContext& c_;
+  std::int64_t tokens_;
+  std::vector<SavedLayer> saved_;        // by micro-batch and layer
+  std::vector<TensorId> arriving_;       // by micro-batch: on its way to the next stage
+  std::vector<GradientPart> gradients_;  // by stage
+};
 
 }  // namespace
 
 Schedule build_schedule(const Experiment& experiment, const Plan& plan) {
   validate(experiment);
   validate(plan, experiment);
-  return build(experiment, plan);
+  StepContext c(experiment, plan);
+  Step step(c);
+  for (const StageUnit& unit : pipeline_order(plan.pipeline_schedule, c.stages(), plan.micro_batches, c.training()))
+    step.add(unit);
+  return c.finish();
 }
 
 }  // namespace dovetail

@@ -13,8 +13,8 @@ ScheduleWriter::ScheduleWriter(std::size_t expected_ops) {
   last_writer_.reserve(2 * expected_ops);
 }
 
-StreamId ScheduleWriter::add_stream(StreamKind kind) {
-  schedule_.streams.push_back({kind, 0});
+StreamId ScheduleWriter::add_stream(StreamKind kind, int rank_class) {
+  schedule_.streams.push_back({kind, rank_class});
   return static_cast<StreamId>(schedule_.streams.size() - 1);
 }
 
@@ -47,7 +47,9 @@ OpId ScheduleWriter::add_op(Op op, std::span<const TensorId> reads, std::span<co
 }
 
 Schedule ScheduleWriter::finish(int ranks) {
-  schedule_.classes = {{ranks}};
+  int classes = 0;
+  for (const Stream& stream : schedule_.streams) classes = std::max(classes, stream.rank_class + 1);
+  schedule_.classes.assign(static_cast<std::size_t>(classes), {ranks});
   return std::move(schedule_);
 }
 

@@ -12,11 +12,11 @@ class ScheduleWriter {
  public:
   explicit ScheduleWriter(std::size_t expected_ops);
 
-  StreamId add_stream(StreamKind kind);
+  StreamId add_stream(StreamKind kind, int rank_class = 0);
   TensorId add_tensor(const Tensor& tensor);
   // The op runs after the last writer of everything it reads.
   OpId add_op(Op op, std::span<const TensorId> reads, std::span<const TensorId> writes);
-  Schedule finish(int ranks);
+  Schedule finish(int ranks);  // of each class
 
  private:
   Schedule schedule_;

@@ -14,8 +14,8 @@ bool computes(const Schedule& s, const Op& op) {
   return s.streams[static_cast<std::size_t>(op.stream)].kind == StreamKind::Compute;
 }
 
-// Time in which communication runs and no computation does: sweep over starts and ends.
-Seconds exposed(const Schedule& s, const Timeline& timeline) {
+// Time in which communication runs and no computation does, on the ranks of a class: sweep over starts and ends.
+Seconds exposed(const Schedule& s, const Timeline& timeline, int rank_class) {
   struct Change {
     double at;
     int compute, communication;
@@ -23,6 +23,7 @@ Seconds exposed(const Schedule& s, const Timeline& timeline) {
   std::vector<Change> changes;
   changes.reserve(2 * s.ops.size());
   for (std::size_t i = 0; i < s.ops.size(); ++i) {
+    if (s.class_of(s.ops[i]) != rank_class) continue;
     const int c = computes(s, s.ops[i]) ? 1 : 0;
     changes.push_back({timeline.ops[i].start.value(), c, 1 - c});
     changes.push_back({timeline.ops[i].finish.value(), -c, c - 1});
@@ -53,7 +54,8 @@ Metrics metrics(const Schedule& s, const Timeline& timeline) {
     m.streams[static_cast<std::size_t>(s.ops[i].stream)].busy += finish - start;
   }
   m.backward = m.makespan - m.forward;
-  m.exposed_communication = exposed(s, timeline);
+  for (int c = 0; c < static_cast<int>(s.classes.size()); ++c)
+    m.exposed_communication = std::max(m.exposed_communication, exposed(s, timeline, c));
   return m;
 }
 

@@ -32,9 +32,9 @@ struct StreamUse {
 
 struct Metrics {
   Seconds makespan;               // end of the last op
-  Seconds forward;                // end of the last forward op
+  Seconds forward;                // end of the last forward op; of pipelined stages some are backward by then
   Seconds backward;               // the rest: backward, gradient synchronisation, optimizer
-  Seconds exposed_communication;  // communication active and no compute
+  Seconds exposed_communication;  // communication active and no compute, on the rank class where that is longest
   std::vector<StreamUse> streams;
 };
 Metrics metrics(const Schedule& schedule, const Timeline& timeline);

@@ -19,7 +19,8 @@ Interval representative_window(const Schedule& schedule, const Timeline& timelin
     last_layer = std::max<int>(last_layer, schedule.ops[i].layer);
     whole.finish = std::max(whole.finish, timeline.ops[i].finish);
   }
-  if (last_layer < 2) return whole;
+  const bool pipelined = schedule.classes.size() > 1 || schedule.micro_batches > 1;
+  if (last_layer < 2 || pipelined) return whole;
   window.start = whole.finish;
   for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
     const Op& op = schedule.ops[i];

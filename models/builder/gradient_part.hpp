@@ -1,4 +1,5 @@
-// Reductions of weight gradients over the ranks that hold the same weights, and the optimizer update after them.
+// Reductions of one stage's weight gradients over the ranks that hold the same weights, and the optimizer update after
+// them. Gradients add up over the backward passes of the micro-batches; only the last one reduces.
 #pragma once
 #include "models/builder/step_context.hpp"
 
@@ -6,20 +7,26 @@ namespace dovetail::builder {
 
 class GradientPart {
  public:
-  explicit GradientPart(StepContext& c);
+  explicit GradientPart(StepContext& c);  // of the stage entered
 
-  // The all-reduces of the slices in this window, after the gradients that exist by now.
+  void begin_pass() { ++passes_; }
+  // In the last pass: the all-reduces of the slices up to this window, after the gradients that exist by now. Unless
+  // all is left to the end, beside a layer's attention those of its experts too.
   void add_slices(Window window, int layer);
-  // What is left after the backward pass, then the update.
-  void finish_step();
+  // After the last pass: what is left, then the update.
+  void end_pass();
 
  private:
+  bool last_pass() const { return passes_ == c_.plan().micro_batches; }
+  void reduce_dense(const GradientSlice& slice, int layer);
+  void reduce_experts(int layer);
   void add_update();
 
   StepContext& c_;
   std::vector<GradientSlice> slices_;  // those not yet placed start at next_
   std::size_t next_ = 0;
   std::int64_t reduced_ = 0;  // dense gradients covered by the slices placed so far
+  int passes_ = 0;            // begun
 };
 
 }  // namespace dovetail::builder

@@ -5,26 +5,45 @@ namespace {
 
 std::size_t op_estimate(const Experiment& e, const Plan& plan) {
   const std::size_t chunks = 5 * static_cast<std::size_t>(plan.forward_degree + plan.backward_degree);
-  return static_cast<std::size_t>(e.workload.layers) * (chunks + 16) + plan.gradient_slices.size() + 4;
+  return static_cast<std::size_t>(e.workload.layers * plan.micro_batches) * (chunks + 16) +
+         plan.gradient_slices.size() + 4;
 }
 
 }  // namespace
 
 StepContext::StepContext(const Experiment& experiment, const Plan& plan)
-    : experiment_(experiment),
+    : experiment_(one_micro_batch(experiment, plan.micro_batches)),
       plan_(plan),
-      volumes_(static_cast<std::size_t>(experiment.workload.layers), layer_volumes(experiment)),
-      writer_(op_estimate(experiment, plan)) {
-  streams_.compute = writer_.add_stream(StreamKind::Compute);
-  const bool split = plan.comm_streams == CommStreams::InterIntra;
-  streams_.inter = writer_.add_stream(split ? StreamKind::Inter : StreamKind::Communication);
-  streams_.intra = split ? writer_.add_stream(StreamKind::Intra) : streams_.inter;
-  streams_.combine = streams_.inter;
-  add_weights();
+      volumes_(static_cast<std::size_t>(experiment.workload.layers), layer_volumes(experiment_)),
+      writer_(op_estimate(experiment, plan)),
+      stages_(static_cast<std::size_t>(experiment.parallelism.pp)) {
+  for (Stage& stage : stages_) {
+    enter(static_cast<int>(&stage - stages_.data()), 0);
+    add_streams(stage.streams);
+    add_weights(stage);
+  }
 }
 
-void StepContext::add_weights() {
-  for (int layer = 0; layer < layers(); ++layer) {
+void StepContext::enter(int stage, int micro_batch) {
+  stage_ = stage;
+  micro_batch_ = micro_batch;
+}
+
+void StepContext::add_streams(StreamIds& streams) {
+  const auto add_stream = [&](StreamKind kind) { return writer_.add_stream(kind, stage_); };
+  streams.compute = add_stream(StreamKind::Compute);
+  const bool split = plan_.comm_streams == CommStreams::InterIntra;
+  streams.inter = add_stream(split ? StreamKind::Inter : StreamKind::Communication);
+  streams.intra = split ? add_stream(StreamKind::Intra) : streams.inter;
+  streams.combine = streams.inter;
+  if (stages() == 1) return;
+  streams.send = add_stream(StreamKind::Send);
+  streams.receive = add_stream(StreamKind::Receive);
+}
+
+void StepContext::add_weights(Stage& stage) {
+  const LayerRun run = layers_of_stage();
+  for (int layer = run.first; layer < run.last; ++layer) {
     const LayerVolumes& v = volumes(layer);
     LayerWeightIds ids;
     ids.dense = persistent(TensorKind::DenseWeights, layer, v.dense_parameters);
@@ -33,8 +52,8 @@ void StepContext::add_weights() {
     weights_.push_back(ids);
   }
   if (!training()) return;
-  dense_gradients_ = persistent(TensorKind::DenseGradients, 0, dense_gradients_of(0).last);
-  for (int layer = 0; layer < layers(); ++layer) {
+  stage.dense_gradients = persistent(TensorKind::DenseGradients, run.first, dense_gradients_of(run.first).last);
+  for (int layer = run.first; layer < run.last; ++layer) {
     const LayerVolumes& v = volumes(layer);
     LayerWeightIds& ids = weights_[static_cast<std::size_t>(layer)];
     ids.router_gradient = persistent(TensorKind::RouterGradient, layer, v.router_parameters);
@@ -43,22 +62,36 @@ void StepContext::add_weights() {
   // Two Adam moments, and a master weight where weights are not fp32.
   const DType dtype = experiment_.workload.dtype;
   const int states = dtype == DType::Fp32 || dtype == DType::Fp64 ? 2 : 3;
-  Tensor state = tensor(TensorKind::OptimizerState, 0, states * parameters());
+  Tensor state = tensor(TensorKind::OptimizerState, run.first, states * parameters());
   state.persistent = true;
   state.dtype = DType::Fp32;
-  optimizer_state_ = writer_.add_tensor(state);
+  stage.optimizer_state = writer_.add_tensor(state);
+}
+
+std::span<const LayerWeightIds> StepContext::weights_of_stage() const {
+  const LayerRun run = layers_of_stage();
+  return std::span(weights_).subspan(static_cast<std::size_t>(run.first), static_cast<std::size_t>(run.last - run.first));
 }
 
 RowRange StepContext::dense_gradients_of(int layer) const {
   std::int64_t first = 0;
-  for (int later = layers() - 1; later > layer; --later) first += volumes(later).dense_parameters;
+  for (int later = layers_of_stage().last - 1; later > layer; --later) first += volumes(later).dense_parameters;
   return {first, first + volumes(layer).dense_parameters};
 }
 
 std::int64_t StepContext::parameters() const {
   std::int64_t sum = 0;
-  for (const LayerVolumes& v : volumes_) sum += v.dense_parameters + v.router_parameters + v.expert_parameters;
+  for (int layer = layers_of_stage().first; layer < layers_of_stage().last; ++layer) {
+    const LayerVolumes& v = volumes(layer);
+    sum += v.dense_parameters + v.router_parameters + v.expert_parameters;
+  }
   return sum;
+}
+
+Schedule StepContext::finish() {
+  Schedule schedule = writer_.finish(experiment_.parallelism.stage_ranks());
+  schedule.micro_batches = plan_.micro_batches;
+  return schedule;
 }
 
 Op StepContext::op(OpKind kind, Phase phase, int layer, StreamId stream, const Work& work) const {
@@ -67,6 +100,7 @@ Op StepContext::op(OpKind kind, Phase phase, int layer, StreamId stream, const W
   o.phase = phase;
   o.stream = stream;
   o.layer = static_cast<std::int16_t>(layer);
+  o.micro_batch = static_cast<std::int16_t>(micro_batch_);
   o.work = work;
   return o;
 }
@@ -91,7 +125,9 @@ Tensor StepContext::tensor(TensorKind kind, int layer, std::int64_t elements) co
   Tensor t;
   t.kind = kind;
   t.dtype = experiment_.workload.dtype;
+  t.rank_class = static_cast<std::int16_t>(stage_);
   t.layer = static_cast<std::int16_t>(layer);
+  t.micro_batch = static_cast<std::int16_t>(micro_batch_);
   t.elements = elements;
   return t;
 }

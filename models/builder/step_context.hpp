@@ -1,5 +1,5 @@
 // What the parts of the builder share: the question, the streams, the persistent tensors, and how an op or a tensor of
-// one place in the step is made. Knows no order of ops.
+// one place in the step is made: in the stage and of the micro-batch entered last. Knows no order of ops.
 #pragma once
 #include <initializer_list>
 #include <span>
@@ -19,6 +19,7 @@ struct StreamIds {
   StreamId inter = 0;    // all-to-alls and gradient reductions
   StreamId combine = 0;  // the all-to-all that brings rows back
   StreamId intra = 0;    // gathers and scatters of the groups inside a node
+  StreamId send = -1, receive = -1;  // between pipeline stages; -1 with one stage
 };
 
 // Persistent tensors of one layer; gradients are -1 in a forward-only step.
@@ -30,20 +31,26 @@ class StepContext {
  public:
   StepContext(const Experiment& experiment, const Plan& plan);
 
-  const Experiment& experiment() const { return experiment_; }
+  void enter(int stage, int micro_batch);
+  int stage() const { return stage_; }
+  int micro_batch() const { return micro_batch_; }
+  int stages() const { return experiment_.parallelism.pp; }
+  LayerRun layers_of_stage() const { return dovetail::layers_of_stage(layers(), stages(), stage_); }
+
+  const Experiment& experiment() const { return experiment_; }  // of one micro-batch
   const Plan& plan() const { return plan_; }
   bool training() const { return experiment_.workload.phases == Phases::Training; }
   int layers() const { return experiment_.workload.layers; }
   const LayerVolumes& volumes(int layer) const { return volumes_[static_cast<std::size_t>(layer)]; }
   OpWork work(int layer) const { return {volumes(layer), experiment_.workload.dtype}; }
-  const StreamIds& streams() const { return streams_; }
+  const StreamIds& streams() const { return here().streams; }
   const LayerWeightIds& weights(int layer) const { return weights_[static_cast<std::size_t>(layer)]; }
-  const std::vector<LayerWeightIds>& weights() const { return weights_; }
-  TensorId dense_gradients() const { return dense_gradients_; }
-  TensorId optimizer_state() const { return optimizer_state_; }
-  // Elements of `dense_gradients` that belong to a layer: the last layer comes first.
+  std::span<const LayerWeightIds> weights_of_stage() const;
+  TensorId dense_gradients() const { return here().dense_gradients; }
+  TensorId optimizer_state() const { return here().optimizer_state; }
+  // Elements of the stage's `dense_gradients` that belong to a layer: the last layer comes first.
   RowRange dense_gradients_of(int layer) const;
-  std::int64_t parameters() const;  // of this rank
+  std::int64_t parameters() const;  // of a rank of this stage
 
   // --- ops ---
   Op op(OpKind kind, Phase phase, int layer, StreamId stream, const Work& work) const;
@@ -60,19 +67,25 @@ class StepContext {
   // Adds an op that makes one chunked tensor of another.
   TensorId pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements);
 
-  Schedule finish() { return writer_.finish(experiment_.cluster.gpus()); }
+  Schedule finish();
 
  private:
+  struct Stage {
+    StreamIds streams;
+    TensorId dense_gradients = -1, optimizer_state = -1;
+  };
+  const Stage& here() const { return stages_[static_cast<std::size_t>(stage_)]; }
+  void add_streams(StreamIds& streams);
   Tensor tensor(TensorKind kind, int layer, std::int64_t elements) const;
-  void add_weights();
+  void add_weights(Stage& stage);
 
-  const Experiment& experiment_;
+  const Experiment experiment_;
   const Plan& plan_;
   std::vector<LayerVolumes> volumes_;  // by layer
   ScheduleWriter writer_;
-  StreamIds streams_;
-  std::vector<LayerWeightIds> weights_;
-  TensorId dense_gradients_ = -1, optimizer_state_ = -1;
+  std::vector<Stage> stages_;
+  std::vector<LayerWeightIds> weights_;  // by layer
+  int stage_ = 0, micro_batch_ = 0;
 };
 
 }  // namespace dovetail::builder

@@ -37,6 +37,7 @@ Json tensor_json(const Tensor& t) {
           {"persistent", t.persistent},
           {"dtype", name_in(dtype_names, t.dtype)},
           {"place", name_in(place_names, t.place)},
+          {"rank_class", t.rank_class},
           {"layer", t.layer},
           {"micro_batch", t.micro_batch},
           {"chunk", t.chunk},
@@ -126,13 +127,14 @@ void read_place_in_step(const JsonReader& r, Item& item) {
   item.peers = read_range(r.at("peers"));
 }
 
-Tensor read_tensor(const JsonReader& r, std::size_t earlier) {
+Tensor read_tensor(const JsonReader& r, std::size_t classes, std::size_t earlier) {
   Tensor t;
   t.kind = r.enumeration("kind", tensor_kind_names);
   t.gradient = r.boolean("gradient");
   t.persistent = r.boolean("persistent");
   t.dtype = r.enumeration("dtype", dtype_names);
   t.place = r.enumeration("place", place_names);
+  t.rank_class = static_cast<std::int16_t>(r.integer("rank_class", 0, static_cast<int>(classes) - 1));
   read_place_in_step(r, t);
   t.buffer = r.integer("buffer", -1, static_cast<int>(earlier) - 1);
   t.elements = r.long_integer("elements", 1);
@@ -194,6 +196,7 @@ Json to_json(const ScheduleFile& file) {
   json["parallelism"] = to_json(file.parallelism);
   json["resources"] = priced.resources;
   json["physical_resources"] = priced.physical;
+  json["micro_batches"] = s.micro_batches;
   for (const RankClass& c : s.classes) json["rank_classes"].push_back({{"ranks", c.ranks}});
   for (const Stream& stream : s.streams)
     json["streams"].push_back({{"kind", name_in(stream_kind_names, stream.kind)}, {"rank_class", stream.rank_class}});
@@ -218,11 +221,13 @@ ScheduleFile read_schedule(const JsonFile& input) {
   ScheduleFile file{
       read_model(root.at("model")), read_workload(root.at("workload")), read_parallelism(root.at("parallelism")), {}};
   Schedule s;
+  s.micro_batches = root.integer("micro_batches", 1, small_max);
   for (const JsonReader& r : root.at("rank_classes").elements()) s.classes.push_back({r.integer("ranks", 1)});
   for (const JsonReader& r : root.at("streams").elements())
     s.streams.push_back(
         {r.enumeration("kind", stream_kind_names), r.integer("rank_class", 0, static_cast<int>(s.classes.size()) - 1)});
-  for (const JsonReader& r : root.at("tensors").elements()) s.tensors.push_back(read_tensor(r, s.tensors.size()));
+  for (const JsonReader& r : root.at("tensors").elements()) 
+    s.tensors.push_back(read_tensor(r, s.classes.size(), s.tensors.size()));
   for (const JsonReader& r : root.at("resources").elements()) file.priced.resources.push_back(r.string());
   file.priced.physical =
       static_cast<std::size_t>(root.integer("physical_resources", 0, static_cast<int>(file.priced.resources.size())));

@@ -38,13 +38,13 @@ double gradient_error(Values& at, const Values& gradient, const std::function<do
 
 Experiment small_experiment(const SmallExperiment& s) {
   Experiment e = round_numbers(s.layers);
-  const int ranks = s.dp * s.mp;
+  const int ranks = s.pp * s.dp * s.mp;
   e.cluster.gpus_per_node = s.mp;
   e.cluster.nodes = ranks / s.mp;
   e.model = {"small",   "",      s.layers,        s.hidden, {s.heads, s.kv_heads, s.head_size},
              s.experts, s.top_k, s.expert_hidden, s.kind,   0};
   e.workload = {s.batch, s.sequence, s.layers, s.top_k, s.capacity_factor, DType::Fp32, s.phases};
-  e.parallelism = {s.dp, s.mp, s.ep, s.esp, 1, s.edp};
+  e.parallelism = {s.dp, s.mp, s.ep, s.esp, s.pp, s.edp};
   return e;
 }
 

@@ -27,7 +27,7 @@ double gradient_error(Values& at, const Values& gradient, const std::function<do
 
 // An experiment of a few tokens: `ranks` ranks in nodes of `gpus_per_node`.
 struct SmallExperiment {
-  int dp = 1, mp = 1, edp = 1, ep = 1, esp = 1;
+  int dp = 1, mp = 1, edp = 1, ep = 1, esp = 1, pp = 1;
   int layers = 1, batch = 1, sequence = 16, experts = 4, top_k = 2;
   int hidden = 8, expert_hidden = 16, heads = 4, kv_heads = 4, head_size = 4;
   double capacity_factor = 1.25;

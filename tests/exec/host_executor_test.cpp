@@ -16,7 +16,7 @@ namespace {
 NumericsReport numerics_of(const Experiment& e, const Plan& plan, Element element, bool preset = true) {
   const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
   const ModelData data = random_model_data(e, 11);
-  const Reference reference = compute_reference(e, data);
+  const Reference reference = compute_reference(e, data, plan.micro_batches);
   const auto transport =
       make_inproc_transport(e.parallelism, e.cluster.gpus(), static_cast<int>(schedule->streams.size()));
   const auto executor = make_host_executor(
@@ -118,6 +118,56 @@ TEST_CASE("Any grouping of the ranks computes the same") {
   s.kind = ExpertKind::Gated;
   Plan plan = moe_plan(2, 3, CommStreams::InterIntra, GradSync::WithDense);
   check_numerics(small_experiment(s), plan);
+}
+
+TEST_CASE("Micro-batches and pipeline stages compute what the reference does") {
+  SmallExperiment s;
+  s.layers = 3;
+  s.batch = 4;
+  s.sequence = 4;
+  s.pp = GENERATE(1, 2, 3);
+  Plan plan = moe_plan(2, 1);
+  plan.micro_batches = GENERATE(1, 2, 4);
+  plan.pipeline_schedule = GENERATE(PipelineSchedule::Gpipe, PipelineSchedule::OneForwardOneBackward);
+  SECTION("data parallel, experts replicated, gradients in chunks") {
+    s.dp = 4;
+    s.ep = s.edp = 2;
+    plan.grad_sync = GradSync::FixedChunks;
+    plan.gradient_chunk_bytes = 4 * 150;  // a layer has 512 dense gradients
+  }
+  SECTION("all groups, gradients beside attention") {
+    s.dp = s.mp = s.ep = s.esp = 2;
+    s.kind = ExpertKind::Gated;
+    plan.comm_streams = CommStreams::InterIntra;
+    plan.backward_degree = 2;
+    plan.grad_sync = GradSync::WithDense;
+  }
+  SECTION("one rank a stage") { plan.forward_degree = 1; }
+  check_numerics(small_experiment(s), plan);
+}
+
+TEST_CASE("Micro-batches that drop tokens drop those of the reference") {
+  SmallExperiment s = four_ranks();
+  s.layers = s.pp = 2;
+  s.batch = 2;
+  s.capacity_factor = .5;
+  Plan plan = moe_plan(1, 1);
+  plan.micro_batches = 2;
+  check_numerics(small_experiment(s), plan, true);
+}
+
+TEST_CASE("Replicated experts' gradients are the same however they are reduced") {
+  SmallExperiment s;
+  s.layers = 3;
+  s.dp = 4;
+  s.edp = 2;
+  s.ep = 2;
+  const Experiment e = small_experiment(s);
+  Plan plan = moe_plan(2, 2, GENERATE(CommStreams::One, CommStreams::InterIntra));
+  plan.grad_sync = GENERATE(GradSync::After, GradSync::WithDense, GradSync::FixedChunks, GradSync::Partitioned);
+  if (plan.grad_sync == GradSync::Partitioned)
+    plan.gradient_slices = {{Window::Moe, 0, 700}, {Window::Tail, 0, 3 * 512 - 700}};
+  check_numerics(e, plan);
 }
 
 TEST_CASE("Grouped-query attention, tokens dropped, experts without tokens") {

@@ -29,7 +29,7 @@ std::shared_ptr<const Schedule> random_schedule(unsigned seed, int streams, int 
     written.push_back(writer.add_tensor(tensor));
     writer.add_op(op, reads, {&written.back(), 1});
   }
-  return std::make_shared<const Schedule>(writer.finish(2));
+  return std::make_shared<const Schedule>(writer.finish(6));
 }
 
 }  // namespace

@@ -1,0 +1,29 @@
+#include "exec/mailbox.hpp"
+
+#include <utility>
+
+#include "exec/cancellation.hpp"
+#include "models/errors.hpp"
+
+namespace dovetail::exec {
+
+void Mailbox::put(int tag, Message message) {
+  const std::scoped_lock lock(mutex_);
+  check(messages_.try_emplace(tag, std::move(message)).second, "a message before the last one with its tag was taken");
+  arrived_.notify_all();
+}
+
+Message Mailbox::take(int tag) {
+  std::unique_lock lock(mutex_);
+  arrived_.wait(lock, [&] { return cancelled_ || messages_.contains(tag); });
+  if (cancelled_) throw Cancelled{};
+  return std::move(messages_.extract(tag).mapped());
+}
+
+void Mailbox::cancel() {
+  const std::scoped_lock lock(mutex_);
+  cancelled_ = true;
+  arrived_.notify_all();
+}
+
+}  // namespace dovetail::exec
