@@ -70,6 +70,7 @@ Question load_question(const Options& options) {
   question.experiment = load_experiment(options.request, question.files, question.notes);
   question.candidates = load_candidates(options, question.files);
   add_assumptions(question.experiment.calibration, question.notes);
+  add_stage_transfers(question.experiment, question.notes);
   return question;
 }
 

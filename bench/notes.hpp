@@ -3,11 +3,14 @@
 #include <string>
 #include <vector>
 
-#include "models/calibration.hpp"
+#include "models/experiment.hpp"
 
 namespace dovetail::bench {
 
 // One line for the costs that nobody published or measured, if there are such.
 void add_assumptions(const Calibration& calibration, std::vector<std::string>& notes);
+
+// One line if stages are pipelined and what passes between them has no cost of its own.
+void add_stage_transfers(const Experiment& experiment, std::vector<std::string>& notes);
 
 }  // namespace dovetail::bench

@@ -20,8 +20,8 @@ class Fixed final : public Planner {
     if (training && plan.grad_sync == GradSync::Partitioned && plan.gradient_slices.empty() &&
         plan.backward_degrees.empty()) {
       const std::array degrees{plan.backward_degree};
-      const LayerTimes times = layer_times(task.experiment);
-      plan = with_partition(plan, partition_gradients(gradient_problem(times, plan.comm_streams, degrees)));
+      const LayerTimes times = layer_times(task.experiment, plan.micro_batches);
+      plan = with_partition(plan, partition_gradients(times, plan.comm_streams, degrees));
       reason += fmt::format(", gradients in {} slices", plan.gradient_slices.size());
     }
     Contest contest(evaluate);

@@ -43,16 +43,16 @@ Plan exact_plan(const PlanningTask& task, const LayerTimes& t, std::span<const i
   const int forward = fastest_degree(t.forward.moe, streams, t.capacity, degrees);
   const Plan plan = with_degrees(task.base, forward, fastest_degree(t.backward.moe, streams, t.capacity, degrees));
   if (!chooses_slices(task)) return plan;
-  return with_partition(plan, partition_gradients(gradient_problem(t, streams, degrees)));
+  return with_partition(plan, partition_gradients(t, streams, degrees));
 }
 
 // This plan's degrees, once per way to slice its gradients.
 void propose_slices(Contest& contest, const PlanningTask& task, const LayerTimes& times, const Plan& plan) {
   if (!chooses_slices(task)) return contest.propose(plan);
   const std::array degrees{plan.backward_degree};
-  contest.propose(with_partition(plan, partition_gradients(gradient_problem(times, plan.comm_streams, degrees))));
-  contest.propose(with_slices_of(plan, GradSync::WithDense, times));
-  contest.propose(with_slices_of(plan, GradSync::After, times));
+  contest.propose(with_partition(plan, partition_gradients(times, plan.comm_streams, degrees)));
+  contest.propose(with_slices_of(plan, GradSync::WithDense, task.experiment));
+  contest.propose(with_slices_of(plan, GradSync::After, task.experiment));
 }
 
 // All-reduce time that a layer's MoE part carries.
@@ -127,7 +127,7 @@ class FourCase final : public Planner {
 
   PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
     const std::vector<int> degrees = allowed_degrees(task);
-    const LayerTimes times = layer_times(task.experiment);
+    const LayerTimes times = layer_times(task.experiment, task.base.micro_batches);
     Contest contest(evaluate);
     const bool tied = task.choices.tie_degrees;
     const Plan exact = exact_plan(task, times, degrees);

@@ -216,22 +216,37 @@ GradientProblem gradient_problem(const LayerTimes& times, CommStreams streams, s
     const std::int64_t ready = (times.layers - 1 - layer) * times.dense_elements;
     problem.windows.push_back({Window::Moe, layer, ready, experts});
     const Seconds below = layer > 0 ? b.mp_after + b.decode : Seconds(0);  // up to the layer below's first all-to-all
-    WindowOption dense{1, b.attention, Seconds(0)};
+    WindowOption dense{1, b.attention, times.expert_all_reduce};
     if (shared) {
       problem.fixed += before + below;
     } else {
       dense.alone += before + below;
-      if (layer == 0) dense.link = times.expert_all_reduce;  // they precede the tail
     }
     problem.windows.push_back({Window::Dense, layer, ready, {dense}});
   }
-  const bool synchronises = std::max({problem.alpha, problem.per_element, times.expert_all_reduce}) > Seconds(0);
+  const bool synchronises = problem.alpha > Seconds(0) || problem.per_element > Seconds(0);
   if (shared && synchronises)
-    problem.fixed += b.mp_after + times.expert_all_reduce;
+    problem.fixed += b.mp_after;
   else
     problem.beside_tail = b.mp_after;
   problem.after_tail = times.update;
   return problem;
+}
+
+GradientPartition partition_gradients(const LayerTimes& times, CommStreams streams, std::span<const int> degrees) {
+  GradientPartition all;
+  all.degrees.resize(static_cast<std::size_t>(times.layers));
+  for (int stage = times.stages - 1; stage >= 0; --stage) {
+    const LayerRun run = layers_of_stage(times.layers, times.stages, stage);
+    LayerTimes of_stage = times;
+    of_stage.layers = run.last - run.first;
+    GradientPartition part = partition_gradients(gradient_problem(of_stage, streams, degrees));
+    for (GradientSlice& slice : part.slices) slice.layer += run.first;
+    all.slices.insert(all.slices.end(), part.slices.begin(), part.slices.end());
+    std::ranges::copy(part.degrees, all.degrees.begin() + run.first);
+    all.time = std::max(all.time, part.time);
+  }
+  return all;
 }
 
 Plan with_partition(Plan plan, const GradientPartition& partition) {
@@ -245,10 +260,10 @@ Plan with_partition(Plan plan, const GradientPartition& partition) {
   return plan;
 }
 
-Plan with_slices_of(Plan plan, GradSync other, const LayerTimes& times) {
+Plan with_slices_of(Plan plan, GradSync other, const Experiment& experiment) {
   plan.grad_sync = other;
   plan.gradient_slices.clear();
-  plan.gradient_slices = gradient_slices(plan, times.layers, times.dense_elements);
+  plan.gradient_slices = gradient_slices(plan, experiment);
   plan.grad_sync = GradSync::Partitioned;
   return plan;
 }

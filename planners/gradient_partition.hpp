@@ -42,13 +42,16 @@ struct GradientPartition {
 // The least time over all slices and options, but for at most one element per window.
 GradientPartition partition_gradients(const GradientProblem& problem);
 
-// The backward pass of an experiment whose layers may take any of these degrees. A window beside attention can carry
+// The backward pass (of the last micro-batch) of one stage, of times.layers layers, which may take any of these degrees. A window beside attention can carry
 // what attention (and, where all-reduces have a stream without other ops at that time, its neighbours) hides.
 GradientProblem gradient_problem(const LayerTimes& times, CommStreams streams, std::span<const int> degrees);
+
+// Of each pipeline stage by itself: the slices of all, last stage first, and the time of the slowest.
+GradientPartition partition_gradients(const LayerTimes& times, CommStreams streams, std::span<const int> degrees);
 
 // `plan` with grad_sync partitioned, the slices and the backward degrees of the partition.
 Plan with_partition(Plan plan, const GradientPartition& partition);
 // `plan` with grad_sync partitioned, but sliced as another grad_sync does it.
-Plan with_slices_of(Plan plan, GradSync other, const LayerTimes& times);
+Plan with_slices_of(Plan plan, GradSync other, const Experiment& experiment);
 
 }  // namespace dovetail::planners

@@ -1,5 +1,6 @@
 #include "planners/layer_times.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -52,12 +53,14 @@ void read_layer_op(const Op& op, Seconds fixed, Seconds duration, PhaseTimes& ph
 
 }  // namespace
 
-LayerTimes layer_times(const Experiment& experiment) {
+LayerTimes layer_times(const Experiment& whole, int micro_batches) {
+  const Experiment experiment = one_micro_batch(whole, micro_batches);
   const auto schedule = std::make_shared<const Schedule>(build_schedule(experiment, Plan{}));
   const PricedSchedule priced = price(schedule, experiment);
   const LayerVolumes volumes = layer_volumes(experiment);
   LayerTimes times;
   times.layers = experiment.workload.layers;
+  times.stages = experiment.parallelism.pp;
   times.capacity = volumes.capacity;
   times.dense_elements = volumes.dense_parameters;
   for (std::size_t i = 0; i < schedule->ops.size(); ++i) {
@@ -67,9 +70,9 @@ LayerTimes layer_times(const Experiment& experiment) {
       times.all_reduce_alpha = fixed;
       times.all_reduce_per_element = (duration - fixed) / static_cast<double>(op.rows.size());
     } else if (op.kind == OpKind::ExpertGradientAllReduce) {
-      times.expert_all_reduce += duration;
+      times.expert_all_reduce = duration;
     } else if (op.kind == OpKind::Update) {
-      times.update = duration;
+      times.update = std::max(times.update, duration);
     } else if (op.layer == 0) {
       read_layer_op(op, fixed, duration, op.phase == Phase::Forward ? times.forward : times.backward);
     }

@@ -22,16 +22,17 @@ struct PhaseTimes {
 
 // All layers are alike.
 struct LayerTimes {
-  int layers = 0;
+  int layers = 0, stages = 1;
   std::int64_t capacity = 0;        // rows that are cut into chunks
   std::int64_t dense_elements = 0;  // dense gradients of one layer
   PhaseTimes forward, backward;     // backward is all 0 in a forward-only workload
   Seconds all_reduce_alpha;         // of each all-reduce of dense gradients; 0 without data parallelism
   Seconds all_reduce_per_element;
-  Seconds expert_all_reduce;  // of all layers together
-  Seconds update;
+  Seconds expert_all_reduce;  // of one layer
+  Seconds update;             // of the stage with the most layers
 };
 
-LayerTimes layer_times(const Experiment& experiment);
+// Of one micro-batch.
+LayerTimes layer_times(const Experiment& experiment, int micro_batches = 1);
 
 }  // namespace dovetail::planners

@@ -52,7 +52,7 @@ int index_of(Enum value) {
 
 // One array per property instead of one object per op: a tenth of the bytes.
 Json columns_json(const SystemResult& result) {
-  std::vector<int> kind, phase, stream, layer, chunk, collective, emulated;
+  std::vector<int> kind, phase, stream, layer, micro_batch, chunk, collective, emulated;
   std::vector<long long> start, finish;
   std::vector<double> flops, message, traffic;
   for (std::size_t i = 0; i < result.schedule->ops.size(); ++i) {
@@ -61,6 +61,7 @@ Json columns_json(const SystemResult& result) {
     phase.push_back(index_of(op.phase));
     stream.push_back(op.stream);
     layer.push_back(op.layer);
+    micro_batch.push_back(op.micro_batch);
     chunk.push_back(op.chunk);
     collective.push_back(index_of(op.work.collective));
     start.push_back(nanoseconds(result.timeline.ops[i].start));
@@ -70,10 +71,20 @@ Json columns_json(const SystemResult& result) {
     traffic.push_back(op.work.memory_traffic.value());
     if (!result.timeline.emulated.empty()) emulated.push_back(result.timeline.emulated[i] ? 1 : 0);
   }
-  return {{"kind", kind},       {"phase", phase},     {"stream", stream},
-          {"layer", layer},     {"chunk", chunk},     {"collective", collective},
-          {"start", start},     {"finish", finish},   {"flops", flops},
-          {"message", message}, {"traffic", traffic}, {"emulated", emulated.empty() ? Json(nullptr) : Json(emulated)}};
+  const bool parts = result.schedule->micro_batches > 1;
+  return {{"kind", kind},
+          {"phase", phase},
+          {"stream", stream},
+          {"layer", layer},
+          {"micro_batch", parts ? Json(micro_batch) : Json(nullptr)},
+          {"chunk", chunk},
+          {"collective", collective},
+          {"start", start},
+          {"finish", finish},
+          {"flops", flops},
+          {"message", message},
+          {"traffic", traffic},
+          {"emulated", emulated.empty() ? Json(nullptr) : Json(emulated)}};
 }
 
 Json streams_json(const SystemResult& result) {

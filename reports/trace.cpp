@@ -42,15 +42,20 @@ Json metadata(const char* what, int process, int thread, Json arguments) {
   return {{"name", what}, {"ph", "M"}, {"pid", process}, {"tid", thread}, {"args", std::move(arguments)}};
 }
 
-void write_names(Writer& writer, const SystemResult& result, int process) {
+// A process for each rank class; `first` is that of class 0.
+void write_names(Writer& writer, const SystemResult& result, int first) {
   const auto kind = name_in(result_kind_names, result.timeline.kind);
-  const std::string name = fmt::format("{} ({}, {})", result.system, kind, result.backend);
-  writer.write(metadata("process_name", process, 0, {{"name", name}}));
-  writer.write(metadata("process_sort_index", process, 0, {{"sort_index", process}}));
   const Schedule& schedule = *result.schedule;
+  for (std::size_t c = 0; c < schedule.classes.size(); ++c) {
+    const int process = first + static_cast<int>(c);
+    std::string name = fmt::format("{} ({}, {})", result.system, kind, result.backend);
+    if (schedule.classes.size() > 1) name += fmt::format(", class {}", c);
+    writer.write(metadata("process_name", process, 0, {{"name", name}}));
+    writer.write(metadata("process_sort_index", process, 0, {{"sort_index", process}}));
+  }
   for (std::size_t s = 0; s < schedule.streams.size(); ++s) {
-    std::string stream(name_in(stream_kind_names, schedule.streams[s].kind));
-    if (schedule.classes.size() > 1) stream += fmt::format(", class {}", schedule.streams[s].rank_class);
+    const int process = first + schedule.streams[s].rank_class;
+    const auto stream = name_in(stream_kind_names, schedule.streams[s].kind);
     writer.write(metadata("thread_name", process, static_cast<int>(s), {{"name", stream}}));
     writer.write(metadata("thread_sort_index", process, static_cast<int>(s), {{"sort_index", s}}));
   }
@@ -59,6 +64,7 @@ void write_names(Writer& writer, const SystemResult& result, int process) {
 Json arguments(const SystemResult& result, std::size_t id) {
   const Op& op = result.schedule->ops[id];
   Json args = {{"op", id}, {"layer", op.layer}};
+  if (result.schedule->micro_batches > 1) args["micro_batch"] = op.micro_batch;
   if (op.chunk >= 0) args["chunk"] = op.chunk;
   if (op.rows.size() > 0) args["rows"] = {op.rows.first, op.rows.last};
   if (op.work.flops.value() > 0) args["flops"] = op.work.flops.value();
@@ -72,14 +78,14 @@ Json arguments(const SystemResult& result, std::size_t id) {
   return args;
 }
 
-Json op_event(const SystemResult& result, std::size_t id, int process) {
+Json op_event(const SystemResult& result, std::size_t id, int first) {
   const Op& op = result.schedule->ops[id];
   const Interval& interval = result.timeline.ops[id];
   const long long start = nanoseconds(interval.start), finish = nanoseconds(interval.finish);
   return {{"name", to_string(op)},
           {"cat", fmt::format("{},{}", name_in(phase_names, op.phase), name_in(op_kind_names, op.kind))},
           {"ph", "X"},
-          {"pid", process},
+          {"pid", first + result.schedule->class_of(op)},
           {"tid", op.stream},
           {"ts", microseconds(start)},
           {"dur", microseconds(finish - start)},
@@ -88,7 +94,7 @@ Json op_event(const SystemResult& result, std::size_t id, int process) {
 
 // An arrow binds to the slices that enclose its two ends: it leaves inside the first op and arrives at the
 // start of the second.
-void write_arrows(Writer& writer, const SystemResult& result, std::size_t id, int process, long& arrow) {
+void write_arrows(Writer& writer, const SystemResult& result, std::size_t id, int first, long& arrow) {
   const Schedule& schedule = *result.schedule;
   const Op& op = schedule.ops[id];
   for (OpId before : schedule.dependencies_of(op)) {
@@ -96,10 +102,14 @@ void write_arrows(Writer& writer, const SystemResult& result, std::size_t id, in
     if (source.stream == op.stream) continue;
     const Interval& from = result.timeline.ops[static_cast<std::size_t>(before)];
     const long long leave = std::max(nanoseconds(from.start), nanoseconds(from.finish) - 1);
-    const Json common = {{"name", "needs"}, {"cat", "dependency"}, {"id", ++arrow}, {"pid", process}};
+    const Json common = {{"name", "needs"}, {"cat", "dependency"}, {"id", ++arrow}};
     Json start = common, end = common;
-    start.update({{"ph", "s"}, {"tid", source.stream}, {"ts", microseconds(leave)}});
-    end.update({{"ph", "f"},
+    start.update({{"pid", first + schedule.class_of(source)},
+                  {"ph", "s"},
+                  {"tid", source.stream},
+                  {"ts", microseconds(leave)}});
+    end.update({{"pid", first + schedule.class_of(op)},
+                {"ph", "f"},
                 {"bp", "e"},
                 {"tid", op.stream},
                 {"ts", microseconds(nanoseconds(result.timeline.ops[id].start))}});
@@ -112,16 +122,16 @@ void write_arrows(Writer& writer, const SystemResult& result, std::size_t id, in
 
 void write_trace(std::ostream& out, const Report& report) {
   Writer writer(out);
-  int process = 0;
+  int process = 1;
   long arrow = 0;
   for (const SystemResult& result : report.results) {
     if (result.schedule == nullptr) continue;
-    ++process;
     write_names(writer, result, process);
     for (std::size_t id = 0; id < result.schedule->ops.size(); ++id) {
       writer.write(op_event(result, id, process));
       write_arrows(writer, result, id, process, arrow);
     }
+    process += static_cast<int>(result.schedule->classes.size());
   }
   writer.finish();
 }

@@ -30,7 +30,7 @@ constexpr auto examples = R"(Examples:
     dovetail run --ranks 2 --cluster fsmoe-testbed-a --model gpt2-xl-moe --system tutel --layers 2 --tokens 256 \
       --measure-time 5
 
-The experiment is scaled down to the ranks (2 nodes of half of them each) and planned again. Times are milliseconds on
+The experiment is scaled down to the ranks (2 nodes for each pipeline stage) and planned again. Times are milliseconds on
 this machine's clock; with --emulate-links that is modelled time x dilation. Exit code 1: wrong numerics.)";
 
 enum class DeviceKind { Host, Cuda };
@@ -72,6 +72,7 @@ void scale_down(Question& question, const RunOptions& options) {
       e.workload.layers == 1 ? "" : "s", e.model.experts, e.model.hidden, e.model.expert_hidden,
       options.scale.tokens_per_rank));
   add_assumptions(e.calibration, question.notes);
+  add_stage_transfers(e, question.notes);
 }
 
 // Both rows are on the clock of this machine: bounds of modelled time say nothing unless all of it was held.
@@ -148,7 +149,7 @@ void add_run_options(CLI::App& app, RunOptions& o) {
              {"--transport", "inproc|mpi|nccl",
               "how ranks talk: threads of one process, or (not built in this version) mpi, nccl [inproc]", group},
              transport_names, o.transport);
-  add_integer(app, {"--ranks", "COUNT", "even: they stand for 2 nodes of half of them each [4]", group}, o.scale.ranks,
+  add_integer(app, {"--ranks", "COUNT", "even: they stand for 2 nodes of half of them each, with pipeline stages for 2 each [4]", group}, o.scale.ranks,
               2, 1024);
   add_flag(app,
            {"--emulate-links", "",

@@ -47,7 +47,7 @@ function indexed(timeline) {
     layers.set(key, span);
   });
   for (const row of timeline.rows) row.sort((a, b) => timeline.start[a] - timeline.start[b]);
-  timeline.layers = [...layers.values()];
+  timeline.layers = timeline.micro_batch ? [] : [...layers.values()];  // those of micro-batches overlap
   return timeline;
 }
 
@@ -210,9 +210,10 @@ function hideTooltip() {
   byId("tooltip").hidden = true;
 }
 function tooltipLines({timeline, i}) {
+  const part = timeline.micro_batch ? `, micro-batch ${timeline.micro_batch[i]}` : "";
   const chunk = timeline.chunk[i] >= 0 ? `, chunk ${timeline.chunk[i]}` : "";
   const lines = [
-    `${timeline.phases[timeline.phase[i]]}, layer ${timeline.layer[i]}${chunk}`,
+    `${timeline.phases[timeline.phase[i]]}, layer ${timeline.layer[i]}${part}${chunk}`,
     `${formatTime((timeline.finish[i] - timeline.start[i]) / 1e9)} from ${formatTime(timeline.start[i] / 1e9)}`
   ];
   if (timeline.flops[i] > 0) lines.push(formatCount(timeline.flops[i], "flop"));

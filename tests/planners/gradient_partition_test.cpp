@@ -185,8 +185,8 @@ TEST_CASE("partitioned plans validate, take the time foretold, and are not beate
         layers * (times.forward.dense() + chunked_makespan(times.forward.moe, streams, times.capacity, 1));
     const Seconds best = evaluate(plan);
     CHECK(best.value() == Approx((forward + partition.time).value()).epsilon(1e-12));
-    CHECK(best <= evaluate(with_slices_of(plan, GradSync::WithDense, times)));
-    CHECK(best <= evaluate(with_slices_of(plan, GradSync::After, times)));
+    CHECK(best <= evaluate(with_slices_of(plan, GradSync::WithDense, e)));
+    CHECK(best <= evaluate(with_slices_of(plan, GradSync::After, e)));
     for (int i = 0; i < 200; ++i) {
       Plan other = plan;
       other.backward_degrees.clear();
@@ -205,4 +205,23 @@ TEST_CASE("partitioned plans validate, take the time foretold, and are not beate
       if (evaluate(other) < best * (1 - 1e-9)) FAIL("random slices " << i << " are faster");
     }
   }
+}
+
+TEST_CASE("each pipeline stage's gradients are partitioned by themselves, in the last micro-batch's pass") {
+  Experiment e = test::testbed_b(5);
+  e.parallelism.pp = 2;
+  e.parallelism.dp = e.parallelism.ep = 4;
+  e.workload.batch = 4;
+  const LayerTimes times = layer_times(e, 4);
+  CHECK(times.stages == 2);
+  CHECK(times.capacity == layer_times(test::testbed_b(5)).capacity);  // one of four samples
+  const std::vector<int> degrees{1, 2, 4};
+  Plan plan;
+  plan.scope = Scope::Moe;
+  plan.comm_streams = CommStreams::InterIntra;
+  plan.micro_batches = 4;
+  plan = with_partition(plan, partition_gradients(times, plan.comm_streams, degrees));
+  const Evaluator evaluate = analytic_evaluator(e);  // validates: stage 0 has layers 0 to 2
+  CHECK(evaluate(plan) <= evaluate(with_slices_of(plan, GradSync::WithDense, e)));
+  CHECK(evaluate(plan) <= evaluate(with_slices_of(plan, GradSync::After, e)));
 }
