@@ -51,8 +51,10 @@ class TypedExecutor final : public HostExecutor {
     std::vector<double> starts(schedule_->ops.size()), finishes(schedule_->ops.size());
     for (std::size_t local = 0; local < ranks_.size(); ++local)
       for (std::size_t i = 0; i < starts.size(); ++i) {
-        starts[i] = std::max(starts[i], runtime_->times(local)[i].start);
-        finishes[i] = std::max(finishes[i], runtime_->times(local)[i].finish);
+        const OpTime time = runtime_->times(local)[i];
+        const bool waits = schedule_->ops[i].kind == OpKind::StageReceive;  // most of its time: for the sender
+        starts[i] = std::max(starts[i], waits ? time.finish - work_[local * starts.size() + i] : time.start);
+        finishes[i] = std::max(finishes[i], time.finish);
       }
     transport_.maximum(starts);
     transport_.maximum(finishes);

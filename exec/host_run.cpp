@@ -111,8 +111,7 @@ class HostRun {
                          (options_.hold_compute == HoldCompute::Auto && options_.emulate_links && ranks > cores);
     std::vector<bool> held;
     held.reserve(s.ops.size());
-    for (const Op& op : s.ops)
-      held.push_back(communicates(op) ? options_.emulate_links : compute);
+    for (const Op& op : s.ops) held.push_back(communicates(op) ? options_.emulate_links : compute);
     if (compute)
       result_.notes.push_back(
           fmt::format("compute is held to its modelled time: {} ranks on {} free cores", ranks, cores));
@@ -173,9 +172,9 @@ class HostRun {
         options_.measure, [&] { return !last && overrun_too_often(); });
     if (overrun_too_often()) {
       if (!last) return false;
-      result_.notes.push_back(fmt::format("invalid: {} of {:.0f} ops outlasted their modelled time even at dilation {:.4g}",
-                                          executor_->overruns(),
-                                          static_cast<double>(steps_) * op_count(*priced_->schedule), dilation));
+      result_.notes.push_back(
+          fmt::format("invalid: {} of {:.0f} ops outlasted their modelled time even at dilation {:.4g}",
+                      executor_->overruns(), static_cast<double>(steps_) * op_count(*priced_->schedule), dilation));
     }
     const auto distance = [&](const auto& timed) { return std::fabs((timed.first - m.median).value()); };
     result_.timeline = std::ranges::min_element(timelines, {}, distance)->second;

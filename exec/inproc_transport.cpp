@@ -17,8 +17,8 @@ struct Group {
   explicit Group(std::vector<Mailbox*> of_members)
       : meeting(static_cast<int>(of_members.size())), exchanges(of_members.size()), mailboxes(std::move(of_members)) {}
   Rendezvous meeting;
-  std::vector<Exchange> exchanges;   // of the members, in group order, while they meet
-  std::vector<Mailbox*> mailboxes;   // of the members
+  std::vector<Exchange> exchanges;  // of the members, in group order, while they meet
+  std::vector<Mailbox*> mailboxes;  // of the members
 };
 
 std::size_t bytes_of(const Exchange& e) {

@@ -18,8 +18,8 @@ struct LayerWeights {
 };
 LayerWeights zero_weights(const Model& model);
 
-// The data ranks are those of one pipeline stage, each with T tokens in all. With m micro-batches the first T / m tokens
-// of every rank come first: the micro-batches follow one another, and in each the tokens of the ranks, in order.
+// The data ranks are those of one pipeline stage, each with T tokens in all. With m micro-batches the first T / m
+// tokens of every rank come first: the micro-batches follow one another, and in each the tokens of the ranks, in order.
 struct ModelData {
   std::vector<LayerWeights> layers;
   Values input;            // (data ranks T, M)

@@ -45,8 +45,7 @@ class Comparison {
     r.output_error = tokens_error([&](int i) { return TensorIds{find(TensorKind::LayerInput, false, layers, i)}; },
                                   reference_.output);
     if (reference_.gradients.empty()) return r;
-    r.input_gradient_error =
-        tokens_error([&](int i) { return input_gradient_parts(i); }, reference_.input_gradient);
+    r.input_gradient_error = tokens_error([&](int i) { return input_gradient_parts(i); }, reference_.input_gradient);
     for (int layer = 0; layer < layers; ++layer) {
       r.dense_gradient_error = worse(dense_error(layer), r.dense_gradient_error);
       r.router_gradient_error = worse(router_error(layer), r.router_gradient_error);

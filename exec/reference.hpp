@@ -7,7 +7,7 @@
 namespace dovetail::exec {
 
 struct Reference {
-  Values output;                              // as ModelData::input
+  Values output;  // as ModelData::input
   Values input_gradient;
   std::vector<LayerWeights> gradients;        // by layer, summed over all data
   std::vector<std::vector<Routing>> routing;  // by layer, and micro-batch * data ranks + rank

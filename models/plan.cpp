@@ -83,8 +83,8 @@ LayerRun run_of_stage(const Experiment& e, int stage) {
 void add_whole_layers(const Experiment& e, LayerRun run, bool beside_next, std::vector<GradientSlice>& slices) {
   for (int layer = run.last - 1; layer >= run.first; --layer) {
     const bool beside = beside_next && layer > run.first;
-    slices.push_back({beside ? Window::Dense : Window::Tail, beside ? layer - 1 : run.first,
-                      layer_volumes(e).dense_parameters});
+    slices.push_back(
+        {beside ? Window::Dense : Window::Tail, beside ? layer - 1 : run.first, layer_volumes(e).dense_parameters});
   }
 }
 
@@ -100,8 +100,7 @@ void add_chunks(const Experiment& e, LayerRun run, std::int64_t chunk, std::vect
 }
 
 void require_slice(const GradientSlice& s, LayerRun run) {
-  if (s.elements < 1)
-    refuse("gradient_slices", fmt::format("a slice of {} elements, expected at least 1", s.elements));
+  if (s.elements < 1) refuse("gradient_slices", fmt::format("a slice of {} elements, expected at least 1", s.elements));
   if (s.window == Window::Tail && s.layer != run.first)
     refuse("gradient_slices", fmt::format("a slice of the tail at layer {}, expected {}", s.layer, run.first));
 }
@@ -136,7 +135,8 @@ void require_slices(const Plan& p, const Experiment& e) {
     last_window = window;
   }
   std::size_t next = 0;
-  for (int stage = e.parallelism.pp - 1; stage >= 0; --stage) require_slices_of_stage(p, e, run_of_stage(e, stage), next);
+  for (int stage = e.parallelism.pp - 1; stage >= 0; --stage)
+    require_slices_of_stage(p, e, run_of_stage(e, stage), next);
 }
 
 void require_micro_batches(const Plan& p, const Experiment& e) {
@@ -156,8 +156,8 @@ void require_micro_batches(const Plan& p, const Experiment& e) {
 
 std::vector<GradientSlice> gradient_slices(const Plan& plan, const Experiment& e) {
   if (plan.grad_sync == GradSync::Partitioned) return plan.gradient_slices;
-  const auto chunk = static_cast<std::int64_t>(static_cast<double>(plan.gradient_chunk_bytes) /
-                                               size_of(e.workload.dtype).value());
+  const auto chunk =
+      static_cast<std::int64_t>(static_cast<double>(plan.gradient_chunk_bytes) / size_of(e.workload.dtype).value());
   std::vector<GradientSlice> slices;
   for (int stage = e.parallelism.pp - 1; stage >= 0; --stage) {
     const LayerRun run = run_of_stage(e, stage);

@@ -106,8 +106,8 @@ enum class Window { Moe, Dense, Tail };
 inline constexpr Names<Window, 3> window_names{
     {{"moe", Window::Moe}, {"dense", Window::Dense}, {"tail", Window::Tail}}};
 
-// Slices follow one another through the dense gradients in backward order (last layer first), those of the last pipeline
-// stage first. With micro-batches they are reduced in the pass of the last one.
+// Slices follow one another through the dense gradients in backward order (last layer first), those of the last
+// pipeline stage first. With micro-batches they are reduced in the pass of the last one.
 struct GradientSlice {
   Window window = Window::Tail;
   int layer = 0;              // of the window; Tail: the first layer of the pipeline stage

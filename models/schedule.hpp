@@ -13,8 +13,8 @@ struct RankClass {
 };
 
 // Ops stand in an order in which they could run one by one: dependencies point backwards, and a
-// stream's FIFO order is the order of its ops here. A collective is one op shared by its group. Classes exchange data by
-// StageSend, which writes a tensor of another class, and the StageReceive there, which depends on it.
+// stream's FIFO order is the order of its ops here. A collective is one op shared by its group. Classes exchange data
+// by StageSend, which writes a tensor of another class, and the StageReceive there, which depends on it.
 class Schedule {
  public:
   std::vector<RankClass> classes;

@@ -55,7 +55,8 @@ class Step {
  private:
   void add_forward() {
     const LayerRun run = c_.layers_of_stage();
-    TensorId x = c_.stage() == 0 ? c_.persistent(TensorKind::LayerInput, 0, tokens_) : received(Phase::Forward, run.first);
+    TensorId x =
+        c_.stage() == 0 ? c_.persistent(TensorKind::LayerInput, 0, tokens_) : received(Phase::Forward, run.first);
     for (int layer = run.first; layer < run.last; ++layer) x = forward(c_, layer, x, saved(layer));
     if (c_.stage() + 1 < c_.stages()) arriving() = send_to_stage(c_, c_.stage() + 1, Phase::Forward, run.last, {x});
   }
@@ -76,9 +77,7 @@ class Step {
     receive_from_stage(c_, phase, layer, arriving());
     return arriving();
   }
-  SavedLayer& saved(int layer) {
-    return saved_[static_cast<std::size_t>(c_.micro_batch() * c_.layers() + layer)];
-  }
+  SavedLayer& saved(int layer) { return saved_[static_cast<std::size_t>(c_.micro_batch() * c_.layers() + layer)]; }
   TensorId& arriving() { return arriving_[static_cast<std::size_t>(c_.micro_batch())]; }
 
   StepContext& c_;

@@ -20,7 +20,8 @@ std::vector<Plan> backward_plans(const PlanningTask& task, int degree) {
   if (plan.grad_sync != GradSync::Partitioned || task.experiment.workload.phases == Phases::ForwardOnly) return {plan};
   const LayerTimes times = layer_times(task.experiment, task.base.micro_batches);
   const std::array degrees{degree};
-  return {with_partition(plan, partition_gradients(times, plan.comm_streams, degrees)), with_slices_of(plan, GradSync::WithDense, task.experiment),
+  return {with_partition(plan, partition_gradients(times, plan.comm_streams, degrees)),
+          with_slices_of(plan, GradSync::WithDense, task.experiment),
           with_slices_of(plan, GradSync::After, task.experiment)};
 }
 

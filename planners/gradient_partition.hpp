@@ -42,8 +42,9 @@ struct GradientPartition {
 // The least time over all slices and options, but for at most one element per window.
 GradientPartition partition_gradients(const GradientProblem& problem);
 
-// The backward pass (of the last micro-batch) of one stage, of times.layers layers, which may take any of these degrees. A window beside attention can carry
-// what attention (and, where all-reduces have a stream without other ops at that time, its neighbours) hides.
+// The backward pass (of the last micro-batch) of one stage, of times.layers layers, which may take any of these
+// degrees. A window beside attention can carry what attention (and, where all-reduces have a stream without other ops
+// at that time, its neighbours) hides.
 GradientProblem gradient_problem(const LayerTimes& times, CommStreams streams, std::span<const int> degrees);
 
 // Of each pipeline stage by itself: the slices of all, last stage first, and the time of the slowest.

@@ -104,10 +104,8 @@ void write_arrows(Writer& writer, const SystemResult& result, std::size_t id, in
     const long long leave = std::max(nanoseconds(from.start), nanoseconds(from.finish) - 1);
     const Json common = {{"name", "needs"}, {"cat", "dependency"}, {"id", ++arrow}};
     Json start = common, end = common;
-    start.update({{"pid", first + schedule.class_of(source)},
-                  {"ph", "s"},
-                  {"tid", source.stream},
-                  {"ts", microseconds(leave)}});
+    start.update(
+        {{"pid", first + schedule.class_of(source)}, {"ph", "s"}, {"tid", source.stream}, {"ts", microseconds(leave)}});
     end.update({{"pid", first + schedule.class_of(op)},
                 {"ph", "f"},
                 {"bp", "e"},

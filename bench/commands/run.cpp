@@ -149,8 +149,10 @@ void add_run_options(CLI::App& app, RunOptions& o) {
              {"--transport", "inproc|mpi|nccl",
               "how ranks talk: threads of one process, or (not built in this version) mpi, nccl [inproc]", group},
              transport_names, o.transport);
-  add_integer(app, {"--ranks", "COUNT", "even: they stand for 2 nodes of half of them each, with pipeline stages for 2 each [4]", group}, o.scale.ranks,
-              2, 1024);
+  add_integer(app,
+              {"--ranks", "COUNT",
+               "even: they stand for 2 nodes of half of them each, with pipeline stages for 2 each [4]", group},
+              o.scale.ranks, 2, 1024);
   add_flag(app,
            {"--emulate-links", "",
             "hold communication to its modelled time x a dilation, and compute too where ranks exceed the free cores",

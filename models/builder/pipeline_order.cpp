@@ -40,8 +40,7 @@ std::vector<StageUnit> pipeline_order(PipelineSchedule schedule, int stages, int
   std::vector<std::size_t> next(left.size());
   for (std::size_t before = 0; order.size() < all; before = order.size()) {
     for (std::size_t stage = 0; stage < left.size(); ++stage)
-      if (next[stage] < left[stage].size() && has_data(left[stage][next[stage]]))
-{
+      if (next[stage] < left[stage].size() && has_data(left[stage][next[stage]])) {
         const StageUnit& unit = order.emplace_back(left[stage][next[stage]++]);
         done[index(unit.phase, unit.stage, unit.micro_batch)] = true;
       }

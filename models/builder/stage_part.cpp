@@ -2,9 +2,9 @@
 
 namespace dovetail::builder {
 
-// Sends and receives have streams of their own: on another, a send would keep the next micro-batch's all-to-alls waiting,
-// and a receive whatever of this stage could still go on. On one stream for both, a receive would wait for the send
-// before it.
+// Sends and receives have streams of their own: on another, a send would keep the next micro-batch's all-to-alls
+// waiting, and a receive whatever of this stage could still go on. On one stream for both, a receive would wait for the
+// send before it.
 
 TensorId send_to_stage(StepContext& c, int to, Phase phase, int layer, const TensorIds& parts) {
   const int from = c.stage();

@@ -70,7 +70,8 @@ void StepContext::add_weights(Stage& stage) {
 
 std::span<const LayerWeightIds> StepContext::weights_of_stage() const {
   const LayerRun run = layers_of_stage();
-  return std::span(weights_).subspan(static_cast<std::size_t>(run.first), static_cast<std::size_t>(run.last - run.first));
+  return std::span(weights_).subspan(static_cast<std::size_t>(run.first),
+                                     static_cast<std::size_t>(run.last - run.first));
 }
 
 RowRange StepContext::dense_gradients_of(int layer) const {

@@ -16,9 +16,9 @@ using TensorIds = std::vector<TensorId>;
 // Streams that a plan does not keep apart are the same one.
 struct StreamIds {
   StreamId compute = 0;
-  StreamId inter = 0;    // all-to-alls and gradient reductions
-  StreamId combine = 0;  // the all-to-all that brings rows back
-  StreamId intra = 0;    // gathers and scatters of the groups inside a node
+  StreamId inter = 0;                // all-to-alls and gradient reductions
+  StreamId combine = 0;              // the all-to-all that brings rows back
+  StreamId intra = 0;                // gathers and scatters of the groups inside a node
   StreamId send = -1, receive = -1;  // between pipeline stages; -1 with one stage
 };
 

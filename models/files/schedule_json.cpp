@@ -226,7 +226,7 @@ ScheduleFile read_schedule(const JsonFile& input) {
   for (const JsonReader& r : root.at("streams").elements())
     s.streams.push_back(
         {r.enumeration("kind", stream_kind_names), r.integer("rank_class", 0, static_cast<int>(s.classes.size()) - 1)});
-  for (const JsonReader& r : root.at("tensors").elements()) 
+  for (const JsonReader& r : root.at("tensors").elements())
     s.tensors.push_back(read_tensor(r, s.classes.size(), s.tensors.size()));
   for (const JsonReader& r : root.at("resources").elements()) file.priced.resources.push_back(r.string());
   file.priced.physical =

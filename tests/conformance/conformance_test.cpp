@@ -14,7 +14,7 @@ namespace {
 
 // Plans that differ in the shape of their schedule: streams, chunks, overlap with the dense part.
 std::vector<Plan> plans() {
-  std::vector<Plan> all(4);
+  std::vector<Plan> all(5);
   all[1].scope = Scope::Moe;
   all[1].forward_degree = all[1].backward_degree = 2;
   all[2] = all[1];
@@ -22,6 +22,9 @@ std::vector<Plan> plans() {
   all[2].forward_degree = 4;
   all[3] = all[2];
   all[3].grad_sync = GradSync::WithDense;
+  all[4] = all[1];
+  all[4].micro_batches = 2;
+  all[4].pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
   return all;
 }
 
@@ -43,6 +46,8 @@ TEST_CASE("Each backend has the name it is listed under") {
 
 TEST_CASE("Backends conform on the schedules of plans") {
   Experiment experiment = round_numbers(2);
+  experiment.workload.batch = 2;
+  if (GENERATE(false, true)) experiment.parallelism = {.dp = 2, .mp = 1, .ep = 2, .esp = 1, .pp = 2, .edp = 1};
   experiment.calibration.interference = {{InterferenceClass::Compute, InterferenceClass::Inter, 0.9, 0.8, {}},
                                          {InterferenceClass::Compute, InterferenceClass::Intra, 0.95, 0.3, {}}};
   for (const Plan& plan : plans()) {

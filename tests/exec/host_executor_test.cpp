@@ -142,7 +142,9 @@ TEST_CASE("Micro-batches and pipeline stages compute what the reference does") {
     plan.backward_degree = 2;
     plan.grad_sync = GradSync::WithDense;
   }
-  SECTION("one rank a stage") { plan.forward_degree = 1; }
+  SECTION("one rank a stage") {
+    plan.forward_degree = 1;
+  }
   check_numerics(small_experiment(s), plan);
 }
 

@@ -39,15 +39,22 @@ Seconds makespan(const PricedSchedule& p) {
 
 }  // namespace
 
-TEST_CASE("An emulated run takes the time that the analytic backend predicts") {
-  const Experiment e = small_experiment(four_ranks());
+TEST_CASE("An emulated run takes the time that the analytic backend predicts, with pipeline stages too") {
+  SmallExperiment s = four_ranks();
+  Plan plan = overlapping_plan();
+  if (GENERATE(false, true)) {
+    s.dp = s.ep = 1;
+    s.pp = s.layers = s.batch = plan.micro_batches = 2;
+    plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  }
+  const Experiment e = small_experiment(s);
   HostRunOptions options;
   options.hold_compute = HoldCompute::Always;
   options.measure.limit = Seconds(3);
   double error = 1;
   HostRunResult r;
   for (int attempt = 0; attempt < 3 && error > .05; ++attempt) {  // the machine may be busy
-    r = run_on_host(e, priced(e, overlapping_plan()), options);
+    r = run_on_host(e, priced(e, plan), options);
     error = std::abs(median(r.report.samples) / makespan(*r.predicted) - 1);
   }
   CHECK(error < .05);

@@ -111,3 +111,28 @@ TEST_CASE("Cancelling ends waits for members that never come") {
   waiting.join();
   CHECK(cancelled);
 }
+
+TEST_CASE("Messages wait for their receiver, not senders, and go by their tags") {
+  const auto transport = make_inproc_transport({.pp = 2}, 2, 4);
+  Communicator& from = transport->communicator(0, 1, GroupKind::Pp);
+  Communicator& to = transport->communicator(1, 3, GroupKind::Pp);  // on another stream
+  std::vector<double> sent{1, 2, 3}, got(3);
+  from.send(exchange<double>(sent.data(), nullptr, 3, 5), 1, 7);
+  sent = {4, 5, 6};  // the buffer is the sender's again
+  from.send(exchange<double>(sent.data(), nullptr, 3, 6), 1, 8);
+  CHECK(to.receive(exchange<double>(nullptr, got.data(), 3, 1), 8) == 6);
+  CHECK(got == std::vector<double>{4, 5, 6});
+  CHECK(to.receive(exchange<double>(nullptr, got.data(), 3, 9), 7) == 9);
+  CHECK(got == std::vector<double>{1, 2, 3});
+  bool cancelled = false;
+  std::thread waiting([&] {
+    try {
+      to.receive(exchange<double>(nullptr, got.data(), 3, 0), 7);
+    } catch (const Cancelled&) {
+      cancelled = true;
+    }
+  });
+  transport->cancel();
+  waiting.join();
+  CHECK(cancelled);
+}

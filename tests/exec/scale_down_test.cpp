@@ -60,3 +60,21 @@ TEST_CASE("Sizes may be overridden, and must make sense") {
   scale.hidden = 0;
   CHECK_THROWS_AS(scaled_for_host(test::testbed_b(), scale), InputError);
 }
+
+TEST_CASE("Pipeline stages have two nodes each, and the samples stay as many as divide the tokens") {
+  Experiment big = test::testbed_b(7);
+  big.parallelism.pp = 2;
+  big.workload.batch = 8;
+  HostScale scale;
+  scale.ranks = 8;
+  scale.layers = 2;
+  const Experiment e = scaled_for_host(big, scale);
+  CHECK(e.cluster.nodes == 4);
+  CHECK(e.parallelism.pp == 2);
+  CHECK(e.parallelism.mp == 2);
+  CHECK(e.parallelism.ep == 2);
+  CHECK(e.workload.batch == 8);
+  CHECK(layer_volumes(e).tokens == 512);
+  scale.ranks = 6;
+  CHECK_THROWS_AS(scaled_for_host(big, scale), InputError);
+}

@@ -23,17 +23,18 @@ TEST_CASE("defaults: mp = esp = GPUs per node, ep = gcd(experts, nodes), edp = n
 }
 
 TEST_CASE("groups of a kind partition the ranks, and every member sees the same group") {
-  const Parallelism p{.dp = 6, .mp = 4, .ep = 3, .esp = 2, .pp = 1, .edp = 4};
+  const Parallelism p{.dp = 6, .mp = 4, .ep = 3, .esp = 2, .pp = GENERATE(1, 3), .edp = 4};
+  const int ranks = 24 * p.pp;
   for (const auto& [name, kind] : group_kind_names) {
     std::set<int> seen;
-    for (int rank = 0; rank < 24; ++rank) {
+    for (int rank = 0; rank < ranks; ++rank) {
       const std::vector<int> members = group_members(p, kind, rank);
       REQUIRE(static_cast<int>(members.size()) == group_size(p, kind));
       REQUIRE(std::count(members.begin(), members.end(), rank) == 1);
       for (int m : members) REQUIRE(group_members(p, kind, m) == members);
       seen.insert(members.begin(), members.end());
     }
-    CHECK(seen.size() == 24);
+    CHECK(static_cast<int>(seen.size()) == ranks);
   }
 }
 
@@ -47,6 +48,19 @@ TEST_CASE("whether a group crosses nodes follows from where its ranks are") {
   CHECK_FALSE(group_shape(inside, GroupKind::Ep, c).crosses_nodes());
   CHECK(group_shape(inside, GroupKind::Edp, c).crosses_nodes());
   CHECK(group_shape({.dp = 1, .mp = 8, .ep = 8}, GroupKind::Mp, c).nodes == 2);
+}
+
+TEST_CASE("pipeline stages: consecutive ranks, equal runs of layers, the first ones longer") {
+  const Parallelism p{.dp = 2, .mp = 2, .ep = 4, .esp = 1, .pp = 3, .edp = 1};
+  CHECK(group_members(p, GroupKind::Pp, 5) == std::vector{1, 5, 9});
+  CHECK(group_members(p, GroupKind::Dp, 5) == std::vector{5, 7});
+  CHECK(group_members(p, GroupKind::Ep, 9) == std::vector{8, 9, 10, 11});
+  std::vector<std::pair<int, int>> runs;
+  for (int stage = 0; stage < 3; ++stage) {
+    const LayerRun run = layers_of_stage(8, 3, stage);
+    runs.emplace_back(run.first, run.last);
+  }
+  CHECK(runs == std::vector<std::pair<int, int>>{{0, 3}, {3, 6}, {6, 8}});
 }
 
 TEST_CASE("groups that do not divide are refused with the numbers") {

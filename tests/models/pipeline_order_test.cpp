@@ -18,7 +18,8 @@ constexpr auto gpipe = PipelineSchedule::Gpipe, one_f_one_b = PipelineSchedule::
 // "F0 B0 ..."
 std::string text(const std::vector<StageUnit>& units) {
   std::string result;
-  for (const StageUnit& u : units) result += (u.phase == Phase::Forward ? "F" : "B") + std::to_string(u.micro_batch) + " ";
+  for (const StageUnit& u : units)
+    result += (u.phase == Phase::Forward ? "F" : "B") + std::to_string(u.micro_batch) + " ";
   return result;
 }
 

@@ -40,6 +40,18 @@ TEST_CASE("testbed B, one layer of Mixtral at degree 1: op times by the publishe
   CHECK(backward(OpKind::DenseGradientAllReduce) == Approx(.0837 + 10485760 * 2.396e-6));
 }
 
+TEST_CASE("a transfer between stages has its own cost, or an all-to-all's; receiving is free") {
+  Experiment e = test::testbed_b(2);
+  e.parallelism.pp = 2;
+  e.parallelism.dp = e.parallelism.ep = 4;
+  const double elements = 64 * 4096;  // T M
+  CHECK(milliseconds(priced(e, Plan{}), OpKind::StageSend, Phase::Forward) == Approx(.175 + elements * 1.224e-6));
+  CHECK(milliseconds(priced(e, Plan{}), OpKind::StageReceive, Phase::Backward) == 0);
+  e.calibration.collectives.push_back(
+      {Collective::Send, LinkKind::Inter, 0, Seconds(1e-3), SecondsPerByte(1e-9), {Origin::Assumed, "a test"}});
+  CHECK(milliseconds(priced(e, Plan{}), OpKind::StageSend, Phase::Backward) == Approx(1 + elements * 4 * 1e-6));
+}
+
 TEST_CASE("chunking multiplies alpha and shares the rest") {
   Plan plan;
   plan.scope = Scope::Moe;

@@ -106,16 +106,75 @@ TEST_CASE("every plan does the sequential plan's work, in an order that its data
     Plan p = chunked(pick(1, std::min(6, capacity)), pick(1, std::min(6, capacity)),
                      pick(0, 1) == 0 ? CommStreams::One : CommStreams::InterIntra);
     p.grad_sync = pick(0, 1) == 0 ? GradSync::After : GradSync::WithDense;
+    e.workload.batch = 4;
+    Plan sequential;
+    sequential.micro_batches = p.micro_batches = 1 << pick(0, 2);
+    if (pick(0, 1) == 0) p.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+    if (e.workload.layers > 1 && pick(0, 1) == 0)
+      e.parallelism = {.dp = 2, .mp = 1, .ep = 2, .esp = 1, .pp = 2, .edp = 1};
     if (pick(0, 1) == 0)
       for (int layer = 0; layer < e.workload.layers; ++layer)
         p.backward_degrees.push_back(pick(1, std::min(6, capacity)));
     const Schedule s = build_schedule(e, p);
     REQUIRE_NOTHROW(validate(s));
-    const auto expected = totals(build_schedule(e, Plan{}));
+    const auto expected = totals(build_schedule(e, sequential));
     const auto actual = totals(s);
     REQUIRE(actual.size() == expected.size());
     for (const auto& [name, value] : expected) REQUIRE(actual.at(name) == Approx(value).epsilon(1e-12));
   }
+}
+
+TEST_CASE("gradients of replicated experts are reduced beside their layer's attention, or after the step") {
+  Experiment e = test::round_numbers(2);
+  e.parallelism = {.dp = 4, .mp = 1, .ep = 2, .esp = 1, .pp = 1, .edp = 2};
+  Plan p = chunked(1, 1);
+  CHECK_THAT(program(build_schedule(e, p), StreamKind::Communication),
+             Contains("d_combine[0].0 d_dispatch[0].0 expert_gradient_all_reduce[1] expert_gradient_all_reduce[0] "
+                      "dense_gradient_all_reduce[0] dense_gradient_all_reduce[0] "));
+  p.grad_sync = GradSync::WithDense;
+  CHECK_THAT(program(build_schedule(e, p), StreamKind::Communication),
+             Contains("d_combine[1].0 d_dispatch[1].0 expert_gradient_all_reduce[1] d_combine[0].0 d_dispatch[0].0 "
+                      "dense_gradient_all_reduce[0] expert_gradient_all_reduce[0] dense_gradient_all_reduce[0] "));
+}
+
+TEST_CASE("fixed chunks are reduced once their gradients exist, in the last micro-batch's pass") {
+  Experiment e = test::round_numbers(2);
+  e.parallelism = {.dp = 4, .mp = 1, .ep = 4, .esp = 1, .pp = 1, .edp = 1};
+  e.workload.batch = 2;
+  Plan p = chunked(1, 1);
+  p.micro_batches = 2;
+  p.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  p.grad_sync = GradSync::FixedChunks;
+  p.gradient_chunk_bytes = 200 * 4;  // a layer has 4 M^2 = 256 dense gradients
+  const std::string communication = program(build_schedule(e, p), StreamKind::Communication);
+  CHECK_THAT(communication, Contains("d_combine[0].0 d_dispatch[0].0 dispatch[0].0@1 "));
+  CHECK_THAT(communication,
+             Contains("d_combine[1].0@1 d_dispatch[1].0@1 d_combine[0].0@1 dense_gradient_all_reduce[0]@1 "
+                      "d_dispatch[0].0@1 dense_gradient_all_reduce[0] dense_gradient_all_reduce[0] "));
+}
+
+TEST_CASE("stages of a pipeline: a class of ranks each, with its layers, weights and transfers") {
+  Experiment e = test::round_numbers(3);
+  e.parallelism = {.dp = 2, .mp = 1, .ep = 2, .esp = 1, .pp = 2, .edp = 1};
+  const Schedule s = build_schedule(e, Plan{});
+  validate(s);
+  REQUIRE(s.classes.size() == 2);
+  CHECK(s.classes[1].ranks == 2);
+  CHECK(s.class_of_rank(1) == 0);
+  CHECK(s.class_of_rank(2) == 1);
+  CHECK(program(s, StreamKind::Send) == "stage_send[2] stage_send[2] ");
+  CHECK(program(s, StreamKind::Receive) == "stage_receive[2] stage_receive[2] ");
+  for (const Op& op : s.ops)
+    if (op.kind == OpKind::Attention) CHECK(s.class_of(op) == (op.layer < 2 ? 0 : 1));
+  for (const Tensor& t : s.tensors)
+    if (t.kind == TensorKind::ExpertWeights) CHECK(t.rank_class == (t.layer < 2 ? 0 : 1));
+  Schedule wrong = s;
+  for (Tensor& t : wrong.tensors)
+    if (t.kind == TensorKind::Encoded && t.layer == 2) t.rank_class = 0;
+  CHECK_THROWS_WITH(validate(wrong), Contains("encode[2] writes a tensor of the wrong rank class"));
+  e.parallelism.pp = 4;
+  e.parallelism.dp = e.parallelism.ep = 1;
+  CHECK_THROWS_WITH(build_schedule(e, Plan{}), Contains("pp 4: more pipeline stages than the 3 layers"));
 }
 
 TEST_CASE("validate finds a schedule whose order its data do not allow") {

@@ -22,6 +22,15 @@ ScheduleFile example() {
   return {e.model, e.workload, e.parallelism, price(std::make_shared<Schedule>(build_schedule(e, plan)), e)};
 }
 
+ScheduleFile pipelined_example() {
+  Experiment e = test::round_numbers(2);
+  e.parallelism = {.dp = 1, .mp = 2, .ep = 1, .esp = 2, .pp = 2, .edp = 1};
+  e.workload.batch = 2;
+  Plan plan;
+  plan.micro_batches = 2;
+  return {e.model, e.workload, e.parallelism, price(std::make_shared<Schedule>(build_schedule(e, plan)), e)};
+}
+
 ScheduleFile read_text(const std::string& text) {
   return read_schedule(JsonFile::parse(text, "s.json"));
 }
@@ -29,7 +38,7 @@ ScheduleFile read_text(const std::string& text) {
 }  // namespace
 
 TEST_CASE("a schedule file read and written again is the same file, and predicts the same") {
-  const ScheduleFile file = example();
+  const ScheduleFile file = GENERATE(0, 1) == 0 ? example() : pipelined_example();
   const std::string text = to_json(file).dump(1);
   const ScheduleFile again = read_text(text);
   CHECK(to_json(again).dump(1) == text);

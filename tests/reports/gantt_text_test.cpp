@@ -34,3 +34,13 @@ TEST_CASE("a window shows a part, an empty one does no harm") {
   CHECK_NOTHROW(gantt_text(*fsmoe.schedule, fsmoe.timeline, {100, Interval{Seconds(1), Seconds(1)}}));
   CHECK_NOTHROW(gantt_text(Schedule{}, Timeline{}));
 }
+
+TEST_CASE("a pipeline has a row for each stage's streams, and its window is the whole step") {
+  const Report report = test::pipeline_report();
+  const SystemResult& result = report.results[0];
+  const Interval window = representative_window(*result.schedule, result.timeline);
+  CHECK(window.start == Seconds(0));
+  CHECK(window.finish == result.metrics.makespan);
+  const std::string text = gantt_text(*result.schedule, result.timeline, {200, window});
+  CHECK_THAT(text, Contains("     0 compute ") && Contains("     1 compute ") && Contains("        1 send "));
+}

@@ -104,3 +104,16 @@ TEST_CASE("pages of a run, of nothing, and of a result without a timeline") {
   keep("empty.html", empty);
   CHECK(data_of(empty)["report"]["results"].empty());
 }
+
+TEST_CASE("a page of pipeline stages has the streams of each and the micro-batches of ops") {
+  const Report report = test::pipeline_report();
+  const std::string html = page(report);
+  keep("pipeline.html", html);
+  const auto data = data_of(html);
+  const auto& timeline = data["timelines"][0];
+  REQUIRE(timeline["streams"].size() == 8);
+  CHECK(timeline["streams"][0]["name"] == "compute, class 0");
+  CHECK(timeline["streams"][6]["name"] == "send, class 1");
+  CHECK(timeline["micro_batch"].size() == report.results[0].schedule->ops.size());
+  CHECK(data["report"]["results"][0]["links"].size() == 4);  // network and node links of either class
+}

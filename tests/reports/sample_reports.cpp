@@ -216,4 +216,17 @@ Report mixtral_report() {
   return report;
 }
 
+Report pipeline_report() {
+  Report report = empty_report("simulate", testbed_b(2));
+  Experiment& e = report.experiment;
+  e.parallelism.pp = 2;
+  e.parallelism.dp = e.parallelism.ep = 4;
+  e.workload.batch = 4;
+  Plan plan = plan_of(2, 2, GradSync::WithDense, CommStreams::One);
+  plan.micro_batches = 4;
+  plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  report.results = {predicted(e, "tutel", plan)};
+  return report;
+}
+
 }  // namespace dovetail::test

@@ -14,4 +14,7 @@ Report small_run_report();
 // Built, priced and predicted by the models: the systems of the main job on seven layers of Mixtral.
 Report mixtral_report();
 
+// Four micro-batches through two pipeline stages.
+Report pipeline_report();
+
 }  // namespace dovetail::test

@@ -1,5 +1,6 @@
 #include "reports/trace.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -68,4 +69,24 @@ TEST_CASE("a result without a schedule has no process, and names are escaped") {
   report.results[1].system = "quote \" and \\ and \x01";
   const auto trace = nlohmann::json::parse(trace_text(report));
   CHECK(trace["traceEvents"][0]["args"]["name"] == "quote \" and \\ and \x01 (predicted, analytic)");
+}
+
+TEST_CASE("each rank class is a process, and arrows lead from one to the other") {
+  const Report report = test::pipeline_report();
+  const Schedule& schedule = *report.results[0].schedule;
+  const auto trace = nlohmann::json::parse(trace_text(report));
+  CHECK(trace["traceEvents"][0]["args"]["name"] == "tutel (predicted, analytic), class 0");
+  std::map<int, int> from, to;
+  std::size_t ops = 0;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] == "s") from[event["id"]] = event["pid"];
+    if (event["ph"] == "f") to[event["id"]] = event["pid"];
+    if (event["ph"] != "X") continue;
+    const Op& op = schedule.ops[event["args"]["op"].get<std::size_t>()];
+    CHECK(event["pid"] == 1 + schedule.class_of(op));
+    CHECK(event["args"]["micro_batch"] == op.micro_batch);
+    ++ops;
+  }
+  CHECK(ops == schedule.ops.size());
+  CHECK(std::ranges::count_if(from, [&](const auto& arrow) { return to.at(arrow.first) != arrow.second; }) == 8);
 }
