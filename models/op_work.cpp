@@ -16,7 +16,7 @@ Work OpWork::gate(Phase phase) const {
   // Residual sum: two read, one written; backward adds three parts.
   Work work = memory((forward ? 3 : 4) * v_.tokens * v_.hidden);
   work.flops = Flops((forward ? 2.0 : 4.0) * static_cast<double>(v_.tokens * v_.router_parameters));
-  work.gemms = forward ? 1 : 2;
+  work.gemms = static_cast<int>(v_.router_gemms) * (forward ? 1 : 2);
   return work;
 }
 
