@@ -91,7 +91,7 @@ void forward_gate(OpContext<Scalar>& c) {
   gate_forward<Scalar>(c.shape, read_tokens(c, 0), read_tokens(c, 1), read_router(c, 2), place_of(c), c.preset,
                        write_tokens(c, 0),
                        {find_write(c, TensorKind::Routing), find_write(c, TensorKind::CombineWeights),
-                        find_write(c, TensorKind::DispatchWeights)});
+                        find_write(c, TensorKind::RoutingMask)});
 }
 
 // The last three reads are moe_input, router_weights and d_moe_input.
@@ -100,14 +100,14 @@ void backward_gate(OpContext<Scalar>& c) {
   const std::size_t last = c.read_count() - 3;
   const GateWeights<const Scalar> gradient{find_read(c, TensorKind::ScoreGradient),
                                            find_read(c, TensorKind::CombineWeights, true),
-                                           find_read(c, TensorKind::DispatchWeights, true)};
+                                           find_read(c, TensorKind::RoutingMask, true)};
   gate_backward<Scalar>(c.shape, read_tokens(c, 0), gradient, find_read(c, TensorKind::Routing),
                         {read_tokens(c, last), read_router(c, last + 1), place_of(c)}, write_tokens(c, 0), c.write(1));
 }
 
 template <class Scalar>
 void forward_encode(OpContext<Scalar>& c) {
-  if (c.read_tensor(1).kind == TensorKind::DispatchWeights)
+  if (c.read_tensor(1).kind == TensorKind::RoutingMask)
     dense_encode_forward<Scalar>(c.shape, read_tokens(c, 0), c.read(1), write_chunks(c, 0));
   else
     encode_forward<Scalar>(c.shape, read_tokens(c, 0), c.read(1), write_chunks(c, 0));

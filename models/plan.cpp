@@ -44,7 +44,6 @@ void require_built_knobs(const Plan& p) {
                 {AllToAllImplementation::PointToPoint});
   require_built("dispatch_wire", wire_names, p.dispatch_wire, {Wire::Same});
   require_built("combine_wire", wire_names, p.combine_wire, {Wire::Same});
-  require_built("encoding", encoding_names, p.encoding, {Encoding::Sparse});
   require_built("expert_sharding", expert_sharding_names, p.expert_sharding, {ExpertSharding::Ep});
   require_built("layout", layout_names, p.layout, {Layout::ExpertMajor});
   require_built("expert_kernel", expert_kernel_names, p.expert_kernel, {ExpertKernel::Batched});
@@ -90,6 +89,8 @@ std::vector<GradientSlice> gradient_slices(const Plan& plan, int layers, std::in
 
 void validate(const Plan& p, const Experiment& e) {
   require_built_knobs(p);
+  if (e.workload.gate.kind == GateKind::SoftMoe && p.encoding == Encoding::Sparse)
+    refuse("encoding", "sparse contradicts the gate soft_moe, whose every slot mixes all tokens; expected dense");
   const LayerVolumes v = layer_volumes(e);
   require_degree("forward_degree", p.forward_degree, p, v.capacity);
   require_degree("backward_degree", p.backward_degree, p, v.capacity);

@@ -28,6 +28,8 @@ struct LayerVolumes {
   std::int64_t gathered_elements(std::int64_t rows) const { return esp * all_to_all_elements(rows); }
   // Rows this rank's experts work on, over all its experts.
   std::int64_t expert_rows(std::int64_t rows) const { return rows * row_copies * local_experts; }
+  // Of a token for a slot, in dense order: T E C.
+  std::int64_t dense_weights() const { return tokens * experts * capacity; }
   Flops expert_flops(std::int64_t rows) const;  // forward; backward is twice that
 
   Flops projection_flops;       // of the attention's four projections, forward; backward is twice that
