@@ -82,7 +82,7 @@ Values choice_scores_backward(const LayerShape& s, const Values& scores, const R
     Values mean(sum.size());
     for (std::size_t i = 0; i < routing.size(); ++i) {
       const auto t = static_cast<std::size_t>(routing[i].token);
-      mean[t] += d_scores[i] * scores[place_of(s, routing[i])] / sum[t];
+      mean[t] += d_scores[i] * (scores[place_of(s, routing[i])] / sum[t]);  // so that a score that is always 1 has none
     }
     for (const Choice& c : routing) {
       const auto t = static_cast<std::size_t>(c.token);
