@@ -69,6 +69,7 @@ Question load_question(const Options& options) {
   question.request = options.request;
   question.experiment = load_experiment(options.request, question.files, question.notes);
   question.candidates = load_candidates(options, question.files);
+  add_routing(question.experiment, question.notes);
   add_assumptions(question.experiment.calibration, question.notes);
   return question;
 }

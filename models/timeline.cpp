@@ -74,7 +74,9 @@ Seconds plan_bound(const PricedSchedule& priced) {
 }
 
 Seconds lower_bound(const Experiment& experiment) {
-  const PricedSchedule priced = price(std::make_shared<Schedule>(build_schedule(experiment, Plan{})), experiment);
+  Plan plan;  // sparse encoding does the least work, where the gate allows it
+  if (experiment.workload.gate.kind == GateKind::SoftMoe) plan.encoding = Encoding::Dense;
+  const PricedSchedule priced = price(std::make_shared<Schedule>(build_schedule(experiment, plan)), experiment);
   std::vector<double> busy(priced.resources.size());
   for (const Demand& demand : priced.demands) busy[static_cast<std::size_t>(demand.resource)] += demand.seconds.value();
   return Seconds(*std::max_element(busy.begin(), busy.begin() + static_cast<std::ptrdiff_t>(priced.physical)));

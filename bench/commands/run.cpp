@@ -63,6 +63,7 @@ void require_built(const RunOptions& options) {
 // The experiment in the size of this machine; what was said of the big one no longer holds.
 void scale_down(Question& question, const RunOptions& options) {
   question.experiment = exec::scaled_for_host(question.experiment, options.scale);
+  exec::resolve_routed_capacity(question.experiment, static_cast<std::uint64_t>(options.seed));
   const Experiment& e = question.experiment;
   question.notes.clear();
   question.notes.push_back(fmt::format(
@@ -71,6 +72,7 @@ void scale_down(Question& question, const RunOptions& options) {
       options.scale.ranks, e.cluster.nodes, e.cluster.gpus_per_node, e.workload.layers,
       e.workload.layers == 1 ? "" : "s", e.model.experts, e.model.hidden, e.model.expert_hidden,
       options.scale.tokens_per_rank));
+  add_routing(e, question.notes);
   add_assumptions(e.calibration, question.notes);
 }
 

@@ -98,7 +98,11 @@ Workload read_workload(const JsonReader& r) {
           r.integer("top_k", 1),
           r.number("capacity_factor"),
           r.enumeration("dtype", dtype_names),
-          r.enumeration("phases", phases_names)};
+          r.enumeration("phases", phases_names),
+          r.long_integer("capacity_rows"),
+          read_gate(r.at("gate")),
+          read_routing(r.at("routing")),
+          r.integer("step")};
 }
 
 Parallelism read_parallelism(const JsonReader& r) {
