@@ -32,8 +32,8 @@ Routing read_sparse(const LayerShape& shape, const Scalar* from) {
     const RoutedChoice<Scalar> c(from, i);
     const std::int64_t expert = c.dropped() ? -1 - c.place : c.place / shape.capacity;
     const std::int64_t slot = c.dropped() ? Choice::dropped : c.place % shape.capacity;
-    routing.push_back({static_cast<std::int32_t>(c.token), static_cast<std::int32_t>(expert),
-                       static_cast<std::int32_t>(slot)});
+    routing.push_back(
+        {static_cast<std::int32_t>(c.token), static_cast<std::int32_t>(expert), static_cast<std::int32_t>(slot)});
   }
   return routing;
 }

@@ -101,7 +101,8 @@ Values choice_scores_backward(const LayerShape& s, const Values& scores, const R
 SoftWeights soft_weights(const LayerShape& s, const Values& logits) {
   const auto slots = static_cast<std::size_t>(s.slots());
   SoftWeights w{logits, logits};
-  for_each_column(logits, w.dispatch, slots, [](std::span<const double>, std::span<double> column) { softmax(column); });
+  for_each_column(logits, w.dispatch, slots,
+                  [](std::span<const double>, std::span<double> column) { softmax(column); });
   for (std::size_t first = 0; first < logits.size(); first += slots) softmax({&w.combine[first], slots});
   return w;
 }

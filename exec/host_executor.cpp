@@ -90,7 +90,8 @@ class TypedExecutor final : public HostExecutor {
     const auto id = static_cast<std::size_t>(run.op);
     const Op& op = schedule_->ops[id];
     const int rank = ranks_[run.local];
-    OpContext<Scalar> context{*schedule_, op, shape_, tensors_[run.local]->all(), preset(op, rank), rank, nullptr, run.ready};
+    OpContext<Scalar> context{*schedule_,       op,   shape_,  tensors_[run.local]->all(),
+                              preset(op, rank), rank, nullptr, run.ready};
     if (op.work.collective != Collective::None)
       context.communicator = &transport_.communicator(rank, op.stream, op.work.group);
     const StepClock& clock = runtime_->clock();

@@ -32,7 +32,8 @@ void attention_backward(const LayerShape& shape, Matrix<const Scalar> d_partial,
                         const AttentionState<const Scalar>& state, const DenseWeights<const Scalar>& weights,
                         const DenseWeights<Scalar>& gradients, Matrix<Scalar> d_input);
 
-// gate.cpp. A routing tensor (entries, 3) holds token, place, score; place = expert C + slot, or -1 - expert if dropped.
+// gate.cpp. A routing tensor (entries, 3) holds token, place, score; place = expert C + slot, or -1 - expert if
+// dropped.
 template <class Scalar>
 struct RoutedChoice {
   std::int64_t token, place;

@@ -189,8 +189,8 @@ struct Link {
 
 struct MoePass {
   Values input;
-  std::vector<Values> logits;        // by rank
-  std::vector<Routing> routing;      // by rank
+  std::vector<Values> logits;            // by rank
+  std::vector<Routing> routing;          // by rank
   std::vector<std::vector<Link>> links;  // by rank
 };
 
@@ -333,7 +333,8 @@ Reference compute_reference(const Experiment& e, const ModelData& data) {
   result.gradients.assign(layers, zero_weights(e));
   result.input_gradient = data.output_gradient;
   for (Size l = layers; l-- > 0;) {
-    const Values d_moe_input = moe_sum_backward(e, shape, data.layers[l], static_cast<int>(l), moe[l], result.input_gradient, result.gradients[l]);
+    const Values d_moe_input = moe_sum_backward(e, shape, data.layers[l], static_cast<int>(l), moe[l],
+                                                result.input_gradient, result.gradients[l]);
     result.input_gradient =
         attention_sum_backward(s, data.layers[l], inputs[l], attention[l], d_moe_input, result.gradients[l]);
   }

@@ -16,8 +16,8 @@ struct Choice {
   friend bool operator==(const Choice&, const Choice&) = default;
 };
 
-// Of one rank in one layer. Tokens choose: choice j of token t stands at t * top_k + j. Experts choose: slot c of expert
-// e stands at e * capacity + c. Soft gates: empty.
+// Of one rank in one layer. Tokens choose: choice j of token t stands at t * top_k + j. Experts choose: slot c of
+// expert e stands at e * capacity + c. Soft gates: empty.
 using Routing = std::vector<Choice>;
 
 // The choices that a gate makes by its expert scores (tokens, E), ties to the lower index; without slots where tokens

@@ -45,8 +45,9 @@ void require_gate(const Experiment& e) {
   require(!g.renormalise, "/workload/gate/renormalise", fmt::format("true, but tokens of {} choose no experts", name));
   require(!g.batch_prioritised, "/workload/gate/batch_prioritised",
           fmt::format("true, but {} gives slots itself", name));
-  require(w.capacity_factor > 0, "/workload/capacity_factor",
-          fmt::format("{}: {} fills any capacity and drops nothing; expected a factor above 0", w.capacity_factor, name));
+  require(
+      w.capacity_factor > 0, "/workload/capacity_factor",
+      fmt::format("{}: {} fills any capacity and drops nothing; expected a factor above 0", w.capacity_factor, name));
   require(w.routing.kind == RoutingKind::Router || w.routing.kind == RoutingKind::Uniform, "/workload/routing/kind",
           fmt::format("{} contradicts the gate {}, which fills every expert alike",
                       name_in(routing_kind_names, w.routing.kind), name));
@@ -67,9 +68,9 @@ void require_routing(const Experiment& e) {
   for (const LoadTable& table : r.layers) {
     require(!table.empty(), "/workload/routing", "a trace of no ranks");
     for (const std::vector<double>& row : table)
-      require(row.size() == static_cast<std::size_t>(e.model.experts), "/workload/routing",
-              fmt::format("the trace has {} experts, expected the {} of {}", row.size(), e.model.experts,
-                          e.model.name));
+      require(
+          row.size() == static_cast<std::size_t>(e.model.experts), "/workload/routing",
+          fmt::format("the trace has {} experts, expected the {} of {}", row.size(), e.model.experts, e.model.name));
   }
 }
 

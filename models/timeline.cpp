@@ -1,6 +1,7 @@
 #include "models/timeline.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "models/errors.hpp"
@@ -74,12 +75,18 @@ Seconds plan_bound(const PricedSchedule& priced) {
 }
 
 Seconds lower_bound(const Experiment& experiment) {
-  Plan plan;  // sparse encoding does the least work, where the gate allows it
-  if (experiment.workload.gate.kind == GateKind::SoftMoe) plan.encoding = Encoding::Dense;
-  const PricedSchedule priced = price(std::make_shared<Schedule>(build_schedule(experiment, plan)), experiment);
-  std::vector<double> busy(priced.resources.size());
-  for (const Demand& demand : priced.demands) busy[static_cast<std::size_t>(demand.resource)] += demand.seconds.value();
-  return Seconds(*std::max_element(busy.begin(), busy.begin() + static_cast<std::ptrdiff_t>(priced.physical)));
+  Seconds bound(std::numeric_limits<double>::infinity());
+  for (Encoding encoding : {Encoding::Sparse, Encoding::Dense}) {
+    if (encoding == Encoding::Sparse && experiment.workload.gate.kind == GateKind::SoftMoe) continue;
+    Plan plan;
+    plan.encoding = encoding;
+    const PricedSchedule priced = price(std::make_shared<Schedule>(build_schedule(experiment, plan)), experiment);
+    std::vector<double> busy(priced.resources.size());
+    for (const Demand& d : priced.demands) busy[static_cast<std::size_t>(d.resource)] += d.seconds.value();
+    const auto physical = busy.begin() + static_cast<std::ptrdiff_t>(priced.physical);
+    bound = std::min(bound, Seconds(*std::max_element(busy.begin(), physical)));
+  }
+  return bound;
 }
 
 }  // namespace dovetail

@@ -11,10 +11,10 @@ namespace dovetail {
 struct LayerVolumes {
   std::int64_t sequence_tokens = 0;  // B L: tokens of one model-parallel group
   std::int64_t tokens = 0;           // T = B L / mp: tokens of this rank between the parts
-  std::int64_t capacity = 0;         // C = ceil(k f T / E): rows each rank sends to each expert at most; f <= 0: resolved
-  std::int64_t local_experts = 0;    // dE = E / ep
-  std::int64_t hidden_shard = 0;     // H / esp
-  std::int64_t row_copies = 0;       // ep * esp: ranks whose rows meet in one expert shard
+  std::int64_t capacity = 0;       // C = ceil(k f T / E): rows each rank sends to each expert at most; f <= 0: resolved
+  std::int64_t local_experts = 0;  // dE = E / ep
+  std::int64_t hidden_shard = 0;   // H / esp
+  std::int64_t row_copies = 0;     // ep * esp: ranks whose rows meet in one expert shard
 
   std::int64_t dense_parameters = 0;   // attention weights of this rank (the gradient all-reduce)
   std::int64_t router_parameters = 0;  // on every rank: M E, or what the gate's matrices are

@@ -7,8 +7,7 @@ namespace {
 TensorIds add_routing(StepContext& c, int layer, SavedMoe& saved) {
   const LayerVolumes& v = c.volumes(layer);
   TensorIds added;
-  if (v.routing_entries > 0)
-    added.push_back(saved.routing = c.fp32(TensorKind::Routing, layer, 3 * v.routing_entries));
+  if (v.routing_entries > 0) added.push_back(saved.routing = c.fp32(TensorKind::Routing, layer, 3 * v.routing_entries));
   if (c.plan().encoding == Encoding::Dense) {
     added.push_back(saved.weights = c.fp32(TensorKind::CombineWeights, layer, v.dense_weights()));
     added.push_back(saved.mask = c.activation(TensorKind::RoutingMask, layer, v.dense_weights()));

@@ -8,7 +8,7 @@ struct SavedMoe {
   TensorId input = -1;
   TensorId routing = -1;             // -1: soft
   TensorId mask = -1, weights = -1;  // -1: sparse encoding
-  TensorIds combined;  // by forward chunk
+  TensorIds combined;                // by forward chunk
   SavedExperts experts;
 };
 

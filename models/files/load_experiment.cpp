@@ -55,9 +55,8 @@ Workload read_workload(const JsonReader& json, const ExperimentFile& file, const
   if (const auto routing = json.find("routing")) w.routing = read_routing(*routing);
   const TraceStep step = read_trace_step(json, file, e, w, files);
   w.top_k = json.integer_or("top_k", step.top_k.value_or(e.model.top_k), 1);
-  w.capacity_factor =
-      json.number_or("capacity_factor",
-                     step.capacity_factor.value_or(defaults.capacity_factor.value_or(w.capacity_factor)));
+  w.capacity_factor = json.number_or(
+      "capacity_factor", step.capacity_factor.value_or(defaults.capacity_factor.value_or(w.capacity_factor)));
   w.dtype = json.enumeration_or("dtype", dtype_names, defaults.dtype.value_or(w.dtype));
   w.phases = json.enumeration_or("phases", phases_names, w.phases);
   return w;
@@ -110,8 +109,8 @@ void note_trace(const Experiment& e, std::vector<std::string>& notes) {
   if (r.kind != RoutingKind::Trace) return;
   const auto ranks = static_cast<int>(r.layers.front().size());
   if (ranks != e.cluster.gpus())
-    notes.push_back(
-        fmt::format("routing of {} recorded ranks on {} ranks: rank r does as r mod {} did", ranks, e.cluster.gpus(), ranks));
+    notes.push_back(fmt::format("routing of {} recorded ranks on {} ranks: rank r does as r mod {} did", ranks,
+                                e.cluster.gpus(), ranks));
 }
 
 }  // namespace

@@ -108,8 +108,8 @@ TEST_CASE("A preset routing replaces choices and slots, not scores") {
   CHECK(run.routing[1] == -1 - 2);
   for (Choice& c : preset) c = {c.token, (&c - preset.data()) % 2 == 0 ? 0 : 1, Choice::no_slot_yet};
   run.forward(preset);
-  CHECK(run.routing[1] == 0);                // token 0 to expert 0's first slot
-  CHECK(run.routing[3 * 6 + 1] == -1 - 0);   // token 3: expert 0 has only three
+  CHECK(run.routing[1] == 0);               // token 0 to expert 0's first slot
+  CHECK(run.routing[3 * 6 + 1] == -1 - 0);  // token 3: expert 0 has only three
 }
 
 TEST_CASE("Softmax scores, as they are or renormalised") {
@@ -162,7 +162,7 @@ TEST_CASE("The noise is standard normal and depends on seed, layer, token and ex
     sum += n;
     squares += n * n;
   }
-  CHECK(std::fabs(sum / count) < 4 / std::sqrt(count));              // four standard errors
+  CHECK(std::fabs(sum / count) < 4 / std::sqrt(count));  // four standard errors
   CHECK(std::fabs(squares / count - 1) < 4 * std::sqrt(2.0 / count));
   CHECK(gate_noise(1, 0, 0, 0) == gate_noise(1, 0, 0, 0));
   CHECK(gate_noise(1, 0, 0, 0) != gate_noise(2, 0, 0, 0));
@@ -213,9 +213,9 @@ TEST_CASE("Every gate's gradients are those of finite differences") {
     run.forward();
     double sum = dovetail::test::dot(run.moe_input, output_gradient);
     for (std::size_t i = 0; i < d_scores.size(); ++i) sum += run.routing[3 * i + 2] * d_scores[i];
-    return run.soft() ? sum + dovetail::test::dot(run.combine, d_combine) +
-                            dovetail::test::dot(run.dispatch, d_dispatch)
-                      : sum;
+    return run.soft()
+               ? sum + dovetail::test::dot(run.combine, d_combine) + dovetail::test::dot(run.dispatch, d_dispatch)
+               : sum;
   };
   Values d_moe_input(24), d_router(run.router.size());
   GateWeights<const double> gradient{d_scores.data()};

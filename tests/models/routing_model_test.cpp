@@ -49,7 +49,9 @@ TEST_CASE("Zipf's loads fall as 1 / rank^s, and an expert gets no token twice") 
 
 TEST_CASE("A hot expert has its share") {
   Experiment e = four_experts(30, 1);
-  e.workload.routing = {.kind = RoutingKind::Hot, .hot_expert = 2, .hot_share = .6};
+  e.workload.routing.kind = RoutingKind::Hot;
+  e.workload.routing.hot_expert = 2;
+  e.workload.routing.hot_share = .6;
   CHECK(expert_loads(e, 0, 0) == Loads{4, 4, 18, 4});
   e.workload.routing.hot_share = 1;
   e.workload.top_k = 2;  // 60 choices, but only 30 tokens: the rest goes to the others
