@@ -1,12 +1,10 @@
 #include "models/timeline.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "models/errors.hpp"
 #include "models/names.hpp"
-#include "models/schedule_builder.hpp"
 
 namespace dovetail {
 namespace {
@@ -74,19 +72,10 @@ Seconds plan_bound(const PricedSchedule& priced) {
   return Seconds(bound);
 }
 
-Seconds lower_bound(const Experiment& experiment) {
-  Seconds bound(std::numeric_limits<double>::infinity());
-  for (Encoding encoding : {Encoding::Sparse, Encoding::Dense}) {
-    if (encoding == Encoding::Sparse && experiment.workload.gate.kind == GateKind::SoftMoe) continue;
-    Plan plan;
-    plan.encoding = encoding;
-    const PricedSchedule priced = price(std::make_shared<Schedule>(build_schedule(experiment, plan)), experiment);
-    std::vector<double> busy(priced.resources.size());
-    for (const Demand& d : priced.demands) busy[static_cast<std::size_t>(d.resource)] += d.seconds.value();
-    const auto physical = busy.begin() + static_cast<std::ptrdiff_t>(priced.physical);
-    bound = std::min(bound, Seconds(*std::max_element(busy.begin(), physical)));
-  }
-  return bound;
+Seconds lower_bound(const PricedSchedule& priced) {
+  std::vector<double> busy(priced.resources.size());
+  for (const Demand& demand : priced.demands) busy[static_cast<std::size_t>(demand.resource)] += demand.seconds.value();
+  return Seconds(*std::max_element(busy.begin(), busy.begin() + static_cast<std::ptrdiff_t>(priced.physical)));
 }
 
 }  // namespace dovetail

@@ -77,9 +77,9 @@ void scale_down(Question& question, const RunOptions& options) {
 }
 
 // Both rows are on the clock of this machine: bounds of modelled time say nothing unless all of it was held.
-Seconds bound_on_our_clock(const Experiment& experiment, const exec::HostRunResult& run) {
+Seconds bound_on_our_clock(Seconds modelled, const exec::HostRunResult& run) {
   const bool all_held = run.report.emulated_share > 1 - 1e-9;
-  return all_held ? lower_bound(experiment) * run.report.dilation : Seconds(std::numeric_limits<double>::quiet_NaN());
+  return all_held ? modelled * run.report.dilation : Seconds(std::numeric_limits<double>::quiet_NaN());
 }
 
 void add_results(Report& report, const SystemResult& modelled, exec::HostRunResult run, Backend& backend) {
@@ -87,7 +87,7 @@ void add_results(Report& report, const SystemResult& modelled, exec::HostRunResu
   predicted.timeline = backend.run(*run.predicted);
   predicted.metrics = metrics(*predicted.schedule, predicted.timeline);
   predicted.plan_bound = plan_bound(*run.predicted);
-  predicted.lower_bound = bound_on_our_clock(report.experiment, run);
+  predicted.lower_bound = bound_on_our_clock(modelled.lower_bound, run);
   SystemResult measured = predicted;
   measured.backend = "host";
   measured.timeline = std::move(run.timeline);

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "models/fair_sharing.hpp"
 #include "models/files/experiment_json.hpp"
 #include "models/files/read_parts.hpp"
 #include "models/json/json_reader.hpp"
@@ -241,6 +243,7 @@ ScheduleFile read_schedule(const JsonFile& input) {
     root.fail("ops", error.what());
   }
   file.priced.schedule = std::make_shared<const Schedule>(std::move(s));
+  file.priced.contended = std::ranges::count(shared_resources(file.priced), true) > 0;
   return file;
 }
 
