@@ -13,7 +13,7 @@ void gate_forward(const LayerShape& shape, Matrix<const Scalar> layer_input, Mat
     for (std::int64_t m = 0; m < shape.hidden; ++m)
       moe_input.row(t)[m] = layer_input.row(t)[m] + attention_output.row(t)[m];
   const std::vector<double> p = router_probabilities<Scalar>(moe_input, router_weights);
-  Routing chosen = route(p, shape.experts, shape.top_k, shape.capacity);
+  Routing chosen = route(p, shape.experts, shape.top_k, shape.capacity, shape.first_slot);
   if (!preset.empty()) {
     check(preset.size() == chosen.size(), "preset routing of another shape");
     chosen = preset;
@@ -29,7 +29,7 @@ void gate_forward(const LayerShape& shape, Matrix<const Scalar> layer_input, Mat
 template <class Scalar>
 void gate_backward(const LayerShape& shape, Matrix<const Scalar> output_gradient, const Scalar* score_gradient,
                    const Scalar* routing, const GateOperands<Scalar>& operands, Matrix<Scalar> d_moe_input,
-                   Matrix<Scalar> router_gradient) {
+                   Matrix<Scalar> router_gradient, Into into) {
   const std::int64_t experts = shape.experts;
   const std::vector<double> p = router_probabilities<Scalar>(operands.moe_input, operands.router_weights);
   std::vector<Scalar> memory(p.size());
@@ -50,7 +50,7 @@ void gate_backward(const LayerShape& shape, Matrix<const Scalar> output_gradient
     for (std::int64_t m = 0; m < shape.hidden; ++m) d_moe_input.row(t)[m] += output_gradient.row(t)[m];
   }
   multiply(d_logits, transposed(operands.router_weights), d_moe_input, Into::Add);
-  multiply(transposed(operands.moe_input), d_logits, router_gradient);
+  multiply(transposed(operands.moe_input), d_logits, router_gradient, into);
 }
 
 template void gate_forward<float>(const LayerShape&, Matrix<const float>, Matrix<const float>, Matrix<const float>,
@@ -58,8 +58,8 @@ template void gate_forward<float>(const LayerShape&, Matrix<const float>, Matrix
 template void gate_forward<double>(const LayerShape&, Matrix<const double>, Matrix<const double>, Matrix<const double>,
                                    const Routing&, Matrix<double>, double*);
 template void gate_backward<float>(const LayerShape&, Matrix<const float>, const float*, const float*,
-                                   const GateOperands<float>&, Matrix<float>, Matrix<float>);
+                                   const GateOperands<float>&, Matrix<float>, Matrix<float>, Into);
 template void gate_backward<double>(const LayerShape&, Matrix<const double>, const double*, const double*,
-                                    const GateOperands<double>&, Matrix<double>, Matrix<double>);
+                                    const GateOperands<double>&, Matrix<double>, Matrix<double>, Into);
 
 }  // namespace dovetail::exec

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "exec/compute_rules.hpp"
 #include "exec/op_kernels.hpp"
 #include "exec/rank_tensors.hpp"
 #include "exec/stream_runtime.hpp"
@@ -17,12 +18,17 @@ class TypedExecutor final : public HostExecutor {
   TypedExecutor(const Experiment& experiment, std::shared_ptr<const Schedule> schedule, const ModelData& data,
                 std::vector<std::vector<Routing>> routing, Transport& transport)
       : schedule_(std::move(schedule)),
-        shape_(layer_shape(experiment)),
         routing_(std::move(routing)),
         transport_(transport),
         ranks_(transport.local_ranks()),
         emulation_(std::make_unique<Emulation>()),
         work_(ranks_.size() * schedule_->ops.size()) {
+    const int token_chunks = rules_of(*schedule_).token_chunks;
+    const LayerVolumes volumes = layer_volumes(experiment);
+    rows_ = token_rows(volumes, token_chunks);
+    add_part(experiment, all_tokens(volumes));
+    if (token_chunks > 0)
+      for (const TokenPart& part : token_parts(volumes, token_chunks)) add_part(experiment, part);
     for (int rank : ranks_)
       tensors_.push_back(std::make_unique<RankTensors<Scalar>>(experiment, *schedule_, data, rank));
     for (const Op& op : schedule_->ops) kernels_.push_back(kernel_of<Scalar>(op));
@@ -86,11 +92,22 @@ class TypedExecutor final : public HostExecutor {
   }
 
  private:
+  void add_part(const Experiment& experiment, const TokenPart& part) {
+    parts_.push_back(part);
+    shapes_.push_back(part_shape(layer_shape(experiment), part));
+  }
+
+  // Chunks are chunks of tokens only where attention is chunked.
+  std::size_t part_of(const Op& op) const { return parts_.size() == 1 ? 0 : static_cast<std::size_t>(op.chunk + 1); }
+
   double run_op(const OpRun& run) {
     const auto id = static_cast<std::size_t>(run.op);
     const Op& op = schedule_->ops[id];
     const int rank = ranks_[run.local];
-    OpContext<Scalar> context{*schedule_, op, shape_, tensors_[run.local]->all(), preset(op, rank), nullptr, run.ready};
+    const std::size_t part = part_of(op);
+    OpContext<Scalar> context{*schedule_,       op,      shapes_[part],
+                              parts_[part],     rows_,   tensors_[run.local]->all(),
+                              preset(op, rank), nullptr, run.ready};
     if (op.work.collective != Collective::None)
       context.communicator = &transport_.communicator(rank, op.stream, op.work.group);
     const StepClock& clock = runtime_->clock();
@@ -108,7 +125,9 @@ class TypedExecutor final : public HostExecutor {
   }
 
   std::shared_ptr<const Schedule> schedule_;
-  LayerShape shape_;
+  std::vector<TokenPart> parts_;    // all tokens, then the chunks
+  std::vector<LayerShape> shapes_;  // by part
+  std::vector<std::int64_t> rows_;
   std::vector<std::vector<Routing>> routing_;
   Transport& transport_;
   std::vector<int> ranks_;

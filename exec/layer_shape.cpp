@@ -1,7 +1,5 @@
 #include "exec/layer_shape.hpp"
 
-#include "models/volumes.hpp"
-
 namespace dovetail::exec {
 
 LayerShape layer_shape(const Experiment& e) {
@@ -21,6 +19,14 @@ LayerShape layer_shape(const Experiment& e) {
   s.top_k = e.workload.top_k;
   s.capacity = v.capacity;
   s.gated = e.model.expert_kind == ExpertKind::Gated;
+  return s;
+}
+
+LayerShape part_shape(const LayerShape& whole, const TokenPart& part) {
+  LayerShape s = whole;
+  s.tokens = part.tokens.size();
+  s.capacity = part.slots.size();
+  s.first_slot = part.slots.first;
   return s;
 }
 

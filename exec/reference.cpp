@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "exec/wire_format.hpp"
 #include "models/volumes.hpp"
 
 namespace dovetail::exec {
@@ -40,7 +41,10 @@ void add_scaled(double scale, const double* x, Size count, double* y) {
 
 struct Sizes {
   Size tokens, sequence, hidden, heads, kv_heads, head_size, experts, expert_hidden, top_k, tokens_of_rank;
-  explicit Sizes(const Experiment& e) : tokens_of_rank(static_cast<Size>(layer_volumes(e).tokens)) {
+  Sizes(const Experiment& e, const ComputeRules& r)
+      : tokens_of_rank(static_cast<Size>(layer_volumes(e).tokens)),
+        rules(r),
+        parts(token_parts(layer_volumes(e), r.token_chunks)) {
     tokens = tokens_of_rank * static_cast<Size>(e.cluster.gpus());
     sequence = static_cast<Size>(e.workload.sequence);
     hidden = static_cast<Size>(e.model.hidden);
@@ -51,6 +55,8 @@ struct Sizes {
     expert_hidden = static_cast<Size>(e.model.expert_hidden);
     top_k = static_cast<Size>(e.workload.top_k);
   }
+  ComputeRules rules;
+  std::vector<TokenPart> parts;
   Size queries() const { return heads * head_size; }
   Size keys() const { return kv_heads * head_size; }
 };
@@ -188,42 +194,67 @@ struct MoePass {
   }
 };
 
+// Of one rank, whose tokens take the slots of their part.
+Routing route_rank(const Sizes& s, const double* probabilities) {
+  Routing routing;
+  const auto experts = static_cast<std::int64_t>(s.experts);
+  for (const TokenPart& part : s.parts) {
+    const Values p(probabilities + part.tokens.first * experts, probabilities + part.tokens.last * experts);
+    const Routing of_part =
+        route(p, experts, static_cast<std::int64_t>(s.top_k), part.slots.size(), part.slots.first);
+    routing.insert(routing.end(), of_part.begin(), of_part.end());
+  }
+  return routing;
+}
+
+// The row that a token's expert works on, and what it makes of it, both as they arrive.
+Values sent(Wire wire, const double* row, Size count) {
+  Values arrived(row, row + count);
+  round_row(wire, arrived);
+  return arrived;
+}
+
 // x + the experts' outputs, weighted by their scores.
-Values moe_sum(const Sizes& s, const LayerWeights& w, std::int64_t capacity, MoePass& pass) {
+Values moe_sum(const Sizes& s, const LayerWeights& w, MoePass& pass) {
   pass.probabilities = router_probabilities<double>(
       {pass.input.data(), static_cast<std::int64_t>(s.tokens), static_cast<std::int64_t>(s.hidden)},
       {w.router.data(), static_cast<std::int64_t>(s.hidden), static_cast<std::int64_t>(s.experts)});
-  const auto of_rank = static_cast<std::ptrdiff_t>(s.tokens_of_rank * s.experts);
-  for (auto p = pass.probabilities.begin(); p != pass.probabilities.end(); p += of_rank)
-    pass.routing.push_back(route(Values(p, p + of_rank), static_cast<std::int64_t>(s.experts),
-                                 static_cast<std::int64_t>(s.top_k), capacity));
+  for (Size first = 0; first < s.tokens; first += s.tokens_of_rank)
+    pass.routing.push_back(route_rank(s, &pass.probabilities[first * s.experts]));
   Values sum = pass.input;
   for (Size t = 0; t < s.tokens; ++t)
     for (Size j = 0; j < s.top_k; ++j) {
       const Choice& choice = pass.choice(s, t, j);
       if (choice.slot < 0) continue;
-      const ExpertPass out = expert(s, w, static_cast<Size>(choice.expert), &pass.input[t * s.hidden]);
-      add_scaled(pass.score(s, t, choice), out.output.data(), s.hidden, &sum[t * s.hidden]);
+      const Values row = sent(s.rules.dispatch, &pass.input[t * s.hidden], s.hidden);
+      const ExpertPass out = expert(s, w, static_cast<Size>(choice.expert), row.data());
+      const Values arrived = sent(s.rules.combine, out.output.data(), s.hidden);
+      add_scaled(pass.score(s, t, choice), arrived.data(), s.hidden, &sum[t * s.hidden]);
     }
   return sum;
 }
 
+// Gradients are sent like rows, the other way; the gradient of rounding itself is left out.
 Values moe_sum_backward(const Sizes& s, const LayerWeights& w, const MoePass& pass, const Values& d_sum,
                         LayerWeights& gradient) {
   Values d_x = d_sum;
   for (Size t = 0; t < s.tokens; ++t) {
     const double* const x = &pass.input[t * s.hidden];
     const double* const d_y = &d_sum[t * s.hidden];
+    const Values row = sent(s.rules.dispatch, x, s.hidden);
     Values d_p(s.experts), d_logits(s.experts);
     for (Size j = 0; j < s.top_k; ++j) {
       const Choice& choice = pass.choice(s, t, j);
       if (choice.slot < 0) continue;
       const auto e = static_cast<Size>(choice.expert);
-      const ExpertPass out = expert(s, w, e, x);
-      d_p[e] = dot(d_y, out.output.data(), s.hidden);
-      Values d_output(s.hidden);
+      const ExpertPass out = expert(s, w, e, row.data());
+      d_p[e] = dot(d_y, sent(s.rules.combine, out.output.data(), s.hidden).data(), s.hidden);
+      Values d_output(s.hidden), d_row(s.hidden);
       add_scaled(pass.score(s, t, choice), d_y, s.hidden, d_output.data());
-      expert_backward(s, w, e, x, out, d_output.data(), &d_x[t * s.hidden], gradient);
+      round_row(s.rules.combine, d_output);
+      expert_backward(s, w, e, row.data(), out, d_output.data(), d_row.data(), gradient);
+      round_row(s.rules.dispatch, d_row);
+      add_scaled(1, d_row.data(), s.hidden, &d_x[t * s.hidden]);
     }
     const double* const p = &pass.probabilities[t * s.experts];
     const double mean = dot(p, d_p.data(), s.experts);
@@ -233,21 +264,48 @@ Values moe_sum_backward(const Sizes& s, const LayerWeights& w, const MoePass& pa
   return d_x;
 }
 
+// Rows between the order in which ranks hold tokens and that of samples and positions.
+class TokenOrder {
+ public:
+  TokenOrder(const Sizes& s, const Experiment& e)
+      : hidden_(s.hidden), rows_(token_rows(layer_volumes(e), s.rules.token_chunks)) {}
+  Values by_position(const Values& held) const {
+    return moved(held, [](Size position, Size row) { return std::pair{row, position}; });
+  }
+  Values as_held(const Values& by_position) const {
+    return moved(by_position, [](Size position, Size row) { return std::pair{position, row}; });
+  }
+
+ private:
+  template <class FromTo>
+  Values moved(const Values& values, FromTo from_to) const {
+    Values result(values.size());
+    for (Size t = 0; t < values.size() / hidden_; ++t) {
+      const Size in_group = t % rows_.size(), group = t - in_group;
+      const auto [from, to] = from_to(t, group + static_cast<Size>(rows_[in_group]));
+      std::copy_n(&values[from * hidden_], hidden_, &result[to * hidden_]);
+    }
+    return result;
+  }
+  Size hidden_;
+  std::vector<std::int64_t> rows_;
+};
+
 }  // namespace
 
-Reference compute_reference(const Experiment& e, const ModelData& data) {
-  const Sizes s(e);
-  const std::int64_t capacity = layer_volumes(e).capacity;
+Reference compute_reference(const Experiment& e, const ModelData& data, const ComputeRules& rules) {
+  const Sizes s(e, rules);
+  const TokenOrder order(s, e);
   const Size layers = data.layers.size();
-  std::vector<Values> inputs(layers);
+  std::vector<Values> inputs(layers);  // by position
   std::vector<AttentionPass> attention(layers);
   std::vector<MoePass> moe(layers);
   Reference result;
   result.output = data.input;
   for (Size l = 0; l < layers; ++l) {
-    inputs[l] = result.output;
-    moe[l].input = attention_sum(s, data.layers[l], inputs[l], attention[l]);
-    result.output = moe_sum(s, data.layers[l], capacity, moe[l]);
+    inputs[l] = order.by_position(result.output);
+    moe[l].input = order.as_held(attention_sum(s, data.layers[l], inputs[l], attention[l]));
+    result.output = moe_sum(s, data.layers[l], moe[l]);
     result.routing.push_back(moe[l].routing);
     for (const Routing& routing : moe[l].routing) result.dropped += drop_count(routing);
   }
@@ -256,8 +314,8 @@ Reference compute_reference(const Experiment& e, const ModelData& data) {
   result.input_gradient = data.output_gradient;
   for (Size l = layers; l-- > 0;) {
     const Values d_moe_input = moe_sum_backward(s, data.layers[l], moe[l], result.input_gradient, result.gradients[l]);
-    result.input_gradient =
-        attention_sum_backward(s, data.layers[l], inputs[l], attention[l], d_moe_input, result.gradients[l]);
+    result.input_gradient = order.as_held(attention_sum_backward(s, data.layers[l], inputs[l], attention[l],
+                                                                 order.by_position(d_moe_input), result.gradients[l]));
   }
   return result;
 }

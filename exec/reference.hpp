@@ -1,6 +1,7 @@
 // What a training step must compute: a naive MoE transformer, token by token in double over the data of all ranks.
-// Knows nothing of schedules, chunks, groups or kernels.
+// Knows nothing of schedules, groups or kernels.
 #pragma once
+#include "exec/compute_rules.hpp"
 #include "exec/model_data.hpp"
 #include "exec/routing.hpp"
 
@@ -14,7 +15,7 @@ struct Reference {
   std::int64_t dropped = 0;                   // choices over capacity, over all layers and ranks
 };
 
-// Forward only: gradients stay empty.
-Reference compute_reference(const Experiment& experiment, const ModelData& data);
+// Forward only: gradients stay empty. Chunks of tokens only decide which tokens compete for capacity.
+Reference compute_reference(const Experiment& experiment, const ModelData& data, const ComputeRules& rules = {});
 
 }  // namespace dovetail::exec

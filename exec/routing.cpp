@@ -33,7 +33,7 @@ template std::vector<double> router_probabilities<float>(Matrix<const float>, Ma
 template std::vector<double> router_probabilities<double>(Matrix<const double>, Matrix<const double>);
 
 Routing route(const std::vector<double>& probabilities, std::int64_t experts, std::int64_t top_k,
-              std::int64_t capacity) {
+              std::int64_t capacity, std::int64_t first_slot) {
   const auto n = static_cast<std::size_t>(experts), k = static_cast<std::size_t>(top_k);
   const std::size_t tokens = probabilities.size() / n;
   Routing routing(tokens * k);
@@ -50,7 +50,7 @@ Routing route(const std::vector<double>& probabilities, std::int64_t experts, st
     for (std::size_t t = 0; t < tokens; ++t) {
       Choice& choice = routing[t * k + j];
       std::int32_t& next = taken[static_cast<std::size_t>(choice.expert)];
-      if (next < capacity) choice.slot = next++;
+      if (next < capacity) choice.slot = static_cast<std::int32_t>(first_slot) + next++;
     }
   return routing;
 }

@@ -26,9 +26,9 @@ template <class Scalar>
 std::vector<double> router_probabilities(Matrix<const Scalar> moe_input, Matrix<const Scalar> router_weights);
 
 // The top_k most probable experts of each token, ties to the lower index; slots by token order, all first
-// choices before all second choices; slots from `capacity` on are dropped.
-Routing route(const std::vector<double>& probabilities, std::int64_t experts, std::int64_t top_k,
-              std::int64_t capacity);
+// choices before all second choices; from `first_slot` on, those beyond `capacity` slots are dropped.
+Routing route(const std::vector<double>& probabilities, std::int64_t experts, std::int64_t top_k, std::int64_t capacity,
+              std::int64_t first_slot = 0);
 
 std::int64_t drop_count(const Routing& routing);
 

@@ -8,25 +8,40 @@ namespace dovetail {
 
 class OpWork {
  public:
-  OpWork(const LayerVolumes& volumes, DType dtype) : v_(volumes), size_(size_of(dtype)) {}
+  OpWork(const LayerVolumes& volumes, const Experiment& experiment)
+      : v_(volumes), model_(experiment.model), size_(size_of(experiment.workload.dtype)) {}
 
-  Work attention(Phase phase) const;  // causal flash kernel: its backward recomputes the scores
+  // Attention is its first projections and then a causal flash kernel, whose backward recomputes the scores, with the
+  // output's projection. Chunked, the first are one op and the rest is one op for each chunk.
+  Work attention(Phase phase) const;
+  Work projection(Phase phase) const;
+  Work attention_chunk(Phase phase) const;
   Work gate(Phase phase) const;
   Work encode(Phase phase) const;
   Work decode(Phase phase) const;
   Work expert(Phase phase, std::int64_t rows) const;
-  Work all_to_all(std::int64_t rows) const;
+  // Rows are sent in the activations' format or in `wire`; an fp8 row carries an fp32 scale.
+  Work all_to_all(std::int64_t rows, Wire wire = Wire::Same) const;
+  Work convert(std::int64_t rows, Wire wire) const;  // rows of E experts between the two formats
+  Work host_sync() const;
   Work mp(Collective collective) const;                      // over the gathered (L, M) buffer
-  Work esp(Collective collective, std::int64_t rows) const;  // over the gathered rows of a chunk
+  Work esp(Collective collective, std::int64_t rows, Wire wire = Wire::Same) const;  // over a chunk's gathered rows
   Work all_reduce(GroupKind group, std::int64_t elements) const;
   Work update(std::int64_t parameters) const;  // one Adam step
 
  private:
   Work collective(Collective collective, GroupKind group, std::int64_t elements) const;
   Work memory(std::int64_t elements) const;
+  Work profiled(Profiled module, std::int64_t size) const;
+  Bytes wire_bytes(std::int64_t rows, Wire wire) const;  // of rows of E experts
 
   const LayerVolumes& v_;
+  const Model& model_;
   Bytes size_;  // of an element
 };
+
+// What a row of M elements takes in a message, counted in elements of the wire's type. Not for Wire::Same.
+DType wire_dtype(Wire wire);
+std::int64_t wire_row_elements(Wire wire, std::int64_t hidden);
 
 }  // namespace dovetail
