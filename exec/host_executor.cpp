@@ -46,6 +46,11 @@ class TypedExecutor final : public HostExecutor {
     return Seconds(time);
   }
 
+  void set_hooks(Hooks hooks) override {
+    hooks_ = std::move(hooks);
+    hook_places_ = hook_places(*schedule_);
+  }
+
   void emulate(std::vector<std::optional<Seconds>> durations, Seconds tolerance, bool spin) override {
     check(durations.size() == schedule_->ops.size(), "a duration for each op");
     emulation_ = std::make_unique<Emulation>(std::move(durations), tolerance, spin);
@@ -112,10 +117,18 @@ class TypedExecutor final : public HostExecutor {
       context.communicator = &transport_.communicator(rank, op.stream, op.work.group);
     const StepClock& clock = runtime_->clock();
     const double start = clock.now();
+    if (!hook_places_.empty()) call_hook(hook_places_[id].before, context, rank, schedule_->reads_of(op).front());
     kernels_[id](context);
+    if (!hook_places_.empty()) call_hook(hook_places_[id].after, context, rank, schedule_->writes_of(op).back());
     work_[run.local * schedule_->ops.size() + id] = clock.now() - std::max(start, context.ready);
     if (poison_) tensors_[run.local]->release(op);
     return emulation_->finish(run.op, context.ready, clock, cancellation_);
+  }
+
+  void call_hook(std::optional<HookPoint> point, const OpContext<Scalar>& c, int rank, TensorId operand) const {
+    if (!point || !hooks_.at(*point)) return;
+    const std::span<Scalar> values = c.tensors[static_cast<std::size_t>(operand)];
+    hooks_.at(*point)({*point, c.op.phase, c.op.layer, c.op.chunk, rank, values});
   }
 
   const Routing& preset(const Op& op, int rank) const {
@@ -135,6 +148,8 @@ class TypedExecutor final : public HostExecutor {
   std::vector<OpKernel<Scalar>> kernels_;                      // by op
   std::unique_ptr<Emulation> emulation_;
   std::vector<double> work_;  // of the last step, by local rank and op
+  Hooks hooks_;
+  std::vector<HookPlace> hook_places_;  // by op; empty: no hooks
   bool poison_ = false;
   Cancellation cancellation_;
   std::unique_ptr<StreamRuntime> runtime_;  // last: its threads use all the rest
