@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "models/names.hpp"
+#include "models/price.hpp"
 
 namespace dovetail::bench {
 
@@ -27,6 +28,12 @@ void add_assumptions(const Calibration& calibration, std::vector<std::string>& n
   if (!assumed.empty())
     notes.push_back(fmt::format("{}: assumed costs, neither published nor measured: {}", calibration.name,
                                 fmt::join(assumed, ", ")));
+}
+
+void add_extrapolations(Report& report) {
+  for (const SystemResult& result : report.results)
+    for (std::string& note : extrapolated_profiles(*result.schedule, report.experiment.model))
+      if (std::ranges::find(report.notes, note) == report.notes.end()) report.notes.push_back(std::move(note));
 }
 
 }  // namespace dovetail::bench
