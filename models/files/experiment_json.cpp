@@ -1,5 +1,7 @@
 #include "models/files/experiment_json.hpp"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "models/names.hpp"
@@ -76,6 +78,23 @@ Json routing_json(const RoutingModel& routing) {
   return json;
 }
 
+// Times are written as the points that lines are drawn through, with their unit as in input files.
+Json curve_json(const TimeCurve& curve) {
+  const auto text = [](Seconds time) { return fmt::format("{} s", time.value()); };
+  const std::vector<ProfilePoint>& points = curve.points();
+  if (curve.fitted()) return {{"alpha", text(points[0].time)}, {"beta", text(points[1].time - points[0].time)}};
+  Json list = Json::array();
+  for (const ProfilePoint& point : points) list.push_back({{"size", point.size}, {"time", text(point.time)}});
+  return {{"points", std::move(list)}};
+}
+
+Json profile_json(const TimeProfile& profile) {
+  Json json{{"forward", curve_json(profile.forward)}};
+  if (!profile.backward.empty()) json["backward"] = curve_json(profile.backward);
+  json["provenance"] = provenance_json(profile.provenance);
+  return json;
+}
+
 template <class T>
 Json list_json(const std::vector<T>& items, Json (*item_json)(const T&)) {
   Json list = Json::array();
@@ -100,19 +119,22 @@ Json to_json(const Cluster& cluster) {
 }
 
 Json to_json(const Model& model) {
-  return {{"name", model.name},
-          {"source", model.source},
-          {"layers", model.layers},
-          {"hidden", model.hidden},
-          {"attention",
-           {{"heads", model.attention.heads},
-            {"kv_heads", model.attention.kv_heads},
-            {"head_size", model.attention.head_size}}},
-          {"experts", model.experts},
-          {"top_k", model.top_k},
-          {"expert_hidden", model.expert_hidden},
-          {"expert_kind", name_in(expert_kind_names, model.expert_kind)},
-          {"vocabulary", model.vocabulary}};
+  Json json{{"name", model.name},
+            {"source", model.source},
+            {"layers", model.layers},
+            {"hidden", model.hidden},
+            {"attention",
+             {{"heads", model.attention.heads},
+              {"kv_heads", model.attention.kv_heads},
+              {"head_size", model.attention.head_size}}},
+            {"experts", model.experts},
+            {"top_k", model.top_k},
+            {"expert_hidden", model.expert_hidden},
+            {"expert_kind", name_in(expert_kind_names, model.expert_kind)},
+            {"vocabulary", model.vocabulary}};
+  if (model.expert_profile.given()) json["expert_profile"] = profile_json(model.expert_profile);
+  if (model.gate_profile.given()) json["gate_profile"] = profile_json(model.gate_profile);
+  return json;
 }
 
 Json to_json(const Calibration& calibration) {
