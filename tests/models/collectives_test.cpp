@@ -147,9 +147,11 @@ TEST_CASE("a step's traffic is that of its moves, and no algorithm beats the ban
             sent += stated.inter.blocks;
             left_nodes += c.left_nodes;
           }
-          // Of each rank's W blocks, W - local must leave the node.
+          // Of each rank's W blocks, W - local must leave the node; through further levels some leave twice.
           const std::int64_t must_leave = ranks - local;
-          if (!as_stated || left_nodes != ranks * must_leave || sent < must_leave)
+          const bool once = algorithm.name == AllToAll::Linear || (levels.size() == 2 && local == levels[0]);
+          if (!as_stated || left_nodes < ranks * must_leave || sent < must_leave ||
+              (once && left_nodes != ranks * must_leave))
             FAIL(name_in(all_to_all_names, algorithm.name) << " of " << ranks << " ranks, " << local << " a node");
         }
 }
@@ -165,10 +167,10 @@ TEST_CASE("broken algorithms are caught") {
     return delivery_error(steps, 15);
   };
   CHECK(broken([](Steps& s) { s.erase(s.begin() + 2); }) == "a block in another's place");  // no second copy
-  CHECK(broken([](Steps& s) { std::swap(s[0].outer, s[0].middle); }) != "");
+  CHECK(broken([](Steps& s) { std::swap(s[0].parts, s[0].middle); }) == "a block in another's place");
   CHECK(broken([](Steps& s) { s.pop_back(); }) == "a block in another's place");
-  CHECK(broken([](Steps& s) { s[1].run = 4; }) == "a block that is not there is sent");
-  CHECK(broken([](Steps& s) { s[3].subgroup.stride = 1; }) != "");
+  CHECK(broken([](Steps& s) { s[1].run = 4; }) == "a block outside of a buffer");
+  CHECK(broken([](Steps& s) { s[3].subgroup.stride = 1; }) == "a block in another's place");
 }
 
 TEST_CASE("steps of a 2DH all-to-all of 8 x 64 ranks, as in Tutel's algorithm 3") {
