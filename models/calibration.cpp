@@ -39,6 +39,15 @@ CollectiveCost find_cost(const Calibration& calibration, Collective collective, 
   return interpolate(*(above - 1), *above, gpus);
 }
 
+const MessageCost* find_message(const Calibration& calibration, LinkKind link, Protocol protocol) {
+  for (const MessageCost& cost : calibration.messages)
+    if (cost.link == link && cost.protocol == protocol) return &cost;
+  if (protocol != Protocol::Simple)
+    throw InputError(fmt::format("calibration {} has no {} messages on {} links", calibration.name,
+                                 name_in(protocol_names, protocol), name_in(link_kind_names, link)));
+  return nullptr;
+}
+
 const GemmCost& find_gemm(const Calibration& calibration, DType dtype) {
   std::string known;
   for (const GemmCost& cost : calibration.gemms) {
