@@ -91,7 +91,7 @@ class TypedExecutor final : public HostExecutor {
     const Op& op = schedule_->ops[id];
     const int rank = ranks_[run.local];
     OpContext<Scalar> context{*schedule_, op, shape_, tensors_[run.local]->all(), preset(op, rank), nullptr, run.ready};
-    if (op.work.collective != Collective::None)
+    if (op.work.collective != Collective::None || !schedule_->steps_of(op).empty())
       context.communicator = &transport_.communicator(rank, op.stream, op.work.group);
     const StepClock& clock = runtime_->clock();
     const double start = clock.now();

@@ -16,7 +16,7 @@ struct OpContext {
   const LayerShape& shape;
   std::vector<std::vector<Scalar>>& tensors;  // of this rank, by TensorId
   const Routing& preset;                      // of this rank and layer, for the gate; may be empty
-  Communicator* communicator = nullptr;       // of the op's group and stream; collectives only
+  Communicator* communicator = nullptr;       // of the op's group and stream; collectives and their steps only
   double ready = 0;                           // virtual; a collective raises it to the latest of its group
 
   std::size_t read_count() const { return schedule.reads_of(op).size(); }

@@ -193,20 +193,22 @@ struct Tensor {
 };
 std::string to_string(const Tensor& tensor);  // "d_expert_input[3].2": layer 3, chunk 2
 
+// Half-open range into one of the schedule's arrays.
+struct Span {
+  std::int32_t first = 0, last = 0;
+};
+
 struct Work {
   Flops flops;                               // of GEMMs
   int gemms = 0;                             // GEMM launches
   Bytes memory_traffic;                      // read plus written by kernels bound by device memory
   Collective collective = Collective::None;  // over `group`
   GroupKind group = GroupKind::Ep;
-  Bytes message;            // n of CollectiveCost
+  Protocol protocol = Protocol::Simple;
+  Bytes message;            // n of CollectiveCost; of steps, what the busiest rank has before or after each exchange
+  Span steps;               // of an all-to-all in steps: those this op does (Schedule::steps); empty: the whole at once
   Bytes host_traffic;       // copied between device and pinned host memory
   bool host_waits = false;  // a launch after the host has waited for what came before
-};
-
-// Half-open range into one of the schedule's index arrays.
-struct Span {
-  std::int32_t first = 0, last = 0;
 };
 
 struct Op {

@@ -42,6 +42,14 @@ Work OpWork::all_to_all(std::int64_t rows) const {
   return collective(Collective::AllToAll, GroupKind::Ep, v_.all_to_all_elements(rows));
 }
 
+Work OpWork::all_to_all(std::int64_t rows, std::span<const CollectiveStep> steps) const {
+  const std::int64_t block = v_.all_to_all_elements(rows) / (v_.experts / v_.local_experts);
+  const std::int64_t exchanged = exchanged_blocks(steps);
+  Work work = collective(exchanged > 0 ? Collective::AllToAll : Collective::None, GroupKind::Ep, exchanged * block);
+  work.memory_traffic = memory(2 * copied_blocks(steps) * block).memory_traffic;
+  return work;
+}
+
 Work OpWork::mp(Collective kind) const {
   return collective(kind, GroupKind::Mp, v_.sequence_tokens * v_.hidden);
 }

@@ -1,5 +1,8 @@
 // The work of each op kind of an MoE layer: flops, device-memory traffic, messages. No cost model.
 #pragma once
+#include <span>
+
+#include "models/collectives/step.hpp"
 #include "models/experiment.hpp"
 #include "models/op.hpp"
 #include "models/volumes.hpp"
@@ -16,6 +19,7 @@ class OpWork {
   Work decode(Phase phase) const;
   Work expert(Phase phase, std::int64_t rows) const;
   Work all_to_all(std::int64_t rows) const;
+  Work all_to_all(std::int64_t rows, std::span<const CollectiveStep> steps) const;  // these steps of it
   Work mp(Collective collective) const;                      // over the gathered (L, M) buffer
   Work esp(Collective collective, std::int64_t rows) const;  // over the gathered rows of a chunk
   Work all_reduce(GroupKind group, std::int64_t elements) const;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "models/collectives/all_to_all.hpp"
 #include "models/errors.hpp"
 #include "models/names.hpp"
 #include "models/volumes.hpp"
@@ -34,14 +35,12 @@ void require_built_knobs(const Plan& p) {
   require_built("split", split_names, p.split, {Split::Capacity});
   require_built("order", order_names, p.order, {Order::DispatchFirst});
   require_built("comm_streams", comm_streams_names, p.comm_streams, {CommStreams::One, CommStreams::InterIntra});
-  require_built("all_to_all", all_to_all_names, p.all_to_all, {AllToAll::Linear});
-  require_built("protocol", protocol_names, p.protocol, {Protocol::Simple});
+  require_built("all_to_all", all_to_all_names, p.all_to_all,
+                {AllToAll::Linear, AllToAll::NaiveLocal, AllToAll::Hierarchical1d, AllToAll::TwoDimensional});
   require_built("grad_sync", grad_sync_names, p.grad_sync,
                 {GradSync::After, GradSync::WithDense, GradSync::Partitioned});
   require_built("restore", restore_names, p.restore, {Restore::Keep});
   require_built("buffers", buffers_names, p.buffers, {Buffers::PerChunk});
-  require_built("all_to_all_implementation", all_to_all_implementation_names, p.all_to_all_implementation,
-                {AllToAllImplementation::PointToPoint});
   require_built("dispatch_wire", wire_names, p.dispatch_wire, {Wire::Same});
   require_built("combine_wire", wire_names, p.combine_wire, {Wire::Same});
   require_built("encoding", encoding_names, p.encoding, {Encoding::Sparse});
@@ -53,7 +52,6 @@ void require_built_knobs(const Plan& p) {
   require_built("recompute", recompute_names, p.recompute, {Recompute::None});
   if (p.delay_weight_gradient) refuse("delay_weight_gradient", "true is not built yet; built: false");
   if (p.host_sync) refuse("host_sync", "true is not built yet; built: false");
-  if (!p.all_to_all_levels.empty()) refuse("all_to_all_levels", "levels are not built yet; built: none");
   if (!p.shadowed_experts.empty()) refuse("shadowed_experts", "shadowing is not built yet; built: none");
   require_value("sharding_repeats", p.sharding_repeats, 0);
   require_value("row_tile", p.row_tile, 0);
@@ -68,6 +66,15 @@ void require_degree(std::string_view knob, int degree, const Plan& p, std::int64
     refuse(knob, fmt::format("{} chunks, but an expert takes only {} rows of each rank", degree, capacity));
   if (p.scope == Scope::Layer && degree > 1)
     refuse(knob, fmt::format("{} contradicts plan.scope layer, which overlaps nothing; expected 1", degree));
+}
+
+void require_all_to_all(const Plan& p, const Experiment& e) {
+  if (p.all_to_all == AllToAll::Linear) {
+    if (!p.all_to_all_levels.empty()) refuse("all_to_all_levels", "given, but plan.all_to_all is linear");
+    if (p.all_to_all_implementation == AllToAllImplementation::Fused)
+      refuse("all_to_all_implementation", "fused contradicts plan.all_to_all linear, which has one step; expected p2p");
+  }
+  all_to_all_steps(p, e);  // throws for levels that do not fit
 }
 
 // Windows in the order in which the backward pass reaches them.
@@ -90,6 +97,7 @@ std::vector<GradientSlice> gradient_slices(const Plan& plan, int layers, std::in
 
 void validate(const Plan& p, const Experiment& e) {
   require_built_knobs(p);
+  require_all_to_all(p, e);
   const LayerVolumes v = layer_volumes(e);
   require_degree("forward_degree", p.forward_degree, p, v.capacity);
   require_degree("backward_degree", p.backward_degree, p, v.capacity);

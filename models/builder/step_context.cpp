@@ -1,5 +1,7 @@
 #include "models/builder/step_context.hpp"
 
+#include "models/collectives/all_to_all.hpp"
+
 namespace dovetail::builder {
 namespace {
 
@@ -14,7 +16,9 @@ StepContext::StepContext(const Experiment& experiment, const Plan& plan)
     : experiment_(experiment),
       plan_(plan),
       volumes_(static_cast<std::size_t>(experiment.workload.layers), layer_volumes(experiment)),
-      writer_(op_estimate(experiment, plan)) {
+      writer_(op_estimate(experiment, plan)),
+      all_to_all_steps_(dovetail::all_to_all_steps(plan, experiment)) {
+  writer_.set_steps(all_to_all_steps_);
   streams_.compute = writer_.add_stream(StreamKind::Compute);
   const bool split = plan.comm_streams == CommStreams::InterIntra;
   streams_.inter = writer_.add_stream(split ? StreamKind::Inter : StreamKind::Communication);
@@ -119,6 +123,7 @@ TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elemen
   Tensor t = tensor(kind, op.layer, elements);
   t.gradient = op.phase == Phase::Backward;
   t.chunk = op.chunk;
+  t.step = op.step;
   t.rows = op.rows;
   return writer_.add_tensor(t);
 }

@@ -39,6 +39,8 @@ class StepContext {
   const StreamIds& streams() const { return streams_; }
   const LayerWeightIds& weights(int layer) const { return weights_[static_cast<std::size_t>(layer)]; }
   const std::vector<LayerWeightIds>& weights() const { return weights_; }
+  // Of the all-to-all among the experts' ranks; empty: it is one exchange. Work::steps index these.
+  std::span<const CollectiveStep> all_to_all_steps() const { return all_to_all_steps_; }
   TensorId dense_gradients() const { return dense_gradients_; }
   TensorId optimizer_state() const { return optimizer_state_; }
   // Elements of `dense_gradients` that belong to a layer: the last layer comes first.
@@ -71,6 +73,7 @@ class StepContext {
   std::vector<LayerVolumes> volumes_;  // by layer
   ScheduleWriter writer_;
   StreamIds streams_;
+  std::vector<CollectiveStep> all_to_all_steps_;
   std::vector<LayerWeightIds> weights_;
   TensorId dense_gradients_ = -1, optimizer_state_ = -1;
 };

@@ -32,4 +32,8 @@ inline constexpr std::array<AllToAllAlgorithm, 4> all_to_all_algorithms{
 // Levels may hold ones; those are left out. Never empty.
 std::vector<CollectiveStep> all_to_all_steps(AllToAll algorithm, Levels levels);
 
+// The steps of the plan's all-to-all among the experts' ranks; empty where one exchange is all. Throws InputError for
+// levels that do not fit the group, or cut a node.
+std::vector<CollectiveStep> all_to_all_steps(const Plan& plan, const Experiment& experiment);
+
 }  // namespace dovetail

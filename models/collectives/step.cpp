@@ -75,4 +75,22 @@ Traffic traffic(const CollectiveStep& s, int ranks_per_node) {
   return t;
 }
 
+bool crosses_nodes(const CollectiveStep& step, int ranks_per_node) {
+  return traffic(step, ranks_per_node).inter.peers > 0;
+}
+
+std::int64_t exchanged_blocks(std::span<const CollectiveStep> steps) {
+  std::int64_t sum = 0;
+  for (const CollectiveStep& step : steps)
+    if (step.kind != StepKind::Copy) sum += step.blocks();
+  return sum;
+}
+
+std::int64_t copied_blocks(std::span<const CollectiveStep> steps) {
+  std::int64_t sum = 0;
+  for (const CollectiveStep& step : steps)
+    if (step.kind == StepKind::Copy) sum += step.blocks();
+  return sum;
+}
+
 }  // namespace dovetail

@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -30,6 +31,7 @@ struct CollectiveStep {
 
   // Of a rank that takes part and, in a gather or scatter, is member 0.
   std::int64_t blocks() const { return outer * middle * parts * run; }
+  std::int64_t source_blocks() const { return kind == StepKind::Gather ? run : blocks(); }
   std::int64_t target_blocks() const { return kind == StepKind::Scatter ? run : blocks(); }
   friend bool operator==(const CollectiveStep&, const CollectiveStep&) = default;
 };
@@ -60,5 +62,11 @@ struct Traffic {
 // Of a group that has `ranks_per_node` consecutive members on each node; the step's subgroups must lie evenly on
 // them (members_per_node not 0).
 Traffic traffic(const CollectiveStep& step, int ranks_per_node);
+
+bool crosses_nodes(const CollectiveStep& step, int ranks_per_node);
+
+// Blocks of all exchanges, gathers and scatters among the steps; of all copies.
+std::int64_t exchanged_blocks(std::span<const CollectiveStep> steps);
+std::int64_t copied_blocks(std::span<const CollectiveStep> steps);
 
 }  // namespace dovetail
