@@ -20,8 +20,8 @@ class OpWork {
   Work expert(Phase phase, std::int64_t rows) const;
   Work all_to_all(std::int64_t rows) const;
   Work all_to_all(std::int64_t rows, std::span<const CollectiveStep> steps) const;  // these steps of it
-  Work mp(Collective collective) const;                      // over the gathered (L, M) buffer
-  Work esp(Collective collective, std::int64_t rows) const;  // over the gathered rows of a chunk
+  Work mp(Collective collective) const;                                             // over the gathered (L, M) buffer
+  Work esp(Collective collective, std::int64_t rows) const;                         // over the gathered rows of a chunk
   Work all_reduce(GroupKind group, std::int64_t elements) const;
   Work update(std::int64_t parameters) const;  // one Adam step
 

@@ -82,8 +82,7 @@ class Pricer {
     p_.duration.push_back(duration_of(cost));
     const auto busy = [&](InterferenceClass kind) { return cost[static_cast<std::size_t>(kind)].busy; };
     for (const auto& [name, kind] : interference_class_names)
-      if (busy(kind) > Seconds(0))
-        p_.demands.push_back({3 * rank_class + static_cast<int>(kind), busy(kind), 1});
+      if (busy(kind) > Seconds(0)) p_.demands.push_back({3 * rank_class + static_cast<int>(kind), busy(kind), 1});
     for (const Contention& c : contention_) {
       const auto [a, b] = c.shares;
       const double sum = a + b;

@@ -22,8 +22,8 @@ class Schedule {
   std::vector<Tensor> tensors;
   std::vector<Op> ops;
   std::vector<CollectiveStep> steps;  // Work::steps index this
-  std::vector<OpId> dependencies;  // Op::dependencies index this
-  std::vector<TensorId> operands;  // Op::reads and Op::writes index this
+  std::vector<OpId> dependencies;     // Op::dependencies index this
+  std::vector<TensorId> operands;     // Op::reads and Op::writes index this
 
   std::span<const OpId> dependencies_of(const Op& op) const { return slice(dependencies, op.dependencies); }
   std::span<const CollectiveStep> steps_of(const Op& op) const { return slice(steps, op.work.steps); }

@@ -19,10 +19,10 @@ std::vector<CollectiveStep> hierarchical_1d_steps(Levels levels) {
   const CollectiveStep gather{StepKind::Gather, {1, local}, 1, 1, 1, local, ranks};
   CollectiveStep scatter = gather;
   scatter.kind = StepKind::Scatter;
-  return {gather,                                               // (source, node, target)
-          by_leaders(copy_step(local, 1, nodes, local)),        // (node, source, target)
+  return {gather,                                         // (source, node, target)
+          by_leaders(copy_step(local, 1, nodes, local)),  // (node, source, target)
           by_leaders(exchange_step({local, nodes}, 1, local * local)),
-          by_leaders(copy_step(ranks, 1, local, 1)),            // (target, node, source)
+          by_leaders(copy_step(ranks, 1, local, 1)),  // (target, node, source)
           scatter};
 }
 

@@ -16,8 +16,7 @@ ResourceTime by_message(const MessageCost& cost, const LinkTraffic& traffic, std
   const double growth = cost.connections > 0 ? count(all_peers) / cost.connections : 0;
   const Bytes sent = block * count(traffic.blocks);
   Seconds busy = sent / cost.bandwidth;
-  if (cost.peer_bandwidth > BytesPerSecond(0))
-    busy = std::max(busy, sent / count(traffic.peers) / cost.peer_bandwidth);
+  if (cost.peer_bandwidth > BytesPerSecond(0)) busy = std::max(busy, sent / count(traffic.peers) / cost.peer_bandwidth);
   return {cost.per_message * (count(traffic.messages) * (1 + growth)), busy};
 }
 
@@ -25,8 +24,8 @@ ResourceTime by_message(const MessageCost& cost, const LinkTraffic& traffic, std
 bool price_messages(const Calibration& calibration, Protocol protocol, const Traffic& traffic, Bytes block,
                     StepCost& cost) {
   const std::int64_t peers = traffic.intra.peers + traffic.inter.peers;
-  for (const auto& [link, at, sent] : {std::tuple{LinkKind::Inter, inter, traffic.inter},
-                                       std::tuple{LinkKind::Intra, intra, traffic.intra}}) {
+  for (const auto& [link, at, sent] :
+       {std::tuple{LinkKind::Inter, inter, traffic.inter}, std::tuple{LinkKind::Intra, intra, traffic.intra}}) {
     if (sent.peers == 0) continue;
     const MessageCost* const messages = find_message(calibration, link, protocol);
     if (messages == nullptr) return false;

@@ -104,9 +104,9 @@ Json to_json(const Model& model) {
 
 Json to_json(const Calibration& calibration) {
   Json json{{"name", calibration.name},
-          {"source", calibration.source},
-          {"collectives", list_json(calibration.collectives, collective_json)},
-          {"gemms", list_json(calibration.gemms, gemm_json)},
+            {"source", calibration.source},
+            {"collectives", list_json(calibration.collectives, collective_json)},
+            {"gemms", list_json(calibration.gemms, gemm_json)},
             {"memory", memory_json(calibration.memory)},
             {"interference", list_json(calibration.interference, interference_json)}};
   if (calibration.strided_copy) json["strided_copy"] = memory_json(*calibration.strided_copy);

@@ -39,7 +39,8 @@ std::string apply(const CollectiveStep& step, int ranks, std::vector<Buffer>& bu
       for (std::int64_t b = 0; b < m.blocks; ++b) {
         const Buffer& source = buffers[static_cast<std::size_t>(m.source)];
         Buffer& target = next[static_cast<std::size_t>(m.target)];
-        const auto from = static_cast<std::size_t>(m.source_block + b), to = static_cast<std::size_t>(m.target_block + b);
+        const auto from = static_cast<std::size_t>(m.source_block + b),
+                   to = static_cast<std::size_t>(m.target_block + b);
         if (from >= source.size() || to >= target.size()) return "a block outside of a buffer";
         if (source[from] < 0) return "a block that is not there is sent";
         if (target[to] >= 0) return "a block is overwritten";

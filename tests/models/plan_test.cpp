@@ -25,7 +25,9 @@ TEST_CASE("what cannot be built is refused with the knob and the reason") {
        "/plan/all_to_all: node_deduplicated is not built yet; built: linear, naive_local, hierarchical_1d, "
        "two_dimensional"},
       {[](Plan& p) { p.all_to_all_levels = {8}; }, "/plan/all_to_all_levels: given, but plan.all_to_all is linear"},
-      {[](Plan& p) { p.all_to_all = AllToAll::TwoDimensional, p.all_to_all_levels = {2, 3}; },
+      {[](Plan& p) {
+         p.all_to_all = AllToAll::TwoDimensional, p.all_to_all_levels = {2, 3};
+       },
        "/plan/all_to_all_levels: 2 x 3 multiply up to something other than the 8 ranks that share experts"},
       {[](Plan& p) { p.all_to_all_implementation = AllToAllImplementation::Fused; },
        "/plan/all_to_all_implementation: fused contradicts plan.all_to_all linear, which has one step; expected p2p"},

@@ -22,7 +22,8 @@ Calibration calibration(const std::string& messages) {
     "memory": {"alpha": "0 s", "beta": "1 ps/B", "provenance": {"origin": "assumed", "source": "-"}},
     "strided_copy": {"alpha": "0 s", "beta": "1.66667 ps/B",
                      "provenance": {"origin": "assumed", "source": "0.6 TB/s"}},
-    "messages": [)" + messages + "]}";
+    "messages": [)" + messages +
+                           "]}";
   const JsonFile file = JsonFile::parse(text, "c.json");
   return read_calibration(JsonReader(file));
 }
@@ -57,10 +58,7 @@ double ndv4_us(AllToAll algorithm, int ranks, double bytes, In in = In::Steps) {
   const auto steps = all_to_all_steps(algorithm, std::vector{8, ranks / 8});
   if (in == In::One) return cost_us(ndv4(), steps, ranks, 8, bytes);
   double sum = 0;
-  for (const CollectiveStep& step : steps) {
-    // Alone, a step has its own share of the bytes.
-    sum += cost_us(ndv4(), {&step, 1}, ranks, 8, bytes);
-  }
+  for (const CollectiveStep& step : steps) sum += cost_us(ndv4(), {&step, 1}, ranks, 8, bytes);
   return sum;
 }
 

@@ -70,8 +70,8 @@ TEST_CASE("steps inside the node go on intra, those between nodes on inter, copi
         "dispatch[0].0/2 dispatch[0].0/3 dispatch[0].1/2 dispatch[0].1/3 "
         "combine[0].0/2 combine[0].0/3 combine[0].1/2 combine[0].1/3 ");
   p.comm_streams = CommStreams::One;
-  CHECK(exchanges(build_schedule(two_by_two(), p), StreamKind::Communication).starts_with(
-      "dispatch[0].0/0 dispatch[0].0/1 dispatch[0].0/2 dispatch[0].0/3 dispatch[0].1/0 "));
+  CHECK(exchanges(build_schedule(two_by_two(), p), StreamKind::Communication)
+            .starts_with("dispatch[0].0/0 dispatch[0].0/1 dispatch[0].0/2 dispatch[0].0/3 dispatch[0].1/0 "));
 }
 
 TEST_CASE("an all-to-all in steps does the work of a linear one, its copies and its exchanges") {
