@@ -20,6 +20,9 @@ LayerShape layer_shape(const Experiment& e) {
   s.shard = v.hidden_shard;
   s.top_k = e.workload.top_k;
   s.capacity = v.capacity;
+  s.gate = e.workload.gate;
+  s.projection = v.projection;
+  s.router_parameters = v.router_parameters;
   s.gated = e.model.expert_kind == ExpertKind::Gated;
   return s;
 }

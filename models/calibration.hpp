@@ -111,7 +111,7 @@ struct Calibration {
 // alpha and beta are interpolated linearly between neighbours and held beyond the ends. Throws InputError
 // (naming what the calibration has) when there is none for that link.
 CollectiveCost find_cost(const Calibration& calibration, Collective collective, GroupShape group, int gpus_per_node);
-// Throws InputError for LowLatency where the calibration has only Simple; null: no messages on that link.
+// Null: the calibration does not know such messages.
 const MessageCost* find_message(const Calibration& calibration, LinkKind link, Protocol protocol);
 const GemmCost& find_gemm(const Calibration& calibration, DType dtype);
 

@@ -43,7 +43,6 @@ void require_built_knobs(const Plan& p) {
   require_built("buffers", buffers_names, p.buffers, {Buffers::PerChunk});
   require_built("dispatch_wire", wire_names, p.dispatch_wire, {Wire::Same});
   require_built("combine_wire", wire_names, p.combine_wire, {Wire::Same});
-  require_built("encoding", encoding_names, p.encoding, {Encoding::Sparse});
   require_built("expert_sharding", expert_sharding_names, p.expert_sharding, {ExpertSharding::Ep});
   require_built("layout", layout_names, p.layout, {Layout::ExpertMajor});
   require_built("expert_kernel", expert_kernel_names, p.expert_kernel, {ExpertKernel::Batched});
@@ -75,6 +74,15 @@ void require_all_to_all(const Plan& p, const Experiment& e) {
       refuse("all_to_all_implementation", "fused contradicts plan.all_to_all linear, which has one step; expected p2p");
   }
   all_to_all_steps(p, e);  // throws for levels that do not fit
+  if (p.protocol == Protocol::Simple || e.parallelism.ep == 1) return;
+  const int on_node = ranks_per_node(e.parallelism, GroupKind::Ep, e.cluster);
+  for (const auto& [name, link] : link_kind_names) {
+    const bool used = link == LinkKind::Intra ? on_node > 1 : on_node < e.parallelism.ep;
+    if (used && find_message(e.calibration, link, Protocol::LowLatency) == nullptr)
+      refuse("protocol",
+             fmt::format("{} needs the cost of low_latency messages on {} links, which calibration {} lacks",
+                         name_in(protocol_names, p.protocol), name, e.calibration.name));
+  }
 }
 
 // Windows in the order in which the backward pass reaches them.
@@ -98,6 +106,8 @@ std::vector<GradientSlice> gradient_slices(const Plan& plan, int layers, std::in
 void validate(const Plan& p, const Experiment& e) {
   require_built_knobs(p);
   require_all_to_all(p, e);
+  if (e.workload.gate.kind == GateKind::SoftMoe && p.encoding == Encoding::Sparse)
+    refuse("encoding", "sparse contradicts the gate soft_moe, whose every slot mixes all tokens; expected dense");
   const LayerVolumes v = layer_volumes(e);
   require_degree("forward_degree", p.forward_degree, p, v.capacity);
   require_degree("backward_degree", p.backward_degree, p, v.capacity);

@@ -55,6 +55,7 @@ void read_layer_op(const Op& op, Seconds fixed, Seconds duration, PhaseTimes& ph
 
 LayerTimes layer_times(const Experiment& experiment, const Plan& plan) {
   Plan sequential;
+  sequential.encoding = plan.encoding;
   sequential.all_to_all = plan.all_to_all;
   sequential.all_to_all_levels = plan.all_to_all_levels;
   sequential.all_to_all_implementation = plan.all_to_all_implementation;

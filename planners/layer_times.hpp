@@ -32,7 +32,7 @@ struct LayerTimes {
   Seconds update;
 };
 
-// All-to-alls are those of `plan`: in steps, their times added up as if on one stream.
+// Encoding and all-to-alls are those of `plan`: in steps, their times added up as if on one stream.
 LayerTimes layer_times(const Experiment& experiment, const Plan& plan = {});
 
 }  // namespace dovetail::planners

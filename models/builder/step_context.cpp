@@ -113,8 +113,9 @@ TensorId StepContext::activation(TensorKind kind, int layer, std::int64_t elemen
   return writer_.add_tensor(t);
 }
 
-TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements) {
+TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements, bool gradient) {
   Tensor t = tensor(kind, layer, elements);
+  t.gradient = gradient;
   t.dtype = DType::Fp32;
   return writer_.add_tensor(t);
 }

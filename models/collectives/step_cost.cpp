@@ -57,15 +57,16 @@ StepCost one_step(const Calibration& calibration, const CollectiveStep& step, Pr
   }
   const Bytes block = bytes / static_cast<double>(step.blocks());
   const Traffic sent = traffic(step, std::max(1, place.ranks_per_node));
-  if (protocol == Protocol::BySize) {
-    StepCost sooner;
-    price_messages(calibration, Protocol::LowLatency, sent, block, sooner);
-    if (price_messages(calibration, Protocol::Simple, sent, block, cost))
-      return duration_of(sooner) < duration_of(cost) ? sooner : cost;
-  } else if (price_messages(calibration, protocol, sent, block, cost)) {
+  if (protocol == Protocol::LowLatency) {
+    check(price_messages(calibration, protocol, sent, block, cost), "no costs of low_latency messages");
     return cost;
   }
-  return alpha_beta(calibration, step, place, bytes);
+  const StepCost simple = price_messages(calibration, Protocol::Simple, sent, block, cost)
+                              ? cost
+                              : alpha_beta(calibration, step, place, bytes);
+  if (protocol == Protocol::Simple) return simple;
+  const StepCost sooner = one_step(calibration, step, Protocol::LowLatency, place, bytes);
+  return duration_of(sooner) < duration_of(simple) ? sooner : simple;
 }
 
 }  // namespace
