@@ -23,6 +23,10 @@ void add_assumptions(const Calibration& calibration, std::vector<std::string>& n
   for (const GemmCost& cost : calibration.gemms)
     look(cost.provenance, fmt::format("GEMM ({})", name_in(dtype_names, cost.dtype)));
   look(calibration.memory.provenance, "kernels bound by device memory");
+  if (calibration.strided_copy) look(calibration.strided_copy->provenance, "strided copies");
+  for (const MessageCost& cost : calibration.messages)
+    look(cost.provenance,
+         fmt::format("{} messages ({})", name_in(protocol_names, cost.protocol), name_in(link_kind_names, cost.link)));
   for (const Interference& pair : calibration.interference)
     look(pair.provenance, fmt::format("interference {}/{}", name_in(interference_class_names, pair.a),
                                       name_in(interference_class_names, pair.b)));

@@ -112,7 +112,7 @@ class TypedExecutor final : public HostExecutor {
     const std::size_t part = part_of(op);
     OpContext<Scalar> context{*schedule_,       op,   shapes_[part], parts_[part], rows_, tensors_[run.local]->all(),
                               preset(op, rank), rank, nullptr,       run.ready};
-    if (op.work.collective != Collective::None)
+    if (op.work.collective != Collective::None || !schedule_->steps_of(op).empty())
       context.communicator = &transport_.communicator(rank, op.stream, op.work.group);
     const StepClock& clock = runtime_->clock();
     const double start = clock.now();

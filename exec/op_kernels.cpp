@@ -1,5 +1,6 @@
 #include "exec/op_kernels.hpp"
 
+#include "exec/run_step.hpp"
 #include "exec/wire_format.hpp"
 #include "models/errors.hpp"
 #include "models/op_work.hpp"
@@ -239,8 +240,26 @@ void decompress(OpContext<Scalar>& c) {
 template <class Scalar>
 void host_sync(OpContext<Scalar>&) {}
 
+// From the tensor read to the first one written, by way of the others.
+template <class Scalar>
+void collective_steps(OpContext<Scalar>& c) {
+  const auto steps = c.schedule.steps_of(c.op);
+  check(c.write_count() == steps.size(), "a tensor for the result of each step");
+  const Scalar* source = c.read(0);
+  std::int64_t elements = c.read_tensor(0).elements;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const std::size_t result = i + 1 == steps.size() ? 0 : i + 1;
+    const StepBuffers<Scalar> buffers{{source, static_cast<std::size_t>(elements)},
+                                      {c.write(result), static_cast<std::size_t>(c.write_tensor(result).elements)}};
+    c.ready = run_step(steps[i], buffers, *c.communicator, c.ready);
+    source = c.write(result);
+    elements = c.write_tensor(result).elements;
+  }
+}
+
 template <class Scalar>
 void collective(OpContext<Scalar>& c) {
+  if (!c.schedule.steps_of(c.op).empty()) return collective_steps(c);
   const std::int64_t sent = c.read_tensor(0).elements, received = c.write_tensor(0).elements;
   Communicator& communicator = *c.communicator;
   const auto operands = [&](std::int64_t count) { return exchange(c.read(0), c.write(0), count, c.ready); };

@@ -20,7 +20,7 @@ struct OpContext {
   std::vector<std::vector<Scalar>>& tensors;  // of this rank, by TensorId
   const Routing& preset;                      // of this rank and layer, for the gate; may be empty
   int rank = 0;                               // of all
-  Communicator* communicator = nullptr;       // of the op's group and stream; collectives only
+  Communicator* communicator = nullptr;       // of the op's group and stream; collectives and their steps only
   double ready = 0;                           // virtual; a collective raises it to the latest of its group
 
   std::size_t read_count() const { return schedule.reads_of(op).size(); }

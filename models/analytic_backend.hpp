@@ -1,5 +1,5 @@
-// Predicts in one pass: each op takes its own duration once its stream and dependencies allow. Only where ops of several
-// streams may meet on a resource does it follow their sharing in time (fair_sharing.hpp).
+// Predicts in one pass: each op takes its own duration once its stream and dependencies allow. Only where ops of
+// several streams may meet on a resource does it follow their sharing in time (fair_sharing.hpp).
 #pragma once
 #include "models/backend.hpp"
 

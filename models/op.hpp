@@ -201,6 +201,10 @@ std::string to_string(const Tensor& tensor);  // "d_expert_input[3].2": layer 3,
 enum class Profiled : std::uint8_t { No, Expert, Gate };
 inline constexpr Names<Profiled, 3> profiled_names{
     {{"no", Profiled::No}, {"expert", Profiled::Expert}, {"gate", Profiled::Gate}}};
+// Half-open range into one of the schedule's arrays.
+struct Span {
+  std::int32_t first = 0, last = 0;
+};
 
 struct Work {
   Flops flops;                               // of GEMMs
@@ -208,16 +212,13 @@ struct Work {
   Bytes memory_traffic;                      // read plus written by kernels bound by device memory
   Collective collective = Collective::None;  // over `group`
   GroupKind group = GroupKind::Ep;
-  Bytes message;            // n of CollectiveCost
+  Protocol protocol = Protocol::Simple;
+  Bytes message;            // n of CollectiveCost; of steps, what the busiest rank has before or after each exchange
+  Span steps;               // of an all-to-all in steps: those this op does (Schedule::steps); empty: the whole at once
   Bytes host_traffic;       // copied between device and pinned host memory
   bool host_waits = false;  // a launch after the host has waited for what came before
   Profiled profiled = Profiled::No;
   std::int64_t profiled_size = 0;  // rows of all experts of this rank, or tokens of a gate
-};
-
-// Half-open range into one of the schedule's index arrays.
-struct Span {
-  std::int32_t first = 0, last = 0;
 };
 
 struct Op {

@@ -87,6 +87,16 @@ Work OpWork::host_sync() const {
   return work;
 }
 
+Work OpWork::all_to_all(std::int64_t rows, Wire wire, std::span<const CollectiveStep> steps) const {
+  const Bytes block = all_to_all(rows, wire).message / static_cast<double>(v_.experts / v_.local_experts);
+  const std::int64_t exchanged = exchanged_blocks(steps);
+  Work work;
+  work.collective = exchanged > 0 ? Collective::AllToAll : Collective::None;
+  work.message = block * static_cast<double>(exchanged);
+  work.memory_traffic = block * static_cast<double>(2 * copied_blocks(steps));
+  return work;
+}
+
 Work OpWork::mp(Collective kind) const {
   return collective(kind, GroupKind::Mp, v_.sequence_tokens * v_.hidden);
 }

@@ -1,5 +1,8 @@
 // The work of each op kind of an MoE layer: flops, device-memory traffic, messages. No cost model.
 #pragma once
+#include <span>
+
+#include "models/collectives/step.hpp"
 #include "models/experiment.hpp"
 #include "models/op.hpp"
 #include "models/volumes.hpp"
@@ -23,6 +26,7 @@ class OpWork {
   Work expert(Phase phase, std::int64_t rows) const;
   // Rows are sent in the activations' format or in `wire`; an fp8 row carries an fp32 scale.
   Work all_to_all(std::int64_t rows, Wire wire = Wire::Same) const;
+  Work all_to_all(std::int64_t rows, Wire wire, std::span<const CollectiveStep> steps) const;  // these steps of it
   Work convert(std::int64_t rows, Wire wire) const;  // rows of E experts between the two formats
   Work host_sync() const;
   Work mp(Collective collective) const;                                              // over the gathered (L, M) buffer

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "models/collectives/all_to_all.hpp"
 #include "models/errors.hpp"
 #include "models/names.hpp"
 #include "models/volumes.hpp"
@@ -34,14 +35,12 @@ void require_built_knobs(const Plan& p) {
   require_built("split", split_names, p.split, {Split::Capacity});
   require_built("order", order_names, p.order, {Order::DispatchFirst});
   require_built("comm_streams", comm_streams_names, p.comm_streams, {CommStreams::One, CommStreams::InterIntra});
-  require_built("all_to_all", all_to_all_names, p.all_to_all, {AllToAll::Linear});
-  require_built("protocol", protocol_names, p.protocol, {Protocol::Simple});
+  require_built("all_to_all", all_to_all_names, p.all_to_all,
+                {AllToAll::Linear, AllToAll::NaiveLocal, AllToAll::Hierarchical1d, AllToAll::TwoDimensional});
   require_built("grad_sync", grad_sync_names, p.grad_sync,
                 {GradSync::After, GradSync::WithDense, GradSync::Partitioned});
   require_built("restore", restore_names, p.restore, {Restore::Keep});
   require_built("buffers", buffers_names, p.buffers, {Buffers::PerChunk});
-  require_built("all_to_all_implementation", all_to_all_implementation_names, p.all_to_all_implementation,
-                {AllToAllImplementation::PointToPoint});
   require_built("expert_sharding", expert_sharding_names, p.expert_sharding, {ExpertSharding::Ep});
   require_built("layout", layout_names, p.layout, {Layout::ExpertMajor});
   require_built("expert_kernel", expert_kernel_names, p.expert_kernel, {ExpertKernel::Batched});
@@ -49,7 +48,6 @@ void require_built_knobs(const Plan& p) {
   require_built("pipeline_schedule", pipeline_schedule_names, p.pipeline_schedule, {PipelineSchedule::Gpipe});
   require_built("recompute", recompute_names, p.recompute, {Recompute::None});
   if (p.delay_weight_gradient) refuse("delay_weight_gradient", "true is not built yet; built: false");
-  if (!p.all_to_all_levels.empty()) refuse("all_to_all_levels", "levels are not built yet; built: none");
   if (!p.shadowed_experts.empty()) refuse("shadowed_experts", "shadowing is not built yet; built: none");
   require_value("sharding_repeats", p.sharding_repeats, 0);
   require_value("row_tile", p.row_tile, 0);
@@ -91,6 +89,24 @@ void require_block(const Plan& p, const Experiment& e, const LayerVolumes& v) {
                                            p.forward_degree, tokens, e.parallelism.mp));
 }
 
+void require_all_to_all(const Plan& p, const Experiment& e) {
+  if (p.all_to_all == AllToAll::Linear) {
+    if (!p.all_to_all_levels.empty()) refuse("all_to_all_levels", "given, but plan.all_to_all is linear");
+    if (p.all_to_all_implementation == AllToAllImplementation::Fused)
+      refuse("all_to_all_implementation", "fused contradicts plan.all_to_all linear, which has one step; expected p2p");
+  }
+  all_to_all_steps(p, e);  // throws for levels that do not fit
+  if (p.protocol == Protocol::Simple || e.parallelism.ep == 1) return;
+  const int on_node = ranks_per_node(e.parallelism, GroupKind::Ep, e.cluster);
+  for (const auto& [name, link] : link_kind_names) {
+    const bool used = link == LinkKind::Intra ? on_node > 1 : on_node < e.parallelism.ep;
+    if (used && find_message(e.calibration, link, Protocol::LowLatency) == nullptr)
+      refuse("protocol",
+             fmt::format("{} needs the cost of low_latency messages on {} links, which calibration {} lacks",
+                         name_in(protocol_names, p.protocol), name, e.calibration.name));
+  }
+}
+
 // Windows in the order in which the backward pass reaches them.
 int window_order(const GradientSlice& slice, int layers) {
   if (slice.window == Window::Tail) return 2 * layers;
@@ -111,6 +127,7 @@ std::vector<GradientSlice> gradient_slices(const Plan& plan, int layers, std::in
 
 void validate(const Plan& p, const Experiment& e) {
   require_built_knobs(p);
+  require_all_to_all(p, e);
   if (e.workload.gate.kind == GateKind::SoftMoe && p.encoding == Encoding::Sparse)
     refuse("encoding", "sparse contradicts the gate soft_moe, whose every slot mixes all tokens; expected dense");
   const LayerVolumes v = layer_volumes(e);

@@ -40,11 +40,6 @@ inline constexpr Names<AllToAll, 5> all_to_all_names{{{"linear", AllToAll::Linea
                                                       {"two_dimensional", AllToAll::TwoDimensional},
                                                       {"node_deduplicated", AllToAll::NodeDeduplicated}}};
 
-// BySize: for each message whichever costs less.
-enum class Protocol { Simple, LowLatency, BySize };
-inline constexpr Names<Protocol, 3> protocol_names{
-    {{"simple", Protocol::Simple}, {"low_latency", Protocol::LowLatency}, {"by_size", Protocol::BySize}}};
-
 // PointToPoint: the steps of an all-to-all are ops one after the other. Fused: one op without barriers inside.
 enum class AllToAllImplementation { PointToPoint, Fused };
 inline constexpr Names<AllToAllImplementation, 2> all_to_all_implementation_names{
@@ -125,7 +120,7 @@ struct Plan {
   Order order = Order::DispatchFirst;
   CommStreams comm_streams = CommStreams::One;
   AllToAll all_to_all = AllToAll::Linear;
-  std::vector<int> all_to_all_levels;  // of two_dimensional, innermost first; empty: ranks per node, nodes
+  std::vector<int> all_to_all_levels;  // sizes, innermost first; empty: the group's ranks per node, nodes
   AllToAllImplementation all_to_all_implementation = AllToAllImplementation::PointToPoint;
   Protocol protocol = Protocol::Simple;
   Wire dispatch_wire = Wire::Same;

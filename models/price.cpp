@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "models/collectives/step_cost.hpp"
 #include "models/errors.hpp"
 #include "models/fair_sharing.hpp"
 #include "models/names.hpp"
@@ -57,7 +58,10 @@ class Pricer {
     p_.first_demand.reserve(s_.ops.size() + 1);
     p_.first_demand.push_back(0);
     for (const Op& op : s_.ops) {
-      op.work.collective == Collective::None ? price_kernel(op) : price_collective(op);
+      if (op.work.collective == Collective::AllToAll || op.work.steps.first < op.work.steps.last)
+        add(op, all_to_all_cost(op));
+      else
+        op.work.collective == Collective::None ? price_kernel(op) : price_collective(op);
       p_.first_demand.push_back(static_cast<std::int32_t>(p_.demands.size()));
     }
     return std::move(p_);
@@ -75,18 +79,27 @@ class Pricer {
   }
 
   void add(const Op& op, InterferenceClass kind, Seconds fixed, Seconds busy) {
+    StepCost cost;
+    cost[static_cast<std::size_t>(kind)] = {fixed, busy};
+    add(op, cost);
+  }
+
+  void add(const Op& op, const StepCost& cost) {
     const int rank_class = s_.streams[static_cast<std::size_t>(op.stream)].rank_class;
-    p_.fixed.push_back(fixed);
-    p_.duration.push_back(fixed + busy);
-    if (busy <= Seconds(0)) return;
-    p_.demands.push_back({3 * rank_class + static_cast<int>(kind), busy, 1});
+    p_.fixed.push_back(fixed_of(cost));
+    p_.duration.push_back(duration_of(cost));
+    const auto busy = [&](InterferenceClass kind) { return cost[static_cast<std::size_t>(kind)].busy; };
+    for (const auto& [name, kind] : interference_class_names)
+      if (busy(kind) > Seconds(0)) p_.demands.push_back({3 * rank_class + static_cast<int>(kind), busy(kind), 1});
     for (const Contention& c : contention_) {
       const auto [a, b] = c.shares;
       const double sum = a + b;
-      if (c.pair.a == kind)
-        p_.demands.push_back({c.resource + rank_class, busy * (a / sum / c.pair.a_speed), a});
-      else if (c.pair.b == kind)
-        p_.demands.push_back({c.resource + rank_class, busy * (b / sum / c.pair.b_speed), b});
+      const Seconds busy_a = busy(c.pair.a), busy_b = busy(c.pair.b);
+      // An op of both kinds does not slow itself: it counts as what it does longer.
+      if (busy_a > Seconds(0) && busy_a >= busy_b)
+        p_.demands.push_back({c.resource + rank_class, busy_a * (a / sum / c.pair.a_speed), a});
+      else if (busy_b > Seconds(0))
+        p_.demands.push_back({c.resource + rank_class, busy_b * (b / sum / c.pair.b_speed), b});
     }
   }
 
@@ -116,10 +129,23 @@ class Pricer {
     add(op, kind, cost->alpha, op.work.message * cost->beta);
   }
 
+  const StepCost& all_to_all_cost(const Op& op) {
+    for (const auto& [work, cost] : all_to_alls_)
+      if (work.steps.first == op.work.steps.first && work.steps.last == op.work.steps.last &&
+          work.message == op.work.message && work.memory_traffic == op.work.memory_traffic &&
+          work.group == op.work.group && work.protocol == op.work.protocol)
+        return cost;
+    const GroupPlace place{group_shape(e_.parallelism, op.work.group, e_.cluster),
+                           ranks_per_node(e_.parallelism, op.work.group, e_.cluster), e_.cluster.gpus_per_node};
+    all_to_alls_.emplace_back(op.work, step_cost(e_.calibration, s_.steps_of(op), op.work, place));
+    return all_to_alls_.back().second;
+  }
+
   const Schedule& s_;
   const Experiment& e_;
   const GemmCost& gemm_;
   std::vector<Contention> contention_;
+  std::vector<std::pair<Work, StepCost>> all_to_alls_;  // few: chunks have at most two sizes
   std::array<std::array<std::optional<CollectiveCost>, group_kind_names.size()>, collective_names.size()> costs_;
   PricedSchedule p_;
 };

@@ -35,7 +35,8 @@ class PricedSchedule {
 };
 
 // Resources per rank class: compute, inter (network), intra (links in the node), and one "a/b" contention
-// resource per interference factor of the calibration. The resource of a collective follows its group.
+// resource per interference factor of the calibration. The resource of a collective follows its group;
+// an all-to-all may take several (see step_cost.hpp).
 PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment& experiment);
 
 // One line for each profiled module whose measured range a schedule leaves: such times are extrapolated.

@@ -2,6 +2,7 @@
 // Knows nothing of MoE layers.
 #pragma once
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "models/schedule.hpp"
@@ -15,6 +16,7 @@ class ScheduleWriter {
   StreamId add_stream(StreamKind kind);
   TensorId add_tensor(const Tensor& tensor);
   const Tensor& tensor(TensorId id) const { return schedule_.tensors[static_cast<std::size_t>(id)]; }
+  void set_steps(std::vector<CollectiveStep> steps) { schedule_.steps = std::move(steps); }
   // The op runs after the last writer of everything it reads.
   OpId add_op(Op op, std::span<const TensorId> reads, std::span<const TensorId> writes);
   // The op runs after every op so far, and every later op after it.

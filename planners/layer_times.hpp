@@ -32,6 +32,7 @@ struct LayerTimes {
   Seconds update;
 };
 
-LayerTimes layer_times(const Experiment& experiment, Encoding encoding = Encoding::Sparse);
+// Encoding and all-to-alls are those of `plan`: in steps, their times added up as if on one stream.
+LayerTimes layer_times(const Experiment& experiment, const Plan& plan = {});
 
 }  // namespace dovetail::planners

@@ -87,7 +87,7 @@ class ExpertPass {
     if (wire == Wire::Same)
       return c_.pass(o, t, forward ? TensorKind::ExpertInput : TensorKind::ExpertPartial,
                      v_.gathered_elements(rows(i).size()));
-    const TensorId gathered = c_.compressed(o, wire, v_.esp);
+    const TensorId gathered = c_.chunked(TensorKind::Compressed, o, c_.row_elements(o, wire, v_.esp), wire);
     c_.add(o, {t}, {gathered});
     return gathered;
   }

@@ -1,5 +1,7 @@
 #include "models/builder/step_context.hpp"
 
+#include "models/collectives/all_to_all.hpp"
+
 namespace dovetail::builder {
 namespace {
 
@@ -14,7 +16,9 @@ StepContext::StepContext(const Experiment& experiment, const Plan& plan)
     : experiment_(experiment),
       plan_(plan),
       volumes_(static_cast<std::size_t>(experiment.workload.layers), layer_volumes(experiment)),
-      writer_(op_estimate(experiment, plan)) {
+      writer_(op_estimate(experiment, plan)),
+      all_to_all_steps_(dovetail::all_to_all_steps(plan, experiment)) {
+  writer_.set_steps(all_to_all_steps_);
   for (const LayerVolumes& v : volumes_) {
     std::vector<TokenPart>& parts = parts_.emplace_back();
     if (plan.scope != Scope::Block)
@@ -140,23 +144,20 @@ TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements, bo
   return writer_.add_tensor(t);
 }
 
-TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elements) {
+TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire) {
   Tensor t = tensor(kind, op.layer, elements);
+  if (wire != Wire::Same) t.dtype = wire_dtype(wire);
   t.gradient = op.phase == Phase::Backward;
   t.chunk = op.chunk;
+  t.step = op.step;
   t.rows = op.rows;
   return writer_.add_tensor(t);
 }
 
-TensorId StepContext::compressed(const Op& op, Wire wire, std::int64_t copies) {
+std::int64_t StepContext::row_elements(const Op& op, Wire wire, std::int64_t copies) const {
   const LayerVolumes& v = volumes(op.layer);
-  Tensor t =
-      tensor(TensorKind::Compressed, op.layer, copies * op.rows.size() * v.experts * wire_row_elements(wire, v.hidden));
-  t.dtype = wire_dtype(wire);
-  t.gradient = op.phase == Phase::Backward;
-  t.chunk = op.chunk;
-  t.rows = op.rows;
-  return writer_.add_tensor(t);
+  const std::int64_t row = wire == Wire::Same ? v.hidden : wire_row_elements(wire, v.hidden);
+  return copies * op.rows.size() * v.experts * row;
 }
 
 TensorId StepContext::pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements) {

@@ -44,6 +44,8 @@ class StepContext {
   const StreamIds& streams() const { return streams_; }
   const LayerWeightIds& weights(int layer) const { return weights_[static_cast<std::size_t>(layer)]; }
   const std::vector<LayerWeightIds>& weights() const { return weights_; }
+  // Of the all-to-all among the experts' ranks; empty: it is one exchange. Work::steps index these.
+  std::span<const CollectiveStep> all_to_all_steps() const { return all_to_all_steps_; }
   TensorId dense_gradients() const { return dense_gradients_; }
   TensorId optimizer_state() const { return optimizer_state_; }
   // Elements of `dense_gradients` that belong to a layer: the last layer comes first.
@@ -64,9 +66,9 @@ class StepContext {
   TensorId activation(TensorKind kind, int layer, std::int64_t elements, bool gradient = false, int chunk = -1);
   TensorId fp32(TensorKind kind, int layer, std::int64_t elements, bool gradient = false, int chunk = -1);
   // Of the op's layer, chunk and rows; a gradient in the backward pass.
-  TensorId chunked(TensorKind kind, const Op& op, std::int64_t elements);
-  // Rows of E experts, times `copies`, in the format they are sent in.
-  TensorId compressed(const Op& op, Wire wire, std::int64_t copies = 1);
+  TensorId chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire = Wire::Same);
+  // Of the op's rows of E experts, times `copies`, in the format they are sent in.
+  std::int64_t row_elements(const Op& op, Wire wire, std::int64_t copies = 1) const;
   bool is_compressed(TensorId id) const { return writer_.tensor(id).kind == TensorKind::Compressed; }
   // Adds an op that makes one chunked tensor of another.
   TensorId pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements);
@@ -83,6 +85,7 @@ class StepContext {
   std::vector<std::vector<TokenPart>> parts_;  // by layer
   ScheduleWriter writer_;
   StreamIds streams_;
+  std::vector<CollectiveStep> all_to_all_steps_;
   std::vector<LayerWeightIds> weights_;
   TensorId dense_gradients_ = -1, optimizer_state_ = -1;
 };

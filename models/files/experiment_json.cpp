@@ -54,6 +54,17 @@ Json interference_json(const Interference& pair) {
           {"provenance", provenance_json(pair.provenance)}};
 }
 
+Json message_json(const MessageCost& cost) {
+  Json json{{"link", name_in(link_kind_names, cost.link)},
+            {"protocol", name_in(protocol_names, cost.protocol)},
+            {"per_message_s", cost.per_message.value()},
+            {"bandwidth_bytes_per_s", cost.bandwidth.value()},
+            {"provenance", provenance_json(cost.provenance)}};
+  if (cost.connections > 0) json["connections"] = cost.connections;
+  if (cost.peer_bandwidth > BytesPerSecond(0)) json["peer_bandwidth_bytes_per_s"] = cost.peer_bandwidth.value();
+  return json;
+}
+
 Json gate_json(const Gate& gate) {
   return {{"kind", name_in(gate_kind_names, gate.kind)},
           {"projection", gate.projection},
@@ -138,12 +149,15 @@ Json to_json(const Model& model) {
 }
 
 Json to_json(const Calibration& calibration) {
-  return {{"name", calibration.name},
-          {"source", calibration.source},
-          {"collectives", list_json(calibration.collectives, collective_json)},
-          {"gemms", list_json(calibration.gemms, gemm_json)},
-          {"memory", memory_json(calibration.memory)},
-          {"interference", list_json(calibration.interference, interference_json)}};
+  Json json{{"name", calibration.name},
+            {"source", calibration.source},
+            {"collectives", list_json(calibration.collectives, collective_json)},
+            {"gemms", list_json(calibration.gemms, gemm_json)},
+            {"memory", memory_json(calibration.memory)},
+            {"interference", list_json(calibration.interference, interference_json)}};
+  if (calibration.strided_copy) json["strided_copy"] = memory_json(*calibration.strided_copy);
+  if (!calibration.messages.empty()) json["messages"] = list_json(calibration.messages, message_json);
+  return json;
 }
 
 Json to_json(const Workload& workload) {

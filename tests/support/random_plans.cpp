@@ -84,6 +84,11 @@ Experiment random_experiment(Random& random) {
   e.workload.batch = draw.one_of({1, 2, 4});
   e.workload.sequence = draw.one_of({8, 16, 24});
   e.workload.capacity_factor = draw.between(2, 16) / 8.0;
+  if (draw.chance(50))
+    for (LinkKind link : {LinkKind::Intra, LinkKind::Inter})
+      for (const auto& [protocol, speed] : {std::pair{Protocol::Simple, 1.0}, {Protocol::LowLatency, .5}})
+        e.calibration.messages.push_back(
+            {link, protocol, Seconds(speed * 1e-4), 10, BytesPerSecond(speed * 1e9), BytesPerSecond(speed * 5e8), {}});
   if (draw.chance(10)) e.workload.phases = Phases::ForwardOnly;
   add_routing(draw, e);
   return e;
@@ -102,6 +107,7 @@ Plan random_plan(Random& random, const Experiment& e) {
   draw.knob(order_names, p.order);
   draw.knob(comm_streams_names, p.comm_streams);
   draw.knob(all_to_all_names, p.all_to_all);
+  if (draw.chance(20)) p.all_to_all_levels = {2, draw.between(1, 2)};
   draw.knob(all_to_all_implementation_names, p.all_to_all_implementation);
   draw.knob(protocol_names, p.protocol);
   draw.knob(wire_names, p.dispatch_wire);
