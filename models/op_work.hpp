@@ -15,6 +15,8 @@ class OpWork {
   Work encode(Phase phase) const;
   Work decode(Phase phase) const;
   Work expert(Phase phase, std::int64_t rows) const;
+  Work restore_hidden(std::int64_t rows) const;  // of the expert's forward GEMMs all but the last
+  Work copy(Bytes bytes) const;                  // between device and pinned host memory
   Work all_to_all(std::int64_t rows) const;
   Work mp(Collective collective) const;                      // over the gathered (L, M) buffer
   Work esp(Collective collective, std::int64_t rows) const;  // over the gathered rows of a chunk

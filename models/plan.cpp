@@ -32,14 +32,16 @@ void require_value(std::string_view knob, int value, int built) {
 void require_built_knobs(const Plan& p) {
   require_built("scope", scope_names, p.scope, {Scope::Layer, Scope::Moe});
   require_built("split", split_names, p.split, {Split::Capacity});
-  require_built("order", order_names, p.order, {Order::DispatchFirst});
-  require_built("comm_streams", comm_streams_names, p.comm_streams, {CommStreams::One, CommStreams::InterIntra});
+  require_built("order", order_names, p.order, {Order::DispatchFirst, Order::Alternate, Order::ReadyFirst});
+  require_built("comm_streams", comm_streams_names, p.comm_streams,
+                {CommStreams::One, CommStreams::InterIntra, CommStreams::DispatchCombine});
   require_built("all_to_all", all_to_all_names, p.all_to_all, {AllToAll::Linear});
   require_built("protocol", protocol_names, p.protocol, {Protocol::Simple});
   require_built("grad_sync", grad_sync_names, p.grad_sync,
                 {GradSync::After, GradSync::WithDense, GradSync::Partitioned});
-  require_built("restore", restore_names, p.restore, {Restore::Keep});
-  require_built("buffers", buffers_names, p.buffers, {Buffers::PerChunk});
+  require_built("restore", restore_names, p.restore,
+                {Restore::Keep, Restore::S1, Restore::S2, Restore::S3, Restore::S4});
+  require_built("buffers", buffers_names, p.buffers, {Buffers::PerChunk, Buffers::Single, Buffers::Double});
   require_built("all_to_all_implementation", all_to_all_implementation_names, p.all_to_all_implementation,
                 {AllToAllImplementation::PointToPoint});
   require_built("dispatch_wire", wire_names, p.dispatch_wire, {Wire::Same});
@@ -70,6 +72,35 @@ void require_degree(std::string_view knob, int degree, const Plan& p, std::int64
     refuse(knob, fmt::format("{} contradicts plan.scope layer, which overlaps nothing; expected 1", degree));
 }
 
+std::vector<int> backward_degrees(const Plan& p, const Experiment& e) {
+  if (e.workload.phases != Phases::Training) return {};
+  return p.backward_degrees.empty() ? std::vector{p.backward_degree} : p.backward_degrees;
+}
+
+// What would overwrite rows that are still needed, or wait for itself.
+void require_rings_suffice(const Plan& p, const Experiment& e, std::int64_t capacity) {
+  const int depth = ring_depth(p.buffers);
+  if (depth == 0) return;
+  const std::string_view name = name_in(buffers_names, p.buffers);
+  const std::vector<int> backward = backward_degrees(p, e);
+  if (!backward.empty() && p.restore == Restore::Keep)
+    refuse("buffers", fmt::format("{} overwrites rows that the backward pass needs, but plan.restore is keep; expected "
+                                  "restore s1 to s4, or workload.phases forward_only",
+                                  name));
+  const int most = std::max(p.forward_degree, backward.empty() ? 1 : *std::ranges::max_element(backward));
+  if (p.order == Order::DispatchFirst && most > depth)
+    refuse("buffers", fmt::format("{} holds {} of {} chunks, but plan.order dispatch_first sends all of them before one "
+                                  "comes back: that would wait forever; expected order alternate or ready_first",
+                                  name, depth, most));
+  for (int degree : backward)
+    for (int j = 0; j < degree; ++j)
+      if (const int chunks = chunks_sharing(chunk_rows(capacity, degree, j), capacity, p.forward_degree).size();
+          chunks > 1)
+        refuse("buffers", fmt::format("{} brings back the hidden rows of one forward chunk at a time, but backward chunk "
+                                      "{} of {} shares rows with {} of the {} forward chunks",
+                                      name, j, degree, chunks, p.forward_degree));
+}
+
 // Windows in the order in which the backward pass reaches them.
 int window_order(const GradientSlice& slice, int layers) {
   if (slice.window == Window::Tail) return 2 * layers;
@@ -97,6 +128,7 @@ void validate(const Plan& p, const Experiment& e) {
     refuse("backward_degrees", fmt::format("{} degrees for {} layers; expected one each or none",
                                            p.backward_degrees.size(), e.workload.layers));
   for (int degree : p.backward_degrees) require_degree("backward_degrees", degree, p, v.capacity);
+  require_rings_suffice(p, e, v.capacity);
   if (p.grad_sync != GradSync::Partitioned) {
     if (!p.gradient_slices.empty()) refuse("gradient_slices", "given, but plan.grad_sync is not partitioned");
     return;

@@ -28,8 +28,10 @@ class Pricer {
  public:
   Pricer(const Schedule& schedule, const Experiment& experiment)
       : s_(schedule), e_(experiment), gemm_(find_gemm(experiment.calibration, experiment.workload.dtype)) {
+    const bool copies = std::ranges::any_of(s_.streams, [](const Stream& s) { return s.kind == StreamKind::Copy; });
+    if (copies) kinds_.push_back(InterferenceClass::Copy);
     for (std::size_t c = 0; c < s_.classes.size(); ++c)
-      for (std::string_view name : {"compute", "inter", "intra"}) p_.resources.push_back(name_of(name, c));
+      for (InterferenceClass kind : kinds_) p_.resources.push_back(name_of(name_in(interference_class_names, kind), c));
     p_.physical = p_.resources.size();
     for (const Interference& pair : e_.calibration.interference)
       contention_.push_back(
@@ -49,7 +51,12 @@ class Pricer {
     p_.first_demand.reserve(s_.ops.size() + 1);
     p_.first_demand.push_back(0);
     for (const Op& op : s_.ops) {
-      op.work.collective == Collective::None ? price_kernel(op) : price_collective(op);
+      if (op.work.collective != Collective::None)
+        price_collective(op);
+      else if (op.work.host_traffic > Bytes(0))
+        price_copy(op);
+      else
+        price_kernel(op);
       p_.first_demand.push_back(static_cast<std::int32_t>(p_.demands.size()));
     }
     return std::move(p_);
@@ -71,7 +78,7 @@ class Pricer {
     p_.fixed.push_back(fixed);
     p_.duration.push_back(fixed + busy);
     if (busy <= Seconds(0)) return;
-    p_.demands.push_back({3 * rank_class + static_cast<int>(kind), busy, 1});
+    p_.demands.push_back({static_cast<int>(kinds_.size()) * rank_class + static_cast<int>(kind), busy, 1});
     for (const Contention& c : contention_) {
       const auto [a, b] = c.shares;
       const double sum = a + b;
@@ -90,6 +97,11 @@ class Pricer {
     add(op, InterferenceClass::Compute, fixed, w.flops * gemm_.beta + w.memory_traffic * memory.beta);
   }
 
+  void price_copy(const Op& op) {
+    const MemoryCost& copy = find_copy(e_.calibration);
+    add(op, InterferenceClass::Copy, copy.alpha, op.work.host_traffic * copy.beta);
+  }
+
   void price_collective(const Op& op) {
     const Collective collective = op.work.collective;
     std::optional<CollectiveCost>& cost =
@@ -104,6 +116,7 @@ class Pricer {
   const Schedule& s_;
   const Experiment& e_;
   const GemmCost& gemm_;
+  std::vector<InterferenceClass> kinds_{InterferenceClass::Compute, InterferenceClass::Inter, InterferenceClass::Intra};
   std::vector<Contention> contention_;
   std::array<std::array<std::optional<CollectiveCost>, group_kind_names.size()>, collective_names.size()> costs_;
   PricedSchedule p_;

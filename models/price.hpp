@@ -33,8 +33,9 @@ class PricedSchedule {
   }
 };
 
-// Resources per rank class: compute, inter (network), intra (links in the node), and one "a/b" contention
-// resource per interference factor of the calibration. The resource of a collective follows its group.
+// Resources per rank class: compute, inter (network), intra (links in the node), copy (to and from the host) if the
+// schedule has such a stream, and one "a/b" contention resource per interference factor of the calibration. The
+// resource of a collective follows its group. Throws InputError where the calibration lacks a cost.
 PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment& experiment);
 
 }  // namespace dovetail

@@ -2,9 +2,12 @@
 // What each part of a layer consists of is in builder/, operands in operands.md.
 #include "models/schedule_builder.hpp"
 
+#include <utility>
+
 #include "models/builder/attention_part.hpp"
 #include "models/builder/gradient_part.hpp"
 #include "models/builder/moe_part.hpp"
+#include "models/builder/ready_first.hpp"
 
 namespace dovetail {
 namespace {
@@ -53,7 +56,9 @@ Schedule build(const Experiment& experiment, const Plan& plan) {
 Schedule build_schedule(const Experiment& experiment, const Plan& plan) {
   validate(experiment);
   validate(plan, experiment);
-  return build(experiment, plan);
+  Schedule schedule = build(experiment, plan);
+  if (plan.order != Order::ReadyFirst) return schedule;
+  return builder::ready_first(price(std::make_shared<const Schedule>(std::move(schedule)), experiment));
 }
 
 }  // namespace dovetail

@@ -44,4 +44,12 @@ RowRange chunk_rows(std::int64_t capacity, int degree, int chunk) {
   return {capacity * chunk / degree, capacity * (chunk + 1) / degree};
 }
 
+ChunkSpan chunks_sharing(RowRange rows, std::int64_t capacity, int degree) {
+  ChunkSpan span;
+  while (chunk_rows(capacity, degree, span.first).last <= rows.first) ++span.first;
+  span.last = span.first + 1;
+  while (span.last < degree && chunk_rows(capacity, degree, span.last).first < rows.last) ++span.last;
+  return span;
+}
+
 }  // namespace dovetail

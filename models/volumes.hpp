@@ -45,4 +45,11 @@ struct RowRange {
 };
 RowRange chunk_rows(std::int64_t capacity, int degree, int chunk);
 
+// The chunks of `degree` that share rows with `rows`: [first, last).
+struct ChunkSpan {
+  int first = 0, last = 0;
+  int size() const { return last - first; }
+};
+ChunkSpan chunks_sharing(RowRange rows, std::int64_t capacity, int degree);
+
 }  // namespace dovetail

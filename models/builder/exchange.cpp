@@ -2,10 +2,10 @@
 
 namespace dovetail::builder {
 
-TensorId exchange(StepContext& c, const Op& op, TensorId input, TensorKind kind) {
+TensorId exchange(StepContext& c, const Op& op, TensorId input, TensorKind kind, TensorId buffer) {
   Op o = op;
   o.work = c.work(op.layer).all_to_all(op.rows.size());
-  return c.pass(o, input, kind, c.volumes(op.layer).all_to_all_elements(op.rows.size()));
+  return c.pass(o, input, kind, c.volumes(op.layer).all_to_all_elements(op.rows.size()), buffer);
 }
 
 }  // namespace dovetail::builder

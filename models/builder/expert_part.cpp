@@ -1,5 +1,7 @@
 #include "models/builder/expert_part.hpp"
 
+#include <algorithm>
+
 #include "models/builder/chunk_order.hpp"
 #include "models/builder/exchange.hpp"
 
@@ -7,7 +9,8 @@ namespace dovetail::builder {
 namespace {
 
 // The chunks of one pass over one layer. The backward pass is the forward one on gradients: it sends with the mirrored
-// combine and brings back with the mirrored dispatch.
+// combine and brings back with the mirrored dispatch. With rings, chunks take over the buffers of earlier ones, except
+// for what the pass begins and ends with.
 class ExpertPass {
  public:
   ExpertPass(StepContext& c, Phase phase, int layer, int degree, TensorIds inputs)
@@ -17,68 +20,65 @@ class ExpertPass {
         phase_(phase),
         layer_(layer),
         degree_(degree),
-        tensors_(std::move(inputs)) {}
+        tensors_(std::move(inputs)),
+        sent_{ring(true), ring(true)},
+        worked_(ring(exchanges(c) || gathers(c))),
+        scattered_(ring(exchanges(c))),
+        hidden_(std::min(1, ring_depth(c.plan().buffers))) {}
 
   void send(int i) {
-    const bool forward = phase_ == Phase::Forward;
-    TensorId& t = tensor(i);
-    if (exchanges())
-      t = exchange(c_, op(forward ? OpKind::Dispatch : OpKind::Combine, c_.streams().inter, i), t,
-                   forward ? TensorKind::Dispatched : TensorKind::ExpertOutput);
-    if (gathers())
-      t = c_.pass(op(forward ? OpKind::EspAllGather : OpKind::EspReduceScatter, c_.streams().intra, i,
-                     work_.esp(Collective::AllGather, rows(i).size())),
-                  t, forward ? TensorKind::ExpertInput : TensorKind::ExpertPartial,
-                  v_.gathered_elements(rows(i).size()));
+    tensor(i) = send_rows(c_, op({}, {}, i), phase_ == Phase::Forward ? forward_send : backward_send, tensor(i), sent_);
   }
 
   void bring(int i) {
     const bool forward = phase_ == Phase::Forward;
+    const StreamIds& streams = c_.streams();
+    const StreamId stream = forward ? streams.combine : streams.inter;
     TensorId& t = tensor(i);
-    if (gathers())
-      t = c_.pass(op(forward ? OpKind::EspReduceScatter : OpKind::EspAllGather, c_.streams().intra, i,
+    if (gathers(c_))
+      t = scattered_.add(
+          c_.pass(op(forward ? OpKind::EspReduceScatter : OpKind::EspAllGather,
+                     streams.intra == streams.inter ? stream : streams.intra, i,
                      work_.esp(Collective::ReduceScatter, rows(i).size())),
                   t, forward ? TensorKind::ExpertOutput : TensorKind::Dispatched,
-                  v_.all_to_all_elements(rows(i).size()));
-    if (exchanges())
-      t = exchange(c_, op(forward ? OpKind::Combine : OpKind::Dispatch, c_.streams().combine, i), t,
+                  v_.all_to_all_elements(rows(i).size()), scattered_.next()));
+    if (exchanges(c_))
+      t = exchange(c_, op(forward ? OpKind::Combine : OpKind::Dispatch, stream, i), t,
                    forward ? TensorKind::Combined : TensorKind::Encoded);
   }
 
-  void work_forward(int i, SavedExperts& saved) {
+  void work_forward(int i, TensorId encoded, SavedExperts& saved) {
     const Op o = op(OpKind::Expert, c_.streams().compute, i, work_.expert(Phase::Forward, rows(i).size()));
-    saved.input.push_back(tensor(i));
-    saved.hidden.push_back(
-        c_.chunked(TensorKind::Hidden, o, v_.expert_rows(rows(i).size()) * (v_.expert_gemms - 1) * v_.hidden_shard));
-    tensor(i) = c_.chunked(TensorKind::ExpertPartial, o, v_.gathered_elements(rows(i).size()));
-    c_.add(o, {saved.input.back(), c_.weights(layer_).expert}, {saved.hidden.back(), tensor(i)});
+    const TensorId input = tensor(i), hidden = add_hidden(o);
+    tensor(i) = add_result(TensorKind::ExpertPartial, o);
+    c_.add(o, {input, c_.weights(layer_).expert}, {hidden, tensor(i)});
+    save_chunk(c_, o, encoded, input, hidden, saved);
   }
 
-  void work_backward(int j, const SavedExperts& saved) {
+  OpId work_backward(int j, const TensorIds& saved) {
     const Op o = op(OpKind::Expert, c_.streams().compute, j, work_.expert(Phase::Backward, rows(j).size()));
     const LayerWeightIds& weights = c_.weights(layer_);
     TensorIds reads{tensor(j), weights.expert, weights.expert_gradient};
-    const int forward_degree = c_.plan().forward_degree;
-    for (const TensorIds* kept : {&saved.input, &saved.hidden})
-      for (int i = 0; i < forward_degree; ++i) {
-        const RowRange forward = chunk_rows(v_.capacity, forward_degree, i);
-        if (forward.first < o.rows.last && o.rows.first < forward.last)
-          reads.push_back((*kept)[static_cast<std::size_t>(i)]);
-      }
-    tensor(j) = c_.chunked(TensorKind::ExpertInput, o, v_.gathered_elements(o.rows.size()));
-    const std::array writes{weights.expert_gradient, tensor(j)};
-    c_.add(o, reads, writes);
+    reads.insert(reads.end(), saved.begin(), saved.end());
+    tensor(j) = add_result(TensorKind::ExpertInput, o);
+    return c_.add(o, reads, std::array{weights.expert_gradient, tensor(j), add_hidden(o)});
   }
 
   TensorIds finish() { return std::move(tensors_); }
 
  private:
-  bool exchanges() const { return c_.experiment().parallelism.ep > 1; }
-  bool gathers() const { return c_.experiment().parallelism.esp > 1; }
+  Ring ring(bool of_chunks) const { return Ring(of_chunks ? ring_depth(c_.plan().buffers) : 0); }
   RowRange rows(int i) const { return chunk_rows(v_.capacity, degree_, i); }
   TensorId& tensor(int i) { return tensors_[static_cast<std::size_t>(i)]; }
   Op op(OpKind kind, StreamId stream, int i, const Work& work = {}) const {
     return c_.chunk_op(kind, phase_, layer_, stream, i, rows(i), work);
+  }
+  TensorId add_result(TensorKind kind, const Op& o) {
+    return worked_.add(c_.chunked(kind, o, v_.gathered_elements(o.rows.size()), worked_.next()));
+  }
+  TensorId add_hidden(const Op& o) {
+    const std::int64_t width = (v_.expert_gemms - 1) * v_.hidden_shard;
+    return hidden_.add(c_.chunked(TensorKind::Hidden, o, v_.expert_rows(o.rows.size()) * width, hidden_.next()));
   }
 
   StepContext& c_;
@@ -87,6 +87,8 @@ class ExpertPass {
   Phase phase_;
   int layer_, degree_;
   TensorIds tensors_;  // by chunk: what has become of it so far
+  SendRings sent_;
+  Ring worked_, scattered_, hidden_;
 };
 
 }  // namespace
@@ -94,9 +96,9 @@ class ExpertPass {
 TensorIds experts_forward(StepContext& c, int layer, const TensorIds& encoded, SavedExperts& saved) {
   const int degree = c.plan().forward_degree;
   ExpertPass pass(c, Phase::Forward, layer, degree, encoded);
-  for (const auto [turn, i] : chunk_order(c.plan().order, degree)) {
+  for (const auto [turn, i] : chunk_order(c.plan().order, degree, ring_depth(c.plan().buffers))) {
     if (turn == Turn::Send) pass.send(i);
-    if (turn == Turn::Work) pass.work_forward(i, saved);
+    if (turn == Turn::Work) pass.work_forward(i, encoded[static_cast<std::size_t>(i)], saved);
     if (turn == Turn::Bring) pass.bring(i);
   }
   return pass.finish();
@@ -106,11 +108,18 @@ TensorIds experts_backward(StepContext& c, int layer, const TensorIds& d_combine
                            const std::function<void()>& after_sends) {
   const int degree = c.plan().backward_degree_of(layer);
   ExpertPass pass(c, Phase::Backward, layer, degree, d_combined);
-  for (const auto [turn, j] : chunk_order(c.plan().order, degree)) {
-    if (turn == Turn::Send) pass.send(j);
-    if (turn == Turn::Work) pass.work_backward(j, saved);
+  Restoration kept(c, layer, saved, c.last_writer(d_combined.front()));
+  for (const auto [turn, j] : chunk_order(c.plan().order, degree, ring_depth(c.plan().buffers))) {
+    if (turn == Turn::Send) {
+      pass.send(j);
+      kept.sent(j);
+      if (j == degree - 1) after_sends();
+    }
+    if (turn == Turn::Work) {
+      kept.before_work(j);
+      kept.worked(pass.work_backward(j, kept.needed(j)));
+    }
     if (turn == Turn::Bring) pass.bring(j);
-    if (turn == Turn::Send && j == degree - 1) after_sends();
   }
   return pass.finish();
 }

@@ -2,14 +2,9 @@
 #pragma once
 #include <functional>
 
-#include "models/builder/step_context.hpp"
+#include "models/builder/restore_part.hpp"
 
 namespace dovetail::builder {
-
-// What the forward pass leaves for the backward pass, by forward chunk.
-struct SavedExperts {
-  TensorIds input, hidden;
-};
 
 // From encoded.i to combined.i. Where a group has one rank its collective is left out.
 TensorIds experts_forward(StepContext& c, int layer, const TensorIds& encoded, SavedExperts& saved);

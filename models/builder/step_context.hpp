@@ -19,6 +19,7 @@ struct StreamIds {
   StreamId inter = 0;    // all-to-alls and gradient reductions
   StreamId combine = 0;  // the all-to-all that brings rows back
   StreamId intra = 0;    // gathers and scatters of the groups inside a node
+  StreamId copy = -1;    // between device and host; -1: the plan copies nothing
 };
 
 // Persistent tensors of one layer; gradients are -1 in a forward-only step.
@@ -49,16 +50,21 @@ class StepContext {
   Op op(OpKind kind, Phase phase, int layer, StreamId stream, const Work& work) const;
   Op chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, int chunk, RowRange rows, const Work& work) const;
   OpId add(const Op& op, std::span<const TensorId> reads, std::span<const TensorId> writes);
-  OpId add(const Op& op, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> writes);
+  OpId add(const Op& op, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> writes,
+           OpId after = -1);
+  OpId last_writer(TensorId tensor) const { return writer_.last_writer(tensor); }
 
   // --- tensors ---
   TensorId persistent(TensorKind kind, int layer, std::int64_t elements, bool gradient = false);
   TensorId activation(TensorKind kind, int layer, std::int64_t elements, bool gradient = false);
   TensorId fp32(TensorKind kind, int layer, std::int64_t elements);
-  // Of the op's layer, chunk and rows; a gradient in the backward pass.
-  TensorId chunked(TensorKind kind, const Op& op, std::int64_t elements);
+  // Of the op's layer, chunk and rows; a gradient in the backward pass, unless the op restores what was dropped.
+  // `buffer`: see Tensor.
+  TensorId chunked(TensorKind kind, const Op& op, std::int64_t elements, TensorId buffer = -1);
+  TensorId copy_of(TensorId original, Place place, TensorId buffer = -1);
+  Bytes bytes_of(TensorId tensor) const { return writer_.tensor(tensor).bytes(); }
   // Adds an op that makes one chunked tensor of another.
-  TensorId pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements);
+  TensorId pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements, TensorId buffer = -1);
 
   Schedule finish() { return writer_.finish(experiment_.cluster.gpus()); }
 

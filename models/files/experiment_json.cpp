@@ -92,12 +92,14 @@ Json to_json(const Model& model) {
 }
 
 Json to_json(const Calibration& calibration) {
-  return {{"name", calibration.name},
-          {"source", calibration.source},
-          {"collectives", list_json(calibration.collectives, collective_json)},
-          {"gemms", list_json(calibration.gemms, gemm_json)},
-          {"memory", memory_json(calibration.memory)},
-          {"interference", list_json(calibration.interference, interference_json)}};
+  Json json{{"name", calibration.name},
+            {"source", calibration.source},
+            {"collectives", list_json(calibration.collectives, collective_json)},
+            {"gemms", list_json(calibration.gemms, gemm_json)},
+            {"memory", memory_json(calibration.memory)},
+            {"interference", list_json(calibration.interference, interference_json)}};
+  if (calibration.copy) json["copy"] = memory_json(*calibration.copy);
+  return json;
 }
 
 Json to_json(const Workload& workload) {
