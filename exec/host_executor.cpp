@@ -81,7 +81,7 @@ class TypedExecutor final : public HostExecutor {
 
   std::vector<int> ranks() const override { return ranks_; }
   Values values(std::size_t local, TensorId id) const override {
-    const std::vector<Scalar>& values = tensors_[local]->all()[static_cast<std::size_t>(id)];
+    const std::span<const Scalar> values = tensors_[local]->values(id);
     return {values.begin(), values.end()};
   }
 

@@ -1,5 +1,7 @@
 #include "exec/op_kernels.hpp"
 
+#include <algorithm>
+
 #include "models/errors.hpp"
 
 namespace dovetail::exec {
@@ -104,6 +106,17 @@ void forward_expert(OpContext<Scalar>& c) {
   expert_forward<Scalar>(c.shape, {c.op.rows, c.read(0)}, c.read(1), c.write(0), c.write(1));
 }
 
+template <class Scalar>
+void restore_hidden(OpContext<Scalar>& c) {
+  expert_hidden<Scalar>(c.shape, {c.op.rows, c.read(0)}, c.read(1), c.write(0));
+}
+
+template <class Scalar>
+void copy(OpContext<Scalar>& c) {
+  check(c.read_tensor(0).elements == c.write_tensor(0).elements, "a copy of another size");
+  std::copy_n(c.read(0), c.read_tensor(0).elements, c.write(0));
+}
+
 // Reads 3 on: the inputs of the forward chunks that share rows with this one, then their hidden rows.
 template <class Scalar>
 void backward_expert(OpContext<Scalar>& c) {
@@ -111,7 +124,7 @@ void backward_expert(OpContext<Scalar>& c) {
   std::vector<KeptChunk<Scalar>> kept;
   for (std::size_t i = first; i < first + chunks; ++i)
     kept.push_back({{c.read_tensor(i).rows, c.read(i)}, c.read(i + chunks)});
-  expert_backward<Scalar>(c.shape, {c.op.rows, c.read(0)}, c.read(1), kept, c.write(0), c.write(1));
+  expert_backward<Scalar>(c.shape, {c.op.rows, c.read(0)}, c.read(1), kept, {c.write(0), c.write(1), c.write(2)});
 }
 
 template <class Scalar>
@@ -193,6 +206,11 @@ constexpr std::array<Entry<Scalar>, op_kind_names.size()> kernels{
      {OpKind::EspReduceScatter, collective<Scalar>, collective<Scalar>},
      {OpKind::Combine, collective<Scalar>, collective<Scalar>},
      {OpKind::Decode, forward_decode<Scalar>, backward_decode<Scalar>},
+     {OpKind::Offload, copy<Scalar>, nullptr},
+     {OpKind::Prefetch, nullptr, copy<Scalar>},
+     {OpKind::RestoreDispatch, nullptr, collective<Scalar>},
+     {OpKind::RestoreGather, nullptr, collective<Scalar>},
+     {OpKind::RestoreHidden, nullptr, restore_hidden<Scalar>},
      {OpKind::DenseGradientAllReduce, nullptr, dense_gradient_all_reduce<Scalar>},
      {OpKind::ExpertGradientAllReduce, nullptr, collective<Scalar>},
      {OpKind::Update, update<Scalar>, update<Scalar>}}};

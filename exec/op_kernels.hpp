@@ -14,8 +14,8 @@ struct OpContext {
   const Schedule& schedule;
   const Op& op;
   const LayerShape& shape;
-  std::vector<std::vector<Scalar>>& tensors;  // of this rank, by TensorId
-  const Routing& preset;                      // of this rank and layer, for the gate; may be empty
+  const std::vector<Scalar*>& tensors;    // of this rank, by TensorId
+  const Routing& preset;                  // of this rank and layer, for the gate; may be empty
   Communicator* communicator = nullptr;       // of the op's group and stream; collectives only
   double ready = 0;                           // virtual; a collective raises it to the latest of its group
 
@@ -28,7 +28,7 @@ struct OpContext {
 
  private:
   const Tensor& tensor(TensorId id) const { return schedule.tensors[static_cast<std::size_t>(id)]; }
-  Scalar* data(TensorId id) const { return tensors[static_cast<std::size_t>(id)].data(); }
+  Scalar* data(TensorId id) const { return tensors[static_cast<std::size_t>(id)]; }
 };
 
 template <class Scalar>
