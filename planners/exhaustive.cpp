@@ -39,7 +39,7 @@ class Exhaustive final : public Planner {
         if (task.choices.tie_degrees && f != b) continue;
         for (Plan plan : backward[b]) {
           plan.forward_degree = degrees[f];
-          contest.propose(plan);
+          if (f == b || !refusal(plan, task.experiment)) contest.propose(plan);  // degrees may not fit one another
         }
       }
     const Plan& best = contest.best();

@@ -12,6 +12,11 @@ const opColors = {
   esp_reduce_scatter: "#b79a20",
   combine: "#e45756",
   decode: "#7d6fb0",
+  offload: "#8c9bab",
+  prefetch: "#aebbc7",
+  restore_dispatch: "#f9b06b",
+  restore_gather: "#f2dd8c",
+  restore_hidden: "#93c98d",
   dense_gradient_all_reduce: "#b2568f",
   expert_gradient_all_reduce: "#d68ab8",
   update: "#9d755d"
