@@ -92,7 +92,7 @@ class TypedExecutor final : public HostExecutor {
 
   std::vector<int> ranks() const override { return ranks_; }
   Values values(std::size_t local, TensorId id) const override {
-    const std::vector<Scalar>& values = tensors_[local]->all()[static_cast<std::size_t>(id)];
+    const std::span<const Scalar> values = tensors_[local]->values(id);
     return {values.begin(), values.end()};
   }
 
@@ -137,7 +137,8 @@ class TypedExecutor final : public HostExecutor {
 
   void call_hook(std::optional<HookPoint> point, const OpContext<Scalar>& c, int rank, TensorId operand) const {
     if (!point || !hooks_.at(*point)) return;
-    const std::span<Scalar> values = c.tensors[static_cast<std::size_t>(operand)];
+    const auto id = static_cast<std::size_t>(operand);
+    const std::span<Scalar> values(c.tensors[id], static_cast<std::size_t>(schedule_->tensors[id].elements));
     hooks_.at (*point)({*point, c.op.phase, c.op.layer, c.op.chunk, rank, values});
   }
 

@@ -133,15 +133,24 @@ void dense_decode_backward(const LayerShape& shape, std::span<const Matrix<const
 template <class Scalar>
 void expert_forward(const LayerShape& shape, Chunk<const Scalar> input, const Scalar* weights, Scalar* hidden,
                     Scalar* partial);
+// The hidden rows alone, as expert_forward leaves them to the bit.
+template <class Scalar>
+void expert_hidden(const LayerShape& shape, Chunk<const Scalar> input, const Scalar* weights, Scalar* hidden);
 template <class Scalar>
 struct KeptChunk {  // of the forward pass
   Chunk<const Scalar> input;
   const Scalar* hidden = nullptr;
 };
-// `kept`: all forward chunks that share rows with this one. Adds to `gradient`.
+template <class Scalar>
+struct ExpertGradients {
+  Scalar* weights = nullptr;  // added to
+  Scalar* input = nullptr;
+  Scalar* hidden = nullptr;
+};
+// `kept`: all forward chunks that share rows with this one.
 template <class Scalar>
 void expert_backward(const LayerShape& shape, Chunk<const Scalar> d_partial, const Scalar* weights,
-                     std::span<const KeptChunk<Scalar>> kept, Scalar* gradient, Scalar* d_input);
+                     std::span<const KeptChunk<Scalar>> kept, const ExpertGradients<Scalar>& gradients);
 
 // update.cpp: one Adam step; `step` counts from 1.
 template <class Scalar>

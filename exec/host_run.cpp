@@ -12,6 +12,7 @@
 
 #include "exec/dilation.hpp"
 #include "exec/inproc_transport.hpp"
+#include "models/blocks.hpp"
 #include "models/errors.hpp"
 #include "models/names.hpp"
 
@@ -25,7 +26,9 @@ constexpr int numerics_attempts = 3;
 
 void require_memory(const Schedule& s, int ranks, Element element) {
   double elements = 0;
-  for (const Tensor& t : s.tensors) elements += static_cast<double>(t.elements) * (t.persistent ? 2 : 1);
+  for (const Block& block : memory_blocks(s).all)
+    elements +=
+        static_cast<double>(block.elements) * (s.tensors[static_cast<std::size_t>(block.first)].persistent ? 2 : 1);
   const double bytes = elements * ranks * (element == Element::Float ? sizeof(float) : sizeof(double));
   const double here = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   if (bytes > .8 * here)
@@ -113,7 +116,8 @@ class HostRun {
     std::vector<bool> held;
     held.reserve(s.ops.size());
     for (const Op& op : s.ops)
-      held.push_back(op.work.collective == Collective::None ? compute : options_.emulate_links);
+      held.push_back(op.work.collective != Collective::None || op.work.host_traffic > Bytes(0) ? options_.emulate_links
+                                                                                               : compute);
     if (compute)
       result_.notes.push_back(
           fmt::format("compute is held to its modelled time: {} ranks on {} free cores", ranks, cores));

@@ -1,5 +1,7 @@
 #include "exec/op_kernels.hpp"
 
+#include <algorithm>
+
 #include "exec/run_step.hpp"
 #include "exec/wire_format.hpp"
 #include "models/errors.hpp"
@@ -210,6 +212,17 @@ void forward_expert(OpContext<Scalar>& c) {
   expert_forward<Scalar>(c.shape, {c.op.rows, c.read(0)}, c.read(1), c.write(0), c.write(1));
 }
 
+template <class Scalar>
+void restore_hidden(OpContext<Scalar>& c) {
+  expert_hidden<Scalar>(c.shape, {c.op.rows, c.read(0)}, c.read(1), c.write(0));
+}
+
+template <class Scalar>
+void copy(OpContext<Scalar>& c) {
+  check(c.read_tensor(0).elements == c.write_tensor(0).elements, "a copy of another size");
+  std::copy_n(c.read(0), c.read_tensor(0).elements, c.write(0));
+}
+
 // Reads 3 on: the inputs of the forward chunks that share rows with this one, then their hidden rows.
 template <class Scalar>
 void backward_expert(OpContext<Scalar>& c) {
@@ -217,7 +230,7 @@ void backward_expert(OpContext<Scalar>& c) {
   std::vector<KeptChunk<Scalar>> kept;
   for (std::size_t i = first; i < first + chunks; ++i)
     kept.push_back({{c.read_tensor(i).rows, c.read(i)}, c.read(i + chunks)});
-  expert_backward<Scalar>(c.shape, {c.op.rows, c.read(0)}, c.read(1), kept, c.write(0), c.write(1));
+  expert_backward<Scalar>(c.shape, {c.op.rows, c.read(0)}, c.read(1), kept, {c.write(0), c.write(1), c.write(2)});
 }
 
 // Operands are compressed rows and rows, in the order of the op; the format is that of the compressed ones.
@@ -341,6 +354,11 @@ constexpr std::array<Entry<Scalar>, op_kind_names.size()> kernels{
      {OpKind::Compress, compress<Scalar>, compress<Scalar>},
      {OpKind::Decompress, decompress<Scalar>, decompress<Scalar>},
      {OpKind::HostSync, host_sync<Scalar>, host_sync<Scalar>},
+     {OpKind::Offload, copy<Scalar>, nullptr},
+     {OpKind::Prefetch, nullptr, copy<Scalar>},
+     {OpKind::RestoreDispatch, nullptr, collective<Scalar>},
+     {OpKind::RestoreGather, nullptr, collective<Scalar>},
+     {OpKind::RestoreHidden, nullptr, restore_hidden<Scalar>},
      {OpKind::DenseGradientAllReduce, nullptr, dense_gradient_all_reduce<Scalar>},
      {OpKind::ExpertGradientAllReduce, nullptr, collective<Scalar>},
      {OpKind::Update, update<Scalar>, update<Scalar>}}};

@@ -94,6 +94,7 @@ struct Calibration {
   MemoryCost memory;
   std::optional<MemoryCost> strided_copy;  // of many short pieces; none: as memory
   std::vector<MessageCost> messages;
+  std::optional<MemoryCost> copy;  // between device and pinned host memory, one direction; n is bytes
   std::vector<Interference> interference;
 };
 
@@ -104,5 +105,6 @@ CollectiveCost find_cost(const Calibration& calibration, Collective collective, 
 // Null: the calibration does not know such messages.
 const MessageCost* find_message(const Calibration& calibration, LinkKind link, Protocol protocol);
 const GemmCost& find_gemm(const Calibration& calibration, DType dtype);
+const MemoryCost& find_copy(const Calibration& calibration);  // InputError where it has none
 
 }  // namespace dovetail

@@ -69,6 +69,19 @@ Work OpWork::expert(Phase phase, std::int64_t rows) const {
   return work;
 }
 
+Work OpWork::restore_hidden(std::int64_t rows) const {
+  Work work;
+  work.gemms = static_cast<int>(v_.expert_gemms) - 1;
+  work.flops = v_.expert_flops(rows) * (work.gemms / static_cast<double>(v_.expert_gemms));
+  return work;
+}
+
+Work OpWork::copy(Bytes bytes) const {
+  Work work;
+  work.host_traffic = bytes;
+  return work;
+}
+
 Work OpWork::all_to_all(std::int64_t rows, Wire wire) const {
   Work work = collective(Collective::AllToAll, GroupKind::Ep, v_.all_to_all_elements(rows));
   if (wire != Wire::Same) work.message = wire_bytes(rows, wire);

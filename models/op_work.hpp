@@ -24,6 +24,8 @@ class OpWork {
   Work encode(Phase phase) const;
   Work decode(Phase phase) const;
   Work expert(Phase phase, std::int64_t rows) const;
+  Work restore_hidden(std::int64_t rows) const;  // of the expert's forward GEMMs all but the last
+  Work copy(Bytes bytes) const;                  // between device and pinned host memory
   // Rows are sent in the activations' format or in `wire`; an fp8 row carries an fp32 scale.
   Work all_to_all(std::int64_t rows, Wire wire = Wire::Same) const;
   Work all_to_all(std::int64_t rows, Wire wire, std::span<const CollectiveStep> steps) const;  // these steps of it

@@ -33,14 +33,16 @@ void require_value(std::string_view knob, int value, int built) {
 void require_built_knobs(const Plan& p) {
   require_built("scope", scope_names, p.scope, {Scope::Layer, Scope::Moe, Scope::Block});
   require_built("split", split_names, p.split, {Split::Capacity});
-  require_built("order", order_names, p.order, {Order::DispatchFirst});
-  require_built("comm_streams", comm_streams_names, p.comm_streams, {CommStreams::One, CommStreams::InterIntra});
+  require_built("order", order_names, p.order, {Order::DispatchFirst, Order::Alternate, Order::ReadyFirst});
+  require_built("comm_streams", comm_streams_names, p.comm_streams,
+                {CommStreams::One, CommStreams::InterIntra, CommStreams::DispatchCombine});
   require_built("all_to_all", all_to_all_names, p.all_to_all,
                 {AllToAll::Linear, AllToAll::NaiveLocal, AllToAll::Hierarchical1d, AllToAll::TwoDimensional});
   require_built("grad_sync", grad_sync_names, p.grad_sync,
                 {GradSync::After, GradSync::WithDense, GradSync::Partitioned});
-  require_built("restore", restore_names, p.restore, {Restore::Keep});
-  require_built("buffers", buffers_names, p.buffers, {Buffers::PerChunk});
+  require_built("restore", restore_names, p.restore,
+                {Restore::Keep, Restore::S1, Restore::S2, Restore::S3, Restore::S4});
+  require_built("buffers", buffers_names, p.buffers, {Buffers::PerChunk, Buffers::Single, Buffers::Double});
   require_built("expert_sharding", expert_sharding_names, p.expert_sharding, {ExpertSharding::Ep});
   require_built("layout", layout_names, p.layout, {Layout::ExpertMajor});
   require_built("expert_kernel", expert_kernel_names, p.expert_kernel, {ExpertKernel::Batched});
@@ -72,9 +74,6 @@ void require_block(const Plan& p, const Experiment& e, const LayerVolumes& v) {
              fmt::format("{} contradicts plan.scope block, where both passes have the chunks of the forward pass; "
                          "expected {}",
                          p.backward_degree_of(layer), p.forward_degree));
-  if (p.order != Order::DispatchFirst)
-    refuse("order",
-           fmt::format("{} contradicts plan.scope block; expected dispatch_first", name_in(order_names, p.order)));
   if (p.split != Split::Capacity)
     refuse("split", fmt::format("{} contradicts plan.scope block; expected capacity", name_in(split_names, p.split)));
   if (!e.workload.gate.token_choice())
@@ -105,6 +104,41 @@ void require_all_to_all(const Plan& p, const Experiment& e) {
              fmt::format("{} needs the cost of low_latency messages on {} links, which calibration {} lacks",
                          name_in(protocol_names, p.protocol), name, e.calibration.name));
   }
+}
+
+std::vector<int> backward_degrees(const Plan& p, const Experiment& e) {
+  if (e.workload.phases != Phases::Training) return {};
+  return p.backward_degrees.empty() ? std::vector{p.backward_degree} : p.backward_degrees;
+}
+
+// What would overwrite rows that are still needed, or wait for itself.
+void require_rings_suffice(const Plan& p, const Experiment& e, std::int64_t capacity) {
+  if ((p.restore != Restore::Keep || p.buffers != Buffers::PerChunk) &&
+      (p.dispatch_wire != Wire::Same || p.combine_wire != Wire::Same))
+    refuse(p.dispatch_wire != Wire::Same ? "dispatch_wire" : "combine_wire",
+           "compressed rows are not built yet together with plan.restore or plan.buffers; expected same");
+  const int depth = ring_depth(p.buffers);
+  if (depth == 0) return;
+  const std::string_view name = name_in(buffers_names, p.buffers);
+  const std::vector<int> backward = backward_degrees(p, e);
+  if (!backward.empty() && p.restore == Restore::Keep)
+    refuse("buffers", fmt::format("{} overwrites rows that the backward pass needs, but plan.restore is keep; expected "
+                                  "restore s1 to s4, or workload.phases forward_only",
+                                  name));
+  const int most = std::max(p.forward_degree, backward.empty() ? 1 : *std::ranges::max_element(backward));
+  if (p.order == Order::DispatchFirst && most > depth)
+    refuse("buffers",
+           fmt::format("{} holds {} of {} chunks, but plan.order dispatch_first sends all of them before one "
+                       "comes back: that would wait forever; expected order alternate or ready_first",
+                       name, depth, most));
+  for (int degree : backward)
+    for (int j = 0; j < degree; ++j)
+      if (const int chunks = chunks_sharing(chunk_rows(capacity, degree, j), capacity, p.forward_degree).size();
+          chunks > 1)
+        refuse("buffers",
+               fmt::format("{} brings back the hidden rows of one forward chunk at a time, but backward chunk "
+                           "{} of {} shares rows with {} of the {} forward chunks",
+                           name, j, degree, chunks, p.forward_degree));
 }
 
 // Windows in the order in which the backward pass reaches them.
@@ -138,6 +172,7 @@ void validate(const Plan& p, const Experiment& e) {
                                            p.backward_degrees.size(), e.workload.layers));
   for (int degree : p.backward_degrees) require_degree("backward_degrees", degree, p, v.capacity);
   if (p.scope == Scope::Block) require_block(p, e, v);
+  require_rings_suffice(p, e, v.capacity);
   if (p.grad_sync != GradSync::Partitioned) {
     if (!p.gradient_slices.empty()) refuse("gradient_slices", "given, but plan.grad_sync is not partitioned");
     return;

@@ -65,10 +65,20 @@ inline constexpr Names<GradSync, 4> grad_sync_names{{{"after", GradSync::After},
 enum class Restore { Keep, S1, S2, S3, S4 };
 inline constexpr Names<Restore, 5> restore_names{
     {{"keep", Restore::Keep}, {"s1", Restore::S1}, {"s2", Restore::S2}, {"s3", Restore::S3}, {"s4", Restore::S4}}};
+constexpr bool offloads_input(Restore r) {
+  return r == Restore::S1 || r == Restore::S3;
+}
+constexpr bool offloads_hidden(Restore r) {
+  return r == Restore::S1 || r == Restore::S2;
+}
 
 enum class Buffers { PerChunk, Single, Double };
 inline constexpr Names<Buffers, 3> buffers_names{
     {{"per_chunk", Buffers::PerChunk}, {"single", Buffers::Single}, {"double", Buffers::Double}}};
+// How many chunks' rows have buffers; those after them take over their memory. 0: as many as there are chunks.
+constexpr int ring_depth(Buffers b) {
+  return b == Buffers::PerChunk ? 0 : b == Buffers::Single ? 1 : 2;
+}
 
 enum class ExpertSharding { Ep, EpDp, EpMp };
 inline constexpr Names<ExpertSharding, 3> expert_sharding_names{

@@ -37,8 +37,10 @@ class Pricer {
  public:
   Pricer(const Schedule& schedule, const Experiment& experiment)
       : s_(schedule), e_(experiment), gemm_(find_gemm(experiment.calibration, experiment.workload.dtype)) {
+    const bool copies = std::ranges::any_of(s_.streams, [](const Stream& s) { return s.kind == StreamKind::Copy; });
+    if (copies) kinds_.push_back(InterferenceClass::Copy);
     for (std::size_t c = 0; c < s_.classes.size(); ++c)
-      for (std::string_view name : {"compute", "inter", "intra"}) p_.resources.push_back(name_of(name, c));
+      for (InterferenceClass kind : kinds_) p_.resources.push_back(name_of(name_in(interference_class_names, kind), c));
     p_.physical = p_.resources.size();
     for (const Interference& pair : e_.calibration.interference)
       contention_.push_back(
@@ -60,8 +62,12 @@ class Pricer {
     for (const Op& op : s_.ops) {
       if (op.work.collective == Collective::AllToAll || op.work.steps.first < op.work.steps.last)
         add(op, all_to_all_cost(op));
+      else if (op.work.collective != Collective::None)
+        price_collective(op);
+      else if (op.work.host_traffic > Bytes(0))
+        price_copy(op);
       else
-        op.work.collective == Collective::None ? price_kernel(op) : price_collective(op);
+        price_kernel(op);
       p_.first_demand.push_back(static_cast<std::int32_t>(p_.demands.size()));
     }
     return std::move(p_);
@@ -90,7 +96,8 @@ class Pricer {
     p_.duration.push_back(duration_of(cost));
     const auto busy = [&](InterferenceClass kind) { return cost[static_cast<std::size_t>(kind)].busy; };
     for (const auto& [name, kind] : interference_class_names)
-      if (busy(kind) > Seconds(0)) p_.demands.push_back({3 * rank_class + static_cast<int>(kind), busy(kind), 1});
+      if (busy(kind) > Seconds(0))
+        p_.demands.push_back({static_cast<int>(kinds_.size()) * rank_class + static_cast<int>(kind), busy(kind), 1});
     for (const Contention& c : contention_) {
       const auto [a, b] = c.shares;
       const double sum = a + b;
@@ -116,6 +123,11 @@ class Pricer {
       busy += growing;
     }
     add(op, InterferenceClass::Compute, fixed, busy);
+  }
+
+  void price_copy(const Op& op) {
+    const MemoryCost& copy = find_copy(e_.calibration);
+    add(op, InterferenceClass::Copy, copy.alpha, op.work.host_traffic * copy.beta);
   }
 
   void price_collective(const Op& op) {
@@ -144,6 +156,7 @@ class Pricer {
   const Schedule& s_;
   const Experiment& e_;
   const GemmCost& gemm_;
+  std::vector<InterferenceClass> kinds_{InterferenceClass::Compute, InterferenceClass::Inter, InterferenceClass::Intra};
   std::vector<Contention> contention_;
   std::vector<std::pair<Work, StepCost>> all_to_alls_;  // few: chunks have at most two sizes
   std::array<std::array<std::optional<CollectiveCost>, group_kind_names.size()>, collective_names.size()> costs_;

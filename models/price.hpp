@@ -34,9 +34,10 @@ class PricedSchedule {
   }
 };
 
-// Resources per rank class: compute, inter (network), intra (links in the node), and one "a/b" contention
-// resource per interference factor of the calibration. The resource of a collective follows its group;
-// an all-to-all may take several (see step_cost.hpp).
+// Resources per rank class: compute, inter (network), intra (links in the node), copy (to and from the host) if the
+// schedule has such a stream, and one "a/b" contention resource per interference factor of the calibration. The
+// resource of a collective follows its group; an all-to-all may take several (see step_cost.hpp). Throws InputError
+// where the calibration lacks a cost.
 PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment& experiment);
 
 // One line for each profiled module whose measured range a schedule leaves: such times are extrapolated.

@@ -38,8 +38,8 @@ class Schedule {
 };
 
 // Throws InternalError unless dependencies point backwards, streams and tensors exist, every tensor is
-// written before it is read, steps exist, each read is ordered after its writer by dependencies or stream order, and
-// sizes are positive.
+// written before it is read, steps exist, conflicting accesses are ordered by dependencies or stream order, tensors
+// that share memory are never in use together, and sizes are positive.
 void validate(const Schedule& schedule);
 
 }  // namespace dovetail

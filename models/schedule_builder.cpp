@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "models/builder/attention_part.hpp"
 #include "models/builder/gradient_part.hpp"
 #include "models/builder/moe_part.hpp"
+#include "models/builder/ready_first.hpp"
 
 namespace dovetail {
 namespace {
@@ -123,7 +125,9 @@ Schedule build(const Experiment& experiment, const Plan& plan) {
 Schedule build_schedule(const Experiment& experiment, const Plan& plan) {
   validate(experiment);
   validate(plan, experiment);
-  return build(experiment, plan);
+  Schedule schedule = build(experiment, plan);
+  if (plan.order != Order::ReadyFirst) return schedule;
+  return builder::ready_first(price(std::make_shared<const Schedule>(std::move(schedule)), experiment));
 }
 
 }  // namespace dovetail

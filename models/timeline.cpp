@@ -9,8 +9,8 @@
 namespace dovetail {
 namespace {
 
-bool computes(const Schedule& s, const Op& op) {
-  return s.streams[static_cast<std::size_t>(op.stream)].kind == StreamKind::Compute;
+StreamKind stream_kind(const Schedule& s, const Op& op) {
+  return s.streams[static_cast<std::size_t>(op.stream)].kind;
 }
 
 // Time in which communication runs and no computation does: sweep over starts and ends.
@@ -22,7 +22,9 @@ Seconds exposed(const Schedule& s, const Timeline& timeline) {
   std::vector<Change> changes;
   changes.reserve(2 * s.ops.size());
   for (std::size_t i = 0; i < s.ops.size(); ++i) {
-    const int c = computes(s, s.ops[i]) ? 1 : 0;
+    const StreamKind kind = stream_kind(s, s.ops[i]);
+    if (kind == StreamKind::Copy) continue;
+    const int c = kind == StreamKind::Compute ? 1 : 0;
     changes.push_back({timeline.ops[i].start.value(), c, 1 - c});
     changes.push_back({timeline.ops[i].finish.value(), -c, c - 1});
   }

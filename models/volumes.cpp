@@ -106,4 +106,12 @@ TokenPart token_part(const LayerVolumes& v, int degree, int chunk) {
   return part;
 }
 
+ChunkSpan chunks_sharing(RowRange rows, std::int64_t capacity, int degree) {
+  ChunkSpan span;
+  while (chunk_rows(capacity, degree, span.first).last <= rows.first) ++span.first;
+  span.last = span.first + 1;
+  while (span.last < degree && chunk_rows(capacity, degree, span.last).first < rows.last) ++span.last;
+  return span;
+}
+
 }  // namespace dovetail

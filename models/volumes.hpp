@@ -65,5 +65,11 @@ struct TokenPart {
 };
 TokenPart all_tokens(const LayerVolumes& volumes);
 TokenPart token_part(const LayerVolumes& volumes, int degree, int chunk);
+// The chunks of `degree` that share rows with `rows`: [first, last).
+struct ChunkSpan {
+  int first = 0, last = 0;
+  int size() const { return last - first; }
+};
+ChunkSpan chunks_sharing(RowRange rows, std::int64_t capacity, int degree);
 
 }  // namespace dovetail

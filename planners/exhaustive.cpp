@@ -41,7 +41,7 @@ class Exhaustive final : public Planner {
         if (tied && f != b) continue;
         for (Plan plan : backward[b]) {
           plan.forward_degree = degrees[f];
-          contest.propose(plan);
+          if (f == b || !refusal(plan, task.experiment)) contest.propose(plan);  // degrees may not fit one another
         }
       }
     const Plan& best = contest.best();

@@ -119,6 +119,8 @@ Json result_json(const Report& report, const SummaryRow& row) {
                {"plan_bound_s", number(result.plan_bound)},
                {"peak_bytes", number(result.memory.peak)},
                {"persistent_bytes", number(result.memory.persistent)},
+               {"arena_bytes", number(result.memory.arena)},
+               {"pinned_bytes", number(result.memory.pinned)},
                {"feasible", result.feasible},
                {"missing_bytes", result.feasible ? Json(nullptr) : number(result.missing)},
                {"streams", streams_json(metrics)},

@@ -14,8 +14,14 @@ Op convert(const StepContext& c, OpKind kind, const Op& of, std::int64_t copies)
 // The all-to-all of one chunk in steps: tensors between them are staging.
 class SteppedExchange {
  public:
-  SteppedExchange(StepContext& c, const Op& op, TensorKind output, Wire wire, std::int64_t elements)
-      : c_(c), op_(op), steps_(c.all_to_all_steps()), output_(output), wire_(wire), elements_(elements) {}
+  SteppedExchange(StepContext& c, const Op& op, TensorKind output, Wire wire, TensorId buffer)
+      : c_(c),
+        op_(op),
+        steps_(c.all_to_all_steps()),
+        output_(output),
+        wire_(wire),
+        buffer_(buffer),
+        elements_(c.row_elements(op, wire)) {}
 
   TensorId one_by_one(TensorId input) {
     for (std::size_t i = 0; i < steps_.size(); ++i) {
@@ -56,7 +62,7 @@ class SteppedExchange {
   }
 
   TensorId target(std::size_t i) {
-    if (i + 1 == steps_.size()) return c_.chunked(output_, op_, elements_, wire_);
+    if (i + 1 == steps_.size()) return c_.chunked(output_, op_, elements_, wire_, buffer_);
     Op o = op_;
     o.step = static_cast<std::int16_t>(i);
     return c_.chunked(TensorKind::Staging, o, elements_ / c_.experiment().parallelism.ep * steps_[i].target_blocks(),
@@ -68,6 +74,7 @@ class SteppedExchange {
   std::span<const CollectiveStep> steps_;
   TensorKind output_;
   Wire wire_;
+  TensorId buffer_;
   std::int64_t elements_;
 };
 
@@ -81,19 +88,18 @@ TensorId compress(StepContext& c, const Op& op, TensorId input) {
   return output;
 }
 
-TensorId exchange(StepContext& c, const Op& op, TensorId input, TensorKind kind) {
+TensorId exchange(StepContext& c, const Op& op, TensorId input, TensorKind kind, TensorId buffer) {
   const Wire wire = c.is_compressed(input) ? c.wire(op.kind) : Wire::Same;
   const TensorKind sent = wire == Wire::Same ? kind : TensorKind::Compressed;
-  const std::int64_t elements = c.row_elements(op, wire);
   if (!c.all_to_all_steps().empty()) {
-    SteppedExchange exchange(c, op, sent, wire, elements);
+    SteppedExchange exchange(c, op, sent, wire, buffer);
     return c.plan().all_to_all_implementation == AllToAllImplementation::Fused ? exchange.fused(input)
                                                                                : exchange.one_by_one(input);
   }
   Op o = op;
   o.work = c.work(op.layer).all_to_all(op.rows.size(), wire);
   o.work.protocol = c.plan().protocol;
-  const TensorId output = c.chunked(sent, o, elements, wire);
+  const TensorId output = c.chunked(sent, o, c.row_elements(op, wire), wire, buffer);
   c.add(o, {input}, {output});
   return output;
 }

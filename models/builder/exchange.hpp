@@ -5,13 +5,14 @@
 
 namespace dovetail::builder {
 
-// `op` is in all of these the Dispatch or Combine of a chunk without its work.
+// `op` is in all of these the Dispatch or Combine of a chunk (or what sends it again) without its work.
 
 // Rows as this exchange sends them: compressed or, where the plan sends them as they are, `input` itself.
 TensorId compress(StepContext& c, const Op& op, TensorId input);
 
-// Returns the tensor that the exchange ends in: of `kind` or, where `input` is compressed, compressed too.
-TensorId exchange(StepContext& c, const Op& op, TensorId input, TensorKind kind);
+// Returns the tensor that the exchange ends in: of `kind` or, where `input` is compressed, compressed too. It takes
+// over the memory of `buffer`, if that is not -1.
+TensorId exchange(StepContext& c, const Op& op, TensorId input, TensorKind kind, TensorId buffer = -1);
 
 // Makes a tensor of `kind` of compressed rows; others are returned as they are. `copies`: ranks whose rows these are
 // together, after a gather.

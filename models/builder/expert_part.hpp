@@ -2,14 +2,9 @@
 #pragma once
 #include <functional>
 
-#include "models/builder/step_context.hpp"
+#include "models/builder/restore_part.hpp"
 
 namespace dovetail::builder {
-
-// What the forward pass leaves for the backward pass, by forward chunk.
-struct SavedExperts {
-  TensorIds input, hidden;
-};
 
 // Makes the tensor of a chunk when its turn to be sent comes, already compressed if the plan sends it so.
 using ChunkSource = std::function<TensorId(int chunk)>;

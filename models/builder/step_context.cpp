@@ -10,6 +10,10 @@ std::size_t op_estimate(const Experiment& e, const Plan& plan) {
   return static_cast<std::size_t>(e.workload.layers) * (chunks + 16) + plan.gradient_slices.size() + 4;
 }
 
+bool restores(OpKind kind) {
+  return kind == OpKind::RestoreDispatch || kind == OpKind::RestoreGather || kind == OpKind::RestoreHidden;
+}
+
 }  // namespace
 
 StepContext::StepContext(const Experiment& experiment, const Plan& plan)
@@ -30,7 +34,10 @@ StepContext::StepContext(const Experiment& experiment, const Plan& plan)
   const bool split = plan.comm_streams == CommStreams::InterIntra;
   streams_.inter = writer_.add_stream(split ? StreamKind::Inter : StreamKind::Communication);
   streams_.intra = split ? writer_.add_stream(StreamKind::Intra) : streams_.inter;
-  streams_.combine = streams_.inter;
+  streams_.combine =
+      plan.comm_streams == CommStreams::DispatchCombine ? writer_.add_stream(StreamKind::Combine) : streams_.inter;
+  if (training() && (offloads_input(plan.restore) || offloads_hidden(plan.restore)))
+    streams_.copy = writer_.add_stream(StreamKind::Copy);
   add_weights();
 }
 
@@ -104,8 +111,9 @@ OpId StepContext::add(const Op& op, std::span<const TensorId> reads, std::span<c
   return writer_.add_op(op, reads, writes);
 }
 
-OpId StepContext::add(const Op& op, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> writes) {
-  return writer_.add_op(op, {reads.begin(), reads.size()}, {writes.begin(), writes.size()});
+OpId StepContext::add(const Op& op, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> writes,
+                      OpId after) {
+  return writer_.add_op(op, {reads.begin(), reads.size()}, {writes.begin(), writes.size()}, after);
 }
 
 void StepContext::host_sync(Phase phase, int layer) {
@@ -144,13 +152,14 @@ TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements, bo
   return writer_.add_tensor(t);
 }
 
-TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire) {
+TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire, TensorId buffer) {
   Tensor t = tensor(kind, op.layer, elements);
   if (wire != Wire::Same) t.dtype = wire_dtype(wire);
-  t.gradient = op.phase == Phase::Backward;
+  t.gradient = op.phase == Phase::Backward && !restores(op.kind);
   t.chunk = op.chunk;
   t.step = op.step;
   t.rows = op.rows;
+  t.buffer = buffer;
   return writer_.add_tensor(t);
 }
 
@@ -160,8 +169,15 @@ std::int64_t StepContext::row_elements(const Op& op, Wire wire, std::int64_t cop
   return copies * op.rows.size() * v.experts * row;
 }
 
-TensorId StepContext::pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements) {
-  const TensorId output = chunked(kind, op, elements);
+TensorId StepContext::copy_of(TensorId original, Place place, TensorId buffer) {
+  Tensor t = writer_.tensor(original);
+  t.place = place;
+  t.buffer = buffer;
+  return writer_.add_tensor(t);
+}
+
+TensorId StepContext::pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements, TensorId buffer) {
+  const TensorId output = chunked(kind, op, elements, Wire::Same, buffer);
   add(op, {input}, {output});
   return output;
 }

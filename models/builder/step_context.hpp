@@ -19,6 +19,7 @@ struct StreamIds {
   StreamId inter = 0;    // all-to-alls and gradient reductions
   StreamId combine = 0;  // the all-to-all that brings rows back
   StreamId intra = 0;    // gathers and scatters of the groups inside a node
+  StreamId copy = -1;    // between device and host; -1: the plan copies nothing
 };
 
 // Persistent tensors of one layer; gradients are -1 in a forward-only step.
@@ -57,7 +58,9 @@ class StepContext {
   Op part_op(OpKind kind, Phase phase, int layer, const TokenPart& part, const Work& work) const;  // of compute
   Op chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, int chunk, RowRange rows, const Work& work) const;
   OpId add(const Op& op, std::span<const TensorId> reads, std::span<const TensorId> writes);
-  OpId add(const Op& op, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> writes);
+  OpId add(const Op& op, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> writes,
+           OpId after = -1);
+  OpId last_writer(TensorId tensor) const { return writer_.last_writer(tensor); }
 
   void host_sync(Phase phase, int layer);  // where the plan has the host wait: between the phases of a layer
 
@@ -65,13 +68,16 @@ class StepContext {
   TensorId persistent(TensorKind kind, int layer, std::int64_t elements, bool gradient = false);
   TensorId activation(TensorKind kind, int layer, std::int64_t elements, bool gradient = false, int chunk = -1);
   TensorId fp32(TensorKind kind, int layer, std::int64_t elements, bool gradient = false, int chunk = -1);
-  // Of the op's layer, chunk and rows; a gradient in the backward pass.
-  TensorId chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire = Wire::Same);
+  // Of the op's layer, chunk and rows; a gradient in the backward pass, unless the op restores what was dropped.
+  // `buffer`: see Tensor.
+  TensorId chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire = Wire::Same, TensorId buffer = -1);
+  TensorId copy_of(TensorId original, Place place, TensorId buffer = -1);
+  Bytes bytes_of(TensorId tensor) const { return writer_.tensor(tensor).bytes(); }
   // Of the op's rows of E experts, times `copies`, in the format they are sent in.
   std::int64_t row_elements(const Op& op, Wire wire, std::int64_t copies = 1) const;
   bool is_compressed(TensorId id) const { return writer_.tensor(id).kind == TensorKind::Compressed; }
   // Adds an op that makes one chunked tensor of another.
-  TensorId pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements);
+  TensorId pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements, TensorId buffer = -1);
 
   Schedule finish() { return writer_.finish(experiment_.cluster.gpus()); }
 

@@ -157,6 +157,7 @@ Json to_json(const Calibration& calibration) {
             {"interference", list_json(calibration.interference, interference_json)}};
   if (calibration.strided_copy) json["strided_copy"] = memory_json(*calibration.strided_copy);
   if (!calibration.messages.empty()) json["messages"] = list_json(calibration.messages, message_json);
+  if (calibration.copy) json["copy"] = memory_json(*calibration.copy);
   return json;
 }
 

@@ -101,10 +101,11 @@ Calibration read_calibration(const JsonReader& json) {
   for (const JsonReader& each : json.at("gemms").elements())
     calibration.gemms.push_back(read_gemm(each, calibration.gemms));
   calibration.memory = read_memory(json.at("memory"));
-  if (const auto copy = json.find("strided_copy")) calibration.strided_copy = read_memory(*copy);
+  if (const auto strided = json.find("strided_copy")) calibration.strided_copy = read_memory(*strided);
   if (const auto messages = json.find("messages"))
     for (const JsonReader& each : messages->elements())
       calibration.messages.push_back(read_message(each, calibration.messages));
+  if (const auto copy = json.find("copy")) calibration.copy = read_memory(*copy);
   if (const auto pairs = json.find("interference"))
     for (const JsonReader& each : pairs->elements())
       calibration.interference.push_back(read_interference(each, calibration.interference));

@@ -134,6 +134,83 @@ TEST_CASE("Grouped-query attention, tokens dropped, experts without tokens") {
   }
 }
 
+TEST_CASE("Any order of chunks and any streams compute the same") {
+  SmallExperiment s = four_ranks();
+  s.layers = 2;
+  const auto [forward, backward] = GENERATE(std::pair{3, 2}, std::pair{4, 4});
+  Plan plan =
+      moe_plan(forward, backward, GENERATE(CommStreams::One, CommStreams::InterIntra, CommStreams::DispatchCombine),
+               GradSync::WithDense);
+  plan.order = GENERATE(Order::DispatchFirst, Order::Alternate, Order::ReadyFirst);
+  check_numerics(small_experiment(s), plan);
+}
+
+TEST_CASE("What was dropped comes back the same, whatever the buffers") {
+  SmallExperiment s = four_ranks();
+  s.layers = 2;
+  s.kind = GENERATE(ExpertKind::Ffn, ExpertKind::Gated);
+  const int degree = GENERATE(2, 3, 4);
+  Plan plan = moe_plan(degree, degree, CommStreams::DispatchCombine);
+  plan.restore = GENERATE(Restore::S1, Restore::S2, Restore::S3, Restore::S4);
+  plan.buffers = GENERATE(Buffers::PerChunk, Buffers::Single, Buffers::Double);
+  plan.order = GENERATE(Order::Alternate, Order::ReadyFirst);
+  const Experiment e = small_experiment(s);
+  REQUIRE(layer_volumes(e).capacity == 5);  // chunks of different sizes share buffers
+  check_numerics(e, plan);
+}
+
+TEST_CASE("Restoring on any streams, in any order, with any degrees") {
+  struct Case {
+    int forward, backward;
+    Order order;
+    Buffers buffers = Buffers::PerChunk;
+  };
+  SmallExperiment s = four_ranks();
+  s.capacity_factor = 1.5;  // 6 rows
+  const Case c = GENERATE(values<Case>({
+      // Chunks that share rows in any way.
+      {2, 3, Order::DispatchFirst},
+      {3, 2, Order::Alternate},
+      {1, 4, Order::DispatchFirst},
+      {4, 1, Order::Alternate},
+      // A forward chunk is brought back once for several backward chunks.
+      {3, 6, Order::Alternate, Buffers::Single},
+      {3, 6, Order::ReadyFirst, Buffers::Double},
+      {1, 4, Order::Alternate, Buffers::Double},
+      // As many buffers as chunks.
+      {2, 2, Order::DispatchFirst, Buffers::Double},
+  }));
+  Plan plan = moe_plan(c.forward, c.backward, GENERATE(CommStreams::One, CommStreams::InterIntra));
+  plan.order = c.order;
+  plan.buffers = c.buffers;
+  plan.restore = GENERATE(Restore::S1, Restore::S2, Restore::S3, Restore::S4);
+  const Experiment e = small_experiment(s);
+  REQUIRE(layer_volumes(e).capacity == 6);
+  check_numerics(e, plan);
+}
+
+TEST_CASE("Restoring where groups have one rank") {
+  SmallExperiment s;
+  s.layers = 2;
+  std::tie(s.dp, s.mp, s.edp, s.ep, s.esp) =
+      GENERATE(table<int, int, int, int, int>({{1, 1, 1, 1, 1}, {2, 1, 1, 2, 1}, {1, 2, 1, 1, 2}, {2, 1, 2, 1, 1}}));
+  Plan plan = moe_plan(3, 3);
+  plan.order = Order::Alternate;
+  plan.restore = GENERATE(Restore::S1, Restore::S2, Restore::S3, Restore::S4);
+  plan.buffers = GENERATE(Buffers::PerChunk, Buffers::Single, Buffers::Double);
+  check_numerics(small_experiment(s), plan);
+}
+
+TEST_CASE("A forward pass alone needs nothing of its rows and may reuse all buffers") {
+  SmallExperiment s = four_ranks();
+  s.phases = Phases::ForwardOnly;
+  Plan plan = moe_plan(4, 1, CommStreams::DispatchCombine);
+  plan.order = Order::Alternate;
+  plan.buffers = GENERATE(Buffers::Single, Buffers::Double);
+  plan.restore = GENERATE(Restore::Keep, Restore::S1);
+  check_numerics(small_experiment(s), plan);
+}
+
 TEST_CASE("A forward pass alone computes the same output") {
   SmallExperiment s = four_ranks();
   s.phases = Phases::ForwardOnly;

@@ -18,12 +18,24 @@ TEST_CASE("what cannot be built is refused with the knob and the reason") {
   const std::vector<Case> cases{
       {[](Plan& p) { p.scope = Scope::Batch; }, "/plan/scope: batch is not built yet; built: layer, moe, block"},
       {[](Plan& p) { p.split = Split::Peers; }, "/plan/split: peers is not built yet; built: capacity"},
-      {[](Plan& p) { p.restore = Restore::S4; }, "/plan/restore: s4 is not built yet; built: keep"},
       {[](Plan& p) { p.scope = Scope::Block, p.forward_degree = 2; },
        "/plan/backward_degree: 1 contradicts plan.scope block"},
       {[](Plan& p) { p.scope = Scope::Block, p.split = Split::Peers; }, "/plan/split: peers"},
       {[](Plan& p) { p.scope = Scope::Block, p.forward_degree = p.backward_degree = 20; },
        "/plan/forward_degree: chunk 1 of 20 has 13 tokens, which do not divide over mp 4 ranks"},
+      {[](Plan& p) { p.buffers = Buffers::Double; },
+       "/plan/buffers: double overwrites rows that the backward pass needs, but plan.restore is keep"},
+      {[](Plan& p) {
+         p.scope = Scope::Moe, p.restore = Restore::S1, p.buffers = Buffers::Double, p.backward_degree = 3;
+       },
+       "/plan/buffers: double holds 2 of 3 chunks, but plan.order dispatch_first sends all of them"},
+      {[](Plan& p) {
+         p.scope = Scope::Moe, p.forward_degree = 4, p.backward_degree = 2;
+         p.order = Order::Alternate, p.restore = Restore::S1, p.buffers = Buffers::Single;
+       },
+       "single brings back the hidden rows of one forward chunk at a time, but backward chunk 0 of 2 shares rows with "
+       "2 "
+       "of the 4"},
       {[](Plan& p) { p.micro_batches = 4; }, "/plan/micro_batches: 4 is not built yet; built: 1"},
       {[](Plan& p) { p.all_to_all = AllToAll::NodeDeduplicated; },
        "/plan/all_to_all: node_deduplicated is not built yet; built: linear, naive_local, hierarchical_1d, "

@@ -1,5 +1,6 @@
 #include "models/schedule_builder.hpp"
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <map>
 #include <random>
@@ -67,6 +68,66 @@ TEST_CASE("inter_intra: all-to-all and all-reduce on inter, gathers and scatters
                       "esp_reduce_scatter[0].0 esp_reduce_scatter[0].1 "));
 }
 
+TEST_CASE("alternate: one chunk is sent ahead, then they take turns") {
+  Plan p = chunked(3, 3);
+  p.order = Order::Alternate;
+  const Schedule s = build_schedule(test::round_numbers(), p);
+  CHECK_THAT(program(s, StreamKind::Communication),
+             Contains("dispatch[0].0 esp_all_gather[0].0 dispatch[0].1 esp_all_gather[0].1 "
+                      "esp_reduce_scatter[0].0 combine[0].0 dispatch[0].2 esp_all_gather[0].2 "
+                      "esp_reduce_scatter[0].1 combine[0].1 esp_reduce_scatter[0].2 combine[0].2 "));
+}
+
+TEST_CASE("dispatch_combine: two communicators forward, one backward; gathers go with their all-to-all (MPipeMoE)") {
+  Plan p = chunked(2, 2, CommStreams::DispatchCombine);
+  p.order = Order::Alternate;
+  const Schedule s = build_schedule(test::round_numbers(), p);
+  CHECK(program(s, StreamKind::Combine) ==
+        "esp_reduce_scatter[0].0 combine[0].0 esp_reduce_scatter[0].1 combine[0].1 ");
+  CHECK(program(s, StreamKind::Communication) ==
+        "mp_all_gather[0] mp_reduce_scatter[0] "
+        "dispatch[0].0 esp_all_gather[0].0 dispatch[0].1 esp_all_gather[0].1 "
+        "d_combine[0].0 d_esp_reduce_scatter[0].0 d_combine[0].1 d_esp_reduce_scatter[0].1 "
+        "d_esp_all_gather[0].0 d_dispatch[0].0 d_esp_all_gather[0].1 d_dispatch[0].1 "
+        "d_mp_reduce_scatter[0] d_mp_all_gather[0] dense_gradient_all_reduce[0] ");
+}
+
+TEST_CASE("restoring: copies on a stream of their own, one chunk ahead; the rest where its kind of work goes") {
+  Plan p = chunked(3, 3);
+  p.order = Order::Alternate;
+  const auto run = [&](Restore restore, Buffers buffers) {
+    p.restore = restore;
+    p.buffers = buffers;
+    return build_schedule(test::round_numbers(), p);
+  };
+  CHECK(program(run(Restore::S1, Buffers::PerChunk), StreamKind::Copy) ==
+        "offload[0].0 offload[0].0 offload[0].1 offload[0].1 offload[0].2 offload[0].2 "
+        "prefetch[0].0 prefetch[0].0 prefetch[0].1 prefetch[0].1 prefetch[0].2 prefetch[0].2 ");
+  const Schedule s4 = run(Restore::S4, Buffers::Double);
+  CHECK(program(s4, StreamKind::Copy).empty());
+  CHECK_THAT(program(s4, StreamKind::Communication),
+             Contains("d_combine[0].0 d_esp_reduce_scatter[0].0 restore_dispatch[0].0 restore_gather[0].0 "
+                      "d_combine[0].1 d_esp_reduce_scatter[0].1 restore_dispatch[0].1 restore_gather[0].1 "
+                      "d_esp_all_gather[0].0 d_dispatch[0].0 d_combine[0].2 "));
+  CHECK_THAT(program(s4, StreamKind::Compute),
+             Contains("restore_hidden[0].0 d_expert[0].0 restore_hidden[0].1 d_expert[0].1 restore_hidden[0].2 "));
+  const Schedule s1 = run(Restore::S1, Buffers::Double);
+  std::vector<std::string> copies;
+  for (const Op& op : s1.ops)
+    if (op.kind == OpKind::Prefetch) {
+      std::string text = to_string(s1.tensors[static_cast<std::size_t>(s1.writes_of(op)[0])]) + " after";
+      for (OpId before : s1.dependencies_of(op)) text += " " + to_string(s1.ops[static_cast<std::size_t>(before)]);
+      copies.push_back(text);
+    }
+  // One buffer of hidden rows and two of inputs: the input of chunk 2 takes over chunk 0's, its hidden rows chunk 1's.
+  CHECK(copies == std::vector<std::string>{"hidden[0].0 after offload[0].0 d_decode[0]",
+                                           "expert_input[0].0 after offload[0].0 d_decode[0]",
+                                           "expert_input[0].1 after offload[0].1 d_decode[0]",
+                                           "hidden[0].1 after offload[0].1 d_expert[0].0 prefetch[0].0",
+                                           "expert_input[0].2 after offload[0].2 d_expert[0].0 prefetch[0].0",
+                                           "hidden[0].2 after offload[0].2 d_expert[0].1 prefetch[0].1"});
+}
+
 TEST_CASE("a group of one rank needs no collective") {
   Experiment e = test::round_numbers();
   e.parallelism = {.dp = 4, .mp = 1, .ep = 1, .esp = 1, .pp = 1, .edp = 4};
@@ -110,7 +171,10 @@ TEST_CASE("every plan does the sequential plan's work, in an order that its data
     e.workload.capacity_factor = pick(1, 40) / 8.0;
     const int capacity = static_cast<int>(layer_volumes(e).capacity);
     Plan p = chunked(pick(1, std::min(6, capacity)), pick(1, std::min(6, capacity)),
-                     pick(0, 1) == 0 ? CommStreams::One : CommStreams::InterIntra);
+                     std::array{CommStreams::One, CommStreams::InterIntra,
+                                CommStreams::DispatchCombine}[static_cast<std::size_t>(pick(0, 2))]);
+    p.order =
+        std::array{Order::DispatchFirst, Order::Alternate, Order::ReadyFirst}[static_cast<std::size_t>(pick(0, 2))];
     p.grad_sync = pick(0, 1) == 0 ? GradSync::After : GradSync::WithDense;
     if (pick(0, 1) == 0)
       for (int layer = 0; layer < e.workload.layers; ++layer)
