@@ -86,19 +86,18 @@ void activation_backward(const LayerShape& shape, Matrix<const Scalar> hidden, M
 
 template <class Scalar>
 struct Scratch {
-  std::vector<Scalar> activation, d_activation, d_hidden;
+  std::vector<Scalar> activation, d_activation;
 };
 
 // Gradients of one run of rows: `x` and `hidden` are kept from the forward pass.
 template <class Scalar>
 void run_backward(const LayerShape& shape, const ExpertWeights<const Scalar>& weights,
                   const ExpertWeights<Scalar>& gradient, Matrix<const Scalar> x, Matrix<const Scalar> hidden,
-                  Matrix<const Scalar> d_output, Matrix<Scalar> d_x, Scratch<Scalar>& scratch) {
+                  Matrix<const Scalar> d_output, Matrix<Scalar> d_x, Matrix<Scalar> d_hidden,
+                  Scratch<Scalar>& scratch) {
   const std::int64_t s = shape.shard;
   scratch.d_activation.resize(static_cast<std::size_t>(x.rows * s));
-  scratch.d_hidden.resize(static_cast<std::size_t>(x.rows * shape.hidden_width()));
   const Matrix<Scalar> d_activation(scratch.d_activation.data(), x.rows, s);
-  const Matrix<Scalar> d_hidden(scratch.d_hidden.data(), x.rows, shape.hidden_width());
   multiply(transposed(activation(shape, hidden, scratch.activation)), d_output, gradient.w2, Into::Add);
   multiply(d_output, transposed(weights.w2), d_activation);
   activation_backward<Scalar>(shape, hidden, d_activation, d_hidden);
@@ -111,23 +110,39 @@ void run_backward(const LayerShape& shape, const ExpertWeights<const Scalar>& we
   multiply(d_h3, transposed(weights.w3), d_x, Into::Add);
 }
 
+template <class Scalar>
+void hidden_rows(const LayerShape& shape, const ExpertWeights<const Scalar>& w, Matrix<const Scalar> x,
+                 Matrix<Scalar> h) {
+  const std::int64_t s = shape.shard;
+  multiply(x, w.w1, h.cols_from(0, s));
+  if (shape.gated)
+    multiply(x, w.w3, h.cols_from(s, s));
+  else
+    std::transform(h.data, h.data + h.rows * s, h.data, [](Scalar v) { return std::max(v, Scalar(0)); });
+}
+
 }  // namespace
+
+template <class Scalar>
+void expert_hidden(const LayerShape& shape, Chunk<const Scalar> input, const Scalar* weights, Scalar* hidden) {
+  const std::int64_t m = shape.hidden, width = shape.hidden_width();
+  for (std::int64_t expert = 0; expert < shape.local_experts; ++expert)
+    for (const RowRun& run : expert_runs(shape, expert, input.rows, input.rows))
+      hidden_rows<Scalar>(shape, {shape, weights, expert}, {input.data + run.first_in_a * m, run.count, m},
+                          {hidden + run.first_in_a * width, run.count, width});
+}
 
 template <class Scalar>
 void expert_forward(const LayerShape& shape, Chunk<const Scalar> input, const Scalar* weights, Scalar* hidden,
                     Scalar* partial) {
-  const std::int64_t m = shape.hidden, s = shape.shard, width = shape.hidden_width();
+  const std::int64_t m = shape.hidden, width = shape.hidden_width();
   std::vector<Scalar> memory;
   for (std::int64_t expert = 0; expert < shape.local_experts; ++expert) {
     const ExpertWeights<const Scalar> w(shape, weights, expert);
     for (const RowRun& run : expert_runs(shape, expert, input.rows, input.rows)) {
       const Matrix<const Scalar> x(input.data + run.first_in_a * m, run.count, m);
       const Matrix<Scalar> h(hidden + run.first_in_a * width, run.count, width);
-      multiply(x, w.w1, h.cols_from(0, s));
-      if (shape.gated)
-        multiply(x, w.w3, h.cols_from(s, s));
-      else
-        std::transform(h.data, h.data + run.count * s, h.data, [](Scalar v) { return std::max(v, Scalar(0)); });
+      hidden_rows(shape, w, x, h);
       multiply(activation<Scalar>(shape, h, memory), w.w2, Matrix<Scalar>(partial + run.first_in_a * m, run.count, m));
     }
   }
@@ -135,26 +150,29 @@ void expert_forward(const LayerShape& shape, Chunk<const Scalar> input, const Sc
 
 template <class Scalar>
 void expert_backward(const LayerShape& shape, Chunk<const Scalar> d_partial, const Scalar* weights,
-                     std::span<const KeptChunk<Scalar>> kept, Scalar* gradient, Scalar* d_input) {
+                     std::span<const KeptChunk<Scalar>> kept, const ExpertGradients<Scalar>& gradients) {
   const std::int64_t m = shape.hidden, width = shape.hidden_width();
   Scratch<Scalar> scratch;
   for (std::int64_t expert = 0; expert < shape.local_experts; ++expert) {
     const ExpertWeights<const Scalar> w(shape, weights, expert);
-    const ExpertWeights<Scalar> g(shape, gradient, expert);
+    const ExpertWeights<Scalar> g(shape, gradients.weights, expert);
     for (const KeptChunk<Scalar>& forward : kept)
       for (const RowRun& run : expert_runs(shape, expert, forward.input.rows, d_partial.rows))
         run_backward<Scalar>(shape, w, g, {forward.input.data + run.first_in_a * m, run.count, m},
                              {forward.hidden + run.first_in_a * width, run.count, width},
                              {d_partial.data + run.first_in_b * m, run.count, m},
-                             {d_input + run.first_in_b * m, run.count, m}, scratch);
+                             {gradients.input + run.first_in_b * m, run.count, m},
+                             {gradients.hidden + run.first_in_b * width, run.count, width}, scratch);
   }
 }
 
 template void expert_forward<float>(const LayerShape&, Chunk<const float>, const float*, float*, float*);
 template void expert_forward<double>(const LayerShape&, Chunk<const double>, const double*, double*, double*);
+template void expert_hidden<float>(const LayerShape&, Chunk<const float>, const float*, float*);
+template void expert_hidden<double>(const LayerShape&, Chunk<const double>, const double*, double*);
 template void expert_backward<float>(const LayerShape&, Chunk<const float>, const float*,
-                                     std::span<const KeptChunk<float>>, float*, float*);
+                                     std::span<const KeptChunk<float>>, const ExpertGradients<float>&);
 template void expert_backward<double>(const LayerShape&, Chunk<const double>, const double*,
-                                      std::span<const KeptChunk<double>>, double*, double*);
+                                      std::span<const KeptChunk<double>>, const ExpertGradients<double>&);
 
 }  // namespace dovetail::exec

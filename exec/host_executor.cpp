@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "exec/compute_rules.hpp"
 #include "exec/op_kernels.hpp"
 #include "exec/rank_tensors.hpp"
 #include "exec/stream_runtime.hpp"
@@ -17,13 +18,19 @@ class TypedExecutor final : public HostExecutor {
   TypedExecutor(const Experiment& experiment, std::shared_ptr<const Schedule> schedule, const ModelData& data,
                 std::vector<std::vector<Routing>> routing, Transport& transport)
       : schedule_(std::move(schedule)),
-        shape_(layer_shape(one_micro_batch(experiment, schedule_->micro_batches))),
         stage_ranks_(experiment.parallelism.stage_ranks()),
-        routing_(std::move(routing)),
+        routing_(routing.empty() ? modelled_routing(experiment, schedule_->micro_batches) : std::move(routing)),
         transport_(transport),
         ranks_(transport.local_ranks()),
         emulation_(std::make_unique<Emulation>()),
         work_(ranks_.size() * schedule_->ops.size()) {
+    const int token_chunks = rules_of(*schedule_).token_chunks;
+    const Experiment part = one_micro_batch(experiment, schedule_->micro_batches);
+    const LayerVolumes volumes = layer_volumes(part);
+    rows_ = token_rows(volumes, token_chunks);
+    add_part(part, all_tokens(volumes));
+    if (token_chunks > 0)
+      for (const TokenPart& chunk : token_parts(volumes, token_chunks)) add_part(part, chunk);
     for (int rank : ranks_)
       tensors_.push_back(std::make_unique<RankTensors<Scalar>>(experiment, *schedule_, data, rank));
     for (const Op& op : schedule_->ops) kernels_.push_back(kernel_of<Scalar>(op));
@@ -39,6 +46,11 @@ class TypedExecutor final : public HostExecutor {
     double time = runtime_->run_step();
     transport_.maximum({&time, 1});
     return Seconds(time);
+  }
+
+  void set_hooks(Hooks hooks) override {
+    hooks_ = std::move(hooks);
+    hook_places_ = hook_places(*schedule_);
   }
 
   void emulate(std::vector<std::optional<Seconds>> durations, Seconds tolerance, bool spin) override {
@@ -84,39 +96,74 @@ class TypedExecutor final : public HostExecutor {
 
   std::vector<int> ranks() const override { return ranks_; }
   Values values(std::size_t local, TensorId id) const override {
-    const std::vector<Scalar>& values = tensors_[local]->all()[static_cast<std::size_t>(id)];
+    const std::span<const Scalar> values = tensors_[local]->values(id);
     return {values.begin(), values.end()};
   }
 
  private:
+  void add_part(const Experiment& experiment, const TokenPart& part) {
+    parts_.push_back(part);
+    shapes_.push_back(part_shape(layer_shape(experiment), part));
+  }
+
+  // Chunks are chunks of tokens only where attention is chunked.
+  std::size_t part_of(const Op& op) const { return parts_.size() == 1 ? 0 : static_cast<std::size_t>(op.chunk + 1); }
+
   double run_op(const OpRun& run) {
     const auto id = static_cast<std::size_t>(run.op);
     const Op& op = schedule_->ops[id];
     const int rank = ranks_[run.local];
-    OpContext<Scalar> context{*schedule_, op, shape_, tensors_[run.local]->all(), preset(op, rank), nullptr, run.ready};
-    if (op.work.collective != Collective::None || op.kind == OpKind::StageReceive)
+    const std::size_t part = part_of(op);
+    const int group = op.micro_batch * stage_ranks_ + rank % stage_ranks_;
+    OpContext<Scalar> context{*schedule_,        op,    shapes_[part], parts_[part], rows_, tensors_[run.local]->all(),
+                              preset(op, group), group, nullptr,       run.ready};
+    if (op.work.collective != Collective::None || !schedule_->steps_of(op).empty() || op.kind == OpKind::StageReceive)
       context.communicator = &transport_.communicator(rank, op.stream, op.work.group);
     const StepClock& clock = runtime_->clock();
     // A message goes off when the time of its transfer is over: receiving takes none.
     const bool sends = op.kind == OpKind::StageSend;
     if (sends) context.ready = emulation_->finish(run.op, context.ready, clock, cancellation_);
     const double start = clock.now();
+    if (!hook_places_.empty()) call_hook(hook_places_[id].before, context, rank, schedule_->reads_of(op).front());
     kernels_[id](context);
+    if (!hook_places_.empty()) call_hook(hook_places_[id].after, context, rank, schedule_->writes_of(op).back());
     work_[run.local * schedule_->ops.size() + id] = clock.now() - std::max(start, context.ready);
     if (poison_) tensors_[run.local]->release(op);
     if (sends) return emulation_->holds(run.op) ? context.ready : clock.now();
     return emulation_->finish(run.op, context.ready, clock, cancellation_);
   }
 
-  const Routing& preset(const Op& op, int rank) const {
+  // Empty where the router decides.
+  static std::vector<std::vector<Routing>> modelled_routing(const Experiment& experiment, int micro_batches) {
+    const Experiment e = one_micro_batch(experiment, micro_batches);
+    std::vector<std::vector<Routing>> routing;
+    if (modelled_choices(e, 0, 0).empty()) return routing;
+    for (int layer = 0; layer < e.workload.layers; ++layer) {
+      routing.emplace_back();
+      for (int i = 0; i < micro_batches; ++i)
+        for (int rank = 0; rank < e.parallelism.stage_ranks(); ++rank)
+          routing.back().push_back(modelled_choices(e, layer, rank));
+    }
+    return routing;
+  }
+
+  void call_hook(std::optional<HookPoint> point, const OpContext<Scalar>& c, int rank, TensorId operand) const {
+    if (!point || !hooks_.at(*point)) return;
+    const auto id = static_cast<std::size_t>(operand);
+    const std::span<Scalar> values(c.tensors[id], static_cast<std::size_t>(schedule_->tensors[id].elements));
+    hooks_.at (*point)({*point, c.op.phase, c.op.layer, c.op.chunk, rank, values});
+  }
+
+  const Routing& preset(const Op& op, int group) const {
     static const Routing none;
     if (op.kind != OpKind::Gate || routing_.empty()) return none;
-    return routing_[static_cast<std::size_t>(op.layer)]
-                   [static_cast<std::size_t>(op.micro_batch * stage_ranks_ + rank % stage_ranks_)];
+    return routing_[static_cast<std::size_t>(op.layer)][static_cast<std::size_t>(group)];
   }
 
   std::shared_ptr<const Schedule> schedule_;
-  LayerShape shape_;  // of one micro-batch
+  std::vector<TokenPart> parts_;    // of one micro-batch: all tokens, then the chunks
+  std::vector<LayerShape> shapes_;  // by part
+  std::vector<std::int64_t> rows_;
   int stage_ranks_;
   std::vector<std::vector<Routing>> routing_;
   Transport& transport_;
@@ -125,6 +172,8 @@ class TypedExecutor final : public HostExecutor {
   std::vector<OpKernel<Scalar>> kernels_;                      // by op
   std::unique_ptr<Emulation> emulation_;
   std::vector<double> work_;  // of the last step, by local rank and op
+  Hooks hooks_;
+  std::vector<HookPlace> hook_places_;  // by op; empty: no hooks
   bool poison_ = false;
   Cancellation cancellation_;
   std::unique_ptr<StreamRuntime> runtime_;  // last: its threads use all the rest

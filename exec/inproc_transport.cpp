@@ -15,14 +15,22 @@ namespace {
 
 struct Group {
   explicit Group(std::vector<Mailbox*> of_members)
-      : meeting(static_cast<int>(of_members.size())), exchanges(of_members.size()), mailboxes(std::move(of_members)) {}
+      : meeting(static_cast<int>(of_members.size())),
+        exchanges(of_members.size()),
+        sends(of_members.size()),
+        mailboxes(std::move(of_members)) {}
   Rendezvous meeting;
   std::vector<Exchange> exchanges;  // of the members, in group order, while they meet
+  std::vector<std::span<const Send>> sends;
   std::vector<Mailbox*> mailboxes;  // of the members
 };
 
+std::size_t bytes_of(std::int64_t count, Element element) {
+  return static_cast<std::size_t>(count) * (element == Element::Float ? sizeof(float) : sizeof(double));
+}
+
 std::size_t bytes_of(const Exchange& e) {
-  return static_cast<std::size_t>(e.count) * (e.element == Element::Float ? sizeof(float) : sizeof(double));
+  return bytes_of(e.count, e.element);
 }
 
 const std::byte* sent_block(const Exchange& e, std::size_t block) {
@@ -105,12 +113,29 @@ class InprocCommunicator final : public Communicator {
     return ready;
   }
 
-  void send(const Exchange& e, int to, int tag) override {
+  double send_receive(std::span<const Send> sends, std::span<const Receive> receives, Element element,
+                      double ready) override {
+    group_.sends[rank_] = sends;
+    const double latest = meet({nullptr, nullptr, 0, element, ready});
+    std::vector<std::size_t> next(group_.sends.size());  // by peer: its sends from here on are not received yet
+    for (const Receive& r : receives) {
+      const auto peer = static_cast<std::size_t>(r.peer);
+      const std::span<const Send> theirs = group_.sends.at(peer);
+      std::size_t& at = next[peer];
+      while (at < theirs.size() && theirs[at].peer != rank()) ++at;
+      check(at < theirs.size() && theirs[at].count == r.count, "a receive without its send");
+      std::memcpy(r.data, theirs[at++].data, bytes_of(r.count, element));
+    }
+    part();
+    return latest;
+  }
+
+  void post(const Exchange& e, int to, int tag) override {
     const std::byte* const first = sent_block(e, 0);
     group_.mailboxes[static_cast<std::size_t>(to)]->put(tag, {{first, first + bytes_of(e)}, e.ready});
   }
 
-  double receive(const Exchange& e, int tag) override {
+  double take(const Exchange& e, int tag) override {
     const Message message = group_.mailboxes[rank_]->take(tag);
     check(message.bytes.size() == bytes_of(e), "a message of another size than is expected");
     std::ranges::copy(message.bytes, received_block(e, 0));

@@ -1,7 +1,5 @@
 #include "exec/layer_shape.hpp"
 
-#include "models/volumes.hpp"
-
 namespace dovetail::exec {
 
 LayerShape layer_shape(const Experiment& e) {
@@ -9,7 +7,7 @@ LayerShape layer_shape(const Experiment& e) {
   LayerShape s;
   s.samples = e.workload.batch;
   s.sequence = e.workload.sequence;
-  s.tokens = v.tokens;
+  s.rank_tokens = s.tokens = v.tokens;
   s.hidden = v.hidden;
   s.heads = v.query_heads;
   s.head_size = e.model.attention.head_size;
@@ -20,7 +18,18 @@ LayerShape layer_shape(const Experiment& e) {
   s.shard = v.hidden_shard;
   s.top_k = e.workload.top_k;
   s.capacity = v.capacity;
+  s.gate = e.workload.gate;
+  s.projection = v.projection;
+  s.router_parameters = v.router_parameters;
   s.gated = e.model.expert_kind == ExpertKind::Gated;
+  return s;
+}
+
+LayerShape part_shape(const LayerShape& whole, const TokenPart& part) {
+  LayerShape s = whole;
+  s.tokens = part.tokens.size();
+  s.capacity = part.slots.size();
+  s.first_slot = part.slots.first;
   return s;
 }
 

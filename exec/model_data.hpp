@@ -13,10 +13,10 @@ using Values = std::vector<double>;
 // Weights of one layer, or their gradients. All heads and experts; row-major.
 struct LayerWeights {
   Values query, key, value, output;  // (M, heads d), (M, kv_heads d), (M, kv_heads d), (heads d, M)
-  Values router;                     // (M, E)
+  Values router;                     // the gate's matrices, as models/operands.md lays them out
   Values w1, w2, w3;                 // (E, M, H), (E, H, M), gated: (E, M, H)
 };
-LayerWeights zero_weights(const Model& model);
+LayerWeights zero_weights(const Experiment& experiment);
 
 // The data ranks are those of one pipeline stage, each with T tokens in all. With m micro-batches the first T / m
 // tokens of every rank come first: the micro-batches follow one another, and in each the tokens of the ranks, in order.
@@ -27,7 +27,8 @@ struct ModelData {
 };
 
 // Random values that floats hold exactly, so that both number formats start from the same model.
-ModelData random_model_data(const Experiment& experiment, std::uint64_t seed);
+// (A soft gate has weights for each capacity row of a micro-batch.)
+ModelData random_model_data(const Experiment& experiment, std::uint64_t seed, int micro_batches = 1);
 
 // The contents of dense_weights and expert_weights of one rank, as models/operands.md lays them out.
 Values dense_shard(const Experiment& experiment, const LayerWeights& weights, int rank);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 
+#include "exec/wire_format.hpp"
 #include "models/errors.hpp"
 
 namespace dovetail::exec {
@@ -42,10 +43,9 @@ class Comparison {
     const int layers = e_.workload.layers;
     r.reference_dropped = reference_.dropped;
     r.dropped = drops();
-    r.output_error = tokens_error([&](int i) { return TensorIds{find(TensorKind::LayerInput, false, layers, i)}; },
-                                  reference_.output);
+    r.output_error = output_error(reference_);
     if (reference_.gradients.empty()) return r;
-    r.input_gradient_error = tokens_error([&](int i) { return input_gradient_parts(i); }, reference_.input_gradient);
+    r.input_gradient_error = tokens_error(input_gradient_parts(), reference_.input_gradient);
     for (int layer = 0; layer < layers; ++layer) {
       r.dense_gradient_error = worse(dense_error(layer), r.dense_gradient_error);
       r.router_gradient_error = worse(router_error(layer), r.router_gradient_error);
@@ -54,91 +54,92 @@ class Comparison {
     return r;
   }
 
+  double output_error(const Reference& reference) const {
+    return tokens_error({{TensorKind::LayerInput, false, e_.workload.layers}}, reference.output);
+  }
+
  private:
-  using TensorIds = std::vector<TensorId>;
+  struct Result {
+    TensorKind kind;
+    bool gradient;
+    int layer;
+  };
 
-  const Tensor& tensor(TensorId id) const { return s_.tensors[static_cast<std::size_t>(id)]; }
-
-  TensorId find_or_none(TensorKind kind, bool gradient, int layer, int micro_batch) const {
-    for (std::size_t i = 0; i < s_.tensors.size(); ++i)
-      if (const Tensor& t = s_.tensors[i];
-          t.kind == kind && t.gradient == gradient && t.layer == layer && t.micro_batch == micro_batch)
-        return static_cast<TensorId>(i);
-    return -1;
+  // Of one rank: the values of all chunks that the result consists of, empty if there is none.
+  Values find(std::size_t local, const Result& result, int micro_batch = 0) const {
+    Values values;
+    const int rank_class = s_.class_of_rank(executor_.ranks()[local]);
+    for (std::size_t i = 0; i < s_.tensors.size(); ++i) {
+      const Tensor& t = s_.tensors[i];
+      if (t.kind != result.kind || t.gradient != result.gradient || t.layer != result.layer) continue;
+      if (t.micro_batch != micro_batch || t.rank_class != rank_class) continue;
+      const Values of_chunk = executor_.values(local, static_cast<TensorId>(i));
+      values.insert(values.end(), of_chunk.begin(), of_chunk.end());
+    }
+    return values;
   }
-  TensorId find(TensorKind kind, bool gradient, int layer, int micro_batch = 0) const {
-    const TensorId id = find_or_none(kind, gradient, layer, micro_batch);
-    check(id >= 0, "the schedule lacks a tensor that results are read from");
-    return id;
-  }
 
-  // visit(index into the executor's ranks, rank within the stage) for the ranks that hold the tensor.
+  // visit(index into the executor's ranks, rank within the stage) for the ranks of the stage that holds a layer.
   template <class Visit>
-  void for_each_rank(TensorId id, Visit visit) const {
-    for (std::size_t local = 0; local < executor_.ranks().size(); ++local)
-      if (const int rank = executor_.ranks()[local]; s_.class_of_rank(rank) == tensor(id).rank_class)
-        visit(local, rank % e_.parallelism.stage_ranks());
+  void for_each_rank(int layer, Visit visit) const {
+    const Parallelism& p = e_.parallelism;
+    for (std::size_t local = 0; local < executor_.ranks().size(); ++local) {
+      const int rank = executor_.ranks()[local], stage = rank / p.stage_ranks();
+      if (layers_of_stage(e_.workload.layers, p.pp, stage).contains(layer)) visit(local, rank % p.stage_ranks());
+    }
   }
 
   std::int64_t drops() const {
     std::int64_t dropped = 0;
-    for (std::size_t id = 0; id < s_.tensors.size(); ++id) {
-      if (s_.tensors[id].kind != TensorKind::Routing) continue;
-      for_each_rank(static_cast<TensorId>(id), [&](std::size_t local, int) {
-        const Values routing = executor_.values(local, static_cast<TensorId>(id));
-        for (std::size_t i = 1; i < routing.size(); i += 3) dropped += routing[i] < 0;
+    for (int layer = 0; layer < e_.workload.layers; ++layer)
+      for_each_rank(layer, [&](std::size_t local, int) {
+        for (int micro_batch = 0; micro_batch < s_.micro_batches; ++micro_batch) {
+          const Values routing = find(local, {TensorKind::Routing, false, layer}, micro_batch);
+          for (std::size_t i = 1; i < routing.size(); i += 3) dropped += routing[i] < 0;
+        }
       });
-    }
     return dropped;
   }
 
-  TensorIds input_gradient_parts(int micro_batch) const {
-    TensorId attention = find_or_none(TensorKind::AttentionSumGradient, false, 0, micro_batch);
-    if (attention < 0) attention = find(TensorKind::AttentionInput, true, 0, micro_batch);
-    return {find(TensorKind::MoeInput, true, 0, micro_batch), attention};
+  std::vector<Result> input_gradient_parts() const {
+    const Result sum{TensorKind::AttentionSumGradient, false, 0}, own{TensorKind::AttentionInput, true, 0};
+    return {{TensorKind::MoeInput, true, 0}, find(0, sum).empty() ? own : sum};
   }
 
   // Of the sum of tensors (T, M) of each micro-batch with the ranks' parts of `expected`.
-  template <class Parts>
-  double tokens_error(Parts parts_of, const Values& expected) const {
+  double tokens_error(const std::vector<Result>& parts, const Values& expected) const {
     RelativeError error;
-    for (int i = 0; i < s_.micro_batches; ++i) {
-      const TensorIds parts = parts_of(i);
-      for_each_rank(parts.front(), [&](std::size_t local, int rank) {
-        Values sum = executor_.values(local, parts.front());
-        for (std::size_t more = 1; more < parts.size(); ++more)
-          std::ranges::transform(sum, executor_.values(local, parts[more]), sum.begin(), std::plus());
-        const auto part = static_cast<std::size_t>(i * e_.parallelism.stage_ranks() + rank);
-        error.add(sum.data(), &expected[part * sum.size()], sum.size());
+    const int layer = std::min(parts.front().layer, e_.workload.layers - 1);  // the output is the last stage's
+    for (int micro_batch = 0; micro_batch < s_.micro_batches; ++micro_batch)
+      for_each_rank(layer, [&](std::size_t local, int rank) {
+        Values sum = find(local, parts.front(), micro_batch);
+        check(!sum.empty(), "the schedule lacks a tensor that results are read from");
+        for (std::size_t i = 1; i < parts.size(); ++i)
+          std::ranges::transform(sum, find(local, parts[i], micro_batch), sum.begin(), std::plus());
+        const auto part = static_cast<std::size_t>(micro_batch * e_.parallelism.stage_ranks() + rank);
+        error.add(sum.data(), &expected.at(part * sum.size()), sum.size());
       });
-    }
     return error.error();
   }
 
   double dense_error(int layer) const {
-    const TensorId weights = find(TensorKind::DenseWeights, false, layer);
-    std::size_t all = 0, first = 0;  // of the stage's gradients: those of its later layers come first
-    for (std::size_t id = 0; id < s_.tensors.size(); ++id) {
-      const Tensor& t = s_.tensors[id];
-      if (t.rank_class != tensor(weights).rank_class) continue;
-      if (t.kind == TensorKind::DenseGradients) all = id;
-      if (t.kind == TensorKind::DenseWeights && t.layer > layer) first += static_cast<std::size_t>(t.elements);
-    }
     RelativeError error;
-    for_each_rank(weights, [&](std::size_t local, int rank) {
-      const Values values = executor_.values(local, static_cast<TensorId>(all));
+    for_each_rank(layer, [&](std::size_t local, int rank) {
+      const int stage = executor_.ranks()[local] / e_.parallelism.stage_ranks();
+      const LayerRun run = layers_of_stage(e_.workload.layers, e_.parallelism.pp, stage);
+      const Values all = find(local, {TensorKind::DenseGradients, false, run.first});
       const Values expected = dense_shard(e_, gradients(layer), rank);
-      error.add(&values[first], expected.data(), expected.size());
+      error.add(&all.at(static_cast<std::size_t>(run.last - 1 - layer) * expected.size()), expected.data(),
+                expected.size());
     });
     return error.error();
   }
 
   // Each rank holds its own tokens' part of the sum.
   double router_error(int layer) const {
-    const TensorId id = find(TensorKind::RouterGradient, false, layer);
     Values sum(gradients(layer).router.size());
-    for_each_rank(id, [&](std::size_t local, int) {
-      std::ranges::transform(sum, executor_.values(local, id), sum.begin(), std::plus());
+    for_each_rank(layer, [&](std::size_t local, int) {
+      std::ranges::transform(sum, find(local, {TensorKind::RouterGradient, false, layer}), sum.begin(), std::plus());
     });
     RelativeError error;
     error.add(sum, gradients(layer).router);
@@ -146,10 +147,9 @@ class Comparison {
   }
 
   double expert_error(int layer) const {
-    const TensorId id = find(TensorKind::ExpertGradient, false, layer);
     RelativeError error;
-    for_each_rank(id, [&](std::size_t local, int rank) {
-      error.add(executor_.values(local, id), expert_shard(e_, gradients(layer), rank));
+    for_each_rank(layer, [&](std::size_t local, int rank) {
+      error.add(find(local, {TensorKind::ExpertGradient, false, layer}), expert_shard(e_, gradients(layer), rank));
     });
     return error.error();
   }
@@ -172,13 +172,18 @@ bool NumericsReport::ok(double tolerance) const {
   return output_error <= tolerance && gradient_error() <= tolerance && dropped == reference_dropped;
 }
 
-double tolerance_of(Element element) {
-  return element == Element::Float ? 1e-5 : 1e-12;
+double tolerance_of(Element element, const ComputeRules& rules) {
+  if (element == Element::Double) return 1e-12;
+  const double spacing = std::max(spacing_of(rules.dispatch), spacing_of(rules.combine));
+  return rules.rounds() ? std::sqrt(1e-5 * spacing) : 1e-5;
 }
 
 NumericsReport compare(const Experiment& experiment, const Schedule& schedule, const HostExecutor& executor,
-                       const Reference& reference) {
-  return Comparison(experiment, schedule, executor, reference).report();
+                       const Reference& reference, const Reference* without_rounding) {
+  const Comparison comparison(experiment, schedule, executor, reference);
+  NumericsReport report = comparison.report();
+  if (without_rounding != nullptr) report.rounding_error = comparison.output_error(*without_rounding);
+  return report;
 }
 
 }  // namespace dovetail::exec

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "models/blocks.hpp"
+#include "models/errors.hpp"
 #include "models/volumes.hpp"
 
 namespace dovetail::exec {
@@ -55,25 +57,33 @@ RankTensors<Scalar>::RankTensors(const Experiment& experiment, const Schedule& s
     for (const auto& ids : {schedule.reads_of(op), schedule.writes_of(op)})
       for (TensorId id : ids) ++uses_[static_cast<std::size_t>(id)];
   }
+  const Blocks blocks = memory_blocks(schedule);
+  for (const Block& block : blocks.all) {
+    const bool here = schedule.tensors[static_cast<std::size_t>(block.first)].rank_class == rank_class;
+    blocks_.emplace_back(static_cast<std::size_t>(here ? block.elements : 0));
+  }
   initial_.resize(schedule.tensors.size());
-  values_.resize(schedule.tensors.size());
+  first_.resize(schedule.tensors.size());
   for (std::size_t i = 0; i < schedule.tensors.size(); ++i) {
     const Tensor& t = schedule.tensors[i];
     if (t.rank_class != rank_class) continue;
     const Values initial = initial_values(experiment, t, data, rank);
+    check(initial.empty() || std::ssize(initial) == t.elements, "initial values of another size than the tensor");
     initial_[i].assign(initial.begin(), initial.end());
-    values_[i].resize(static_cast<std::size_t>(t.elements));
+    first_[i] = blocks_[static_cast<std::size_t>(blocks.of_tensor[i])].data();
     if (t.persistent || is_result(t) || !is_read[i]) uses_[i] = 0;
   }
 }
 
 template <class Scalar>
 void RankTensors<Scalar>::prepare(bool poison) {
-  for (std::size_t i = 0; i < values_.size(); ++i) {
+  for (std::size_t i = 0; i < first_.size(); ++i) {
+    if (first_[i] == nullptr) continue;
+    const std::span<Scalar> all = values(static_cast<TensorId>(i));
     if (!initial_[i].empty())
-      std::ranges::copy(initial_[i], values_[i].begin());
+      std::ranges::copy(initial_[i], all.begin());
     else if (poison)
-      std::ranges::fill(values_[i], std::numeric_limits<Scalar>::quiet_NaN());
+      std::ranges::fill(all, std::numeric_limits<Scalar>::quiet_NaN());
     uses_left_[i].store(uses_[i], std::memory_order_relaxed);
   }
 }
@@ -88,7 +98,7 @@ template <class Scalar>
 void RankTensors<Scalar>::release(TensorId id) {
   const auto i = static_cast<std::size_t>(id);
   if (uses_[i] > 0 && uses_left_[i].fetch_sub(1, std::memory_order_acq_rel) == 1)
-    std::ranges::fill(values_[i], std::numeric_limits<Scalar>::quiet_NaN());
+    std::ranges::fill(values(id), std::numeric_limits<Scalar>::quiet_NaN());
 }
 
 template class RankTensors<float>;

@@ -5,6 +5,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
+
+#include "models/time_profile.hpp"
 
 namespace dovetail {
 
@@ -32,6 +35,10 @@ struct Model {
   int expert_hidden = 0;  // H
   ExpertKind expert_kind = ExpertKind::Ffn;
   int vocabulary = 0;  // kept for reports; embedding and head are not modelled
+  // Where given, measured times in place of modelled ones: of a rank's experts by all the rows they take, of the gate
+  // by the rank's tokens.
+  TimeProfile expert_profile = {};
+  TimeProfile gate_profile = {};
 
   int expert_gemms() const { return expert_kind == ExpertKind::Gated ? 3 : 2; }  // g of spec: GEMMs per expert
 };

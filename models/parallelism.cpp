@@ -99,4 +99,16 @@ GroupShape group_shape(const Parallelism& parallelism, GroupKind kind, const Clu
   return {group_size(parallelism, kind), nodes};
 }
 
+int ranks_per_node(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster) {
+  const Comb c = comb(parallelism, kind);
+  return members_per_node({c.stride, c.size}, cluster.gpus_per_node);
+}
+
+int members_per_node(Subgroup subgroup, int ranks_per_node) {
+  const int block = subgroup.stride * subgroup.size;
+  if (subgroup.stride >= ranks_per_node) return 1;
+  if (ranks_per_node % block == 0) return subgroup.size;
+  return ranks_per_node % subgroup.stride == 0 && block % ranks_per_node == 0 ? ranks_per_node / subgroup.stride : 0;
+}
+
 }  // namespace dovetail

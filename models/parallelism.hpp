@@ -46,6 +46,13 @@ struct LayerRun {
 };
 LayerRun layers_of_stage(int layers, int stages, int stage);
 
+// Members of a group whose place in it differs in one digit only: those at r, r + stride, ..., size of them. `stride`
+// consecutive members form a part, size parts a larger one.
+struct Subgroup {
+  int stride = 1, size = 1;
+  friend bool operator==(const Subgroup&, const Subgroup&) = default;
+};
+
 // mp = esp = GPUs per node, ep = gcd(experts, nodes), edp = nodes / ep, dp = nodes.
 Parallelism default_parallelism(const Cluster& cluster, const Model& model);
 
@@ -56,5 +63,10 @@ void validate(const Parallelism& parallelism, const Cluster& cluster, const Mode
 std::vector<int> group_members(const Parallelism& parallelism, GroupKind kind, int rank);
 int group_size(const Parallelism& parallelism, GroupKind kind);
 GroupShape group_shape(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster);
+
+// How many consecutive members of each group of the kind are on one node; 0: not the same number on every node.
+int ranks_per_node(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster);
+// Of a subgroup in a group with that many; 0: not the same number on every node.
+int members_per_node(Subgroup subgroup, int ranks_per_node);
 
 }  // namespace dovetail

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "models/collectives/all_to_all.hpp"
 #include "models/errors.hpp"
 #include "models/names.hpp"
 #include "models/volumes.hpp"
@@ -30,21 +31,18 @@ void require_value(std::string_view knob, int value, int built) {
 }
 
 void require_built_knobs(const Plan& p) {
-  require_built("scope", scope_names, p.scope, {Scope::Layer, Scope::Moe});
+  require_built("scope", scope_names, p.scope, {Scope::Layer, Scope::Moe, Scope::Block});
   require_built("split", split_names, p.split, {Split::Capacity});
-  require_built("order", order_names, p.order, {Order::DispatchFirst});
-  require_built("comm_streams", comm_streams_names, p.comm_streams, {CommStreams::One, CommStreams::InterIntra});
-  require_built("all_to_all", all_to_all_names, p.all_to_all, {AllToAll::Linear});
-  require_built("protocol", protocol_names, p.protocol, {Protocol::Simple});
+  require_built("order", order_names, p.order, {Order::DispatchFirst, Order::Alternate, Order::ReadyFirst});
+  require_built("comm_streams", comm_streams_names, p.comm_streams,
+                {CommStreams::One, CommStreams::InterIntra, CommStreams::DispatchCombine});
+  require_built("all_to_all", all_to_all_names, p.all_to_all,
+                {AllToAll::Linear, AllToAll::NaiveLocal, AllToAll::Hierarchical1d, AllToAll::TwoDimensional});
   require_built("grad_sync", grad_sync_names, p.grad_sync,
                 {GradSync::After, GradSync::WithDense, GradSync::FixedChunks, GradSync::Partitioned});
-  require_built("restore", restore_names, p.restore, {Restore::Keep});
-  require_built("buffers", buffers_names, p.buffers, {Buffers::PerChunk});
-  require_built("all_to_all_implementation", all_to_all_implementation_names, p.all_to_all_implementation,
-                {AllToAllImplementation::PointToPoint});
-  require_built("dispatch_wire", wire_names, p.dispatch_wire, {Wire::Same});
-  require_built("combine_wire", wire_names, p.combine_wire, {Wire::Same});
-  require_built("encoding", encoding_names, p.encoding, {Encoding::Sparse});
+  require_built("restore", restore_names, p.restore,
+                {Restore::Keep, Restore::S1, Restore::S2, Restore::S3, Restore::S4});
+  require_built("buffers", buffers_names, p.buffers, {Buffers::PerChunk, Buffers::Single, Buffers::Double});
   require_built("expert_sharding", expert_sharding_names, p.expert_sharding, {ExpertSharding::Ep});
   require_built("layout", layout_names, p.layout, {Layout::ExpertMajor});
   require_built("expert_kernel", expert_kernel_names, p.expert_kernel, {ExpertKernel::Batched});
@@ -53,8 +51,6 @@ void require_built_knobs(const Plan& p) {
                 {PipelineSchedule::Gpipe, PipelineSchedule::OneForwardOneBackward});
   require_built("recompute", recompute_names, p.recompute, {Recompute::None});
   if (p.delay_weight_gradient) refuse("delay_weight_gradient", "true is not built yet; built: false");
-  if (p.host_sync) refuse("host_sync", "true is not built yet; built: false");
-  if (!p.all_to_all_levels.empty()) refuse("all_to_all_levels", "levels are not built yet; built: none");
   if (!p.shadowed_experts.empty()) refuse("shadowed_experts", "shadowing is not built yet; built: none");
   require_value("sharding_repeats", p.sharding_repeats, 0);
   require_value("row_tile", p.row_tile, 0);
@@ -68,6 +64,81 @@ void require_degree(std::string_view knob, int degree, const Plan& p, std::int64
     refuse(knob, fmt::format("{} chunks, but an expert takes only {} rows of each rank", degree, capacity));
   if (p.scope == Scope::Layer && degree > 1)
     refuse(knob, fmt::format("{} contradicts plan.scope layer, which overlaps nothing; expected 1", degree));
+}
+
+// Chunks of tokens are the chunks of both passes, in the order of the published code.
+void require_block(const Plan& p, const Experiment& e, const LayerVolumes& v) {
+  for (int layer = 0; layer < e.workload.layers; ++layer)
+    if (p.backward_degree_of(layer) != p.forward_degree)
+      refuse(p.backward_degrees.empty() ? "backward_degree" : "backward_degrees",
+             fmt::format("{} contradicts plan.scope block, where both passes have the chunks of the forward pass; "
+                         "expected {}",
+                         p.backward_degree_of(layer), p.forward_degree));
+  if (p.split != Split::Capacity)
+    refuse("split", fmt::format("{} contradicts plan.scope block; expected capacity", name_in(split_names, p.split)));
+  if (!e.workload.gate.token_choice())
+    refuse("scope", fmt::format("block contradicts the gate {}, which looks at all tokens at once",
+                                name_in(gate_kind_names, e.workload.gate.kind)));
+  if (p.forward_degree > v.sequence)
+    refuse("forward_degree", fmt::format("{} chunks of {} positions", p.forward_degree, v.sequence));
+  for (int i = 0; i < p.forward_degree; ++i)
+    if (const std::int64_t tokens = token_part(v, p.forward_degree, i).volumes.sequence_tokens;
+        tokens % e.parallelism.mp != 0)
+      refuse("forward_degree", fmt::format("chunk {} of {} has {} tokens, which do not divide over mp {} ranks", i,
+                                           p.forward_degree, tokens, e.parallelism.mp));
+}
+
+void require_all_to_all(const Plan& p, const Experiment& e) {
+  if (p.all_to_all == AllToAll::Linear) {
+    if (!p.all_to_all_levels.empty()) refuse("all_to_all_levels", "given, but plan.all_to_all is linear");
+    if (p.all_to_all_implementation == AllToAllImplementation::Fused)
+      refuse("all_to_all_implementation", "fused contradicts plan.all_to_all linear, which has one step; expected p2p");
+  }
+  all_to_all_steps(p, e);  // throws for levels that do not fit
+  if (p.protocol == Protocol::Simple || e.parallelism.ep == 1) return;
+  const int on_node = ranks_per_node(e.parallelism, GroupKind::Ep, e.cluster);
+  for (const auto& [name, link] : link_kind_names) {
+    const bool used = link == LinkKind::Intra ? on_node > 1 : on_node < e.parallelism.ep;
+    if (used && find_message(e.calibration, link, Protocol::LowLatency) == nullptr)
+      refuse("protocol",
+             fmt::format("{} needs the cost of low_latency messages on {} links, which calibration {} lacks",
+                         name_in(protocol_names, p.protocol), name, e.calibration.name));
+  }
+}
+
+std::vector<int> backward_degrees(const Plan& p, const Experiment& e) {
+  if (e.workload.phases != Phases::Training) return {};
+  return p.backward_degrees.empty() ? std::vector{p.backward_degree} : p.backward_degrees;
+}
+
+// What would overwrite rows that are still needed, or wait for itself.
+void require_rings_suffice(const Plan& p, const Experiment& e, std::int64_t capacity) {
+  if ((p.restore != Restore::Keep || p.buffers != Buffers::PerChunk) &&
+      (p.dispatch_wire != Wire::Same || p.combine_wire != Wire::Same))
+    refuse(p.dispatch_wire != Wire::Same ? "dispatch_wire" : "combine_wire",
+           "compressed rows are not built yet together with plan.restore or plan.buffers; expected same");
+  const int depth = ring_depth(p.buffers);
+  if (depth == 0) return;
+  const std::string_view name = name_in(buffers_names, p.buffers);
+  const std::vector<int> backward = backward_degrees(p, e);
+  if (!backward.empty() && p.restore == Restore::Keep)
+    refuse("buffers", fmt::format("{} overwrites rows that the backward pass needs, but plan.restore is keep; expected "
+                                  "restore s1 to s4, or workload.phases forward_only",
+                                  name));
+  const int most = std::max(p.forward_degree, backward.empty() ? 1 : *std::ranges::max_element(backward));
+  if (p.order == Order::DispatchFirst && most > depth)
+    refuse("buffers",
+           fmt::format("{} holds {} of {} chunks, but plan.order dispatch_first sends all of them before one "
+                       "comes back: that would wait forever; expected order alternate or ready_first",
+                       name, depth, most));
+  for (int degree : backward)
+    for (int j = 0; j < degree; ++j)
+      if (const int chunks = chunks_sharing(chunk_rows(capacity, degree, j), capacity, p.forward_degree).size();
+          chunks > 1)
+        refuse("buffers",
+               fmt::format("{} brings back the hidden rows of one forward chunk at a time, but backward chunk "
+                           "{} of {} shares rows with {} of the {} forward chunks",
+                           name, j, degree, chunks, p.forward_degree));
 }
 
 // Windows in the order in which the backward pass reaches them.
@@ -172,6 +243,9 @@ std::vector<GradientSlice> gradient_slices(const Plan& plan, const Experiment& e
 void validate(const Plan& p, const Experiment& e) {
   require_built_knobs(p);
   require_micro_batches(p, e);
+  require_all_to_all(p, e);
+  if (e.workload.gate.kind == GateKind::SoftMoe && p.encoding == Encoding::Sparse)
+    refuse("encoding", "sparse contradicts the gate soft_moe, whose every slot mixes all tokens; expected dense");
   const LayerVolumes v = layer_volumes(one_micro_batch(e, p.micro_batches));
   require_degree("forward_degree", p.forward_degree, p, v.capacity);
   require_degree("backward_degree", p.backward_degree, p, v.capacity);
@@ -179,6 +253,8 @@ void validate(const Plan& p, const Experiment& e) {
     refuse("backward_degrees", fmt::format("{} degrees for {} layers; expected one each or none",
                                            p.backward_degrees.size(), e.workload.layers));
   for (int degree : p.backward_degrees) require_degree("backward_degrees", degree, p, v.capacity);
+  if (p.scope == Scope::Block) require_block(p, e, v);
+  require_rings_suffice(p, e, v.capacity);
   if (static_cast<double>(p.gradient_chunk_bytes) < size_of(e.workload.dtype).value())
     refuse("gradient_chunk_bytes", fmt::format("{}, expected at least one element", p.gradient_chunk_bytes));
   if (p.grad_sync == GradSync::Partitioned)

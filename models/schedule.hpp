@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "models/collectives/step.hpp"
 #include "models/op.hpp"
 
 namespace dovetail {
@@ -21,14 +22,16 @@ class Schedule {
   std::vector<Stream> streams;
   std::vector<Tensor> tensors;
   std::vector<Op> ops;
-  std::vector<OpId> dependencies;  // Op::dependencies index this
-  std::vector<TensorId> operands;  // Op::reads and Op::writes index this
+  std::vector<CollectiveStep> steps;  // Work::steps index this
+  std::vector<OpId> dependencies;     // Op::dependencies index this
+  std::vector<TensorId> operands;     // Op::reads and Op::writes index this
   int micro_batches = 1;
 
   int class_of(const Op& op) const { return streams[static_cast<std::size_t>(op.stream)].rank_class; }
   int class_of_rank(int rank) const;
 
   std::span<const OpId> dependencies_of(const Op& op) const { return slice(dependencies, op.dependencies); }
+  std::span<const CollectiveStep> steps_of(const Op& op) const { return slice(steps, op.work.steps); }
   std::span<const TensorId> reads_of(const Op& op) const { return slice(operands, op.reads); }
   std::span<const TensorId> writes_of(const Op& op) const { return slice(operands, op.writes); }
 
@@ -40,8 +43,9 @@ class Schedule {
 };
 
 // Throws InternalError unless dependencies point backwards, streams and tensors exist, every tensor is
-// written before it is read, each read is ordered after its writer by dependencies or stream order, ops keep to
-// tensors of their own rank class (but for what a StageSend writes), and sizes are positive.
+// written before it is read, steps exist, conflicting accesses are ordered by dependencies or stream order, ops keep to
+// tensors of their own rank class (but for what a StageSend writes), tensors that share memory are never in use
+// together, and sizes are positive.
 void validate(const Schedule& schedule);
 
 }  // namespace dovetail

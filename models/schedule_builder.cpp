@@ -3,10 +3,15 @@
 // What each part of a layer consists of is in builder/, operands in operands.md.
 #include "models/schedule_builder.hpp"
 
+#include <algorithm>
+#include <functional>
+#include <utility>
+
 #include "models/builder/attention_part.hpp"
 #include "models/builder/gradient_part.hpp"
 #include "models/builder/moe_part.hpp"
 #include "models/builder/pipeline_order.hpp"
+#include "models/builder/ready_first.hpp"
 #include "models/builder/stage_part.hpp"
 
 namespace dovetail {
@@ -19,19 +24,93 @@ struct SavedLayer {
   SavedMoe moe;
 };
 
-TensorId forward(StepContext& c, int layer, TensorId x, SavedLayer& saved) {
-  const TensorId attended = attention_forward(c, layer, x, saved.attention);
-  return moe_forward(c, layer, x, attended, saved.moe);
+// The tensors of the parts' chunks, made when the first of a part is asked for.
+template <class Make>
+class PartByPart {
+ public:
+  PartByPart(const std::vector<TokenPart>& parts, Make make) : parts_(parts), make_(make) {}
+  TensorId operator()(int chunk) {
+    const auto at = static_cast<std::size_t>(chunk);
+    if (at == tensors_.size()) {
+      const TensorIds made = make_(parts_[std::min(at, parts_.size() - 1)]);
+      tensors_.insert(tensors_.end(), made.begin(), made.end());
+    }
+    return tensors_[at];
+  }
+
+ private:
+  const std::vector<TokenPart>& parts_;
+  Make make_;
+  TensorIds tensors_;
+};
+
+// What a part has of the tensors of all chunks.
+TensorIds of_part(const TokenPart& part, const TensorIds& chunks) {
+  if (part.chunk < 0) return chunks;
+  return {chunks[static_cast<std::size_t>(part.chunk)]};
 }
 
-// From the parts of the output's gradient to those of the input's.
-TensorIds backward(StepContext& c, int layer, const TensorIds& gradient, const SavedLayer& saved,
-                   GradientPart& gradients) {
-  const TensorId d_moe_input =
-      moe_backward(c, layer, gradient, saved.moe, [&] { gradients.add_slices(Window::Moe, layer); });
-  const TensorId gathered = attention_backward_gather(c, layer, d_moe_input);
-  gradients.add_slices(Window::Dense, layer);
-  return {d_moe_input, attention_backward(c, layer, gathered, saved.attention)};
+// Phases, between which a host_sync waits: all that is before the experts, the experts, decode. Where attention is
+// chunked, the first takes the chunks' sends with it.
+TensorId forward(StepContext& c, int layer, TensorId x, SavedLayer& saved) {
+  const std::vector<TokenPart>& parts = c.parts(layer);
+  const bool chunked = parts.front().chunk >= 0;
+  attention_start(c, layer, x, saved.attention);
+  PartByPart encoded(parts, [&](const TokenPart& part) {
+    const TensorId attended = attention_forward(c, layer, part, saved.attention);
+    TensorIds chunks = encode_forward(c, layer, part, x, attended, saved.moe);
+    if (!chunked) c.host_sync(Phase::Forward, layer);
+    return chunks;
+  });
+  const TensorIds combined = experts_forward(c, layer, std::ref(encoded), saved.moe.experts, [&] {
+    if (chunked) c.host_sync(Phase::Forward, layer);
+  });
+  c.host_sync(Phase::Forward, layer);
+  const TensorId output =
+      c.activation(TensorKind::LayerInput, layer + 1, c.volumes(layer).tokens * c.volumes(layer).hidden);
+  for (const TokenPart& part : parts) decode_forward(c, layer, part, of_part(part, combined), output, saved.moe);
+  return output;
+}
+
+// By part: tensors that add up to the gradient of a layer's output (backward: input).
+using Gradient = std::vector<TensorIds>;
+
+Gradient backward(StepContext& c, int layer, const Gradient& gradient, const SavedLayer& saved,
+                  GradientPart& gradients) {
+  const std::vector<TokenPart>& parts = c.parts(layer);
+  const bool chunked = parts.front().chunk >= 0;
+  std::vector<DecodeGradients> decoded;
+  PartByPart d_combined(parts, [&](const TokenPart& part) {
+    decoded.push_back(decode_backward(c, layer, part, gradient[decoded.size()], saved.moe));
+    if (!chunked) c.host_sync(Phase::Backward, layer);
+    return decoded.back().combined;
+  });
+  const TensorIds d_encoded = experts_backward(c, layer, std::ref(d_combined), saved.moe.experts, [&] {
+    if (chunked) c.host_sync(Phase::Backward, layer);
+    gradients.add_slices(Window::Moe, layer);
+  });
+  c.host_sync(Phase::Backward, layer);
+  Gradient result;
+  AttentionGradients d_attention;
+  for (const TokenPart& part : parts) {
+    const DecodeGradients& of_decode = decoded[result.size()];
+    const TensorId d_moe_input = encode_backward(c, layer, part, of_decode, of_part(part, d_encoded), saved.moe);
+    const TensorId gathered = attention_backward_gather(c, layer, part, d_moe_input);
+    if (result.empty()) gradients.add_slices(Window::Dense, layer);
+    attention_backward(c, layer, part, gathered, saved.attention, d_attention);
+    result.push_back({d_moe_input});
+  }
+  const TensorId sum = attention_backward_finish(c, layer, saved.attention, d_attention);
+  for (TensorIds& of_part : result) of_part.push_back(sum);
+  return result;
+}
+
+// The parts' own tensors, then what they have in common.
+TensorIds all_parts(const Gradient& gradient) {
+  TensorIds all;
+  for (const TensorIds& part : gradient) all.push_back(part.front());
+  all.insert(all.end(), gradient.front().begin() + 1, gradient.front().end());
+  return all;
 }
 
 class Step {
@@ -65,11 +144,13 @@ class Step {
     const LayerRun run = c_.layers_of_stage();
     GradientPart& gradients = gradients_[static_cast<std::size_t>(c_.stage())];
     gradients.begin_pass();
-    TensorIds gradient{c_.stage() + 1 == c_.stages() ? c_.persistent(TensorKind::LayerInput, run.last, tokens_, true)
-                                                     : received(Phase::Backward, run.last)};
+    const TensorId of_output = c_.stage() + 1 == c_.stages()
+                                   ? c_.persistent(TensorKind::LayerInput, run.last, tokens_, true)
+                                   : received(Phase::Backward, run.last);
+    Gradient gradient(c_.parts(run.last - 1).size(), {of_output});
     for (int layer = run.last - 1; layer >= run.first; --layer)
       gradient = backward(c_, layer, gradient, saved(layer), gradients);
-    if (c_.stage() > 0) arriving() = send_to_stage(c_, c_.stage() - 1, Phase::Backward, run.first, gradient);
+    if (c_.stage() > 0) arriving() = send_to_stage(c_, c_.stage() - 1, Phase::Backward, run.first, all_parts(gradient));
     gradients.end_pass();
   }
 
@@ -96,7 +177,9 @@ Schedule build_schedule(const Experiment& experiment, const Plan& plan) {
   Step step(c);
   for (const StageUnit& unit : pipeline_order(plan.pipeline_schedule, c.stages(), plan.micro_batches, c.training()))
     step.add(unit);
-  return c.finish();
+  Schedule schedule = c.finish();
+  if (plan.order != Order::ReadyFirst) return schedule;
+  return builder::ready_first(price(std::make_shared<const Schedule>(std::move(schedule)), experiment));
 }
 
 }  // namespace dovetail

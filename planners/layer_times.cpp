@@ -29,7 +29,8 @@ void read_layer_op(const Op& op, Seconds fixed, Seconds duration, PhaseTimes& ph
       (forward ? phase.moe.reduce_scatter : phase.moe.all_gather) = chunk;
       break;
     case OpKind::Dispatch:  // Combine takes as long
-      phase.moe.all_to_all = chunk;
+      phase.moe.all_to_all.alpha += chunk.alpha;
+      phase.moe.all_to_all.work += chunk.work;
       break;
     case OpKind::Expert:
       phase.moe.expert = chunk;
@@ -53,9 +54,15 @@ void read_layer_op(const Op& op, Seconds fixed, Seconds duration, PhaseTimes& ph
 
 }  // namespace
 
-LayerTimes layer_times(const Experiment& whole, int micro_batches) {
-  const Experiment experiment = one_micro_batch(whole, micro_batches);
-  const auto schedule = std::make_shared<const Schedule>(build_schedule(experiment, Plan{}));
+LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
+  const Experiment experiment = one_micro_batch(whole, plan.micro_batches);
+  Plan sequential;
+  sequential.encoding = plan.encoding;
+  sequential.all_to_all = plan.all_to_all;
+  sequential.all_to_all_levels = plan.all_to_all_levels;
+  sequential.all_to_all_implementation = plan.all_to_all_implementation;
+  sequential.protocol = plan.protocol;
+  const auto schedule = std::make_shared<const Schedule>(build_schedule(experiment, sequential));
   const PricedSchedule priced = price(schedule, experiment);
   const LayerVolumes volumes = layer_volumes(experiment);
   LayerTimes times;

@@ -32,7 +32,7 @@ struct LayerTimes {
   Seconds update;             // of the stage with the most layers
 };
 
-// Of one micro-batch.
-LayerTimes layer_times(const Experiment& experiment, int micro_batches = 1);
+// Of one micro-batch. Encoding and all-to-alls are those of `plan`: in steps, their times added up as if on one stream.
+LayerTimes layer_times(const Experiment& experiment, const Plan& plan = {});
 
 }  // namespace dovetail::planners

@@ -1,5 +1,7 @@
 #include "models/builder/step_context.hpp"
 
+#include "models/collectives/all_to_all.hpp"
+
 namespace dovetail::builder {
 namespace {
 
@@ -9,6 +11,10 @@ std::size_t op_estimate(const Experiment& e, const Plan& plan) {
          plan.gradient_slices.size() + 4;
 }
 
+bool restores(OpKind kind) {
+  return kind == OpKind::RestoreDispatch || kind == OpKind::RestoreGather || kind == OpKind::RestoreHidden;
+}
+
 }  // namespace
 
 StepContext::StepContext(const Experiment& experiment, const Plan& plan)
@@ -16,7 +22,16 @@ StepContext::StepContext(const Experiment& experiment, const Plan& plan)
       plan_(plan),
       volumes_(static_cast<std::size_t>(experiment.workload.layers), layer_volumes(experiment_)),
       writer_(op_estimate(experiment, plan)),
+      all_to_all_steps_(dovetail::all_to_all_steps(plan, experiment)),
       stages_(static_cast<std::size_t>(experiment.parallelism.pp)) {
+  writer_.set_steps(all_to_all_steps_);
+  for (const LayerVolumes& v : volumes_) {
+    std::vector<TokenPart>& parts = parts_.emplace_back();
+    if (plan.scope != Scope::Block)
+      parts.push_back(all_tokens(v));
+    else
+      for (int i = 0; i < plan.forward_degree; ++i) parts.push_back(token_part(v, plan.forward_degree, i));
+  }
   for (Stage& stage : stages_) {
     enter(static_cast<int>(&stage - stages_.data()), 0);
     add_streams(stage.streams);
@@ -35,7 +50,9 @@ void StepContext::add_streams(StreamIds& streams) {
   const bool split = plan_.comm_streams == CommStreams::InterIntra;
   streams.inter = add_stream(split ? StreamKind::Inter : StreamKind::Communication);
   streams.intra = split ? add_stream(StreamKind::Intra) : streams.inter;
-  streams.combine = streams.inter;
+  streams.combine = plan_.comm_streams == CommStreams::DispatchCombine ? add_stream(StreamKind::Combine) : streams.inter;
+  if (training() && (offloads_input(plan_.restore) || offloads_hidden(plan_.restore)))
+    streams.copy = add_stream(StreamKind::Copy);
   if (stages() == 1) return;
   streams.send = add_stream(StreamKind::Send);
   streams.receive = add_stream(StreamKind::Receive);
@@ -95,6 +112,12 @@ Schedule StepContext::finish() {
   return schedule;
 }
 
+Wire StepContext::wire(OpKind exchange) const {
+  const Wire wire = exchange == OpKind::Dispatch ? plan_.dispatch_wire : plan_.combine_wire;
+  if (wire == Wire::Same || experiment_.parallelism.ep == 1) return Wire::Same;
+  return size_of(wire_dtype(wire)) < size_of(experiment_.workload.dtype) ? wire : Wire::Same;
+}
+
 Op StepContext::op(OpKind kind, Phase phase, int layer, StreamId stream, const Work& work) const {
   Op o;
   o.kind = kind;
@@ -104,6 +127,10 @@ Op StepContext::op(OpKind kind, Phase phase, int layer, StreamId stream, const W
   o.micro_batch = static_cast<std::int16_t>(micro_batch_);
   o.work = work;
   return o;
+}
+
+Op StepContext::part_op(OpKind kind, Phase phase, int layer, const TokenPart& part, const Work& work) const {
+  return chunk_op(kind, phase, layer, streams().compute, part.chunk, part.chunk < 0 ? RowRange{} : part.slots, work);
 }
 
 Op StepContext::chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, int chunk, RowRange rows,
@@ -118,8 +145,14 @@ OpId StepContext::add(const Op& op, std::span<const TensorId> reads, std::span<c
   return writer_.add_op(op, reads, writes);
 }
 
-OpId StepContext::add(const Op& op, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> writes) {
-  return writer_.add_op(op, {reads.begin(), reads.size()}, {writes.begin(), writes.size()});
+OpId StepContext::add(const Op& op, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> writes,
+                      OpId after) {
+  return writer_.add_op(op, {reads.begin(), reads.size()}, {writes.begin(), writes.size()}, after);
+}
+
+void StepContext::host_sync(Phase phase, int layer) {
+  if (plan_.host_sync)
+    writer_.add_barrier(op(OpKind::HostSync, phase, layer, streams().compute, work(layer).host_sync()));
 }
 
 Tensor StepContext::tensor(TensorKind kind, int layer, std::int64_t elements) const {
@@ -140,28 +173,47 @@ TensorId StepContext::persistent(TensorKind kind, int layer, std::int64_t elemen
   return writer_.add_tensor(t);
 }
 
-TensorId StepContext::activation(TensorKind kind, int layer, std::int64_t elements, bool gradient) {
+TensorId StepContext::activation(TensorKind kind, int layer, std::int64_t elements, bool gradient, int chunk) {
   Tensor t = tensor(kind, layer, elements);
+  t.chunk = static_cast<std::int16_t>(chunk);
   t.gradient = gradient;
   return writer_.add_tensor(t);
 }
 
-TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements) {
+TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements, bool gradient, int chunk) {
   Tensor t = tensor(kind, layer, elements);
+  t.gradient = gradient;
+  t.chunk = static_cast<std::int16_t>(chunk);
   t.dtype = DType::Fp32;
   return writer_.add_tensor(t);
 }
 
-TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elements) {
+TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire, TensorId buffer) {
   Tensor t = tensor(kind, op.layer, elements);
-  t.gradient = op.phase == Phase::Backward;
+  if (wire != Wire::Same) t.dtype = wire_dtype(wire);
+  t.gradient = op.phase == Phase::Backward && !restores(op.kind);
   t.chunk = op.chunk;
+  t.step = op.step;
   t.rows = op.rows;
+  t.buffer = buffer;
   return writer_.add_tensor(t);
 }
 
-TensorId StepContext::pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements) {
-  const TensorId output = chunked(kind, op, elements);
+std::int64_t StepContext::row_elements(const Op& op, Wire wire, std::int64_t copies) const {
+  const LayerVolumes& v = volumes(op.layer);
+  const std::int64_t row = wire == Wire::Same ? v.hidden : wire_row_elements(wire, v.hidden);
+  return copies * op.rows.size() * v.experts * row;
+}
+
+TensorId StepContext::copy_of(TensorId original, Place place, TensorId buffer) {
+  Tensor t = writer_.tensor(original);
+  t.place = place;
+  t.buffer = buffer;
+  return writer_.add_tensor(t);
+}
+
+TensorId StepContext::pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements, TensorId buffer) {
+  const TensorId output = chunked(kind, op, elements, Wire::Same, buffer);
   add(op, {input}, {output});
   return output;
 }

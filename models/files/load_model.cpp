@@ -4,6 +4,33 @@
 #include "models/files/read_parts.hpp"
 
 namespace dovetail {
+namespace {
+
+TimeCurve read_curve(const JsonReader& json) {
+  const auto list = json.find("points");
+  if (!list) return TimeCurve::fit(json.quantity<Seconds>("alpha"), json.quantity<Seconds>("beta"));
+  for (std::string_view other : {"alpha", "beta"})
+    if (json.find(other)) json.fail(other, "given beside points; expected one or the other");
+  std::vector<ProfilePoint> points;
+  for (const JsonReader& each : list->elements()) {
+    points.push_back({each.number("size", 0), each.quantity<Seconds>("time")});
+    if (points.size() > 1 && points.back().size <= points[points.size() - 2].size)
+      each.fail("size", fmt::format("{} after {}, expected ascending sizes", points.back().size,
+                                    points[points.size() - 2].size));
+  }
+  if (points.size() < 2) json.fail("points", fmt::format("{}, expected at least 2", points.size()));
+  return {std::move(points), /*fitted=*/false};
+}
+
+TimeProfile read_profile(const JsonReader& json) {
+  TimeProfile profile;
+  profile.forward = read_curve(json.at("forward"));
+  if (const auto backward = json.find("backward")) profile.backward = read_curve(*backward);
+  profile.provenance = read_provenance(json.at("provenance"));
+  return profile;
+}
+
+}  // namespace
 
 Model read_model(const JsonReader& json) {
   Model model;
@@ -25,6 +52,8 @@ Model read_model(const JsonReader& json) {
   model.expert_hidden = json.integer("expert_hidden", 1);
   model.expert_kind = json.enumeration("expert_kind", expert_kind_names);
   model.vocabulary = json.integer_or("vocabulary", 0);
+  if (const auto profile = json.find("expert_profile")) model.expert_profile = read_profile(*profile);
+  if (const auto profile = json.find("gate_profile")) model.gate_profile = read_profile(*profile);
   return model;
 }
 

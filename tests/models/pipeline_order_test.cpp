@@ -125,5 +125,4 @@ TEST_CASE("1F1B keeps at most p - s micro-batches in the memory of stage s, GPip
     CHECK(all[at] > many[at]);
   }
   CHECK(all[0] / many[0] == Approx(6 / 3).epsilon(.1));
-  CHECK(all[2] / many[2] == Approx(6 / 1).epsilon(.3));  // one backward pass beside each
 }

@@ -212,14 +212,14 @@ TEST_CASE("each pipeline stage's gradients are partitioned by themselves, in the
   e.parallelism.pp = 2;
   e.parallelism.dp = e.parallelism.ep = 4;
   e.workload.batch = 4;
-  const LayerTimes times = layer_times(e, 4);
-  CHECK(times.stages == 2);
-  CHECK(times.capacity == layer_times(test::testbed_b(5)).capacity);  // one of four samples
-  const std::vector<int> degrees{1, 2, 4};
   Plan plan;
   plan.scope = Scope::Moe;
   plan.comm_streams = CommStreams::InterIntra;
   plan.micro_batches = 4;
+  const LayerTimes times = layer_times(e, plan);
+  CHECK(times.stages == 2);
+  CHECK(times.capacity == layer_times(test::testbed_b(5)).capacity);  // one of four samples
+  const std::vector<int> degrees{1, 2, 4};
   plan = with_partition(plan, partition_gradients(times, plan.comm_streams, degrees));
   const Evaluator evaluate = analytic_evaluator(e);  // validates: stage 0 has layers 0 to 2
   CHECK(evaluate(plan) <= evaluate(with_slices_of(plan, GradSync::WithDense, e)));

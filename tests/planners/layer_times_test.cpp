@@ -44,6 +44,16 @@ TEST_CASE("layer times of Mixtral on testbed B by its published constants") {
   CHECK(t.expert_all_reduce == Seconds(0));  // 8 experts on 8 nodes: no replicas
 }
 
+TEST_CASE("an all-to-all in steps takes all of them") {
+  Experiment e = test::round_numbers();
+  e.parallelism = {.dp = 2, .mp = 2, .ep = 4, .esp = 1, .pp = 1, .edp = 1};
+  Plan plan;
+  plan.all_to_all = AllToAll::TwoDimensional;
+  // 4 rows * 4 experts * 8 * 4 bytes = 512 B twice at 1 ms + 1 ns/B; copies are free
+  check_chunk(layer_times(e).forward.moe.all_to_all, 1, 512e-6);
+  check_chunk(layer_times(e, plan).forward.moe.all_to_all, 2, 2 * 512e-6);
+}
+
 TEST_CASE("a forward-only workload has no backward times") {
   Experiment e = test::round_numbers(2);
   e.workload.phases = Phases::ForwardOnly;
