@@ -49,4 +49,10 @@ const GemmCost& find_gemm(const Calibration& calibration, DType dtype) {
                                name_in(dtype_names, dtype), known));
 }
 
+const MemoryCost& find_copy(const Calibration& calibration) {
+  if (calibration.copy) return *calibration.copy;
+  throw InputError(
+      fmt::format("calibration {} has no cost of copies to host memory, needed to offload", calibration.name));
+}
+
 }  // namespace dovetail

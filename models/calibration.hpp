@@ -84,6 +84,7 @@ struct Calibration {
   std::vector<CollectiveCost> collectives;
   std::vector<GemmCost> gemms;
   MemoryCost memory;
+  std::optional<MemoryCost> copy;  // between device and pinned host memory, one direction; n is bytes
   std::vector<Interference> interference;
 };
 
@@ -92,5 +93,6 @@ struct Calibration {
 // (naming what the calibration has) when there is none for that link.
 CollectiveCost find_cost(const Calibration& calibration, Collective collective, GroupShape group, int gpus_per_node);
 const GemmCost& find_gemm(const Calibration& calibration, DType dtype);
+const MemoryCost& find_copy(const Calibration& calibration);  // InputError where it has none
 
 }  // namespace dovetail

@@ -3,6 +3,7 @@
 // Whether a group's traffic stays in a node follows from where its ranks are, never assumed.
 #pragma once
 #include <array>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -35,8 +36,9 @@ struct GroupShape {
   bool crosses_nodes() const { return nodes > 1; }
 };
 
-// mp = esp = GPUs per node, ep = gcd(experts, nodes), edp = nodes / ep, dp = nodes.
-Parallelism default_parallelism(const Cluster& cluster, const Model& model);
+// mp = esp = GPUs per node, or as many of those as divide what they share (`tokens` of a model-parallel group: 0 for
+// any number); ep = gcd(experts, GPUs / esp); edp, dp the rest.
+Parallelism default_parallelism(const Cluster& cluster, const Model& model, std::int64_t tokens = 0);
 
 // Throws InputError naming the numbers that do not divide or multiply up.
 void validate(const Parallelism& parallelism, const Cluster& cluster, const Model& model);

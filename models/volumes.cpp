@@ -10,7 +10,31 @@ Flops LayerVolumes::expert_flops(std::int64_t rows) const {
   return Flops(2 * multiply_adds);
 }
 
-LayerVolumes layer_volumes(const Experiment& e) {
+namespace {
+
+// Weights of one rank. With mp ranks Latent's projections down to the low ranks are on all of them.
+std::int64_t attention_parameters(const Attention& a, const LayerVolumes& v) {
+  const std::int64_t output = v.context_width * v.hidden;
+  if (a.kind == AttentionKind::GroupedQuery) return v.hidden * (v.query_width + 2 * v.key_value_width) + output;
+  const std::int64_t query = a.q_rank > 0 ? a.q_rank * (v.hidden + v.query_width) : v.hidden * v.query_width;
+  const std::int64_t key_value = v.hidden * (a.kv_rank + a.rope_size) +
+                                 a.kv_rank * v.query_heads * (std::int64_t{a.nope_size} + a.value_size);
+  return query + key_value + output;
+}
+
+void set_attention(LayerVolumes& v, const Attention& a, int mp) {
+  const std::int64_t key_value_heads = (a.kv_heads + mp - 1) / mp;
+  v.query_heads = key_value_heads * (a.heads / a.kv_heads);
+  v.query_width = v.query_heads * a.head_size;
+  v.key_value_width = key_value_heads * a.head_size;
+  v.context_width = v.query_heads * a.value_head_size();
+  v.projected_width = v.query_width + v.key_value_width + key_value_heads * a.value_head_size();
+  v.attention_parameters = attention_parameters(a, v);
+}
+
+}  // namespace
+
+LayerVolumes layer_volumes(const Experiment& e, int layer) {
   const Model& m = e.model;
   const Parallelism& p = e.parallelism;
   LayerVolumes v;
@@ -20,6 +44,7 @@ LayerVolumes layer_volumes(const Experiment& e) {
   const double rows =
       e.workload.top_k * e.workload.capacity_factor * static_cast<double>(v.tokens) / static_cast<double>(m.experts);
   v.capacity = static_cast<std::int64_t>(std::ceil(rows * (1 - 1e-12)));
+  v.moe = m.is_moe(layer);
   v.experts = m.experts;
   v.local_experts = m.experts / p.ep;
   v.hidden = m.hidden;
@@ -27,17 +52,23 @@ LayerVolumes layer_volumes(const Experiment& e) {
   v.row_copies = std::int64_t{p.ep} * p.esp;
   v.esp = p.esp;
   v.expert_gemms = m.expert_gemms();
-  const int key_value_heads = (m.attention.kv_heads + p.mp - 1) / p.mp;
-  v.query_heads = std::int64_t{key_value_heads} * (m.attention.heads / m.attention.kv_heads);
-  v.query_width = v.query_heads * m.attention.head_size;
-  v.key_value_width = std::int64_t{key_value_heads} * m.attention.head_size;
-  v.dense_parameters = v.hidden * (2 * v.query_width + 2 * v.key_value_width);
-  v.router_parameters = v.hidden * v.experts;
-  v.expert_parameters = v.expert_gemms * v.hidden * v.hidden_shard * v.local_experts;
+  v.ffn_hidden = m.ffn_hidden(layer) / p.mp;
+  set_attention(v, m.attention, p.mp);
+  v.ffn_parameters = v.expert_gemms * v.hidden * v.ffn_hidden;
+  v.dense_parameters = v.attention_parameters + v.ffn_parameters;
+  if (v.moe) {
+    v.router_parameters = v.hidden * v.experts;
+    v.expert_parameters = v.expert_gemms * v.hidden * v.hidden_shard * v.local_experts;
+  }
   const auto tokens = static_cast<double>(v.sequence_tokens);
-  v.projection_flops = Flops(2 * tokens * static_cast<double>(v.dense_parameters));
-  v.attention_score_flops = Flops(4 * tokens * e.workload.sequence * static_cast<double>(v.query_width) / 2);
+  v.projection_flops = Flops(2 * tokens * static_cast<double>(v.attention_parameters));
+  v.attention_score_flops =
+      Flops(2 * tokens * e.workload.sequence * static_cast<double>(v.query_width + v.context_width) / 2);
   return v;
+}
+
+LayerVolumes layer_volumes(const Experiment& e) {
+  return layer_volumes(e, e.model.first_moe());
 }
 
 RowRange chunk_rows(std::int64_t capacity, int degree, int chunk) {

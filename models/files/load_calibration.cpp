@@ -48,6 +48,11 @@ GemmCost read_gemm(const JsonReader& json, const std::vector<GemmCost>& earlier)
   return cost;
 }
 
+MemoryCost read_memory(const JsonReader& json) {
+  return {json.quantity<Seconds>("alpha"), json.quantity<SecondsPerByte>("beta"),
+          read_provenance(json.at("provenance"))};
+}
+
 Interference read_interference(const JsonReader& json, const std::vector<Interference>& earlier) {
   Interference pair;
   pair.a = json.enumeration("a", interference_class_names);
@@ -79,9 +84,8 @@ Calibration read_calibration(const JsonReader& json) {
   }
   for (const JsonReader& each : json.at("gemms").elements())
     calibration.gemms.push_back(read_gemm(each, calibration.gemms));
-  const JsonReader memory = json.at("memory");
-  calibration.memory = {memory.quantity<Seconds>("alpha"), memory.quantity<SecondsPerByte>("beta"),
-                        read_provenance(memory.at("provenance"))};
+  calibration.memory = read_memory(json.at("memory"));
+  if (const auto copy = json.find("copy")) calibration.copy = read_memory(*copy);
   if (const auto pairs = json.find("interference"))
     for (const JsonReader& each : pairs->elements())
       calibration.interference.push_back(read_interference(each, calibration.interference));

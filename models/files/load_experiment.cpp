@@ -44,7 +44,8 @@ Parallelism read_parallelism(const JsonReader& json, const Experiment& e) {
     const std::int64_t taken = std::int64_t{a} * b * c;
     return taken < gpus ? static_cast<int>(gpus / taken) : 1;
   };
-  const Parallelism usual = default_parallelism(e.cluster, e.model);
+  const Parallelism usual =
+      default_parallelism(e.cluster, e.model, std::int64_t{e.workload.batch} * e.workload.sequence);
   Parallelism p;
   p.pp = json.integer_or("pp", usual.pp, 1);
   p.mp = json.integer_or("mp", usual.mp, 1);
@@ -66,6 +67,15 @@ void require_fit(const Experiment& e, const JsonFile& json) {
     if (message.starts_with(pointer + ": ")) message.remove_prefix(pointer.size() + 2);
     throw InputError(json.locate(pointer), message);
   }
+}
+
+// Sharing over all GPUs of a node is usual, as in the papers. Where less divides, it says so.
+void note_groups(const Experiment& e, const JsonReader& given, std::vector<std::string>& notes) {
+  const int gpus = e.cluster.gpus_per_node;
+  for (const auto& [name, size, what] : {std::tuple{"mp", e.parallelism.mp, "heads, tokens or dense hidden sizes"},
+                                         {"esp", e.parallelism.esp, "the expert hidden size"}})
+    if (!given.has(name) && size != gpus)
+      notes.push_back(fmt::format("{} {}, not the {} GPUs of a node, which do not divide {}", name, size, gpus, what));
 }
 
 void note_padding(const Experiment& e, std::vector<std::string>& notes) {
@@ -93,6 +103,7 @@ Experiment load_experiment(const ExperimentRequest& request, FilesRead& files, s
   e.workload = read_workload(object_at(file.reader(), "workload"), e, defaults, notes);
   e.parallelism = read_parallelism(object_at(file.reader(), "parallelism"), e);
   require_fit(e, file.json());
+  note_groups(e, object_at(file.reader(), "parallelism"), notes);
   note_padding(e, notes);
   return e;
 }
