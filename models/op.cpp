@@ -7,21 +7,44 @@
 namespace dovetail {
 namespace {
 
-std::string indexed(std::string_view prefix, std::string_view name, int layer, int chunk) {
-  return chunk < 0 ? fmt::format("{}{}[{}]", prefix, name, layer)
-                   : fmt::format("{}{}[{}].{}", prefix, name, layer, chunk);
+// What belongs to one place of the model: "x[layer]", then ".chunk", "/step" and "@micro_batch" where there are any.
+template <class Item>
+std::string indexed(std::string_view prefix, std::string_view name, const Item& item) {
+  std::string text = fmt::format("{}{}[{}]", prefix, name, item.layer);
+  if (item.chunk >= 0) text += fmt::format(".{}", item.chunk);
+  if (item.step >= 0) text += fmt::format("/{}", item.step);
+  if (item.micro_batch > 0) text += fmt::format("@{}", item.micro_batch);
+  return text;
+}
+
+// Backward ops that are not the gradient of a forward op of the same name.
+bool stands_alone(OpKind kind) {
+  switch (kind) {
+    case OpKind::DenseGradientAllReduce:
+    case OpKind::ExpertGradientAllReduce:
+    case OpKind::Offload:
+    case OpKind::Prefetch:
+    case OpKind::RestoreDispatch:
+    case OpKind::RestoreGather:
+    case OpKind::RestoreHidden:
+    case OpKind::StageSend:
+    case OpKind::StageReceive:
+    case OpKind::HostSync:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace
 
 std::string to_string(const Tensor& tensor) {
-  return indexed(tensor.gradient ? "d_" : "", name_in(tensor_kind_names, tensor.kind), tensor.layer, tensor.chunk);
+  return indexed(tensor.gradient ? "d_" : "", name_in(tensor_kind_names, tensor.kind), tensor);
 }
 
 std::string to_string(const Op& op) {
-  const bool mirrored = op.phase == Phase::Backward && op.kind != OpKind::DenseGradientAllReduce &&
-                        op.kind != OpKind::ExpertGradientAllReduce;
-  return indexed(mirrored ? "d_" : "", name_in(op_kind_names, op.kind), op.layer, op.chunk);
+  const bool mirrored = op.phase == Phase::Backward && !stands_alone(op.kind);
+  return indexed(mirrored ? "d_" : "", name_in(op_kind_names, op.kind), op);
 }
 
 }  // namespace dovetail

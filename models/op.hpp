@@ -36,11 +36,24 @@ enum class OpKind : std::uint8_t {
   EspReduceScatter,
   Combine,
   Decode,
+  DenseFfn,
+  GatherExpertWeights,
+  ShadowWeights,
+  Offload,
+  Prefetch,
+  RestoreDispatch,
+  RestoreGather,
+  RestoreHidden,
+  StageSend,
+  StageReceive,
+  Compress,
+  Decompress,
+  HostSync,
   DenseGradientAllReduce,
   ExpertGradientAllReduce,
   Update
 };
-inline constexpr Names<OpKind, 14> op_kind_names{{{"mp_all_gather", OpKind::MpAllGather},
+inline constexpr Names<OpKind, 27> op_kind_names{{{"mp_all_gather", OpKind::MpAllGather},
                                                   {"attention", OpKind::Attention},
                                                   {"mp_reduce_scatter", OpKind::MpReduceScatter},
                                                   {"gate", OpKind::Gate},
@@ -51,15 +64,31 @@ inline constexpr Names<OpKind, 14> op_kind_names{{{"mp_all_gather", OpKind::MpAl
                                                   {"esp_reduce_scatter", OpKind::EspReduceScatter},
                                                   {"combine", OpKind::Combine},
                                                   {"decode", OpKind::Decode},
+                                                  {"dense_ffn", OpKind::DenseFfn},
+                                                  {"gather_expert_weights", OpKind::GatherExpertWeights},
+                                                  {"shadow_weights", OpKind::ShadowWeights},
+                                                  {"offload", OpKind::Offload},
+                                                  {"prefetch", OpKind::Prefetch},
+                                                  {"restore_dispatch", OpKind::RestoreDispatch},
+                                                  {"restore_gather", OpKind::RestoreGather},
+                                                  {"restore_hidden", OpKind::RestoreHidden},
+                                                  {"stage_send", OpKind::StageSend},
+                                                  {"stage_receive", OpKind::StageReceive},
+                                                  {"compress", OpKind::Compress},
+                                                  {"decompress", OpKind::Decompress},
+                                                  {"host_sync", OpKind::HostSync},
                                                   {"dense_gradient_all_reduce", OpKind::DenseGradientAllReduce},
                                                   {"expert_gradient_all_reduce", OpKind::ExpertGradientAllReduce},
                                                   {"update", OpKind::Update}}};
 
-enum class StreamKind : std::uint8_t { Compute, Communication, Inter, Intra };
-inline constexpr Names<StreamKind, 4> stream_kind_names{{{"compute", StreamKind::Compute},
+// Combine: of the second all-to-all, with dispatch_combine. Copy: between device and pinned host memory.
+enum class StreamKind : std::uint8_t { Compute, Communication, Inter, Intra, Combine, Copy };
+inline constexpr Names<StreamKind, 6> stream_kind_names{{{"compute", StreamKind::Compute},
                                                          {"communication", StreamKind::Communication},
                                                          {"inter", StreamKind::Inter},
-                                                         {"intra", StreamKind::Intra}}};
+                                                         {"intra", StreamKind::Intra},
+                                                         {"combine", StreamKind::Combine},
+                                                         {"copy", StreamKind::Copy}}};
 
 // Shapes are in operands.md. A chunked tensor exists once per chunk.
 enum class TensorKind : std::uint8_t {
@@ -79,6 +108,16 @@ enum class TensorKind : std::uint8_t {
   ExpertPartial,
   ExpertOutput,
   Combined,
+  RoutingMask,
+  Compressed,
+  Staging,
+  ShadowInput,
+  ShadowOutput,
+  FfnInput,
+  FfnHidden,
+  FfnPartial,
+  FfnOutput,
+  ContextGradient,
   ScoreGradient,
   OutputGradient,
   AttentionSumGradient,
@@ -88,43 +127,66 @@ enum class TensorKind : std::uint8_t {
   RouterGradient,
   ExpertWeights,
   ExpertGradient,
+  GatheredWeights,
+  GatheredWeightGradient,
   OptimizerState
 };
-inline constexpr Names<TensorKind, 26> tensor_kind_names{{{"layer_input", TensorKind::LayerInput},
-                                                          {"attention_input", TensorKind::AttentionInput},
-                                                          {"query_key_value", TensorKind::QueryKeyValue},
-                                                          {"attention_context", TensorKind::AttentionContext},
-                                                          {"log_sum_exp", TensorKind::LogSumExp},
-                                                          {"attention_partial", TensorKind::AttentionPartial},
-                                                          {"attention_output", TensorKind::AttentionOutput},
-                                                          {"moe_input", TensorKind::MoeInput},
-                                                          {"routing", TensorKind::Routing},
-                                                          {"encoded", TensorKind::Encoded},
-                                                          {"dispatched", TensorKind::Dispatched},
-                                                          {"expert_input", TensorKind::ExpertInput},
-                                                          {"hidden", TensorKind::Hidden},
-                                                          {"expert_partial", TensorKind::ExpertPartial},
-                                                          {"expert_output", TensorKind::ExpertOutput},
-                                                          {"combined", TensorKind::Combined},
-                                                          {"score_gradient", TensorKind::ScoreGradient},
-                                                          {"output_gradient", TensorKind::OutputGradient},
-                                                          {"attention_sum_gradient", TensorKind::AttentionSumGradient},
-                                                          {"dense_weights", TensorKind::DenseWeights},
-                                                          {"dense_gradients", TensorKind::DenseGradients},
-                                                          {"router_weights", TensorKind::RouterWeights},
-                                                          {"router_gradient", TensorKind::RouterGradient},
-                                                          {"expert_weights", TensorKind::ExpertWeights},
-                                                          {"expert_gradient", TensorKind::ExpertGradient},
-                                                          {"optimizer_state", TensorKind::OptimizerState}}};
+inline constexpr Names<TensorKind, 38> tensor_kind_names{
+    {{"layer_input", TensorKind::LayerInput},
+     {"attention_input", TensorKind::AttentionInput},
+     {"query_key_value", TensorKind::QueryKeyValue},
+     {"attention_context", TensorKind::AttentionContext},
+     {"log_sum_exp", TensorKind::LogSumExp},
+     {"attention_partial", TensorKind::AttentionPartial},
+     {"attention_output", TensorKind::AttentionOutput},
+     {"moe_input", TensorKind::MoeInput},
+     {"routing", TensorKind::Routing},
+     {"encoded", TensorKind::Encoded},
+     {"dispatched", TensorKind::Dispatched},
+     {"expert_input", TensorKind::ExpertInput},
+     {"hidden", TensorKind::Hidden},
+     {"expert_partial", TensorKind::ExpertPartial},
+     {"expert_output", TensorKind::ExpertOutput},
+     {"combined", TensorKind::Combined},
+     {"routing_mask", TensorKind::RoutingMask},
+     {"compressed", TensorKind::Compressed},
+     {"staging", TensorKind::Staging},
+     {"shadow_input", TensorKind::ShadowInput},
+     {"shadow_output", TensorKind::ShadowOutput},
+     {"ffn_input", TensorKind::FfnInput},
+     {"ffn_hidden", TensorKind::FfnHidden},
+     {"ffn_partial", TensorKind::FfnPartial},
+     {"ffn_output", TensorKind::FfnOutput},
+     {"context_gradient", TensorKind::ContextGradient},
+     {"score_gradient", TensorKind::ScoreGradient},
+     {"output_gradient", TensorKind::OutputGradient},
+     {"attention_sum_gradient", TensorKind::AttentionSumGradient},
+     {"dense_weights", TensorKind::DenseWeights},
+     {"dense_gradients", TensorKind::DenseGradients},
+     {"router_weights", TensorKind::RouterWeights},
+     {"router_gradient", TensorKind::RouterGradient},
+     {"expert_weights", TensorKind::ExpertWeights},
+     {"expert_gradient", TensorKind::ExpertGradient},
+     {"gathered_weights", TensorKind::GatheredWeights},
+     {"gathered_weight_gradient", TensorKind::GatheredWeightGradient},
+     {"optimizer_state", TensorKind::OptimizerState}}};
+
+enum class Place : std::uint8_t { Device, Host };  // Host: pinned memory
+inline constexpr Names<Place, 2> place_names{{{"device", Place::Device}, {"host", Place::Host}}};
 
 struct Tensor {
   TensorKind kind = TensorKind::LayerInput;
   bool gradient = false;    // the gradient of an activation of this kind
   bool persistent = false;  // lives through the step: weights, their gradients, optimizer states, the step's input
   DType dtype = DType::Fp32;
+  Place place = Place::Device;
   std::int16_t layer = 0;
+  std::int16_t micro_batch = 0;
   std::int16_t chunk = -1;  // -1: not chunked
-  RowRange rows;            // capacity rows of a chunked tensor
+  std::int16_t step = -1;   // of a collective in several steps
+  RowRange rows;            // capacity rows of a chunked tensor (tokens, where attention is chunked)
+  RowRange peers;           // with split peers: offsets of the ranks it is for; else empty
+  TensorId buffer = -1;     // an earlier tensor whose memory it takes over; -1: memory of its own
   std::int64_t elements = 0;
 
   Bytes bytes() const { return static_cast<double>(elements) * size_of(dtype); }
@@ -137,7 +199,9 @@ struct Work {
   Bytes memory_traffic;                      // read plus written by kernels bound by device memory
   Collective collective = Collective::None;  // over `group`
   GroupKind group = GroupKind::Ep;
-  Bytes message;  // n of CollectiveCost
+  Bytes message;            // n of CollectiveCost
+  Bytes host_traffic;       // copied between device and pinned host memory
+  bool host_waits = false;  // a launch after the host has waited for what came before
 };
 
 // Half-open range into one of the schedule's index arrays.
@@ -150,9 +214,12 @@ struct Op {
   Phase phase = Phase::Forward;
   StreamId stream = 0;
   std::int16_t layer = 0;
+  std::int16_t micro_batch = 0;
   std::int16_t chunk = -1;
-  RowRange
-      rows;  // capacity rows of a chunked op; elements of DenseGradients for its all-reduce and the backward Attention
+  std::int16_t step = -1;  // of a collective in several steps
+  RowRange rows;           // capacity rows (or tokens) of a chunked op; elements of DenseGradients for their all-reduce
+                           // and the ops that write them
+  RowRange peers;          // as in Tensor
   Work work;
   Span dependencies, reads, writes;
 };

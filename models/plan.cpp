@@ -40,6 +40,11 @@ void require_built_knobs(const Plan& p) {
                 {GradSync::After, GradSync::WithDense, GradSync::Partitioned});
   require_built("restore", restore_names, p.restore, {Restore::Keep});
   require_built("buffers", buffers_names, p.buffers, {Buffers::PerChunk});
+  require_built("all_to_all_implementation", all_to_all_implementation_names, p.all_to_all_implementation,
+                {AllToAllImplementation::PointToPoint});
+  require_built("dispatch_wire", wire_names, p.dispatch_wire, {Wire::Same});
+  require_built("combine_wire", wire_names, p.combine_wire, {Wire::Same});
+  require_built("encoding", encoding_names, p.encoding, {Encoding::Sparse});
   require_built("expert_sharding", expert_sharding_names, p.expert_sharding, {ExpertSharding::Ep});
   require_built("layout", layout_names, p.layout, {Layout::ExpertMajor});
   require_built("expert_kernel", expert_kernel_names, p.expert_kernel, {ExpertKernel::Batched});
@@ -48,7 +53,10 @@ void require_built_knobs(const Plan& p) {
   require_built("recompute", recompute_names, p.recompute, {Recompute::None});
   if (p.delay_weight_gradient) refuse("delay_weight_gradient", "true is not built yet; built: false");
   if (p.host_sync) refuse("host_sync", "true is not built yet; built: false");
-  require_value("pipeline_stages", p.pipeline_stages, 1);
+  if (!p.all_to_all_levels.empty()) refuse("all_to_all_levels", "levels are not built yet; built: none");
+  if (!p.shadowed_experts.empty()) refuse("shadowed_experts", "shadowing is not built yet; built: none");
+  require_value("sharding_repeats", p.sharding_repeats, 0);
+  require_value("row_tile", p.row_tile, 0);
   require_value("virtual_stages", p.virtual_stages, 1);
   require_value("micro_batches", p.micro_batches, 1);
   require_value("zero", p.zero, 0);

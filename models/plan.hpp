@@ -27,7 +27,7 @@ inline constexpr Names<Order, 3> order_names{
     {{"dispatch_first", Order::DispatchFirst}, {"alternate", Order::Alternate}, {"ready_first", Order::ReadyFirst}}};
 
 // One: all communication on one stream. InterIntra: all-to-all and all-reduce on one, gathers and scatters
-// inside the node on another (FSMoE). DispatchCombine: two communicators (MPipeMoE).
+// inside the node on another (FSMoE). DispatchCombine: two communicators, one for each all-to-all (MPipeMoE).
 enum class CommStreams { One, InterIntra, DispatchCombine };
 inline constexpr Names<CommStreams, 3> comm_streams_names{{{"one", CommStreams::One},
                                                            {"inter_intra", CommStreams::InterIntra},
@@ -40,9 +40,23 @@ inline constexpr Names<AllToAll, 5> all_to_all_names{{{"linear", AllToAll::Linea
                                                       {"two_dimensional", AllToAll::TwoDimensional},
                                                       {"node_deduplicated", AllToAll::NodeDeduplicated}}};
 
-enum class Protocol { Simple, LowLatency };
-inline constexpr Names<Protocol, 2> protocol_names{
-    {{"simple", Protocol::Simple}, {"low_latency", Protocol::LowLatency}}};
+// BySize: for each message whichever costs less.
+enum class Protocol { Simple, LowLatency, BySize };
+inline constexpr Names<Protocol, 3> protocol_names{
+    {{"simple", Protocol::Simple}, {"low_latency", Protocol::LowLatency}, {"by_size", Protocol::BySize}}};
+
+// PointToPoint: the steps of an all-to-all are ops one after the other. Fused: one op without barriers inside.
+enum class AllToAllImplementation { PointToPoint, Fused };
+inline constexpr Names<AllToAllImplementation, 2> all_to_all_implementation_names{
+    {{"p2p", AllToAllImplementation::PointToPoint}, {"fused", AllToAllImplementation::Fused}}};
+
+// How tokens get to the capacity rows: scattered (Tutel), or by products with one-hot masks (GShard).
+enum class Encoding { Sparse, Dense };
+inline constexpr Names<Encoding, 2> encoding_names{{{"sparse", Encoding::Sparse}, {"dense", Encoding::Dense}}};
+
+// Number format in which rows are sent. Same: that of the activations.
+enum class Wire { Same, Bf16, Fp8 };
+inline constexpr Names<Wire, 3> wire_names{{{"same", Wire::Same}, {"bf16", Wire::Bf16}, {"fp8", Wire::Fp8}}};
 
 // When the dense gradients are reduced: after the step, beside earlier layers' attention, in chunks of
 // fixed size (Lina), or by bytes per window (FSMoE section 5, gradient_slices).
@@ -107,23 +121,32 @@ struct Plan {
   Scope scope = Scope::Layer;
   bool delay_weight_gradient = false;
   Split split = Split::Capacity;
+  int peer_group = 4;  // ranks per group of split peers, which sets the number of chunks in place of the degrees
   Order order = Order::DispatchFirst;
   CommStreams comm_streams = CommStreams::One;
   AllToAll all_to_all = AllToAll::Linear;
+  std::vector<int> all_to_all_levels;  // of two_dimensional, innermost first; empty: ranks per node, nodes
+  AllToAllImplementation all_to_all_implementation = AllToAllImplementation::PointToPoint;
   Protocol protocol = Protocol::Simple;
+  Wire dispatch_wire = Wire::Same;
+  Wire combine_wire = Wire::Same;
+  Encoding encoding = Encoding::Sparse;
   GradSync grad_sync = GradSync::After;
-  std::vector<GradientSlice> gradient_slices;  // Partitioned only; must add up to all dense gradients
+  std::int64_t gradient_chunk_bytes = 30'000'000;  // FixedChunks only (Lina's)
+  std::vector<GradientSlice> gradient_slices;      // Partitioned only; must add up to all dense gradients
   Restore restore = Restore::Keep;
   Buffers buffers = Buffers::PerChunk;
   ExpertSharding expert_sharding = ExpertSharding::Ep;
+  int sharding_repeats = 0;           // EpMp: to how many of an expert's shards tokens are repeated; 0: to all of them
+  std::vector<int> shadowed_experts;  // broadcast to all ranks each step (FasterMoE), ascending
   Layout layout = Layout::ExpertMajor;
+  int row_tile = 0;  // rows per GEMM tile that rows are rounded up to; 0: none
   ExpertKernel expert_kernel = ExpertKernel::Batched;
   SharedExperts shared_experts = SharedExperts::Serial;
-  bool host_sync = false;
-  int pipeline_stages = 1;
+  bool host_sync = false;  // the host waits between the phases of a layer
   PipelineSchedule pipeline_schedule = PipelineSchedule::Gpipe;
   int virtual_stages = 1;
-  int micro_batches = 1;
+  int micro_batches = 1;  // equal parts of the workload's batch, one after another through the pipeline stages
   Recompute recompute = Recompute::None;
   int zero = 0;
 

@@ -45,10 +45,7 @@ void read_layer_op(const Op& op, Seconds fixed, Seconds duration, PhaseTimes& ph
     case OpKind::Decode:
       phase.decode = duration;
       break;
-    case OpKind::Combine:
-    case OpKind::DenseGradientAllReduce:
-    case OpKind::ExpertGradientAllReduce:
-    case OpKind::Update:
+    default:
       break;
   }
 }

@@ -13,9 +13,9 @@ std::optional<double> ratio(Seconds a, Seconds b) {
   return std::isfinite(value) && value > 0 ? std::optional(value) : std::nullopt;
 }
 
-// Stages and micro-batch overlap run forward and backward ops at the same time.
+// Forward ops of later micro-batches run beside or after backward ops of earlier ones.
 bool phases_interleave(const Plan& plan) {
-  return plan.pipeline_stages > 1 || plan.scope == Scope::Batch;
+  return plan.micro_batches > 1 || plan.scope == Scope::Batch;
 }
 
 const SystemResult* modelled(const Report& report, const SystemResult& measured) {

@@ -36,9 +36,14 @@ Json tensor_json(const Tensor& t) {
           {"gradient", t.gradient},
           {"persistent", t.persistent},
           {"dtype", name_in(dtype_names, t.dtype)},
+          {"place", name_in(place_names, t.place)},
           {"layer", t.layer},
+          {"micro_batch", t.micro_batch},
           {"chunk", t.chunk},
+          {"step", t.step},
           {"rows", range_json(t.rows)},
+          {"peers", range_json(t.peers)},
+          {"buffer", t.buffer},
           {"elements", t.elements}};
 }
 
@@ -48,7 +53,9 @@ Json work_json(const Work& w) {
           {"memory_traffic_bytes", w.memory_traffic.value()},
           {"collective", name_in(collective_names, w.collective)},
           {"group", name_in(group_kind_names, w.group)},
-          {"message_bytes", w.message.value()}};
+          {"message_bytes", w.message.value()},
+          {"host_traffic_bytes", w.host_traffic.value()},
+          {"host_waits", w.host_waits}};
 }
 
 Json demands_json(std::span<const Demand> demands) {
@@ -67,8 +74,11 @@ Json op_json(const PricedSchedule& priced, OpId id) {
           {"phase", name_in(phase_names, op.phase)},
           {"stream", op.stream},
           {"layer", op.layer},
+          {"micro_batch", op.micro_batch},
           {"chunk", op.chunk},
+          {"step", op.step},
           {"rows", range_json(op.rows)},
+          {"peers", range_json(op.peers)},
           {"work", work_json(op.work)},
           {"dependencies", s.dependencies_of(op)},
           {"reads", s.reads_of(op)},
@@ -102,15 +112,29 @@ RowRange read_range(const JsonReader& reader) {
   return {bounds[0].long_integer(), bounds[1].long_integer()};
 }
 
-Tensor read_tensor(const JsonReader& r) {
+// What tensors and ops have in common.
+template <class Item>
+void read_place_in_step(const JsonReader& r, Item& item) {
+  const auto small = [&](std::string_view key, int least) {
+    return static_cast<std::int16_t>(r.integer(key, least, small_max));
+  };
+  item.layer = small("layer", 0);
+  item.micro_batch = small("micro_batch", 0);
+  item.chunk = small("chunk", -1);
+  item.step = small("step", -1);
+  item.rows = read_range(r.at("rows"));
+  item.peers = read_range(r.at("peers"));
+}
+
+Tensor read_tensor(const JsonReader& r, std::size_t earlier) {
   Tensor t;
   t.kind = r.enumeration("kind", tensor_kind_names);
   t.gradient = r.boolean("gradient");
   t.persistent = r.boolean("persistent");
   t.dtype = r.enumeration("dtype", dtype_names);
-  t.layer = static_cast<std::int16_t>(r.integer("layer", 0, small_max));
-  t.chunk = static_cast<std::int16_t>(r.integer("chunk", -1, small_max));
-  t.rows = read_range(r.at("rows"));
+  t.place = r.enumeration("place", place_names);
+  read_place_in_step(r, t);
+  t.buffer = r.integer("buffer", -1, static_cast<int>(earlier) - 1);
   t.elements = r.long_integer("elements", 1);
   return t;
 }
@@ -123,6 +147,8 @@ Work read_work(const JsonReader& r) {
   w.collective = r.enumeration("collective", collective_names);
   w.group = r.enumeration("group", group_kind_names);
   w.message = Bytes(r.number("message_bytes", 0));
+  w.host_traffic = Bytes(r.number("host_traffic_bytes", 0));
+  w.host_waits = r.boolean("host_waits");
   return w;
 }
 
@@ -140,9 +166,7 @@ Op read_op(const JsonReader& r, Schedule& s) {
   op.kind = r.enumeration("kind", op_kind_names);
   op.phase = r.enumeration("phase", phase_names);
   op.stream = r.integer("stream", 0, static_cast<int>(s.streams.size()) - 1);
-  op.layer = static_cast<std::int16_t>(r.integer("layer", 0, small_max));
-  op.chunk = static_cast<std::int16_t>(r.integer("chunk", -1, small_max));
-  op.rows = read_range(r.at("rows"));
+  read_place_in_step(r, op);
   op.work = read_work(r.at("work"));
   op.dependencies = append_ids(r.at("dependencies"), s.ops.size(), s.dependencies);
   op.reads = append_ids(r.at("reads"), s.tensors.size(), s.operands);
@@ -198,7 +222,7 @@ ScheduleFile read_schedule(const JsonFile& input) {
   for (const JsonReader& r : root.at("streams").elements())
     s.streams.push_back(
         {r.enumeration("kind", stream_kind_names), r.integer("rank_class", 0, static_cast<int>(s.classes.size()) - 1)});
-  for (const JsonReader& r : root.at("tensors").elements()) s.tensors.push_back(read_tensor(r));
+  for (const JsonReader& r : root.at("tensors").elements()) s.tensors.push_back(read_tensor(r, s.tensors.size()));
   for (const JsonReader& r : root.at("resources").elements()) file.priced.resources.push_back(r.string());
   file.priced.physical =
       static_cast<std::size_t>(root.integer("physical_resources", 0, static_cast<int>(file.priced.resources.size())));

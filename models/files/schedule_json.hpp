@@ -8,7 +8,7 @@
 
 namespace dovetail {
 
-inline constexpr int schedule_file_version = 1;  // raised when an older reader would misread
+inline constexpr int schedule_file_version = 2;  // raised when an older reader would misread
 
 // What an executor needs: the sizes of the layer, who is in which group, and the ops with their modelled times.
 struct ScheduleFile {

@@ -51,8 +51,8 @@ TEST_CASE("a timeline file keeps times and what was emulated") {
 TEST_CASE("another version, another kind, or a schedule out of order is refused with its place") {
   auto json = to_json(example());
   json["version"] = 99;
-  CHECK_THROWS_WITH(read_text(json.dump(1)), Contains("s.json:3:") && Contains("this program reads version 1"));
-  json["version"] = 1;
+  CHECK_THROWS_WITH(read_text(json.dump(1)), Contains("s.json:3:") && Contains("this program reads version 2"));
+  json["version"] = 2;
   json["kind"] = "timeline";
   CHECK_THROWS_WITH(read_text(json.dump(1)), Contains("/kind: ") && Contains("expected \"dovetail_schedule\""));
   json["kind"] = "dovetail_schedule";

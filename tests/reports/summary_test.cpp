@@ -30,7 +30,7 @@ TEST_CASE("a measured result stands beside the modelled one of its system") {
 
 TEST_CASE("phases that interleave have no times of their own") {
   Report report = test::small_report();
-  report.results[0].plan.pipeline_stages = 2;
+  report.results[0].plan.micro_batches = 2;
   CHECK_FALSE(summarize(report)[0].forward);
   CHECK_FALSE(summarize(report)[0].backward);
 }

@@ -1,0 +1,51 @@
+#include "models/builder/gradient_part.hpp"
+
+#include "models/errors.hpp"
+
+namespace dovetail::builder {
+
+GradientPart::GradientPart(StepContext& c)
+    : c_(c), slices_(gradient_slices(c.plan(), c.layers(), c.volumes(0).dense_parameters)) {}
+
+void GradientPart::add_slices(Window window, int layer) {
+  for (; next_ < slices_.size(); ++next_) {
+    const GradientSlice& slice = slices_[next_];
+    if (slice.window != window || (window != Window::Tail && slice.layer != layer)) return;
+    const RowRange elements{reduced_, reduced_ + slice.elements};
+    reduced_ = elements.last;
+    if (c_.experiment().parallelism.dp == 1) continue;
+    Op o = c_.op(OpKind::DenseGradientAllReduce, Phase::Backward, layer, c_.streams().inter,
+                 c_.work(layer).all_reduce(GroupKind::Dp, slice.elements));
+    o.rows = elements;
+    c_.add(o, {c_.dense_gradients()}, {c_.dense_gradients()});
+  }
+}
+
+void GradientPart::finish_step() {
+  if (c_.experiment().parallelism.edp > 1)
+    for (int layer = c_.layers() - 1; layer >= 0; --layer) {
+      const TensorId gradient = c_.weights(layer).expert_gradient;
+      c_.add(c_.op(OpKind::ExpertGradientAllReduce, Phase::Backward, layer, c_.streams().inter,
+                   c_.work(layer).all_reduce(GroupKind::Edp, c_.volumes(layer).expert_parameters)),
+             {gradient}, {gradient});
+    }
+  add_slices(Window::Tail, 0);
+  check(next_ == slices_.size(), "a gradient slice was not placed");
+  add_update();
+}
+
+void GradientPart::add_update() {
+  TensorIds writes;
+  for (TensorId LayerWeightIds::*kind : {&LayerWeightIds::dense, &LayerWeightIds::router, &LayerWeightIds::expert})
+    for (const LayerWeightIds& layer : c_.weights()) writes.push_back(layer.*kind);
+  TensorIds reads = writes;
+  reads.push_back(c_.dense_gradients());
+  for (TensorId LayerWeightIds::*kind : {&LayerWeightIds::router_gradient, &LayerWeightIds::expert_gradient})
+    for (const LayerWeightIds& layer : c_.weights()) reads.push_back(layer.*kind);
+  reads.push_back(c_.optimizer_state());
+  writes.push_back(c_.optimizer_state());
+  c_.add(c_.op(OpKind::Update, Phase::Update, 0, c_.streams().compute, c_.work(0).update(c_.parameters())), reads,
+         writes);
+}
+
+}  // namespace dovetail::builder

@@ -1,0 +1,132 @@
+#include "models/builder/step_context.hpp"
+
+namespace dovetail::builder {
+namespace {
+
+std::size_t op_estimate(const Experiment& e, const Plan& plan) {
+  const std::size_t chunks = 5 * static_cast<std::size_t>(plan.forward_degree + plan.backward_degree);
+  return static_cast<std::size_t>(e.workload.layers) * (chunks + 16) + plan.gradient_slices.size() + 4;
+}
+
+}  // namespace
+
+StepContext::StepContext(const Experiment& experiment, const Plan& plan)
+    : experiment_(experiment),
+      plan_(plan),
+      volumes_(static_cast<std::size_t>(experiment.workload.layers), layer_volumes(experiment)),
+      writer_(op_estimate(experiment, plan)) {
+  streams_.compute = writer_.add_stream(StreamKind::Compute);
+  const bool split = plan.comm_streams == CommStreams::InterIntra;
+  streams_.inter = writer_.add_stream(split ? StreamKind::Inter : StreamKind::Communication);
+  streams_.intra = split ? writer_.add_stream(StreamKind::Intra) : streams_.inter;
+  streams_.combine = streams_.inter;
+  add_weights();
+}
+
+void StepContext::add_weights() {
+  for (int layer = 0; layer < layers(); ++layer) {
+    const LayerVolumes& v = volumes(layer);
+    LayerWeightIds ids;
+    ids.dense = persistent(TensorKind::DenseWeights, layer, v.dense_parameters);
+    ids.router = persistent(TensorKind::RouterWeights, layer, v.router_parameters);
+    ids.expert = persistent(TensorKind::ExpertWeights, layer, v.expert_parameters);
+    weights_.push_back(ids);
+  }
+  if (!training()) return;
+  dense_gradients_ = persistent(TensorKind::DenseGradients, 0, dense_gradients_of(0).last);
+  for (int layer = 0; layer < layers(); ++layer) {
+    const LayerVolumes& v = volumes(layer);
+    LayerWeightIds& ids = weights_[static_cast<std::size_t>(layer)];
+    ids.router_gradient = persistent(TensorKind::RouterGradient, layer, v.router_parameters);
+    ids.expert_gradient = persistent(TensorKind::ExpertGradient, layer, v.expert_parameters);
+  }
+  // Two Adam moments, and a master weight where weights are not fp32.
+  const DType dtype = experiment_.workload.dtype;
+  const int states = dtype == DType::Fp32 || dtype == DType::Fp64 ? 2 : 3;
+  Tensor state = tensor(TensorKind::OptimizerState, 0, states * parameters());
+  state.persistent = true;
+  state.dtype = DType::Fp32;
+  optimizer_state_ = writer_.add_tensor(state);
+}
+
+RowRange StepContext::dense_gradients_of(int layer) const {
+  std::int64_t first = 0;
+  for (int later = layers() - 1; later > layer; --later) first += volumes(later).dense_parameters;
+  return {first, first + volumes(layer).dense_parameters};
+}
+
+std::int64_t StepContext::parameters() const {
+  std::int64_t sum = 0;
+  for (const LayerVolumes& v : volumes_) sum += v.dense_parameters + v.router_parameters + v.expert_parameters;
+  return sum;
+}
+
+Op StepContext::op(OpKind kind, Phase phase, int layer, StreamId stream, const Work& work) const {
+  Op o;
+  o.kind = kind;
+  o.phase = phase;
+  o.stream = stream;
+  o.layer = static_cast<std::int16_t>(layer);
+  o.work = work;
+  return o;
+}
+
+Op StepContext::chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, int chunk, RowRange rows,
+                         const Work& work) const {
+  Op o = op(kind, phase, layer, stream, work);
+  o.chunk = static_cast<std::int16_t>(chunk);
+  o.rows = rows;
+  return o;
+}
+
+OpId StepContext::add(const Op& op, std::span<const TensorId> reads, std::span<const TensorId> writes) {
+  return writer_.add_op(op, reads, writes);
+}
+
+OpId StepContext::add(const Op& op, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> writes) {
+  return writer_.add_op(op, {reads.begin(), reads.size()}, {writes.begin(), writes.size()});
+}
+
+Tensor StepContext::tensor(TensorKind kind, int layer, std::int64_t elements) const {
+  Tensor t;
+  t.kind = kind;
+  t.dtype = experiment_.workload.dtype;
+  t.layer = static_cast<std::int16_t>(layer);
+  t.elements = elements;
+  return t;
+}
+
+TensorId StepContext::persistent(TensorKind kind, int layer, std::int64_t elements, bool gradient) {
+  Tensor t = tensor(kind, layer, elements);
+  t.persistent = true;
+  t.gradient = gradient;
+  return writer_.add_tensor(t);
+}
+
+TensorId StepContext::activation(TensorKind kind, int layer, std::int64_t elements, bool gradient) {
+  Tensor t = tensor(kind, layer, elements);
+  t.gradient = gradient;
+  return writer_.add_tensor(t);
+}
+
+TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements) {
+  Tensor t = tensor(kind, layer, elements);
+  t.dtype = DType::Fp32;
+  return writer_.add_tensor(t);
+}
+
+TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elements) {
+  Tensor t = tensor(kind, op.layer, elements);
+  t.gradient = op.phase == Phase::Backward;
+  t.chunk = op.chunk;
+  t.rows = op.rows;
+  return writer_.add_tensor(t);
+}
+
+TensorId StepContext::pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements) {
+  const TensorId output = chunked(kind, op, elements);
+  add(op, {input}, {output});
+  return output;
+}
+
+}  // namespace dovetail::builder
