@@ -17,12 +17,12 @@ class TypedExecutor final : public HostExecutor {
   TypedExecutor(const Experiment& experiment, std::shared_ptr<const Schedule> schedule, const ModelData& data,
                 std::vector<std::vector<Routing>> routing, Transport& transport)
       : schedule_(std::move(schedule)),
-        shape_(layer_shape(experiment)),
         routing_(std::move(routing)),
         transport_(transport),
         ranks_(transport.local_ranks()),
         emulation_(std::make_unique<Emulation>()),
         work_(ranks_.size() * schedule_->ops.size()) {
+    for (int layer = 0; layer < experiment.workload.layers; ++layer) shapes_.push_back(layer_shape(experiment, layer));
     for (int rank : ranks_)
       tensors_.push_back(std::make_unique<RankTensors<Scalar>>(experiment, *schedule_, data, rank));
     for (const Op& op : schedule_->ops) kernels_.push_back(kernel_of<Scalar>(op));
@@ -90,7 +90,7 @@ class TypedExecutor final : public HostExecutor {
     const auto id = static_cast<std::size_t>(run.op);
     const Op& op = schedule_->ops[id];
     const int rank = ranks_[run.local];
-    OpContext<Scalar> context{*schedule_, op, shape_, tensors_[run.local]->all(), preset(op, rank), nullptr, run.ready};
+    OpContext<Scalar> context{*schedule_, op, shapes_[static_cast<std::size_t>(op.layer)], tensors_[run.local]->all(), preset(op, rank), nullptr, run.ready};
     if (op.work.collective != Collective::None)
       context.communicator = &transport_.communicator(rank, op.stream, op.work.group);
     const StepClock& clock = runtime_->clock();
@@ -108,7 +108,7 @@ class TypedExecutor final : public HostExecutor {
   }
 
   std::shared_ptr<const Schedule> schedule_;
-  LayerShape shape_;
+  std::vector<LayerShape> shapes_;  // by layer
   std::vector<std::vector<Routing>> routing_;
   Transport& transport_;
   std::vector<int> ranks_;

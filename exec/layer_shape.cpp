@@ -1,11 +1,30 @@
 #include "exec/layer_shape.hpp"
 
+#include "models/errors.hpp"
 #include "models/volumes.hpp"
 
 namespace dovetail::exec {
 
+void require_executable(const Model& model) {
+  if (model.attention.kind == AttentionKind::Latent)
+    throw InputError(Location{"", 0, 0, "/model/attention/kind"}, "latent attention is simulated, not executed yet");
+}
+
+
+LayerShape ffn_shape(const LayerShape& layer) {
+  LayerShape s = layer;
+  s.local_experts = s.row_copies = 1;
+  s.shard = layer.ffn_shard;
+  return s;
+}
+
 LayerShape layer_shape(const Experiment& e) {
-  const LayerVolumes v = layer_volumes(e);
+  return layer_shape(e, e.model.first_moe());
+}
+
+LayerShape layer_shape(const Experiment& e, int layer) {
+  require_executable(e.model);
+  const LayerVolumes v = layer_volumes(e, layer);
   LayerShape s;
   s.samples = e.workload.batch;
   s.sequence = e.workload.sequence;
@@ -20,6 +39,7 @@ LayerShape layer_shape(const Experiment& e) {
   s.shard = v.hidden_shard;
   s.top_k = e.workload.top_k;
   s.capacity = v.capacity;
+  s.ffn_shard = v.ffn_hidden;
   s.gated = e.model.expert_kind == ExpertKind::Gated;
   return s;
 }

@@ -17,6 +17,7 @@ struct LayerShape {
   std::int64_t shard = 0;       // S, of the expert's hidden size
   std::int64_t top_k = 0, capacity = 0;
   bool gated = false;
+  std::int64_t ffn_shard = 0;  // F, of the dense feed-forward part
 
   std::int64_t sequence_tokens() const { return samples * sequence; }  // L
   std::int64_t query_width() const { return heads * head_size; }       // Q
@@ -26,6 +27,13 @@ struct LayerShape {
   std::int64_t hidden_width() const { return (gated ? 2 : 1) * shard; }                // kept for the backward pass
 };
 
-LayerShape layer_shape(const Experiment& experiment);
+// Throws InputError for a model that no executor runs yet: latent attention.
+void require_executable(const Model& model);
+
+// As the dense feed-forward part has them: one expert whose rows are the L tokens.
+LayerShape ffn_shape(const LayerShape& layer);
+
+LayerShape layer_shape(const Experiment& experiment, int layer);
+LayerShape layer_shape(const Experiment& experiment);  // of the first MoE layer
 
 }  // namespace dovetail::exec

@@ -71,8 +71,8 @@ struct Model {
   int first_dense = 0;                       // that many layers are dense; of those after them
   int moe_every = 1;                         // each layer whose number, from 1, this divides is MoE
   int dense_hidden = 0;                      // of a dense layer
-  SharedExpertSizes shared_experts;
-  Router router;
+  SharedExpertSizes shared_experts = {};
+  Router router = {};
 
   bool is_moe(int layer) const { return layer >= first_dense && (layer + 1) % moe_every == 0; }
   int first_moe() const {  // may be past the last layer

@@ -11,6 +11,18 @@ Work OpWork::attention(Phase phase) const {
   return work;
 }
 
+Work OpWork::dense_ffn(Phase phase) const {
+  const int passes = phase == Phase::Forward ? 1 : 2;  // backward: input and weight gradients
+  Work work;
+  work.flops = static_cast<double>(passes) * v_.ffn_flops();
+  work.gemms = passes * static_cast<int>(v_.expert_gemms);
+  return work;
+}
+
+Work OpWork::residual(std::size_t parts) const {
+  return memory((static_cast<std::int64_t>(parts) + 1) * v_.tokens * v_.hidden);
+}
+
 Work OpWork::gate(Phase phase) const {
   const bool forward = phase == Phase::Forward;
   // Residual sum: two read, one written; backward adds three parts.

@@ -11,6 +11,8 @@ class OpWork {
   OpWork(const LayerVolumes& volumes, DType dtype) : v_(volumes), size_(size_of(dtype)) {}
 
   Work attention(Phase phase) const;  // causal flash kernel: its backward recomputes the scores
+  Work dense_ffn(Phase phase) const;
+  Work residual(std::size_t parts) const;  // the sum of that many tensors (T, M)
   Work gate(Phase phase) const;
   Work encode(Phase phase) const;
   Work decode(Phase phase) const;

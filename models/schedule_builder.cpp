@@ -3,6 +3,7 @@
 #include "models/schedule_builder.hpp"
 
 #include "models/builder/attention_part.hpp"
+#include "models/builder/dense_ffn_part.hpp"
 #include "models/builder/gradient_part.hpp"
 #include "models/builder/moe_part.hpp"
 
@@ -14,18 +15,56 @@ using namespace builder;
 struct SavedLayer {
   SavedAttention attention;
   SavedMoe moe;
+  SavedFfn ffn;
 };
 
+TensorId dense_layer_forward(StepContext& c, int layer, TensorId x, TensorId attended, SavedFfn& saved) {
+  const std::int64_t tokens = c.volumes(layer).tokens * c.volumes(layer).hidden;
+  const TensorId input = c.activation(TensorKind::MoeInput, layer, tokens);
+  add_up(c, Phase::Forward, layer, {x, attended}, input);
+  const TensorId ffn_output = dense_ffn_forward(c, layer, input, saved);
+  const TensorId output = c.activation(TensorKind::LayerInput, layer + 1, tokens);
+  add_up(c, Phase::Forward, layer, {input, ffn_output}, output);
+  return output;
+}
+
 TensorId forward(StepContext& c, int layer, TensorId x, SavedLayer& saved) {
+  const LayerVolumes& v = c.volumes(layer);
   const TensorId attended = attention_forward(c, layer, x, saved.attention);
-  return moe_forward(c, layer, x, attended, saved.moe);
+  if (!v.moe) return dense_layer_forward(c, layer, x, attended, saved.ffn);
+  const TensorId output = moe_forward(c, layer, x, attended, saved.moe);
+  if (v.ffn_hidden > 0)  // shared experts
+    add_up(c, Phase::Forward, layer, {output, dense_ffn_forward(c, layer, saved.moe.input, saved.ffn)}, output);
+  return output;
+}
+
+// From the parts of the output's gradient to that of the attention's sum.
+TensorId feed_forward_backward(StepContext& c, int layer, const TensorIds& gradient, const SavedLayer& saved,
+                               GradientPart& gradients) {
+  const LayerVolumes& v = c.volumes(layer);
+  const auto add_slices = [&] { gradients.add_slices(Window::Moe, layer); };
+  if (v.ffn_hidden == 0) return moe_backward(c, layer, gradient, saved.moe, add_slices);
+  TensorId sum = gradient.front();
+  if (gradient.size() > 1) {
+    sum = c.activation(TensorKind::LayerInput, layer + 1, v.tokens * v.hidden, /*gradient=*/true);
+    add_up(c, Phase::Backward, layer, gradient, sum);
+  }
+  if (v.moe) {
+    const TensorId through_shared = dense_ffn_backward(c, layer, sum, saved.ffn, [] {});
+    const TensorId d_input = moe_backward(c, layer, {sum}, saved.moe, add_slices);
+    add_up(c, Phase::Backward, layer, {d_input, through_shared}, d_input);
+    return d_input;
+  }
+  const TensorId through_ffn = dense_ffn_backward(c, layer, sum, saved.ffn, add_slices);
+  const TensorId d_input = c.activation(TensorKind::MoeInput, layer, v.tokens * v.hidden, true);
+  add_up(c, Phase::Backward, layer, {sum, through_ffn}, d_input);
+  return d_input;
 }
 
 // From the parts of the output's gradient to those of the input's.
 TensorIds backward(StepContext& c, int layer, const TensorIds& gradient, const SavedLayer& saved,
                    GradientPart& gradients) {
-  const TensorId d_moe_input =
-      moe_backward(c, layer, gradient, saved.moe, [&] { gradients.add_slices(Window::Moe, layer); });
+  const TensorId d_moe_input = feed_forward_backward(c, layer, gradient, saved, gradients);
   const TensorId gathered = attention_backward_gather(c, layer, d_moe_input);
   gradients.add_slices(Window::Dense, layer);
   return {d_moe_input, attention_backward(c, layer, gathered, saved.attention)};

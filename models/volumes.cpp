@@ -71,6 +71,13 @@ LayerVolumes layer_volumes(const Experiment& e) {
   return layer_volumes(e, e.model.first_moe());
 }
 
+std::vector<std::int64_t> dense_elements(const Experiment& e) {
+  std::vector<std::int64_t> elements;
+  for (int layer = 0; layer < e.workload.layers; ++layer)
+    elements.push_back(layer_volumes(e, layer).dense_parameters);
+  return elements;
+}
+
 RowRange chunk_rows(std::int64_t capacity, int degree, int chunk) {
   return {capacity * chunk / degree, capacity * (chunk + 1) / degree};
 }

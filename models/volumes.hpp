@@ -3,6 +3,7 @@
 // simulated and really moved.
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "models/experiment.hpp"
 
@@ -46,6 +47,9 @@ struct LayerVolumes {
 
 LayerVolumes layer_volumes(const Experiment& experiment, int layer);
 LayerVolumes layer_volumes(const Experiment& experiment);  // of the first MoE layer
+
+// Dense gradients of each trained layer on one rank.
+std::vector<std::int64_t> dense_elements(const Experiment& experiment);
 
 // Rows [first, last) of the capacity that chunk `chunk` of `degree` covers: sizes differ by at most one.
 struct RowRange {

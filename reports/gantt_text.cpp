@@ -12,7 +12,7 @@
 namespace dovetail::reports {
 namespace {
 
-constexpr Names<OpKind, 14> letters{{{"M", OpKind::MpAllGather},
+constexpr Names<OpKind, 16> letters{{{"M", OpKind::MpAllGather},
                                      {"A", OpKind::Attention},
                                      {"P", OpKind::MpReduceScatter},
                                      {"T", OpKind::Gate},
@@ -23,6 +23,8 @@ constexpr Names<OpKind, 14> letters{{{"M", OpKind::MpAllGather},
                                      {"S", OpKind::EspReduceScatter},
                                      {"C", OpKind::Combine},
                                      {"O", OpKind::Decode},
+                                     {"F", OpKind::DenseFfn},
+                                     {"Q", OpKind::Residual},
                                      {"R", OpKind::DenseGradientAllReduce},
                                      {"X", OpKind::ExpertGradientAllReduce},
                                      {"U", OpKind::Update}}};

@@ -14,8 +14,8 @@ TensorId attention_forward(StepContext& c, int layer, TensorId x, SavedAttention
           {saved.input});
   }
   saved.query_key_value =
-      c.activation(TensorKind::QueryKeyValue, layer, v.sequence_tokens * (v.query_width + 2 * v.key_value_width));
-  saved.context = c.activation(TensorKind::AttentionContext, layer, v.sequence_tokens * v.query_width);
+      c.activation(TensorKind::QueryKeyValue, layer, v.sequence_tokens * v.projected_width);
+  saved.context = c.activation(TensorKind::AttentionContext, layer, v.sequence_tokens * v.context_width);
   saved.log_sum_exp = c.fp32(TensorKind::LogSumExp, layer, v.sequence_tokens * v.query_heads);
   const TensorId partial = c.activation(TensorKind::AttentionPartial, layer, gathered);
   c.add(c.op(OpKind::Attention, Phase::Forward, layer, c.streams().compute, work.attention(Phase::Forward)),
@@ -44,6 +44,7 @@ TensorId attention_backward(StepContext& c, int layer, TensorId d_gathered, cons
   const TensorId d_input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden, true);
   Op attention = c.op(OpKind::Attention, Phase::Backward, layer, c.streams().compute, work.attention(Phase::Backward));
   attention.rows = c.dense_gradients_of(layer);
+  attention.rows.last = attention.rows.first + v.attention_parameters;
   c.add(attention,
         {d_gathered, saved.input, saved.query_key_value, saved.context, saved.log_sum_exp, c.weights(layer).dense},
         {c.dense_gradients(), d_input});

@@ -21,7 +21,7 @@ struct StreamIds {
   StreamId intra = 0;    // gathers and scatters of the groups inside a node
 };
 
-// Persistent tensors of one layer; gradients are -1 in a forward-only step.
+// Persistent tensors of one layer; gradients are -1 in a forward-only step, routers and experts in a dense layer.
 struct LayerWeightIds {
   TensorId dense = -1, router = -1, expert = -1, router_gradient = -1, expert_gradient = -1;
 };
@@ -41,7 +41,7 @@ class StepContext {
   const std::vector<LayerWeightIds>& weights() const { return weights_; }
   TensorId dense_gradients() const { return dense_gradients_; }
   TensorId optimizer_state() const { return optimizer_state_; }
-  // Elements of `dense_gradients` that belong to a layer: the last layer comes first.
+  // Elements of `dense_gradients` that belong to a layer, as in its dense_weights: the last layer comes first.
   RowRange dense_gradients_of(int layer) const;
   std::int64_t parameters() const;  // of this rank
 
