@@ -43,16 +43,22 @@ bool shares_dense_part(const Model& model, int mp) {
          std::ranges::all_of(ffn_sizes(model), [mp](std::int64_t size) { return size % mp == 0; });
 }
 
+int default_mp(int gpus_per_node, const Model& model) {
+  if (shares_dense_part(model, gpus_per_node)) return gpus_per_node;
+  int mp = 1;
+  while (gpus_per_node % (2 * mp) == 0 && shares_dense_part(model, 2 * mp)) mp *= 2;
+  return mp;
+}
+
 void require(bool condition, const std::string& message) {
   if (!condition) throw InputError(Location{"", 0, 0, "/parallelism"}, message);
 }
 
 }  // namespace
 
-Parallelism default_parallelism(const Cluster& cluster, const Model& model, std::int64_t tokens) {
+Parallelism default_parallelism(const Cluster& cluster, const Model& model) {
   Parallelism p;
-  p.mp = cluster.gpus_per_node;
-  while (cluster.gpus_per_node % p.mp != 0 || tokens % p.mp != 0 || !shares_dense_part(model, p.mp)) --p.mp;
+  p.mp = default_mp(cluster.gpus_per_node, model);
   p.esp = std::gcd(cluster.gpus_per_node, model.expert_hidden);
   p.dp = cluster.gpus() / p.mp;
   p.ep = std::gcd(model.experts, cluster.gpus() / p.esp);

@@ -18,7 +18,7 @@ void check_chunk(const ChunkTime& chunk, double alpha_ms, double work_ms) {
 
 TEST_CASE("layer times of Mixtral on testbed B by its published constants") {
   const LayerTimes t = layer_times(test::testbed_b(3));
-  CHECK(t.layers == 3);
+  CHECK(t.layers() == 3);
   // T = 256 / 4 = 64 tokens a rank; C = ceil(2 * 1.2 * 64 / 8) = ceil(19.2)
   CHECK(t.capacity == 20);
   // n_a2a = C E M = 20 * 8 * 4096 = 655,360 elements; gathered over 4 ranks: 2,621,440
