@@ -3,11 +3,14 @@
 #include <string>
 #include <vector>
 
-#include "models/calibration.hpp"
+#include "models/experiment.hpp"
 
 namespace dovetail::bench {
 
 // One line for the costs that nobody published or measured, if there are such.
 void add_assumptions(const Calibration& calibration, std::vector<std::string>& notes);
+
+// One line on capacity, imbalance and drops, where the routing is given or the capacity follows it.
+void add_routing(const Experiment& experiment, std::vector<std::string>& notes);
 
 }  // namespace dovetail::bench

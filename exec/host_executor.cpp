@@ -17,7 +17,7 @@ class TypedExecutor final : public HostExecutor {
   TypedExecutor(const Experiment& experiment, std::shared_ptr<const Schedule> schedule, const ModelData& data,
                 std::vector<std::vector<Routing>> routing, Transport& transport)
       : schedule_(std::move(schedule)),
-        routing_(std::move(routing)),
+        routing_(routing.empty() ? modelled_routing(experiment) : std::move(routing)),
         transport_(transport),
         ranks_(transport.local_ranks()),
         emulation_(std::make_unique<Emulation>()),
@@ -90,7 +90,9 @@ class TypedExecutor final : public HostExecutor {
     const auto id = static_cast<std::size_t>(run.op);
     const Op& op = schedule_->ops[id];
     const int rank = ranks_[run.local];
-    OpContext<Scalar> context{*schedule_, op, shapes_[static_cast<std::size_t>(op.layer)], tensors_[run.local]->all(), preset(op, rank), nullptr, run.ready};
+    const LayerShape& shape = shapes_[static_cast<std::size_t>(op.layer)];
+    OpContext<Scalar> context{*schedule_,       op,   shape,   tensors_[run.local]->all(),
+                              preset(op, rank), rank, nullptr, run.ready};
     if (op.work.collective != Collective::None)
       context.communicator = &transport_.communicator(rank, op.stream, op.work.group);
     const StepClock& clock = runtime_->clock();
@@ -99,6 +101,17 @@ class TypedExecutor final : public HostExecutor {
     work_[run.local * schedule_->ops.size() + id] = clock.now() - std::max(start, context.ready);
     if (poison_) tensors_[run.local]->release(op);
     return emulation_->finish(run.op, context.ready, clock, cancellation_);
+  }
+
+  // Empty where the router decides.
+  static std::vector<std::vector<Routing>> modelled_routing(const Experiment& e) {
+    std::vector<std::vector<Routing>> routing;
+    if (modelled_choices(e, 0, 0).empty()) return routing;
+    for (int layer = 0; layer < e.workload.layers; ++layer) {
+      routing.emplace_back();
+      for (int rank = 0; rank < e.cluster.gpus(); ++rank) routing.back().push_back(modelled_choices(e, layer, rank));
+    }
+    return routing;
   }
 
   const Routing& preset(const Op& op, int rank) const {

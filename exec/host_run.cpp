@@ -78,6 +78,7 @@ class HostRun {
       executor_ = make_host_executor(e_, priced_->schedule, element_, data, reference.routing, *transport_);
       executor_->run_step(Poison::Yes);
       result_.numerics = compare(e_, *priced_->schedule, *executor_, reference);
+      result_.report.dropped = result_.numerics.dropped;
       result_.report.output_error = result_.numerics.output_error;
       result_.report.gradient_error = result_.numerics.gradient_error();
       result_.report.numerics_ok = result_.numerics.ok(tolerance_of(element_));
@@ -200,6 +201,14 @@ class HostRun {
 HostRunResult run_on_host(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
                           const HostRunOptions& options) {
   return HostRun(experiment, std::move(priced), options).run();
+}
+
+void resolve_routed_capacity(Experiment& experiment, std::uint64_t seed) {
+  if (experiment.workload.capacity_factor > 0 || experiment.workload.routing.kind != RoutingKind::Router) return;
+  Experiment forward = experiment;
+  forward.workload.phases = Phases::ForwardOnly;
+  forward.workload.capacity_rows = 0;
+  resolve_capacity(experiment, compute_reference(forward, random_model_data(forward, seed)).largest_load);
 }
 
 int free_cores() {

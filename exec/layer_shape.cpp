@@ -10,7 +10,6 @@ void require_executable(const Model& model) {
     throw InputError(Location{"", 0, 0, "/model/attention/kind"}, "latent attention is simulated, not executed yet");
 }
 
-
 LayerShape ffn_shape(const LayerShape& layer) {
   LayerShape s = layer;
   s.local_experts = s.row_copies = 1;
@@ -40,6 +39,9 @@ LayerShape layer_shape(const Experiment& e, int layer) {
   s.top_k = e.workload.top_k;
   s.capacity = v.capacity;
   s.ffn_shard = v.ffn_hidden;
+  s.gate = e.workload.gate;
+  s.projection = v.projection;
+  s.router_parameters = v.router_parameters;
   s.gated = e.model.expert_kind == ExpertKind::Gated;
   return s;
 }

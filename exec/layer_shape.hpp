@@ -16,9 +16,16 @@ struct LayerShape {
   std::int64_t row_copies = 0;  // ep x esp: blocks of rows that an expert shard works on
   std::int64_t shard = 0;       // S, of the expert's hidden size
   std::int64_t top_k = 0, capacity = 0;
+  Gate gate = {};
+  std::int64_t projection = 0;         // P, of a cosine gate
+  std::int64_t router_parameters = 0;  // of all the gate's matrices
   bool gated = false;
   std::int64_t ffn_shard = 0;  // F, of the dense feed-forward part
 
+  std::int64_t slots() const { return experts * capacity; }
+  std::int64_t routing_entries() const {  // none of a soft gate
+    return gate.token_choice() ? tokens * top_k : gate.kind == GateKind::ExpertChoice ? slots() : 0;
+  }
   std::int64_t sequence_tokens() const { return samples * sequence; }  // L
   std::int64_t query_width() const { return heads * head_size; }       // Q
   std::int64_t key_width() const { return kv_heads * head_size; }      // K

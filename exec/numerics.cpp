@@ -71,6 +71,7 @@ class Comparison {
 
   std::int64_t drops() const {
     std::int64_t dropped = 0;
+    if (e_.workload.gate.kind == GateKind::SoftMoe) return dropped;
     for (int layer = 0; layer < e_.workload.layers; ++layer)
       for (std::size_t rank = 0; e_.model.is_moe(layer) && rank < executor_.ranks().size(); ++rank) {
         const Values routing = executor_.values(rank, require(TensorKind::Routing, false, layer));

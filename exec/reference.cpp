@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "exec/gate_logits.hpp"
+#include "exec/gate_scores.hpp"
 #include "models/volumes.hpp"
 
 namespace dovetail::exec {
@@ -39,7 +41,7 @@ void add_scaled(double scale, const double* x, Size count, double* y) {
 }
 
 struct Sizes {
-  Size tokens, sequence, hidden, heads, kv_heads, head_size, experts, expert_hidden, top_k, tokens_of_rank;
+  Size tokens, sequence, hidden, heads, kv_heads, head_size, expert_hidden, tokens_of_rank;
   explicit Sizes(const Experiment& e) : tokens_of_rank(static_cast<Size>(layer_volumes(e).tokens)) {
     tokens = tokens_of_rank * static_cast<Size>(e.cluster.gpus());
     sequence = static_cast<Size>(e.workload.sequence);
@@ -47,9 +49,7 @@ struct Sizes {
     heads = static_cast<Size>(e.model.attention.heads);
     kv_heads = static_cast<Size>(e.model.attention.kv_heads);
     head_size = static_cast<Size>(e.model.attention.head_size);
-    experts = static_cast<Size>(e.model.experts);
     expert_hidden = static_cast<Size>(e.model.expert_hidden);
-    top_k = static_cast<Size>(e.workload.top_k);
   }
   Size queries() const { return heads * head_size; }
   Size keys() const { return kv_heads * head_size; }
@@ -177,58 +177,126 @@ void expert_backward(const Sizes& s, const LayerWeights& w, Size e, const double
   if (!w.w3.empty()) add_gradients(x, &w.w3[at], d_h3.data(), s.hidden, s.expert_hidden, d_x, &gradient.w3[at]);
 }
 
-struct MoePass {
-  Values input, probabilities;
-  std::vector<Routing> routing;  // by rank
-  const Choice& choice(const Sizes& s, Size token, Size j) const {
-    return routing[token / s.tokens_of_rank][token % s.tokens_of_rank * s.top_k + j];
-  }
-  double score(const Sizes& s, Size token, const Choice& choice) const {
-    return probabilities[token * s.experts + static_cast<Size>(choice.expert)];
-  }
+// --- the gate and what it connects ---
+
+// What a slot of an expert takes of a token, and a token of the slot's result. Choices have one such link each, soft
+// gates one for every token and slot.
+struct Link {
+  Size token, slot;  // of all ranks; expert C + capacity slot
+  double dispatch, combine;
+  Size entry;  // of the routing, or of the soft weights
 };
 
+struct MoePass {
+  Values input;
+  std::vector<Values> logits;            // by rank
+  std::vector<Routing> routing;          // by rank
+  std::vector<std::vector<Link>> links;  // by rank
+};
+
+Matrix<const double> tokens_of(const LayerShape& shape, const MoePass& pass, Size rank) {
+  const Size first = rank * static_cast<Size>(shape.tokens * shape.hidden);
+  return {&pass.input[first], shape.tokens, shape.hidden};
+}
+
+TokenPlace place_of(const LayerShape& shape, int layer, Size rank) {
+  return {layer, static_cast<std::int64_t>(rank) * shape.tokens};
+}
+
+// Of one rank, whose logits are the pass's last.
+std::vector<Link> links_of(const LayerShape& shape, Size first_token, Routing preset, MoePass& pass) {
+  std::vector<Link> links;
+  if (shape.gate.kind == GateKind::SoftMoe) {
+    const SoftWeights w = soft_weights(shape, pass.logits.back());
+    const auto slots = static_cast<Size>(shape.slots());
+    for (Size i = 0; i < w.combine.size(); ++i)
+      links.push_back({first_token + i / slots, i % slots, w.dispatch[i], w.combine[i], i});
+    pass.routing.emplace_back();
+    return links;
+  }
+  const Values scores = expert_scores(shape, pass.logits.back());
+  Routing routing = preset.empty() ? choose(shape, scores) : std::move(preset);
+  assign_slots(shape, scores, routing);
+  const Values chosen = choice_scores(shape, scores, routing);
+  for (Size i = 0; i < routing.size(); ++i) {
+    const Choice& c = routing[i];
+    if (c.slot >= 0)
+      links.push_back({first_token + static_cast<Size>(c.token), static_cast<Size>(c.expert * shape.capacity + c.slot),
+                       1, chosen[i], i});
+  }
+  pass.routing.push_back(std::move(routing));
+  return links;
+}
+
+struct SlotPass {
+  Values input;  // empty: no token
+  ExpertPass expert;
+};
+
+std::vector<SlotPass> run_slots(const Sizes& s, const LayerShape& shape, const LayerWeights& w, const MoePass& pass,
+                                Size rank) {
+  std::vector<SlotPass> slots(static_cast<Size>(shape.slots()));
+  for (const Link& link : pass.links[rank]) {
+    Values& input = slots[link.slot].input;
+    input.resize(s.hidden);
+    add_scaled(link.dispatch, &pass.input[link.token * s.hidden], s.hidden, input.data());
+  }
+  for (Size i = 0; i < slots.size(); ++i)
+    if (!slots[i].input.empty())
+      slots[i].expert = expert(s, w, i / static_cast<Size>(shape.capacity), slots[i].input.data());
+  return slots;
+}
+
 // x + the experts' outputs, weighted by their scores.
-Values moe_sum(const Sizes& s, const LayerWeights& w, std::int64_t capacity, MoePass& pass) {
-  pass.probabilities = router_probabilities<double>(
-      {pass.input.data(), static_cast<std::int64_t>(s.tokens), static_cast<std::int64_t>(s.hidden)},
-      {w.router.data(), static_cast<std::int64_t>(s.hidden), static_cast<std::int64_t>(s.experts)});
-  const auto of_rank = static_cast<std::ptrdiff_t>(s.tokens_of_rank * s.experts);
-  for (auto p = pass.probabilities.begin(); p != pass.probabilities.end(); p += of_rank)
-    pass.routing.push_back(route(Values(p, p + of_rank), static_cast<std::int64_t>(s.experts),
-                                 static_cast<std::int64_t>(s.top_k), capacity));
+Values moe_sum(const Experiment& e, const LayerShape& shape, const LayerWeights& w, int layer, MoePass& pass) {
+  const Sizes s(e);
   Values sum = pass.input;
-  for (Size t = 0; t < s.tokens; ++t)
-    for (Size j = 0; j < s.top_k; ++j) {
-      const Choice& choice = pass.choice(s, t, j);
-      if (choice.slot < 0) continue;
-      const ExpertPass out = expert(s, w, static_cast<Size>(choice.expert), &pass.input[t * s.hidden]);
-      add_scaled(pass.score(s, t, choice), out.output.data(), s.hidden, &sum[t * s.hidden]);
-    }
+  for (Size rank = 0; rank * s.tokens_of_rank < s.tokens; ++rank) {
+    pass.logits.push_back(
+        gate_logits(shape, place_of(shape, layer, rank), tokens_of(shape, pass, rank), w.router.data()));
+    pass.links.push_back(
+        links_of(shape, rank * s.tokens_of_rank, modelled_choices(e, layer, static_cast<int>(rank)), pass));
+    const std::vector<SlotPass> slots = run_slots(s, shape, w, pass, rank);
+    for (const Link& link : pass.links.back())
+      add_scaled(link.combine, slots[link.slot].expert.output.data(), s.hidden, &sum[link.token * s.hidden]);
+  }
   return sum;
 }
 
-Values moe_sum_backward(const Sizes& s, const LayerWeights& w, const MoePass& pass, const Values& d_sum,
-                        LayerWeights& gradient) {
+// From the gradients of what the links carry to those of the gate's logits.
+Values logits_gradient(const LayerShape& shape, const MoePass& pass, Size rank, const Values& d_dispatch,
+                       const Values& d_combine) {
+  const Values& logits = pass.logits[rank];
+  if (shape.gate.kind == GateKind::SoftMoe)
+    return soft_weights_backward(shape, soft_weights(shape, logits), {d_dispatch, d_combine});
+  return choice_scores_backward(shape, expert_scores(shape, logits), pass.routing[rank], d_combine);
+}
+
+Values moe_sum_backward(const Experiment& e, const LayerShape& shape, const LayerWeights& w, int layer,
+                        const MoePass& pass, const Values& d_sum, LayerWeights& gradient) {
+  const Sizes s(e);
   Values d_x = d_sum;
-  for (Size t = 0; t < s.tokens; ++t) {
-    const double* const x = &pass.input[t * s.hidden];
-    const double* const d_y = &d_sum[t * s.hidden];
-    Values d_p(s.experts), d_logits(s.experts);
-    for (Size j = 0; j < s.top_k; ++j) {
-      const Choice& choice = pass.choice(s, t, j);
-      if (choice.slot < 0) continue;
-      const auto e = static_cast<Size>(choice.expert);
-      const ExpertPass out = expert(s, w, e, x);
-      d_p[e] = dot(d_y, out.output.data(), s.hidden);
-      Values d_output(s.hidden);
-      add_scaled(pass.score(s, t, choice), d_y, s.hidden, d_output.data());
-      expert_backward(s, w, e, x, out, d_output.data(), &d_x[t * s.hidden], gradient);
+  for (Size rank = 0; rank < pass.links.size(); ++rank) {
+    const std::vector<SlotPass> slots = run_slots(s, shape, w, pass, rank);
+    std::vector<Values> d_output(slots.size(), Values(s.hidden)), d_input = d_output;
+    for (const Link& link : pass.links[rank])
+      add_scaled(link.combine, &d_sum[link.token * s.hidden], s.hidden, d_output[link.slot].data());
+    for (Size i = 0; i < slots.size(); ++i)
+      if (!slots[i].input.empty())
+        expert_backward(s, w, i / static_cast<Size>(shape.capacity), slots[i].input.data(), slots[i].expert,
+                        d_output[i].data(), d_input[i].data(), gradient);
+    const Size entries = std::max(pass.routing[rank].size(), pass.links[rank].size());
+    Values d_dispatch(entries), d_combine(entries);
+    for (const Link& link : pass.links[rank]) {
+      const Size token = link.token * s.hidden;
+      d_combine[link.entry] = dot(&d_sum[token], slots[link.slot].expert.output.data(), s.hidden);
+      d_dispatch[link.entry] = dot(&pass.input[token], d_input[link.slot].data(), s.hidden);
+      add_scaled(link.dispatch, d_input[link.slot].data(), s.hidden, &d_x[token]);
     }
-    const double* const p = &pass.probabilities[t * s.experts];
-    const double mean = dot(p, d_p.data(), s.experts);
-    for (Size e = 0; e < s.experts; ++e) d_logits[e] = p[e] * (d_p[e] - mean);
-    add_gradients(x, w.router.data(), d_logits.data(), s.hidden, s.experts, &d_x[t * s.hidden], gradient.router.data());
+    gate_logits_backward(shape, place_of(shape, layer, rank), tokens_of(shape, pass, rank), w.router.data(),
+                         logits_gradient(shape, pass, rank, d_dispatch, d_combine),
+                         {&d_x[rank * s.tokens_of_rank * s.hidden], shape.tokens, shape.hidden},
+                         gradient.router.data());
   }
   return d_x;
 }
@@ -269,11 +337,18 @@ void add_dense_ffn_backward(const Sizes& s, const LayerWeights& w, const Values&
   gradient.dense_w3 = std::move(d.weights.w3);
 }
 
+// Where nothing has resolved the capacity yet, it is as large as the factor allows.
+LayerShape reference_shape(const Experiment& e) {
+  LayerShape shape = layer_shape(e);
+  if (shape.capacity == 0) shape.capacity = capacity_limit(e);
+  return shape;
+}
+
 }  // namespace
 
 Reference compute_reference(const Experiment& e, const ModelData& data) {
   const Sizes s(e);
-  const std::int64_t capacity = layer_volumes(e).capacity;
+  const LayerShape shape = reference_shape(e);
   const Size layers = data.layers.size();
   const auto is_moe = [&](Size layer) { return e.model.is_moe(static_cast<int>(layer)); };
   std::vector<Values> inputs(layers);
@@ -284,18 +359,23 @@ Reference compute_reference(const Experiment& e, const ModelData& data) {
   for (Size l = 0; l < layers; ++l) {
     inputs[l] = result.output;
     moe[l].input = attention_sum(s, data.layers[l], inputs[l], attention[l]);
-    result.output = is_moe(l) ? moe_sum(s, data.layers[l], capacity, moe[l]) : moe[l].input;
+    result.output = moe[l].input;
+    if (is_moe(l)) result.output = moe_sum(e, shape, data.layers[l], static_cast<int>(l), moe[l]);
     add_dense_ffn(s, data.layers[l], moe[l].input, result.output);
     result.routing.push_back(moe[l].routing);
-    for (const Routing& routing : moe[l].routing) result.dropped += drop_count(routing);
+    for (const Routing& routing : moe[l].routing) {
+      result.dropped += drop_count(routing);
+      result.largest_load = std::max(result.largest_load, largest_load(routing, shape.experts));
+    }
   }
   if (e.workload.phases == Phases::ForwardOnly) return result;
-  for (Size l = 0; l < layers; ++l) result.gradients.push_back(zero_weights(e.model, static_cast<int>(l)));
+  for (Size l = 0; l < layers; ++l) result.gradients.push_back(zero_weights(e, static_cast<int>(l)));
   result.input_gradient = data.output_gradient;
   for (Size l = layers; l-- > 0;) {
     const Values& d_sum = result.input_gradient;
-    Values d_moe_input =
-        is_moe(l) ? moe_sum_backward(s, data.layers[l], moe[l], d_sum, result.gradients[l]) : d_sum;
+    Values d_moe_input = d_sum;
+    if (is_moe(l))
+      d_moe_input = moe_sum_backward(e, shape, data.layers[l], static_cast<int>(l), moe[l], d_sum, result.gradients[l]);
     add_dense_ffn_backward(s, data.layers[l], moe[l].input, d_sum, d_moe_input, result.gradients[l]);
     result.input_gradient =
         attention_sum_backward(s, data.layers[l], inputs[l], attention[l], d_moe_input, result.gradients[l]);

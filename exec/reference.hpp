@@ -12,9 +12,10 @@ struct Reference {
   std::vector<LayerWeights> gradients;        // by layer, summed over all data
   std::vector<std::vector<Routing>> routing;  // by layer and rank
   std::int64_t dropped = 0;                   // choices over capacity, over all layers and ranks
+  std::int64_t largest_load = 0;              // choices of one rank for one expert, before drops
 };
 
-// Forward only: gradients stay empty.
+// Forward only: gradients stay empty. A capacity that nothing has resolved yet (f <= 0) is as large as f allows.
 Reference compute_reference(const Experiment& experiment, const ModelData& data);
 
 }  // namespace dovetail::exec

@@ -8,12 +8,14 @@ namespace dovetail {
 
 class OpWork {
  public:
-  OpWork(const LayerVolumes& volumes, DType dtype) : v_(volumes), size_(size_of(dtype)) {}
+  OpWork(const LayerVolumes& volumes, DType dtype, Encoding encoding = Encoding::Sparse)
+      : v_(volumes), size_(size_of(dtype)), encoding_(encoding) {}
 
   Work attention(Phase phase) const;  // causal flash kernel: its backward recomputes the scores
   Work dense_ffn(Phase phase) const;
   Work residual(std::size_t parts) const;  // the sum of that many tensors (T, M)
   Work gate(Phase phase) const;
+  // Dense: products with (T, E, C) weights. Soft gates need the gradient of those too.
   Work encode(Phase phase) const;
   Work decode(Phase phase) const;
   Work expert(Phase phase, std::int64_t rows) const;
@@ -26,9 +28,12 @@ class OpWork {
  private:
   Work collective(Collective collective, GroupKind group, std::int64_t elements) const;
   Work memory(std::int64_t elements) const;
+  Work dense_order(int products, std::int64_t elements) const;
+  bool soft() const { return v_.routing_entries == 0; }
 
   const LayerVolumes& v_;
   Bytes size_;  // of an element
+  Encoding encoding_;
 };
 
 }  // namespace dovetail

@@ -36,8 +36,8 @@ struct GroupShape {
   bool crosses_nodes() const { return nodes > 1; }
 };
 
-// mp = esp = GPUs per node. Where that is more than the model's sizes allow, mp is a power of two of them that fits, and
-// esp as many as divide the expert hidden size. ep = gcd(experts, GPUs / esp); edp, dp the rest.
+// mp = esp = GPUs per node. Where that is more than the model's sizes allow, mp is a power of two of them that fits,
+// and esp as many as divide the expert hidden size. ep = gcd(experts, GPUs / esp); edp, dp the rest.
 Parallelism default_parallelism(const Cluster& cluster, const Model& model);
 
 // Throws InputError naming the numbers that do not divide or multiply up.

@@ -44,7 +44,6 @@ void require_built_knobs(const Plan& p) {
                 {AllToAllImplementation::PointToPoint});
   require_built("dispatch_wire", wire_names, p.dispatch_wire, {Wire::Same});
   require_built("combine_wire", wire_names, p.combine_wire, {Wire::Same});
-  require_built("encoding", encoding_names, p.encoding, {Encoding::Sparse});
   require_built("expert_sharding", expert_sharding_names, p.expert_sharding, {ExpertSharding::Ep});
   require_built("layout", layout_names, p.layout, {Layout::ExpertMajor});
   require_built("expert_kernel", expert_kernel_names, p.expert_kernel, {ExpertKernel::Batched});
@@ -83,13 +82,16 @@ std::vector<GradientSlice> gradient_slices(const Plan& plan, std::span<const std
   std::vector<GradientSlice> slices;
   for (int layer = static_cast<int>(elements.size()) - 1; layer >= 0; --layer) {
     const bool beside_next = plan.grad_sync == GradSync::WithDense && layer > 0;
-    slices.push_back({beside_next ? Window::Dense : Window::Tail, beside_next ? layer - 1 : 0, elements[static_cast<std::size_t>(layer)]});
+    slices.push_back({beside_next ? Window::Dense : Window::Tail, beside_next ? layer - 1 : 0,
+                      elements[static_cast<std::size_t>(layer)]});
   }
   return slices;
 }
 
 void validate(const Plan& p, const Experiment& e) {
   require_built_knobs(p);
+  if (e.workload.gate.kind == GateKind::SoftMoe && p.encoding == Encoding::Sparse)
+    refuse("encoding", "sparse contradicts the gate soft_moe, whose every slot mixes all tokens; expected dense");
   const LayerVolumes v = layer_volumes(e);
   require_degree("forward_degree", p.forward_degree, p, v.capacity);
   require_degree("backward_degree", p.backward_degree, p, v.capacity);

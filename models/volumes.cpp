@@ -1,5 +1,6 @@
 #include "models/volumes.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace dovetail {
@@ -17,8 +18,8 @@ std::int64_t attention_parameters(const Attention& a, const LayerVolumes& v) {
   const std::int64_t output = v.context_width * v.hidden;
   if (a.kind == AttentionKind::GroupedQuery) return v.hidden * (v.query_width + 2 * v.key_value_width) + output;
   const std::int64_t query = a.q_rank > 0 ? a.q_rank * (v.hidden + v.query_width) : v.hidden * v.query_width;
-  const std::int64_t key_value = v.hidden * (a.kv_rank + a.rope_size) +
-                                 a.kv_rank * v.query_heads * (std::int64_t{a.nope_size} + a.value_size);
+  const std::int64_t key_value =
+      v.hidden * (a.kv_rank + a.rope_size) + a.kv_rank * v.query_heads * (std::int64_t{a.nope_size} + a.value_size);
   return query + key_value + output;
 }
 
@@ -32,7 +33,40 @@ void set_attention(LayerVolumes& v, const Attention& a, int mp) {
   v.attention_parameters = attention_parameters(a, v);
 }
 
+// Rows of k f T / E, rounded up. A capacity of, say, 153.60000000000002 rows is 154, but 154.00000000000003 is 154 too.
+std::int64_t rows_of_factor(const Experiment& e, double factor, std::int64_t tokens) {
+  const double rows = e.workload.top_k * factor * static_cast<double>(tokens) / static_cast<double>(e.model.experts);
+  return static_cast<std::int64_t>(std::ceil(rows * (1 - 1e-12)));
+}
+
+void add_router(const Experiment& e, LayerVolumes& v) {
+  const Gate& gate = e.workload.gate;
+  v.router_gemms = 1;
+  v.routing_entries = v.tokens * e.workload.top_k;
+  v.router_parameters = v.hidden * v.experts;
+  if (gate.kind == GateKind::Gshard) {
+    v.router_gemms = 2;
+    v.router_parameters *= 2;
+  } else if (gate.cosine()) {
+    const std::int64_t published = gate.kind == GateKind::XMoe ? 16 : 256;
+    v.projection = gate.projection > 0 ? gate.projection : std::min(published, v.hidden);
+    v.router_gemms = 2;
+    v.router_parameters = v.projection * (v.hidden + v.experts) + 1;
+  } else if (gate.kind == GateKind::ExpertChoice) {
+    v.routing_entries = v.experts * v.capacity;
+  } else if (gate.kind == GateKind::SoftMoe) {
+    v.routing_entries = 0;
+    v.router_parameters *= v.capacity;
+  }
+}
+
 }  // namespace
+
+std::int64_t capacity_limit(const Experiment& e) {
+  const std::int64_t tokens = std::int64_t{e.workload.batch} * e.workload.sequence / e.parallelism.mp;
+  const double factor = std::fabs(e.workload.capacity_factor);
+  return factor > 0 ? rows_of_factor(e, factor, tokens) : tokens;
+}
 
 LayerVolumes layer_volumes(const Experiment& e, int layer) {
   const Model& m = e.model;
@@ -40,10 +74,7 @@ LayerVolumes layer_volumes(const Experiment& e, int layer) {
   LayerVolumes v;
   v.sequence_tokens = std::int64_t{e.workload.batch} * e.workload.sequence;
   v.tokens = v.sequence_tokens / p.mp;
-  // A capacity of, say, 153.60000000000002 rows is 154, but 154.00000000000003 is 154 too.
-  const double rows =
-      e.workload.top_k * e.workload.capacity_factor * static_cast<double>(v.tokens) / static_cast<double>(m.experts);
-  v.capacity = static_cast<std::int64_t>(std::ceil(rows * (1 - 1e-12)));
+  v.capacity = e.workload.capacity_factor > 0 ? capacity_limit(e) : e.workload.capacity_rows;
   v.moe = m.is_moe(layer);
   v.experts = m.experts;
   v.local_experts = m.experts / p.ep;
@@ -57,7 +88,7 @@ LayerVolumes layer_volumes(const Experiment& e, int layer) {
   v.ffn_parameters = v.expert_gemms * v.hidden * v.ffn_hidden;
   v.dense_parameters = v.attention_parameters + v.ffn_parameters;
   if (v.moe) {
-    v.router_parameters = v.hidden * v.experts;
+    add_router(e, v);
     v.expert_parameters = v.expert_gemms * v.hidden * v.hidden_shard * v.local_experts;
   }
   const auto tokens = static_cast<double>(v.sequence_tokens);
@@ -73,8 +104,7 @@ LayerVolumes layer_volumes(const Experiment& e) {
 
 std::vector<std::int64_t> dense_elements(const Experiment& e) {
   std::vector<std::int64_t> elements;
-  for (int layer = 0; layer < e.workload.layers; ++layer)
-    elements.push_back(layer_volumes(e, layer).dense_parameters);
+  for (int layer = 0; layer < e.workload.layers; ++layer) elements.push_back(layer_volumes(e, layer).dense_parameters);
   return elements;
 }
 

@@ -12,16 +12,19 @@ namespace dovetail {
 struct LayerVolumes {
   std::int64_t sequence_tokens = 0;  // B L: tokens of one model-parallel group
   std::int64_t tokens = 0;           // T = B L / mp: tokens of this rank between the parts
-  std::int64_t capacity = 0;         // C = ceil(k f T / E): rows each rank sends to each expert at most
-  std::int64_t local_experts = 0;    // dE = E / ep
-  std::int64_t hidden_shard = 0;     // H / esp
-  std::int64_t row_copies = 0;       // ep * esp: ranks whose rows meet in one expert shard
+  std::int64_t capacity = 0;       // C = ceil(k f T / E): rows each rank sends to each expert at most; f <= 0: resolved
+  std::int64_t local_experts = 0;  // dE = E / ep
+  std::int64_t hidden_shard = 0;   // H / esp
+  std::int64_t row_copies = 0;     // ep * esp: ranks whose rows meet in one expert shard
 
   bool moe = true;                        // else a dense layer, which has no router and no experts
   std::int64_t attention_parameters = 0;  // of this rank; Latent: with its low-rank projections, which ranks repeat
   std::int64_t ffn_parameters = 0;        // of this rank: g M ffn_hidden
   std::int64_t dense_parameters = 0;      // the two: what the gradient all-reduce carries
-  std::int64_t router_parameters = 0;     // M E, on every rank
+  std::int64_t router_parameters = 0;     // on every rank: M E, or what the gate's matrices are
+  std::int64_t router_gemms = 0;          // of its forward pass
+  std::int64_t projection = 0;            // P, of a cosine gate
+  std::int64_t routing_entries = 0;       // T k, or E C where experts choose; 0: soft
   std::int64_t expert_parameters = 0;     // g M H E / (ep esp)
   std::int64_t parameters() const { return dense_parameters + router_parameters + expert_parameters; }
 
@@ -30,11 +33,15 @@ struct LayerVolumes {
   std::int64_t gathered_elements(std::int64_t rows) const { return esp * all_to_all_elements(rows); }
   // Rows this rank's experts work on, over all its experts.
   std::int64_t expert_rows(std::int64_t rows) const { return rows * row_copies * local_experts; }
+  // Of a token for a slot, in dense order: T E C.
+  std::int64_t dense_weights() const { return tokens * experts * capacity; }
   Flops expert_flops(std::int64_t rows) const;  // forward; backward is twice that
 
   Flops projection_flops;       // of the attention's projections, forward; backward is twice that
   Flops attention_score_flops;  // 2 B L^2 (Q + context), halved by the causal mask; a flash backward is 2.5x that
-  Flops ffn_flops() const { return Flops(2 * static_cast<double>(sequence_tokens) * static_cast<double>(ffn_parameters)); }
+  Flops ffn_flops() const {
+    return Flops(2 * static_cast<double>(sequence_tokens) * static_cast<double>(ffn_parameters));
+  }
 
   std::int64_t experts = 0, hidden = 0, esp = 0, expert_gemms = 0;
   std::int64_t query_width = 0;      // Q: this rank's query heads x head size
@@ -50,6 +57,9 @@ LayerVolumes layer_volumes(const Experiment& experiment);  // of the first MoE l
 
 // Dense gradients of each trained layer on one rank.
 std::vector<std::int64_t> dense_elements(const Experiment& experiment);
+
+// What the capacity factor allows: ceil(k |f| T / E) rows, or all T for f = 0.
+std::int64_t capacity_limit(const Experiment& experiment);
 
 // Rows [first, last) of the capacity that chunk `chunk` of `degree` covers: sizes differ by at most one.
 struct RowRange {

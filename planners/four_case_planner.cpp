@@ -88,8 +88,9 @@ std::string describe_forward(const Plan& plan, const LayerTimes& times) {
 std::string describe_backward(const Plan& plan, const LayerTimes& times) {
   std::map<std::string, int> layers_limited;
   for (int layer = 0; layer < times.layers(); ++layer)
-    if (times.is_moe(layer)) ++layers_limited[describe_layer(times.backward.moe, plan.comm_streams, plan.backward_degree_of(layer),
-                                    carried(plan, times, layer))];
+    if (times.is_moe(layer))
+      ++layers_limited[describe_layer(times.backward.moe, plan.comm_streams, plan.backward_degree_of(layer),
+                                      carried(plan, times, layer))];
   const auto moe_layers = std::ranges::count(times.moe, true);
   std::string text;
   for (const auto& [limit, layers] : layers_limited) {
@@ -129,7 +130,7 @@ class FourCase final : public Planner {
 
   PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
     const std::vector<int> degrees = allowed_degrees(task);
-    const LayerTimes times = layer_times(task.experiment);
+    const LayerTimes times = layer_times(task.experiment, task.base.encoding);
     Contest contest(evaluate);
     const bool tied = task.choices.tie_degrees;
     const Plan exact = exact_plan(task, times, degrees);

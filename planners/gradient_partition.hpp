@@ -42,9 +42,9 @@ struct GradientPartition {
 // The least time over all slices and options, but for at most one element per window.
 GradientPartition partition_gradients(const GradientProblem& problem);
 
-// The backward pass of an experiment whose MoE layers may take any of these degrees. A window beside attention can carry
-// what attention (and, where all-reduces have a stream without other ops at that time, its neighbours) hides; a dense
-// layer's window Moe is beside its feed-forward op.
+// The backward pass of an experiment whose MoE layers may take any of these degrees. A window beside attention can
+// carry what attention (and, where all-reduces have a stream without other ops at that time, its neighbours) hides; a
+// dense layer's window Moe is beside its feed-forward op.
 GradientProblem gradient_problem(const LayerTimes& times, CommStreams streams, std::span<const int> degrees);
 
 // `plan` with grad_sync partitioned, the slices and the backward degrees of the partition.

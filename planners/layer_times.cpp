@@ -81,13 +81,14 @@ std::int64_t LayerTimes::elements_after(int layer) const {
   return std::reduce(dense_elements.begin() + layer + 1, dense_elements.end());
 }
 
-LayerTimes layer_times(const Experiment& experiment) {
-  const auto schedule = std::make_shared<const Schedule>(build_schedule(experiment, Plan{}));
+LayerTimes layer_times(const Experiment& experiment, Encoding encoding) {
+  Plan plan;
+  plan.encoding = encoding;
+  const auto schedule = std::make_shared<const Schedule>(build_schedule(experiment, plan));
   const PricedSchedule priced = price(schedule, experiment);
   const LayerVolumes volumes = layer_volumes(experiment);
   LayerTimes times;
-  for (int layer = 0; layer < experiment.workload.layers; ++layer)
-    times.moe.push_back(experiment.model.is_moe(layer));
+  for (int layer = 0; layer < experiment.workload.layers; ++layer) times.moe.push_back(experiment.model.is_moe(layer));
   times.capacity = volumes.capacity;
   times.dense_elements = dense_elements(experiment);
   const int moe_layer = first_layer(times, true), dense_layer = first_layer(times, false);

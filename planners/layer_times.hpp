@@ -24,7 +24,7 @@ struct PhaseTimes {
   Seconds attention;
   Seconds mp_before, mp_after;  // model-parallel collectives before and after attention; 0 without model parallelism
 
-  FfnTimes shared;              // shared experts: forward after the layer's decode, backward before it; 0 without
+  FfnTimes shared;  // shared experts: forward after the layer's decode, backward before it; 0 without
 
   Seconds dense() const { return encode + gate + decode + attention + mp_before + mp_after + shared.total(); }
 };
@@ -36,7 +36,7 @@ struct LayerTimes {
   std::int64_t capacity = 0;                 // rows that are cut into chunks
   PhaseTimes forward, backward;              // of an MoE layer; backward is all 0 in a forward-only workload
   FfnTimes dense_forward, dense_backward;    // of a dense layer; 0 without
-  Seconds all_reduce_alpha;         // of each all-reduce of dense gradients; 0 without data parallelism
+  Seconds all_reduce_alpha;                  // of each all-reduce of dense gradients; 0 without data parallelism
   Seconds all_reduce_per_element;
   Seconds expert_all_reduce;  // of all layers together
   Seconds update;
@@ -47,6 +47,6 @@ struct LayerTimes {
   std::int64_t elements_after(int layer) const;
 };
 
-LayerTimes layer_times(const Experiment& experiment);
+LayerTimes layer_times(const Experiment& experiment, Encoding encoding = Encoding::Sparse);
 
 }  // namespace dovetail::planners

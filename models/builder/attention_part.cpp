@@ -13,8 +13,7 @@ TensorId attention_forward(StepContext& c, int layer, TensorId x, SavedAttention
     c.add(c.op(OpKind::MpAllGather, Phase::Forward, layer, c.streams().intra, work.mp(Collective::AllGather)), {x},
           {saved.input});
   }
-  saved.query_key_value =
-      c.activation(TensorKind::QueryKeyValue, layer, v.sequence_tokens * v.projected_width);
+  saved.query_key_value = c.activation(TensorKind::QueryKeyValue, layer, v.sequence_tokens * v.projected_width);
   saved.context = c.activation(TensorKind::AttentionContext, layer, v.sequence_tokens * v.context_width);
   saved.log_sum_exp = c.fp32(TensorKind::LogSumExp, layer, v.sequence_tokens * v.query_heads);
   const TensorId partial = c.activation(TensorKind::AttentionPartial, layer, gathered);

@@ -13,8 +13,7 @@ TensorId dense_ffn_forward(StepContext& c, int layer, TensorId x, SavedFfn& save
     c.add(c.op(OpKind::MpAllGather, Phase::Forward, layer, c.streams().intra, work.mp(Collective::AllGather)), {x},
           {saved.input});
   }
-  saved.hidden =
-      c.activation(TensorKind::FfnHidden, layer, v.sequence_tokens * (v.expert_gemms - 1) * v.ffn_hidden);
+  saved.hidden = c.activation(TensorKind::FfnHidden, layer, v.sequence_tokens * (v.expert_gemms - 1) * v.ffn_hidden);
   const TensorId partial = c.activation(TensorKind::FfnPartial, layer, gathered);
   c.add(c.op(OpKind::DenseFfn, Phase::Forward, layer, c.streams().compute, work.dense_ffn(Phase::Forward)),
         {saved.input, c.weights(layer).dense}, {saved.hidden, partial});

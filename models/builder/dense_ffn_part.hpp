@@ -1,5 +1,5 @@
-// The dense feed-forward part of a layer, shared by the model-parallel ranks as attention is: that of a dense layer, or all
-// shared experts of an MoE layer side by side.
+// The dense feed-forward part of a layer, shared by the model-parallel ranks as attention is: that of a dense layer, or
+// all shared experts of an MoE layer side by side.
 #pragma once
 #include <functional>
 

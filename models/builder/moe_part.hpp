@@ -5,8 +5,10 @@
 namespace dovetail::builder {
 
 struct SavedMoe {
-  TensorId input = -1, routing = -1;
-  TensorIds combined;  // by forward chunk
+  TensorId input = -1;
+  TensorId routing = -1;             // -1: soft
+  TensorId mask = -1, weights = -1;  // -1: sparse encoding
+  TensorIds combined;                // by forward chunk
   SavedExperts experts;
 };
 

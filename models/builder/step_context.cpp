@@ -11,9 +11,7 @@ std::size_t op_estimate(const Experiment& e, const Plan& plan) {
 }  // namespace
 
 StepContext::StepContext(const Experiment& experiment, const Plan& plan)
-    : experiment_(experiment),
-      plan_(plan),
-      writer_(op_estimate(experiment, plan)) {
+    : experiment_(experiment), plan_(plan), writer_(op_estimate(experiment, plan)) {
   for (int layer = 0; layer < layers(); ++layer) volumes_.push_back(layer_volumes(experiment, layer));
   streams_.compute = writer_.add_stream(StreamKind::Compute);
   const bool split = plan.comm_streams == CommStreams::InterIntra;
@@ -112,8 +110,9 @@ TensorId StepContext::activation(TensorKind kind, int layer, std::int64_t elemen
   return writer_.add_tensor(t);
 }
 
-TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements) {
+TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements, bool gradient) {
   Tensor t = tensor(kind, layer, elements);
+  t.gradient = gradient;
   t.dtype = DType::Fp32;
   return writer_.add_tensor(t);
 }

@@ -35,7 +35,7 @@ class StepContext {
   bool training() const { return experiment_.workload.phases == Phases::Training; }
   int layers() const { return experiment_.workload.layers; }
   const LayerVolumes& volumes(int layer) const { return volumes_[static_cast<std::size_t>(layer)]; }
-  OpWork work(int layer) const { return {volumes(layer), experiment_.workload.dtype}; }
+  OpWork work(int layer) const { return {volumes(layer), experiment_.workload.dtype, plan_.encoding}; }
   const StreamIds& streams() const { return streams_; }
   const LayerWeightIds& weights(int layer) const { return weights_[static_cast<std::size_t>(layer)]; }
   const std::vector<LayerWeightIds>& weights() const { return weights_; }
@@ -54,7 +54,7 @@ class StepContext {
   // --- tensors ---
   TensorId persistent(TensorKind kind, int layer, std::int64_t elements, bool gradient = false);
   TensorId activation(TensorKind kind, int layer, std::int64_t elements, bool gradient = false);
-  TensorId fp32(TensorKind kind, int layer, std::int64_t elements);
+  TensorId fp32(TensorKind kind, int layer, std::int64_t elements, bool gradient = false);
   // Of the op's layer, chunk and rows; a gradient in the backward pass.
   TensorId chunked(TensorKind kind, const Op& op, std::int64_t elements);
   // Adds an op that makes one chunked tensor of another.

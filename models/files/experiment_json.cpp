@@ -73,6 +73,30 @@ Json router_json(const Router& router) {
           {"correction_bias", router.correction_bias}};
 }
 
+Json gate_json(const Gate& gate) {
+  return {{"kind", name_in(gate_kind_names, gate.kind)},
+          {"projection", gate.projection},
+          {"noise_seed", gate.noise_seed},
+          {"renormalise", gate.renormalise},
+          {"batch_prioritised", gate.batch_prioritised}};
+}
+
+// What its kind needs, so that a trace's tables do not swell the results of others.
+Json routing_json(const RoutingModel& routing) {
+  Json json = {{"kind", name_in(routing_kind_names, routing.kind)}};
+  if (routing.kind == RoutingKind::Zipf) json["exponent"] = routing.exponent;
+  if (routing.kind == RoutingKind::Hot) {
+    json["expert"] = routing.hot_expert;
+    json["share"] = routing.hot_share;
+  }
+  if (routing.kind == RoutingKind::Trace) {
+    if (!routing.trace.empty()) json["trace"] = routing.trace;
+    json["layers"] = routing.layers;
+  }
+  if (routing.kind != RoutingKind::Router) json["seed"] = routing.seed;
+  return json;
+}
+
 template <class T>
 Json list_json(const std::vector<T>& items, Json (*item_json)(const T&)) {
   Json list = Json::array();
@@ -129,13 +153,19 @@ Json to_json(const Calibration& calibration) {
 }
 
 Json to_json(const Workload& workload) {
-  return {{"batch", workload.batch},
-          {"sequence", workload.sequence},
-          {"layers", workload.layers},
-          {"top_k", workload.top_k},
-          {"capacity_factor", workload.capacity_factor},
-          {"dtype", name_in(dtype_names, workload.dtype)},
-          {"phases", name_in(phases_names, workload.phases)}};
+  const auto& [batch, sequence, layers, top_k, capacity_factor, dtype, phases, capacity_rows, gate, routing, step] =
+      workload;
+  return {{"batch", batch},
+          {"sequence", sequence},
+          {"layers", layers},
+          {"top_k", top_k},
+          {"capacity_factor", capacity_factor},
+          {"dtype", name_in(dtype_names, dtype)},
+          {"phases", name_in(phases_names, phases)},
+          {"capacity_rows", capacity_rows},
+          {"gate", gate_json(gate)},
+          {"routing", routing_json(routing)},
+          {"step", step}};
 }
 
 Json to_json(const Parallelism& parallelism) {

@@ -80,8 +80,7 @@ Model read_qwen(const JsonReader& json, ModelType type) {
   model.moe_every = integer_or(json, "decoder_sparse_step", 1);
   if (const auto dense = json.find("mlp_only_layers")) model.first_dense = read_first_dense(*dense);
   if (model.first_dense > 0 || model.moe_every > 1) model.dense_hidden = json.integer("intermediate_size", 1);
-  if (type == ModelType::Qwen2Moe)
-    model.shared_experts = {1, json.integer("shared_expert_intermediate_size", 1), true};
+  if (type == ModelType::Qwen2Moe) model.shared_experts = {1, json.integer("shared_expert_intermediate_size", 1), true};
   model.router.normalise = json.boolean_or("norm_topk_prob", false);
   return model;
 }

@@ -43,7 +43,8 @@ TEST_CASE("Parameters of the shipped models add up to what is published") {
     // One GPU holds all of it.
     const Experiment e = experiment("a800-8", row.model, {"cluster.gpus_per_node=1"});
     double layers = 0;
-    for (int layer = 0; layer < e.model.layers; ++layer) layers += static_cast<double>(layer_volumes(e, layer).parameters());
+    for (int layer = 0; layer < e.model.layers; ++layer)
+      layers += static_cast<double>(layer_volumes(e, layer).parameters());
     const double embeddings = 2.0 * e.model.vocabulary * e.model.hidden;  // none of the six ties them
     CHECK(layers + embeddings == Approx(row.total).epsilon(.01));
   }
@@ -52,7 +53,7 @@ TEST_CASE("Parameters of the shipped models add up to what is published") {
 TEST_CASE("Latent attention of DeepSeek-V3: parameters and work of a layer, by hand") {
   const Experiment e = experiment("a800-8", "deepseek-v3", {"cluster.gpus_per_node=1", "workload.sequence=1024"});
   const LayerVolumes v = layer_volumes(e, 0);
-  const std::int64_t q = 7168LL * 1536 + 1536LL * 128 * (128 + 64);        // down, up
+  const std::int64_t q = 7168LL * 1536 + 1536LL * 128 * (128 + 64);         // down, up
   const std::int64_t kv = 7168LL * (512 + 64) + 512LL * 128 * (128 + 128);  // with the shared rope key; keys and values
   const std::int64_t output = 128LL * 128 * 7168;
   CHECK(v.attention_parameters == q + kv + output);
@@ -74,7 +75,8 @@ TEST_CASE("Every model on every cluster builds, validates and has a price") {
     for (const std::string& model : known_names("models")) {
       INFO(model << " on " << cluster);
       Experiment e = experiment(cluster, model, {});
-      e.workload.layers = std::min(e.workload.layers, e.model.first_moe() + 2);  // a dense layer too, where there is one
+      e.workload.layers =
+          std::min(e.workload.layers, e.model.first_moe() + 2);  // a dense layer too, where there is one
       const auto schedule = std::make_shared<const Schedule>(build_schedule(e, Plan{}));
       CHECK_NOTHROW(validate(*schedule));
       std::vector<double> scratch;

@@ -83,3 +83,18 @@ TEST_CASE("More than this machine's memory is refused") {
   const Experiment e = small_experiment(s);
   CHECK_THROWS_AS(run_on_host(e, priced(e, Plan{})), InputError);
 }
+
+TEST_CASE("Where the router decides, an open capacity is what it needs with this seed") {
+  SmallExperiment sizes;
+  sizes.dp = sizes.ep = 2;
+  sizes.capacity_factor = 0;
+  Experiment e = small_experiment(sizes);
+  resolve_routed_capacity(e, 3);
+  const Reference reference = compute_reference(e, random_model_data(e, 3));
+  CHECK(e.workload.capacity_rows == reference.largest_load);
+  CHECK(reference.dropped == 0);
+  e.workload.capacity_factor = 1.5;
+  e.workload.capacity_rows = 0;
+  resolve_routed_capacity(e, 3);
+  CHECK(e.workload.capacity_rows == 0);
+}

@@ -43,7 +43,8 @@ std::string refusal(const JsonFile& config, const ExpertChoice& choice = {}) {
 }  // namespace
 
 TEST_CASE("The shipped models are what import makes of the public configs") {
-  for (const char* name : {"mixtral-8x7b", "mixtral-8x22b", "qwen1.5-moe-a2.7b", "qwen3-30b-a3b", "deepseek-v2", "deepseek-v3"})
+  for (const char* name :
+       {"mixtral-8x7b", "mixtral-8x22b", "qwen1.5-moe-a2.7b", "qwen3-30b-a3b", "deepseek-v2", "deepseek-v3"})
     CHECK(to_model_file(import_hf(config_of(name), name)) == shipped(name));
   CHECK(to_model_file(import_hf(config_of("gpt2-xl"), "gpt2-xl-moe", {.experts = 8, .top_k = {}})) ==
         shipped("gpt2-xl-moe"));
@@ -92,7 +93,8 @@ TEST_CASE("Dense layers, shared experts and router of newer checkpoints") {
   CHECK(import_hf(changed({{"topk_method", "greedy"}}, "deepseek-v2"), "x").router.groups == 1);  // no groups then
   CHECK(import_hf(changed({{"q_lora_rank", nullptr}}, "deepseek-v2"), "x").attention.q_rank == 0);
   CHECK(import_hf(config_of("qwen1.5-moe-a2.7b"), "x").shared_experts == SharedExpertSizes{1, 5632, true});
-  const Model half = import_hf(changed({{"decoder_sparse_step", 2}, {"mlp_only_layers", {0, 1}}}, "qwen3-30b-a3b"), "x");
+  const Model half =
+      import_hf(changed({{"decoder_sparse_step", 2}, {"mlp_only_layers", {0, 1}}}, "qwen3-30b-a3b"), "x");
   CHECK(half.moe_every == 2);
   CHECK(half.first_dense == 2);
   CHECK(half.first_moe() == 3);
@@ -121,7 +123,8 @@ TEST_CASE("A config that cannot be imported is refused in one line") {
             .ends_with("/mlp_only_layers/1: expected 1: dense layers are the first ones"));
   CHECK(refusal(changed({{"moe_layer_freq", 2}}, "deepseek-v2"))
             .ends_with("/moe_layer_freq: other steps than 1 are not built yet, expected 1"));
-  CHECK(refusal(changed({{"kv_lora_rank", 0}}, "deepseek-v3")).ends_with("/kv_lora_rank: expected at least 1, got 0"));
+  CHECK(refusal(changed({{"kv_lora_rank", 0}}, "deepseek-v3"))
+            .ends_with("/kv_lora_rank: expected a whole number of at least 1, got the number 0"));
   CHECK(refusal(config_of("mixtral-8x7b"), {.experts = -1, .top_k = {}})
             .ends_with("config.json: /experts: expected at least 1, got -1"));
   CHECK(refusal(config_of("mixtral-8x7b"), {.experts = {}, .top_k = 9})

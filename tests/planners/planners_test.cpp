@@ -132,7 +132,8 @@ TEST_CASE("four_case: no regret against exhaustive, and its closed forms foretel
       double forward = 1e300;
       for (int r : degrees)
         forward = std::min(
-            forward, (t.layers() * (t.forward.dense() + exact_makespan(t.forward.moe, streams, r, Seconds(0)))).value());
+            forward,
+            (t.layers() * (t.forward.dense() + exact_makespan(t.forward.moe, streams, r, Seconds(0)))).value());
       const double foretold = forward + partition.time.value();
       if (std::abs(makespan(e, ours.plan) / foretold - 1) > 1e-9)
         FAIL("case " << i << ": " << makespan(e, ours.plan) << ", foretold " << foretold);
