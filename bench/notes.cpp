@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "models/names.hpp"
+#include "models/price.hpp"
 #include "models/volumes.hpp"
 
 namespace dovetail::bench {
@@ -40,6 +41,12 @@ void add_routing(const Experiment& e, std::vector<std::string>& notes) {
       "the choices dropped",
       by_router ? "of the router, modelled as uniform" : name_in(routing_kind_names, w.routing.kind), routing.imbalance,
       layer_volumes(e).capacity, 100 * static_cast<double>(routing.dropped) / static_cast<double>(routing.choices)));
+}
+
+void add_extrapolations(Report& report) {
+  for (const SystemResult& result : report.results)
+    for (std::string& note : extrapolated_profiles(*result.schedule, report.experiment.model))
+      if (std::ranges::find(report.notes, note) == report.notes.end()) report.notes.push_back(std::move(note));
 }
 
 }  // namespace dovetail::bench

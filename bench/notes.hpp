@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "models/experiment.hpp"
+#include "models/result.hpp"
 
 namespace dovetail::bench {
 
@@ -12,5 +12,8 @@ void add_assumptions(const Calibration& calibration, std::vector<std::string>& n
 
 // One line on capacity, imbalance and drops, where the routing is given or the capacity follows it.
 void add_routing(const Experiment& experiment, std::vector<std::string>& notes);
+
+// One line for each profiled module whose times were extrapolated in a result.
+void add_extrapolations(Report& report);
 
 }  // namespace dovetail::bench

@@ -13,7 +13,8 @@ template <class Weight, class Scalar, class Visit>
 void for_each_block(const LayerShape& shape, Weight* weights, std::span<const Chunk<Scalar>> chunks, Visit visit) {
   for (const Chunk<Scalar>& chunk : chunks)
     for (std::int64_t expert = 0; expert < shape.experts; ++expert) {
-      const std::int64_t count = chunk.rows.size(), first = expert * shape.capacity + chunk.rows.first;
+      const std::int64_t count = chunk.rows.size(),
+                         first = expert * shape.capacity + chunk.rows.first - shape.first_slot;
       visit(Matrix<Weight>(weights, shape.tokens, shape.slots()).cols_from(first, count),
             Matrix<Scalar>(chunk.data + expert * count * shape.hidden, count, shape.hidden));
     }

@@ -20,7 +20,7 @@ void write_sparse(const LayerShape& shape, const Routing& routing, const Values&
   for (std::size_t i = 0; i < routing.size(); ++i) {
     const auto& [token, expert, slot] = routing[i];
     to[3 * i] = static_cast<Scalar>(token);
-    to[3 * i + 1] = static_cast<Scalar>(slot < 0 ? -1 - expert : expert * shape.capacity + slot);
+    to[3 * i + 1] = static_cast<Scalar>(slot < 0 ? -1 - expert : slot_place(shape, routing[i]));
     to[3 * i + 2] = static_cast<Scalar>(scores[i]);
   }
 }
@@ -31,7 +31,7 @@ Routing read_sparse(const LayerShape& shape, const Scalar* from) {
   for (std::int64_t i = 0; i < shape.routing_entries(); ++i) {
     const RoutedChoice<Scalar> c(from, i);
     const std::int64_t expert = c.dropped() ? -1 - c.place : c.place / shape.capacity;
-    const std::int64_t slot = c.dropped() ? Choice::dropped : c.place % shape.capacity;
+    const std::int64_t slot = c.dropped() ? Choice::dropped : c.place % shape.capacity + shape.first_slot;
     routing.push_back(
         {static_cast<std::int32_t>(c.token), static_cast<std::int32_t>(expert), static_cast<std::int32_t>(slot)});
   }
@@ -45,9 +45,8 @@ void write_dense(const LayerShape& shape, const Routing& routing, const Values& 
   std::fill_n(weights.combine, shape.tokens * slots, Scalar(0));
   std::fill_n(weights.dispatch, shape.tokens * slots, Scalar(0));
   for (std::size_t i = 0; i < routing.size(); ++i) {
-    const auto& [token, expert, slot] = routing[i];
-    if (slot < 0) continue;
-    const std::int64_t at = token * slots + expert * shape.capacity + slot;
+    if (routing[i].slot < 0) continue;
+    const std::int64_t at = routing[i].token * slots + slot_place(shape, routing[i]);
     weights.combine[at] = static_cast<Scalar>(scores[i]);
     weights.dispatch[at] = Scalar(1);
   }
@@ -58,8 +57,8 @@ template <class Scalar>
 Values score_gradients(const LayerShape& shape, const Routing& routing, const GateWeights<const Scalar>& gradient) {
   if (gradient.combine == nullptr) return {gradient.routing, gradient.routing + routing.size()};
   Values result;
-  for (const auto& [token, expert, slot] : routing)
-    result.push_back(slot < 0 ? 0 : gradient.combine[token * shape.slots() + expert * shape.capacity + slot]);
+  for (const Choice& c : routing)
+    result.push_back(c.slot < 0 ? 0 : gradient.combine[c.token * shape.slots() + slot_place(shape, c)]);
   return result;
 }
 
@@ -92,7 +91,8 @@ void gate_forward(const LayerShape& shape, Matrix<const Scalar> layer_input, Mat
 template <class Scalar>
 void gate_backward(const LayerShape& shape, Matrix<const Scalar> output_gradient,
                    const GateWeights<const Scalar>& weights_gradient, const Scalar* routing,
-                   const GateOperands<Scalar>& operands, Matrix<Scalar> d_moe_input, Scalar* router_gradient) {
+                   const GateOperands<Scalar>& operands, Matrix<Scalar> d_moe_input, Scalar* router_gradient,
+                   Into into) {
   const std::int64_t elements = shape.tokens * shape.hidden, dense = shape.tokens * shape.slots();
   const Values x(operands.moe_input.data, operands.moe_input.data + elements);
   const Values router(operands.router_weights, operands.router_weights + shape.router_parameters);
@@ -112,7 +112,10 @@ void gate_backward(const LayerShape& shape, Matrix<const Scalar> output_gradient
                        {d_x.data(), shape.tokens, shape.hidden}, d_router.data());
   for (std::int64_t i = 0; i < elements; ++i)
     d_moe_input.data[i] += static_cast<Scalar>(output_gradient.data[i] + d_x[static_cast<std::size_t>(i)]);
-  std::ranges::transform(d_router, router_gradient, [](double d) { return static_cast<Scalar>(d); });
+  for (std::size_t i = 0; i < d_router.size(); ++i) {
+    const auto d = static_cast<Scalar>(d_router[i]);
+    router_gradient[i] = into == Into::Add ? router_gradient[i] + d : d;
+  }
 }
 
 template void gate_forward<float>(const LayerShape&, Matrix<const float>, Matrix<const float>, const float*,
@@ -120,8 +123,8 @@ template void gate_forward<float>(const LayerShape&, Matrix<const float>, Matrix
 template void gate_forward<double>(const LayerShape&, Matrix<const double>, Matrix<const double>, const double*,
                                    const TokenPlace&, const Routing&, Matrix<double>, const GateWeights<double>&);
 template void gate_backward<float>(const LayerShape&, Matrix<const float>, const GateWeights<const float>&,
-                                   const float*, const GateOperands<float>&, Matrix<float>, float*);
+                                   const float*, const GateOperands<float>&, Matrix<float>, float*, Into);
 template void gate_backward<double>(const LayerShape&, Matrix<const double>, const GateWeights<const double>&,
-                                    const double*, const GateOperands<double>&, Matrix<double>, double*);
+                                    const double*, const GateOperands<double>&, Matrix<double>, double*, Into);
 
 }  // namespace dovetail::exec

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "exec/gate_logits.hpp"
+#include "exec/gemm.hpp"
 #include "exec/layer_shape.hpp"
 #include "exec/matrix.hpp"
 #include "exec/routing.hpp"
@@ -19,18 +20,31 @@ struct DenseWeights {
   DenseWeights(const LayerShape& shape, Scalar* first);
 };
 
-// Causal self-attention of each sample. (attention.cpp)
+// Causal self-attention of each sample, in two parts: the projections of all tokens; then, for any range of positions
+// of every sample, the queries there with the keys up to them and the output's projection. (attention.cpp)
 template <class Scalar>
-struct AttentionState {  // what the forward pass leaves
-  Matrix<Scalar> query_key_value, context, log_sum_exp;
+struct AttentionState {  // what the forward pass leaves; rows by sample and position
+  Matrix<const Scalar> query_key_value;
+  Matrix<Scalar> context, log_sum_exp;
 };
+// `rows`: the row of `input` (and of d_input) that each token's is.
 template <class Scalar>
-void attention_forward(const LayerShape& shape, Matrix<const Scalar> input, const DenseWeights<const Scalar>& weights,
+void projection_forward(const LayerShape& shape, std::span<const std::int64_t> rows, Matrix<const Scalar> input,
+                        const DenseWeights<const Scalar>& weights, Matrix<Scalar> query_key_value);
+// partial: the range's tokens by sample and position.
+template <class Scalar>
+void attention_forward(const LayerShape& shape, RowRange positions, const DenseWeights<const Scalar>& weights,
                        const AttentionState<Scalar>& state, Matrix<Scalar> partial);
+// Adds to d_query_key_value; overwrites or adds to the gradient of the output's projection.
 template <class Scalar>
-void attention_backward(const LayerShape& shape, Matrix<const Scalar> d_partial, Matrix<const Scalar> input,
+void attention_backward(const LayerShape& shape, RowRange positions, Matrix<const Scalar> d_partial,
                         const AttentionState<const Scalar>& state, const DenseWeights<const Scalar>& weights,
-                        const DenseWeights<Scalar>& gradients, Matrix<Scalar> d_input);
+                        Matrix<Scalar> d_query_key_value, Matrix<Scalar> d_output_weights, Into into);
+template <class Scalar>
+void projection_backward(const LayerShape& shape, std::span<const std::int64_t> rows,
+                         Matrix<const Scalar> d_query_key_value, Matrix<const Scalar> input,
+                         const DenseWeights<const Scalar>& weights, const DenseWeights<Scalar>& gradients,
+                         Matrix<Scalar> d_input);
 
 // gate.cpp. A routing tensor (entries, 3) holds token, place, score; place = expert C + slot, or -1 - expert if
 // dropped.
@@ -63,11 +77,12 @@ template <class Scalar>
 void gate_forward(const LayerShape& shape, Matrix<const Scalar> layer_input, Matrix<const Scalar> attention_output,
                   const Scalar* router_weights, const TokenPlace& place, const Routing& preset,
                   Matrix<Scalar> moe_input, const GateWeights<Scalar>& weights);
-// Adds output_gradient and what comes through the scores to d_moe_input.
+// Adds output_gradient and what comes through the scores to d_moe_input; `into` says what happens to router_gradient.
 template <class Scalar>
 void gate_backward(const LayerShape& shape, Matrix<const Scalar> output_gradient,
                    const GateWeights<const Scalar>& weights_gradient, const Scalar* routing,
-                   const GateOperands<Scalar>& operands, Matrix<Scalar> d_moe_input, Scalar* router_gradient);
+                   const GateOperands<Scalar>& operands, Matrix<Scalar> d_moe_input, Scalar* router_gradient,
+                   Into into = Into::Overwrite);
 
 // The capacity rows `rows` of every expert, of any tensor whose layout is (blocks, c, M).
 template <class Scalar>

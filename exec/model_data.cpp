@@ -58,7 +58,7 @@ LayerWeights zero_weights(const Experiment& e, int layer) {
   w.value.resize(count(m.hidden, k));
   w.output.resize(count(q, m.hidden));
   if (m.is_moe(layer)) {
-    w.router.resize(static_cast<std::size_t>(layer_shape(e, layer).router_parameters));
+    w.router.resize(static_cast<std::size_t>(layer_shape(e).router_parameters));
     w.w1.resize(count(m.experts, m.hidden, m.expert_hidden));
     w.w2.resize(w.w1.size());
   }

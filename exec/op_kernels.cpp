@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <functional>
 
+#include "exec/wire_format.hpp"
 #include "models/errors.hpp"
+#include "models/op_work.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -20,14 +22,18 @@ Matrix<Scalar> write_matrix(const OpContext<Scalar>& c, std::size_t i, std::int6
   return {c.write(i), rows, cols};
 }
 
-// (T, M)
+// (T, M), or the rows of the op's part in a tensor of all tokens.
 template <class Scalar>
 Matrix<const Scalar> read_tokens(const OpContext<Scalar>& c, std::size_t i) {
-  return read_matrix(c, i, c.shape.tokens, c.shape.hidden);
+  if (c.part.chunk < 0 || c.read_tensor(i).chunk >= 0) return read_matrix(c, i, c.shape.tokens, c.shape.hidden);
+  return read_matrix(c, i, c.read_tensor(i).elements / c.shape.hidden, c.shape.hidden)
+      .rows_from(c.part.tokens.first, c.shape.tokens);
 }
 template <class Scalar>
 Matrix<Scalar> write_tokens(const OpContext<Scalar>& c, std::size_t i) {
-  return write_matrix(c, i, c.shape.tokens, c.shape.hidden);
+  if (c.part.chunk < 0 || c.write_tensor(i).chunk >= 0) return write_matrix(c, i, c.shape.tokens, c.shape.hidden);
+  return write_matrix(c, i, c.write_tensor(i).elements / c.shape.hidden, c.shape.hidden)
+      .rows_from(c.part.tokens.first, c.shape.tokens);
 }
 
 template <class Scalar>
@@ -44,24 +50,74 @@ std::vector<Chunk<Scalar>> write_chunks(const OpContext<Scalar>& c, std::size_t 
 }
 
 template <class Scalar>
+Matrix<Scalar> write_projections(const OpContext<Scalar>& c, std::size_t i) {
+  return write_matrix(c, i, c.shape.sequence_tokens(), c.shape.query_width() + 2 * c.shape.key_width());
+}
+template <class Scalar>
+Matrix<const Scalar> read_projections(const OpContext<Scalar>& c, std::size_t i) {
+  return read_matrix(c, i, c.shape.sequence_tokens(), c.shape.query_width() + 2 * c.shape.key_width());
+}
+
+template <class Scalar>
+void forward_projection(OpContext<Scalar>& c) {
+  const LayerShape& s = c.shape;
+  projection_forward<Scalar>(s, c.rows, read_matrix(c, 0, s.sequence_tokens(), s.hidden), {s, c.read(1)},
+                             write_projections(c, 0));
+}
+
+// Of all tokens it projects first; a chunk reads what a projection op has written.
+template <class Scalar>
 void forward_attention(OpContext<Scalar>& c) {
   const LayerShape& s = c.shape;
   const std::int64_t tokens = s.sequence_tokens();
-  const AttentionState<Scalar> state{write_matrix(c, 0, tokens, s.query_width() + 2 * s.key_width()),
-                                     write_matrix(c, 1, tokens, s.query_width()), write_matrix(c, 2, tokens, s.heads)};
-  attention_forward<Scalar>(s, read_matrix(c, 0, tokens, s.hidden), {s, c.read(1)}, state,
-                            write_matrix(c, 3, tokens, s.hidden));
+  const bool projects = c.part.chunk < 0;
+  if (projects) forward_projection(c);
+  const std::size_t first = projects ? 1 : 0;
+  const AttentionState<Scalar> state{projects ? write_projections(c, 0) : read_projections(c, 0),
+                                     write_matrix(c, first, tokens, s.query_width()),
+                                     write_matrix(c, first + 1, tokens, s.heads)};
+  attention_forward<Scalar>(s, c.part.positions, {s, c.read(1)}, state,
+                            write_matrix(c, first + 2, s.samples * c.part.positions.size(), s.hidden));
+}
+
+template <class Scalar>
+void backward_attention_of_part(OpContext<Scalar>& c, std::size_t first, Matrix<Scalar> d_projected,
+                                Matrix<Scalar> d_output_weights) {
+  const LayerShape& s = c.shape;
+  const std::int64_t tokens = s.sequence_tokens();
+  const AttentionState<const Scalar> state{read_projections(c, first),
+                                           read_matrix(c, first + 1, tokens, s.query_width()),
+                                           read_matrix(c, first + 2, tokens, s.heads)};
+  const bool adds = c.part.chunk > 0;
+  if (!adds) std::fill_n(d_projected.data, d_projected.rows * d_projected.cols, Scalar(0));
+  attention_backward<Scalar>(s, c.part.positions, read_matrix(c, 0, s.samples * c.part.positions.size(), s.hidden),
+                             state, {s, c.read(first + 3)}, d_projected, d_output_weights,
+                             adds ? Into::Add : Into::Overwrite);
 }
 
 template <class Scalar>
 void backward_attention(OpContext<Scalar>& c) {
   const LayerShape& s = c.shape;
   const std::int64_t tokens = s.sequence_tokens();
-  const AttentionState<const Scalar> state{read_matrix(c, 2, tokens, s.query_width() + 2 * s.key_width()),
-                                           read_matrix(c, 3, tokens, s.query_width()),
-                                           read_matrix(c, 4, tokens, s.heads)};
-  attention_backward<Scalar>(s, read_matrix(c, 0, tokens, s.hidden), read_matrix(c, 1, tokens, s.hidden), state,
-                             {s, c.read(5)}, {s, c.write(0) + c.op.rows.first}, write_matrix(c, 1, tokens, s.hidden));
+  Scalar* const gradients = c.write(0) + c.op.rows.first;
+  if (c.part.chunk >= 0) {
+    backward_attention_of_part<Scalar>(c, 1, write_projections(c, 1), {gradients, s.query_width(), s.hidden});
+    return;
+  }
+  std::vector<Scalar> memory(static_cast<std::size_t>(tokens * (s.query_width() + 2 * s.key_width())));
+  const Matrix<Scalar> d_projected(memory.data(), tokens, s.query_width() + 2 * s.key_width());
+  const DenseWeights<Scalar> d_weights(s, gradients);
+  backward_attention_of_part<Scalar>(c, 2, d_projected, d_weights.output);
+  projection_backward<Scalar>(s, c.rows, d_projected, read_matrix(c, 1, tokens, s.hidden), {s, c.read(5)}, d_weights,
+                              write_matrix(c, 1, tokens, s.hidden));
+}
+
+template <class Scalar>
+void backward_projection(OpContext<Scalar>& c) {
+  const LayerShape& s = c.shape;
+  const std::int64_t tokens = s.sequence_tokens();
+  projection_backward<Scalar>(s, c.rows, read_projections(c, 0), read_matrix(c, 1, tokens, s.hidden), {s, c.read(2)},
+                              {s, c.write(0) + c.op.rows.first}, write_matrix(c, 1, tokens, s.hidden));
 }
 
 // The operand of a kind, or null: routing may be sparse, dense or both.
@@ -86,26 +142,29 @@ const Scalar* read_router(const OpContext<Scalar>& c, std::size_t i) {
 
 template <class Scalar>
 TokenPlace place_of(const OpContext<Scalar>& c) {
-  return {c.op.layer, c.rank * c.shape.tokens};
+  return {c.op.layer, c.rank * c.shape.rank_tokens + c.part.tokens.first};
 }
 
 template <class Scalar>
 void forward_gate(OpContext<Scalar>& c) {
-  gate_forward<Scalar>(c.shape, read_tokens(c, 0), read_tokens(c, 1), read_router(c, 2), place_of(c), c.preset,
+  const Routing preset =
+      c.preset.empty() || c.part.chunk < 0 ? c.preset : routing_of_part(c.shape, c.part.tokens, c.preset);
+  gate_forward<Scalar>(c.shape, read_tokens(c, 0), read_tokens(c, 1), read_router(c, 2), place_of(c), preset,
                        write_tokens(c, 0),
                        {find_write(c, TensorKind::Routing), find_write(c, TensorKind::CombineWeights),
                         find_write(c, TensorKind::RoutingMask)});
 }
 
-// The last three reads are moe_input, router_weights and d_moe_input.
 template <class Scalar>
 void backward_gate(OpContext<Scalar>& c) {
-  const std::size_t last = c.read_count() - 3;
+  std::size_t last = 0;  // moe_input; router_weights and d_moe_input follow
+  while (c.read_tensor(last).kind != TensorKind::MoeInput) ++last;
   const GateWeights<const Scalar> gradient{find_read(c, TensorKind::ScoreGradient),
                                            find_read(c, TensorKind::CombineWeights, true),
                                            find_read(c, TensorKind::RoutingMask, true)};
   gate_backward<Scalar>(c.shape, read_tokens(c, 0), gradient, find_read(c, TensorKind::Routing),
-                        {read_tokens(c, last), read_router(c, last + 1), place_of(c)}, write_tokens(c, 0), c.write(1));
+                        {read_tokens(c, last), read_router(c, last + 1), place_of(c)}, write_tokens(c, 0), c.write(1),
+                        c.part.chunk > 0 ? Into::Add : Into::Overwrite);
 }
 
 template <class Scalar>
@@ -163,16 +222,36 @@ void backward_expert(OpContext<Scalar>& c) {
   expert_backward<Scalar>(c.shape, {c.op.rows, c.read(0)}, c.read(1), kept, c.write(0), c.write(1));
 }
 
+// Operands are compressed rows and rows, in the order of the op; the format is that of the compressed ones.
+template <class Scalar>
+void convert(OpContext<Scalar>& c, const Tensor& compressed,
+             void (*rows)(Wire, std::int64_t, std::int64_t, const Scalar*, Scalar*)) {
+  const Wire wire = compressed.dtype == DType::Bf16 ? Wire::Bf16 : Wire::Fp8;
+  rows(wire, compressed.elements / wire_row_elements(wire, c.shape.hidden), c.shape.hidden, c.read(0), c.write(0));
+}
+template <class Scalar>
+void compress(OpContext<Scalar>& c) {
+  convert(c, c.write_tensor(0), compress_rows<Scalar>);
+}
+template <class Scalar>
+void decompress(OpContext<Scalar>& c) {
+  convert(c, c.read_tensor(0), decompress_rows<Scalar>);
+}
+
+// That it is reached is all: its dependencies are the wait.
+template <class Scalar>
+void host_sync(OpContext<Scalar>&) {}
+
 template <class Scalar>
 void forward_dense_ffn(OpContext<Scalar>& c) {
-  const LayerShape s = ffn_shape(c.shape);
+  const LayerShape s = ffn_shape(c.shape, c.read_tensor(1).elements);
   expert_forward<Scalar>(s, {{0, s.sequence_tokens()}, c.read(0)}, c.read(1) + s.dense_parameters(), c.write(0),
                          c.write(1));
 }
 
 template <class Scalar>
 void backward_dense_ffn(OpContext<Scalar>& c) {
-  const LayerShape s = ffn_shape(c.shape);
+  const LayerShape s = ffn_shape(c.shape, c.read_tensor(3).elements);
   const RowRange tokens{0, s.sequence_tokens()}, range = c.op.rows;
   const KeptChunk<Scalar> kept{{tokens, c.read(1)}, c.read(2)};
   std::fill(c.write(0) + range.first, c.write(0) + range.last, Scalar(0));  // the kernel adds
@@ -257,6 +336,7 @@ struct Entry {
 template <class Scalar>
 constexpr std::array<Entry<Scalar>, op_kind_names.size()> kernels{
     {{OpKind::MpAllGather, collective<Scalar>, collective<Scalar>},
+     {OpKind::Projection, forward_projection<Scalar>, backward_projection<Scalar>},
      {OpKind::Attention, forward_attention<Scalar>, backward_attention<Scalar>},
      {OpKind::MpReduceScatter, collective<Scalar>, collective<Scalar>},
      {OpKind::Gate, forward_gate<Scalar>, backward_gate<Scalar>},
@@ -269,6 +349,9 @@ constexpr std::array<Entry<Scalar>, op_kind_names.size()> kernels{
      {OpKind::Decode, forward_decode<Scalar>, backward_decode<Scalar>},
      {OpKind::DenseFfn, forward_dense_ffn<Scalar>, backward_dense_ffn<Scalar>},
      {OpKind::Residual, residual<Scalar>, residual<Scalar>},
+     {OpKind::Compress, compress<Scalar>, compress<Scalar>},
+     {OpKind::Decompress, decompress<Scalar>, decompress<Scalar>},
+     {OpKind::HostSync, host_sync<Scalar>, host_sync<Scalar>},
      {OpKind::DenseGradientAllReduce, nullptr, dense_gradient_all_reduce<Scalar>},
      {OpKind::ExpertGradientAllReduce, nullptr, collective<Scalar>},
      {OpKind::Update, update<Scalar>, update<Scalar>}}};

@@ -9,7 +9,7 @@ namespace {
 
 template <class Scalar>
 Scalar* row_of(const LayerShape& shape, std::span<const Chunk<Scalar>> chunks, std::int64_t place) {
-  const std::int64_t expert = place / shape.capacity, slot = place % shape.capacity;
+  const std::int64_t expert = place / shape.capacity, slot = place % shape.capacity + shape.first_slot;
   for (const Chunk<Scalar>& chunk : chunks)
     if (chunk.rows.first <= slot && slot < chunk.rows.last)
       return chunk.data + (expert * chunk.rows.size() + slot - chunk.rows.first) * shape.hidden;

@@ -5,6 +5,7 @@
 
 #include "exec/gate_logits.hpp"
 #include "exec/gate_scores.hpp"
+#include "exec/wire_format.hpp"
 #include "models/volumes.hpp"
 
 namespace dovetail::exec {
@@ -42,7 +43,10 @@ void add_scaled(double scale, const double* x, Size count, double* y) {
 
 struct Sizes {
   Size tokens, sequence, hidden, heads, kv_heads, head_size, expert_hidden, tokens_of_rank;
-  explicit Sizes(const Experiment& e) : tokens_of_rank(static_cast<Size>(layer_volumes(e).tokens)) {
+  Sizes(const Experiment& e, const ComputeRules& r)
+      : tokens_of_rank(static_cast<Size>(layer_volumes(e).tokens)),
+        rules(r),
+        parts(token_parts(layer_volumes(e), r.token_chunks)) {
     tokens = tokens_of_rank * static_cast<Size>(e.cluster.gpus());
     sequence = static_cast<Size>(e.workload.sequence);
     hidden = static_cast<Size>(e.model.hidden);
@@ -51,6 +55,8 @@ struct Sizes {
     head_size = static_cast<Size>(e.model.attention.head_size);
     expert_hidden = static_cast<Size>(e.model.expert_hidden);
   }
+  ComputeRules rules;
+  std::vector<TokenPart> parts;
   Size queries() const { return heads * head_size; }
   Size keys() const { return kv_heads * head_size; }
 };
@@ -187,30 +193,45 @@ struct Link {
   Size entry;  // of the routing, or of the soft weights
 };
 
-struct MoePass {
-  Values input;
-  std::vector<Values> logits;            // by rank
-  std::vector<Routing> routing;          // by rank
-  std::vector<std::vector<Link>> links;  // by rank
+// Tokens of one rank that compete for the same capacity rows: all of them, or those of one chunk.
+struct Competitors {
+  LayerShape shape;
+  Size first_token;  // of all ranks
+  int rank;
+  RowRange tokens;  // of the rank's
 };
 
-Matrix<const double> tokens_of(const LayerShape& shape, const MoePass& pass, Size rank) {
-  const Size first = rank * static_cast<Size>(shape.tokens * shape.hidden);
-  return {&pass.input[first], shape.tokens, shape.hidden};
+struct MoePass {
+  Values input;
+  // By competitors.
+  std::vector<Values> logits;
+  std::vector<Routing> routing;
+  std::vector<std::vector<Link>> links;
+};
+
+Matrix<const double> tokens_of(const Competitors& c, const MoePass& pass) {
+  return {&pass.input[c.first_token * static_cast<Size>(c.shape.hidden)], c.shape.tokens, c.shape.hidden};
 }
 
-TokenPlace place_of(const LayerShape& shape, int layer, Size rank) {
-  return {layer, static_cast<std::int64_t>(rank) * shape.tokens};
+TokenPlace place_of(const Competitors& c, int layer) {
+  return {layer, static_cast<std::int64_t>(c.first_token)};
 }
 
-// Of one rank, whose logits are the pass's last.
-std::vector<Link> links_of(const LayerShape& shape, Size first_token, Routing preset, MoePass& pass) {
+// What a routing model gives these tokens; empty: the router decides.
+Routing preset_of(const Experiment& e, const Competitors& c, int layer) {
+  const Routing all = modelled_choices(e, layer, c.rank);
+  return all.empty() ? all : routing_of_part(c.shape, c.tokens, all);
+}
+
+// Of the competitors whose logits are the pass's last.
+std::vector<Link> links_of(const Competitors& c, Routing preset, MoePass& pass) {
+  const LayerShape& shape = c.shape;
   std::vector<Link> links;
   if (shape.gate.kind == GateKind::SoftMoe) {
     const SoftWeights w = soft_weights(shape, pass.logits.back());
     const auto slots = static_cast<Size>(shape.slots());
     for (Size i = 0; i < w.combine.size(); ++i)
-      links.push_back({first_token + i / slots, i % slots, w.dispatch[i], w.combine[i], i});
+      links.push_back({c.first_token + i / slots, i % slots, w.dispatch[i], w.combine[i], i});
     pass.routing.emplace_back();
     return links;
   }
@@ -218,12 +239,10 @@ std::vector<Link> links_of(const LayerShape& shape, Size first_token, Routing pr
   Routing routing = preset.empty() ? choose(shape, scores) : std::move(preset);
   assign_slots(shape, scores, routing);
   const Values chosen = choice_scores(shape, scores, routing);
-  for (Size i = 0; i < routing.size(); ++i) {
-    const Choice& c = routing[i];
-    if (c.slot >= 0)
-      links.push_back({first_token + static_cast<Size>(c.token), static_cast<Size>(c.expert * shape.capacity + c.slot),
-                       1, chosen[i], i});
-  }
+  for (Size i = 0; i < routing.size(); ++i)
+    if (const Choice& choice = routing[i]; choice.slot >= 0)
+      links.push_back({c.first_token + static_cast<Size>(choice.token), static_cast<Size>(slot_place(shape, choice)), 1,
+                       chosen[i], i});
   pass.routing.push_back(std::move(routing));
   return links;
 }
@@ -233,30 +252,32 @@ struct SlotPass {
   ExpertPass expert;
 };
 
-std::vector<SlotPass> run_slots(const Sizes& s, const LayerShape& shape, const LayerWeights& w, const MoePass& pass,
-                                Size rank) {
-  std::vector<SlotPass> slots(static_cast<Size>(shape.slots()));
-  for (const Link& link : pass.links[rank]) {
+// Rows and results as they arrive, in the formats that they are sent in.
+std::vector<SlotPass> run_slots(const Sizes& s, const Competitors& c, const LayerWeights& w, const MoePass& pass,
+                                const std::vector<Link>& links) {
+  std::vector<SlotPass> slots(static_cast<Size>(c.shape.slots()));
+  for (const Link& link : links) {
     Values& input = slots[link.slot].input;
     input.resize(s.hidden);
     add_scaled(link.dispatch, &pass.input[link.token * s.hidden], s.hidden, input.data());
   }
   for (Size i = 0; i < slots.size(); ++i)
-    if (!slots[i].input.empty())
-      slots[i].expert = expert(s, w, i / static_cast<Size>(shape.capacity), slots[i].input.data());
+    if (!slots[i].input.empty()) {
+      round_row(s.rules.dispatch, slots[i].input);
+      slots[i].expert = expert(s, w, i / static_cast<Size>(c.shape.capacity), slots[i].input.data());
+      round_row(s.rules.combine, slots[i].expert.output);
+    }
   return slots;
 }
 
 // x + the experts' outputs, weighted by their scores.
-Values moe_sum(const Experiment& e, const LayerShape& shape, const LayerWeights& w, int layer, MoePass& pass) {
-  const Sizes s(e);
+Values moe_sum(const Experiment& e, const Sizes& s, const std::vector<Competitors>& all, const LayerWeights& w,
+               int layer, MoePass& pass) {
   Values sum = pass.input;
-  for (Size rank = 0; rank * s.tokens_of_rank < s.tokens; ++rank) {
-    pass.logits.push_back(
-        gate_logits(shape, place_of(shape, layer, rank), tokens_of(shape, pass, rank), w.router.data()));
-    pass.links.push_back(
-        links_of(shape, rank * s.tokens_of_rank, modelled_choices(e, layer, static_cast<int>(rank)), pass));
-    const std::vector<SlotPass> slots = run_slots(s, shape, w, pass, rank);
+  for (const Competitors& c : all) {
+    pass.logits.push_back(gate_logits(c.shape, place_of(c, layer), tokens_of(c, pass), w.router.data()));
+    pass.links.push_back(links_of(c, preset_of(e, c, layer), pass));
+    const std::vector<SlotPass> slots = run_slots(s, c, w, pass, pass.links.back());
     for (const Link& link : pass.links.back())
       add_scaled(link.combine, slots[link.slot].expert.output.data(), s.hidden, &sum[link.token * s.hidden]);
   }
@@ -264,39 +285,42 @@ Values moe_sum(const Experiment& e, const LayerShape& shape, const LayerWeights&
 }
 
 // From the gradients of what the links carry to those of the gate's logits.
-Values logits_gradient(const LayerShape& shape, const MoePass& pass, Size rank, const Values& d_dispatch,
+Values logits_gradient(const LayerShape& shape, const Values& logits, const Routing& routing, const Values& d_dispatch,
                        const Values& d_combine) {
-  const Values& logits = pass.logits[rank];
   if (shape.gate.kind == GateKind::SoftMoe)
     return soft_weights_backward(shape, soft_weights(shape, logits), {d_dispatch, d_combine});
-  return choice_scores_backward(shape, expert_scores(shape, logits), pass.routing[rank], d_combine);
+  return choice_scores_backward(shape, expert_scores(shape, logits), routing, d_combine);
 }
 
-Values moe_sum_backward(const Experiment& e, const LayerShape& shape, const LayerWeights& w, int layer,
+// Gradients are sent like rows, the other way; the gradient of rounding itself is left out.
+Values moe_sum_backward(const Sizes& s, const std::vector<Competitors>& all, const LayerWeights& w, int layer,
                         const MoePass& pass, const Values& d_sum, LayerWeights& gradient) {
-  const Sizes s(e);
   Values d_x = d_sum;
-  for (Size rank = 0; rank < pass.links.size(); ++rank) {
-    const std::vector<SlotPass> slots = run_slots(s, shape, w, pass, rank);
+  for (Size unit = 0; unit < all.size(); ++unit) {
+    const Competitors& c = all[unit];
+    const std::vector<Link>& links = pass.links[unit];
+    const std::vector<SlotPass> slots = run_slots(s, c, w, pass, links);
     std::vector<Values> d_output(slots.size(), Values(s.hidden)), d_input = d_output;
-    for (const Link& link : pass.links[rank])
+    for (const Link& link : links)
       add_scaled(link.combine, &d_sum[link.token * s.hidden], s.hidden, d_output[link.slot].data());
     for (Size i = 0; i < slots.size(); ++i)
-      if (!slots[i].input.empty())
-        expert_backward(s, w, i / static_cast<Size>(shape.capacity), slots[i].input.data(), slots[i].expert,
+      if (!slots[i].input.empty()) {
+        round_row(s.rules.combine, d_output[i]);
+        expert_backward(s, w, i / static_cast<Size>(c.shape.capacity), slots[i].input.data(), slots[i].expert,
                         d_output[i].data(), d_input[i].data(), gradient);
-    const Size entries = std::max(pass.routing[rank].size(), pass.links[rank].size());
+        round_row(s.rules.dispatch, d_input[i]);
+      }
+    const Size entries = std::max(pass.routing[unit].size(), links.size());
     Values d_dispatch(entries), d_combine(entries);
-    for (const Link& link : pass.links[rank]) {
+    for (const Link& link : links) {
       const Size token = link.token * s.hidden;
       d_combine[link.entry] = dot(&d_sum[token], slots[link.slot].expert.output.data(), s.hidden);
       d_dispatch[link.entry] = dot(&pass.input[token], d_input[link.slot].data(), s.hidden);
       add_scaled(link.dispatch, d_input[link.slot].data(), s.hidden, &d_x[token]);
     }
-    gate_logits_backward(shape, place_of(shape, layer, rank), tokens_of(shape, pass, rank), w.router.data(),
-                         logits_gradient(shape, pass, rank, d_dispatch, d_combine),
-                         {&d_x[rank * s.tokens_of_rank * s.hidden], shape.tokens, shape.hidden},
-                         gradient.router.data());
+    gate_logits_backward(c.shape, place_of(c, layer), tokens_of(c, pass), w.router.data(),
+                         logits_gradient(c.shape, pass.logits[unit], pass.routing[unit], d_dispatch, d_combine),
+                         {&d_x[c.first_token * s.hidden], c.shape.tokens, c.shape.hidden}, gradient.router.data());
   }
   return d_x;
 }
@@ -344,28 +368,83 @@ LayerShape reference_shape(const Experiment& e) {
   return shape;
 }
 
+std::vector<Competitors> all_competitors(const Experiment& e, const Sizes& s) {
+  const LayerShape whole = reference_shape(e);
+  std::vector<Competitors> all;
+  for (Size first = 0; first < s.tokens; first += s.tokens_of_rank)
+    for (const TokenPart& part : s.parts)
+      all.push_back({s.parts.size() == 1 ? whole : part_shape(whole, part),
+                     first + static_cast<Size>(part.tokens.first), static_cast<int>(first / s.tokens_of_rank),
+                     part.tokens});
+  return all;
+}
+
+// The choices of each rank, with its own numbers of tokens.
+std::vector<Routing> routing_by_rank(const std::vector<Competitors>& all, const std::vector<Routing>& routing) {
+  std::vector<Routing> result;
+  for (Size unit = 0; unit < all.size(); ++unit) {
+    result.resize(static_cast<Size>(all[unit].rank) + 1);
+    for (Choice choice : routing[unit]) {
+      choice.token += static_cast<std::int32_t>(all[unit].tokens.first);
+      result.back().push_back(choice);
+    }
+  }
+  return result;
+}
+
+// Rows between the order in which ranks hold tokens and that of samples and positions.
+class TokenOrder {
+ public:
+  TokenOrder(const Sizes& s, const Experiment& e)
+      : hidden_(s.hidden), rows_(token_rows(layer_volumes(e), s.rules.token_chunks)) {}
+  Values by_position(const Values& held) const {
+    return moved(held, [](Size position, Size row) { return std::pair{row, position}; });
+  }
+  Values as_held(const Values& by_position) const {
+    return moved(by_position, [](Size position, Size row) { return std::pair{position, row}; });
+  }
+
+ private:
+  template <class FromTo>
+  Values moved(const Values& values, FromTo from_to) const {
+    Values result(values.size());
+    for (Size t = 0; t < values.size() / hidden_; ++t) {
+      const Size in_group = t % rows_.size(), group = t - in_group;
+      const auto [from, to] = from_to(t, group + static_cast<Size>(rows_[in_group]));
+      std::copy_n(&values[from * hidden_], hidden_, &result[to * hidden_]);
+    }
+    return result;
+  }
+  Size hidden_;
+  std::vector<std::int64_t> rows_;
+};
+
 }  // namespace
 
-Reference compute_reference(const Experiment& e, const ModelData& data) {
-  const Sizes s(e);
-  const LayerShape shape = reference_shape(e);
+Reference compute_reference(const Experiment& e, const ModelData& data, const ComputeRules& rules) {
+  const Sizes s(e, rules);
+  const std::vector<Competitors> competitors = all_competitors(e, s);
+  const TokenOrder order(s, e);
   const Size layers = data.layers.size();
   const auto is_moe = [&](Size layer) { return e.model.is_moe(static_cast<int>(layer)); };
-  std::vector<Values> inputs(layers);
+  std::vector<Values> inputs(layers);  // by position
   std::vector<AttentionPass> attention(layers);
   std::vector<MoePass> moe(layers);
   Reference result;
   result.output = data.input;
   for (Size l = 0; l < layers; ++l) {
-    inputs[l] = result.output;
-    moe[l].input = attention_sum(s, data.layers[l], inputs[l], attention[l]);
+    inputs[l] = order.by_position(result.output);
+    moe[l].input = order.as_held(attention_sum(s, data.layers[l], inputs[l], attention[l]));
     result.output = moe[l].input;
-    if (is_moe(l)) result.output = moe_sum(e, shape, data.layers[l], static_cast<int>(l), moe[l]);
+    result.routing.emplace_back();
+    if (is_moe(l)) {
+      result.output = moe_sum(e, s, competitors, data.layers[l], static_cast<int>(l), moe[l]);
+      result.routing.back() = routing_by_rank(competitors, moe[l].routing);
+    }
     add_dense_ffn(s, data.layers[l], moe[l].input, result.output);
-    result.routing.push_back(moe[l].routing);
-    for (const Routing& routing : moe[l].routing) {
+    for (const Routing& routing : result.routing.back()) {
       result.dropped += drop_count(routing);
-      result.largest_load = std::max(result.largest_load, largest_load(routing, shape.experts));
+      result.largest_load = std::max(result.largest_load, largest_load(routing, e.model.experts));
     }
   }
   if (e.workload.phases == Phases::ForwardOnly) return result;
@@ -375,10 +454,11 @@ Reference compute_reference(const Experiment& e, const ModelData& data) {
     const Values& d_sum = result.input_gradient;
     Values d_moe_input = d_sum;
     if (is_moe(l))
-      d_moe_input = moe_sum_backward(e, shape, data.layers[l], static_cast<int>(l), moe[l], d_sum, result.gradients[l]);
+      d_moe_input =
+          moe_sum_backward(s, competitors, data.layers[l], static_cast<int>(l), moe[l], d_sum, result.gradients[l]);
     add_dense_ffn_backward(s, data.layers[l], moe[l].input, d_sum, d_moe_input, result.gradients[l]);
-    result.input_gradient =
-        attention_sum_backward(s, data.layers[l], inputs[l], attention[l], d_moe_input, result.gradients[l]);
+    result.input_gradient = order.as_held(attention_sum_backward(s, data.layers[l], inputs[l], attention[l],
+                                                                 order.by_position(d_moe_input), result.gradients[l]));
   }
   return result;
 }

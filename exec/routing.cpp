@@ -23,7 +23,7 @@ Routing experts_choose(const LayerShape& s, const std::vector<double>& scores) {
   const auto n = static_cast<std::size_t>(s.experts);
   Routing routing;
   for (std::int32_t e = 0; e < s.experts; ++e) {
-    std::int32_t slot = 0;
+    auto slot = static_cast<std::int32_t>(s.first_slot);
     for (std::int32_t t : best(scores.size() / n, s.capacity, [&](std::int32_t i) {
            return scores[static_cast<std::size_t>(i) * n + static_cast<std::size_t>(e)];
          }))
@@ -65,7 +65,7 @@ void assign_slots(const LayerShape& s, const std::vector<double>& scores, Routin
     for (std::int32_t t : order) {
       Choice& choice = routing[static_cast<std::size_t>(t * s.top_k + j)];
       std::int32_t& next = taken[static_cast<std::size_t>(choice.expert)];
-      choice.slot = next < s.capacity ? next++ : Choice::dropped;
+      choice.slot = next < s.capacity ? static_cast<std::int32_t>(s.first_slot) + next++ : Choice::dropped;
     }
 }
 
@@ -99,6 +99,16 @@ Routing modelled_choices(const Experiment& e, int layer, int rank) {
   for (auto first = routing.begin(); first != routing.end(); first += static_cast<std::ptrdiff_t>(k))
     std::shuffle(first, first + static_cast<std::ptrdiff_t>(k), random);
   return routing;
+}
+
+std::int64_t slot_place(const LayerShape& s, const Choice& choice) {
+  return choice.expert * s.capacity + choice.slot - s.first_slot;
+}
+
+Routing routing_of_part(const LayerShape& s, RowRange tokens, const Routing& of_rank) {
+  Routing part(of_rank.begin() + tokens.first * s.top_k, of_rank.begin() + tokens.last * s.top_k);
+  for (Choice& choice : part) choice.token -= static_cast<std::int32_t>(tokens.first);
+  return part;
 }
 
 std::int64_t drop_count(const Routing& routing) {

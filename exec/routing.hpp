@@ -25,7 +25,8 @@ using Routing = std::vector<Choice>;
 Routing choose(const LayerShape& shape, const std::vector<double>& expert_scores);
 
 // Gives slots to choices that have none yet: all first choices before all second choices, in token order or, batch
-// prioritised, by the tokens' best scores; choices from the capacity on are dropped.
+// prioritised, by the tokens' best scores; choices from the capacity on are dropped. Slots
+// count from the shape's first one.
 void assign_slots(const LayerShape& shape, const std::vector<double>& expert_scores, Routing& routing);
 
 // Both.
@@ -34,6 +35,12 @@ Routing route(const LayerShape& shape, const std::vector<double>& expert_scores)
 // Without slots, which tokens choose which experts where the workload gives a routing model: its loads exactly, in an
 // order drawn from its seed. Empty where the router decides.
 Routing modelled_choices(const Experiment& experiment, int layer, int rank);
+
+// Where a choice that is not dropped stands among the shape's slots: expert C + slot, from its first slot on.
+std::int64_t slot_place(const LayerShape& shape, const Choice& choice);
+
+// Of the choices of a rank whose tokens choose, those of some of its tokens, numbered from there.
+Routing routing_of_part(const LayerShape& shape, RowRange tokens, const Routing& of_rank);
 
 std::int64_t drop_count(const Routing& routing);
 // Of the choices that any expert gets, kept or dropped.

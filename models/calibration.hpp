@@ -10,6 +10,7 @@
 
 #include "models/dtype.hpp"
 #include "models/parallelism.hpp"
+#include "models/provenance.hpp"
 #include "models/units.hpp"
 
 namespace dovetail {
@@ -26,17 +27,6 @@ inline constexpr std::array<std::pair<std::string_view, Collective>, 5> collecti
 enum class LinkKind { Intra, Inter };
 inline constexpr std::array<std::pair<std::string_view, LinkKind>, 2> link_kind_names{
     {{"intra", LinkKind::Intra}, {"inter", LinkKind::Inter}}};
-
-enum class Origin { Published, Measured, Fitted, Assumed };
-inline constexpr std::array<std::pair<std::string_view, Origin>, 4> origin_names{{{"published", Origin::Published},
-                                                                                  {"measured", Origin::Measured},
-                                                                                  {"fitted", Origin::Fitted},
-                                                                                  {"assumed", Origin::Assumed}}};
-
-struct Provenance {
-  Origin origin = Origin::Assumed;
-  std::string source;  // paper and figure, or host, date and tool, with the published unit
-};
 
 // n is bytes: all-to-all: sent per rank, its own part included; all-gather: the gathered
 // buffer; reduce-scatter: the buffer before scattering; all-reduce: the buffer.

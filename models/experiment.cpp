@@ -96,6 +96,13 @@ void validate(const Experiment& e) {
           fmt::format("{}, expected 1 to {} (the experts of {})", w.top_k, e.model.experts, e.model.name));
   require(std::isfinite(w.capacity_factor), "/workload/capacity_factor",
           fmt::format("{}, expected a finite number", w.capacity_factor));
+  require(w.dtype != DType::Fp8, "/workload/dtype",
+          "fp8 is a format of messages (plan.dispatch_wire, plan.combine_wire), not of the computation");
+  if (w.phases == Phases::Training)
+    for (const auto& [pointer, profile] : {std::pair{"/model/expert_profile", &e.model.expert_profile},
+                                           std::pair{"/model/gate_profile", &e.model.gate_profile}})
+      require(!profile->given() || !profile->backward.empty(), pointer,
+              "no backward times, which training needs (or set workload.phases to forward_only)");
   const std::int64_t tokens = std::int64_t{w.batch} * w.sequence;
   require(tokens <= (std::int64_t{1} << 40), "/workload/sequence",
           fmt::format("batch {} x sequence {} is more than 2^40 tokens", w.batch, w.sequence));

@@ -5,6 +5,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
+
+#include "models/time_profile.hpp"
 
 namespace dovetail {
 
@@ -73,6 +76,10 @@ struct Model {
   int dense_hidden = 0;                      // of a dense layer
   SharedExpertSizes shared_experts = {};
   Router router = {};
+  // Where given, measured times in place of modelled ones: of a rank's experts by all the rows they take, of the gate
+  // by the rank's tokens.
+  TimeProfile expert_profile = {};
+  TimeProfile gate_profile = {};
 
   bool is_moe(int layer) const { return layer >= first_dense && (layer + 1) % moe_every == 0; }
   int first_moe() const {  // may be past the last layer

@@ -26,6 +26,7 @@ inline constexpr Names<Phase, 3> phase_names{
 // dual one (the backward of EspAllGather is a reduce-scatter). Operands: see operands.md beside this file.
 enum class OpKind : std::uint8_t {
   MpAllGather,
+  Projection,
   Attention,
   MpReduceScatter,
   Gate,
@@ -54,7 +55,8 @@ enum class OpKind : std::uint8_t {
   ExpertGradientAllReduce,
   Update
 };
-inline constexpr Names<OpKind, 28> op_kind_names{{{"mp_all_gather", OpKind::MpAllGather},
+inline constexpr Names<OpKind, 29> op_kind_names{{{"mp_all_gather", OpKind::MpAllGather},
+                                                  {"projection", OpKind::Projection},
                                                   {"attention", OpKind::Attention},
                                                   {"mp_reduce_scatter", OpKind::MpReduceScatter},
                                                   {"gate", OpKind::Gate},
@@ -190,7 +192,7 @@ struct Tensor {
   std::int16_t micro_batch = 0;
   std::int16_t chunk = -1;  // -1: not chunked
   std::int16_t step = -1;   // of a collective in several steps
-  RowRange rows;            // capacity rows of a chunked tensor (tokens, where attention is chunked)
+  RowRange rows;            // capacity rows of a chunked tensor
   RowRange peers;           // with split peers: offsets of the ranks it is for; else empty
   TensorId buffer = -1;     // an earlier tensor whose memory it takes over; -1: memory of its own
   std::int64_t elements = 0;
@@ -198,6 +200,11 @@ struct Tensor {
   Bytes bytes() const { return static_cast<double>(elements) * size_of(dtype); }
 };
 std::string to_string(const Tensor& tensor);  // "d_expert_input[3].2": layer 3, chunk 2
+
+// Modules that the model gives as measured times (model.hpp) instead of sizes.
+enum class Profiled : std::uint8_t { No, Expert, Gate };
+inline constexpr Names<Profiled, 3> profiled_names{
+    {{"no", Profiled::No}, {"expert", Profiled::Expert}, {"gate", Profiled::Gate}}};
 
 struct Work {
   Flops flops;                               // of GEMMs
@@ -208,6 +215,8 @@ struct Work {
   Bytes message;            // n of CollectiveCost
   Bytes host_traffic;       // copied between device and pinned host memory
   bool host_waits = false;  // a launch after the host has waited for what came before
+  Profiled profiled = Profiled::No;
+  std::int64_t profiled_size = 0;  // rows of all experts of this rank, or tokens of a gate
 };
 
 // Half-open range into one of the schedule's index arrays.
@@ -223,7 +232,7 @@ struct Op {
   std::int16_t micro_batch = 0;
   std::int16_t chunk = -1;
   std::int16_t step = -1;  // of a collective in several steps
-  RowRange rows;           // capacity rows (or tokens) of a chunked op; elements of DenseGradients for their all-reduce
+  RowRange rows;           // capacity rows of a chunked op; elements of DenseGradients for their all-reduce
                            // and the ops that write them
   RowRange peers;          // as in Tensor
   Work work;

@@ -1,13 +1,34 @@
 #include "models/op_work.hpp"
 
+#include "models/errors.hpp"
+
 namespace dovetail {
 
 Work OpWork::attention(Phase phase) const {
+  const Work first = projection(phase);
+  Work work = attention_chunk(phase);
+  work.flops += first.flops;
+  work.gemms += first.gemms;
+  return work;
+}
+
+// Projections are two products in the backward pass: gradients of the input and of the weights.
+Work OpWork::projection(Phase phase) const {
+  const int products = phase == Phase::Forward ? 1 : 2;
+  const Attention& a = model_.attention;
+  const int steps = a.kind == AttentionKind::GroupedQuery ? 1 : a.q_rank > 0 ? 4 : 3;  // latent: down and up
   Work work;
-  const bool forward = phase == Phase::Forward;
-  work.flops = forward ? v_.projection_flops + v_.attention_score_flops
-                       : 2 * v_.projection_flops + 2.5 * v_.attention_score_flops;
-  work.gemms = forward ? 3 : 5;  // QKV, flash, output; backward: input and weight gradients of each projection
+  work.flops = products * (1 - output_share()) * v_.projection_flops;
+  work.gemms = steps * products;
+  return work;
+}
+
+Work OpWork::attention_chunk(Phase phase) const {
+  const int products = phase == Phase::Forward ? 1 : 2;
+  Work work;
+  work.flops = products * output_share() * v_.projection_flops +
+               (phase == Phase::Forward ? 1 : 2.5) * v_.attention_score_flops;
+  work.gemms = products + 1;
   return work;
 }
 
@@ -24,6 +45,7 @@ Work OpWork::residual(std::size_t parts) const {
 }
 
 Work OpWork::gate(Phase phase) const {
+  if (model_.gate_profile.given()) return profiled(Profiled::Gate, v_.tokens);
   const bool forward = phase == Phase::Forward;
   // Residual sum: two read, one written; backward adds three parts.
   Work work = memory((forward ? 3 : 4) * v_.tokens * v_.hidden);
@@ -51,6 +73,7 @@ Work OpWork::decode(Phase phase) const {
 }
 
 Work OpWork::expert(Phase phase, std::int64_t rows) const {
+  if (model_.expert_profile.given()) return profiled(Profiled::Expert, v_.expert_rows(rows));
   const int passes = phase == Phase::Forward ? 1 : 2;  // backward: input and weight gradients
   Work work;
   work.flops = static_cast<double>(passes) * v_.expert_flops(rows);
@@ -58,16 +81,36 @@ Work OpWork::expert(Phase phase, std::int64_t rows) const {
   return work;
 }
 
-Work OpWork::all_to_all(std::int64_t rows) const {
-  return collective(Collective::AllToAll, GroupKind::Ep, v_.all_to_all_elements(rows));
+Work OpWork::all_to_all(std::int64_t rows, Wire wire) const {
+  Work work = collective(Collective::AllToAll, GroupKind::Ep, v_.all_to_all_elements(rows));
+  if (wire != Wire::Same) work.message = wire_bytes(rows, wire);
+  return work;
+}
+
+Work OpWork::convert(std::int64_t rows, Wire wire) const {
+  Work work = memory(v_.all_to_all_elements(rows));
+  work.memory_traffic += wire_bytes(rows, wire);
+  return work;
+}
+
+double OpWork::output_share() const {
+  return static_cast<double>(v_.context_width * v_.hidden) / static_cast<double>(v_.attention_parameters);
+}
+
+Work OpWork::host_sync() const {
+  Work work;
+  work.host_waits = true;
+  return work;
 }
 
 Work OpWork::mp(Collective kind) const {
   return collective(kind, GroupKind::Mp, v_.sequence_tokens * v_.hidden);
 }
 
-Work OpWork::esp(Collective kind, std::int64_t rows) const {
-  return collective(kind, GroupKind::Esp, v_.gathered_elements(rows));
+Work OpWork::esp(Collective kind, std::int64_t rows, Wire wire) const {
+  Work work = collective(kind, GroupKind::Esp, v_.gathered_elements(rows));
+  if (wire != Wire::Same) work.message = static_cast<double>(v_.esp) * wire_bytes(rows, wire);
+  return work;
 }
 
 Work OpWork::all_reduce(GroupKind group, std::int64_t elements) const {
@@ -98,10 +141,30 @@ Work OpWork::dense_order(int products, std::int64_t elements) const {
   return work;
 }
 
+Work OpWork::profiled(Profiled module, std::int64_t size) const {
+  Work work;
+  work.profiled = module;
+  work.profiled_size = size;
+  return work;
+}
+
+Bytes OpWork::wire_bytes(std::int64_t rows, Wire wire) const {
+  return static_cast<double>(rows * v_.experts * wire_row_elements(wire, v_.hidden)) * size_of(wire_dtype(wire));
+}
+
 Work OpWork::memory(std::int64_t elements) const {
   Work work;
   work.memory_traffic = static_cast<double>(elements) * size_;
   return work;
+}
+
+DType wire_dtype(Wire wire) {
+  check(wire != Wire::Same, "rows that are sent as they are have no format of their own");
+  return wire == Wire::Bf16 ? DType::Bf16 : DType::Fp8;
+}
+
+std::int64_t wire_row_elements(Wire wire, std::int64_t hidden) {
+  return wire == Wire::Fp8 ? hidden + 4 : hidden;  // the scale of a row: fp32
 }
 
 }  // namespace dovetail

@@ -30,7 +30,7 @@ void require_value(std::string_view knob, int value, int built) {
 }
 
 void require_built_knobs(const Plan& p) {
-  require_built("scope", scope_names, p.scope, {Scope::Layer, Scope::Moe});
+  require_built("scope", scope_names, p.scope, {Scope::Layer, Scope::Moe, Scope::Block});
   require_built("split", split_names, p.split, {Split::Capacity});
   require_built("order", order_names, p.order, {Order::DispatchFirst});
   require_built("comm_streams", comm_streams_names, p.comm_streams, {CommStreams::One, CommStreams::InterIntra});
@@ -42,8 +42,6 @@ void require_built_knobs(const Plan& p) {
   require_built("buffers", buffers_names, p.buffers, {Buffers::PerChunk});
   require_built("all_to_all_implementation", all_to_all_implementation_names, p.all_to_all_implementation,
                 {AllToAllImplementation::PointToPoint});
-  require_built("dispatch_wire", wire_names, p.dispatch_wire, {Wire::Same});
-  require_built("combine_wire", wire_names, p.combine_wire, {Wire::Same});
   require_built("expert_sharding", expert_sharding_names, p.expert_sharding, {ExpertSharding::Ep});
   require_built("layout", layout_names, p.layout, {Layout::ExpertMajor});
   require_built("expert_kernel", expert_kernel_names, p.expert_kernel, {ExpertKernel::Batched});
@@ -51,7 +49,6 @@ void require_built_knobs(const Plan& p) {
   require_built("pipeline_schedule", pipeline_schedule_names, p.pipeline_schedule, {PipelineSchedule::Gpipe});
   require_built("recompute", recompute_names, p.recompute, {Recompute::None});
   if (p.delay_weight_gradient) refuse("delay_weight_gradient", "true is not built yet; built: false");
-  if (p.host_sync) refuse("host_sync", "true is not built yet; built: false");
   if (!p.all_to_all_levels.empty()) refuse("all_to_all_levels", "levels are not built yet; built: none");
   if (!p.shadowed_experts.empty()) refuse("shadowed_experts", "shadowing is not built yet; built: none");
   require_value("sharding_repeats", p.sharding_repeats, 0);
@@ -67,6 +64,35 @@ void require_degree(std::string_view knob, int degree, const Plan& p, std::int64
     refuse(knob, fmt::format("{} chunks, but an expert takes only {} rows of each rank", degree, capacity));
   if (p.scope == Scope::Layer && degree > 1)
     refuse(knob, fmt::format("{} contradicts plan.scope layer, which overlaps nothing; expected 1", degree));
+}
+
+// Chunks of tokens are the chunks of both passes, in the order of the published code.
+void require_block(const Plan& p, const Experiment& e, const LayerVolumes& v) {
+  if (e.model.dense_hidden > 0 || e.model.shared_experts.count > 0)
+    refuse("scope", fmt::format("block is not built yet with dense layers or shared experts, as {} has; built: "
+                                "layer, moe",
+                                e.model.name));
+  for (int layer = 0; layer < e.workload.layers; ++layer)
+    if (p.backward_degree_of(layer) != p.forward_degree)
+      refuse(p.backward_degrees.empty() ? "backward_degree" : "backward_degrees",
+             fmt::format("{} contradicts plan.scope block, where both passes have the chunks of the forward pass; "
+                         "expected {}",
+                         p.backward_degree_of(layer), p.forward_degree));
+  if (p.order != Order::DispatchFirst)
+    refuse("order",
+           fmt::format("{} contradicts plan.scope block; expected dispatch_first", name_in(order_names, p.order)));
+  if (p.split != Split::Capacity)
+    refuse("split", fmt::format("{} contradicts plan.scope block; expected capacity", name_in(split_names, p.split)));
+  if (!e.workload.gate.token_choice())
+    refuse("scope", fmt::format("block contradicts the gate {}, which looks at all tokens at once",
+                                name_in(gate_kind_names, e.workload.gate.kind)));
+  if (p.forward_degree > v.sequence)
+    refuse("forward_degree", fmt::format("{} chunks of {} positions", p.forward_degree, v.sequence));
+  for (int i = 0; i < p.forward_degree; ++i)
+    if (const std::int64_t tokens = token_part(v, p.forward_degree, i).volumes.sequence_tokens;
+        tokens % e.parallelism.mp != 0)
+      refuse("forward_degree", fmt::format("chunk {} of {} has {} tokens, which do not divide over mp {} ranks", i,
+                                           p.forward_degree, tokens, e.parallelism.mp));
 }
 
 // Windows in the order in which the backward pass reaches them.
@@ -99,6 +125,7 @@ void validate(const Plan& p, const Experiment& e) {
     refuse("backward_degrees", fmt::format("{} degrees for {} layers; expected one each or none",
                                            p.backward_degrees.size(), e.workload.layers));
   for (int degree : p.backward_degrees) require_degree("backward_degrees", degree, p, v.capacity);
+  if (p.scope == Scope::Block) require_block(p, e, v);
   if (p.grad_sync != GradSync::Partitioned) {
     if (!p.gradient_slices.empty()) refuse("gradient_slices", "given, but plan.grad_sync is not partitioned");
     return;

@@ -25,6 +25,13 @@ std::pair<int, int> shares(const Interference& pair) {
                                pair.a_speed, pair.b_speed));
 }
 
+const TimeCurve& curve_of(const Op& op, const Model& model) {
+  const TimeProfile& profile = op.work.profiled == Profiled::Gate ? model.gate_profile : model.expert_profile;
+  const TimeCurve& curve = op.phase == Phase::Forward ? profile.forward : profile.backward;
+  check(!curve.empty(), "a profiled op without a profile");
+  return curve;
+}
+
 class Pricer {
  public:
   Pricer(const Schedule& schedule, const Experiment& experiment)
@@ -88,7 +95,14 @@ class Pricer {
     const MemoryCost& memory = e_.calibration.memory;
     Seconds fixed = gemm_.alpha * w.gemms;
     if (w.memory_traffic > Bytes(0)) fixed += memory.alpha;
-    add(op, InterferenceClass::Compute, fixed, w.flops * gemm_.beta + w.memory_traffic * memory.beta);
+    if (w.host_waits) fixed += gemm_.alpha;  // what the next launch costs when nothing hides it
+    Seconds busy = w.flops * gemm_.beta + w.memory_traffic * memory.beta;
+    if (w.profiled != Profiled::No) {
+      const auto [of_line, growing] = curve_of(op, e_.model).at(static_cast<double>(w.profiled_size));
+      fixed += of_line;
+      busy += growing;
+    }
+    add(op, InterferenceClass::Compute, fixed, busy);
   }
 
   void price_collective(const Op& op) {
@@ -118,6 +132,24 @@ PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment&
   priced.schedule = std::move(schedule);
   priced.contended = std::ranges::count(shared_resources(priced), true) > 0;
   return priced;
+}
+
+std::vector<std::string> extrapolated_profiles(const Schedule& schedule, const Model& model) {
+  std::vector<std::string> notes;
+  for (const auto& [name, module] : profiled_names)
+    for (Phase phase : {Phase::Forward, Phase::Backward}) {
+      const auto outside = [&](const Op& op) {
+        return module != Profiled::No && op.work.profiled == module && op.phase == phase &&
+               !curve_of(op, model).measured_at(static_cast<double>(op.work.profiled_size));
+      };
+      const auto op = std::ranges::find_if(schedule.ops, outside);
+      if (op == schedule.ops.end()) continue;
+      const std::vector<ProfilePoint>& points = curve_of(*op, model).points();
+      notes.push_back(fmt::format("{}: {}_profile was measured from {} to {}; the {} time at {} is extrapolated",
+                                  model.name, name, points.front().size, points.back().size,
+                                  name_in(phase_names, phase), op->work.profiled_size));
+    }
+  return notes;
 }
 
 }  // namespace dovetail

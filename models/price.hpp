@@ -38,4 +38,7 @@ class PricedSchedule {
 // resource per interference factor of the calibration. The resource of a collective follows its group.
 PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment& experiment);
 
+// One line for each profiled module whose measured range a schedule leaves: such times are extrapolated.
+std::vector<std::string> extrapolated_profiles(const Schedule& schedule, const Model& model);
+
 }  // namespace dovetail

@@ -72,6 +72,7 @@ LayerVolumes layer_volumes(const Experiment& e, int layer) {
   const Model& m = e.model;
   const Parallelism& p = e.parallelism;
   LayerVolumes v;
+  v.sequence = e.workload.sequence;
   v.sequence_tokens = std::int64_t{e.workload.batch} * e.workload.sequence;
   v.tokens = v.sequence_tokens / p.mp;
   v.capacity = e.workload.capacity_factor > 0 ? capacity_limit(e) : e.workload.capacity_rows;
@@ -110,6 +111,32 @@ std::vector<std::int64_t> dense_elements(const Experiment& e) {
 
 RowRange chunk_rows(std::int64_t capacity, int degree, int chunk) {
   return {capacity * chunk / degree, capacity * (chunk + 1) / degree};
+}
+
+TokenPart all_tokens(const LayerVolumes& v) {
+  return {-1, {0, v.sequence}, {0, v.tokens}, {0, v.capacity}, v};
+}
+
+TokenPart token_part(const LayerVolumes& v, int degree, int chunk) {
+  const std::int64_t samples = v.sequence_tokens / v.sequence, mp = v.sequence_tokens / v.tokens;
+  const RowRange positions = chunk_rows(v.sequence, degree, chunk);
+  TokenPart part{chunk,
+                 positions,
+                 {positions.first * samples / mp, positions.last * samples / mp},
+                 chunk_rows(v.capacity, degree, chunk),
+                 v};
+  LayerVolumes& of_part = part.volumes;
+  of_part.tokens = part.tokens.size();
+  of_part.sequence_tokens = positions.size() * samples;
+  of_part.capacity = part.slots.size();
+  of_part.routing_entries = v.routing_entries / v.tokens * of_part.tokens;  // tokens choose
+  const auto of_sequence = [&](std::int64_t position) {
+    return static_cast<double>(position) / static_cast<double>(v.sequence);
+  };
+  const double first = of_sequence(positions.first), last = of_sequence(positions.last);
+  of_part.projection_flops = (last - first) * v.projection_flops;
+  of_part.attention_score_flops = (last * last - first * first) * v.attention_score_flops;
+  return part;
 }
 
 }  // namespace dovetail

@@ -10,6 +10,7 @@
 namespace dovetail {
 
 struct LayerVolumes {
+  std::int64_t sequence = 0;         // tokens of a sample
   std::int64_t sequence_tokens = 0;  // B L: tokens of one model-parallel group
   std::int64_t tokens = 0;           // T = B L / mp: tokens of this rank between the parts
   std::int64_t capacity = 0;       // C = ceil(k f T / E): rows each rank sends to each expert at most; f <= 0: resolved
@@ -67,5 +68,17 @@ struct RowRange {
   std::int64_t size() const { return last - first; }
 };
 RowRange chunk_rows(std::int64_t capacity, int degree, int chunk);
+
+// What one pass through gate, encode and decode covers: all tokens or, where attention is chunked too, a chunk of the
+// positions of every sample with its share of the tokens and of the capacity.
+struct TokenPart {
+  int chunk = -1;        // -1: all
+  RowRange positions;    // of every sample
+  RowRange tokens;       // of this rank's T, which are ordered by chunk
+  RowRange slots;        // capacity rows that these tokens may take
+  LayerVolumes volumes;  // of these tokens alone; attention as a causal chunk that sees all earlier positions
+};
+TokenPart all_tokens(const LayerVolumes& volumes);
+TokenPart token_part(const LayerVolumes& volumes, int degree, int chunk);
 
 }  // namespace dovetail

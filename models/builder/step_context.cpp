@@ -12,7 +12,14 @@ std::size_t op_estimate(const Experiment& e, const Plan& plan) {
 
 StepContext::StepContext(const Experiment& experiment, const Plan& plan)
     : experiment_(experiment), plan_(plan), writer_(op_estimate(experiment, plan)) {
-  for (int layer = 0; layer < layers(); ++layer) volumes_.push_back(layer_volumes(experiment, layer));
+  for (int layer = 0; layer < layers(); ++layer) {
+    const LayerVolumes& v = volumes_.emplace_back(layer_volumes(experiment, layer));
+    std::vector<TokenPart>& parts = parts_.emplace_back();
+    if (plan.scope != Scope::Block)
+      parts.push_back(all_tokens(v));
+    else
+      for (int i = 0; i < plan.forward_degree; ++i) parts.push_back(token_part(v, plan.forward_degree, i));
+  }
   streams_.compute = writer_.add_stream(StreamKind::Compute);
   const bool split = plan.comm_streams == CommStreams::InterIntra;
   streams_.inter = writer_.add_stream(split ? StreamKind::Inter : StreamKind::Communication);
@@ -62,6 +69,12 @@ std::int64_t StepContext::parameters() const {
   return sum;
 }
 
+Wire StepContext::wire(OpKind exchange) const {
+  const Wire wire = exchange == OpKind::Dispatch ? plan_.dispatch_wire : plan_.combine_wire;
+  if (wire == Wire::Same || experiment_.parallelism.ep == 1) return Wire::Same;
+  return size_of(wire_dtype(wire)) < size_of(experiment_.workload.dtype) ? wire : Wire::Same;
+}
+
 Op StepContext::op(OpKind kind, Phase phase, int layer, StreamId stream, const Work& work) const {
   Op o;
   o.kind = kind;
@@ -70,6 +83,10 @@ Op StepContext::op(OpKind kind, Phase phase, int layer, StreamId stream, const W
   o.layer = static_cast<std::int16_t>(layer);
   o.work = work;
   return o;
+}
+
+Op StepContext::part_op(OpKind kind, Phase phase, int layer, const TokenPart& part, const Work& work) const {
+  return chunk_op(kind, phase, layer, streams_.compute, part.chunk, part.chunk < 0 ? RowRange{} : part.slots, work);
 }
 
 Op StepContext::chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, int chunk, RowRange rows,
@@ -88,6 +105,11 @@ OpId StepContext::add(const Op& op, std::initializer_list<TensorId> reads, std::
   return writer_.add_op(op, {reads.begin(), reads.size()}, {writes.begin(), writes.size()});
 }
 
+void StepContext::host_sync(Phase phase, int layer) {
+  if (plan_.host_sync)
+    writer_.add_barrier(op(OpKind::HostSync, phase, layer, streams_.compute, work(layer).host_sync()));
+}
+
 Tensor StepContext::tensor(TensorKind kind, int layer, std::int64_t elements) const {
   Tensor t;
   t.kind = kind;
@@ -104,21 +126,34 @@ TensorId StepContext::persistent(TensorKind kind, int layer, std::int64_t elemen
   return writer_.add_tensor(t);
 }
 
-TensorId StepContext::activation(TensorKind kind, int layer, std::int64_t elements, bool gradient) {
+TensorId StepContext::activation(TensorKind kind, int layer, std::int64_t elements, bool gradient, int chunk) {
   Tensor t = tensor(kind, layer, elements);
+  t.chunk = static_cast<std::int16_t>(chunk);
   t.gradient = gradient;
   return writer_.add_tensor(t);
 }
 
-TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements, bool gradient) {
+TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements, bool gradient, int chunk) {
   Tensor t = tensor(kind, layer, elements);
   t.gradient = gradient;
+  t.chunk = static_cast<std::int16_t>(chunk);
   t.dtype = DType::Fp32;
   return writer_.add_tensor(t);
 }
 
 TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elements) {
   Tensor t = tensor(kind, op.layer, elements);
+  t.gradient = op.phase == Phase::Backward;
+  t.chunk = op.chunk;
+  t.rows = op.rows;
+  return writer_.add_tensor(t);
+}
+
+TensorId StepContext::compressed(const Op& op, Wire wire, std::int64_t copies) {
+  const LayerVolumes& v = volumes(op.layer);
+  Tensor t =
+      tensor(TensorKind::Compressed, op.layer, copies * op.rows.size() * v.experts * wire_row_elements(wire, v.hidden));
+  t.dtype = wire_dtype(wire);
   t.gradient = op.phase == Phase::Backward;
   t.chunk = op.chunk;
   t.rows = op.rows;

@@ -35,7 +35,12 @@ class StepContext {
   bool training() const { return experiment_.workload.phases == Phases::Training; }
   int layers() const { return experiment_.workload.layers; }
   const LayerVolumes& volumes(int layer) const { return volumes_[static_cast<std::size_t>(layer)]; }
-  OpWork work(int layer) const { return {volumes(layer), experiment_.workload.dtype, plan_.encoding}; }
+  OpWork work(int layer) const { return {volumes(layer), experiment_, plan_.encoding}; }
+  OpWork work(const TokenPart& part) const { return {part.volumes, experiment_, plan_.encoding}; }
+  // All tokens in one part or, where attention is chunked too, one part for each chunk.
+  const std::vector<TokenPart>& parts(int layer) const { return parts_[static_cast<std::size_t>(layer)]; }
+  // What rows are sent in by this exchange; Same where that would not make them smaller.
+  Wire wire(OpKind exchange) const;
   const StreamIds& streams() const { return streams_; }
   const LayerWeightIds& weights(int layer) const { return weights_[static_cast<std::size_t>(layer)]; }
   const std::vector<LayerWeightIds>& weights() const { return weights_; }
@@ -47,16 +52,22 @@ class StepContext {
 
   // --- ops ---
   Op op(OpKind kind, Phase phase, int layer, StreamId stream, const Work& work) const;
+  Op part_op(OpKind kind, Phase phase, int layer, const TokenPart& part, const Work& work) const;  // of compute
   Op chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, int chunk, RowRange rows, const Work& work) const;
   OpId add(const Op& op, std::span<const TensorId> reads, std::span<const TensorId> writes);
   OpId add(const Op& op, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> writes);
 
+  void host_sync(Phase phase, int layer);  // where the plan has the host wait: between the phases of a layer
+
   // --- tensors ---
   TensorId persistent(TensorKind kind, int layer, std::int64_t elements, bool gradient = false);
-  TensorId activation(TensorKind kind, int layer, std::int64_t elements, bool gradient = false);
-  TensorId fp32(TensorKind kind, int layer, std::int64_t elements, bool gradient = false);
+  TensorId activation(TensorKind kind, int layer, std::int64_t elements, bool gradient = false, int chunk = -1);
+  TensorId fp32(TensorKind kind, int layer, std::int64_t elements, bool gradient = false, int chunk = -1);
   // Of the op's layer, chunk and rows; a gradient in the backward pass.
   TensorId chunked(TensorKind kind, const Op& op, std::int64_t elements);
+  // Rows of E experts, times `copies`, in the format they are sent in.
+  TensorId compressed(const Op& op, Wire wire, std::int64_t copies = 1);
+  bool is_compressed(TensorId id) const { return writer_.tensor(id).kind == TensorKind::Compressed; }
   // Adds an op that makes one chunked tensor of another.
   TensorId pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements);
 
@@ -68,7 +79,8 @@ class StepContext {
 
   const Experiment& experiment_;
   const Plan& plan_;
-  std::vector<LayerVolumes> volumes_;  // by layer
+  std::vector<LayerVolumes> volumes_;          // by layer
+  std::vector<std::vector<TokenPart>> parts_;  // by layer
   ScheduleWriter writer_;
   StreamIds streams_;
   std::vector<LayerWeightIds> weights_;

@@ -1,5 +1,7 @@
 #include "models/files/experiment_json.hpp"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "models/names.hpp"
@@ -97,6 +99,23 @@ Json routing_json(const RoutingModel& routing) {
   return json;
 }
 
+// Times are written as the points that lines are drawn through, with their unit as in input files.
+Json curve_json(const TimeCurve& curve) {
+  const auto text = [](Seconds time) { return fmt::format("{} s", time.value()); };
+  const std::vector<ProfilePoint>& points = curve.points();
+  if (curve.fitted()) return {{"alpha", text(points[0].time)}, {"beta", text(points[1].time - points[0].time)}};
+  Json list = Json::array();
+  for (const ProfilePoint& point : points) list.push_back({{"size", point.size}, {"time", text(point.time)}});
+  return {{"points", std::move(list)}};
+}
+
+Json profile_json(const TimeProfile& profile) {
+  Json json{{"forward", curve_json(profile.forward)}};
+  if (!profile.backward.empty()) json["backward"] = curve_json(profile.backward);
+  json["provenance"] = provenance_json(profile.provenance);
+  return json;
+}
+
 template <class T>
 Json list_json(const std::vector<T>& items, Json (*item_json)(const T&)) {
   Json list = Json::array();
@@ -138,6 +157,8 @@ Json to_json(const Model& model) {
   if (const SharedExpertSizes& shared = model.shared_experts; shared.count > 0)
     json["shared_experts"] = {{"count", shared.count}, {"hidden", shared.hidden}, {"gate", shared.gate}};
   if (model.router != Router{}) json["router"] = router_json(model.router);
+  if (model.expert_profile.given()) json["expert_profile"] = profile_json(model.expert_profile);
+  if (model.gate_profile.given()) json["gate_profile"] = profile_json(model.gate_profile);
   return json;
 }
 

@@ -9,10 +9,6 @@
 namespace dovetail {
 namespace {
 
-Provenance read_provenance(const JsonReader& json) {
-  return {json.enumeration("origin", origin_names), json.string("source")};
-}
-
 CollectiveCost read_collective(const JsonReader& json) {
   CollectiveCost cost;
   cost.collective = json.enumeration("collective", std::span(collective_names).subspan(1));  // all but none
@@ -72,6 +68,10 @@ Interference read_interference(const JsonReader& json, const std::vector<Interfe
 }
 
 }  // namespace
+
+Provenance read_provenance(const JsonReader& json) {
+  return {json.enumeration("origin", origin_names), json.string("source")};
+}
 
 Calibration read_calibration(const JsonReader& json) {
   Calibration calibration;

@@ -66,6 +66,30 @@ Router read_router(const JsonReader& json, const Model& model) {
   return r;
 }
 
+TimeCurve read_curve(const JsonReader& json) {
+  const auto list = json.find("points");
+  if (!list) return TimeCurve::fit(json.quantity<Seconds>("alpha"), json.quantity<Seconds>("beta"));
+  for (std::string_view other : {"alpha", "beta"})
+    if (json.find(other)) json.fail(other, "given beside points; expected one or the other");
+  std::vector<ProfilePoint> points;
+  for (const JsonReader& each : list->elements()) {
+    points.push_back({each.number("size", 0), each.quantity<Seconds>("time")});
+    if (points.size() > 1 && points.back().size <= points[points.size() - 2].size)
+      each.fail("size", fmt::format("{} after {}, expected ascending sizes", points.back().size,
+                                    points[points.size() - 2].size));
+  }
+  if (points.size() < 2) json.fail("points", fmt::format("{}, expected at least 2", points.size()));
+  return {std::move(points), /*fitted=*/false};
+}
+
+TimeProfile read_profile(const JsonReader& json) {
+  TimeProfile profile;
+  profile.forward = read_curve(json.at("forward"));
+  if (const auto backward = json.find("backward")) profile.backward = read_curve(*backward);
+  profile.provenance = read_provenance(json.at("provenance"));
+  return profile;
+}
+
 }  // namespace
 
 Model read_model(const JsonReader& json) {
@@ -87,6 +111,8 @@ Model read_model(const JsonReader& json) {
     model.shared_experts = {shared->integer("count", 1), shared->integer("hidden", 1),
                             shared->boolean_or("gate", false)};
   if (const auto router = json.find("router")) model.router = read_router(*router, model);
+  if (const auto profile = json.find("expert_profile")) model.expert_profile = read_profile(*profile);
+  if (const auto profile = json.find("gate_profile")) model.gate_profile = read_profile(*profile);
   return model;
 }
 

@@ -7,6 +7,7 @@
 namespace dovetail {
 
 Cluster read_cluster(const JsonReader& json, WorkloadDefaults& defaults);
+Provenance read_provenance(const JsonReader& json);
 Model read_model(const JsonReader& json);
 Calibration read_calibration(const JsonReader& json);
 System read_system(const JsonReader& json);

@@ -57,7 +57,9 @@ Json work_json(const Work& w) {
           {"group", name_in(group_kind_names, w.group)},
           {"message_bytes", w.message.value()},
           {"host_traffic_bytes", w.host_traffic.value()},
-          {"host_waits", w.host_waits}};
+          {"host_waits", w.host_waits},
+          {"profiled", name_in(profiled_names, w.profiled)},
+          {"profiled_size", w.profiled_size}};
 }
 
 Json demands_json(std::span<const Demand> demands) {
@@ -155,6 +157,8 @@ Work read_work(const JsonReader& r) {
   w.message = Bytes(r.number("message_bytes", 0));
   w.host_traffic = Bytes(r.number("host_traffic_bytes", 0));
   w.host_waits = r.boolean("host_waits");
+  w.profiled = r.enumeration("profiled", profiled_names);
+  w.profiled_size = r.long_integer("profiled_size", 0);
   return w;
 }
 

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <tuple>
 
+#include "exec/compute_rules.hpp"
 #include "exec/inproc_transport.hpp"
 #include "exec/numerics.hpp"
 #include "models/schedule_builder.hpp"
@@ -23,6 +24,12 @@ Plan moe_plan(int forward_degree, int backward_degree, CommStreams streams = Com
   plan.backward_degree = backward_degree;
   plan.comm_streams = streams;
   plan.grad_sync = sync;
+  return plan;
+}
+
+Plan block_plan(int degree, CommStreams streams = CommStreams::One, GradSync sync = GradSync::After) {
+  Plan plan = moe_plan(degree, degree, streams, sync);
+  plan.scope = Scope::Block;
   return plan;
 }
 
@@ -206,4 +213,66 @@ TEST_CASE("Latent attention is refused, not run as another kind") {
   Experiment e = small_experiment(four_ranks());
   e.model.attention = {4, 4, 6, AttentionKind::Latent, 8, 8, 4, 2, 4};
   CHECK_THROWS_WITH(layer_shape(e), Catch::Contains("latent attention is simulated, not executed yet"));
+}
+
+TEST_CASE("Attention in chunks computes what the reference does, with capacity by chunk") {
+  SmallExperiment s;
+  s.layers = 2;
+  s.kind = GENERATE(ExpertKind::Ffn, ExpertKind::Gated);
+  SECTION("each rank attends alone") {
+    s.dp = s.ep = 4;
+    s.batch = GENERATE(1, 2);
+    s.sequence = 15;  // 3 chunks of 5 positions, 4 of 3 or 4
+    check_numerics(small_experiment(s), block_plan(GENERATE(1, 3, 4)));
+  }
+  SECTION("ranks share attention and experts") {
+    s.dp = s.mp = s.ep = s.esp = 2;
+    s.batch = GENERATE(1, 3);
+    check_numerics(small_experiment(s), block_plan(GENERATE(2, 4), CommStreams::InterIntra, GradSync::WithDense));
+  }
+  SECTION("grouped-query attention and tokens dropped") {
+    s.dp = s.ep = s.mp = s.esp = 2;
+    s.kv_heads = 2;
+    s.capacity_factor = .5;
+    check_numerics(small_experiment(s), block_plan(2), true);
+  }
+}
+
+TEST_CASE("Chunks of tokens drop others than the whole sequence does") {
+  SmallExperiment s;
+  s.dp = s.ep = 2;
+  s.sequence = 64;
+  s.capacity_factor = 1;
+  const Experiment e = small_experiment(s);
+  const ModelData data = random_model_data(e, 3);
+  const Reference whole = compute_reference(e, data), chunked = compute_reference(e, data, {.token_chunks = 4});
+  CHECK(whole.dropped > 0);
+  CHECK(chunked.dropped > whole.dropped);  // rows that one chunk leaves empty do not help another
+  CHECK(whole.dropped == compute_reference(e, data, {.token_chunks = 1}).dropped);
+}
+
+TEST_CASE("The host waits between phases: the same numbers") {
+  SmallExperiment s = four_ranks();
+  s.layers = 2;
+  Plan plan = GENERATE(Plan{}, moe_plan(2, 3, CommStreams::InterIntra), block_plan(2));
+  plan.host_sync = true;
+  check_numerics(small_experiment(s), plan);
+}
+
+TEST_CASE("Messages in another format: rounded as in the reference, and not without an error") {
+  SmallExperiment s = four_ranks();
+  s.esp = GENERATE(1, 2);
+  s.edp = 2 / s.esp;
+  s.kind = ExpertKind::Gated;
+  Plan plan = GENERATE(moe_plan(2, 3), moe_plan(3, 3, CommStreams::InterIntra), block_plan(2));
+  std::tie(plan.dispatch_wire, plan.combine_wire) =
+      GENERATE(table<Wire, Wire>({{Wire::Bf16, Wire::Bf16}, {Wire::Fp8, Wire::Bf16}, {Wire::Same, Wire::Fp8}}));
+  const Experiment e = small_experiment(s);
+  check_numerics(e, plan);
+  // A number is off by up to half a spacing: bf16 2^-9 to 2^-8, fp8 2^-5 to 2^-4; the outputs, of which the experts are
+  // a part, by less.
+  const double rounding = numerics_of(e, plan, Element::Double).rounding_error;
+  const bool fp8 = plan.dispatch_wire == Wire::Fp8 || plan.combine_wire == Wire::Fp8;
+  CHECK(rounding > (fp8 ? 0x1p-11 : 0x1p-15));
+  CHECK(rounding < (fp8 ? 0x1p-4 : 0x1p-8));
 }

@@ -16,10 +16,14 @@ TEST_CASE("what cannot be built is refused with the knob and the reason") {
     std::string message;
   };
   const std::vector<Case> cases{
-      {[](Plan& p) { p.scope = Scope::Batch; }, "/plan/scope: batch is not built yet; built: layer, moe"},
+      {[](Plan& p) { p.scope = Scope::Batch; }, "/plan/scope: batch is not built yet; built: layer, moe, block"},
       {[](Plan& p) { p.split = Split::Peers; }, "/plan/split: peers is not built yet; built: capacity"},
       {[](Plan& p) { p.restore = Restore::S4; }, "/plan/restore: s4 is not built yet; built: keep"},
-      {[](Plan& p) { p.host_sync = true; }, "/plan/host_sync: true is not built yet"},
+      {[](Plan& p) { p.scope = Scope::Block, p.forward_degree = 2; },
+       "/plan/backward_degree: 1 contradicts plan.scope block"},
+      {[](Plan& p) { p.scope = Scope::Block, p.split = Split::Peers; }, "/plan/split: peers"},
+      {[](Plan& p) { p.scope = Scope::Block, p.forward_degree = p.backward_degree = 20; },
+       "/plan/forward_degree: chunk 1 of 20 has 13 tokens, which do not divide over mp 4 ranks"},
       {[](Plan& p) { p.micro_batches = 4; }, "/plan/micro_batches: 4 is not built yet; built: 1"},
       {[](Plan& p) { p.forward_degree = 0; }, "/plan/forward_degree: 0, expected at least 1"},
       {[](Plan& p) { p.forward_degree = 2; }, "/plan/forward_degree: 2 contradicts plan.scope layer"},
