@@ -37,7 +37,8 @@ struct LayerShape {
   std::int64_t hidden_width() const { return (gated ? 2 : 1) * shard; }                // kept for the backward pass
 };
 
-// As the dense feed-forward part has them: one expert whose rows are the L tokens. `parameters`: dense weights of the layer.
+// As the dense feed-forward part has them: one expert whose rows are the L tokens. `parameters`: dense weights of the
+// layer.
 LayerShape ffn_shape(const LayerShape& layer, std::int64_t parameters);
 
 // Throws InputError for what no executor runs yet: latent attention.

@@ -26,8 +26,8 @@ Work OpWork::projection(Phase phase) const {
 Work OpWork::attention_chunk(Phase phase) const {
   const int products = phase == Phase::Forward ? 1 : 2;
   Work work;
-  work.flops = products * output_share() * v_.projection_flops +
-               (phase == Phase::Forward ? 1 : 2.5) * v_.attention_score_flops;
+  work.flops =
+      products * output_share() * v_.projection_flops + (phase == Phase::Forward ? 1 : 2.5) * v_.attention_score_flops;
   work.gemms = products + 1;
   return work;
 }
