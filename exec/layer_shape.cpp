@@ -1,8 +1,23 @@
 #include "exec/layer_shape.hpp"
 
+#include "models/errors.hpp"
+
 namespace dovetail::exec {
 
+void require_executable(const Model& model) {
+  if (model.attention.kind == AttentionKind::Latent)
+    throw InputError(Location{"", 0, 0, "/model/attention/kind"}, "latent attention is simulated, not executed yet");
+}
+
+LayerShape ffn_shape(const LayerShape& layer, std::int64_t parameters) {
+  LayerShape s = layer;
+  s.local_experts = s.row_copies = 1;
+  s.shard = (parameters - layer.dense_parameters()) / ((layer.gated ? 3 : 2) * layer.hidden);
+  return s;
+}
+
 LayerShape layer_shape(const Experiment& e) {
+  require_executable(e.model);
   const LayerVolumes v = layer_volumes(e);
   LayerShape s;
   s.samples = e.workload.batch;

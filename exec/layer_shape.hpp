@@ -31,11 +31,18 @@ struct LayerShape {
   std::int64_t sequence_tokens() const { return samples * sequence; }  // L
   std::int64_t query_width() const { return heads * head_size; }       // Q
   std::int64_t key_width() const { return kv_heads * head_size; }      // K
+  // Of attention, with which dense_weights begins.
   std::int64_t dense_parameters() const { return hidden * 2 * (query_width() + key_width()); }
   std::int64_t expert_parameters() const { return (gated ? 3 : 2) * hidden * shard; }  // of one expert
   std::int64_t hidden_width() const { return (gated ? 2 : 1) * shard; }                // kept for the backward pass
 };
 
+// As the dense feed-forward part has them: one expert whose rows are the L tokens. `parameters`: dense weights of the
+// layer.
+LayerShape ffn_shape(const LayerShape& layer, std::int64_t parameters);
+
+// Throws InputError for what no executor runs yet: latent attention.
+void require_executable(const Model& model);
 LayerShape layer_shape(const Experiment& experiment);
 // The same with the tokens and slots of a part.
 LayerShape part_shape(const LayerShape& whole, const TokenPart& part);

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 
 #include "exec/wire_format.hpp"
 #include "models/errors.hpp"
+#include "models/volumes.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -48,6 +50,7 @@ class Comparison {
     r.input_gradient_error = tokens_error(input_gradient_parts(), reference_.input_gradient);
     for (int layer = 0; layer < layers; ++layer) {
       r.dense_gradient_error = worse(dense_error(layer), r.dense_gradient_error);
+      if (!e_.model.is_moe(layer)) continue;
       r.router_gradient_error = worse(router_error(layer), r.router_gradient_error);
       r.expert_gradient_error = worse(expert_error(layer), r.expert_gradient_error);
     }
@@ -86,7 +89,7 @@ class Comparison {
     std::int64_t dropped = 0;
     if (e_.workload.gate.kind == GateKind::SoftMoe) return dropped;
     for (int layer = 0; layer < e_.workload.layers; ++layer)
-      for (std::size_t rank = 0; rank < executor_.ranks().size(); ++rank) {
+      for (std::size_t rank = 0; e_.model.is_moe(layer) && rank < executor_.ranks().size(); ++rank) {
         const Values routing = require(rank, {TensorKind::Routing, false, layer});
         for (std::size_t i = 1; i < routing.size(); i += 3) dropped += routing[i] < 0;
       }
@@ -113,11 +116,12 @@ class Comparison {
 
   double dense_error(int layer) const {
     RelativeError error;
+    const std::vector<std::int64_t> elements = dense_elements(e_);
+    const auto later = static_cast<std::size_t>(std::reduce(elements.begin() + layer + 1, elements.end()));
     for (std::size_t rank = 0; rank < executor_.ranks().size(); ++rank) {
       const Values all = require(rank, {TensorKind::DenseGradients, false, 0});
       const Values expected = dense_shard(e_, gradients(layer), executor_.ranks()[rank]);
-      const auto later_layers = static_cast<std::size_t>(e_.workload.layers - 1 - layer);
-      error.add(&all[later_layers * expected.size()], expected.data(), expected.size());
+      error.add(&all[later], expected.data(), expected.size());
     }
     return error.error();
   }

@@ -1,6 +1,7 @@
 #include "exec/op_kernels.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "exec/run_step.hpp"
 #include "exec/wire_format.hpp"
@@ -271,6 +272,33 @@ void collective_steps(OpContext<Scalar>& c) {
 }
 
 template <class Scalar>
+void forward_dense_ffn(OpContext<Scalar>& c) {
+  const LayerShape s = ffn_shape(c.shape, c.read_tensor(1).elements);
+  expert_forward<Scalar>(s, {{0, s.sequence_tokens()}, c.read(0)}, c.read(1) + s.dense_parameters(), c.write(0),
+                         c.write(1));
+}
+
+template <class Scalar>
+void backward_dense_ffn(OpContext<Scalar>& c) {
+  const LayerShape s = ffn_shape(c.shape, c.read_tensor(3).elements);
+  const RowRange tokens{0, s.sequence_tokens()}, range = c.op.rows;
+  const KeptChunk<Scalar> kept{{tokens, c.read(1)}, c.read(2)};
+  std::fill(c.write(0) + range.first, c.write(0) + range.last, Scalar(0));  // the kernel adds
+  std::vector<Scalar> d_hidden(static_cast<std::size_t>(s.sequence_tokens() * s.hidden_width()));
+  expert_backward<Scalar>(s, {tokens, c.read(0)}, c.read(3) + s.dense_parameters(), {&kept, 1},
+                          {c.write(0) + range.first, c.write(1), d_hidden.data()});
+}
+
+// The result may be the first of the parts.
+template <class Scalar>
+void residual(OpContext<Scalar>& c) {
+  const std::int64_t count = c.write_tensor(0).elements;
+  Scalar* const sum = c.write(0);
+  if (c.read(0) != sum) std::copy(c.read(0), c.read(0) + count, sum);
+  for (std::size_t i = 1; i < c.read_count(); ++i) std::transform(sum, sum + count, c.read(i), sum, std::plus());
+}
+
+template <class Scalar>
 void collective(OpContext<Scalar>& c) {
   if (!c.schedule.steps_of(c.op).empty()) return collective_steps(c);
   const std::int64_t sent = c.read_tensor(0).elements, received = c.write_tensor(0).elements;
@@ -303,12 +331,11 @@ void dense_gradient_all_reduce(OpContext<Scalar>& c) {
 // Where the gradient of a weight tensor lies among the reads of the update.
 template <class Scalar>
 const Scalar* gradient_of(const OpContext<Scalar>& c, const Tensor& weights) {
-  std::int64_t layers = 0;
+  std::int64_t later = 0;  // dense weights of later layers: the last layer's gradients come first
   for (std::size_t i = 0; i < c.read_count(); ++i) {
     const Tensor& t = c.read_tensor(i);
-    if (t.kind == TensorKind::DenseWeights) ++layers;
-    if (weights.kind == TensorKind::DenseWeights && t.kind == TensorKind::DenseGradients)
-      return c.read(i) + (layers - 1 - weights.layer) * weights.elements;  // last layer first
+    if (t.kind == TensorKind::DenseWeights && t.layer > weights.layer) later += t.elements;
+    if (weights.kind == TensorKind::DenseWeights && t.kind == TensorKind::DenseGradients) return c.read(i) + later;
     const bool matches = (weights.kind == TensorKind::RouterWeights && t.kind == TensorKind::RouterGradient) ||
                          (weights.kind == TensorKind::ExpertWeights && t.kind == TensorKind::ExpertGradient);
     if (matches && t.layer == weights.layer) return c.read(i);
@@ -351,6 +378,8 @@ constexpr std::array<Entry<Scalar>, op_kind_names.size()> kernels{
      {OpKind::EspReduceScatter, collective<Scalar>, collective<Scalar>},
      {OpKind::Combine, collective<Scalar>, collective<Scalar>},
      {OpKind::Decode, forward_decode<Scalar>, backward_decode<Scalar>},
+     {OpKind::DenseFfn, forward_dense_ffn<Scalar>, backward_dense_ffn<Scalar>},
+     {OpKind::Residual, residual<Scalar>, residual<Scalar>},
      {OpKind::Compress, compress<Scalar>, compress<Scalar>},
      {OpKind::Decompress, decompress<Scalar>, decompress<Scalar>},
      {OpKind::HostSync, host_sync<Scalar>, host_sync<Scalar>},

@@ -38,6 +38,7 @@ enum class OpKind : std::uint8_t {
   Combine,
   Decode,
   DenseFfn,
+  Residual,
   GatherExpertWeights,
   ShadowWeights,
   Offload,
@@ -54,7 +55,7 @@ enum class OpKind : std::uint8_t {
   ExpertGradientAllReduce,
   Update
 };
-inline constexpr Names<OpKind, 28> op_kind_names{{{"mp_all_gather", OpKind::MpAllGather},
+inline constexpr Names<OpKind, 29> op_kind_names{{{"mp_all_gather", OpKind::MpAllGather},
                                                   {"projection", OpKind::Projection},
                                                   {"attention", OpKind::Attention},
                                                   {"mp_reduce_scatter", OpKind::MpReduceScatter},
@@ -67,6 +68,7 @@ inline constexpr Names<OpKind, 28> op_kind_names{{{"mp_all_gather", OpKind::MpAl
                                                   {"combine", OpKind::Combine},
                                                   {"decode", OpKind::Decode},
                                                   {"dense_ffn", OpKind::DenseFfn},
+                                                  {"residual", OpKind::Residual},
                                                   {"gather_expert_weights", OpKind::GatherExpertWeights},
                                                   {"shadow_weights", OpKind::ShadowWeights},
                                                   {"offload", OpKind::Offload},
@@ -120,6 +122,7 @@ enum class TensorKind : std::uint8_t {
   FfnHidden,
   FfnPartial,
   FfnOutput,
+  FfnSumGradient,
   ContextGradient,
   ScoreGradient,
   OutputGradient,
@@ -134,7 +137,7 @@ enum class TensorKind : std::uint8_t {
   GatheredWeightGradient,
   OptimizerState
 };
-inline constexpr Names<TensorKind, 39> tensor_kind_names{
+inline constexpr Names<TensorKind, 40> tensor_kind_names{
     {{"layer_input", TensorKind::LayerInput},
      {"attention_input", TensorKind::AttentionInput},
      {"query_key_value", TensorKind::QueryKeyValue},
@@ -161,6 +164,7 @@ inline constexpr Names<TensorKind, 39> tensor_kind_names{
      {"ffn_hidden", TensorKind::FfnHidden},
      {"ffn_partial", TensorKind::FfnPartial},
      {"ffn_output", TensorKind::FfnOutput},
+     {"ffn_sum_gradient", TensorKind::FfnSumGradient},
      {"context_gradient", TensorKind::ContextGradient},
      {"score_gradient", TensorKind::ScoreGradient},
      {"output_gradient", TensorKind::OutputGradient},

@@ -14,22 +14,34 @@ Work OpWork::attention(Phase phase) const {
 
 // Projections are two products in the backward pass: gradients of the input and of the weights.
 Work OpWork::projection(Phase phase) const {
-  const auto width = static_cast<double>(v_.query_width + 2 * v_.key_value_width);
   const int products = phase == Phase::Forward ? 1 : 2;
+  const Attention& a = model_.attention;
+  const int steps = a.kind == AttentionKind::GroupedQuery ? 1 : a.q_rank > 0 ? 4 : 3;  // latent: down and up
   Work work;
-  work.flops = products * (width / (width + static_cast<double>(v_.query_width))) * v_.projection_flops;
-  work.gemms = products;
+  work.flops = products * (1 - output_share()) * v_.projection_flops;
+  work.gemms = steps * products;
   return work;
 }
 
 Work OpWork::attention_chunk(Phase phase) const {
-  const auto query = static_cast<double>(v_.query_width), key_value = static_cast<double>(v_.key_value_width);
   const int products = phase == Phase::Forward ? 1 : 2;
   Work work;
-  work.flops = products * (query / (2 * query + 2 * key_value)) * v_.projection_flops +
-               (phase == Phase::Forward ? 1 : 2.5) * v_.attention_score_flops;
+  work.flops =
+      products * output_share() * v_.projection_flops + (phase == Phase::Forward ? 1 : 2.5) * v_.attention_score_flops;
   work.gemms = products + 1;
   return work;
+}
+
+Work OpWork::dense_ffn(Phase phase) const {
+  const int passes = phase == Phase::Forward ? 1 : 2;  // backward: input and weight gradients
+  Work work;
+  work.flops = static_cast<double>(passes) * v_.ffn_flops();
+  work.gemms = passes * static_cast<int>(v_.expert_gemms);
+  return work;
+}
+
+Work OpWork::residual(std::size_t parts) const {
+  return memory((static_cast<std::int64_t>(parts) + 1) * v_.tokens * v_.hidden);
 }
 
 Work OpWork::gate(Phase phase) const {
@@ -92,6 +104,10 @@ Work OpWork::convert(std::int64_t rows, Wire wire) const {
   Work work = memory(v_.all_to_all_elements(rows));
   work.memory_traffic += wire_bytes(rows, wire);
   return work;
+}
+
+double OpWork::output_share() const {
+  return static_cast<double>(v_.context_width * v_.hidden) / static_cast<double>(v_.attention_parameters);
 }
 
 Work OpWork::host_sync() const {

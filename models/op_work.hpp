@@ -19,6 +19,8 @@ class OpWork {
   Work attention(Phase phase) const;
   Work projection(Phase phase) const;
   Work attention_chunk(Phase phase) const;
+  Work dense_ffn(Phase phase) const;
+  Work residual(std::size_t parts) const;  // the sum of that many tensors (T, M)
   Work gate(Phase phase) const;
   // Dense: products with (T, E, C) weights. Soft gates need the gradient of those too.
   Work encode(Phase phase) const;
@@ -39,6 +41,7 @@ class OpWork {
  private:
   Work collective(Collective collective, GroupKind group, std::int64_t elements) const;
   Work memory(std::int64_t elements) const;
+  double output_share() const;  // of the attention's weights: those of the output's projection
   Work dense_order(int products, std::int64_t elements) const;
   bool soft() const { return v_.routing_entries == 0; }
   Work profiled(Profiled module, std::int64_t size) const;

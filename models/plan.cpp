@@ -68,6 +68,10 @@ void require_degree(std::string_view knob, int degree, const Plan& p, std::int64
 
 // Chunks of tokens are the chunks of both passes, in the order of the published code.
 void require_block(const Plan& p, const Experiment& e, const LayerVolumes& v) {
+  if (e.model.dense_hidden > 0 || e.model.shared_experts.count > 0)
+    refuse("scope", fmt::format("block is not built yet with dense layers or shared experts, as {} has; built: "
+                                "layer, moe",
+                                e.model.name));
   for (int layer = 0; layer < e.workload.layers; ++layer)
     if (p.backward_degree_of(layer) != p.forward_degree)
       refuse(p.backward_degrees.empty() ? "backward_degree" : "backward_degrees",
@@ -149,12 +153,13 @@ int window_order(const GradientSlice& slice, int layers) {
 
 }  // namespace
 
-std::vector<GradientSlice> gradient_slices(const Plan& plan, int layers, std::int64_t elements_per_layer) {
+std::vector<GradientSlice> gradient_slices(const Plan& plan, std::span<const std::int64_t> elements) {
   if (plan.grad_sync == GradSync::Partitioned) return plan.gradient_slices;
   std::vector<GradientSlice> slices;
-  for (int layer = layers - 1; layer >= 0; --layer) {
+  for (int layer = static_cast<int>(elements.size()) - 1; layer >= 0; --layer) {
     const bool beside_next = plan.grad_sync == GradSync::WithDense && layer > 0;
-    slices.push_back({beside_next ? Window::Dense : Window::Tail, beside_next ? layer - 1 : 0, elements_per_layer});
+    slices.push_back({beside_next ? Window::Dense : Window::Tail, beside_next ? layer - 1 : 0,
+                      elements[static_cast<std::size_t>(layer)]});
   }
   return slices;
 }
@@ -177,7 +182,8 @@ void validate(const Plan& p, const Experiment& e) {
     if (!p.gradient_slices.empty()) refuse("gradient_slices", "given, but plan.grad_sync is not partitioned");
     return;
   }
-  const std::int64_t all = v.dense_parameters * e.workload.layers;
+  const std::vector<std::int64_t> elements = dense_elements(e);
+  const std::int64_t all = std::reduce(elements.begin(), elements.end());
   std::int64_t sum = 0;
   int last_window = 0;
   for (const GradientSlice& s : p.gradient_slices) {
@@ -191,7 +197,7 @@ void validate(const Plan& p, const Experiment& e) {
     if (window < last_window) refuse("gradient_slices", "windows are not in backward order");
     last_window = window;
     // Backward order: when layer s.layer runs, the gradients of the layers after it exist.
-    const std::int64_t ready = (e.workload.layers - 1 - s.layer) * v.dense_parameters;
+    const std::int64_t ready = std::reduce(elements.begin() + s.layer + 1, elements.end());
     if (s.window != Window::Tail && sum > ready)
       refuse("gradient_slices",
              fmt::format("the slice beside layer {} ends at element {}, but only {} gradients exist by then", s.layer,

@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -165,7 +166,7 @@ struct Plan {
 // contradiction (scope layer with degree 2), a degree above the capacity, slices that do not add up.
 void validate(const Plan& plan, const Experiment& experiment);
 
-// The slices that a plan's grad_sync stands for, in backward order.
-std::vector<GradientSlice> gradient_slices(const Plan& plan, int layers, std::int64_t elements_per_layer);
+// The slices that a plan's grad_sync stands for, in backward order. `elements`: dense gradients of each layer.
+std::vector<GradientSlice> gradient_slices(const Plan& plan, std::span<const std::int64_t> elements);
 
 }  // namespace dovetail

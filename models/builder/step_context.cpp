@@ -19,11 +19,11 @@ bool restores(OpKind kind) {
 StepContext::StepContext(const Experiment& experiment, const Plan& plan)
     : experiment_(experiment),
       plan_(plan),
-      volumes_(static_cast<std::size_t>(experiment.workload.layers), layer_volumes(experiment)),
       writer_(op_estimate(experiment, plan)),
       all_to_all_steps_(dovetail::all_to_all_steps(plan, experiment)) {
   writer_.set_steps(all_to_all_steps_);
-  for (const LayerVolumes& v : volumes_) {
+  for (int layer = 0; layer < layers(); ++layer) {
+    const LayerVolumes& v = volumes_.emplace_back(layer_volumes(experiment, layer));
     std::vector<TokenPart>& parts = parts_.emplace_back();
     if (plan.scope != Scope::Block)
       parts.push_back(all_tokens(v));
@@ -46,14 +46,17 @@ void StepContext::add_weights() {
     const LayerVolumes& v = volumes(layer);
     LayerWeightIds ids;
     ids.dense = persistent(TensorKind::DenseWeights, layer, v.dense_parameters);
-    ids.router = persistent(TensorKind::RouterWeights, layer, v.router_parameters);
-    ids.expert = persistent(TensorKind::ExpertWeights, layer, v.expert_parameters);
+    if (v.moe) {
+      ids.router = persistent(TensorKind::RouterWeights, layer, v.router_parameters);
+      ids.expert = persistent(TensorKind::ExpertWeights, layer, v.expert_parameters);
+    }
     weights_.push_back(ids);
   }
   if (!training()) return;
   dense_gradients_ = persistent(TensorKind::DenseGradients, 0, dense_gradients_of(0).last);
   for (int layer = 0; layer < layers(); ++layer) {
     const LayerVolumes& v = volumes(layer);
+    if (!v.moe) continue;
     LayerWeightIds& ids = weights_[static_cast<std::size_t>(layer)];
     ids.router_gradient = persistent(TensorKind::RouterGradient, layer, v.router_parameters);
     ids.expert_gradient = persistent(TensorKind::ExpertGradient, layer, v.expert_parameters);
@@ -75,7 +78,7 @@ RowRange StepContext::dense_gradients_of(int layer) const {
 
 std::int64_t StepContext::parameters() const {
   std::int64_t sum = 0;
-  for (const LayerVolumes& v : volumes_) sum += v.dense_parameters + v.router_parameters + v.expert_parameters;
+  for (const LayerVolumes& v : volumes_) sum += v.parameters();
   return sum;
 }
 

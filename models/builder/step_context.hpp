@@ -22,7 +22,7 @@ struct StreamIds {
   StreamId copy = -1;    // between device and host; -1: the plan copies nothing
 };
 
-// Persistent tensors of one layer; gradients are -1 in a forward-only step.
+// Persistent tensors of one layer; gradients are -1 in a forward-only step, routers and experts in a dense layer.
 struct LayerWeightIds {
   TensorId dense = -1, router = -1, expert = -1, router_gradient = -1, expert_gradient = -1;
 };
@@ -49,7 +49,7 @@ class StepContext {
   std::span<const CollectiveStep> all_to_all_steps() const { return all_to_all_steps_; }
   TensorId dense_gradients() const { return dense_gradients_; }
   TensorId optimizer_state() const { return optimizer_state_; }
-  // Elements of `dense_gradients` that belong to a layer: the last layer comes first.
+  // Elements of `dense_gradients` that belong to a layer, as in its dense_weights: the last layer comes first.
   RowRange dense_gradients_of(int layer) const;
   std::int64_t parameters() const;  // of this rank
 

@@ -62,7 +62,8 @@ TEST_CASE("random plans are refused with the knob, or build, keep their work and
       const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
       REQUIRE_NOTHROW(validate(*schedule));
       const Schedule plain = build_schedule(e, sequential(plan));
-      for (const auto& kinds : {std::initializer_list<OpKind>{OpKind::Attention, OpKind::Projection}, {OpKind::Expert}, {OpKind::Gate}})
+      for (const auto& kinds :
+           {std::initializer_list<OpKind>{OpKind::Attention, OpKind::Projection}, {OpKind::Expert}, {OpKind::Gate}})
         REQUIRE(flops(*schedule, kinds) == Approx(flops(plain, kinds)).epsilon(1e-9));
       REQUIRE(reduced_gradients(*schedule, OpKind::DenseGradientAllReduce) ==
               reduced_gradients(plain, OpKind::DenseGradientAllReduce));

@@ -105,9 +105,10 @@ TEST_CASE("levels of an all-to-all fit the nodes that its ranks lie on") {
 
 TEST_CASE("grad_sync after and with_dense as slices, last layer first") {
   Plan p;
-  CHECK(gradient_slices(p, 3, 10) ==
-        std::vector<GradientSlice>{{Window::Tail, 0, 10}, {Window::Tail, 0, 10}, {Window::Tail, 0, 10}});
+  const std::vector<std::int64_t> elements{30, 20, 10};
+  CHECK(gradient_slices(p, elements) ==
+        std::vector<GradientSlice>{{Window::Tail, 0, 10}, {Window::Tail, 0, 20}, {Window::Tail, 0, 30}});
   p.grad_sync = GradSync::WithDense;
-  CHECK(gradient_slices(p, 3, 10) ==
-        std::vector<GradientSlice>{{Window::Dense, 1, 10}, {Window::Dense, 0, 10}, {Window::Tail, 0, 10}});
+  CHECK(gradient_slices(p, elements) ==
+        std::vector<GradientSlice>{{Window::Dense, 1, 10}, {Window::Dense, 0, 20}, {Window::Tail, 0, 30}});
 }
