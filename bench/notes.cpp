@@ -7,6 +7,7 @@
 
 #include "models/names.hpp"
 #include "models/price.hpp"
+#include "models/volumes.hpp"
 
 namespace dovetail::bench {
 
@@ -28,6 +29,18 @@ void add_assumptions(const Calibration& calibration, std::vector<std::string>& n
   if (!assumed.empty())
     notes.push_back(fmt::format("{}: assumed costs, neither published nor measured: {}", calibration.name,
                                 fmt::join(assumed, ", ")));
+}
+
+void add_routing(const Experiment& e, std::vector<std::string>& notes) {
+  const Workload& w = e.workload;
+  if (w.routing.kind == RoutingKind::Router && w.capacity_factor > 0) return;
+  const RoutingSummary routing = summarize_routing(e);
+  const bool by_router = w.routing.kind == RoutingKind::Router;
+  notes.push_back(fmt::format(
+      "routing {}: the fullest expert gets {:.2f} times the mean; capacity {} rows; {:.2f} % of "
+      "the choices dropped",
+      by_router ? "of the router, modelled as uniform" : name_in(routing_kind_names, w.routing.kind), routing.imbalance,
+      layer_volumes(e).capacity, 100 * static_cast<double>(routing.dropped) / static_cast<double>(routing.choices)));
 }
 
 void add_extrapolations(Report& report) {

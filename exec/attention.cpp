@@ -216,14 +216,14 @@ template void projection_backward<float>(const LayerShape&, std::span<const std:
                                          Matrix<const float>, const DenseWeights<const float>&,
                                          const DenseWeights<float>&, Matrix<float>);
 template void projection_forward<double>(const LayerShape&, std::span<const std::int64_t>, Matrix<const double>,
-                                        const DenseWeights<const double>&, Matrix<double>);
+                                         const DenseWeights<const double>&, Matrix<double>);
 template void attention_forward<double>(const LayerShape&, RowRange, const DenseWeights<const double>&,
-                                       const AttentionState<double>&, Matrix<double>);
+                                        const AttentionState<double>&, Matrix<double>);
 template void attention_backward<double>(const LayerShape&, RowRange, Matrix<const double>,
-                                        const AttentionState<const double>&, const DenseWeights<const double>&,
-                                        Matrix<double>, Matrix<double>, Into);
+                                         const AttentionState<const double>&, const DenseWeights<const double>&,
+                                         Matrix<double>, Matrix<double>, Into);
 template void projection_backward<double>(const LayerShape&, std::span<const std::int64_t>, Matrix<const double>,
-                                         Matrix<const double>, const DenseWeights<const double>&,
-                                         const DenseWeights<double>&, Matrix<double>);
+                                          Matrix<const double>, const DenseWeights<const double>&,
+                                          const DenseWeights<double>&, Matrix<double>);
 
 }  // namespace dovetail::exec

@@ -45,7 +45,8 @@ std::vector<std::int64_t> token_rows(const LayerVolumes& v, int token_chunks) {
   if (token_chunks == 0) return rows;
   for (const TokenPart& part : token_parts(v, token_chunks))
     for (std::int64_t i = 0; i < part.volumes.sequence_tokens; ++i) {
-      const std::int64_t sample = i / part.positions.size(), position = part.positions.first + i % part.positions.size();
+      const std::int64_t sample = i / part.positions.size(),
+                         position = part.positions.first + i % part.positions.size();
       const std::int64_t rank = i / part.tokens.size(), token = part.tokens.first + i % part.tokens.size();
       rows[static_cast<std::size_t>(sample * v.sequence + position)] = rank * v.tokens + token;
     }

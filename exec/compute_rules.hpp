@@ -9,7 +9,7 @@
 namespace dovetail::exec {
 
 struct ComputeRules {
-  int token_chunks = 0;  // where attention is chunked: into how many; else 0
+  int token_chunks = 0;                              // where attention is chunked: into how many; else 0
   Wire dispatch = Wire::Same, combine = Wire::Same;  // formats in which rows are really sent
 
   bool rounds() const { return dispatch != Wire::Same || combine != Wire::Same; }

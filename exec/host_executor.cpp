@@ -18,7 +18,7 @@ class TypedExecutor final : public HostExecutor {
   TypedExecutor(const Experiment& experiment, std::shared_ptr<const Schedule> schedule, const ModelData& data,
                 std::vector<std::vector<Routing>> routing, Transport& transport)
       : schedule_(std::move(schedule)),
-        routing_(std::move(routing)),
+        routing_(routing.empty() ? modelled_routing(experiment) : std::move(routing)),
         transport_(transport),
         ranks_(transport.local_ranks()),
         emulation_(std::make_unique<Emulation>()),
@@ -110,9 +110,8 @@ class TypedExecutor final : public HostExecutor {
     const Op& op = schedule_->ops[id];
     const int rank = ranks_[run.local];
     const std::size_t part = part_of(op);
-    OpContext<Scalar> context{*schedule_,       op,      shapes_[part],
-                              parts_[part],     rows_,   tensors_[run.local]->all(),
-                              preset(op, rank), nullptr, run.ready};
+    OpContext<Scalar> context{*schedule_,       op,   shapes_[part], parts_[part], rows_, tensors_[run.local]->all(),
+                              preset(op, rank), rank, nullptr,       run.ready};
     if (op.work.collective != Collective::None)
       context.communicator = &transport_.communicator(rank, op.stream, op.work.group);
     const StepClock& clock = runtime_->clock();
@@ -125,10 +124,21 @@ class TypedExecutor final : public HostExecutor {
     return emulation_->finish(run.op, context.ready, clock, cancellation_);
   }
 
+  // Empty where the router decides.
+  static std::vector<std::vector<Routing>> modelled_routing(const Experiment& e) {
+    std::vector<std::vector<Routing>> routing;
+    if (modelled_choices(e, 0, 0).empty()) return routing;
+    for (int layer = 0; layer < e.workload.layers; ++layer) {
+      routing.emplace_back();
+      for (int rank = 0; rank < e.cluster.gpus(); ++rank) routing.back().push_back(modelled_choices(e, layer, rank));
+    }
+    return routing;
+  }
+
   void call_hook(std::optional<HookPoint> point, const OpContext<Scalar>& c, int rank, TensorId operand) const {
     if (!point || !hooks_.at(*point)) return;
     const std::span<Scalar> values = c.tensors[static_cast<std::size_t>(operand)];
-    hooks_.at(*point)({*point, c.op.phase, c.op.layer, c.op.chunk, rank, values});
+    hooks_.at (*point)({*point, c.op.phase, c.op.layer, c.op.chunk, rank, values});
   }
 
   const Routing& preset(const Op& op, int rank) const {

@@ -91,6 +91,7 @@ class HostRun {
       std::optional<Reference> exact;
       if (rules.rounds()) exact = compute_reference(e_, data, {.token_chunks = rules.token_chunks});
       result_.numerics = compare(e_, *priced_->schedule, *executor_, reference, exact ? &*exact : nullptr);
+      result_.report.dropped = result_.numerics.dropped;
       if (exact && attempt == 1)
         result_.notes.push_back(fmt::format("compressed messages change the outputs by {:.1e} of their norm",
                                             result_.numerics.rounding_error));
@@ -216,6 +217,14 @@ class HostRun {
 HostRunResult run_on_host(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
                           const HostRunOptions& options) {
   return HostRun(experiment, std::move(priced), options).run();
+}
+
+void resolve_routed_capacity(Experiment& experiment, std::uint64_t seed) {
+  if (experiment.workload.capacity_factor > 0 || experiment.workload.routing.kind != RoutingKind::Router) return;
+  Experiment forward = experiment;
+  forward.workload.phases = Phases::ForwardOnly;
+  forward.workload.capacity_rows = 0;
+  resolve_capacity(experiment, compute_reference(forward, random_model_data(forward, seed)).largest_load);
 }
 
 int free_cores() {

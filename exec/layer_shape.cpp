@@ -7,7 +7,7 @@ LayerShape layer_shape(const Experiment& e) {
   LayerShape s;
   s.samples = e.workload.batch;
   s.sequence = e.workload.sequence;
-  s.tokens = v.tokens;
+  s.rank_tokens = s.tokens = v.tokens;
   s.hidden = v.hidden;
   s.heads = v.query_heads;
   s.head_size = e.model.attention.head_size;
@@ -18,6 +18,9 @@ LayerShape layer_shape(const Experiment& e) {
   s.shard = v.hidden_shard;
   s.top_k = e.workload.top_k;
   s.capacity = v.capacity;
+  s.gate = e.workload.gate;
+  s.projection = v.projection;
+  s.router_parameters = v.router_parameters;
   s.gated = e.model.expert_kind == ExpertKind::Gated;
   return s;
 }

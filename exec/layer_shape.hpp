@@ -9,6 +9,7 @@ namespace dovetail::exec {
 
 struct LayerShape {
   std::int64_t samples = 0, sequence = 0;  // of the model-parallel group: L = samples x sequence tokens
+  std::int64_t rank_tokens = 0;            // T of this rank, whatever part of them the shape is of
   std::int64_t tokens = 0;                 // T, of this rank between the parts (of a chunk's ops: the chunk's)
   std::int64_t hidden = 0;                 // M
   std::int64_t heads = 0, kv_heads = 0;    // of this rank
@@ -18,8 +19,15 @@ struct LayerShape {
   std::int64_t shard = 0;       // S, of the expert's hidden size
   std::int64_t top_k = 0;
   std::int64_t capacity = 0, first_slot = 0;  // slots [first_slot, first_slot + capacity)
+  Gate gate = {};
+  std::int64_t projection = 0;         // P, of a cosine gate
+  std::int64_t router_parameters = 0;  // of all the gate's matrices
   bool gated = false;
 
+  std::int64_t slots() const { return experts * capacity; }
+  std::int64_t routing_entries() const {  // none of a soft gate
+    return gate.token_choice() ? tokens * top_k : gate.kind == GateKind::ExpertChoice ? slots() : 0;
+  }
   std::int64_t sequence_tokens() const { return samples * sequence; }  // L
   std::int64_t query_width() const { return heads * head_size; }       // Q
   std::int64_t key_width() const { return kv_heads * head_size; }      // K

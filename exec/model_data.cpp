@@ -4,6 +4,7 @@
 #include <cmath>
 #include <random>
 
+#include "exec/layer_shape.hpp"
 #include "models/volumes.hpp"
 
 namespace dovetail::exec {
@@ -47,7 +48,8 @@ int rank_in_group(const Parallelism& parallelism, GroupKind kind, int rank) {
 
 }  // namespace
 
-LayerWeights zero_weights(const Model& m) {
+LayerWeights zero_weights(const Experiment& e) {
+  const Model& m = e.model;
   const std::int64_t q = std::int64_t{m.attention.heads} * m.attention.head_size;
   const std::int64_t k = std::int64_t{m.attention.kv_heads} * m.attention.head_size;
   LayerWeights w;
@@ -55,7 +57,7 @@ LayerWeights zero_weights(const Model& m) {
   w.key.resize(count(m.hidden, k));
   w.value.resize(count(m.hidden, k));
   w.output.resize(count(q, m.hidden));
-  w.router.resize(count(m.hidden, m.experts));
+  w.router.resize(static_cast<std::size_t>(layer_shape(e).router_parameters));
   w.w1.resize(count(m.experts, m.hidden, m.expert_hidden));
   w.w2.resize(count(m.experts, m.hidden, m.expert_hidden));
   if (m.expert_kind == ExpertKind::Gated) w.w3.resize(w.w1.size());
@@ -69,11 +71,14 @@ ModelData random_model_data(const Experiment& e, std::uint64_t seed) {
   const double context = 1 / std::sqrt(m.attention.heads * m.attention.head_size);
   ModelData data;
   for (int layer = 0; layer < e.workload.layers; ++layer) {
-    LayerWeights w = zero_weights(m);
+    LayerWeights w = zero_weights(e);
     for (Values* values : {&w.query, &w.key, &w.value, &w.router, &w.w1, &w.w3}) random.fill(*values, narrow);
     // Half as large: activations that grew over layers without normalisation would cost digits.
     random.fill(w.output, context / 2);
     random.fill(w.w2, wide / 2);
+    // Log of the inverse temperature: X-MoE starts at .07, Tutel at .5.
+    if (e.workload.gate.cosine())
+      w.router.back() = static_cast<float>(std::log(1 / (e.workload.gate.kind == GateKind::XMoe ? .07 : .5)));
     data.layers.push_back(std::move(w));
   }
   data.input.resize(count(e.cluster.gpus(), layer_volumes(e).tokens, m.hidden));

@@ -13,10 +13,10 @@ using Values = std::vector<double>;
 // Weights of one layer, or their gradients. All heads and experts; row-major.
 struct LayerWeights {
   Values query, key, value, output;  // (M, heads d), (M, kv_heads d), (M, kv_heads d), (heads d, M)
-  Values router;                     // (M, E)
+  Values router;                     // the gate's matrices, as models/operands.md lays them out
   Values w1, w2, w3;                 // (E, M, H), (E, H, M), gated: (E, M, H)
 };
-LayerWeights zero_weights(const Model& model);
+LayerWeights zero_weights(const Experiment& experiment);
 
 // Token t of the whole data belongs to rank t / T: the tokens of a model-parallel group follow one another.
 struct ModelData {

@@ -84,6 +84,7 @@ class Comparison {
 
   std::int64_t drops() const {
     std::int64_t dropped = 0;
+    if (e_.workload.gate.kind == GateKind::SoftMoe) return dropped;
     for (int layer = 0; layer < e_.workload.layers; ++layer)
       for (std::size_t rank = 0; rank < executor_.ranks().size(); ++rank) {
         const Values routing = require(rank, {TensorKind::Routing, false, layer});
@@ -125,8 +126,7 @@ class Comparison {
   double router_error(int layer) const {
     Values sum(gradients(layer).router.size());
     for (std::size_t rank = 0; rank < executor_.ranks().size(); ++rank)
-      std::ranges::transform(sum, require(rank, {TensorKind::RouterGradient, false, layer}),
-                             sum.begin(), std::plus());
+      std::ranges::transform(sum, require(rank, {TensorKind::RouterGradient, false, layer}), sum.begin(), std::plus());
     RelativeError error;
     error.add(sum, gradients(layer).router);
     return error.error();

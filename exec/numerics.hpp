@@ -17,8 +17,8 @@ struct NumericsReport {
 };
 
 // 1e-12 double, 1e-5 float. A float that lies within its own error of the middle between two numbers of a message's
-// format is rounded the other way than the reference: a share error / spacing of the values then differs by one spacing,
-// so that float is held to sqrt(1e-5 spacing) where messages are compressed (2.8e-4 bf16, 1.1e-3 fp8).
+// format is rounded the other way than the reference: a share error / spacing of the values then differs by one
+// spacing, so that float is held to sqrt(1e-5 spacing) where messages are compressed (2.8e-4 bf16, 1.1e-3 fp8).
 double tolerance_of(Element element, const ComputeRules& rules = {});
 
 // All ranks must be in this process.

@@ -117,48 +117,91 @@ void backward_projection(OpContext<Scalar>& c) {
                               {s, c.write(0) + c.op.rows.first}, write_matrix(c, 1, tokens, s.hidden));
 }
 
+// The operand of a kind, or null: routing may be sparse, dense or both.
+template <class Scalar>
+const Scalar* find_read(const OpContext<Scalar>& c, TensorKind kind, bool gradient = false) {
+  for (std::size_t i = 0; i < c.read_count(); ++i)
+    if (c.read_tensor(i).kind == kind && c.read_tensor(i).gradient == gradient) return c.read(i);
+  return nullptr;
+}
+template <class Scalar>
+Scalar* find_write(const OpContext<Scalar>& c, TensorKind kind, bool gradient = false) {
+  for (std::size_t i = 0; i < c.write_count(); ++i)
+    if (c.write_tensor(i).kind == kind && c.write_tensor(i).gradient == gradient) return c.write(i);
+  return nullptr;
+}
+
+template <class Scalar>
+const Scalar* read_router(const OpContext<Scalar>& c, std::size_t i) {
+  check(c.read_tensor(i).elements == c.shape.router_parameters, "router weights of another gate");
+  return c.read(i);
+}
+
+template <class Scalar>
+TokenPlace place_of(const OpContext<Scalar>& c) {
+  return {c.op.layer, c.rank * c.shape.rank_tokens + c.part.tokens.first};
+}
+
 template <class Scalar>
 void forward_gate(OpContext<Scalar>& c) {
-  Routing preset;  // of the part
-  if (!c.preset.empty()) {
-    const auto first = c.preset.begin() + c.part.tokens.first * c.shape.top_k;
-    preset.assign(first, first + c.shape.tokens * c.shape.top_k);
-  }
-  gate_forward<Scalar>(c.shape, read_tokens(c, 0), read_tokens(c, 1),
-                       read_matrix(c, 2, c.shape.hidden, c.shape.experts), preset, write_tokens(c, 0), c.write(1));
+  const Routing preset =
+      c.preset.empty() || c.part.chunk < 0 ? c.preset : routing_of_part(c.shape, c.part.tokens, c.preset);
+  gate_forward<Scalar>(c.shape, read_tokens(c, 0), read_tokens(c, 1), read_router(c, 2), place_of(c), preset,
+                       write_tokens(c, 0),
+                       {find_write(c, TensorKind::Routing), find_write(c, TensorKind::CombineWeights),
+                        find_write(c, TensorKind::RoutingMask)});
 }
 
 template <class Scalar>
 void backward_gate(OpContext<Scalar>& c) {
-  const Matrix<const Scalar> router = read_matrix(c, 4, c.shape.hidden, c.shape.experts);
-  gate_backward<Scalar>(c.shape, read_tokens(c, 0), c.read(1), c.read(2), {read_tokens(c, 3), router},
-                        write_tokens(c, 0), write_matrix(c, 1, c.shape.hidden, c.shape.experts),
+  std::size_t last = 0;  // moe_input; router_weights and d_moe_input follow
+  while (c.read_tensor(last).kind != TensorKind::MoeInput) ++last;
+  const GateWeights<const Scalar> gradient{find_read(c, TensorKind::ScoreGradient),
+                                           find_read(c, TensorKind::CombineWeights, true),
+                                           find_read(c, TensorKind::RoutingMask, true)};
+  gate_backward<Scalar>(c.shape, read_tokens(c, 0), gradient, find_read(c, TensorKind::Routing),
+                        {read_tokens(c, last), read_router(c, last + 1), place_of(c)}, write_tokens(c, 0), c.write(1),
                         c.part.chunk > 0 ? Into::Add : Into::Overwrite);
 }
 
 template <class Scalar>
 void forward_encode(OpContext<Scalar>& c) {
-  encode_forward<Scalar>(c.shape, read_tokens(c, 0), c.read(1), write_chunks(c, 0));
+  if (c.read_tensor(1).kind == TensorKind::RoutingMask)
+    dense_encode_forward<Scalar>(c.shape, read_tokens(c, 0), c.read(1), write_chunks(c, 0));
+  else
+    encode_forward<Scalar>(c.shape, read_tokens(c, 0), c.read(1), write_chunks(c, 0));
 }
 
 template <class Scalar>
 void backward_encode(OpContext<Scalar>& c) {
-  encode_backward<Scalar>(c.shape, c.read(0), read_chunks(c, 1), write_tokens(c, 0));
+  if (c.read_tensor(0).kind == TensorKind::Routing)
+    return encode_backward<Scalar>(c.shape, c.read(0), read_chunks(c, 1), write_tokens(c, 0));
+  const bool soft = c.read_tensor(1).kind == TensorKind::MoeInput;
+  dense_encode_backward<Scalar>(c.shape, soft ? read_tokens(c, 1) : Matrix<const Scalar>(), c.read(0),
+                                read_chunks(c, soft ? 2 : 1), write_tokens(c, 0), soft ? c.write(1) : nullptr);
 }
 
 template <class Scalar>
 void forward_decode(OpContext<Scalar>& c) {
-  decode_forward<Scalar>(c.shape, read_tokens(c, 0), c.read(1), read_chunks(c, 2), write_tokens(c, 0));
+  if (c.read_tensor(1).kind == TensorKind::CombineWeights)
+    dense_decode_forward<Scalar>(c.shape, read_tokens(c, 0), c.read(1), read_chunks(c, 2), write_tokens(c, 0));
+  else
+    decode_forward<Scalar>(c.shape, read_tokens(c, 0), c.read(1), read_chunks(c, 2), write_tokens(c, 0));
 }
 
 // The gradient from above has one part for the last layer, else two.
 template <class Scalar>
 void backward_decode(OpContext<Scalar>& c) {
+  const auto routes = [](TensorKind kind) { return kind == TensorKind::Routing || kind == TensorKind::CombineWeights; };
   std::vector<Matrix<const Scalar>> gradients;
   std::size_t at = 0;
-  for (; c.read_tensor(at).kind != TensorKind::Routing; ++at) gradients.push_back(read_tokens(c, at));
-  decode_backward<Scalar>(c.shape, gradients, c.read(at), read_chunks(c, at + 1), write_tokens(c, 0), c.write(1),
-                          write_chunks(c, 2));
+  for (; !routes(c.read_tensor(at).kind); ++at) gradients.push_back(read_tokens(c, at));
+  if (c.read_tensor(at).kind == TensorKind::CombineWeights)
+    dense_decode_backward<Scalar>(c.shape, gradients, c.read(at), read_chunks(c, at + 1), write_tokens(c, 0),
+                                  c.write(1), write_chunks(c, 2));
+  else
+    decode_backward<Scalar>(c.shape, gradients, c.read(at), read_chunks(c, at + 1), write_tokens(c, 0), c.write(1),
+                            write_chunks(c, 2));
 }
 
 template <class Scalar>

@@ -14,11 +14,12 @@ template <class Scalar>
 struct OpContext {
   const Schedule& schedule;
   const Op& op;
-  const LayerShape& shape;               // with the tokens and slots of `part`
-  const TokenPart& part;                 // all tokens, or those of the op's chunk where attention is chunked
-  std::span<const std::int64_t> rows;    // see token_rows()
+  const LayerShape& shape;                    // with the tokens and slots of `part`
+  const TokenPart& part;                      // all tokens, or those of the op's chunk where attention is chunked
+  std::span<const std::int64_t> rows;         // see token_rows()
   std::vector<std::vector<Scalar>>& tensors;  // of this rank, by TensorId
   const Routing& preset;                      // of this rank and layer, for the gate; may be empty
+  int rank = 0;                               // of all
   Communicator* communicator = nullptr;       // of the op's group and stream; collectives only
   double ready = 0;                           // virtual; a collective raises it to the latest of its group
 

@@ -13,9 +13,11 @@ struct Reference {
   std::vector<LayerWeights> gradients;        // by layer, summed over all data
   std::vector<std::vector<Routing>> routing;  // by layer and rank
   std::int64_t dropped = 0;                   // choices over capacity, over all layers and ranks
+  std::int64_t largest_load = 0;              // choices of one rank for one expert, before drops
 };
 
-// Forward only: gradients stay empty. Chunks of tokens only decide which tokens compete for capacity.
+// Forward only: gradients stay empty. A capacity that nothing has resolved yet (f <= 0) is as large as f allows. Chunks
+// of tokens only decide which tokens compete for capacity.
 Reference compute_reference(const Experiment& experiment, const ModelData& data, const ComputeRules& rules = {});
 
 }  // namespace dovetail::exec

@@ -27,6 +27,20 @@ Attention scaled_attention(const Attention& big, const HostScale& scale, int mp)
   return small;
 }
 
+// Fewer experts: those that share a remainder become one.
+void scale_routing(Experiment& e) {
+  RoutingModel& r = e.workload.routing;
+  const auto experts = static_cast<std::size_t>(e.model.experts);
+  r.hot_expert %= e.model.experts;
+  for (LoadTable& table : r.layers)
+    for (std::vector<double>& row : table) {
+      std::vector<double> folded(experts);
+      for (std::size_t i = 0; i < row.size(); ++i) folded[i % experts] += row[i];
+      row = std::move(folded);
+    }
+  resolve_capacity(e);
+}
+
 }  // namespace
 
 Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
@@ -52,6 +66,7 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   e.workload.sequence = scale.tokens_per_rank * gpus;
   e.workload.dtype = DType::Fp32;
   e.parallelism = default_parallelism(e.cluster, e.model);
+  scale_routing(e);
   validate(e);
   return e;
 }

@@ -111,6 +111,7 @@ enum class TensorKind : std::uint8_t {
   ExpertOutput,
   Combined,
   RoutingMask,
+  CombineWeights,
   Compressed,
   Staging,
   ShadowInput,
@@ -133,7 +134,7 @@ enum class TensorKind : std::uint8_t {
   GatheredWeightGradient,
   OptimizerState
 };
-inline constexpr Names<TensorKind, 38> tensor_kind_names{
+inline constexpr Names<TensorKind, 39> tensor_kind_names{
     {{"layer_input", TensorKind::LayerInput},
      {"attention_input", TensorKind::AttentionInput},
      {"query_key_value", TensorKind::QueryKeyValue},
@@ -151,6 +152,7 @@ inline constexpr Names<TensorKind, 38> tensor_kind_names{
      {"expert_output", TensorKind::ExpertOutput},
      {"combined", TensorKind::Combined},
      {"routing_mask", TensorKind::RoutingMask},
+     {"combine_weights", TensorKind::CombineWeights},
      {"compressed", TensorKind::Compressed},
      {"staging", TensorKind::Staging},
      {"shadow_input", TensorKind::ShadowInput},

@@ -38,16 +38,24 @@ Work OpWork::gate(Phase phase) const {
   // Residual sum: two read, one written; backward adds three parts.
   Work work = memory((forward ? 3 : 4) * v_.tokens * v_.hidden);
   work.flops = Flops((forward ? 2.0 : 4.0) * static_cast<double>(v_.tokens * v_.router_parameters));
-  work.gemms = forward ? 1 : 2;
+  work.gemms = static_cast<int>(v_.router_gemms) * (forward ? 1 : 2);
+  // The forward pass writes the fp32 weights and the mask; the backward pass reads what is their gradient.
+  const auto weights = static_cast<double>(v_.dense_weights());
+  if (encoding_ == Encoding::Dense)
+    work.memory_traffic += weights * (size_of(DType::Fp32) + (forward || soft() ? 1.0 : 0.0) * size_);
   return work;
 }
 
 Work OpWork::encode(Phase phase) const {
+  const bool mask_gradient = phase == Phase::Backward && soft();
+  if (encoding_ == Encoding::Dense) return dense_order(mask_gradient ? 2 : 1, 0);
   const std::int64_t encoded = v_.all_to_all_elements(v_.capacity);
   return memory(phase == Phase::Forward ? 2 * encoded : encoded + v_.tokens * v_.hidden);
 }
 
 Work OpWork::decode(Phase phase) const {
+  // Beside the products: the residual forward, the sum of the gradients backward.
+  if (encoding_ == Encoding::Dense) return dense_order(phase == Phase::Forward ? 1 : 2, 3 * v_.tokens * v_.hidden);
   const std::int64_t encoded = v_.all_to_all_elements(v_.capacity), tokens = v_.tokens * v_.hidden;
   return memory(phase == Phase::Forward ? encoded + 2 * tokens : 2 * encoded + 3 * tokens);
 }
@@ -106,6 +114,14 @@ Work OpWork::collective(Collective kind, GroupKind group, std::int64_t elements)
   work.collective = kind;
   work.group = group;
   work.message = static_cast<double>(elements) * size_;
+  return work;
+}
+
+// Products of (T, E C) weights with (E C, M) rows or (T, M) tokens.
+Work OpWork::dense_order(int products, std::int64_t elements) const {
+  Work work = memory(elements);
+  work.flops = Flops(2.0 * products * static_cast<double>(v_.dense_weights()) * static_cast<double>(v_.hidden));
+  work.gemms = products;
   return work;
 }
 

@@ -8,8 +8,8 @@ namespace dovetail {
 
 class OpWork {
  public:
-  OpWork(const LayerVolumes& volumes, const Experiment& experiment)
-      : v_(volumes), model_(experiment.model), size_(size_of(experiment.workload.dtype)) {}
+  OpWork(const LayerVolumes& volumes, const Experiment& experiment, Encoding encoding)
+      : v_(volumes), model_(experiment.model), size_(size_of(experiment.workload.dtype)), encoding_(encoding) {}
 
   // Attention is its first projections and then a causal flash kernel, whose backward recomputes the scores, with the
   // output's projection. Chunked, the first are one op and the rest is one op for each chunk.
@@ -17,6 +17,7 @@ class OpWork {
   Work projection(Phase phase) const;
   Work attention_chunk(Phase phase) const;
   Work gate(Phase phase) const;
+  // Dense: products with (T, E, C) weights. Soft gates need the gradient of those too.
   Work encode(Phase phase) const;
   Work decode(Phase phase) const;
   Work expert(Phase phase, std::int64_t rows) const;
@@ -24,7 +25,7 @@ class OpWork {
   Work all_to_all(std::int64_t rows, Wire wire = Wire::Same) const;
   Work convert(std::int64_t rows, Wire wire) const;  // rows of E experts between the two formats
   Work host_sync() const;
-  Work mp(Collective collective) const;                      // over the gathered (L, M) buffer
+  Work mp(Collective collective) const;                                              // over the gathered (L, M) buffer
   Work esp(Collective collective, std::int64_t rows, Wire wire = Wire::Same) const;  // over a chunk's gathered rows
   Work all_reduce(GroupKind group, std::int64_t elements) const;
   Work update(std::int64_t parameters) const;  // one Adam step
@@ -32,12 +33,15 @@ class OpWork {
  private:
   Work collective(Collective collective, GroupKind group, std::int64_t elements) const;
   Work memory(std::int64_t elements) const;
+  Work dense_order(int products, std::int64_t elements) const;
+  bool soft() const { return v_.routing_entries == 0; }
   Work profiled(Profiled module, std::int64_t size) const;
   Bytes wire_bytes(std::int64_t rows, Wire wire) const;  // of rows of E experts
 
   const LayerVolumes& v_;
   const Model& model_;
   Bytes size_;  // of an element
+  Encoding encoding_;
 };
 
 // What a row of M elements takes in a message, counted in elements of the wire's type. Not for Wire::Same.

@@ -42,7 +42,6 @@ void require_built_knobs(const Plan& p) {
   require_built("buffers", buffers_names, p.buffers, {Buffers::PerChunk});
   require_built("all_to_all_implementation", all_to_all_implementation_names, p.all_to_all_implementation,
                 {AllToAllImplementation::PointToPoint});
-  require_built("encoding", encoding_names, p.encoding, {Encoding::Sparse});
   require_built("expert_sharding", expert_sharding_names, p.expert_sharding, {ExpertSharding::Ep});
   require_built("layout", layout_names, p.layout, {Layout::ExpertMajor});
   require_built("expert_kernel", expert_kernel_names, p.expert_kernel, {ExpertKernel::Batched});
@@ -76,10 +75,13 @@ void require_block(const Plan& p, const Experiment& e, const LayerVolumes& v) {
                          "expected {}",
                          p.backward_degree_of(layer), p.forward_degree));
   if (p.order != Order::DispatchFirst)
-    refuse("order", fmt::format("{} contradicts plan.scope block; expected dispatch_first",
-                                name_in(order_names, p.order)));
+    refuse("order",
+           fmt::format("{} contradicts plan.scope block; expected dispatch_first", name_in(order_names, p.order)));
   if (p.split != Split::Capacity)
     refuse("split", fmt::format("{} contradicts plan.scope block; expected capacity", name_in(split_names, p.split)));
+  if (!e.workload.gate.token_choice())
+    refuse("scope", fmt::format("block contradicts the gate {}, which looks at all tokens at once",
+                                name_in(gate_kind_names, e.workload.gate.kind)));
   if (p.forward_degree > v.sequence)
     refuse("forward_degree", fmt::format("{} chunks of {} positions", p.forward_degree, v.sequence));
   for (int i = 0; i < p.forward_degree; ++i)
@@ -109,6 +111,8 @@ std::vector<GradientSlice> gradient_slices(const Plan& plan, int layers, std::in
 
 void validate(const Plan& p, const Experiment& e) {
   require_built_knobs(p);
+  if (e.workload.gate.kind == GateKind::SoftMoe && p.encoding == Encoding::Sparse)
+    refuse("encoding", "sparse contradicts the gate soft_moe, whose every slot mixes all tokens; expected dense");
   const LayerVolumes v = layer_volumes(e);
   require_degree("forward_degree", p.forward_degree, p, v.capacity);
   require_degree("backward_degree", p.backward_degree, p, v.capacity);

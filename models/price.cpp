@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "models/errors.hpp"
+#include "models/fair_sharing.hpp"
 #include "models/names.hpp"
 
 namespace dovetail {
@@ -129,6 +130,7 @@ PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment&
   check(schedule != nullptr, "no schedule to price");
   PricedSchedule priced = Pricer(*schedule, experiment).price();
   priced.schedule = std::move(schedule);
+  priced.contended = std::ranges::count(shared_resources(priced), true) > 0;
   return priced;
 }
 

@@ -26,6 +26,7 @@ class PricedSchedule {
   std::vector<Seconds> duration;  // per op, alone: fixed + max over demands
   std::vector<Demand> demands;
   std::vector<std::int32_t> first_demand;  // size ops + 1
+  bool contended = false;                  // ops of several streams may meet on a resource: see fair_sharing.hpp
 
   std::span<const Demand> demands_of(OpId op) const {
     const auto i = static_cast<std::size_t>(op);

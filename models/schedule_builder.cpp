@@ -61,7 +61,8 @@ TensorId forward(StepContext& c, int layer, TensorId x, SavedLayer& saved) {
     if (chunked) c.host_sync(Phase::Forward, layer);
   });
   c.host_sync(Phase::Forward, layer);
-  const TensorId output = c.activation(TensorKind::LayerInput, layer + 1, c.volumes(layer).tokens * c.volumes(layer).hidden);
+  const TensorId output =
+      c.activation(TensorKind::LayerInput, layer + 1, c.volumes(layer).tokens * c.volumes(layer).hidden);
   for (const TokenPart& part : parts) decode_forward(c, layer, part, of_part(part, combined), output, saved.moe);
   return output;
 }

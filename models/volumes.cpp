@@ -1,5 +1,6 @@
 #include "models/volumes.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace dovetail {
@@ -10,6 +11,43 @@ Flops LayerVolumes::expert_flops(std::int64_t rows) const {
   return Flops(2 * multiply_adds);
 }
 
+namespace {
+
+// Rows of k f T / E, rounded up. A capacity of, say, 153.60000000000002 rows is 154, but 154.00000000000003 is 154 too.
+std::int64_t rows_of_factor(const Experiment& e, double factor, std::int64_t tokens) {
+  const double rows = e.workload.top_k * factor * static_cast<double>(tokens) / static_cast<double>(e.model.experts);
+  return static_cast<std::int64_t>(std::ceil(rows * (1 - 1e-12)));
+}
+
+void add_router(const Experiment& e, LayerVolumes& v) {
+  const Gate& gate = e.workload.gate;
+  v.router_gemms = 1;
+  v.routing_entries = v.tokens * e.workload.top_k;
+  v.router_parameters = v.hidden * v.experts;
+  if (gate.kind == GateKind::Gshard) {
+    v.router_gemms = 2;
+    v.router_parameters *= 2;
+  } else if (gate.cosine()) {
+    const std::int64_t published = gate.kind == GateKind::XMoe ? 16 : 256;
+    v.projection = gate.projection > 0 ? gate.projection : std::min(published, v.hidden);
+    v.router_gemms = 2;
+    v.router_parameters = v.projection * (v.hidden + v.experts) + 1;
+  } else if (gate.kind == GateKind::ExpertChoice) {
+    v.routing_entries = v.experts * v.capacity;
+  } else if (gate.kind == GateKind::SoftMoe) {
+    v.routing_entries = 0;
+    v.router_parameters *= v.capacity;
+  }
+}
+
+}  // namespace
+
+std::int64_t capacity_limit(const Experiment& e) {
+  const std::int64_t tokens = std::int64_t{e.workload.batch} * e.workload.sequence / e.parallelism.mp;
+  const double factor = std::fabs(e.workload.capacity_factor);
+  return factor > 0 ? rows_of_factor(e, factor, tokens) : tokens;
+}
+
 LayerVolumes layer_volumes(const Experiment& e) {
   const Model& m = e.model;
   const Parallelism& p = e.parallelism;
@@ -17,10 +55,7 @@ LayerVolumes layer_volumes(const Experiment& e) {
   v.sequence = e.workload.sequence;
   v.sequence_tokens = std::int64_t{e.workload.batch} * e.workload.sequence;
   v.tokens = v.sequence_tokens / p.mp;
-  // A capacity of, say, 153.60000000000002 rows is 154, but 154.00000000000003 is 154 too.
-  const double rows =
-      e.workload.top_k * e.workload.capacity_factor * static_cast<double>(v.tokens) / static_cast<double>(m.experts);
-  v.capacity = static_cast<std::int64_t>(std::ceil(rows * (1 - 1e-12)));
+  v.capacity = e.workload.capacity_factor > 0 ? capacity_limit(e) : e.workload.capacity_rows;
   v.experts = m.experts;
   v.local_experts = m.experts / p.ep;
   v.hidden = m.hidden;
@@ -33,7 +68,7 @@ LayerVolumes layer_volumes(const Experiment& e) {
   v.query_width = v.query_heads * m.attention.head_size;
   v.key_value_width = std::int64_t{key_value_heads} * m.attention.head_size;
   v.dense_parameters = v.hidden * (2 * v.query_width + 2 * v.key_value_width);
-  v.router_parameters = v.hidden * v.experts;
+  add_router(e, v);
   v.expert_parameters = v.expert_gemms * v.hidden * v.hidden_shard * v.local_experts;
   const auto tokens = static_cast<double>(v.sequence_tokens);
   v.projection_flops = Flops(2 * tokens * static_cast<double>(v.dense_parameters));
@@ -61,6 +96,7 @@ TokenPart token_part(const LayerVolumes& v, int degree, int chunk) {
   of_part.tokens = part.tokens.size();
   of_part.sequence_tokens = positions.size() * samples;
   of_part.capacity = part.slots.size();
+  of_part.routing_entries = v.routing_entries / v.tokens * of_part.tokens;  // tokens choose
   const auto of_sequence = [&](std::int64_t position) {
     return static_cast<double>(position) / static_cast<double>(v.sequence);
   };

@@ -12,13 +12,16 @@ struct LayerVolumes {
   std::int64_t sequence = 0;         // tokens of a sample
   std::int64_t sequence_tokens = 0;  // B L: tokens of one model-parallel group
   std::int64_t tokens = 0;           // T = B L / mp: tokens of this rank between the parts
-  std::int64_t capacity = 0;         // C = ceil(k f T / E): rows each rank sends to each expert at most
-  std::int64_t local_experts = 0;    // dE = E / ep
-  std::int64_t hidden_shard = 0;     // H / esp
-  std::int64_t row_copies = 0;       // ep * esp: ranks whose rows meet in one expert shard
+  std::int64_t capacity = 0;       // C = ceil(k f T / E): rows each rank sends to each expert at most; f <= 0: resolved
+  std::int64_t local_experts = 0;  // dE = E / ep
+  std::int64_t hidden_shard = 0;   // H / esp
+  std::int64_t row_copies = 0;     // ep * esp: ranks whose rows meet in one expert shard
 
   std::int64_t dense_parameters = 0;   // attention weights of this rank (the gradient all-reduce)
-  std::int64_t router_parameters = 0;  // M E, on every rank
+  std::int64_t router_parameters = 0;  // on every rank: M E, or what the gate's matrices are
+  std::int64_t router_gemms = 0;       // of its forward pass
+  std::int64_t projection = 0;         // P, of a cosine gate
+  std::int64_t routing_entries = 0;    // T k, or E C where experts choose; 0: soft
   std::int64_t expert_parameters = 0;  // g M H E / (ep esp)
 
   // All-to-all elements of `rows` of the C capacity rows: rows E M per rank.
@@ -26,6 +29,8 @@ struct LayerVolumes {
   std::int64_t gathered_elements(std::int64_t rows) const { return esp * all_to_all_elements(rows); }
   // Rows this rank's experts work on, over all its experts.
   std::int64_t expert_rows(std::int64_t rows) const { return rows * row_copies * local_experts; }
+  // Of a token for a slot, in dense order: T E C.
+  std::int64_t dense_weights() const { return tokens * experts * capacity; }
   Flops expert_flops(std::int64_t rows) const;  // forward; backward is twice that
 
   Flops projection_flops;       // of the attention's four projections, forward; backward is twice that
@@ -38,6 +43,9 @@ struct LayerVolumes {
 };
 
 LayerVolumes layer_volumes(const Experiment& experiment);
+
+// What the capacity factor allows: ceil(k |f| T / E) rows, or all T for f = 0.
+std::int64_t capacity_limit(const Experiment& experiment);
 
 // Rows [first, last) of the capacity that chunk `chunk` of `degree` covers: sizes differ by at most one.
 struct RowRange {

@@ -18,7 +18,7 @@ std::vector<Plan> backward_plans(const PlanningTask& task, int degree) {
   plan.backward_degree = degree;
   plan.backward_degrees.clear();
   if (plan.grad_sync != GradSync::Partitioned || task.experiment.workload.phases == Phases::ForwardOnly) return {plan};
-  const LayerTimes times = layer_times(task.experiment);
+  const LayerTimes times = layer_times(task.experiment, task.base.encoding);
   const std::array degrees{degree};
   const GradientProblem problem = gradient_problem(times, plan.comm_streams, degrees);
   return {with_partition(plan, partition_gradients(problem)), with_slices_of(plan, GradSync::WithDense, times),

@@ -127,7 +127,7 @@ class FourCase final : public Planner {
 
   PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
     const std::vector<int> degrees = allowed_degrees(task);
-    const LayerTimes times = layer_times(task.experiment);
+    const LayerTimes times = layer_times(task.experiment, task.base.encoding);
     Contest contest(evaluate);
     const bool tied = task.choices.tie_degrees;
     const Plan exact = exact_plan(task, times, degrees);

@@ -52,8 +52,10 @@ void read_layer_op(const Op& op, Seconds fixed, Seconds duration, PhaseTimes& ph
 
 }  // namespace
 
-LayerTimes layer_times(const Experiment& experiment) {
-  const auto schedule = std::make_shared<const Schedule>(build_schedule(experiment, Plan{}));
+LayerTimes layer_times(const Experiment& experiment, Encoding encoding) {
+  Plan plan;
+  plan.encoding = encoding;
+  const auto schedule = std::make_shared<const Schedule>(build_schedule(experiment, plan));
   const PricedSchedule priced = price(schedule, experiment);
   const LayerVolumes volumes = layer_volumes(experiment);
   LayerTimes times;

@@ -32,6 +32,6 @@ struct LayerTimes {
   Seconds update;
 };
 
-LayerTimes layer_times(const Experiment& experiment);
+LayerTimes layer_times(const Experiment& experiment, Encoding encoding = Encoding::Sparse);
 
 }  // namespace dovetail::planners

@@ -89,8 +89,7 @@ void attention_backward(StepContext& c, int layer, const TokenPart& part, Tensor
   o.rows.first = o.rows.last - v.query_width * v.hidden;
   TensorIds reads{d_gathered, saved.query_key_value, saved.context, saved.log_sum_exp, weights};
   if (part.chunk == 0)
-    d.query_key_value =
-        c.activation(TensorKind::QueryKeyValue, layer, projection_elements(v), /*gradient=*/true);
+    d.query_key_value = c.activation(TensorKind::QueryKeyValue, layer, projection_elements(v), /*gradient=*/true);
   else
     reads.push_back(d.query_key_value);
   c.add(o, reads, std::array{c.dense_gradients(), d.query_key_value});

@@ -1,5 +1,5 @@
-// The attention of one layer, with its collectives over the model-parallel group. Chunked, the first projections are one
-// op for all tokens and the rest is one op for each part.
+// The attention of one layer, with its collectives over the model-parallel group. Chunked, the first projections are
+// one op for all tokens and the rest is one op for each part.
 #pragma once
 #include "models/builder/step_context.hpp"
 

@@ -9,6 +9,34 @@ std::size_t index(const TokenPart& part) {
   return part.chunk < 0 ? 0 : static_cast<std::size_t>(part.chunk);
 }
 
+// Routing of a soft gate is dense alone, of a dense encoding both, else sparse.
+TensorIds add_routing(StepContext& c, int layer, const TokenPart& part, SavedMoe& saved) {
+  const LayerVolumes& v = part.volumes;
+  TensorId routing = -1, weights = -1, mask = -1;
+  if (v.routing_entries > 0) routing = c.fp32(TensorKind::Routing, layer, 3 * v.routing_entries, false, part.chunk);
+  if (c.plan().encoding == Encoding::Dense) {
+    weights = c.fp32(TensorKind::CombineWeights, layer, v.dense_weights(), false, part.chunk);
+    mask = c.activation(TensorKind::RoutingMask, layer, v.dense_weights(), false, part.chunk);
+  }
+  saved.routing.push_back(routing);
+  saved.weights.push_back(weights);
+  saved.mask.push_back(mask);
+  TensorIds added;
+  for (TensorId id : {routing, weights, mask})
+    if (id >= 0) added.push_back(id);
+  return added;
+}
+
+// What encode goes by, and decode.
+TensorId encode_by(const SavedMoe& saved, const TokenPart& part) {
+  const TensorId mask = saved.mask[index(part)];
+  return mask >= 0 ? mask : saved.routing[index(part)];
+}
+TensorId decode_by(const SavedMoe& saved, const TokenPart& part) {
+  const TensorId weights = saved.weights[index(part)];
+  return weights >= 0 ? weights : saved.routing[index(part)];
+}
+
 // The expert chunks that a part's tokens take rows of, as ops without work: its own, or `degree` of all rows.
 std::vector<Op> chunks_of(const StepContext& c, OpKind kind, Phase phase, int layer, const TokenPart& part,
                           int degree) {
@@ -42,25 +70,23 @@ TensorIds encode_forward(StepContext& c, int layer, const TokenPart& part, Tenso
   const LayerVolumes& v = part.volumes;
   const OpWork work = c.work(part);
   const TensorId input = c.activation(TensorKind::MoeInput, layer, v.tokens * v.hidden, false, part.chunk);
-  const TensorId routing =
-      c.fp32(TensorKind::Routing, layer, 3 * v.tokens * c.experiment().workload.top_k, part.chunk);
-  c.add(c.part_op(OpKind::Gate, Phase::Forward, layer, part, work.gate(Phase::Forward)),
-        {x, attended, c.weights(layer).router}, {input, routing});
   saved.input.push_back(input);
-  saved.routing.push_back(routing);
+  TensorIds gate_writes{input};
+  append(gate_writes, add_routing(c, layer, part, saved));
+  c.add(c.part_op(OpKind::Gate, Phase::Forward, layer, part, work.gate(Phase::Forward)),
+        TensorIds{x, attended, c.weights(layer).router}, gate_writes);
 
-  const std::vector<Op> chunks =
-      chunks_of(c, OpKind::Dispatch, Phase::Forward, layer, part, c.plan().forward_degree);
+  const std::vector<Op> chunks = chunks_of(c, OpKind::Dispatch, Phase::Forward, layer, part, c.plan().forward_degree);
   TensorIds encoded = chunk_tensors(c, TensorKind::Encoded, chunks);
   c.add(c.part_op(OpKind::Encode, Phase::Forward, layer, part, work.encode(Phase::Forward)),
-        std::array{input, routing}, encoded);
+        std::array{input, encode_by(saved, part)}, encoded);
   compress_all(c, chunks, encoded);
   return encoded;
 }
 
 void decode_forward(StepContext& c, int layer, const TokenPart& part, const TensorIds& combined, TensorId output,
                     SavedMoe& saved) {
-  TensorIds reads{saved.input[index(part)], saved.routing[index(part)]};
+  TensorIds reads{saved.input[index(part)], decode_by(saved, part)};
   const std::vector<Op> chunks = chunks_of(c, OpKind::Combine, Phase::Forward, layer, part, c.plan().forward_degree);
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     saved.combined.push_back(decompress(c, chunks[i], combined[i], TensorKind::Combined));
@@ -75,9 +101,11 @@ DecodeGradients decode_backward(StepContext& c, int layer, const TokenPart& part
   const LayerVolumes& v = part.volumes;
   DecodeGradients d;
   d.output = c.activation(TensorKind::OutputGradient, layer, v.tokens * v.hidden, false, part.chunk);
-  d.score = c.fp32(TensorKind::ScoreGradient, layer, v.tokens * c.experiment().workload.top_k, part.chunk);
+  d.score = saved.weights[index(part)] >= 0
+                ? c.fp32(TensorKind::CombineWeights, layer, v.dense_weights(), true, part.chunk)
+                : c.fp32(TensorKind::ScoreGradient, layer, v.routing_entries, false, part.chunk);
   TensorIds reads = gradient, writes{d.output, d.score};
-  reads.push_back(saved.routing[index(part)]);
+  reads.push_back(decode_by(saved, part));
   if (part.chunk < 0)
     append(reads, saved.combined);
   else
@@ -95,18 +123,24 @@ TensorId encode_backward(StepContext& c, int layer, const TokenPart& part, const
                          const TensorIds& d_encoded, const SavedMoe& saved) {
   const LayerVolumes& v = part.volumes;
   const OpWork work = c.work(part);
-  const TensorId routing = saved.routing[index(part)];
-  TensorIds reads{routing};
+  const TensorId input = saved.input[index(part)], routing = saved.routing[index(part)];
+  const TensorId d_input = c.activation(TensorKind::MoeInput, layer, v.tokens * v.hidden, true, part.chunk);
+  TensorIds reads{encode_by(saved, part)}, writes{d_input}, gate_reads{decoded.output, decoded.score};
+  if (routing < 0) {  // soft: what a slot takes of a token has a gradient too
+    reads.push_back(input);
+    writes.push_back(c.activation(TensorKind::RoutingMask, layer, v.dense_weights(), true, part.chunk));
+    gate_reads.push_back(writes.back());
+  } else {
+    gate_reads.push_back(routing);
+  }
   const std::vector<Op> chunks =
       chunks_of(c, OpKind::Dispatch, Phase::Backward, layer, part, c.plan().backward_degree_of(layer));
   for (std::size_t j = 0; j < chunks.size(); ++j)
     reads.push_back(decompress(c, chunks[j], d_encoded[j], TensorKind::Encoded));
-  const TensorId d_input = c.activation(TensorKind::MoeInput, layer, v.tokens * v.hidden, true, part.chunk);
-  c.add(c.part_op(OpKind::Encode, Phase::Backward, layer, part, work.encode(Phase::Backward)), reads, {&d_input, 1});
+  c.add(c.part_op(OpKind::Encode, Phase::Backward, layer, part, work.encode(Phase::Backward)), reads, writes);
   // Each part adds to the router's gradient; the first one overwrites it.
-  TensorIds gate_reads{decoded.output, decoded.score, routing, saved.input[index(part)], c.weights(layer).router,
-                       d_input};
   const TensorId router_gradient = c.weights(layer).router_gradient;
+  append(gate_reads, {input, c.weights(layer).router, d_input});
   if (part.chunk > 0) gate_reads.push_back(router_gradient);
   c.add(c.part_op(OpKind::Gate, Phase::Backward, layer, part, work.gate(Phase::Backward)), gate_reads,
         std::array{d_input, router_gradient});

@@ -5,8 +5,10 @@
 namespace dovetail::builder {
 
 struct SavedMoe {
-  TensorIds input, routing;  // by part
-  TensorIds combined;        // by forward chunk
+  TensorIds input;          // by part
+  TensorIds routing;        // by part; -1: soft
+  TensorIds mask, weights;  // by part; -1: sparse encoding
+  TensorIds combined;       // by forward chunk
   SavedExperts experts;
 };
 

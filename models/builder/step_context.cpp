@@ -17,7 +17,8 @@ StepContext::StepContext(const Experiment& experiment, const Plan& plan)
       writer_(op_estimate(experiment, plan)) {
   for (const LayerVolumes& v : volumes_) {
     std::vector<TokenPart>& parts = parts_.emplace_back();
-    if (plan.scope != Scope::Block) parts.push_back(all_tokens(v));
+    if (plan.scope != Scope::Block)
+      parts.push_back(all_tokens(v));
     else
       for (int i = 0; i < plan.forward_degree; ++i) parts.push_back(token_part(v, plan.forward_degree, i));
   }
@@ -131,8 +132,9 @@ TensorId StepContext::activation(TensorKind kind, int layer, std::int64_t elemen
   return writer_.add_tensor(t);
 }
 
-TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements, int chunk) {
+TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements, bool gradient, int chunk) {
   Tensor t = tensor(kind, layer, elements);
+  t.gradient = gradient;
   t.chunk = static_cast<std::int16_t>(chunk);
   t.dtype = DType::Fp32;
   return writer_.add_tensor(t);
@@ -148,8 +150,8 @@ TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elemen
 
 TensorId StepContext::compressed(const Op& op, Wire wire, std::int64_t copies) {
   const LayerVolumes& v = volumes(op.layer);
-  Tensor t = tensor(TensorKind::Compressed, op.layer,
-                    copies * op.rows.size() * v.experts * wire_row_elements(wire, v.hidden));
+  Tensor t =
+      tensor(TensorKind::Compressed, op.layer, copies * op.rows.size() * v.experts * wire_row_elements(wire, v.hidden));
   t.dtype = wire_dtype(wire);
   t.gradient = op.phase == Phase::Backward;
   t.chunk = op.chunk;

@@ -35,8 +35,8 @@ class StepContext {
   bool training() const { return experiment_.workload.phases == Phases::Training; }
   int layers() const { return experiment_.workload.layers; }
   const LayerVolumes& volumes(int layer) const { return volumes_[static_cast<std::size_t>(layer)]; }
-  OpWork work(int layer) const { return {volumes(layer), experiment_}; }
-  OpWork work(const TokenPart& part) const { return {part.volumes, experiment_}; }
+  OpWork work(int layer) const { return {volumes(layer), experiment_, plan_.encoding}; }
+  OpWork work(const TokenPart& part) const { return {part.volumes, experiment_, plan_.encoding}; }
   // All tokens in one part or, where attention is chunked too, one part for each chunk.
   const std::vector<TokenPart>& parts(int layer) const { return parts_[static_cast<std::size_t>(layer)]; }
   // What rows are sent in by this exchange; Same where that would not make them smaller.
@@ -62,7 +62,7 @@ class StepContext {
   // --- tensors ---
   TensorId persistent(TensorKind kind, int layer, std::int64_t elements, bool gradient = false);
   TensorId activation(TensorKind kind, int layer, std::int64_t elements, bool gradient = false, int chunk = -1);
-  TensorId fp32(TensorKind kind, int layer, std::int64_t elements, int chunk = -1);
+  TensorId fp32(TensorKind kind, int layer, std::int64_t elements, bool gradient = false, int chunk = -1);
   // Of the op's layer, chunk and rows; a gradient in the backward pass.
   TensorId chunked(TensorKind kind, const Op& op, std::int64_t elements);
   // Rows of E experts, times `copies`, in the format they are sent in.

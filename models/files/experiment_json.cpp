@@ -54,6 +54,30 @@ Json interference_json(const Interference& pair) {
           {"provenance", provenance_json(pair.provenance)}};
 }
 
+Json gate_json(const Gate& gate) {
+  return {{"kind", name_in(gate_kind_names, gate.kind)},
+          {"projection", gate.projection},
+          {"noise_seed", gate.noise_seed},
+          {"renormalise", gate.renormalise},
+          {"batch_prioritised", gate.batch_prioritised}};
+}
+
+// What its kind needs, so that a trace's tables do not swell the results of others.
+Json routing_json(const RoutingModel& routing) {
+  Json json = {{"kind", name_in(routing_kind_names, routing.kind)}};
+  if (routing.kind == RoutingKind::Zipf) json["exponent"] = routing.exponent;
+  if (routing.kind == RoutingKind::Hot) {
+    json["expert"] = routing.hot_expert;
+    json["share"] = routing.hot_share;
+  }
+  if (routing.kind == RoutingKind::Trace) {
+    if (!routing.trace.empty()) json["trace"] = routing.trace;
+    json["layers"] = routing.layers;
+  }
+  if (routing.kind != RoutingKind::Router) json["seed"] = routing.seed;
+  return json;
+}
+
 // Times are written as the points that lines are drawn through, with their unit as in input files.
 Json curve_json(const TimeCurve& curve) {
   const auto text = [](Seconds time) { return fmt::format("{} s", time.value()); };
@@ -97,18 +121,18 @@ Json to_json(const Cluster& cluster) {
 
 Json to_json(const Model& model) {
   Json json{{"name", model.name},
-          {"source", model.source},
-          {"layers", model.layers},
-          {"hidden", model.hidden},
-          {"attention",
-           {{"heads", model.attention.heads},
-            {"kv_heads", model.attention.kv_heads},
-            {"head_size", model.attention.head_size}}},
-          {"experts", model.experts},
-          {"top_k", model.top_k},
-          {"expert_hidden", model.expert_hidden},
-          {"expert_kind", name_in(expert_kind_names, model.expert_kind)},
-          {"vocabulary", model.vocabulary}};
+            {"source", model.source},
+            {"layers", model.layers},
+            {"hidden", model.hidden},
+            {"attention",
+             {{"heads", model.attention.heads},
+              {"kv_heads", model.attention.kv_heads},
+              {"head_size", model.attention.head_size}}},
+            {"experts", model.experts},
+            {"top_k", model.top_k},
+            {"expert_hidden", model.expert_hidden},
+            {"expert_kind", name_in(expert_kind_names, model.expert_kind)},
+            {"vocabulary", model.vocabulary}};
   if (model.expert_profile.given()) json["expert_profile"] = profile_json(model.expert_profile);
   if (model.gate_profile.given()) json["gate_profile"] = profile_json(model.gate_profile);
   return json;
@@ -124,13 +148,19 @@ Json to_json(const Calibration& calibration) {
 }
 
 Json to_json(const Workload& workload) {
-  return {{"batch", workload.batch},
-          {"sequence", workload.sequence},
-          {"layers", workload.layers},
-          {"top_k", workload.top_k},
-          {"capacity_factor", workload.capacity_factor},
-          {"dtype", name_in(dtype_names, workload.dtype)},
-          {"phases", name_in(phases_names, workload.phases)}};
+  const auto& [batch, sequence, layers, top_k, capacity_factor, dtype, phases, capacity_rows, gate, routing, step] =
+      workload;
+  return {{"batch", batch},
+          {"sequence", sequence},
+          {"layers", layers},
+          {"top_k", top_k},
+          {"capacity_factor", capacity_factor},
+          {"dtype", name_in(dtype_names, dtype)},
+          {"phases", name_in(phases_names, phases)},
+          {"capacity_rows", capacity_rows},
+          {"gate", gate_json(gate)},
+          {"routing", routing_json(routing)},
+          {"step", step}};
 }
 
 Json to_json(const Parallelism& parallelism) {

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "models/files/experiment_file.hpp"
+#include "models/files/load_trace.hpp"
 #include "models/files/read_parts.hpp"
 #include "models/volumes.hpp"
 
@@ -24,14 +25,38 @@ int default_layers(const Experiment& e, const WorkloadDefaults& defaults, std::v
   return cut->second;
 }
 
-Workload read_workload(const JsonReader& json, const Experiment& e, const WorkloadDefaults& defaults,
-                       std::vector<std::string>& notes) {
+// The workload's step of its trace; its tables become those of the routing. Nothing where there is no trace.
+TraceStep read_trace_step(const JsonReader& workload, const ExperimentFile& file, const Experiment& e, Workload& w,
+                          FilesRead& files) {
+  if (w.routing.kind != RoutingKind::Trace || !w.routing.layers.empty()) return {};
+  const JsonReader trace = workload.at("routing").at("trace");
+  try {
+    const std::string name = file.resolved(trace);
+    const std::vector<TraceStep> steps = load_trace(name, files);
+    if (static_cast<std::size_t>(w.step) >= steps.size())
+      workload.fail("step", fmt::format("{}, expected 0 to {} (the steps of {})", w.step, steps.size() - 1, name));
+    const TraceStep& step = steps[static_cast<std::size_t>(w.step)];
+    w.routing.layers = spread_over_experts(step.layers, e.model.experts);
+    return step;
+  } catch (const InputError& error) {
+    if (error.where().file.empty()) trace.fail(error.what());
+    throw;
+  }
+}
+
+Workload read_workload(const JsonReader& json, const ExperimentFile& file, const Experiment& e,
+                       const WorkloadDefaults& defaults, FilesRead& files, std::vector<std::string>& notes) {
   Workload w;
   w.batch = json.integer_or("batch", defaults.batch.value_or(w.batch), 1);
   w.sequence = json.integer_or("sequence", defaults.sequence.value_or(w.sequence), 1);
   w.layers = json.has("layers") ? json.integer("layers", 1) : default_layers(e, defaults, notes);
-  w.top_k = json.integer_or("top_k", e.model.top_k, 1);
-  w.capacity_factor = json.number_or("capacity_factor", defaults.capacity_factor.value_or(w.capacity_factor));
+  w.step = json.integer_or("step", 0);
+  if (const auto gate = json.find("gate")) w.gate = read_gate(*gate);
+  if (const auto routing = json.find("routing")) w.routing = read_routing(*routing);
+  const TraceStep step = read_trace_step(json, file, e, w, files);
+  w.top_k = json.integer_or("top_k", step.top_k.value_or(e.model.top_k), 1);
+  w.capacity_factor = json.number_or(
+      "capacity_factor", step.capacity_factor.value_or(defaults.capacity_factor.value_or(w.capacity_factor)));
   w.dtype = json.enumeration_or("dtype", dtype_names, defaults.dtype.value_or(w.dtype));
   w.phases = json.enumeration_or("phases", phases_names, w.phases);
   return w;
@@ -57,8 +82,11 @@ Parallelism read_parallelism(const JsonReader& json, const Experiment& e) {
 }
 
 // The rules that hold between the parts, with the place of the value that breaks one where there is such a place.
-void require_fit(const Experiment& e, const JsonFile& json) {
+void require_fit(Experiment& e, const JsonFile& json) {
   try {
+    if (e.workload.capacity_factor <= 0) e.workload.capacity_rows = 1;  // all else must be right before it is known
+    validate(e);
+    resolve_capacity(e);
     validate(e);
   } catch (const InputError& error) {
     const std::string& pointer = error.where().pointer;
@@ -76,6 +104,15 @@ void note_padding(const Experiment& e, std::vector<std::string>& notes) {
                                 heads, padded, mp));
 }
 
+void note_trace(const Experiment& e, std::vector<std::string>& notes) {
+  const RoutingModel& r = e.workload.routing;
+  if (r.kind != RoutingKind::Trace) return;
+  const auto ranks = static_cast<int>(r.layers.front().size());
+  if (ranks != e.cluster.gpus())
+    notes.push_back(fmt::format("routing of {} recorded ranks on {} ranks: rank r does as r mod {} did", ranks,
+                                e.cluster.gpus(), ranks));
+}
+
 }  // namespace
 
 Experiment load_experiment(const ExperimentRequest& request, FilesRead& files, std::vector<std::string>& notes) {
@@ -90,10 +127,11 @@ Experiment load_experiment(const ExperimentRequest& request, FilesRead& files, s
                  [&](const JsonReader& json, const std::string&) { e.model = read_model(json); });
   file.read_part(calibration_input, e.cluster.calibration, files,
                  [&](const JsonReader& json, const std::string&) { e.calibration = read_calibration(json); });
-  e.workload = read_workload(object_at(file.reader(), "workload"), e, defaults, notes);
+  e.workload = read_workload(object_at(file.reader(), "workload"), file, e, defaults, files, notes);
   e.parallelism = read_parallelism(object_at(file.reader(), "parallelism"), e);
   require_fit(e, file.json());
   note_padding(e, notes);
+  note_trace(e, notes);
   return e;
 }
 

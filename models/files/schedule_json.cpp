@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "models/fair_sharing.hpp"
 #include "models/files/experiment_json.hpp"
 #include "models/files/read_parts.hpp"
 #include "models/json/json_reader.hpp"
@@ -100,7 +102,11 @@ Workload read_workload(const JsonReader& r) {
           r.integer("top_k", 1),
           r.number("capacity_factor"),
           r.enumeration("dtype", dtype_names),
-          r.enumeration("phases", phases_names)};
+          r.enumeration("phases", phases_names),
+          r.long_integer("capacity_rows"),
+          read_gate(r.at("gate")),
+          read_routing(r.at("routing")),
+          r.integer("step")};
 }
 
 Parallelism read_parallelism(const JsonReader& r) {
@@ -241,6 +247,7 @@ ScheduleFile read_schedule(const JsonFile& input) {
     root.fail("ops", error.what());
   }
   file.priced.schedule = std::make_shared<const Schedule>(std::move(s));
+  file.priced.contended = std::ranges::count(shared_resources(file.priced), true) > 0;
   return file;
 }
 

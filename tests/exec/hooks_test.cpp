@@ -34,8 +34,8 @@ struct Setup {
     plan.backward_degree = backward_degree;
     schedule = std::make_shared<const Schedule>(build_schedule(experiment, plan));
     transport = make_inproc_transport(experiment.parallelism, 4, static_cast<int>(schedule->streams.size()));
-    executor = make_host_executor(experiment, schedule, Element::Double, random_model_data(experiment, 1), {},
-                                  *transport);
+    executor =
+        make_host_executor(experiment, schedule, Element::Double, random_model_data(experiment, 1), {}, *transport);
   }
   Values values(TensorKind kind, int layer) const {
     for (std::size_t i = 0; i < schedule->tensors.size(); ++i)

@@ -104,3 +104,18 @@ TEST_CASE("A run says what compressed messages cost in digits") {
   CHECK(r.numerics.rounding_error > 1e-4);
   CHECK(std::ranges::any_of(r.notes, [](const std::string& n) { return n.starts_with("compressed messages change"); }));
 }
+
+TEST_CASE("Where the router decides, an open capacity is what it needs with this seed") {
+  SmallExperiment sizes;
+  sizes.dp = sizes.ep = 2;
+  sizes.capacity_factor = 0;
+  Experiment e = small_experiment(sizes);
+  resolve_routed_capacity(e, 3);
+  const Reference reference = compute_reference(e, random_model_data(e, 3));
+  CHECK(e.workload.capacity_rows == reference.largest_load);
+  CHECK(reference.dropped == 0);
+  e.workload.capacity_factor = 1.5;
+  e.workload.capacity_rows = 0;
+  resolve_routed_capacity(e, 3);
+  CHECK(e.workload.capacity_rows == 0);
+}

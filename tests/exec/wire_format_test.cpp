@@ -11,8 +11,8 @@ using dovetail::test::Values;
 
 TEST_CASE("bf16 keeps seven digits after the first, ties to even") {
   CHECK(to_bf16(1) == 1);
-  CHECK(to_bf16(-3.140625) == -3.140625);       // 0b11.001001
-  CHECK(to_bf16(1 + 0x1p-8) == 1);              // midway between 1 and 1 + 2^-7: to the even one
+  CHECK(to_bf16(-3.140625) == -3.140625);        // 0b11.001001
+  CHECK(to_bf16(1 + 0x1p-8) == 1);               // midway between 1 and 1 + 2^-7: to the even one
   CHECK(to_bf16(1 + 3 * 0x1p-8) == 1 + 0x1p-6);  // midway between odd 1 + 2^-7 and even 1 + 2^-6
   CHECK(to_bf16(1 + 0x1.1p-8) == 1 + 0x1p-7);
   CHECK(to_bf16(0) == 0);
@@ -21,8 +21,8 @@ TEST_CASE("bf16 keeps seven digits after the first, ties to even") {
 TEST_CASE("e4m3 keeps three digits after the first, from 2^-9 to 448") {
   CHECK(to_e4m3(448) == 448);
   CHECK(to_e4m3(500) == 448);
-  CHECK(to_e4m3(-17) == -16);         // steps of 2 from 16 on; midway, 16 is even
-  CHECK(to_e4m3(19) == 20);           // midway between odd 18 = 9 * 2 and even 20 = 10 * 2
+  CHECK(to_e4m3(-17) == -16);  // steps of 2 from 16 on; midway, 16 is even
+  CHECK(to_e4m3(19) == 20);    // midway between odd 18 = 9 * 2 and even 20 = 10 * 2
   CHECK(to_e4m3(0x1p-6 + 0x1p-9) == 0x1p-6 + 0x1p-9);
   CHECK(to_e4m3(.7 * 0x1p-9) == 0x1p-9);  // subnormal
   CHECK(to_e4m3(.5 * 0x1p-9) == 0);

@@ -240,7 +240,11 @@ TEST_CASE("A bad option is refused by its name") {
            {"workload.layers=33", "33, expected 1 to 32 (the layers of mixtral-8x7b)"},
            {"workload.top_k=9", "9, expected 1 to 8 (the experts of mixtral-8x7b)"},
            {"workload.capacity_factor=nan", "expected a number, got the string \"nan\""},
-           {"workload.capacity_factor=-1", "-1, expected a number above 0 (0 and negative factors are not built yet)"},
+           {"workload.gate.kind=best",
+            "expected \"softmax\", \"gshard\", \"sigmoid\", \"x_moe\", \"cosine\", \"expert_choice\" or \"soft_moe\", "
+            "got the string \"best\""},
+           {"workload.gate.projection=8", "8, but the gate softmax projects nothing"},
+           {"workload.routing={\"kind\":\"hot\",\"expert\":8}", "/expert: 8, expected 0 to 7"},
            {"workload.capacity_factor=1e300", "elements of the dispatched rows: 8.39e+306, expected at most 2^53"},
            {"cluster.node_bandwidth=20 Gb",
             "expected a bandwidth with unit, such as \"200 Gb/s\", got \"20 Gb\", which is an amount of data"},

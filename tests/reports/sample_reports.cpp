@@ -133,7 +133,7 @@ SystemResult predicted(const Experiment& experiment, const std::string& name, co
   const PricedSchedule priced = price(result.schedule, experiment);
   result.timeline = AnalyticBackend().run(priced);
   result.metrics = metrics(*result.schedule, result.timeline);
-  result.lower_bound = lower_bound(experiment);
+  result.lower_bound = lower_bound(priced);
   result.plan_bound = plan_bound(priced);
   result.memory = memory_use(*result.schedule, result.timeline);
   const Bytes capacity = experiment.cluster.device.memory;
