@@ -114,7 +114,8 @@ Json routing_json(const RoutingModel& routing) {
 Json curve_json(const TimeCurve& curve) {
   const auto text = [](Seconds time) { return fmt::format("{} s", time.value()); };
   const std::vector<ProfilePoint>& points = curve.points();
-  if (curve.fitted()) return {{"alpha", text(points[0].time)}, {"beta", text(points[1].time - points[0].time)}};
+  if (curve.fitted())
+    return {{"alpha", text(points[0].time)}, {"beta", text((points[1].time - points[0].time) / points[1].size)}};
   Json list = Json::array();
   for (const ProfilePoint& point : points) list.push_back({{"size", point.size}, {"time", text(point.time)}});
   return {{"points", std::move(list)}};

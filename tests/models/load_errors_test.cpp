@@ -151,6 +151,18 @@ TEST_CASE("A bad model file is refused") {
       {"\"ffn\"", "true", "f.json:4:66: /expert_kind: expected \"ffn\" or \"gated\", got true"},
       {"\"experts\": 4", "\"experts\": 1e999",
        "f.json:4:14: number too large, expected at most 1.797e308 in magnitude"},
+      {"\"ffn\"",
+       "\"ffn\",\n\"gate_profile\": {\"forward\": {\"points\": [{\"size\": 2, \"time\": \"1 us\"}, {\"size\": 2, "
+       "\"time\": \"2 us\"}]}, \"provenance\": {\"origin\": \"measured\", \"source\": \"s\"}}",
+       "f.json:5:78: /gate_profile/forward/points/1/size: 2 after 2, expected ascending sizes"},
+      {"\"ffn\"",
+       "\"ffn\",\n\"expert_profile\": {\"forward\": {\"points\": [{\"size\": 2, \"time\": \"1 us\"}, {\"size\": 3, "
+       "\"time\": \"2 us\"}], \"beta\": \"1 us\"}, \"provenance\": {\"origin\": \"measured\", \"source\": \"s\"}}",
+       "f.json:5:119: /expert_profile/forward/beta: given beside points; expected one or the other"},
+      {"\"ffn\"",
+       "\"ffn\",\n\"expert_profile\": {\"forward\": {\"alpha\": \"1 us\"}, \"provenance\": {\"origin\": \"measured\", "
+       "\"source\": \"s\"}}",
+       "f.json:5:31: /expert_profile/forward: missing key \"beta\""},
   };
   check_refusals(model_text, table, [](const std::string& name, FilesRead& files) { load_model(name, files); });
 }
