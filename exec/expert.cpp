@@ -93,7 +93,8 @@ struct Scratch {
 template <class Scalar>
 void run_backward(const LayerShape& shape, const ExpertWeights<const Scalar>& weights,
                   const ExpertWeights<Scalar>& gradient, Matrix<const Scalar> x, Matrix<const Scalar> hidden,
-                  Matrix<const Scalar> d_output, Matrix<Scalar> d_x, Matrix<Scalar> d_hidden, Scratch<Scalar>& scratch) {
+                  Matrix<const Scalar> d_output, Matrix<Scalar> d_x, Matrix<Scalar> d_hidden,
+                  Scratch<Scalar>& scratch) {
   const std::int64_t s = shape.shard;
   scratch.d_activation.resize(static_cast<std::size_t>(x.rows * s));
   const Matrix<Scalar> d_activation(scratch.d_activation.data(), x.rows, s);

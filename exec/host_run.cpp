@@ -25,7 +25,8 @@ constexpr int numerics_attempts = 3;
 void require_memory(const Schedule& s, int ranks, Element element) {
   double elements = 0;
   for (const Block& block : memory_blocks(s).all)
-    elements += static_cast<double>(block.elements) * (s.tensors[static_cast<std::size_t>(block.first)].persistent ? 2 : 1);
+    elements +=
+        static_cast<double>(block.elements) * (s.tensors[static_cast<std::size_t>(block.first)].persistent ? 2 : 1);
   const double bytes = elements * ranks * (element == Element::Float ? sizeof(float) : sizeof(double));
   const double here = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   if (bytes > .8 * here)

@@ -14,10 +14,10 @@ struct OpContext {
   const Schedule& schedule;
   const Op& op;
   const LayerShape& shape;
-  const std::vector<Scalar*>& tensors;    // of this rank, by TensorId
-  const Routing& preset;                  // of this rank and layer, for the gate; may be empty
-  Communicator* communicator = nullptr;       // of the op's group and stream; collectives only
-  double ready = 0;                           // virtual; a collective raises it to the latest of its group
+  const std::vector<Scalar*>& tensors;   // of this rank, by TensorId
+  const Routing& preset;                 // of this rank and layer, for the gate; may be empty
+  Communicator* communicator = nullptr;  // of the op's group and stream; collectives only
+  double ready = 0;                      // virtual; a collective raises it to the latest of its group
 
   std::size_t read_count() const { return schedule.reads_of(op).size(); }
   std::size_t write_count() const { return schedule.writes_of(op).size(); }

@@ -79,7 +79,8 @@ class Planner {
       std::ranges::sort(taken, {}, &Range::first);
       std::int64_t end = 0, best = -1, best_gap = std::numeric_limits<std::int64_t>::max();
       for (const Range& t : taken) {
-        if (const std::int64_t gap = t.first - end; gap >= requests_[i].bytes && gap < best_gap && (best < 0 || fit == Fit::Tightest)) {
+        if (const std::int64_t gap = t.first - end;
+            gap >= requests_[i].bytes && gap < best_gap && (best < 0 || fit == Fit::Tightest)) {
           best = end;
           best_gap = gap;
         }

@@ -19,8 +19,8 @@ struct Arena {
   std::int64_t bytes = 0;                         // the end of the last; at least the most in use at one time
 };
 
-// Requests in use at the same time get disjoint ranges. The smallest of many greedy placements, not the optimum, which is
-// hard to find.
+// Requests in use at the same time get disjoint ranges. The smallest of many greedy placements, not the optimum, which
+// is hard to find.
 Arena plan_arena(const std::vector<MemoryRequest>& requests);
 
 }  // namespace dovetail

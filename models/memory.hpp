@@ -15,8 +15,8 @@ struct MemoryUse {
 };
 MemoryUse memory_use(const Schedule& schedule, const Timeline& timeline);
 
-// Offsets in that arena, aligned to 256 bytes, by TensorId; tensors that no op uses have -1. Tensors that share a buffer
-// share an address; device and host memory are counted apart.
+// Offsets in that arena, aligned to 256 bytes, by TensorId; tensors that no op uses have -1. Tensors that share a
+// buffer share an address; device and host memory are counted apart.
 struct MemoryPlan {
   std::vector<std::int64_t> offsets;
   Bytes device, host;

@@ -89,16 +89,18 @@ void require_rings_suffice(const Plan& p, const Experiment& e, std::int64_t capa
                                   name));
   const int most = std::max(p.forward_degree, backward.empty() ? 1 : *std::ranges::max_element(backward));
   if (p.order == Order::DispatchFirst && most > depth)
-    refuse("buffers", fmt::format("{} holds {} of {} chunks, but plan.order dispatch_first sends all of them before one "
-                                  "comes back: that would wait forever; expected order alternate or ready_first",
-                                  name, depth, most));
+    refuse("buffers",
+           fmt::format("{} holds {} of {} chunks, but plan.order dispatch_first sends all of them before one "
+                       "comes back: that would wait forever; expected order alternate or ready_first",
+                       name, depth, most));
   for (int degree : backward)
     for (int j = 0; j < degree; ++j)
       if (const int chunks = chunks_sharing(chunk_rows(capacity, degree, j), capacity, p.forward_degree).size();
           chunks > 1)
-        refuse("buffers", fmt::format("{} brings back the hidden rows of one forward chunk at a time, but backward chunk "
-                                      "{} of {} shares rows with {} of the {} forward chunks",
-                                      name, j, degree, chunks, p.forward_degree));
+        refuse("buffers",
+               fmt::format("{} brings back the hidden rows of one forward chunk at a time, but backward chunk "
+                           "{} of {} shares rows with {} of the {} forward chunks",
+                           name, j, degree, chunks, p.forward_degree));
 }
 
 // Windows in the order in which the backward pass reaches them.

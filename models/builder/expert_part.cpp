@@ -36,12 +36,11 @@ class ExpertPass {
     const StreamId stream = forward ? streams.combine : streams.inter;
     TensorId& t = tensor(i);
     if (gathers(c_))
-      t = scattered_.add(
-          c_.pass(op(forward ? OpKind::EspReduceScatter : OpKind::EspAllGather,
-                     streams.intra == streams.inter ? stream : streams.intra, i,
-                     work_.esp(Collective::ReduceScatter, rows(i).size())),
-                  t, forward ? TensorKind::ExpertOutput : TensorKind::Dispatched,
-                  v_.all_to_all_elements(rows(i).size()), scattered_.next()));
+      t = scattered_.add(c_.pass(op(forward ? OpKind::EspReduceScatter : OpKind::EspAllGather,
+                                    streams.intra == streams.inter ? stream : streams.intra, i,
+                                    work_.esp(Collective::ReduceScatter, rows(i).size())),
+                                 t, forward ? TensorKind::ExpertOutput : TensorKind::Dispatched,
+                                 v_.all_to_all_elements(rows(i).size()), scattered_.next()));
     if (exchanges(c_))
       t = exchange(c_, op(forward ? OpKind::Combine : OpKind::Dispatch, stream, i), t,
                    forward ? TensorKind::Combined : TensorKind::Encoded);

@@ -12,7 +12,11 @@ namespace {
 class ListScheduler {
  public:
   explicit ListScheduler(const PricedSchedule& priced)
-      : priced_(priced), s_(*priced.schedule), waiting_(s_.ops.size()), ready_(s_.ops.size()), successors_(s_.ops.size()),
+      : priced_(priced),
+        s_(*priced.schedule),
+        waiting_(s_.ops.size()),
+        ready_(s_.ops.size()),
+        successors_(s_.ops.size()),
         free_(s_.streams.size()) {
     std::vector<OpId> last(s_.streams.size(), -1);
     for (std::size_t i = 0; i < s_.ops.size(); ++i) {
@@ -31,9 +35,8 @@ class ListScheduler {
     std::vector<OpId> placed;
     placed.reserve(s_.ops.size());
     while (!candidates_.empty()) {
-      const auto next = std::ranges::min_element(candidates_, [&](OpId a, OpId b) {
-        return start(a) != start(b) ? start(a) < start(b) : a < b;
-      });
+      const auto next = std::ranges::min_element(
+          candidates_, [&](OpId a, OpId b) { return start(a) != start(b) ? start(a) < start(b) : a < b; });
       placed.push_back(*next);
       candidates_.erase(next);
       place(placed.back());

@@ -16,9 +16,11 @@ void save_chunk(StepContext& c, const Op& chunk, TensorId encoded, TensorId inpu
   const Restore restore = c.plan().restore;
   const auto offload = [&](TensorId t) {
     const TensorId copy = c.copy_of(t, Place::Host);
-    c.add(c.chunk_op(OpKind::Offload, Phase::Forward, chunk.layer, c.streams().copy, chunk.chunk, chunk.rows,
-                     c.work(chunk.layer).copy(c.bytes_of(t))),
-          {t}, {copy});
+    Op o = chunk;
+    o.kind = OpKind::Offload;
+    o.stream = c.streams().copy;
+    o.work = c.work(chunk.layer).copy(c.bytes_of(t));
+    c.add(o, {t}, {copy});
     return copy;
   };
   if (restores(c)) {
@@ -64,8 +66,7 @@ void Restoration::before_work(int j) {
   const int depth = ring_depth(c_.plan().buffers);
   const bool second_input = depth != 1, second_hidden = depth == 0;
   for (int ahead = 0; ahead < 2 && j + ahead < backward_degree_; ++ahead) {
-    if (offloads_hidden(restore) && (ahead == 0 || second_hidden))
-      prefetch(&SavedExperts::hidden, hidden_, j + ahead);
+    if (offloads_hidden(restore) && (ahead == 0 || second_hidden)) prefetch(&SavedExperts::hidden, hidden_, j + ahead);
     if (offloads_input(restore) && (ahead == 0 || second_input)) prefetch(&SavedExperts::input, input_, j + ahead);
   }
   if (!offloads_hidden(restore)) compute_hidden(j);
@@ -106,9 +107,9 @@ void Restoration::compute_hidden(int j) {
     if (hidden >= 0) continue;
     Op o = op(OpKind::RestoreHidden, c_.streams().compute, i);
     o.work = c_.work(layer_).restore_hidden(o.rows.size());
-    hidden = hidden_.add(
-        c_.chunked(TensorKind::Hidden, o,
-                   v_.expert_rows(o.rows.size()) * (v_.expert_gemms - 1) * v_.hidden_shard, hidden_.next()));
+    hidden = hidden_.add(c_.chunked(TensorKind::Hidden, o,
+                                    v_.expert_rows(o.rows.size()) * (v_.expert_gemms - 1) * v_.hidden_shard,
+                                    hidden_.next()));
     c_.add(o, {now_.input[static_cast<std::size_t>(i)], c_.weights(layer_).expert}, {hidden});
   }
 }

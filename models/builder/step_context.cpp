@@ -126,6 +126,7 @@ TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements) {
 TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elements, TensorId buffer) {
   Tensor t = tensor(kind, op.layer, elements);
   t.gradient = op.phase == Phase::Backward && !restores(op.kind);
+  t.micro_batch = op.micro_batch;
   t.chunk = op.chunk;
   t.rows = op.rows;
   t.buffer = buffer;

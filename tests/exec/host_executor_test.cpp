@@ -157,9 +157,9 @@ TEST_CASE("Any order of chunks and any streams compute the same") {
   SmallExperiment s = four_ranks();
   s.layers = 2;
   const auto [forward, backward] = GENERATE(std::pair{3, 2}, std::pair{4, 4});
-  Plan plan = moe_plan(forward, backward,
-                       GENERATE(CommStreams::One, CommStreams::InterIntra, CommStreams::DispatchCombine),
-                       GradSync::WithDense);
+  Plan plan =
+      moe_plan(forward, backward, GENERATE(CommStreams::One, CommStreams::InterIntra, CommStreams::DispatchCombine),
+               GradSync::WithDense);
   plan.order = GENERATE(Order::DispatchFirst, Order::Alternate, Order::ReadyFirst);
   check_numerics(small_experiment(s), plan);
 }
@@ -211,8 +211,8 @@ TEST_CASE("Restoring on any streams, in any order, with any degrees") {
 TEST_CASE("Restoring where groups have one rank") {
   SmallExperiment s;
   s.layers = 2;
-  std::tie(s.dp, s.mp, s.edp, s.ep, s.esp) = GENERATE(table<int, int, int, int, int>(
-      {{1, 1, 1, 1, 1}, {2, 1, 1, 2, 1}, {1, 2, 1, 1, 2}, {2, 1, 2, 1, 1}}));
+  std::tie(s.dp, s.mp, s.edp, s.ep, s.esp) =
+      GENERATE(table<int, int, int, int, int>({{1, 1, 1, 1, 1}, {2, 1, 1, 2, 1}, {1, 2, 1, 1, 2}, {2, 1, 2, 1, 1}}));
   Plan plan = moe_plan(3, 3);
   plan.order = Order::Alternate;
   plan.restore = GENERATE(Restore::S1, Restore::S2, Restore::S3, Restore::S4);

@@ -1,6 +1,6 @@
-// MPipeMoE's equations 1 to 6 and its Table II are special cases of the schedules: they count one MoE layer on one of 64
-// expert-parallel ranks with one expert each. Attention, routing, host copies and what is brought back for the backward
-// pass (in buffers that the forward pass has left by then) are ours alone and are not selected.
+// MPipeMoE's equations 1 to 6 and its Table II are special cases of the schedules: they count one MoE layer on one of
+// 64 expert-parallel ranks with one expert each. Attention, routing, host copies and what is brought back for the
+// backward pass (in buffers that the forward pass has left by then) are ours alone and are not selected.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
@@ -29,8 +29,16 @@ Experiment one_layer(const Sizes& sizes) {
   e.cluster.nodes = 8;
   e.cluster.gpus_per_node = 8;
   const int hidden = static_cast<int>(sizes.hidden);
-  e.model = {sizes.name, "",        1, hidden, {hidden / 64, hidden / 64, 64}, static_cast<int>(experts),
-             1,          static_cast<int>(sizes.expert_hidden), ExpertKind::Ffn, 0};
+  e.model = {sizes.name,
+             "",
+             1,
+             hidden,
+             {hidden / 64, hidden / 64, 64},
+             static_cast<int>(experts),
+             1,
+             static_cast<int>(sizes.expert_hidden),
+             ExpertKind::Ffn,
+             0};
   e.workload = {1, static_cast<int>(tokens), 1, 1, 1.0, DType::Fp32, Phases::Training};
   e.parallelism = {.dp = 64, .mp = 1, .ep = 64, .esp = 1, .pp = 1, .edp = 1};
   return e;
@@ -136,7 +144,8 @@ TEST_CASE("MPipeMoE equations 4 to 6: what pipelining takes and rings save") {
       const std::int64_t expected = b * (2 * m * (n - 2) + h * (n - 1)) / n;
       CHECK(act_saved == expected);
       CHECK(buf_saved == expected);
-      const double phi = static_cast<double>(act_saved + buf_saved) / static_cast<double>(model_states(with) + act + buf);
+      const double phi =
+          static_cast<double>(act_saved + buf_saved) / static_cast<double>(model_states(with) + act + buf);
       CHECK(phi == Approx(2. * static_cast<double>(expected) /
                           static_cast<double>(4 * (experts * m + 2 * h * m) + 2 * (4 * b * m + b * h))));
     }

@@ -20,13 +20,16 @@ TEST_CASE("what cannot be built is refused with the knob and the reason") {
       {[](Plan& p) { p.split = Split::Peers; }, "/plan/split: peers is not built yet; built: capacity"},
       {[](Plan& p) { p.buffers = Buffers::Double; },
        "/plan/buffers: double overwrites rows that the backward pass needs, but plan.restore is keep"},
-      {[](Plan& p) { p.scope = Scope::Moe, p.restore = Restore::S1, p.buffers = Buffers::Double, p.backward_degree = 3; },
+      {[](Plan& p) {
+         p.scope = Scope::Moe, p.restore = Restore::S1, p.buffers = Buffers::Double, p.backward_degree = 3;
+       },
        "/plan/buffers: double holds 2 of 3 chunks, but plan.order dispatch_first sends all of them"},
       {[](Plan& p) {
          p.scope = Scope::Moe, p.forward_degree = 4, p.backward_degree = 2;
          p.order = Order::Alternate, p.restore = Restore::S1, p.buffers = Buffers::Single;
        },
-       "single brings back the hidden rows of one forward chunk at a time, but backward chunk 0 of 2 shares rows with 2 "
+       "single brings back the hidden rows of one forward chunk at a time, but backward chunk 0 of 2 shares rows with "
+       "2 "
        "of the 4"},
       {[](Plan& p) { p.host_sync = true; }, "/plan/host_sync: true is not built yet"},
       {[](Plan& p) { p.micro_batches = 4; }, "/plan/micro_batches: 4 is not built yet; built: 1"},

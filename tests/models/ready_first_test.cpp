@@ -12,10 +12,10 @@ using namespace dovetail;
 TEST_CASE("a free stream takes the oldest op that is ready; dependencies keep pointing backwards") {
   test::HandMade made(2, 0);  // stream 0 computes
   const OpId slow = made.add(0, {}, 5, {});
-  made.add(1, {slow}, 1, {});            // 1: ready at 5
+  made.add(1, {slow}, 1, {});             // 1: ready at 5
   const OpId b = made.add(1, {}, 2, {});  // 2: ready at 0
-  made.add(1, {b}, 2, {});               // 3: ready at 2
-  made.add(1, {}, 3, {});                // 4: ready at 0, but younger than 2
+  made.add(1, {b}, 2, {});                // 3: ready at 2
+  made.add(1, {}, 3, {});                 // 4: ready at 0, but younger than 2
   PricedSchedule priced = made.priced();
   Schedule streams = *priced.schedule;
   streams.streams[1].kind = StreamKind::Communication;
@@ -31,7 +31,8 @@ TEST_CASE("a free stream takes the oldest op that is ready; dependencies keep po
   CHECK(order == std::vector<int>{0, 2, 3, 4, 1});
 }
 
-TEST_CASE("ready_first follows the costs: as dispatch_first where experts are slow, in turns where chunks come back soon") {
+TEST_CASE(
+    "ready_first follows the costs: as dispatch_first where experts are slow, in turns where chunks come back soon") {
   Experiment e = test::round_numbers();
   e.workload.phases = Phases::ForwardOnly;
   e.parallelism = {.dp = 4, .mp = 1, .ep = 4, .esp = 1, .pp = 1, .edp = 1};
@@ -49,8 +50,10 @@ TEST_CASE("ready_first follows the costs: as dispatch_first where experts are sl
       if (op.work.collective != Collective::None) text += to_string(op) + " ";
     return text;
   };
-  CHECK(program(1e-3) == "dispatch[0].0 dispatch[0].1 dispatch[0].2 dispatch[0].3 "
-                         "combine[0].0 combine[0].1 combine[0].2 combine[0].3 ");
-  CHECK(program(0) == "dispatch[0].0 dispatch[0].1 combine[0].0 dispatch[0].2 combine[0].1 dispatch[0].3 "
-                      "combine[0].2 combine[0].3 ");
+  CHECK(program(1e-3) ==
+        "dispatch[0].0 dispatch[0].1 dispatch[0].2 dispatch[0].3 "
+        "combine[0].0 combine[0].1 combine[0].2 combine[0].3 ");
+  CHECK(program(0) ==
+        "dispatch[0].0 dispatch[0].1 combine[0].0 dispatch[0].2 combine[0].1 dispatch[0].3 "
+        "combine[0].2 combine[0].3 ");
 }

@@ -165,8 +165,10 @@ TEST_CASE("every plan does the sequential plan's work, in an order that its data
     e.workload.capacity_factor = pick(1, 40) / 8.0;
     const int capacity = static_cast<int>(layer_volumes(e).capacity);
     Plan p = chunked(pick(1, std::min(6, capacity)), pick(1, std::min(6, capacity)),
-                     std::array{CommStreams::One, CommStreams::InterIntra, CommStreams::DispatchCombine}[static_cast<std::size_t>(pick(0, 2))]);
-    p.order = std::array{Order::DispatchFirst, Order::Alternate, Order::ReadyFirst}[static_cast<std::size_t>(pick(0, 2))];
+                     std::array{CommStreams::One, CommStreams::InterIntra,
+                                CommStreams::DispatchCombine}[static_cast<std::size_t>(pick(0, 2))]);
+    p.order =
+        std::array{Order::DispatchFirst, Order::Alternate, Order::ReadyFirst}[static_cast<std::size_t>(pick(0, 2))];
     p.grad_sync = pick(0, 1) == 0 ? GradSync::After : GradSync::WithDense;
     if (pick(0, 1) == 0)
       for (int layer = 0; layer < e.workload.layers; ++layer)
