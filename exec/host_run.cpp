@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "exec/inproc_transport.hpp"
 #include "models/blocks.hpp"
 #include "models/errors.hpp"
+#include "models/names.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -36,6 +38,13 @@ void require_memory(const Schedule& s, int ranks, Element element) {
                     ranks, bytes / 1e9, here / 1e9));
 }
 
+void require_executable(const Schedule& s) {
+  for (const Op& op : s.ops)
+    if (op.work.profiled != Profiled::No)
+      throw InputError(fmt::format("model.{}_profile: a module known only by its times can be simulated, not executed",
+                                   name_in(profiled_names, op.work.profiled)));
+}
+
 class HostRun {
  public:
   HostRun(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced, const HostRunOptions& options)
@@ -51,6 +60,7 @@ class HostRun {
   }
 
   HostRunResult run() {
+    require_executable(*priced_->schedule);
     require_memory(*priced_->schedule, e_.cluster.gpus(), element_);
     prepare();
     emulated_.held = held_ops();
@@ -70,6 +80,7 @@ class HostRun {
   // gradient that the reference lacks, about once in ten large runs: then other data decide.
   void prepare() {
     const bool relu_in_float = e_.model.expert_kind == ExpertKind::Ffn && element_ == Element::Float;
+    const ComputeRules rules = rules_of(*priced_->schedule);
     for (int attempt = 1;; ++attempt) {
       const ModelData data = random_model_data(e_, options_.seed + static_cast<std::uint64_t>(attempt - 1));
       if (!options_.check_numerics) {
@@ -77,13 +88,19 @@ class HostRun {
         result_.notes.push_back("numerics were not checked");
         return;
       }
-      const Reference reference = compute_reference(e_, data);
+      const Reference reference = compute_reference(e_, data, rules);
       executor_ = make_host_executor(e_, priced_->schedule, element_, data, reference.routing, *transport_);
       executor_->run_step(Poison::Yes);
-      result_.numerics = compare(e_, *priced_->schedule, *executor_, reference);
+      std::optional<Reference> exact;
+      if (rules.rounds()) exact = compute_reference(e_, data, {.token_chunks = rules.token_chunks});
+      result_.numerics = compare(e_, *priced_->schedule, *executor_, reference, exact ? &*exact : nullptr);
+      result_.report.dropped = result_.numerics.dropped;
+      if (exact && attempt == 1)
+        result_.notes.push_back(fmt::format("compressed messages change the outputs by {:.1e} of their norm",
+                                            result_.numerics.rounding_error));
       result_.report.output_error = result_.numerics.output_error;
       result_.report.gradient_error = result_.numerics.gradient_error();
-      result_.report.numerics_ok = result_.numerics.ok(tolerance_of(element_));
+      result_.report.numerics_ok = result_.numerics.ok(tolerance_of(element_, rules));
       if (result_.report.numerics_ok || !relu_in_float || attempt == numerics_attempts) return;
       result_.notes.push_back(fmt::format("numerics checked again with seed {}: gradients differed by {:.1e}",
                                           options_.seed + static_cast<std::uint64_t>(attempt),
@@ -204,6 +221,14 @@ class HostRun {
 HostRunResult run_on_host(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
                           const HostRunOptions& options) {
   return HostRun(experiment, std::move(priced), options).run();
+}
+
+void resolve_routed_capacity(Experiment& experiment, std::uint64_t seed) {
+  if (experiment.workload.capacity_factor > 0 || experiment.workload.routing.kind != RoutingKind::Router) return;
+  Experiment forward = experiment;
+  forward.workload.phases = Phases::ForwardOnly;
+  forward.workload.capacity_rows = 0;
+  resolve_capacity(experiment, compute_reference(forward, random_model_data(forward, seed)).largest_load);
 }
 
 int free_cores() {

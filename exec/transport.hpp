@@ -28,6 +28,18 @@ Exchange exchange(const Scalar* send, Scalar* receive, std::int64_t count, doubl
   return {send, receive, count, std::is_same_v<Scalar, float> ? Element::Float : Element::Double, ready};
 }
 
+// Messages of send_receive, in elements. `peer` is a group rank, and may be the own one.
+struct Send {
+  int peer = 0;
+  const void* data = nullptr;
+  std::int64_t count = 0;
+};
+struct Receive {
+  int peer = 0;
+  void* data = nullptr;
+  std::int64_t count = 0;
+};
+
 // Collectives: all members call the same ones in the same order. Each returns the latest `ready` of the group and
 // throws Cancelled after Transport::cancel. Sums are taken in group order, so that they are deterministic. Buffers
 // must not overlap, but for all_reduce, whose `send` may be its `receive`.
@@ -41,6 +53,10 @@ class Communicator {
   virtual double all_gather(const Exchange& e) = 0;      // send: a block; receive: a block per member
   virtual double reduce_scatter(const Exchange& e) = 0;  // send: a block per member; receive: a block
   virtual double all_reduce(const Exchange& e) = 0;      // send and receive: a block
+  // All messages together, in the manner of a group of NCCL sends and receives: a member's n-th message to a peer is
+  // the peer's n-th from it, of equal count. Members without messages call it too.
+  virtual double send_receive(std::span<const Send> sends, std::span<const Receive> receives, Element element,
+                              double ready) = 0;
 };
 
 class Transport {

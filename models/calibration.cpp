@@ -39,6 +39,12 @@ CollectiveCost find_cost(const Calibration& calibration, Collective collective, 
   return interpolate(*(above - 1), *above, gpus);
 }
 
+const MessageCost* find_message(const Calibration& calibration, LinkKind link, Protocol protocol) {
+  for (const MessageCost& cost : calibration.messages)
+    if (cost.link == link && cost.protocol == protocol) return &cost;
+  return nullptr;
+}
+
 const GemmCost& find_gemm(const Calibration& calibration, DType dtype) {
   std::string known;
   for (const GemmCost& cost : calibration.gemms) {

@@ -1,5 +1,8 @@
 // The work of each op kind of an MoE layer: flops, device-memory traffic, messages. No cost model.
 #pragma once
+#include <span>
+
+#include "models/collectives/step.hpp"
 #include "models/experiment.hpp"
 #include "models/op.hpp"
 #include "models/volumes.hpp"
@@ -8,27 +11,50 @@ namespace dovetail {
 
 class OpWork {
  public:
-  OpWork(const LayerVolumes& volumes, DType dtype) : v_(volumes), size_(size_of(dtype)) {}
+  OpWork(const LayerVolumes& volumes, const Experiment& experiment, Encoding encoding)
+      : v_(volumes), model_(experiment.model), size_(size_of(experiment.workload.dtype)), encoding_(encoding) {}
 
-  Work attention(Phase phase) const;  // causal flash kernel: its backward recomputes the scores
+  // Attention is its first projections and then a causal flash kernel, whose backward recomputes the scores, with the
+  // output's projection. Chunked, the first are one op and the rest is one op for each chunk.
+  Work attention(Phase phase) const;
+  Work projection(Phase phase) const;
+  Work attention_chunk(Phase phase) const;
+  Work dense_ffn(Phase phase) const;
+  Work residual(std::size_t parts) const;  // the sum of that many tensors (T, M)
   Work gate(Phase phase) const;
+  // Dense: products with (T, E, C) weights. Soft gates need the gradient of those too.
   Work encode(Phase phase) const;
   Work decode(Phase phase) const;
   Work expert(Phase phase, std::int64_t rows) const;
   Work restore_hidden(std::int64_t rows) const;  // of the expert's forward GEMMs all but the last
   Work copy(Bytes bytes) const;                  // between device and pinned host memory
-  Work all_to_all(std::int64_t rows) const;
-  Work mp(Collective collective) const;                      // over the gathered (L, M) buffer
-  Work esp(Collective collective, std::int64_t rows) const;  // over the gathered rows of a chunk
+  // Rows are sent in the activations' format or in `wire`; an fp8 row carries an fp32 scale.
+  Work all_to_all(std::int64_t rows, Wire wire = Wire::Same) const;
+  Work all_to_all(std::int64_t rows, Wire wire, std::span<const CollectiveStep> steps) const;  // these steps of it
+  Work convert(std::int64_t rows, Wire wire) const;  // rows of E experts between the two formats
+  Work host_sync() const;
+  Work mp(Collective collective) const;                                              // over the gathered (L, M) buffer
+  Work esp(Collective collective, std::int64_t rows, Wire wire = Wire::Same) const;  // over a chunk's gathered rows
   Work all_reduce(GroupKind group, std::int64_t elements) const;
   Work update(std::int64_t parameters) const;  // one Adam step
 
  private:
   Work collective(Collective collective, GroupKind group, std::int64_t elements) const;
   Work memory(std::int64_t elements) const;
+  double output_share() const;  // of the attention's weights: those of the output's projection
+  Work dense_order(int products, std::int64_t elements) const;
+  bool soft() const { return v_.routing_entries == 0; }
+  Work profiled(Profiled module, std::int64_t size) const;
+  Bytes wire_bytes(std::int64_t rows, Wire wire) const;  // of rows of E experts
 
   const LayerVolumes& v_;
+  const Model& model_;
   Bytes size_;  // of an element
+  Encoding encoding_;
 };
+
+// What a row of M elements takes in a message, counted in elements of the wire's type. Not for Wire::Same.
+DType wire_dtype(Wire wire);
+std::int64_t wire_row_elements(Wire wire, std::int64_t hidden);
 
 }  // namespace dovetail

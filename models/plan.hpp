@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -39,11 +40,6 @@ inline constexpr Names<AllToAll, 5> all_to_all_names{{{"linear", AllToAll::Linea
                                                       {"hierarchical_1d", AllToAll::Hierarchical1d},
                                                       {"two_dimensional", AllToAll::TwoDimensional},
                                                       {"node_deduplicated", AllToAll::NodeDeduplicated}}};
-
-// BySize: for each message whichever costs less.
-enum class Protocol { Simple, LowLatency, BySize };
-inline constexpr Names<Protocol, 3> protocol_names{
-    {{"simple", Protocol::Simple}, {"low_latency", Protocol::LowLatency}, {"by_size", Protocol::BySize}}};
 
 // PointToPoint: the steps of an all-to-all are ops one after the other. Fused: one op without barriers inside.
 enum class AllToAllImplementation { PointToPoint, Fused };
@@ -135,7 +131,7 @@ struct Plan {
   Order order = Order::DispatchFirst;
   CommStreams comm_streams = CommStreams::One;
   AllToAll all_to_all = AllToAll::Linear;
-  std::vector<int> all_to_all_levels;  // of two_dimensional, innermost first; empty: ranks per node, nodes
+  std::vector<int> all_to_all_levels;  // sizes, innermost first; empty: the group's ranks per node, nodes
   AllToAllImplementation all_to_all_implementation = AllToAllImplementation::PointToPoint;
   Protocol protocol = Protocol::Simple;
   Wire dispatch_wire = Wire::Same;
@@ -170,7 +166,7 @@ struct Plan {
 // contradiction (scope layer with degree 2), a degree above the capacity, slices that do not add up.
 void validate(const Plan& plan, const Experiment& experiment);
 
-// The slices that a plan's grad_sync stands for, in backward order.
-std::vector<GradientSlice> gradient_slices(const Plan& plan, int layers, std::int64_t elements_per_layer);
+// The slices that a plan's grad_sync stands for, in backward order. `elements`: dense gradients of each layer.
+std::vector<GradientSlice> gradient_slices(const Plan& plan, std::span<const std::int64_t> elements);
 
 }  // namespace dovetail

@@ -17,6 +17,7 @@ ScheduleWriter::ScheduleWriter(std::size_t expected_ops) {
 
 StreamId ScheduleWriter::add_stream(StreamKind kind) {
   schedule_.streams.push_back({kind, 0});
+  last_op_.push_back(-1);
   return static_cast<StreamId>(schedule_.streams.size() - 1);
 }
 
@@ -50,6 +51,9 @@ OpId ScheduleWriter::add_op(Op op, std::span<const TensorId> reads, std::span<co
            use = uses_[static_cast<std::size_t>(use)].before)
         depend_on(uses_[static_cast<std::size_t>(use)].op);
   depend_on(after);
+  OpId& previous = last_op_[static_cast<std::size_t>(op.stream)];
+  if (previous < barrier_) depend_on(barrier_);  // later ops of the stream follow this one
+  previous = id;
   op.dependencies.last = size(s.dependencies);
   op.reads.first = size(s.operands);
   s.operands.insert(s.operands.end(), reads.begin(), reads.end());
@@ -63,6 +67,16 @@ OpId ScheduleWriter::add_op(Op op, std::span<const TensorId> reads, std::span<co
   }
   s.ops.push_back(op);
   return id;
+}
+
+OpId ScheduleWriter::add_barrier(const Op& op) {
+  const std::vector<OpId> before = last_op_;
+  const OpId id = add_op(op, {}, {});
+  std::vector<OpId>& dependencies = schedule_.dependencies;
+  for (OpId last : before)
+    if (last > barrier_) dependencies.push_back(last);
+  schedule_.ops.back().dependencies.last = static_cast<std::int32_t>(dependencies.size());
+  return barrier_ = id;
 }
 
 Schedule ScheduleWriter::finish(int ranks) {

@@ -5,7 +5,6 @@
 
 #include "models/errors.hpp"
 #include "models/names.hpp"
-#include "models/schedule_builder.hpp"
 
 namespace dovetail {
 namespace {
@@ -75,8 +74,7 @@ Seconds plan_bound(const PricedSchedule& priced) {
   return Seconds(bound);
 }
 
-Seconds lower_bound(const Experiment& experiment) {
-  const PricedSchedule priced = price(std::make_shared<Schedule>(build_schedule(experiment, Plan{})), experiment);
+Seconds lower_bound(const PricedSchedule& priced) {
   std::vector<double> busy(priced.resources.size());
   for (const Demand& demand : priced.demands) busy[static_cast<std::size_t>(demand.resource)] += demand.seconds.value();
   return Seconds(*std::max_element(busy.begin(), busy.begin() + static_cast<std::ptrdiff_t>(priced.physical)));

@@ -1,6 +1,7 @@
 #include "models/builder/expert_part.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "models/builder/chunk_order.hpp"
 #include "models/builder/exchange.hpp"
@@ -13,24 +14,31 @@ namespace {
 // for what the pass begins and ends with.
 class ExpertPass {
  public:
-  ExpertPass(StepContext& c, Phase phase, int layer, int degree, TensorIds inputs)
+  ExpertPass(StepContext& c, Phase phase, int layer, int degree, const ChunkSource& inputs)
       : c_(c),
         v_(c.volumes(layer)),
         work_(c.work(layer)),
         phase_(phase),
         layer_(layer),
         degree_(degree),
-        tensors_(std::move(inputs)),
+        inputs_(inputs),
+        sources_(static_cast<std::size_t>(degree), -1),
+        tensors_(static_cast<std::size_t>(degree), -1),
+        brought_(static_cast<std::size_t>(degree)),
         sent_{ring(true), ring(true)},
         worked_(ring(exchanges(c) || gathers(c))),
         scattered_(ring(exchanges(c))),
         hidden_(std::min(1, ring_depth(c.plan().buffers))) {}
 
   void send(int i) {
-    tensor(i) = send_rows(c_, op({}, {}, i), phase_ == Phase::Forward ? forward_send : backward_send, tensor(i), sent_);
+    const TensorId source = sources_[static_cast<std::size_t>(i)] = inputs_(i);
+    tensor(i) = send_rows(c_, op({}, {}, i), phase_ == Phase::Forward ? forward_send : backward_send, source, sent_);
   }
+  TensorId source(int i) const { return sources_[static_cast<std::size_t>(i)]; }
 
   void bring(int i) {
+    if (brought_[static_cast<std::size_t>(i)]) return;
+    brought_[static_cast<std::size_t>(i)] = true;
     const bool forward = phase_ == Phase::Forward;
     const StreamIds& streams = c_.streams();
     const StreamId stream = forward ? streams.combine : streams.inter;
@@ -41,43 +49,62 @@ class ExpertPass {
                                     work_.esp(Collective::ReduceScatter, rows(i).size())),
                                  t, forward ? TensorKind::ExpertOutput : TensorKind::Dispatched,
                                  v_.all_to_all_elements(rows(i).size()), scattered_.next()));
-    if (exchanges(c_))
-      t = exchange(c_, op(forward ? OpKind::Combine : OpKind::Dispatch, stream, i), t,
-                   forward ? TensorKind::Combined : TensorKind::Encoded);
+    if (!exchanges(c_)) return;
+    const Op bringing = op(forward ? OpKind::Combine : OpKind::Dispatch, stream, i);
+    t = exchange(c_, bringing, compress(c_, bringing, t), forward ? TensorKind::Combined : TensorKind::Encoded);
   }
 
-  void work_forward(int i, TensorId encoded, SavedExperts& saved) {
+  void work_forward(int i, SavedExperts& saved) {
     const Op o = op(OpKind::Expert, c_.streams().compute, i, work_.expert(Phase::Forward, rows(i).size()));
-    const TensorId input = tensor(i), hidden = add_hidden(o);
+    const TensorId input = unpacked(i), hidden = add_hidden(o);
     tensor(i) = add_result(TensorKind::ExpertPartial, o);
     c_.add(o, {input, c_.weights(layer_).expert}, {hidden, tensor(i)});
-    save_chunk(c_, o, encoded, input, hidden, saved);
+    save_chunk(c_, o, source(i), input, hidden, saved);
+    bring_early(i);
   }
 
   OpId work_backward(int j, const TensorIds& saved) {
     const Op o = op(OpKind::Expert, c_.streams().compute, j, work_.expert(Phase::Backward, rows(j).size()));
     const LayerWeightIds& weights = c_.weights(layer_);
-    TensorIds reads{tensor(j), weights.expert, weights.expert_gradient};
+    TensorIds reads{unpacked(j), weights.expert, weights.expert_gradient};
     reads.insert(reads.end(), saved.begin(), saved.end());
     tensor(j) = add_result(TensorKind::ExpertInput, o);
-    return c_.add(o, reads, std::array{weights.expert_gradient, tensor(j), add_hidden(o)});
+    const OpId worked = c_.add(o, reads, std::array{weights.expert_gradient, tensor(j), add_hidden(o)});
+    bring_early(j);
+    return worked;
   }
 
   TensorIds finish() { return std::move(tensors_); }
 
  private:
   Ring ring(bool of_chunks) const { return Ring(of_chunks ? ring_depth(c_.plan().buffers) : 0); }
+
+  TensorId unpacked(int i) {
+    const bool forward = phase_ == Phase::Forward;
+    return decompress(c_, op(forward ? OpKind::Dispatch : OpKind::Combine, c_.streams().compute, i), tensor(i),
+                      forward ? TensorKind::ExpertInput : TensorKind::ExpertPartial, v_.esp);
+  }
+
+  // Rows are compressed on the compute stream. There a chunk must not wait behind the work of all later ones, nor the
+  // next chunk's work behind this one's reduction over shards.
+  void bring_early(int i) {
+    if (c_.wire(phase_ == Phase::Forward ? OpKind::Combine : OpKind::Dispatch) == Wire::Same) return;
+    const int ready = gathers(c_) ? i - 1 : i;
+    if (ready >= 0) bring(ready);
+  }
+
   RowRange rows(int i) const { return chunk_rows(v_.capacity, degree_, i); }
   TensorId& tensor(int i) { return tensors_[static_cast<std::size_t>(i)]; }
   Op op(OpKind kind, StreamId stream, int i, const Work& work = {}) const {
     return c_.chunk_op(kind, phase_, layer_, stream, i, rows(i), work);
   }
   TensorId add_result(TensorKind kind, const Op& o) {
-    return worked_.add(c_.chunked(kind, o, v_.gathered_elements(o.rows.size()), worked_.next()));
+    return worked_.add(c_.chunked(kind, o, v_.gathered_elements(o.rows.size()), Wire::Same, worked_.next()));
   }
   TensorId add_hidden(const Op& o) {
     const std::int64_t width = (v_.expert_gemms - 1) * v_.hidden_shard;
-    return hidden_.add(c_.chunked(TensorKind::Hidden, o, v_.expert_rows(o.rows.size()) * width, hidden_.next()));
+    return hidden_.add(
+        c_.chunked(TensorKind::Hidden, o, v_.expert_rows(o.rows.size()) * width, Wire::Same, hidden_.next()));
   }
 
   StepContext& c_;
@@ -85,38 +112,43 @@ class ExpertPass {
   OpWork work_;
   Phase phase_;
   int layer_, degree_;
-  TensorIds tensors_;  // by chunk: what has become of it so far
+  const ChunkSource& inputs_;
+  TensorIds sources_, tensors_;  // by chunk: what was sent; what has become of it so far
+  std::vector<bool> brought_;
   SendRings sent_;
   Ring worked_, scattered_, hidden_;
 };
 
 }  // namespace
 
-TensorIds experts_forward(StepContext& c, int layer, const TensorIds& encoded, SavedExperts& saved) {
+TensorIds experts_forward(StepContext& c, int layer, const ChunkSource& encoded, SavedExperts& saved,
+                          const std::function<void()>& after_sends) {
   const int degree = c.plan().forward_degree;
   ExpertPass pass(c, Phase::Forward, layer, degree, encoded);
   for (const auto [turn, i] : chunk_order(c.plan().order, degree, ring_depth(c.plan().buffers))) {
     if (turn == Turn::Send) pass.send(i);
-    if (turn == Turn::Work) pass.work_forward(i, encoded[static_cast<std::size_t>(i)], saved);
+    if (turn == Turn::Work) pass.work_forward(i, saved);
     if (turn == Turn::Bring) pass.bring(i);
+    if (turn == Turn::Send && i == degree - 1) after_sends();
   }
   return pass.finish();
 }
 
-TensorIds experts_backward(StepContext& c, int layer, const TensorIds& d_combined, const SavedExperts& saved,
+TensorIds experts_backward(StepContext& c, int layer, const ChunkSource& d_combined, const SavedExperts& saved,
                            const std::function<void()>& after_sends) {
   const int degree = c.plan().backward_degree_of(layer);
   ExpertPass pass(c, Phase::Backward, layer, degree, d_combined);
-  Restoration kept(c, layer, saved, c.last_writer(d_combined.front()));
+  std::optional<Restoration> kept;
   for (const auto [turn, j] : chunk_order(c.plan().order, degree, ring_depth(c.plan().buffers))) {
     if (turn == Turn::Send) {
       pass.send(j);
-      kept.sent(j);
+      if (!kept) kept.emplace(c, layer, saved, c.last_writer(pass.source(j)));
+      kept->sent(j);
       if (j == degree - 1) after_sends();
     }
     if (turn == Turn::Work) {
-      kept.before_work(j);
-      kept.worked(pass.work_backward(j, kept.needed(j)));
+      kept->before_work(j);
+      kept->worked(pass.work_backward(j, kept->needed(j)));
     }
     if (turn == Turn::Bring) pass.bring(j);
   }

@@ -108,7 +108,7 @@ void Restoration::compute_hidden(int j) {
     Op o = op(OpKind::RestoreHidden, c_.streams().compute, i);
     o.work = c_.work(layer_).restore_hidden(o.rows.size());
     hidden = hidden_.add(c_.chunked(TensorKind::Hidden, o,
-                                    v_.expert_rows(o.rows.size()) * (v_.expert_gemms - 1) * v_.hidden_shard,
+                                    v_.expert_rows(o.rows.size()) * (v_.expert_gemms - 1) * v_.hidden_shard, Wire::Same,
                                     hidden_.next()));
     c_.add(o, {now_.input[static_cast<std::size_t>(i)], c_.weights(layer_).expert}, {hidden});
   }

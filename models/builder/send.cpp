@@ -17,9 +17,14 @@ TensorId send_rows(StepContext& c, const Op& chunk, const SendKinds& kinds, Tens
     t = rings.exchanged.add(
         exchange(c, op(kinds.exchange, c.streams().inter, {}), t, kinds.exchanged, rings.exchanged.next()));
   if (gathers(c)) {
-    const Work work = c.work(chunk.layer).esp(Collective::AllGather, chunk.rows.size());
-    t = rings.gathered.add(c.pass(op(kinds.gather, c.streams().intra, work), t, kinds.gathered,
-                                  c.volumes(chunk.layer).gathered_elements(chunk.rows.size()), rings.gathered.next()));
+    const Wire wire = c.is_compressed(t) ? c.wire(kinds.exchange) : Wire::Same;
+    const Work work = c.work(chunk.layer).esp(Collective::AllGather, chunk.rows.size(), wire);
+    const Op gather = op(kinds.gather, c.streams().intra, work);
+    const TensorKind kind = wire == Wire::Same ? kinds.gathered : TensorKind::Compressed;
+    const std::int64_t elements = c.row_elements(gather, wire, c.volumes(chunk.layer).esp);
+    const TensorId gathered = rings.gathered.add(c.chunked(kind, gather, elements, wire, rings.gathered.next()));
+    c.add(gather, {t}, {gathered});
+    t = gathered;
   }
   return t;
 }

@@ -1,5 +1,7 @@
 #include "models/builder/step_context.hpp"
 
+#include "models/collectives/all_to_all.hpp"
+
 namespace dovetail::builder {
 namespace {
 
@@ -17,8 +19,17 @@ bool restores(OpKind kind) {
 StepContext::StepContext(const Experiment& experiment, const Plan& plan)
     : experiment_(experiment),
       plan_(plan),
-      volumes_(static_cast<std::size_t>(experiment.workload.layers), layer_volumes(experiment)),
-      writer_(op_estimate(experiment, plan)) {
+      writer_(op_estimate(experiment, plan)),
+      all_to_all_steps_(dovetail::all_to_all_steps(plan, experiment)) {
+  writer_.set_steps(all_to_all_steps_);
+  for (int layer = 0; layer < layers(); ++layer) {
+    const LayerVolumes& v = volumes_.emplace_back(layer_volumes(experiment, layer));
+    std::vector<TokenPart>& parts = parts_.emplace_back();
+    if (plan.scope != Scope::Block)
+      parts.push_back(all_tokens(v));
+    else
+      for (int i = 0; i < plan.forward_degree; ++i) parts.push_back(token_part(v, plan.forward_degree, i));
+  }
   streams_.compute = writer_.add_stream(StreamKind::Compute);
   const bool split = plan.comm_streams == CommStreams::InterIntra;
   streams_.inter = writer_.add_stream(split ? StreamKind::Inter : StreamKind::Communication);
@@ -35,14 +46,17 @@ void StepContext::add_weights() {
     const LayerVolumes& v = volumes(layer);
     LayerWeightIds ids;
     ids.dense = persistent(TensorKind::DenseWeights, layer, v.dense_parameters);
-    ids.router = persistent(TensorKind::RouterWeights, layer, v.router_parameters);
-    ids.expert = persistent(TensorKind::ExpertWeights, layer, v.expert_parameters);
+    if (v.moe) {
+      ids.router = persistent(TensorKind::RouterWeights, layer, v.router_parameters);
+      ids.expert = persistent(TensorKind::ExpertWeights, layer, v.expert_parameters);
+    }
     weights_.push_back(ids);
   }
   if (!training()) return;
   dense_gradients_ = persistent(TensorKind::DenseGradients, 0, dense_gradients_of(0).last);
   for (int layer = 0; layer < layers(); ++layer) {
     const LayerVolumes& v = volumes(layer);
+    if (!v.moe) continue;
     LayerWeightIds& ids = weights_[static_cast<std::size_t>(layer)];
     ids.router_gradient = persistent(TensorKind::RouterGradient, layer, v.router_parameters);
     ids.expert_gradient = persistent(TensorKind::ExpertGradient, layer, v.expert_parameters);
@@ -64,8 +78,14 @@ RowRange StepContext::dense_gradients_of(int layer) const {
 
 std::int64_t StepContext::parameters() const {
   std::int64_t sum = 0;
-  for (const LayerVolumes& v : volumes_) sum += v.dense_parameters + v.router_parameters + v.expert_parameters;
+  for (const LayerVolumes& v : volumes_) sum += v.parameters();
   return sum;
+}
+
+Wire StepContext::wire(OpKind exchange) const {
+  const Wire wire = exchange == OpKind::Dispatch ? plan_.dispatch_wire : plan_.combine_wire;
+  if (wire == Wire::Same || experiment_.parallelism.ep == 1) return Wire::Same;
+  return size_of(wire_dtype(wire)) < size_of(experiment_.workload.dtype) ? wire : Wire::Same;
 }
 
 Op StepContext::op(OpKind kind, Phase phase, int layer, StreamId stream, const Work& work) const {
@@ -76,6 +96,10 @@ Op StepContext::op(OpKind kind, Phase phase, int layer, StreamId stream, const W
   o.layer = static_cast<std::int16_t>(layer);
   o.work = work;
   return o;
+}
+
+Op StepContext::part_op(OpKind kind, Phase phase, int layer, const TokenPart& part, const Work& work) const {
+  return chunk_op(kind, phase, layer, streams_.compute, part.chunk, part.chunk < 0 ? RowRange{} : part.slots, work);
 }
 
 Op StepContext::chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, int chunk, RowRange rows,
@@ -95,6 +119,11 @@ OpId StepContext::add(const Op& op, std::initializer_list<TensorId> reads, std::
   return writer_.add_op(op, {reads.begin(), reads.size()}, {writes.begin(), writes.size()}, after);
 }
 
+void StepContext::host_sync(Phase phase, int layer) {
+  if (plan_.host_sync)
+    writer_.add_barrier(op(OpKind::HostSync, phase, layer, streams_.compute, work(layer).host_sync()));
+}
+
 Tensor StepContext::tensor(TensorKind kind, int layer, std::int64_t elements) const {
   Tensor t;
   t.kind = kind;
@@ -111,26 +140,37 @@ TensorId StepContext::persistent(TensorKind kind, int layer, std::int64_t elemen
   return writer_.add_tensor(t);
 }
 
-TensorId StepContext::activation(TensorKind kind, int layer, std::int64_t elements, bool gradient) {
+TensorId StepContext::activation(TensorKind kind, int layer, std::int64_t elements, bool gradient, int chunk) {
   Tensor t = tensor(kind, layer, elements);
+  t.chunk = static_cast<std::int16_t>(chunk);
   t.gradient = gradient;
   return writer_.add_tensor(t);
 }
 
-TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements) {
+TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements, bool gradient, int chunk) {
   Tensor t = tensor(kind, layer, elements);
+  t.gradient = gradient;
+  t.chunk = static_cast<std::int16_t>(chunk);
   t.dtype = DType::Fp32;
   return writer_.add_tensor(t);
 }
 
-TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elements, TensorId buffer) {
+TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire, TensorId buffer) {
   Tensor t = tensor(kind, op.layer, elements);
+  if (wire != Wire::Same) t.dtype = wire_dtype(wire);
   t.gradient = op.phase == Phase::Backward && !restores(op.kind);
   t.micro_batch = op.micro_batch;
   t.chunk = op.chunk;
+  t.step = op.step;
   t.rows = op.rows;
   t.buffer = buffer;
   return writer_.add_tensor(t);
+}
+
+std::int64_t StepContext::row_elements(const Op& op, Wire wire, std::int64_t copies) const {
+  const LayerVolumes& v = volumes(op.layer);
+  const std::int64_t row = wire == Wire::Same ? v.hidden : wire_row_elements(wire, v.hidden);
+  return copies * op.rows.size() * v.experts * row;
 }
 
 TensorId StepContext::copy_of(TensorId original, Place place, TensorId buffer) {
@@ -141,7 +181,7 @@ TensorId StepContext::copy_of(TensorId original, Place place, TensorId buffer) {
 }
 
 TensorId StepContext::pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements, TensorId buffer) {
-  const TensorId output = chunked(kind, op, elements, buffer);
+  const TensorId output = chunked(kind, op, elements, Wire::Same, buffer);
   add(op, {input}, {output});
   return output;
 }

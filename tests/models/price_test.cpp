@@ -120,7 +120,7 @@ TEST_CASE("a sequential layer takes the sum of its ops; bounds hold on pipelined
     const Metrics m = metrics(*p.schedule, timeline);
     CHECK(m.makespan == analytic_makespan(p, scratch));
     CHECK(m.makespan >= plan_bound(p));
-    CHECK(plan_bound(p) >= lower_bound(e));
+    CHECK(plan_bound(p) >= lower_bound(p));
     CHECK(m.exposed_communication < m.makespan);
     CHECK((m.forward + m.backward).value() == Approx(m.makespan.value()));
   }

@@ -31,6 +31,12 @@ Plan chunked(int forward, int backward, CommStreams streams = CommStreams::One) 
   return p;
 }
 
+Plan block(int degree, CommStreams streams = CommStreams::One) {
+  Plan p = chunked(degree, degree, streams);
+  p.scope = Scope::Block;
+  return p;
+}
+
 }  // namespace
 
 TEST_CASE("one communication stream: A1 G1 A2 G2, S1 C1 S2 C2, and the mirror in the backward pass") {
@@ -173,6 +179,12 @@ TEST_CASE("every plan does the sequential plan's work, in an order that its data
     if (pick(0, 1) == 0)
       for (int layer = 0; layer < e.workload.layers; ++layer)
         p.backward_degrees.push_back(pick(1, std::min(6, capacity)));
+    if (pick(0, 2) == 0 && capacity >= 2) {
+      p.scope = Scope::Block;
+      p.forward_degree = p.backward_degree = 2;
+      p.backward_degrees.clear();
+    }
+    p.host_sync = pick(0, 1) == 0;
     const Schedule s = build_schedule(e, p);
     REQUIRE_NOTHROW(validate(s));
     const auto expected = totals(build_schedule(e, Plan{}));
@@ -180,6 +192,81 @@ TEST_CASE("every plan does the sequential plan's work, in an order that its data
     REQUIRE(actual.size() == expected.size());
     for (const auto& [name, value] : expected) REQUIRE(actual.at(name) == Approx(value).epsilon(1e-12));
   }
+}
+
+TEST_CASE("block: attention, experts and decode in chunks of tokens, in AMPipe's stream order") {
+  Experiment e = test::round_numbers();
+  e.parallelism = {.dp = 4, .mp = 1, .ep = 4, .esp = 1, .pp = 1, .edp = 1};
+  const Schedule s = build_schedule(e, block(2));
+  validate(s);
+  CHECK(program(s, StreamKind::Compute) ==
+        "projection[0] attention[0].0 gate[0].0 encode[0].0 attention[0].1 gate[0].1 encode[0].1 "
+        "expert[0].0 expert[0].1 decode[0].0 decode[0].1 "
+        "d_decode[0].0 d_decode[0].1 d_expert[0].0 d_expert[0].1 "
+        "d_encode[0].0 d_gate[0].0 d_attention[0].0 d_encode[0].1 d_gate[0].1 d_attention[0].1 d_projection[0] "
+        "update[0] ");
+  CHECK(program(s, StreamKind::Communication) ==
+        "dispatch[0].0 dispatch[0].1 combine[0].0 combine[0].1 d_combine[0].0 d_combine[0].1 d_dispatch[0].0 "
+        "d_dispatch[0].1 dense_gradient_all_reduce[0] ");
+}
+
+TEST_CASE("block: the share of causal attention is (2 c + 1) / p^2") {
+  const LayerVolumes v = layer_volumes(test::round_numbers());  // 16 positions
+  for (int p : {1, 2, 4})
+    for (int c = 0; c < p; ++c)
+      CHECK(token_part(v, p, c).volumes.attention_score_flops / v.attention_score_flops ==
+            Approx((2.0 * c + 1) / (p * p)));
+  CHECK(token_part(v, 3, 1).volumes.attention_score_flops / v.attention_score_flops ==
+        Approx((10.0 * 10 - 5 * 5) / (16 * 16)));  // positions 5 to 10
+}
+
+TEST_CASE("host_sync: every op of a phase is before the wait, every op of the next one after it") {
+  Plan p = GENERATE(chunked(2, 2, CommStreams::InterIntra), block(2));
+  p.host_sync = true;
+  const Schedule s = build_schedule(test::round_numbers(2), p);
+  validate(s);
+  int syncs = 0;
+  std::vector<OpId> reached(s.ops.size());  // the last sync that an op runs after; -1: none
+  std::vector<OpId> of_stream(s.streams.size(), -1);
+  OpId last_sync = -1;
+  for (std::size_t i = 0; i < s.ops.size(); ++i) {
+    const Op& op = s.ops[i];
+    OpId& stream = of_stream[static_cast<std::size_t>(op.stream)];
+    for (OpId d : s.dependencies_of(op)) stream = std::max(stream, reached[static_cast<std::size_t>(d)]);
+    CHECK(stream == last_sync);
+    if (op.kind == OpKind::HostSync) {
+      ++syncs;
+      stream = last_sync = static_cast<OpId>(i);
+    }
+    reached[i] = stream;
+  }
+  CHECK(syncs == 2 * 2 * 2);  // two a layer and pass
+}
+
+TEST_CASE("compressed rows: fewer bytes on the wire, kernels around them where no other chunk waits for them") {
+  Experiment e = test::round_numbers();  // M = 8, E = 4
+  Plan p = chunked(2, 1);
+  p.dispatch_wire = Wire::Fp8;
+  p.combine_wire = Wire::Bf16;
+  const Schedule s = build_schedule(e, p);
+  validate(s);
+  CHECK(program(s, StreamKind::Compute) ==
+        "attention[0] gate[0] encode[0] compress[0].0 compress[0].1 decompress[0].0 expert[0].0 decompress[0].1 "
+        "expert[0].1 compress[0].0 compress[0].1 decompress[0].0 decompress[0].1 decode[0] "
+        "d_decode[0] d_compress[0].0 d_decompress[0].0 d_expert[0].0 d_compress[0].0 d_decompress[0].0 d_encode[0] "
+        "d_gate[0] d_attention[0] update[0] ");
+  for (const Op& op : s.ops) {
+    const auto rows = static_cast<double>(op.rows.size());
+    const double fp8 = rows * 4 * (8 + 4), bf16 = rows * 4 * 8 * 2;
+    if (op.kind == OpKind::Dispatch) CHECK(op.work.message == Bytes(fp8));
+    if (op.kind == OpKind::Combine) CHECK(op.work.message == Bytes(bf16));
+    if (op.kind == OpKind::EspAllGather && op.phase == Phase::Forward) CHECK(op.work.message == Bytes(2 * fp8));
+    if (op.kind == OpKind::EspAllGather && op.phase == Phase::Backward)
+      CHECK(op.work.message == Bytes(2 * rows * 4 * 8 * 4));  // sums over shards: as they are
+  }
+  e.workload.dtype = DType::Bf16;
+  p.dispatch_wire = Wire::Bf16;
+  for (const Op& op : build_schedule(e, p).ops) CHECK(op.kind != OpKind::Compress);
 }
 
 TEST_CASE("validate finds a schedule whose order its data do not allow") {
