@@ -16,9 +16,11 @@ void save_chunk(StepContext& c, const Op& chunk, TensorId encoded, TensorId inpu
   const Restore restore = c.plan().restore;
   const auto offload = [&](TensorId t) {
     const TensorId copy = c.copy_of(t, Place::Host);
-    c.add(c.chunk_op(OpKind::Offload, Phase::Forward, chunk.layer, c.streams().copy, chunk.chunk, chunk.rows,
-                     c.work(chunk.layer).copy(c.bytes_of(t))),
-          {t}, {copy});
+    Op o = chunk;
+    o.kind = OpKind::Offload;
+    o.stream = c.streams().copy;
+    o.work = c.work(chunk.layer).copy(c.bytes_of(t));
+    c.add(o, {t}, {copy});
     return copy;
   };
   if (restores(c)) {

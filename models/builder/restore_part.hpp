@@ -11,7 +11,7 @@ struct SavedExperts {
   TensorIds input, hidden;
 };
 
-// After the expert op of a forward chunk. Of `chunk` (an op) only layer, index and rows count.
+// After `chunk`, the expert op of a forward chunk.
 void save_chunk(StepContext& c, const Op& chunk, TensorId encoded, TensorId input, TensorId hidden,
                 SavedExperts& saved);
 
