@@ -117,7 +117,8 @@ Work OpWork::host_sync() const {
 }
 
 Work OpWork::all_to_all(std::int64_t rows, Wire wire, std::span<const CollectiveStep> steps) const {
-  const Bytes block = all_to_all(rows, wire).message / static_cast<double>(v_.experts / v_.local_experts);
+  const std::int64_t blocks = v_.experts / v_.local_experts;
+  const Bytes block = all_to_all(rows, wire).message / static_cast<double>(blocks);
   const std::int64_t exchanged = exchanged_blocks(steps);
   Work work;
   work.collective = exchanged > 0 ? Collective::AllToAll : Collective::None;
