@@ -184,6 +184,7 @@ struct Tensor {
   std::int16_t micro_batch = 0;
   std::int16_t chunk = -1;  // -1: not chunked
   std::int16_t step = -1;   // of a collective in several steps
+  std::int16_t expert = -1; // a shadowed expert, of all; -1: not of one
   RowRange rows;            // capacity rows of a chunked tensor (tokens, where attention is chunked)
   RowRange peers;           // with split peers: offsets of the ranks it is for; else empty
   TensorId buffer = -1;     // an earlier tensor whose memory it takes over; -1: memory of its own
@@ -196,6 +197,8 @@ std::string to_string(const Tensor& tensor);  // "d_expert_input[3].2": layer 3,
 struct Work {
   Flops flops;                               // of GEMMs
   int gemms = 0;                             // GEMM launches
+  std::int64_t gemm_rows = 0;                // of each of its GEMMs, where its layout cuts an expert's rows; 0: all of them
+  Bytes gemm_traffic;                        // read plus written by such GEMMs: they take at least as long as this
   Bytes memory_traffic;                      // read plus written by kernels bound by device memory
   Collective collective = Collective::None;  // over `group`
   GroupKind group = GroupKind::Ep;
@@ -217,6 +220,7 @@ struct Op {
   std::int16_t micro_batch = 0;
   std::int16_t chunk = -1;
   std::int16_t step = -1;  // of a collective in several steps
+  std::int16_t expert = -1; // as in Tensor
   RowRange rows;           // capacity rows (or tokens) of a chunked op; elements of DenseGradients for their all-reduce
                            // and the ops that write them
   RowRange peers;          // as in Tensor

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "models/errors.hpp"
+#include "models/expert_sharding.hpp"
 #include "models/names.hpp"
 #include "models/volumes.hpp"
 
@@ -31,7 +32,6 @@ void require_value(std::string_view knob, int value, int built) {
 
 void require_built_knobs(const Plan& p) {
   require_built("scope", scope_names, p.scope, {Scope::Layer, Scope::Moe});
-  require_built("split", split_names, p.split, {Split::Capacity});
   require_built("order", order_names, p.order, {Order::DispatchFirst});
   require_built("comm_streams", comm_streams_names, p.comm_streams, {CommStreams::One, CommStreams::InterIntra});
   require_built("all_to_all", all_to_all_names, p.all_to_all, {AllToAll::Linear});
@@ -45,8 +45,6 @@ void require_built_knobs(const Plan& p) {
   require_built("dispatch_wire", wire_names, p.dispatch_wire, {Wire::Same});
   require_built("combine_wire", wire_names, p.combine_wire, {Wire::Same});
   require_built("encoding", encoding_names, p.encoding, {Encoding::Sparse});
-  require_built("expert_sharding", expert_sharding_names, p.expert_sharding, {ExpertSharding::Ep});
-  require_built("layout", layout_names, p.layout, {Layout::ExpertMajor});
   require_built("expert_kernel", expert_kernel_names, p.expert_kernel, {ExpertKernel::Batched});
   require_built("shared_experts", shared_experts_names, p.shared_experts, {SharedExperts::Serial});
   require_built("pipeline_schedule", pipeline_schedule_names, p.pipeline_schedule, {PipelineSchedule::Gpipe});
@@ -54,9 +52,6 @@ void require_built_knobs(const Plan& p) {
   if (p.delay_weight_gradient) refuse("delay_weight_gradient", "true is not built yet; built: false");
   if (p.host_sync) refuse("host_sync", "true is not built yet; built: false");
   if (!p.all_to_all_levels.empty()) refuse("all_to_all_levels", "levels are not built yet; built: none");
-  if (!p.shadowed_experts.empty()) refuse("shadowed_experts", "shadowing is not built yet; built: none");
-  require_value("sharding_repeats", p.sharding_repeats, 0);
-  require_value("row_tile", p.row_tile, 0);
   require_value("virtual_stages", p.virtual_stages, 1);
   require_value("micro_batches", p.micro_batches, 1);
   require_value("zero", p.zero, 0);
@@ -90,6 +85,7 @@ std::vector<GradientSlice> gradient_slices(const Plan& plan, int layers, std::in
 
 void validate(const Plan& p, const Experiment& e) {
   require_built_knobs(p);
+  validate_sharding(p, e);
   const LayerVolumes v = layer_volumes(e);
   require_degree("forward_degree", p.forward_degree, p, v.capacity);
   require_degree("backward_degree", p.backward_degree, p, v.capacity);

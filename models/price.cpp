@@ -87,7 +87,8 @@ class Pricer {
     const MemoryCost& memory = e_.calibration.memory;
     Seconds fixed = gemm_.alpha * w.gemms;
     if (w.memory_traffic > Bytes(0)) fixed += memory.alpha;
-    add(op, InterferenceClass::Compute, fixed, w.flops * gemm_.beta + w.memory_traffic * memory.beta);
+    const Seconds gemms = std::max(w.flops * gemm_.beta, w.gemm_traffic * memory.beta);
+    add(op, InterferenceClass::Compute, fixed, gemms + w.memory_traffic * memory.beta);
   }
 
   void price_collective(const Op& op) {
@@ -95,7 +96,7 @@ class Pricer {
     std::optional<CollectiveCost>& cost =
         costs_[static_cast<std::size_t>(collective)][static_cast<std::size_t>(op.work.group)];
     if (!cost)
-      cost = find_cost(e_.calibration, collective, group_shape(e_.parallelism, op.work.group, e_.cluster),
+      cost = find_cost(e_.calibration, collective, group_shape(s_.groups, op.work.group, e_.cluster),
                        e_.cluster.gpus_per_node);
     const auto kind = cost->link == LinkKind::Inter ? InterferenceClass::Inter : InterferenceClass::Intra;
     add(op, kind, cost->alpha, op.work.message * cost->beta);

@@ -5,9 +5,7 @@
 namespace dovetail {
 
 Flops LayerVolumes::expert_flops(std::int64_t rows) const {
-  const double multiply_adds = static_cast<double>(expert_rows(rows)) * static_cast<double>(hidden) *
-                               static_cast<double>(hidden_shard) * static_cast<double>(expert_gemms);
-  return Flops(2 * multiply_adds);
+  return Flops(2 * static_cast<double>(rows) * static_cast<double>(worked_parameters()));
 }
 
 LayerVolumes layer_volumes(const Experiment& e) {
@@ -24,8 +22,9 @@ LayerVolumes layer_volumes(const Experiment& e) {
   v.local_experts = m.experts / p.ep;
   v.hidden = m.hidden;
   v.hidden_shard = m.expert_hidden / p.esp;
-  v.row_copies = std::int64_t{p.ep} * p.esp;
+  v.peers = p.ep;
   v.esp = p.esp;
+  v.dispatched_experts = v.local_experts;
   v.expert_gemms = m.expert_gemms();
   const int key_value_heads = (m.attention.kv_heads + p.mp - 1) / p.mp;
   v.query_heads = std::int64_t{key_value_heads} * (m.attention.heads / m.attention.kv_heads);

@@ -27,7 +27,7 @@ Seconds union_of(std::vector<Interval> intervals) {
 std::vector<LinkUse> link_use(const Experiment& experiment, const Schedule& schedule, const Timeline& timeline) {
   std::map<GroupKind, LinkKind> links;
   for (const auto& [name, kind] : group_kind_names)
-    links[kind] = group_shape(experiment.parallelism, kind, experiment.cluster).crosses_nodes() ? LinkKind::Inter
+    links[kind] = group_shape(schedule.groups, kind, experiment.cluster).crosses_nodes() ? LinkKind::Inter
                                                                                                 : LinkKind::Intra;
   std::map<std::pair<int, bool>, Traffic> traffic;  // by class, inter first
   for (std::size_t i = 0; i < schedule.ops.size(); ++i) {

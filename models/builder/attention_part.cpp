@@ -5,7 +5,7 @@ namespace dovetail::builder {
 TensorId attention_forward(StepContext& c, int layer, TensorId x, SavedAttention& saved) {
   const LayerVolumes& v = c.volumes(layer);
   const OpWork work = c.work(layer);
-  const bool gathers = c.experiment().parallelism.mp > 1;
+  const bool gathers = c.groups().mp > 1;
   const std::int64_t gathered = v.sequence_tokens * v.hidden;
   saved.input = x;
   if (gathers) {
@@ -28,7 +28,7 @@ TensorId attention_forward(StepContext& c, int layer, TensorId x, SavedAttention
 }
 
 TensorId attention_backward_gather(StepContext& c, int layer, TensorId d_output) {
-  if (c.experiment().parallelism.mp == 1) return d_output;
+  if (c.groups().mp == 1) return d_output;
   const LayerVolumes& v = c.volumes(layer);
   const TensorId gathered =
       c.activation(TensorKind::AttentionPartial, layer, v.sequence_tokens * v.hidden, /*gradient=*/true);
@@ -47,7 +47,7 @@ TensorId attention_backward(StepContext& c, int layer, TensorId d_gathered, cons
   c.add(attention,
         {d_gathered, saved.input, saved.query_key_value, saved.context, saved.log_sum_exp, c.weights(layer).dense},
         {c.dense_gradients(), d_input});
-  if (c.experiment().parallelism.mp == 1) return d_input;
+  if (c.groups().mp == 1) return d_input;
   const TensorId sum = c.activation(TensorKind::AttentionSumGradient, layer, v.tokens * v.hidden);
   c.add(c.op(OpKind::MpAllGather, Phase::Backward, layer, c.streams().intra, work.mp(Collective::ReduceScatter)),
         {d_input}, {sum});

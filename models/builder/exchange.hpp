@@ -4,7 +4,8 @@
 
 namespace dovetail::builder {
 
-// `op` is a Dispatch or Combine of a chunk without its work. Returns the tensor of `kind` that the exchange ends in.
+// `op` is a Dispatch or Combine of a chunk without its work. Returns the tensor of `kind` that the exchange ends in, or
+// `input` where a rank would exchange with itself only.
 TensorId exchange(StepContext& c, const Op& op, TensorId input, TensorKind kind);
 
 }  // namespace dovetail::builder

@@ -9,6 +9,7 @@ namespace dovetail::builder {
 // What the forward pass leaves for the backward pass, by forward chunk.
 struct SavedExperts {
   TensorIds input, hidden;
+  TensorId weights = -1;  // of the layer: what the experts worked with
 };
 
 // From encoded.i to combined.i. Where a group has one rank its collective is left out.

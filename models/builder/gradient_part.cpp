@@ -13,7 +13,7 @@ void GradientPart::add_slices(Window window, int layer) {
     if (slice.window != window || (window != Window::Tail && slice.layer != layer)) return;
     const RowRange elements{reduced_, reduced_ + slice.elements};
     reduced_ = elements.last;
-    if (c_.experiment().parallelism.dp == 1) continue;
+    if (c_.groups().dp == 1) continue;
     Op o = c_.op(OpKind::DenseGradientAllReduce, Phase::Backward, layer, c_.streams().inter,
                  c_.work(layer).all_reduce(GroupKind::Dp, slice.elements));
     o.rows = elements;
@@ -22,7 +22,7 @@ void GradientPart::add_slices(Window window, int layer) {
 }
 
 void GradientPart::finish_step() {
-  if (c_.experiment().parallelism.edp > 1)
+  if (c_.groups().edp > 1)
     for (int layer = c_.layers() - 1; layer >= 0; --layer) {
       const TensorId gradient = c_.weights(layer).expert_gradient;
       c_.add(c_.op(OpKind::ExpertGradientAllReduce, Phase::Backward, layer, c_.streams().inter,

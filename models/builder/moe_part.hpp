@@ -1,13 +1,15 @@
 // The MoE part of one layer: gate, encode, experts, decode.
 #pragma once
 #include "models/builder/expert_part.hpp"
+#include "models/builder/expert_weights.hpp"
 
 namespace dovetail::builder {
 
 struct SavedMoe {
   TensorId input = -1, routing = -1;
-  TensorIds combined;  // by forward chunk
+  TensorIds combined;  // by forward chunk, then by shadowed expert
   SavedExperts experts;
+  std::vector<SavedShadow> shadows;
 };
 
 // From the layer's input and the attention's output, which the gate adds up, to the layer's output.

@@ -1,5 +1,7 @@
 #include "models/builder/step_context.hpp"
 
+#include "models/expert_sharding.hpp"
+
 namespace dovetail::builder {
 namespace {
 
@@ -13,7 +15,8 @@ std::size_t op_estimate(const Experiment& e, const Plan& plan) {
 StepContext::StepContext(const Experiment& experiment, const Plan& plan)
     : experiment_(experiment),
       plan_(plan),
-      volumes_(static_cast<std::size_t>(experiment.workload.layers), layer_volumes(experiment)),
+      groups_(exchange_groups(plan, experiment.parallelism)),
+      volumes_(static_cast<std::size_t>(experiment.workload.layers), layer_volumes(experiment, plan)),
       writer_(op_estimate(experiment, plan)) {
   streams_.compute = writer_.add_stream(StreamKind::Compute);
   const bool split = plan.comm_streams == CommStreams::InterIntra;
@@ -71,11 +74,12 @@ Op StepContext::op(OpKind kind, Phase phase, int layer, StreamId stream, const W
   return o;
 }
 
-Op StepContext::chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, int chunk, RowRange rows,
-                         const Work& work) const {
+Op StepContext::chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, int chunk,
+                         const ChunkRange& range, const Work& work) const {
   Op o = op(kind, phase, layer, stream, work);
   o.chunk = static_cast<std::int16_t>(chunk);
-  o.rows = rows;
+  o.rows = range.rows;
+  o.peers = range.peers;
   return o;
 }
 
@@ -118,8 +122,10 @@ TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements) {
 TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elements) {
   Tensor t = tensor(kind, op.layer, elements);
   t.gradient = op.phase == Phase::Backward;
+  t.expert = op.expert;
   t.chunk = op.chunk;
   t.rows = op.rows;
+  t.peers = op.peers;
   return writer_.add_tensor(t);
 }
 
@@ -127,6 +133,12 @@ TensorId StepContext::pass(const Op& op, TensorId input, TensorKind kind, std::i
   const TensorId output = chunked(kind, op, elements);
   add(op, {input}, {output});
   return output;
+}
+
+Schedule StepContext::finish() {
+  Schedule schedule = writer_.finish(experiment_.cluster.gpus());
+  schedule.groups = groups_;
+  return schedule;
 }
 
 }  // namespace dovetail::builder

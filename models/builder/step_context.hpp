@@ -35,7 +35,9 @@ class StepContext {
   bool training() const { return experiment_.workload.phases == Phases::Training; }
   int layers() const { return experiment_.workload.layers; }
   const LayerVolumes& volumes(int layer) const { return volumes_[static_cast<std::size_t>(layer)]; }
-  OpWork work(int layer) const { return {volumes(layer), experiment_.workload.dtype}; }
+  OpWork work(int layer) const { return {volumes(layer), experiment_.workload.dtype, plan_}; }
+  // What GroupKind means in this schedule; the experiment's parallelism unless the plan repeats rows to shards.
+  const Parallelism& groups() const { return groups_; }
   const StreamIds& streams() const { return streams_; }
   const LayerWeightIds& weights(int layer) const { return weights_[static_cast<std::size_t>(layer)]; }
   const std::vector<LayerWeightIds>& weights() const { return weights_; }
@@ -47,7 +49,8 @@ class StepContext {
 
   // --- ops ---
   Op op(OpKind kind, Phase phase, int layer, StreamId stream, const Work& work) const;
-  Op chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, int chunk, RowRange rows, const Work& work) const;
+  Op chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, int chunk, const ChunkRange& range,
+              const Work& work) const;
   OpId add(const Op& op, std::span<const TensorId> reads, std::span<const TensorId> writes);
   OpId add(const Op& op, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> writes);
 
@@ -55,12 +58,12 @@ class StepContext {
   TensorId persistent(TensorKind kind, int layer, std::int64_t elements, bool gradient = false);
   TensorId activation(TensorKind kind, int layer, std::int64_t elements, bool gradient = false);
   TensorId fp32(TensorKind kind, int layer, std::int64_t elements);
-  // Of the op's layer, chunk and rows; a gradient in the backward pass.
+  // Of the op's layer, expert, chunk, rows and peers; a gradient in the backward pass.
   TensorId chunked(TensorKind kind, const Op& op, std::int64_t elements);
   // Adds an op that makes one chunked tensor of another.
   TensorId pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements);
 
-  Schedule finish() { return writer_.finish(experiment_.cluster.gpus()); }
+  Schedule finish();
 
  private:
   Tensor tensor(TensorKind kind, int layer, std::int64_t elements) const;
@@ -68,6 +71,7 @@ class StepContext {
 
   const Experiment& experiment_;
   const Plan& plan_;
+  Parallelism groups_;
   std::vector<LayerVolumes> volumes_;  // by layer
   ScheduleWriter writer_;
   StreamIds streams_;

@@ -18,7 +18,7 @@ NumericsReport numerics_of(const Experiment& e, const Plan& plan, Element elemen
   const ModelData data = random_model_data(e, 11);
   const Reference reference = compute_reference(e, data);
   const auto transport =
-      make_inproc_transport(e.parallelism, e.cluster.gpus(), static_cast<int>(schedule->streams.size()));
+      make_inproc_transport(schedule->groups, e.cluster.gpus(), static_cast<int>(schedule->streams.size()));
   const auto executor = make_host_executor(
       e, schedule, element, data, preset ? reference.routing : std::vector<std::vector<Routing>>{}, *transport);
   executor->run_step(Poison::Yes);
