@@ -17,14 +17,15 @@ class TypedExecutor final : public HostExecutor {
   TypedExecutor(const Experiment& experiment, std::shared_ptr<const Schedule> schedule, const ModelData& data,
                 std::vector<std::vector<Routing>> routing, Transport& transport)
       : schedule_(std::move(schedule)),
-        shape_(layer_shape(experiment)),
         routing_(std::move(routing)),
         transport_(transport),
         ranks_(transport.local_ranks()),
         emulation_(std::make_unique<Emulation>()),
         work_(ranks_.size() * schedule_->ops.size()) {
-    for (int rank : ranks_)
+    for (int rank : ranks_) {
+      shapes_.push_back(layer_shape(experiment, *schedule_, rank));
       tensors_.push_back(std::make_unique<RankTensors<Scalar>>(experiment, *schedule_, data, rank));
+    }
     for (const Op& op : schedule_->ops) kernels_.push_back(kernel_of<Scalar>(op));
     runtime_ = std::make_unique<StreamRuntime>(
         schedule_, ranks_, [this](const OpRun& run) { return run_op(run); }, cancellation_,
@@ -90,7 +91,8 @@ class TypedExecutor final : public HostExecutor {
     const auto id = static_cast<std::size_t>(run.op);
     const Op& op = schedule_->ops[id];
     const int rank = ranks_[run.local];
-    OpContext<Scalar> context{*schedule_, op, shape_, tensors_[run.local]->all(), preset(op, rank), nullptr, run.ready};
+    OpContext<Scalar> context{*schedule_, op,      shapes_[run.local], tensors_[run.local]->all(), preset(op, rank),
+                              rank,       nullptr, run.ready};
     if (op.work.collective != Collective::None)
       context.communicator = &transport_.communicator(rank, op.stream, op.work.group);
     const StepClock& clock = runtime_->clock();
@@ -108,7 +110,7 @@ class TypedExecutor final : public HostExecutor {
   }
 
   std::shared_ptr<const Schedule> schedule_;
-  LayerShape shape_;
+  std::vector<LayerShape> shapes_;  // by local rank
   std::vector<std::vector<Routing>> routing_;
   Transport& transport_;
   std::vector<int> ranks_;

@@ -13,13 +13,19 @@ namespace dovetail::exec {
 namespace {
 
 struct Group {
-  explicit Group(int members) : meeting(members), exchanges(static_cast<std::size_t>(members)) {}
+  explicit Group(int members)
+      : meeting(members), exchanges(static_cast<std::size_t>(members)), sends(static_cast<std::size_t>(members)) {}
   Rendezvous meeting;
   std::vector<Exchange> exchanges;  // of the members, in group order, while they meet
+  std::vector<std::span<const Send>> sends;
 };
 
+std::size_t bytes_of(std::int64_t count, Element element) {
+  return static_cast<std::size_t>(count) * (element == Element::Float ? sizeof(float) : sizeof(double));
+}
+
 std::size_t bytes_of(const Exchange& e) {
-  return static_cast<std::size_t>(e.count) * (e.element == Element::Float ? sizeof(float) : sizeof(double));
+  return bytes_of(e.count, e.element);
 }
 
 const std::byte* sent_block(const Exchange& e, std::size_t block) {
@@ -100,6 +106,41 @@ class InprocCommunicator final : public Communicator {
     });
     part();
     return ready;
+  }
+
+  double broadcast(const Exchange& e, int root) override {
+    const double ready = meet(e);
+    std::memcpy(e.receive, members()[static_cast<std::size_t>(root)].send, bytes_of(e));
+    part();
+    return ready;
+  }
+
+  double reduce(const Exchange& e, int root) override {
+    const double ready = meet(e);
+    if (rank() == root)
+      with_type(e.element, [&](auto zero) {
+        using Scalar = decltype(zero);
+        sum(members(), 0, e.count, static_cast<Scalar*>(e.receive));
+      });
+    part();
+    return ready;
+  }
+
+  double send_receive(std::span<const Send> sends, std::span<const Receive> receives, Element element,
+                      double ready) override {
+    group_.sends[rank_] = sends;
+    const double latest = meet({nullptr, nullptr, 0, element, ready});
+    std::vector<std::size_t> next(group_.sends.size());  // by peer: its sends from here on are not received yet
+    for (const Receive& r : receives) {
+      const auto peer = static_cast<std::size_t>(r.peer);
+      const std::span<const Send> theirs = group_.sends.at(peer);
+      std::size_t& at = next[peer];
+      while (at < theirs.size() && theirs[at].peer != rank()) ++at;
+      check(at < theirs.size() && theirs[at].count == r.count, "a receive without its send");
+      std::memcpy(r.data, theirs[at++].data, bytes_of(r.count, element));
+    }
+    part();
+    return latest;
   }
 
  private:

@@ -16,11 +16,17 @@ LayerShape layer_shape(const Experiment& e) {
   s.kv_heads = v.key_value_width / s.head_size;
   s.experts = v.experts;
   s.local_experts = v.local_experts;
-  s.row_copies = v.row_copies;
+  s.row_copies = v.peers * v.esp;
   s.shard = v.hidden_shard;
   s.top_k = e.workload.top_k;
   s.capacity = v.capacity;
   s.gated = e.model.expert_kind == ExpertKind::Gated;
+  return s;
+}
+
+LayerShape layer_shape(const Experiment& e, const Schedule& schedule, int rank) {
+  LayerShape s = layer_shape(e);
+  s.placement = row_placement(e, schedule, rank);
   return s;
 }
 

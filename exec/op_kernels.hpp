@@ -16,6 +16,7 @@ struct OpContext {
   const LayerShape& shape;
   std::vector<std::vector<Scalar>>& tensors;  // of this rank, by TensorId
   const Routing& preset;                      // of this rank and layer, for the gate; may be empty
+  int rank = 0;                               // of all
   Communicator* communicator = nullptr;       // of the op's group and stream; collectives only
   double ready = 0;                           // virtual; a collective raises it to the latest of its group
 

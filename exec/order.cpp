@@ -19,12 +19,23 @@ struct RoutedChoice {
   bool dropped() const { return slot < 0; }
 };
 
-template <class Scalar>
-Scalar* row_of(std::span<const Chunk<Scalar>> chunks, std::int64_t expert, std::int64_t slot, std::int64_t hidden) {
-  for (const Chunk<Scalar>& chunk : chunks)
-    if (chunk.rows.first <= slot && slot < chunk.rows.last)
-      return chunk.data + (expert * chunk.rows.size() + slot - chunk.rows.first) * hidden;
-  throw InternalError("no chunk holds a slot");
+// visit(row) for each copy of an expert's row that the chunks hold.
+template <class Scalar, class Visit>
+void for_each_copy(const LayerShape& shape, std::span<const Chunk<Scalar>> chunks, std::int64_t expert,
+                   std::int64_t slot, Visit visit) {
+  std::int64_t copies = 0;
+  for (const Chunk<Scalar>& chunk : chunks) {
+    if (!chunk.holds(slot)) continue;
+    const auto in_block = [&](std::int64_t block) {
+      ++copies;
+      visit(chunk.data + (block * chunk.rows.size() + slot - chunk.rows.first) * shape.hidden);
+    };
+    if (chunk.expert < 0)
+      shape.placement.for_each_block(expert, chunk.peers, in_block);
+    else if (chunk.expert == expert)
+      in_block(0);
+  }
+  if (copies == 0) throw InternalError("no chunk holds a slot");
 }
 
 // visit(token, index of the choice, choice) for those that are not dropped.
@@ -37,8 +48,12 @@ void for_each_routed(const LayerShape& shape, const Scalar* routing, Visit visit
 
 template <class Scalar>
 void clear(const LayerShape& shape, std::span<const Chunk<Scalar>> chunks) {
-  for (const Chunk<Scalar>& chunk : chunks)
-    std::fill_n(chunk.data, shape.experts * chunk.rows.size() * shape.hidden, Scalar(0));
+  const RowPlacement& placement = shape.placement;
+  for (const Chunk<Scalar>& chunk : chunks) {
+    const std::int64_t peers = chunk.peers.size() > 0 ? chunk.peers.size() : placement.peers;
+    const std::int64_t blocks = placement.places.empty() ? shape.experts : peers * placement.positions;
+    std::fill_n(chunk.data, (chunk.expert < 0 ? blocks : 1) * chunk.rows.size() * shape.hidden, Scalar(0));
+  }
 }
 
 }  // namespace
@@ -48,7 +63,8 @@ void encode_forward(const LayerShape& shape, Matrix<const Scalar> moe_input, con
                     std::span<const Chunk<Scalar>> encoded) {
   clear(shape, encoded);
   for_each_routed(shape, routing, [&](std::int64_t t, std::int64_t, const auto& choice) {
-    std::copy_n(moe_input.row(t), shape.hidden, row_of(encoded, choice.expert, choice.slot, shape.hidden));
+    for_each_copy(shape, encoded, choice.expert, choice.slot,
+                  [&](Scalar* row) { std::copy_n(moe_input.row(t), shape.hidden, row); });
   });
 }
 
@@ -57,9 +73,10 @@ void encode_backward(const LayerShape& shape, const Scalar* routing, std::span<c
                      Matrix<Scalar> d_moe_input) {
   std::fill_n(d_moe_input.data, d_moe_input.rows * d_moe_input.cols, Scalar(0));
   for_each_routed(shape, routing, [&](std::int64_t t, std::int64_t, const auto& choice) {
-    const Scalar* const from = row_of(d_encoded, choice.expert, choice.slot, shape.hidden);
     Scalar* const to = d_moe_input.row(t);
-    for (std::int64_t m = 0; m < shape.hidden; ++m) to[m] += from[m];
+    for_each_copy(shape, d_encoded, choice.expert, choice.slot, [&](const Scalar* from) {
+      for (std::int64_t m = 0; m < shape.hidden; ++m) to[m] += from[m];
+    });
   });
 }
 
@@ -68,9 +85,10 @@ void decode_forward(const LayerShape& shape, Matrix<const Scalar> moe_input, con
                     std::span<const Chunk<const Scalar>> combined, Matrix<Scalar> output) {
   std::copy_n(moe_input.data, shape.tokens * shape.hidden, output.data);
   for_each_routed(shape, routing, [&](std::int64_t t, std::int64_t, const auto& choice) {
-    const Scalar* const from = row_of(combined, choice.expert, choice.slot, shape.hidden);
     Scalar* const to = output.row(t);
-    for (std::int64_t m = 0; m < shape.hidden; ++m) to[m] += choice.score * from[m];
+    for_each_copy(shape, combined, choice.expert, choice.slot, [&](const Scalar* from) {
+      for (std::int64_t m = 0; m < shape.hidden; ++m) to[m] += choice.score * from[m];
+    });
   });
 }
 
@@ -86,13 +104,13 @@ void decode_backward(const LayerShape& shape, std::span<const Matrix<const Scala
   std::fill_n(score_gradient, shape.tokens * shape.top_k, Scalar(0));
   for_each_routed(shape, routing, [&](std::int64_t t, std::int64_t i, const auto& choice) {
     const Scalar* const gradient = output_gradient.row(t);
-    const Scalar* const row = row_of(combined, choice.expert, choice.slot, hidden);
-    Scalar* const d_row = row_of(d_combined, choice.expert, choice.slot, hidden);
     double dot = 0;  // scores' gradients are differences of such sums
-    for (std::int64_t m = 0; m < hidden; ++m) {
-      dot += static_cast<double>(gradient[m]) * row[m];
-      d_row[m] = choice.score * gradient[m];
-    }
+    for_each_copy(shape, combined, choice.expert, choice.slot, [&](const Scalar* row) {
+      for (std::int64_t m = 0; m < hidden; ++m) dot += static_cast<double>(gradient[m]) * row[m];
+    });
+    for_each_copy(shape, d_combined, choice.expert, choice.slot, [&](Scalar* d_row) {
+      for (std::int64_t m = 0; m < hidden; ++m) d_row[m] = choice.score * gradient[m];
+    });
     score_gradient[i] = static_cast<Scalar>(dot);
   });
 }

@@ -32,8 +32,8 @@ std::vector<CollectiveCost> standing_in(const Calibration& calibration, Collecti
   std::vector<CollectiveCost> entries = entries_of(calibration, other, link);
   for (CollectiveCost& cost : entries) {
     cost.collective = collective;
-    cost.provenance = {Origin::Assumed,
-                       fmt::format("as {} of the same buffer: {}", name_in(collective_names, other), cost.provenance.source)};
+    cost.provenance = {Origin::Assumed, fmt::format("as {} of the same buffer: {}", name_in(collective_names, other),
+                                                    cost.provenance.source)};
   }
   return entries;
 }

@@ -18,9 +18,8 @@ namespace {
 std::int64_t most_dispatched(const Plan& plan, std::int64_t experts, std::int64_t local) {
   std::int64_t most = 0;
   for (std::int64_t first = 0; first < experts; first += local)
-    most = std::max(most, local - std::ranges::count_if(plan.shadowed_experts, [&](int e) {
-                            return first <= e && e < first + local;
-                          }));
+    most = std::max(most, local - std::ranges::count_if(plan.shadowed_experts,
+                                                        [&](int e) { return first <= e && e < first + local; }));
   return most;
 }
 
@@ -38,7 +37,8 @@ void validate_shadowed(const Plan& plan, const Experiment& e) {
   if (static_cast<int>(plan.shadowed_experts.size()) == e.model.experts)
     fail(fmt::format("all {} experts, expected to leave one to its owner", e.model.experts));
   if (e.parallelism.esp > 1)
-    fail(fmt::format("esp is {}, expected 1: local rows would need every shard of a shadowed expert", e.parallelism.esp));
+    fail(fmt::format("esp is {}, expected 1: local rows would need every shard of a shadowed expert",
+                     e.parallelism.esp));
 }
 
 void validate_peers(const Plan& plan, const Experiment& e) {

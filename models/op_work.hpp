@@ -20,10 +20,10 @@ class OpWork {
   // A peer group's exchange: its share of the whole all-to-all's message. What a rank keeps crosses no link, so the
   // other peers carry the message in equal parts.
   Work all_to_all(const ChunkRange& chunk) const;
-  Work mp(Collective collective) const;                      // over the gathered (L, M) buffer
+  Work mp(Collective collective) const;                            // over the gathered (L, M) buffer
   Work esp(Collective collective, const ChunkRange& chunk) const;  // over the gathered rows of a chunk
-  Work weight_shards(Collective collective) const;           // over the gathered weights of a rank's experts
-  Work shadow(Collective collective) const;                  // the weights of one expert to all its peers, or back
+  Work weight_shards(Collective collective) const;                 // over the gathered weights of a rank's experts
+  Work shadow(Collective collective) const;  // the weights of one expert to all its peers, or back
   Work all_reduce(GroupKind group, std::int64_t elements) const;
   Work update(std::int64_t parameters) const;  // one Adam step
 

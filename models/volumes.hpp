@@ -33,10 +33,10 @@ struct LayerVolumes {
   std::int64_t hidden_shard = 0;     // H / esp
 
   // How rows and weights meet; layer_volumes() gives those of experts that stay where they are.
-  std::int64_t peers = 0;             // ranks that exchange rows: ep, times the shards that rows are repeated to
-  std::int64_t repeats = 1;           // of each row
-  std::int64_t esp = 0;               // ranks whose rows are gathered
-  std::int64_t weight_shards = 1;     // of an expert's hidden size, gathered to work with
+  std::int64_t peers = 0;               // ranks that exchange rows: ep, times the shards that rows are repeated to
+  std::int64_t repeats = 1;             // of each row
+  std::int64_t esp = 0;                 // ranks whose rows are gathered
+  std::int64_t weight_shards = 1;       // of an expert's hidden size, gathered to work with
   std::int64_t dispatched_experts = 0;  // of each peer: dE, or what shadowed experts leave of it at most
   std::int64_t shadowed_experts = 0;    // whose rows stay here
 

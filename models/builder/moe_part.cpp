@@ -9,8 +9,7 @@ namespace {
 TensorIds chunked_rows(StepContext& c, OpKind op, Phase phase, int layer, TensorKind kind) {
   TensorIds rows;
   for (const ChunkRange& range : chunks_of(c, phase, layer)) {
-    const Op chunk =
-        c.chunk_op(op, phase, layer, c.streams().compute, static_cast<int>(rows.size()), range, {});
+    const Op chunk = c.chunk_op(op, phase, layer, c.streams().compute, static_cast<int>(rows.size()), range, {});
     rows.push_back(c.chunked(kind, chunk, c.volumes(layer).all_to_all_elements(range)));
   }
   return rows;

@@ -74,8 +74,8 @@ Op StepContext::op(OpKind kind, Phase phase, int layer, StreamId stream, const W
   return o;
 }
 
-Op StepContext::chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, int chunk,
-                         const ChunkRange& range, const Work& work) const {
+Op StepContext::chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, int chunk, const ChunkRange& range,
+                         const Work& work) const {
   Op o = op(kind, phase, layer, stream, work);
   o.chunk = static_cast<std::int16_t>(chunk);
   o.rows = range.rows;

@@ -5,6 +5,7 @@
 #include "exec/inproc_transport.hpp"
 #include "exec/numerics.hpp"
 #include "models/schedule_builder.hpp"
+#include "tests/exec/check_numerics.hpp"
 #include "tests/exec/exec_support.hpp"
 
 using namespace dovetail;
@@ -12,33 +13,6 @@ using namespace dovetail::exec;
 using namespace dovetail::test;
 
 namespace {
-
-NumericsReport numerics_of(const Experiment& e, const Plan& plan, Element element, bool preset = true) {
-  const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
-  const ModelData data = random_model_data(e, 11);
-  const Reference reference = compute_reference(e, data);
-  const auto transport =
-      make_inproc_transport(schedule->groups, e.cluster.gpus(), static_cast<int>(schedule->streams.size()));
-  const auto executor = make_host_executor(
-      e, schedule, element, data, preset ? reference.routing : std::vector<std::vector<Routing>>{}, *transport);
-  executor->run_step(Poison::Yes);
-  return compare(e, *schedule, *executor, reference);
-}
-
-void check_numerics(const Experiment& e, const Plan& plan, bool some_dropped = false) {
-  for (Element element : {Element::Double, Element::Float}) {
-    const NumericsReport r = numerics_of(e, plan, element, element == Element::Float);
-    const double tolerance = tolerance_of(element);
-    CHECK(r.output_error <= tolerance);
-    CHECK(r.input_gradient_error <= tolerance);
-    CHECK(r.dense_gradient_error <= tolerance);
-    CHECK(r.router_gradient_error <= tolerance);
-    CHECK(r.expert_gradient_error <= tolerance);
-    CHECK(r.dropped == r.reference_dropped);
-    CHECK(r.ok(tolerance));
-    if (some_dropped) CHECK(r.dropped > 0);
-  }
-}
 
 Plan moe_plan(int forward_degree, int backward_degree, CommStreams streams = CommStreams::One,
               GradSync sync = GradSync::After) {

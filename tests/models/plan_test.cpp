@@ -17,7 +17,6 @@ TEST_CASE("what cannot be built is refused with the knob and the reason") {
   };
   const std::vector<Case> cases{
       {[](Plan& p) { p.scope = Scope::Batch; }, "/plan/scope: batch is not built yet; built: layer, moe"},
-      {[](Plan& p) { p.split = Split::Peers; }, "/plan/split: peers is not built yet; built: capacity"},
       {[](Plan& p) { p.restore = Restore::S4; }, "/plan/restore: s4 is not built yet; built: keep"},
       {[](Plan& p) { p.host_sync = true; }, "/plan/host_sync: true is not built yet"},
       {[](Plan& p) { p.micro_batches = 4; }, "/plan/micro_batches: 4 is not built yet; built: 1"},
