@@ -99,7 +99,7 @@ SystemResult evaluate(const Experiment& experiment, const std::string& name, con
   const PricedSchedule priced = price(result.schedule, experiment);
   result.timeline = backend.run(priced);
   result.metrics = metrics(*result.schedule, result.timeline);
-  result.lower_bound = lower_bound(experiment);
+  result.lower_bound = lower_bound(experiment, result.plan);
   result.plan_bound = plan_bound(priced);
   result.memory = memory_use(*result.schedule, result.timeline);
   const Bytes available = experiment.cluster.device.memory;

@@ -73,8 +73,12 @@ Seconds plan_bound(const PricedSchedule& priced) {
   return Seconds(bound);
 }
 
-Seconds lower_bound(const Experiment& experiment) {
-  const PricedSchedule priced = price(std::make_shared<Schedule>(build_schedule(experiment, Plan{})), experiment);
+Seconds lower_bound(const Experiment& experiment, const Plan& plan) {
+  Plan sequential;
+  sequential.expert_sharding = plan.expert_sharding;
+  sequential.sharding_repeats = plan.sharding_repeats;
+  sequential.shadowed_experts = plan.shadowed_experts;
+  const PricedSchedule priced = price(std::make_shared<Schedule>(build_schedule(experiment, sequential)), experiment);
   std::vector<double> busy(priced.resources.size());
   for (const Demand& demand : priced.demands) busy[static_cast<std::size_t>(demand.resource)] += demand.seconds.value();
   return Seconds(*std::max_element(busy.begin(), busy.begin() + static_cast<std::ptrdiff_t>(priced.physical)));
