@@ -22,11 +22,11 @@ std::unique_ptr<Backend> make() {
 }
 
 constexpr std::array table {
-  BackendEntry{"analytic", "without contention", make<AnalyticBackend>, ""},
+  BackendEntry{"analytic", "fair sharing, computed here", make<AnalyticBackend>, ""},
 #if DOVETAIL_HAS_SIMGRID
-      BackendEntry{"simgrid", "with contention", make<sim::SimGridBackend>, ""},
+      BackendEntry{"simgrid", "fair sharing by SimGrid", make<sim::SimGridBackend>, ""},
 #else
-      BackendEntry{"simgrid", "with contention", nullptr, "apt-get install libsimgrid-dev and build again"},
+      BackendEntry{"simgrid", "fair sharing by SimGrid", nullptr, "apt-get install libsimgrid-dev and build again"},
 #endif
 };
 

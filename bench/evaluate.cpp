@@ -69,6 +69,7 @@ Question load_question(const Options& options) {
   question.request = options.request;
   question.experiment = load_experiment(options.request, question.files, question.notes);
   question.candidates = load_candidates(options, question.files);
+  add_routing(question.experiment, question.notes);
   add_assumptions(question.experiment.calibration, question.notes);
   return question;
 }
@@ -99,7 +100,7 @@ SystemResult evaluate(const Experiment& experiment, const std::string& name, con
   const PricedSchedule priced = price(result.schedule, experiment);
   result.timeline = backend.run(priced);
   result.metrics = metrics(*result.schedule, result.timeline);
-  result.lower_bound = lower_bound(experiment, result.plan);
+  result.lower_bound = lower_bound(priced);
   result.plan_bound = plan_bound(priced);
   result.memory = memory_use(*result.schedule, result.timeline);
   const Bytes available = experiment.cluster.device.memory;

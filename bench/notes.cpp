@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "models/names.hpp"
+#include "models/price.hpp"
+#include "models/volumes.hpp"
 
 namespace dovetail::bench {
 
@@ -21,12 +23,34 @@ void add_assumptions(const Calibration& calibration, std::vector<std::string>& n
   for (const GemmCost& cost : calibration.gemms)
     look(cost.provenance, fmt::format("GEMM ({})", name_in(dtype_names, cost.dtype)));
   look(calibration.memory.provenance, "kernels bound by device memory");
+  if (calibration.strided_copy) look(calibration.strided_copy->provenance, "strided copies");
+  for (const MessageCost& cost : calibration.messages)
+    look(cost.provenance,
+         fmt::format("{} messages ({})", name_in(protocol_names, cost.protocol), name_in(link_kind_names, cost.link)));
   for (const Interference& pair : calibration.interference)
     look(pair.provenance, fmt::format("interference {}/{}", name_in(interference_class_names, pair.a),
                                       name_in(interference_class_names, pair.b)));
   if (!assumed.empty())
     notes.push_back(fmt::format("{}: assumed costs, neither published nor measured: {}", calibration.name,
                                 fmt::join(assumed, ", ")));
+}
+
+void add_routing(const Experiment& e, std::vector<std::string>& notes) {
+  const Workload& w = e.workload;
+  if (w.routing.kind == RoutingKind::Router && w.capacity_factor > 0) return;
+  const RoutingSummary routing = summarize_routing(e);
+  const bool by_router = w.routing.kind == RoutingKind::Router;
+  notes.push_back(fmt::format(
+      "routing {}: the fullest expert gets {:.2f} times the mean; capacity {} rows; {:.2f} % of "
+      "the choices dropped",
+      by_router ? "of the router, modelled as uniform" : name_in(routing_kind_names, w.routing.kind), routing.imbalance,
+      layer_volumes(e).capacity, 100 * static_cast<double>(routing.dropped) / static_cast<double>(routing.choices)));
+}
+
+void add_extrapolations(Report& report) {
+  for (const SystemResult& result : report.results)
+    for (std::string& note : extrapolated_profiles(*result.schedule, report.experiment.model))
+      if (std::ranges::find(report.notes, note) == report.notes.end()) report.notes.push_back(std::move(note));
 }
 
 }  // namespace dovetail::bench

@@ -3,11 +3,17 @@
 #include <string>
 #include <vector>
 
-#include "models/calibration.hpp"
+#include "models/result.hpp"
 
 namespace dovetail::bench {
 
 // One line for the costs that nobody published or measured, if there are such.
 void add_assumptions(const Calibration& calibration, std::vector<std::string>& notes);
+
+// One line on capacity, imbalance and drops, where the routing is given or the capacity follows it.
+void add_routing(const Experiment& experiment, std::vector<std::string>& notes);
+
+// One line for each profiled module whose times were extrapolated in a result.
+void add_extrapolations(Report& report);
 
 }  // namespace dovetail::bench

@@ -21,12 +21,25 @@ struct Block {
 };
 
 template <class Visit>
-void for_each_block(const LayerShape& shape, Visit visit) {
+void for_each_block(const LayerShape& shape, RowRange positions, Visit visit) {
   for (std::int64_t sample = 0; sample < shape.samples; ++sample)
     for (std::int64_t head = 0; head < shape.heads; ++head)
-      for (std::int64_t first = 0; first < shape.sequence; first += block_size)
-        visit(Block{sample * shape.sequence, first, std::min(block_size, shape.sequence - first), head,
+      for (std::int64_t first = positions.first; first < positions.last; first += block_size)
+        visit(Block{sample * shape.sequence, first, std::min(block_size, positions.last - first), head,
                     head * shape.kv_heads / shape.heads});
+}
+
+// visit(the tokens of a sample that lie in the range, their rows among those of the range alone).
+template <class Visit>
+void for_each_sample(const LayerShape& shape, RowRange positions, Visit visit) {
+  for (std::int64_t sample = 0; sample < shape.samples; ++sample)
+    visit(sample * shape.sequence + positions.first, sample * positions.size());
+}
+
+template <class Scalar>
+void copy_rows(Matrix<const Scalar> from, std::span<const std::int64_t> rows, Matrix<Scalar> to) {
+  for (std::int64_t i = 0; i < to.rows; ++i)
+    std::copy_n(from.row(rows[static_cast<std::size_t>(i)]), to.cols, to.row(i));
 }
 
 template <class Scalar>
@@ -92,7 +105,7 @@ void attend_backward(const LayerShape& shape, const Block& b, const AttentionSta
     softmax_backward(p.row(i), d_p.row(i), b.first + i + 1, b.keys(), score_scale<Scalar>(shape),
                      state.log_sum_exp.row(b.token + b.first + i)[b.head]);
   multiply(transposed(p), d_out, gradient.value, Into::Add);
-  multiply(d_p, head.key, gradient.query);
+  multiply(d_p, head.key, gradient.query, Into::Add);
   multiply(transposed(d_p), head.query, gradient.key, Into::Add);
 }
 
@@ -118,15 +131,23 @@ DenseWeights<Scalar>::DenseWeights(const LayerShape& shape, Scalar* first) {
 }
 
 template <class Scalar>
-void attention_forward(const LayerShape& shape, Matrix<const Scalar> input, const DenseWeights<const Scalar>& weights,
-                       const AttentionState<Scalar>& state, Matrix<Scalar> partial) {
-  const Projections<Scalar> projected(shape, state.query_key_value);
-  multiply(input, weights.query, projected.query);
-  multiply(input, weights.key, projected.key);
-  multiply(input, weights.value, projected.value);
+void projection_forward(const LayerShape& shape, std::span<const std::int64_t> rows, Matrix<const Scalar> input,
+                        const DenseWeights<const Scalar>& weights, Matrix<Scalar> query_key_value) {
   std::vector<Scalar> memory;
-  for_each_block(shape, [&](const Block& b) {
-    const HeadViews<Scalar> head(shape, state.query_key_value, b);
+  const Matrix<Scalar> ordered = scratch(memory, input.rows, input.cols);
+  copy_rows(input, rows, ordered);
+  const Projections<Scalar> projected(shape, query_key_value);
+  multiply(ordered, weights.query, projected.query);
+  multiply(ordered, weights.key, projected.key);
+  multiply(ordered, weights.value, projected.value);
+}
+
+template <class Scalar>
+void attention_forward(const LayerShape& shape, RowRange positions, const DenseWeights<const Scalar>& weights,
+                       const AttentionState<Scalar>& state, Matrix<Scalar> partial) {
+  std::vector<Scalar> memory;
+  for_each_block(shape, positions, [&](const Block& b) {
+    const HeadViews<const Scalar> head(shape, state.query_key_value, b);
     const std::int64_t first = b.token + b.first;
     const Matrix<Scalar> scores = scratch(memory, b.count, b.keys());
     multiply(head.query, transposed(head.key), scores);
@@ -136,45 +157,73 @@ void attention_forward(const LayerShape& shape, Matrix<const Scalar> input, cons
     multiply(scores, head.value,
              state.context.rows_from(first, b.count).cols_from(b.head * shape.head_size, shape.head_size));
   });
-  multiply(state.context, weights.output, partial);
+  for_each_sample(shape, positions, [&](std::int64_t token, std::int64_t row) {
+    multiply(state.context.rows_from(token, positions.size()), weights.output,
+             partial.rows_from(row, positions.size()));
+  });
 }
 
 template <class Scalar>
-void attention_backward(const LayerShape& shape, Matrix<const Scalar> d_partial, Matrix<const Scalar> input,
+void attention_backward(const LayerShape& shape, RowRange positions, Matrix<const Scalar> d_partial,
                         const AttentionState<const Scalar>& state, const DenseWeights<const Scalar>& weights,
-                        const DenseWeights<Scalar>& gradients, Matrix<Scalar> d_input) {
-  const std::int64_t tokens = shape.sequence_tokens(), width = shape.query_width() + 2 * shape.key_width();
-  std::vector<Scalar> d_context_memory, d_qkv_memory, p_memory, d_p_memory;
-  const Matrix<Scalar> d_context = scratch(d_context_memory, tokens, shape.query_width());
-  const Matrix<Scalar> d_qkv = scratch(d_qkv_memory, tokens, width);  // zeros: keys and values add up over heads
-  multiply(transposed(state.context), d_partial, gradients.output);
-  multiply(d_partial, transposed(weights.output), d_context);
-  for_each_block(shape, [&](const Block& b) {
-    attend_backward<Scalar>(shape, b, state, d_context, scratch(p_memory, b.count, b.keys()),
-                            scratch(d_p_memory, b.count, b.keys()), d_qkv);
+                        Matrix<Scalar> d_query_key_value, Matrix<Scalar> d_output_weights, Into into) {
+  std::vector<Scalar> d_context_memory, p_memory, d_p_memory;
+  const Matrix<Scalar> d_context = scratch(d_context_memory, shape.sequence_tokens(), shape.query_width());
+  for_each_sample(shape, positions, [&](std::int64_t token, std::int64_t row) {
+    const Matrix<const Scalar> of_sample = d_partial.rows_from(row, positions.size());
+    multiply(transposed(state.context.rows_from(token, positions.size())), of_sample, d_output_weights,
+             row == 0 ? into : Into::Add);
+    multiply(of_sample, transposed(weights.output), d_context.rows_from(token, positions.size()));
   });
-  const Projections<Scalar> d(shape, d_qkv);
-  multiply(transposed(input), d.query, gradients.query);
-  multiply(transposed(input), d.key, gradients.key);
-  multiply(transposed(input), d.value, gradients.value);
-  multiply(d.query, transposed(weights.query), d_input);
-  multiply(d.key, transposed(weights.key), d_input, Into::Add);
-  multiply(d.value, transposed(weights.value), d_input, Into::Add);
+  for_each_block(shape, positions, [&](const Block& b) {
+    attend_backward<Scalar>(shape, b, state, d_context, scratch(p_memory, b.count, b.keys()),
+                            scratch(d_p_memory, b.count, b.keys()), d_query_key_value);
+  });
+}
+
+template <class Scalar>
+void projection_backward(const LayerShape& shape, std::span<const std::int64_t> rows,
+                         Matrix<const Scalar> d_query_key_value, Matrix<const Scalar> input,
+                         const DenseWeights<const Scalar>& weights, const DenseWeights<Scalar>& gradients,
+                         Matrix<Scalar> d_input) {
+  std::vector<Scalar> memory, d_memory;
+  const Matrix<Scalar> ordered = scratch(memory, input.rows, input.cols);
+  copy_rows(input, rows, ordered);
+  const Projections<const Scalar> d(shape, d_query_key_value);
+  multiply(transposed(ordered), d.query, gradients.query);
+  multiply(transposed(ordered), d.key, gradients.key);
+  multiply(transposed(ordered), d.value, gradients.value);
+  const Matrix<Scalar> d_ordered = scratch(d_memory, input.rows, input.cols);
+  multiply(d.query, transposed(weights.query), d_ordered);
+  multiply(d.key, transposed(weights.key), d_ordered, Into::Add);
+  multiply(d.value, transposed(weights.value), d_ordered, Into::Add);
+  for (std::int64_t i = 0; i < d_ordered.rows; ++i)
+    std::copy_n(d_ordered.row(i), d_ordered.cols, d_input.row(rows[static_cast<std::size_t>(i)]));
 }
 
 template struct DenseWeights<float>;
 template struct DenseWeights<double>;
 template struct DenseWeights<const float>;
 template struct DenseWeights<const double>;
-template void attention_forward<float>(const LayerShape&, Matrix<const float>, const DenseWeights<const float>&,
+template void projection_forward<float>(const LayerShape&, std::span<const std::int64_t>, Matrix<const float>,
+                                        const DenseWeights<const float>&, Matrix<float>);
+template void attention_forward<float>(const LayerShape&, RowRange, const DenseWeights<const float>&,
                                        const AttentionState<float>&, Matrix<float>);
-template void attention_forward<double>(const LayerShape&, Matrix<const double>, const DenseWeights<const double>&,
-                                        const AttentionState<double>&, Matrix<double>);
-template void attention_backward<float>(const LayerShape&, Matrix<const float>, Matrix<const float>,
+template void attention_backward<float>(const LayerShape&, RowRange, Matrix<const float>,
                                         const AttentionState<const float>&, const DenseWeights<const float>&,
-                                        const DenseWeights<float>&, Matrix<float>);
-template void attention_backward<double>(const LayerShape&, Matrix<const double>, Matrix<const double>,
+                                        Matrix<float>, Matrix<float>, Into);
+template void projection_backward<float>(const LayerShape&, std::span<const std::int64_t>, Matrix<const float>,
+                                         Matrix<const float>, const DenseWeights<const float>&,
+                                         const DenseWeights<float>&, Matrix<float>);
+template void projection_forward<double>(const LayerShape&, std::span<const std::int64_t>, Matrix<const double>,
+                                         const DenseWeights<const double>&, Matrix<double>);
+template void attention_forward<double>(const LayerShape&, RowRange, const DenseWeights<const double>&,
+                                        const AttentionState<double>&, Matrix<double>);
+template void attention_backward<double>(const LayerShape&, RowRange, Matrix<const double>,
                                          const AttentionState<const double>&, const DenseWeights<const double>&,
-                                         const DenseWeights<double>&, Matrix<double>);
+                                         Matrix<double>, Matrix<double>, Into);
+template void projection_backward<double>(const LayerShape&, std::span<const std::int64_t>, Matrix<const double>,
+                                          Matrix<const double>, const DenseWeights<const double>&,
+                                          const DenseWeights<double>&, Matrix<double>);
 
 }  // namespace dovetail::exec

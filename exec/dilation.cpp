@@ -45,17 +45,15 @@ Seconds overrun_tolerance(const PricedSchedule& stretched) {
   return std::max(Seconds(200e-6), .01 * analytic_makespan(stretched, scratch));
 }
 
+// A held op lasts its own time whatever runs beside it, and so does one that was measured: nothing is shared.
 PricedSchedule stretch(const PricedSchedule& priced, const Emulated& emulated, double dilation) {
   PricedSchedule result = priced;
-  for (std::size_t i = 0; i < priced.duration.size(); ++i) {
-    const Seconds wanted = emulated.held[i] ? priced.duration[i] * dilation : emulated.work[i];
-    const double factor = priced.duration[i] > Seconds(0) ? wanted / priced.duration[i] : 0;
-    result.duration[i] = wanted;
-    result.fixed[i] = factor > 0 ? priced.fixed[i] * factor : wanted;
-    for (std::int32_t d = priced.first_demand[i]; d < priced.first_demand[i + 1]; ++d)
-      result.demands[static_cast<std::size_t>(d)].seconds =
-          priced.demands[static_cast<std::size_t>(d)].seconds * factor;
-  }
+  for (std::size_t i = 0; i < priced.duration.size(); ++i)
+    result.duration[i] = emulated.held[i] ? priced.duration[i] * dilation : emulated.work[i];
+  result.fixed = result.duration;
+  result.demands.clear();
+  std::ranges::fill(result.first_demand, 0);
+  result.contended = false;
   return result;
 }
 

@@ -86,34 +86,20 @@ void activation_backward(const LayerShape& shape, Matrix<const Scalar> hidden, M
   }
 }
 
-// One shard's part of the results of a run of rows. y: `into`.
-template <class Scalar>
-void run_forward(const LayerShape& shape, const ExpertWeights<const Scalar>& weights, Matrix<const Scalar> x,
-                 Matrix<Scalar> h, Matrix<Scalar> y, Into into, std::vector<Scalar>& memory) {
-  const std::int64_t s = shape.shard;
-  multiply(x, weights.w1, h.cols_from(0, s));
-  if (shape.gated)
-    multiply(x, weights.w3, h.cols_from(s, s));
-  else
-    for (std::int64_t i = 0; i < h.rows; ++i) row(h.row(i), s) = row(h.row(i), s).max(Scalar(0));
-  multiply(activation<Scalar>(shape, h, memory), weights.w2, y, into);
-}
-
 template <class Scalar>
 struct Scratch {
-  std::vector<Scalar> activation, d_activation, d_hidden;
+  std::vector<Scalar> activation, d_activation;
 };
 
 // Gradients of one run of rows by one shard: `x` and `hidden` are kept from the forward pass. d_x: `into`.
 template <class Scalar>
 void run_backward(const LayerShape& shape, const ExpertWeights<const Scalar>& weights,
                   const ExpertWeights<Scalar>& gradient, Matrix<const Scalar> x, Matrix<const Scalar> hidden,
-                  Matrix<const Scalar> d_output, Matrix<Scalar> d_x, Into into, Scratch<Scalar>& scratch) {
+                  Matrix<const Scalar> d_output, Matrix<Scalar> d_x, Into into, Matrix<Scalar> d_hidden,
+                  Scratch<Scalar>& scratch) {
   const std::int64_t s = shape.shard;
   scratch.d_activation.resize(static_cast<std::size_t>(x.rows * s));
-  scratch.d_hidden.resize(static_cast<std::size_t>(x.rows * shape.hidden_width()));
   const Matrix<Scalar> d_activation(scratch.d_activation.data(), x.rows, s);
-  const Matrix<Scalar> d_hidden(scratch.d_hidden.data(), x.rows, shape.hidden_width());
   multiply(transposed(activation(shape, hidden, scratch.activation)), d_output, gradient.w2, Into::Add);
   multiply(d_output, transposed(weights.w2), d_activation);
   activation_backward<Scalar>(shape, hidden, d_activation, d_hidden);
@@ -126,7 +112,37 @@ void run_backward(const LayerShape& shape, const ExpertWeights<const Scalar>& we
   multiply(d_h3, transposed(weights.w3), d_x, Into::Add);
 }
 
+// By one shard; its columns of the hidden rows.
+template <class Scalar>
+void hidden_rows(const LayerShape& shape, const ExpertWeights<const Scalar>& w, Matrix<const Scalar> x,
+                 Matrix<Scalar> h) {
+  const std::int64_t s = shape.shard;
+  multiply(x, w.w1, h.cols_from(0, s));
+  if (shape.gated)
+    multiply(x, w.w3, h.cols_from(s, s));
+  else
+    for (std::int64_t i = 0; i < h.rows; ++i) row(h.row(i), s) = row(h.row(i), s).max(Scalar(0));
+}
+
+// A shard's columns of hidden rows.
+template <class Scalar>
+Matrix<Scalar> of_shard(const LayerShape& shape, Matrix<Scalar> hidden, std::int64_t shard) {
+  return hidden.cols_from(shard * shape.hidden_width(), shape.hidden_width());
+}
+
 }  // namespace
+
+template <class Scalar>
+void expert_hidden(const LayerShape& shape, Chunk<const Scalar> input, const Scalar* weights, Scalar* hidden) {
+  const std::int64_t m = shape.hidden, width = shape.hidden_row();
+  for (std::int64_t position = 0; position < shape.positions(); ++position)
+    if (const std::int64_t expert = shape.expert_at(position); expert >= 0)
+      for (const RowRun& run : expert_runs(shape, position, input.rows, input.rows))
+        for (std::int64_t shard = 0; shard < shape.weight_shards; ++shard)
+          hidden_rows<Scalar>(
+              shape, {shape, weights, shard, expert}, {input.data + run.first_in_a * m, run.count, m},
+              of_shard(shape, Matrix<Scalar>(hidden + run.first_in_a * width, run.count, width), shard));
+}
 
 template <class Scalar>
 void expert_forward(const LayerShape& shape, Chunk<const Scalar> input, const Scalar* weights, Scalar* hidden,
@@ -140,17 +156,19 @@ void expert_forward(const LayerShape& shape, Chunk<const Scalar> input, const Sc
       const Matrix<Scalar> h(hidden + run.first_in_a * width, run.count, width);
       const Matrix<Scalar> y(partial + run.first_in_a * m, run.count, m);
       if (expert < 0) std::fill_n(y.data, run.count * m, Scalar(0));
-      for (std::int64_t shard = 0; expert >= 0 && shard < shape.weight_shards; ++shard)
-        run_forward<Scalar>(shape, {shape, weights, shard, expert}, x,
-                            h.cols_from(shard * shape.hidden_width(), shape.hidden_width()), y,
-                            shard == 0 ? Into::Overwrite : Into::Add, memory);
+      for (std::int64_t shard = 0; expert >= 0 && shard < shape.weight_shards; ++shard) {
+        const ExpertWeights<const Scalar> w(shape, weights, shard, expert);
+        const Matrix<Scalar> columns = of_shard(shape, h, shard);
+        hidden_rows(shape, w, x, columns);
+        multiply(activation<Scalar>(shape, columns, memory), w.w2, y, shard == 0 ? Into::Overwrite : Into::Add);
+      }
     }
   }
 }
 
 template <class Scalar>
 void expert_backward(const LayerShape& shape, Chunk<const Scalar> d_partial, const Scalar* weights,
-                     std::span<const KeptChunk<Scalar>> kept, Scalar* gradient, Scalar* d_input) {
+                     std::span<const KeptChunk<Scalar>> kept, const ExpertGradients<Scalar>& gradients) {
   const std::int64_t m = shape.hidden, width = shape.hidden_row();
   Scratch<Scalar> scratch;
   for (std::int64_t position = 0; position < shape.positions(); ++position) {
@@ -160,21 +178,24 @@ void expert_backward(const LayerShape& shape, Chunk<const Scalar> d_partial, con
         const Matrix<const Scalar> x(forward.input.data + run.first_in_a * m, run.count, m);
         const Matrix<const Scalar> h(forward.hidden + run.first_in_a * width, run.count, width);
         const Matrix<const Scalar> d_y(d_partial.data + run.first_in_b * m, run.count, m);
-        const Matrix<Scalar> d_x(d_input + run.first_in_b * m, run.count, m);
+        const Matrix<Scalar> d_x(gradients.input + run.first_in_b * m, run.count, m);
+        const Matrix<Scalar> d_h(gradients.hidden + run.first_in_b * width, run.count, width);
         if (expert < 0) std::fill_n(d_x.data, run.count * m, Scalar(0));
         for (std::int64_t shard = 0; expert >= 0 && shard < shape.weight_shards; ++shard)
-          run_backward<Scalar>(shape, {shape, weights, shard, expert}, {shape, gradient, shard, expert}, x,
-                               h.cols_from(shard * shape.hidden_width(), shape.hidden_width()), d_y, d_x,
-                               shard == 0 ? Into::Overwrite : Into::Add, scratch);
+          run_backward<Scalar>(shape, {shape, weights, shard, expert}, {shape, gradients.weights, shard, expert}, x,
+                               of_shard(shape, h, shard), d_y, d_x, shard == 0 ? Into::Overwrite : Into::Add,
+                               of_shard(shape, d_h, shard), scratch);
       }
   }
 }
 
 template void expert_forward<float>(const LayerShape&, Chunk<const float>, const float*, float*, float*);
 template void expert_forward<double>(const LayerShape&, Chunk<const double>, const double*, double*, double*);
+template void expert_hidden<float>(const LayerShape&, Chunk<const float>, const float*, float*);
+template void expert_hidden<double>(const LayerShape&, Chunk<const double>, const double*, double*);
 template void expert_backward<float>(const LayerShape&, Chunk<const float>, const float*,
-                                     std::span<const KeptChunk<float>>, float*, float*);
+                                     std::span<const KeptChunk<float>>, const ExpertGradients<float>&);
 template void expert_backward<double>(const LayerShape&, Chunk<const double>, const double*,
-                                      std::span<const KeptChunk<double>>, double*, double*);
+                                      std::span<const KeptChunk<double>>, const ExpertGradients<double>&);
 
 }  // namespace dovetail::exec

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "exec/compute_rules.hpp"
 #include "exec/op_kernels.hpp"
 #include "exec/rank_tensors.hpp"
 #include "exec/stream_runtime.hpp"
@@ -17,13 +18,21 @@ class TypedExecutor final : public HostExecutor {
   TypedExecutor(const Experiment& experiment, std::shared_ptr<const Schedule> schedule, const ModelData& data,
                 std::vector<std::vector<Routing>> routing, Transport& transport)
       : schedule_(std::move(schedule)),
-        routing_(std::move(routing)),
+        routing_(routing.empty() ? modelled_routing(experiment) : std::move(routing)),
         transport_(transport),
         ranks_(transport.local_ranks()),
         emulation_(std::make_unique<Emulation>()),
         work_(ranks_.size() * schedule_->ops.size()) {
+    const int token_chunks = rules_of(*schedule_).token_chunks;
+    const LayerVolumes volumes = layer_volumes(experiment);
+    rows_ = token_rows(volumes, token_chunks);
+    parts_.push_back(all_tokens(volumes));
+    if (token_chunks > 0)
+      for (const TokenPart& part : token_parts(volumes, token_chunks)) parts_.push_back(part);
     for (int rank : ranks_) {
-      shapes_.push_back(layer_shape(experiment, *schedule_, rank));
+      shapes_.emplace_back();
+      for (const TokenPart& part : parts_)
+        shapes_.back().push_back(part_shape(layer_shape(experiment, *schedule_, rank), part));
       tensors_.push_back(std::make_unique<RankTensors<Scalar>>(experiment, *schedule_, data, rank));
     }
     for (const Op& op : schedule_->ops) kernels_.push_back(kernel_of<Scalar>(op));
@@ -39,6 +48,11 @@ class TypedExecutor final : public HostExecutor {
     double time = runtime_->run_step();
     transport_.maximum({&time, 1});
     return Seconds(time);
+  }
+
+  void set_hooks(Hooks hooks) override {
+    hooks_ = std::move(hooks);
+    hook_places_ = hook_places(*schedule_);
   }
 
   void emulate(std::vector<std::optional<Seconds>> durations, Seconds tolerance, bool spin) override {
@@ -82,25 +96,51 @@ class TypedExecutor final : public HostExecutor {
 
   std::vector<int> ranks() const override { return ranks_; }
   Values values(std::size_t local, TensorId id) const override {
-    const std::vector<Scalar>& values = tensors_[local]->all()[static_cast<std::size_t>(id)];
+    const std::span<const Scalar> values = tensors_[local]->values(id);
     return {values.begin(), values.end()};
   }
 
  private:
+  // Chunks are chunks of tokens only where attention is chunked.
+  std::size_t part_of(const Op& op) const { return parts_.size() == 1 ? 0 : static_cast<std::size_t>(op.chunk + 1); }
+
   double run_op(const OpRun& run) {
     const auto id = static_cast<std::size_t>(run.op);
     const Op& op = schedule_->ops[id];
     const int rank = ranks_[run.local];
-    OpContext<Scalar> context{*schedule_, op,      shapes_[run.local], tensors_[run.local]->all(), preset(op, rank),
-                              rank,       nullptr, run.ready};
-    if (op.work.collective != Collective::None)
+    const std::size_t part = part_of(op);
+    OpContext<Scalar> context{*schedule_,       op,    shapes_[run.local][part],
+                              parts_[part],     rows_, tensors_[run.local]->all(),
+                              preset(op, rank), rank,  nullptr,
+                              run.ready};
+    if (op.work.collective != Collective::None || !schedule_->steps_of(op).empty())
       context.communicator = &transport_.communicator(rank, op.stream, op.work.group);
     const StepClock& clock = runtime_->clock();
     const double start = clock.now();
+    if (!hook_places_.empty()) call_hook(hook_places_[id].before, context, rank, schedule_->reads_of(op).front());
     kernels_[id](context);
+    if (!hook_places_.empty()) call_hook(hook_places_[id].after, context, rank, schedule_->writes_of(op).back());
     work_[run.local * schedule_->ops.size() + id] = clock.now() - std::max(start, context.ready);
     if (poison_) tensors_[run.local]->release(op);
     return emulation_->finish(run.op, context.ready, clock, cancellation_);
+  }
+
+  // Empty where the router decides.
+  static std::vector<std::vector<Routing>> modelled_routing(const Experiment& e) {
+    std::vector<std::vector<Routing>> routing;
+    if (modelled_choices(e, 0, 0).empty()) return routing;
+    for (int layer = 0; layer < e.workload.layers; ++layer) {
+      routing.emplace_back();
+      for (int rank = 0; rank < e.cluster.gpus(); ++rank) routing.back().push_back(modelled_choices(e, layer, rank));
+    }
+    return routing;
+  }
+
+  void call_hook(std::optional<HookPoint> point, const OpContext<Scalar>& c, int rank, TensorId operand) const {
+    if (!point || !hooks_.at(*point)) return;
+    const auto id = static_cast<std::size_t>(operand);
+    const std::span<Scalar> values(c.tensors[id], static_cast<std::size_t>(schedule_->tensors[id].elements));
+    hooks_.at (*point)({*point, c.op.phase, c.op.layer, c.op.chunk, rank, values});
   }
 
   const Routing& preset(const Op& op, int rank) const {
@@ -110,7 +150,9 @@ class TypedExecutor final : public HostExecutor {
   }
 
   std::shared_ptr<const Schedule> schedule_;
-  std::vector<LayerShape> shapes_;  // by local rank
+  std::vector<TokenPart> parts_;                 // all tokens, then the chunks
+  std::vector<std::vector<LayerShape>> shapes_;  // by local rank and part
+  std::vector<std::int64_t> rows_;
   std::vector<std::vector<Routing>> routing_;
   Transport& transport_;
   std::vector<int> ranks_;
@@ -118,6 +160,8 @@ class TypedExecutor final : public HostExecutor {
   std::vector<OpKernel<Scalar>> kernels_;                      // by op
   std::unique_ptr<Emulation> emulation_;
   std::vector<double> work_;  // of the last step, by local rank and op
+  Hooks hooks_;
+  std::vector<HookPlace> hook_places_;  // by op; empty: no hooks
   bool poison_ = false;
   Cancellation cancellation_;
   std::unique_ptr<StreamRuntime> runtime_;  // last: its threads use all the rest

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "exec/emulation.hpp"
+#include "exec/hooks.hpp"
 #include "exec/model_data.hpp"
 #include "exec/routing.hpp"
 #include "exec/transport.hpp"
@@ -22,6 +23,9 @@ class HostExecutor {
   // hold NaN before their first write and after their last read (not those that results are read from).
   // Failures: see StreamRuntime::run_step.
   virtual Seconds run_step(Poison poison) = 0;
+
+  // Calls the user's functions from the next step on.
+  virtual void set_hooks(Hooks hooks) = 0;
 
   // Holds ops to `durations` (by op, wall seconds; none: not held) from the next step on. See Emulation.
   virtual void emulate(std::vector<std::optional<Seconds>> durations, Seconds tolerance, bool spin) = 0;

@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "exec/gate_logits.hpp"
+#include "exec/gemm.hpp"
 #include "exec/layer_shape.hpp"
 #include "exec/matrix.hpp"
 #include "exec/routing.hpp"
@@ -18,35 +20,69 @@ struct DenseWeights {
   DenseWeights(const LayerShape& shape, Scalar* first);
 };
 
-// Causal self-attention of each sample. (attention.cpp)
+// Causal self-attention of each sample, in two parts: the projections of all tokens; then, for any range of positions
+// of every sample, the queries there with the keys up to them and the output's projection. (attention.cpp)
 template <class Scalar>
-struct AttentionState {  // what the forward pass leaves
-  Matrix<Scalar> query_key_value, context, log_sum_exp;
+struct AttentionState {  // what the forward pass leaves; rows by sample and position
+  Matrix<const Scalar> query_key_value;
+  Matrix<Scalar> context, log_sum_exp;
 };
+// `rows`: the row of `input` (and of d_input) that each token's is.
 template <class Scalar>
-void attention_forward(const LayerShape& shape, Matrix<const Scalar> input, const DenseWeights<const Scalar>& weights,
+void projection_forward(const LayerShape& shape, std::span<const std::int64_t> rows, Matrix<const Scalar> input,
+                        const DenseWeights<const Scalar>& weights, Matrix<Scalar> query_key_value);
+// partial: the range's tokens by sample and position.
+template <class Scalar>
+void attention_forward(const LayerShape& shape, RowRange positions, const DenseWeights<const Scalar>& weights,
                        const AttentionState<Scalar>& state, Matrix<Scalar> partial);
+// Adds to d_query_key_value; overwrites or adds to the gradient of the output's projection.
 template <class Scalar>
-void attention_backward(const LayerShape& shape, Matrix<const Scalar> d_partial, Matrix<const Scalar> input,
+void attention_backward(const LayerShape& shape, RowRange positions, Matrix<const Scalar> d_partial,
                         const AttentionState<const Scalar>& state, const DenseWeights<const Scalar>& weights,
-                        const DenseWeights<Scalar>& gradients, Matrix<Scalar> d_input);
+                        Matrix<Scalar> d_query_key_value, Matrix<Scalar> d_output_weights, Into into);
+template <class Scalar>
+void projection_backward(const LayerShape& shape, std::span<const std::int64_t> rows,
+                         Matrix<const Scalar> d_query_key_value, Matrix<const Scalar> input,
+                         const DenseWeights<const Scalar>& weights, const DenseWeights<Scalar>& gradients,
+                         Matrix<Scalar> d_input);
 
-// gate.cpp. Routing tensors are (T, k, 3): expert, slot, score.
+// gate.cpp. A routing tensor (entries, 3) holds token, place, score; place = expert C + slot, or -1 - expert if
+// dropped.
+template <class Scalar>
+struct RoutedChoice {
+  std::int64_t token, place;
+  Scalar score;
+  RoutedChoice(const Scalar* routing, std::int64_t entry)
+      : token(static_cast<std::int64_t>(routing[3 * entry])),
+        place(static_cast<std::int64_t>(routing[3 * entry + 1])),
+        score(routing[3 * entry + 2]) {}
+  bool dropped() const { return place < 0; }
+};
+// What a gate leaves, or its gradients: the sparse part, the dense part (T, E, C), or both; null: not there.
+template <class Scalar>
+struct GateWeights {
+  Scalar* routing = nullptr;   // as a gradient: of the scores (entries)
+  Scalar* combine = nullptr;   // scores
+  Scalar* dispatch = nullptr;  // 1 where a token has a slot; soft gates: its share of it
+};
 template <class Scalar>
 struct GateOperands {
-  Matrix<const Scalar> moe_input, router_weights;
+  Matrix<const Scalar> moe_input;
+  const Scalar* router_weights = nullptr;
+  TokenPlace place = {};
 };
-// moe_input = layer_input + attention_output, then its routing. `preset`, unless empty, gives experts and slots in
-// place of the kernel's own choice; scores are always the kernel's.
+// moe_input = layer_input + attention_output, then its routing. `preset`, unless empty, gives experts (and slots, if it
+// has them) in place of the kernel's own choice; scores are always the kernel's.
 template <class Scalar>
 void gate_forward(const LayerShape& shape, Matrix<const Scalar> layer_input, Matrix<const Scalar> attention_output,
-                  Matrix<const Scalar> router_weights, const Routing& preset, Matrix<Scalar> moe_input,
-                  Scalar* routing);
-// Adds output_gradient and what comes through the scores to d_moe_input.
+                  const Scalar* router_weights, const TokenPlace& place, const Routing& preset,
+                  Matrix<Scalar> moe_input, const GateWeights<Scalar>& weights);
+// Adds output_gradient and what comes through the scores to d_moe_input; `into` says what happens to router_gradient.
 template <class Scalar>
-void gate_backward(const LayerShape& shape, Matrix<const Scalar> output_gradient, const Scalar* score_gradient,
-                   const Scalar* routing, const GateOperands<Scalar>& operands, Matrix<Scalar> d_moe_input,
-                   Matrix<Scalar> router_gradient);
+void gate_backward(const LayerShape& shape, Matrix<const Scalar> output_gradient,
+                   const GateWeights<const Scalar>& weights_gradient, const Scalar* routing,
+                   const GateOperands<Scalar>& operands, Matrix<Scalar> d_moe_input, Scalar* router_gradient,
+                   Into into = Into::Overwrite);
 
 // The capacity rows `rows` of every expert, of any tensor whose layout is (blocks, c, M).
 template <class Scalar>
@@ -59,7 +95,10 @@ struct Chunk {
   bool holds(std::int64_t slot) const { return rows.first <= slot && slot < rows.last; }
 };
 
-// order.cpp
+// order.cpp: by the entries of a routing tensor.
+// Sum of `gradients`, all (T, M).
+template <class Scalar>
+void add_up(std::span<const Matrix<const Scalar>> gradients, Matrix<Scalar> sum);
 template <class Scalar>
 void encode_forward(const LayerShape& shape, Matrix<const Scalar> moe_input, const Scalar* routing,
                     std::span<const Chunk<Scalar>> encoded);
@@ -76,19 +115,46 @@ void decode_backward(const LayerShape& shape, std::span<const Matrix<const Scala
                      std::span<const Chunk<const Scalar>> combined, Matrix<Scalar> output_gradient,
                      Scalar* score_gradient, std::span<const Chunk<Scalar>> d_combined);
 
+// dense_order.cpp: the same as matrix products with the dense weights (T, E, C) of the gate.
+template <class Scalar>
+void dense_encode_forward(const LayerShape& shape, Matrix<const Scalar> moe_input, const Scalar* dispatch,
+                          std::span<const Chunk<Scalar>> encoded);
+// d_dispatch: only soft gates ask for it, else null.
+template <class Scalar>
+void dense_encode_backward(const LayerShape& shape, Matrix<const Scalar> moe_input, const Scalar* dispatch,
+                           std::span<const Chunk<const Scalar>> d_encoded, Matrix<Scalar> d_moe_input,
+                           Scalar* d_dispatch);
+template <class Scalar>
+void dense_decode_forward(const LayerShape& shape, Matrix<const Scalar> moe_input, const Scalar* combine,
+                          std::span<const Chunk<const Scalar>> combined, Matrix<Scalar> output);
+template <class Scalar>
+void dense_decode_backward(const LayerShape& shape, std::span<const Matrix<const Scalar>> gradients,
+                           const Scalar* combine, std::span<const Chunk<const Scalar>> combined,
+                           Matrix<Scalar> output_gradient, Scalar* d_combine,
+                           std::span<const Chunk<Scalar>> d_combined);
+
 // expert.cpp
 template <class Scalar>
 void expert_forward(const LayerShape& shape, Chunk<const Scalar> input, const Scalar* weights, Scalar* hidden,
                     Scalar* partial);
+// The hidden rows alone, as expert_forward leaves them to the bit.
+template <class Scalar>
+void expert_hidden(const LayerShape& shape, Chunk<const Scalar> input, const Scalar* weights, Scalar* hidden);
 template <class Scalar>
 struct KeptChunk {  // of the forward pass
   Chunk<const Scalar> input;
   const Scalar* hidden = nullptr;
 };
-// `kept`: all forward chunks that share rows with this one. Adds to `gradient`.
+template <class Scalar>
+struct ExpertGradients {
+  Scalar* weights = nullptr;  // added to
+  Scalar* input = nullptr;
+  Scalar* hidden = nullptr;
+};
+// `kept`: all forward chunks that share rows with this one.
 template <class Scalar>
 void expert_backward(const LayerShape& shape, Chunk<const Scalar> d_partial, const Scalar* weights,
-                     std::span<const KeptChunk<Scalar>> kept, Scalar* gradient, Scalar* d_input);
+                     std::span<const KeptChunk<Scalar>> kept, const ExpertGradients<Scalar>& gradients);
 
 // update.cpp: one Adam step; `step` counts from 1.
 template <class Scalar>

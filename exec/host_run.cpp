@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include "exec/dilation.hpp"
 #include "exec/inproc_transport.hpp"
+#include "models/blocks.hpp"
 #include "models/errors.hpp"
+#include "models/names.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -23,7 +26,9 @@ constexpr int numerics_attempts = 3;
 
 void require_memory(const Schedule& s, int ranks, Element element) {
   double elements = 0;
-  for (const Tensor& t : s.tensors) elements += static_cast<double>(t.elements) * (t.persistent ? 2 : 1);
+  for (const Block& block : memory_blocks(s).all)
+    elements +=
+        static_cast<double>(block.elements) * (s.tensors[static_cast<std::size_t>(block.first)].persistent ? 2 : 1);
   const double bytes = elements * ranks * (element == Element::Float ? sizeof(float) : sizeof(double));
   const double here = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   if (bytes > .8 * here)
@@ -31,6 +36,13 @@ void require_memory(const Schedule& s, int ranks, Element element) {
         fmt::format("{} ranks need {:.1f} GB in all, but this machine has {:.1f} GB: run fewer ranks or "
                     "a smaller model",
                     ranks, bytes / 1e9, here / 1e9));
+}
+
+void require_executable(const Schedule& s) {
+  for (const Op& op : s.ops)
+    if (op.work.profiled != Profiled::No)
+      throw InputError(fmt::format("model.{}_profile: a module known only by its times can be simulated, not executed",
+                                   name_in(profiled_names, op.work.profiled)));
 }
 
 class HostRun {
@@ -48,6 +60,7 @@ class HostRun {
   }
 
   HostRunResult run() {
+    require_executable(*priced_->schedule);
     require_memory(*priced_->schedule, e_.cluster.gpus(), element_);
     prepare();
     emulated_.held = held_ops();
@@ -67,6 +80,7 @@ class HostRun {
   // gradient that the reference lacks, about once in ten large runs: then other data decide.
   void prepare() {
     const bool relu_in_float = e_.model.expert_kind == ExpertKind::Ffn && element_ == Element::Float;
+    const ComputeRules rules = rules_of(*priced_->schedule);
     for (int attempt = 1;; ++attempt) {
       const ModelData data = random_model_data(e_, options_.seed + static_cast<std::uint64_t>(attempt - 1));
       if (!options_.check_numerics) {
@@ -74,13 +88,19 @@ class HostRun {
         result_.notes.push_back("numerics were not checked");
         return;
       }
-      const Reference reference = compute_reference(e_, data);
+      const Reference reference = compute_reference(e_, data, rules);
       executor_ = make_host_executor(e_, priced_->schedule, element_, data, reference.routing, *transport_);
       executor_->run_step(Poison::Yes);
-      result_.numerics = compare(e_, *priced_->schedule, *executor_, reference);
+      std::optional<Reference> exact;
+      if (rules.rounds()) exact = compute_reference(e_, data, {.token_chunks = rules.token_chunks});
+      result_.numerics = compare(e_, *priced_->schedule, *executor_, reference, exact ? &*exact : nullptr);
+      result_.report.dropped = result_.numerics.dropped;
+      if (exact && attempt == 1)
+        result_.notes.push_back(fmt::format("compressed messages change the outputs by {:.1e} of their norm",
+                                            result_.numerics.rounding_error));
       result_.report.output_error = result_.numerics.output_error;
       result_.report.gradient_error = result_.numerics.gradient_error();
-      result_.report.numerics_ok = result_.numerics.ok(tolerance_of(element_));
+      result_.report.numerics_ok = result_.numerics.ok(tolerance_of(element_, rules));
       if (result_.report.numerics_ok || !relu_in_float || attempt == numerics_attempts) return;
       result_.notes.push_back(fmt::format("numerics checked again with seed {}: gradients differed by {:.1e}",
                                           options_.seed + static_cast<std::uint64_t>(attempt),
@@ -96,7 +116,8 @@ class HostRun {
     std::vector<bool> held;
     held.reserve(s.ops.size());
     for (const Op& op : s.ops)
-      held.push_back(op.work.collective == Collective::None ? compute : options_.emulate_links);
+      held.push_back(op.work.collective != Collective::None || op.work.host_traffic > Bytes(0) ? options_.emulate_links
+                                                                                               : compute);
     if (compute)
       result_.notes.push_back(
           fmt::format("compute is held to its modelled time: {} ranks on {} free cores", ranks, cores));
@@ -200,6 +221,14 @@ class HostRun {
 HostRunResult run_on_host(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
                           const HostRunOptions& options) {
   return HostRun(experiment, std::move(priced), options).run();
+}
+
+void resolve_routed_capacity(Experiment& experiment, std::uint64_t seed) {
+  if (experiment.workload.capacity_factor > 0 || experiment.workload.routing.kind != RoutingKind::Router) return;
+  Experiment forward = experiment;
+  forward.workload.phases = Phases::ForwardOnly;
+  forward.workload.capacity_rows = 0;
+  resolve_capacity(experiment, compute_reference(forward, random_model_data(forward, seed)).largest_load);
 }
 
 int free_cores() {

@@ -34,6 +34,9 @@ struct HostRunResult {
 HostRunResult run_on_host(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
                           const HostRunOptions& options = {});
 
+// Where f <= 0 and the router decides: sets the capacity from what it really chooses with this seed's weights and data.
+void resolve_routed_capacity(Experiment& experiment, std::uint64_t seed);
+
 // CPUs that this process may use.
 int free_cores();
 

@@ -10,13 +10,15 @@ namespace dovetail::exec {
 
 using Values = std::vector<double>;
 
-// Weights of one layer, or their gradients. All heads and experts; row-major.
+// Weights of one layer, or their gradients. All heads and experts (of a dense layer none); row-major.
 struct LayerWeights {
   Values query, key, value, output;  // (M, heads d), (M, kv_heads d), (M, kv_heads d), (heads d, M)
-  Values router;                     // (M, E)
+  Values router;                     // the gate's matrices, as models/operands.md lays them out
   Values w1, w2, w3;                 // (E, M, H), (E, H, M), gated: (E, M, H)
+  // Of the dense feed-forward part, where there is one: (M, D), (D, M), gated: (M, D).
+  Values dense_w1, dense_w2, dense_w3;
 };
-LayerWeights zero_weights(const Model& model);
+LayerWeights zero_weights(const Experiment& experiment, int layer);
 
 // Token t of the whole data belongs to rank t / T: the tokens of a model-parallel group follow one another.
 struct ModelData {

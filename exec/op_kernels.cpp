@@ -1,9 +1,13 @@
 #include "exec/op_kernels.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
+#include "exec/run_step.hpp"
+#include "exec/wire_format.hpp"
 #include "models/errors.hpp"
+#include "models/op_work.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -20,14 +24,18 @@ Matrix<Scalar> write_matrix(const OpContext<Scalar>& c, std::size_t i, std::int6
   return {c.write(i), rows, cols};
 }
 
-// (T, M)
+// (T, M), or the rows of the op's part in a tensor of all tokens.
 template <class Scalar>
 Matrix<const Scalar> read_tokens(const OpContext<Scalar>& c, std::size_t i) {
-  return read_matrix(c, i, c.shape.tokens, c.shape.hidden);
+  if (c.part.chunk < 0 || c.read_tensor(i).chunk >= 0) return read_matrix(c, i, c.shape.tokens, c.shape.hidden);
+  return read_matrix(c, i, c.read_tensor(i).elements / c.shape.hidden, c.shape.hidden)
+      .rows_from(c.part.tokens.first, c.shape.tokens);
 }
 template <class Scalar>
 Matrix<Scalar> write_tokens(const OpContext<Scalar>& c, std::size_t i) {
-  return write_matrix(c, i, c.shape.tokens, c.shape.hidden);
+  if (c.part.chunk < 0 || c.write_tensor(i).chunk >= 0) return write_matrix(c, i, c.shape.tokens, c.shape.hidden);
+  return write_matrix(c, i, c.write_tensor(i).elements / c.shape.hidden, c.shape.hidden)
+      .rows_from(c.part.tokens.first, c.shape.tokens);
 }
 
 template <class Scalar>
@@ -50,62 +58,161 @@ std::vector<Chunk<Scalar>> write_chunks(const OpContext<Scalar>& c, std::size_t 
 }
 
 template <class Scalar>
+Matrix<Scalar> write_projections(const OpContext<Scalar>& c, std::size_t i) {
+  return write_matrix(c, i, c.shape.sequence_tokens(), c.shape.query_width() + 2 * c.shape.key_width());
+}
+template <class Scalar>
+Matrix<const Scalar> read_projections(const OpContext<Scalar>& c, std::size_t i) {
+  return read_matrix(c, i, c.shape.sequence_tokens(), c.shape.query_width() + 2 * c.shape.key_width());
+}
+
+template <class Scalar>
+void forward_projection(OpContext<Scalar>& c) {
+  const LayerShape& s = c.shape;
+  projection_forward<Scalar>(s, c.rows, read_matrix(c, 0, s.sequence_tokens(), s.hidden), {s, c.read(1)},
+                             write_projections(c, 0));
+}
+
+// Of all tokens it projects first; a chunk reads what a projection op has written.
+template <class Scalar>
 void forward_attention(OpContext<Scalar>& c) {
   const LayerShape& s = c.shape;
   const std::int64_t tokens = s.sequence_tokens();
-  const AttentionState<Scalar> state{write_matrix(c, 0, tokens, s.query_width() + 2 * s.key_width()),
-                                     write_matrix(c, 1, tokens, s.query_width()), write_matrix(c, 2, tokens, s.heads)};
-  attention_forward<Scalar>(s, read_matrix(c, 0, tokens, s.hidden), {s, c.read(1)}, state,
-                            write_matrix(c, 3, tokens, s.hidden));
+  const bool projects = c.part.chunk < 0;
+  if (projects) forward_projection(c);
+  const std::size_t first = projects ? 1 : 0;
+  const AttentionState<Scalar> state{projects ? write_projections(c, 0) : read_projections(c, 0),
+                                     write_matrix(c, first, tokens, s.query_width()),
+                                     write_matrix(c, first + 1, tokens, s.heads)};
+  attention_forward<Scalar>(s, c.part.positions, {s, c.read(1)}, state,
+                            write_matrix(c, first + 2, s.samples * c.part.positions.size(), s.hidden));
+}
+
+template <class Scalar>
+void backward_attention_of_part(OpContext<Scalar>& c, std::size_t first, Matrix<Scalar> d_projected,
+                                Matrix<Scalar> d_output_weights) {
+  const LayerShape& s = c.shape;
+  const std::int64_t tokens = s.sequence_tokens();
+  const AttentionState<const Scalar> state{read_projections(c, first),
+                                           read_matrix(c, first + 1, tokens, s.query_width()),
+                                           read_matrix(c, first + 2, tokens, s.heads)};
+  const bool adds = c.part.chunk > 0;
+  if (!adds) std::fill_n(d_projected.data, d_projected.rows * d_projected.cols, Scalar(0));
+  attention_backward<Scalar>(s, c.part.positions, read_matrix(c, 0, s.samples * c.part.positions.size(), s.hidden),
+                             state, {s, c.read(first + 3)}, d_projected, d_output_weights,
+                             adds ? Into::Add : Into::Overwrite);
 }
 
 template <class Scalar>
 void backward_attention(OpContext<Scalar>& c) {
   const LayerShape& s = c.shape;
   const std::int64_t tokens = s.sequence_tokens();
-  const AttentionState<const Scalar> state{read_matrix(c, 2, tokens, s.query_width() + 2 * s.key_width()),
-                                           read_matrix(c, 3, tokens, s.query_width()),
-                                           read_matrix(c, 4, tokens, s.heads)};
-  attention_backward<Scalar>(s, read_matrix(c, 0, tokens, s.hidden), read_matrix(c, 1, tokens, s.hidden), state,
-                             {s, c.read(5)}, {s, c.write(0) + c.op.rows.first}, write_matrix(c, 1, tokens, s.hidden));
+  Scalar* const gradients = c.write(0) + c.op.rows.first;
+  if (c.part.chunk >= 0) {
+    backward_attention_of_part<Scalar>(c, 1, write_projections(c, 1), {gradients, s.query_width(), s.hidden});
+    return;
+  }
+  std::vector<Scalar> memory(static_cast<std::size_t>(tokens * (s.query_width() + 2 * s.key_width())));
+  const Matrix<Scalar> d_projected(memory.data(), tokens, s.query_width() + 2 * s.key_width());
+  const DenseWeights<Scalar> d_weights(s, gradients);
+  backward_attention_of_part<Scalar>(c, 2, d_projected, d_weights.output);
+  projection_backward<Scalar>(s, c.rows, d_projected, read_matrix(c, 1, tokens, s.hidden), {s, c.read(5)}, d_weights,
+                              write_matrix(c, 1, tokens, s.hidden));
+}
+
+template <class Scalar>
+void backward_projection(OpContext<Scalar>& c) {
+  const LayerShape& s = c.shape;
+  const std::int64_t tokens = s.sequence_tokens();
+  projection_backward<Scalar>(s, c.rows, read_projections(c, 0), read_matrix(c, 1, tokens, s.hidden), {s, c.read(2)},
+                              {s, c.write(0) + c.op.rows.first}, write_matrix(c, 1, tokens, s.hidden));
+}
+
+// The operand of a kind, or null: routing may be sparse, dense or both.
+template <class Scalar>
+const Scalar* find_read(const OpContext<Scalar>& c, TensorKind kind, bool gradient = false) {
+  for (std::size_t i = 0; i < c.read_count(); ++i)
+    if (c.read_tensor(i).kind == kind && c.read_tensor(i).gradient == gradient) return c.read(i);
+  return nullptr;
+}
+template <class Scalar>
+Scalar* find_write(const OpContext<Scalar>& c, TensorKind kind, bool gradient = false) {
+  for (std::size_t i = 0; i < c.write_count(); ++i)
+    if (c.write_tensor(i).kind == kind && c.write_tensor(i).gradient == gradient) return c.write(i);
+  return nullptr;
+}
+
+template <class Scalar>
+const Scalar* read_router(const OpContext<Scalar>& c, std::size_t i) {
+  check(c.read_tensor(i).elements == c.shape.router_parameters, "router weights of another gate");
+  return c.read(i);
+}
+
+template <class Scalar>
+TokenPlace place_of(const OpContext<Scalar>& c) {
+  return {c.op.layer, c.rank * c.shape.rank_tokens + c.part.tokens.first};
 }
 
 template <class Scalar>
 void forward_gate(OpContext<Scalar>& c) {
-  gate_forward<Scalar>(c.shape, read_tokens(c, 0), read_tokens(c, 1),
-                       read_matrix(c, 2, c.shape.hidden, c.shape.experts), c.preset, write_tokens(c, 0), c.write(1));
+  const Routing preset =
+      c.preset.empty() || c.part.chunk < 0 ? c.preset : routing_of_part(c.shape, c.part.tokens, c.preset);
+  gate_forward<Scalar>(c.shape, read_tokens(c, 0), read_tokens(c, 1), read_router(c, 2), place_of(c), preset,
+                       write_tokens(c, 0),
+                       {find_write(c, TensorKind::Routing), find_write(c, TensorKind::CombineWeights),
+                        find_write(c, TensorKind::RoutingMask)});
 }
 
 template <class Scalar>
 void backward_gate(OpContext<Scalar>& c) {
-  const Matrix<const Scalar> router = read_matrix(c, 4, c.shape.hidden, c.shape.experts);
-  gate_backward<Scalar>(c.shape, read_tokens(c, 0), c.read(1), c.read(2), {read_tokens(c, 3), router},
-                        write_tokens(c, 0), write_matrix(c, 1, c.shape.hidden, c.shape.experts));
+  std::size_t last = 0;  // moe_input; router_weights and d_moe_input follow
+  while (c.read_tensor(last).kind != TensorKind::MoeInput) ++last;
+  const GateWeights<const Scalar> gradient{find_read(c, TensorKind::ScoreGradient),
+                                           find_read(c, TensorKind::CombineWeights, true),
+                                           find_read(c, TensorKind::RoutingMask, true)};
+  gate_backward<Scalar>(c.shape, read_tokens(c, 0), gradient, find_read(c, TensorKind::Routing),
+                        {read_tokens(c, last), read_router(c, last + 1), place_of(c)}, write_tokens(c, 0), c.write(1),
+                        c.part.chunk > 0 ? Into::Add : Into::Overwrite);
 }
 
 template <class Scalar>
 void forward_encode(OpContext<Scalar>& c) {
-  encode_forward<Scalar>(c.shape, read_tokens(c, 0), c.read(1), write_chunks(c, 0));
+  if (c.read_tensor(1).kind == TensorKind::RoutingMask)
+    dense_encode_forward<Scalar>(c.shape, read_tokens(c, 0), c.read(1), write_chunks(c, 0));
+  else
+    encode_forward<Scalar>(c.shape, read_tokens(c, 0), c.read(1), write_chunks(c, 0));
 }
 
 template <class Scalar>
 void backward_encode(OpContext<Scalar>& c) {
-  encode_backward<Scalar>(c.shape, c.read(0), read_chunks(c, 1), write_tokens(c, 0));
+  if (c.read_tensor(0).kind == TensorKind::Routing)
+    return encode_backward<Scalar>(c.shape, c.read(0), read_chunks(c, 1), write_tokens(c, 0));
+  const bool soft = c.read_tensor(1).kind == TensorKind::MoeInput;
+  dense_encode_backward<Scalar>(c.shape, soft ? read_tokens(c, 1) : Matrix<const Scalar>(), c.read(0),
+                                read_chunks(c, soft ? 2 : 1), write_tokens(c, 0), soft ? c.write(1) : nullptr);
 }
 
 template <class Scalar>
 void forward_decode(OpContext<Scalar>& c) {
-  decode_forward<Scalar>(c.shape, read_tokens(c, 0), c.read(1), read_chunks(c, 2), write_tokens(c, 0));
+  if (c.read_tensor(1).kind == TensorKind::CombineWeights)
+    dense_decode_forward<Scalar>(c.shape, read_tokens(c, 0), c.read(1), read_chunks(c, 2), write_tokens(c, 0));
+  else
+    decode_forward<Scalar>(c.shape, read_tokens(c, 0), c.read(1), read_chunks(c, 2), write_tokens(c, 0));
 }
 
 // The gradient from above has one part for the last layer, else two.
 template <class Scalar>
 void backward_decode(OpContext<Scalar>& c) {
+  const auto routes = [](TensorKind kind) { return kind == TensorKind::Routing || kind == TensorKind::CombineWeights; };
   std::vector<Matrix<const Scalar>> gradients;
   std::size_t at = 0;
-  for (; c.read_tensor(at).kind != TensorKind::Routing; ++at) gradients.push_back(read_tokens(c, at));
-  decode_backward<Scalar>(c.shape, gradients, c.read(at), read_chunks(c, at + 1), write_tokens(c, 0), c.write(1),
-                          write_chunks(c, 2));
+  for (; !routes(c.read_tensor(at).kind); ++at) gradients.push_back(read_tokens(c, at));
+  if (c.read_tensor(at).kind == TensorKind::CombineWeights)
+    dense_decode_backward<Scalar>(c.shape, gradients, c.read(at), read_chunks(c, at + 1), write_tokens(c, 0),
+                                  c.write(1), write_chunks(c, 2));
+  else
+    decode_backward<Scalar>(c.shape, gradients, c.read(at), read_chunks(c, at + 1), write_tokens(c, 0), c.write(1),
+                            write_chunks(c, 2));
 }
 
 // What an expert op works on, by its operands 0 (rows) and 1 (weights): all experts here, or one shadowed expert; all
@@ -128,6 +235,17 @@ void forward_expert(OpContext<Scalar>& c) {
   expert_forward<Scalar>(expert_shape(c), {c.op.rows, c.read(0)}, c.read(1), c.write(0), c.write(1));
 }
 
+template <class Scalar>
+void restore_hidden(OpContext<Scalar>& c) {
+  expert_hidden<Scalar>(expert_shape(c), {c.op.rows, c.read(0)}, c.read(1), c.write(0));
+}
+
+template <class Scalar>
+void copy(OpContext<Scalar>& c) {
+  check(c.read_tensor(0).elements == c.write_tensor(0).elements, "a copy of another size");
+  std::copy_n(c.read(0), c.read_tensor(0).elements, c.write(0));
+}
+
 // Reads 2: the gradient, if it has a value already. After it: the inputs of the forward chunks that share rows with
 // this one, then their hidden rows.
 template <class Scalar>
@@ -139,11 +257,77 @@ void backward_expert(OpContext<Scalar>& c) {
   std::vector<KeptChunk<Scalar>> kept;
   for (std::size_t i = first; i < first + chunks; ++i)
     kept.push_back({{c.read_tensor(i).rows, c.read(i)}, c.read(i + chunks)});
-  expert_backward<Scalar>(expert_shape(c), {c.op.rows, c.read(0)}, c.read(1), kept, c.write(0), c.write(1));
+  expert_backward<Scalar>(expert_shape(c), {c.op.rows, c.read(0)}, c.read(1), kept,
+                          {c.write(0), c.write(1), c.write(2)});
+}
+
+// Operands are compressed rows and rows, in the order of the op; the format is that of the compressed ones.
+template <class Scalar>
+void convert(OpContext<Scalar>& c, const Tensor& compressed,
+             void (*rows)(Wire, std::int64_t, std::int64_t, const Scalar*, Scalar*)) {
+  const Wire wire = compressed.dtype == DType::Bf16 ? Wire::Bf16 : Wire::Fp8;
+  rows(wire, compressed.elements / wire_row_elements(wire, c.shape.hidden), c.shape.hidden, c.read(0), c.write(0));
+}
+template <class Scalar>
+void compress(OpContext<Scalar>& c) {
+  convert(c, c.write_tensor(0), compress_rows<Scalar>);
+}
+template <class Scalar>
+void decompress(OpContext<Scalar>& c) {
+  convert(c, c.read_tensor(0), decompress_rows<Scalar>);
+}
+
+// That it is reached is all: its dependencies are the wait.
+template <class Scalar>
+void host_sync(OpContext<Scalar>&) {}
+
+// From the tensor read to the first one written, by way of the others.
+template <class Scalar>
+void collective_steps(OpContext<Scalar>& c) {
+  const auto steps = c.schedule.steps_of(c.op);
+  check(c.write_count() == steps.size(), "a tensor for the result of each step");
+  const Scalar* source = c.read(0);
+  std::int64_t elements = c.read_tensor(0).elements;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const std::size_t result = i + 1 == steps.size() ? 0 : i + 1;
+    const StepBuffers<Scalar> buffers{{source, static_cast<std::size_t>(elements)},
+                                      {c.write(result), static_cast<std::size_t>(c.write_tensor(result).elements)}};
+    c.ready = run_step(steps[i], buffers, *c.communicator, c.ready);
+    source = c.write(result);
+    elements = c.write_tensor(result).elements;
+  }
+}
+
+template <class Scalar>
+void forward_dense_ffn(OpContext<Scalar>& c) {
+  const LayerShape s = ffn_shape(c.shape, c.read_tensor(1).elements);
+  expert_forward<Scalar>(s, {{0, s.sequence_tokens()}, c.read(0)}, c.read(1) + s.dense_parameters(), c.write(0),
+                         c.write(1));
+}
+
+template <class Scalar>
+void backward_dense_ffn(OpContext<Scalar>& c) {
+  const LayerShape s = ffn_shape(c.shape, c.read_tensor(3).elements);
+  const RowRange tokens{0, s.sequence_tokens()}, range = c.op.rows;
+  const KeptChunk<Scalar> kept{{tokens, c.read(1)}, c.read(2)};
+  std::fill(c.write(0) + range.first, c.write(0) + range.last, Scalar(0));  // the kernel adds
+  std::vector<Scalar> d_hidden(static_cast<std::size_t>(s.sequence_tokens() * s.hidden_width()));
+  expert_backward<Scalar>(s, {tokens, c.read(0)}, c.read(3) + s.dense_parameters(), {&kept, 1},
+                          {c.write(0) + range.first, c.write(1), d_hidden.data()});
+}
+
+// The result may be the first of the parts.
+template <class Scalar>
+void residual(OpContext<Scalar>& c) {
+  const std::int64_t count = c.write_tensor(0).elements;
+  Scalar* const sum = c.write(0);
+  if (c.read(0) != sum) std::copy(c.read(0), c.read(0) + count, sum);
+  for (std::size_t i = 1; i < c.read_count(); ++i) std::transform(sum, sum + count, c.read(i), sum, std::plus());
 }
 
 template <class Scalar>
 void collective(OpContext<Scalar>& c) {
+  if (!c.schedule.steps_of(c.op).empty()) return collective_steps(c);
   const std::int64_t sent = c.read_tensor(0).elements, received = c.write_tensor(0).elements;
   Communicator& communicator = *c.communicator;
   const auto operands = [&](std::int64_t count) { return exchange(c.read(0), c.write(0), count, c.ready); };
@@ -229,12 +413,11 @@ void dense_gradient_all_reduce(OpContext<Scalar>& c) {
 // Where the gradient of a weight tensor lies among the reads of the update.
 template <class Scalar>
 const Scalar* gradient_of(const OpContext<Scalar>& c, const Tensor& weights) {
-  std::int64_t layers = 0;
+  std::int64_t later = 0;  // dense weights of later layers: the last layer's gradients come first
   for (std::size_t i = 0; i < c.read_count(); ++i) {
     const Tensor& t = c.read_tensor(i);
-    if (t.kind == TensorKind::DenseWeights) ++layers;
-    if (weights.kind == TensorKind::DenseWeights && t.kind == TensorKind::DenseGradients)
-      return c.read(i) + (layers - 1 - weights.layer) * weights.elements;  // last layer first
+    if (t.kind == TensorKind::DenseWeights && t.layer > weights.layer) later += t.elements;
+    if (weights.kind == TensorKind::DenseWeights && t.kind == TensorKind::DenseGradients) return c.read(i) + later;
     const bool matches = (weights.kind == TensorKind::RouterWeights && t.kind == TensorKind::RouterGradient) ||
                          (weights.kind == TensorKind::ExpertWeights && t.kind == TensorKind::ExpertGradient);
     if (matches && t.layer == weights.layer) return c.read(i);
@@ -266,6 +449,7 @@ struct Entry {
 template <class Scalar>
 constexpr std::array<Entry<Scalar>, op_kind_names.size()> kernels{
     {{OpKind::MpAllGather, collective<Scalar>, collective<Scalar>},
+     {OpKind::Projection, forward_projection<Scalar>, backward_projection<Scalar>},
      {OpKind::Attention, forward_attention<Scalar>, backward_attention<Scalar>},
      {OpKind::MpReduceScatter, collective<Scalar>, collective<Scalar>},
      {OpKind::Gate, forward_gate<Scalar>, backward_gate<Scalar>},
@@ -278,6 +462,16 @@ constexpr std::array<Entry<Scalar>, op_kind_names.size()> kernels{
      {OpKind::Decode, forward_decode<Scalar>, backward_decode<Scalar>},
      {OpKind::GatherExpertWeights, collective<Scalar>, return_gradient<Scalar>},
      {OpKind::ShadowWeights, broadcast_shadow<Scalar>, return_shadow_gradient<Scalar>},
+     {OpKind::DenseFfn, forward_dense_ffn<Scalar>, backward_dense_ffn<Scalar>},
+     {OpKind::Residual, residual<Scalar>, residual<Scalar>},
+     {OpKind::Compress, compress<Scalar>, compress<Scalar>},
+     {OpKind::Decompress, decompress<Scalar>, decompress<Scalar>},
+     {OpKind::HostSync, host_sync<Scalar>, host_sync<Scalar>},
+     {OpKind::Offload, copy<Scalar>, nullptr},
+     {OpKind::Prefetch, nullptr, copy<Scalar>},
+     {OpKind::RestoreDispatch, nullptr, collective<Scalar>},
+     {OpKind::RestoreGather, nullptr, collective<Scalar>},
+     {OpKind::RestoreHidden, nullptr, restore_hidden<Scalar>},
      {OpKind::DenseGradientAllReduce, nullptr, dense_gradient_all_reduce<Scalar>},
      {OpKind::ExpertGradientAllReduce, nullptr, collective<Scalar>},
      {OpKind::Update, update<Scalar>, update<Scalar>}}};

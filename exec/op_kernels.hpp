@@ -1,5 +1,6 @@
 // From an op of a schedule to the kernel or collective that does it, with operands in the order of models/operands.md.
 #pragma once
+#include <span>
 #include <vector>
 
 #include "exec/host_kernels.hpp"
@@ -13,12 +14,14 @@ template <class Scalar>
 struct OpContext {
   const Schedule& schedule;
   const Op& op;
-  const LayerShape& shape;
-  std::vector<std::vector<Scalar>>& tensors;  // of this rank, by TensorId
-  const Routing& preset;                      // of this rank and layer, for the gate; may be empty
-  int rank = 0;                               // of all
-  Communicator* communicator = nullptr;       // of the op's group and stream; collectives only
-  double ready = 0;                           // virtual; a collective raises it to the latest of its group
+  const LayerShape& shape;               // with the tokens and slots of `part`
+  const TokenPart& part;                 // all tokens, or those of the op's chunk where attention is chunked
+  std::span<const std::int64_t> rows;    // see token_rows()
+  const std::vector<Scalar*>& tensors;   // of this rank, by TensorId
+  const Routing& preset;                 // of this rank and layer, for the gate; may be empty
+  int rank = 0;                          // of all
+  Communicator* communicator = nullptr;  // of the op's group and stream; collectives and their steps only
+  double ready = 0;                      // virtual; a collective raises it to the latest of its group
 
   std::size_t read_count() const { return schedule.reads_of(op).size(); }
   std::size_t write_count() const { return schedule.writes_of(op).size(); }
@@ -29,7 +32,7 @@ struct OpContext {
 
  private:
   const Tensor& tensor(TensorId id) const { return schedule.tensors[static_cast<std::size_t>(id)]; }
-  Scalar* data(TensorId id) const { return tensors[static_cast<std::size_t>(id)].data(); }
+  Scalar* data(TensorId id) const { return tensors[static_cast<std::size_t>(id)]; }
 };
 
 template <class Scalar>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "models/blocks.hpp"
 #include "models/volumes.hpp"
 
 namespace dovetail::exec {
@@ -33,9 +34,10 @@ Values initial_values(const Experiment& e, const Tensor& t, const ModelData& dat
   }
 }
 
-// Results are read after the step: the input's gradient, and the routing for its drops.
-bool is_result(const Tensor& t) {
-  return t.kind == TensorKind::Routing || (t.gradient && t.kind == TensorKind::MoeInput && t.layer == 0);
+// Results are read after the step: the output, the input's gradient, and the routing for its drops.
+bool is_result(const Experiment& e, const Tensor& t) {
+  return t.kind == TensorKind::Routing || (t.kind == TensorKind::LayerInput && t.layer == e.workload.layers) ||
+         (t.gradient && t.kind == TensorKind::MoeInput && t.layer == 0);
 }
 
 }  // namespace
@@ -50,22 +52,25 @@ RankTensors<Scalar>::RankTensors(const Experiment& experiment, const Schedule& s
     for (const auto& ids : {schedule.reads_of(op), schedule.writes_of(op)})
       for (TensorId id : ids) ++uses_[static_cast<std::size_t>(id)];
   }
+  const Blocks blocks = memory_blocks(schedule);
+  for (const Block& block : blocks.all) blocks_.emplace_back(static_cast<std::size_t>(block.elements));
   for (std::size_t i = 0; i < schedule.tensors.size(); ++i) {
     const Tensor& t = schedule.tensors[i];
     const Values initial = initial_values(experiment, t, data, rank);
     initial_.emplace_back(initial.begin(), initial.end());
-    values_.emplace_back(static_cast<std::size_t>(t.elements));
-    if (t.persistent || is_result(t) || !is_read[i]) uses_[i] = 0;
+    first_.push_back(blocks_[static_cast<std::size_t>(blocks.of_tensor[i])].data());
+    if (t.persistent || is_result(experiment, t) || !is_read[i]) uses_[i] = 0;
   }
 }
 
 template <class Scalar>
 void RankTensors<Scalar>::prepare(bool poison) {
-  for (std::size_t i = 0; i < values_.size(); ++i) {
+  for (std::size_t i = 0; i < first_.size(); ++i) {
+    const std::span<Scalar> all = values(static_cast<TensorId>(i));
     if (!initial_[i].empty())
-      std::ranges::copy(initial_[i], values_[i].begin());
+      std::ranges::copy(initial_[i], all.begin());
     else if (poison)
-      std::ranges::fill(values_[i], std::numeric_limits<Scalar>::quiet_NaN());
+      std::ranges::fill(all, std::numeric_limits<Scalar>::quiet_NaN());
     uses_left_[i].store(uses_[i], std::memory_order_relaxed);
   }
 }
@@ -80,7 +85,7 @@ template <class Scalar>
 void RankTensors<Scalar>::release(TensorId id) {
   const auto i = static_cast<std::size_t>(id);
   if (uses_[i] > 0 && uses_left_[i].fetch_sub(1, std::memory_order_acq_rel) == 1)
-    std::ranges::fill(values_[i], std::numeric_limits<Scalar>::quiet_NaN());
+    std::ranges::fill(values(id), std::numeric_limits<Scalar>::quiet_NaN());
 }
 
 template class RankTensors<float>;

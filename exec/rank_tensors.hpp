@@ -1,6 +1,7 @@
 // The tensors of one rank: memory, initial contents, poison.
 #pragma once
 #include <atomic>
+#include <span>
 #include <vector>
 
 #include "exec/model_data.hpp"
@@ -18,14 +19,19 @@ class RankTensors {
   // After an op, only in poisoned steps: NaN in what nobody will read again. Thread-safe.
   void release(const Op& op);
 
-  std::vector<std::vector<Scalar>>& all() { return values_; }
-  const std::vector<std::vector<Scalar>>& all() const { return values_; }
+  // By tensor. Those that take over one another's memory are at one address.
+  const std::vector<Scalar*>& all() const { return first_; }
+  std::span<Scalar> values(TensorId id) const {
+    const auto i = static_cast<std::size_t>(id);
+    return {first_[i], static_cast<std::size_t>(schedule_.tensors[i].elements)};
+  }
 
  private:
   void release(TensorId id);
 
   const Schedule& schedule_;
-  std::vector<std::vector<Scalar>> values_;   // by tensor
+  std::vector<std::vector<Scalar>> blocks_;
+  std::vector<Scalar*> first_;                // by tensor: into its block
   std::vector<std::vector<Scalar>> initial_;  // by tensor; empty: none
   std::vector<int> uses_;                     // by tensor: reads and writes; 0: never released
   std::vector<std::atomic<int>> uses_left_;

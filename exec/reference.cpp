@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "exec/gate_logits.hpp"
+#include "exec/gate_scores.hpp"
+#include "exec/wire_format.hpp"
 #include "models/volumes.hpp"
 
 namespace dovetail::exec {
@@ -39,18 +42,21 @@ void add_scaled(double scale, const double* x, Size count, double* y) {
 }
 
 struct Sizes {
-  Size tokens, sequence, hidden, heads, kv_heads, head_size, experts, expert_hidden, top_k, tokens_of_rank;
-  explicit Sizes(const Experiment& e) : tokens_of_rank(static_cast<Size>(layer_volumes(e).tokens)) {
+  Size tokens, sequence, hidden, heads, kv_heads, head_size, expert_hidden, tokens_of_rank;
+  Sizes(const Experiment& e, const ComputeRules& r)
+      : tokens_of_rank(static_cast<Size>(layer_volumes(e).tokens)),
+        rules(r),
+        parts(token_parts(layer_volumes(e), r.token_chunks)) {
     tokens = tokens_of_rank * static_cast<Size>(e.cluster.gpus());
     sequence = static_cast<Size>(e.workload.sequence);
     hidden = static_cast<Size>(e.model.hidden);
     heads = static_cast<Size>(e.model.attention.heads);
     kv_heads = static_cast<Size>(e.model.attention.kv_heads);
     head_size = static_cast<Size>(e.model.attention.head_size);
-    experts = static_cast<Size>(e.model.experts);
     expert_hidden = static_cast<Size>(e.model.expert_hidden);
-    top_k = static_cast<Size>(e.workload.top_k);
   }
+  ComputeRules rules;
+  std::vector<TokenPart> parts;
   Size queries() const { return heads * head_size; }
   Size keys() const { return kv_heads * head_size; }
 };
@@ -177,87 +183,282 @@ void expert_backward(const Sizes& s, const LayerWeights& w, Size e, const double
   if (!w.w3.empty()) add_gradients(x, &w.w3[at], d_h3.data(), s.hidden, s.expert_hidden, d_x, &gradient.w3[at]);
 }
 
-struct MoePass {
-  Values input, probabilities;
-  std::vector<Routing> routing;  // by rank
-  const Choice& choice(const Sizes& s, Size token, Size j) const {
-    return routing[token / s.tokens_of_rank][token % s.tokens_of_rank * s.top_k + j];
-  }
-  double score(const Sizes& s, Size token, const Choice& choice) const {
-    return probabilities[token * s.experts + static_cast<Size>(choice.expert)];
-  }
+// --- the gate and what it connects ---
+
+// What a slot of an expert takes of a token, and a token of the slot's result. Choices have one such link each, soft
+// gates one for every token and slot.
+struct Link {
+  Size token, slot;  // of all ranks; expert C + capacity slot
+  double dispatch, combine;
+  Size entry;  // of the routing, or of the soft weights
 };
 
-// x + the experts' outputs, weighted by their scores.
-Values moe_sum(const Sizes& s, const LayerWeights& w, std::int64_t capacity, MoePass& pass) {
-  pass.probabilities = router_probabilities<double>(
-      {pass.input.data(), static_cast<std::int64_t>(s.tokens), static_cast<std::int64_t>(s.hidden)},
-      {w.router.data(), static_cast<std::int64_t>(s.hidden), static_cast<std::int64_t>(s.experts)});
-  const auto of_rank = static_cast<std::ptrdiff_t>(s.tokens_of_rank * s.experts);
-  for (auto p = pass.probabilities.begin(); p != pass.probabilities.end(); p += of_rank)
-    pass.routing.push_back(route(Values(p, p + of_rank), static_cast<std::int64_t>(s.experts),
-                                 static_cast<std::int64_t>(s.top_k), capacity));
-  Values sum = pass.input;
-  for (Size t = 0; t < s.tokens; ++t)
-    for (Size j = 0; j < s.top_k; ++j) {
-      const Choice& choice = pass.choice(s, t, j);
-      if (choice.slot < 0) continue;
-      const ExpertPass out = expert(s, w, static_cast<Size>(choice.expert), &pass.input[t * s.hidden]);
-      add_scaled(pass.score(s, t, choice), out.output.data(), s.hidden, &sum[t * s.hidden]);
+// Tokens of one rank that compete for the same capacity rows: all of them, or those of one chunk.
+struct Competitors {
+  LayerShape shape;
+  Size first_token;  // of all ranks
+  int rank;
+  RowRange tokens;  // of the rank's
+};
+
+struct MoePass {
+  Values input;
+  // By competitors.
+  std::vector<Values> logits;
+  std::vector<Routing> routing;
+  std::vector<std::vector<Link>> links;
+};
+
+Matrix<const double> tokens_of(const Competitors& c, const MoePass& pass) {
+  return {&pass.input[c.first_token * static_cast<Size>(c.shape.hidden)], c.shape.tokens, c.shape.hidden};
+}
+
+TokenPlace place_of(const Competitors& c, int layer) {
+  return {layer, static_cast<std::int64_t>(c.first_token)};
+}
+
+// What a routing model gives these tokens; empty: the router decides.
+Routing preset_of(const Experiment& e, const Competitors& c, int layer) {
+  const Routing all = modelled_choices(e, layer, c.rank);
+  return all.empty() ? all : routing_of_part(c.shape, c.tokens, all);
+}
+
+// Of the competitors whose logits are the pass's last.
+std::vector<Link> links_of(const Competitors& c, Routing preset, MoePass& pass) {
+  const LayerShape& shape = c.shape;
+  std::vector<Link> links;
+  if (shape.gate.kind == GateKind::SoftMoe) {
+    const SoftWeights w = soft_weights(shape, pass.logits.back());
+    const auto slots = static_cast<Size>(shape.slots());
+    for (Size i = 0; i < w.combine.size(); ++i)
+      links.push_back({c.first_token + i / slots, i % slots, w.dispatch[i], w.combine[i], i});
+    pass.routing.emplace_back();
+    return links;
+  }
+  const Values scores = expert_scores(shape, pass.logits.back());
+  Routing routing = preset.empty() ? choose(shape, scores) : std::move(preset);
+  assign_slots(shape, scores, routing);
+  const Values chosen = choice_scores(shape, scores, routing);
+  for (Size i = 0; i < routing.size(); ++i)
+    if (const Choice& choice = routing[i]; choice.slot >= 0)
+      links.push_back({c.first_token + static_cast<Size>(choice.token), static_cast<Size>(slot_place(shape, choice)), 1,
+                       chosen[i], i});
+  pass.routing.push_back(std::move(routing));
+  return links;
+}
+
+struct SlotPass {
+  Values input;  // empty: no token
+  ExpertPass expert;
+};
+
+// Rows and results as they arrive, in the formats that they are sent in.
+std::vector<SlotPass> run_slots(const Sizes& s, const Competitors& c, const LayerWeights& w, const MoePass& pass,
+                                const std::vector<Link>& links) {
+  std::vector<SlotPass> slots(static_cast<Size>(c.shape.slots()));
+  for (const Link& link : links) {
+    Values& input = slots[link.slot].input;
+    input.resize(s.hidden);
+    add_scaled(link.dispatch, &pass.input[link.token * s.hidden], s.hidden, input.data());
+  }
+  for (Size i = 0; i < slots.size(); ++i)
+    if (!slots[i].input.empty()) {
+      round_row(s.rules.dispatch, slots[i].input);
+      slots[i].expert = expert(s, w, i / static_cast<Size>(c.shape.capacity), slots[i].input.data());
+      round_row(s.rules.combine, slots[i].expert.output);
     }
+  return slots;
+}
+
+// x + the experts' outputs, weighted by their scores.
+Values moe_sum(const Experiment& e, const Sizes& s, const std::vector<Competitors>& all, const LayerWeights& w,
+               int layer, MoePass& pass) {
+  Values sum = pass.input;
+  for (const Competitors& c : all) {
+    pass.logits.push_back(gate_logits(c.shape, place_of(c, layer), tokens_of(c, pass), w.router.data()));
+    pass.links.push_back(links_of(c, preset_of(e, c, layer), pass));
+    const std::vector<SlotPass> slots = run_slots(s, c, w, pass, pass.links.back());
+    for (const Link& link : pass.links.back())
+      add_scaled(link.combine, slots[link.slot].expert.output.data(), s.hidden, &sum[link.token * s.hidden]);
+  }
   return sum;
 }
 
-Values moe_sum_backward(const Sizes& s, const LayerWeights& w, const MoePass& pass, const Values& d_sum,
-                        LayerWeights& gradient) {
+// From the gradients of what the links carry to those of the gate's logits.
+Values logits_gradient(const LayerShape& shape, const Values& logits, const Routing& routing, const Values& d_dispatch,
+                       const Values& d_combine) {
+  if (shape.gate.kind == GateKind::SoftMoe)
+    return soft_weights_backward(shape, soft_weights(shape, logits), {d_dispatch, d_combine});
+  return choice_scores_backward(shape, expert_scores(shape, logits), routing, d_combine);
+}
+
+// Gradients are sent like rows, the other way; the gradient of rounding itself is left out.
+Values moe_sum_backward(const Sizes& s, const std::vector<Competitors>& all, const LayerWeights& w, int layer,
+                        const MoePass& pass, const Values& d_sum, LayerWeights& gradient) {
   Values d_x = d_sum;
-  for (Size t = 0; t < s.tokens; ++t) {
-    const double* const x = &pass.input[t * s.hidden];
-    const double* const d_y = &d_sum[t * s.hidden];
-    Values d_p(s.experts), d_logits(s.experts);
-    for (Size j = 0; j < s.top_k; ++j) {
-      const Choice& choice = pass.choice(s, t, j);
-      if (choice.slot < 0) continue;
-      const auto e = static_cast<Size>(choice.expert);
-      const ExpertPass out = expert(s, w, e, x);
-      d_p[e] = dot(d_y, out.output.data(), s.hidden);
-      Values d_output(s.hidden);
-      add_scaled(pass.score(s, t, choice), d_y, s.hidden, d_output.data());
-      expert_backward(s, w, e, x, out, d_output.data(), &d_x[t * s.hidden], gradient);
+  for (Size unit = 0; unit < all.size(); ++unit) {
+    const Competitors& c = all[unit];
+    const std::vector<Link>& links = pass.links[unit];
+    const std::vector<SlotPass> slots = run_slots(s, c, w, pass, links);
+    std::vector<Values> d_output(slots.size(), Values(s.hidden)), d_input = d_output;
+    for (const Link& link : links)
+      add_scaled(link.combine, &d_sum[link.token * s.hidden], s.hidden, d_output[link.slot].data());
+    for (Size i = 0; i < slots.size(); ++i)
+      if (!slots[i].input.empty()) {
+        round_row(s.rules.combine, d_output[i]);
+        expert_backward(s, w, i / static_cast<Size>(c.shape.capacity), slots[i].input.data(), slots[i].expert,
+                        d_output[i].data(), d_input[i].data(), gradient);
+        round_row(s.rules.dispatch, d_input[i]);
+      }
+    const Size entries = std::max(pass.routing[unit].size(), links.size());
+    Values d_dispatch(entries), d_combine(entries);
+    for (const Link& link : links) {
+      const Size token = link.token * s.hidden;
+      d_combine[link.entry] = dot(&d_sum[token], slots[link.slot].expert.output.data(), s.hidden);
+      d_dispatch[link.entry] = dot(&pass.input[token], d_input[link.slot].data(), s.hidden);
+      add_scaled(link.dispatch, d_input[link.slot].data(), s.hidden, &d_x[token]);
     }
-    const double* const p = &pass.probabilities[t * s.experts];
-    const double mean = dot(p, d_p.data(), s.experts);
-    for (Size e = 0; e < s.experts; ++e) d_logits[e] = p[e] * (d_p[e] - mean);
-    add_gradients(x, w.router.data(), d_logits.data(), s.hidden, s.experts, &d_x[t * s.hidden], gradient.router.data());
+    gate_logits_backward(c.shape, place_of(c, layer), tokens_of(c, pass), w.router.data(),
+                         logits_gradient(c.shape, pass.logits[unit], pass.routing[unit], d_dispatch, d_combine),
+                         {&d_x[c.first_token * s.hidden], c.shape.tokens, c.shape.hidden}, gradient.router.data());
   }
   return d_x;
 }
 
+// --- dense feed-forward part ---
+
+// It is one expert that all tokens go to.
+struct DenseFfn {
+  Sizes sizes;
+  LayerWeights weights;
+  DenseFfn(const Sizes& s, const LayerWeights& w) : sizes(s) {
+    sizes.expert_hidden = w.dense_w1.size() / s.hidden;
+    weights.w1 = w.dense_w1;
+    weights.w2 = w.dense_w2;
+    weights.w3 = w.dense_w3;
+  }
+};
+
+void add_dense_ffn(const Sizes& s, const LayerWeights& w, const Values& x, Values& sum) {
+  if (w.dense_w1.empty()) return;
+  const DenseFfn ffn(s, w);
+  for (Size t = 0; t < s.tokens; ++t)
+    add_scaled(1, expert(ffn.sizes, ffn.weights, 0, &x[t * s.hidden]).output.data(), s.hidden, &sum[t * s.hidden]);
+}
+
+void add_dense_ffn_backward(const Sizes& s, const LayerWeights& w, const Values& x, const Values& d_sum, Values& d_x,
+                            LayerWeights& gradient) {
+  if (w.dense_w1.empty()) return;
+  const DenseFfn ffn(s, w);
+  DenseFfn d(s, gradient);
+  for (Size t = 0; t < s.tokens; ++t) {
+    const double* const token = &x[t * s.hidden];
+    expert_backward(ffn.sizes, ffn.weights, 0, token, expert(ffn.sizes, ffn.weights, 0, token), &d_sum[t * s.hidden],
+                    &d_x[t * s.hidden], d.weights);
+  }
+  gradient.dense_w1 = std::move(d.weights.w1);
+  gradient.dense_w2 = std::move(d.weights.w2);
+  gradient.dense_w3 = std::move(d.weights.w3);
+}
+
+// Where nothing has resolved the capacity yet, it is as large as the factor allows.
+LayerShape reference_shape(const Experiment& e) {
+  LayerShape shape = layer_shape(e);
+  if (shape.capacity == 0) shape.capacity = capacity_limit(e);
+  return shape;
+}
+
+std::vector<Competitors> all_competitors(const Experiment& e, const Sizes& s) {
+  const LayerShape whole = reference_shape(e);
+  std::vector<Competitors> all;
+  for (Size first = 0; first < s.tokens; first += s.tokens_of_rank)
+    for (const TokenPart& part : s.parts)
+      all.push_back({s.parts.size() == 1 ? whole : part_shape(whole, part),
+                     first + static_cast<Size>(part.tokens.first), static_cast<int>(first / s.tokens_of_rank),
+                     part.tokens});
+  return all;
+}
+
+// The choices of each rank, with its own numbers of tokens.
+std::vector<Routing> routing_by_rank(const std::vector<Competitors>& all, const std::vector<Routing>& routing) {
+  std::vector<Routing> result;
+  for (Size unit = 0; unit < all.size(); ++unit) {
+    result.resize(static_cast<Size>(all[unit].rank) + 1);
+    for (Choice choice : routing[unit]) {
+      choice.token += static_cast<std::int32_t>(all[unit].tokens.first);
+      result.back().push_back(choice);
+    }
+  }
+  return result;
+}
+
+// Rows between the order in which ranks hold tokens and that of samples and positions.
+class TokenOrder {
+ public:
+  TokenOrder(const Sizes& s, const Experiment& e)
+      : hidden_(s.hidden), rows_(token_rows(layer_volumes(e), s.rules.token_chunks)) {}
+  Values by_position(const Values& held) const {
+    return moved(held, [](Size position, Size row) { return std::pair{row, position}; });
+  }
+  Values as_held(const Values& by_position) const {
+    return moved(by_position, [](Size position, Size row) { return std::pair{position, row}; });
+  }
+
+ private:
+  template <class FromTo>
+  Values moved(const Values& values, FromTo from_to) const {
+    Values result(values.size());
+    for (Size t = 0; t < values.size() / hidden_; ++t) {
+      const Size in_group = t % rows_.size(), group = t - in_group;
+      const auto [from, to] = from_to(t, group + static_cast<Size>(rows_[in_group]));
+      std::copy_n(&values[from * hidden_], hidden_, &result[to * hidden_]);
+    }
+    return result;
+  }
+  Size hidden_;
+  std::vector<std::int64_t> rows_;
+};
+
 }  // namespace
 
-Reference compute_reference(const Experiment& e, const ModelData& data) {
-  const Sizes s(e);
-  const std::int64_t capacity = layer_volumes(e).capacity;
+Reference compute_reference(const Experiment& e, const ModelData& data, const ComputeRules& rules) {
+  const Sizes s(e, rules);
+  const std::vector<Competitors> competitors = all_competitors(e, s);
+  const TokenOrder order(s, e);
   const Size layers = data.layers.size();
-  std::vector<Values> inputs(layers);
+  const auto is_moe = [&](Size layer) { return e.model.is_moe(static_cast<int>(layer)); };
+  std::vector<Values> inputs(layers);  // by position
   std::vector<AttentionPass> attention(layers);
   std::vector<MoePass> moe(layers);
   Reference result;
   result.output = data.input;
   for (Size l = 0; l < layers; ++l) {
-    inputs[l] = result.output;
-    moe[l].input = attention_sum(s, data.layers[l], inputs[l], attention[l]);
-    result.output = moe_sum(s, data.layers[l], capacity, moe[l]);
-    result.routing.push_back(moe[l].routing);
-    for (const Routing& routing : moe[l].routing) result.dropped += drop_count(routing);
+    inputs[l] = order.by_position(result.output);
+    moe[l].input = order.as_held(attention_sum(s, data.layers[l], inputs[l], attention[l]));
+    result.output = moe[l].input;
+    result.routing.emplace_back();
+    if (is_moe(l)) {
+      result.output = moe_sum(e, s, competitors, data.layers[l], static_cast<int>(l), moe[l]);
+      result.routing.back() = routing_by_rank(competitors, moe[l].routing);
+    }
+    add_dense_ffn(s, data.layers[l], moe[l].input, result.output);
+    for (const Routing& routing : result.routing.back()) {
+      result.dropped += drop_count(routing);
+      result.largest_load = std::max(result.largest_load, largest_load(routing, e.model.experts));
+    }
   }
   if (e.workload.phases == Phases::ForwardOnly) return result;
-  result.gradients.assign(layers, zero_weights(e.model));
+  for (Size l = 0; l < layers; ++l) result.gradients.push_back(zero_weights(e, static_cast<int>(l)));
   result.input_gradient = data.output_gradient;
   for (Size l = layers; l-- > 0;) {
-    const Values d_moe_input = moe_sum_backward(s, data.layers[l], moe[l], result.input_gradient, result.gradients[l]);
-    result.input_gradient =
-        attention_sum_backward(s, data.layers[l], inputs[l], attention[l], d_moe_input, result.gradients[l]);
+    const Values& d_sum = result.input_gradient;
+    Values d_moe_input = d_sum;
+    if (is_moe(l))
+      d_moe_input =
+          moe_sum_backward(s, competitors, data.layers[l], static_cast<int>(l), moe[l], d_sum, result.gradients[l]);
+    add_dense_ffn_backward(s, data.layers[l], moe[l].input, d_sum, d_moe_input, result.gradients[l]);
+    result.input_gradient = order.as_held(attention_sum_backward(s, data.layers[l], inputs[l], attention[l],
+                                                                 order.by_position(d_moe_input), result.gradients[l]));
   }
   return result;
 }

@@ -1,6 +1,7 @@
 // What a training step must compute: a naive MoE transformer, token by token in double over the data of all ranks.
-// Knows nothing of schedules, chunks, groups or kernels.
+// Knows nothing of schedules, groups or kernels.
 #pragma once
+#include "exec/compute_rules.hpp"
 #include "exec/model_data.hpp"
 #include "exec/routing.hpp"
 
@@ -12,9 +13,11 @@ struct Reference {
   std::vector<LayerWeights> gradients;        // by layer, summed over all data
   std::vector<std::vector<Routing>> routing;  // by layer and rank
   std::int64_t dropped = 0;                   // choices over capacity, over all layers and ranks
+  std::int64_t largest_load = 0;              // choices of one rank for one expert, before drops
 };
 
-// Forward only: gradients stay empty.
-Reference compute_reference(const Experiment& experiment, const ModelData& data);
+// Forward only: gradients stay empty. A capacity that nothing has resolved yet (f <= 0) is as large as f allows. Chunks
+// of tokens only decide which tokens compete for capacity.
+Reference compute_reference(const Experiment& experiment, const ModelData& data, const ComputeRules& rules = {});
 
 }  // namespace dovetail::exec

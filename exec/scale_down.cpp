@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "exec/layer_shape.hpp"
 #include "models/errors.hpp"
 
 namespace dovetail::exec {
@@ -27,12 +28,36 @@ Attention scaled_attention(const Attention& big, const HostScale& scale, int mp)
   return small;
 }
 
+// Dense layers and shared experts become as wide as the experts; one layer at least stays MoE.
+void scale_dense_parts(Model& m) {
+  m.first_dense = std::min(m.first_dense, m.layers - 1);
+  m.moe_every = std::min(m.moe_every, m.layers);
+  if (m.first_moe() >= m.layers) m.moe_every = 1;
+  m.dense_hidden = m.first_dense > 0 || m.moe_every > 1 ? m.expert_hidden : 0;
+  if (m.shared_experts.count > 0) m.shared_experts.hidden = m.expert_hidden;
+}
+
+// Fewer experts: those that share a remainder become one.
+void scale_routing(Experiment& e) {
+  RoutingModel& r = e.workload.routing;
+  const auto experts = static_cast<std::size_t>(e.model.experts);
+  r.hot_expert %= e.model.experts;
+  for (LoadTable& table : r.layers)
+    for (std::vector<double>& row : table) {
+      std::vector<double> folded(experts);
+      for (std::size_t i = 0; i < row.size(); ++i) folded[i % experts] += row[i];
+      row = std::move(folded);
+    }
+  resolve_capacity(e);
+}
+
 }  // namespace
 
 Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   if (scale.ranks < 2 || scale.ranks % nodes != 0)
     throw InputError(
         fmt::format("{} ranks, expected an even number from 2 on: they stand for {} nodes", scale.ranks, nodes));
+  require_executable(big.model);
   require_positive("layers", scale.layers);
   require_positive("hidden", scale.hidden);
   require_positive("expert_hidden", scale.expert_hidden);
@@ -51,7 +76,9 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   e.workload.batch = 1;
   e.workload.sequence = scale.tokens_per_rank * gpus;
   e.workload.dtype = DType::Fp32;
+  scale_dense_parts(e.model);
   e.parallelism = default_parallelism(e.cluster, e.model);
+  scale_routing(e);
   validate(e);
   return e;
 }

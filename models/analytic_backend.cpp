@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/fair_sharing.hpp"
+
 namespace dovetail {
 namespace {
 
@@ -30,6 +32,7 @@ Seconds sweep(const PricedSchedule& priced, std::vector<double>& finish, After a
 }  // namespace
 
 Timeline AnalyticBackend::run(const PricedSchedule& priced) {
+  if (priced.contended) return run_sharing(priced);
   Timeline timeline;
   timeline.kind = ResultKind::Predicted;
   timeline.ops.resize(priced.schedule->ops.size());
@@ -41,6 +44,11 @@ Timeline AnalyticBackend::run(const PricedSchedule& priced) {
 }
 
 Seconds analytic_makespan(const PricedSchedule& priced, std::vector<double>& finish) {
+  if (priced.contended) {
+    Seconds makespan;
+    for (const Interval& op : run_sharing(priced).ops) makespan = std::max(makespan, op.finish);
+    return makespan;
+  }
   return sweep(priced, finish, [](std::size_t, double, double) {});
 }
 

@@ -1,4 +1,5 @@
-// Predicts without contention: each op takes its own duration once its stream and dependencies allow.
+// Predicts in one pass: each op takes its own duration once its stream and dependencies allow. Only where ops of
+// several streams may meet on a resource does it follow their sharing in time (fair_sharing.hpp).
 #pragma once
 #include "models/backend.hpp"
 
@@ -10,7 +11,7 @@ class AnalyticBackend final : public Backend {
   Timeline run(const PricedSchedule& priced) override;
 };
 
-// The makespan only, in one pass and without building a timeline: the planners' evaluator.
+// The makespan only, without building a timeline where one pass will do: the planners' evaluator.
 // `finish` is scratch space, reused between calls.
 Seconds analytic_makespan(const PricedSchedule& priced, std::vector<double>& finish);
 

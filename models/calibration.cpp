@@ -59,6 +59,12 @@ CollectiveCost find_cost(const Calibration& calibration, Collective collective, 
   return interpolate(*(above - 1), *above, gpus);
 }
 
+const MessageCost* find_message(const Calibration& calibration, LinkKind link, Protocol protocol) {
+  for (const MessageCost& cost : calibration.messages)
+    if (cost.link == link && cost.protocol == protocol) return &cost;
+  return nullptr;
+}
+
 const GemmCost& find_gemm(const Calibration& calibration, DType dtype) {
   std::string known;
   for (const GemmCost& cost : calibration.gemms) {
@@ -67,6 +73,12 @@ const GemmCost& find_gemm(const Calibration& calibration, DType dtype) {
   }
   throw InputError(fmt::format("calibration {} has no GEMM cost for {}; it has {}", calibration.name,
                                name_in(dtype_names, dtype), known));
+}
+
+const MemoryCost& find_copy(const Calibration& calibration) {
+  if (calibration.copy) return *calibration.copy;
+  throw InputError(
+      fmt::format("calibration {} has no cost of copies to host memory, needed to offload", calibration.name));
 }
 
 }  // namespace dovetail

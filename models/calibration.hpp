@@ -10,6 +10,7 @@
 
 #include "models/dtype.hpp"
 #include "models/parallelism.hpp"
+#include "models/provenance.hpp"
 #include "models/units.hpp"
 
 namespace dovetail {
@@ -28,17 +29,6 @@ inline constexpr std::array<std::pair<std::string_view, Collective>, 7> collecti
 enum class LinkKind { Intra, Inter };
 inline constexpr std::array<std::pair<std::string_view, LinkKind>, 2> link_kind_names{
     {{"intra", LinkKind::Intra}, {"inter", LinkKind::Inter}}};
-
-enum class Origin { Published, Measured, Fitted, Assumed };
-inline constexpr std::array<std::pair<std::string_view, Origin>, 4> origin_names{{{"published", Origin::Published},
-                                                                                  {"measured", Origin::Measured},
-                                                                                  {"fitted", Origin::Fitted},
-                                                                                  {"assumed", Origin::Assumed}}};
-
-struct Provenance {
-  Origin origin = Origin::Assumed;
-  std::string source;  // paper and figure, or host, date and tool, with the published unit
-};
 
 // n is bytes: all-to-all: sent per rank, its own part included; all-gather: the gathered
 // buffer; reduce-scatter: the buffer before scattering; all-reduce, broadcast and reduce: the buffer.
@@ -65,6 +55,24 @@ struct MemoryCost {
   Provenance provenance;
 };
 
+// How messages are sent. BySize: for each op whichever costs less.
+enum class Protocol { Simple, LowLatency, BySize };
+inline constexpr std::array<std::pair<std::string_view, Protocol>, 3> protocol_names{
+    {{"simple", Protocol::Simple}, {"low_latency", Protocol::LowLatency}, {"by_size", Protocol::BySize}}};
+
+// All-to-alls by their messages, where known, in place of the CollectiveCost: a rank that sends m messages to p peers,
+// n bytes over this kind of link, takes
+//   m * per_message * (1 + p / connections) + max(n / bandwidth, n / p / peer_bandwidth).
+struct MessageCost {
+  LinkKind link = LinkKind::Inter;
+  Protocol protocol = Protocol::Simple;  // not BySize
+  Seconds per_message;
+  double connections = 0;         // at which a message costs twice as much; 0: it always costs the same
+  BytesPerSecond bandwidth;       // of a GPU and direction, while all GPUs of its node send
+  BytesPerSecond peer_bandwidth;  // of one connection; 0: as much as `bandwidth`
+  Provenance provenance;
+};
+
 // Kinds of op that slow each other when they run together.
 enum class InterferenceClass { Compute, Inter, Intra, Copy };
 inline constexpr std::array<std::pair<std::string_view, InterferenceClass>, 4> interference_class_names{
@@ -86,6 +94,9 @@ struct Calibration {
   std::vector<CollectiveCost> collectives;
   std::vector<GemmCost> gemms;
   MemoryCost memory;
+  std::optional<MemoryCost> strided_copy;  // of many short pieces; none: as memory
+  std::vector<MessageCost> messages;
+  std::optional<MemoryCost> copy;  // between device and pinned host memory, one direction; n is bytes
   std::vector<Interference> interference;
 };
 
@@ -94,6 +105,9 @@ struct Calibration {
 // entries costs as all-gather or reduce-scatter of the same buffer, as `assumed`: pipelined, every rank receives or
 // sends the buffer once. Throws InputError (naming what the calibration has) when there is none for that link.
 CollectiveCost find_cost(const Calibration& calibration, Collective collective, GroupShape group, int gpus_per_node);
+// Null: the calibration does not know such messages.
+const MessageCost* find_message(const Calibration& calibration, LinkKind link, Protocol protocol);
 const GemmCost& find_gemm(const Calibration& calibration, DType dtype);
+const MemoryCost& find_copy(const Calibration& calibration);  // InputError where it has none
 
 }  // namespace dovetail

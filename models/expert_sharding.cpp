@@ -60,6 +60,32 @@ void validate_peers(const Plan& plan, const Experiment& e) {
                                      name_in(all_to_all_names, plan.all_to_all)));
 }
 
+// What shares rows or experts out otherwise is built for rows that are copied and sent as they are.
+void require_built_together(const Plan& p, const Experiment& e) {
+  const bool peers = p.split == Split::Peers, shadows = !p.shadowed_experts.empty();
+  const bool repeats = sharding_repeats(p, e.parallelism) > 1;
+  const auto fail = [](std::string_view knob, std::string_view with, std::string_view expected) {
+    refuse(knob, fmt::format("not built yet together with {}; expected {}", with, expected));
+  };
+  if (peers || shadows || repeats) {
+    const std::string_view with = peers     ? "plan.split peers"
+                                  : shadows ? "plan.shadowed_experts"
+                                            : "rows repeated by plan.expert_sharding ep_mp";
+    if (p.dispatch_wire != Wire::Same) fail("dispatch_wire", with, "same");
+    if (p.combine_wire != Wire::Same) fail("combine_wire", with, "same");
+    if (p.encoding != Encoding::Sparse) fail("encoding", with, "sparse");
+  }
+  if (peers && p.restore != Restore::Keep) fail("restore", "plan.split peers", "keep");
+  if (peers && p.buffers != Buffers::PerChunk) fail("buffers", "plan.split peers", "per_chunk");
+  if (shadows && p.scope == Scope::Block) fail("shadowed_experts", "plan.scope block", "none");
+  if (!e.model.expert_profile.given()) return;
+  // The profile's experts have their own size, all their rows in one GEMM and no padding.
+  if (p.expert_sharding != ExpertSharding::Ep) fail("expert_sharding", "model.expert_profile", "ep");
+  if (shadows) fail("shadowed_experts", "model.expert_profile", "none");
+  if (p.layout != Layout::ExpertMajor) fail("layout", "model.expert_profile", "expert_major");
+  if (p.row_tile > 1) fail("row_tile", "model.expert_profile", "0");
+}
+
 }  // namespace
 
 int sharding_repeats(const Plan& plan, const Parallelism& parallelism) {
@@ -75,8 +101,8 @@ Parallelism exchange_groups(const Plan& plan, const Parallelism& parallelism) {
   return groups;
 }
 
-LayerVolumes layer_volumes(const Experiment& experiment, const Plan& plan) {
-  LayerVolumes v = layer_volumes(experiment);
+LayerVolumes layer_volumes(const Experiment& experiment, const Plan& plan, int layer) {
+  LayerVolumes v = layer_volumes(experiment, layer);
   if (plan.expert_sharding != ExpertSharding::Ep) {
     const Parallelism groups = exchange_groups(plan, experiment.parallelism);
     v.peers = groups.ep;
@@ -89,6 +115,10 @@ LayerVolumes layer_volumes(const Experiment& experiment, const Plan& plan) {
   return v;
 }
 
+LayerVolumes layer_volumes(const Experiment& experiment, const Plan& plan) {
+  return layer_volumes(experiment, plan, experiment.model.first_moe());
+}
+
 void validate_sharding(const Plan& plan, const Experiment& e) {
   const int repeats = plan.sharding_repeats, esp = e.parallelism.esp;
   if (repeats != 0 && plan.expert_sharding != ExpertSharding::EpMp)
@@ -98,6 +128,7 @@ void validate_sharding(const Plan& plan, const Experiment& e) {
   if (plan.row_tile < 0) refuse("row_tile", fmt::format("{}, expected at least 0", plan.row_tile));
   validate_shadowed(plan, e);
   validate_peers(plan, e);
+  require_built_together(plan, e);
 }
 
 }  // namespace dovetail

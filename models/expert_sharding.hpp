@@ -13,7 +13,8 @@ int sharding_repeats(const Plan& plan, const Parallelism& parallelism);
 // groups Ep and Esp of the parallelism with these sizes. An expert then is r slices of its hidden size.
 Parallelism exchange_groups(const Plan& plan, const Parallelism& parallelism);
 
-LayerVolumes layer_volumes(const Experiment& experiment, const Plan& plan);
+LayerVolumes layer_volumes(const Experiment& experiment, const Plan& plan, int layer);
+LayerVolumes layer_volumes(const Experiment& experiment, const Plan& plan);  // of the first MoE layer
 
 // Throws InputError for sharding knobs that contradict each other or the experiment.
 void validate_sharding(const Plan& plan, const Experiment& experiment);

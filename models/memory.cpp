@@ -3,39 +3,91 @@
 #include <algorithm>
 #include <limits>
 
+#include "models/arena.hpp"
+#include "models/blocks.hpp"
 #include "models/errors.hpp"
 
 namespace dovetail {
+namespace {
 
-MemoryUse memory_use(const Schedule& s, const Timeline& timeline) {
+constexpr double never = std::numeric_limits<double>::infinity();
+
+struct Life {
+  double born = never, dead = 0;
+  bool used() const { return born < never; }
+};
+
+std::vector<Life> lives(const Schedule& s, const Blocks& blocks, const Timeline& timeline) {
   check(timeline.ops.size() == s.ops.size(), "timeline of another schedule");
-  constexpr double never = std::numeric_limits<double>::infinity();
-  std::vector<double> born(s.tensors.size(), never), dead(s.tensors.size(), 0);
+  std::vector<Life> all(blocks.all.size());
   for (std::size_t i = 0; i < s.ops.size(); ++i) {
     const auto [start, finish] = timeline.ops[i];
+    const auto life_of = [&](TensorId t) -> Life& {
+      return all[static_cast<std::size_t>(blocks.of_tensor[static_cast<std::size_t>(t)])];
+    };
     for (TensorId t : s.writes_of(s.ops[i])) {
-      const auto at = static_cast<std::size_t>(t);
-      born[at] = std::min(born[at], start.value());
-      dead[at] = std::max(dead[at], finish.value());
+      life_of(t).born = std::min(life_of(t).born, start.value());
+      life_of(t).dead = std::max(life_of(t).dead, finish.value());
     }
-    for (TensorId t : s.reads_of(s.ops[i])) {
-      const auto at = static_cast<std::size_t>(t);
-      dead[at] = std::max(dead[at], finish.value());
+    for (TensorId t : s.reads_of(s.ops[i])) life_of(t).dead = std::max(life_of(t).dead, finish.value());
+  }
+  return all;
+}
+
+// Of one place: persistent blocks side by side, then an arena for the others. Returns its size.
+std::int64_t plan_place(const Schedule& s, const Blocks& blocks, const std::vector<Life>& lives, Place place,
+                        std::vector<std::int64_t>& offsets) {
+  std::int64_t first = 0;
+  std::vector<MemoryRequest> requests;
+  std::vector<std::size_t> block_of;
+  for (std::size_t b = 0; b < blocks.all.size(); ++b) {
+    const Tensor& t = s.tensors[static_cast<std::size_t>(blocks.all[b].first)];
+    const auto bytes = static_cast<std::int64_t>(blocks.all[b].bytes.value());
+    if (t.place != place) continue;
+    if (t.persistent) {
+      offsets[b] = first;
+      first += (bytes + Arena::alignment - 1) / Arena::alignment * Arena::alignment;
+    } else if (lives[b].used()) {
+      requests.push_back({bytes, Seconds(lives[b].born), Seconds(lives[b].dead)});
+      block_of.push_back(b);
     }
   }
+  const Arena arena = plan_arena(requests);
+  for (std::size_t i = 0; i < block_of.size(); ++i) offsets[block_of[i]] = first + arena.offsets[i];
+  return first + arena.bytes;
+}
+
+MemoryPlan plan_memory(const Schedule& s, const Blocks& blocks, const std::vector<Life>& lives) {
+  MemoryPlan plan;
+  std::vector<std::int64_t> offsets(blocks.all.size(), -1);
+  plan.device = Bytes(static_cast<double>(plan_place(s, blocks, lives, Place::Device, offsets)));
+  plan.host = Bytes(static_cast<double>(plan_place(s, blocks, lives, Place::Host, offsets)));
+  plan.offsets.reserve(blocks.of_tensor.size());
+  for (std::int32_t block : blocks.of_tensor) plan.offsets.push_back(offsets[static_cast<std::size_t>(block)]);
+  return plan;
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const Schedule& s, const Timeline& timeline) {
+  const Blocks blocks = memory_blocks(s);
+  return plan_memory(s, blocks, lives(s, blocks, timeline));
+}
+
+MemoryUse memory_use(const Schedule& s, const Timeline& timeline) {
+  const Blocks blocks = memory_blocks(s);
+  const std::vector<Life> life = lives(s, blocks, timeline);
   struct Change {
     double at, bytes;
   };
   MemoryUse use;
   std::vector<Change> changes;
-  for (std::size_t t = 0; t < s.tensors.size(); ++t) {
-    if (s.tensors[t].persistent) {
-      use.persistent += s.tensors[t].bytes();
-      continue;
-    }
-    if (born[t] == never) continue;
-    changes.push_back({born[t], s.tensors[t].bytes().value()});
-    changes.push_back({dead[t], -s.tensors[t].bytes().value()});
+  for (std::size_t b = 0; b < blocks.all.size(); ++b) {
+    const Tensor& t = s.tensors[static_cast<std::size_t>(blocks.all[b].first)];
+    if (t.persistent) use.persistent += blocks.all[b].bytes;
+    if (t.persistent || t.place == Place::Host || !life[b].used()) continue;
+    changes.push_back({life[b].born, blocks.all[b].bytes.value()});
+    changes.push_back({life[b].dead, -blocks.all[b].bytes.value()});
   }
   // At one moment what ends is freed before what starts is placed.
   std::ranges::sort(changes,
@@ -48,6 +100,9 @@ MemoryUse memory_use(const Schedule& s, const Timeline& timeline) {
     use.peak_at = Seconds(change.at);
   }
   use.peak = use.persistent + Bytes(peak);
+  const MemoryPlan plan = plan_memory(s, blocks, life);
+  use.arena = plan.device;
+  use.pinned = plan.host;
   return use;
 }
 

@@ -41,7 +41,8 @@ bool stands_alone(OpKind kind) {
 }  // namespace
 
 std::string to_string(const Tensor& tensor) {
-  return indexed(tensor.gradient ? "d_" : "", name_in(tensor_kind_names, tensor.kind), tensor);
+  const std::string text = indexed(tensor.gradient ? "d_" : "", name_in(tensor_kind_names, tensor.kind), tensor);
+  return tensor.place == Place::Host ? text + " on the host" : text;
 }
 
 std::string to_string(const Op& op) {

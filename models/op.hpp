@@ -26,6 +26,7 @@ inline constexpr Names<Phase, 3> phase_names{
 // dual one (the backward of EspAllGather is a reduce-scatter). Operands: see operands.md beside this file.
 enum class OpKind : std::uint8_t {
   MpAllGather,
+  Projection,
   Attention,
   MpReduceScatter,
   Gate,
@@ -37,6 +38,7 @@ enum class OpKind : std::uint8_t {
   Combine,
   Decode,
   DenseFfn,
+  Residual,
   GatherExpertWeights,
   ShadowWeights,
   Offload,
@@ -53,7 +55,8 @@ enum class OpKind : std::uint8_t {
   ExpertGradientAllReduce,
   Update
 };
-inline constexpr Names<OpKind, 27> op_kind_names{{{"mp_all_gather", OpKind::MpAllGather},
+inline constexpr Names<OpKind, 29> op_kind_names{{{"mp_all_gather", OpKind::MpAllGather},
+                                                  {"projection", OpKind::Projection},
                                                   {"attention", OpKind::Attention},
                                                   {"mp_reduce_scatter", OpKind::MpReduceScatter},
                                                   {"gate", OpKind::Gate},
@@ -65,6 +68,7 @@ inline constexpr Names<OpKind, 27> op_kind_names{{{"mp_all_gather", OpKind::MpAl
                                                   {"combine", OpKind::Combine},
                                                   {"decode", OpKind::Decode},
                                                   {"dense_ffn", OpKind::DenseFfn},
+                                                  {"residual", OpKind::Residual},
                                                   {"gather_expert_weights", OpKind::GatherExpertWeights},
                                                   {"shadow_weights", OpKind::ShadowWeights},
                                                   {"offload", OpKind::Offload},
@@ -109,6 +113,7 @@ enum class TensorKind : std::uint8_t {
   ExpertOutput,
   Combined,
   RoutingMask,
+  CombineWeights,
   Compressed,
   Staging,
   ShadowInput,
@@ -117,6 +122,7 @@ enum class TensorKind : std::uint8_t {
   FfnHidden,
   FfnPartial,
   FfnOutput,
+  FfnSumGradient,
   ContextGradient,
   ScoreGradient,
   OutputGradient,
@@ -131,7 +137,7 @@ enum class TensorKind : std::uint8_t {
   GatheredWeightGradient,
   OptimizerState
 };
-inline constexpr Names<TensorKind, 38> tensor_kind_names{
+inline constexpr Names<TensorKind, 40> tensor_kind_names{
     {{"layer_input", TensorKind::LayerInput},
      {"attention_input", TensorKind::AttentionInput},
      {"query_key_value", TensorKind::QueryKeyValue},
@@ -149,6 +155,7 @@ inline constexpr Names<TensorKind, 38> tensor_kind_names{
      {"expert_output", TensorKind::ExpertOutput},
      {"combined", TensorKind::Combined},
      {"routing_mask", TensorKind::RoutingMask},
+     {"combine_weights", TensorKind::CombineWeights},
      {"compressed", TensorKind::Compressed},
      {"staging", TensorKind::Staging},
      {"shadow_input", TensorKind::ShadowInput},
@@ -157,6 +164,7 @@ inline constexpr Names<TensorKind, 38> tensor_kind_names{
      {"ffn_hidden", TensorKind::FfnHidden},
      {"ffn_partial", TensorKind::FfnPartial},
      {"ffn_output", TensorKind::FfnOutput},
+     {"ffn_sum_gradient", TensorKind::FfnSumGradient},
      {"context_gradient", TensorKind::ContextGradient},
      {"score_gradient", TensorKind::ScoreGradient},
      {"output_gradient", TensorKind::OutputGradient},
@@ -185,7 +193,7 @@ struct Tensor {
   std::int16_t chunk = -1;   // -1: not chunked
   std::int16_t step = -1;    // of a collective in several steps
   std::int16_t expert = -1;  // a shadowed expert, of all; -1: not of one
-  RowRange rows;             // capacity rows of a chunked tensor (tokens, where attention is chunked)
+  RowRange rows;             // capacity rows of a chunked tensor
   RowRange peers;            // with split peers: offsets of the ranks it is for; else empty
   TensorId buffer = -1;      // an earlier tensor whose memory it takes over; -1: memory of its own
   std::int64_t elements = 0;
@@ -193,6 +201,15 @@ struct Tensor {
   Bytes bytes() const { return static_cast<double>(elements) * size_of(dtype); }
 };
 std::string to_string(const Tensor& tensor);  // "d_expert_input[3].2": layer 3, chunk 2
+
+// Modules that the model gives as measured times (model.hpp) instead of sizes.
+enum class Profiled : std::uint8_t { No, Expert, Gate };
+inline constexpr Names<Profiled, 3> profiled_names{
+    {{"no", Profiled::No}, {"expert", Profiled::Expert}, {"gate", Profiled::Gate}}};
+// Half-open range into one of the schedule's arrays.
+struct Span {
+  std::int32_t first = 0, last = 0;
+};
 
 struct Work {
   Flops flops;                 // of GEMMs
@@ -202,14 +219,13 @@ struct Work {
   Bytes memory_traffic;        // read plus written by kernels bound by device memory
   Collective collective = Collective::None;  // over `group`
   GroupKind group = GroupKind::Ep;
-  Bytes message;            // n of CollectiveCost
+  Protocol protocol = Protocol::Simple;
+  Bytes message;            // n of CollectiveCost; of steps, what the busiest rank has before or after each exchange
+  Span steps;               // of an all-to-all in steps: those this op does (Schedule::steps); empty: the whole at once
   Bytes host_traffic;       // copied between device and pinned host memory
   bool host_waits = false;  // a launch after the host has waited for what came before
-};
-
-// Half-open range into one of the schedule's index arrays.
-struct Span {
-  std::int32_t first = 0, last = 0;
+  Profiled profiled = Profiled::No;
+  std::int64_t profiled_size = 0;  // rows of all experts of this rank, or tokens of a gate
 };
 
 struct Op {
@@ -221,9 +237,9 @@ struct Op {
   std::int16_t chunk = -1;
   std::int16_t step = -1;    // of a collective in several steps
   std::int16_t expert = -1;  // as in Tensor
-  RowRange rows;   // capacity rows (or tokens) of a chunked op; elements of DenseGradients for their all-reduce
-                   // and the ops that write them
-  RowRange peers;  // as in Tensor
+  RowRange rows;             // capacity rows of a chunked op; elements of DenseGradients for their all-reduce
+                             // and the ops that write them
+  RowRange peers;            // as in Tensor
   Work work;
   Span dependencies, reads, writes;
 };

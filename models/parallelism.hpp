@@ -3,6 +3,7 @@
 // Whether a group's traffic stays in a node follows from where its ranks are, never assumed.
 #pragma once
 #include <array>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -35,7 +36,15 @@ struct GroupShape {
   bool crosses_nodes() const { return nodes > 1; }
 };
 
-// mp = esp = GPUs per node, ep = gcd(experts, nodes), edp = nodes / ep, dp = nodes.
+// Members of a group whose place in it differs in one digit only: those at r, r + stride, ..., size of them. `stride`
+// consecutive members form a part, size parts a larger one.
+struct Subgroup {
+  int stride = 1, size = 1;
+  friend bool operator==(const Subgroup&, const Subgroup&) = default;
+};
+
+// mp = esp = GPUs per node. Where that is more than the model's sizes allow, mp is a power of two of them that fits,
+// and esp as many as divide the expert hidden size. ep = gcd(experts, GPUs / esp); edp, dp the rest.
 Parallelism default_parallelism(const Cluster& cluster, const Model& model);
 
 // Throws InputError naming the numbers that do not divide or multiply up.
@@ -45,5 +54,10 @@ void validate(const Parallelism& parallelism, const Cluster& cluster, const Mode
 std::vector<int> group_members(const Parallelism& parallelism, GroupKind kind, int rank);
 int group_size(const Parallelism& parallelism, GroupKind kind);
 GroupShape group_shape(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster);
+
+// How many consecutive members of each group of the kind are on one node; 0: not the same number on every node.
+int ranks_per_node(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster);
+// Of a subgroup in a group with that many; 0: not the same number on every node.
+int members_per_node(Subgroup subgroup, int ranks_per_node);
 
 }  // namespace dovetail

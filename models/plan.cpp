@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "models/collectives/all_to_all.hpp"
 #include "models/errors.hpp"
 #include "models/expert_sharding.hpp"
 #include "models/names.hpp"
@@ -31,27 +32,22 @@ void require_value(std::string_view knob, int value, int built) {
 }
 
 void require_built_knobs(const Plan& p) {
-  require_built("scope", scope_names, p.scope, {Scope::Layer, Scope::Moe});
-  require_built("order", order_names, p.order, {Order::DispatchFirst});
-  require_built("comm_streams", comm_streams_names, p.comm_streams, {CommStreams::One, CommStreams::InterIntra});
-  require_built("all_to_all", all_to_all_names, p.all_to_all, {AllToAll::Linear});
-  require_built("protocol", protocol_names, p.protocol, {Protocol::Simple});
+  require_built("scope", scope_names, p.scope, {Scope::Layer, Scope::Moe, Scope::Block});
+  require_built("order", order_names, p.order, {Order::DispatchFirst, Order::Alternate, Order::ReadyFirst});
+  require_built("comm_streams", comm_streams_names, p.comm_streams,
+                {CommStreams::One, CommStreams::InterIntra, CommStreams::DispatchCombine});
+  require_built("all_to_all", all_to_all_names, p.all_to_all,
+                {AllToAll::Linear, AllToAll::NaiveLocal, AllToAll::Hierarchical1d, AllToAll::TwoDimensional});
   require_built("grad_sync", grad_sync_names, p.grad_sync,
                 {GradSync::After, GradSync::WithDense, GradSync::Partitioned});
-  require_built("restore", restore_names, p.restore, {Restore::Keep});
-  require_built("buffers", buffers_names, p.buffers, {Buffers::PerChunk});
-  require_built("all_to_all_implementation", all_to_all_implementation_names, p.all_to_all_implementation,
-                {AllToAllImplementation::PointToPoint});
-  require_built("dispatch_wire", wire_names, p.dispatch_wire, {Wire::Same});
-  require_built("combine_wire", wire_names, p.combine_wire, {Wire::Same});
-  require_built("encoding", encoding_names, p.encoding, {Encoding::Sparse});
+  require_built("restore", restore_names, p.restore,
+                {Restore::Keep, Restore::S1, Restore::S2, Restore::S3, Restore::S4});
+  require_built("buffers", buffers_names, p.buffers, {Buffers::PerChunk, Buffers::Single, Buffers::Double});
   require_built("expert_kernel", expert_kernel_names, p.expert_kernel, {ExpertKernel::Batched});
   require_built("shared_experts", shared_experts_names, p.shared_experts, {SharedExperts::Serial});
   require_built("pipeline_schedule", pipeline_schedule_names, p.pipeline_schedule, {PipelineSchedule::Gpipe});
   require_built("recompute", recompute_names, p.recompute, {Recompute::None});
   if (p.delay_weight_gradient) refuse("delay_weight_gradient", "true is not built yet; built: false");
-  if (p.host_sync) refuse("host_sync", "true is not built yet; built: false");
-  if (!p.all_to_all_levels.empty()) refuse("all_to_all_levels", "levels are not built yet; built: none");
   require_value("virtual_stages", p.virtual_stages, 1);
   require_value("micro_batches", p.micro_batches, 1);
   require_value("zero", p.zero, 0);
@@ -65,6 +61,86 @@ void require_degree(std::string_view knob, int degree, const Plan& p, std::int64
     refuse(knob, fmt::format("{} contradicts plan.scope layer, which overlaps nothing; expected 1", degree));
 }
 
+// Chunks of tokens are the chunks of both passes, in the order of the published code.
+void require_block(const Plan& p, const Experiment& e, const LayerVolumes& v) {
+  if (e.model.dense_hidden > 0 || e.model.shared_experts.count > 0)
+    refuse("scope", fmt::format("block is not built yet with dense layers or shared experts, as {} has; built: "
+                                "layer, moe",
+                                e.model.name));
+  for (int layer = 0; layer < e.workload.layers; ++layer)
+    if (p.backward_degree_of(layer) != p.forward_degree)
+      refuse(p.backward_degrees.empty() ? "backward_degree" : "backward_degrees",
+             fmt::format("{} contradicts plan.scope block, where both passes have the chunks of the forward pass; "
+                         "expected {}",
+                         p.backward_degree_of(layer), p.forward_degree));
+  if (p.split != Split::Capacity)
+    refuse("split", fmt::format("{} contradicts plan.scope block; expected capacity", name_in(split_names, p.split)));
+  if (!e.workload.gate.token_choice())
+    refuse("scope", fmt::format("block contradicts the gate {}, which looks at all tokens at once",
+                                name_in(gate_kind_names, e.workload.gate.kind)));
+  if (p.forward_degree > v.sequence)
+    refuse("forward_degree", fmt::format("{} chunks of {} positions", p.forward_degree, v.sequence));
+  for (int i = 0; i < p.forward_degree; ++i)
+    if (const std::int64_t tokens = token_part(v, p.forward_degree, i).volumes.sequence_tokens;
+        tokens % e.parallelism.mp != 0)
+      refuse("forward_degree", fmt::format("chunk {} of {} has {} tokens, which do not divide over mp {} ranks", i,
+                                           p.forward_degree, tokens, e.parallelism.mp));
+}
+
+void require_all_to_all(const Plan& p, const Experiment& e) {
+  if (p.all_to_all == AllToAll::Linear) {
+    if (!p.all_to_all_levels.empty()) refuse("all_to_all_levels", "given, but plan.all_to_all is linear");
+    if (p.all_to_all_implementation == AllToAllImplementation::Fused)
+      refuse("all_to_all_implementation", "fused contradicts plan.all_to_all linear, which has one step; expected p2p");
+  }
+  all_to_all_steps(p, e);  // throws for levels that do not fit
+  const Parallelism groups = exchange_groups(p, e.parallelism);
+  if (p.protocol == Protocol::Simple || groups.ep == 1) return;
+  const int on_node = ranks_per_node(groups, GroupKind::Ep, e.cluster);
+  for (const auto& [name, link] : link_kind_names) {
+    const bool used = link == LinkKind::Intra ? on_node > 1 : on_node < groups.ep;
+    if (used && find_message(e.calibration, link, Protocol::LowLatency) == nullptr)
+      refuse("protocol",
+             fmt::format("{} needs the cost of low_latency messages on {} links, which calibration {} lacks",
+                         name_in(protocol_names, p.protocol), name, e.calibration.name));
+  }
+}
+
+std::vector<int> backward_degrees(const Plan& p, const Experiment& e) {
+  if (e.workload.phases != Phases::Training) return {};
+  return p.backward_degrees.empty() ? std::vector{p.backward_degree} : p.backward_degrees;
+}
+
+// What would overwrite rows that are still needed, or wait for itself.
+void require_rings_suffice(const Plan& p, const Experiment& e, std::int64_t capacity) {
+  if ((p.restore != Restore::Keep || p.buffers != Buffers::PerChunk) &&
+      (p.dispatch_wire != Wire::Same || p.combine_wire != Wire::Same))
+    refuse(p.dispatch_wire != Wire::Same ? "dispatch_wire" : "combine_wire",
+           "compressed rows are not built yet together with plan.restore or plan.buffers; expected same");
+  const int depth = ring_depth(p.buffers);
+  if (depth == 0) return;
+  const std::string_view name = name_in(buffers_names, p.buffers);
+  const std::vector<int> backward = backward_degrees(p, e);
+  if (!backward.empty() && p.restore == Restore::Keep)
+    refuse("buffers", fmt::format("{} overwrites rows that the backward pass needs, but plan.restore is keep; expected "
+                                  "restore s1 to s4, or workload.phases forward_only",
+                                  name));
+  const int most = std::max(p.forward_degree, backward.empty() ? 1 : *std::ranges::max_element(backward));
+  if (p.order == Order::DispatchFirst && most > depth)
+    refuse("buffers",
+           fmt::format("{} holds {} of {} chunks, but plan.order dispatch_first sends all of them before one "
+                       "comes back: that would wait forever; expected order alternate or ready_first",
+                       name, depth, most));
+  for (int degree : backward)
+    for (int j = 0; j < degree; ++j)
+      if (const int chunks = chunks_sharing(chunk_rows(capacity, degree, j), capacity, p.forward_degree).size();
+          chunks > 1)
+        refuse("buffers",
+               fmt::format("{} brings back the hidden rows of one forward chunk at a time, but backward chunk "
+                           "{} of {} shares rows with {} of the {} forward chunks",
+                           name, j, degree, chunks, p.forward_degree));
+}
+
 // Windows in the order in which the backward pass reaches them.
 int window_order(const GradientSlice& slice, int layers) {
   if (slice.window == Window::Tail) return 2 * layers;
@@ -73,12 +149,13 @@ int window_order(const GradientSlice& slice, int layers) {
 
 }  // namespace
 
-std::vector<GradientSlice> gradient_slices(const Plan& plan, int layers, std::int64_t elements_per_layer) {
+std::vector<GradientSlice> gradient_slices(const Plan& plan, std::span<const std::int64_t> elements) {
   if (plan.grad_sync == GradSync::Partitioned) return plan.gradient_slices;
   std::vector<GradientSlice> slices;
-  for (int layer = layers - 1; layer >= 0; --layer) {
+  for (int layer = static_cast<int>(elements.size()) - 1; layer >= 0; --layer) {
     const bool beside_next = plan.grad_sync == GradSync::WithDense && layer > 0;
-    slices.push_back({beside_next ? Window::Dense : Window::Tail, beside_next ? layer - 1 : 0, elements_per_layer});
+    slices.push_back({beside_next ? Window::Dense : Window::Tail, beside_next ? layer - 1 : 0,
+                      elements[static_cast<std::size_t>(layer)]});
   }
   return slices;
 }
@@ -86,6 +163,9 @@ std::vector<GradientSlice> gradient_slices(const Plan& plan, int layers, std::in
 void validate(const Plan& p, const Experiment& e) {
   require_built_knobs(p);
   validate_sharding(p, e);
+  require_all_to_all(p, e);
+  if (e.workload.gate.kind == GateKind::SoftMoe && p.encoding == Encoding::Sparse)
+    refuse("encoding", "sparse contradicts the gate soft_moe, whose every slot mixes all tokens; expected dense");
   const LayerVolumes v = layer_volumes(e);
   require_degree("forward_degree", p.forward_degree, p, v.capacity);
   require_degree("backward_degree", p.backward_degree, p, v.capacity);
@@ -93,11 +173,14 @@ void validate(const Plan& p, const Experiment& e) {
     refuse("backward_degrees", fmt::format("{} degrees for {} layers; expected one each or none",
                                            p.backward_degrees.size(), e.workload.layers));
   for (int degree : p.backward_degrees) require_degree("backward_degrees", degree, p, v.capacity);
+  if (p.scope == Scope::Block) require_block(p, e, v);
+  require_rings_suffice(p, e, v.capacity);
   if (p.grad_sync != GradSync::Partitioned) {
     if (!p.gradient_slices.empty()) refuse("gradient_slices", "given, but plan.grad_sync is not partitioned");
     return;
   }
-  const std::int64_t all = v.dense_parameters * e.workload.layers;
+  const std::vector<std::int64_t> elements = dense_elements(e);
+  const std::int64_t all = std::reduce(elements.begin(), elements.end());
   std::int64_t sum = 0;
   int last_window = 0;
   for (const GradientSlice& s : p.gradient_slices) {
@@ -111,7 +194,7 @@ void validate(const Plan& p, const Experiment& e) {
     if (window < last_window) refuse("gradient_slices", "windows are not in backward order");
     last_window = window;
     // Backward order: when layer s.layer runs, the gradients of the layers after it exist.
-    const std::int64_t ready = (e.workload.layers - 1 - s.layer) * v.dense_parameters;
+    const std::int64_t ready = std::reduce(elements.begin() + s.layer + 1, elements.end());
     if (s.window != Window::Tail && sum > ready)
       refuse("gradient_slices",
              fmt::format("the slice beside layer {} ends at element {}, but only {} gradients exist by then", s.layer,

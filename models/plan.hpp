@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -40,11 +41,6 @@ inline constexpr Names<AllToAll, 5> all_to_all_names{{{"linear", AllToAll::Linea
                                                       {"two_dimensional", AllToAll::TwoDimensional},
                                                       {"node_deduplicated", AllToAll::NodeDeduplicated}}};
 
-// BySize: for each message whichever costs less.
-enum class Protocol { Simple, LowLatency, BySize };
-inline constexpr Names<Protocol, 3> protocol_names{
-    {{"simple", Protocol::Simple}, {"low_latency", Protocol::LowLatency}, {"by_size", Protocol::BySize}}};
-
 // PointToPoint: the steps of an all-to-all are ops one after the other. Fused: one op without barriers inside.
 enum class AllToAllImplementation { PointToPoint, Fused };
 inline constexpr Names<AllToAllImplementation, 2> all_to_all_implementation_names{
@@ -70,10 +66,20 @@ inline constexpr Names<GradSync, 4> grad_sync_names{{{"after", GradSync::After},
 enum class Restore { Keep, S1, S2, S3, S4 };
 inline constexpr Names<Restore, 5> restore_names{
     {{"keep", Restore::Keep}, {"s1", Restore::S1}, {"s2", Restore::S2}, {"s3", Restore::S3}, {"s4", Restore::S4}}};
+constexpr bool offloads_input(Restore r) {
+  return r == Restore::S1 || r == Restore::S3;
+}
+constexpr bool offloads_hidden(Restore r) {
+  return r == Restore::S1 || r == Restore::S2;
+}
 
 enum class Buffers { PerChunk, Single, Double };
 inline constexpr Names<Buffers, 3> buffers_names{
     {{"per_chunk", Buffers::PerChunk}, {"single", Buffers::Single}, {"double", Buffers::Double}}};
+// How many chunks' rows have buffers; those after them take over their memory. 0: as many as there are chunks.
+constexpr int ring_depth(Buffers b) {
+  return b == Buffers::PerChunk ? 0 : b == Buffers::Single ? 1 : 2;
+}
 
 enum class ExpertSharding { Ep, EpDp, EpMp };
 inline constexpr Names<ExpertSharding, 3> expert_sharding_names{
@@ -125,7 +131,7 @@ struct Plan {
   Order order = Order::DispatchFirst;
   CommStreams comm_streams = CommStreams::One;
   AllToAll all_to_all = AllToAll::Linear;
-  std::vector<int> all_to_all_levels;  // of two_dimensional, innermost first; empty: ranks per node, nodes
+  std::vector<int> all_to_all_levels;  // sizes, innermost first; empty: the group's ranks per node, nodes
   AllToAllImplementation all_to_all_implementation = AllToAllImplementation::PointToPoint;
   Protocol protocol = Protocol::Simple;
   Wire dispatch_wire = Wire::Same;
@@ -160,7 +166,7 @@ struct Plan {
 // contradiction (scope layer with degree 2), a degree above the capacity, slices that do not add up.
 void validate(const Plan& plan, const Experiment& experiment);
 
-// The slices that a plan's grad_sync stands for, in backward order.
-std::vector<GradientSlice> gradient_slices(const Plan& plan, int layers, std::int64_t elements_per_layer);
+// The slices that a plan's grad_sync stands for, in backward order. `elements`: dense gradients of each layer.
+std::vector<GradientSlice> gradient_slices(const Plan& plan, std::span<const std::int64_t> elements);
 
 }  // namespace dovetail

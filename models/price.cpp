@@ -6,7 +6,9 @@
 #include <map>
 #include <optional>
 
+#include "models/collectives/step_cost.hpp"
 #include "models/errors.hpp"
+#include "models/fair_sharing.hpp"
 #include "models/names.hpp"
 
 namespace dovetail {
@@ -24,12 +26,21 @@ std::pair<int, int> shares(const Interference& pair) {
                                pair.a_speed, pair.b_speed));
 }
 
+const TimeCurve& curve_of(const Op& op, const Model& model) {
+  const TimeProfile& profile = op.work.profiled == Profiled::Gate ? model.gate_profile : model.expert_profile;
+  const TimeCurve& curve = op.phase == Phase::Forward ? profile.forward : profile.backward;
+  check(!curve.empty(), "a profiled op without a profile");
+  return curve;
+}
+
 class Pricer {
  public:
   Pricer(const Schedule& schedule, const Experiment& experiment)
       : s_(schedule), e_(experiment), gemm_(find_gemm(experiment.calibration, experiment.workload.dtype)) {
+    const bool copies = std::ranges::any_of(s_.streams, [](const Stream& s) { return s.kind == StreamKind::Copy; });
+    if (copies) kinds_.push_back(InterferenceClass::Copy);
     for (std::size_t c = 0; c < s_.classes.size(); ++c)
-      for (std::string_view name : {"compute", "inter", "intra"}) p_.resources.push_back(name_of(name, c));
+      for (InterferenceClass kind : kinds_) p_.resources.push_back(name_of(name_in(interference_class_names, kind), c));
     p_.physical = p_.resources.size();
     for (const Interference& pair : e_.calibration.interference)
       contention_.push_back(
@@ -49,7 +60,14 @@ class Pricer {
     p_.first_demand.reserve(s_.ops.size() + 1);
     p_.first_demand.push_back(0);
     for (const Op& op : s_.ops) {
-      op.work.collective == Collective::None ? price_kernel(op) : price_collective(op);
+      if (op.work.collective == Collective::AllToAll || op.work.steps.first < op.work.steps.last)
+        add(op, all_to_all_cost(op));
+      else if (op.work.collective != Collective::None)
+        price_collective(op);
+      else if (op.work.host_traffic > Bytes(0))
+        price_copy(op);
+      else
+        price_kernel(op);
       p_.first_demand.push_back(static_cast<std::int32_t>(p_.demands.size()));
     }
     return std::move(p_);
@@ -67,18 +85,28 @@ class Pricer {
   }
 
   void add(const Op& op, InterferenceClass kind, Seconds fixed, Seconds busy) {
+    StepCost cost;
+    cost[static_cast<std::size_t>(kind)] = {fixed, busy};
+    add(op, cost);
+  }
+
+  void add(const Op& op, const StepCost& cost) {
     const int rank_class = s_.streams[static_cast<std::size_t>(op.stream)].rank_class;
-    p_.fixed.push_back(fixed);
-    p_.duration.push_back(fixed + busy);
-    if (busy <= Seconds(0)) return;
-    p_.demands.push_back({3 * rank_class + static_cast<int>(kind), busy, 1});
+    p_.fixed.push_back(fixed_of(cost));
+    p_.duration.push_back(duration_of(cost));
+    const auto busy = [&](InterferenceClass kind) { return cost[static_cast<std::size_t>(kind)].busy; };
+    for (const auto& [name, kind] : interference_class_names)
+      if (busy(kind) > Seconds(0))
+        p_.demands.push_back({static_cast<int>(kinds_.size()) * rank_class + static_cast<int>(kind), busy(kind), 1});
     for (const Contention& c : contention_) {
       const auto [a, b] = c.shares;
       const double sum = a + b;
-      if (c.pair.a == kind)
-        p_.demands.push_back({c.resource + rank_class, busy * (a / sum / c.pair.a_speed), a});
-      else if (c.pair.b == kind)
-        p_.demands.push_back({c.resource + rank_class, busy * (b / sum / c.pair.b_speed), b});
+      const Seconds busy_a = busy(c.pair.a), busy_b = busy(c.pair.b);
+      // An op of both kinds does not slow itself: it counts as what it does longer.
+      if (busy_a > Seconds(0) && busy_a >= busy_b)
+        p_.demands.push_back({c.resource + rank_class, busy_a * (a / sum / c.pair.a_speed), a});
+      else if (busy_b > Seconds(0))
+        p_.demands.push_back({c.resource + rank_class, busy_b * (b / sum / c.pair.b_speed), b});
     }
   }
 
@@ -87,8 +115,20 @@ class Pricer {
     const MemoryCost& memory = e_.calibration.memory;
     Seconds fixed = gemm_.alpha * w.gemms;
     if (w.memory_traffic > Bytes(0)) fixed += memory.alpha;
+    if (w.host_waits) fixed += gemm_.alpha;  // what the next launch costs when nothing hides it
     const Seconds gemms = std::max(w.flops * gemm_.beta, w.gemm_traffic * memory.beta);
-    add(op, InterferenceClass::Compute, fixed, gemms + w.memory_traffic * memory.beta);
+    Seconds busy = gemms + w.memory_traffic * memory.beta;
+    if (w.profiled != Profiled::No) {
+      const auto [of_line, growing] = curve_of(op, e_.model).at(static_cast<double>(w.profiled_size));
+      fixed += of_line;
+      busy += growing;
+    }
+    add(op, InterferenceClass::Compute, fixed, busy);
+  }
+
+  void price_copy(const Op& op) {
+    const MemoryCost& copy = find_copy(e_.calibration);
+    add(op, InterferenceClass::Copy, copy.alpha, op.work.host_traffic * copy.beta);
   }
 
   void price_collective(const Op& op) {
@@ -102,10 +142,24 @@ class Pricer {
     add(op, kind, cost->alpha, op.work.message * cost->beta);
   }
 
+  const StepCost& all_to_all_cost(const Op& op) {
+    for (const auto& [work, cost] : all_to_alls_)
+      if (work.steps.first == op.work.steps.first && work.steps.last == op.work.steps.last &&
+          work.message == op.work.message && work.memory_traffic == op.work.memory_traffic &&
+          work.group == op.work.group && work.protocol == op.work.protocol)
+        return cost;
+    const GroupPlace place{group_shape(s_.groups, op.work.group, e_.cluster),
+                           ranks_per_node(s_.groups, op.work.group, e_.cluster), e_.cluster.gpus_per_node};
+    all_to_alls_.emplace_back(op.work, step_cost(e_.calibration, s_.steps_of(op), op.work, place));
+    return all_to_alls_.back().second;
+  }
+
   const Schedule& s_;
   const Experiment& e_;
   const GemmCost& gemm_;
+  std::vector<InterferenceClass> kinds_{InterferenceClass::Compute, InterferenceClass::Inter, InterferenceClass::Intra};
   std::vector<Contention> contention_;
+  std::vector<std::pair<Work, StepCost>> all_to_alls_;  // few: chunks have at most two sizes
   std::array<std::array<std::optional<CollectiveCost>, group_kind_names.size()>, collective_names.size()> costs_;
   PricedSchedule p_;
 };
@@ -116,7 +170,26 @@ PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment&
   check(schedule != nullptr, "no schedule to price");
   PricedSchedule priced = Pricer(*schedule, experiment).price();
   priced.schedule = std::move(schedule);
+  priced.contended = std::ranges::count(shared_resources(priced), true) > 0;
   return priced;
+}
+
+std::vector<std::string> extrapolated_profiles(const Schedule& schedule, const Model& model) {
+  std::vector<std::string> notes;
+  for (const auto& [name, module] : profiled_names)
+    for (Phase phase : {Phase::Forward, Phase::Backward}) {
+      const auto outside = [&](const Op& op) {
+        return module != Profiled::No && op.work.profiled == module && op.phase == phase &&
+               !curve_of(op, model).measured_at(static_cast<double>(op.work.profiled_size));
+      };
+      const auto op = std::ranges::find_if(schedule.ops, outside);
+      if (op == schedule.ops.end()) continue;
+      const std::vector<ProfilePoint>& points = curve_of(*op, model).points();
+      notes.push_back(fmt::format("{}: {}_profile was measured from {} to {}; the {} time at {} is extrapolated",
+                                  model.name, name, points.front().size, points.back().size,
+                                  name_in(phase_names, phase), op->work.profiled_size));
+    }
+  return notes;
 }
 
 }  // namespace dovetail

@@ -26,6 +26,7 @@ class PricedSchedule {
   std::vector<Seconds> duration;  // per op, alone: fixed + max over demands
   std::vector<Demand> demands;
   std::vector<std::int32_t> first_demand;  // size ops + 1
+  bool contended = false;                  // ops of several streams may meet on a resource: see fair_sharing.hpp
 
   std::span<const Demand> demands_of(OpId op) const {
     const auto i = static_cast<std::size_t>(op);
@@ -33,8 +34,13 @@ class PricedSchedule {
   }
 };
 
-// Resources per rank class: compute, inter (network), intra (links in the node), and one "a/b" contention
-// resource per interference factor of the calibration. The resource of a collective follows its group.
+// Resources per rank class: compute, inter (network), intra (links in the node), copy (to and from the host) if the
+// schedule has such a stream, and one "a/b" contention resource per interference factor of the calibration. The
+// resource of a collective follows its group; an all-to-all may take several (see step_cost.hpp). Throws InputError
+// where the calibration lacks a cost.
 PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment& experiment);
+
+// One line for each profiled module whose measured range a schedule leaves: such times are extrapolated.
+std::vector<std::string> extrapolated_profiles(const Schedule& schedule, const Model& model);
 
 }  // namespace dovetail

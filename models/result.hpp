@@ -29,8 +29,9 @@ struct RunReport {
   long overruns = 0;          // ops whose real work outlasted their modelled time
   std::vector<Seconds> samples;
   Seconds ci95_low, ci95_high;
-  std::string stopped_by;   // which criterion ended the measuring
-  double output_error = 0;  // relative Frobenius against the double reference
+  std::string stopped_by;    // which criterion ended the measuring
+  std::int64_t dropped = 0;  // choices over capacity in a step
+  double output_error = 0;   // relative Frobenius against the double reference
   double gradient_error = 0;
   bool numerics_ok = false;
 };

@@ -54,6 +54,9 @@ void check_indices(const Schedule& s) {
   for (std::size_t i = 0; i < s.ops.size(); ++i) {
     const Op& op = s.ops[i];
     check(inside(op.stream, s.streams), "op on a stream that does not exist");
+    const Span steps = op.work.steps;
+    check(0 <= steps.first && steps.first <= steps.last && static_cast<std::size_t>(steps.last) <= s.steps.size(),
+          "op does steps that do not exist");
     for (OpId before : s.dependencies_of(op))
       check(before >= 0 && static_cast<std::size_t>(before) < i, "dependency does not point backwards");
     for (TensorId t : s.reads_of(op)) check(inside(t, s.tensors), "op reads a tensor that does not exist");
@@ -63,36 +66,88 @@ void check_indices(const Schedule& s) {
   for (const Tensor& t : s.tensors) check(t.elements > 0, fmt::format("tensor {} has no elements", to_string(t)));
 }
 
+// A tensor's memory is taken over once at most, in the same place, by a tensor that does not last.
+void check_buffers(const Schedule& s) {
+  std::vector<bool> taken(s.tensors.size());
+  for (std::size_t i = 0; i < s.tensors.size(); ++i) {
+    const Tensor& t = s.tensors[i];
+    if (t.buffer < 0) continue;
+    const auto b = static_cast<std::size_t>(t.buffer);
+    check(b < i && !taken[b] && !t.persistent && !s.tensors[b].persistent && t.place == s.tensors[b].place,
+          fmt::format("{} takes over memory that it cannot have", to_string(t)));
+    taken[b] = true;
+  }
+}
+
+// Goes through the ops in program order and checks each access against all earlier ones that it conflicts with.
+class OrderCheck {
+ public:
+  explicit OrderCheck(const Schedule& s)
+      : s_(s), ancestors_(s), writers_(s.tensors.size()), readers_(s.tensors.size()), gone_(s.tensors.size()) {}
+
+  void run() {
+    for (OpId id = 0; static_cast<std::size_t>(id) < s_.ops.size(); ++id) {
+      const Op& op = s_.ops[static_cast<std::size_t>(id)];
+      for (TensorId t : s_.reads_of(op)) read(id, t);
+      for (TensorId t : s_.writes_of(op)) write(id, t);
+    }
+  }
+
+ private:
+  void read(OpId id, TensorId t) {
+    const auto at = static_cast<std::size_t>(t);
+    require(s_.tensors[at].persistent || !writers_[at].empty(), "{} reads {} before it is written", id, t);
+    require(!gone_[at], "{} reads {} after its memory was taken over", id, t);
+    require_after(writers_[at], id, t);
+    readers_[at].push_back(access_of(s_, id, t));
+  }
+
+  void write(OpId id, TensorId t) {
+    const auto at = static_cast<std::size_t>(t);
+    require(!gone_[at], "{} writes {} after its memory was taken over", id, t);
+    if (s_.tensors[at].buffer >= 0 && writers_[at].empty()) take_over(id, s_.tensors[at].buffer);
+    require_after(writers_[at], id, t);
+    require_after(readers_[at], id, t);
+    writers_[at].push_back(access_of(s_, id, t));
+  }
+
+  // What came before that is ordered too: the previous occupant's first writer was checked against it.
+  void take_over(OpId id, TensorId previous) {
+    const auto at = static_cast<std::size_t>(previous);
+    const bool in_place = !readers_[at].empty() && readers_[at].back().op == id;
+    require(!writers_[at].empty() && !in_place, "{} takes over the memory of {} too early", id, previous);
+    require_after(writers_[at], id, previous);
+    require_after(readers_[at], id, previous);
+    gone_[at] = true;
+  }
+
+  void require(bool condition, fmt::format_string<std::string, std::string> message, OpId id, TensorId t) const {
+    if (!condition)
+      check(false, fmt::format(message, to_string(s_.ops[static_cast<std::size_t>(id)]),
+                               to_string(s_.tensors[static_cast<std::size_t>(t)])));
+  }
+
+  void require_after(const std::vector<Access>& earlier, OpId id, TensorId t) const {
+    const Access now = access_of(s_, id, t);
+    for (const Access& before : earlier)
+      check(before.op == id || !before.overlaps(now) || ancestors_.ordered(before.op, static_cast<std::size_t>(id)),
+            fmt::format("{} is not ordered after {} on {}", to_string(s_.ops[static_cast<std::size_t>(id)]),
+                        to_string(s_.ops[static_cast<std::size_t>(before.op)]),
+                        to_string(s_.tensors[static_cast<std::size_t>(t)])));
+  }
+
+  const Schedule& s_;
+  const Ancestors ancestors_;
+  std::vector<std::vector<Access>> writers_, readers_;  // by tensor
+  std::vector<bool> gone_;                              // by tensor: another has taken over its memory
+};
+
 }  // namespace
 
 void validate(const Schedule& s) {
   check_indices(s);
-  const Ancestors ancestors(s);
-  std::vector<std::vector<Access>> writers(s.tensors.size()), readers(s.tensors.size());
-  const auto require_after = [&](const std::vector<Access>& earlier, const Access& now, TensorId t) {
-    for (const Access& before : earlier)
-      check(before.op == now.op || !before.overlaps(now) ||
-                ancestors.ordered(before.op, static_cast<std::size_t>(now.op)),
-            fmt::format("{} is not ordered after {} on {}", to_string(s.ops[static_cast<std::size_t>(now.op)]),
-                        to_string(s.ops[static_cast<std::size_t>(before.op)]),
-                        to_string(s.tensors[static_cast<std::size_t>(t)])));
-  };
-  for (OpId id = 0; static_cast<std::size_t>(id) < s.ops.size(); ++id) {
-    const Op& op = s.ops[static_cast<std::size_t>(id)];
-    for (TensorId t : s.reads_of(op)) {
-      const auto at = static_cast<std::size_t>(t);
-      check(s.tensors[at].persistent || !writers[at].empty(),
-            fmt::format("{} reads {} before it is written", to_string(op), to_string(s.tensors[at])));
-      require_after(writers[at], access_of(s, id, t), t);
-      readers[at].push_back(access_of(s, id, t));
-    }
-    for (TensorId t : s.writes_of(op)) {
-      const auto at = static_cast<std::size_t>(t);
-      require_after(writers[at], access_of(s, id, t), t);
-      require_after(readers[at], access_of(s, id, t), t);
-      writers[at].push_back(access_of(s, id, t));
-    }
-  }
+  check_buffers(s);
+  OrderCheck(s).run();
 }
 
 }  // namespace dovetail

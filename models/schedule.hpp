@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "models/collectives/step.hpp"
 #include "models/op.hpp"
 
 namespace dovetail {
@@ -21,10 +22,12 @@ class Schedule {
   std::vector<Stream> streams;
   std::vector<Tensor> tensors;
   std::vector<Op> ops;
-  std::vector<OpId> dependencies;  // Op::dependencies index this
-  std::vector<TensorId> operands;  // Op::reads and Op::writes index this
+  std::vector<CollectiveStep> steps;  // Work::steps index this
+  std::vector<OpId> dependencies;     // Op::dependencies index this
+  std::vector<TensorId> operands;     // Op::reads and Op::writes index this
 
   std::span<const OpId> dependencies_of(const Op& op) const { return slice(dependencies, op.dependencies); }
+  std::span<const CollectiveStep> steps_of(const Op& op) const { return slice(steps, op.work.steps); }
   std::span<const TensorId> reads_of(const Op& op) const { return slice(operands, op.reads); }
   std::span<const TensorId> writes_of(const Op& op) const { return slice(operands, op.writes); }
 
@@ -36,8 +39,8 @@ class Schedule {
 };
 
 // Throws InternalError unless dependencies point backwards, streams and tensors exist, every tensor is
-// written before it is read, each read is ordered after its writer by dependencies or stream order, and
-// sizes are positive.
+// written before it is read, steps exist, conflicting accesses are ordered by dependencies or stream order, tensors
+// that share memory are never in use together, and sizes are positive.
 void validate(const Schedule& schedule);
 
 }  // namespace dovetail

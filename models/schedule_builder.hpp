@@ -4,7 +4,8 @@
 
 namespace dovetail {
 
-// Throws InputError for a plan or experiment that cannot be built (see validate(Plan) and validate(Experiment)).
+// Throws InputError for a plan or experiment that cannot be built (see validate(Plan) and validate(Experiment)); order
+// ready_first needs the costs of the plan's ops.
 Schedule build_schedule(const Experiment& experiment, const Plan& plan);
 
 }  // namespace dovetail

@@ -11,20 +11,30 @@ ScheduleWriter::ScheduleWriter(std::size_t expected_ops) {
   schedule_.dependencies.reserve(3 * expected_ops);
   schedule_.operands.reserve(6 * expected_ops);
   last_writer_.reserve(2 * expected_ops);
+  last_use_.reserve(2 * expected_ops);
+  uses_.reserve(6 * expected_ops);
 }
 
 StreamId ScheduleWriter::add_stream(StreamKind kind) {
   schedule_.streams.push_back({kind, 0});
+  last_op_.push_back(-1);
   return static_cast<StreamId>(schedule_.streams.size() - 1);
 }
 
 TensorId ScheduleWriter::add_tensor(const Tensor& tensor) {
   schedule_.tensors.push_back(tensor);
   last_writer_.push_back(-1);
+  last_use_.push_back(-1);
   return static_cast<TensorId>(schedule_.tensors.size() - 1);
 }
 
-OpId ScheduleWriter::add_op(Op op, std::span<const TensorId> reads, std::span<const TensorId> writes) {
+void ScheduleWriter::note_use(TensorId tensor, OpId op) {
+  std::int32_t& last = last_use_[static_cast<std::size_t>(tensor)];
+  uses_.push_back({op, last});
+  last = static_cast<std::int32_t>(uses_.size() - 1);
+}
+
+OpId ScheduleWriter::add_op(Op op, std::span<const TensorId> reads, std::span<const TensorId> writes, OpId after) {
   Schedule& s = schedule_;
   const auto size = [](const auto& all) { return static_cast<std::int32_t>(all.size()); };
   const OpId id = size(s.ops);
@@ -34,16 +44,39 @@ OpId ScheduleWriter::add_op(Op op, std::span<const TensorId> reads, std::span<co
     const auto first = s.dependencies.begin() + op.dependencies.first;
     if (std::find(first, s.dependencies.end(), before) == s.dependencies.end()) s.dependencies.push_back(before);
   };
-  for (TensorId t : reads) depend_on(last_writer_[static_cast<std::size_t>(t)]);
+  for (TensorId t : reads) depend_on(last_writer(t));
+  for (TensorId t : writes)
+    if (const TensorId taken = tensor(t).buffer; taken >= 0 && last_writer(t) < 0)
+      for (std::int32_t use = last_use_[static_cast<std::size_t>(taken)]; use >= 0;
+           use = uses_[static_cast<std::size_t>(use)].before)
+        depend_on(uses_[static_cast<std::size_t>(use)].op);
+  depend_on(after);
+  OpId& previous = last_op_[static_cast<std::size_t>(op.stream)];
+  if (previous < barrier_) depend_on(barrier_);  // later ops of the stream follow this one
+  previous = id;
   op.dependencies.last = size(s.dependencies);
   op.reads.first = size(s.operands);
   s.operands.insert(s.operands.end(), reads.begin(), reads.end());
   op.reads.last = op.writes.first = size(s.operands);
   s.operands.insert(s.operands.end(), writes.begin(), writes.end());
   op.writes.last = size(s.operands);
-  for (TensorId t : writes) last_writer_[static_cast<std::size_t>(t)] = id;
+  for (TensorId t : reads) note_use(t, id);
+  for (TensorId t : writes) {
+    note_use(t, id);
+    last_writer_[static_cast<std::size_t>(t)] = id;
+  }
   s.ops.push_back(op);
   return id;
+}
+
+OpId ScheduleWriter::add_barrier(const Op& op) {
+  const std::vector<OpId> before = last_op_;
+  const OpId id = add_op(op, {}, {});
+  std::vector<OpId>& dependencies = schedule_.dependencies;
+  for (OpId last : before)
+    if (last > barrier_) dependencies.push_back(last);
+  schedule_.ops.back().dependencies.last = static_cast<std::int32_t>(dependencies.size());
+  return barrier_ = id;
 }
 
 Schedule ScheduleWriter::finish(int ranks) {

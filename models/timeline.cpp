@@ -5,13 +5,12 @@
 
 #include "models/errors.hpp"
 #include "models/names.hpp"
-#include "models/schedule_builder.hpp"
 
 namespace dovetail {
 namespace {
 
-bool computes(const Schedule& s, const Op& op) {
-  return s.streams[static_cast<std::size_t>(op.stream)].kind == StreamKind::Compute;
+StreamKind stream_kind(const Schedule& s, const Op& op) {
+  return s.streams[static_cast<std::size_t>(op.stream)].kind;
 }
 
 // Time in which communication runs and no computation does: sweep over starts and ends.
@@ -23,7 +22,9 @@ Seconds exposed(const Schedule& s, const Timeline& timeline) {
   std::vector<Change> changes;
   changes.reserve(2 * s.ops.size());
   for (std::size_t i = 0; i < s.ops.size(); ++i) {
-    const int c = computes(s, s.ops[i]) ? 1 : 0;
+    const StreamKind kind = stream_kind(s, s.ops[i]);
+    if (kind == StreamKind::Copy) continue;
+    const int c = kind == StreamKind::Compute ? 1 : 0;
     changes.push_back({timeline.ops[i].start.value(), c, 1 - c});
     changes.push_back({timeline.ops[i].finish.value(), -c, c - 1});
   }
@@ -73,12 +74,7 @@ Seconds plan_bound(const PricedSchedule& priced) {
   return Seconds(bound);
 }
 
-Seconds lower_bound(const Experiment& experiment, const Plan& plan) {
-  Plan sequential;
-  sequential.expert_sharding = plan.expert_sharding;
-  sequential.sharding_repeats = plan.sharding_repeats;
-  sequential.shadowed_experts = plan.shadowed_experts;
-  const PricedSchedule priced = price(std::make_shared<Schedule>(build_schedule(experiment, sequential)), experiment);
+Seconds lower_bound(const PricedSchedule& priced) {
   std::vector<double> busy(priced.resources.size());
   for (const Demand& demand : priced.demands) busy[static_cast<std::size_t>(demand.resource)] += demand.seconds.value();
   return Seconds(*std::max_element(busy.begin(), busy.begin() + static_cast<std::ptrdiff_t>(priced.physical)));

@@ -42,8 +42,7 @@ Metrics metrics(const Schedule& schedule, const Timeline& timeline);
 // The longest stream or the longest dependency chain of this schedule, whichever is longer.
 Seconds plan_bound(const PricedSchedule& priced);
 
-// What any plan of this experiment that shards and shadows experts as `plan` does needs of its busiest resource,
-// latencies left out: the demands of the sequential plan, which chunking cannot reduce.
-Seconds lower_bound(const Experiment& experiment, const Plan& plan = {});
+// What this plan's work needs of its busiest resource, latencies left out: chunking and order cannot reduce it.
+Seconds lower_bound(const PricedSchedule& priced);
 
 }  // namespace dovetail

@@ -1,10 +1,13 @@
 // What one training step does with a model: how many tokens, which capacity, which number format.
 #pragma once
 #include <array>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 
 #include "models/dtype.hpp"
+#include "models/gate.hpp"
+#include "models/routing_model.hpp"
 
 namespace dovetail {
 
@@ -17,9 +20,15 @@ struct Workload {
   int sequence = 1024;  // tokens per sample
   int layers = 0;       // layers of the model that are trained (the first ones)
   int top_k = 0;
-  double capacity_factor = 1.2;  // f > 0: an expert takes at most ceil(k f T / E) tokens of each rank
+  // f > 0: an expert takes at most ceil(k f T / E) tokens of each rank. f = 0: as many as drops nothing this step.
+  // f < 0: the same, capped at |f|.
+  double capacity_factor = 1.2;
   DType dtype = DType::Bf16;
   Phases phases = Phases::Training;
+  std::int64_t capacity_rows = 0;  // C where f <= 0: one number for all layers of the step, see resolve_capacity
+  Gate gate = {};
+  RoutingModel routing = {};
+  int step = 0;  // of the routing trace
 };
 
 }  // namespace dovetail

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "models/errors.hpp"
-
 namespace dovetail::planners {
 namespace {
 
@@ -54,6 +52,15 @@ std::string describe_degrees(const Plan& plan) {
   return fmt::format("{} / {}-{}", plan.forward_degree, low, high);
 }
 
+std::optional<InputError> refusal(const Plan& plan, const Experiment& experiment) {
+  try {
+    validate(plan, experiment);
+    return std::nullopt;
+  } catch (const InputError& error) {
+    return error;
+  }
+}
+
 std::vector<int> allowed_degrees(const PlanningTask& task) {
   std::vector<int> degrees = task.choices.degrees;
   std::ranges::sort(degrees);
@@ -64,18 +71,14 @@ std::vector<int> allowed_degrees(const PlanningTask& task) {
   plan.gradient_slices.clear();  // still to be chosen
   plan.backward_degrees.clear();
   if (plan.grad_sync == GradSync::Partitioned) plan.grad_sync = GradSync::After;
-  std::optional<InputError> refusal;
+  std::optional<InputError> first;
   std::erase_if(degrees, [&](int degree) {
     plan.forward_degree = plan.backward_degree = degree;
-    try {
-      validate(plan, task.experiment);
-      return false;
-    } catch (const InputError& error) {
-      if (!refusal) refusal = error;
-      return true;
-    }
+    const std::optional<InputError> refused = refusal(plan, task.experiment);
+    if (!first) first = refused;
+    return refused.has_value();
   });
-  if (degrees.empty()) throw *refusal;
+  if (degrees.empty()) throw *first;
   return degrees;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "models/errors.hpp"
 #include "planners/planner.hpp"
 
 namespace dovetail::planners {
@@ -33,6 +34,9 @@ class Contest {
 
 // "4 / 8" (forward / backward), "4 / 2-8" where layers differ.
 std::string describe_degrees(const Plan& plan);
+
+// Why the plan cannot be built; none: it can.
+std::optional<InputError> refusal(const Plan& plan, const Experiment& experiment);
 
 // The candidate degrees that the base plan allows for this experiment, ascending, each once. Throws the InputError of
 // the smallest when there is none.

@@ -18,7 +18,7 @@ std::vector<Plan> backward_plans(const PlanningTask& task, int degree) {
   plan.backward_degree = degree;
   plan.backward_degrees.clear();
   if (plan.grad_sync != GradSync::Partitioned || task.experiment.workload.phases == Phases::ForwardOnly) return {plan};
-  const LayerTimes times = layer_times(task.experiment);
+  const LayerTimes times = layer_times(task.experiment, task.base);
   const std::array degrees{degree};
   const GradientProblem problem = gradient_problem(times, plan.comm_streams, degrees);
   return {with_partition(plan, partition_gradients(problem)), with_slices_of(plan, GradSync::WithDense, times),
@@ -31,21 +31,23 @@ class Exhaustive final : public Planner {
 
   PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
     const std::vector<int> degrees = allowed_degrees(task);
+    // Chunks of attention are those of both passes.
+    const bool tied = task.choices.tie_degrees || task.base.scope == Scope::Block;
     Contest contest(evaluate);
     std::vector<std::vector<Plan>> backward;
     for (int degree : degrees) backward.push_back(backward_plans(task, degree));
     for (std::size_t f = 0; f < degrees.size(); ++f)
       for (std::size_t b = 0; b < degrees.size(); ++b) {
-        if (task.choices.tie_degrees && f != b) continue;
+        if (tied && f != b) continue;
         for (Plan plan : backward[b]) {
           plan.forward_degree = degrees[f];
-          contest.propose(plan);
+          if (f == b || !refusal(plan, task.experiment)) contest.propose(plan);  // degrees may not fit one another
         }
       }
     const Plan& best = contest.best();
     const bool partitioned = best.grad_sync == GradSync::Partitioned;
     PlanChoice choice = contest.finish(
-        name(), fmt::format("fastest of all {} degrees {}{}", task.choices.tie_degrees ? "tied" : "forward x backward",
+        name(), fmt::format("fastest of all {} degrees {}{}", tied ? "tied" : "forward x backward",
                             fmt::join(degrees, ", "), partitioned ? ", gradients sliced in three ways each" : ""));
     choice.report.regret = 0;
     return choice;

@@ -20,7 +20,7 @@ class Fixed final : public Planner {
     if (training && plan.grad_sync == GradSync::Partitioned && plan.gradient_slices.empty() &&
         plan.backward_degrees.empty()) {
       const std::array degrees{plan.backward_degree};
-      const LayerTimes times = layer_times(task.experiment);
+      const LayerTimes times = layer_times(task.experiment, task.base);
       plan = with_partition(plan, partition_gradients(gradient_problem(times, plan.comm_streams, degrees)));
       reason += fmt::format(", gradients in {} slices", plan.gradient_slices.size());
     }

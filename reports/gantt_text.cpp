@@ -12,24 +12,38 @@
 namespace dovetail::reports {
 namespace {
 
-constexpr Names<OpKind, 14> letters{{{"M", OpKind::MpAllGather},
-                                     {"A", OpKind::Attention},
-                                     {"P", OpKind::MpReduceScatter},
-                                     {"T", OpKind::Gate},
-                                     {"N", OpKind::Encode},
-                                     {"D", OpKind::Dispatch},
-                                     {"G", OpKind::EspAllGather},
-                                     {"E", OpKind::Expert},
-                                     {"S", OpKind::EspReduceScatter},
-                                     {"C", OpKind::Combine},
-                                     {"O", OpKind::Decode},
-                                     {"R", OpKind::DenseGradientAllReduce},
-                                     {"X", OpKind::ExpertGradientAllReduce},
-                                     {"U", OpKind::Update}}};
+constexpr Names<OpKind, op_kind_names.size()> letters{{{"M", OpKind::MpAllGather},
+                                                       {"A", OpKind::Attention},
+                                                       {"P", OpKind::MpReduceScatter},
+                                                       {"T", OpKind::Gate},
+                                                       {"N", OpKind::Encode},
+                                                       {"D", OpKind::Dispatch},
+                                                       {"G", OpKind::EspAllGather},
+                                                       {"E", OpKind::Expert},
+                                                       {"S", OpKind::EspReduceScatter},
+                                                       {"C", OpKind::Combine},
+                                                       {"O", OpKind::Decode},
+                                                       {"R", OpKind::DenseGradientAllReduce},
+                                                       {"X", OpKind::ExpertGradientAllReduce},
+                                                       {"U", OpKind::Update},
+                                                       {"F", OpKind::DenseFfn},
+                                                       {"W", OpKind::GatherExpertWeights},
+                                                       {"H", OpKind::ShadowWeights},
+                                                       {"L", OpKind::Offload},
+                                                       {"I", OpKind::Prefetch},
+                                                       {"Q", OpKind::RestoreDispatch},
+                                                       {"J", OpKind::RestoreGather},
+                                                       {"K", OpKind::RestoreHidden},
+                                                       {"Y", OpKind::StageSend},
+                                                       {"Z", OpKind::StageReceive},
+                                                       {"V", OpKind::Compress},
+                                                       {"B", OpKind::Decompress},
+                                                       {"+", OpKind::Residual},
+                                                       {"|", OpKind::HostSync}}};
 
 char letter_of(const Op& op) {
   const char letter = name_in(letters, op.kind).front();
-  return op.phase == Phase::Backward ? static_cast<char>(letter - 'A' + 'a') : letter;
+  return op.phase == Phase::Backward && letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
 }
 
 // Which op ran longest in each column, -1 for none (idle longer than any op).

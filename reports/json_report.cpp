@@ -7,6 +7,7 @@
 #include "models/files/experiment_json.hpp"
 #include "models/files/plan_json.hpp"
 #include "models/names.hpp"
+#include "models/volumes.hpp"
 #include "reports/link_use.hpp"
 #include "reports/summary.hpp"
 
@@ -41,6 +42,15 @@ Json inputs_json(const Report& report) {
   Json inputs = dovetail::to_json(report.experiment);
   inputs["sha256"] = report.provenance.input_sha256;
   return inputs;
+}
+
+Json routing_json(const Experiment& experiment) {
+  const RoutingSummary routing = summarize_routing(experiment);
+  return {{"capacity_rows", layer_volumes(experiment).capacity},
+          {"choices", routing.choices},
+          {"dropped", routing.dropped},
+          {"largest_load", routing.largest},
+          {"imbalance", number(routing.imbalance)}};
 }
 
 Json planner_json(const PlannerReport& planner) {
@@ -78,6 +88,7 @@ Json run_json(const RunReport& run) {
           {"emulated_share", number(run.emulated_share)},
           {"overruns", run.overruns},
           {"stopped_by", run.stopped_by},
+          {"dropped", run.dropped},
           {"numerics",
            {{"ok", run.numerics_ok},
             {"output_error", number(run.output_error)},
@@ -108,6 +119,8 @@ Json result_json(const Report& report, const SummaryRow& row) {
                {"plan_bound_s", number(result.plan_bound)},
                {"peak_bytes", number(result.memory.peak)},
                {"persistent_bytes", number(result.memory.persistent)},
+               {"arena_bytes", number(result.memory.arena)},
+               {"pinned_bytes", number(result.memory.pinned)},
                {"feasible", result.feasible},
                {"missing_bytes", result.feasible ? Json(nullptr) : number(result.missing)},
                {"streams", streams_json(metrics)},
@@ -129,6 +142,7 @@ Json to_json(const Report& report) {
           {"kind", report.kind},
           {"provenance", provenance_json(report.provenance)},
           {"inputs", inputs_json(report)},
+          {"routing", routing_json(report.experiment)},
           {"notes", report.notes},
           {"results", std::move(results)}};
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/errors.hpp"
+#include "models/fair_sharing.hpp"
 #include "sim/simulation.hpp"
 
 namespace dovetail::sim {
@@ -37,7 +38,7 @@ class Execution {
   Timeline run();
 
  private:
-  void find_shared_resources();
+  void check_times() const;
   void link();
   void begin_ready();
   void begin(std::size_t op);
@@ -72,23 +73,18 @@ Execution::Execution(const PricedSchedule& priced)
   timeline_.kind = ResultKind::Simulated;
   timeline_.ops.resize(schedule_.ops.size());
   ready_.reserve(schedule_.ops.size());
-  find_shared_resources();
+  check_times();
+  shared_ = shared_resources(priced);
   link();
 }
 
-void Execution::find_shared_resources() {
-  std::vector<StreamId> user(priced_.resources.size(), -1);
-  shared_.resize(user.size());
+void Execution::check_times() const {
   for (std::size_t op = 0; op < schedule_.ops.size(); ++op) {
     check(std::isfinite(priced_.fixed[op].value()) && priced_.fixed[op] >= Seconds(0), "fixed time");
     for (const Demand& demand : priced_.demands_of(static_cast<OpId>(op))) {
-      const auto resource = static_cast<std::size_t>(demand.resource);
-      check(resource < user.size() && demand.multiplicity > 0, "demand on a resource");
+      check(static_cast<std::size_t>(demand.resource) < priced_.resources.size() && demand.multiplicity > 0,
+            "demand on a resource");
       check(std::isfinite(demand.seconds.value()) && demand.seconds >= Seconds(0), "seconds of a demand");
-      if (demand.seconds == Seconds(0)) continue;
-      const StreamId stream = schedule_.ops[op].stream;
-      if (user[resource] >= 0 && user[resource] != stream) shared_[resource] = true;
-      user[resource] = stream;
     }
   }
 }

@@ -9,6 +9,7 @@
 #include "bench/commands.hpp"
 #include "bench/evaluate.hpp"
 #include "bench/interrupt.hpp"
+#include "bench/notes.hpp"
 #include "bench/option_values.hpp"
 #include "bench/outputs.hpp"
 #include "bench/provenance.hpp"
@@ -95,6 +96,7 @@ Exit compare(const Options& options, const std::vector<std::string>& fail_on,
       progress.done();
     }
   }
+  add_extrapolations(report);
   report.provenance = provenance(command_line, question.files, options.seed);
   outputs.write(report);
   return judge(report, thresholds);

@@ -11,6 +11,7 @@
 #include "bench/commands.hpp"
 #include "bench/evaluate.hpp"
 #include "bench/interrupt.hpp"
+#include "bench/notes.hpp"
 #include "bench/option_values.hpp"
 #include "bench/outputs.hpp"
 #include "bench/plan_text.hpp"
@@ -102,6 +103,7 @@ Exit plan(const PlanOptions& options, const std::vector<std::string>& command_li
 
   Report report{"plan", question.experiment, {}, plan_all(question, options, *backend), question.notes};
   if (!report.results.front().feasible) return refuse(report);
+  add_extrapolations(report);
   report.provenance = provenance(command_line, question.files, options.seed);
   const Plan& best = report.results.front().plan;
   if (!options.save.empty())

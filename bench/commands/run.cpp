@@ -63,6 +63,7 @@ void require_built(const RunOptions& options) {
 // The experiment in the size of this machine; what was said of the big one no longer holds.
 void scale_down(Question& question, const RunOptions& options) {
   question.experiment = exec::scaled_for_host(question.experiment, options.scale);
+  exec::resolve_routed_capacity(question.experiment, static_cast<std::uint64_t>(options.seed));
   const Experiment& e = question.experiment;
   question.notes.clear();
   question.notes.push_back(fmt::format(
@@ -71,13 +72,14 @@ void scale_down(Question& question, const RunOptions& options) {
       options.scale.ranks, e.cluster.nodes, e.cluster.gpus_per_node, e.workload.layers,
       e.workload.layers == 1 ? "" : "s", e.model.experts, e.model.hidden, e.model.expert_hidden,
       options.scale.tokens_per_rank));
+  add_routing(e, question.notes);
   add_assumptions(e.calibration, question.notes);
 }
 
 // Both rows are on the clock of this machine: bounds of modelled time say nothing unless all of it was held.
-Seconds bound_on_our_clock(const Experiment& experiment, const exec::HostRunResult& run) {
+Seconds bound_on_our_clock(Seconds modelled, const exec::HostRunResult& run) {
   const bool all_held = run.report.emulated_share > 1 - 1e-9;
-  return all_held ? lower_bound(experiment) * run.report.dilation : Seconds(std::numeric_limits<double>::quiet_NaN());
+  return all_held ? modelled * run.report.dilation : Seconds(std::numeric_limits<double>::quiet_NaN());
 }
 
 void add_results(Report& report, const SystemResult& modelled, exec::HostRunResult run, Backend& backend) {
@@ -85,7 +87,7 @@ void add_results(Report& report, const SystemResult& modelled, exec::HostRunResu
   predicted.timeline = backend.run(*run.predicted);
   predicted.metrics = metrics(*predicted.schedule, predicted.timeline);
   predicted.plan_bound = plan_bound(*run.predicted);
-  predicted.lower_bound = bound_on_our_clock(report.experiment, run);
+  predicted.lower_bound = bound_on_our_clock(modelled.lower_bound, run);
   SystemResult measured = predicted;
   measured.backend = "host";
   measured.timeline = std::move(run.timeline);

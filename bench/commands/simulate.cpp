@@ -8,6 +8,7 @@
 #include "bench/commands.hpp"
 #include "bench/evaluate.hpp"
 #include "bench/interrupt.hpp"
+#include "bench/notes.hpp"
 #include "bench/outputs.hpp"
 #include "bench/provenance.hpp"
 #include "models/errors.hpp"
@@ -36,6 +37,16 @@ void write_timeline(std::ostream& out, const SystemResult& result) {
       << reports::gantt_text(*result.schedule, result.timeline, {.window = window});
 }
 
+void write_memory(std::ostream& out, const MemoryUse& memory) {
+  const auto gib = [](Bytes bytes) { return bytes / Bytes(1024.0 * 1024 * 1024); };
+  out << fmt::format(
+      "\nmemory of one GPU: {:.2f} GiB at the peak, {:.2f} of them weights, gradients and optimizer "
+      "states; {:.2f}\n  with addresses planned ahead",
+      gib(memory.peak), gib(memory.persistent), gib(memory.arena));
+  if (memory.pinned > Bytes(0)) out << fmt::format("; {:.2f} of pinned host memory", gib(memory.pinned));
+  out << '\n';
+}
+
 Exit simulate(const Options& options, const std::vector<std::string>& command_line) {
   check_options(options);
   stop_after(options.timeout);
@@ -48,9 +59,11 @@ Exit simulate(const Options& options, const std::vector<std::string>& command_li
   const Choice choice = choose_plan(question, candidate);
   Report report{"simulate", question.experiment, {}, {}, question.notes};
   report.results.push_back(evaluate(question.experiment, candidate.system.name, choice, *backend));
+  add_extrapolations(report);
   report.provenance = provenance(command_line, question.files, options.seed);
   outputs.write(report, [&](std::ostream& out, bool colour) {
     reports::write_table(out, report, colour);
+    write_memory(out, report.results.front().memory);
     if (options.verbose) write_timeline(out, report.results.front());
   });
   return Exit::Ok;

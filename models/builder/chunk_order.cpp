@@ -1,21 +1,24 @@
 #include "models/builder/chunk_order.hpp"
 
+#include "models/errors.hpp"
+
 namespace dovetail::builder {
 
-std::vector<ChunkTurn> chunk_order(Order order, int degree) {
+std::vector<ChunkTurn> chunk_order(Order order, int degree, int depth) {
   std::vector<ChunkTurn> turns;
   turns.reserve(3 * static_cast<std::size_t>(degree));
-  if (order == Order::Alternate) {
-    turns.push_back({Turn::Send, 0});
-    for (int i = 0; i < degree; ++i) {
-      if (i + 1 < degree) turns.push_back({Turn::Send, i + 1});
-      turns.push_back({Turn::Work, i});
-      turns.push_back({Turn::Bring, i});
-    }
+  if (order == Order::DispatchFirst) {
+    check(depth == 0 || degree <= depth, "dispatch_first with more chunks than buffers");
+    for (Turn turn : {Turn::Send, Turn::Work, Turn::Bring})
+      for (int i = 0; i < degree; ++i) turns.push_back({turn, i});
     return turns;
   }
-  for (Turn turn : {Turn::Send, Turn::Work, Turn::Bring})
-    for (int i = 0; i < degree; ++i) turns.push_back({turn, i});
+  const int ahead = depth == 1 ? 0 : 1;
+  for (int i = 0, sent = 0; i < degree; ++i) {
+    for (; sent < degree && sent <= i + ahead; ++sent) turns.push_back({Turn::Send, sent});
+    turns.push_back({Turn::Work, i});
+    turns.push_back({Turn::Bring, i});
+  }
   return turns;
 }
 

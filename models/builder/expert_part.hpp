@@ -2,21 +2,20 @@
 #pragma once
 #include <functional>
 
-#include "models/builder/step_context.hpp"
+#include "models/builder/restore_part.hpp"
 
 namespace dovetail::builder {
 
-// What the forward pass leaves for the backward pass, by forward chunk.
-struct SavedExperts {
-  TensorIds input, hidden;
-  TensorId weights = -1;  // of the layer: what the experts worked with
-};
+// Makes the tensor of a chunk when its turn to be sent comes, already compressed if the plan sends it so.
+using ChunkSource = std::function<TensorId(int chunk)>;
 
-// From encoded.i to combined.i. Where a group has one rank its collective is left out.
-TensorIds experts_forward(StepContext& c, int layer, const TensorIds& encoded, SavedExperts& saved);
+// From encoded.i to combined.i, both as they are sent (see exchange.hpp). Where a group has one rank its collective is
+// left out. `after_sends` adds what is enqueued once every chunk has been sent.
+TensorIds experts_forward(StepContext& c, int layer, const ChunkSource& encoded, SavedExperts& saved,
+                          const std::function<void()>& after_sends);
 
-// From d_combined.j to d_encoded.j. `after_sends` adds what is enqueued once every chunk's gradient has been sent.
-TensorIds experts_backward(StepContext& c, int layer, const TensorIds& d_combined, const SavedExperts& saved,
+// From d_combined.j to d_encoded.j, likewise.
+TensorIds experts_backward(StepContext& c, int layer, const ChunkSource& d_combined, const SavedExperts& saved,
                            const std::function<void()>& after_sends);
 
 }  // namespace dovetail::builder

@@ -18,6 +18,11 @@ Op shadow_op(const StepContext& c, Phase phase, int layer, int expert) {
   return of_expert(op, expert);
 }
 
+TensorId add_hidden(StepContext& c, const Op& op) {
+  const LayerVolumes& v = c.volumes(op.layer);
+  return c.chunked(TensorKind::Hidden, op, v.capacity * (v.expert_gemms - 1) * v.worked_hidden());
+}
+
 }  // namespace
 
 TensorId worked_weights(StepContext& c, int layer) {
@@ -52,25 +57,21 @@ TensorIds shadow_rows(StepContext& c, Phase phase, int layer, TensorKind kind) {
   return rows;
 }
 
-TensorIds shadows_forward(StepContext& c, int layer, const TensorIds& inputs, std::vector<SavedShadow>& saved) {
+void shadows_forward(StepContext& c, int layer, std::vector<SavedShadow>& shadows) {
   const LayerVolumes& v = c.volumes(layer);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const int expert = c.plan().shadowed_experts[i];
+  for (SavedShadow& shadow : shadows) {
     const Op broadcast = of_expert(c.op(OpKind::ShadowWeights, Phase::Forward, layer, c.streams().inter,
                                         c.work(layer).shadow(Collective::Broadcast)),
-                                   expert);
-    const TensorId weights = c.chunked(TensorKind::GatheredWeights, broadcast, v.worked_parameters());
-    c.add(broadcast, {c.weights(layer).expert}, {weights});
-    saved.push_back({expert, weights, inputs[i], -1});
+                                   shadow.expert);
+    shadow.weights = c.chunked(TensorKind::GatheredWeights, broadcast, v.worked_parameters());
+    c.add(broadcast, {c.weights(layer).expert}, {shadow.weights});
   }
-  const TensorIds outputs = shadow_rows(c, Phase::Forward, layer, TensorKind::ShadowOutput);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    SavedShadow& shadow = saved[i];
+  for (SavedShadow& shadow : shadows) {
     const Op work = shadow_op(c, Phase::Forward, layer, shadow.expert);
-    shadow.hidden = c.chunked(TensorKind::Hidden, work, v.capacity * (v.expert_gemms - 1) * v.worked_hidden());
-    c.add(work, {shadow.input, shadow.weights}, {shadow.hidden, outputs[i]});
+    shadow.hidden = add_hidden(c, work);
+    shadow.output = c.chunked(TensorKind::ShadowOutput, work, v.shadow_elements());
+    c.add(work, {shadow.input, shadow.weights}, {shadow.hidden, shadow.output});
   }
-  return outputs;
 }
 
 TensorIds shadows_backward(StepContext& c, int layer, const TensorIds& d_outputs, const std::vector<SavedShadow>& saved,
@@ -79,7 +80,8 @@ TensorIds shadows_backward(StepContext& c, int layer, const TensorIds& d_outputs
   for (std::size_t i = 0; i < saved.size(); ++i) {
     const Op work = shadow_op(c, Phase::Backward, layer, saved[i].expert);
     gradients.push_back(c.chunked(TensorKind::GatheredWeightGradient, work, c.volumes(layer).worked_parameters()));
-    c.add(work, {d_outputs[i], saved[i].weights, saved[i].input, saved[i].hidden}, {gradients.back(), d_inputs[i]});
+    c.add(work, {d_outputs[i], saved[i].weights, saved[i].input, saved[i].hidden},
+          {gradients.back(), d_inputs[i], add_hidden(c, work)});
   }
   return d_inputs;
 }

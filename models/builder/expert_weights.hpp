@@ -18,16 +18,16 @@ WorkedGradient worked_gradient(StepContext& c, int layer);
 // Gathered shards: adds every rank's gradients to those of the owners.
 void return_gradient(StepContext& c, int layer, const WorkedGradient& gradient);
 
-// Of one shadowed expert, for the backward pass.
+// Of one shadowed expert; all but the output for the backward pass.
 struct SavedShadow {
   int expert = 0;
-  TensorId weights = -1, input = -1, hidden = -1;
+  TensorId weights = -1, input = -1, hidden = -1, output = -1;
 };
 
 // A tensor (1, C, M) for each shadowed expert; `phase` backward: of gradients.
 TensorIds shadow_rows(StepContext& c, Phase phase, int layer, TensorKind kind);
 // From the shadowed experts' rows to their results.
-TensorIds shadows_forward(StepContext& c, int layer, const TensorIds& inputs, std::vector<SavedShadow>& saved);
+void shadows_forward(StepContext& c, int layer, std::vector<SavedShadow>& shadows);
 
 // In two halves, since the exchange of other rows is enqueued between them: d_shadow_input, with the gradients' tensors
 // in `gradients`; then the gradients to the experts' owners.

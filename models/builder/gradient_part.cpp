@@ -5,7 +5,7 @@
 namespace dovetail::builder {
 
 GradientPart::GradientPart(StepContext& c)
-    : c_(c), slices_(gradient_slices(c.plan(), c.layers(), c.volumes(0).dense_parameters)) {}
+    : c_(c), slices_(gradient_slices(c.plan(), dense_elements(c.experiment()))) {}
 
 void GradientPart::add_slices(Window window, int layer) {
   for (; next_ < slices_.size(); ++next_) {
@@ -24,6 +24,7 @@ void GradientPart::add_slices(Window window, int layer) {
 void GradientPart::finish_step() {
   if (c_.groups().edp > 1)
     for (int layer = c_.layers() - 1; layer >= 0; --layer) {
+      if (!c_.volumes(layer).moe) continue;
       const TensorId gradient = c_.weights(layer).expert_gradient;
       c_.add(c_.op(OpKind::ExpertGradientAllReduce, Phase::Backward, layer, c_.streams().inter,
                    c_.work(layer).all_reduce(GroupKind::Edp, c_.volumes(layer).expert_parameters)),
@@ -35,13 +36,17 @@ void GradientPart::finish_step() {
 }
 
 void GradientPart::add_update() {
+  const auto add_existing = [this](TensorIds& to, TensorId LayerWeightIds::*kind) {
+    for (const LayerWeightIds& layer : c_.weights())
+      if (layer.*kind >= 0) to.push_back(layer.*kind);
+  };
   TensorIds writes;
   for (TensorId LayerWeightIds::*kind : {&LayerWeightIds::dense, &LayerWeightIds::router, &LayerWeightIds::expert})
-    for (const LayerWeightIds& layer : c_.weights()) writes.push_back(layer.*kind);
+    add_existing(writes, kind);
   TensorIds reads = writes;
   reads.push_back(c_.dense_gradients());
   for (TensorId LayerWeightIds::*kind : {&LayerWeightIds::router_gradient, &LayerWeightIds::expert_gradient})
-    for (const LayerWeightIds& layer : c_.weights()) reads.push_back(layer.*kind);
+    add_existing(reads, kind);
   reads.push_back(c_.optimizer_state());
   writes.push_back(c_.optimizer_state());
   c_.add(c_.op(OpKind::Update, Phase::Update, 0, c_.streams().compute, c_.work(0).update(c_.parameters())), reads,

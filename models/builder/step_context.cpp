@@ -1,5 +1,6 @@
 #include "models/builder/step_context.hpp"
 
+#include "models/collectives/all_to_all.hpp"
 #include "models/expert_sharding.hpp"
 
 namespace dovetail::builder {
@@ -10,19 +11,35 @@ std::size_t op_estimate(const Experiment& e, const Plan& plan) {
   return static_cast<std::size_t>(e.workload.layers) * (chunks + 16) + plan.gradient_slices.size() + 4;
 }
 
+bool restores(OpKind kind) {
+  return kind == OpKind::RestoreDispatch || kind == OpKind::RestoreGather || kind == OpKind::RestoreHidden;
+}
+
 }  // namespace
 
 StepContext::StepContext(const Experiment& experiment, const Plan& plan)
     : experiment_(experiment),
       plan_(plan),
       groups_(exchange_groups(plan, experiment.parallelism)),
-      volumes_(static_cast<std::size_t>(experiment.workload.layers), layer_volumes(experiment, plan)),
-      writer_(op_estimate(experiment, plan)) {
+      writer_(op_estimate(experiment, plan)),
+      all_to_all_steps_(dovetail::all_to_all_steps(plan, experiment)) {
+  writer_.set_steps(all_to_all_steps_);
+  for (int layer = 0; layer < layers(); ++layer) {
+    const LayerVolumes& v = volumes_.emplace_back(layer_volumes(experiment, plan, layer));
+    std::vector<TokenPart>& parts = parts_.emplace_back();
+    if (plan.scope != Scope::Block)
+      parts.push_back(all_tokens(v));
+    else
+      for (int i = 0; i < plan.forward_degree; ++i) parts.push_back(token_part(v, plan.forward_degree, i));
+  }
   streams_.compute = writer_.add_stream(StreamKind::Compute);
   const bool split = plan.comm_streams == CommStreams::InterIntra;
   streams_.inter = writer_.add_stream(split ? StreamKind::Inter : StreamKind::Communication);
   streams_.intra = split ? writer_.add_stream(StreamKind::Intra) : streams_.inter;
-  streams_.combine = streams_.inter;
+  streams_.combine =
+      plan.comm_streams == CommStreams::DispatchCombine ? writer_.add_stream(StreamKind::Combine) : streams_.inter;
+  if (training() && (offloads_input(plan.restore) || offloads_hidden(plan.restore)))
+    streams_.copy = writer_.add_stream(StreamKind::Copy);
   add_weights();
 }
 
@@ -31,14 +48,17 @@ void StepContext::add_weights() {
     const LayerVolumes& v = volumes(layer);
     LayerWeightIds ids;
     ids.dense = persistent(TensorKind::DenseWeights, layer, v.dense_parameters);
-    ids.router = persistent(TensorKind::RouterWeights, layer, v.router_parameters);
-    ids.expert = persistent(TensorKind::ExpertWeights, layer, v.expert_parameters);
+    if (v.moe) {
+      ids.router = persistent(TensorKind::RouterWeights, layer, v.router_parameters);
+      ids.expert = persistent(TensorKind::ExpertWeights, layer, v.expert_parameters);
+    }
     weights_.push_back(ids);
   }
   if (!training()) return;
   dense_gradients_ = persistent(TensorKind::DenseGradients, 0, dense_gradients_of(0).last);
   for (int layer = 0; layer < layers(); ++layer) {
     const LayerVolumes& v = volumes(layer);
+    if (!v.moe) continue;
     LayerWeightIds& ids = weights_[static_cast<std::size_t>(layer)];
     ids.router_gradient = persistent(TensorKind::RouterGradient, layer, v.router_parameters);
     ids.expert_gradient = persistent(TensorKind::ExpertGradient, layer, v.expert_parameters);
@@ -60,8 +80,14 @@ RowRange StepContext::dense_gradients_of(int layer) const {
 
 std::int64_t StepContext::parameters() const {
   std::int64_t sum = 0;
-  for (const LayerVolumes& v : volumes_) sum += v.dense_parameters + v.router_parameters + v.expert_parameters;
+  for (const LayerVolumes& v : volumes_) sum += v.parameters();
   return sum;
+}
+
+Wire StepContext::wire(OpKind exchange) const {
+  const Wire wire = exchange == OpKind::Dispatch ? plan_.dispatch_wire : plan_.combine_wire;
+  if (wire == Wire::Same || groups_.ep == 1) return Wire::Same;
+  return size_of(wire_dtype(wire)) < size_of(experiment_.workload.dtype) ? wire : Wire::Same;
 }
 
 Op StepContext::op(OpKind kind, Phase phase, int layer, StreamId stream, const Work& work) const {
@@ -72,6 +98,10 @@ Op StepContext::op(OpKind kind, Phase phase, int layer, StreamId stream, const W
   o.layer = static_cast<std::int16_t>(layer);
   o.work = work;
   return o;
+}
+
+Op StepContext::part_op(OpKind kind, Phase phase, int layer, const TokenPart& part, const Work& work) const {
+  return chunk_op(kind, phase, layer, streams_.compute, part.chunk, part.chunk < 0 ? RowRange{} : part.slots, work);
 }
 
 Op StepContext::chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, int chunk, const ChunkRange& range,
@@ -87,8 +117,14 @@ OpId StepContext::add(const Op& op, std::span<const TensorId> reads, std::span<c
   return writer_.add_op(op, reads, writes);
 }
 
-OpId StepContext::add(const Op& op, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> writes) {
-  return writer_.add_op(op, {reads.begin(), reads.size()}, {writes.begin(), writes.size()});
+OpId StepContext::add(const Op& op, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> writes,
+                      OpId after) {
+  return writer_.add_op(op, {reads.begin(), reads.size()}, {writes.begin(), writes.size()}, after);
+}
+
+void StepContext::host_sync(Phase phase, int layer) {
+  if (plan_.host_sync)
+    writer_.add_barrier(op(OpKind::HostSync, phase, layer, streams_.compute, work(layer).host_sync()));
 }
 
 Tensor StepContext::tensor(TensorKind kind, int layer, std::int64_t elements) const {
@@ -107,30 +143,49 @@ TensorId StepContext::persistent(TensorKind kind, int layer, std::int64_t elemen
   return writer_.add_tensor(t);
 }
 
-TensorId StepContext::activation(TensorKind kind, int layer, std::int64_t elements, bool gradient) {
+TensorId StepContext::activation(TensorKind kind, int layer, std::int64_t elements, bool gradient, int chunk) {
   Tensor t = tensor(kind, layer, elements);
+  t.chunk = static_cast<std::int16_t>(chunk);
   t.gradient = gradient;
   return writer_.add_tensor(t);
 }
 
-TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements) {
+TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements, bool gradient, int chunk) {
   Tensor t = tensor(kind, layer, elements);
+  t.gradient = gradient;
+  t.chunk = static_cast<std::int16_t>(chunk);
   t.dtype = DType::Fp32;
   return writer_.add_tensor(t);
 }
 
-TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elements) {
+TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire, TensorId buffer) {
   Tensor t = tensor(kind, op.layer, elements);
-  t.gradient = op.phase == Phase::Backward;
+  if (wire != Wire::Same) t.dtype = wire_dtype(wire);
+  t.gradient = op.phase == Phase::Backward && !restores(op.kind);
   t.expert = op.expert;
   t.chunk = op.chunk;
+  t.step = op.step;
   t.rows = op.rows;
   t.peers = op.peers;
+  t.buffer = buffer;
   return writer_.add_tensor(t);
 }
 
-TensorId StepContext::pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements) {
-  const TensorId output = chunked(kind, op, elements);
+std::int64_t StepContext::row_elements(const Op& op, Wire wire, std::int64_t copies) const {
+  const LayerVolumes& v = volumes(op.layer);
+  const std::int64_t row = wire == Wire::Same ? v.hidden : wire_row_elements(wire, v.hidden);
+  return copies * v.all_to_all_elements(chunk_of(op)) / v.hidden * row;
+}
+
+TensorId StepContext::copy_of(TensorId original, Place place, TensorId buffer) {
+  Tensor t = writer_.tensor(original);
+  t.place = place;
+  t.buffer = buffer;
+  return writer_.add_tensor(t);
+}
+
+TensorId StepContext::pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements, TensorId buffer) {
+  const TensorId output = chunked(kind, op, elements, Wire::Same, buffer);
   add(op, {input}, {output});
   return output;
 }

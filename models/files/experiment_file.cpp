@@ -90,13 +90,17 @@ void ExperimentFile::read_part(const InputKind& kind, const std::string& fallbac
   read(JsonReader(file), file.name());
 }
 
+std::string ExperimentFile::resolved(const JsonReader& given) const {
+  const bool in_file = json_.locate(given.pointer()).file == json_.name();
+  return in_file ? beside(json_.name(), given.string()) : given.string();
+}
+
 JsonFile ExperimentFile::open_part(const InputKind& kind, const std::string& fallback, FilesRead& files) const {
   const auto given = reader().find(kind.name);
-  std::string name = given ? given->string() : fallback;
+  const std::string name = given ? resolved(*given) : fallback;
   if (name.empty())
     reader().fail(fmt::format("no {} given, expected one of {} or a path that ends in .json", kind.name,
                               fmt::join(known_names(kind.folder), ", ")));
-  if (given && json_.locate("/" + kind.name).file == json_.name()) name = beside(json_.name(), name);
   const auto changes = changes_.find(kind.name);
   try {
     return open_input(kind, name, changes == changes_.end() ? std::vector<Override>{} : changes->second, files);

@@ -20,6 +20,9 @@ class ExperimentFile {
   const JsonFile& json() const { return json_; }
   JsonReader reader() const { return JsonReader(json_); }
 
+  // The name at `given`; a path that was written in the file is relative to it.
+  std::string resolved(const JsonReader& given) const;
+
   // Reads a part that is written out in the experiment, or else the file that it names, or else `fallback`. `read` gets
   // a reader and the name of the file it reads, for the paths in it.
   using ReadPart = std::function<void(const JsonReader&, const std::string& file)>;

@@ -1,5 +1,7 @@
 #include "models/files/experiment_json.hpp"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "models/names.hpp"
@@ -52,6 +54,80 @@ Json interference_json(const Interference& pair) {
           {"provenance", provenance_json(pair.provenance)}};
 }
 
+Json message_json(const MessageCost& cost) {
+  Json json{{"link", name_in(link_kind_names, cost.link)},
+            {"protocol", name_in(protocol_names, cost.protocol)},
+            {"per_message_s", cost.per_message.value()},
+            {"bandwidth_bytes_per_s", cost.bandwidth.value()},
+            {"provenance", provenance_json(cost.provenance)}};
+  if (cost.connections > 0) json["connections"] = cost.connections;
+  if (cost.peer_bandwidth > BytesPerSecond(0)) json["peer_bandwidth_bytes_per_s"] = cost.peer_bandwidth.value();
+  return json;
+}
+
+Json attention_json(const Attention& a) {
+  if (a.kind == AttentionKind::GroupedQuery)
+    return {{"heads", a.heads}, {"kv_heads", a.kv_heads}, {"head_size", a.head_size}};
+  return {{"kind", name_in(attention_kind_names, a.kind)},
+          {"heads", a.heads},
+          {"q_rank", a.q_rank},
+          {"kv_rank", a.kv_rank},
+          {"nope_size", a.nope_size},
+          {"rope_size", a.rope_size},
+          {"value_size", a.value_size}};
+}
+
+Json router_json(const Router& router) {
+  return {{"scoring", name_in(scoring_names, router.scoring)},
+          {"groups", router.groups},
+          {"top_groups", router.top_groups},
+          {"scale", router.scale},
+          {"normalise", router.normalise},
+          {"correction_bias", router.correction_bias}};
+}
+
+Json gate_json(const Gate& gate) {
+  return {{"kind", name_in(gate_kind_names, gate.kind)},
+          {"projection", gate.projection},
+          {"noise_seed", gate.noise_seed},
+          {"renormalise", gate.renormalise},
+          {"batch_prioritised", gate.batch_prioritised}};
+}
+
+// What its kind needs, so that a trace's tables do not swell the results of others.
+Json routing_json(const RoutingModel& routing) {
+  Json json = {{"kind", name_in(routing_kind_names, routing.kind)}};
+  if (routing.kind == RoutingKind::Zipf) json["exponent"] = routing.exponent;
+  if (routing.kind == RoutingKind::Hot) {
+    json["expert"] = routing.hot_expert;
+    json["share"] = routing.hot_share;
+  }
+  if (routing.kind == RoutingKind::Trace) {
+    if (!routing.trace.empty()) json["trace"] = routing.trace;
+    json["layers"] = routing.layers;
+  }
+  if (routing.kind != RoutingKind::Router) json["seed"] = routing.seed;
+  return json;
+}
+
+// Times are written as the points that lines are drawn through, with their unit as in input files.
+Json curve_json(const TimeCurve& curve) {
+  const auto text = [](Seconds time) { return fmt::format("{} s", time.value()); };
+  const std::vector<ProfilePoint>& points = curve.points();
+  if (curve.fitted())
+    return {{"alpha", text(points[0].time)}, {"beta", text((points[1].time - points[0].time) / points[1].size)}};
+  Json list = Json::array();
+  for (const ProfilePoint& point : points) list.push_back({{"size", point.size}, {"time", text(point.time)}});
+  return {{"points", std::move(list)}};
+}
+
+Json profile_json(const TimeProfile& profile) {
+  Json json{{"forward", curve_json(profile.forward)}};
+  if (!profile.backward.empty()) json["backward"] = curve_json(profile.backward);
+  json["provenance"] = provenance_json(profile.provenance);
+  return json;
+}
+
 template <class T>
 Json list_json(const std::vector<T>& items, Json (*item_json)(const T&)) {
   Json list = Json::array();
@@ -75,39 +151,56 @@ Json to_json(const Cluster& cluster) {
           {"calibration", cluster.calibration}};
 }
 
+// What only some models have is written only for them.
 Json to_json(const Model& model) {
-  return {{"name", model.name},
-          {"source", model.source},
-          {"layers", model.layers},
-          {"hidden", model.hidden},
-          {"attention",
-           {{"heads", model.attention.heads},
-            {"kv_heads", model.attention.kv_heads},
-            {"head_size", model.attention.head_size}}},
-          {"experts", model.experts},
-          {"top_k", model.top_k},
-          {"expert_hidden", model.expert_hidden},
-          {"expert_kind", name_in(expert_kind_names, model.expert_kind)},
-          {"vocabulary", model.vocabulary}};
+  Json json{{"name", model.name},
+            {"source", model.source},
+            {"layers", model.layers},
+            {"hidden", model.hidden},
+            {"attention", attention_json(model.attention)},
+            {"experts", model.experts},
+            {"top_k", model.top_k},
+            {"expert_hidden", model.expert_hidden},
+            {"expert_kind", name_in(expert_kind_names, model.expert_kind)},
+            {"vocabulary", model.vocabulary}};
+  if (model.first_dense > 0) json["first_dense"] = model.first_dense;
+  if (model.moe_every > 1) json["moe_every"] = model.moe_every;
+  if (model.dense_hidden > 0) json["dense_hidden"] = model.dense_hidden;
+  if (const SharedExpertSizes& shared = model.shared_experts; shared.count > 0)
+    json["shared_experts"] = {{"count", shared.count}, {"hidden", shared.hidden}, {"gate", shared.gate}};
+  if (model.router != Router{}) json["router"] = router_json(model.router);
+  if (model.expert_profile.given()) json["expert_profile"] = profile_json(model.expert_profile);
+  if (model.gate_profile.given()) json["gate_profile"] = profile_json(model.gate_profile);
+  return json;
 }
 
 Json to_json(const Calibration& calibration) {
-  return {{"name", calibration.name},
-          {"source", calibration.source},
-          {"collectives", list_json(calibration.collectives, collective_json)},
-          {"gemms", list_json(calibration.gemms, gemm_json)},
-          {"memory", memory_json(calibration.memory)},
-          {"interference", list_json(calibration.interference, interference_json)}};
+  Json json{{"name", calibration.name},
+            {"source", calibration.source},
+            {"collectives", list_json(calibration.collectives, collective_json)},
+            {"gemms", list_json(calibration.gemms, gemm_json)},
+            {"memory", memory_json(calibration.memory)},
+            {"interference", list_json(calibration.interference, interference_json)}};
+  if (calibration.strided_copy) json["strided_copy"] = memory_json(*calibration.strided_copy);
+  if (!calibration.messages.empty()) json["messages"] = list_json(calibration.messages, message_json);
+  if (calibration.copy) json["copy"] = memory_json(*calibration.copy);
+  return json;
 }
 
 Json to_json(const Workload& workload) {
-  return {{"batch", workload.batch},
-          {"sequence", workload.sequence},
-          {"layers", workload.layers},
-          {"top_k", workload.top_k},
-          {"capacity_factor", workload.capacity_factor},
-          {"dtype", name_in(dtype_names, workload.dtype)},
-          {"phases", name_in(phases_names, workload.phases)}};
+  const auto& [batch, sequence, layers, top_k, capacity_factor, dtype, phases, capacity_rows, gate, routing, step] =
+      workload;
+  return {{"batch", batch},
+          {"sequence", sequence},
+          {"layers", layers},
+          {"top_k", top_k},
+          {"capacity_factor", capacity_factor},
+          {"dtype", name_in(dtype_names, dtype)},
+          {"phases", name_in(phases_names, phases)},
+          {"capacity_rows", capacity_rows},
+          {"gate", gate_json(gate)},
+          {"routing", routing_json(routing)},
+          {"step", step}};
 }
 
 Json to_json(const Parallelism& parallelism) {

@@ -37,7 +37,7 @@ JsonFile read_named(const InputKind& kind, const std::string& name, FilesRead& f
 }  // namespace
 
 bool is_path(std::string_view name) {
-  return name.ends_with(".json") || name.find('/') != std::string_view::npos;
+  return name.ends_with(".json") || name.ends_with(".csv") || name.find('/') != std::string_view::npos;
 }
 
 nlohmann::json option_value(const std::string& text) {

@@ -17,6 +17,7 @@ struct InputKind {
 inline const InputKind cluster_input{"cluster", "clusters"};
 inline const InputKind model_input{"model", "models"};
 inline const InputKind calibration_input{"calibration", "calibrations"};
+inline const InputKind trace_input{"trace", "traces"};
 inline const InputKind system_input{"system", "systems"};
 
 // A value that an option puts into a file: at `pointer`, called `origin` in messages ("--set cluster.nodes=4").
@@ -26,7 +27,7 @@ struct Override {
   std::string origin;
 };
 
-// Ends in .json or has a slash.
+// Ends in .json or .csv or has a slash.
 bool is_path(std::string_view name);
 
 // The text as JSON, or as a string where it is none.

@@ -9,10 +9,6 @@
 namespace dovetail {
 namespace {
 
-Provenance read_provenance(const JsonReader& json) {
-  return {json.enumeration("origin", origin_names), json.string("source")};
-}
-
 CollectiveCost read_collective(const JsonReader& json) {
   CollectiveCost cost;
   cost.collective = json.enumeration("collective", std::span(collective_names).subspan(1));  // all but none
@@ -48,6 +44,27 @@ GemmCost read_gemm(const JsonReader& json, const std::vector<GemmCost>& earlier)
   return cost;
 }
 
+MemoryCost read_memory(const JsonReader& json) {
+  return {json.quantity<Seconds>("alpha"), json.quantity<SecondsPerByte>("beta"),
+          read_provenance(json.at("provenance"))};
+}
+
+MessageCost read_message(const JsonReader& json, const std::vector<MessageCost>& earlier) {
+  MessageCost cost;
+  cost.link = json.enumeration("link", link_kind_names);
+  cost.protocol = json.enumeration_or("protocol", std::span(protocol_names).first(2), Protocol::Simple);
+  cost.per_message = json.quantity<Seconds>("per_message");
+  cost.connections = json.number_or("connections", 0, 1);
+  cost.bandwidth = json.quantity<BytesPerSecond>("bandwidth", Sign::Positive);
+  cost.peer_bandwidth = json.quantity_or("peer_bandwidth", BytesPerSecond(0), Sign::Positive);
+  cost.provenance = read_provenance(json.at("provenance"));
+  for (const MessageCost& other : earlier)
+    if (other.link == cost.link && other.protocol == cost.protocol)
+      json.fail(fmt::format("a second cost of {} messages on {} links, expected one",
+                            name_in(protocol_names, cost.protocol), name_in(link_kind_names, cost.link)));
+  return cost;
+}
+
 Interference read_interference(const JsonReader& json, const std::vector<Interference>& earlier) {
   Interference pair;
   pair.a = json.enumeration("a", interference_class_names);
@@ -68,6 +85,10 @@ Interference read_interference(const JsonReader& json, const std::vector<Interfe
 
 }  // namespace
 
+Provenance read_provenance(const JsonReader& json) {
+  return {json.enumeration("origin", origin_names), json.string("source")};
+}
+
 Calibration read_calibration(const JsonReader& json) {
   Calibration calibration;
   calibration.name = json.string("name");
@@ -79,9 +100,12 @@ Calibration read_calibration(const JsonReader& json) {
   }
   for (const JsonReader& each : json.at("gemms").elements())
     calibration.gemms.push_back(read_gemm(each, calibration.gemms));
-  const JsonReader memory = json.at("memory");
-  calibration.memory = {memory.quantity<Seconds>("alpha"), memory.quantity<SecondsPerByte>("beta"),
-                        read_provenance(memory.at("provenance"))};
+  calibration.memory = read_memory(json.at("memory"));
+  if (const auto strided = json.find("strided_copy")) calibration.strided_copy = read_memory(*strided);
+  if (const auto messages = json.find("messages"))
+    for (const JsonReader& each : messages->elements())
+      calibration.messages.push_back(read_message(each, calibration.messages));
+  if (const auto copy = json.find("copy")) calibration.copy = read_memory(*copy);
   if (const auto pairs = json.find("interference"))
     for (const JsonReader& each : pairs->elements())
       calibration.interference.push_back(read_interference(each, calibration.interference));

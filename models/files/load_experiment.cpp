@@ -1,14 +1,19 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <tuple>
 
 #include "models/files/experiment_file.hpp"
+#include "models/files/load_trace.hpp"
 #include "models/files/read_parts.hpp"
 #include "models/volumes.hpp"
 
 namespace dovetail {
 namespace {
+
+constexpr int most_experts = 65'536;  // as in the model schema
 
 // The object at `key`, or an empty one.
 JsonReader object_at(const JsonReader& experiment, std::string_view key) {
@@ -24,21 +29,67 @@ int default_layers(const Experiment& e, const WorkloadDefaults& defaults, std::v
   return cut->second;
 }
 
-Workload read_workload(const JsonReader& json, const Experiment& e, const WorkloadDefaults& defaults,
-                       std::vector<std::string>& notes) {
+// The workload's step of its trace; its tables become those of the routing. Nothing where there is no trace.
+TraceStep read_trace_step(const JsonReader& workload, const ExperimentFile& file, const Experiment& e, Workload& w,
+                          FilesRead& files) {
+  if (w.routing.kind != RoutingKind::Trace || !w.routing.layers.empty()) return {};
+  const JsonReader trace = workload.at("routing").at("trace");
+  try {
+    const std::string name = file.resolved(trace);
+    const std::vector<TraceStep> steps = load_trace(name, files);
+    if (static_cast<std::size_t>(w.step) >= steps.size())
+      workload.fail("step", fmt::format("{}, expected 0 to {} (the steps of {})", w.step, steps.size() - 1, name));
+    const TraceStep& step = steps[static_cast<std::size_t>(w.step)];
+    w.routing.layers = spread_over_experts(step.layers, e.model.experts);
+    return step;
+  } catch (const InputError& error) {
+    if (error.where().file.empty()) trace.fail(error.what());
+    throw;
+  }
+}
+
+Workload read_workload(const JsonReader& json, const ExperimentFile& file, const Experiment& e,
+                       const WorkloadDefaults& defaults, FilesRead& files, std::vector<std::string>& notes) {
   Workload w;
   w.batch = json.integer_or("batch", defaults.batch.value_or(w.batch), 1);
   w.sequence = json.integer_or("sequence", defaults.sequence.value_or(w.sequence), 1);
   w.layers = json.has("layers") ? json.integer("layers", 1) : default_layers(e, defaults, notes);
-  w.top_k = json.integer_or("top_k", e.model.top_k, 1);
-  w.capacity_factor = json.number_or("capacity_factor", defaults.capacity_factor.value_or(w.capacity_factor));
+  w.step = json.integer_or("step", 0);
+  if (const auto gate = json.find("gate")) w.gate = read_gate(*gate);
+  if (const auto routing = json.find("routing")) w.routing = read_routing(*routing);
+  const TraceStep step = read_trace_step(json, file, e, w, files);
+  w.top_k = json.integer_or("top_k", step.top_k.value_or(e.model.top_k), 1);
+  w.capacity_factor = json.number_or(
+      "capacity_factor", step.capacity_factor.value_or(defaults.capacity_factor.value_or(w.capacity_factor)));
   w.dtype = json.enumeration_or("dtype", dtype_names, defaults.dtype.value_or(w.dtype));
   w.phases = json.enumeration_or("phases", phases_names, w.phases);
   return w;
 }
 
+// Tutel's placement: that many experts on each GPU, or each expert split over -count GPUs. It says how many experts
+// there are and the groups that hold them; what is given beside it must agree.
+void place_experts(const JsonReader& json, Parallelism& p, Experiment& e, std::vector<std::string>& notes) {
+  const JsonReader place = json.at("count_per_node");
+  const int count = place.integer(-JsonReader::int_max), gpus = e.cluster.gpus() / p.pp;
+  if (count == 0) place.fail("0, expected experts on each GPU, or minus the GPUs that share one");
+  p.esp = count > 0 ? 1 : -count;
+  if (gpus % p.esp != 0) place.fail(fmt::format("{}: {} GPUs do not divide the cluster's {}", count, p.esp, gpus));
+  p.ep = gpus / p.esp;
+  p.edp = 1;
+  for (const auto& [name, size] : {std::pair{"ep", p.ep}, {"esp", p.esp}, {"edp", p.edp}})
+    if (json.has(name) && json.integer(name) != size)
+      json.fail(name, fmt::format("contradicts count_per_node {} on {} GPUs, which is {} {}", count, gpus, name, size));
+  const std::int64_t experts = std::int64_t{p.ep} * std::max(count, 1);
+  if (experts > most_experts)
+    place.fail(fmt::format("{} are {} experts, expected at most {}", count, experts, most_experts));
+  if (experts != e.model.experts)
+    notes.push_back(fmt::format("{} experts in place of the {} of {}: count_per_node {} on {} GPUs", experts,
+                                e.model.experts, e.model.name, count, gpus));
+  e.model.experts = static_cast<int>(experts);
+}
+
 // Sizes that are not given fill up the GPUs around those that are; where that does not divide, validate() says so.
-Parallelism read_parallelism(const JsonReader& json, const Experiment& e) {
+Parallelism read_parallelism(const JsonReader& json, Experiment& e, std::vector<std::string>& notes) {
   const int gpus = e.cluster.gpus();
   const auto rest = [&](int a, int b, int c = 1) {
     const std::int64_t taken = std::int64_t{a} * b * c;
@@ -50,6 +101,10 @@ Parallelism read_parallelism(const JsonReader& json, const Experiment& e) {
   p.mp = json.integer_or("mp", usual.mp, 1);
   p.esp = json.integer_or("esp", usual.esp, 1);
   p.dp = json.integer_or("dp", rest(p.pp, p.mp), 1);
+  if (json.has("count_per_node")) {
+    place_experts(json, p, e, notes);
+    return p;
+  }
   p.ep = json.has("edp") ? rest(p.pp, p.esp, json.integer("edp", 1)) : std::gcd(e.model.experts, rest(p.pp, p.esp));
   p.ep = json.integer_or("ep", p.ep, 1);
   p.edp = json.integer_or("edp", rest(p.pp, p.ep, p.esp), 1);
@@ -57,8 +112,11 @@ Parallelism read_parallelism(const JsonReader& json, const Experiment& e) {
 }
 
 // The rules that hold between the parts, with the place of the value that breaks one where there is such a place.
-void require_fit(const Experiment& e, const JsonFile& json) {
+void require_fit(Experiment& e, const JsonFile& json) {
   try {
+    if (e.workload.capacity_factor <= 0) e.workload.capacity_rows = 1;  // all else must be right before it is known
+    validate(e);
+    resolve_capacity(e);
     validate(e);
   } catch (const InputError& error) {
     const std::string& pointer = error.where().pointer;
@@ -68,12 +126,30 @@ void require_fit(const Experiment& e, const JsonFile& json) {
   }
 }
 
+// Sharing over all GPUs of a node is usual, as in the papers. Where less divides, it says so.
+void note_groups(const Experiment& e, const JsonReader& given, std::vector<std::string>& notes) {
+  const int gpus = e.cluster.gpus_per_node;
+  for (const auto& [name, size, what] : {std::tuple{"mp", e.parallelism.mp, "heads or dense hidden sizes"},
+                                         {"esp", e.parallelism.esp, "expert hidden size"}})
+    if (!given.has(name) && !(given.has("count_per_node") && name == std::string_view("esp")) && size != gpus)
+      notes.push_back(fmt::format("{} {}, not the {} GPUs of a node, which do not fit the {}", name, size, gpus, what));
+}
+
 void note_padding(const Experiment& e, std::vector<std::string>& notes) {
   const int heads = e.model.attention.heads, mp = e.parallelism.mp;
   const std::int64_t padded = layer_volumes(e).query_heads * mp;
   if (padded != heads)
     notes.push_back(fmt::format("{}: {} attention heads padded to {}, because mp {} does not divide them", e.model.name,
                                 heads, padded, mp));
+}
+
+void note_trace(const Experiment& e, std::vector<std::string>& notes) {
+  const RoutingModel& r = e.workload.routing;
+  if (r.kind != RoutingKind::Trace) return;
+  const auto ranks = static_cast<int>(r.layers.front().size());
+  if (ranks != e.cluster.gpus())
+    notes.push_back(fmt::format("routing of {} recorded ranks on {} ranks: rank r does as r mod {} did", ranks,
+                                e.cluster.gpus(), ranks));
 }
 
 }  // namespace
@@ -90,10 +166,12 @@ Experiment load_experiment(const ExperimentRequest& request, FilesRead& files, s
                  [&](const JsonReader& json, const std::string&) { e.model = read_model(json); });
   file.read_part(calibration_input, e.cluster.calibration, files,
                  [&](const JsonReader& json, const std::string&) { e.calibration = read_calibration(json); });
-  e.workload = read_workload(object_at(file.reader(), "workload"), e, defaults, notes);
-  e.parallelism = read_parallelism(object_at(file.reader(), "parallelism"), e);
+  e.workload = read_workload(object_at(file.reader(), "workload"), file, e, defaults, files, notes);
+  e.parallelism = read_parallelism(object_at(file.reader(), "parallelism"), e, notes);
   require_fit(e, file.json());
+  note_groups(e, object_at(file.reader(), "parallelism"), notes);
   note_padding(e, notes);
+  note_trace(e, notes);
   return e;
 }
 

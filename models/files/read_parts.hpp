@@ -7,9 +7,13 @@
 namespace dovetail {
 
 Cluster read_cluster(const JsonReader& json, WorkloadDefaults& defaults);
+Provenance read_provenance(const JsonReader& json);
 Model read_model(const JsonReader& json);
 Calibration read_calibration(const JsonReader& json);
 System read_system(const JsonReader& json);
+Gate read_gate(const JsonReader& json);
+RoutingModel read_routing(const JsonReader& json);  // a trace's tables only where they are written out
+std::vector<LoadTable> read_load_tables(const JsonReader& json);
 
 // Sets the knobs that are given, leaves the others.
 void read_plan(const JsonReader& json, Plan& plan);

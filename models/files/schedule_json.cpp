@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "models/fair_sharing.hpp"
 #include "models/files/experiment_json.hpp"
 #include "models/files/read_parts.hpp"
 #include "models/json/json_reader.hpp"
@@ -31,6 +33,20 @@ Json range_json(RowRange rows) {
   return {rows.first, rows.last};
 }
 
+Json span_json(Span span) {
+  return {span.first, span.last};
+}
+
+Json step_json(const CollectiveStep& step) {
+  return {{"kind", name_in(step_kind_names, step.kind)},
+          {"subgroup", {{"stride", step.subgroup.stride}, {"size", step.subgroup.size}}},
+          {"every", step.every},
+          {"outer", step.outer},
+          {"middle", step.middle},
+          {"parts", step.parts},
+          {"run", step.run}};
+}
+
 Json tensor_json(const Tensor& t) {
   return {{"kind", name_in(tensor_kind_names, t.kind)},
           {"gradient", t.gradient},
@@ -56,9 +72,13 @@ Json work_json(const Work& w) {
           {"memory_traffic_bytes", w.memory_traffic.value()},
           {"collective", name_in(collective_names, w.collective)},
           {"group", name_in(group_kind_names, w.group)},
+          {"protocol", name_in(protocol_names, w.protocol)},
           {"message_bytes", w.message.value()},
+          {"steps", span_json(w.steps)},
           {"host_traffic_bytes", w.host_traffic.value()},
-          {"host_waits", w.host_waits}};
+          {"host_waits", w.host_waits},
+          {"profiled", name_in(profiled_names, w.profiled)},
+          {"profiled_size", w.profiled_size}};
 }
 
 Json demands_json(std::span<const Demand> demands) {
@@ -102,7 +122,11 @@ Workload read_workload(const JsonReader& r) {
           r.integer("top_k", 1),
           r.number("capacity_factor"),
           r.enumeration("dtype", dtype_names),
-          r.enumeration("phases", phases_names)};
+          r.enumeration("phases", phases_names),
+          r.long_integer("capacity_rows"),
+          read_gate(r.at("gate")),
+          read_routing(r.at("routing")),
+          r.integer("step")};
 }
 
 Parallelism read_parallelism(const JsonReader& r) {
@@ -144,7 +168,26 @@ Tensor read_tensor(const JsonReader& r, std::size_t earlier) {
   return t;
 }
 
-Work read_work(const JsonReader& r) {
+Span read_span(const JsonReader& reader, std::size_t limit) {
+  const auto bounds = reader.elements();
+  if (bounds.size() != 2) reader.fail("expected [first, last)");
+  const int first = bounds[0].integer(0, static_cast<int>(limit));
+  return {first, bounds[1].integer(first, static_cast<int>(limit))};
+}
+
+CollectiveStep read_step(const JsonReader& r) {
+  CollectiveStep step;
+  step.kind = r.enumeration("kind", step_kind_names);
+  step.subgroup = {r.at("subgroup").integer("stride", 1), r.at("subgroup").integer("size", 1)};
+  step.every = r.integer("every", 1);
+  step.outer = r.integer("outer", 1);
+  step.middle = r.integer("middle", 1);
+  step.parts = r.integer("parts", 1);
+  step.run = r.integer("run", 1);
+  return step;
+}
+
+Work read_work(const JsonReader& r, std::size_t steps) {
   Work w;
   w.flops = Flops(r.number("flops", 0));
   w.gemms = r.integer("gemms");
@@ -153,9 +196,13 @@ Work read_work(const JsonReader& r) {
   w.memory_traffic = Bytes(r.number("memory_traffic_bytes", 0));
   w.collective = r.enumeration("collective", collective_names);
   w.group = r.enumeration("group", group_kind_names);
+  w.protocol = r.enumeration("protocol", protocol_names);
   w.message = Bytes(r.number("message_bytes", 0));
+  w.steps = read_span(r.at("steps"), steps);
   w.host_traffic = Bytes(r.number("host_traffic_bytes", 0));
   w.host_waits = r.boolean("host_waits");
+  w.profiled = r.enumeration("profiled", profiled_names);
+  w.profiled_size = r.long_integer("profiled_size", 0);
   return w;
 }
 
@@ -174,7 +221,7 @@ Op read_op(const JsonReader& r, Schedule& s) {
   op.phase = r.enumeration("phase", phase_names);
   op.stream = r.integer("stream", 0, static_cast<int>(s.streams.size()) - 1);
   read_place_in_step(r, op);
-  op.work = read_work(r.at("work"));
+  op.work = read_work(r.at("work"), s.steps.size());
   op.dependencies = append_ids(r.at("dependencies"), s.ops.size(), s.dependencies);
   op.reads = append_ids(r.at("reads"), s.tensors.size(), s.operands);
   op.writes = append_ids(r.at("writes"), s.tensors.size(), s.operands);
@@ -205,6 +252,8 @@ Json to_json(const ScheduleFile& file) {
   for (const RankClass& c : s.classes) json["rank_classes"].push_back({{"ranks", c.ranks}});
   for (const Stream& stream : s.streams)
     json["streams"].push_back({{"kind", name_in(stream_kind_names, stream.kind)}, {"rank_class", stream.rank_class}});
+  json["collective_steps"] = Json::array();
+  for (const CollectiveStep& step : s.steps) json["collective_steps"].push_back(step_json(step));
   for (const Tensor& t : s.tensors) json["tensors"].push_back(tensor_json(t));
   for (OpId id = 0; static_cast<std::size_t>(id) < s.ops.size(); ++id) json["ops"].push_back(op_json(priced, id));
   return json;
@@ -231,6 +280,7 @@ ScheduleFile read_schedule(const JsonFile& input) {
   for (const JsonReader& r : root.at("streams").elements())
     s.streams.push_back(
         {r.enumeration("kind", stream_kind_names), r.integer("rank_class", 0, static_cast<int>(s.classes.size()) - 1)});
+  for (const JsonReader& r : root.at("collective_steps").elements()) s.steps.push_back(read_step(r));
   for (const JsonReader& r : root.at("tensors").elements()) s.tensors.push_back(read_tensor(r, s.tensors.size()));
   for (const JsonReader& r : root.at("resources").elements()) file.priced.resources.push_back(r.string());
   file.priced.physical =
@@ -246,6 +296,7 @@ ScheduleFile read_schedule(const JsonFile& input) {
     root.fail("ops", error.what());
   }
   file.priced.schedule = std::make_shared<const Schedule>(std::move(s));
+  file.priced.contended = std::ranges::count(shared_resources(file.priced), true) > 0;
   return file;
 }
 

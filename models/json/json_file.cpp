@@ -147,14 +147,18 @@ JsonFile::JsonFile(JsonFile&&) noexcept = default;
 JsonFile& JsonFile::operator=(JsonFile&&) noexcept = default;
 JsonFile::~JsonFile() = default;
 
-JsonFile JsonFile::read(const std::filesystem::path& path) {
+std::string JsonFile::read_text(const std::filesystem::path& path) {
   const std::string name = path.string();
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) refuse_file(name, "is a directory");
   const std::uintmax_t size =
       std::filesystem::is_regular_file(path, error) ? std::filesystem::file_size(path, error) : 0;
   if (!error && size > max_bytes) refuse_size(name);
-  return parse(read_all(name), name);
+  return read_all(name);
+}
+
+JsonFile JsonFile::read(const std::filesystem::path& path) {
+  return parse(read_text(path), path.string());
 }
 
 JsonFile JsonFile::parse(std::string text, std::string name) {

@@ -23,6 +23,7 @@ class JsonFile {
   // file.
   static JsonFile read(const std::filesystem::path& path);
   static JsonFile parse(std::string text, std::string name);
+  static std::string read_text(const std::filesystem::path& path);  // of `read`, unparsed
 
   // Around a value that came from no text; locations then have a name and a pointer only.
   static JsonFile wrap(nlohmann::json value, std::string name);

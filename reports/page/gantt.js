@@ -12,9 +12,27 @@ const opColors = {
   esp_reduce_scatter: "#b79a20",
   combine: "#e45756",
   decode: "#7d6fb0",
+  offload: "#8c9bab",
+  prefetch: "#aebbc7",
+  restore_dispatch: "#f9b06b",
+  restore_gather: "#f2dd8c",
+  restore_hidden: "#93c98d",
   dense_gradient_all_reduce: "#b2568f",
   expert_gradient_all_reduce: "#d68ab8",
-  update: "#9d755d"
+  update: "#9d755d",
+  dense_ffn: "#7cb97a",
+  gather_expert_weights: "#c9a227",
+  shadow_weights: "#a0522d",
+  offload: "#8c8c8c",
+  prefetch: "#5f6a72",
+  restore_dispatch: "#f9b27c",
+  restore_gather: "#f2dc8d",
+  restore_hidden: "#a3d39c",
+  stage_send: "#2f6f9f",
+  stage_receive: "#86b6d9",
+  compress: "#c7c1dc",
+  decompress: "#ddd8ec",
+  host_sync: "#222222"
 };
 const rowHeight = 40, phaseHeight = 18, gutter = 128, axisHeight = 26, groupGap = 16;
 const view = {

@@ -39,7 +39,7 @@ function writeCards() {
           `of the step: ${formatTime(r.exposed_communication_s)}`),
       card(
           "Above the lower bound", percent(r.makespan_s / r.lower_bound_s - 1),
-          `no plan can beat ${formatTime(r.lower_bound_s)}`),
+          `its work alone needs ${formatTime(r.lower_bound_s)}`),
       card("Peak memory", formatBytes(r.peak_bytes), `of ${formatBytes(device.memory_bytes)}, ${device.name}`));
   if (measured)
     byId("cards").append(card(

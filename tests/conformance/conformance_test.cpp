@@ -14,7 +14,7 @@ namespace {
 
 // Plans that differ in the shape of their schedule: streams, chunks, overlap with the dense part.
 std::vector<Plan> plans() {
-  std::vector<Plan> all(4);
+  std::vector<Plan> all(6);
   all[1].scope = Scope::Moe;
   all[1].forward_degree = all[1].backward_degree = 2;
   all[2] = all[1];
@@ -22,6 +22,13 @@ std::vector<Plan> plans() {
   all[2].forward_degree = 4;
   all[3] = all[2];
   all[3].grad_sync = GradSync::WithDense;
+  all[4] = all[1];
+  all[4].order = Order::Alternate;
+  all[4].comm_streams = CommStreams::DispatchCombine;
+  all[4].restore = Restore::S1;
+  all[4].buffers = Buffers::Double;
+  all[5] = all[2];
+  all[5].order = Order::ReadyFirst;
   return all;
 }
 
@@ -44,7 +51,8 @@ TEST_CASE("Each backend has the name it is listed under") {
 TEST_CASE("Backends conform on the schedules of plans") {
   Experiment experiment = round_numbers(2);
   experiment.calibration.interference = {{InterferenceClass::Compute, InterferenceClass::Inter, 0.9, 0.8, {}},
-                                         {InterferenceClass::Compute, InterferenceClass::Intra, 0.95, 0.3, {}}};
+                                         {InterferenceClass::Compute, InterferenceClass::Intra, 0.95, 0.3, {}},
+                                         {InterferenceClass::Compute, InterferenceClass::Copy, 0.95, 0.7, {}}};
   for (const Plan& plan : plans()) {
     const auto schedule = std::make_shared<const Schedule>(build_schedule(experiment, plan));
     const PricedSchedule priced = price(schedule, experiment);

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 const std::vector<std::string> input_schemas{"cluster", "model",      "calibration", "system",
-                                             "plan",    "experiment", "workload"};
+                                             "plan",    "experiment", "workload",    "trace"};
 
 std::vector<std::string> all_schemas() {
   std::vector<std::string> names;
@@ -146,6 +146,7 @@ TEST_CASE("Enumerations in schemas are those of the code") {
   knob("comm_streams", comm_streams_names);
   knob("all_to_all", all_to_all_names);
   knob("protocol", protocol_names);
+  knob("encoding", encoding_names);
   knob("grad_sync", grad_sync_names);
   knob("restore", restore_names);
   knob("buffers", buffers_names);
@@ -161,8 +162,17 @@ TEST_CASE("Enumerations in schemas are those of the code") {
   CHECK(calibration["definitions"]["provenance"]["properties"]["origin"]["enum"] == json(names_of(origin_names)));
   CHECK(load_schema("units")["definitions"]["dtype"]["enum"] == json(names_of(dtype_names)));
   CHECK(load_schema("cluster")["properties"]["node_link"]["enum"] == json(names_of(node_link_names)));
+  const json model = load_schema("model")["properties"];
+  CHECK(model["attention"]["properties"]["kind"]["enum"] == json(names_of(attention_kind_names)));
+  CHECK(model["router"]["properties"]["scoring"]["enum"] == json(names_of(scoring_names)));
   CHECK(load_schema("model")["properties"]["expert_kind"]["enum"] == json(names_of(expert_kind_names)));
-  CHECK(load_schema("workload")["properties"]["phases"]["enum"] == json(names_of(phases_names)));
+  const json workload = load_schema("workload")["properties"];
+  CHECK(workload["phases"]["enum"] == json(names_of(phases_names)));
+  CHECK(workload["gate"]["properties"]["kind"]["enum"] == json(names_of(gate_kind_names)));
+  CHECK(workload["routing"]["properties"]["kind"]["enum"] == json(names_of(routing_kind_names)));
+  const json result = load_schema("result")["definitions"]["workload"]["properties"];
+  CHECK(result["gate"]["properties"]["kind"]["enum"] == json(names_of(gate_kind_names)));
+  CHECK(result["routing"]["properties"]["kind"]["enum"] == json(names_of(routing_kind_names)));
 }
 
 TEST_CASE("data/README.md explains every field of every input file") {

@@ -6,6 +6,7 @@
 
 #include "models/files/data_path.hpp"
 #include "models/files/load.hpp"
+#include "models/files/load_trace.hpp"
 #include "models/price.hpp"
 #include "models/schedule_builder.hpp"
 #include "models/volumes.hpp"
@@ -37,6 +38,10 @@ TEST_CASE("Every shipped file loads, under its own name and with its source") {
     CHECK(calibration.name == name);
     CHECK_FALSE(calibration.source.empty());
   }
+  for (const std::string& name : known_names("traces")) {
+    INFO("trace " << name);
+    CHECK_FALSE(load_trace(name, files).empty());
+  }
   for (const std::string& name : known_names("systems")) {
     INFO("system " << name);
     const System system = load_system(name, files);
@@ -47,7 +52,7 @@ TEST_CASE("Every shipped file loads, under its own name and with its source") {
 }
 
 TEST_CASE("No folder of data is forgotten by these tests") {
-  const std::set<std::string> known{"clusters", "models", "calibrations", "systems", "schemas"};
+  const std::set<std::string> known{"clusters", "models", "calibrations", "systems", "traces", "schemas"};
   for (const auto& entry : fs::directory_iterator(data_directory())) {
     if (!entry.is_directory()) continue;
     INFO(entry.path());

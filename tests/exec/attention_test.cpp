@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <numeric>
 
 #include "exec/host_kernels.hpp"
 #include "tests/exec/exec_support.hpp"
 
+using dovetail::RowRange;
 using namespace dovetail::exec;
 using namespace dovetail::test;
 
@@ -10,10 +13,14 @@ namespace {
 
 struct AttentionRun {
   LayerShape shape;
-  Values input, weights, partial, qkv, context, lse, d_partial, d_weights, d_input;
+  int chunks = 1;  // partial and d_partial: the tokens of one chunk after the other
+  std::vector<std::int64_t> rows;
+  Values input, weights, partial, qkv, context, lse, d_partial, d_weights, d_input, d_qkv;
 
-  explicit AttentionRun(const LayerShape& s) : shape(s) {
+  explicit AttentionRun(const LayerShape& s, int chunk_count = 1) : shape(s), chunks(chunk_count) {
     const auto tokens = static_cast<std::size_t>(s.sequence_tokens()), m = static_cast<std::size_t>(s.hidden);
+    rows.resize(tokens);
+    std::iota(rows.begin(), rows.end(), 0);
     input = random_values(tokens * m, 1);
     weights = random_values(static_cast<std::size_t>(s.dense_parameters()), 2, .5);
     d_partial = random_values(tokens * m, 3);
@@ -21,22 +28,37 @@ struct AttentionRun {
     d_input.resize(tokens * m);
     d_weights.resize(weights.size());
     qkv.resize(tokens * static_cast<std::size_t>(s.query_width() + 2 * s.key_width()));
+    d_qkv.resize(qkv.size());
     context.resize(tokens * static_cast<std::size_t>(s.query_width()));
     lse.resize(tokens * static_cast<std::size_t>(s.heads));
   }
-  AttentionState<double> state() {
-    return {matrix(qkv, shape.query_width() + 2 * shape.key_width()), matrix(context, shape.query_width()),
-            matrix(lse, shape.heads)};
+  Matrix<double> projected() { return matrix(qkv, shape.query_width() + 2 * shape.key_width()); }
+  Matrix<double> of_chunk(Values& all, RowRange positions) {
+    return matrix(all, shape.hidden).rows_from(positions.first * shape.samples, positions.size() * shape.samples);
   }
   void forward() {
-    attention_forward<double>(shape, matrix(input, shape.hidden), {shape, weights.data()}, state(),
-                              matrix(partial, shape.hidden));
+    const DenseWeights<const double> w(shape, weights.data());
+    projection_forward<double>(shape, rows, matrix(input, shape.hidden), w, projected());
+    const AttentionState<double> state{projected(), matrix(context, shape.query_width()), matrix(lse, shape.heads)};
+    for (int i = 0; i < chunks; ++i) {
+      const RowRange positions = dovetail::chunk_rows(shape.sequence, chunks, i);
+      attention_forward<double>(shape, positions, w, state, of_chunk(partial, positions));
+    }
   }
   void backward() {
-    const AttentionState<double> s = state();
-    attention_backward<double>(shape, matrix(d_partial, shape.hidden), matrix(input, shape.hidden),
-                               {s.query_key_value, s.context, s.log_sum_exp}, {shape, weights.data()},
-                               {shape, d_weights.data()}, matrix(d_input, shape.hidden));
+    const DenseWeights<const double> w(shape, weights.data());
+    const DenseWeights<double> gradients(shape, d_weights.data());
+    const AttentionState<const double> state{projected(), matrix(context, shape.query_width()),
+                                             matrix(lse, shape.heads)};
+    std::ranges::fill(d_qkv, 0);
+    const Matrix<double> d_projected = matrix(d_qkv, projected().cols);
+    for (int i = 0; i < chunks; ++i) {
+      const RowRange positions = dovetail::chunk_rows(shape.sequence, chunks, i);
+      attention_backward<double>(shape, positions, of_chunk(d_partial, positions), state, w, d_projected,
+                                 gradients.output, i == 0 ? Into::Overwrite : Into::Add);
+    }
+    projection_backward<double>(shape, rows, d_projected, matrix(input, shape.hidden), w, gradients,
+                                matrix(d_input, shape.hidden));
   }
   double loss() {
     forward();
@@ -82,10 +104,19 @@ TEST_CASE("Attention is causal and keeps samples apart") {
   }
 }
 
-TEST_CASE("Attention's gradients are those of finite differences") {
+TEST_CASE("Attention by chunks of positions is the same attention") {
+  const LayerShape shape = attention_shape(2, 75, 4, 2);  // more than one block of queries in a chunk
+  AttentionRun whole(shape), chunked(shape, GENERATE(2, 3));
+  whole.forward();
+  chunked.forward();
+  CHECK_THAT(chunked.context, Catch::Approx(whole.context).epsilon(1e-12).margin(1e-12));
+  CHECK_THAT(chunked.lse, Catch::Approx(whole.lse).epsilon(1e-12));
+}
+
+TEST_CASE("Attention's gradients are those of finite differences, chunked or not") {
   const LayerShape shape = GENERATE(attention_shape(1, 7, 2, 2), attention_shape(2, 4, 4, 2),
                                     attention_shape(1, 5, 4, 1), attention_shape(1, 70, 1, 1));
-  AttentionRun run(shape);
+  AttentionRun run(shape, GENERATE(1, 3));
   run.forward();
   run.backward();
   const Values d_input = run.d_input, d_weights = run.d_weights;

@@ -18,6 +18,9 @@ template <class Scalar = double>
 exec::Matrix<Scalar> matrix(std::vector<Scalar>& values, std::int64_t cols) {
   return {values.data(), static_cast<std::int64_t>(values.size()) / cols, cols};
 }
+inline exec::Matrix<const double> matrix(const Values& values, std::int64_t cols) {
+  return {values.data(), static_cast<std::int64_t>(values.size()) / cols, cols};
+}
 
 double dot(const Values& a, const Values& b);
 

@@ -51,7 +51,7 @@ struct ChunkedRows {
 
 struct ExpertRun {
   LayerShape shape;
-  ChunkedRows input, hidden, partial, d_partial, d_input;
+  ChunkedRows input, hidden, partial, d_partial, d_input, d_hidden;
   Values weights, gradient;
   ExpertRun(const LayerShape& s, int forward_degree, int backward_degree)
       : shape(s),
@@ -60,6 +60,7 @@ struct ExpertRun {
         partial(s, forward_degree, s.hidden),
         d_partial(s, backward_degree, s.hidden),
         d_input(s, backward_degree, s.hidden),
+        d_hidden(s, backward_degree, s.hidden_width()),
         weights(random_values(static_cast<std::size_t>(s.local_experts * s.expert_parameters()), 1)),
         gradient(weights.size()) {}
   void forward() {
@@ -74,7 +75,7 @@ struct ExpertRun {
         if (input.rows[i].first < d_partial.rows[j].last && d_partial.rows[j].first < input.rows[i].last)
           kept.push_back({{input.rows[i], input.chunks[i].data()}, hidden.chunks[i].data()});
       expert_backward<double>(shape, {d_partial.rows[j], d_partial.chunks[j].data()}, weights.data(), kept,
-                              gradient.data(), d_input.chunks[j].data());
+                              {gradient.data(), d_input.chunks[j].data(), d_hidden.chunks[j].data()});
     }
   }
 };

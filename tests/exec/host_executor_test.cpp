@@ -1,7 +1,9 @@
 #include "exec/host_executor.hpp"
 
 #include <catch2/catch.hpp>
+#include <tuple>
 
+#include "exec/compute_rules.hpp"
 #include "exec/inproc_transport.hpp"
 #include "exec/numerics.hpp"
 #include "models/schedule_builder.hpp"
@@ -22,6 +24,12 @@ Plan moe_plan(int forward_degree, int backward_degree, CommStreams streams = Com
   plan.backward_degree = backward_degree;
   plan.comm_streams = streams;
   plan.grad_sync = sync;
+  return plan;
+}
+
+Plan block_plan(int degree, CommStreams streams = CommStreams::One, GradSync sync = GradSync::After) {
+  Plan plan = moe_plan(degree, degree, streams, sync);
+  plan.scope = Scope::Block;
   return plan;
 }
 
@@ -126,6 +134,83 @@ TEST_CASE("Grouped-query attention, tokens dropped, experts without tokens") {
   }
 }
 
+TEST_CASE("Any order of chunks and any streams compute the same") {
+  SmallExperiment s = four_ranks();
+  s.layers = 2;
+  const auto [forward, backward] = GENERATE(std::pair{3, 2}, std::pair{4, 4});
+  Plan plan =
+      moe_plan(forward, backward, GENERATE(CommStreams::One, CommStreams::InterIntra, CommStreams::DispatchCombine),
+               GradSync::WithDense);
+  plan.order = GENERATE(Order::DispatchFirst, Order::Alternate, Order::ReadyFirst);
+  check_numerics(small_experiment(s), plan);
+}
+
+TEST_CASE("What was dropped comes back the same, whatever the buffers") {
+  SmallExperiment s = four_ranks();
+  s.layers = 2;
+  s.kind = GENERATE(ExpertKind::Ffn, ExpertKind::Gated);
+  const int degree = GENERATE(2, 3, 4);
+  Plan plan = moe_plan(degree, degree, CommStreams::DispatchCombine);
+  plan.restore = GENERATE(Restore::S1, Restore::S2, Restore::S3, Restore::S4);
+  plan.buffers = GENERATE(Buffers::PerChunk, Buffers::Single, Buffers::Double);
+  plan.order = GENERATE(Order::Alternate, Order::ReadyFirst);
+  const Experiment e = small_experiment(s);
+  REQUIRE(layer_volumes(e).capacity == 5);  // chunks of different sizes share buffers
+  check_numerics(e, plan);
+}
+
+TEST_CASE("Restoring on any streams, in any order, with any degrees") {
+  struct Case {
+    int forward, backward;
+    Order order;
+    Buffers buffers = Buffers::PerChunk;
+  };
+  SmallExperiment s = four_ranks();
+  s.capacity_factor = 1.5;  // 6 rows
+  const Case c = GENERATE(values<Case>({
+      // Chunks that share rows in any way.
+      {2, 3, Order::DispatchFirst},
+      {3, 2, Order::Alternate},
+      {1, 4, Order::DispatchFirst},
+      {4, 1, Order::Alternate},
+      // A forward chunk is brought back once for several backward chunks.
+      {3, 6, Order::Alternate, Buffers::Single},
+      {3, 6, Order::ReadyFirst, Buffers::Double},
+      {1, 4, Order::Alternate, Buffers::Double},
+      // As many buffers as chunks.
+      {2, 2, Order::DispatchFirst, Buffers::Double},
+  }));
+  Plan plan = moe_plan(c.forward, c.backward, GENERATE(CommStreams::One, CommStreams::InterIntra));
+  plan.order = c.order;
+  plan.buffers = c.buffers;
+  plan.restore = GENERATE(Restore::S1, Restore::S2, Restore::S3, Restore::S4);
+  const Experiment e = small_experiment(s);
+  REQUIRE(layer_volumes(e).capacity == 6);
+  check_numerics(e, plan);
+}
+
+TEST_CASE("Restoring where groups have one rank") {
+  SmallExperiment s;
+  s.layers = 2;
+  std::tie(s.dp, s.mp, s.edp, s.ep, s.esp) =
+      GENERATE(table<int, int, int, int, int>({{1, 1, 1, 1, 1}, {2, 1, 1, 2, 1}, {1, 2, 1, 1, 2}, {2, 1, 2, 1, 1}}));
+  Plan plan = moe_plan(3, 3);
+  plan.order = Order::Alternate;
+  plan.restore = GENERATE(Restore::S1, Restore::S2, Restore::S3, Restore::S4);
+  plan.buffers = GENERATE(Buffers::PerChunk, Buffers::Single, Buffers::Double);
+  check_numerics(small_experiment(s), plan);
+}
+
+TEST_CASE("A forward pass alone needs nothing of its rows and may reuse all buffers") {
+  SmallExperiment s = four_ranks();
+  s.phases = Phases::ForwardOnly;
+  Plan plan = moe_plan(4, 1, CommStreams::DispatchCombine);
+  plan.order = Order::Alternate;
+  plan.buffers = GENERATE(Buffers::Single, Buffers::Double);
+  plan.restore = GENERATE(Restore::Keep, Restore::S1);
+  check_numerics(small_experiment(s), plan);
+}
+
 TEST_CASE("A forward pass alone computes the same output") {
   SmallExperiment s = four_ranks();
   s.phases = Phases::ForwardOnly;
@@ -155,4 +240,116 @@ TEST_CASE("A wrong gradient is noticed") {
   executor->run_step(Poison::No);
   reference.gradients[0].w1[3] += 1e-9;
   CHECK_FALSE(compare(e, *schedule, *executor, reference).ok(1e-12));
+}
+
+TEST_CASE("Dense layers and shared experts compute what the reference does, alone and among MoE layers") {
+  SmallExperiment s = four_ranks();
+  s.kind = GENERATE(ExpertKind::Ffn, ExpertKind::Gated);
+  s.layers = 3;
+  s.mp = s.esp = GENERATE(1, 2);
+  s.dp = s.ep = 4 / s.mp;
+  const bool shares = GENERATE(false, true);
+  const GradSync sync = GENERATE(GradSync::After, GradSync::WithDense);
+  Experiment e = small_experiment(s);
+  e.model.dense_hidden = 20;
+  std::tie(e.model.first_dense, e.model.moe_every) =
+      GENERATE(std::tuple{1, 1}, std::tuple{2, 1}, std::tuple{1, 2});  // D M M, D D M, D M D
+  if (shares) e.model.shared_experts = {2, 6, false};
+  CAPTURE(s.mp, shares, e.model.first_dense, e.model.moe_every);
+  check_numerics(e, moe_plan(2, 3, CommStreams::InterIntra, sync));
+}
+
+TEST_CASE("Every layer of a mixed model is updated by its own gradient") {
+  SmallExperiment s = four_ranks();
+  s.layers = 3;
+  Experiment e = small_experiment(s);
+  e.model.first_dense = 1;
+  e.model.dense_hidden = 20;
+  const auto schedule = std::make_shared<const Schedule>(build_schedule(e, Plan{}));
+  const ModelData data = random_model_data(e, 11);
+  const auto transport = make_inproc_transport(e.parallelism, 4, static_cast<int>(schedule->streams.size()));
+  const auto executor = make_host_executor(e, schedule, Element::Double, data, {}, *transport);
+  executor->run_step(Poison::No);
+  const auto find = [&](TensorKind kind, int layer) {
+    for (std::size_t i = 0; i < schedule->tensors.size(); ++i)
+      if (schedule->tensors[i].kind == kind && schedule->tensors[i].layer == layer) return static_cast<TensorId>(i);
+    return TensorId{-1};
+  };
+  const Values gradients = executor->values(0, find(TensorKind::DenseGradients, 0));
+  std::size_t at = 0;
+  for (int layer = 2; layer >= 0; --layer) {
+    const Values before = dense_shard(e, data.layers[static_cast<std::size_t>(layer)], 0);
+    const Values after = executor->values(0, find(TensorKind::DenseWeights, layer));
+    for (std::size_t i = 0; i < before.size(); ++i, ++at)  // Adam's first step is rate x sign
+      REQUIRE(after[i] - before[i] == Approx(gradients[at] > 0 ? -1e-3 : gradients[at] < 0 ? 1e-3 : 0).margin(1e-6));
+  }
+  CHECK(at == gradients.size());
+}
+
+TEST_CASE("Latent attention is refused, not run as another kind") {
+  Experiment e = small_experiment(four_ranks());
+  e.model.attention = {4, 4, 6, AttentionKind::Latent, 8, 8, 4, 2, 4};
+  CHECK_THROWS_WITH(layer_shape(e), Catch::Contains("latent attention is simulated, not executed yet"));
+}
+
+TEST_CASE("Attention in chunks computes what the reference does, with capacity by chunk") {
+  SmallExperiment s;
+  s.layers = 2;
+  s.kind = GENERATE(ExpertKind::Ffn, ExpertKind::Gated);
+  SECTION("each rank attends alone") {
+    s.dp = s.ep = 4;
+    s.batch = GENERATE(1, 2);
+    s.sequence = 15;  // 3 chunks of 5 positions, 4 of 3 or 4
+    check_numerics(small_experiment(s), block_plan(GENERATE(1, 3, 4)));
+  }
+  SECTION("ranks share attention and experts") {
+    s.dp = s.mp = s.ep = s.esp = 2;
+    s.batch = GENERATE(1, 3);
+    check_numerics(small_experiment(s), block_plan(GENERATE(2, 4), CommStreams::InterIntra, GradSync::WithDense));
+  }
+  SECTION("grouped-query attention and tokens dropped") {
+    s.dp = s.ep = s.mp = s.esp = 2;
+    s.kv_heads = 2;
+    s.capacity_factor = .5;
+    check_numerics(small_experiment(s), block_plan(2), true);
+  }
+}
+
+TEST_CASE("Chunks of tokens drop others than the whole sequence does") {
+  SmallExperiment s;
+  s.dp = s.ep = 2;
+  s.sequence = 64;
+  s.capacity_factor = 1;
+  const Experiment e = small_experiment(s);
+  const ModelData data = random_model_data(e, 3);
+  const Reference whole = compute_reference(e, data), chunked = compute_reference(e, data, {.token_chunks = 4});
+  CHECK(whole.dropped > 0);
+  CHECK(chunked.dropped > whole.dropped);  // rows that one chunk leaves empty do not help another
+  CHECK(whole.dropped == compute_reference(e, data, {.token_chunks = 1}).dropped);
+}
+
+TEST_CASE("The host waits between phases: the same numbers") {
+  SmallExperiment s = four_ranks();
+  s.layers = 2;
+  Plan plan = GENERATE(Plan{}, moe_plan(2, 3, CommStreams::InterIntra), block_plan(2));
+  plan.host_sync = true;
+  check_numerics(small_experiment(s), plan);
+}
+
+TEST_CASE("Messages in another format: rounded as in the reference, and not without an error") {
+  SmallExperiment s = four_ranks();
+  s.esp = GENERATE(1, 2);
+  s.edp = 2 / s.esp;
+  s.kind = ExpertKind::Gated;
+  Plan plan = GENERATE(moe_plan(2, 3), moe_plan(3, 3, CommStreams::InterIntra), block_plan(2));
+  std::tie(plan.dispatch_wire, plan.combine_wire) =
+      GENERATE(table<Wire, Wire>({{Wire::Bf16, Wire::Bf16}, {Wire::Fp8, Wire::Bf16}, {Wire::Same, Wire::Fp8}}));
+  const Experiment e = small_experiment(s);
+  check_numerics(e, plan);
+  // A number is off by up to half a spacing: bf16 2^-9 to 2^-8, fp8 2^-5 to 2^-4; the outputs, of which the experts are
+  // a part, by less.
+  const double rounding = numerics_of(e, plan, Element::Double).rounding_error;
+  const bool fp8 = plan.dispatch_wire == Wire::Fp8 || plan.combine_wire == Wire::Fp8;
+  CHECK(rounding > (fp8 ? 0x1p-11 : 0x1p-15));
+  CHECK(rounding < (fp8 ? 0x1p-4 : 0x1p-8));
 }

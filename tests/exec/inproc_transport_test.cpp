@@ -83,6 +83,35 @@ TEST_CASE("Every block of every collective arrives, in groups of 1 to 8") {
   }
 }
 
+TEST_CASE("Messages of a group arrive in the order of their pair, whatever their sizes") {
+  std::atomic<int> wrong = 0;
+  on_each_rank(4, [&](Communicator& c, int rank) {
+    // Two messages to each other rank and one to itself; rank 3 only listens. Message m has m + 1 elements.
+    std::vector<std::vector<double>> sent, got;
+    std::vector<Send> sends;
+    std::vector<Receive> receives;
+    for (int m = 0; m < 2; ++m)
+      for (int peer = 3; peer >= 0; --peer) {
+        if (m == 1 && peer == rank) continue;
+        const auto size = static_cast<std::size_t>(m + 1);
+        if (rank != 3) {
+          sent.emplace_back(size, element(rank, peer, m));
+          sends.push_back({peer, sent.back().data(), m + 1});
+        }
+        if (peer != 3) {
+          got.emplace_back(size);
+          receives.push_back({peer, got.back().data(), m + 1});
+        }
+      }
+    for (int round = 0; round < 3; ++round) {
+      if (c.send_receive(sends, receives, Element::Double, rank) != 3) ++wrong;
+      for (std::size_t i = 0; i < got.size(); ++i)
+        for (double x : got[i]) wrong += x != element(receives[i].peer, rank, static_cast<int>(receives[i].count) - 1);
+    }
+  });
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("Groups of all kinds on all streams are apart") {
   Parallelism p;
   p.dp = p.mp = p.ep = p.esp = 2;

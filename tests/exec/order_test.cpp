@@ -13,8 +13,11 @@ namespace {
 struct OrderRun {
   LayerShape shape;
   Values tokens{1, 2, 3, 4, 5, 6};
-  // (expert, slot, score): token 0 to both experts; token 1 only to expert 1; token 2 to both.
-  Values routing{0, 0, .5, 1, 1, .25, 1, 0, 1, 0, -1, .75, 0, 1, 2, 1, 2, .125};
+  // (token, 3 expert + slot, score): token 0 to both experts; token 1 only to expert 1; token 2 to both.
+  Values routing{0, 0, .5, 0, 4, .25, 1, 3, 1, 1, -1, .75, 2, 1, 2, 2, 5, .125};
+  // The same (token, expert, slot).
+  Values combine{.5, 0, 0, 0, .25, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, .125};
+  Values mask{1, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1};
   OrderRun() {
     shape.tokens = 3;
     shape.hidden = 2;
@@ -72,6 +75,42 @@ TEST_CASE("The backward pass of decode and encode, with other chunks than forwar
   Values d_moe_input(6, 99);
   encode_backward<double>(run.shape, run.routing.data(), d_combined.readable(), matrix(d_moe_input, 2));
   CHECK(d_moe_input == Values{1.5, .75, 1, 1, 2.125, 2.125});
+}
+
+TEST_CASE("Dense order computes what sparse order does, with other chunks in every direction") {
+  OrderRun run;
+  Chunks sparse(1, 99), dense(2, 99);
+  encode_forward<double>(run.shape, matrix(run.tokens, 2), run.routing.data(), sparse.writable());
+  dense_encode_forward<double>(run.shape, matrix(run.tokens, 2), run.mask.data(), dense.writable());
+  CHECK(dense.first == Values{1, 2, 5, 6, 3, 4, 1, 2});  // slots 0 and 1 of expert 0, of expert 1
+  CHECK(dense.second == Values{0, 0, 5, 6});
+
+  Chunks combined(2, 0);
+  combined.first = {10, 20, 30, 40, 50, 60, 70, 80};
+  combined.second = {-1, -1, 8, 16};
+  Values output(6), dense_output(6);
+  decode_forward<double>(run.shape, matrix(run.tokens, 2), run.routing.data(), combined.readable(), matrix(output, 2));
+  dense_decode_forward<double>(run.shape, matrix(run.tokens, 2), run.combine.data(), combined.readable(),
+                               matrix(dense_output, 2));
+  CHECK(dense_output == output);
+
+  Values above{1, 0, 0, 1, 1, 1}, more{1, 1, 1, 0, 0, 0}, sum(6), d_combine(18, 99);
+  const std::vector<Matrix<const double>> gradients{matrix(above, 2), matrix(more, 2)};
+  Chunks d_combined(1, 99);
+  dense_decode_backward<double>(run.shape, gradients, run.combine.data(), combined.readable(), matrix(sum, 2),
+                                d_combine.data(), d_combined.writable());
+  CHECK(sum == Values{2, 1, 1, 1, 1, 1});
+  CHECK(d_combined.first == Values{1, .5, 1, 1});
+  CHECK(d_combined.second == Values{2, 2, 0, 0, .5, .25, .125, .125});
+  CHECK(d_combine[0] == 40);   // token 0, expert 0, slot 0: (2, 1) . (10, 20)
+  CHECK(d_combine[4] == 220);  // (2, 1) . (70, 80)
+  CHECK(d_combine[17] == 24);  // token 2, expert 1, slot 2: (1, 1) . (8, 16)
+
+  Values d_moe_input(6, 99), d_mask(18, 99);
+  dense_encode_backward<double>(run.shape, matrix(run.tokens, 2), run.mask.data(), d_combined.readable(),
+                                matrix(d_moe_input, 2), d_mask.data());
+  CHECK(d_moe_input == Values{1.5, .75, 1, 1, 2.125, 2.125});
+  CHECK(d_mask[0] == 1 * 1 + 2 * .5);  // token 0 . slot 0 of expert 0
 }
 
 TEST_CASE("Adam's first step moves each weight by the rate against its gradient") {

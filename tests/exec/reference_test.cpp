@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "models/names.hpp"
 #include "tests/exec/exec_support.hpp"
 
 using namespace dovetail;
@@ -40,6 +41,33 @@ TEST_CASE("The reference's gradients are those of finite differences") {
   }
 }
 
+TEST_CASE("Every gate's gradients through the whole layer are those of finite differences") {
+  SmallExperiment sizes;
+  sizes.dp = 2;
+  sizes.sequence = 6;
+  sizes.hidden = 4;
+  sizes.expert_hidden = 3;
+  sizes.heads = sizes.kv_heads = 1;
+  sizes.kind = ExpertKind::Gated;
+  Experiment e = small_experiment(sizes);
+  e.workload.gate.kind = GENERATE(GateKind::Gshard, GateKind::Sigmoid, GateKind::XMoe, GateKind::Cosine,
+                                  GateKind::ExpertChoice, GateKind::SoftMoe);
+  INFO(name_in(gate_kind_names, e.workload.gate.kind));
+  e.workload.capacity_factor = .7;  // 2.1 -> 3 rows of 12 choices over 4 experts
+  const bool drops = e.workload.gate.token_choice();
+  if (drops) {
+    e.workload.routing.kind = RoutingKind::Zipf;
+    e.workload.gate.renormalise = true;
+  }
+  ModelData data = random_model_data(e, 5);
+  const Reference r = compute_reference(e, data);
+  CHECK((r.dropped > 0) == drops);
+  const auto loss = [&] { return dovetail::test::dot(compute_reference(e, data).output, data.output_gradient); };
+  CHECK(gradient_error(data.input, r.input_gradient, loss) < 1e-6);
+  CHECK(gradient_error(data.layers[0].router, r.gradients[0].router, loss) < 1e-6);
+  CHECK(gradient_error(data.layers[0].w1, r.gradients[0].w1, loss) < 1e-6);
+}
+
 TEST_CASE("Shards cut heads for attention, experts and their hidden size for experts") {
   SmallExperiment sizes;
   sizes.mp = sizes.esp = 2;
@@ -50,7 +78,7 @@ TEST_CASE("Shards cut heads for attention, experts and their hidden size for exp
   sizes.experts = 2;
   sizes.expert_hidden = 2;
   const Experiment e = small_experiment(sizes);
-  LayerWeights w = zero_weights(e.model);
+  LayerWeights w = zero_weights(e, 0);
   w.query = {1, 2, 3, 4};
   w.key = {11, 12, 13, 14};
   w.value = {21, 22, 23, 24};

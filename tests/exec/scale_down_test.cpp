@@ -60,3 +60,16 @@ TEST_CASE("Sizes may be overridden, and must make sense") {
   scale.hidden = 0;
   CHECK_THROWS_AS(scaled_for_host(test::testbed_b(), scale), InputError);
 }
+
+TEST_CASE("Routing is folded onto fewer experts, and an open capacity resolved for them") {
+  Experiment big = test::testbed_b();
+  big.workload.capacity_factor = 0;
+  big.workload.routing.kind = RoutingKind::Trace;
+  big.workload.routing.layers = {{{1, 0, 0, 0, 2, 3, 0, 2}}};  // 8 experts; of 4: 3, 3, 0, 2
+  REQUIRE(big.model.experts == 8);
+  HostScale scale;
+  scale.tokens_per_rank = 16;  // top 2: 32 choices of 16 tokens, 12, 12, 0 and 8
+  const Experiment e = scaled_for_host(big, scale);
+  CHECK(e.workload.routing.layers == std::vector<LoadTable>{{{3, 3, 0, 2}}});
+  CHECK(e.workload.capacity_rows == 12);
+}

@@ -128,12 +128,41 @@ TEST_CASE("A bad model file is refused") {
   const std::vector<BadFile> table{
       {"\"heads\": 4", "\"heads\": 3", "f.json:3:26: /attention/heads: 3, expected a multiple of the 2 kv_heads"},
       {"\"top_k\": 1", "\"top_k\": 5", "f.json:4:26: /top_k: 5, expected at most the 4 experts"},
+      {"\"kv_heads\": 2, ", "", "f.json:3:16: /attention: missing key \"kv_heads\""},
+      {"\"heads\": 4", "\"kind\": \"latent\", \"heads\": 4",
+       "f.json:3:59: /attention/kv_heads: contradicts kind latent"},
+      {"\"kv_heads\": 2", "\"kv_heads\": 2, \"q_rank\": 4",
+       "f.json:3:54: /attention/q_rank: contradicts kind grouped_query"},
+      {"\"top_k\": 1", "\"top_k\": 1, \"first_dense\": 2",
+       "f.json:4:44: /first_dense: leaves no MoE layer among the 2 layers"},
+      {"\"top_k\": 1", "\"top_k\": 1, \"moe_every\": 3",
+       "f.json:4:42: /moe_every: leaves no MoE layer among the 2 layers"},
+      {"\"top_k\": 1", "\"top_k\": 1, \"first_dense\": 1", "f.json:1:1: missing key \"dense_hidden\""},
+      {"\"top_k\": 1", "\"top_k\": 1, \"dense_hidden\": 8", "f.json:4:45: /dense_hidden: given, but no layer is dense"},
+      {"\"top_k\": 1", "\"top_k\": 1, \"shared_experts\": {\"count\": 1}",
+       "f.json:4:47: /shared_experts: missing key \"hidden\", expected a whole number"},
+      {"\"top_k\": 1", "\"top_k\": 1, \"router\": {\"groups\": 3}",
+       "f.json:4:50: /router/groups: 3, which do not divide the 4 experts"},
+      {"\"top_k\": 1", "\"top_k\": 3, \"router\": {\"groups\": 4, \"top_groups\": 2}",
+       "f.json:4:67: /router/top_groups: 2 of 4 groups hold fewer than the 3 experts of a token"},
       {"\"hidden\": 64", "\"hidden\": null", "f.json:2:39: /hidden: expected a whole number, got null"},
       {"\"hidden\": 64", "\"hidden\": 64, \"hidden\": 65",
        "f.json:2:43: /hidden: duplicate key \"hidden\", already given on line 2"},
       {"\"ffn\"", "true", "f.json:4:66: /expert_kind: expected \"ffn\" or \"gated\", got true"},
       {"\"experts\": 4", "\"experts\": 1e999",
        "f.json:4:14: number too large, expected at most 1.797e308 in magnitude"},
+      {"\"ffn\"",
+       "\"ffn\",\n\"gate_profile\": {\"forward\": {\"points\": [{\"size\": 2, \"time\": \"1 us\"}, {\"size\": 2, "
+       "\"time\": \"2 us\"}]}, \"provenance\": {\"origin\": \"measured\", \"source\": \"s\"}}",
+       "f.json:5:78: /gate_profile/forward/points/1/size: 2 after 2, expected ascending sizes"},
+      {"\"ffn\"",
+       "\"ffn\",\n\"expert_profile\": {\"forward\": {\"points\": [{\"size\": 2, \"time\": \"1 us\"}, {\"size\": 3, "
+       "\"time\": \"2 us\"}], \"beta\": \"1 us\"}, \"provenance\": {\"origin\": \"measured\", \"source\": \"s\"}}",
+       "f.json:5:119: /expert_profile/forward/beta: given beside points; expected one or the other"},
+      {"\"ffn\"",
+       "\"ffn\",\n\"expert_profile\": {\"forward\": {\"alpha\": \"1 us\"}, \"provenance\": {\"origin\": \"measured\", "
+       "\"source\": \"s\"}}",
+       "f.json:5:31: /expert_profile/forward: missing key \"beta\""},
   };
   check_refusals(model_text, table, [](const std::string& name, FilesRead& files) { load_model(name, files); });
 }
@@ -201,16 +230,26 @@ std::string refusal(const ExperimentRequest& request) {
 
 }  // namespace
 
+namespace {
+
+std::string known_clusters() {
+  std::string all;
+  for (const std::string& name : known_names("clusters")) all += (all.empty() ? "" : ", ") + name;
+  return all;
+}
+
+}  // namespace
+
 TEST_CASE("Unknown names are refused with the known ones") {
   ExperimentRequest request = with_set({});
   request.cluster = "fsmoe-testbed-c";
   CHECK(refusal(request) ==
-        "--cluster fsmoe-testbed-c: unknown cluster \"fsmoe-testbed-c\", did you mean \"fsmoe-testbed-a\"? (known: "
-        "fsmoe-testbed-a, fsmoe-testbed-b; or a path that ends in .json)");
+        "--cluster fsmoe-testbed-c: unknown cluster \"fsmoe-testbed-c\", did you mean \"fsmoe-testbed-a\"? (known: " +
+            known_clusters() + "; or a path that ends in .json)");
   request = with_set({"calibration=x"});
-  CHECK(refusal(request).starts_with("--set calibration=x: unknown calibration \"x\" (known: fsmoe-testbed-a, "));
+  CHECK(refusal(request).starts_with("--set calibration=x: unknown calibration \"x\" (known: a10g-4, a800-8, "));
   request.model = "";
-  CHECK(refusal(request).starts_with("no model given, expected one of gpt2-xl-moe, mixtral-8x7b"));
+  CHECK(refusal(request).starts_with("no model given, expected one of ampipe-base, ampipe-large"));
   request.cluster = "none/here.json";
   CHECK(refusal(request) == "none/here.json: cannot be read: No such file or directory, expected a JSON file");
   FilesRead files;
@@ -228,7 +267,11 @@ TEST_CASE("A bad option is refused by its name") {
            {"workload.layers=33", "33, expected 1 to 32 (the layers of mixtral-8x7b)"},
            {"workload.top_k=9", "9, expected 1 to 8 (the experts of mixtral-8x7b)"},
            {"workload.capacity_factor=nan", "expected a number, got the string \"nan\""},
-           {"workload.capacity_factor=-1", "-1, expected a number above 0 (0 and negative factors are not built yet)"},
+           {"workload.gate.kind=best",
+            "expected \"softmax\", \"gshard\", \"sigmoid\", \"x_moe\", \"cosine\", \"expert_choice\" or \"soft_moe\", "
+            "got the string \"best\""},
+           {"workload.gate.projection=8", "8, but the gate softmax projects nothing"},
+           {"workload.routing={\"kind\":\"hot\",\"expert\":8}", "/expert: 8, expected 0 to 7"},
            {"workload.capacity_factor=1e300", "elements of the dispatched rows: 8.39e+306, expected at most 2^53"},
            {"cluster.node_bandwidth=20 Gb",
             "expected a bandwidth with unit, such as \"200 Gb/s\", got \"20 Gb\", which is an amount of data"},
@@ -261,8 +304,8 @@ TEST_CASE("A bad experiment file is refused at the place of what is wrong") {
 )";
   const std::vector<BadFile> table{
       {"testbed-b", "testbed-bb",
-       "f.json:2:14: /cluster: unknown cluster \"fsmoe-testbed-bb\", did you mean \"fsmoe-testbed-b\"? (known: "
-       "fsmoe-testbed-a, fsmoe-testbed-b; or a path that ends in .json)"},
+       "f.json:2:14: /cluster: unknown cluster \"fsmoe-testbed-bb\", did you mean \"fsmoe-testbed-b\"? (known: " +
+           known_clusters() + "; or a path that ends in .json)"},
       {"\"mixtral-8x7b\"", "7", "f.json:3:12: /model: expected a string or an object, got the number 7"},
       {"\"mixtral-8x7b\"", "{\"name\": \"x\", \"layers\": 0}",
        "f.json:3:36: /model/layers: expected at least 1, got 0"},

@@ -66,6 +66,23 @@ TEST_CASE("collectives take the resource of the links their group uses, interpol
   CHECK_THROWS_WITH(priced(e, Plan{}), "calibration fsmoe-testbed-b has no GEMM cost for bf16; it has fp32");
 }
 
+TEST_CASE("copies take a resource of their own, at the calibration's cost") {
+  Experiment e = test::testbed_b();
+  Plan plan;
+  plan.restore = Restore::S3;
+  CHECK_THROWS_WITH(priced(e, plan),
+                    "calibration fsmoe-testbed-b has no cost of copies to host memory, needed to offload");
+  e.calibration.copy = MemoryCost{Seconds(10e-6), SecondsPerByte(1e-10), {}};
+  const PricedSchedule p = priced(e, plan);
+  CHECK(p.resources == std::vector<std::string>{"compute", "inter", "intra", "copy"});
+  CHECK(p.physical == 4);
+  // expert_input: 20 rows x 8 experts x 4096, gathered from 4 ranks, fp32
+  CHECK(milliseconds(p, OpKind::Offload, Phase::Forward) == Approx(.01 + 2621440 * 4 * 1e-7));
+  CHECK(milliseconds(p, OpKind::Prefetch, Phase::Backward) == Approx(.01 + 2621440 * 4 * 1e-7));
+  e.calibration.interference = {{InterferenceClass::Compute, InterferenceClass::Copy, .9, .8, {}}};
+  CHECK(priced(e, plan).resources.back() == "compute/copy");
+}
+
 TEST_CASE("interference becomes demands on a shared contention resource") {
   Experiment e = test::testbed_b();
   e.calibration.interference = {{InterferenceClass::Compute, InterferenceClass::Inter, .9, .8, {}},
@@ -103,7 +120,7 @@ TEST_CASE("a sequential layer takes the sum of its ops; bounds hold on pipelined
     const Metrics m = metrics(*p.schedule, timeline);
     CHECK(m.makespan == analytic_makespan(p, scratch));
     CHECK(m.makespan >= plan_bound(p));
-    CHECK(plan_bound(p) >= lower_bound(e));
+    CHECK(plan_bound(p) >= lower_bound(p));
     CHECK(m.exposed_communication < m.makespan);
     CHECK((m.forward + m.backward).value() == Approx(m.makespan.value()));
   }
@@ -112,12 +129,12 @@ TEST_CASE("a sequential layer takes the sum of its ops; bounds hold on pipelined
 TEST_CASE("exposed communication is communication without computation") {
   Schedule s;
   s.classes = {{1}};
-  s.streams = {{StreamKind::Compute, 0}, {StreamKind::Inter, 0}, {StreamKind::Intra, 0}};
-  s.ops.resize(3);
-  for (int i = 0; i < 3; ++i) s.ops[static_cast<std::size_t>(i)].stream = i;
+  s.streams = {{StreamKind::Compute, 0}, {StreamKind::Inter, 0}, {StreamKind::Intra, 0}, {StreamKind::Copy, 0}};
+  s.ops.resize(4);
+  for (int i = 0; i < 4; ++i) s.ops[static_cast<std::size_t>(i)].stream = i;
   Timeline t;
-  // compute 2..5, inter 0..4, intra 3..7: exposed 0..2 and 5..7
-  t.ops = {{Seconds(2), Seconds(5)}, {Seconds(0), Seconds(4)}, {Seconds(3), Seconds(7)}};
+  // compute 2..5, inter 0..4, intra 3..7: exposed 0..2 and 5..7; a copy 0..7 is neither
+  t.ops = {{Seconds(2), Seconds(5)}, {Seconds(0), Seconds(4)}, {Seconds(3), Seconds(7)}, {Seconds(0), Seconds(7)}};
   const Metrics m = metrics(s, t);
   CHECK(m.exposed_communication == Seconds(4));
   CHECK(m.makespan == Seconds(7));

@@ -1,5 +1,6 @@
 #include "models/schedule_builder.hpp"
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <map>
 #include <random>
@@ -27,6 +28,12 @@ Plan chunked(int forward, int backward, CommStreams streams = CommStreams::One) 
   p.forward_degree = forward;
   p.backward_degree = backward;
   p.comm_streams = streams;
+  return p;
+}
+
+Plan block(int degree, CommStreams streams = CommStreams::One) {
+  Plan p = chunked(degree, degree, streams);
+  p.scope = Scope::Block;
   return p;
 }
 
@@ -59,6 +66,66 @@ TEST_CASE("inter_intra: all-to-all and all-reduce on inter, gathers and scatters
   CHECK_THAT(program(s, StreamKind::Intra),
              Contains("mp_all_gather[0] mp_reduce_scatter[0] esp_all_gather[0].0 esp_all_gather[0].1 "
                       "esp_reduce_scatter[0].0 esp_reduce_scatter[0].1 "));
+}
+
+TEST_CASE("alternate: one chunk is sent ahead, then they take turns") {
+  Plan p = chunked(3, 3);
+  p.order = Order::Alternate;
+  const Schedule s = build_schedule(test::round_numbers(), p);
+  CHECK_THAT(program(s, StreamKind::Communication),
+             Contains("dispatch[0].0 esp_all_gather[0].0 dispatch[0].1 esp_all_gather[0].1 "
+                      "esp_reduce_scatter[0].0 combine[0].0 dispatch[0].2 esp_all_gather[0].2 "
+                      "esp_reduce_scatter[0].1 combine[0].1 esp_reduce_scatter[0].2 combine[0].2 "));
+}
+
+TEST_CASE("dispatch_combine: two communicators forward, one backward; gathers go with their all-to-all (MPipeMoE)") {
+  Plan p = chunked(2, 2, CommStreams::DispatchCombine);
+  p.order = Order::Alternate;
+  const Schedule s = build_schedule(test::round_numbers(), p);
+  CHECK(program(s, StreamKind::Combine) ==
+        "esp_reduce_scatter[0].0 combine[0].0 esp_reduce_scatter[0].1 combine[0].1 ");
+  CHECK(program(s, StreamKind::Communication) ==
+        "mp_all_gather[0] mp_reduce_scatter[0] "
+        "dispatch[0].0 esp_all_gather[0].0 dispatch[0].1 esp_all_gather[0].1 "
+        "d_combine[0].0 d_esp_reduce_scatter[0].0 d_combine[0].1 d_esp_reduce_scatter[0].1 "
+        "d_esp_all_gather[0].0 d_dispatch[0].0 d_esp_all_gather[0].1 d_dispatch[0].1 "
+        "d_mp_reduce_scatter[0] d_mp_all_gather[0] dense_gradient_all_reduce[0] ");
+}
+
+TEST_CASE("restoring: copies on a stream of their own, one chunk ahead; the rest where its kind of work goes") {
+  Plan p = chunked(3, 3);
+  p.order = Order::Alternate;
+  const auto run = [&](Restore restore, Buffers buffers) {
+    p.restore = restore;
+    p.buffers = buffers;
+    return build_schedule(test::round_numbers(), p);
+  };
+  CHECK(program(run(Restore::S1, Buffers::PerChunk), StreamKind::Copy) ==
+        "offload[0].0 offload[0].0 offload[0].1 offload[0].1 offload[0].2 offload[0].2 "
+        "prefetch[0].0 prefetch[0].0 prefetch[0].1 prefetch[0].1 prefetch[0].2 prefetch[0].2 ");
+  const Schedule s4 = run(Restore::S4, Buffers::Double);
+  CHECK(program(s4, StreamKind::Copy).empty());
+  CHECK_THAT(program(s4, StreamKind::Communication),
+             Contains("d_combine[0].0 d_esp_reduce_scatter[0].0 restore_dispatch[0].0 restore_gather[0].0 "
+                      "d_combine[0].1 d_esp_reduce_scatter[0].1 restore_dispatch[0].1 restore_gather[0].1 "
+                      "d_esp_all_gather[0].0 d_dispatch[0].0 d_combine[0].2 "));
+  CHECK_THAT(program(s4, StreamKind::Compute),
+             Contains("restore_hidden[0].0 d_expert[0].0 restore_hidden[0].1 d_expert[0].1 restore_hidden[0].2 "));
+  const Schedule s1 = run(Restore::S1, Buffers::Double);
+  std::vector<std::string> copies;
+  for (const Op& op : s1.ops)
+    if (op.kind == OpKind::Prefetch) {
+      std::string text = to_string(s1.tensors[static_cast<std::size_t>(s1.writes_of(op)[0])]) + " after";
+      for (OpId before : s1.dependencies_of(op)) text += " " + to_string(s1.ops[static_cast<std::size_t>(before)]);
+      copies.push_back(text);
+    }
+  // One buffer of hidden rows and two of inputs: the input of chunk 2 takes over chunk 0's, its hidden rows chunk 1's.
+  CHECK(copies == std::vector<std::string>{"hidden[0].0 after offload[0].0 d_decode[0]",
+                                           "expert_input[0].0 after offload[0].0 d_decode[0]",
+                                           "expert_input[0].1 after offload[0].1 d_decode[0]",
+                                           "hidden[0].1 after offload[0].1 d_expert[0].0 prefetch[0].0",
+                                           "expert_input[0].2 after offload[0].2 d_expert[0].0 prefetch[0].0",
+                                           "hidden[0].2 after offload[0].2 d_expert[0].1 prefetch[0].1"});
 }
 
 TEST_CASE("a group of one rank needs no collective") {
@@ -104,11 +171,20 @@ TEST_CASE("every plan does the sequential plan's work, in an order that its data
     e.workload.capacity_factor = pick(1, 40) / 8.0;
     const int capacity = static_cast<int>(layer_volumes(e).capacity);
     Plan p = chunked(pick(1, std::min(6, capacity)), pick(1, std::min(6, capacity)),
-                     pick(0, 1) == 0 ? CommStreams::One : CommStreams::InterIntra);
+                     std::array{CommStreams::One, CommStreams::InterIntra,
+                                CommStreams::DispatchCombine}[static_cast<std::size_t>(pick(0, 2))]);
+    p.order =
+        std::array{Order::DispatchFirst, Order::Alternate, Order::ReadyFirst}[static_cast<std::size_t>(pick(0, 2))];
     p.grad_sync = pick(0, 1) == 0 ? GradSync::After : GradSync::WithDense;
     if (pick(0, 1) == 0)
       for (int layer = 0; layer < e.workload.layers; ++layer)
         p.backward_degrees.push_back(pick(1, std::min(6, capacity)));
+    if (pick(0, 2) == 0 && capacity >= 2) {
+      p.scope = Scope::Block;
+      p.forward_degree = p.backward_degree = 2;
+      p.backward_degrees.clear();
+    }
+    p.host_sync = pick(0, 1) == 0;
     const Schedule s = build_schedule(e, p);
     REQUIRE_NOTHROW(validate(s));
     const auto expected = totals(build_schedule(e, Plan{}));
@@ -116,6 +192,81 @@ TEST_CASE("every plan does the sequential plan's work, in an order that its data
     REQUIRE(actual.size() == expected.size());
     for (const auto& [name, value] : expected) REQUIRE(actual.at(name) == Approx(value).epsilon(1e-12));
   }
+}
+
+TEST_CASE("block: attention, experts and decode in chunks of tokens, in AMPipe's stream order") {
+  Experiment e = test::round_numbers();
+  e.parallelism = {.dp = 4, .mp = 1, .ep = 4, .esp = 1, .pp = 1, .edp = 1};
+  const Schedule s = build_schedule(e, block(2));
+  validate(s);
+  CHECK(program(s, StreamKind::Compute) ==
+        "projection[0] attention[0].0 gate[0].0 encode[0].0 attention[0].1 gate[0].1 encode[0].1 "
+        "expert[0].0 expert[0].1 decode[0].0 decode[0].1 "
+        "d_decode[0].0 d_decode[0].1 d_expert[0].0 d_expert[0].1 "
+        "d_encode[0].0 d_gate[0].0 d_attention[0].0 d_encode[0].1 d_gate[0].1 d_attention[0].1 d_projection[0] "
+        "update[0] ");
+  CHECK(program(s, StreamKind::Communication) ==
+        "dispatch[0].0 dispatch[0].1 combine[0].0 combine[0].1 d_combine[0].0 d_combine[0].1 d_dispatch[0].0 "
+        "d_dispatch[0].1 dense_gradient_all_reduce[0] ");
+}
+
+TEST_CASE("block: the share of causal attention is (2 c + 1) / p^2") {
+  const LayerVolumes v = layer_volumes(test::round_numbers());  // 16 positions
+  for (int p : {1, 2, 4})
+    for (int c = 0; c < p; ++c)
+      CHECK(token_part(v, p, c).volumes.attention_score_flops / v.attention_score_flops ==
+            Approx((2.0 * c + 1) / (p * p)));
+  CHECK(token_part(v, 3, 1).volumes.attention_score_flops / v.attention_score_flops ==
+        Approx((10.0 * 10 - 5 * 5) / (16 * 16)));  // positions 5 to 10
+}
+
+TEST_CASE("host_sync: every op of a phase is before the wait, every op of the next one after it") {
+  Plan p = GENERATE(chunked(2, 2, CommStreams::InterIntra), block(2));
+  p.host_sync = true;
+  const Schedule s = build_schedule(test::round_numbers(2), p);
+  validate(s);
+  int syncs = 0;
+  std::vector<OpId> reached(s.ops.size());  // the last sync that an op runs after; -1: none
+  std::vector<OpId> of_stream(s.streams.size(), -1);
+  OpId last_sync = -1;
+  for (std::size_t i = 0; i < s.ops.size(); ++i) {
+    const Op& op = s.ops[i];
+    OpId& stream = of_stream[static_cast<std::size_t>(op.stream)];
+    for (OpId d : s.dependencies_of(op)) stream = std::max(stream, reached[static_cast<std::size_t>(d)]);
+    CHECK(stream == last_sync);
+    if (op.kind == OpKind::HostSync) {
+      ++syncs;
+      stream = last_sync = static_cast<OpId>(i);
+    }
+    reached[i] = stream;
+  }
+  CHECK(syncs == 2 * 2 * 2);  // two a layer and pass
+}
+
+TEST_CASE("compressed rows: fewer bytes on the wire, kernels around them where no other chunk waits for them") {
+  Experiment e = test::round_numbers();  // M = 8, E = 4
+  Plan p = chunked(2, 1);
+  p.dispatch_wire = Wire::Fp8;
+  p.combine_wire = Wire::Bf16;
+  const Schedule s = build_schedule(e, p);
+  validate(s);
+  CHECK(program(s, StreamKind::Compute) ==
+        "attention[0] gate[0] encode[0] compress[0].0 compress[0].1 decompress[0].0 expert[0].0 decompress[0].1 "
+        "expert[0].1 compress[0].0 compress[0].1 decompress[0].0 decompress[0].1 decode[0] "
+        "d_decode[0] d_compress[0].0 d_decompress[0].0 d_expert[0].0 d_compress[0].0 d_decompress[0].0 d_encode[0] "
+        "d_gate[0] d_attention[0] update[0] ");
+  for (const Op& op : s.ops) {
+    const auto rows = static_cast<double>(op.rows.size());
+    const double fp8 = rows * 4 * (8 + 4), bf16 = rows * 4 * 8 * 2;
+    if (op.kind == OpKind::Dispatch) CHECK(op.work.message == Bytes(fp8));
+    if (op.kind == OpKind::Combine) CHECK(op.work.message == Bytes(bf16));
+    if (op.kind == OpKind::EspAllGather && op.phase == Phase::Forward) CHECK(op.work.message == Bytes(2 * fp8));
+    if (op.kind == OpKind::EspAllGather && op.phase == Phase::Backward)
+      CHECK(op.work.message == Bytes(2 * rows * 4 * 8 * 4));  // sums over shards: as they are
+  }
+  e.workload.dtype = DType::Bf16;
+  p.dispatch_wire = Wire::Bf16;
+  for (const Op& op : build_schedule(e, p).ops) CHECK(op.kind != OpKind::Compress);
 }
 
 TEST_CASE("validate finds a schedule whose order its data do not allow") {

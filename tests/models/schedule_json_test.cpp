@@ -54,6 +54,22 @@ TEST_CASE("a schedule file read and written again is the same file, and predicts
   CHECK(analytic_makespan(again.priced, scratch) == analytic_makespan(file.priced, scratch));
 }
 
+TEST_CASE("a schedule file keeps the steps of an all-to-all") {
+  Experiment e = test::round_numbers();
+  e.parallelism = {.dp = 2, .mp = 2, .ep = 4, .esp = 1, .pp = 1, .edp = 1};
+  Plan plan;
+  plan.all_to_all = AllToAll::Hierarchical1d;
+  plan.all_to_all_implementation = GENERATE(AllToAllImplementation::PointToPoint, AllToAllImplementation::Fused);
+  const ScheduleFile file{e.model, e.workload, e.parallelism,
+                          price(std::make_shared<Schedule>(build_schedule(e, plan)), e)};
+  auto json = to_json(file);
+  const ScheduleFile again = read_text(json.dump(1));
+  CHECK(to_json(again).dump(1) == json.dump(1));
+  CHECK(again.priced.schedule->steps == file.priced.schedule->steps);
+  json["collective_steps"].erase(4);
+  CHECK_THROWS_WITH(read_text(json.dump(1)), Contains("/work/steps/1: "));
+}
+
 TEST_CASE("a timeline file keeps times and what was emulated") {
   Timeline t;
   t.kind = ResultKind::Measured;

@@ -56,3 +56,38 @@ TEST_CASE("chunks cover the capacity in order and differ by at most one row") {
       REQUIRE(next == capacity);
     }
 }
+
+TEST_CASE("dense layers and shared experts share their hidden size over mp") {
+  Experiment e = test::round_numbers(4);  // M 8, mp 2, two GEMMs
+  e.model.first_dense = 1;
+  e.model.moe_every = 2;  // dense, MoE, dense, MoE
+  e.model.dense_hidden = 24;
+  e.model.shared_experts = {3, 10, false};
+  const std::int64_t attention = 8 * 4 * 4;  // 1 of 2 heads of 4 on each rank: four matrices of 8 x 4
+  CHECK(layer_volumes(e).moe);
+  CHECK(layer_volumes(e, 0).ffn_hidden == 12);
+  CHECK(layer_volumes(e, 1).ffn_hidden == 15);  // 3 x 10 / 2
+  CHECK(dense_elements(e) == std::vector<std::int64_t>{attention + 2 * 8 * 12, attention + 2 * 8 * 15,
+                                                       attention + 2 * 8 * 12, attention + 2 * 8 * 15});
+  CHECK(layer_volumes(e, 0).parameters() == layer_volumes(e, 0).dense_parameters);
+  CHECK(layer_volumes(e, 0).ffn_flops().value() == 2.0 * 16 * 2 * 8 * 12);  // L 16
+  e.workload.layers = 1;
+  CHECK_THROWS_WITH(validate(e), Catch::Contains("1, but the first MoE layer of round is its number 2"));
+  e.workload.layers = 4;
+  e.model.dense_hidden = 25;
+  CHECK_THROWS_WITH(validate(e), Catch::Contains("mp 2 does not divide the hidden size 25"));
+}
+
+TEST_CASE("default groups take as much of a node as divides") {
+  Experiment e = test::round_numbers(1);
+  e.cluster.gpus_per_node = 72;
+  e.cluster.nodes = 1;
+  e.model.attention = {32, 8, 4};
+  e.model.expert_hidden = 100;
+  const Parallelism p = default_parallelism(e.cluster, e.model);
+  CHECK(p.mp == 8);   // 72 are above the 8 key heads; 8 is the largest power of two that divides 72
+  CHECK(p.esp == 4);  // gcd(72, 100)
+  CHECK(p.dp == 9);
+  CHECK(p.ep == 2);  // gcd(4 experts, 72 / 4)
+  CHECK(p.edp == 9);
+}

@@ -18,7 +18,7 @@ void check_chunk(const ChunkTime& chunk, double alpha_ms, double work_ms) {
 
 TEST_CASE("layer times of Mixtral on testbed B by its published constants") {
   const LayerTimes t = layer_times(test::testbed_b(3));
-  CHECK(t.layers == 3);
+  CHECK(t.layers() == 3);
   // T = 256 / 4 = 64 tokens a rank; C = ceil(2 * 1.2 * 64 / 8) = ceil(19.2)
   CHECK(t.capacity == 20);
   // n_a2a = C E M = 20 * 8 * 4096 = 655,360 elements; gathered over 4 ranks: 2,621,440
@@ -38,10 +38,20 @@ TEST_CASE("layer times of Mixtral on testbed B by its published constants") {
   CHECK(t.backward.mp_before.value() * 1e3 == Approx(.032 + 1048576 * 6.72e-7));
   CHECK(t.backward.mp_after.value() * 1e3 == Approx(.0391 + 1048576 * 6.68e-7));
   // n_ar = 2.5 M^2 / 4: eight of 32 key/value heads
-  CHECK(t.dense_elements == 10'485'760);
+  CHECK(t.dense_elements == std::vector<std::int64_t>(3, 10'485'760));
   CHECK(t.all_reduce_alpha.value() * 1e3 == Approx(.0837));
   CHECK(t.all_reduce_per_element.value() * 1e3 == Approx(2.396e-6));
   CHECK(t.expert_all_reduce == Seconds(0));  // 8 experts on 8 nodes: no replicas
+}
+
+TEST_CASE("an all-to-all in steps takes all of them") {
+  Experiment e = test::round_numbers();
+  e.parallelism = {.dp = 2, .mp = 2, .ep = 4, .esp = 1, .pp = 1, .edp = 1};
+  Plan plan;
+  plan.all_to_all = AllToAll::TwoDimensional;
+  // 4 rows * 4 experts * 8 * 4 bytes = 512 B twice at 1 ms + 1 ns/B; copies are free
+  check_chunk(layer_times(e).forward.moe.all_to_all, 1, 512e-6);
+  check_chunk(layer_times(e, plan).forward.moe.all_to_all, 2, 2 * 512e-6);
 }
 
 TEST_CASE("a forward-only workload has no backward times") {

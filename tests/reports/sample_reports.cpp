@@ -85,7 +85,7 @@ SystemResult system(std::string name, const std::vector<Step>& steps, double sca
   result.planner = {"fixed", "as published", 1, Seconds(0), {}, {}};
   result.lower_bound = ms(6);
   result.plan_bound = ms(7.5);
-  result.memory = {Bytes(0.75 * gib), Bytes(0.5 * gib), ms(4)};
+  result.memory = {Bytes(0.75 * gib), Bytes(0.5 * gib), ms(4), Bytes(0.75 * gib), Bytes(0)};
   fill(result, steps, scale);
   return result;
 }
@@ -134,7 +134,7 @@ SystemResult predicted(const Experiment& experiment, const std::string& name, co
   const PricedSchedule priced = price(result.schedule, experiment);
   result.timeline = AnalyticBackend().run(priced);
   result.metrics = metrics(*result.schedule, result.timeline);
-  result.lower_bound = lower_bound(experiment);
+  result.lower_bound = lower_bound(priced);
   result.plan_bound = plan_bound(priced);
   result.memory = memory_use(*result.schedule, result.timeline);
   const Bytes capacity = experiment.cluster.device.memory;

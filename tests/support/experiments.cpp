@@ -44,6 +44,7 @@ Experiment round_numbers(int layers) {
     for (LinkKind link : {LinkKind::Intra, LinkKind::Inter})
       e.calibration.collectives.push_back({c, link, 0, Seconds(1e-3), SecondsPerByte(1e-9), {}});
   e.calibration.gemms = {{DType::Fp32, Seconds(1e-3), SecondsPerFlop(1e-12), {}}};
+  e.calibration.copy = MemoryCost{Seconds(1e-3), SecondsPerByte(1e-9), {}};
   e.workload = {1, 16, layers, 2, 1.0, DType::Fp32, Phases::Training};
   e.parallelism = default_parallelism(e.cluster, e.model);
   return e;

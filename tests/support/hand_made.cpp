@@ -4,6 +4,8 @@
 #include <cmath>
 #include <random>
 
+#include "models/fair_sharing.hpp"
+
 namespace dovetail::test {
 
 HandMade::HandMade(int streams, int resources) {
@@ -39,6 +41,7 @@ OpId HandMade::add(StreamId stream, std::span<const OpId> dependencies, double f
 PricedSchedule HandMade::priced() const {
   PricedSchedule result = priced_;
   result.schedule = std::make_shared<const Schedule>(schedule_);
+  result.contended = std::ranges::count(shared_resources(result), true) > 0;
   return result;
 }
 

@@ -1,0 +1,26 @@
+// What a schedule decides about the numbers that a step computes, beyond the model: which tokens compete for which
+// capacity rows, and where rows are rounded. All else is order.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "models/schedule.hpp"
+
+namespace dovetail::exec {
+
+struct ComputeRules {
+  int token_chunks = 0;                              // where attention is chunked: into how many; else 0
+  Wire dispatch = Wire::Same, combine = Wire::Same;  // formats in which rows are really sent
+
+  bool rounds() const { return dispatch != Wire::Same || combine != Wire::Same; }
+};
+ComputeRules rules_of(const Schedule& schedule);
+
+// All tokens, or the chunks.
+std::vector<TokenPart> token_parts(const LayerVolumes& volumes, int token_chunks);
+
+// Where the token at each position of a model-parallel group's samples (one sample after another) stands among the
+// group's L tokens as its ranks hold them: by rank, then by chunk; in a chunk by sample and position.
+std::vector<std::int64_t> token_rows(const LayerVolumes& volumes, int token_chunks);
+
+}  // namespace dovetail::exec

@@ -1,0 +1,133 @@
+#include "models/files/load_trace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "models/files/input_file.hpp"
+#include "models/files/read_parts.hpp"
+
+namespace dovetail {
+namespace {
+
+TraceStep read_step(const JsonReader& json) {
+  TraceStep step;
+  if (json.has("top_k")) step.top_k = json.integer("top_k", 1);
+  if (json.has("capacity_factor")) step.capacity_factor = json.number("capacity_factor");
+  step.layers = read_load_tables(json.at("layers"));
+  return step;
+}
+
+// --- CSV ---
+
+using Fields = std::array<std::int64_t, 5>;
+constexpr std::array<std::string_view, 2> headers{"step,layer,rank,expert,tokens", "step,layer,rank,peer,bytes"};
+constexpr std::int64_t most_cells = 100'000'000;
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.push_back(line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+Fields parse_row(const std::string& file, int line, std::string_view text) {
+  Fields fields{};
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const auto fail = [&](std::string_view expected) {
+      throw InputError(Location{file, line, static_cast<int>(at - text.data()) + 1, ""}, expected);
+    };
+    const auto [stop, error] = std::from_chars(at, end, fields[i]);
+    if (error != std::errc() || fields[i] < 0) fail("expected a whole number from 0 on");
+    at = stop;
+    const bool last = i + 1 == fields.size();
+    if (last ? at != end : (at == end || *at != ',')) fail(last ? "expected the end of the line" : "expected a comma");
+    ++at;
+  }
+  return fields;
+}
+
+std::vector<TraceStep> parse_csv(const std::string& file, std::string_view text) {
+  const std::vector<std::string_view> lines = lines_of(text);
+  if (lines.empty() || std::ranges::find(headers, lines.front()) == headers.end())
+    throw InputError(Location{file, 1, 1, ""}, fmt::format("expected the header {} or {}", headers[0], headers[1]));
+  std::vector<Fields> rows;
+  Fields size{};
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    if (lines[i].empty()) continue;
+    rows.push_back(parse_row(file, static_cast<int>(i) + 1, lines[i]));
+    double cells = 1;
+    for (std::size_t f = 0; f < 4; ++f) {
+      size[f] = std::max(size[f], rows.back()[f] + 1);
+      cells *= static_cast<double>(size[f]);
+    }
+    if (cells > most_cells)
+      throw InputError(Location{file, static_cast<int>(i) + 1, 1, ""},
+                       fmt::format("the indices so far span {:.3g} cells, expected at most {}", cells, most_cells));
+  }
+  if (rows.empty()) throw InputError(Location{file, 1, 1, ""}, "no rows, expected at least one");
+  const auto at = [](std::int64_t index) { return static_cast<std::size_t>(index); };
+  const LoadTable empty(at(size[2]), std::vector<double>(at(size[3])));
+  std::vector<TraceStep> steps(at(size[0]), TraceStep{{}, {}, std::vector<LoadTable>(at(size[1]), empty)});
+  for (const auto& [step, layer, rank, column, amount] : rows)
+    steps[at(step)].layers[at(layer)][at(rank)][at(column)] += static_cast<double>(amount);
+  return steps;
+}
+
+}  // namespace
+
+std::vector<LoadTable> read_load_tables(const JsonReader& json) {
+  std::vector<LoadTable> tables;
+  for (const JsonReader& table : json.elements()) {
+    tables.emplace_back();
+    for (const JsonReader& row : table.elements()) {
+      std::vector<double> counts;
+      for (const JsonReader& count : row.elements()) counts.push_back(count.number(0));
+      if (counts.empty() || (!tables.back().empty() && counts.size() != tables.back().front().size()))
+        row.fail(fmt::format("{} counts, expected {}", counts.size(),
+                             counts.empty() ? "at least one" : std::to_string(tables.back().front().size())));
+      tables.back().push_back(std::move(counts));
+    }
+    if (tables.back().empty()) table.fail("no ranks, expected at least one");
+  }
+  if (tables.empty()) json.fail("no layers, expected at least one");
+  return tables;
+}
+
+std::vector<TraceStep> load_trace(const std::string& name, FilesRead& files) {
+  if (name.ends_with(".csv")) {
+    std::string text = JsonFile::read_text(name);
+    files[name] = text;
+    return parse_csv(name, text);
+  }
+  const JsonFile file = open_input(trace_input, name, {}, files);
+  std::vector<TraceStep> steps;
+  for (const JsonReader& step : JsonReader(file).at("steps").elements()) steps.push_back(read_step(step));
+  return steps;
+}
+
+std::vector<LoadTable> spread_over_experts(const std::vector<LoadTable>& layers, int experts) {
+  std::vector<LoadTable> spread = layers;
+  for (LoadTable& table : spread)
+    for (std::vector<double>& row : table) {
+      const std::vector<double> columns = row;
+      const auto all = static_cast<std::size_t>(experts);
+      if (columns.size() > all || all % columns.size() != 0)
+        throw InputError(fmt::format("{} columns, which do not divide the {} experts", columns.size(), experts));
+      row.assign(all, 0);
+      const std::size_t width = all / columns.size();
+      for (std::size_t i = 0; i < all; ++i) row[i] = columns[i / width] / static_cast<double>(width);
+    }
+  return spread;
+}
+
+}  // namespace dovetail

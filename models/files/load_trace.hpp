@@ -1,0 +1,25 @@
+// Routing traces: recorded loads of experts, step by step, from JSON (data/schemas/trace.schema.json) or CSV.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/files/load.hpp"
+#include "models/routing_model.hpp"
+
+namespace dovetail {
+
+struct TraceStep {
+  std::optional<int> top_k;
+  std::optional<double> capacity_factor;
+  std::vector<LoadTable> layers;  // columns are experts, or groups of consecutive experts of equal size
+};
+
+// A name in data/traces or a path. CSV has the header step,layer,rank,expert,tokens or step,layer,rank,peer,bytes; what
+// it leaves out is 0. Throws InputError at the place of what is wrong.
+std::vector<TraceStep> load_trace(const std::string& name, FilesRead& files);
+
+// With a column for each of `experts` experts. Throws InputError where the columns do not divide them.
+std::vector<LoadTable> spread_over_experts(const std::vector<LoadTable>& layers, int experts);
+
+}  // namespace dovetail

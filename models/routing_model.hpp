@@ -1,0 +1,55 @@
+// Routing as an input: how many tokens of each rank choose each expert. The loads size the capacity where the workload
+// does not, tell drops and imbalance, and are what host runs really route.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace dovetail {
+
+// Router: what the gate does; where nothing has run yet, loads are taken as uniform. Zipf: expert e is chosen in
+// proportion to 1 / (e + 1)^s. Hot: one expert takes a share, the others divide the rest. Trace: recorded counts.
+enum class RoutingKind { Router, Uniform, Zipf, Hot, Trace };
+inline constexpr std::array<std::pair<std::string_view, RoutingKind>, 5> routing_kind_names{
+    {{"router", RoutingKind::Router},
+     {"uniform", RoutingKind::Uniform},
+     {"zipf", RoutingKind::Zipf},
+     {"hot", RoutingKind::Hot},
+     {"trace", RoutingKind::Trace}}};
+
+// Of one layer: rows are source ranks, columns experts; only proportions within a row count.
+using LoadTable = std::vector<std::vector<double>>;
+
+struct RoutingModel {
+  RoutingKind kind = RoutingKind::Router;
+  double exponent = 1;            // Zipf: s
+  int hot_expert = 0;             // Hot
+  double hot_share = .5;          // Hot: of all choices
+  int seed = 1;                   // of which tokens make up a load
+  std::string trace;              // Trace: name or path of the file
+  std::vector<LoadTable> layers;  // Trace: of the workload's step; layer l uses table l mod size, rank r row r mod rows
+};
+
+struct Experiment;
+
+// How many of a rank's tokens choose each expert: whole numbers that add up to k T, none above T. Shares of the model
+// are rounded by largest remainder; what exceeds T goes to the other experts in proportion.
+std::vector<std::int64_t> expert_loads(const Experiment& experiment, int layer, int rank);
+
+// Of all layers and ranks, at the workload's capacity. Experts that choose and soft gates drop nothing.
+struct RoutingSummary {
+  std::int64_t choices = 0, dropped = 0;
+  std::int64_t largest = 0;  // tokens of one rank in one expert
+  double imbalance = 1;      // fullest expert over the mean, the worst layer's
+};
+RoutingSummary summarize_routing(const Experiment& experiment);
+
+// Sets workload.capacity_rows where f <= 0 from the largest load, f < 0 capped at |f|; clears it where f > 0.
+void resolve_capacity(Experiment& experiment);
+// The same for a load that is known otherwise.
+void resolve_capacity(Experiment& experiment, std::int64_t largest_load);
+
+}  // namespace dovetail

@@ -1,0 +1,74 @@
+// All-to-alls in steps, really done.
+#include "models/collectives/all_to_all.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "exec/inproc_transport.hpp"
+#include "exec/run_step.hpp"
+#include "models/errors.hpp"
+#include "tests/exec/check_numerics.hpp"
+#include "tests/exec/exec_support.hpp"
+
+using namespace dovetail;
+using namespace dovetail::exec;
+using namespace dovetail::test;
+
+namespace {
+
+struct Nodes {
+  int nodes = 2, per_node = 2, esp = 1;
+  std::vector<int> levels = {};  // none: per node, nodes
+};
+
+Experiment on(const Nodes& n) {
+  SmallExperiment s;
+  s.dp = n.nodes;
+  s.mp = n.per_node;
+  s.ep = n.nodes * n.per_node / n.esp;
+  s.esp = n.esp;
+  s.experts = s.ep;
+  s.layers = 2;
+  s.sequence = 48;  // at least 3 rows per expert: chunks differ
+  return small_experiment(s);
+}
+
+Plan stepped(AllToAll algorithm, AllToAllImplementation implementation, CommStreams streams) {
+  Plan plan;
+  plan.scope = Scope::Moe;
+  plan.forward_degree = 2;
+  plan.backward_degree = 3;
+  plan.all_to_all = algorithm;
+  plan.all_to_all_implementation = implementation;
+  plan.comm_streams = streams;
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("Every all-to-all algorithm computes what the reference does") {
+  const Nodes nodes = GENERATE(Nodes{2, 2}, Nodes{3, 2}, Nodes{2, 3}, Nodes{2, 4}, Nodes{4, 2}, Nodes{2, 4, 2},
+                               Nodes{4, 2, 1, {2, 2, 2}}, Nodes{2, 4, 1, {2, 2, 2}});
+  for (const AllToAllAlgorithm& algorithm : all_to_all_algorithms) {
+    if (algorithm.name == AllToAll::Linear) continue;
+    Plan plan = stepped(algorithm.name, AllToAllImplementation::PointToPoint, CommStreams::InterIntra);
+    plan.all_to_all_levels = nodes.levels;
+    check_numerics(on(nodes), plan);
+  }
+}
+
+TEST_CASE("Fused steps, and steps on one stream, compute the same") {
+  const auto algorithm = GENERATE(AllToAll::NaiveLocal, AllToAll::Hierarchical1d, AllToAll::TwoDimensional);
+  check_numerics(on({}), stepped(algorithm, AllToAllImplementation::Fused, CommStreams::InterIntra));
+  check_numerics(on({}), stepped(algorithm, AllToAllImplementation::PointToPoint, CommStreams::One));
+}
+
+TEST_CASE("A step on buffers of another size is refused") {
+  Parallelism p;
+  const auto transport = make_inproc_transport(p, 1, 1);
+  Communicator& alone = transport->communicator(0, 0, GroupKind::Ep);
+  std::vector<double> source(6), target(6);
+  const CollectiveStep copy = copy_step(2, 1, 3, 1);
+  CHECK(run_step<double>(copy, {source, target}, alone, 4.5) == 4.5);
+  target.resize(5);
+  CHECK_THROWS_AS(run_step<double>(copy, {source, target}, alone, 0), InternalError);
+}

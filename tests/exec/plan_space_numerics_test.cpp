@@ -1,0 +1,61 @@
+// Random plans and every shipped system, really executed: outputs, gradients and drops are those of the reference.
+#include <catch2/catch.hpp>
+
+#include "exec/host_executor.hpp"
+#include "exec/inproc_transport.hpp"
+#include "exec/numerics.hpp"
+#include "models/files/load.hpp"
+#include "models/schedule_builder.hpp"
+#include "tests/support/random_plans.hpp"
+
+using namespace dovetail;
+using namespace dovetail::exec;
+using namespace dovetail::test;
+
+namespace {
+
+void check_numerics(const Experiment& e, const Plan& plan, std::uint64_t seed) {
+  INFO(describe(e, plan));
+  const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
+  const ModelData data = random_model_data(e, seed);
+  const ComputeRules rules = rules_of(*schedule);
+  const Reference reference = compute_reference(e, data, rules);
+  const auto transport =
+      make_inproc_transport(schedule->groups, e.cluster.gpus(), static_cast<int>(schedule->streams.size()));
+  const auto executor = make_host_executor(e, schedule, Element::Double, data, reference.routing, *transport);
+  executor->run_step(Poison::Yes);
+  const NumericsReport r = compare(e, *schedule, *executor, reference);
+  REQUIRE(r.dropped == r.reference_dropped);
+  REQUIRE(r.output_error <= tolerance_of(Element::Double, rules));
+  REQUIRE(r.gradient_error() <= tolerance_of(Element::Double, rules));
+}
+
+}  // namespace
+
+TEST_CASE("200 random plans compute what the reference does") {
+  Random random(31);
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    const Experiment e = random_experiment(random);
+    check_numerics(e, random_legal_plan(random, e), i);
+  }
+}
+
+TEST_CASE("Every shipped system computes what the reference does") {
+  Random random(7);
+  for (const std::string& name : known_names("systems")) {
+    FilesRead files;
+    Plan plan = load_system(name, files).plan;
+    if (plan.grad_sync == GradSync::Partitioned) plan.grad_sync = GradSync::WithDense;  // a planner gives the slices
+    const bool chunks = plan.scope != Scope::Layer && plan.split == Split::Capacity;
+    int run = 0;
+    for (int attempt = 0; run < 5 && attempt < 1000; ++attempt) {
+      const Experiment e = random_experiment(random);
+      if (chunks) plan.forward_degree = plan.backward_degree = 2 + attempt % 2;
+      if (refusal(plan, e)) continue;
+      INFO(name);
+      check_numerics(e, plan, 5);
+      ++run;
+    }
+    CHECK(run == 5);
+  }
+}

@@ -1,0 +1,169 @@
+#include "tests/support/random_plans.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <vector>
+
+#include "models/errors.hpp"
+#include "models/files/experiment_json.hpp"
+#include "models/files/plan_json.hpp"
+#include "models/volumes.hpp"
+#include "tests/support/experiments.hpp"
+
+namespace dovetail::test {
+namespace {
+
+class Draw {
+ public:
+  explicit Draw(Random& random) : random_(random) {}
+
+  int between(int low, int high) { return std::uniform_int_distribution(low, high)(random_); }
+  bool chance(int percent) { return between(1, 100) <= percent; }
+  template <class T>
+  T one_of(std::initializer_list<T> values) {
+    return values.begin()[between(0, static_cast<int>(values.size()) - 1)];
+  }
+  template <class Table, class Enum>
+  void knob(const Table& names, Enum& knob) {
+    if (chance(30)) knob = names[static_cast<std::size_t>(between(0, static_cast<int>(names.size()) - 1))].second;
+  }
+
+ private:
+  Random& random_;
+};
+
+// Random cuts of all dense gradients; slices that come before their gradients are refused by validate().
+std::vector<GradientSlice> random_slices(Draw& draw, const Experiment& e) {
+  const std::vector<std::int64_t> all = dense_elements(e);
+  std::vector<GradientSlice> slices;
+  std::int64_t left = std::reduce(all.begin(), all.end());
+  for (int layer = e.workload.layers - 2; layer >= 0; --layer)
+    for (Window window : {Window::Moe, Window::Dense}) {
+      const std::int64_t elements = all[static_cast<std::size_t>(layer) + 1] / draw.between(2, 4);
+      slices.push_back({window, layer, elements});
+      left -= elements;
+    }
+  slices.push_back({Window::Tail, 0, left});
+  return slices;
+}
+
+// Hidden sizes divide over up to 4 ranks.
+void add_dense_parts(Draw& draw, Model& model) {
+  if (model.layers > 1 && draw.chance(30)) {
+    model.first_dense = draw.between(0, model.layers - 1);
+    model.moe_every = model.first_dense < 2 ? draw.between(1, 2) : 1;
+    if (model.first_dense > 0 || model.moe_every > 1) model.dense_hidden = 4 * draw.between(1, 5);
+  }
+  if (draw.chance(30)) model.shared_experts = {draw.between(1, 2), 4 * draw.between(1, 3), false};
+}
+
+void add_routing(Draw& draw, Experiment& e) {
+  Workload& w = e.workload;
+  draw.knob(gate_kind_names, w.gate.kind);
+  if (w.gate.kind == GateKind::ExpertChoice)  // an expert has no more than all tokens to choose
+    w.capacity_factor = std::min(w.capacity_factor, static_cast<double>(e.model.experts) / w.top_k);
+  if (!w.gate.token_choice()) return;
+  w.gate.renormalise = draw.chance(25);
+  w.gate.batch_prioritised = draw.chance(25);
+  if (draw.chance(40)) w.routing.kind = draw.one_of({RoutingKind::Uniform, RoutingKind::Zipf, RoutingKind::Hot});
+  if (draw.chance(20)) w.capacity_factor = draw.one_of({0.0, -1.0, -w.capacity_factor});
+  resolve_capacity(e);
+}
+
+}  // namespace
+
+Experiment random_experiment(Random& random) {
+  Draw draw(random);
+  Experiment e = round_numbers(draw.between(1, 3));
+  Parallelism& p = e.parallelism;
+  p = {};
+  p.mp = draw.one_of({1, 2, 2, 4});
+  p.esp = draw.one_of({1, 2, p.mp});
+  p.ep = draw.one_of({1, 2, 2, 4});
+  while (p.esp * p.ep % p.mp != 0) p.esp = p.mp;
+  if (draw.chance(25)) p.edp = 2;
+  p.dp = p.edp * p.ep * p.esp / p.mp;
+  e.cluster.gpus_per_node = p.mp;
+  e.cluster.nodes = p.pp * p.dp;
+  e.model.attention = {4, draw.one_of({4, 4, 4}), 4};
+  e.model.experts = 4 * draw.between(1, 2);
+  e.model.top_k = e.workload.top_k = draw.between(1, 3);
+  e.model.expert_kind = draw.one_of({ExpertKind::Ffn, ExpertKind::Gated});
+  e.workload.batch = draw.one_of({1, 2, 4});
+  e.workload.sequence = draw.one_of({8, 16, 24});
+  e.workload.capacity_factor = draw.between(2, 16) / 8.0;
+  if (draw.chance(50))
+    for (LinkKind link : {LinkKind::Intra, LinkKind::Inter})
+      for (const auto& [protocol, speed] : {std::pair{Protocol::Simple, 1.0}, {Protocol::LowLatency, .5}})
+        e.calibration.messages.push_back(
+            {link, protocol, Seconds(speed * 1e-4), 10, BytesPerSecond(speed * 1e9), BytesPerSecond(speed * 5e8), {}});
+  if (draw.chance(10)) e.workload.phases = Phases::ForwardOnly;
+  add_routing(draw, e);
+  add_dense_parts(draw, e.model);
+  return e;
+}
+
+Plan random_plan(Random& random, const Experiment& e) {
+  Draw draw(random);
+  Plan p;
+  draw.knob(scope_names, p.scope);
+  if (draw.chance(70)) p.forward_degree = draw.between(1, 4);
+  p.backward_degree = draw.chance(50) ? p.forward_degree : draw.between(1, 4);
+  if (draw.chance(15))
+    for (int layer = 0; layer < e.workload.layers; ++layer) p.backward_degrees.push_back(draw.between(1, 4));
+  draw.knob(split_names, p.split);
+  if (draw.chance(50)) p.peer_group = draw.between(1, 4);
+  draw.knob(order_names, p.order);
+  draw.knob(comm_streams_names, p.comm_streams);
+  draw.knob(all_to_all_names, p.all_to_all);
+  if (draw.chance(20)) p.all_to_all_levels = {2, draw.between(1, 2)};
+  draw.knob(all_to_all_implementation_names, p.all_to_all_implementation);
+  draw.knob(protocol_names, p.protocol);
+  draw.knob(wire_names, p.dispatch_wire);
+  draw.knob(wire_names, p.combine_wire);
+  draw.knob(encoding_names, p.encoding);
+  draw.knob(grad_sync_names, p.grad_sync);
+  if (p.grad_sync == GradSync::Partitioned) p.gradient_slices = random_slices(draw, e);
+  if (p.grad_sync == GradSync::FixedChunks) p.gradient_chunk_bytes = draw.between(100, 2000);
+  draw.knob(restore_names, p.restore);
+  draw.knob(buffers_names, p.buffers);
+  draw.knob(expert_sharding_names, p.expert_sharding);
+  if (draw.chance(20)) p.shadowed_experts = {draw.between(0, e.model.experts - 1)};
+  draw.knob(layout_names, p.layout);
+  if (draw.chance(20)) p.row_tile = draw.between(1, 4);
+  draw.knob(shared_experts_names, p.shared_experts);
+  p.host_sync = draw.chance(25);
+  draw.knob(pipeline_schedule_names, p.pipeline_schedule);
+  if (draw.chance(40)) p.micro_batches = draw.one_of({1, 2, 4});
+  return p;
+}
+
+std::optional<std::string> refusal(const Plan& plan, const Experiment& experiment) {
+  try {
+    validate(plan, experiment);
+    return std::nullopt;
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+Plan random_legal_plan(Random& random, const Experiment& experiment) {
+  for (int attempt = 0; attempt < 20'000; ++attempt)
+    if (Plan plan = random_plan(random, experiment); !refusal(plan, experiment)) return plan;
+  throw InternalError("no legal plan among 20,000 draws for " + describe(experiment, Plan{}));
+}
+
+std::string describe(const Experiment& e, const Plan& plan) {
+  const nlohmann::ordered_json all = to_json(plan), usual = to_json(Plan{});
+  nlohmann::ordered_json knobs = nlohmann::ordered_json::object();
+  for (const auto& [key, value] : all.items())
+    if (value != usual.at(key)) knobs[key] = value;
+  return fmt::format("plan {} of {} {} experts {} top_k {} {}", knobs.dump(), to_json(e.workload).dump(),
+                     to_json(e.parallelism).dump(), e.model.experts, e.workload.top_k,
+                     e.model.expert_kind == ExpertKind::Gated ? "gated" : "ffn");
+}
+
+}  // namespace dovetail::test

@@ -1,0 +1,29 @@
+// Experiments and plans drawn at random over the whole plan space, from a seed.
+#pragma once
+#include <optional>
+#include <random>
+#include <string>
+
+#include "models/experiment.hpp"
+#include "models/plan.hpp"
+
+namespace dovetail::test {
+
+using Random = std::mt19937;
+
+// A few ranks, layers and tokens, with any grouping of the ranks. Valid.
+Experiment random_experiment(Random& random);
+
+// Every knob has its default with probability .7, else a value at random: most draws contradict themselves
+// or the experiment somewhere.
+Plan random_plan(Random& random, const Experiment& experiment);
+
+// Why validate(plan) refuses the plan; nothing if it does not.
+std::optional<std::string> refusal(const Plan& plan, const Experiment& experiment);
+
+// Draws plans until one is legal.
+Plan random_legal_plan(Random& random, const Experiment& experiment);
+
+std::string describe(const Experiment& experiment, const Plan& plan);  // one line, for failures
+
+}  // namespace dovetail::test
