@@ -252,7 +252,8 @@ TEST_CASE("every such plan does the plain plan's work, plus exactly what it adds
     }
     std::vector<double> scratch;
     const auto shared = std::make_shared<const Schedule>(s);
-    REQUIRE(analytic_makespan(price(shared, e), scratch) >= lower_bound(e, plan) * (1 - 1e-12));
+    const PricedSchedule priced = price(shared, e);
+    REQUIRE(analytic_makespan(priced, scratch) >= lower_bound(priced) * (1 - 1e-12));
   }
 }
 
