@@ -39,7 +39,7 @@ void require_built_knobs(const Plan& p) {
   require_built("all_to_all", all_to_all_names, p.all_to_all,
                 {AllToAll::Linear, AllToAll::NaiveLocal, AllToAll::Hierarchical1d, AllToAll::TwoDimensional});
   require_built("grad_sync", grad_sync_names, p.grad_sync,
-                {GradSync::After, GradSync::WithDense, GradSync::Partitioned});
+                {GradSync::After, GradSync::WithDense, GradSync::FixedChunks, GradSync::Partitioned});
   require_built("restore", restore_names, p.restore,
                 {Restore::Keep, Restore::S1, Restore::S2, Restore::S3, Restore::S4});
   require_built("buffers", buffers_names, p.buffers, {Buffers::PerChunk, Buffers::Single, Buffers::Double});
@@ -149,13 +149,22 @@ int window_order(const GradientSlice& slice, int layers) {
 
 }  // namespace
 
-std::vector<GradientSlice> gradient_slices(const Plan& plan, std::span<const std::int64_t> elements) {
+std::vector<GradientSlice> gradient_slices(const Plan& plan, std::span<const std::int64_t> elements, Bytes element) {
   if (plan.grad_sync == GradSync::Partitioned) return plan.gradient_slices;
+  const auto chunk = static_cast<std::int64_t>(static_cast<double>(plan.gradient_chunk_bytes) / element.value());
   std::vector<GradientSlice> slices;
+  std::int64_t waiting = 0;  // gradients that exist and are in no slice yet
   for (int layer = static_cast<int>(elements.size()) - 1; layer >= 0; --layer) {
+    waiting += elements[static_cast<std::size_t>(layer)];
+    if (plan.grad_sync == GradSync::FixedChunks) {
+      for (; waiting >= chunk && layer > 0; waiting -= chunk) slices.push_back({Window::Moe, layer - 1, chunk});
+      for (; waiting > 0 && layer == 0; waiting -= std::min(chunk, waiting))
+        slices.push_back({Window::Tail, 0, std::min(chunk, waiting)});
+      continue;
+    }
     const bool beside_next = plan.grad_sync == GradSync::WithDense && layer > 0;
-    slices.push_back({beside_next ? Window::Dense : Window::Tail, beside_next ? layer - 1 : 0,
-                      elements[static_cast<std::size_t>(layer)]});
+    slices.push_back({beside_next ? Window::Dense : Window::Tail, beside_next ? layer - 1 : 0, waiting});
+    waiting = 0;
   }
   return slices;
 }
@@ -175,6 +184,8 @@ void validate(const Plan& p, const Experiment& e) {
   for (int degree : p.backward_degrees) require_degree("backward_degrees", degree, p, v.capacity);
   if (p.scope == Scope::Block) require_block(p, e, v);
   require_rings_suffice(p, e, v.capacity);
+  if (static_cast<double>(p.gradient_chunk_bytes) < size_of(e.workload.dtype).value())
+    refuse("gradient_chunk_bytes", fmt::format("{}, expected at least one element", p.gradient_chunk_bytes));
   if (p.grad_sync != GradSync::Partitioned) {
     if (!p.gradient_slices.empty()) refuse("gradient_slices", "given, but plan.grad_sync is not partitioned");
     return;

@@ -138,7 +138,7 @@ struct Plan {
   Wire combine_wire = Wire::Same;
   Encoding encoding = Encoding::Sparse;
   GradSync grad_sync = GradSync::After;
-  std::int64_t gradient_chunk_bytes = 30'000'000;  // FixedChunks only (Lina's)
+  std::int64_t gradient_chunk_bytes = 30'000'000;  // FixedChunks only (Lina's), at least one element
   std::vector<GradientSlice> gradient_slices;      // Partitioned only; must add up to all dense gradients
   Restore restore = Restore::Keep;
   Buffers buffers = Buffers::PerChunk;
@@ -167,6 +167,6 @@ struct Plan {
 void validate(const Plan& plan, const Experiment& experiment);
 
 // The slices that a plan's grad_sync stands for, in backward order. `elements`: dense gradients of each layer.
-std::vector<GradientSlice> gradient_slices(const Plan& plan, std::span<const std::int64_t> elements);
+std::vector<GradientSlice> gradient_slices(const Plan& plan, std::span<const std::int64_t> elements, Bytes element);
 
 }  // namespace dovetail

@@ -259,7 +259,7 @@ Plan with_partition(Plan plan, const GradientPartition& partition) {
 Plan with_slices_of(Plan plan, GradSync other, const LayerTimes& times) {
   plan.grad_sync = other;
   plan.gradient_slices.clear();
-  plan.gradient_slices = gradient_slices(plan, times.dense_elements);
+  plan.gradient_slices = gradient_slices(plan, times.dense_elements, Bytes(1));
   plan.grad_sync = GradSync::Partitioned;
   return plan;
 }

@@ -39,6 +39,7 @@ constexpr Names<OpKind, op_kind_names.size()> letters{{{"M", OpKind::MpAllGather
                                                        {"V", OpKind::Compress},
                                                        {"B", OpKind::Decompress},
                                                        {"+", OpKind::Residual},
+                                                       {"=", OpKind::Projection},
                                                        {"|", OpKind::HostSync}}};
 
 char letter_of(const Op& op) {

@@ -3,11 +3,26 @@
 #include "models/errors.hpp"
 
 namespace dovetail::builder {
+namespace {
+
+// FSMoE's slices are of dense gradients; what is planned beside them leaves the experts' to the end, as `after` does.
+bool experts_in_windows(const Plan& plan) {
+  return plan.grad_sync == GradSync::WithDense || plan.grad_sync == GradSync::FixedChunks;
+}
+
+}  // namespace
 
 GradientPart::GradientPart(StepContext& c)
-    : c_(c), slices_(gradient_slices(c.plan(), dense_elements(c.experiment()))) {}
+    : c_(c),
+      slices_(gradient_slices(c.plan(), dense_elements(c.experiment()), size_of(c.experiment().workload.dtype))) {}
 
 void GradientPart::add_slices(Window window, int layer) {
+  reduce_dense(window, layer);
+  // The experts' gradients of the layer that has just been worked on.
+  if (window == Window::Dense && experts_in_windows(c_.plan())) reduce_experts(layer);
+}
+
+void GradientPart::reduce_dense(Window window, int layer) {
   for (; next_ < slices_.size(); ++next_) {
     const GradientSlice& slice = slices_[next_];
     if (slice.window != window || (window != Window::Tail && slice.layer != layer)) return;
@@ -21,15 +36,17 @@ void GradientPart::add_slices(Window window, int layer) {
   }
 }
 
+void GradientPart::reduce_experts(int layer) {
+  if (c_.groups().edp == 1 || !c_.volumes(layer).moe) return;
+  const TensorId gradient = c_.weights(layer).expert_gradient;
+  c_.add(c_.op(OpKind::ExpertGradientAllReduce, Phase::Backward, layer, c_.streams().inter,
+               c_.work(layer).all_reduce(GroupKind::Edp, c_.volumes(layer).expert_parameters)),
+         {gradient}, {gradient});
+}
+
 void GradientPart::finish_step() {
-  if (c_.groups().edp > 1)
-    for (int layer = c_.layers() - 1; layer >= 0; --layer) {
-      if (!c_.volumes(layer).moe) continue;
-      const TensorId gradient = c_.weights(layer).expert_gradient;
-      c_.add(c_.op(OpKind::ExpertGradientAllReduce, Phase::Backward, layer, c_.streams().inter,
-                   c_.work(layer).all_reduce(GroupKind::Edp, c_.volumes(layer).expert_parameters)),
-             {gradient}, {gradient});
-    }
+  if (!experts_in_windows(c_.plan()))
+    for (int layer = c_.layers() - 1; layer >= 0; --layer) reduce_experts(layer);
   add_slices(Window::Tail, 0);
   check(next_ == slices_.size(), "a gradient slice was not placed");
   add_update();

@@ -8,12 +8,15 @@ class GradientPart {
  public:
   explicit GradientPart(StepContext& c);
 
-  // The all-reduces of the slices in this window, after the gradients that exist by now.
+  // The all-reduces of the slices in this window, after the gradients that exist by now; beside a layer's attention, with
+  // with_dense and fixed_chunks, those of its experts too.
   void add_slices(Window window, int layer);
   // What is left after the backward pass, then the update.
   void finish_step();
 
  private:
+  void reduce_dense(Window window, int layer);
+  void reduce_experts(int layer);
   void add_update();
 
   StepContext& c_;

@@ -22,9 +22,11 @@ void save_chunk(StepContext& c, const Op& chunk, TensorId encoded, TensorId inpu
   const Restore restore = c.plan().restore;
   const auto offload = [&](TensorId t) {
     const TensorId copy = c.copy_of(t, Place::Host);
-    c.add(c.chunk_op(OpKind::Offload, Phase::Forward, chunk.layer, c.streams().copy, chunk.chunk, chunk_of(chunk),
-                     c.work(chunk.layer).copy(c.bytes_of(t))),
-          {t}, {copy});
+    Op o = chunk;
+    o.kind = OpKind::Offload;
+    o.stream = c.streams().copy;
+    o.work = c.work(chunk.layer).copy(c.bytes_of(t));
+    c.add(o, {t}, {copy});
     return copy;
   };
   if (restores(c)) {
@@ -58,8 +60,8 @@ void Restoration::sent(int j) {
   for (int i = chunks.first; i < chunks.last; ++i) {
     TensorId& input = now_.input[at(i)];
     if (input < 0)
-      input = send_rows(c_, op(OpKind::RestoreDispatch, c_.streams().inter, i), restoring_send,
-                        saved_.input[at(i)], sent_);
+      input =
+          send_rows(c_, op(OpKind::RestoreDispatch, c_.streams().inter, i), restoring_send, saved_.input[at(i)], sent_);
   }
 }
 
@@ -114,8 +116,8 @@ void Restoration::compute_hidden(int j) {
     Op o = op(OpKind::RestoreHidden, c_.streams().compute, i);
     o.work = c_.work(layer_).restore_hidden(chunk_of(o));
     hidden = hidden_.add(c_.chunked(TensorKind::Hidden, o,
-                                    v_.expert_rows(chunk_of(o)) * (v_.expert_gemms - 1) * v_.worked_hidden(), Wire::Same,
-                                    hidden_.next()));
+                                    v_.expert_rows(chunk_of(o)) * (v_.expert_gemms - 1) * v_.worked_hidden(),
+                                    Wire::Same, hidden_.next()));
     c_.add(o, {now_.input[at(i)], saved_.weights}, {hidden});
   }
 }

@@ -12,7 +12,7 @@ struct SavedExperts {
   TensorId weights = -1;  // of the layer: what the experts worked with
 };
 
-// After the expert op of a forward chunk. Of `chunk` (an op) only layer, index, rows and peers count.
+// After `chunk`, the expert op of a forward chunk.
 void save_chunk(StepContext& c, const Op& chunk, TensorId encoded, TensorId input, TensorId hidden,
                 SavedExperts& saved);
 

@@ -6,7 +6,11 @@ namespace dovetail::builder {
 
 TensorId send_rows(StepContext& c, const Op& chunk, const SendKinds& kinds, TensorId input, SendRings& rings) {
   const auto op = [&](OpKind kind, StreamId stream, const Work& work) {
-    return c.chunk_op(kind, chunk.phase, chunk.layer, stream, chunk.chunk, chunk_of(chunk), work);
+    Op o = chunk;
+    o.kind = kind;
+    o.stream = stream;
+    o.work = work;
+    return o;
   };
   TensorId t = input;
   if (exchanges(c))

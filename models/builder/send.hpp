@@ -28,8 +28,8 @@ inline bool gathers(const StepContext& c) {
   return c.plan().expert_sharding == ExpertSharding::Ep && c.groups().esp > 1;
 }
 
-// Returns the tensor that the rows `input` of `chunk` end in; `input` itself where both groups have one rank. Of
-// `chunk` (an op) only phase, layer, index, rows and peers count.
+// Returns the tensor that the rows `input` of `chunk` end in; `input` itself where both groups have one rank. Kind,
+// stream and work of `chunk` (an op) do not matter.
 TensorId send_rows(StepContext& c, const Op& chunk, const SendKinds& kinds, TensorId input, SendRings& rings);
 
 }  // namespace dovetail::builder

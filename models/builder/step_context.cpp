@@ -163,6 +163,7 @@ TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elemen
   if (wire != Wire::Same) t.dtype = wire_dtype(wire);
   t.gradient = op.phase == Phase::Backward && !restores(op.kind);
   t.expert = op.expert;
+  t.micro_batch = op.micro_batch;
   t.chunk = op.chunk;
   t.step = op.step;
   t.rows = op.rows;

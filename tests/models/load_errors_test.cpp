@@ -154,11 +154,11 @@ TEST_CASE("A bad model file is refused") {
       {"\"ffn\"",
        "\"ffn\",\n\"gate_profile\": {\"forward\": {\"points\": [{\"size\": 2, \"time\": \"1 us\"}, {\"size\": 2, "
        "\"time\": \"2 us\"}]}, \"provenance\": {\"origin\": \"measured\", \"source\": \"s\"}}",
-       "f.json:5:78: /gate_profile/forward/points/1/size: 2 after 2, expected ascending sizes"},
+       "f.json:5:79: /gate_profile/forward/points/1/size: 2 after 2, expected ascending sizes"},
       {"\"ffn\"",
        "\"ffn\",\n\"expert_profile\": {\"forward\": {\"points\": [{\"size\": 2, \"time\": \"1 us\"}, {\"size\": 3, "
        "\"time\": \"2 us\"}], \"beta\": \"1 us\"}, \"provenance\": {\"origin\": \"measured\", \"source\": \"s\"}}",
-       "f.json:5:119: /expert_profile/forward/beta: given beside points; expected one or the other"},
+       "f.json:5:110: /expert_profile/forward/beta: given beside points; expected one or the other"},
       {"\"ffn\"",
        "\"ffn\",\n\"expert_profile\": {\"forward\": {\"alpha\": \"1 us\"}, \"provenance\": {\"origin\": \"measured\", "
        "\"source\": \"s\"}}",

@@ -102,12 +102,20 @@ TEST_CASE("levels of an all-to-all fit the nodes that its ranks lie on") {
   CHECK_THROWS_WITH(validate(p, e), Contains("/plan/all_to_all: expected linear: nodes have different numbers"));
 }
 
-TEST_CASE("grad_sync after and with_dense as slices, last layer first") {
+TEST_CASE("grad_sync after, with_dense and fixed_chunks as slices, last layer first") {
   Plan p;
   const std::vector<std::int64_t> elements{30, 20, 10};
-  CHECK(gradient_slices(p, elements) ==
+  CHECK(gradient_slices(p, elements, Bytes(4)) ==
         std::vector<GradientSlice>{{Window::Tail, 0, 10}, {Window::Tail, 0, 20}, {Window::Tail, 0, 30}});
   p.grad_sync = GradSync::WithDense;
-  CHECK(gradient_slices(p, elements) ==
+  CHECK(gradient_slices(p, elements, Bytes(4)) ==
         std::vector<GradientSlice>{{Window::Dense, 1, 10}, {Window::Dense, 0, 20}, {Window::Tail, 0, 30}});
+  // Chunks of 12: after layer 1 there are 30 gradients, after layer 0 another 30 beside the 6 that are left.
+  p.grad_sync = GradSync::FixedChunks;
+  p.gradient_chunk_bytes = 48;
+  CHECK(gradient_slices(p, elements, Bytes(4)) == std::vector<GradientSlice>{{Window::Moe, 0, 12},
+                                                                             {Window::Moe, 0, 12},
+                                                                             {Window::Tail, 0, 12},
+                                                                             {Window::Tail, 0, 12},
+                                                                             {Window::Tail, 0, 12}});
 }

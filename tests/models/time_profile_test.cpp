@@ -67,18 +67,20 @@ TEST_CASE("A profile is straight lines through its points, and the last ones bey
 
 TEST_CASE("A profiled expert or gate takes its measured time instead of a modelled one") {
   const PricedSchedule p = priced(profiled());
-  CHECK(microseconds(p, OpKind::Expert, Phase::Forward) == std::vector{Approx(100 + 32 * 2)});
-  CHECK(microseconds(p, OpKind::Expert, Phase::Backward) == std::vector{Approx(13)});  // 7 + 12 * .5
-  CHECK(microseconds(p, OpKind::Gate, Phase::Forward) == std::vector{Approx(4.6)});    // 5 - 2 * .2
-  CHECK(microseconds(p, OpKind::Gate, Phase::Backward) == std::vector{Approx(11)});
+  CHECK_THAT(microseconds(p, OpKind::Expert, Phase::Forward), Catch::Approx(std::vector<double>{100 + 32 * 2}));
+  CHECK_THAT(microseconds(p, OpKind::Expert, Phase::Backward), Catch::Approx(std::vector<double>{13}));  // 7 + 12 * .5
+  CHECK_THAT(microseconds(p, OpKind::Gate, Phase::Forward), Catch::Approx(std::vector<double>{4.6}));    // 5 - 2 * .2
+  CHECK_THAT(microseconds(p, OpKind::Gate, Phase::Backward), Catch::Approx(std::vector<double>{11}));
   const PricedSchedule halves = priced(profiled(), 2);
-  CHECK(microseconds(halves, OpKind::Expert, Phase::Forward) == std::vector{Approx(100 + 16 * 2), Approx(100 + 16 * 2)});
+  CHECK_THAT(microseconds(halves, OpKind::Expert, Phase::Forward),
+             Catch::Approx(std::vector<double>{100 + 16 * 2, 100 + 16 * 2}));
 }
 
 TEST_CASE("What lies outside of the measured range is noted") {
   const Experiment e = profiled();
   CHECK(extrapolated_profiles(*priced(e).schedule, e.model) ==
-        std::vector<std::string>{"round: gate_profile was measured from 10 to 40; the forward time at 8 is extrapolated"});
+        std::vector<std::string>{
+            "round: gate_profile was measured from 10 to 40; the forward time at 8 is extrapolated"});
   CHECK(extrapolated_profiles(*priced(test::round_numbers()).schedule, test::round_numbers().model).empty());
 }
 
