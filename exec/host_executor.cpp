@@ -26,11 +26,15 @@ class TypedExecutor final : public HostExecutor {
     const int token_chunks = rules_of(*schedule_).token_chunks;
     const LayerVolumes volumes = layer_volumes(experiment);
     rows_ = token_rows(volumes, token_chunks);
-    add_part(experiment, all_tokens(volumes));
+    parts_.push_back(all_tokens(volumes));
     if (token_chunks > 0)
-      for (const TokenPart& part : token_parts(volumes, token_chunks)) add_part(experiment, part);
-    for (int rank : ranks_)
+      for (const TokenPart& part : token_parts(volumes, token_chunks)) parts_.push_back(part);
+    for (int rank : ranks_) {
+      shapes_.emplace_back();
+      for (const TokenPart& part : parts_)
+        shapes_.back().push_back(part_shape(layer_shape(experiment, *schedule_, rank), part));
       tensors_.push_back(std::make_unique<RankTensors<Scalar>>(experiment, *schedule_, data, rank));
+    }
     for (const Op& op : schedule_->ops) kernels_.push_back(kernel_of<Scalar>(op));
     runtime_ = std::make_unique<StreamRuntime>(
         schedule_, ranks_, [this](const OpRun& run) { return run_op(run); }, cancellation_,
@@ -97,11 +101,6 @@ class TypedExecutor final : public HostExecutor {
   }
 
  private:
-  void add_part(const Experiment& experiment, const TokenPart& part) {
-    parts_.push_back(part);
-    shapes_.push_back(part_shape(layer_shape(experiment), part));
-  }
-
   // Chunks are chunks of tokens only where attention is chunked.
   std::size_t part_of(const Op& op) const { return parts_.size() == 1 ? 0 : static_cast<std::size_t>(op.chunk + 1); }
 
@@ -110,8 +109,10 @@ class TypedExecutor final : public HostExecutor {
     const Op& op = schedule_->ops[id];
     const int rank = ranks_[run.local];
     const std::size_t part = part_of(op);
-    OpContext<Scalar> context{*schedule_,       op,   shapes_[part], parts_[part], rows_, tensors_[run.local]->all(),
-                              preset(op, rank), rank, nullptr,       run.ready};
+    OpContext<Scalar> context{*schedule_,       op,    shapes_[run.local][part],
+                              parts_[part],     rows_, tensors_[run.local]->all(),
+                              preset(op, rank), rank,  nullptr,
+                              run.ready};
     if (op.work.collective != Collective::None || !schedule_->steps_of(op).empty())
       context.communicator = &transport_.communicator(rank, op.stream, op.work.group);
     const StepClock& clock = runtime_->clock();
@@ -149,8 +150,8 @@ class TypedExecutor final : public HostExecutor {
   }
 
   std::shared_ptr<const Schedule> schedule_;
-  std::vector<TokenPart> parts_;    // all tokens, then the chunks
-  std::vector<LayerShape> shapes_;  // by part
+  std::vector<TokenPart> parts_;                 // all tokens, then the chunks
+  std::vector<std::vector<LayerShape>> shapes_;  // by local rank and part
   std::vector<std::int64_t> rows_;
   std::vector<std::vector<Routing>> routing_;
   Transport& transport_;

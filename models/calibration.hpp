@@ -15,13 +15,15 @@
 
 namespace dovetail {
 
-enum class Collective { None, AllToAll, AllGather, ReduceScatter, AllReduce };
-inline constexpr std::array<std::pair<std::string_view, Collective>, 5> collective_names{
+enum class Collective { None, AllToAll, AllGather, ReduceScatter, AllReduce, Broadcast, Reduce };
+inline constexpr std::array<std::pair<std::string_view, Collective>, 7> collective_names{
     {{"none", Collective::None},
      {"all_to_all", Collective::AllToAll},
      {"all_gather", Collective::AllGather},
      {"reduce_scatter", Collective::ReduceScatter},
-     {"all_reduce", Collective::AllReduce}}};
+     {"all_reduce", Collective::AllReduce},
+     {"broadcast", Collective::Broadcast},
+     {"reduce", Collective::Reduce}}};
 
 // Links a collective uses: those inside a node or the network between nodes.
 enum class LinkKind { Intra, Inter };
@@ -29,7 +31,7 @@ inline constexpr std::array<std::pair<std::string_view, LinkKind>, 2> link_kind_
     {{"intra", LinkKind::Intra}, {"inter", LinkKind::Inter}}};
 
 // n is bytes: all-to-all: sent per rank, its own part included; all-gather: the gathered
-// buffer; reduce-scatter: the buffer before scattering; all-reduce: the buffer.
+// buffer; reduce-scatter: the buffer before scattering; all-reduce, broadcast and reduce: the buffer.
 struct CollectiveCost {
   Collective collective = Collective::None;
   LinkKind link = LinkKind::Inter;
@@ -99,8 +101,9 @@ struct Calibration {
 };
 
 // The entry for a collective over a group of this shape. Several entries for different numbers of GPUs:
-// alpha and beta are interpolated linearly between neighbours and held beyond the ends. Throws InputError
-// (naming what the calibration has) when there is none for that link.
+// alpha and beta are interpolated linearly between neighbours and held beyond the ends. A broadcast or reduce without
+// entries costs as all-gather or reduce-scatter of the same buffer, as `assumed`: pipelined, every rank receives or
+// sends the buffer once. Throws InputError (naming what the calibration has) when there is none for that link.
 CollectiveCost find_cost(const Calibration& calibration, Collective collective, GroupShape group, int gpus_per_node);
 // Null: the calibration does not know such messages.
 const MessageCost* find_message(const Calibration& calibration, LinkKind link, Protocol protocol);

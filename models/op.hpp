@@ -190,11 +190,12 @@ struct Tensor {
   Place place = Place::Device;
   std::int16_t layer = 0;
   std::int16_t micro_batch = 0;
-  std::int16_t chunk = -1;  // -1: not chunked
-  std::int16_t step = -1;   // of a collective in several steps
-  RowRange rows;            // capacity rows of a chunked tensor
-  RowRange peers;           // with split peers: offsets of the ranks it is for; else empty
-  TensorId buffer = -1;     // an earlier tensor whose memory it takes over; -1: memory of its own
+  std::int16_t chunk = -1;   // -1: not chunked
+  std::int16_t step = -1;    // of a collective in several steps
+  std::int16_t expert = -1;  // a shadowed expert, of all; -1: not of one
+  RowRange rows;             // capacity rows of a chunked tensor
+  RowRange peers;            // with split peers: offsets of the ranks it is for; else empty
+  TensorId buffer = -1;      // an earlier tensor whose memory it takes over; -1: memory of its own
   std::int64_t elements = 0;
 
   Bytes bytes() const { return static_cast<double>(elements) * size_of(dtype); }
@@ -211,9 +212,11 @@ struct Span {
 };
 
 struct Work {
-  Flops flops;                               // of GEMMs
-  int gemms = 0;                             // GEMM launches
-  Bytes memory_traffic;                      // read plus written by kernels bound by device memory
+  Flops flops;                 // of GEMMs
+  int gemms = 0;               // GEMM launches
+  std::int64_t gemm_rows = 0;  // of each of its GEMMs, where its layout cuts an expert's rows; 0: all of them
+  Bytes gemm_traffic;          // read plus written by such GEMMs: they take at least as long as this
+  Bytes memory_traffic;        // read plus written by kernels bound by device memory
   Collective collective = Collective::None;  // over `group`
   GroupKind group = GroupKind::Ep;
   Protocol protocol = Protocol::Simple;
@@ -232,10 +235,11 @@ struct Op {
   std::int16_t layer = 0;
   std::int16_t micro_batch = 0;
   std::int16_t chunk = -1;
-  std::int16_t step = -1;  // of a collective in several steps
-  RowRange rows;           // capacity rows of a chunked op; elements of DenseGradients for their all-reduce
-                           // and the ops that write them
-  RowRange peers;          // as in Tensor
+  std::int16_t step = -1;    // of a collective in several steps
+  std::int16_t expert = -1;  // as in Tensor
+  RowRange rows;             // capacity rows of a chunked op; elements of DenseGradients for their all-reduce
+                             // and the ops that write them
+  RowRange peers;            // as in Tensor
   Work work;
   Span dependencies, reads, writes;
 };

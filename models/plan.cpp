@@ -7,6 +7,7 @@
 
 #include "models/collectives/all_to_all.hpp"
 #include "models/errors.hpp"
+#include "models/expert_sharding.hpp"
 #include "models/names.hpp"
 #include "models/volumes.hpp"
 
@@ -32,7 +33,6 @@ void require_value(std::string_view knob, int value, int built) {
 
 void require_built_knobs(const Plan& p) {
   require_built("scope", scope_names, p.scope, {Scope::Layer, Scope::Moe, Scope::Block});
-  require_built("split", split_names, p.split, {Split::Capacity});
   require_built("order", order_names, p.order, {Order::DispatchFirst, Order::Alternate, Order::ReadyFirst});
   require_built("comm_streams", comm_streams_names, p.comm_streams,
                 {CommStreams::One, CommStreams::InterIntra, CommStreams::DispatchCombine});
@@ -43,16 +43,11 @@ void require_built_knobs(const Plan& p) {
   require_built("restore", restore_names, p.restore,
                 {Restore::Keep, Restore::S1, Restore::S2, Restore::S3, Restore::S4});
   require_built("buffers", buffers_names, p.buffers, {Buffers::PerChunk, Buffers::Single, Buffers::Double});
-  require_built("expert_sharding", expert_sharding_names, p.expert_sharding, {ExpertSharding::Ep});
-  require_built("layout", layout_names, p.layout, {Layout::ExpertMajor});
   require_built("expert_kernel", expert_kernel_names, p.expert_kernel, {ExpertKernel::Batched});
   require_built("shared_experts", shared_experts_names, p.shared_experts, {SharedExperts::Serial});
   require_built("pipeline_schedule", pipeline_schedule_names, p.pipeline_schedule, {PipelineSchedule::Gpipe});
   require_built("recompute", recompute_names, p.recompute, {Recompute::None});
   if (p.delay_weight_gradient) refuse("delay_weight_gradient", "true is not built yet; built: false");
-  if (!p.shadowed_experts.empty()) refuse("shadowed_experts", "shadowing is not built yet; built: none");
-  require_value("sharding_repeats", p.sharding_repeats, 0);
-  require_value("row_tile", p.row_tile, 0);
   require_value("virtual_stages", p.virtual_stages, 1);
   require_value("micro_batches", p.micro_batches, 1);
   require_value("zero", p.zero, 0);
@@ -99,10 +94,11 @@ void require_all_to_all(const Plan& p, const Experiment& e) {
       refuse("all_to_all_implementation", "fused contradicts plan.all_to_all linear, which has one step; expected p2p");
   }
   all_to_all_steps(p, e);  // throws for levels that do not fit
-  if (p.protocol == Protocol::Simple || e.parallelism.ep == 1) return;
-  const int on_node = ranks_per_node(e.parallelism, GroupKind::Ep, e.cluster);
+  const Parallelism groups = exchange_groups(p, e.parallelism);
+  if (p.protocol == Protocol::Simple || groups.ep == 1) return;
+  const int on_node = ranks_per_node(groups, GroupKind::Ep, e.cluster);
   for (const auto& [name, link] : link_kind_names) {
-    const bool used = link == LinkKind::Intra ? on_node > 1 : on_node < e.parallelism.ep;
+    const bool used = link == LinkKind::Intra ? on_node > 1 : on_node < groups.ep;
     if (used && find_message(e.calibration, link, Protocol::LowLatency) == nullptr)
       refuse("protocol",
              fmt::format("{} needs the cost of low_latency messages on {} links, which calibration {} lacks",
@@ -175,6 +171,7 @@ std::vector<GradientSlice> gradient_slices(const Plan& plan, std::span<const std
 
 void validate(const Plan& p, const Experiment& e) {
   require_built_knobs(p);
+  validate_sharding(p, e);
   require_all_to_all(p, e);
   if (e.workload.gate.kind == GateKind::SoftMoe && p.encoding == Encoding::Sparse)
     refuse("encoding", "sparse contradicts the gate soft_moe, whose every slot mixes all tokens; expected dense");

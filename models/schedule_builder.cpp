@@ -71,6 +71,7 @@ TensorId forward(StepContext& c, int layer, TensorId x, SavedLayer& saved) {
     const TensorId attended = attention_forward(c, layer, part, saved.attention);
     TensorIds chunks = encode_forward(c, layer, part, x, attended, saved.moe);
     if (!chunked) c.host_sync(Phase::Forward, layer);
+    shadows_forward(c, layer, saved.moe.shadows);
     return chunks;
   });
   const TensorIds combined = experts_forward(c, layer, std::ref(encoded), saved.moe.experts, [&] {
@@ -132,19 +133,23 @@ Gradient moe_layer_backward(StepContext& c, int layer, const Gradient& gradient,
   const std::vector<TokenPart>& parts = c.parts(layer);
   const bool chunked = parts.front().chunk >= 0;
   std::vector<DecodeGradients> decoded;
+  TensorIds d_shadows, shadow_gradients;
   PartByPart d_combined(parts, [&](const TokenPart& part) {
     decoded.push_back(decode_backward(c, layer, part, gradient[decoded.size()], saved.moe));
     if (!chunked) c.host_sync(Phase::Backward, layer);
+    d_shadows = shadows_backward(c, layer, decoded.back().shadows, saved.moe.shadows, shadow_gradients);
     return decoded.back().combined;
   });
   const TensorIds d_encoded = experts_backward(c, layer, std::ref(d_combined), saved.moe.experts, [&] {
     if (chunked) c.host_sync(Phase::Backward, layer);
     gradients.add_slices(Window::Moe, layer);
   });
+  return_shadow_gradients(c, layer, shadow_gradients);
   c.host_sync(Phase::Backward, layer);
   std::size_t done = 0;
   return attention_layer_backward(c, layer, saved, gradients, [&](const TokenPart& part) {
-    const TensorId d_input = encode_backward(c, layer, part, decoded[done++], of_part(part, d_encoded), saved.moe);
+    const TensorId d_input =
+        encode_backward(c, layer, part, decoded[done++], of_part(part, d_encoded), d_shadows, saved.moe);
     if (through_shared >= 0) add_up(c, Phase::Backward, layer, {d_input, through_shared}, d_input);
     return d_input;
   });

@@ -6,9 +6,7 @@
 namespace dovetail {
 
 Flops LayerVolumes::expert_flops(std::int64_t rows) const {
-  const double multiply_adds = static_cast<double>(expert_rows(rows)) * static_cast<double>(hidden) *
-                               static_cast<double>(hidden_shard) * static_cast<double>(expert_gemms);
-  return Flops(2 * multiply_adds);
+  return Flops(2 * static_cast<double>(rows) * static_cast<double>(worked_parameters()));
 }
 
 namespace {
@@ -81,8 +79,9 @@ LayerVolumes layer_volumes(const Experiment& e, int layer) {
   v.local_experts = m.experts / p.ep;
   v.hidden = m.hidden;
   v.hidden_shard = m.expert_hidden / p.esp;
-  v.row_copies = std::int64_t{p.ep} * p.esp;
+  v.peers = p.ep;
   v.esp = p.esp;
+  v.dispatched_experts = v.local_experts;
   v.expert_gemms = m.expert_gemms();
   v.ffn_hidden = m.ffn_hidden(layer) / p.mp;
   set_attention(v, m.attention, p.mp);

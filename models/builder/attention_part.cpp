@@ -4,7 +4,7 @@ namespace dovetail::builder {
 namespace {
 
 bool gathers(const StepContext& c) {
-  return c.experiment().parallelism.mp > 1;
+  return c.groups().mp > 1;
 }
 
 bool chunked(const StepContext& c, int layer) {

@@ -28,7 +28,7 @@ void GradientPart::reduce_dense(Window window, int layer) {
     if (slice.window != window || (window != Window::Tail && slice.layer != layer)) return;
     const RowRange elements{reduced_, reduced_ + slice.elements};
     reduced_ = elements.last;
-    if (c_.experiment().parallelism.dp == 1) continue;
+    if (c_.groups().dp == 1) continue;
     Op o = c_.op(OpKind::DenseGradientAllReduce, Phase::Backward, layer, c_.streams().inter,
                  c_.work(layer).all_reduce(GroupKind::Dp, slice.elements));
     o.rows = elements;
@@ -37,7 +37,7 @@ void GradientPart::reduce_dense(Window window, int layer) {
 }
 
 void GradientPart::reduce_experts(int layer) {
-  if (c_.experiment().parallelism.edp == 1 || !c_.volumes(layer).moe) return;
+  if (c_.groups().edp == 1 || !c_.volumes(layer).moe) return;
   const TensorId gradient = c_.weights(layer).expert_gradient;
   c_.add(c_.op(OpKind::ExpertGradientAllReduce, Phase::Backward, layer, c_.streams().inter,
                c_.work(layer).all_reduce(GroupKind::Edp, c_.volumes(layer).expert_parameters)),

@@ -9,6 +9,7 @@ namespace dovetail::builder {
 // the hidden rows -1, since they follow from the input.
 struct SavedExperts {
   TensorIds input, hidden;
+  TensorId weights = -1;  // of the layer: what the experts worked with
 };
 
 // After `chunk`, the expert op of a forward chunk.
@@ -39,7 +40,8 @@ class Restoration {
   SavedExperts now_;  // by forward chunk; -1: not brought back yet
   SendRings sent_;
   Ring input_, hidden_;
-  int layer_, forward_degree_, backward_degree_;
+  int layer_;
+  std::vector<ChunkRange> forward_, backward_;  // chunks of the passes
   OpId latest_;
 };
 

@@ -18,7 +18,7 @@ TensorId send_rows(StepContext& c, const Op& chunk, const SendKinds& kinds, Tens
         exchange(c, op(kinds.exchange, c.streams().inter, {}), t, kinds.exchanged, rings.exchanged.next()));
   if (gathers(c)) {
     const Wire wire = c.is_compressed(t) ? c.wire(kinds.exchange) : Wire::Same;
-    const Work work = c.work(chunk.layer).esp(Collective::AllGather, chunk.rows.size(), wire);
+    const Work work = c.work(chunk.layer).esp(Collective::AllGather, chunk_of(chunk), wire);
     const Op gather = op(kinds.gather, c.streams().intra, work);
     const TensorKind kind = wire == Wire::Same ? kinds.gathered : TensorKind::Compressed;
     const std::int64_t elements = c.row_elements(gather, wire, c.volumes(chunk.layer).esp);

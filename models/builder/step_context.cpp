@@ -1,6 +1,7 @@
 #include "models/builder/step_context.hpp"
 
 #include "models/collectives/all_to_all.hpp"
+#include "models/expert_sharding.hpp"
 
 namespace dovetail::builder {
 namespace {
@@ -19,11 +20,12 @@ bool restores(OpKind kind) {
 StepContext::StepContext(const Experiment& experiment, const Plan& plan)
     : experiment_(experiment),
       plan_(plan),
+      groups_(exchange_groups(plan, experiment.parallelism)),
       writer_(op_estimate(experiment, plan)),
       all_to_all_steps_(dovetail::all_to_all_steps(plan, experiment)) {
   writer_.set_steps(all_to_all_steps_);
   for (int layer = 0; layer < layers(); ++layer) {
-    const LayerVolumes& v = volumes_.emplace_back(layer_volumes(experiment, layer));
+    const LayerVolumes& v = volumes_.emplace_back(layer_volumes(experiment, plan, layer));
     std::vector<TokenPart>& parts = parts_.emplace_back();
     if (plan.scope != Scope::Block)
       parts.push_back(all_tokens(v));
@@ -84,7 +86,7 @@ std::int64_t StepContext::parameters() const {
 
 Wire StepContext::wire(OpKind exchange) const {
   const Wire wire = exchange == OpKind::Dispatch ? plan_.dispatch_wire : plan_.combine_wire;
-  if (wire == Wire::Same || experiment_.parallelism.ep == 1) return Wire::Same;
+  if (wire == Wire::Same || groups_.ep == 1) return Wire::Same;
   return size_of(wire_dtype(wire)) < size_of(experiment_.workload.dtype) ? wire : Wire::Same;
 }
 
@@ -102,11 +104,12 @@ Op StepContext::part_op(OpKind kind, Phase phase, int layer, const TokenPart& pa
   return chunk_op(kind, phase, layer, streams_.compute, part.chunk, part.chunk < 0 ? RowRange{} : part.slots, work);
 }
 
-Op StepContext::chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, int chunk, RowRange rows,
+Op StepContext::chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, int chunk, const ChunkRange& range,
                          const Work& work) const {
   Op o = op(kind, phase, layer, stream, work);
   o.chunk = static_cast<std::int16_t>(chunk);
-  o.rows = rows;
+  o.rows = range.rows;
+  o.peers = range.peers;
   return o;
 }
 
@@ -159,10 +162,12 @@ TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elemen
   Tensor t = tensor(kind, op.layer, elements);
   if (wire != Wire::Same) t.dtype = wire_dtype(wire);
   t.gradient = op.phase == Phase::Backward && !restores(op.kind);
+  t.expert = op.expert;
   t.micro_batch = op.micro_batch;
   t.chunk = op.chunk;
   t.step = op.step;
   t.rows = op.rows;
+  t.peers = op.peers;
   t.buffer = buffer;
   return writer_.add_tensor(t);
 }
@@ -170,7 +175,7 @@ TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elemen
 std::int64_t StepContext::row_elements(const Op& op, Wire wire, std::int64_t copies) const {
   const LayerVolumes& v = volumes(op.layer);
   const std::int64_t row = wire == Wire::Same ? v.hidden : wire_row_elements(wire, v.hidden);
-  return copies * op.rows.size() * v.experts * row;
+  return copies * v.all_to_all_elements(chunk_of(op)) / v.hidden * row;
 }
 
 TensorId StepContext::copy_of(TensorId original, Place place, TensorId buffer) {
@@ -184,6 +189,12 @@ TensorId StepContext::pass(const Op& op, TensorId input, TensorKind kind, std::i
   const TensorId output = chunked(kind, op, elements, Wire::Same, buffer);
   add(op, {input}, {output});
   return output;
+}
+
+Schedule StepContext::finish() {
+  Schedule schedule = writer_.finish(experiment_.cluster.gpus());
+  schedule.groups = groups_;
+  return schedule;
 }
 
 }  // namespace dovetail::builder

@@ -174,8 +174,8 @@ TEST_CASE("A bad calibration file is refused") {
       {"\"gpus\": 8, ", "",
        second + "costs of all_to_all on inter links with and without \"gpus\", expected it in all or none"},
       {"all_to_all", "none",
-       "f.json:4:20: /collectives/0/collective: expected \"all_to_all\", \"all_gather\", \"reduce_scatter\" or "
-       "\"all_reduce\", got the string \"none\""},
+       "f.json:4:20: /collectives/0/collective: expected \"all_to_all\", \"all_gather\", \"reduce_scatter\", "
+       "\"all_reduce\", \"broadcast\" or \"reduce\", got the string \"none\""},
       {"\"1 ps/B\"", "\"-1 ps/B\"", "f.json:4:87: /collectives/0/beta: expected no less than zero, got \"-1 ps/B\""},
       {"1 ps/flop", "0 ps/flop", "f.json:10:48: /gemms/0/beta: expected more than zero, got \"0 ps/flop\""},
       {"0.75", "0.25",

@@ -17,7 +17,6 @@ TEST_CASE("what cannot be built is refused with the knob and the reason") {
   };
   const std::vector<Case> cases{
       {[](Plan& p) { p.scope = Scope::Batch; }, "/plan/scope: batch is not built yet; built: layer, moe, block"},
-      {[](Plan& p) { p.split = Split::Peers; }, "/plan/split: peers is not built yet; built: capacity"},
       {[](Plan& p) { p.scope = Scope::Block, p.forward_degree = 2; },
        "/plan/backward_degree: 1 contradicts plan.scope block"},
       {[](Plan& p) { p.scope = Scope::Block, p.split = Split::Peers; }, "/plan/split: peers"},

@@ -8,16 +8,17 @@ using namespace dovetail;
 
 TEST_CASE("Mixtral on testbed B: volumes of FSMoE section 3.1") {
   const LayerVolumes v = layer_volumes(test::testbed_b());
+  const RowRange rows{0, 20};
   CHECK(v.sequence_tokens == 256);
-  CHECK(v.tokens == 64);                           // 256 / mp 4
-  CHECK(v.capacity == 20);                         // ceil(2 * 1.2 * 64 / 8 = 19.2)
-  CHECK(v.local_experts == 1);                     // 8 / ep 8
-  CHECK(v.hidden_shard == 3584);                   // 14336 / esp 4
-  CHECK(v.all_to_all_elements(20) == 655360);      // 20 * 8 experts * 4096
-  CHECK(v.gathered_elements(20) == 4LL * 655360);  // esp 4
-  CHECK(v.expert_rows(20) == 640);                 // 20 rows of each of ep 8 x esp 4 ranks
+  CHECK(v.tokens == 64);                             // 256 / mp 4
+  CHECK(v.capacity == 20);                           // ceil(2 * 1.2 * 64 / 8 = 19.2)
+  CHECK(v.local_experts == 1);                       // 8 / ep 8
+  CHECK(v.hidden_shard == 3584);                     // 14336 / esp 4
+  CHECK(v.all_to_all_elements(rows) == 655360);      // 20 * 8 experts * 4096
+  CHECK(v.gathered_elements(rows) == 4LL * 655360);  // esp 4
+  CHECK(v.expert_rows(rows) == 640);                 // 20 rows of each of ep 8 x esp 4 ranks
   // 640 rows * 4096 * 3584 * 3 GEMMs multiply-adds = n_ag * H / N_ESP * g
-  CHECK(v.expert_flops(20).value() == 2.0 * 2621440 * 3584 * 3);
+  CHECK(v.expert_flops(v.expert_rows(rows)).value() == 2.0 * 2621440 * 3584 * 3);
   CHECK(v.dense_parameters == 4096LL * 4096 * 5 / 2 / 4);  // grouped-query 8 of 32: 2.5 M^2 / mp
   CHECK(v.expert_parameters == 3LL * 4096 * 3584);
   CHECK(v.projection_flops.value() == 2.0 * 256 * 10485760);

@@ -42,6 +42,7 @@ Work work_of(OpKind kind) {
 void fill(SystemResult& result, const std::vector<Step>& steps, double scale) {
   auto schedule = std::make_shared<Schedule>();
   schedule->classes = {{4}};
+  schedule->groups = round_numbers().parallelism;
   schedule->streams = {{StreamKind::Compute, 0}, {StreamKind::Communication, 0}};
   for (const Step& step : steps) {
     Op op;
