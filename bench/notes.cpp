@@ -39,10 +39,9 @@ void add_stage_transfers(const Experiment& e, std::vector<std::string>& notes) {
   if (e.parallelism.pp == 1) return;
   const GroupShape stages = group_shape(e.parallelism, GroupKind::Pp, e.cluster);
   const CollectiveCost cost = find_cost(e.calibration, Collective::Send, stages, e.cluster.gpus_per_node);
-  if (cost.collective != Collective::Send)
-    notes.push_back(fmt::format("{}: transfers between pipeline stages take what an {} of as many bytes does ({})",
-                                e.calibration.name, name_in(collective_names, cost.collective),
-                                name_in(link_kind_names, cost.link)));
+  if (cost.provenance.origin == Origin::Assumed)
+    notes.push_back(fmt::format("{}: transfers between pipeline stages: assumed costs, {}", e.calibration.name,
+                                cost.provenance.source));
 }
 
 void add_routing(const Experiment& e, std::vector<std::string>& notes) {

@@ -1,5 +1,6 @@
-// Expert feed-forward networks on runs of rows. A chunk holds each local expert's rows as row_copies blocks,
-// `local_experts` blocks apart.
+// Expert feed-forward networks on runs of rows. A chunk holds each expert's rows as row_copies blocks, positions()
+// blocks apart. Shards of an expert are worked on one after the other: their hidden rows stand side by side, their
+// results add up.
 #include <Eigen/Core>
 #include <algorithm>
 
@@ -12,29 +13,30 @@ namespace {
 template <class Scalar>
 struct ExpertWeights {
   Matrix<Scalar> w1, w2, w3;  // w3: gated only
-  ExpertWeights(const LayerShape& shape, Scalar* all, std::int64_t expert) {
+  ExpertWeights(const LayerShape& shape, Scalar* all, std::int64_t shard, std::int64_t expert) {
     const std::int64_t size = shape.hidden * shape.shard;
-    Scalar* const first = all + expert * shape.expert_parameters();
+    Scalar* const first = all + (shard * shape.local_experts + expert) * shape.expert_parameters();
     w1 = {first, shape.hidden, shape.shard};
     w2 = {first + size, shape.shard, shape.hidden};
     if (shape.gated) w3 = {first + 2 * size, shape.hidden, shape.shard};
   }
 };
 
-// Rows of one expert that are contiguous in both chunks: row indices there, of M or hidden_width elements.
+// Rows of one expert that are contiguous in both chunks: row indices there, of M or hidden_row elements.
 struct RowRun {
   std::int64_t first_in_a, first_in_b, count;
 };
 
-std::vector<RowRun> expert_runs(const LayerShape& shape, std::int64_t expert, RowRange a, RowRange b) {
+std::vector<RowRun> expert_runs(const LayerShape& shape, std::int64_t position, RowRange a, RowRange b) {
   const RowRange shared{std::max(a.first, b.first), std::min(a.last, b.last)};
   std::vector<RowRun> runs;
   if (shared.size() <= 0) return runs;
   for (std::int64_t copy = 0; copy < shape.row_copies; ++copy) {
-    const std::int64_t block = copy * shape.local_experts + expert;
+    const std::int64_t block = copy * shape.positions() + position;
     const RowRun run{block * a.size() + shared.first - a.first, block * b.size() + shared.first - b.first,
                      shared.size()};
-    const bool adjoins = !runs.empty() && runs.back().first_in_a + runs.back().count == run.first_in_a &&
+    const bool adjoins = !shape.block_gemms && !runs.empty() &&
+                         runs.back().first_in_a + runs.back().count == run.first_in_a &&
                          runs.back().first_in_b + runs.back().count == run.first_in_b;
     if (adjoins)
       runs.back().count += run.count;
@@ -89,11 +91,11 @@ struct Scratch {
   std::vector<Scalar> activation, d_activation;
 };
 
-// Gradients of one run of rows: `x` and `hidden` are kept from the forward pass.
+// Gradients of one run of rows by one shard: `x` and `hidden` are kept from the forward pass. d_x: `into`.
 template <class Scalar>
 void run_backward(const LayerShape& shape, const ExpertWeights<const Scalar>& weights,
                   const ExpertWeights<Scalar>& gradient, Matrix<const Scalar> x, Matrix<const Scalar> hidden,
-                  Matrix<const Scalar> d_output, Matrix<Scalar> d_x, Matrix<Scalar> d_hidden,
+                  Matrix<const Scalar> d_output, Matrix<Scalar> d_x, Into into, Matrix<Scalar> d_hidden,
                   Scratch<Scalar>& scratch) {
   const std::int64_t s = shape.shard;
   scratch.d_activation.resize(static_cast<std::size_t>(x.rows * s));
@@ -103,13 +105,14 @@ void run_backward(const LayerShape& shape, const ExpertWeights<const Scalar>& we
   activation_backward<Scalar>(shape, hidden, d_activation, d_hidden);
   const Matrix<Scalar> d_h1 = d_hidden.cols_from(0, s);
   multiply(transposed(x), d_h1, gradient.w1, Into::Add);
-  multiply(d_h1, transposed(weights.w1), d_x);
+  multiply(d_h1, transposed(weights.w1), d_x, into);
   if (!shape.gated) return;
   const Matrix<Scalar> d_h3 = d_hidden.cols_from(s, s);
   multiply(transposed(x), d_h3, gradient.w3, Into::Add);
   multiply(d_h3, transposed(weights.w3), d_x, Into::Add);
 }
 
+// By one shard; its columns of the hidden rows.
 template <class Scalar>
 void hidden_rows(const LayerShape& shape, const ExpertWeights<const Scalar>& w, Matrix<const Scalar> x,
                  Matrix<Scalar> h) {
@@ -118,32 +121,47 @@ void hidden_rows(const LayerShape& shape, const ExpertWeights<const Scalar>& w, 
   if (shape.gated)
     multiply(x, w.w3, h.cols_from(s, s));
   else
-    std::transform(h.data, h.data + h.rows * s, h.data, [](Scalar v) { return std::max(v, Scalar(0)); });
+    for (std::int64_t i = 0; i < h.rows; ++i) row(h.row(i), s) = row(h.row(i), s).max(Scalar(0));
+}
+
+// A shard's columns of hidden rows.
+template <class Scalar>
+Matrix<Scalar> of_shard(const LayerShape& shape, Matrix<Scalar> hidden, std::int64_t shard) {
+  return hidden.cols_from(shard * shape.hidden_width(), shape.hidden_width());
 }
 
 }  // namespace
 
 template <class Scalar>
 void expert_hidden(const LayerShape& shape, Chunk<const Scalar> input, const Scalar* weights, Scalar* hidden) {
-  const std::int64_t m = shape.hidden, width = shape.hidden_width();
-  for (std::int64_t expert = 0; expert < shape.local_experts; ++expert)
-    for (const RowRun& run : expert_runs(shape, expert, input.rows, input.rows))
-      hidden_rows<Scalar>(shape, {shape, weights, expert}, {input.data + run.first_in_a * m, run.count, m},
-                          {hidden + run.first_in_a * width, run.count, width});
+  const std::int64_t m = shape.hidden, width = shape.hidden_row();
+  for (std::int64_t position = 0; position < shape.positions(); ++position)
+    if (const std::int64_t expert = shape.expert_at(position); expert >= 0)
+      for (const RowRun& run : expert_runs(shape, position, input.rows, input.rows))
+        for (std::int64_t shard = 0; shard < shape.weight_shards; ++shard)
+          hidden_rows<Scalar>(
+              shape, {shape, weights, shard, expert}, {input.data + run.first_in_a * m, run.count, m},
+              of_shard(shape, Matrix<Scalar>(hidden + run.first_in_a * width, run.count, width), shard));
 }
 
 template <class Scalar>
 void expert_forward(const LayerShape& shape, Chunk<const Scalar> input, const Scalar* weights, Scalar* hidden,
                     Scalar* partial) {
-  const std::int64_t m = shape.hidden, width = shape.hidden_width();
+  const std::int64_t m = shape.hidden, width = shape.hidden_row();
   std::vector<Scalar> memory;
-  for (std::int64_t expert = 0; expert < shape.local_experts; ++expert) {
-    const ExpertWeights<const Scalar> w(shape, weights, expert);
-    for (const RowRun& run : expert_runs(shape, expert, input.rows, input.rows)) {
+  for (std::int64_t position = 0; position < shape.positions(); ++position) {
+    const std::int64_t expert = shape.expert_at(position);
+    for (const RowRun& run : expert_runs(shape, position, input.rows, input.rows)) {
       const Matrix<const Scalar> x(input.data + run.first_in_a * m, run.count, m);
       const Matrix<Scalar> h(hidden + run.first_in_a * width, run.count, width);
-      hidden_rows(shape, w, x, h);
-      multiply(activation<Scalar>(shape, h, memory), w.w2, Matrix<Scalar>(partial + run.first_in_a * m, run.count, m));
+      const Matrix<Scalar> y(partial + run.first_in_a * m, run.count, m);
+      if (expert < 0) std::fill_n(y.data, run.count * m, Scalar(0));
+      for (std::int64_t shard = 0; expert >= 0 && shard < shape.weight_shards; ++shard) {
+        const ExpertWeights<const Scalar> w(shape, weights, shard, expert);
+        const Matrix<Scalar> columns = of_shard(shape, h, shard);
+        hidden_rows(shape, w, x, columns);
+        multiply(activation<Scalar>(shape, columns, memory), w.w2, y, shard == 0 ? Into::Overwrite : Into::Add);
+      }
     }
   }
 }
@@ -151,18 +169,23 @@ void expert_forward(const LayerShape& shape, Chunk<const Scalar> input, const Sc
 template <class Scalar>
 void expert_backward(const LayerShape& shape, Chunk<const Scalar> d_partial, const Scalar* weights,
                      std::span<const KeptChunk<Scalar>> kept, const ExpertGradients<Scalar>& gradients) {
-  const std::int64_t m = shape.hidden, width = shape.hidden_width();
+  const std::int64_t m = shape.hidden, width = shape.hidden_row();
   Scratch<Scalar> scratch;
-  for (std::int64_t expert = 0; expert < shape.local_experts; ++expert) {
-    const ExpertWeights<const Scalar> w(shape, weights, expert);
-    const ExpertWeights<Scalar> g(shape, gradients.weights, expert);
+  for (std::int64_t position = 0; position < shape.positions(); ++position) {
+    const std::int64_t expert = shape.expert_at(position);
     for (const KeptChunk<Scalar>& forward : kept)
-      for (const RowRun& run : expert_runs(shape, expert, forward.input.rows, d_partial.rows))
-        run_backward<Scalar>(shape, w, g, {forward.input.data + run.first_in_a * m, run.count, m},
-                             {forward.hidden + run.first_in_a * width, run.count, width},
-                             {d_partial.data + run.first_in_b * m, run.count, m},
-                             {gradients.input + run.first_in_b * m, run.count, m},
-                             {gradients.hidden + run.first_in_b * width, run.count, width}, scratch);
+      for (const RowRun& run : expert_runs(shape, position, forward.input.rows, d_partial.rows)) {
+        const Matrix<const Scalar> x(forward.input.data + run.first_in_a * m, run.count, m);
+        const Matrix<const Scalar> h(forward.hidden + run.first_in_a * width, run.count, width);
+        const Matrix<const Scalar> d_y(d_partial.data + run.first_in_b * m, run.count, m);
+        const Matrix<Scalar> d_x(gradients.input + run.first_in_b * m, run.count, m);
+        const Matrix<Scalar> d_h(gradients.hidden + run.first_in_b * width, run.count, width);
+        if (expert < 0) std::fill_n(d_x.data, run.count * m, Scalar(0));
+        for (std::int64_t shard = 0; expert >= 0 && shard < shape.weight_shards; ++shard)
+          run_backward<Scalar>(shape, {shape, weights, shard, expert}, {shape, gradients.weights, shard, expert}, x,
+                               of_shard(shape, h, shard), d_y, d_x, shard == 0 ? Into::Overwrite : Into::Add,
+                               of_shard(shape, d_h, shard), scratch);
+      }
   }
 }
 

@@ -28,11 +28,15 @@ class TypedExecutor final : public HostExecutor {
     const Experiment part = one_micro_batch(experiment, schedule_->micro_batches);
     const LayerVolumes volumes = layer_volumes(part);
     rows_ = token_rows(volumes, token_chunks);
-    add_part(part, all_tokens(volumes));
+    parts_.push_back(all_tokens(volumes));
     if (token_chunks > 0)
-      for (const TokenPart& chunk : token_parts(volumes, token_chunks)) add_part(part, chunk);
-    for (int rank : ranks_)
+      for (const TokenPart& chunk : token_parts(volumes, token_chunks)) parts_.push_back(chunk);
+    for (int rank : ranks_) {
+      shapes_.emplace_back();
+      for (const TokenPart& chunk : parts_)
+        shapes_.back().push_back(part_shape(layer_shape(part, *schedule_, rank), chunk));
       tensors_.push_back(std::make_unique<RankTensors<Scalar>>(experiment, *schedule_, data, rank));
+    }
     for (const Op& op : schedule_->ops) kernels_.push_back(kernel_of<Scalar>(op));
     runtime_ = std::make_unique<StreamRuntime>(
         schedule_, ranks_, [this](const OpRun& run) { return run_op(run); }, cancellation_,
@@ -101,11 +105,6 @@ class TypedExecutor final : public HostExecutor {
   }
 
  private:
-  void add_part(const Experiment& experiment, const TokenPart& part) {
-    parts_.push_back(part);
-    shapes_.push_back(part_shape(layer_shape(experiment), part));
-  }
-
   // Chunks are chunks of tokens only where attention is chunked.
   std::size_t part_of(const Op& op) const { return parts_.size() == 1 ? 0 : static_cast<std::size_t>(op.chunk + 1); }
 
@@ -115,8 +114,10 @@ class TypedExecutor final : public HostExecutor {
     const int rank = ranks_[run.local];
     const std::size_t part = part_of(op);
     const int group = op.micro_batch * stage_ranks_ + rank % stage_ranks_;
-    OpContext<Scalar> context{*schedule_,        op,    shapes_[part], parts_[part], rows_, tensors_[run.local]->all(),
-                              preset(op, group), group, nullptr,       run.ready};
+    OpContext<Scalar> context{*schedule_,        op,    shapes_[run.local][part],
+                              parts_[part],      rows_, tensors_[run.local]->all(),
+                              preset(op, group), group, nullptr,
+                              run.ready};
     if (op.work.collective != Collective::None || !schedule_->steps_of(op).empty() || op.kind == OpKind::StageReceive)
       context.communicator = &transport_.communicator(rank, op.stream, op.work.group);
     const StepClock& clock = runtime_->clock();
@@ -161,8 +162,8 @@ class TypedExecutor final : public HostExecutor {
   }
 
   std::shared_ptr<const Schedule> schedule_;
-  std::vector<TokenPart> parts_;    // of one micro-batch: all tokens, then the chunks
-  std::vector<LayerShape> shapes_;  // by part
+  std::vector<TokenPart> parts_;                 // of one micro-batch: all tokens, then the chunks
+  std::vector<std::vector<LayerShape>> shapes_;  // by local rank and part
   std::vector<std::int64_t> rows_;
   int stage_ranks_;
   std::vector<std::vector<Routing>> routing_;

@@ -89,6 +89,10 @@ template <class Scalar>
 struct Chunk {
   RowRange rows;
   Scalar* data = nullptr;
+  RowRange peers = {};  // offsets of the ranks it is for; empty: all
+  int expert = -1;      // shadowed: its rows only
+
+  bool holds(std::int64_t slot) const { return rows.first <= slot && slot < rows.last; }
 };
 
 // order.cpp: by the entries of a routing tensor.

@@ -68,7 +68,7 @@ class HostRun {
         priced_(std::move(priced)),
         options_(options),
         element_(e_.workload.dtype == DType::Fp64 ? Element::Double : Element::Float),
-        transport_(make_inproc_transport(e_.parallelism, e_.cluster.gpus(),
+        transport_(make_inproc_transport(priced_->schedule->groups, e_.cluster.gpus(),
                                          static_cast<int>(priced_->schedule->streams.size()))) {
     result_.report.device = "host";
     result_.report.transport = transport_->name();

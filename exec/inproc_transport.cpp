@@ -113,6 +113,24 @@ class InprocCommunicator final : public Communicator {
     return ready;
   }
 
+  double broadcast(const Exchange& e, int root) override {
+    const double ready = meet(e);
+    std::memcpy(e.receive, members()[static_cast<std::size_t>(root)].send, bytes_of(e));
+    part();
+    return ready;
+  }
+
+  double reduce(const Exchange& e, int root) override {
+    const double ready = meet(e);
+    if (rank() == root)
+      with_type(e.element, [&](auto zero) {
+        using Scalar = decltype(zero);
+        sum(members(), 0, e.count, static_cast<Scalar*>(e.receive));
+      });
+    part();
+    return ready;
+  }
+
   double send_receive(std::span<const Send> sends, std::span<const Receive> receives, Element element,
                       double ready) override {
     group_.sends[rank_] = sends;

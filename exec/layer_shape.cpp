@@ -1,8 +1,24 @@
 #include "exec/layer_shape.hpp"
 
+#include "models/errors.hpp"
+
 namespace dovetail::exec {
 
+void require_executable(const Model& model) {
+  if (model.attention.kind == AttentionKind::Latent)
+    throw InputError(Location{"", 0, 0, "/model/attention/kind"}, "latent attention is simulated, not executed yet");
+}
+
+LayerShape ffn_shape(const LayerShape& layer, std::int64_t parameters) {
+  LayerShape s = layer;
+  s.local_experts = s.row_copies = 1;
+  s.placement = {};
+  s.shard = (parameters - layer.dense_parameters()) / ((layer.gated ? 3 : 2) * layer.hidden);
+  return s;
+}
+
 LayerShape layer_shape(const Experiment& e) {
+  require_executable(e.model);
   const LayerVolumes v = layer_volumes(e);
   LayerShape s;
   s.samples = e.workload.batch;
@@ -14,7 +30,7 @@ LayerShape layer_shape(const Experiment& e) {
   s.kv_heads = v.key_value_width / s.head_size;
   s.experts = v.experts;
   s.local_experts = v.local_experts;
-  s.row_copies = v.row_copies;
+  s.row_copies = v.peers * v.esp;
   s.shard = v.hidden_shard;
   s.top_k = e.workload.top_k;
   s.capacity = v.capacity;
@@ -22,6 +38,12 @@ LayerShape layer_shape(const Experiment& e) {
   s.projection = v.projection;
   s.router_parameters = v.router_parameters;
   s.gated = e.model.expert_kind == ExpertKind::Gated;
+  return s;
+}
+
+LayerShape layer_shape(const Experiment& e, const Schedule& schedule, int rank) {
+  LayerShape s = layer_shape(e);
+  s.placement = row_placement(e, schedule, rank);
   return s;
 }
 

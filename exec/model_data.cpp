@@ -48,7 +48,7 @@ int rank_in_group(const Parallelism& parallelism, GroupKind kind, int rank) {
 
 }  // namespace
 
-LayerWeights zero_weights(const Experiment& e) {
+LayerWeights zero_weights(const Experiment& e, int layer) {
   const Model& m = e.model;
   const std::int64_t q = std::int64_t{m.attention.heads} * m.attention.head_size;
   const std::int64_t k = std::int64_t{m.attention.kv_heads} * m.attention.head_size;
@@ -57,10 +57,17 @@ LayerWeights zero_weights(const Experiment& e) {
   w.key.resize(count(m.hidden, k));
   w.value.resize(count(m.hidden, k));
   w.output.resize(count(q, m.hidden));
-  w.router.resize(static_cast<std::size_t>(layer_shape(e).router_parameters));
-  w.w1.resize(count(m.experts, m.hidden, m.expert_hidden));
-  w.w2.resize(count(m.experts, m.hidden, m.expert_hidden));
-  if (m.expert_kind == ExpertKind::Gated) w.w3.resize(w.w1.size());
+  if (m.is_moe(layer)) {
+    w.router.resize(static_cast<std::size_t>(layer_shape(e).router_parameters));
+    w.w1.resize(count(m.experts, m.hidden, m.expert_hidden));
+    w.w2.resize(w.w1.size());
+  }
+  w.dense_w1.resize(count(m.hidden, m.ffn_hidden(layer)));
+  w.dense_w2.resize(w.dense_w1.size());
+  if (m.expert_kind == ExpertKind::Gated) {
+    w.w3.resize(w.w1.size());
+    w.dense_w3.resize(w.dense_w1.size());
+  }
   return w;
 }
 
@@ -72,13 +79,15 @@ ModelData random_model_data(const Experiment& e, std::uint64_t seed, int micro_b
   const double context = 1 / std::sqrt(m.attention.heads * m.attention.head_size);
   ModelData data;
   for (int layer = 0; layer < e.workload.layers; ++layer) {
-    LayerWeights w = zero_weights(part);
-    for (Values* values : {&w.query, &w.key, &w.value, &w.router, &w.w1, &w.w3}) random.fill(*values, narrow);
+    LayerWeights w = zero_weights(part, layer);
+    for (Values* values : {&w.query, &w.key, &w.value, &w.router, &w.w1, &w.w3, &w.dense_w1, &w.dense_w3})
+      random.fill(*values, narrow);
     // Half as large: activations that grew over layers without normalisation would cost digits.
     random.fill(w.output, context / 2);
     random.fill(w.w2, wide / 2);
+    random.fill(w.dense_w2, .5 / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, m.ffn_hidden(layer)))));
     // Log of the inverse temperature: X-MoE starts at .07, Tutel at .5.
-    if (e.workload.gate.cosine())
+    if (e.workload.gate.cosine() && m.is_moe(layer))
       w.router.back() = static_cast<float>(std::log(1 / (e.workload.gate.kind == GateKind::XMoe ? .07 : .5)));
     data.layers.push_back(std::move(w));
   }
@@ -102,6 +111,11 @@ Values dense_shard(const Experiment& e, const LayerWeights& w, int rank) {
   append_block(shard, w.key, 0, m.hidden, all_keys, all, k);
   append_block(shard, w.value, 0, m.hidden, all_keys, all, k);
   append_block(shard, w.output, 0, all_queries, m.hidden, q, all);
+  const auto ffn = static_cast<std::int64_t>(w.dense_w1.size()) / m.hidden, share = ffn / e.parallelism.mp;
+  const RowRange f{part * share, (part + 1) * share};
+  append_block(shard, w.dense_w1, 0, m.hidden, ffn, all, f);
+  append_block(shard, w.dense_w2, 0, ffn, m.hidden, f, all);
+  if (!w.dense_w3.empty()) append_block(shard, w.dense_w3, 0, m.hidden, ffn, all, f);
   return shard;
 }
 

@@ -10,13 +10,15 @@ namespace dovetail::exec {
 
 using Values = std::vector<double>;
 
-// Weights of one layer, or their gradients. All heads and experts; row-major.
+// Weights of one layer, or their gradients. All heads and experts (of a dense layer none); row-major.
 struct LayerWeights {
   Values query, key, value, output;  // (M, heads d), (M, kv_heads d), (M, kv_heads d), (heads d, M)
   Values router;                     // the gate's matrices, as models/operands.md lays them out
   Values w1, w2, w3;                 // (E, M, H), (E, H, M), gated: (E, M, H)
+  // Of the dense feed-forward part, where there is one: (M, D), (D, M), gated: (M, D).
+  Values dense_w1, dense_w2, dense_w3;
 };
-LayerWeights zero_weights(const Experiment& experiment);
+LayerWeights zero_weights(const Experiment& experiment, int layer);
 
 // The data ranks are those of one pipeline stage, each with T tokens in all. With m micro-batches the first T / m
 // tokens of every rank come first: the micro-batches follow one another, and in each the tokens of the ranks, in order.

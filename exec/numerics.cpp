@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 
 #include "exec/wire_format.hpp"
 #include "models/errors.hpp"
+#include "models/volumes.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -48,6 +50,7 @@ class Comparison {
     r.input_gradient_error = tokens_error(input_gradient_parts(), reference_.input_gradient);
     for (int layer = 0; layer < layers; ++layer) {
       r.dense_gradient_error = worse(dense_error(layer), r.dense_gradient_error);
+      if (!e_.model.is_moe(layer)) continue;
       r.router_gradient_error = worse(router_error(layer), r.router_gradient_error);
       r.expert_gradient_error = worse(expert_error(layer), r.expert_gradient_error);
     }
@@ -93,7 +96,7 @@ class Comparison {
     std::int64_t dropped = 0;
     for (int layer = 0; layer < e_.workload.layers; ++layer)
       for_each_rank(layer, [&](std::size_t local, int) {
-        for (int micro_batch = 0; micro_batch < s_.micro_batches; ++micro_batch) {
+        for (int micro_batch = 0; micro_batch < s_.micro_batches && e_.model.is_moe(layer); ++micro_batch) {
           const Values routing = find(local, {TensorKind::Routing, false, layer}, micro_batch);
           for (std::size_t i = 1; i < routing.size(); i += 3) dropped += routing[i] < 0;
         }
@@ -124,13 +127,14 @@ class Comparison {
 
   double dense_error(int layer) const {
     RelativeError error;
+    const std::vector<std::int64_t> elements = dense_elements(e_);
     for_each_rank(layer, [&](std::size_t local, int rank) {
       const int stage = executor_.ranks()[local] / e_.parallelism.stage_ranks();
       const LayerRun run = layers_of_stage(e_.workload.layers, e_.parallelism.pp, stage);
+      const auto later = std::reduce(elements.begin() + layer + 1, elements.begin() + run.last);
       const Values all = find(local, {TensorKind::DenseGradients, false, run.first});
       const Values expected = dense_shard(e_, gradients(layer), rank);
-      error.add(&all.at(static_cast<std::size_t>(run.last - 1 - layer) * expected.size()), expected.data(),
-                expected.size());
+      error.add(&all.at(static_cast<std::size_t>(later)), expected.data(), expected.size());
     });
     return error.error();
   }

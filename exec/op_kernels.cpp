@@ -1,6 +1,8 @@
 #include "exec/op_kernels.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "exec/run_step.hpp"
 #include "exec/wire_format.hpp"
@@ -39,13 +41,19 @@ Matrix<Scalar> write_tokens(const OpContext<Scalar>& c, std::size_t i) {
 template <class Scalar>
 std::vector<Chunk<const Scalar>> read_chunks(const OpContext<Scalar>& c, std::size_t first) {
   std::vector<Chunk<const Scalar>> chunks;
-  for (std::size_t i = first; i < c.read_count(); ++i) chunks.push_back({c.read_tensor(i).rows, c.read(i)});
+  for (std::size_t i = first; i < c.read_count(); ++i) {
+    const Tensor& t = c.read_tensor(i);
+    chunks.push_back({t.rows, c.read(i), t.peers, t.expert});
+  }
   return chunks;
 }
 template <class Scalar>
 std::vector<Chunk<Scalar>> write_chunks(const OpContext<Scalar>& c, std::size_t first) {
   std::vector<Chunk<Scalar>> chunks;
-  for (std::size_t i = first; i < c.write_count(); ++i) chunks.push_back({c.write_tensor(i).rows, c.write(i)});
+  for (std::size_t i = first; i < c.write_count(); ++i) {
+    const Tensor& t = c.write_tensor(i);
+    chunks.push_back({t.rows, c.write(i), t.peers, t.expert});
+  }
   return chunks;
 }
 
@@ -204,14 +212,29 @@ void backward_decode(OpContext<Scalar>& c) {
                             write_chunks(c, 2));
 }
 
+// What an expert op works on, by its operands 0 (rows) and 1 (weights): all experts here, or one shadowed expert; all
+// copies of the rows, or those of a peer group; own shards of the weights, or gathered ones.
+template <class Scalar>
+LayerShape expert_shape(const OpContext<Scalar>& c) {
+  LayerShape s = c.shape;
+  if (c.op.expert >= 0) {
+    s.local_experts = 1;
+    s.placement = {};
+  }
+  s.row_copies = c.read_tensor(0).elements / (s.positions() * c.op.rows.size() * s.hidden);
+  s.weight_shards = c.read_tensor(1).elements / (s.local_experts * s.expert_parameters());
+  s.block_gemms = c.op.work.gemm_rows == c.op.rows.size();
+  return s;
+}
+
 template <class Scalar>
 void forward_expert(OpContext<Scalar>& c) {
-  expert_forward<Scalar>(c.shape, {c.op.rows, c.read(0)}, c.read(1), c.write(0), c.write(1));
+  expert_forward<Scalar>(expert_shape(c), {c.op.rows, c.read(0)}, c.read(1), c.write(0), c.write(1));
 }
 
 template <class Scalar>
 void restore_hidden(OpContext<Scalar>& c) {
-  expert_hidden<Scalar>(c.shape, {c.op.rows, c.read(0)}, c.read(1), c.write(0));
+  expert_hidden<Scalar>(expert_shape(c), {c.op.rows, c.read(0)}, c.read(1), c.write(0));
 }
 
 template <class Scalar>
@@ -220,14 +243,19 @@ void copy(OpContext<Scalar>& c) {
   std::copy_n(c.read(0), c.read_tensor(0).elements, c.write(0));
 }
 
-// Reads 3 on: the inputs of the forward chunks that share rows with this one, then their hidden rows.
+// Reads 2: the gradient, if it has a value already. After it: the inputs of the forward chunks that share rows with
+// this one, then their hidden rows.
 template <class Scalar>
 void backward_expert(OpContext<Scalar>& c) {
-  const std::size_t first = 3, chunks = (c.read_count() - first) / 2;
+  const TensorId gradient = c.schedule.writes_of(c.op)[0];
+  const bool has_value = c.schedule.reads_of(c.op)[2] == gradient;
+  if (!has_value) std::fill_n(c.write(0), c.write_tensor(0).elements, Scalar(0));
+  const std::size_t first = has_value ? 3 : 2, chunks = (c.read_count() - first) / 2;
   std::vector<KeptChunk<Scalar>> kept;
   for (std::size_t i = first; i < first + chunks; ++i)
     kept.push_back({{c.read_tensor(i).rows, c.read(i)}, c.read(i + chunks)});
-  expert_backward<Scalar>(c.shape, {c.op.rows, c.read(0)}, c.read(1), kept, {c.write(0), c.write(1), c.write(2)});
+  expert_backward<Scalar>(expert_shape(c), {c.op.rows, c.read(0)}, c.read(1), kept,
+                          {c.write(0), c.write(1), c.write(2)});
 }
 
 // Operands are compressed rows and rows, in the order of the op; the format is that of the compressed ones.
@@ -268,6 +296,32 @@ void collective_steps(OpContext<Scalar>& c) {
 }
 
 template <class Scalar>
+void forward_dense_ffn(OpContext<Scalar>& c) {
+  const LayerShape s = ffn_shape(c.shape, c.read_tensor(1).elements);
+  expert_forward<Scalar>(s, {{0, s.sequence_tokens()}, c.read(0)}, c.read(1) + s.dense_parameters(), c.write(0),
+                         c.write(1));
+}
+
+template <class Scalar>
+void backward_dense_ffn(OpContext<Scalar>& c) {
+  const LayerShape s = ffn_shape(c.shape, c.read_tensor(3).elements);
+  const RowRange tokens{0, s.sequence_tokens()}, range = c.op.rows;
+  const KeptChunk<Scalar> kept{{tokens, c.read(1)}, c.read(2)};
+  std::vector<Scalar> d_hidden(static_cast<std::size_t>(s.sequence_tokens() * s.hidden_width()));
+  expert_backward<Scalar>(s, {tokens, c.read(0)}, c.read(3) + s.dense_parameters(), {&kept, 1},
+                          {c.write(0) + range.first, c.write(1), d_hidden.data()});
+}
+
+// The result may be the first of the parts.
+template <class Scalar>
+void residual(OpContext<Scalar>& c) {
+  const std::int64_t count = c.write_tensor(0).elements;
+  Scalar* const sum = c.write(0);
+  if (c.read(0) != sum) std::copy(c.read(0), c.read(0) + count, sum);
+  for (std::size_t i = 1; i < c.read_count(); ++i) std::transform(sum, sum + count, c.read(i), sum, std::plus());
+}
+
+template <class Scalar>
 void collective(OpContext<Scalar>& c) {
   if (!c.schedule.steps_of(c.op).empty()) return collective_steps(c);
   const std::int64_t sent = c.read_tensor(0).elements, received = c.write_tensor(0).elements;
@@ -286,9 +340,11 @@ void collective(OpContext<Scalar>& c) {
     case Collective::AllReduce:
       c.ready = communicator.all_reduce(operands(sent));
       return;
+    case Collective::Broadcast:
+    case Collective::Reduce:
     case Collective::Send:
     case Collective::None:
-      throw InternalError("a communication op without a collective");
+      throw InternalError("a communication op without a collective that any rank may begin");
   }
 }
 
@@ -317,6 +373,59 @@ void stage_receive(OpContext<Scalar>& c) {
                                     c.schedule.writes_of(c.op)[0]);
 }
 
+// With split peers: a block for the rank at each offset, from the rank at the same offset the other way; combining
+// returns them.
+template <class Scalar>
+void exchange_rows(OpContext<Scalar>& c) {
+  const RowRange offsets = c.op.peers;
+  if (offsets.size() == 0) return collective(c);
+  Communicator& communicator = *c.communicator;
+  const bool to_owners = (c.op.kind == OpKind::Dispatch) == (c.op.phase == Phase::Forward);
+  const int size = communicator.size(), own = communicator.rank();
+  const std::int64_t count = c.read_tensor(0).elements / offsets.size();
+  std::vector<Send> sends;
+  std::vector<Receive> receives;
+  for (std::int64_t offset = offsets.first; offset < offsets.last; ++offset) {
+    const int o = static_cast<int>(offset), after = (own + o) % size, before = (own - o + size) % size;
+    const std::int64_t at = (offset - offsets.first) * count;
+    sends.push_back({to_owners ? after : before, c.read(0) + at, count});
+    receives.push_back({to_owners ? before : after, c.write(0) + at, count});
+  }
+  c.ready = communicator.send_receive(sends, receives, element_of<Scalar>(), c.ready);
+}
+
+// The gathered shards' gradients: each rank adds those of its own shard.
+template <class Scalar>
+void return_gradient(OpContext<Scalar>& c) {
+  const std::int64_t own = c.write_tensor(0).elements;
+  std::vector<Scalar> sum(static_cast<std::size_t>(own));
+  c.ready = c.communicator->reduce_scatter(exchange(c.read(0), sum.data(), own, c.ready));
+  for (std::int64_t i = 0; i < own; ++i) c.write(0)[i] += sum[static_cast<std::size_t>(i)];
+}
+
+// Where a shadowed expert's weights are: its owner, and at which element there.
+template <class Scalar>
+std::pair<int, std::int64_t> shadowed_weights(const OpContext<Scalar>& c) {
+  const std::int64_t local = c.shape.local_experts;
+  return {static_cast<int>(c.op.expert / local), c.op.expert % local * c.shape.expert_parameters()};
+}
+
+template <class Scalar>
+void broadcast_shadow(OpContext<Scalar>& c) {
+  const auto [owner, at] = shadowed_weights(c);
+  c.ready = c.communicator->broadcast(exchange(c.read(0) + at, c.write(0), c.write_tensor(0).elements, c.ready), owner);
+}
+
+template <class Scalar>
+void return_shadow_gradient(OpContext<Scalar>& c) {
+  const auto [owner, at] = shadowed_weights(c);
+  const std::int64_t count = c.read_tensor(0).elements;
+  std::vector<Scalar> sum(static_cast<std::size_t>(count));
+  c.ready = c.communicator->reduce(exchange(c.read(0), sum.data(), count, c.ready), owner);
+  if (c.communicator->rank() != owner) return;
+  for (std::int64_t i = 0; i < count; ++i) c.write(0)[at + i] += sum[static_cast<std::size_t>(i)];
+}
+
 template <class Scalar>
 void dense_gradient_all_reduce(OpContext<Scalar>& c) {
   const RowRange part = c.op.rows;
@@ -326,12 +435,11 @@ void dense_gradient_all_reduce(OpContext<Scalar>& c) {
 // Where the gradient of a weight tensor lies among the reads of the update.
 template <class Scalar>
 const Scalar* gradient_of(const OpContext<Scalar>& c, const Tensor& weights) {
-  std::int64_t later_layers = 0;
+  std::int64_t later = 0;  // dense weights of later layers: the last layer's gradients come first
   for (std::size_t i = 0; i < c.read_count(); ++i) {
     const Tensor& t = c.read_tensor(i);
-    if (t.kind == TensorKind::DenseWeights && t.layer > weights.layer) later_layers += t.elements;
-    if (weights.kind == TensorKind::DenseWeights && t.kind == TensorKind::DenseGradients)
-      return c.read(i) + later_layers;
+    if (t.kind == TensorKind::DenseWeights && t.layer > weights.layer) later += t.elements;
+    if (weights.kind == TensorKind::DenseWeights && t.kind == TensorKind::DenseGradients) return c.read(i) + later;
     const bool matches = (weights.kind == TensorKind::RouterWeights && t.kind == TensorKind::RouterGradient) ||
                          (weights.kind == TensorKind::ExpertWeights && t.kind == TensorKind::ExpertGradient);
     if (matches && t.layer == weights.layer) return c.read(i);
@@ -368,12 +476,16 @@ constexpr std::array<Entry<Scalar>, op_kind_names.size()> kernels{
      {OpKind::MpReduceScatter, collective<Scalar>, collective<Scalar>},
      {OpKind::Gate, forward_gate<Scalar>, backward_gate<Scalar>},
      {OpKind::Encode, forward_encode<Scalar>, backward_encode<Scalar>},
-     {OpKind::Dispatch, collective<Scalar>, collective<Scalar>},
+     {OpKind::Dispatch, exchange_rows<Scalar>, exchange_rows<Scalar>},
      {OpKind::EspAllGather, collective<Scalar>, collective<Scalar>},
      {OpKind::Expert, forward_expert<Scalar>, backward_expert<Scalar>},
      {OpKind::EspReduceScatter, collective<Scalar>, collective<Scalar>},
-     {OpKind::Combine, collective<Scalar>, collective<Scalar>},
+     {OpKind::Combine, exchange_rows<Scalar>, exchange_rows<Scalar>},
      {OpKind::Decode, forward_decode<Scalar>, backward_decode<Scalar>},
+     {OpKind::GatherExpertWeights, collective<Scalar>, return_gradient<Scalar>},
+     {OpKind::ShadowWeights, broadcast_shadow<Scalar>, return_shadow_gradient<Scalar>},
+     {OpKind::DenseFfn, forward_dense_ffn<Scalar>, backward_dense_ffn<Scalar>},
+     {OpKind::Residual, residual<Scalar>, residual<Scalar>},
      {OpKind::Compress, compress<Scalar>, compress<Scalar>},
      {OpKind::Decompress, decompress<Scalar>, decompress<Scalar>},
      {OpKind::HostSync, host_sync<Scalar>, host_sync<Scalar>},

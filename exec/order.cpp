@@ -7,13 +7,23 @@
 namespace dovetail::exec {
 namespace {
 
-template <class Scalar>
-Scalar* row_of(const LayerShape& shape, std::span<const Chunk<Scalar>> chunks, std::int64_t place) {
+// visit(row) for each copy of a place's row that the chunks hold.
+template <class Scalar, class Visit>
+void for_each_copy(const LayerShape& shape, std::span<const Chunk<Scalar>> chunks, std::int64_t place, Visit visit) {
   const std::int64_t expert = place / shape.capacity, slot = place % shape.capacity + shape.first_slot;
-  for (const Chunk<Scalar>& chunk : chunks)
-    if (chunk.rows.first <= slot && slot < chunk.rows.last)
-      return chunk.data + (expert * chunk.rows.size() + slot - chunk.rows.first) * shape.hidden;
-  throw InternalError("no chunk holds a slot");
+  std::int64_t copies = 0;
+  for (const Chunk<Scalar>& chunk : chunks) {
+    if (!chunk.holds(slot)) continue;
+    const auto in_block = [&](std::int64_t block) {
+      ++copies;
+      visit(chunk.data + (block * chunk.rows.size() + slot - chunk.rows.first) * shape.hidden);
+    };
+    if (chunk.expert < 0)
+      shape.placement.for_each_block(expert, chunk.peers, in_block);
+    else if (chunk.expert == expert)
+      in_block(0);
+  }
+  if (copies == 0) throw InternalError("no chunk holds a slot");
 }
 
 // visit(entry, choice) for those that are not dropped.
@@ -25,8 +35,12 @@ void for_each_routed(const LayerShape& shape, const Scalar* routing, Visit visit
 
 template <class Scalar>
 void clear(const LayerShape& shape, std::span<const Chunk<Scalar>> chunks) {
-  for (const Chunk<Scalar>& chunk : chunks)
-    std::fill_n(chunk.data, shape.experts * chunk.rows.size() * shape.hidden, Scalar(0));
+  const RowPlacement& placement = shape.placement;
+  for (const Chunk<Scalar>& chunk : chunks) {
+    const std::int64_t peers = chunk.peers.size() > 0 ? chunk.peers.size() : placement.peers;
+    const std::int64_t blocks = placement.places.empty() ? shape.experts : peers * placement.positions;
+    std::fill_n(chunk.data, (chunk.expert < 0 ? blocks : 1) * chunk.rows.size() * shape.hidden, Scalar(0));
+  }
 }
 
 }  // namespace
@@ -44,7 +58,8 @@ void encode_forward(const LayerShape& shape, Matrix<const Scalar> moe_input, con
                     std::span<const Chunk<Scalar>> encoded) {
   clear(shape, encoded);
   for_each_routed(shape, routing, [&](std::int64_t, const auto& choice) {
-    std::copy_n(moe_input.row(choice.token), shape.hidden, row_of(shape, encoded, choice.place));
+    for_each_copy(shape, encoded, choice.place,
+                  [&](Scalar* row) { std::copy_n(moe_input.row(choice.token), shape.hidden, row); });
   });
 }
 
@@ -53,9 +68,10 @@ void encode_backward(const LayerShape& shape, const Scalar* routing, std::span<c
                      Matrix<Scalar> d_moe_input) {
   std::fill_n(d_moe_input.data, d_moe_input.rows * d_moe_input.cols, Scalar(0));
   for_each_routed(shape, routing, [&](std::int64_t, const auto& choice) {
-    const Scalar* const from = row_of(shape, d_encoded, choice.place);
     Scalar* const to = d_moe_input.row(choice.token);
-    for (std::int64_t m = 0; m < shape.hidden; ++m) to[m] += from[m];
+    for_each_copy(shape, d_encoded, choice.place, [&](const Scalar* from) {
+      for (std::int64_t m = 0; m < shape.hidden; ++m) to[m] += from[m];
+    });
   });
 }
 
@@ -64,9 +80,10 @@ void decode_forward(const LayerShape& shape, Matrix<const Scalar> moe_input, con
                     std::span<const Chunk<const Scalar>> combined, Matrix<Scalar> output) {
   std::copy_n(moe_input.data, shape.tokens * shape.hidden, output.data);
   for_each_routed(shape, routing, [&](std::int64_t, const auto& choice) {
-    const Scalar* const from = row_of(shape, combined, choice.place);
     Scalar* const to = output.row(choice.token);
-    for (std::int64_t m = 0; m < shape.hidden; ++m) to[m] += choice.score * from[m];
+    for_each_copy(shape, combined, choice.place, [&](const Scalar* from) {
+      for (std::int64_t m = 0; m < shape.hidden; ++m) to[m] += choice.score * from[m];
+    });
   });
 }
 
@@ -80,13 +97,13 @@ void decode_backward(const LayerShape& shape, std::span<const Matrix<const Scala
   std::fill_n(score_gradient, shape.routing_entries(), Scalar(0));
   for_each_routed(shape, routing, [&](std::int64_t i, const auto& choice) {
     const Scalar* const gradient = output_gradient.row(choice.token);
-    const Scalar* const row = row_of(shape, combined, choice.place);
-    Scalar* const d_row = row_of(shape, d_combined, choice.place);
     double dot = 0;  // scores' gradients are differences of such sums
-    for (std::int64_t m = 0; m < hidden; ++m) {
-      dot += static_cast<double>(gradient[m]) * row[m];
-      d_row[m] = choice.score * gradient[m];
-    }
+    for_each_copy(shape, combined, choice.place, [&](const Scalar* row) {
+      for (std::int64_t m = 0; m < hidden; ++m) dot += static_cast<double>(gradient[m]) * row[m];
+    });
+    for_each_copy(shape, d_combined, choice.place, [&](Scalar* d_row) {
+      for (std::int64_t m = 0; m < hidden; ++m) d_row[m] = choice.score * gradient[m];
+    });
     score_gradient[i] = static_cast<Scalar>(dot);
   });
 }

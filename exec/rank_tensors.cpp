@@ -38,9 +38,10 @@ Values initial_values(const Experiment& e, const Tensor& t, const ModelData& dat
   }
 }
 
-// Results are read after the step: the input's gradient, and the routing for its drops.
-bool is_result(const Tensor& t) {
-  return t.kind == TensorKind::Routing || (t.gradient && t.kind == TensorKind::MoeInput && t.layer == 0);
+// Results are read after the step: the output, the input's gradient, and the routing for its drops.
+bool is_result(const Experiment& e, const Tensor& t) {
+  return t.kind == TensorKind::Routing || (t.kind == TensorKind::LayerInput && t.layer == e.workload.layers) ||
+         (t.gradient && t.kind == TensorKind::MoeInput && t.layer == 0);
 }
 
 }  // namespace
@@ -71,7 +72,7 @@ RankTensors<Scalar>::RankTensors(const Experiment& experiment, const Schedule& s
     check(initial.empty() || std::ssize(initial) == t.elements, "initial values of another size than the tensor");
     initial_[i].assign(initial.begin(), initial.end());
     first_[i] = blocks_[static_cast<std::size_t>(blocks.of_tensor[i])].data();
-    if (t.persistent || is_result(t) || !is_read[i]) uses_[i] = 0;
+    if (t.persistent || is_result(experiment, t) || !is_read[i]) uses_[i] = 0;
   }
 }
 

@@ -326,6 +326,42 @@ Values moe_sum_backward(const Sizes& s, const std::vector<Competitors>& all, con
   return d_x;
 }
 
+// --- dense feed-forward part ---
+
+// It is one expert that all tokens go to.
+struct DenseFfn {
+  Sizes sizes;
+  LayerWeights weights;
+  DenseFfn(const Sizes& s, const LayerWeights& w) : sizes(s) {
+    sizes.expert_hidden = w.dense_w1.size() / s.hidden;
+    weights.w1 = w.dense_w1;
+    weights.w2 = w.dense_w2;
+    weights.w3 = w.dense_w3;
+  }
+};
+
+void add_dense_ffn(const Sizes& s, const LayerWeights& w, const Values& x, Values& sum) {
+  if (w.dense_w1.empty()) return;
+  const DenseFfn ffn(s, w);
+  for (Size t = 0; t < s.tokens; ++t)
+    add_scaled(1, expert(ffn.sizes, ffn.weights, 0, &x[t * s.hidden]).output.data(), s.hidden, &sum[t * s.hidden]);
+}
+
+void add_dense_ffn_backward(const Sizes& s, const LayerWeights& w, const Values& x, const Values& d_sum, Values& d_x,
+                            LayerWeights& gradient) {
+  if (w.dense_w1.empty()) return;
+  const DenseFfn ffn(s, w);
+  DenseFfn d(s, gradient);
+  for (Size t = 0; t < s.tokens; ++t) {
+    const double* const token = &x[t * s.hidden];
+    expert_backward(ffn.sizes, ffn.weights, 0, token, expert(ffn.sizes, ffn.weights, 0, token), &d_sum[t * s.hidden],
+                    &d_x[t * s.hidden], d.weights);
+  }
+  gradient.dense_w1 = std::move(d.weights.w1);
+  gradient.dense_w2 = std::move(d.weights.w2);
+  gradient.dense_w3 = std::move(d.weights.w3);
+}
+
 // Where nothing has resolved the capacity yet, it is as large as the factor allows.
 LayerShape reference_shape(const Experiment& e) {
   LayerShape shape = layer_shape(e);
@@ -392,6 +428,7 @@ Reference compute_reference(const Experiment& experiment, const ModelData& data,
   const std::vector<Competitors> competitors = all_competitors(e, s);
   const TokenOrder order(s, e);
   const Size layers = data.layers.size();
+  const auto is_moe = [&](Size layer) { return e.model.is_moe(static_cast<int>(layer)); };
   std::vector<Values> inputs(layers);  // by position
   std::vector<AttentionPass> attention(layers);
   std::vector<MoePass> moe(layers);
@@ -400,19 +437,28 @@ Reference compute_reference(const Experiment& experiment, const ModelData& data,
   for (Size l = 0; l < layers; ++l) {
     inputs[l] = order.by_position(result.output);
     moe[l].input = order.as_held(attention_sum(s, data.layers[l], inputs[l], attention[l]));
-    result.output = moe_sum(e, s, competitors, data.layers[l], static_cast<int>(l), moe[l]);
-    result.routing.push_back(routing_by_part(competitors, moe[l].routing));
+    result.output = moe[l].input;
+    result.routing.emplace_back();
+    if (is_moe(l)) {
+      result.output = moe_sum(e, s, competitors, data.layers[l], static_cast<int>(l), moe[l]);
+      result.routing.back() = routing_by_part(competitors, moe[l].routing);
+    }
+    add_dense_ffn(s, data.layers[l], moe[l].input, result.output);
     for (const Routing& routing : result.routing.back()) {
       result.dropped += drop_count(routing);
       result.largest_load = std::max(result.largest_load, largest_load(routing, e.model.experts));
     }
   }
   if (e.workload.phases == Phases::ForwardOnly) return result;
-  result.gradients.assign(layers, zero_weights(e));
+  for (Size l = 0; l < layers; ++l) result.gradients.push_back(zero_weights(e, static_cast<int>(l)));
   result.input_gradient = data.output_gradient;
   for (Size l = layers; l-- > 0;) {
-    const Values d_moe_input = moe_sum_backward(s, competitors, data.layers[l], static_cast<int>(l), moe[l],
-                                                result.input_gradient, result.gradients[l]);
+    const Values& d_sum = result.input_gradient;
+    Values d_moe_input = d_sum;
+    if (is_moe(l))
+      d_moe_input =
+          moe_sum_backward(s, competitors, data.layers[l], static_cast<int>(l), moe[l], d_sum, result.gradients[l]);
+    add_dense_ffn_backward(s, data.layers[l], moe[l].input, d_sum, d_moe_input, result.gradients[l]);
     result.input_gradient = order.as_held(attention_sum_backward(s, data.layers[l], inputs[l], attention[l],
                                                                  order.by_position(d_moe_input), result.gradients[l]));
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "exec/layer_shape.hpp"
 #include "models/errors.hpp"
 
 namespace dovetail::exec {
@@ -28,6 +29,15 @@ Attention scaled_attention(const Attention& big, const HostScale& scale, int mp)
   return small;
 }
 
+// Dense layers and shared experts become as wide as the experts; one layer at least stays MoE.
+void scale_dense_parts(Model& m) {
+  m.first_dense = std::min(m.first_dense, m.layers - 1);
+  m.moe_every = std::min(m.moe_every, m.layers);
+  if (m.first_moe() >= m.layers) m.moe_every = 1;
+  m.dense_hidden = m.first_dense > 0 || m.moe_every > 1 ? m.expert_hidden : 0;
+  if (m.shared_experts.count > 0) m.shared_experts.hidden = m.expert_hidden;
+}
+
 // Fewer experts: those that share a remainder become one.
 void scale_routing(Experiment& e) {
   RoutingModel& r = e.workload.routing;
@@ -49,6 +59,7 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   if (scale.ranks < nodes || scale.ranks % nodes != 0)
     throw InputError(fmt::format("{} ranks, expected a multiple of {}: they stand for {} nodes{}", scale.ranks, nodes,
                                  nodes, stages == 1 ? "" : fmt::format(" of {} pipeline stages", stages)));
+  require_executable(big.model);
   require_positive("layers", scale.layers);
   require_positive("hidden", scale.hidden);
   require_positive("expert_hidden", scale.expert_hidden);
@@ -67,6 +78,7 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   e.workload.batch = std::gcd(big.workload.batch, scale.tokens_per_rank * gpus);
   e.workload.sequence = scale.tokens_per_rank * gpus / e.workload.batch;
   e.workload.dtype = DType::Fp32;
+  scale_dense_parts(e.model);
   Cluster stage = e.cluster;
   stage.nodes = nodes_of_stage;
   e.parallelism = default_parallelism(stage, e.model);

@@ -23,9 +23,14 @@ struct Exchange {
 };
 
 template <class Scalar>
-Exchange exchange(const Scalar* send, Scalar* receive, std::int64_t count, double ready) {
+constexpr Element element_of() {
   static_assert(std::is_same_v<Scalar, float> || std::is_same_v<Scalar, double>);
-  return {send, receive, count, std::is_same_v<Scalar, float> ? Element::Float : Element::Double, ready};
+  return std::is_same_v<Scalar, float> ? Element::Float : Element::Double;
+}
+
+template <class Scalar>
+Exchange exchange(const Scalar* send, Scalar* receive, std::int64_t count, double ready) {
+  return {send, receive, count, element_of<Scalar>(), ready};
 }
 
 // Messages of send_receive, in elements. `peer` is a group rank, and may be the own one.
@@ -49,10 +54,12 @@ class Communicator {
   virtual int rank() const = 0;  // in the group
   virtual int size() const = 0;
 
-  virtual double all_to_all(const Exchange& e) = 0;      // send and receive: a block per member
-  virtual double all_gather(const Exchange& e) = 0;      // send: a block; receive: a block per member
-  virtual double reduce_scatter(const Exchange& e) = 0;  // send: a block per member; receive: a block
-  virtual double all_reduce(const Exchange& e) = 0;      // send and receive: a block
+  virtual double all_to_all(const Exchange& e) = 0;           // send and receive: a block per member
+  virtual double all_gather(const Exchange& e) = 0;           // send: a block; receive: a block per member
+  virtual double reduce_scatter(const Exchange& e) = 0;       // send: a block per member; receive: a block
+  virtual double all_reduce(const Exchange& e) = 0;           // send and receive: a block
+  virtual double broadcast(const Exchange& e, int root) = 0;  // send: a block, of the root; receive: a block
+  virtual double reduce(const Exchange& e, int root) = 0;     // send: a block; receive: a block, of the root
   // All messages together, in the manner of a group of NCCL sends and receives: a member's n-th message to a peer is
   // the peer's n-th from it, of equal count. Members without messages call it too.
   virtual double send_receive(std::span<const Send> sends, std::span<const Receive> receives, Element element,

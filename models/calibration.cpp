@@ -20,19 +20,35 @@ CollectiveCost interpolate(const CollectiveCost& low, const CollectiveCost& high
   return cost;
 }
 
+std::vector<CollectiveCost> entries_of(const Calibration& calibration, Collective collective, LinkKind link) {
+  std::vector<CollectiveCost> entries;
+  for (const CollectiveCost& cost : calibration.collectives)
+    if (cost.collective == collective && cost.link == link) entries.push_back(cost);
+  return entries;
+}
+
+std::vector<CollectiveCost> standing_in(const Calibration& calibration, Collective collective, Collective other,
+                                        LinkKind link) {
+  std::vector<CollectiveCost> entries = entries_of(calibration, other, link);
+  for (CollectiveCost& cost : entries) {
+    cost.collective = collective;
+    cost.provenance = {Origin::Assumed, fmt::format("as {} of the same buffer: {}", name_in(collective_names, other),
+                                                    cost.provenance.source)};
+  }
+  return entries;
+}
+
 }  // namespace
 
 CollectiveCost find_cost(const Calibration& calibration, Collective collective, GroupShape group, int gpus_per_node) {
   const LinkKind link = group.crosses_nodes() ? LinkKind::Inter : LinkKind::Intra;
-  std::vector<CollectiveCost> entries;
-  const auto collect = [&](Collective kind) {
-    if (!entries.empty()) return;
-    for (const CollectiveCost& cost : calibration.collectives)
-      if (cost.collective == kind && cost.link == link) entries.push_back(cost);
-  };
-  collect(collective);
-  if (collective == Collective::Send)
-    for (Collective instead : {Collective::AllToAll, Collective::AllGather}) collect(instead);
+  std::vector<CollectiveCost> entries = entries_of(calibration, collective, link);
+  if (entries.empty() && collective == Collective::Broadcast)
+    entries = standing_in(calibration, collective, Collective::AllGather, link);
+  if (entries.empty() && collective == Collective::Reduce)
+    entries = standing_in(calibration, collective, Collective::ReduceScatter, link);
+  if (entries.empty() && collective == Collective::Send)
+    entries = standing_in(calibration, collective, Collective::AllToAll, link);
   if (entries.empty())
     throw InputError(fmt::format("calibration {} has no {} cost on {} links, needed by a group of {} ranks on {} nodes",
                                  calibration.name, name_in(collective_names, collective),

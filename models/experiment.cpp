@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "models/errors.hpp"
@@ -25,12 +26,17 @@ void require_countable(const Experiment& e) {
   const double hidden = m.hidden, experts = m.experts, tokens = static_cast<double>(w.batch) * w.sequence;
   // A factor above 0 sizes the rows; any other leaves an expert at most all tokens.
   const double rows = (w.capacity_factor > 0 ? w.top_k * w.capacity_factor : experts) * tokens + experts;
-  const double width = static_cast<double>(m.attention.heads) * m.attention.head_size;
-  const double weights = hidden * (m.expert_gemms() * experts * m.expert_hidden + 4 * width);
+  const double width =
+      static_cast<double>(m.attention.heads) * std::max(m.attention.head_size, m.attention.value_head_size());
+  const double shared = static_cast<double>(m.shared_experts.count) * m.shared_experts.hidden;
+  const double ffn = std::max<double>(m.dense_hidden, shared);
+  const double ranks = static_cast<double>(m.attention.q_rank) + m.attention.kv_rank;  // of latent attention
+  const double weights =
+      hidden * (m.expert_gemms() * (experts * m.expert_hidden + ffn) + 4 * width) + ranks * (hidden + 2 * width);
   countable("/workload/capacity_factor", "elements of the dispatched rows:", rows * hidden * e.parallelism.esp);
   countable("/workload/capacity_factor", "elements of the experts' hidden rows:", rows * m.expert_hidden);
   countable("/workload/top_k", "slots of tokens in experts:", w.top_k * tokens * experts);
-  countable("/workload/sequence", "elements of the attention:", tokens * (hidden + 3 * width));
+  countable("/workload/sequence", "elements of the dense part:", tokens * (hidden + 3 * width + 2 * ffn));
   countable("/model", "parameters:", w.layers * weights);
 }
 
@@ -94,6 +100,9 @@ void validate(const Experiment& e) {
   require(w.sequence >= 1, "/workload/sequence", fmt::format("{}, expected at least 1", w.sequence));
   require(w.layers >= 1 && w.layers <= e.model.layers, "/workload/layers",
           fmt::format("{}, expected 1 to {} (the layers of {})", w.layers, e.model.layers, e.model.name));
+  require(w.layers > e.model.first_moe(), "/workload/layers",
+          fmt::format("{}, but the first MoE layer of {} is its number {}", w.layers, e.model.name,
+                      e.model.first_moe() + 1));
   require(e.parallelism.pp <= w.layers, "/parallelism",
           fmt::format("pp {}: more pipeline stages than the {} layers", e.parallelism.pp, w.layers));
   require(w.top_k >= 1 && w.top_k <= e.model.experts, "/workload/top_k",

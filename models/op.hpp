@@ -38,6 +38,7 @@ enum class OpKind : std::uint8_t {
   Combine,
   Decode,
   DenseFfn,
+  Residual,
   GatherExpertWeights,
   ShadowWeights,
   Offload,
@@ -54,7 +55,7 @@ enum class OpKind : std::uint8_t {
   ExpertGradientAllReduce,
   Update
 };
-inline constexpr Names<OpKind, 28> op_kind_names{{{"mp_all_gather", OpKind::MpAllGather},
+inline constexpr Names<OpKind, 29> op_kind_names{{{"mp_all_gather", OpKind::MpAllGather},
                                                   {"projection", OpKind::Projection},
                                                   {"attention", OpKind::Attention},
                                                   {"mp_reduce_scatter", OpKind::MpReduceScatter},
@@ -67,6 +68,7 @@ inline constexpr Names<OpKind, 28> op_kind_names{{{"mp_all_gather", OpKind::MpAl
                                                   {"combine", OpKind::Combine},
                                                   {"decode", OpKind::Decode},
                                                   {"dense_ffn", OpKind::DenseFfn},
+                                                  {"residual", OpKind::Residual},
                                                   {"gather_expert_weights", OpKind::GatherExpertWeights},
                                                   {"shadow_weights", OpKind::ShadowWeights},
                                                   {"offload", OpKind::Offload},
@@ -123,6 +125,7 @@ enum class TensorKind : std::uint8_t {
   FfnHidden,
   FfnPartial,
   FfnOutput,
+  FfnSumGradient,
   ContextGradient,
   ScoreGradient,
   OutputGradient,
@@ -137,7 +140,7 @@ enum class TensorKind : std::uint8_t {
   GatheredWeightGradient,
   OptimizerState
 };
-inline constexpr Names<TensorKind, 39> tensor_kind_names{
+inline constexpr Names<TensorKind, 40> tensor_kind_names{
     {{"layer_input", TensorKind::LayerInput},
      {"attention_input", TensorKind::AttentionInput},
      {"query_key_value", TensorKind::QueryKeyValue},
@@ -164,6 +167,7 @@ inline constexpr Names<TensorKind, 39> tensor_kind_names{
      {"ffn_hidden", TensorKind::FfnHidden},
      {"ffn_partial", TensorKind::FfnPartial},
      {"ffn_output", TensorKind::FfnOutput},
+     {"ffn_sum_gradient", TensorKind::FfnSumGradient},
      {"context_gradient", TensorKind::ContextGradient},
      {"score_gradient", TensorKind::ScoreGradient},
      {"output_gradient", TensorKind::OutputGradient},
@@ -190,11 +194,12 @@ struct Tensor {
   std::int16_t rank_class = 0;  // whose memory it is in
   std::int16_t layer = 0;
   std::int16_t micro_batch = 0;
-  std::int16_t chunk = -1;  // -1: not chunked
-  std::int16_t step = -1;   // of a collective in several steps
-  RowRange rows;            // capacity rows of a chunked tensor
-  RowRange peers;           // with split peers: offsets of the ranks it is for; else empty
-  TensorId buffer = -1;     // an earlier tensor whose memory it takes over; -1: memory of its own
+  std::int16_t chunk = -1;   // -1: not chunked
+  std::int16_t step = -1;    // of a collective in several steps
+  std::int16_t expert = -1;  // a shadowed expert, of all; -1: not of one
+  RowRange rows;             // capacity rows of a chunked tensor
+  RowRange peers;            // with split peers: offsets of the ranks it is for; else empty
+  TensorId buffer = -1;      // an earlier tensor whose memory it takes over; -1: memory of its own
   std::int64_t elements = 0;
 
   Bytes bytes() const { return static_cast<double>(elements) * size_of(dtype); }
@@ -211,9 +216,11 @@ struct Span {
 };
 
 struct Work {
-  Flops flops;                               // of GEMMs
-  int gemms = 0;                             // GEMM launches
-  Bytes memory_traffic;                      // read plus written by kernels bound by device memory
+  Flops flops;                 // of GEMMs
+  int gemms = 0;               // GEMM launches
+  std::int64_t gemm_rows = 0;  // of each of its GEMMs, where its layout cuts an expert's rows; 0: all of them
+  Bytes gemm_traffic;          // read plus written by such GEMMs: they take at least as long as this
+  Bytes memory_traffic;        // read plus written by kernels bound by device memory
   Collective collective = Collective::None;  // over `group`
   GroupKind group = GroupKind::Ep;
   Protocol protocol = Protocol::Simple;
@@ -232,10 +239,11 @@ struct Op {
   std::int16_t layer = 0;
   std::int16_t micro_batch = 0;
   std::int16_t chunk = -1;
-  std::int16_t step = -1;  // of a collective in several steps
-  RowRange rows;           // capacity rows of a chunked op; elements of DenseGradients for their all-reduce
-                           // and the ops that write them
-  RowRange peers;          // as in Tensor
+  std::int16_t step = -1;    // of a collective in several steps
+  std::int16_t expert = -1;  // as in Tensor
+  RowRange rows;             // capacity rows of a chunked op; elements of DenseGradients for their all-reduce
+                             // and the ops that write them
+  RowRange peers;            // as in Tensor
   Work work;
   Span dependencies, reads, writes;
 };

@@ -34,6 +34,24 @@ Comb comb(const Parallelism& p, GroupKind kind) {
   throw InternalError("group kind");
 }
 
+// The hidden sizes of dense feed-forward parts: 0 where a model has none.
+std::array<std::int64_t, 2> ffn_sizes(const Model& model) {
+  return {model.dense_hidden, model.ffn_hidden(model.first_moe())};
+}
+
+// Heads are padded where mp does not divide them; hidden sizes are not.
+bool shares_dense_part(const Model& model, int mp) {
+  return mp <= model.attention.kv_heads &&
+         std::ranges::all_of(ffn_sizes(model), [mp](std::int64_t size) { return size % mp == 0; });
+}
+
+int default_mp(int gpus_per_node, const Model& model) {
+  if (shares_dense_part(model, gpus_per_node)) return gpus_per_node;
+  int mp = 1;
+  while (gpus_per_node % (2 * mp) == 0 && shares_dense_part(model, 2 * mp)) mp *= 2;
+  return mp;
+}
+
 void require(bool condition, const std::string& message) {
   if (!condition) throw InputError(Location{"", 0, 0, "/parallelism"}, message);
 }
@@ -47,10 +65,11 @@ LayerRun layers_of_stage(int layers, int stages, int stage) {
 
 Parallelism default_parallelism(const Cluster& cluster, const Model& model) {
   Parallelism p;
-  p.mp = p.esp = cluster.gpus_per_node;
-  p.dp = cluster.nodes;
-  p.ep = std::gcd(model.experts, cluster.nodes);
-  p.edp = cluster.nodes / p.ep;
+  p.mp = default_mp(cluster.gpus_per_node, model);
+  p.esp = std::gcd(cluster.gpus_per_node, model.expert_hidden);
+  p.dp = cluster.gpus() / p.mp;
+  p.ep = std::gcd(model.experts, cluster.gpus() / p.esp);
+  p.edp = cluster.gpus() / p.esp / p.ep;
   return p;
 }
 
@@ -73,6 +92,10 @@ void validate(const Parallelism& p, const Cluster& cluster, const Model& model) 
                       model.attention.heads, model.attention.kv_heads));
   require(p.mp <= model.attention.kv_heads,
           fmt::format("mp {} is more than the model's {} key/value heads", p.mp, model.attention.kv_heads));
+  for (std::int64_t size : ffn_sizes(model))
+    require(size % p.mp == 0, fmt::format("mp {} does not divide the hidden size {} of the model's dense feed-forward "
+                                          "part or shared experts",
+                                          p.mp, size));
 }
 
 std::vector<int> group_members(const Parallelism& parallelism, GroupKind kind, int rank) {

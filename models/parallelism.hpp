@@ -3,6 +3,7 @@
 // Whether a group's traffic stays in a node follows from where its ranks are, never assumed.
 #pragma once
 #include <array>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -53,7 +54,8 @@ struct Subgroup {
   friend bool operator==(const Subgroup&, const Subgroup&) = default;
 };
 
-// mp = esp = GPUs per node, ep = gcd(experts, nodes), edp = nodes / ep, dp = nodes.
+// mp = esp = GPUs per node. Where that is more than the model's sizes allow, mp is a power of two of them that fits,
+// and esp as many as divide the expert hidden size. ep = gcd(experts, GPUs / esp); edp, dp the rest.
 Parallelism default_parallelism(const Cluster& cluster, const Model& model);
 
 // Throws InputError naming the numbers that do not divide or multiply up.

@@ -7,6 +7,7 @@
 
 #include "models/collectives/all_to_all.hpp"
 #include "models/errors.hpp"
+#include "models/expert_sharding.hpp"
 #include "models/names.hpp"
 #include "models/volumes.hpp"
 
@@ -32,7 +33,6 @@ void require_value(std::string_view knob, int value, int built) {
 
 void require_built_knobs(const Plan& p) {
   require_built("scope", scope_names, p.scope, {Scope::Layer, Scope::Moe, Scope::Block});
-  require_built("split", split_names, p.split, {Split::Capacity});
   require_built("order", order_names, p.order, {Order::DispatchFirst, Order::Alternate, Order::ReadyFirst});
   require_built("comm_streams", comm_streams_names, p.comm_streams,
                 {CommStreams::One, CommStreams::InterIntra, CommStreams::DispatchCombine});
@@ -43,17 +43,12 @@ void require_built_knobs(const Plan& p) {
   require_built("restore", restore_names, p.restore,
                 {Restore::Keep, Restore::S1, Restore::S2, Restore::S3, Restore::S4});
   require_built("buffers", buffers_names, p.buffers, {Buffers::PerChunk, Buffers::Single, Buffers::Double});
-  require_built("expert_sharding", expert_sharding_names, p.expert_sharding, {ExpertSharding::Ep});
-  require_built("layout", layout_names, p.layout, {Layout::ExpertMajor});
   require_built("expert_kernel", expert_kernel_names, p.expert_kernel, {ExpertKernel::Batched});
   require_built("shared_experts", shared_experts_names, p.shared_experts, {SharedExperts::Serial});
   require_built("pipeline_schedule", pipeline_schedule_names, p.pipeline_schedule,
                 {PipelineSchedule::Gpipe, PipelineSchedule::OneForwardOneBackward});
   require_built("recompute", recompute_names, p.recompute, {Recompute::None});
   if (p.delay_weight_gradient) refuse("delay_weight_gradient", "true is not built yet; built: false");
-  if (!p.shadowed_experts.empty()) refuse("shadowed_experts", "shadowing is not built yet; built: none");
-  require_value("sharding_repeats", p.sharding_repeats, 0);
-  require_value("row_tile", p.row_tile, 0);
   require_value("virtual_stages", p.virtual_stages, 1);
   require_value("zero", p.zero, 0);
 }
@@ -68,6 +63,10 @@ void require_degree(std::string_view knob, int degree, const Plan& p, std::int64
 
 // Chunks of tokens are the chunks of both passes, in the order of the published code.
 void require_block(const Plan& p, const Experiment& e, const LayerVolumes& v) {
+  if (e.model.dense_hidden > 0 || e.model.shared_experts.count > 0)
+    refuse("scope", fmt::format("block is not built yet with dense layers or shared experts, as {} has; built: "
+                                "layer, moe",
+                                e.model.name));
   for (int layer = 0; layer < e.workload.layers; ++layer)
     if (p.backward_degree_of(layer) != p.forward_degree)
       refuse(p.backward_degrees.empty() ? "backward_degree" : "backward_degrees",
@@ -95,10 +94,11 @@ void require_all_to_all(const Plan& p, const Experiment& e) {
       refuse("all_to_all_implementation", "fused contradicts plan.all_to_all linear, which has one step; expected p2p");
   }
   all_to_all_steps(p, e);  // throws for levels that do not fit
-  if (p.protocol == Protocol::Simple || e.parallelism.ep == 1) return;
-  const int on_node = ranks_per_node(e.parallelism, GroupKind::Ep, e.cluster);
+  const Parallelism groups = exchange_groups(p, e.parallelism);
+  if (p.protocol == Protocol::Simple || groups.ep == 1) return;
+  const int on_node = ranks_per_node(groups, GroupKind::Ep, e.cluster);
   for (const auto& [name, link] : link_kind_names) {
-    const bool used = link == LinkKind::Intra ? on_node > 1 : on_node < e.parallelism.ep;
+    const bool used = link == LinkKind::Intra ? on_node > 1 : on_node < groups.ep;
     if (used && find_message(e.calibration, link, Protocol::LowLatency) == nullptr)
       refuse("protocol",
              fmt::format("{} needs the cost of low_latency messages on {} links, which calibration {} lacks",
@@ -146,30 +146,6 @@ int window_order(const GradientSlice& slice, int layers) {
   return 3 * (layers - 1 - slice.layer) + static_cast<int>(slice.window);
 }
 
-LayerRun run_of_stage(const Experiment& e, int stage) {
-  return layers_of_stage(e.workload.layers, e.parallelism.pp, stage);
-}
-
-// Of one stage: whole layers, beside the attention of the layer that follows in backward order or at the end.
-void add_whole_layers(const Experiment& e, LayerRun run, bool beside_next, std::vector<GradientSlice>& slices) {
-  for (int layer = run.last - 1; layer >= run.first; --layer) {
-    const bool beside = beside_next && layer > run.first;
-    slices.push_back(
-        {beside ? Window::Dense : Window::Tail, beside ? layer - 1 : run.first, layer_volumes(e).dense_parameters});
-  }
-}
-
-// Of one stage: chunks of equal size, each in the window that follows its last gradient.
-void add_chunks(const Experiment& e, LayerRun run, std::int64_t chunk, std::vector<GradientSlice>& slices) {
-  std::int64_t waiting = 0;
-  for (int layer = run.last - 1; layer >= run.first; --layer) {
-    const bool last = layer == run.first;
-    waiting += layer_volumes(e).dense_parameters;
-    for (; waiting >= chunk || (last && waiting > 0); waiting -= std::min(chunk, waiting))
-      slices.push_back({last ? Window::Tail : Window::Moe, last ? run.first : layer - 1, std::min(chunk, waiting)});
-  }
-}
-
 void require_slice(const GradientSlice& s, LayerRun run) {
   if (s.elements < 1) refuse("gradient_slices", fmt::format("a slice of {} elements, expected at least 1", s.elements));
   if (s.window == Window::Tail && s.layer != run.first)
@@ -178,15 +154,19 @@ void require_slice(const GradientSlice& s, LayerRun run) {
 
 // The slices of one stage, from `next` on, which is left at the first of another.
 void require_slices_of_stage(const Plan& p, const Experiment& e, LayerRun run, std::size_t& next) {
-  const std::int64_t layer = layer_volumes(e).dense_parameters, all = layer * (run.last - run.first);
+  const std::vector<std::int64_t> elements = dense_elements(e);
+  const auto after = [&](int layer) {  // in the stage
+    return std::reduce(elements.begin() + layer + 1, elements.begin() + run.last);
+  };
+  const std::int64_t all = after(run.first - 1);
   std::int64_t sum = 0;
   for (; next < p.gradient_slices.size() && run.contains(p.gradient_slices[next].layer); ++next) {
     const GradientSlice& s = p.gradient_slices[next];
     require_slice(s, run);
     if (s.elements > all - sum) refuse("gradient_slices", fmt::format("slices exceed the {} dense gradients", all));
     sum += s.elements;
-    // When layer s.layer runs, the gradients of the layers after it exist.
-    const std::int64_t ready = (run.last - 1 - s.layer) * layer;
+    // Backward order: when layer s.layer runs, the gradients of the layers after it exist.
+    const std::int64_t ready = after(s.layer);
     if (s.window != Window::Tail && sum > ready)
       refuse("gradient_slices",
              fmt::format("the slice beside layer {} ends at element {}, but only {} gradients exist by then", s.layer,
@@ -207,7 +187,7 @@ void require_slices(const Plan& p, const Experiment& e) {
   }
   std::size_t next = 0;
   for (int stage = e.parallelism.pp - 1; stage >= 0; --stage)
-    require_slices_of_stage(p, e, run_of_stage(e, stage), next);
+    require_slices_of_stage(p, e, layers_of_stage(e.workload.layers, e.parallelism.pp, stage), next);
 }
 
 void require_micro_batches(const Plan& p, const Experiment& e) {
@@ -225,17 +205,26 @@ void require_micro_batches(const Plan& p, const Experiment& e) {
 
 }  // namespace
 
-std::vector<GradientSlice> gradient_slices(const Plan& plan, const Experiment& e) {
+std::vector<GradientSlice> gradient_slices(const Plan& plan, std::span<const std::int64_t> elements, Bytes element,
+                                           int stages) {
   if (plan.grad_sync == GradSync::Partitioned) return plan.gradient_slices;
-  const auto chunk =
-      static_cast<std::int64_t>(static_cast<double>(plan.gradient_chunk_bytes) / size_of(e.workload.dtype).value());
+  const auto chunk = static_cast<std::int64_t>(static_cast<double>(plan.gradient_chunk_bytes) / element.value());
   std::vector<GradientSlice> slices;
-  for (int stage = e.parallelism.pp - 1; stage >= 0; --stage) {
-    const LayerRun run = run_of_stage(e, stage);
-    if (plan.grad_sync == GradSync::FixedChunks)
-      add_chunks(e, run, chunk, slices);
-    else
-      add_whole_layers(e, run, plan.grad_sync == GradSync::WithDense, slices);
+  for (int stage = stages - 1; stage >= 0; --stage) {
+    const LayerRun run = layers_of_stage(static_cast<int>(elements.size()), stages, stage);
+    std::int64_t waiting = 0;  // gradients that exist and are in no slice yet
+    for (int layer = run.last - 1; layer >= run.first; --layer) {
+      waiting += elements[static_cast<std::size_t>(layer)];
+      const bool last = layer == run.first;
+      if (plan.grad_sync == GradSync::FixedChunks) {
+        for (; waiting >= chunk || (last && waiting > 0); waiting -= std::min(chunk, waiting))
+          slices.push_back({last ? Window::Tail : Window::Moe, last ? layer : layer - 1, std::min(chunk, waiting)});
+        continue;
+      }
+      const bool beside_next = plan.grad_sync == GradSync::WithDense && !last;
+      slices.push_back({beside_next ? Window::Dense : Window::Tail, beside_next ? layer - 1 : run.first, waiting});
+      waiting = 0;
+    }
   }
   return slices;
 }
@@ -243,6 +232,7 @@ std::vector<GradientSlice> gradient_slices(const Plan& plan, const Experiment& e
 void validate(const Plan& p, const Experiment& e) {
   require_built_knobs(p);
   require_micro_batches(p, e);
+  validate_sharding(p, one_micro_batch(e, p.micro_batches));
   require_all_to_all(p, e);
   if (e.workload.gate.kind == GateKind::SoftMoe && p.encoding == Encoding::Sparse)
     refuse("encoding", "sparse contradicts the gate soft_moe, whose every slot mixes all tokens; expected dense");

@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -138,7 +139,7 @@ struct Plan {
   Wire combine_wire = Wire::Same;
   Encoding encoding = Encoding::Sparse;
   GradSync grad_sync = GradSync::After;
-  std::int64_t gradient_chunk_bytes = 30'000'000;  // FixedChunks only (Lina's), at least 1 element
+  std::int64_t gradient_chunk_bytes = 30'000'000;  // FixedChunks only (Lina's), at least one element
   std::vector<GradientSlice> gradient_slices;      // Partitioned only; must add up to all dense gradients
   Restore restore = Restore::Keep;
   Buffers buffers = Buffers::PerChunk;
@@ -166,7 +167,9 @@ struct Plan {
 // contradiction (scope layer with degree 2), a degree above the capacity, slices that do not add up.
 void validate(const Plan& plan, const Experiment& experiment);
 
-// The slices that a plan's grad_sync stands for, in backward order.
-std::vector<GradientSlice> gradient_slices(const Plan& plan, const Experiment& experiment);
+// The slices that a plan's grad_sync stands for, in backward order, of each pipeline stage. `elements`: dense gradients of
+// each layer.
+std::vector<GradientSlice> gradient_slices(const Plan& plan, std::span<const std::int64_t> elements, Bytes element,
+                                           int stages = 1);
 
 }  // namespace dovetail

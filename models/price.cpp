@@ -116,7 +116,8 @@ class Pricer {
     Seconds fixed = gemm_.alpha * w.gemms;
     if (w.memory_traffic > Bytes(0)) fixed += memory.alpha;
     if (w.host_waits) fixed += gemm_.alpha;  // what the next launch costs when nothing hides it
-    Seconds busy = w.flops * gemm_.beta + w.memory_traffic * memory.beta;
+    const Seconds gemms = std::max(w.flops * gemm_.beta, w.gemm_traffic * memory.beta);
+    Seconds busy = gemms + w.memory_traffic * memory.beta;
     if (w.profiled != Profiled::No) {
       const auto [of_line, growing] = curve_of(op, e_.model).at(static_cast<double>(w.profiled_size));
       fixed += of_line;
@@ -135,7 +136,7 @@ class Pricer {
     std::optional<CollectiveCost>& cost =
         costs_[static_cast<std::size_t>(collective)][static_cast<std::size_t>(op.work.group)];
     if (!cost)
-      cost = find_cost(e_.calibration, collective, group_shape(e_.parallelism, op.work.group, e_.cluster),
+      cost = find_cost(e_.calibration, collective, group_shape(s_.groups, op.work.group, e_.cluster),
                        e_.cluster.gpus_per_node);
     const auto kind = cost->link == LinkKind::Inter ? InterferenceClass::Inter : InterferenceClass::Intra;
     add(op, kind, cost->alpha, op.work.message * cost->beta);
@@ -147,8 +148,8 @@ class Pricer {
           work.message == op.work.message && work.memory_traffic == op.work.memory_traffic &&
           work.group == op.work.group && work.protocol == op.work.protocol)
         return cost;
-    const GroupPlace place{group_shape(e_.parallelism, op.work.group, e_.cluster),
-                           ranks_per_node(e_.parallelism, op.work.group, e_.cluster), e_.cluster.gpus_per_node};
+    const GroupPlace place{group_shape(s_.groups, op.work.group, e_.cluster),
+                           ranks_per_node(s_.groups, op.work.group, e_.cluster), e_.cluster.gpus_per_node};
     all_to_alls_.emplace_back(op.work, step_cost(e_.calibration, s_.steps_of(op), op.work, place));
     return all_to_alls_.back().second;
   }

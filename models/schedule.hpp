@@ -19,6 +19,7 @@ struct RankClass {
 class Schedule {
  public:
   std::vector<RankClass> classes;
+  Parallelism groups;  // those that ops name: the experiment's, regrouped where plans repeat rows to shards
   std::vector<Stream> streams;
   std::vector<Tensor> tensors;
   std::vector<Op> ops;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "models/builder/attention_part.hpp"
+#include "models/builder/dense_ffn_part.hpp"
 #include "models/builder/gradient_part.hpp"
 #include "models/builder/moe_part.hpp"
 #include "models/builder/pipeline_order.hpp"
@@ -22,7 +23,18 @@ using namespace builder;
 struct SavedLayer {
   SavedAttention attention;
   SavedMoe moe;
+  SavedFfn ffn;
 };
+
+TensorId dense_layer_forward(StepContext& c, int layer, TensorId x, TensorId attended, SavedFfn& saved) {
+  const std::int64_t tokens = c.volumes(layer).tokens * c.volumes(layer).hidden;
+  const TensorId input = c.activation(TensorKind::MoeInput, layer, tokens);
+  add_up(c, Phase::Forward, layer, {x, attended}, input);
+  const TensorId ffn_output = dense_ffn_forward(c, layer, input, saved);
+  const TensorId output = c.activation(TensorKind::LayerInput, layer + 1, tokens);
+  add_up(c, Phase::Forward, layer, {input, ffn_output}, output);
+  return output;
+}
 
 // The tensors of the parts' chunks, made when the first of a part is asked for.
 template <class Make>
@@ -56,10 +68,13 @@ TensorId forward(StepContext& c, int layer, TensorId x, SavedLayer& saved) {
   const std::vector<TokenPart>& parts = c.parts(layer);
   const bool chunked = parts.front().chunk >= 0;
   attention_start(c, layer, x, saved.attention);
+  if (!c.volumes(layer).moe)
+    return dense_layer_forward(c, layer, x, attention_forward(c, layer, parts.front(), saved.attention), saved.ffn);
   PartByPart encoded(parts, [&](const TokenPart& part) {
     const TensorId attended = attention_forward(c, layer, part, saved.attention);
     TensorIds chunks = encode_forward(c, layer, part, x, attended, saved.moe);
     if (!chunked) c.host_sync(Phase::Forward, layer);
+    shadows_forward(c, layer, saved.moe.shadows);
     return chunks;
   });
   const TensorIds combined = experts_forward(c, layer, std::ref(encoded), saved.moe.experts, [&] {
@@ -69,40 +84,88 @@ TensorId forward(StepContext& c, int layer, TensorId x, SavedLayer& saved) {
   const TensorId output =
       c.activation(TensorKind::LayerInput, layer + 1, c.volumes(layer).tokens * c.volumes(layer).hidden);
   for (const TokenPart& part : parts) decode_forward(c, layer, part, of_part(part, combined), output, saved.moe);
+  if (c.volumes(layer).ffn_hidden > 0)  // shared experts
+    add_up(c, Phase::Forward, layer, {output, dense_ffn_forward(c, layer, saved.moe.input.front(), saved.ffn)}, output);
   return output;
 }
 
 // By part: tensors that add up to the gradient of a layer's output (backward: input).
 using Gradient = std::vector<TensorIds>;
 
-Gradient backward(StepContext& c, int layer, const Gradient& gradient, const SavedLayer& saved,
-                  GradientPart& gradients) {
+// From the gradient of the attention's sum, which `d_sum_of` makes part by part.
+Gradient attention_layer_backward(StepContext& c, int layer, const SavedLayer& saved, GradientPart& gradients,
+                                  const std::function<TensorId(const TokenPart&)>& d_sum_of) {
+  Gradient result;
+  AttentionGradients d_attention;
+  for (const TokenPart& part : c.parts(layer)) {
+    const TensorId d_sum = d_sum_of(part);
+    const TensorId gathered = attention_backward_gather(c, layer, part, d_sum);
+    if (result.empty()) gradients.add_slices(Window::Dense, layer);
+    attention_backward(c, layer, part, gathered, saved.attention, d_attention);
+    result.push_back({d_sum});
+  }
+  const TensorId sum = attention_backward_finish(c, layer, saved.attention, d_attention);
+  for (TensorIds& of_part : result) of_part.push_back(sum);
+  return result;
+}
+
+// Adds up the gradient of a layer that has a dense feed-forward part, which is not in parts.
+TensorId gradient_sum(StepContext& c, int layer, const Gradient& gradient) {
+  const TensorIds& parts = gradient.front();
+  if (parts.size() == 1) return parts.front();
+  const LayerVolumes& v = c.volumes(layer);
+  const TensorId sum = c.activation(TensorKind::LayerInput, layer + 1, v.tokens * v.hidden, /*gradient=*/true);
+  add_up(c, Phase::Backward, layer, parts, sum);
+  return sum;
+}
+
+Gradient dense_layer_backward(StepContext& c, int layer, const Gradient& gradient, const SavedLayer& saved,
+                              GradientPart& gradients) {
+  const LayerVolumes& v = c.volumes(layer);
+  const TensorId sum = gradient_sum(c, layer, gradient);
+  const TensorId through_ffn =
+      dense_ffn_backward(c, layer, sum, saved.ffn, [&] { gradients.add_slices(Window::Moe, layer); });
+  const TensorId d_input = c.activation(TensorKind::MoeInput, layer, v.tokens * v.hidden, /*gradient=*/true);
+  add_up(c, Phase::Backward, layer, {sum, through_ffn}, d_input);
+  return attention_layer_backward(c, layer, saved, gradients, [&](const TokenPart&) { return d_input; });
+}
+
+// `through_shared`: what comes through the shared experts; -1 without.
+Gradient moe_layer_backward(StepContext& c, int layer, const Gradient& gradient, const SavedLayer& saved,
+                            TensorId through_shared, GradientPart& gradients) {
   const std::vector<TokenPart>& parts = c.parts(layer);
   const bool chunked = parts.front().chunk >= 0;
   std::vector<DecodeGradients> decoded;
+  TensorIds d_shadows, shadow_gradients;
   PartByPart d_combined(parts, [&](const TokenPart& part) {
     decoded.push_back(decode_backward(c, layer, part, gradient[decoded.size()], saved.moe));
     if (!chunked) c.host_sync(Phase::Backward, layer);
+    d_shadows = shadows_backward(c, layer, decoded.back().shadows, saved.moe.shadows, shadow_gradients);
     return decoded.back().combined;
   });
   const TensorIds d_encoded = experts_backward(c, layer, std::ref(d_combined), saved.moe.experts, [&] {
     if (chunked) c.host_sync(Phase::Backward, layer);
     gradients.add_slices(Window::Moe, layer);
   });
+  return_shadow_gradients(c, layer, shadow_gradients);
   c.host_sync(Phase::Backward, layer);
-  Gradient result;
-  AttentionGradients d_attention;
-  for (const TokenPart& part : parts) {
-    const DecodeGradients& of_decode = decoded[result.size()];
-    const TensorId d_moe_input = encode_backward(c, layer, part, of_decode, of_part(part, d_encoded), saved.moe);
-    const TensorId gathered = attention_backward_gather(c, layer, part, d_moe_input);
-    if (result.empty()) gradients.add_slices(Window::Dense, layer);
-    attention_backward(c, layer, part, gathered, saved.attention, d_attention);
-    result.push_back({d_moe_input});
-  }
-  const TensorId sum = attention_backward_finish(c, layer, saved.attention, d_attention);
-  for (TensorIds& of_part : result) of_part.push_back(sum);
-  return result;
+  std::size_t done = 0;
+  return attention_layer_backward(c, layer, saved, gradients, [&](const TokenPart& part) {
+    const TensorId d_input =
+        encode_backward(c, layer, part, decoded[done++], of_part(part, d_encoded), d_shadows, saved.moe);
+    if (through_shared >= 0) add_up(c, Phase::Backward, layer, {d_input, through_shared}, d_input);
+    return d_input;
+  });
+}
+
+Gradient backward(StepContext& c, int layer, const Gradient& gradient, const SavedLayer& saved,
+                  GradientPart& gradients) {
+  const LayerVolumes& v = c.volumes(layer);
+  if (!v.moe) return dense_layer_backward(c, layer, gradient, saved, gradients);
+  if (v.ffn_hidden == 0) return moe_layer_backward(c, layer, gradient, saved, -1, gradients);
+  const TensorId sum = gradient_sum(c, layer, gradient);
+  const TensorId through_shared = dense_ffn_backward(c, layer, sum, saved.ffn, [] {});
+  return moe_layer_backward(c, layer, {{sum}}, saved, through_shared, gradients);
 }
 
 // The parts' own tensors, then what they have in common.

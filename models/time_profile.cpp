@@ -12,7 +12,8 @@ TimeCurve::TimeCurve(std::vector<ProfilePoint> points, bool fitted) : points_(st
 }
 
 TimeCurve TimeCurve::fit(Seconds alpha, Seconds beta) {
-  return {{{0, alpha}, {1, alpha + beta}}, true};
+  constexpr double far = 0x1p20;  // so that the slope keeps its digits beside alpha
+  return {{{0, alpha}, {far, alpha + far * beta}}, true};
 }
 
 bool TimeCurve::measured_at(double size) const {

@@ -16,7 +16,7 @@ struct ProfilePoint {
 };
 
 // Straight lines through the points, which are in ascending order of size; beyond the ends the nearest line goes on.
-// A fit alpha + n beta is the line through (0, alpha) and (1, alpha + beta).
+// A fit alpha + n beta is one such line.
 class TimeCurve {
  public:
   TimeCurve() = default;
@@ -26,7 +26,7 @@ class TimeCurve {
 
   bool empty() const { return points_.empty(); }
   bool fitted() const { return fitted_; }
-  const std::vector<ProfilePoint>& points() const { return points_; }
+  const std::vector<ProfilePoint>& points() const { return points_; }  // of a fit: the first is at 0
   bool measured_at(double size) const;  // false where a list of points has to be extrapolated; a fit holds anywhere
 
   // Of the line at `size`: what does not grow with the size, and what does. Neither is negative.

@@ -6,12 +6,30 @@
 namespace dovetail {
 
 Flops LayerVolumes::expert_flops(std::int64_t rows) const {
-  const double multiply_adds = static_cast<double>(expert_rows(rows)) * static_cast<double>(hidden) *
-                               static_cast<double>(hidden_shard) * static_cast<double>(expert_gemms);
-  return Flops(2 * multiply_adds);
+  return Flops(2 * static_cast<double>(rows) * static_cast<double>(worked_parameters()));
 }
 
 namespace {
+
+// Weights of one rank. With mp ranks Latent's projections down to the low ranks are on all of them.
+std::int64_t attention_parameters(const Attention& a, const LayerVolumes& v) {
+  const std::int64_t output = v.context_width * v.hidden;
+  if (a.kind == AttentionKind::GroupedQuery) return v.hidden * (v.query_width + 2 * v.key_value_width) + output;
+  const std::int64_t query = a.q_rank > 0 ? a.q_rank * (v.hidden + v.query_width) : v.hidden * v.query_width;
+  const std::int64_t key_value =
+      v.hidden * (a.kv_rank + a.rope_size) + a.kv_rank * v.query_heads * (std::int64_t{a.nope_size} + a.value_size);
+  return query + key_value + output;
+}
+
+void set_attention(LayerVolumes& v, const Attention& a, int mp) {
+  const std::int64_t key_value_heads = (a.kv_heads + mp - 1) / mp;
+  v.query_heads = key_value_heads * (a.heads / a.kv_heads);
+  v.query_width = v.query_heads * a.head_size;
+  v.key_value_width = key_value_heads * a.head_size;
+  v.context_width = v.query_heads * a.value_head_size();
+  v.projected_width = v.query_width + v.key_value_width + key_value_heads * a.value_head_size();
+  v.attention_parameters = attention_parameters(a, v);
+}
 
 // Rows of k f T / E, rounded up. A capacity of, say, 153.60000000000002 rows is 154, but 154.00000000000003 is 154 too.
 std::int64_t rows_of_factor(const Experiment& e, double factor, std::int64_t tokens) {
@@ -48,7 +66,7 @@ std::int64_t capacity_limit(const Experiment& e) {
   return factor > 0 ? rows_of_factor(e, factor, tokens) : tokens;
 }
 
-LayerVolumes layer_volumes(const Experiment& e) {
+LayerVolumes layer_volumes(const Experiment& e, int layer) {
   const Model& m = e.model;
   const Parallelism& p = e.parallelism;
   LayerVolumes v;
@@ -56,24 +74,38 @@ LayerVolumes layer_volumes(const Experiment& e) {
   v.sequence_tokens = std::int64_t{e.workload.batch} * e.workload.sequence;
   v.tokens = v.sequence_tokens / p.mp;
   v.capacity = e.workload.capacity_factor > 0 ? capacity_limit(e) : e.workload.capacity_rows;
+  v.moe = m.is_moe(layer);
   v.experts = m.experts;
   v.local_experts = m.experts / p.ep;
   v.hidden = m.hidden;
   v.hidden_shard = m.expert_hidden / p.esp;
-  v.row_copies = std::int64_t{p.ep} * p.esp;
+  v.peers = p.ep;
   v.esp = p.esp;
+  v.dispatched_experts = v.local_experts;
   v.expert_gemms = m.expert_gemms();
-  const int key_value_heads = (m.attention.kv_heads + p.mp - 1) / p.mp;
-  v.query_heads = std::int64_t{key_value_heads} * (m.attention.heads / m.attention.kv_heads);
-  v.query_width = v.query_heads * m.attention.head_size;
-  v.key_value_width = std::int64_t{key_value_heads} * m.attention.head_size;
-  v.dense_parameters = v.hidden * (2 * v.query_width + 2 * v.key_value_width);
-  add_router(e, v);
-  v.expert_parameters = v.expert_gemms * v.hidden * v.hidden_shard * v.local_experts;
+  v.ffn_hidden = m.ffn_hidden(layer) / p.mp;
+  set_attention(v, m.attention, p.mp);
+  v.ffn_parameters = v.expert_gemms * v.hidden * v.ffn_hidden;
+  v.dense_parameters = v.attention_parameters + v.ffn_parameters;
+  if (v.moe) {
+    add_router(e, v);
+    v.expert_parameters = v.expert_gemms * v.hidden * v.hidden_shard * v.local_experts;
+  }
   const auto tokens = static_cast<double>(v.sequence_tokens);
-  v.projection_flops = Flops(2 * tokens * static_cast<double>(v.dense_parameters));
-  v.attention_score_flops = Flops(4 * tokens * e.workload.sequence * static_cast<double>(v.query_width) / 2);
+  v.projection_flops = Flops(2 * tokens * static_cast<double>(v.attention_parameters));
+  v.attention_score_flops =
+      Flops(2 * tokens * e.workload.sequence * static_cast<double>(v.query_width + v.context_width) / 2);
   return v;
+}
+
+LayerVolumes layer_volumes(const Experiment& e) {
+  return layer_volumes(e, e.model.first_moe());
+}
+
+std::vector<std::int64_t> dense_elements(const Experiment& e) {
+  std::vector<std::int64_t> elements;
+  for (int layer = 0; layer < e.workload.layers; ++layer) elements.push_back(layer_volumes(e, layer).dense_parameters);
+  return elements;
 }
 
 RowRange chunk_rows(std::int64_t capacity, int degree, int chunk) {

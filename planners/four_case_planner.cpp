@@ -51,8 +51,8 @@ void propose_slices(Contest& contest, const PlanningTask& task, const LayerTimes
   if (!chooses_slices(task)) return contest.propose(plan);
   const std::array degrees{plan.backward_degree};
   contest.propose(with_partition(plan, partition_gradients(times, plan.comm_streams, degrees)));
-  contest.propose(with_slices_of(plan, GradSync::WithDense, task.experiment));
-  contest.propose(with_slices_of(plan, GradSync::After, task.experiment));
+  contest.propose(with_slices_of(plan, GradSync::WithDense, times));
+  contest.propose(with_slices_of(plan, GradSync::After, times));
 }
 
 // All-reduce time that a layer's MoE part carries.
@@ -87,13 +87,15 @@ std::string describe_forward(const Plan& plan, const LayerTimes& times) {
 
 std::string describe_backward(const Plan& plan, const LayerTimes& times) {
   std::map<std::string, int> layers_limited;
-  for (int layer = 0; layer < times.layers; ++layer)
-    ++layers_limited[describe_layer(times.backward.moe, plan.comm_streams, plan.backward_degree_of(layer),
-                                    carried(plan, times, layer))];
+  for (int layer = 0; layer < times.layers(); ++layer)
+    if (times.is_moe(layer))
+      ++layers_limited[describe_layer(times.backward.moe, plan.comm_streams, plan.backward_degree_of(layer),
+                                      carried(plan, times, layer))];
+  const auto moe_layers = std::ranges::count(times.moe, true);
   std::string text;
   for (const auto& [limit, layers] : layers_limited) {
     text += fmt::format("{}{}", text.empty() ? "" : "; ", limit);
-    if (layers < times.layers) text += fmt::format(" ({} of {} layers)", layers, times.layers);
+    if (layers_limited.size() > 1) text += fmt::format(" ({} of {} layers)", layers, moe_layers);
   }
   const std::string degrees = describe_degrees(plan);
   return fmt::format("backward degree {}: {}", degrees.substr(degrees.find('/') + 2), text);
@@ -103,7 +105,7 @@ std::string describe_slices(const Plan& plan, const LayerTimes& times) {
   std::array<double, window_names.size()> share{};
   for (const GradientSlice& slice : plan.gradient_slices)
     share[static_cast<std::size_t>(slice.window)] +=
-        100.0 * static_cast<double>(slice.elements) / static_cast<double>(times.layers * times.dense_elements);
+        100.0 * static_cast<double>(slice.elements) / static_cast<double>(times.elements_after(-1));
   return fmt::format("gradients {:.0f} % beside experts, {:.0f} % beside attention, {:.0f} % after the step", share[0],
                      share[1], share[2]);
 }
@@ -111,7 +113,8 @@ std::string describe_slices(const Plan& plan, const LayerTimes& times) {
 // The paper's forward time, and how far from the exact one its times are at most.
 std::string describe_paper(const Plan& plan, const LayerTimes& times) {
   double worst = paper_error(times.forward.moe, plan.forward_degree, Seconds(0));
-  for (int layer = 0; layer < times.layers; ++layer) {
+  for (int layer = 0; layer < times.layers(); ++layer) {
+    if (!times.is_moe(layer)) continue;
     const double error = paper_error(times.backward.moe, plan.backward_degree_of(layer), carried(plan, times, layer));
     if (std::abs(error) > std::abs(worst)) worst = error;
   }

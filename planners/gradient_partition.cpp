@@ -203,30 +203,40 @@ GradientPartition partition_gradients(const GradientProblem& problem) {
 GradientProblem gradient_problem(const LayerTimes& times, CommStreams streams, std::span<const int> degrees) {
   const PhaseTimes& b = times.backward;
   GradientProblem problem;
-  problem.elements = times.layers * times.dense_elements;
+  problem.elements = times.elements_after(-1);
   problem.alpha = times.all_reduce_alpha;
   problem.per_element = times.all_reduce_per_element;
   // All-reduces that share a stream with the model-parallel collectives run between the two, beside attention
   // alone; else they run from the experts' last all-to-all to the first one of the layer below.
   const bool shared = streams != CommStreams::InterIntra && b.mp_before + b.mp_after > Seconds(0);
-  const Seconds before = b.encode + b.gate + b.mp_before;  // attention
+  // From a layer's start to its window Moe, and from the end of that to attention.
+  const auto first = [&](int layer) {
+    return times.is_moe(layer) ? b.shared.before + b.shared.ffn + b.shared.after + b.decode
+                               : times.dense_backward.before;
+  };
+  const auto last = [&](int layer) {
+    return (times.is_moe(layer) ? b.encode + b.gate : times.dense_backward.after) + b.mp_before;
+  };
   const std::vector<WindowOption> experts = moe_options(times, streams, degrees);
-  problem.fixed = b.decode;
-  for (int layer = times.layers - 1; layer >= 0; --layer) {
-    const std::int64_t ready = (times.layers - 1 - layer) * times.dense_elements;
-    problem.windows.push_back({Window::Moe, layer, ready, experts});
-    const Seconds below = layer > 0 ? b.mp_after + b.decode : Seconds(0);  // up to the layer below's first all-to-all
-    WindowOption dense{1, b.attention, times.expert_all_reduce};
+  const std::vector<WindowOption> dense_ffn{{0, times.dense_backward.ffn, Seconds(0)}};
+  problem.fixed = first(times.layers() - 1);
+  for (int layer = times.layers() - 1; layer >= 0; --layer) {
+    const std::int64_t ready = times.elements_after(layer);
+    problem.windows.push_back({Window::Moe, layer, ready, times.is_moe(layer) ? experts : dense_ffn});
+    const Seconds before = last(layer);                                            // attention
+    const Seconds below = layer > 0 ? b.mp_after + first(layer - 1) : Seconds(0);  // up to the next window Moe
+    WindowOption dense{1, b.attention, Seconds(0)};
     if (shared) {
       problem.fixed += before + below;
     } else {
       dense.alone += before + below;
+      if (layer == 0) dense.link = times.expert_all_reduce;  // they precede the tail
     }
     problem.windows.push_back({Window::Dense, layer, ready, {dense}});
   }
-  const bool synchronises = problem.alpha > Seconds(0) || problem.per_element > Seconds(0);
+  const bool synchronises = std::max({problem.alpha, problem.per_element, times.expert_all_reduce}) > Seconds(0);
   if (shared && synchronises)
-    problem.fixed += b.mp_after;
+    problem.fixed += b.mp_after + times.expert_all_reduce;
   else
     problem.beside_tail = b.mp_after;
   problem.after_tail = times.update;
@@ -235,12 +245,10 @@ GradientProblem gradient_problem(const LayerTimes& times, CommStreams streams, s
 
 GradientPartition partition_gradients(const LayerTimes& times, CommStreams streams, std::span<const int> degrees) {
   GradientPartition all;
-  all.degrees.resize(static_cast<std::size_t>(times.layers));
+  all.degrees.resize(times.moe.size());
   for (int stage = times.stages - 1; stage >= 0; --stage) {
-    const LayerRun run = layers_of_stage(times.layers, times.stages, stage);
-    LayerTimes of_stage = times;
-    of_stage.layers = run.last - run.first;
-    GradientPartition part = partition_gradients(gradient_problem(of_stage, streams, degrees));
+    const LayerRun run = layers_of_stage(times.layers(), times.stages, stage);
+    GradientPartition part = partition_gradients(gradient_problem(times.of_layers(run), streams, degrees));
     for (GradientSlice& slice : part.slices) slice.layer += run.first;
     all.slices.insert(all.slices.end(), part.slices.begin(), part.slices.end());
     std::ranges::copy(part.degrees, all.degrees.begin() + run.first);
@@ -250,20 +258,22 @@ GradientPartition partition_gradients(const LayerTimes& times, CommStreams strea
 }
 
 Plan with_partition(Plan plan, const GradientPartition& partition) {
-  check(!partition.degrees.empty(), "a partition has layers");
+  const auto chosen = std::ranges::find_if(partition.degrees, [](int degree) { return degree > 0; });
+  check(chosen != partition.degrees.end(), "a partition has MoE layers");
   plan.grad_sync = GradSync::Partitioned;
   plan.gradient_slices = partition.slices;
-  plan.backward_degree = partition.degrees.front();
+  plan.backward_degree = *chosen;
   plan.backward_degrees = partition.degrees;
-  if (std::ranges::count(partition.degrees, plan.backward_degree) == std::ssize(partition.degrees))
+  std::ranges::replace(plan.backward_degrees, 0, plan.backward_degree);
+  if (std::ranges::count(plan.backward_degrees, plan.backward_degree) == std::ssize(plan.backward_degrees))
     plan.backward_degrees.clear();
   return plan;
 }
 
-Plan with_slices_of(Plan plan, GradSync other, const Experiment& experiment) {
+Plan with_slices_of(Plan plan, GradSync other, const LayerTimes& times) {
   plan.grad_sync = other;
   plan.gradient_slices.clear();
-  plan.gradient_slices = gradient_slices(plan, experiment);
+  plan.gradient_slices = gradient_slices(plan, times.dense_elements, Bytes(1), times.stages);
   plan.grad_sync = GradSync::Partitioned;
   return plan;
 }

@@ -14,7 +14,7 @@ namespace dovetail::planners {
 // Carrying all-reduces of R together, a window takes max(alone, link + R) of its best option: `alone` is its time
 // without them, `link` what they queue with. alone - link is the paper's overlappable time of step 1.
 struct WindowOption {
-  int degree = 1;  // Window::Moe: the layer's backward degree
+  int degree = 1;  // Window::Moe: the layer's backward degree; 0: any (a dense layer)
   Seconds alone, link;
 };
 
@@ -35,16 +35,16 @@ struct GradientProblem {
 
 struct GradientPartition {
   std::vector<GradientSlice> slices;  // add up to all elements
-  std::vector<int> degrees;           // backward degree per layer
+  std::vector<int> degrees;           // backward degree per layer; 0: any
   Seconds time;                       // of the backward pass with synchronisation and update
 };
 
 // The least time over all slices and options, but for at most one element per window.
 GradientPartition partition_gradients(const GradientProblem& problem);
 
-// The backward pass (of the last micro-batch) of one stage, of times.layers layers, which may take any of these
-// degrees. A window beside attention can carry what attention (and, where all-reduces have a stream without other ops
-// at that time, its neighbours) hides.
+// The backward pass (of the last micro-batch) of one stage, whose MoE layers may take any of these degrees. A window
+// beside attention can carry what attention (and, where all-reduces have a stream without other ops at that time, its
+// neighbours) hides; a dense layer's window Moe is beside its feed-forward op.
 GradientProblem gradient_problem(const LayerTimes& times, CommStreams streams, std::span<const int> degrees);
 
 // Of each pipeline stage by itself: the slices of all, last stage first, and the time of the slowest.
@@ -53,6 +53,6 @@ GradientPartition partition_gradients(const LayerTimes& times, CommStreams strea
 // `plan` with grad_sync partitioned, the slices and the backward degrees of the partition.
 Plan with_partition(Plan plan, const GradientPartition& partition);
 // `plan` with grad_sync partitioned, but sliced as another grad_sync does it.
-Plan with_slices_of(Plan plan, GradSync other, const Experiment& experiment);
+Plan with_slices_of(Plan plan, GradSync other, const LayerTimes& times);
 
 }  // namespace dovetail::planners

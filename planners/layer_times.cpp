@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "models/price.hpp"
@@ -52,7 +53,43 @@ void read_layer_op(const Op& op, Seconds fixed, Seconds duration, PhaseTimes& ph
   }
 }
 
+// Ops of a dense feed-forward part share kinds with the attention's; their tensors tell them apart.
+bool belongs_to_ffn(const Schedule& s, const Op& op) {
+  if (op.kind == OpKind::Residual || op.kind == OpKind::DenseFfn) return true;
+  if (op.kind != OpKind::MpAllGather && op.kind != OpKind::MpReduceScatter) return false;
+  for (const auto& ids : {s.reads_of(op), s.writes_of(op)})
+    for (TensorId id : ids)
+      if (const TensorKind kind = s.tensors[static_cast<std::size_t>(id)].kind;
+          kind == TensorKind::FfnInput || kind == TensorKind::FfnPartial)
+        return true;
+  return false;
+}
+
+void read_ffn_op(const Op& op, Seconds duration, FfnTimes& times) {
+  if (op.kind == OpKind::DenseFfn)
+    times.ffn = duration;
+  else
+    (times.ffn == Seconds(0) ? times.before : times.after) += duration;
+}
+
+int first_layer(const LayerTimes& times, bool moe) {
+  return static_cast<int>(std::ranges::find(times.moe, moe) - times.moe.begin());
+}
+
 }  // namespace
+
+std::int64_t LayerTimes::elements_after(int layer) const {
+  return std::reduce(dense_elements.begin() + layer + 1, dense_elements.end());
+}
+
+LayerTimes LayerTimes::of_layers(LayerRun run) const {
+  LayerTimes part = *this;
+  part.moe.assign(moe.begin() + run.first, moe.begin() + run.last);
+  part.dense_elements.assign(dense_elements.begin() + run.first, dense_elements.begin() + run.last);
+  const auto experts = [](const LayerTimes& times) { return static_cast<double>(std::ranges::count(times.moe, true)); };
+  part.expert_all_reduce = expert_all_reduce * (experts(part) / experts(*this));
+  return part;
+}
 
 LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
   const Experiment experiment = one_micro_batch(whole, plan.micro_batches);
@@ -66,10 +103,11 @@ LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
   const PricedSchedule priced = price(schedule, experiment);
   const LayerVolumes volumes = layer_volumes(experiment);
   LayerTimes times;
-  times.layers = experiment.workload.layers;
+  for (int layer = 0; layer < experiment.workload.layers; ++layer) times.moe.push_back(experiment.model.is_moe(layer));
   times.stages = experiment.parallelism.pp;
   times.capacity = volumes.capacity;
-  times.dense_elements = volumes.dense_parameters;
+  times.dense_elements = dense_elements(experiment);
+  const int moe_layer = first_layer(times, true), dense_layer = first_layer(times, false);
   for (std::size_t i = 0; i < schedule->ops.size(); ++i) {
     const Op& op = schedule->ops[i];
     const Seconds fixed = priced.fixed[i], duration = priced.duration[i];
@@ -77,11 +115,16 @@ LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
       times.all_reduce_alpha = fixed;
       times.all_reduce_per_element = (duration - fixed) / static_cast<double>(op.rows.size());
     } else if (op.kind == OpKind::ExpertGradientAllReduce) {
-      times.expert_all_reduce = duration;
+      times.expert_all_reduce += duration;
     } else if (op.kind == OpKind::Update) {
       times.update = std::max(times.update, duration);
-    } else if (op.layer == 0) {
-      read_layer_op(op, fixed, duration, op.phase == Phase::Forward ? times.forward : times.backward);
+    } else if (op.layer == moe_layer || op.layer == dense_layer) {
+      const bool forward = op.phase == Phase::Forward, moe = op.layer == moe_layer;
+      PhaseTimes& phase = forward ? times.forward : times.backward;
+      if (belongs_to_ffn(*schedule, op))
+        read_ffn_op(op, duration, moe ? phase.shared : forward ? times.dense_forward : times.dense_backward);
+      else if (moe)
+        read_layer_op(op, fixed, duration, phase);
     }
   }
   return times;

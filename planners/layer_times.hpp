@@ -2,6 +2,7 @@
 // sequential schedule. An op's fixed time is the alpha of a chunk, the rest is shared among chunks.
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "models/experiment.hpp"
 #include "models/plan.hpp"
@@ -9,7 +10,13 @@
 
 namespace dovetail::planners {
 
-// One phase of one layer. Each op is named by what the phase does at that place: backward, `decode` is its first op
+// A dense feed-forward part in one phase: what stands before its op (gather, sum of gradients) and after it.
+struct FfnTimes {
+  Seconds before, ffn, after;
+  Seconds total() const { return before + ffn + after; }
+};
+
+// One phase of an MoE layer. Each op is named by what the phase does at that place: backward, `decode` is its first op
 // and `encode` follows the experts.
 struct PhaseTimes {
   MoeTimes moe;
@@ -17,19 +24,29 @@ struct PhaseTimes {
   Seconds attention;
   Seconds mp_before, mp_after;  // model-parallel collectives before and after attention; 0 without model parallelism
 
-  Seconds dense() const { return encode + gate + decode + attention + mp_before + mp_after; }
+  FfnTimes shared;  // shared experts: forward after the layer's decode, backward before it; 0 without
+
+  Seconds dense() const { return encode + gate + decode + attention + mp_before + mp_after + shared.total(); }
 };
 
-// All layers are alike.
+// MoE layers are alike, and so are dense layers. Attention takes as long in both.
 struct LayerTimes {
-  int layers = 0, stages = 1;
-  std::int64_t capacity = 0;        // rows that are cut into chunks
-  std::int64_t dense_elements = 0;  // dense gradients of one layer
-  PhaseTimes forward, backward;     // backward is all 0 in a forward-only workload
-  Seconds all_reduce_alpha;         // of each all-reduce of dense gradients; 0 without data parallelism
+  std::vector<bool> moe;                     // by layer; else dense
+  int stages = 1;                            // of the pipeline
+  std::vector<std::int64_t> dense_elements;  // by layer: its dense gradients
+  std::int64_t capacity = 0;                 // rows that are cut into chunks
+  PhaseTimes forward, backward;              // of an MoE layer; backward is all 0 in a forward-only workload
+  FfnTimes dense_forward, dense_backward;    // of a dense layer; 0 without
+  Seconds all_reduce_alpha;                  // of each all-reduce of dense gradients; 0 without data parallelism
   Seconds all_reduce_per_element;
-  Seconds expert_all_reduce;  // of one layer
-  Seconds update;             // of the stage with the most layers
+  Seconds expert_all_reduce;  // of all layers together
+  Seconds update;             // of the stage where it takes longest
+
+  int layers() const { return static_cast<int>(moe.size()); }
+  bool is_moe(int layer) const { return moe[static_cast<std::size_t>(layer)]; }
+  // Dense gradients that exist when the backward pass reaches a layer: those of the layers after it. -1: all.
+  std::int64_t elements_after(int layer) const;
+  LayerTimes of_layers(LayerRun run) const;
 };
 
 // Of one micro-batch. Encoding and all-to-alls are those of `plan`: in steps, their times added up as if on one stream.

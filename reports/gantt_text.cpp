@@ -38,11 +38,13 @@ constexpr Names<OpKind, op_kind_names.size()> letters{{{"M", OpKind::MpAllGather
                                                        {"Z", OpKind::StageReceive},
                                                        {"V", OpKind::Compress},
                                                        {"B", OpKind::Decompress},
+                                                       {"+", OpKind::Residual},
+                                                       {"=", OpKind::Projection},
                                                        {"|", OpKind::HostSync}}};
 
 char letter_of(const Op& op) {
   const char letter = name_in(letters, op.kind).front();
-  return op.phase == Phase::Backward && letter != '|' ? static_cast<char>(letter - 'A' + 'a') : letter;
+  return op.phase == Phase::Backward && letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
 }
 
 // Which op ran longest in each column, -1 for none (idle longer than any op).

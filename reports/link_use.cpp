@@ -27,8 +27,8 @@ Seconds union_of(std::vector<Interval> intervals) {
 std::vector<LinkUse> link_use(const Experiment& experiment, const Schedule& schedule, const Timeline& timeline) {
   std::map<GroupKind, LinkKind> links;
   for (const auto& [name, kind] : group_kind_names)
-    links[kind] = group_shape(experiment.parallelism, kind, experiment.cluster).crosses_nodes() ? LinkKind::Inter
-                                                                                                : LinkKind::Intra;
+    links[kind] =
+        group_shape(schedule.groups, kind, experiment.cluster).crosses_nodes() ? LinkKind::Inter : LinkKind::Intra;
   std::map<std::pair<int, bool>, Traffic> traffic;  // by class, inter first
   for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
     const Op& op = schedule.ops[i];
@@ -43,9 +43,8 @@ std::vector<LinkUse> link_use(const Experiment& experiment, const Schedule& sche
     if (steps.empty()) use(links.at(op.work.group), 1);
     for (const CollectiveStep& step : steps)
       if (step.kind != StepKind::Copy)
-        use(crosses_nodes(step, ranks_per_node(experiment.parallelism, op.work.group, experiment.cluster))
-                ? LinkKind::Inter
-                : LinkKind::Intra,
+        use(crosses_nodes(step, ranks_per_node(schedule.groups, op.work.group, experiment.cluster)) ? LinkKind::Inter
+                                                                                                    : LinkKind::Intra,
             static_cast<double>(step.blocks()) / static_cast<double>(exchanged_blocks(steps)));
   }
   std::vector<LinkUse> uses;

@@ -55,9 +55,10 @@ BENCHMARK(gradient_partition_layers)->Arg(7)->Arg(32)->Unit(benchmark::kMicrosec
 void gradient_partition_hard(benchmark::State& state) {
   const auto chunk = [](double alpha, double work) { return ChunkTime{Seconds(alpha * 1e-3), Seconds(work * 1e-3)}; };
   LayerTimes times;
-  times.layers = static_cast<int>(state.range(0));
+  const auto layers = static_cast<std::size_t>(state.range(0));
+  times.moe.assign(layers, true);
   times.capacity = 960;
-  times.dense_elements = 10'485'760;
+  times.dense_elements.assign(layers, 10'485'760);
   times.backward.moe = {chunk(.519, .186), chunk(.0442, 3.4), chunk(.0535, 7.36), chunk(.0343, 15.6)};
   times.backward.attention = Seconds(1.13e-3);
   times.backward.mp_before = times.backward.mp_after = Seconds(1e-4);

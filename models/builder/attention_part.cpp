@@ -4,7 +4,7 @@ namespace dovetail::builder {
 namespace {
 
 bool gathers(const StepContext& c) {
-  return c.experiment().parallelism.mp > 1;
+  return c.groups().mp > 1;
 }
 
 bool chunked(const StepContext& c, int layer) {
@@ -12,7 +12,13 @@ bool chunked(const StepContext& c, int layer) {
 }
 
 std::int64_t projection_elements(const LayerVolumes& v) {
-  return v.sequence_tokens * (v.query_width + 2 * v.key_value_width);
+  return v.sequence_tokens * v.projected_width;
+}
+
+// Elements of `dense_gradients`: a layer's begin with its attention's.
+RowRange attention_gradients_of(const StepContext& c, int layer) {
+  const std::int64_t first = c.dense_gradients_of(layer).first;
+  return {first, first + c.volumes(layer).attention_parameters};
 }
 
 // The collective of a part over the model-parallel group.
@@ -35,7 +41,7 @@ void attention_start(StepContext& c, int layer, TensorId x, SavedAttention& save
           {saved.input});
   }
   saved.query_key_value = c.activation(TensorKind::QueryKeyValue, layer, projection_elements(v));
-  saved.context = c.activation(TensorKind::AttentionContext, layer, v.sequence_tokens * v.query_width);
+  saved.context = c.activation(TensorKind::AttentionContext, layer, v.sequence_tokens * v.context_width);
   saved.log_sum_exp = c.fp32(TensorKind::LogSumExp, layer, v.sequence_tokens * v.query_heads);
   if (chunked(c, layer))
     c.add(c.op(OpKind::Projection, Phase::Forward, layer, c.streams().compute, work.projection(Phase::Forward)),
@@ -77,7 +83,7 @@ void attention_backward(StepContext& c, int layer, const TokenPart& part, Tensor
   const OpWork work = c.work(part);
   const TensorId weights = c.weights(layer).dense;
   Op o = c.part_op(OpKind::Attention, Phase::Backward, layer, part, work.attention(Phase::Backward));
-  o.rows = c.dense_gradients_of(layer);
+  o.rows = attention_gradients_of(c, layer);
   if (part.chunk < 0) {
     d.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden, /*gradient=*/true);
     c.add(o, {d_gathered, saved.input, saved.query_key_value, saved.context, saved.log_sum_exp, weights},
@@ -86,7 +92,7 @@ void attention_backward(StepContext& c, int layer, const TokenPart& part, Tensor
   }
   // The first part overwrites the gradients of queries, keys, values and the output's projection; the others add.
   o.work = work.attention_chunk(Phase::Backward);
-  o.rows.first = o.rows.last - v.query_width * v.hidden;
+  o.rows.first = o.rows.last - v.context_width * v.hidden;
   TensorIds reads{d_gathered, saved.query_key_value, saved.context, saved.log_sum_exp, weights};
   if (part.chunk == 0)
     d.query_key_value = c.activation(TensorKind::QueryKeyValue, layer, projection_elements(v), /*gradient=*/true);
@@ -101,8 +107,8 @@ TensorId attention_backward_finish(StepContext& c, int layer, const SavedAttenti
   if (chunked(c, layer)) {
     d.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden, /*gradient=*/true);
     Op o = c.op(OpKind::Projection, Phase::Backward, layer, c.streams().compute, work.projection(Phase::Backward));
-    o.rows = c.dense_gradients_of(layer);
-    o.rows.last -= v.query_width * v.hidden;
+    o.rows = attention_gradients_of(c, layer);
+    o.rows.last -= v.context_width * v.hidden;
     c.add(o, {d.query_key_value, saved.input, c.weights(layer).dense}, {c.dense_gradients(), d.input});
   }
   if (!gathers(c)) return d.input;

@@ -7,7 +7,7 @@ Op convert(const StepContext& c, OpKind kind, const Op& of, std::int64_t copies)
   Op o = of;
   o.kind = kind;
   o.stream = c.streams().compute;
-  o.work = c.work(of.layer).convert(copies * of.rows.size(), c.wire(of.kind));
+  o.work = c.work(of.layer).convert(chunk_of(of), copies, c.wire(of.kind));
   return o;
 }
 
@@ -45,7 +45,7 @@ class SteppedExchange {
  private:
   Op with_steps(std::size_t first, std::size_t count) const {
     Op o = op_;
-    o.work = c_.work(op_.layer).all_to_all(op_.rows.size(), wire_, steps_.subspan(first, count));
+    o.work = c_.work(op_.layer).all_to_all(chunk_of(op_), wire_, steps_.subspan(first, count));
     o.work.protocol = c_.plan().protocol;
     o.work.steps = {static_cast<std::int32_t>(first), static_cast<std::int32_t>(first + count)};
     return o;
@@ -55,18 +55,17 @@ class SteppedExchange {
   // the exchange it is for.
   StreamId stream_of(std::size_t i) const {
     if (c_.plan().comm_streams != CommStreams::InterIntra) return op_.stream;
-    const Experiment& e = c_.experiment();
     const CollectiveStep& exchange = steps_[steps_[i].kind == StepKind::Copy ? i + 1 : i];
-    return crosses_nodes(exchange, ranks_per_node(e.parallelism, GroupKind::Ep, e.cluster)) ? op_.stream
-                                                                                            : c_.streams().intra;
+    return crosses_nodes(exchange, ranks_per_node(c_.groups(), GroupKind::Ep, c_.experiment().cluster))
+               ? op_.stream
+               : c_.streams().intra;
   }
 
   TensorId target(std::size_t i) {
     if (i + 1 == steps_.size()) return c_.chunked(output_, op_, elements_, wire_, buffer_);
     Op o = op_;
     o.step = static_cast<std::int16_t>(i);
-    return c_.chunked(TensorKind::Staging, o, elements_ / c_.experiment().parallelism.ep * steps_[i].target_blocks(),
-                      wire_);
+    return c_.chunked(TensorKind::Staging, o, elements_ / c_.groups().ep * steps_[i].target_blocks(), wire_);
   }
 
   StepContext& c_;
@@ -89,6 +88,8 @@ TensorId compress(StepContext& c, const Op& op, TensorId input) {
 }
 
 TensorId exchange(StepContext& c, const Op& op, TensorId input, TensorKind kind, TensorId buffer) {
+  const bool only_own = c.groups().ep == 1 || (op.peers.first == 0 && op.peers.last == 1);
+  if (only_own) return input;
   const Wire wire = c.is_compressed(input) ? c.wire(op.kind) : Wire::Same;
   const TensorKind sent = wire == Wire::Same ? kind : TensorKind::Compressed;
   if (!c.all_to_all_steps().empty()) {
@@ -97,7 +98,7 @@ TensorId exchange(StepContext& c, const Op& op, TensorId input, TensorKind kind,
                                                                                : exchange.one_by_one(input);
   }
   Op o = op;
-  o.work = c.work(op.layer).all_to_all(op.rows.size(), wire);
+  o.work = c.work(op.layer).all_to_all(chunk_of(op), wire);
   o.work.protocol = c.plan().protocol;
   const TensorId output = c.chunked(sent, o, c.row_elements(op, wire), wire, buffer);
   c.add(o, {input}, {output});
@@ -107,7 +108,7 @@ TensorId exchange(StepContext& c, const Op& op, TensorId input, TensorKind kind,
 TensorId decompress(StepContext& c, const Op& op, TensorId input, TensorKind kind, std::int64_t copies) {
   if (!c.is_compressed(input)) return input;
   return c.pass(convert(c, OpKind::Decompress, op, copies), input, kind,
-                copies * c.volumes(op.layer).all_to_all_elements(op.rows.size()));
+                copies * c.volumes(op.layer).all_to_all_elements(chunk_of(op)));
 }
 
 }  // namespace dovetail::builder

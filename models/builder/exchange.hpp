@@ -11,7 +11,7 @@ namespace dovetail::builder {
 TensorId compress(StepContext& c, const Op& op, TensorId input);
 
 // Returns the tensor that the exchange ends in: of `kind` or, where `input` is compressed, compressed too. It takes
-// over the memory of `buffer`, if that is not -1.
+// over the memory of `buffer`, if that is not -1. Returns `input` where a rank would exchange with itself only.
 TensorId exchange(StepContext& c, const Op& op, TensorId input, TensorKind kind, TensorId buffer = -1);
 
 // Makes a tensor of `kind` of compressed rows; others are returned as they are. `copies`: ranks whose rows these are

@@ -4,7 +4,9 @@
 #include <optional>
 
 #include "models/builder/chunk_order.hpp"
+#include "models/builder/chunks.hpp"
 #include "models/builder/exchange.hpp"
+#include "models/builder/expert_weights.hpp"
 
 namespace dovetail::builder {
 namespace {
@@ -14,21 +16,23 @@ namespace {
 // for what the pass begins and ends with.
 class ExpertPass {
  public:
-  ExpertPass(StepContext& c, Phase phase, int layer, int degree, const ChunkSource& inputs)
+  ExpertPass(StepContext& c, Phase phase, int layer, const ChunkSource& inputs)
       : c_(c),
         v_(c.volumes(layer)),
         work_(c.work(layer)),
         phase_(phase),
         layer_(layer),
-        degree_(degree),
+        chunks_(chunks_of(c, phase, layer)),
         inputs_(inputs),
-        sources_(static_cast<std::size_t>(degree), -1),
-        tensors_(static_cast<std::size_t>(degree), -1),
-        brought_(static_cast<std::size_t>(degree)),
+        sources_(chunks_.size(), -1),
+        tensors_(chunks_.size(), -1),
+        brought_(chunks_.size()),
         sent_{ring(true), ring(true)},
         worked_(ring(exchanges(c) || gathers(c))),
         scattered_(ring(exchanges(c))),
         hidden_(std::min(1, ring_depth(c.plan().buffers))) {}
+
+  int degree() const { return static_cast<int>(chunks_.size()); }
 
   void send(int i) {
     const TensorId source = sources_[static_cast<std::size_t>(i)] = inputs_(i);
@@ -46,30 +50,32 @@ class ExpertPass {
     if (gathers(c_))
       t = scattered_.add(c_.pass(op(forward ? OpKind::EspReduceScatter : OpKind::EspAllGather,
                                     streams.intra == streams.inter ? stream : streams.intra, i,
-                                    work_.esp(Collective::ReduceScatter, rows(i).size())),
+                                    work_.esp(Collective::ReduceScatter, chunk(i))),
                                  t, forward ? TensorKind::ExpertOutput : TensorKind::Dispatched,
-                                 v_.all_to_all_elements(rows(i).size()), scattered_.next()));
+                                 v_.all_to_all_elements(chunk(i)), scattered_.next()));
     if (!exchanges(c_)) return;
     const Op bringing = op(forward ? OpKind::Combine : OpKind::Dispatch, stream, i);
     t = exchange(c_, bringing, compress(c_, bringing, t), forward ? TensorKind::Combined : TensorKind::Encoded);
   }
 
   void work_forward(int i, SavedExperts& saved) {
-    const Op o = op(OpKind::Expert, c_.streams().compute, i, work_.expert(Phase::Forward, rows(i).size()));
+    const Op o = op(OpKind::Expert, c_.streams().compute, i, work_.expert(Phase::Forward, chunk(i)));
     const TensorId input = unpacked(i), hidden = add_hidden(o);
     tensor(i) = add_result(TensorKind::ExpertPartial, o);
-    c_.add(o, {input, c_.weights(layer_).expert}, {hidden, tensor(i)});
+    c_.add(o, {input, saved.weights}, {hidden, tensor(i)});
     save_chunk(c_, o, source(i), input, hidden, saved);
     bring_early(i);
   }
 
-  OpId work_backward(int j, const TensorIds& saved) {
-    const Op o = op(OpKind::Expert, c_.streams().compute, j, work_.expert(Phase::Backward, rows(j).size()));
-    const LayerWeightIds& weights = c_.weights(layer_);
-    TensorIds reads{unpacked(j), weights.expert, weights.expert_gradient};
-    reads.insert(reads.end(), saved.begin(), saved.end());
+  // `needed`: of the forward pass.
+  OpId work_backward(int j, TensorId weights, const TensorIds& needed, WorkedGradient& gradient) {
+    const Op o = op(OpKind::Expert, c_.streams().compute, j, work_.expert(Phase::Backward, chunk(j)));
+    TensorIds reads{unpacked(j), weights};
+    if (gradient.has_value) reads.push_back(gradient.tensor);
+    gradient.has_value = true;
+    reads.insert(reads.end(), needed.begin(), needed.end());
     tensor(j) = add_result(TensorKind::ExpertInput, o);
-    const OpId worked = c_.add(o, reads, std::array{weights.expert_gradient, tensor(j), add_hidden(o)});
+    const OpId worked = c_.add(o, reads, std::array{gradient.tensor, tensor(j), add_hidden(o)});
     bring_early(j);
     return worked;
   }
@@ -93,25 +99,26 @@ class ExpertPass {
     if (ready >= 0) bring(ready);
   }
 
-  RowRange rows(int i) const { return chunk_rows(v_.capacity, degree_, i); }
+  const ChunkRange& chunk(int i) const { return chunks_[static_cast<std::size_t>(i)]; }
   TensorId& tensor(int i) { return tensors_[static_cast<std::size_t>(i)]; }
   Op op(OpKind kind, StreamId stream, int i, const Work& work = {}) const {
-    return c_.chunk_op(kind, phase_, layer_, stream, i, rows(i), work);
+    return c_.chunk_op(kind, phase_, layer_, stream, i, chunk(i), work);
   }
   TensorId add_result(TensorKind kind, const Op& o) {
-    return worked_.add(c_.chunked(kind, o, v_.gathered_elements(o.rows.size()), Wire::Same, worked_.next()));
+    return worked_.add(c_.chunked(kind, o, v_.gathered_elements(chunk_of(o)), Wire::Same, worked_.next()));
   }
   TensorId add_hidden(const Op& o) {
-    const std::int64_t width = (v_.expert_gemms - 1) * v_.hidden_shard;
+    const std::int64_t width = (v_.expert_gemms - 1) * v_.worked_hidden();
     return hidden_.add(
-        c_.chunked(TensorKind::Hidden, o, v_.expert_rows(o.rows.size()) * width, Wire::Same, hidden_.next()));
+        c_.chunked(TensorKind::Hidden, o, v_.expert_rows(chunk_of(o)) * width, Wire::Same, hidden_.next()));
   }
 
   StepContext& c_;
   const LayerVolumes& v_;
   OpWork work_;
   Phase phase_;
-  int layer_, degree_;
+  int layer_;
+  std::vector<ChunkRange> chunks_;
   const ChunkSource& inputs_;
   TensorIds sources_, tensors_;  // by chunk: what was sent; what has become of it so far
   std::vector<bool> brought_;
@@ -123,35 +130,36 @@ class ExpertPass {
 
 TensorIds experts_forward(StepContext& c, int layer, const ChunkSource& encoded, SavedExperts& saved,
                           const std::function<void()>& after_sends) {
-  const int degree = c.plan().forward_degree;
-  ExpertPass pass(c, Phase::Forward, layer, degree, encoded);
-  for (const auto [turn, i] : chunk_order(c.plan().order, degree, ring_depth(c.plan().buffers))) {
+  ExpertPass pass(c, Phase::Forward, layer, encoded);
+  saved.weights = worked_weights(c, layer);
+  for (const auto [turn, i] : chunk_order(c.plan().order, pass.degree(), ring_depth(c.plan().buffers))) {
     if (turn == Turn::Send) pass.send(i);
     if (turn == Turn::Work) pass.work_forward(i, saved);
     if (turn == Turn::Bring) pass.bring(i);
-    if (turn == Turn::Send && i == degree - 1) after_sends();
+    if (turn == Turn::Send && i == pass.degree() - 1) after_sends();
   }
   return pass.finish();
 }
 
 TensorIds experts_backward(StepContext& c, int layer, const ChunkSource& d_combined, const SavedExperts& saved,
                            const std::function<void()>& after_sends) {
-  const int degree = c.plan().backward_degree_of(layer);
-  ExpertPass pass(c, Phase::Backward, layer, degree, d_combined);
+  ExpertPass pass(c, Phase::Backward, layer, d_combined);
+  WorkedGradient gradient = worked_gradient(c, layer);
   std::optional<Restoration> kept;
-  for (const auto [turn, j] : chunk_order(c.plan().order, degree, ring_depth(c.plan().buffers))) {
+  for (const auto [turn, j] : chunk_order(c.plan().order, pass.degree(), ring_depth(c.plan().buffers))) {
     if (turn == Turn::Send) {
       pass.send(j);
       if (!kept) kept.emplace(c, layer, saved, c.last_writer(pass.source(j)));
       kept->sent(j);
-      if (j == degree - 1) after_sends();
+      if (j == pass.degree() - 1) after_sends();
     }
     if (turn == Turn::Work) {
       kept->before_work(j);
-      kept->worked(pass.work_backward(j, kept->needed(j)));
+      kept->worked(pass.work_backward(j, saved.weights, kept->needed(j), gradient));
     }
     if (turn == Turn::Bring) pass.bring(j);
   }
+  return_gradient(c, layer, gradient);
   return pass.finish();
 }
 

@@ -10,15 +10,15 @@ class GradientPart {
   explicit GradientPart(StepContext& c);  // of the stage entered
 
   void begin_pass() { ++passes_; }
-  // In the last pass: the all-reduces of the slices up to this window, after the gradients that exist by now. Unless
-  // all is left to the end, beside a layer's attention those of its experts too.
+  // In the last pass: the all-reduces of the slices in this window, after the gradients that exist by now; beside a
+  // layer's attention, with with_dense and fixed_chunks, those of its experts too.
   void add_slices(Window window, int layer);
   // After the last pass: what is left, then the update.
   void end_pass();
 
  private:
   bool last_pass() const { return passes_ == c_.plan().micro_batches; }
-  void reduce_dense(const GradientSlice& slice, int layer);
+  void reduce_dense(Window window, int layer);
   void reduce_experts(int layer);
   void add_update();
 

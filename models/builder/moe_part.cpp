@@ -1,5 +1,6 @@
 #include "models/builder/moe_part.hpp"
 
+#include "models/builder/chunks.hpp"
 #include "models/builder/exchange.hpp"
 
 namespace dovetail::builder {
@@ -37,21 +38,20 @@ TensorId decode_by(const SavedMoe& saved, const TokenPart& part) {
   return weights >= 0 ? weights : saved.routing[index(part)];
 }
 
-// The expert chunks that a part's tokens take rows of, as ops without work: its own, or `degree` of all rows.
-std::vector<Op> chunks_of(const StepContext& c, OpKind kind, Phase phase, int layer, const TokenPart& part,
-                          int degree) {
+// The expert chunks that a part's tokens take rows of, as ops without work: its own, or all.
+std::vector<Op> chunks_of_part(const StepContext& c, OpKind kind, Phase phase, int layer, const TokenPart& part) {
   const StreamId compute = c.streams().compute;
   if (part.chunk >= 0) return {c.chunk_op(kind, phase, layer, compute, part.chunk, part.slots, {})};
   std::vector<Op> chunks;
-  for (int i = 0; i < degree; ++i)
-    chunks.push_back(c.chunk_op(kind, phase, layer, compute, i, chunk_rows(part.slots.size(), degree, i), {}));
+  for (const ChunkRange& chunk : chunks_of(c, phase, layer))
+    chunks.push_back(c.chunk_op(kind, phase, layer, compute, static_cast<int>(chunks.size()), chunk, {}));
   return chunks;
 }
 
 TensorIds chunk_tensors(StepContext& c, TensorKind kind, const std::vector<Op>& chunks) {
   TensorIds tensors;
   for (const Op& chunk : chunks)
-    tensors.push_back(c.chunked(kind, chunk, c.volumes(chunk.layer).all_to_all_elements(chunk.rows.size())));
+    tensors.push_back(c.chunked(kind, chunk, c.volumes(chunk.layer).all_to_all_elements(chunk_of(chunk))));
   return tensors;
 }
 
@@ -76,10 +76,14 @@ TensorIds encode_forward(StepContext& c, int layer, const TokenPart& part, Tenso
   c.add(c.part_op(OpKind::Gate, Phase::Forward, layer, part, work.gate(Phase::Forward)),
         TensorIds{x, attended, c.weights(layer).router}, gate_writes);
 
-  const std::vector<Op> chunks = chunks_of(c, OpKind::Dispatch, Phase::Forward, layer, part, c.plan().forward_degree);
-  TensorIds encoded = chunk_tensors(c, TensorKind::Encoded, chunks);
+  const std::vector<Op> chunks = chunks_of_part(c, OpKind::Dispatch, Phase::Forward, layer, part);
+  TensorIds encoded = chunk_tensors(c, TensorKind::Encoded, chunks), writes = encoded;
+  const TensorIds shadows = shadow_rows(c, Phase::Forward, layer, TensorKind::ShadowInput);
+  for (std::size_t i = 0; i < shadows.size(); ++i)
+    saved.shadows.push_back({.expert = c.plan().shadowed_experts[i], .input = shadows[i]});
+  append(writes, shadows);
   c.add(c.part_op(OpKind::Encode, Phase::Forward, layer, part, work.encode(Phase::Forward)),
-        std::array{input, encode_by(saved, part)}, encoded);
+        std::array{input, encode_by(saved, part)}, writes);
   compress_all(c, chunks, encoded);
   return encoded;
 }
@@ -87,10 +91,14 @@ TensorIds encode_forward(StepContext& c, int layer, const TokenPart& part, Tenso
 void decode_forward(StepContext& c, int layer, const TokenPart& part, const TensorIds& combined, TensorId output,
                     SavedMoe& saved) {
   TensorIds reads{saved.input[index(part)], decode_by(saved, part)};
-  const std::vector<Op> chunks = chunks_of(c, OpKind::Combine, Phase::Forward, layer, part, c.plan().forward_degree);
+  const std::vector<Op> chunks = chunks_of_part(c, OpKind::Combine, Phase::Forward, layer, part);
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     saved.combined.push_back(decompress(c, chunks[i], combined[i], TensorKind::Combined));
     reads.push_back(saved.combined.back());
+  }
+  for (const SavedShadow& shadow : saved.shadows) {
+    saved.combined.push_back(shadow.output);
+    reads.push_back(shadow.output);
   }
   c.add(c.part_op(OpKind::Decode, Phase::Forward, layer, part, c.work(part).decode(Phase::Forward)), reads,
         {&output, 1});
@@ -110,17 +118,18 @@ DecodeGradients decode_backward(StepContext& c, int layer, const TokenPart& part
     append(reads, saved.combined);
   else
     reads.push_back(saved.combined[index(part)]);
-  const std::vector<Op> chunks =
-      chunks_of(c, OpKind::Combine, Phase::Backward, layer, part, c.plan().backward_degree_of(layer));
+  const std::vector<Op> chunks = chunks_of_part(c, OpKind::Combine, Phase::Backward, layer, part);
   d.combined = chunk_tensors(c, TensorKind::Combined, chunks);
+  d.shadows = shadow_rows(c, Phase::Backward, layer, TensorKind::ShadowOutput);
   append(writes, d.combined);
+  append(writes, d.shadows);
   c.add(c.part_op(OpKind::Decode, Phase::Backward, layer, part, c.work(part).decode(Phase::Backward)), reads, writes);
   compress_all(c, chunks, d.combined);
   return d;
 }
 
 TensorId encode_backward(StepContext& c, int layer, const TokenPart& part, const DecodeGradients& decoded,
-                         const TensorIds& d_encoded, const SavedMoe& saved) {
+                         const TensorIds& d_encoded, const TensorIds& d_shadows, const SavedMoe& saved) {
   const LayerVolumes& v = part.volumes;
   const OpWork work = c.work(part);
   const TensorId input = saved.input[index(part)], routing = saved.routing[index(part)];
@@ -133,10 +142,10 @@ TensorId encode_backward(StepContext& c, int layer, const TokenPart& part, const
   } else {
     gate_reads.push_back(routing);
   }
-  const std::vector<Op> chunks =
-      chunks_of(c, OpKind::Dispatch, Phase::Backward, layer, part, c.plan().backward_degree_of(layer));
+  const std::vector<Op> chunks = chunks_of_part(c, OpKind::Dispatch, Phase::Backward, layer, part);
   for (std::size_t j = 0; j < chunks.size(); ++j)
     reads.push_back(decompress(c, chunks[j], d_encoded[j], TensorKind::Encoded));
+  append(reads, d_shadows);
   c.add(c.part_op(OpKind::Encode, Phase::Backward, layer, part, work.encode(Phase::Backward)), reads, writes);
   // Each part adds to the router's gradient; the first one overwrites it.
   const TensorId router_gradient = c.weights(layer).router_gradient;

@@ -9,9 +9,10 @@ namespace dovetail::builder {
 // the hidden rows -1, since they follow from the input.
 struct SavedExperts {
   TensorIds input, hidden;
+  TensorId weights = -1;  // of the layer: what the experts worked with
 };
 
-// After the expert op of a forward chunk. Of `chunk` (an op) only layer, index and rows count.
+// After `chunk`, the expert op of a forward chunk.
 void save_chunk(StepContext& c, const Op& chunk, TensorId encoded, TensorId input, TensorId hidden,
                 SavedExperts& saved);
 
@@ -39,7 +40,8 @@ class Restoration {
   SavedExperts now_;  // by forward chunk; -1: not brought back yet
   SendRings sent_;
   Ring input_, hidden_;
-  int layer_, forward_degree_, backward_degree_;
+  int layer_;
+  std::vector<ChunkRange> forward_, backward_;  // chunks of the passes
   OpId latest_;
 };
 

@@ -6,7 +6,11 @@ namespace dovetail::builder {
 
 TensorId send_rows(StepContext& c, const Op& chunk, const SendKinds& kinds, TensorId input, SendRings& rings) {
   const auto op = [&](OpKind kind, StreamId stream, const Work& work) {
-    return c.chunk_op(kind, chunk.phase, chunk.layer, stream, chunk.chunk, chunk.rows, work);
+    Op o = chunk;
+    o.kind = kind;
+    o.stream = stream;
+    o.work = work;
+    return o;
   };
   TensorId t = input;
   if (exchanges(c))
@@ -14,7 +18,7 @@ TensorId send_rows(StepContext& c, const Op& chunk, const SendKinds& kinds, Tens
         exchange(c, op(kinds.exchange, c.streams().inter, {}), t, kinds.exchanged, rings.exchanged.next()));
   if (gathers(c)) {
     const Wire wire = c.is_compressed(t) ? c.wire(kinds.exchange) : Wire::Same;
-    const Work work = c.work(chunk.layer).esp(Collective::AllGather, chunk.rows.size(), wire);
+    const Work work = c.work(chunk.layer).esp(Collective::AllGather, chunk_of(chunk), wire);
     const Op gather = op(kinds.gather, c.streams().intra, work);
     const TensorKind kind = wire == Wire::Same ? kinds.gathered : TensorKind::Compressed;
     const std::int64_t elements = c.row_elements(gather, wire, c.volumes(chunk.layer).esp);

@@ -21,14 +21,15 @@ struct SendRings {
 };
 
 inline bool exchanges(const StepContext& c) {
-  return c.experiment().parallelism.ep > 1;
+  return c.groups().ep > 1;
 }
+// Of rows, over shards; not of a plan that brings the shards' weights or rows together otherwise.
 inline bool gathers(const StepContext& c) {
-  return c.experiment().parallelism.esp > 1;
+  return c.plan().expert_sharding == ExpertSharding::Ep && c.groups().esp > 1;
 }
 
-// Returns the tensor that the rows `input` of `chunk` end in; `input` itself where both groups have one rank. Of
-// `chunk` (an op) only phase, layer, index and rows count.
+// Returns the tensor that the rows `input` of `chunk` end in; `input` itself where both groups have one rank. Kind,
+// stream and work of `chunk` (an op) do not matter.
 TensorId send_rows(StepContext& c, const Op& chunk, const SendKinds& kinds, TensorId input, SendRings& rings);
 
 }  // namespace dovetail::builder

@@ -1,6 +1,7 @@
 #include "models/builder/step_context.hpp"
 
 #include "models/collectives/all_to_all.hpp"
+#include "models/expert_sharding.hpp"
 
 namespace dovetail::builder {
 namespace {
@@ -20,12 +21,13 @@ bool restores(OpKind kind) {
 StepContext::StepContext(const Experiment& experiment, const Plan& plan)
     : experiment_(one_micro_batch(experiment, plan.micro_batches)),
       plan_(plan),
-      volumes_(static_cast<std::size_t>(experiment.workload.layers), layer_volumes(experiment_)),
+      groups_(exchange_groups(plan, experiment.parallelism)),
       writer_(op_estimate(experiment, plan)),
       all_to_all_steps_(dovetail::all_to_all_steps(plan, experiment)),
       stages_(static_cast<std::size_t>(experiment.parallelism.pp)) {
   writer_.set_steps(all_to_all_steps_);
-  for (const LayerVolumes& v : volumes_) {
+  for (int layer = 0; layer < layers(); ++layer) {
+    const LayerVolumes& v = volumes_.emplace_back(layer_volumes(experiment_, plan, layer));
     std::vector<TokenPart>& parts = parts_.emplace_back();
     if (plan.scope != Scope::Block)
       parts.push_back(all_tokens(v));
@@ -64,14 +66,17 @@ void StepContext::add_weights(Stage& stage) {
     const LayerVolumes& v = volumes(layer);
     LayerWeightIds ids;
     ids.dense = persistent(TensorKind::DenseWeights, layer, v.dense_parameters);
-    ids.router = persistent(TensorKind::RouterWeights, layer, v.router_parameters);
-    ids.expert = persistent(TensorKind::ExpertWeights, layer, v.expert_parameters);
+    if (v.moe) {
+      ids.router = persistent(TensorKind::RouterWeights, layer, v.router_parameters);
+      ids.expert = persistent(TensorKind::ExpertWeights, layer, v.expert_parameters);
+    }
     weights_.push_back(ids);
   }
   if (!training()) return;
   stage.dense_gradients = persistent(TensorKind::DenseGradients, run.first, dense_gradients_of(run.first).last);
   for (int layer = run.first; layer < run.last; ++layer) {
     const LayerVolumes& v = volumes(layer);
+    if (!v.moe) continue;
     LayerWeightIds& ids = weights_[static_cast<std::size_t>(layer)];
     ids.router_gradient = persistent(TensorKind::RouterGradient, layer, v.router_parameters);
     ids.expert_gradient = persistent(TensorKind::ExpertGradient, layer, v.expert_parameters);
@@ -99,22 +104,20 @@ RowRange StepContext::dense_gradients_of(int layer) const {
 
 std::int64_t StepContext::parameters() const {
   std::int64_t sum = 0;
-  for (int layer = layers_of_stage().first; layer < layers_of_stage().last; ++layer) {
-    const LayerVolumes& v = volumes(layer);
-    sum += v.dense_parameters + v.router_parameters + v.expert_parameters;
-  }
+  for (int layer = layers_of_stage().first; layer < layers_of_stage().last; ++layer) sum += volumes(layer).parameters();
   return sum;
 }
 
 Schedule StepContext::finish() {
   Schedule schedule = writer_.finish(experiment_.parallelism.stage_ranks());
   schedule.micro_batches = plan_.micro_batches;
+  schedule.groups = groups_;
   return schedule;
 }
 
 Wire StepContext::wire(OpKind exchange) const {
   const Wire wire = exchange == OpKind::Dispatch ? plan_.dispatch_wire : plan_.combine_wire;
-  if (wire == Wire::Same || experiment_.parallelism.ep == 1) return Wire::Same;
+  if (wire == Wire::Same || groups_.ep == 1) return Wire::Same;
   return size_of(wire_dtype(wire)) < size_of(experiment_.workload.dtype) ? wire : Wire::Same;
 }
 
@@ -133,11 +136,12 @@ Op StepContext::part_op(OpKind kind, Phase phase, int layer, const TokenPart& pa
   return chunk_op(kind, phase, layer, streams().compute, part.chunk, part.chunk < 0 ? RowRange{} : part.slots, work);
 }
 
-Op StepContext::chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, int chunk, RowRange rows,
+Op StepContext::chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, int chunk, const ChunkRange& range,
                          const Work& work) const {
   Op o = op(kind, phase, layer, stream, work);
   o.chunk = static_cast<std::int16_t>(chunk);
-  o.rows = rows;
+  o.rows = range.rows;
+  o.peers = range.peers;
   return o;
 }
 
@@ -192,9 +196,12 @@ TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elemen
   Tensor t = tensor(kind, op.layer, elements);
   if (wire != Wire::Same) t.dtype = wire_dtype(wire);
   t.gradient = op.phase == Phase::Backward && !restores(op.kind);
+  t.expert = op.expert;
+  t.micro_batch = op.micro_batch;
   t.chunk = op.chunk;
   t.step = op.step;
   t.rows = op.rows;
+  t.peers = op.peers;
   t.buffer = buffer;
   return writer_.add_tensor(t);
 }
@@ -202,7 +209,7 @@ TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elemen
 std::int64_t StepContext::row_elements(const Op& op, Wire wire, std::int64_t copies) const {
   const LayerVolumes& v = volumes(op.layer);
   const std::int64_t row = wire == Wire::Same ? v.hidden : wire_row_elements(wire, v.hidden);
-  return copies * op.rows.size() * v.experts * row;
+  return copies * v.all_to_all_elements(chunk_of(op)) / v.hidden * row;
 }
 
 TensorId StepContext::copy_of(TensorId original, Place place, TensorId buffer) {

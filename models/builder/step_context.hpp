@@ -23,7 +23,13 @@ struct StreamIds {
   StreamId send = -1, receive = -1;  // between pipeline stages; -1 with one stage
 };
 
-// Persistent tensors of one layer; gradients are -1 in a forward-only step.
+// What an op or a tensor of a chunk covers.
+template <class Item>
+ChunkRange chunk_of(const Item& item) {
+  return {item.rows, item.peers};
+}
+
+// Persistent tensors of one layer; gradients are -1 in a forward-only step, routers and experts in a dense layer.
 struct LayerWeightIds {
   TensorId dense = -1, router = -1, expert = -1, router_gradient = -1, expert_gradient = -1;
 };
@@ -43,8 +49,10 @@ class StepContext {
   bool training() const { return experiment_.workload.phases == Phases::Training; }
   int layers() const { return experiment_.workload.layers; }
   const LayerVolumes& volumes(int layer) const { return volumes_[static_cast<std::size_t>(layer)]; }
-  OpWork work(int layer) const { return {volumes(layer), experiment_, plan_.encoding}; }
-  OpWork work(const TokenPart& part) const { return {part.volumes, experiment_, plan_.encoding}; }
+  // What GroupKind means in this schedule; the experiment's parallelism unless the plan repeats rows to shards.
+  const Parallelism& groups() const { return groups_; }
+  OpWork work(int layer) const { return {volumes(layer), experiment_, plan_}; }
+  OpWork work(const TokenPart& part) const { return {part.volumes, experiment_, plan_}; }
   // All tokens in one part or, where attention is chunked too, one part for each chunk.
   const std::vector<TokenPart>& parts(int layer) const { return parts_[static_cast<std::size_t>(layer)]; }
   // What rows are sent in by this exchange; Same where that would not make them smaller.
@@ -56,14 +64,15 @@ class StepContext {
   std::span<const CollectiveStep> all_to_all_steps() const { return all_to_all_steps_; }
   TensorId dense_gradients() const { return here().dense_gradients; }
   TensorId optimizer_state() const { return here().optimizer_state; }
-  // Elements of the stage's `dense_gradients` that belong to a layer: the last layer comes first.
+  // Elements of the stage's `dense_gradients` that belong to a layer, as in its dense_weights: the last layer comes first.
   RowRange dense_gradients_of(int layer) const;
   std::int64_t parameters() const;  // of a rank of this stage
 
   // --- ops ---
   Op op(OpKind kind, Phase phase, int layer, StreamId stream, const Work& work) const;
   Op part_op(OpKind kind, Phase phase, int layer, const TokenPart& part, const Work& work) const;  // of compute
-  Op chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, int chunk, RowRange rows, const Work& work) const;
+  Op chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, int chunk, const ChunkRange& range,
+              const Work& work) const;
   OpId add(const Op& op, std::span<const TensorId> reads, std::span<const TensorId> writes);
   OpId add(const Op& op, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> writes,
            OpId after = -1);
@@ -75,12 +84,12 @@ class StepContext {
   TensorId persistent(TensorKind kind, int layer, std::int64_t elements, bool gradient = false);
   TensorId activation(TensorKind kind, int layer, std::int64_t elements, bool gradient = false, int chunk = -1);
   TensorId fp32(TensorKind kind, int layer, std::int64_t elements, bool gradient = false, int chunk = -1);
-  // Of the op's layer, chunk and rows; a gradient in the backward pass, unless the op restores what was dropped.
-  // `buffer`: see Tensor.
+  // Of the op's layer, expert, chunk, rows and peers; a gradient in the backward pass, unless the op restores what was
+  // dropped. `buffer`: see Tensor.
   TensorId chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire = Wire::Same, TensorId buffer = -1);
   TensorId copy_of(TensorId original, Place place, TensorId buffer = -1);
   Bytes bytes_of(TensorId tensor) const { return writer_.tensor(tensor).bytes(); }
-  // Of the op's rows of E experts, times `copies`, in the format they are sent in.
+  // Of the op's rows, times `copies`, in the format they are sent in.
   std::int64_t row_elements(const Op& op, Wire wire, std::int64_t copies = 1) const;
   bool is_compressed(TensorId id) const { return writer_.tensor(id).kind == TensorKind::Compressed; }
   // Adds an op that makes one chunked tensor of another.
@@ -100,6 +109,7 @@ class StepContext {
 
   const Experiment experiment_;
   const Plan& plan_;
+  Parallelism groups_;
   std::vector<LayerVolumes> volumes_;          // by layer
   std::vector<std::vector<TokenPart>> parts_;  // by layer
   ScheduleWriter writer_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "models/errors.hpp"
+#include "models/expert_sharding.hpp"
 
 namespace dovetail {
 namespace {
@@ -39,10 +40,11 @@ std::vector<CollectiveStep> all_to_all_steps(AllToAll algorithm, Levels levels) 
 
 std::vector<CollectiveStep> all_to_all_steps(const Plan& plan, const Experiment& e) {
   if (plan.all_to_all == AllToAll::Linear) return {};
-  const int on_node = ranks_per_node(e.parallelism, GroupKind::Ep, e.cluster);
+  const Parallelism groups = exchange_groups(plan, e.parallelism);
+  const int on_node = ranks_per_node(groups, GroupKind::Ep, e.cluster);
   if (on_node == 0)
     refuse("all_to_all", "expected linear: nodes have different numbers of the ranks that share experts");
-  const std::vector<int> levels = levels_of(plan, e.parallelism.ep, on_node);
+  const std::vector<int> levels = levels_of(plan, groups.ep, on_node);
   std::vector<CollectiveStep> steps = all_to_all_steps(plan.all_to_all, levels);
   for (const CollectiveStep& step : steps)
     if (members_per_node(step.subgroup, on_node) == 0)

@@ -21,7 +21,7 @@ std::vector<CollectiveStep> hierarchical_1d_steps(Levels levels) {
   scatter.kind = StepKind::Scatter;
   return {gather,                                         // (source, node, target)
           by_leaders(copy_step(local, 1, nodes, local)),  // (node, source, target)
-          by_leaders(exchange_step({local, nodes}, 1, local * local)),
+          by_leaders(exchange_step({local, nodes}, 1, std::int64_t{local} * local)),
           by_leaders(copy_step(ranks, 1, local, 1)),  // (target, node, source)
           scatter};
 }

@@ -65,6 +65,27 @@ Json message_json(const MessageCost& cost) {
   return json;
 }
 
+Json attention_json(const Attention& a) {
+  if (a.kind == AttentionKind::GroupedQuery)
+    return {{"heads", a.heads}, {"kv_heads", a.kv_heads}, {"head_size", a.head_size}};
+  return {{"kind", name_in(attention_kind_names, a.kind)},
+          {"heads", a.heads},
+          {"q_rank", a.q_rank},
+          {"kv_rank", a.kv_rank},
+          {"nope_size", a.nope_size},
+          {"rope_size", a.rope_size},
+          {"value_size", a.value_size}};
+}
+
+Json router_json(const Router& router) {
+  return {{"scoring", name_in(scoring_names, router.scoring)},
+          {"groups", router.groups},
+          {"top_groups", router.top_groups},
+          {"scale", router.scale},
+          {"normalise", router.normalise},
+          {"correction_bias", router.correction_bias}};
+}
+
 Json gate_json(const Gate& gate) {
   return {{"kind", name_in(gate_kind_names, gate.kind)},
           {"projection", gate.projection},
@@ -93,7 +114,8 @@ Json routing_json(const RoutingModel& routing) {
 Json curve_json(const TimeCurve& curve) {
   const auto text = [](Seconds time) { return fmt::format("{} s", time.value()); };
   const std::vector<ProfilePoint>& points = curve.points();
-  if (curve.fitted()) return {{"alpha", text(points[0].time)}, {"beta", text(points[1].time - points[0].time)}};
+  if (curve.fitted())
+    return {{"alpha", text(points[0].time)}, {"beta", text((points[1].time - points[0].time) / points[1].size)}};
   Json list = Json::array();
   for (const ProfilePoint& point : points) list.push_back({{"size", point.size}, {"time", text(point.time)}});
   return {{"points", std::move(list)}};
@@ -129,20 +151,24 @@ Json to_json(const Cluster& cluster) {
           {"calibration", cluster.calibration}};
 }
 
+// What only some models have is written only for them.
 Json to_json(const Model& model) {
   Json json{{"name", model.name},
             {"source", model.source},
             {"layers", model.layers},
             {"hidden", model.hidden},
-            {"attention",
-             {{"heads", model.attention.heads},
-              {"kv_heads", model.attention.kv_heads},
-              {"head_size", model.attention.head_size}}},
+            {"attention", attention_json(model.attention)},
             {"experts", model.experts},
             {"top_k", model.top_k},
             {"expert_hidden", model.expert_hidden},
             {"expert_kind", name_in(expert_kind_names, model.expert_kind)},
             {"vocabulary", model.vocabulary}};
+  if (model.first_dense > 0) json["first_dense"] = model.first_dense;
+  if (model.moe_every > 1) json["moe_every"] = model.moe_every;
+  if (model.dense_hidden > 0) json["dense_hidden"] = model.dense_hidden;
+  if (const SharedExpertSizes& shared = model.shared_experts; shared.count > 0)
+    json["shared_experts"] = {{"count", shared.count}, {"hidden", shared.hidden}, {"gate", shared.gate}};
+  if (model.router != Router{}) json["router"] = router_json(model.router);
   if (model.expert_profile.given()) json["expert_profile"] = profile_json(model.expert_profile);
   if (model.gate_profile.given()) json["gate_profile"] = profile_json(model.gate_profile);
   return json;

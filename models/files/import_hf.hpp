@@ -13,8 +13,9 @@ struct ExpertChoice {
   std::optional<int> experts, top_k;
 };
 
-// Model types mixtral, qwen3_moe (all layers sparse) and gpt2, whose dense layers become `experts` experts of the same
-// size (top_k 2 unless given). Throws InputError at the place of what is missing, wrong or not built.
+// Model types mixtral, qwen2_moe, qwen3_moe, deepseek_v2, deepseek_v3 (its main model, without multi-token prediction)
+// and gpt2, whose dense layers become `experts` experts of the same size (top_k 2 unless given). Throws InputError at
+// the place of what is missing, wrong or not built.
 Model import_hf(const JsonFile& config, const std::string& name, const ExpertChoice& choice = {});
 
 // The text of a model file, which load_model reads back as the same model.

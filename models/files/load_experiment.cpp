@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <tuple>
 
 #include "models/files/experiment_file.hpp"
 #include "models/files/load_trace.hpp"
@@ -10,6 +12,8 @@
 
 namespace dovetail {
 namespace {
+
+constexpr int most_experts = 65'536;  // as in the model schema
 
 // The object at `key`, or an empty one.
 JsonReader object_at(const JsonReader& experiment, std::string_view key) {
@@ -62,8 +66,30 @@ Workload read_workload(const JsonReader& json, const ExperimentFile& file, const
   return w;
 }
 
+// Tutel's placement: that many experts on each GPU, or each expert split over -count GPUs. It says how many experts
+// there are and the groups that hold them; what is given beside it must agree.
+void place_experts(const JsonReader& json, Parallelism& p, Experiment& e, std::vector<std::string>& notes) {
+  const JsonReader place = json.at("count_per_node");
+  const int count = place.integer(-JsonReader::int_max), gpus = e.cluster.gpus() / p.pp;
+  if (count == 0) place.fail("0, expected experts on each GPU, or minus the GPUs that share one");
+  p.esp = count > 0 ? 1 : -count;
+  if (gpus % p.esp != 0) place.fail(fmt::format("{}: {} GPUs do not divide the cluster's {}", count, p.esp, gpus));
+  p.ep = gpus / p.esp;
+  p.edp = 1;
+  for (const auto& [name, size] : {std::pair{"ep", p.ep}, {"esp", p.esp}, {"edp", p.edp}})
+    if (json.has(name) && json.integer(name) != size)
+      json.fail(name, fmt::format("contradicts count_per_node {} on {} GPUs, which is {} {}", count, gpus, name, size));
+  const std::int64_t experts = std::int64_t{p.ep} * std::max(count, 1);
+  if (experts > most_experts)
+    place.fail(fmt::format("{} are {} experts, expected at most {}", count, experts, most_experts));
+  if (experts != e.model.experts)
+    notes.push_back(fmt::format("{} experts in place of the {} of {}: count_per_node {} on {} GPUs", experts,
+                                e.model.experts, e.model.name, count, gpus));
+  e.model.experts = static_cast<int>(experts);
+}
+
 // Sizes that are not given fill up the GPUs around those that are; where that does not divide, validate() says so.
-Parallelism read_parallelism(const JsonReader& json, const Experiment& e) {
+Parallelism read_parallelism(const JsonReader& json, Experiment& e, std::vector<std::string>& notes) {
   const int gpus = e.cluster.gpus();
   const auto rest = [&](int a, int b, int c = 1) {
     const std::int64_t taken = std::int64_t{a} * b * c;
@@ -75,6 +101,10 @@ Parallelism read_parallelism(const JsonReader& json, const Experiment& e) {
   p.mp = json.integer_or("mp", usual.mp, 1);
   p.esp = json.integer_or("esp", usual.esp, 1);
   p.dp = json.integer_or("dp", rest(p.pp, p.mp), 1);
+  if (json.has("count_per_node")) {
+    place_experts(json, p, e, notes);
+    return p;
+  }
   p.ep = json.has("edp") ? rest(p.pp, p.esp, json.integer("edp", 1)) : std::gcd(e.model.experts, rest(p.pp, p.esp));
   p.ep = json.integer_or("ep", p.ep, 1);
   p.edp = json.integer_or("edp", rest(p.pp, p.ep, p.esp), 1);
@@ -94,6 +124,15 @@ void require_fit(Experiment& e, const JsonFile& json) {
     if (message.starts_with(pointer + ": ")) message.remove_prefix(pointer.size() + 2);
     throw InputError(json.locate(pointer), message);
   }
+}
+
+// Sharing over all GPUs of a node is usual, as in the papers. Where less divides, it says so.
+void note_groups(const Experiment& e, const JsonReader& given, std::vector<std::string>& notes) {
+  const int gpus = e.cluster.gpus_per_node;
+  for (const auto& [name, size, what] : {std::tuple{"mp", e.parallelism.mp, "heads or dense hidden sizes"},
+                                         {"esp", e.parallelism.esp, "expert hidden size"}})
+    if (!given.has(name) && !(given.has("count_per_node") && name == std::string_view("esp")) && size != gpus)
+      notes.push_back(fmt::format("{} {}, not the {} GPUs of a node, which do not fit the {}", name, size, gpus, what));
 }
 
 void note_padding(const Experiment& e, std::vector<std::string>& notes) {
@@ -128,8 +167,9 @@ Experiment load_experiment(const ExperimentRequest& request, FilesRead& files, s
   file.read_part(calibration_input, e.cluster.calibration, files,
                  [&](const JsonReader& json, const std::string&) { e.calibration = read_calibration(json); });
   e.workload = read_workload(object_at(file.reader(), "workload"), file, e, defaults, files, notes);
-  e.parallelism = read_parallelism(object_at(file.reader(), "parallelism"), e);
+  e.parallelism = read_parallelism(object_at(file.reader(), "parallelism"), e, notes);
   require_fit(e, file.json());
+  note_groups(e, object_at(file.reader(), "parallelism"), notes);
   note_padding(e, notes);
   note_trace(e, notes);
   return e;

@@ -2,9 +2,69 @@
 
 #include "models/files/input_file.hpp"
 #include "models/files/read_parts.hpp"
+#include "models/names.hpp"
 
 namespace dovetail {
 namespace {
+
+// Throws for keys that belong to another kind of attention.
+void refuse_keys(const JsonReader& json, std::initializer_list<const char*> keys, AttentionKind kind) {
+  for (const char* key : keys)
+    if (json.has(key)) json.fail(key, fmt::format("contradicts kind {}", name_in(attention_kind_names, kind)));
+}
+
+Attention read_attention(const JsonReader& json) {
+  Attention a;
+  a.kind = json.enumeration_or("kind", attention_kind_names, a.kind);
+  a.heads = json.integer("heads", 1);
+  if (a.kind == AttentionKind::Latent) {
+    refuse_keys(json, {"kv_heads", "head_size"}, a.kind);
+    a.q_rank = json.integer_or("q_rank", 0);
+    a.kv_rank = json.integer("kv_rank", 1);
+    a.nope_size = json.integer("nope_size", 1);
+    a.rope_size = json.integer("rope_size", 0);
+    a.value_size = json.integer("value_size", 1);
+    a.kv_heads = a.heads;
+    a.head_size = a.nope_size + a.rope_size;
+    return a;
+  }
+  refuse_keys(json, {"q_rank", "kv_rank", "nope_size", "rope_size", "value_size"}, a.kind);
+  a.kv_heads = json.integer("kv_heads", 1);
+  a.head_size = json.integer("head_size", 1);
+  if (a.heads % a.kv_heads != 0)
+    json.fail("heads", fmt::format("{}, expected a multiple of the {} kv_heads", a.heads, a.kv_heads));
+  return a;
+}
+
+void read_dense_layers(const JsonReader& json, Model& model) {
+  model.first_dense = json.integer_or("first_dense", 0);
+  model.moe_every = json.integer_or("moe_every", 1, 1);
+  if (model.first_moe() >= model.layers)
+    json.fail(model.first_dense >= model.layers ? "first_dense" : "moe_every",
+              fmt::format("leaves no MoE layer among the {} layers", model.layers));
+  const bool any = model.first_dense > 0 || model.moe_every > 1;
+  if (any) model.dense_hidden = json.integer("dense_hidden", 1);
+  if (!any && json.has("dense_hidden")) json.fail("dense_hidden", "given, but no layer is dense");
+}
+
+Router read_router(const JsonReader& json, const Model& model) {
+  Router r;
+  r.scoring = json.enumeration_or("scoring", scoring_names, r.scoring);
+  r.groups = json.integer_or("groups", r.groups, 1);
+  r.top_groups = json.integer_or("top_groups", r.groups, 1);
+  r.scale = json.number_or("scale", r.scale);
+  r.normalise = json.boolean_or("normalise", r.normalise);
+  r.correction_bias = json.boolean_or("correction_bias", r.correction_bias);
+  if (r.scale <= 0) json.fail("scale", fmt::format("{}, expected more than zero", r.scale));
+  if (model.experts % r.groups != 0)
+    json.fail("groups", fmt::format("{}, which do not divide the {} experts", r.groups, model.experts));
+  if (r.top_groups > r.groups)
+    json.fail("top_groups", fmt::format("{}, expected at most the {} groups", r.top_groups, r.groups));
+  if (model.top_k > model.experts / r.groups * r.top_groups)
+    json.fail("top_groups", fmt::format("{} of {} groups hold fewer than the {} experts of a token", r.top_groups,
+                                        r.groups, model.top_k));
+  return r;
+}
 
 TimeCurve read_curve(const JsonReader& json) {
   const auto list = json.find("points");
@@ -38,13 +98,7 @@ Model read_model(const JsonReader& json) {
   model.source = json.string_or("source", "");
   model.layers = json.integer("layers", 1);
   model.hidden = json.integer("hidden", 1);
-  const JsonReader attention = json.at("attention");
-  model.attention.heads = attention.integer("heads", 1);
-  model.attention.kv_heads = attention.integer("kv_heads", 1);
-  model.attention.head_size = attention.integer("head_size", 1);
-  if (model.attention.heads % model.attention.kv_heads != 0)
-    attention.fail("heads", fmt::format("{}, expected a multiple of the {} kv_heads", model.attention.heads,
-                                        model.attention.kv_heads));
+  model.attention = read_attention(json.at("attention"));
   model.experts = json.integer("experts", 1);
   model.top_k = json.integer("top_k", 1);
   if (model.top_k > model.experts)
@@ -52,6 +106,11 @@ Model read_model(const JsonReader& json) {
   model.expert_hidden = json.integer("expert_hidden", 1);
   model.expert_kind = json.enumeration("expert_kind", expert_kind_names);
   model.vocabulary = json.integer_or("vocabulary", 0);
+  read_dense_layers(json, model);
+  if (const auto shared = json.find("shared_experts"))
+    model.shared_experts = {shared->integer("count", 1), shared->integer("hidden", 1),
+                            shared->boolean_or("gate", false)};
+  if (const auto router = json.find("router")) model.router = read_router(*router, model);
   if (const auto profile = json.find("expert_profile")) model.expert_profile = read_profile(*profile);
   if (const auto profile = json.find("gate_profile")) model.gate_profile = read_profile(*profile);
   return model;

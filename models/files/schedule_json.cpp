@@ -58,6 +58,7 @@ Json tensor_json(const Tensor& t) {
           {"micro_batch", t.micro_batch},
           {"chunk", t.chunk},
           {"step", t.step},
+          {"expert", t.expert},
           {"rows", range_json(t.rows)},
           {"peers", range_json(t.peers)},
           {"buffer", t.buffer},
@@ -67,6 +68,8 @@ Json tensor_json(const Tensor& t) {
 Json work_json(const Work& w) {
   return {{"flops", w.flops.value()},
           {"gemms", w.gemms},
+          {"gemm_rows", w.gemm_rows},
+          {"gemm_traffic_bytes", w.gemm_traffic.value()},
           {"memory_traffic_bytes", w.memory_traffic.value()},
           {"collective", name_in(collective_names, w.collective)},
           {"group", name_in(group_kind_names, w.group)},
@@ -98,6 +101,7 @@ Json op_json(const PricedSchedule& priced, OpId id) {
           {"micro_batch", op.micro_batch},
           {"chunk", op.chunk},
           {"step", op.step},
+          {"expert", op.expert},
           {"rows", range_json(op.rows)},
           {"peers", range_json(op.peers)},
           {"work", work_json(op.work)},
@@ -147,6 +151,7 @@ void read_place_in_step(const JsonReader& r, Item& item) {
   item.micro_batch = small("micro_batch", 0);
   item.chunk = small("chunk", -1);
   item.step = small("step", -1);
+  item.expert = small("expert", -1);
   item.rows = read_range(r.at("rows"));
   item.peers = read_range(r.at("peers"));
 }
@@ -188,6 +193,8 @@ Work read_work(const JsonReader& r, std::size_t steps) {
   Work w;
   w.flops = Flops(r.number("flops", 0));
   w.gemms = r.integer("gemms");
+  w.gemm_rows = r.long_integer("gemm_rows", 0);
+  w.gemm_traffic = Bytes(r.number("gemm_traffic_bytes", 0));
   w.memory_traffic = Bytes(r.number("memory_traffic_bytes", 0));
   w.collective = r.enumeration("collective", collective_names);
   w.group = r.enumeration("group", group_kind_names);
@@ -243,6 +250,7 @@ Json to_json(const ScheduleFile& file) {
   json["parallelism"] = to_json(file.parallelism);
   json["resources"] = priced.resources;
   json["physical_resources"] = priced.physical;
+  json["groups"] = to_json(s.groups);
   json["micro_batches"] = s.micro_batches;
   for (const RankClass& c : s.classes) json["rank_classes"].push_back({{"ranks", c.ranks}});
   for (const Stream& stream : s.streams)
@@ -270,6 +278,7 @@ ScheduleFile read_schedule(const JsonFile& input) {
   ScheduleFile file{
       read_model(root.at("model")), read_workload(root.at("workload")), read_parallelism(root.at("parallelism")), {}};
   Schedule s;
+  s.groups = read_parallelism(root.at("groups"));
   s.micro_batches = root.integer("micro_batches", 1, small_max);
   for (const JsonReader& r : root.at("rank_classes").elements()) s.classes.push_back({r.integer("ranks", 1)});
   for (const JsonReader& r : root.at("streams").elements())

@@ -170,7 +170,7 @@ byId("steps-legend")
     .append(
         swatch("forward", "background: var(--forward)"),
         swatch("backward, gradient synchronisation and optimizer", "background: var(--backward)"),
-        swatch("exposed communication", "", "hatched"), swatch("lower bound of any plan", "", "dashed"));
+        swatch("exposed communication", "", "hatched"), swatch("lower bound of its work", "", "dashed"));
 byId("memory-legend")
     .append(
         swatch("weights, gradients and optimizer states", "background: var(--forward)"),

@@ -2,6 +2,7 @@
 
 const opColors = {
   mp_all_gather: "#72b7b2",
+  projection: "#7fa3cc",
   attention: "#4c78a8",
   mp_reduce_scatter: "#4f8f8a",
   gate: "#bab0d6",
@@ -21,6 +22,7 @@ const opColors = {
   expert_gradient_all_reduce: "#d68ab8",
   update: "#9d755d",
   dense_ffn: "#7cb97a",
+  residual: "#cfd8dc",
   gather_expert_weights: "#c9a227",
   shadow_weights: "#a0522d",
   offload: "#8c8c8c",

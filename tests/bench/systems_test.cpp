@@ -3,6 +3,7 @@
 
 #include "bench/backends.hpp"
 #include "bench/evaluate.hpp"
+#include "models/files/data_path.hpp"
 #include "models/files/input_file.hpp"
 #include "reports/gantt_text.hpp"
 #include "tests/support/golden.hpp"
@@ -12,9 +13,9 @@ using namespace dovetail::bench;
 
 namespace {
 
-Question small_question(const std::string& system) {
+Question small_question(const std::string& system, const std::string& cluster = "fsmoe-testbed-b") {
   Options options;
-  options.request.cluster = "fsmoe-testbed-b";
+  options.request.cluster = cluster;
   options.request.model = "mixtral-8x7b";
   options.request.set = {"workload.layers=2"};
   options.systems = {system};
@@ -32,5 +33,27 @@ TEST_CASE("timelines of every shipped system, as approved") {
     const std::string text = system + ": " + candidate.system.description + "\n" +
                              reports::gantt_text(*result.schedule, result.timeline, {.columns = 180, .window = {}});
     CHECK(test::golden_difference("systems/" + system + ".txt", text) == "");
+  }
+}
+
+TEST_CASE("every shipped system simulates on every shipped cluster, and so does a mix that no paper has") {
+  for (const std::string& cluster : known_names("clusters")) {
+    for (const std::string& system : known_names("systems")) {
+      INFO(system << " on " << cluster);
+      const Question question = small_question(system, cluster);
+      const SystemResult result = evaluate(
+          question.experiment, system, choose_plan(question, question.candidates.front()), *make_backend("analytic"));
+      CHECK(result.lower_bound > Seconds(0));
+      CHECK(result.metrics.makespan >= result.lower_bound * (1 - 1e-12));
+    }
+    Options options;
+    options.request = small_question("tutel", cluster).request;
+    options.plans = {(data_directory() / "plans" / "mix.json").string()};
+    const Question mix = load_question(options);
+    const SystemResult result =
+        evaluate(mix.experiment, "mix", choose_plan(mix, mix.candidates.front()), *make_backend("analytic"));
+    CHECK(result.plan.scope == Scope::Block);
+    CHECK(result.plan.restore == Restore::S4);
+    CHECK_FALSE(result.plan.gradient_slices.empty());
   }
 }

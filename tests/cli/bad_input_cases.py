@@ -109,7 +109,11 @@ FILES = [
 VALUES = [
     Case("groups that do not divide", f"simulate {SHIPPED} --system tutel --set parallelism.ep=3", r"--set parallelism\.ep=3: .*3"),
     Case("sequence that does not divide", f"{SIMULATE} --set workload.sequence=1023", r"--set workload\.sequence=1023: .*divide"),
-    Case("no capacity", f"{SIMULATE} --set workload.capacity_factor=0", r"--set workload\.capacity_factor=0: "),
+    Case("open capacity of soft_moe", f"{SIMULATE} --set workload.gate.kind=soft_moe --set workload.capacity_factor=0",
+         r"--set workload\.capacity_factor=0: 0: soft_moe fills any capacity"),
+    Case("sparse soft_moe", f"{SIMULATE} --set workload.gate.kind=soft_moe", r"sparse contradicts the gate soft_moe"),
+    Case("step after the trace", f"{SIMULATE} --set workload.routing.kind=trace "
+         "--set workload.routing.trace=skewed-8-experts --set workload.step=3", r"--set workload\.step=3: 3, expected 0 to 2"),
     Case("more choices than experts, as an option", f"{SIMULATE} --set workload.top_k=5", r"--set workload\.top_k=5: .*1 to 4"),
     Case("more layers than the model", f"{SIMULATE} --set workload.layers=3", r"--set workload\.layers=3: .*1 to 2"),
     Case("infinite tokens", f"{SIMULATE} --set workload.batch=1000000 --set workload.sequence=4000000", r"tokens"),

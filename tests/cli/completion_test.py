@@ -8,7 +8,7 @@ CASES = [
     (["com"], {"compare"}),
     (["simulate", "--clu"], {"--cluster"}),
     (["compare", "--cluster", "fsmoe-"], {"fsmoe-testbed-a", "fsmoe-testbed-b"}),
-    (["plan", "--model", "mix"], {"mixtral-8x7b"}),
+    (["plan", "--model", "mix"], {"mixtral-8x7b", "mixtral-8x22b"}),
     (["simulate", "--system", "tutel"], {"tutel", "tutel_improved"}),
     (["compare", "--format", ""], {"table", "json", "csv"}),
     (["run", "--device", "h"], {"host"}),

@@ -162,6 +162,9 @@ TEST_CASE("Enumerations in schemas are those of the code") {
   CHECK(calibration["definitions"]["provenance"]["properties"]["origin"]["enum"] == json(names_of(origin_names)));
   CHECK(load_schema("units")["definitions"]["dtype"]["enum"] == json(names_of(dtype_names)));
   CHECK(load_schema("cluster")["properties"]["node_link"]["enum"] == json(names_of(node_link_names)));
+  const json model = load_schema("model")["properties"];
+  CHECK(model["attention"]["properties"]["kind"]["enum"] == json(names_of(attention_kind_names)));
+  CHECK(model["router"]["properties"]["scoring"]["enum"] == json(names_of(scoring_names)));
   CHECK(load_schema("model")["properties"]["expert_kind"]["enum"] == json(names_of(expert_kind_names)));
   const json workload = load_schema("workload")["properties"];
   CHECK(workload["phases"]["enum"] == json(names_of(phases_names)));

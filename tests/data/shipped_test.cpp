@@ -51,8 +51,16 @@ TEST_CASE("Every shipped file loads, under its own name and with its source") {
   }
 }
 
+TEST_CASE("Every shipped plan loads") {
+  for (const auto& file : fs::directory_iterator(data_directory() / "plans")) {
+    INFO(file.path());
+    FilesRead files;
+    CHECK_FALSE(load_plan(file.path().string(), files) == Plan{});
+  }
+}
+
 TEST_CASE("No folder of data is forgotten by these tests") {
-  const std::set<std::string> known{"clusters", "models", "calibrations", "systems", "traces", "schemas"};
+  const std::set<std::string> known{"clusters", "models", "calibrations", "systems", "plans", "traces", "schemas"};
   for (const auto& entry : fs::directory_iterator(data_directory())) {
     if (!entry.is_directory()) continue;
     INFO(entry.path());

@@ -17,7 +17,7 @@ NumericsReport numerics_of(const Experiment& e, const Plan& plan, Element elemen
   const Reference reference = compute_reference(e, data, rules);
   const Reference exact = compute_reference(e, data, rules.exact());
   const auto transport =
-      make_inproc_transport(e.parallelism, e.cluster.gpus(), static_cast<int>(schedule->streams.size()));
+      make_inproc_transport(schedule->groups, e.cluster.gpus(), static_cast<int>(schedule->streams.size()));
   const auto executor = make_host_executor(
       e, schedule, element, data, preset ? reference.routing : std::vector<std::vector<Routing>>{}, *transport);
   executor->run_step(Poison::Yes);

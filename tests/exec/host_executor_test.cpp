@@ -294,6 +294,56 @@ TEST_CASE("A wrong gradient is noticed") {
   CHECK_FALSE(compare(e, *schedule, *executor, reference).ok(1e-12));
 }
 
+TEST_CASE("Dense layers and shared experts compute what the reference does, alone and among MoE layers") {
+  SmallExperiment s = four_ranks();
+  s.kind = GENERATE(ExpertKind::Ffn, ExpertKind::Gated);
+  s.layers = 3;
+  s.mp = s.esp = GENERATE(1, 2);
+  s.dp = s.ep = 4 / s.mp;
+  const bool shares = GENERATE(false, true);
+  const GradSync sync = GENERATE(GradSync::After, GradSync::WithDense);
+  Experiment e = small_experiment(s);
+  e.model.dense_hidden = 20;
+  std::tie(e.model.first_dense, e.model.moe_every) =
+      GENERATE(std::tuple{1, 1}, std::tuple{2, 1}, std::tuple{1, 2});  // D M M, D D M, D M D
+  if (shares) e.model.shared_experts = {2, 6, false};
+  CAPTURE(s.mp, shares, e.model.first_dense, e.model.moe_every);
+  check_numerics(e, moe_plan(2, 3, CommStreams::InterIntra, sync));
+}
+
+TEST_CASE("Every layer of a mixed model is updated by its own gradient") {
+  SmallExperiment s = four_ranks();
+  s.layers = 3;
+  Experiment e = small_experiment(s);
+  e.model.first_dense = 1;
+  e.model.dense_hidden = 20;
+  const auto schedule = std::make_shared<const Schedule>(build_schedule(e, Plan{}));
+  const ModelData data = random_model_data(e, 11);
+  const auto transport = make_inproc_transport(e.parallelism, 4, static_cast<int>(schedule->streams.size()));
+  const auto executor = make_host_executor(e, schedule, Element::Double, data, {}, *transport);
+  executor->run_step(Poison::No);
+  const auto find = [&](TensorKind kind, int layer) {
+    for (std::size_t i = 0; i < schedule->tensors.size(); ++i)
+      if (schedule->tensors[i].kind == kind && schedule->tensors[i].layer == layer) return static_cast<TensorId>(i);
+    return TensorId{-1};
+  };
+  const Values gradients = executor->values(0, find(TensorKind::DenseGradients, 0));
+  std::size_t at = 0;
+  for (int layer = 2; layer >= 0; --layer) {
+    const Values before = dense_shard(e, data.layers[static_cast<std::size_t>(layer)], 0);
+    const Values after = executor->values(0, find(TensorKind::DenseWeights, layer));
+    for (std::size_t i = 0; i < before.size(); ++i, ++at)  // Adam's first step is rate x sign
+      REQUIRE(after[i] - before[i] == Approx(gradients[at] > 0 ? -1e-3 : gradients[at] < 0 ? 1e-3 : 0).margin(1e-6));
+  }
+  CHECK(at == gradients.size());
+}
+
+TEST_CASE("Latent attention is refused, not run as another kind") {
+  Experiment e = small_experiment(four_ranks());
+  e.model.attention = {4, 4, 6, AttentionKind::Latent, 8, 8, 4, 2, 4};
+  CHECK_THROWS_WITH(layer_shape(e), Catch::Contains("latent attention is simulated, not executed yet"));
+}
+
 TEST_CASE("Attention in chunks computes what the reference does, with capacity by chunk") {
   SmallExperiment s;
   s.layers = 2;

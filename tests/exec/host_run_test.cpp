@@ -1,5 +1,6 @@
 #include "exec/host_run.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "models/analytic_backend.hpp"
@@ -89,6 +90,26 @@ TEST_CASE("More than this machine's memory is refused") {
   s.expert_hidden = 1 << 20;
   const Experiment e = small_experiment(s);
   CHECK_THROWS_AS(run_on_host(e, priced(e, Plan{})), InputError);
+}
+
+TEST_CASE("A module known only by its times is not executed") {
+  Experiment e = small_experiment(four_ranks());
+  const TimeCurve curve = TimeCurve::fit(Seconds(1e-6), Seconds(1e-9));
+  e.model.expert_profile = {curve, curve, {}};
+  CHECK_THROWS_WITH(run_on_host(e, priced(e, Plan{})), Catch::Contains("model.expert_profile: a module known only"));
+}
+
+TEST_CASE("A run says what compressed messages cost in digits") {
+  const Experiment e = small_experiment(four_ranks());
+  Plan plan = overlapping_plan();
+  plan.dispatch_wire = plan.combine_wire = Wire::Fp8;
+  HostRunOptions options;
+  options.emulate_links = false;
+  options.measure.limit = Seconds(.1);
+  const HostRunResult r = run_on_host(e, priced(e, plan), options);
+  CHECK(r.report.numerics_ok);
+  CHECK(r.numerics.rounding_error > 1e-4);
+  CHECK(std::ranges::any_of(r.notes, [](const std::string& n) { return n.starts_with("compressed messages change"); }));
 }
 
 TEST_CASE("Where the router decides, an open capacity is what it needs with this seed") {

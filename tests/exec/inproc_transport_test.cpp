@@ -60,6 +60,15 @@ int wrong_blocks(int ranks) {
         wrong += block[static_cast<std::size_t>(i)] != scattered;
         wrong += sum[static_cast<std::size_t>(i)] != reduced;
       }
+      const int root = round % ranks;
+      if (c.broadcast(exchange(all.data(), block.data(), count, rank), root) != ranks - 1) ++wrong;
+      for (int i = 0; i < count; ++i)
+        wrong += block[static_cast<std::size_t>(i)] != static_cast<Scalar>(element(root, 0, i));
+      const std::vector<Scalar> before = sum;
+      c.reduce(exchange(all.data(), block.data(), count, 0), root);  // the others' blocks stay what they were
+      for (int i = 0; i < count; ++i)
+        wrong += block[static_cast<std::size_t>(i)] !=
+                 (rank == root ? before[static_cast<std::size_t>(i)] : static_cast<Scalar>(element(root, 0, i)));
     }
   });
   return wrong;

@@ -21,7 +21,7 @@ void check_numerics(const Experiment& e, const Plan& plan, std::uint64_t seed) {
   const ComputeRules rules = rules_of(*schedule);
   const Reference reference = compute_reference(e, data, rules);
   const auto transport =
-      make_inproc_transport(e.parallelism, e.cluster.gpus(), static_cast<int>(schedule->streams.size()));
+      make_inproc_transport(schedule->groups, e.cluster.gpus(), static_cast<int>(schedule->streams.size()));
   const auto executor = make_host_executor(e, schedule, Element::Double, data, reference.routing, *transport);
   executor->run_step(Poison::Yes);
   const NumericsReport r = compare(e, *schedule, *executor, reference);

@@ -78,7 +78,7 @@ TEST_CASE("Shards cut heads for attention, experts and their hidden size for exp
   sizes.experts = 2;
   sizes.expert_hidden = 2;
   const Experiment e = small_experiment(sizes);
-  LayerWeights w = zero_weights(e);
+  LayerWeights w = zero_weights(e, 0);
   w.query = {1, 2, 3, 4};
   w.key = {11, 12, 13, 14};
   w.value = {21, 22, 23, 24};

@@ -43,13 +43,23 @@ std::string refusal(const JsonFile& config, const ExpertChoice& choice = {}) {
 }  // namespace
 
 TEST_CASE("The shipped models are what import makes of the public configs") {
-  CHECK(to_model_file(import_hf(config_of("mixtral-8x7b"), "mixtral-8x7b")) == shipped("mixtral-8x7b"));
+  for (const char* name :
+       {"mixtral-8x7b", "mixtral-8x22b", "qwen1.5-moe-a2.7b", "qwen3-30b-a3b", "deepseek-v2", "deepseek-v3"})
+    CHECK(to_model_file(import_hf(config_of(name), name)) == shipped(name));
   CHECK(to_model_file(import_hf(config_of("gpt2-xl"), "gpt2-xl-moe", {.experts = 8, .top_k = {}})) ==
         shipped("gpt2-xl-moe"));
 }
 
 TEST_CASE("A written model reads back as the same model") {
-  const Model model{"a \"b\" \u00e9", "no\nsource", 3, 64, {6, 2, 48}, 10, 3, 100, ExpertKind::Ffn, 7};
+  Model model{"a \"b\" \u00e9", "no\nsource", 3, 64, {6, 2, 48}, 10, 3, 100, ExpertKind::Ffn, 7};
+  if (GENERATE(false, true)) {
+    model.attention = {6, 6, 48, AttentionKind::Latent, 0, 24, 32, 16, 20};
+    model.first_dense = 1;
+    model.moe_every = 2;
+    model.dense_hidden = 30;
+    model.shared_experts = {2, 50, true};
+    model.router = {Scoring::Sigmoid, 5, 2, 2.5, true, true};
+  }
   const test::TemporaryFolder folder;
   folder.write("m.json", to_model_file(model));
   FilesRead files;
@@ -71,6 +81,26 @@ TEST_CASE("What checkpoints leave out or write as null has its usual value") {
   CHECK(import_hf(changed({{"n_inner", 100}}, "gpt2-xl"), "x", {.experts = 4, .top_k = 1}).expert_hidden == 100);
 }
 
+TEST_CASE("Dense layers, shared experts and router of newer checkpoints") {
+  const Model v2 = import_hf(config_of("deepseek-v2"), "x"), v3 = import_hf(config_of("deepseek-v3"), "x");
+  CHECK(v2.first_dense == 1);
+  CHECK(v3.first_dense == 3);
+  CHECK_FALSE(v3.is_moe(2));
+  CHECK(v3.is_moe(3));
+  CHECK(v2.shared_experts == SharedExpertSizes{2, 1536, false});
+  CHECK(v2.router == Router{Scoring::Softmax, 8, 3, 16, false, false});
+  CHECK(v3.router == Router{Scoring::Sigmoid, 8, 4, 2.5, true, true});
+  CHECK(import_hf(changed({{"topk_method", "greedy"}}, "deepseek-v2"), "x").router.groups == 1);  // no groups then
+  CHECK(import_hf(changed({{"q_lora_rank", nullptr}}, "deepseek-v2"), "x").attention.q_rank == 0);
+  CHECK(import_hf(config_of("qwen1.5-moe-a2.7b"), "x").shared_experts == SharedExpertSizes{1, 5632, true});
+  const Model half =
+      import_hf(changed({{"decoder_sparse_step", 2}, {"mlp_only_layers", {0, 1}}}, "qwen3-30b-a3b"), "x");
+  CHECK(half.moe_every == 2);
+  CHECK(half.first_dense == 2);
+  CHECK(half.first_moe() == 3);
+  CHECK(half.dense_hidden == 6144);
+}
+
 TEST_CASE("The user's experts come before the config's") {
   const Model model = import_hf(config_of("mixtral-8x7b"), "x", {.experts = 16, .top_k = 4});
   CHECK(model.experts == 16);
@@ -79,8 +109,9 @@ TEST_CASE("The user's experts come before the config's") {
 }
 
 TEST_CASE("A config that cannot be imported is refused in one line") {
-  CHECK(refusal(JsonFile::parse("{\n  \"model_type\": \"deepseek_v3\"\n}", "config.json")) ==
-        "config.json:2:17: /model_type: expected \"mixtral\", \"qwen3_moe\" or \"gpt2\", got \"deepseek_v3\"");
+  CHECK(refusal(JsonFile::parse("{\n  \"model_type\": \"llama\"\n}", "config.json")) ==
+        "config.json:2:17: /model_type: expected \"mixtral\", \"qwen2_moe\", \"qwen3_moe\", \"deepseek_v2\", "
+        "\"deepseek_v3\" or \"gpt2\", got \"llama\"");
   CHECK(refusal(JsonFile::parse("{}", "config.json")) == "config.json:1:1: missing key \"model_type\"");
   CHECK(refusal(JsonFile::parse("[]", "config.json")) == "config.json:1:1: expected an object, got an empty array");
   CHECK(refusal(JsonFile::parse("{\"model_type\": \"mixtral\", \"hidden_sise\": 4}", "config.json")) ==
@@ -88,8 +119,12 @@ TEST_CASE("A config that cannot be imported is refused in one line") {
   CHECK(refusal(config_of("gpt2-xl")).ends_with("gpt2 has no experts, expected their number from you (experts)"));
   CHECK(refusal(changed({{"num_attention_heads", 24}}))
             .ends_with("24 attention heads do not divide the hidden size 4096"));
-  CHECK(refusal(changed({{"decoder_sparse_step", 2}}, "qwen3-30b-a3b"))
-            .ends_with("/decoder_sparse_step: dense layers between sparse ones are not built yet, expected 1"));
+  CHECK(refusal(changed({{"mlp_only_layers", {0, 2}}}, "qwen3-30b-a3b"))
+            .ends_with("/mlp_only_layers/1: expected 1: dense layers are the first ones"));
+  CHECK(refusal(changed({{"moe_layer_freq", 2}}, "deepseek-v2"))
+            .ends_with("/moe_layer_freq: other steps than 1 are not built yet, expected 1"));
+  CHECK(refusal(changed({{"kv_lora_rank", 0}}, "deepseek-v3"))
+            .ends_with("/kv_lora_rank: expected a whole number of at least 1, got the number 0"));
   CHECK(refusal(config_of("mixtral-8x7b"), {.experts = -1, .top_k = {}})
             .ends_with("config.json: /experts: expected at least 1, got -1"));
   CHECK(refusal(config_of("mixtral-8x7b"), {.experts = {}, .top_k = 9})

@@ -128,12 +128,41 @@ TEST_CASE("A bad model file is refused") {
   const std::vector<BadFile> table{
       {"\"heads\": 4", "\"heads\": 3", "f.json:3:26: /attention/heads: 3, expected a multiple of the 2 kv_heads"},
       {"\"top_k\": 1", "\"top_k\": 5", "f.json:4:26: /top_k: 5, expected at most the 4 experts"},
+      {"\"kv_heads\": 2, ", "", "f.json:3:16: /attention: missing key \"kv_heads\""},
+      {"\"heads\": 4", "\"kind\": \"latent\", \"heads\": 4",
+       "f.json:3:59: /attention/kv_heads: contradicts kind latent"},
+      {"\"kv_heads\": 2", "\"kv_heads\": 2, \"q_rank\": 4",
+       "f.json:3:54: /attention/q_rank: contradicts kind grouped_query"},
+      {"\"top_k\": 1", "\"top_k\": 1, \"first_dense\": 2",
+       "f.json:4:44: /first_dense: leaves no MoE layer among the 2 layers"},
+      {"\"top_k\": 1", "\"top_k\": 1, \"moe_every\": 3",
+       "f.json:4:42: /moe_every: leaves no MoE layer among the 2 layers"},
+      {"\"top_k\": 1", "\"top_k\": 1, \"first_dense\": 1", "f.json:1:1: missing key \"dense_hidden\""},
+      {"\"top_k\": 1", "\"top_k\": 1, \"dense_hidden\": 8", "f.json:4:45: /dense_hidden: given, but no layer is dense"},
+      {"\"top_k\": 1", "\"top_k\": 1, \"shared_experts\": {\"count\": 1}",
+       "f.json:4:47: /shared_experts: missing key \"hidden\", expected a whole number"},
+      {"\"top_k\": 1", "\"top_k\": 1, \"router\": {\"groups\": 3}",
+       "f.json:4:50: /router/groups: 3, which do not divide the 4 experts"},
+      {"\"top_k\": 1", "\"top_k\": 3, \"router\": {\"groups\": 4, \"top_groups\": 2}",
+       "f.json:4:67: /router/top_groups: 2 of 4 groups hold fewer than the 3 experts of a token"},
       {"\"hidden\": 64", "\"hidden\": null", "f.json:2:39: /hidden: expected a whole number, got null"},
       {"\"hidden\": 64", "\"hidden\": 64, \"hidden\": 65",
        "f.json:2:43: /hidden: duplicate key \"hidden\", already given on line 2"},
       {"\"ffn\"", "true", "f.json:4:66: /expert_kind: expected \"ffn\" or \"gated\", got true"},
       {"\"experts\": 4", "\"experts\": 1e999",
        "f.json:4:14: number too large, expected at most 1.797e308 in magnitude"},
+      {"\"ffn\"",
+       "\"ffn\",\n\"gate_profile\": {\"forward\": {\"points\": [{\"size\": 2, \"time\": \"1 us\"}, {\"size\": 2, "
+       "\"time\": \"2 us\"}]}, \"provenance\": {\"origin\": \"measured\", \"source\": \"s\"}}",
+       "f.json:5:79: /gate_profile/forward/points/1/size: 2 after 2, expected ascending sizes"},
+      {"\"ffn\"",
+       "\"ffn\",\n\"expert_profile\": {\"forward\": {\"points\": [{\"size\": 2, \"time\": \"1 us\"}, {\"size\": 3, "
+       "\"time\": \"2 us\"}], \"beta\": \"1 us\"}, \"provenance\": {\"origin\": \"measured\", \"source\": \"s\"}}",
+       "f.json:5:110: /expert_profile/forward/beta: given beside points; expected one or the other"},
+      {"\"ffn\"",
+       "\"ffn\",\n\"expert_profile\": {\"forward\": {\"alpha\": \"1 us\"}, \"provenance\": {\"origin\": \"measured\", "
+       "\"source\": \"s\"}}",
+       "f.json:5:31: /expert_profile/forward: missing key \"beta\""},
   };
   check_refusals(model_text, table, [](const std::string& name, FilesRead& files) { load_model(name, files); });
 }
@@ -146,7 +175,7 @@ TEST_CASE("A bad calibration file is refused") {
        second + "costs of all_to_all on inter links with and without \"gpus\", expected it in all or none"},
       {"all_to_all", "none",
        "f.json:4:20: /collectives/0/collective: expected \"all_to_all\", \"all_gather\", \"reduce_scatter\", "
-       "\"all_reduce\" or \"send\", got the string \"none\""},
+       "\"all_reduce\", \"broadcast\", \"reduce\" or \"send\", got the string \"none\""},
       {"\"1 ps/B\"", "\"-1 ps/B\"", "f.json:4:87: /collectives/0/beta: expected no less than zero, got \"-1 ps/B\""},
       {"1 ps/flop", "0 ps/flop", "f.json:10:48: /gemms/0/beta: expected more than zero, got \"0 ps/flop\""},
       {"0.75", "0.25",
@@ -201,16 +230,26 @@ std::string refusal(const ExperimentRequest& request) {
 
 }  // namespace
 
+namespace {
+
+std::string known_clusters() {
+  std::string all;
+  for (const std::string& name : known_names("clusters")) all += (all.empty() ? "" : ", ") + name;
+  return all;
+}
+
+}  // namespace
+
 TEST_CASE("Unknown names are refused with the known ones") {
   ExperimentRequest request = with_set({});
   request.cluster = "fsmoe-testbed-c";
   CHECK(refusal(request) ==
-        "--cluster fsmoe-testbed-c: unknown cluster \"fsmoe-testbed-c\", did you mean \"fsmoe-testbed-a\"? (known: "
-        "fsmoe-testbed-a, fsmoe-testbed-b; or a path that ends in .json)");
+        "--cluster fsmoe-testbed-c: unknown cluster \"fsmoe-testbed-c\", did you mean \"fsmoe-testbed-a\"? (known: " +
+            known_clusters() + "; or a path that ends in .json)");
   request = with_set({"calibration=x"});
-  CHECK(refusal(request).starts_with("--set calibration=x: unknown calibration \"x\" (known: fsmoe-testbed-a, "));
+  CHECK(refusal(request).starts_with("--set calibration=x: unknown calibration \"x\" (known: a10g-4, a800-8, "));
   request.model = "";
-  CHECK(refusal(request).starts_with("no model given, expected one of gpt2-xl-moe, mixtral-8x7b"));
+  CHECK(refusal(request).starts_with("no model given, expected one of ampipe-base, ampipe-large"));
   request.cluster = "none/here.json";
   CHECK(refusal(request) == "none/here.json: cannot be read: No such file or directory, expected a JSON file");
   FilesRead files;
@@ -265,8 +304,8 @@ TEST_CASE("A bad experiment file is refused at the place of what is wrong") {
 )";
   const std::vector<BadFile> table{
       {"testbed-b", "testbed-bb",
-       "f.json:2:14: /cluster: unknown cluster \"fsmoe-testbed-bb\", did you mean \"fsmoe-testbed-b\"? (known: "
-       "fsmoe-testbed-a, fsmoe-testbed-b; or a path that ends in .json)"},
+       "f.json:2:14: /cluster: unknown cluster \"fsmoe-testbed-bb\", did you mean \"fsmoe-testbed-b\"? (known: " +
+           known_clusters() + "; or a path that ends in .json)"},
       {"\"mixtral-8x7b\"", "7", "f.json:3:12: /model: expected a string or an object, got the number 7"},
       {"\"mixtral-8x7b\"", "{\"name\": \"x\", \"layers\": 0}",
        "f.json:3:36: /model/layers: expected at least 1, got 0"},

@@ -19,7 +19,6 @@ TEST_CASE("what cannot be built is refused with the knob and the reason") {
   };
   const std::vector<Case> cases{
       {[](Plan& p) { p.scope = Scope::Batch; }, "/plan/scope: batch is not built yet; built: layer, moe, block"},
-      {[](Plan& p) { p.split = Split::Peers; }, "/plan/split: peers is not built yet; built: capacity"},
       {[](Plan& p) { p.scope = Scope::Block, p.forward_degree = 2; },
        "/plan/backward_degree: 1 contradicts plan.scope block"},
       {[](Plan& p) { p.scope = Scope::Block, p.split = Split::Peers; }, "/plan/split: peers"},
@@ -109,28 +108,26 @@ TEST_CASE("levels of an all-to-all fit the nodes that its ranks lie on") {
   CHECK_THROWS_WITH(validate(p, e), Contains("/plan/all_to_all: expected linear: nodes have different numbers"));
 }
 
-TEST_CASE("grad_sync after, with_dense and fixed_chunks as slices, last layer first, each stage by itself") {
-  Experiment e = test::testbed_b(3);
-  const std::int64_t n = layer_volumes(e).dense_parameters;
-  using Slices = std::vector<GradientSlice>;
+TEST_CASE("grad_sync after, with_dense and fixed_chunks as slices, last layer first") {
   Plan p;
-  CHECK(gradient_slices(p, e) == Slices{{Window::Tail, 0, n}, {Window::Tail, 0, n}, {Window::Tail, 0, n}});
+  const std::vector<std::int64_t> elements{30, 20, 10};
+  CHECK(gradient_slices(p, elements, Bytes(4)) ==
+        std::vector<GradientSlice>{{Window::Tail, 0, 10}, {Window::Tail, 0, 20}, {Window::Tail, 0, 30}});
   p.grad_sync = GradSync::WithDense;
-  CHECK(gradient_slices(p, e) == Slices{{Window::Dense, 1, n}, {Window::Dense, 0, n}, {Window::Tail, 0, n}});
-  // Chunks of 2/3 of a layer, 4 bytes an element (n = 10485760 is 1 mod 3): after the last layer one is complete, after
-  // the next one the rest of the first layer with half of the second, and another; what is left goes at the end.
+  CHECK(gradient_slices(p, elements, Bytes(4)) ==
+        std::vector<GradientSlice>{{Window::Dense, 1, 10}, {Window::Dense, 0, 20}, {Window::Tail, 0, 30}});
+  // Chunks of 12: after layer 1 there are 30 gradients, after layer 0 another 30 beside the 6 that are left.
   p.grad_sync = GradSync::FixedChunks;
-  p.gradient_chunk_bytes = 4 * (2 * n / 3);
-  const std::int64_t c = 2 * n / 3;
-  CHECK(gradient_slices(p, e) == Slices{{Window::Moe, 1, c},
-                                        {Window::Moe, 0, c},
-                                        {Window::Moe, 0, c},
-                                        {Window::Tail, 0, c},
-                                        {Window::Tail, 0, 3 * n - 4 * c}});
+  p.gradient_chunk_bytes = 48;
+  CHECK(gradient_slices(p, elements, Bytes(4)) == std::vector<GradientSlice>{{Window::Moe, 0, 12},
+                                                                             {Window::Moe, 0, 12},
+                                                                             {Window::Tail, 0, 12},
+                                                                             {Window::Tail, 0, 12},
+                                                                             {Window::Tail, 0, 12}});
   // Two stages: layers 0 and 1, and layer 2.
-  e.parallelism.pp = 2;
   p.grad_sync = GradSync::WithDense;
-  CHECK(gradient_slices(p, e) == Slices{{Window::Tail, 2, n}, {Window::Dense, 0, n}, {Window::Tail, 0, n}});
+  CHECK(gradient_slices(p, elements, Bytes(4), 2) ==
+        std::vector<GradientSlice>{{Window::Tail, 2, 10}, {Window::Dense, 0, 20}, {Window::Tail, 0, 30}});
 }
 
 TEST_CASE("slices of each stage carry the gradients of that stage") {

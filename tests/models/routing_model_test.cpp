@@ -138,7 +138,8 @@ TEST_CASE("Router weights and work of every gate") {
   CHECK(volumes(GateKind::Softmax).routing_entries == 200);
   CHECK(volumes(GateKind::ExpertChoice).routing_entries == 4 * 50);
   const LayerVolumes gshard = volumes(GateKind::Gshard);
-  const Work forward = OpWork(gshard, e, Encoding::Sparse).gate(Phase::Forward);
+  const Plan plan;
+  const Work forward = OpWork(gshard, e, plan).gate(Phase::Forward);
   CHECK(forward.flops == Flops(2.0 * 100 * 256));
   CHECK(forward.gemms == 2);
 }
@@ -148,7 +149,10 @@ TEST_CASE("Dense order is GEMMs over T E C weights, which take memory") {
   e.model.hidden = 32;
   e.workload.dtype = DType::Bf16;
   const LayerVolumes v = layer_volumes(e);
-  const OpWork dense(v, e, Encoding::Dense), sparse(v, e, Encoding::Sparse);
+  const Plan sparse_order;
+  Plan dense_order;
+  dense_order.encoding = Encoding::Dense;
+  const OpWork dense(v, e, dense_order), sparse(v, e, sparse_order);
   const double product = 2.0 * 100 * 4 * 50 * 32;  // 2 T E C M
   CHECK(dense.encode(Phase::Forward).flops == Flops(product));
   CHECK(dense.encode(Phase::Backward).flops == Flops(product));

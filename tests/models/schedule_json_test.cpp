@@ -31,6 +31,23 @@ ScheduleFile pipelined_example() {
   return {e.model, e.workload, e.parallelism, price(std::make_shared<Schedule>(build_schedule(e, plan)), e)};
 }
 
+// Every field that experts' knobs use: shadowed experts, peer groups; other groups, cut GEMMs.
+ScheduleFile sharded_example(bool shadowed) {
+  Experiment e = test::round_numbers(1);
+  Plan plan;
+  plan.scope = Scope::Moe;
+  if (shadowed) {
+    e.parallelism = {.dp = 4, .mp = 1, .ep = 4, .esp = 1, .pp = 1, .edp = 1};
+    plan.shadowed_experts = {2};
+    plan.split = Split::Peers;
+    plan.peer_group = 2;
+  } else {
+    plan.expert_sharding = ExpertSharding::EpMp;
+    plan.layout = Layout::RankMajor;
+  }
+  return {e.model, e.workload, e.parallelism, price(std::make_shared<Schedule>(build_schedule(e, plan)), e)};
+}
+
 ScheduleFile read_text(const std::string& text) {
   return read_schedule(JsonFile::parse(text, "s.json"));
 }
@@ -38,7 +55,7 @@ ScheduleFile read_text(const std::string& text) {
 }  // namespace
 
 TEST_CASE("a schedule file read and written again is the same file, and predicts the same") {
-  const ScheduleFile file = GENERATE(0, 1) == 0 ? example() : pipelined_example();
+  const ScheduleFile file = GENERATE(example(), pipelined_example(), sharded_example(true), sharded_example(false));
   const std::string text = to_json(file).dump(1);
   const ScheduleFile again = read_text(text);
   CHECK(to_json(again).dump(1) == text);

@@ -158,7 +158,7 @@ TEST_CASE("forecasts hold for all kinds of groups, with and without replicas of 
       plan.scope = Scope::Moe;
       plan.comm_streams = streams;
       const Seconds forward =
-          times.layers * (times.forward.dense() + chunked_makespan(times.forward.moe, streams, times.capacity, 1));
+          times.layers() * (times.forward.dense() + chunked_makespan(times.forward.moe, streams, times.capacity, 1));
       const double foretold = (forward + partition.time).value();
       const double evaluated = analytic_evaluator(e)(with_partition(plan, partition)).value();
       if (g.ep == 1)  // nothing waits for an all-reduce that has a stream to itself: the forecast may be too high
@@ -185,8 +185,8 @@ TEST_CASE("partitioned plans validate, take the time foretold, and are not beate
         layers * (times.forward.dense() + chunked_makespan(times.forward.moe, streams, times.capacity, 1));
     const Seconds best = evaluate(plan);
     CHECK(best.value() == Approx((forward + partition.time).value()).epsilon(1e-12));
-    CHECK(best <= evaluate(with_slices_of(plan, GradSync::WithDense, e)));
-    CHECK(best <= evaluate(with_slices_of(plan, GradSync::After, e)));
+    CHECK(best <= evaluate(with_slices_of(plan, GradSync::WithDense, times)));
+    CHECK(best <= evaluate(with_slices_of(plan, GradSync::After, times)));
     for (int i = 0; i < 200; ++i) {
       Plan other = plan;
       other.backward_degrees.clear();
@@ -195,13 +195,13 @@ TEST_CASE("partitioned plans validate, take the time foretold, and are not beate
       for (int layer = layers - 1; layer >= 0; --layer) {
         other.backward_degrees.push_back(degrees[static_cast<std::size_t>(uniform(engine, 0, 3))]);
         for (Window window : {Window::Moe, Window::Dense}) {
-          const std::int64_t left = (layers - 1 - layer) * times.dense_elements - sent;
+          const std::int64_t left = times.elements_after(layer) - sent;
           const std::int64_t x = left * uniform(engine, 0, 4) / 4;
           if (x > 0) other.gradient_slices.push_back({window, layer, x});
           sent += x;
         }
       }
-      other.gradient_slices.push_back({Window::Tail, 0, layers * times.dense_elements - sent});
+      other.gradient_slices.push_back({Window::Tail, 0, times.elements_after(-1) - sent});
       if (evaluate(other) < best * (1 - 1e-9)) FAIL("random slices " << i << " are faster");
     }
   }
@@ -222,6 +222,6 @@ TEST_CASE("each pipeline stage's gradients are partitioned by themselves, in the
   const std::vector<int> degrees{1, 2, 4};
   plan = with_partition(plan, partition_gradients(times, plan.comm_streams, degrees));
   const Evaluator evaluate = analytic_evaluator(e);  // validates: stage 0 has layers 0 to 2
-  CHECK(evaluate(plan) <= evaluate(with_slices_of(plan, GradSync::WithDense, e)));
-  CHECK(evaluate(plan) <= evaluate(with_slices_of(plan, GradSync::After, e)));
+  CHECK(evaluate(plan) <= evaluate(with_slices_of(plan, GradSync::WithDense, times)));
+  CHECK(evaluate(plan) <= evaluate(with_slices_of(plan, GradSync::After, times)));
 }

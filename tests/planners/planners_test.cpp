@@ -4,6 +4,8 @@
 
 #include "models/errors.hpp"
 #include "models/names.hpp"
+#include "models/schedule_builder.hpp"
+#include "models/volumes.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/gradient_partition.hpp"
 #include "planners/registry.hpp"
@@ -130,7 +132,8 @@ TEST_CASE("four_case: no regret against exhaustive, and its closed forms foretel
       double forward = 1e300;
       for (int r : degrees)
         forward = std::min(
-            forward, (t.layers * (t.forward.dense() + exact_makespan(t.forward.moe, streams, r, Seconds(0)))).value());
+            forward,
+            (t.layers() * (t.forward.dense() + exact_makespan(t.forward.moe, streams, r, Seconds(0)))).value());
       const double foretold = forward + partition.time.value();
       if (std::abs(makespan(e, ours.plan) / foretold - 1) > 1e-9)
         FAIL("case " << i << ": " << makespan(e, ours.plan) << ", foretold " << foretold);
@@ -176,4 +179,30 @@ TEST_CASE("the published systems' order on testbed B with seven layers of Mixtra
   CHECK(tutel_improved <= tutel);
   CHECK(fsmoe_no_iio <= tutel_improved);
   CHECK(fsmoe < tutel);
+}
+
+// D M D M with shared experts: layers differ in their gradients, and dense ones have no all-to-all.
+TEST_CASE("Planners slice the gradients of mixed layers, and are not beaten by what they try") {
+  for (CommStreams streams : {CommStreams::One, CommStreams::InterIntra})
+    for (bool shares : {false, true}) {
+      CAPTURE(streams == CommStreams::One, shares);
+      Experiment e = test::round_numbers(4);
+      e.workload.sequence = 64;
+      e.model.first_dense = 1;
+      e.model.moe_every = 2;
+      e.model.dense_hidden = 400;
+      if (shares) e.model.shared_experts = {1, 64, false};
+      const Plan base = moe_plan(streams, GradSync::Partitioned);
+      const std::vector<int> degrees = up_to(4);
+      const PlanChoice ours = choose(e, base, {"four_case", degrees, false});
+      const PlanChoice oracle = choose(e, base, {"exhaustive", degrees, false});
+      CHECK_NOTHROW(validate(ours.plan, e));
+      CHECK_NOTHROW(validate(build_schedule(e, ours.plan)));
+      CHECK(makespan(e, ours.plan) <= makespan(e, oracle.plan) * (1 + 1e-12));
+      std::int64_t sum = 0;
+      for (const GradientSlice& slice : ours.plan.gradient_slices) sum += slice.elements;
+      const std::vector<std::int64_t> elements = dense_elements(e);
+      CHECK(sum == elements[0] + elements[1] + elements[2] + elements[3]);
+      CHECK(elements[0] > elements[1]);
+    }
 }

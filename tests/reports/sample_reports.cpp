@@ -42,6 +42,7 @@ Work work_of(OpKind kind) {
 void fill(SystemResult& result, const std::vector<Step>& steps, double scale) {
   auto schedule = std::make_shared<Schedule>();
   schedule->classes = {{4}};
+  schedule->groups = round_numbers().parallelism;
   schedule->streams = {{StreamKind::Compute, 0}, {StreamKind::Communication, 0}};
   for (const Step& step : steps) {
     Op op;
@@ -84,7 +85,7 @@ SystemResult system(std::string name, const std::vector<Step>& steps, double sca
   result.planner = {"fixed", "as published", 1, Seconds(0), {}, {}};
   result.lower_bound = ms(6);
   result.plan_bound = ms(7.5);
-  result.memory = {Bytes(0.75 * gib), Bytes(0.5 * gib), ms(4)};
+  result.memory = {Bytes(0.75 * gib), Bytes(0.5 * gib), ms(4), Bytes(0.75 * gib), Bytes(0)};
   fill(result, steps, scale);
   return result;
 }

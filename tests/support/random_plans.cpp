@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <vector>
 
 #include "models/errors.hpp"
@@ -36,19 +37,29 @@ class Draw {
 
 // Random cuts of each stage's dense gradients; slices that come before their gradients are refused by validate().
 std::vector<GradientSlice> random_slices(Draw& draw, const Experiment& e) {
-  const std::int64_t of_layer = layer_volumes(e).dense_parameters;
+  const std::vector<std::int64_t> all = dense_elements(e);
   std::vector<GradientSlice> slices;
   for (int stage = e.parallelism.pp - 1; stage >= 0; --stage) {
     const LayerRun run = layers_of_stage(e.workload.layers, e.parallelism.pp, stage);
-    std::int64_t left = of_layer * (run.last - run.first);
+    std::int64_t left = std::reduce(all.begin() + run.first, all.begin() + run.last);
     for (int layer = run.last - 2; layer >= run.first; --layer)
       for (Window window : {Window::Moe, Window::Dense}) {
-        slices.push_back({window, layer, of_layer / draw.between(2, 4)});
+        slices.push_back({window, layer, all[static_cast<std::size_t>(layer) + 1] / draw.between(2, 4)});
         left -= slices.back().elements;
       }
     slices.push_back({Window::Tail, run.first, left});
   }
   return slices;
+}
+
+// Hidden sizes divide over up to 4 ranks.
+void add_dense_parts(Draw& draw, Model& model) {
+  if (model.layers > 1 && draw.chance(30)) {
+    model.first_dense = draw.between(0, model.layers - 1);
+    model.moe_every = model.first_dense < 2 ? draw.between(1, 2) : 1;
+    if (model.first_dense > 0 || model.moe_every > 1) model.dense_hidden = 4 * draw.between(1, 5);
+  }
+  if (draw.chance(30)) model.shared_experts = {draw.between(1, 2), 4 * draw.between(1, 3), false};
 }
 
 void add_routing(Draw& draw, Experiment& e) {
@@ -94,6 +105,7 @@ Experiment random_experiment(Random& random) {
             {link, protocol, Seconds(speed * 1e-4), 10, BytesPerSecond(speed * 1e9), BytesPerSecond(speed * 5e8), {}});
   if (draw.chance(10)) e.workload.phases = Phases::ForwardOnly;
   add_routing(draw, e);
+  add_dense_parts(draw, e.model);
   return e;
 }
 
