@@ -35,6 +35,12 @@ TEST_CASE("what cannot be built is refused with the knob and the reason") {
        "single brings back the hidden rows of one forward chunk at a time, but backward chunk 0 of 2 shares rows with "
        "2 "
        "of the 4"},
+      {[](Plan& p) { p.scope = Scope::Moe, p.split = Split::Peers, p.dispatch_wire = Wire::Fp8; },
+       "/plan/dispatch_wire: not built yet together with plan.split peers; expected same"},
+      {[](Plan& p) { p.scope = Scope::Moe, p.split = Split::Peers, p.restore = Restore::S4; },
+       "/plan/restore: not built yet together with plan.split peers; expected keep"},
+      {[](Plan& p) { p.expert_sharding = ExpertSharding::EpMp, p.encoding = Encoding::Dense; },
+       "/plan/encoding: not built yet together with rows repeated by plan.expert_sharding ep_mp; expected sparse"},
       {[](Plan& p) { p.micro_batches = 4; }, "/plan/micro_batches: 4 is not built yet; built: 1"},
       {[](Plan& p) { p.all_to_all = AllToAll::NodeDeduplicated; },
        "/plan/all_to_all: node_deduplicated is not built yet; built: linear, naive_local, hierarchical_1d, "
