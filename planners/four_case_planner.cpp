@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 
+#include "models/errors.hpp"
 #include "planners/contest.hpp"
 #include "planners/gradient_partition.hpp"
 
@@ -129,6 +130,10 @@ class FourCase final : public Planner {
   std::string_view name() const override { return "four_case"; }
 
   PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
+    if (task.base.scope == Scope::Block)
+      throw InputError(Location{"", 0, 0, "/plan/scope"},
+                       "block contradicts the planner four_case, whose closed forms are of unchunked attention; "
+                       "expected the planner fixed or exhaustive");
     const std::vector<int> degrees = allowed_degrees(task);
     const LayerTimes times = layer_times(task.experiment, task.base);
     Contest contest(evaluate);

@@ -99,6 +99,10 @@ LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
   sequential.all_to_all_levels = plan.all_to_all_levels;
   sequential.all_to_all_implementation = plan.all_to_all_implementation;
   sequential.protocol = plan.protocol;
+  sequential.expert_sharding = plan.expert_sharding;
+  sequential.sharding_repeats = plan.sharding_repeats;
+  sequential.layout = plan.layout;
+  sequential.row_tile = plan.row_tile;
   const auto schedule = std::make_shared<const Schedule>(build_schedule(experiment, sequential));
   const PricedSchedule priced = price(schedule, experiment);
   const LayerVolumes volumes = layer_volumes(experiment);

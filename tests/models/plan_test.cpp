@@ -42,6 +42,12 @@ TEST_CASE("what cannot be built is refused with the knob and the reason") {
       {[](Plan& p) { p.pipeline_schedule = PipelineSchedule::Interleaved; },
        "/plan/pipeline_schedule: interleaved is not built yet; built: gpipe, 1f1b"},
       {[](Plan& p) { p.gradient_chunk_bytes = 3; }, "/plan/gradient_chunk_bytes: 3, expected at least one element"},
+      {[](Plan& p) { p.scope = Scope::Moe, p.split = Split::Peers, p.dispatch_wire = Wire::Fp8; },
+       "/plan/dispatch_wire: not built yet together with plan.split peers; expected same"},
+      {[](Plan& p) { p.scope = Scope::Moe, p.split = Split::Peers, p.restore = Restore::S4; },
+       "/plan/restore: not built yet together with plan.split peers; expected keep"},
+      {[](Plan& p) { p.expert_sharding = ExpertSharding::EpMp, p.encoding = Encoding::Dense; },
+       "/plan/encoding: not built yet together with rows repeated by plan.expert_sharding ep_mp; expected sparse"},
       {[](Plan& p) { p.all_to_all = AllToAll::NodeDeduplicated; },
        "/plan/all_to_all: node_deduplicated is not built yet; built: linear, naive_local, hierarchical_1d, "
        "two_dimensional"},

@@ -206,3 +206,17 @@ TEST_CASE("Planners slice the gradients of mixed layers, and are not beaten by w
       CHECK(elements[0] > elements[1]);
     }
 }
+
+TEST_CASE("block: degrees of both passes are the same, and closed forms of unchunked attention do not choose them") {
+  const Experiment e = test::testbed_b(2);
+  Plan base = moe_plan(CommStreams::One, GradSync::After);
+  base.scope = Scope::Block;
+  const PlanChoice choice = choose(e, base, {"exhaustive", {1, 2, 4}, /*tie_degrees=*/false});
+  CHECK(choice.report.evaluations == 3);
+  CHECK(choice.plan.forward_degree == choice.plan.backward_degree);
+  for (int degree : {1, 2, 4}) {
+    base.forward_degree = base.backward_degree = degree;
+    CHECK(makespan(e, choice.plan) <= makespan(e, base));
+  }
+  CHECK_THROWS_WITH(choose(e, base, {"four_case", {1, 2}, true}), Catch::Contains("block contradicts"));
+}
