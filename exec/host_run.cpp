@@ -98,7 +98,7 @@ class HostRun {
     const bool relu_in_float = e_.model.expert_kind == ExpertKind::Ffn && element_ == Element::Float;
     const ComputeRules rules = rules_of(*priced_->schedule);
     for (int attempt = 1;; ++attempt) {
-      const ModelData data = 
+      const ModelData data =
           random_model_data(e_, options_.seed + static_cast<std::uint64_t>(attempt - 1), rules.micro_batches);
       if (!options_.check_numerics) {
         executor_ = make_host_executor(e_, priced_->schedule, element_, data, {}, *transport_);

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <functional>
-#include <utility>
 
-#include "exec/run_step.hpp"
 #include "exec/wire_format.hpp"
 #include "models/errors.hpp"
 #include "models/op_work.hpp"
@@ -278,23 +276,6 @@ void decompress(OpContext<Scalar>& c) {
 template <class Scalar>
 void host_sync(OpContext<Scalar>&) {}
 
-// From the tensor read to the first one written, by way of the others.
-template <class Scalar>
-void collective_steps(OpContext<Scalar>& c) {
-  const auto steps = c.schedule.steps_of(c.op);
-  check(c.write_count() == steps.size(), "a tensor for the result of each step");
-  const Scalar* source = c.read(0);
-  std::int64_t elements = c.read_tensor(0).elements;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const std::size_t result = i + 1 == steps.size() ? 0 : i + 1;
-    const StepBuffers<Scalar> buffers{{source, static_cast<std::size_t>(elements)},
-                                      {c.write(result), static_cast<std::size_t>(c.write_tensor(result).elements)}};
-    c.ready = run_step(steps[i], buffers, *c.communicator, c.ready);
-    source = c.write(result);
-    elements = c.write_tensor(result).elements;
-  }
-}
-
 template <class Scalar>
 void forward_dense_ffn(OpContext<Scalar>& c) {
   const LayerShape s = ffn_shape(c.shape, c.read_tensor(1).elements);
@@ -319,117 +300,6 @@ void residual(OpContext<Scalar>& c) {
   Scalar* const sum = c.write(0);
   if (c.read(0) != sum) std::copy(c.read(0), c.read(0) + count, sum);
   for (std::size_t i = 1; i < c.read_count(); ++i) std::transform(sum, sum + count, c.read(i), sum, std::plus());
-}
-
-template <class Scalar>
-void collective(OpContext<Scalar>& c) {
-  if (!c.schedule.steps_of(c.op).empty()) return collective_steps(c);
-  const std::int64_t sent = c.read_tensor(0).elements, received = c.write_tensor(0).elements;
-  Communicator& communicator = *c.communicator;
-  const auto operands = [&](std::int64_t count) { return exchange(c.read(0), c.write(0), count, c.ready); };
-  switch (c.op.work.collective) {
-    case Collective::AllToAll:
-      c.ready = communicator.all_to_all(operands(sent / communicator.size()));
-      return;
-    case Collective::AllGather:
-      c.ready = communicator.all_gather(operands(sent));
-      return;
-    case Collective::ReduceScatter:
-      c.ready = communicator.reduce_scatter(operands(received));
-      return;
-    case Collective::AllReduce:
-      c.ready = communicator.all_reduce(operands(sent));
-      return;
-    case Collective::Broadcast:
-    case Collective::Reduce:
-    case Collective::Send:
-    case Collective::None:
-      throw InternalError("a communication op without a collective that any rank may begin");
-  }
-}
-
-// Stages send forward in the forward pass, else back: the sum of what is read, where chunks of tokens stand one after
-// the other.
-template <class Scalar>
-void stage_send(OpContext<Scalar>& c) {
-  std::vector<Scalar> sum(static_cast<std::size_t>(c.write_tensor(0).elements));
-  std::size_t next_chunk = 0;
-  for (std::size_t i = 0; i < c.read_count(); ++i) {
-    const auto elements = static_cast<std::size_t>(c.read_tensor(i).elements);
-    const bool chunk = c.read_tensor(i).chunk >= 0;
-    const std::size_t first = chunk ? next_chunk : 0;
-    check(first + elements <= sum.size(), "a part larger than the message");
-    for (std::size_t at = 0; at < elements; ++at) sum[first + at] += c.read(i)[at];
-    if (chunk) next_chunk += elements;
-  }
-  const int to = c.communicator->rank() + (c.op.phase == Phase::Forward ? 1 : -1);
-  c.communicator->post(exchange<Scalar>(sum.data(), nullptr, c.write_tensor(0).elements, c.ready), to,
-                       c.schedule.writes_of(c.op)[0]);
-}
-
-template <class Scalar>
-void stage_receive(OpContext<Scalar>& c) {
-  c.ready = c.communicator->take(exchange<Scalar>(nullptr, c.write(0), c.write_tensor(0).elements, c.ready),
-                                    c.schedule.writes_of(c.op)[0]);
-}
-
-// With split peers: a block for the rank at each offset, from the rank at the same offset the other way; combining
-// returns them.
-template <class Scalar>
-void exchange_rows(OpContext<Scalar>& c) {
-  const RowRange offsets = c.op.peers;
-  if (offsets.size() == 0) return collective(c);
-  Communicator& communicator = *c.communicator;
-  const bool to_owners = (c.op.kind == OpKind::Dispatch) == (c.op.phase == Phase::Forward);
-  const int size = communicator.size(), own = communicator.rank();
-  const std::int64_t count = c.read_tensor(0).elements / offsets.size();
-  std::vector<Send> sends;
-  std::vector<Receive> receives;
-  for (std::int64_t offset = offsets.first; offset < offsets.last; ++offset) {
-    const int o = static_cast<int>(offset), after = (own + o) % size, before = (own - o + size) % size;
-    const std::int64_t at = (offset - offsets.first) * count;
-    sends.push_back({to_owners ? after : before, c.read(0) + at, count});
-    receives.push_back({to_owners ? before : after, c.write(0) + at, count});
-  }
-  c.ready = communicator.send_receive(sends, receives, element_of<Scalar>(), c.ready);
-}
-
-// The gathered shards' gradients: each rank adds those of its own shard.
-template <class Scalar>
-void return_gradient(OpContext<Scalar>& c) {
-  const std::int64_t own = c.write_tensor(0).elements;
-  std::vector<Scalar> sum(static_cast<std::size_t>(own));
-  c.ready = c.communicator->reduce_scatter(exchange(c.read(0), sum.data(), own, c.ready));
-  for (std::int64_t i = 0; i < own; ++i) c.write(0)[i] += sum[static_cast<std::size_t>(i)];
-}
-
-// Where a shadowed expert's weights are: its owner, and at which element there.
-template <class Scalar>
-std::pair<int, std::int64_t> shadowed_weights(const OpContext<Scalar>& c) {
-  const std::int64_t local = c.shape.local_experts;
-  return {static_cast<int>(c.op.expert / local), c.op.expert % local * c.shape.expert_parameters()};
-}
-
-template <class Scalar>
-void broadcast_shadow(OpContext<Scalar>& c) {
-  const auto [owner, at] = shadowed_weights(c);
-  c.ready = c.communicator->broadcast(exchange(c.read(0) + at, c.write(0), c.write_tensor(0).elements, c.ready), owner);
-}
-
-template <class Scalar>
-void return_shadow_gradient(OpContext<Scalar>& c) {
-  const auto [owner, at] = shadowed_weights(c);
-  const std::int64_t count = c.read_tensor(0).elements;
-  std::vector<Scalar> sum(static_cast<std::size_t>(count));
-  c.ready = c.communicator->reduce(exchange(c.read(0), sum.data(), count, c.ready), owner);
-  if (c.communicator->rank() != owner) return;
-  for (std::int64_t i = 0; i < count; ++i) c.write(0)[at + i] += sum[static_cast<std::size_t>(i)];
-}
-
-template <class Scalar>
-void dense_gradient_all_reduce(OpContext<Scalar>& c) {
-  const RowRange part = c.op.rows;
-  c.ready = c.communicator->all_reduce(exchange(c.read(0) + part.first, c.write(0) + part.first, part.size(), c.ready));
 }
 
 // Where the gradient of a weight tensor lies among the reads of the update.
@@ -463,51 +333,31 @@ void update(OpContext<Scalar>& c) {
 }
 
 template <class Scalar>
-struct Entry {
-  OpKind kind;
-  OpKernel<Scalar> forward, backward;
-};
-
-template <class Scalar>
-constexpr std::array<Entry<Scalar>, op_kind_names.size()> kernels{
-    {{OpKind::MpAllGather, collective<Scalar>, collective<Scalar>},
-     {OpKind::Projection, forward_projection<Scalar>, backward_projection<Scalar>},
-     {OpKind::Attention, forward_attention<Scalar>, backward_attention<Scalar>},
-     {OpKind::MpReduceScatter, collective<Scalar>, collective<Scalar>},
-     {OpKind::Gate, forward_gate<Scalar>, backward_gate<Scalar>},
-     {OpKind::Encode, forward_encode<Scalar>, backward_encode<Scalar>},
-     {OpKind::Dispatch, exchange_rows<Scalar>, exchange_rows<Scalar>},
-     {OpKind::EspAllGather, collective<Scalar>, collective<Scalar>},
-     {OpKind::Expert, forward_expert<Scalar>, backward_expert<Scalar>},
-     {OpKind::EspReduceScatter, collective<Scalar>, collective<Scalar>},
-     {OpKind::Combine, exchange_rows<Scalar>, exchange_rows<Scalar>},
-     {OpKind::Decode, forward_decode<Scalar>, backward_decode<Scalar>},
-     {OpKind::GatherExpertWeights, collective<Scalar>, return_gradient<Scalar>},
-     {OpKind::ShadowWeights, broadcast_shadow<Scalar>, return_shadow_gradient<Scalar>},
-     {OpKind::DenseFfn, forward_dense_ffn<Scalar>, backward_dense_ffn<Scalar>},
-     {OpKind::Residual, residual<Scalar>, residual<Scalar>},
-     {OpKind::Compress, compress<Scalar>, compress<Scalar>},
-     {OpKind::Decompress, decompress<Scalar>, decompress<Scalar>},
-     {OpKind::HostSync, host_sync<Scalar>, host_sync<Scalar>},
-     {OpKind::Offload, copy<Scalar>, nullptr},
-     {OpKind::Prefetch, nullptr, copy<Scalar>},
-     {OpKind::RestoreDispatch, nullptr, collective<Scalar>},
-     {OpKind::RestoreGather, nullptr, collective<Scalar>},
-     {OpKind::RestoreHidden, nullptr, restore_hidden<Scalar>},
-     {OpKind::StageSend, stage_send<Scalar>, stage_send<Scalar>},
-     {OpKind::StageReceive, stage_receive<Scalar>, stage_receive<Scalar>},
-     {OpKind::DenseGradientAllReduce, nullptr, dense_gradient_all_reduce<Scalar>},
-     {OpKind::ExpertGradientAllReduce, nullptr, collective<Scalar>},
-     {OpKind::Update, update<Scalar>, update<Scalar>}}};
+constexpr auto kernels =
+    std::to_array<KernelEntry<Scalar>>({{OpKind::Projection, forward_projection<Scalar>, backward_projection<Scalar>},
+                                        {OpKind::Attention, forward_attention<Scalar>, backward_attention<Scalar>},
+                                        {OpKind::Gate, forward_gate<Scalar>, backward_gate<Scalar>},
+                                        {OpKind::Encode, forward_encode<Scalar>, backward_encode<Scalar>},
+                                        {OpKind::Expert, forward_expert<Scalar>, backward_expert<Scalar>},
+                                        {OpKind::Decode, forward_decode<Scalar>, backward_decode<Scalar>},
+                                        {OpKind::DenseFfn, forward_dense_ffn<Scalar>, backward_dense_ffn<Scalar>},
+                                        {OpKind::Residual, residual<Scalar>, residual<Scalar>},
+                                        {OpKind::Compress, compress<Scalar>, compress<Scalar>},
+                                        {OpKind::Decompress, decompress<Scalar>, decompress<Scalar>},
+                                        {OpKind::HostSync, host_sync<Scalar>, host_sync<Scalar>},
+                                        {OpKind::Offload, copy<Scalar>, nullptr},
+                                        {OpKind::Prefetch, nullptr, copy<Scalar>},
+                                        {OpKind::RestoreHidden, nullptr, restore_hidden<Scalar>},
+                                        {OpKind::Update, update<Scalar>, update<Scalar>}});
 
 }  // namespace
 
 template <class Scalar>
 OpKernel<Scalar> kernel_of(const Op& op) {
-  for (const Entry<Scalar>& entry : kernels<Scalar>)
-    if (entry.kind == op.kind)
-      if (OpKernel<Scalar> kernel = op.phase == Phase::Forward ? entry.forward : entry.backward) return kernel;
-  throw InternalError("no host kernel for " + to_string(op));
+  OpKernel<Scalar> kernel = find_kernel<Scalar>(kernels<Scalar>, op);
+  if (kernel == nullptr) kernel = communication_kernel_of<Scalar>(op);
+  if (kernel == nullptr) throw InternalError("no host kernel for " + to_string(op));
+  return kernel;
 }
 
 template OpKernel<float> kernel_of<float>(const Op&);

@@ -38,8 +38,25 @@ struct OpContext {
 template <class Scalar>
 using OpKernel = void (*)(OpContext<Scalar>&);
 
+// What does an op in each pass; null where it has no such pass.
+template <class Scalar>
+struct KernelEntry {
+  OpKind kind;
+  OpKernel<Scalar> forward, backward;
+};
+template <class Scalar>
+OpKernel<Scalar> find_kernel(std::span<const KernelEntry<Scalar>> table, const Op& op) {
+  for (const KernelEntry<Scalar>& entry : table)
+    if (entry.kind == op.kind) return op.phase == Phase::Forward ? entry.forward : entry.backward;
+  return nullptr;
+}
+
 // Throws InternalError for a pair that no kernel exists for.
 template <class Scalar>
 OpKernel<Scalar> kernel_of(const Op& op);
+
+// Of the ops that exchange data between ranks; null for others.
+template <class Scalar>
+OpKernel<Scalar> communication_kernel_of(const Op& op);
 
 }  // namespace dovetail::exec

@@ -198,8 +198,8 @@ struct Link {
 struct Competitors {
   LayerShape shape;
   Size first_token;  // of all ranks
-  int part;         // micro-batch * data ranks + rank
-  RowRange tokens;  // of the part's
+  int part;          // micro-batch * data ranks + rank
+  RowRange tokens;   // of the part's
 };
 
 struct MoePass {

@@ -33,7 +33,8 @@ inline constexpr std::array<std::pair<std::string_view, LinkKind>, 2> link_kind_
     {{"intra", LinkKind::Intra}, {"inter", LinkKind::Inter}}};
 
 // n is bytes: all-to-all: sent per rank, its own part included; all-gather: the gathered
-// buffer; reduce-scatter: the buffer before scattering; all-reduce, broadcast and reduce: the buffer; send: the message.
+// buffer; reduce-scatter: the buffer before scattering; all-reduce, broadcast and reduce: the buffer; send: the
+// message.
 struct CollectiveCost {
   Collective collective = Collective::None;
   LinkKind link = LinkKind::Inter;
@@ -105,8 +106,8 @@ struct Calibration {
 // The entry for a collective over a group of this shape. Several entries for different numbers of GPUs:
 // alpha and beta are interpolated linearly between neighbours and held beyond the ends. A broadcast or reduce without
 // entries costs as all-gather or reduce-scatter of the same buffer, as `assumed`: pipelined, every rank receives or
-// sends the buffer once. A send without entries costs as an all-to-all of as many bytes, as `assumed`. Throws InputError
-// (naming what the calibration has) when there is none for that link.
+// sends the buffer once. A send without entries costs as an all-to-all of as many bytes, as `assumed`. Throws
+// InputError (naming what the calibration has) when there is none for that link.
 CollectiveCost find_cost(const Calibration& calibration, Collective collective, GroupShape group, int gpus_per_node);
 // Null: the calibration does not know such messages.
 const MessageCost* find_message(const Calibration& calibration, LinkKind link, Protocol protocol);

@@ -70,9 +70,7 @@ struct ClassMemory {
 };
 std::vector<ClassMemory> plan_classes(const Schedule& s, const Blocks& blocks, const std::vector<Life>& lives,
                                       std::vector<std::int64_t>& offsets) {
-  const auto bytes = [&](Site site) {
-    return Bytes(static_cast<double>(plan_site(s, blocks, lives, site, offsets)));
-  };
+  const auto bytes = [&](Site site) { return Bytes(static_cast<double>(plan_site(s, blocks, lives, site, offsets))); };
   std::vector<ClassMemory> classes;
   for (int c = 0; c < static_cast<int>(s.classes.size()); ++c)
     classes.push_back({bytes({c, Place::Device}), bytes({c, Place::Host})});

@@ -18,8 +18,9 @@ struct MemoryUse {
 std::vector<MemoryUse> memory_by_class(const Schedule& schedule, const Timeline& timeline);
 MemoryUse memory_use(const Schedule& schedule, const Timeline& timeline);  // of the class that needs most
 
-// Offsets in that arena, aligned to 256 bytes, by TensorId, of each rank class by itself (sizes: of the largest); tensors that no op uses have -1. Tensors that share a
-// buffer share an address; device and host memory are counted apart.
+// Offsets in that arena, aligned to 256 bytes, by TensorId, of each rank class by itself (sizes: of the largest);
+// tensors that no op uses have -1. Tensors that share a buffer share an address; device and host memory are counted
+// apart.
 struct MemoryPlan {
   std::vector<std::int64_t> offsets;
   Bytes device, host;

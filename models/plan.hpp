@@ -167,8 +167,8 @@ struct Plan {
 // contradiction (scope layer with degree 2), a degree above the capacity, slices that do not add up.
 void validate(const Plan& plan, const Experiment& experiment);
 
-// The slices that a plan's grad_sync stands for, in backward order, of each pipeline stage. `elements`: dense gradients of
-// each layer.
+// The slices that a plan's grad_sync stands for, in backward order, of each pipeline stage. `elements`: dense gradients
+// of each layer.
 std::vector<GradientSlice> gradient_slices(const Plan& plan, std::span<const std::int64_t> elements, Bytes element,
                                            int stages = 1);
 

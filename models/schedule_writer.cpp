@@ -54,7 +54,8 @@ OpId ScheduleWriter::add_op(Op op, std::span<const TensorId> reads, std::span<co
         depend_on(uses_[static_cast<std::size_t>(use)].op);
   depend_on(after);
   OpId& previous = last_op_[static_cast<std::size_t>(op.stream)];
-  if (const OpId barrier = barrier_of(op); previous < barrier) depend_on(barrier);  // later ops of the stream follow this one
+  if (const OpId barrier = barrier_of(op); previous < barrier)
+    depend_on(barrier);  // later ops of the stream follow this one
   previous = id;
   op.dependencies.last = size(s.dependencies);
   op.reads.first = size(s.operands);

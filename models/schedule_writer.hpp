@@ -37,7 +37,7 @@ class ScheduleWriter {
   std::vector<OpId> last_writer_;       // by tensor; -1: none
   std::vector<std::int32_t> last_use_;  // by tensor: index into uses_; -1: none
   std::vector<Use> uses_;
-  std::vector<OpId> last_op_;  // by stream; -1: none
+  std::vector<OpId> last_op_;   // by stream; -1: none
   std::vector<OpId> barriers_;  // by rank class: the last one; -1: none
 };
 

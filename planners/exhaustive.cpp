@@ -21,8 +21,7 @@ std::vector<Plan> backward_plans(const PlanningTask& task, int degree) {
   const LayerTimes times = layer_times(task.experiment, task.base);
   const std::array degrees{degree};
   return {with_partition(plan, partition_gradients(times, plan.comm_streams, degrees)),
-          with_slices_of(plan, GradSync::WithDense, times),
-          with_slices_of(plan, GradSync::After, times)};
+          with_slices_of(plan, GradSync::WithDense, times), with_slices_of(plan, GradSync::After, times)};
 }
 
 class Exhaustive final : public Planner {

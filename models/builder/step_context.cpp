@@ -52,7 +52,8 @@ void StepContext::add_streams(StreamIds& streams) {
   const bool split = plan_.comm_streams == CommStreams::InterIntra;
   streams.inter = add_stream(split ? StreamKind::Inter : StreamKind::Communication);
   streams.intra = split ? add_stream(StreamKind::Intra) : streams.inter;
-  streams.combine = plan_.comm_streams == CommStreams::DispatchCombine ? add_stream(StreamKind::Combine) : streams.inter;
+  streams.combine =
+      plan_.comm_streams == CommStreams::DispatchCombine ? add_stream(StreamKind::Combine) : streams.inter;
   if (training() && (offloads_input(plan_.restore) || offloads_hidden(plan_.restore)))
     streams.copy = add_stream(StreamKind::Copy);
   if (stages() == 1) return;

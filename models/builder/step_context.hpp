@@ -64,7 +64,8 @@ class StepContext {
   std::span<const CollectiveStep> all_to_all_steps() const { return all_to_all_steps_; }
   TensorId dense_gradients() const { return here().dense_gradients; }
   TensorId optimizer_state() const { return here().optimizer_state; }
-  // Elements of the stage's `dense_gradients` that belong to a layer, as in its dense_weights: the last layer comes first.
+  // Elements of the stage's `dense_gradients` that belong to a layer, as in its dense_weights: the last layer comes
+  // first.
   RowRange dense_gradients_of(int layer) const;
   std::int64_t parameters() const;  // of a rank of this stage
 

@@ -163,7 +163,7 @@ USAGE = [
     Case("threshold of an unknown system", f"compare {SHIPPED} --fail-on fsmo:1", r'--fail-on: "fsmo" .*did you mean "fsmoe"'),
     Case("unknown planner", f"plan {SHIPPED} --planner for_case", r'"for_case", did you mean "four_case"'),
     Case("import of nothing", "import", r"import: expected the path of a config\.json"),
-    Case("odd ranks", f"run {SHIPPED} --system tutel --ranks 3", r"3 ranks, expected an even number"),
+    Case("odd ranks", f"run {SHIPPED} --system tutel --ranks 3", r"3 ranks, expected a multiple of 2"),
     Case("no ranks", f"run {SHIPPED} --system tutel --ranks 0", r'--ranks "0": expected a whole number from 2'),
     Case("unknown device", f"run {SHIPPED} --system tutel --device hosts", r'--device "hosts": unknown, did you mean "host"'),
     Case("heads that do not fit", f"run {SHIPPED} --system tutel --ranks 4 --tokens 0", r'--tokens "0"'),
