@@ -82,10 +82,11 @@ class HostRun {
     emulated_.held = held_ops();
     emulated_.work = measure_work();
     const bool holds = std::ranges::find(emulated_.held, true) != emulated_.held.end();
-    double dilation = holds ? choose_dilation(*priced_, emulated_) : 1;
+    const bool given = options_.dilation > 0;
+    double dilation = given ? options_.dilation : holds ? choose_dilation(*priced_, emulated_) : 1;
     for (int repetition = 0;; ++repetition, dilation *= 2) {
       emulate(dilation, holds);
-      const bool last = repetition == most_repetitions;
+      const bool last = given || repetition == most_repetitions;
       if (sample(dilation, last) || last) break;
     }
     return std::move(result_);

@@ -16,6 +16,7 @@ enum class HoldCompute { Auto, Always, Never };
 struct HostRunOptions {
   bool emulate_links = true;  // hold communication to its modelled time x dilation; compute as hold_compute says
   HoldCompute hold_compute = HoldCompute::Auto;
+  double dilation = 0;  // 0: as small as the real work allows; else this, and a note where it does not suffice
   bool check_numerics = true;
   MeasureSettings measure;
   std::uint64_t seed = 1;  // of weights and data

@@ -77,6 +77,12 @@ const GemmCost& find_gemm(const Calibration& calibration, DType dtype) {
                                name_in(dtype_names, dtype), known));
 }
 
+const KernelCost* find_kernel(const Calibration& calibration, OpKind op, Phase phase) {
+  for (const KernelCost& cost : calibration.kernels)
+    if (cost.op == op && cost.phase == phase) return &cost;
+  return nullptr;
+}
+
 const MemoryCost& find_copy(const Calibration& calibration) {
   if (calibration.copy) return *calibration.copy;
   throw InputError(

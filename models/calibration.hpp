@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/dtype.hpp"
+#include "models/op_kind.hpp"
 #include "models/parallelism.hpp"
 #include "models/provenance.hpp"
 #include "models/units.hpp"
@@ -91,6 +92,16 @@ struct Interference {
   Provenance provenance;
 };
 
+// What the kernels of one kind of op take in one pass: alpha + factor * what the rates of GEMMs and device memory say
+// of its work. Kinds without an entry take what those rates say, with their alphas.
+struct KernelCost {
+  OpKind op = OpKind::Expert;
+  Phase phase = Phase::Forward;
+  Seconds alpha;
+  double factor = 1;
+  Provenance provenance;
+};
+
 struct Calibration {
   std::string name;
   std::string source;
@@ -100,6 +111,7 @@ struct Calibration {
   std::optional<MemoryCost> strided_copy;  // of many short pieces; none: as memory
   std::vector<MessageCost> messages;
   std::optional<MemoryCost> copy;  // between device and pinned host memory, one direction; n is bytes
+  std::vector<KernelCost> kernels;
   std::vector<Interference> interference;
 };
 
@@ -112,6 +124,8 @@ CollectiveCost find_cost(const Calibration& calibration, Collective collective, 
 // Null: the calibration does not know such messages.
 const MessageCost* find_message(const Calibration& calibration, LinkKind link, Protocol protocol);
 const GemmCost& find_gemm(const Calibration& calibration, DType dtype);
+// Null: as the general rates say.
+const KernelCost* find_kernel(const Calibration& calibration, OpKind op, Phase phase);
 const MemoryCost& find_copy(const Calibration& calibration);  // InputError where it has none
 
 }  // namespace dovetail

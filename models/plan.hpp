@@ -12,9 +12,6 @@
 
 namespace dovetail {
 
-template <class Enum, std::size_t N>
-using Names = std::array<std::pair<std::string_view, Enum>, N>;
-
 // What may overlap: nothing; dispatch, expert and combine by chunks; attention chunks too; two micro-batches.
 enum class Scope { Layer, Moe, Block, Batch };
 inline constexpr Names<Scope, 4> scope_names{

@@ -118,6 +118,10 @@ class Pricer {
     if (w.host_waits) fixed += gemm_.alpha;  // what the next launch costs when nothing hides it
     const Seconds gemms = std::max(w.flops * gemm_.beta, w.gemm_traffic * memory.beta);
     Seconds busy = gemms + w.memory_traffic * memory.beta;
+    if (const KernelCost* kernel = find_kernel(e_.calibration, op.kind, op.phase)) {
+      fixed = kernel->alpha;
+      busy = busy * kernel->factor;
+    }
     if (w.profiled != Profiled::No) {
       const auto [of_line, growing] = curve_of(op, e_.model).at(static_cast<double>(w.profiled_size));
       fixed += of_line;

@@ -38,6 +38,16 @@ std::string printable(std::string_view text, std::size_t width) {
   return safe.substr(0, end) + "..";
 }
 
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+std::string escaped(const std::string& text) {
+  return replaced(replaced(replaced(text, "&", "&amp;"), "<", "&lt;"), ">", "&gt;");
+}
+
 std::size_t display_width(std::string_view text) {
   return text.size() - static_cast<std::size_t>(std::count_if(text.begin(), text.end(), continues_character));
 }

@@ -19,16 +19,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string replaced(std::string text, std::string_view from, std::string_view to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
-  return text;
-}
-
-std::string escaped(const std::string& text) {
-  return replaced(replaced(replaced(text, "&", "&amp;"), "<", "&lt;"), ">", "&gt;");
-}
-
 // JSON inside a script element: no '<', so that no name in it can end the element or open a comment.
 std::string embeddable(const Json& json) {
   return replaced(json.dump(-1, ' ', true, Json::error_handler_t::replace), "<", "\\u003c");

@@ -1,6 +1,5 @@
 #include "reports/json_report.hpp"
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -8,6 +7,7 @@
 #include "models/files/plan_json.hpp"
 #include "models/names.hpp"
 #include "models/volumes.hpp"
+#include "reports/json_values.hpp"
 #include "reports/link_use.hpp"
 #include "reports/summary.hpp"
 
@@ -15,28 +15,6 @@ namespace dovetail::reports {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json number(double value) {
-  return std::isfinite(value) ? Json(value) : Json(nullptr);
-}
-Json number(Seconds value) {
-  return number(value.value());
-}
-Json number(Bytes value) {
-  return number(value.value());
-}
-
-template <class T>
-Json number(const std::optional<T>& value) {
-  return value ? number(*value) : Json(nullptr);
-}
-
-Json provenance_json(const RunProvenance& provenance) {
-  return {{"version", provenance.version},     {"git_revision", provenance.git_revision},
-          {"host", provenance.host},           {"compiler", provenance.compiler},
-          {"created", provenance.created},     {"command_line", provenance.command_line},
-          {"libraries", provenance.libraries}, {"seed", provenance.seed}};
-}
 
 Json inputs_json(const Report& report) {
   Json inputs = dovetail::to_json(report.experiment);
@@ -95,12 +73,6 @@ Json run_json(const RunReport& run) {
             {"gradient_error", number(run.gradient_error)}}}};
 }
 
-Json samples_json(const RunReport& run) {
-  Json list = Json::array();
-  for (Seconds sample : run.samples) list.push_back(number(sample));
-  return list;
-}
-
 Json result_json(const Report& report, const SummaryRow& row) {
   const SystemResult& result = *row.result;
   const Metrics& metrics = result.metrics;
@@ -128,12 +100,19 @@ Json result_json(const Report& report, const SummaryRow& row) {
   const bool ran = result.run.has_value();
   json["measured_over_modelled"] = number(row.measured_ratio);
   json["ci95_s"] = ran ? Json::array({number(result.run->ci95_low), number(result.run->ci95_high)}) : Json(nullptr);
-  json["samples_s"] = ran ? samples_json(*result.run) : Json(nullptr);
+  json["samples_s"] = ran ? list_json(result.run->samples) : Json(nullptr);
   json["run"] = ran ? run_json(*result.run) : Json(nullptr);
   return json;
 }
 
 }  // namespace
+
+Json provenance_json(const RunProvenance& provenance) {
+  return {{"version", provenance.version},     {"git_revision", provenance.git_revision},
+          {"host", provenance.host},           {"compiler", provenance.compiler},
+          {"created", provenance.created},     {"command_line", provenance.command_line},
+          {"libraries", provenance.libraries}, {"seed", provenance.seed}};
+}
 
 Json to_json(const Report& report) {
   Json results = Json::array();

@@ -46,6 +46,14 @@ Json memory_json(const MemoryCost& cost) {
           {"provenance", provenance_json(cost.provenance)}};
 }
 
+Json kernel_json(const KernelCost& cost) {
+  return {{"op", name_in(op_kind_names, cost.op)},
+          {"phase", name_in(phase_names, cost.phase)},
+          {"alpha_s", cost.alpha.value()},
+          {"factor", cost.factor},
+          {"provenance", provenance_json(cost.provenance)}};
+}
+
 Json interference_json(const Interference& pair) {
   return {{"a", name_in(interference_class_names, pair.a)},
           {"b", name_in(interference_class_names, pair.b)},
@@ -183,6 +191,7 @@ Json to_json(const Calibration& calibration) {
             {"interference", list_json(calibration.interference, interference_json)}};
   if (calibration.strided_copy) json["strided_copy"] = memory_json(*calibration.strided_copy);
   if (!calibration.messages.empty()) json["messages"] = list_json(calibration.messages, message_json);
+  if (!calibration.kernels.empty()) json["kernels"] = list_json(calibration.kernels, kernel_json);
   if (calibration.copy) json["copy"] = memory_json(*calibration.copy);
   return json;
 }

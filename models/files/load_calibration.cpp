@@ -65,6 +65,20 @@ MessageCost read_message(const JsonReader& json, const std::vector<MessageCost>&
   return cost;
 }
 
+KernelCost read_kernel(const JsonReader& json, const std::vector<KernelCost>& earlier) {
+  KernelCost cost;
+  cost.op = json.enumeration("op", op_kind_names);
+  cost.phase = json.enumeration("phase", phase_names);
+  cost.alpha = json.quantity<Seconds>("alpha");
+  cost.factor = json.number("factor", 0, 1e6);
+  cost.provenance = read_provenance(json.at("provenance"));
+  for (const KernelCost& other : earlier)
+    if (other.op == cost.op && other.phase == cost.phase)
+      json.fail(fmt::format("a second cost of {} in the {} pass, expected one", name_in(op_kind_names, cost.op),
+                            name_in(phase_names, cost.phase)));
+  return cost;
+}
+
 Interference read_interference(const JsonReader& json, const std::vector<Interference>& earlier) {
   Interference pair;
   pair.a = json.enumeration("a", interference_class_names);
@@ -106,6 +120,9 @@ Calibration read_calibration(const JsonReader& json) {
     for (const JsonReader& each : messages->elements())
       calibration.messages.push_back(read_message(each, calibration.messages));
   if (const auto copy = json.find("copy")) calibration.copy = read_memory(*copy);
+  if (const auto kernels = json.find("kernels"))
+    for (const JsonReader& each : kernels->elements())
+      calibration.kernels.push_back(read_kernel(each, calibration.kernels));
   if (const auto pairs = json.find("interference"))
     for (const JsonReader& each : pairs->elements())
       calibration.interference.push_back(read_interference(each, calibration.interference));

@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::vector<std::string> input_schemas{"cluster", "model",      "calibration", "system",
-                                             "plan",    "experiment", "workload",    "trace"};
+const std::vector<std::string> input_schemas{
+    "cluster", "model", "calibration", "system", "plan", "experiment", "workload", "trace", "validation_grid"};
 
 std::vector<std::string> all_schemas() {
   std::vector<std::string> names;
@@ -159,6 +159,7 @@ TEST_CASE("Enumerations in schemas are those of the code") {
   CHECK(plan["gradient_slices"]["items"]["properties"]["window"]["enum"] == json(names_of(window_names)));
   const json calibration = load_schema("calibration");
   CHECK(calibration["definitions"]["interference_class"]["enum"] == json(names_of(interference_class_names)));
+  CHECK(calibration["properties"]["kernels"]["items"]["properties"]["op"]["enum"] == json(names_of(op_kind_names)));
   CHECK(calibration["definitions"]["provenance"]["properties"]["origin"]["enum"] == json(names_of(origin_names)));
   CHECK(load_schema("units")["definitions"]["dtype"]["enum"] == json(names_of(dtype_names)));
   CHECK(load_schema("cluster")["properties"]["node_link"]["enum"] == json(names_of(node_link_names)));

@@ -1,0 +1,95 @@
+// dovetail validate: predictions against measured times, on sizes that nothing was fitted to.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bench/commands.hpp"
+#include "bench/interrupt.hpp"
+#include "bench/option_values.hpp"
+#include "bench/outputs.hpp"
+#include "bench/provenance.hpp"
+#include "bench/validation.hpp"
+#include "models/errors.hpp"
+#include "reports/validation_report.hpp"
+#include "reports/validation_statistics.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+constexpr auto examples = R"(Examples:
+  Fit costs of kernels on some sizes, predict others, run every plan of five systems there:
+    dovetail validate host -o validation.json --html validation.html
+
+  Fail in CI where predictions are more than 10 % off on average:
+    dovetail validate my-grid.json --fail-on-error 0.1
+
+Links are held to modelled times, kernels really run; each op of the result says which. Stopped work goes on where it
+ended when the same command is given again. Exit codes: 1 wrong numerics, 5 --fail-on-error crossed.)";
+
+struct ValidateOptions : Options {
+  std::string grid;
+  double measure_time = 2;
+  double fail_on_error = 0;  // 0: never
+  bool no_check = false;
+};
+
+void write_results(const ValidateOptions& options, const Validation& validation) {
+  const auto json = [&](std::ostream& out) { out << reports::to_json(validation).dump(2) << '\n'; };
+  const auto table = [&](std::ostream& out) { reports::write_table(out, validation, use_colour(options.colour)); };
+  std::vector<Output> outputs;
+  if (!options.output.empty()) outputs.push_back({options.output, json});
+  if (!options.html.empty())
+    outputs.push_back({options.html, [&](std::ostream& out) { reports::write_html(out, validation); }});
+  const bool taken = options.output == "-" || options.html == "-";
+  if (!taken && !options.quiet) outputs.push_back({"-", table});
+  write_all(outputs);
+}
+
+Exit validate(const ValidateOptions& options, const std::vector<std::string>& command_line) {
+  stop_after(options.timeout);
+  if (options.grid.empty()) throw InputError("validate takes a grid: a name in data/validation or a file");
+  for (const std::string& path : {options.output, options.html})
+    if (!path.empty() && path != "-") require_writable(path);
+  FilesRead files;
+  const ValidationGrid grid = load_validation_grid(options.grid, files);
+  ValidationSettings settings;
+  settings.measure_time = Seconds(options.measure_time);
+  settings.check_numerics = !options.no_check;
+  settings.seed = static_cast<std::uint64_t>(options.seed);
+  settings.talk = options.talk();
+  if (!options.output.empty() && options.output != "-") settings.journal = options.output + ".journal";
+  Validation validation = validate_grid(grid, settings, files);
+  validation.provenance = provenance(command_line, files, options.seed);
+  write_results(options, validation);
+  for (const ValidationCell& cell : validation.cells)
+    if (!std::ranges::all_of(cell.plans, &PlanOutcome::numerics_ok)) return Exit::Failure;
+  const bool off = options.fail_on_error > 0 && reports::mean_error(validation).value > options.fail_on_error;
+  return off ? Exit::Threshold : Exit::Ok;
+}
+
+}  // namespace
+
+Action declare_validate(CLI::App& app) {
+  const auto options = std::make_shared<ValidateOptions>();
+  app.add_option("grid", options->grid, "name in data/validation or file: sizes to calibrate on, sizes to predict")
+      ->type_name("GRID");
+  const std::string group = "Measuring";
+  add_number(app, {"--measure-time", "SECONDS", "longest time for the samples of one plan [2]", group},
+             options->measure_time, .01, 1e6);
+  add_flag(app, {"--no-check", "", "do not compare outputs and gradients with the reference", group},
+           options->no_check);
+  add_integer(app, {"--seed", "NUMBER", "of weights, data and the order of plans [0]", group}, options->seed, 0,
+              1 << 30);
+  add_number(app, {"--fail-on-error", "RATIO", "exit with 5 where the mean absolute error is larger", group},
+             options->fail_on_error, 0, 1e6);
+  add_text(app, {"-o,--output", "FILE", "the result as JSON", "Results"}, options->output);
+  add_text(app, {"--html", "FILE", "a page with a parity plot", "Results"}, options->html);
+  add_general_options(app, *options);
+  app.footer(examples);
+  return [options](const std::vector<std::string>& command_line) { return validate(*options, command_line); };
+}
+
+}  // namespace dovetail::bench

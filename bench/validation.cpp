@@ -1,0 +1,253 @@
+#include "bench/validation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <random>
+
+#include "bench/journal.hpp"
+#include "bench/kernel_fit.hpp"
+#include "bench/notes.hpp"
+#include "exec/host_run.hpp"
+#include "models/analytic_backend.hpp"
+#include "models/errors.hpp"
+#include "models/files/experiment_json.hpp"
+#include "models/files/plan_json.hpp"
+#include "models/names.hpp"
+#include "models/schedule_builder.hpp"
+#include "planners/analytic_evaluator.hpp"
+#include "planners/contest.hpp"
+#include "planners/registry.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Links as they are held: `slowdown` times their modelled time.
+void slow_links(Calibration& calibration, double slowdown) {
+  for (CollectiveCost& cost : calibration.collectives) {
+    cost.alpha *= slowdown;
+    cost.beta *= slowdown;
+  }
+  for (MessageCost& cost : calibration.messages) {
+    cost.per_message *= slowdown;
+    cost.bandwidth /= slowdown;
+    cost.peer_bandwidth /= slowdown;
+  }
+  if (calibration.copy) {
+    calibration.copy->alpha *= slowdown;
+    calibration.copy->beta *= slowdown;
+  }
+}
+
+// By kind and pass; times of a schedule's ops as they are, and as they were in `run`.
+std::vector<OpTimes> op_times(const PricedSchedule& priced, const exec::HostRunResult& run) {
+  std::vector<OpTimes> all;
+  for (std::size_t i = 0; i < priced.schedule->ops.size(); ++i) {
+    const Op& op = priced.schedule->ops[i];
+    auto of = std::ranges::find_if(all, [&](const OpTimes& t) { return t.op == op.kind && t.phase == op.phase; });
+    if (of == all.end()) of = all.insert(of, {op.kind, op.phase, run.timeline.emulated[i], {}, {}});
+    of->predicted += priced.duration[i];
+    of->measured += run.timeline.ops[i].finish - run.timeline.ops[i].start;
+  }
+  return all;
+}
+
+// Without what the prediction says.
+Json measured_json(const PlanOutcome& p) {
+  Json samples = Json::array(), ops = Json::array();
+  for (Seconds sample : p.samples) samples.push_back(sample.value());
+  for (const OpTimes& op : p.ops) ops.push_back({op.predicted.value(), op.measured.value(), op.emulated, op.op, op.phase});
+  return {{"samples", samples},
+          {"emulated_share", p.emulated_share},
+          {"overruns", p.overruns},
+          {"numerics_ok", p.numerics_ok},
+          {"ops", ops}};
+}
+
+void read_measured(const Json& json, PlanOutcome& p) {
+  for (double sample : json.at("samples")) p.samples.emplace_back(sample);
+  p.emulated_share = json.at("emulated_share");
+  p.overruns = json.at("overruns");
+  p.numerics_ok = json.at("numerics_ok");
+  for (const Json& op : json.at("ops"))
+    p.ops.push_back({op[3].get<OpKind>(), op[4].get<Phase>(), op[2].get<bool>(), Seconds(op[0].get<double>()),
+                     Seconds(op[1].get<double>())});
+}
+
+void summarize_samples(PlanOutcome& p, std::uint64_t seed) {
+  p.median = exec::median(p.samples);
+  std::tie(p.ci95_low, p.ci95_high) = exec::bootstrap_median(p.samples, seed);
+}
+
+class GridRun {
+ public:
+  GridRun(const ValidationGrid& grid, const ValidationSettings& settings, FilesRead& files)
+      : grid_(grid), settings_(settings), big_(load_experiment(grid.request, files, result_.notes)) {
+    result_.notes.clear();  // of the big cluster
+    slow_links(big_.calibration, grid.link_slowdown);
+    add_assumptions(big_.calibration, result_.notes);
+    result_.notes.push_back(fmt::format("links are held to {:.4g} times their modelled times on {}", grid.link_slowdown,
+                                        big_.cluster.name));
+    if (!settings.journal.empty()) {
+      Json inputs = Json::object();
+      for (const auto& [name, text] : files) inputs[name] = text;
+      journal_.emplace(settings.journal, Json{{"grid", grid.name},
+                                              {"files", inputs},
+                                              {"seed", settings.seed},
+                                              {"measure_s", settings.measure_time.value()}});
+      for (const Json& part : journal_->finished()) done_[part.at("key").get<std::string>()] = part;
+    }
+  }
+
+  Validation run() {
+    calibrate();
+    result_.experiment = experiment_of(grid_.predict.front());
+    for (const exec::HostScale& size : grid_.predict) result_.cells.push_back(measure_cell(size));
+    if (journal_) journal_->remove();
+    return std::move(result_);
+  }
+
+ private:
+  Experiment experiment_of(const exec::HostScale& size) const {
+    Experiment e = exec::scaled_for_host(big_, size);
+    e.calibration.kernels = result_.kernels;
+    exec::resolve_routed_capacity(e, settings_.seed);
+    return e;
+  }
+
+  exec::HostRunResult execute(const Experiment& e, const PricedSchedule& priced) const {
+    exec::HostRunOptions how;
+    how.hold_compute = exec::HoldCompute::Never;
+    how.dilation = 1;
+    how.check_numerics = settings_.check_numerics;
+    how.measure.limit = settings_.measure_time;
+    how.seed = settings_.seed;
+    return exec::run_on_host(e, std::make_shared<const PricedSchedule>(priced), how);
+  }
+
+  // Nothing overlaps, in one chunk and in two: so that costs cover chunks that are half as large.
+  void calibrate() {
+    Progress progress("calibrate", static_cast<int>(grid_.calibrate.size()), settings_.talk);
+    KernelFit fit;
+    for (const exec::HostScale& size : grid_.calibrate) {
+      progress.begin(size_name(size));
+      result_.calibrated.push_back(size_name(size));
+      const Experiment e = experiment_of(size);
+      for (int degree : {1, 2}) {
+        Plan plan;
+        plan.scope = Scope::Moe;
+        plan.forward_degree = plan.backward_degree = degree;
+        const PricedSchedule priced = price(std::make_shared<const Schedule>(build_schedule(e, plan)), e);
+        const Json work = finished(fmt::format("calibrate {} {}", size_name(size), degree), [&] {
+          const exec::HostRunResult run = execute(e, priced);
+          Json times = Json::array(), held = Json::array();
+          for (std::size_t i = 0; i < priced.duration.size(); ++i) {
+            times.push_back(run.predicted->duration[i].value());
+            held.push_back(run.timeline.emulated[i]);
+          }
+          return Json{{"times", times}, {"held", held}};
+        });
+        std::vector<Seconds> times;
+        for (double time : work.at("times")) times.emplace_back(time);
+        fit.add(priced, times, work.at("held").get<std::vector<bool>>());
+      }
+      progress.done();
+    }
+    result_.kernels = fit.costs(fmt::format("validation grid {}: ops of executed steps", grid_.name));
+  }
+
+  // Every plan that the planners' search over a system looks at, then their choices.
+  void consider(const Experiment& e, const System& system, ValidationCell& cell) {
+    std::vector<Plan> plans;
+    const planners::Evaluator analytic = planners::analytic_evaluator(e);
+    const planners::Evaluator recording = [&](const Plan& plan) {
+      if (std::ranges::find(plans, plan) == plans.end()) plans.push_back(plan);
+      return analytic(plan);
+    };
+    std::vector<std::string> names{system.planner.name};
+    for (const std::string& name : grid_.planners)
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+    const std::size_t first = cell.plans.size();
+    std::vector<std::pair<std::string, Plan>> choices;
+    for (const std::string& name : names) try {
+        choices.emplace_back(name, planners::find_planner(name)
+                                       .choose({e, system.plan, system.planner}, recording)
+                                       .plan);
+        recording(choices.back().second);
+      } catch (const InputError& error) {
+        result_.notes.push_back(fmt::format("{}, {} by {}: left out, {}", cell.name, system.name, name, error.what()));
+      }
+    for (const Plan& plan : plans) {
+      cell.plans.push_back({});
+      cell.plans.back().system = system.name;
+      cell.plans.back().plan = plan;
+      cell.plans.back().predicted = analytic(plan);
+    }
+    for (const auto& [name, plan] : choices)
+      cell.choices.push_back(
+          {system.name, name, first + static_cast<std::size_t>(std::ranges::find(plans, plan) - plans.begin())});
+  }
+
+  ValidationCell measure_cell(const exec::HostScale& size) {
+    ValidationCell cell;
+    cell.name = size_name(size);
+    const Experiment e = experiment_of(size);
+    for (const System& system : grid_.systems) consider(e, system, cell);
+    std::vector<std::size_t> order(cell.plans.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), std::mt19937_64(settings_.seed));  // slow moments hit any plan
+    Progress progress(cell.name, static_cast<int>(order.size()), settings_.talk);
+    for (std::size_t i : order) {
+      progress.begin(cell.plans[i].system);
+      measure_plan(e, cell.name, cell.plans[i]);
+      progress.done();
+    }
+    return cell;
+  }
+
+  void measure_plan(const Experiment& e, const std::string& cell, PlanOutcome& p) {
+    const PricedSchedule priced = price(std::make_shared<const Schedule>(build_schedule(e, p.plan)), e);
+    read_measured(finished(fmt::format("{} {} {}", cell, p.system, to_json(p.plan).dump()),
+                           [&] {
+                             const exec::HostRunResult run = execute(e, priced);
+                             PlanOutcome measured;
+                             measured.samples = run.report.samples;
+                             measured.emulated_share = run.report.emulated_share;
+                             measured.overruns = run.report.overruns;
+                             measured.numerics_ok = run.report.numerics_ok || !settings_.check_numerics;
+                             measured.ops = op_times(priced, run);
+                             return measured_json(measured);
+                           }),
+                  p);
+    summarize_samples(p, settings_.seed);
+  }
+
+  // What an earlier run found out under this key, else what `work` does now.
+  Json finished(const std::string& key, const std::function<Json()>& work) {
+    if (const auto earlier = done_.find(key); earlier != done_.end()) return earlier->second;
+    Json part = work();
+    part["key"] = key;
+    if (journal_) journal_->add(part);
+    return part;
+  }
+
+  const ValidationGrid& grid_;
+  const ValidationSettings& settings_;
+  Validation result_;
+  Experiment big_;
+  std::optional<Journal> journal_;
+  std::map<std::string, Json> done_;
+};
+
+}  // namespace
+
+Validation validate_grid(const ValidationGrid& grid, const ValidationSettings& settings, FilesRead& files) {
+  return GridRun(grid, settings, files).run();
+}
+
+}  // namespace dovetail::bench

@@ -1,0 +1,23 @@
+// Calibrates on some sizes, predicts others, and measures every plan that planners consider there.
+#pragma once
+#include <string>
+
+#include "bench/terminal.hpp"
+#include "bench/validation_grid.hpp"
+#include "models/validation.hpp"
+
+namespace dovetail::bench {
+
+struct ValidationSettings {
+  Seconds measure_time{2};  // longest, for one plan
+  bool check_numerics = true;
+  std::uint64_t seed = 1;  // of weights, data and the order of plans
+  Talk talk = Talk::Normal;
+  std::string journal;  // file in which finished plans are kept until the end
+};
+
+// Runs on this machine's CPUs with emulated links. Picks up where a journal of the same work ends. Provenance is left
+// empty.
+Validation validate_grid(const ValidationGrid& grid, const ValidationSettings& settings, FilesRead& files);
+
+}  // namespace dovetail::bench

@@ -1,0 +1,26 @@
+// What dovetail validate measures: a file of sizes to fit costs to, sizes to predict, and systems.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "exec/scale_down.hpp"
+#include "models/files/load.hpp"
+
+namespace dovetail::bench {
+
+struct ValidationGrid {
+  std::string name, description;
+  ExperimentRequest request;   // the cluster whose links are emulated, and the kind of model
+  double link_slowdown = 1;    // links are held to this many times their modelled time
+  std::vector<System> systems;
+  std::vector<std::string> planners;             // beside each system's own
+  std::vector<exec::HostScale> calibrate, predict;  // disjoint
+};
+
+// A name in data/validation or a path. Throws InputError with the place of what is wrong.
+ValidationGrid load_validation_grid(const std::string& name, FilesRead& files);
+
+// "2 ranks, 384 tokens, hidden 192 and 512, 1 layer"
+std::string size_name(const exec::HostScale& size);
+
+}  // namespace dovetail::bench

@@ -1,0 +1,43 @@
+// How well predictions agree with measured times. Intervals are 95 % percentile intervals over 2,000 bootstrap resamples.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/validation.hpp"
+
+namespace dovetail::reports {
+
+struct Estimate {
+  double value = 0, low = 0, high = 0;
+};
+
+// Spearman's rank correlation; ties share their mean rank. NaN where either side is constant.
+double rank_correlation(std::span<const double> a, std::span<const double> b);
+
+// |predicted / measured - 1|: the mean over all plans; resampled by cell, whose plans err together.
+Estimate mean_error(const Validation& validation);
+
+// The mean over cells of the rank correlation of predicted and measured times.
+Estimate mean_rank_correlation(const Validation& validation);
+
+// Measured time of the choice over that of the fastest measured plan of its system, minus 1; by the medians of
+// resampled step times. The best is chosen anew in every resample, so that a tie has no regret but an interval.
+Estimate regret(const ValidationCell& cell, const ChoiceOutcome& choice);
+
+struct PlannerRegret {
+  std::string system, planner;
+  double mean = 0, worst = 0;  // over cells
+  std::string worst_cell;
+  std::size_t cells = 0;
+};
+std::vector<PlannerRegret> planner_regrets(const Validation& validation);
+
+// The plan whose prediction is furthest off, and its cell. Throws InternalError without plans.
+struct WorstPlan {
+  const ValidationCell* cell = nullptr;
+  const PlanOutcome* plan = nullptr;
+};
+WorstPlan worst_plan(const Validation& validation);
+
+}  // namespace dovetail::reports

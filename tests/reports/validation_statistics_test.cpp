@@ -1,0 +1,74 @@
+// Statistics of validations, each with its arithmetic.
+#include "reports/validation_statistics.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace dovetail;
+using namespace dovetail::reports;
+
+namespace {
+
+PlanOutcome outcome(const char* system, double predicted, std::vector<double> samples) {
+  PlanOutcome plan;
+  plan.system = system;
+  plan.predicted = Seconds(predicted);
+  for (double sample : samples) plan.samples.emplace_back(sample);
+  plan.median = plan.samples[plan.samples.size() / 2];
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("Rank correlation is Spearman's, ties share their rank") {
+  const std::vector<double> rising{1, 2, 3, 4}, falling{9, 7, 5, 3}, tied{1, 1, 2, 3};
+  CHECK(rank_correlation(rising, rising) == Approx(1));
+  CHECK(rank_correlation(rising, falling) == Approx(-1));
+  // Ranks 0 1 2 3 and .5 .5 2 3: covariance 1.5 + .5 + .25 + 2.25 = 4.5 (by parts: -1.5*-1, -.5*-1, .5*.5, 1.5*1.5);
+  // variances 5 and 1 + 1 + .25 + 2.25 = 4.5.
+  CHECK(rank_correlation(rising, tied) == Approx(4.5 / std::sqrt(5 * 4.5)));
+  CHECK(std::isnan(rank_correlation(rising, std::vector<double>(4, 1.0))));
+}
+
+TEST_CASE("The mean error is over plans, its interval over cells") {
+  Validation v;
+  v.cells.push_back({"small", {outcome("a", 1.1, {1, 1, 1}), outcome("a", .9, {1, 1, 1})}, {}});
+  v.cells.push_back({"large", {outcome("a", 6, {5, 5, 5}), outcome("a", 5, {5, 5, 5})}, {}});
+  // Errors .1 .1 and .2 0: mean .1 in both cells, so resampling cells changes nothing.
+  const Estimate error = mean_error(v);
+  CHECK(error.value == Approx(.1));
+  CHECK(error.low == Approx(.1));
+  CHECK(error.high == Approx(.1));
+  CHECK(worst_plan(v).cell->name == "large");
+  CHECK(worst_plan(v).plan->error() == Approx(.2));
+  v.cells[1].plans[0].predicted = Seconds(8);  // errors .1 .1 .6 0: mean .2; a resample of "large" alone has .3
+  CHECK(mean_error(v).value == Approx(.2));
+  CHECK(mean_error(v).low == Approx(.1));
+  CHECK(mean_error(v).high == Approx(.3));
+}
+
+TEST_CASE("Regret is against the fastest measured plan of the same system") {
+  ValidationCell cell{"c",
+                      {outcome("a", 1, {1.2, 1.2, 1.2}), outcome("a", 2, {1.0, 1.0, 1.0}), outcome("b", 1, {.5, .5, .5})},
+                      {{"a", "exhaustive", 0}, {"b", "fixed", 2}}};
+  CHECK(regret(cell, cell.choices[0]).value == Approx(.2));
+  CHECK(regret(cell, cell.choices[0]).low == Approx(.2));
+  CHECK(regret(cell, cell.choices[1]).value == Approx(0));
+  // A tie has no regret, but noisy samples say how sure that is: medians of three of {.9, 1, 1.1} go from .9 to 1.1.
+  cell.plans[0] = outcome("a", 1, {.9, 1.0, 1.1});
+  const Estimate tie = regret(cell, cell.choices[0]);
+  CHECK(tie.value == Approx(0).margin(1e-12));
+  CHECK(tie.low == 0);
+  CHECK(tie.high == Approx(.1));
+}
+
+TEST_CASE("Regrets of a planner are summed up over cells") {
+  Validation v;
+  v.cells.push_back({"one", {outcome("a", 1, {1.1, 1.1, 1.1}), outcome("a", 2, {1, 1, 1})}, {{"a", "p", 0}}});
+  v.cells.push_back({"two", {outcome("a", 1, {1, 1, 1}), outcome("a", 2, {2, 2, 2})}, {{"a", "p", 0}}});
+  const std::vector<PlannerRegret> regrets = planner_regrets(v);
+  REQUIRE(regrets.size() == 1);
+  CHECK(regrets[0].mean == Approx(.05));  // .1 and 0
+  CHECK(regrets[0].worst == Approx(.1));
+  CHECK(regrets[0].worst_cell == "one");
+  CHECK(regrets[0].cells == 2);
+}
