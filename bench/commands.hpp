@@ -25,6 +25,7 @@ Action declare_compare(CLI::App& app);
 Action declare_plan(CLI::App& app);
 Action declare_simulate(CLI::App& app);
 Action declare_run(CLI::App& app);
+Action declare_calibrate(CLI::App& app);
 Action declare_import(CLI::App& app);
 Action declare_doctor(CLI::App& app);
 
