@@ -25,7 +25,7 @@ Measurement measure(const std::function<Seconds()>& step, const MeasureSettings&
       m.stopped_by = "given up";
     else if (enough && relative_deviation(m.samples) <= settings.deviation)
       m.stopped_by = "deviation";
-    else if (spent() >= settings.limit)
+    else if (spent() >= settings.limit && static_cast<int>(m.samples.size()) >= settings.least_samples)
       m.stopped_by = "time limit";
   }
   m.median = median(m.samples);

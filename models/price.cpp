@@ -14,13 +14,33 @@
 namespace dovetail {
 namespace {
 
-// How many of the shares of a contention resource each side of a pair gets, so that neither is held by
-// its share below the speed it keeps: a / (a + b) <= a_speed, b / (a + b) <= b_speed.
-std::pair<int, int> shares(const Interference& pair) {
-  constexpr int largest = 20;
+// How many of the shares of a contention resource each side of a pair gets, so that neither is held by its share below
+// the speed it keeps: a / (a + b) <= a_speed, b / (a + b) <= b_speed. Where no few shares do so (speeds that add up to
+// hardly more than 1), the nearest ones, and the side that they favour keeps that much more of its speed.
+struct Shares {
+  int a = 1, b = 1;
+  double a_speed = 1, b_speed = 1;
+  double of_a() const { return static_cast<double>(a) / (a + b); }
+  double of_b() const { return static_cast<double>(b) / (a + b); }
+};
+
+Shares shares_of(const Interference& pair) {
+  constexpr int largest = 20;  // flows of one op cost time to simulate
+  Shares nearest;
+  double least = 1;  // excess over the speeds
   for (int sum = 2; sum <= largest; ++sum)
-    for (int a = 1; a < sum; ++a)
-      if (a <= pair.a_speed * sum && sum - a <= pair.b_speed * sum) return {a, sum - a};
+    for (int a = 1; a < sum; ++a) {
+      if (a <= pair.a_speed * sum && sum - a <= pair.b_speed * sum) return {a, sum - a, pair.a_speed, pair.b_speed};
+      Shares s{a, sum - a};
+      s.a_speed = std::max(pair.a_speed, s.of_a());
+      s.b_speed = std::max(pair.b_speed, s.of_b());
+      const double excess = s.a_speed - pair.a_speed + s.b_speed - pair.b_speed;
+      if (excess < least) {
+        least = excess;
+        nearest = s;
+      }
+    }
+  if (pair.a_speed + pair.b_speed >= 1) return nearest;
   throw InputError(fmt::format("interference of {} and {}: speeds {} and {} add up to less than 1",
                                name_in(interference_class_names, pair.a), name_in(interference_class_names, pair.b),
                                pair.a_speed, pair.b_speed));
@@ -44,7 +64,7 @@ class Pricer {
     p_.physical = p_.resources.size();
     for (const Interference& pair : e_.calibration.interference)
       contention_.push_back(
-          {pair, shares(pair),
+          {pair, shares_of(pair),
            static_cast<int>(p_.resources.size()) + static_cast<int>(contention_.size() * s_.classes.size())});
     for (const Contention& c : contention_)
       for (std::size_t k = 0; k < s_.classes.size(); ++k)
@@ -76,7 +96,7 @@ class Pricer {
  private:
   struct Contention {
     Interference pair;
-    std::pair<int, int> shares;
+    Shares shares;
     int resource;  // of rank class 0
   };
 
@@ -99,14 +119,13 @@ class Pricer {
       if (busy(kind) > Seconds(0))
         p_.demands.push_back({static_cast<int>(kinds_.size()) * rank_class + static_cast<int>(kind), busy(kind), 1});
     for (const Contention& c : contention_) {
-      const auto [a, b] = c.shares;
-      const double sum = a + b;
+      const Shares& s = c.shares;
       const Seconds busy_a = busy(c.pair.a), busy_b = busy(c.pair.b);
       // An op of both kinds does not slow itself: it counts as what it does longer.
       if (busy_a > Seconds(0) && busy_a >= busy_b)
-        p_.demands.push_back({c.resource + rank_class, busy_a * (a / sum / c.pair.a_speed), a});
+        p_.demands.push_back({c.resource + rank_class, busy_a * (s.of_a() / s.a_speed), s.a});
       else if (busy_b > Seconds(0))
-        p_.demands.push_back({c.resource + rank_class, busy_b * (b / sum / c.pair.b_speed), b});
+        p_.demands.push_back({c.resource + rank_class, busy_b * (s.of_b() / s.b_speed), s.b});
     }
   }
 

@@ -20,8 +20,19 @@ Json device_json(const Device& device) {
           {"peak_flops_per_s", std::move(peak)}};
 }
 
+Json fit_json(const Fit& fit) {
+  return {{"points", fit.points.size()},
+          {"smallest", fit.points.front().size},
+          {"largest", fit.points.back().size},
+          {"r2", fit.r2},
+          {"worst_error", worst_error(fit)}};
+}
+
 Json provenance_json(const Provenance& provenance) {
-  return {{"origin", name_in(origin_names, provenance.origin)}, {"source", provenance.source}};
+  Json json{{"origin", name_in(origin_names, provenance.origin)}, {"source", provenance.source}};
+  if (provenance.disturbed) json["disturbed"] = true;
+  if (provenance.fit && !provenance.fit->points.empty()) json["fit"] = fit_json(*provenance.fit);
+  return json;
 }
 
 Json collective_json(const CollectiveCost& cost) {

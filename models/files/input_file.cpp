@@ -40,6 +40,18 @@ bool is_path(std::string_view name) {
   return name.ends_with(".json") || name.ends_with(".csv") || name.find('/') != std::string_view::npos;
 }
 
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.push_back(line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
 nlohmann::json option_value(const std::string& text) {
   try {
     return JsonFile::parse(text, "").root();

@@ -30,6 +30,9 @@ struct Override {
 // Ends in .json or .csv or has a slash.
 bool is_path(std::string_view name);
 
+// The lines of a text, without their ends.
+std::vector<std::string_view> lines_of(std::string_view text);
+
 // The text as JSON, or as a string where it is none.
 nlohmann::json option_value(const std::string& text);
 

@@ -79,6 +79,14 @@ KernelCost read_kernel(const JsonReader& json, const std::vector<KernelCost>& ea
   return cost;
 }
 
+Fit read_fit(const JsonReader& json) {
+  Fit fit;
+  fit.r2 = json.number("r2");
+  for (const JsonReader& point : json.at("points").elements())
+    fit.points.push_back({point.number("size", 0), point.quantity<Seconds>("time"), point.number("error")});
+  return fit;
+}
+
 Interference read_interference(const JsonReader& json, const std::vector<Interference>& earlier) {
   Interference pair;
   pair.a = json.enumeration("a", interference_class_names);
@@ -100,7 +108,10 @@ Interference read_interference(const JsonReader& json, const std::vector<Interfe
 }  // namespace
 
 Provenance read_provenance(const JsonReader& json) {
-  return {json.enumeration("origin", origin_names), json.string("source")};
+  Provenance provenance{json.enumeration("origin", origin_names), json.string("source"),
+                        json.boolean_or("disturbed", false)};
+  if (const auto fit = json.find("fit")) provenance.fit = std::make_shared<const Fit>(read_fit(*fit));
+  return provenance;
 }
 
 Calibration read_calibration(const JsonReader& json) {

@@ -26,18 +26,6 @@ using Fields = std::array<std::int64_t, 5>;
 constexpr std::array<std::string_view, 2> headers{"step,layer,rank,expert,tokens", "step,layer,rank,peer,bytes"};
 constexpr std::int64_t most_cells = 100'000'000;
 
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    lines.push_back(line);
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
-
 Fields parse_row(const std::string& file, int line, std::string_view text) {
   Fields fields{};
   const char* at = text.data();

@@ -1,0 +1,238 @@
+// dovetail calibrate: a calibration file from measurements on this machine, or from the output of nccl-tests.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bench/commands.hpp"
+#include "bench/interrupt.hpp"
+#include "bench/option_values.hpp"
+#include "bench/outputs.hpp"
+#include "bench/provenance.hpp"
+#include "exec/calibrate.hpp"
+#include "exec/host_meter.hpp"
+#include "exec/host_run.hpp"
+#include "models/errors.hpp"
+#include "models/files/calibration_file.hpp"
+#include "models/files/nccl_tests.hpp"
+#include "models/json/quantity.hpp"
+#include "models/names.hpp"
+#include "reports/format.hpp"
+#include "reports/text_table.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+constexpr auto examples = R"(Examples:
+  This machine, two ranks as threads, in less than a minute; then a plan with these costs:
+    dovetail calibrate --quick --ranks 2 -o own.json
+    dovetail simulate --cluster fsmoe-testbed-b --calibration own.json --model mixtral-8x7b --system tutel
+
+  A cluster's collectives from nccl-tests (text, or the file of -J), all else from a shipped file:
+    dovetail calibrate --nccl-tests tests/data/nccl-tests/alltoall.txt --base dgx-h100 -o cluster.json
+
+Times in the table are of n bytes or flops: alpha + n / rate, fitted to the median of at least 5 runs at each size.
+"disturbed": threads had to share cores; do not trust these.)";
+
+enum class DeviceKind { Host };
+using std::pair, std::string_view;
+constexpr std::array<pair<string_view, DeviceKind>, 1> device_names{{{"host", DeviceKind::Host}}};
+constexpr std::array<pair<string_view, exec::GridName>, 2> grid_names{
+    {{"default", exec::GridName::Default}, {"fsmoe", exec::GridName::Fsmoe}}};
+
+struct CalibrateCommand : Options {
+  DeviceKind device = DeviceKind::Host;
+  int ranks = 0;  // 0: the free cores
+  bool quick = false;
+  exec::GridName grid = exec::GridName::Default;
+  double measure_time = 0;  // of a point; 0: by the grid
+  std::string name, base;
+  std::vector<std::string> nccl_tests;
+  std::optional<Collective> collective;
+  std::optional<LinkKind> link;
+};
+
+// --- the table ---
+
+std::string rate(SecondsPerByte beta) {
+  return beta > SecondsPerByte(0) ? format_quantity(BytesPerSecond(1 / beta.value())) : "-";
+}
+std::string rate(SecondsPerFlop beta) {
+  return beta > SecondsPerFlop(0) ? format_quantity(FlopsPerSecond(1 / beta.value())) : "-";
+}
+std::string size(SecondsPerByte, double n) {
+  return reports::bytes(Bytes(n));
+}
+std::string size(SecondsPerFlop, double n) {
+  return format_quantity(Flops(n));
+}
+
+template <class Cost>
+void add_fit(reports::TextTable& table, const std::string& name, const Cost& cost) {
+  if (!cost.provenance.fit) return;
+  const Fit& fit = *cost.provenance.fit;
+  table.add({name, fmt::format("{}", fit.points.size()), size(cost.beta, fit.points.front().size),
+             size(cost.beta, fit.points.back().size), reports::duration(cost.alpha), rate(cost.beta),
+             fmt::format("{:.4f}", fit.r2), fmt::format("{:.1f}", 100 * worst_error(fit)),
+             cost.provenance.disturbed ? "disturbed" : std::string(name_in(origin_names, cost.provenance.origin))},
+            cost.provenance.disturbed ? reports::Ink::Bad : reports::Ink::Plain);
+}
+
+void write_table(std::ostream& out, const Calibration& c, bool colour) {
+  reports::TextTable table({"\noperation", "\npoints", "\nfrom", "\nto", "\nalpha", "\nrate", "\nr2", "worst\nerror %",
+                            "\nresult"});
+  for (const GemmCost& cost : c.gemms) add_fit(table, fmt::format("GEMM {}", name_in(dtype_names, cost.dtype)), cost);
+  add_fit(table, "encode, decode", c.memory);
+  if (c.strided_copy) add_fit(table, "strided copy", *c.strided_copy);
+  if (c.copy) add_fit(table, "copy to the host", *c.copy);
+  for (const CollectiveCost& cost : c.collectives)
+    add_fit(table,
+            fmt::format("{} {}{}", name_in(collective_names, cost.collective), name_in(link_kind_names, cost.link),
+                        cost.gpus > 0 ? fmt::format(" {}", cost.gpus) : ""),
+            cost);
+  out << table.text(colour);
+  if (c.interference.empty()) return;
+  reports::TextTable pairs({"together", "speed of\nthe first", "speed of\nthe second", "result"});
+  for (const Interference& pair : c.interference)
+    pairs.add({fmt::format("{}, {}", name_in(interference_class_names, pair.a),
+                           name_in(interference_class_names, pair.b)),
+               fmt::format("{:.3f}", pair.a_speed), fmt::format("{:.3f}", pair.b_speed),
+               pair.provenance.disturbed ? "disturbed" : std::string(name_in(origin_names, pair.provenance.origin))},
+              pair.provenance.disturbed ? reports::Ink::Bad : reports::Ink::Plain);
+  out << '\n' << pairs.text(colour);
+}
+
+// --- measuring ---
+
+std::string cpu_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("model name")) return line.substr(std::min(line.find(':') + 2, line.size()));
+  return "unknown CPU";
+}
+
+nlohmann::ordered_json measurement_json(const RunProvenance& p) {
+  return {{"version", p.version},           {"git_revision", p.git_revision}, {"host", p.host},
+          {"compiler", p.compiler},         {"created", p.created},           {"command_line", p.command_line},
+          {"libraries", p.libraries},       {"input_sha256", p.input_sha256}, {"seed", p.seed}};
+}
+
+Calibration measure_host(const CalibrateCommand& options, const RunProvenance& by, nlohmann::ordered_json& measurement) {
+  const int ranks = options.ranks > 0 ? options.ranks : std::max(2, exec::free_cores());
+  const exec::GridName grid_name = options.quick ? exec::GridName::Quick : options.grid;
+  const exec::CalibrationGrid grid = exec::calibration_grid(grid_name, ranks);
+  Progress progress("calibrate", grid.points(), options.talk());
+  exec::CalibrateOptions how;
+  const double seconds = options.measure_time > 0 ? options.measure_time : options.quick ? .1 : .5;
+  how.measure = {.warm_up = 1,
+                 .min_samples = 5,
+                 .min_time = Seconds(.01),
+                 .deviation = .02,
+                 .limit = Seconds(seconds),
+                 .least_samples = 5,
+                 .seed = static_cast<std::uint64_t>(options.seed)};
+  how.where = fmt::format("{} ({}), dovetail {} calibrate, {}", by.host, cpu_name(), by.version, by.created);
+  how.begin = [&, first = true](const std::string& what) mutable {
+    if (!first) progress.done();
+    first = false;
+    progress.begin(what);
+  };
+  Calibration c = exec::calibrate(*exec::make_host_meter(ranks), grid, how);
+  c.name = options.name.empty() ? by.host : options.name;
+  c.source = fmt::format("Measured on {} ({}, {} free cores), {} ranks as threads of one process: links between nodes "
+                         "and inside are the same memory. {}",
+                         by.host, cpu_name(), exec::free_cores(), ranks, by.created);
+  measurement["cpu"] = cpu_name();
+  measurement["free_cores"] = exec::free_cores();
+  measurement["ranks"] = ranks;
+  return c;
+}
+
+Calibration from_nccl_tests(const CalibrateCommand& options, FilesRead& files) {
+  Calibration c = load_calibration(options.base, files);
+  std::vector<NcclTestsRun> runs;
+  for (const std::string& file : options.nccl_tests) runs.push_back(read_nccl_tests(file, files));
+  merge_nccl_tests(c, runs, options.collective, options.link);
+  if (!options.name.empty()) c.name = options.name;
+  c.source += (c.source.empty() ? "" : ". ") + std::string("Some collectives by nccl-tests");
+  return c;
+}
+
+void check_together(const CalibrateCommand& o) {
+  check_options(o);
+  if (o.nccl_tests.empty() && (!o.base.empty() || o.collective || o.link))
+    throw InputError("--base, --collective and --link go with --nccl-tests FILE; without it this machine is measured");
+  if (!o.nccl_tests.empty() && o.base.empty())
+    throw InputError("--nccl-tests: add --base NAME|FILE, a calibration for the costs that are not collectives");
+  if (!o.nccl_tests.empty() && (o.quick || o.ranks > 0 || o.grid != exec::GridName::Default || o.measure_time > 0))
+    throw InputError("--nccl-tests: nothing is measured here, so --ranks, --quick, --grid and --measure-time say nothing");
+  if (o.quick && o.grid != exec::GridName::Default) throw InputError("--quick contradicts --grid fsmoe");
+}
+
+Exit calibrate(const CalibrateCommand& options, const std::vector<std::string>& command_line) {
+  check_together(options);
+  stop_after(options.timeout);
+  require_writable(options.output);
+  FilesRead files;
+  nlohmann::ordered_json measurement;
+  Calibration calibration;
+  if (options.nccl_tests.empty()) {
+    nlohmann::ordered_json machine;
+    const RunProvenance by = provenance(command_line, files, options.seed);
+    calibration = measure_host(options, by, machine);
+    measurement = measurement_json(by);
+    measurement.update(machine);
+  } else {
+    calibration = from_nccl_tests(options, files);
+    measurement = measurement_json(provenance(command_line, files, options.seed));
+  }
+  const std::string text = to_calibration_file(calibration, measurement);
+  write_all({{options.output, [&](std::ostream& out) { out << text; }}});
+  if (options.output != "-" && !options.quiet) write_table(std::cout, calibration, use_colour(options.colour));
+  return Exit::Ok;
+}
+
+void add_optional_choices(CLI::App& app, CalibrateCommand& o) {
+  const std::string group = "From nccl-tests";
+  add_repeatable(app, {"--nccl-tests", "FILE", "output of one test, text or JSON, instead of measuring; may be repeated",
+                       group},
+                 o.nccl_tests);
+  add_text(app, {"--base", "NAME|FILE", "calibration whose collectives are replaced", group}, o.base);
+  add_choice(app, {"--collective", "NAME", "of files that do not say", group}, std::span(collective_names).subspan(1),
+             o.collective);
+  add_choice(app, {"--link", "inter|intra", "[inter if the test ran on several nodes]", group}, link_kind_names, o.link);
+}
+
+}  // namespace
+
+Action declare_calibrate(CLI::App& app) {
+  const auto options = std::make_shared<CalibrateCommand>();
+  CalibrateCommand& o = *options;
+  o.output = "-";
+  const std::string group = "Measuring";
+  add_choice(app, {"--device", "host", "what to measure [host]", group}, device_names, o.device);
+  add_integer(app, {"--ranks", "COUNT", "threads that stand for ranks [as many as free cores, at least 2]", group},
+              o.ranks, 2, 1024);
+  add_flag(app, {"--quick", "", "fewer sizes, fp32 only: less than a minute", group}, o.quick);
+  add_choice(app, {"--grid", "default|fsmoe", "sizes: of small layers, or those of the FSMoE paper [default]", group},
+             grid_names, o.grid);
+  add_number(app, {"--measure-time", "SECONDS", "longest time for a size, after 5 runs [0.5, quick 0.1]", group},
+             o.measure_time, .001, 1e6);
+  add_integer(app, {"--seed", "NUMBER", "of the resampling [0]", group}, o.seed, 0, 2'000'000'000);
+  add_optional_choices(app, o);
+  add_text(app, {"--name", "NAME", "of the calibration [this machine's, or the base's]", "Results"}, o.name);
+  add_text(app, {"-o,--output", "FILE", "write the calibration there, and a table to standard output [standard output]",
+                 "Results"},
+           o.output);
+  add_general_options(app, o);
+  app.footer(examples);
+  return [options](const std::vector<std::string>& command_line) { return calibrate(*options, command_line); };
+}
+
+}  // namespace dovetail::bench

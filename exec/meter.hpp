@@ -1,0 +1,49 @@
+// What calibrate() asks of a device: to run operations of given sizes, alone or beside each other, and to say how long
+// that took.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/calibration.hpp"
+
+namespace dovetail::exec {
+
+// Encode, Decode: the kernels of an MoE layer; StridedCopy: between the exchanges of an all-to-all; HostCopy: between
+// the device and its host.
+enum class ProbeKind { Gemm, Encode, Decode, StridedCopy, HostCopy, Collective };
+
+// An operation that every rank does. Sizes are in elements of `dtype`.
+struct Probe {
+  ProbeKind kind = ProbeKind::Gemm;
+  DType dtype = DType::Fp32;
+  Collective collective = Collective::None;
+  // Gemm: (rows, inner) times (inner, columns). Encode, Decode: `rows` tokens of `columns` elements, each to one expert.
+  // StridedCopy: pieces of `columns` elements. Collectives: as many elements as n has bytes, a multiple of the ranks.
+  std::int64_t rows = 0, inner = 0, columns = 1;
+
+  double size() const;  // n of its cost: flops of a GEMM, else bytes
+  friend bool operator==(const Probe&, const Probe&) = default;
+};
+
+struct Repeated {
+  Probe probe;
+  int times = 1;  // 0: not now
+};
+
+struct Elapsed {
+  Seconds time;        // until the slowest rank had done all repetitions
+  double running = 1;  // share of that time its threads had a core, where they need one throughout
+};
+
+class Meter {
+ public:
+  virtual ~Meter() = default;
+  virtual int ranks() const = 0;
+  // Whether ops of so many streams on every rank at a time have to share cores.
+  virtual bool oversubscribed(int streams) const = 0;
+  // Begins all of them together on every rank. A series of calls with the same probes keeps their buffers.
+  virtual std::vector<Elapsed> run(std::span<const Repeated> work) = 0;
+};
+
+}  // namespace dovetail::exec

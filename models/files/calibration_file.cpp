@@ -1,0 +1,117 @@
+#include "models/files/calibration_file.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "models/names.hpp"
+
+namespace dovetail {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text(Seconds time) {
+  return fmt::format("{:.9g} us", time.value() * 1e6);
+}
+std::string text(SecondsPerByte time) {
+  return fmt::format("{:.9g} ps/B", time.value() * 1e12);
+}
+std::string text(SecondsPerFlop time) {
+  return fmt::format("{:.9g} fs/flop", time.value() * 1e15);
+}
+std::string text(BytesPerSecond rate) {
+  return fmt::format("{:.9g} GB/s", rate.value() * 1e-9);
+}
+
+Json provenance_json(const Provenance& provenance) {
+  Json json{{"origin", name_in(origin_names, provenance.origin)}, {"source", provenance.source}};
+  if (provenance.disturbed) json["disturbed"] = true;
+  if (!provenance.fit) return json;
+  Json points = Json::array();
+  for (const FitPoint& p : provenance.fit->points)
+    points.push_back({{"size", p.size}, {"time", text(p.time)}, {"error", p.error}});
+  json["fit"] = {{"r2", provenance.fit->r2}, {"points", std::move(points)}};
+  return json;
+}
+
+// alpha, beta and provenance after what identifies the cost.
+template <class Cost>
+Json cost_json(const Cost& cost, Json json = Json::object()) {
+  json["alpha"] = text(cost.alpha);
+  json["beta"] = text(cost.beta);
+  json["provenance"] = provenance_json(cost.provenance);
+  return json;
+}
+
+Json collective_json(const CollectiveCost& cost) {
+  Json json{{"collective", name_in(collective_names, cost.collective)}, {"link", name_in(link_kind_names, cost.link)}};
+  if (cost.gpus > 0) json["gpus"] = cost.gpus;
+  return cost_json(cost, std::move(json));
+}
+
+Json gemm_json(const GemmCost& cost) {
+  return cost_json(cost, {{"dtype", name_in(dtype_names, cost.dtype)}});
+}
+
+Json message_json(const MessageCost& cost) {
+  Json json{{"link", name_in(link_kind_names, cost.link)},
+            {"protocol", name_in(protocol_names, cost.protocol)},
+            {"per_message", text(cost.per_message)}};
+  if (cost.connections > 0) json["connections"] = cost.connections;
+  json["bandwidth"] = text(cost.bandwidth);
+  if (cost.peer_bandwidth > BytesPerSecond(0)) json["peer_bandwidth"] = text(cost.peer_bandwidth);
+  json["provenance"] = provenance_json(cost.provenance);
+  return json;
+}
+
+Json kernel_json(const KernelCost& cost) {
+  return {{"op", name_in(op_kind_names, cost.op)},
+          {"phase", name_in(phase_names, cost.phase)},
+          {"alpha", text(cost.alpha)},
+          {"factor", cost.factor},
+          {"provenance", provenance_json(cost.provenance)}};
+}
+
+Json interference_json(const Interference& pair) {
+  return {{"a", name_in(interference_class_names, pair.a)},
+          {"b", name_in(interference_class_names, pair.b)},
+          {"a_speed", pair.a_speed},
+          {"b_speed", pair.b_speed},
+          {"provenance", provenance_json(pair.provenance)}};
+}
+
+template <class T>
+Json list_json(const std::vector<T>& items, Json (*item_json)(const T&)) {
+  Json list = Json::array();
+  for (const T& item : items) list.push_back(item_json(item));
+  return list;
+}
+
+// A member of the file's object; the elements of a list have a line each.
+std::string member(const std::string& key, const Json& value) {
+  std::string lines = fmt::format("  {}: ", Json(key).dump());
+  if (!value.is_array() || value.empty()) return lines + value.dump();
+  for (std::size_t i = 0; i < value.size(); ++i) lines += fmt::format("{}\n    {}", i == 0 ? "[" : ",", value[i].dump());
+  return lines + "\n  ]";
+}
+
+}  // namespace
+
+std::string to_calibration_file(const Calibration& calibration, const Json& measurement) {
+  Json json{{"name", calibration.name}, {"source", calibration.source}};
+  if (!measurement.empty()) json["measurement"] = measurement;
+  json["collectives"] = list_json(calibration.collectives, collective_json);
+  json["gemms"] = list_json(calibration.gemms, gemm_json);
+  json["memory"] = cost_json(calibration.memory);
+  if (calibration.strided_copy) json["strided_copy"] = cost_json(*calibration.strided_copy);
+  if (!calibration.messages.empty()) json["messages"] = list_json(calibration.messages, message_json);
+  if (calibration.copy) json["copy"] = cost_json(*calibration.copy);
+  if (!calibration.kernels.empty()) json["kernels"] = list_json(calibration.kernels, kernel_json);
+  if (!calibration.interference.empty()) json["interference"] = list_json(calibration.interference, interference_json);
+  std::string file;
+  for (const auto& [key, value] : json.items()) file += (file.empty() ? "{\n" : ",\n") + member(key, value);
+  return file + "\n}\n";
+}
+
+}  // namespace dovetail

@@ -1,0 +1,31 @@
+// Reads what NVIDIA's nccl-tests print: the table of a text output, or the file of its option -J.
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/calibration.hpp"
+#include "models/files/load.hpp"
+#include "models/fit.hpp"
+
+namespace dovetail {
+
+// One collective over one group. Sizes are bytes as CollectiveCost counts them, which is how nccl-tests count too.
+struct NcclTestsRun {
+  std::string file;
+  std::optional<Collective> collective;  // not in the text of older versions
+  int ranks = 0, nodes = 0;              // 0: the output does not say
+  std::vector<TimedSize> times;          // out of place; without those of no bytes
+};
+
+// Throws InputError, with the place in the file, for what is no such output, for wrong results and for CPU times.
+NcclTestsRun read_nccl_tests(const std::string& path, FilesRead& files);
+
+// Fits each run and puts it in place of all entries for its collective and link; of an all-to-all, costs by message go
+// too. Where a run does not say which
+// collective or over which links (several nodes: inter), the arguments do; throws InputError where they do not either.
+void merge_nccl_tests(Calibration& calibration, std::span<const NcclTestsRun> runs, std::optional<Collective> collective,
+                      std::optional<LinkKind> link);
+
+}  // namespace dovetail
