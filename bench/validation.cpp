@@ -3,14 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <random>
 
 #include "bench/journal.hpp"
 #include "bench/kernel_fit.hpp"
 #include "bench/notes.hpp"
+#include "exec/dilation.hpp"
 #include "exec/host_run.hpp"
 #include "models/analytic_backend.hpp"
 #include "models/errors.hpp"
@@ -18,7 +22,6 @@
 #include "models/files/plan_json.hpp"
 #include "models/names.hpp"
 #include "models/schedule_builder.hpp"
-#include "planners/analytic_evaluator.hpp"
 #include "planners/contest.hpp"
 #include "planners/registry.hpp"
 
@@ -30,17 +33,17 @@ using Json = nlohmann::ordered_json;
 // Links as they are held: `slowdown` times their modelled time.
 void slow_links(Calibration& calibration, double slowdown) {
   for (CollectiveCost& cost : calibration.collectives) {
-    cost.alpha *= slowdown;
-    cost.beta *= slowdown;
+    cost.alpha = cost.alpha * slowdown;
+    cost.beta = cost.beta * slowdown;
   }
   for (MessageCost& cost : calibration.messages) {
-    cost.per_message *= slowdown;
-    cost.bandwidth /= slowdown;
-    cost.peer_bandwidth /= slowdown;
+    cost.per_message = cost.per_message * slowdown;
+    cost.bandwidth = cost.bandwidth / slowdown;
+    cost.peer_bandwidth = cost.peer_bandwidth / slowdown;
   }
   if (calibration.copy) {
-    calibration.copy->alpha *= slowdown;
-    calibration.copy->beta *= slowdown;
+    calibration.copy->alpha = calibration.copy->alpha * slowdown;
+    calibration.copy->beta = calibration.copy->beta * slowdown;
   }
 }
 
@@ -52,7 +55,7 @@ std::vector<OpTimes> op_times(const PricedSchedule& priced, const exec::HostRunR
     auto of = std::ranges::find_if(all, [&](const OpTimes& t) { return t.op == op.kind && t.phase == op.phase; });
     if (of == all.end()) of = all.insert(of, {op.kind, op.phase, run.timeline.emulated[i], {}, {}});
     of->predicted += priced.duration[i];
-    of->measured += run.timeline.ops[i].finish - run.timeline.ops[i].start;
+    of->measured += (run.timeline.ops[i].finish - run.timeline.ops[i].start) / run.report.dilation;
   }
   return all;
 }
@@ -65,7 +68,7 @@ Json measured_json(const PlanOutcome& p) {
   return {{"samples", samples},
           {"emulated_share", p.emulated_share},
           {"overruns", p.overruns},
-          {"numerics_ok", p.numerics_ok},
+          {"numerics_ok", p.numerics_ok ? Json(*p.numerics_ok) : Json(nullptr)},
           {"ops", ops}};
 }
 
@@ -73,7 +76,7 @@ void read_measured(const Json& json, PlanOutcome& p) {
   for (double sample : json.at("samples")) p.samples.emplace_back(sample);
   p.emulated_share = json.at("emulated_share");
   p.overruns = json.at("overruns");
-  p.numerics_ok = json.at("numerics_ok");
+  if (const Json& ok = json.at("numerics_ok"); !ok.is_null()) p.numerics_ok = ok.get<bool>();
   for (const Json& op : json.at("ops"))
     p.ops.push_back({op[3].get<OpKind>(), op[4].get<Phase>(), op[2].get<bool>(), Seconds(op[0].get<double>()),
                      Seconds(op[1].get<double>())});
@@ -84,6 +87,17 @@ void summarize_samples(PlanOutcome& p, std::uint64_t seed) {
   std::tie(p.ci95_low, p.ci95_high) = exec::bootstrap_median(p.samples, seed);
 }
 
+PricedSchedule price_plan(const Experiment& e, const Plan& plan) {
+  return price(std::make_shared<const Schedule>(build_schedule(e, plan)), e);
+}
+
+// Held ops last their own time whatever runs beside them.
+Seconds predict(const PricedSchedule& priced) {
+  const std::vector<bool> held(priced.duration.size(), true);
+  std::vector<double> scratch;
+  return analytic_makespan(exec::stretch(priced, {held, {}}, 1), scratch);
+}
+
 class GridRun {
  public:
   GridRun(const ValidationGrid& grid, const ValidationSettings& settings, FilesRead& files)
@@ -91,8 +105,18 @@ class GridRun {
     result_.notes.clear();  // of the big cluster
     slow_links(big_.calibration, grid.link_slowdown);
     add_assumptions(big_.calibration, result_.notes);
-    result_.notes.push_back(fmt::format("links are held to {:.4g} times their modelled times on {}", grid.link_slowdown,
-                                        big_.cluster.name));
+    result_.kernels_held = grid.kernels == KernelTimes::Held;
+    result_.notes.push_back(
+        result_.kernels_held
+            ? fmt::format("links and kernels are held to a multiple of their modelled times on {}; measured times are "
+                          "divided by it",
+                          big_.cluster.name)
+            : fmt::format("kernels really run; links are held to {:.4g} times their modelled times on {}",
+                          grid.link_slowdown, big_.cluster.name));
+    result_.notes.push_back("held ops do not slow each other, and predictions leave that out too");
+    if (!result_.kernels_held && grid.predict.front().ranks > exec::free_cores())
+      result_.notes.push_back(fmt::format("{} ranks on {} free cores: real kernels were disturbed",
+                                          grid.predict.front().ranks, exec::free_cores()));
     if (!settings.journal.empty()) {
       Json inputs = Json::object();
       for (const auto& [name, text] : files) inputs[name] = text;
@@ -105,7 +129,7 @@ class GridRun {
   }
 
   Validation run() {
-    calibrate();
+    if (!result_.kernels_held) calibrate();
     result_.experiment = experiment_of(grid_.predict.front());
     for (const exec::HostScale& size : grid_.predict) result_.cells.push_back(measure_cell(size));
     if (journal_) journal_->remove();
@@ -120,11 +144,11 @@ class GridRun {
     return e;
   }
 
-  exec::HostRunResult execute(const Experiment& e, const PricedSchedule& priced) const {
+  exec::HostRunResult execute(const Experiment& e, const PricedSchedule& priced, bool check_numerics) const {
     exec::HostRunOptions how;
-    how.hold_compute = exec::HoldCompute::Never;
-    how.dilation = 1;
-    how.check_numerics = settings_.check_numerics;
+    how.hold_compute = result_.kernels_held ? exec::HoldCompute::Always : exec::HoldCompute::Never;
+    how.dilation = result_.kernels_held ? 0 : 1;
+    how.check_numerics = check_numerics && settings_.check_numerics;
     how.measure.limit = settings_.measure_time;
     how.seed = settings_.seed;
     return exec::run_on_host(e, std::make_shared<const PricedSchedule>(priced), how);
@@ -142,9 +166,9 @@ class GridRun {
         Plan plan;
         plan.scope = Scope::Moe;
         plan.forward_degree = plan.backward_degree = degree;
-        const PricedSchedule priced = price(std::make_shared<const Schedule>(build_schedule(e, plan)), e);
+        const PricedSchedule priced = price_plan(e, plan);
         const Json work = finished(fmt::format("calibrate {} {}", size_name(size), degree), [&] {
-          const exec::HostRunResult run = execute(e, priced);
+          const exec::HostRunResult run = execute(e, priced, false);
           Json times = Json::array(), held = Json::array();
           for (std::size_t i = 0; i < priced.duration.size(); ++i) {
             times.push_back(run.predicted->duration[i].value());
@@ -164,7 +188,7 @@ class GridRun {
   // Every plan that the planners' search over a system looks at, then their choices.
   void consider(const Experiment& e, const System& system, ValidationCell& cell) {
     std::vector<Plan> plans;
-    const planners::Evaluator analytic = planners::analytic_evaluator(e);
+    const planners::Evaluator analytic = [&](const Plan& plan) { return predict(price_plan(e, plan)); };
     const planners::Evaluator recording = [&](const Plan& plan) {
       if (std::ranges::find(plans, plan) == plans.end()) plans.push_back(plan);
       return analytic(plan);
@@ -204,22 +228,24 @@ class GridRun {
     Progress progress(cell.name, static_cast<int>(order.size()), settings_.talk);
     for (std::size_t i : order) {
       progress.begin(cell.plans[i].system);
-      measure_plan(e, cell.name, cell.plans[i]);
+      const bool chosen = std::ranges::any_of(cell.choices, [&](const ChoiceOutcome& c) { return c.plan == i; });
+      measure_plan(e, cell.name, cell.plans[i], chosen);
       progress.done();
     }
     return cell;
   }
 
-  void measure_plan(const Experiment& e, const std::string& cell, PlanOutcome& p) {
-    const PricedSchedule priced = price(std::make_shared<const Schedule>(build_schedule(e, p.plan)), e);
+  void measure_plan(const Experiment& e, const std::string& cell, PlanOutcome& p, bool chosen) {
+    const PricedSchedule priced = price_plan(e, p.plan);
     read_measured(finished(fmt::format("{} {} {}", cell, p.system, to_json(p.plan).dump()),
                            [&] {
-                             const exec::HostRunResult run = execute(e, priced);
+                             const exec::HostRunResult run = execute(e, priced, chosen);
                              PlanOutcome measured;
-                             measured.samples = run.report.samples;
+                             for (Seconds sample : run.report.samples)
+                               measured.samples.push_back(sample / run.report.dilation);
                              measured.emulated_share = run.report.emulated_share;
                              measured.overruns = run.report.overruns;
-                             measured.numerics_ok = run.report.numerics_ok || !settings_.check_numerics;
+                             if (chosen && settings_.check_numerics) measured.numerics_ok = run.report.numerics_ok;
                              measured.ops = op_times(priced, run);
                              return measured_json(measured);
                            }),

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 
 #include "models/errors.hpp"
@@ -13,6 +14,8 @@
 namespace dovetail::bench {
 namespace {
 
+constexpr std::array<std::pair<std::string_view, KernelTimes>, 2> kernel_times_names{
+    {{"real", KernelTimes::Real}, {"held", KernelTimes::Held}}};
 const InputKind grid_input{"validation_grid", "validation"};
 
 std::vector<exec::HostScale> read_sizes(const JsonReader& json, int ranks) {
@@ -55,6 +58,7 @@ ValidationGrid load_validation_grid(const std::string& name, FilesRead& files) {
   grid.description = json.string_or("description", "");
   grid.request.cluster = json.string("cluster");
   grid.request.model = json.string("model");
+  grid.kernels = json.enumeration_or("kernels", kernel_times_names, grid.kernels);
   grid.link_slowdown = json.number_or("link_slowdown", 1, 1);
   const int ranks = json.integer("ranks", 2);
   std::vector<int> degrees;
@@ -68,7 +72,12 @@ ValidationGrid load_validation_grid(const std::string& name, FilesRead& files) {
       grid.planners.push_back(each.string());
       planners::find_planner(grid.planners.back());
     }
-  grid.calibrate = read_sizes(json.at("calibrate"), ranks);
+  if (grid.kernels == KernelTimes::Real) {
+    grid.calibrate = read_sizes(json.at("calibrate"), ranks);
+  } else {
+    for (const char* key : {"calibrate", "link_slowdown"})
+      if (json.has(key)) json.fail(key, "given, but kernels are held: nothing is fitted or slowed");
+  }
   grid.predict = read_sizes(json.at("predict"), ranks);
   require_held_out(json.at("predict"), grid);
   return grid;

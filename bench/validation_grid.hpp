@@ -8,13 +8,18 @@
 
 namespace dovetail::bench {
 
+// Real: kernels take what they take and their costs are fitted first. Held: to modelled times like links, which needs
+// no quiet machine and proves order, runtime and numerics, not costs.
+enum class KernelTimes { Real, Held };
+
 struct ValidationGrid {
   std::string name, description;
   ExperimentRequest request;   // the cluster whose links are emulated, and the kind of model
-  double link_slowdown = 1;    // links are held to this many times their modelled time
+  KernelTimes kernels = KernelTimes::Real;
+  double link_slowdown = 1;  // real kernels: links are held to this many times their modelled time
   std::vector<System> systems;
   std::vector<std::string> planners;             // beside each system's own
-  std::vector<exec::HostScale> calibrate, predict;  // disjoint
+  std::vector<exec::HostScale> calibrate, predict;  // disjoint; nothing to calibrate where kernels are held
 };
 
 // A name in data/validation or a path. Throws InputError with the place of what is wrong.

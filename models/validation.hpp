@@ -1,6 +1,6 @@
 // What a validation found out: plans predicted and measured on sizes that no cost was fitted to. Reports print it.
 #pragma once
-#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +26,7 @@ struct PlanOutcome {
   Seconds median, ci95_low, ci95_high;
   double emulated_share = 0;  // of the ops' busy time
   long overruns = 0;          // held ops whose real work outlasted their modelled time
-  bool numerics_ok = false;
+  std::optional<bool> numerics_ok;  // none: not checked
   std::vector<OpTimes> ops;
 
   double error() const { return predicted / median - 1; }
@@ -47,6 +47,7 @@ struct ValidationCell {
 
 struct Validation {
   Experiment experiment;                // of the first cell
+  bool kernels_held = false;            // to modelled times, as links are; times are then in modelled time
   std::vector<KernelCost> kernels;      // fitted to other sizes
   std::vector<std::string> calibrated;  // those sizes
   std::vector<ValidationCell> cells;

@@ -164,8 +164,10 @@ void write_html(std::ostream& out, const Validation& v) {
   write_cards(out, v);
   const ParityPlot plot(v);
   out << "<section><h2>Predicted against measured</h2>\n" << plot.legend() << plot.svg()
-      << "<p class=\"hint\">Dashed: 5 % off. Costs of kernels were fitted to other sizes than these; links are held to "
-         "their modelled times.</p></section>\n";
+      << "<p class=\"hint\">Dashed: 5 % off. "
+      << (v.kernels_held ? "All ops are held to their modelled times."
+                         : "Costs of kernels were fitted to other sizes than these; links are held to their modelled times.")
+      << "</p></section>\n";
   write_regrets(out, v);
   write_plans(out, v);
   out << "<section><h2>Notes</h2><ul>\n";

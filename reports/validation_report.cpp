@@ -49,7 +49,7 @@ Json plan_json(const PlanOutcome& p) {
           {"error", number(p.error())},
           {"emulated_share", number(p.emulated_share)},
           {"overruns", p.overruns},
-          {"numerics_ok", p.numerics_ok},
+          {"numerics_ok", p.numerics_ok ? Json(*p.numerics_ok) : Json(nullptr)},
           {"samples_s", list_json(p.samples)},
           {"ops", std::move(ops)}};
 }
@@ -99,8 +99,8 @@ std::size_t plan_count(const Validation& v) {
 void write_summary(std::ostream& out, const Validation& v) {
   const Estimate error = mean_error(v), ranks = mean_rank_correlation(v);
   const WorstPlan worst = worst_plan(v);
-  out << fmt::format("predicted against measured, {} plans of {} sizes that nothing was fitted to\n", plan_count(v),
-                     v.cells.size());
+  out << fmt::format("predicted against measured, {} plans of {} sizes{}\n", plan_count(v), v.cells.size(),
+                     v.kernels_held ? ", all ops held to modelled times" : " that nothing was fitted to");
   out << fmt::format("  mean absolute error {} %  (95 %: {} to {})\n", percent(error.value), percent(error.low),
                      percent(error.high));
   out << fmt::format("  worst {:+.2f} %: {} {} at {}\n", 100 * worst.plan->error(), printable(worst.plan->system),
@@ -139,6 +139,7 @@ Json to_json(const Validation& v) {
           {"kind", "validation"},
           {"provenance", provenance_json(v.provenance)},
           {"inputs", dovetail::to_json(v.experiment)},
+          {"kernels_held", v.kernels_held},
           {"calibrated", v.calibrated},
           {"kernels", std::move(kernels)},
           {"notes", v.notes},

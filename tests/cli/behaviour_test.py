@@ -159,6 +159,42 @@ def test_run(checks, program):
     checks.check(rows[1]["run"]["ranks"] == 2 and len(rows[1]["samples_s"]) >= 1, "samples")
 
 
+GRID = {"name": "small", "cluster": "fsmoe-testbed-b", "model": "mixtral-8x7b", "ranks": 2, "systems": ["deepspeed_moe", "tutel"],
+        "degrees": [1, 2], "calibrate": [{"tokens": 32, "hidden": 32, "expert_hidden": 32}, {"tokens": 64, "hidden": 32, "expert_hidden": 64}],
+        "predict": [{"tokens": 48, "hidden": 32, "expert_hidden": 48}]}
+VALIDATE = ["validate", "grid.json", "-o", "v.json", "--html", "v.html", "--measure-time"]
+
+
+def test_validate(checks, program):
+    (program.folder / "grid.json").write_text(json.dumps(GRID))
+    result = program.run(*VALIDATE, "0.05")
+    checks.check(result.returncode == 0, f"validate: {result.stderr!r}")
+    checks.check("mean absolute error" in result.stdout and "regret of each planner" in result.stdout, "the summary")
+    checks.check(program.files() == ["grid.json", "v.html", "v.json"], f"no journal is left: {program.files()}")
+    plans = load(program, "v.json")["cells"][0]["plans"]
+    checks.check([p["system"] for p in plans] == ["deepspeed_moe", "tutel", "tutel"], "every plan considered")
+    origins = {(op["op"], op["origin"]) for p in plans for op in p["ops"]}
+    checks.check(("dispatch", "emulated") in origins and ("expert", "measured") in origins, "each op says how it got its time")
+    checks.check("<svg" in (program.folder / "v.html").read_text(), "a parity plot")
+
+
+def test_validation_resumes(checks, program):
+    (program.folder / "grid.json").write_text(json.dumps(GRID))
+    journal = program.folder / "v.json.journal"
+    process = program.start(*VALIDATE, "1")
+    while not journal.exists() or journal.read_text().count("\n") < 4:  # what it is, and three plans
+        time.sleep(0.02)
+    process.kill()
+    process.communicate(timeout=30)
+    kept = [json.loads(line) for line in journal.read_text().splitlines()[1:4]]
+    result = program.run(*VALIDATE, "0.05")
+    checks.check(result.returncode == 2 and "v.json.journal" in result.stderr and journal.exists(), f"other settings: {result.stderr!r}")
+    result = program.run(*VALIDATE, "1")
+    checks.check(result.returncode == 0 and not journal.exists(), f"resumed: {result.stderr!r}")
+    kernels = load(program, "v.json")["kernels"]
+    checks.check(len(kept) == 3 and all(part["key"].startswith("calibrate") for part in kept) and kernels, "from what was kept")
+
+
 def test_stopped_by_signals(checks, program):
     for number in (signal.SIGINT, signal.SIGTERM):
         process = program.start(*LONG_RUN, "-o", "never.json")

@@ -42,6 +42,7 @@ CASES = [
     ("help_plan", ["plan", "--help"], same),
     ("help_simulate", ["simulate", "--help"], same),
     ("help_run", ["run", "--help"], same),
+    ("help_validate", ["validate", "--help"], same),
     ("help_import", ["import", "--help"], same),
     ("help_doctor", ["doctor", "--help"], same),
     ("compare", ["compare", *SHIPPED], timeless),
