@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stdexcept>
 
 #include "exec/host_run.hpp"
 #include "exec/pulse.hpp"
@@ -112,11 +113,14 @@ Experiment experiment_of(const ScheduleFile& file) {
   return e;
 }
 
-// For tests of what a launcher does with a rank that never goes on: DOVETAIL_TEST_HANG is its number.
-void hang_if_told(Hooks& hooks) {
-  const char* const rank = std::getenv("DOVETAIL_TEST_HANG");
-  if (rank == nullptr) return;
-  hooks.at(HookPoint::BeforeDispatch) = [rank = std::atoi(rank)](const HookCall& call) {
+// For tests of what becomes of a rank that fails or never goes on: DOVETAIL_TEST_FAULT is fail:RANK or hang:RANK.
+void add_fault(Hooks& hooks) {
+  const char* const value = std::getenv("DOVETAIL_TEST_FAULT");
+  if (value == nullptr) return;
+  const std::string fault = value;
+  const bool hangs = fault.starts_with("hang:");
+  hooks.at(HookPoint::AfterDispatch) = [hangs, rank = std::stoi(fault.substr(5))](const HookCall& call) {
+    if (call.rank == rank && !hangs) throw std::runtime_error("told to fail");
     while (call.rank == rank) ::pause();
   };
 }
@@ -141,7 +145,7 @@ HostRunResult run(const ProgramOptions& options, World* world) {
   Progress progress(priced->schedule->streams.size());
   HostRunOptions how = options.run;
   how.progress = &progress;
-  hang_if_told(how.hooks);
+  add_fault(how.hooks);
   const std::optional<Pulse> pulse = options.pulse ? std::optional<Pulse>(std::in_place, world->rank(), progress) : std::nullopt;
   const auto transport = world->transport(priced->schedule->groups, streams);
   return run_on_host(experiment, priced, how, *transport);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -64,6 +65,13 @@ void require_built(const RunOptions& options) {
     throw DeviceError("--transport mpi", "not in this build; apt-get install libopenmpi-dev and build again");
   if (options.transport == TransportKind::Nccl)
     throw DeviceError("--transport nccl", "not built in this version; it needs NVIDIA GPUs, CUDA and NCCL");
+}
+
+void check_mpi_options(const RunOptions& options) {
+  const std::string& hostfile = options.mpi.hostfile;
+  if (hostfile.empty()) return;
+  if (options.transport != TransportKind::Mpi) throw InputError("--hostfile: only with --transport mpi");
+  if (!std::ifstream(hostfile)) throw InputError(fmt::format("--hostfile {}: cannot be read", hostfile));
 }
 
 // The experiment in the size of this machine; what was said of the big one no longer holds.
@@ -140,6 +148,7 @@ Exit run(const RunOptions& options, const std::vector<std::string>& command_line
   check_options(options);
   stop_after(options.timeout);
   require_built(options);
+  check_mpi_options(options);
   if (options.systems.size() + options.plans.size() != 1)
     throw InputError("run takes one --system NAME or one --plan FILE; see dovetail run --help");
   const std::unique_ptr<Backend> backend = make_backend(options.backend);
