@@ -74,12 +74,12 @@ class TypedExecutor final : public HostExecutor {
     for (std::size_t local = 0; local < ranks_.size(); ++local)
       for (std::size_t i = 0; i < starts.size(); ++i) {
         const OpTime time = runtime_->times(local)[i];
-        const bool waits = schedule_->ops[i].kind == OpKind::StageReceive;  // most of its time: for the sender
-        starts[i] = std::max(starts[i], waits ? time.finish - work_[local * starts.size() + i] : time.start);
+        starts[i] = std::max(starts[i], time.start);
         finishes[i] = std::max(finishes[i], time.finish);
       }
     transport_.maximum(starts);
     transport_.maximum(finishes);
+    receive_after_sending(starts, finishes);
     Timeline timeline;
     timeline.kind = ResultKind::Measured;
     timeline.ops.reserve(starts.size());
@@ -125,6 +125,19 @@ class TypedExecutor final : public HostExecutor {
     const Clock::time_point start{std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(latest))};
     std::this_thread::sleep_until(start);
     return start;
+  }
+
+  // A receive begins when its message is there, not when its rank began to wait; and what has arrived had been sent,
+  // though the sender's clock was read later.
+  void receive_after_sending(std::vector<double>& starts, std::vector<double>& finishes) const {
+    for (std::size_t i = 0; i < starts.size(); ++i)
+      if (schedule_->ops[i].kind == OpKind::StageReceive)
+        for (OpId id : schedule_->dependencies_of(schedule_->ops[i])) {
+          const auto before = static_cast<std::size_t>(id);
+          if (schedule_->ops[before].kind != OpKind::StageSend) continue;
+          finishes[before] = std::min(finishes[before], finishes[i]);
+          starts[i] = std::max(starts[i], finishes[before]);
+        }
   }
 
   // Chunks are chunks of tokens only where attention is chunked.
