@@ -189,7 +189,7 @@ class TypedExecutor final : public HostExecutor {
     if (!hooks_.at(point)) return;
     const auto id = static_cast<std::size_t>(operand);
     const std::span<Scalar> values(c.tensors[id], static_cast<std::size_t>(schedule_->tensors[id].elements));
-    hooks_.at (point)({point, c.op.phase, c.op.layer, c.op.chunk, rank, values});
+    hooks_.at(point)({point, c.op.phase, c.op.layer, c.op.chunk, rank, values});
   }
 
   const Routing& preset(const Op& op, int group) const {

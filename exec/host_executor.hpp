@@ -22,7 +22,8 @@ class HostExecutor {
 
   // One training step from the initial weights; returns the step time of the slowest rank. With poison, tensors
   // hold NaN before their first write and after their last read (not those that results are read from).
-  // What gathers from all ranks (this, overruns, timeline, work) is called by all processes. Failures: see StreamRuntime::run_step.
+  // What gathers from all ranks (this, overruns, timeline, work) is called by all processes. Failures: see
+  // StreamRuntime::run_step.
   virtual Seconds run_step(Poison poison) = 0;
 
   // Calls the user's functions from the next step on.

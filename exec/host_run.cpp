@@ -178,6 +178,8 @@ class HostRun {
                           transport_.machine_ranks() / e_.cluster.gpus();
       executor_->emulate(std::move(durations), overrun_tolerance(predicted), threads <= free_cores());
     }
+    if (options_.progress != nullptr && !predicted.duration.empty())
+      options_.progress->expect(std::ranges::max(predicted.duration).value());
     result_.predicted = std::make_shared<const PricedSchedule>(std::move(predicted));
     steps_ = 0;
   }
@@ -259,8 +261,7 @@ HostRunResult run_on_host(const Experiment& experiment, std::shared_ptr<const Pr
 HostRunResult run_on_host(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
                           const HostRunOptions& options) {
   const Schedule& s = *priced->schedule;
-  const auto transport =
-      make_inproc_transport(s.groups, experiment.cluster.gpus(), static_cast<int>(s.streams.size()));
+  const auto transport = make_inproc_transport(s.groups, experiment.cluster.gpus(), static_cast<int>(s.streams.size()));
   return run_on_host(experiment, std::move(priced), options, *transport);
 }
 

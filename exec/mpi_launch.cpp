@@ -53,11 +53,8 @@ int ranks_of(const Schedule& s) {
 std::vector<std::string> command_of(int ranks, const std::string& schedule, const std::string& timeline,
                                     const HostRunOptions& options, const MpiLaunch& launch) {
   // A rank has several threads: they may use all cores. More ranks than cores is what small machines are for.
-  std::vector<std::string> command{launch.mpirun,      "-n",     std::to_string(ranks), "--bind-to", "none",
-                                   "--oversubscribe"};
-  const auto add = [&](std::initializer_list<std::string> words) {
-    command.insert(command.end(), words);
-  };
+  std::vector<std::string> command{launch.mpirun, "-n", std::to_string(ranks), "--bind-to", "none", "--oversubscribe"};
+  const auto add = [&](std::initializer_list<std::string> words) { command.insert(command.end(), words); };
   if (!launch.hostfile.empty()) add({"--hostfile", launch.hostfile});
   add({executor_path(), schedule, "-o", timeline, "--transport", "mpi", "--pulse"});
   add({"--limit", fmt::format("{}", options.measure.limit.value()), "--seed", std::to_string(options.seed)});
@@ -70,7 +67,8 @@ std::vector<std::string> command_of(int ranks, const std::string& schedule, cons
 std::vector<std::pair<std::string, std::string>> environment() {
   std::vector<std::pair<std::string, std::string>> variables{{"OMPI_MCA_mpi_yield_when_idle", "1"}};
   if (::geteuid() == 0)  // Open MPI refuses root unless told twice
-    for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"}) variables.emplace_back(name, "1");
+    for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"})
+      variables.emplace_back(name, "1");
   return variables;
 }
 

@@ -59,8 +59,7 @@ class Messages {
     for (std::size_t m = 0; m < members_.size(); ++m) {
       if (m == own) continue;
       check_mpi("MPI_Irecv", MPI_Irecv(&announcements_[m], sizeof mine, MPI_BYTE, members_[m], tag_, comm_, next()));
-      check_mpi("MPI_Isend",
-                MPI_Isend(&announcements_[own], sizeof mine, MPI_BYTE, members_[m], tag_, comm_, next()));
+      check_mpi("MPI_Isend", MPI_Isend(&announcements_[own], sizeof mine, MPI_BYTE, members_[m], tag_, comm_, next()));
     }
   }
   void complete(const Cancellation& cancellation) { exec::complete(requests_, cancellation); }
@@ -120,7 +119,8 @@ class MpiCommunicator final : public Communicator {
   }
 
   double reduce_scatter(const Exchange& e) override {
-    return sum_shares(e, [&](std::size_t m) { return static_cast<std::int64_t>(m) * e.count; }, e.receive);
+    return sum_shares(
+        e, [&](std::size_t m) { return static_cast<std::int64_t>(m) * e.count; }, e.receive);
   }
 
   // Each member sums its share of the elements, then all fetch the others' shares.

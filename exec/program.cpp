@@ -1,7 +1,6 @@
 #include "exec/program.hpp"
 
 #include <fmt/format.h>
-
 #include <unistd.h>
 
 #include <charconv>
@@ -77,7 +76,8 @@ ProgramOptions parse(const std::vector<std::string>& arguments) {
       options.output = value();
     } else if (a == "--transport") {
       const std::string& name = value();
-      if (name != "inproc" && name != "mpi") throw InputError(fmt::format("--transport {}: expected inproc or mpi", name));
+      if (name != "inproc" && name != "mpi")
+        throw InputError(fmt::format("--transport {}: expected inproc or mpi", name));
       options.mpi = name == "mpi";
     } else if (a == "--pulse") {
       options.pulse = true;
@@ -146,7 +146,8 @@ HostRunResult run(const ProgramOptions& options, World* world) {
   HostRunOptions how = options.run;
   how.progress = &progress;
   add_fault(how.hooks);
-  const std::optional<Pulse> pulse = options.pulse ? std::optional<Pulse>(std::in_place, world->rank(), progress) : std::nullopt;
+  const std::optional<Pulse> pulse =
+      options.pulse ? std::optional<Pulse>(std::in_place, world->rank(), progress) : std::nullopt;
   const auto transport = world->transport(priced->schedule->groups, streams);
   return run_on_host(experiment, priced, how, *transport);
 }

@@ -13,6 +13,10 @@ class Progress {
     for (std::atomic<OpId>& op : running_) op = none;
   }
 
+  // No op should take longer from now on, in seconds.
+  void expect(double longest) { longest_.store(longest, std::memory_order_relaxed); }
+  double longest() const { return longest_.load(std::memory_order_relaxed); }
+
   long finished() const { return finished_.load(std::memory_order_relaxed); }
   // The earliest in program order, since the others may wait for it; `none` outside of steps.
   OpId earliest() const {
@@ -48,6 +52,7 @@ class Progress {
  private:
   std::vector<std::atomic<OpId>> running_;  // by stream
   std::atomic<long> finished_{0};
+  std::atomic<double> longest_{0};
 };
 
 }  // namespace dovetail::exec

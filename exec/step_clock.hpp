@@ -17,7 +17,7 @@ class StepClock {
   void hold_until(double time, bool spin, const Cancellation& cancellation) const;
 
  private:
- Time origin_ = std::chrono::steady_clock::now();
+  Time origin_ = std::chrono::steady_clock::now();
 };
 
 // Lets this thread's sleeps end on time: Linux may else prolong them by 50 us.

@@ -26,7 +26,9 @@ std::optional<std::string> Watch::complaint(double now) const {
     if (const Rank& r = ranks_[i]; now - r.heard.value_or(progress_) > patience_)
       return fmt::format("rank {} has said nothing for {:.0f} s, {}: its process or its machine has stopped", i,
                          patience_, place_of(static_cast<int>(i)));
-  if (now - progress_ <= patience_) return {};
+  double patience = patience_;
+  for (const Rank& r : ranks_) patience = std::max(patience, 2 * r.last.longest);
+  if (now - progress_ <= patience) return {};
   OpId earliest = Progress::none;
   for (const Rank& r : ranks_)
     if (r.last.op != Progress::none && (earliest == Progress::none || r.last.op < earliest)) earliest = r.last.op;
@@ -34,7 +36,7 @@ std::optional<std::string> Watch::complaint(double now) const {
   std::vector<std::size_t> there;
   for (std::size_t i = 0; i < ranks_.size(); ++i)
     if (ranks_[i].last.op == earliest) there.push_back(i);
-  return fmt::format("no op has finished for {:.0f} s: rank{} {} {} not get past {}", patience_,
+  return fmt::format("no op has finished for {:.0f} s: rank{} {} {} not get past {}", patience,
                      there.size() == 1 ? "" : "s", fmt::join(there, ", "), there.size() == 1 ? "does" : "do",
                      name_of(earliest));
 }

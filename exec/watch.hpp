@@ -12,7 +12,8 @@ namespace dovetail::exec {
 // Times are seconds by any clock.
 class Watch {
  public:
-  // `patience`: how long no op may finish anywhere, or a process say nothing.
+  // `patience`: how long a process may say nothing, and how long no op may finish anywhere, if that is not less than
+  // twice what the longest op takes.
   Watch(const Schedule& schedule, int ranks, double patience);
 
   void heard(const Beat& beat, double now);

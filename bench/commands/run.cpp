@@ -176,11 +176,12 @@ void add_run_options(CLI::App& app, RunOptions& o) {
   constexpr int most = 1 << 20;
   add_choice(app, {"--device", "host|cuda", "what computes [host]; cuda is not built in this version", group},
              device_names, o.device);
-  add_choice(app,
-             {"--transport", "inproc|mpi|nccl",
-              "how ranks talk: inproc threads of this process, mpi processes; nccl is not built in this version [inproc]",
-              group},
-             transport_names, o.transport);
+  add_choice(
+      app,
+      {"--transport", "inproc|mpi|nccl",
+       "how ranks talk: inproc threads of this process, mpi processes; nccl is not built in this version [inproc]",
+       group},
+      transport_names, o.transport);
   add_integer(app,
               {"--ranks", "COUNT",
                "even: they stand for 2 nodes of half of them each, with pipeline stages for 2 each [4]", group},
@@ -196,12 +197,16 @@ void add_run_options(CLI::App& app, RunOptions& o) {
   add_integer(app, {"--expert-hidden", "COUNT", "hidden elements of an expert [256]", group}, o.scale.expert_hidden, 1,
               most);
   add_integer(app, {"--tokens", "COUNT", "tokens of each rank [512]", group}, o.scale.tokens_per_rank, 1, most);
-  add_text(app, {"--hostfile", "FILE", "with mpi: Open MPI's list of machines [this one, or Slurm's allocation]", group},
+  add_text(app,
+           {"--hostfile", "FILE", "with mpi: Open MPI's list of machines [this one, or Slurm's allocation]", group},
            o.mpi.hostfile);
   add_text(app, {"--mpirun", "PROGRAM", "with mpi: what starts the processes [mpirun]", group}, o.mpi.mpirun);
-  add_number(app,
-             {"--hang-time", "SECONDS", "with mpi: end the run when no operation finishes for this long [8]", group},
-             o.hang_time, .1, 1e6);
+  add_number(
+      app,
+      {"--hang-time", "SECONDS",
+       "with mpi: end the run when no operation finishes for so long, and twice as long as the longest takes [8]",
+       group},
+      o.hang_time, .1, 1e6);
   add_number(app, {"--measure-time", "SECONDS", "longest time for taking samples [15]", group}, o.measure_time, .01,
              1e6);
 }

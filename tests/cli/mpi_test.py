@@ -6,6 +6,7 @@ import math
 import os
 import re
 import signal
+import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -83,6 +84,22 @@ def test_same_numerics_as_inproc(checks, program):
         program.run(*[transport if word == "mpi" else word for word in RUN], "--measure-time", "0.1", "-o", "run.json", "-q")
         errors.append(json.loads((program.folder / "run.json").read_text())["results"][1]["run"]["numerics"])
     checks.check(all(math.isclose(errors[0][key], errors[1][key], rel_tol=1e-9) for key in errors[0]), f"sums are taken in the same order: {errors}")
+
+
+def test_host_file(checks, program):
+    (program.folder / "hosts").write_text("localhost slots=4\n")
+    result = program.run(*RUN, "--hostfile", "hosts", "--measure-time", "0.1", "-q", "-o", "run.json")
+    checks.check(result.returncode == 0, f"host file: {result.stderr!r}")
+
+
+def test_executor_alone(checks, program):
+    program.run(*[word for word in RUN if word not in ("--transport", "mpi")], "--measure-time", "0.1", "-q", "-o", "run.json", "--save-schedule", "schedule.json")
+    for ranks, code, pattern in [(4, 0, "step "), (2, 2, "2 processes, but the schedule has 4 ranks: mpirun -n 4")]:
+        command = ["mpirun", "--oversubscribe", "-n", str(ranks), program.path.with_name("dovetail-exec"), "schedule.json", "-o", f"{ranks}.json", "--transport", "mpi", "--limit", "0.1"]
+        result = subprocess.run(command, cwd=program.folder, env=program.environment(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1"), capture_output=True, text=True, timeout=60)
+        checks.check(result.returncode == code and pattern in result.stderr, f"{ranks} processes: {result.returncode} {result.stderr!r}")
+    checks.check(json.loads((program.folder / "4.json").read_text())["run"]["transport"] == "mpi", "a timeline")
+    checks.check("2.json" not in program.files(), "none of the other")
 
 
 def test_killed_rank(checks, program):

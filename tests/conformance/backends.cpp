@@ -16,8 +16,8 @@ std::span<const BackendUnderTest> backends_under_test() {
 #if DOVETAIL_HAS_SIMGRID
         BackendUnderTest{"simgrid", [](const Experiment&) { return std::make_unique<sim::SimGridBackend>(); }},
 #endif
-        BackendUnderTest{"host",
-                         [](const Experiment& e) { return std::make_unique<HostBackend>(e, inproc_transport_of); }, true},
+        BackendUnderTest{
+            "host", [](const Experiment& e) { return std::make_unique<HostBackend>(e, inproc_transport_of); }, true},
   };
   return table;
 }

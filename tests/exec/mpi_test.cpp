@@ -231,7 +231,8 @@ TEST_CASE("A whole run over MPI is the same for all processes") {
   const auto transport = transport_of(*schedule);
   HostRunOptions options;
   options.measure.limit = Seconds(.3);
-  const HostRunResult r = run_on_host(e, std::make_shared<const PricedSchedule>(price(schedule, e)), options, *transport);
+  const HostRunResult r =
+      run_on_host(e, std::make_shared<const PricedSchedule>(price(schedule, e)), options, *transport);
   CHECK(r.report.numerics_ok);
   CHECK(r.report.transport == "mpi");
   CHECK(r.report.ranks == world().size());
