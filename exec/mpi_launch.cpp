@@ -104,15 +104,16 @@ std::string words_of_mpirun(const std::string& errors) {
 
 [[noreturn]] void fail(const std::string& errors, int status, const Watch& watch, const std::string& mpirun) {
   constexpr int bad_input = 2;
-  if (const auto words = own_words(errors)) {
-    if (WIFEXITED(status) && WEXITSTATUS(status) == bad_input) throw InputError(*words);
-    throw DeviceError("dovetail-exec", *words);
-  }
+  // First, since those that lost it may complain too. SIGTERM is how mpirun ends the others.
   static const std::regex killed(R"(process rank (\d+) with PID \d+ on node (\S+) exited on signal (\d+))");
-  if (std::smatch match; std::regex_search(errors, match, killed)) {
+  if (std::smatch match; std::regex_search(errors, match, killed) && match[3] != std::to_string(SIGTERM)) {
     const int rank = std::stoi(match[1]), signal = std::stoi(match[3]);
     throw DeviceError(fmt::format("rank {} on {}", rank, match[2].str()),
                       fmt::format("ended by signal {} ({}), {}", signal, ::strsignal(signal), watch.place_of(rank)));
+  }
+  if (const auto words = own_words(errors)) {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == bad_input) throw InputError(*words);
+    throw DeviceError("dovetail-exec", *words);
   }
   const std::string words = words_of_mpirun(errors);
   throw DeviceError(mpirun, words.empty() ? "ended without a result and without a word" : words,

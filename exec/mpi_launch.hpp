@@ -18,8 +18,9 @@ struct MpiLaunch {
 // dovetail-exec beside the running program. Throws DeviceError where it is missing.
 std::string executor_path();
 
-// As run_on_host, with a process per rank. Throws DeviceError in one line for a rank that ended or hangs, with its op
-// as far as is known, and for what mpirun could not do. No process and no file of the run is left, however it ends.
+// As run_on_host, with a process per rank (of `options.measure` the limit; no hooks). Throws DeviceError in one line
+// for a rank that ended or hangs, with its op as far as is known, and for what mpirun could not do. No process and no
+// file of the run is left, however it ends.
 HostRunResult run_over_mpi(const ScheduleFile& file, const HostRunOptions& options, const MpiLaunch& launch);
 
 }  // namespace dovetail::exec
