@@ -19,24 +19,21 @@ LONG = [*RUN, "--layers", "20", "--emulate-links", "--measure-time", "300", "-o"
 OP = r"[a-z_]+\S*"  # dispatch.0 and the like
 
 
-def ranks_of(program):
-    """Rank to process, of the runs whose temporary folder is this program's."""
-    found = {}
+def processes_of(program):
+    """Process to environment, of all that names this program's temporary folder: mpirun and the ranks."""
+    mine, found = os.fsencode(str(program.folder / "tmp")), {}
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            command, environment = (process / "cmdline").read_bytes(), (process / "environ").read_bytes()
-        except OSError:
+            if mine in (process / "cmdline").read_bytes():
+                found[int(process.name)] = (process / "environ").read_bytes()
+        except OSError:  # it has just ended
             continue
-        rank = re.search(rb"OMPI_COMM_WORLD_RANK=(\d+)", environment)
-        if rank and os.fsencode(str(program.folder)) in command:
-            found[int(rank.group(1))] = int(process.name)
     return found
 
 
-def processes_of(program):
-    """All that names the temporary folder: mpirun and the ranks."""
-    mine = os.fsencode(str(program.folder / "tmp"))
-    return [p for p in Path("/proc").glob("[0-9]*") if mine in (p / "cmdline").read_bytes()]
+def ranks_of(program):
+    ranks = {process: re.search(rb"OMPI_COMM_WORLD_RANK=(\d+)", environment) for process, environment in processes_of(program).items()}
+    return {int(rank.group(1)): process for process, rank in ranks.items() if rank}
 
 
 def start(program, *arguments, **environment):
@@ -54,7 +51,7 @@ def segments():
 
 
 def check_nothing_left(checks, program, what):
-    checks.check(not processes_of(program), f"{what}: processes are left: {processes_of(program)}")
+    checks.check(not processes_of(program), f"{what}: processes are left: {list(processes_of(program))}")
     checks.check(program.files() == [], f"{what}: files are left: {program.files()}")
 
 
