@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,8 +15,9 @@
 #include "bench/option_values.hpp"
 #include "bench/outputs.hpp"
 #include "bench/provenance.hpp"
-#include "exec/host_run.hpp"
+#include "exec/mpi_launch.hpp"
 #include "exec/scale_down.hpp"
+#include "models/build_info.hpp"
 #include "models/errors.hpp"
 #include "models/files/schedule_json.hpp"
 
@@ -26,12 +28,16 @@ constexpr auto examples = R"(Examples:
   Four ranks as threads of this process, links held to their modelled times:
     dovetail run --ranks 4 --emulate-links --cluster fsmoe-testbed-b --model mixtral-8x7b --system fsmoe -o run.json
 
+  The same ranks as processes that mpirun starts, on the machines of a host file or of the Slurm allocation around:
+    dovetail run --transport mpi --ranks 4 --emulate-links --cluster fsmoe-testbed-b --model mixtral-8x7b --system fsmoe
+
   Longer, without emulation, two layers of 256 tokens per rank:
     dovetail run --ranks 2 --cluster fsmoe-testbed-a --model gpt2-xl-moe --system tutel --layers 2 --tokens 256 \
       --measure-time 5
 
 The experiment is scaled down to the ranks (2 nodes for each pipeline stage) and planned again. Times are milliseconds on
-this machine's clock; with --emulate-links that is modelled time x dilation. Exit code 1: wrong numerics.)";
+this machine's clock; with --emulate-links that is modelled time x dilation. Over MPI, dovetail-exec must be at the same
+path on all machines. Exit codes: 1 wrong numerics, 4 a process that ended or hangs (said with its rank and op).)";
 
 enum class DeviceKind { Host, Cuda };
 enum class TransportKind { Inproc, Mpi, Nccl };
@@ -47,17 +53,25 @@ struct RunOptions : Options {
   bool emulate_links = false;
   exec::HostScale scale;
   double measure_time = 15;
+  exec::MpiLaunch mpi;
+  double hang_time = exec::MpiLaunch{}.patience.value();
   std::string schedule;  // file to keep the schedule in
 };
 
 void require_built(const RunOptions& options) {
   if (options.device == DeviceKind::Cuda)
     throw DeviceError("--device cuda", "not built in this version; it needs an NVIDIA GPU and CUDA with cuBLAS");
-  if (options.transport == TransportKind::Mpi)
-    throw DeviceError("--transport mpi",
-                      "not built in this version; it needs Open MPI (apt-get install libopenmpi-dev)");
+  if (options.transport == TransportKind::Mpi && DOVETAIL_HAS_MPI == 0)
+    throw DeviceError("--transport mpi", "not in this build; apt-get install libopenmpi-dev and build again");
   if (options.transport == TransportKind::Nccl)
     throw DeviceError("--transport nccl", "not built in this version; it needs NVIDIA GPUs, CUDA and NCCL");
+}
+
+void check_mpi_options(const RunOptions& options) {
+  const std::string& hostfile = options.mpi.hostfile;
+  if (hostfile.empty()) return;
+  if (options.transport != TransportKind::Mpi) throw InputError("--hostfile: only with --transport mpi");
+  if (!std::ifstream(hostfile)) throw InputError(fmt::format("--hostfile {}: cannot be read", hostfile));
 }
 
 // The experiment in the size of this machine; what was said of the big one no longer holds.
@@ -99,6 +113,20 @@ void add_results(Report& report, const SystemResult& modelled, exec::HostRunResu
   report.results = {std::move(predicted), std::move(measured)};
 }
 
+ScheduleFile schedule_file(const Experiment& e, const PricedSchedule& priced) {
+  return {e.model, e.workload, e.parallelism, priced};
+}
+
+// Ctrl-C and --timeout wait for the poll: processes and files of the run go first.
+exec::HostRunResult execute_over_mpi(const Experiment& e, const PricedSchedule& priced, const exec::HostRunOptions& how,
+                                     const RunOptions& options) {
+  exec::MpiLaunch launch = options.mpi;
+  launch.patience = Seconds(options.hang_time);
+  launch.poll = Writing::poll;
+  const Writing writing;
+  return exec::run_over_mpi(schedule_file(e, priced), how, launch);
+}
+
 exec::HostRunResult execute(const Question& question, const SystemResult& modelled, const PricedSchedule& priced,
                             const RunOptions& options) {
   exec::HostRunOptions how;
@@ -107,19 +135,20 @@ exec::HostRunResult execute(const Question& question, const SystemResult& modell
   how.seed = static_cast<std::uint64_t>(options.seed);
   Progress progress("run", 1, options.talk());
   progress.begin(modelled.system);
+  if (options.transport == TransportKind::Mpi) return execute_over_mpi(question.experiment, priced, how, options);
   return exec::run_on_host(question.experiment, std::make_shared<const PricedSchedule>(priced), how);
 }
 
 void save_schedule(const Experiment& e, const PricedSchedule& priced, const std::string& path) {
   if (path.empty()) return;
-  const ScheduleFile file{e.model, e.workload, e.parallelism, priced};
-  write_all({{path, [&](std::ostream& out) { out << to_json(file).dump(1) << '\n'; }}});
+  write_all({{path, [&](std::ostream& out) { out << to_json(schedule_file(e, priced)).dump(1) << '\n'; }}});
 }
 
 Exit run(const RunOptions& options, const std::vector<std::string>& command_line) {
   check_options(options);
   stop_after(options.timeout);
   require_built(options);
+  check_mpi_options(options);
   if (options.systems.size() + options.plans.size() != 1)
     throw InputError("run takes one --system NAME or one --plan FILE; see dovetail run --help");
   const std::unique_ptr<Backend> backend = make_backend(options.backend);
@@ -147,10 +176,12 @@ void add_run_options(CLI::App& app, RunOptions& o) {
   constexpr int most = 1 << 20;
   add_choice(app, {"--device", "host|cuda", "what computes [host]; cuda is not built in this version", group},
              device_names, o.device);
-  add_choice(app,
-             {"--transport", "inproc|mpi|nccl",
-              "how ranks talk: threads of one process, or (not built in this version) mpi, nccl [inproc]", group},
-             transport_names, o.transport);
+  add_choice(
+      app,
+      {"--transport", "inproc|mpi|nccl",
+       "how ranks talk: inproc threads of this process, mpi processes; nccl is not built in this version [inproc]",
+       group},
+      transport_names, o.transport);
   add_integer(app,
               {"--ranks", "COUNT",
                "even: they stand for 2 nodes of half of them each, with pipeline stages for 2 each [4]", group},
@@ -166,6 +197,16 @@ void add_run_options(CLI::App& app, RunOptions& o) {
   add_integer(app, {"--expert-hidden", "COUNT", "hidden elements of an expert [256]", group}, o.scale.expert_hidden, 1,
               most);
   add_integer(app, {"--tokens", "COUNT", "tokens of each rank [512]", group}, o.scale.tokens_per_rank, 1, most);
+  add_text(app,
+           {"--hostfile", "FILE", "with mpi: Open MPI's list of machines [this one, or Slurm's allocation]", group},
+           o.mpi.hostfile);
+  add_text(app, {"--mpirun", "PROGRAM", "with mpi: what starts the processes [mpirun]", group}, o.mpi.mpirun);
+  add_number(
+      app,
+      {"--hang-time", "SECONDS",
+       "with mpi: end the run when no operation finishes for so long, and twice as long as the longest takes [8]",
+       group},
+      o.hang_time, .1, 1e6);
   add_number(app, {"--measure-time", "SECONDS", "longest time for taking samples [15]", group}, o.measure_time, .01,
              1e6);
 }
