@@ -32,8 +32,8 @@ struct Repeated {
 };
 
 struct Elapsed {
-  Seconds time;        // until the slowest rank had done all repetitions
-  double running = 1;  // share of that time its threads had a core, where they need one throughout
+  Seconds time;          // until the slowest rank had done all repetitions
+  Seconds without_core;  // the longest that one of its threads could have run and got no core
 };
 
 class Meter {

@@ -46,6 +46,8 @@ constexpr std::array<pair<string_view, DeviceKind>, 1> device_names{{{"host", De
 constexpr std::array<pair<string_view, exec::GridName>, 2> grid_names{
     {{"default", exec::GridName::Default}, {"fsmoe", exec::GridName::Fsmoe}}};
 
+constexpr auto measured_collectives = std::span(collective_names).subspan(1);  // all but none
+
 struct CalibrateCommand : Options {
   DeviceKind device = DeviceKind::Host;
   int ranks = 0;  // 0: the free cores
@@ -91,11 +93,17 @@ void write_table(std::ostream& out, const Calibration& c, bool colour) {
   add_fit(table, "encode, decode", c.memory);
   if (c.strided_copy) add_fit(table, "strided copy", *c.strided_copy);
   if (c.copy) add_fit(table, "copy to the host", *c.copy);
-  for (const CollectiveCost& cost : c.collectives)
-    add_fit(table,
-            fmt::format("{} {}{}", name_in(collective_names, cost.collective), name_in(link_kind_names, cost.link),
-                        cost.gpus > 0 ? fmt::format(" {}", cost.gpus) : ""),
-            cost);
+  const auto same = [&](std::size_t i, std::size_t j) {
+    return j < c.collectives.size() && c.collectives[i].provenance.fit == c.collectives[j].provenance.fit;
+  };
+  for (std::size_t i = 0; i < c.collectives.size(); ++i) {
+    const CollectiveCost& cost = c.collectives[i];
+    if (i > 0 && same(i, i - 1)) continue;  // the same fit for both kinds of link
+    std::string name(name_in(collective_names, cost.collective));
+    if (!same(i, i + 1)) name += fmt::format(" {}", name_in(link_kind_names, cost.link));
+    if (cost.gpus > 0) name += fmt::format(" {}", cost.gpus);
+    add_fit(table, name, cost);
+  }
   out << table.text(colour);
   if (c.interference.empty()) return;
   reports::TextTable pairs({"together", "speed of\nthe first", "speed of\nthe second", "result"});
@@ -204,7 +212,7 @@ void add_optional_choices(CLI::App& app, CalibrateCommand& o) {
                        group},
                  o.nccl_tests);
   add_text(app, {"--base", "NAME|FILE", "calibration whose collectives are replaced", group}, o.base);
-  add_choice(app, {"--collective", "NAME", "of files that do not say", group}, std::span(collective_names).subspan(1),
+  add_choice(app, {"--collective", "NAME", "of files that do not say", group}, measured_collectives,
              o.collective);
   add_choice(app, {"--link", "inter|intra", "[inter if the test ran on several nodes]", group}, link_kind_names, o.link);
 }
