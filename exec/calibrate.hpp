@@ -12,9 +12,9 @@ namespace dovetail::exec {
 
 // What to measure. Each cost is fitted to its probes.
 struct CalibrationGrid {
-  std::vector<std::vector<Probe>> gemms;        // of one number format each
+  std::vector<std::vector<Probe>> gemms;  // of one number format each
   std::vector<Probe> memory, strided, copies;
-  std::vector<std::vector<Probe>> collectives;  // of one collective each
+  std::vector<std::vector<Probe>> collectives;             // of one collective each
   std::vector<std::pair<InterferenceClass, Probe>> kinds;  // of which each pair is measured; none: no pairs
 
   int points() const;  // fits and pairs together

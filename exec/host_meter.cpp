@@ -29,8 +29,8 @@ Task gemm(const Probe& p) {
   const auto a = buffer<Scalar>(p.rows * p.inner), b = buffer<Scalar>(p.inner * p.columns),
              c = buffer<Scalar>(p.rows * p.columns);
   return [=] {
-    multiply<Scalar>(Matrix<const Scalar>(a->data(), p.rows, p.inner), Matrix<const Scalar>(b->data(), p.inner, p.columns),
-                     Matrix<Scalar>(c->data(), p.rows, p.columns));
+    multiply<Scalar>(Matrix<const Scalar>(a->data(), p.rows, p.inner),
+                     Matrix<const Scalar>(b->data(), p.inner, p.columns), Matrix<Scalar>(c->data(), p.rows, p.columns));
   };
 }
 

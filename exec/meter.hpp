@@ -18,8 +18,9 @@ struct Probe {
   ProbeKind kind = ProbeKind::Gemm;
   DType dtype = DType::Fp32;
   Collective collective = Collective::None;
-  // Gemm: (rows, inner) times (inner, columns). Encode, Decode: `rows` tokens of `columns` elements, each to one expert.
-  // StridedCopy: pieces of `columns` elements. Collectives: as many elements as n has bytes, a multiple of the ranks.
+  // Gemm: (rows, inner) times (inner, columns). Encode, Decode: `rows` tokens of `columns` elements, each to one
+  // expert. StridedCopy: pieces of `columns` elements. Collectives: as many elements as n has bytes, a multiple of the
+  // ranks.
   std::int64_t rows = 0, inner = 0, columns = 1;
 
   double size() const;  // n of its cost: flops of a GEMM, else bytes

@@ -100,9 +100,11 @@ TEST_CASE("a calibration file is read back as it was") {
   KnownMeter meter;
   Calibration c = calibrate(meter, calibration_grid(GridName::Quick, 2), quickly());
   c.name = "known";
-  c.messages.push_back({LinkKind::Inter, Protocol::Simple, Seconds(3e-6), 850, BytesPerSecond(2e10), {}, {{}, "made up"}});
+  c.messages.push_back(
+      {LinkKind::Inter, Protocol::Simple, Seconds(3e-6), 850, BytesPerSecond(2e10), {}, {{}, "made up"}});
   const test::TemporaryFolder folder;
-  folder.write("known.json", to_calibration_file(c, {{"host", "nowhere"}, {"command_line", {"dovetail", "calibrate"}}}));
+  folder.write("known.json",
+               to_calibration_file(c, {{"host", "nowhere"}, {"command_line", {"dovetail", "calibrate"}}}));
   FilesRead files;
   const Calibration read = load_calibration("known.json", files);
   CHECK(read.name == "known");

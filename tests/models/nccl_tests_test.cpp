@@ -30,7 +30,8 @@ std::string complaint(const std::string& text) {
   return "none";
 }
 
-const std::string header = "#  size  count  type  redop  root  time  algbw  busbw  #wrong  time  algbw  busbw  #wrong\n";
+const std::string header =
+    "#  size  count  type  redop  root  time  algbw  busbw  #wrong  time  algbw  busbw  #wrong\n";
 
 }  // namespace
 
@@ -104,13 +105,13 @@ TEST_CASE("older texts: no collective, no root, a blank where nothing is reduced
 }
 
 TEST_CASE("what is wrong with an output is named with its place") {
-  CHECK(complaint("") == "out.txt:1:1: no output of nccl-tests: expected its header \"# size count type ... time algbw "
-                         "busbw\"");
+  CHECK(complaint("") ==
+        "out.txt:1:1: no output of nccl-tests: expected its header \"# size count type ... time algbw "
+        "busbw\"");
   CHECK(complaint("8 2 float sum -1 9.0 0 0 0\n") ==
         "out.txt:1:1: numbers before the header of the table, expected the output of one nccl-test");
   CHECK(complaint(header) == "out.txt:1:1: no rows of measurements, expected one for each size");
-  CHECK(complaint(header + "8 2 float sum -1 fast 0.1 0.1 0\n") ==
-        "out.txt:2:18: \"fast\": expected a time in us");
+  CHECK(complaint(header + "8 2 float sum -1 fast 0.1 0.1 0\n") == "out.txt:2:18: \"fast\": expected a time in us");
   CHECK(complaint(header + "8 2 float sum -1\n") == "out.txt:2:17: the line ends, expected a time in us");
   CHECK(complaint(header + "8 2 float sum -1 9.0 0.1 0.1 3\n") ==
         "out.txt:2:30: wrong elements in the result: times of a run that fails are not used");
@@ -118,9 +119,9 @@ TEST_CASE("what is wrong with an output is named with its place") {
         "out.txt:1:30: CPU times, expected those of the GPU: run without -C");
   CHECK_THAT(complaint("# Collective test starting: gather_perf\n"),
              Catch::StartsWith("out.txt:1:29: \"gather_perf\": no test of a collective that has costs"));
-  CHECK_THAT(complaint("{\"args\": [\"x/hypercube_perf\"], \"results\": []}"),
-             Catch::StartsWith("out.txt:1:11: "));
-  CHECK(complaint("{\"args\": [\"x/all_reduce_perf\"], \"results\": [{\"size\": 8, \"out_of_place\": {\"cpu_time\": 1}}]}")
+  CHECK_THAT(complaint("{\"args\": [\"x/hypercube_perf\"], \"results\": []}"), Catch::StartsWith("out.txt:1:11: "));
+  CHECK(complaint(
+            "{\"args\": [\"x/all_reduce_perf\"], \"results\": [{\"size\": 8, \"out_of_place\": {\"cpu_time\": 1}}]}")
             .find("/results/0/out_of_place/cpu_time: a CPU time") != std::string::npos);
   CHECK(complaint("{\"args\": [\"x/all_reduce_perf\"], \"results\": [{\"size\": 8, \"out_of_place\": {\"time\": 1, "
                   "\"nwrong\": 2.0}}]}")
