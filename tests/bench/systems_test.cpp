@@ -83,5 +83,5 @@ TEST_CASE("with interference the analytic backend and SimGrid agree on each op o
     CHECK(predicted.metrics.makespan >= alone * (1 - 1e-12));
     if (predicted.metrics.makespan > alone * 1.001) ++slower;
   }
-  CHECK(slower >= 10);  // of the fourteen, those three that overlap nothing are not slowed
+  CHECK(slower >= 10);  // those that overlap nothing are not slowed
 }
