@@ -230,8 +230,12 @@ bool raise_to_one(std::pair<double, double>& speeds) {
 Calibration calibrate(Meter& meter, const CalibrationGrid& grid, const CalibrateOptions& options) {
   Calibrator run(meter, options);
   Calibration c;
-  for (const std::vector<Probe>& probes : grid.gemms)
+  for (const std::vector<Probe>& probes : grid.gemms) {
     c.gemms.push_back(run.fitted(probes, GemmCost{probes.front().dtype, {}, {}, {}}, "products of matrices"));
+    if (!(c.gemms.back().beta > SecondsPerFlop(0)))  // no calibration: work would cost nothing
+      throw DeviceError("calibrate",
+                        "times of GEMMs do not grow with their size: the machine is too busy to measure it");
+  }
   c.memory = run.fitted(grid.memory, MemoryCost{}, "encode and decode kernels");
   if (!grid.strided.empty()) c.strided_copy = run.fitted(grid.strided, MemoryCost{}, "copies of pieces");
   if (!grid.copies.empty()) c.copy = run.fitted(grid.copies, MemoryCost{}, "copies in memory");
