@@ -12,10 +12,13 @@
 namespace dovetail::bench {
 
 void add_assumptions(const Calibration& calibration, std::vector<std::string>& notes) {
-  std::vector<std::string> assumed;
-  const auto look = [&](const Provenance& provenance, std::string what) {
-    if (provenance.origin == Origin::Assumed && std::ranges::find(assumed, what) == assumed.end())
-      assumed.push_back(std::move(what));
+  std::vector<std::string> assumed, disturbed;
+  const auto look = [&](const Provenance& provenance, const std::string& what) {
+    const auto add = [&](std::vector<std::string>& list) {
+      if (std::ranges::find(list, what) == list.end()) list.push_back(what);
+    };
+    if (provenance.origin == Origin::Assumed) add(assumed);
+    if (provenance.disturbed) add(disturbed);
   };
   for (const CollectiveCost& cost : calibration.collectives)
     look(cost.provenance,
@@ -33,6 +36,9 @@ void add_assumptions(const Calibration& calibration, std::vector<std::string>& n
   if (!assumed.empty())
     notes.push_back(fmt::format("{}: assumed costs, neither published nor measured: {}", calibration.name,
                                 fmt::join(assumed, ", ")));
+  if (!disturbed.empty())
+    notes.push_back(fmt::format("{}: measured while threads shared cores, not to be trusted: {}", calibration.name,
+                                fmt::join(disturbed, ", ")));
 }
 
 void add_stage_transfers(const Experiment& e, std::vector<std::string>& notes) {

@@ -12,9 +12,9 @@ namespace dovetail::exec {
 
 // What to measure. Each cost is fitted to its probes.
 struct CalibrationGrid {
-  std::vector<std::vector<Probe>> gemms;        // of one number format each
+  std::vector<std::vector<Probe>> gemms;  // of one number format each
   std::vector<Probe> memory, strided, copies;
-  std::vector<std::vector<Probe>> collectives;  // of one collective each
+  std::vector<std::vector<Probe>> collectives;             // of one collective each
   std::vector<std::pair<InterferenceClass, Probe>> kinds;  // of which each pair is measured; none: no pairs
 
   int points() const;  // fits and pairs together
@@ -34,7 +34,8 @@ struct CalibrateOptions {
 };
 
 // Collectives within a process use no network: the same costs are given for links inside and between nodes. Costs and
-// pairs for which ops shared cores are marked as disturbed.
+// pairs for which ops shared cores are marked as disturbed. Throws DeviceError where GEMMs do not take longer the
+// larger they are.
 Calibration calibrate(Meter& meter, const CalibrationGrid& grid, const CalibrateOptions& options);
 
 // Two pieces of work that take `alone` seconds each begin together and end after `together` seconds: which share of its

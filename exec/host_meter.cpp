@@ -1,9 +1,8 @@
 #include "exec/host_meter.hpp"
 
-#include <time.h>
-
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <functional>
 #include <future>
 
@@ -30,8 +29,8 @@ Task gemm(const Probe& p) {
   const auto a = buffer<Scalar>(p.rows * p.inner), b = buffer<Scalar>(p.inner * p.columns),
              c = buffer<Scalar>(p.rows * p.columns);
   return [=] {
-    multiply<Scalar>(Matrix<const Scalar>(a->data(), p.rows, p.inner), Matrix<const Scalar>(b->data(), p.inner, p.columns),
-                     Matrix<Scalar>(c->data(), p.rows, p.columns));
+    multiply<Scalar>(Matrix<const Scalar>(a->data(), p.rows, p.inner),
+                     Matrix<const Scalar>(b->data(), p.inner, p.columns), Matrix<Scalar>(c->data(), p.rows, p.columns));
   };
 }
 
@@ -122,10 +121,11 @@ Task task_of(const Probe& p, Communicator& communicator) {
   throw InternalError("a probe of no kind");
 }
 
-double thread_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+// How long this thread was ready to run and had no core, in seconds since its start; 0 where the system does not say.
+double seconds_without_core() {
+  double running = 0, waiting = 0;
+  std::ifstream("/proc/thread-self/schedstat") >> running >> waiting;
+  return waiting * 1e-9;
 }
 
 double now() {
@@ -133,7 +133,7 @@ double now() {
 }
 
 struct Span {
-  double start = 0, finish = 0, cpu = 0;
+  double start = 0, finish = 0, without_core = 0;
 };
 
 class HostMeter final : public Meter {
@@ -153,11 +153,12 @@ class HostMeter final : public Meter {
       for (const Task& task : tasks_[i])
         if (work[i].times > 0)
           threads.push_back(std::async(std::launch::async, [&task, &together, times = work[i].times] {
+            const double before = seconds_without_core();
             together.arrive_and_wait();
-            Span span{now(), 0, thread_seconds()};
+            Span span{now(), 0, 0};
             for (int n = 0; n < times; ++n) task();
-            span.cpu = thread_seconds() - span.cpu;
             span.finish = now();
+            span.without_core = seconds_without_core() - before;
             return span;
           }));
     return elapsed(work, threads);
@@ -193,9 +194,8 @@ class HostMeter final : public Meter {
       if (work[i].times == 0) continue;
       const std::span<const Span> of_probe(next, next + ranks_);
       next += ranks_;
-      const Span& last = *std::ranges::max_element(of_probe, {}, &Span::finish);
-      result[i].time = Seconds(last.finish - start);
-      if (work[i].probe.kind != ProbeKind::Collective) result[i].running = last.cpu / (last.finish - start);
+      result[i].time = Seconds(std::ranges::max(of_probe, {}, &Span::finish).finish - start);
+      result[i].without_core = Seconds(std::ranges::max(of_probe, {}, &Span::without_core).without_core);
     }
     return result;
   }

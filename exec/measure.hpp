@@ -15,7 +15,7 @@ struct MeasureSettings {
   int min_samples = 10;  // and
   Seconds min_time{.5};  // in sum, before the deviation may end it
   double deviation = .005;
-  Seconds limit{15};       // ends it in any case, after
+  Seconds limit{15};  // ends it in any case, after
   int least_samples = 1;
   std::uint64_t seed = 1;  // of the bootstrap
 };

@@ -18,8 +18,9 @@ struct Probe {
   ProbeKind kind = ProbeKind::Gemm;
   DType dtype = DType::Fp32;
   Collective collective = Collective::None;
-  // Gemm: (rows, inner) times (inner, columns). Encode, Decode: `rows` tokens of `columns` elements, each to one expert.
-  // StridedCopy: pieces of `columns` elements. Collectives: as many elements as n has bytes, a multiple of the ranks.
+  // Gemm: (rows, inner) times (inner, columns). Encode, Decode: `rows` tokens of `columns` elements, each to one
+  // expert. StridedCopy: pieces of `columns` elements. Collectives: as many elements as n has bytes, a multiple of the
+  // ranks.
   std::int64_t rows = 0, inner = 0, columns = 1;
 
   double size() const;  // n of its cost: flops of a GEMM, else bytes
@@ -32,8 +33,8 @@ struct Repeated {
 };
 
 struct Elapsed {
-  Seconds time;        // until the slowest rank had done all repetitions
-  double running = 1;  // share of that time its threads had a core, where they need one throughout
+  Seconds time;          // until the slowest rank had done all repetitions
+  Seconds without_core;  // the longest that one of its threads could have run and got no core
 };
 
 class Meter {

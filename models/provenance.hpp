@@ -31,7 +31,7 @@ double worst_error(const Fit& fit);  // largest |error|
 
 struct Provenance {
   Origin origin = Origin::Assumed;
-  std::string source;  // paper and figure, or host, date and tool, with the published unit
+  std::string source;      // paper and figure, or host, date and tool, with the published unit
   bool disturbed = false;  // measured while threads had to share cores: not to be trusted
   std::shared_ptr<const Fit> fit = nullptr;
 };

@@ -1,4 +1,6 @@
 // dovetail calibrate: a calibration file from measurements on this machine, or from the output of nccl-tests.
+#include "exec/calibrate.hpp"
+
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -15,7 +17,6 @@
 #include "bench/option_values.hpp"
 #include "bench/outputs.hpp"
 #include "bench/provenance.hpp"
-#include "exec/calibrate.hpp"
 #include "exec/host_meter.hpp"
 #include "exec/host_run.hpp"
 #include "models/errors.hpp"
@@ -45,6 +46,8 @@ using std::pair, std::string_view;
 constexpr std::array<pair<string_view, DeviceKind>, 1> device_names{{{"host", DeviceKind::Host}}};
 constexpr std::array<pair<string_view, exec::GridName>, 2> grid_names{
     {{"default", exec::GridName::Default}, {"fsmoe", exec::GridName::Fsmoe}}};
+
+constexpr auto measured_collectives = std::span(collective_names).subspan(1);  // all but none
 
 struct CalibrateCommand : Options {
   DeviceKind device = DeviceKind::Host;
@@ -85,26 +88,32 @@ void add_fit(reports::TextTable& table, const std::string& name, const Cost& cos
 }
 
 void write_table(std::ostream& out, const Calibration& c, bool colour) {
-  reports::TextTable table({"\noperation", "\npoints", "\nfrom", "\nto", "\nalpha", "\nrate", "\nr2", "worst\nerror %",
-                            "\nresult"});
+  reports::TextTable table(
+      {"\noperation", "\npoints", "\nfrom", "\nto", "\nalpha", "\nrate", "\nr2", "worst\nerror %", "\nresult"});
   for (const GemmCost& cost : c.gemms) add_fit(table, fmt::format("GEMM {}", name_in(dtype_names, cost.dtype)), cost);
   add_fit(table, "encode, decode", c.memory);
   if (c.strided_copy) add_fit(table, "strided copy", *c.strided_copy);
   if (c.copy) add_fit(table, "copy to the host", *c.copy);
-  for (const CollectiveCost& cost : c.collectives)
-    add_fit(table,
-            fmt::format("{} {}{}", name_in(collective_names, cost.collective), name_in(link_kind_names, cost.link),
-                        cost.gpus > 0 ? fmt::format(" {}", cost.gpus) : ""),
-            cost);
+  const auto same = [&](std::size_t i, std::size_t j) {
+    return j < c.collectives.size() && c.collectives[i].provenance.fit == c.collectives[j].provenance.fit;
+  };
+  for (std::size_t i = 0; i < c.collectives.size(); ++i) {
+    const CollectiveCost& cost = c.collectives[i];
+    if (i > 0 && same(i, i - 1)) continue;  // the same fit for both kinds of link
+    std::string name(name_in(collective_names, cost.collective));
+    if (!same(i, i + 1)) name += fmt::format(" {}", name_in(link_kind_names, cost.link));
+    if (cost.gpus > 0) name += fmt::format(" {}", cost.gpus);
+    add_fit(table, name, cost);
+  }
   out << table.text(colour);
   if (c.interference.empty()) return;
   reports::TextTable pairs({"together", "speed of\nthe first", "speed of\nthe second", "result"});
   for (const Interference& pair : c.interference)
-    pairs.add({fmt::format("{}, {}", name_in(interference_class_names, pair.a),
-                           name_in(interference_class_names, pair.b)),
-               fmt::format("{:.3f}", pair.a_speed), fmt::format("{:.3f}", pair.b_speed),
-               pair.provenance.disturbed ? "disturbed" : std::string(name_in(origin_names, pair.provenance.origin))},
-              pair.provenance.disturbed ? reports::Ink::Bad : reports::Ink::Plain);
+    pairs.add(
+        {fmt::format("{}, {}", name_in(interference_class_names, pair.a), name_in(interference_class_names, pair.b)),
+         fmt::format("{:.3f}", pair.a_speed), fmt::format("{:.3f}", pair.b_speed),
+         pair.provenance.disturbed ? "disturbed" : std::string(name_in(origin_names, pair.provenance.origin))},
+        pair.provenance.disturbed ? reports::Ink::Bad : reports::Ink::Plain);
   out << '\n' << pairs.text(colour);
 }
 
@@ -118,12 +127,13 @@ std::string cpu_name() {
 }
 
 nlohmann::ordered_json measurement_json(const RunProvenance& p) {
-  return {{"version", p.version},           {"git_revision", p.git_revision}, {"host", p.host},
-          {"compiler", p.compiler},         {"created", p.created},           {"command_line", p.command_line},
-          {"libraries", p.libraries},       {"input_sha256", p.input_sha256}, {"seed", p.seed}};
+  return {{"version", p.version},     {"git_revision", p.git_revision}, {"host", p.host},
+          {"compiler", p.compiler},   {"created", p.created},           {"command_line", p.command_line},
+          {"libraries", p.libraries}, {"input_sha256", p.input_sha256}, {"seed", p.seed}};
 }
 
-Calibration measure_host(const CalibrateCommand& options, const RunProvenance& by, nlohmann::ordered_json& measurement) {
+Calibration measure_host(const CalibrateCommand& options, const RunProvenance& by,
+                         nlohmann::ordered_json& measurement) {
   const int ranks = options.ranks > 0 ? options.ranks : std::max(2, exec::free_cores());
   const exec::GridName grid_name = options.quick ? exec::GridName::Quick : options.grid;
   const exec::CalibrationGrid grid = exec::calibration_grid(grid_name, ranks);
@@ -145,9 +155,10 @@ Calibration measure_host(const CalibrateCommand& options, const RunProvenance& b
   };
   Calibration c = exec::calibrate(*exec::make_host_meter(ranks), grid, how);
   c.name = options.name.empty() ? by.host : options.name;
-  c.source = fmt::format("Measured on {} ({}, {} free cores), {} ranks as threads of one process: links between nodes "
-                         "and inside are the same memory. {}",
-                         by.host, cpu_name(), exec::free_cores(), ranks, by.created);
+  c.source = fmt::format(
+      "Measured on {} ({}, {} free cores), {} ranks as threads of one process: links between nodes "
+      "and inside are the same memory. {}",
+      by.host, cpu_name(), exec::free_cores(), ranks, by.created);
   measurement["cpu"] = cpu_name();
   measurement["free_cores"] = exec::free_cores();
   measurement["ranks"] = ranks;
@@ -171,7 +182,8 @@ void check_together(const CalibrateCommand& o) {
   if (!o.nccl_tests.empty() && o.base.empty())
     throw InputError("--nccl-tests: add --base NAME|FILE, a calibration for the costs that are not collectives");
   if (!o.nccl_tests.empty() && (o.quick || o.ranks > 0 || o.grid != exec::GridName::Default || o.measure_time > 0))
-    throw InputError("--nccl-tests: nothing is measured here, so --ranks, --quick, --grid and --measure-time say nothing");
+    throw InputError(
+        "--nccl-tests: nothing is measured here, so --ranks, --quick, --grid and --measure-time say nothing");
   if (o.quick && o.grid != exec::GridName::Default) throw InputError("--quick contradicts --grid fsmoe");
 }
 
@@ -200,13 +212,13 @@ Exit calibrate(const CalibrateCommand& options, const std::vector<std::string>& 
 
 void add_optional_choices(CLI::App& app, CalibrateCommand& o) {
   const std::string group = "From nccl-tests";
-  add_repeatable(app, {"--nccl-tests", "FILE", "output of one test, text or JSON, instead of measuring; may be repeated",
-                       group},
-                 o.nccl_tests);
+  add_repeatable(
+      app, {"--nccl-tests", "FILE", "output of one test, text or JSON, instead of measuring; may be repeated", group},
+      o.nccl_tests);
   add_text(app, {"--base", "NAME|FILE", "calibration whose collectives are replaced", group}, o.base);
-  add_choice(app, {"--collective", "NAME", "of files that do not say", group}, std::span(collective_names).subspan(1),
-             o.collective);
-  add_choice(app, {"--link", "inter|intra", "[inter if the test ran on several nodes]", group}, link_kind_names, o.link);
+  add_choice(app, {"--collective", "NAME", "of files that do not say", group}, measured_collectives, o.collective);
+  add_choice(app, {"--link", "inter|intra", "[inter if the test ran on several nodes]", group}, link_kind_names,
+             o.link);
 }
 
 }  // namespace
@@ -227,8 +239,9 @@ Action declare_calibrate(CLI::App& app) {
   add_integer(app, {"--seed", "NUMBER", "of the resampling [0]", group}, o.seed, 0, 2'000'000'000);
   add_optional_choices(app, o);
   add_text(app, {"--name", "NAME", "of the calibration [this machine's, or the base's]", "Results"}, o.name);
-  add_text(app, {"-o,--output", "FILE", "write the calibration there, and a table to standard output [standard output]",
-                 "Results"},
+  add_text(app,
+           {"-o,--output", "FILE", "write the calibration there, and a table to standard output [standard output]",
+            "Results"},
            o.output);
   add_general_options(app, o);
   app.footer(examples);

@@ -92,7 +92,8 @@ Json list_json(const std::vector<T>& items, Json (*item_json)(const T&)) {
 std::string member(const std::string& key, const Json& value) {
   std::string lines = fmt::format("  {}: ", Json(key).dump());
   if (!value.is_array() || value.empty()) return lines + value.dump();
-  for (std::size_t i = 0; i < value.size(); ++i) lines += fmt::format("{}\n    {}", i == 0 ? "[" : ",", value[i].dump());
+  for (std::size_t i = 0; i < value.size(); ++i)
+    lines += fmt::format("{}\n    {}", i == 0 ? "[" : ",", value[i].dump());
   return lines + "\n  ]";
 }
 

@@ -17,13 +17,14 @@
 namespace dovetail {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Collective>, 7> programs{{{"alltoall", Collective::AllToAll},
-                                                                           {"all_gather", Collective::AllGather},
-                                                                           {"reduce_scatter", Collective::ReduceScatter},
-                                                                           {"all_reduce", Collective::AllReduce},
-                                                                           {"broadcast", Collective::Broadcast},
-                                                                           {"reduce", Collective::Reduce},
-                                                                           {"sendrecv", Collective::Send}}};
+constexpr std::array<std::pair<std::string_view, Collective>, 7> programs{
+    {{"alltoall", Collective::AllToAll},
+     {"all_gather", Collective::AllGather},
+     {"reduce_scatter", Collective::ReduceScatter},
+     {"all_reduce", Collective::AllReduce},
+     {"broadcast", Collective::Broadcast},
+     {"reduce", Collective::Reduce},
+     {"sendrecv", Collective::Send}}};
 
 // Of a program such as build/all_reduce_perf or alltoall_perf_mpi.
 Collective collective_of(const Location& where, std::string_view program) {
@@ -76,7 +77,8 @@ class TextReader {
       else if (number(words[0].text))
         row(words);  // all else is what other programs print between
     }
-    if (time_ == 0) fail(1, 1, "no output of nccl-tests: expected its header \"# size count type ... time algbw busbw\"");
+    if (time_ == 0)
+      fail(1, 1, "no output of nccl-tests: expected its header \"# size count type ... time algbw busbw\"");
     if (run_.times.empty()) fail(line_, 1, "no rows of measurements, expected one for each size");
     run_.nodes = static_cast<int>(hosts_.size());
     return std::move(run_);
@@ -101,7 +103,8 @@ class TextReader {
   }
 
   void header(const std::vector<Word>& words) {
-    const auto time = std::ranges::find_if(words, [](const Word& w) { return w.text == "time" || w.text == "cputime"; });
+    const auto time =
+        std::ranges::find_if(words, [](const Word& w) { return w.text == "time" || w.text == "cputime"; });
     if (time == words.end()) fail(line_, 1, "a header without the column \"time\"");
     if (time->text == "cputime") fail(line_, time->column, "CPU times, expected those of the GPU: run without -C");
     time_ = static_cast<std::size_t>(time - words.begin()) - 1;  // without the #
@@ -151,7 +154,8 @@ void read_devices(const JsonReader& config, NcclTestsRun& run) {
     processes.emplace(device.string("hostname"), device.integer("pid"));
   }
   run.nodes = static_cast<int>(hosts.size());
-  run.ranks = static_cast<int>(processes.size()) * config.integer("nthreads", 1, 1000) * config.integer("ngpus", 1, 1000);
+  run.ranks =
+      static_cast<int>(processes.size()) * config.integer("nthreads", 1, 1000) * config.integer("ngpus", 1, 1000);
 }
 
 NcclTestsRun read_json(const JsonFile& file) {
@@ -187,8 +191,8 @@ NcclTestsRun read_nccl_tests(const std::string& path, FilesRead& files) {
   return TextReader(path).read(text);
 }
 
-void merge_nccl_tests(Calibration& calibration, std::span<const NcclTestsRun> runs, std::optional<Collective> collective,
-                      std::optional<LinkKind> link) {
+void merge_nccl_tests(Calibration& calibration, std::span<const NcclTestsRun> runs,
+                      std::optional<Collective> collective, std::optional<LinkKind> link) {
   std::vector<CollectiveCost> costs;
   for (const NcclTestsRun& run : runs) {
     const Location where{run.file, 1, 1, ""};

@@ -25,7 +25,7 @@ NcclTestsRun read_nccl_tests(const std::string& path, FilesRead& files);
 // Fits each run and puts it in place of all entries for its collective and link; of an all-to-all, costs by message go
 // too. Where a run does not say which
 // collective or over which links (several nodes: inter), the arguments do; throws InputError where they do not either.
-void merge_nccl_tests(Calibration& calibration, std::span<const NcclTestsRun> runs, std::optional<Collective> collective,
-                      std::optional<LinkKind> link);
+void merge_nccl_tests(Calibration& calibration, std::span<const NcclTestsRun> runs,
+                      std::optional<Collective> collective, std::optional<LinkKind> link);
 
 }  // namespace dovetail

@@ -31,6 +31,8 @@ TINY = "--cluster good.json --model tiny.json"  # both written beside every case
 SIMULATE = f"simulate {TINY} --system tutel"
 WITH_BAD_CLUSTER = "simulate --cluster bad.json --model tiny.json --system tutel"
 WITH_BAD_MODEL = "simulate --cluster good.json --model bad.json --system tutel"
+NCCL_HEADER = "# size count type redop root time algbw busbw #wrong\n"
+WITH_BAD_NCCL = "calibrate --base dgx-h100 --link inter --collective all_reduce --nccl-tests bad.json"
 WITH_BAD_PLAN = f"simulate {TINY} --plan bad.json"
 
 
@@ -102,6 +104,20 @@ FILES = [
     Case("a result as a plan", WITH_BAD_PLAN, r"^bad\.json:1:2: ", bad='{"schema_version": "1.0", "results": []}'),
     Case("unknown planner in a system", f"simulate {TINY} --system bad.json", r'exhaustiv.*did you mean "exhaustive"',
          bad='{"name": "x", "plan": {}, "planner": {"name": "exhaustiv"}}'),
+    Case("nccl-tests of nothing", WITH_BAD_NCCL, r"^bad\.json:1:1: no output of nccl-tests", bad=""),
+    Case("nccl-tests without rows", WITH_BAD_NCCL, r"^bad\.json:1:1: no rows", bad=NCCL_HEADER),
+    Case("nccl-tests with a broken row", WITH_BAD_NCCL, r'^bad\.json:2:18: "1o\.9": expected a time in us', bad=NCCL_HEADER + "8 2 float sum -1 1o.9 0 0 0\n"),
+    Case("nccl-tests cut short", WITH_BAD_NCCL, r"^bad\.json:2:17: the line ends", bad=NCCL_HEADER + "8 2 float sum -1"),
+    Case("nccl-tests with wrong results", WITH_BAD_NCCL, r"^bad\.json:2:27: wrong elements", bad=NCCL_HEADER + "8 2 float sum -1 10.9 0 0 7\n"),
+    Case("nccl-tests of one size", WITH_BAD_NCCL, r"^bad\.json:1:1: .*two different sizes", bad=NCCL_HEADER + "8 2 float sum -1 10.9 0 0 0\n"),
+    Case("nccl-tests as JSON without results", WITH_BAD_NCCL, r"^bad\.json:1:1: .*results", bad='{"args": ["all_reduce_perf"]}'),
+    Case("nccl-tests as broken JSON", WITH_BAD_NCCL, r"^bad\.json:1:\d+: ", bad='{"args": ["all_reduce_perf"'),
+    Case("another test of nccl-tests", WITH_BAD_NCCL, r'^bad\.json:1:11: /args/0: "gather_perf": .*alltoall_perf', bad='{"args": ["gather_perf"], "results": []}'),
+    Case("nccl-tests that are not there", "calibrate --base dgx-h100 --nccl-tests none.txt", r"none\.txt.*No such file"),
+    Case("fit of a calibration without points", f"simulate {TINY} --system tutel --calibration bad.json", r"^bad\.json:2:\d+: .*points",
+         bad='{"name": "x", "collectives": [], "gemms": [{"dtype": "fp32", "alpha": "1 us", "beta": "1 fs/flop",\n'
+             ' "provenance": {"origin": "measured", "source": "x", "fit": {"r2": 1}}}],\n'
+             ' "memory": {"alpha": "1 us", "beta": "1 ps/B", "provenance": {"origin": "assumed", "source": "x"}}}'),
     Case("import of a model that is no mixture", "import bad.json", r"^bad\.json:1:\d+: ", bad='{"model_type": "bert"}'),
     Case("import of something else", "import bad.json", r"^bad\.json:1:1: ", bad="[]"),
 ]
@@ -141,7 +157,7 @@ VALUES = [
 USAGE = [
     Case("no command", "", r"no command given.*compare, plan"),
     Case("mistyped command", "simulat", r'unknown command "simulat", did you mean "simulate"'),
-    Case("command of a later version", "calibrate", r'unknown command "calibrate"'),
+    Case("command of a later version", "validate", r'unknown command "validate"'),
     Case("option before the command", "--nodes 3 compare", r'unknown option "--nodes"'),
     Case("mistyped option", f"compare {SHIPPED} --systms tutel", r'unknown option "--systms", did you mean "--systems"'),
     Case("mistyped option with a value", f"compare {SHIPPED} --bakend=simgrid", r'unknown option "--bakend", did you mean "--backend"'),
@@ -163,6 +179,13 @@ USAGE = [
     Case("threshold of an unknown system", f"compare {SHIPPED} --fail-on fsmo:1", r'--fail-on: "fsmo" .*did you mean "fsmoe"'),
     Case("unknown planner", f"plan {SHIPPED} --planner for_case", r'"for_case", did you mean "four_case"'),
     Case("import of nothing", "import", r"import: expected the path of a config\.json"),
+    Case("one rank to calibrate", "calibrate --ranks 1", r'--ranks "1": expected a whole number from 2'),
+    Case("device to calibrate", "calibrate --device cudo", r'--device "cudo": unknown; expected host'),
+    Case("quick and a grid", "calibrate --quick --grid fsmoe", r"--quick contradicts --grid fsmoe"),
+    Case("base without nccl-tests", "calibrate --base dgx-h100", r"--base.*go with --nccl-tests"),
+    Case("nccl-tests without a base", "calibrate --nccl-tests x.txt", r"--nccl-tests: add --base"),
+    Case("nccl-tests and ranks", "calibrate --nccl-tests x.txt --base dgx-h100 --ranks 4", r"nothing is measured here"),
+    Case("unknown base", "calibrate --nccl-tests x.txt --base dgx-h10", r'unknown calibration "dgx-h10", did you mean "dgx-h100"'),
     Case("odd ranks", f"run {SHIPPED} --system tutel --ranks 3", r"3 ranks, expected a multiple of 2"),
     Case("no ranks", f"run {SHIPPED} --system tutel --ranks 0", r'--ranks "0": expected a whole number from 2'),
     Case("unknown device", f"run {SHIPPED} --system tutel --device hosts", r'--device "hosts": unknown, did you mean "host"'),
@@ -183,6 +206,7 @@ OUTPUTS = [
     Case("two outputs to one file", f"{SIMULATE} -o x.json --trace ./x.json", r"--output and --trace both write to \./x\.json"),
     Case("page by the wrong option", f"{SIMULATE} -o x.html", r"use --html x\.html"),
     Case("plan to nowhere", f"plan {TINY} --system tutel --save-plan nowhere/p.json -o x.json", r"cannot write nowhere/p\.json"),
+    Case("calibration to nowhere", "calibrate --quick -o nowhere/c.json", r"cannot write nowhere/c\.json"),
     Case("import to nowhere", "import bad.json -o nowhere/m.json", r"cannot write nowhere/m\.json", bad="{}"),
 ]
 

@@ -26,7 +26,7 @@ def run_case(checks, path, case):
         prepare(program, case)
         before = program.files()
         arguments = case.arguments.split() + case.more
-        takes_output = bool(arguments) and arguments[0] in ("compare", "plan", "simulate", "run", "import")
+        takes_output = bool(arguments) and arguments[0] in ("compare", "plan", "simulate", "run", "calibrate", "import")
         if takes_output and "-o" not in arguments:
             arguments += ["-o", RESULT]
         result = program.run(*arguments)

@@ -195,6 +195,26 @@ def test_validation_resumes(checks, program):
     checks.check(len(kept) == 3 and all(part["key"].startswith("calibrate") for part in kept) and kernels, "from what was kept")
 
 
+def test_calibrate(checks, program):
+    for _ in range(5):  # on a machine that is too busy, times do not grow with size: exit code 4
+        result = program.run("calibrate", "--quick", "--ranks", "2", "--measure-time", "0.02", "--name", "here", "-o", "own.json")
+        if result.returncode != 4:
+            break
+    checks.check(result.returncode == 0 and result.stderr == "", f"calibrate: {result.stderr!r}")
+    checks.check("GEMM fp32" in result.stdout and "compute, inter" in result.stdout, "the table has fits and pairs")
+    own = load(program, "own.json")
+    checks.check(own["measurement"]["ranks"] == 2 and own["measurement"]["command_line"][1] == "calibrate", "how it was measured")
+    costs = [*own["collectives"], *own["gemms"], own["memory"], own["copy"]]
+    checks.check(len(own["collectives"]) == 14 and all(c["provenance"]["origin"] == "measured" for c in costs), "all is measured")
+    checks.check(all(len(c["provenance"]["fit"]["points"]) >= 3 for c in costs), "with the points of each fit")
+    checks.check(len(own["interference"]) == 6, "every pair of kinds")
+    result = program.run("simulate", *SHIPPED, "--calibration", "own.json", "--system", "tutel", "-o", "r.json")
+    checks.check(result.returncode == 0, f"other commands take it: {result.stderr!r}")
+    checks.check(load(program, "r.json")["inputs"]["calibration"]["name"] == "here", "and name it")
+    result = program.run("calibrate", "--quick", "--ranks", "64", "--measure-time", "0.001", "--timeout", "0.3", "-o", "never.json")
+    checks.check(result.returncode == 1 and "never.json" not in program.files(), f"interrupted it leaves nothing: {program.files()}")
+
+
 def test_stopped_by_signals(checks, program):
     for number in (signal.SIGINT, signal.SIGTERM):
         process = program.start(*LONG_RUN, "-o", "never.json")

@@ -9,7 +9,7 @@ CASES = [
     (["simulate", "--clu"], {"--cluster"}),
     (["compare", "--cluster", "fsmoe-"], {"fsmoe-testbed-a", "fsmoe-testbed-b"}),
     (["plan", "--model", "mix"], {"mixtral-8x7b", "mixtral-8x22b"}),
-    (["simulate", "--system", "tutel"], {"tutel", "tutel_improved", "tutel_2dh"}),
+    (["simulate", "--system", "tutel"], {"tutel", "tutel_2dh", "tutel_improved"}),
     (["compare", "--format", ""], {"table", "json", "csv"}),
     (["run", "--device", "h"], {"host"}),
     (["import", "tests/data/hf"], {"tests/data/hf"}),

@@ -10,6 +10,8 @@ import tempfile
 from program import Checks, Program, program_argument
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
+NCCL_TESTS = [word for name in ("alltoall.txt", "all_gather.json")
+              for word in ("--nccl-tests", str(GOLDEN.parents[1] / "data/nccl-tests" / name))]
 SHIPPED = ["--cluster", "fsmoe-testbed-b", "--model", "mixtral-8x7b"]
 
 
@@ -42,6 +44,8 @@ CASES = [
     ("help_plan", ["plan", "--help"], same),
     ("help_simulate", ["simulate", "--help"], same),
     ("help_run", ["run", "--help"], same),
+    ("help_calibrate", ["calibrate", "--help"], same),
+    ("calibrate_nccl_tests", ["calibrate", *NCCL_TESTS, "--base", "dgx-h100", "-o", "/dev/null"], same),
     ("help_validate", ["validate", "--help"], same),
     ("help_import", ["import", "--help"], same),
     ("help_doctor", ["doctor", "--help"], same),

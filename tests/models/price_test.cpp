@@ -111,6 +111,21 @@ TEST_CASE("interference becomes demands on a shared contention resource") {
     CHECK(demands[2].seconds / demands[0].seconds == Approx(.75 / .9));
     CHECK(p.duration[i] == p.fixed[i] + demands[0].seconds);  // alone it is as fast as ever
   }
+  // Measured speeds that add up to 1 need not be a fraction of few shares: nearest to .4321 : .5679 is 3 : 4 (.4286 and
+  // .5714, .0035 too much for the second), so the second keeps 4/7 of its speed in place of .5679.
+  e.calibration.interference = {{InterferenceClass::Compute, InterferenceClass::Inter, .4321, .5679, {}}};
+  const PricedSchedule measured = priced(e, Plan{});
+  for (std::size_t i = 0; i < measured.schedule->ops.size(); ++i) {
+    const auto demands = measured.demands_of(static_cast<OpId>(i));
+    if (measured.schedule->ops[i].kind == OpKind::Dispatch) {
+      CHECK(demands[1].multiplicity == 4);
+      CHECK(demands[1].seconds == demands[0].seconds);
+    }
+    if (measured.schedule->ops[i].kind == OpKind::Expert) {
+      CHECK(demands[1].multiplicity == 3);
+      CHECK(demands[1].seconds / demands[0].seconds == Approx(3. / 7 / .4321));
+    }
+  }
   e.calibration.interference[0].b_speed = .05;
   CHECK_THROWS_AS(priced(e, Plan{}), InputError);
 }
