@@ -39,8 +39,8 @@ void Journal::read(const Json& work) {
     if (whole > 0)
       finished_.push_back(std::move(line));
     else if (line != work)
-      throw InputError(
-          fmt::format("{} was begun by other work (another grid, version or option): finish it or remove the file", path_));
+      throw InputError(fmt::format(
+          "{} was begun by other work (another grid, version or option): finish it or remove the file", path_));
   }
   std::filesystem::resize_file(path_, whole);
 }

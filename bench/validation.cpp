@@ -64,7 +64,8 @@ std::vector<OpTimes> op_times(const PricedSchedule& priced, const exec::HostRunR
 Json measured_json(const PlanOutcome& p) {
   Json samples = Json::array(), ops = Json::array();
   for (Seconds sample : p.samples) samples.push_back(sample.value());
-  for (const OpTimes& op : p.ops) ops.push_back({op.predicted.value(), op.measured.value(), op.emulated, op.op, op.phase});
+  for (const OpTimes& op : p.ops)
+    ops.push_back({op.predicted.value(), op.measured.value(), op.emulated, op.op, op.phase});
   return {{"samples", samples},
           {"emulated_share", p.emulated_share},
           {"overruns", p.overruns},
@@ -199,9 +200,8 @@ class GridRun {
     const std::size_t first = cell.plans.size();
     std::vector<std::pair<std::string, Plan>> choices;
     for (const std::string& name : names) try {
-        choices.emplace_back(name, planners::find_planner(name)
-                                       .choose({e, system.plan, system.planner}, recording)
-                                       .plan);
+        choices.emplace_back(name,
+                             planners::find_planner(name).choose({e, system.plan, system.planner}, recording).plan);
         recording(choices.back().second);
       } catch (const InputError& error) {
         result_.notes.push_back(fmt::format("{}, {} by {}: left out, {}", cell.name, system.name, name, error.what()));

@@ -44,8 +44,8 @@ void require_held_out(const JsonReader& json, const ValidationGrid& grid) {
   for (std::size_t i = 0; i < grid.predict.size(); ++i)
     for (const exec::HostScale& fitted : grid.calibrate)
       if (shape(fitted) == shape(grid.predict[i]))
-        json.elements()[i].fail(fmt::format("{} is a size to calibrate on too, expected another",
-                                            size_name(grid.predict[i])));
+        json.elements()[i].fail(
+            fmt::format("{} is a size to calibrate on too, expected another", size_name(grid.predict[i])));
 }
 
 }  // namespace

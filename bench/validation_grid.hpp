@@ -14,11 +14,11 @@ enum class KernelTimes { Real, Held };
 
 struct ValidationGrid {
   std::string name, description;
-  ExperimentRequest request;   // the cluster whose links are emulated, and the kind of model
+  ExperimentRequest request;  // the cluster whose links are emulated, and the kind of model
   KernelTimes kernels = KernelTimes::Real;
   double link_slowdown = 1;  // real kernels: links are held to this many times their modelled time
   std::vector<System> systems;
-  std::vector<std::string> planners;             // beside each system's own
+  std::vector<std::string> planners;                // beside each system's own
   std::vector<exec::HostScale> calibrate, predict;  // disjoint; nothing to calibrate where kernels are held
 };
 

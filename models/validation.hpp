@@ -24,8 +24,8 @@ struct PlanOutcome {
   Seconds predicted;
   std::vector<Seconds> samples;  // of the measured step
   Seconds median, ci95_low, ci95_high;
-  double emulated_share = 0;  // of the ops' busy time
-  long overruns = 0;          // held ops whose real work outlasted their modelled time
+  double emulated_share = 0;        // of the ops' busy time
+  long overruns = 0;                // held ops whose real work outlasted their modelled time
   std::optional<bool> numerics_ok;  // none: not checked
   std::vector<OpTimes> ops;
 

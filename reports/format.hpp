@@ -16,7 +16,7 @@ inline constexpr double gib = 1024.0 * 1024 * 1024;
 std::string printable(std::string_view text, std::size_t width = 10000);
 
 std::string replaced(std::string text, std::string_view from, std::string_view to);  // every occurrence
-std::string escaped(const std::string& text);                                         // for HTML text
+std::string escaped(const std::string& text);                                        // for HTML text
 
 // Characters shown, counting a UTF-8 sequence as one.
 std::size_t display_width(std::string_view text);

@@ -53,16 +53,14 @@ class ParityPlot {
   static constexpr double size = 640, margin = 56;
 
   static std::string colour(std::size_t cell) { return fmt::format("hsl({},60%,50%)", cell * 137 % 360); }
-  double x(double time) const {
-    return margin + (size - 2 * margin) * std::log(time / low_) / std::log(high_ / low_);
-  }
+  double x(double time) const { return margin + (size - 2 * margin) * std::log(time / low_) / std::log(high_ / low_); }
   double y(double time) const { return size - x(time); }
 
   std::string line_of_error(double error) const {
     const double first = std::max(low_, low_ / (1 + error)), last = std::min(high_, high_ / (1 + error));
-    return fmt::format(
-        "<path d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}\" stroke=\"var(--{})\"{}/>\n", x(first), y(first * (1 + error)),
-        x(last), y(last * (1 + error)), error == 0 ? "ink" : "quiet", error == 0 ? "" : " stroke-dasharray=\"4 4\"");
+    return fmt::format("<path d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}\" stroke=\"var(--{})\"{}/>\n", x(first),
+                       y(first * (1 + error)), x(last), y(last * (1 + error)), error == 0 ? "ink" : "quiet",
+                       error == 0 ? "" : " stroke-dasharray=\"4 4\"");
   }
 
   std::string ticks() const {
@@ -72,23 +70,27 @@ class ParityPlot {
         const double time = decade * digit;
         if (time < low_ || time > high_) continue;
         const std::string label = duration(Seconds(time));
-        svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"12\" "
-                           "fill=\"var(--quiet)\">{}</text>\n",
-                           x(time), size - margin + 18, label);
-        svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\" font-size=\"12\" "
-                           "fill=\"var(--quiet)\">{}</text>\n",
-                           margin - 6, y(time) + 4, label);
+        svg += fmt::format(
+            "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"12\" "
+            "fill=\"var(--quiet)\">{}</text>\n",
+            x(time), size - margin + 18, label);
+        svg += fmt::format(
+            "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\" font-size=\"12\" "
+            "fill=\"var(--quiet)\">{}</text>\n",
+            margin - 6, y(time) + 4, label);
       }
-    svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" font-size=\"13\" fill=\"var(--ink)\">measured "
-                       "step</text>\n<text x=\"14\" y=\"{}\" font-size=\"13\" fill=\"var(--ink)\">predicted step"
-                       "</text>\n",
-                       size / 2, size - 12, margin - 16);
+    svg += fmt::format(
+        "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" font-size=\"13\" fill=\"var(--ink)\">measured "
+        "step</text>\n<text x=\"14\" y=\"{}\" font-size=\"13\" fill=\"var(--ink)\">predicted step"
+        "</text>\n",
+        size / 2, size - 12, margin - 16);
     return svg;
   }
 
   std::string point(const ValidationCell& cell, std::size_t c, const PlanOutcome& plan) const {
     return fmt::format(
-        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\" fill-opacity=\".7\"><title>{} {}, {} / {}: predicted {}, "
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\" fill-opacity=\".7\"><title>{} {}, {} / {}: predicted "
+        "{}, "
         "measured {}</title></circle>\n",
         x(plan.median.value()), y(plan.predicted.value()), colour(c), escaped(cell.name), escaped(plan.system),
         plan.plan.forward_degree, backward_degrees(plan.plan), duration(plan.predicted), duration(plan.median));
@@ -163,10 +165,11 @@ void write_html(std::ostream& out, const Validation& v) {
       title, style_text);
   write_cards(out, v);
   const ParityPlot plot(v);
-  out << "<section><h2>Predicted against measured</h2>\n" << plot.legend() << plot.svg()
-      << "<p class=\"hint\">Dashed: 5 % off. "
-      << (v.kernels_held ? "All ops are held to their modelled times."
-                         : "Costs of kernels were fitted to other sizes than these; links are held to their modelled times.")
+  out << "<section><h2>Predicted against measured</h2>\n"
+      << plot.legend() << plot.svg() << "<p class=\"hint\">Dashed: 5 % off. "
+      << (v.kernels_held
+              ? "All ops are held to their modelled times."
+              : "Costs of kernels were fitted to other sizes than these; links are held to their modelled times.")
       << "</p></section>\n";
   write_regrets(out, v);
   write_plans(out, v);

@@ -75,11 +75,11 @@ Json summary_json(const Validation& v) {
                         {"worst_regret", number(r.worst)},
                         {"worst_cell", r.worst_cell},
                         {"cells", r.cells}});
-  return {{"mean_error", estimate_json(mean_error(v))},
-          {"rank_correlation", estimate_json(mean_rank_correlation(v))},
-          {"worst",
-           {{"cell", worst.cell->name}, {"system", worst.plan->system}, {"error", number(worst.plan->error())}}},
-          {"planners", std::move(planners)}};
+  return {
+      {"mean_error", estimate_json(mean_error(v))},
+      {"rank_correlation", estimate_json(mean_rank_correlation(v))},
+      {"worst", {{"cell", worst.cell->name}, {"system", worst.plan->system}, {"error", number(worst.plan->error())}}},
+      {"planners", std::move(planners)}};
 }
 
 std::string percent(double value) {

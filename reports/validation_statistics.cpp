@@ -31,7 +31,8 @@ Estimate interval(double value, std::vector<double> resampled) {
 }
 
 // The mean over cells that `of` gives values of; resampled by cell.
-Estimate mean_over_cells(const Validation& validation, const std::function<std::vector<double>(const ValidationCell&)>& of) {
+Estimate mean_over_cells(const Validation& validation,
+                         const std::function<std::vector<double>(const ValidationCell&)>& of) {
   std::vector<std::vector<double>> values;
   for (const ValidationCell& cell : validation.cells)
     if (std::vector<double> v = of(cell); !v.empty()) values.push_back(std::move(v));

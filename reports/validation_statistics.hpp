@@ -1,4 +1,5 @@
-// How well predictions agree with measured times. Intervals are 95 % percentile intervals over 2,000 bootstrap resamples.
+// How well predictions agree with measured times. Intervals are 95 % percentile intervals over 2,000 bootstrap
+// resamples.
 #pragma once
 #include <span>
 #include <string>

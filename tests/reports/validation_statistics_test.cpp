@@ -47,9 +47,10 @@ TEST_CASE("The mean error is over plans, its interval over cells") {
 }
 
 TEST_CASE("Regret is against the fastest measured plan of the same system") {
-  ValidationCell cell{"c",
-                      {outcome("a", 1, {1.2, 1.2, 1.2}), outcome("a", 2, {1.0, 1.0, 1.0}), outcome("b", 1, {.5, .5, .5})},
-                      {{"a", "exhaustive", 0}, {"b", "fixed", 2}}};
+  ValidationCell cell{
+      "c",
+      {outcome("a", 1, {1.2, 1.2, 1.2}), outcome("a", 2, {1.0, 1.0, 1.0}), outcome("b", 1, {.5, .5, .5})},
+      {{"a", "exhaustive", 0}, {"b", "fixed", 2}}};
   CHECK(regret(cell, cell.choices[0]).value == Approx(.2));
   CHECK(regret(cell, cell.choices[0]).low == Approx(.2));
   CHECK(regret(cell, cell.choices[1]).value == Approx(0));
