@@ -94,9 +94,8 @@ PricedSchedule price_plan(const Experiment& e, const Plan& plan) {
 
 // Held ops last their own time whatever runs beside them.
 Seconds predict(const PricedSchedule& priced) {
-  const std::vector<bool> held(priced.duration.size(), true);
   std::vector<double> scratch;
-  return analytic_makespan(exec::stretch(priced, {held, {}}, 1), scratch);
+  return analytic_makespan(exec::with_durations(priced, priced.duration), scratch);
 }
 
 class GridRun {

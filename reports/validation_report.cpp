@@ -99,7 +99,8 @@ std::size_t plan_count(const Validation& v) {
 void write_summary(std::ostream& out, const Validation& v) {
   const Estimate error = mean_error(v), ranks = mean_rank_correlation(v);
   const WorstPlan worst = worst_plan(v);
-  out << fmt::format("predicted against measured, {} plans of {} sizes{}\n", plan_count(v), v.cells.size(),
+  out << fmt::format("predicted against measured, {} plans of {} size{}{}\n", plan_count(v), v.cells.size(),
+                     v.cells.size() == 1 ? "" : "s",
                      v.kernels_held ? ", all ops held to modelled times" : " that nothing was fitted to");
   out << fmt::format("  mean absolute error {} %  (95 %: {} to {})\n", percent(error.value), percent(error.low),
                      percent(error.high));

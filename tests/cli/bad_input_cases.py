@@ -157,7 +157,9 @@ VALUES = [
 USAGE = [
     Case("no command", "", r"no command given.*compare, plan"),
     Case("mistyped command", "simulat", r'unknown command "simulat", did you mean "simulate"'),
-    Case("command of a later version", "validate", r'unknown command "validate"'),
+    Case("command of a later version", "sweep", r'unknown command "sweep"'),
+    Case("no grid", "validate", r"validate takes a grid"),
+    Case("unknown grid", "validate hots", r'unknown validation_grid "hots"'),
     Case("option before the command", "--nodes 3 compare", r'unknown option "--nodes"'),
     Case("mistyped option", f"compare {SHIPPED} --systms tutel", r'unknown option "--systms", did you mean "--systems"'),
     Case("mistyped option with a value", f"compare {SHIPPED} --bakend=simgrid", r'unknown option "--bakend", did you mean "--backend"'),

@@ -2,6 +2,13 @@
 #include "reports/validation_statistics.hpp"
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "models/files/schema_file.hpp"
+#include "models/json/json_schema.hpp"
+#include "reports/validation_report.hpp"
+#include "tests/support/experiments.hpp"
 
 using namespace dovetail;
 using namespace dovetail::reports;
@@ -72,4 +79,23 @@ TEST_CASE("Regrets of a planner are summed up over cells") {
   CHECK(regrets[0].worst == Approx(.1));
   CHECK(regrets[0].worst_cell == "one");
   CHECK(regrets[0].cells == 2);
+}
+
+TEST_CASE("A validation as JSON keeps to its schema; table and page say how far off it is") {
+  Validation v;
+  v.experiment = test::round_numbers(1);
+  v.kernels = {{OpKind::Expert, Phase::Backward, Seconds(1e-5), 1.5, {Origin::Measured, "here"}}};
+  v.cells.push_back(
+      {"small", {outcome("a<b", 1.1, {1, 1, 1}), outcome("a<b", 2, {2, 2, 2})}, {{"a<b", "exhaustive", 1}}});
+  v.cells[0].plans[1].numerics_ok = true;
+  v.cells[0].plans[1].ops = {{OpKind::Dispatch, Phase::Forward, true, Seconds(1), Seconds(2)}};
+  CHECK_NOTHROW(validate(JsonFile::parse(to_json(v).dump(), "v"), load_schema("validation")));
+  std::ostringstream table, page;
+  write_table(table, v, false);
+  write_html(page, v);
+  CHECK(table.str().find("mean absolute error 5.00 %") != std::string::npos);  // .1 and 0
+  CHECK(table.str().find("100.00  100.00 - 100.00") != std::string::npos);     // 2 s against 1 s
+  CHECK(page.str().find("<circle") != std::string::npos);
+  CHECK(page.str().find("a<b") == std::string::npos);
+  CHECK(page.str().find("a&lt;b") != std::string::npos);
 }
