@@ -37,7 +37,7 @@ double worse(double a, double b) {
 
 class Comparison {
  public:
-  Comparison(const Experiment& e, const Schedule& s, const HostExecutor& executor, const Reference& reference)
+  Comparison(const Experiment& e, const Schedule& s, const RankValues& executor, const Reference& reference)
       : e_(e), s_(s), executor_(executor), reference_(reference) {}
 
   NumericsReport report() const {
@@ -162,7 +162,7 @@ class Comparison {
 
   const Experiment& e_;
   const Schedule& s_;
-  const HostExecutor& executor_;
+  const RankValues& executor_;
   const Reference& reference_;
 };
 
@@ -182,7 +182,7 @@ double tolerance_of(Element element, const ComputeRules& rules) {
   return rules.rounds() ? std::sqrt(1e-5 * spacing) : 1e-5;
 }
 
-NumericsReport compare(const Experiment& experiment, const Schedule& schedule, const HostExecutor& executor,
+NumericsReport compare(const Experiment& experiment, const Schedule& schedule, const RankValues& executor,
                        const Reference& reference, const Reference* without_rounding) {
   const Comparison comparison(experiment, schedule, executor, reference);
   NumericsReport report = comparison.report();
