@@ -119,6 +119,10 @@ macro(dovetail_enable_cuda)
     endif()
     enable_language(CUDA)
     set(CMAKE_CUDA_STANDARD 20)
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc 13 has it
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+      set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+    endif()
   endif()
 endmacro()
 
