@@ -170,7 +170,8 @@ void record_exchange(Recorder& out, const std::vector<GroupMember>& members) {
       return all_reduce<Scalar>(out, members, o.op.rows.first, o.op.rows.size());
     default:
       if (!o.schedule.steps_of(o.op).empty()) return steps(out, members);
-      if (o.op.peers.size() > 0) return exchange_with_offsets(out, members);
+      if (o.op.peers.size() > 0 && (o.op.kind == OpKind::Dispatch || o.op.kind == OpKind::Combine))
+        return exchange_with_offsets(out, members);
       return collective<Scalar>(out, members);
   }
 }

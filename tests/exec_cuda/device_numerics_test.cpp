@@ -28,9 +28,9 @@ void check_numerics(const Experiment& e, const Plan& plan, std::uint64_t seed) {
   const auto executor = make_device_executor(*device, e, schedule, data, {Stored::Double, {}, reference.routing, {}});
   executor->run_step(Poison::Yes);
   const NumericsReport r = compare(e, *schedule, *executor, reference);
-  REQUIRE(r.dropped == r.reference_dropped);
-  REQUIRE(r.output_error <= tolerance_of(Element::Double, rules));
-  REQUIRE(r.gradient_error() <= tolerance_of(Element::Double, rules));
+  CHECK(r.dropped == r.reference_dropped);
+  CHECK(r.output_error <= tolerance_of(Element::Double, rules));
+  CHECK(r.gradient_error() <= tolerance_of(Element::Double, rules));
 }
 
 }  // namespace
