@@ -142,7 +142,7 @@ class CudaGraph final : public Graph {
   cudaGraphExec_t runnable_ = nullptr;
 };
 
-class CudaDevice final : public Device {
+class CudaDevice final : public ComputeDevice {
  public:
   explicit CudaDevice(int number) {
     DOVETAIL_CUDA(cudaSetDevice(number));
@@ -202,7 +202,7 @@ class CudaDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> make_cuda_device(int number) {
+std::unique_ptr<ComputeDevice> make_cuda_device(int number) {
   if (cuda_devices() <= number)
     throw DeviceError("cudaGetDeviceCount",
                       fmt::format("no CUDA device {}: this machine has {}", number, cuda_devices()));

@@ -30,9 +30,9 @@ class Graph {
   virtual void launch(Queue& queue) = 0;
 };
 
-class Device {
+class ComputeDevice {
  public:
-  virtual ~Device() = default;
+  virtual ~ComputeDevice() = default;
   virtual std::string description() const = 0;
 
   // Place::Host: pinned host memory, which queues copy from and to. Throws DeviceError where there is too little.
@@ -55,8 +55,8 @@ class Device {
 };
 
 // Of a GPU; throws DeviceError where there is none of this number.
-std::unique_ptr<Device> make_cuda_device(int number);
+std::unique_ptr<ComputeDevice> make_cuda_device(int number);
 // Runs everything at once, on the calling thread.
-std::unique_ptr<Device> make_host_device();
+std::unique_ptr<ComputeDevice> make_host_device();
 
 }  // namespace dovetail::exec

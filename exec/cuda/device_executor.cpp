@@ -25,7 +25,7 @@ struct Task {
 
 class DeviceTables final : public Tables {
  public:
-  explicit DeviceTables(Device& device) : device_(device) {}
+  explicit DeviceTables(ComputeDevice& device) : device_(device) {}
   const void* upload(const void* data, std::int64_t bytes) override {
     kept_.push_back(device_.allocate(bytes, Place::Device));
     device_.copy_now(kept_.back()->data(), data, bytes);
@@ -33,14 +33,14 @@ class DeviceTables final : public Tables {
   }
 
  private:
-  Device& device_;
+  ComputeDevice& device_;
   std::vector<std::unique_ptr<Memory>> kept_;
 };
 
 template <class Scalar>
 class TypedDeviceExecutor final : public DeviceExecutor {
  public:
-  TypedDeviceExecutor(Device& device, const Experiment& experiment, std::shared_ptr<const Schedule> schedule,
+  TypedDeviceExecutor(ComputeDevice& device, const Experiment& experiment, std::shared_ptr<const Schedule> schedule,
                       const ModelData& data, DeviceSettings settings)
       : device_(device),
         schedule_(std::move(schedule)),
@@ -263,7 +263,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
       }
   }
 
-  Device& device_;
+  ComputeDevice& device_;
   std::shared_ptr<const Schedule> schedule_;
   DeviceSettings settings_;
   std::vector<int> ranks_;
@@ -285,7 +285,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
 
 }  // namespace
 
-std::unique_ptr<DeviceExecutor> make_device_executor(Device& device, const Experiment& experiment,
+std::unique_ptr<DeviceExecutor> make_device_executor(ComputeDevice& device, const Experiment& experiment,
                                                      std::shared_ptr<const Schedule> schedule, const ModelData& data,
                                                      DeviceSettings settings) {
   switch (settings.scalar) {

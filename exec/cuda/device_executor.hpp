@@ -42,7 +42,7 @@ class DeviceExecutor : public RankValues {
 };
 
 // Throws InputError for what a device does not run (require_device_ops). The device must outlive the executor.
-std::unique_ptr<DeviceExecutor> make_device_executor(Device& device, const Experiment& experiment,
+std::unique_ptr<DeviceExecutor> make_device_executor(ComputeDevice& device, const Experiment& experiment,
                                                      std::shared_ptr<const Schedule> schedule, const ModelData& data,
                                                      DeviceSettings settings);
 

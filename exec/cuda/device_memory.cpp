@@ -81,7 +81,7 @@ Values decode(const std::vector<std::byte>& bytes, Stored stored) {
                                    : decode_as<Bf16>(bytes);
 }
 
-DeviceMemory::DeviceMemory(Device& device, const Experiment& experiment, const Schedule& schedule,
+DeviceMemory::DeviceMemory(ComputeDevice& device, const Experiment& experiment, const Schedule& schedule,
                            const ModelData& data, int rank, Stored scalar)
     : device_(device),
       schedule_(schedule),

@@ -27,7 +27,7 @@ Values decode(const std::vector<std::byte>& bytes, Stored stored);
 
 class DeviceMemory {
  public:
-  DeviceMemory(Device& device, const Experiment& experiment, const Schedule& schedule, const ModelData& data, int rank,
+  DeviceMemory(ComputeDevice& device, const Experiment& experiment, const Schedule& schedule, const ModelData& data, int rank,
                Stored scalar);
 
   const std::vector<void*>& tensors() const { return tensors_; }  // null: of another class
@@ -53,7 +53,7 @@ class DeviceMemory {
   // Of bf16: the weights once more, in full precision, after the two moments.
   void add_master_weights(TensorId state, Values& initial, const std::vector<Values>& all) const;
 
-  Device& device_;
+  ComputeDevice& device_;
   const Schedule& schedule_;
   std::vector<Stored> stored_;
   ArenaLayout layout_;

@@ -42,7 +42,7 @@ class HostQueue final : public Queue {
   bool on_host() const override { return true; }
 };
 
-class HostDevice final : public Device {
+class HostDevice final : public ComputeDevice {
  public:
   std::string description() const override { return "host memory"; }
   std::unique_ptr<Memory> allocate(std::int64_t bytes, Place) override { return std::make_unique<HostMemory>(bytes); }
@@ -68,7 +68,7 @@ class HostDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> make_host_device() {
+std::unique_ptr<ComputeDevice> make_host_device() {
   return std::make_unique<HostDevice>();
 }
 
