@@ -113,10 +113,6 @@ std::vector<int> backward_degrees(const Plan& p, const Experiment& e) {
 
 // What would overwrite rows that are still needed, or wait for itself.
 void require_rings_suffice(const Plan& p, const Experiment& e, std::int64_t capacity) {
-  if ((p.restore != Restore::Keep || p.buffers != Buffers::PerChunk) &&
-      (p.dispatch_wire != Wire::Same || p.combine_wire != Wire::Same))
-    refuse(p.dispatch_wire != Wire::Same ? "dispatch_wire" : "combine_wire",
-           "compressed rows are not built yet together with plan.restore or plan.buffers; expected same");
   const int depth = ring_depth(p.buffers);
   if (depth == 0) return;
   const std::string_view name = name_in(buffers_names, p.buffers);

@@ -79,10 +79,10 @@ class SteppedExchange {
 
 }  // namespace
 
-TensorId compress(StepContext& c, const Op& op, TensorId input) {
+TensorId compress(StepContext& c, const Op& op, TensorId input, TensorId buffer) {
   const Wire wire = c.wire(op.kind);
   if (wire == Wire::Same) return input;
-  const TensorId output = c.chunked(TensorKind::Compressed, op, c.row_elements(op, wire), wire);
+  const TensorId output = c.chunked(TensorKind::Compressed, op, c.row_elements(op, wire), wire, buffer);
   c.add(convert(c, OpKind::Compress, op, 1), {input}, {output});
   return output;
 }
@@ -105,10 +105,13 @@ TensorId exchange(StepContext& c, const Op& op, TensorId input, TensorKind kind,
   return output;
 }
 
-TensorId decompress(StepContext& c, const Op& op, TensorId input, TensorKind kind, std::int64_t copies) {
+TensorId decompress(StepContext& c, const Op& op, TensorId input, TensorKind kind, std::int64_t copies,
+                    TensorId buffer) {
   if (!c.is_compressed(input)) return input;
-  return c.pass(convert(c, OpKind::Decompress, op, copies), input, kind,
-                copies * c.volumes(op.layer).all_to_all_elements(chunk_of(op)));
+  const TensorId output =
+      c.chunked(kind, op, copies * c.volumes(op.layer).all_to_all_elements(chunk_of(op)), Wire::Same, buffer);
+  c.add(convert(c, OpKind::Decompress, op, copies), {input}, {output});
+  return output;
 }
 
 }  // namespace dovetail::builder

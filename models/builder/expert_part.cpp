@@ -29,7 +29,9 @@ class ExpertPass {
         brought_(chunks_.size()),
         sent_{ring(true), ring(true)},
         worked_(ring(exchanges(c) || gathers(c))),
+        unpacked_(ring(exchanges(c))),
         scattered_(ring(exchanges(c))),
+        packed_(ring(exchanges(c))),
         hidden_(std::min(1, ring_depth(c.plan().buffers))) {}
 
   int degree() const { return static_cast<int>(chunks_.size()); }
@@ -55,7 +57,7 @@ class ExpertPass {
                                  v_.all_to_all_elements(chunk(i)), scattered_.next()));
     if (!exchanges(c_)) return;
     const Op bringing = op(forward ? OpKind::Combine : OpKind::Dispatch, stream, i);
-    t = exchange(c_, bringing, compress(c_, bringing, t), forward ? TensorKind::Combined : TensorKind::Encoded);
+    t = exchange(c_, bringing, packed_.add(compress(c_, bringing, t, packed_.next())), forward ? TensorKind::Combined : TensorKind::Encoded);
   }
 
   void work_forward(int i, SavedExperts& saved) {
@@ -87,8 +89,9 @@ class ExpertPass {
 
   TensorId unpacked(int i) {
     const bool forward = phase_ == Phase::Forward;
-    return decompress(c_, op(forward ? OpKind::Dispatch : OpKind::Combine, c_.streams().compute, i), tensor(i),
-                      forward ? TensorKind::ExpertInput : TensorKind::ExpertPartial, v_.esp);
+    return unpacked_.add(decompress(c_, op(forward ? OpKind::Dispatch : OpKind::Combine, c_.streams().compute, i),
+                                    tensor(i), forward ? TensorKind::ExpertInput : TensorKind::ExpertPartial, v_.esp,
+                                    unpacked_.next()));
   }
 
   // Rows are compressed on the compute stream. There a chunk must not wait behind the work of all later ones, nor the
@@ -123,7 +126,7 @@ class ExpertPass {
   TensorIds sources_, tensors_;  // by chunk: what was sent; what has become of it so far
   std::vector<bool> brought_;
   SendRings sent_;
-  Ring worked_, scattered_, hidden_;
+  Ring worked_, unpacked_, scattered_, packed_, hidden_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/builder/chunks.hpp"
+#include "models/builder/exchange.hpp"
 
 namespace dovetail::builder {
 namespace {
@@ -44,6 +45,7 @@ Restoration::Restoration(StepContext& c, int layer, const SavedExperts& saved, O
       now_(saved),
       sent_{Ring(ring_depth(c.plan().buffers)), Ring(ring_depth(c.plan().buffers))},
       input_(ring_depth(c.plan().buffers)),
+      unpacked_(ring_depth(c.plan().buffers)),
       hidden_(std::min(1, ring_depth(c.plan().buffers))),
       layer_(layer),
       forward_(chunks_of(c, Phase::Forward, layer)),
@@ -68,6 +70,7 @@ void Restoration::sent(int j) {
 // Copies run one chunk ahead, unless the only buffer is still in use. The chunk at hand comes first.
 void Restoration::before_work(int j) {
   if (!restores(c_)) return;
+  unpack(j);
   const Restore restore = c_.plan().restore;
   const int depth = ring_depth(c_.plan().buffers);
   const bool second_input = depth != 1, second_hidden = depth == 0;
@@ -106,6 +109,15 @@ void Restoration::prefetch(TensorIds SavedExperts::*part, Ring& ring, int j) {
     now = ring.add(c_.copy_of(copy, Place::Device, ring.next()));
     c_.add(op(OpKind::Prefetch, c_.streams().copy, i, c_.work(layer_).copy(c_.bytes_of(copy))), {copy}, {now}, latest_);
   }
+}
+
+// Rows that were sent again compressed.
+void Restoration::unpack(int j) {
+  const ChunkSpan chunks = forward_chunks(j);
+  for (int i = chunks.first; i < chunks.last; ++i)
+    if (TensorId& input = now_.input[at(i)]; input >= 0 && c_.is_compressed(input))
+      input = unpacked_.add(decompress(c_, op(OpKind::RestoreDispatch, c_.streams().compute, i), input,
+                                       TensorKind::ExpertInput, v_.esp, unpacked_.next()));
 }
 
 void Restoration::compute_hidden(int j) {

@@ -32,6 +32,7 @@ class Restoration {
   ChunkSpan forward_chunks(int j) const;
   Op op(OpKind kind, StreamId stream, int i, const Work& work = {}) const;
   void prefetch(TensorIds SavedExperts::*part, Ring& ring, int j);
+  void unpack(int j);
   void compute_hidden(int j);
 
   StepContext& c_;
@@ -39,7 +40,7 @@ class Restoration {
   const SavedExperts& saved_;
   SavedExperts now_;  // by forward chunk; -1: not brought back yet
   SendRings sent_;
-  Ring input_, hidden_;
+  Ring input_, unpacked_, hidden_;
   int layer_;
   std::vector<ChunkRange> forward_, backward_;  // chunks of the passes
   OpId latest_;

@@ -117,7 +117,7 @@ Schedule StepContext::finish() {
 }
 
 Wire StepContext::wire(OpKind exchange) const {
-  const Wire wire = exchange == OpKind::Dispatch ? plan_.dispatch_wire : plan_.combine_wire;
+  const Wire wire = exchange == OpKind::Combine ? plan_.combine_wire : plan_.dispatch_wire;
   if (wire == Wire::Same || groups_.ep == 1) return Wire::Same;
   return size_of(wire_dtype(wire)) < size_of(experiment_.workload.dtype) ? wire : Wire::Same;
 }

@@ -36,7 +36,7 @@ const opColors = {
   decompress: "#ddd8ec",
   host_sync: "#222222"
 };
-const rowHeight = 40, phaseHeight = 18, gutter = 128, axisHeight = 26, groupGap = 16;
+const rowHeight = 40, phaseHeight = 18, gutter = 148, axisHeight = 26, groupGap = 16;
 const view = {
   from: 0,
   to: 1,
