@@ -63,15 +63,25 @@ function(dovetail_test name)
   endif()
 endfunction()
 
-# dovetail_mpi_test(NAME RANKS n SOURCES main.cpp... [LINKS ...] [ARGUMENTS ...]): one ctest that runs under mpirun.
+# dovetail_mpi_test(NAME RANKS n... SOURCES a_test.cpp... [LINKS ...]) -> test_NAME, for each number of ranks one ctest
+# that runs all its cases under mpirun.
 function(dovetail_mpi_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "RANKS" "SOURCES;LINKS;ARGUMENTS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "RANKS;SOURCES;LINKS")
   add_executable(test_${name} ${arg_SOURCES})
   target_link_libraries(test_${name} PRIVATE ${arg_LINKS} dovetail_flags)
   # mpirun gives up before ctest would kill it: killed, it leaves its segments in /dev/shm.
-  add_test(NAME ${name} COMMAND ${MPIEXEC_EXECUTABLE} --timeout 100 -n ${arg_RANKS} $<TARGET_FILE:test_${name}> ${arg_ARGUMENTS})
-  set_tests_properties(${name} PROPERTIES LABELS mpi TIMEOUT 120 PROCESSORS ${arg_RANKS}
-    ENVIRONMENT "${DOVETAIL_MPI_ENVIRONMENT}")
+  foreach(ranks ${arg_RANKS})
+    add_test(NAME "${name}: ${ranks} ranks" COMMAND ${MPIEXEC_EXECUTABLE} --timeout 100 -n ${ranks} $<TARGET_FILE:test_${name}>
+      WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+    set_tests_properties("${name}: ${ranks} ranks" PROPERTIES LABELS mpi TIMEOUT 120 PROCESSORS 2
+      ENVIRONMENT "${DOVETAIL_MPI_ENVIRONMENT};DOVETAIL_DATA=${PROJECT_SOURCE_DIR}/data")
+  endforeach()
+endfunction()
+
+# A ctest that is shown as skipped, with the reason.
+function(dovetail_skipped_test name reason)
+  add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E echo "skipped: ${reason}")
+  set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped: ")
 endfunction()
 
 # Open MPI as root, in a container, with more ranks than cores; it leaks at exit by design.

@@ -74,7 +74,7 @@ void stage_send(OpContext<Scalar>& c) {
 template <class Scalar>
 void stage_receive(OpContext<Scalar>& c) {
   c.ready = c.communicator->take(exchange<Scalar>(nullptr, c.write(0), c.write_tensor(0).elements, c.ready),
-                                    c.schedule.writes_of(c.op)[0]);
+                                 c.schedule.writes_of(c.op)[0]);
 }
 
 // With split peers: a block for the rank at each offset, from the rank at the same offset the other way; combining
@@ -137,8 +137,8 @@ void dense_gradient_all_reduce(OpContext<Scalar>& c) {
 }
 
 template <class Scalar>
-constexpr auto kernels = std::to_array<KernelEntry<Scalar>>({
-     {OpKind::MpAllGather, collective<Scalar>, collective<Scalar>},
+constexpr auto kernels = std::to_array<KernelEntry<Scalar>>(
+    {{OpKind::MpAllGather, collective<Scalar>, collective<Scalar>},
      {OpKind::MpReduceScatter, collective<Scalar>, collective<Scalar>},
      {OpKind::Dispatch, exchange_rows<Scalar>, exchange_rows<Scalar>},
      {OpKind::EspAllGather, collective<Scalar>, collective<Scalar>},

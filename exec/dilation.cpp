@@ -1,6 +1,7 @@
 #include "exec/dilation.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "models/analytic_backend.hpp"
 
@@ -47,10 +48,16 @@ Seconds overrun_tolerance(const PricedSchedule& stretched) {
 
 // A held op lasts its own time whatever runs beside it, and so does one that was measured: nothing is shared.
 PricedSchedule stretch(const PricedSchedule& priced, const Emulated& emulated, double dilation) {
+  std::vector<Seconds> durations = emulated.work;
+  for (std::size_t i = 0; i < durations.size(); ++i)
+    if (emulated.held[i]) durations[i] = priced.duration[i] * dilation;
+  return with_durations(priced, std::move(durations));
+}
+
+PricedSchedule with_durations(const PricedSchedule& priced, std::vector<Seconds> durations) {
   PricedSchedule result = priced;
-  for (std::size_t i = 0; i < priced.duration.size(); ++i)
-    result.duration[i] = emulated.held[i] ? priced.duration[i] * dilation : emulated.work[i];
-  result.fixed = result.duration;
+  result.fixed = durations;
+  result.duration = std::move(durations);
   result.demands.clear();
   std::ranges::fill(result.first_demand, 0);
   result.contended = false;

@@ -1,5 +1,6 @@
 // Functions of the user's own at the six points of an MoE layer, called while a step is really executed.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <optional>
@@ -34,6 +35,9 @@ struct HookCall {
 using HookFunction = std::function<void(const HookCall&)>;
 struct Hooks {
   std::array<HookFunction, hook_point_names.size()> functions;
+  bool empty() const {
+    return std::ranges::none_of(functions, [](const HookFunction& f) { return static_cast<bool>(f); });
+  }
   HookFunction& at(HookPoint point) { return functions[static_cast<std::size_t>(point)]; }
   const HookFunction& at(HookPoint point) const { return functions[static_cast<std::size_t>(point)]; }
 };

@@ -7,6 +7,7 @@
 #include "exec/emulation.hpp"
 #include "exec/hooks.hpp"
 #include "exec/model_data.hpp"
+#include "exec/progress.hpp"
 #include "exec/rank_values.hpp"
 #include "exec/routing.hpp"
 #include "exec/transport.hpp"
@@ -18,7 +19,8 @@ class HostExecutor : public RankValues {
  public:
   // One training step from the initial weights; returns the step time of the slowest rank. With poison, tensors
   // hold NaN before their first write and after their last read (not those that results are read from).
-  // Failures: see StreamRuntime::run_step.
+  // What gathers from all ranks (this, overruns, timeline, work) is called by all processes. Failures: see
+  // StreamRuntime::run_step.
   virtual Seconds run_step(Poison poison) = 0;
 
   // Calls the user's functions from the next step on.
@@ -26,7 +28,10 @@ class HostExecutor : public RankValues {
 
   // Holds ops to `durations` (by op, wall seconds; none: not held) from the next step on. See Emulation.
   virtual void emulate(std::vector<std::optional<Seconds>> durations, Seconds tolerance, bool spin) = 0;
-  virtual long overruns() const = 0;  // since then, over all ranks here
+  virtual long overruns() = 0;  // since then, over all ranks
+
+  // Is told of each op from the next step on.
+  virtual void report_to(Progress& progress) = 0;
 
   // Of the last step, by op, over all ranks: the latest start and finish; which ops were held.
   virtual Timeline timeline() = 0;

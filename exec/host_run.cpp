@@ -35,19 +35,20 @@ double op_count(const Schedule& s) {
   return count;
 }
 
-void require_memory(const Schedule& s, int ranks, Element element) {
+// `here` of the ranks are on this machine.
+void require_memory(const Schedule& s, int ranks, int here, Element element) {
   double elements = 0;
   for (const Block& block : memory_blocks(s).all) {
     const Tensor& t = s.tensors[static_cast<std::size_t>(block.first)];
     elements += static_cast<double>(block.elements) * (t.persistent ? 2 : 1) * ranks_of(s, t.rank_class);
   }
-  const double bytes = elements * (element == Element::Float ? sizeof(float) : sizeof(double));
-  const double here = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  if (bytes > .8 * here)
+  const double bytes = elements * (element == Element::Float ? sizeof(float) : sizeof(double)) * here / ranks;
+  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (bytes > .8 * memory)
     throw InputError(
         fmt::format("{} ranks need {:.1f} GB in all, but this machine has {:.1f} GB: run fewer ranks or "
                     "a smaller model",
-                    ranks, bytes / 1e9, here / 1e9));
+                    here, bytes / 1e9, memory / 1e9));
 }
 
 void require_executable(const Schedule& s) {
@@ -63,21 +64,21 @@ bool communicates(const Op& op) {
 
 class HostRun {
  public:
-  HostRun(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced, const HostRunOptions& options)
+  HostRun(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced, const HostRunOptions& options,
+          Transport& transport)
       : e_(experiment),
         priced_(std::move(priced)),
         options_(options),
         element_(e_.workload.dtype == DType::Fp64 ? Element::Double : Element::Float),
-        transport_(make_inproc_transport(priced_->schedule->groups, e_.cluster.gpus(),
-                                         static_cast<int>(priced_->schedule->streams.size()))) {
+        transport_(transport) {
     result_.report.device = "host";
-    result_.report.transport = transport_->name();
+    result_.report.transport = transport_.name();
     result_.report.ranks = e_.cluster.gpus();
   }
 
   HostRunResult run() {
     require_executable(*priced_->schedule);
-    require_memory(*priced_->schedule, e_.cluster.gpus(), element_);
+    require_memory(*priced_->schedule, e_.cluster.gpus(), transport_.machine_ranks(), element_);
     prepare();
     emulated_.held = held_ops();
     emulated_.work = measure_work();
@@ -101,12 +102,12 @@ class HostRun {
       const ModelData data =
           random_model_data(e_, options_.seed + static_cast<std::uint64_t>(attempt - 1), rules.micro_batches);
       if (!options_.check_numerics) {
-        executor_ = make_host_executor(e_, priced_->schedule, element_, data, {}, *transport_);
+        make_executor(data, {});
         result_.notes.push_back("numerics were not checked");
         return;
       }
       const Reference reference = compute_reference(e_, data, rules);
-      executor_ = make_host_executor(e_, priced_->schedule, element_, data, reference.routing, *transport_);
+      make_executor(data, reference.routing);
       executor_->run_step(Poison::Yes);
       std::optional<Reference> exact;
       if (rules.rounds()) exact = compute_reference(e_, data, rules.exact());
@@ -125,11 +126,20 @@ class HostRun {
     }
   }
 
+  void make_executor(const ModelData& data, std::vector<std::vector<Routing>> routing) {
+    executor_ = make_host_executor(e_, priced_->schedule, element_, data, std::move(routing), transport_);
+    if (!options_.hooks.empty()) executor_->set_hooks(options_.hooks);
+    if (options_.progress != nullptr) executor_->report_to(*options_.progress);
+  }
+
+  // The machine that has the fewest cores for its ranks decides for all.
   std::vector<bool> held_ops() {
     const Schedule& s = *priced_->schedule;
-    const int cores = free_cores(), ranks = e_.cluster.gpus();
+    const int cores = free_cores(), ranks = transport_.machine_ranks();
+    double too_few = ranks > cores;
+    transport_.maximum({&too_few, 1});
     const bool compute = options_.hold_compute == HoldCompute::Always ||
-                         (options_.hold_compute == HoldCompute::Auto && options_.emulate_links && ranks > cores);
+                         (options_.hold_compute == HoldCompute::Auto && options_.emulate_links && too_few > 0);
     std::vector<bool> held;
     held.reserve(s.ops.size());
     for (const Op& op : s.ops) held.push_back(communicates(op) ? options_.emulate_links : compute);
@@ -164,9 +174,12 @@ class HostRun {
       std::vector<std::optional<Seconds>> durations(emulated_.held.size());
       for (std::size_t i = 0; i < durations.size(); ++i)
         if (emulated_.held[i]) durations[i] = predicted.duration[i];
-      const int threads = e_.parallelism.stage_ranks() * static_cast<int>(priced_->schedule->streams.size());
+      const int threads = e_.parallelism.stage_ranks() * static_cast<int>(priced_->schedule->streams.size()) *
+                          transport_.machine_ranks() / e_.cluster.gpus();
       executor_->emulate(std::move(durations), overrun_tolerance(predicted), threads <= free_cores());
     }
+    if (options_.progress != nullptr && !predicted.duration.empty())
+      options_.progress->expect(std::ranges::max(predicted.duration).value());
     result_.predicted = std::make_shared<const PricedSchedule>(std::move(predicted));
     steps_ = 0;
   }
@@ -176,9 +189,16 @@ class HostRun {
     return executor_->run_step(Poison::No);
   }
   // Judged as if all samples that are due had been taken, so that it may end the sampling early.
-  bool overrun_too_often() const {
+  bool overrun_too_often() {
     const double steps = std::max<double>(options_.measure.min_samples, static_cast<double>(steps_));
     return static_cast<double>(executor_->overruns()) > overrun_share * steps * op_count(*priced_->schedule);
+  }
+
+  // The clock that started first: all processes see the same one.
+  Seconds common_time() {
+    double time = steady_time().value();
+    transport_.maximum({&time, 1});
+    return Seconds(time);
   }
 
   // Returns false if too many ops overran: then only the `last` repetition goes on to the end.
@@ -190,7 +210,7 @@ class HostRun {
           timelines.emplace_back(time, executor_->timeline());
           return time;
         },
-        options_.measure, [&] { return !last && overrun_too_often(); });
+        options_.measure, [&] { return !last && overrun_too_often(); }, [&] { return common_time(); });
     if (overrun_too_often()) {
       if (!last) return false;
       result_.notes.push_back(
@@ -224,7 +244,7 @@ class HostRun {
   std::shared_ptr<const PricedSchedule> priced_;
   const HostRunOptions& options_;
   Element element_;
-  std::unique_ptr<Transport> transport_;
+  Transport& transport_;
   std::unique_ptr<HostExecutor> executor_;
   Emulated emulated_;
   long steps_ = 0;  // since the last emulate()
@@ -234,8 +254,15 @@ class HostRun {
 }  // namespace
 
 HostRunResult run_on_host(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
+                          const HostRunOptions& options, Transport& transport) {
+  return HostRun(experiment, std::move(priced), options, transport).run();
+}
+
+HostRunResult run_on_host(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
                           const HostRunOptions& options) {
-  return HostRun(experiment, std::move(priced), options).run();
+  const Schedule& s = *priced->schedule;
+  const auto transport = make_inproc_transport(s.groups, experiment.cluster.gpus(), static_cast<int>(s.streams.size()));
+  return run_on_host(experiment, std::move(priced), options, *transport);
 }
 
 void resolve_routed_capacity(Experiment& experiment, std::uint64_t seed) {

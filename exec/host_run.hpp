@@ -12,13 +12,17 @@ namespace dovetail::exec {
 
 // Auto: compute ops are held to their modelled times when there are more ranks than free cores.
 enum class HoldCompute { Auto, Always, Never };
+inline constexpr Names<HoldCompute, 3> hold_compute_names{
+    {{"auto", HoldCompute::Auto}, {"always", HoldCompute::Always}, {"never", HoldCompute::Never}}};
 
 struct HostRunOptions {
   bool emulate_links = true;  // hold communication to its modelled time x dilation; compute as hold_compute says
   HoldCompute hold_compute = HoldCompute::Auto;
   bool check_numerics = true;
   MeasureSettings measure;
-  std::uint64_t seed = 1;  // of weights and data
+  std::uint64_t seed = 1;        // of weights and data
+  Hooks hooks;                   // of the user
+  Progress* progress = nullptr;  // is told of each op, if given
 };
 
 struct HostRunResult {
@@ -29,8 +33,12 @@ struct HostRunResult {
   std::vector<std::string> notes;  // what a reader must know
 };
 
-// Runs all ranks of the experiment's cluster as threads of this process. Throws InputError when their tensors exceed
-// this machine's memory. An op that fails: see StreamRuntime.
+// Runs the ranks of the experiment's cluster. All processes of the transport call it and get the same result. Throws
+// InputError when the tensors of a machine's ranks exceed its memory. An op that fails: see StreamRuntime.
+HostRunResult run_on_host(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
+                          const HostRunOptions& options, Transport& transport);
+
+// The same with all ranks as threads of this process.
 HostRunResult run_on_host(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
                           const HostRunOptions& options = {});
 

@@ -8,6 +8,7 @@
 
 #include "exec/mailbox.hpp"
 #include "exec/rendezvous.hpp"
+#include "exec/sums.hpp"
 #include "models/errors.hpp"
 
 namespace dovetail::exec {
@@ -26,7 +27,7 @@ struct Group {
 };
 
 std::size_t bytes_of(std::int64_t count, Element element) {
-  return static_cast<std::size_t>(count) * (element == Element::Float ? sizeof(float) : sizeof(double));
+  return static_cast<std::size_t>(count) * size_of(element);
 }
 
 std::size_t bytes_of(const Exchange& e) {
@@ -47,19 +48,7 @@ void sum(const std::vector<Exchange>& members, std::int64_t first, std::int64_t 
   std::vector<const Scalar*> from;
   from.reserve(members.size());
   for (const Exchange& e : members) from.push_back(static_cast<const Scalar*>(e.send) + first);
-  for (std::int64_t i = 0; i < count; ++i) {
-    Scalar total = from[0][i];
-    for (std::size_t m = 1; m < from.size(); ++m) total += from[m][i];
-    to[i] = total;
-  }
-}
-
-template <class Use>
-void with_type(Element element, Use use) {
-  if (element == Element::Float)
-    use(float{});
-  else
-    use(double{});
+  sum_in_order<Scalar>(from, count, to);
 }
 
 class InprocCommunicator final : public Communicator {
@@ -202,7 +191,9 @@ class InprocTransport final : public Transport {
   Communicator& communicator(int rank, StreamId stream, GroupKind kind) override {
     return communicators_.at({rank, stream, kind});
   }
+  int machine_ranks() const override { return ranks_; }
   void maximum(std::span<double>) override {}
+  void sum(std::span<double>) override {}
   void cancel() override {
     for (const auto& group : groups_) group->meeting.cancel();
     for (Mailbox& mailbox : mailboxes_) mailbox.cancel();

@@ -1,5 +1,20 @@
 #include "exec/program.hpp"
+#include "models/build_info.hpp"
+#if DOVETAIL_HAS_MPI
+#include "exec/mpi_world.hpp"
+#endif
+#if DOVETAIL_HAS_CUDA
+#include "exec/cuda/device_run.hpp"
+#endif
 
 int main(int argc, char** argv) {
-  return dovetail::exec::run_program({argv + 1, argv + argc});
+  dovetail::exec::MakeWorld mpi = nullptr;
+  dovetail::exec::RunOnDevice cuda = nullptr;
+#if DOVETAIL_HAS_MPI
+  mpi = dovetail::exec::make_mpi_world;
+#endif
+#if DOVETAIL_HAS_CUDA
+  cuda = dovetail::exec::run_on_cuda;
+#endif
+  return dovetail::exec::run_program({argv + 1, argv + argc}, mpi, cuda);
 }

@@ -8,12 +8,13 @@
 
 namespace dovetail::exec {
 
+Seconds steady_time() {
+  return Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+
 Measurement measure(const std::function<Seconds()>& step, const MeasureSettings& settings,
-                    const std::function<bool()>& give_up) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto spent = [&] {
-    return Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  };
+                    const std::function<bool()>& give_up, const std::function<Seconds()>& clock) {
+  const Seconds start = clock();
   for (int i = 0; i < settings.warm_up; ++i) step();
   Measurement m;
   Seconds sum;
@@ -25,7 +26,7 @@ Measurement measure(const std::function<Seconds()>& step, const MeasureSettings&
       m.stopped_by = "given up";
     else if (enough && relative_deviation(m.samples) <= settings.deviation)
       m.stopped_by = "deviation";
-    else if (spent() >= settings.limit)
+    else if (clock() - start >= settings.limit)
       m.stopped_by = "time limit";
   }
   m.median = median(m.samples);

@@ -26,9 +26,13 @@ struct Measurement {
   std::string stopped_by;       // "deviation", "time limit" or "given up"
 };
 
-// Calls `step`, which returns its time, until the settings' criteria are met, or `give_up`, if any, says so.
+// By the steady clock, from any origin.
+Seconds steady_time();
+
+// Calls `step`, which returns its time, until the settings' criteria are met, or `give_up`, if any, says so. Processes
+// that measure together give a `clock` that they share, so that all stop at the same step.
 Measurement measure(const std::function<Seconds()>& step, const MeasureSettings& settings,
-                    const std::function<bool()>& give_up = {});
+                    const std::function<bool()>& give_up = {}, const std::function<Seconds()>& clock = steady_time);
 
 Seconds median(std::vector<Seconds> samples);  // of at least one
 

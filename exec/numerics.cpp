@@ -1,6 +1,7 @@
 #include "exec/numerics.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -24,7 +25,12 @@ class RelativeError {
     check(value.size() == expected.size(), "values of another shape than the reference");
     add(value.data(), expected.data(), value.size());
   }
-  double error() const { return difference_ == 0 ? 0 : std::sqrt(difference_ / norm_); }
+  // Of what all processes added.
+  double over(const RankValues& ranks) {
+    std::array<double, 2> sums{difference_, norm_};
+    ranks.sum(sums);
+    return sums[0] == 0 ? 0 : std::sqrt(sums[0] / sums[1]);
+  }
 
  private:
   double difference_ = 0, norm_ = 0;
@@ -101,7 +107,9 @@ class Comparison {
           for (std::size_t i = 1; i < routing.size(); i += 3) dropped += routing[i] < 0;
         }
       });
-    return dropped;
+    double of_all = static_cast<double>(dropped);
+    executor_.sum({&of_all, 1});
+    return static_cast<std::int64_t>(of_all);
   }
 
   std::vector<Result> input_gradient_parts() const {
@@ -122,7 +130,7 @@ class Comparison {
         const auto part = static_cast<std::size_t>(micro_batch * e_.parallelism.stage_ranks() + rank);
         error.add(sum.data(), &expected.at(part * sum.size()), sum.size());
       });
-    return error.error();
+    return error.over(executor_);
   }
 
   double dense_error(int layer) const {
@@ -136,7 +144,7 @@ class Comparison {
       const Values expected = dense_shard(e_, gradients(layer), rank);
       error.add(&all.at(static_cast<std::size_t>(later)), expected.data(), expected.size());
     });
-    return error.error();
+    return error.over(executor_);
   }
 
   // Each rank holds its own tokens' part of the sum.
@@ -145,9 +153,10 @@ class Comparison {
     for_each_rank(layer, [&](std::size_t local, int) {
       std::ranges::transform(sum, find(local, {TensorKind::RouterGradient, false, layer}), sum.begin(), std::plus());
     });
+    executor_.sum(sum);
     RelativeError error;
     error.add(sum, gradients(layer).router);
-    return error.error();
+    return error.over(executor_);
   }
 
   double expert_error(int layer) const {
@@ -155,7 +164,7 @@ class Comparison {
     for_each_rank(layer, [&](std::size_t local, int rank) {
       error.add(find(local, {TensorKind::ExpertGradient, false, layer}), expert_shard(e_, gradients(layer), rank));
     });
-    return error.error();
+    return error.over(executor_);
   }
 
   const LayerWeights& gradients(int layer) const { return reference_.gradients[static_cast<std::size_t>(layer)]; }

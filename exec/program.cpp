@@ -1,13 +1,17 @@
 #include "exec/program.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stdexcept>
 
 #include "exec/host_run.hpp"
+#include "exec/pulse.hpp"
 #include "models/errors.hpp"
 #include "models/files/schedule_json.hpp"
 #include "models/json/write_file.hpp"
@@ -20,21 +24,28 @@ constexpr std::string_view help =
 Really executes a schedule file on this machine and writes when each op ran, in wall seconds.
 
   -o FILE                            where the timeline goes (default -: standard output)
-  --transport inproc                 how ranks exchange data: threads of this process
+  --device host|cuda                 what computes (default host). cuda: the first GPU, which all ranks share; with
+                                     --emulate-links one rank stands for all, and its exchanges last as modelled
+  --transport inproc|mpi             how ranks exchange data: threads of this process (default), or processes that
+                                     mpirun started: as many as the schedule has ranks. The first of them reads and
+                                     writes the files. Slurm: mpirun takes the machines from its allocation
   --emulate-links                    hold communication to its modelled time, stretched so that the real work fits
   --hold-compute auto|always|never   hold compute too (default auto: when links are emulated and ranks exceed cores)
   --limit SECONDS                    longest time for the samples (default 15)
   --seed N                           of weights and data (default 1)
   --no-check                         do not compare with the reference
+  --pulse                            say on standard output, ten times a second, what op each process is in
   --help
 
-Example: dovetail-exec schedule.json -o timeline.json --emulate-links
+Examples:
+  dovetail-exec schedule.json -o timeline.json --emulate-links
+  mpirun -n 4 --bind-to none dovetail-exec schedule.json -o timeline.json --transport mpi
 )";
 
 struct ProgramOptions {
   std::string schedule, output = "-";
   HostRunOptions run;
-  bool help = false;
+  bool cuda = false, mpi = false, pulse = false, help = false;
 };
 
 template <class Number>
@@ -47,9 +58,8 @@ Number parse_number(const std::string& option, const std::string& text, Number l
 }
 
 HoldCompute parse_hold(const std::string& text) {
-  if (text == "auto") return HoldCompute::Auto;
-  if (text == "always") return HoldCompute::Always;
-  if (text == "never") return HoldCompute::Never;
+  for (const auto& [name, value] : hold_compute_names)
+    if (name == text) return value;
   throw InputError(fmt::format("--hold-compute {}: expected auto, always or never", text));
 }
 
@@ -66,9 +76,17 @@ ProgramOptions parse(const std::vector<std::string>& arguments) {
       options.help = true;
     } else if (a == "-o") {
       options.output = value();
+    } else if (a == "--device") {
+      const std::string& name = value();
+      if (name != "host" && name != "cuda") throw InputError(fmt::format("--device {}: expected host or cuda", name));
+      options.cuda = name == "cuda";
     } else if (a == "--transport") {
-      if (const std::string& name = value(); name != "inproc")
-        throw InputError(fmt::format("--transport {}: expected inproc", name));
+      const std::string& name = value();
+      if (name != "inproc" && name != "mpi")
+        throw InputError(fmt::format("--transport {}: expected inproc or mpi", name));
+      options.mpi = name == "mpi";
+    } else if (a == "--pulse") {
+      options.pulse = true;
     } else if (a == "--emulate-links") {
       options.run.emulate_links = true;
     } else if (a == "--hold-compute") {
@@ -85,6 +103,7 @@ ProgramOptions parse(const std::vector<std::string>& arguments) {
       options.schedule = a;
     }
   }
+  if (options.cuda && options.mpi) throw InputError("--device cuda: ranks share one GPU; not with --transport mpi");
   if (options.schedule.empty() && !options.help) throw InputError("no schedule file given; see --help");
   return options;
 }
@@ -101,32 +120,72 @@ Experiment experiment_of(const ScheduleFile& file) {
   return e;
 }
 
-int execute(const ProgramOptions& options) {
-  ScheduleFile file = read_schedule(JsonFile::read(options.schedule));
+// For tests of what becomes of a rank that fails or never goes on: DOVETAIL_TEST_FAULT is fail:RANK or hang:RANK.
+void add_fault(Hooks& hooks) {
+  const char* const value = std::getenv("DOVETAIL_TEST_FAULT");
+  if (value == nullptr) return;
+  const std::string fault = value;
+  const bool hangs = fault.starts_with("hang:");
+  hooks.at(HookPoint::AfterDispatch) = [hangs, rank = std::stoi(fault.substr(5))](const HookCall& call) {
+    if (call.rank == rank && !hangs) throw std::runtime_error("told to fail");
+    while (call.rank == rank) ::pause();
+  };
+}
+
+// Process 0 reads the file, so that it need not be on every machine.
+ScheduleFile read(const ProgramOptions& options, World* world) {
+  std::string text;
+  if (world == nullptr || world->rank() == 0) text = JsonFile::read_text(options.schedule);
+  if (world != nullptr) world->broadcast(text);
+  return read_schedule(JsonFile::parse(std::move(text), options.schedule));
+}
+
+HostRunResult run(const ProgramOptions& options, World* world) {
+  ScheduleFile file = read(options, world);
   const Experiment experiment = experiment_of(file);
   const auto priced = std::make_shared<const PricedSchedule>(std::move(file.priced));
-  const HostRunResult result = run_on_host(experiment, priced, options.run);
+  if (world == nullptr) return run_on_host(experiment, priced, options.run);
+  if (world->size() != experiment.cluster.gpus())
+    throw InputError(fmt::format("{} processes, but the schedule has {} ranks: mpirun -n {}", world->size(),
+                                 experiment.cluster.gpus(), experiment.cluster.gpus()));
+  const int streams = static_cast<int>(priced->schedule->streams.size());
+  Progress progress(priced->schedule->streams.size());
+  HostRunOptions how = options.run;
+  how.progress = &progress;
+  add_fault(how.hooks);
+  const std::optional<Pulse> pulse =
+      options.pulse ? std::optional<Pulse>(std::in_place, world->rank(), progress) : std::nullopt;
+  const auto transport = world->transport(priced->schedule->groups, streams);
+  return run_on_host(experiment, priced, how, *transport);
+}
+
+HostRunResult run_on(RunOnDevice cuda, const ProgramOptions& options) {
+  if (cuda == nullptr) throw DeviceError("--device cuda", "not in this build; install CUDA with cuBLAS and build again");
+  ScheduleFile file = read(options, nullptr);
+  const Experiment experiment = experiment_of(file);
+  return cuda(experiment, std::make_shared<const PricedSchedule>(std::move(file.priced)), options.run);
+}
+
+int report(const ProgramOptions& options, const HostRunResult& result) {
   for (const std::string& note : result.notes) fmt::print(stderr, "{}\n", note);
   const RunReport& r = result.report;
   fmt::print(stderr, "step {:.6g} s (95 % {:.6g} to {:.6g} s, {} samples, ended by {}), dilation {:.4g}, {} overruns\n",
              median(r.samples).value(), r.ci95_low.value(), r.ci95_high.value(), r.samples.size(), r.stopped_by,
              r.dilation, r.overruns);
+  write_file(options.output,
+             to_json(TimelineFile{result.timeline, result.predicted->duration, r, result.notes}).dump() + "\n");
   if (options.run.check_numerics && !r.numerics_ok) {
     fmt::print(stderr, "dovetail-exec: numerics differ from the reference: outputs by {:.1e}, gradients by {:.1e}\n",
                r.output_error, r.gradient_error);
     return 1;
   }
-  write_file(options.output, to_json(result.timeline).dump() + "\n");
   return 0;
 }
 
-}  // namespace
-
-int run_program(const std::vector<std::string>& arguments) try {
-  const ProgramOptions options = parse(arguments);
-  if (!options.help) return execute(options);
-  write_file("-", help);
-  return 0;
+// Calls `body`, and turns what it throws into a line and an exit code.
+template <class Body>
+int exit_code_of(Body body) try {
+  return body();
 } catch (const InputError& error) {
   fmt::print(stderr, "dovetail-exec: {}\n", error.what());
   return 2;
@@ -136,6 +195,34 @@ int run_program(const std::vector<std::string>& arguments) try {
 } catch (const std::exception& error) {
   fmt::print(stderr, "dovetail-exec: {}\n", error.what());
   return 1;
+}
+
+// A process that fails ends the others, which would wait for it forever.
+int run_in_world(const ProgramOptions& options, MakeWorld make) {
+  if (make == nullptr)
+    throw DeviceError("--transport mpi", "not in this build; apt-get install libopenmpi-dev and build again");
+  const std::unique_ptr<World> world = make();
+  std::optional<HostRunResult> result;
+  const int code = exit_code_of([&] {
+    result = run(options, world.get());
+    return world->rank() == 0 ? report(options, *result) : 0;
+  });
+  if (code != 0 && !(result && code == 1)) world->abort(code);
+  return code;
+}
+
+}  // namespace
+
+int run_program(const std::vector<std::string>& arguments, MakeWorld mpi, RunOnDevice cuda) {
+  return exit_code_of([&] {
+    const ProgramOptions options = parse(arguments);
+    if (options.help) {
+      write_file("-", help);
+      return 0;
+    }
+    if (options.mpi) return run_in_world(options, mpi);
+    return report(options, options.cuda ? run_on(cuda, options) : run(options, nullptr));
+  });
 }
 
 }  // namespace dovetail::exec

@@ -1,5 +1,6 @@
 // What an executed step left in the tensors of the ranks of this process, whatever device they are on.
 #pragma once
+#include <span>
 #include <vector>
 
 #include "exec/model_data.hpp"
@@ -15,6 +16,7 @@ class RankValues {
   virtual ~RankValues() = default;
   virtual std::vector<int> ranks() const = 0;                       // of this process
   virtual Values values(std::size_t local, TensorId id) const = 0;  // what a tensor holds now
+  virtual void sum(std::span<double>) const {}                      // element-wise over all processes
 };
 
 }  // namespace dovetail::exec

@@ -8,7 +8,8 @@ namespace dovetail::exec {
 
 class StepClock {
  public:
-  void restart() { origin_ = std::chrono::steady_clock::now(); }
+  using Time = std::chrono::steady_clock::time_point;
+  void restart(Time origin) { origin_ = origin; }
   double now() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - origin_).count(); }
 
   // Sleeps until `time`; with `spin` it wakes early and spins the rest, which costs a core and is exact to 1 us.
@@ -16,7 +17,7 @@ class StepClock {
   void hold_until(double time, bool spin, const Cancellation& cancellation) const;
 
  private:
-  std::chrono::steady_clock::time_point origin_ = std::chrono::steady_clock::now();
+  Time origin_ = std::chrono::steady_clock::now();
 };
 
 // Lets this thread's sleeps end on time: Linux may else prolong them by 50 us.

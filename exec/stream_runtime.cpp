@@ -53,10 +53,10 @@ StreamRuntime::~StreamRuntime() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-double StreamRuntime::run_step() {
+double StreamRuntime::run_step(StepClock::Time origin) {
   check(!cancellation_.requested(), "a step after a failed one");
   running_ = static_cast<std::uint32_t>(threads_.size());
-  clock_.restart();
+  clock_.restart(origin);
   step_.fetch_add(1, std::memory_order_release);
   step_.notify_all();
   for (std::uint32_t left = running_.load(); left != 0; left = running_.load()) running_.wait(left);

@@ -43,9 +43,9 @@ class StreamRuntime {
   StreamRuntime(const StreamRuntime&) = delete;
   StreamRuntime& operator=(const StreamRuntime&) = delete;
 
-  // Returns the time from the start to the last finish here. The first failure of an op cancels the rest and
-  // is thrown here: an InternalError or DeviceError that names rank and op. No step can follow it.
-  double run_step();
+  // Returns the time from `origin`, the start of the step, to the last finish here. The first failure of an op cancels
+  // the rest and is thrown here: an InternalError or DeviceError that names rank and op. No step can follow it.
+  double run_step(StepClock::Time origin = std::chrono::steady_clock::now());
 
   const StepClock& clock() const { return clock_; }
   std::span<const OpTime> times(std::size_t local) const { return {&times_[local * ops()], ops()}; }

@@ -78,8 +78,12 @@ class Transport {
   virtual std::vector<int> local_ranks() const = 0;  // those of this process
   // Lives as long as the transport.
   virtual Communicator& communicator(int rank, StreamId stream, GroupKind kind) = 0;
-  // Element-wise maximum over all processes, called by all of them between steps; it also aligns their steps.
+  // Ranks of all processes on this machine: they share its cores, memory and steady clock.
+  virtual int machine_ranks() const = 0;
+  // Element-wise over all processes, called by all of them between steps; either also aligns them. All get the same
+  // figures; sums are taken in the order of the ranks.
   virtual void maximum(std::span<double> values) = 0;
+  virtual void sum(std::span<double> values) = 0;
   // Ends all waits, from any thread. The transport cannot be used after it.
   virtual void cancel() = 0;
 };

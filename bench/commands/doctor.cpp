@@ -52,7 +52,8 @@ void show_parts() {
     line("backend", fmt::format("{}  ({}{}{})", entry.name, entry.description,
                                 entry.make ? "" : "; not in this build: ", entry.get_it));
   line("planners", planners);
-  line("run", "--device host --transport inproc  (cuda, mpi and nccl: not built in this version)");
+  line("run", fmt::format("--device host{} --transport inproc{}  (nccl: not built in this version)",
+                          DOVETAIL_HAS_CUDA ? "|cuda" : "", DOVETAIL_HAS_MPI ? "|mpi" : ""));
 }
 
 int gpus() {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,8 +15,9 @@
 #include "bench/option_values.hpp"
 #include "bench/outputs.hpp"
 #include "bench/provenance.hpp"
-#include "exec/host_run.hpp"
+#include "exec/mpi_launch.hpp"
 #include "exec/scale_down.hpp"
+#include "models/build_info.hpp"
 #include "models/errors.hpp"
 #include "models/files/schedule_json.hpp"
 
@@ -26,12 +28,16 @@ constexpr auto examples = R"(Examples:
   Four ranks as threads of this process, links held to their modelled times:
     dovetail run --ranks 4 --emulate-links --cluster fsmoe-testbed-b --model mixtral-8x7b --system fsmoe -o run.json
 
+  The same ranks as processes that mpirun starts, on the machines of a host file or of the Slurm allocation around:
+    dovetail run --transport mpi --ranks 4 --emulate-links --cluster fsmoe-testbed-b --model mixtral-8x7b --system fsmoe
+
   Longer, without emulation, two layers of 256 tokens per rank:
     dovetail run --ranks 2 --cluster fsmoe-testbed-a --model gpt2-xl-moe --system tutel --layers 2 --tokens 256 \
       --measure-time 5
 
 The experiment is scaled down to the ranks (2 nodes for each pipeline stage) and planned again. Times are milliseconds on
-this machine's clock; with --emulate-links that is modelled time x dilation. Exit code 1: wrong numerics.)";
+this machine's clock; with --emulate-links that is modelled time x dilation. Over MPI, dovetail-exec must be at the same
+path on all machines. Exit codes: 1 wrong numerics, 4 a process that ended or hangs (said with its rank and op).)";
 
 enum class DeviceKind { Host, Cuda };
 enum class TransportKind { Inproc, Mpi, Nccl };
@@ -44,20 +50,30 @@ constexpr std::array<pair<string_view, TransportKind>, 3> transport_names{
 struct RunOptions : Options {
   DeviceKind device = DeviceKind::Host;
   TransportKind transport = TransportKind::Inproc;
-  bool emulate_links = false;
+  bool emulate_links = false, no_check = false;
   exec::HostScale scale;
   double measure_time = 15;
+  exec::MpiLaunch mpi;
+  double hang_time = exec::MpiLaunch{}.patience.value();
   std::string schedule;  // file to keep the schedule in
 };
 
 void require_built(const RunOptions& options) {
-  if (options.device == DeviceKind::Cuda)
-    throw DeviceError("--device cuda", "not built in this version; it needs an NVIDIA GPU and CUDA with cuBLAS");
-  if (options.transport == TransportKind::Mpi)
-    throw DeviceError("--transport mpi",
-                      "not built in this version; it needs Open MPI (apt-get install libopenmpi-dev)");
+  if (options.device == DeviceKind::Cuda && DOVETAIL_HAS_CUDA == 0)
+    throw DeviceError("--device cuda", "not in this build; install CUDA with cuBLAS and build again");
+  if (options.device == DeviceKind::Cuda && options.transport != TransportKind::Inproc)
+    throw InputError("--device cuda: ranks share one GPU; not with --transport mpi or nccl");
+  if (options.transport == TransportKind::Mpi && DOVETAIL_HAS_MPI == 0)
+    throw DeviceError("--transport mpi", "not in this build; apt-get install libopenmpi-dev and build again");
   if (options.transport == TransportKind::Nccl)
     throw DeviceError("--transport nccl", "not built in this version; it needs NVIDIA GPUs, CUDA and NCCL");
+}
+
+void check_mpi_options(const RunOptions& options) {
+  const std::string& hostfile = options.mpi.hostfile;
+  if (hostfile.empty()) return;
+  if (options.transport != TransportKind::Mpi) throw InputError("--hostfile: only with --transport mpi");
+  if (!std::ifstream(hostfile)) throw InputError(fmt::format("--hostfile {}: cannot be read", hostfile));
 }
 
 // The experiment in the size of this machine; what was said of the big one no longer holds.
@@ -90,7 +106,7 @@ void add_results(Report& report, const SystemResult& modelled, exec::HostRunResu
   predicted.plan_bound = plan_bound(*run.predicted);
   predicted.lower_bound = bound_on_our_clock(modelled.lower_bound, run);
   SystemResult measured = predicted;
-  measured.backend = "host";
+  measured.backend = run.report.device;
   measured.timeline = std::move(run.timeline);
   measured.metrics = metrics(*measured.schedule, measured.timeline);
   measured.memory = memory_use(*measured.schedule, measured.timeline);
@@ -99,27 +115,51 @@ void add_results(Report& report, const SystemResult& modelled, exec::HostRunResu
   report.results = {std::move(predicted), std::move(measured)};
 }
 
+ScheduleFile schedule_file(const Experiment& e, const PricedSchedule& priced) {
+  return {e.model, e.workload, e.parallelism, priced};
+}
+
+// Ctrl-C and --timeout wait for the poll: processes and files of the run go first.
+exec::HostRunResult execute_over_mpi(const Experiment& e, const PricedSchedule& priced, const exec::HostRunOptions& how,
+                                     const RunOptions& options) {
+  exec::MpiLaunch launch = options.mpi;
+  launch.patience = Seconds(options.hang_time);
+  launch.poll = Writing::poll;
+  const Writing writing;
+  return exec::run_over_mpi(schedule_file(e, priced), how, launch);
+}
+
+// A program of its own: this one has no need of a GPU's libraries.
+exec::HostRunResult execute_on_gpu(const Experiment& e, const PricedSchedule& priced,
+                                   const exec::HostRunOptions& how) {
+  const Writing writing;
+  return exec::run_on_gpu(schedule_file(e, priced), how, Writing::poll);
+}
+
 exec::HostRunResult execute(const Question& question, const SystemResult& modelled, const PricedSchedule& priced,
                             const RunOptions& options) {
   exec::HostRunOptions how;
   how.emulate_links = options.emulate_links;
+  how.check_numerics = !options.no_check;
   how.measure.limit = Seconds(options.measure_time);
   how.seed = static_cast<std::uint64_t>(options.seed);
   Progress progress("run", 1, options.talk());
   progress.begin(modelled.system);
+  if (options.device == DeviceKind::Cuda) return execute_on_gpu(question.experiment, priced, how);
+  if (options.transport == TransportKind::Mpi) return execute_over_mpi(question.experiment, priced, how, options);
   return exec::run_on_host(question.experiment, std::make_shared<const PricedSchedule>(priced), how);
 }
 
 void save_schedule(const Experiment& e, const PricedSchedule& priced, const std::string& path) {
   if (path.empty()) return;
-  const ScheduleFile file{e.model, e.workload, e.parallelism, priced};
-  write_all({{path, [&](std::ostream& out) { out << to_json(file).dump(1) << '\n'; }}});
+  write_all({{path, [&](std::ostream& out) { out << to_json(schedule_file(e, priced)).dump(1) << '\n'; }}});
 }
 
 Exit run(const RunOptions& options, const std::vector<std::string>& command_line) {
   check_options(options);
   stop_after(options.timeout);
   require_built(options);
+  check_mpi_options(options);
   if (options.systems.size() + options.plans.size() != 1)
     throw InputError("run takes one --system NAME or one --plan FILE; see dovetail run --help");
   const std::unique_ptr<Backend> backend = make_backend(options.backend);
@@ -136,7 +176,7 @@ Exit run(const RunOptions& options, const std::vector<std::string>& command_line
   add_results(report, modelled, execute(question, modelled, priced, options), *backend);
   report.provenance = provenance(command_line, question.files, options.seed);
   outputs.write(report);
-  if (report.results.back().run->numerics_ok) return Exit::Ok;
+  if (options.no_check || report.results.back().run->numerics_ok) return Exit::Ok;
   fmt::print(stderr, "dovetail: outputs or gradients differ from the reference (error {:.1e} and {:.1e})\n",
              report.results.back().run->output_error, report.results.back().run->gradient_error);
   return Exit::Failure;
@@ -145,12 +185,17 @@ Exit run(const RunOptions& options, const std::vector<std::string>& command_line
 void add_run_options(CLI::App& app, RunOptions& o) {
   const std::string group = "Execution";
   constexpr int most = 1 << 20;
-  add_choice(app, {"--device", "host|cuda", "what computes [host]; cuda is not built in this version", group},
-             device_names, o.device);
   add_choice(app,
-             {"--transport", "inproc|mpi|nccl",
-              "how ranks talk: threads of one process, or (not built in this version) mpi, nccl [inproc]", group},
-             transport_names, o.transport);
+             {"--device", "host|cuda",
+              "what computes: CPUs, or one GPU that all ranks share; with --emulate-links one rank stands for all [host]",
+              group},
+             device_names, o.device);
+  add_choice(
+      app,
+      {"--transport", "inproc|mpi|nccl",
+       "how ranks talk: inproc threads of this process, mpi processes; nccl is not built in this version [inproc]",
+       group},
+      transport_names, o.transport);
   add_integer(app,
               {"--ranks", "COUNT",
                "even: they stand for 2 nodes of half of them each, with pipeline stages for 2 each [4]", group},
@@ -160,12 +205,24 @@ void add_run_options(CLI::App& app, RunOptions& o) {
             "hold communication to its modelled time x a dilation, and compute too where ranks exceed the free cores",
             group},
            o.emulate_links);
+  add_flag(app, {"--no-check", "", "do not compare with the reference, which takes long where tensors are large", group},
+           o.no_check);
   add_integer(app, {"--layers", "COUNT", "[1]", group}, o.scale.layers, 1, 1000);
   add_integer(app, {"--experts", "COUNT", "in each layer [as many as ranks]", group}, o.scale.experts, 1, most);
   add_integer(app, {"--hidden", "COUNT", "elements of a token [128]", group}, o.scale.hidden, 1, most);
   add_integer(app, {"--expert-hidden", "COUNT", "hidden elements of an expert [256]", group}, o.scale.expert_hidden, 1,
               most);
   add_integer(app, {"--tokens", "COUNT", "tokens of each rank [512]", group}, o.scale.tokens_per_rank, 1, most);
+  add_text(app,
+           {"--hostfile", "FILE", "with mpi: Open MPI's list of machines [this one, or Slurm's allocation]", group},
+           o.mpi.hostfile);
+  add_text(app, {"--mpirun", "PROGRAM", "with mpi: what starts the processes [mpirun]", group}, o.mpi.mpirun);
+  add_number(
+      app,
+      {"--hang-time", "SECONDS",
+       "with mpi: end the run when no operation finishes for so long, and twice as long as the longest takes [8]",
+       group},
+      o.hang_time, .1, 1e6);
   add_number(app, {"--measure-time", "SECONDS", "longest time for taking samples [15]", group}, o.measure_time, .01,
              1e6);
 }

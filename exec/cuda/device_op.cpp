@@ -90,6 +90,9 @@ void require_device_ops(const Experiment& e, const Schedule& schedule) {
   const Gate& gate = e.workload.gate;
   if (!gate.token_choice() || gate.cosine())
     throw InputError("gate.kind: on a GPU softmax, sigmoid and gshard gates run; others on the host (--device host)");
+  for (const Op& op : schedule.ops)
+    if (op.work.profiled != Profiled::No)
+      throw InputError("a module known only by its times can be simulated, not executed");
   for (const Tensor& t : schedule.tensors)
     if (t.kind == TensorKind::CombineWeights)
       throw InputError("plan.encoding dense runs on the host only (--device host)");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "models/fair_sharing.hpp"
@@ -113,7 +114,49 @@ Json op_json(const PricedSchedule& priced, OpId id) {
           {"demands", demands_json(priced.demands_of(id))}};
 }
 
+Json run_json(const RunReport& run) {
+  Json samples = Json::array();
+  for (Seconds sample : run.samples) samples.push_back(sample.value());
+  return {{"device", run.device},
+          {"transport", run.transport},
+          {"ranks", run.ranks},
+          {"dilation", run.dilation},
+          {"emulated_share", run.emulated_share},
+          {"overruns", run.overruns},
+          {"samples_s", samples},
+          {"ci95_low_s", run.ci95_low.value()},
+          {"ci95_high_s", run.ci95_high.value()},
+          {"stopped_by", run.stopped_by},
+          {"dropped", run.dropped},
+          {"output_error", run.output_error},
+          {"gradient_error", run.gradient_error},
+          {"numerics_ok", run.numerics_ok}};
+}
+
 // --- reading ---
+RunReport read_run(const JsonReader& r) {
+  // JSON has no NaN: what was not a number is null.
+  const auto error = [&](std::string_view key) {
+    return r.at(key).value().is_null() ? std::numeric_limits<double>::quiet_NaN() : r.number(key, 0);
+  };
+  RunReport run;
+  run.device = r.string("device");
+  run.transport = r.string("transport");
+  run.ranks = r.integer("ranks", 1);
+  run.dilation = r.number("dilation", 0);
+  run.emulated_share = r.number("emulated_share", 0, 1 + 1e-9);
+  run.overruns = r.long_integer("overruns");
+  for (const JsonReader& sample : r.at("samples_s").elements()) run.samples.emplace_back(sample.number(0));
+  run.ci95_low = Seconds(r.number("ci95_low_s", 0));
+  run.ci95_high = Seconds(r.number("ci95_high_s", 0));
+  run.stopped_by = r.string("stopped_by");
+  run.dropped = r.long_integer("dropped");
+  run.output_error = error("output_error");
+  run.gradient_error = error("gradient_error");
+  run.numerics_ok = r.boolean("numerics_ok");
+  return run;
+}
+
 constexpr int small_max = 32767;  // layers and chunks are 16-bit
 
 Workload read_workload(const JsonReader& r) {
@@ -262,14 +305,19 @@ Json to_json(const ScheduleFile& file) {
   return json;
 }
 
-Json to_json(const Timeline& timeline) {
+Json to_json(const TimelineFile& file) {
+  const Timeline& timeline = file.timeline;
   Json json = header("dovetail_timeline");
   json["result"] = name_in(result_kind_names, timeline.kind);
+  if (file.run) json["run"] = run_json(*file.run);
+  if (!file.notes.empty()) json["notes"] = file.notes;
   json["ops"] = Json::array();
-  for (std::size_t i = 0; i < timeline.ops.size(); ++i)
+  for (std::size_t i = 0; i < timeline.ops.size(); ++i) {
     json["ops"].push_back({{"start_s", timeline.ops[i].start.value()},
                            {"finish_s", timeline.ops[i].finish.value()},
                            {"emulated", !timeline.emulated.empty() && timeline.emulated[i]}});
+    if (!file.predicted.empty()) json["ops"].back()["predicted_s"] = file.predicted[i].value();
+  }
   return json;
 }
 
@@ -305,15 +353,22 @@ ScheduleFile read_schedule(const JsonFile& input) {
   return file;
 }
 
-Timeline read_timeline(const JsonFile& input) {
+TimelineFile read_timeline(const JsonFile& input) {
   const JsonReader root = open(input, "dovetail_timeline");
-  Timeline timeline;
+  TimelineFile file;
+  Timeline& timeline = file.timeline;
   timeline.kind = root.enumeration("result", result_kind_names);
+  if (const auto run = root.find("run")) file.run = read_run(*run);
+  if (const auto notes = root.find("notes"))
+    for (const JsonReader& note : notes->elements()) file.notes.push_back(note.string());
   for (const JsonReader& r : root.at("ops").elements()) {
     timeline.ops.push_back({Seconds(r.number("start_s", 0)), Seconds(r.number("finish_s", 0))});
     timeline.emulated.push_back(r.boolean("emulated"));
+    if (r.has("predicted_s")) file.predicted.push_back(Seconds(r.number("predicted_s", 0)));
   }
-  return timeline;
+  if (!file.predicted.empty() && file.predicted.size() != timeline.ops.size())
+    root.fail("ops", "predicted_s of some ops only, expected of all or of none");
+  return file;
 }
 
 }  // namespace dovetail

@@ -4,7 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "models/json/json_file.hpp"
-#include "models/timeline.hpp"
+#include "models/result.hpp"
 
 namespace dovetail {
 
@@ -18,11 +18,19 @@ struct ScheduleFile {
   PricedSchedule priced;
 };
 
+// What an executor gives back. Only the timeline is required; dovetail-exec writes all of it.
+struct TimelineFile {
+  Timeline timeline;
+  std::vector<Seconds> predicted;  // by op, on the clock of the timeline: dilated, and measured where not held
+  std::optional<RunReport> run;
+  std::vector<std::string> notes;
+};
+
 nlohmann::ordered_json to_json(const ScheduleFile& file);
-nlohmann::ordered_json to_json(const Timeline& timeline);
+nlohmann::ordered_json to_json(const TimelineFile& file);
 
 // Throw InputError: another version, a wrong value with its place, a schedule that validate() refuses.
 ScheduleFile read_schedule(const JsonFile& file);
-Timeline read_timeline(const JsonFile& file);
+TimelineFile read_timeline(const JsonFile& file);
 
 }  // namespace dovetail

@@ -167,9 +167,10 @@ USAGE = [
     Case("no ranks", f"run {SHIPPED} --system tutel --ranks 0", r'--ranks "0": expected a whole number from 2'),
     Case("unknown device", f"run {SHIPPED} --system tutel --device hosts", r'--device "hosts": unknown, did you mean "host"'),
     Case("heads that do not fit", f"run {SHIPPED} --system tutel --ranks 4 --tokens 0", r'--tokens "0"'),
-    Case("device not built in", f"run {SHIPPED} --system tutel --device cuda", r"--device cuda: not built in this version.*CUDA", code=4),
-    Case("transport not built in", f"run {SHIPPED} --system tutel --transport mpi", r"--transport mpi: not built in this version.*libopenmpi-dev", code=4),
-    Case("other transport not built in", f"run {SHIPPED} --system tutel --transport nccl", r"--transport nccl: not built in this version.*NCCL", code=4),
+    Case("no such device", f"run {SHIPPED} --system tutel --device cuda", r"no CUDA device 0: this machine has 0|--device cuda: not in this build", code=4),
+    Case("a GPU and processes", f"run {SHIPPED} --system tutel --device cuda --transport mpi", r"--device cuda: ranks share one GPU"),
+    Case("host file for threads", f"run {SHIPPED} --system tutel --hostfile x", r"--hostfile: only with --transport mpi"),
+    Case("transport not built in", f"run {SHIPPED} --system tutel --transport nccl", r"--transport nccl: not built in this version.*NCCL", code=4),
     Case("plan that does not fit", f"plan {SHIPPED} --system tutel --set workload.batch=64", r"no plan fits: tutel needs .* GiB.*11\.0 GiB.*\(\d+ bytes\) are missing", code=3),
     Case("threshold crossed", f"compare {SHIPPED} --systems deepspeed_moe,tutel --fail-on tutel:100 -q", r"tutel has a speed-up of 1\.\d+, below the 100", code=5),
 ]

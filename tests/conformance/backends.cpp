@@ -3,6 +3,7 @@
 #include "models/analytic_backend.hpp"
 #include "models/build_info.hpp"
 #include "tests/conformance/conformance.hpp"
+#include "tests/conformance/host_backend.hpp"
 #if DOVETAIL_HAS_SIMGRID
 #include "sim/simgrid_backend.hpp"
 #endif
@@ -11,10 +12,12 @@ namespace dovetail::test {
 
 std::span<const BackendUnderTest> backends_under_test() {
   static const std::array table {
-    BackendUnderTest{"analytic", [] { return std::make_unique<AnalyticBackend>(); }},
+    BackendUnderTest{"analytic", [](const Experiment&) { return std::make_unique<AnalyticBackend>(); }},
 #if DOVETAIL_HAS_SIMGRID
-        BackendUnderTest{"simgrid", [] { return std::make_unique<sim::SimGridBackend>(); }},
+        BackendUnderTest{"simgrid", [](const Experiment&) { return std::make_unique<sim::SimGridBackend>(); }},
 #endif
+        BackendUnderTest{
+            "host", [](const Experiment& e) { return std::make_unique<HostBackend>(e, inproc_transport_of); }, true},
   };
   return table;
 }

@@ -4,6 +4,8 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "tests/support/experiments.hpp"
+
 namespace dovetail::test {
 namespace {
 
@@ -40,6 +42,38 @@ void check_order(const Schedule& schedule, const Timeline& timeline, Seconds sla
 }
 
 }  // namespace
+
+Experiment conformance_experiment(int ranks, bool staged) {
+  Experiment e = round_numbers(2);
+  e.workload.batch = 2;
+  e.cluster.nodes = 2;
+  e.cluster.gpus_per_node = ranks / 2;
+  e.parallelism = default_parallelism(e.cluster, e.model);
+  if (staged) e.parallelism = {.dp = ranks / 2, .mp = 1, .ep = ranks / 2, .esp = 1, .pp = 2, .edp = 1};
+  return e;
+}
+
+std::vector<Plan> conformance_plans() {
+  std::vector<Plan> all(7);
+  all[1].scope = Scope::Moe;
+  all[1].forward_degree = all[1].backward_degree = 2;
+  all[2] = all[1];
+  all[2].comm_streams = CommStreams::InterIntra;
+  all[2].forward_degree = 4;
+  all[3] = all[2];
+  all[3].grad_sync = GradSync::WithDense;
+  all[4] = all[1];
+  all[4].order = Order::Alternate;
+  all[4].comm_streams = CommStreams::DispatchCombine;
+  all[4].restore = Restore::S1;
+  all[4].buffers = Buffers::Double;
+  all[5] = all[2];
+  all[5].order = Order::ReadyFirst;
+  all[6] = all[1];
+  all[6].micro_batches = 2;
+  all[6].pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  return all;
+}
 
 void check_conformance(Backend& backend, const PricedSchedule& priced) {
   const Timeline timeline = backend.run(priced);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "models/backend.hpp"
 
@@ -11,12 +12,17 @@ namespace dovetail::test {
 
 struct BackendUnderTest {
   std::string_view name;
-  std::function<std::unique_ptr<Backend>()> make;
+  std::function<std::unique_ptr<Backend>(const Experiment&)> make;
   bool needs_operands = false;  // runs real ops, so that schedules made by hand are not for it
 };
 
 // A new backend is one line in the table of backends.cpp.
 std::span<const BackendUnderTest> backends_under_test();
+
+// A small experiment of so many ranks (even), as stages of a pipeline or not, and plans that differ in the shape of
+// their schedule: streams, chunks, overlap with the dense part.
+Experiment conformance_experiment(int ranks, bool staged);
+std::vector<Plan> conformance_plans();
 
 // Catch2 checks: an interval for each op, dependencies respected, streams first in first out with one op at a time,
 // no op and no schedule faster than possible, and, unless times are measured, the same bytes from run to run.

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "models/schedule_builder.hpp"
-#include "tests/support/experiments.hpp"
 #include "tests/support/hand_made.hpp"
 
 using namespace dovetail;
@@ -12,35 +11,12 @@ using namespace dovetail::test;
 
 namespace {
 
-// Plans that differ in the shape of their schedule: streams, chunks, overlap with the dense part.
-std::vector<Plan> plans() {
-  std::vector<Plan> all(7);
-  all[1].scope = Scope::Moe;
-  all[1].forward_degree = all[1].backward_degree = 2;
-  all[2] = all[1];
-  all[2].comm_streams = CommStreams::InterIntra;
-  all[2].forward_degree = 4;
-  all[3] = all[2];
-  all[3].grad_sync = GradSync::WithDense;
-  all[4] = all[1];
-  all[4].order = Order::Alternate;
-  all[4].comm_streams = CommStreams::DispatchCombine;
-  all[4].restore = Restore::S1;
-  all[4].buffers = Buffers::Double;
-  all[5] = all[2];
-  all[5].order = Order::ReadyFirst;
-  all[6] = all[1];
-  all[6].micro_batches = 2;
-  all[6].pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
-  return all;
-}
-
 template <class Test>
 void for_each_simulating_backend(Test&& test) {
   for (const BackendUnderTest& candidate : backends_under_test()) {
     if (candidate.needs_operands) continue;
     INFO("backend " << candidate.name);
-    const std::unique_ptr<Backend> backend = candidate.make();
+    const std::unique_ptr<Backend> backend = candidate.make({});
     test(*backend);
   }
 }
@@ -48,22 +24,20 @@ void for_each_simulating_backend(Test&& test) {
 }  // namespace
 
 TEST_CASE("Each backend has the name it is listed under") {
-  for (const BackendUnderTest& candidate : backends_under_test()) CHECK(candidate.make()->name() == candidate.name);
+  for (const BackendUnderTest& candidate : backends_under_test()) CHECK(candidate.make({})->name() == candidate.name);
 }
 
 TEST_CASE("Backends conform on the schedules of plans") {
-  Experiment experiment = round_numbers(2);
-  experiment.workload.batch = 2;
-  if (GENERATE(false, true)) experiment.parallelism = {.dp = 2, .mp = 1, .ep = 2, .esp = 1, .pp = 2, .edp = 1};
+  Experiment experiment = conformance_experiment(4, GENERATE(false, true));
   experiment.calibration.interference = {{InterferenceClass::Compute, InterferenceClass::Inter, 0.9, 0.8, {}},
                                          {InterferenceClass::Compute, InterferenceClass::Intra, 0.95, 0.3, {}},
                                          {InterferenceClass::Compute, InterferenceClass::Copy, 0.95, 0.7, {}}};
-  for (const Plan& plan : plans()) {
+  for (const Plan& plan : conformance_plans()) {
     const auto schedule = std::make_shared<const Schedule>(build_schedule(experiment, plan));
     const PricedSchedule priced = price(schedule, experiment);
     for (const BackendUnderTest& candidate : backends_under_test()) {
       INFO("backend " << candidate.name << ", degree " << plan.forward_degree);
-      check_conformance(*candidate.make(), priced);
+      check_conformance(*candidate.make(experiment), priced);
     }
   }
 }

@@ -20,9 +20,14 @@ TEST_CASE("dovetail-exec turns a schedule file into a timeline file") {
   const TemporaryFolder folder;
   folder.write("in.json", to_json(ScheduleFile{e.model, e.workload, e.parallelism, price(schedule, e)}).dump());
   REQUIRE(run_program({"in.json", "-o", "out.json", "--transport", "inproc", "--limit", "0.1"}) == 0);
-  const Timeline timeline = read_timeline(JsonFile::read("out.json"));
+  const auto [timeline, predicted, run, notes] = read_timeline(JsonFile::read("out.json"));
   CHECK(timeline.kind == ResultKind::Measured);
   CHECK(timeline.ops.size() == schedule->ops.size());
+  CHECK(predicted.size() == schedule->ops.size());
+  REQUIRE(run);
+  CHECK(run->numerics_ok);
+  CHECK(run->transport == "inproc");
+  CHECK(notes.size() == 2);  // neither compute nor communication is held
 }
 
 TEST_CASE("dovetail-exec refuses wrong usage with exit code 2") {

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "exec/compute_rules.hpp"
+#include "exec/cuda/device_run.hpp"
 #include "models/files/load.hpp"
 #include "models/schedule_builder.hpp"
 #include "tests/support/random_plans.hpp"
@@ -11,15 +12,6 @@
 namespace dovetail::test {
 
 using namespace exec;
-
-namespace {
-
-double tolerance(Stored scalar, const ComputeRules& rules) {
-  if (scalar == Stored::Bf16) return 2e-2;
-  return tolerance_of(scalar == Stored::Double ? Element::Double : Element::Float, rules);
-}
-
-}  // namespace
 
 bool runs_on_device(const Experiment& e, const Plan& plan) {
   return e.workload.gate.token_choice() && !e.workload.gate.cosine() && plan.encoding == Encoding::Sparse;
@@ -39,8 +31,8 @@ void check_on_device(ComputeDevice& device, const Experiment& e, const Plan& pla
   if (how.graph && executor->capture()) executor->run_step(Poison::No);
   const NumericsReport r = compare(e, *schedule, *executor, reference);
   CHECK(r.dropped == r.reference_dropped);
-  CHECK(r.output_error <= tolerance(how.scalar, rules));
-  CHECK(r.gradient_error() <= tolerance(how.scalar, rules));
+  CHECK(r.output_error <= device_tolerance(how.scalar, rules));
+  CHECK(r.gradient_error() <= device_tolerance(how.scalar, rules));
 }
 
 void check_systems_on_device(ComputeDevice& device, bool graph) {

@@ -1,6 +1,8 @@
 #include "models/files/schedule_json.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "models/analytic_backend.hpp"
@@ -84,10 +86,42 @@ TEST_CASE("a timeline file keeps times and what was emulated") {
   t.kind = ResultKind::Measured;
   t.ops = {{Seconds(0), Seconds(1.25e-3)}, {Seconds(1e-9), Seconds(.1)}};
   t.emulated = {true, false};
-  const Timeline again = read_timeline(JsonFile::parse(to_json(t).dump(), "t.json"));
-  CHECK(again.kind == ResultKind::Measured);
-  CHECK(again.ops[1].finish == Seconds(.1));
-  CHECK(again.emulated == t.emulated);
+  const TimelineFile again = read_timeline(JsonFile::parse(to_json(TimelineFile{t, {}, {}, {}}).dump(), "t.json"));
+  CHECK(again.timeline.kind == ResultKind::Measured);
+  CHECK(again.timeline.ops[1].finish == Seconds(.1));
+  CHECK(again.timeline.emulated == t.emulated);
+  CHECK(again.predicted.empty());
+  CHECK_FALSE(again.run);
+}
+
+TEST_CASE("a timeline file keeps what was predicted and how the run went, errors that are not numbers too") {
+  TimelineFile file;
+  file.timeline.ops = {{Seconds(0), Seconds(1)}, {Seconds(1), Seconds(3)}};
+  file.predicted = {Seconds(1.5), Seconds(2.5)};
+  file.notes = {"one", "two"};
+  RunReport& run = file.run.emplace();
+  run.device = "host";
+  run.transport = "mpi";
+  run.ranks = 4;
+  run.dilation = 12.5;
+  run.emulated_share = .75;
+  run.overruns = 3;
+  run.samples = {Seconds(2), Seconds(4)};
+  run.ci95_low = Seconds(2);
+  run.ci95_high = Seconds(4);
+  run.stopped_by = "deviation";
+  run.dropped = 7;
+  run.output_error = 1e-7;
+  run.gradient_error = std::numeric_limits<double>::quiet_NaN();
+  const std::string text = to_json(file).dump();
+  const TimelineFile again = read_timeline(JsonFile::parse(text, "t.json"));
+  CHECK(to_json(again).dump() == text);
+  REQUIRE(again.run);
+  CHECK(again.run->samples == run.samples);
+  CHECK(std::isnan(again.run->gradient_error));
+  auto partly = to_json(file);
+  partly["ops"][0].erase("predicted_s");
+  CHECK_THROWS_WITH(read_timeline(JsonFile::parse(partly.dump(), "t.json")), Contains("of all or of none"));
 }
 
 TEST_CASE("another version, another kind, or a schedule out of order is refused with its place") {
