@@ -81,6 +81,17 @@ Values decode(const std::vector<std::byte>& bytes, Stored stored) {
                                    : decode_as<Bf16>(bytes);
 }
 
+ModelData rounded(ModelData data, Stored stored) {
+  const auto round = [stored](Values& values) { values = decode(encode(values, stored), stored); };
+  for (LayerWeights& w : data.layers)
+    for (Values* values : {&w.query, &w.key, &w.value, &w.output, &w.router, &w.w1, &w.w2, &w.w3, &w.dense_w1,
+                           &w.dense_w2, &w.dense_w3})
+      round(*values);
+  round(data.input);
+  round(data.output_gradient);
+  return data;
+}
+
 DeviceMemory::DeviceMemory(ComputeDevice& device, const Experiment& experiment, const Schedule& schedule,
                            const ModelData& data, int rank, Stored scalar)
     : device_(device),

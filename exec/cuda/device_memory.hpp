@@ -25,6 +25,10 @@ ArenaLayout arena_layout(const Schedule& schedule, const std::vector<Stored>& st
 std::vector<std::byte> encode(const Values& values, Stored stored);
 Values decode(const std::vector<std::byte>& bytes, Stored stored);
 
+// The same model with weights, inputs and loss gradients that the format holds exactly, so that a reference computes
+// with the same numbers.
+ModelData rounded(ModelData data, Stored stored);
+
 class DeviceMemory {
  public:
   DeviceMemory(ComputeDevice& device, const Experiment& experiment, const Schedule& schedule, const ModelData& data, int rank,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "exec/compute_rules.hpp"
+#include "exec/cuda/device_memory.hpp"
 #include "exec/dilation.hpp"
 #include "models/errors.hpp"
 
@@ -27,7 +28,7 @@ class DeviceRun {
         priced_(std::move(priced)),
         options_(options),
         rules_(rules_of(*priced_->schedule)),
-        data_(random_model_data(e_, options.seed, rules_.micro_batches)) {
+        data_(rounded(random_model_data(e_, options.seed, rules_.micro_batches), stored_as(e_.workload.dtype))) {
     settings_.scalar = stored_as(e_.workload.dtype);
     result_.report.device = "cuda";
     result_.report.transport = options.emulate_links ? "emulated" : "inproc";

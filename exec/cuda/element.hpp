@@ -40,6 +40,15 @@ DOVETAIL_BOTH inline Bf16 bf16(float x) {
   return {static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16)};
 }
 
+// As if in one rounding: a float in the middle between two bf16 knows which side the double was on.
+DOVETAIL_BOTH inline Bf16 bf16(double x) {
+  const auto rounded = static_cast<float>(x);
+  const std::uint32_t bits = bits_of(rounded);
+  const double size = x < 0 ? -x : x, of_rounded = rounded < 0 ? -static_cast<double>(rounded) : rounded;
+  if ((bits & 0xffffU) != 0x8000U || size == of_rounded) return bf16(rounded);
+  return bf16(float_of_bits(size > of_rounded ? bits + 1 : bits - 1));
+}
+
 // What is computed with: of bf16 floats, which accumulate and keep scores, else the format itself.
 template <class Scalar>
 struct WideOf {

@@ -66,7 +66,7 @@ template <class Scalar>
 struct ToBf16 {
   const Scalar* from;
   Bf16* to;
-  DOVETAIL_BOTH void operator()(std::int64_t i) const { to[i] = bf16(static_cast<float>(wide(from[i]))); }
+  DOVETAIL_BOTH void operator()(std::int64_t i) const { to[i] = bf16(wide(from[i])); }
 };
 template <class Scalar>
 struct FromBf16 {

@@ -20,9 +20,14 @@ TEST_CASE("bf16 and e4m3 round as messages on the host do") {
     CHECK(from_e4m3(e4m3(x)) == to_e4m3(x));
     const auto in_float = static_cast<float>(x);
     CHECK(wide(bf16(in_float)) == to_bf16(in_float));
+    CHECK(wide(bf16(x)) == to_bf16(x));
   }
   for (int bits = 0; bits < 256; ++bits)  // every number is its own nearest
     if ((bits & 0x7f) != 0x7f) CHECK(e4m3(from_e4m3(static_cast<std::uint8_t>(bits))) == bits);
+  // Just above and below the middle between 1 and the next bf16: a float would take both for the middle.
+  CHECK(wide(bf16(1 + 0x1p-8 + 0x1p-40)) == 1 + 0x1p-7);
+  CHECK(wide(bf16(1 + 3 * 0x1p-8 - 0x1p-40)) == 1 + 0x1p-7);
+  CHECK(wide(bf16(-1 - 0x1p-8 - 0x1p-40)) == -1 - 0x1p-7);
   CHECK(from_e4m3(e4m3(1e9)) == 448);
   CHECK(std::isnan(from_e4m3(e4m3(NAN))));
   CHECK(std::isnan(wide(bf16(std::numeric_limits<float>::quiet_NaN()))));
@@ -63,7 +68,7 @@ TEST_CASE("The k best experts come best first, ties to the lower index") {
 }
 
 TEST_CASE("A bf16 weight follows its master copy") {
-  Bf16 gradient = bf16(1), weight = bf16(1);
+  Bf16 gradient = bf16(1.0F), weight = bf16(1.0F);
   float mean = 0, variance = 0, master = 1;
   AdamStep<Bf16>{&gradient, &weight, &mean, &variance, &master, 1e-3F / .1F, 1 / .001F}(0);
   CHECK(master == Approx(1 - 1e-3));  // the first step is the rate, whatever the gradient's size

