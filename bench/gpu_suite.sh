@@ -55,7 +55,7 @@ sanitizer() {
   local tool
   tool=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
   "$tool" --error-exitcode 9 --tool memcheck "$build/bin/test_gpu" "Gates of a GPU*" &&
-    "$tool" --error-exitcode 9 --tool racecheck "$build/bin/test_gpu" "Gates of a GPU*"
+    "$tool" --error-exitcode 9 --tool synccheck "$build/bin/test_gpu" "Gates of a GPU*"
 }
 # With all ranks on the GPU, compared with the reference; exit code 1 where they differ.
 numerics() {

@@ -296,7 +296,8 @@ void update(OpContext<Scalar>& c) {
   for (std::size_t i = 0; i < weights; ++i) {
     const Tensor& t = c.write_tensor(i);
     const GradientPlace gradient = gradient_of(c, t);
-    adam_step<Scalar>(t.elements, c.read(gradient.read) + gradient.first, 1, c.write(i), mean + done, mean + parameters + done);
+    adam_step<Scalar>(t.elements, c.read(gradient.read) + gradient.first, 1, c.write(i), mean + done,
+                      mean + parameters + done);
     done += t.elements;
   }
 }

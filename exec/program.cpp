@@ -160,7 +160,8 @@ HostRunResult run(const ProgramOptions& options, World* world) {
 }
 
 HostRunResult run_on(RunOnDevice cuda, const ProgramOptions& options) {
-  if (cuda == nullptr) throw DeviceError("--device cuda", "not in this build; install CUDA with cuBLAS and build again");
+  if (cuda == nullptr)
+    throw DeviceError("--device cuda", "not in this build; install CUDA with cuBLAS and build again");
   ScheduleFile file = read(options, nullptr);
   const Experiment experiment = experiment_of(file);
   return cuda(experiment, std::make_shared<const PricedSchedule>(std::move(file.priced)), options.run);

@@ -20,8 +20,8 @@ std::vector<RunBatch> batches(const std::vector<ExpertRun>& runs, BatchOf what) 
       const std::int64_t steps[] = {expert - last.first_expert - before * last.expert_step,
                                     run.first_in_a - last.first_a - before * last.a_step,
                                     run.first_in_b - last.first_b - before * last.b_step};
-      const bool even = last.count == 1 || (steps[0] == last.expert_step && steps[1] == last.a_step &&
-                                            steps[2] == last.b_step);
+      const bool even =
+          last.count == 1 || (steps[0] == last.expert_step && steps[1] == last.a_step && steps[2] == last.b_step);
       if (run.count == last.rows && even && (what == BatchOf::Rows || steps[0] != 0)) {
         last.expert_step = steps[0];
         last.a_step = steps[1];

@@ -130,8 +130,7 @@ exec::HostRunResult execute_over_mpi(const Experiment& e, const PricedSchedule& 
 }
 
 // A program of its own: this one has no need of a GPU's libraries.
-exec::HostRunResult execute_on_gpu(const Experiment& e, const PricedSchedule& priced,
-                                   const exec::HostRunOptions& how) {
+exec::HostRunResult execute_on_gpu(const Experiment& e, const PricedSchedule& priced, const exec::HostRunOptions& how) {
   const Writing writing;
   return exec::run_on_gpu(schedule_file(e, priced), how, Writing::poll);
 }
@@ -185,11 +184,12 @@ Exit run(const RunOptions& options, const std::vector<std::string>& command_line
 void add_run_options(CLI::App& app, RunOptions& o) {
   const std::string group = "Execution";
   constexpr int most = 1 << 20;
-  add_choice(app,
-             {"--device", "host|cuda",
-              "what computes: CPUs, or one GPU that all ranks share; with --emulate-links one rank stands for all [host]",
-              group},
-             device_names, o.device);
+  add_choice(
+      app,
+      {"--device", "host|cuda",
+       "what computes: CPUs, or one GPU that all ranks share; with --emulate-links one rank stands for all [host]",
+       group},
+      device_names, o.device);
   add_choice(
       app,
       {"--transport", "inproc|mpi|nccl",
@@ -205,7 +205,8 @@ void add_run_options(CLI::App& app, RunOptions& o) {
             "hold communication to its modelled time x a dilation, and compute too where ranks exceed the free cores",
             group},
            o.emulate_links);
-  add_flag(app, {"--no-check", "", "do not compare with the reference, which takes long where tensors are large", group},
+  add_flag(app,
+           {"--no-check", "", "do not compare with the reference, which takes long where tensors are large", group},
            o.no_check);
   add_integer(app, {"--layers", "COUNT", "[1]", group}, o.scale.layers, 1, 1000);
   add_integer(app, {"--experts", "COUNT", "in each layer [as many as ranks]", group}, o.scale.experts, 1, most);

@@ -36,8 +36,7 @@ struct CausalSoftmax {
     for (std::int64_t i = lanes.index(); i < visible; i += lanes.count()) sum += std::exp(s[i] * scale - largest);
     sum = lanes.sum(sum);
     for (std::int64_t i = lanes.index(); i < keys; i += lanes.count())
-      probabilities[row * keys + i] =
-          narrow<Scalar>(i < visible ? std::exp(s[i] * scale - largest) / sum : Number(0));
+      probabilities[row * keys + i] = narrow<Scalar>(i < visible ? std::exp(s[i] * scale - largest) / sum : Number(0));
     if (lanes.index() == 0) log_sum_exp[rows.query(row)] = largest + std::log(sum);
   }
 };

@@ -15,8 +15,7 @@ namespace {
 // One batched product over the key heads for each query head that a key head serves.
 struct Heads {
   std::int64_t per_key_head, key_heads, size;
-  explicit Heads(const LayerShape& s)
-      : per_key_head(s.heads / s.kv_heads), key_heads(s.kv_heads), size(s.head_size) {
+  explicit Heads(const LayerShape& s) : per_key_head(s.heads / s.kv_heads), key_heads(s.kv_heads), size(s.head_size) {
     check(s.heads % s.kv_heads == 0, "query heads that do not divide among key heads");
   }
 };
@@ -74,8 +73,8 @@ void project(const DeviceOp<Scalar>& op, const Scalar* input, const Scalar* weig
 
 // Adds to the gradients of the projections' weights.
 template <class Scalar>
-void project_backward(const DeviceOp<Scalar>& op, const Scalar* d_projected, const Scalar* input,
-                      const Scalar* weights, Scalar* gradients, Scalar* d_input) {
+void project_backward(const DeviceOp<Scalar>& op, const Scalar* d_projected, const Scalar* input, const Scalar* weights,
+                      Scalar* gradients, Scalar* d_input) {
   const LayerShape& s = op.shape;
   const DenseWeights<const Scalar> w(s, weights);
   const DenseWeights<Scalar> g(s, gradients);
@@ -139,15 +138,14 @@ void attend(const DeviceOp<Scalar>& op, const Scalar* projected, const Scalar* w
       op.out.multiply(product<Scalar>(c.query(qkv.query, i), transposed(c.key(qkv.key)), c.scores(scores, i),
                                       Into::Overwrite,
                                       {c.heads.key_heads, c.query_step(), c.key_step(), c.score_step()}));
-    op.out.launch(rows.heads * rows.count, CausalSoftmax<Scalar>{rows, scores, p, log_sum_exp + token * s.heads,
-                                                                 score_scale<Scalar>(s)});
+    op.out.launch(rows.heads * rows.count,
+                  CausalSoftmax<Scalar>{rows, scores, p, log_sum_exp + token * s.heads, score_scale<Scalar>(s)});
     for (std::int64_t i = 0; i < c.heads.per_key_head; ++i)
       op.out.multiply(product<Scalar>(c.scores(p, i), c.key(qkv.value), c.query(contexts, i), Into::Overwrite,
                                       {c.heads.key_heads, c.score_step(), c.key_step(), c.query_step()}));
-    op.out.multiply(product<Scalar>(contexts.rows_from(token + rows.first, rows.count),
-                                    DenseWeights<const Scalar>(s, weights).output,
-                                    Matrix<Scalar>(partial, s.samples * rows.count, s.hidden)
-                                        .rows_from(sample * rows.count, rows.count)));
+    op.out.multiply(product<Scalar>(
+        contexts.rows_from(token + rows.first, rows.count), DenseWeights<const Scalar>(s, weights).output,
+        Matrix<Scalar>(partial, s.samples * rows.count, s.hidden).rows_from(sample * rows.count, rows.count)));
   });
 }
 
@@ -174,8 +172,8 @@ void attend_backward(const DeviceOp<Scalar>& op, const Scalar* d_partial, const 
   Scalar* const d_s = op.out.template scratch<Scalar>(scores_size);
   for_each_sample(s, [&](std::int64_t sample, std::int64_t token) {
     const SampleChunk<Scalar> c{Heads(s), rows, token};
-    const auto d_out = Matrix<const Scalar>(d_partial, s.samples * rows.count, s.hidden)
-                           .rows_from(sample * rows.count, rows.count);
+    const auto d_out =
+        Matrix<const Scalar>(d_partial, s.samples * rows.count, s.hidden).rows_from(sample * rows.count, rows.count);
     const Matrix<Scalar> d_context = d_contexts.rows_from(token + rows.first, rows.count);
     op.out.multiply(product<Scalar>(transposed(contexts.rows_from(token + rows.first, rows.count)), d_out,
                                     Matrix<Scalar>(to.output_weights, s.query_width(), s.hidden), Into::Add));
@@ -195,8 +193,8 @@ void attend_backward(const DeviceOp<Scalar>& op, const Scalar* d_partial, const 
                                       c.key(d_qkv.value), Into::Add, to_keys));
       op.out.multiply(product<Scalar>(c.scores(d_s, i), c.key(qkv.key), c.query(d_qkv.query, i), Into::Add,
                                       {c.heads.key_heads, c.score_step(), c.key_step(), c.query_step()}));
-      op.out.multiply(product<Scalar>(transposed(c.scores(d_s, i)), c.query(qkv.query, i), c.key(d_qkv.key), Into::Add,
-                                      to_keys));
+      op.out.multiply(
+          product<Scalar>(transposed(c.scores(d_s, i)), c.query(qkv.query, i), c.key(d_qkv.key), Into::Add, to_keys));
     }
   });
 }
@@ -227,10 +225,9 @@ void record_attention(DeviceOp<Scalar>& op) {
   if (op.part.chunk <= 0) op.out.zero(d_projected, size);
   attend_backward(op, op.read(0), op.read(first + 1), op.read(first + 2), op.template read<Wide<Scalar>>(first + 3),
                   op.read(first + 4),
-                  AttentionGradients<Scalar>{d_projected,
-                                             projects ? DenseWeights<Scalar>(op.shape, gradients).output.data : gradients});
-  if (projects)
-    project_backward<Scalar>(op, d_projected, op.read(1), op.read(5), gradients, op.write(1));
+                  AttentionGradients<Scalar>{
+                      d_projected, projects ? DenseWeights<Scalar>(op.shape, gradients).output.data : gradients});
+  if (projects) project_backward<Scalar>(op, d_projected, op.read(1), op.read(5), gradients, op.write(1));
 }
 
 DOVETAIL_FOR_DEVICE(record_projection);

@@ -1,4 +1,5 @@
-// Every call of CUDA, cuBLAS and NCCL is checked: a failure is a DeviceError with the call, the library's text and code.
+// Every call of CUDA, cuBLAS and NCCL is checked: a failure is a DeviceError with the call, the library's text and
+// code.
 #pragma once
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>

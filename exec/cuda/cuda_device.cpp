@@ -74,7 +74,8 @@ class CudaQueue final : public Queue {
   CudaQueue& operator=(const CudaQueue&) = delete;
 
   void copy(void* to, const void* from, std::int64_t bytes) override {
-    if (bytes > 0) DOVETAIL_CUDA(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream_));
+    if (bytes > 0)
+      DOVETAIL_CUDA(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream_));
   }
   void fill(void* first, int byte, std::int64_t bytes) override {
     if (bytes > 0) DOVETAIL_CUDA(cudaMemsetAsync(first, byte, static_cast<std::size_t>(bytes), stream_));
@@ -170,6 +171,7 @@ class CudaDevice final : public ComputeDevice {
     if (bytes == 0) return;
     synchronize();  // our streams do not wait for the default stream, nor it for them
     DOVETAIL_CUDA(cudaMemcpy(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault));
+    synchronize();  // from pageable memory the call may return while the last bytes are on their way
   }
   Seconds elapsed(const Event& first, const Event& last) override {
     float milliseconds = 0;

@@ -14,12 +14,12 @@ namespace {
 // An op on the ranks that do it together: one, or all of a group, whose work the first one's queue gets.
 struct Task {
   OpId op = 0;
-  std::vector<std::size_t> members;                      // indices of ranks here
-  std::vector<std::size_t> also;                         // ranks whose ops may depend on it
+  std::vector<std::size_t> members;  // indices of ranks here
+  std::vector<std::size_t> also;     // ranks whose ops may depend on it
   std::vector<DeviceWork> work;
-  std::vector<std::vector<const Event*>> waits;          // by member: events of other queues
+  std::vector<std::vector<const Event*>> waits;  // by member: events of other queues
   std::unique_ptr<Event> start, done;
-  std::vector<std::unique_ptr<Event>> arrived;           // by member, without the first
+  std::vector<std::unique_ptr<Event>> arrived;  // by member, without the first
   std::optional<Seconds> held;
 };
 
@@ -76,6 +76,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
       issue(poison == Poison::Yes);
     origin_->record(*end_);
     device_.synchronize();
+    if (!as_graph) read_times();
     stepped_ = true;
     return device_.elapsed(*begin_, *end_);
   }
@@ -89,19 +90,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
     return graph_ != nullptr;
   }
 
-  Timeline timeline() const override {
-    Timeline timeline;
-    timeline.kind = ResultKind::Measured;
-    timeline.ops.resize(schedule_->ops.size());
-    timeline.emulated.assign(schedule_->ops.size(), false);
-    for (const Task& task : tasks_) {
-      Interval& op = timeline.ops[static_cast<std::size_t>(task.op)];
-      op.start = std::max(op.start, device_.elapsed(*begin_, *task.start));
-      op.finish = std::max(op.finish, device_.elapsed(*begin_, *task.done));
-      if (task.held) timeline.emulated[static_cast<std::size_t>(task.op)] = true;
-    }
-    return timeline;
-  }
+  Timeline timeline() const override { return timeline_; }
 
   std::int64_t memory_bytes() const override {
     std::int64_t most = 0;
@@ -119,9 +108,23 @@ class TypedDeviceExecutor final : public DeviceExecutor {
 
  private:
   std::vector<int> ranks_here(const Experiment& experiment) const {
-    std::vector<int> ranks(settings_.ranks == DeviceRanks::One ? 1 : static_cast<std::size_t>(experiment.cluster.gpus()));
+    std::vector<int> ranks(settings_.ranks == DeviceRanks::One ? 1
+                                                               : static_cast<std::size_t>(experiment.cluster.gpus()));
     std::iota(ranks.begin(), ranks.end(), 0);
     return ranks;
+  }
+
+  // Events that are captured later tell no times.
+  void read_times() {
+    timeline_.kind = ResultKind::Measured;
+    timeline_.ops.assign(schedule_->ops.size(), {});
+    timeline_.emulated.assign(schedule_->ops.size(), false);
+    for (const Task& task : tasks_) {
+      Interval& op = timeline_.ops[static_cast<std::size_t>(task.op)];
+      op.start = std::max(op.start, device_.elapsed(*begin_, *task.start));
+      op.finish = std::max(op.finish, device_.elapsed(*begin_, *task.done));
+      if (task.held) timeline_.emulated[static_cast<std::size_t>(task.op)] = true;
+    }
   }
 
   const Op& op_of(const Task& task) const { return schedule_->ops[static_cast<std::size_t>(task.op)]; }
@@ -272,13 +275,14 @@ class TypedDeviceExecutor final : public DeviceExecutor {
   DeviceTables tables_;
   std::unique_ptr<Queue> origin_;
   std::unique_ptr<Event> begin_, fork_, end_;
-  std::vector<std::unique_ptr<DeviceMemory>> memory_;   // by rank here
-  std::vector<std::unique_ptr<Queue>> queues_;          // by rank here and stream, as the next two
+  std::vector<std::unique_ptr<DeviceMemory>> memory_;  // by rank here
+  std::vector<std::unique_ptr<Queue>> queues_;         // by rank here and stream, as the next two
   std::vector<std::unique_ptr<Event>> joined_;
   std::vector<std::unique_ptr<Memory>> scratch_;
-  std::unique_ptr<Memory> moments_;                     // at which holds began, by queue
-  std::vector<Task> tasks_;                             // in program order
-  std::vector<std::vector<const Event*>> done_;         // by op and rank here
+  std::unique_ptr<Memory> moments_;              // at which holds began, by queue
+  std::vector<Task> tasks_;                      // in program order
+  std::vector<std::vector<const Event*>> done_;  // by op and rank here
+  Timeline timeline_;
   std::unique_ptr<Graph> graph_;
   bool capturing_ = false, stepped_ = false;
 };

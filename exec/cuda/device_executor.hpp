@@ -14,15 +14,15 @@
 
 namespace dovetail::exec {
 
-// Which ranks are on the device. All: every rank of the schedule, so that exchanges are copies and sums between them and
-// results are exact. One: rank 0 alone; an exchange copies as many bytes as arrive and is held for its modelled time,
-// so that times are those of one rank of many, and contents are of no use.
+// Which ranks are on the device. All: every rank of the schedule, so that exchanges are copies and sums between them
+// and results are exact. One: rank 0 alone; an exchange copies as many bytes as arrive and is held for its modelled
+// time, so that times are those of one rank of many, and contents are of no use.
 enum class DeviceRanks { All, One };
 
 struct DeviceSettings {
   Stored scalar = Stored::Float;  // Double, Float or Bf16
   DeviceRanks ranks = DeviceRanks::All;
-  std::vector<std::vector<Routing>> routing;       // as of the host's executor
+  std::vector<std::vector<Routing>> routing;               // as of the host's executor
   std::vector<std::optional<Seconds>> exchange_durations;  // One: by op; none: not held
 };
 
@@ -31,14 +31,14 @@ class DeviceExecutor : public RankValues {
   // One training step from the initial weights. Throws DeviceError; the device is of no more use then.
   virtual Seconds run_step(Poison poison) = 0;
 
-  // After a first step: captures it as one graph, which later steps without poison launch. False where that is not possible: a
-  // schedule in which the host waits, a device without graphs.
+  // After a first step: captures it as one graph, which later steps without poison launch. False where that is not
+  // possible: a schedule in which the host waits, a device without graphs.
   virtual bool capture() = 0;
 
   // Of the last step that was not captured, by op, over all ranks here; emulated: ops that were held.
   virtual Timeline timeline() const = 0;
-  virtual std::int64_t memory_bytes() const = 0;  // of each rank's tensors, the most of any rank
-  virtual std::int64_t scratch_bytes() const = 0; // of all queues
+  virtual std::int64_t memory_bytes() const = 0;   // of each rank's tensors, the most of any rank
+  virtual std::int64_t scratch_bytes() const = 0;  // of all queues
 };
 
 // Throws InputError for what a device does not run (require_device_ops). The device must outlive the executor.

@@ -84,8 +84,8 @@ Values decode(const std::vector<std::byte>& bytes, Stored stored) {
 ModelData rounded(ModelData data, Stored stored) {
   const auto round = [stored](Values& values) { values = decode(encode(values, stored), stored); };
   for (LayerWeights& w : data.layers)
-    for (Values* values : {&w.query, &w.key, &w.value, &w.output, &w.router, &w.w1, &w.w2, &w.w3, &w.dense_w1,
-                           &w.dense_w2, &w.dense_w3})
+    for (Values* values :
+         {&w.query, &w.key, &w.value, &w.output, &w.router, &w.w1, &w.w2, &w.w3, &w.dense_w1, &w.dense_w2, &w.dense_w3})
       round(*values);
   round(data.input);
   round(data.output_gradient);
@@ -164,7 +164,8 @@ void DeviceMemory::add_master_weights(TensorId state, Values& initial, const std
     for (TensorId id : writes.first(writes.size() - 1)) parameters += all[static_cast<std::size_t>(id)].size();
     if (initial.size() < 3 * parameters) return;
     auto to = initial.begin() + static_cast<std::ptrdiff_t>(2 * parameters);
-    for (TensorId id : writes.first(writes.size() - 1)) to = std::ranges::copy(all[static_cast<std::size_t>(id)], to).out;
+    for (TensorId id : writes.first(writes.size() - 1))
+      to = std::ranges::copy(all[static_cast<std::size_t>(id)], to).out;
   }
 }
 

@@ -31,8 +31,8 @@ ModelData rounded(ModelData data, Stored stored);
 
 class DeviceMemory {
  public:
-  DeviceMemory(ComputeDevice& device, const Experiment& experiment, const Schedule& schedule, const ModelData& data, int rank,
-               Stored scalar);
+  DeviceMemory(ComputeDevice& device, const Experiment& experiment, const Schedule& schedule, const ModelData& data,
+               int rank, Stored scalar);
 
   const std::vector<void*>& tensors() const { return tensors_; }  // null: of another class
   std::int64_t bytes_of(TensorId id) const;

@@ -69,7 +69,7 @@ Scalar* write_tokens(const DeviceOp<Scalar>& op, std::size_t i) {
   return op.write(i) + (part ? op.part.tokens.first * op.shape.hidden : 0);
 }
 
-#define DOVETAIL_FOR_DEVICE(function)       \
+#define DOVETAIL_FOR_DEVICE(function)        \
   template void function(DeviceOp<double>&); \
   template void function(DeviceOp<float>&);  \
   template void function(DeviceOp<Bf16>&)

@@ -29,9 +29,15 @@ DOVETAIL_BOTH inline std::uint32_t bits_of(float value) {
   return bits;
 }
 
-DOVETAIL_BOTH inline double wide(double x) { return x; }
-DOVETAIL_BOTH inline float wide(float x) { return x; }
-DOVETAIL_BOTH inline float wide(Bf16 x) { return float_of_bits(static_cast<std::uint32_t>(x.bits) << 16); }
+DOVETAIL_BOTH inline double wide(double x) {
+  return x;
+}
+DOVETAIL_BOTH inline float wide(float x) {
+  return x;
+}
+DOVETAIL_BOTH inline float wide(Bf16 x) {
+  return float_of_bits(static_cast<std::uint32_t>(x.bits) << 16);
+}
 
 // To the nearest, ties to even; NaN stays NaN.
 DOVETAIL_BOTH inline Bf16 bf16(float x) {

@@ -39,26 +39,26 @@ RowBuffer<Scalar> shard_columns(Scalar* data, const LayerShape& s, std::int64_t 
 
 // to = from weights for the rows of all experts (or its transpose's product); `a` places rows of `from`, `b` of `to`.
 template <class Scalar>
-void rows_by_weights(Recorder& out, const LayerShape& s, const std::vector<RunBatch>& runs, RowBuffer<const Scalar> from,
-                     Matrix<const Scalar> weights, bool transposed_weights, RowBuffer<Scalar> to, Into into) {
+void rows_by_weights(Recorder& out, const LayerShape& s, const std::vector<RunBatch>& runs,
+                     RowBuffer<const Scalar> from, Matrix<const Scalar> weights, bool transposed_weights,
+                     RowBuffer<Scalar> to, Into into) {
   for (const RunBatch& r : runs) {
     const Matrix<const Scalar> w(weights.data + r.first_expert * s.expert_parameters(), weights.rows, weights.cols);
-    out.multiply(product<Scalar>(from.rows(r.first_a, r.rows), Factor<Scalar>(w, transposed_weights),
-                                 to.rows(r.first_b, r.rows), into,
-                                 {r.count, r.a_step * from.cols, r.expert_step * s.expert_parameters(),
-                                  r.b_step * to.cols}));
+    out.multiply(product<Scalar>(
+        from.rows(r.first_a, r.rows), Factor<Scalar>(w, transposed_weights), to.rows(r.first_b, r.rows), into,
+        {r.count, r.a_step * from.cols, r.expert_step * s.expert_parameters(), r.b_step * to.cols}));
   }
 }
 
 // gradient += left' right, expert by expert; `a` places rows of left, `b` of right.
 template <class Scalar>
-void weight_gradient(Recorder& out, const LayerShape& s, const std::vector<RunBatch>& runs, RowBuffer<const Scalar> left,
-                     RowBuffer<const Scalar> right, Matrix<Scalar> gradient) {
+void weight_gradient(Recorder& out, const LayerShape& s, const std::vector<RunBatch>& runs,
+                     RowBuffer<const Scalar> left, RowBuffer<const Scalar> right, Matrix<Scalar> gradient) {
   for (const RunBatch& r : runs) {
     const Matrix<Scalar> to(gradient.data + r.first_expert * s.expert_parameters(), gradient.rows, gradient.cols);
-    out.multiply(product<Scalar>(transposed(left.rows(r.first_a, r.rows)), right.rows(r.first_b, r.rows), to, Into::Add,
-                                 {r.count, r.a_step * left.cols, r.b_step * right.cols,
-                                  r.expert_step * s.expert_parameters()}));
+    out.multiply(
+        product<Scalar>(transposed(left.rows(r.first_a, r.rows)), right.rows(r.first_b, r.rows), to, Into::Add,
+                        {r.count, r.a_step * left.cols, r.b_step * right.cols, r.expert_step * s.expert_parameters()}));
   }
 }
 
@@ -152,9 +152,9 @@ void record_backward(Recorder& out, const LayerShape& s, const ForwardChunk<Scal
   if (shared.shared <= 0) return;
   const std::vector<RunBatch> runs = run_batches(s, kept.rows, b.rows, BatchOf::Sums);
   const Scalar* const activation = record_activation<Scalar>(out, s, kept.rows, kept.hidden);
-  out.launch(s.row_copies * s.positions() * shared.shared,
-             ActivationBackward<Scalar>{shared, kept.hidden, d_activation, b.d_hidden, s.shard, s.weight_shards,
-                                        s.gated});
+  out.launch(
+      s.row_copies * s.positions() * shared.shared,
+      ActivationBackward<Scalar>{shared, kept.hidden, d_activation, b.d_hidden, s.shard, s.weight_shards, s.gated});
   const RowBuffer<const Scalar> x{kept.input, s.hidden, 0, s.hidden}, d_y{b.d_partial, s.hidden, 0, s.hidden};
   for (std::int64_t shard = 0; shard < s.weight_shards; ++shard) {
     const ShardWeights<Scalar> gradient(s, b.gradient, shard);
@@ -209,8 +209,7 @@ void record_expert(DeviceOp<Scalar>& op) {
   std::vector<ForwardChunk<Scalar>> kept;
   for (std::size_t i = first; i < first + chunks; ++i)
     kept.push_back({op.read_tensor(i).rows, op.read(i), op.read(i + chunks)});
-  record_backward<Scalar>(op.out, s, kept,
-                          {op.op.rows, op.read(0), op.read(1), op.write(0), op.write(1), op.write(2)});
+  record_backward<Scalar>(op.out, s, kept, {op.op.rows, op.read(0), op.read(1), op.write(0), op.write(1), op.write(2)});
 }
 
 template <class Scalar>
@@ -221,9 +220,9 @@ void record_dense_ffn(DeviceOp<Scalar>& op) {
   if (forward)
     return record_forward(op.out, s, tokens, op.read(0), op.read(1) + s.dense_parameters(), op.write(0), op.write(1));
   Scalar* const d_hidden = op.out.template scratch<Scalar>(tokens.size() * s.hidden_width());
-  record_backward<Scalar>(op.out, s, {{tokens, op.read(1), op.read(2)}},
-                          {tokens, op.read(0), op.read(3) + s.dense_parameters(), op.write(0) + op.op.rows.first,
-                           op.write(1), d_hidden});
+  record_backward<Scalar>(
+      op.out, s, {{tokens, op.read(1), op.read(2)}},
+      {tokens, op.read(0), op.read(3) + s.dense_parameters(), op.write(0) + op.op.rows.first, op.write(1), d_hidden});
 }
 
 DOVETAIL_FOR_DEVICE(record_expert);

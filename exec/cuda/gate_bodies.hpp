@@ -40,7 +40,8 @@ struct ExpertScores {
       largest = row[e] > largest ? row[e] : largest;
     largest = lanes.max(largest);  // of sum() and max() all lanes have read row[0] before any writes
     Number sum = 0;
-    for (std::int64_t e = lanes.index(); e < shape.experts; e += lanes.count()) sum += row[e] = std::exp(row[e] - largest);
+    for (std::int64_t e = lanes.index(); e < shape.experts; e += lanes.count())
+      sum += row[e] = std::exp(row[e] - largest);
     sum = lanes.sum(sum);
     for (std::int64_t e = lanes.index(); e < shape.experts; e += lanes.count()) row[e] /= sum;
   }

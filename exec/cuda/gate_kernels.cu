@@ -5,17 +5,17 @@
 
 namespace dovetail::exec {
 
-#define DOVETAIL_WIDE_KERNELS(Number)      \
-  DOVETAIL_KERNEL(AddNoise<Number>);       \
-  DOVETAIL_KERNEL(ExpertScores<Number>);   \
-  DOVETAIL_KERNEL(ChooseExperts<Number>);  \
+#define DOVETAIL_WIDE_KERNELS(Number)     \
+  DOVETAIL_KERNEL(AddNoise<Number>);      \
+  DOVETAIL_KERNEL(ExpertScores<Number>);  \
+  DOVETAIL_KERNEL(ChooseExperts<Number>); \
   DOVETAIL_KERNEL(WriteRouting<Number>)
-#define DOVETAIL_KERNELS(Scalar)             \
-  DOVETAIL_KERNEL(LogitGradients<Scalar>);   \
-  DOVETAIL_KERNEL(SpreadGradients<Scalar>);  \
-  DOVETAIL_KERNEL(CompressFp8<Scalar>);      \
-  DOVETAIL_KERNEL(DecompressFp8<Scalar>);    \
-  DOVETAIL_KERNEL(ToBf16<Scalar>);           \
+#define DOVETAIL_KERNELS(Scalar)            \
+  DOVETAIL_KERNEL(LogitGradients<Scalar>);  \
+  DOVETAIL_KERNEL(SpreadGradients<Scalar>); \
+  DOVETAIL_KERNEL(CompressFp8<Scalar>);     \
+  DOVETAIL_KERNEL(DecompressFp8<Scalar>);   \
+  DOVETAIL_KERNEL(ToBf16<Scalar>);          \
   DOVETAIL_KERNEL(FromBf16<Scalar>)
 
 DOVETAIL_WIDE_KERNELS(double);

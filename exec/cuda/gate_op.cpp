@@ -10,9 +10,12 @@ namespace dovetail::exec {
 namespace {
 
 GateShape gate_shape(const LayerShape& s) {
-  return {s.tokens,     s.experts,
-          s.top_k,      s.capacity,
-          s.first_slot, s.gate.kind == GateKind::Sigmoid,
+  return {s.tokens,
+          s.experts,
+          s.top_k,
+          s.capacity,
+          s.first_slot,
+          s.gate.kind == GateKind::Sigmoid,
           s.gate.renormalise || s.gate.kind == GateKind::Gshard};
 }
 
@@ -110,7 +113,8 @@ void through_logits(const DeviceOp<Scalar>& op, const Scalar* d_logits, std::int
   const std::int64_t first = matrix * s.hidden * s.experts;
   const Matrix<const Scalar> d(d_logits, s.tokens, s.experts), x(read_tokens(op, 3), s.tokens, s.hidden),
       w(op.read(4) + first, s.hidden, s.experts);
-  op.out.multiply(product<Scalar>(d, transposed(w), Matrix<Scalar>(write_tokens(op, 0), s.tokens, s.hidden), Into::Add));
+  op.out.multiply(
+      product<Scalar>(d, transposed(w), Matrix<Scalar>(write_tokens(op, 0), s.tokens, s.hidden), Into::Add));
   op.out.multiply(
       product<Scalar>(transposed(x), d, Matrix<Scalar>(op.write(1) + first, s.hidden, s.experts), Into::Add));
 }

@@ -1,6 +1,5 @@
-#include "exec/cuda/hold.hpp"
-
 #include "exec/cuda/cuda_check.hpp"
+#include "exec/cuda/hold.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -11,7 +10,9 @@ __device__ std::int64_t now() {
   return time;
 }
 
-__global__ void mark(std::int64_t* moment) { *moment = now(); }
+__global__ void mark(std::int64_t* moment) {
+  *moment = now();
+}
 
 __global__ void hold(const std::int64_t* moment, std::int64_t nanoseconds) {
   const std::int64_t begin = now(), end = min(*moment, begin) + nanoseconds;

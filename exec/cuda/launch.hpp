@@ -22,7 +22,9 @@ struct OneLane {
 };
 
 template <class Body>
-constexpr bool per_row = requires(const Body& body) { body(std::int64_t{0}, OneLane{}); };
+constexpr bool per_row = requires(const Body& body) {
+  body(std::int64_t{0}, OneLane{});
+};
 
 // Elements that are loaded and stored at once: 16 bytes, or one element.
 template <int size, class Scalar>

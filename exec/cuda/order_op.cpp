@@ -14,7 +14,7 @@ SlotShape slot_shape(const LayerShape& s) {
 // Blocks of a chunk's experts (E, copies), -1 where there is none; and the other way round.
 struct BlockTables {
   std::int64_t copies = 1;
-  std::vector<std::int32_t> blocks;         // by expert and copy
+  std::vector<std::int32_t> blocks;        // by expert and copy
   std::vector<std::int32_t> block_expert;  // by block; -1: nobody's
 };
 BlockTables block_tables(const LayerShape& s, const Tensor& chunk) {
@@ -97,9 +97,8 @@ void record_encode(DeviceOp<Scalar>& op) {
   if (op.op.phase == Phase::Forward)
     return fill_chunks(op, read_tokens(op, 0), op.template read<Wide<Scalar>>(1), false, 0);
   const Views<Scalar> d_encoded = read_chunks(op, 1);
-  op.out.launch(op.shape.tokens,
-                CollectSlots<Scalar>{slot_shape(op.shape), nullptr, op.template read<Wide<Scalar>>(0), false,
-                                     d_encoded.chunks, d_encoded.count, write_tokens(op, 0)});
+  op.out.launch(op.shape.tokens, CollectSlots<Scalar>{slot_shape(op.shape), nullptr, op.template read<Wide<Scalar>>(0),
+                                                      false, d_encoded.chunks, d_encoded.count, write_tokens(op, 0)});
 }
 
 template <class Scalar>

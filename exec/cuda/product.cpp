@@ -25,8 +25,8 @@ void plain(const BlasCall& call) {
 }  // namespace
 
 BlasCall blas_call(const Product& p) {
-  return {p.b.transposed, p.a.transposed, p.n,          p.m,          p.k,       p.b.data,  p.a.data, p.c,
-          p.b.stride,     p.a.stride,     p.c_stride,   p.batch.count, p.batch.b, p.batch.a, p.batch.c, p.factors,
+  return {p.b.transposed, p.a.transposed, p.n,        p.m,           p.k,       p.b.data,  p.a.data,  p.c,
+          p.b.stride,     p.a.stride,     p.c_stride, p.batch.count, p.batch.b, p.batch.a, p.batch.c, p.factors,
           p.result,       p.add};
 }
 

@@ -55,7 +55,7 @@ template <class Scalar>
 struct AdamStep {
   const Scalar* gradient;
   Scalar* weights;
-  Wide<Scalar> *mean, *variance, *master;
+  Wide<Scalar>*mean, *variance, *master;
   Wide<Scalar> mean_scale, variance_scale;
   DOVETAIL_BOTH void operator()(std::int64_t i) const {
     using Number = Wide<Scalar>;

@@ -21,7 +21,8 @@ DOVETAIL_BOTH inline std::uint8_t e4m3(double value) {
 DOVETAIL_BOTH inline double from_e4m3(std::uint8_t bits) {
   const int exponent = (bits >> 3) & 15, mantissa = bits & 7;
   if ((bits & 0x7f) == 0x7f) return NAN;
-  const double size = exponent == 0 ? std::ldexp(double(mantissa), -9) : std::ldexp(double(8 + mantissa), exponent - 10);
+  const double size =
+      exponent == 0 ? std::ldexp(double(mantissa), -9) : std::ldexp(double(8 + mantissa), exponent - 10);
   return bits & 0x80 ? -size : size;
 }
 
@@ -42,7 +43,8 @@ struct CompressFp8 {
     largest = lanes.max(largest);
     auto scale = static_cast<float>(largest / 448);
     if (!(scale > 0)) scale = 1;
-    for (std::int64_t c = lanes.index(); c < hidden; c += lanes.count()) target[c] = e4m3(wide(source[c]) / static_cast<double>(scale));
+    for (std::int64_t c = lanes.index(); c < hidden; c += lanes.count())
+      target[c] = e4m3(wide(source[c]) / static_cast<double>(scale));
     if (lanes.index() == 0) memcpy(target + hidden, &scale, sizeof scale);
   }
 };

@@ -57,7 +57,8 @@ class ExpertPass {
                                  v_.all_to_all_elements(chunk(i)), scattered_.next()));
     if (!exchanges(c_)) return;
     const Op bringing = op(forward ? OpKind::Combine : OpKind::Dispatch, stream, i);
-    t = exchange(c_, bringing, packed_.add(compress(c_, bringing, t, packed_.next())), forward ? TensorKind::Combined : TensorKind::Encoded);
+    t = exchange(c_, bringing, packed_.add(compress(c_, bringing, t, packed_.next())),
+                 forward ? TensorKind::Combined : TensorKind::Encoded);
   }
 
   void work_forward(int i, SavedExperts& saved) {

@@ -1,7 +1,8 @@
 // The device's program of every op, on a device of host memory: outputs, gradients and drops are the reference's.
+#include "tests/exec_cuda/device_numerics.hpp"
+
 #include <catch2/catch.hpp>
 
-#include "tests/exec_cuda/device_numerics.hpp"
 #include "tests/support/random_plans.hpp"
 
 using namespace dovetail;

@@ -1,7 +1,8 @@
 // Whole runs on a device of host memory: what a GPU's differ in is speed and the capture.
+#include "exec/cuda/device_run.hpp"
+
 #include <catch2/catch.hpp>
 
-#include "exec/cuda/device_run.hpp"
 #include "models/errors.hpp"
 #include "models/schedule_builder.hpp"
 #include "tests/support/random_plans.hpp"
@@ -34,8 +35,7 @@ HostRunOptions quick(bool emulate) {
 }
 
 std::shared_ptr<const PricedSchedule> priced_schedule(const Experiment& e) {
-  return std::make_shared<const PricedSchedule>(
-      price(std::make_shared<const Schedule>(build_schedule(e, Plan())), e));
+  return std::make_shared<const PricedSchedule>(price(std::make_shared<const Schedule>(build_schedule(e, Plan())), e));
 }
 
 }  // namespace

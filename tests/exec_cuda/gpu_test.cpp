@@ -1,9 +1,12 @@
 // What only a GPU can show: the same steps there, captured or not, and how long a hold lasts.
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
+#include "exec/compute_rules.hpp"
 #include "exec/cuda/cuda_check.hpp"
+#include "models/schedule_builder.hpp"
 #include "tests/exec_cuda/device_numerics.hpp"
 #include "tests/support/random_plans.hpp"
 
@@ -20,7 +23,49 @@ std::unique_ptr<ComputeDevice> gpu() {
   std::exit(77);
 }
 
+double relative_difference(const Values& a, const Values& b) {
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i]) continue;
+    difference += (a[i] - b[i]) * (a[i] - b[i]);
+    norm += b[i] * b[i];
+  }
+  return difference == 0 ? 0 : std::sqrt(difference / norm);
+}
+
+// Op by op, so that the first kernel that is wrong is the one that is named.
+void compare_tensors(const Schedule& s, const DeviceExecutor& gpu, const DeviceExecutor& host) {
+  for (const Op& op : s.ops)
+    for (TensorId id : s.writes_of(op))
+      for (std::size_t local = 0; local < gpu.ranks().size(); ++local) {
+        const Tensor& t = s.tensors[static_cast<std::size_t>(id)];
+        INFO(to_string(op) << " writes " << to_string(t) << " on rank " << local);
+        REQUIRE(relative_difference(gpu.values(local, id), host.values(local, id)) <= 1e-11);
+      }
+}
+
 }  // namespace
+
+TEST_CASE("Every kernel leaves on a GPU what its body leaves on the host") {
+  const auto device = gpu(), host = make_host_device();
+  Random random(17);
+  for (int run = 0; run < 10;) {
+    const Experiment e = random_experiment(random);
+    if (refusal(Plan(), e) || !runs_on_device(e, Plan()) || e.parallelism.pp > 1) continue;
+    INFO(describe(e, Plan()));
+    const auto schedule = std::make_shared<const Schedule>(build_schedule(e, Plan()));
+    const ModelData data = random_model_data(e, 3);
+    DeviceSettings settings;
+    settings.scalar = Stored::Double;
+    settings.routing = compute_reference(e, data, rules_of(*schedule)).routing;
+    const auto on_gpu = make_device_executor(*device, e, schedule, data, settings);
+    const auto on_host = make_device_executor(*host, e, schedule, data, settings);
+    on_gpu->run_step(Poison::No);
+    on_host->run_step(Poison::No);
+    compare_tensors(*schedule, *on_gpu, *on_host);
+    ++run;
+  }
+}
 
 TEST_CASE("Random plans compute on a GPU what the reference does") {
   const auto device = gpu();

@@ -1,10 +1,11 @@
 // Products as BLAS takes them, and the batches of the experts' rows.
+#include "exec/cuda/product.hpp"
+
 #include <catch2/catch.hpp>
 #include <set>
 #include <vector>
 
 #include "exec/cuda/device_memory.hpp"
-#include "exec/cuda/product.hpp"
 #include "exec/row_runs.hpp"
 
 using namespace dovetail;
@@ -33,8 +34,8 @@ TEST_CASE("A row-major product in BLAS's terms is the product, transposed or not
   // (6, 4) transposed times (6, 3) transposed would be 4 x 6 by 3 x 6: a transposed left side.
   std::vector<double> left(24, 0), left_expected(24, 0);
   const Matrix<const double> tall(b.data(), 3, 4);
-  multiply_plainly(blas_call(product<double>(transposed(tall), Matrix<const double>(a.data(), 3, 6),
-                                             Matrix<double>(left.data(), 4, 6))));
+  multiply_plainly(blas_call(
+      product<double>(transposed(tall), Matrix<const double>(a.data(), 3, 6), Matrix<double>(left.data(), 4, 6))));
   multiply<double>(transposed(tall), Matrix<const double>(a.data(), 3, 6), Matrix<double>(left_expected.data(), 4, 6));
   CHECK(left == left_expected);
 }
@@ -80,7 +81,8 @@ TEST_CASE("Batches hold every run of every expert once") {
 
 TEST_CASE("Values survive their encoding as far as the format goes") {
   const Values values{0, 1, -2.5, 0x1p-20};
-  for (Stored stored : {Stored::Double, Stored::Float, Stored::Bf16}) CHECK(decode(encode(values, stored), stored) == values);
-  CHECK(decode(encode({1 + 0x1p-9}, Stored::Bf16), Stored::Bf16) == Values{1});           // 8 digits: ties to even
+  for (Stored stored : {Stored::Double, Stored::Float, Stored::Bf16})
+    CHECK(decode(encode(values, stored), stored) == values);
+  CHECK(decode(encode({1 + 0x1p-9}, Stored::Bf16), Stored::Bf16) == Values{1});               // 8 digits: ties to even
   CHECK(decode(encode({1 + 3 * 0x1p-8}, Stored::Bf16), Stored::Bf16) == Values{1 + 0x1p-6});  // up, to an even one
 }
