@@ -119,6 +119,11 @@ macro(dovetail_enable_cuda)
     endif()
     enable_language(CUDA)
     set(CMAKE_CUDA_STANDARD 20)
+    set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)  # as CUDA::cudart: two runtimes in one program would not share streams
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc 13 has it
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+      set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+    endif()
   endif()
 endmacro()
 

@@ -39,8 +39,7 @@ function(dovetail_test name)
   if(NOT arg_SOURCES)
     return()
   endif()
-  set(properties LABELS "${name};${arg_LABELS}" TIMEOUT 120
-    ENVIRONMENT "OPENBLAS_NUM_THREADS=1;DOVETAIL_DATA=${PROJECT_SOURCE_DIR}/data;${arg_ENVIRONMENT}")
+  set(properties LABELS "${name};${arg_LABELS}" TIMEOUT 120)
   set(arguments "")
   if(arg_TIMEOUT)
     list(APPEND properties TIMEOUT ${arg_TIMEOUT})
@@ -52,6 +51,9 @@ function(dovetail_test name)
     list(APPEND properties SKIP_RETURN_CODE 77)
     set(arguments --abort)  # Catch exits with the number of failures: 77 of them would look skipped
   endif()
+  # Last: Catch's script takes lists apart, so that what follows one would not be read as names and values.
+  list(APPEND properties
+    ENVIRONMENT "OPENBLAS_NUM_THREADS=1;DOVETAIL_DATA=${PROJECT_SOURCE_DIR}/data;${arg_ENVIRONMENT}")
   add_executable(test_${name} ${arg_SOURCES})
   target_link_libraries(test_${name} PRIVATE ${arg_LINKS} Catch2::Catch2WithMain dovetail_flags)
   if(COMMAND catch_discover_tests)

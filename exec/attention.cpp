@@ -122,15 +122,6 @@ struct Projections {
 }  // namespace
 
 template <class Scalar>
-DenseWeights<Scalar>::DenseWeights(const LayerShape& shape, Scalar* first) {
-  const std::int64_t m = shape.hidden, q = shape.query_width(), k = shape.key_width();
-  query = {first, m, q};
-  key = {first + m * q, m, k};
-  value = {first + m * (q + k), m, k};
-  output = {first + m * (q + 2 * k), q, m};
-}
-
-template <class Scalar>
 void projection_forward(const LayerShape& shape, std::span<const std::int64_t> rows, Matrix<const Scalar> input,
                         const DenseWeights<const Scalar>& weights, Matrix<Scalar> query_key_value) {
   std::vector<Scalar> memory;
@@ -200,10 +191,6 @@ void projection_backward(const LayerShape& shape, std::span<const std::int64_t> 
     std::copy_n(d_ordered.row(i), d_ordered.cols, d_input.row(rows[static_cast<std::size_t>(i)]));
 }
 
-template struct DenseWeights<float>;
-template struct DenseWeights<double>;
-template struct DenseWeights<const float>;
-template struct DenseWeights<const double>;
 template void projection_forward<float>(const LayerShape&, std::span<const std::int64_t>, Matrix<const float>,
                                         const DenseWeights<const float>&, Matrix<float>);
 template void attention_forward<float>(const LayerShape&, RowRange, const DenseWeights<const float>&,

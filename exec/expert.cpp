@@ -6,6 +6,7 @@
 
 #include "exec/gemm.hpp"
 #include "exec/host_kernels.hpp"
+#include "exec/row_runs.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -21,30 +22,6 @@ struct ExpertWeights {
     if (shape.gated) w3 = {first + 2 * size, shape.hidden, shape.shard};
   }
 };
-
-// Rows of one expert that are contiguous in both chunks: row indices there, of M or hidden_row elements.
-struct RowRun {
-  std::int64_t first_in_a, first_in_b, count;
-};
-
-std::vector<RowRun> expert_runs(const LayerShape& shape, std::int64_t position, RowRange a, RowRange b) {
-  const RowRange shared{std::max(a.first, b.first), std::min(a.last, b.last)};
-  std::vector<RowRun> runs;
-  if (shared.size() <= 0) return runs;
-  for (std::int64_t copy = 0; copy < shape.row_copies; ++copy) {
-    const std::int64_t block = copy * shape.positions() + position;
-    const RowRun run{block * a.size() + shared.first - a.first, block * b.size() + shared.first - b.first,
-                     shared.size()};
-    const bool adjoins = !shape.block_gemms && !runs.empty() &&
-                         runs.back().first_in_a + runs.back().count == run.first_in_a &&
-                         runs.back().first_in_b + runs.back().count == run.first_in_b;
-    if (adjoins)
-      runs.back().count += run.count;
-    else
-      runs.push_back(run);
-  }
-  return runs;
-}
 
 template <class Scalar>
 auto row(Scalar* first, std::int64_t count) {  // its exp() is vectorised, std::exp is not

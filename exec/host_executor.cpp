@@ -19,25 +19,13 @@ class TypedExecutor final : public HostExecutor {
   TypedExecutor(const Experiment& experiment, std::shared_ptr<const Schedule> schedule, const ModelData& data,
                 std::vector<std::vector<Routing>> routing, Transport& transport)
       : schedule_(std::move(schedule)),
-        stage_ranks_(experiment.parallelism.stage_ranks()),
-        routing_(routing.empty() ? modelled_routing(experiment, schedule_->micro_batches) : std::move(routing)),
         transport_(transport),
         ranks_(transport.local_ranks()),
+        setup_(experiment, schedule_, ranks_, std::move(routing)),
         emulation_(std::make_unique<Emulation>()),
         work_(ranks_.size() * schedule_->ops.size()) {
-    const int token_chunks = rules_of(*schedule_).token_chunks;
-    const Experiment part = one_micro_batch(experiment, schedule_->micro_batches);
-    const LayerVolumes volumes = layer_volumes(part);
-    rows_ = token_rows(volumes, token_chunks);
-    parts_.push_back(all_tokens(volumes));
-    if (token_chunks > 0)
-      for (const TokenPart& chunk : token_parts(volumes, token_chunks)) parts_.push_back(chunk);
-    for (int rank : ranks_) {
-      shapes_.emplace_back();
-      for (const TokenPart& chunk : parts_)
-        shapes_.back().push_back(part_shape(layer_shape(part, *schedule_, rank), chunk));
+    for (int rank : ranks_)
       tensors_.push_back(std::make_unique<RankTensors<Scalar>>(experiment, *schedule_, data, rank));
-    }
     for (const Op& op : schedule_->ops) kernels_.push_back(kernel_of<Scalar>(op));
     runtime_ = std::make_unique<StreamRuntime>(
         schedule_, ranks_, [this](const OpRun& run) { return run_op(run); }, cancellation_,
@@ -104,7 +92,7 @@ class TypedExecutor final : public HostExecutor {
     return result;
   }
 
-  Transport& transport() const override { return transport_; }
+  void sum(std::span<double> values) const override { transport_.sum(values); }
   std::vector<int> ranks() const override { return ranks_; }
   Values values(std::size_t local, TensorId id) const override {
     const std::span<const Scalar> values = tensors_[local]->values(id);
@@ -140,20 +128,12 @@ class TypedExecutor final : public HostExecutor {
         }
   }
 
-  // Chunks are chunks of tokens only where attention is chunked.
-  std::size_t part_of(const Op& op) const { return parts_.size() == 1 ? 0 : static_cast<std::size_t>(op.chunk + 1); }
-
   double run_op(const OpRun& run) {
     const auto id = static_cast<std::size_t>(run.op);
     const Op& op = schedule_->ops[id];
     const int rank = ranks_[run.local];
     const Progress::Running running(progress_, op.stream, run.op);
-    const std::size_t part = part_of(op);
-    const int group = op.micro_batch * stage_ranks_ + rank % stage_ranks_;
-    OpContext<Scalar> context{*schedule_,        op,    shapes_[run.local][part],
-                              parts_[part],      rows_, tensors_[run.local]->all(),
-                              preset(op, group), group, nullptr,
-                              run.ready};
+    OpContext<Scalar> context{setup_.operands(run.local, op), tensors_[run.local]->all(), nullptr, run.ready};
     if (op.work.collective != Collective::None || !schedule_->steps_of(op).empty() || op.kind == OpKind::StageReceive)
       context.communicator = &transport_.communicator(rank, op.stream, op.work.group);
     const StepClock& clock = runtime_->clock();
@@ -171,20 +151,6 @@ class TypedExecutor final : public HostExecutor {
     return emulation_->finish(run.op, context.ready, clock, cancellation_);
   }
 
-  // Empty where the router decides.
-  static std::vector<std::vector<Routing>> modelled_routing(const Experiment& experiment, int micro_batches) {
-    const Experiment e = one_micro_batch(experiment, micro_batches);
-    std::vector<std::vector<Routing>> routing;
-    if (modelled_choices(e, 0, 0).empty()) return routing;
-    for (int layer = 0; layer < e.workload.layers; ++layer) {
-      routing.emplace_back();
-      for (int i = 0; i < micro_batches; ++i)
-        for (int rank = 0; rank < e.parallelism.stage_ranks(); ++rank)
-          routing.back().push_back(modelled_choices(e, layer, rank));
-    }
-    return routing;
-  }
-
   void call_hook(HookPoint point, const OpContext<Scalar>& c, int rank, TensorId operand) const {
     if (!hooks_.at(point)) return;
     const auto id = static_cast<std::size_t>(operand);
@@ -192,20 +158,10 @@ class TypedExecutor final : public HostExecutor {
     hooks_.at(point)({point, c.op.phase, c.op.layer, c.op.chunk, rank, values});
   }
 
-  const Routing& preset(const Op& op, int group) const {
-    static const Routing none;
-    if (op.kind != OpKind::Gate || routing_.empty()) return none;
-    return routing_[static_cast<std::size_t>(op.layer)][static_cast<std::size_t>(group)];
-  }
-
   std::shared_ptr<const Schedule> schedule_;
-  std::vector<TokenPart> parts_;                 // of one micro-batch: all tokens, then the chunks
-  std::vector<std::vector<LayerShape>> shapes_;  // by local rank and part
-  std::vector<std::int64_t> rows_;
-  int stage_ranks_;
-  std::vector<std::vector<Routing>> routing_;
   Transport& transport_;
   std::vector<int> ranks_;
+  OpSetup setup_;
   std::vector<std::unique_ptr<RankTensors<Scalar>>> tensors_;  // by local rank
   std::vector<OpKernel<Scalar>> kernels_;                      // by op
   std::unique_ptr<Emulation> emulation_;

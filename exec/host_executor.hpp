@@ -8,18 +8,15 @@
 #include "exec/hooks.hpp"
 #include "exec/model_data.hpp"
 #include "exec/progress.hpp"
+#include "exec/rank_values.hpp"
 #include "exec/routing.hpp"
 #include "exec/transport.hpp"
 #include "models/timeline.hpp"
 
 namespace dovetail::exec {
 
-enum class Poison { No, Yes };
-
-class HostExecutor {
+class HostExecutor : public RankValues {
  public:
-  virtual ~HostExecutor() = default;
-
   // One training step from the initial weights; returns the step time of the slowest rank. With poison, tensors
   // hold NaN before their first write and after their last read (not those that results are read from).
   // What gathers from all ranks (this, overruns, timeline, work) is called by all processes. Failures: see
@@ -40,10 +37,6 @@ class HostExecutor {
   virtual Timeline timeline() = 0;
   // Of the last step, by op, the longest of any rank: real work without waiting for other members of the group.
   virtual std::vector<Seconds> work() = 0;
-
-  virtual Transport& transport() const = 0;
-  virtual std::vector<int> ranks() const = 0;                       // of this process
-  virtual Values values(std::size_t local, TensorId id) const = 0;  // what a tensor holds now
 };
 
 // `element`: what all tensors consist of, whatever the schedule says. `routing` as in

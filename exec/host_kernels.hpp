@@ -17,7 +17,13 @@ namespace dovetail::exec {
 template <class Scalar>
 struct DenseWeights {
   Matrix<Scalar> query, key, value, output;
-  DenseWeights(const LayerShape& shape, Scalar* first);
+  DenseWeights(const LayerShape& shape, Scalar* first) {
+    const std::int64_t m = shape.hidden, q = shape.query_width(), k = shape.key_width();
+    query = {first, m, q};
+    key = {first + m * q, m, k};
+    value = {first + m * (q + k), m, k};
+    output = {first + m * (q + 2 * k), q, m};
+  }
 };
 
 // Causal self-attention of each sample, in two parts: the projections of all tokens; then, for any range of positions

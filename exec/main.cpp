@@ -3,11 +3,18 @@
 #if DOVETAIL_HAS_MPI
 #include "exec/mpi_world.hpp"
 #endif
+#if DOVETAIL_HAS_CUDA
+#include "exec/cuda/device_run.hpp"
+#endif
 
 int main(int argc, char** argv) {
+  dovetail::exec::MakeWorld mpi = nullptr;
+  dovetail::exec::RunOnDevice cuda = nullptr;
 #if DOVETAIL_HAS_MPI
-  return dovetail::exec::run_program({argv + 1, argv + argc}, dovetail::exec::make_mpi_world);
-#else
-  return dovetail::exec::run_program({argv + 1, argv + argc});
+  mpi = dovetail::exec::make_mpi_world;
 #endif
+#if DOVETAIL_HAS_CUDA
+  cuda = dovetail::exec::run_on_cuda;
+#endif
+  return dovetail::exec::run_program({argv + 1, argv + argc}, mpi, cuda);
 }

@@ -50,6 +50,14 @@ int ranks_of(const Schedule& s) {
   return ranks;
 }
 
+void add_run_options(std::vector<std::string>& command, const HostRunOptions& options) {
+  const auto add = [&](std::initializer_list<std::string> words) { command.insert(command.end(), words); };
+  add({"--limit", fmt::format("{}", options.measure.limit.value()), "--seed", std::to_string(options.seed)});
+  add({"--hold-compute", std::string(name_in(hold_compute_names, options.hold_compute))});
+  if (options.emulate_links) add({"--emulate-links"});
+  if (!options.check_numerics) add({"--no-check"});
+}
+
 std::vector<std::string> command_of(int ranks, const std::string& schedule, const std::string& timeline,
                                     const HostRunOptions& options, const MpiLaunch& launch) {
   // A rank has several threads: they may use all cores. More ranks than cores is what small machines are for.
@@ -57,10 +65,7 @@ std::vector<std::string> command_of(int ranks, const std::string& schedule, cons
   const auto add = [&](std::initializer_list<std::string> words) { command.insert(command.end(), words); };
   if (!launch.hostfile.empty()) add({"--hostfile", launch.hostfile});
   add({executor_path(), schedule, "-o", timeline, "--transport", "mpi", "--pulse"});
-  add({"--limit", fmt::format("{}", options.measure.limit.value()), "--seed", std::to_string(options.seed)});
-  add({"--hold-compute", std::string(name_in(hold_compute_names, options.hold_compute))});
-  if (options.emulate_links) add({"--emulate-links"});
-  if (!options.check_numerics) add({"--no-check"});
+  add_run_options(command, options);
   return command;
 }
 
@@ -102,8 +107,16 @@ std::string words_of_mpirun(const std::string& errors) {
   return text.size() > most ? text.substr(0, most) + " ..." : text;
 }
 
-[[noreturn]] void fail(const std::string& errors, int status, const Watch& watch, const std::string& mpirun) {
+// Throws what a process of ours said of its failure, if it did.
+void rethrow(const std::string& errors, int status) {
   constexpr int bad_input = 2;
+  const auto words = own_words(errors);
+  if (!words) return;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == bad_input) throw InputError(*words);
+  throw DeviceError("dovetail-exec", *words);
+}
+
+[[noreturn]] void fail(const std::string& errors, int status, const Watch& watch, const std::string& mpirun) {
   // First, since those that lost it may complain too. SIGTERM is how mpirun ends the others.
   static const std::regex killed(R"(process rank (\d+) with PID \d+ on node (\S+) exited on signal (\d+))");
   if (std::smatch match; std::regex_search(errors, match, killed) && match[3] != std::to_string(SIGTERM)) {
@@ -111,10 +124,7 @@ std::string words_of_mpirun(const std::string& errors) {
     throw DeviceError(fmt::format("rank {} on {}", rank, match[2].str()),
                       fmt::format("ended by signal {} ({}), {}", signal, ::strsignal(signal), watch.place_of(rank)));
   }
-  if (const auto words = own_words(errors)) {
-    if (WIFEXITED(status) && WEXITSTATUS(status) == bad_input) throw InputError(*words);
-    throw DeviceError("dovetail-exec", *words);
-  }
+  rethrow(errors, status);
   const std::string words = words_of_mpirun(errors);
   throw DeviceError(mpirun, words.empty() ? "ended without a result and without a word" : words,
                     WIFEXITED(status) ? WEXITSTATUS(status) : 0);
@@ -156,6 +166,22 @@ HostRunResult run_over_mpi(const ScheduleFile& file, const HostRunOptions& optio
     if (const auto complaint = watch.complaint(now)) throw DeviceError("run over MPI", *complaint);
   }
   if (!fs::exists(timeline)) fail(mpirun.err, mpirun.status(), watch, launch.mpirun);
+  return result_of(read_timeline(JsonFile::read(timeline)), file.priced);
+}
+
+HostRunResult run_on_gpu(const ScheduleFile& file, const HostRunOptions& options, const std::function<void()>& poll) {
+  const TemporaryFolder folder;
+  const std::string schedule = folder.file("schedule.json"), timeline = folder.file("timeline.json");
+  write_file(schedule, to_json(file).dump());
+  std::vector<std::string> command{executor_path(), schedule, "-o", timeline, "--device", "cuda"};
+  add_run_options(command, options);
+  ChildProcess executor(command, {});
+  while (executor.read(20))
+    if (poll) poll();
+  if (!fs::exists(timeline)) {
+    rethrow(executor.err, executor.status());
+    throw DeviceError("dovetail-exec", "ended without a result and without a word", executor.status());
+  }
   return result_of(read_timeline(JsonFile::read(timeline)), file.priced);
 }
 

@@ -1,4 +1,4 @@
-// Runs a schedule over MPI from a program that does not use MPI itself: mpirun starts dovetail-exec.
+// Runs a schedule over MPI or on a GPU from a program that uses neither itself: dovetail-exec does.
 #pragma once
 #include <functional>
 #include <string>
@@ -22,5 +22,8 @@ std::string executor_path();
 // for a rank that ended or hangs, with its op as far as is known, and for what mpirun could not do. No process and no
 // file of the run is left, however it ends.
 HostRunResult run_over_mpi(const ScheduleFile& file, const HostRunOptions& options, const MpiLaunch& launch);
+
+// As run_on_device on this machine's first GPU: dovetail-exec does it. `poll` as above.
+HostRunResult run_on_gpu(const ScheduleFile& file, const HostRunOptions& options, const std::function<void()>& poll);
 
 }  // namespace dovetail::exec

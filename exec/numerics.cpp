@@ -26,9 +26,9 @@ class RelativeError {
     add(value.data(), expected.data(), value.size());
   }
   // Of what all processes added.
-  double over(Transport& transport) {
+  double over(const RankValues& ranks) {
     std::array<double, 2> sums{difference_, norm_};
-    transport.sum(sums);
+    ranks.sum(sums);
     return sums[0] == 0 ? 0 : std::sqrt(sums[0] / sums[1]);
   }
 
@@ -43,7 +43,7 @@ double worse(double a, double b) {
 
 class Comparison {
  public:
-  Comparison(const Experiment& e, const Schedule& s, const HostExecutor& executor, const Reference& reference)
+  Comparison(const Experiment& e, const Schedule& s, const RankValues& executor, const Reference& reference)
       : e_(e), s_(s), executor_(executor), reference_(reference) {}
 
   NumericsReport report() const {
@@ -108,7 +108,7 @@ class Comparison {
         }
       });
     double of_all = static_cast<double>(dropped);
-    transport().sum({&of_all, 1});
+    executor_.sum({&of_all, 1});
     return static_cast<std::int64_t>(of_all);
   }
 
@@ -130,7 +130,7 @@ class Comparison {
         const auto part = static_cast<std::size_t>(micro_batch * e_.parallelism.stage_ranks() + rank);
         error.add(sum.data(), &expected.at(part * sum.size()), sum.size());
       });
-    return error.over(transport());
+    return error.over(executor_);
   }
 
   double dense_error(int layer) const {
@@ -144,7 +144,7 @@ class Comparison {
       const Values expected = dense_shard(e_, gradients(layer), rank);
       error.add(&all.at(static_cast<std::size_t>(later)), expected.data(), expected.size());
     });
-    return error.over(transport());
+    return error.over(executor_);
   }
 
   // Each rank holds its own tokens' part of the sum.
@@ -153,10 +153,10 @@ class Comparison {
     for_each_rank(layer, [&](std::size_t local, int) {
       std::ranges::transform(sum, find(local, {TensorKind::RouterGradient, false, layer}), sum.begin(), std::plus());
     });
-    transport().sum(sum);
+    executor_.sum(sum);
     RelativeError error;
     error.add(sum, gradients(layer).router);
-    return error.over(transport());
+    return error.over(executor_);
   }
 
   double expert_error(int layer) const {
@@ -164,15 +164,14 @@ class Comparison {
     for_each_rank(layer, [&](std::size_t local, int rank) {
       error.add(find(local, {TensorKind::ExpertGradient, false, layer}), expert_shard(e_, gradients(layer), rank));
     });
-    return error.over(transport());
+    return error.over(executor_);
   }
 
-  Transport& transport() const { return executor_.transport(); }
   const LayerWeights& gradients(int layer) const { return reference_.gradients[static_cast<std::size_t>(layer)]; }
 
   const Experiment& e_;
   const Schedule& s_;
-  const HostExecutor& executor_;
+  const RankValues& executor_;
   const Reference& reference_;
 };
 
@@ -192,7 +191,7 @@ double tolerance_of(Element element, const ComputeRules& rules) {
   return rules.rounds() ? std::sqrt(1e-5 * spacing) : 1e-5;
 }
 
-NumericsReport compare(const Experiment& experiment, const Schedule& schedule, const HostExecutor& executor,
+NumericsReport compare(const Experiment& experiment, const Schedule& schedule, const RankValues& executor,
                        const Reference& reference, const Reference* without_rounding) {
   const Comparison comparison(experiment, schedule, executor, reference);
   NumericsReport report = comparison.report();

@@ -1,6 +1,7 @@
 // Compares what an executed step left in its tensors with the reference.
 #pragma once
 #include "exec/host_executor.hpp"
+#include "exec/rank_values.hpp"
 #include "exec/reference.hpp"
 
 namespace dovetail::exec {
@@ -22,7 +23,7 @@ struct NumericsReport {
 double tolerance_of(Element element, const ComputeRules& rules = {});
 
 // Of the ranks of all processes, which all call it and get the same figures.
-NumericsReport compare(const Experiment& experiment, const Schedule& schedule, const HostExecutor& executor,
+NumericsReport compare(const Experiment& experiment, const Schedule& schedule, const RankValues& executor,
                        const Reference& reference, const Reference* without_rounding = nullptr);
 
 }  // namespace dovetail::exec

@@ -151,9 +151,7 @@ TokenPlace place_of(const OpContext<Scalar>& c) {
 
 template <class Scalar>
 void forward_gate(OpContext<Scalar>& c) {
-  const Routing preset =
-      c.preset.empty() || c.part.chunk < 0 ? c.preset : routing_of_part(c.shape, c.part.tokens, c.preset);
-  gate_forward<Scalar>(c.shape, read_tokens(c, 0), read_tokens(c, 1), read_router(c, 2), place_of(c), preset,
+  gate_forward<Scalar>(c.shape, read_tokens(c, 0), read_tokens(c, 1), read_router(c, 2), place_of(c), preset_of_part(c),
                        write_tokens(c, 0),
                        {find_write(c, TensorKind::Routing), find_write(c, TensorKind::CombineWeights),
                         find_write(c, TensorKind::RoutingMask)});
@@ -208,21 +206,6 @@ void backward_decode(OpContext<Scalar>& c) {
   else
     decode_backward<Scalar>(c.shape, gradients, c.read(at), read_chunks(c, at + 1), write_tokens(c, 0), c.write(1),
                             write_chunks(c, 2));
-}
-
-// What an expert op works on, by its operands 0 (rows) and 1 (weights): all experts here, or one shadowed expert; all
-// copies of the rows, or those of a peer group; own shards of the weights, or gathered ones.
-template <class Scalar>
-LayerShape expert_shape(const OpContext<Scalar>& c) {
-  LayerShape s = c.shape;
-  if (c.op.expert >= 0) {
-    s.local_experts = 1;
-    s.placement = {};
-  }
-  s.row_copies = c.read_tensor(0).elements / (s.positions() * c.op.rows.size() * s.hidden);
-  s.weight_shards = c.read_tensor(1).elements / (s.local_experts * s.expert_parameters());
-  s.block_gemms = c.op.work.gemm_rows == c.op.rows.size();
-  return s;
 }
 
 template <class Scalar>
@@ -302,21 +285,6 @@ void residual(OpContext<Scalar>& c) {
   for (std::size_t i = 1; i < c.read_count(); ++i) std::transform(sum, sum + count, c.read(i), sum, std::plus());
 }
 
-// Where the gradient of a weight tensor lies among the reads of the update.
-template <class Scalar>
-const Scalar* gradient_of(const OpContext<Scalar>& c, const Tensor& weights) {
-  std::int64_t later = 0;  // dense weights of later layers: the last layer's gradients come first
-  for (std::size_t i = 0; i < c.read_count(); ++i) {
-    const Tensor& t = c.read_tensor(i);
-    if (t.kind == TensorKind::DenseWeights && t.layer > weights.layer) later += t.elements;
-    if (weights.kind == TensorKind::DenseWeights && t.kind == TensorKind::DenseGradients) return c.read(i) + later;
-    const bool matches = (weights.kind == TensorKind::RouterWeights && t.kind == TensorKind::RouterGradient) ||
-                         (weights.kind == TensorKind::ExpertWeights && t.kind == TensorKind::ExpertGradient);
-    if (matches && t.layer == weights.layer) return c.read(i);
-  }
-  throw InternalError("weights without a gradient");
-}
-
 // Every step of an executor starts from the same weights, so that this is always Adam's first step.
 template <class Scalar>
 void update(OpContext<Scalar>& c) {
@@ -327,7 +295,9 @@ void update(OpContext<Scalar>& c) {
   Scalar* const mean = c.write(weights);
   for (std::size_t i = 0; i < weights; ++i) {
     const Tensor& t = c.write_tensor(i);
-    adam_step<Scalar>(t.elements, gradient_of(c, t), 1, c.write(i), mean + done, mean + parameters + done);
+    const GradientPlace gradient = gradient_of(c, t);
+    adam_step<Scalar>(t.elements, c.read(gradient.read) + gradient.first, 1, c.write(i), mean + done,
+                      mean + parameters + done);
     done += t.elements;
   }
 }

@@ -24,6 +24,8 @@ constexpr std::string_view help =
 Really executes a schedule file on this machine and writes when each op ran, in wall seconds.
 
   -o FILE                            where the timeline goes (default -: standard output)
+  --device host|cuda                 what computes (default host). cuda: the first GPU, which all ranks share; with
+                                     --emulate-links one rank stands for all, and its exchanges last as modelled
   --transport inproc|mpi             how ranks exchange data: threads of this process (default), or processes that
                                      mpirun started: as many as the schedule has ranks. The first of them reads and
                                      writes the files. Slurm: mpirun takes the machines from its allocation
@@ -43,7 +45,7 @@ Examples:
 struct ProgramOptions {
   std::string schedule, output = "-";
   HostRunOptions run;
-  bool mpi = false, pulse = false, help = false;
+  bool cuda = false, mpi = false, pulse = false, help = false;
 };
 
 template <class Number>
@@ -74,6 +76,10 @@ ProgramOptions parse(const std::vector<std::string>& arguments) {
       options.help = true;
     } else if (a == "-o") {
       options.output = value();
+    } else if (a == "--device") {
+      const std::string& name = value();
+      if (name != "host" && name != "cuda") throw InputError(fmt::format("--device {}: expected host or cuda", name));
+      options.cuda = name == "cuda";
     } else if (a == "--transport") {
       const std::string& name = value();
       if (name != "inproc" && name != "mpi")
@@ -97,6 +103,7 @@ ProgramOptions parse(const std::vector<std::string>& arguments) {
       options.schedule = a;
     }
   }
+  if (options.cuda && options.mpi) throw InputError("--device cuda: ranks share one GPU; not with --transport mpi");
   if (options.schedule.empty() && !options.help) throw InputError("no schedule file given; see --help");
   return options;
 }
@@ -152,6 +159,14 @@ HostRunResult run(const ProgramOptions& options, World* world) {
   return run_on_host(experiment, priced, how, *transport);
 }
 
+HostRunResult run_on(RunOnDevice cuda, const ProgramOptions& options) {
+  if (cuda == nullptr)
+    throw DeviceError("--device cuda", "not in this build; install CUDA with cuBLAS and build again");
+  ScheduleFile file = read(options, nullptr);
+  const Experiment experiment = experiment_of(file);
+  return cuda(experiment, std::make_shared<const PricedSchedule>(std::move(file.priced)), options.run);
+}
+
 int report(const ProgramOptions& options, const HostRunResult& result) {
   for (const std::string& note : result.notes) fmt::print(stderr, "{}\n", note);
   const RunReport& r = result.report;
@@ -199,14 +214,15 @@ int run_in_world(const ProgramOptions& options, MakeWorld make) {
 
 }  // namespace
 
-int run_program(const std::vector<std::string>& arguments, MakeWorld mpi) {
+int run_program(const std::vector<std::string>& arguments, MakeWorld mpi, RunOnDevice cuda) {
   return exit_code_of([&] {
     const ProgramOptions options = parse(arguments);
     if (options.help) {
       write_file("-", help);
       return 0;
     }
-    return options.mpi ? run_in_world(options, mpi) : report(options, run(options, nullptr));
+    if (options.mpi) return run_in_world(options, mpi);
+    return report(options, options.cuda ? run_on(cuda, options) : run(options, nullptr));
   });
 }
 

@@ -3,14 +3,17 @@
 #include <string>
 #include <vector>
 
+#include "exec/host_run.hpp"
 #include "exec/world.hpp"
 
 namespace dovetail::exec {
 
 using MakeWorld = std::unique_ptr<World> (*)();
+using RunOnDevice = HostRunResult (*)(const Experiment&, std::shared_ptr<const PricedSchedule>, const HostRunOptions&);
 
 // Exit codes: 0 done; 1 numerics differ from the reference, or a bug; 2 wrong usage or input; 4 a device or library
-// failed. Messages go to standard error. `mpi` makes the processes of --transport mpi; null: not in this build.
-int run_program(const std::vector<std::string>& arguments, MakeWorld mpi = nullptr);
+// failed. Messages go to standard error. `mpi` makes the processes of --transport mpi, `cuda` runs what --device cuda
+// asks for; null: not in this build.
+int run_program(const std::vector<std::string>& arguments, MakeWorld mpi = nullptr, RunOnDevice cuda = nullptr);
 
 }  // namespace dovetail::exec

@@ -8,9 +8,7 @@
 #include "models/volumes.hpp"
 
 namespace dovetail::exec {
-namespace {
 
-// What a tensor holds when a step starts; empty: nothing.
 Values initial_values(const Experiment& e, const Tensor& t, const ModelData& data, int rank) {
   const auto part_of_rank = [&](const Values& all) {
     const int ranks = e.parallelism.stage_ranks();
@@ -38,13 +36,10 @@ Values initial_values(const Experiment& e, const Tensor& t, const ModelData& dat
   }
 }
 
-// Results are read after the step: the output, the input's gradient, and the routing for its drops.
 bool is_result(const Experiment& e, const Tensor& t) {
   return t.kind == TensorKind::Routing || (t.kind == TensorKind::LayerInput && t.layer == e.workload.layers) ||
          (t.gradient && t.kind == TensorKind::MoeInput && t.layer == 0);
 }
-
-}  // namespace
 
 template <class Scalar>
 RankTensors<Scalar>::RankTensors(const Experiment& experiment, const Schedule& schedule, const ModelData& data,

@@ -52,8 +52,8 @@ void show_parts() {
     line("backend", fmt::format("{}  ({}{}{})", entry.name, entry.description,
                                 entry.make ? "" : "; not in this build: ", entry.get_it));
   line("planners", planners);
-  line("run", fmt::format("--device host --transport inproc{}  (cuda and nccl: not built in this version)",
-                          DOVETAIL_HAS_MPI ? "|mpi" : ""));
+  line("run", fmt::format("--device host{} --transport inproc{}  (nccl: not built in this version)",
+                          DOVETAIL_HAS_CUDA ? "|cuda" : "", DOVETAIL_HAS_MPI ? "|mpi" : ""));
 }
 
 int gpus() {

@@ -50,7 +50,7 @@ constexpr std::array<pair<string_view, TransportKind>, 3> transport_names{
 struct RunOptions : Options {
   DeviceKind device = DeviceKind::Host;
   TransportKind transport = TransportKind::Inproc;
-  bool emulate_links = false;
+  bool emulate_links = false, no_check = false;
   exec::HostScale scale;
   double measure_time = 15;
   exec::MpiLaunch mpi;
@@ -59,8 +59,10 @@ struct RunOptions : Options {
 };
 
 void require_built(const RunOptions& options) {
-  if (options.device == DeviceKind::Cuda)
-    throw DeviceError("--device cuda", "not built in this version; it needs an NVIDIA GPU and CUDA with cuBLAS");
+  if (options.device == DeviceKind::Cuda && DOVETAIL_HAS_CUDA == 0)
+    throw DeviceError("--device cuda", "not in this build; install CUDA with cuBLAS and build again");
+  if (options.device == DeviceKind::Cuda && options.transport != TransportKind::Inproc)
+    throw InputError("--device cuda: ranks share one GPU; not with --transport mpi or nccl");
   if (options.transport == TransportKind::Mpi && DOVETAIL_HAS_MPI == 0)
     throw DeviceError("--transport mpi", "not in this build; apt-get install libopenmpi-dev and build again");
   if (options.transport == TransportKind::Nccl)
@@ -104,7 +106,7 @@ void add_results(Report& report, const SystemResult& modelled, exec::HostRunResu
   predicted.plan_bound = plan_bound(*run.predicted);
   predicted.lower_bound = bound_on_our_clock(modelled.lower_bound, run);
   SystemResult measured = predicted;
-  measured.backend = "host";
+  measured.backend = run.report.device;
   measured.timeline = std::move(run.timeline);
   measured.metrics = metrics(*measured.schedule, measured.timeline);
   measured.memory = memory_use(*measured.schedule, measured.timeline);
@@ -127,14 +129,22 @@ exec::HostRunResult execute_over_mpi(const Experiment& e, const PricedSchedule& 
   return exec::run_over_mpi(schedule_file(e, priced), how, launch);
 }
 
+// A program of its own: this one has no need of a GPU's libraries.
+exec::HostRunResult execute_on_gpu(const Experiment& e, const PricedSchedule& priced, const exec::HostRunOptions& how) {
+  const Writing writing;
+  return exec::run_on_gpu(schedule_file(e, priced), how, Writing::poll);
+}
+
 exec::HostRunResult execute(const Question& question, const SystemResult& modelled, const PricedSchedule& priced,
                             const RunOptions& options) {
   exec::HostRunOptions how;
   how.emulate_links = options.emulate_links;
+  how.check_numerics = !options.no_check;
   how.measure.limit = Seconds(options.measure_time);
   how.seed = static_cast<std::uint64_t>(options.seed);
   Progress progress("run", 1, options.talk());
   progress.begin(modelled.system);
+  if (options.device == DeviceKind::Cuda) return execute_on_gpu(question.experiment, priced, how);
   if (options.transport == TransportKind::Mpi) return execute_over_mpi(question.experiment, priced, how, options);
   return exec::run_on_host(question.experiment, std::make_shared<const PricedSchedule>(priced), how);
 }
@@ -165,7 +175,7 @@ Exit run(const RunOptions& options, const std::vector<std::string>& command_line
   add_results(report, modelled, execute(question, modelled, priced, options), *backend);
   report.provenance = provenance(command_line, question.files, options.seed);
   outputs.write(report);
-  if (report.results.back().run->numerics_ok) return Exit::Ok;
+  if (options.no_check || report.results.back().run->numerics_ok) return Exit::Ok;
   fmt::print(stderr, "dovetail: outputs or gradients differ from the reference (error {:.1e} and {:.1e})\n",
              report.results.back().run->output_error, report.results.back().run->gradient_error);
   return Exit::Failure;
@@ -174,8 +184,12 @@ Exit run(const RunOptions& options, const std::vector<std::string>& command_line
 void add_run_options(CLI::App& app, RunOptions& o) {
   const std::string group = "Execution";
   constexpr int most = 1 << 20;
-  add_choice(app, {"--device", "host|cuda", "what computes [host]; cuda is not built in this version", group},
-             device_names, o.device);
+  add_choice(
+      app,
+      {"--device", "host|cuda",
+       "what computes: CPUs, or one GPU that all ranks share; with --emulate-links one rank stands for all [host]",
+       group},
+      device_names, o.device);
   add_choice(
       app,
       {"--transport", "inproc|mpi|nccl",
@@ -191,6 +205,9 @@ void add_run_options(CLI::App& app, RunOptions& o) {
             "hold communication to its modelled time x a dilation, and compute too where ranks exceed the free cores",
             group},
            o.emulate_links);
+  add_flag(app,
+           {"--no-check", "", "do not compare with the reference, which takes long where tensors are large", group},
+           o.no_check);
   add_integer(app, {"--layers", "COUNT", "[1]", group}, o.scale.layers, 1, 1000);
   add_integer(app, {"--experts", "COUNT", "in each layer [as many as ranks]", group}, o.scale.experts, 1, most);
   add_integer(app, {"--hidden", "COUNT", "elements of a token [128]", group}, o.scale.hidden, 1, most);

@@ -1,0 +1,49 @@
+// Runs the steps of a schedule on a GPU: one queue for each rank and stream, events between them, ops given out in
+// program order by one thread.
+#pragma once
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "exec/cuda/device.hpp"
+#include "exec/cuda/element.hpp"
+#include "exec/rank_values.hpp"
+#include "exec/routing.hpp"
+#include "models/schedule.hpp"
+#include "models/timeline.hpp"
+
+namespace dovetail::exec {
+
+// Which ranks are on the device. All: every rank of the schedule, so that exchanges are copies and sums between them
+// and results are exact. One: rank 0 alone; an exchange copies as many bytes as arrive and is held for its modelled
+// time, so that times are those of one rank of many, and contents are of no use.
+enum class DeviceRanks { All, One };
+
+struct DeviceSettings {
+  Stored scalar = Stored::Float;  // Double, Float or Bf16
+  DeviceRanks ranks = DeviceRanks::All;
+  std::vector<std::vector<Routing>> routing;               // as of the host's executor
+  std::vector<std::optional<Seconds>> exchange_durations;  // One: by op; none: not held
+};
+
+class DeviceExecutor : public RankValues {
+ public:
+  // One training step from the initial weights. Throws DeviceError; the device is of no more use then.
+  virtual Seconds run_step(Poison poison) = 0;
+
+  // After a first step: captures it as one graph, which later steps without poison launch. False where that is not
+  // possible: a schedule in which the host waits, a device without graphs.
+  virtual bool capture() = 0;
+
+  // Of the last step that was not captured, by op, over all ranks here; emulated: ops that were held.
+  virtual Timeline timeline() const = 0;
+  virtual std::int64_t memory_bytes() const = 0;   // of each rank's tensors, the most of any rank
+  virtual std::int64_t scratch_bytes() const = 0;  // of all queues
+};
+
+// Throws InputError for what a device does not run (require_device_ops). The device must outlive the executor.
+std::unique_ptr<DeviceExecutor> make_device_executor(ComputeDevice& device, const Experiment& experiment,
+                                                     std::shared_ptr<const Schedule> schedule, const ModelData& data,
+                                                     DeviceSettings settings);
+
+}  // namespace dovetail::exec

@@ -1,0 +1,152 @@
+#include "exec/cuda/device_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "exec/compute_rules.hpp"
+#include "exec/cuda/device_memory.hpp"
+#include "exec/dilation.hpp"
+#include "models/errors.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+constexpr int work_samples = 5;  // steps that are not captured and tell how long each op takes
+
+bool is_exchange(const Op& op) {
+  return op.work.collective != Collective::None || op.kind == OpKind::StageReceive;
+}
+
+class DeviceRun {
+ public:
+  DeviceRun(ComputeDevice& device, const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
+            const HostRunOptions& options)
+      : device_(device),
+        e_(experiment),
+        priced_(std::move(priced)),
+        options_(options),
+        rules_(rules_of(*priced_->schedule)),
+        data_(rounded(random_model_data(e_, options.seed, rules_.micro_batches), stored_as(e_.workload.dtype))) {
+    settings_.scalar = stored_as(e_.workload.dtype);
+    result_.report.device = "cuda";
+    result_.report.transport = options.emulate_links ? "emulated" : "inproc";
+    result_.report.ranks = options.emulate_links ? 1 : e_.cluster.gpus();
+    result_.notes.push_back(device.description());
+    if (e_.workload.dtype == DType::Fp16) result_.notes.push_back("fp16 was computed in bf16");
+  }
+
+  HostRunResult run() {
+    if (options_.check_numerics)
+      check_numerics();
+    else
+      result_.notes.push_back("numerics were not checked");
+    Emulated emulated;
+    for (const Op& op : priced_->schedule->ops) emulated.held.push_back(options_.emulate_links && is_exchange(op));
+    if (options_.emulate_links) hold_exchanges(emulated.held);
+    executor_ = make_device_executor(device_, e_, priced_->schedule, data_, settings_);
+    emulated.work = measure_work();
+    result_.predicted = std::make_shared<const PricedSchedule>(stretch(*priced_, emulated, 1));
+    sample();
+    return std::move(result_);
+  }
+
+ private:
+  void check_numerics() {
+    const Reference reference = compute_reference(e_, data_, rules_);
+    settings_.routing = reference.routing;
+    const auto all = make_device_executor(device_, e_, priced_->schedule, data_, settings_);
+    all->run_step(Poison::Yes);
+    result_.numerics = compare(e_, *priced_->schedule, *all, reference);
+    RunReport& r = result_.report;
+    r.dropped = result_.numerics.dropped;
+    r.output_error = result_.numerics.output_error;
+    r.gradient_error = result_.numerics.gradient_error();
+    r.numerics_ok = result_.numerics.ok(device_tolerance(settings_.scalar, rules_));
+  }
+
+  void hold_exchanges(const std::vector<bool>& held) {
+    settings_.ranks = DeviceRanks::One;
+    settings_.exchange_durations.resize(held.size());
+    for (std::size_t i = 0; i < held.size(); ++i)
+      if (held[i]) settings_.exchange_durations[i] = priced_->duration[i];
+    result_.notes.push_back(
+        fmt::format("one GPU stands for one of {} ranks: its exchanges copy what would arrive and last as long as the "
+                    "model says; the network is emulated",
+                    e_.cluster.gpus()));
+  }
+
+  std::vector<Seconds> measure_work() {
+    std::vector<std::vector<Seconds>> samples(priced_->schedule->ops.size());
+    executor_->run_step(Poison::No);  // libraries and kernels are loaded
+    for (int i = 0; i < work_samples; ++i) {
+      executor_->run_step(Poison::No);
+      result_.timeline = executor_->timeline();
+      for (std::size_t op = 0; op < samples.size(); ++op)
+        samples[op].push_back(result_.timeline.ops[op].finish - result_.timeline.ops[op].start);
+    }
+    std::vector<Seconds> work;
+    for (std::vector<Seconds>& of_op : samples) work.push_back(median(std::move(of_op)));
+    return work;
+  }
+
+  void sample() {
+    const bool graph = executor_->capture();
+    result_.notes.push_back(graph ? "step times are of the step captured as one graph; op times of one that was not"
+                                  : "the step could not be captured: the host waits in it, or gives out each op");
+    const Measurement m = measure([&] { return executor_->run_step(Poison::No); }, options_.measure);
+    RunReport& r = result_.report;
+    r.samples = m.samples;
+    r.ci95_low = m.ci95_low;
+    r.ci95_high = m.ci95_high;
+    r.stopped_by = m.stopped_by;
+    Seconds busy, held;
+    for (std::size_t i = 0; i < result_.timeline.ops.size(); ++i) {
+      const Seconds time = result_.timeline.ops[i].finish - result_.timeline.ops[i].start;
+      busy += time;
+      if (!result_.timeline.emulated[i]) continue;
+      held += time;
+      // A clock of 32 ns to 1 us, and two launches.
+      if (time > priced_->duration[i] * 1.05 + Seconds(2e-5)) ++r.overruns;
+    }
+    r.emulated_share = busy > Seconds(0) ? held / busy : 0;
+    result_.notes.push_back(fmt::format("tensors {:.3f} GB for each rank, scratch {:.3f} GB",
+                                        1e-9 * static_cast<double>(executor_->memory_bytes()),
+                                        1e-9 * static_cast<double>(executor_->scratch_bytes())));
+  }
+
+  ComputeDevice& device_;
+  const Experiment& e_;
+  std::shared_ptr<const PricedSchedule> priced_;
+  const HostRunOptions& options_;
+  ComputeRules rules_;
+  ModelData data_;
+  DeviceSettings settings_;
+  std::unique_ptr<DeviceExecutor> executor_;
+  HostRunResult result_;
+};
+
+}  // namespace
+
+Stored stored_as(DType dtype) {
+  return dtype == DType::Fp64 ? Stored::Double : dtype == DType::Fp32 ? Stored::Float : Stored::Bf16;
+}
+
+double device_tolerance(Stored scalar, const ComputeRules& rules) {
+  if (scalar == Stored::Bf16) return 2e-2;
+  return tolerance_of(scalar == Stored::Double ? Element::Double : Element::Float, rules);
+}
+
+HostRunResult run_on_device(ComputeDevice& device, const Experiment& experiment,
+                            std::shared_ptr<const PricedSchedule> priced, const HostRunOptions& options) {
+  return DeviceRun(device, experiment, std::move(priced), options).run();
+}
+
+HostRunResult run_on_cuda(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
+                          const HostRunOptions& options) {
+  const auto device = make_cuda_device(0);
+  return run_on_device(*device, experiment, std::move(priced), options);
+}
+
+}  // namespace dovetail::exec

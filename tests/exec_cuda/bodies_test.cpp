@@ -1,0 +1,76 @@
+// Kernel bodies as loops on the host: formats against the host's own, slots against the host's assignment.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "exec/cuda/gate_bodies.hpp"
+#include "exec/cuda/tensor_bodies.hpp"
+#include "exec/cuda/wire_bodies.hpp"
+#include "exec/routing.hpp"
+#include "exec/wire_format.hpp"
+
+using namespace dovetail::exec;
+
+TEST_CASE("bf16 and e4m3 round as messages on the host do") {
+  std::mt19937 random(3);
+  std::normal_distribution<double> normal;
+  for (int i = 0; i < 20000; ++i) {
+    const double x = std::ldexp(normal(random), i % 24 - 12);
+    CHECK(from_e4m3(e4m3(x)) == to_e4m3(x));
+    const auto in_float = static_cast<float>(x);
+    CHECK(wide(bf16(in_float)) == to_bf16(in_float));
+    CHECK(wide(bf16(x)) == to_bf16(x));
+  }
+  for (int bits = 0; bits < 256; ++bits)  // every number is its own nearest
+    if ((bits & 0x7f) != 0x7f) CHECK(e4m3(from_e4m3(static_cast<std::uint8_t>(bits))) == bits);
+  // Just above and below the middle between 1 and the next bf16: a float would take both for the middle.
+  CHECK(wide(bf16(1 + 0x1p-8 + 0x1p-40)) == 1 + 0x1p-7);
+  CHECK(wide(bf16(1 + 3 * 0x1p-8 - 0x1p-40)) == 1 + 0x1p-7);
+  CHECK(wide(bf16(-1 - 0x1p-8 - 0x1p-40)) == -1 - 0x1p-7);
+  CHECK(from_e4m3(e4m3(1e9)) == 448);
+  CHECK(std::isnan(from_e4m3(e4m3(NAN))));
+  CHECK(std::isnan(wide(bf16(std::numeric_limits<float>::quiet_NaN()))));
+  CHECK(std::isinf(wide(bf16(std::numeric_limits<float>::infinity()))));
+}
+
+TEST_CASE("Segments give the slots that one pass gives") {
+  LayerShape s;
+  s.tokens = 150;  // 300 choices: four whole segments of 64 and a part of one
+  s.experts = 5;
+  s.top_k = 2;
+  s.capacity = 40;
+  s.first_slot = 7;
+  std::mt19937 random(9);
+  Routing expected;
+  std::vector<std::int32_t> experts;
+  for (std::int32_t t = 0; t < 150; ++t)
+    for (int j = 0; j < 2; ++j) {
+      experts.push_back(static_cast<std::int32_t>(random() % 5));
+      expected.push_back({t, experts.back()});
+    }
+  assign_slots(s, std::vector<double>(150 * 5), expected);
+  const GateShape shape{150, 5, 2, 40, 7, false, false};
+  std::vector<std::int32_t> counts(5 * 5), slots(300);
+  const SlotOrder order{shape, experts.data(), counts.data()};
+  REQUIRE(order.segments() == 5);
+  for (std::int64_t i = 0; i < 25; ++i) CountChoices{order}(i);
+  for (std::int64_t i = 0; i < 5; ++i) AddUpCounts{order}(i);
+  for (std::int64_t i = 0; i < 25; ++i) GiveSlots{order, slots.data()}(i);
+  for (std::size_t i = 0; i < 300; ++i) CHECK(slots[i] == expected[i].slot);
+}
+
+TEST_CASE("The k best experts come best first, ties to the lower index") {
+  const std::vector<float> scores{.1F, .4F, .1F, .4F};
+  std::vector<std::int32_t> chosen(3);
+  ChooseExperts<float>{{1, 4, 3, 1, 0, false, false}, scores.data(), chosen.data()}(0);
+  CHECK(chosen == std::vector<std::int32_t>{1, 3, 0});
+}
+
+TEST_CASE("A bf16 weight follows its master copy") {
+  Bf16 gradient = bf16(1.0F), weight = bf16(1.0F);
+  float mean = 0, variance = 0, master = 1;
+  AdamStep<Bf16>{&gradient, &weight, &mean, &variance, &master, 1e-3F / .1F, 1 / .001F}(0);
+  CHECK(master == Approx(1 - 1e-3));  // the first step is the rate, whatever the gradient's size
+  CHECK(wide(weight) == 1);           // bf16 has steps of 2^-8 below 1: 0.999 rounds to 1
+}

@@ -1,0 +1,83 @@
+// Whole runs on a device of host memory: what a GPU's differ in is speed and the capture.
+#include "exec/cuda/device_run.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "models/errors.hpp"
+#include "models/schedule_builder.hpp"
+#include "tests/support/random_plans.hpp"
+
+using namespace dovetail;
+using namespace dovetail::exec;
+using namespace dovetail::test;
+
+namespace {
+
+// The first random experiment of softmax gates and two experts' ranks in fp32, whose rows really go elsewhere.
+Experiment experiment_with_exchanges() {
+  Random random(3);
+  for (;;) {
+    Experiment e = random_experiment(random);
+    e.workload.gate = {};
+    e.workload.dtype = DType::Fp32;
+    e.model.expert_kind = ExpertKind::Gated;
+    if (e.parallelism.ep > 1 && e.parallelism.pp == 1 && !refusal(Plan(), e)) return e;
+  }
+}
+
+HostRunOptions quick(bool emulate) {
+  HostRunOptions options;
+  options.emulate_links = emulate;
+  options.measure.min_samples = 3;
+  options.measure.min_time = Seconds(0);
+  options.measure.limit = Seconds(.2);
+  return options;
+}
+
+std::shared_ptr<const PricedSchedule> priced_schedule(const Experiment& e) {
+  return std::make_shared<const PricedSchedule>(price(std::make_shared<const Schedule>(build_schedule(e, Plan())), e));
+}
+
+}  // namespace
+
+TEST_CASE("A run with all ranks on a device checks its numerics and measures") {
+  const auto device = make_host_device();
+  const Experiment e = experiment_with_exchanges();
+  const HostRunResult r = run_on_device(*device, e, priced_schedule(e), quick(false));
+  CHECK(r.report.numerics_ok);
+  CHECK(r.report.device == "cuda");
+  CHECK(r.report.transport == "inproc");
+  CHECK(r.report.ranks == e.cluster.gpus());
+  CHECK(r.report.samples.size() >= 3);
+  CHECK(r.report.emulated_share == 0);
+  CHECK(r.timeline.ops.size() == r.predicted->duration.size());
+}
+
+TEST_CASE("One rank stands for all: its exchanges last at least as long as the model says, and only they are held") {
+  const auto device = make_host_device();
+  const Experiment e = experiment_with_exchanges();
+  const auto priced = priced_schedule(e);
+  const HostRunResult r = run_on_device(*device, e, priced, quick(true));
+  CHECK(r.report.transport == "emulated");
+  CHECK(r.report.ranks == 1);
+  CHECK(r.report.numerics_ok);  // of the step with all ranks
+  CHECK(r.report.emulated_share > 0);
+  int held = 0;
+  for (std::size_t i = 0; i < r.timeline.ops.size(); ++i) {
+    const bool exchanges = priced->schedule->ops[i].work.collective != Collective::None;
+    CHECK(r.timeline.emulated[i] == exchanges);
+    if (!exchanges) continue;
+    ++held;
+    CHECK(r.timeline.ops[i].finish - r.timeline.ops[i].start >= priced->duration[i] * .999);
+    CHECK(r.predicted->duration[i] == priced->duration[i]);
+  }
+  CHECK(held >= 4);  // dispatch and combine, forward and backward
+}
+
+TEST_CASE("What a device does not run is refused by name") {
+  const auto device = make_host_device();
+  Experiment e = experiment_with_exchanges();
+  e.workload.gate.kind = GateKind::SoftMoe;
+  const auto schedule = std::make_shared<const Schedule>(build_schedule(experiment_with_exchanges(), Plan()));
+  CHECK_THROWS_AS(make_device_executor(*device, e, schedule, random_model_data(e, 1), {}), InputError);
+}
