@@ -26,13 +26,19 @@ std::string name_of(const Probe& p) {
     case ProbeKind::Decode:
       return "encode, decode";
     case ProbeKind::StridedCopy:
-      return "strided copy";
+      return p.rows == 1 ? "copy" : "strided copy";
     case ProbeKind::HostCopy:
       return "host copy";
     case ProbeKind::Collective:
       return std::string(name_in(collective_names, p.collective));
   }
   throw InternalError("a probe of no kind");
+}
+
+// Of a meter without collectives.
+bool stands_in(const std::pair<InterferenceClass, Probe>& kind) {
+  return (kind.first == InterferenceClass::Inter || kind.first == InterferenceClass::Intra) &&
+         kind.second.kind != ProbeKind::Collective;
 }
 
 class Calibrator {
@@ -53,7 +59,7 @@ class Calibrator {
     LineFit fit = fit_line(std::move(times));
     cost.alpha = fit.alpha;
     cost.beta = decltype(cost.beta)(fit.beta.value());
-    cost.provenance = {Origin::Measured, fmt::format("{}; {}, {} ranks at once", options_.where, what, meter_.ranks()),
+    cost.provenance = {Origin::Measured, fmt::format("{}; {}, {}", options_.where, what, at_once()),
                        disturbed, std::make_shared<const Fit>(std::move(fit.quality))};
     return cost;
   }
@@ -79,13 +85,19 @@ class Calibrator {
         speeds_beside({median(alone_a), median(alone_b)}, {median(together_a), median(together_b)});
     const auto [measured_a, measured_b] = speeds;
     const bool raised = raise_to_one(speeds);
-    std::string source = fmt::format("{}; {} beside {}, {} ranks at once", options_.where, name_of(a.second),
-                                     name_of(b.second), meter_.ranks());
+    std::string source =
+        fmt::format("{}; {} beside {}, {}", options_.where, name_of(a.second), name_of(b.second), at_once());
+    const bool stand_in = stands_in(a) || stands_in(b);
+    if (stand_in) source += "; the copy stands for an exchange, which reads and writes the same memory";
     if (raised) source += fmt::format("; measured {:.3f} and {:.3f}, raised to add up to 1", measured_a, measured_b);
-    return {a.first, b.first, speeds.first, speeds.second, {Origin::Measured, source, meter_.oversubscribed(2)}};
+    return {a.first, b.first, speeds.first, speeds.second, {stand_in ? Origin::Assumed : Origin::Measured, source, meter_.oversubscribed(2)}};
   }
 
  private:
+  std::string at_once() const {
+    return meter_.ranks() == 1 ? "one rank" : fmt::format("{} ranks at once", meter_.ranks());
+  }
+
   // So that a sample lasts for about `shortest`.
   int repetitions(const Probe& probe, double longer = 1) {
     constexpr double most = 100000;
@@ -112,101 +124,7 @@ class Calibrator {
   int samples_ = 0;  // of the last point
 };
 
-// --- grids ---
-
-std::vector<Probe> gemms(DType dtype, const std::vector<std::int64_t>& rows,
-                         const std::vector<std::pair<std::int64_t, std::int64_t>>& shapes) {
-  std::vector<Probe> probes;
-  for (const auto& [inner, columns] : shapes)
-    for (std::int64_t r : rows) probes.push_back({ProbeKind::Gemm, dtype, Collective::None, r, inner, columns});
-  return probes;
-}
-
-std::vector<Probe> copies(std::initializer_list<ProbeKind> kinds, const std::vector<std::int64_t>& rows,
-                          std::int64_t columns) {
-  std::vector<Probe> probes;
-  for (ProbeKind kind : kinds)
-    for (std::int64_t r : rows) probes.push_back({kind, DType::Fp32, Collective::None, r, 0, columns});
-  return probes;
-}
-
-std::vector<std::vector<Probe>> all_collectives(const std::vector<std::int64_t>& elements, int ranks) {
-  std::vector<std::vector<Probe>> all;
-  for (const auto& [name, collective] : collective_names) {
-    if (collective == Collective::None) continue;
-    all.emplace_back();
-    for (std::int64_t n : elements)
-      all.back().push_back({ProbeKind::Collective, DType::Fp32, collective, (n + ranks - 1) / ranks * ranks, 0, 1});
-  }
-  return all;
-}
-
-std::vector<std::int64_t> multiples(std::int64_t step, int last) {
-  std::vector<std::int64_t> all;
-  for (int i = 1; i <= last; ++i) all.push_back(step * i);
-  return all;
-}
-
-// Ops of about a millisecond on a core.
-std::vector<std::pair<InterferenceClass, Probe>> one_of_each_kind(int ranks) {
-  constexpr std::int64_t elements = 1 << 18;
-  const auto exchange = [&](Collective c) {
-    return Probe{ProbeKind::Collective, DType::Fp32, c, (elements + ranks - 1) / ranks * ranks, 0, 1};
-  };
-  return {{InterferenceClass::Compute, {ProbeKind::Gemm, DType::Fp32, Collective::None, 256, 256, 256}},
-          {InterferenceClass::Inter, exchange(Collective::AllToAll)},
-          {InterferenceClass::Intra, exchange(Collective::AllGather)},
-          {InterferenceClass::Copy, {ProbeKind::HostCopy, DType::Fp32, Collective::None, elements, 0, 1}}};
-}
-
 }  // namespace
-
-double Probe::size() const {
-  const auto bytes = static_cast<double>(rows * columns) * size_of(dtype).value();
-  switch (kind) {
-    case ProbeKind::Gemm:
-      return 2.0 * static_cast<double>(rows) * static_cast<double>(inner) * static_cast<double>(columns);
-    case ProbeKind::Encode:
-    case ProbeKind::StridedCopy:
-      return 2 * bytes;  // read and written
-    case ProbeKind::Decode:
-      return 3 * bytes;  // the residual too
-    case ProbeKind::HostCopy:
-    case ProbeKind::Collective:
-      return bytes;
-  }
-  throw InternalError("a probe of no kind");
-}
-
-int CalibrationGrid::points() const {
-  const std::size_t k = kinds.size();
-  return static_cast<int>(gemms.size() + collectives.size() + (memory.empty() ? 0 : 1) + (strided.empty() ? 0 : 1) +
-                          (copies.empty() ? 0 : 1) + (k < 2 ? 0 : k * (k - 1) / 2));
-}
-
-CalibrationGrid calibration_grid(GridName name, int ranks) {
-  const bool quick = name == GridName::Quick, fsmoe = name == GridName::Fsmoe;
-  CalibrationGrid grid;
-  const std::vector<std::int64_t> rows = quick   ? std::vector<std::int64_t>{32, 128, 512}
-                                         : fsmoe ? multiples(512, 12)
-                                                 : std::vector<std::int64_t>{16, 32, 64, 128, 256, 512, 1024};
-  const std::vector<std::pair<std::int64_t, std::int64_t>> shapes =
-      quick   ? std::vector<std::pair<std::int64_t, std::int64_t>>{{128, 256}, {256, 128}}
-      : fsmoe ? std::vector<std::pair<std::int64_t, std::int64_t>>{{1024, 1024}}
-              : std::vector<std::pair<std::int64_t, std::int64_t>>{{128, 256}, {256, 128}, {512, 512}};
-  grid.gemms.push_back(gemms(DType::Fp32, rows, shapes));
-  if (!quick) grid.gemms.push_back(gemms(DType::Fp64, rows, shapes));
-  const std::vector<std::int64_t> tokens = quick ? std::vector<std::int64_t>{128, 512, 2048}
-                                                 : std::vector<std::int64_t>{64, 128, 256, 512, 1024, 2048, 4096};
-  grid.memory = copies({ProbeKind::Encode, ProbeKind::Decode}, tokens, 128);
-  grid.strided = copies({ProbeKind::StridedCopy}, tokens, 128);
-  grid.copies = copies({ProbeKind::HostCopy}, tokens, 128);
-  std::vector<std::int64_t> elements = fsmoe ? multiples(1 << 18, 24) : std::vector<std::int64_t>{};
-  for (std::int64_t n = 1 << 12; !fsmoe && n <= 1 << 20; n *= quick ? 16 : 4) elements.push_back(n);
-  grid.collectives = all_collectives(elements, ranks);
-  grid.kinds = one_of_each_kind(ranks);
-  return grid;
-}
 
 std::pair<double, double> speeds_beside(std::pair<Seconds, Seconds> alone, std::pair<Seconds, Seconds> together) {
   if (together.first > together.second) {
@@ -251,6 +169,21 @@ Calibration calibrate(Meter& meter, const CalibrationGrid& grid, const Calibrate
     for (std::size_t b = a + 1; b < grid.kinds.size(); ++b)
       c.interference.push_back(run.pair(grid.kinds[a], grid.kinds[b]));
   return c;
+}
+
+void add_unmeasured(Calibration& measured, const Calibration& base) {
+  measured.collectives.insert(measured.collectives.end(), base.collectives.begin(), base.collectives.end());
+  measured.messages.insert(measured.messages.end(), base.messages.begin(), base.messages.end());
+  for (const GemmCost& cost : base.gemms)
+    if (std::ranges::find(measured.gemms, cost.dtype, &GemmCost::dtype) == measured.gemms.end())
+      measured.gemms.push_back(cost);
+  const auto known = [&](const Interference& pair) {
+    return std::ranges::any_of(measured.interference, [&](const Interference& m) {
+      return (m.a == pair.a && m.b == pair.b) || (m.a == pair.b && m.b == pair.a);
+    });
+  };
+  for (const Interference& pair : base.interference)
+    if (!known(pair)) measured.interference.push_back(pair);
 }
 
 }  // namespace dovetail::exec

@@ -159,6 +159,8 @@ class CudaDevice final : public ComputeDevice {
                        driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10, CUBLAS_VERSION);
   }
 
+  std::int64_t cache_bytes() const override { return properties_.l2CacheSize; }
+
   std::unique_ptr<Memory> allocate(std::int64_t bytes, Place place) override {
     return std::make_unique<CudaMemory>(bytes, place);
   }

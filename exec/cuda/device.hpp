@@ -34,6 +34,7 @@ class ComputeDevice {
  public:
   virtual ~ComputeDevice() = default;
   virtual std::string description() const = 0;
+  virtual std::int64_t cache_bytes() const = 0;  // that all of it shares; 0: none worth avoiding
 
   // Place::Host: pinned host memory, which queues copy from and to. Throws DeviceError where there is too little.
   virtual std::unique_ptr<Memory> allocate(std::int64_t bytes, Place place) = 0;

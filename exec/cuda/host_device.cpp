@@ -45,6 +45,7 @@ class HostQueue final : public Queue {
 class HostDevice final : public ComputeDevice {
  public:
   std::string description() const override { return "host memory"; }
+  std::int64_t cache_bytes() const override { return 0; }
   std::unique_ptr<Memory> allocate(std::int64_t bytes, Place) override { return std::make_unique<HostMemory>(bytes); }
   std::unique_ptr<Queue> make_queue() override { return std::make_unique<HostQueue>(); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<HostEvent>(); }
