@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Everything to do on a machine with a GPU, in one call: build from source, tests, sanitizer, numerics and times of the
-# shipped systems, calibration, the same layer in PyTorch. Needs nvcc with cuBLAS, CMake, a C++20 compiler and headers.
+# shipped systems, the same layer in PyTorch, calibration, a profile. Needs nvcc with cuBLAS, CMake, a C++20 compiler and
+# headers.
 set -uo pipefail
 
 usage() {
@@ -70,21 +71,29 @@ numerics() {
 }
 # One GPU as one rank of eight; exchanges last as long as the model says.
 times() {
-  local system failed=0
+  local system failed=0 keep
   for system in "${presets[@]}"; do
+    keep=()
+    [ "$system" = tutel ] && keep=(--save-schedule "$out/schedule.json")
     "$build/bin/dovetail" run --device cuda --emulate-links --no-check --cluster $cluster --model $model \
-      --system "$system" --set workload.dtype=bf16 "${layer[@]}" --measure-time 5 -q -o "$out/time-$system.json" ||
-      failed=1
+      --system "$system" --set workload.dtype=bf16 "${layer[@]}" --measure-time 5 -q -o "$out/time-$system.json" \
+      "${keep[@]}" || failed=1
   done
   return $failed
 }
-peer() {
-  python3 bench/peers/torch_moe.py --hidden 2048 --expert-hidden 8192 --tokens 8192 --experts 8 --top-k 2 \
-    -o "$out/torch.json"
-}
+# One rank of the same layer, of the sizes that `times` wrote down.
+peer() { python3 bench/peers/torch_moe.py --schedule "$out/schedule.json" -o "$out/torch.json"; }
+# One GPU cannot measure collectives: those stay as the base has them.
 calibrate() {
-  "$build/bin/dovetail" calibrate --help >/dev/null 2>&1 || { echo "this version has no calibrate"; return 0; }
-  "$build/bin/dovetail" calibrate --device cuda -o "$out/calibration.json"
+  "$build/bin/dovetail" calibrate --device cuda --base $cluster -o "$out/calibration.json"
+}
+# What runs when, as nsys sees it, of one system.
+profile() {
+  command -v nsys >/dev/null || { echo "nsys is missing (nsight-systems): no profile"; return 0; }
+  nsys profile --trace cuda,cublas,nvtx --cuda-graph-trace node --force-overwrite true -o "$out/tutel" \
+    "$build/bin/dovetail-exec" "$out/schedule.json" --device cuda --emulate-links --no-check --limit 2 \
+    -o "$out/profiled.json" &&
+    nsys stats --report cuda_gpu_kern_sum,cuda_gpu_mem_time_sum --format csv -o "$out/tutel" "$out/tutel.nsys-rep"
 }
 
 json_text() { printf '%s' "$1" | sed 's/\\/\\\\/g; s/"/\\"/g' | tr -d '\n'; }
@@ -112,7 +121,7 @@ provenance() {
 }
 
 begin=$SECONDS failed=0
-for step in configure compile provenance host_tests gpu_tests sanitizer numerics times peer calibrate; do
+for step in configure compile provenance host_tests gpu_tests sanitizer numerics times peer calibrate profile; do
   [ -e "$out/stamps/$step" ] && continue
   if [ $((SECONDS - begin)) -ge "$time" ]; then
     echo "time is up before $step; call again to go on"

@@ -59,8 +59,8 @@ class Calibrator {
     LineFit fit = fit_line(std::move(times));
     cost.alpha = fit.alpha;
     cost.beta = decltype(cost.beta)(fit.beta.value());
-    cost.provenance = {Origin::Measured, fmt::format("{}; {}, {}", options_.where, what, at_once()),
-                       disturbed, std::make_shared<const Fit>(std::move(fit.quality))};
+    cost.provenance = {Origin::Measured, fmt::format("{}; {}, {}", options_.where, what, at_once()), disturbed,
+                       std::make_shared<const Fit>(std::move(fit.quality))};
     return cost;
   }
 
@@ -90,7 +90,11 @@ class Calibrator {
     const bool stand_in = stands_in(a) || stands_in(b);
     if (stand_in) source += "; the copy stands for an exchange, which reads and writes the same memory";
     if (raised) source += fmt::format("; measured {:.3f} and {:.3f}, raised to add up to 1", measured_a, measured_b);
-    return {a.first, b.first, speeds.first, speeds.second, {stand_in ? Origin::Assumed : Origin::Measured, source, meter_.oversubscribed(2)}};
+    return {a.first,
+            b.first,
+            speeds.first,
+            speeds.second,
+            {stand_in ? Origin::Assumed : Origin::Measured, source, meter_.oversubscribed(2)}};
   }
 
  private:

@@ -40,8 +40,8 @@ struct CalibrateOptions {
 };
 
 // Collectives within a process use no network: the same costs are given for links inside and between nodes. Costs and
-// pairs for which ops shared cores are marked as disturbed; pairs in which a copy stands for an exchange as assumed. Throws DeviceError where GEMMs do not take longer the
-// larger they are.
+// pairs for which ops shared cores are marked as disturbed; pairs in which a copy stands for an exchange as assumed.
+// Throws DeviceError where GEMMs do not take longer the larger they are.
 Calibration calibrate(Meter& meter, const CalibrationGrid& grid, const CalibrateOptions& options);
 
 // What `measured` lacks, from another calibration: collectives and messages (of a meter without them), GEMMs in other

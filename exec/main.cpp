@@ -4,17 +4,18 @@
 #include "exec/mpi_world.hpp"
 #endif
 #if DOVETAIL_HAS_CUDA
+#include "exec/cuda/device_meter.hpp"
 #include "exec/cuda/device_run.hpp"
 #endif
 
 int main(int argc, char** argv) {
   dovetail::exec::MakeWorld mpi = nullptr;
-  dovetail::exec::RunOnDevice cuda = nullptr;
+  dovetail::exec::Cuda cuda;
 #if DOVETAIL_HAS_MPI
   mpi = dovetail::exec::make_mpi_world;
 #endif
 #if DOVETAIL_HAS_CUDA
-  cuda = dovetail::exec::run_on_cuda;
+  cuda = {dovetail::exec::run_on_cuda, dovetail::exec::calibrate_cuda};
 #endif
   return dovetail::exec::run_program({argv + 1, argv + argc}, mpi, cuda);
 }

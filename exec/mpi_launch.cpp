@@ -19,6 +19,7 @@
 #include "exec/dilation.hpp"
 #include "exec/watch.hpp"
 #include "models/errors.hpp"
+#include "models/files/load.hpp"
 #include "models/json/write_file.hpp"
 #include "models/names.hpp"
 
@@ -141,6 +142,16 @@ HostRunResult result_of(TimelineFile file, const PricedSchedule& priced) {
   return result;
 }
 
+// dovetail-exec, which must write `file`.
+void execute(const std::vector<std::string>& command, const std::string& file, const std::function<void()>& poll) {
+  ChildProcess executor(command, {});
+  while (executor.read(20))
+    if (poll) poll();
+  if (fs::exists(file)) return;
+  rethrow(executor.err, executor.status());
+  throw DeviceError("dovetail-exec", "ended without a result and without a word", executor.status());
+}
+
 }  // namespace
 
 std::string executor_path() {
@@ -175,14 +186,29 @@ HostRunResult run_on_gpu(const ScheduleFile& file, const HostRunOptions& options
   write_file(schedule, to_json(file).dump());
   std::vector<std::string> command{executor_path(), schedule, "-o", timeline, "--device", "cuda"};
   add_run_options(command, options);
-  ChildProcess executor(command, {});
-  while (executor.read(20))
-    if (poll) poll();
-  if (!fs::exists(timeline)) {
-    rethrow(executor.err, executor.status());
-    throw DeviceError("dovetail-exec", "ended without a result and without a word", executor.status());
-  }
+  execute(command, timeline, poll);
   return result_of(read_timeline(JsonFile::read(timeline)), file.priced);
+}
+
+Calibration calibrate_on_gpu(bool quick, const CalibrateOptions& options, const std::function<void()>& poll) {
+  const TemporaryFolder folder;
+  const std::string file = folder.file("calibration.json");
+  std::vector<std::string> command{executor_path(),
+                                   "--calibrate",
+                                   "--device",
+                                   "cuda",
+                                   "-o",
+                                   file,
+                                   "--limit",
+                                   fmt::format("{}", options.measure.limit.value()),
+                                   "--seed",
+                                   std::to_string(options.measure.seed),
+                                   "--where",
+                                   options.where};
+  if (quick) command.emplace_back("--quick");
+  execute(command, file, poll);
+  FilesRead files;
+  return load_calibration(file, files);
 }
 
 }  // namespace dovetail::exec

@@ -1,8 +1,9 @@
-// Runs a schedule over MPI or on a GPU from a program that uses neither itself: dovetail-exec does.
+// Runs a schedule over MPI or on a GPU, or measures a GPU, from a program that uses neither itself: dovetail-exec does.
 #pragma once
 #include <functional>
 #include <string>
 
+#include "exec/calibrate.hpp"
 #include "exec/host_run.hpp"
 #include "models/files/schedule_json.hpp"
 
@@ -25,5 +26,8 @@ HostRunResult run_over_mpi(const ScheduleFile& file, const HostRunOptions& optio
 
 // As run_on_device on this machine's first GPU: dovetail-exec does it. `poll` as above.
 HostRunResult run_on_gpu(const ScheduleFile& file, const HostRunOptions& options, const std::function<void()>& poll);
+
+// As calibrate_cuda (exec/cuda/device_meter.hpp); of `options` all but `shortest` and `begin`.
+Calibration calibrate_on_gpu(bool quick, const CalibrateOptions& options, const std::function<void()>& poll);
 
 }  // namespace dovetail::exec

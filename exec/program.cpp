@@ -13,6 +13,7 @@
 #include "exec/host_run.hpp"
 #include "exec/pulse.hpp"
 #include "models/errors.hpp"
+#include "models/files/calibration_file.hpp"
 #include "models/files/schedule_json.hpp"
 #include "models/json/write_file.hpp"
 
@@ -35,6 +36,10 @@ Really executes a schedule file on this machine and writes when each op ran, in 
   --seed N                           of weights and data (default 1)
   --no-check                         do not compare with the reference
   --pulse                            say on standard output, ten times a second, what op each process is in
+  --calibrate                        with --device cuda and no schedule: measure what operations cost on the GPU and write
+                                     a calibration without collectives. --limit is of each size (default 0.5)
+  --quick                            with --calibrate: fewer sizes
+  --where TEXT                       with --calibrate: added to the source of each cost
   --help
 
 Examples:
@@ -46,6 +51,8 @@ struct ProgramOptions {
   std::string schedule, output = "-";
   HostRunOptions run;
   bool cuda = false, mpi = false, pulse = false, help = false;
+  bool calibrate = false, quick = false;
+  CalibrateOptions costs;
 };
 
 template <class Number>
@@ -61,6 +68,16 @@ HoldCompute parse_hold(const std::string& text) {
   for (const auto& [name, value] : hold_compute_names)
     if (name == text) return value;
   throw InputError(fmt::format("--hold-compute {}: expected auto, always or never", text));
+}
+
+void check_together(const ProgramOptions& o) {
+  if (o.help) return;
+  if (o.cuda && o.mpi) throw InputError("--device cuda: ranks share one GPU; not with --transport mpi");
+  if (o.calibrate && !o.cuda)
+    throw InputError("--calibrate: only with --device cuda; dovetail calibrate measures the host");
+  if (o.calibrate && !o.schedule.empty())
+    throw InputError(fmt::format("--calibrate: takes no schedule: {}", o.schedule));
+  if (!o.calibrate && o.schedule.empty()) throw InputError("no schedule file given; see --help");
 }
 
 ProgramOptions parse(const std::vector<std::string>& arguments) {
@@ -92,19 +109,25 @@ ProgramOptions parse(const std::vector<std::string>& arguments) {
     } else if (a == "--hold-compute") {
       options.run.hold_compute = parse_hold(value());
     } else if (a == "--limit") {
-      options.run.measure.limit = Seconds(parse_number(a, value(), 0.0));
+      options.run.measure.limit = options.costs.measure.limit = Seconds(parse_number(a, value(), 0.0));
     } else if (a == "--seed") {
-      options.run.seed = options.run.measure.seed = parse_number(a, value(), std::uint64_t{0});
+      options.run.seed = options.run.measure.seed = options.costs.measure.seed =
+          parse_number(a, value(), std::uint64_t{0});
     } else if (a == "--no-check") {
       options.run.check_numerics = false;
+    } else if (a == "--calibrate") {
+      options.calibrate = true;
+    } else if (a == "--quick") {
+      options.quick = true;
+    } else if (a == "--where") {
+      options.costs.where = value();
     } else if (a.starts_with("-") || !options.schedule.empty()) {
       throw InputError(fmt::format("{}: unexpected; see --help", a));
     } else {
       options.schedule = a;
     }
   }
-  if (options.cuda && options.mpi) throw InputError("--device cuda: ranks share one GPU; not with --transport mpi");
-  if (options.schedule.empty() && !options.help) throw InputError("no schedule file given; see --help");
+  check_together(options);
   return options;
 }
 
@@ -159,12 +182,24 @@ HostRunResult run(const ProgramOptions& options, World* world) {
   return run_on_host(experiment, priced, how, *transport);
 }
 
-HostRunResult run_on(RunOnDevice cuda, const ProgramOptions& options) {
-  if (cuda == nullptr)
+void require_cuda(const Cuda& cuda) {
+  if (cuda.run == nullptr)
     throw DeviceError("--device cuda", "not in this build; install CUDA with cuBLAS and build again");
+}
+
+HostRunResult run_on(const Cuda& cuda, const ProgramOptions& options) {
+  require_cuda(cuda);
   ScheduleFile file = read(options, nullptr);
   const Experiment experiment = experiment_of(file);
-  return cuda(experiment, std::make_shared<const PricedSchedule>(std::move(file.priced)), options.run);
+  return cuda.run(experiment, std::make_shared<const PricedSchedule>(std::move(file.priced)), options.run);
+}
+
+int calibrate_on(const Cuda& cuda, const ProgramOptions& options) {
+  require_cuda(cuda);
+  Calibration calibration = cuda.calibrate(options.quick, options.costs);
+  calibration.name = "gpu";
+  write_file(options.output, to_calibration_file(calibration, nlohmann::ordered_json::object()));
+  return 0;
 }
 
 int report(const ProgramOptions& options, const HostRunResult& result) {
@@ -214,13 +249,14 @@ int run_in_world(const ProgramOptions& options, MakeWorld make) {
 
 }  // namespace
 
-int run_program(const std::vector<std::string>& arguments, MakeWorld mpi, RunOnDevice cuda) {
+int run_program(const std::vector<std::string>& arguments, MakeWorld mpi, const Cuda& cuda) {
   return exit_code_of([&] {
     const ProgramOptions options = parse(arguments);
     if (options.help) {
       write_file("-", help);
       return 0;
     }
+    if (options.calibrate) return calibrate_on(cuda, options);
     if (options.mpi) return run_in_world(options, mpi);
     return report(options, options.cuda ? run_on(cuda, options) : run(options, nullptr));
   });

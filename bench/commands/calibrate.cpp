@@ -19,6 +19,8 @@
 #include "bench/provenance.hpp"
 #include "exec/host_meter.hpp"
 #include "exec/host_run.hpp"
+#include "exec/mpi_launch.hpp"
+#include "models/build_info.hpp"
 #include "models/errors.hpp"
 #include "models/files/calibration_file.hpp"
 #include "models/files/nccl_tests.hpp"
@@ -38,12 +40,16 @@ constexpr auto examples = R"(Examples:
   A cluster's collectives from nccl-tests (text, or the file of -J), all else from a shipped file:
     dovetail calibrate --nccl-tests tests/data/nccl-tests/alltoall.txt --base dgx-h100 -o cluster.json
 
+With --device cuda the first GPU is measured (exit code 4 without one). One GPU cannot measure collectives: --base says
+whose to take, with links like yours.
+
 Times in the table are of n bytes or flops: alpha + n / rate, fitted to the median of at least 5 runs at each size.
 "disturbed": threads had to share cores; do not trust these.)";
 
-enum class DeviceKind { Host };
+enum class DeviceKind { Host, Cuda };
 using std::pair, std::string_view;
-constexpr std::array<pair<string_view, DeviceKind>, 1> device_names{{{"host", DeviceKind::Host}}};
+constexpr std::array<pair<string_view, DeviceKind>, 2> device_names{
+    {{"host", DeviceKind::Host}, {"cuda", DeviceKind::Cuda}}};
 constexpr std::array<pair<string_view, exec::GridName>, 2> grid_names{
     {{"default", exec::GridName::Default}, {"fsmoe", exec::GridName::Fsmoe}}};
 
@@ -132,21 +138,20 @@ nlohmann::ordered_json measurement_json(const RunProvenance& p) {
           {"libraries", p.libraries}, {"input_sha256", p.input_sha256}, {"seed", p.seed}};
 }
 
+exec::CalibrateOptions settings(const CalibrateCommand& options) {
+  exec::CalibrateOptions how;
+  how.measure.limit = Seconds(options.measure_time > 0 ? options.measure_time : options.quick ? .1 : .5);
+  how.measure.seed = static_cast<std::uint64_t>(options.seed);
+  return how;
+}
+
 Calibration measure_host(const CalibrateCommand& options, const RunProvenance& by,
                          nlohmann::ordered_json& measurement) {
   const int ranks = options.ranks > 0 ? options.ranks : std::max(2, exec::free_cores());
   const exec::GridName grid_name = options.quick ? exec::GridName::Quick : options.grid;
   const exec::CalibrationGrid grid = exec::calibration_grid(grid_name, ranks);
   Progress progress("calibrate", grid.points(), options.talk());
-  exec::CalibrateOptions how;
-  const double seconds = options.measure_time > 0 ? options.measure_time : options.quick ? .1 : .5;
-  how.measure = {.warm_up = 1,
-                 .min_samples = 5,
-                 .min_time = Seconds(.01),
-                 .deviation = .02,
-                 .limit = Seconds(seconds),
-                 .least_samples = 5,
-                 .seed = static_cast<std::uint64_t>(options.seed)};
+  exec::CalibrateOptions how = settings(options);
   how.where = fmt::format("{} ({}), dovetail {} calibrate, {}", by.host, cpu_name(), by.version, by.created);
   how.begin = [&, first = true](const std::string& what) mutable {
     if (!first) progress.done();
@@ -154,19 +159,50 @@ Calibration measure_host(const CalibrateCommand& options, const RunProvenance& b
     progress.begin(what);
   };
   Calibration c = exec::calibrate(*exec::make_host_meter(ranks), grid, how);
-  c.name = options.name.empty() ? by.host : options.name;
   c.source = fmt::format(
       "Measured on {} ({}, {} free cores), {} ranks as threads of one process: links between nodes "
       "and inside are the same memory. {}",
       by.host, cpu_name(), exec::free_cores(), ranks, by.created);
-  measurement["cpu"] = cpu_name();
-  measurement["free_cores"] = exec::free_cores();
   measurement["ranks"] = ranks;
   return c;
 }
 
-Calibration from_nccl_tests(const CalibrateCommand& options, FilesRead& files) {
-  Calibration c = load_calibration(options.base, files);
+Calibration measure_gpu(const CalibrateCommand& options, const RunProvenance& by,
+                        const std::optional<Calibration>& base) {
+  exec::CalibrateOptions how = settings(options);
+  how.where = fmt::format("{}, dovetail {} calibrate, {}", by.host, by.version, by.created);
+  Calibration c;
+  {
+    Progress progress("calibrate", 1, options.talk());
+    progress.begin("GPU");
+    const Writing writing;
+    c = exec::calibrate_on_gpu(options.quick, how, Writing::poll);
+  }
+  c.source += fmt::format(" on {}, {}. ", by.host, by.created);
+  if (base) {
+    exec::add_unmeasured(c, *base);
+    c.source += fmt::format("Collectives, and what else one GPU could not show, of {}", base->name);
+  } else {
+    constexpr auto none = "no collectives: one GPU cannot measure them";
+    c.source += none;
+    if (!options.quiet) std::cerr << none << "; --base NAME|FILE takes them from another calibration\n";
+  }
+  return c;
+}
+
+// By --device.
+Calibration measure(const CalibrateCommand& options, const RunProvenance& by, const std::optional<Calibration>& base,
+                    nlohmann::ordered_json& measurement) {
+  measurement = measurement_json(by);
+  measurement["cpu"] = cpu_name();
+  measurement["free_cores"] = exec::free_cores();
+  Calibration c =
+      options.device == DeviceKind::Cuda ? measure_gpu(options, by, base) : measure_host(options, by, measurement);
+  c.name = options.name.empty() ? by.host : options.name;
+  return c;
+}
+
+Calibration from_nccl_tests(const CalibrateCommand& options, Calibration c, FilesRead& files) {
   std::vector<NcclTestsRun> runs;
   for (const std::string& file : options.nccl_tests) runs.push_back(read_nccl_tests(file, files));
   merge_nccl_tests(c, runs, options.collective, options.link);
@@ -175,16 +211,29 @@ Calibration from_nccl_tests(const CalibrateCommand& options, FilesRead& files) {
   return c;
 }
 
+void check_device(const CalibrateCommand& o) {
+  if (o.device != DeviceKind::Cuda) return;
+  if (o.ranks > 0 || o.grid != exec::GridName::Default)
+    throw InputError("--device cuda: one GPU is one rank, measured in sizes of its own: not with --ranks or --grid");
+  if (DOVETAIL_HAS_CUDA == 0)
+    throw DeviceError("--device cuda", "not in this build; install CUDA with cuBLAS and build again");
+}
+
 void check_together(const CalibrateCommand& o) {
   check_options(o);
-  if (o.nccl_tests.empty() && (!o.base.empty() || o.collective || o.link))
-    throw InputError("--base, --collective and --link go with --nccl-tests FILE; without it this machine is measured");
+  const bool needs_base = !o.nccl_tests.empty() || o.device == DeviceKind::Cuda;
+  if ((!o.base.empty() && !needs_base) || (o.nccl_tests.empty() && (o.collective || o.link)))
+    throw InputError(
+        "--base, --collective and --link go with --nccl-tests FILE (--base with --device cuda too); without it this "
+        "machine is measured");
   if (!o.nccl_tests.empty() && o.base.empty())
     throw InputError("--nccl-tests: add --base NAME|FILE, a calibration for the costs that are not collectives");
-  if (!o.nccl_tests.empty() && (o.quick || o.ranks > 0 || o.grid != exec::GridName::Default || o.measure_time > 0))
+  if (!o.nccl_tests.empty() && (o.device != DeviceKind::Host || o.quick || o.ranks > 0 ||
+                                o.grid != exec::GridName::Default || o.measure_time > 0))
     throw InputError(
-        "--nccl-tests: nothing is measured here, so --ranks, --quick, --grid and --measure-time say nothing");
+        "--nccl-tests: nothing is measured here, so --device, --ranks, --quick, --grid and --measure-time say nothing");
   if (o.quick && o.grid != exec::GridName::Default) throw InputError("--quick contradicts --grid fsmoe");
+  check_device(o);
 }
 
 Exit calibrate(const CalibrateCommand& options, const std::vector<std::string>& command_line) {
@@ -194,14 +243,12 @@ Exit calibrate(const CalibrateCommand& options, const std::vector<std::string>& 
   FilesRead files;
   nlohmann::ordered_json measurement;
   Calibration calibration;
+  const std::optional<Calibration> base =
+      options.base.empty() ? std::nullopt : std::optional(load_calibration(options.base, files));
   if (options.nccl_tests.empty()) {
-    nlohmann::ordered_json machine;
-    const RunProvenance by = provenance(command_line, files, options.seed);
-    calibration = measure_host(options, by, machine);
-    measurement = measurement_json(by);
-    measurement.update(machine);
+    calibration = measure(options, provenance(command_line, files, options.seed), base, measurement);
   } else {
-    calibration = from_nccl_tests(options, files);
+    calibration = from_nccl_tests(options, *base, files);
     measurement = measurement_json(provenance(command_line, files, options.seed));
   }
   const std::string text = to_calibration_file(calibration, measurement);
@@ -215,7 +262,8 @@ void add_optional_choices(CLI::App& app, CalibrateCommand& o) {
   add_repeatable(
       app, {"--nccl-tests", "FILE", "output of one test, text or JSON, instead of measuring; may be repeated", group},
       o.nccl_tests);
-  add_text(app, {"--base", "NAME|FILE", "calibration whose collectives are replaced", group}, o.base);
+  add_text(app, {"--base", "NAME|FILE", "calibration whose collectives are replaced; with --device cuda: taken", group},
+           o.base);
   add_choice(app, {"--collective", "NAME", "of files that do not say", group}, measured_collectives, o.collective);
   add_choice(app, {"--link", "inter|intra", "[inter if the test ran on several nodes]", group}, link_kind_names,
              o.link);
@@ -228,10 +276,11 @@ Action declare_calibrate(CLI::App& app) {
   CalibrateCommand& o = *options;
   o.output = "-";
   const std::string group = "Measuring";
-  add_choice(app, {"--device", "host", "what to measure [host]", group}, device_names, o.device);
+  add_choice(app, {"--device", "host|cuda", "what to measure: this machine's cores, or its first GPU [host]", group},
+             device_names, o.device);
   add_integer(app, {"--ranks", "COUNT", "threads that stand for ranks [as many as free cores, at least 2]", group},
               o.ranks, 2, 1024);
-  add_flag(app, {"--quick", "", "fewer sizes, fp32 only: less than a minute", group}, o.quick);
+  add_flag(app, {"--quick", "", "fewer sizes, of the host fp32 only: less than a minute", group}, o.quick);
   add_choice(app, {"--grid", "default|fsmoe", "sizes: of small layers, or those of the FSMoE paper [default]", group},
              grid_names, o.grid);
   add_number(app, {"--measure-time", "SECONDS", "longest time for a size, after 5 runs [0.5, quick 0.1]", group},

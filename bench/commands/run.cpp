@@ -78,7 +78,9 @@ void check_mpi_options(const RunOptions& options) {
 
 // The experiment in the size of this machine; what was said of the big one no longer holds.
 void scale_down(Question& question, const RunOptions& options) {
+  const DType dtype = question.experiment.workload.dtype;
   question.experiment = exec::scaled_for_host(question.experiment, options.scale);
+  if (options.device == DeviceKind::Cuda) question.experiment.workload.dtype = dtype;  // hosts compute in fp32
   exec::resolve_routed_capacity(question.experiment, static_cast<std::uint64_t>(options.seed));
   const Experiment& e = question.experiment;
   question.notes.clear();

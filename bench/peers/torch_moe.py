@@ -1,75 +1,148 @@
 #!/usr/bin/env python3
-"""One MoE layer, forward and backward, in plain PyTorch on one GPU: gate, capacity rows, experts, weighted sum.
-The shapes are arguments; the step is timed as a captured graph where that works. Writes median and interval as JSON."""
+"""The step of one rank of a layer in plain PyTorch on one GPU: attention, gate, capacity rows, experts, weighted sum,
+backward, Adam. No communication: what would arrive is copied from what would be sent. Writes median and interval as JSON."""
 import argparse
 import json
 import math
+import platform
 import random
 import statistics
 import sys
 
 import torch
+from torch.nn import functional
+
+
+SIZES = {
+    "batch": 1, "sequence": 8192, "hidden": 2048, "heads": 16, "kv_heads": 4, "head_size": 128,
+    "tokens": 8192, "experts": 8, "top_k": 2, "capacity": 2560,
+    "local_experts": 8, "row_copies": 1, "expert_hidden": 8192,
+}  # fmt: skip
 
 
 def parse():
     p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--tokens", type=int, default=8192)
-    p.add_argument("--hidden", type=int, default=2048)
-    p.add_argument("--expert-hidden", type=int, default=8192)
-    p.add_argument("--experts", type=int, default=8)
-    p.add_argument("--top-k", type=int, default=2)
-    p.add_argument("--capacity-factor", type=float, default=1.25)
+    p.add_argument("--schedule", help="of dovetail run --save-schedule: all sizes, as one of its ranks has them")
+    for name, default in SIZES.items():
+        p.add_argument("--" + name.replace("_", "-"), type=int, default=default, help=f"[{default}]")
     p.add_argument("--kind", choices=["gated", "ffn"], default="gated")
+    p.add_argument("--no-graph", action="store_true", help="launch each kernel; else the step is captured where it can be")
     p.add_argument("--samples", type=int, default=50)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("-o", "--output", default="-")
-    return p.parse_args()
+    a = p.parse_args()
+    if a.schedule:
+        with open(a.schedule, encoding="utf-8") as file:
+            vars(a).update(sizes_of_rank(json.load(file)))
+    return a
+
+
+def sizes_of_rank(schedule):
+    """As models/volumes.cpp has them; of layers with as many query heads for each key head on every rank."""
+    model, workload, parallel = schedule["model"], schedule["workload"], schedule["parallelism"]
+    mp, ep, esp = parallel["mp"], parallel["ep"], parallel["esp"]
+    attention, experts = model["attention"], model["experts"]
+    kv_heads = math.ceil(attention["kv_heads"] / mp)
+    tokens = workload["batch"] * workload["sequence"] // mp
+    factor = workload["capacity_factor"]
+    rows = math.ceil(workload["top_k"] * factor * tokens / experts * (1 - 1e-12))
+    return {
+        "batch": workload["batch"], "sequence": workload["sequence"], "hidden": model["hidden"],
+        "heads": kv_heads * (attention["heads"] // attention["kv_heads"]), "kv_heads": kv_heads,
+        "head_size": attention["head_size"], "tokens": tokens, "experts": experts, "top_k": workload["top_k"],
+        "capacity": rows if factor > 0 else workload["capacity_rows"],
+        "local_experts": experts // ep, "row_copies": ep * esp, "expert_hidden": model["expert_hidden"] // esp,
+        "kind": model["expert_kind"],
+    }  # fmt: skip
+
+
+def as_many_rows(rows, count):
+    """`count` rows, from the given ones over and over."""
+    copies = math.ceil(count / rows.shape[0])
+    return rows[:count] if copies == 1 else rows.repeat(copies, 1)[:count]
 
 
 class Layer(torch.nn.Module):
     def __init__(self, a):
         super().__init__()
-        self.top_k, self.kind = a.top_k, a.kind
-        self.capacity = math.ceil(a.top_k * a.capacity_factor * a.tokens / a.experts)
-        deviation = a.hidden**-0.5
-        self.router = torch.nn.Parameter(torch.randn(a.hidden, a.experts) * deviation)
-        self.w1 = torch.nn.Parameter(torch.randn(a.experts, a.hidden, a.expert_hidden) * deviation)
-        self.w2 = torch.nn.Parameter(torch.randn(a.experts, a.expert_hidden, a.hidden) * a.expert_hidden**-0.5)
+        self.a = a
+        queries, keys = a.heads * a.head_size, a.kv_heads * a.head_size
+        self.qkv = self.weights(a.hidden, queries + 2 * keys)
+        self.out = self.weights(queries, a.hidden)
+        self.router = self.weights(a.hidden, a.experts)
+        self.w1 = self.weights(a.local_experts, a.hidden, a.expert_hidden)
+        self.w2 = self.weights(a.local_experts, a.expert_hidden, a.hidden)
         if a.kind == "gated":
-            self.w3 = torch.nn.Parameter(torch.randn(a.experts, a.hidden, a.expert_hidden) * deviation)
+            self.w3 = self.weights(a.local_experts, a.hidden, a.expert_hidden)
 
-    def forward(self, x):
-        tokens, hidden = x.shape
-        experts = self.router.shape[1]
+    @staticmethod
+    def weights(*shape):
+        return torch.nn.Parameter(torch.randn(*shape) * shape[-2] ** -0.5)
+
+    def attention(self, x):
+        """(batch sequence, hidden), of the tokens of all ranks that share attention; this rank's heads."""
+        a = self.a
+        widths = [heads * a.head_size for heads in (a.heads, a.kv_heads, a.kv_heads)]
+        q, k, v = (
+            part.view(a.batch, a.sequence, -1, a.head_size).transpose(1, 2) for part in (x @ self.qkv).split(widths, -1)
+        )
+        k, v = (part.repeat_interleave(a.heads // a.kv_heads, 1) for part in (k, v))
+        y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return y.transpose(1, 2).reshape(x.shape[0], -1) @ self.out
+
+    def experts(self, rows):
+        """(local experts, rows, hidden)."""
+        h = torch.bmm(rows, self.w1)
+        h = functional.silu(h) * torch.bmm(rows, self.w3) if self.a.kind == "gated" else torch.relu(h)
+        return torch.bmm(h, self.w2)
+
+    def moe(self, x):
+        a = self.a
+        slots = a.experts * a.capacity
         probabilities = torch.softmax((x @ self.router).float(), dim=-1)
-        scores, chosen = probabilities.topk(self.top_k, dim=-1)
+        scores, chosen = probabilities.topk(a.top_k, dim=-1)
         # First choices before second ones, each in token order; rows past the capacity go to one row more.
         order = chosen.t().reshape(-1)
-        one_hot = torch.nn.functional.one_hot(order, experts)
+        one_hot = functional.one_hot(order, a.experts)
         slot = ((one_hot.cumsum(0) - 1) * one_hot).sum(-1)
-        kept = slot < self.capacity
-        row = torch.where(kept, order * self.capacity + slot, experts * self.capacity)
-        token = torch.arange(tokens, device=x.device).repeat(self.top_k)
-        rows = x.new_zeros(experts * self.capacity + 1, hidden).index_copy(0, row, x[token])
-        rows = rows[:-1].view(experts, self.capacity, hidden)
-        h = torch.bmm(rows, self.w1)
-        h = torch.nn.functional.silu(h) * torch.bmm(rows, self.w3) if self.kind == "gated" else torch.relu(h)
-        y = torch.bmm(h, self.w2).view(experts * self.capacity, hidden)
-        y = torch.cat([y, y.new_zeros(1, hidden)])
+        kept = slot < a.capacity
+        row = torch.where(kept, order * a.capacity + slot, slots)
+        token = torch.arange(a.tokens, device=x.device).repeat(a.top_k)
+        rows = x.new_zeros(slots + 1, a.hidden).index_copy(0, row, x[token])[:-1]
+        arrived = as_many_rows(rows, a.local_experts * a.row_copies * a.capacity)
+        y = self.experts(arrived.view(a.local_experts, -1, a.hidden)).view(-1, a.hidden)
+        y = torch.cat([as_many_rows(y, slots), y.new_zeros(1, a.hidden)])
         weights = (scores.t().reshape(-1) * kept).to(x.dtype)
-        return x + (y[row] * weights[:, None]).view(self.top_k, tokens, hidden).sum(0)
+        return (y[row] * weights[:, None]).view(a.top_k, a.tokens, a.hidden).sum(0)
+
+    def forward(self, x):
+        """x: (batch sequence, hidden); the result: of this rank's tokens, the first ones."""
+        y = x[: self.a.tokens] + self.attention(x)[: self.a.tokens]
+        return y + self.moe(y)
 
 
 def make_step(a):
+    """Forward, backward, Adam on fp32 weights that the bf16 ones are rounded from."""
     torch.manual_seed(a.seed)
-    layer = Layer(a).cuda().to(torch.bfloat16)
-    x = torch.randn(a.tokens, a.hidden, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    layer = Layer(a).cuda()
+    masters = [p.detach().clone() for p in layer.parameters()]
+    layer.to(torch.bfloat16)
+    parameters = list(layer.parameters())
+    for master in masters:
+        master.grad = torch.zeros_like(master)
+    adam = torch.optim.Adam(masters, lr=1e-3, fused=True, capturable=True)
+    tokens = a.batch * a.sequence
+    x = torch.randn(tokens, a.hidden, device="cuda", dtype=torch.bfloat16, requires_grad=True)
     gradient = torch.randn(a.tokens, a.hidden, device="cuda", dtype=torch.bfloat16)
 
     def step():
-        for tensor in [x, *layer.parameters()]:
+        for tensor in [x, *parameters]:
             tensor.grad = None
         layer(x).backward(gradient)
+        with torch.no_grad():
+            torch._foreach_copy_([m.grad for m in masters], [p.grad for p in parameters])
+            adam.step()
+            torch._foreach_copy_(parameters, masters)
 
     return step
 
@@ -119,19 +192,19 @@ def main():
     if not torch.cuda.is_available():
         print("torch_moe.py: no CUDA device", file=sys.stderr)
         return 4
-    step, captured = capture(make_step(a))
+    step = make_step(a)
+    step, captured = (step, False) if a.no_graph else capture(step)
     times = seconds(step, a.samples)
     low, high = interval(times, a.seed)
     result = {
-        "what": "one MoE layer without attention, forward and backward, bf16, one GPU, no communication",
+        "what": "one rank of a layer: attention, MoE, backward, Adam; bf16, fp32 weights in Adam; one GPU, no communication",
         "arguments": {k: v for k, v in vars(a).items() if k != "output"},
         "captured": captured,
         "median_s": statistics.median(times),
         "ci95_s": [low, high],
         "samples_s": times,
         "gpu": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
-        "cuda": torch.version.cuda,
+        "versions": {"torch": torch.__version__, "cuda": torch.version.cuda, "python": platform.python_version()},
     }
     text = json.dumps(result, indent=1) + "\n"
     if a.output == "-":

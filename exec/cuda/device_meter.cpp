@@ -61,8 +61,9 @@ class LaneMaker {
 
   std::int64_t operand_bytes() const {
     const Probe& p = probe_;
-    const std::int64_t elements = p.kind == ProbeKind::Gemm ? p.rows * p.inner + p.inner * p.columns + p.rows * p.columns
-                                                            : 2 * p.rows * p.columns;  // at least
+    const std::int64_t elements = p.kind == ProbeKind::Gemm
+                                      ? p.rows * p.inner + p.inner * p.columns + p.rows * p.columns
+                                      : 2 * p.rows * p.columns;  // at least
     return std::max<std::int64_t>(elements * size, 1);
   }
 
@@ -85,12 +86,12 @@ class LaneMaker {
 
   void add_gemm() {
     const Probe& p = probe_;
-    lane_.works.push_back([product = product<Scalar>(
-                               Matrix<const Scalar>(tensor(p.rows * p.inner), p.rows, p.inner),
-                               Matrix<const Scalar>(tensor(p.inner * p.columns), p.inner, p.columns),
-                               Matrix<Scalar>(tensor(p.rows * p.columns), p.rows, p.columns))](Queue& queue) {
-      queue.multiply(product);
-    });
+    lane_.works.push_back(
+        [product = product<Scalar>(Matrix<const Scalar>(tensor(p.rows * p.inner), p.rows, p.inner),
+                                   Matrix<const Scalar>(tensor(p.inner * p.columns), p.inner, p.columns),
+                                   Matrix<Scalar>(tensor(p.rows * p.columns), p.rows, p.columns))](Queue& queue) {
+          queue.multiply(product);
+        });
   }
 
   // All that the executor launches for an encode or decode of one expert.
@@ -241,8 +242,7 @@ class DeviceMeter final : public Meter {
   }
 
   void capture(Lane& lane, int times) {
-    if (!lane.graphs.contains(times))
-      lane.graphs[times] = device_.capture(*lane.queue, [&] { lane.issue(times); });
+    if (!lane.graphs.contains(times)) lane.graphs[times] = device_.capture(*lane.queue, [&] { lane.issue(times); });
   }
 
   void start(Lane& lane, int times) {

@@ -125,6 +125,27 @@ TEST_CASE("a calibration file is read back as it was") {
   CHECK(read.interference.at(3).b_speed == c.interference.at(3).b_speed);
 }
 
+TEST_CASE("what was not measured comes from another calibration, what was does not") {
+  const auto named = [](const std::string& source) { return Provenance{Origin::Assumed, source}; };
+  Calibration own, base;
+  own.gemms.push_back({DType::Bf16, {}, {}, named("own")});
+  own.interference.push_back({InterferenceClass::Copy, InterferenceClass::Compute, .9, .9, named("own")});
+  base.gemms = {{DType::Bf16, {}, {}, named("base")}, {DType::Fp32, {}, {}, named("base")}};
+  base.interference = {{InterferenceClass::Compute, InterferenceClass::Copy, .8, .8, named("base")},
+                       {InterferenceClass::Compute, InterferenceClass::Inter, .8, .8, named("base")}};
+  base.collectives.push_back({Collective::AllToAll, LinkKind::Inter, 0, {}, {}, named("base")});
+  base.kernels.push_back({OpKind::Gate, Phase::Forward, {}, 2, named("base")});
+  add_unmeasured(own, base);
+  REQUIRE(own.gemms.size() == 2);
+  CHECK(find_gemm(own, DType::Bf16).provenance.source == "own");
+  CHECK(find_gemm(own, DType::Fp32).provenance.source == "base");
+  REQUIRE(own.interference.size() == 2);  // copy and compute are compute and copy
+  CHECK(own.interference[0].a_speed == .9);
+  CHECK(own.interference[1].b == InterferenceClass::Inter);
+  CHECK(own.collectives.size() == 1);
+  CHECK(own.kernels.empty());
+}
+
 TEST_CASE("costs measured on shared cores are marked") {
   KnownMeter meter;
   meter.cores = 3;  // enough for 2 ranks, not for two streams of each

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "models/files/load.hpp"
 #include "models/files/schedule_json.hpp"
 #include "models/schedule_builder.hpp"
 #include "tests/exec/exec_support.hpp"
@@ -30,6 +31,30 @@ TEST_CASE("dovetail-exec turns a schedule file into a timeline file") {
   CHECK(notes.size() == 2);  // neither compute nor communication is held
 }
 
+TEST_CASE("dovetail-exec writes what a GPU's operations cost") {
+  Cuda cuda;
+  cuda.calibrate = [](bool quick, CalibrateOptions options) {
+    Calibration c;
+    c.source = quick ? "quick" : "slow";
+    c.gemms.push_back({DType::Bf16, Seconds(1e-6), SecondsPerFlop(1e-12), {Origin::Measured, options.where}});
+    c.memory = {options.measure.limit, SecondsPerByte(1e-12), {Origin::Measured, "made up"}};
+    return c;
+  };
+  cuda.run = [](const Experiment&, std::shared_ptr<const PricedSchedule>, const HostRunOptions&) {
+    return HostRunResult();
+  };
+  const TemporaryFolder folder;
+  REQUIRE(run_program({"--calibrate", "--quick", "--device", "cuda", "-o", "c.json", "--where", "here", "--limit", "2"},
+                      nullptr, cuda) == 0);
+  FilesRead files;
+  const Calibration c = load_calibration("c.json", files);
+  CHECK(c.source == "quick");
+  CHECK(c.collectives.empty());
+  CHECK(c.gemms.at(0).provenance.source == "here");
+  CHECK(c.memory.alpha.value() == Approx(2));
+  CHECK(run_program({"--calibrate", "--device", "cuda"}) == 4);  // not in this build
+}
+
 TEST_CASE("dovetail-exec refuses wrong usage with exit code 2") {
   CHECK(run_program({}) == 2);
   CHECK(run_program({"no-such-file.json"}) == 2);
@@ -37,5 +62,7 @@ TEST_CASE("dovetail-exec refuses wrong usage with exit code 2") {
   CHECK(run_program({"a.json", "--limit", "-1"}) == 2);
   CHECK(run_program({"a.json", "--limit"}) == 2);
   CHECK(run_program({"a.json", "--hold-compute", "maybe"}) == 2);
+  CHECK(run_program({"--calibrate"}) == 2);
+  CHECK(run_program({"a.json", "--calibrate", "--device", "cuda"}) == 2);
   CHECK(run_program({"a.json", "b.json"}) == 2);
 }
