@@ -35,7 +35,7 @@ std::vector<Library> libraries() {
       {"openssl", present(DOVETAIL_HAS_OPENSSL), std::string(found::openssl), "fingerprints of input files in results"},
       {"nlopt", Presence::Later, std::string(found::nlopt), "reference planners"},
       {"mpi", present(DOVETAIL_HAS_MPI), std::string(found::mpi), "run --transport mpi"},
-      {"cuda", Presence::Later, std::string(found::cuda), "run --device cuda"},
+      {"cuda", present(DOVETAIL_HAS_CUDA), std::string(found::cuda), "run --device cuda"},
       {"nccl", Presence::Later, std::string(found::nccl), "run --transport nccl"},
   };
 }

@@ -161,6 +161,7 @@ std::vector<bool> shared_resources(const PricedSchedule& priced) {
     for (const Demand& demand : priced.demands_of(static_cast<OpId>(i))) {
       if (demand.seconds <= Seconds(0)) continue;
       const auto r = static_cast<std::size_t>(demand.resource);
+      check(r < shared.size(), "an op demands a resource that is not there");
       if (user[r] >= 0 && user[r] != stream) shared[r] = true;
       user[r] = stream;
     }
