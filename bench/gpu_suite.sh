@@ -38,8 +38,9 @@ mkdir -p "$out/stamps"
 out=$(cd "$out" && pwd)
 cd "$(dirname "$0")/.."
 
-# Measured sizes: a layer that fills a large GPU, one rank of eight.
-layer=(--hidden 2048 --expert-hidden 8192 --tokens 8192 --experts 8 --layers 1 --ranks 8)
+# Measured sizes: a layer that fills a large GPU, one rank of eight. Eight sequences of 4096 tokens: the scores of one
+# of 32768 would not fit, since attention is not fused.
+layer=(--set workload.batch=8 --hidden 2048 --expert-hidden 8192 --tokens 8192 --experts 8 --layers 1 --ranks 8)
 presets=(deepspeed_moe tutel pipemoe fsmoe mpipemoe fastermoe)
 # Links and GPUs that the emulated exchanges are modelled on.
 cluster=dgx-h100 model=mixtral-8x7b
