@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything to do on a machine with a GPU, in one call: build from source, tests, sanitizer, numerics and times of the
-# shipped systems, the same layer in PyTorch, calibration, a profile. Needs nvcc with cuBLAS, CMake, a C++20 compiler and
-# headers.
+# shipped systems, the same layer in PyTorch, calibration, a profile. Needs nvcc with cuBLAS, CMake, a C++20 compiler
+# and headers.
 set -uo pipefail
 
 usage() {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The step of one rank of a layer in plain PyTorch on one GPU: attention, gate, capacity rows, experts, weighted sum,
-backward, Adam. No communication: what would arrive is copied from what would be sent. Writes median and interval as JSON."""
+backward, Adam. No communication: what would arrive is copied from what would be sent. Writes median and interval
+as JSON."""
 import argparse
 import json
 import math
@@ -26,7 +27,7 @@ def parse():
     for name, default in SIZES.items():
         p.add_argument("--" + name.replace("_", "-"), type=int, default=default, help=f"[{default}]")
     p.add_argument("--kind", choices=["gated", "ffn"], default="gated")
-    p.add_argument("--no-graph", action="store_true", help="launch each kernel; else the step is captured where it can be")
+    p.add_argument("--no-graph", action="store_true", help="launch kernels one by one; else captured if possible")
     p.add_argument("--samples", type=int, default=50)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("-o", "--output", default="-")
@@ -197,7 +198,7 @@ def main():
     times = seconds(step, a.samples)
     low, high = interval(times, a.seed)
     result = {
-        "what": "one rank of a layer: attention, MoE, backward, Adam; bf16, fp32 weights in Adam; one GPU, no communication",
+        "what": "one rank of a layer: attention, MoE, backward, Adam (in fp32); bf16; one GPU, no communication",
         "arguments": {k: v for k, v in vars(a).items() if k != "output"},
         "captured": captured,
         "median_s": statistics.median(times),

@@ -182,7 +182,7 @@ USAGE = [
     Case("unknown planner", f"plan {SHIPPED} --planner for_case", r'"for_case", did you mean "four_case"'),
     Case("import of nothing", "import", r"import: expected the path of a config\.json"),
     Case("one rank to calibrate", "calibrate --ranks 1", r'--ranks "1": expected a whole number from 2'),
-    Case("device to calibrate", "calibrate --device cudo", r'--device "cudo": unknown; expected host'),
+    Case("device to calibrate", "calibrate --device cudo", r'--device "cudo": unknown.*expected host, cuda'),
     Case("no GPU to calibrate", "calibrate --device cuda --base dgx-h100", r"no CUDA device 0: this machine has 0|--device cuda: not in this build", code=4),
     Case("a GPU and ranks", "calibrate --device cuda --ranks 4", r"--device cuda: one GPU is one rank.*not with --ranks"),
     Case("a GPU and nccl-tests", "calibrate --device cuda --base dgx-h100 --nccl-tests x.txt", r"nothing is measured here"),
