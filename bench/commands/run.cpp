@@ -59,10 +59,10 @@ struct RunOptions : Options {
 };
 
 void require_built(const RunOptions& options) {
-  if (options.device == DeviceKind::Cuda && DOVETAIL_HAS_CUDA == 0)
-    throw DeviceError("--device cuda", "not in this build; install CUDA with cuBLAS and build again");
   if (options.device == DeviceKind::Cuda && options.transport != TransportKind::Inproc)
     throw InputError("--device cuda: ranks share one GPU; not with --transport mpi or nccl");
+  if (options.device == DeviceKind::Cuda && DOVETAIL_HAS_CUDA == 0)
+    throw DeviceError("--device cuda", "not in this build; install CUDA with cuBLAS and build again");
   if (options.transport == TransportKind::Mpi && DOVETAIL_HAS_MPI == 0)
     throw DeviceError("--transport mpi", "not in this build; apt-get install libopenmpi-dev and build again");
   if (options.transport == TransportKind::Nccl)
