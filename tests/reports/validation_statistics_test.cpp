@@ -15,7 +15,7 @@ using namespace dovetail::reports;
 
 namespace {
 
-PlanOutcome outcome(const char* system, double predicted, std::vector<double> samples) {
+PlanOutcome outcome(const char* system, double predicted, const std::vector<double>& samples) {
   PlanOutcome plan;
   plan.system = system;
   plan.predicted = Seconds(predicted);
