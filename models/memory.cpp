@@ -137,4 +137,13 @@ MemoryUse memory_use(const Schedule& s, const Timeline& timeline) {
   return std::ranges::max(memory_by_class(s, timeline), {}, &MemoryUse::peak);
 }
 
+Bytes peak_memory(const Schedule& s, const Timeline& timeline) {
+  const Blocks blocks = memory_blocks(s);
+  const std::vector<Life> life = lives(s, blocks, timeline);
+  Bytes peak;
+  for (int c = 0; c < static_cast<int>(s.classes.size()); ++c)
+    peak = std::max(peak, use_of_class(s, blocks, life, c).peak);
+  return peak;
+}
+
 }  // namespace dovetail

@@ -1,4 +1,4 @@
-// The planners' usual evaluator: build, price, one pass without contention.
+// The planners' usual evaluator: build, price and predict. Time and memory of one step under a plan.
 #pragma once
 #include "planners/planner.hpp"
 
@@ -6,5 +6,8 @@ namespace dovetail::planners {
 
 // `experiment` must outlive the evaluator. Not for several threads at once.
 Evaluator analytic_evaluator(const Experiment& experiment);
+
+// Device memory that the fullest rank needs, over the analytic backend's timeline.
+Bytes peak_memory(const Experiment& experiment, const Plan& plan);
 
 }  // namespace dovetail::planners
