@@ -23,11 +23,6 @@ std::int64_t most_dispatched(const Plan& plan, std::int64_t experts, std::int64_
   return most;
 }
 
-// And the loads are known before the gate has run.
-bool capacity_follows_loads(const Workload& w) {
-  return w.capacity_factor <= 0 && w.routing.kind != RoutingKind::Router && w.gate.token_choice();
-}
-
 void validate_shadowed(const Plan& plan, const Experiment& e) {
   if (plan.shadowed_experts.empty()) return;
   const auto fail = [](const std::string& why) { refuse("shadowed_experts", why); };
@@ -116,10 +111,7 @@ LayerVolumes layer_volumes(const Experiment& experiment, const Plan& plan, int l
     v.weight_shards = groups.esp;
   }
   v.shadowed_experts = static_cast<std::int64_t>(plan.shadowed_experts.size());
-  if (v.shadowed_experts == 0) return v;
-  v.dispatched_experts = most_dispatched(plan, v.experts, v.local_experts);
-  if (capacity_follows_loads(experiment.workload))
-    v.dispatched_capacity = std::clamp<std::int64_t>(largest_load(experiment, plan.shadowed_experts), 1, v.capacity);
+  if (v.shadowed_experts > 0) v.dispatched_experts = most_dispatched(plan, v.experts, v.local_experts);
   return v;
 }
 

@@ -232,15 +232,15 @@ void validate(const Plan& p, const Experiment& e) {
   require_all_to_all(p, e);
   if (e.workload.gate.kind == GateKind::SoftMoe && p.encoding == Encoding::Sparse)
     refuse("encoding", "sparse contradicts the gate soft_moe, whose every slot mixes all tokens; expected dense");
-  const LayerVolumes v = layer_volumes(one_micro_batch(e, p.micro_batches), p);
-  require_degree("forward_degree", p.forward_degree, p, v.dispatched_capacity);
-  require_degree("backward_degree", p.backward_degree, p, v.dispatched_capacity);
+  const LayerVolumes v = layer_volumes(one_micro_batch(e, p.micro_batches));
+  require_degree("forward_degree", p.forward_degree, p, v.capacity);
+  require_degree("backward_degree", p.backward_degree, p, v.capacity);
   if (!p.backward_degrees.empty() && p.backward_degrees.size() != static_cast<std::size_t>(e.workload.layers))
     refuse("backward_degrees", fmt::format("{} degrees for {} layers; expected one each or none",
                                            p.backward_degrees.size(), e.workload.layers));
-  for (int degree : p.backward_degrees) require_degree("backward_degrees", degree, p, v.dispatched_capacity);
+  for (int degree : p.backward_degrees) require_degree("backward_degrees", degree, p, v.capacity);
   if (p.scope == Scope::Block) require_block(p, e, v);
-  require_rings_suffice(p, e, v.dispatched_capacity);
+  require_rings_suffice(p, e, v.capacity);
   if (static_cast<double>(p.gradient_chunk_bytes) < size_of(e.workload.dtype).value())
     refuse("gradient_chunk_bytes", fmt::format("{}, expected at least one element", p.gradient_chunk_bytes));
   if (p.grad_sync == GradSync::Partitioned)

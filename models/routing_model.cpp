@@ -122,18 +122,13 @@ void resolve_capacity(Experiment& e, std::int64_t largest_load) {
   w.capacity_rows = std::max<std::int64_t>(1, std::min(largest_load, capacity_limit(e)));
 }
 
-std::int64_t largest_load(const Experiment& e, std::span<const int> but) {
-  std::int64_t largest = 0;
-  for_each_load(e, [&](int, const std::vector<std::int64_t>& loads, std::int64_t) {
-    for (std::size_t expert = 0; expert < loads.size(); ++expert)
-      if (loads[expert] > largest && std::ranges::find(but, static_cast<int>(expert)) == but.end())
-        largest = loads[expert];
-  });
-  return largest;
-}
-
 void resolve_capacity(Experiment& e) {
-  resolve_capacity(e, e.workload.capacity_factor <= 0 ? largest_load(e) : 0);
+  std::int64_t largest = 0;
+  if (e.workload.capacity_factor <= 0)
+    for_each_load(e, [&](int, const std::vector<std::int64_t>& loads, std::int64_t) {
+      largest = std::max(largest, std::ranges::max(loads));
+    });
+  resolve_capacity(e, largest);
 }
 
 }  // namespace dovetail

@@ -3,7 +3,6 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,9 +46,6 @@ struct RoutingSummary {
   double imbalance = 1;      // fullest expert over the mean, the worst layer's
 };
 RoutingSummary summarize_routing(const Experiment& experiment);
-
-// The most tokens of one rank that choose an expert, over all layers and ranks; experts in `but` not counted.
-std::int64_t largest_load(const Experiment& experiment, std::span<const int> but = {});
 
 // Sets workload.capacity_rows where f <= 0 from the largest load, f < 0 capped at |f|; clears it where f > 0.
 void resolve_capacity(Experiment& experiment);

@@ -74,7 +74,6 @@ LayerVolumes layer_volumes(const Experiment& e, int layer) {
   v.sequence_tokens = std::int64_t{e.workload.batch} * e.workload.sequence;
   v.tokens = v.sequence_tokens / p.mp;
   v.capacity = e.workload.capacity_factor > 0 ? capacity_limit(e) : e.workload.capacity_rows;
-  v.dispatched_capacity = v.capacity;
   v.moe = m.is_moe(layer);
   v.experts = m.experts;
   v.local_experts = m.experts / p.ep;
@@ -128,7 +127,7 @@ TokenPart token_part(const LayerVolumes& v, int degree, int chunk) {
   LayerVolumes& of_part = part.volumes;
   of_part.tokens = part.tokens.size();
   of_part.sequence_tokens = positions.size() * samples;
-  of_part.capacity = of_part.dispatched_capacity = part.slots.size();
+  of_part.capacity = part.slots.size();
   of_part.routing_entries = v.routing_entries / v.tokens * of_part.tokens;  // tokens choose
   const auto of_sequence = [&](std::int64_t position) {
     return static_cast<double>(position) / static_cast<double>(v.sequence);

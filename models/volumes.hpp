@@ -41,7 +41,6 @@ struct LayerVolumes {
   std::int64_t weight_shards = 1;       // of an expert's hidden size, gathered to work with
   std::int64_t dispatched_experts = 0;  // of each peer: dE, or what shadowed experts leave of it at most
   std::int64_t shadowed_experts = 0;    // whose rows stay here
-  std::int64_t dispatched_capacity = 0; // C, or as much of it as the experts that are not shadowed fill
 
   bool moe = true;                        // else a dense layer, which has no router and no experts
   std::int64_t attention_parameters = 0;  // of this rank; Latent: with its low-rank projections, which ranks repeat
@@ -68,7 +67,7 @@ struct LayerVolumes {
   std::int64_t shadow_elements() const { return capacity * hidden; }  // of one shadowed expert
   // What encode writes: rows for other ranks, repeated, and those of shadowed experts.
   std::int64_t encoded_elements() const {
-    return all_to_all_elements(RowRange{0, dispatched_capacity}) + shadowed_experts * shadow_elements();
+    return all_to_all_elements(RowRange{0, capacity}) + shadowed_experts * shadow_elements();
   }
   // Rows this rank's experts work on, over all its experts.
   std::int64_t expert_rows(const ChunkRange& c) const { return c.rows.size() * row_copies(c) * dispatched_experts; }

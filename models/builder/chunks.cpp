@@ -10,11 +10,11 @@ std::vector<ChunkRange> chunks_of(const StepContext& c, Phase phase, int layer) 
   std::vector<ChunkRange> chunks;
   if (plan.split == Split::Peers) {
     for (std::int64_t first = 0; first < v.peers; first += plan.peer_group)
-      chunks.push_back({{0, v.dispatched_capacity}, {first, std::min(first + plan.peer_group, v.peers)}});
+      chunks.push_back({{0, v.capacity}, {first, std::min(first + plan.peer_group, v.peers)}});
     return chunks;
   }
   const int degree = phase == Phase::Forward ? plan.forward_degree : plan.backward_degree_of(layer);
-  for (int i = 0; i < degree; ++i) chunks.emplace_back(chunk_rows(v.dispatched_capacity, degree, i));
+  for (int i = 0; i < degree; ++i) chunks.emplace_back(chunk_rows(v.capacity, degree, i));
   return chunks;
 }
 

@@ -3,7 +3,6 @@
 #include <numeric>
 #include <random>
 
-#include "models/expert_sharding.hpp"
 #include "models/volumes.hpp"
 #include "tests/exec/check_numerics.hpp"
 #include "tests/exec/exec_support.hpp"
@@ -95,28 +94,6 @@ TEST_CASE("Shadowed experts stay with every rank", "[experts]") {
     plan.peer_group = 2;
     check_numerics(e, plan);
   }
-}
-
-TEST_CASE("Chunks of the rows that shadowing a hot expert leaves", "[experts]") {
-  SmallExperiment s = grid(4, 1);
-  s.experts = 8;
-  s.layers = 2;
-  s.kind = GENERATE(ExpertKind::Ffn, ExpertKind::Gated);
-  Experiment e = small_experiment(s);
-  e.workload.routing.kind = RoutingKind::Hot;
-  e.workload.routing.hot_expert = 3;
-  e.workload.capacity_factor = 0;
-  resolve_capacity(e);
-  Plan plan = moe_plan(2, 3);
-  plan.shadowed_experts = {3};
-  const LayerVolumes v = layer_volumes(e, plan);
-  REQUIRE(v.dispatched_capacity >= 3);
-  REQUIRE(v.dispatched_capacity < v.capacity);
-  check_numerics(e, plan);
-  plan.split = Split::Peers;
-  plan.forward_degree = plan.backward_degree = 1;
-  plan.peer_group = 2;
-  check_numerics(e, plan);
 }
 
 TEST_CASE("A GEMM for each rank's rows gives the same", "[experts]") {

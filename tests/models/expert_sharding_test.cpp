@@ -189,33 +189,6 @@ TEST_CASE("shadowed experts are broadcast, worked on here and reduced to their o
   CHECK(sum.at("all_to_all") == 4 * rows / 2);  // half the experts are sent to
 }
 
-TEST_CASE("rows sent are as many as the experts left fill, where the capacity follows known loads") {
-  Experiment e = grid(4, 1);  // 8 tokens with 2 choices each
-  e.workload.routing.kind = RoutingKind::Hot;
-  e.workload.routing.hot_expert = 3;
-  e.workload.routing.hot_share = .5;
-  e.workload.capacity_factor = 0;
-  resolve_capacity(e);
-  Plan plan = moe_plan();
-  CHECK(layer_volumes(e, plan).capacity == 8);  // half of the 16 choices; the others take 8 / 7, so 1 or 2
-  CHECK(layer_volumes(e, plan).dispatched_capacity == 8);
-  plan.shadowed_experts = {3};
-  CHECK(layer_volumes(e, plan).capacity == 8);
-  CHECK(layer_volumes(e, plan).dispatched_capacity == 2);
-  const double row = 4.0 * 8;
-  CHECK(totals(build_schedule(e, plan)).at("all_to_all") == 4 * 8 * 2 * row);  // there and back, both passes
-  plan.forward_degree = 3;
-  CHECK_THROWS_WITH(validate(plan, e), Contains("3 chunks, but an expert takes only 2 rows"));
-  plan.forward_degree = 1;
-  plan.shadowed_experts = {5};  // the hot one is sent
-  CHECK(layer_volumes(e, plan).dispatched_capacity == 8);
-  e.workload.capacity_factor = 1;  // C = 2, as the user says
-  plan.shadowed_experts = {3};
-  CHECK(layer_volumes(e, plan).dispatched_capacity == 2);
-  e.workload.capacity_factor = 2;
-  CHECK(layer_volumes(e, plan).dispatched_capacity == 4);
-}
-
 TEST_CASE("a broadcast without a cost of its own costs as an all-gather, and says so") {
   const Experiment e = test::testbed_b();
   const CollectiveCost cost = find_cost(e.calibration, Collective::Broadcast, {4, 1}, 4);
