@@ -28,20 +28,20 @@ Seconds Contest::best_time() const {
   return entries_[best_].time;
 }
 
-PlanChoice Contest::finish(std::string_view planner, std::string reason) const {
+PlanChoice Contest::finish(std::string_view planner, std::string reason, const Describe& describe) const {
   PlanChoice choice{best(), {}};
   PlannerReport& report = choice.report;
   report.name = planner;
   report.reason = std::move(reason);
   report.evaluations = static_cast<long>(entries_.size());
+  const auto name = [&](const Plan& plan) { return describe ? describe(plan) : "degree " + describe_degrees(plan); };
   const Entry* second = nullptr;
   for (const Entry& entry : entries_)
     if (&entry != &entries_[best_] && (second == nullptr || entry.time < second->time)) second = &entry;
   if (second != nullptr)
-    report.runner_up =
-        fmt::format("degree {}{}, {:.2g} % slower", describe_degrees(second->plan),
-                    describe_degrees(second->plan) == describe_degrees(best()) ? " with other gradient slices" : "",
-                    100 * (second->time / best_time() - 1));
+    report.runner_up = fmt::format("{}{}, {:.2g} % slower", name(second->plan),
+                                   name(second->plan) == name(best()) ? " with other gradient slices" : "",
+                                   100 * (second->time / best_time() - 1));
   report.time = Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count());
   return choice;
 }

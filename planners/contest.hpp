@@ -1,6 +1,7 @@
 // Keeps the fastest of the plans that a planner proposes, and what its report says of the others.
 #pragma once
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,9 +18,12 @@ class Contest {
   // Evaluates a plan not seen before. The first of equally fast plans stays ahead, so propose small degrees first.
   void propose(const Plan& plan);
 
+  bool empty() const { return entries_.empty(); }
   const Plan& best() const;
   Seconds best_time() const;
-  PlanChoice finish(std::string_view planner, std::string reason) const;
+  // `describe` says what is chosen in a plan, for the runner-up; by default "degree 4 / 8".
+  using Describe = std::function<std::string(const Plan&)>;
+  PlanChoice finish(std::string_view planner, std::string reason, const Describe& describe = {}) const;
 
  private:
   struct Entry {

@@ -1,6 +1,6 @@
-// FSMoE's planner (sections 4 and 5): forward and backward degrees apart, gradients partitioned over the backward pass.
-// Exact makespans choose; the paper's cases say why. The evaluator, which may know more (contention), has the last
-// word between that choice and plans with one degree for all.
+// Exact makespans choose; the paper's cases say why.
+#include "planners/four_case_planner.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,17 +19,6 @@ bool is_training(const PlanningTask& task) {
   return task.experiment.workload.phases == Phases::Training;
 }
 
-bool chooses_slices(const PlanningTask& task) {
-  return task.base.grad_sync == GradSync::Partitioned && is_training(task);
-}
-
-Plan with_degrees(Plan plan, int forward, int backward) {
-  plan.forward_degree = forward;
-  plan.backward_degree = backward;
-  plan.backward_degrees.clear();
-  return plan;
-}
-
 // Equal chunks are searched by the formula; chunks that differ by a row each have a time of their own.
 int fastest_degree(const MoeTimes& moe, CommStreams streams, std::int64_t capacity, std::span<const int> degrees) {
   if (std::ranges::all_of(degrees, [&](int degree) { return capacity % degree == 0; }))
@@ -38,7 +27,6 @@ int fastest_degree(const MoeTimes& moe, CommStreams streams, std::int64_t capaci
                                    [&](int degree) { return chunked_makespan(moe, streams, capacity, degree); });
 }
 
-// The plan that the closed forms take for the fastest.
 Plan exact_plan(const PlanningTask& task, const LayerTimes& t, std::span<const int> degrees) {
   const CommStreams streams = task.base.comm_streams;
   const int forward = fastest_degree(t.forward.moe, streams, t.capacity, degrees);
@@ -54,15 +42,6 @@ void propose_slices(Contest& contest, const PlanningTask& task, const LayerTimes
   contest.propose(with_partition(plan, partition_gradients(times, plan.comm_streams, degrees)));
   contest.propose(with_slices_of(plan, GradSync::WithDense, times));
   contest.propose(with_slices_of(plan, GradSync::After, times));
-}
-
-// All-reduce time that a layer's MoE part carries.
-Seconds carried(const Plan& plan, const LayerTimes& times, int layer) {
-  Seconds sum;
-  for (const GradientSlice& slice : plan.gradient_slices)
-    if (slice.window == Window::Moe && slice.layer == layer)
-      sum += times.all_reduce_alpha + times.all_reduce_per_element * static_cast<double>(slice.elements);
-  return sum;
 }
 
 // How far the paper's closed form is from the exact one, for equal chunks on co-scheduled streams.
@@ -125,43 +104,59 @@ std::string describe_paper(const Plan& plan, const LayerTimes& times) {
                                             : fmt::format("off by up to {:.1f} % for equal chunks", 100 * worst));
 }
 
-class FourCase final : public Planner {
- public:
-  std::string_view name() const override { return "four_case"; }
-
-  PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
-    if (task.base.scope == Scope::Block)
-      throw InputError(Location{"", 0, 0, "/plan/scope"},
-                       "block contradicts the planner four_case, whose closed forms are of unchunked attention; "
-                       "expected the planner fixed or exhaustive");
-    const std::vector<int> degrees = allowed_degrees(task);
-    const LayerTimes times = layer_times(task.experiment, task.base);
-    Contest contest(evaluate);
-    const bool tied = task.choices.tie_degrees;
-    const Plan exact = exact_plan(task, times, degrees);
-    if (!tied) {
-      contest.propose(exact);
-      propose_slices(contest, task, times,
-                     with_degrees(task.base, exact.forward_degree,
-                                  fastest_degree(times.backward.moe, exact.comm_streams, times.capacity, degrees)));
-    }
-    for (int degree : degrees) propose_slices(contest, task, times, with_degrees(task.base, degree, degree));
-
-    const Plan& best = contest.best();
-    std::string reason = describe_forward(best, times);
-    if (is_training(task)) reason += "; " + describe_backward(best, times);
-    if (chooses_slices(task)) reason += "; " + describe_slices(best, times);
-    if (best.comm_streams == CommStreams::InterIntra) reason += "; " + describe_paper(best, times);
-    if (!tied && best != exact)
-      reason += fmt::format("; by evaluation better than the closed forms' choice of {}", describe_degrees(exact));
-    return contest.finish(name(), std::move(reason));
-  }
-};
-
 }  // namespace
 
+bool chooses_slices(const PlanningTask& task) {
+  return task.base.grad_sync == GradSync::Partitioned && is_training(task);
+}
+
+Plan with_degrees(Plan plan, int forward, int backward) {
+  plan.forward_degree = forward;
+  plan.backward_degree = backward;
+  plan.backward_degrees.clear();
+  return plan;
+}
+
+Seconds carried(const Plan& plan, const LayerTimes& times, int layer) {
+  Seconds sum;
+  for (const GradientSlice& slice : plan.gradient_slices)
+    if (slice.window == Window::Moe && slice.layer == layer)
+      sum += times.all_reduce_alpha + times.all_reduce_per_element * static_cast<double>(slice.elements);
+  return sum;
+}
+
+PlanChoice FourCasePlanner::choose(const PlanningTask& task, const Evaluator& evaluate) const {
+  if (task.base.scope == Scope::Block)
+    throw InputError(Location{"", 0, 0, "/plan/scope"},
+                     fmt::format("block contradicts the planner {}, whose closed forms are of unchunked attention; "
+                                 "expected the planner fixed or exhaustive",
+                                 name()));
+  const std::vector<int> degrees = allowed_degrees(task);
+  const LayerTimes times = layer_times(task.experiment, task.base);
+  Contest contest(evaluate);
+  const bool tied = task.choices.tie_degrees;
+  const Plan solved = method_.solve(task, times, degrees);
+  if (!tied) contest.propose(solved);
+  if (!tied && method_.competes)
+    propose_slices(contest, task, times,
+                   with_degrees(task.base, solved.forward_degree,
+                                fastest_degree(times.backward.moe, solved.comm_streams, times.capacity, degrees)));
+  const std::vector<int> for_all =
+      method_.competes ? degrees : tied ? std::vector{solved.forward_degree, solved.backward_degree} : std::vector<int>{};
+  for (int degree : for_all) propose_slices(contest, task, times, with_degrees(task.base, degree, degree));
+
+  const Plan& best = contest.best();
+  std::string reason = describe_forward(best, times);
+  if (is_training(task)) reason += "; " + describe_backward(best, times);
+  if (chooses_slices(task)) reason += "; " + describe_slices(best, times);
+  if (best.comm_streams == CommStreams::InterIntra) reason += "; " + describe_paper(best, times);
+  if (!tied && best != solved)
+    reason += fmt::format("; by evaluation better than the closed forms' choice of {}", describe_degrees(solved));
+  return contest.finish(name(), std::move(reason));
+}
+
 const Planner& four_case() {
-  static const FourCase planner;
+  static const FourCasePlanner planner({"four_case", exact_plan});
   return planner;
 }
 

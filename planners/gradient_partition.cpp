@@ -15,12 +15,27 @@
 namespace dovetail::planners {
 namespace {
 
+double all_reduce(const GradientProblem& p, std::int64_t elements) {
+  return elements > 0 ? p.alpha.value() + p.per_element.value() * static_cast<double>(elements) : 0;
+}
+
+double with_all_reduce(const WindowOption& option, double reduce) {
+  return std::max(option.alone.value(), option.link.value() + reduce);
+}
+
+const WindowOption& best_option(const std::vector<WindowOption>& options, double reduce) {
+  return *std::ranges::min_element(options, {}, [reduce](const WindowOption& o) { return with_all_reduce(o, reduce); });
+}
+
+double tail_time(const GradientProblem& p, std::int64_t elements) {
+  return std::max(p.beside_tail.value(), all_reduce(p, elements) + p.after_tail.value());
+}
+
 class Partitioner {
  public:
-  explicit Partitioner(const GradientProblem& problem)
-      : p_(problem), alpha_(problem.alpha.value()), beta_(problem.per_element.value()) {}
+  explicit Partitioner(const GradientProblem& problem) : p_(problem), beta_(problem.per_element.value()) {}
 
-  GradientPartition solve() {
+  std::vector<std::int64_t> solve() {
     states_.push_back({});
     std::size_t first = 0;  // of the states before the window
     for (const GradientWindow& window : p_.windows) {
@@ -42,19 +57,9 @@ class Partitioner {
     double time;  // of the window with an all-reduce of them
   };
 
-  double all_reduce(std::int64_t elements) const {
-    return elements > 0 ? alpha_ + beta_ * static_cast<double>(elements) : 0;
-  }
-
-  static const WindowOption& best_option(const std::vector<WindowOption>& options, double reduce) {
-    return *std::ranges::min_element(
-        options, {}, [reduce](const WindowOption& o) { return std::max(o.alone.value(), o.link.value() + reduce); });
-  }
-
   double window_time(std::int64_t elements) const {
-    const double reduce = all_reduce(elements);
-    const WindowOption& best = best_option(options_, reduce);
-    return std::max(best.alone.value(), best.link.value() + reduce);
+    const double reduce = all_reduce(p_, elements);
+    return with_all_reduce(best_option(options_, reduce), reduce);
   }
 
   // The window's options of which none is both longer alone and longer on the link than another.
@@ -147,10 +152,7 @@ class Partitioner {
     next_.resize(end);
   }
 
-  double total(const State& s) const {
-    const double tail = all_reduce(p_.elements - s.sent) + p_.after_tail.value();
-    return p_.fixed.value() + s.time + std::max(p_.beside_tail.value(), tail);
-  }
+  double total(const State& s) const { return s.time + tail_time(p_, p_.elements - s.sent); }
 
   std::size_t best_end(std::size_t first) const {
     std::size_t best = first;
@@ -159,26 +161,19 @@ class Partitioner {
     return best;
   }
 
-  GradientPartition trace_back(std::size_t end) const {
-    GradientPartition result;
-    result.time = Seconds(total(states_[end]));
-    if (const std::int64_t rest = p_.elements - states_[end].sent; rest > 0)
-      result.slices.push_back({Window::Tail, 0, rest});
+  std::vector<std::int64_t> trace_back(std::size_t end) const {
+    std::vector<std::int64_t> sizes(p_.windows.size());
     std::size_t s = end;
-    for (auto window = p_.windows.rbegin(); window != p_.windows.rend(); ++window) {
-      const State& before = states_[static_cast<std::size_t>(states_[s].parent)];
-      const std::int64_t taken = states_[s].sent - before.sent;
-      if (taken > 0) result.slices.push_back({window->window, window->layer, taken});
-      if (window->window == Window::Moe)  // the last layer's window runs first: layer 0 is traced first
-        result.degrees.push_back(best_option(window->options, all_reduce(taken)).degree);
-      s = static_cast<std::size_t>(states_[s].parent);
+    for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
+      const auto before = static_cast<std::size_t>(states_[s].parent);
+      *size = states_[s].sent - states_[before].sent;
+      s = before;
     }
-    std::ranges::reverse(result.slices);
-    return result;
+    return sizes;
   }
 
   const GradientProblem& p_;
-  const double alpha_, beta_;
+  const double beta_;
   std::vector<State> states_;  // of all windows, one after another
   std::vector<WindowOption> options_;
   std::vector<Size> sizes_;
@@ -196,8 +191,28 @@ std::vector<WindowOption> moe_options(const LayerTimes& times, CommStreams strea
 
 }  // namespace
 
+GradientPartition with_sizes(const GradientProblem& p, std::span<const std::int64_t> elements) {
+  check(elements.size() == p.windows.size(), "a size for each window");
+  GradientPartition result;
+  double time = p.fixed.value();
+  std::int64_t left = p.elements;
+  for (std::size_t w = 0; w < elements.size(); ++w) {
+    const GradientWindow& window = p.windows[w];
+    const double reduce = all_reduce(p, elements[w]);
+    const WindowOption& option = best_option(window.options, reduce);
+    time += with_all_reduce(option, reduce);
+    left -= elements[w];
+    if (elements[w] > 0) result.slices.push_back({window.window, window.layer, elements[w]});
+    if (window.window == Window::Moe) result.degrees.push_back(option.degree);
+  }
+  std::ranges::reverse(result.degrees);  // the last layer's window runs first
+  if (left > 0) result.slices.push_back({Window::Tail, 0, left});
+  result.time = Seconds(time + tail_time(p, left));
+  return result;
+}
+
 GradientPartition partition_gradients(const GradientProblem& problem) {
-  return Partitioner(problem).solve();
+  return with_sizes(problem, Partitioner(problem).solve());
 }
 
 GradientProblem gradient_problem(const LayerTimes& times, CommStreams streams, std::span<const int> degrees) {
@@ -243,12 +258,13 @@ GradientProblem gradient_problem(const LayerTimes& times, CommStreams streams, s
   return problem;
 }
 
-GradientPartition partition_gradients(const LayerTimes& times, CommStreams streams, std::span<const int> degrees) {
+GradientPartition partition_gradients(const LayerTimes& times, CommStreams streams, std::span<const int> degrees,
+                                      PartitionMethod method) {
   GradientPartition all;
   all.degrees.resize(times.moe.size());
   for (int stage = times.stages - 1; stage >= 0; --stage) {
     const LayerRun run = layers_of_stage(times.layers(), times.stages, stage);
-    GradientPartition part = partition_gradients(gradient_problem(times.of_layers(run), streams, degrees));
+    GradientPartition part = method(gradient_problem(times.of_layers(run), streams, degrees));
     for (GradientSlice& slice : part.slices) slice.layer += run.first;
     all.slices.insert(all.slices.end(), part.slices.begin(), part.slices.end());
     std::ranges::copy(part.degrees, all.degrees.begin() + run.first);

@@ -39,6 +39,9 @@ struct GradientPartition {
   Seconds time;                       // of the backward pass with synchronisation and update
 };
 
+// Where each window takes so many elements, and the tail the rest.
+GradientPartition with_sizes(const GradientProblem& problem, std::span<const std::int64_t> elements);
+
 // The least time over all slices and options, but for at most one element per window.
 GradientPartition partition_gradients(const GradientProblem& problem);
 
@@ -48,7 +51,9 @@ GradientPartition partition_gradients(const GradientProblem& problem);
 GradientProblem gradient_problem(const LayerTimes& times, CommStreams streams, std::span<const int> degrees);
 
 // Of each pipeline stage by itself: the slices of all, last stage first, and the time of the slowest.
-GradientPartition partition_gradients(const LayerTimes& times, CommStreams streams, std::span<const int> degrees);
+using PartitionMethod = GradientPartition (*)(const GradientProblem&);
+GradientPartition partition_gradients(const LayerTimes& times, CommStreams streams, std::span<const int> degrees,
+                                      PartitionMethod method = partition_gradients);
 
 // `plan` with grad_sync partitioned, the slices and the backward degrees of the partition.
 Plan with_partition(Plan plan, const GradientPartition& partition);

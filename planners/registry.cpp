@@ -14,10 +14,15 @@ namespace dovetail::planners {
 const Planner& fixed();
 const Planner& exhaustive();
 const Planner& four_case();
+const Planner& four_case_slsqp();
+const Planner& memory_reuse();
+const Planner& all_to_all_choice();
+const Planner& shadowing();
 
 namespace {
 
-constexpr std::array planners{fixed, exhaustive, four_case};
+constexpr std::array planners{fixed,        exhaustive,        four_case, four_case_slsqp,
+                              memory_reuse, all_to_all_choice, shadowing};
 
 }  // namespace
 

@@ -1,0 +1,40 @@
+// What shadowing saves and costs in closed form (FasterMoE section 4.1), from the loads that the workload's routing has.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "models/experiment.hpp"
+#include "models/plan.hpp"
+
+namespace dovetail::planners {
+
+class ShadowLatency {
+ public:
+  // Times are those of `plan` without shadowed experts.
+  ShadowLatency(const Experiment& experiment, const Plan& plan);
+
+  // The experts, fullest first: by all tokens of all layers and ranks that choose them.
+  const std::vector<int>& by_load() const { return by_load_; }
+  double imbalance() const;  // of the fullest over the mean
+
+  // Of one step's MoE layers with the first `count` of those shadowed:
+  //   sum over layers of 3 comp B + 4 feat B + count * model
+  // B: rows of the fullest rank, its own of shadowed experts included; comp: a row's time in an expert's forward pass;
+  // feat: in an all-to-all; model: an expert's broadcast and the reduction of its gradient.
+  Seconds of(std::size_t count) const;
+
+  // How many are shadowed, one more as long as that is faster.
+  std::size_t experts_to_shadow() const;
+
+ private:
+  double fullest_rank(const std::vector<std::vector<std::int64_t>>& loads, const std::vector<bool>& shadowed) const;
+
+  const Experiment& e_;
+  std::vector<std::vector<std::vector<std::int64_t>>> loads_;  // by MoE layer (one where all are alike), rank, expert
+  double layers_like_one_ = 1;
+  std::vector<double> total_;  // by expert
+  std::vector<int> by_load_;
+  Seconds per_row_, per_expert_;
+};
+
+}  // namespace dovetail::planners
