@@ -1,15 +1,34 @@
-// Random layers and experiments that planners are held against an oracle on.
+// Random costs for tests that hold planners against an oracle.
 #pragma once
+#include <cmath>
 #include <random>
 
 #include "planners/four_case.hpp"
+#include "tests/support/experiments.hpp"
 
 namespace dovetail::test {
 
-// Testbed B with each cost 1/5 to 5 times its own, 1 to 6 layers, and capacities that degrees up to 4 divide.
-Experiment random_testbed(std::mt19937& engine);
+inline int integer(std::mt19937& engine, int low, int high) {
+  return std::uniform_int_distribution(low, high)(engine);
+}
+inline double real(std::mt19937& engine, double low, double high) {
+  return std::uniform_real_distribution(low, high)(engine);
+}
 
-// Alphas and works over two decades; some without latency.
-planners::MoeTimes random_moe(std::mt19937& engine);
+// Each cost 1/5 to 5 times its own.
+inline void scale_costs(Calibration& calibration, std::mt19937& engine) {
+  const auto factor = [&] { return std::pow(5.0, real(engine, -1, 1)); };
+  for (CollectiveCost& c : calibration.collectives) {
+    c.alpha = c.alpha * factor();
+    c.beta = c.beta * factor();
+  }
+  for (GemmCost& gemm : calibration.gemms) gemm.beta = gemm.beta * factor();
+  if (calibration.copy) calibration.copy->beta = calibration.copy->beta * factor();
+}
+
+inline planners::MoeTimes random_moe(std::mt19937& engine) {
+  const auto chunk = [&] { return planners::ChunkTime{Seconds(real(engine, 0, .1)), Seconds(real(engine, 0, 1))}; };
+  return {chunk(), chunk(), chunk(), chunk()};
+}
 
 }  // namespace dovetail::test
