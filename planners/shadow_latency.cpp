@@ -33,16 +33,18 @@ ShadowLatency::ShadowLatency(const Experiment& experiment, const Plan& plan) : e
   if (e_.workload.phases == Phases::Training) per_expert_ += time_of(e_, Collective::Reduce, expert);
 
   total_.resize(static_cast<std::size_t>(e_.model.experts));
+  largest_.resize(total_.size());
   for (int layer = 0; layer < e_.workload.layers; ++layer) {
     if (!times.is_moe(layer)) continue;
-    if (layers_alike(e_) && !loads_.empty()) {
-      ++layers_like_one_;
-      continue;
-    }
+    ++moe_layers_;
+    if (layers_alike(e_) && !loads_.empty()) continue;
     auto& of_layer = loads_.emplace_back();
     for (int rank = 0; rank < e_.parallelism.stage_ranks(); ++rank) {
       const auto& load = of_layer.emplace_back(expert_loads(e_, layer, rank));
-      for (std::size_t i = 0; i < load.size(); ++i) total_[i] += static_cast<double>(load[i]);
+      for (std::size_t i = 0; i < load.size(); ++i) {
+        total_[i] += static_cast<double>(load[i]);
+        largest_[i] = std::max(largest_[i], load[i]);
+      }
     }
   }
   by_load_.resize(total_.size());
@@ -74,9 +76,8 @@ Seconds ShadowLatency::of(std::size_t count) const {
   std::vector<bool> shadowed(total_.size());
   for (std::size_t i = 0; i < count; ++i) shadowed[static_cast<std::size_t>(by_load_[i])] = true;
   Seconds sum;
-  for (const auto& loads : loads_)
-    sum += fullest_rank(loads, shadowed) * per_row_ + static_cast<double>(count) * per_expert_;
-  return layers_like_one_ * sum;
+  for (const auto& loads : loads_) sum += fullest_rank(loads, shadowed) * per_row_;
+  return moe_layers_ / static_cast<double>(loads_.size()) * sum + of_weights(count);
 }
 
 std::size_t ShadowLatency::experts_to_shadow() const {

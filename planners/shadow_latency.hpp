@@ -15,6 +15,8 @@ class ShadowLatency {
 
   // The experts, fullest first: by all tokens of all layers and ranks that choose them.
   const std::vector<int>& by_load() const { return by_load_; }
+  // The most tokens of one rank in one layer that choose an expert: what messages of equal size must hold.
+  std::int64_t largest_load(int expert) const { return largest_[static_cast<std::size_t>(expert)]; }
   double imbalance() const;  // of the fullest over the mean
 
   // Of one step's MoE layers with the first `count` of those shadowed:
@@ -22,6 +24,9 @@ class ShadowLatency {
   // B: rows of the fullest rank, its own of shadowed experts included; comp: a row's time in an expert's forward pass;
   // feat: in an all-to-all; model: an expert's broadcast and the reduction of its gradient.
   Seconds of(std::size_t count) const;
+
+  // Of the weights and gradients of so many experts in all layers: a step takes no less.
+  Seconds of_weights(std::size_t count) const { return moe_layers_ * static_cast<double>(count) * per_expert_; }
 
   // How many are shadowed, one more as long as that is faster.
   std::size_t experts_to_shadow() const;
@@ -31,8 +36,9 @@ class ShadowLatency {
 
   const Experiment& e_;
   std::vector<std::vector<std::vector<std::int64_t>>> loads_;  // by MoE layer (one where all are alike), rank, expert
-  double layers_like_one_ = 1;
+  double moe_layers_ = 0;
   std::vector<double> total_;  // by expert
+  std::vector<std::int64_t> largest_;
   std::vector<int> by_load_;
   Seconds per_row_, per_expert_;
 };

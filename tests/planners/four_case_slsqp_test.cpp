@@ -82,7 +82,7 @@ TEST_CASE("four_case_slsqp plans like four_case, alone and a little worse") {
     CHECK(paper.report.evaluations <= 6);  // one plan, or two tied degrees in three ways to slice
     const Evaluator evaluate = analytic_evaluator(e);
     const double regret = evaluate(paper.plan) / evaluate(ours.plan) - 1;
-    if (regret < -1e-9) FAIL("case " << i << ": four_case is " << -regret << " worse");
+    if (regret < -1e-6) FAIL("case " << i << ": four_case is " << -regret << " worse");
     sum += regret;
     most = std::max(most, regret);
   }

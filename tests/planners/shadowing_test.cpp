@@ -84,9 +84,8 @@ TEST_CASE("shadowing: nothing where choices are uniform or nothing can be shadow
   CHECK_THAT(sharded.report.reason, Catch::Contains("esp is 4"));
 }
 
-TEST_CASE("shadowing: never worse than without, and near the best of all sets, for random loads") {
+TEST_CASE("shadowing: as fast as the best of all sets, for random loads") {
   std::mt19937 engine(41);
-  double sum = 0, most = 0;
   int shadowed = 0;
   constexpr int cases = 150;
   for (int i = 0; i < cases; ++i) {
@@ -107,16 +106,12 @@ TEST_CASE("shadowing: never worse than without, and near the best of all sets, f
     test::scale_costs(e.calibration, engine);
     const Evaluator evaluate = analytic_evaluator(e);
     const PlanChoice choice = choose(e, moe_plan());
-    const double time = evaluate(choice.plan).value(), regret = time / best_of_all_sets(e) - 1;
-    REQUIRE(time <= evaluate(moe_plan()).value());
-    REQUIRE(regret > -1e-12);
+    INFO("case " << i << ": " << choice.report.reason);
+    REQUIRE(evaluate(choice.plan).value() == Approx(best_of_all_sets(e)).epsilon(1e-12));
     shadowed += choice.plan.shadowed_experts.empty() ? 0 : 1;
-    sum += regret;
-    most = std::max(most, regret);
   }
-  INFO(shadowed << " of " << cases << " shadow; mean regret " << sum / cases << ", most " << most);
-  CHECK(shadowed > 5);
-  CHECK(sum / cases < .02);
+  CHECK(shadowed > cases / 10);
+  CHECK(shadowed < cases);
 }
 
 TEST_CASE("shadowing: the shipped trace's skewed step") {
