@@ -12,6 +12,7 @@
 #include "bench/outputs.hpp"
 #include "bench/worker_pool.hpp"
 #include "models/errors.hpp"
+#include "models/files/input_file.hpp"
 #include "models/files/plan_json.hpp"
 
 namespace dovetail::bench {
@@ -86,20 +87,11 @@ class Cells {
   Question question_;
 };
 
-// Of this process: a worker has its own.
-Cells& cells_of(const SweepGrid& grid) {
-  static std::unique_ptr<Cells> cells;
-  static const SweepGrid* made_for = nullptr;
-  if (made_for != &grid) cells = std::make_unique<Cells>(grid);
-  made_for = &grid;
-  return *cells;
-}
-
 std::string shard_path(const std::string& output, int index, int count) {
   if (count == 1) return output;
   const fs::path path(output);
-  return (path.parent_path() / fmt::format("{}.{}-of-{}{}", path.stem().string(), index + 1, count,
-                                           path.extension().string()))
+  return (path.parent_path() /
+          fmt::format("{}.{}-of-{}{}", path.stem().string(), index + 1, count, path.extension().string()))
       .string();
 }
 
@@ -142,15 +134,17 @@ void run_shard(const SweepGrid& grid, const Json& header, const SweepSettings& s
   {
     SweepLog log(part, header, whole);
     Progress progress("sweep", static_cast<int>(work.batches.size()), settings.talk);
+    std::unique_ptr<Cells> cells;  // each worker makes its own
     const auto compute = [&](std::int64_t i) {
+      if (!cells) cells = std::make_unique<Cells>(grid);
       std::string lines;
       const std::int64_t first = work.batches[static_cast<std::size_t>(i)] * batch_cells;
       for (std::int64_t cell = first; cell < std::min(first + batch_cells, grid.cells()); ++cell)
-        if (!done.has(cell)) lines += sweep_line(grid, cell) + '\n';
+        if (!done.has(cell)) lines += cells->line(cell) + '\n';
       return lines;
     };
     for_each_piece(static_cast<std::int64_t>(work.batches.size()), settings.workers, compute,
-                   [&](std::int64_t, std::string lines) {
+                   [&](std::int64_t, const std::string& lines) {
                      if (!lines.empty()) log.add(lines);
                      progress.done();
                      progress.begin(fmt::format("batches of {} cells", batch_cells));
@@ -165,7 +159,7 @@ void run_shard(const SweepGrid& grid, const Json& header, const SweepSettings& s
 }  // namespace
 
 std::string sweep_line(const SweepGrid& grid, std::int64_t cell) {
-  return cells_of(grid).line(cell);
+  return Cells(grid).line(cell);
 }
 
 bool run_sweep(const SweepGrid& grid, const Json& header, const SweepSettings& settings) {

@@ -21,8 +21,7 @@ constexpr std::string_view cell_key = "{\"cell\":";
 // The cell that a line is about; -1: none.
 std::int64_t cell_of(std::string_view line) {
   std::int64_t cell = -1;
-  if (line.starts_with(cell_key))
-    std::from_chars(line.data() + cell_key.size(), line.data() + line.size(), cell);
+  if (line.starts_with(cell_key)) std::from_chars(line.data() + cell_key.size(), line.data() + line.size(), cell);
   return cell;
 }
 
@@ -46,8 +45,8 @@ Json read_sweep_header(const std::string& path) {
 
 std::int64_t CellIndex::add(const std::string& path, const Json& header) {
   if (read_sweep_header(path) != header)
-    throw InputError(fmt::format(
-        "{} is of another sweep (another grid, input file, version or option): finish or remove it", path));
+    throw InputError(
+        fmt::format("{} is of another sweep (another grid, input file, version or option): finish or remove it", path));
   const int file = static_cast<int>(files_.size());
   files_.push_back(path);
   std::ifstream in = open(path);

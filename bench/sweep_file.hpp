@@ -17,8 +17,8 @@ class CellIndex {
   // `cells`: of the whole sweep.
   explicit CellIndex(std::int64_t cells) : places_(static_cast<std::size_t>(cells)) {}
 
-  // Adds a file whose first line must be `header`, up to its last whole line; later lines of a cell do not count. Returns
-  // the bytes of its whole lines. Throws InputError where the file is not of this sweep.
+  // Adds a file whose first line must be `header`, up to its last whole line; later lines of a cell do not count.
+  // Returns the bytes of its whole lines. Throws InputError where the file is not of this sweep.
   std::int64_t add(const std::string& path, const nlohmann::ordered_json& header);
 
   bool has(std::int64_t cell) const { return places_[static_cast<std::size_t>(cell)].file >= 0; }

@@ -25,7 +25,8 @@ bool is_name_of_file(std::string_view key) {
 void require_key(const JsonReader& place, const std::string& key) {
   const bool known = is_name_of_file(key) || key == "nodes" || key.find('.') != std::string::npos;
   if (!known)
-    place.fail(fmt::format("\"{}\", expected cluster, model, calibration, nodes or a dotted path (workload.batch)", key));
+    place.fail(
+        fmt::format("\"{}\", expected cluster, model, calibration, nodes or a dotted path (workload.batch)", key));
 }
 
 // A value as --set takes it, paths relative to the grid's file.
@@ -59,7 +60,7 @@ SweepAxis read_axis(const JsonReader& json, const std::string& grid) {
   return axis;
 }
 
-void apply(const Json& values, ExperimentRequest& request) {
+void set_values(const Json& values, ExperimentRequest& request) {
   for (const auto& [key, value] : values.items()) {
     if (key == "cluster")
       request.cluster = value;
@@ -106,7 +107,7 @@ SweepPoint SweepGrid::point(std::int64_t index) const {
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const Json& values = axes[i].values[chosen[i]];
     point.values.update(values);
-    apply(values, point.request);
+    set_values(values, point.request);
   }
   return point;
 }
@@ -118,9 +119,12 @@ SweepGrid load_sweep_grid(const std::string& name, FilesRead& files) {
   grid.name = json.string("name");
   grid.description = json.string_or("description", "");
   grid.backend = json.string_or("backend", "simgrid");
-  if (const auto base = json.find("base")) apply(read_values(*base, file.name()), grid.base);
-  for (const JsonReader& each : json.at("systems").elements())
-    grid.systems.push_back(beside(file.name(), each.string()));
+  if (const auto base = json.find("base")) set_values(read_values(*base, file.name()), grid.base);
+  for (const JsonReader& each : json.at("systems").elements()) {
+    const std::string system = beside(file.name(), each.string());
+    if (std::ranges::find(grid.systems, system) != grid.systems.end()) each.fail("given twice, expected once");
+    grid.systems.push_back(system);
+  }
   if (const auto axes = json.find("axes")) {
     double cells = static_cast<double>(grid.systems.size());
     for (const JsonReader& each : axes->elements()) {

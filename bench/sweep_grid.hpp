@@ -1,5 +1,5 @@
-// What dovetail sweep computes: the product of axes, and systems at each of its points. Cells are numbered and made when
-// they are asked for, so that a grid of any size takes no memory.
+// What dovetail sweep computes: the product of axes, and systems at each of its points. Cells are numbered and made
+// when they are asked for, so that a grid of any size takes no memory.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>

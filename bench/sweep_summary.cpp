@@ -68,9 +68,9 @@ double quantile(const std::vector<double>& ascending, double q) {
   return ascending[static_cast<std::size_t>(q * static_cast<double>(ascending.size() - 1) + .5)];
 }
 
-constexpr std::array result_keys{"makespan_s",     "forward_s",  "backward_s",    "exposed_communication_s",
-                                 "lower_bound_s",  "peak_bytes", "feasible",      "missing_bytes",
-                                 "plan",           "refused"};
+constexpr std::array result_keys{"makespan_s",    "forward_s",  "backward_s", "exposed_communication_s",
+                                 "lower_bound_s", "peak_bytes", "feasible",   "missing_bytes",
+                                 "plan",          "refused"};
 
 std::string csv_cell(const Json& value) {
   std::string text = text_of(value);
@@ -108,8 +108,8 @@ SweepSummary summarize(const CellIndex& index, const std::vector<std::string>& s
 }
 
 void write_table(std::ostream& out, const SweepSummary& summary, bool colour) {
-  reports::TextTable table({"system", "points", "too large", "refused", "fastest at", "median\nfaster than next",
-                            "mean", "least", "most"});
+  reports::TextTable table(
+      {"system", "points", "too large", "refused", "fastest at", "median\nfaster than next", "mean", "least", "most"});
   for (const SystemSummary& s : summary.systems) {
     std::vector<std::string> row{s.system, fmt::format("{}", s.fits), fmt::format("{}", s.too_large),
                                  fmt::format("{}", s.refused), fmt::format("{}", s.fastest)};
@@ -134,7 +134,8 @@ void write_table(std::ostream& out, const SweepSummary& summary, bool colour) {
 void write_csv(std::ostream& out, const CellIndex& index) {
   std::vector<std::string> keys;  // values of an axis may have different ones
   index.for_each([&](std::string_view line) {
-    for (const auto& [key, value] : Json::parse(line)["values"].items())
+    const Json cell = Json::parse(line);
+    for (const auto& [key, value] : cell["values"].items())
       if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
   });
   out << "cell,system";
@@ -144,7 +145,8 @@ void write_csv(std::ostream& out, const CellIndex& index) {
   index.for_each([&](std::string_view line) {
     const Json cell = Json::parse(line);
     out << cell["cell"] << ',' << csv_cell(cell["system"]);
-    for (const std::string& key : keys) out << ',' << (cell["values"].contains(key) ? csv_cell(cell["values"][key]) : "");
+    for (const std::string& key : keys)
+      out << ',' << (cell["values"].contains(key) ? csv_cell(cell["values"][key]) : "");
     for (const char* key : result_keys) out << ',' << (cell.contains(key) ? csv_cell(cell[key]) : "");
     out << '\n';
   });

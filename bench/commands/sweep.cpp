@@ -72,8 +72,8 @@ Shard read_shard(const std::string& text) {
 // --shard, else what Open MPI or Slurm says of this process.
 Shard own_shard(const SweepOptions& options) {
   if (!options.shard.empty()) return read_shard(options.shard);
-  for (const auto& [rank, size] : {std::pair{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                   {"SLURM_PROCID", "SLURM_NTASKS"}}) {
+  for (const auto& [rank, size] :
+       {std::pair{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"SLURM_PROCID", "SLURM_NTASKS"}}) {
     const std::optional<int> index = number_in(rank), count = number_in(size);
     if (index && count && 0 <= *index && *index < *count) return {*index, *count};
   }

@@ -7,7 +7,7 @@
 
 #include "bench/sweep_summary.hpp"
 #include "models/errors.hpp"
-#include "support/temporary_folder.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 using namespace dovetail;
 using namespace dovetail::bench;
@@ -19,7 +19,7 @@ namespace {
 constexpr auto small = R"({"name": "small", "backend": "analytic", "systems": ["deepspeed_moe", "tutel"],
   "base": {"cluster": "fsmoe-testbed-b", "model": "mixtral-8x7b", "workload.layers": 1},
   "axes": [
-    {"name": "workload.batch", "values": [1, 2, 64]},
+    {"name": "workload.batch", "values": [1, 2, 2048]},
     {"name": "size", "values": [{"nodes": 2}, {"nodes": 4, "workload.capacity_factor": 2}]},
     {"name": "plan.forward_degree", "values": [1, 2]}]})";
 
@@ -72,6 +72,17 @@ TEST_CASE("A wrong grid is refused with its place") {
   refused(R"([{"name": "nodes", "values": []}])", "/axes/0/values");
 }
 
+TEST_CASE("The first cell of every shipped sweep gives numbers") {
+  for (const std::string& name : known_names("sweeps")) {
+    INFO(name);
+    FilesRead files;
+    const SweepGrid grid = load_sweep_grid(name, files);
+    CHECK(grid.name == name);
+    CHECK_FALSE(grid.description.empty());
+    CHECK_THAT(sweep_line(grid, 0), Catch::Contains("\"makespan_s\":"));
+  }
+}
+
 TEST_CASE("A sweep gives the same bytes with any number of processes and shards") {
   const test::TemporaryFolder folder;
   const SweepGrid grid = grid_of(folder, small);
@@ -94,7 +105,7 @@ TEST_CASE("Cells that contradict themselves or the memory say so and end nothing
   CHECK(summary.systems[0].refused == 6);  // deepspeed_moe in two chunks
   CHECK_THAT(summary.first_refusal, Catch::Contains("forward_degree"));
   CHECK(summary.systems[1].refused == 0);
-  CHECK(summary.systems[1].too_large == 4);  // batch 64
+  CHECK(summary.systems[1].too_large == 4);  // batch 2048
   CHECK(summary.systems[1].fits == 8);
   CHECK(summary.systems[1].ratios.size() == 4);  // where both run
 }
@@ -129,7 +140,8 @@ TEST_CASE("Parts of different sweeps, or not all parts, are not merged") {
   CHECK_NOTHROW(merge_sweep({"s.1-of-2.jsonl"}, "all.jsonl"));
   folder.write("half.jsonl", header_of(grid).dump() + "\n{\"cell\":1,\"x\":1}\n");
   CHECK_THROWS_WITH(merge_sweep({"half.jsonl"}, "x.jsonl"), Catch::Contains("23 of 24 cells are missing"));
-  folder.write("other.jsonl", R"({"kind":"sweep","cells":3,"systems":[]})" "\n");
+  folder.write("other.jsonl", R"({"kind":"sweep","cells":3,"systems":[]})"
+                              "\n");
   CHECK_THROWS_WITH(merge_sweep({"half.jsonl", "other.jsonl"}, "x.jsonl"), Catch::Contains("of another sweep"));
   folder.write("no.jsonl", "{}\n");
   CHECK_THROWS_WITH(merge_sweep({"no.jsonl"}, "x.jsonl"), Catch::Contains("not a result of dovetail sweep"));
