@@ -141,8 +141,9 @@ PlanChoice FourCasePlanner::choose(const PlanningTask& task, const Evaluator& ev
     propose_slices(contest, task, times,
                    with_degrees(task.base, solved.forward_degree,
                                 fastest_degree(times.backward.moe, solved.comm_streams, times.capacity, degrees)));
-  const std::vector<int> for_all =
-      method_.competes ? degrees : tied ? std::vector{solved.forward_degree, solved.backward_degree} : std::vector<int>{};
+  const std::vector<int> for_all = method_.competes ? degrees
+                                   : tied           ? std::vector{solved.forward_degree, solved.backward_degree}
+                                                    : std::vector<int>{};
   for (int degree : for_all) propose_slices(contest, task, times, with_degrees(task.base, degree, degree));
 
   const Plan& best = contest.best();

@@ -49,8 +49,8 @@ std::vector<Problem> cases(const MoeTimes& t, Seconds all_reduce, double unit) {
   const Curve Q1 = A - chunk(t.all_gather), Q2 = rE - more_A, Q3 = rE - (rGS - GS), Q4 = R - GS;
   const Curve Q5 = R - (rE - more_A + GS), Q6 = R - (rGS - more_A);  // Q7 is Q5
   const Curve T1 = 2 * rA + R, T2 = 2 * A + GS + rE, T3 = 2 * rA + GS, T4 = 2 * A + rGS;
-  return {{T1, {Q1, -Q2, Q4}},   {T1, {Q1, Q2, Q5}},  {T1, {-Q1, -Q3, Q6}}, {T1, {-Q1, Q3, Q5}},
-          {T2, {Q1, Q2, -Q5}},   {T2, {-Q1, Q3, -Q5}}, {T3, {Q1, -Q2, -Q4}}, {T4, {-Q1, -Q3, -Q6}}};
+  return {{T1, {Q1, -Q2, Q4}}, {T1, {Q1, Q2, Q5}},   {T1, {-Q1, -Q3, Q6}}, {T1, {-Q1, Q3, Q5}},
+          {T2, {Q1, Q2, -Q5}}, {T2, {-Q1, Q3, -Q5}}, {T3, {Q1, -Q2, -Q4}}, {T4, {-Q1, -Q3, -Q6}}};
 }
 
 double value(unsigned, const double* r, double* slope, void* curve) {

@@ -41,9 +41,8 @@ class Evolver {
     std::vector<std::int64_t> sizes;
     std::int64_t sent = 0;
     for (const GradientWindow& w : p_.windows) {
-      const WindowOption& fastest = *std::ranges::min_element(w.options, {}, [](const WindowOption& o) {
-        return std::max(o.alone, o.link);
-      });
+      const WindowOption& fastest =
+          *std::ranges::min_element(w.options, {}, [](const WindowOption& o) { return std::max(o.alone, o.link); });
       const double time = (fastest.alone - fastest.link - p_.alpha).value(), beta = p_.per_element.value();
       const auto available = static_cast<double>(w.ready - sent);
       const double hides = time <= 0 ? 0 : beta > 0 ? std::min(std::floor(time / beta), available) : available;

@@ -140,8 +140,7 @@ class MemoryReuse final : public Planner {
     const Plan& best = contest.best();
     std::string reason = fmt::format("{}, the fastest of {} plans that fit {} ({} do not)", describe(best), all.size(),
                                      gib(task.experiment.cluster.device.memory), proposed - all.size());
-    if (task.experiment.workload.phases == Phases::Training)
-      reason += "; there " + describe_paper(task, best, all);
+    if (task.experiment.workload.phases == Phases::Training) reason += "; there " + describe_paper(task, best, all);
     return contest.finish(name(), std::move(reason), describe);
   }
 };

@@ -1,4 +1,5 @@
-// What shadowing saves and costs in closed form (FasterMoE section 4.1), from the loads that the workload's routing has.
+// What shadowing saves and costs in closed form (FasterMoE section 4.1), from the loads that the workload's routing
+// has.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -29,9 +29,9 @@ Experiment azure(int gpus, int mebibytes) {
   request.cluster = "ndv4";
   request.model = "moe-gpt3-xl";  // M 2048: 4 KiB a token in fp16
   request.nodes = gpus / 8;
-  request.set = {"workload.layers=1", "workload.capacity_factor=1", "workload.dtype=fp16",
-                 "parallelism.count_per_node=2", "parallelism.mp=1",
-                 "workload.sequence=" + std::to_string(mebibytes * 256)};
+  request.set = {"workload.layers=1",   "workload.capacity_factor=1",
+                 "workload.dtype=fp16", "parallelism.count_per_node=2",
+                 "parallelism.mp=1",    "workload.sequence=" + std::to_string(mebibytes * 256)};
   FilesRead files;
   std::vector<std::string> notes;
   return load_experiment(request, files, notes);

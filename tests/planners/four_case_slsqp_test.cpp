@@ -60,8 +60,8 @@ TEST_CASE("four_case_slsqp rounds to the candidates around its real degree") {
   // T2 = 2A + G + S + rE = 2 (1 + 16/r) + r + 64, least at r = sqrt(32) = 5.7: 2 + 32/r + r is 13.4 at 5, 13.33 at 6.
   const MoeTimes t{{Seconds(1), Seconds(16)}, {}, {}, {Seconds(1), Seconds(64)}};
   CHECK(slsqp_degree(t, Seconds(0), to_16).degree == 6);
-  CHECK(slsqp_degree(t, Seconds(0), std::vector{1, 5, 16}).degree == 5);   // 16 gives 20
-  CHECK(slsqp_degree(t, Seconds(0), std::vector{1, 2, 8}).degree == 8);    // 14, 2 gives 20
+  CHECK(slsqp_degree(t, Seconds(0), std::vector{1, 5, 16}).degree == 5);  // 16 gives 20
+  CHECK(slsqp_degree(t, Seconds(0), std::vector{1, 2, 8}).degree == 8);   // 14, 2 gives 20
   CHECK(slsqp_degree(t, Seconds(0), std::vector{8, 16}).degree == 8);
   CHECK(slsqp_degree(t, Seconds(0), std::vector{2}).degree == 2);
 }
@@ -95,7 +95,8 @@ TEST_CASE("four_case_slsqp knows co-scheduled streams alone") {
   const Experiment e = test::testbed_b(2);
   Plan base = co_scheduled(GradSync::After);
   base.comm_streams = CommStreams::One;
-  CHECK_THROWS_WITH(choose(e, base, {"four_case_slsqp", {1, 2}, false}), Catch::Contains("one contradicts the planner"));
+  CHECK_THROWS_WITH(choose(e, base, {"four_case_slsqp", {1, 2}, false}),
+                    Catch::Contains("one contradicts the planner"));
 }
 
 #else

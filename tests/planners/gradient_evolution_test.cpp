@@ -71,7 +71,8 @@ TEST_CASE("without generations windows take what they hide and the tail the rest
   GradientProblem p;
   p.elements = 20;
   p.per_element = Seconds(1);
-  p.windows = {{Window::Moe, 1, 0, {{2, Seconds(20), Seconds(10)}}}, {Window::Moe, 0, 10, {{3, Seconds(30), Seconds(10)}}}};
+  p.windows = {{Window::Moe, 1, 0, {{2, Seconds(20), Seconds(10)}}},
+               {Window::Moe, 0, 10, {{3, Seconds(30), Seconds(10)}}}};
   const GradientPartition partition = evolve_partition(p, {.generations = 0});
   CHECK(partition.slices == std::vector<GradientSlice>{{Window::Moe, 0, 10}, {Window::Tail, 0, 10}});
   CHECK(partition.degrees == std::vector{3, 2});

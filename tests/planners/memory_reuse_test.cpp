@@ -47,7 +47,8 @@ Experiment unit_costs(double communication, double copy) {
   e.workload.sequence = 64;
   e.parallelism = {.dp = 4, .mp = 1, .ep = 4, .esp = 1, .pp = 1, .edp = 1};
   const double rows = 64 * 2;  // f 1, k 2
-  for (CollectiveCost& c : e.calibration.collectives) c.alpha = {}, c.beta = SecondsPerByte(communication / (rows * 32));
+  for (CollectiveCost& c : e.calibration.collectives)
+    c.alpha = {}, c.beta = SecondsPerByte(communication / (rows * 32));
   e.calibration.gemms.front() = {DType::Fp32, {}, SecondsPerFlop(1 / (2 * rows * 8 * 32)), {}};
   e.calibration.copy = MemoryCost{{}, SecondsPerByte(copy / (rows * 32)), {}};
   return e;
@@ -127,8 +128,7 @@ TEST_CASE("memory_reuse: the fastest plan that fits, as trying all of them says"
     for (const Tried& t : all)
       if (t.peak <= e.cluster.device.memory) best = std::min(best, t.time);
 
-    const PlanChoice choice =
-        choose(e, plan_of(1, keeps ? Restore::Keep : Restore::S4, Buffers::Double), {1, 2, 4});
+    const PlanChoice choice = choose(e, plan_of(1, keeps ? Restore::Keep : Restore::S4, Buffers::Double), {1, 2, 4});
     INFO("case " << i << ": " << choice.report.reason);
     if (best == 1e300) {
       ++none;
