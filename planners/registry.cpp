@@ -14,10 +14,12 @@ namespace dovetail::planners {
 const Planner& fixed();
 const Planner& exhaustive();
 const Planner& four_case();
+const Planner& granularity_search();
+const Planner& parallelism_router();
 
 namespace {
 
-constexpr std::array planners{fixed, exhaustive, four_case};
+constexpr std::array planners{fixed, exhaustive, four_case, granularity_search, parallelism_router};
 
 }  // namespace
 
