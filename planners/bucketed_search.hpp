@@ -12,9 +12,10 @@ namespace dovetail::planners {
 // bucket's pooled times; else one that was not. Loads less than a hundredth of the bucket length apart count as one.
 // Buckets are cut greedily from the smallest load up: one goes as far as bucket_length from where it starts.
 //
-// Not tried is what cannot be the best: a strategy that took rho times the best of another bucket is slower here too
-// unless loads differ by more than rho, since no time shrinks with the load or grows faster than it. (Algorithm 2 tries
-// everything everywhere.)
+// Best is the lowest mean less what noise may have added to it, 5 % / sqrt(times tried): else what was unlucky when it
+// was tried would never be chosen again. (Algorithm 2 takes the lowest time.) Not tried is what cannot be the best: a
+// strategy that took rho times the best of another bucket is slower here too unless loads differ by more than rho,
+// since no time shrinks with the load or grows faster than it. (Algorithm 2 tries everything everywhere.)
 //
 // Pooling needs times at one load: t * (lowest load of the bucket / load)^p. Published: p = 1, right where all of the
 // time grows with the load. Here p is learned too, from how the times of each strategy grow (1 until that is known):

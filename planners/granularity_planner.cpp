@@ -29,9 +29,9 @@ class DegreeClimb {
       backward = climb([&](int degree) { return plan(forward, degree); });
       forward = climb([&](int degree) { return plan(degree, backward); });
     }
-    return contest_.finish("granularity_search", fmt::format("climbed the {} degrees {} while steps got faster",
-                                                             tied ? "tied" : "forward and backward",
-                                                             fmt::join(degrees_, ", ")));
+    return contest_.finish("granularity_search",
+                           fmt::format("climbed the {} degrees {} while steps got faster",
+                                       tied ? "tied" : "forward and backward", fmt::join(degrees_, ", ")));
   }
 
  private:

@@ -115,15 +115,16 @@ void GranularitySearch::read(const JsonReader& state) {
   const int last = static_cast<int>(strategies().size()) - 1;
   std::map<Key, Range> ranges;
   for (const JsonReader& each : state.at("ranges").elements()) {
-    const Key low = key(each.number("low"));
-    const Range range{key(each.number("high")), static_cast<std::size_t>(each.integer("strategy", 0, last))};
+    const Key low = key(each.at("low").number(smallest_load));
+    const Range range{key(each.at("high").number(smallest_load)),
+                      static_cast<std::size_t>(each.integer("strategy", 0, last))};
     if (range.high < low || (!ranges.empty() && low <= ranges.rbegin()->second.high))
       each.fail("expected disjoint ranges that ascend");
     ranges.emplace_hint(ranges.end(), low, range);
   }
   std::map<Key, Trials> searches;
   for (const JsonReader& each : state.at("searches").elements()) {
-    Trials& trials = searches[key(each.number("load"))];
+    Trials& trials = searches[key(each.at("load").number(smallest_load))];
     for (const JsonReader& trial : each.at("trials").elements()) {
       const auto pair = trial.elements();
       if (pair.size() != 2) trial.fail("expected a strategy and its seconds");

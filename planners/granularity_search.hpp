@@ -49,7 +49,7 @@ class GranularitySearch final : public OnlinePlanner {
   Climb climb(Key key, const Trials& trials) const;
   void insert(Key key, std::size_t strategy);
 
-  std::map<Key, Range> ranges_;  // by lowest load
+  std::map<Key, Range> ranges_;                   // by lowest load
   std::unordered_map<Key, std::size_t> answers_;  // what ranges say of loads seen before
   std::map<Key, Trials> searches_;
 };

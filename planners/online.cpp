@@ -8,8 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "models/errors.hpp"
-#include "models/files/schema_file.hpp"
-#include "models/json/json_schema.hpp"
 #include "models/json/json_text.hpp"
 #include "models/json/nearest.hpp"
 #include "models/json/write_file.hpp"
@@ -32,6 +30,8 @@ constexpr std::array<std::pair<std::string_view, Make>, 3> table{{{"bucketed_sea
                                                                   {"granularity_search", make<GranularitySearch>},
                                                                   {"parallelism_router", make<ParallelismRouter>}}};
 
+constexpr const char *state_version = "1.0", *state_kind = "online_state";
+
 void require_positive(std::string_view what, double value) {
   if (!(value > 0) || !std::isfinite(value))
     throw InputError(fmt::format("{} {}, expected a number above 0", what, value));
@@ -51,7 +51,7 @@ std::vector<std::string> strings(const JsonReader& json) {
 
 OnlineChoice read_choice(const JsonReader& json, std::size_t strategies) {
   OnlineChoice choice;
-  choice.step = {json.number("capacity_factor"), json.number("tokens")};
+  choice.step = {json.at("capacity_factor").number(smallest_load), json.at("tokens").number(smallest_load)};
   choice.strategy = static_cast<std::size_t>(json.integer("strategy", 0, static_cast<int>(strategies) - 1));
   return choice;
 }
@@ -87,12 +87,8 @@ void OnlinePlanner::report(const StepSize& step, std::size_t strategy, Seconds t
 }
 
 std::string OnlinePlanner::state() const {
-  Json json{{"schema_version", "1.0"},
-            {"kind", "online_state"},
-            {"planner", name()},
-            {"context", settings_.context},
-            {"strategies", strategies()},
-            {"pending", nullptr}};
+  Json json{{"schema_version", state_version}, {"kind", state_kind},         {"planner", name()},
+            {"context", settings_.context},    {"strategies", strategies()}, {"pending", nullptr}};
   if (pending_)
     json["pending"] = {{"capacity_factor", pending_->step.capacity_factor},
                        {"tokens", pending_->step.tokens},
@@ -102,12 +98,14 @@ std::string OnlinePlanner::state() const {
 }
 
 void OnlinePlanner::restore(const JsonFile& file) {
-  validate(file, load_schema("online_state"));
   const JsonReader json(file);
+  for (const auto& [key, expected] : {std::pair{"schema_version", state_version}, {"kind", state_kind}})
+    if (json.string(key) != expected) json.at(key).fail(fmt::format("{}, expected {}", json.string(key), expected));
   const auto other = [&](std::string_view key, std::string_view had) {
-    json.at(key).fail(fmt::format("this state was learned {}; expected one of this planner, experiment and these "
-                                  "strategies: remove it or name another file",
-                                  had));
+    json.at(key).fail(
+        fmt::format("this state was learned {}; expected one of this planner, experiment and these "
+                    "strategies: remove it or name another file",
+                    had));
   };
   if (const std::string planner = json.string("planner"); planner != name()) other("planner", "by " + planner);
   if (strings(json.at("strategies")) != strategies()) other("strategies", "for other strategies");

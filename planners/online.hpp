@@ -18,6 +18,8 @@
 
 namespace dovetail::planners {
 
+inline constexpr double smallest_load = 1e-300;  // that a state may hold
+
 // What of a step decides how much work it is. Both above 0.
 struct StepSize {
   double capacity_factor = 1;
@@ -34,9 +36,9 @@ struct LoadLine {
 
 struct OnlineSettings {
   std::vector<std::string> strategies;  // different names, at least one
-  std::string context;                  // what timings belong to: model, cluster, software. A state of another is refused
-  double bucket_length = .5;            // bucketed_search: loads that share a bucket lie at most this far apart
-  std::vector<LoadLine> lines;          // parallelism_router: one for each strategy
+  std::string context;          // what timings belong to: model, cluster, software. A state of another is refused
+  double bucket_length = .5;    // bucketed_search: loads that share a bucket lie at most this far apart
+  std::vector<LoadLine> lines;  // parallelism_router: one for each strategy
 };
 
 struct OnlineChoice {

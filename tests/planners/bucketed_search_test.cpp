@@ -88,8 +88,8 @@ Regrets run(const Layer& layer, double length, double noise, int steps, std::mt1
 TEST_CASE("bucketed_search tries every strategy once in a bucket, then takes its best") {
   BucketedSearch planner = search({"a", "b"});
   CHECK(step(planner, 1.0, 2.4) == 0);  // nothing known
-  CHECK(step(planner, 1.0, 2) == 1);  // a was tried
-  CHECK(step(planner, 1.0, 2) == 1);  // both tried at 1.0: b
+  CHECK(step(planner, 1.0, 2) == 1);    // a was tried
+  CHECK(step(planner, 1.0, 2) == 1);    // both tried at 1.0: b
   CHECK(planner.buckets() == 1);
   CHECK(step(planner, 1.4, 2.8) == 1);  // 1.4 is in [1, 1.5], where both were tried
   CHECK(planner.buckets() == 1);
@@ -157,9 +157,10 @@ TEST_CASE("bucketed_search: total regret below 1 %, of the last 300 steps below 
       worst = std::max(worst, r.total), worst_last = std::max(worst_last, r.last);
       fine += run(layer, .1, .02, 2000, engine).total / layers;
     }
-    UNSCOPED_INFO(fmt::format("dense {:.0f} %: mean {:.2f} %, worst {:.2f} %; last 300 {:.2f} %, worst {:.2f} %; L = .1 "
-                              "{:.2f} %",
-                              100 * dense, 100 * total, 100 * worst, 100 * last, 100 * worst_last, 100 * fine));
+    UNSCOPED_INFO(
+        fmt::format("dense {:.0f} %: mean {:.2f} %, worst {:.2f} %; last 300 {:.2f} %, worst {:.2f} %; L = .1 "
+                    "{:.2f} %",
+                    100 * dense, 100 * total, 100 * worst, 100 * last, 100 * worst_last, 100 * fine));
     CHECK(total <= .01);
     CHECK(last <= .005);
     CHECK(fine > total);  // short buckets share less

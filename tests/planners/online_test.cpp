@@ -13,6 +13,8 @@
 #include <thread>
 
 #include "models/errors.hpp"
+#include "models/files/schema_file.hpp"
+#include "models/json/json_schema.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 using namespace dovetail;
@@ -92,12 +94,16 @@ TEST_CASE("A state of others is refused in one line, and nothing is lost") {
     const auto planner = make_online(name, settings());
     train(*planner, 20, engine);
     const std::string state = planner->state();
-    CHECK_THAT(refusal(*planner, with(state, "/strategies/1", "3")), Contains("/strategies: this state was learned for other strategies"));
-    CHECK_THAT(refusal(*planner, with(state, "/context", "x")), Contains("s.json:5:") && Contains("for another experiment"));
+    CHECK_THAT(refusal(*planner, with(state, "/strategies/1", "3")),
+               Contains("/strategies: this state was learned for other strategies"));
+    CHECK_THAT(refusal(*planner, with(state, "/context", "x")),
+               Contains("s.json:5:") && Contains("for another experiment"));
     for (const std::string& other : online_names())
       if (other != name) CHECK_THAT(refusal(*planner, with(state, "/planner", other)), Contains("learned by " + other));
-    CHECK_THAT(refusal(*planner, with(state, "/schema_version", "2.0")), Contains("s.json:2:") && Contains("/schema_version"));
-    CHECK_THAT(refusal(*planner, with(state, "/planer", 1)), Contains("did you mean \"planner\""));
+    CHECK_THAT(refusal(*planner, with(state, "/schema_version", "2.0")),
+               Contains("s.json:2:") && Contains("/schema_version"));
+    CHECK_THAT(refusal(*planner, with(state, "/kind", "result")), Contains("s.json:3:") && Contains("online_state"));
+    CHECK_NOTHROW(validate(JsonFile::parse(state, "s.json"), load_schema("online_state")));
     CHECK_THAT(refusal(*planner, state.substr(0, state.size() / 2)), Contains("s.json:"));
     CHECK_THAT(refusal(*planner, with(state, "/pending", {{"capacity_factor", 1}, {"tokens", 1}, {"strategy", 3}})),
                Contains("/pending/strategy"));

@@ -51,7 +51,8 @@ TEST_CASE("parallelism_router makes 11 of Tutel's 11 published choices") {
     CHECK(repeats_rows(shards, row * (s.capacity_factor * s.tokens), parameters) == s.repeats_rows);
     // The same as lines over the capacity factor, at a second per byte.
     const Seconds rows(row.value() * s.tokens);
-    ParallelismRouter router({{"ep_dp", "ep_mp"}, "", 1, {{Seconds(parameters.value()), rows}, {Seconds(0), rows * shards}}});
+    ParallelismRouter router(
+        {{"ep_dp", "ep_mp"}, "", 1, {{Seconds(parameters.value()), rows}, {Seconds(0), rows * shards}}});
     CHECK((router.choose({s.capacity_factor}) == 1) == s.repeats_rows);
   }
   // The first by hand: y = 2K rows of 2K elements = 4 Mi; 4 y = 16 Mi < y + 2 * 2K * 8K = 36 Mi.
