@@ -15,14 +15,16 @@ const Planner& fixed();
 const Planner& exhaustive();
 const Planner& four_case();
 const Planner& four_case_slsqp();
+const Planner& granularity_search();
 const Planner& memory_reuse();
 const Planner& all_to_all_choice();
+const Planner& parallelism_router();
 const Planner& shadowing();
 
 namespace {
 
-constexpr std::array planners{fixed,        exhaustive,        four_case, four_case_slsqp,
-                              memory_reuse, all_to_all_choice, shadowing};
+constexpr std::array planners{fixed,        exhaustive,        four_case,          four_case_slsqp, granularity_search,
+                              memory_reuse, all_to_all_choice, parallelism_router, shadowing};
 
 }  // namespace
 

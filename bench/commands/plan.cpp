@@ -9,6 +9,7 @@
 
 #include "bench/backends.hpp"
 #include "bench/commands.hpp"
+#include "bench/commands/plan_online.hpp"
 #include "bench/evaluate.hpp"
 #include "bench/evaluators.hpp"
 #include "bench/host_scale.hpp"
@@ -36,6 +37,11 @@ constexpr auto examples = R"(Examples:
     dovetail plan --cluster fsmoe-testbed-b --model mixtral-8x7b --system fsmoe --planner exhaustive --save-plan best.json
     dovetail simulate --cluster fsmoe-testbed-b --model mixtral-8x7b --plan best.json
 
+  Step by step while capacity factors change: over a trace; then as a training job would call it:
+    dovetail plan --online --trace capacity-tutel --cluster fsmoe-testbed-b --model mixtral-8x7b --noise 0.02 --html online.html
+    dovetail plan --online --state state.json --step f=1.5 --cluster fsmoe-testbed-b --model mixtral-8x7b
+    dovetail plan --online --state state.json --report 0.412 --step f=1.6 --cluster fsmoe-testbed-b --model mixtral-8x7b
+
   Really run each plan that the planner asks about, two ranks on this machine:
     dovetail plan --cluster fsmoe-testbed-b --model mixtral-8x7b --system tutel --evaluator host \
       --ranks 2 --tokens 128 --hidden 32 --measure-time 0.1
@@ -44,6 +50,7 @@ Exit code 3: no plan fits the memory of a GPU; the missing bytes are named. Time
 
 struct PlanOptions : Options {
   std::string planner, save;
+  OnlineOptions online;
   std::string evaluator = "analytic";
   exec::HostScale scale;
   double measure_time = 1;
@@ -109,6 +116,8 @@ void write_plan(std::ostream& out, const Report& report, const Options& options,
 Exit plan(const PlanOptions& options, const std::vector<std::string>& command_line) {
   check_options(options);
   stop_after(options.timeout);
+  check_online(options.online, options);
+  if (options.online.online) return plan_online(options, options.online, options.planner, options.save, command_line);
   const std::unique_ptr<Backend> backend = make_backend(options.backend);
   if (!options.planner.empty()) planners::find_planner(options.planner);
   Question question = load_question(options);
@@ -160,6 +169,7 @@ Action declare_plan(CLI::App& app) {
   add_output_options(app, *options);
   add_text(app, {"--save-plan", "FILE", "the chosen plan alone, for --plan of other commands", "Results"},
            options->save);
+  add_online_options(app, options->online);
   add_general_options(app, *options);
   app.footer(examples);
   return [options](const std::vector<std::string>& command_line) { return plan(*options, command_line); };

@@ -40,6 +40,8 @@ TraceStep read_trace_step(const JsonReader& workload, const ExperimentFile& file
     if (static_cast<std::size_t>(w.step) >= steps.size())
       workload.fail("step", fmt::format("{}, expected 0 to {} (the steps of {})", w.step, steps.size() - 1, name));
     const TraceStep& step = steps[static_cast<std::size_t>(w.step)];
+    if (step.layers.empty())
+      workload.fail("step", fmt::format("{}: this step of {} has no loads of experts", w.step, name));
     w.routing.layers = spread_over_experts(step.layers, e.model.experts);
     return step;
   } catch (const InputError& error) {
@@ -51,13 +53,13 @@ TraceStep read_trace_step(const JsonReader& workload, const ExperimentFile& file
 Workload read_workload(const JsonReader& json, const ExperimentFile& file, const Experiment& e,
                        const WorkloadDefaults& defaults, FilesRead& files, std::vector<std::string>& notes) {
   Workload w;
-  w.batch = json.integer_or("batch", defaults.batch.value_or(w.batch), 1);
-  w.sequence = json.integer_or("sequence", defaults.sequence.value_or(w.sequence), 1);
   w.layers = json.has("layers") ? json.integer("layers", 1) : default_layers(e, defaults, notes);
   w.step = json.integer_or("step", 0);
   if (const auto gate = json.find("gate")) w.gate = read_gate(*gate);
   if (const auto routing = json.find("routing")) w.routing = read_routing(*routing);
   const TraceStep step = read_trace_step(json, file, e, w, files);
+  w.batch = json.integer_or("batch", step.batch.value_or(defaults.batch.value_or(w.batch)), 1);
+  w.sequence = json.integer_or("sequence", step.sequence.value_or(defaults.sequence.value_or(w.sequence)), 1);
   w.top_k = json.integer_or("top_k", step.top_k.value_or(e.model.top_k), 1);
   w.capacity_factor = json.number_or(
       "capacity_factor", step.capacity_factor.value_or(defaults.capacity_factor.value_or(w.capacity_factor)));

@@ -14,9 +14,12 @@ namespace {
 
 TraceStep read_step(const JsonReader& json) {
   TraceStep step;
+  if (json.members().empty()) json.fail("an empty step, expected a capacity factor, a size or loads");
+  if (json.has("batch")) step.batch = json.integer("batch", 1);
+  if (json.has("sequence")) step.sequence = json.integer("sequence", 1);
   if (json.has("top_k")) step.top_k = json.integer("top_k", 1);
   if (json.has("capacity_factor")) step.capacity_factor = json.number("capacity_factor");
-  step.layers = read_load_tables(json.at("layers"));
+  if (json.has("layers")) step.layers = read_load_tables(json.at("layers"));
   return step;
 }
 
@@ -65,7 +68,7 @@ std::vector<TraceStep> parse_csv(const std::string& file, std::string_view text)
   if (rows.empty()) throw InputError(Location{file, 1, 1, ""}, "no rows, expected at least one");
   const auto at = [](std::int64_t index) { return static_cast<std::size_t>(index); };
   const LoadTable empty(at(size[2]), std::vector<double>(at(size[3])));
-  std::vector<TraceStep> steps(at(size[0]), TraceStep{{}, {}, std::vector<LoadTable>(at(size[1]), empty)});
+  std::vector<TraceStep> steps(at(size[0]), TraceStep{{}, {}, {}, {}, std::vector<LoadTable>(at(size[1]), empty)});
   for (const auto& [step, layer, rank, column, amount] : rows)
     steps[at(step)].layers[at(layer)][at(rank)][at(column)] += static_cast<double>(amount);
   return steps;

@@ -130,6 +130,32 @@ def test_plan_of_all_systems(checks, program):
     checks.check(len(times) == len(SYSTEMS) and times == sorted(times), "the fastest first")
 
 
+def test_online_planning_is_kept_between_runs(checks, program):
+    command = ["plan", "--online", "--trace", "capacity-tutel", *SHIPPED, "--state", "s.json", "--format", "json"]
+    first, second = (json.loads(program.run(*command).stdout) for _ in range(2))
+    checks.check(not first["resumed"] and second["resumed"], "the second run goes on")
+    checks.check(second["regret"] < first["regret"], f"and knows more: {first['regret']}, {second['regret']}")
+    result = program.run(*command, "--planner", "granularity_search")
+    checks.check(result.returncode == 2 and "s.json:4:" in result.stderr and "learned by bucketed_search" in result.stderr, f"another planner: {result.stderr!r}")
+    checks.check(program.files() == ["s.json"], f"only the state: {program.files()}")
+
+
+def test_online_planning_from_outside(checks, program):
+    command = ["plan", "--online", *SHIPPED, "--state", "s.json", "-q"]
+    times = {"linear 1": 4.0, "linear 2": 3.0, "linear 4": 2.0, "linear 8": 2.5}
+    chosen = [program.run(*command, "--step", "f=2").stdout.strip()]
+    for _ in range(6):
+        chosen.append(program.run(*command, "--report", str(times[chosen[-1]]), "--step", "f=2").stdout.strip())
+    checks.check(chosen == [*times, "linear 4", "linear 4", "linear 4"], f"each once, then the best: {chosen}")
+    choice = json.loads(program.run(*command, "--step", "f=2.1", "--format", "json", "--save-plan", "p.json").stdout)
+    checks.check(choice["strategy"] == "linear 4" and choice["plan"] == load(program, "p.json"), "as JSON, with its plan")
+    checks.check(program.run(*command, "--report", "2").returncode == 0, "a report alone")
+    result = program.run(*command, "--report", "2")
+    checks.check(result.returncode == 2 and "nothing was chosen" in result.stderr, "and not twice")
+    result = program.run("plan", "--online", "--trace", "capacity-tutel", *SHIPPED, "--state", "s.json")
+    checks.check(result.returncode == 2 and "another experiment" in result.stderr, f"times of a model are not mixed in: {result.stderr!r}")
+
+
 def test_user_values_hold(checks, program):
     program.run("simulate", *SHIPPED, "--system", "fsmoe", "--set", "plan.backward_degree=2", "-o", "a.json", "-q")
     row = load(program, "a.json")["results"][0]

@@ -16,3 +16,8 @@ execute_process(COMMAND ${prefix}/bin/consumer OUTPUT_VARIABLE data OUTPUT_STRIP
 if(NOT data STREQUAL "${prefix}/share/dovetail/data")
   message(FATAL_ERROR "the installed program reads its data from ${data}")
 endif()
+
+# Its state is kept between runs.
+foreach(run 1 2)
+  execute_process(COMMAND ${prefix}/bin/online_planner ${WORK}/state.json COMMAND_ERROR_IS_FATAL ANY)
+endforeach()

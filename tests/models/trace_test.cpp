@@ -42,6 +42,20 @@ TEST_CASE("A JSON trace has steps, their top_k and factor, and tables") {
   CHECK(steps[1].layers == std::vector<LoadTable>{{{5, 6}}, {{7, 8}}});
 }
 
+TEST_CASE("A step may give a size or a capacity factor and no loads") {
+  const TemporaryFolder folder;
+  const std::string text = R"({"name": "t", "steps": [{"capacity_factor": 1.5}, {"batch": 2, "sequence": 64}]})";
+  const auto steps = read(folder, "t.json", text);
+  REQUIRE(steps.size() == 2);
+  CHECK(steps[0].capacity_factor == 1.5);
+  CHECK(steps[0].layers.empty());
+  CHECK(steps[1].batch == 2);
+  CHECK(steps[1].sequence == 64);
+  // Such a step says nothing of routing.
+  CHECK_THROWS_WITH(load({R"(workload.routing={"kind": "trace", "trace": "t.json"})", "workload.step=1"}),
+                    Contains("1: this step of t.json has no loads of experts"));
+}
+
 TEST_CASE("A CSV trace may leave out what is 0") {
   const TemporaryFolder folder;
   const auto steps = read(folder, "t.csv", "step,layer,rank,expert,tokens\n0,0,0,1,5\n0,0,1,0,7\r\n1,0,0,0,3\n");
@@ -70,6 +84,7 @@ TEST_CASE("What is wrong in a trace is refused at its place") {
   refused("t.csv", header + "0,0,0,1\n", "t.csv:2:8: expected a comma");
   refused("t.csv", header + "0,0,0,1,5,6\n", "t.csv:2:10: expected the end of the line");
   refused("t.csv", header + "0,0,999999999,999999,5\n", "t.csv:2:1: the indices so far span 1e+15 cells");
+  refused("t.json", "{\"name\": \"t\", \"steps\": [{}]}", "t.json:1:25: /steps/0: an empty step");
   refused("t.json", "{\"name\": \"t\", \"steps\": []}", "t.json:1:24: /steps: ");
   refused("t.json", "{\"name\": \"t\", \"steps\": [{\"layers\": [[[1, 2], [3]]]}]}",
           "/steps/0/layers/0/1: 1 counts, expected 2");
