@@ -174,8 +174,8 @@ class TypedDeviceExecutor final : public DeviceExecutor {
   }
 
   std::size_t receiver_of(std::size_t local, const Op& op) const {
-    const int ranks = op.phase == Phase::Forward ? stage_ranks_ : -stage_ranks_;
-    return static_cast<std::size_t>(static_cast<int>(local) + ranks);
+    const auto ranks = static_cast<std::size_t>(stage_ranks_);
+    return op.phase == Phase::Forward ? local + ranks : local - ranks;
   }
 
   // First without memory, to learn how much scratch each queue needs.
