@@ -145,8 +145,8 @@ class CudaGraph final : public Graph {
 
 class CudaDevice final : public ComputeDevice {
  public:
-  explicit CudaDevice(int number) {
-    DOVETAIL_CUDA(cudaSetDevice(number));
+  explicit CudaDevice(int number) : number_(number) {
+    use();
     DOVETAIL_CUDA(cudaGetDeviceProperties(&properties_, number));
   }
 
@@ -166,6 +166,16 @@ class CudaDevice final : public ComputeDevice {
   }
   std::unique_ptr<Queue> make_queue() override { return std::make_unique<CudaQueue>(); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(); }
+
+  void use() override { DOVETAIL_CUDA(cudaSetDevice(number_)); }
+  bool reached(const Event& event) const override {
+    const cudaError_t state = cudaEventQuery(native(event));
+    if (state == cudaErrorNotReady)
+      cudaGetLastError();  // where the next launch would find it
+    else
+      cuda_check(state, "cudaEventQuery");
+    return state == cudaSuccess;
+  }
 
   void synchronize() override { DOVETAIL_CUDA(cudaDeviceSynchronize()); }
   void synchronize(Queue& queue) override { DOVETAIL_CUDA(cudaStreamSynchronize(native(queue))); }
@@ -201,6 +211,7 @@ class CudaDevice final : public ComputeDevice {
   }
 
  private:
+  int number_;
   cudaDeviceProp properties_{};
 };
 

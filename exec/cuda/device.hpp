@@ -41,6 +41,9 @@ class ComputeDevice {
   virtual std::unique_ptr<Queue> make_queue() = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
 
+  virtual void use() = 0;                              // by the calling thread, from now on
+  virtual bool reached(const Event& event) const = 0;  // its last record
+
   virtual void synchronize() = 0;              // until all queues are empty
   virtual void synchronize(Queue& queue) = 0;  // until this one is
   virtual void copy_now(void* to, const void* from, std::int64_t bytes) = 0;

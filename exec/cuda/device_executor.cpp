@@ -1,15 +1,22 @@
 #include "exec/cuda/device_executor.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
+#include <thread>
 #include <utility>
 
+#include "exec/cuda/channels.hpp"
+#include "exec/cuda/collective_op.hpp"
 #include "exec/cuda/device_op.hpp"
 #include "exec/cuda/group_op.hpp"
+#include "exec/failure.hpp"
 #include "models/errors.hpp"
 
 namespace dovetail::exec {
 namespace {
+
+constexpr std::chrono::microseconds between_looks{20};
 
 // An op on the ranks that do it together: one, or all of a group, whose work the first one's queue gets.
 struct Task {
@@ -19,7 +26,7 @@ struct Task {
   std::vector<DeviceWork> work;
   std::vector<std::vector<const Event*>> waits;  // by member: events of other queues
   std::unique_ptr<Event> start, done;
-  std::vector<std::unique_ptr<Event>> arrived;  // by member, without the first
+  std::vector<std::unique_ptr<Event>> arrived;  // by member
   std::optional<Seconds> held;
 };
 
@@ -48,6 +55,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
         ranks_(ranks_here(experiment)),
         stage_ranks_(experiment.parallelism.stage_ranks()),
         setup_(experiment, schedule_, ranks_, settings_.routing),
+        channels_(own() ? std::make_unique<Channels>(*schedule_, *settings_.network) : nullptr),
         tables_(device),
         origin_(device.make_queue()),
         begin_(device.make_event()),
@@ -68,6 +76,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
   Seconds run_step(Poison poison) override {
     for (const auto& memory : memory_) memory->prepare(*origin_, poison == Poison::Yes);
     device_.synchronize();
+    if (settings_.align) settings_.align();
     const bool as_graph = graph_ != nullptr && poison == Poison::No;
     origin_->record(*begin_);
     if (as_graph)
@@ -75,6 +84,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
     else
       issue(poison == Poison::Yes);
     origin_->record(*end_);
+    if (own()) wait_with_others(as_graph);
     device_.synchronize();
     if (!as_graph) read_times();
     stepped_ = true;
@@ -107,11 +117,49 @@ class TypedDeviceExecutor final : public DeviceExecutor {
   Values values(std::size_t local, TensorId id) const override { return memory_[local]->values(id); }
 
  private:
+  bool own() const { return settings_.ranks == DeviceRanks::Own; }
+  // Others are not here.
+  bool alone() const { return settings_.ranks != DeviceRanks::All; }
+
   std::vector<int> ranks_here(const Experiment& experiment) const {
-    std::vector<int> ranks(settings_.ranks == DeviceRanks::One ? 1
-                                                               : static_cast<std::size_t>(experiment.cluster.gpus()));
+    if (own()) return {settings_.network->rank()};
+    std::vector<int> ranks(alone() ? 1 : static_cast<std::size_t>(experiment.cluster.gpus()));
     std::iota(ranks.begin(), ranks.end(), 0);
     return ranks;
+  }
+
+  // What never comes is seen: a transfer that failed, a rank that gave up.
+  void wait_until(const Event& event) {
+    while (!device_.reached(event)) {
+      settings_.network->check();
+      std::this_thread::sleep_for(between_looks);
+    }
+  }
+
+  // Op by op, so that it is known which one nobody gets past. Events that were captured cannot be asked.
+  void wait_with_others(bool as_graph) {
+    const Task& last = tasks_.back();
+    if (as_graph) {
+      const Progress::Running running(settings_.progress, op_of(last).stream, last.op);
+      return wait_until(*end_);
+    }
+    for (const Task& task : tasks_)
+      named_by(task, [&] {
+        const Progress::Running running(settings_.progress, op_of(task).stream, task.op);
+        wait_until(*task.done);
+      });
+    wait_until(*end_);
+  }
+
+  template <class Body>
+  void named_by(const Task& task, Body body) const {
+    try {
+      body();
+    } catch (const Cancelled&) {
+      throw;
+    } catch (...) {
+      std::rethrow_exception(named(std::current_exception(), to_string(op_of(task)), ranks_[task.members.front()]));
+    }
   }
 
   // Events that are captured later tell no times.
@@ -131,7 +179,6 @@ class TypedDeviceExecutor final : public DeviceExecutor {
   std::size_t queue_of(std::size_t local, const Op& op) const {
     return local * schedule_->streams.size() + static_cast<std::size_t>(op.stream);
   }
-  bool alone() const { return settings_.ranks == DeviceRanks::One; }
 
   // The ranks that do an op together with this one, as indices of ranks here; this one's group has them in its order.
   std::vector<std::size_t> group_of(std::size_t local, const Op& op) const {
@@ -197,7 +244,10 @@ class TypedDeviceExecutor final : public DeviceExecutor {
 
   void record(Task& task, Recorder& recorder) const {
     const Op& op = op_of(task);
-    if (op.kind == OpKind::StageReceive) return;  // what it waits for is all
+    const bool receives = op.kind == OpKind::StageReceive;
+    if (own() && (receives || exchanges(*schedule_, op)))
+      return record_collective<Scalar>(recorder, {setup_.operands(0, op), memory_[0].get()}, channels_->of(op));
+    if (receives) return;  // what it waits for is all
     if (alone() && exchanges(*schedule_, op)) return record_emulated(task, recorder);
     if (exchanges(*schedule_, op)) {
       std::vector<GroupMember> members;
@@ -227,7 +277,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
   void issue(bool poison) {
     origin_->record(*fork_);
     for (const auto& queue : queues_) queue->wait(*fork_);
-    for (const Task& task : tasks_) issue(task, poison);
+    for (const Task& task : tasks_) named_by(task, [&] { issue(task, poison); });
     for (std::size_t i = 0; i < queues_.size(); ++i) {
       queues_[i]->record(*joined_[i]);
       origin_->wait(*joined_[i]);
@@ -245,7 +295,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
       of_member.record(*task.arrived[i]);
       queue.wait(*task.arrived[i]);
     }
-    if (op.kind == OpKind::HostSync) device_.synchronize(queue);
+    if (op.kind == OpKind::HostSync) empty(queue, task);
     if (!capturing_) queue.record(*task.start);
     auto* const moment = reinterpret_cast<std::int64_t*>(moments_->data()) + first;
     if (task.held) device_.mark(queue, moment);
@@ -254,6 +304,12 @@ class TypedDeviceExecutor final : public DeviceExecutor {
     if (poison) release(task, queue);
     queue.record(*task.done);
     for (std::size_t i = 1; i < task.members.size(); ++i) queues_[queue_of(task.members[i], op)]->wait(*task.done);
+  }
+
+  void empty(Queue& queue, const Task& task) {
+    if (!own()) return device_.synchronize(queue);
+    queue.record(*task.arrived.front());
+    wait_until(*task.arrived.front());
   }
 
   // Before the op counts as done, so that whoever takes over the memory comes later.
@@ -272,6 +328,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
   std::vector<int> ranks_;
   int stage_ranks_;
   OpSetup setup_;
+  std::unique_ptr<Channels> channels_;
   DeviceTables tables_;
   std::unique_ptr<Queue> origin_;
   std::unique_ptr<Event> begin_, fork_, end_;

@@ -49,6 +49,8 @@ class HostDevice final : public ComputeDevice {
   std::unique_ptr<Memory> allocate(std::int64_t bytes, Place) override { return std::make_unique<HostMemory>(bytes); }
   std::unique_ptr<Queue> make_queue() override { return std::make_unique<HostQueue>(); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<HostEvent>(); }
+  void use() override {}
+  bool reached(const Event&) const override { return true; }
   void synchronize() override {}
   void synchronize(Queue&) override {}
   void copy_now(void* to, const void* from, std::int64_t bytes) override {

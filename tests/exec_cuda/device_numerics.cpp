@@ -18,7 +18,12 @@ bool runs_on_device(const Experiment& e, const Plan& plan) {
   return e.workload.gate.token_choice() && !e.workload.gate.cosine() && plan.encoding == Encoding::Sparse;
 }
 
-void check_on_device(ComputeDevice& device, const Experiment& e, const Plan& plan, const DeviceCheck& how) {
+namespace {
+
+using MakeExecutor = std::function<std::unique_ptr<DeviceExecutor>(std::shared_ptr<const Schedule>, const ModelData&,
+                                                                   const DeviceSettings&)>;
+
+void check_step(const Experiment& e, const Plan& plan, const DeviceCheck& how, const MakeExecutor& make) {
   INFO(describe(e, plan));
   const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
   const ModelData data = rounded(random_model_data(e, how.seed, plan.micro_batches), how.scalar);
@@ -27,7 +32,7 @@ void check_on_device(ComputeDevice& device, const Experiment& e, const Plan& pla
   DeviceSettings settings;
   settings.scalar = how.scalar;
   if (how.preset) settings.routing = reference.routing;
-  const auto executor = make_device_executor(device, e, schedule, data, settings);
+  const auto executor = make(schedule, data, settings);
   executor->run_step(Poison::Yes);
   if (how.graph && executor->capture()) executor->run_step(Poison::No);
   const NumericsReport r = compare(e, *schedule, *executor, reference);
@@ -35,6 +40,36 @@ void check_on_device(ComputeDevice& device, const Experiment& e, const Plan& pla
   CHECK(r.dropped == r.reference_dropped);
   CHECK(r.output_error <= device_tolerance(how.scalar, rules));
   CHECK(r.gradient_error() <= device_tolerance(how.scalar, rules));
+}
+
+}  // namespace
+
+void check_on_device(ComputeDevice& device, const Experiment& e, const Plan& plan, const DeviceCheck& how) {
+  check_step(e, plan, how,
+             [&](std::shared_ptr<const Schedule> schedule, const ModelData& data, const DeviceSettings& settings) {
+               return make_device_executor(device, e, std::move(schedule), data, settings);
+             });
+}
+
+DeviceGroup host_group(int ranks, const Cancellation& cancellation) {
+  DeviceGroup group;
+  group.ranks = static_cast<std::size_t>(ranks);
+  group.make_device = [](std::size_t) { return make_host_device(); };
+  const auto networks = std::make_shared<std::vector<std::unique_ptr<DeviceNetwork>>>(
+      make_host_networks(ranks, cancellation));
+  group.make_network = [networks](std::size_t local) { return std::move((*networks)[local]); };
+  group.network = "host";
+  return group;
+}
+
+void check_on_devices(const Experiment& e, const Plan& plan, const DeviceCheck& how) {
+  Cancellation cancellation;
+  const DeviceGroup group = host_group(e.cluster.gpus(), cancellation);
+  check_step(e, plan, how,
+             [&](const std::shared_ptr<const Schedule>& schedule, const ModelData& data,
+                 const DeviceSettings& settings) {
+               return make_group_executor(group, e, schedule, data, settings, cancellation);
+             });
 }
 
 void check_systems_on_device(ComputeDevice& device, bool graph) {

@@ -1,6 +1,7 @@
 // Runs a plan's step on a device and compares it with the reference.
 #pragma once
 #include "exec/cuda/device_executor.hpp"
+#include "exec/cuda/device_group.hpp"
 #include "exec/numerics.hpp"
 #include "models/plan.hpp"
 
@@ -19,6 +20,12 @@ struct DeviceCheck {
 };
 void check_on_device(exec::ComputeDevice& device, const Experiment& experiment, const Plan& plan,
                      const DeviceCheck& how);
+
+// The same with a device of host memory for each rank, and calls of a network between them.
+void check_on_devices(const Experiment& experiment, const Plan& plan, const DeviceCheck& how);
+
+// All ranks' devices of host memory, as threads.
+exec::DeviceGroup host_group(int ranks, const exec::Cancellation& cancellation);
 
 // Each shipped system with a few random experiments, in all three formats.
 void check_systems_on_device(exec::ComputeDevice& device, bool graph);
