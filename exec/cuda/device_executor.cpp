@@ -102,6 +102,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
 
   Timeline timeline() const override { return timeline_; }
 
+  std::string description() const override { return device_.description(); }
   std::int64_t memory_bytes() const override {
     std::int64_t most = 0;
     for (const auto& memory : memory_) most = std::max(most, memory->device_bytes());

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "exec/cuda/device.hpp"
@@ -45,6 +46,7 @@ class DeviceExecutor : public RankValues {
 
   // Of the last step that was not captured, by op, over all ranks here; emulated: ops that were held.
   virtual Timeline timeline() const = 0;
+  virtual std::string description() const = 0;     // of the device, or of those of this process
   virtual std::int64_t memory_bytes() const = 0;   // of each rank's tensors, the most of any rank
   virtual std::int64_t scratch_bytes() const = 0;  // of all queues
 };

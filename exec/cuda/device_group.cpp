@@ -1,5 +1,7 @@
 #include "exec/cuda/device_group.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <exception>
 #include <mutex>
@@ -73,6 +75,10 @@ class GroupExecutor final : public DeviceExecutor {
     return all;
   }
 
+  std::string description() const override {
+    const std::string one = ranks_.front().executor->description();
+    return ranks_.size() == 1 ? one : fmt::format("{} devices, the first: {}", ranks_.size(), one);
+  }
   std::int64_t memory_bytes() const override { return most(&DeviceExecutor::memory_bytes); }
   std::int64_t scratch_bytes() const override { return most(&DeviceExecutor::scratch_bytes); }
 

@@ -196,9 +196,11 @@ USAGE = [
     Case("unknown device", f"run {SHIPPED} --system tutel --device hosts", r'--device "hosts": unknown, did you mean "host"'),
     Case("heads that do not fit", f"run {SHIPPED} --system tutel --ranks 4 --tokens 0", r'--tokens "0"'),
     Case("no such device", f"run {SHIPPED} --system tutel --device cuda", r"no CUDA device 0: this machine has 0|--device cuda: not in this build", code=4),
-    Case("a GPU and processes", f"run {SHIPPED} --system tutel --device cuda --transport mpi", r"--device cuda: ranks share one GPU"),
+    Case("a GPU and processes", f"run {SHIPPED} --system tutel --device cuda --transport mpi", r"--device cuda: not with --transport mpi.*nccl"),
     Case("host file for threads", f"run {SHIPPED} --system tutel --hostfile x", r"--hostfile: only with --transport mpi"),
-    Case("transport not built in", f"run {SHIPPED} --system tutel --transport nccl", r"--transport nccl: not built in this version.*NCCL", code=4),
+    Case("NCCL without GPUs", f"run {SHIPPED} --system tutel --transport nccl", r"--transport nccl: between GPUs, only with --device cuda"),
+    Case("NCCL and emulated links", f"run {SHIPPED} --system tutel --device cuda --transport nccl-mpi --emulate-links", r"links are real"),
+    Case("fewer GPUs than ranks", f"run {SHIPPED} --system tutel --device cuda --transport nccl", r"a GPU for each rank: 4 asked for, this machine has 0|not in this build", code=4),
     Case("plan that does not fit", f"plan {SHIPPED} --system tutel --set workload.batch=64", r"no plan fits: tutel needs .* GiB.*11\.0 GiB.*\(\d+ bytes\) are missing", code=3),
     Case("threshold crossed", f"compare {SHIPPED} --systems deepspeed_moe,tutel --fail-on tutel:100 -q", r"tutel has a speed-up of 1\.\d+, below the 100", code=5),
 ]

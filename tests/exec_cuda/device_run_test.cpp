@@ -1,10 +1,12 @@
 // Whole runs on a device of host memory: what a GPU's differ in is speed and the capture.
 #include "exec/cuda/device_run.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "models/errors.hpp"
 #include "models/schedule_builder.hpp"
+#include "tests/exec_cuda/device_numerics.hpp"
 #include "tests/support/random_plans.hpp"
 
 using namespace dovetail;
@@ -51,6 +53,20 @@ TEST_CASE("A run with all ranks on a device checks its numerics and measures") {
   CHECK(r.report.samples.size() >= 3);
   CHECK(r.report.emulated_share == 0);
   CHECK(r.timeline.ops.size() == r.predicted->duration.size());
+}
+
+TEST_CASE("A run with a device for each rank checks its numerics and measures") {
+  const Experiment e = experiment_with_exchanges();
+  Cancellation cancellation;
+  const HostRunResult r =
+      run_on_devices(host_group(e.cluster.gpus(), cancellation), e, priced_schedule(e), quick(false), cancellation);
+  CHECK(r.report.numerics_ok);
+  CHECK(r.report.transport == "host");
+  CHECK(r.report.ranks == e.cluster.gpus());
+  CHECK(r.report.samples.size() >= 3);
+  CHECK(r.timeline.ops.size() == r.predicted->duration.size());
+  const auto ran = [](const Interval& op) { return op.finish >= op.start && op.finish > Seconds(0); };
+  CHECK(std::ranges::all_of(r.timeline.ops, ran));
 }
 
 TEST_CASE("One rank stands for all: its exchanges last at least as long as the model says, and only they are held") {
