@@ -16,7 +16,7 @@ struct ValidationSettings {
   std::string journal;  // file in which finished plans are kept until the end
 };
 
-// Runs on this machine's CPUs with emulated links. Picks up where a journal of the same work ends. Provenance is left
+// Runs on this machine's CPUs or its first GPU, as the grid says, with emulated links. Picks up where a journal of the same work ends. Provenance is left
 // empty.
 Validation validate_grid(const ValidationGrid& grid, const ValidationSettings& settings, FilesRead& files);
 

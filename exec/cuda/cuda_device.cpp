@@ -1,11 +1,8 @@
 // The device that is a GPU: streams, events, cuBLAS, graphs.
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "exec/cuda/cuda_check.hpp"
 #include "exec/cuda/device.hpp"
-#include "exec/cuda/hold.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -206,9 +203,8 @@ class CudaDevice final : public ComputeDevice {
   }
 
   void mark(Queue& queue, std::int64_t* moment) override { launch_mark(native(queue), moment); }
-  void hold(Queue& queue, const std::int64_t* moment, Seconds duration) override {
-    launch_hold(native(queue), moment, std::llround(1e9 * duration.value()));
-  }
+  using ComputeDevice::hold;
+  void hold(Queue& queue, const Hold& hold) override { launch_hold(native(queue), hold); }
 
  private:
   int number_;

@@ -1,10 +1,12 @@
 // What an executor needs of a device: memory, queues, marks in time, and graphs of captured work. One implementation is
 // a GPU; the other, of host memory and loops, is there to test all the rest without one.
 #pragma once
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "exec/cuda/hold.hpp"
 #include "exec/cuda/queue.hpp"
 #include "models/op.hpp"
 #include "models/units.hpp"
@@ -53,9 +55,16 @@ class ComputeDevice {
   // What `issue` gives to queues, starting from `origin` and joined to it again. Null where a device has no graphs.
   virtual std::unique_ptr<Graph> capture(Queue& origin, const std::function<void()>& issue) = 0;
 
-  // Enqueues a wait until `duration` after the moment at which what comes after mark() began; for one queue at a time.
+  // Writes down when what was given to the queue before is over; waits. `moment` and what a Hold names are on the device.
   virtual void mark(Queue& queue, std::int64_t* moment) = 0;
-  virtual void hold(Queue& queue, const std::int64_t* moment, Seconds duration) = 0;
+  virtual void hold(Queue& queue, const Hold& hold) = 0;
+  void hold(Queue& queue, std::int64_t* moment, Seconds duration) {  // since that moment
+    Hold one;
+    one.moments = moment;
+    one.until = nanoseconds(duration);
+    hold(queue, one);
+  }
+  static std::int64_t nanoseconds(Seconds time) { return std::llround(1e9 * time.value()); }
 };
 
 // Of a GPU; throws DeviceError where there is none of this number.

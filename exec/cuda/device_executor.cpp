@@ -10,6 +10,7 @@
 #include "exec/cuda/collective_op.hpp"
 #include "exec/cuda/device_op.hpp"
 #include "exec/cuda/group_op.hpp"
+#include "exec/cuda/self_exchange.hpp"
 #include "exec/failure.hpp"
 #include "models/errors.hpp"
 
@@ -27,7 +28,6 @@ struct Task {
   std::vector<std::vector<const Event*>> waits;  // by member: events of other queues
   std::unique_ptr<Event> start, done;
   std::vector<std::unique_ptr<Event>> arrived;  // by member
-  std::optional<Seconds> held;
 };
 
 class DeviceTables final : public Tables {
@@ -68,7 +68,9 @@ class TypedDeviceExecutor final : public DeviceExecutor {
       queues_.push_back(device.make_queue());
       joined_.push_back(device.make_event());
     }
-    moments_ = device.allocate(std::ssize(queues_) * 8, Place::Device);
+    if (settings_.ranks == DeviceRanks::One)
+      self_exchanges_.emplace(device, *schedule_, schedule_->class_of_rank(0), settings_.exchange_durations,
+                              settings_.overrun_tolerance, settings_.network);
     make_tasks();
     record_tasks();
   }
@@ -91,17 +93,24 @@ class TypedDeviceExecutor final : public DeviceExecutor {
     return device_.elapsed(*begin_, *end_);
   }
 
-  bool capture() override {
-    if (std::ranges::any_of(schedule_->ops, [](const Op& op) { return op.kind == OpKind::HostSync; })) return false;
+  std::string capture() override {
+    if (std::ranges::any_of(schedule_->ops, [](const Op& op) { return op.kind == OpKind::HostSync; }))
+      return "the host waits in it";
     check(stepped_, "a step before its capture: libraries allocate in the first");
     capturing_ = true;
-    graph_ = device_.capture(*origin_, [this] { issue(false); });
+    std::string reason = "the device gives out each op";
+    try {
+      graph_ = device_.capture(*origin_, [this] { issue(false); });
+    } catch (const DeviceError& error) {
+      reason = error.what();
+    }
     capturing_ = false;
-    return graph_ != nullptr;
+    return graph_ != nullptr ? "" : reason;
   }
 
   Timeline timeline() const override { return timeline_; }
 
+  long overruns() const override { return self_exchanges_ ? self_exchanges_->overruns() : 0; }
   std::string description() const override { return device_.description(); }
   std::int64_t memory_bytes() const override {
     std::int64_t most = 0;
@@ -172,7 +181,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
       Interval& op = timeline_.ops[static_cast<std::size_t>(task.op)];
       op.start = std::max(op.start, device_.elapsed(*begin_, *task.start));
       op.finish = std::max(op.finish, device_.elapsed(*begin_, *task.done));
-      if (task.held) timeline_.emulated[static_cast<std::size_t>(task.op)] = true;
+      if (self_exchanges_ && self_exchanges_->holds(task.op)) timeline_.emulated[static_cast<std::size_t>(task.op)] = true;
     }
   }
 
@@ -249,7 +258,8 @@ class TypedDeviceExecutor final : public DeviceExecutor {
     if (own() && (receives || exchanges(*schedule_, op)))
       return record_collective<Scalar>(recorder, {setup_.operands(0, op), memory_[0].get()}, channels_->of(op));
     if (receives) return;  // what it waits for is all
-    if (alone() && exchanges(*schedule_, op)) return record_emulated(task, recorder);
+    if (alone() && exchanges(*schedule_, op))
+      return self_exchanges_->record({setup_.operands(0, op), memory_[0].get()}, task.op, recorder);
     if (exchanges(*schedule_, op)) {
       std::vector<GroupMember> members;
       for (std::size_t member : task.members) members.push_back({setup_.operands(member, op), memory_[member].get()});
@@ -261,21 +271,8 @@ class TypedDeviceExecutor final : public DeviceExecutor {
     record_op(device_op);
   }
 
-  // As many bytes as arrive, from what is sent: over and over, where less is sent than arrives.
-  void record_emulated(Task& task, Recorder& recorder) const {
-    const Op& op = op_of(task);
-    const GroupMember self{setup_.operands(0, op), memory_[0].get()};
-    if (!settings_.exchange_durations.empty())
-      task.held = settings_.exchange_durations[static_cast<std::size_t>(task.op)];
-    const std::int64_t sent = self.read_bytes(0);
-    if (op.kind == OpKind::StageSend || op.kind == OpKind::DenseGradientAllReduce || self.read(0) == self.write(0))
-      return;
-    for (std::size_t i = 0; i < self.operands.write_count(); ++i)
-      for (std::int64_t at = 0; at < self.write_bytes(i); at += sent)
-        recorder.copy(self.write(i) + at, self.read(0), std::min(sent, self.write_bytes(i) - at));
-  }
-
   void issue(bool poison) {
+    if (self_exchanges_) self_exchanges_->begin(*origin_);
     origin_->record(*fork_);
     for (const auto& queue : queues_) queue->wait(*fork_);
     for (const Task& task : tasks_) named_by(task, [&] { issue(task, poison); });
@@ -298,10 +295,8 @@ class TypedDeviceExecutor final : public DeviceExecutor {
     }
     if (op.kind == OpKind::HostSync) empty(queue, task);
     if (!capturing_) queue.record(*task.start);
-    auto* const moment = reinterpret_cast<std::int64_t*>(moments_->data()) + first;
-    if (task.held) device_.mark(queue, moment);
     for (const DeviceWork& work : task.work) work(queue);
-    if (task.held) device_.hold(queue, moment, *task.held);
+    if (self_exchanges_) self_exchanges_->after(queue, task.op);
     if (poison) release(task, queue);
     queue.record(*task.done);
     for (std::size_t i = 1; i < task.members.size(); ++i) queues_[queue_of(task.members[i], op)]->wait(*task.done);
@@ -330,6 +325,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
   int stage_ranks_;
   OpSetup setup_;
   std::unique_ptr<Channels> channels_;
+  std::optional<SelfExchanges> self_exchanges_;  // One
   DeviceTables tables_;
   std::unique_ptr<Queue> origin_;
   std::unique_ptr<Event> begin_, fork_, end_;
@@ -337,7 +333,6 @@ class TypedDeviceExecutor final : public DeviceExecutor {
   std::vector<std::unique_ptr<Queue>> queues_;         // by rank here and stream, as the next two
   std::vector<std::unique_ptr<Event>> joined_;
   std::vector<std::unique_ptr<Memory>> scratch_;
-  std::unique_ptr<Memory> moments_;              // at which holds began, by queue
   std::vector<Task> tasks_;                      // in program order
   std::vector<std::vector<const Event*>> done_;  // by op and rank here
   Timeline timeline_;

@@ -53,10 +53,12 @@ class GroupExecutor final : public DeviceExecutor {
     return Seconds(largest(std::ranges::max(times)));
   }
 
-  bool capture() override {
-    std::vector<char> captured(ranks_.size());
-    for_each([&](std::size_t local) { captured[local] = ranks_[local].executor->capture() ? 1 : 0; });
-    return largest(std::ranges::find(captured, 0) != captured.end() ? 1 : 0) == 0;
+  std::string capture() override {
+    std::vector<std::string> reasons(ranks_.size());
+    for_each([&](std::size_t local) { reasons[local] = ranks_[local].executor->capture(); });
+    for (const std::string& reason : reasons)
+      if (largest(reason.empty() ? 0 : 1) > 0) return reason.empty() ? "another rank could not" : reason;
+    return "";
   }
 
   Timeline timeline() const override {
@@ -75,6 +77,7 @@ class GroupExecutor final : public DeviceExecutor {
     return all;
   }
 
+  long overruns() const override { return 0; }
   std::string description() const override {
     const std::string one = ranks_.front().executor->description();
     return ranks_.size() == 1 ? one : fmt::format("{} devices, the first: {}", ranks_.size(), one);

@@ -10,7 +10,12 @@
 #include "exec/compute_rules.hpp"
 #include "exec/cuda/device_memory.hpp"
 #include "exec/dilation.hpp"
+#include "exec/emulation.hpp"
+#include "models/build_info.hpp"
 #include "models/errors.hpp"
+#if DOVETAIL_HAS_NCCL
+#include "exec/cuda/nccl_network.hpp"
+#endif
 
 namespace dovetail::exec {
 namespace {
@@ -25,14 +30,15 @@ class DeviceRun {
  public:
   using Make = std::function<std::unique_ptr<DeviceExecutor>(const ModelData&, const DeviceSettings&)>;
 
-  // `between_processes`: null where there is one process.
+  // `between_processes`: null where there is one process. `self`: see run_on_device.
   DeviceRun(Make make, const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
-            const HostRunOptions& options, Transport* between_processes = nullptr)
+            const HostRunOptions& options, Transport* between_processes, DeviceNetwork* self)
       : make_(std::move(make)),
         e_(experiment),
         priced_(std::move(priced)),
         options_(options),
         between_processes_(between_processes),
+        self_(self),
         rules_(rules_of(*priced_->schedule)),
         data_(rounded(random_model_data(e_, options.seed, rules_.micro_batches), stored_as(e_.workload.dtype))) {
     settings_.scalar = stored_as(e_.workload.dtype);
@@ -84,10 +90,12 @@ class DeviceRun {
     settings_.exchange_durations.resize(held.size());
     for (std::size_t i = 0; i < held.size(); ++i)
       if (held[i]) settings_.exchange_durations[i] = priced_->duration[i];
+    settings_.overrun_tolerance = overrun_tolerance(*priced_);
+    settings_.network = self_;
     result_.notes.push_back(
-        fmt::format("one GPU stands for one of {} ranks: its exchanges copy what would arrive and last as long as the "
+        fmt::format("one GPU stands for one of {} ranks: its exchanges {} what would arrive and last as long as the "
                     "model says; the network is emulated",
-                    e_.cluster.gpus()));
+                    e_.cluster.gpus(), self_ == nullptr ? "copy" : "send to themselves by NCCL"));
   }
 
   std::vector<Seconds> measure_work() {
@@ -106,9 +114,11 @@ class DeviceRun {
   }
 
   void sample() {
-    const bool graph = executor_->capture();
-    result_.notes.push_back(graph ? "step times are of the step captured as one graph; op times of one that was not"
-                                  : "the step could not be captured: the host waits in it, or gives out each op");
+    const std::string reason = executor_->capture();
+    result_.notes.push_back(reason.empty()
+                                ? "step times are of the step captured as one graph; op times of one that was not"
+                                : "the step could not be captured: " + reason);
+    const long overruns = executor_->overruns();
     const Measurement m =
         measure([&] { return executor_->run_step(Poison::No); }, options_.measure, {}, [&] { return common_time(); });
     RunReport& r = result_.report;
@@ -116,16 +126,11 @@ class DeviceRun {
     r.ci95_low = m.ci95_low;
     r.ci95_high = m.ci95_high;
     r.stopped_by = m.stopped_by;
-    Seconds busy, held;
-    for (std::size_t i = 0; i < result_.timeline.ops.size(); ++i) {
-      const Seconds time = result_.timeline.ops[i].finish - result_.timeline.ops[i].start;
-      busy += time;
-      if (!result_.timeline.emulated[i]) continue;
-      held += time;
-      // A clock of 32 ns to 1 us, and two launches.
-      if (time > priced_->duration[i] * 1.05 + Seconds(2e-5)) ++r.overruns;
-    }
-    r.emulated_share = busy > Seconds(0) ? held / busy : 0;
+    r.overruns = executor_->overruns() - overruns;
+    r.emulated_share = emulated_share(result_.timeline);
+    const auto ops = static_cast<double>(priced_->schedule->ops.size() * r.samples.size());
+    if (overran_too_often(r.overruns, ops))
+      result_.notes.push_back(fmt::format("invalid: {} of {:.0f} ops outlasted their modelled time", r.overruns, ops));
     result_.notes.push_back(fmt::format("tensors {:.3f} GB for each rank, scratch {:.3f} GB",
                                         1e-9 * static_cast<double>(executor_->memory_bytes()),
                                         1e-9 * static_cast<double>(executor_->scratch_bytes())));
@@ -143,6 +148,7 @@ class DeviceRun {
   std::shared_ptr<const PricedSchedule> priced_;
   const HostRunOptions& options_;
   Transport* between_processes_;
+  DeviceNetwork* self_;
   ComputeRules rules_;
   ModelData data_;
   DeviceSettings settings_;
@@ -162,13 +168,14 @@ double device_tolerance(Stored scalar, const ComputeRules& rules) {
 }
 
 HostRunResult run_on_device(ComputeDevice& device, const Experiment& experiment,
-                            std::shared_ptr<const PricedSchedule> priced, const HostRunOptions& options) {
+                            std::shared_ptr<const PricedSchedule> priced, const HostRunOptions& options,
+                            DeviceNetwork* self) {
   const auto schedule = priced->schedule;
   return DeviceRun(
              [&](const ModelData& data, const DeviceSettings& settings) {
                return make_device_executor(device, experiment, schedule, data, settings);
              },
-             experiment, std::move(priced), options)
+             experiment, std::move(priced), options, nullptr, self)
       .run(options.emulate_links ? "emulated" : "inproc", options.emulate_links);
 }
 
@@ -180,14 +187,19 @@ HostRunResult run_on_devices(const DeviceGroup& group, const Experiment& experim
              [&](const ModelData& data, const DeviceSettings& settings) {
                return make_group_executor(group, experiment, schedule, data, settings, cancellation);
              },
-             experiment, std::move(priced), options, group.between_processes)
+             experiment, std::move(priced), options, group.between_processes, nullptr)
       .run(group.network, false);
 }
 
 HostRunResult run_on_cuda(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
                           const HostRunOptions& options) {
   const auto device = make_cuda_device(0);
-  return run_on_device(*device, experiment, std::move(priced), options);
+  const Cancellation never;
+  std::unique_ptr<DeviceNetwork> self;
+#if DOVETAIL_HAS_NCCL
+  if (options.emulate_links) self = make_nccl_network(0, 1, make_nccl_id(), never);
+#endif
+  return run_on_device(*device, experiment, std::move(priced), options, self.get());
 }
 
 }  // namespace dovetail::exec

@@ -219,7 +219,7 @@ TEST_CASE("Each rank gives its network the calls of its ops in program order") {
 TEST_CASE("What a rank sends to a peer is what that receives from it, in the same order") {
   Random random(5);
   int stepped = 0;
-  for (int run = 0; run < 12;) {
+  for (int run = 0; run < 12 || stepped == 0;) {
     const Experiment e = random_experiment(random);
     const Plan plan = random_legal_plan(random, e);
     if (!runs_on_device(e, plan) || e.parallelism.ep < 2 || e.workload.gate.batch_prioritised) continue;
