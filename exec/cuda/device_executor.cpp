@@ -61,7 +61,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
         begin_(device.make_event()),
         fork_(device.make_event()),
         end_(device.make_event()) {
-    require_device_ops(experiment, *schedule_);
+    require_device_ops(*schedule_);
     for (int rank : ranks_)
       memory_.push_back(std::make_unique<DeviceMemory>(device, experiment, *schedule_, data, rank, settings_.scalar));
     for (std::size_t i = 0; i < ranks_.size() * schedule_->streams.size(); ++i) {

@@ -7,9 +7,6 @@
 
 namespace dovetail::test {
 
-// What the device's kernels do at all.
-bool runs_on_device(const Experiment& experiment, const Plan& plan);
-
 // Double: 1e-12 and float: 1e-5, more where messages are compressed; bf16: 2e-2. `preset`: with the reference's
 // routing, else by the gates' own choices. `graph`: the compared step is one that was captured.
 struct DeviceCheck {

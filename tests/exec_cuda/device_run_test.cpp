@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "models/errors.hpp"
 #include "models/schedule_builder.hpp"
 #include "tests/exec_cuda/device_numerics.hpp"
 #include "tests/support/random_plans.hpp"
@@ -147,12 +146,4 @@ TEST_CASE("Deadlines chain over exchanges, whatever comes late, and what is late
   // Never longer than it lasts, whatever the moments are.
   moments[3] = 900000000;
   CHECK(deadline(hold, 15000000) == 20000000);
-}
-
-TEST_CASE("What a device does not run is refused by name") {
-  const auto device = make_host_device();
-  Experiment e = experiment_with_exchanges();
-  e.workload.gate.kind = GateKind::SoftMoe;
-  const auto schedule = std::make_shared<const Schedule>(build_schedule(experiment_with_exchanges(), Plan()));
-  CHECK_THROWS_AS(make_device_executor(*device, e, schedule, random_model_data(e, 1), {}), InputError);
 }
