@@ -1,6 +1,8 @@
 // Bodies of gates that are not a choice among linear logits: soft gates, cosines, choices by experts; and of the dense
 // form (T, E, C) of choices.
 #pragma once
+#include <cmath>
+
 #include "exec/cuda/order_bodies.hpp"
 
 namespace dovetail::exec {
