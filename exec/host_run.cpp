@@ -19,7 +19,7 @@
 namespace dovetail::exec {
 namespace {
 
-constexpr int work_samples = 5;        // steps that measure what each op really takes
+constexpr int work_samples = 5;  // steps that measure what each op really takes
 constexpr int most_repetitions = 3;
 constexpr int numerics_attempts = 3;
 

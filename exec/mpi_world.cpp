@@ -30,7 +30,7 @@ class MpiWorld final : public World {
               MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine));
     MPI_Comm_rank(machine, &rank_on_machine_);
     MPI_Comm_free(&machine);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);                          // the launcher killed: nobody would end this process
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the launcher killed: nobody would end this process
   }
   ~MpiWorld() override { MPI_Finalize(); }
   MpiWorld(const MpiWorld&) = delete;

@@ -254,7 +254,8 @@ int exit_code_of(Body body) try {
 // A process that fails ends the others, which would wait for it forever.
 int run_in_world(const ProgramOptions& options, const Cuda& cuda, MakeWorld make) {
   if (make == nullptr)
-    throw DeviceError(fmt::format("--transport {}", name_in(transport_names, options.transport)), "not in this build; apt-get install libopenmpi-dev and build again");
+    throw DeviceError(fmt::format("--transport {}", name_in(transport_names, options.transport)),
+                      "not in this build; apt-get install libopenmpi-dev and build again");
   const std::unique_ptr<World> world = make();
   std::optional<HostRunResult> result;
   const int code = exit_code_of([&] {

@@ -190,13 +190,13 @@ void add_run_options(CLI::App& app, RunOptions& o) {
        "--transport nccl a GPU for each rank [host]",
        group},
       device_names, o.device);
-  add_choice(
-      app,
-      {"--transport", "inproc|mpi|nccl|nccl-mpi",
-       "how ranks talk: inproc threads of this process, mpi processes; NCCL between GPUs of one process or, nccl-mpi, of "
-       "processes [inproc]",
-       group},
-      transport_names, o.transport);
+  add_choice(app,
+             {"--transport", "inproc|mpi|nccl|nccl-mpi",
+              "how ranks talk: inproc threads of this process, mpi processes; NCCL between GPUs of one process or, "
+              "nccl-mpi, of "
+              "processes [inproc]",
+              group},
+             transport_names, o.transport);
   add_scale_options(app, group.c_str(), o.scale);
   add_flag(app,
            {"--emulate-links", "",
@@ -207,15 +207,17 @@ void add_run_options(CLI::App& app, RunOptions& o) {
            {"--no-check", "", "do not compare with the reference, which takes long where tensors are large", group},
            o.no_check);
   add_text(app,
-           {"--hostfile", "FILE", "with mpi or nccl-mpi: Open MPI's list of machines [this one, or Slurm's allocation]", group},
+           {"--hostfile", "FILE", "with mpi or nccl-mpi: Open MPI's list of machines [this one, or Slurm's allocation]",
+            group},
            o.mpi.hostfile);
-  add_text(app, {"--mpirun", "PROGRAM", "with mpi or nccl-mpi: what starts the processes [mpirun]", group}, o.mpi.mpirun);
-  add_number(
-      app,
-      {"--hang-time", "SECONDS",
-       "with mpi or nccl-mpi: end the run when no operation finishes for so long, and twice as long as the longest takes [8]",
-       group},
-      o.hang_time, .1, 1e6);
+  add_text(app, {"--mpirun", "PROGRAM", "with mpi or nccl-mpi: what starts the processes [mpirun]", group},
+           o.mpi.mpirun);
+  add_number(app,
+             {"--hang-time", "SECONDS",
+              "with mpi or nccl-mpi: end the run when no operation finishes for so long, and twice as long as the "
+              "longest takes [8]",
+              group},
+             o.hang_time, .1, 1e6);
   add_number(app, {"--measure-time", "SECONDS", "longest time for taking samples [15]", group}, o.measure_time, .01,
              1e6);
 }

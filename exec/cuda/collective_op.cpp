@@ -60,9 +60,8 @@ class RankExchange {
         return out_.call(
             [&c, from, to, bytes = self_.read_bytes(0)](Queue& queue) { c.all_gather(queue, from, to, bytes); });
       case Collective::ReduceScatter:
-        return out_.call([&c, sum = sum_of(from, to, o_.write_tensor(0).elements)](Queue& queue) {
-          c.reduce_scatter(queue, sum);
-        });
+        return out_.call(
+            [&c, sum = sum_of(from, to, o_.write_tensor(0).elements)](Queue& queue) { c.reduce_scatter(queue, sum); });
       case Collective::AllReduce:
         return all_reduce(0, o_.read_tensor(0).elements);
       default:
@@ -140,9 +139,8 @@ class RankExchange {
   void return_gradient() {
     const std::int64_t own = o_.write_tensor(0).elements;
     auto* const sum = out_.scratch<Scalar>(own);
-    out_.call([&c = communicator_, part = sum_of(self_.read(0), sum, own)](Queue& queue) {
-      c.reduce_scatter(queue, part);
-    });
+    out_.call(
+        [&c = communicator_, part = sum_of(self_.read(0), sum, own)](Queue& queue) { c.reduce_scatter(queue, part); });
     record_sum<Scalar>(out_, scalars(self_.write(0)), sum, scalars(self_.write(0)), own);
   }
 

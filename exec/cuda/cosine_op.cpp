@@ -58,14 +58,13 @@ class Cosine {
     Number* const first_of_h = scratch(tokens_ * width_);
     Scalar* const d_h = out_.template scratch<Scalar>(tokens_ * width_);
     out_.multiply(product<Number>(d, transposed(u), Matrix<Number>(first_of_h, tokens_, width_)));
-    out_.launch(tokens_ * width_, WithoutRadial<Scalar>{width_, false, false, first_of_h, of_token, c.token_length,
-                                                        c.projected, d_h});
+    out_.launch(tokens_ * width_,
+                WithoutRadial<Scalar>{width_, false, false, first_of_h, of_token, c.token_length, c.projected, d_h});
     const Matrix<const Scalar> d_projected(d_h, tokens_, width_), x(read_tokens(op_, input), tokens_, hidden_),
         w(op_.read(input + 1), hidden_, width_);
+    out_.multiply(product<Scalar>(transposed(x), d_projected, Matrix<Scalar>(d_weights, hidden_, width_), Into::Add));
     out_.multiply(
-        product<Scalar>(transposed(x), d_projected, Matrix<Scalar>(d_weights, hidden_, width_), Into::Add));
-    out_.multiply(product<Scalar>(d_projected, transposed(w),
-                                  Matrix<Scalar>(write_tokens(op_, 0), tokens_, hidden_), Into::Add));
+        product<Scalar>(d_projected, transposed(w), Matrix<Scalar>(write_tokens(op_, 0), tokens_, hidden_), Into::Add));
   }
 
  private:
@@ -91,10 +90,10 @@ void record_cosine_backward(const DeviceOp<Scalar>& op, std::size_t input, const
   Cosine<Scalar>(op).backward(input, d_logits, c);
 }
 
-#define DOVETAIL_COSINES(Scalar)                                                                           \
+#define DOVETAIL_COSINES(Scalar)                                                                              \
   template CosineOperands<Wide<Scalar>> record_cosines(const DeviceOp<Scalar>&, const Scalar*, const Scalar*, \
-                                                       Wide<Scalar>*);                                     \
-  template void record_cosine_backward(const DeviceOp<Scalar>&, std::size_t, const Scalar*,                \
+                                                       Wide<Scalar>*);                                        \
+  template void record_cosine_backward(const DeviceOp<Scalar>&, std::size_t, const Scalar*,                   \
                                        const CosineOperands<Wide<Scalar>>&)
 DOVETAIL_COSINES(double);
 DOVETAIL_COSINES(float);

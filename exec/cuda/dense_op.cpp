@@ -41,8 +41,7 @@ void collect(const DeviceOp<Scalar>& op, const Scalar* weights, std::size_t firs
     for (std::int64_t expert = 0; expert < s.experts; ++expert) {
       const auto b = block(s, weights + expert * s.capacity, op.read_tensor(i),
                            op.read(i) + expert * op.read_tensor(i).rows.size() * s.hidden);
-      op.out.multiply(
-          product<Scalar>(b.weights, b.rows, Matrix<Scalar>(y, s.tokens, s.hidden), Into::Add));
+      op.out.multiply(product<Scalar>(b.weights, b.rows, Matrix<Scalar>(y, s.tokens, s.hidden), Into::Add));
     }
 }
 

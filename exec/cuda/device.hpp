@@ -55,7 +55,8 @@ class ComputeDevice {
   // What `issue` gives to queues, starting from `origin` and joined to it again. Null where a device has no graphs.
   virtual std::unique_ptr<Graph> capture(Queue& origin, const std::function<void()>& issue) = 0;
 
-  // Writes down when what was given to the queue before is over; waits. `moment` and what a Hold names are on the device.
+  // Writes down when what was given to the queue before is over; waits. `moment` and what a Hold names are on the
+  // device.
   virtual void mark(Queue& queue, std::int64_t* moment) = 0;
   virtual void hold(Queue& queue, const Hold& hold) = 0;
   void hold(Queue& queue, std::int64_t* moment, Seconds duration) {  // since that moment

@@ -181,7 +181,8 @@ class TypedDeviceExecutor final : public DeviceExecutor {
       Interval& op = timeline_.ops[static_cast<std::size_t>(task.op)];
       op.start = std::max(op.start, device_.elapsed(*begin_, *task.start));
       op.finish = std::max(op.finish, device_.elapsed(*begin_, *task.done));
-      if (self_exchanges_ && self_exchanges_->holds(task.op)) timeline_.emulated[static_cast<std::size_t>(task.op)] = true;
+      if (self_exchanges_ && self_exchanges_->holds(task.op))
+        timeline_.emulated[static_cast<std::size_t>(task.op)] = true;
     }
   }
 

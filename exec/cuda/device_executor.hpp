@@ -19,9 +19,9 @@
 namespace dovetail::exec {
 
 // Which ranks are on the device. All: every rank of the schedule, so that exchanges are copies and sums between them
-// and results are exact. One: rank 0 alone; an exchange sends itself as many bytes as arrive, in slices that are held to
-// their shares of the modelled time, so that times are those of one rank of many, and contents are of no use. Own: the network's rank, which
-// exchanges with ranks on other devices.
+// and results are exact. One: rank 0 alone; an exchange sends itself as many bytes as arrive, in slices that are held
+// to their shares of the modelled time, so that times are those of one rank of many, and contents are of no use. Own:
+// the network's rank, which exchanges with ranks on other devices.
 enum class DeviceRanks { All, One, Own };
 
 struct DeviceSettings {
@@ -48,14 +48,14 @@ class DeviceExecutor : public RankValues {
 
   // Of the last step that was not captured, by op, over all ranks here; emulated: ops that were held.
   virtual Timeline timeline() const = 0;
-  virtual long overruns() const = 0;  // of ops that were held, so far
+  virtual long overruns() const = 0;               // of ops that were held, so far
   virtual std::string description() const = 0;     // of the device, or of those of this process
   virtual std::int64_t memory_bytes() const = 0;   // of each rank's tensors, the most of any rank
   virtual std::int64_t scratch_bytes() const = 0;  // of all queues
 };
 
-// Throws InputError for what a device does not run (require_device_ops). The device must outlive the executor, and be in
-// use by the thread that calls it, as must those that call the executor.
+// Throws InputError for what a device does not run (require_device_ops). The device must outlive the executor, and be
+// in use by the thread that calls it, as must those that call the executor.
 std::unique_ptr<DeviceExecutor> make_device_executor(ComputeDevice& device, const Experiment& experiment,
                                                      std::shared_ptr<const Schedule> schedule, const ModelData& data,
                                                      DeviceSettings settings);

@@ -80,8 +80,7 @@ Chosen record_tokens_of_experts(const DeviceOp<Scalar>& op, const Wide<Scalar>* 
   const Routing preset = preset_of_part(op);
   if (preset.empty()) {
     auto* const table = op.out.template scratch<std::int32_t>(s.tokens * s.experts);
-    op.out.launch(s.tokens * s.experts,
-                  ChooseTokens<Wide<Scalar>>{s.tokens, s.experts, s.capacity, scores, table});
+    op.out.launch(s.tokens * s.experts, ChooseTokens<Wide<Scalar>>{s.tokens, s.experts, s.capacity, scores, table});
     return {{s.experts, table}};
   }
   check(static_cast<std::int64_t>(preset.size()) == s.slots(), "preset routing of another shape");
@@ -197,10 +196,9 @@ void soft_backward(const DeviceOp<Scalar>& op, std::size_t input) {
   op.out.launch(s.slots(),
                 SoftDispatchBackward<Scalar>{s.tokens, s.slots(), logits,
                                              find_read<Scalar, Scalar>(op, TensorKind::RoutingMask, true), d_dispatch});
-  op.out.launch(s.tokens,
-                SoftCombineBackward<Scalar>{s.slots(), logits,
-                                            find_read<Scalar, Number>(op, TensorKind::CombineWeights, true), d_dispatch,
-                                            d_logits});
+  op.out.launch(s.tokens, SoftCombineBackward<Scalar>{s.slots(), logits,
+                                                      find_read<Scalar, Number>(op, TensorKind::CombineWeights, true),
+                                                      d_dispatch, d_logits});
   through_logits<Scalar>(op, input, d_logits, 0, s.slots());
 }
 
@@ -232,8 +230,7 @@ void backward(const DeviceOp<Scalar>& op) {
   const auto* const routing = find_read<Scalar, Number>(op, TensorKind::Routing);
   op.out.launch(size, LogitGradients<Scalar>{gate_shape(s), token_entries(op, routing), scores.scores, routing,
                                              record_score_gradients(op, routing), d_logits});
-  if (s.gate.cosine())
-    return record_cosine_backward(op, input, d_logits, scores.cosine);
+  if (s.gate.cosine()) return record_cosine_backward(op, input, d_logits, scores.cosine);
   through_logits<Scalar>(op, input, d_logits, 0, s.experts);
   if (s.gate.kind != GateKind::Gshard) return;
   Scalar* const d_spread = op.out.template scratch<Scalar>(size);

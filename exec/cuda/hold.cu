@@ -16,8 +16,7 @@ __global__ void mark(std::int64_t* moment) {
 
 __global__ void hold(Hold hold) {
   const std::int64_t begin = now(), end = deadline(hold, begin);
-  if (overruns(hold, end, begin))
-    atomicAdd(reinterpret_cast<unsigned long long*>(hold.moments + Hold::overruns), 1ULL);
+  if (overruns(hold, end, begin)) atomicAdd(reinterpret_cast<unsigned long long*>(hold.moments + Hold::overruns), 1ULL);
   while (now() < end) __nanosleep(100);
 }
 

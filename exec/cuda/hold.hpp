@@ -1,5 +1,5 @@
-// Ops of a device that last as long as a model says: their deadlines chain from op to op, as Emulation's do on hosts. And
-// the kernels of that on a GPU.
+// Ops of a device that last as long as a model says: their deadlines chain from op to op, as Emulation's do on hosts.
+// And the kernels of that on a GPU.
 #pragma once
 #include "exec/cuda/element.hpp"
 

@@ -87,8 +87,7 @@ class NcclCommunicator final : public DeviceCommunicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  void send_receive(Queue& queue, std::span<const DeviceSend> sends,
-                    std::span<const DeviceReceive> receives) override {
+  void send_receive(Queue& queue, std::span<const DeviceSend> sends, std::span<const DeviceReceive> receives) override {
     ncclResult_t bad = ncclSuccess;
     const char* bad_call = nullptr;
     // Within a group calls may be in progress until it ends; and it must be ended.
@@ -119,14 +118,13 @@ class NcclCommunicator final : public DeviceCommunicator {
            "ncclReduceScatter");
   }
   void all_reduce(Queue& queue, const DeviceSum& s) override {
-    settle(
-        ncclAllReduce(s.send, s.receive, size_t(s.count), nccl_type(s.stored), ncclSum, comm_->get(), stream(queue)),
-        "ncclAllReduce");
+    settle(ncclAllReduce(s.send, s.receive, size_t(s.count), nccl_type(s.stored), ncclSum, comm_->get(), stream(queue)),
+           "ncclAllReduce");
   }
   void reduce(Queue& queue, const DeviceSum& s, int root) override {
-    settle(ncclReduce(s.send, s.receive, size_t(s.count), nccl_type(s.stored), ncclSum, root, comm_->get(),
-                      stream(queue)),
-           "ncclReduce");
+    settle(
+        ncclReduce(s.send, s.receive, size_t(s.count), nccl_type(s.stored), ncclSum, root, comm_->get(), stream(queue)),
+        "ncclReduce");
   }
 
  private:

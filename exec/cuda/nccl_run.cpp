@@ -21,16 +21,14 @@ HostRunResult run_over_nccl(const Experiment& experiment, std::shared_ptr<const 
   const int first = world == nullptr ? 0 : world->rank_on_machine();
   const int here = world == nullptr ? ranks : 1;
   if (cuda_devices() < first + here)
-    throw DeviceError("--transport nccl",
-                      fmt::format("a GPU for each rank: {} asked for, this machine has {}", first + here,
-                                  cuda_devices()));
+    throw DeviceError("--transport nccl", fmt::format("a GPU for each rank: {} asked for, this machine has {}",
+                                                      first + here, cuda_devices()));
   std::string id;
   if (world == nullptr || world->rank() == 0) id = make_nccl_id();
   if (world != nullptr) world->broadcast(id);
   const Schedule& schedule = *priced->schedule;
-  const auto between = world == nullptr
-                           ? nullptr
-                           : world->transport(schedule.groups, static_cast<int>(schedule.streams.size()));
+  const auto between =
+      world == nullptr ? nullptr : world->transport(schedule.groups, static_cast<int>(schedule.streams.size()));
   Cancellation cancellation;
   DeviceGroup group;
   group.ranks = static_cast<std::size_t>(here);

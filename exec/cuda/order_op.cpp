@@ -115,9 +115,9 @@ void record_encode(DeviceOp<Scalar>& op) {
   const auto* const routing = op.template read<Wide<Scalar>>(is_forward ? 1 : 0);
   if (is_forward) return fill_chunks(op, read_tokens(op, 0), routing, false, 0);
   const Views<Scalar> d_encoded = read_chunks(op, 1);
-  op.out.launch(op.shape.tokens, CollectSlots<Scalar>{slot_shape(op.shape), token_entries(op, routing), nullptr,
-                                                      routing, false, d_encoded.chunks, d_encoded.count,
-                                                      write_tokens(op, 0)});
+  op.out.launch(op.shape.tokens,
+                CollectSlots<Scalar>{slot_shape(op.shape), token_entries(op, routing), nullptr, routing, false,
+                                     d_encoded.chunks, d_encoded.count, write_tokens(op, 0)});
 }
 
 template <class Scalar>
@@ -127,9 +127,9 @@ void record_decode(DeviceOp<Scalar>& op) {
   if (op.op.phase == Phase::Backward) return decode_backward(op);
   const auto* const routing = op.template read<Wide<Scalar>>(1);
   const Views<Scalar> combined = read_chunks(op, 2);
-  op.out.launch(op.shape.tokens, CollectSlots<Scalar>{slot_shape(op.shape), token_entries(op, routing),
-                                                      read_tokens(op, 0), routing, true, combined.chunks,
-                                                      combined.count, write_tokens(op, 0)});
+  op.out.launch(op.shape.tokens,
+                CollectSlots<Scalar>{slot_shape(op.shape), token_entries(op, routing), read_tokens(op, 0), routing,
+                                     true, combined.chunks, combined.count, write_tokens(op, 0)});
 }
 
 template TokenEntries token_entries(const DeviceOp<double>&, const double*);

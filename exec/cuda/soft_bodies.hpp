@@ -158,8 +158,8 @@ struct CosineLogits {
     logits[i] = cosines[i] * cosine_scale(*theta);
   }
 };
-// With h a projected token, u an embedding, c their cosine: dc/dh = (u / |u| - c h / |h|) / |h|, and so for u. `product`:
-// of the first part; `along`: d c, of the second.
+// With h a projected token, u an embedding, c their cosine: dc/dh = (u / |u| - c h / |h|) / |h|, and so for u.
+// `product`: of the first part; `along`: d c, of the second.
 template <class Scalar>
 struct CosineGradient {
   std::int64_t experts;

@@ -206,6 +206,7 @@ USAGE = [
     Case("NCCL without GPUs", f"run {SHIPPED} --system tutel --transport nccl", r"--transport nccl: between GPUs, only with --device cuda"),
     Case("NCCL and emulated links", f"run {SHIPPED} --system tutel --device cuda --transport nccl-mpi --emulate-links", r"links are real"),
     Case("fewer GPUs than ranks", f"run {SHIPPED} --system tutel --device cuda --transport nccl", r"a GPU for each rank: 4 asked for, this machine has 0|not in this build", code=4),
+    Case("a GPU's grid without a GPU", "validate gpu -q", r"no CUDA device 0: this machine has 0|not in this build", code=4),
     Case("plan that does not fit", f"plan {SHIPPED} --system tutel --set workload.batch=64", r"no plan fits: tutel needs .* GiB.*11\.0 GiB.*\(\d+ bytes\) are missing", code=3),
     Case("threshold crossed", f"compare {SHIPPED} --systems deepspeed_moe,tutel --fail-on tutel:100 -q", r"tutel has a speed-up of 1\.\d+, below the 100", code=5),
 ]

@@ -51,8 +51,7 @@ class LoggedCommunicator final : public DeviceCommunicator {
       : other_(std::move(other)), log_(log), place_(std::move(place)), fails_(fails) {}
   int rank() const override { return other_->rank(); }
   int size() const override { return other_->size(); }
-  void send_receive(Queue& queue, std::span<const DeviceSend> sends,
-                    std::span<const DeviceReceive> receives) override {
+  void send_receive(Queue& queue, std::span<const DeviceSend> sends, std::span<const DeviceReceive> receives) override {
     Call call{"send_receive", {}, {}, 0};
     for (const DeviceSend& s : sends) call.sends.emplace_back(s.peer, s.bytes);
     for (const DeviceReceive& r : receives) call.receives.emplace_back(r.peer, r.bytes);
@@ -172,9 +171,9 @@ TEST_CASE("Random plans on several devices compute what the reference does, in d
     stages += e.parallelism.pp > 1;
     ++run;
   }
-  for (OpKind kind : {OpKind::ShadowWeights, OpKind::GatherExpertWeights, OpKind::StageSend, OpKind::EspReduceScatter,
-                      OpKind::MpAllGather, OpKind::DenseGradientAllReduce, OpKind::ExpertGradientAllReduce,
-                      OpKind::RestoreDispatch})
+  for (OpKind kind :
+       {OpKind::ShadowWeights, OpKind::GatherExpertWeights, OpKind::StageSend, OpKind::EspReduceScatter,
+        OpKind::MpAllGather, OpKind::DenseGradientAllReduce, OpKind::ExpertGradientAllReduce, OpKind::RestoreDispatch})
     CHECK(kinds.contains(kind));
   CHECK(stages > 0);
   CHECK(stepped > 0);
@@ -192,8 +191,8 @@ TEST_CASE("Each rank gives its network the calls of its ops in program order") {
   std::vector<std::int64_t> expected_blocks;  // bytes to each peer, of float
   for (const Op& op : schedule.ops) {
     if (op.work.collective == Collective::AllToAll)
-      expected_blocks.push_back(
-          schedule.tensors[static_cast<std::size_t>(schedule.reads_of(op).front())].elements / 4 * 4);
+      expected_blocks.push_back(schedule.tensors[static_cast<std::size_t>(schedule.reads_of(op).front())].elements / 4 *
+                                4);
     if (op.work.collective == Collective::AllReduce) expected_reduces.emplace_back("all_reduce");
   }
   CHECK(expected_blocks.size() == 8);  // dispatch and combine, forward and backward, in two chunks
@@ -250,7 +249,7 @@ TEST_CASE("What a rank sends to a peer is what that receives from it, in the sam
 TEST_CASE("A device that fails ends all others, and is named with its op") {
   CallLog log;
   log.failing_rank = 2;
-  CHECK_THROWS_WITH(run_logged(four_gpus(), {}, log),
-                    Catch::Contains("combine") && Catch::Contains("ncclGroupEnd: unhandled system error (2)") &&
-                        Catch::Contains("rank 2"));
+  CHECK_THROWS_WITH(run_logged(four_gpus(), {}, log), Catch::Contains("combine") &&
+                                                          Catch::Contains("ncclGroupEnd: unhandled system error (2)") &&
+                                                          Catch::Contains("rank 2"));
 }

@@ -51,8 +51,8 @@ DeviceGroup host_group(int ranks, const Cancellation& cancellation) {
   DeviceGroup group;
   group.ranks = static_cast<std::size_t>(ranks);
   group.make_device = [](std::size_t) { return make_host_device(); };
-  const auto networks = std::make_shared<std::vector<std::unique_ptr<DeviceNetwork>>>(
-      make_host_networks(ranks, cancellation));
+  const auto networks =
+      std::make_shared<std::vector<std::unique_ptr<DeviceNetwork>>>(make_host_networks(ranks, cancellation));
   group.make_network = [networks](std::size_t local) { return std::move((*networks)[local]); };
   group.network = "host";
   return group;
@@ -61,11 +61,11 @@ DeviceGroup host_group(int ranks, const Cancellation& cancellation) {
 void check_on_devices(const Experiment& e, const Plan& plan, const DeviceCheck& how) {
   Cancellation cancellation;
   const DeviceGroup group = host_group(e.cluster.gpus(), cancellation);
-  check_step(e, plan, how,
-             [&](const std::shared_ptr<const Schedule>& schedule, const ModelData& data,
-                 const DeviceSettings& settings) {
-               return make_group_executor(group, e, schedule, data, settings, cancellation);
-             });
+  check_step(
+      e, plan, how,
+      [&](const std::shared_ptr<const Schedule>& schedule, const ModelData& data, const DeviceSettings& settings) {
+        return make_group_executor(group, e, schedule, data, settings, cancellation);
+      });
 }
 
 void check_systems_on_device(ComputeDevice& device, bool graph) {
