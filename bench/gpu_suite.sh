@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Everything to do on a machine with a GPU, in one call: build from source, tests, sanitizer, numerics and times of the
-# shipped systems, the same layer in PyTorch, calibration, a profile. Needs nvcc with cuBLAS, CMake, a C++20 compiler
-# and headers.
+# shipped systems (with several GPUs over NCCL too), the same layer in PyTorch, calibration, a profile, validation. Needs
+# nvcc with cuBLAS, CMake, a C++20 compiler and headers.
+# shellcheck disable=SC2317  # steps are called by their names
 set -uo pipefail
 
 usage() {
@@ -20,7 +21,7 @@ END
   exit "${1:-0}"
 }
 
-out= headers= nccl= build=build/gpu time=540 jobs=$(nproc)
+out='' headers='' nccl='' build=build/gpu time=540 jobs=$(nproc)
 while [ $# -gt 0 ]; do
   case $1 in
     -o) out=$2; shift 2 ;;
@@ -36,11 +37,11 @@ done
 [ -n "$out" ] || usage 2 >&2
 mkdir -p "$out/stamps"
 out=$(cd "$out" && pwd)
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 
 # Measured sizes: a layer that fills a large GPU, one rank of eight. Eight sequences of 4096 tokens: the scores of one
 # of 32768 would not fit, since attention is not fused.
-layer=(--set workload.batch=8 --hidden 2048 --expert-hidden 8192 --tokens 8192 --experts 8 --layers 1 --ranks 8)
+layer=(--set workload.batch=8 --hidden 2048 --expert-hidden 8192 --tokens 8192 --experts 8 --layers 1)
 presets=(deepspeed_moe tutel pipemoe fsmoe mpipemoe fastermoe)
 # Links and GPUs that the emulated exchanges are modelled on.
 cluster=dgx-h100 model=mixtral-8x7b
@@ -64,11 +65,11 @@ numerics() {
   local system dtype failed=0
   for dtype in fp32 bf16; do
     for system in "${presets[@]}"; do
-      "$build/bin/dovetail" run --device cuda --cluster $cluster --model $model --system "$system" \
-        --set workload.dtype=$dtype --measure-time 2 -q -o "$out/numerics-$dtype-$system.json" || failed=1
+      "$build/bin/dovetail" run --device cuda --cluster "$cluster" --model "$model" --system "$system" \
+        --set workload.dtype="$dtype" --measure-time 2 -q -o "$out/numerics-$dtype-$system.json" || failed=1
     done
   done
-  return $failed
+  return "$failed"
 }
 # One GPU as one rank of eight; exchanges last as long as the model says.
 times() {
@@ -76,17 +77,35 @@ times() {
   for system in "${presets[@]}"; do
     keep=()
     [ "$system" = tutel ] && keep=(--save-schedule "$out/schedule.json")
-    "$build/bin/dovetail" run --device cuda --emulate-links --no-check --cluster $cluster --model $model \
-      --system "$system" --set workload.dtype=bf16 "${layer[@]}" --measure-time 5 -q -o "$out/time-$system.json" \
+    "$build/bin/dovetail" run --device cuda --emulate-links --no-check --cluster "$cluster" --model "$model" \
+      --system "$system" --set workload.dtype=bf16 "${layer[@]}" --ranks 8 --measure-time 5 -q \
+      -o "$out/time-$system.json" \
       "${keep[@]}" || failed=1
   done
-  return $failed
+  return "$failed"
 }
+# A GPU for each rank, with NCCL between them; compared with the reference, then measured.
+several_gpus() {
+  local gpus system failed=0
+  gpus=$(nvidia-smi --list-gpus 2>/dev/null | wc -l)
+  [ "$gpus" -gt 1 ] || { echo "one GPU: nothing to exchange with"; return 0; }
+  gpus=$((gpus - gpus % 2))
+  for system in "${presets[@]}"; do
+    "$build/bin/dovetail" run --device cuda --transport nccl --ranks "$gpus" --cluster "$cluster" --model "$model" \
+      --system "$system" --set workload.dtype=fp32 --measure-time 2 -q -o "$out/nccl-numerics-$system.json" || failed=1
+    "$build/bin/dovetail" run --device cuda --transport nccl --no-check --cluster "$cluster" --model "$model" \
+      --system "$system" --set workload.dtype=bf16 "${layer[@]}" --ranks "$gpus" --measure-time 5 -q \
+      -o "$out/nccl-time-$system.json" || failed=1
+  done
+  return "$failed"
+}
+# Predicted against measured, and the regret of planners by measured times. Goes on where it was stopped.
+validate() { "$build/bin/dovetail" validate gpu -o "$out/validation.json" --html "$out/validation.html"; }
 # One rank of the same layer, of the sizes that `times` wrote down.
 peer() { python3 bench/peers/torch_moe.py --schedule "$out/schedule.json" -o "$out/torch.json"; }
 # One GPU cannot measure collectives: those stay as the base has them.
 calibrate() {
-  "$build/bin/dovetail" calibrate --device cuda --base $cluster -o "$out/calibration.json"
+  "$build/bin/dovetail" calibrate --device cuda --base "$cluster" -o "$out/calibration.json"
 }
 # What runs when, as nsys sees it, of one system.
 profile() {
@@ -112,7 +131,7 @@ provenance() {
     env | grep -E '^(NCCL|CUDA)_[A-Z_]+=' | sort | sed 's/^\([^=]*\)=\(.*\)$/\1\t\2/' | {
       first=1
       while IFS=$'\t' read -r name value; do
-        [ $first = 1 ] || printf ', '
+        [ "$first" = 1 ] || printf ', '
         first=0
         printf '"%s": "%s"' "$name" "$(json_text "$value")"
       done
@@ -122,7 +141,8 @@ provenance() {
 }
 
 begin=$SECONDS failed=0
-for step in configure compile provenance host_tests gpu_tests sanitizer numerics times peer calibrate profile; do
+for step in configure compile provenance host_tests gpu_tests sanitizer numerics times several_gpus peer calibrate \
+  profile validate; do
   [ -e "$out/stamps/$step" ] && continue
   if [ $((SECONDS - begin)) -ge "$time" ]; then
     echo "time is up before $step; call again to go on"

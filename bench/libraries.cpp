@@ -36,7 +36,7 @@ std::vector<Library> libraries() {
       {"nlopt", present(DOVETAIL_HAS_NLOPT), std::string(found::nlopt), "reference planners"},
       {"mpi", present(DOVETAIL_HAS_MPI), std::string(found::mpi), "run --transport mpi"},
       {"cuda", present(DOVETAIL_HAS_CUDA), std::string(found::cuda), "run --device cuda"},
-      {"nccl", Presence::Later, std::string(found::nccl), "run --transport nccl"},
+      {"nccl", present(DOVETAIL_HAS_NCCL), std::string(found::nccl), "run --transport nccl"},
   };
 }
 

@@ -11,11 +11,13 @@
 #include <optional>
 #include <random>
 
+#include "bench/interrupt.hpp"
 #include "bench/journal.hpp"
 #include "bench/kernel_fit.hpp"
 #include "bench/notes.hpp"
 #include "exec/dilation.hpp"
 #include "exec/host_run.hpp"
+#include "exec/mpi_launch.hpp"
 #include "models/analytic_backend.hpp"
 #include "models/errors.hpp"
 #include "models/files/experiment_json.hpp"
@@ -118,7 +120,9 @@ class GridRun {
             : fmt::format("kernels really run; links are held to {:.4g} times their modelled times on {}",
                           grid.link_slowdown, big_.cluster.name));
     result_.notes.push_back("held ops do not slow each other, and predictions leave that out too");
-    if (!result_.kernels_held && grid.predict.front().ranks > exec::free_cores())
+    if (grid.device == GridDevice::Cuda)
+      result_.notes.push_back("one GPU stands for one rank; numerics are checked with all ranks on it");
+    else if (!result_.kernels_held && grid.predict.front().ranks > exec::free_cores())
       result_.notes.push_back(fmt::format("{} ranks on {} free cores: real kernels were disturbed",
                                           grid.predict.front().ranks, exec::free_cores()));
     if (!settings.journal.empty()) {
@@ -144,6 +148,7 @@ class GridRun {
  private:
   Experiment experiment_of(const exec::HostScale& size) const {
     Experiment e = exec::scaled_for_host(big_, size);
+    if (grid_.device == GridDevice::Cuda) e.workload.dtype = big_.workload.dtype;  // hosts compute in fp32
     e.calibration.kernels = result_.kernels;
     exec::resolve_routed_capacity(e, settings_.seed);
     return e;
@@ -156,6 +161,10 @@ class GridRun {
     how.check_numerics = check_numerics;
     how.measure.limit = settings_.measure_time / settings_.rounds;
     how.seed = settings_.seed;
+    if (grid_.device == GridDevice::Cuda) {
+      const Writing writing;
+      return exec::run_on_gpu({e.model, e.workload, e.parallelism, priced}, how, false, Writing::poll);
+    }
     return exec::run_on_host(e, std::make_shared<const PricedSchedule>(priced), how);
   }
 

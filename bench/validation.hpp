@@ -17,8 +17,8 @@ struct ValidationSettings {
   std::string journal;  // file in which finished plans are kept until the end
 };
 
-// Runs on this machine's CPUs with emulated links. Picks up where a journal of the same work ends. Provenance is left
-// empty.
+// Runs on this machine's CPUs or its first GPU, as the grid says, with emulated links. Picks up where a journal of the
+// same work ends. Provenance is left empty.
 Validation validate_grid(const ValidationGrid& grid, const ValidationSettings& settings, FilesRead& files);
 
 }  // namespace dovetail::bench

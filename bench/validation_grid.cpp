@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::array<std::pair<std::string_view, KernelTimes>, 2> kernel_times_names{
     {{"real", KernelTimes::Real}, {"held", KernelTimes::Held}}};
+constexpr std::array<std::pair<std::string_view, GridDevice>, 2> device_names{
+    {{"host", GridDevice::Host}, {"cuda", GridDevice::Cuda}}};
 const InputKind grid_input{"validation_grid", "validation"};
 
 std::vector<exec::HostScale> read_sizes(const JsonReader& json, int ranks) {
@@ -59,6 +61,9 @@ ValidationGrid load_validation_grid(const std::string& name, FilesRead& files) {
   grid.request.cluster = json.string("cluster");
   grid.request.model = json.string("model");
   grid.kernels = json.enumeration_or("kernels", kernel_times_names, grid.kernels);
+  grid.device = json.enumeration_or("device", device_names, grid.device);
+  if (grid.device == GridDevice::Cuda && grid.kernels == KernelTimes::Held)
+    json.fail("kernels", "held, but a GPU's kernels are real");
   grid.link_slowdown = json.number_or("link_slowdown", 1, 1);
   const int ranks = json.integer("ranks", 2);
   std::vector<int> degrees;

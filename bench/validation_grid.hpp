@@ -12,9 +12,13 @@ namespace dovetail::bench {
 // no quiet machine and proves order, runtime and numerics, not costs.
 enum class KernelTimes { Real, Held };
 
+// Cuda: one GPU stands for one rank.
+enum class GridDevice { Host, Cuda };
+
 struct ValidationGrid {
   std::string name, description;
   ExperimentRequest request;  // the cluster whose links are emulated, and the kind of model
+  GridDevice device = GridDevice::Host;
   KernelTimes kernels = KernelTimes::Real;
   double link_slowdown = 1;  // real kernels: links are held to this many times their modelled time
   std::vector<System> systems;

@@ -19,4 +19,19 @@ double Emulation::finish(OpId op, double ready, const StepClock& clock, const Ca
   return deadline;
 }
 
+double emulated_share(const Timeline& timeline) {
+  Seconds busy, held;
+  for (std::size_t i = 0; i < timeline.ops.size(); ++i) {
+    const Seconds time = timeline.ops[i].finish - timeline.ops[i].start;
+    busy += time;
+    if (timeline.emulated[i]) held += time;
+  }
+  return busy > Seconds(0) ? held / busy : 0;
+}
+
+bool overran_too_often(long overruns, double ops) {
+  constexpr double share = .01;
+  return static_cast<double>(overruns) > share * ops;
+}
+
 }  // namespace dovetail::exec

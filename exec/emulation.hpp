@@ -7,6 +7,7 @@
 
 #include "exec/step_clock.hpp"
 #include "models/op.hpp"
+#include "models/timeline.hpp"
 
 namespace dovetail::exec {
 
@@ -31,5 +32,11 @@ class Emulation {
   bool spin_ = false;
   std::atomic<long> overruns_{0};
 };
+
+// Of the time in which ops ran: how much of it held ones did. 0 where none ran.
+double emulated_share(const Timeline& timeline);
+
+// Whether more than 1 % of `ops` overran: such a run says nothing.
+bool overran_too_often(long overruns, double ops);
 
 }  // namespace dovetail::exec

@@ -19,8 +19,7 @@
 namespace dovetail::exec {
 namespace {
 
-constexpr int work_samples = 5;        // steps that measure what each op really takes
-constexpr double overrun_share = .01;  // of the ops; more: repeat with a larger dilation
+constexpr int work_samples = 5;  // steps that measure what each op really takes
 constexpr int most_repetitions = 3;
 constexpr int numerics_attempts = 3;
 
@@ -190,9 +189,9 @@ class HostRun {
     return executor_->run_step(Poison::No);
   }
   // Judged as if all samples that are due had been taken, so that it may end the sampling early.
-  bool overrun_too_often() {
+  bool overran_too_often() {
     const double steps = std::max<double>(options_.measure.min_samples, static_cast<double>(steps_));
-    return static_cast<double>(executor_->overruns()) > overrun_share * steps * op_count(*priced_->schedule);
+    return exec::overran_too_often(executor_->overruns(), steps * op_count(*priced_->schedule));
   }
 
   // The clock that started first: all processes see the same one.
@@ -211,8 +210,8 @@ class HostRun {
           timelines.emplace_back(time, executor_->timeline());
           return time;
         },
-        options_.measure, [&] { return !last && overrun_too_often(); }, [&] { return common_time(); });
-    if (overrun_too_often()) {
+        options_.measure, [&] { return !last && overran_too_often(); }, [&] { return common_time(); });
+    if (overran_too_often()) {
       if (!last) return false;
       result_.notes.push_back(
           fmt::format("invalid: {} of {:.0f} ops outlasted their modelled time even at dilation {:.4g}",
@@ -232,13 +231,7 @@ class HostRun {
     r.ci95_low = m.ci95_low;
     r.ci95_high = m.ci95_high;
     r.stopped_by = m.stopped_by;
-    Seconds busy, held;
-    for (std::size_t i = 0; i < result_.timeline.ops.size(); ++i) {
-      const Seconds time = result_.timeline.ops[i].finish - result_.timeline.ops[i].start;
-      busy += time;
-      if (result_.timeline.emulated[i]) held += time;
-    }
-    r.emulated_share = busy > Seconds(0) ? held / busy : 0;
+    r.emulated_share = emulated_share(result_.timeline);
   }
 
   const Experiment& e_;

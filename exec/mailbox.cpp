@@ -9,7 +9,8 @@ namespace dovetail::exec {
 
 void Mailbox::put(int tag, Message message) {
   const std::scoped_lock lock(mutex_);
-  check(messages_.try_emplace(tag, std::move(message)).second, "a message before the last one with its tag was taken");
+  check(!messages_.contains(tag), "a message before the last one with its tag was taken");
+  messages_[tag] = std::move(message);
   arrived_.notify_all();
 }
 

@@ -6,6 +6,7 @@
 #if DOVETAIL_HAS_CUDA
 #include "exec/cuda/device_meter.hpp"
 #include "exec/cuda/device_run.hpp"
+#include "exec/cuda/nccl_run.hpp"
 #endif
 
 int main(int argc, char** argv) {
@@ -15,7 +16,7 @@ int main(int argc, char** argv) {
   mpi = dovetail::exec::make_mpi_world;
 #endif
 #if DOVETAIL_HAS_CUDA
-  cuda = {dovetail::exec::run_on_cuda, dovetail::exec::calibrate_cuda};
+  cuda = {dovetail::exec::run_on_cuda, dovetail::exec::run_over_nccl, dovetail::exec::calibrate_cuda};
 #endif
   return dovetail::exec::run_program({argv + 1, argv + argc}, mpi, cuda);
 }

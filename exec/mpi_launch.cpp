@@ -65,7 +65,8 @@ std::vector<std::string> command_of(int ranks, const std::string& schedule, cons
   std::vector<std::string> command{launch.mpirun, "-n", std::to_string(ranks), "--bind-to", "none", "--oversubscribe"};
   const auto add = [&](std::initializer_list<std::string> words) { command.insert(command.end(), words); };
   if (!launch.hostfile.empty()) add({"--hostfile", launch.hostfile});
-  add({executor_path(), schedule, "-o", timeline, "--transport", "mpi", "--pulse"});
+  add({executor_path(), schedule, "-o", timeline, "--transport", launch.gpus ? "nccl-mpi" : "mpi", "--pulse"});
+  if (launch.gpus) add({"--device", "cuda"});
   add_run_options(command, options);
   return command;
 }
@@ -180,11 +181,13 @@ HostRunResult run_over_mpi(const ScheduleFile& file, const HostRunOptions& optio
   return result_of(read_timeline(JsonFile::read(timeline)), file.priced);
 }
 
-HostRunResult run_on_gpu(const ScheduleFile& file, const HostRunOptions& options, const std::function<void()>& poll) {
+HostRunResult run_on_gpu(const ScheduleFile& file, const HostRunOptions& options, bool nccl,
+                         const std::function<void()>& poll) {
   const TemporaryFolder folder;
   const std::string schedule = folder.file("schedule.json"), timeline = folder.file("timeline.json");
   write_file(schedule, to_json(file).dump());
   std::vector<std::string> command{executor_path(), schedule, "-o", timeline, "--device", "cuda"};
+  if (nccl) command.insert(command.end(), {"--transport", "nccl"});
   add_run_options(command, options);
   execute(command, timeline, poll);
   return result_of(read_timeline(JsonFile::read(timeline)), file.priced);

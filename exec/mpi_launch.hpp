@@ -13,6 +13,7 @@ struct MpiLaunch {
   std::string mpirun = "mpirun";  // a path, or a name on PATH
   std::string hostfile;           // of Open MPI; empty: this machine, or those of the allocation that mpirun finds
   Seconds patience{8};            // as Watch's
+  bool gpus = false;              // a GPU for each rank, and NCCL between them
   std::function<void()> poll;     // called often; what it throws ends the run
 };
 
@@ -24,8 +25,10 @@ std::string executor_path();
 // file of the run is left, however it ends.
 HostRunResult run_over_mpi(const ScheduleFile& file, const HostRunOptions& options, const MpiLaunch& launch);
 
-// As run_on_device on this machine's first GPU: dovetail-exec does it. `poll` as above.
-HostRunResult run_on_gpu(const ScheduleFile& file, const HostRunOptions& options, const std::function<void()>& poll);
+// As run_on_device on this machine's first GPU, or with `nccl` on a GPU for each rank: dovetail-exec does it. `poll` as
+// above.
+HostRunResult run_on_gpu(const ScheduleFile& file, const HostRunOptions& options, bool nccl,
+                         const std::function<void()>& poll);
 
 // As calibrate_cuda (exec/cuda/device_meter.hpp); of `options` all but `shortest` and `begin`.
 Calibration calibrate_on_gpu(bool quick, const CalibrateOptions& options, const std::function<void()>& poll);

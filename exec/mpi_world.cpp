@@ -25,7 +25,12 @@ class MpiWorld final : public World {
                         "this MPI does not let several threads call it at once (MPI_THREAD_MULTIPLE): each stream is a "
                         "thread that communicates; use one that was built with thread support");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // its copies inherit it
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);                          // the launcher killed: nobody would end this process
+    MPI_Comm machine = MPI_COMM_NULL;
+    check_mpi("MPI_Comm_split_type",
+              MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine));
+    MPI_Comm_rank(machine, &rank_on_machine_);
+    MPI_Comm_free(&machine);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the launcher killed: nobody would end this process
   }
   ~MpiWorld() override { MPI_Finalize(); }
   MpiWorld(const MpiWorld&) = delete;
@@ -33,6 +38,7 @@ class MpiWorld final : public World {
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+  int rank_on_machine() const override { return rank_on_machine_; }
 
   void broadcast(std::string& text) override {
     unsigned long size = text.size();
@@ -51,7 +57,7 @@ class MpiWorld final : public World {
   }
 
  private:
-  int rank_ = 0, size_ = 1;
+  int rank_ = 0, size_ = 1, rank_on_machine_ = 0;
 };
 
 }  // namespace

@@ -127,7 +127,9 @@ class Comparison {
         check(!sum.empty(), "the schedule lacks a tensor that results are read from");
         for (std::size_t i = 1; i < parts.size(); ++i)
           std::ranges::transform(sum, find(local, parts[i], micro_batch), sum.begin(), std::plus());
-        const auto part = static_cast<std::size_t>(micro_batch * e_.parallelism.stage_ranks() + rank);
+        const auto part =
+            static_cast<std::size_t>(micro_batch) * static_cast<std::size_t>(e_.parallelism.stage_ranks()) +
+            static_cast<std::size_t>(rank);
         error.add(sum.data(), &expected.at(part * sum.size()), sum.size());
       });
     return error.over(executor_);

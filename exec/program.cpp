@@ -16,6 +16,7 @@
 #include "models/files/calibration_file.hpp"
 #include "models/files/schedule_json.hpp"
 #include "models/json/write_file.hpp"
+#include "models/names.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -26,10 +27,15 @@ Really executes a schedule file on this machine and writes when each op ran, in 
 
   -o FILE                            where the timeline goes (default -: standard output)
   --device host|cuda                 what computes (default host). cuda: the first GPU, which all ranks share; with
-                                     --emulate-links one rank stands for all, and its exchanges last as modelled
-  --transport inproc|mpi             how ranks exchange data: threads of this process (default), or processes that
-                                     mpirun started: as many as the schedule has ranks. The first of them reads and
-                                     writes the files. Slurm: mpirun takes the machines from its allocation
+                                     --emulate-links one rank stands for all, and its exchanges last as modelled;
+                                     with --transport nccl a GPU for each rank
+  --transport TRANSPORT              how ranks exchange data (default inproc):
+                                       inproc    threads of this process
+                                       mpi       processes that mpirun started: as many as the schedule has ranks. The
+                                                 first of them reads and writes the files. Slurm: mpirun takes the
+                                                 machines from its allocation
+                                       nccl      with --device cuda: NCCL between GPUs of this process
+                                       nccl-mpi  with --device cuda: NCCL between processes that mpirun started
   --emulate-links                    hold communication to its modelled time, stretched so that the real work fits
   --hold-compute auto|always|never   hold compute too (default auto: when links are emulated and ranks exceed cores)
   --limit SECONDS                    longest time for the samples (default 15)
@@ -45,12 +51,22 @@ Really executes a schedule file on this machine and writes when each op ran, in 
 Examples:
   dovetail-exec schedule.json -o timeline.json --emulate-links
   mpirun -n 4 --bind-to none dovetail-exec schedule.json -o timeline.json --transport mpi
+  dovetail-exec schedule.json -o timeline.json --device cuda --transport nccl
 )";
+
+enum class ExecTransport { Inproc, Mpi, Nccl, NcclMpi };
+constexpr Names<ExecTransport, 4> transport_names{{{"inproc", ExecTransport::Inproc},
+                                                   {"mpi", ExecTransport::Mpi},
+                                                   {"nccl", ExecTransport::Nccl},
+                                                   {"nccl-mpi", ExecTransport::NcclMpi}}};
 
 struct ProgramOptions {
   std::string schedule, output = "-";
   HostRunOptions run;
-  bool cuda = false, mpi = false, pulse = false, help = false;
+  bool cuda = false, pulse = false, help = false;
+  ExecTransport transport = ExecTransport::Inproc;
+  bool nccl() const { return transport == ExecTransport::Nccl || transport == ExecTransport::NcclMpi; }
+  bool processes() const { return transport == ExecTransport::Mpi || transport == ExecTransport::NcclMpi; }
   bool calibrate = false, quick = false;
   CalibrateOptions costs;
 };
@@ -64,15 +80,22 @@ Number parse_number(const std::string& option, const std::string& text, Number l
   return value;
 }
 
-HoldCompute parse_hold(const std::string& text) {
-  for (const auto& [name, value] : hold_compute_names)
+template <class Value, std::size_t count>
+Value parse_name(const std::string& option, const std::string& text, const Names<Value, count>& names) {
+  std::string known;
+  for (const auto& [name, value] : names) {
     if (name == text) return value;
-  throw InputError(fmt::format("--hold-compute {}: expected auto, always or never", text));
+    known += (known.empty() ? "" : ", ") + std::string(name);
+  }
+  throw InputError(fmt::format("{} {}: expected one of {}", option, text, known));
 }
 
 void check_together(const ProgramOptions& o) {
   if (o.help) return;
-  if (o.cuda && o.mpi) throw InputError("--device cuda: ranks share one GPU; not with --transport mpi");
+  if (o.cuda && o.transport == ExecTransport::Mpi)
+    throw InputError("--device cuda: not with --transport mpi; GPUs exchange by --transport nccl or nccl-mpi");
+  if (o.nccl() && !o.cuda) throw InputError("--transport nccl: between GPUs, only with --device cuda");
+  if (o.nccl() && o.run.emulate_links) throw InputError("--transport nccl: links are real; not with --emulate-links");
   if (o.calibrate && !o.cuda)
     throw InputError("--calibrate: only with --device cuda; dovetail calibrate measures the host");
   if (o.calibrate && !o.schedule.empty())
@@ -98,16 +121,13 @@ ProgramOptions parse(const std::vector<std::string>& arguments) {
       if (name != "host" && name != "cuda") throw InputError(fmt::format("--device {}: expected host or cuda", name));
       options.cuda = name == "cuda";
     } else if (a == "--transport") {
-      const std::string& name = value();
-      if (name != "inproc" && name != "mpi")
-        throw InputError(fmt::format("--transport {}: expected inproc or mpi", name));
-      options.mpi = name == "mpi";
+      options.transport = parse_name(a, value(), transport_names);
     } else if (a == "--pulse") {
       options.pulse = true;
     } else if (a == "--emulate-links") {
       options.run.emulate_links = true;
     } else if (a == "--hold-compute") {
-      options.run.hold_compute = parse_hold(value());
+      options.run.hold_compute = parse_name(a, value(), hold_compute_names);
     } else if (a == "--limit") {
       options.run.measure.limit = options.costs.measure.limit = Seconds(parse_number(a, value(), 0.0));
     } else if (a == "--seed") {
@@ -163,11 +183,20 @@ ScheduleFile read(const ProgramOptions& options, World* world) {
   return read_schedule(JsonFile::parse(std::move(text), options.schedule));
 }
 
-HostRunResult run(const ProgramOptions& options, World* world) {
+void require_cuda(const Cuda& cuda) {
+  if (cuda.run == nullptr)
+    throw DeviceError("--device cuda", "not in this build; install CUDA with cuBLAS and build again");
+}
+
+HostRunResult run(const ProgramOptions& options, const Cuda& cuda, World* world) {
+  if (options.cuda) require_cuda(cuda);
   ScheduleFile file = read(options, world);
   const Experiment experiment = experiment_of(file);
   const auto priced = std::make_shared<const PricedSchedule>(std::move(file.priced));
-  if (world == nullptr) return run_on_host(experiment, priced, options.run);
+  if (world == nullptr)
+    return options.nccl() ? cuda.run_over_nccl(experiment, priced, options.run, nullptr)
+           : options.cuda ? cuda.run(experiment, priced, options.run)
+                          : run_on_host(experiment, priced, options.run);
   if (world->size() != experiment.cluster.gpus())
     throw InputError(fmt::format("{} processes, but the schedule has {} ranks: mpirun -n {}", world->size(),
                                  experiment.cluster.gpus(), experiment.cluster.gpus()));
@@ -178,20 +207,9 @@ HostRunResult run(const ProgramOptions& options, World* world) {
   add_fault(how.hooks);
   const std::optional<Pulse> pulse =
       options.pulse ? std::optional<Pulse>(std::in_place, world->rank(), progress) : std::nullopt;
+  if (options.nccl()) return cuda.run_over_nccl(experiment, priced, how, world);
   const auto transport = world->transport(priced->schedule->groups, streams);
   return run_on_host(experiment, priced, how, *transport);
-}
-
-void require_cuda(const Cuda& cuda) {
-  if (cuda.run == nullptr)
-    throw DeviceError("--device cuda", "not in this build; install CUDA with cuBLAS and build again");
-}
-
-HostRunResult run_on(const Cuda& cuda, const ProgramOptions& options) {
-  require_cuda(cuda);
-  ScheduleFile file = read(options, nullptr);
-  const Experiment experiment = experiment_of(file);
-  return cuda.run(experiment, std::make_shared<const PricedSchedule>(std::move(file.priced)), options.run);
 }
 
 int calibrate_on(const Cuda& cuda, const ProgramOptions& options) {
@@ -234,13 +252,14 @@ int exit_code_of(Body body) try {
 }
 
 // A process that fails ends the others, which would wait for it forever.
-int run_in_world(const ProgramOptions& options, MakeWorld make) {
+int run_in_world(const ProgramOptions& options, const Cuda& cuda, MakeWorld make) {
   if (make == nullptr)
-    throw DeviceError("--transport mpi", "not in this build; apt-get install libopenmpi-dev and build again");
+    throw DeviceError(fmt::format("--transport {}", name_in(transport_names, options.transport)),
+                      "not in this build; apt-get install libopenmpi-dev and build again");
   const std::unique_ptr<World> world = make();
   std::optional<HostRunResult> result;
   const int code = exit_code_of([&] {
-    result = run(options, world.get());
+    result = run(options, cuda, world.get());
     return world->rank() == 0 ? report(options, *result) : 0;
   });
   if (code != 0 && !(result && code == 1)) world->abort(code);
@@ -257,8 +276,8 @@ int run_program(const std::vector<std::string>& arguments, MakeWorld mpi, const 
       return 0;
     }
     if (options.calibrate) return calibrate_on(cuda, options);
-    if (options.mpi) return run_in_world(options, mpi);
-    return report(options, options.cuda ? run_on(cuda, options) : run(options, nullptr));
+    if (options.processes()) return run_in_world(options, cuda, mpi);
+    return report(options, run(options, cuda, nullptr));
   });
 }
 

@@ -15,6 +15,8 @@ using MakeWorld = std::unique_ptr<World> (*)();
 // What --device cuda asks for; null: not in this build.
 struct Cuda {
   HostRunResult (*run)(const Experiment&, std::shared_ptr<const PricedSchedule>, const HostRunOptions&) = nullptr;
+  HostRunResult (*run_over_nccl)(const Experiment&, std::shared_ptr<const PricedSchedule>, const HostRunOptions&,
+                                 World*) = nullptr;
   Calibration (*calibrate)(bool quick, CalibrateOptions) = nullptr;
 };
 

@@ -1,29 +1,16 @@
 #include "exec/stream_runtime.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <utility>
 
+#include "exec/failure.hpp"
 #include "models/errors.hpp"
 
 namespace dovetail::exec {
 namespace {
 
 constexpr std::uint32_t never = std::numeric_limits<std::uint32_t>::max();  // wakes waits without ending an op
-
-std::exception_ptr named(const std::exception_ptr& cause, const std::string& op, int rank) {
-  try {
-    std::rethrow_exception(cause);
-  } catch (const InternalError& error) {
-    return std::make_exception_ptr(InternalError(fmt::format("{}, rank {}: {}", op, rank, error.what())));
-  } catch (const std::exception& error) {
-    return std::make_exception_ptr(DeviceError(op, error.what(), 0, rank));
-  } catch (...) {
-    return std::make_exception_ptr(DeviceError(op, "unknown failure", 0, rank));
-  }
-}
 
 }  // namespace
 

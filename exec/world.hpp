@@ -12,6 +12,7 @@ class World {
   virtual ~World() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  virtual int rank_on_machine() const = 0;  // among the processes of this machine
   // Called by all: the text of process 0 becomes that of all others.
   virtual void broadcast(std::string& text) = 0;
   // Called by all; between them on streams 0 to streams - 1, groups as `parallelism` says. Does not outlive the world.

@@ -52,8 +52,9 @@ void show_parts() {
     line("backend", fmt::format("{}  ({}{}{})", entry.name, entry.description,
                                 entry.make ? "" : "; not in this build: ", entry.get_it));
   line("planners", planners);
-  line("run", fmt::format("--device host{} --transport inproc{}  (nccl: not built in this version)",
-                          DOVETAIL_HAS_CUDA ? "|cuda" : "", DOVETAIL_HAS_MPI ? "|mpi" : ""));
+  line("run", fmt::format("--device host{} --transport inproc{}{}{}", DOVETAIL_HAS_CUDA ? "|cuda" : "",
+                          DOVETAIL_HAS_MPI ? "|mpi" : "", DOVETAIL_HAS_NCCL ? "|nccl" : "",
+                          DOVETAIL_HAS_NCCL && DOVETAIL_HAS_MPI ? "|nccl-mpi" : ""));
 }
 
 int gpus() {

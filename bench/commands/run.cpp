@@ -32,6 +32,11 @@ constexpr auto examples = R"(Examples:
   The same ranks as processes that mpirun starts, on the machines of a host file or of the Slurm allocation around:
     dovetail run --transport mpi --ranks 4 --emulate-links --cluster fsmoe-testbed-b --model mixtral-8x7b --system fsmoe
 
+  On two GPUs of this machine, and on sixteen of the machines of a host file, with NCCL between them:
+    dovetail run --device cuda --transport nccl --ranks 2 --cluster dgx-h100 --model mixtral-8x7b --system tutel
+    dovetail run --device cuda --transport nccl-mpi --ranks 16 --hostfile hosts --cluster dgx-h100 \
+      --model mixtral-8x7b --system tutel
+
   Longer, without emulation, two layers of 256 tokens per rank:
     dovetail run --ranks 2 --cluster fsmoe-testbed-a --model gpt2-xl-moe --system tutel --layers 2 --tokens 256 \
       --measure-time 5
@@ -41,12 +46,14 @@ this machine's clock; with --emulate-links that is modelled time x dilation. Ove
 path on all machines. Exit codes: 1 wrong numerics, 4 a process that ended or hangs (said with its rank and op).)";
 
 enum class DeviceKind { Host, Cuda };
-enum class TransportKind { Inproc, Mpi, Nccl };
+enum class TransportKind { Inproc, Mpi, Nccl, NcclMpi };
 using std::pair, std::string_view;
 constexpr std::array<pair<string_view, DeviceKind>, 2> device_names{
     {{"host", DeviceKind::Host}, {"cuda", DeviceKind::Cuda}}};
-constexpr std::array<pair<string_view, TransportKind>, 3> transport_names{
-    {{"inproc", TransportKind::Inproc}, {"mpi", TransportKind::Mpi}, {"nccl", TransportKind::Nccl}}};
+constexpr std::array<pair<string_view, TransportKind>, 4> transport_names{{{"inproc", TransportKind::Inproc},
+                                                                           {"mpi", TransportKind::Mpi},
+                                                                           {"nccl", TransportKind::Nccl},
+                                                                           {"nccl-mpi", TransportKind::NcclMpi}}};
 
 struct RunOptions : Options {
   DeviceKind device = DeviceKind::Host;
@@ -57,23 +64,30 @@ struct RunOptions : Options {
   exec::MpiLaunch mpi;
   double hang_time = exec::MpiLaunch{}.patience.value();
   std::string schedule;  // file to keep the schedule in
+
+  bool nccl() const { return transport == TransportKind::Nccl || transport == TransportKind::NcclMpi; }
+  bool processes() const { return transport == TransportKind::Mpi || transport == TransportKind::NcclMpi; }
 };
 
 void require_built(const RunOptions& options) {
-  if (options.device == DeviceKind::Cuda && options.transport != TransportKind::Inproc)
-    throw InputError("--device cuda: ranks share one GPU; not with --transport mpi or nccl");
+  if (options.device == DeviceKind::Cuda && options.transport == TransportKind::Mpi)
+    throw InputError("--device cuda: not with --transport mpi; GPUs exchange by --transport nccl or nccl-mpi");
+  if (options.nccl() && options.device != DeviceKind::Cuda)
+    throw InputError("--transport nccl: between GPUs, only with --device cuda");
+  if (options.nccl() && options.emulate_links)
+    throw InputError("--transport nccl: links are real; not with --emulate-links");
   if (options.device == DeviceKind::Cuda && DOVETAIL_HAS_CUDA == 0)
     throw DeviceError("--device cuda", "not in this build; install CUDA with cuBLAS and build again");
-  if (options.transport == TransportKind::Mpi && DOVETAIL_HAS_MPI == 0)
+  if (options.processes() && DOVETAIL_HAS_MPI == 0)
     throw DeviceError("--transport mpi", "not in this build; apt-get install libopenmpi-dev and build again");
-  if (options.transport == TransportKind::Nccl)
-    throw DeviceError("--transport nccl", "not built in this version; it needs NVIDIA GPUs, CUDA and NCCL");
+  if (options.nccl() && DOVETAIL_HAS_NCCL == 0)
+    throw DeviceError("--transport nccl", "not in this build; give -DDOVETAIL_NCCL_ROOT=... and build again");
 }
 
 void check_mpi_options(const RunOptions& options) {
   const std::string& hostfile = options.mpi.hostfile;
   if (hostfile.empty()) return;
-  if (options.transport != TransportKind::Mpi) throw InputError("--hostfile: only with --transport mpi");
+  if (!options.processes()) throw InputError("--hostfile: only with --transport mpi or nccl-mpi");
   if (!std::ifstream(hostfile)) throw InputError(fmt::format("--hostfile {}: cannot be read", hostfile));
 }
 
@@ -108,15 +122,17 @@ exec::HostRunResult execute_over_mpi(const Experiment& e, const PricedSchedule& 
                                      const RunOptions& options) {
   exec::MpiLaunch launch = options.mpi;
   launch.patience = Seconds(options.hang_time);
+  launch.gpus = options.nccl();
   launch.poll = Writing::poll;
   const Writing writing;
   return exec::run_over_mpi(schedule_file(e, priced), how, launch);
 }
 
 // A program of its own: this one has no need of a GPU's libraries.
-exec::HostRunResult execute_on_gpu(const Experiment& e, const PricedSchedule& priced, const exec::HostRunOptions& how) {
+exec::HostRunResult execute_on_gpu(const Experiment& e, const PricedSchedule& priced, const exec::HostRunOptions& how,
+                                   bool nccl) {
   const Writing writing;
-  return exec::run_on_gpu(schedule_file(e, priced), how, Writing::poll);
+  return exec::run_on_gpu(schedule_file(e, priced), how, nccl, Writing::poll);
 }
 
 exec::HostRunResult execute(const Question& question, const SystemResult& modelled, const PricedSchedule& priced,
@@ -128,8 +144,8 @@ exec::HostRunResult execute(const Question& question, const SystemResult& modell
   how.seed = static_cast<std::uint64_t>(options.seed);
   Progress progress("run", 1, options.talk());
   progress.begin(modelled.system);
-  if (options.device == DeviceKind::Cuda) return execute_on_gpu(question.experiment, priced, how);
-  if (options.transport == TransportKind::Mpi) return execute_over_mpi(question.experiment, priced, how, options);
+  if (options.processes()) return execute_over_mpi(question.experiment, priced, how, options);
+  if (options.device == DeviceKind::Cuda) return execute_on_gpu(question.experiment, priced, how, options.nccl());
   return exec::run_on_host(question.experiment, std::make_shared<const PricedSchedule>(priced), how);
 }
 
@@ -170,15 +186,17 @@ void add_run_options(CLI::App& app, RunOptions& o) {
   add_choice(
       app,
       {"--device", "host|cuda",
-       "what computes: CPUs, or one GPU that all ranks share; with --emulate-links one rank stands for all [host]",
+       "what computes: CPUs, or one GPU that all ranks share; with --emulate-links one rank stands for all; with "
+       "--transport nccl a GPU for each rank [host]",
        group},
       device_names, o.device);
-  add_choice(
-      app,
-      {"--transport", "inproc|mpi|nccl",
-       "how ranks talk: inproc threads of this process, mpi processes; nccl is not built in this version [inproc]",
-       group},
-      transport_names, o.transport);
+  add_choice(app,
+             {"--transport", "inproc|mpi|nccl|nccl-mpi",
+              "how ranks talk: inproc threads of this process, mpi processes; NCCL between GPUs of one process or, "
+              "nccl-mpi, of "
+              "processes [inproc]",
+              group},
+             transport_names, o.transport);
   add_scale_options(app, group.c_str(), o.scale);
   add_flag(app,
            {"--emulate-links", "",
@@ -189,15 +207,17 @@ void add_run_options(CLI::App& app, RunOptions& o) {
            {"--no-check", "", "do not compare with the reference, which takes long where tensors are large", group},
            o.no_check);
   add_text(app,
-           {"--hostfile", "FILE", "with mpi: Open MPI's list of machines [this one, or Slurm's allocation]", group},
+           {"--hostfile", "FILE", "with mpi or nccl-mpi: Open MPI's list of machines [this one, or Slurm's allocation]",
+            group},
            o.mpi.hostfile);
-  add_text(app, {"--mpirun", "PROGRAM", "with mpi: what starts the processes [mpirun]", group}, o.mpi.mpirun);
-  add_number(
-      app,
-      {"--hang-time", "SECONDS",
-       "with mpi: end the run when no operation finishes for so long, and twice as long as the longest takes [8]",
-       group},
-      o.hang_time, .1, 1e6);
+  add_text(app, {"--mpirun", "PROGRAM", "with mpi or nccl-mpi: what starts the processes [mpirun]", group},
+           o.mpi.mpirun);
+  add_number(app,
+             {"--hang-time", "SECONDS",
+              "with mpi or nccl-mpi: end the run when no operation finishes for so long, and twice as long as the "
+              "longest takes [8]",
+              group},
+             o.hang_time, .1, 1e6);
   add_number(app, {"--measure-time", "SECONDS", "longest time for taking samples [15]", group}, o.measure_time, .01,
              1e6);
 }

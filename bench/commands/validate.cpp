@@ -23,6 +23,9 @@ constexpr auto examples = R"(Examples:
   Fit costs of kernels on some sizes, predict others, run every plan of five systems there:
     dovetail validate host -o validation.json --html validation.html
 
+  The same with one GPU as one rank of eight:
+    dovetail validate gpu -o validation.json --html validation.html
+
   Fail in CI where predictions are more than 10 % off on average:
     dovetail validate my-grid.json --fail-on-error 0.1
 

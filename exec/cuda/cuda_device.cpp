@@ -1,11 +1,8 @@
 // The device that is a GPU: streams, events, cuBLAS, graphs.
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "exec/cuda/cuda_check.hpp"
 #include "exec/cuda/device.hpp"
-#include "exec/cuda/hold.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -145,8 +142,8 @@ class CudaGraph final : public Graph {
 
 class CudaDevice final : public ComputeDevice {
  public:
-  explicit CudaDevice(int number) {
-    DOVETAIL_CUDA(cudaSetDevice(number));
+  explicit CudaDevice(int number) : number_(number) {
+    use();
     DOVETAIL_CUDA(cudaGetDeviceProperties(&properties_, number));
   }
 
@@ -166,6 +163,16 @@ class CudaDevice final : public ComputeDevice {
   }
   std::unique_ptr<Queue> make_queue() override { return std::make_unique<CudaQueue>(); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(); }
+
+  void use() override { DOVETAIL_CUDA(cudaSetDevice(number_)); }
+  bool reached(const Event& event) const override {
+    const cudaError_t state = cudaEventQuery(native(event));
+    if (state == cudaErrorNotReady)
+      cudaGetLastError();  // where the next launch would find it
+    else
+      cuda_check(state, "cudaEventQuery");
+    return state == cudaSuccess;
+  }
 
   void synchronize() override { DOVETAIL_CUDA(cudaDeviceSynchronize()); }
   void synchronize(Queue& queue) override { DOVETAIL_CUDA(cudaStreamSynchronize(native(queue))); }
@@ -196,11 +203,11 @@ class CudaDevice final : public ComputeDevice {
   }
 
   void mark(Queue& queue, std::int64_t* moment) override { launch_mark(native(queue), moment); }
-  void hold(Queue& queue, const std::int64_t* moment, Seconds duration) override {
-    launch_hold(native(queue), moment, std::llround(1e9 * duration.value()));
-  }
+  using ComputeDevice::hold;
+  void hold(Queue& queue, const Hold& hold) override { launch_hold(native(queue), hold); }
 
  private:
+  int number_;
   cudaDeviceProp properties_{};
 };
 

@@ -1,10 +1,12 @@
 // What an executor needs of a device: memory, queues, marks in time, and graphs of captured work. One implementation is
 // a GPU; the other, of host memory and loops, is there to test all the rest without one.
 #pragma once
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "exec/cuda/hold.hpp"
 #include "exec/cuda/queue.hpp"
 #include "models/op.hpp"
 #include "models/units.hpp"
@@ -41,6 +43,9 @@ class ComputeDevice {
   virtual std::unique_ptr<Queue> make_queue() = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
 
+  virtual void use() = 0;                              // by the calling thread, from now on
+  virtual bool reached(const Event& event) const = 0;  // its last record
+
   virtual void synchronize() = 0;              // until all queues are empty
   virtual void synchronize(Queue& queue) = 0;  // until this one is
   virtual void copy_now(void* to, const void* from, std::int64_t bytes) = 0;
@@ -50,9 +55,17 @@ class ComputeDevice {
   // What `issue` gives to queues, starting from `origin` and joined to it again. Null where a device has no graphs.
   virtual std::unique_ptr<Graph> capture(Queue& origin, const std::function<void()>& issue) = 0;
 
-  // Enqueues a wait until `duration` after the moment at which what comes after mark() began; for one queue at a time.
+  // Writes down when what was given to the queue before is over; waits. `moment` and what a Hold names are on the
+  // device.
   virtual void mark(Queue& queue, std::int64_t* moment) = 0;
-  virtual void hold(Queue& queue, const std::int64_t* moment, Seconds duration) = 0;
+  virtual void hold(Queue& queue, const Hold& hold) = 0;
+  void hold(Queue& queue, std::int64_t* moment, Seconds duration) {  // since that moment
+    Hold one;
+    one.moments = moment;
+    one.until = nanoseconds(duration);
+    hold(queue, one);
+  }
+  static std::int64_t nanoseconds(Seconds time) { return std::llround(1e9 * time.value()); }
 };
 
 // Of a GPU; throws DeviceError where there is none of this number.

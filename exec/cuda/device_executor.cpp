@@ -1,15 +1,23 @@
 #include "exec/cuda/device_executor.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
+#include <thread>
 #include <utility>
 
+#include "exec/cuda/channels.hpp"
+#include "exec/cuda/collective_op.hpp"
 #include "exec/cuda/device_op.hpp"
 #include "exec/cuda/group_op.hpp"
+#include "exec/cuda/self_exchange.hpp"
+#include "exec/failure.hpp"
 #include "models/errors.hpp"
 
 namespace dovetail::exec {
 namespace {
+
+constexpr std::chrono::microseconds between_looks{20};
 
 // An op on the ranks that do it together: one, or all of a group, whose work the first one's queue gets.
 struct Task {
@@ -19,8 +27,7 @@ struct Task {
   std::vector<DeviceWork> work;
   std::vector<std::vector<const Event*>> waits;  // by member: events of other queues
   std::unique_ptr<Event> start, done;
-  std::vector<std::unique_ptr<Event>> arrived;  // by member, without the first
-  std::optional<Seconds> held;
+  std::vector<std::unique_ptr<Event>> arrived;  // by member
 };
 
 class DeviceTables final : public Tables {
@@ -48,19 +55,22 @@ class TypedDeviceExecutor final : public DeviceExecutor {
         ranks_(ranks_here(experiment)),
         stage_ranks_(experiment.parallelism.stage_ranks()),
         setup_(experiment, schedule_, ranks_, settings_.routing),
+        channels_(own() ? std::make_unique<Channels>(*schedule_, *settings_.network) : nullptr),
         tables_(device),
         origin_(device.make_queue()),
         begin_(device.make_event()),
         fork_(device.make_event()),
         end_(device.make_event()) {
-    require_device_ops(experiment, *schedule_);
+    require_device_ops(*schedule_);
     for (int rank : ranks_)
       memory_.push_back(std::make_unique<DeviceMemory>(device, experiment, *schedule_, data, rank, settings_.scalar));
     for (std::size_t i = 0; i < ranks_.size() * schedule_->streams.size(); ++i) {
       queues_.push_back(device.make_queue());
       joined_.push_back(device.make_event());
     }
-    moments_ = device.allocate(std::ssize(queues_) * 8, Place::Device);
+    if (settings_.ranks == DeviceRanks::One)
+      self_exchanges_.emplace(device, *schedule_, schedule_->class_of_rank(0), settings_.exchange_durations,
+                              settings_.overrun_tolerance, settings_.network);
     make_tasks();
     record_tasks();
   }
@@ -68,6 +78,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
   Seconds run_step(Poison poison) override {
     for (const auto& memory : memory_) memory->prepare(*origin_, poison == Poison::Yes);
     device_.synchronize();
+    if (settings_.align) settings_.align();
     const bool as_graph = graph_ != nullptr && poison == Poison::No;
     origin_->record(*begin_);
     if (as_graph)
@@ -75,23 +86,32 @@ class TypedDeviceExecutor final : public DeviceExecutor {
     else
       issue(poison == Poison::Yes);
     origin_->record(*end_);
+    if (own()) wait_with_others(as_graph);
     device_.synchronize();
     if (!as_graph) read_times();
     stepped_ = true;
     return device_.elapsed(*begin_, *end_);
   }
 
-  bool capture() override {
-    if (std::ranges::any_of(schedule_->ops, [](const Op& op) { return op.kind == OpKind::HostSync; })) return false;
+  std::string capture() override {
+    if (std::ranges::any_of(schedule_->ops, [](const Op& op) { return op.kind == OpKind::HostSync; }))
+      return "the host waits in it";
     check(stepped_, "a step before its capture: libraries allocate in the first");
     capturing_ = true;
-    graph_ = device_.capture(*origin_, [this] { issue(false); });
+    std::string reason = "the device gives out each op";
+    try {
+      graph_ = device_.capture(*origin_, [this] { issue(false); });
+    } catch (const DeviceError& error) {
+      reason = error.what();
+    }
     capturing_ = false;
-    return graph_ != nullptr;
+    return graph_ != nullptr ? "" : reason;
   }
 
   Timeline timeline() const override { return timeline_; }
 
+  long overruns() const override { return self_exchanges_ ? self_exchanges_->overruns() : 0; }
+  std::string description() const override { return device_.description(); }
   std::int64_t memory_bytes() const override {
     std::int64_t most = 0;
     for (const auto& memory : memory_) most = std::max(most, memory->device_bytes());
@@ -107,11 +127,49 @@ class TypedDeviceExecutor final : public DeviceExecutor {
   Values values(std::size_t local, TensorId id) const override { return memory_[local]->values(id); }
 
  private:
+  bool own() const { return settings_.ranks == DeviceRanks::Own; }
+  // Others are not here.
+  bool alone() const { return settings_.ranks != DeviceRanks::All; }
+
   std::vector<int> ranks_here(const Experiment& experiment) const {
-    std::vector<int> ranks(settings_.ranks == DeviceRanks::One ? 1
-                                                               : static_cast<std::size_t>(experiment.cluster.gpus()));
+    if (own()) return {settings_.network->rank()};
+    std::vector<int> ranks(alone() ? 1 : static_cast<std::size_t>(experiment.cluster.gpus()));
     std::iota(ranks.begin(), ranks.end(), 0);
     return ranks;
+  }
+
+  // What never comes is seen: a transfer that failed, a rank that gave up.
+  void wait_until(const Event& event) {
+    while (!device_.reached(event)) {
+      settings_.network->check();
+      std::this_thread::sleep_for(between_looks);
+    }
+  }
+
+  // Op by op, so that it is known which one nobody gets past. Events that were captured cannot be asked.
+  void wait_with_others(bool as_graph) {
+    const Task& last = tasks_.back();
+    if (as_graph) {
+      const Progress::Running running(settings_.progress, op_of(last).stream, last.op);
+      return wait_until(*end_);
+    }
+    for (const Task& task : tasks_)
+      named_by(task, [&] {
+        const Progress::Running running(settings_.progress, op_of(task).stream, task.op);
+        wait_until(*task.done);
+      });
+    wait_until(*end_);
+  }
+
+  template <class Body>
+  void named_by(const Task& task, Body body) const {
+    try {
+      body();
+    } catch (const Cancelled&) {
+      throw;
+    } catch (...) {
+      std::rethrow_exception(named(std::current_exception(), to_string(op_of(task)), ranks_[task.members.front()]));
+    }
   }
 
   // Events that are captured later tell no times.
@@ -123,7 +181,8 @@ class TypedDeviceExecutor final : public DeviceExecutor {
       Interval& op = timeline_.ops[static_cast<std::size_t>(task.op)];
       op.start = std::max(op.start, device_.elapsed(*begin_, *task.start));
       op.finish = std::max(op.finish, device_.elapsed(*begin_, *task.done));
-      if (task.held) timeline_.emulated[static_cast<std::size_t>(task.op)] = true;
+      if (self_exchanges_ && self_exchanges_->holds(task.op))
+        timeline_.emulated[static_cast<std::size_t>(task.op)] = true;
     }
   }
 
@@ -131,7 +190,6 @@ class TypedDeviceExecutor final : public DeviceExecutor {
   std::size_t queue_of(std::size_t local, const Op& op) const {
     return local * schedule_->streams.size() + static_cast<std::size_t>(op.stream);
   }
-  bool alone() const { return settings_.ranks == DeviceRanks::One; }
 
   // The ranks that do an op together with this one, as indices of ranks here; this one's group has them in its order.
   std::vector<std::size_t> group_of(std::size_t local, const Op& op) const {
@@ -174,8 +232,8 @@ class TypedDeviceExecutor final : public DeviceExecutor {
   }
 
   std::size_t receiver_of(std::size_t local, const Op& op) const {
-    const int ranks = op.phase == Phase::Forward ? stage_ranks_ : -stage_ranks_;
-    return static_cast<std::size_t>(static_cast<int>(local) + ranks);
+    const auto ranks = static_cast<std::size_t>(stage_ranks_);
+    return op.phase == Phase::Forward ? local + ranks : local - ranks;
   }
 
   // First without memory, to learn how much scratch each queue needs.
@@ -197,8 +255,12 @@ class TypedDeviceExecutor final : public DeviceExecutor {
 
   void record(Task& task, Recorder& recorder) const {
     const Op& op = op_of(task);
-    if (op.kind == OpKind::StageReceive) return;  // what it waits for is all
-    if (alone() && exchanges(*schedule_, op)) return record_emulated(task, recorder);
+    const bool receives = op.kind == OpKind::StageReceive;
+    if (own() && (receives || exchanges(*schedule_, op)))
+      return record_collective<Scalar>(recorder, {setup_.operands(0, op), memory_[0].get()}, channels_->of(op));
+    if (receives) return;  // what it waits for is all
+    if (alone() && exchanges(*schedule_, op))
+      return self_exchanges_->record({setup_.operands(0, op), memory_[0].get()}, task.op, recorder);
     if (exchanges(*schedule_, op)) {
       std::vector<GroupMember> members;
       for (std::size_t member : task.members) members.push_back({setup_.operands(member, op), memory_[member].get()});
@@ -210,24 +272,11 @@ class TypedDeviceExecutor final : public DeviceExecutor {
     record_op(device_op);
   }
 
-  // As many bytes as arrive, from what is sent: over and over, where less is sent than arrives.
-  void record_emulated(Task& task, Recorder& recorder) const {
-    const Op& op = op_of(task);
-    const GroupMember self{setup_.operands(0, op), memory_[0].get()};
-    if (!settings_.exchange_durations.empty())
-      task.held = settings_.exchange_durations[static_cast<std::size_t>(task.op)];
-    const std::int64_t sent = self.read_bytes(0);
-    if (op.kind == OpKind::StageSend || op.kind == OpKind::DenseGradientAllReduce || self.read(0) == self.write(0))
-      return;
-    for (std::size_t i = 0; i < self.operands.write_count(); ++i)
-      for (std::int64_t at = 0; at < self.write_bytes(i); at += sent)
-        recorder.copy(self.write(i) + at, self.read(0), std::min(sent, self.write_bytes(i) - at));
-  }
-
   void issue(bool poison) {
+    if (self_exchanges_) self_exchanges_->begin(*origin_);
     origin_->record(*fork_);
     for (const auto& queue : queues_) queue->wait(*fork_);
-    for (const Task& task : tasks_) issue(task, poison);
+    for (const Task& task : tasks_) named_by(task, [&] { issue(task, poison); });
     for (std::size_t i = 0; i < queues_.size(); ++i) {
       queues_[i]->record(*joined_[i]);
       origin_->wait(*joined_[i]);
@@ -245,15 +294,19 @@ class TypedDeviceExecutor final : public DeviceExecutor {
       of_member.record(*task.arrived[i]);
       queue.wait(*task.arrived[i]);
     }
-    if (op.kind == OpKind::HostSync) device_.synchronize(queue);
+    if (op.kind == OpKind::HostSync) empty(queue, task);
     if (!capturing_) queue.record(*task.start);
-    auto* const moment = reinterpret_cast<std::int64_t*>(moments_->data()) + first;
-    if (task.held) device_.mark(queue, moment);
     for (const DeviceWork& work : task.work) work(queue);
-    if (task.held) device_.hold(queue, moment, *task.held);
+    if (self_exchanges_) self_exchanges_->after(queue, task.op);
     if (poison) release(task, queue);
     queue.record(*task.done);
     for (std::size_t i = 1; i < task.members.size(); ++i) queues_[queue_of(task.members[i], op)]->wait(*task.done);
+  }
+
+  void empty(Queue& queue, const Task& task) {
+    if (!own()) return device_.synchronize(queue);
+    queue.record(*task.arrived.front());
+    wait_until(*task.arrived.front());
   }
 
   // Before the op counts as done, so that whoever takes over the memory comes later.
@@ -272,6 +325,8 @@ class TypedDeviceExecutor final : public DeviceExecutor {
   std::vector<int> ranks_;
   int stage_ranks_;
   OpSetup setup_;
+  std::unique_ptr<Channels> channels_;
+  std::optional<SelfExchanges> self_exchanges_;  // One
   DeviceTables tables_;
   std::unique_ptr<Queue> origin_;
   std::unique_ptr<Event> begin_, fork_, end_;
@@ -279,7 +334,6 @@ class TypedDeviceExecutor final : public DeviceExecutor {
   std::vector<std::unique_ptr<Queue>> queues_;         // by rank here and stream, as the next two
   std::vector<std::unique_ptr<Event>> joined_;
   std::vector<std::unique_ptr<Memory>> scratch_;
-  std::unique_ptr<Memory> moments_;              // at which holds began, by queue
   std::vector<Task> tasks_;                      // in program order
   std::vector<std::vector<const Event*>> done_;  // by op and rank here
   Timeline timeline_;

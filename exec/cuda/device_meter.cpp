@@ -97,7 +97,7 @@ class LaneMaker {
   // All that the executor launches for an encode or decode of one expert.
   void add_order() {
     const std::int64_t rows = probe_.rows;
-    const SlotShape shape{probe_.columns, 1, rows, 0};
+    const SlotShape shape{probe_.columns, rows, 0};
     const std::vector<std::int64_t> order = in_strides(rows);
     std::vector<Wide<Scalar>> entries(static_cast<std::size_t>(3 * rows), 1);
     for (std::size_t place = 0; place < order.size(); ++place) {
@@ -121,7 +121,7 @@ class LaneMaker {
       const auto* const chunk = table(std::vector<ChunkView<Scalar>>{{0, rows, from, first_block, 1}});
       const Scalar* const residual = tensor(rows * probe_.columns);
       lane_.works.push_back([=](Queue& queue) {
-        launch(queue, rows, CollectSlots<Scalar>{shape, residual, routing, true, chunk, 1, to});
+        launch(queue, rows, CollectSlots<Scalar>{shape, {1}, residual, routing, true, chunk, 1, to});
       });
     }
   }

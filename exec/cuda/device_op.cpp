@@ -86,16 +86,10 @@ Stored stored_as(const Tensor& t, Stored scalar) {
   return is_wide(t.kind) && scalar == Stored::Bf16 ? Stored::Float : scalar;
 }
 
-void require_device_ops(const Experiment& e, const Schedule& schedule) {
-  const Gate& gate = e.workload.gate;
-  if (!gate.token_choice() || gate.cosine())
-    throw InputError("gate.kind: on a GPU softmax, sigmoid and gshard gates run; others on the host (--device host)");
+void require_device_ops(const Schedule& schedule) {
   for (const Op& op : schedule.ops)
     if (op.work.profiled != Profiled::No)
       throw InputError("a module known only by its times can be simulated, not executed");
-  for (const Tensor& t : schedule.tensors)
-    if (t.kind == TensorKind::CombineWeights)
-      throw InputError("plan.encoding dense runs on the host only (--device host)");
 }
 
 template <class Scalar>

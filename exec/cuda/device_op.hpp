@@ -1,6 +1,7 @@
 // The work of an op on a device, taken down operand by operand as models/operands.md says; the counterpart of
 // op_kernels.hpp for devices. Instantiated for double, float and Bf16.
 #pragma once
+#include "exec/cuda/order_bodies.hpp"
 #include "exec/cuda/recorder.hpp"
 #include "exec/matrix.hpp"
 #include "exec/op_operands.hpp"
@@ -28,8 +29,8 @@ bool is_wide(TensorKind kind);
 // How a device that computes in `scalar` stores a tensor: messages that are compressed in their own format.
 Stored stored_as(const Tensor& tensor, Stored scalar);
 
-// Throws InputError for what a GPU does not do (choices by experts, soft gates, cosine gates, dense encoding).
-void require_device_ops(const Experiment& experiment, const Schedule& schedule);
+// Throws InputError for what no device executes: modules known only by their times.
+void require_device_ops(const Schedule& schedule);
 
 // Of ops that move no data between ranks.
 template <class Scalar>
@@ -46,6 +47,17 @@ template <class Scalar>
 void record_encode(DeviceOp<Scalar>& op);
 template <class Scalar>
 void record_decode(DeviceOp<Scalar>& op);
+// Encode and decode with dense weights: the one that the first operands after the tokens, or the gradients, say.
+template <class Scalar>
+void record_dense_encode(DeviceOp<Scalar>& op);
+template <class Scalar>
+void record_dense_decode(DeviceOp<Scalar>& op);
+// Adds up what an op reads before its routing or dense weights, of its part's tokens; returns where those are.
+template <class Scalar>
+std::size_t record_gradient_sum(const DeviceOp<Scalar>& op, Scalar* to);
+// Of a routing; where experts choose, in a table that is made first.
+template <class Scalar>
+TokenEntries token_entries(const DeviceOp<Scalar>& op, const Wide<Scalar>* routing);
 template <class Scalar>
 void record_expert(DeviceOp<Scalar>& op);
 template <class Scalar>

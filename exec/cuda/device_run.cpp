@@ -3,12 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <utility>
 
 #include "exec/compute_rules.hpp"
 #include "exec/cuda/device_memory.hpp"
 #include "exec/dilation.hpp"
+#include "exec/emulation.hpp"
+#include "models/build_info.hpp"
 #include "models/errors.hpp"
+#if DOVETAIL_HAS_NCCL
+#include "exec/cuda/nccl_network.hpp"
+#endif
 
 namespace dovetail::exec {
 namespace {
@@ -21,31 +28,45 @@ bool is_exchange(const Op& op) {
 
 class DeviceRun {
  public:
-  DeviceRun(ComputeDevice& device, const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
-            const HostRunOptions& options)
-      : device_(device),
+  using Make = std::function<std::unique_ptr<DeviceExecutor>(const ModelData&, const DeviceSettings&)>;
+
+  // `between_processes`: null where there is one process. `self`: see run_on_device.
+  DeviceRun(Make make, const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
+            const HostRunOptions& options, Transport* between_processes, DeviceNetwork* self)
+      : make_(std::move(make)),
         e_(experiment),
         priced_(std::move(priced)),
         options_(options),
+        between_processes_(between_processes),
+        self_(self),
         rules_(rules_of(*priced_->schedule)),
         data_(rounded(random_model_data(e_, options.seed, rules_.micro_batches), stored_as(e_.workload.dtype))) {
     settings_.scalar = stored_as(e_.workload.dtype);
+    settings_.progress = options.progress;
     result_.report.device = "cuda";
-    result_.report.transport = options.emulate_links ? "emulated" : "inproc";
-    result_.report.ranks = options.emulate_links ? 1 : e_.cluster.gpus();
-    result_.notes.push_back(device.description());
+    result_.report.ranks = e_.cluster.gpus();
     if (e_.workload.dtype == DType::Fp16) result_.notes.push_back("fp16 was computed in bf16");
   }
 
-  HostRunResult run() {
-    if (options_.check_numerics)
-      check_numerics();
-    else
+  HostRunResult run(const std::string& transport, bool emulate_links) {
+    result_.report.transport = transport;
+    std::optional<Reference> reference;
+    if (options_.check_numerics) {
+      reference = compute_reference(e_, data_, rules_);
+      settings_.routing = reference->routing;
+    } else {
       result_.notes.push_back("numerics were not checked");
+    }
+    if (reference || !emulate_links) executor_ = make_(data_, settings_);
+    if (reference) check_numerics(*reference);
     Emulated emulated;
-    for (const Op& op : priced_->schedule->ops) emulated.held.push_back(options_.emulate_links && is_exchange(op));
-    if (options_.emulate_links) hold_exchanges(emulated.held);
-    executor_ = make_device_executor(device_, e_, priced_->schedule, data_, settings_);
+    for (const Op& op : priced_->schedule->ops) emulated.held.push_back(emulate_links && is_exchange(op));
+    if (emulate_links) {
+      executor_.reset();
+      hold_exchanges(emulated.held);
+      executor_ = make_(data_, settings_);
+    }
+    result_.notes.insert(result_.notes.begin(), executor_->description());
     emulated.work = measure_work();
     result_.predicted = std::make_shared<const PricedSchedule>(stretch(*priced_, emulated, 1));
     sample();
@@ -53,12 +74,9 @@ class DeviceRun {
   }
 
  private:
-  void check_numerics() {
-    const Reference reference = compute_reference(e_, data_, rules_);
-    settings_.routing = reference.routing;
-    const auto all = make_device_executor(device_, e_, priced_->schedule, data_, settings_);
-    all->run_step(Poison::Yes);
-    result_.numerics = compare(e_, *priced_->schedule, *all, reference);
+  void check_numerics(const Reference& reference) {
+    executor_->run_step(Poison::Yes);
+    result_.numerics = compare(e_, *priced_->schedule, *executor_, reference);
     RunReport& r = result_.report;
     r.dropped = result_.numerics.dropped;
     r.output_error = result_.numerics.output_error;
@@ -68,18 +86,22 @@ class DeviceRun {
 
   void hold_exchanges(const std::vector<bool>& held) {
     settings_.ranks = DeviceRanks::One;
+    result_.report.ranks = 1;
     settings_.exchange_durations.resize(held.size());
     for (std::size_t i = 0; i < held.size(); ++i)
       if (held[i]) settings_.exchange_durations[i] = priced_->duration[i];
+    settings_.overrun_tolerance = overrun_tolerance(*priced_);
+    settings_.network = self_;
     result_.notes.push_back(
-        fmt::format("one GPU stands for one of {} ranks: its exchanges copy what would arrive and last as long as the "
+        fmt::format("one GPU stands for one of {} ranks: its exchanges {} what would arrive and last as long as the "
                     "model says; the network is emulated",
-                    e_.cluster.gpus()));
+                    e_.cluster.gpus(), self_ == nullptr ? "copy" : "send to themselves by NCCL"));
   }
 
   std::vector<Seconds> measure_work() {
     std::vector<std::vector<Seconds>> samples(priced_->schedule->ops.size());
-    executor_->run_step(Poison::No);  // libraries and kernels are loaded
+    const Seconds first = executor_->run_step(Poison::No);  // libraries and kernels are loaded
+    if (options_.progress != nullptr) options_.progress->expect(first.value());
     for (int i = 0; i < work_samples; ++i) {
       executor_->run_step(Poison::No);
       result_.timeline = executor_->timeline();
@@ -92,34 +114,41 @@ class DeviceRun {
   }
 
   void sample() {
-    const bool graph = executor_->capture();
-    result_.notes.push_back(graph ? "step times are of the step captured as one graph; op times of one that was not"
-                                  : "the step could not be captured: the host waits in it, or gives out each op");
-    const Measurement m = measure([&] { return executor_->run_step(Poison::No); }, options_.measure);
+    const std::string reason = executor_->capture();
+    result_.notes.push_back(reason.empty()
+                                ? "step times are of the step captured as one graph; op times of one that was not"
+                                : "the step could not be captured: " + reason);
+    const long overruns = executor_->overruns();
+    const Measurement m =
+        measure([&] { return executor_->run_step(Poison::No); }, options_.measure, {}, [&] { return common_time(); });
     RunReport& r = result_.report;
     r.samples = m.samples;
     r.ci95_low = m.ci95_low;
     r.ci95_high = m.ci95_high;
     r.stopped_by = m.stopped_by;
-    Seconds busy, held;
-    for (std::size_t i = 0; i < result_.timeline.ops.size(); ++i) {
-      const Seconds time = result_.timeline.ops[i].finish - result_.timeline.ops[i].start;
-      busy += time;
-      if (!result_.timeline.emulated[i]) continue;
-      held += time;
-      // A clock of 32 ns to 1 us, and two launches.
-      if (time > priced_->duration[i] * 1.05 + Seconds(2e-5)) ++r.overruns;
-    }
-    r.emulated_share = busy > Seconds(0) ? held / busy : 0;
+    r.overruns = executor_->overruns() - overruns;
+    r.emulated_share = emulated_share(result_.timeline);
+    const auto ops = static_cast<double>(priced_->schedule->ops.size() * r.samples.size());
+    if (overran_too_often(r.overruns, ops))
+      result_.notes.push_back(fmt::format("invalid: {} of {:.0f} ops outlasted their modelled time", r.overruns, ops));
     result_.notes.push_back(fmt::format("tensors {:.3f} GB for each rank, scratch {:.3f} GB",
                                         1e-9 * static_cast<double>(executor_->memory_bytes()),
                                         1e-9 * static_cast<double>(executor_->scratch_bytes())));
   }
 
-  ComputeDevice& device_;
+  // The clock that started first: all processes see the same one.
+  Seconds common_time() const {
+    double time = steady_time().value();
+    if (between_processes_ != nullptr) between_processes_->maximum({&time, 1});
+    return Seconds(time);
+  }
+
+  Make make_;
   const Experiment& e_;
   std::shared_ptr<const PricedSchedule> priced_;
   const HostRunOptions& options_;
+  Transport* between_processes_;
+  DeviceNetwork* self_;
   ComputeRules rules_;
   ModelData data_;
   DeviceSettings settings_;
@@ -139,14 +168,38 @@ double device_tolerance(Stored scalar, const ComputeRules& rules) {
 }
 
 HostRunResult run_on_device(ComputeDevice& device, const Experiment& experiment,
-                            std::shared_ptr<const PricedSchedule> priced, const HostRunOptions& options) {
-  return DeviceRun(device, experiment, std::move(priced), options).run();
+                            std::shared_ptr<const PricedSchedule> priced, const HostRunOptions& options,
+                            DeviceNetwork* self) {
+  const auto schedule = priced->schedule;
+  return DeviceRun(
+             [&](const ModelData& data, const DeviceSettings& settings) {
+               return make_device_executor(device, experiment, schedule, data, settings);
+             },
+             experiment, std::move(priced), options, nullptr, self)
+      .run(options.emulate_links ? "emulated" : "inproc", options.emulate_links);
+}
+
+HostRunResult run_on_devices(const DeviceGroup& group, const Experiment& experiment,
+                             std::shared_ptr<const PricedSchedule> priced, const HostRunOptions& options,
+                             Cancellation& cancellation) {
+  const auto schedule = priced->schedule;
+  return DeviceRun(
+             [&](const ModelData& data, const DeviceSettings& settings) {
+               return make_group_executor(group, experiment, schedule, data, settings, cancellation);
+             },
+             experiment, std::move(priced), options, group.between_processes, nullptr)
+      .run(group.network, false);
 }
 
 HostRunResult run_on_cuda(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
                           const HostRunOptions& options) {
   const auto device = make_cuda_device(0);
-  return run_on_device(*device, experiment, std::move(priced), options);
+  const Cancellation never;
+  std::unique_ptr<DeviceNetwork> self;
+#if DOVETAIL_HAS_NCCL
+  if (options.emulate_links) self = make_nccl_network(0, 1, make_nccl_id(), never);
+#endif
+  return run_on_device(*device, experiment, std::move(priced), options, self.get());
 }
 
 }  // namespace dovetail::exec

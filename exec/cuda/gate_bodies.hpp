@@ -1,8 +1,8 @@
-// Bodies of the gate, in the wide format. Where tokens choose: choice j of token t is entry t k + j.
+// Bodies of the gate, in the wide format.
 #pragma once
 #include <cmath>
 
-#include "exec/cuda/launch.hpp"
+#include "exec/cuda/order_bodies.hpp"
 
 namespace dovetail::exec {
 
@@ -120,25 +120,30 @@ struct GiveSlots {
   }
 };
 
-// By token.
+// By token. Where experts choose, entry and place are the same.
 template <class Number>
 struct WriteRouting {
   GateShape shape;
+  TokenEntries entries;
   const Number* scores;
-  const std::int32_t *experts, *slots;
+  const std::int32_t *experts, *slots;  // by entry, where tokens choose
   Number* routing;
   DOVETAIL_BOTH void operator()(std::int64_t token) const {
-    const std::int64_t first = token * shape.top_k;
+    const auto expert_of = [&](std::int64_t i) -> std::int64_t {
+      return entries.table != nullptr ? i / shape.capacity : experts[i];
+    };
     Number sum = 0;
-    for (std::int64_t i = first; i < first + shape.top_k; ++i) sum += scores[token * shape.experts + experts[i]];
-    for (std::int64_t i = first; i < first + shape.top_k; ++i) {
-      const std::int64_t expert = experts[i],
-                         place = slots[i] < 0 ? -1 - expert : expert * shape.capacity + slots[i] - shape.first_slot;
+    entries.visit(token, [&](std::int64_t i) { sum += scores[token * shape.experts + expert_of(i)]; });
+    entries.visit(token, [&](std::int64_t i) {
+      const std::int64_t expert = expert_of(i);
+      std::int64_t place = i;
+      if (entries.table == nullptr)
+        place = slots[i] < 0 ? -1 - expert : expert * shape.capacity + slots[i] - shape.first_slot;
       const Number score = scores[token * shape.experts + expert];
       routing[3 * i] = static_cast<Number>(token);
       routing[3 * i + 1] = static_cast<Number>(place);
       routing[3 * i + 2] = shape.divides_by_sum ? score / sum : score;
-    }
+    });
   }
 };
 
@@ -149,6 +154,7 @@ template <class Scalar>
 struct LogitGradients {
   using Number = Wide<Scalar>;
   GateShape shape;
+  TokenEntries entries;
   const Number *scores, *routing, *score_gradient;
   Scalar* d_logits;
   DOVETAIL_BOTH std::int64_t expert_of(std::int64_t entry) const {
@@ -157,21 +163,20 @@ struct LogitGradients {
   }
   DOVETAIL_BOTH void operator()(std::int64_t i) const {
     const std::int64_t token = i / shape.experts, own = i % shape.experts;
-    const std::int64_t begin = token * shape.top_k, end = begin + shape.top_k;
     const Number* const row = scores + token * shape.experts;
     Number sum = 1, mean = 0;
     if (shape.divides_by_sum) {
       sum = 0;
-      for (std::int64_t c = begin; c < end; ++c) sum += row[expert_of(c)];
-      for (std::int64_t c = begin; c < end; ++c) mean += score_gradient[c] * (row[expert_of(c)] / sum);
+      entries.visit(token, [&](std::int64_t c) { sum += row[expert_of(c)]; });
+      entries.visit(token, [&](std::int64_t c) { mean += score_gradient[c] * (row[expert_of(c)] / sum); });
     }
     Number dot = 0, d = 0;
-    for (std::int64_t c = begin; c < end; ++c) {
+    entries.visit(token, [&](std::int64_t c) {
       const std::int64_t expert = expert_of(c);
       const Number of_choice = (score_gradient[c] - mean) / sum;
       dot += row[expert] * of_choice;
       if (expert == own) d = of_choice;
-    }
+    });
     d_logits[i] = narrow<Scalar>(shape.sigmoid ? d * row[own] * (1 - row[own]) : row[own] * (d - dot));
   }
 };

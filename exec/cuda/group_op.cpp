@@ -117,22 +117,6 @@ void shadow(Recorder& out, const Members& members) {
   record_sum<Scalar>(out, to, sum, to, count);
 }
 
-// The sum of what the sender reads, where chunks of tokens stand one after the other, to where the receiver reads it.
-template <class Scalar>
-void stage_send(Recorder& out, const Members& members) {
-  const OpOperands& o = members[0].operands;
-  auto* const to = reinterpret_cast<Scalar*>(members[1].write(0));
-  out.zero(to, o.write_tensor(0).elements);
-  std::int64_t next_chunk = 0;
-  for (std::size_t i = 0; i < o.read_count(); ++i) {
-    const bool chunk = o.read_tensor(i).chunk >= 0;
-    const std::int64_t elements = o.read_tensor(i).elements;
-    Scalar* const part = to + (chunk ? next_chunk : 0);
-    record_sum<Scalar>(out, part, reinterpret_cast<const Scalar*>(members[0].read(i)), part, elements);
-    if (chunk) next_chunk += elements;
-  }
-}
-
 template <class Scalar>
 void collective(Recorder& out, const Members& members) {
   switch (members[0].operands.op.work.collective) {
@@ -156,11 +140,25 @@ bool exchanges(const Schedule& schedule, const Op& op) {
 }
 
 template <class Scalar>
+void record_stage_sum(Recorder& out, const GroupMember& sender, Scalar* to) {
+  const OpOperands& o = sender.operands;
+  out.zero(to, o.write_tensor(0).elements);
+  std::int64_t next_chunk = 0;
+  for (std::size_t i = 0; i < o.read_count(); ++i) {
+    const bool chunk = o.read_tensor(i).chunk >= 0;
+    const std::int64_t elements = o.read_tensor(i).elements;
+    Scalar* const part = to + (chunk ? next_chunk : 0);
+    record_sum<Scalar>(out, part, reinterpret_cast<const Scalar*>(sender.read(i)), part, elements);
+    if (chunk) next_chunk += elements;
+  }
+}
+
+template <class Scalar>
 void record_exchange(Recorder& out, const std::vector<GroupMember>& members) {
   const OpOperands& o = members[0].operands;
   switch (o.op.kind) {
     case OpKind::StageSend:
-      return stage_send<Scalar>(out, members);
+      return record_stage_sum<Scalar>(out, members[0], reinterpret_cast<Scalar*>(members[1].write(0)));
     case OpKind::ShadowWeights:
       return shadow<Scalar>(out, members);
     case OpKind::GatherExpertWeights:
@@ -176,6 +174,9 @@ void record_exchange(Recorder& out, const std::vector<GroupMember>& members) {
   }
 }
 
+template void record_stage_sum<double>(Recorder&, const GroupMember&, double*);
+template void record_stage_sum<float>(Recorder&, const GroupMember&, float*);
+template void record_stage_sum<Bf16>(Recorder&, const GroupMember&, Bf16*);
 template void record_exchange<double>(Recorder&, const Members&);
 template void record_exchange<float>(Recorder&, const Members&);
 template void record_exchange<Bf16>(Recorder&, const Members&);

@@ -23,6 +23,10 @@ struct GroupMember {
 // receiver, in this order; of all others the members in group order.
 bool exchanges(const Schedule& schedule, const Op& op);
 
+// What a stage sends: the sum of what the op reads, where chunks of tokens stand one after the other.
+template <class Scalar>
+void record_stage_sum(Recorder& out, const GroupMember& sender, Scalar* to);
+
 // The whole of the op, for all members.
 template <class Scalar>
 void record_exchange(Recorder& out, const std::vector<GroupMember>& members);

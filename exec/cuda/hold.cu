@@ -14,8 +14,9 @@ __global__ void mark(std::int64_t* moment) {
   *moment = now();
 }
 
-__global__ void hold(const std::int64_t* moment, std::int64_t nanoseconds) {
-  const std::int64_t begin = now(), end = min(*moment, begin) + nanoseconds;
+__global__ void hold(Hold hold) {
+  const std::int64_t begin = now(), end = deadline(hold, begin);
+  if (overruns(hold, end, begin)) atomicAdd(reinterpret_cast<unsigned long long*>(hold.moments + Hold::overruns), 1ULL);
   while (now() < end) __nanosleep(100);
 }
 
@@ -26,8 +27,8 @@ void launch_mark(void* stream, std::int64_t* moment) {
   cuda_check(cudaGetLastError(), "kernel launch");
 }
 
-void launch_hold(void* stream, const std::int64_t* moment, std::int64_t nanoseconds) {
-  hold<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(moment, nanoseconds);
+void launch_hold(void* stream, const Hold& what) {
+  hold<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(what);
   cuda_check(cudaGetLastError(), "kernel launch");
 }
 

@@ -49,6 +49,8 @@ class HostDevice final : public ComputeDevice {
   std::unique_ptr<Memory> allocate(std::int64_t bytes, Place) override { return std::make_unique<HostMemory>(bytes); }
   std::unique_ptr<Queue> make_queue() override { return std::make_unique<HostQueue>(); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<HostEvent>(); }
+  void use() override {}
+  bool reached(const Event&) const override { return true; }
   void synchronize() override {}
   void synchronize(Queue&) override {}
   void copy_now(void* to, const void* from, std::int64_t bytes) override {
@@ -59,11 +61,18 @@ class HostDevice final : public ComputeDevice {
     return Seconds(std::chrono::duration<double>(time(last) - time(first)).count());
   }
   std::unique_ptr<Graph> capture(Queue&, const std::function<void()>&) override { return nullptr; }
-  void mark(Queue&, std::int64_t* moment) override { *moment = Clock::now().time_since_epoch().count(); }
-  void hold(Queue&, const std::int64_t* moment, Seconds duration) override {
-    const auto end = Clock::time_point(Clock::duration(*moment)) + std::chrono::duration<double>(duration.value());
-    while (Clock::now() < end) {
+  void mark(Queue&, std::int64_t* moment) override { *moment = now(); }
+  using ComputeDevice::hold;
+  void hold(Queue&, const Hold& hold) override {
+    const std::int64_t begin = now(), end = deadline(hold, begin);
+    if (overruns(hold, end, begin)) ++hold.moments[Hold::overruns];
+    while (now() < end) {
     }
+  }
+
+ private:
+  static std::int64_t now() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
   }
 };
 

@@ -1,5 +1,5 @@
-// Bodies of encode and decode: tokens to the capacity rows of their experts, and back. A routing (T k, 3) as in
-// models/operands.md, where tokens choose.
+// Bodies of encode and decode: tokens to the capacity rows of their experts, and back. A routing (entries, 3) is as in
+// models/operands.md.
 #pragma once
 #include "exec/cuda/launch.hpp"
 
@@ -7,7 +7,19 @@ namespace dovetail::exec {
 
 // What all of them know of a layer.
 struct SlotShape {
-  std::int64_t hidden, top_k, capacity, first_slot;
+  std::int64_t hidden, capacity, first_slot;
+};
+
+// The entries of the routing that a token has. Tokens choose: `count` that follow one another; else those in a table
+// (T, count), -1: none.
+struct TokenEntries {
+  std::int64_t count;
+  const std::int32_t* table = nullptr;
+  template <class Visit>
+  DOVETAIL_BOTH void visit(std::int64_t token, Visit act) const {
+    for (std::int64_t i = token * count; i < (token + 1) * count; ++i)
+      if (const std::int64_t entry = table == nullptr ? i : table[i]; entry >= 0) act(entry);
+  }
 };
 
 // A chunk's rows [first, last) of every expert's slots. blocks (E, copies): where an expert's blocks are; -1: none.
@@ -81,6 +93,7 @@ DOVETAIL_BOTH void for_copies(const SlotShape& shape, const ChunkView<Scalar>* c
 template <class Scalar>
 struct CollectSlots {
   SlotShape shape;
+  TokenEntries entries;
   const Scalar* base;
   const Wide<Scalar>* routing;
   bool weighted;
@@ -93,15 +106,15 @@ struct CollectSlots {
       constexpr int size = decltype(count)::value;
       Wide<Scalar> sum[size];
       for (int j = 0; j < size; ++j) sum[j] = base == nullptr ? 0 : wide(base[token * shape.hidden + c + j]);
-      for (std::int64_t entry = token * shape.top_k; entry < (token + 1) * shape.top_k; ++entry) {
+      entries.visit(token, [&](std::int64_t entry) {
         const auto place = static_cast<std::int64_t>(routing[3 * entry + 1]);
-        if (place < 0) continue;
+        if (place < 0) return;
         const Wide<Scalar> score = weighted ? routing[3 * entry + 2] : 1;
         for_copies(shape, chunks, chunk_count, place, [&](const Scalar* row) {
           const Pack<size, Scalar> values = load<size>(row + c);
           for (int j = 0; j < size; ++j) sum[j] += score * wide(values.at[j]);
         });
-      }
+      });
       Pack<size, Scalar> result;
       for (int j = 0; j < size; ++j) result.at[j] = narrow<Scalar>(sum[j]);
       store<size>(tokens + token * shape.hidden + c, result);

@@ -1,14 +1,14 @@
-// Encode and decode where tokens choose: by the routing tensor and where the placement of rows puts each expert.
+// Encode and decode by the routing tensor and where the placement of rows puts each expert.
 #include <algorithm>
 
 #include "exec/cuda/device_op.hpp"
-#include "exec/cuda/order_bodies.hpp"
+#include "exec/cuda/soft_bodies.hpp"
 
 namespace dovetail::exec {
 namespace {
 
 SlotShape slot_shape(const LayerShape& s) {
-  return {s.hidden, s.top_k, s.capacity, s.first_slot};
+  return {s.hidden, s.capacity, s.first_slot};
 }
 
 // Blocks of a chunk's experts (E, copies), -1 where there is none; and the other way round.
@@ -70,19 +70,11 @@ void fill_chunks(const DeviceOp<Scalar>& op, const Scalar* tokens, const Wide<Sc
   }
 }
 
-// Gradients from above have one part or two, before the routing.
 template <class Scalar>
 void decode_backward(const DeviceOp<Scalar>& op) {
   const LayerShape& s = op.shape;
-  const std::int64_t size = s.tokens * s.hidden;
-  std::size_t at = 0;
-  while (op.read_tensor(at).kind != TensorKind::Routing) ++at;
   Scalar* const gradient = write_tokens(op, 0);
-  if (at == 1)
-    op.out.copy(gradient, read_tokens(op, 0), size * static_cast<std::int64_t>(sizeof(Scalar)));
-  else
-    record_sum(op.out, read_tokens(op, 0), read_tokens(op, 1), gradient, size);
-  for (std::size_t i = 2; i < at; ++i) record_sum<Scalar>(op.out, gradient, read_tokens(op, i), gradient, size);
+  const std::size_t at = record_gradient_sum(op, gradient);
   const auto* const routing = op.template read<Wide<Scalar>>(at);
   const Views<Scalar> combined = read_chunks(op, at + 1);
   op.out.launch(s.routing_entries(), ScoreGradients<Scalar>{slot_shape(s), gradient, routing, combined.chunks,
@@ -93,23 +85,59 @@ void decode_backward(const DeviceOp<Scalar>& op) {
 }  // namespace
 
 template <class Scalar>
+std::size_t record_gradient_sum(const DeviceOp<Scalar>& op, Scalar* to) {
+  const std::int64_t size = op.shape.tokens * op.shape.hidden;
+  const auto routes = [](TensorKind kind) { return kind == TensorKind::Routing || kind == TensorKind::CombineWeights; };
+  std::size_t at = 0;
+  while (!routes(op.read_tensor(at).kind)) ++at;
+  if (at == 1)
+    op.out.copy(to, read_tokens(op, 0), size * static_cast<std::int64_t>(sizeof(Scalar)));
+  else
+    record_sum(op.out, read_tokens(op, 0), read_tokens(op, 1), to, size);
+  for (std::size_t i = 2; i < at; ++i) record_sum<Scalar>(op.out, to, read_tokens(op, i), to, size);
+  return at;
+}
+
+template <class Scalar>
+TokenEntries token_entries(const DeviceOp<Scalar>& op, const Wide<Scalar>* routing) {
+  const LayerShape& s = op.shape;
+  if (s.gate.kind != GateKind::ExpertChoice) return {s.top_k};
+  auto* const table = op.out.template scratch<std::int32_t>(s.tokens * s.experts);
+  op.out.fill(table, 0xff, s.tokens * s.experts * static_cast<std::int64_t>(sizeof(std::int32_t)));  // -1
+  op.out.launch(s.routing_entries(), TableOfEntries<Wide<Scalar>>{s.experts, s.capacity, routing, table});
+  return {s.experts, table};
+}
+
+template <class Scalar>
 void record_encode(DeviceOp<Scalar>& op) {
-  if (op.op.phase == Phase::Forward)
-    return fill_chunks(op, read_tokens(op, 0), op.template read<Wide<Scalar>>(1), false, 0);
+  const bool is_forward = op.op.phase == Phase::Forward;
+  if (op.read_tensor(is_forward ? 1 : 0).kind == TensorKind::RoutingMask) return record_dense_encode(op);
+  const auto* const routing = op.template read<Wide<Scalar>>(is_forward ? 1 : 0);
+  if (is_forward) return fill_chunks(op, read_tokens(op, 0), routing, false, 0);
   const Views<Scalar> d_encoded = read_chunks(op, 1);
-  op.out.launch(op.shape.tokens, CollectSlots<Scalar>{slot_shape(op.shape), nullptr, op.template read<Wide<Scalar>>(0),
-                                                      false, d_encoded.chunks, d_encoded.count, write_tokens(op, 0)});
+  op.out.launch(op.shape.tokens,
+                CollectSlots<Scalar>{slot_shape(op.shape), token_entries(op, routing), nullptr, routing, false,
+                                     d_encoded.chunks, d_encoded.count, write_tokens(op, 0)});
 }
 
 template <class Scalar>
 void record_decode(DeviceOp<Scalar>& op) {
+  for (std::size_t i = 0; i < op.read_count(); ++i)
+    if (op.read_tensor(i).kind == TensorKind::CombineWeights) return record_dense_decode(op);
   if (op.op.phase == Phase::Backward) return decode_backward(op);
+  const auto* const routing = op.template read<Wide<Scalar>>(1);
   const Views<Scalar> combined = read_chunks(op, 2);
   op.out.launch(op.shape.tokens,
-                CollectSlots<Scalar>{slot_shape(op.shape), read_tokens(op, 0), op.template read<Wide<Scalar>>(1), true,
-                                     combined.chunks, combined.count, write_tokens(op, 0)});
+                CollectSlots<Scalar>{slot_shape(op.shape), token_entries(op, routing), read_tokens(op, 0), routing,
+                                     true, combined.chunks, combined.count, write_tokens(op, 0)});
 }
 
+template TokenEntries token_entries(const DeviceOp<double>&, const double*);
+template TokenEntries token_entries(const DeviceOp<float>&, const float*);
+template TokenEntries token_entries(const DeviceOp<Bf16>&, const float*);
+template std::size_t record_gradient_sum(const DeviceOp<double>&, double*);
+template std::size_t record_gradient_sum(const DeviceOp<float>&, float*);
+template std::size_t record_gradient_sum(const DeviceOp<Bf16>&, Bf16*);
 DOVETAIL_FOR_DEVICE(record_encode);
 DOVETAIL_FOR_DEVICE(record_decode);
 

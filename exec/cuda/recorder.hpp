@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,7 @@ class Recorder {
   void fill(void* first, int byte, std::int64_t bytes) {
     work_.push_back([=](Queue& queue) { queue.fill(first, byte, bytes); });
   }
+  void call(DeviceWork work) { work_.push_back(std::move(work)); }
   void multiply(const Product& p) {
     if (p.m == 0 || p.n == 0) return;
     work_.push_back([p](Queue& queue) { queue.multiply(p); });
@@ -56,7 +58,7 @@ class Recorder {
   const Item* table(const std::vector<Item>& items) {
     static_assert(std::is_trivially_copyable_v<Item>);
     if (tables_ == nullptr || items.empty()) return nullptr;
-    const auto bytes = static_cast<std::int64_t>(items.size() * sizeof(Item));
+    const auto bytes = static_cast<std::int64_t>(std::as_bytes(std::span(items)).size());
     return static_cast<const Item*>(tables_->upload(items.data(), bytes));
   }
 

@@ -66,4 +66,8 @@ TEST_CASE("dovetail-exec refuses wrong usage with exit code 2") {
   CHECK(run_program({"--calibrate"}) == 2);
   CHECK(run_program({"a.json", "--calibrate", "--device", "cuda"}) == 2);
   CHECK(run_program({"a.json", "b.json"}) == 2);
+  CHECK(run_program({"a.json", "--transport", "nccl"}) == 2);  // between GPUs
+  CHECK(run_program({"a.json", "--transport", "mpi", "--device", "cuda"}) == 2);
+  CHECK(run_program({"a.json", "--transport", "nccl", "--device", "cuda", "--emulate-links"}) == 2);
+  CHECK(run_program({"a.json", "--transport", "nccl", "--device", "cuda"}) == 4);  // not in this build
 }

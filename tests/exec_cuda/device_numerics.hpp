@@ -1,13 +1,11 @@
 // Runs a plan's step on a device and compares it with the reference.
 #pragma once
 #include "exec/cuda/device_executor.hpp"
+#include "exec/cuda/device_group.hpp"
 #include "exec/numerics.hpp"
 #include "models/plan.hpp"
 
 namespace dovetail::test {
-
-// What the device's kernels do at all.
-bool runs_on_device(const Experiment& experiment, const Plan& plan);
 
 // Double: 1e-12 and float: 1e-5, more where messages are compressed; bf16: 2e-2. `preset`: with the reference's
 // routing, else by the gates' own choices. `graph`: the compared step is one that was captured.
@@ -19,6 +17,12 @@ struct DeviceCheck {
 };
 void check_on_device(exec::ComputeDevice& device, const Experiment& experiment, const Plan& plan,
                      const DeviceCheck& how);
+
+// The same with a device of host memory for each rank, and calls of a network between them.
+void check_on_devices(const Experiment& experiment, const Plan& plan, const DeviceCheck& how);
+
+// All ranks' devices of host memory, as threads.
+exec::DeviceGroup host_group(int ranks, const exec::Cancellation& cancellation);
 
 // Each shipped system with a few random experiments, in all three formats.
 void check_systems_on_device(exec::ComputeDevice& device, bool graph);

@@ -1,10 +1,11 @@
 // Whole runs on a device of host memory: what a GPU's differ in is speed and the capture.
 #include "exec/cuda/device_run.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "models/errors.hpp"
 #include "models/schedule_builder.hpp"
+#include "tests/exec_cuda/device_numerics.hpp"
 #include "tests/support/random_plans.hpp"
 
 using namespace dovetail;
@@ -53,7 +54,21 @@ TEST_CASE("A run with all ranks on a device checks its numerics and measures") {
   CHECK(r.timeline.ops.size() == r.predicted->duration.size());
 }
 
-TEST_CASE("One rank stands for all: its exchanges last at least as long as the model says, and only they are held") {
+TEST_CASE("A run with a device for each rank checks its numerics and measures") {
+  const Experiment e = experiment_with_exchanges();
+  Cancellation cancellation;
+  const HostRunResult r =
+      run_on_devices(host_group(e.cluster.gpus(), cancellation), e, priced_schedule(e), quick(false), cancellation);
+  CHECK(r.report.numerics_ok);
+  CHECK(r.report.transport == "host");
+  CHECK(r.report.ranks == e.cluster.gpus());
+  CHECK(r.report.samples.size() >= 3);
+  CHECK(r.timeline.ops.size() == r.predicted->duration.size());
+  const auto ran = [](const Interval& op) { return op.finish >= op.start && op.finish > Seconds(0); };
+  CHECK(std::ranges::all_of(r.timeline.ops, ran));
+}
+
+TEST_CASE("One rank stands for all: its exchanges end when the model says, and only they are held") {
   const auto device = make_host_device();
   const Experiment e = experiment_with_exchanges();
   const auto priced = priced_schedule(e);
@@ -68,16 +83,67 @@ TEST_CASE("One rank stands for all: its exchanges last at least as long as the m
     CHECK(r.timeline.emulated[i] == exchanges);
     if (!exchanges) continue;
     ++held;
-    CHECK(r.timeline.ops[i].finish - r.timeline.ops[i].start >= priced->duration[i] * .999);
     CHECK(r.predicted->duration[i] == priced->duration[i]);
   }
   CHECK(held >= 4);  // dispatch and combine, forward and backward
 }
 
-TEST_CASE("What a device does not run is refused by name") {
+TEST_CASE("Deadlines chain over exchanges, whatever comes late, and what is later than the tolerance overruns") {
   const auto device = make_host_device();
-  Experiment e = experiment_with_exchanges();
-  e.workload.gate.kind = GateKind::SoftMoe;
-  const auto schedule = std::make_shared<const Schedule>(build_schedule(experiment_with_exchanges(), Plan()));
-  CHECK_THROWS_AS(make_device_executor(*device, e, schedule, random_model_data(e, 1), {}), InputError);
+  const Experiment e = experiment_with_exchanges();
+  const auto schedule = std::make_shared<const Schedule>(build_schedule(e, Plan()));
+  DeviceSettings settings;
+  settings.ranks = DeviceRanks::One;
+  settings.exchange_durations.resize(schedule->ops.size());
+  std::size_t held = 0;
+  for (std::size_t i = 0; i < schedule->ops.size(); ++i)
+    if (schedule->ops[i].work.collective != Collective::None) {
+      settings.exchange_durations[i] = Seconds(.01);
+      ++held;
+    }
+  for (bool by_network : {false, true}) {
+    Cancellation never;
+    const auto networks = make_host_networks(1, never);
+    settings.network = by_network ? networks[0].get() : nullptr;
+    settings.overrun_tolerance = Seconds(10);
+    const auto executor = make_device_executor(*device, e, schedule, random_model_data(e, 1), settings);
+    // Ops of this device run one after the other, so that each waits for its own deadline at least once: those on
+    // the way from encode to decode follow one another.
+    const Seconds step = executor->run_step(Poison::No);
+    CHECK(step >= Seconds(.04));  // dispatch and combine, forward and backward
+    CHECK(executor->overruns() == 0);
+    const Timeline t = executor->timeline();
+    Seconds last;
+    for (std::size_t i = 0; i < schedule->ops.size(); ++i) {
+      if (!t.emulated[i]) continue;
+      CHECK(t.ops[i].finish >= last);
+      last = t.ops[i].finish;
+    }
+  }
+  // What an op begins at: 4 ms ago and 7 ms ago. It lasts 5 ms from the later one, in two parts.
+  std::int64_t moments[] = {0, 1000000, 4000000, 7000000, 0};
+  const std::int32_t before[] = {2, 3};
+  Hold hold;
+  hold.moments = moments;
+  hold.before = before;
+  hold.count = 2;
+  hold.until = 2500000;
+  CHECK(deadline(hold, 8000000) == 9500000);
+  CHECK(moments[4] == 0);  // not its end
+  hold.until = 5000000;
+  hold.finish = 4;
+  hold.tolerance = 1000000;
+  CHECK(deadline(hold, 8000000) == 12000000);
+  CHECK(moments[4] == 12000000);
+  // 12.5 ms: late, but within the tolerance, so that what follows counts from the deadline.
+  CHECK(deadline(hold, 12500000) == 12000000);
+  CHECK(moments[4] == 12000000);
+  CHECK_FALSE(overruns(hold, 12000000, 12500000));
+  // 15 ms: 2 ms more than the tolerance; what follows can catch up 1 ms.
+  CHECK(deadline(hold, 15000000) == 12000000);
+  CHECK(moments[4] == 14000000);
+  CHECK(overruns(hold, 12000000, 15000000));
+  // Never longer than it lasts, whatever the moments are.
+  moments[3] = 900000000;
+  CHECK(deadline(hold, 15000000) == 20000000);
 }
