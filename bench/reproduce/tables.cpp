@@ -1,0 +1,53 @@
+#include "bench/reproduce/tables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "bench/option_values.hpp"
+#include "bench/reproduce/published.hpp"
+#include "models/errors.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+struct Entry {
+  std::string_view id;
+  Recompute recompute;
+};
+constexpr std::array entries{
+    Entry{"ampipe-appendix-c", ampipe_appendix_c},
+};
+
+}  // namespace
+
+std::vector<std::string> reproduced_ids() {
+  std::vector<std::string> ids;
+  for (const Entry& entry : entries) ids.emplace_back(entry.id);
+  return ids;
+}
+
+std::string describe_table(const std::string& id, FilesRead& files) {
+  const PublishedTable published(id, files);
+  return fmt::format("{} ({})", published.table().title, published.table().source);
+}
+
+ReproducedTable reproduce_table(const std::string& id, FilesRead& files) {
+  const Entry& entry = entries[choose("id", id, reproduced_ids())];
+  const PublishedTable published(id, files);
+  Recomputed ours = entry.recompute(published.settings(), files);
+  ReproducedTable table = published.table();
+  for (ReproducedValue& value : table.values) {
+    const auto found = ours.values.find(value.name);
+    check(found != ours.values.end(), fmt::format("{}: nothing computed for \"{}\"", id, value.name));
+    value.ours = found->second;
+    ours.values.erase(found);
+  }
+  check(ours.values.empty(),
+        ours.values.empty() ? "" : fmt::format("{}: nothing published for \"{}\"", id, ours.values.begin()->first));
+  std::ranges::move(ours.notes, std::back_inserter(table.notes));
+  return table;
+}
+
+}  // namespace dovetail::bench

@@ -1,0 +1,21 @@
+// The published tables that can be recomputed, by id.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "bench/reproduce/support.hpp"
+
+namespace dovetail::bench {
+
+std::vector<std::string> reproduced_ids();  // in the order in which they are shown
+
+std::string describe_table(const std::string& id, FilesRead& files);
+
+// Published beside ours. Throws InputError for an unknown id, with the nearest.
+ReproducedTable reproduce_table(const std::string& id, FilesRead& files);
+
+// Each reads `settings` of its file in data/published. See the sources for the reading of the paper.
+using Recompute = Recomputed (*)(const JsonReader& settings, FilesRead& files);
+Recomputed ampipe_appendix_c(const JsonReader& settings, FilesRead& files);
+
+}  // namespace dovetail::bench
