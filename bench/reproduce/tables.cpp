@@ -17,6 +17,19 @@ struct Entry {
   Recompute recompute;
 };
 constexpr std::array entries{
+    Entry{"tutel-table1", tutel_table1},
+    Entry{"tutel-table4", tutel_table4},
+    Entry{"tutel-table5", tutel_table5},
+    Entry{"tutel-table7a", tutel_table7a},
+    Entry{"tutel-2dh", tutel_2dh},
+    Entry{"tutel-layout", tutel_layout},
+    Entry{"tutel-fig22", tutel_fig22},
+    Entry{"tutel-fig23", tutel_fig23},
+    Entry{"mpipemoe-memory", mpipemoe_memory},
+    Entry{"mpipemoe-fig8", mpipemoe_fig8},
+    Entry{"mpipemoe-fig9-11", mpipemoe_fig9_11},
+    Entry{"mpipemoe-fig12", mpipemoe_fig12},
+    Entry{"mpipemoe-fig13", mpipemoe_fig13},
     Entry{"ampipe-appendix-c", ampipe_appendix_c},
 };
 

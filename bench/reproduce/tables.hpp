@@ -16,6 +16,19 @@ ReproducedTable reproduce_table(const std::string& id, FilesRead& files);
 
 // Each reads `settings` of its file in data/published. See the sources for the reading of the paper.
 using Recompute = Recomputed (*)(const JsonReader& settings, FilesRead& files);
+Recomputed tutel_table1(const JsonReader& settings, FilesRead& files);
+Recomputed tutel_table4(const JsonReader& settings, FilesRead& files);
+Recomputed tutel_table5(const JsonReader& settings, FilesRead& files);
+Recomputed tutel_table7a(const JsonReader& settings, FilesRead& files);
+Recomputed tutel_2dh(const JsonReader& settings, FilesRead& files);
+Recomputed tutel_layout(const JsonReader& settings, FilesRead& files);
+Recomputed tutel_fig22(const JsonReader& settings, FilesRead& files);
+Recomputed tutel_fig23(const JsonReader& settings, FilesRead& files);
+Recomputed mpipemoe_memory(const JsonReader& settings, FilesRead& files);
+Recomputed mpipemoe_fig8(const JsonReader& settings, FilesRead& files);
+Recomputed mpipemoe_fig9_11(const JsonReader& settings, FilesRead& files);
+Recomputed mpipemoe_fig12(const JsonReader& settings, FilesRead& files);
+Recomputed mpipemoe_fig13(const JsonReader& settings, FilesRead& files);
 Recomputed ampipe_appendix_c(const JsonReader& settings, FilesRead& files);
 
 }  // namespace dovetail::bench
