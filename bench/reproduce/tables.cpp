@@ -17,7 +17,10 @@ struct Entry {
   Recompute recompute;
 };
 constexpr std::array entries{
-    Entry{"ampipe-appendix-c", ampipe_appendix_c},
+    Entry{"fsmoe-table2", fsmoe_operations}, Entry{"fsmoe-table5", fsmoe_layer_speedups},
+    Entry{"fsmoe-degrees", fsmoe_degrees},   Entry{"fsmoe-end-to-end", fsmoe_model_speedups},
+    Entry{"fsmoe-table6", fsmoe_gates},      Entry{"ampipe-appendix-c", ampipe_appendix_c},
+    Entry{"ampipe-56", ampipe_cases},        Entry{"ampipe-table2", ampipe_table2},
 };
 
 }  // namespace
