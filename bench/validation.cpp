@@ -60,27 +60,31 @@ std::vector<OpTimes> op_times(const PricedSchedule& priced, const exec::HostRunR
   return all;
 }
 
-// Without what the prediction says.
-Json measured_json(const PlanOutcome& p) {
-  Json samples = Json::array(), ops = Json::array();
-  for (Seconds sample : p.samples) samples.push_back(sample.value());
-  for (const OpTimes& op : p.ops)
+// One round's measurement of a plan.
+Json measured_json(const PricedSchedule& priced, const exec::HostRunResult& run, bool checked) {
+  Json ops = Json::array();
+  for (const OpTimes& op : op_times(priced, run))
     ops.push_back({op.predicted.value(), op.measured.value(), op.emulated, op.op, op.phase});
-  return {{"samples", samples},
-          {"emulated_share", p.emulated_share},
-          {"overruns", p.overruns},
-          {"numerics_ok", p.numerics_ok ? Json(*p.numerics_ok) : Json(nullptr)},
+  return {{"sample", (exec::median(run.report.samples) / run.report.dilation).value()},
+          {"emulated_share", run.report.emulated_share},
+          {"overruns", run.report.overruns},
+          {"numerics_ok", checked ? Json(run.report.numerics_ok) : Json(nullptr)},
           {"ops", ops}};
 }
 
-void read_measured(const Json& json, PlanOutcome& p) {
-  for (double sample : json.at("samples")) p.samples.emplace_back(sample);
-  p.emulated_share = json.at("emulated_share");
-  p.overruns = json.at("overruns");
+// Adds a round: sums of overruns, means over `rounds` of the rest.
+void add_measured(const Json& json, int rounds, PlanOutcome& p) {
+  p.samples.emplace_back(json.at("sample").get<double>());
+  p.emulated_share += json.at("emulated_share").get<double>() / rounds;
+  p.overruns += json.at("overruns").get<long>();
   if (const Json& ok = json.at("numerics_ok"); !ok.is_null()) p.numerics_ok = ok.get<bool>();
-  for (const Json& op : json.at("ops"))
-    p.ops.push_back({op[3].get<OpKind>(), op[4].get<Phase>(), op[2].get<bool>(), Seconds(op[0].get<double>()),
-                     Seconds(op[1].get<double>())});
+  const bool first = p.ops.empty();
+  for (std::size_t i = 0; i < json.at("ops").size(); ++i) {
+    const Json& op = json.at("ops")[i];
+    if (first)
+      p.ops.push_back({op[3].get<OpKind>(), op[4].get<Phase>(), op[2].get<bool>(), Seconds(op[0].get<double>()), {}});
+    p.ops[i].measured += Seconds(op[1].get<double>()) / rounds;
+  }
 }
 
 void summarize_samples(PlanOutcome& p, std::uint64_t seed) {
@@ -123,7 +127,8 @@ class GridRun {
       journal_.emplace(settings.journal, Json{{"grid", grid.name},
                                               {"files", inputs},
                                               {"seed", settings.seed},
-                                              {"measure_s", settings.measure_time.value()}});
+                                              {"measure_s", settings.measure_time.value()},
+                                              {"rounds", settings.rounds}});
       for (const Json& part : journal_->finished()) done_[part.at("key").get<std::string>()] = part;
     }
   }
@@ -148,41 +153,44 @@ class GridRun {
     exec::HostRunOptions how;
     how.hold_compute = result_.kernels_held ? exec::HoldCompute::Always : exec::HoldCompute::Never;
     how.dilation = result_.kernels_held ? 0 : 1;
-    how.check_numerics = check_numerics && settings_.check_numerics;
-    how.measure.limit = settings_.measure_time;
+    how.check_numerics = check_numerics;
+    how.measure.limit = settings_.measure_time / settings_.rounds;
     how.seed = settings_.seed;
     return exec::run_on_host(e, std::make_shared<const PricedSchedule>(priced), how);
   }
 
   // Nothing overlaps, in one chunk and in two: so that costs cover chunks that are half as large.
   void calibrate() {
-    Progress progress("calibrate", static_cast<int>(grid_.calibrate.size()), settings_.talk);
+    Progress progress("calibrate", static_cast<int>(grid_.calibrate.size()) * settings_.rounds, settings_.talk);
     KernelFit fit;
-    for (const exec::HostScale& size : grid_.calibrate) {
-      progress.begin(size_name(size));
-      result_.calibrated.push_back(size_name(size));
-      const Experiment e = experiment_of(size);
-      for (int degree : {1, 2}) {
-        Plan plan;
-        plan.scope = Scope::Moe;
-        plan.forward_degree = plan.backward_degree = degree;
-        const PricedSchedule priced = price_plan(e, plan);
-        const Json work = finished(fmt::format("calibrate {} {}", size_name(size), degree), [&] {
-          const exec::HostRunResult run = execute(e, priced, false);
-          Json times = Json::array(), held = Json::array();
-          for (std::size_t i = 0; i < priced.duration.size(); ++i) {
-            times.push_back(run.predicted->duration[i].value());
-            held.push_back(run.timeline.emulated[i]);
-          }
-          return Json{{"times", times}, {"held", held}};
-        });
-        std::vector<Seconds> times;
-        for (double time : work.at("times")) times.emplace_back(time);
-        fit.add(priced, times, work.at("held").get<std::vector<bool>>());
+    for (const exec::HostScale& size : grid_.calibrate) result_.calibrated.push_back(size_name(size));
+    for (int round = 0; round < settings_.rounds; ++round)
+      for (const exec::HostScale& size : grid_.calibrate) {
+        progress.begin(size_name(size));
+        for (int degree : {1, 2}) calibrate(size, degree, round, fit);
+        progress.done();
       }
-      progress.done();
-    }
     result_.kernels = fit.costs(fmt::format("validation grid {}: ops of executed steps", grid_.name));
+  }
+
+  void calibrate(const exec::HostScale& size, int degree, int round, KernelFit& fit) {
+    const Experiment e = experiment_of(size);
+    Plan plan;
+    plan.scope = Scope::Moe;
+    plan.forward_degree = plan.backward_degree = degree;
+    const PricedSchedule priced = price_plan(e, plan);
+    const Json work = finished(fmt::format("calibrate {} {} round {}", size_name(size), degree, round), [&] {
+      const exec::HostRunResult run = execute(e, priced, false);
+      Json times = Json::array(), held = Json::array();
+      for (std::size_t i = 0; i < priced.duration.size(); ++i) {
+        times.push_back(run.predicted->duration[i].value());
+        held.push_back(run.timeline.emulated[i]);
+      }
+      return Json{{"times", times}, {"held", held}};
+    });
+    std::vector<Seconds> times;
+    for (double time : work.at("times")) times.emplace_back(time);
+    fit.add(priced, times, work.at("held").get<std::vector<bool>>());
   }
 
   // Every plan that the planners' search over a system looks at, then their choices.
@@ -223,33 +231,26 @@ class GridRun {
     for (const System& system : grid_.systems) consider(e, system, cell);
     std::vector<std::size_t> order(cell.plans.size());
     std::iota(order.begin(), order.end(), 0);
-    std::shuffle(order.begin(), order.end(), std::mt19937_64(settings_.seed));  // slow moments hit any plan
-    Progress progress(cell.name, static_cast<int>(order.size()), settings_.talk);
-    for (std::size_t i : order) {
-      progress.begin(cell.plans[i].system);
-      const bool chosen = std::ranges::any_of(cell.choices, [&](const ChoiceOutcome& c) { return c.plan == i; });
-      measure_plan(e, cell.name, cell.plans[i], chosen);
-      progress.done();
+    std::mt19937_64 random(settings_.seed);
+    Progress progress(cell.name, static_cast<int>(order.size()) * settings_.rounds, settings_.talk);
+    for (int round = 0; round < settings_.rounds; ++round) {
+      std::shuffle(order.begin(), order.end(), random);
+      for (std::size_t i : order) {
+        progress.begin(cell.plans[i].system);
+        const bool chosen = std::ranges::any_of(cell.choices, [&](const ChoiceOutcome& c) { return c.plan == i; });
+        measure_plan(e, cell.name, cell.plans[i], round, chosen && round == 0 && settings_.check_numerics);
+        progress.done();
+      }
     }
+    for (PlanOutcome& plan : cell.plans) summarize_samples(plan, settings_.seed);
     return cell;
   }
 
-  void measure_plan(const Experiment& e, const std::string& cell, PlanOutcome& p, bool chosen) {
+  void measure_plan(const Experiment& e, const std::string& cell, PlanOutcome& p, int round, bool check_numerics) {
     const PricedSchedule priced = price_plan(e, p.plan);
-    read_measured(finished(fmt::format("{} {} {}", cell, p.system, to_json(p.plan).dump()),
-                           [&] {
-                             const exec::HostRunResult run = execute(e, priced, chosen);
-                             PlanOutcome measured;
-                             for (Seconds sample : run.report.samples)
-                               measured.samples.push_back(sample / run.report.dilation);
-                             measured.emulated_share = run.report.emulated_share;
-                             measured.overruns = run.report.overruns;
-                             if (chosen && settings_.check_numerics) measured.numerics_ok = run.report.numerics_ok;
-                             measured.ops = op_times(priced, run);
-                             return measured_json(measured);
-                           }),
-                  p);
-    summarize_samples(p, settings_.seed);
+    const auto work = [&] { return measured_json(priced, execute(e, priced, check_numerics), check_numerics); };
+    add_measured(finished(fmt::format("{} {} {} round {}", cell, p.system, to_json(p.plan).dump(), round), work),
+                 settings_.rounds, p);
   }
 
   // What an earlier run found out under this key, else what `work` does now.

@@ -9,9 +9,10 @@
 namespace dovetail::bench {
 
 struct ValidationSettings {
-  Seconds measure_time{2};  // longest, for one plan
+  Seconds measure_time{2};  // longest, for one plan, in all rounds together
+  int rounds = 5;           // through all plans, each in another order: drifts of the machine hit all alike
   bool check_numerics = true;
-  std::uint64_t seed = 1;  // of weights, data and the order of plans
+  std::uint64_t seed = 1;  // of weights, data and the orders of plans
   Talk talk = Talk::Normal;
   std::string journal;  // file in which finished plans are kept until the end
 };

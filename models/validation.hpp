@@ -22,7 +22,7 @@ struct PlanOutcome {
   std::string system;
   Plan plan;
   Seconds predicted;
-  std::vector<Seconds> samples;  // of the measured step
+  std::vector<Seconds> samples;  // of the measured step: the median of each round through all plans
   Seconds median, ci95_low, ci95_high;
   double emulated_share = 0;        // of the ops' busy time
   long overruns = 0;                // held ops whose real work outlasted their modelled time

@@ -77,8 +77,11 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// Of each plan of one system; those of `random` are resampled.
+// `random`, if any, resamples rounds, the same for all plans: what slowed a round slowed all of them.
 double regret_of(const ValidationCell& cell, const ChoiceOutcome& choice, Random* random) {
+  std::vector<std::uint64_t> rounds;
+  if (random != nullptr)
+    for (std::size_t s = 0; s < cell.plans[choice.plan].samples.size(); ++s) rounds.push_back((*random)());
   double best = std::numeric_limits<double>::infinity(), chosen = best;
   for (std::size_t i = 0; i < cell.plans.size(); ++i) {
     const PlanOutcome& plan = cell.plans[i];
@@ -86,8 +89,7 @@ double regret_of(const ValidationCell& cell, const ChoiceOutcome& choice, Random
     double time = plan.median.value();
     if (random != nullptr) {
       std::vector<double> samples;
-      for (std::size_t s = 0; s < plan.samples.size(); ++s)
-        samples.push_back(plan.samples[index_below(*random, plan.samples.size())].value());
+      for (std::uint64_t round : rounds) samples.push_back(plan.samples[round % plan.samples.size()].value());
       time = median(std::move(samples));
     }
     best = std::min(best, time);

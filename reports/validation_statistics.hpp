@@ -23,7 +23,7 @@ Estimate mean_error(const Validation& validation);
 Estimate mean_rank_correlation(const Validation& validation);
 
 // Measured time of the choice over that of the fastest measured plan of its system, minus 1; by the medians of
-// resampled step times. The best is chosen anew in every resample, so that a tie has no regret but an interval.
+// resampled rounds. The best is chosen anew in every resample, so that a tie has no regret but an interval.
 Estimate regret(const ValidationCell& cell, const ChoiceOutcome& choice);
 
 struct PlannerRegret {

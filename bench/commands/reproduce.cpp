@@ -17,12 +17,12 @@ namespace dovetail::bench {
 namespace {
 
 constexpr auto examples = R"(Examples:
-  Which tables there are, and two of them:
+  Which tables there are, and two of them (all take a minute):
     dovetail reproduce --list
-    dovetail reproduce ampipe-appendix-c mpipemoe-memory
+    dovetail reproduce ampipe-appendix-c fsmoe-table2
 
-  All of them, as data and as a page:
-    dovetail reproduce -o reproduction.json --html reproduction.html
+  As data and as a page:
+    dovetail reproduce fsmoe-table6 -o reproduction.json --html reproduction.html
 
 Each value has the published number, ours, the target that was set for it, and how many constants were fitted to that very
 table (0: a prediction). A miss is shown, with the reason where it is known; --strict makes it exit code 5.)";

@@ -33,6 +33,7 @@ which. Stopped work goes on where it ended when the same command is given again.
 struct ValidateOptions : Options {
   std::string grid;
   double measure_time = 2;
+  int rounds = 5;
   double fail_on_error = 0;  // 0: never
   bool no_check = false;
 };
@@ -58,6 +59,7 @@ Exit validate(const ValidateOptions& options, const std::vector<std::string>& co
   const ValidationGrid grid = load_validation_grid(options.grid, files);
   ValidationSettings settings;
   settings.measure_time = Seconds(options.measure_time);
+  settings.rounds = options.rounds;
   settings.check_numerics = !options.no_check;
   settings.seed = static_cast<std::uint64_t>(options.seed);
   settings.talk = options.talk();
@@ -79,11 +81,13 @@ Action declare_validate(CLI::App& app) {
   app.add_option("grid", options->grid, "name in data/validation or file: sizes to calibrate on, sizes to predict")
       ->type_name("GRID");
   const std::string group = "Measuring";
-  add_number(app, {"--measure-time", "SECONDS", "longest time for the samples of one plan [2]", group},
+  add_number(app, {"--measure-time", "SECONDS", "longest time for the samples of one plan, in all rounds [2]", group},
              options->measure_time, .01, 1e6);
+  add_integer(app, {"--rounds", "COUNT", "through all plans, each in another order, in that time [5]", group},
+              options->rounds, 1, 1000);
   add_flag(app, {"--no-check", "", "do not compare outputs and gradients of chosen plans with the reference", group},
            options->no_check);
-  add_integer(app, {"--seed", "NUMBER", "of weights, data and the order of plans [0]", group}, options->seed, 0,
+  add_integer(app, {"--seed", "NUMBER", "of weights, data and the orders of plans [0]", group}, options->seed, 0,
               1 << 30);
   add_number(app, {"--fail-on-error", "RATIO", "exit with 5 where the mean absolute error is larger", group},
              options->fail_on_error, 0, 1e6);

@@ -12,13 +12,6 @@
 namespace dovetail::bench {
 namespace {
 
-SystemResult run(const Experiment& experiment, const System& system) {
-  Question question;
-  question.experiment = experiment;
-  AnalyticBackend backend;
-  return evaluate(experiment, system.name, choose_plan(question, {system, "", ""}), backend);
-}
-
 template <class T, class Read>
 std::vector<T> read_list(const JsonReader& json, Read read) {
   std::vector<T> list;
@@ -28,31 +21,33 @@ std::vector<T> read_list(const JsonReader& json, Read read) {
 
 }  // namespace
 
-Experiment read_experiment(std::span<const JsonReader> options, FilesRead& files) {
+Experiment read_experiment(const JsonReader& options, FilesRead& files, const std::vector<std::string>& more) {
   ExperimentRequest request;
-  for (const JsonReader& some : options)
-    for (const auto& [key, value] : some.members())
-      request.set.push_back(fmt::format("{}={}", key, value.value().dump()));
+  for (const auto& [key, value] : options.members())
+    request.set.push_back(fmt::format("{}={}", key, value.value().dump()));
+  request.set.insert(request.set.end(), more.begin(), more.end());
   std::vector<std::string> notes;
   return load_experiment(request, files, notes);
 }
 
-Experiment read_experiment(const JsonReader& options, FilesRead& files) {
-  return read_experiment(std::span(&options, 1), files);
-}
-
-SystemResult run_system(const Experiment& experiment, const std::string& system, FilesRead& files) {
-  return run(experiment, load_system(system, files));
+SystemResult run_system(const Experiment& experiment, const System& system) {
+  Question question;
+  question.experiment = experiment;
+  AnalyticBackend backend;
+  return evaluate(experiment, system.name, choose_plan(question, {system, "", ""}), backend);
 }
 
 SystemResult run_plan(const Experiment& experiment, const Plan& plan) {
-  System system;
-  system.plan = plan;
-  return run(experiment, system);
+  AnalyticBackend backend;
+  return evaluate(experiment, "plan", {plan, {}}, backend);
 }
 
 double step_seconds(const Experiment& experiment, const System& system) {
-  return run(experiment, system).metrics.makespan.value();
+  return run_system(experiment, system).metrics.makespan.value();
+}
+
+std::vector<System> read_systems(const JsonReader& names, FilesRead& files) {
+  return read_list<System>(names, [&](const JsonReader& each) { return load_system(each.string(), files); });
 }
 
 std::vector<std::string> read_strings(const JsonReader& json) {

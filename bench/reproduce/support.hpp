@@ -19,20 +19,29 @@ struct Recomputed {
   std::vector<std::string> notes;
 };
 
-// The experiment that these --set options describe: an object such as {"cluster": "ndv4", "workload.batch": 4}; later
-// ones win.
-Experiment read_experiment(std::span<const JsonReader> options, FilesRead& files);
-Experiment read_experiment(const JsonReader& options, FilesRead& files);
+// The experiment that these --set options describe: an object such as {"cluster": "ndv4", "workload.batch": 4}, then
+// more of them as text.
+Experiment read_experiment(const JsonReader& options, FilesRead& files, const std::vector<std::string>& more = {});
 
-// A shipped system as its planner completes it, and a plan as it is.
-SystemResult run_system(const Experiment& experiment, const std::string& system, FilesRead& files);
+// A system as its planner completes it, and a plan as it is.
+SystemResult run_system(const Experiment& experiment, const System& system);
 SystemResult run_plan(const Experiment& experiment, const Plan& plan);
-// The makespan of run_system.
-double step_seconds(const Experiment& experiment, const System& system);
+double step_seconds(const Experiment& experiment, const System& system);  // the makespan of run_system
+
+// Shipped systems.
+std::vector<System> read_systems(const JsonReader& names, FilesRead& files);
 
 std::vector<std::string> read_strings(const JsonReader& json);
 std::vector<int> read_integers(const JsonReader& json);
 std::vector<double> read_numbers(const JsonReader& json);
+
+// Every n-th, from the first on.
+template <class T>
+std::vector<T> thinned(const std::vector<T>& all, int every) {
+  std::vector<T> some;
+  for (std::size_t i = 0; i < all.size(); i += static_cast<std::size_t>(every)) some.push_back(all[i]);
+  return some;
+}
 
 double mean(std::span<const double> values);  // 0 of none
 // "b < a < c", ascending.

@@ -17,6 +17,11 @@ struct Entry {
   Recompute recompute;
 };
 constexpr std::array entries{
+    Entry{"fsmoe-table2", fsmoe_operations},
+    Entry{"fsmoe-table5", fsmoe_layer_speedups},
+    Entry{"fsmoe-degrees", fsmoe_degrees},
+    Entry{"fsmoe-end-to-end", fsmoe_model_speedups},
+    Entry{"fsmoe-table6", fsmoe_gates},
     Entry{"tutel-table1", tutel_table1},
     Entry{"tutel-table4", tutel_table4},
     Entry{"tutel-table5", tutel_table5},
@@ -31,6 +36,8 @@ constexpr std::array entries{
     Entry{"mpipemoe-fig12", mpipemoe_fig12},
     Entry{"mpipemoe-fig13", mpipemoe_fig13},
     Entry{"ampipe-appendix-c", ampipe_appendix_c},
+    Entry{"ampipe-56", ampipe_cases},
+    Entry{"ampipe-table2", ampipe_table2},
 };
 
 }  // namespace

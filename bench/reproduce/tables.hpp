@@ -30,5 +30,12 @@ Recomputed mpipemoe_fig9_11(const JsonReader& settings, FilesRead& files);
 Recomputed mpipemoe_fig12(const JsonReader& settings, FilesRead& files);
 Recomputed mpipemoe_fig13(const JsonReader& settings, FilesRead& files);
 Recomputed ampipe_appendix_c(const JsonReader& settings, FilesRead& files);
+Recomputed ampipe_cases(const JsonReader& settings, FilesRead& files);
+Recomputed ampipe_table2(const JsonReader& settings, FilesRead& files);
+Recomputed fsmoe_degrees(const JsonReader& settings, FilesRead& files);
+Recomputed fsmoe_gates(const JsonReader& settings, FilesRead& files);
+Recomputed fsmoe_layer_speedups(const JsonReader& settings, FilesRead& files);
+Recomputed fsmoe_model_speedups(const JsonReader& settings, FilesRead& files);
+Recomputed fsmoe_operations(const JsonReader& settings, FilesRead& files);
 
 }  // namespace dovetail::bench

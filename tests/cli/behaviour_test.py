@@ -173,6 +173,7 @@ def test_validate(checks, program):
     checks.check(program.files() == ["grid.json", "v.html", "v.json"], f"no journal is left: {program.files()}")
     plans = load(program, "v.json")["cells"][0]["plans"]
     checks.check([p["system"] for p in plans] == ["deepspeed_moe", "tutel", "tutel"], "every plan considered")
+    checks.check(all(len(p["samples_s"]) == 5 for p in plans), "five rounds")
     origins = {(op["op"], op["origin"]) for p in plans for op in p["ops"]}
     checks.check(("dispatch", "emulated") in origins and ("expert", "measured") in origins, "each op says how it got its time")
     checks.check("<svg" in (program.folder / "v.html").read_text(), "a parity plot")
