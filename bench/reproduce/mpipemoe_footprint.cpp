@@ -55,7 +55,9 @@ void add_points(const Experiment& e, const Systems& systems, Recomputed& result)
     result.values[name + ": time"] = times.back().second;
     result.values[name + ": memory"] = memory.back().second;
   }
-  const auto least = [](const auto& of) { return std::ranges::min(of, {}, [](const auto& p) { return p.second; }).first; };
+  const auto least = [](const auto& of) {
+    return std::ranges::min(of, {}, [](const auto& p) { return p.second; }).first;
+  };
   result.values["fastest"] = least(times);
   result.values["least memory"] = least(memory);
 }

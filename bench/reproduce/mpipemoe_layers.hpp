@@ -12,7 +12,8 @@ struct MpipemoeLayer {
   Experiment experiment;
 };
 
-// {"experiment": ..., "models": [names], "tokens": [of a GPU]}: every pair of the two lists, on all GPUs of the cluster.
+// {"experiment": ..., "models": [names], "tokens": [of a GPU]}: every pair of the two lists, on all GPUs of the
+// cluster.
 std::vector<MpipemoeLayer> mpipemoe_layers(const JsonReader& settings, FilesRead& files);
 Experiment mpipemoe_layer(const Experiment& base, const std::string& model, int tokens, FilesRead& files);
 

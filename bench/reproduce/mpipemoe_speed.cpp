@@ -34,9 +34,8 @@ void add_speeds(const Speeds& speeds, const std::string& how, Recomputed& result
   result.values["over FasterMoE, mean" + how] = mean(speeds.over_fastermoe);
   result.values["over FasterMoE, largest" + how] = std::ranges::max(speeds.over_fastermoe);
   result.values["over FastMoE, largest" + how] = std::ranges::max(speeds.over_fastmoe);
-  result.values["order of times" + how] = in_order({{"PipeMoE", 1},
-                                                    {"FasterMoE", mean(speeds.over_fastermoe)},
-                                                    {"FastMoE", mean(speeds.over_fastmoe)}});
+  result.values["order of times" + how] =
+      in_order({{"PipeMoE", 1}, {"FasterMoE", mean(speeds.over_fastermoe)}, {"FastMoE", mean(speeds.over_fastmoe)}});
 }
 
 // By strategy: the fastest of all degrees.
@@ -98,10 +97,8 @@ Recomputed mpipemoe_fig13(const JsonReader& settings, FilesRead& files) {
     std::array<Seconds, 4> times;
     for (int tokens : read_integers(settings.at("tokens"))) {
       times = strategy_times(mpipemoe_layer(on, settings.string("model"), tokens, files), mpipemoe);
-      orders.push_back(in_order({{"S1", times[0].value()},
-                                 {"S2", times[1].value()},
-                                 {"S3", times[2].value()},
-                                 {"S4", times[3].value()}}));
+      orders.push_back(in_order(
+          {{"S1", times[0].value()}, {"S2", times[1].value()}, {"S3", times[2].value()}, {"S4", times[3].value()}}));
     }
     const std::string name = fmt::format("N = {}: ", gpus);
     result.values[name + "order"] = orders.back();

@@ -16,6 +16,11 @@ ReproducedTable reproduce_table(const std::string& id, FilesRead& files);
 
 // Each reads `settings` of its file in data/published. See the sources for the reading of the paper.
 using Recompute = Recomputed (*)(const JsonReader& settings, FilesRead& files);
+Recomputed fsmoe_degrees(const JsonReader& settings, FilesRead& files);
+Recomputed fsmoe_gates(const JsonReader& settings, FilesRead& files);
+Recomputed fsmoe_layer_speedups(const JsonReader& settings, FilesRead& files);
+Recomputed fsmoe_model_speedups(const JsonReader& settings, FilesRead& files);
+Recomputed fsmoe_operations(const JsonReader& settings, FilesRead& files);
 Recomputed tutel_table1(const JsonReader& settings, FilesRead& files);
 Recomputed tutel_table4(const JsonReader& settings, FilesRead& files);
 Recomputed tutel_table5(const JsonReader& settings, FilesRead& files);
@@ -32,10 +37,5 @@ Recomputed mpipemoe_fig13(const JsonReader& settings, FilesRead& files);
 Recomputed ampipe_appendix_c(const JsonReader& settings, FilesRead& files);
 Recomputed ampipe_cases(const JsonReader& settings, FilesRead& files);
 Recomputed ampipe_table2(const JsonReader& settings, FilesRead& files);
-Recomputed fsmoe_degrees(const JsonReader& settings, FilesRead& files);
-Recomputed fsmoe_gates(const JsonReader& settings, FilesRead& files);
-Recomputed fsmoe_layer_speedups(const JsonReader& settings, FilesRead& files);
-Recomputed fsmoe_model_speedups(const JsonReader& settings, FilesRead& files);
-Recomputed fsmoe_operations(const JsonReader& settings, FilesRead& files);
 
 }  // namespace dovetail::bench
