@@ -25,6 +25,7 @@ _dovetail() {
       --system | --systems) words=$(_dovetail_names "$program" systems) ;;
       --*) words=$("$program" "$command" --help 2>/dev/null | sed -n "s/^  ${previous} \([a-z]\+|[a-z|]*\) .*/\1/p" | tr '|' ' ') ;;
     esac
+    [ "$command" = reproduce ] && [ -z "$words" ] && words=$(_dovetail_names "$program" published)
     case $current in
       -*) words=$("$program" "$command" --help 2>/dev/null | sed -n 's/^  \(-[-a-zA-Z,]*\).*/\1/p' | tr ',' ' ') ;;
     esac

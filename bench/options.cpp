@@ -63,14 +63,18 @@ void add_backend_option(CLI::App& app, Options& options) {
   add_text(app, {"--backend", "NAME", help, schedules}, options.backend);
 }
 
-void add_output_options(CLI::App& app, Options& options) {
+void add_result_options(CLI::App& app, Options& options, const std::string& page) {
   add_choice(app,
              {"--format", "table|json|csv",
               "of the result [by the ending of -o, else table]; json and csv are in seconds and bytes", results},
              format_names, options.format);
   add_text(app, {"-o,--output", "FILE", "write the result there, all or nothing; \"-\" is standard output", results},
            options.output);
-  add_text(app, {"--html", "FILE", "a self-contained page with charts and timelines", results}, options.html);
+  add_text(app, {"--html", "FILE", page, results}, options.html);
+}
+
+void add_output_options(CLI::App& app, Options& options) {
+  add_result_options(app, options, "a self-contained page with charts and timelines");
   add_text(app, {"--trace", "FILE", "timelines for ui.perfetto.dev or chrome://tracing", results}, options.trace);
 }
 

@@ -32,8 +32,9 @@ enum class Systems { One, Many };
 void add_experiment_options(CLI::App& app, Options& options);
 void add_system_options(CLI::App& app, Options& options, Systems systems);
 void add_backend_option(CLI::App& app, Options& options);
-void add_output_options(CLI::App& app, Options& options);
-void add_general_options(CLI::App& app, Options& options);  // -q -v --color --timeout
+void add_output_options(CLI::App& app, Options& options);                           // those and --trace
+void add_result_options(CLI::App& app, Options& options, const std::string& page);  // --format -o --html
+void add_general_options(CLI::App& app, Options& options);                          // -q -v --color --timeout
 
 // Throws InputError for options that contradict each other.
 void check_options(const Options& options);

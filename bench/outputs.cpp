@@ -94,30 +94,28 @@ Outputs::Outputs(const Options& options) : options_(options), format_(format_of(
 }
 
 void Outputs::write(const Report& report, const std::function<void(std::ostream&, bool)>& text) const {
-  const auto table = [&](std::ostream& out, bool colour) {
-    if (text)
-      text(out, colour);
-    else
-      reports::write_table(out, report, colour);
-  };
+  Writers writers;
+  writers.table = text ? text : [&](std::ostream& out, bool colour) { reports::write_table(out, report, colour); };
+  writers.json = [&](std::ostream& out) { reports::write_json(out, report); };
+  writers.csv = [&](std::ostream& out) { reports::write_csv(out, report); };
+  writers.html = [&](std::ostream& out) { reports::write_html(out, report); };
+  writers.trace = [&](std::ostream& out) { reports::write_trace(out, report); };
+  write(writers);
+}
+
+void Outputs::write(const Writers& writers) const {
   std::vector<Output> outputs;
-  if (!options_.html.empty())
-    outputs.push_back({options_.html, [&](std::ostream& out) { reports::write_html(out, report); }});
-  if (!options_.trace.empty())
-    outputs.push_back({options_.trace, [&](std::ostream& out) { reports::write_trace(out, report); }});
+  if (!options_.html.empty()) outputs.push_back({options_.html, writers.html});
+  if (!options_.trace.empty()) outputs.push_back({options_.trace, writers.trace});
   const bool to_stdout = options_.output.empty() || options_.output == "-";
   const bool free_stdout = options_.html != "-" && options_.trace != "-";
+  const auto table = [&](bool colour) { return [&, colour](std::ostream& out) { writers.table(out, colour); }; };
   if (!options_.output.empty() || free_stdout)
-    outputs.push_back({to_stdout ? "-" : options_.output, [&](std::ostream& out) {
-                         if (format_ == Format::Json)
-                           reports::write_json(out, report);
-                         else if (format_ == Format::Csv)
-                           reports::write_csv(out, report);
-                         else
-                           table(out, to_stdout && use_colour(options_.colour));
-                       }});
-  if (!to_stdout && free_stdout && !options_.quiet)
-    outputs.push_back({"-", [&](std::ostream& out) { table(out, use_colour(options_.colour)); }});
+    outputs.push_back({to_stdout ? "-" : options_.output, format_ == Format::Json ? writers.json
+                                                          : format_ == Format::Csv
+                                                              ? writers.csv
+                                                              : table(to_stdout && use_colour(options_.colour))});
+  if (!to_stdout && free_stdout && !options_.quiet) outputs.push_back({"-", table(use_colour(options_.colour))});
   write_all(outputs);
 }
 

@@ -10,13 +10,21 @@
 
 namespace dovetail::bench {
 
+// How a result is written in each form; those that a command has no option for stay empty.
+struct Writers {
+  std::function<void(std::ostream&, bool colour)> table;
+  std::function<void(std::ostream&)> json, csv, html, trace;
+};
+
 class Outputs {
  public:
   // Checks before any long work that every file can be written. Throws InputError.
   explicit Outputs(const Options& options);
 
-  // A report in the format asked for, and the page and the trace. Where the result goes to a file, the table still
-  // goes to standard output unless quiet. `text` replaces the table, if given.
+  // A result in the format asked for, and the page and the trace. Where the result goes to a file, the table still
+  // goes to standard output unless quiet.
+  void write(const Writers& writers) const;
+  // `text` replaces the table, if given.
   void write(const Report& report, const std::function<void(std::ostream&, bool colour)>& text = {}) const;
 
  private:

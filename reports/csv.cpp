@@ -9,17 +9,22 @@
 #include "reports/summary.hpp"
 
 namespace dovetail::reports {
-namespace {
 
-std::string text(std::string_view value) {
+std::string csv_text(std::string_view value) {
   if (value.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(value);
   std::string quoted = "\"";
   for (char c : value) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
   return quoted + '"';
 }
 
-std::string number(std::optional<double> value) {
+std::string csv_number(std::optional<double> value) {
   return value && std::isfinite(*value) ? fmt::format("{}", *value) : "";
+}
+
+namespace {
+
+std::string number(std::optional<double> value) {
+  return csv_number(value);
 }
 std::string number(Seconds value) {
   return number(value.value());
@@ -34,9 +39,9 @@ std::string number(std::optional<Seconds> value) {
 std::string row_text(const SummaryRow& row) {
   const SystemResult& result = *row.result;
   const auto& run = result.run;
-  const std::vector<std::string> cells = {text(result.system),
+  const std::vector<std::string> cells = {csv_text(result.system),
                                           std::string(name_in(result_kind_names, result.timeline.kind)),
-                                          text(result.backend),
+                                          csv_text(result.backend),
                                           std::to_string(result.plan.forward_degree),
                                           backward_degrees(result.plan),
                                           number(result.metrics.makespan),

@@ -165,6 +165,7 @@ USAGE = [
     Case("grid and merge", "sweep degrees --merge a.jsonl -o x.jsonl", r"a grid or --merge, not both"),
     Case("no grid", "validate", r"validate takes a grid"),
     Case("unknown grid", "validate hots", r'unknown validation_grid "hots"'),
+    Case("unknown published table", "reproduce fsmoe-table3", r'"fsmoe-table3": unknown, did you mean "fsmoe-table2"'),
     Case("option before the command", "--nodes 3 compare", r'unknown option "--nodes"'),
     Case("mistyped option", f"compare {SHIPPED} --systms tutel", r'unknown option "--systms", did you mean "--systems"'),
     Case("mistyped option with a value", f"compare {SHIPPED} --bakend=simgrid", r'unknown option "--bakend", did you mean "--backend"'),

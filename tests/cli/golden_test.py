@@ -48,6 +48,8 @@ CASES = [
     ("calibrate_nccl_tests", ["calibrate", *NCCL_TESTS, "--base", "dgx-h100", "-o", "/dev/null"], same),
     ("help_sweep", ["sweep", "--help"], same),
     ("help_validate", ["validate", "--help"], same),
+    ("help_reproduce", ["reproduce", "--help"], same),
+    ("reproduce", ["reproduce", "fsmoe-table2", "ampipe-appendix-c"], same),
     ("help_import", ["import", "--help"], same),
     ("help_doctor", ["doctor", "--help"], same),
     ("compare", ["compare", *SHIPPED], timeless),

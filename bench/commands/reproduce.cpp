@@ -1,0 +1,83 @@
+// dovetail reproduce: published tables of the papers, recomputed and put beside the published numbers.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+
+#include "bench/commands.hpp"
+#include "bench/interrupt.hpp"
+#include "bench/option_values.hpp"
+#include "bench/outputs.hpp"
+#include "bench/provenance.hpp"
+#include "bench/reproduce/tables.hpp"
+#include "models/errors.hpp"
+#include "reports/reproduction_report.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+constexpr auto examples = R"(Examples:
+  Which tables there are, and two of them (all take a minute):
+    dovetail reproduce --list
+    dovetail reproduce ampipe-appendix-c fsmoe-table2
+
+  As data and as a page:
+    dovetail reproduce fsmoe-table6 -o reproduction.json --html reproduction.html
+
+Each value has the published number, ours, the target that was set for it, and how many constants were fitted to that very
+table (0: a prediction). A miss is shown, with the reason where it is known; --strict makes it exit code 5.)";
+
+struct ReproduceOptions : Options {
+  std::vector<std::string> ids;
+  bool list = false, strict = false;
+};
+
+void list_tables() {
+  FilesRead files;
+  for (const std::string& id : reproduced_ids()) fmt::print("{:<20}{}\n", id, describe_table(id, files));
+}
+
+Exit reproduce(const ReproduceOptions& options, const std::vector<std::string>& command_line) {
+  check_options(options);
+  stop_after(options.timeout);
+  if (options.list) {
+    list_tables();
+    return Exit::Ok;
+  }
+  const Outputs outputs(options);
+  const std::vector<std::string> ids = options.ids.empty() ? reproduced_ids() : options.ids;
+  Reproduction reproduction;
+  FilesRead files;
+  {
+    Progress progress("reproduce", static_cast<int>(ids.size()), options.talk());
+    for (const std::string& id : ids) {
+      progress.begin(id);
+      reproduction.tables.push_back(reproduce_table(id, files));
+      progress.done();
+    }
+  }
+  reproduction.provenance = provenance(command_line, files, options.seed);
+  outputs.write({[&](std::ostream& out, bool colour) { reports::write_table(out, reproduction, colour); },
+                 [&](std::ostream& out) { reports::write_json(out, reproduction); },
+                 [&](std::ostream& out) { reports::write_csv(out, reproduction); },
+                 [&](std::ostream& out) { reports::write_html(out, reproduction); },
+                 {}});
+  int misses = 0;
+  for (const ReproducedTable& table : reproduction.tables) misses += count(table, Verdict::Miss);
+  return options.strict && misses > 0 ? Exit::Threshold : Exit::Ok;
+}
+
+}  // namespace
+
+Action declare_reproduce(CLI::App& app) {
+  const auto options = std::make_shared<ReproduceOptions>();
+  app.add_option("ids", options->ids, "tables by id [all]")->type_name("IDS");
+  add_flag(app, {"--list", "", "the ids and what they are", "What is asked"}, options->list);
+  add_flag(app, {"--strict", "", "exit with 5 where a target is missed", "Results"}, options->strict);
+  add_result_options(app, *options, "a self-contained page with all tables");
+  add_general_options(app, *options);
+  app.footer(examples);
+  return [options](const std::vector<std::string>& command_line) { return reproduce(*options, command_line); };
+}
+
+}  // namespace dovetail::bench

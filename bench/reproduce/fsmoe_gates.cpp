@@ -1,0 +1,23 @@
+// FSMoE's table 6: steps of GPT2-XL on testbed B by kind of gate.
+#include <fmt/format.h>
+
+#include "bench/reproduce/tables.hpp"
+
+namespace dovetail::bench {
+
+Recomputed fsmoe_gates(const JsonReader& settings, FilesRead& files) {
+  const System baseline = load_system(settings.string("baseline"), files);
+  const System system = load_system(settings.string("system"), files);
+  Recomputed result;
+  for (const std::string& gate : read_strings(settings.at("gates"))) {
+    const Experiment e =
+        read_experiment(settings.at("experiment"), files, {fmt::format("workload.gate.kind={}", gate)});
+    const double slow = step_seconds(e, baseline), fast = step_seconds(e, system);
+    result.values[fmt::format("{}: {}", gate, baseline.name)] = 1e3 * slow;
+    result.values[fmt::format("{}: {}", gate, system.name)] = 1e3 * fast;
+    result.values[fmt::format("{}: ratio", gate)] = slow / fast;
+  }
+  return result;
+}
+
+}  // namespace dovetail::bench

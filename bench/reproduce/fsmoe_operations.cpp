@@ -1,0 +1,42 @@
+// FSMoE's table 2: what each operation of one layer takes, forward and backward together.
+#include <fmt/format.h>
+
+#include <array>
+#include <memory>
+
+#include "bench/reproduce/tables.hpp"
+#include "models/schedule_builder.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+struct Row {
+  const char* name;
+  std::array<OpKind, 2> kinds;
+};
+constexpr std::array rows{Row{"all-to-all", {OpKind::Dispatch, OpKind::Combine}},
+                          Row{"all-gather", {OpKind::EspAllGather, OpKind::EspAllGather}},
+                          Row{"reduce-scatter", {OpKind::EspReduceScatter, OpKind::EspReduceScatter}},
+                          Row{"experts", {OpKind::Expert, OpKind::Expert}},
+                          Row{"all-reduce", {OpKind::DenseGradientAllReduce, OpKind::DenseGradientAllReduce}},
+                          Row{"attention", {OpKind::Attention, OpKind::Attention}}};
+
+}  // namespace
+
+Recomputed fsmoe_operations(const JsonReader& settings, FilesRead& files) {
+  Recomputed result;
+  for (const auto& [name, options] : settings.at("experiments").members()) {
+    const Experiment e = read_experiment(options, files);
+    const PricedSchedule priced = price(std::make_shared<const Schedule>(build_schedule(e, Plan{})), e);
+    for (const Row& row : rows) {
+      double milliseconds = 0;
+      for (std::size_t i = 0; i < priced.duration.size(); ++i)
+        if (const OpKind kind = priced.schedule->ops[i].kind; kind == row.kinds[0] || kind == row.kinds[1])
+          milliseconds += 1e3 * priced.duration[i].value();
+      result.values[fmt::format("{}: {}", name, row.name)] = milliseconds;
+    }
+  }
+  return result;
+}
+
+}  // namespace dovetail::bench

@@ -1,0 +1,116 @@
+#include "bench/reproduce/moe_layer.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "models/analytic_backend.hpp"
+#include "models/memory.hpp"
+#include "models/schedule_builder.hpp"
+#include "models/volumes.hpp"
+#include "planners/registry.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+bool outside_moe(OpKind kind) {
+  switch (kind) {
+    case OpKind::MpAllGather:
+    case OpKind::Projection:
+    case OpKind::Attention:
+    case OpKind::MpReduceScatter:
+    case OpKind::DenseGradientAllReduce:
+    case OpKind::ExpertGradientAllReduce:
+    case OpKind::Update:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+LayerSizes read_sizes(const JsonReader& json, LayerSizes sizes) {
+  sizes.gpus = json.integer_or("gpus", sizes.gpus, 1);
+  sizes.tokens = json.integer_or("tokens", sizes.tokens, 1);
+  sizes.hidden = json.integer_or("hidden", sizes.hidden, 1);
+  sizes.expert_hidden = json.integer_or("expert_hidden", sizes.expert_hidden, 1);
+  sizes.experts = json.integer_or("experts", sizes.experts, 1);
+  if (const auto each = json.find("experts_per_gpu")) sizes.experts = static_cast<int>(each->number() * sizes.gpus);
+  sizes.top_k = json.integer_or("top_k", sizes.top_k, 1);
+  sizes.capacity_factor = json.number_or("capacity_factor", sizes.capacity_factor);
+  return sizes;
+}
+
+Experiment moe_layer(Experiment e, const LayerSizes& sizes) {
+  e.cluster.gpus_per_node = std::min(sizes.gpus, e.cluster.gpus_per_node);
+  e.cluster.nodes = sizes.gpus / e.cluster.gpus_per_node;
+  e.model.layers = e.workload.layers = 1;
+  e.model.hidden = sizes.hidden;
+  e.model.attention = {1, 1, 1};
+  e.model.experts = sizes.experts;
+  e.model.expert_hidden = sizes.expert_hidden;
+  e.model.top_k = e.workload.top_k = sizes.top_k;
+  const int ep = std::min(sizes.gpus, sizes.experts);
+  e.parallelism = {.dp = sizes.gpus, .mp = 1, .ep = ep, .esp = sizes.gpus / ep, .pp = 1, .edp = 1};
+  e.workload.batch = 1;
+  e.workload.sequence = sizes.tokens;
+  e.workload.capacity_factor = sizes.capacity_factor;
+  resolve_capacity(e);
+  validate(e);
+  return e;
+}
+
+PricedSchedule price_moe(const Experiment& experiment, const Plan& plan) {
+  PricedSchedule priced = price(std::make_shared<const Schedule>(build_schedule(experiment, plan)), experiment);
+  for (std::size_t i = 0; i < priced.schedule->ops.size(); ++i) {
+    if (!outside_moe(priced.schedule->ops[i].kind)) continue;
+    priced.fixed[i] = priced.duration[i] = Seconds(0);
+    for (auto d = priced.first_demand[i]; d < priced.first_demand[i + 1]; ++d)
+      priced.demands[static_cast<std::size_t>(d)].seconds = Seconds(0);
+  }
+  return priced;
+}
+
+Seconds moe_time(const Experiment& experiment, const Plan& plan) {
+  std::vector<double> scratch;
+  return analytic_makespan(price_moe(experiment, plan), scratch);
+}
+
+Plan plan_moe(const Experiment& experiment, const System& system) {
+  const planners::PlanningTask task{experiment, system.plan, system.planner};
+  return planners::find_planner(system.planner.name)
+      .choose(task, [&](const Plan& plan) { return moe_time(experiment, plan); })
+      .plan;
+}
+
+std::vector<Plan> in_degrees(const Experiment& experiment, Plan plan, std::span<const int> degrees) {
+  const std::int64_t rows = layer_volumes(experiment).capacity;
+  std::vector<Plan> plans;
+  for (int degree : degrees) {
+    if (degree > rows) continue;
+    plan.forward_degree = plan.backward_degree = degree;
+    plans.push_back(plan);
+  }
+  return plans;
+}
+
+Seconds fastest(const Experiment& experiment, std::span<const Plan> plans) {
+  Seconds least(1e300);
+  for (const Plan& plan : plans) least = std::min(least, moe_time(experiment, plan));
+  return least;
+}
+
+Bytes arena_of(const Experiment& experiment, const Plan& plan) {
+  const PricedSchedule priced = price_moe(experiment, plan);
+  return memory_use(*priced.schedule, AnalyticBackend().run(priced)).arena;
+}
+
+double milliseconds(Seconds time) {
+  return time.value() * 1e3;
+}
+
+double percent_more(Seconds slow, Seconds fast) {
+  return 100 * (slow / fast - 1);
+}
+
+}  // namespace dovetail::bench

@@ -1,0 +1,96 @@
+// MPipeMoE's figures of memory beside time.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bench/reproduce/mpipemoe_layers.hpp"
+#include "bench/reproduce/tables.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+constexpr double gibibyte = 1 << 30;
+
+struct Systems {
+  explicit Systems(FilesRead& files)
+      : fastmoe(load_system("fastmoe", files)),
+        fastermoe(load_system("fastermoe", files)),
+        pipemoe(load_system("pipemoe_micro", files)),
+        mpipemoe(load_system("mpipemoe", files)) {}
+  System fastmoe, fastermoe, pipemoe, mpipemoe;
+};
+
+Plan in_degree(Plan plan, int degree) {
+  plan.forward_degree = plan.backward_degree = degree;
+  return plan;
+}
+
+struct Reached {
+  double of_arena, of_equation;
+};
+
+// What MPipeMoE saves over what equation 6 says: of the arena that PipeMoE is planned, and of the memory that equations
+// 1 and 4 count.
+Reached reached(const Experiment& e, const Systems& systems, int n) {
+  const double b = e.workload.sequence, m = e.model.hidden, h = e.model.expert_hidden;
+  const double saved = 2 * b * (2 * m * (n - 2) + h * (n - 1)) / n;
+  const double counted = 4 * (e.model.experts * m + 2 * h * m) + 2 * (4 * b * m + b * h);
+  const double phi = saved / counted;
+  const Bytes with = arena_of(e, in_degree(systems.mpipemoe.plan, n));
+  return {(1 - with / arena_of(e, in_degree(systems.pipemoe.plan, n))) / phi,
+          (1 - with / (counted * size_of(e.workload.dtype))) / phi};
+}
+
+void add_points(const Experiment& e, const Systems& systems, Recomputed& result) {
+  const std::vector<std::pair<std::string, Plan>> points{{"FastMoE", systems.fastmoe.plan},
+                                                         {"FasterMoE", systems.fastermoe.plan},
+                                                         {"PipeMoE n = 1", in_degree(systems.pipemoe.plan, 1)},
+                                                         {"PipeMoE n = 4", in_degree(systems.pipemoe.plan, 4)},
+                                                         {"PipeMoE", plan_moe(e, systems.pipemoe)},
+                                                         {"MPipeMoE", plan_mpipemoe(e, systems.mpipemoe)}};
+  std::vector<std::pair<std::string, double>> times, memory;
+  for (const auto& [name, plan] : points) {
+    times.emplace_back(name, milliseconds(moe_time(e, plan)));
+    memory.emplace_back(name, arena_of(e, plan).value() / gibibyte);
+    result.values[name + ": time"] = times.back().second;
+    result.values[name + ": memory"] = memory.back().second;
+  }
+  const auto least = [](const auto& of) {
+    return std::ranges::min(of, {}, [](const auto& p) { return p.second; }).first;
+  };
+  result.values["fastest"] = least(times);
+  result.values["least memory"] = least(memory);
+}
+
+}  // namespace
+
+Recomputed mpipemoe_fig9_11(const JsonReader& settings, FilesRead& files) {
+  const Systems systems(files);
+  const std::vector<int> degrees = read_integers(settings.at("degrees"));
+  std::vector<double> memory, of_arena, of_equation, speed_up;
+  for (const MpipemoeLayer& layer : mpipemoe_layers(settings, files)) {
+    const Experiment& e = layer.experiment;
+    const Plan plan = plan_mpipemoe(e, systems.mpipemoe), fastermoe = systems.fastermoe.plan;
+    memory.push_back(100 * (1 - arena_of(e, plan) / arena_of(e, fastermoe)));
+    speed_up.push_back(moe_time(e, fastermoe) / moe_time(e, plan));
+    for (int n : degrees) {
+      const Reached share = reached(e, systems, n);
+      of_arena.push_back(share.of_arena);
+      of_equation.push_back(share.of_equation);
+    }
+  }
+  Recomputed result;
+  result.values["memory saved against FasterMoE, mean"] = mean(memory);
+  result.values["memory saved against FasterMoE, largest"] = std::ranges::max(memory);
+  result.values["speed-up over FasterMoE, largest"] = std::ranges::max(speed_up);
+  result.values["saved of the planned arena over equation 6, mean"] = 100 * mean(of_arena);
+  result.values["saved of the planned arena over equation 6, lowest"] = 100 * std::ranges::min(of_arena);
+  result.values["saved of what the equations count over equation 6, mean"] = 100 * mean(of_equation);
+  const JsonReader point = settings.at("point");
+  add_points(mpipemoe_layer(read_experiment(settings.at("experiment"), files), point.string("model"),
+                            point.integer("tokens"), files),
+             systems, result);
+  return result;
+}
+
+}  // namespace dovetail::bench

@@ -1,0 +1,39 @@
+#include "bench/reproduce/mpipemoe_layers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace dovetail::bench {
+
+Experiment mpipemoe_layer(const Experiment& base, const std::string& model, int tokens, FilesRead& files) {
+  const Model sizes = load_model(model, files);
+  LayerSizes layer;
+  layer.gpus = base.cluster.gpus();
+  layer.tokens = tokens;
+  layer.hidden = sizes.hidden;
+  layer.expert_hidden = sizes.expert_hidden;
+  layer.experts = sizes.experts;
+  layer.top_k = sizes.top_k;
+  return moe_layer(base, layer);
+}
+
+std::vector<MpipemoeLayer> mpipemoe_layers(const JsonReader& settings, FilesRead& files) {
+  const Experiment base = read_experiment(settings.at("experiment"), files);
+  std::vector<MpipemoeLayer> layers;
+  for (const std::string& model : read_strings(settings.at("models")))
+    for (int tokens : read_integers(settings.at("tokens")))
+      layers.push_back({fmt::format("{}, {} tokens", model, tokens), mpipemoe_layer(base, model, tokens, files)});
+  return layers;
+}
+
+Plan plan_mpipemoe(const Experiment& experiment, System mpipemoe) {
+  std::vector<Plan> plans;
+  for (Restore restore : {Restore::S1, Restore::S2, Restore::S3, Restore::S4}) {
+    mpipemoe.plan.restore = restore;
+    plans.push_back(plan_moe(experiment, mpipemoe));
+  }
+  return std::ranges::min(plans, {}, [&](const Plan& plan) { return moe_time(experiment, plan); });
+}
+
+}  // namespace dovetail::bench

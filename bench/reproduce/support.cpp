@@ -1,0 +1,74 @@
+#include "bench/reproduce/support.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "bench/evaluate.hpp"
+#include "models/analytic_backend.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+template <class T, class Read>
+std::vector<T> read_list(const JsonReader& json, Read read) {
+  std::vector<T> list;
+  for (const JsonReader& each : json.elements()) list.push_back(read(each));
+  return list;
+}
+
+}  // namespace
+
+Experiment read_experiment(const JsonReader& options, FilesRead& files, const std::vector<std::string>& more) {
+  ExperimentRequest request;
+  for (const auto& [key, value] : options.members())
+    request.set.push_back(fmt::format("{}={}", key, value.value().dump()));
+  request.set.insert(request.set.end(), more.begin(), more.end());
+  std::vector<std::string> notes;
+  return load_experiment(request, files, notes);
+}
+
+SystemResult run_system(const Experiment& experiment, const System& system) {
+  Question question;
+  question.experiment = experiment;
+  AnalyticBackend backend;
+  return evaluate(experiment, system.name, choose_plan(question, {system, "", ""}), backend);
+}
+
+SystemResult run_plan(const Experiment& experiment, const Plan& plan) {
+  AnalyticBackend backend;
+  return evaluate(experiment, "plan", {plan, {}}, backend);
+}
+
+double step_seconds(const Experiment& experiment, const System& system) {
+  return run_system(experiment, system).metrics.makespan.value();
+}
+
+std::vector<System> read_systems(const JsonReader& names, FilesRead& files) {
+  return read_list<System>(names, [&](const JsonReader& each) { return load_system(each.string(), files); });
+}
+
+std::vector<std::string> read_strings(const JsonReader& json) {
+  return read_list<std::string>(json, [](const JsonReader& each) { return each.string(); });
+}
+std::vector<int> read_integers(const JsonReader& json) {
+  return read_list<int>(json, [](const JsonReader& each) { return each.integer(-JsonReader::int_max); });
+}
+std::vector<double> read_numbers(const JsonReader& json) {
+  return read_list<double>(json, [](const JsonReader& each) { return each.number(); });
+}
+
+double mean(std::span<const double> values) {
+  return values.empty() ? 0 : std::reduce(values.begin(), values.end()) / static_cast<double>(values.size());
+}
+
+std::string in_order(std::vector<std::pair<std::string, double>> named) {
+  std::ranges::stable_sort(named, {}, &std::pair<std::string, double>::second);
+  std::vector<std::string> names;
+  for (auto& [name, value] : named) names.push_back(std::move(name));
+  return fmt::format("{}", fmt::join(names, " < "));
+}
+
+}  // namespace dovetail::bench

@@ -1,0 +1,73 @@
+#include "bench/reproduce/tables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "bench/option_values.hpp"
+#include "bench/reproduce/published.hpp"
+#include "models/errors.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+struct Entry {
+  std::string_view id;
+  Recompute recompute;
+};
+constexpr std::array entries{
+    Entry{"fsmoe-table2", fsmoe_operations},
+    Entry{"fsmoe-table5", fsmoe_layer_speedups},
+    Entry{"fsmoe-degrees", fsmoe_degrees},
+    Entry{"fsmoe-end-to-end", fsmoe_model_speedups},
+    Entry{"fsmoe-table6", fsmoe_gates},
+    Entry{"tutel-table1", tutel_table1},
+    Entry{"tutel-table4", tutel_table4},
+    Entry{"tutel-table5", tutel_table5},
+    Entry{"tutel-table7a", tutel_table7a},
+    Entry{"tutel-2dh", tutel_2dh},
+    Entry{"tutel-layout", tutel_layout},
+    Entry{"tutel-fig22", tutel_fig22},
+    Entry{"tutel-fig23", tutel_fig23},
+    Entry{"mpipemoe-memory", mpipemoe_memory},
+    Entry{"mpipemoe-fig8", mpipemoe_fig8},
+    Entry{"mpipemoe-fig9-11", mpipemoe_fig9_11},
+    Entry{"mpipemoe-fig12", mpipemoe_fig12},
+    Entry{"mpipemoe-fig13", mpipemoe_fig13},
+    Entry{"ampipe-appendix-c", ampipe_appendix_c},
+    Entry{"ampipe-56", ampipe_cases},
+    Entry{"ampipe-table2", ampipe_table2},
+};
+
+}  // namespace
+
+std::vector<std::string> reproduced_ids() {
+  std::vector<std::string> ids;
+  for (const Entry& entry : entries) ids.emplace_back(entry.id);
+  return ids;
+}
+
+std::string describe_table(const std::string& id, FilesRead& files) {
+  const PublishedTable published(id, files);
+  return fmt::format("{} ({})", published.table().title, published.table().source);
+}
+
+ReproducedTable reproduce_table(const std::string& id, FilesRead& files) {
+  const Entry& entry = entries[choose("id", id, reproduced_ids())];
+  const PublishedTable published(id, files);
+  Recomputed ours = entry.recompute(published.settings(), files);
+  ReproducedTable table = published.table();
+  for (ReproducedValue& value : table.values) {
+    const auto found = ours.values.find(value.name);
+    check(found != ours.values.end(), fmt::format("{}: nothing computed for \"{}\"", id, value.name));
+    value.ours = found->second;
+    ours.values.erase(found);
+  }
+  check(ours.values.empty(),
+        ours.values.empty() ? "" : fmt::format("{}: nothing published for \"{}\"", id, ours.values.begin()->first));
+  std::ranges::move(ours.notes, std::back_inserter(table.notes));
+  return table;
+}
+
+}  // namespace dovetail::bench

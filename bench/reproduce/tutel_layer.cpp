@@ -1,0 +1,119 @@
+// Tutel's single MoE layer: what each of its parts gains over Fairseq, the layout of the experts' rows, and memory.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "bench/reproduce/moe_layer.hpp"
+#include "bench/reproduce/tables.hpp"
+#include "models/errors.hpp"
+#include "models/schedule_builder.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+// The fastest of algorithm and degree.
+Seconds adaptive(const Experiment& e, Plan plan) {
+  constexpr std::array degrees{1, 2, 4, 8};
+  plan.scope = Scope::Moe;
+  std::vector<Plan> plans;
+  for (AllToAll algorithm : {AllToAll::Linear, AllToAll::TwoDimensional}) {
+    plan.all_to_all = algorithm;
+    const std::vector<Plan> some = in_degrees(e, plan, degrees);
+    plans.insert(plans.end(), some.begin(), some.end());
+  }
+  return fastest(e, plans);
+}
+
+void add_steps(const Experiment& e, Plan plan, Recomputed& result) {
+  const std::string gpus = fmt::format("{} GPUs: ", e.cluster.gpus());
+  const Seconds fairseq = moe_time(e, plan);
+  plan.encoding = Encoding::Sparse;
+  const Seconds kernels = moe_time(e, plan);
+  Plan other = plan;
+  other.all_to_all = AllToAll::TwoDimensional;
+  const Seconds always = moe_time(e, other), two_dimensional = std::min(kernels, always);
+  if (always < kernels) plan = other;
+  plan.layout = Layout::ExpertMajor;
+  const Seconds flexible = moe_time(e, plan), all = adaptive(e, plan);
+  result.values[gpus + "Fairseq"] = milliseconds(fairseq);
+  result.values[gpus + "kernels"] = fairseq / kernels;
+  result.values[gpus + "2DH all-to-all where faster"] = kernels / two_dimensional;
+  result.values[gpus + "2DH all-to-all over linear"] = kernels / always;
+  result.values[gpus + "flexible all-to-all"] = two_dimensional / flexible;
+  result.values[gpus + "adaptive pipelining"] = flexible / all;
+  result.values[gpus + "total"] = fairseq / all;
+}
+
+Seconds one_gemm(const Experiment& e, Layout layout) {
+  Plan plan;
+  plan.layout = layout;
+  const PricedSchedule priced = price_moe(e, plan);
+  for (std::size_t i = 0; i < priced.duration.size(); ++i)
+    if (priced.schedule->ops[i].kind == OpKind::Expert) return priced.duration[i] / 2;
+  check(false, "a layer without experts");
+  return Seconds(0);
+}
+
+}  // namespace
+
+Recomputed tutel_fig23(const JsonReader& settings, FilesRead& files) {
+  const Experiment base = read_experiment(settings.at("experiment"), files);
+  const System fairseq = load_system("fairseq", files);
+  Recomputed result;
+  for (int gpus : read_integers(settings.at("gpus"))) {
+    LayerSizes sizes;
+    sizes.gpus = gpus;
+    add_steps(moe_layer(base, read_sizes(settings.at("layer"), sizes)), fairseq.plan, result);
+  }
+  return result;
+}
+
+Recomputed tutel_layout(const JsonReader& settings, FilesRead& files) {
+  const Experiment e = moe_layer(read_experiment(settings.at("experiment"), files), read_sizes(settings.at("layer")));
+  const double apart = milliseconds(one_gemm(e, Layout::RankMajor)),
+               together = milliseconds(one_gemm(e, Layout::ExpertMajor));
+  Recomputed result;
+  result.values["rank_major GEMM"] = apart;
+  result.values["expert_major GEMM"] = together;
+  result.values["rank_major over the published expert_major GEMM"] = apart / settings.number("expert_major_ms");
+  result.values["rank_major over expert_major"] = apart / together;
+  return result;
+}
+
+namespace {
+
+constexpr double gibibyte = 1 << 30;
+
+// GiB by number of tokens.
+std::vector<double> memory(const Experiment& base, const Plan& plan, const JsonReader& settings) {
+  std::vector<double> memory;
+  for (int tokens : read_integers(settings.at("tokens"))) {
+    LayerSizes sizes;
+    sizes.tokens = tokens;
+    memory.push_back(arena_of(moe_layer(base, read_sizes(settings.at("layer"), sizes)), plan).value() / gibibyte);
+  }
+  return memory;
+}
+
+}  // namespace
+
+Recomputed tutel_table4(const JsonReader& settings, FilesRead& files) {
+  const Experiment base = read_experiment(settings.at("experiment"), files);
+  Experiment half = base;
+  half.workload.dtype = DType::Fp16;
+  const std::vector<int> tokens = read_integers(settings.at("tokens"));
+  Recomputed result;
+  for (const auto& [name, id] : {std::pair{"Fairseq", "fairseq"}, {"Tutel", "tutel"}}) {
+    const Plan plan = load_system(id, files).plan;
+    const std::vector<double> full = memory(base, plan, settings), of_half = memory(half, plan, settings);
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      result.values[fmt::format("{}, {} tokens", name, tokens[i])] = full[i];
+    const std::string growth = fmt::format("{}, from the fewest to the most tokens", name);
+    result.values[growth] = full.back() - full.front();
+    result.values[growth + ", in fp16"] = of_half.back() - of_half.front();
+  }
+  return result;
+}
+
+}  // namespace dovetail::bench

@@ -1,0 +1,35 @@
+// Tutel's table of what all-to-alls take of an MoE layer, and what hiding them could gain.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bench/reproduce/moe_layer.hpp"
+#include "bench/reproduce/tables.hpp"
+
+namespace dovetail::bench {
+
+// The shares and speed-ups of the published times; and these times as our costs have them.
+Recomputed tutel_table1(const JsonReader& settings, FilesRead& files) {
+  const Experiment base = read_experiment(settings.at("experiment"), files);
+  Recomputed result;
+  for (const JsonReader& measured : settings.at("measured").elements()) {
+    const double compute = measured.number("compute_ms"), exchange = measured.number("all_to_all_ms");
+    const std::string gpus = fmt::format("{} GPUs: ", measured.integer("gpus"));
+    result.values[gpus + "share of all-to-all"] = 100 * exchange / (compute + exchange);
+    result.values[gpus + "potential speed-up"] = (compute + exchange) / std::max(compute, exchange);
+
+    LayerSizes sizes;
+    sizes.gpus = measured.integer("gpus");
+    const PricedSchedule priced = price_moe(moe_layer(base, read_sizes(settings.at("layer"), sizes)), Plan{});
+    Seconds all, all_to_all;
+    for (std::size_t i = 0; i < priced.duration.size(); ++i) {
+      all += priced.duration[i];
+      if (priced.schedule->ops[i].work.collective == Collective::AllToAll) all_to_all += priced.duration[i];
+    }
+    result.values[gpus + "all-to-all"] = milliseconds(all_to_all);
+    result.values[gpus + "the rest"] = milliseconds(all - all_to_all);
+  }
+  return result;
+}
+
+}  // namespace dovetail::bench

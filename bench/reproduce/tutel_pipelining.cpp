@@ -1,0 +1,106 @@
+// Tutel's adaptive choice of all-to-all algorithm and pipelining degree against static ones. The best of all of them
+// stands for its dictionary, which finds the same after some trials.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "bench/reproduce/moe_layer.hpp"
+#include "bench/reproduce/tables.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+constexpr std::array degrees{1, 2, 4, 8};
+
+// By degree: linear, then 2DH.
+std::vector<Plan> strategies(const std::array<System, 2>& systems, const Experiment& e) {
+  std::vector<Plan> plans;
+  for (const System& system : systems) {
+    Plan plan = system.plan;
+    if (e.parallelism.esp > 1) plan.expert_sharding = ExpertSharding::EpDp;  // adaptive:r = 1
+    const std::vector<Plan> some = in_degrees(e, plan, degrees);
+    plans.insert(plans.end(), some.begin(), some.end());
+  }
+  return plans;
+}
+
+std::array<System, 2> both_systems(FilesRead& files) {
+  return {load_system("tutel", files), load_system("tutel_2dh", files)};
+}
+
+// All combinations of the lists.
+std::vector<LayerSizes> layers_of(const JsonReader& grid, int gpus) {
+  std::vector<LayerSizes> layers;
+  LayerSizes s;
+  s.gpus = gpus;
+  s.top_k = grid.integer("top_k", 1);
+  s.capacity_factor = grid.number("capacity_factor");
+  for (int samples : read_integers(grid.at("samples")))
+    for (int sequence : read_integers(grid.at("sequence")))
+      for (int hidden : read_integers(grid.at("hidden")))
+        for (int expert_hidden : read_integers(grid.at("expert_hidden")))
+          for (double experts : read_numbers(grid.at("experts_per_gpu"))) {
+            s.tokens = samples * sequence;
+            s.hidden = hidden;
+            s.expert_hidden = expert_hidden;
+            s.experts = static_cast<int>(experts * gpus);
+            layers.push_back(s);
+          }
+  return layers;
+}
+
+}  // namespace
+
+Recomputed tutel_table7a(const JsonReader& settings, FilesRead& files) {
+  const Experiment base = read_experiment(settings.at("experiment"), files);
+  const std::array systems = both_systems(files);
+  Recomputed result;
+  std::vector<double> errors;
+  for (const JsonReader& scale : settings.at("scales").elements()) {
+    const int gpus = scale.integer("gpus", 1);
+    std::array<std::vector<double>, 2 * degrees.size()> gains;
+    for (const LayerSizes& sizes : layers_of(settings.at("grid"), gpus)) {
+      const Experiment e = moe_layer(base, sizes);
+      const std::vector<Plan> plans = strategies(systems, e);
+      std::vector<Seconds> times;
+      for (const Plan& plan : plans) times.push_back(moe_time(e, plan));
+      const Seconds best = *std::ranges::min_element(times);
+      for (std::size_t i = 0; i < times.size(); ++i) gains[i].push_back(percent_more(times[i], best));
+    }
+    const std::vector<double> published = read_numbers(scale.at("published"));
+    for (std::size_t i = 0; i < gains.size(); ++i) {
+      const double gain = mean(gains[i]);
+      errors.push_back(std::abs(gain - published.at(i)));
+      result.values[fmt::format("{} GPUs: over {} of degree {}", gpus, i < degrees.size() ? "linear" : "2DH",
+                                degrees[i % degrees.size()])] = gain;
+    }
+  }
+  result.values["mean absolute error"] = mean(errors);
+  return result;
+}
+
+Recomputed tutel_fig22(const JsonReader& settings, FilesRead& files) {
+  const Experiment base = read_experiment(settings.at("experiment"), files);
+  const std::array systems = both_systems(files);
+  Recomputed result;
+  for (int factor : read_integers(settings.at("factors"))) {
+    double most = 0;
+    for (int gpus : read_integers(settings.at("gpus"))) {
+      LayerSizes sizes;
+      sizes.gpus = gpus;
+      sizes = read_sizes(settings.at("layer"), sizes);
+      sizes.capacity_factor = factor;
+      const Experiment e = moe_layer(base, sizes);
+      const std::vector<Plan> plans = strategies(systems, e);
+      const double gain = percent_more(moe_time(e, plans.front()), fastest(e, plans));
+      result.values[fmt::format("f {}, {} GPUs: gain over degree 1", factor, gpus)] = gain;
+      most = std::max(most, gain);
+    }
+    result.values[fmt::format("f {}: largest gain over degree 1", factor)] = most;
+  }
+  return result;
+}
+
+}  // namespace dovetail::bench

@@ -1,0 +1,89 @@
+// Tutel's tables: what is predicted follows from the costs by hand, and which targets are missed is known.
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "bench/reproduce/moe_layer.hpp"
+#include "bench/reproduce/tables.hpp"
+#include "models/json/json_file.hpp"
+#include "models/names.hpp"
+
+using namespace dovetail;
+using namespace dovetail::bench;
+
+namespace {
+
+ReproducedTable table(const std::string& id) {
+  FilesRead files;
+  return reproduce_table(id, files);
+}
+
+double ours(const ReproducedTable& table, const std::string& name) {
+  for (const ReproducedValue& value : table.values)
+    if (value.name == name) return std::get<double>(value.ours);
+  FAIL("no value " << name);
+  return 0;
+}
+
+std::set<std::string> missed(const std::string& id) {
+  const ReproducedTable of = table(id);
+  std::set<std::string> names;
+  for (const ReproducedValue& value : of.values)
+    if (verdict(value) == Verdict::Miss) names.insert(value.name);
+  return names;
+}
+
+Experiment small_layer() {
+  FilesRead files;
+  const JsonFile options = JsonFile::parse(R"({"cluster": "ndv4", "model": "moe-bert-l"})", "options");
+  LayerSizes sizes;
+  sizes.gpus = 16;
+  sizes.tokens = 1024;
+  sizes.hidden = sizes.expert_hidden = 512;
+  sizes.experts = 8;
+  return moe_layer(read_experiment(JsonReader(options), files), sizes);
+}
+
+}  // namespace
+
+TEST_CASE("a layer alone: experts over the GPUs that there are, time for nothing but the MoE part") {
+  const Experiment e = small_layer();
+  CHECK(e.cluster.nodes == 2);
+  CHECK(e.parallelism.ep == 8);
+  CHECK(e.parallelism.esp == 2);  // 8 experts, 16 GPUs
+  const PricedSchedule priced = price_moe(e, Plan{});
+  Seconds sum;
+  for (std::size_t i = 0; i < priced.duration.size(); ++i) {
+    const Op& op = priced.schedule->ops[i];
+    INFO(name_in(op_kind_names, op.kind));
+    const bool timed = OpKind::Gate <= op.kind && op.kind <= OpKind::Decode;
+    CHECK((priced.duration[i] > Seconds(0)) == timed);
+    sum += priced.duration[i];
+  }
+  CHECK(moe_time(e, Plan{}).value() == Approx(sum.value()));             // nothing overlaps in this plan
+  CHECK(in_degrees(e, Plan{}, std::array{1, 2, 128, 256}).size() == 3);  // capacity 1024 / 8 rows
+}
+
+TEST_CASE("tutel-table1: four all-to-alls of k T M rows, each GPU to the 8 of the other node") {
+  const double bytes = 2.0 * 65536 * 4096 * 4, messages = 8 * 3e-6 * (1 + 15 / 850.0);
+  CHECK(ours(table("tutel-table1"), "16 GPUs: all-to-all") == Approx(4e3 * (messages + bytes / 2 / 22.5e9)));
+}
+
+TEST_CASE("tutel-layout: the weights are read 2,048 times at the assumed rate of device memory") {
+  const double bytes = 4.0 * 2048 * (2048.0 * 2048 + 8 * 4096);
+  CHECK(ours(table("tutel-layout"), "rank_major GEMM") == Approx(1e3 * (bytes * 0.756573e-12 + 10e-6)));
+}
+
+TEST_CASE("Tutel's targets: which are missed") {
+  CHECK(missed("tutel-table1") ==
+        std::set<std::string>{"256 GPUs: share of all-to-all", "256 GPUs: potential speed-up"});
+  CHECK(missed("tutel-2dh").empty());
+  CHECK(missed("tutel-layout").empty());
+  CHECK(missed("tutel-table5") == std::set<std::string>{"E2 S2K V8K f1: choice", "E2 S2K V8K f2: choice",
+                                                        "E4 S4K V8K f1: choice", "choices as published",
+                                                        "mean error of the gains"});
+  CHECK(missed("tutel-table7a") == std::set<std::string>{"mean absolute error"});
+  CHECK(missed("tutel-fig22").empty());
+  CHECK(missed("tutel-fig23") ==
+        std::set<std::string>{"2048 GPUs: 2DH all-to-all where faster", "2048 GPUs: flexible all-to-all"});
+  CHECK(missed("tutel-table4").size() == 6);
+}
