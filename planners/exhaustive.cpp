@@ -1,27 +1,45 @@
-// The oracle of all other planners: evaluates every pair of candidate degrees, uniform over layers. Gradients are
-// synchronised as the base plan says; partitioned ones are tried, for each backward degree, in the slices of
-// partition_gradients and in those of with_dense and after.
+// The oracle of all other planners: evaluates every plan of the stated space. Of SearchSpace::Degrees that is every pair
+// of candidate degrees, with partitioned gradients sliced in three ways each.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
+#include <algorithm>
 
 #include "planners/contest.hpp"
-#include "planners/gradient_partition.hpp"
+#include "planners/plan_space.hpp"
 
 namespace dovetail::planners {
 namespace {
 
-// The base plan with this backward degree, once per way to slice its gradients.
-std::vector<Plan> backward_plans(const PlanningTask& task, int degree) {
-  Plan plan = task.base;
-  plan.backward_degree = degree;
-  plan.backward_degrees.clear();
-  if (plan.grad_sync != GradSync::Partitioned || task.experiment.workload.phases == Phases::ForwardOnly) return {plan};
-  const LayerTimes times = layer_times(task.experiment, task.base);
-  const std::array degrees{degree};
-  return {with_partition(plan, partition_gradients(times, plan.comm_streams, degrees)),
-          with_slices_of(plan, GradSync::WithDense, times), with_slices_of(plan, GradSync::After, times)};
+std::vector<Plan> structures(const PlanningTask& task, const PlanSpace& space) {
+  std::vector<Axis> axes = space.volumes;
+  axes.insert(axes.end(), space.arrangements.begin(), space.arrangements.end());
+  axes.push_back(space.keeping);
+  axes.back().insert(axes.back().end(), space.restoring.begin(), space.restoring.end());
+  Plan base = task.base;
+  base.backward_degrees.clear();
+  return combinations(base, axes);
+}
+
+// Times are the same for all degrees, and for all arrangements.
+void propose_all(const PlanningTask& task, const PlanSpace& space, const Plan& structure, Contest& contest) {
+  std::optional<LayerTimes> times;
+  const bool tied = space.tied || structure.scope == Scope::Block;
+  const bool peers = task.choices.space == SearchSpace::Plans && structure.split == Split::Peers;
+  for (int forward : space.forward_degrees)
+    for (int backward : space.backward_degrees) {
+      if ((tied && forward != backward) || (peers && std::max(forward, backward) > 1)) continue;
+      Plan plan = structure;
+      plan.forward_degree = forward;
+      plan.backward_degree = backward;
+      Plan unsliced = plan;
+      if (unsliced.grad_sync == GradSync::Partitioned && unsliced.gradient_slices.empty())
+        unsliced.grad_sync = GradSync::After;
+      if (refusal(unsliced, task.experiment)) continue;
+      if (!times) times = layer_times(task.experiment, structure);
+      for (const Plan& with : gradient_plans(plan, space, task.experiment, *times))
+        if (allowed(task, with)) contest.propose(with);
+    }
 }
 
 class Exhaustive final : public Planner {
@@ -29,25 +47,22 @@ class Exhaustive final : public Planner {
   std::string_view name() const override { return "exhaustive"; }
 
   PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
-    const std::vector<int> degrees = allowed_degrees(task);
-    // Chunks of attention are those of both passes.
-    const bool tied = task.choices.tie_degrees || task.base.scope == Scope::Block;
+    constexpr double most = 1e6;
+    const PlanSpace space = plan_space(task);
+    if (space.points() > most)
+      throw InputError(fmt::format("planner exhaustive: {:.2g} plans, more than {:.0g}; fix knobs (--set plan.order=...) "
+                                   "or take another planner",
+                                   space.points(), most));
     Contest contest(evaluate);
-    std::vector<std::vector<Plan>> backward;
-    for (int degree : degrees) backward.push_back(backward_plans(task, degree));
-    for (std::size_t f = 0; f < degrees.size(); ++f)
-      for (std::size_t b = 0; b < degrees.size(); ++b) {
-        if (tied && f != b) continue;
-        for (Plan plan : backward[b]) {
-          plan.forward_degree = degrees[f];
-          if (f == b || !refusal(plan, task.experiment)) contest.propose(plan);  // degrees may not fit one another
-        }
-      }
-    const Plan& best = contest.best();
-    const bool partitioned = best.grad_sync == GradSync::Partitioned;
+    for (const Plan& structure : structures(task, space)) propose_all(task, space, structure, contest);
+    const bool tied = space.tied || task.base.scope == Scope::Block;
+    const bool partitioned = contest.best().grad_sync == GradSync::Partitioned;
+    const bool wide = task.choices.space == SearchSpace::Plans;
     PlanChoice choice = contest.finish(
-        name(), fmt::format("fastest of all {} degrees {}{}", tied ? "tied" : "forward x backward",
-                            fmt::join(degrees, ", "), partitioned ? ", gradients sliced in three ways each" : ""));
+        name(), wide ? fmt::format("fastest of all combinations of {}", space.words)
+                     : fmt::format("fastest of all {} degrees {}{}", tied ? "tied" : "forward x backward",
+                                   fmt::join(space.forward_degrees, ", "),
+                                   partitioned ? ", gradients sliced in three ways each" : ""));
     choice.report.regret = 0;
     return choice;
   }

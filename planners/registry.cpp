@@ -14,10 +14,11 @@ namespace dovetail::planners {
 const Planner& fixed();
 const Planner& exhaustive();
 const Planner& four_case();
+const Planner& dovetail();
 
 namespace {
 
-constexpr std::array planners{fixed, exhaustive, four_case};
+constexpr std::array planners{fixed, exhaustive, four_case, dovetail};
 
 }  // namespace
 
