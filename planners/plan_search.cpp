@@ -169,8 +169,8 @@ class Search {
     const Plan plan = structures_[at].plan;
     if (plan.split == Split::Peers) return push_degrees(at, 1, 1);
     if (separable(plan)) {
-      if (const std::optional<int> forward = fastest_forward(at))
-        for (int backward : space_.backward_degrees) push_degrees(at, *forward, backward);
+      for (int forward : fastest_forward(at))
+        for (int backward : space_.backward_degrees) push_degrees(at, forward, backward);
       return;
     }
     const bool tied = space_.tied || plan.scope == Scope::Block;
@@ -184,23 +184,29 @@ class Search {
     push(floor_of(volumes_[s.volume], s.plan, forward, backward), Level::Degrees, at, forward, backward);
   }
 
-  // By what any arrangement takes first, until that alone is no faster.
-  std::optional<int> fastest_forward(std::size_t at) {
+  // By what any arrangement takes first, until that alone is no faster. What is ordered by readiness may be ordered
+  // otherwise in the whole step: then all that may be faster there.
+  std::vector<int> fastest_forward(std::size_t at) {
     const Volume& v = volumes_[structures_[at].volume];
     std::vector<std::pair<Seconds, int>> degrees;
-    for (int degree : space_.forward_degrees) degrees.emplace_back(floor_of(v, structures_[at].plan, degree, 0), degree);
+    for (int degree : space_.forward_degrees)
+      degrees.emplace_back(floor_of(v, structures_[at].plan, degree, 0), degree);
     std::ranges::stable_sort(degrees, {}, &std::pair<Seconds, int>::first);
-    const Seconds backward = v.floor.backward.at(0);
-    std::optional<int> best;
-    Seconds least;
+    std::vector<std::pair<const LayerSample*, int>> samples;
+    const LayerSample* best = nullptr;
     for (const auto& [floor, degree] : degrees) {
-      if (best && floor >= v.steps->of(least, backward)) break;
+      if (best != nullptr && floor >= v.steps->of(best->forward.alone, v.floor.backward.at(0))) break;
       const LayerSample* sample = sampled(at, degree, degree);
-      if (sample == nullptr || (best && sample->forward.alone >= least * (1 - rounding))) continue;
-      best = degree;
-      least = sample->forward.alone;
+      if (sample == nullptr) continue;
+      samples.emplace_back(sample, degree);
+      if (best == nullptr || sample->forward.alone < best->forward.alone * (1 - rounding)) best = sample;
     }
-    return best;
+    std::vector<int> fastest;
+    for (const auto& [sample, degree] : samples)
+      if (sample == best || (structures_[at].plan.order == Order::ReadyFirst &&
+                             sample->forward.chain < best->forward.alone * (1 - rounding)))
+        fastest.push_back(degree);
+    return fastest;
   }
 
   // --- degrees ---

@@ -17,11 +17,13 @@ Experiment one_moe_layer(Experiment e) {
   return e;
 }
 
-// May run beside other layers: what is copied or sent to other stages, and weights, which are there from the start.
+// May run beside other layers: what is copied or sent to other stages, what is sent again from rows that are kept, and
+// weights, which are there from the start.
 bool floats(const Schedule& s, const Op& op) {
   const StreamKind kind = s.streams[static_cast<std::size_t>(op.stream)].kind;
   return kind == StreamKind::Copy || kind == StreamKind::Send || kind == StreamKind::Receive ||
-         op.kind == OpKind::GatherExpertWeights || op.kind == OpKind::ShadowWeights;
+         op.kind == OpKind::GatherExpertWeights || op.kind == OpKind::ShadowWeights ||
+         op.kind == OpKind::RestoreDispatch || op.kind == OpKind::RestoreGather;
 }
 
 bool synchronises(OpKind kind) {
@@ -109,6 +111,10 @@ bool of_shared_experts(const Schedule& s, const Op& op) {
   return false;
 }
 
+Seconds busiest_resource(const PassSample& pass) {
+  return *std::max_element(pass.busy.begin() + stream_kind_names.size(), pass.busy.end());
+}
+
 void add_to_floor(const PricedSchedule& priced, OpId id, std::vector<Seconds>& resources, PassFloor& floor) {
   const Op& op = priced.schedule->ops[static_cast<std::size_t>(id)];
   const Seconds duration = priced.duration[static_cast<std::size_t>(id)];
@@ -154,6 +160,8 @@ StepBound::StepBound(const Experiment& experiment, const Plan& plan)
   };
   dense_forward_ = dense(times_.forward, times_.dense_forward);
   dense_backward_ = dense(times_.backward, times_.dense_backward);
+  // What the last layer gathers first depends on nothing, and may run beside the forward pass.
+  if (!times_.moe.back()) dense_backward_ -= times_.dense_backward.before;
   if (stages > 1 || parts_ > 1) return;
   const auto all_reduce = [&](std::int64_t elements) {
     return times_.all_reduce_alpha + static_cast<double>(elements) * times_.all_reduce_per_element;
@@ -173,7 +181,10 @@ PricedSchedule StepBound::priced(Plan plan) const {
 
 LayerSample StepBound::sample(const Plan& plan) const {
   const PricedSchedule all = priced(plan);
-  LayerSample sample = Sweep(all, plan.order == Order::ReadyFirst).run();
+  const bool any_order = plan.order == Order::ReadyFirst;
+  LayerSample sample = Sweep(all, any_order).run();
+  if (any_order)  // all that a forward pass sends, it sends between its ends
+    sample.forward.chain = sample.forward.alone = std::max(sample.forward.chain, busiest_resource(sample.forward));
   const Timeline timeline = AnalyticBackend().run(all);
   Seconds end;
   for (std::size_t i = 0; i < timeline.ops.size(); ++i)
@@ -213,8 +224,7 @@ Seconds StepBound::of(const PassSample& forward, const PassSample& backward) con
   for (std::size_t i = 0; i < forward.busy.size(); ++i)
     busiest = std::max(busiest, parts_ * of_stage_ * (forward.busy[i] + backward.busy[i]));
   if (!training_) return std::max(busiest, moe_ * forward.chain + dense_forward_);
-  const Seconds layer =
-      std::max(backward.chain, *std::max_element(backward.busy.begin() + stream_kind_names.size(), backward.busy.end()));
+  const Seconds layer = std::max(backward.chain, busiest_resource(backward));
   const Seconds chain = (moe_ - 1) * layer + backward.chain + dense_backward_;
   const Seconds reduced = std::max(chain - backward.tail + first_reduced_, moe_ * backward.link - backward.early - backward.tail + all_reduced_);
   return std::max(busiest, moe_ * forward.chain + dense_forward_ + std::max(chain, reduced + update_));

@@ -74,7 +74,7 @@ std::string describe(const Case& c, const Plan& plan) {
 
 long cases() {
   const char* more = std::getenv("DOVETAIL_CASES");
-  return more == nullptr ? 300 : std::atol(more);
+  return more == nullptr ? 1000 : std::atol(more);
 }
 
 }  // namespace
@@ -107,4 +107,96 @@ TEST_CASE("dovetail: no regret against the oracle, and the bound is one") {
   }
   CHECK(best_of_all > 0);
   CHECK(proven == tried);  // nothing cut the searches short
+}
+
+namespace {
+
+PlanningTask open_task(const Experiment& e, std::vector<int> degrees = {1, 2, 3, 4}) {
+  Plan base;
+  base.scope = Scope::Moe;
+  return {e, base, {"dovetail", std::move(degrees), false, SearchSpace::Plans}};
+}
+
+PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) {
+  return find_planner("dovetail").choose(task, evaluate);
+}
+
+}  // namespace
+
+TEST_CASE("dovetail: a limit of memory is kept while a plan fits it, and costs time only") {
+  Experiment e = test::testbed_b(3);
+  const Evaluator evaluate = analytic_evaluator(e);
+  const PlanChoice free = choose(open_task(e), evaluate);
+  const Bytes most = peak_memory(e, free.plan);
+  CHECK(free.report.front.front().memory == most);
+  const Bytes least = free.report.front.back().memory;
+  REQUIRE(least < most);
+  for (double share : {.9, .5, 0.0}) {
+    e.cluster.device.memory = least + share * (most - least);
+    const PlanChoice tight = choose(open_task(e), evaluate);
+    CAPTURE(share);
+    CHECK(peak_memory(e, tight.plan) <= e.cluster.device.memory);
+    CHECK(evaluate(tight.plan) >= evaluate(free.plan) * (1 - 1e-12));
+    CHECK(tight.plan.restore != Restore::Keep);
+    REQUIRE(tight.report.proof);
+    CHECK(tight.report.proof->refused > 0);
+    CHECK(tight.report.proof->bound <= evaluate(tight.plan) * (1 + 1e-12));
+  }
+  e.cluster.device.memory = Bytes(1);
+  const PlanChoice none = choose(open_task(e), evaluate);
+  CHECK_FALSE(none.report.proof);
+  CHECK_THAT(none.report.reason, Catch::Contains("no plan fits"));
+  CHECK(peak_memory(e, none.plan) <= least);
+}
+
+TEST_CASE("dovetail: of its front no point beats another, and the choice is its first") {
+  const Experiment e = test::testbed_b(2);
+  const PlanChoice choice = choose(open_task(e), analytic_evaluator(e));
+  const std::vector<FrontPoint>& front = choice.report.front;
+  REQUIRE(front.size() > 1);
+  CHECK(front.front().time == analytic_evaluator(e)(choice.plan));
+  for (std::size_t i = 1; i < front.size(); ++i) {
+    CHECK(front[i - 1].time <= front[i].time);
+    CHECK(front[i - 1].memory > front[i].memory);
+    CHECK(front[i].memory == peak_memory(e, front[i].plan));
+  }
+}
+
+TEST_CASE("dovetail: knobs that the user has fixed hold") {
+  const Experiment e = test::testbed_b(2);
+  PlanningTask task = open_task(e);
+  task.hold = [](Plan& plan) {
+    plan.order = Order::Alternate;
+    plan.forward_degree = 6;  // no candidate
+    plan.comm_streams = CommStreams::One;
+  };
+  task.hold(task.base);
+  const Plan plan = choose(task, analytic_evaluator(e)).plan;
+  CHECK(plan.order == Order::Alternate);
+  CHECK(plan.forward_degree == 6);
+  CHECK(plan.comm_streams == CommStreams::One);
+}
+
+TEST_CASE("dovetail: the evaluator has the last word, also about rivals") {
+  const Experiment e = test::testbed_b(2);
+  PlanningTask task = open_task(e);
+  Plan rival = task.base;
+  rival.forward_degree = 7;
+  rival.order = Order::Alternate;
+  task.rivals = {rival};
+  const Evaluator likes_rival = [&](const Plan& plan) { return Seconds(plan == rival ? 1 : 2); };
+  CHECK(choose(task, likes_rival).plan == rival);
+  const Evaluator turned = [&](const Plan& plan) { return Seconds(1) / (1 + 1e3 * analytic_evaluator(e)(plan).value()); };
+  const Plan slowest = choose(task, turned).plan;
+  CHECK(analytic_evaluator(e)(slowest) > analytic_evaluator(e)(choose(open_task(e), analytic_evaluator(e)).plan));
+}
+
+TEST_CASE("dovetail: a search that is cut short says how far from the best it may be") {
+  const Experiment e = test::testbed_b(4);
+  const SearchResult whole = search_plans(open_task(e), {}, Bytes(1e18), without_end);
+  CHECK(whole.proof.optimal());
+  const SearchResult cut = search_plans(open_task(e), {}, Bytes(1e18), 400);
+  CHECK(cut.proof.predicted < whole.proof.predicted);
+  CHECK(cut.proof.bound <= whole.proof.best);
+  CHECK(cut.proof.best >= whole.proof.best);
 }
