@@ -50,11 +50,22 @@ bool user_sets_backward_degree(const ExperimentRequest& request) {
   return probe.backward_degree != 0;
 }
 
+// Sets the knobs that the user has fixed; empty where there are none.
+std::function<void(Plan&)> hold_of(const Question& question, const Plan& base) {
+  const auto of_plan = [](const std::string& set) { return set.starts_with("plan."); };
+  if (question.request.file.empty() && std::ranges::none_of(question.request.set, of_plan)) return {};
+  const bool clear = base.backward_degrees.empty() && user_sets_backward_degree(question.request);
+  return [&request = question.request, clear](Plan& plan) {
+    apply_to_plan(request, plan);
+    if (clear) plan.backward_degrees.clear();
+  };
+}
+
 // Puts the user's values over what the planner chose.
 void hold_to_request(const Question& question, const Plan& base, Choice& choice) {
+  const auto hold = hold_of(question, base);
   Plan plan = choice.plan;
-  apply_to_plan(question.request, plan);
-  if (base.backward_degrees.empty() && user_sets_backward_degree(question.request)) plan.backward_degrees.clear();
+  if (hold) hold(plan);
   if (plan == choice.plan) return;
   choice.plan = plan;
   choice.report.reason += ", then changed as the user set";
@@ -80,7 +91,8 @@ Choice choose_plan(const Question& question, const Candidate& candidate, const p
     Plan base = candidate.system.plan;
     apply_to_plan(question.request, base);
     const planners::Planner& planner = planners::find_planner(candidate.system.planner.name);
-    const planners::PlanningTask task{question.experiment, base, candidate.system.planner};
+    planners::PlanningTask task{question.experiment, base, candidate.system.planner};
+    task.hold = hold_of(question, base);
     planners::PlanChoice planned =
         planner.choose(task, evaluate ? evaluate : planners::analytic_evaluator(question.experiment));
     Choice choice{std::move(planned.plan), std::move(planned.report)};

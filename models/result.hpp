@@ -11,6 +11,23 @@
 
 namespace dovetail {
 
+// One of the plans that were looked at and that no other of them beats in both time and memory; predicted.
+struct FrontPoint {
+  Seconds time;
+  Bytes memory;  // peak of the fullest rank
+  Plan plan;
+};
+
+// What a search knows about the plans that it did not choose, by the analytic model.
+struct Proof {
+  std::string space;  // in words
+  double points = 0;  // combinations of its knobs, contradictory ones included
+  long predicted = 0;  // of them, in full
+  long refused = 0;    // of those, because of their memory
+  Seconds best, bound;  // the best that fits; no plan of the space that fits is faster than `bound`
+  bool optimal() const { return bound >= best * (1 - 1e-9); }
+};
+
 struct PlannerReport {
   std::string name;
   std::string reason;  // why this plan: case, bound, table
@@ -18,6 +35,8 @@ struct PlannerReport {
   Seconds time;                          // spent planning
   std::optional<double> regret;          // time of the choice over the best of the exhaustive oracle, minus 1
   std::optional<std::string> runner_up;  // "degree 2 / 8, 0.8 % slower"
+  std::optional<Proof> proof;
+  std::vector<FrontPoint> front;  // fastest first
 };
 
 // Only for really executed plans.

@@ -7,10 +7,17 @@
 
 namespace dovetail {
 
+// Degrees: candidates for both passes, other knobs as the plan says. Plans: every knob that leaves the model as it is
+// (planners/plan_space.hpp).
+enum class SearchSpace { Degrees, Plans };
+inline constexpr Names<SearchSpace, 2> search_space_names{
+    {{"degrees", SearchSpace::Degrees}, {"plans", SearchSpace::Plans}}};
+
 struct PlannerChoice {
   std::string name = "fixed";   // in planners/registry.cpp
   std::vector<int> degrees{1};  // candidates
   bool tie_degrees = true;      // forward degree = backward degree
+  SearchSpace space = SearchSpace::Degrees;
 };
 
 struct System {

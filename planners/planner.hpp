@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <string_view>
+#include <vector>
 
 #include "models/experiment.hpp"
 #include "models/result.hpp"
@@ -16,6 +17,10 @@ struct PlanningTask {
   const Experiment& experiment;
   Plan base;              // knobs that the system fixes
   PlannerChoice choices;  // what is left to choose
+  // Plans that compete whatever the planner thinks of them, such as other systems' choices.
+  std::vector<Plan> rivals = {};
+  // Sets the knobs that the user has fixed; a plan that this changes is not looked at. Empty: none are fixed.
+  std::function<void(Plan&)> hold = {};
 };
 
 struct PlanChoice {

@@ -20,11 +20,12 @@ const Planner& memory_reuse();
 const Planner& all_to_all_choice();
 const Planner& parallelism_router();
 const Planner& shadowing();
+const Planner& dovetail();
 
 namespace {
 
 constexpr std::array planners{fixed,        exhaustive,        four_case,          four_case_slsqp, granularity_search,
-                              memory_reuse, all_to_all_choice, parallelism_router, shadowing};
+                              memory_reuse, all_to_all_choice, parallelism_router, shadowing,       dovetail};
 
 }  // namespace
 

@@ -31,13 +31,34 @@ Json routing_json(const Experiment& experiment) {
           {"imbalance", number(routing.imbalance)}};
 }
 
+Json proof_json(const Proof& proof) {
+  return {{"space", proof.space},
+          {"points", number(proof.points)},
+          {"predicted", proof.predicted},
+          {"refused", proof.refused},
+          {"best_s", number(proof.best)},
+          {"bound_s", number(proof.bound)},
+          {"optimal", proof.optimal()}};
+}
+
+Json front_json(const std::vector<FrontPoint>& front) {
+  Json list = Json::array();
+  for (const FrontPoint& point : front)
+    list.push_back({{"step_s", number(point.time)},
+                    {"peak_bytes", number(point.memory)},
+                    {"plan", dovetail::to_json(point.plan)}});
+  return list;
+}
+
 Json planner_json(const PlannerReport& planner) {
   return {{"name", planner.name},
           {"reason", planner.reason},
           {"evaluations", planner.evaluations},
           {"seconds", number(planner.time)},
           {"regret", number(planner.regret)},
-          {"runner_up", planner.runner_up ? Json(*planner.runner_up) : Json(nullptr)}};
+          {"runner_up", planner.runner_up ? Json(*planner.runner_up) : Json(nullptr)},
+          {"proof", planner.proof ? proof_json(*planner.proof) : Json(nullptr)},
+          {"front", front_json(planner.front)}};
 }
 
 Json streams_json(const Metrics& metrics) {

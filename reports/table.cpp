@@ -115,6 +115,29 @@ void write_reasons(std::ostream& out, const std::vector<SummaryRow>& rows, bool 
   if (!text.empty()) out << '\n' << inked("why", Ink::Bold, colour) << '\n' << text;
 }
 
+// "one, s4, double" is what sets a point of a front apart.
+std::string memory_knobs(const Plan& plan) {
+  std::string text = fmt::format("degree {} / {}", plan.forward_degree, backward_degrees(plan));
+  if (plan.restore != Restore::Keep) text += fmt::format(", restore {}", name_in(restore_names, plan.restore));
+  if (plan.buffers != Buffers::PerChunk) text += fmt::format(", buffers {}", name_in(buffers_names, plan.buffers));
+  if (plan.micro_batches > 1) text += fmt::format(", {} micro-batches", plan.micro_batches);
+  return text;
+}
+
+void write_fronts(std::ostream& out, const Report& report, const std::vector<SummaryRow>& rows, bool colour) {
+  for (const SummaryRow& row : rows) {
+    const std::vector<FrontPoint>& front = row.result->planner.front;
+    if (front.size() < 2 || row.result->timeline.kind == ResultKind::Measured) continue;
+    out << '\n'
+        << inked(printable(fmt::format("time against memory, of the plans that {} looked at", row.result->system)),
+                 Ink::Bold, colour)
+        << '\n';
+    for (const FrontPoint& point : front)
+      out << fmt::format("  {:>9} ms {:>8.2f} GiB  {}\n", fixed(ms(point.time), ms_decimals(report)),
+                         point.memory.value() / gib, memory_knobs(point.plan));
+  }
+}
+
 void write_notes(std::ostream& out, const Report& report, bool colour) {
   if (report.notes.empty()) return;
   out << '\n' << inked("notes", Ink::Bold, colour) << '\n';
@@ -129,6 +152,7 @@ void write_table(std::ostream& out, const Report& report, bool colour) {
   write_results(out, report, rows, colour);
   write_runs(out, report, rows, colour);
   write_reasons(out, rows, colour);
+  write_fronts(out, report, rows, colour);
   write_notes(out, report, colour);
 }
 

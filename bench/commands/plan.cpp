@@ -12,6 +12,7 @@
 #include "bench/commands/plan_online.hpp"
 #include "bench/evaluate.hpp"
 #include "bench/evaluators.hpp"
+#include "bench/fitting.hpp"
 #include "bench/host_scale.hpp"
 #include "bench/interrupt.hpp"
 #include "bench/notes.hpp"
@@ -46,7 +47,12 @@ constexpr auto examples = R"(Examples:
     dovetail plan --cluster fsmoe-testbed-b --model mixtral-8x7b --system tutel --evaluator host \
       --ranks 2 --tokens 128 --hidden 32 --measure-time 0.1
 
-Exit code 3: no plan fits the memory of a GPU; the missing bytes are named. Times are milliseconds, memory is GiB.)";
+  A whole model in four pipeline stages on GPUs of less memory, by the unified planner:
+    dovetail plan --cluster dgx-h100 --model deepseek-v3 --system dovetail --set parallelism.pp=4 \
+      --set cluster.device.memory="64 GiB"
+
+Exit code 3: no plan fits the memory of a GPU; the missing bytes are named, and what would make it fit.
+Times are milliseconds, memory is GiB.)";
 
 struct PlanOptions : Options {
   std::string planner, save;
@@ -98,12 +104,16 @@ std::vector<SystemResult> plan_all(const Question& question, const PlanOptions& 
   return results;
 }
 
-Exit refuse(const Report& report) {
+Exit refuse(const Report& report, const Question& question) {
   const SystemResult& nearest = report.results.front();
   const Device& device = report.experiment.cluster.device;
-  fmt::print(stderr, "dovetail: no plan fits: {} needs {} of each {}, which has {}; {} ({:.0f} bytes) are missing\n",
+  const std::vector<std::string> ways = ways_to_fit(question, nearest.plan);
+  fmt::print(stderr,
+             "dovetail: no plan fits: {} needs {} of each {}, which has {}; {} ({:.0f} bytes) are missing; tried in its "
+             "place: {}\n",
              nearest.system, reports::bytes(nearest.memory.peak), device.name, reports::bytes(device.memory),
-             reports::bytes(nearest.missing), nearest.missing.value());
+             reports::bytes(nearest.missing), nearest.missing.value(),
+             ways.empty() ? "nothing takes less" : fmt::to_string(fmt::join(ways, "; ")));
   return Exit::NoPlan;
 }
 
@@ -134,7 +144,7 @@ Exit plan(const PlanOptions& options, const std::vector<std::string>& command_li
   if (!options.save.empty()) require_writable(options.save);
 
   Report report{"plan", question.experiment, {}, plan_all(question, options, *backend), question.notes};
-  if (!report.results.front().feasible) return refuse(report);
+  if (!report.results.front().feasible) return refuse(report, question);
   add_extrapolations(report);
   report.provenance = provenance(command_line, question.files, options.seed);
   const Plan& best = report.results.front().plan;

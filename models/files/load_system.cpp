@@ -92,6 +92,7 @@ System read_system(const JsonReader& json) {
   const JsonReader planner = json.at("planner");
   system.planner.name = planner.string("name");
   system.planner.tie_degrees = planner.boolean_or("tie_degrees", true);
+  system.planner.space = planner.enumeration_or("space", search_space_names, system.planner.space);
   KnobReader(planner).set_list("degrees", system.planner.degrees,
                                [](const JsonReader& each) { return each.integer(1); });
   return system;

@@ -1,0 +1,350 @@
+#include "planners/plan_search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <tuple>
+
+#include "models/analytic_backend.hpp"
+#include "models/blocks.hpp"
+#include "models/errors.hpp"
+#include "models/memory.hpp"
+#include "models/schedule_builder.hpp"
+#include "models/volumes.hpp"
+#include "planners/contest.hpp"
+#include "planners/step_bound.hpp"
+
+namespace dovetail::planners {
+namespace {
+
+// Times closer than this differ by rounding only.
+constexpr double rounding = 1e-12;
+
+// What of a step's device memory the backward pass needs of the forward one, with weights and states, whatever the
+// degrees. With several micro-batches only the latter.
+Bytes held_over(const Schedule& s) {
+  const Blocks blocks = memory_blocks(s);
+  std::vector<bool> made(blocks.all.size()), needed(blocks.all.size());
+  const auto block = [&](TensorId t) { return static_cast<std::size_t>(blocks.of_tensor[static_cast<std::size_t>(t)]); };
+  const bool one_pass = s.micro_batches == 1 && s.classes.size() == 1;
+  for (const Op& op : s.ops) {
+    if (op.phase == Phase::Forward)
+      for (TensorId t : s.writes_of(op)) made[block(t)] = one_pass;
+    else
+      for (TensorId t : s.reads_of(op)) needed[block(t)] = true;
+  }
+  std::vector<Bytes> held(s.classes.size());
+  for (std::size_t b = 0; b < blocks.all.size(); ++b) {
+    const Tensor& t = s.tensors[static_cast<std::size_t>(blocks.all[b].first)];
+    if (t.place == Place::Device && (t.persistent || (made[b] && needed[b])))
+      held[static_cast<std::size_t>(t.rank_class)] += blocks.all[b].bytes;
+  }
+  return std::ranges::max(held);
+}
+
+// Volumes alike in these have the same layer times.
+auto volume_kind(const Plan& p) {
+  return std::tuple(p.all_to_all, p.all_to_all_implementation, p.protocol, p.encoding, p.expert_sharding,
+                    p.sharding_repeats, p.micro_batches);
+}
+
+// Plans alike in these hold the same rows over from the forward to the backward pass.
+auto memory_kind(const Plan& p) {
+  return std::tuple(p.restore, p.buffers, p.scope, p.split, p.encoding, p.expert_sharding, p.sharding_repeats,
+                    p.pipeline_schedule, p.micro_batches);
+}
+
+class Search {
+ public:
+  Search(const PlanningTask& task, Bytes limit, long budget)
+      : task_(task), space_(plan_space(task)), limit_(limit), budget_(budget) {}
+
+  SearchResult run(const std::vector<Plan>& known) {
+    for (const Plan& plan : known)
+      if (allowed(task_, plan)) predict(plan);
+    add_volumes(space_.keeping);
+    bool restoring = false;
+    while (budget_ > 0) {
+      // Restoring makes a plan slower, so it is only looked at where plans without are too large.
+      if (!restoring && (refused_ > 0 || space_.keeping.empty())) {
+        restoring = true;
+        add_volumes(space_.restoring);
+        if (refused_ > 0) spread_memory();
+      }
+      if (queue_.empty() || beaten(queue_.top().bound)) break;
+      const Item item = queue_.top();
+      queue_.pop();
+      expand(item);
+    }
+    const Seconds bound = queue_.empty() || beaten(queue_.top().bound) ? best_ : std::min(best_, queue_.top().bound);
+    const long spent = predicted_;
+    spread_memory();
+    return finish(bound, spent);
+  }
+
+ private:
+  enum class Level { Volume, Structure, Degrees, Sampled };
+  struct Item {
+    Seconds bound;
+    long number;  // the first of equals comes first
+    Level level;
+    std::size_t at;  // of volumes_ or structures_
+    int forward = 0, backward = 0;
+    friend bool operator<(const Item& a, const Item& b) {  // of two the larger is later
+      return a.bound != b.bound ? a.bound > b.bound : a.number > b.number;
+    }
+  };
+  struct Volume {
+    Plan plan;
+    const StepBound* steps;
+    LayerFloor floor;
+    const Axis* restores;
+  };
+  struct Structure {
+    Plan plan;
+    std::size_t volume;
+    std::map<std::pair<int, int>, std::optional<LayerSample>> samples;
+  };
+
+  bool beaten(Seconds bound) const { return bound >= best_ * (1 - rounding); }
+
+  void push(Seconds bound, Level level, std::size_t at, int forward = 0, int backward = 0) {
+    queue_.push({bound, next_++, level, at, forward, backward});
+  }
+
+  // --- volumes: what ops there are ---
+  void add_volumes(const Axis& restores) {
+    for (Plan& plan : combinations(task_.base, space_.volumes)) {
+      plan.forward_degree = plan.backward_degree = 1;
+      plan.backward_degrees.clear();
+      if (plan.grad_sync == GradSync::Partitioned && plan.gradient_slices.empty()) plan.grad_sync = GradSync::After;
+      Plan simplest = plan;
+      simplest.scope = Scope::Moe;
+      simplest.split = Split::Capacity;
+      simplest.restore = Restore::Keep;
+      simplest.buffers = Buffers::PerChunk;
+      if (refusal(simplest, task_.experiment)) continue;
+      std::unique_ptr<StepBound>& steps = steps_[volume_kind(plan)];
+      if (!steps) steps = std::make_unique<StepBound>(task_.experiment, plan);
+      volumes_.push_back({plan, steps.get(), steps->floor(plan), &restores});
+      --budget_;
+      push(floor_of(volumes_.back(), volumes_.back().plan, 0, 0), Level::Volume, volumes_.size() - 1);
+    }
+  }
+
+  // Of degrees; 0: of any.
+  Seconds floor_of(const Volume& v, const Plan& plan, int forward, int backward) const {
+    const auto share = [&](int degree) {
+      if (degree == 0 || plan.scope == Scope::Block || plan.split == Split::Peers) return 0.0;
+      const auto capacity = static_cast<double>(v.steps->capacity());
+      return std::floor(capacity / degree) / capacity;
+    };
+    return v.steps->of(v.floor.forward.at(share(forward)), v.floor.backward.at(share(backward)));
+  }
+
+  // --- structures: how they are arranged ---
+  void expand_volume(std::size_t at) {
+    const std::vector<Plan> arranged = combinations(volumes_[at].plan, space_.arrangements);
+    for (const Plan& plan : arranged)
+      for (const Setting& restore : *volumes_[at].restores) {
+        Plan with = plan;
+        restore(with);
+        if (!refusal(with, task_.experiment)) {
+          structures_.push_back({with, at, {}});
+          push(floor_of(volumes_[at], with, 0, 0), Level::Structure, structures_.size() - 1);
+        }
+      }
+  }
+
+  // Do the passes not depend on one another's degree?
+  bool separable(const Plan& p) const {
+    return p.scope != Scope::Block && p.restore == Restore::Keep && p.buffers == Buffers::PerChunk && !space_.tied &&
+           p.micro_batches == 1 && task_.experiment.parallelism.pp == 1;
+  }
+
+  void expand_structure(std::size_t at) {
+    const Plan plan = structures_[at].plan;
+    if (plan.split == Split::Peers) return push_degrees(at, 1, 1);
+    if (separable(plan)) {
+      for (int forward : fastest_forward(at))
+        for (int backward : space_.backward_degrees) push_degrees(at, forward, backward);
+      return;
+    }
+    const bool tied = space_.tied || plan.scope == Scope::Block;
+    for (int forward : space_.forward_degrees)
+      for (int backward : space_.backward_degrees)
+        if (!tied || forward == backward) push_degrees(at, forward, backward);
+  }
+
+  void push_degrees(std::size_t at, int forward, int backward) {
+    const Structure& s = structures_[at];
+    push(floor_of(volumes_[s.volume], s.plan, forward, backward), Level::Degrees, at, forward, backward);
+  }
+
+  // By what any arrangement takes first, until that alone is no faster. What is ordered by readiness may be ordered
+  // otherwise in the whole step: then all that may be faster there.
+  std::vector<int> fastest_forward(std::size_t at) {
+    const Volume& v = volumes_[structures_[at].volume];
+    std::vector<std::pair<Seconds, int>> degrees;
+    for (int degree : space_.forward_degrees)
+      degrees.emplace_back(floor_of(v, structures_[at].plan, degree, 0), degree);
+    std::ranges::stable_sort(degrees, {}, &std::pair<Seconds, int>::first);
+    std::vector<std::pair<const LayerSample*, int>> samples;
+    const LayerSample* best = nullptr;
+    for (const auto& [floor, degree] : degrees) {
+      if (best != nullptr && floor >= v.steps->of(best->forward.alone, v.floor.backward.at(0))) break;
+      const LayerSample* sample = sampled(at, degree, degree);
+      if (sample == nullptr) continue;
+      samples.emplace_back(sample, degree);
+      if (best == nullptr || sample->forward.alone < best->forward.alone * (1 - rounding)) best = sample;
+    }
+    std::vector<int> fastest;
+    for (const auto& [sample, degree] : samples)
+      if (sample == best || (structures_[at].plan.order == Order::ReadyFirst &&
+                             sample->forward.chain < best->forward.alone * (1 - rounding)))
+        fastest.push_back(degree);
+    return fastest;
+  }
+
+  // --- degrees ---
+  const LayerSample* sampled(std::size_t at, int forward, int backward) {
+    Structure& s = structures_[at];
+    auto [place, added] = s.samples.try_emplace({forward, backward});
+    if (added) {
+      Plan plan = s.plan;
+      plan.forward_degree = forward;
+      plan.backward_degree = backward;
+      --budget_;
+      if (!refusal(plan, task_.experiment)) place->second = volumes_[s.volume].steps->sample(plan);
+    }
+    return place->second ? &*place->second : nullptr;
+  }
+
+  void expand_degrees(const Item& item) {
+    const Structure& s = structures_[item.at];
+    const bool apart = separable(s.plan);
+    const LayerSample* forward = sampled(item.at, item.forward, apart ? item.forward : item.backward);
+    const LayerSample* backward = apart ? sampled(item.at, item.backward, item.backward) : forward;
+    if (forward == nullptr || backward == nullptr) return;
+    const Seconds bound = volumes_[s.volume].steps->of(forward->forward, backward->backward);
+    push(std::max(bound, item.bound), Level::Sampled, item.at, item.forward, item.backward);
+  }
+
+  void expand_sampled(const Item& item) {
+    const Structure& s = structures_[item.at];
+    const StepBound& steps = *volumes_[s.volume].steps;
+    Plan plan = s.plan;
+    plan.forward_degree = item.forward;
+    plan.backward_degree = item.backward;
+    if (const auto kind = too_large_.find(memory_kind(plan)); kind != too_large_.end() && kind->second) return;
+    for (Plan& with : gradient_plans(plan, space_, task_.experiment, steps.times())) predict(std::move(with));
+  }
+
+  void expand(const Item& item) {
+    switch (item.level) {
+      case Level::Volume:
+        return expand_volume(item.at);
+      case Level::Structure:
+        return expand_structure(item.at);
+      case Level::Degrees:
+        return expand_degrees(item);
+      case Level::Sampled:
+        return expand_sampled(item);
+    }
+  }
+
+  // --- whole plans ---
+  // `always`: its memory too, where it is too slow to be chosen.
+  void predict(Plan plan, bool always = false) {
+    if (std::ranges::find(seen_, plan) != seen_.end()) return;
+    seen_.push_back(plan);
+    if (!allowed(task_, plan)) return;
+    const auto schedule = std::make_shared<const Schedule>(build_schedule(task_.experiment, plan));
+    const PricedSchedule priced = price(schedule, task_.experiment);
+    budget_ -= task_.experiment.workload.layers * plan.micro_batches;
+    ++predicted_;
+    const Timeline timeline = AnalyticBackend().run(priced);
+    Prediction p{std::move(plan), {}, {}};
+    for (const Interval& op : timeline.ops) p.time = std::max(p.time, op.finish);
+    if (always || p.time < best_ * (1 - rounding)) p.peak = peak_memory(*schedule, timeline);
+    if (p.peak <= limit_) {
+      best_ = p.peak > Bytes(0) ? std::min(best_, p.time) : best_;
+    } else {
+      ++refused_;
+      bool& too_large = too_large_.try_emplace(memory_kind(p.plan), false).first->second;
+      too_large = too_large || held_over(*schedule) > limit_;
+    }
+    plans_.push_back(std::move(p));
+  }
+
+  // The best plan with every way to restore, to have what takes less memory too.
+  void spread_memory() {
+    if (plans_.empty()) return;
+    const Plan* best = fastest_fitting();
+    const Plan from = best != nullptr ? *best : std::ranges::min_element(plans_, {}, &Prediction::time)->plan;
+    Axis all = space_.keeping;
+    all.insert(all.end(), space_.restoring.begin(), space_.restoring.end());
+    for (const Setting& restore : all)
+      for (int degree : {from.forward_degree, space_.forward_degrees.back()}) {
+        Plan plan = from;
+        restore(plan);
+        const bool ring = plan.buffers != Buffers::PerChunk;
+        if (!ring && degree != from.forward_degree) continue;  // more chunks make rings smaller
+        if (ring && plan.order == Order::DispatchFirst) plan.order = Order::Alternate;
+        if (plan.split == Split::Capacity) plan.forward_degree = plan.backward_degree = degree;
+        plan.backward_degrees.clear();
+        predict(std::move(plan), true);
+      }
+  }
+
+  const Plan* fastest_fitting() const {
+    const Prediction* best = nullptr;
+    for (const Prediction& p : plans_)
+      if (fits(p) && (best == nullptr || p.time < best->time)) best = &p;
+    return best == nullptr ? nullptr : &best->plan;
+  }
+
+  bool fits(const Prediction& p) const { return p.peak > Bytes(0) && p.peak <= limit_; }
+
+  SearchResult finish(Seconds bound, long predicted) {
+    SearchResult result;
+    std::ranges::stable_sort(plans_, {}, &Prediction::time);
+    std::ranges::copy_if(plans_, std::back_inserter(result.plans), [&](const Prediction& p) { return fits(p); });
+    Bytes least(1e300);
+    for (const Prediction& p : plans_)
+      if (p.peak > Bytes(0) && p.peak < least) {
+        result.front.push_back({p.time, p.peak, p.plan});
+        least = p.peak;
+      }
+    if (result.plans.empty() && !plans_.empty())
+      result.plans.push_back(*std::ranges::min_element(plans_, {}, [](const Prediction& p) { return p.peak; }));
+    result.proof = {space_.words, space_.points(), predicted, refused_, best_, bound};
+    if (const Plan* best = fastest_fitting(); best != nullptr) result.proof.best = result.plans.front().time;
+    result.proof.bound = std::min(result.proof.bound, result.proof.best);
+    return result;
+  }
+
+  const PlanningTask& task_;
+  const PlanSpace space_;
+  const Bytes limit_;
+  long budget_, next_ = 0, predicted_ = 0, refused_ = 0;
+  Seconds best_ = Seconds(1e300);
+  std::map<decltype(volume_kind(Plan{})), std::unique_ptr<StepBound>> steps_;
+  std::vector<Volume> volumes_;
+  std::vector<Structure> structures_;
+  std::priority_queue<Item> queue_;
+  std::vector<Plan> seen_;
+  std::vector<Prediction> plans_;
+  std::map<decltype(memory_kind(Plan{})), bool> too_large_;
+};
+
+}  // namespace
+
+SearchResult search_plans(const PlanningTask& task, const std::vector<Plan>& known, Bytes limit, long budget) {
+  return Search(task, limit, budget).run(known);
+}
+
+}  // namespace dovetail::planners

@@ -1,0 +1,64 @@
+// Lower bounds of the time of a step, from the schedule of one MoE layer: without contention and without what a plan
+// copies, steps are chains of such layers. No plan with the same knobs is faster in the analytic model, however its
+// gradients are sliced.
+#pragma once
+#include <array>
+
+#include "models/price.hpp"
+#include "planners/layer_times.hpp"
+
+namespace dovetail::planners {
+
+// Of one pass of one MoE layer, one micro-batch.
+struct PassSample {
+  Seconds chain;  // from the pass's beginning to its end
+  Seconds tail;   // of that after the last op of compute
+  Seconds link;   // what the stream of the all-reduces is busy
+  Seconds early;  // backward, of the first layer it reaches: communication that need not wait for the forward pass
+  Seconds alone;  // forward: what the layer really takes, with contention, among layers like it
+  std::array<Seconds, 12> busy{};  // by stream, then by physical resource
+};
+struct LayerSample {
+  PassSample forward, backward;
+};
+
+// What a pass takes at least under any arrangement of the same ops, by the share of a layer's rows in one chunk.
+struct PassFloor {
+  Seconds busiest;   // of any resource
+  Seconds compute;   // all of it
+  Seconds outside;   // communication that nothing of the layer can hide, when attention is not cut into chunks
+  Seconds exchange;  // what all rows take there and back
+  Seconds at(double chunk_share) const;
+};
+struct LayerFloor {
+  PassFloor forward, backward;
+};
+
+// The rest of a step under plans of the same number of micro-batches.
+class StepBound {
+ public:
+  StepBound(const Experiment& experiment, const Plan& plan);
+
+  LayerSample sample(const Plan& plan) const;  // of the plan's degrees
+  LayerFloor floor(const Plan& plan) const;    // whatever its degrees, scope, order and streams
+
+  Seconds of(const PassSample& forward, const PassSample& backward) const;
+  Seconds of(Seconds forward, Seconds backward) const;  // of one layer's passes
+  Seconds reduced_after(const PassSample& forward, const PassSample& backward) const;  // all gradients after the step
+
+  std::int64_t capacity() const { return times_.capacity; }
+  const LayerTimes& times() const { return times_; }
+
+ private:
+  PricedSchedule priced(Plan plan) const;
+
+  Experiment layer_;  // one MoE layer on each stage
+  LayerTimes times_;
+  double moe_ = 0, parts_ = 1, of_stage_ = 0;  // MoE layers, micro-batches, MoE layers of the fullest stage
+  Seconds dense_forward_, dense_backward_;      // of all dense layers
+  Seconds first_reduced_, all_reduced_;         // all-reduces of the first layer's dense gradients, and of everything
+  Seconds update_;
+  bool training_ = true;
+};
+
+}  // namespace dovetail::planners

@@ -1,0 +1,93 @@
+// The unified planner against every shipped system's own, on the same evaluator.
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "bench/backends.hpp"
+#include "bench/evaluate.hpp"
+#include "bench/fitting.hpp"
+#include "models/files/input_file.hpp"
+#include "models/schedule_builder.hpp"
+#include "planners/analytic_evaluator.hpp"
+#include "planners/registry.hpp"
+
+using namespace dovetail;
+using namespace dovetail::bench;
+
+namespace {
+
+Question question_of(const std::string& cluster, const std::string& model, std::vector<std::string> set) {
+  Options options;
+  options.request.cluster = cluster;
+  options.request.model = model;
+  options.request.set = std::move(set);
+  return load_question(options);
+}
+
+Plan plan_of(const Question& question, const std::string& system) {
+  const auto candidate = std::ranges::find(question.candidates, system, [](const Candidate& c) { return c.system.name; });
+  return choose_plan(question, *candidate).plan;
+}
+
+void check_never_worse(const Question& question) {
+  const auto evaluate = planners::analytic_evaluator(question.experiment);
+  const Seconds ours = evaluate(plan_of(question, "dovetail"));
+  for (const Candidate& candidate : question.candidates) {
+    INFO(question.experiment.cluster.name << " " << question.experiment.model.name << " " << candidate.system.name);
+    const Plan plan = plan_of(question, candidate.system.name);
+    if (planners::peak_memory(question.experiment, plan) <= question.experiment.cluster.device.memory)
+      CHECK(ours <= evaluate(plan) * (1 + 1e-9));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("dovetail is never worse than a shipped system on any shipped cluster") {
+  for (const std::string& cluster : known_names("clusters"))
+    check_never_worse(question_of(cluster, "mixtral-8x7b", {"workload.layers=2"}));
+  check_never_worse(question_of("fsmoe-testbed-b", "gpt2-xl-moe", {}));
+  check_never_worse(question_of("fsmoe-testbed-a", "qwen1.5-moe-a2.7b", {"workload.layers=3"}));
+}
+
+TEST_CASE("dovetail is never worse by a simulator either, where the systems' choices are its rivals") {
+  const auto has = [](const BackendEntry& entry) { return entry.name == "simgrid" && entry.make != nullptr; };
+  if (!std::ranges::any_of(backends(), has)) return;
+  Question question = question_of("fsmoe-testbed-b", "mixtral-8x7b", {"workload.layers=2"});
+  using enum InterferenceClass;
+  question.experiment.calibration.interference = {{Compute, Inter, .9, .7, {}}, {Inter, Intra, .8, .6, {}}};
+  const std::unique_ptr<Backend> simgrid = make_backend("simgrid");
+  const planners::Evaluator evaluate = [&](const Plan& plan) {
+    const auto schedule = std::make_shared<const Schedule>(build_schedule(question.experiment, plan));
+    return metrics(*schedule, simgrid->run(price(schedule, question.experiment))).makespan;
+  };
+  std::vector<Plan> rivals;
+  const Candidate* unified = nullptr;
+  for (const Candidate& c : question.candidates)
+    if (c.system.name == "dovetail")
+      unified = &c;
+    else
+      rivals.push_back(planners::find_planner(c.system.planner.name)
+                           .choose({question.experiment, c.system.plan, c.system.planner}, evaluate)
+                           .plan);
+  REQUIRE(unified != nullptr);
+  planners::PlanningTask task{question.experiment, unified->system.plan, unified->system.planner};
+  task.rivals = rivals;
+  const Seconds ours = evaluate(planners::find_planner("dovetail").choose(task, evaluate).plan);
+  for (const Plan& rival : rivals) CHECK(ours <= evaluate(rival) * (1 + 1e-12));
+}
+
+TEST_CASE("what makes a plan fit is tried, and said with its bytes") {
+  Question question = question_of("fsmoe-testbed-b", "mixtral-8x7b", {"workload.batch=16"});
+  const Plan plan = plan_of(question, "tutel");
+  const Bytes peak = planners::peak_memory(question.experiment, plan);
+  question.experiment.cluster.device.memory = peak * .8;
+  question.request.set.push_back("cluster.device.memory=" + std::to_string((peak * .8).value() / 1073741824) + " GiB");
+  const std::vector<std::string> ways = ways_to_fit(question, plan);
+  REQUIRE(ways.size() >= 3);
+  const auto says = [&](const std::string& what) {
+    return std::ranges::any_of(ways, [&](const std::string& way) { return way.find(what) != std::string::npos; });
+  };
+  CHECK(says("plan.restore="));
+  CHECK(says("plan.micro_batches="));
+  CHECK(says("--set workload.batch=8"));
+  for (const std::string& way : ways) CHECK_THAT(way, Catch::Contains(" bytes) less, "));
+}

@@ -1,0 +1,202 @@
+// The unified planner against the oracle of the same stated space, on random experiments with random knobs held.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "planners/analytic_evaluator.hpp"
+#include "planners/contest.hpp"
+#include "planners/plan_search.hpp"
+#include "planners/registry.hpp"
+#include "tests/support/experiments.hpp"
+#include "tests/support/random_plans.hpp"
+
+using namespace dovetail;
+using namespace dovetail::planners;
+
+namespace {
+
+constexpr long without_end = 1'000'000'000;
+
+// Holds some knobs to those of `plan`, by the bits of `which`.
+std::function<void(Plan&)> hold_some(const Plan& plan, unsigned which) {
+  return [plan, which](Plan& p) {
+    const auto held = [which](unsigned knob) { return ((which >> knob) & 1U) != 0; };
+    if (held(0)) p.scope = plan.scope, p.split = plan.split, p.peer_group = plan.peer_group;
+    if (held(1)) p.order = plan.order;
+    if (held(2)) p.comm_streams = plan.comm_streams;
+    if (held(3)) {
+      p.all_to_all = plan.all_to_all;
+      p.all_to_all_implementation = plan.all_to_all_implementation;
+      p.all_to_all_levels = plan.all_to_all_levels;
+    }
+    if (held(4)) p.encoding = plan.encoding;
+    if (held(5)) p.expert_sharding = plan.expert_sharding, p.sharding_repeats = plan.sharding_repeats;
+    if (held(6)) p.restore = plan.restore, p.buffers = plan.buffers;
+    if (held(7)) p.pipeline_schedule = plan.pipeline_schedule, p.micro_batches = plan.micro_batches;
+    if (held(8)) p.protocol = plan.protocol;
+  };
+}
+
+struct Case {
+  Experiment experiment;
+  Plan base;
+  std::function<void(Plan&)> hold;
+
+  PlanningTask task(std::vector<int> degrees) const {
+    PlanningTask task{experiment, base, {"dovetail", std::move(degrees), false, SearchSpace::Plans}};
+    task.hold = hold;
+    return task;
+  }
+};
+
+// With up to `most` points.
+std::optional<Case> random_case(test::Random& random, double most) {
+  Case c{test::random_experiment(random), {}, {}};
+  Plan held = test::random_legal_plan(random, c.experiment);
+  held.host_sync = false;
+  c.base.scope = Scope::Moe;
+  c.base.encoding = c.experiment.workload.gate.kind == GateKind::SoftMoe ? Encoding::Dense : Encoding::Sparse;
+  c.hold = hold_some(held, static_cast<unsigned>(random()) | static_cast<unsigned>(random()));
+  c.hold(c.base);
+  if (c.base.scope == Scope::Layer) return std::nullopt;
+  const PlanningTask task = c.task({1, 2, 3});
+  try {
+    if (const double points = plan_space(task).points(); points > most || points < 2) return std::nullopt;
+  } catch (const InputError&) {
+    return std::nullopt;  // no degree goes with what is held
+  }
+  return c;
+}
+
+std::string describe(const Case& c, const Plan& plan) {
+  return test::describe(c.experiment, plan);
+}
+
+long cases() {
+  const char* more = std::getenv("DOVETAIL_CASES");
+  return more == nullptr ? 1000 : std::atol(more);
+}
+
+}  // namespace
+
+TEST_CASE("dovetail: no regret against the oracle, and the bound is one") {
+  test::Random random(7);
+  double best_of_all = 0;
+  long tried = 0, proven = 0;
+  while (tried < cases()) {
+    const std::optional<Case> c = random_case(random, 400);
+    if (!c) continue;
+    const PlanningTask task = c->task({1, 2, 3});
+    const Evaluator evaluate = analytic_evaluator(c->experiment);
+    std::optional<PlanChoice> oracle;
+    try {
+      oracle = find_planner("exhaustive").choose(task, evaluate);
+    } catch (const InternalError&) {
+      continue;  // the space holds no plan that can be built
+    }
+    ++tried;
+    const double best = evaluate(oracle->plan).value();
+    const SearchResult found = search_plans(task, {}, Bytes(1e18), without_end);
+    INFO("case " << tried << ": oracle " << describe(*c, oracle->plan));
+    REQUIRE_FALSE(found.plans.empty());
+    INFO("ours " << describe(*c, found.plans.front().plan));
+    CHECK(found.plans.front().time.value() == Approx(best).epsilon(1e-9));
+    CHECK(found.proof.bound.value() <= best * (1 + 1e-9));
+    if (found.proof.optimal()) ++proven;
+    best_of_all += best;
+  }
+  CHECK(best_of_all > 0);
+  CHECK(proven == tried);  // nothing cut the searches short
+}
+
+namespace {
+
+PlanningTask open_task(const Experiment& e, std::vector<int> degrees = {1, 2, 3, 4}) {
+  Plan base;
+  base.scope = Scope::Moe;
+  return {e, base, {"dovetail", std::move(degrees), false, SearchSpace::Plans}};
+}
+
+PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) {
+  return find_planner("dovetail").choose(task, evaluate);
+}
+
+}  // namespace
+
+TEST_CASE("dovetail: a limit of memory is kept while a plan fits it, and costs time only") {
+  Experiment e = test::testbed_b(3);
+  const Evaluator evaluate = analytic_evaluator(e);
+  const PlanChoice free = choose(open_task(e), evaluate);
+  const Bytes most = peak_memory(e, free.plan);
+  CHECK(free.report.front.front().memory == most);
+  const Bytes least = free.report.front.back().memory;
+  REQUIRE(least < most);
+  for (double share : {.9, .5, 0.0}) {
+    e.cluster.device.memory = least + share * (most - least);
+    const PlanChoice tight = choose(open_task(e), evaluate);
+    CAPTURE(share);
+    CHECK(peak_memory(e, tight.plan) <= e.cluster.device.memory);
+    CHECK(evaluate(tight.plan) >= evaluate(free.plan) * (1 - 1e-12));
+    CHECK(tight.plan.restore != Restore::Keep);
+    REQUIRE(tight.report.proof);
+    CHECK(tight.report.proof->refused > 0);
+    CHECK(tight.report.proof->bound <= evaluate(tight.plan) * (1 + 1e-12));
+  }
+  e.cluster.device.memory = Bytes(1);
+  const PlanChoice none = choose(open_task(e), evaluate);
+  CHECK_FALSE(none.report.proof);
+  CHECK_THAT(none.report.reason, Catch::Contains("no plan fits"));
+  CHECK(peak_memory(e, none.plan) <= least);
+}
+
+TEST_CASE("dovetail: of its front no point beats another, and the choice is its first") {
+  const Experiment e = test::testbed_b(2);
+  const PlanChoice choice = choose(open_task(e), analytic_evaluator(e));
+  const std::vector<FrontPoint>& front = choice.report.front;
+  REQUIRE(front.size() > 1);
+  CHECK(front.front().time == analytic_evaluator(e)(choice.plan));
+  for (std::size_t i = 1; i < front.size(); ++i) {
+    CHECK(front[i - 1].time <= front[i].time);
+    CHECK(front[i - 1].memory > front[i].memory);
+    CHECK(front[i].memory == peak_memory(e, front[i].plan));
+  }
+}
+
+TEST_CASE("dovetail: knobs that the user has fixed hold") {
+  const Experiment e = test::testbed_b(2);
+  PlanningTask task = open_task(e);
+  task.hold = [](Plan& plan) {
+    plan.order = Order::Alternate;
+    plan.forward_degree = 6;  // no candidate
+    plan.comm_streams = CommStreams::One;
+  };
+  task.hold(task.base);
+  const Plan plan = choose(task, analytic_evaluator(e)).plan;
+  CHECK(plan.order == Order::Alternate);
+  CHECK(plan.forward_degree == 6);
+  CHECK(plan.comm_streams == CommStreams::One);
+}
+
+TEST_CASE("dovetail: the evaluator has the last word, also about rivals") {
+  const Experiment e = test::testbed_b(2);
+  PlanningTask task = open_task(e);
+  Plan rival = task.base;
+  rival.forward_degree = 7;
+  rival.order = Order::Alternate;
+  task.rivals = {rival};
+  const Evaluator likes_rival = [&](const Plan& plan) { return Seconds(plan == rival ? 1 : 2); };
+  CHECK(choose(task, likes_rival).plan == rival);
+  const Evaluator turned = [&](const Plan& plan) { return Seconds(1) / (1 + 1e3 * analytic_evaluator(e)(plan).value()); };
+  const Plan slowest = choose(task, turned).plan;
+  CHECK(analytic_evaluator(e)(slowest) > analytic_evaluator(e)(choose(open_task(e), analytic_evaluator(e)).plan));
+}
+
+TEST_CASE("dovetail: a search that is cut short says how far from the best it may be") {
+  const Experiment e = test::testbed_b(4);
+  const SearchResult whole = search_plans(open_task(e), {}, Bytes(1e18), without_end);
+  CHECK(whole.proof.optimal());
+  const SearchResult cut = search_plans(open_task(e), {}, Bytes(1e18), 400);
+  CHECK(cut.proof.predicted < whole.proof.predicted);
+  CHECK(cut.proof.bound <= whole.proof.best);
+  CHECK(cut.proof.best >= whole.proof.best);
+}
