@@ -5,7 +5,7 @@
 #include "models/names.hpp"
 #include "planners/contest.hpp"
 #include "planners/layer_times.hpp"
-#include "planners/open_plans.hpp"
+#include "planners/plan_space.hpp"
 
 namespace dovetail::planners {
 namespace {
@@ -49,7 +49,7 @@ class AllToAllChoice final : public Planner {
     Contest contest(evaluate);
     int exchanges = 0;
     for (const Plan& base : bases(task.base)) {
-      const std::vector<Plan> plans = open_plans(task, base);
+      const std::vector<Plan> plans = degree_plans(task, base);
       for (const Plan& plan : plans) contest.propose(plan);
       exchanges += plans.empty() ? 0 : 1;
     }

@@ -3,44 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "planners/contest.hpp"
 #include "planners/plan_space.hpp"
 
 namespace dovetail::planners {
 namespace {
-
-std::vector<Plan> structures(const PlanningTask& task, const PlanSpace& space) {
-  std::vector<Axis> axes = space.volumes;
-  axes.insert(axes.end(), space.arrangements.begin(), space.arrangements.end());
-  axes.push_back(space.keeping);
-  axes.back().insert(axes.back().end(), space.restoring.begin(), space.restoring.end());
-  Plan base = task.base;
-  base.backward_degrees.clear();
-  return combinations(base, axes);
-}
-
-// Times are the same for all degrees, and for all arrangements.
-void propose_all(const PlanningTask& task, const PlanSpace& space, const Plan& structure, Contest& contest) {
-  std::optional<LayerTimes> times;
-  const bool tied = space.tied || structure.scope == Scope::Block;
-  const bool peers = task.choices.space == SearchSpace::Plans && structure.split == Split::Peers;
-  for (int forward : space.forward_degrees)
-    for (int backward : space.backward_degrees) {
-      if ((tied && forward != backward) || (peers && std::max(forward, backward) > 1)) continue;
-      Plan plan = structure;
-      plan.forward_degree = forward;
-      plan.backward_degree = backward;
-      Plan unsliced = plan;
-      if (unsliced.grad_sync == GradSync::Partitioned && unsliced.gradient_slices.empty())
-        unsliced.grad_sync = GradSync::After;
-      if (refusal(unsliced, task.experiment)) continue;
-      if (!times) times = layer_times(task.experiment, structure);
-      for (const Plan& with : gradient_plans(plan, space, task.experiment, *times))
-        if (allowed(task, with)) contest.propose(with);
-    }
-}
 
 class Exhaustive final : public Planner {
  public:
@@ -54,7 +21,7 @@ class Exhaustive final : public Planner {
                                    "or take another planner",
                                    space.points(), most));
     Contest contest(evaluate);
-    for (const Plan& structure : structures(task, space)) propose_all(task, space, structure, contest);
+    for_each_plan(task, space, [&](const Plan& plan) { contest.propose(plan); });
     const bool tied = space.tied || task.base.scope == Scope::Block;
     const bool partitioned = contest.best().grad_sync == GradSync::Partitioned;
     const bool wide = task.choices.space == SearchSpace::Plans;

@@ -10,7 +10,7 @@
 #include "models/schedule_builder.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/contest.hpp"
-#include "planners/open_plans.hpp"
+#include "planners/plan_space.hpp"
 #include "planners/restore_cost.hpp"
 
 namespace dovetail::planners {
@@ -54,7 +54,7 @@ struct Candidate {
 std::vector<Candidate> candidates(const PlanningTask& task) {
   std::vector<Candidate> all;
   for (const Plan& base : bases(task))
-    for (Plan& plan : open_plans(task, base)) {
+    for (Plan& plan : degree_plans(task, base)) {
       const Bytes peak = peak_memory(task.experiment, plan);
       all.push_back({std::move(plan), peak});
     }

@@ -169,6 +169,16 @@ void open_all_knobs(const PlanningTask& task, PlanSpace& space) {
   space.words = "scopes, splits, orders, streams, all-to-alls, encodings, shardings, restoring, gradient slices and degrees";
 }
 
+std::vector<Plan> structures(const PlanningTask& task, const PlanSpace& space) {
+  std::vector<Axis> axes = space.volumes;
+  axes.insert(axes.end(), space.arrangements.begin(), space.arrangements.end());
+  axes.push_back(space.keeping);
+  axes.back().insert(axes.back().end(), space.restoring.begin(), space.restoring.end());
+  Plan base = task.base;
+  base.backward_degrees.clear();
+  return combinations(base, axes);
+}
+
 }  // namespace
 
 double PlanSpace::points() const {
@@ -238,6 +248,39 @@ std::vector<Plan> gradient_plans(const Plan& plan, const PlanSpace& space, const
     if (alone) plans.push_back(with_slices_of(with, GradSync::After, times));
     if (space.by_layer && plan.scope != Scope::Block && plan.split == Split::Capacity)
       plans.push_back(with_partition(with, partition_gradients(times, plan.comm_streams, space.backward_degrees)));
+  }
+  return plans;
+}
+
+void for_each_plan(const PlanningTask& task, const PlanSpace& space, const std::function<void(const Plan&)>& use) {
+  for (const Plan& structure : structures(task, space)) {
+    std::optional<LayerTimes> times;  // the same for all degrees
+    const bool tied = space.tied || structure.scope == Scope::Block;
+    const bool peers = task.choices.space == SearchSpace::Plans && structure.split == Split::Peers;
+    for (int forward : space.forward_degrees)
+      for (int backward : space.backward_degrees) {
+        if ((tied && forward != backward) || (peers && std::max(forward, backward) > 1)) continue;
+        Plan plan = structure;
+        plan.forward_degree = forward;
+        plan.backward_degree = backward;
+        Plan unsliced = plan;
+        if (unsliced.grad_sync == GradSync::Partitioned && unsliced.gradient_slices.empty())
+          unsliced.grad_sync = GradSync::After;
+        if (refusal(unsliced, task.experiment)) continue;
+        if (!times) times = layer_times(task.experiment, structure);
+        for (const Plan& with : gradient_plans(plan, space, task.experiment, *times))
+          if (allowed(task, with)) use(with);
+      }
+  }
+}
+
+std::vector<Plan> degree_plans(PlanningTask task, const Plan& base) {
+  task.base = base;
+  task.choices.space = SearchSpace::Degrees;
+  std::vector<Plan> plans;
+  try {
+    for_each_plan(task, plan_space(task), [&](const Plan& plan) { plans.push_back(plan); });
+  } catch (const InputError&) {  // no degree is allowed
   }
   return plans;
 }

@@ -13,7 +13,7 @@
 #include "models/errors.hpp"
 #include "planners/contest.hpp"
 #include "planners/layer_times.hpp"
-#include "planners/open_plans.hpp"
+#include "planners/plan_space.hpp"
 #include "planners/shadow_latency.hpp"
 
 namespace dovetail::planners {
@@ -54,8 +54,9 @@ class Shadowing final : public Planner {
   PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
     PlanningTask unshadowed = task;
     unshadowed.base.shadowed_experts.clear();
+    allowed_degrees(unshadowed);  // throws where the base plan itself cannot be built
     Contest contest(evaluate);
-    for (const Plan& plan : open_plans(unshadowed)) contest.propose(plan);
+    for (const Plan& plan : degree_plans(unshadowed, unshadowed.base)) contest.propose(plan);
     try {
       validate(with_shadows(contest.best(), std::array{0}), task.experiment);
       return with_best_set(unshadowed, contest);
@@ -68,7 +69,7 @@ class Shadowing final : public Planner {
   PlanChoice with_best_set(const PlanningTask& task, Contest& contest) const {
     const ShadowLatency latency(task.experiment, task.base);
     const auto propose = [&](std::span<const int> experts) {
-      for (const Plan& plan : open_plans(task, with_shadows(task.base, experts))) contest.propose(plan);
+      for (const Plan& plan : degree_plans(task, with_shadows(task.base, experts))) contest.propose(plan);
     };
     const std::size_t by_paper = latency.experts_to_shadow(), experts = latency.by_load().size();
     propose({latency.by_load().begin(), by_paper});
