@@ -17,7 +17,7 @@ struct MemoryUse {
 };
 std::vector<MemoryUse> memory_by_class(const Schedule& schedule, const Timeline& timeline);
 MemoryUse memory_use(const Schedule& schedule, const Timeline& timeline);  // of the class that needs most
-Bytes peak_memory(const Schedule& schedule, const Timeline& timeline);     // its `peak` alone, without planning an arena
+Bytes peak_memory(const Schedule& schedule, const Timeline& timeline);  // its `peak` alone, without planning an arena
 
 // Offsets in that arena, aligned to 256 bytes, by TensorId, of each rank class by itself (sizes: of the largest);
 // tensors that no op uses have -1. Tensors that share a buffer share an address; device and host memory are counted
