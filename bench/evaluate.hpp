@@ -35,9 +35,8 @@ struct Choice {
   PlannerReport report;
 };
 
-// Lets the system's planner complete its plan; `evaluate` compares plans for it, the analytic backend where it is empty.
-// Knobs that the user has
-// set, in the experiment file or by --set plan.x=y, hold whatever the planner says.
+// Lets the system's planner complete its plan; `evaluate` compares plans for it, the analytic backend where it is
+// empty. Knobs that the user has set, in the experiment file or by --set plan.x=y, hold whatever the planner says.
 Choice choose_plan(const Question& question, const Candidate& candidate, const planners::Evaluator& evaluate = {});
 
 // Builds, prices and runs the plan. A plan that does not fit the memory gives numbers like any other.

@@ -142,7 +142,7 @@ Experiment at_step(const Experiment& experiment, const TraceStep& step) {
     w.routing.kind = RoutingKind::Trace;
     w.routing.layers = spread_over_experts(step.layers, e.model.experts);
   }
-  w.capacity_rows = 0;
+  w.capacity_rows = w.capacity_factor > 0 ? 0 : 1;  // any, until it is known that loads can be told
   validate(e);
   resolve_capacity(e);
   return e;

@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string percent(double value) {
-  return fmt::format("{:.2f}", 100 * value + 0.0);  // no "-0.00"
+  return fmt::format("{:.2f}", 100 * value);
 }
 
 Seconds total(const OnlineRun& run, const auto& time_of) {

@@ -43,7 +43,7 @@ TraceStep factor(double f) {
 std::vector<Experiment> wave(const Experiment& e, int steps) {
   std::vector<Experiment> at;
   for (int i = 0; i < steps; ++i)
-    at.push_back(at_step(e, factor(std::round(100 * (2.69 - 1.69 * std::cos(i * .021))) / 100)));
+    at.push_back(at_step(e, factor(std::round(20 * (2.69 - 1.69 * std::cos(i * .021))) / 20)));
   return at;
 }
 

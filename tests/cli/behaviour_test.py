@@ -140,6 +140,14 @@ def test_online_planning_is_kept_between_runs(checks, program):
     checks.check(program.files() == ["s.json"], f"only the state: {program.files()}")
 
 
+def test_any_plans_are_strategies(checks, program):
+    for degree in ("2", "4"):
+        program.run("plan", *SHIPPED, "--system", "tutel_improved", "--set", f"plan.forward_degree={degree}", "--save-plan", f"p{degree}.json", "-q", "-o", "r.json")
+    result = program.run("plan", "--online", "--trace", "capacity-tutel", *SHIPPED, "--plan", "p2.json", "--plan", "p4.json", "--system", "pipemoe_lina", "--planner", "granularity_search", "--format", "json")
+    names = [s["name"] for s in json.loads(result.stdout)["strategies"]]
+    checks.check(names[0] == "pipemoe_lina 1" and names[-2:] == ["p2", "p4"], f"degrees of systems and plans: {names}")
+
+
 def test_online_planning_from_outside(checks, program):
     command = ["plan", "--online", *SHIPPED, "--state", "s.json", "-q"]
     times = {"linear 1": 4.0, "linear 2": 3.0, "linear 4": 2.0, "linear 8": 2.5}

@@ -163,6 +163,8 @@ TEST_CASE("bucketed_search: total regret below 1 %, of the last 300 steps below 
                     100 * dense, 100 * total, 100 * worst, 100 * last, 100 * worst_last, 100 * fine));
     CHECK(total <= .01);
     CHECK(last <= .005);
+    CHECK(worst <= .015);  // of any layer
+    CHECK(worst_last <= .01);
     CHECK(fine > total);  // short buckets share less
   }
 }
