@@ -60,6 +60,7 @@ TEST_CASE("Every gate in every encoding computes on a device what the reference 
     check_on_device(*device, e, plan, {Stored::Double, false, false, i});
     if (!narrow) continue;
     check_on_device(*device, e, plan, {Stored::Float, true, false, i});
+    e.workload.dtype = DType::Bf16;
     check_on_device(*device, e, plan, {Stored::Bf16, true, false, i});
   }
   std::set<GateKind> sparse, dense;
