@@ -159,7 +159,7 @@ class NcclNetwork final : public DeviceNetwork {
     world_->settle(ncclCommSplit(world_->get(), color, own, &comm, nullptr), "ncclCommSplit");
     if (members.empty()) return nullptr;
     const auto part = std::make_shared<NcclComm>(comm, cancellation_);
-    part->look();
+    part->settle(ncclInProgress, "ncclCommSplit");  // until it says that it is not
     parts_.push_back(part);
     return std::make_unique<NcclCommunicator>(part, own, static_cast<int>(members.size()));
   }
