@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "bench/evaluate.hpp"
+#include "bench/reproduce/published.hpp"
 #include "models/analytic_backend.hpp"
 
 namespace dovetail::bench {
@@ -44,6 +45,17 @@ SystemResult run_plan(const Experiment& experiment, const Plan& plan) {
 
 double step_seconds(const Experiment& experiment, const System& system) {
   return run_system(experiment, system).metrics.makespan.value();
+}
+
+std::vector<Interference> read_contention(const std::string& cluster, FilesRead& files) {
+  const PublishedTable fitted("fsmoe-table5", files);
+  return read_experiment(fitted.settings().at("contention").at(cluster), files).calibration.interference;
+}
+
+double contended_seconds(const Experiment& experiment, const Plan& plan, const std::vector<Interference>& contention) {
+  Experiment contended = experiment;
+  contended.calibration.interference = contention;
+  return run_plan(contended, plan).metrics.makespan.value();
 }
 
 std::vector<System> read_systems(const JsonReader& names, FilesRead& files) {

@@ -28,6 +28,11 @@ SystemResult run_system(const Experiment& experiment, const System& system);
 SystemResult run_plan(const Experiment& experiment, const Plan& plan);
 double step_seconds(const Experiment& experiment, const System& system);  // the makespan of run_system
 
+// How much traffic between nodes and inside them slows each other on an FSMoE testbed: a constant fitted to FSMoE's
+// table 5 (see data/published/fsmoe-table5.json), and the makespan of a plan with it.
+std::vector<Interference> read_contention(const std::string& cluster, FilesRead& files);
+double contended_seconds(const Experiment& experiment, const Plan& plan, const std::vector<Interference>& contention);
+
 // Shipped systems.
 std::vector<System> read_systems(const JsonReader& names, FilesRead& files);
 
