@@ -2,6 +2,8 @@
 // beside it, so each is one of a stack: its time is what it adds to a step of more layers.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bench/fsmoe_layers.hpp"
 #include "bench/reproduce/tables.hpp"
 #include "planners/contest.hpp"
@@ -34,9 +36,10 @@ struct Times {
 Times step(const Experiment& layer, const System& system, int layers, const std::vector<Interference>& contention) {
   Experiment e = layer;
   e.model.layers = e.workload.layers = layers;
-  const SystemResult ideal =
-      system.planner.name == "four_case" ? run_plan(e, closed_form_plan(e, system)) : run_system(e, system);
-  return {ideal.metrics.makespan.value(), contended_seconds(e, ideal.plan, contention)};
+  const Plan plan = system.planner.name == "four_case" ? closed_form_plan(e, system) : choose_plan(e, system);
+  const double ideal = step_seconds(e, plan);
+  if (plan.comm_streams != CommStreams::InterIntra) return {ideal, ideal};  // on one stream nothing meets
+  return {ideal, contended_seconds(e, plan, contention)};
 }
 
 Times added_by_a_layer(const Experiment& layer, const System& system, Stack stack,
@@ -63,7 +66,7 @@ Recomputed fsmoe_layer_speedups(const JsonReader& settings, FilesRead& files) {
         const Times own = added_by_a_layer(layer, system, stack, contention);
         const std::string name = fmt::format("{}, {}", testbed == 'a' ? "A" : "B", system.name);
         speedups[name].push_back(base.ideal / own.ideal);
-        if (system.plan.comm_streams == CommStreams::InterIntra)  // on one stream nothing meets
+        if (system.plan.comm_streams == CommStreams::InterIntra)
           speedups[name + " with contention"].push_back(base.contended / own.contended);
       }
     }

@@ -11,17 +11,6 @@ namespace {
 
 using Steps = std::map<std::string, double>;  // system -> seconds
 
-Steps run_systems(const Experiment& e, const std::vector<System>& systems,
-                  const std::vector<Interference>& contention) {
-  Steps steps;
-  for (const System& system : systems) {
-    const SystemResult result = run_system(e, system);
-    const bool meets = system.plan.comm_streams == CommStreams::InterIntra && !contention.empty();
-    steps[system.name] = meets ? contended_seconds(e, result.plan, contention) : result.metrics.makespan.value();
-  }
-  return steps;
-}
-
 std::vector<double> ratios(const std::vector<Steps>& models, const std::string& slow, const std::string& fast) {
   std::vector<double> list;
   for (const Steps& steps : models) list.push_back(steps.at(slow) / steps.at(fast));
@@ -49,8 +38,13 @@ Recomputed fsmoe_model_speedups(const JsonReader& settings, FilesRead& files) {
   Recomputed result;
   for (const JsonReader& each : settings.at("experiments").elements()) {
     const Experiment e = read_experiment(each, files);
-    ideal.push_back(run_systems(e, systems, {}));
-    contended.push_back(run_systems(e, systems, read_contention(e.cluster.name, files)));
+    ideal.emplace_back();
+    contended.emplace_back();
+    for (const System& system : systems) {
+      const Plan plan = choose_plan(e, system);
+      ideal.back()[system.name] = step_seconds(e, plan);
+      contended.back()[system.name] = contended_seconds(e, plan, read_contention(e.cluster.name, files));
+    }
   }
   compare(ideal, "", result);
   compare(contended, ", with contention", result);
