@@ -10,14 +10,16 @@
 #include "bench/reproduce/published.hpp"
 #include "models/analytic_backend.hpp"
 #include "planners/analytic_evaluator.hpp"
+#include "planners/registry.hpp"
 
 namespace dovetail::bench {
 namespace {
 
 Choice choice_of(const Experiment& experiment, const System& system) {
-  Question question;
-  question.experiment = experiment;
-  return choose_plan(question, {system, "", ""});
+  planners::PlanChoice planned =
+      planners::find_planner(system.planner.name)
+          .choose({experiment, system.plan, system.planner}, planners::analytic_evaluator(experiment));
+  return {std::move(planned.plan), std::move(planned.report)};
 }
 
 template <class T, class Read>
