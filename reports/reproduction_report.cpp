@@ -58,11 +58,12 @@ Json table_json(const ReproducedTable& table) {
           {"shown", count(table, Verdict::Shown)}};
 }
 
-// Four significant digits, plain.
+// Four significant digits; whole numbers as such.
 std::string plain(double value) {
   if (!std::isfinite(value)) return "-";
   const double size = std::abs(value);
-  return fixed(value, size >= 1000 ? 1 : size >= 100 ? 1 : size >= 10 ? 2 : 3);
+  if (value == std::round(value) && size < 1e6) return fixed(value, 0);
+  return fixed(value, size >= 100 ? 1 : size >= 10 ? 2 : 3);
 }
 
 std::string cell(const std::optional<TableValue>& value) {
@@ -165,8 +166,8 @@ void write_csv(std::ostream& out, const Reproduction& reproduction) {
 
 void write_table(std::ostream& out, const Reproduction& reproduction, bool colour) {
   for (const ReproducedTable& table : reproduction.tables) {
-    out << inked(fmt::format("{}: {}", table.id, printable(table.title)), Ink::Bold, colour) << '\n';
-    out << "  " << printable(table.source) << "\n\n";
+    out << inked(wrapped(fmt::format("{}: {}", table.id, printable(table.title)), 100, 2), Ink::Bold, colour) << '\n';
+    out << wrapped("  " + printable(table.source), 100, 2) << "\n\n";
     TextTable rows({"", "unit", "published", "ours", "error", "target", "fitted\nconstants", ""});
     for (const ReproducedValue& value : table.values) add_row(rows, value);
     out << rows.text(colour);

@@ -2,8 +2,12 @@
 // beside it, so each is one of a stack: its time is what it adds to a step of more layers.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bench/fsmoe_layers.hpp"
 #include "bench/reproduce/tables.hpp"
+#include "planners/contest.hpp"
+#include "planners/gradient_partition.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -12,51 +16,61 @@ struct Stack {
   int few = 1, many = 2;  // layers
 };
 
-double added_by_a_layer(const Experiment& layer, const System& system, Stack stack,
-                        const std::vector<Interference>& contention) {
-  const auto step = [&](int layers) {
-    Experiment e = layer;
-    e.model.layers = e.workload.layers = layers;
-    SystemResult result = run_system(e, system);
-    if (contention.empty()) return result.metrics.makespan.value();
-    e.calibration.interference = contention;  // which the paper's planner does not know
-    return run_plan(e, result.plan).metrics.makespan.value();
-  };
-  return (step(stack.many) - step(stack.few)) / (stack.many - stack.few);
+// What the planner four_case takes for the fastest by its closed forms; it would try others too, which takes longer.
+Plan closed_form_plan(const Experiment& e, const System& system) {
+  const std::vector<int> degrees = planners::allowed_degrees({e, system.plan, system.planner});
+  const planners::LayerTimes times = planners::layer_times(e, system.plan);
+  const CommStreams streams = system.plan.comm_streams;
+  Plan plan = system.plan;
+  plan.forward_degree = *std::ranges::min_element(degrees, {}, [&](int degree) {
+    return planners::chunked_makespan(times.forward.moe, streams, times.capacity, degree);
+  });
+  return planners::with_partition(plan, planners::partition_gradients(times, streams, degrees));
 }
 
-// Mean over the layers of the first system's time over that of each other, in their order.
-std::vector<double> mean_speedups(const std::vector<Experiment>& layers, const std::vector<System>& systems,
-                                  Stack stack, const std::vector<Interference>& contention) {
-  std::vector<std::vector<double>> speedups(systems.size() - 1);
-  for (const Experiment& layer : layers) {
-    const double base = added_by_a_layer(layer, systems.front(), stack, contention);
-    for (std::size_t i = 1; i < systems.size(); ++i)
-      speedups[i - 1].push_back(base / added_by_a_layer(layer, systems[i], stack, contention));
-  }
-  std::vector<double> means;
-  for (const std::vector<double>& each : speedups) means.push_back(mean(each));
-  return means;
+// Of a step: as it is, and with traffic between nodes and inside slowing each other, which planners do not know.
+struct Times {
+  double ideal = 0, contended = 0;
+};
+
+Times step(const Experiment& layer, const System& system, int layers, const std::vector<Interference>& contention) {
+  Experiment e = layer;
+  e.model.layers = e.workload.layers = layers;
+  const Plan plan = system.planner.name == "four_case" ? closed_form_plan(e, system) : choose_plan(e, system);
+  const double ideal = step_seconds(e, plan);
+  if (plan.comm_streams != CommStreams::InterIntra) return {ideal, ideal};  // on one stream nothing meets
+  return {ideal, contended_seconds(e, plan, contention)};
+}
+
+Times added_by_a_layer(const Experiment& layer, const System& system, Stack stack,
+                       const std::vector<Interference>& contention) {
+  const Times few = step(layer, system, stack.few, contention), many = step(layer, system, stack.many, contention);
+  const int layers = stack.many - stack.few;
+  return {(many.ideal - few.ideal) / layers, (many.contended - few.contended) / layers};
 }
 
 }  // namespace
 
 Recomputed fsmoe_layer_speedups(const JsonReader& settings, FilesRead& files) {
-  const std::vector<int> stack = read_integers(settings.at("layers"));
-  const int every = settings.integer_or("every", 1, 1);
+  const std::vector<int> layers = read_integers(settings.at("layers"));
+  const Stack stack{layers.at(0), layers.at(1)};
+  const System baseline = load_system(settings.string("baseline"), files);
+  const std::vector<System> systems = read_systems(settings.at("systems"), files);
   Recomputed result;
   for (const char testbed : {'a', 'b'}) {
-    const std::string name(1, static_cast<char>(testbed - 'a' + 'A'));
-    const std::vector<Experiment> layers = thinned(fsmoe_layers(testbed), every);
-    const std::vector<System> all = read_systems(settings.at("systems"), files);
-    const std::vector<double> means = mean_speedups(layers, all, {stack[0], stack[1]}, {});
-    for (std::size_t i = 1; i < all.size(); ++i) result.values[fmt::format("{}, {}", name, all[i].name)] = means[i - 1];
-    const std::vector<System> contended = read_systems(settings.at("contended_systems"), files);
-    const Experiment slowed = read_experiment(settings.at("contention").at(name), files);
-    const std::vector<double> slower =
-        mean_speedups(layers, contended, {stack[0], stack[1]}, slowed.calibration.interference);
-    for (std::size_t i = 1; i < contended.size(); ++i)
-      result.values[fmt::format("{}, {} with contention", name, contended[i].name)] = slower[i - 1];
+    const std::vector<Interference> contention = read_contention(fmt::format("fsmoe-testbed-{}", testbed), files);
+    std::map<std::string, std::vector<double>> speedups;
+    for (const Experiment& layer : thinned(fsmoe_layers(testbed), settings.integer_or("every", 1, 1))) {
+      const Times base = added_by_a_layer(layer, baseline, stack, contention);
+      for (const System& system : systems) {
+        const Times own = added_by_a_layer(layer, system, stack, contention);
+        const std::string name = fmt::format("{}, {}", testbed == 'a' ? "A" : "B", system.name);
+        speedups[name].push_back(base.ideal / own.ideal);
+        if (system.plan.comm_streams == CommStreams::InterIntra)
+          speedups[name + " with contention"].push_back(base.contended / own.contended);
+      }
+    }
+    for (const auto& [name, values] : speedups) result.values[name] = mean(values);
   }
   return result;
 }

@@ -17,33 +17,40 @@ std::vector<double> ratios(const std::vector<Steps>& models, const std::string& 
   return list;
 }
 
+void compare(const std::vector<Steps>& models, const std::string& suffix, Recomputed& result) {
+  std::vector<std::pair<std::string, double>> slowness;
+  for (const auto& [system, ignored] : models.front()) {
+    slowness.emplace_back(system, mean(ratios(models, system, "fsmoe")));
+    if (system != "fsmoe" && system != "deepspeed_moe")
+      result.values["mean over " + system + suffix] = slowness.back().second;
+  }
+  result.values["order by step time" + suffix] = in_order(slowness);
+  const std::vector<double> fsmoe = ratios(models, "deepspeed_moe", "fsmoe");
+  result.values["fsmoe over deepspeed_moe, least" + suffix] = std::ranges::min(fsmoe);
+  result.values["fsmoe over deepspeed_moe, most" + suffix] = std::ranges::max(fsmoe);
+}
+
 }  // namespace
 
 Recomputed fsmoe_model_speedups(const JsonReader& settings, FilesRead& files) {
-  const std::vector<std::string> systems = read_strings(settings.at("systems"));
-  std::vector<Steps> models;
+  const std::vector<System> systems = read_systems(settings.at("systems"), files);
+  std::vector<Steps> ideal, contended;
   Recomputed result;
   for (const JsonReader& each : settings.at("experiments").elements()) {
     const Experiment e = read_experiment(each, files);
-    Steps steps;
-    for (const std::string& system : systems) steps[system] = step_seconds(e, load_system(system, files));
-    result.notes.push_back(fmt::format("{} on {}, {} layers: deepspeed_moe {:.0f} ms, fsmoe {:.0f} ms", e.model.name,
-                                       e.cluster.name, e.workload.layers, 1e3 * steps.at("deepspeed_moe"),
-                                       1e3 * steps.at("fsmoe")));
-    models.push_back(std::move(steps));
+    ideal.emplace_back();
+    contended.emplace_back();
+    for (const System& system : systems) {
+      const Plan plan = choose_plan(e, system);
+      ideal.back()[system.name] = step_seconds(e, plan);
+      contended.back()[system.name] = contended_seconds(e, plan, read_contention(e.cluster.name, files));
+    }
   }
-  std::vector<std::pair<std::string, double>> slowness;
-  for (const std::string& system : systems) {
-    slowness.emplace_back(system, mean(ratios(models, system, "fsmoe")));
-    if (system != "fsmoe" && system != "deepspeed_moe") result.values["mean over " + system] = slowness.back().second;
-  }
-  const std::vector<double> fsmoe = ratios(models, "deepspeed_moe", "fsmoe");
-  const std::vector<double> tutel = ratios(models, "deepspeed_moe", "tutel");
-  result.values["fsmoe over deepspeed_moe, least"] = std::ranges::min(fsmoe);
-  result.values["fsmoe over deepspeed_moe, most"] = std::ranges::max(fsmoe);
+  compare(ideal, "", result);
+  compare(contended, ", with contention", result);
+  const std::vector<double> tutel = ratios(ideal, "deepspeed_moe", "tutel");
   result.values["tutel over deepspeed_moe, least"] = std::ranges::min(tutel);
   result.values["tutel over deepspeed_moe, most"] = std::ranges::max(tutel);
-  result.values["order by step time"] = in_order(slowness);
   return result;
 }
 

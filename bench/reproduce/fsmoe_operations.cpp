@@ -10,16 +10,24 @@
 namespace dovetail::bench {
 namespace {
 
+// The ESP collectives swap in the backward pass: what was gathered is scattered.
 struct Row {
   const char* name;
   std::array<OpKind, 2> kinds;
+  Collective collective = Collective::None;  // None: any
+
+  bool covers(const Op& op) const {
+    return (op.kind == kinds[0] || op.kind == kinds[1]) &&
+           (collective == Collective::None || op.work.collective == collective);
+  }
 };
-constexpr std::array rows{Row{"all-to-all", {OpKind::Dispatch, OpKind::Combine}},
-                          Row{"all-gather", {OpKind::EspAllGather, OpKind::EspAllGather}},
-                          Row{"reduce-scatter", {OpKind::EspReduceScatter, OpKind::EspReduceScatter}},
-                          Row{"experts", {OpKind::Expert, OpKind::Expert}},
-                          Row{"all-reduce", {OpKind::DenseGradientAllReduce, OpKind::DenseGradientAllReduce}},
-                          Row{"attention", {OpKind::Attention, OpKind::Attention}}};
+constexpr std::array rows{
+    Row{"all-to-all", {OpKind::Dispatch, OpKind::Combine}},
+    Row{"all-gather", {OpKind::EspAllGather, OpKind::EspReduceScatter}, Collective::AllGather},
+    Row{"reduce-scatter", {OpKind::EspAllGather, OpKind::EspReduceScatter}, Collective::ReduceScatter},
+    Row{"experts", {OpKind::Expert, OpKind::Expert}},
+    Row{"all-reduce", {OpKind::DenseGradientAllReduce, OpKind::DenseGradientAllReduce}},
+    Row{"attention", {OpKind::Attention, OpKind::Attention}}};
 
 }  // namespace
 
@@ -31,8 +39,7 @@ Recomputed fsmoe_operations(const JsonReader& settings, FilesRead& files) {
     for (const Row& row : rows) {
       double milliseconds = 0;
       for (std::size_t i = 0; i < priced.duration.size(); ++i)
-        if (const OpKind kind = priced.schedule->ops[i].kind; kind == row.kinds[0] || kind == row.kinds[1])
-          milliseconds += 1e3 * priced.duration[i].value();
+        if (row.covers(priced.schedule->ops[i])) milliseconds += 1e3 * priced.duration[i].value();
       result.values[fmt::format("{}: {}", name, row.name)] = milliseconds;
     }
   }

@@ -7,10 +7,20 @@
 #include <numeric>
 
 #include "bench/evaluate.hpp"
+#include "bench/reproduce/published.hpp"
 #include "models/analytic_backend.hpp"
+#include "planners/analytic_evaluator.hpp"
+#include "planners/registry.hpp"
 
 namespace dovetail::bench {
 namespace {
+
+Choice choice_of(const Experiment& experiment, const System& system) {
+  planners::PlanChoice planned =
+      planners::find_planner(system.planner.name)
+          .choose({experiment, system.plan, system.planner}, planners::analytic_evaluator(experiment));
+  return {std::move(planned.plan), std::move(planned.report)};
+}
 
 template <class T, class Read>
 std::vector<T> read_list(const JsonReader& json, Read read) {
@@ -30,20 +40,32 @@ Experiment read_experiment(const JsonReader& options, FilesRead& files, const st
   return load_experiment(request, files, notes);
 }
 
-SystemResult run_system(const Experiment& experiment, const System& system) {
-  Question question;
-  question.experiment = experiment;
-  AnalyticBackend backend;
-  return evaluate(experiment, system.name, choose_plan(question, {system, "", ""}), backend);
+Plan choose_plan(const Experiment& experiment, const System& system) {
+  return choice_of(experiment, system).plan;
 }
 
-SystemResult run_plan(const Experiment& experiment, const Plan& plan) {
+SystemResult run_system(const Experiment& experiment, const System& system) {
   AnalyticBackend backend;
-  return evaluate(experiment, "plan", {plan, {}}, backend);
+  return evaluate(experiment, system.name, choice_of(experiment, system), backend);
+}
+
+double step_seconds(const Experiment& experiment, const Plan& plan) {
+  return planners::analytic_evaluator(experiment)(plan).value();
 }
 
 double step_seconds(const Experiment& experiment, const System& system) {
-  return run_system(experiment, system).metrics.makespan.value();
+  return step_seconds(experiment, choose_plan(experiment, system));
+}
+
+std::vector<Interference> read_contention(const std::string& cluster, FilesRead& files) {
+  const PublishedTable fitted("fsmoe-table5", files);
+  return read_experiment(fitted.settings().at("contention").at(cluster), files).calibration.interference;
+}
+
+double contended_seconds(const Experiment& experiment, const Plan& plan, const std::vector<Interference>& contention) {
+  Experiment contended = experiment;
+  contended.calibration.interference = contention;
+  return step_seconds(contended, plan);
 }
 
 std::vector<System> read_systems(const JsonReader& names, FilesRead& files) {

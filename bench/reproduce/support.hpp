@@ -23,10 +23,17 @@ struct Recomputed {
 // more of them as text.
 Experiment read_experiment(const JsonReader& options, FilesRead& files, const std::vector<std::string>& more = {});
 
-// A system as its planner completes it, and a plan as it is.
+// A system's plan as its planner completes it; all that a report says of it; and of it or any plan just the makespan,
+// which is much quicker.
+Plan choose_plan(const Experiment& experiment, const System& system);
 SystemResult run_system(const Experiment& experiment, const System& system);
-SystemResult run_plan(const Experiment& experiment, const Plan& plan);
-double step_seconds(const Experiment& experiment, const System& system);  // the makespan of run_system
+double step_seconds(const Experiment& experiment, const System& system);
+double step_seconds(const Experiment& experiment, const Plan& plan);
+
+// How much traffic between nodes and inside them slows each other on an FSMoE testbed: a constant fitted to FSMoE's
+// table 5 (see data/published/fsmoe-table5.json), and the makespan of a plan with it.
+std::vector<Interference> read_contention(const std::string& cluster, FilesRead& files);
+double contended_seconds(const Experiment& experiment, const Plan& plan, const std::vector<Interference>& contention);
 
 // Shipped systems.
 std::vector<System> read_systems(const JsonReader& names, FilesRead& files);
