@@ -57,7 +57,6 @@ class Sweep {
     pass_of(sample_.backward, backward_, std::max(forward_.last, backward_.first));
     for (const auto& [start, duration] : backward_links_)
       if (start < forward_.last) sample_.backward.early += duration;
-    sample_.forward.alone = sample_.forward.chain;
     return sample_;
   }
 
@@ -130,6 +129,8 @@ void add_to_floor(const PricedSchedule& priced, OpId id, std::vector<Seconds>& r
     case OpKind::EspAllGather:
     case OpKind::EspReduceScatter:
       floor.exchange += duration;
+      // Small messages may take another protocol, with less latency.
+      if (op.work.protocol != Protocol::BySize) floor.latency += priced.fixed[static_cast<std::size_t>(id)];
       break;
     default:
       if (priced.schedule->streams[static_cast<std::size_t>(op.stream)].kind == StreamKind::Compute)
@@ -140,7 +141,7 @@ void add_to_floor(const PricedSchedule& priced, OpId id, std::vector<Seconds>& r
 }  // namespace
 
 Seconds PassFloor::at(double chunk_share) const {
-  return std::max(busiest, compute + (chunk_share > 0 ? outside + exchange * chunk_share : Seconds(0)));
+  return std::max(busiest, compute + (chunk_share > 0 ? outside + latency + (exchange - latency) * chunk_share : Seconds(0)));
 }
 
 StepBound::StepBound(const Experiment& experiment, const Plan& plan)
@@ -181,16 +182,23 @@ PricedSchedule StepBound::priced(Plan plan) const {
 
 LayerSample StepBound::sample(const Plan& plan) const {
   const PricedSchedule all = priced(plan);
+  const Schedule& s = *all.schedule;
   const bool any_order = plan.order == Order::ReadyFirst;
   LayerSample sample = Sweep(all, any_order).run();
   if (any_order)  // all that a forward pass sends, it sends between its ends
-    sample.forward.chain = sample.forward.alone = std::max(sample.forward.chain, busiest_resource(sample.forward));
+    sample.forward.chain = std::max(sample.forward.chain, busiest_resource(sample.forward));
   const Timeline timeline = AnalyticBackend().run(all);
-  Seconds end;
-  for (std::size_t i = 0; i < timeline.ops.size(); ++i)
-    if (const Op& op = all.schedule->ops[i]; op.phase == Phase::Forward && !floats(*all.schedule, op))
-      end = std::max(end, timeline.ops[i].finish);
-  sample.forward.alone = std::max(sample.forward.alone, end);
+  Seconds forward, first(1e300), last;
+  for (std::size_t i = 0; i < timeline.ops.size(); ++i) {
+    const Op& op = s.ops[i];
+    if (synchronises(op.kind) || floats(s, op) || s.class_of(op) != 0) continue;
+    if (op.phase == Phase::Forward) forward = std::max(forward, timeline.ops[i].finish);
+    if (op.phase != Phase::Backward) continue;
+    first = std::min(first, timeline.ops[i].start);
+    last = std::max(last, timeline.ops[i].finish);
+  }
+  sample.forward.alone = std::max(sample.forward.chain, forward);
+  sample.backward.alone = last > Seconds(0) ? std::max(sample.backward.chain, last - std::max(first, forward)) : Seconds(0);
   return sample;
 }
 

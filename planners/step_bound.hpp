@@ -15,7 +15,7 @@ struct PassSample {
   Seconds tail;   // of that after the last op of compute
   Seconds link;   // what the stream of the all-reduces is busy
   Seconds early;  // backward, of the first layer it reaches: communication that need not wait for the forward pass
-  Seconds alone;  // forward: what the layer really takes, with contention, among layers like it
+  Seconds alone;  // what the layer really takes in its order, with contention; no bound
   std::array<Seconds, 12> busy{};  // by stream, then by physical resource
 };
 struct LayerSample {
@@ -28,6 +28,7 @@ struct PassFloor {
   Seconds compute;   // all of it
   Seconds outside;   // communication that nothing of the layer can hide, when attention is not cut into chunks
   Seconds exchange;  // what all rows take there and back
+  Seconds latency;   // of that what the first and the last chunk take however small they are
   Seconds at(double chunk_share) const;
 };
 struct LayerFloor {

@@ -55,7 +55,8 @@ double exhaustive_cost(const Question& question, const PlannerChoice& choices) {
 // How much slower the choice is than the best of the exhaustive oracle's plans, where that takes about a second.
 void add_regret(const Question& question, const Candidate& candidate, Choice& choice) {
   constexpr double affordable = 10'000;
-  if (candidate.system.planner.degrees.size() < 2) return;  // nothing was chosen
+  if (candidate.system.planner.degrees.size() < 2) return;                    // nothing was chosen
+  if (candidate.system.planner.space == SearchSpace::Plans) return;           // its planner says itself
   if (choice.report.regret || exhaustive_cost(question, candidate.system.planner) > affordable) return;
   Candidate oracle = candidate;
   oracle.system.planner.name = "exhaustive";
