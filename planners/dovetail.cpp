@@ -1,5 +1,5 @@
-// The unified planner: the fastest plan of the whole space that fits the memory, proven where the search ends before its
-// budget. The analytic model ranks; the evaluator, which may be a simulator or a machine, decides among the first.
+// The unified planner: the fastest plan of the whole space that fits the memory, proven where the search ends before
+// its budget. The analytic model ranks; the evaluator, which may be a simulator or a machine, decides among the first.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,8 @@ constexpr std::size_t finalists = 6;
 std::string describe(const Proof& proof) {
   std::string text = fmt::format("{} of up to {:.3g} plans predicted", proof.predicted, proof.points);
   if (proof.refused > 0) text += fmt::format(", {} of them too large", proof.refused);
-  if (proof.optimal()) return text + fmt::format("; bounds rule out all others: none of the space ({}) is faster", proof.space);
+  if (proof.optimal())
+    return text + fmt::format("; bounds rule out all others: none of the space ({}) is faster", proof.space);
   return text + fmt::format("; none of the space ({}) is more than {:.2f} % faster", proof.space,
                             100 * (proof.best / proof.bound - 1));
 }
@@ -47,7 +48,8 @@ class Dovetail final : public Planner {
     const bool feasible = found.plans.front().peak <= limit;
     for (const Plan& rival : task.rivals)
       if (feasible && allowed(task, rival) && peak_memory(task.experiment, rival) <= limit) contest.propose(rival);
-    PlanChoice choice = contest.finish(name(), feasible ? describe(found.proof) : "no plan fits: the one that lacks least");
+    PlanChoice choice =
+        contest.finish(name(), feasible ? describe(found.proof) : "no plan fits: the one that lacks least");
     choice.report.evaluations += found.proof.predicted;
     choice.report.front = std::move(found.front);
     if (feasible) choice.report.proof = std::move(found.proof);

@@ -28,7 +28,9 @@ constexpr double rounding = 1e-12;
 Bytes held_over(const Schedule& s) {
   const Blocks blocks = memory_blocks(s);
   std::vector<bool> made(blocks.all.size()), needed(blocks.all.size());
-  const auto block = [&](TensorId t) { return static_cast<std::size_t>(blocks.of_tensor[static_cast<std::size_t>(t)]); };
+  const auto block = [&](TensorId t) {
+    return static_cast<std::size_t>(blocks.of_tensor[static_cast<std::size_t>(t)]);
+  };
   const bool one_pass = s.micro_batches == 1 && s.classes.size() == 1;
   for (const Op& op : s.ops) {
     if (op.phase == Phase::Forward)
@@ -146,8 +148,7 @@ class Search {
   // Of degrees; 0: of any.
   Seconds floor_of(const Volume& v, const Plan& plan, int forward, int backward) const {
     const auto share = [&](int degree) {
-      if (plan.scope == Scope::Block || plan.split == Split::Peers) return 0.0;
-      if (degree == 0) return 1e-12;  // of any number of chunks
+      if (degree == 0 || plan.scope == Scope::Block || plan.split == Split::Peers) return 0.0;
       const auto capacity = static_cast<double>(v.steps->capacity());
       return std::floor(capacity / degree) / capacity;
     };

@@ -118,7 +118,8 @@ void add_to_floor(const PricedSchedule& priced, OpId id, std::vector<Seconds>& r
   const Op& op = priced.schedule->ops[static_cast<std::size_t>(id)];
   const Seconds duration = priced.duration[static_cast<std::size_t>(id)];
   if (floats(*priced.schedule, op)) return;
-  for (const Demand& demand : priced.demands_of(id)) resources[static_cast<std::size_t>(demand.resource)] += demand.seconds;
+  for (const Demand& demand : priced.demands_of(id))
+    resources[static_cast<std::size_t>(demand.resource)] += demand.seconds;
   switch (op.kind) {
     case OpKind::MpAllGather:
     case OpKind::MpReduceScatter:
@@ -129,8 +130,6 @@ void add_to_floor(const PricedSchedule& priced, OpId id, std::vector<Seconds>& r
     case OpKind::EspAllGather:
     case OpKind::EspReduceScatter:
       floor.exchange += duration;
-      // Small messages may take another protocol, with less latency.
-      if (op.work.protocol != Protocol::BySize) floor.latency += priced.fixed[static_cast<std::size_t>(id)];
       break;
     default:
       if (priced.schedule->streams[static_cast<std::size_t>(op.stream)].kind == StreamKind::Compute)
@@ -141,7 +140,7 @@ void add_to_floor(const PricedSchedule& priced, OpId id, std::vector<Seconds>& r
 }  // namespace
 
 Seconds PassFloor::at(double chunk_share) const {
-  return std::max(busiest, compute + (chunk_share > 0 ? outside + latency + (exchange - latency) * chunk_share : Seconds(0)));
+  return std::max(busiest, compute + (chunk_share > 0 ? outside + exchange * chunk_share : Seconds(0)));
 }
 
 StepBound::StepBound(const Experiment& experiment, const Plan& plan)
@@ -152,7 +151,8 @@ StepBound::StepBound(const Experiment& experiment, const Plan& plan)
   const int stages = experiment.parallelism.pp, layers = times_.layers();
   for (int stage = 0; stage < stages; ++stage) {
     const LayerRun run = layers_of_stage(layers, stages, stage);
-    const auto here = static_cast<double>(std::count(times_.moe.begin() + run.first, times_.moe.begin() + run.last, true));
+    const auto here =
+        static_cast<double>(std::count(times_.moe.begin() + run.first, times_.moe.begin() + run.last, true));
     of_stage_ = std::max(of_stage_, here);
     moe_ += here;
   }
@@ -198,7 +198,8 @@ LayerSample StepBound::sample(const Plan& plan) const {
     last = std::max(last, timeline.ops[i].finish);
   }
   sample.forward.alone = std::max(sample.forward.chain, forward);
-  sample.backward.alone = last > Seconds(0) ? std::max(sample.backward.chain, last - std::max(first, forward)) : Seconds(0);
+  sample.backward.alone =
+      last > Seconds(0) ? std::max(sample.backward.chain, last - std::max(first, forward)) : Seconds(0);
   return sample;
 }
 
@@ -234,7 +235,8 @@ Seconds StepBound::of(const PassSample& forward, const PassSample& backward) con
   if (!training_) return std::max(busiest, moe_ * forward.chain + dense_forward_);
   const Seconds layer = std::max(backward.chain, busiest_resource(backward));
   const Seconds chain = (moe_ - 1) * layer + backward.chain + dense_backward_;
-  const Seconds reduced = std::max(chain - backward.tail + first_reduced_, moe_ * backward.link - backward.early - backward.tail + all_reduced_);
+  const Seconds reduced = std::max(chain - backward.tail + first_reduced_,
+                                   moe_ * backward.link - backward.early - backward.tail + all_reduced_);
   return std::max(busiest, moe_ * forward.chain + dense_forward_ + std::max(chain, reduced + update_));
 }
 

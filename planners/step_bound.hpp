@@ -28,7 +28,6 @@ struct PassFloor {
   Seconds compute;   // all of it
   Seconds outside;   // communication that nothing of the layer can hide, when attention is not cut into chunks
   Seconds exchange;  // what all rows take there and back
-  Seconds latency;   // of that what the first and the last chunk take however small they are
   Seconds at(double chunk_share) const;
 };
 struct LayerFloor {
@@ -44,7 +43,7 @@ class StepBound {
   LayerFloor floor(const Plan& plan) const;    // whatever its degrees, scope, order and streams
 
   Seconds of(const PassSample& forward, const PassSample& backward) const;
-  Seconds of(Seconds forward, Seconds backward) const;  // of one layer's passes
+  Seconds of(Seconds forward, Seconds backward) const;                                 // of one layer's passes
   Seconds reduced_after(const PassSample& forward, const PassSample& backward) const;  // all gradients after the step
 
   std::int64_t capacity() const { return times_.capacity; }
@@ -56,8 +55,8 @@ class StepBound {
   Experiment layer_;  // one MoE layer on each stage
   LayerTimes times_;
   double moe_ = 0, parts_ = 1, of_stage_ = 0;  // MoE layers, micro-batches, MoE layers of the fullest stage
-  Seconds dense_forward_, dense_backward_;      // of all dense layers
-  Seconds first_reduced_, all_reduced_;         // all-reduces of the first layer's dense gradients, and of everything
+  Seconds dense_forward_, dense_backward_;     // of all dense layers
+  Seconds first_reduced_, all_reduced_;        // all-reduces of the first layer's dense gradients, and of everything
   Seconds update_;
   bool training_ = true;
 };

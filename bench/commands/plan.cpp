@@ -55,8 +55,8 @@ double exhaustive_cost(const Question& question, const PlannerChoice& choices) {
 // How much slower the choice is than the best of the exhaustive oracle's plans, where that takes about a second.
 void add_regret(const Question& question, const Candidate& candidate, Choice& choice) {
   constexpr double affordable = 10'000;
-  if (candidate.system.planner.degrees.size() < 2) return;                    // nothing was chosen
-  if (candidate.system.planner.space == SearchSpace::Plans) return;           // its planner says itself
+  if (candidate.system.planner.degrees.size() < 2) return;           // nothing was chosen
+  if (candidate.system.planner.space == SearchSpace::Plans) return;  // its planner says itself
   if (choice.report.regret || exhaustive_cost(question, candidate.system.planner) > affordable) return;
   Candidate oracle = candidate;
   oracle.system.planner.name = "exhaustive";
@@ -85,12 +85,13 @@ Exit refuse(const Report& report, const Question& question) {
   const SystemResult& nearest = report.results.front();
   const Device& device = report.experiment.cluster.device;
   const std::vector<std::string> ways = ways_to_fit(question, nearest.plan);
-  fmt::print(stderr,
-             "dovetail: no plan fits: {} needs {} of each {}, which has {}; {} ({:.0f} bytes) are missing; tried in its "
-             "place: {}\n",
-             nearest.system, reports::bytes(nearest.memory.peak), device.name, reports::bytes(device.memory),
-             reports::bytes(nearest.missing), nearest.missing.value(),
-             ways.empty() ? "nothing takes less" : fmt::to_string(fmt::join(ways, "; ")));
+  fmt::print(
+      stderr,
+      "dovetail: no plan fits: {} needs {} of each {}, which has {}; {} ({:.0f} bytes) are missing; tried in its "
+      "place: {}\n",
+      nearest.system, reports::bytes(nearest.memory.peak), device.name, reports::bytes(device.memory),
+      reports::bytes(nearest.missing), nearest.missing.value(),
+      ways.empty() ? "nothing takes less" : fmt::to_string(fmt::join(ways, "; ")));
   return Exit::NoPlan;
 }
 

@@ -122,7 +122,8 @@ void unified_planner(benchmark::State& state) {
   for (auto _ : state) {
     const PlanChoice choice = planner.choose(task, evaluate);
     state.counters["predicted"] = static_cast<double>(choice.report.evaluations);
-    if (choice.report.proof) state.counters["gap_percent"] = 100 * (choice.report.proof->best / choice.report.proof->bound - 1);
+    if (choice.report.proof)
+      state.counters["gap_percent"] = 100 * (choice.report.proof->best / choice.report.proof->bound - 1);
   }
 }
 BENCHMARK(unified_planner)->Arg(7)->Arg(32)->Unit(benchmark::kMillisecond);
