@@ -48,7 +48,8 @@ class Fitting {
     report(first_fit(2, 64, [&](int factor) {
       return (factor & (factor - 1)) == 0 ? more_nodes(factor * question_.experiment.cluster.nodes) : std::nullopt;
     }));
-    report(first_fit(p.pp + 1, w.layers, [this](int stages) { return asked(fmt::format("parallelism.pp={}", stages)); }));
+    report(
+        first_fit(p.pp + 1, w.layers, [this](int stages) { return asked(fmt::format("parallelism.pp={}", stages)); }));
     return lines_;
   }
 
@@ -78,8 +79,8 @@ class Fitting {
         plan.restore = restore;
         plan.buffers = buffers;
         if (buffers != Buffers::PerChunk && plan.order == Order::DispatchFirst) plan.order = Order::Alternate;
-        best = nearer(best, attempt(fmt::format("plan.restore={} with plan.buffers={}", name, ring),
-                                    question_.experiment, plan));
+        best = nearer(
+            best, attempt(fmt::format("plan.restore={} with plan.buffers={}", name, ring), question_.experiment, plan));
       }
     return best;
   }
@@ -88,7 +89,8 @@ class Fitting {
     Plan plan = plan_;
     plan.micro_batches = parts;
     plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
-    return attempt(fmt::format("plan.micro_batches={} with plan.pipeline_schedule=1f1b", parts), question_.experiment, plan);
+    return attempt(fmt::format("plan.micro_batches={} with plan.pipeline_schedule=1f1b", parts), question_.experiment,
+                   plan);
   }
 
   std::optional<Attempt> more_nodes(int nodes) {
@@ -117,11 +119,10 @@ class Fitting {
 
   void report(const std::optional<Attempt>& attempt) {
     if (!attempt || attempt->peak >= now_) return;
-    lines_.push_back(fmt::format("{}: {} ({:.0f} bytes) less, {}", attempt->words, reports::bytes(now_ - attempt->peak),
-                                 (now_ - attempt->peak).value(),
-                                 attempt->peak <= limit_
-                                     ? "fits"
-                                     : fmt::format("still {} too much", reports::bytes(attempt->peak - limit_))));
+    lines_.push_back(fmt::format(
+        "{}: {} ({:.0f} bytes) less, {}", attempt->words, reports::bytes(now_ - attempt->peak),
+        (now_ - attempt->peak).value(),
+        attempt->peak <= limit_ ? "fits" : fmt::format("still {} too much", reports::bytes(attempt->peak - limit_))));
   }
 
   const Question& question_;

@@ -20,10 +20,10 @@ struct FrontPoint {
 
 // What a search knows about the plans that it did not choose, by the analytic model.
 struct Proof {
-  std::string space;  // in words
-  double points = 0;  // combinations of its knobs, contradictory ones included
-  long predicted = 0;  // of them, in full
-  long refused = 0;    // of those, because of their memory
+  std::string space;    // in words
+  double points = 0;    // combinations of its knobs, contradictory ones included
+  long predicted = 0;   // of them, in full
+  long refused = 0;     // of those, because of their memory
   Seconds best, bound;  // the best that fits; no plan of the space that fits is faster than `bound`
   bool optimal() const { return bound >= best * (1 - 1e-9); }
 };

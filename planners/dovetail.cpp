@@ -1,5 +1,5 @@
-// The unified planner: the fastest plan of the whole space that fits the memory, proven where the search ends before its
-// budget. The analytic model ranks; the evaluator, which may be a simulator or a machine, decides among the first.
+// The unified planner: the fastest plan of the whole space that fits the memory, proven where the search ends before
+// its budget. The analytic model ranks; the evaluator, which may be a simulator or a machine, decides among the first.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include "planners/analytic_evaluator.hpp"
 #include "planners/contest.hpp"
 #include "planners/plan_search.hpp"
+#include "planners/registry.hpp"
 
 namespace dovetail::planners {
 namespace {
@@ -18,9 +19,27 @@ constexpr std::size_t finalists = 6;
 std::string describe(const Proof& proof) {
   std::string text = fmt::format("{} of up to {:.3g} plans predicted", proof.predicted, proof.points);
   if (proof.refused > 0) text += fmt::format(", {} of them too large", proof.refused);
-  if (proof.optimal()) return text + fmt::format("; bounds rule out all others: none of the space ({}) is faster", proof.space);
+  if (proof.optimal())
+    return text + fmt::format("; bounds rule out all others: none of the space ({}) is faster", proof.space);
   return text + fmt::format("; none of the space ({}) is more than {:.2f} % faster", proof.space,
                             100 * (proof.best / proof.bound - 1));
+}
+
+// FSMoE's choices, with which a search that its budget may cut short begins.
+std::vector<Plan> closed_forms(const PlanningTask& task) {
+  std::vector<Plan> plans;
+  if (task.choices.space != SearchSpace::Plans) return plans;
+  for (CommStreams streams : {CommStreams::InterIntra, CommStreams::One}) {
+    PlanningTask other{task.experiment, task.base, {"four_case", task.choices.degrees, false}};
+    other.base.comm_streams = streams;
+    other.base.grad_sync = GradSync::Partitioned;
+    if (task.hold) task.hold(other.base);
+    try {
+      plans.push_back(find_planner("four_case").choose(other, analytic_evaluator(task.experiment)).plan);
+    } catch (const InputError&) {  // what the user has fixed contradicts it
+    }
+  }
+  return plans;
 }
 
 class Dovetail final : public Planner {
@@ -32,6 +51,7 @@ class Dovetail final : public Planner {
     const Bytes limit = task.experiment.cluster.device.memory;
     std::vector<Plan> known = task.rivals;
     known.push_back(task.base);
+    std::ranges::copy(closed_forms(task), std::back_inserter(known));
     SearchResult found = search_plans(task, known, limit);
     check(!found.plans.empty(), "no plan of the space can be built");
     Contest contest(evaluate);
@@ -47,7 +67,8 @@ class Dovetail final : public Planner {
     const bool feasible = found.plans.front().peak <= limit;
     for (const Plan& rival : task.rivals)
       if (feasible && allowed(task, rival) && peak_memory(task.experiment, rival) <= limit) contest.propose(rival);
-    PlanChoice choice = contest.finish(name(), feasible ? describe(found.proof) : "no plan fits: the one that lacks least");
+    PlanChoice choice =
+        contest.finish(name(), feasible ? describe(found.proof) : "no plan fits: the one that lacks least");
     choice.report.evaluations += found.proof.predicted;
     choice.report.front = std::move(found.front);
     if (feasible) choice.report.proof = std::move(found.proof);

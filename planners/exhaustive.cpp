@@ -1,5 +1,5 @@
-// The oracle of all other planners: evaluates every plan of the stated space. Of SearchSpace::Degrees that is every pair
-// of candidate degrees, with partitioned gradients sliced in three ways each.
+// The oracle of all other planners: evaluates every plan of the stated space. Of SearchSpace::Degrees that is every
+// pair of candidate degrees, with partitioned gradients sliced in three ways each.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -17,9 +17,10 @@ class Exhaustive final : public Planner {
     constexpr double most = 1e6;
     const PlanSpace space = plan_space(task);
     if (space.points() > most)
-      throw InputError(fmt::format("planner exhaustive: {:.2g} plans, more than {:.0g}; fix knobs (--set plan.order=...) "
-                                   "or take another planner",
-                                   space.points(), most));
+      throw InputError(
+          fmt::format("planner exhaustive: {:.2g} plans, more than {:.0g}; fix knobs (--set plan.order=...) "
+                      "or take another planner",
+                      space.points(), most));
     Contest contest(evaluate);
     for_each_plan(task, space, [&](const Plan& plan) { contest.propose(plan); });
     const bool tied = space.tied || task.base.scope == Scope::Block;

@@ -28,7 +28,9 @@ constexpr double rounding = 1e-12;
 Bytes held_over(const Schedule& s) {
   const Blocks blocks = memory_blocks(s);
   std::vector<bool> made(blocks.all.size()), needed(blocks.all.size());
-  const auto block = [&](TensorId t) { return static_cast<std::size_t>(blocks.of_tensor[static_cast<std::size_t>(t)]); };
+  const auto block = [&](TensorId t) {
+    return static_cast<std::size_t>(blocks.of_tensor[static_cast<std::size_t>(t)]);
+  };
   const bool one_pass = s.micro_batches == 1 && s.classes.size() == 1;
   for (const Op& op : s.ops) {
     if (op.phase == Phase::Forward)
@@ -60,7 +62,7 @@ auto memory_kind(const Plan& p) {
 class Search {
  public:
   Search(const PlanningTask& task, Bytes limit, long budget)
-      : task_(task), space_(plan_space(task)), limit_(limit), budget_(budget) {}
+      : task_(task), space_(plan_space(task)), limit_(limit), budget_(budget), samples_(budget / 2) {}
 
   SearchResult run(const std::vector<Plan>& known) {
     for (const Plan& plan : known)
@@ -74,27 +76,32 @@ class Search {
         add_volumes(space_.restoring);
         if (refused_ > 0) spread_memory();
       }
-      if (queue_.empty() || beaten(queue_.top().bound)) break;
+      if (queue_.empty()) break;
       const Item item = queue_.top();
       queue_.pop();
-      expand(item);
+      if (beaten(item.bound)) continue;
+      if (item.level != Level::Sampled && samples_ <= 0)
+        unexplored_ = std::min(unexplored_, item.bound);
+      else
+        expand(item);
     }
-    const Seconds bound = queue_.empty() || beaten(queue_.top().bound) ? best_ : std::min(best_, queue_.top().bound);
+    for (; !queue_.empty(); queue_.pop()) unexplored_ = std::min(unexplored_, queue_.top().bound);
     const long spent = predicted_;
     spread_memory();
-    return finish(bound, spent);
+    return finish(unexplored_, spent);
   }
 
  private:
   enum class Level { Volume, Structure, Degrees, Sampled };
   struct Item {
-    Seconds bound;
-    long number;  // the first of equals comes first
+    Seconds rank;   // what it is expected to lead to: its bound, until a layer of it has been looked at
+    Seconds bound;  // of all that it stands for
+    long number;    // the first of equals comes first
     Level level;
     std::size_t at;  // of volumes_ or structures_
     int forward = 0, backward = 0;
     friend bool operator<(const Item& a, const Item& b) {  // of two the larger is later
-      return a.bound != b.bound ? a.bound > b.bound : a.number > b.number;
+      return a.rank != b.rank ? a.rank > b.rank : a.number > b.number;
     }
   };
   struct Volume {
@@ -111,8 +118,10 @@ class Search {
 
   bool beaten(Seconds bound) const { return bound >= best_ * (1 - rounding); }
 
+  // The first volume, that of most published systems, is looked into before others.
   void push(Seconds bound, Level level, std::size_t at, int forward = 0, int backward = 0) {
-    queue_.push({bound, next_++, level, at, forward, backward});
+    const bool first = (level == Level::Volume ? at : structures_[at].volume) == 0;
+    queue_.push({first ? Seconds(0) : bound, bound, next_++, level, at, forward, backward});
   }
 
   // --- volumes: what ops there are ---
@@ -130,8 +139,9 @@ class Search {
       std::unique_ptr<StepBound>& steps = steps_[volume_kind(plan)];
       if (!steps) steps = std::make_unique<StepBound>(task_.experiment, plan);
       volumes_.push_back({plan, steps.get(), steps->floor(plan), &restores});
-      --budget_;
-      push(floor_of(volumes_.back(), volumes_.back().plan, 0, 0), Level::Volume, volumes_.size() - 1);
+      Plan any = volumes_.back().plan;
+      any.scope = Scope::Block;  // which has the lowest
+      push(floor_of(volumes_.back(), any, 0, 0), Level::Volume, volumes_.size() - 1);
     }
   }
 
@@ -217,7 +227,7 @@ class Search {
       Plan plan = s.plan;
       plan.forward_degree = forward;
       plan.backward_degree = backward;
-      --budget_;
+      --samples_;
       if (!refusal(plan, task_.experiment)) place->second = volumes_[s.volume].steps->sample(plan);
     }
     return place->second ? &*place->second : nullptr;
@@ -229,8 +239,10 @@ class Search {
     const LayerSample* forward = sampled(item.at, item.forward, apart ? item.forward : item.backward);
     const LayerSample* backward = apart ? sampled(item.at, item.backward, item.backward) : forward;
     if (forward == nullptr || backward == nullptr) return;
-    const Seconds bound = volumes_[s.volume].steps->of(forward->forward, backward->backward);
-    push(std::max(bound, item.bound), Level::Sampled, item.at, item.forward, item.backward);
+    const StepBound& steps = *volumes_[s.volume].steps;
+    const Seconds bound = std::max(item.bound, steps.of(forward->forward, backward->backward));
+    const Seconds expected = steps.of(forward->forward.alone, backward->backward.alone);
+    queue_.push({std::max(bound, expected), bound, next_++, Level::Sampled, item.at, item.forward, item.backward});
   }
 
   void expand_sampled(const Item& item) {
@@ -330,8 +342,8 @@ class Search {
   const PlanningTask& task_;
   const PlanSpace space_;
   const Bytes limit_;
-  long budget_, next_ = 0, predicted_ = 0, refused_ = 0;
-  Seconds best_ = Seconds(1e300);
+  long budget_, samples_, next_ = 0, predicted_ = 0, refused_ = 0;
+  Seconds best_ = Seconds(1e300), unexplored_ = Seconds(1e300);
   std::map<decltype(volume_kind(Plan{})), std::unique_ptr<StepBound>> steps_;
   std::vector<Volume> volumes_;
   std::vector<Structure> structures_;

@@ -1,5 +1,5 @@
-// Best-first branch and bound over a stated space, by the analytic model, under a memory limit. Bounds grow tighter step
-// by step: of the ops whatever their order, of one layer as arranged, of the whole step.
+// Branch and bound over a stated space, by the analytic model, under a memory limit. Bounds grow tighter step by step:
+// of the ops whatever their order, of one layer as arranged, of the whole step. The most promising is looked at first.
 #pragma once
 #include <vector>
 
@@ -20,7 +20,7 @@ struct SearchResult {
   Proof proof;
 };
 
-// How much a search may do: predictions of one layer. A whole plan counts as many as it has layers.
+// How much a search may do: predicted layers, each of a whole plan's, and half as many looked at by themselves.
 inline constexpr long search_budget = 4000;
 
 // `known`: plans to begin with, of the space or not. With a large enough budget the best of the space is among the

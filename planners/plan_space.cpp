@@ -166,7 +166,8 @@ void open_all_knobs(const PlanningTask& task, PlanSpace& space) {
   if (space.grad_syncs.empty()) space.grad_syncs = {task.base.grad_sync};
   if (!reduces(task.experiment)) space.grad_syncs.resize(1);
   space.by_layer = !space.tied && space.backward_degrees.size() > 1;
-  space.words = "scopes, splits, orders, streams, all-to-alls, encodings, shardings, restoring, gradient slices and degrees";
+  space.words =
+      "scopes, splits, orders, streams, all-to-alls, encodings, shardings, restoring, gradient slices and degrees";
 }
 
 std::vector<Plan> structures(const PlanningTask& task, const PlanSpace& space) {
@@ -237,7 +238,8 @@ std::vector<Plan> gradient_plans(const Plan& plan, const PlanSpace& space, const
     Plan with = plan;
     with.grad_sync = sync;
     if (sync != GradSync::Partitioned) with.gradient_slices.clear();
-    if (sync != GradSync::Partitioned || experiment.workload.phases == Phases::ForwardOnly || !plan.gradient_slices.empty()) {
+    if (sync != GradSync::Partitioned || experiment.workload.phases == Phases::ForwardOnly ||
+        !plan.gradient_slices.empty()) {
       plans.push_back(with);
       continue;
     }

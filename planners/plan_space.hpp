@@ -15,29 +15,29 @@ using Setting = std::function<void(Plan&)>;
 using Axis = std::vector<Setting>;  // alternatives for knobs that belong together; never empty
 
 struct PlanSpace {
-  std::string words;                // what it holds, for proofs
-  std::vector<Axis> volumes;        // decide which ops there are and how long they take
-  std::vector<Axis> arrangements;   // decide what runs side by side
-  Axis keeping, restoring;          // of rows for the backward pass; restoring only adds operations and waits
+  std::string words;               // what it holds, for proofs
+  std::vector<Axis> volumes;       // decide which ops there are and how long they take
+  std::vector<Axis> arrangements;  // decide what runs side by side
+  Axis keeping, restoring;         // of rows for the backward pass; restoring only adds operations and waits
   std::vector<GradSync> grad_syncs;
   std::vector<int> forward_degrees, backward_degrees;  // ascending
-  bool tied = true;                 // of both passes
-  bool by_layer = false;            // partitioned gradients may come with a backward degree of each layer
-  double points() const;            // all combinations, contradictory ones included
+  bool tied = true;                                    // of both passes
+  bool by_layer = false;  // partitioned gradients may come with a backward degree of each layer
+  double points() const;  // all combinations, contradictory ones included
 };
 
 // SearchSpace::Degrees: the candidate degrees alone. SearchSpace::Plans: scopes moe and block, peers, orders, streams,
 // algorithms and implementations of the all-to-all, encodings, expert shardings, gradient reductions, restoring and
-// rings, and with pipeline stages their schedules and micro-batches. Number formats of messages, layout, tiles, shadowed
-// experts and host_sync stay as the base plan has them. Knobs that the task holds have their one value.
+// rings, and with pipeline stages their schedules and micro-batches. Number formats of messages, layout, tiles,
+// shadowed experts and host_sync stay as the base plan has them. Knobs that the task holds have their one value.
 PlanSpace plan_space(const PlanningTask& task);
 
 // The base with every combination of settings.
 std::vector<Plan> combinations(const Plan& base, std::span<const Axis> axes);
 
 // The plan with its gradients reduced in each way of the space: as each grad_sync does it, partitioned ones as
-// partition_gradients slices them for the plan's backward degree and for those of each layer, and as with_dense and after
-// would. A way that is the same as another is left out where that is known before.
+// partition_gradients slices them for the plan's backward degree and for those of each layer, and as with_dense and
+// after would. A way that is the same as another is left out where that is known before.
 std::vector<Plan> gradient_plans(const Plan& plan, const PlanSpace& space, const Experiment& experiment,
                                  const LayerTimes& times);
 

@@ -57,7 +57,6 @@ class Sweep {
     pass_of(sample_.backward, backward_, std::max(forward_.last, backward_.first));
     for (const auto& [start, duration] : backward_links_)
       if (start < forward_.last) sample_.backward.early += duration;
-    sample_.forward.alone = sample_.forward.chain;
     return sample_;
   }
 
@@ -119,7 +118,8 @@ void add_to_floor(const PricedSchedule& priced, OpId id, std::vector<Seconds>& r
   const Op& op = priced.schedule->ops[static_cast<std::size_t>(id)];
   const Seconds duration = priced.duration[static_cast<std::size_t>(id)];
   if (floats(*priced.schedule, op)) return;
-  for (const Demand& demand : priced.demands_of(id)) resources[static_cast<std::size_t>(demand.resource)] += demand.seconds;
+  for (const Demand& demand : priced.demands_of(id))
+    resources[static_cast<std::size_t>(demand.resource)] += demand.seconds;
   switch (op.kind) {
     case OpKind::MpAllGather:
     case OpKind::MpReduceScatter:
@@ -151,7 +151,8 @@ StepBound::StepBound(const Experiment& experiment, const Plan& plan)
   const int stages = experiment.parallelism.pp, layers = times_.layers();
   for (int stage = 0; stage < stages; ++stage) {
     const LayerRun run = layers_of_stage(layers, stages, stage);
-    const auto here = static_cast<double>(std::count(times_.moe.begin() + run.first, times_.moe.begin() + run.last, true));
+    const auto here =
+        static_cast<double>(std::count(times_.moe.begin() + run.first, times_.moe.begin() + run.last, true));
     of_stage_ = std::max(of_stage_, here);
     moe_ += here;
   }
@@ -181,16 +182,24 @@ PricedSchedule StepBound::priced(Plan plan) const {
 
 LayerSample StepBound::sample(const Plan& plan) const {
   const PricedSchedule all = priced(plan);
+  const Schedule& s = *all.schedule;
   const bool any_order = plan.order == Order::ReadyFirst;
   LayerSample sample = Sweep(all, any_order).run();
   if (any_order)  // all that a forward pass sends, it sends between its ends
-    sample.forward.chain = sample.forward.alone = std::max(sample.forward.chain, busiest_resource(sample.forward));
+    sample.forward.chain = std::max(sample.forward.chain, busiest_resource(sample.forward));
   const Timeline timeline = AnalyticBackend().run(all);
-  Seconds end;
-  for (std::size_t i = 0; i < timeline.ops.size(); ++i)
-    if (const Op& op = all.schedule->ops[i]; op.phase == Phase::Forward && !floats(*all.schedule, op))
-      end = std::max(end, timeline.ops[i].finish);
-  sample.forward.alone = std::max(sample.forward.alone, end);
+  Seconds forward, first(1e300), last;
+  for (std::size_t i = 0; i < timeline.ops.size(); ++i) {
+    const Op& op = s.ops[i];
+    if (synchronises(op.kind) || floats(s, op) || s.class_of(op) != 0) continue;
+    if (op.phase == Phase::Forward) forward = std::max(forward, timeline.ops[i].finish);
+    if (op.phase != Phase::Backward) continue;
+    first = std::min(first, timeline.ops[i].start);
+    last = std::max(last, timeline.ops[i].finish);
+  }
+  sample.forward.alone = std::max(sample.forward.chain, forward);
+  sample.backward.alone =
+      last > Seconds(0) ? std::max(sample.backward.chain, last - std::max(first, forward)) : Seconds(0);
   return sample;
 }
 
@@ -226,7 +235,8 @@ Seconds StepBound::of(const PassSample& forward, const PassSample& backward) con
   if (!training_) return std::max(busiest, moe_ * forward.chain + dense_forward_);
   const Seconds layer = std::max(backward.chain, busiest_resource(backward));
   const Seconds chain = (moe_ - 1) * layer + backward.chain + dense_backward_;
-  const Seconds reduced = std::max(chain - backward.tail + first_reduced_, moe_ * backward.link - backward.early - backward.tail + all_reduced_);
+  const Seconds reduced = std::max(chain - backward.tail + first_reduced_,
+                                   moe_ * backward.link - backward.early - backward.tail + all_reduced_);
   return std::max(busiest, moe_ * forward.chain + dense_forward_ + std::max(chain, reduced + update_));
 }
 

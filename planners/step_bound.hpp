@@ -15,7 +15,7 @@ struct PassSample {
   Seconds tail;   // of that after the last op of compute
   Seconds link;   // what the stream of the all-reduces is busy
   Seconds early;  // backward, of the first layer it reaches: communication that need not wait for the forward pass
-  Seconds alone;  // forward: what the layer really takes, with contention, among layers like it
+  Seconds alone;  // what the layer really takes in its order, with contention; no bound
   std::array<Seconds, 12> busy{};  // by stream, then by physical resource
 };
 struct LayerSample {
@@ -43,7 +43,7 @@ class StepBound {
   LayerFloor floor(const Plan& plan) const;    // whatever its degrees, scope, order and streams
 
   Seconds of(const PassSample& forward, const PassSample& backward) const;
-  Seconds of(Seconds forward, Seconds backward) const;  // of one layer's passes
+  Seconds of(Seconds forward, Seconds backward) const;                                 // of one layer's passes
   Seconds reduced_after(const PassSample& forward, const PassSample& backward) const;  // all gradients after the step
 
   std::int64_t capacity() const { return times_.capacity; }
@@ -55,8 +55,8 @@ class StepBound {
   Experiment layer_;  // one MoE layer on each stage
   LayerTimes times_;
   double moe_ = 0, parts_ = 1, of_stage_ = 0;  // MoE layers, micro-batches, MoE layers of the fullest stage
-  Seconds dense_forward_, dense_backward_;      // of all dense layers
-  Seconds first_reduced_, all_reduced_;         // all-reduces of the first layer's dense gradients, and of everything
+  Seconds dense_forward_, dense_backward_;     // of all dense layers
+  Seconds first_reduced_, all_reduced_;        // all-reduces of the first layer's dense gradients, and of everything
   Seconds update_;
   bool training_ = true;
 };

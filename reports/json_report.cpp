@@ -32,12 +32,8 @@ Json routing_json(const Experiment& experiment) {
 }
 
 Json proof_json(const Proof& proof) {
-  return {{"space", proof.space},
-          {"points", number(proof.points)},
-          {"predicted", proof.predicted},
-          {"refused", proof.refused},
-          {"best_s", number(proof.best)},
-          {"bound_s", number(proof.bound)},
+  return {{"space", proof.space},      {"points", number(proof.points)}, {"predicted", proof.predicted},
+          {"refused", proof.refused},  {"best_s", number(proof.best)},   {"bound_s", number(proof.bound)},
           {"optimal", proof.optimal()}};
 }
 

@@ -76,7 +76,8 @@ double exhaustive_cost(const Question& question, const PlannerChoice& choices) {
 void add_regret(const Question& question, const Candidate& candidate, const PlanOptions& options,
                 const planners::Evaluator& evaluate, Choice& choice) {
   const double affordable = options.really_run() ? 60 : options.evaluator == "analytic" ? 10'000 : 500;
-  if (candidate.system.planner.degrees.size() < 2) return;  // nothing was chosen
+  if (candidate.system.planner.degrees.size() < 2) return;           // nothing was chosen
+  if (candidate.system.planner.space == SearchSpace::Plans) return;  // its planner says itself
   if (choice.report.regret || exhaustive_cost(question, candidate.system.planner) > affordable) return;
   Candidate oracle = candidate;
   oracle.system.planner.name = "exhaustive";
@@ -108,12 +109,13 @@ Exit refuse(const Report& report, const Question& question) {
   const SystemResult& nearest = report.results.front();
   const Device& device = report.experiment.cluster.device;
   const std::vector<std::string> ways = ways_to_fit(question, nearest.plan);
-  fmt::print(stderr,
-             "dovetail: no plan fits: {} needs {} of each {}, which has {}; {} ({:.0f} bytes) are missing; tried in its "
-             "place: {}\n",
-             nearest.system, reports::bytes(nearest.memory.peak), device.name, reports::bytes(device.memory),
-             reports::bytes(nearest.missing), nearest.missing.value(),
-             ways.empty() ? "nothing takes less" : fmt::to_string(fmt::join(ways, "; ")));
+  fmt::print(
+      stderr,
+      "dovetail: no plan fits: {} needs {} of each {}, which has {}; {} ({:.0f} bytes) are missing; tried in its "
+      "place: {}\n",
+      nearest.system, reports::bytes(nearest.memory.peak), device.name, reports::bytes(device.memory),
+      reports::bytes(nearest.missing), nearest.missing.value(),
+      ways.empty() ? "nothing takes less" : fmt::to_string(fmt::join(ways, "; ")));
   return Exit::NoPlan;
 }
 

@@ -24,7 +24,8 @@ Question question_of(const std::string& cluster, const std::string& model, std::
 }
 
 Plan plan_of(const Question& question, const std::string& system) {
-  const auto candidate = std::ranges::find(question.candidates, system, [](const Candidate& c) { return c.system.name; });
+  const auto candidate =
+      std::ranges::find(question.candidates, system, [](const Candidate& c) { return c.system.name; });
   return choose_plan(question, *candidate).plan;
 }
 

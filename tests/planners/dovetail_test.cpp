@@ -186,7 +186,9 @@ TEST_CASE("dovetail: the evaluator has the last word, also about rivals") {
   task.rivals = {rival};
   const Evaluator likes_rival = [&](const Plan& plan) { return Seconds(plan == rival ? 1 : 2); };
   CHECK(choose(task, likes_rival).plan == rival);
-  const Evaluator turned = [&](const Plan& plan) { return Seconds(1) / (1 + 1e3 * analytic_evaluator(e)(plan).value()); };
+  const Evaluator turned = [&](const Plan& plan) {
+    return Seconds(1) / (1 + 1e3 * analytic_evaluator(e)(plan).value());
+  };
   const Plan slowest = choose(task, turned).plan;
   CHECK(analytic_evaluator(e)(slowest) > analytic_evaluator(e)(choose(open_task(e), analytic_evaluator(e)).plan));
 }
