@@ -27,6 +27,7 @@ Action declare_simulate(CLI::App& app);
 Action declare_run(CLI::App& app);
 Action declare_validate(CLI::App& app);
 Action declare_reproduce(CLI::App& app);
+Action declare_sweep(CLI::App& app);
 Action declare_calibrate(CLI::App& app);
 Action declare_import(CLI::App& app);
 Action declare_doctor(CLI::App& app);

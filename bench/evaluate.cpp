@@ -75,13 +75,14 @@ Question load_question(const Options& options) {
   return question;
 }
 
-Choice choose_plan(const Question& question, const Candidate& candidate) {
+Choice choose_plan(const Question& question, const Candidate& candidate, const planners::Evaluator& evaluate) {
   try {
     Plan base = candidate.system.plan;
     apply_to_plan(question.request, base);
     const planners::Planner& planner = planners::find_planner(candidate.system.planner.name);
     const planners::PlanningTask task{question.experiment, base, candidate.system.planner};
-    planners::PlanChoice planned = planner.choose(task, planners::analytic_evaluator(question.experiment));
+    planners::PlanChoice planned =
+        planner.choose(task, evaluate ? evaluate : planners::analytic_evaluator(question.experiment));
     Choice choice{std::move(planned.plan), std::move(planned.report)};
     hold_to_request(question, base, choice);
     validate(choice.plan, question.experiment);

@@ -7,6 +7,7 @@
 #include "models/backend.hpp"
 #include "models/result.hpp"
 #include "models/system.hpp"
+#include "planners/planner.hpp"
 
 namespace dovetail::bench {
 
@@ -34,9 +35,10 @@ struct Choice {
   PlannerReport report;
 };
 
-// Lets the system's planner complete its plan; the analytic backend compares plans for it. Knobs that the user has
+// Lets the system's planner complete its plan; `evaluate` compares plans for it, the analytic backend where it is empty.
+// Knobs that the user has
 // set, in the experiment file or by --set plan.x=y, hold whatever the planner says.
-Choice choose_plan(const Question& question, const Candidate& candidate);
+Choice choose_plan(const Question& question, const Candidate& candidate, const planners::Evaluator& evaluate = {});
 
 // Builds, prices and runs the plan. A plan that does not fit the memory gives numbers like any other.
 SystemResult evaluate(const Experiment& experiment, const std::string& name, const Choice& choice, Backend& backend);

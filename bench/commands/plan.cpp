@@ -10,6 +10,8 @@
 #include "bench/backends.hpp"
 #include "bench/commands.hpp"
 #include "bench/evaluate.hpp"
+#include "bench/evaluators.hpp"
+#include "bench/host_scale.hpp"
 #include "bench/interrupt.hpp"
 #include "bench/notes.hpp"
 #include "bench/option_values.hpp"
@@ -34,10 +36,19 @@ constexpr auto examples = R"(Examples:
     dovetail plan --cluster fsmoe-testbed-b --model mixtral-8x7b --system fsmoe --planner exhaustive --save-plan best.json
     dovetail simulate --cluster fsmoe-testbed-b --model mixtral-8x7b --plan best.json
 
+  Really run each plan that the planner asks about, two ranks on this machine:
+    dovetail plan --cluster fsmoe-testbed-b --model mixtral-8x7b --system tutel --evaluator host \
+      --ranks 2 --tokens 128 --hidden 32 --measure-time 0.1
+
 Exit code 3: no plan fits the memory of a GPU; the missing bytes are named. Times are milliseconds, memory is GiB.)";
 
 struct PlanOptions : Options {
   std::string planner, save;
+  std::string evaluator = "analytic";
+  exec::HostScale scale;
+  double measure_time = 1;
+
+  bool really_run() const { return evaluator == "host"; }
 };
 
 // Work that finding the best of all plans would take, in layers simulated.
@@ -47,24 +58,29 @@ double exhaustive_cost(const Question& question, const PlannerChoice& choices) {
   return (choices.tie_degrees ? degrees : degrees * degrees) * ways_to_slice * question.experiment.workload.layers;
 }
 
-// How much slower the choice is than the best of the exhaustive oracle's plans, where that takes about a second.
-void add_regret(const Question& question, const Candidate& candidate, Choice& choice) {
-  constexpr double affordable = 10'000;
+// How much slower the choice is than the best of the exhaustive oracle's plans by the same evaluator, where that takes
+// about a second, or a minute where plans really run.
+void add_regret(const Question& question, const Candidate& candidate, const PlanOptions& options,
+                const planners::Evaluator& evaluate, Choice& choice) {
+  const double affordable = options.really_run() ? 60 : options.evaluator == "analytic" ? 10'000 : 500;
   if (candidate.system.planner.degrees.size() < 2) return;  // nothing was chosen
   if (choice.report.regret || exhaustive_cost(question, candidate.system.planner) > affordable) return;
   Candidate oracle = candidate;
   oracle.system.planner.name = "exhaustive";
-  const auto evaluate = planners::analytic_evaluator(question.experiment);
-  choice.report.regret = std::max(0.0, evaluate(choice.plan) / evaluate(choose_plan(question, oracle).plan) - 1);
+  const Seconds best = evaluate(choose_plan(question, oracle, evaluate).plan);
+  choice.report.regret = std::max(0.0, evaluate(choice.plan) / best - 1);
 }
 
-std::vector<SystemResult> plan_all(const Question& question, const Options& options, Backend& backend) {
+std::vector<SystemResult> plan_all(const Question& question, const PlanOptions& options, Backend& backend) {
   std::vector<SystemResult> results;
+  const planners::Evaluator evaluator =
+      make_evaluator(options.evaluator, question.experiment,
+                     {Seconds(options.measure_time), static_cast<std::uint64_t>(options.seed)});
   Progress progress("plan", static_cast<int>(question.candidates.size()), options.talk());
   for (const Candidate& candidate : question.candidates) {
     progress.begin(candidate.system.name);
-    Choice choice = choose_plan(question, candidate);
-    add_regret(question, candidate, choice);
+    Choice choice = choose_plan(question, candidate, evaluator);
+    add_regret(question, candidate, options, evaluator, choice);
     results.push_back(evaluate(question.experiment, candidate.system.name, choice, backend));
     progress.done();
   }
@@ -96,6 +112,13 @@ Exit plan(const PlanOptions& options, const std::vector<std::string>& command_li
   const std::unique_ptr<Backend> backend = make_backend(options.backend);
   if (!options.planner.empty()) planners::find_planner(options.planner);
   Question question = load_question(options);
+  if (options.really_run()) {
+    scale_down(question, options.scale, options.seed);
+    question.notes.push_back(
+        "planners chose by measured times: every plan they asked for really ran, links and kernels held to their "
+        "modelled "
+        "times");
+  }
   if (!options.planner.empty())
     for (Candidate& candidate : question.candidates) candidate.system.planner.name = options.planner;
   const Outputs outputs(options);
@@ -123,7 +146,17 @@ Action declare_plan(CLI::App& app) {
             fmt::format("who chooses the open knobs: {} [the system's]", fmt::join(planners::planner_names(), ", ")),
             "Schedules"},
            options->planner);
+  add_text(app,
+           {"--evaluator", "NAME",
+            fmt::format("what planners ask how long a plan takes: {}; host really runs plans, scaled down [analytic]",
+                        fmt::join(evaluator_names(), ", ")),
+            "Schedules"},
+           options->evaluator);
   add_backend_option(app, *options);
+  constexpr auto group = "With --evaluator host";
+  add_scale_options(app, group, options->scale);
+  add_number(app, {"--measure-time", "SECONDS", "longest time for the samples of one plan [1]", group},
+             options->measure_time, .01, 1e6);
   add_output_options(app, *options);
   add_text(app, {"--save-plan", "FILE", "the chosen plan alone, for --plan of other commands", "Results"},
            options->save);

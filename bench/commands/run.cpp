@@ -10,6 +10,7 @@
 #include "bench/backends.hpp"
 #include "bench/commands.hpp"
 #include "bench/evaluate.hpp"
+#include "bench/host_scale.hpp"
 #include "bench/interrupt.hpp"
 #include "bench/notes.hpp"
 #include "bench/option_values.hpp"
@@ -74,25 +75,6 @@ void check_mpi_options(const RunOptions& options) {
   if (hostfile.empty()) return;
   if (options.transport != TransportKind::Mpi) throw InputError("--hostfile: only with --transport mpi");
   if (!std::ifstream(hostfile)) throw InputError(fmt::format("--hostfile {}: cannot be read", hostfile));
-}
-
-// The experiment in the size of this machine; what was said of the big one no longer holds.
-void scale_down(Question& question, const RunOptions& options) {
-  const DType dtype = question.experiment.workload.dtype;
-  question.experiment = exec::scaled_for_host(question.experiment, options.scale);
-  if (options.device == DeviceKind::Cuda) question.experiment.workload.dtype = dtype;  // hosts compute in fp32
-  exec::resolve_routed_capacity(question.experiment, static_cast<std::uint64_t>(options.seed));
-  const Experiment& e = question.experiment;
-  question.notes.clear();
-  question.notes.push_back(fmt::format(
-      "scaled down to this machine and planned again: {} ranks stand for {} nodes x {} GPUs, {} layer{}, {} experts, "
-      "hidden {} and {}, {} tokens per rank",
-      options.scale.ranks, e.cluster.nodes, e.cluster.gpus_per_node, e.workload.layers,
-      e.workload.layers == 1 ? "" : "s", e.model.experts, e.model.hidden, e.model.expert_hidden,
-      options.scale.tokens_per_rank));
-  add_routing(e, question.notes);
-  add_assumptions(e.calibration, question.notes);
-  add_stage_transfers(e, question.notes);
 }
 
 // Both rows are on the clock of this machine: bounds of modelled time say nothing unless all of it was held.
@@ -165,7 +147,7 @@ Exit run(const RunOptions& options, const std::vector<std::string>& command_line
     throw InputError("run takes one --system NAME or one --plan FILE; see dovetail run --help");
   const std::unique_ptr<Backend> backend = make_backend(options.backend);
   Question question = load_question(options);
-  scale_down(question, options);
+  scale_down(question, options.scale, options.seed, options.device == DeviceKind::Cuda);
   const Outputs outputs(options);
   if (!options.schedule.empty()) require_writable(options.schedule);
   const Candidate& candidate = question.candidates.front();
@@ -185,7 +167,6 @@ Exit run(const RunOptions& options, const std::vector<std::string>& command_line
 
 void add_run_options(CLI::App& app, RunOptions& o) {
   const std::string group = "Execution";
-  constexpr int most = 1 << 20;
   add_choice(
       app,
       {"--device", "host|cuda",
@@ -198,10 +179,7 @@ void add_run_options(CLI::App& app, RunOptions& o) {
        "how ranks talk: inproc threads of this process, mpi processes; nccl is not built in this version [inproc]",
        group},
       transport_names, o.transport);
-  add_integer(app,
-              {"--ranks", "COUNT",
-               "even: they stand for 2 nodes of half of them each, with pipeline stages for 2 each [4]", group},
-              o.scale.ranks, 2, 1024);
+  add_scale_options(app, group.c_str(), o.scale);
   add_flag(app,
            {"--emulate-links", "",
             "hold communication to its modelled time x a dilation, and compute too where ranks exceed the free cores",
@@ -210,12 +188,6 @@ void add_run_options(CLI::App& app, RunOptions& o) {
   add_flag(app,
            {"--no-check", "", "do not compare with the reference, which takes long where tensors are large", group},
            o.no_check);
-  add_integer(app, {"--layers", "COUNT", "[1]", group}, o.scale.layers, 1, 1000);
-  add_integer(app, {"--experts", "COUNT", "in each layer [as many as ranks]", group}, o.scale.experts, 1, most);
-  add_integer(app, {"--hidden", "COUNT", "elements of a token [128]", group}, o.scale.hidden, 1, most);
-  add_integer(app, {"--expert-hidden", "COUNT", "hidden elements of an expert [256]", group}, o.scale.expert_hidden, 1,
-              most);
-  add_integer(app, {"--tokens", "COUNT", "tokens of each rank [512]", group}, o.scale.tokens_per_rank, 1, most);
   add_text(app,
            {"--hostfile", "FILE", "with mpi: Open MPI's list of machines [this one, or Slurm's allocation]", group},
            o.mpi.hostfile);

@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "models/files/data_path.hpp"
 #include "models/files/schema_file.hpp"
-#include "models/json/json_schema.hpp"
 #include "models/json/json_text.hpp"
 
 namespace dovetail {
@@ -24,14 +25,20 @@ JsonFile open_experiment(const std::string& path, FilesRead& files) {
 }
 
 // With each part held to the one of its two forms that was chosen: then messages are about what is wrong in it.
-json schema_for(const json& experiment) {
+const JsonSchema& schema_for(const json& experiment) {
+  static std::map<std::string, JsonSchema> kept;
+  std::string key = data_directory().string();
+  for (const InputKind* kind : parts)
+    if (const auto value = experiment.find(kind->name); value != experiment.end() && value->is_object())
+      key += " " + kind->name;
+  if (const auto found = kept.find(key); found != kept.end()) return found->second;
   json schema = load_schema("experiment");
   for (const InputKind* kind : parts) {
     const auto value = experiment.find(kind->name);
     json& property = schema["properties"][kind->name];
     if (value != experiment.end() && value->is_object()) property = property["oneOf"][1];
   }
-  return schema;
+  return kept.emplace(key, JsonSchema(std::move(schema))).first->second;
 }
 
 // "workload.batch" -> "/workload/batch"
@@ -58,7 +65,7 @@ ExperimentFile::ExperimentFile(const ExperimentRequest& request, FilesRead& file
   for (const std::string& option : request.set) set_option(option);
   if (request.nodes != 0)
     put("cluster", {"/nodes", std::to_string(request.nodes), fmt::format("--nodes {}", request.nodes)});
-  validate(json_, schema_for(json_.root()));
+  schema_for(json_.root()).validate(json_);
 }
 
 void ExperimentFile::set_option(const std::string& option) {

@@ -8,7 +8,6 @@
 #include "models/files/experiment_json.hpp"
 #include "models/files/schema_file.hpp"
 #include "models/json/json_reader.hpp"
-#include "models/json/json_schema.hpp"
 
 namespace dovetail {
 namespace {
@@ -172,7 +171,7 @@ Model import_hf(const JsonFile& config, const std::string& name, const ExpertCho
   model.experts = choice.experts.value_or(model.experts);
   model.top_k = choice.top_k.value_or(model.top_k);
   const JsonFile written = JsonFile::wrap(to_json(model), name + " from " + config.name());
-  validate(written, load_schema("model"));
+  shipped_schema("model").validate(written);
   if (model.top_k > model.experts)
     throw InputError(written.locate("/top_k"),
                      fmt::format("{}, expected at most the {} experts", model.top_k, model.experts));

@@ -7,7 +7,6 @@
 
 #include "models/files/data_path.hpp"
 #include "models/files/schema_file.hpp"
-#include "models/json/json_schema.hpp"
 #include "models/json/json_text.hpp"
 #include "models/json/nearest.hpp"
 
@@ -73,7 +72,7 @@ JsonFile open_input(const InputKind& kind, const std::string& name, const std::v
                     FilesRead& files) {
   JsonFile file = read_named(kind, name, files);
   for (const Override& each : overrides) file.set(each.pointer, option_value(each.value), each.origin);
-  validate(file, load_schema(kind.name));
+  shipped_schema(kind.name).validate(file);
   return file;
 }
 

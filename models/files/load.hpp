@@ -41,6 +41,7 @@ struct ExperimentRequest {
   // "key=value" in order, dotted paths into the experiment (workload.batch=4, parallelism.ep=2,
   // cluster.node_bandwidth="20 GB/s"); those into "plan." are applied by apply_to_plan.
   std::vector<std::string> set;
+  friend bool operator==(const ExperimentRequest&, const ExperimentRequest&) = default;
 };
 
 // Defaults: the cluster's, else batch 1, sequence 1024, f 1.2, bf16; top_k and layers of the model; groups as

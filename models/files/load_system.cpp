@@ -3,7 +3,6 @@
 #include "models/files/input_file.hpp"
 #include "models/files/read_parts.hpp"
 #include "models/files/schema_file.hpp"
-#include "models/json/json_schema.hpp"
 
 namespace dovetail {
 namespace {
@@ -105,7 +104,7 @@ System load_system(const std::string& name, FilesRead& files) {
 Plan load_plan(const std::string& path, FilesRead& files) {
   const JsonFile file = JsonFile::read(path);
   files[path] = file.text();
-  validate(file, load_schema("plan"));
+  shipped_schema("plan").validate(file);
   Plan plan;
   read_plan(JsonReader(file), plan);
   return plan;

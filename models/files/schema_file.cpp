@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -56,6 +57,13 @@ json load_schema(std::string_view name) {
     bundle["definitions"][other] = std::move(schema);
   }
   return bundle;
+}
+
+const JsonSchema& shipped_schema(std::string_view name) {
+  static std::map<std::string, JsonSchema> kept;
+  const std::string key = (data_directory() / name).string();
+  const auto found = kept.find(key);
+  return found != kept.end() ? found->second : kept.emplace(key, JsonSchema(load_schema(name))).first->second;
 }
 
 }  // namespace dovetail

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <tuple>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
@@ -49,31 +50,47 @@ std::string pointer_of(const std::vector<std::string>& context) {
   return pointer;
 }
 
-// For the keywords that the walk does not know, with the validator's own words.
-void validate_in_full(const JsonFile& file, const json& schema) {
-  valijson::Schema compiled;
-  valijson::adapters::NlohmannJsonAdapter schema_adapter(schema), value_adapter(file.root());
-  valijson::SchemaParser(valijson::SchemaParser::kDraft7).populateSchema(schema_adapter, compiled);
-  valijson::ValidationResults results;
-  if (valijson::Validator().validate(compiled, value_adapter, &results)) return;
-  valijson::ValidationResults::Error deepest, error;
-  while (results.popError(error))
-    if (deepest.description.empty() || error.context.size() > deepest.context.size()) deepest = error;
-  throw InputError(file.locate(pointer_of(deepest.context)), "does not fit the schema: " + deepest.description);
-}
-
 }  // namespace
 
-void validate(const JsonFile& file, const json& schema) {
+struct JsonSchema::Compiled {
+  json schema;                              // for the walk, with messages for people
+  std::optional<valijson::Schema> in_full;  // for the keywords that the walk does not know; made when first asked
+
+  void validate_in_full(const JsonFile& file) {
+    if (!in_full) {
+      in_full.emplace();
+      valijson::adapters::NlohmannJsonAdapter adapter(schema);
+      valijson::SchemaParser(valijson::SchemaParser::kDraft7).populateSchema(adapter, *in_full);
+    }
+    valijson::ValidationResults results;
+    if (valijson::Validator().validate(*in_full, valijson::adapters::NlohmannJsonAdapter(file.root()), &results))
+      return;
+    // With the validator's own words.
+    valijson::ValidationResults::Error deepest, error;
+    while (results.popError(error))
+      if (deepest.description.empty() || error.context.size() > deepest.context.size()) deepest = error;
+    throw InputError(file.locate(pointer_of(deepest.context)), "does not fit the schema: " + deepest.description);
+  }
+};
+
+JsonSchema::JsonSchema(json schema) : compiled_(new Compiled{std::move(schema), std::nullopt}) {}
+JsonSchema::JsonSchema(JsonSchema&&) noexcept = default;
+JsonSchema::~JsonSchema() = default;
+
+void JsonSchema::validate(const JsonFile& file) const {
   try {
-    const std::vector<SchemaProblem> problems = find_schema_problems(file.root(), schema, problem_limit);
+    const std::vector<SchemaProblem> problems = find_schema_problems(file.root(), compiled_->schema, problem_limit);
     if (!problems.empty()) report_best(file, problems);
-    validate_in_full(file, schema);
+    compiled_->validate_in_full(file);
   } catch (const InputError&) {
     throw;
   } catch (const std::exception& error) {
     throw InternalError(fmt::format("broken schema for {}: {}", file.name(), error.what()));
   }
+}
+
+void validate(const JsonFile& file, const json& schema) {
+  JsonSchema(schema).validate(file);
 }
 
 }  // namespace dovetail

@@ -157,7 +157,12 @@ VALUES = [
 USAGE = [
     Case("no command", "", r"no command given.*compare, plan"),
     Case("mistyped command", "simulat", r'unknown command "simulat", did you mean "simulate"'),
-    Case("command of a later version", "sweep", r'unknown command "sweep"'),
+    Case("command of a later version", "report", r'unknown command "report"'),
+    Case("sweep of nothing", "sweep -o x.jsonl", r"sweep takes a grid"),
+    Case("sweep to nowhere", "sweep degrees", r"sweep writes its cells to a file: -o"),
+    Case("unknown sweep", "sweep degres -o x.jsonl", r'unknown sweep "degres".*did you mean "degrees"'),
+    Case("wrong shard", "sweep degrees -o x.jsonl --shard 3/2", r'--shard "3/2": expected I/N'),
+    Case("grid and merge", "sweep degrees --merge a.jsonl -o x.jsonl", r"a grid or --merge, not both"),
     Case("no grid", "validate", r"validate takes a grid"),
     Case("unknown grid", "validate hots", r'unknown validation_grid "hots"'),
     Case("unknown published table", "reproduce fsmoe-table3", r'"fsmoe-table3": unknown, did you mean "fsmoe-table2"'),

@@ -159,6 +159,14 @@ def test_run(checks, program):
     checks.check(rows[1]["run"]["ranks"] == 2 and len(rows[1]["samples_s"]) >= 1, "samples")
 
 
+def test_plan_by_running(checks, program):
+    result = program.run("plan", "--cluster", "fsmoe-testbed-b", "--model", "mixtral-8x7b", "--system", "tutel", "--evaluator", "host",
+                         "--ranks", "2", "--tokens", "64", "--hidden", "32", "--expert-hidden", "32", "--measure-time", "0.05", "-o", "p.json")
+    planner = load(program, "p.json")["results"][0]["planner"]
+    checks.check(result.returncode == 0 and planner["evaluations"] == 4 and planner["regret"] == 0, f"plans really run: {planner}")
+    checks.check("planners chose by measured times" in result.stdout, "and the notes say so")
+
+
 GRID = {"name": "small", "cluster": "fsmoe-testbed-b", "model": "mixtral-8x7b", "ranks": 2, "systems": ["deepspeed_moe", "tutel"],
         "degrees": [1, 2], "calibrate": [{"tokens": 32, "hidden": 32, "expert_hidden": 32}, {"tokens": 64, "hidden": 32, "expert_hidden": 64}],
         "predict": [{"tokens": 48, "hidden": 32, "expert_hidden": 48}]}

@@ -46,6 +46,7 @@ CASES = [
     ("help_run", ["run", "--help"], same),
     ("help_calibrate", ["calibrate", "--help"], same),
     ("calibrate_nccl_tests", ["calibrate", *NCCL_TESTS, "--base", "dgx-h100", "-o", "/dev/null"], same),
+    ("help_sweep", ["sweep", "--help"], same),
     ("help_validate", ["validate", "--help"], same),
     ("help_reproduce", ["reproduce", "--help"], same),
     ("reproduce", ["reproduce", "fsmoe-table2", "ampipe-appendix-c"], same),

@@ -60,8 +60,8 @@ TEST_CASE("Every shipped plan loads") {
 }
 
 TEST_CASE("No folder of data is forgotten by these tests") {
-  const std::set<std::string> known{"clusters", "models",  "calibrations", "systems",  "plans",
-                                    "traces",   "schemas", "validation",   "published"};
+  const std::set<std::string> known{"clusters", "models",  "calibrations", "systems", "plans",
+                                    "traces",   "schemas", "validation",   "sweeps",  "published"};
   for (const auto& entry : fs::directory_iterator(data_directory())) {
     if (!entry.is_directory()) continue;
     INFO(entry.path());

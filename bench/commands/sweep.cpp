@@ -1,0 +1,168 @@
+// dovetail sweep: systems over a grid of settings, in parallel, resumable.
+#include "bench/sweep.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <memory>
+#include <ostream>
+
+#include "bench/backends.hpp"
+#include "bench/commands.hpp"
+#include "bench/interrupt.hpp"
+#include "bench/option_values.hpp"
+#include "bench/options.hpp"
+#include "bench/outputs.hpp"
+#include "bench/provenance.hpp"
+#include "bench/sweep_summary.hpp"
+#include "exec/host_run.hpp"
+#include "models/errors.hpp"
+#include "models/json/json_text.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr auto examples = R"(Examples:
+  A shipped grid, as JSON lines and as a table for a spreadsheet:
+    dovetail sweep degrees -o degrees.jsonl --csv degrees.csv
+
+  A grid of your own on two machines that share no disk, put together afterwards:
+    dovetail sweep my-grid.json -o cells.jsonl --shard 1/2
+    dovetail sweep my-grid.json -o cells.jsonl --shard 2/2
+    dovetail sweep --merge cells.1-of-2.jsonl,cells.2-of-2.jsonl -o cells.jsonl
+
+  On all nodes of a Slurm or Open MPI job, each process its share; the last one puts it together:
+    mpirun -n 2 dovetail sweep my-grid.json -o cells.jsonl
+
+Stopped work goes on where it ended when the same command is given again; finished cells are neither lost nor computed
+again. Results do not depend on --jobs or shards. Cells that contradict themselves say why and end nothing.)";
+
+struct SweepOptions : Options {
+  std::string grid, csv, shard;
+  std::vector<std::string> merge;
+  int jobs = 0;
+
+  SweepOptions() { backend.clear(); }
+};
+
+std::optional<int> number_in(const char* name) {
+  const char* text = std::getenv(name);
+  if (text == nullptr) return {};
+  int number = 0;
+  const std::string_view all(text);
+  const auto [end, error] = std::from_chars(all.data(), all.data() + all.size(), number);
+  return error == std::errc() && end == all.data() + all.size() ? std::optional(number) : std::nullopt;
+}
+
+Shard read_shard(const std::string& text) {
+  Shard shard;
+  const char* last = text.data() + text.size();
+  const auto [slash, error] = std::from_chars(text.data(), last, shard.index);
+  if (error == std::errc() && slash != last && *slash == '/') {
+    const auto [end, wrong] = std::from_chars(slash + 1, last, shard.count);
+    if (wrong == std::errc() && end == last && 1 <= shard.index && shard.index <= shard.count)
+      return {shard.index - 1, shard.count};
+  }
+  throw InputError(fmt::format("--shard {}: expected I/N, such as 1/4", in_quotes(text)));
+}
+
+// --shard, else what Open MPI or Slurm says of this process.
+Shard own_shard(const SweepOptions& options) {
+  if (!options.shard.empty()) return read_shard(options.shard);
+  for (const auto& [rank, size] :
+       {std::pair{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"SLURM_PROCID", "SLURM_NTASKS"}}) {
+    const std::optional<int> index = number_in(rank), count = number_in(size);
+    if (index && count && 0 <= *index && *index < *count) return {*index, *count};
+  }
+  return {};
+}
+
+// What sweep it is. No time and no machine: the same sweep gives the same file anywhere.
+Json header_of(const SweepGrid& grid, const FilesRead& files, const SweepOptions& options) {
+  const RunProvenance p = provenance({}, files, options.seed);
+  return {{"schema_version", "1.0"},
+          {"kind", "sweep"},
+          {"name", grid.name},
+          {"cells", grid.cells()},
+          {"systems", grid.systems},
+          {"backend", grid.backend},
+          {"version", p.version},
+          {"git_revision", p.git_revision},
+          {"input_sha256", p.input_sha256}};
+}
+
+// Every file that any cell reads, so that a changed one makes another sweep.
+void read_inputs(const SweepGrid& grid, FilesRead& files) {
+  for (const std::string& system : grid.systems) load_system(system, files);
+  std::vector<ExperimentRequest> requests{grid.base};
+  for (const SweepAxis& axis : grid.axes)
+    for (const Json& values : axis.values)
+      for (const auto& [key, value] : values.items()) {
+        WorkloadDefaults ignored;
+        if (key == "cluster") load_cluster(value, ignored, files);
+        if (key == "model") load_model(value, files);
+        if (key == "calibration") load_calibration(value, files);
+      }
+}
+
+void report(const SweepOptions& options, const Json& header) {
+  CellIndex index(header.at("cells"));
+  index.add(options.output, header);
+  const SweepSummary summary = summarize(index, header.at("systems"));
+  bool any = false;
+  for (const SystemSummary& system : summary.systems) any = any || system.refused < summary.points;
+  if (!any) throw InputError(fmt::format("every cell is refused; the first: {}", summary.first_refusal));
+  if (!options.csv.empty()) write_all({{options.csv, [&](std::ostream& out) { write_csv(out, index); }}});
+  if (!options.quiet)
+    write_all({{"-", [&](std::ostream& out) { write_table(out, summary, use_colour(options.colour)); }}});
+}
+
+Exit sweep(const SweepOptions& options) {
+  stop_after(options.timeout);
+  if (options.output.empty()) throw InputError("sweep writes its cells to a file: -o FILE.jsonl");
+  for (const std::string& path : {options.output, options.csv})
+    if (!path.empty()) require_writable(path);
+  if (!options.merge.empty()) {
+    if (!options.grid.empty()) throw InputError("sweep takes a grid or --merge, not both");
+    merge_sweep(options.merge, options.output);
+    report(options, read_sweep_header(options.output));
+    return Exit::Ok;
+  }
+  if (options.grid.empty()) throw InputError("sweep takes a grid: a name in data/sweeps or a file");
+  FilesRead files;
+  SweepGrid grid = load_sweep_grid(options.grid, files);
+  if (!options.backend.empty()) grid.backend = options.backend;
+  make_backend(grid.backend);
+  read_inputs(grid, files);
+  SweepSettings settings{options.output, own_shard(options), options.jobs, options.talk()};
+  if (settings.workers == 0) settings.workers = exec::free_cores();
+  const Json header = header_of(grid, files, options);
+  if (run_sweep(grid, header, settings))
+    report(options, header);
+  else if (!options.quiet)
+    fmt::print("shard {} of {} is finished; others are not\n", settings.shard.index + 1, settings.shard.count);
+  return Exit::Ok;
+}
+
+}  // namespace
+
+Action declare_sweep(CLI::App& app) {
+  const auto options = std::make_shared<SweepOptions>();
+  app.add_option("grid", options->grid, "name in data/sweeps or file: axes and systems")->type_name("GRID");
+  const std::string group = "Computing";
+  add_integer(app, {"-j,--jobs", "COUNT", "processes [the free cores]", group}, options->jobs, 1, 4096);
+  add_text(app, {"--shard", "I/N", "that part of the cells alone [as mpirun or Slurm says]", group}, options->shard);
+  add_text(app, {"--backend", "NAME", "what computes the times: " + describe_backends() + " [the grid's]", group},
+           options->backend);
+  add_text(app, {"-o,--output", "FILE", "the cells as JSON lines", "Results"}, options->output);
+  add_text(app, {"--csv", "FILE", "the cells as a table", "Results"}, options->csv);
+  add_list(app, {"--merge", "FILE,..", "no grid: put the files of all shards together", "Results"}, options->merge);
+  add_general_options(app, *options);
+  app.footer(examples);
+  return [options](const std::vector<std::string>&) { return sweep(*options); };
+}
+
+}  // namespace dovetail::bench

@@ -1,0 +1,25 @@
+// What planners may ask how long a plan takes: a model, a simulation, or this machine.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planners/planner.hpp"
+
+namespace dovetail::bench {
+
+struct EvaluatorSettings {
+  Seconds measure_time{1};  // host: longest, for the samples of one plan
+  std::uint64_t seed = 0;   // host: of weights and data
+};
+
+// analytic and simgrid: the makespan on that backend. host: each plan really runs, as ranks of this process with
+// links and kernels held to their modelled times; its median step, in modelled time. A plan asked for twice runs once.
+// `experiment` must outlive the evaluator. Throws InputError for an unknown name, DeviceError for a backend that this
+// build lacks.
+planners::Evaluator make_evaluator(const std::string& name, const Experiment& experiment,
+                                   const EvaluatorSettings& settings = {});
+
+std::vector<std::string> evaluator_names();
+
+}  // namespace dovetail::bench

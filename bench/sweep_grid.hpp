@@ -1,0 +1,39 @@
+// What dovetail sweep computes: the product of axes, and systems at each of its points. Cells are numbered and made
+// when they are asked for, so that a grid of any size takes no memory.
+#pragma once
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "models/files/load.hpp"
+
+namespace dovetail::bench {
+
+// Values of one or several keys that change together. Keys: cluster, model, calibration, nodes, or a dotted path as
+// of --set (workload.batch, plan.forward_degree).
+struct SweepAxis {
+  std::string name;
+  std::vector<nlohmann::ordered_json> values;  // objects key -> value
+};
+
+struct SweepPoint {
+  nlohmann::ordered_json values;  // of all axes: key -> value
+  ExperimentRequest request;
+};
+
+struct SweepGrid {
+  std::string name, description, backend;
+  ExperimentRequest base;
+  std::vector<SweepAxis> axes;       // the last one varies fastest
+  std::vector<std::string> systems;  // at every point; names or files
+
+  std::int64_t points() const;
+  std::int64_t cells() const { return points() * static_cast<std::int64_t>(systems.size()); }
+  SweepPoint point(std::int64_t index) const;
+};
+
+// A name in data/sweeps or a path; paths in it are relative to it. Throws InputError with the place of what is wrong.
+SweepGrid load_sweep_grid(const std::string& name, FilesRead& files);
+
+}  // namespace dovetail::bench
