@@ -73,6 +73,24 @@ void hold_to_request(const Question& question, const Plan& base, Choice& choice)
   choice.report.regret.reset();
 }
 
+// What the planners of the other shipped systems choose. Systems that cannot be built here choose nothing.
+std::vector<Plan> choices_of_others(const Question& question, const Candidate& candidate) {
+  const planners::Evaluator evaluate = planners::analytic_evaluator(question.experiment);
+  std::vector<Plan> choices;
+  for (const std::string& name : known_names("systems")) {
+    FilesRead files;
+    System other = load_system(name, files);
+    if (name == candidate.system.name || other.planner.space == SearchSpace::Plans) continue;
+    try {
+      apply_to_plan(question.request, other.plan);
+      const planners::PlanningTask task{question.experiment, other.plan, other.planner};
+      choices.push_back(planners::find_planner(other.planner.name).choose(task, evaluate).plan);
+    } catch (const InputError&) {
+    }
+  }
+  return choices;
+}
+
 }  // namespace
 
 Question load_question(const Options& options) {
@@ -92,7 +110,10 @@ Choice choose_plan(const Question& question, const Candidate& candidate, const p
     apply_to_plan(question.request, base);
     const planners::Planner& planner = planners::find_planner(candidate.system.planner.name);
     planners::PlanningTask task{question.experiment, base, candidate.system.planner};
-    task.hold = hold_of(question, base);
+    if (candidate.system.planner.space == SearchSpace::Plans) {
+      task.hold = hold_of(question, base);
+      task.rivals = choices_of_others(question, candidate);
+    }
     planners::PlanChoice planned =
         planner.choose(task, evaluate ? evaluate : planners::analytic_evaluator(question.experiment));
     Choice choice{std::move(planned.plan), std::move(planned.report)};

@@ -41,8 +41,8 @@ std::vector<Plan> combinations(const Plan& base, std::span<const Axis> axes);
 std::vector<Plan> gradient_plans(const Plan& plan, const PlanSpace& space, const Experiment& experiment,
                                  const LayerTimes& times);
 
-// Every plan of the space that can be built, small degrees first; of SearchSpace::Degrees with partitioned gradients sliced
-// in three ways each.
+// Every plan of the space that can be built, small degrees first; of SearchSpace::Degrees with partitioned gradients
+// sliced in three ways each.
 void for_each_plan(const PlanningTask& task, const PlanSpace& space, const std::function<void(const Plan&)>& use);
 
 // The base with every pair of the task's degrees; none where it or all of its degrees cannot be built.

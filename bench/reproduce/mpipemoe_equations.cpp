@@ -125,7 +125,7 @@ Recomputed mpipemoe_memory(const JsonReader& settings, FilesRead& files) {
   std::vector<double> saved;
   for (const MpipemoeLayer& layer : mpipemoe_layers(settings, files)) {
     compare(layer.experiment, mpipemoe.plan, degrees, differences);
-    const Bytes least = arena_of(layer.experiment, plan_mpipemoe(layer.experiment, mpipemoe));
+    const Bytes least = arena_of(layer.experiment, plan_moe(layer.experiment, mpipemoe));
     saved.push_back(100 * (1 - least / arena_of(layer.experiment, fastmoe.plan)));
   }
   result.values["memory saved against FastMoE, mean"] = mean(saved);

@@ -47,7 +47,7 @@ void add_points(const Experiment& e, const Systems& systems, Recomputed& result)
                                                          {"PipeMoE n = 1", in_degree(systems.pipemoe.plan, 1)},
                                                          {"PipeMoE n = 4", in_degree(systems.pipemoe.plan, 4)},
                                                          {"PipeMoE", plan_moe(e, systems.pipemoe)},
-                                                         {"MPipeMoE", plan_mpipemoe(e, systems.mpipemoe)}};
+                                                         {"MPipeMoE", plan_moe(e, systems.mpipemoe)}};
   std::vector<std::pair<std::string, double>> times, memory;
   for (const auto& [name, plan] : points) {
     times.emplace_back(name, milliseconds(moe_time(e, plan)));
@@ -70,7 +70,7 @@ Recomputed mpipemoe_fig9_11(const JsonReader& settings, FilesRead& files) {
   std::vector<double> memory, of_arena, of_equation, speed_up;
   for (const MpipemoeLayer& layer : mpipemoe_layers(settings, files)) {
     const Experiment& e = layer.experiment;
-    const Plan plan = plan_mpipemoe(e, systems.mpipemoe), fastermoe = systems.fastermoe.plan;
+    const Plan plan = plan_moe(e, systems.mpipemoe), fastermoe = systems.fastermoe.plan;
     memory.push_back(100 * (1 - arena_of(e, plan) / arena_of(e, fastermoe)));
     speed_up.push_back(moe_time(e, fastermoe) / moe_time(e, plan));
     for (int n : degrees) {

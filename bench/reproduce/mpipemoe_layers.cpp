@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace dovetail::bench {
 
 Experiment mpipemoe_layer(const Experiment& base, const std::string& model, int tokens, FilesRead& files) {
@@ -25,15 +23,6 @@ std::vector<MpipemoeLayer> mpipemoe_layers(const JsonReader& settings, FilesRead
     for (int tokens : read_integers(settings.at("tokens")))
       layers.push_back({fmt::format("{}, {} tokens", model, tokens), mpipemoe_layer(base, model, tokens, files)});
   return layers;
-}
-
-Plan plan_mpipemoe(const Experiment& experiment, System mpipemoe) {
-  std::vector<Plan> plans;
-  for (Restore restore : {Restore::S1, Restore::S2, Restore::S3, Restore::S4}) {
-    mpipemoe.plan.restore = restore;
-    plans.push_back(plan_moe(experiment, mpipemoe));
-  }
-  return std::ranges::min(plans, {}, [&](const Plan& plan) { return moe_time(experiment, plan); });
 }
 
 }  // namespace dovetail::bench

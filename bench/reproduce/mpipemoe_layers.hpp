@@ -17,7 +17,4 @@ struct MpipemoeLayer {
 std::vector<MpipemoeLayer> mpipemoe_layers(const JsonReader& settings, FilesRead& files);
 Experiment mpipemoe_layer(const Experiment& base, const std::string& model, int tokens, FilesRead& files);
 
-// The fastest of strategies s1 to s4 and degrees: what the paper's selection of a strategy is for.
-Plan plan_mpipemoe(const Experiment& experiment, System mpipemoe);
-
 }  // namespace dovetail::bench
