@@ -48,7 +48,7 @@ constexpr auto examples = R"(Examples:
       --ranks 2 --tokens 128 --hidden 32 --measure-time 0.1
 
   A whole model in four pipeline stages on GPUs of less memory, by the unified planner:
-    dovetail plan --cluster dgx-h100 --model deepseek-v3 --system dovetail --set parallelism.pp=4 \
+    dovetail plan --cluster dgx-h100 --model deepseek-v3 --nodes 32 --system dovetail --set parallelism.pp=4 \
       --set cluster.device.memory="64 GiB"
 
 Exit code 3: no plan fits the memory of a GPU; the missing bytes are named, and what would make it fit.

@@ -32,9 +32,9 @@ constexpr auto examples = R"(Examples:
   The same ranks as processes that mpirun starts, on the machines of a host file or of the Slurm allocation around:
     dovetail run --transport mpi --ranks 4 --emulate-links --cluster fsmoe-testbed-b --model mixtral-8x7b --system fsmoe
 
-  On two GPUs of this machine, and on sixteen of the machines of a host file, with NCCL between them:
+  On two GPUs of this machine, and on sixteen of a Slurm allocation (or of --hostfile), with NCCL between them:
     dovetail run --device cuda --transport nccl --ranks 2 --cluster dgx-h100 --model mixtral-8x7b --system tutel
-    dovetail run --device cuda --transport nccl-mpi --ranks 16 --hostfile hosts --cluster dgx-h100 \
+    dovetail run --device cuda --transport nccl-mpi --ranks 16 --cluster dgx-h100 \
       --model mixtral-8x7b --system tutel
 
   Longer, without emulation, two layers of 256 tokens per rank:
