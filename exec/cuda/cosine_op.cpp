@@ -90,13 +90,13 @@ void record_cosine_backward(const DeviceOp<Scalar>& op, std::size_t input, const
   Cosine<Scalar>(op).backward(input, d_logits, c);
 }
 
-#define DOVETAIL_COSINES(Scalar)                                                                              \
-  template CosineOperands<Wide<Scalar>> record_cosines(const DeviceOp<Scalar>&, const Scalar*, const Scalar*, \
-                                                       Wide<Scalar>*);                                        \
-  template void record_cosine_backward(const DeviceOp<Scalar>&, std::size_t, const Scalar*,                   \
-                                       const CosineOperands<Wide<Scalar>>&)
-DOVETAIL_COSINES(double);
-DOVETAIL_COSINES(float);
-DOVETAIL_COSINES(Bf16);
+template CosineOperands<double> record_cosines(const DeviceOp<double>&, const double*, const double*, double*);
+template CosineOperands<float> record_cosines(const DeviceOp<float>&, const float*, const float*, float*);
+template CosineOperands<Wide<Bf16>> record_cosines(const DeviceOp<Bf16>&, const Bf16*, const Bf16*, Wide<Bf16>*);
+template void record_cosine_backward(const DeviceOp<double>&, std::size_t, const double*,
+                                     const CosineOperands<double>&);
+template void record_cosine_backward(const DeviceOp<float>&, std::size_t, const float*, const CosineOperands<float>&);
+template void record_cosine_backward(const DeviceOp<Bf16>&, std::size_t, const Bf16*,
+                                     const CosineOperands<Wide<Bf16>>&);
 
 }  // namespace dovetail::exec
