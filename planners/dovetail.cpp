@@ -25,23 +25,6 @@ std::string describe(const Proof& proof) {
                             100 * (proof.best / proof.bound - 1));
 }
 
-// FSMoE's choices, with which a search that its budget may cut short begins.
-std::vector<Plan> closed_forms(const PlanningTask& task) {
-  std::vector<Plan> plans;
-  if (task.choices.space != SearchSpace::Plans) return plans;
-  for (CommStreams streams : {CommStreams::InterIntra, CommStreams::One}) {
-    PlanningTask other{task.experiment, task.base, {"four_case", task.choices.degrees, false}};
-    other.base.comm_streams = streams;
-    other.base.grad_sync = GradSync::Partitioned;
-    if (task.hold) task.hold(other.base);
-    try {
-      plans.push_back(find_planner("four_case").choose(other, analytic_evaluator(task.experiment)).plan);
-    } catch (const InputError&) {  // what the user has fixed contradicts it
-    }
-  }
-  return plans;
-}
-
 class Dovetail final : public Planner {
  public:
   std::string_view name() const override { return "dovetail"; }
@@ -51,7 +34,6 @@ class Dovetail final : public Planner {
     const Bytes limit = task.experiment.cluster.device.memory;
     std::vector<Plan> known = task.rivals;
     known.push_back(task.base);
-    std::ranges::copy(closed_forms(task), std::back_inserter(known));
     SearchResult found = search_plans(task, known, limit);
     check(!found.plans.empty(), "no plan of the space can be built");
     Contest contest(evaluate);

@@ -80,7 +80,7 @@ class Search {
       const Item item = queue_.top();
       queue_.pop();
       if (beaten(item.bound)) continue;
-      if (item.level != Level::Sampled && samples_ <= 0)
+      if (item.level < Level::Sampled && samples_ <= 0)
         unexplored_ = std::min(unexplored_, item.bound);
       else
         expand(item);
@@ -92,7 +92,7 @@ class Search {
   }
 
  private:
-  enum class Level { Volume, Structure, Degrees, Sampled };
+  enum class Level { Volume, Structure, Degrees, Sampled, Reduced };
   struct Item {
     Seconds rank;   // what it is expected to lead to: its bound, until a layer of it has been looked at
     Seconds bound;  // of all that it stands for
@@ -241,8 +241,11 @@ class Search {
     if (forward == nullptr || backward == nullptr) return;
     const StepBound& steps = *volumes_[s.volume].steps;
     const Seconds bound = std::max(item.bound, steps.of(forward->forward, backward->backward));
-    const Seconds expected = steps.of(forward->forward.alone, backward->backward.alone);
-    queue_.push({std::max(bound, expected), bound, next_++, Level::Sampled, item.at, item.forward, item.backward});
+    PassSample taking = forward->forward, returning = backward->backward;
+    taking.chain = taking.alone;
+    returning.chain = returning.alone;
+    const Seconds expected = std::max(bound, steps.of(taking, returning));
+    queue_.push({expected, bound, next_++, Level::Sampled, item.at, item.forward, item.backward});
   }
 
   void expand_sampled(const Item& item) {
@@ -252,7 +255,18 @@ class Search {
     plan.forward_degree = item.forward;
     plan.backward_degree = item.backward;
     if (const auto kind = too_large_.find(memory_kind(plan)); kind != too_large_.end() && kind->second) return;
-    for (Plan& with : gradient_plans(plan, space_, task_.experiment, steps.times())) predict(std::move(with));
+    std::vector<Plan> ways = gradient_plans(plan, space_, task_.experiment, steps.times());
+    // Partitioned gradients are the most general; what they lead to tells when the other ways are worth a look.
+    Seconds least = Seconds(1e300);
+    bool more = false;
+    for (Plan& with : ways)
+      if ((with.grad_sync == GradSync::Partitioned) == (item.level == Level::Sampled))
+        least = std::min(least, predict(std::move(with)));
+      else
+        more = true;
+    if (item.level == Level::Sampled && more)
+      queue_.push({least < Seconds(1e300) ? std::max(item.rank, least) : item.rank, item.bound, next_++, Level::Reduced, item.at,
+                   item.forward, item.backward});
   }
 
   void expand(const Item& item) {
@@ -264,16 +278,21 @@ class Search {
       case Level::Degrees:
         return expand_degrees(item);
       case Level::Sampled:
+      case Level::Reduced:
         return expand_sampled(item);
     }
   }
 
   // --- whole plans ---
   // `always`: its memory too, where it is too slow to be chosen.
-  void predict(Plan plan, bool always = false) {
-    if (std::ranges::find(seen_, plan) != seen_.end()) return;
+  Seconds predict(Plan plan, bool always = false) {
+    constexpr Seconds none(1e300);
+    if (std::ranges::find(seen_, plan) != seen_.end()) {
+      const auto before = std::ranges::find(plans_, plan, &Prediction::plan);
+      return before != plans_.end() ? before->time : none;
+    }
     seen_.push_back(plan);
-    if (!allowed(task_, plan)) return;
+    if (!allowed(task_, plan)) return none;
     const auto schedule = std::make_shared<const Schedule>(build_schedule(task_.experiment, plan));
     const PricedSchedule priced = price(schedule, task_.experiment);
     budget_ -= task_.experiment.workload.layers * plan.micro_batches;
@@ -290,6 +309,7 @@ class Search {
       too_large = too_large || held_over(*schedule) > limit_;
     }
     plans_.push_back(std::move(p));
+    return plans_.back().time;
   }
 
   // The best plan with every way to restore, to have what takes less memory too.
