@@ -22,6 +22,7 @@ namespace {
 
 // Times closer than this differ by rounding only.
 constexpr double rounding = 1e-12;
+constexpr Seconds never(1e300);
 
 // What of a step's device memory the backward pass needs of the forward one, with weights and states, whatever the
 // degrees. With several micro-batches only the latter.
@@ -68,6 +69,7 @@ class Search {
     for (const Plan& plan : known)
       if (allowed(task_, plan)) predict(plan);
     add_volumes(space_.keeping);
+    dive();
     bool restoring = false;
     while (budget_ > 0) {
       // Restoring makes a plan slower, so it is only looked at where plans without are too large.
@@ -146,13 +148,13 @@ class Search {
   }
 
   // Of degrees; 0: of any.
-  Seconds floor_of(const Volume& v, const Plan& plan, int forward, int backward) const {
+  Seconds floor_of(const Volume& v, const Plan& plan, int forward, int backward, Seconds chain = Seconds(0)) const {
     const auto share = [&](int degree) {
       if (degree == 0 || plan.scope == Scope::Block || plan.split == Split::Peers) return 0.0;
       const auto capacity = static_cast<double>(v.steps->capacity());
       return std::floor(capacity / degree) / capacity;
     };
-    return v.steps->of(v.floor.forward.at(share(forward)), v.floor.backward.at(share(backward)));
+    return v.steps->of(std::max(chain, v.floor.forward.at(share(forward))), v.floor.backward.at(share(backward)));
   }
 
   // --- structures: how they are arranged ---
@@ -179,8 +181,10 @@ class Search {
     const Plan plan = structures_[at].plan;
     if (plan.split == Split::Peers) return push_degrees(at, 1, 1);
     if (separable(plan)) {
-      for (int forward : fastest_forward(at))
-        for (int backward : space_.backward_degrees) push_degrees(at, forward, backward);
+      for (int forward : fastest_forward(at)) {
+        const Seconds chain = sampled(at, forward, forward)->forward.chain;
+        for (int backward : space_.backward_degrees) push_degrees(at, forward, backward, chain);
+      }
       return;
     }
     const bool tied = space_.tied || plan.scope == Scope::Block;
@@ -189,9 +193,10 @@ class Search {
         if (!tied || forward == backward) push_degrees(at, forward, backward);
   }
 
-  void push_degrees(std::size_t at, int forward, int backward) {
+  // `chain`: what a forward pass takes at least, if that is known.
+  void push_degrees(std::size_t at, int forward, int backward, Seconds chain = Seconds(0)) {
     const Structure& s = structures_[at];
-    push(floor_of(volumes_[s.volume], s.plan, forward, backward), Level::Degrees, at, forward, backward);
+    push(floor_of(volumes_[s.volume], s.plan, forward, backward, chain), Level::Degrees, at, forward, backward);
   }
 
   // By what any arrangement takes first, until that alone is no faster. What is ordered by readiness may be ordered
@@ -205,6 +210,7 @@ class Search {
     std::vector<std::pair<const LayerSample*, int>> samples;
     const LayerSample* best = nullptr;
     for (const auto& [floor, degree] : degrees) {
+      if (beaten(floor)) break;
       if (best != nullptr && floor >= v.steps->of(best->forward.alone, v.floor.backward.at(0))) break;
       const LayerSample* sample = sampled(at, degree, degree);
       if (sample == nullptr) continue;
@@ -217,6 +223,32 @@ class Search {
                              sample->forward.chain < best->forward.alone * (1 - rounding)))
         fastest.push_back(degree);
     return fastest;
+  }
+
+  // A good plan to begin with, since it rules out much by floors alone: the most promising volume, the best of two
+  // degrees of each structure.
+  void dive() {
+    if (queue_.empty()) return;
+    const std::size_t volume = queue_.top().at;
+    queue_.pop();
+    expand_volume(volume);
+    const StepBound& steps = *volumes_[volume].steps;
+    std::optional<Item> best;
+    for (std::size_t at = 0; at < structures_.size(); ++at)
+      for (int wanted : {2, 4}) {
+        const int forward = nearest(space_.forward_degrees, wanted), backward = nearest(space_.backward_degrees, wanted);
+        const bool peers = structures_[at].plan.split == Split::Peers;
+        if (peers || (forward != backward && (space_.tied || structures_[at].plan.scope == Scope::Block))) continue;
+        const LayerSample* sample = sampled(at, forward, backward);
+        if (sample == nullptr) continue;
+        const Seconds rank = expected(steps, *sample, *sample);
+        if (!best || rank < best->rank) best = Item{rank, Seconds(0), 0, Level::Sampled, at, forward, backward};
+      }
+    if (best) predict_ways(*best, true);
+  }
+
+  static int nearest(const std::vector<int>& degrees, int wanted) {
+    return *std::ranges::min_element(degrees, {}, [wanted](int degree) { return std::abs(degree - wanted); });
   }
 
   // --- degrees ---
@@ -241,32 +273,41 @@ class Search {
     if (forward == nullptr || backward == nullptr) return;
     const StepBound& steps = *volumes_[s.volume].steps;
     const Seconds bound = std::max(item.bound, steps.of(forward->forward, backward->backward));
-    PassSample taking = forward->forward, returning = backward->backward;
-    taking.chain = taking.alone;
-    returning.chain = returning.alone;
-    const Seconds expected = std::max(bound, steps.of(taking, returning));
-    queue_.push({expected, bound, next_++, Level::Sampled, item.at, item.forward, item.backward});
+    const Seconds rank = std::max(bound, expected(steps, *forward, *backward));
+    queue_.push({rank, bound, next_++, Level::Sampled, item.at, item.forward, item.backward});
   }
 
+  // As a bound, but of passes with their contention.
+  static Seconds expected(const StepBound& steps, const LayerSample& forward, const LayerSample& backward) {
+    PassSample there = forward.forward, back = backward.backward;
+    there.chain = there.alone;
+    back.chain = back.alone;
+    return steps.of(there, back);
+  }
+
+  // Partitioned gradients are the most general; what they lead to tells when the other ways are worth a look.
   void expand_sampled(const Item& item) {
+    const auto [least, others] = predict_ways(item, item.level == Level::Sampled);
+    if (item.level != Level::Sampled || !others) return;
+    const Seconds rank = least < never ? std::max(item.rank, least) : item.rank;
+    queue_.push({rank, item.bound, next_++, Level::Reduced, item.at, item.forward, item.backward});
+  }
+
+  // The least time of the ways to reduce gradients, partitioned ones or the others; and whether there are more.
+  std::pair<Seconds, bool> predict_ways(const Item& item, bool partitioned) {
     const Structure& s = structures_[item.at];
-    const StepBound& steps = *volumes_[s.volume].steps;
     Plan plan = s.plan;
     plan.forward_degree = item.forward;
     plan.backward_degree = item.backward;
-    if (const auto kind = too_large_.find(memory_kind(plan)); kind != too_large_.end() && kind->second) return;
-    std::vector<Plan> ways = gradient_plans(plan, space_, task_.experiment, steps.times());
-    // Partitioned gradients are the most general; what they lead to tells when the other ways are worth a look.
-    Seconds least = Seconds(1e300);
-    bool more = false;
-    for (Plan& with : ways)
-      if ((with.grad_sync == GradSync::Partitioned) == (item.level == Level::Sampled))
-        least = std::min(least, predict(std::move(with)));
+    std::pair<Seconds, bool> result{never, false};
+    if (const auto kind = too_large_.find(memory_kind(plan)); kind != too_large_.end() && kind->second) return result;
+    const LayerTimes& times = volumes_[s.volume].steps->times();
+    for (Plan& way : gradient_plans(plan, space_, task_.experiment, times))
+      if ((way.grad_sync == GradSync::Partitioned) == partitioned)
+        result.first = std::min(result.first, predict(std::move(way)));
       else
-        more = true;
-    if (item.level == Level::Sampled && more)
-      queue_.push({least < Seconds(1e300) ? std::max(item.rank, least) : item.rank, item.bound, next_++, Level::Reduced, item.at,
-                   item.forward, item.backward});
+        result.second = true;
+    return result;
   }
 
   void expand(const Item& item) {
@@ -286,13 +327,12 @@ class Search {
   // --- whole plans ---
   // `always`: its memory too, where it is too slow to be chosen.
   Seconds predict(Plan plan, bool always = false) {
-    constexpr Seconds none(1e300);
     if (std::ranges::find(seen_, plan) != seen_.end()) {
       const auto before = std::ranges::find(plans_, plan, &Prediction::plan);
-      return before != plans_.end() ? before->time : none;
+      return before != plans_.end() ? before->time : never;
     }
     seen_.push_back(plan);
-    if (!allowed(task_, plan)) return none;
+    if (!allowed(task_, plan)) return never;
     const auto schedule = std::make_shared<const Schedule>(build_schedule(task_.experiment, plan));
     const PricedSchedule priced = price(schedule, task_.experiment);
     budget_ -= task_.experiment.workload.layers * plan.micro_batches;
@@ -324,7 +364,8 @@ class Search {
         Plan plan = from;
         restore(plan);
         const bool ring = plan.buffers != Buffers::PerChunk;
-        if (!ring && degree != from.forward_degree) continue;  // more chunks make rings smaller
+        const bool smallest = plan.buffers == Buffers::Single;  // of more chunks smaller still
+        if (degree != (smallest ? space_.forward_degrees.back() : from.forward_degree)) continue;
         if (ring && plan.order == Order::DispatchFirst) plan.order = Order::Alternate;
         if (plan.split == Split::Capacity) plan.forward_degree = plan.backward_degree = degree;
         plan.backward_degrees.clear();
@@ -363,7 +404,7 @@ class Search {
   const PlanSpace space_;
   const Bytes limit_;
   long budget_, samples_, next_ = 0, predicted_ = 0, refused_ = 0;
-  Seconds best_ = Seconds(1e300), unexplored_ = Seconds(1e300);
+  Seconds best_ = never, unexplored_ = never;
   std::map<decltype(volume_kind(Plan{})), std::unique_ptr<StepBound>> steps_;
   std::vector<Volume> volumes_;
   std::vector<Structure> structures_;
