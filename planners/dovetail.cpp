@@ -17,12 +17,13 @@ namespace {
 constexpr std::size_t finalists = 6;
 
 std::string describe(const Proof& proof) {
-  std::string text = fmt::format("{} of up to {:.3g} plans predicted", proof.predicted, proof.points);
-  if (proof.refused > 0) text += fmt::format(", {} of them too large", proof.refused);
-  if (proof.optimal())
-    return text + fmt::format("; bounds rule out all others: none of the space ({}) is faster", proof.space);
-  return text + fmt::format("; none of the space ({}) is more than {:.2f} % faster", proof.space,
-                            100 * (proof.best / proof.bound - 1));
+  const std::string looked_at =
+      fmt::format("of up to {:.3g} plans {} were predicted{}, the others ruled out by bounds{}", proof.points,
+                  proof.predicted, proof.refused > 0 ? fmt::format(" ({} too large)", proof.refused) : "",
+                  proof.optimal() ? "" : " or not looked at");
+  if (proof.optimal()) return "no plan of the space is faster; " + looked_at;
+  return fmt::format("no plan of the space is faster than {:.4g} ms, {:.2g} % below; {}", proof.bound.value() * 1e3,
+                     100 * (1 - proof.bound / proof.best), looked_at);
 }
 
 class Dovetail final : public Planner {

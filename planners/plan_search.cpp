@@ -225,26 +225,28 @@ class Search {
     return fastest;
   }
 
-  // A good plan to begin with, since it rules out much by floors alone: the most promising volume, the best of two
-  // degrees of each structure.
+  // A good plan to begin with, since it rules out much by floors alone: the most promising volume, the best
+  // structure of each order by two of its degrees.
   void dive() {
     if (queue_.empty()) return;
     const std::size_t volume = queue_.top().at;
     queue_.pop();
     expand_volume(volume);
     const StepBound& steps = *volumes_[volume].steps;
-    std::optional<Item> best;
+    std::map<Order, Item> best;
     for (std::size_t at = 0; at < structures_.size(); ++at)
       for (int wanted : {2, 4}) {
+        const Plan& plan = structures_[at].plan;
         const int forward = nearest(space_.forward_degrees, wanted), backward = nearest(space_.backward_degrees, wanted);
-        const bool peers = structures_[at].plan.split == Split::Peers;
-        if (peers || (forward != backward && (space_.tied || structures_[at].plan.scope == Scope::Block))) continue;
+        if (plan.split == Split::Peers) continue;
+        if (forward != backward && (space_.tied || plan.scope == Scope::Block)) continue;
         const LayerSample* sample = sampled(at, forward, backward);
         if (sample == nullptr) continue;
-        const Seconds rank = expected(steps, *sample, *sample);
-        if (!best || rank < best->rank) best = Item{rank, Seconds(0), 0, Level::Sampled, at, forward, backward};
+        const Item item{expected(steps, *sample, *sample), Seconds(0), 0, Level::Sampled, at, forward, backward};
+        const auto [first, added] = best.try_emplace(plan.order, item);
+        if (!added && item.rank < first->second.rank) first->second = item;
       }
-    if (best) predict_ways(*best, true);
+    for (const auto& [order, item] : best) predict_ways(item, true);
   }
 
   static int nearest(const std::vector<int>& degrees, int wanted) {
@@ -265,11 +267,15 @@ class Search {
     return place->second ? &*place->second : nullptr;
   }
 
+  std::pair<const LayerSample*, const LayerSample*> samples_of(const Item& item) {
+    const bool apart = separable(structures_[item.at].plan);
+    const LayerSample* forward = sampled(item.at, item.forward, apart ? item.forward : item.backward);
+    return {forward, apart ? sampled(item.at, item.backward, item.backward) : forward};
+  }
+
   void expand_degrees(const Item& item) {
     const Structure& s = structures_[item.at];
-    const bool apart = separable(s.plan);
-    const LayerSample* forward = sampled(item.at, item.forward, apart ? item.forward : item.backward);
-    const LayerSample* backward = apart ? sampled(item.at, item.backward, item.backward) : forward;
+    const auto [forward, backward] = samples_of(item);
     if (forward == nullptr || backward == nullptr) return;
     const StepBound& steps = *volumes_[s.volume].steps;
     const Seconds bound = std::max(item.bound, steps.of(forward->forward, backward->backward));
@@ -293,6 +299,14 @@ class Search {
     queue_.push({rank, item.bound, next_++, Level::Reduced, item.at, item.forward, item.backward});
   }
 
+  Seconds reduced_after(const Item& item) {
+    const Structure& s = structures_[item.at];
+    const auto [forward, backward] = samples_of(item);
+    // What is ordered by readiness is reduced as soon as it exists.
+    if (forward == nullptr || backward == nullptr || s.plan.order == Order::ReadyFirst) return item.bound;
+    return volumes_[s.volume].steps->reduced_after(forward->forward, backward->backward);
+  }
+
   // The least time of the ways to reduce gradients, partitioned ones or the others; and whether there are more.
   std::pair<Seconds, bool> predict_ways(const Item& item, bool partitioned) {
     const Structure& s = structures_[item.at];
@@ -303,7 +317,9 @@ class Search {
     if (const auto kind = too_large_.find(memory_kind(plan)); kind != too_large_.end() && kind->second) return result;
     const LayerTimes& times = volumes_[s.volume].steps->times();
     for (Plan& way : gradient_plans(plan, space_, task_.experiment, times))
-      if ((way.grad_sync == GradSync::Partitioned) == partitioned)
+      if (way.grad_sync == GradSync::After && beaten(reduced_after(item)))
+        continue;
+      else if ((way.grad_sync == GradSync::Partitioned) == partitioned)
         result.first = std::min(result.first, predict(std::move(way)));
       else
         result.second = true;
@@ -359,13 +375,14 @@ class Search {
     const Plan from = best != nullptr ? *best : std::ranges::min_element(plans_, {}, &Prediction::time)->plan;
     Axis all = space_.keeping;
     all.insert(all.end(), space_.restoring.begin(), space_.restoring.end());
+    const int most = refused_ > 0 ? space_.forward_degrees.back() : nearest(space_.forward_degrees, 8);
     for (const Setting& restore : all)
-      for (int degree : {from.forward_degree, space_.forward_degrees.back()}) {
+      for (int degree : {from.forward_degree, most}) {
         Plan plan = from;
         restore(plan);
         const bool ring = plan.buffers != Buffers::PerChunk;
         const bool smallest = plan.buffers == Buffers::Single;  // of more chunks smaller still
-        if (degree != (smallest ? space_.forward_degrees.back() : from.forward_degree)) continue;
+        if (degree != (smallest ? most : from.forward_degree)) continue;
         if (ring && plan.order == Order::DispatchFirst) plan.order = Order::Alternate;
         if (plan.split == Split::Capacity) plan.forward_degree = plan.backward_degree = degree;
         plan.backward_degrees.clear();
