@@ -25,14 +25,14 @@ constexpr double rounding = 1e-12;
 constexpr Seconds never(1e300);
 
 // What of a step's device memory the backward pass needs of the forward one, with weights and states, whatever the
-// degrees. With several micro-batches only the latter.
-Bytes held_over(const Schedule& s) {
+// degrees. With several micro-batches, or without rows, only the latter.
+Bytes held_over(const Schedule& s, bool rows = true) {
   const Blocks blocks = memory_blocks(s);
   std::vector<bool> made(blocks.all.size()), needed(blocks.all.size());
   const auto block = [&](TensorId t) {
     return static_cast<std::size_t>(blocks.of_tensor[static_cast<std::size_t>(t)]);
   };
-  const bool one_pass = s.micro_batches == 1 && s.classes.size() == 1;
+  const bool one_pass = rows && s.micro_batches == 1 && s.classes.size() == 1;
   for (const Op& op : s.ops) {
     if (op.phase == Phase::Forward)
       for (TensorId t : s.writes_of(op)) made[block(t)] = one_pass;
@@ -77,6 +77,7 @@ class Search {
         restoring = true;
         add_volumes(space_.restoring);
         if (refused_ > 0) spread_memory();
+        if (fastest_fitting() == nullptr && hopeless()) break;
       }
       if (queue_.empty()) break;
       const Item item = queue_.top();
@@ -149,12 +150,12 @@ class Search {
 
   // Of degrees; 0: of any.
   Seconds floor_of(const Volume& v, const Plan& plan, int forward, int backward, Seconds chain = Seconds(0)) const {
-    const auto share = [&](int degree) {
-      if (degree == 0 || plan.scope == Scope::Block || plan.split == Split::Peers) return 0.0;
+    const auto pass = [&](const PassFloor& floor, int degree) {
+      if (degree == 0 || plan.scope == Scope::Block || plan.split == Split::Peers) return floor.at(0, 0);
       const auto capacity = static_cast<double>(v.steps->capacity());
-      return std::floor(capacity / degree) / capacity;
+      return floor.at(degree, std::floor(capacity / degree) / capacity);
     };
-    return v.steps->of(std::max(chain, v.floor.forward.at(share(forward))), v.floor.backward.at(share(backward)));
+    return v.steps->of(std::max(chain, pass(v.floor.forward, forward)), pass(v.floor.backward, backward));
   }
 
   // --- structures: how they are arranged ---
@@ -211,7 +212,7 @@ class Search {
     const LayerSample* best = nullptr;
     for (const auto& [floor, degree] : degrees) {
       if (beaten(floor)) break;
-      if (best != nullptr && floor >= v.steps->of(best->forward.alone, v.floor.backward.at(0))) break;
+      if (best != nullptr && floor >= v.steps->of(best->forward.alone, v.floor.backward.at(0, 0))) break;
       const LayerSample* sample = sampled(at, degree, degree);
       if (sample == nullptr) continue;
       samples.emplace_back(sample, degree);
@@ -366,6 +367,20 @@ class Search {
     }
     plans_.push_back(std::move(p));
     return plans_.back().time;
+  }
+
+  // Do not even the weights fit, however they are sharded?
+  bool hopeless() const {
+    std::map<std::pair<ExpertSharding, int>, Plan> shardings;
+    for (const Volume& v : volumes_) shardings.try_emplace({v.plan.expert_sharding, v.plan.sharding_repeats}, v.plan);
+    return !shardings.empty() && std::ranges::all_of(shardings, [this](const auto& sharding) {
+      Plan plan = sharding.second;
+      plan.grad_sync = GradSync::After;
+      plan.gradient_slices.clear();
+      plan.backward_degrees.clear();
+      plan.forward_degree = plan.backward_degree = 1;
+      return !refusal(plan, task_.experiment) && held_over(build_schedule(task_.experiment, plan), false) > limit_;
+    });
   }
 
   // The best plan with every way to restore, to have what takes less memory too.
