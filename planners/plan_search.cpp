@@ -76,8 +76,13 @@ class Search {
       if (!restoring && (refused_ > 0 || space_.keeping.empty())) {
         restoring = true;
         add_volumes(space_.restoring);
-        if (refused_ > 0) spread_memory();
-        if (fastest_fitting() == nullptr && hopeless()) break;
+        if (refused_ > 0) {
+          const std::vector<Prediction> before = plans_;
+          spread_memory();
+          for (const Prediction& p : before)
+            if (fastest_fitting() == nullptr) spread_memory(p.plan, true);
+          if (fastest_fitting() == nullptr && hopeless()) break;
+        }
       }
       if (queue_.empty()) break;
       const Item item = queue_.top();
@@ -238,7 +243,8 @@ class Search {
     for (std::size_t at = 0; at < structures_.size(); ++at)
       for (int wanted : {2, 4}) {
         const Plan& plan = structures_[at].plan;
-        const int forward = nearest(space_.forward_degrees, wanted), backward = nearest(space_.backward_degrees, wanted);
+        const int forward = nearest(space_.forward_degrees, wanted),
+                  backward = nearest(space_.backward_degrees, wanted);
         if (plan.split == Split::Peers) continue;
         if (forward != backward && (space_.tied || plan.scope == Scope::Block)) continue;
         const LayerSample* sample = sampled(at, forward, backward);
@@ -388,6 +394,11 @@ class Search {
     if (plans_.empty()) return;
     const Plan* best = fastest_fitting();
     const Plan from = best != nullptr ? *best : std::ranges::min_element(plans_, {}, &Prediction::time)->plan;
+    spread_memory(from);
+  }
+
+  // `least`: only what takes the least.
+  void spread_memory(const Plan& from, bool least = false) {
     Axis all = space_.keeping;
     all.insert(all.end(), space_.restoring.begin(), space_.restoring.end());
     const int most = refused_ > 0 ? space_.forward_degrees.back() : nearest(space_.forward_degrees, 8);
@@ -397,7 +408,7 @@ class Search {
         restore(plan);
         const bool ring = plan.buffers != Buffers::PerChunk;
         const bool smallest = plan.buffers == Buffers::Single;  // of more chunks smaller still
-        if (degree != (smallest ? most : from.forward_degree)) continue;
+        if ((least && !smallest) || degree != (smallest ? most : from.forward_degree)) continue;
         if (ring && plan.order == Order::DispatchFirst) plan.order = Order::Alternate;
         if (plan.split == Split::Capacity) plan.forward_degree = plan.backward_degree = degree;
         plan.backward_degrees.clear();
@@ -424,8 +435,7 @@ class Search {
         result.front.push_back({p.time, p.peak, p.plan});
         least = p.peak;
       }
-    if (result.plans.empty() && !plans_.empty())
-      result.plans.push_back(*std::ranges::min_element(plans_, {}, [](const Prediction& p) { return p.peak; }));
+    if (result.plans.empty() && !plans_.empty()) result.plans.push_back(*std::ranges::min_element(plans_, {}, &Prediction::peak));
     result.proof = {space_.words, space_.points(), predicted, refused_, best_, bound};
     if (const Plan* best = fastest_fitting(); best != nullptr) result.proof.best = result.plans.front().time;
     result.proof.bound = std::min(result.proof.bound, result.proof.best);
