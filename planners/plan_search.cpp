@@ -435,7 +435,8 @@ class Search {
         result.front.push_back({p.time, p.peak, p.plan});
         least = p.peak;
       }
-    if (result.plans.empty() && !plans_.empty()) result.plans.push_back(*std::ranges::min_element(plans_, {}, &Prediction::peak));
+    if (result.plans.empty() && !plans_.empty())
+      result.plans.push_back(*std::ranges::min_element(plans_, {}, &Prediction::peak));
     result.proof = {space_.words, space_.points(), predicted, refused_, best_, bound};
     if (const Plan* best = fastest_fitting(); best != nullptr) result.proof.best = result.plans.front().time;
     result.proof.bound = std::min(result.proof.bound, result.proof.best);
