@@ -17,29 +17,13 @@ namespace {
 constexpr std::size_t finalists = 6;
 
 std::string describe(const Proof& proof) {
-  std::string text = fmt::format("{} of up to {:.3g} plans predicted", proof.predicted, proof.points);
-  if (proof.refused > 0) text += fmt::format(", {} of them too large", proof.refused);
-  if (proof.optimal())
-    return text + fmt::format("; bounds rule out all others: none of the space ({}) is faster", proof.space);
-  return text + fmt::format("; none of the space ({}) is more than {:.2f} % faster", proof.space,
-                            100 * (proof.best / proof.bound - 1));
-}
-
-// FSMoE's choices, with which a search that its budget may cut short begins.
-std::vector<Plan> closed_forms(const PlanningTask& task) {
-  std::vector<Plan> plans;
-  if (task.choices.space != SearchSpace::Plans) return plans;
-  for (CommStreams streams : {CommStreams::InterIntra, CommStreams::One}) {
-    PlanningTask other{task.experiment, task.base, {"four_case", task.choices.degrees, false}};
-    other.base.comm_streams = streams;
-    other.base.grad_sync = GradSync::Partitioned;
-    if (task.hold) task.hold(other.base);
-    try {
-      plans.push_back(find_planner("four_case").choose(other, analytic_evaluator(task.experiment)).plan);
-    } catch (const InputError&) {  // what the user has fixed contradicts it
-    }
-  }
-  return plans;
+  const std::string looked_at =
+      fmt::format("of up to {:.3g} plans {} were predicted{}, the others ruled out by bounds{}", proof.points,
+                  proof.predicted, proof.refused > 0 ? fmt::format(" ({} too large)", proof.refused) : "",
+                  proof.optimal() ? "" : " or not looked at");
+  if (proof.optimal()) return "no plan of the space is faster; " + looked_at;
+  return fmt::format("no plan of the space is faster than {:.4g} ms, {:.2g} % below; {}", proof.bound.value() * 1e3,
+                     100 * (1 - proof.bound / proof.best), looked_at);
 }
 
 class Dovetail final : public Planner {
@@ -51,7 +35,6 @@ class Dovetail final : public Planner {
     const Bytes limit = task.experiment.cluster.device.memory;
     std::vector<Plan> known = task.rivals;
     known.push_back(task.base);
-    std::ranges::copy(closed_forms(task), std::back_inserter(known));
     SearchResult found = search_plans(task, known, limit);
     check(!found.plans.empty(), "no plan of the space can be built");
     Contest contest(evaluate);

@@ -22,16 +22,17 @@ namespace {
 
 // Times closer than this differ by rounding only.
 constexpr double rounding = 1e-12;
+constexpr Seconds never(1e300);
 
 // What of a step's device memory the backward pass needs of the forward one, with weights and states, whatever the
-// degrees. With several micro-batches only the latter.
-Bytes held_over(const Schedule& s) {
+// degrees. With several micro-batches, or without rows, only the latter.
+Bytes held_over(const Schedule& s, bool rows = true) {
   const Blocks blocks = memory_blocks(s);
   std::vector<bool> made(blocks.all.size()), needed(blocks.all.size());
   const auto block = [&](TensorId t) {
     return static_cast<std::size_t>(blocks.of_tensor[static_cast<std::size_t>(t)]);
   };
-  const bool one_pass = s.micro_batches == 1 && s.classes.size() == 1;
+  const bool one_pass = rows && s.micro_batches == 1 && s.classes.size() == 1;
   for (const Op& op : s.ops) {
     if (op.phase == Phase::Forward)
       for (TensorId t : s.writes_of(op)) made[block(t)] = one_pass;
@@ -68,19 +69,26 @@ class Search {
     for (const Plan& plan : known)
       if (allowed(task_, plan)) predict(plan);
     add_volumes(space_.keeping);
+    dive();
     bool restoring = false;
     while (budget_ > 0) {
       // Restoring makes a plan slower, so it is only looked at where plans without are too large.
       if (!restoring && (refused_ > 0 || space_.keeping.empty())) {
         restoring = true;
         add_volumes(space_.restoring);
-        if (refused_ > 0) spread_memory();
+        if (refused_ > 0) {
+          const std::vector<Prediction> before = plans_;
+          spread_memory();
+          for (const Prediction& p : before)
+            if (fastest_fitting() == nullptr) spread_memory(p.plan, true);
+          if (fastest_fitting() == nullptr && hopeless()) break;
+        }
       }
       if (queue_.empty()) break;
       const Item item = queue_.top();
       queue_.pop();
       if (beaten(item.bound)) continue;
-      if (item.level != Level::Sampled && samples_ <= 0)
+      if (item.level < Level::Sampled && samples_ <= 0)
         unexplored_ = std::min(unexplored_, item.bound);
       else
         expand(item);
@@ -92,7 +100,7 @@ class Search {
   }
 
  private:
-  enum class Level { Volume, Structure, Degrees, Sampled };
+  enum class Level { Volume, Structure, Degrees, Sampled, Reduced };
   struct Item {
     Seconds rank;   // what it is expected to lead to: its bound, until a layer of it has been looked at
     Seconds bound;  // of all that it stands for
@@ -146,13 +154,13 @@ class Search {
   }
 
   // Of degrees; 0: of any.
-  Seconds floor_of(const Volume& v, const Plan& plan, int forward, int backward) const {
-    const auto share = [&](int degree) {
-      if (degree == 0 || plan.scope == Scope::Block || plan.split == Split::Peers) return 0.0;
+  Seconds floor_of(const Volume& v, const Plan& plan, int forward, int backward, Seconds chain = Seconds(0)) const {
+    const auto pass = [&](const PassFloor& floor, int degree) {
+      if (degree == 0 || plan.scope == Scope::Block || plan.split == Split::Peers) return floor.at(0, 0);
       const auto capacity = static_cast<double>(v.steps->capacity());
-      return std::floor(capacity / degree) / capacity;
+      return floor.at(degree, std::floor(capacity / degree) / capacity);
     };
-    return v.steps->of(v.floor.forward.at(share(forward)), v.floor.backward.at(share(backward)));
+    return v.steps->of(std::max(chain, pass(v.floor.forward, forward)), pass(v.floor.backward, backward));
   }
 
   // --- structures: how they are arranged ---
@@ -179,8 +187,10 @@ class Search {
     const Plan plan = structures_[at].plan;
     if (plan.split == Split::Peers) return push_degrees(at, 1, 1);
     if (separable(plan)) {
-      for (int forward : fastest_forward(at))
-        for (int backward : space_.backward_degrees) push_degrees(at, forward, backward);
+      for (int forward : fastest_forward(at)) {
+        const Seconds chain = sampled(at, forward, forward)->forward.chain;
+        for (int backward : space_.backward_degrees) push_degrees(at, forward, backward, chain);
+      }
       return;
     }
     const bool tied = space_.tied || plan.scope == Scope::Block;
@@ -189,9 +199,10 @@ class Search {
         if (!tied || forward == backward) push_degrees(at, forward, backward);
   }
 
-  void push_degrees(std::size_t at, int forward, int backward) {
+  // `chain`: what a forward pass takes at least, if that is known.
+  void push_degrees(std::size_t at, int forward, int backward, Seconds chain = Seconds(0)) {
     const Structure& s = structures_[at];
-    push(floor_of(volumes_[s.volume], s.plan, forward, backward), Level::Degrees, at, forward, backward);
+    push(floor_of(volumes_[s.volume], s.plan, forward, backward, chain), Level::Degrees, at, forward, backward);
   }
 
   // By what any arrangement takes first, until that alone is no faster. What is ordered by readiness may be ordered
@@ -205,7 +216,8 @@ class Search {
     std::vector<std::pair<const LayerSample*, int>> samples;
     const LayerSample* best = nullptr;
     for (const auto& [floor, degree] : degrees) {
-      if (best != nullptr && floor >= v.steps->of(best->forward.alone, v.floor.backward.at(0))) break;
+      if (beaten(floor)) break;
+      if (best != nullptr && floor >= v.steps->of(best->forward.alone, v.floor.backward.at(0, 0))) break;
       const LayerSample* sample = sampled(at, degree, degree);
       if (sample == nullptr) continue;
       samples.emplace_back(sample, degree);
@@ -217,6 +229,35 @@ class Search {
                              sample->forward.chain < best->forward.alone * (1 - rounding)))
         fastest.push_back(degree);
     return fastest;
+  }
+
+  // A good plan to begin with, since it rules out much by floors alone: the most promising volume, the best
+  // structure of each order by two of its degrees.
+  void dive() {
+    if (queue_.empty()) return;
+    const std::size_t volume = queue_.top().at;
+    queue_.pop();
+    expand_volume(volume);
+    const StepBound& steps = *volumes_[volume].steps;
+    std::map<Order, Item> best;
+    for (std::size_t at = 0; at < structures_.size(); ++at)
+      for (int wanted : {2, 4}) {
+        const Plan& plan = structures_[at].plan;
+        const int forward = nearest(space_.forward_degrees, wanted),
+                  backward = nearest(space_.backward_degrees, wanted);
+        if (plan.split == Split::Peers) continue;
+        if (forward != backward && (space_.tied || plan.scope == Scope::Block)) continue;
+        const LayerSample* sample = sampled(at, forward, backward);
+        if (sample == nullptr) continue;
+        const Item item{expected(steps, *sample, *sample), Seconds(0), 0, Level::Sampled, at, forward, backward};
+        const auto [first, added] = best.try_emplace(plan.order, item);
+        if (!added && item.rank < first->second.rank) first->second = item;
+      }
+    for (const auto& [order, item] : best) predict_ways(item, true);
+  }
+
+  static int nearest(const std::vector<int>& degrees, int wanted) {
+    return *std::ranges::min_element(degrees, {}, [wanted](int degree) { return std::abs(degree - wanted); });
   }
 
   // --- degrees ---
@@ -233,26 +274,63 @@ class Search {
     return place->second ? &*place->second : nullptr;
   }
 
+  std::pair<const LayerSample*, const LayerSample*> samples_of(const Item& item) {
+    const bool apart = separable(structures_[item.at].plan);
+    const LayerSample* forward = sampled(item.at, item.forward, apart ? item.forward : item.backward);
+    return {forward, apart ? sampled(item.at, item.backward, item.backward) : forward};
+  }
+
   void expand_degrees(const Item& item) {
     const Structure& s = structures_[item.at];
-    const bool apart = separable(s.plan);
-    const LayerSample* forward = sampled(item.at, item.forward, apart ? item.forward : item.backward);
-    const LayerSample* backward = apart ? sampled(item.at, item.backward, item.backward) : forward;
+    const auto [forward, backward] = samples_of(item);
     if (forward == nullptr || backward == nullptr) return;
     const StepBound& steps = *volumes_[s.volume].steps;
     const Seconds bound = std::max(item.bound, steps.of(forward->forward, backward->backward));
-    const Seconds expected = steps.of(forward->forward.alone, backward->backward.alone);
-    queue_.push({std::max(bound, expected), bound, next_++, Level::Sampled, item.at, item.forward, item.backward});
+    const Seconds rank = std::max(bound, expected(steps, *forward, *backward));
+    queue_.push({rank, bound, next_++, Level::Sampled, item.at, item.forward, item.backward});
   }
 
+  // As a bound, but of passes with their contention.
+  static Seconds expected(const StepBound& steps, const LayerSample& forward, const LayerSample& backward) {
+    PassSample there = forward.forward, back = backward.backward;
+    there.chain = there.alone;
+    back.chain = back.alone;
+    return steps.of(there, back);
+  }
+
+  // Partitioned gradients are the most general; what they lead to tells when the other ways are worth a look.
   void expand_sampled(const Item& item) {
+    const auto [least, others] = predict_ways(item, item.level == Level::Sampled);
+    if (item.level != Level::Sampled || !others) return;
+    const Seconds rank = least < never ? std::max(item.rank, least) : item.rank;
+    queue_.push({rank, item.bound, next_++, Level::Reduced, item.at, item.forward, item.backward});
+  }
+
+  Seconds reduced_after(const Item& item) {
     const Structure& s = structures_[item.at];
-    const StepBound& steps = *volumes_[s.volume].steps;
+    const auto [forward, backward] = samples_of(item);
+    // What is ordered by readiness is reduced as soon as it exists.
+    if (forward == nullptr || backward == nullptr || s.plan.order == Order::ReadyFirst) return item.bound;
+    return volumes_[s.volume].steps->reduced_after(forward->forward, backward->backward);
+  }
+
+  // The least time of the ways to reduce gradients, partitioned ones or the others; and whether there are more.
+  std::pair<Seconds, bool> predict_ways(const Item& item, bool partitioned) {
+    const Structure& s = structures_[item.at];
     Plan plan = s.plan;
     plan.forward_degree = item.forward;
     plan.backward_degree = item.backward;
-    if (const auto kind = too_large_.find(memory_kind(plan)); kind != too_large_.end() && kind->second) return;
-    for (Plan& with : gradient_plans(plan, space_, task_.experiment, steps.times())) predict(std::move(with));
+    std::pair<Seconds, bool> result{never, false};
+    if (const auto kind = too_large_.find(memory_kind(plan)); kind != too_large_.end() && kind->second) return result;
+    const LayerTimes& times = volumes_[s.volume].steps->times();
+    for (Plan& way : gradient_plans(plan, space_, task_.experiment, times))
+      if (way.grad_sync == GradSync::After && beaten(reduced_after(item)))
+        continue;
+      else if ((way.grad_sync == GradSync::Partitioned) == partitioned)
+        result.first = std::min(result.first, predict(std::move(way)));
+      else
+        result.second = true;
+    return result;
   }
 
   void expand(const Item& item) {
@@ -264,16 +342,20 @@ class Search {
       case Level::Degrees:
         return expand_degrees(item);
       case Level::Sampled:
+      case Level::Reduced:
         return expand_sampled(item);
     }
   }
 
   // --- whole plans ---
   // `always`: its memory too, where it is too slow to be chosen.
-  void predict(Plan plan, bool always = false) {
-    if (std::ranges::find(seen_, plan) != seen_.end()) return;
+  Seconds predict(Plan plan, bool always = false) {
+    if (std::ranges::find(seen_, plan) != seen_.end()) {
+      const auto before = std::ranges::find(plans_, plan, &Prediction::plan);
+      return before != plans_.end() ? before->time : never;
+    }
     seen_.push_back(plan);
-    if (!allowed(task_, plan)) return;
+    if (!allowed(task_, plan)) return never;
     const auto schedule = std::make_shared<const Schedule>(build_schedule(task_.experiment, plan));
     const PricedSchedule priced = price(schedule, task_.experiment);
     budget_ -= task_.experiment.workload.layers * plan.micro_batches;
@@ -290,6 +372,21 @@ class Search {
       too_large = too_large || held_over(*schedule) > limit_;
     }
     plans_.push_back(std::move(p));
+    return plans_.back().time;
+  }
+
+  // Do not even the weights fit, however they are sharded?
+  bool hopeless() const {
+    std::map<std::pair<ExpertSharding, int>, Plan> shardings;
+    for (const Volume& v : volumes_) shardings.try_emplace({v.plan.expert_sharding, v.plan.sharding_repeats}, v.plan);
+    return !shardings.empty() && std::ranges::all_of(shardings, [this](const auto& sharding) {
+      Plan plan = sharding.second;
+      plan.grad_sync = GradSync::After;
+      plan.gradient_slices.clear();
+      plan.backward_degrees.clear();
+      plan.forward_degree = plan.backward_degree = 1;
+      return !refusal(plan, task_.experiment) && held_over(build_schedule(task_.experiment, plan), false) > limit_;
+    });
   }
 
   // The best plan with every way to restore, to have what takes less memory too.
@@ -297,14 +394,21 @@ class Search {
     if (plans_.empty()) return;
     const Plan* best = fastest_fitting();
     const Plan from = best != nullptr ? *best : std::ranges::min_element(plans_, {}, &Prediction::time)->plan;
+    spread_memory(from);
+  }
+
+  // `least`: only what takes the least.
+  void spread_memory(const Plan& from, bool least = false) {
     Axis all = space_.keeping;
     all.insert(all.end(), space_.restoring.begin(), space_.restoring.end());
+    const int most = refused_ > 0 ? space_.forward_degrees.back() : nearest(space_.forward_degrees, 8);
     for (const Setting& restore : all)
-      for (int degree : {from.forward_degree, space_.forward_degrees.back()}) {
+      for (int degree : {from.forward_degree, most}) {
         Plan plan = from;
         restore(plan);
         const bool ring = plan.buffers != Buffers::PerChunk;
-        if (!ring && degree != from.forward_degree) continue;  // more chunks make rings smaller
+        const bool smallest = plan.buffers == Buffers::Single;  // of more chunks smaller still
+        if ((least && !smallest) || degree != (smallest ? most : from.forward_degree)) continue;
         if (ring && plan.order == Order::DispatchFirst) plan.order = Order::Alternate;
         if (plan.split == Split::Capacity) plan.forward_degree = plan.backward_degree = degree;
         plan.backward_degrees.clear();
@@ -332,7 +436,7 @@ class Search {
         least = p.peak;
       }
     if (result.plans.empty() && !plans_.empty())
-      result.plans.push_back(*std::ranges::min_element(plans_, {}, [](const Prediction& p) { return p.peak; }));
+      result.plans.push_back(*std::ranges::min_element(plans_, {}, &Prediction::peak));
     result.proof = {space_.words, space_.points(), predicted, refused_, best_, bound};
     if (const Plan* best = fastest_fitting(); best != nullptr) result.proof.best = result.plans.front().time;
     result.proof.bound = std::min(result.proof.bound, result.proof.best);
@@ -343,7 +447,7 @@ class Search {
   const PlanSpace space_;
   const Bytes limit_;
   long budget_, samples_, next_ = 0, predicted_ = 0, refused_ = 0;
-  Seconds best_ = Seconds(1e300), unexplored_ = Seconds(1e300);
+  Seconds best_ = never, unexplored_ = never;
   std::map<decltype(volume_kind(Plan{})), std::unique_ptr<StepBound>> steps_;
   std::vector<Volume> volumes_;
   std::vector<Structure> structures_;

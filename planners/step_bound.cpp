@@ -114,9 +114,11 @@ Seconds busiest_resource(const PassSample& pass) {
   return *std::max_element(pass.busy.begin() + stream_kind_names.size(), pass.busy.end());
 }
 
-void add_to_floor(const PricedSchedule& priced, OpId id, std::vector<Seconds>& resources, PassFloor& floor) {
+void add_to_floor(const PricedSchedule& priced, OpId id, bool simple, std::vector<Seconds>& resources,
+                  PassFloor& floor) {
   const Op& op = priced.schedule->ops[static_cast<std::size_t>(id)];
   const Seconds duration = priced.duration[static_cast<std::size_t>(id)];
+  const Seconds fixed = priced.fixed[static_cast<std::size_t>(id)];
   if (floats(*priced.schedule, op)) return;
   for (const Demand& demand : priced.demands_of(id))
     resources[static_cast<std::size_t>(demand.resource)] += demand.seconds;
@@ -129,8 +131,12 @@ void add_to_floor(const PricedSchedule& priced, OpId id, std::vector<Seconds>& r
     case OpKind::Combine:
     case OpKind::EspAllGather:
     case OpKind::EspReduceScatter:
-      floor.exchange += duration;
+      floor.exchange += duration - (simple ? fixed : Seconds(0));
+      if (simple) floor.latency += fixed;
       break;
+    case OpKind::Expert:
+      floor.launch += fixed;
+      [[fallthrough]];
     default:
       if (priced.schedule->streams[static_cast<std::size_t>(op.stream)].kind == StreamKind::Compute)
         floor.compute += duration;
@@ -139,8 +145,9 @@ void add_to_floor(const PricedSchedule& priced, OpId id, std::vector<Seconds>& r
 
 }  // namespace
 
-Seconds PassFloor::at(double chunk_share) const {
-  return std::max(busiest, compute + (chunk_share > 0 ? outside + exchange * chunk_share : Seconds(0)));
+Seconds PassFloor::at(int degree, double chunk_share) const {
+  if (degree == 0) return std::max(busiest, compute);
+  return std::max(busiest, compute + (degree - 1) * launch + outside + latency + exchange * chunk_share);
 }
 
 StepBound::StepBound(const Experiment& experiment, const Plan& plan)
@@ -217,12 +224,13 @@ LayerFloor StepBound::floor(const Plan& plan) const {
   sequential.forward_degree = sequential.backward_degree = 1;
   sequential.host_sync = false;
   const PricedSchedule all = priced(sequential);
+  const bool simple = plan.protocol == Protocol::Simple && plan.all_to_all == AllToAll::Linear;
   for (Phase phase : {Phase::Forward, Phase::Backward}) {
     PassFloor& pass = phase == Phase::Forward ? floor.forward : floor.backward;
     std::vector<Seconds> resources(all.resources.size());
     for (std::size_t i = 0; i < all.schedule->ops.size(); ++i)
       if (const Op& op = all.schedule->ops[i]; op.phase == phase && op.layer == 0 && !synchronises(op.kind))
-        add_to_floor(all, static_cast<OpId>(i), resources, pass);
+        add_to_floor(all, static_cast<OpId>(i), simple, resources, pass);
     pass.busiest = *std::max_element(resources.begin(), resources.begin() + static_cast<std::ptrdiff_t>(all.physical));
   }
   return floor;

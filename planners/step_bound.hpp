@@ -27,8 +27,10 @@ struct PassFloor {
   Seconds busiest;   // of any resource
   Seconds compute;   // all of it
   Seconds outside;   // communication that nothing of the layer can hide, when attention is not cut into chunks
-  Seconds exchange;  // what all rows take there and back
-  Seconds at(double chunk_share) const;
+  Seconds exchange;  // what all rows take there and back, latencies apart
+  Seconds latency;   // of one chunk there and back, where it does not depend on the chunk's size
+  Seconds launch;    // of the experts' op of a chunk
+  Seconds at(int degree, double chunk_share) const;  // 0 / 0: of any degree
 };
 struct LayerFloor {
   PassFloor forward, backward;
