@@ -92,7 +92,8 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command,
 }
 
 ChildProcess::~ChildProcess() {
-  constexpr std::chrono::seconds patience{5};  // a launcher ends its own processes in 1 to 2 s
+  constexpr std::chrono::seconds patience{
+      15};  // a launcher ends its own processes in 1 to 2 s, on a full machine in 10
   if (!ended()) {
     ::kill(-pid_, SIGTERM);
     for (const auto end = std::chrono::steady_clock::now() + patience;

@@ -358,7 +358,7 @@ class Search {
     if (!allowed(task_, plan)) return never;
     const auto schedule = std::make_shared<const Schedule>(build_schedule(task_.experiment, plan));
     const PricedSchedule priced = price(schedule, task_.experiment);
-    budget_ -= task_.experiment.workload.layers * plan.micro_batches;
+    budget_ -= static_cast<long>(task_.experiment.workload.layers) * plan.micro_batches;
     ++predicted_;
     const Timeline timeline = AnalyticBackend().run(priced);
     Prediction p{std::move(plan), {}, {}};
