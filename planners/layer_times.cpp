@@ -53,16 +53,10 @@ void read_layer_op(const Op& op, Seconds fixed, Seconds duration, PhaseTimes& ph
   }
 }
 
-// Ops of a dense feed-forward part share kinds with the attention's; their tensors tell them apart.
+// Ops of a dense feed-forward part share kinds with the attention's.
 bool belongs_to_ffn(const Schedule& s, const Op& op) {
   if (op.kind == OpKind::Residual || op.kind == OpKind::DenseFfn) return true;
-  if (op.kind != OpKind::MpAllGather && op.kind != OpKind::MpReduceScatter) return false;
-  for (const auto& ids : {s.reads_of(op), s.writes_of(op)})
-    for (TensorId id : ids)
-      if (const TensorKind kind = s.tensors[static_cast<std::size_t>(id)].kind;
-          kind == TensorKind::FfnInput || kind == TensorKind::FfnPartial)
-        return true;
-  return false;
+  return (op.kind == OpKind::MpAllGather || op.kind == OpKind::MpReduceScatter) && touches_ffn(s, op);
 }
 
 void read_ffn_op(const Op& op, Seconds duration, FfnTimes& times) {
@@ -91,8 +85,16 @@ LayerTimes LayerTimes::of_layers(LayerRun run) const {
   return part;
 }
 
-LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
-  const Experiment experiment = one_micro_batch(whole, plan.micro_batches);
+bool touches_ffn(const Schedule& s, const Op& op) {
+  for (const auto& ids : {s.reads_of(op), s.writes_of(op)})
+    for (TensorId id : ids)
+      if (const TensorKind kind = s.tensors[static_cast<std::size_t>(id)].kind;
+          kind == TensorKind::FfnInput || kind == TensorKind::FfnPartial)
+        return true;
+  return false;
+}
+
+Plan sequential_plan(const Plan& plan) {
   Plan sequential;
   sequential.encoding = plan.encoding;
   sequential.all_to_all = plan.all_to_all;
@@ -103,7 +105,12 @@ LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
   sequential.sharding_repeats = plan.sharding_repeats;
   sequential.layout = plan.layout;
   sequential.row_tile = plan.row_tile;
-  const auto schedule = std::make_shared<const Schedule>(build_schedule(experiment, sequential));
+  return sequential;
+}
+
+LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
+  const Experiment experiment = one_micro_batch(whole, plan.micro_batches);
+  const auto schedule = std::make_shared<const Schedule>(build_schedule(experiment, sequential_plan(plan)));
   const PricedSchedule priced = price(schedule, experiment);
   const LayerVolumes volumes = layer_volumes(experiment);
   LayerTimes times;

@@ -6,6 +6,7 @@
 
 #include "models/experiment.hpp"
 #include "models/plan.hpp"
+#include "models/schedule.hpp"
 #include "planners/four_case.hpp"
 
 namespace dovetail::planners {
@@ -48,6 +49,13 @@ struct LayerTimes {
   std::int64_t elements_after(int layer) const;
   LayerTimes of_layers(LayerRun run) const;
 };
+
+// What `plan` moves and computes, one op after the other: its knobs of work and messages, everything else as by
+// default.
+Plan sequential_plan(const Plan& plan);
+
+// Whether a collective belongs to a dense feed-forward part and not to attention, which its kind does not tell.
+bool touches_ffn(const Schedule& schedule, const Op& op);
 
 // Of one micro-batch. Encoding and all-to-alls are those of `plan`: in steps, their times added up as if on one stream.
 LayerTimes layer_times(const Experiment& experiment, const Plan& plan = {});

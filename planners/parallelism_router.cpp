@@ -11,6 +11,7 @@
 #include "models/price.hpp"
 #include "models/schedule_builder.hpp"
 #include "planners/contest.hpp"
+#include "planners/layer_times.hpp"
 
 namespace dovetail::planners {
 namespace {
@@ -22,14 +23,7 @@ bool moves_for_experts(const Op& op) {
 }
 
 PricedSchedule priced(const Experiment& experiment, const Plan& plan) {
-  Plan sequential;
-  sequential.all_to_all = plan.all_to_all;
-  sequential.all_to_all_levels = plan.all_to_all_levels;
-  sequential.all_to_all_implementation = plan.all_to_all_implementation;
-  sequential.protocol = plan.protocol;
-  sequential.expert_sharding = plan.expert_sharding;
-  sequential.sharding_repeats = plan.sharding_repeats;
-  return price(std::make_shared<const Schedule>(build_schedule(experiment, sequential)), experiment);
+  return price(std::make_shared<const Schedule>(build_schedule(experiment, sequential_plan(plan))), experiment);
 }
 
 double moved_mebibytes(const PricedSchedule& p) {

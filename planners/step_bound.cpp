@@ -100,16 +100,6 @@ class Sweep {
   LayerSample sample_;
 };
 
-// The collectives of shared experts may run beside others.
-bool of_shared_experts(const Schedule& s, const Op& op) {
-  for (const auto& ids : {s.reads_of(op), s.writes_of(op)})
-    for (TensorId id : ids)
-      if (const TensorKind kind = s.tensors[static_cast<std::size_t>(id)].kind;
-          kind == TensorKind::FfnInput || kind == TensorKind::FfnPartial)
-        return true;
-  return false;
-}
-
 Seconds busiest_resource(const PassSample& pass) {
   return *std::max_element(pass.busy.begin() + stream_kind_names.size(), pass.busy.end());
 }
@@ -125,7 +115,8 @@ void add_to_floor(const PricedSchedule& priced, OpId id, bool simple, std::vecto
   switch (op.kind) {
     case OpKind::MpAllGather:
     case OpKind::MpReduceScatter:
-      if (!of_shared_experts(*priced.schedule, op)) floor.outside += duration;
+      // Those of shared experts may run beside others.
+      if (!touches_ffn(*priced.schedule, op)) floor.outside += duration;
       break;
     case OpKind::Dispatch:
     case OpKind::Combine:

@@ -94,18 +94,26 @@ Json header_of(const SweepGrid& grid, const FilesRead& files, const SweepOptions
           {"input_sha256", p.input_sha256}};
 }
 
-// Every file that any cell reads, so that a changed one makes another sweep.
+// What is wrong with a point, its own cells say.
+void read_point(const SweepGrid& grid, std::int64_t point, FilesRead& files) {
+  std::vector<std::string> notes;
+  try {
+    load_experiment(grid.point(point).request, files, notes);
+  } catch (const InputError&) {
+  }
+}
+
+// Every file that a cell reads, so that a changed one makes another sweep: of the systems, the first point and those on
+// each axis through it.
 void read_inputs(const SweepGrid& grid, FilesRead& files) {
   for (const std::string& system : grid.systems) load_system(system, files);
-  std::vector<ExperimentRequest> requests{grid.base};
-  for (const SweepAxis& axis : grid.axes)
-    for (const Json& values : axis.values)
-      for (const auto& [key, value] : values.items()) {
-        WorkloadDefaults ignored;
-        if (key == "cluster") load_cluster(value, ignored, files);
-        if (key == "model") load_model(value, files);
-        if (key == "calibration") load_calibration(value, files);
-      }
+  read_point(grid, 0, files);
+  std::int64_t stride = grid.points();
+  for (const SweepAxis& axis : grid.axes) {
+    const auto values = static_cast<std::int64_t>(axis.values.size());
+    stride /= values;
+    for (std::int64_t value = 1; value < values; ++value) read_point(grid, value * stride, files);
+  }
 }
 
 void report(const SweepOptions& options, const Json& header) {

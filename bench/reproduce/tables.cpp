@@ -14,7 +14,7 @@ namespace {
 
 struct Entry {
   std::string_view id;
-  Recompute recompute;
+  Recomputation recompute;
 };
 constexpr std::array entries{
     Entry{"fsmoe-table2", fsmoe_operations},

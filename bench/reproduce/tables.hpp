@@ -15,7 +15,7 @@ std::string describe_table(const std::string& id, FilesRead& files);
 ReproducedTable reproduce_table(const std::string& id, FilesRead& files);
 
 // Each reads `settings` of its file in data/published. See the sources for the reading of the paper.
-using Recompute = Recomputed (*)(const JsonReader& settings, FilesRead& files);
+using Recomputation = Recomputed (*)(const JsonReader& settings, FilesRead& files);
 Recomputed fsmoe_degrees(const JsonReader& settings, FilesRead& files);
 Recomputed fsmoe_gates(const JsonReader& settings, FilesRead& files);
 Recomputed fsmoe_layer_speedups(const JsonReader& settings, FilesRead& files);

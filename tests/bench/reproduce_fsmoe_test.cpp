@@ -11,7 +11,7 @@ using namespace dovetail::bench;
 namespace {
 
 // The table's function on its own settings with some of them changed.
-Recomputed with_settings(const std::string& id, bench::Recompute recompute, const nlohmann::json& changes) {
+Recomputed with_settings(const std::string& id, bench::Recomputation recompute, const nlohmann::json& changes) {
   FilesRead files;
   nlohmann::json settings = PublishedTable(id, files).settings().value();
   settings.update(changes);

@@ -25,6 +25,10 @@ def test_kill(checks, program):
     checks.check(program.run(*SWEEP, "-q").returncode == 0, "the sweep")
     expected = whole.read_bytes()
     whole.unlink()
+    inputs = json.loads(expected.splitlines()[0])["input_sha256"]
+    read = {name for name in ("clusters/fsmoe-testbed-b", "models/mixtral-8x7b", "calibrations/fsmoe-testbed-b", "systems/tutel", "grid")
+            if any(f"{name}.json" in path for path in inputs)}
+    checks.check(len(read) == 5, f"the header has digests of {sorted(read)} alone: {sorted(inputs)}")
     part = program.folder / "cells.jsonl.part"
     process = program.start(*SWEEP, "-j", "2")
     while not part.exists() or part.read_bytes().count(b"\n") < 65:
