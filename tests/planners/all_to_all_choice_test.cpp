@@ -43,7 +43,7 @@ TEST_CASE("all_to_all_choice: as fast as the best of all exchanges, each with it
   std::mt19937 engine(31);
   const std::vector<int> degrees{1, 2, 4};
   int linear = 0, others = 0;
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < test::cases(300); ++i) {
     Experiment e = azure(16 << test::integer(engine, 0, 3), 1 << test::integer(engine, 0, 6));
     test::scale_costs(e.calibration, engine);
     for (MessageCost& m : e.calibration.messages) m.per_message = m.per_message * test::real(engine, .2, 5);

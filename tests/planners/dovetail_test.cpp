@@ -1,12 +1,12 @@
 // The unified planner against the oracle of the same stated space, on random experiments with random knobs held.
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstdlib>
 
 #include "planners/analytic_evaluator.hpp"
 #include "planners/contest.hpp"
 #include "planners/plan_search.hpp"
 #include "planners/registry.hpp"
+#include "tests/planners/random_costs.hpp"
 #include "tests/support/experiments.hpp"
 #include "tests/support/random_plans.hpp"
 
@@ -72,18 +72,13 @@ std::string describe(const Case& c, const Plan& plan) {
   return test::describe(c.experiment, plan);
 }
 
-long cases() {
-  const char* more = std::getenv("DOVETAIL_CASES");
-  return more == nullptr ? 1000 : std::atol(more);
-}
-
 }  // namespace
 
 TEST_CASE("dovetail: no regret against the oracle, and the bound is one") {
   test::Random random(7);
   double best_of_all = 0;
-  long tried = 0, proven = 0;
-  while (tried < cases()) {
+  int tried = 0, proven = 0;
+  while (tried < test::cases(1000)) {
     const std::optional<Case> c = random_case(random, 400);
     if (!c) continue;
     const PlanningTask task = c->task({1, 2, 3});

@@ -101,7 +101,7 @@ TEST_CASE("equation 10: mu beside compute, mu_all and eta_all where copies run t
 TEST_CASE("memory_reuse: the fastest plan that fits, as trying all of them says") {
   std::mt19937 engine(23);
   int none = 0, restored = 0;
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < test::cases(1000); ++i) {
     Experiment e = test::testbed_b(test::integer(engine, 1, 3));
     e.calibration.copy = MemoryCost{Seconds(1e-5), SecondsPerByte(79e-12), {}};
     test::scale_costs(e.calibration, engine);

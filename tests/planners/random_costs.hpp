@@ -1,12 +1,19 @@
 // Random costs for tests that hold planners against an oracle.
 #pragma once
 #include <cmath>
+#include <cstdlib>
 #include <random>
 
 #include "planners/four_case.hpp"
 #include "tests/support/experiments.hpp"
 
 namespace dovetail::test {
+
+// How many random instances: DOVETAIL_CASES, else `usual`.
+inline int cases(int usual) {
+  const char* wanted = std::getenv("DOVETAIL_CASES");
+  return wanted == nullptr ? usual : std::atoi(wanted);
+}
 
 inline int integer(std::mt19937& engine, int low, int high) {
   return std::uniform_int_distribution(low, high)(engine);

@@ -87,7 +87,7 @@ TEST_CASE("shadowing: nothing where choices are uniform or nothing can be shadow
 TEST_CASE("shadowing: as fast as the best of all sets, for random loads") {
   std::mt19937 engine(41);
   int shadowed = 0;
-  constexpr int cases = 150;
+  const int cases = test::cases(1000);
   for (int i = 0; i < cases; ++i) {
     RoutingModel routing;
     routing.kind = RoutingKind::Trace;
