@@ -107,25 +107,22 @@ std::uint64_t fingerprint(std::string_view text) {
 // Times of an experiment under each strategy, kept for steps that are alike.
 class StepTimes {
  public:
-  StepTimes(const std::vector<OnlineStrategy>& strategies, Backend& backend)
-      : strategies_(strategies), backend_(backend) {}
+  StepTimes(const std::vector<OnlineStrategy>& strategies, const Replay& how) : strategies_(strategies), how_(how) {}
 
   const std::vector<Seconds>& operator()(const Experiment& e) {
     const Workload& w = e.workload;
     std::vector<Seconds>& times = known_[{w.batch, w.sequence, w.top_k, w.capacity_rows, w.capacity_factor}];
     if (times.empty() || !w.routing.layers.empty()) {
       times.clear();
-      for (const OnlineStrategy& strategy : strategies_) {
-        const PricedSchedule p = priced(e, strategy.plan);
-        times.push_back(metrics(*p.schedule, backend_.run(p)).makespan);
-      }
+      const planners::Evaluator evaluate = how_.evaluator(e);
+      for (const OnlineStrategy& strategy : strategies_) times.push_back(evaluate(strategy.plan));
     }
     return times;
   }
 
  private:
   const std::vector<OnlineStrategy>& strategies_;
-  Backend& backend_;
+  const Replay& how_;
   std::map<std::tuple<int, int, int, std::int64_t, double>, std::vector<Seconds>> known_;
 };
 
@@ -196,7 +193,7 @@ std::unique_ptr<OnlinePlanner> online_planner(std::string_view name, const Exper
 std::vector<OnlineStep> replay(const Experiment& experiment, const std::vector<Experiment>& at,
                                const std::vector<OnlineStrategy>& strategies, OnlinePlanner& planner,
                                const Replay& how) {
-  StepTimes times(strategies, how.backend);
+  StepTimes times(strategies, how);
   std::mt19937_64 engine(static_cast<std::uint64_t>(how.seed));
   std::normal_distribution<double> normal;
   constexpr double smallest = .1;  // of the true time that noise leaves

@@ -1,5 +1,6 @@
 // Planning step by step: strategies of an online planner, and a trace gone through with it.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "models/files/load_trace.hpp"
 #include "models/online_run.hpp"
 #include "planners/online.hpp"
+#include "planners/planner.hpp"
 
 namespace dovetail::bench {
 
@@ -27,12 +29,12 @@ std::unique_ptr<planners::OnlinePlanner> online_planner(std::string_view name, c
                                                         double bucket_length, std::string_view times_from);
 
 struct Replay {
-  Backend& backend;
+  std::function<planners::Evaluator(const Experiment& at)> evaluator;
   double noise = 0;
   int seed = 0;
   Talk talk = Talk::Normal;
 };
-// Lets the planner choose for each experiment of `at`, and tells it the backend's time of that strategy.
+// Lets the planner choose for each experiment of `at`, and tells it the evaluator's time of that strategy.
 std::vector<OnlineStep> replay(const Experiment& experiment, const std::vector<Experiment>& at,
                                const std::vector<OnlineStrategy>& strategies, planners::OnlinePlanner& planner,
                                const Replay& how);

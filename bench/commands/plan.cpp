@@ -128,10 +128,14 @@ void write_plan(std::ostream& out, const Report& report, const Options& options,
 Exit plan(const PlanOptions& options, const std::vector<std::string>& command_line) {
   check_options(options);
   stop_after(options.timeout);
-  check_online(options.online, options);
-  if (options.online.online && options.evaluator != "analytic")
-    throw InputError(fmt::format("--evaluator {}: with --online times are those of --backend", options.evaluator));
-  if (options.online.online) return plan_online(options, options.online, options.planner, options.save, command_line);
+  OnlineOptions online = options.online;
+  if (online.online && options.really_run())
+    online.really_run = {options.scale, Seconds(options.measure_time)};
+  else if (online.online && options.evaluator != "analytic")
+    throw InputError(fmt::format("--evaluator {}: with --online times are those of --backend, or of --evaluator host",
+                                 options.evaluator));
+  check_online(online, options);
+  if (online.online) return plan_online(options, online, options.planner, options.save, command_line);
   const std::unique_ptr<Backend> backend = make_backend(options.backend);
   if (!options.planner.empty()) planners::find_planner(options.planner);
   Question question = load_question(options);

@@ -9,7 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "bench/backends.hpp"
+#include "bench/evaluators.hpp"
+#include "bench/host_scale.hpp"
 #include "bench/interrupt.hpp"
 #include "bench/online.hpp"
 #include "bench/option_values.hpp"
@@ -94,25 +95,32 @@ class OnlinePlan {
     Options asked = options;
     if (asked.systems.empty() && asked.plans.empty()) asked.systems = {default_system};
     question_ = load_question(asked);
+    if (online.really_run) scale_down(question_, online.really_run->scale, options.seed);
   }
 
   Exit over_trace(const std::vector<std::string>& command_line) {
     const std::vector<Experiment> at = along(question_.experiment, options_.trace, question_.files);
-    const std::unique_ptr<Backend> backend = make_backend(options_.backend);
+    const std::string times_from = online_.really_run ? "host" : options_.backend;
+    EvaluatorSettings settings;
+    settings.seed = static_cast<std::uint64_t>(options_.seed);
+    if (online_.really_run) settings.measure_time = online_.really_run->measure_time;
     OnlineRun run;
     run.notes = question_.notes;
-    if (!prepare(at, backend->name(), run.notes)) return Exit::NoPlan;
+    if (!prepare(at, times_from, run.notes)) return Exit::NoPlan;
     run.experiment = question_.experiment;
     run.planner = planner_;
     run.trace = options_.trace;
-    run.backend = backend->name();
-    run.kind = options_.backend == "analytic" ? ResultKind::Predicted : ResultKind::Simulated;
+    run.backend = times_from;
+    run.kind = online_.really_run               ? ResultKind::Measured
+               : options_.backend == "analytic" ? ResultKind::Predicted
+                                                : ResultKind::Simulated;
     run.noise = online_.noise;
     run.state = online_.state;
     run.resumed = resumed_;
     run.strategies = strategies_;
     run.steps = replay(question_.experiment, at, strategies_, *learner_,
-                       {*backend, online_.noise, options_.seed, options_.talk()});
+                       {[&](const Experiment& e) { return make_evaluator(times_from, e, settings); }, online_.noise,
+                        options_.seed, options_.talk()});
     run.provenance = provenance(command_line, question_.files, options_.seed);
     write(run);
     save();
@@ -262,6 +270,7 @@ void check_online(const OnlineOptions& online, const Options& options) {
                            : "--online: expected --trace FILE, or --step and --report with --state FILE");
   if (steps && online.state.empty())
     throw InputError("--step and --report: add --state FILE, which is kept between steps");
+  if (steps && online.really_run) throw InputError("--evaluator host goes with --trace, not with --step");
   if (steps && (online.noise > 0 || !options.html.empty()))
     throw InputError("--noise and --html go with --trace, not with --step");
 }

@@ -6,14 +6,22 @@
 
 #include "bench/commands.hpp"
 #include "bench/options.hpp"
+#include "exec/scale_down.hpp"
 
 namespace dovetail::bench {
+
+// Times of a trace's steps are measured, with the experiment scaled down.
+struct StepsReallyRun {
+  exec::HostScale scale;
+  Seconds measure_time;  // of a strategy at one size
+};
 
 struct OnlineOptions {
   bool online = false;
   std::string state, step;  // step: "f=1.5,batch=2"
   double report = 0;        // seconds of the last step; 0: none
   double noise = 0, bucket_length = 0;
+  std::optional<StepsReallyRun> really_run;  // none: times are the backend's
 };
 
 void add_online_options(CLI::App& app, OnlineOptions& options);

@@ -3,9 +3,11 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "bench/backends.hpp"
+#include "bench/evaluators.hpp"
+#include "bench/host_scale.hpp"
 #include "models/errors.hpp"
 #include "models/volumes.hpp"
+#include "planners/analytic_evaluator.hpp"
 #include "reports/online_report.hpp"
 
 using namespace dovetail;
@@ -120,8 +122,8 @@ TEST_CASE("Over a wave of capacity factors with 2 % noise, bucketed_search loses
     OnlineRun run;
     run.strategies = online_strategies(q, "bucketed_search", at, run.notes);
     const auto planner = online_planner("bucketed_search", q.experiment, run.strategies, .5, "analytic");
-    const auto backend = make_backend("analytic");
-    run.steps = replay(q.experiment, at, run.strategies, *planner, {*backend, .02, 5, Talk::Quiet});
+    const Replay how{planners::analytic_evaluator, .02, 5, Talk::Quiet};
+    run.steps = replay(q.experiment, at, run.strategies, *planner, how);
     INFO((across ? "across nodes" : "testbed B")
          << ": " << reports::regret(run) << ", last " << reports::regret(run, 1700));
     CHECK(reports::regret(run) > 0);
@@ -131,7 +133,31 @@ TEST_CASE("Over a wave of capacity factors with 2 % noise, bucketed_search loses
       if (across) CHECK(reports::regret(run) < reports::regret_of(run, s) + .005);
     // The same seed gives the same run.
     const auto again = online_planner("bucketed_search", q.experiment, run.strategies, .5, "analytic");
-    replay(q.experiment, at, run.strategies, *again, {*backend, .02, 5, Talk::Quiet});
+    replay(q.experiment, at, run.strategies, *again, how);
     CHECK(again->state() == planner->state());
+  }
+}
+
+TEST_CASE("Steps really run: what the planner learns from and is judged by was measured") {
+  Question q = question();
+  exec::HostScale scale;
+  scale.ranks = 2;
+  scale.tokens_per_rank = 64;
+  scale.hidden = scale.expert_hidden = scale.head_size = 32;
+  scale_down(q, scale, 0);
+  const std::vector at{at_step(q.experiment, factor(1)), at_step(q.experiment, factor(2)),
+                       at_step(q.experiment, factor(1))};
+  std::vector<std::string> notes;
+  const auto strategies = online_strategies(q, "bucketed_search", at, notes);
+  const auto planner = online_planner("bucketed_search", q.experiment, strategies, .5, "host");
+  const Replay how{[](const Experiment& e) { return make_evaluator("host", e, {Seconds(.05), 0}); }, 0, 0, Talk::Quiet};
+  const std::vector<OnlineStep> steps = replay(q.experiment, at, strategies, *planner, how);
+  REQUIRE(steps.size() == at.size());
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const planners::Evaluator predict = planners::analytic_evaluator(at[i]);
+    REQUIRE(steps[i].times.size() == strategies.size());
+    CHECK(steps[i].reported == steps[i].time());
+    for (std::size_t s = 0; s < strategies.size(); ++s)  // held ops do not end early
+      CHECK(steps[i].times[s] > predict(strategies[s].plan) * .99);
   }
 }
