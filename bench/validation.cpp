@@ -228,9 +228,35 @@ class GridRun {
       cell.plans.back().plan = plan;
       cell.plans.back().predicted = analytic(plan);
     }
+    keep_fastest(cell, first, system, choices);
     for (const auto& [name, plan] : choices)
-      cell.choices.push_back(
-          {system.name, name, first + static_cast<std::size_t>(std::ranges::find(plans, plan) - plans.begin())});
+      cell.choices.push_back({system.name, name, static_cast<std::size_t>(plan_at(cell, first, plan))});
+  }
+
+  static std::ptrdiff_t plan_at(const ValidationCell& cell, std::size_t first, const Plan& plan) {
+    return std::ranges::find(cell.plans.begin() + static_cast<std::ptrdiff_t>(first), cell.plans.end(), plan,
+                             &PlanOutcome::plan) -
+           cell.plans.begin();
+  }
+
+  // Of the plans from `first` on.
+  void keep_fastest(ValidationCell& cell, std::size_t first, const System& system,
+                    const std::vector<std::pair<std::string, Plan>>& choices) {
+    const auto most = static_cast<std::size_t>(grid_.measured_plans), count = cell.plans.size() - first;
+    if (most == 0 || count <= most) return;
+    std::vector<PlanOutcome> rest(cell.plans.begin() + static_cast<std::ptrdiff_t>(first), cell.plans.end());
+    std::ranges::stable_sort(rest, {}, &PlanOutcome::predicted);
+    const auto slow =
+        std::stable_partition(rest.begin() + static_cast<std::ptrdiff_t>(most), rest.end(), [&](const PlanOutcome& p) {
+          return std::ranges::find(choices, p.plan, &std::pair<std::string, Plan>::second) != choices.end();
+        });
+    rest.erase(slow, rest.end());
+    cell.plans.resize(first);
+    cell.plans.insert(cell.plans.end(), rest.begin(), rest.end());
+    result_.notes.push_back(
+        fmt::format("{}, {}: {} of the {} plans that planners looked at are measured: the {} "
+                    "predicted fastest, and every choice",
+                    cell.name, system.name, rest.size(), count, most));
   }
 
   ValidationCell measure_cell(const exec::HostScale& size) {

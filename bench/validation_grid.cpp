@@ -77,6 +77,7 @@ ValidationGrid load_validation_grid(const std::string& name, FilesRead& files) {
       grid.planners.push_back(each.string());
       planners::find_planner(grid.planners.back());
     }
+  grid.measured_plans = json.integer_or("measured_plans", 0, 1);
   if (grid.kernels == KernelTimes::Real) {
     grid.calibrate = read_sizes(json.at("calibrate"), ranks);
   } else {
