@@ -33,33 +33,36 @@ Json knobs(const Plan& plan) {
 }
 
 Json outcome(const SystemResult& result) {
-  Json json{{"makespan_s", result.metrics.makespan.value()},
-            {"forward_s", result.metrics.forward.value()},
-            {"backward_s", result.metrics.backward.value()},
-            {"exposed_communication_s", result.metrics.exposed_communication.value()},
-            {"lower_bound_s", result.lower_bound.value()},
-            {"peak_bytes", result.memory.peak.value()},
-            {"feasible", result.feasible},
-            {"plan", knobs(result.plan)}};
-  if (!result.feasible) json["missing_bytes"] = result.missing.value();
-  return json;
+  return {{"makespan_s", result.metrics.makespan.value()},
+          {"forward_s", result.metrics.forward.value()},
+          {"backward_s", result.metrics.backward.value()},
+          {"exposed_communication_s", result.metrics.exposed_communication.value()},
+          {"lower_bound_s", result.lower_bound.value()},
+          {"peak_bytes", result.memory.peak.value()},
+          {"feasible", result.feasible}};
 }
 
-// What neighbouring cells share.
+// What neighbouring cells share, so that files are read once and not in every cell.
 class Cells {
  public:
-  explicit Cells(const SweepGrid& grid) : grid_(grid), backend_(make_backend(grid.backend)) {}
+  explicit Cells(const SweepGrid& grid) : grid_(grid), backend_(make_backend(grid.backend)) {
+    FilesRead files;
+    for (const std::string& name : grid.systems)
+      systems_.push_back({load_system(name, files), is_path(name) ? name : "", "/plan"});
+  }
 
   std::string line(std::int64_t cell) {
-    const auto systems = static_cast<std::int64_t>(grid_.systems.size());
+    const auto systems = static_cast<std::int64_t>(systems_.size());
     const SweepPoint point = grid_.point(cell / systems);
-    const std::string& system = grid_.systems[static_cast<std::size_t>(cell % systems)];
-    Json json{{"cell", cell}, {"system", system}, {"values", point.values}};
+    const auto at = static_cast<std::size_t>(cell % systems);
+    Json json{{"cell", cell}, {"system", grid_.systems[at]}, {"values", point.values}};
     try {
       const Question& question = ask(point.request);
-      FilesRead files;
-      const Candidate candidate{load_system(system, files), is_path(system) ? system : "", "/plan"};
-      json.update(outcome(evaluate(question.experiment, system, choose_plan(question, candidate), *backend_)));
+      const Choice choice = choose_plan(question, systems_[at], evaluator_of(systems_[at].system));
+      const SystemResult result = evaluate(question.experiment, grid_.systems[at], choice, *backend_, Arenas::LeftOut);
+      json.update(outcome(result));
+      json["plan"] = knobs_of(result.plan);
+      if (!result.feasible) json["missing_bytes"] = result.missing.value();
     } catch (const InputError& error) {
       json["refused"] = error.what();
     }
@@ -67,24 +70,61 @@ class Cells {
   }
 
  private:
+  static constexpr std::size_t most_parts = 64;  // bounds the memory of grids with many clusters
+
+  // A fixed plan is compared with nothing, so that its predicted time would be of no use.
+  static planners::Evaluator evaluator_of(const System& system) {
+    if (system.planner.name != "fixed") return {};
+    return [](const Plan&) { return Seconds(0); };
+  }
+
+  const Json& knobs_of(const Plan& plan) {
+    if (!described_ || *described_ != plan) {
+      knobs_ = knobs(plan);
+      described_ = plan;
+    }
+    return knobs_;
+  }
+
   // Cells that differ in knobs of the plan alone share their experiment.
   const Question& ask(const ExperimentRequest& request) {
-    ExperimentRequest experiment = request;
-    std::erase_if(experiment.set, [](const std::string& option) { return option.starts_with("plan."); });
+    const ExperimentRequest experiment = without(request, {"plan"});
     if (!asked_ || experiment != *asked_) {
       asked_.reset();
       question_ = {};
-      question_.experiment = load_experiment(experiment, question_.files, question_.notes);
-      asked_ = std::move(experiment);
+      question_.experiment = load_experiment(experiment, parts_of(experiment), question_.files, question_.notes);
+      asked_ = experiment;
     }
     question_.request = request;
     return question_;
   }
 
+  // Those that differ in workload and groups of ranks share cluster, model and calibration.
+  const ExperimentParts& parts_of(const ExperimentRequest& request) {
+    const ExperimentRequest files = without(request, {"workload", "parallelism"});
+    if (const auto known = std::ranges::find(parts_, files, &Parts::first); known != parts_.end()) return known->second;
+    if (parts_.size() == most_parts) parts_.clear();
+    return parts_.emplace_back(files, load_parts(files, question_.files)).second;
+  }
+
+  static ExperimentRequest without(ExperimentRequest request, std::initializer_list<std::string_view> objects) {
+    std::erase_if(request.set, [&](std::string_view option) {
+      return std::ranges::any_of(objects, [&](std::string_view object) {
+        return option.starts_with(object) && option.substr(object.size()).starts_with('.');
+      });
+    });
+    return request;
+  }
+
   const SweepGrid& grid_;
   std::unique_ptr<Backend> backend_;
+  std::vector<Candidate> systems_;
+  using Parts = std::pair<ExperimentRequest, ExperimentParts>;
+  std::vector<Parts> parts_;
   std::optional<ExperimentRequest> asked_;
   Question question_;
+  std::optional<Plan> described_;  // by knobs_
+  Json knobs_;
 };
 
 std::string shard_path(const std::string& output, int index, int count) {
