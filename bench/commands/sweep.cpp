@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <ostream>
@@ -140,10 +141,16 @@ Exit sweep(const SweepOptions& options) {
   SweepSettings settings{options.output, own_shard(options), options.jobs, options.talk()};
   if (settings.workers == 0) settings.workers = exec::free_cores();
   const Json header = header_of(grid, files, options);
-  if (run_sweep(grid, header, settings))
-    report(options, header);
-  else if (!options.quiet)
+  const auto start = std::chrono::steady_clock::now();
+  const SweepRun run = run_sweep(grid, header, settings);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  if (run.complete) report(options, header);
+  if (options.quiet) return Exit::Ok;
+  if (!run.complete)
     fmt::print("shard {} of {} is finished; others are not\n", settings.shard.index + 1, settings.shard.count);
+  if (run.computed > 0)
+    fmt::print("{} cells in {:.3g} s: {:.3g} a second, by {} process{}\n", run.computed, taken.count(),
+               static_cast<double>(run.computed) / taken.count(), settings.workers, settings.workers == 1 ? "" : "es");
   return Exit::Ok;
 }
 

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "bench/sweep_cells.hpp"
 #include "bench/sweep_summary.hpp"
 #include "models/errors.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -79,7 +80,7 @@ TEST_CASE("The first cell of every shipped sweep gives numbers") {
     const SweepGrid grid = load_sweep_grid(name, files);
     CHECK(grid.name == name);
     CHECK_FALSE(grid.description.empty());
-    CHECK_THAT(sweep_line(grid, 0), Catch::Contains("\"makespan_s\":"));
+    CHECK_THAT(SweepCells(grid).line(0), Catch::Contains("\"makespan_s\":"));
   }
 }
 
