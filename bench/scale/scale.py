@@ -53,11 +53,11 @@ def measure(options, gpus):
 
 def show(result):
     print(f"{result['cluster']}, {result['system']}; measured on {result['machine']}, load {result['load']:.1f}")
-    print(f"{'':>8} | {'one MoE layer':^37} | {'32 layers, whole process':^29}")
-    print(f"{'GPUs':>8} | {'simulation':>11} {'first':>8} {'process':>9} {'MiB':>6} | {'wall':>9} {'CPU':>9} {'MiB':>9}")
+    print(f"{'':>8} | {'one MoE layer':^47} | {'32 layers, whole process':^29}")
+    print(f"{'GPUs':>8} | {'simulation':>11} {'first':>8} {'process':>9} {'its CPU':>9} {'MiB':>6} | {'wall':>9} {'CPU':>9} {'MiB':>9}")
     for row in result["sizes"]:
         layer, step = row["layer"], row["step"]
-        print(f"{row['gpus']:>8} | {layer['again_s'] * 1e3:8.3f} ms {layer['first_s'] * 1e3:5.2f} ms {layer['wall_s'] * 1e3:6.1f} ms {layer['peak_kib'] / 1024:6.1f} |"
+        print(f"{row['gpus']:>8} | {layer['again_s'] * 1e3:8.3f} ms {layer['first_s'] * 1e3:5.2f} ms {layer['wall_s'] * 1e3:6.0f} ms {layer['cpu_s'] * 1e3:6.0f} ms {layer['peak_kib'] / 1024:6.1f} |"
               f" {step['wall_s'] * 1e3:6.0f} ms {step['cpu_s'] * 1e3:6.0f} ms {step['peak_kib'] / 1024:9.1f}")
 
 

@@ -84,6 +84,14 @@ TEST_CASE("The first cell of every shipped sweep gives numbers") {
   }
 }
 
+TEST_CASE("A cell does not depend on those computed before it") {
+  const test::TemporaryFolder folder;
+  const SweepGrid grid = grid_of(folder, small);
+  SweepCells after_others(grid);
+  for (std::int64_t cell = grid.cells() - 1; cell >= 0; --cell)
+    CHECK(after_others.line(cell) == SweepCells(grid).line(cell));
+}
+
 TEST_CASE("A sweep gives the same bytes with any number of processes and shards") {
   const test::TemporaryFolder folder;
   const SweepGrid grid = grid_of(folder, small);
