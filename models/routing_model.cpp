@@ -75,8 +75,8 @@ std::vector<std::int64_t> round_to(const std::vector<double>& load, std::int64_t
   return whole;
 }
 
-// visit(loads, times) for every layer and recorded rank, where those differ; otherwise once. `times`: of how many layers
-// and ranks it is.
+// visit(loads, times) for every layer and recorded rank, where those differ; otherwise once. `times`: of how many
+// layers and ranks it is.
 template <class Visit>
 void for_each_load(const Experiment& e, Visit visit) {
   const RoutingModel& routing = e.workload.routing;

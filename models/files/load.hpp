@@ -62,8 +62,8 @@ ExperimentParts load_parts(const ExperimentRequest& request, FilesRead& files);
 Experiment load_experiment(const ExperimentRequest& request, const ExperimentParts& parts, FilesRead& files,
                            std::vector<std::string>& notes);
 
-// What sets the knobs of the experiment file's "plan", then those of --set plan.x=y. Throws InputError when called, where
-// a value is wrong.
+// What sets the knobs of the experiment file's "plan", then those of --set plan.x=y. Throws InputError when called,
+// where a value is wrong.
 std::function<void(Plan&)> plan_settings(const ExperimentRequest& request);
 void apply_to_plan(const ExperimentRequest& request, Plan& plan);  // the same, once
 
