@@ -5,7 +5,7 @@ BIN := build/release/bin
 DEMO := build/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench asan tsan format lint install clean release
+.PHONY: help demo test bench scale asan tsan format lint install clean release
 
 help: ## this list
 	@sed -n 's/^\([a-z ]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -34,6 +34,11 @@ bench: release ## micro-benchmarks of our own code
 	@cmake --preset release >/dev/null
 	cmake --build --preset release --target bench_micro -j $(JOBS)
 	$(BIN)/bench_micro
+
+scale: release ## time and memory of simulations from 8 to 100,000 GPUs
+	@cmake --preset release >/dev/null
+	cmake --build --preset release --target scale_layer -j $(JOBS)
+	bench/scale/scale.py -o build/scale.json
 
 asan tsan: ## tests under address+undefined (asan) or thread (tsan) sanitizers
 	@.ci/install build test

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <memory>
 
 #include "bench/knob_place.hpp"
@@ -43,29 +44,33 @@ std::vector<Candidate> load_candidates(const Options& options, FilesRead& files)
   return candidates;
 }
 
-bool user_sets_backward_degree(const ExperimentRequest& request) {
-  Plan probe;
-  probe.backward_degree = 0;
-  apply_to_plan(request, probe);
-  return probe.backward_degree != 0;
+using Settings = std::function<void(Plan&)>;
+
+// Empty where the user has fixed no knob.
+Settings settings_of(const Question& question) {
+  const auto of_plan = [](const std::string& set) { return set.starts_with("plan.") || set.starts_with("plan="); };
+  if (question.request.file.empty() && std::ranges::none_of(question.request.set, of_plan)) return {};
+  return plan_settings(question.request);
 }
 
-// Sets the knobs that the user has fixed; empty where there are none.
-std::function<void(Plan&)> hold_of(const Question& question, const Plan& base) {
-  const auto of_plan = [](const std::string& set) { return set.starts_with("plan."); };
-  if (question.request.file.empty() && std::ranges::none_of(question.request.set, of_plan)) return {};
-  const bool clear = base.backward_degrees.empty() && user_sets_backward_degree(question.request);
-  return [&request = question.request, clear](Plan& plan) {
-    apply_to_plan(request, plan);
+// Sets the knobs that the user has fixed.
+Settings hold_of(const Settings& settings, const Plan& base) {
+  if (!settings) return {};
+  Plan probe;
+  probe.backward_degree = 0;
+  settings(probe);
+  const bool clear = base.backward_degrees.empty() && probe.backward_degree != 0;
+  return [settings, clear](Plan& plan) {
+    settings(plan);
     if (clear) plan.backward_degrees.clear();
   };
 }
 
 // Puts the user's values over what the planner chose.
-void hold_to_request(const Question& question, const Plan& base, Choice& choice) {
-  const auto hold = hold_of(question, base);
+void hold_to_request(const Settings& hold, Choice& choice) {
+  if (!hold) return;
   Plan plan = choice.plan;
-  if (hold) hold(plan);
+  hold(plan);
   if (plan == choice.plan) return;
   choice.plan = plan;
   choice.report.reason += ", then changed as the user set";
@@ -74,7 +79,7 @@ void hold_to_request(const Question& question, const Plan& base, Choice& choice)
 }
 
 // What the planners of the other shipped systems choose. Systems that cannot be built here choose nothing.
-std::vector<Plan> choices_of_others(const Question& question, const Candidate& candidate) {
+std::vector<Plan> choices_of_others(const Question& question, const Settings& settings, const Candidate& candidate) {
   const planners::Evaluator evaluate = planners::analytic_evaluator(question.experiment);
   std::vector<Plan> choices;
   for (const std::string& name : known_names("systems")) {
@@ -82,7 +87,7 @@ std::vector<Plan> choices_of_others(const Question& question, const Candidate& c
     System other = load_system(name, files);
     if (name == candidate.system.name || other.planner.space == SearchSpace::Plans) continue;
     try {
-      apply_to_plan(question.request, other.plan);
+      if (settings) settings(other.plan);
       const planners::PlanningTask task{question.experiment, other.plan, other.planner};
       choices.push_back(planners::find_planner(other.planner.name).choose(task, evaluate).plan);
     } catch (const InputError&) {
@@ -106,18 +111,20 @@ Question load_question(const Options& options) {
 
 Choice choose_plan(const Question& question, const Candidate& candidate, const planners::Evaluator& evaluate) {
   try {
+    const Settings settings = settings_of(question);
     Plan base = candidate.system.plan;
-    apply_to_plan(question.request, base);
+    if (settings) settings(base);
+    const Settings hold = hold_of(settings, base);
     const planners::Planner& planner = planners::find_planner(candidate.system.planner.name);
     planners::PlanningTask task{question.experiment, base, candidate.system.planner};
     if (candidate.system.planner.space == SearchSpace::Plans) {
-      task.hold = hold_of(question, base);
-      task.rivals = choices_of_others(question, candidate);
+      task.hold = hold;
+      task.rivals = choices_of_others(question, settings, candidate);
     }
     planners::PlanChoice planned =
         planner.choose(task, evaluate ? evaluate : planners::analytic_evaluator(question.experiment));
     Choice choice{std::move(planned.plan), std::move(planned.report)};
-    hold_to_request(question, base, choice);
+    hold_to_request(hold, choice);
     validate(choice.plan, question.experiment);
     return choice;
   } catch (const InputError& error) {
@@ -125,7 +132,8 @@ Choice choose_plan(const Question& question, const Candidate& candidate, const p
   }
 }
 
-SystemResult evaluate(const Experiment& experiment, const std::string& name, const Choice& choice, Backend& backend) {
+SystemResult evaluate(const Experiment& experiment, const std::string& name, const Choice& choice, Backend& backend,
+                      Arenas arenas) {
   SystemResult result;
   result.system = name;
   result.plan = choice.plan;
@@ -137,7 +145,7 @@ SystemResult evaluate(const Experiment& experiment, const std::string& name, con
   result.metrics = metrics(*result.schedule, result.timeline);
   result.lower_bound = lower_bound(priced);
   result.plan_bound = plan_bound(priced);
-  result.memory = memory_use(*result.schedule, result.timeline);
+  result.memory = memory_use(*result.schedule, result.timeline, arenas);
   const Bytes available = experiment.cluster.device.memory;
   result.feasible = result.memory.peak <= available;
   if (!result.feasible) result.missing = result.memory.peak - available;

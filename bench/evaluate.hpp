@@ -40,6 +40,7 @@ struct Choice {
 Choice choose_plan(const Question& question, const Candidate& candidate, const planners::Evaluator& evaluate = {});
 
 // Builds, prices and runs the plan. A plan that does not fit the memory gives numbers like any other.
-SystemResult evaluate(const Experiment& experiment, const std::string& name, const Choice& choice, Backend& backend);
+SystemResult evaluate(const Experiment& experiment, const std::string& name, const Choice& choice, Backend& backend,
+                      Arenas arenas = Arenas::Planned);
 
 }  // namespace dovetail::bench

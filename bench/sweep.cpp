@@ -5,15 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <optional>
 
-#include "bench/backends.hpp"
-#include "bench/evaluate.hpp"
 #include "bench/outputs.hpp"
+#include "bench/sweep_cells.hpp"
 #include "bench/worker_pool.hpp"
 #include "models/errors.hpp"
-#include "models/files/input_file.hpp"
-#include "models/files/plan_json.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -22,70 +18,6 @@ using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 constexpr std::int64_t batch_cells = 64;  // between two writes to the disk
-
-// Knobs that are not as in a plan without any. Slices of gradients follow from the rest, and there are many of them.
-Json knobs(const Plan& plan) {
-  static const Json usual = to_json(Plan{});
-  Json all = to_json(plan), changed = Json::object();
-  for (const auto& [knob, value] : all.items())
-    if (value != usual[knob] && knob != "gradient_slices") changed[knob] = value;
-  return changed;
-}
-
-Json outcome(const SystemResult& result) {
-  Json json{{"makespan_s", result.metrics.makespan.value()},
-            {"forward_s", result.metrics.forward.value()},
-            {"backward_s", result.metrics.backward.value()},
-            {"exposed_communication_s", result.metrics.exposed_communication.value()},
-            {"lower_bound_s", result.lower_bound.value()},
-            {"peak_bytes", result.memory.peak.value()},
-            {"feasible", result.feasible},
-            {"plan", knobs(result.plan)}};
-  if (!result.feasible) json["missing_bytes"] = result.missing.value();
-  return json;
-}
-
-// What neighbouring cells share.
-class Cells {
- public:
-  explicit Cells(const SweepGrid& grid) : grid_(grid), backend_(make_backend(grid.backend)) {}
-
-  std::string line(std::int64_t cell) {
-    const auto systems = static_cast<std::int64_t>(grid_.systems.size());
-    const SweepPoint point = grid_.point(cell / systems);
-    const std::string& system = grid_.systems[static_cast<std::size_t>(cell % systems)];
-    Json json{{"cell", cell}, {"system", system}, {"values", point.values}};
-    try {
-      const Question& question = ask(point.request);
-      FilesRead files;
-      const Candidate candidate{load_system(system, files), is_path(system) ? system : "", "/plan"};
-      json.update(outcome(evaluate(question.experiment, system, choose_plan(question, candidate), *backend_)));
-    } catch (const InputError& error) {
-      json["refused"] = error.what();
-    }
-    return json.dump();
-  }
-
- private:
-  // Cells that differ in knobs of the plan alone share their experiment.
-  const Question& ask(const ExperimentRequest& request) {
-    ExperimentRequest experiment = request;
-    std::erase_if(experiment.set, [](const std::string& option) { return option.starts_with("plan."); });
-    if (!asked_ || experiment != *asked_) {
-      asked_.reset();
-      question_ = {};
-      question_.experiment = load_experiment(experiment, question_.files, question_.notes);
-      asked_ = std::move(experiment);
-    }
-    question_.request = request;
-    return question_;
-  }
-
-  const SweepGrid& grid_;
-  std::unique_ptr<Backend> backend_;
-  std::optional<ExperimentRequest> asked_;
-  Question question_;
-};
 
 std::string shard_path(const std::string& output, int index, int count) {
   if (count == 1) return output;
@@ -124,19 +56,20 @@ Work work_of(std::int64_t cells, Shard shard) {
   return work;
 }
 
-// The shard's own file, whole and sorted at the end.
-void run_shard(const SweepGrid& grid, const Json& header, const SweepSettings& settings, const std::string& path) {
+// The shard's own file, whole and sorted at the end. Returns how many cells had not been computed before.
+std::int64_t run_shard(const SweepGrid& grid, const Json& header, const SweepSettings& settings,
+                       const std::string& path) {
   const Work work = work_of(grid.cells(), settings.shard);
-  if (complete(path, header, work.cells)) return;
+  if (complete(path, header, work.cells)) return 0;
   const std::string part = path + ".part";
   CellIndex done(grid.cells());
   const std::int64_t whole = fs::exists(part) && fs::file_size(part) > 0 ? done.add(part, header) : 0;
   {
     SweepLog log(part, header, whole);
     Progress progress("sweep", static_cast<int>(work.batches.size()), settings.talk);
-    std::unique_ptr<Cells> cells;  // each worker makes its own
+    std::unique_ptr<SweepCells> cells;  // each worker makes its own
     const auto compute = [&](std::int64_t i) {
-      if (!cells) cells = std::make_unique<Cells>(grid);
+      if (!cells) cells = std::make_unique<SweepCells>(grid);
       std::string lines;
       const std::int64_t first = work.batches[static_cast<std::size_t>(i)] * batch_cells;
       for (std::int64_t cell = first; cell < std::min(first + batch_cells, grid.cells()); ++cell)
@@ -154,26 +87,24 @@ void run_shard(const SweepGrid& grid, const Json& header, const SweepSettings& s
   all.add(part, header);
   write_sorted(path, header, all);
   fs::remove(part);
+  return work.cells - done.count();
 }
 
 }  // namespace
 
-std::string sweep_line(const SweepGrid& grid, std::int64_t cell) {
-  return Cells(grid).line(cell);
-}
-
-bool run_sweep(const SweepGrid& grid, const Json& header, const SweepSettings& settings) {
-  if (complete(settings.output, header, grid.cells())) return true;
+SweepRun run_sweep(const SweepGrid& grid, const Json& header, const SweepSettings& settings) {
+  if (complete(settings.output, header, grid.cells())) return {true, 0};
   const int shards = settings.shard.count;
-  run_shard(grid, header, settings, shard_path(settings.output, settings.shard.index, shards));
-  if (shards == 1) return true;
+  const std::int64_t computed =
+      run_shard(grid, header, settings, shard_path(settings.output, settings.shard.index, shards));
+  if (shards == 1) return {true, computed};
   std::vector<std::string> files;
   for (int i = 0; i < shards; ++i) {
     files.push_back(shard_path(settings.output, i, shards));
-    if (!complete(files.back(), header, work_of(grid.cells(), {i, shards}).cells)) return false;
+    if (!complete(files.back(), header, work_of(grid.cells(), {i, shards}).cells)) return {false, computed};
   }
   merge_sweep(files, settings.output);
-  return true;
+  return {true, computed};
 }
 
 void merge_sweep(const std::vector<std::string>& files, const std::string& output) {

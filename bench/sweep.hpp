@@ -20,12 +20,14 @@ struct SweepSettings {
   Talk talk = Talk::Normal;
 };
 
-// One line of the result: what the cell is and what came out, or why it was refused. The same bytes for the same input.
-std::string sweep_line(const SweepGrid& grid, std::int64_t cell);
+struct SweepRun {
+  bool complete = false;      // `output` is
+  std::int64_t computed = 0;  // cells, that no earlier run had finished
+};
 
 // Goes on where an earlier run of the same sweep ended, however it ended. The last shard to finish merges all into
-// `output`. True: that is complete now. Throws InputError where `output` holds another sweep.
-bool run_sweep(const SweepGrid& grid, const nlohmann::ordered_json& header, const SweepSettings& settings);
+// `output`. Throws InputError where `output` holds another sweep.
+SweepRun run_sweep(const SweepGrid& grid, const nlohmann::ordered_json& header, const SweepSettings& settings);
 
 // Writes `output` from the files of all shards. Throws InputError where cells are missing.
 void merge_sweep(const std::vector<std::string>& files, const std::string& output);

@@ -1,6 +1,7 @@
 // The results of a sweep as JSON lines: the first says what sweep it is, each of the others is a cell ("cell": number
 // first). While the sweep runs, cells stand in the order in which they were finished; at the end they are sorted.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -40,7 +41,8 @@ class CellIndex {
 // The first line of a sweep's file. Throws InputError.
 nlohmann::ordered_json read_sweep_header(const std::string& path);
 
-// A file that finished cells are added to, and can be counted on when `add` returns.
+// A file that finished cells are added to. What `add` has written outlives this process, and at most the last second's
+// cells are lost where the machine fails.
 class SweepLog {
  public:
   // Goes on behind `whole` bytes, or begins with the header.
@@ -53,6 +55,7 @@ class SweepLog {
  private:
   std::string path_;
   std::FILE* file_ = nullptr;
+  std::chrono::steady_clock::time_point synced_;
 };
 
 }  // namespace dovetail::bench

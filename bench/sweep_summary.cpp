@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <ostream>
@@ -64,6 +65,46 @@ void add_point(const Point& point, SweepSummary& summary, std::vector<Extremes>&
   }
 }
 
+// Whether anything that comes out depends on an axis: compares each cell with the one before it along the axis.
+class Effects {
+ public:
+  Effects(const std::vector<SummaryAxis>& axes, std::int64_t systems) {
+    std::int64_t stride = systems;
+    for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+      along_.push_back({axis->name, stride, axis->values, axis->values < 2});
+      stride *= axis->values;
+    }
+  }
+
+  void add(const Json& cell) {
+    std::string outcome;
+    for (const auto& [key, value] : cell.items())
+      if (key != "cell" && key != "values" && key != "plan") outcome += value.dump() + ' ';
+    outcomes_.push_back(std::hash<std::string>()(outcome));
+    const auto at = std::ssize(outcomes_) - 1;
+    for (Along& a : along_)
+      if (at / a.stride % a.values > 0 &&
+          outcomes_[static_cast<std::size_t>(at)] != outcomes_[static_cast<std::size_t>(at - a.stride)])
+        a.matters = true;
+  }
+
+  std::vector<std::string> idle() const {
+    std::vector<std::string> names;
+    for (auto a = along_.rbegin(); a != along_.rend(); ++a)
+      if (!a->matters) names.push_back(a->name);
+    return names;
+  }
+
+ private:
+  struct Along {
+    std::string name;
+    std::int64_t stride, values;  // cells from one value to the next
+    bool matters;
+  };
+  std::vector<Along> along_;  // the last axis first
+  std::vector<std::size_t> outcomes_;
+};
+
 double quantile(const std::vector<double>& ascending, double q) {
   return ascending[static_cast<std::size_t>(q * static_cast<double>(ascending.size() - 1) + .5)];
 }
@@ -80,13 +121,16 @@ std::string csv_cell(const Json& value) {
 
 }  // namespace
 
-SweepSummary summarize(const CellIndex& index, const std::vector<std::string>& systems) {
+SweepSummary summarize(const CellIndex& index, const std::vector<std::string>& systems,
+                       const std::vector<SummaryAxis>& axes) {
   SweepSummary summary;
+  Effects effects(axes, static_cast<std::int64_t>(systems.size()));
   for (const std::string& system : systems) summary.systems.push_back({system, 0, 0, 0, 0, {}, "", ""});
   std::vector<Extremes> extremes(systems.size());
   Point point;
   index.for_each([&](std::string_view line) {
     const Json cell = Json::parse(line);
+    effects.add(cell);
     SystemSummary& system = summary.systems[point.times.size()];
     double time = std::numeric_limits<double>::infinity();
     if (cell.contains("refused")) {
@@ -104,6 +148,7 @@ SweepSummary summarize(const CellIndex& index, const std::vector<std::string>& s
     point.times.clear();
   });
   for (SystemSummary& system : summary.systems) std::ranges::sort(system.ratios);
+  summary.idle_axes = effects.idle();
   return summary;
 }
 
@@ -127,6 +172,11 @@ void write_table(std::ostream& out, const SweepSummary& summary, bool colour) {
   for (const SystemSummary& s : summary.systems)
     if (!s.ratios.empty() && s.fastest > 0)
       out << reports::wrapped(fmt::format("  {}: best at {}; worst at {}", s.system, s.best, s.worst), 118, 4) << '\n';
+  for (const std::string& axis : summary.idle_axes)
+    out << reports::wrapped(
+               fmt::format("  axis {} changes nothing: the costs of the calibration do not follow from it", axis), 118,
+               4)
+        << '\n';
   if (!summary.first_refusal.empty())
     out << reports::wrapped(fmt::format("  first refusal: {}", summary.first_refusal), 118, 4) << '\n';
 }

@@ -21,11 +21,19 @@ struct SystemSummary {
 struct SweepSummary {
   std::vector<SystemSummary> systems;
   std::int64_t points = 0;
-  std::string first_refusal;  // of any cell; empty: none
+  std::vector<std::string> idle_axes;  // that change no result
+  std::string first_refusal;           // of any cell; empty: none
 };
 
-// Reads the lines one after another; `systems` stand at every point, in the order of the cells.
-SweepSummary summarize(const CellIndex& index, const std::vector<std::string>& systems);
+struct SummaryAxis {
+  std::string name;
+  std::int64_t values = 1;
+};
+
+// Reads the lines one after another, of all cells; `systems` stand at every point, in the order of the cells, the last
+// axis varies fastest. Keeps 8 bytes of a cell.
+SweepSummary summarize(const CellIndex& index, const std::vector<std::string>& systems,
+                       const std::vector<SummaryAxis>& axes);
 
 void write_table(std::ostream& out, const SweepSummary& summary, bool colour);
 

@@ -12,14 +12,17 @@
 namespace dovetail {
 namespace {
 
-void require(bool condition, std::string_view pointer, const std::string& message) {
-  if (!condition) throw InputError(Location{"", 0, 0, std::string(pointer)}, message);
+// The message is only put together where it is thrown: building a schedule asks for all of these.
+template <class... Args>
+void require(bool condition, std::string_view pointer, fmt::format_string<const Args&...> message,
+             const Args&... args) {
+  if (!condition) throw InputError(Location{"", 0, 0, std::string(pointer)}, fmt::format(message, args...));
 }
 
 // Every count of elements stays exact in a double and clear of int64's ends.
 void require_countable(const Experiment& e) {
   const auto countable = [](std::string_view pointer, std::string_view what, double count) {
-    require(count <= 0x1p53, pointer, fmt::format("{} {:.3g}, expected at most 2^53", what, count));
+    require(count <= 0x1p53, pointer, "{} {:.3g}, expected at most 2^53", what, count);
   };
   const Workload& w = e.workload;
   const Model& m = e.model;
@@ -44,39 +47,36 @@ void require_gate(const Experiment& e) {
   const Workload& w = e.workload;
   const Gate& g = w.gate;
   const std::string_view name = name_in(gate_kind_names, g.kind);
-  require(g.projection == 0 || g.cosine(), "/workload/gate/projection",
-          fmt::format("{}, but the gate {} projects nothing", g.projection, name));
-  require(g.projection >= 0, "/workload/gate/projection", fmt::format("{}, expected at least 1", g.projection));
+  require(g.projection == 0 || g.cosine(), "/workload/gate/projection", "{}, but the gate {} projects nothing",
+          g.projection, name);
+  require(g.projection >= 0, "/workload/gate/projection", "{}, expected at least 1", g.projection);
   if (g.token_choice()) return;
-  require(!g.renormalise, "/workload/gate/renormalise", fmt::format("true, but tokens of {} choose no experts", name));
-  require(!g.batch_prioritised, "/workload/gate/batch_prioritised",
-          fmt::format("true, but {} gives slots itself", name));
-  require(
-      w.capacity_factor > 0, "/workload/capacity_factor",
-      fmt::format("{}: {} fills any capacity and drops nothing; expected a factor above 0", w.capacity_factor, name));
+  require(!g.renormalise, "/workload/gate/renormalise", "true, but tokens of {} choose no experts", name);
+  require(!g.batch_prioritised, "/workload/gate/batch_prioritised", "true, but {} gives slots itself", name);
+  require(w.capacity_factor > 0, "/workload/capacity_factor",
+          "{}: {} fills any capacity and drops nothing; expected a factor above 0", w.capacity_factor, name);
   require(w.routing.kind == RoutingKind::Router || w.routing.kind == RoutingKind::Uniform, "/workload/routing/kind",
-          fmt::format("{} contradicts the gate {}, which fills every expert alike",
-                      name_in(routing_kind_names, w.routing.kind), name));
+          "{} contradicts the gate {}, which fills every expert alike", name_in(routing_kind_names, w.routing.kind),
+          name);
 }
 
 void require_routing(const Experiment& e) {
   const RoutingModel& r = e.workload.routing;
-  require(std::isfinite(r.exponent) && r.exponent >= 0, "/workload/routing/exponent",
-          fmt::format("{}, expected a number from 0 on", r.exponent));
+  require(std::isfinite(r.exponent) && r.exponent >= 0, "/workload/routing/exponent", "{}, expected a number from 0 on",
+          r.exponent);
   if (r.kind == RoutingKind::Hot) {
-    require(r.hot_expert >= 0 && r.hot_expert < e.model.experts, "/workload/routing/expert",
-            fmt::format("{}, expected 0 to {}", r.hot_expert, e.model.experts - 1));
-    require(r.hot_share >= 0 && r.hot_share <= 1, "/workload/routing/share",
-            fmt::format("{}, expected a number from 0 to 1", r.hot_share));
+    require(r.hot_expert >= 0 && r.hot_expert < e.model.experts, "/workload/routing/expert", "{}, expected 0 to {}",
+            r.hot_expert, e.model.experts - 1);
+    require(r.hot_share >= 0 && r.hot_share <= 1, "/workload/routing/share", "{}, expected a number from 0 to 1",
+            r.hot_share);
   }
   if (r.kind != RoutingKind::Trace) return;
   require(!r.layers.empty(), "/workload/routing", "a trace of no layers");
   for (const LoadTable& table : r.layers) {
     require(!table.empty(), "/workload/routing", "a trace of no ranks");
     for (const std::vector<double>& row : table)
-      require(
-          row.size() == static_cast<std::size_t>(e.model.experts), "/workload/routing",
-          fmt::format("the trace has {} experts, expected the {} of {}", row.size(), e.model.experts, e.model.name));
+      require(row.size() == static_cast<std::size_t>(e.model.experts), "/workload/routing",
+              "the trace has {} experts, expected the {} of {}", row.size(), e.model.experts, e.model.name);
   }
 }
 
@@ -96,19 +96,18 @@ Experiment one_micro_batch(Experiment e, int micro_batches) {
 void validate(const Experiment& e) {
   const Workload& w = e.workload;
   validate(e.parallelism, e.cluster, e.model);
-  require(w.batch >= 1, "/workload/batch", fmt::format("{}, expected at least 1", w.batch));
-  require(w.sequence >= 1, "/workload/sequence", fmt::format("{}, expected at least 1", w.sequence));
-  require(w.layers >= 1 && w.layers <= e.model.layers, "/workload/layers",
-          fmt::format("{}, expected 1 to {} (the layers of {})", w.layers, e.model.layers, e.model.name));
-  require(w.layers > e.model.first_moe(), "/workload/layers",
-          fmt::format("{}, but the first MoE layer of {} is its number {}", w.layers, e.model.name,
-                      e.model.first_moe() + 1));
-  require(e.parallelism.pp <= w.layers, "/parallelism",
-          fmt::format("pp {}: more pipeline stages than the {} layers", e.parallelism.pp, w.layers));
-  require(w.top_k >= 1 && w.top_k <= e.model.experts, "/workload/top_k",
-          fmt::format("{}, expected 1 to {} (the experts of {})", w.top_k, e.model.experts, e.model.name));
-  require(std::isfinite(w.capacity_factor), "/workload/capacity_factor",
-          fmt::format("{}, expected a finite number", w.capacity_factor));
+  require(w.batch >= 1, "/workload/batch", "{}, expected at least 1", w.batch);
+  require(w.sequence >= 1, "/workload/sequence", "{}, expected at least 1", w.sequence);
+  require(w.layers >= 1 && w.layers <= e.model.layers, "/workload/layers", "{}, expected 1 to {} (the layers of {})",
+          w.layers, e.model.layers, e.model.name);
+  require(w.layers > e.model.first_moe(), "/workload/layers", "{}, but the first MoE layer of {} is its number {}",
+          w.layers, e.model.name, e.model.first_moe() + 1);
+  require(e.parallelism.pp <= w.layers, "/parallelism", "pp {}: more pipeline stages than the {} layers",
+          e.parallelism.pp, w.layers);
+  require(w.top_k >= 1 && w.top_k <= e.model.experts, "/workload/top_k", "{}, expected 1 to {} (the experts of {})",
+          w.top_k, e.model.experts, e.model.name);
+  require(std::isfinite(w.capacity_factor), "/workload/capacity_factor", "{}, expected a finite number",
+          w.capacity_factor);
   require(w.dtype != DType::Fp8, "/workload/dtype",
           "fp8 is a format of messages (plan.dispatch_wire, plan.combine_wire), not of the computation");
   if (w.phases == Phases::Training)
@@ -117,22 +116,22 @@ void validate(const Experiment& e) {
       require(!profile->given() || !profile->backward.empty(), pointer,
               "no backward times, which training needs (or set workload.phases to forward_only)");
   const std::int64_t tokens = std::int64_t{w.batch} * w.sequence;
-  require(tokens <= (std::int64_t{1} << 40), "/workload/sequence",
-          fmt::format("batch {} x sequence {} is more than 2^40 tokens", w.batch, w.sequence));
+  require(tokens <= (std::int64_t{1} << 40), "/workload/sequence", "batch {} x sequence {} is more than 2^40 tokens",
+          w.batch, w.sequence);
   require_countable(e);
   require(tokens % e.parallelism.mp == 0, "/workload/sequence",
-          fmt::format("batch {} x sequence {} = {} tokens do not divide over mp {} ranks", w.batch, w.sequence, tokens,
-                      e.parallelism.mp));
+          "batch {} x sequence {} = {} tokens do not divide over mp {} ranks", w.batch, w.sequence, tokens,
+          e.parallelism.mp);
   require_gate(e);
   require_routing(e);
   const LayerVolumes v = layer_volumes(e);
-  require(v.capacity >= 1 && v.capacity <= w.top_k * v.tokens * e.model.experts, "/workload/capacity_factor",
-          w.capacity_factor > 0 ? fmt::format("{} gives each expert {} rows of the {} tokens of a rank",
-                                              w.capacity_factor, v.capacity, v.tokens)
-                                : fmt::format("{} leaves the capacity open; nothing has resolved it, got {} rows",
-                                              w.capacity_factor, v.capacity));
+  const bool fits = v.capacity >= 1 && v.capacity <= w.top_k * v.tokens * e.model.experts;
+  require(fits || w.capacity_factor <= 0, "/workload/capacity_factor",
+          "{} gives each expert {} rows of the {} tokens of a rank", w.capacity_factor, v.capacity, v.tokens);
+  require(fits, "/workload/capacity_factor", "{} leaves the capacity open; nothing has resolved it, got {} rows",
+          w.capacity_factor, v.capacity);
   require(w.gate.kind != GateKind::ExpertChoice || v.capacity <= v.tokens, "/workload/capacity_factor",
-          fmt::format("{} lets each expert choose {} of only {} tokens", w.capacity_factor, v.capacity, v.tokens));
+          "{} lets each expert choose {} of only {} tokens", w.capacity_factor, v.capacity, v.tokens);
 }
 
 }  // namespace dovetail

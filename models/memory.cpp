@@ -120,30 +120,23 @@ MemoryPlan plan_memory(const Schedule& s, const Timeline& timeline) {
   return plan;
 }
 
-std::vector<MemoryUse> memory_by_class(const Schedule& s, const Timeline& timeline) {
+std::vector<MemoryUse> memory_by_class(const Schedule& s, const Timeline& timeline, Arenas arenas) {
   const Blocks blocks = memory_blocks(s);
   const std::vector<Life> life = lives(s, blocks, timeline);
-  std::vector<std::int64_t> offsets(blocks.all.size(), -1);
   std::vector<MemoryUse> uses;
-  for (const ClassMemory& c : plan_classes(s, blocks, life, offsets)) {
-    uses.push_back(use_of_class(s, blocks, life, static_cast<int>(uses.size())));
-    uses.back().arena = c.device;
-    uses.back().pinned = c.host;
+  for (int c = 0; c < static_cast<int>(s.classes.size()); ++c) uses.push_back(use_of_class(s, blocks, life, c));
+  if (arenas == Arenas::LeftOut) return uses;
+  std::vector<std::int64_t> offsets(blocks.all.size(), -1);
+  const std::vector<ClassMemory> planned = plan_classes(s, blocks, life, offsets);
+  for (std::size_t c = 0; c < uses.size(); ++c) {
+    uses[c].arena = planned[c].device;
+    uses[c].pinned = planned[c].host;
   }
   return uses;
 }
 
-MemoryUse memory_use(const Schedule& s, const Timeline& timeline) {
-  return std::ranges::max(memory_by_class(s, timeline), {}, &MemoryUse::peak);
-}
-
-Bytes peak_memory(const Schedule& s, const Timeline& timeline) {
-  const Blocks blocks = memory_blocks(s);
-  const std::vector<Life> life = lives(s, blocks, timeline);
-  Bytes peak;
-  for (int c = 0; c < static_cast<int>(s.classes.size()); ++c)
-    peak = std::max(peak, use_of_class(s, blocks, life, c).peak);
-  return peak;
+MemoryUse memory_use(const Schedule& s, const Timeline& timeline, Arenas arenas) {
+  return std::ranges::max(memory_by_class(s, timeline, arenas), {}, &MemoryUse::peak);
 }
 
 }  // namespace dovetail

@@ -15,9 +15,12 @@ struct MemoryUse {
   Bytes arena;   // device memory that a planned arena takes, persistent tensors included; at least `peak`
   Bytes pinned;  // the same for pinned host memory
 };
-std::vector<MemoryUse> memory_by_class(const Schedule& schedule, const Timeline& timeline);
-MemoryUse memory_use(const Schedule& schedule, const Timeline& timeline);  // of the class that needs most
-Bytes peak_memory(const Schedule& schedule, const Timeline& timeline);  // its `peak` alone, without planning an arena
+// LeftOut: `arena` and `pinned` stay 0. Planning them takes longer than all else.
+enum class Arenas { Planned, LeftOut };
+std::vector<MemoryUse> memory_by_class(const Schedule& schedule, const Timeline& timeline,
+                                       Arenas arenas = Arenas::Planned);
+// Of the class that needs most.
+MemoryUse memory_use(const Schedule& schedule, const Timeline& timeline, Arenas arenas = Arenas::Planned);
 
 // Offsets in that arena, aligned to 256 bytes, by TensorId, of each rank class by itself (sizes: of the largest);
 // tensors that no op uses have -1. Tensors that share a buffer share an address; device and host memory are counted

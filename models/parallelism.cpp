@@ -52,8 +52,9 @@ int default_mp(int gpus_per_node, const Model& model) {
   return mp;
 }
 
-void require(bool condition, const std::string& message) {
-  if (!condition) throw InputError(Location{"", 0, 0, "/parallelism"}, message);
+template <class... Args>
+void require(bool condition, fmt::format_string<const Args&...> message, const Args&... args) {
+  if (!condition) throw InputError(Location{"", 0, 0, "/parallelism"}, fmt::format(message, args...));
 }
 
 }  // namespace
@@ -76,26 +77,27 @@ Parallelism default_parallelism(const Cluster& cluster, const Model& model) {
 void validate(const Parallelism& p, const Cluster& cluster, const Model& model) {
   for (const auto& [name, size] :
        {std::pair{"dp", p.dp}, {"mp", p.mp}, {"ep", p.ep}, {"esp", p.esp}, {"pp", p.pp}, {"edp", p.edp}})
-    require(size >= 1, fmt::format("{} is {}, expected at least 1", name, size));
+    require(size >= 1, "{} is {}, expected at least 1", name, size);
   const int gpus = cluster.gpus();
   const long dense = 1L * p.pp * p.dp * p.mp;
   const long experts = 1L * p.pp * p.edp * p.ep * p.esp;
-  require(dense == gpus, fmt::format("pp {} x dp {} x mp {} = {} ranks, but the cluster has {} GPUs ({} x {})", p.pp,
-                                     p.dp, p.mp, dense, gpus, cluster.nodes, cluster.gpus_per_node));
-  require(experts == gpus, fmt::format("pp {} x edp {} x ep {} x esp {} = {} ranks, but the cluster has {} GPUs", p.pp,
-                                       p.edp, p.ep, p.esp, experts, gpus));
-  require(model.experts % p.ep == 0, fmt::format("ep {} does not divide the model's {} experts", p.ep, model.experts));
-  require(model.expert_hidden % p.esp == 0,
-          fmt::format("esp {} does not divide the expert hidden size {}", p.esp, model.expert_hidden));
+  require(dense == gpus, "pp {} x dp {} x mp {} = {} ranks, but the cluster has {} GPUs ({} x {})", p.pp, p.dp, p.mp,
+          dense, gpus, cluster.nodes, cluster.gpus_per_node);
+  require(experts == gpus, "pp {} x edp {} x ep {} x esp {} = {} ranks, but the cluster has {} GPUs", p.pp, p.edp, p.ep,
+          p.esp, experts, gpus);
+  require(model.experts % p.ep == 0, "ep {} does not divide the model's {} experts", p.ep, model.experts);
+  require(model.expert_hidden % p.esp == 0, "esp {} does not divide the expert hidden size {}", p.esp,
+          model.expert_hidden);
   require(model.attention.heads % model.attention.kv_heads == 0,
-          fmt::format("the model's {} attention heads are not a multiple of its {} key/value heads",
-                      model.attention.heads, model.attention.kv_heads));
-  require(p.mp <= model.attention.kv_heads,
-          fmt::format("mp {} is more than the model's {} key/value heads", p.mp, model.attention.kv_heads));
+          "the model's {} attention heads are not a multiple of its {} key/value heads", model.attention.heads,
+          model.attention.kv_heads);
+  require(p.mp <= model.attention.kv_heads, "mp {} is more than the model's {} key/value heads", p.mp,
+          model.attention.kv_heads);
   for (std::int64_t size : ffn_sizes(model))
-    require(size % p.mp == 0, fmt::format("mp {} does not divide the hidden size {} of the model's dense feed-forward "
-                                          "part or shared experts",
-                                          p.mp, size));
+    require(size % p.mp == 0,
+            "mp {} does not divide the hidden size {} of the model's dense feed-forward "
+            "part or shared experts",
+            p.mp, size);
 }
 
 std::vector<int> group_members(const Parallelism& parallelism, GroupKind kind, int rank) {
@@ -113,13 +115,10 @@ int group_size(const Parallelism& parallelism, GroupKind kind) {
 }
 
 GroupShape group_shape(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster) {
-  int nodes = 1, last = 0;  // rank 0's group: members ascend, so a new node is a larger number
-  for (int member : group_members(parallelism, kind, 0))
-    if (const int node = member / cluster.gpus_per_node; node != last) {
-      ++nodes;
-      last = node;
-    }
-  return {group_size(parallelism, kind), nodes};
+  const Comb c = comb(parallelism, kind);
+  // Of rank 0's group: strides up to a node's GPUs leave out no node between the first and the last.
+  const int last = (c.size - 1) * c.stride / cluster.gpus_per_node;
+  return {c.size, c.stride < cluster.gpus_per_node ? last + 1 : c.size};
 }
 
 int ranks_per_node(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "models/collectives/all_to_all.hpp"
 #include "models/errors.hpp"
@@ -228,11 +229,14 @@ std::vector<GradientSlice> gradient_slices(const Plan& plan, std::span<const std
 void validate(const Plan& p, const Experiment& e) {
   require_built_knobs(p);
   require_micro_batches(p, e);
-  validate_sharding(p, one_micro_batch(e, p.micro_batches));
+  const std::optional<Experiment> part =
+      p.micro_batches > 1 ? std::optional(one_micro_batch(e, p.micro_batches)) : std::nullopt;
+  const Experiment& micro_batch = part ? *part : e;
+  validate_sharding(p, micro_batch);
   require_all_to_all(p, e);
   if (e.workload.gate.kind == GateKind::SoftMoe && p.encoding == Encoding::Sparse)
     refuse("encoding", "sparse contradicts the gate soft_moe, whose every slot mixes all tokens; expected dense");
-  const LayerVolumes v = layer_volumes(one_micro_batch(e, p.micro_batches));
+  const LayerVolumes v = layer_volumes(micro_batch);
   require_degree("forward_degree", p.forward_degree, p, v.capacity);
   require_degree("backward_degree", p.backward_degree, p, v.capacity);
   if (!p.backward_degrees.empty() && p.backward_degrees.size() != static_cast<std::size_t>(e.workload.layers))

@@ -75,14 +75,19 @@ std::vector<std::int64_t> round_to(const std::vector<double>& load, std::int64_t
   return whole;
 }
 
-// visit(loads) for every layer and rank, where layers and ranks differ; otherwise once, with how often it counts.
+// visit(loads, times) for every layer and recorded rank, where those differ; otherwise once. `times`: of how many
+// layers and ranks it is.
 template <class Visit>
 void for_each_load(const Experiment& e, Visit visit) {
-  const bool alike = e.workload.routing.kind != RoutingKind::Trace;
-  const int layers = alike ? 1 : e.workload.layers, ranks = alike ? 1 : e.parallelism.stage_ranks();
-  const std::int64_t times = alike ? std::int64_t{e.workload.layers} * e.parallelism.stage_ranks() : 1;
-  for (int layer = 0; layer < layers; ++layer)
-    for (int rank = 0; rank < ranks; ++rank) visit(layer, expert_loads(e, layer, rank), times);
+  const RoutingModel& routing = e.workload.routing;
+  const std::int64_t all = e.parallelism.stage_ranks();
+  if (routing.kind != RoutingKind::Trace) return visit(0, expert_loads(e, 0, 0), e.workload.layers * all);
+  for (int layer = 0; layer < e.workload.layers; ++layer) {
+    const auto table = routing.layers[static_cast<std::size_t>(layer) % routing.layers.size()].size();
+    const auto recorded = static_cast<std::int64_t>(table);  // rank r does as r mod recorded did
+    for (std::int64_t rank = 0; rank < std::min(recorded, all); ++rank)
+      visit(layer, expert_loads(e, layer, static_cast<int>(rank)), (all - rank - 1) / recorded + 1);
+  }
 }
 
 }  // namespace
@@ -101,7 +106,7 @@ RoutingSummary summarize_routing(const Experiment& e) {
     std::vector<double>& sum = of_layer[static_cast<std::size_t>(layer)];
     sum.resize(loads.size());
     for (std::size_t i = 0; i < loads.size(); ++i) {
-      sum[i] += static_cast<double>(loads[i]);
+      sum[i] += static_cast<double>(times * loads[i]);
       summary.choices += times * loads[i];
       summary.largest = std::max(summary.largest, loads[i]);
       if (e.workload.gate.token_choice()) summary.dropped += times * std::max<std::int64_t>(0, loads[i] - capacity);

@@ -24,7 +24,7 @@ Evaluator analytic_evaluator(const Experiment& experiment) {
 
 Bytes peak_memory(const Experiment& experiment, const Plan& plan) {
   const PricedSchedule priced = priced_schedule(experiment, plan);
-  return peak_memory(*priced.schedule, AnalyticBackend().run(priced));
+  return memory_use(*priced.schedule, AnalyticBackend().run(priced), Arenas::LeftOut).peak;
 }
 
 }  // namespace dovetail::planners

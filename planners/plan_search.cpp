@@ -363,7 +363,7 @@ class Search {
     const Timeline timeline = AnalyticBackend().run(priced);
     Prediction p{std::move(plan), {}, {}};
     for (const Interval& op : timeline.ops) p.time = std::max(p.time, op.finish);
-    if (always || p.time < best_ * (1 - rounding)) p.peak = peak_memory(*schedule, timeline);
+    if (always || p.time < best_ * (1 - rounding)) p.peak = memory_use(*schedule, timeline, Arenas::LeftOut).peak;
     if (p.peak <= limit_) {
       best_ = p.peak > Bytes(0) ? std::min(best_, p.time) : best_;
     } else {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <ostream>
@@ -83,14 +84,11 @@ Shard own_shard(const SweepOptions& options) {
 // What sweep it is. No time and no machine: the same sweep gives the same file anywhere.
 Json header_of(const SweepGrid& grid, const FilesRead& files, const SweepOptions& options) {
   const RunProvenance p = provenance({}, files, options.seed);
-  return {{"schema_version", "1.0"},
-          {"kind", "sweep"},
-          {"name", grid.name},
-          {"cells", grid.cells()},
-          {"systems", grid.systems},
-          {"backend", grid.backend},
-          {"version", p.version},
-          {"git_revision", p.git_revision},
+  Json axes = Json::array();
+  for (const SweepAxis& axis : grid.axes) axes.push_back({{"name", axis.name}, {"values", axis.values.size()}});
+  return {{"schema_version", "1.1"},       {"kind", "sweep"},         {"name", grid.name},
+          {"cells", grid.cells()},         {"systems", grid.systems}, {"axes", axes},
+          {"backend", grid.backend},       {"version", p.version},    {"git_revision", p.git_revision},
           {"input_sha256", p.input_sha256}};
 }
 
@@ -119,7 +117,9 @@ void read_inputs(const SweepGrid& grid, FilesRead& files) {
 void report(const SweepOptions& options, const Json& header) {
   CellIndex index(header.at("cells"));
   index.add(options.output, header);
-  const SweepSummary summary = summarize(index, header.at("systems"));
+  std::vector<SummaryAxis> axes;
+  for (const Json& axis : header.at("axes")) axes.push_back({axis.at("name"), axis.at("values")});
+  const SweepSummary summary = summarize(index, header.at("systems"), axes);
   bool any = false;
   for (const SystemSummary& system : summary.systems) any = any || system.refused < summary.points;
   if (!any) throw InputError(fmt::format("every cell is refused; the first: {}", summary.first_refusal));
@@ -148,10 +148,16 @@ Exit sweep(const SweepOptions& options) {
   SweepSettings settings{options.output, own_shard(options), options.jobs, options.talk()};
   if (settings.workers == 0) settings.workers = exec::free_cores();
   const Json header = header_of(grid, files, options);
-  if (run_sweep(grid, header, settings))
-    report(options, header);
-  else if (!options.quiet)
+  const auto start = std::chrono::steady_clock::now();
+  const SweepRun run = run_sweep(grid, header, settings);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  if (run.complete) report(options, header);
+  if (options.quiet) return Exit::Ok;
+  if (!run.complete)
     fmt::print("shard {} of {} is finished; others are not\n", settings.shard.index + 1, settings.shard.count);
+  if (run.computed > 0)
+    fmt::print("{} cells in {:.3g} s: {:.3g} a second, by {} process{}\n", run.computed, taken.count(),
+               static_cast<double>(run.computed) / taken.count(), settings.workers, settings.workers == 1 ? "" : "es");
   return Exit::Ok;
 }
 

@@ -14,6 +14,7 @@ std::vector<ChunkRange> chunks_of(const StepContext& c, Phase phase, int layer) 
     return chunks;
   }
   const int degree = phase == Phase::Forward ? plan.forward_degree : plan.backward_degree_of(layer);
+  chunks.reserve(static_cast<std::size_t>(degree));
   for (int i = 0; i < degree; ++i) chunks.emplace_back(chunk_rows(v.capacity, degree, i));
   return chunks;
 }

@@ -42,14 +42,17 @@ TensorId decode_by(const SavedMoe& saved, const TokenPart& part) {
 std::vector<Op> chunks_of_part(const StepContext& c, OpKind kind, Phase phase, int layer, const TokenPart& part) {
   const StreamId compute = c.streams().compute;
   if (part.chunk >= 0) return {c.chunk_op(kind, phase, layer, compute, part.chunk, part.slots, {})};
+  const std::vector<ChunkRange> ranges = chunks_of(c, phase, layer);
   std::vector<Op> chunks;
-  for (const ChunkRange& chunk : chunks_of(c, phase, layer))
+  chunks.reserve(ranges.size());
+  for (const ChunkRange& chunk : ranges)
     chunks.push_back(c.chunk_op(kind, phase, layer, compute, static_cast<int>(chunks.size()), chunk, {}));
   return chunks;
 }
 
 TensorIds chunk_tensors(StepContext& c, TensorKind kind, const std::vector<Op>& chunks) {
   TensorIds tensors;
+  tensors.reserve(chunks.size());
   for (const Op& chunk : chunks)
     tensors.push_back(c.chunked(kind, chunk, c.volumes(chunk.layer).all_to_all_elements(chunk_of(chunk))));
   return tensors;

@@ -1,6 +1,7 @@
 #include "models/builder/ready_first.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "models/errors.hpp"
 
@@ -16,19 +17,17 @@ class ListScheduler {
         s_(*priced.schedule),
         waiting_(s_.ops.size()),
         ready_(s_.ops.size()),
-        successors_(s_.ops.size()),
+        end_successor_(s_.ops.size() + 1),
         free_(s_.streams.size()) {
-    std::vector<OpId> last(s_.streams.size(), -1);
-    for (std::size_t i = 0; i < s_.ops.size(); ++i) {
-      const auto id = static_cast<OpId>(i);
-      for (OpId before : s_.dependencies_of(s_.ops[i])) link(before, id);
-      const auto stream = static_cast<std::size_t>(s_.ops[i].stream);
-      if (s_.streams[stream].kind == StreamKind::Compute) {
-        if (last[stream] >= 0) link(last[stream], id);
-        last[stream] = id;
-      }
-      if (waiting_[i] == 0) candidates_.push_back(id);
-    }
+    for_each_edge([this](OpId before, OpId after) {
+      ++waiting_[at(after)];
+      ++end_successor_[at(before) + 1];
+    });
+    std::partial_sum(end_successor_.begin(), end_successor_.end(), end_successor_.begin());
+    successors_.resize(end_successor_.back());
+    for_each_edge([this](OpId before, OpId after) { successors_[end_successor_[at(before)]++] = after; });
+    for (std::size_t i = 0; i < s_.ops.size(); ++i)
+      if (waiting_[i] == 0) candidates_.push_back(static_cast<OpId>(i));
   }
 
   std::vector<OpId> order() {
@@ -50,15 +49,25 @@ class ListScheduler {
   Seconds& free_of(OpId op) { return free_[static_cast<std::size_t>(s_.ops[at(op)].stream)]; }
   Seconds start(OpId op) { return std::max(ready_[at(op)], free_of(op)); }
 
-  void link(OpId before, OpId after) {
-    successors_[at(before)].push_back(after);
-    ++waiting_[at(after)];
+  // Dependencies, and the order of computation, which stays.
+  template <class Use>
+  void for_each_edge(Use use) const {
+    std::vector<OpId> last(s_.streams.size(), -1);
+    for (std::size_t i = 0; i < s_.ops.size(); ++i) {
+      const auto id = static_cast<OpId>(i);
+      for (OpId before : s_.dependencies_of(s_.ops[i])) use(before, id);
+      const auto stream = static_cast<std::size_t>(s_.ops[i].stream);
+      if (s_.streams[stream].kind != StreamKind::Compute) continue;
+      if (last[stream] >= 0) use(last[stream], id);
+      last[stream] = id;
+    }
   }
 
   void place(OpId op) {
     const Seconds finish = start(op) + priced_.duration[at(op)];
     free_of(op) = finish;
-    for (OpId next : successors_[at(op)]) {
+    for (std::size_t i = op == 0 ? 0 : end_successor_[at(op) - 1]; i < end_successor_[at(op)]; ++i) {
+      const OpId next = successors_[i];
       ready_[at(next)] = std::max(ready_[at(next)], finish);
       if (--waiting_[at(next)] == 0) candidates_.push_back(next);
     }
@@ -66,9 +75,10 @@ class ListScheduler {
 
   const PricedSchedule& priced_;
   const Schedule& s_;
-  std::vector<int> waiting_;    // by op: dependencies that are not placed
-  std::vector<Seconds> ready_;  // by op: when those that are placed have finished
-  std::vector<std::vector<OpId>> successors_;
+  std::vector<int> waiting_;                // by op: dependencies that are not placed
+  std::vector<Seconds> ready_;              // by op: when those that are placed have finished
+  std::vector<std::size_t> end_successor_;  // by op: one past its last in successors_; its first is where op - 1 ends
+  std::vector<OpId> successors_;
   std::vector<Seconds> free_;  // by stream
   std::vector<OpId> candidates_;
 };

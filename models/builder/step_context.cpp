@@ -19,7 +19,9 @@ bool restores(OpKind kind) {
 }  // namespace
 
 StepContext::StepContext(const Experiment& experiment, const Plan& plan)
-    : experiment_(one_micro_batch(experiment, plan.micro_batches)),
+    : micro_batch_of_(plan.micro_batches > 1 ? std::optional(one_micro_batch(experiment, plan.micro_batches))
+                                             : std::nullopt),
+      experiment_(micro_batch_of_ ? *micro_batch_of_ : experiment),
       plan_(plan),
       groups_(exchange_groups(plan, experiment.parallelism)),
       writer_(op_estimate(experiment, plan)),

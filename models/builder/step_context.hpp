@@ -2,6 +2,7 @@
 // one place in the step is made: in the stage and of the micro-batch entered last. Knows no order of ops.
 #pragma once
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -108,7 +109,8 @@ class StepContext {
   Tensor tensor(TensorKind kind, int layer, std::int64_t elements) const;
   void add_weights(Stage& stage);
 
-  const Experiment experiment_;
+  const std::optional<Experiment> micro_batch_of_;  // none: the experiment has one
+  const Experiment& experiment_;
   const Plan& plan_;
   Parallelism groups_;
   std::vector<LayerVolumes> volumes_;          // by layer

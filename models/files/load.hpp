@@ -1,6 +1,7 @@
 // Reads the input files of an experiment. A name resolves against data/<kind>/<name>.json, anything that
 // ends in .json or contains a slash is a path. Every failure is an InputError with its place in the file.
 #pragma once
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -49,7 +50,21 @@ struct ExperimentRequest {
 // `notes` gets a line for every default that a reader must know (layers cut to the testbed's, padded heads).
 Experiment load_experiment(const ExperimentRequest& request, FilesRead& files, std::vector<std::string>& notes);
 
-// Sets the knobs of the experiment file's "plan", then those of --set plan.x=y.
-void apply_to_plan(const ExperimentRequest& request, Plan& plan);
+// What an experiment has from other files. It depends on the request's file, names and nodes, and on its settings of
+// cluster.*, model.* and calibration.* alone, so that experiments which are alike in these can share it.
+struct ExperimentParts {
+  Cluster cluster;
+  WorkloadDefaults defaults;
+  Model model;
+  Calibration calibration;
+};
+ExperimentParts load_parts(const ExperimentRequest& request, FilesRead& files);
+Experiment load_experiment(const ExperimentRequest& request, const ExperimentParts& parts, FilesRead& files,
+                           std::vector<std::string>& notes);
+
+// What sets the knobs of the experiment file's "plan", then those of --set plan.x=y. Throws InputError when called,
+// where a value is wrong.
+std::function<void(Plan&)> plan_settings(const ExperimentRequest& request);
+void apply_to_plan(const ExperimentRequest& request, Plan& plan);  // the same, once
 
 }  // namespace dovetail

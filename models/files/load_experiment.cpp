@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <tuple>
@@ -154,21 +155,23 @@ void note_trace(const Experiment& e, std::vector<std::string>& notes) {
                                 e.cluster.gpus(), ranks));
 }
 
-}  // namespace
-
-Experiment load_experiment(const ExperimentRequest& request, FilesRead& files, std::vector<std::string>& notes) {
-  const ExperimentFile file(request, files);
-  Experiment e;
-  WorkloadDefaults defaults;
+ExperimentParts load_parts(const ExperimentFile& file, FilesRead& files) {
+  ExperimentParts parts;
   file.read_part(cluster_input, "", files, [&](const JsonReader& json, const std::string& name) {
-    e.cluster = read_cluster(json, defaults);
-    e.cluster.calibration = beside(name, e.cluster.calibration);
+    parts.cluster = read_cluster(json, parts.defaults);
+    parts.cluster.calibration = beside(name, parts.cluster.calibration);
   });
   file.read_part(model_input, "", files,
-                 [&](const JsonReader& json, const std::string&) { e.model = read_model(json); });
-  file.read_part(calibration_input, e.cluster.calibration, files,
-                 [&](const JsonReader& json, const std::string&) { e.calibration = read_calibration(json); });
-  e.workload = read_workload(object_at(file.reader(), "workload"), file, e, defaults, files, notes);
+                 [&](const JsonReader& json, const std::string&) { parts.model = read_model(json); });
+  file.read_part(calibration_input, parts.cluster.calibration, files,
+                 [&](const JsonReader& json, const std::string&) { parts.calibration = read_calibration(json); });
+  return parts;
+}
+
+Experiment load_experiment(const ExperimentFile& file, const ExperimentParts& parts, FilesRead& files,
+                           std::vector<std::string>& notes) {
+  Experiment e{parts.cluster, parts.model, parts.calibration, {}, {}};
+  e.workload = read_workload(object_at(file.reader(), "workload"), file, e, parts.defaults, files, notes);
   e.parallelism = read_parallelism(object_at(file.reader(), "parallelism"), e, notes);
   require_fit(e, file.json());
   note_groups(e, object_at(file.reader(), "parallelism"), notes);
@@ -177,10 +180,31 @@ Experiment load_experiment(const ExperimentRequest& request, FilesRead& files, s
   return e;
 }
 
-void apply_to_plan(const ExperimentRequest& request, Plan& plan) {
+}  // namespace
+
+ExperimentParts load_parts(const ExperimentRequest& request, FilesRead& files) {
+  return load_parts(ExperimentFile(request, files), files);
+}
+
+Experiment load_experiment(const ExperimentRequest& request, FilesRead& files, std::vector<std::string>& notes) {
+  const ExperimentFile file(request, files);
+  return load_experiment(file, load_parts(file, files), files, notes);
+}
+
+Experiment load_experiment(const ExperimentRequest& request, const ExperimentParts& parts, FilesRead& files,
+                           std::vector<std::string>& notes) {
+  return load_experiment(ExperimentFile(request, files), parts, files, notes);
+}
+
+std::function<void(Plan&)> plan_settings(const ExperimentRequest& request) {
   FilesRead seen;
-  const ExperimentFile file(request, seen);
-  read_plan(object_at(file.reader(), "plan"), plan);
+  return [file = std::make_shared<const ExperimentFile>(request, seen)](Plan& plan) {
+    read_plan(object_at(file->reader(), "plan"), plan);
+  };
+}
+
+void apply_to_plan(const ExperimentRequest& request, Plan& plan) {
+  plan_settings(request)(plan);
 }
 
 }  // namespace dovetail

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "bench/sweep_cells.hpp"
 #include "bench/sweep_summary.hpp"
 #include "models/errors.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -79,8 +80,16 @@ TEST_CASE("The first cell of every shipped sweep gives numbers") {
     const SweepGrid grid = load_sweep_grid(name, files);
     CHECK(grid.name == name);
     CHECK_FALSE(grid.description.empty());
-    CHECK_THAT(sweep_line(grid, 0), Catch::Contains("\"makespan_s\":"));
+    CHECK_THAT(SweepCells(grid).line(0), Catch::Contains("\"makespan_s\":"));
   }
+}
+
+TEST_CASE("A cell does not depend on those computed before it") {
+  const test::TemporaryFolder folder;
+  const SweepGrid grid = grid_of(folder, small);
+  SweepCells after_others(grid);
+  for (std::int64_t cell = grid.cells() - 1; cell >= 0; --cell)
+    CHECK(after_others.line(cell) == SweepCells(grid).line(cell));
 }
 
 TEST_CASE("A sweep gives the same bytes with any number of processes and shards") {
@@ -100,7 +109,9 @@ TEST_CASE("Cells that contradict themselves or the memory say so and end nothing
   run(grid, "out.jsonl", 1);
   CellIndex index(grid.cells());
   index.add("out.jsonl", header_of(grid));
-  const SweepSummary summary = summarize(index, grid.systems);
+  const SweepSummary summary =
+      summarize(index, grid.systems, {{"workload.batch", 3}, {"size", 2}, {"plan.forward_degree", 2}});
+  CHECK(summary.idle_axes.empty());
   CHECK(summary.points == 12);
   CHECK(summary.systems[0].refused == 6);  // deepspeed_moe in two chunks
   CHECK_THAT(summary.first_refusal, Catch::Contains("forward_degree"));
@@ -108,6 +119,21 @@ TEST_CASE("Cells that contradict themselves or the memory say so and end nothing
   CHECK(summary.systems[1].too_large == 4);  // batch 2048
   CHECK(summary.systems[1].fits == 8);
   CHECK(summary.systems[1].ratios.size() == 4);  // where both run
+}
+
+TEST_CASE("An axis that changes no result is named") {
+  const test::TemporaryFolder folder;
+  const SweepGrid grid = grid_of(folder, R"({"name": "idle", "backend": "analytic", "systems": ["tutel", "fsmoe"],
+    "base": {"cluster": "fsmoe-testbed-b", "model": "mixtral-8x7b", "workload.layers": 1},
+    "axes": [{"name": "workload.batch", "values": [1, 2]},
+             {"name": "cluster.nic_bandwidth", "values": ["100 Gb/s", "200 Gb/s", "400 Gb/s"]},
+             {"name": "workload.dtype", "values": ["fp32"]}]})");
+  run(grid, "out.jsonl", 1);
+  CellIndex index(grid.cells());
+  index.add("out.jsonl", header_of(grid));
+  const SweepSummary summary =
+      summarize(index, grid.systems, {{"workload.batch", 2}, {"cluster.nic_bandwidth", 3}, {"workload.dtype", 1}});
+  CHECK(summary.idle_axes == std::vector<std::string>{"cluster.nic_bandwidth"});  // costs are the calibration's
 }
 
 TEST_CASE("Finished cells are kept, whatever ended the process") {

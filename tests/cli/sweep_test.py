@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """dovetail sweep from outside: killed and resumed, in parts, under mpirun. Usage: sweep_test.py PROGRAM"""
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -79,6 +80,32 @@ def test_mpirun(checks, program):
     checks.check((program.folder / "cells.1-of-2.jsonl").exists(), "each process did its share")
 
 
+def peak_of(program, cells):
+    """Peak memory in bytes of a sweep of so many cells, and the size of its result."""
+    grid = {**GRID, "name": "memory", "backend": "analytic", "systems": ["deepspeed_moe"],
+            "axes": [{"name": "workload.batch", "values": list(range(1, cells // 100 + 1))},
+                     {"name": "workload.capacity_factor", "values": [1 + i / 100 for i in range(100)]}]}
+    (program.folder / "memory.json").write_text(json.dumps(grid))
+    process = program.start("sweep", "memory.json", "-o", "memory.jsonl", "--csv", "memory.csv", "-j", "1", "-q")
+    _, status, use = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    process.communicate()
+    result = program.folder / "memory.jsonl"
+    size = result.stat().st_size if process.returncode == 0 else 0
+    result.unlink(missing_ok=True)
+    return use.ru_maxrss * 1024, size
+
+
+def test_memory(checks, program):
+    if b"__asan_init" in program.path.read_bytes() or b"__tsan_init" in program.path.read_bytes():
+        print("sanitizers keep freed memory: how it grows is not tested")
+        return
+    small, _ = peak_of(program, 200)
+    large, size = peak_of(program, 4200)
+    # 4,000 more cells at some 40 bytes each; no result stays in memory.
+    checks.check(size > 1_200_000 and large - small < size / 2, f"{large - small} bytes more for {size} bytes of results")
+
+
 def main():
     checks = Checks()
     with tempfile.TemporaryDirectory() as folder:
@@ -87,6 +114,7 @@ def main():
         test_kill(checks, program)
         test_shards(checks, program)
         test_mpirun(checks, program)
+        test_memory(checks, program)
     checks.finish()
 
 

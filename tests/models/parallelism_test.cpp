@@ -50,6 +50,22 @@ TEST_CASE("whether a group crosses nodes follows from where its ranks are") {
   CHECK(group_shape({.dp = 1, .mp = 8, .ep = 8}, GroupKind::Mp, c).nodes == 2);
 }
 
+TEST_CASE("the nodes of a group in closed form are those of its members") {
+  for (int gpus : {1, 2, 3, 4, 6, 8, 72})
+    for (int inner : {1, 2, 3, 4, 8, 12})
+      for (int size : {1, 2, 3, 4, 8, 9, 25}) {
+        Cluster c;
+        c.gpus_per_node = gpus;
+        const Parallelism p{.dp = size, .mp = inner, .ep = size, .esp = inner};
+        for (GroupKind kind : {GroupKind::Mp, GroupKind::Dp, GroupKind::Ep}) {
+          std::set<int> nodes;
+          for (int member : group_members(p, kind, 0)) nodes.insert(member / gpus);
+          REQUIRE(group_shape(p, kind, c).nodes == static_cast<int>(nodes.size()));
+          REQUIRE(group_shape(p, kind, c).ranks == group_size(p, kind));
+        }
+      }
+}
+
 TEST_CASE("pipeline stages: consecutive ranks, equal runs of layers, the first ones longer") {
   const Parallelism p{.dp = 2, .mp = 2, .ep = 4, .esp = 1, .pp = 3, .edp = 1};
   CHECK(group_members(p, GroupKind::Pp, 5) == std::vector{1, 5, 9});

@@ -1,0 +1,50 @@
+// What a cell of a sweep costs: one layer of Mixtral-8x7B on FSMoE's testbed B, SimGrid, each cell with another
+// capacity. Goal: 5,000 cells a second with a fixed plan of degree 4.
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "bench/sweep_cells.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace dovetail;
+using namespace dovetail::bench;
+
+constexpr auto fixed_plan = R"({"name": "degree_4", "planner": {"name": "fixed"}, "plan":
+  {"scope": "moe", "comm_streams": "inter_intra", "forward_degree": 4, "backward_degree": 4}})";
+
+// Of a thousand cells. `system`: a name; empty: the fixed plan.
+SweepGrid grid_of(const std::string& system) {
+  const fs::path folder = fs::temp_directory_path() / fmt::format("dovetail-sweep-{}", getpid());
+  fs::create_directories(folder);
+  std::ofstream(folder / "degree_4.json") << fixed_plan;
+  std::string factors = "1";
+  for (int i = 1; i < 1000; ++i) factors += fmt::format(", {}", 1 + i / 1000.0);
+  std::ofstream(folder / "grid.json") << fmt::format(
+      R"({{"name": "cells", "systems": ["{}"],
+           "base": {{"cluster": "fsmoe-testbed-b", "model": "mixtral-8x7b", "workload.layers": 1}},
+           "axes": [{{"name": "workload.capacity_factor", "values": [{}]}}]}})",
+      system.empty() ? "./degree_4.json" : system, factors);
+  FilesRead files;
+  SweepGrid grid = load_sweep_grid((folder / "grid.json").string(), files);
+  if (system.empty()) load_system(grid.systems.front(), files);
+  return grid;
+}
+
+void sweep_cell(benchmark::State& state, const std::string& system) {
+  const SweepGrid grid = grid_of(system);
+  SweepCells cells(grid);
+  std::int64_t next = 0;
+  for (auto _ : state) benchmark::DoNotOptimize(cells.line(next++ % grid.cells()));
+  state.counters["cells/s"] = benchmark::Counter(1, benchmark::Counter::kIsIterationInvariantRate);
+}
+BENCHMARK_CAPTURE(sweep_cell, degree_4, "")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(sweep_cell, tutel, "tutel")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(sweep_cell, fsmoe, "fsmoe")->Unit(benchmark::kMicrosecond);
+
+}  // namespace
