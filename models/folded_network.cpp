@@ -43,13 +43,17 @@ std::vector<int> blocks_of(const Topology& topology, const Cluster& cluster) {
   return blocks;
 }
 
-// Whether each of the ranks sees the same of its comb: in every block, blocks of the comb and it are nested.
+// Whether every rank sees the same: blocks are nested in each other, and in combs or combs in them.
 bool even(const std::vector<int>& blocks, std::span<const Subgroup> combs) {
-  return std::ranges::all_of(combs, [&](Subgroup comb) {
+  for (std::size_t i = 1; i < blocks.size(); ++i)
+    if (blocks[i] % blocks[i - 1] != 0) return false;
+  const auto nested = [](Subgroup comb, int block) {
     const int extent = comb.stride * comb.size;
-    return std::ranges::all_of(blocks, [&](int block) {
-      return comb.stride % block == 0 || (block % comb.stride == 0 && (block % extent == 0 || extent % block == 0));
-    });
+    if (comb.stride % block == 0) return true;
+    return block % comb.stride == 0 && (block % extent == 0 || extent % block == 0);
+  };
+  return std::ranges::all_of(combs, [&](Subgroup comb) {
+    return std::ranges::all_of(blocks, [&](int block) { return nested(comb, block); });
   });
 }
 
