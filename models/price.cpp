@@ -57,8 +57,7 @@ class Pricer {
  public:
   Pricer(const Schedule& schedule, const Experiment& experiment)
       : s_(schedule), e_(experiment), gemm_(find_gemm(experiment.calibration, experiment.workload.dtype)) {
-    const bool copies = std::ranges::any_of(s_.streams, [](const Stream& s) { return s.kind == StreamKind::Copy; });
-    if (copies) kinds_.push_back(InterferenceClass::Copy);
+    if (kinds_of(s_) > kinds_.size()) kinds_.push_back(InterferenceClass::Copy);
     for (std::size_t c = 0; c < s_.classes.size(); ++c)
       for (InterferenceClass kind : kinds_) p_.resources.push_back(name_of(name_in(interference_class_names, kind), c));
     p_.physical = p_.resources.size();
@@ -193,8 +192,13 @@ PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment&
   check(schedule != nullptr, "no schedule to price");
   PricedSchedule priced = Pricer(*schedule, experiment).price();
   priced.schedule = std::move(schedule);
-  priced.contended = std::ranges::count(shared_resources(priced), true) > 0;
+  priced.contended = is_contended(priced);
   return priced;
+}
+
+std::size_t kinds_of(const Schedule& schedule) {
+  const auto copies = [](const Stream& s) { return s.kind == StreamKind::Copy; };
+  return std::ranges::any_of(schedule.streams, copies) ? 4 : 3;
 }
 
 std::vector<std::string> extrapolated_profiles(const Schedule& schedule, const Model& model) {
