@@ -112,6 +112,11 @@ int group_size(const Parallelism& parallelism, GroupKind kind) {
   return comb(parallelism, kind).size;
 }
 
+Subgroup group_comb(const Parallelism& parallelism, GroupKind kind) {
+  const Comb c = comb(parallelism, kind);
+  return {c.stride, c.size};
+}
+
 GroupShape group_shape(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster) {
   int nodes = 1, last = 0;  // rank 0's group: members ascend, so a new node is a larger number
   for (int member : group_members(parallelism, kind, 0))
