@@ -6,6 +6,7 @@
 #include <set>
 
 #include "models/errors.hpp"
+#include "models/rank_flows.hpp"
 
 namespace dovetail {
 namespace {
@@ -111,20 +112,6 @@ const std::vector<RingClass>& NetworkLoad::rings(GroupKind group) {
   return at->second;
 }
 
-// Bytes that a rank passes on. A broadcast's last rank passes nothing on, which is left out.
-Bytes NetworkLoad::ring_bytes(const Op& op) const {
-  const double ranks = group_comb(s_.groups, op.work.group).size;
-  switch (op.work.collective) {
-    case Collective::AllGather:
-    case Collective::ReduceScatter:
-      return op.work.message * ((ranks - 1) / ranks);
-    case Collective::AllReduce:
-      return op.work.message * (2 * (ranks - 1) / ranks);
-    default:
-      return op.work.message;
-  }
-}
-
 // To the stage whose tensor the op writes.
 FlowClass NetworkLoad::stage_flow(const Op& op) const {
   const int from = s_.class_of(op);
@@ -148,7 +135,7 @@ void NetworkLoad::for_each_flow(const Op& op, Visit visit) {
 template <class Visit>
 void NetworkLoad::for_each_ring(const Op& op, Visit visit) {
   for (const RingClass& ring : rings(op.work.group))
-    if (concerns(ring.members.front(), op)) visit(ring, ring_bytes(op));
+    if (concerns(ring.members.front(), op)) visit(ring, ring_bytes(op, group_comb(s_.groups, op.work.group).size));
 }
 
 std::vector<NetworkActivity> NetworkLoad::activities(const Op& op) {

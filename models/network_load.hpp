@@ -58,7 +58,6 @@ class NetworkLoad {
   void for_each_flow(const Op& op, Visit visit);
   template <class Visit>
   void for_each_ring(const Op& op, Visit visit);
-  Bytes ring_bytes(const Op& op) const;
   FlowClass stage_flow(const Op& op) const;
   NetworkDemand on_link(const LinkUse& use, Bytes bytes, double flows) const;
   bool concerns(int rank_class, const Op& op) const;

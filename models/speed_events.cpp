@@ -42,6 +42,7 @@ void add_changes(std::span<const SpeedEvent> events, const std::string& resource
 }  // namespace
 
 void inject(std::span<const SpeedEvent> events, PricedSchedule& priced) {
+  if (events.empty()) return;
   const std::vector<std::string>& resources = priced.resources;
   for (const SpeedEvent& event : events)
     if (std::ranges::none_of(resources, [&](const std::string& r) { return is_named(r, event.resource); }))
