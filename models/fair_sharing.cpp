@@ -42,6 +42,7 @@ class Sharing {
   // Lets time pass, no more than next(). ended(activity) for those that do.
   template <class Ended>
   void advance(double step, Ended ended) {
+    check(step < never, "an activity that never ends");
     now_ += step;
     for (; next_change_ < changes_.size() && changes_[next_change_].at.value() <= now_; ++next_change_) {
       rates_.set_speed(changes_[next_change_].resource, changes_[next_change_].speed);

@@ -166,7 +166,8 @@ void Execution::begin(std::size_t op) {
 bool Execution::begin_alone(std::size_t op) {
   const bool shares = collect_demands(static_cast<ActivityId>(op));
   const Demand alone{own_resource(schedule_.ops[op].stream), priced_.fixed[op] + longest_demand(), 1};
-  if (running_ == 0 && begun_ == ready_.size()) {
+  const bool as_ever = !shares || priced_.speed_changes.empty();
+  if (as_ever && running_ == 0 && begun_ == ready_.size()) {
     skipped_ += alone.seconds;  // nothing can begin before this op ends: SimGrid need not be asked
     end(op);
   } else if (shares) {

@@ -90,6 +90,7 @@ class Engine {
   double now_ = 0;
   const std::function<void(std::int64_t)>* finished_ = nullptr;
   std::vector<s4u::Activity*> ended_;  // SimGrid still uses an activity after its completion callback
+  std::vector<s4u::Activity*> cancelled_;  // and such ones until the end
   std::vector<s4u::Host*> hosts_;      // of the activity being started
   std::vector<double> amounts_;
   bool speeds_change_ = false;
@@ -105,8 +106,8 @@ Engine::Engine() {
     discard_ended();
   });
   auto on_completion = [this](const s4u::Activity& activity) {
+    if (activity.get_state() != s4u::Activity::State::FINISHED) return;
     ended_.push_back(const_cast<s4u::Activity*>(&activity));
-    if (activity.get_state() == s4u::Activity::State::CANCELED) return;
     std::erase_if(running_, [&](const Running& running) { return running.activity == &activity; });
     (*finished_)(reinterpret_cast<std::intptr_t>(activity.get_data<void>()));
   };
@@ -124,6 +125,8 @@ void Engine::reset(std::size_t resources, bool speeds_change) {
   now_ = 0;
   speeds_.clear();
   running_.clear();
+  for (s4u::Activity* activity : cancelled_) activity->unref();
+  cancelled_.clear();
   speeds_change_ = speeds_change;
 }
 
@@ -190,7 +193,9 @@ void Engine::set_speed(int resource, double speed) {
   for (Running& running : running_) {
     if (std::ranges::none_of(running.demands, [&](const Demand& d) { return d.resource == resource; })) continue;
     running.left *= running.activity->get_remaining_ratio();
+    running.activity->suspend();  // else it would still take its share until the cancellation has gone through
     running.activity->cancel();
+    cancelled_.push_back(running.activity);
     running.activity = start(running.tag, running.demands, running.left);
   }
 }

@@ -64,16 +64,28 @@ void HandMade::change(int resource, double at, double speed) {
   priced_.speed_changes.push_back({resource, Seconds(at), speed});
 }
 
+namespace {
+
+// Tests put values into demands that no simulation could take; one activity alone has no use for one.
+Seconds busy_alone(const PricedSchedule& priced, OpId op) {
+  std::vector<ActivityId> own;
+  priced.for_each_activity(op, [&](ActivityId activity) { own.push_back(activity); });
+  Seconds busy;
+  if (own.size() > 1)
+    for (Seconds end : ends_together(priced, own)) busy = std::max(busy, end);
+  else
+    priced.for_each_demand(op, [&](const Demand& demand) { busy = std::max(busy, demand.seconds); });
+  return busy;
+}
+
+}  // namespace
+
 // Durations are those of the ops without their twins, which is what they take at least.
 PricedSchedule HandMade::priced() const {
   PricedSchedule result = priced_;
   result.speed_changes.clear();
   for (std::size_t op = 0; op < result.fixed.size(); ++op) {
-    std::vector<ActivityId> own;
-    result.for_each_activity(static_cast<OpId>(op), [&](ActivityId activity) { own.push_back(activity); });
-    Seconds busy;
-    for (Seconds end : ends_together(result, own)) busy = std::max(busy, end);
-    result.duration.push_back(result.fixed[op] + busy);
+    result.duration.push_back(result.fixed[op] + busy_alone(result, static_cast<OpId>(op)));
   }
   result.speed_changes = priced_.speed_changes;
   if (one_each_) {
