@@ -13,6 +13,7 @@
 #include "models/json/json_file.hpp"
 #include "models/json/json_text.hpp"
 #include "models/schedule_builder.hpp"
+#include "models/schedule_classes.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/registry.hpp"
 
@@ -131,7 +132,8 @@ SystemResult evaluate(const Experiment& experiment, const std::string& name, con
   result.plan = choice.plan;
   result.planner = choice.report;
   result.backend = backend.name();
-  result.schedule = std::make_shared<const Schedule>(build_schedule(experiment, choice.plan));
+  result.schedule =
+      std::make_shared<const Schedule>(split_by_class(experiment, build_schedule(experiment, choice.plan)));
   PricedSchedule priced = price(result.schedule, experiment);
   inject(experiment.events, priced);
   backend.prepare(experiment);

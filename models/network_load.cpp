@@ -30,13 +30,16 @@ std::vector<Subgroup> combs_of(const Experiment& e, const Schedule& s) {
 }
 
 std::vector<std::uint64_t> colours_of(const Experiment& e, const Schedule& s) {
-  const bool stages = e.parallelism.pp > 1;
+  const bool stages = e.parallelism.pp > 1, routed = e.workload.message_sizes == MessageSizes::Routed;
   const auto leader_step = std::ranges::find_if(s.steps, leads);
-  if (!stages && leader_step == s.steps.end()) return {};
+  if (!stages && !routed && leader_step == s.steps.end()) return {};
+  std::optional<RoutedRows> rows;
+  if (routed) rows.emplace(e, s);
   const Subgroup experts = group_comb(s.groups, GroupKind::Ep);
   std::vector<std::uint64_t> colours(static_cast<std::size_t>(e.cluster.gpus()));
   for (std::size_t rank = 0; rank < colours.size(); ++rank) {
     const int r = static_cast<int>(rank);
+    if (rows) colours[rank] = rows->colour(r);
     if (stages) colours[rank] = static_cast<std::uint64_t>(r / e.parallelism.stage_ranks());
     for (const CollectiveStep& step : s.steps)
       if (leads(step)) {
@@ -64,8 +67,17 @@ FoldedNetwork fold(const Experiment& e, const Schedule& s) {
   return network;
 }
 
-NetworkLoad::NetworkLoad(const Experiment& experiment, const Schedule& schedule)
-    : e_(experiment), s_(schedule), network_(fold(experiment, schedule)) {}
+NetworkLoad::NetworkLoad(const Experiment& e, const Schedule& schedule, FoldedNetwork network)
+    : s_(schedule),
+      memory_bandwidth_(e.cluster.device.memory_bandwidth),
+      stage_ranks_(e.parallelism.pp > 1 ? e.parallelism.stage_ranks() : 0),
+      network_(std::move(network)) {
+  if (e.workload.message_sizes == MessageSizes::Routed) routed_.emplace(e, s_);
+}
+
+Work NetworkLoad::work(const Op& op) const {
+  return routed_ ? routed_->work(op, network_.representative(s_.class_of(op))) : op.work;
+}
 
 std::vector<std::string> NetworkLoad::resources() const {
   std::vector<std::string> names;
@@ -81,7 +93,7 @@ std::vector<std::string> NetworkLoad::resources() const {
 }
 
 NetworkDemand NetworkLoad::memory(int rank_class, Bytes traffic) const {
-  return {static_cast<int>(network_.links().size()) + rank_class, traffic / e_.cluster.device.memory_bandwidth, 1};
+  return {static_cast<int>(network_.links().size()) + rank_class, traffic / memory_bandwidth_, 1};
 }
 
 NetworkDemand NetworkLoad::on_link(const LinkUse& use, Bytes bytes, double flows) const {
@@ -90,7 +102,7 @@ NetworkDemand NetworkLoad::on_link(const LinkUse& use, Bytes bytes, double flows
 
 // With pipeline stages an op is of its own class alone; else of all.
 bool NetworkLoad::concerns(int rank_class, const Op& op) const {
-  return e_.parallelism.pp == 1 || rank_class == s_.class_of(op);
+  return stage_ranks_ == 0 || rank_class == s_.class_of(op);
 }
 
 const std::vector<NetworkLoad::Exchange>& NetworkLoad::exchanges(const Op& op) {
@@ -116,26 +128,39 @@ const std::vector<RingClass>& NetworkLoad::rings(GroupKind group) {
 FlowClass NetworkLoad::stage_flow(const Op& op) const {
   const int from = s_.class_of(op);
   const int to = s_.tensors[static_cast<std::size_t>(s_.writes_of(op).front())].rank_class;
-  return network_.send(from, (to - from) * e_.parallelism.stage_ranks());
+  return network_.send(from, (to - from) * stage_ranks_);
+}
+
+// What one rank has for one other.
+Bytes NetworkLoad::block_bytes(const Op& op) const {
+  const auto steps = s_.steps_of(op);
+  if (!steps.empty()) return op.work.message / static_cast<double>(exchanged_blocks(steps));
+  return op.work.message / static_cast<double>(group_comb(s_.groups, op.work.group).size);
+}
+
+double NetworkLoad::share(const Op& op, const FlowClass& flow) const {
+  if (!routed_ || op.work.group != GroupKind::Ep) return 1;
+  return routed_->share(op, network_.representative(flow.from), network_.representative(flow.to));
 }
 
 // visit(flows, bytes of each).
 template <class Visit>
 void NetworkLoad::for_each_flow(const Op& op, Visit visit) {
   if (op.work.collective == Collective::Send) return visit(stage_flow(op), op.work.message);
-  const auto steps = s_.steps_of(op);
-  const double blocks =
-      steps.empty() ? group_comb(s_.groups, op.work.group).size : static_cast<double>(exchanged_blocks(steps));
   for (const Exchange& exchange : exchanges(op))
     for (const FlowClass& flow : exchange.flows)
-      if (concerns(flow.from, op)) visit(flow, op.work.message * (exchange.blocks / blocks));
+      if (concerns(flow.from, op)) visit(flow, block_bytes(op) * exchange.blocks * share(op, flow));
 }
 
 // visit(ring, bytes that each rank passes on).
 template <class Visit>
 void NetworkLoad::for_each_ring(const Op& op, Visit visit) {
   for (const RingClass& ring : rings(op.work.group))
-    if (concerns(ring.members.front(), op)) visit(ring, ring_bytes(op, group_comb(s_.groups, op.work.group).size));
+    if (concerns(ring.members.front(), op)) {
+      const int rank = network_.representative(ring.members.front());
+      const Bytes message = routed_ ? routed_->work(op, rank).message : op.work.message;
+      visit(ring, ring_bytes(op.work.collective, message, group_comb(s_.groups, op.work.group).size));
+    }
 }
 
 std::vector<NetworkActivity> NetworkLoad::activities(const Op& op) {

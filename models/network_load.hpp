@@ -2,11 +2,13 @@
 // time of an op is no part of this: the op takes at least as long as each of the two.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "models/experiment.hpp"
 #include "models/folded_network.hpp"
+#include "models/routed_rows.hpp"
 #include "models/schedule.hpp"
 
 namespace dovetail {
@@ -31,12 +33,15 @@ struct NetworkActivity {
 
 class NetworkLoad {
  public:
-  NetworkLoad(const Experiment& experiment, const Schedule& schedule);
+  // Of a schedule that is split by the classes of `network`.
+  NetworkLoad(const Experiment& experiment, const Schedule& schedule, FoldedNetwork network);
 
   const FoldedNetwork& network() const { return network_; }
   // The links of each class in network().links(), then the device memory of each class of ranks.
   std::vector<std::string> resources() const;
 
+  // Of an op as the schedule has it, with room for the whole capacity: what its class of ranks really does.
+  Work work(const Op& op) const;
   // An exchange has an activity for each class of flows. Of a native collective, which is a ring, all links of a group
   // carry as much for each byte, so it is one activity. An exchange among some peers counts as one among all. Of an op
   // in several classes: those of all, whichever of them is asked for.
@@ -58,13 +63,17 @@ class NetworkLoad {
   void for_each_flow(const Op& op, Visit visit);
   template <class Visit>
   void for_each_ring(const Op& op, Visit visit);
+  Bytes block_bytes(const Op& op) const;
+  double share(const Op& op, const FlowClass& flow) const;
   FlowClass stage_flow(const Op& op) const;
   NetworkDemand on_link(const LinkUse& use, Bytes bytes, double flows) const;
   bool concerns(int rank_class, const Op& op) const;
 
-  const Experiment& e_;
   const Schedule& s_;
+  BytesPerSecond memory_bandwidth_;
+  int stage_ranks_ = 0;  // 0: there is one stage
   FoldedNetwork network_;
+  std::optional<RoutedRows> routed_;
   std::map<std::pair<GroupKind, int>, std::vector<Exchange>> exchanges_;  // by group and first step; -1: no steps
   std::map<GroupKind, std::vector<RingClass>> rings_;
 };

@@ -39,7 +39,7 @@ struct Instance {
 class FlowRun {
  public:
   FlowRun(const Experiment& e, const PricedSchedule& priced, FlowSimulation& simulation)
-      : e_(e), priced_(priced), s_(*priced.schedule), simulation_(simulation) {
+      : e_(e), priced_(priced), s_(*priced.schedule), flows_(e, s_), simulation_(simulation) {
     const std::vector<int> classes = classes_of_ranks(e, s_);
     ranks_.resize(s_.classes.size());
     for (std::size_t rank = 0; rank < classes.size(); ++rank) {
@@ -116,7 +116,7 @@ class FlowRun {
     const auto [at, fresh] = exchanges_.try_emplace(leader(op));
     Exchange& exchange = at->second;
     if (!fresh) return exchange;
-    exchange.flows = rank_flows(e_, s_, s_.ops[static_cast<std::size_t>(op)]);
+    exchange.flows = flows_.of(s_.ops[static_cast<std::size_t>(op)]);
     exchange.of_rank.resize(place_.size());
     for (std::size_t f = 0; f < exchange.flows.size(); ++f) {
       exchange.of_rank[static_cast<std::size_t>(exchange.flows[f].from)].push_back(f);
@@ -186,6 +186,7 @@ class FlowRun {
   const Experiment& e_;
   const PricedSchedule& priced_;
   const Schedule& s_;
+  RankFlows flows_;
   FlowSimulation& simulation_;
   int twins_ = 1;                        // that an op has, itself among them: they follow one another
   std::vector<std::vector<int>> ranks_;  // by class

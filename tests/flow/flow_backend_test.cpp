@@ -75,7 +75,7 @@ class Made {
         p.first_demand.push_back(static_cast<std::int32_t>(p.demands.size()));
         p.activities.push_back(static_cast<ActivityId>(p.activity_count()) - 1);
       };
-      const std::vector<RankFlow> flows = rank_flows(e, s_, s_.ops[i]);
+      const std::vector<RankFlow> flows = RankFlows(e, s_).of(s_.ops[i]);
       for (const RankFlow& flow : flows) {
         std::vector<int> route;
         network.route(flow.from, flow.to, route);
