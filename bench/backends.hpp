@@ -12,7 +12,7 @@ namespace dovetail::bench {
 struct BackendEntry {
   std::string_view name, description;
   std::unique_ptr<Backend> (*make)(const std::string& platform);  // null: not in this build
-  std::string_view get_it;             // then: how to
+  std::string_view get_it;                                        // then: how to
 };
 std::span<const BackendEntry> backends();
 

@@ -73,7 +73,9 @@ class FlowRun {
     std::vector<int> waiting;  // by flow: ends whose fixed time has not passed
   };
 
-  std::size_t instance(OpId op, int at) const { return first_[static_cast<std::size_t>(op)] + static_cast<std::size_t>(at); }
+  std::size_t instance(OpId op, int at) const {
+    return first_[static_cast<std::size_t>(op)] + static_cast<std::size_t>(at);
+  }
   OpId leader(OpId op) const { return op - op % twins_; }
   const Op& op_of(const Instance& i) const { return s_.ops[static_cast<std::size_t>(i.op)]; }
 
@@ -97,7 +99,8 @@ class FlowRun {
 
   // On each rank; between stages from each to the one at the same place.
   void add_edges(OpId before, OpId op) {
-    const auto ranks = static_cast<int>(ranks_[static_cast<std::size_t>(s_.class_of(s_.ops[static_cast<std::size_t>(op)]))].size());
+    const auto ranks =
+        static_cast<int>(ranks_[static_cast<std::size_t>(s_.class_of(s_.ops[static_cast<std::size_t>(op)]))].size());
     for (int at = 0; at < ranks; ++at) {
       successors_[instance(before, at)].push_back(instance(op, at));
       ++instances_[instance(op, at)].waiting;
@@ -127,9 +130,7 @@ class FlowRun {
   }
 
   // Who receives from another stage has an op of its own.
-  bool both_ends(OpId op) const {
-    return s_.ops[static_cast<std::size_t>(op)].work.collective != Collective::Send;
-  }
+  bool both_ends(OpId op) const { return s_.ops[static_cast<std::size_t>(op)].work.collective != Collective::Send; }
 
   void begin(std::size_t i) {
     Instance& it = instances_[i];
@@ -194,7 +195,7 @@ class FlowRun {
   std::vector<Instance> instances_;
   std::vector<std::size_t> first_;  // by op: of its instances
   std::vector<std::vector<std::size_t>> successors_;
-  std::map<OpId, Exchange> exchanges_;                  // by the first of the twins
+  std::map<OpId, Exchange> exchanges_;                 // by the first of the twins
   std::vector<std::pair<OpId, std::size_t>> started_;  // flows: exchange and place in it
   std::vector<std::size_t> ready_;
   std::size_t done_ = 0;
@@ -208,9 +209,10 @@ FlowBackend::~FlowBackend() = default;
 
 void FlowBackend::prepare(const Experiment& experiment) {
   if (experiment.cluster.gpus() > most_gpus)
-    throw InputError(fmt::format("simgrid-flow: {} GPUs, expected at most {}: it simulates every message of every GPU; "
-                                 "the other backends count equal GPUs once",
-                                 experiment.cluster.gpus(), most_gpus));
+    throw InputError(
+        fmt::format("simgrid-flow: {} GPUs, expected at most {}: it simulates every message of every GPU; "
+                    "the other backends count equal GPUs once",
+                    experiment.cluster.gpus(), most_gpus));
   if (platform_.empty() && !experiment.cluster.network)
     throw InputError(fmt::format("simgrid-flow: cluster {} has no \"network\", and no --platform is given",
                                  experiment.cluster.name));
@@ -222,8 +224,8 @@ Timeline FlowBackend::run(const PricedSchedule& priced) {
   if (!priced.speed_changes.empty()) throw InputError("simgrid-flow: events are not simulated, leave them out");
   const int gpus = experiment_->cluster.gpus();
   return in_child([&] {
-    FlowSimulation simulation = platform_.empty() ? FlowSimulation(gpus, Network(experiment_->cluster))
-                                                  : FlowSimulation(gpus, platform_);
+    FlowSimulation simulation =
+        platform_.empty() ? FlowSimulation(gpus, Network(experiment_->cluster)) : FlowSimulation(gpus, platform_);
     return FlowRun(*experiment_, priced, simulation).run();
   });
 }

@@ -1,5 +1,5 @@
-// The reference that the folded simulators are checked against: every rank by itself, every message a flow of SimGrid on
-// the described links.
+// The reference that the folded simulators are checked against: every rank by itself, every message a flow of SimGrid
+// on the described links.
 #pragma once
 #include <memory>
 #include <string>

@@ -104,8 +104,8 @@ FlowSimulation::FlowSimulation(int hosts, const std::string& platform) : state_(
   state_->engine->load_platform(platform);
   state_->hosts = state_->engine->get_netzone_root()->get_all_hosts();
   if (state_->hosts.size() < static_cast<std::size_t>(hosts))
-    throw InputError(fmt::format("{}: {} hosts, expected {} or more, one for each GPU", platform, state_->hosts.size(),
-                                 hosts));
+    throw InputError(
+        fmt::format("{}: {} hosts, expected {} or more, one for each GPU", platform, state_->hosts.size(), hosts));
 }
 
 FlowSimulation::~FlowSimulation() = default;

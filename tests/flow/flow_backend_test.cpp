@@ -130,8 +130,8 @@ TEST_CASE("an all-to-all over network cards that GPUs share") {
 TEST_CASE("rings of native collectives") {
   const Experiment e = described(2, 2);
   Made made(e);
-  // An all-reduce of 400 bytes passes on 2 x 3/4 x 400 = 600 from each rank. Two rings cross between the nodes, each with
-  // half of that: 600 bytes on a card, .6 s. Inside the node a quarter of the time.
+  // An all-reduce of 400 bytes passes on 2 x 3/4 x 400 = 600 from each rank. Two rings cross between the nodes, each
+  // with half of that: 600 bytes on a card, .6 s. Inside the node a quarter of the time.
   const OpId reduced = made.add(0, {}, Seconds(0), collective(Collective::AllReduce, 400, GroupKind::Dp));
   made.add(1, {reduced}, Seconds(1), {}, Seconds(2));
   const Timeline timeline = run(e, made.priced());
