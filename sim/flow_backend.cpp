@@ -122,15 +122,21 @@ class FlowRun {
     exchange.flows = flows_.of(s_.ops[static_cast<std::size_t>(op)]);
     exchange.of_rank.resize(place_.size());
     for (std::size_t f = 0; f < exchange.flows.size(); ++f) {
-      exchange.of_rank[static_cast<std::size_t>(exchange.flows[f].from)].push_back(f);
-      if (both_ends(op)) exchange.of_rank[static_cast<std::size_t>(exchange.flows[f].to)].push_back(f);
-      exchange.waiting.push_back(both_ends(op) ? 2 : 1);
+      const std::vector<int> ranks = taking_part(op, exchange.flows[f]);
+      for (int rank : ranks) exchange.of_rank[static_cast<std::size_t>(rank)].push_back(f);
+      exchange.waiting.push_back(static_cast<int>(ranks.size()));
     }
     return exchange;
   }
 
-  // Who receives from another stage has an op of its own.
-  bool both_ends(OpId op) const { return s_.ops[static_cast<std::size_t>(op)].work.collective != Collective::Send; }
+  // The ranks whose op the flow belongs to. Who receives from another stage has an op of its own; a ring goes on as its
+  // slowest part does, so it is over on all its ranks at once.
+  std::vector<int> taking_part(OpId op, const RankFlow& flow) const {
+    const Work& work = s_.ops[static_cast<std::size_t>(op)].work;
+    if (work.collective == Collective::Send) return {flow.from};
+    if (work.collective == Collective::AllToAll) return {flow.from, flow.to};
+    return group_members(s_.groups, work.group, flow.from);
+  }
 
   void begin(std::size_t i) {
     Instance& it = instances_[i];
@@ -163,9 +169,7 @@ class FlowRun {
       time_passed(static_cast<std::size_t>(-1 - tag));
     } else {
       const auto [op, f] = started_[static_cast<std::size_t>(tag)];
-      const RankFlow flow = exchanges_.at(op).flows[f];
-      flow_ended(op, flow.from);
-      if (both_ends(op)) flow_ended(op, flow.to);
+      for (int rank : taking_part(op, exchanges_.at(op).flows[f])) flow_ended(op, rank);
     }
     begin_ready();
   }

@@ -10,9 +10,10 @@
 namespace dovetail::sim {
 
 // Ops of a schedule run on each rank of their class. Communication takes its fixed time and then as long as its flows
-// (rank_flows.hpp), which begin when the fixed time of both ends has passed; it ends on a rank when the flows to and
-// from it have. All else takes its modelled time. So calibrated rates, interference, and device memory that kernels and
-// messages share are left out. An op's interval is from its first rank's start to its last rank's finish.
+// (rank_flows.hpp): a flow begins when the fixed time of its two ranks has passed (of a ring: of all its ranks), and
+// the op ends on a rank when the flows to and from it have (of a ring: all). All else takes its modelled time. So
+// calibrated rates, interference, and device memory that kernels and messages share are left out. An op's interval is
+// from its first rank's start to its last rank's finish.
 class FlowBackend final : public Backend {
  public:
   // Links are those of the experiment's network or, where `platform` is not empty, of this SimGrid platform file, whose

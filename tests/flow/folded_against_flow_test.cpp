@@ -134,5 +134,5 @@ TEST_CASE("unequal loads of experts and slow parts: folded as flow by flow") {
             e.workload.routing.kind = draw.coin() ? RoutingKind::Zipf : RoutingKind::Hot;
           }
           if (draw.coin()) e.cluster.network->slow = {{{0}, {}, .5, .5, .25}};
-        }) < 1e-2);
+        }) < 1e-9);
 }
