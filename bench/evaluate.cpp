@@ -14,6 +14,7 @@
 #include "models/json/json_file.hpp"
 #include "models/json/json_text.hpp"
 #include "models/schedule_builder.hpp"
+#include "models/schedule_classes.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/registry.hpp"
 
@@ -139,8 +140,11 @@ SystemResult evaluate(const Experiment& experiment, const std::string& name, con
   result.plan = choice.plan;
   result.planner = choice.report;
   result.backend = backend.name();
-  result.schedule = std::make_shared<const Schedule>(build_schedule(experiment, choice.plan));
-  const PricedSchedule priced = price(result.schedule, experiment);
+  result.schedule =
+      std::make_shared<const Schedule>(split_by_class(experiment, build_schedule(experiment, choice.plan)));
+  PricedSchedule priced = price(result.schedule, experiment);
+  inject(experiment.events, priced);
+  backend.prepare(experiment);
   result.timeline = backend.run(priced);
   result.metrics = metrics(*result.schedule, result.timeline);
   result.lower_bound = lower_bound(priced);

@@ -55,8 +55,9 @@ planners::Evaluator make_evaluator(const std::string& name, const Experiment& ex
   choose("--evaluator", name, evaluator_names());
   if (name == host) return on_host(experiment, settings);
   if (name == "analytic") return planners::analytic_evaluator(experiment);
-  return [&experiment, backend = std::shared_ptr<Backend>(make_backend(name))](const Plan& plan) {
+  return [&experiment, backend = std::shared_ptr<Backend>(make_backend(name, settings.platform))](const Plan& plan) {
     const PricedSchedule priced = price_plan(experiment, plan);
+    backend->prepare(experiment);
     return metrics(*priced.schedule, backend->run(priced)).makespan;
   };
 }

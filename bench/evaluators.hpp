@@ -11,6 +11,7 @@ namespace dovetail::bench {
 struct EvaluatorSettings {
   Seconds measure_time{1};  // host: longest, for the samples of one plan
   std::uint64_t seed = 0;   // host: of weights and data
+  std::string platform{};   // a SimGrid platform file, for the backend that takes one
 };
 
 // analytic and simgrid: the makespan on that backend. host: each plan really runs, as ranks of this process with

@@ -39,8 +39,11 @@ void KernelFit::add(const PricedSchedule& priced, const std::vector<Seconds>& wo
     if (!computes || held[i] || work[i] <= Seconds(0)) continue;
     auto of = std::ranges::find_if(kinds_, [&](const Points& p) { return p.op == op.kind && p.phase == op.phase; });
     if (of == kinds_.end()) of = kinds_.insert(of, {op.kind, op.phase, {}});
-    const auto demands = priced.demands_of(static_cast<OpId>(i));
-    of->points.push_back({demands.empty() ? 0 : demands.front().seconds.value(), work[i]});
+    Seconds compute;  // the first demand
+    priced.for_each_demand(static_cast<OpId>(i), [&](const Demand& d) {
+      if (compute == Seconds(0)) compute = d.seconds;
+    });
+    of->points.push_back({compute.value(), work[i]});
   }
 }
 

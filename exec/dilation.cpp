@@ -59,7 +59,10 @@ PricedSchedule with_durations(const PricedSchedule& priced, std::vector<Seconds>
   result.fixed = durations;
   result.duration = std::move(durations);
   result.demands.clear();
-  std::ranges::fill(result.first_demand, 0);
+  result.first_demand.assign(result.duration.size() + 1, 0);
+  result.activities.clear();
+  result.first_activity.clear();
+  result.speed_changes.clear();
   result.contended = false;
   return result;
 }

@@ -80,6 +80,18 @@ void require_routing(const Experiment& e) {
   }
 }
 
+void require_message_sizes(const Experiment& e) {
+  if (e.workload.message_sizes == MessageSizes::Padded) return;
+  const auto refuse_unless = [](bool condition, const std::string& reason) {
+    require(condition, "/workload/message_sizes", "routed " + reason);
+  };
+  refuse_unless(e.cluster.network.has_value(),
+                fmt::format("needs a cluster with a network, which {} does not describe", e.cluster.name));
+  refuse_unless(e.parallelism.pp == 1, "is not built yet with pipeline stages");
+  refuse_unless(e.workload.gate.token_choice(), fmt::format("contradicts the gate {}, which fills every expert alike",
+                                                            name_in(gate_kind_names, e.workload.gate.kind)));
+}
+
 }  // namespace
 
 Experiment one_micro_batch(Experiment e, int micro_batches) {
@@ -124,6 +136,7 @@ void validate(const Experiment& e) {
           e.parallelism.mp);
   require_gate(e);
   require_routing(e);
+  require_message_sizes(e);
   const LayerVolumes v = layer_volumes(e);
   const bool fits = v.capacity >= 1 && v.capacity <= w.top_k * v.tokens * e.model.experts;
   require(fits || w.capacity_factor <= 0, "/workload/capacity_factor",

@@ -4,6 +4,7 @@
 #include "models/cluster.hpp"
 #include "models/model.hpp"
 #include "models/parallelism.hpp"
+#include "models/speed_events.hpp"
 #include "models/workload.hpp"
 
 namespace dovetail {
@@ -14,6 +15,7 @@ struct Experiment {
   Calibration calibration;
   Workload workload;
   Parallelism parallelism;
+  std::vector<SpeedEvent> events = {};
 };
 
 // The same with the samples of one of `micro_batches` equal parts of the batch.

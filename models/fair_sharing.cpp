@@ -3,20 +3,76 @@
 #include <algorithm>
 #include <limits>
 
+#include "models/activity_progress.hpp"
 #include "models/errors.hpp"
+#include "models/fair_rates.hpp"
 
 namespace dovetail {
 namespace {
 
-constexpr double used_up = 1e-12;  // what is left of a resource, or of an op, that counts as nothing
+constexpr double never = std::numeric_limits<double>::infinity();
+constexpr double used_up = 1e-12;  // what is left of a time that counts as nothing
 
-// An op that runs: first `fixed` seconds, then `work` (1 at the start, 0 at the end) at `rate` per second.
-struct Active {
-  OpId op;
-  double fixed, work, rate = 0;
-  bool filling = false;  // its rate may still grow
-  bool works() const { return fixed <= 0; }
-  double left() const { return works() ? (work <= 0 ? 0 : work / rate) : fixed; }
+bool demands_something(std::span<const Demand> demands) {
+  return std::ranges::any_of(demands, [](const Demand& d) { return d.seconds > Seconds(0); });
+}
+
+// Activities that share resources as time passes.
+class Sharing {
+ public:
+  explicit Sharing(const PricedSchedule& priced) : changes_(priced.speed_changes), rates_(priced) {}
+
+  void begin(ActivityId activity) {
+    running_.push_back({activity});
+    left_.push_back(1);
+    changed_ = true;
+  }
+
+  bool idle() const { return running_.empty(); }
+
+  // How long all rates stay as they are.
+  double next() {
+    double step = next_change_ < changes_.size() ? changes_[next_change_].at.value() - now_ : never;
+    if (changed_) rates_.solve(running_);
+    changed_ = false;
+    for (std::size_t i = 0; i < running_.size(); ++i) step = std::min(step, left_[i] / running_[i].rate);
+    return std::max(step, 0.0);
+  }
+
+  // Lets time pass, no more than next(). ended(activity) for those that do.
+  template <class Ended>
+  void advance(double step, Ended ended) {
+    check(step < never, "an activity that never ends");
+    now_ += step;
+    for (; next_change_ < changes_.size() && changes_[next_change_].at.value() <= now_; ++next_change_) {
+      rates_.set_speed(changes_[next_change_].resource, changes_[next_change_].speed);
+      changed_ = true;
+    }
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < running_.size(); ++i) {
+      const double time = left_[i] / running_[i].rate - step;
+      if (time <= used_up * now_) {
+        ended(running_[i].activity);
+        changed_ = true;
+        continue;
+      }
+      running_[kept] = running_[i];
+      left_[kept++] = left_[i] - step * running_[i].rate;
+    }
+    running_.resize(kept);
+    left_.resize(kept);
+  }
+
+  double now() const { return now_; }
+
+ private:
+  std::span<const SpeedChange> changes_;
+  std::size_t next_change_ = 0;
+  FairRates rates_;
+  std::vector<Running> running_;
+  std::vector<double> left_;  // by running activity: 1 at its start, 0 at its end
+  bool changed_ = false;      // what runs, or how fast resources are
+  double now_ = 0;
 };
 
 class SharingRun {
@@ -24,11 +80,12 @@ class SharingRun {
   explicit SharingRun(const PricedSchedule& priced)
       : priced_(priced),
         s_(*priced.schedule),
+        sharing_(priced),
+        progress_(priced),
         next_(s_.streams.size()),
         queue_(s_.streams.size()),
-        done_(s_.ops.size()),
-        capacity_(priced.resources.size()),
-        flows_(priced.resources.size()) {
+        busy_(s_.streams.size()),
+        done_(s_.ops.size()) {
     for (std::size_t i = 0; i < s_.ops.size(); ++i)
       queue_[static_cast<std::size_t>(s_.ops[i].stream)].push_back(static_cast<OpId>(i));
     timeline_.kind = ResultKind::Predicted;
@@ -37,10 +94,9 @@ class SharingRun {
 
   Timeline run() {
     begin_ready();
-    while (!active_.empty()) {
-      share();
-      double step = std::numeric_limits<double>::infinity();
-      for (const Active& a : active_) step = std::min(step, a.left());
+    while (!sharing_.idle() || !fixed_.empty()) {
+      double step = sharing_.next();
+      for (const Fixed& f : fixed_) step = std::min(step, f.left);
       advance(step);
       begin_ready();
     }
@@ -50,104 +106,81 @@ class SharingRun {
   }
 
  private:
+  struct Fixed {  // an op whose fixed time passes
+    OpId op;
+    double left;
+  };
   bool ready(OpId op) const {
     const auto before = s_.dependencies_of(s_.ops[static_cast<std::size_t>(op)]);
     return std::ranges::all_of(before, [&](OpId id) { return done_[static_cast<std::size_t>(id)]; });
   }
 
-  bool busy(StreamId stream) const {
-    return std::ranges::any_of(
-        active_, [&](const Active& a) { return s_.ops[static_cast<std::size_t>(a.op)].stream == stream; });
-  }
-
   // Ops that take no time end as they begin and may let others begin: until nothing changes.
   void begin_ready() {
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (std::size_t stream = 0; stream < queue_.size(); ++stream) {
-        while (next_[stream] < queue_[stream].size() && !busy(static_cast<StreamId>(stream)) &&
-               ready(queue_[stream][next_[stream]])) {
+    while (ended_) {
+      ended_ = false;
+      for (std::size_t stream = 0; stream < queue_.size(); ++stream)
+        while (next_[stream] < queue_[stream].size() && !busy_[stream] && ready(queue_[stream][next_[stream]]))
           begin(queue_[stream][next_[stream]++]);
-          changed = true;
-        }
-      }
     }
   }
 
   void begin(OpId op) {
     const auto i = static_cast<std::size_t>(op);
-    timeline_.ops[i].start = Seconds(now_);
-    const bool works = priced_.duration[i] > priced_.fixed[i];
-    if (priced_.fixed[i] > Seconds(0) || works)
-      active_.push_back({op, priced_.fixed[i].value(), works ? 1.0 : 0.0});
+    timeline_.ops[i].start = Seconds(sharing_.now());
+    busy_[static_cast<std::size_t>(s_.ops[i].stream)] = true;
+    if (priced_.fixed[i] > Seconds(0))
+      fixed_.push_back({op, priced_.fixed[i].value()});
     else
-      end(op);
+      begin_activities(op);
+  }
+
+  void begin_activities(OpId op) {
+    progress_.fixed_passed(
+        op, [this](ActivityId activity) { begin_activity(activity); }, [this](OpId ended) { end(ended); });
+  }
+
+  void begin_activity(ActivityId activity) {
+    if (demands_something(priced_.demands_of(activity)))
+      sharing_.begin(activity);
+    else
+      end_activity(activity);
+  }
+
+  void end_activity(ActivityId activity) {
+    progress_.ended(activity, [this](OpId op) { end(op); });
   }
 
   void end(OpId op) {
-    timeline_.ops[static_cast<std::size_t>(op)].finish = Seconds(now_);
-    done_[static_cast<std::size_t>(op)] = true;
-  }
-
-  template <class Visit>
-  void for_each_demand(const Active& a, Visit visit) const {
-    for (const Demand& d : priced_.demands_of(a.op))
-      if (d.seconds > Seconds(0)) visit(d, static_cast<std::size_t>(d.resource));
-  }
-
-  // Rates by progressive filling: every round each resource offers its rest evenly to its flows, each op takes what
-  // the scarcest of its resources allows, and ops on a resource that is used up are settled.
-  void share() {
-    std::ranges::fill(capacity_, 1.0);
-    for (Active& a : active_) {
-      a.rate = 0;
-      a.filling = a.works();
-    }
-    while (std::ranges::any_of(active_, &Active::filling)) {
-      std::ranges::fill(flows_, 0);
-      for (const Active& a : active_)
-        if (a.filling) for_each_demand(a, [&](const Demand& d, std::size_t r) { flows_[r] += d.multiplicity; });
-      offers_.assign(capacity_.begin(), capacity_.end());
-      for (Active& a : active_)
-        if (a.filling) fill(a);
-      for (Active& a : active_)
-        for_each_demand(a, [&](const Demand&, std::size_t r) {
-          if (capacity_[r] <= used_up) a.filling = false;
-        });
-    }
-  }
-
-  void fill(Active& a) {
-    double more = std::numeric_limits<double>::infinity();
-    for_each_demand(a, [&](const Demand& d, std::size_t r) {
-      more = std::min(more, offers_[r] * d.multiplicity / flows_[r] / d.seconds.value());
-    });
-    a.rate += more;
-    for_each_demand(a, [&](const Demand& d, std::size_t r) { capacity_[r] -= more * d.seconds.value(); });
+    const auto i = static_cast<std::size_t>(op);
+    timeline_.ops[i].finish = Seconds(sharing_.now());
+    busy_[static_cast<std::size_t>(s_.ops[i].stream)] = false;
+    done_[i] = ended_ = true;
   }
 
   void advance(double step) {
-    now_ += step;
-    for (Active& a : active_) {
-      if (!a.works())
-        a.fixed = a.fixed - step <= used_up * step ? 0 : a.fixed - step;
-      else
-        a.work = a.left() - step <= used_up * now_ ? 0 : a.work - step * a.rate;
-    }
-    for (const Active& a : active_)
-      if (a.works() && a.work <= 0) end(a.op);
-    std::erase_if(active_, [](const Active& a) { return a.works() && a.work <= 0; });
+    sharing_.advance(step, [&](ActivityId activity) { end_activity(activity); });
+    passed_.clear();
+    std::erase_if(fixed_, [&](Fixed& f) {
+      f.left -= step;
+      if (f.left > used_up * step) return false;
+      passed_.push_back(f.op);
+      return true;
+    });
+    for (OpId op : passed_) begin_activities(op);
   }
 
   const PricedSchedule& priced_;
   const Schedule& s_;
-  std::vector<std::size_t> next_;          // by stream: the first op of its queue that has not begun
-  std::vector<std::vector<OpId>> queue_;   // by stream
-  std::vector<bool> done_;                 // by op
-  std::vector<Active> active_;             // at most one per stream
-  std::vector<double> capacity_, offers_;  // by resource: what is left; at the start of a round
-  std::vector<int> flows_;                 // by resource: of ops whose rate may still grow
-  double now_ = 0;
+  Sharing sharing_;
+  ActivityProgress progress_;
+  std::vector<std::size_t> next_;         // by stream: the first op of its queue that has not begun
+  std::vector<std::vector<OpId>> queue_;  // by stream
+  std::vector<bool> busy_;                // by stream
+  std::vector<bool> done_;                // by op
+  bool ended_ = true;                     // an op has, or none has begun: others may begin
+  std::vector<Fixed> fixed_;
+  std::vector<OpId> passed_;  // whose fixed time just has
   Timeline timeline_;
 };
 
@@ -156,17 +189,35 @@ class SharingRun {
 std::vector<bool> shared_resources(const PricedSchedule& priced) {
   std::vector<StreamId> user(priced.resources.size(), -1);
   std::vector<bool> shared(priced.resources.size());
+  for (const SpeedChange& change : priced.speed_changes) shared[static_cast<std::size_t>(change.resource)] = true;
   for (std::size_t i = 0; i < priced.schedule->ops.size(); ++i) {
     const StreamId stream = priced.schedule->ops[i].stream;
-    for (const Demand& demand : priced.demands_of(static_cast<OpId>(i))) {
-      if (demand.seconds <= Seconds(0)) continue;
+    priced.for_each_demand(static_cast<OpId>(i), [&](const Demand& demand) {
+      if (demand.seconds <= Seconds(0)) return;
       const auto r = static_cast<std::size_t>(demand.resource);
       check(r < shared.size(), "an op demands a resource that is not there");
       if (user[r] >= 0 && user[r] != stream) shared[r] = true;
       user[r] = stream;
-    }
+    });
   }
   return shared;
+}
+
+bool is_contended(const PricedSchedule& priced) {
+  return std::ranges::count(shared_resources(priced), true) > 0;
+}
+
+std::vector<Seconds> ends_together(const PricedSchedule& priced, std::span<const ActivityId> activities) {
+  Sharing sharing(priced);
+  std::vector<Seconds> ends(activities.size());
+  for (ActivityId activity : activities)
+    if (demands_something(priced.demands_of(activity))) sharing.begin(activity);
+  while (!sharing.idle())
+    sharing.advance(sharing.next(), [&](ActivityId ended) {
+      for (std::size_t i = 0; i < activities.size(); ++i)
+        if (activities[i] == ended) ends[i] = Seconds(sharing.now());
+    });
+  return ends;
 }
 
 Timeline run_sharing(const PricedSchedule& priced) {

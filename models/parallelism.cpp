@@ -114,6 +114,11 @@ int group_size(const Parallelism& parallelism, GroupKind kind) {
   return comb(parallelism, kind).size;
 }
 
+Subgroup group_comb(const Parallelism& parallelism, GroupKind kind) {
+  const Comb c = comb(parallelism, kind);
+  return {c.stride, c.size};
+}
+
 GroupShape group_shape(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster) {
   const Comb c = comb(parallelism, kind);
   // Of rank 0's group: strides up to a node's GPUs leave out no node between the first and the last.

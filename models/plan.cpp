@@ -107,6 +107,19 @@ void require_all_to_all(const Plan& p, const Experiment& e) {
   }
 }
 
+void require_message_sizes(const Plan& p, const Experiment& e) {
+  if (e.workload.message_sizes == MessageSizes::Padded) return;
+  const auto refuse_unless = [](std::string_view knob, bool condition, std::string_view value) {
+    if (!condition) refuse(knob, fmt::format("{} is not built yet with workload.message_sizes routed", value));
+  };
+  refuse_unless("scope", p.scope != Scope::Block, name_in(scope_names, p.scope));
+  refuse_unless("split", p.split == Split::Capacity, name_in(split_names, p.split));
+  refuse_unless("all_to_all", p.all_to_all == AllToAll::Linear, name_in(all_to_all_names, p.all_to_all));
+  refuse_unless("expert_sharding", p.expert_sharding == ExpertSharding::Ep,
+                name_in(expert_sharding_names, p.expert_sharding));
+  refuse_unless("shadowed_experts", p.shadowed_experts.empty(), "shadowing");
+}
+
 std::vector<int> backward_degrees(const Plan& p, const Experiment& e) {
   if (e.workload.phases != Phases::Training) return {};
   return p.backward_degrees.empty() ? std::vector{p.backward_degree} : p.backward_degrees;
@@ -234,6 +247,7 @@ void validate(const Plan& p, const Experiment& e) {
   const Experiment& micro_batch = part ? *part : e;
   validate_sharding(p, micro_batch);
   require_all_to_all(p, e);
+  require_message_sizes(p, e);
   if (e.workload.gate.kind == GateKind::SoftMoe && p.encoding == Encoding::Sparse)
     refuse("encoding", "sparse contradicts the gate soft_moe, whose every slot mixes all tokens; expected dense");
   const LayerVolumes v = layer_volumes(micro_batch);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -10,6 +11,7 @@
 #include "models/errors.hpp"
 #include "models/fair_sharing.hpp"
 #include "models/names.hpp"
+#include "models/network_pricing.hpp"
 
 namespace dovetail {
 namespace {
@@ -55,12 +57,15 @@ const TimeCurve& curve_of(const Op& op, const Model& model) {
 
 class Pricer {
  public:
-  Pricer(const Schedule& schedule, const Experiment& experiment)
-      : s_(schedule), e_(experiment), gemm_(find_gemm(experiment.calibration, experiment.workload.dtype)) {
-    const bool copies = std::ranges::any_of(s_.streams, [](const Stream& s) { return s.kind == StreamKind::Copy; });
-    if (copies) kinds_.push_back(InterferenceClass::Copy);
+  Pricer(const Schedule& schedule, const Experiment& experiment, const NetworkLoad* network)
+      : s_(schedule),
+        e_(experiment),
+        network_(network),
+        gemm_(find_gemm(experiment.calibration, experiment.workload.dtype)) {
+    if (kinds_of(s_) > kinds_.size()) kinds_.push_back(InterferenceClass::Copy);
     for (std::size_t c = 0; c < s_.classes.size(); ++c)
       for (InterferenceClass kind : kinds_) p_.resources.push_back(name_of(name_in(interference_class_names, kind), c));
+    if (network_ != nullptr) std::ranges::copy(network_->resources(), std::back_inserter(p_.resources));
     p_.physical = p_.resources.size();
     for (const Interference& pair : e_.calibration.interference)
       contention_.push_back(
@@ -80,14 +85,14 @@ class Pricer {
     p_.first_demand.reserve(s_.ops.size() + 1);
     p_.first_demand.push_back(0);
     for (const Op& op : s_.ops) {
-      if (op.work.collective == Collective::AllToAll || op.work.steps.first < op.work.steps.last)
-        add(op, all_to_all_cost(op));
-      else if (op.work.collective != Collective::None)
-        price_collective(op);
-      else if (op.work.host_traffic > Bytes(0))
-        price_copy(op);
-      else
-        price_kernel(op);
+      if (network_ == nullptr) {
+        price(op);
+      } else {
+        Op worked = op;
+        worked.work = network_->work(op);
+        price(worked);
+        demand_memory(worked);
+      }
       p_.first_demand.push_back(static_cast<std::int32_t>(p_.demands.size()));
     }
     return std::move(p_);
@@ -100,6 +105,39 @@ class Pricer {
     int resource;  // of rank class 0
   };
 
+  void price(const Op& op) {
+    if (op.work.collective == Collective::AllToAll || op.work.steps.first < op.work.steps.last)
+      add(op, all_to_all_cost(op));
+    else if (op.work.collective != Collective::None)
+      price_collective(op);
+    else if (op.work.host_traffic > Bytes(0))
+      price_copy(op);
+    else
+      price_kernel(op);
+  }
+
+  // Kernels and the copies of an all-to-all; what an exchange reads and writes is its flows' (see network_load.hpp).
+  void demand_memory(const Op& op) {
+    const Bytes traffic = op.work.memory_traffic + op.work.gemm_traffic;
+    if (traffic <= Bytes(0)) return;
+    const NetworkDemand demand = network_->memory(s_.class_of(op), traffic);
+    p_.demands.push_back({static_cast<int>(kinds_.size() * s_.classes.size()) + demand.resource, demand.seconds, 1});
+    p_.duration.back() = std::max(p_.duration.back(), p_.fixed.back() + demand.seconds);
+  }
+
+  // Of the class's GPUs and of their links.
+  StepCost slowed(StepCost cost, int rank_class) const {
+    const GpuSpeed speed = network_->network().speed(rank_class);
+    const auto divide = [&](InterferenceClass kind, double by) {
+      Seconds& busy = cost[static_cast<std::size_t>(kind)].busy;
+      busy = busy / by;
+    };
+    divide(InterferenceClass::Compute, speed.compute);
+    divide(InterferenceClass::Inter, speed.nic);
+    divide(InterferenceClass::Intra, speed.link);
+    return cost;
+  }
+
   std::string name_of(std::string_view name, std::size_t rank_class) const {
     return s_.classes.size() == 1 ? std::string(name) : fmt::format("{}#{}", name, rank_class);
   }
@@ -110,8 +148,9 @@ class Pricer {
     add(op, cost);
   }
 
-  void add(const Op& op, const StepCost& cost) {
-    const int rank_class = s_.streams[static_cast<std::size_t>(op.stream)].rank_class;
+  void add(const Op& op, const StepCost& full_speed) {
+    const int rank_class = s_.class_of(op);
+    const StepCost cost = network_ == nullptr ? full_speed : slowed(full_speed, rank_class);
     p_.fixed.push_back(fixed_of(cost));
     p_.duration.push_back(duration_of(cost));
     const auto busy = [&](InterferenceClass kind) { return cost[static_cast<std::size_t>(kind)].busy; };
@@ -179,6 +218,7 @@ class Pricer {
 
   const Schedule& s_;
   const Experiment& e_;
+  const NetworkLoad* network_;  // null: the cluster describes none
   const GemmCost& gemm_;
   std::vector<InterferenceClass> kinds_{InterferenceClass::Compute, InterferenceClass::Inter, InterferenceClass::Intra};
   std::vector<Contention> contention_;
@@ -191,10 +231,18 @@ class Pricer {
 
 PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment& experiment) {
   check(schedule != nullptr, "no schedule to price");
-  PricedSchedule priced = Pricer(*schedule, experiment).price();
+  std::optional<NetworkLoad> network = network_load(experiment, *schedule);
+  PricedSchedule priced = Pricer(*schedule, experiment, network ? &*network : nullptr).price();
   priced.schedule = std::move(schedule);
-  priced.contended = std::ranges::count(shared_resources(priced), true) > 0;
+  if (network)
+    add_flows(*network, static_cast<int>(kinds_of(*priced.schedule) * priced.schedule->classes.size()), priced);
+  priced.contended = is_contended(priced);
   return priced;
+}
+
+std::size_t kinds_of(const Schedule& schedule) {
+  const auto copies = [](const Stream& s) { return s.kind == StreamKind::Copy; };
+  return std::ranges::any_of(schedule.streams, copies) ? 4 : 3;
 }
 
 std::vector<std::string> extrapolated_profiles(const Schedule& schedule, const Model& model) {

@@ -15,6 +15,11 @@ enum class Phases { Training, ForwardOnly };
 inline constexpr std::array<std::pair<std::string_view, Phases>, 2> phases_names{
     {{"training", Phases::Training}, {"forward_only", Phases::ForwardOnly}}};
 
+// Padded: every message has room for the whole capacity. Routed: messages and experts' rows are as many as are chosen.
+enum class MessageSizes { Padded, Routed };
+inline constexpr std::array<std::pair<std::string_view, MessageSizes>, 2> message_sizes_names{
+    {{"padded", MessageSizes::Padded}, {"routed", MessageSizes::Routed}}};
+
 struct Workload {
   int batch = 1;        // samples per model-parallel group
   int sequence = 1024;  // tokens per sample
@@ -29,6 +34,7 @@ struct Workload {
   Gate gate = {};
   RoutingModel routing = {};
   int step = 0;  // of the routing trace
+  MessageSizes message_sizes = MessageSizes::Padded;
 };
 
 }  // namespace dovetail

@@ -13,17 +13,15 @@ bool of_experts(OpKind kind) {
          (OpKind::GatherExpertWeights <= kind && kind <= OpKind::RestoreHidden);
 }
 
-// What the op keeps busiest. Resources stand by rank class and, in each, by kind.
+// What the op keeps busiest.
 std::size_t kind_of(const PricedSchedule& p, OpId op) {
-  const std::size_t kinds = p.physical / p.schedule->classes.size();
-  std::size_t kind = 0;
-  Seconds most;
-  for (const Demand& d : p.demands_of(op))
-    if (static_cast<std::size_t>(d.resource) < p.physical && d.seconds > most) {
-      kind = static_cast<std::size_t>(d.resource) % kinds;
-      most = d.seconds;
-    }
-  return kind;
+  const std::size_t kinds = kinds_of(*p.schedule), by_kind = kinds * p.schedule->classes.size();
+  Work seconds{};
+  p.for_each_demand(op, [&](const Demand& d) {
+    if (const auto resource = static_cast<std::size_t>(d.resource); resource < by_kind)
+      seconds[resource % kinds] += d.seconds.value();
+  });
+  return static_cast<std::size_t>(std::ranges::max_element(seconds) - seconds.begin());
 }
 
 double speed(std::size_t kind, const Work& used, const Calibration& calibration) {

@@ -84,9 +84,10 @@ class Sweep {
     if (at < streams) pass.busy[at] += priced_.duration[static_cast<std::size_t>(id)];
     if (floats(s_, op)) return;
     if (!forward && !computes(op)) backward_links_.emplace_back(start, priced_.duration[static_cast<std::size_t>(id)]);
-    for (const Demand& demand : priced_.demands_of(id))
+    priced_.for_each_demand(id, [&](const Demand& demand) {
       if (static_cast<std::size_t>(demand.resource) < pass.busy.size() - streams)
         pass.busy[streams + static_cast<std::size_t>(demand.resource)] += demand.seconds;
+    });
     if (kind == StreamKind::Communication || kind == StreamKind::Inter) link_ = at;
   }
 
@@ -110,8 +111,8 @@ void add_to_floor(const PricedSchedule& priced, OpId id, bool simple, std::vecto
   const Seconds duration = priced.duration[static_cast<std::size_t>(id)];
   const Seconds fixed = priced.fixed[static_cast<std::size_t>(id)];
   if (floats(*priced.schedule, op)) return;
-  for (const Demand& demand : priced.demands_of(id))
-    resources[static_cast<std::size_t>(demand.resource)] += demand.seconds;
+  priced.for_each_demand(
+      id, [&](const Demand& demand) { resources[static_cast<std::size_t>(demand.resource)] += demand.seconds; });
   switch (op.kind) {
     case OpKind::MpAllGather:
     case OpKind::MpReduceScatter:
@@ -220,7 +221,8 @@ LayerFloor StepBound::floor(const Plan& plan) const {
     PassFloor& pass = phase == Phase::Forward ? floor.forward : floor.backward;
     std::vector<Seconds> resources(all.resources.size());
     for (std::size_t i = 0; i < all.schedule->ops.size(); ++i)
-      if (const Op& op = all.schedule->ops[i]; op.phase == phase && op.layer == 0 && !synchronises(op.kind))
+      if (const Op& op = all.schedule->ops[i];
+          op.phase == phase && op.layer == 0 && all.schedule->class_of(op) == 0 && !synchronises(op.kind))
         add_to_floor(all, static_cast<OpId>(i), simple, resources, pass);
     pass.busiest = *std::max_element(resources.begin(), resources.begin() + static_cast<std::ptrdiff_t>(all.physical));
   }

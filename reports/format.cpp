@@ -103,7 +103,7 @@ std::string wrapped(std::string_view text, std::size_t width, std::size_t indent
 }
 
 std::vector<std::string> experiment_lines(const Experiment& experiment) {
-  const auto& [cluster, model, calibration, workload, groups] = experiment;
+  const auto& [cluster, model, calibration, workload, groups, events] = experiment;
   return {
       printable(fmt::format("{} on {}: {} x {} ({}, {})", model.name, cluster.name, counted(cluster.nodes, "node"),
                             counted(cluster.gpus_per_node, "GPU"), cluster.device.name, bytes(cluster.device.memory))),

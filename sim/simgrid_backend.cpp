@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/activity_progress.hpp"
 #include "models/errors.hpp"
 #include "models/fair_sharing.hpp"
 #include "sim/simulation.hpp"
@@ -13,10 +14,12 @@
 namespace dovetail::sim {
 namespace {
 
-// What SimGrid reports back: the end of the fixed time of an op, or of the op.
-enum class Part { Fixed, Work };
-std::int64_t tag_of(std::size_t op, Part part) {
-  return 2 * static_cast<std::int64_t>(op) + (part == Part::Work);
+// What SimGrid reports back: the end of the fixed time of an op, of an activity, or of the time until a change of
+// speed.
+enum class Part { Fixed, Work, Speed };
+constexpr int parts = 3;
+std::int64_t tag_of(std::size_t id, Part part) {
+  return parts * static_cast<std::int64_t>(id) + static_cast<int>(part);
 }
 
 // Calls visit(from, to) for each pair of ops where `to` waits for the end of `from`: dependencies and stream order.
@@ -42,16 +45,23 @@ class Execution {
   void link();
   void begin_ready();
   void begin(std::size_t op);
-  void start(std::size_t op, Part part, std::span<const Demand> demands);
+  bool begin_alone(std::size_t op);
+  void start(std::size_t id, Part part, std::span<const Demand> demands);
+  void finished(std::int64_t tag);
+  void fixed_passed(std::size_t op);
+  void begin_activity(ActivityId activity);
+  void end_activity(ActivityId activity);
   void end(std::size_t op);
-  bool collect_demands(std::size_t op);
+  bool collect_demands(ActivityId activity);
   Seconds longest_demand() const;
+  int own_resource(StreamId stream) const { return static_cast<int>(priced_.resources.size()) + stream; }
   Seconds now() const { return Seconds(simulation_.now()) + skipped_; }
 
   const PricedSchedule& priced_;
   const Schedule& schedule_;
   Simulation simulation_;
-  std::vector<bool> shared_;                 // by resource: ops of several streams use it
+  ActivityProgress progress_;
+  std::vector<bool> shared_;                 // by resource, as in fair_sharing.hpp
   std::vector<std::int32_t> waiting_;        // by op: edges from ops that have not ended
   std::vector<std::int32_t> end_successor_;  // by op: one past its last in successors_; its first is where op - 1 ends
   std::vector<std::size_t> successors_;
@@ -60,15 +70,18 @@ class Execution {
   std::size_t ended_ = 0;
   int running_ = 0;              // activities of SimGrid
   Seconds skipped_;              // time that passed without SimGrid
-  std::vector<Demand> demands_;  // of the op being started
+  std::vector<Demand> demands_;  // of the activity being started
   Timeline timeline_;
 };
 
-// Beside the resources of the schedule there is one of each stream's own, for times in which nothing is shared.
+// Beside the resources of the schedule there is one of each stream's own, for times in which nothing is shared, and one
+// for each change of speed, for the time until then.
 Execution::Execution(const PricedSchedule& priced)
     : priced_(priced),
       schedule_(*priced.schedule),
-      simulation_(priced.resources.size() + schedule_.streams.size()),
+      simulation_(priced.resources.size() + schedule_.streams.size() + priced.speed_changes.size(),
+                  !priced.speed_changes.empty()),
+      progress_(priced),
       waiting_(schedule_.ops.size()) {
   timeline_.kind = ResultKind::Simulated;
   timeline_.ops.resize(schedule_.ops.size());
@@ -81,11 +94,11 @@ Execution::Execution(const PricedSchedule& priced)
 void Execution::check_times() const {
   for (std::size_t op = 0; op < schedule_.ops.size(); ++op) {
     check(std::isfinite(priced_.fixed[op].value()) && priced_.fixed[op] >= Seconds(0), "fixed time");
-    for (const Demand& demand : priced_.demands_of(static_cast<OpId>(op))) {
+    priced_.for_each_demand(static_cast<OpId>(op), [&](const Demand& demand) {
       check(static_cast<std::size_t>(demand.resource) < priced_.resources.size() && demand.multiplicity > 0,
             "demand on a resource");
       check(std::isfinite(demand.seconds.value()) && demand.seconds >= Seconds(0), "seconds of a demand");
-    }
+    });
   }
 }
 
@@ -103,22 +116,37 @@ void Execution::link() {
 }
 
 Timeline Execution::run() {
+  for (std::size_t i = 0; i < priced_.speed_changes.size(); ++i) {
+    const Demand until{own_resource(static_cast<StreamId>(schedule_.streams.size() + i)), priced_.speed_changes[i].at,
+                       1};
+    if (until.seconds > Seconds(0))
+      start(i, Part::Speed, {&until, 1});
+    else
+      simulation_.set_speed(priced_.speed_changes[i].resource, priced_.speed_changes[i].speed);
+  }
   for (std::size_t op = 0; op < waiting_.size(); ++op)
     if (waiting_[op] == 0) ready_.push_back(op);
   begin_ready();
-  simulation_.run([this](std::int64_t tag) {
-    const auto op = static_cast<std::size_t>(tag / 2);
-    --running_;
-    if (tag == tag_of(op, Part::Fixed)) {
-      collect_demands(op);
-      start(op, Part::Work, demands_);
-    } else {
-      end(op);
-    }
-    begin_ready();
-  });
+  simulation_.run([this](std::int64_t tag) { finished(tag); });
   check(ended_ == schedule_.ops.size(), "ops of a cycle never run");
   return std::move(timeline_);
+}
+
+void Execution::finished(std::int64_t tag) {
+  const auto id = static_cast<std::size_t>(tag / parts);
+  --running_;
+  switch (static_cast<Part>(tag % parts)) {
+    case Part::Fixed:
+      fixed_passed(id);
+      break;
+    case Part::Work:
+      end_activity(static_cast<ActivityId>(id));
+      break;
+    case Part::Speed:
+      simulation_.set_speed(priced_.speed_changes[id].resource, priced_.speed_changes[id].speed);
+      break;
+  }
+  begin_ready();
 }
 
 // A loop, not a recursion: ops without work end as soon as they begin, and there may be long chains of them.
@@ -128,25 +156,53 @@ void Execution::begin_ready() {
 
 void Execution::begin(std::size_t op) {
   timeline_.ops[op].start = now();
-  const Seconds fixed = priced_.fixed[op];
-  const bool shares = collect_demands(op);
-  const Seconds alone = fixed + longest_demand();
-  if (running_ == 0 && begun_ == ready_.size()) {
-    skipped_ += alone;  // nothing can begin before this op ends: SimGrid need not be asked
-    end(op);
-  } else if (!shares && alone == Seconds(0)) {
-    end(op);
-  } else if (shares && fixed == Seconds(0)) {
-    start(op, Part::Work, demands_);
-  } else {
-    const Demand own{static_cast<int>(priced_.resources.size()) + schedule_.ops[op].stream, shares ? fixed : alone, 1};
-    start(op, shares ? Part::Fixed : Part::Work, {&own, 1});
-  }
+  if (priced_.first_activity.empty() && begin_alone(op)) return;
+  const Demand fixed{own_resource(schedule_.ops[op].stream), priced_.fixed[op], 1};
+  if (fixed.seconds > Seconds(0))
+    start(op, Part::Fixed, {&fixed, 1});
+  else
+    fixed_passed(op);
 }
 
-void Execution::start(std::size_t op, Part part, std::span<const Demand> demands) {
+// Takes an op that is one activity and meets no other as one time; whether it was such an op.
+bool Execution::begin_alone(std::size_t op) {
+  const bool shares = collect_demands(static_cast<ActivityId>(op));
+  const Demand alone{own_resource(schedule_.ops[op].stream), priced_.fixed[op] + longest_demand(), 1};
+  const bool as_ever = !shares || priced_.speed_changes.empty();
+  if (as_ever && running_ == 0 && begun_ == ready_.size()) {
+    skipped_ += alone.seconds;  // nothing can begin before this op ends: SimGrid need not be asked
+    end(op);
+  } else if (shares) {
+    return false;
+  } else if (alone.seconds == Seconds(0)) {
+    end(op);
+  } else {
+    start(op, Part::Work, {&alone, 1});
+  }
+  return true;
+}
+
+void Execution::start(std::size_t id, Part part, std::span<const Demand> demands) {
   ++running_;
-  simulation_.start(tag_of(op, part), demands);
+  simulation_.start(tag_of(id, part), demands);
+}
+
+void Execution::fixed_passed(std::size_t op) {
+  progress_.fixed_passed(
+      static_cast<OpId>(op), [this](ActivityId activity) { begin_activity(activity); },
+      [this](OpId ended) { end(static_cast<std::size_t>(ended)); });
+}
+
+void Execution::begin_activity(ActivityId activity) {
+  collect_demands(activity);
+  if (demands_.empty())
+    end_activity(activity);
+  else
+    start(static_cast<std::size_t>(activity), Part::Work, demands_);
+}
+
+void Execution::end_activity(ActivityId activity) {
+  progress_.ended(activity, [this](OpId op) { end(static_cast<std::size_t>(op)); });
 }
 
 void Execution::end(std::size_t op) {
@@ -157,11 +213,11 @@ void Execution::end(std::size_t op) {
     if (--waiting_[successors_[i]] == 0) ready_.push_back(successors_[i]);
 }
 
-// The demands of an op that are not zero, into demands_; whether any is on a resource that other streams use.
-bool Execution::collect_demands(std::size_t op) {
+// The demands of an activity that are not zero, into demands_; whether any is on a resource that is shared.
+bool Execution::collect_demands(ActivityId activity) {
   demands_.clear();
   bool shares = false;
-  for (const Demand& demand : priced_.demands_of(static_cast<OpId>(op))) {
+  for (const Demand& demand : priced_.demands_of(activity)) {
     if (demand.seconds == Seconds(0)) continue;
     demands_.push_back(demand);
     shares = shares || shared_[static_cast<std::size_t>(demand.resource)];

@@ -63,23 +63,37 @@ class Engine {
     return engine;
   }
 
-  void reset(std::size_t resources);
+  void reset(std::size_t resources, bool speeds_change);
   void start(std::int64_t tag, std::span<const Demand> demands);
+  void set_speed(int resource, double speed);
   void run(const std::function<void(std::int64_t)>& finished);
   void discard_ended();
   double now() const { return now_; }
 
  private:
+  struct Running {
+    std::int64_t tag;
+    std::vector<Demand> demands;
+    double left;  // of them at the start of `activity`
+    s4u::Exec* activity;
+  };
+
   Engine();
   void rebuild(std::size_t resources);
+  s4u::Exec* start(std::int64_t tag, std::span<const Demand> demands, double left);
+  double speed_of(int resource) const { return speeds_.empty() ? 1 : speeds_[static_cast<std::size_t>(resource)]; }
 
   std::unique_ptr<s4u::Engine> engine_;
   std::vector<s4u::Host*> pool_;
   double now_ = 0;
   const std::function<void(std::int64_t)>* finished_ = nullptr;
-  std::vector<s4u::Activity*> ended_;  // SimGrid still uses an activity after its completion callback
-  std::vector<s4u::Host*> hosts_;      // of the activity being started
+  std::vector<s4u::Activity*> ended_;      // SimGrid still uses an activity after its completion callback
+  std::vector<s4u::Activity*> cancelled_;  // and such ones until the end
+  std::vector<s4u::Host*> hosts_;          // of the activity being started
   std::vector<double> amounts_;
+  bool speeds_change_ = false;
+  std::vector<Running> running_;  // all activities, where speeds change
+  std::vector<double> speeds_;    // by resource; empty: all 1
 };
 
 Engine::Engine() {
@@ -90,7 +104,9 @@ Engine::Engine() {
     discard_ended();
   });
   auto on_completion = [this](const s4u::Activity& activity) {
+    if (activity.get_state() != s4u::Activity::State::FINISHED) return;
     ended_.push_back(const_cast<s4u::Activity*>(&activity));
+    std::erase_if(running_, [&](const Running& running) { return running.activity == &activity; });
     (*finished_)(reinterpret_cast<std::intptr_t>(activity.get_data<void>()));
   };
 #if SIMGRID_VERSION >= 33400
@@ -100,11 +116,16 @@ Engine::Engine() {
 #endif
 }
 
-void Engine::reset(std::size_t resources) {
+void Engine::reset(std::size_t resources, bool speeds_change) {
   // SimGrid never reports the end of an activity that another thread than the engine's started.
   check(!engine_ || engine_is_of_this_thread, "SimGrid was used in another thread before");
   if (resources > pool_.size()) rebuild(std::max({resources, 2 * pool_.size(), std::size_t{256}}));
   now_ = 0;
+  speeds_.clear();
+  running_.clear();
+  for (s4u::Activity* activity : cancelled_) activity->unref();
+  cancelled_.clear();
+  speeds_change_ = speeds_change;
 }
 
 // A platform that has run takes no more hosts, so a larger pool needs a new engine: 2 ms for 1,000 resources.
@@ -135,12 +156,18 @@ void Engine::rebuild(std::size_t resources) {
 }
 
 void Engine::start(std::int64_t tag, std::span<const Demand> demands) {
+  s4u::Exec* const activity = start(tag, demands, 1);
+  if (speeds_change_) running_.push_back({tag, {demands.begin(), demands.end()}, 1, activity});
+}
+
+s4u::Exec* Engine::start(std::int64_t tag, std::span<const Demand> demands, double left) {
   hosts_.clear();
   amounts_.clear();
   for (const Demand& demand : demands) {
     const auto flows = static_cast<std::size_t>(demand.multiplicity);
     hosts_.insert(hosts_.end(), flows, pool_[static_cast<std::size_t>(demand.resource)]);
-    amounts_.insert(amounts_.end(), flows, demand.seconds.value() / demand.multiplicity);
+    const double seconds = left * demand.seconds.value() / speed_of(demand.resource);
+    amounts_.insert(amounts_.end(), flows, seconds / demand.multiplicity);
   }
   const s4u::ExecPtr activity = s4u::Exec::init();
   if (hosts_.size() == 1) {
@@ -153,6 +180,22 @@ void Engine::start(std::int64_t tag, std::span<const Demand> demands) {
   activity->set_data(reinterpret_cast<void*>(static_cast<std::intptr_t>(tag)));
   activity->add_ref();  // until discard_ended()
   activity->start();
+  return activity.get();
+}
+
+// SimGrid holds activities on a host whose speed changes below one whole activity a second. So the hosts keep theirs,
+// and what is left of an activity begins again with demands that are as much larger.
+void Engine::set_speed(int resource, double speed) {
+  speeds_.resize(pool_.size(), 1.0);
+  speeds_[static_cast<std::size_t>(resource)] = speed;
+  for (Running& running : running_) {
+    if (std::ranges::none_of(running.demands, [&](const Demand& d) { return d.resource == resource; })) continue;
+    running.left *= running.activity->get_remaining_ratio();
+    running.activity->suspend();  // else it would still take its share until the cancellation has gone through
+    running.activity->cancel();
+    cancelled_.push_back(running.activity);
+    running.activity = start(running.tag, running.demands, running.left);
+  }
 }
 
 void Engine::run(const std::function<void(std::int64_t)>& finished) {
@@ -166,8 +209,8 @@ void Engine::discard_ended() {
   ended_.clear();
 }
 
-Simulation::Simulation(std::size_t resources) : engine_(Engine::instance()) {
-  engine_.reset(resources);
+Simulation::Simulation(std::size_t resources, bool speeds_change) : engine_(Engine::instance()) {
+  engine_.reset(resources, speeds_change);
 }
 
 Simulation::~Simulation() {
@@ -176,6 +219,10 @@ Simulation::~Simulation() {
 
 void Simulation::start(std::int64_t tag, std::span<const Demand> demands) {
   engine_.start(tag, demands);
+}
+
+void Simulation::set_speed(int resource, double speed) {
+  engine_.set_speed(resource, speed);
 }
 
 void Simulation::run(const std::function<void(std::int64_t)>& finished) {

@@ -15,7 +15,7 @@ class Engine;
 // Throws InternalError in any other thread.
 class Simulation {
  public:
-  explicit Simulation(std::size_t resources);
+  explicit Simulation(std::size_t resources, bool speeds_change = false);
   ~Simulation();
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
@@ -23,6 +23,9 @@ class Simulation {
   // Starts an activity now. It progresses on all its demands together and ends with the slowest; `multiplicity`
   // flows of it take part in the fair sharing of a resource. At least one demand, all positive and finite.
   void start(std::int64_t tag, std::span<const Demand> demands);
+
+  // From now on the resource has this speed, above 0 (1 at first). Only where speeds change.
+  void set_speed(int resource, double speed);
 
   // Runs until nothing is left. `finished` gets the tag of each activity when it ends, may start others and
   // must not throw.

@@ -136,7 +136,7 @@ Exit plan(const PlanOptions& options, const std::vector<std::string>& command_li
                                  options.evaluator));
   check_online(online, options);
   if (online.online) return plan_online(options, online, options.planner, options.save, command_line);
-  const std::unique_ptr<Backend> backend = make_backend(options.backend);
+  const std::unique_ptr<Backend> backend = make_backend(options.backend, options.platform);
   if (!options.planner.empty()) planners::find_planner(options.planner);
   Question question = load_question(options);
   if (options.really_run()) {

@@ -103,6 +103,7 @@ class OnlinePlan {
     const std::string times_from = online_.really_run ? "host" : options_.backend;
     EvaluatorSettings settings;
     settings.seed = static_cast<std::uint64_t>(options_.seed);
+    settings.platform = options_.platform;
     if (online_.really_run) settings.measure_time = online_.really_run->measure_time;
     OnlineRun run;
     run.notes = question_.notes;

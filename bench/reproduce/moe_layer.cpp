@@ -65,8 +65,11 @@ PricedSchedule price_moe(const Experiment& experiment, const Plan& plan) {
   for (std::size_t i = 0; i < priced.schedule->ops.size(); ++i) {
     if (!outside_moe(priced.schedule->ops[i].kind)) continue;
     priced.fixed[i] = priced.duration[i] = Seconds(0);
-    for (auto d = priced.first_demand[i]; d < priced.first_demand[i + 1]; ++d)
-      priced.demands[static_cast<std::size_t>(d)].seconds = Seconds(0);
+    priced.for_each_activity(static_cast<OpId>(i), [&](ActivityId activity) {
+      const auto a = static_cast<std::size_t>(activity);
+      for (auto d = priced.first_demand[a]; d < priced.first_demand[a + 1]; ++d)
+        priced.demands[static_cast<std::size_t>(d)].seconds = Seconds(0);
+    });
   }
   return priced;
 }

@@ -154,20 +154,40 @@ Json list_json(const std::vector<T>& items, Json (*item_json)(const T&)) {
   return list;
 }
 
+Json network_json(const NetworkDescription& network) {
+  Json fabric = Json::array(), slow = Json::array();
+  for (const FabricLevel& level : network.fabric)
+    fabric.push_back({{"name", level.name}, {"nodes", level.nodes}, {"oversubscription", level.oversubscription}});
+  for (const SlowPart& part : network.slow)
+    slow.push_back({{"nodes", part.nodes},
+                    {"gpus", part.gpus},
+                    {"compute_speed", part.compute_speed},
+                    {"link_speed", part.link_speed},
+                    {"nic_speed", part.nic_speed}});
+  return {{"fabric", std::move(fabric)},
+          {"rails", network.rails},
+          {"gpus_per_switch", network.gpus_per_switch},
+          {"pcie_bandwidth_bytes_per_s", network.pcie_bandwidth.value()},
+          {"switch_bandwidth_bytes_per_s", network.switch_bandwidth.value()},
+          {"slow", std::move(slow)}};
+}
+
 }  // namespace
 
 Json to_json(const Cluster& cluster) {
-  return {{"name", cluster.name},
-          {"description", cluster.description},
-          {"source", cluster.source},
-          {"nodes", cluster.nodes},
-          {"gpus_per_node", cluster.gpus_per_node},
-          {"device", device_json(cluster.device)},
-          {"node_link", name_in(node_link_names, cluster.node_link)},
-          {"node_bandwidth_bytes_per_s", cluster.node_bandwidth.value()},
-          {"nics_per_node", cluster.nics_per_node},
-          {"nic_bandwidth_bytes_per_s", cluster.nic_bandwidth.value()},
-          {"calibration", cluster.calibration}};
+  Json json{{"name", cluster.name},
+            {"description", cluster.description},
+            {"source", cluster.source},
+            {"nodes", cluster.nodes},
+            {"gpus_per_node", cluster.gpus_per_node},
+            {"device", device_json(cluster.device)},
+            {"node_link", name_in(node_link_names, cluster.node_link)},
+            {"node_bandwidth_bytes_per_s", cluster.node_bandwidth.value()},
+            {"nics_per_node", cluster.nics_per_node},
+            {"nic_bandwidth_bytes_per_s", cluster.nic_bandwidth.value()},
+            {"calibration", cluster.calibration}};
+  if (cluster.network) json["network"] = network_json(*cluster.network);
+  return json;
 }
 
 // What only some models have is written only for them.
@@ -208,19 +228,21 @@ Json to_json(const Calibration& calibration) {
 }
 
 Json to_json(const Workload& workload) {
-  const auto& [batch, sequence, layers, top_k, capacity_factor, dtype, phases, capacity_rows, gate, routing, step] =
-      workload;
-  return {{"batch", batch},
-          {"sequence", sequence},
-          {"layers", layers},
-          {"top_k", top_k},
-          {"capacity_factor", capacity_factor},
-          {"dtype", name_in(dtype_names, dtype)},
-          {"phases", name_in(phases_names, phases)},
-          {"capacity_rows", capacity_rows},
-          {"gate", gate_json(gate)},
-          {"routing", routing_json(routing)},
-          {"step", step}};
+  const auto& [batch, sequence, layers, top_k, capacity_factor, dtype, phases, capacity_rows, gate, routing, step,
+               message_sizes] = workload;
+  Json json{{"batch", batch},
+            {"sequence", sequence},
+            {"layers", layers},
+            {"top_k", top_k},
+            {"capacity_factor", capacity_factor},
+            {"dtype", name_in(dtype_names, dtype)},
+            {"phases", name_in(phases_names, phases)},
+            {"capacity_rows", capacity_rows},
+            {"gate", gate_json(gate)},
+            {"routing", routing_json(routing)},
+            {"step", step}};
+  if (message_sizes != MessageSizes::Padded) json["message_sizes"] = name_in(message_sizes_names, message_sizes);
+  return json;
 }
 
 Json to_json(const Parallelism& parallelism) {

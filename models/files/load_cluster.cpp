@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "models/files/input_file.hpp"
+#include "models/files/load_network.hpp"
 #include "models/files/read_parts.hpp"
 
 namespace dovetail {
@@ -49,6 +50,7 @@ Cluster read_cluster(const JsonReader& json, WorkloadDefaults& defaults) {
   cluster.nics_per_node = json.integer("nics_per_node", 1);
   cluster.nic_bandwidth = json.quantity<BytesPerSecond>("nic_bandwidth", Sign::Positive);
   cluster.calibration = json.string_or("calibration", "");
+  if (const auto network = json.find("network")) cluster.network = read_network(*network, cluster);
   if (const auto given = json.find("default_workload")) defaults = read_defaults(*given);
   return cluster;
 }

@@ -66,6 +66,7 @@ Workload read_workload(const JsonReader& json, const ExperimentFile& file, const
       "capacity_factor", step.capacity_factor.value_or(defaults.capacity_factor.value_or(w.capacity_factor)));
   w.dtype = json.enumeration_or("dtype", dtype_names, defaults.dtype.value_or(w.dtype));
   w.phases = json.enumeration_or("phases", phases_names, w.phases);
+  w.message_sizes = json.enumeration_or("message_sizes", message_sizes_names, w.message_sizes);
   return w;
 }
 
@@ -112,6 +113,21 @@ Parallelism read_parallelism(const JsonReader& json, Experiment& e, std::vector<
   p.ep = json.integer_or("ep", p.ep, 1);
   p.edp = json.integer_or("edp", rest(p.pp, p.ep, p.esp), 1);
   return p;
+}
+
+std::vector<SpeedEvent> read_events(const JsonReader& list) {
+  std::vector<SpeedEvent> events;
+  for (const JsonReader& json : list.elements()) {
+    SpeedEvent event{
+        json.quantity<Seconds>("at", Sign::NonNegative), {}, json.string("resource"), json.number("speed", 0, 1)};
+    if (json.has("until")) {
+      event.until = json.quantity<Seconds>("until", Sign::NonNegative);
+      if (*event.until <= event.at) json.fail("until", "not after \"at\"");
+    }
+    if (event.speed <= 0) json.fail("speed", "0, expected more");
+    events.push_back(std::move(event));
+  }
+  return events;
 }
 
 // The rules that hold between the parts, with the place of the value that breaks one where there is such a place.
@@ -173,6 +189,7 @@ Experiment load_experiment(const ExperimentFile& file, const ExperimentParts& pa
   Experiment e{parts.cluster, parts.model, parts.calibration, {}, {}};
   e.workload = read_workload(object_at(file.reader(), "workload"), file, e, parts.defaults, files, notes);
   e.parallelism = read_parallelism(object_at(file.reader(), "parallelism"), e, notes);
+  if (const auto events = file.reader().find("events")) e.events = read_events(*events);
   require_fit(e, file.json());
   note_groups(e, object_at(file.reader(), "parallelism"), notes);
   note_padding(e, notes);

@@ -110,8 +110,33 @@ Json op_json(const PricedSchedule& priced, OpId id) {
           {"reads", s.reads_of(op)},
           {"writes", s.writes_of(op)},
           {"fixed_s", priced.fixed[at].value()},
-          {"duration_s", priced.duration[at].value()},
-          {"demands", demands_json(priced.demands_of(id))}};
+          {"duration_s", priced.duration[at].value()}};
+}
+
+// An op that is one activity of its own has its demands written out; else it names its activities.
+Json priced_op_json(const PricedSchedule& priced, OpId id) {
+  Json json = op_json(priced, id);
+  if (priced.first_activity.empty()) {
+    json["demands"] = demands_json(priced.demands_of(id));
+  } else {
+    json["activities"] = Json::array();
+    priced.for_each_activity(id, [&](ActivityId activity) { json["activities"].push_back(activity); });
+  }
+  return json;
+}
+
+Json activities_json(const PricedSchedule& priced) {
+  Json list = Json::array();
+  for (std::size_t a = 0; a < priced.activity_count(); ++a)
+    list.push_back(demands_json(priced.demands_of(static_cast<ActivityId>(a))));
+  return list;
+}
+
+Json speed_changes_json(std::span<const SpeedChange> changes) {
+  Json list = Json::array();
+  for (const SpeedChange& change : changes)
+    list.push_back({{"resource", change.resource}, {"at_s", change.at.value()}, {"speed", change.speed}});
+  return list;
 }
 
 Json run_json(const RunReport& run) {
@@ -273,13 +298,39 @@ Op read_op(const JsonReader& r, Schedule& s) {
   return op;
 }
 
-void read_price(const JsonReader& r, PricedSchedule& priced) {
-  priced.fixed.push_back(Seconds(r.number("fixed_s", 0)));
-  priced.duration.push_back(Seconds(r.number("duration_s", 0)));
-  for (const JsonReader& d : r.at("demands").elements())
+void read_demands(const JsonReader& list, PricedSchedule& priced) {
+  for (const JsonReader& d : list.elements())
     priced.demands.push_back({d.integer("resource", 0, static_cast<int>(priced.resources.size()) - 1),
                               Seconds(d.number("seconds", 0)), d.integer("multiplicity", 1)});
   priced.first_demand.push_back(static_cast<std::int32_t>(priced.demands.size()));
+}
+
+void read_price(const JsonReader& r, PricedSchedule& priced) {
+  priced.fixed.push_back(Seconds(r.number("fixed_s", 0)));
+  priced.duration.push_back(Seconds(r.number("duration_s", 0)));
+  if (priced.first_activity.empty()) return read_demands(r.at("demands"), priced);
+  for (const JsonReader& id : r.at("activities").elements())
+    priced.activities.push_back(id.integer(0, static_cast<int>(priced.activity_count()) - 1));
+  priced.first_activity.push_back(static_cast<std::int32_t>(priced.activities.size()));
+}
+
+// What goes before the ops.
+void read_activities(const JsonReader& root, PricedSchedule& priced) {
+  priced.first_demand.push_back(0);
+  if (const auto activities = root.find("activities")) {
+    for (const JsonReader& demands : activities->elements()) read_demands(demands, priced);
+    priced.first_activity.push_back(0);
+  }
+  if (const auto changes = root.find("speed_changes"))
+    for (const JsonReader& c : changes->elements()) {
+      const Seconds at(c.number("at_s", 0));
+      if (!priced.speed_changes.empty() && at < priced.speed_changes.back().at)
+        c.fail("at_s", "before the one above it");
+      const double speed = c.number("speed", 0, 1);
+      if (speed <= 0) c.fail("speed", "0, expected more");
+      priced.speed_changes.push_back(
+          {c.integer("resource", 0, static_cast<int>(priced.resources.size()) - 1), at, speed});
+    }
 }
 
 }  // namespace
@@ -301,7 +352,10 @@ Json to_json(const ScheduleFile& file) {
   json["collective_steps"] = Json::array();
   for (const CollectiveStep& step : s.steps) json["collective_steps"].push_back(step_json(step));
   for (const Tensor& t : s.tensors) json["tensors"].push_back(tensor_json(t));
-  for (OpId id = 0; static_cast<std::size_t>(id) < s.ops.size(); ++id) json["ops"].push_back(op_json(priced, id));
+  if (!priced.first_activity.empty()) json["activities"] = activities_json(priced);
+  if (!priced.speed_changes.empty()) json["speed_changes"] = speed_changes_json(priced.speed_changes);
+  for (OpId id = 0; static_cast<std::size_t>(id) < s.ops.size(); ++id)
+    json["ops"].push_back(priced_op_json(priced, id));
   return json;
 }
 
@@ -338,7 +392,7 @@ ScheduleFile read_schedule(const JsonFile& input) {
   for (const JsonReader& r : root.at("resources").elements()) file.priced.resources.push_back(r.string());
   file.priced.physical =
       static_cast<std::size_t>(root.integer("physical_resources", 0, static_cast<int>(file.priced.resources.size())));
-  file.priced.first_demand.push_back(0);
+  read_activities(root, file.priced);
   for (const JsonReader& r : root.at("ops").elements()) {
     s.ops.push_back(read_op(r, s));
     read_price(r, file.priced);
@@ -349,7 +403,7 @@ ScheduleFile read_schedule(const JsonFile& input) {
     root.fail("ops", error.what());
   }
   file.priced.schedule = std::make_shared<const Schedule>(std::move(s));
-  file.priced.contended = std::ranges::count(shared_resources(file.priced), true) > 0;
+  file.priced.contended = is_contended(file.priced);
   return file;
 }
 

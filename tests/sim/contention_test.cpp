@@ -195,3 +195,104 @@ TEST_CASE("The analytic backend predicts what SimGrid simulates where two ops sh
     }
   }
 }
+
+namespace {
+
+// The finish of each op, simulated; predicted alike.
+std::vector<double> finish_of(const HandMade& made) {
+  std::vector<double> times;
+  const Timeline simulated = dovetail::sim::SimGridBackend().run(made.priced());
+  const Timeline predicted = AnalyticBackend().run(made.priced());
+  for (std::size_t i = 0; i < simulated.ops.size(); ++i) {
+    times.push_back(simulated.ops[i].finish.value());
+    CHECK(predicted.ops[i].finish.value() == Approx(times.back()).epsilon(1e-10));
+  }
+  return times;
+}
+
+void check_same(const PricedSchedule& priced) {
+  const Timeline simulated = dovetail::sim::SimGridBackend().run(priced), predicted = AnalyticBackend().run(priced);
+  for (std::size_t i = 0; i < simulated.ops.size(); ++i) {
+    REQUIRE(predicted.ops[i].start.value() == Approx(simulated.ops[i].start.value()).epsilon(1e-9));
+    REQUIRE(predicted.ops[i].finish.value() == Approx(simulated.ops[i].finish.value()).epsilon(1e-9));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("An op ends with the last of its activities, which share") {
+  HandMade made(1, 3);
+  // 1 s and 3 s on one resource: halves until 2, then the second has 2 s left alone. The third has its own.
+  const ActivityId a = made.activity({use(0, 1)}), b = made.activity({use(0, 3)}), c = made.activity({use(1, 2.5)});
+  made.add_of(0, {}, .5, {a, b, c});
+  made.add(0, {}, 0, {use(2, 1)});
+  const auto finish = finish_of(made);
+  CHECK(finish[0] == exactly(.5 + 4));
+  CHECK(finish[1] == exactly(5.5));
+}
+
+TEST_CASE("An activity of two ops begins after the fixed time of both and ends with both") {
+  HandMade made(2, 4);
+  const ActivityId both = made.activity({use(0, 2), use(1, 1)});
+  const ActivityId first = made.activity({use(2, 1)}), second = made.activity({use(3, 7)});
+  made.add_of(0, {}, 1, {first, both});
+  made.add_of(1, {}, 3, {both, second});
+  made.add(0, {}, 1, {});  // behind the first
+  const auto finish = finish_of(made);
+  CHECK(finish[0] == exactly(3 + 2));
+  CHECK(finish[1] == exactly(3 + 7));
+  CHECK(finish[2] == exactly(6));
+}
+
+TEST_CASE("Ops without activities, and activities without demands, take their fixed time") {
+  HandMade made(2, 1);
+  const ActivityId nothing = made.activity({});
+  made.add_of(0, {}, 1, {});
+  made.add_of(0, {}, 2, {nothing});
+  made.add(1, {}, 0, {use(0, 1)});
+  const auto finish = finish_of(made);
+  CHECK(finish[0] == exactly(1));
+  CHECK(finish[1] == exactly(3));
+  CHECK(finish[2] == exactly(1));
+}
+
+TEST_CASE("A resource that gets slower and faster again") {
+  HandMade made(2, 2);
+  // 2 s of work before 2, 1 s of it in the 4 s at a quarter, the last at full speed: 2 + 4 + 1. The op of the other
+  // resource is not touched.
+  made.add(0, {}, 0, {use(0, 4)});
+  made.add(1, {}, 0, {use(1, 4)});
+  made.change(0, 2, .25);
+  made.change(0, 6, 1);
+  const auto finish = finish_of(made);
+  CHECK(finish[0] == exactly(7));
+  CHECK(finish[1] == exactly(4));
+}
+
+TEST_CASE("A slower resource is shared as evenly, and holds nobody back who is slower still") {
+  HandMade made(2, 2);
+  // The resource has 1/2. The second op's other resource allows it 1/8, which takes 1/16; the first gets 7/16 and ends
+  // at 16/7.
+  made.add(0, {}, 0, {use(0, 1)});
+  made.add(1, {}, 0, {use(0, .5), use(1, 8)});
+  made.change(0, 0, .5);
+  const auto finish = finish_of(made);
+  CHECK(finish[0] == exactly(16. / 7));
+  CHECK(finish[1] == exactly(8));
+}
+
+TEST_CASE("Random speed changes: predicted as simulated") {
+  for (std::uint32_t seed = 0; seed < 100; ++seed) {
+    INFO("seed " << seed);
+    check_same(random_priced(seed, {.ops = 30, .streams = 2, .shared_resources = 2, .speed_changes = 6}));
+    check_same(random_priced(seed, {.ops = 30, .streams = 5, .speed_changes = 6}));
+  }
+}
+
+TEST_CASE("Random activities of which at most two meet: predicted as simulated") {
+  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+    INFO("seed " << seed);
+    check_same(random_priced(seed, {.ops = 40, .streams = 1, .shared_resources = 3, .activities = 2}));
+    check_same(random_priced(seed, {.ops = 40, .streams = 4, .activities = 1, .speed_changes = 3}));
+  }
+}

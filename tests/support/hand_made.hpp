@@ -19,9 +19,20 @@ class HandMade {
   OpId add(StreamId stream, std::initializer_list<OpId> dependencies, double fixed,
            std::initializer_list<Demand> demands);
   OpId add(StreamId stream, std::span<const OpId> dependencies, double fixed, std::span<const Demand> demands);
+
+  // An activity, and an op of such activities; several ops may have the same one.
+  ActivityId activity(std::span<const Demand> demands);
+  ActivityId activity(std::initializer_list<Demand> demands);
+  OpId add_of(StreamId stream, std::span<const OpId> dependencies, double fixed,
+              std::span<const ActivityId> activities);
+  OpId add_of(StreamId stream, std::initializer_list<OpId> dependencies, double fixed,
+              std::initializer_list<ActivityId> activities);
+
+  void change(int resource, double at, double speed);  // in the order of time
   PricedSchedule priced() const;
 
  private:
+  bool one_each_ = true;  // op i has activity i alone
   Schedule schedule_;
   PricedSchedule priced_;
 };
@@ -37,6 +48,8 @@ struct RandomShape {
   double shortest = 1e-6;  // durations are spread evenly over the orders of magnitude up to `longest`
   double longest = 1;
   int shared_resources = 0;  // beside one of each stream's own; each op then demands some of them
+  int activities = 0;        // at most so many of each op, and some that two ops share; 0: one each, of its own
+  int speed_changes = 0;     // of any resources, within the time that the ops alone take
 };
 
 // Ops on random streams with up to three dependencies each; now and then without fixed time, demand or either.

@@ -1,0 +1,11 @@
+// The network section of a cluster file.
+#pragma once
+#include "models/cluster.hpp"
+#include "models/json/json_reader.hpp"
+
+namespace dovetail {
+
+// `cluster` has all but its network. Throws InputError for what does not divide or contradicts the node's link.
+NetworkDescription read_network(const JsonReader& json, const Cluster& cluster);
+
+}  // namespace dovetail
