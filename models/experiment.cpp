@@ -82,14 +82,12 @@ void require_routing(const Experiment& e) {
 
 void require_message_sizes(const Experiment& e) {
   if (e.workload.message_sizes == MessageSizes::Padded) return;
-  const auto refuse_unless = [](bool condition, const std::string& reason) {
-    require(condition, "/workload/message_sizes", "routed " + reason);
-  };
-  refuse_unless(e.cluster.network.has_value(),
-                fmt::format("needs a cluster with a network, which {} does not describe", e.cluster.name));
-  refuse_unless(e.parallelism.pp == 1, "is not built yet with pipeline stages");
-  refuse_unless(e.workload.gate.token_choice(), fmt::format("contradicts the gate {}, which fills every expert alike",
-                                                            name_in(gate_kind_names, e.workload.gate.kind)));
+  constexpr auto at = "/workload/message_sizes";
+  require(e.cluster.network.has_value(), at, "routed needs a cluster with a network, which {} does not describe",
+          e.cluster.name);
+  require(e.parallelism.pp == 1, at, "routed is not built yet with pipeline stages");
+  require(e.workload.gate.token_choice(), at, "routed contradicts the gate {}, which fills every expert alike",
+          name_in(gate_kind_names, e.workload.gate.kind));
 }
 
 }  // namespace
