@@ -134,7 +134,9 @@ SystemResult evaluate(const Experiment& experiment, const std::string& name, con
   result.backend = backend.name();
   result.schedule =
       std::make_shared<const Schedule>(split_by_class(experiment, build_schedule(experiment, choice.plan)));
-  const PricedSchedule priced = price(result.schedule, experiment);
+  PricedSchedule priced = price(result.schedule, experiment);
+  inject(experiment.events, priced);
+  backend.prepare(experiment);
   result.timeline = backend.run(priced);
   result.metrics = metrics(*result.schedule, result.timeline);
   result.lower_bound = lower_bound(priced);

@@ -57,6 +57,7 @@ planners::Evaluator make_evaluator(const std::string& name, const Experiment& ex
   if (name == "analytic") return planners::analytic_evaluator(experiment);
   return [&experiment, backend = std::shared_ptr<Backend>(make_backend(name))](const Plan& plan) {
     const PricedSchedule priced = price_plan(experiment, plan);
+    backend->prepare(experiment);
     return metrics(*priced.schedule, backend->run(priced)).makespan;
   };
 }

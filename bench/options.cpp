@@ -61,6 +61,11 @@ void add_system_options(CLI::App& app, Options& options, Systems systems) {
 void add_backend_option(CLI::App& app, Options& options) {
   const std::string help = fmt::format("what computes the times: {} [{}]", describe_backends(), options.backend);
   add_text(app, {"--backend", "NAME", help, schedules}, options.backend);
+  add_text(app,
+           {"--platform", "FILE",
+            "SimGrid platform whose hosts are the GPUs in order, in place of the cluster's network, for simgrid-flow",
+            schedules},
+           options.platform);
 }
 
 void add_result_options(CLI::App& app, Options& options, const std::string& page) {

@@ -15,7 +15,7 @@ enum class Format { Table, Json, Csv };
 struct Options {
   ExperimentRequest request;
   std::vector<std::string> systems, plans;  // names or files
-  std::string backend = "analytic";
+  std::string backend = "analytic", platform;
   int seed = 0;
   std::optional<Format> format;
   std::string output, html, trace;  // files; empty: none; "-": standard output

@@ -11,6 +11,7 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
+  virtual void prepare(const Experiment&) {}  // that the schedules of the next runs are of; for those that look at it
   virtual Timeline run(const PricedSchedule& priced) = 0;
 };
 

@@ -9,7 +9,7 @@ namespace dovetail {
 namespace {
 
 constexpr std::size_t no_slot = static_cast<std::size_t>(-1);
-constexpr double used_up = 1e-12;       // what is left of a resource that counts as nothing
+constexpr double used_up = 1e-12;      // what is left of a resource that counts as nothing
 constexpr double equally = 1 + 1e-11;  // offers that differ less came out of rounding
 
 }  // namespace

@@ -5,38 +5,10 @@
 
 #include "models/errors.hpp"
 #include "models/folded_network.hpp"
+#include "models/ring_hops.hpp"
 
 namespace dovetail {
 namespace {
-
-// Where a rank passes data on to: within its node, and to the next node of its group. -1: nowhere.
-struct Hops {
-  int inside = -1, outside = -1;
-  double share_inside = 0, share_outside = 0;  // of each byte
-};
-
-Hops hops_of(Subgroup group, int rank, int node) {
-  const int block = group.stride * group.size, first = rank / block * block + rank % group.stride;
-  const auto member = [&](int i) { return first + i % group.size * group.stride; };
-  // Group ranks on the node of a member: [begin, end).
-  const auto begin = [&](int r) { return std::max(0, (r / node * node - first + group.stride - 1) / group.stride); };
-  const auto end = [&](int r) {
-    return std::min(group.size, ((r / node + 1) * node - first + group.stride - 1) / group.stride);
-  };
-  const int low = begin(rank), high = end(rank), place = (rank - first) / group.stride - low, here = high - low;
-  Hops hops;
-  const bool leaves = here < group.size;
-  if (here > 1) {
-    hops.inside = member(low + (place + 1) % here);
-    hops.share_inside = leaves ? (here - 1.0) / here : 1;
-  }
-  if (leaves) {
-    const int next = member(high), there = end(next) - begin(next);
-    hops.outside = member(high % group.size + place % there);
-    hops.share_outside = 1.0 / here;
-  }
-  return hops;
-}
 
 // Bytes on links, each told from others by tier, number and direction.
 class Loads {
@@ -87,6 +59,29 @@ class Loads {
 
 }  // namespace
 
+RingHops ring_hops(Subgroup group, int rank, int node) {
+  const int block = group.stride * group.size, first = rank / block * block + rank % group.stride;
+  const auto member = [&](int i) { return first + i % group.size * group.stride; };
+  // Group ranks on the node of a member: [begin, end).
+  const auto begin = [&](int r) { return std::max(0, (r / node * node - first + group.stride - 1) / group.stride); };
+  const auto end = [&](int r) {
+    return std::min(group.size, ((r / node + 1) * node - first + group.stride - 1) / group.stride);
+  };
+  const int low = begin(rank), high = end(rank), place = (rank - first) / group.stride - low, here = high - low;
+  RingHops hops;
+  const bool leaves = here < group.size;
+  if (here > 1) {
+    hops.inside = member(low + (place + 1) % here);
+    hops.share_inside = leaves ? (here - 1.0) / here : 1;
+  }
+  if (leaves) {
+    const int next = member(high), there = end(next) - begin(next);
+    hops.outside = member(high % group.size + place % there);
+    hops.share_outside = 1.0 / here;
+  }
+  return hops;
+}
+
 std::vector<RingClass> FoldedNetwork::ring(Subgroup group) const {
   if (group.size < 2) return {};
   if (class_of_.empty()) return {even_ring(group)};
@@ -106,7 +101,7 @@ std::vector<RingClass> FoldedNetwork::ring(Subgroup group) const {
   std::vector<Loads> loads(rings.size(), Loads(topology_));
   const auto class_of_link = [&](std::size_t tier, int rank, bool up) { return link(tier, class_of(rank), up); };
   for (int rank = 0; rank < topology_.gpus(); ++rank) {
-    const Hops hops = hops_of(group, rank, topology_.gpus_per_node());
+    const RingHops hops = ring_hops(group, rank, topology_.gpus_per_node());
     Loads& load = loads[ring_of[static_cast<std::size_t>(class_of(rank))]];
     load.add(rank, hops.inside, hops.share_inside, class_of_link);
     load.add(rank, hops.outside, hops.share_outside, class_of_link);
@@ -124,7 +119,7 @@ RingClass FoldedNetwork::even_ring(Subgroup group) const {
   const int per_node = topology_.gpus_per_node();
   const auto& tiers = topology_.tiers();
   for (int rank = 0; rank < per_node; ++rank) {
-    const Hops hops = hops_of(group, rank, per_node);
+    const RingHops hops = ring_hops(group, rank, per_node);
     node.add(rank, hops.inside, hops.share_inside, class_of_link);
     if (hops.outside < 0) continue;
     const TierMask mask = topology_.between(rank, hops.outside);

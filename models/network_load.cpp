@@ -6,6 +6,7 @@
 #include <set>
 
 #include "models/errors.hpp"
+#include "models/rank_flows.hpp"
 
 namespace dovetail {
 namespace {
@@ -123,21 +124,6 @@ const std::vector<RingClass>& NetworkLoad::rings(GroupKind group) {
   return at->second;
 }
 
-// Bytes that a rank passes on. A broadcast's last rank passes nothing on, which is left out.
-Bytes NetworkLoad::ring_bytes(const Op& op, int rank_class) const {
-  const Bytes message = routed_ ? routed_->work(op, network_.representative(rank_class)).message : op.work.message;
-  const double ranks = group_comb(s_.groups, op.work.group).size;
-  switch (op.work.collective) {
-    case Collective::AllGather:
-    case Collective::ReduceScatter:
-      return message * ((ranks - 1) / ranks);
-    case Collective::AllReduce:
-      return message * (2 * (ranks - 1) / ranks);
-    default:
-      return message;
-  }
-}
-
 // To the stage whose tensor the op writes.
 FlowClass NetworkLoad::stage_flow(const Op& op) const {
   const int from = s_.class_of(op);
@@ -170,7 +156,11 @@ void NetworkLoad::for_each_flow(const Op& op, Visit visit) {
 template <class Visit>
 void NetworkLoad::for_each_ring(const Op& op, Visit visit) {
   for (const RingClass& ring : rings(op.work.group))
-    if (concerns(ring.members.front(), op)) visit(ring, ring_bytes(op, ring.members.front()));
+    if (concerns(ring.members.front(), op)) {
+      const int rank = network_.representative(ring.members.front());
+      const Bytes message = routed_ ? routed_->work(op, rank).message : op.work.message;
+      visit(ring, ring_bytes(op.work.collective, message, group_comb(s_.groups, op.work.group).size));
+    }
 }
 
 std::vector<NetworkActivity> NetworkLoad::activities(const Op& op) {

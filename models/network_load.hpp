@@ -63,7 +63,6 @@ class NetworkLoad {
   void for_each_flow(const Op& op, Visit visit);
   template <class Visit>
   void for_each_ring(const Op& op, Visit visit);
-  Bytes ring_bytes(const Op& op, int rank_class) const;
   Bytes block_bytes(const Op& op) const;
   double share(const Op& op, const FlowClass& flow) const;
   FlowClass stage_flow(const Op& op) const;

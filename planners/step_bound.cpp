@@ -121,9 +121,8 @@ void add_to_floor(const PricedSchedule& priced, OpId id, bool simple, std::vecto
   const Seconds duration = priced.duration[static_cast<std::size_t>(id)];
   const Seconds fixed = priced.fixed[static_cast<std::size_t>(id)];
   if (floats(*priced.schedule, op)) return;
-  priced.for_each_demand(id, [&](const Demand& demand) {
-    resources[static_cast<std::size_t>(demand.resource)] += demand.seconds;
-  });
+  priced.for_each_demand(
+      id, [&](const Demand& demand) { resources[static_cast<std::size_t>(demand.resource)] += demand.seconds; });
   switch (op.kind) {
     case OpKind::MpAllGather:
     case OpKind::MpReduceScatter:
@@ -231,8 +230,8 @@ LayerFloor StepBound::floor(const Plan& plan) const {
     PassFloor& pass = phase == Phase::Forward ? floor.forward : floor.backward;
     std::vector<Seconds> resources(all.resources.size());
     for (std::size_t i = 0; i < all.schedule->ops.size(); ++i)
-      if (const Op& op = all.schedule->ops[i]; op.phase == phase && op.layer == 0 &&
-          all.schedule->class_of(op) == 0 && !synchronises(op.kind))
+      if (const Op& op = all.schedule->ops[i];
+          op.phase == phase && op.layer == 0 && all.schedule->class_of(op) == 0 && !synchronises(op.kind))
         add_to_floor(all, static_cast<OpId>(i), simple, resources, pass);
     pass.busiest = *std::max_element(resources.begin(), resources.begin() + static_cast<std::ptrdiff_t>(all.physical));
   }

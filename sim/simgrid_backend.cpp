@@ -14,7 +14,8 @@
 namespace dovetail::sim {
 namespace {
 
-// What SimGrid reports back: the end of the fixed time of an op, of an activity, or of the time until a change of speed.
+// What SimGrid reports back: the end of the fixed time of an op, of an activity, or of the time until a change of
+// speed.
 enum class Part { Fixed, Work, Speed };
 constexpr int parts = 3;
 std::int64_t tag_of(std::size_t id, Part part) {
@@ -116,7 +117,8 @@ void Execution::link() {
 
 Timeline Execution::run() {
   for (std::size_t i = 0; i < priced_.speed_changes.size(); ++i) {
-    const Demand until{own_resource(static_cast<StreamId>(schedule_.streams.size() + i)), priced_.speed_changes[i].at, 1};
+    const Demand until{own_resource(static_cast<StreamId>(schedule_.streams.size() + i)), priced_.speed_changes[i].at,
+                       1};
     if (until.seconds > Seconds(0))
       start(i, Part::Speed, {&until, 1});
     else

@@ -81,17 +81,15 @@ class Engine {
   Engine();
   void rebuild(std::size_t resources);
   s4u::Exec* start(std::int64_t tag, std::span<const Demand> demands, double left);
-  double speed_of(int resource) const {
-    return speeds_.empty() ? 1 : speeds_[static_cast<std::size_t>(resource)];
-  }
+  double speed_of(int resource) const { return speeds_.empty() ? 1 : speeds_[static_cast<std::size_t>(resource)]; }
 
   std::unique_ptr<s4u::Engine> engine_;
   std::vector<s4u::Host*> pool_;
   double now_ = 0;
   const std::function<void(std::int64_t)>* finished_ = nullptr;
-  std::vector<s4u::Activity*> ended_;  // SimGrid still uses an activity after its completion callback
+  std::vector<s4u::Activity*> ended_;      // SimGrid still uses an activity after its completion callback
   std::vector<s4u::Activity*> cancelled_;  // and such ones until the end
-  std::vector<s4u::Host*> hosts_;      // of the activity being started
+  std::vector<s4u::Host*> hosts_;          // of the activity being started
   std::vector<double> amounts_;
   bool speeds_change_ = false;
   std::vector<Running> running_;  // all activities, where speeds change

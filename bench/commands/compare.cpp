@@ -79,7 +79,7 @@ Exit compare(const Options& options, const std::vector<std::string>& fail_on,
   stop_after(options.timeout);
   std::vector<Threshold> thresholds;
   for (const std::string& text : fail_on) thresholds.push_back(read_threshold(text));
-  const std::unique_ptr<Backend> backend = make_backend(options.backend);
+  const std::unique_ptr<Backend> backend = make_backend(options.backend, options.platform);
   const Question question = load_question(options);
   require_candidates(thresholds, question.candidates);
   const Outputs outputs(options);

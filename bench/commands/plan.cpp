@@ -132,7 +132,7 @@ Exit plan(const PlanOptions& options, const std::vector<std::string>& command_li
   if (options.online.online && options.evaluator != "analytic")
     throw InputError(fmt::format("--evaluator {}: with --online times are those of --backend", options.evaluator));
   if (options.online.online) return plan_online(options, options.online, options.planner, options.save, command_line);
-  const std::unique_ptr<Backend> backend = make_backend(options.backend);
+  const std::unique_ptr<Backend> backend = make_backend(options.backend, options.platform);
   if (!options.planner.empty()) planners::find_planner(options.planner);
   Question question = load_question(options);
   if (options.really_run()) {

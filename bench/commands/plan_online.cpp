@@ -98,7 +98,7 @@ class OnlinePlan {
 
   Exit over_trace(const std::vector<std::string>& command_line) {
     const std::vector<Experiment> at = along(question_.experiment, options_.trace, question_.files);
-    const std::unique_ptr<Backend> backend = make_backend(options_.backend);
+    const std::unique_ptr<Backend> backend = make_backend(options_.backend, options_.platform);
     OnlineRun run;
     run.notes = question_.notes;
     if (!prepare(at, backend->name(), run.notes)) return Exit::NoPlan;

@@ -161,7 +161,7 @@ Exit run(const RunOptions& options, const std::vector<std::string>& command_line
   check_mpi_options(options);
   if (options.systems.size() + options.plans.size() != 1)
     throw InputError("run takes one --system NAME or one --plan FILE; see dovetail run --help");
-  const std::unique_ptr<Backend> backend = make_backend(options.backend);
+  const std::unique_ptr<Backend> backend = make_backend(options.backend, options.platform);
   Question question = load_question(options);
   scale_down(question, options.scale, options.seed, options.device == DeviceKind::Cuda);
   const Outputs outputs(options);

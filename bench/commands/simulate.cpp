@@ -65,7 +65,7 @@ Exit simulate(const Options& options, const std::vector<std::string>& command_li
   stop_after(options.timeout);
   if (options.systems.size() + options.plans.size() != 1)
     throw InputError("simulate takes one --system NAME or one --plan FILE; for several see dovetail compare --help");
-  const std::unique_ptr<Backend> backend = make_backend(options.backend);
+  const std::unique_ptr<Backend> backend = make_backend(options.backend, options.platform);
   const Question question = load_question(options);
   const Outputs outputs(options);
   const Candidate& candidate = question.candidates.front();

@@ -114,6 +114,21 @@ Parallelism read_parallelism(const JsonReader& json, Experiment& e, std::vector<
   return p;
 }
 
+std::vector<SpeedEvent> read_events(const JsonReader& list) {
+  std::vector<SpeedEvent> events;
+  for (const JsonReader& json : list.elements()) {
+    SpeedEvent event{
+        json.quantity<Seconds>("at", Sign::NonNegative), {}, json.string("resource"), json.number("speed", 0, 1)};
+    if (json.has("until")) {
+      event.until = json.quantity<Seconds>("until", Sign::NonNegative);
+      if (*event.until <= event.at) json.fail("until", "not after \"at\"");
+    }
+    if (event.speed <= 0) json.fail("speed", "0, expected more");
+    events.push_back(std::move(event));
+  }
+  return events;
+}
+
 // The rules that hold between the parts, with the place of the value that breaks one where there is such a place.
 void require_fit(Experiment& e, const JsonFile& json) {
   try {
@@ -171,6 +186,7 @@ Experiment load_experiment(const ExperimentRequest& request, FilesRead& files, s
                  [&](const JsonReader& json, const std::string&) { e.calibration = read_calibration(json); });
   e.workload = read_workload(object_at(file.reader(), "workload"), file, e, defaults, files, notes);
   e.parallelism = read_parallelism(object_at(file.reader(), "parallelism"), e, notes);
+  if (const auto events = file.reader().find("events")) e.events = read_events(*events);
   require_fit(e, file.json());
   note_groups(e, object_at(file.reader(), "parallelism"), notes);
   note_padding(e, notes);

@@ -324,7 +324,8 @@ void read_activities(const JsonReader& root, PricedSchedule& priced) {
   if (const auto changes = root.find("speed_changes"))
     for (const JsonReader& c : changes->elements()) {
       const Seconds at(c.number("at_s", 0));
-      if (!priced.speed_changes.empty() && at < priced.speed_changes.back().at) c.fail("at_s", "before the one above it");
+      if (!priced.speed_changes.empty() && at < priced.speed_changes.back().at)
+        c.fail("at_s", "before the one above it");
       const double speed = c.number("speed", 0, 1);
       if (speed <= 0) c.fail("speed", "0, expected more");
       priced.speed_changes.push_back(
@@ -353,7 +354,8 @@ Json to_json(const ScheduleFile& file) {
   for (const Tensor& t : s.tensors) json["tensors"].push_back(tensor_json(t));
   if (!priced.first_activity.empty()) json["activities"] = activities_json(priced);
   if (!priced.speed_changes.empty()) json["speed_changes"] = speed_changes_json(priced.speed_changes);
-  for (OpId id = 0; static_cast<std::size_t>(id) < s.ops.size(); ++id) json["ops"].push_back(priced_op_json(priced, id));
+  for (OpId id = 0; static_cast<std::size_t>(id) < s.ops.size(); ++id)
+    json["ops"].push_back(priced_op_json(priced, id));
   return json;
 }
 

@@ -64,7 +64,8 @@ TEST_CASE("Backends conform on random schedules of activities that ops share, wi
   for_each_simulating_backend([](Backend& backend) {
     for (std::uint32_t seed = 0; seed < 50; ++seed) {
       INFO("seed " << seed);
-      check_conformance(backend, random_priced(seed, {.ops = 60, .streams = 5, .shared_resources = 4, .activities = 3}));
+      check_conformance(backend,
+                        random_priced(seed, {.ops = 60, .streams = 5, .shared_resources = 4, .activities = 3}));
       check_conformance(
           backend, random_priced(seed, {.streams = 3, .shared_resources = 4, .activities = 3, .speed_changes = 5}));
     }

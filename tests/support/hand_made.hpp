@@ -23,7 +23,8 @@ class HandMade {
   // An activity, and an op of such activities; several ops may have the same one.
   ActivityId activity(std::span<const Demand> demands);
   ActivityId activity(std::initializer_list<Demand> demands);
-  OpId add_of(StreamId stream, std::span<const OpId> dependencies, double fixed, std::span<const ActivityId> activities);
+  OpId add_of(StreamId stream, std::span<const OpId> dependencies, double fixed,
+              std::span<const ActivityId> activities);
   OpId add_of(StreamId stream, std::initializer_list<OpId> dependencies, double fixed,
               std::initializer_list<ActivityId> activities);
 

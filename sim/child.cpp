@@ -1,0 +1,87 @@
+#include "sim/child.hpp"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "models/errors.hpp"
+
+namespace dovetail::sim {
+namespace {
+
+// Times follow, or a message.
+enum class Answer : char { Times = 't', WrongInput = 'i', Failure = 'f' };
+
+void write_all(int file, const void* data, std::size_t size) {
+  const char* at = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t written = ::write(file, at, size);
+    if (written <= 0) ::_exit(1);
+    at += written;
+    size -= static_cast<std::size_t>(written);
+  }
+}
+
+[[noreturn]] void answer(int file, Answer kind, const void* data, std::size_t size) {
+  write_all(file, &kind, 1);
+  write_all(file, data, size);
+  ::_exit(0);  // destructors are the parent's business
+}
+
+[[noreturn]] void be_child(int file, const std::function<Timeline()>& compute) {
+  try {
+    const Timeline timeline = compute();
+    answer(file, Answer::Times, timeline.ops.data(), timeline.ops.size() * sizeof(Interval));
+  } catch (const InputError& error) {
+    answer(file, Answer::WrongInput, error.what(), std::strlen(error.what()));
+  } catch (const std::exception& error) {
+    answer(file, Answer::Failure, error.what(), std::strlen(error.what()));
+  }
+}
+
+std::string read_all(int file) {
+  std::string text;
+  char buffer[65536];
+  for (ssize_t n = 0; (n = ::read(file, buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<std::size_t>(n));
+  return text;
+}
+
+}  // namespace
+
+Timeline in_child(const std::function<Timeline()>& compute) {
+  int ends[2];
+  std::fflush(nullptr);
+  if (::pipe(ends) != 0) throw DeviceError("simgrid-flow", "no pipe to a child process");
+  const pid_t child = ::fork();
+  if (child < 0) throw DeviceError("simgrid-flow", "no child process");
+  if (child == 0) {
+    ::close(ends[0]);
+    be_child(ends[1], compute);
+  }
+  ::close(ends[1]);
+  const std::string text = read_all(ends[0]);
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (text.empty()) throw DeviceError("simgrid-flow", "SimGrid gave up; what it says is above");
+  const std::string rest = text.substr(1);
+  switch (static_cast<Answer>(text.front())) {
+    case Answer::WrongInput:
+      throw InputError(rest);
+    case Answer::Failure:
+      throw InternalError(rest);
+    case Answer::Times:
+      break;
+  }
+  Timeline timeline;
+  timeline.kind = ResultKind::Simulated;
+  timeline.ops.resize(rest.size() / sizeof(Interval));
+  std::memcpy(timeline.ops.data(), rest.data(), timeline.ops.size() * sizeof(Interval));
+  return timeline;
+}
+
+}  // namespace dovetail::sim

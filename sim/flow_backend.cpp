@@ -1,0 +1,237 @@
+#include "sim/flow_backend.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "models/errors.hpp"
+#include "models/network_load.hpp"
+#include "models/rank_flows.hpp"
+#include "sim/child.hpp"
+#include "sim/flow_simulation.hpp"
+
+namespace dovetail::sim {
+namespace {
+
+constexpr int most_gpus = 128;  // 512 take minutes for one all-to-all
+
+// Which ranks a class of the schedule stands for.
+std::vector<int> classes_of_ranks(const Experiment& e, const Schedule& s) {
+  std::vector<int> classes(static_cast<std::size_t>(e.cluster.gpus()));
+  if (s.classes.size() == 1) return classes;
+  const std::optional<FoldedNetwork> folded =
+      e.parallelism.pp > 1 ? std::nullopt : std::optional<FoldedNetwork>(fold(e, s));
+  for (std::size_t rank = 0; rank < classes.size(); ++rank)
+    classes[rank] = folded ? folded->class_of(static_cast<int>(rank)) : s.class_of_rank(static_cast<int>(rank));
+  return classes;
+}
+
+// An op on one of its ranks.
+struct Instance {
+  OpId op = 0;
+  int rank = 0;
+  int waiting = 0;  // for others of its rank, or for its stream
+  int flows = 0;    // that have not ended
+};
+
+class FlowRun {
+ public:
+  FlowRun(const Experiment& e, const PricedSchedule& priced, FlowSimulation& simulation)
+      : e_(e), priced_(priced), s_(*priced.schedule), flows_(e, s_), simulation_(simulation) {
+    const std::vector<int> classes = classes_of_ranks(e, s_);
+    ranks_.resize(s_.classes.size());
+    for (std::size_t rank = 0; rank < classes.size(); ++rank) {
+      auto& ranks = ranks_[static_cast<std::size_t>(classes[rank])];
+      place_.push_back({classes[rank], static_cast<int>(ranks.size())});
+      ranks.push_back(static_cast<int>(rank));
+    }
+    twins_ = e.parallelism.pp > 1 ? 1 : static_cast<int>(s_.classes.size());
+    add_instances();
+    timeline_.kind = ResultKind::Simulated;
+    timeline_.ops.assign(s_.ops.size(), {Seconds(1e300), Seconds(0)});
+  }
+
+  Timeline run() {
+    for (std::size_t i = 0; i < instances_.size(); ++i)
+      if (instances_[i].waiting == 0) ready_.push_back(i);
+    begin_ready();
+    simulation_.run([this](std::int64_t tag) { ended(tag); });
+    check(done_ == instances_.size(), "ops of a cycle never run");
+    return std::move(timeline_);
+  }
+
+ private:
+  struct Place {
+    int rank_class, at;  // at: in ranks_ of the class
+  };
+  // Flows of an op and its twins in other classes.
+  struct Exchange {
+    std::vector<RankFlow> flows;
+    std::vector<std::vector<std::size_t>> of_rank;
+    std::vector<int> waiting;  // by flow: ends whose fixed time has not passed
+  };
+
+  std::size_t instance(OpId op, int at) const {
+    return first_[static_cast<std::size_t>(op)] + static_cast<std::size_t>(at);
+  }
+  OpId leader(OpId op) const { return op - op % twins_; }
+  const Op& op_of(const Instance& i) const { return s_.ops[static_cast<std::size_t>(i.op)]; }
+
+  void add_instances() {
+    for (OpId op = 0; static_cast<std::size_t>(op) < s_.ops.size(); ++op) {
+      const int rank_class = s_.class_of(s_.ops[static_cast<std::size_t>(op)]);
+      check(twins_ == 1 || op % twins_ == rank_class, "an op for each class in turn");
+      first_.push_back(instances_.size());
+      for (int rank : ranks_[static_cast<std::size_t>(rank_class)]) instances_.push_back({op, rank});
+    }
+    successors_.resize(instances_.size());
+    std::vector<OpId> last(s_.streams.size(), -1);
+    for (OpId op = 0; static_cast<std::size_t>(op) < s_.ops.size(); ++op) {
+      const Op& of = s_.ops[static_cast<std::size_t>(op)];
+      for (OpId before : s_.dependencies_of(of)) add_edges(before, op);
+      OpId& previous = last[static_cast<std::size_t>(of.stream)];
+      if (previous >= 0) add_edges(previous, op);
+      previous = op;
+    }
+  }
+
+  // On each rank; between stages from each to the one at the same place.
+  void add_edges(OpId before, OpId op) {
+    const auto ranks =
+        static_cast<int>(ranks_[static_cast<std::size_t>(s_.class_of(s_.ops[static_cast<std::size_t>(op)]))].size());
+    for (int at = 0; at < ranks; ++at) {
+      successors_[instance(before, at)].push_back(instance(op, at));
+      ++instances_[instance(op, at)].waiting;
+    }
+  }
+
+  void begin_ready() {
+    while (!ready_.empty()) {
+      const std::size_t i = ready_.back();
+      ready_.pop_back();
+      begin(i);
+    }
+  }
+
+  Exchange& exchange(OpId op) {
+    const auto [at, fresh] = exchanges_.try_emplace(leader(op));
+    Exchange& exchange = at->second;
+    if (!fresh) return exchange;
+    exchange.flows = flows_.of(s_.ops[static_cast<std::size_t>(op)]);
+    exchange.of_rank.resize(place_.size());
+    for (std::size_t f = 0; f < exchange.flows.size(); ++f) {
+      const std::vector<int> ranks = taking_part(op, exchange.flows[f]);
+      for (int rank : ranks) exchange.of_rank[static_cast<std::size_t>(rank)].push_back(f);
+      exchange.waiting.push_back(static_cast<int>(ranks.size()));
+    }
+    return exchange;
+  }
+
+  // The ranks whose op the flow belongs to. Who receives from another stage has an op of its own; a ring goes on as its
+  // slowest part does, so it is over on all its ranks at once.
+  std::vector<int> taking_part(OpId op, const RankFlow& flow) const {
+    const Work& work = s_.ops[static_cast<std::size_t>(op)].work;
+    if (work.collective == Collective::Send) return {flow.from};
+    if (work.collective == Collective::AllToAll) return {flow.from, flow.to};
+    return group_members(s_.groups, work.group, flow.from);
+  }
+
+  void begin(std::size_t i) {
+    Instance& it = instances_[i];
+    Interval& when = timeline_.ops[static_cast<std::size_t>(it.op)];
+    when.start = std::min(when.start, simulation_.now());
+    const auto& own = exchange(it.op).of_rank[static_cast<std::size_t>(it.rank)];
+    it.flows = static_cast<int>(own.size());
+    const auto op = static_cast<std::size_t>(it.op);
+    const Seconds time = exchange(it.op).flows.empty() ? priced_.duration[op] : priced_.fixed[op];
+    if (time > Seconds(0))
+      simulation_.start_delay(-1 - static_cast<std::int64_t>(i), time);
+    else
+      time_passed(i);
+  }
+
+  void time_passed(std::size_t i) {
+    const Instance& it = instances_[i];
+    if (it.flows == 0) return end(i);
+    Exchange& all = exchange(it.op);
+    for (std::size_t f : all.of_rank[static_cast<std::size_t>(it.rank)]) {
+      if (--all.waiting[f] > 0) continue;
+      started_.push_back({leader(it.op), f});
+      const RankFlow& flow = all.flows[f];
+      simulation_.start_flow(static_cast<std::int64_t>(started_.size()) - 1, flow.from, flow.to, flow.bytes);
+    }
+  }
+
+  void ended(std::int64_t tag) {
+    if (tag < 0) {
+      time_passed(static_cast<std::size_t>(-1 - tag));
+    } else {
+      const auto [op, f] = started_[static_cast<std::size_t>(tag)];
+      for (int rank : taking_part(op, exchanges_.at(op).flows[f])) flow_ended(op, rank);
+    }
+    begin_ready();
+  }
+
+  void flow_ended(OpId leader, int rank) {
+    const auto [rank_class, at] = place_[static_cast<std::size_t>(rank)];
+    const std::size_t i = instance(twins_ == 1 ? leader : leader + rank_class, at);
+    if (--instances_[i].flows == 0) end(i);
+  }
+
+  void end(std::size_t i) {
+    Interval& when = timeline_.ops[static_cast<std::size_t>(instances_[i].op)];
+    when.finish = std::max(when.finish, simulation_.now());
+    ++done_;
+    for (std::size_t next : successors_[i])
+      if (--instances_[next].waiting == 0) ready_.push_back(next);
+  }
+
+  const Experiment& e_;
+  const PricedSchedule& priced_;
+  const Schedule& s_;
+  RankFlows flows_;
+  FlowSimulation& simulation_;
+  int twins_ = 1;                        // that an op has, itself among them: they follow one another
+  std::vector<std::vector<int>> ranks_;  // by class
+  std::vector<Place> place_;             // by rank
+  std::vector<Instance> instances_;
+  std::vector<std::size_t> first_;  // by op: of its instances
+  std::vector<std::vector<std::size_t>> successors_;
+  std::map<OpId, Exchange> exchanges_;                 // by the first of the twins
+  std::vector<std::pair<OpId, std::size_t>> started_;  // flows: exchange and place in it
+  std::vector<std::size_t> ready_;
+  std::size_t done_ = 0;
+  Timeline timeline_;
+};
+
+}  // namespace
+
+FlowBackend::FlowBackend(std::string platform) : platform_(std::move(platform)) {}
+FlowBackend::~FlowBackend() = default;
+
+void FlowBackend::prepare(const Experiment& experiment) {
+  if (experiment.cluster.gpus() > most_gpus)
+    throw InputError(
+        fmt::format("simgrid-flow: {} GPUs, expected at most {}: it simulates every message of every GPU; "
+                    "the other backends count equal GPUs once",
+                    experiment.cluster.gpus(), most_gpus));
+  if (platform_.empty() && !experiment.cluster.network)
+    throw InputError(fmt::format("simgrid-flow: cluster {} has no \"network\", and no --platform is given",
+                                 experiment.cluster.name));
+  experiment_ = std::make_unique<const Experiment>(experiment);
+}
+
+Timeline FlowBackend::run(const PricedSchedule& priced) {
+  check(experiment_ != nullptr, "simgrid-flow knows no experiment");
+  if (!priced.speed_changes.empty()) throw InputError("simgrid-flow: events are not simulated, leave them out");
+  const int gpus = experiment_->cluster.gpus();
+  return in_child([&] {
+    FlowSimulation simulation =
+        platform_.empty() ? FlowSimulation(gpus, Network(experiment_->cluster)) : FlowSimulation(gpus, platform_);
+    return FlowRun(*experiment_, priced, simulation).run();
+  });
+}
+
+}  // namespace dovetail::sim

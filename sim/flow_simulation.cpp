@@ -1,0 +1,134 @@
+#include "sim/flow_simulation.hpp"
+
+#include <fmt/format.h>
+#include <simgrid/engine.h>  // for version.h, which includes nothing itself
+#include <simgrid/version.h>
+
+#include <cmath>
+#include <simgrid/kernel/Timer.hpp>
+#include <simgrid/s4u.hpp>
+
+#include "models/errors.hpp"
+
+namespace dovetail::sim {
+namespace {
+
+namespace s4u = simgrid::s4u;
+
+// SimGrid counts whole bytes; on links of our own, so much finer ones.
+constexpr double fine = 1 << 20;
+
+// Shares are of SimGrid's flow model as published, without the corrections for TCP that it comes with.
+void configure() {
+  xbt_log_control_set("xbt_cfg.thresh:warning");
+  s4u::Engine::set_config("network/model:CM02");
+  s4u::Engine::set_config("network/TCP-gamma:1e30");
+  s4u::Engine::set_config("network/weight-S:0");
+  s4u::Engine::set_config("network/bandwidth-factor:1");
+  s4u::Engine::set_config("network/latency-factor:1");
+  s4u::Engine::set_config("network/crosstraffic:0");
+#if SIMGRID_VERSION >= 33400
+  s4u::Engine::set_config("precision/timing:1e-15");
+  s4u::Engine::set_config("precision/work-amount:1e-9");
+#else
+  s4u::Engine::set_config("surf/precision:1e-15");
+  s4u::Engine::set_config("maxmin/precision:1e-9");
+#endif
+}
+
+}  // namespace
+
+struct FlowSimulation::State {
+  explicit State(double bytes_scale) : scale(bytes_scale) {
+    check(!s4u::Engine::is_initialized(), "SimGrid is in use already");
+    engine = std::make_unique<s4u::Engine>("dovetail");
+    configure();
+    s4u::Engine::on_time_advance_cb([this](double) {
+      for (s4u::Activity* activity : over) activity->unref();
+      over.clear();
+    });
+    const auto on_completion = [this](const s4u::Activity& activity) {
+      over.push_back(const_cast<s4u::Activity*>(&activity));
+      (*ended)(reinterpret_cast<std::intptr_t>(activity.get_data<void>()));
+    };
+#if SIMGRID_VERSION >= 33400
+    s4u::Exec::on_completion_cb(on_completion);
+    s4u::Comm::on_completion_cb(on_completion);
+#else
+    s4u::Activity::on_completion_cb(on_completion);
+#endif
+  }
+
+  template <class ActivityPtr>
+  void start(const ActivityPtr& activity, std::int64_t tag) {
+    activity->set_data(reinterpret_cast<void*>(static_cast<std::intptr_t>(tag)));
+    activity->add_ref();  // until time advances after its end
+    activity->start();
+  }
+
+  double scale;
+  std::unique_ptr<s4u::Engine> engine;
+  std::vector<s4u::Host*> hosts;
+  std::vector<s4u::Activity*> over;
+  const std::function<void(std::int64_t)>* ended = nullptr;
+};
+
+FlowSimulation::FlowSimulation(int hosts, const Network& network) : state_(std::make_unique<State>(fine)) {
+#if SIMGRID_VERSION >= 40000
+  auto* zone = state_->engine->get_netzone_root()->add_netzone_full("cluster");
+  const auto add_link = [&](const Link& link) { return zone->add_link(link.name, link.bandwidth.value() * fine); };
+  const auto add_host = [&](int rank) { return zone->add_host(std::to_string(rank), 1.0); };
+#else
+  auto* zone = s4u::create_full_zone("cluster");
+  const auto add_link = [&](const Link& link) { return zone->create_link(link.name, link.bandwidth.value() * fine); };
+  const auto add_host = [&](int rank) { return zone->create_host(std::to_string(rank), 1.0); };
+#endif
+  std::vector<s4u::Link*> links;
+  for (const Link& link : network.links()) links.push_back(add_link(link)->set_latency(0.0)->seal());
+  for (int rank = 0; rank < hosts; ++rank) state_->hosts.push_back(add_host(rank)->seal());
+  std::vector<int> route;
+  for (int from = 0; from < hosts; ++from)
+    for (int to = 0; to < hosts; ++to) {
+      if (from == to) continue;
+      route.clear();
+      network.route(from, to, route);
+      std::vector<s4u::LinkInRoute> used;
+      for (int link : route) used.emplace_back(links[static_cast<std::size_t>(link)]);
+      zone->add_route(state_->hosts[static_cast<std::size_t>(from)]->get_netpoint(),
+                      state_->hosts[static_cast<std::size_t>(to)]->get_netpoint(), nullptr, nullptr, used, false);
+    }
+  zone->seal();
+}
+
+FlowSimulation::FlowSimulation(int hosts, const std::string& platform) : state_(std::make_unique<State>(1)) {
+  state_->engine->load_platform(platform);
+  state_->hosts = state_->engine->get_netzone_root()->get_all_hosts();
+  if (state_->hosts.size() < static_cast<std::size_t>(hosts))
+    throw InputError(
+        fmt::format("{}: {} hosts, expected {} or more, one for each GPU", platform, state_->hosts.size(), hosts));
+}
+
+FlowSimulation::~FlowSimulation() = default;
+
+void FlowSimulation::start_flow(std::int64_t tag, int from, int to, Bytes bytes) {
+  const s4u::CommPtr flow = s4u::Comm::sendto_init(state_->hosts[static_cast<std::size_t>(from)],
+                                                   state_->hosts[static_cast<std::size_t>(to)]);
+  flow->set_payload_size(static_cast<std::uint64_t>(std::llround(bytes.value() * state_->scale)));
+  state_->start(flow, tag);
+}
+
+void FlowSimulation::start_delay(std::int64_t tag, Seconds time) {
+  simgrid::kernel::timer::Timer::set(now().value() + time.value(), [this, tag] { (*state_->ended)(tag); });
+}
+
+void FlowSimulation::run(const std::function<void(std::int64_t)>& ended) {
+  state_->ended = &ended;
+  state_->engine->run();
+  state_->ended = nullptr;
+}
+
+Seconds FlowSimulation::now() const {
+  return Seconds(s4u::Engine::get_clock());
+}
+
+}  // namespace dovetail::sim
