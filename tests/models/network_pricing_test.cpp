@@ -102,11 +102,13 @@ TEST_CASE("a network wide enough changes nothing but what shares it") {
 TEST_CASE("no exchange is faster than its calibration or than any link allows: random experiments") {
   test::Random random(7);
   int bound_by_links = 0;
-  for (int trial = 0; trial < 60; ++trial) {
+  for (int trial = 0; trial < 80; ++trial) {
     Experiment e = test::random_experiment(random);
     describe_network(random, e.cluster);
     if (e.parallelism.pp > 1) continue;
-    const Plan plan;
+    Plan plan = test::random_legal_plan(random, e);
+    if (plan.order == Order::ReadyFirst) plan.order = Order::Alternate;  // which would depend on the prices
+    if (test::refusal(plan, e)) continue;
     CAPTURE(trial, test::describe(e, plan));
     Experiment plain = e;
     plain.cluster.network.reset();
@@ -116,7 +118,7 @@ TEST_CASE("no exchange is faster than its calibration or than any link allows: r
     for (std::size_t i = 0; i < folded.schedule->ops.size(); ++i) {
       const Op& op = folded.schedule->ops[i];
       REQUIRE(folded.duration[i] >= calibrated.duration[i / classes] * (1 - 1e-9));
-      if (op.work.collective != Collective::AllToAll) continue;
+      if (op.work.collective != Collective::AllToAll || !folded.schedule->steps_of(op).empty()) continue;
       double bound = 0;
       for (const auto& [link, bytes] : counted(e, folded.schedule->groups, op, network))
         bound = std::max(bound, bytes / network.links()[static_cast<std::size_t>(link)].bandwidth.value());
@@ -147,6 +149,7 @@ TEST_CASE("each rank a class of its own gives the times of the folded network") 
   for (int trial = 0; trial < 40; ++trial) {
     Experiment e = test::random_experiment(random);
     describe_network(random, e.cluster);
+    e.workload.gate = {};
     if (e.parallelism.pp > 1 || e.cluster.gpus() > 16) continue;
     Experiment apart = e;
     for (int gpu = 0; gpu < e.cluster.gpus(); ++gpu)  // speeds that differ by less than anyone sees
@@ -223,6 +226,7 @@ TEST_CASE("shipped clusters with a network: simulated, and 100,000 GPUs fold to 
     Experiment plain = e;
     plain.cluster.network.reset();
     CHECK(step_of(e, Plan{}) >= step_of(plain, Plan{}) * (1 - 1e-9));
+    if (e.cluster.gpus_per_node == 72) continue;  // groups of 64 lie unevenly on its nodes
     e.cluster.nodes = 12'800;
     e.cluster.network->fabric.resize(std::min<std::size_t>(e.cluster.network->fabric.size(), 1));
     e.parallelism = default_parallelism(e.cluster, e.model);
