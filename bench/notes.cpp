@@ -68,4 +68,21 @@ void add_extrapolations(Report& report) {
       if (std::ranges::find(report.notes, note) == report.notes.end()) report.notes.push_back(std::move(note));
 }
 
+void add_network(Report& report) {
+  const Experiment& e = report.experiment;
+  if (!e.cluster.network) return;
+  const auto add = [&](std::string note) {
+    if (std::ranges::find(report.notes, note) == report.notes.end()) report.notes.push_back(std::move(note));
+  };
+  for (const SystemResult& result : report.results) {
+    const bool split = e.parallelism.pp == 1 && result.schedule->classes.size() > 1;
+    if (split && result.planner.evaluations > 0)
+      add(fmt::format("{}: {} classes of ranks that differ are simulated; the plan was made as if all were alike",
+                      e.cluster.name, result.schedule->classes.size()));
+    if (result.plan.split == Split::Peers)
+      add(fmt::format("{}: exchanges with some of the peers count on its links as if spread over all of them",
+                      e.cluster.name));
+  }
+}
+
 }  // namespace dovetail::bench

@@ -91,6 +91,7 @@ std::string objection(const Plan& plan, const std::vector<Experiment>& at, const
   for (const Experiment& e : at)
     if (const auto refused = planners::refusal(plan, e)) return refused->what();
   const PricedSchedule p = priced(largest, plan);
+  backend.prepare(largest);
   const Bytes peak = memory_use(*p.schedule, backend.run(p)).peak, memory = largest.cluster.device.memory;
   if (peak <= memory) return "";
   constexpr double gib = 1 << 30;

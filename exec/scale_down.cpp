@@ -60,6 +60,9 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
     throw InputError(fmt::format("{} ranks, expected a multiple of {}: they stand for {} nodes{}", scale.ranks, nodes,
                                  nodes, stages == 1 ? "" : fmt::format(" of {} pipeline stages", stages)));
   require_executable(big.model);
+  if (big.workload.message_sizes == MessageSizes::Routed)
+    throw InputError(Location{"", 0, 0, "/workload/message_sizes"},
+                     "routed is only simulated: real messages have room for the whole capacity");
   require_positive("layers", scale.layers);
   require_positive("hidden", scale.hidden);
   require_positive("expert_hidden", scale.expert_hidden);
@@ -69,6 +72,7 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   const int gpus = scale.ranks / nodes;
   e.cluster.nodes = nodes;
   e.cluster.gpus_per_node = gpus;
+  e.cluster.network.reset();  // of other nodes than these; ranks here are held to calibrated times alone
   e.model.layers = e.workload.layers = scale.layers;
   e.model.hidden = scale.hidden;
   e.model.expert_hidden = (scale.expert_hidden + gpus - 1) / gpus * gpus;

@@ -6,6 +6,7 @@
 #include "models/files/experiment_json.hpp"
 #include "models/files/plan_json.hpp"
 #include "models/names.hpp"
+#include "models/network_pricing.hpp"
 #include "models/volumes.hpp"
 #include "reports/json_values.hpp"
 #include "reports/link_use.hpp"
@@ -75,6 +76,18 @@ Json links_json(const Experiment& experiment, const SystemResult& result) {
   return list;
 }
 
+Json network_json(const Experiment& experiment, const SystemResult& result) {
+  Json list = Json::array();
+  if (result.schedule == nullptr) return list;
+  for (const NetworkUse& use : network_use(experiment, *result.schedule))
+    list.push_back({{"link", use.link},
+                    {"links", use.links},
+                    {"bandwidth_bytes_per_s", number(use.bandwidth.value())},
+                    {"bytes", number(use.bytes)},
+                    {"utilisation", number(use.utilisation(result.metrics.makespan))}});
+  return list;
+}
+
 Json run_json(const RunReport& run) {
   return {{"device", run.device},
           {"transport", run.transport},
@@ -114,6 +127,7 @@ Json result_json(const Report& report, const SummaryRow& row) {
                {"missing_bytes", result.feasible ? Json(nullptr) : number(result.missing)},
                {"streams", streams_json(metrics)},
                {"links", links_json(report.experiment, result)}};
+  if (report.experiment.cluster.network) json["network"] = network_json(report.experiment, result);
   const bool ran = result.run.has_value();
   json["measured_over_modelled"] = number(row.measured_ratio);
   json["ci95_s"] = ran ? Json::array({number(result.run->ci95_low), number(result.run->ci95_high)}) : Json(nullptr);

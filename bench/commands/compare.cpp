@@ -97,6 +97,7 @@ Exit compare(const Options& options, const std::vector<std::string>& fail_on,
     }
   }
   add_extrapolations(report);
+  add_network(report);
   report.provenance = provenance(command_line, question.files, options.seed);
   outputs.write(report);
   return judge(report, thresholds);

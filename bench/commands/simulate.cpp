@@ -12,8 +12,10 @@
 #include "bench/outputs.hpp"
 #include "bench/provenance.hpp"
 #include "models/errors.hpp"
+#include "models/network_pricing.hpp"
 #include "reports/gantt_text.hpp"
 #include "reports/table.hpp"
+#include "reports/text_table.hpp"
 #include "reports/window.hpp"
 
 namespace dovetail::bench {
@@ -47,6 +49,17 @@ void write_memory(std::ostream& out, const MemoryUse& memory) {
   out << '\n';
 }
 
+void write_network(std::ostream& out, const Experiment& experiment, const SystemResult& result, bool colour) {
+  const std::vector<NetworkUse> uses = network_use(experiment, *result.schedule);
+  if (uses.empty()) return;
+  reports::TextTable table({"links", "number", "GB/s each", "GB in all", "utilisation %"});
+  for (const NetworkUse& use : uses)
+    table.add({use.link, fmt::format("{:.0f}", use.links), fmt::format("{:.4g}", use.bandwidth.value() * 1e-9),
+               fmt::format("{:.3f}", use.bytes.value() * 1e-9),
+               fmt::format("{:.1f}", 100 * use.utilisation(result.metrics.makespan))});
+  out << '\n' << table.text(colour);
+}
+
 Exit simulate(const Options& options, const std::vector<std::string>& command_line) {
   check_options(options);
   stop_after(options.timeout);
@@ -60,10 +73,12 @@ Exit simulate(const Options& options, const std::vector<std::string>& command_li
   Report report{"simulate", question.experiment, {}, {}, question.notes};
   report.results.push_back(evaluate(question.experiment, candidate.system.name, choice, *backend));
   add_extrapolations(report);
+  add_network(report);
   report.provenance = provenance(command_line, question.files, options.seed);
   outputs.write(report, [&](std::ostream& out, bool colour) {
     reports::write_table(out, report, colour);
     write_memory(out, report.results.front().memory);
+    write_network(out, report.experiment, report.results.front(), colour);
     if (options.verbose) write_timeline(out, report.results.front());
   });
   return Exit::Ok;

@@ -179,6 +179,24 @@ function writeStreams() {
         ["Inside the node", "link busy ms", use("links", "intra")],
       ],
       rows);
+  writeNetwork();
+}
+
+// What a described network carried; its table stays empty without one.
+function writeNetwork() {
+  const rows = results.flatMap((r) => (r.network ?? []).map((use) => ({r, use})));
+  if (rows.length === 0) return;
+  fill(
+      byId("network"),
+      [
+        ["System", "", ({r}) => r.system],
+        ["Links", "", ({use}) => use.link],
+        ["Number", "", ({use}) => String(use.links)],
+        ["Each", "GB/s", ({use}) => (use.bandwidth_bytes_per_s / 1e9).toPrecision(4)],
+        ["Carried", "by all", ({use}) => formatBytes(use.bytes)],
+        ["Utilisation", "of the step", ({use}) => percent(use.utilisation)],
+      ],
+      rows);
 }
 
 function definitions(title, pairs) {

@@ -118,4 +118,25 @@ TEST_CASE("costs that somebody only assumed are named once each") {
 TEST_CASE("backends by name") {
   CHECK(make_backend("analytic")->name() == "analytic");
   CHECK_THROWS_AS(make_backend("analytics"), InputError);
+  CHECK_THROWS_WITH(make_backend("analytic", "p.xml"), Catch::Matchers::Contains("--platform is for"));
+}
+
+TEST_CASE("events slow a step down, and its plan is chosen without them") {
+  Options options = shipped({"fsmoe"});
+  Question question = load_question(options);
+  const Candidate& candidate = question.candidates.front();
+  const auto run = [&] {
+    return evaluate(question.experiment, "fsmoe", choose_plan(question, candidate), *make_backend("analytic"));
+  };
+  const SystemResult before = run();
+  // Everything at half speed for good takes less than twice as long: latencies stay.
+  for (const char* resource : {"compute", "inter", "intra"})
+    question.experiment.events.push_back({Seconds(0), {}, resource, .5});
+  const SystemResult after = run();
+  CHECK(after.plan == before.plan);
+  CHECK(after.metrics.makespan < 2 * before.metrics.makespan);
+  CHECK(after.metrics.makespan > 1.5 * before.metrics.makespan);
+  question.experiment.events.front().at = after.metrics.makespan * 2;
+  question.experiment.events.resize(1);
+  CHECK(run().metrics.makespan / before.metrics.makespan == Approx(1).epsilon(1e-9));  // after the step
 }

@@ -65,6 +65,29 @@ TEST_CASE("a schedule file read and written again is the same file, and predicts
   CHECK(analytic_makespan(again.priced, scratch) == analytic_makespan(file.priced, scratch));
 }
 
+TEST_CASE("a schedule file keeps activities that ops share, and changes of speed") {
+  ScheduleFile file = example();
+  PricedSchedule& p = file.priced;
+  // Every op has its activity and that of the op before it.
+  p.first_activity = {0};
+  for (std::size_t i = 0; i < p.fixed.size(); ++i) {
+    if (i > 0) p.activities.push_back(static_cast<ActivityId>(i) - 1);
+    p.activities.push_back(static_cast<ActivityId>(i));
+    p.first_activity.push_back(static_cast<std::int32_t>(p.activities.size()));
+  }
+  p.speed_changes = {{0, Seconds(.25), .5}, {1, Seconds(.5), 1}};
+  auto json = to_json(file);
+  const ScheduleFile again = read_text(json.dump(1));
+  CHECK(to_json(again).dump(1) == json.dump(1));
+  CHECK(again.priced.activities == p.activities);
+  CHECK(again.priced.contended);
+  json["speed_changes"][1]["at_s"] = .125;
+  CHECK_THROWS_WITH(read_text(json.dump(1)), Contains("/speed_changes/1/at_s: "));
+  json = to_json(file);
+  json["ops"][1]["activities"][0] = 100000;
+  CHECK_THROWS_WITH(read_text(json.dump(1)), Contains("/ops/1/activities/0: "));
+}
+
 TEST_CASE("a schedule file keeps the steps of an all-to-all") {
   Experiment e = test::round_numbers();
   e.parallelism = {.dp = 2, .mp = 2, .ep = 4, .esp = 1, .pp = 1, .edp = 1};
