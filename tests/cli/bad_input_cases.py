@@ -90,7 +90,7 @@ FILES = [
          r'events: resource "nics", expected one of compute, inter',
          more=["--set", 'events=[{"at": "1 ms", "resource": "nics", "speed": 0.5}]']),
     Case("event that ends before it begins", SIMULATE,
-         r'events/0/until: not after "at"',
+         r'--set events=.*: /0/until: not after "at"',
          more=["--set", 'events=[{"at": "2 ms", "until": "1 ms", "resource": "inter", "speed": 0.5}]']),
     Case("flows without a network", f"{SIMULATE} --backend simgrid-flow", r'simgrid-flow: .*no "network"'),
     Case("missing experiment file", "compare --experiment none.json", r"none\.json.*No such file"),

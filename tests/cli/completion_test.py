@@ -7,7 +7,7 @@ from program import SOURCE, Checks, program_argument
 CASES = [
     (["com"], {"compare"}),
     (["simulate", "--clu"], {"--cluster"}),
-    (["compare", "--cluster", "fsmoe-"], {"fsmoe-testbed-a", "fsmoe-testbed-b"}),
+    (["compare", "--cluster", "fsmoe-"], {"fsmoe-testbed-a", "fsmoe-testbed-b", "fsmoe-testbed-b-links"}),
     (["plan", "--model", "mix"], {"mixtral-8x7b", "mixtral-8x22b"}),
     (["simulate", "--system", "tutel"], {"tutel", "tutel_2dh", "tutel_improved"}),
     (["compare", "--format", ""], {"table", "json", "csv"}),
