@@ -84,7 +84,7 @@ FoldedNetwork::FoldedNetwork(const Cluster& cluster, std::vector<std::uint64_t> 
   std::vector<Subgroup> sets(combs.begin(), combs.end());
   if (cluster.node_link == NodeLink::NvLinkPairs) sets.push_back({1, 2});
   sets.push_back({1, cluster.gpus_per_node});
-  refine(std::move(colours), sets);
+  refine(colours, sets);
 }
 
 void FoldedNetwork::one_class() {
@@ -104,9 +104,25 @@ void FoldedNetwork::add_links(std::size_t t, double links, double speed) {
     links_.push_back({tier.name + (up ? " up" : " down"), static_cast<int>(t), up, links, tier.bandwidth * speed});
 }
 
+void FoldedNetwork::refine(const std::vector<std::uint64_t>& colours, std::span<const Subgroup> combs) {
+  // Planners fold the same network for plan after plan.
+  struct Refined {
+    std::vector<int> shape;
+    std::vector<std::uint64_t> from, to;
+  };
+  thread_local Refined last;
+  std::vector<int> shape{topology_.gpus_per_node()};
+  for (const LinkTier& tier : topology_.tiers()) shape.insert(shape.end(), {tier.block, tier.inner, tier.node});
+  for (const Subgroup& comb : combs) shape.insert(shape.end(), {comb.stride, comb.size});
+  if (last.shape != shape || last.from != colours) last = {std::move(shape), colours, refined(colours, combs)};
+  number_classes(last.to);
+  number_links(last.to);
+}
+
 // Colour refinement: ranks part when some set that they are in (a link's users, a group, what of it lies below one
 // link) holds other colours, until nothing parts any more.
-void FoldedNetwork::refine(std::vector<std::uint64_t> colours, std::span<const Subgroup> combs) {
+std::vector<std::uint64_t> FoldedNetwork::refined(std::vector<std::uint64_t> colours,
+                                                  std::span<const Subgroup> combs) const {
   const auto gpus = static_cast<std::size_t>(topology_.gpus());
   std::vector<std::uint64_t> next(gpus), key(gpus);
   std::unordered_map<std::uint64_t, std::uint64_t> sums;
@@ -129,8 +145,7 @@ void FoldedNetwork::refine(std::vector<std::uint64_t> colours, std::span<const S
     }
     colours = next;
   }
-  number_classes(colours);
-  number_links(colours);
+  return colours;
 }
 
 // In order of their first ranks.

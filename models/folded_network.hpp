@@ -77,7 +77,8 @@ class FoldedNetwork {
  private:
   struct Peers;
   void one_class();
-  void refine(std::vector<std::uint64_t> colours, std::span<const Subgroup> combs);
+  void refine(const std::vector<std::uint64_t>& colours, std::span<const Subgroup> combs);
+  std::vector<std::uint64_t> refined(std::vector<std::uint64_t> colours, std::span<const Subgroup> combs) const;
   void number_classes(const std::vector<std::uint64_t>& colours);
   void number_links(const std::vector<std::uint64_t>& colours);
   void add_links(std::size_t tier, double links, double speed);
