@@ -70,6 +70,14 @@ void add_extrapolations(Report& report) {
 
 void add_network(Report& report) {
   const Experiment& e = report.experiment;
+  if (std::ranges::any_of(report.results, [](const SystemResult& r) { return r.backend == "simgrid-flow"; }))
+    report.notes.push_back(
+        "simgrid-flow leaves out what is not a link: calibrated rates, interference and shared device memory; "
+        "latencies and kernels are the calibration's");
+  for (const SpeedEvent& event : e.events)
+    report.notes.push_back(fmt::format("{} at {:.3g} % of its speed from {:.4g} ms {}; plans were made without that",
+                                       event.resource, 100 * event.speed, 1e3 * event.at.value(),
+                                       event.until ? fmt::format("to {:.4g} ms", 1e3 * event.until->value()) : "on"));
   if (!e.cluster.network) return;
   const auto add = [&](std::string note) {
     if (std::ranges::find(report.notes, note) == report.notes.end()) report.notes.push_back(std::move(note));

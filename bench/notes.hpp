@@ -19,7 +19,7 @@ void add_routing(const Experiment& experiment, std::vector<std::string>& notes);
 // One line for each profiled module whose times were extrapolated in a result.
 void add_extrapolations(Report& report);
 
-// Lines on what ranks that are unlike, and a described network, leave out or approximate in the results.
+// Lines on what ranks that are unlike, events and a described network leave out or approximate in the results.
 void add_network(Report& report);
 
 }  // namespace dovetail::bench
