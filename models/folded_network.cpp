@@ -179,7 +179,9 @@ void FoldedNetwork::number_links(const std::vector<std::uint64_t>& colours) {
         add_links(t, 0, speed_of(tier, speed(static_cast<int>(some - counts.begin()))));
         members_.push_back(counts);
       }
-      for (int i : {0, 1}) ++links_[static_cast<std::size_t>(at->second + i)].links;
+      const auto up = links_.begin() + at->second;
+      ++up->links;
+      ++(up + 1)->links;
     }
     auto& of_class = link_of_.emplace_back();
     for (int rank : representative_) of_class.push_back(known.at(users[static_cast<std::size_t>(tier.link_of(rank))]));
@@ -246,8 +248,8 @@ std::vector<FoldedNetwork::Peers> FoldedNetwork::exchange_peers(Subgroup comb) c
   int inside = on_node;
   const auto widen = [&](int block) {
     const int members = members_per_node(comb, block);
-    for (int i = 0; members > inside && i < on_node; ++i)
-      counts[topology_.between(0, (inside + i) * comb.stride)] += static_cast<double>((members - inside) / on_node);
+    const int more = (members - inside) / on_node;  // for each place on a node
+    for (int i = 0; more > 0 && i < on_node; ++i) counts[topology_.between(0, (inside + i) * comb.stride)] += more;
     inside = std::max(inside, members);
   };
   for (const LinkTier& tier : topology_.tiers())

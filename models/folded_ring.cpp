@@ -133,7 +133,8 @@ RingClass FoldedNetwork::even_ring(Subgroup group) const {
   for (std::size_t t = 0; t < tiers.size(); ++t) {
     const int members = members_per_node(group, tiers[t].block);
     if (tiers[t].kind != TierKind::Fabric || members >= group.size) continue;
-    const double bytes = static_cast<double>(tiers[t].block / members) / tiers[t].links_per_block();
+    const int groups = tiers[t].block / members;
+    const double bytes = static_cast<double>(groups) / tiers[t].links_per_block();
     for (bool up : {true, false}) {
       ring.uses.push_back({link(t, 0, up), bytes});
       ring.all.push_back({link(t, 0, up), bytes * links_[static_cast<std::size_t>(link(t, 0, up))].links});

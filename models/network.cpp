@@ -50,7 +50,8 @@ void Topology::add_fabric(const Cluster& cluster) {
     below = below * (static_cast<double>(held) / nodes / level.oversubscription);
     nodes = held;
     const int inner = rails ? tiers_[first_fabric_ - 1].inner : gpus_per_node_;
-    add(TierKind::Fabric, level.name, below / (gpus_per_node_ / inner), held * gpus_per_node_, inner);
+    const int switches = gpus_per_node_ / inner;
+    add(TierKind::Fabric, level.name, below / switches, held * gpus_per_node_, inner);
   }
 }
 
