@@ -69,10 +69,12 @@ void add_backend_option(CLI::App& app, Options& options) {
 }
 
 void add_result_options(CLI::App& app, Options& options, const std::string& page) {
-  add_choice(app,
-             {"--format", "table|json|csv",
-              "of the result [by the ending of -o, else table]; json and csv are in seconds and bytes", results},
-             format_names, options.format);
+  add_choice(
+      app,
+      {"--format", "table|json|csv",
+       "of the result [table; in a file json, or by its ending .csv, .txt]; json and csv are in seconds and bytes",
+       results},
+      format_names, options.format);
   add_text(app, {"-o,--output", "FILE", "write the result there, all or nothing; \"-\" is standard output", results},
            options.output);
   add_text(app, {"--html", "FILE", page, results}, options.html);

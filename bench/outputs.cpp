@@ -54,14 +54,6 @@ void fill(OutputFile& file, const Output& output) {
   stream.flush();
 }
 
-Format format_of(const Options& options) {
-  if (options.format) return *options.format;
-  const std::string ending = std::filesystem::path(options.output).extension().string();
-  if (ending == ".html" || ending == ".htm")
-    throw InputError(fmt::format("--output {}: for a page use --html {}", options.output, options.output));
-  return ending == ".json" ? Format::Json : ending == ".csv" ? Format::Csv : Format::Table;
-}
-
 // As a name for comparing only: the file need not exist.
 std::string place_of(const std::string& path) {
   std::error_code error;
@@ -70,6 +62,15 @@ std::string place_of(const std::string& path) {
 }
 
 }  // namespace
+
+Format format_of(const Options& options) {
+  if (options.format) return *options.format;
+  const std::string ending = std::filesystem::path(options.output).extension().string();
+  if (ending == ".html" || ending == ".htm")
+    throw InputError(fmt::format("--output {}: for a page use --html {}", options.output, options.output));
+  if (options.output.empty() || options.output == "-" || ending == ".txt") return Format::Table;
+  return ending == ".csv" ? Format::Csv : Format::Json;
+}
 
 void require_writable(const std::string& path) {
   std::error_code error;

@@ -16,6 +16,10 @@ struct Writers {
   std::function<void(std::ostream&)> json, csv, html, trace;
 };
 
+// --format, else by -o: a table on standard output and in .txt, csv in .csv, json in any other file. Throws InputError
+// for a page's ending.
+Format format_of(const Options& options);
+
 class Outputs {
  public:
   // Checks before any long work that every file can be written. Throws InputError.

@@ -173,7 +173,7 @@ class OnlinePlan {
     std::vector<Output> outputs;
     if (!save_plan.empty())
       outputs.push_back({save_plan, [&](std::ostream& out) { out << to_json(strategy.plan).dump(2) << '\n'; }});
-    const bool json = options_.format ? *options_.format == Format::Json : options_.output.ends_with(".json");
+    const bool json = format_of(options_) == Format::Json;
     const std::string to = options_.output.empty() ? "-" : options_.output;
     outputs.push_back({to, [this, &strategy, json](std::ostream& out) {
                          if (json)
@@ -198,10 +198,7 @@ class OnlinePlan {
 
   void write(const OnlineRun& run) const {
     const bool to_stdout = options_.output.empty() || options_.output == "-";
-    const Format by_ending = options_.output.ends_with(".json")  ? Format::Json
-                             : options_.output.ends_with(".csv") ? Format::Csv
-                                                                 : Format::Table;
-    const Format format = options_.format.value_or(by_ending);
+    const Format format = format_of(options_);
     const auto table = [&](std::ostream& out, bool colour) {
       reports::write_table(out, run, colour, options_.verbose);
     };
