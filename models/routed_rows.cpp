@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "models/errors.hpp"
 
@@ -66,9 +67,9 @@ double RoutedRows::taken(int layer, RowRange rows, int source, int owner) const 
   const Loads& all = loads(layer, source);
   if (rows.size() == 0) rows = {0, capacity_};
   std::int64_t sum = 0;
-  const auto first = all.begin() + place(owner) * experts_;
-  std::for_each_n(first, experts_,
-                  [&](std::int64_t load) { sum += std::clamp<std::int64_t>(load - rows.first, 0, rows.size()); });
+  const auto experts = static_cast<std::size_t>(experts_), first = static_cast<std::size_t>(place(owner)) * experts;
+  for (std::int64_t load : std::span(all).subspan(first, experts))
+    sum += std::clamp<std::int64_t>(load - rows.first, 0, rows.size());
   return static_cast<double>(sum) / static_cast<double>(rows.size() * experts_);
 }
 
