@@ -62,26 +62,22 @@ void add_routing(const Experiment& e, std::vector<std::string>& notes) {
       layer_volumes(e).capacity, 100 * static_cast<double>(routing.dropped) / static_cast<double>(routing.choices)));
 }
 
-void add_extrapolations(Report& report) {
-  for (const SystemResult& result : report.results)
-    for (std::string& note : extrapolated_profiles(*result.schedule, report.experiment.model))
-      if (std::ranges::find(report.notes, note) == report.notes.end()) report.notes.push_back(std::move(note));
-}
-
-void add_network(Report& report) {
+void add_limits(Report& report) {
   const Experiment& e = report.experiment;
-  if (std::ranges::any_of(report.results, [](const SystemResult& r) { return r.backend == "simgrid-flow"; }))
-    report.notes.push_back(
-        "simgrid-flow leaves out what is not a link: calibrated rates, interference and shared device memory; "
-        "latencies and kernels are the calibration's");
-  for (const SpeedEvent& event : e.events)
-    report.notes.push_back(fmt::format("{} at {:.3g} % of its speed from {:.4g} ms {}; plans were made without that",
-                                       event.resource, 100 * event.speed, 1e3 * event.at.value(),
-                                       event.until ? fmt::format("to {:.4g} ms", 1e3 * event.until->value()) : "on"));
-  if (!e.cluster.network) return;
   const auto add = [&](std::string note) {
     if (std::ranges::find(report.notes, note) == report.notes.end()) report.notes.push_back(std::move(note));
   };
+  for (const SystemResult& result : report.results)
+    for (std::string& note : extrapolated_profiles(*result.schedule, e.model)) add(std::move(note));
+  for (const SystemResult& result : report.results)
+    if (result.backend == "simgrid-flow")
+      add("simgrid-flow leaves out what is not a link: calibrated rates, interference and shared device memory; "
+          "latencies and kernels are the calibration's");
+  for (const SpeedEvent& event : e.events)
+    add(fmt::format("{} at {:.3g} % of its speed from {:.4g} ms {}; plans were made without that", event.resource,
+                    100 * event.speed, 1e3 * event.at.value(),
+                    event.until ? fmt::format("to {:.4g} ms", 1e3 * event.until->value()) : "on"));
+  if (!e.cluster.network) return;
   for (const SystemResult& result : report.results) {
     const bool split = e.parallelism.pp == 1 && result.schedule->classes.size() > 1;
     if (split && result.planner.evaluations > 0)

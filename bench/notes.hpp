@@ -16,10 +16,8 @@ void add_stage_transfers(const Experiment& experiment, std::vector<std::string>&
 // One line on capacity, imbalance and drops, where the routing is given or the capacity follows it.
 void add_routing(const Experiment& experiment, std::vector<std::string>& notes);
 
-// One line for each profiled module whose times were extrapolated in a result.
-void add_extrapolations(Report& report);
-
-// Lines on what ranks that are unlike, events and a described network leave out or approximate in the results.
-void add_network(Report& report);
+// Lines on what the results extrapolate, leave out or approximate: times of profiled modules, events, ranks that are
+// unlike, the described network.
+void add_limits(Report& report);
 
 }  // namespace dovetail::bench

@@ -11,29 +11,6 @@
 namespace dovetail {
 namespace {
 
-// A group's members are `size` ranks, `stride` apart, in blocks of size * stride.
-struct Comb {
-  int size, stride;
-};
-
-Comb comb(const Parallelism& p, GroupKind kind) {
-  switch (kind) {
-    case GroupKind::Mp:
-      return {p.mp, 1};
-    case GroupKind::Dp:
-      return {p.dp, p.mp};
-    case GroupKind::Esp:
-      return {p.esp, 1};
-    case GroupKind::Ep:
-      return {p.ep, p.esp};
-    case GroupKind::Edp:
-      return {p.edp, p.esp * p.ep};
-    case GroupKind::Pp:
-      return {p.pp, p.stage_ranks()};
-  }
-  throw InternalError("group kind");
-}
-
 // The hidden sizes of dense feed-forward parts: 0 where a model has none.
 std::array<std::int64_t, 2> ffn_sizes(const Model& model) {
   return {model.dense_hidden, model.ffn_hidden(model.first_moe())};
@@ -100,8 +77,26 @@ void validate(const Parallelism& p, const Cluster& cluster, const Model& model) 
             p.mp, size);
 }
 
+Subgroup group_comb(const Parallelism& p, GroupKind kind) {
+  switch (kind) {
+    case GroupKind::Mp:
+      return {1, p.mp};
+    case GroupKind::Dp:
+      return {p.mp, p.dp};
+    case GroupKind::Esp:
+      return {1, p.esp};
+    case GroupKind::Ep:
+      return {p.esp, p.ep};
+    case GroupKind::Edp:
+      return {p.esp * p.ep, p.edp};
+    case GroupKind::Pp:
+      return {p.stage_ranks(), p.pp};
+  }
+  throw InternalError("group kind");
+}
+
 std::vector<int> group_members(const Parallelism& parallelism, GroupKind kind, int rank) {
-  const Comb c = comb(parallelism, kind);
+  const Subgroup c = group_comb(parallelism, kind);
   const int block = c.size * c.stride;
   const int first = rank / block * block + rank % c.stride;
   std::vector<int> members;
@@ -111,24 +106,18 @@ std::vector<int> group_members(const Parallelism& parallelism, GroupKind kind, i
 }
 
 int group_size(const Parallelism& parallelism, GroupKind kind) {
-  return comb(parallelism, kind).size;
-}
-
-Subgroup group_comb(const Parallelism& parallelism, GroupKind kind) {
-  const Comb c = comb(parallelism, kind);
-  return {c.stride, c.size};
+  return group_comb(parallelism, kind).size;
 }
 
 GroupShape group_shape(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster) {
-  const Comb c = comb(parallelism, kind);
+  const Subgroup c = group_comb(parallelism, kind);
   // Of rank 0's group: strides up to a node's GPUs leave out no node between the first and the last.
   const int last = (c.size - 1) * c.stride / cluster.gpus_per_node;
   return {c.size, c.stride < cluster.gpus_per_node ? last + 1 : c.size};
 }
 
 int ranks_per_node(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster) {
-  const Comb c = comb(parallelism, kind);
-  return members_per_node({c.stride, c.size}, cluster.gpus_per_node);
+  return members_per_node(group_comb(parallelism, kind), cluster.gpus_per_node);
 }
 
 int members_per_node(Subgroup subgroup, int ranks_per_node) {

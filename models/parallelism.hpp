@@ -64,7 +64,8 @@ void validate(const Parallelism& parallelism, const Cluster& cluster, const Mode
 // The members of `rank`'s group, in group order (so that member i has group rank i).
 std::vector<int> group_members(const Parallelism& parallelism, GroupKind kind, int rank);
 int group_size(const Parallelism& parallelism, GroupKind kind);
-Subgroup group_comb(const Parallelism& parallelism, GroupKind kind);  // the same, of the cluster's ranks
+// The groups of a kind as a subgroup of all ranks of the cluster.
+Subgroup group_comb(const Parallelism& parallelism, GroupKind kind);
 GroupShape group_shape(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster);
 
 // How many consecutive members of each group of the kind are on one node; 0: not the same number on every node.

@@ -67,7 +67,8 @@ Timeline in_child(const std::function<Timeline()>& compute) {
   ::close(ends[0]);
   int status = 0;
   ::waitpid(child, &status, 0);
-  if (text.empty()) throw DeviceError("simgrid-flow", "SimGrid gave up; what it says is above");
+  if (text.empty() || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    throw DeviceError("simgrid-flow", "SimGrid gave up; what it says is above");
   const std::string rest = text.substr(1);
   switch (static_cast<Answer>(text.front())) {
     case Answer::WrongInput:

@@ -68,6 +68,7 @@ class Engine {
   void set_speed(int resource, double speed);
   void run(const std::function<void(std::int64_t)>& finished);
   void discard_ended();
+  void discard_all();
   double now() const { return now_; }
 
  private:
@@ -123,8 +124,6 @@ void Engine::reset(std::size_t resources, bool speeds_change) {
   now_ = 0;
   speeds_.clear();
   running_.clear();
-  for (s4u::Activity* activity : cancelled_) activity->unref();
-  cancelled_.clear();
   speeds_change_ = speeds_change;
 }
 
@@ -209,12 +208,18 @@ void Engine::discard_ended() {
   ended_.clear();
 }
 
+void Engine::discard_all() {
+  discard_ended();
+  for (s4u::Activity* activity : cancelled_) activity->unref();
+  cancelled_.clear();
+}
+
 Simulation::Simulation(std::size_t resources, bool speeds_change) : engine_(Engine::instance()) {
   engine_.reset(resources, speeds_change);
 }
 
 Simulation::~Simulation() {
-  engine_.discard_ended();
+  engine_.discard_all();
 }
 
 void Simulation::start(std::int64_t tag, std::span<const Demand> demands) {

@@ -96,8 +96,7 @@ Exit compare(const Options& options, const std::vector<std::string>& fail_on,
       progress.done();
     }
   }
-  add_extrapolations(report);
-  add_network(report);
+  add_limits(report);
   report.provenance = provenance(command_line, question.files, options.seed);
   outputs.write(report);
   return judge(report, thresholds);

@@ -153,8 +153,7 @@ Exit plan(const PlanOptions& options, const std::vector<std::string>& command_li
 
   Report report{"plan", question.experiment, {}, plan_all(question, options, *backend), question.notes};
   if (!report.results.front().feasible) return refuse(report, question);
-  add_extrapolations(report);
-  add_network(report);
+  add_limits(report);
   report.provenance = provenance(command_line, question.files, options.seed);
   const Plan& best = report.results.front().plan;
   if (!options.save.empty())

@@ -72,8 +72,7 @@ Exit simulate(const Options& options, const std::vector<std::string>& command_li
   const Choice choice = choose_plan(question, candidate);
   Report report{"simulate", question.experiment, {}, {}, question.notes};
   report.results.push_back(evaluate(question.experiment, candidate.system.name, choice, *backend));
-  add_extrapolations(report);
-  add_network(report);
+  add_limits(report);
   report.provenance = provenance(command_line, question.files, options.seed);
   outputs.write(report, [&](std::ostream& out, bool colour) {
     reports::write_table(out, report, colour);

@@ -18,9 +18,8 @@ using namespace dovetail::bench;
 constexpr auto fixed_plan = R"({"name": "degree_4", "planner": {"name": "fixed"}, "plan":
   {"scope": "moe", "comm_streams": "inter_intra", "forward_degree": 4, "backward_degree": 4}})";
 
-// Of a thousand cells. `system`: a name; empty: the fixed plan.
-SweepGrid grid_of(const std::string& system) {
-  const fs::path folder = fs::temp_directory_path() / fmt::format("dovetail-sweep-{}", getpid());
+// Of a thousand cells, written to a folder. `system`: a name; empty: the fixed plan.
+SweepGrid grid_of(const std::string& system, const fs::path& folder) {
   fs::create_directories(folder);
   std::ofstream(folder / "degree_4.json") << fixed_plan;
   std::string factors = "1";
@@ -31,17 +30,17 @@ SweepGrid grid_of(const std::string& system) {
            "axes": [{{"name": "workload.capacity_factor", "values": [{}]}}]}})",
       system.empty() ? "./degree_4.json" : system, factors);
   FilesRead files;
-  SweepGrid grid = load_sweep_grid((folder / "grid.json").string(), files);
-  if (system.empty()) load_system(grid.systems.front(), files);
-  return grid;
+  return load_sweep_grid((folder / "grid.json").string(), files);
 }
 
 void sweep_cell(benchmark::State& state, const std::string& system) {
-  const SweepGrid grid = grid_of(system);
+  const fs::path folder = fs::temp_directory_path() / fmt::format("dovetail-sweep-{}", getpid());
+  const SweepGrid grid = grid_of(system, folder);
   SweepCells cells(grid);
   std::int64_t next = 0;
   for (auto _ : state) benchmark::DoNotOptimize(cells.line(next++ % grid.cells()));
   state.counters["cells/s"] = benchmark::Counter(1, benchmark::Counter::kIsIterationInvariantRate);
+  fs::remove_all(folder);
 }
 BENCHMARK_CAPTURE(sweep_cell, degree_4, "")->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(sweep_cell, tutel, "tutel")->Unit(benchmark::kMicrosecond);

@@ -158,17 +158,22 @@ void check_ring(const Cluster& cluster, const FoldedNetwork& folded, Subgroup co
   if (comb.size > 1) check_equal(loads_of(folded, folded.ring(comb)), all.loads());
 }
 
+Cluster described(int nodes, int gpus_per_node, NodeLink link, int nics) {
+  Cluster c;
+  c.nodes = nodes;
+  c.gpus_per_node = gpus_per_node;
+  c.node_link = link;
+  c.node_bandwidth = BytesPerSecond(100e9);
+  c.nics_per_node = nics;
+  c.nic_bandwidth = BytesPerSecond(10e9);
+  c.network = NetworkDescription{};
+  return c;
+}
+
 }  // namespace
 
 TEST_CASE("8 nodes of 2 in leaves of 4: flows of an all-to-all by hand") {
-  Cluster c;
-  c.nodes = 8;
-  c.gpus_per_node = 2;
-  c.node_link = NodeLink::NvSwitch;
-  c.node_bandwidth = BytesPerSecond(100e9);
-  c.nics_per_node = 1;
-  c.nic_bandwidth = BytesPerSecond(10e9);
-  c.network = NetworkDescription{};
+  Cluster c = described(8, 2, NodeLink::NvSwitch, 1);
   c.network->fabric = {{"leaf", 4, 2}};
   const Subgroup all{1, 16};
   const FoldedNetwork folded(c, {}, {{all}});
@@ -250,39 +255,29 @@ TEST_CASE("the partition is equitable: every rank of a class has as many flows o
 }
 
 TEST_CASE("leaders: gather, exchange and scatter load the links that the explicit flows do") {
-  Cluster c;
-  c.nodes = 4;
-  c.gpus_per_node = 4;
-  c.node_link = NodeLink::Pcie;
-  c.node_bandwidth = BytesPerSecond(10e9);
-  c.nics_per_node = 2;
-  c.nic_bandwidth = BytesPerSecond(10e9);
-  c.network = NetworkDescription{};
+  Cluster c = described(4, 4, NodeLink::Pcie, 2);
   c.network->gpus_per_switch = 2;
   const Subgroup all{1, 16};
   std::vector<std::uint64_t> colours(16);
   for (std::size_t i = 0; i < 16; i += 4) colours[i] = 1;
   const FoldedNetwork folded(c, colours, {{all, {1, 4}, {4, 4}}});
   CHECK(folded.classes() == 3);  // leaders, those below the same switch, the other two of a node
-  Explicit gather(c), exchange(c);
+  Explicit gather(c), exchange(c), scatter(c);
   for (int rank = 0; rank < 16; ++rank)
-    if (rank % 4 != 0) gather.add(rank, rank / 4 * 4);
+    if (rank % 4 != 0) {
+      gather.add(rank, rank / 4 * 4);
+      scatter.add(rank / 4 * 4, rank);
+    }
   for (int from = 0; from < 16; from += 4)
     for (int to = 0; to < 16; to += 4)
       if (from != to) exchange.add(from, to);
   check_equal(loads_of(folded, folded.flows({all, StepKind::Gather, {1, 4}, 1})), gather.loads());
   check_equal(loads_of(folded, folded.flows({all, StepKind::Exchange, {4, 4}, 4})), exchange.loads());
+  check_equal(loads_of(folded, folded.flows({all, StepKind::Scatter, {1, 4}, 1})), scatter.loads());
 }
 
 TEST_CASE("one slow GPU among 1,024 parts few classes") {
-  Cluster c;
-  c.nodes = 128;
-  c.gpus_per_node = 8;
-  c.node_link = NodeLink::NvSwitch;
-  c.node_bandwidth = BytesPerSecond(100e9);
-  c.nics_per_node = 8;
-  c.nic_bandwidth = BytesPerSecond(10e9);
-  c.network = NetworkDescription{};
+  Cluster c = described(128, 8, NodeLink::NvSwitch, 8);
   c.network->fabric = {{"leaf", 32, 1}};
   c.network->slow = {{{}, {77}, .8, 1, 1}};
   const FoldedNetwork folded(c, {}, {{{1, 1024}}});

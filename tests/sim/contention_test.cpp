@@ -12,6 +12,22 @@ using namespace dovetail::test;
 
 namespace {
 
+Approx exactly(double expected) {
+  return Approx(expected).epsilon(1e-12);
+}
+
+// The finish of each op, simulated; predicted alike.
+std::vector<double> finish_of(const HandMade& made, double rounding = 1e-10) {
+  std::vector<double> times;
+  const Timeline simulated = dovetail::sim::SimGridBackend().run(made.priced());
+  const Timeline predicted = AnalyticBackend().run(made.priced());
+  for (std::size_t i = 0; i < simulated.ops.size(); ++i) {
+    times.push_back(simulated.ops[i].finish.value());
+    CHECK(predicted.ops[i].finish.value() == Approx(times.back()).epsilon(rounding));
+  }
+  return times;
+}
+
 // A row of streams on which each op added starts at time 0, unless it depends on others.
 class Together {
  public:
@@ -20,25 +36,12 @@ class Together {
     made_.add(next_++, {}, fixed, demands);
     return *this;
   }
-  std::vector<double> finish() const {
-    std::vector<double> times;
-    const Timeline simulated = dovetail::sim::SimGridBackend().run(made_.priced());
-    const Timeline predicted = AnalyticBackend().run(made_.priced());
-    for (std::size_t i = 0; i < simulated.ops.size(); ++i) {
-      times.push_back(simulated.ops[i].finish.value());
-      CHECK(predicted.ops[i].finish.value() == Approx(times.back()).epsilon(1e-12));
-    }
-    return times;
-  }
+  std::vector<double> finish() const { return finish_of(made_, 1e-12); }
 
  private:
   HandMade made_;
   StreamId next_ = 0;
 };
-
-Approx exactly(double expected) {
-  return Approx(expected).epsilon(1e-12);
-}
 
 // Demands of a pair that keeps speeds `eta` and `mu` while it runs together, as price() makes them: each gets half of
 // a contention resource, so demands half of its time, divided by the speed it keeps.
@@ -197,18 +200,6 @@ TEST_CASE("The analytic backend predicts what SimGrid simulates where two ops sh
 }
 
 namespace {
-
-// The finish of each op, simulated; predicted alike.
-std::vector<double> finish_of(const HandMade& made) {
-  std::vector<double> times;
-  const Timeline simulated = dovetail::sim::SimGridBackend().run(made.priced());
-  const Timeline predicted = AnalyticBackend().run(made.priced());
-  for (std::size_t i = 0; i < simulated.ops.size(); ++i) {
-    times.push_back(simulated.ops[i].finish.value());
-    CHECK(predicted.ops[i].finish.value() == Approx(times.back()).epsilon(1e-10));
-  }
-  return times;
-}
 
 void check_same(const PricedSchedule& priced) {
   const Timeline simulated = dovetail::sim::SimGridBackend().run(priced), predicted = AnalyticBackend().run(priced);
