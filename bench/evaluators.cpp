@@ -7,7 +7,7 @@
 #include "bench/backends.hpp"
 #include "bench/option_values.hpp"
 #include "exec/host_run.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/price.hpp"
 #include "planners/analytic_evaluator.hpp"
 
 namespace dovetail::bench {
@@ -29,10 +29,6 @@ class Memory {
  private:
   std::vector<std::pair<Plan, Seconds>> times_;
 };
-
-PricedSchedule price_plan(const Experiment& experiment, const Plan& plan) {
-  return price(std::make_shared<const Schedule>(build_schedule(experiment, plan)), experiment);
-}
 
 planners::Evaluator on_host(const Experiment& experiment, const EvaluatorSettings& settings) {
   exec::HostRunOptions how;

@@ -18,7 +18,6 @@
 #include "models/files/plan_json.hpp"
 #include "models/names.hpp"
 #include "models/price.hpp"
-#include "models/schedule_builder.hpp"
 #include "models/volumes.hpp"
 #include "planners/contest.hpp"
 #include "planners/parallelism_router.hpp"
@@ -81,16 +80,12 @@ std::vector<OnlineStrategy> all_strategies(const Question& question, std::string
   return strategies;
 }
 
-PricedSchedule priced(const Experiment& e, const Plan& plan) {
-  return price(std::make_shared<const Schedule>(build_schedule(e, plan)), e);
-}
-
 // Why a strategy cannot be used; empty: it can.
 std::string objection(const Plan& plan, const std::vector<Experiment>& at, const Experiment& largest,
                       Backend& backend) {
   for (const Experiment& e : at)
     if (const auto refused = planners::refusal(plan, e)) return refused->what();
-  const PricedSchedule p = priced(largest, plan);
+  const PricedSchedule p = price_plan(largest, plan);
   backend.prepare(largest);
   const Bytes peak = memory_use(*p.schedule, backend.run(p)).peak, memory = largest.cluster.device.memory;
   if (peak <= memory) return "";

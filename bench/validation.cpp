@@ -23,7 +23,7 @@
 #include "models/files/experiment_json.hpp"
 #include "models/files/plan_json.hpp"
 #include "models/names.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/price.hpp"
 #include "planners/contest.hpp"
 #include "planners/registry.hpp"
 
@@ -92,10 +92,6 @@ void add_measured(const Json& json, int rounds, PlanOutcome& p) {
 void summarize_samples(PlanOutcome& p, std::uint64_t seed) {
   p.median = exec::median(p.samples);
   std::tie(p.ci95_low, p.ci95_high) = exec::bootstrap_median(p.samples, seed);
-}
-
-PricedSchedule price_plan(const Experiment& e, const Plan& plan) {
-  return price(std::make_shared<const Schedule>(build_schedule(e, plan)), e);
 }
 
 // Held ops last their own time whatever runs beside them.

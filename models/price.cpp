@@ -12,6 +12,7 @@
 #include "models/fair_sharing.hpp"
 #include "models/names.hpp"
 #include "models/network_pricing.hpp"
+#include "models/schedule_builder.hpp"
 
 namespace dovetail {
 namespace {
@@ -238,6 +239,10 @@ PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment&
     add_flows(*network, static_cast<int>(kinds_of(*priced.schedule) * priced.schedule->classes.size()), priced);
   priced.contended = is_contended(priced);
   return priced;
+}
+
+PricedSchedule price_plan(const Experiment& experiment, const Plan& plan) {
+  return price(std::make_shared<const Schedule>(build_schedule(experiment, plan)), experiment);
 }
 
 std::size_t kinds_of(const Schedule& schedule) {

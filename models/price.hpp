@@ -75,6 +75,9 @@ class PricedSchedule {
 // experiment's events stay out: see inject(). Throws InputError where the calibration lacks a cost.
 PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment& experiment);
 
+// The same of a plan's schedule.
+PricedSchedule price_plan(const Experiment& experiment, const Plan& plan);
+
 // How many resources each rank class has by InterferenceClass: they stand first, class by class.
 std::size_t kinds_of(const Schedule& schedule);
 

@@ -1,12 +1,10 @@
 #include "planners/layer_times.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <numeric>
 #include <utility>
 
 #include "models/price.hpp"
-#include "models/schedule_builder.hpp"
 
 namespace dovetail::planners {
 namespace {
@@ -110,8 +108,8 @@ Plan sequential_plan(const Plan& plan) {
 
 LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
   const Experiment experiment = one_micro_batch(whole, plan.micro_batches);
-  const auto schedule = std::make_shared<const Schedule>(build_schedule(experiment, sequential_plan(plan)));
-  const PricedSchedule priced = price(schedule, experiment);
+  const PricedSchedule priced = price_plan(experiment, sequential_plan(plan));
+  const Schedule& schedule = *priced.schedule;
   const LayerVolumes volumes = layer_volumes(experiment);
   LayerTimes times;
   for (int layer = 0; layer < experiment.workload.layers; ++layer) times.moe.push_back(experiment.model.is_moe(layer));
@@ -119,8 +117,8 @@ LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
   times.capacity = volumes.capacity;
   times.dense_elements = dense_elements(experiment);
   const int moe_layer = first_layer(times, true), dense_layer = first_layer(times, false);
-  for (std::size_t i = 0; i < schedule->ops.size(); ++i) {
-    const Op& op = schedule->ops[i];
+  for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
+    const Op& op = schedule.ops[i];
     const Seconds fixed = priced.fixed[i], duration = priced.duration[i];
     if (op.kind == OpKind::DenseGradientAllReduce) {
       times.all_reduce_alpha = fixed;
@@ -132,7 +130,7 @@ LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
     } else if (op.layer == moe_layer || op.layer == dense_layer) {
       const bool forward = op.phase == Phase::Forward, moe = op.layer == moe_layer;
       PhaseTimes& phase = forward ? times.forward : times.backward;
-      if (belongs_to_ffn(*schedule, op))
+      if (belongs_to_ffn(schedule, op))
         read_ffn_op(op, duration, moe ? phase.shared : forward ? times.dense_forward : times.dense_backward);
       else if (moe)
         read_layer_op(op, fixed, duration, phase);

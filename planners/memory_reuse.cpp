@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 
 #include "models/expert_sharding.hpp"
 #include "models/names.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/price.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/contest.hpp"
 #include "planners/plan_space.hpp"
@@ -108,8 +107,7 @@ std::string describe_paper(const PlanningTask& task, const Plan& best, const std
     same.restore = best.restore;
     same.buffers = best.buffers;
     if (same != best) continue;
-    const auto schedule = std::make_shared<const Schedule>(build_schedule(task.experiment, c.plan));
-    const Seconds cost = restore_cost(price(schedule, task.experiment), task.experiment.calibration);
+    const Seconds cost = restore_cost(price_plan(task.experiment, c.plan), task.experiment.calibration);
     costs += fmt::format("{}{} {:.4g}", costs.empty() ? "" : ", ", name_of(c.plan.restore), 1e3 * cost.value());
     if (pick == nullptr || cost < least) {
       pick = &c;

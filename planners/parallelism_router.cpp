@@ -9,7 +9,6 @@
 #include "models/expert_sharding.hpp"
 #include "models/names.hpp"
 #include "models/price.hpp"
-#include "models/schedule_builder.hpp"
 #include "planners/contest.hpp"
 #include "planners/layer_times.hpp"
 
@@ -23,7 +22,7 @@ bool moves_for_experts(const Op& op) {
 }
 
 PricedSchedule priced(const Experiment& experiment, const Plan& plan) {
-  return price(std::make_shared<const Schedule>(build_schedule(experiment, sequential_plan(plan))), experiment);
+  return price_plan(experiment, sequential_plan(plan));
 }
 
 double moved_mebibytes(const PricedSchedule& p) {

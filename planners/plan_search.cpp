@@ -12,6 +12,7 @@
 #include "models/blocks.hpp"
 #include "models/errors.hpp"
 #include "models/memory.hpp"
+#include "models/price.hpp"
 #include "models/schedule_builder.hpp"
 #include "models/volumes.hpp"
 #include "planners/contest.hpp"
@@ -356,20 +357,20 @@ class Search {
     }
     seen_.push_back(plan);
     if (!allowed(task_, plan)) return never;
-    const auto schedule = std::make_shared<const Schedule>(build_schedule(task_.experiment, plan));
-    const PricedSchedule priced = price(schedule, task_.experiment);
+    const PricedSchedule priced = price_plan(task_.experiment, plan);
     budget_ -= static_cast<long>(task_.experiment.workload.layers) * plan.micro_batches;
     ++predicted_;
     const Timeline timeline = AnalyticBackend().run(priced);
     Prediction p{std::move(plan), {}, {}};
     for (const Interval& op : timeline.ops) p.time = std::max(p.time, op.finish);
-    if (always || p.time < best_ * (1 - rounding)) p.peak = memory_use(*schedule, timeline, Arenas::LeftOut).peak;
+    if (always || p.time < best_ * (1 - rounding))
+      p.peak = memory_use(*priced.schedule, timeline, Arenas::LeftOut).peak;
     if (p.peak <= limit_) {
       best_ = p.peak > Bytes(0) ? std::min(best_, p.time) : best_;
     } else {
       ++refused_;
       bool& too_large = too_large_.try_emplace(memory_kind(p.plan), false).first->second;
-      too_large = too_large || held_over(*schedule) > limit_;
+      too_large = too_large || held_over(*priced.schedule) > limit_;
     }
     plans_.push_back(std::move(p));
     return plans_.back().time;

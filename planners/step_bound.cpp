@@ -1,11 +1,10 @@
 #include "planners/step_bound.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <vector>
 
 #include "models/analytic_backend.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/price.hpp"
 
 namespace dovetail::planners {
 namespace {
@@ -176,7 +175,7 @@ PricedSchedule StepBound::priced(Plan plan) const {
   plan.grad_sync = GradSync::After;
   plan.gradient_slices.clear();
   plan.backward_degrees.clear();
-  return price(std::make_shared<const Schedule>(build_schedule(layer_, plan)), layer_);
+  return price_plan(layer_, plan);
 }
 
 LayerSample StepBound::sample(const Plan& plan) const {

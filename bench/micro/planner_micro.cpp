@@ -9,6 +9,7 @@
 
 #include "bench/micro/experiments.hpp"
 #include "models/analytic_backend.hpp"
+#include "models/price.hpp"
 #include "models/schedule_builder.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/gradient_partition.hpp"
@@ -72,7 +73,7 @@ BENCHMARK(gradient_partition_hard)->Arg(7)->Arg(32)->Unit(benchmark::kMicrosecon
 
 void analytic_layer(benchmark::State& state) {
   const Experiment e = bench::testbed_b();
-  const PricedSchedule priced = price(std::make_shared<const Schedule>(build_schedule(e, co_scheduled(8))), e);
+  const PricedSchedule priced = price_plan(e, co_scheduled(8));
   std::vector<double> scratch;
   for (auto _ : state) benchmark::DoNotOptimize(analytic_makespan(priced, scratch));
   state.counters["ops"] = static_cast<double>(priced.duration.size());

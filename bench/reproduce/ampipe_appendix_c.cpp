@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <random>
 
 #include "bench/reproduce/tables.hpp"
 #include "models/analytic_backend.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/price.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -30,7 +29,7 @@ class Layer {
     Plan plan;
     plan.scope = Scope::Block;
     plan.forward_degree = plan.backward_degree = chunks;
-    priced_ = price(std::make_shared<const Schedule>(build_schedule(experiment, plan)), experiment);
+    priced_ = price_plan(experiment, plan);
   }
 
   double makespan(const LayerCost& cost) {

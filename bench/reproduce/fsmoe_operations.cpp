@@ -2,10 +2,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <memory>
 
 #include "bench/reproduce/tables.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/price.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -35,7 +34,7 @@ Recomputed fsmoe_operations(const JsonReader& settings, FilesRead& files) {
   Recomputed result;
   for (const auto& [name, options] : settings.at("experiments").members()) {
     const Experiment e = read_experiment(options, files);
-    const PricedSchedule priced = price(std::make_shared<const Schedule>(build_schedule(e, Plan{})), e);
+    const PricedSchedule priced = price_plan(e, Plan{});
     for (const Row& row : rows) {
       double milliseconds = 0;
       for (std::size_t i = 0; i < priced.duration.size(); ++i)

@@ -1,11 +1,10 @@
 #include "bench/reproduce/moe_layer.hpp"
 
 #include <algorithm>
-#include <memory>
 
 #include "models/analytic_backend.hpp"
 #include "models/memory.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/price.hpp"
 #include "models/volumes.hpp"
 #include "planners/registry.hpp"
 
@@ -61,7 +60,7 @@ Experiment moe_layer(Experiment e, const LayerSizes& sizes) {
 }
 
 PricedSchedule price_moe(const Experiment& experiment, const Plan& plan) {
-  PricedSchedule priced = price(std::make_shared<const Schedule>(build_schedule(experiment, plan)), experiment);
+  PricedSchedule priced = price_plan(experiment, plan);
   for (std::size_t i = 0; i < priced.schedule->ops.size(); ++i) {
     if (!outside_moe(priced.schedule->ops[i].kind)) continue;
     priced.fixed[i] = priced.duration[i] = Seconds(0);

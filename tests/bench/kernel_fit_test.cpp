@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "models/schedule_builder.hpp"
+#include "models/price.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;
@@ -16,7 +16,7 @@ PricedSchedule priced(const Experiment& e, int degree) {
   Plan plan;
   plan.scope = Scope::Moe;
   plan.forward_degree = plan.backward_degree = degree;
-  return price(std::make_shared<const Schedule>(build_schedule(e, plan)), e);
+  return price_plan(e, plan);
 }
 
 }  // namespace

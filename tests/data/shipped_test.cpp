@@ -8,7 +8,6 @@
 #include "models/files/load.hpp"
 #include "models/files/load_trace.hpp"
 #include "models/price.hpp"
-#include "models/schedule_builder.hpp"
 #include "models/volumes.hpp"
 
 using namespace dovetail;
@@ -159,6 +158,6 @@ TEST_CASE("Groups may lie across nodes or inside them: the testbeds have costs f
       FilesRead files;
       std::vector<std::string> notes;
       const Experiment e = load_experiment(request, files, notes);
-      CHECK_NOTHROW(price(std::make_shared<const Schedule>(build_schedule(e, Plan{})), e));
+      CHECK_NOTHROW(price_plan(e, Plan{}));
     }
 }

@@ -5,7 +5,7 @@
 
 #include "models/analytic_backend.hpp"
 #include "models/errors.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/price.hpp"
 #include "tests/exec/exec_support.hpp"
 
 using namespace dovetail;
@@ -22,7 +22,7 @@ SmallExperiment four_ranks() {
 }
 
 std::shared_ptr<const PricedSchedule> priced(const Experiment& e, const Plan& plan) {
-  return std::make_shared<const PricedSchedule>(price(std::make_shared<const Schedule>(build_schedule(e, plan)), e));
+  return std::make_shared<const PricedSchedule>(price_plan(e, plan));
 }
 
 Plan overlapping_plan() {

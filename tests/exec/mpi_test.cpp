@@ -9,6 +9,7 @@
 #include "exec/inproc_transport.hpp"
 #include "exec/mpi_world.hpp"
 #include "models/files/load.hpp"
+#include "models/price.hpp"
 #include "models/schedule_builder.hpp"
 #include "tests/conformance/conformance.hpp"
 #include "tests/conformance/host_backend.hpp"
@@ -181,7 +182,7 @@ TEST_CASE("The host executor over MPI conforms on the schedules of plans") {
   const Experiment e = conformance_experiment(world().size(), GENERATE(false, true));
   for (const Plan& plan : conformance_plans()) {
     HostBackend backend(e, transport_of);
-    check_conformance(backend, price(std::make_shared<const Schedule>(build_schedule(e, plan)), e));
+    check_conformance(backend, price_plan(e, plan));
   }
 }
 

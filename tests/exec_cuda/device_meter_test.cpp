@@ -7,7 +7,6 @@
 #include "models/files/calibration_file.hpp"
 #include "models/files/load.hpp"
 #include "models/price.hpp"
-#include "models/schedule_builder.hpp"
 #include "tests/support/random_plans.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -120,7 +119,7 @@ TEST_CASE("What a device measures, completed by another calibration, prices a sc
   while (e.parallelism.pp > 1 || refusal(Plan(), e)) e = random_experiment(random);
   e.calibration = load_calibration("own.json", files);
   e.workload.dtype = DType::Bf16;
-  const auto priced = price(std::make_shared<const Schedule>(build_schedule(e, Plan())), e);
+  const auto priced = price_plan(e, Plan());
   Seconds sum;
   for (Seconds time : priced.duration) sum += time;
   CHECK(sum > Seconds(0));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "models/price.hpp"
 #include "models/schedule_builder.hpp"
 #include "tests/exec_cuda/device_numerics.hpp"
 #include "tests/support/random_plans.hpp"
@@ -36,7 +37,7 @@ HostRunOptions quick(bool emulate) {
 }
 
 std::shared_ptr<const PricedSchedule> priced_schedule(const Experiment& e) {
-  return std::make_shared<const PricedSchedule>(price(std::make_shared<const Schedule>(build_schedule(e, Plan())), e));
+  return std::make_shared<const PricedSchedule>(price_plan(e, Plan()));
 }
 
 }  // namespace

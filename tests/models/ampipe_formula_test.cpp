@@ -4,7 +4,7 @@
 #include <random>
 
 #include "models/analytic_backend.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/price.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;
@@ -24,7 +24,7 @@ double scheduled(const LayerCost& cost, int p) {
   Plan plan;
   plan.scope = Scope::Block;
   plan.forward_degree = plan.backward_degree = p;
-  PricedSchedule priced = price(std::make_shared<const Schedule>(build_schedule(e, plan)), e);
+  PricedSchedule priced = price_plan(e, plan);
   for (std::size_t i = 0; i < priced.duration.size(); ++i) {
     double seconds = 0;
     switch (priced.schedule->ops[i].kind) {

@@ -8,7 +8,7 @@
 #include "models/files/data_path.hpp"
 #include "models/files/load.hpp"
 #include "models/memory.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/price.hpp"
 #include "models/volumes.hpp"
 #include "tests/support/experiments.hpp"
 
@@ -70,7 +70,7 @@ struct Ratio {
 };
 
 Ratio ratio(const Experiment& e, const Plan& plan) {
-  const PricedSchedule priced = price(std::make_shared<Schedule>(build_schedule(e, plan)), e);
+  const PricedSchedule priced = price_plan(e, plan);
   const MemoryUse use = memory_use(*priced.schedule, AnalyticBackend().run(priced));
   CHECK(use.arena >= use.peak);
   CHECK((use.pinned > Bytes(0)) == (offloads_input(plan.restore) || offloads_hidden(plan.restore)));

@@ -292,7 +292,7 @@ TEST_CASE("rank_major at 2,048 GPUs is bound by re-reading weights") {
   REQUIRE(layer_volumes(e).capacity == 8);
   Plan plan;
   plan.layout = Layout::RankMajor;
-  const auto priced = [&] { return price(std::make_shared<const Schedule>(build_schedule(e, plan)), e); };
+  const auto priced = [&] { return price_plan(e, plan); };
   const double gemm = milliseconds(priced(), OpKind::Expert) / 2;  // of the expert's two
   // 2,048 times 2048 x 2048 weights and 8 rows in and out: 34.63 GB.
   CHECK(gemm == Approx(4e3 * 2048 * (2048.0 * 2048 + 8 * 4096) / 1555e9));

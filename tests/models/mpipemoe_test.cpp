@@ -9,6 +9,7 @@
 #include "models/blocks.hpp"
 #include "models/memory.hpp"
 #include "models/names.hpp"
+#include "models/price.hpp"
 #include "models/schedule_builder.hpp"
 #include "tests/support/experiments.hpp"
 
@@ -184,7 +185,7 @@ TEST_CASE("rings and strategies lower the peak over layers; what is offloaded is
   Experiment e = one_layer(table_iii[0]);
   e.workload.layers = e.model.layers = 4;
   const auto use = [&](Restore restore, Buffers buffers) {
-    const PricedSchedule p = price(std::make_shared<Schedule>(build_schedule(e, plan_of(4, restore, buffers))), e);
+    const PricedSchedule p = price_plan(e, plan_of(4, restore, buffers));
     return memory_use(*p.schedule, AnalyticBackend().run(p));
   };
   const Bytes kept = use(Restore::Keep, Buffers::PerChunk).peak;

@@ -5,16 +5,11 @@
 #include "models/analytic_backend.hpp"
 #include "models/errors.hpp"
 #include "models/memory.hpp"
-#include "models/schedule_builder.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;
 
 namespace {
-
-PricedSchedule priced(const Experiment& e, const Plan& plan) {
-  return price(std::make_shared<Schedule>(build_schedule(e, plan)), e);
-}
 
 double milliseconds(const PricedSchedule& p, OpKind kind, Phase phase) {
   for (std::size_t i = 0; i < p.schedule->ops.size(); ++i)
@@ -26,7 +21,7 @@ double milliseconds(const PricedSchedule& p, OpKind kind, Phase phase) {
 }  // namespace
 
 TEST_CASE("testbed B, one layer of Mixtral at degree 1: op times by the published constants") {
-  const PricedSchedule p = priced(test::testbed_b(), Plan{});
+  const PricedSchedule p = price_plan(test::testbed_b(), Plan{});
   const auto forward = [&](OpKind kind) { return milliseconds(p, kind, Phase::Forward); };
   const auto backward = [&](OpKind kind) { return milliseconds(p, kind, Phase::Backward); };
   CHECK(forward(OpKind::Dispatch) == Approx(.175 + 655360 * 1.224e-6));      // n_a2a = 20 * 8 * 4096
@@ -45,11 +40,11 @@ TEST_CASE("a transfer between stages has its own cost, or an all-to-all's; recei
   e.parallelism.pp = 2;
   e.parallelism.dp = e.parallelism.ep = 4;
   const double elements = 64 * 4096;  // T M
-  CHECK(milliseconds(priced(e, Plan{}), OpKind::StageSend, Phase::Forward) == Approx(.175 + elements * 1.224e-6));
-  CHECK(milliseconds(priced(e, Plan{}), OpKind::StageReceive, Phase::Backward) == 0);
+  CHECK(milliseconds(price_plan(e, Plan{}), OpKind::StageSend, Phase::Forward) == Approx(.175 + elements * 1.224e-6));
+  CHECK(milliseconds(price_plan(e, Plan{}), OpKind::StageReceive, Phase::Backward) == 0);
   e.calibration.collectives.push_back(
       {Collective::Send, LinkKind::Inter, 0, Seconds(1e-3), SecondsPerByte(1e-9), {Origin::Assumed, "a test"}});
-  CHECK(milliseconds(priced(e, Plan{}), OpKind::StageSend, Phase::Backward) == Approx(1 + elements * 4 * 1e-6));
+  CHECK(milliseconds(price_plan(e, Plan{}), OpKind::StageSend, Phase::Backward) == Approx(1 + elements * 4 * 1e-6));
 }
 
 TEST_CASE("chunking multiplies alpha and shares the rest") {
@@ -57,7 +52,7 @@ TEST_CASE("chunking multiplies alpha and shares the rest") {
   plan.scope = Scope::Moe;
   plan.forward_degree = 4;
   const Experiment e = test::testbed_b();  // 20 rows: 5 a chunk
-  CHECK(milliseconds(priced(e, plan), OpKind::Dispatch, Phase::Forward) == Approx(.175 + 655360 / 4 * 1.224e-6));
+  CHECK(milliseconds(price_plan(e, plan), OpKind::Dispatch, Phase::Forward) == Approx(.175 + 655360 / 4 * 1.224e-6));
 }
 
 TEST_CASE("collectives take the resource of the links their group uses, interpolated by GPUs") {
@@ -75,31 +70,31 @@ TEST_CASE("collectives take the resource of the links their group uses, interpol
   CHECK(beta(2) == Approx(1));    // held below the measured range
   CHECK_THROWS_AS(find_cost(e.calibration, Collective::AllToAll, {4, 1}, 4), InputError);
   e.workload.dtype = DType::Bf16;
-  CHECK_THROWS_WITH(priced(e, Plan{}), "calibration fsmoe-testbed-b has no GEMM cost for bf16; it has fp32");
+  CHECK_THROWS_WITH(price_plan(e, Plan{}), "calibration fsmoe-testbed-b has no GEMM cost for bf16; it has fp32");
 }
 
 TEST_CASE("copies take a resource of their own, at the calibration's cost") {
   Experiment e = test::testbed_b();
   Plan plan;
   plan.restore = Restore::S3;
-  CHECK_THROWS_WITH(priced(e, plan),
+  CHECK_THROWS_WITH(price_plan(e, plan),
                     "calibration fsmoe-testbed-b has no cost of copies to host memory, needed to offload");
   e.calibration.copy = MemoryCost{Seconds(10e-6), SecondsPerByte(1e-10), {}};
-  const PricedSchedule p = priced(e, plan);
+  const PricedSchedule p = price_plan(e, plan);
   CHECK(p.resources == std::vector<std::string>{"compute", "inter", "intra", "copy"});
   CHECK(p.physical == 4);
   // expert_input: 20 rows x 8 experts x 4096, gathered from 4 ranks, fp32
   CHECK(milliseconds(p, OpKind::Offload, Phase::Forward) == Approx(.01 + 2621440 * 4 * 1e-7));
   CHECK(milliseconds(p, OpKind::Prefetch, Phase::Backward) == Approx(.01 + 2621440 * 4 * 1e-7));
   e.calibration.interference = {{InterferenceClass::Compute, InterferenceClass::Copy, .9, .8, {}}};
-  CHECK(priced(e, plan).resources.back() == "compute/copy");
+  CHECK(price_plan(e, plan).resources.back() == "compute/copy");
 }
 
 TEST_CASE("interference becomes demands on a shared contention resource") {
   Experiment e = test::testbed_b();
   e.calibration.interference = {{InterferenceClass::Compute, InterferenceClass::Inter, .9, .8, {}},
                                 {InterferenceClass::Inter, InterferenceClass::Intra, .9, .3, {}}};
-  const PricedSchedule p = priced(e, Plan{});
+  const PricedSchedule p = price_plan(e, Plan{});
   CHECK(p.resources == std::vector<std::string>{"compute", "inter", "intra", "compute/inter", "inter/intra"});
   for (std::size_t i = 0; i < p.schedule->ops.size(); ++i) {
     if (p.schedule->ops[i].kind != OpKind::Dispatch) continue;
@@ -114,7 +109,7 @@ TEST_CASE("interference becomes demands on a shared contention resource") {
   // Measured speeds that add up to 1 need not be a fraction of few shares: nearest to .4321 : .5679 is 3 : 4 (.4286 and
   // .5714, .0035 too much for the second), so the second keeps 4/7 of its speed in place of .5679.
   e.calibration.interference = {{InterferenceClass::Compute, InterferenceClass::Inter, .4321, .5679, {}}};
-  const PricedSchedule measured = priced(e, Plan{});
+  const PricedSchedule measured = price_plan(e, Plan{});
   for (std::size_t i = 0; i < measured.schedule->ops.size(); ++i) {
     const auto demands = measured.demands_of(static_cast<OpId>(i));
     if (measured.schedule->ops[i].kind == OpKind::Dispatch) {
@@ -127,12 +122,12 @@ TEST_CASE("interference becomes demands on a shared contention resource") {
     }
   }
   e.calibration.interference[0].b_speed = .05;
-  CHECK_THROWS_AS(priced(e, Plan{}), InputError);
+  CHECK_THROWS_AS(price_plan(e, Plan{}), InputError);
 }
 
 TEST_CASE("a sequential layer takes the sum of its ops; bounds hold on pipelined ones") {
   const Experiment e = test::round_numbers(2);
-  const PricedSchedule sequential = priced(e, Plan{});
+  const PricedSchedule sequential = price_plan(e, Plan{});
   Seconds sum;
   for (Seconds duration : sequential.duration) sum += duration;
   std::vector<double> scratch;
@@ -142,7 +137,7 @@ TEST_CASE("a sequential layer takes the sum of its ops; bounds hold on pipelined
     plan.scope = Scope::Moe;
     plan.forward_degree = plan.backward_degree = degree;
     plan.comm_streams = CommStreams::InterIntra;
-    const PricedSchedule p = priced(e, plan);
+    const PricedSchedule p = price_plan(e, plan);
     const Timeline timeline = AnalyticBackend().run(p);
     const Metrics m = metrics(*p.schedule, timeline);
     CHECK(m.makespan == analytic_makespan(p, scratch));

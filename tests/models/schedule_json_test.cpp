@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/analytic_backend.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/price.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;
@@ -21,7 +21,7 @@ ScheduleFile example() {
   plan.forward_degree = 2;
   plan.backward_degree = 3;
   plan.comm_streams = CommStreams::InterIntra;
-  return {e.model, e.workload, e.parallelism, price(std::make_shared<Schedule>(build_schedule(e, plan)), e)};
+  return {e.model, e.workload, e.parallelism, price_plan(e, plan)};
 }
 
 ScheduleFile pipelined_example() {
@@ -30,7 +30,7 @@ ScheduleFile pipelined_example() {
   e.workload.batch = 2;
   Plan plan;
   plan.micro_batches = 2;
-  return {e.model, e.workload, e.parallelism, price(std::make_shared<Schedule>(build_schedule(e, plan)), e)};
+  return {e.model, e.workload, e.parallelism, price_plan(e, plan)};
 }
 
 // Every field that experts' knobs use: shadowed experts, peer groups; other groups, cut GEMMs.
@@ -47,7 +47,7 @@ ScheduleFile sharded_example(bool shadowed) {
     plan.expert_sharding = ExpertSharding::EpMp;
     plan.layout = Layout::RankMajor;
   }
-  return {e.model, e.workload, e.parallelism, price(std::make_shared<Schedule>(build_schedule(e, plan)), e)};
+  return {e.model, e.workload, e.parallelism, price_plan(e, plan)};
 }
 
 ScheduleFile read_text(const std::string& text) {
@@ -94,8 +94,7 @@ TEST_CASE("a schedule file keeps the steps of an all-to-all") {
   Plan plan;
   plan.all_to_all = AllToAll::Hierarchical1d;
   plan.all_to_all_implementation = GENERATE(AllToAllImplementation::PointToPoint, AllToAllImplementation::Fused);
-  const ScheduleFile file{e.model, e.workload, e.parallelism,
-                          price(std::make_shared<Schedule>(build_schedule(e, plan)), e)};
+  const ScheduleFile file{e.model, e.workload, e.parallelism, price_plan(e, plan)};
   auto json = to_json(file);
   const ScheduleFile again = read_text(json.dump(1));
   CHECK(to_json(again).dump(1) == json.dump(1));

@@ -110,9 +110,8 @@ TEST_CASE("an all-to-all in steps does the work of a linear one, its copies and 
 TEST_CASE("a fused all-to-all is one op that uses both kinds of links and device memory at once") {
   Experiment e = two_by_two();
   e.calibration.memory = {Seconds(1e-6), SecondsPerByte(1e-9), {}};
-  const auto priced = [&](const Plan& p) { return price(std::make_shared<Schedule>(build_schedule(e, p)), e); };
-  const PricedSchedule fused = priced(stepped(AllToAll::TwoDimensional, AllToAllImplementation::Fused));
-  const PricedSchedule steps = priced(stepped(AllToAll::TwoDimensional));
+  const PricedSchedule fused = price_plan(e, stepped(AllToAll::TwoDimensional, AllToAllImplementation::Fused));
+  const PricedSchedule steps = price_plan(e, stepped(AllToAll::TwoDimensional));
   const auto first_dispatch = [](const PricedSchedule& p) {
     for (std::size_t i = 0; i < p.schedule->ops.size(); ++i)
       if (p.schedule->ops[i].kind == OpKind::Dispatch) return i;

@@ -5,7 +5,7 @@
 
 #include "models/errors.hpp"
 #include "models/files/schedule_json.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/price.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;
@@ -32,7 +32,7 @@ PricedSchedule priced(const Experiment& e, int degree = 1) {
   Plan plan;
   plan.scope = Scope::Moe;
   plan.forward_degree = plan.backward_degree = degree;
-  return price(std::make_shared<const Schedule>(build_schedule(e, plan)), e);
+  return price_plan(e, plan);
 }
 
 std::vector<double> microseconds(const PricedSchedule& p, OpKind kind, Phase phase) {

@@ -1,11 +1,10 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <memory>
 
 #include "models/analytic_backend.hpp"
 #include "models/errors.hpp"
 #include "models/memory.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/price.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/contest.hpp"
 #include "planners/registry.hpp"
@@ -17,10 +16,6 @@ using namespace dovetail::planners;
 using Catch::Matchers::Contains;
 
 namespace {
-
-PricedSchedule priced(const Experiment& e, const Plan& plan) {
-  return price(std::make_shared<const Schedule>(build_schedule(e, plan)), e);
-}
 
 Plan plan_of(int degree, Restore restore, Buffers buffers) {
   Plan p;
@@ -55,14 +50,14 @@ Experiment unit_costs(double communication, double copy) {
 }
 
 double cost(const Experiment& e, Restore restore) {
-  return restore_cost(priced(e, plan_of(4, restore, Buffers::Double)), e.calibration).value();
+  return restore_cost(price_plan(e, plan_of(4, restore, Buffers::Double)), e.calibration).value();
 }
 
 }  // namespace
 
 TEST_CASE("peak_memory is that of the analytic timeline") {
   const Experiment e = test::testbed_b(3);
-  const PricedSchedule p = priced(e, plan_of(4, Restore::S4, Buffers::Double));
+  const PricedSchedule p = price_plan(e, plan_of(4, Restore::S4, Buffers::Double));
   CHECK(peak_memory(e, plan_of(4, Restore::S4, Buffers::Double)) ==
         memory_use(*p.schedule, AnalyticBackend().run(p)).peak);
 }
@@ -163,7 +158,7 @@ TEST_CASE("memory_reuse: what does not fit says by how much, and what would") {
   CHECK_THAT(chunks.report.reason, Contains("would fit") && Contains("degree"));
   CHECK_THAT(chunks.report.reason,
              Contains(std::to_string(static_cast<long>((least(2) - e.cluster.device.memory).value())) + " bytes"));
-  const Bytes states = memory_use(*priced(e, base).schedule, AnalyticBackend().run(priced(e, base))).persistent;
+  const Bytes states = memory_use(*price_plan(e, base).schedule, AnalyticBackend().run(price_plan(e, base))).persistent;
   e.cluster.device.memory = states + (least(8) - states) / 4;
   const PlanChoice tokens = choose(e, base, {1, 2});
   INFO(tokens.report.reason);

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/analytic_backend.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/price.hpp"
 #include "sim/simgrid_backend.hpp"
 #include "tests/support/experiments.hpp"
 
@@ -19,7 +19,7 @@ TEST_CASE("dispatch and combine on two streams share one link") {
   plan.forward_degree = 2;
   plan.order = Order::Alternate;
   plan.comm_streams = CommStreams::DispatchCombine;
-  const PricedSchedule priced = price(std::make_shared<Schedule>(build_schedule(e, plan)), e);
+  const PricedSchedule priced = price_plan(e, plan);
   const auto makespan = [&](Backend& backend) { return metrics(*priced.schedule, backend.run(priced)).makespan; };
   // C = 8 rows; an all-to-all of 4 rows takes t = 4 x 4 experts x 8 x 4 bytes x 1 ns.
   const Seconds t = Seconds(512e-9);
