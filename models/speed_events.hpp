@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "models/errors.hpp"
 #include "models/units.hpp"
 
 namespace dovetail {
@@ -17,6 +18,7 @@ struct SpeedEvent {
   std::optional<Seconds> until;
   std::string resource;  // a name of PricedSchedule::resources; without "#class": that of every rank class
   double speed = 1;
+  Location where = {};  // of the resource's name, for errors
 };
 
 // Puts the events into a priced schedule; those of one resource that overlap multiply. What plans a step does not do

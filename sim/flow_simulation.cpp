@@ -5,8 +5,11 @@
 #include <simgrid/version.h>
 
 #include <cmath>
+#include <simgrid/Exception.hpp>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
+#include <stdexcept>
+#include <string_view>
 
 #include "models/errors.hpp"
 
@@ -34,6 +37,19 @@ void configure() {
   s4u::Engine::set_config("surf/precision:1e-15");
   s4u::Engine::set_config("maxmin/precision:1e-9");
 #endif
+}
+
+void load(s4u::Engine& engine, const std::string& platform) {
+  try {
+    engine.load_platform(platform);
+  } catch (const simgrid::ParseError& error) {
+    constexpr std::string_view before_place = "Parse error at ";
+    std::string_view message = error.what();
+    if (message.starts_with(before_place)) message.remove_prefix(before_place.size());
+    throw InputError(message);
+  } catch (const std::invalid_argument& error) {
+    throw InputError(fmt::format("--platform {}: {}", platform, error.what()));
+  }
 }
 
 }  // namespace
@@ -101,7 +117,7 @@ FlowSimulation::FlowSimulation(int hosts, const Network& network) : state_(std::
 }
 
 FlowSimulation::FlowSimulation(int hosts, const std::string& platform) : state_(std::make_unique<State>(1)) {
-  state_->engine->load_platform(platform);
+  load(*state_->engine, platform);
   state_->hosts = state_->engine->get_netzone_root()->get_all_hosts();
   if (state_->hosts.size() < static_cast<std::size_t>(hosts))
     throw InputError(

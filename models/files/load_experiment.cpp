@@ -118,8 +118,11 @@ Parallelism read_parallelism(const JsonReader& json, Experiment& e, std::vector<
 std::vector<SpeedEvent> read_events(const JsonReader& list) {
   std::vector<SpeedEvent> events;
   for (const JsonReader& json : list.elements()) {
-    SpeedEvent event{
-        json.quantity<Seconds>("at", Sign::NonNegative), {}, json.string("resource"), json.number("speed", 0, 1)};
+    SpeedEvent event{json.quantity<Seconds>("at", Sign::NonNegative),
+                     {},
+                     json.string("resource"),
+                     json.number("speed", 0, 1),
+                     json.location("resource")};
     if (json.has("until")) {
       event.until = json.quantity<Seconds>("until", Sign::NonNegative);
       if (*event.until <= event.at) json.fail("until", "not after \"at\"");

@@ -186,12 +186,16 @@ bool JsonReader::boolean_or(std::string_view key, bool fallback) const {
   return has(key) ? boolean(key) : fallback;
 }
 
+Location JsonReader::location(std::string_view key) const {
+  return file_->locate(child_pointer(pointer_, key));
+}
+
 void JsonReader::fail(std::string_view message) const {
   throw InputError(file_->locate(pointer_), message);
 }
 
 void JsonReader::fail(std::string_view key, std::string_view message) const {
-  throw InputError(file_->locate(child_pointer(pointer_, key)), message);
+  throw InputError(location(key), message);
 }
 
 void JsonReader::fail_expected(std::string_view expected) const {

@@ -75,6 +75,8 @@ class JsonReader {
     return has(key) ? enumeration(key, table) : fallback;
   }
 
+  Location location(std::string_view key) const;
+
   // Throw InputError about this value, or about a key of it. Messages say what is wrong, then what was expected.
   [[noreturn]] void fail(std::string_view message) const;
   [[noreturn]] void fail(std::string_view key, std::string_view message) const;

@@ -26,6 +26,10 @@ MODEL = """{
   "expert_kind": "ffn"
 }
 """
+PLATFORM = """<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1"><zone id="all" routing="Full">
+<host id="a" speed="lots"/></zone></platform>
+"""
 SHIPPED = "--cluster fsmoe-testbed-b --model mixtral-8x7b"
 TINY = "--cluster good.json --model tiny.json"  # both written beside every case
 SIMULATE = f"simulate {TINY} --system tutel"
@@ -87,12 +91,18 @@ FILES = [
     Case("missing file", "simulate --cluster none.json --model tiny.json --system tutel", r"none\.json.*No such file"),
     Case("folder as file", "simulate --cluster folder.json --model tiny.json --system tutel", r"folder\.json.*irectory"),
     Case("event on a resource that is not there", SIMULATE,
-         r'events: resource "nics", expected one of compute, inter',
+         r'--set events=.*: /0/resource: resource "nics", expected one of compute, inter',
          more=["--set", 'events=[{"at": "1 ms", "resource": "nics", "speed": 0.5}]']),
+    Case("event on such a resource in an experiment", "simulate --experiment bad.json --system tutel",
+         r'^bad\.json:2:39: /events/0/resource: resource "nics", expected one of compute, inter',
+         bad='{"cluster": "good.json", "model": "tiny.json",\n "events": [{"at": "1 ms", "resource": "nics", "speed": 0.5}]}'),
     Case("event that ends before it begins", SIMULATE,
          r'--set events=.*: /0/until: not after "at"',
          more=["--set", 'events=[{"at": "2 ms", "until": "1 ms", "resource": "inter", "speed": 0.5}]']),
     Case("flows without a network", f"{SIMULATE} --backend simgrid-flow", r'simgrid-flow: .*no "network"'),
+    Case("platform that is no XML", f"{SIMULATE} --backend simgrid-flow --platform bad.json", r"^bad\.json:1: .*XML", bad="hosts"),
+    Case("platform with a wrong speed", f"{SIMULATE} --backend simgrid-flow --platform bad.json", r"^bad\.json:3: .*lots", bad=PLATFORM),
+    Case("missing platform", f"{SIMULATE} --backend simgrid-flow --platform none.xml", r"none\.xml"),
     Case("missing experiment file", "compare --experiment none.json", r"none\.json.*No such file"),
     Case("unknown key in an experiment", "compare --experiment bad.json", r'^bad\.json:1:\d+: .*did you mean "cluster"',
          bad='{"clutser": "good.json", "model": "tiny.json"}'),
