@@ -27,8 +27,7 @@ Location place_of(const std::string& knob, const Question& question, const Candi
 InputError at_its_place(const InputError& error, const Question& question, const Candidate& candidate) {
   const std::string& pointer = error.where().pointer;
   if (!error.where().file.empty() || !pointer.starts_with(plan_part)) return error;
-  const std::string message = std::string(error.what()).substr(pointer.size() + 2);
-  return {place_of(pointer.substr(plan_part.size()), question, candidate), message};
+  return {place_of(pointer.substr(plan_part.size()), question, candidate), error.message()};
 }
 
 }  // namespace dovetail::bench

@@ -15,7 +15,8 @@ std::string on_one_line(std::string text) {
 std::string located(const Location& where, std::string_view message) {
   std::string text;
   if (!where.file.empty()) text += where.file + ":";
-  if (where.line > 0) text += fmt::format("{}:{}:", where.line, where.column);
+  if (where.line > 0) text += fmt::format("{}:", where.line);
+  if (where.column > 0) text += fmt::format("{}:", where.column);
   if (!text.empty()) text += " ";
   if (!where.pointer.empty()) text += where.pointer + ": ";
   return on_one_line(text + std::string(message));
@@ -24,7 +25,7 @@ std::string located(const Location& where, std::string_view message) {
 }  // namespace
 
 InputError::InputError(const Location& where, std::string_view message)
-    : std::runtime_error(located(where, message)), where_(where) {}
+    : std::runtime_error(located(where, message)), where_(where), message_(message) {}
 
 DeviceError::DeviceError(std::string_view call, std::string_view reason, int code, int rank)
     : std::runtime_error(fmt::format("{}: {}{}{}", call, reason, code != 0 ? fmt::format(" ({})", code) : "",

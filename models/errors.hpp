@@ -22,9 +22,11 @@ class InputError : public std::runtime_error {
   InputError(const Location& where, std::string_view message);
   explicit InputError(std::string_view message) : InputError(Location{}, message) {}  // options, not files
   const Location& where() const { return where_; }
+  const std::string& message() const { return message_; }  // what() without the place
 
  private:
   Location where_;
+  std::string message_;
 };
 
 // A device, library or operating system call that failed: "call: reason (code), rank r".

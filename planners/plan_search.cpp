@@ -1,6 +1,7 @@
 #include "planners/plan_search.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -118,6 +119,9 @@ class Search {
     const StepBound* steps;
     LayerFloor floor;
     const Axis* restores;
+    std::array<StreamFloor, comm_streams_names.size()> streams{};
+
+    const StreamFloor& streams_of(const Plan& of) const { return streams[static_cast<std::size_t>(of.comm_streams)]; }
   };
   struct Structure {
     Plan plan;
@@ -147,21 +151,31 @@ class Search {
       if (refusal(simplest, task_.experiment)) continue;
       std::unique_ptr<StepBound>& steps = steps_[volume_kind(plan)];
       if (!steps) steps = std::make_unique<StepBound>(task_.experiment, plan);
-      volumes_.push_back({plan, steps.get(), steps->floor(plan), &restores});
+      volumes_.push_back({plan, steps.get(), steps->floor(plan), &restores, {}});
       Plan any = volumes_.back().plan;
       any.scope = Scope::Block;  // which has the lowest
-      push(floor_of(volumes_.back(), any, 0, 0), Level::Volume, volumes_.size() - 1);
+      Seconds least = never;
+      for (const auto& [name, streams] : comm_streams_names) {
+        any.comm_streams = simplest.comm_streams = streams;
+        if (refusal(simplest, task_.experiment)) continue;
+        volumes_.back().streams[static_cast<std::size_t>(streams)] = steps->streams(simplest);
+        least = std::min(least, floor_of(volumes_.back(), any, 0, 0));
+      }
+      push(least, Level::Volume, volumes_.size() - 1);
     }
   }
 
-  // Of degrees; 0: of any.
+  // Of degrees; 0: of any. `chain`: what a forward pass takes at least, if that is known.
   Seconds floor_of(const Volume& v, const Plan& plan, int forward, int backward, Seconds chain = Seconds(0)) const {
-    const auto pass = [&](const PassFloor& floor, int degree) {
-      if (degree == 0 || plan.scope == Scope::Block || plan.split == Split::Peers) return floor.at(0, 0);
-      const auto capacity = static_cast<double>(v.steps->capacity());
-      return floor.at(degree, std::floor(capacity / degree) / capacity);
-    };
-    return v.steps->of(std::max(chain, pass(v.floor.forward, forward)), pass(v.floor.backward, backward));
+    return v.steps->of(v.streams_of(plan), std::max(chain, pass_floor(v, plan, v.floor.forward, forward)),
+                       pass_floor(v, plan, v.floor.backward, backward));
+  }
+
+  static Seconds pass_floor(const Volume& v, const Plan& plan, const PassFloor& floor, int degree) {
+    if (degree == 0 || plan.scope == Scope::Block || plan.split == Split::Peers)
+      return floor.hidden(std::max(degree, 1));
+    const auto capacity = static_cast<double>(v.steps->capacity());
+    return floor.at(degree, std::floor(capacity / degree) / capacity);
   }
 
   // --- structures: how they are arranged ---
@@ -200,7 +214,6 @@ class Search {
         if (!tied || forward == backward) push_degrees(at, forward, backward);
   }
 
-  // `chain`: what a forward pass takes at least, if that is known.
   void push_degrees(std::size_t at, int forward, int backward, Seconds chain = Seconds(0)) {
     const Structure& s = structures_[at];
     push(floor_of(volumes_[s.volume], s.plan, forward, backward, chain), Level::Degrees, at, forward, backward);
@@ -209,16 +222,16 @@ class Search {
   // By what any arrangement takes first, until that alone is no faster. What is ordered by readiness may be ordered
   // otherwise in the whole step: then all that may be faster there.
   std::vector<int> fastest_forward(std::size_t at) {
+    const Plan plan = structures_[at].plan;
     const Volume& v = volumes_[structures_[at].volume];
     std::vector<std::pair<Seconds, int>> degrees;
     for (int degree : space_.forward_degrees)
-      degrees.emplace_back(floor_of(v, structures_[at].plan, degree, 0), degree);
+      degrees.emplace_back(pass_floor(v, plan, v.floor.forward, degree), degree);
     std::ranges::stable_sort(degrees, {}, &std::pair<Seconds, int>::first);
     std::vector<std::pair<const LayerSample*, int>> samples;
     const LayerSample* best = nullptr;
     for (const auto& [floor, degree] : degrees) {
-      if (beaten(floor)) break;
-      if (best != nullptr && floor >= v.steps->of(best->forward.alone, v.floor.backward.at(0, 0))) break;
+      if (beaten(floor_of(v, plan, degree, 0)) || (best != nullptr && floor >= best->forward.alone)) break;
       const LayerSample* sample = sampled(at, degree, degree);
       if (sample == nullptr) continue;
       samples.emplace_back(sample, degree);
@@ -226,8 +239,8 @@ class Search {
     }
     std::vector<int> fastest;
     for (const auto& [sample, degree] : samples)
-      if (sample == best || (structures_[at].plan.order == Order::ReadyFirst &&
-                             sample->forward.chain < best->forward.alone * (1 - rounding)))
+      if (sample == best ||
+          (plan.order == Order::ReadyFirst && sample->forward.chain < best->forward.alone * (1 - rounding)))
         fastest.push_back(degree);
     return fastest;
   }

@@ -61,10 +61,7 @@ class Shadowing final : public Planner {
       validate(with_shadows(contest.best(), std::array{0}), task.experiment);
       return with_best_set(unshadowed, contest);
     } catch (const InputError& error) {  // nothing can be shadowed, or at no known cost
-      std::string_view why = error.what();
-      if (const std::string place = error.where().pointer + ": "; why.starts_with(place))
-        why.remove_prefix(place.size());
-      return contest.finish(name(), fmt::format("no expert is shadowed: {}", why), describe);
+      return contest.finish(name(), fmt::format("no expert is shadowed: {}", error.message()), describe);
     }
   }
 

@@ -126,7 +126,7 @@ void add_to_floor(const PricedSchedule& priced, OpId id, bool simple, std::vecto
       if (simple) floor.latency += fixed;
       break;
     case OpKind::Expert:
-      floor.launch += fixed;
+      if (op.expert < 0) floor.launch += fixed;  // shadowed experts are not cut into chunks
       [[fallthrough]];
     default:
       if (priced.schedule->streams[static_cast<std::size_t>(op.stream)].kind == StreamKind::Compute)
@@ -134,11 +134,29 @@ void add_to_floor(const PricedSchedule& priced, OpId id, bool simple, std::vecto
   }
 }
 
+Plan in_one_chunk(Plan plan) {
+  plan.scope = Scope::Moe;
+  plan.split = Split::Capacity;
+  plan.order = Order::DispatchFirst;
+  plan.restore = Restore::Keep;
+  plan.buffers = Buffers::PerChunk;
+  plan.forward_degree = plan.backward_degree = 1;
+  plan.host_sync = false;
+  return plan;
+}
+
 }  // namespace
 
 Seconds PassFloor::at(int degree, double chunk_share) const {
-  if (degree == 0) return std::max(busiest, compute);
-  return std::max(busiest, compute + (degree - 1) * launch + outside + latency + exchange * chunk_share);
+  return std::max(busiest, of_compute(degree) + outside + latency + exchange * chunk_share);
+}
+
+Seconds PassFloor::hidden(int degree) const {
+  return std::max(busiest, of_compute(degree));
+}
+
+Seconds PassFloor::of_compute(int degree) const {
+  return compute + (degree - 1) * launch;
 }
 
 StepBound::StepBound(const Experiment& experiment, const Plan& plan)
@@ -161,7 +179,8 @@ StepBound::StepBound(const Experiment& experiment, const Plan& plan)
   dense_backward_ = dense(times_.backward, times_.dense_backward);
   // What the last layer gathers first depends on nothing, and may run beside the forward pass.
   if (!times_.moe.back()) dense_backward_ -= times_.dense_backward.before;
-  if (stages > 1 || parts_ > 1) return;
+  reduces_ = training_ && stages == 1 && parts_ == 1;
+  if (!reduces_) return;
   const auto all_reduce = [&](std::int64_t elements) {
     return times_.all_reduce_alpha + static_cast<double>(elements) * times_.all_reduce_per_element;
   };
@@ -205,15 +224,8 @@ LayerFloor StepBound::floor(const Plan& plan) const {
   LayerFloor floor;
   // A measured curve of the experts may bend: then chunks together may take less than all rows at once.
   if (layer_.model.expert_profile.given() || layer_.model.gate_profile.given()) return floor;
-  Plan sequential = plan;
-  sequential.scope = Scope::Moe;
-  sequential.split = Split::Capacity;
-  sequential.order = Order::DispatchFirst;
+  Plan sequential = in_one_chunk(plan);
   sequential.comm_streams = CommStreams::One;
-  sequential.restore = Restore::Keep;
-  sequential.buffers = Buffers::PerChunk;
-  sequential.forward_degree = sequential.backward_degree = 1;
-  sequential.host_sync = false;
   const PricedSchedule all = priced(sequential);
   const bool simple = plan.protocol == Protocol::Simple && plan.all_to_all == AllToAll::Linear;
   for (Phase phase : {Phase::Forward, Phase::Backward}) {
@@ -228,6 +240,38 @@ LayerFloor StepBound::floor(const Plan& plan) const {
   return floor;
 }
 
+StreamFloor StepBound::streams(const Plan& plan) const {
+  StreamFloor floor;
+  const PricedSchedule all = priced(in_one_chunk(plan));
+  const Schedule& s = *all.schedule;
+  const auto reducing = std::ranges::find(s.ops, OpKind::DenseGradientAllReduce, &Op::kind);
+  const StreamId link = reduces_ && reducing != s.ops.end() ? reducing->stream : -1;
+  std::vector<Seconds> busy(s.streams.size());
+  Seconds dense;
+  std::int64_t elements = 0;
+  for (std::size_t i = 0; i < s.ops.size(); ++i) {
+    const Op& op = s.ops[i];
+    const Seconds duration = all.duration[i] - all.fixed[i];
+    if (op.kind == OpKind::DenseGradientAllReduce) {
+      dense += duration;
+      elements += op.rows.size();
+    } else if (op.kind == OpKind::ExpertGradientAllReduce) {
+      floor.gradients += link == op.stream ? moe_ * duration : Seconds(0);
+    } else if (op.kind != OpKind::Update) {
+      busy[static_cast<std::size_t>(op.stream)] += duration;
+      if (op.stream == link && op.phase == Phase::Backward && !floats(s, op)) floor.backward += duration;
+    }
+  }
+  if (link >= 0)
+    floor.gradients += dense / static_cast<double>(elements) * static_cast<double>(times_.elements_after(-1));
+  for (std::size_t stream = 0; stream < busy.size(); ++stream)
+    if (s.streams[stream].rank_class == 0)
+      floor.busiest =
+          std::max(floor.busiest, parts_ * of_stage_ * busy[stream] +
+                                      (static_cast<StreamId>(stream) == link ? floor.gradients : Seconds(0)));
+  return floor;
+}
+
 Seconds StepBound::of(const PassSample& forward, const PassSample& backward) const {
   Seconds busiest;
   for (std::size_t i = 0; i < forward.busy.size(); ++i)
@@ -238,6 +282,15 @@ Seconds StepBound::of(const PassSample& forward, const PassSample& backward) con
   const Seconds reduced = std::max(chain - backward.tail + first_reduced_,
                                    moe_ * backward.link - backward.early - backward.tail + all_reduced_);
   return std::max(busiest, moe_ * forward.chain + dense_forward_ + std::max(chain, reduced + update_));
+}
+
+// Gradients are reduced after the forward pass. The layer that the backward pass reaches first may send before that,
+// and the last one after.
+Seconds StepBound::of(const StreamFloor& streams, Seconds forward, Seconds backward) const {
+  const Seconds least = std::max(of(forward, backward), streams.busiest);
+  if (!reduces_) return least;
+  const Seconds link = std::max(moe_ - 2, 0.0) * streams.backward + streams.gradients;
+  return std::max(least, moe_ * forward + dense_forward_ + link + update_);
 }
 
 Seconds StepBound::of(Seconds forward, Seconds backward) const {

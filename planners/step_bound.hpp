@@ -30,10 +30,22 @@ struct PassFloor {
   Seconds exchange;  // what all rows take there and back, latencies apart
   Seconds latency;   // of one chunk there and back, where it does not depend on the chunk's size
   Seconds launch;    // of the experts' op of a chunk
-  Seconds at(int degree, double chunk_share) const;  // 0 / 0: of any degree
+
+  Seconds at(int degree, double chunk_share) const;
+  Seconds hidden(int degree) const;  // where other chunks may hide all communication
+
+ private:
+  Seconds of_compute(int degree) const;
 };
 struct LayerFloor {
   PassFloor forward, backward;
+};
+
+// What streams have to do at least, latencies apart.
+struct StreamFloor {
+  Seconds busiest;    // of any, in the whole step
+  Seconds gradients;  // of that on which gradients are reduced, for those of all layers
+  Seconds backward;   // of that for one layer's backward pass, without what may run beside other layers
 };
 
 // The rest of a step under plans of the same number of micro-batches.
@@ -41,11 +53,12 @@ class StepBound {
  public:
   StepBound(const Experiment& experiment, const Plan& plan);
 
-  LayerSample sample(const Plan& plan) const;  // of the plan's degrees
-  LayerFloor floor(const Plan& plan) const;    // whatever its degrees, scope, order and streams
+  LayerSample sample(const Plan& plan) const;   // of the plan's degrees
+  LayerFloor floor(const Plan& plan) const;     // whatever its degrees, scope, order and streams
+  StreamFloor streams(const Plan& plan) const;  // whatever its degrees, scope and order
 
   Seconds of(const PassSample& forward, const PassSample& backward) const;
-  Seconds of(Seconds forward, Seconds backward) const;                                 // of one layer's passes
+  Seconds of(const StreamFloor& streams, Seconds forward, Seconds backward) const;     // of one layer's passes
   Seconds reduced_after(const PassSample& forward, const PassSample& backward) const;  // all gradients after the step
 
   std::int64_t capacity() const { return times_.capacity; }
@@ -53,6 +66,7 @@ class StepBound {
 
  private:
   PricedSchedule priced(Plan plan) const;
+  Seconds of(Seconds forward, Seconds backward) const;
 
   Experiment layer_;  // one MoE layer on each stage
   LayerTimes times_;
@@ -61,6 +75,7 @@ class StepBound {
   Seconds first_reduced_, all_reduced_;        // all-reduces of the first layer's dense gradients, and of everything
   Seconds update_;
   bool training_ = true;
+  bool reduces_ = false;  // gradients, from one micro-batch on one stage
 };
 
 }  // namespace dovetail::planners

@@ -4,8 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
+#include <sstream>
 #include <string>
 
 #include "models/errors.hpp"
@@ -26,6 +29,23 @@ void write_all(int file, const void* data, std::size_t size) {
   }
 }
 
+// Its parts, each but the last with a zero byte after it.
+std::string packed(const InputError& error) {
+  const Location& at = error.where();
+  std::string text;
+  for (const std::string& part : {at.file, std::to_string(at.line), std::to_string(at.column), at.pointer})
+    text.append(part).push_back('\0');
+  return text + error.message();
+}
+
+InputError unpacked(const std::string& text) {
+  std::array<std::string, 4> parts;
+  std::istringstream in(text);
+  for (std::string& part : parts) std::getline(in, part, '\0');
+  const std::string message(std::istreambuf_iterator<char>(in), {});
+  return {Location{parts[0], std::stoi(parts[1]), std::stoi(parts[2]), parts[3]}, message};
+}
+
 [[noreturn]] void answer(int file, Answer kind, const void* data, std::size_t size) {
   write_all(file, &kind, 1);
   write_all(file, data, size);
@@ -37,7 +57,8 @@ void write_all(int file, const void* data, std::size_t size) {
     const Timeline timeline = compute();
     answer(file, Answer::Times, timeline.ops.data(), timeline.ops.size() * sizeof(Interval));
   } catch (const InputError& error) {
-    answer(file, Answer::WrongInput, error.what(), std::strlen(error.what()));
+    const std::string text = packed(error);
+    answer(file, Answer::WrongInput, text.data(), text.size());
   } catch (const std::exception& error) {
     answer(file, Answer::Failure, error.what(), std::strlen(error.what()));
   }
@@ -72,7 +93,7 @@ Timeline in_child(const std::function<Timeline()>& compute) {
   const std::string rest = text.substr(1);
   switch (static_cast<Answer>(text.front())) {
     case Answer::WrongInput:
-      throw InputError(rest);
+      throw unpacked(rest);
     case Answer::Failure:
       throw InternalError(rest);
     case Answer::Times:

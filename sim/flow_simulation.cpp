@@ -5,11 +5,12 @@
 #include <simgrid/version.h>
 
 #include <cmath>
+#include <cstdio>
 #include <simgrid/Exception.hpp>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
 #include <stdexcept>
-#include <string_view>
+#include <string>
 
 #include "models/errors.hpp"
 
@@ -42,11 +43,13 @@ void configure() {
 void load(s4u::Engine& engine, const std::string& platform) {
   try {
     engine.load_platform(platform);
-  } catch (const simgrid::ParseError& error) {
-    constexpr std::string_view before_place = "Parse error at ";
-    std::string_view message = error.what();
-    if (message.starts_with(before_place)) message.remove_prefix(before_place.size());
-    throw InputError(message);
+  } catch (const simgrid::ParseError& error) {  // "Parse error at FILE:LINE: MESSAGE"
+    const std::string message = error.what(), before_line = platform + ":";
+    int line = 0, read = 0;
+    const std::size_t at = message.find(before_line);
+    if (at == std::string::npos || std::sscanf(message.c_str() + at + before_line.size(), "%d: %n", &line, &read) != 1)
+      throw InputError(message);
+    throw InputError(Location{platform, line, 0, ""}, message.substr(at + before_line.size() + read));
   } catch (const std::invalid_argument& error) {
     throw InputError(fmt::format("--platform {}: {}", platform, error.what()));
   }

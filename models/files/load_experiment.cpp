@@ -141,10 +141,7 @@ void require_fit(Experiment& e, const JsonFile& json) {
     resolve_capacity(e);
     validate(e);
   } catch (const InputError& error) {
-    const std::string& pointer = error.where().pointer;
-    std::string_view message = error.what();
-    if (message.starts_with(pointer + ": ")) message.remove_prefix(pointer.size() + 2);
-    throw InputError(json.locate(pointer), message);
+    throw InputError(json.locate(error.where().pointer), error.message());
   }
 }
 

@@ -94,7 +94,7 @@ FILES = [
          r'--set events=.*: /0/resource: resource "nics", expected one of compute, inter',
          more=["--set", 'events=[{"at": "1 ms", "resource": "nics", "speed": 0.5}]']),
     Case("event on such a resource in an experiment", "simulate --experiment bad.json --system tutel",
-         r'^bad\.json:2:39: /events/0/resource: resource "nics", expected one of compute, inter',
+         r'^bad\.json:2:40: /events/0/resource: resource "nics", expected one of compute, inter',
          bad='{"cluster": "good.json", "model": "tiny.json",\n "events": [{"at": "1 ms", "resource": "nics", "speed": 0.5}]}'),
     Case("event that ends before it begins", SIMULATE,
          r'--set events=.*: /0/until: not after "at"',

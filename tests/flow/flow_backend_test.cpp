@@ -208,6 +208,8 @@ TEST_CASE("a SimGrid platform file in place of the network") {
   CHECK(timeline.ops[1].finish.value() == nearly(.75));  // a modelled time, whatever the host's speed
   e = described(2, 2);
   CHECK_THROWS_WITH(run(e, Made(e).priced(), path), Catch::Contains("2 hosts, expected 4"));
+  folder.write(path, "<?xml version='1.0'?>\n<platform>");
+  CHECK_THROWS_WITH(run(e, Made(e).priced(), path), Catch::StartsWith("./star.xml:2: "));
 }
 
 TEST_CASE("what the reference does not simulate is refused") {

@@ -8,6 +8,11 @@ TEST_CASE("An input error names file, line, column and pointer in one line") {
   const InputError error({"a.json", 3, 7, "/model/experts"}, "must be an integer, is \"8\"");
   CHECK(std::string(error.what()) == "a.json:3:7: /model/experts: must be an integer, is \"8\"");
   CHECK(error.where().line == 3);
+  CHECK(error.message() == "must be an integer, is \"8\"");
+}
+
+TEST_CASE("An unknown column is left out") {
+  CHECK(std::string(InputError({"a.xml", 3, 0, ""}, "no link").what()) == "a.xml:3: no link");
 }
 
 TEST_CASE("An input error without a place is its message") {

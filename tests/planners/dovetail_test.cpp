@@ -52,6 +52,7 @@ struct Case {
 // With up to `most` points.
 std::optional<Case> random_case(test::Random& random, double most) {
   Case c{test::random_experiment(random), {}, {}};
+  if (random() % 2 == 0) test::weigh_bytes(random, c.experiment);
   Plan held = test::random_legal_plan(random, c.experiment);
   held.host_sync = false;
   c.base.scope = Scope::Moe;
@@ -95,7 +96,8 @@ TEST_CASE("dovetail: no regret against the oracle, and the bound is one") {
     INFO("case " << tried << ": oracle " << describe(*c, oracle->plan));
     REQUIRE_FALSE(found.plans.empty());
     INFO("ours " << describe(*c, found.plans.front().plan));
-    CHECK(found.plans.front().time.value() == Approx(best).epsilon(1e-9));
+    CHECK(found.plans.front().time.value() <= best * (1 + 1e-9));
+    CHECK(found.plans.front().time.value() >= best * .999);  // slices may come out better: they are cut from estimates
     CHECK(found.proof.bound.value() <= best * (1 + 1e-9));
     if (found.proof.optimal()) ++proven;
     best_of_all += best;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <vector>
@@ -107,6 +108,11 @@ Experiment random_experiment(Random& random) {
   add_routing(draw, e);
   add_dense_parts(draw, e.model);
   return e;
+}
+
+void weigh_bytes(Random& random, Experiment& e) {
+  Draw draw(random);
+  for (CollectiveCost& cost : e.calibration.collectives) cost.beta = cost.beta * std::pow(10, draw.between(0, 5));
 }
 
 Plan random_plan(Random& random, const Experiment& e) {

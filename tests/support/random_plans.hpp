@@ -14,6 +14,9 @@ using Random = std::mt19937;
 // A few ranks, layers and tokens, with any grouping of the ranks. Valid.
 Experiment random_experiment(Random& random);
 
+// Its tensors are so small that latencies decide: makes the bytes of each collective up to 100,000 times as dear.
+void weigh_bytes(Random& random, Experiment& experiment);
+
 // Every knob has its default with probability .7, else a value at random: most draws contradict themselves
 // or the experiment somewhere.
 Plan random_plan(Random& random, const Experiment& experiment);
