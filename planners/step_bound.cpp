@@ -257,7 +257,7 @@ StreamFloor StepBound::streams(const Plan& plan) const {
       elements += op.rows.size();
     } else if (op.kind == OpKind::ExpertGradientAllReduce) {
       floor.gradients += link == op.stream ? moe_ * duration : Seconds(0);
-    } else if (op.kind != OpKind::Update) {
+    } else if (s.streams[static_cast<std::size_t>(op.stream)].kind != StreamKind::Compute) {
       busy[static_cast<std::size_t>(op.stream)] += duration;
       if (op.stream == link && op.phase == Phase::Backward && !floats(s, op)) floor.backward += duration;
     }

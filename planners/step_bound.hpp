@@ -41,7 +41,7 @@ struct LayerFloor {
   PassFloor forward, backward;
 };
 
-// What streams have to do at least, latencies apart.
+// What streams of communication have to do at least, latencies apart.
 struct StreamFloor {
   Seconds busiest;    // of any, in the whole step
   Seconds gradients;  // of that on which gradients are reduced, for those of all layers

@@ -12,6 +12,7 @@
 #include "models/price.hpp"
 #include "models/schedule_builder.hpp"
 #include "tests/support/experiments.hpp"
+#include "tests/support/tutel_table5.hpp"
 
 using namespace dovetail;
 using Catch::Matchers::Contains;
@@ -303,22 +304,11 @@ TEST_CASE("rank_major at 2,048 GPUs is bound by re-reading weights") {
   CHECK(milliseconds(priced(), OpKind::Expert) / 2 == Approx(2e3 * 16384 * 2048 * 2048 / 156e12));  // flops only
 }
 
-// Tutel table 5: 8 GPUs, M = 2048, top 1. Which of gathered weights and repeated rows moves fewer bytes in a step.
+// Tutel table 5: which of gathered weights and repeated rows moves fewer bytes in a step.
 TEST_CASE("bytes moved choose between ep_dp and ep_mp as Tutel's measurements do, but for one near tie") {
-  struct Setting {
-    int experts, tokens, expert_hidden;
-    double capacity_factor;
-    bool repeats_rows;  // faster as published
-  };
-  constexpr int k = 1024;
-  const std::vector<Setting> settings{
-      {2, 2 * k, 8 * k, 1, true},  {2, 2 * k, 8 * k, 2, true},   {2, 2 * k, 8 * k, 4, false},
-      {2, 2 * k, 8 * k, 8, false}, {2, 2 * k, 8 * k, 16, false}, {4, 1 * k, 4 * k, 1, true},
-      {4, 1 * k, 8 * k, 1, true},  {2, 16 * k, 2 * k, 1, false}, {2, 32 * k, 2 * k, 1, false},
-      {4, 4 * k, 8 * k, 1, true},  {1, 4 * k, 8 * k, 1, false}};
   std::vector<std::size_t> missed;
-  for (std::size_t i = 0; i < settings.size(); ++i) {
-    const Setting& s = settings[i];
+  for (std::size_t i = 0; i < test::tutel_table5.size(); ++i) {
+    const test::ShardingSetting& s = test::tutel_table5[i];
     const int esp = 8 / s.experts;
     const auto bytes = [&](ExpertSharding sharding) {
       Experiment e = test::round_numbers();

@@ -7,6 +7,7 @@
 #include "planners/analytic_evaluator.hpp"
 #include "planners/registry.hpp"
 #include "tests/support/experiments.hpp"
+#include "tests/support/tutel_table5.hpp"
 
 using namespace dovetail;
 using namespace dovetail::planners;
@@ -30,24 +31,12 @@ Plan moe_plan() {
 
 }  // namespace
 
-// Tutel table 5: 8 GPUs, M = 2048, top 1; E experts in 8 / E shards each, S tokens of a GPU, V their hidden size.
 TEST_CASE("parallelism_router makes 11 of Tutel's 11 published choices") {
-  struct Setting {
-    int experts, tokens, hidden;
-    double capacity_factor;
-    bool repeats_rows;  // P2 was faster as published
-  };
-  constexpr int k = 1024;
-  const std::vector<Setting> settings{
-      {2, 2 * k, 8 * k, 1, true},  {2, 2 * k, 8 * k, 2, true},   {2, 2 * k, 8 * k, 4, false},
-      {2, 2 * k, 8 * k, 8, false}, {2, 2 * k, 8 * k, 16, false}, {4, 1 * k, 4 * k, 1, true},
-      {4, 1 * k, 8 * k, 1, true},  {2, 16 * k, 2 * k, 1, false}, {2, 32 * k, 2 * k, 1, false},
-      {4, 4 * k, 8 * k, 1, true},  {1, 4 * k, 8 * k, 1, false}};
-  for (std::size_t i = 0; i < settings.size(); ++i) {
-    const Setting& s = settings[i];
+  for (std::size_t i = 0; i < test::tutel_table5.size(); ++i) {
+    const test::ShardingSetting& s = test::tutel_table5[i];
     INFO("setting " << i);
     const int shards = 8 / s.experts;
-    const Bytes row(4.0 * 2048), parameters = row * (2.0 * s.hidden);
+    const Bytes row(4.0 * 2048), parameters = row * (2.0 * s.expert_hidden);
     CHECK(repeats_rows(shards, row * (s.capacity_factor * s.tokens), parameters) == s.repeats_rows);
     // The same as lines over the capacity factor, at a second per byte.
     const Seconds rows(row.value() * s.tokens);

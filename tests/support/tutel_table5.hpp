@@ -1,0 +1,22 @@
+// Tutel table 5: which way to share experts among GPUs was measured to be faster.
+#pragma once
+#include <array>
+
+namespace dovetail::test {
+
+// 8 GPUs, M = 2048, top 1; experts in 8 / experts shards each, tokens of a GPU.
+struct ShardingSetting {
+  int experts, tokens, expert_hidden;
+  double capacity_factor;
+  bool repeats_rows;  // P2 was faster: repeated rows, not gathered weights
+};
+
+inline constexpr std::array tutel_table5{
+    ShardingSetting{2, 2048, 8192, 1, true},   ShardingSetting{2, 2048, 8192, 2, true},
+    ShardingSetting{2, 2048, 8192, 4, false},  ShardingSetting{2, 2048, 8192, 8, false},
+    ShardingSetting{2, 2048, 8192, 16, false}, ShardingSetting{4, 1024, 4096, 1, true},
+    ShardingSetting{4, 1024, 8192, 1, true},   ShardingSetting{2, 16384, 2048, 1, false},
+    ShardingSetting{2, 32768, 2048, 1, false}, ShardingSetting{4, 4096, 8192, 1, true},
+    ShardingSetting{1, 4096, 8192, 1, false}};
+
+}  // namespace dovetail::test
