@@ -45,7 +45,7 @@ class Together {
 
 // Demands of a pair that keeps speeds `eta` and `mu` while it runs together, as price() makes them: each gets half of
 // a contention resource, so demands half of its time, divided by the speed it keeps.
-enum Resource { compute, inter, intra, compute_inter, compute_intra, inter_intra };
+constexpr int compute = 0, inter = 1, intra = 2, compute_inter = 3, compute_intra = 4, inter_intra = 5;
 double half(double seconds, double speed) {
   return seconds * 0.5 / speed;
 }
