@@ -157,7 +157,6 @@ class Search {
       Seconds least = never;
       for (const auto& [name, streams] : comm_streams_names) {
         any.comm_streams = simplest.comm_streams = streams;
-        if (refusal(simplest, task_.experiment)) continue;
         volumes_.back().streams[static_cast<std::size_t>(streams)] = steps->streams(simplest);
         least = std::min(least, floor_of(volumes_.back(), any, 0, 0));
       }

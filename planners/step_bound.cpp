@@ -134,6 +134,7 @@ void add_to_floor(const PricedSchedule& priced, OpId id, bool simple, std::vecto
   }
 }
 
+// The same ops as the plan's, not cut and one after the other.
 Plan in_one_chunk(Plan plan) {
   plan.scope = Scope::Moe;
   plan.split = Split::Capacity;

@@ -40,7 +40,7 @@ void configure() {
 #endif
 }
 
-void load(s4u::Engine& engine, const std::string& platform) {
+void load_platform(s4u::Engine& engine, const std::string& platform) {
   try {
     engine.load_platform(platform);
   } catch (const simgrid::ParseError& error) {  // "Parse error at FILE:LINE: MESSAGE"
@@ -120,7 +120,7 @@ FlowSimulation::FlowSimulation(int hosts, const Network& network) : state_(std::
 }
 
 FlowSimulation::FlowSimulation(int hosts, const std::string& platform) : state_(std::make_unique<State>(1)) {
-  load(*state_->engine, platform);
+  load_platform(*state_->engine, platform);
   state_->hosts = state_->engine->get_netzone_root()->get_all_hosts();
   if (state_->hosts.size() < static_cast<std::size_t>(hosts))
     throw InputError(
