@@ -116,6 +116,10 @@ class GridRun {
             : fmt::format("kernels really run; links are held to {:.4g} times their modelled times on {}",
                           grid.link_slowdown, big_.cluster.name));
     result_.notes.push_back("held ops do not slow each other, and predictions leave that out too");
+    if (!grid.planners.empty())
+      result_.notes.push_back(
+          "regret is against the fastest measured plan of the system, whichever planner looked at it: one that varies "
+          "degrees only is charged for the rest");
     if (grid.device == GridDevice::Cuda)
       result_.notes.push_back("one GPU stands for one rank; numerics are checked with all ranks on it");
     else if (!result_.kernels_held && grid.predict.front().ranks > exec::free_cores())
