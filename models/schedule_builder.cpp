@@ -221,7 +221,10 @@ class Step {
     receive_from_stage(c_, phase, layer, arriving());
     return arriving();
   }
-  SavedLayer& saved(int layer) { return saved_[static_cast<std::size_t>(c_.micro_batch() * c_.layers() + layer)]; }
+  SavedLayer& saved(int layer) {
+    return saved_[static_cast<std::size_t>(c_.micro_batch()) * static_cast<std::size_t>(c_.layers()) +
+                  static_cast<std::size_t>(layer)];
+  }
   TensorId& arriving() { return arriving_[static_cast<std::size_t>(c_.micro_batch())]; }
 
   StepContext& c_;

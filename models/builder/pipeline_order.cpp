@@ -31,7 +31,8 @@ std::vector<StageUnit> pipeline_order(PipelineSchedule schedule, int stages, int
   std::vector<StageUnit> order;
   std::vector<bool> done(2 * all);
   const auto index = [&](Phase phase, int stage, int micro_batch) {
-    return static_cast<std::size_t>(((phase == Phase::Forward ? 0 : stages) + stage) * micro_batches + micro_batch);
+    const auto row = static_cast<std::size_t>(phase == Phase::Forward ? stage : stages + stage);
+    return row * static_cast<std::size_t>(micro_batches) + static_cast<std::size_t>(micro_batch);
   };
   const auto has_data = [&](const StageUnit& unit) {
     const int from = unit.phase == Phase::Forward ? unit.stage - 1 : unit.stage + 1;

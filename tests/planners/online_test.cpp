@@ -51,7 +51,7 @@ std::string refusal(OnlinePlanner& planner, const std::string& state) {
   return "accepted";
 }
 
-std::string with(std::string state, const char* pointer, nlohmann::ordered_json value) {
+std::string with(const std::string& state, const char* pointer, nlohmann::ordered_json value) {
   auto json = nlohmann::ordered_json::parse(state);
   json[nlohmann::ordered_json::json_pointer(pointer)] = std::move(value);
   return json.dump(1);
