@@ -35,10 +35,16 @@ Planner trained(std::int64_t loads) {
   return planner;
 }
 
+// One of the whole loads that a planner was trained with.
+double known_load(const benchmark::State& state) {
+  const std::int64_t middle = state.range(0) / 2;
+  return static_cast<double>(middle);
+}
+
 template <class Planner>
 void choose_known(benchmark::State& state) {
   auto planner = trained<Planner>(state.range(0));
-  const double load = static_cast<double>(state.range(0) / 2);
+  const double load = known_load(state);
   for (auto _ : state) benchmark::DoNotOptimize(planner.choose({1, load}));
 }
 BENCHMARK(choose_known<BucketedSearch>)->Arg(100)->Arg(1000);
@@ -58,7 +64,7 @@ BENCHMARK(choose_new<GranularitySearch>)->Arg(100)->Arg(1000);
 template <class Planner>
 void report_known(benchmark::State& state) {
   auto planner = trained<Planner>(state.range(0));
-  const double load = static_cast<double>(state.range(0) / 2);
+  const double load = known_load(state);
   for (auto _ : state) planner.report({1, load}, 3, time_of(3, load));
 }
 BENCHMARK(report_known<BucketedSearch>)->Arg(100)->Arg(1000);
