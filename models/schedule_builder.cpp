@@ -181,7 +181,8 @@ class Step {
   explicit Step(StepContext& c)
       : c_(c),
         tokens_(c.volumes(0).tokens * c.volumes(0).hidden),
-        saved_(static_cast<std::size_t>(c.layers() * c.plan().micro_batches)),
+        saved_(static_cast<std::size_t>(c.plan().micro_batches),
+               std::vector<SavedLayer>(static_cast<std::size_t>(c.layers()))),
         arriving_(static_cast<std::size_t>(c.plan().micro_batches)) {
     for (int stage = 0; stage < c.stages() && c.training(); ++stage) {
       c.enter(stage, 0);
@@ -222,16 +223,15 @@ class Step {
     return arriving();
   }
   SavedLayer& saved(int layer) {
-    return saved_[static_cast<std::size_t>(c_.micro_batch()) * static_cast<std::size_t>(c_.layers()) +
-                  static_cast<std::size_t>(layer)];
+    return saved_[static_cast<std::size_t>(c_.micro_batch())][static_cast<std::size_t>(layer)];
   }
   TensorId& arriving() { return arriving_[static_cast<std::size_t>(c_.micro_batch())]; }
 
   StepContext& c_;
   std::int64_t tokens_;
-  std::vector<SavedLayer> saved_;        // by micro-batch and layer
-  std::vector<TensorId> arriving_;       // by micro-batch: on its way to the next stage
-  std::vector<GradientPart> gradients_;  // by stage
+  std::vector<std::vector<SavedLayer>> saved_;  // by micro-batch and layer
+  std::vector<TensorId> arriving_;              // by micro-batch: on its way to the next stage
+  std::vector<GradientPart> gradients_;         // by stage
 };
 
 }  // namespace
