@@ -7,7 +7,7 @@ foreach(folder models planners sim exec reports)
     FILES_MATCHING PATTERN "*.hpp")
 endforeach()
 install(FILES "${PROJECT_BINARY_DIR}/generated/models/build_info.hpp"
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dovetail/models)
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dovetail/models/base)
 install(DIRECTORY data/ DESTINATION ${CMAKE_INSTALL_DATADIR}/dovetail/data PATTERN CMakeLists.txt EXCLUDE)
 install(FILES bench/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME dovetail)
 

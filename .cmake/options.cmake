@@ -29,7 +29,7 @@ endif()
 
 # Flags for C++ only: nvcc takes them in another form and its output is not ours to warn about.
 add_library(dovetail_flags INTERFACE)
-# __FILE__ in messages is "models/errors.cpp", wherever the source lies.
+# __FILE__ in messages is "models/base/errors.cpp", wherever the source lies.
 target_compile_options(dovetail_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 if(DOVETAIL_WARNINGS)

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "bench/option_values.hpp"
-#include "models/analytic_backend.hpp"
-#include "models/build_info.hpp"
-#include "models/errors.hpp"
+#include "models/base/build_info.hpp"
+#include "models/base/errors.hpp"
+#include "models/time/analytic_backend.hpp"
 #if DOVETAIL_HAS_SIMGRID
 #include "sim/flow_backend.hpp"
 #include "sim/simgrid_backend.hpp"

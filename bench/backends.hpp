@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "models/backend.hpp"
+#include "models/time/backend.hpp"
 
 namespace dovetail::bench {
 

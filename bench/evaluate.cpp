@@ -9,12 +9,12 @@
 
 #include "bench/knob_place.hpp"
 #include "bench/notes.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/json/json_file.hpp"
+#include "models/base/json/json_text.hpp"
 #include "models/files/input_file.hpp"
-#include "models/json/json_file.hpp"
-#include "models/json/json_text.hpp"
-#include "models/schedule_builder.hpp"
-#include "models/schedule_classes.hpp"
+#include "models/network/schedule_classes.hpp"
+#include "models/schedule/schedule_builder.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/registry.hpp"
 

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "bench/options.hpp"
-#include "models/backend.hpp"
-#include "models/result.hpp"
-#include "models/system.hpp"
+#include "models/plan/system.hpp"
+#include "models/results/result.hpp"
+#include "models/time/backend.hpp"
 #include "planners/planner.hpp"
 
 namespace dovetail::bench {

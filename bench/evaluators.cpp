@@ -7,7 +7,7 @@
 #include "bench/backends.hpp"
 #include "bench/option_values.hpp"
 #include "exec/host_run.hpp"
-#include "models/price.hpp"
+#include "models/price/price.hpp"
 #include "planners/analytic_evaluator.hpp"
 
 namespace dovetail::bench {

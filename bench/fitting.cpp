@@ -6,8 +6,8 @@
 #include <functional>
 #include <optional>
 
-#include "models/errors.hpp"
-#include "models/names.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/names.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/contest.hpp"
 #include "reports/format.hpp"

@@ -3,7 +3,7 @@
 #include <array>
 #include <string>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "models/files/load.hpp"
 
 namespace dovetail::bench {

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/experiment.hpp"
+#include "models/question/experiment.hpp"
 
 namespace dovetail::bench {
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::bench {
 

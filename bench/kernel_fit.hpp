@@ -2,8 +2,8 @@
 #pragma once
 #include <vector>
 
-#include "models/fit.hpp"
-#include "models/price.hpp"
+#include "models/base/fit.hpp"
+#include "models/price/price.hpp"
 
 namespace dovetail::bench {
 

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "models/json/json_file.hpp"
+#include "models/base/json/json_file.hpp"
 
 namespace dovetail::bench {
 namespace {

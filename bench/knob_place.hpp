@@ -3,7 +3,7 @@
 #include <string>
 
 #include "bench/evaluate.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::bench {
 

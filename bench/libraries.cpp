@@ -7,7 +7,7 @@
 #include <nlohmann/detail/abi_macros.hpp>
 
 #include "bench/dependencies.hpp"
-#include "models/build_info.hpp"
+#include "models/base/build_info.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -9,8 +9,8 @@
 #include "bench/commands.hpp"
 #include "bench/interrupt.hpp"
 #include "bench/usage.hpp"
-#include "models/build_info.hpp"
-#include "models/errors.hpp"
+#include "models/base/build_info.hpp"
+#include "models/base/errors.hpp"
 
 namespace {
 

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "models/names.hpp"
-#include "models/price.hpp"
-#include "models/volumes.hpp"
+#include "models/base/names.hpp"
+#include "models/price/price.hpp"
+#include "models/question/volumes.hpp"
 
 namespace dovetail::bench {
 

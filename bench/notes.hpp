@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "models/result.hpp"
+#include "models/results/result.hpp"
 
 namespace dovetail::bench {
 

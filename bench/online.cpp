@@ -11,14 +11,14 @@
 #include <set>
 #include <tuple>
 
-#include "models/analytic_backend.hpp"
-#include "models/collectives/all_to_all.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/names.hpp"
 #include "models/files/experiment_json.hpp"
 #include "models/files/plan_json.hpp"
-#include "models/names.hpp"
-#include "models/price.hpp"
-#include "models/volumes.hpp"
+#include "models/plan/collectives/all_to_all.hpp"
+#include "models/price/price.hpp"
+#include "models/question/volumes.hpp"
+#include "models/time/analytic_backend.hpp"
 #include "planners/contest.hpp"
 #include "planners/parallelism_router.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "bench/evaluate.hpp"
 #include "models/files/load_trace.hpp"
-#include "models/online_run.hpp"
+#include "models/results/online_run.hpp"
 #include "planners/online.hpp"
 #include "planners/planner.hpp"
 

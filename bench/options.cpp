@@ -6,7 +6,7 @@
 
 #include "bench/backends.hpp"
 #include "bench/option_values.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -9,8 +9,8 @@
 #include <streambuf>
 
 #include "bench/interrupt.hpp"
-#include "models/errors.hpp"
-#include "models/json/write_file.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/json/write_file.hpp"
 #include "reports/csv.hpp"
 #include "reports/html.hpp"
 #include "reports/json_report.hpp"

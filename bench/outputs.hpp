@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bench/options.hpp"
-#include "models/result.hpp"
+#include "models/results/result.hpp"
 
 namespace dovetail::bench {
 

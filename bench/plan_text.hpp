@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "models/plan.hpp"
+#include "models/plan/plan.hpp"
 
 namespace dovetail::bench {
 

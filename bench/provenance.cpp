@@ -8,7 +8,7 @@
 #include <ctime>
 
 #include "bench/libraries.hpp"
-#include "models/build_info.hpp"
+#include "models/base/build_info.hpp"
 #include "models/files/sha256.hpp"
 
 namespace dovetail::bench {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "models/files/load.hpp"
-#include "models/result.hpp"
+#include "models/results/result.hpp"
 
 namespace dovetail::bench {
 

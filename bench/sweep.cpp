@@ -9,7 +9,7 @@
 #include "bench/outputs.hpp"
 #include "bench/sweep_cells.hpp"
 #include "bench/worker_pool.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "bench/backends.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "models/files/input_file.hpp"
 #include "models/files/plan_json.hpp"
 

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::bench {
 namespace {

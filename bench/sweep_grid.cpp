@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/json/json_reader.hpp"
 #include "models/files/input_file.hpp"
-#include "models/json/json_reader.hpp"
 
 namespace dovetail::bench {
 namespace {

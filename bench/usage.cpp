@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "bench/help_format.hpp"
-#include "models/errors.hpp"
-#include "models/json/json_text.hpp"
-#include "models/json/nearest.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/json/json_text.hpp"
+#include "models/base/json/nearest.hpp"
 
 namespace dovetail::bench {
 namespace {

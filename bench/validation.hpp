@@ -4,7 +4,7 @@
 
 #include "bench/terminal.hpp"
 #include "bench/validation_grid.hpp"
-#include "models/validation.hpp"
+#include "models/results/validation.hpp"
 
 namespace dovetail::bench {
 

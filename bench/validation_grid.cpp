@@ -6,9 +6,9 @@
 #include <array>
 #include <tuple>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/json/json_reader.hpp"
 #include "models/files/input_file.hpp"
-#include "models/json/json_reader.hpp"
 #include "planners/registry.hpp"
 
 namespace dovetail::bench {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/errors.hpp"
-#include "models/fit.hpp"
-#include "models/names.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/fit.hpp"
+#include "models/base/names.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <thread>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "exec/op_kernels.hpp"
 #include "exec/run_step.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 namespace {

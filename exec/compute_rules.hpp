@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/schedule.hpp"
+#include "models/schedule/schedule.hpp"
 
 namespace dovetail::exec {
 

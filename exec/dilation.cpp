@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/analytic_backend.hpp"
+#include "models/time/analytic_backend.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "models/price.hpp"
+#include "models/price/price.hpp"
 
 namespace dovetail::exec {
 

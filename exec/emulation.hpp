@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "exec/step_clock.hpp"
-#include "models/op.hpp"
-#include "models/timeline.hpp"
+#include "models/schedule/op.hpp"
+#include "models/time/timeline.hpp"
 
 namespace dovetail::exec {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 

@@ -4,7 +4,7 @@
 
 #include "exec/gate_scores.hpp"
 #include "exec/host_kernels.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -1,5 +1,5 @@
 // From tokens to a gate's logits and back, in double: the part that the gate's weights decide. Layout of the weights
-// and formulas: models/operands.md.
+// and formulas: models/schedule/operands.md.
 #pragma once
 #include <vector>
 

@@ -1,7 +1,7 @@
 #include "exec/gemm.hpp"
 
-#include "models/build_info.hpp"
-#include "models/errors.hpp"
+#include "models/base/build_info.hpp"
+#include "models/base/errors.hpp"
 
 #if DOVETAIL_HAS_OPENBLAS
 #include <cblas.h>

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "models/schedule.hpp"
+#include "models/schedule/schedule.hpp"
 
 namespace dovetail::exec {
 
@@ -25,7 +25,7 @@ struct HookCall {
   Phase phase;  // in the backward pass the points are those of the mirrored ops: the layer begins at its decode
   int layer, chunk, rank;
   // The first operand that the op at this point reads, or after it the last one that it writes, laid out as in
-  // models/operands.md. It may be changed in place; its size may not.
+  // models/schedule/operands.md. It may be changed in place; its size may not.
   std::variant<std::span<float>, std::span<double>> values;
 };
 

@@ -8,7 +8,7 @@
 #include "exec/op_kernels.hpp"
 #include "exec/rank_tensors.hpp"
 #include "exec/stream_runtime.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -11,7 +11,7 @@
 #include "exec/rank_values.hpp"
 #include "exec/routing.hpp"
 #include "exec/transport.hpp"
-#include "models/timeline.hpp"
+#include "models/time/timeline.hpp"
 
 namespace dovetail::exec {
 

@@ -1,5 +1,5 @@
 // The kernels of an MoE layer on the host, on one thread, for float and double. Shapes, layouts and the meaning of
-// every operand are those of models/operands.md. Outputs are overwritten unless a comment says otherwise.
+// every operand are those of models/schedule/operands.md. Outputs are overwritten unless a comment says otherwise.
 #pragma once
 #include <span>
 #include <vector>
@@ -9,7 +9,7 @@
 #include "exec/layer_shape.hpp"
 #include "exec/matrix.hpp"
 #include "exec/routing.hpp"
-#include "models/volumes.hpp"
+#include "models/question/volumes.hpp"
 
 namespace dovetail::exec {
 

@@ -11,7 +11,7 @@
 #include "exec/host_run.hpp"
 #include "exec/inproc_transport.hpp"
 #include "exec/rendezvous.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -12,9 +12,9 @@
 
 #include "exec/dilation.hpp"
 #include "exec/inproc_transport.hpp"
-#include "models/blocks.hpp"
-#include "models/errors.hpp"
-#include "models/names.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/names.hpp"
+#include "models/time/blocks.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "exec/measure.hpp"
 #include "exec/numerics.hpp"
-#include "models/result.hpp"
+#include "models/results/result.hpp"
 
 namespace dovetail::exec {
 

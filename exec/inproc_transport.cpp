@@ -9,7 +9,7 @@
 #include "exec/mailbox.hpp"
 #include "exec/rendezvous.hpp"
 #include "exec/sums.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 namespace {

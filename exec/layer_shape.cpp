@@ -1,6 +1,6 @@
 #include "exec/layer_shape.hpp"
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 

@@ -1,11 +1,11 @@
 // Sizes of one layer on one rank, as the kernels see them; of an expert op, of its operands. Names as in
-// models/operands.md.
+// models/schedule/operands.md.
 #pragma once
 #include <cstdint>
 
 #include "exec/row_placement.hpp"
-#include "models/experiment.hpp"
-#include "models/volumes.hpp"
+#include "models/question/experiment.hpp"
+#include "models/question/volumes.hpp"
 
 namespace dovetail::exec {
 

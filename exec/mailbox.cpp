@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "exec/cancellation.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 

@@ -1,5 +1,5 @@
 #include "exec/program.hpp"
-#include "models/build_info.hpp"
+#include "models/base/build_info.hpp"
 #if DOVETAIL_HAS_MPI
 #include "exec/mpi_world.hpp"
 #endif

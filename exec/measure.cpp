@@ -4,7 +4,7 @@
 #include <chrono>
 #include <random>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 

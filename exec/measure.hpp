@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/units.hpp"
+#include "models/base/units.hpp"
 
 namespace dovetail::exec {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "models/calibration.hpp"
+#include "models/price/calibration.hpp"
 
 namespace dovetail::exec {
 

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "exec/layer_shape.hpp"
-#include "models/volumes.hpp"
+#include "models/question/volumes.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/experiment.hpp"
+#include "models/question/experiment.hpp"
 
 namespace dovetail::exec {
 
@@ -13,7 +13,7 @@ using Values = std::vector<double>;
 // Weights of one layer, or their gradients. All heads and experts (of a dense layer none); row-major.
 struct LayerWeights {
   Values query, key, value, output;  // (M, heads d), (M, kv_heads d), (M, kv_heads d), (heads d, M)
-  Values router;                     // the gate's matrices, as models/operands.md lays them out
+  Values router;                     // the gate's matrices, as models/schedule/operands.md lays them out
   Values w1, w2, w3;                 // (E, M, H), (E, H, M), gated: (E, M, H)
   // Of the dense feed-forward part, where there is one: (M, D), (D, M), gated: (M, D).
   Values dense_w1, dense_w2, dense_w3;
@@ -32,7 +32,7 @@ struct ModelData {
 // (A soft gate has weights for each capacity row of a micro-batch.)
 ModelData random_model_data(const Experiment& experiment, std::uint64_t seed, int micro_batches = 1);
 
-// The contents of dense_weights and expert_weights of one rank, as models/operands.md lays them out.
+// The contents of dense_weights and expert_weights of one rank, as models/schedule/operands.md lays them out.
 Values dense_shard(const Experiment& experiment, const LayerWeights& weights, int rank);
 Values expert_shard(const Experiment& experiment, const LayerWeights& weights, int rank);
 

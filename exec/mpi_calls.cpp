@@ -4,7 +4,7 @@
 #include <string_view>
 #include <thread>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 namespace {

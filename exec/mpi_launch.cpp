@@ -18,10 +18,10 @@
 #include "exec/child_process.hpp"
 #include "exec/dilation.hpp"
 #include "exec/watch.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/json/write_file.hpp"
+#include "models/base/names.hpp"
 #include "models/files/load.hpp"
-#include "models/json/write_file.hpp"
-#include "models/names.hpp"
 
 namespace dovetail::exec {
 namespace {

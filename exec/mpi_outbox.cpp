@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "exec/mpi_calls.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 

@@ -10,7 +10,7 @@
 #include "exec/mpi_calls.hpp"
 #include "exec/mpi_outbox.hpp"
 #include "exec/sums.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "exec/transport.hpp"
-#include "models/parallelism.hpp"
+#include "models/question/parallelism.hpp"
 
 namespace dovetail::exec {
 

@@ -8,7 +8,7 @@
 
 #include "exec/mpi_calls.hpp"
 #include "exec/mpi_transport.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "exec/wire_format.hpp"
-#include "models/errors.hpp"
-#include "models/volumes.hpp"
+#include "models/base/errors.hpp"
+#include "models/question/volumes.hpp"
 
 namespace dovetail::exec {
 namespace {

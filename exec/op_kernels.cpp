@@ -4,8 +4,8 @@
 #include <functional>
 
 #include "exec/wire_format.hpp"
-#include "models/errors.hpp"
-#include "models/op_work.hpp"
+#include "models/base/errors.hpp"
+#include "models/schedule/op_work.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -1,4 +1,5 @@
-// From an op of a schedule to the kernel or collective that does it, with operands in the order of models/operands.md.
+// From an op of a schedule to the kernel or collective that does it, with operands in the order of
+// models/schedule/operands.md.
 #pragma once
 #include <span>
 #include <vector>

@@ -1,5 +1,5 @@
-// What an op of a schedule works on, on one rank: the part of models/operands.md that does not depend on where tensors
-// lie or what they consist of.
+// What an op of a schedule works on, on one rank: the part of models/schedule/operands.md that does not depend on where
+// tensors lie or what they consist of.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -8,7 +8,7 @@
 
 #include "exec/layer_shape.hpp"
 #include "exec/routing.hpp"
-#include "models/schedule.hpp"
+#include "models/schedule/schedule.hpp"
 
 namespace dovetail::exec {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "exec/host_kernels.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 namespace {

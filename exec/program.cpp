@@ -12,11 +12,11 @@
 
 #include "exec/host_run.hpp"
 #include "exec/pulse.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/json/write_file.hpp"
+#include "models/base/names.hpp"
 #include "models/files/calibration_file.hpp"
 #include "models/files/schedule_json.hpp"
-#include "models/json/write_file.hpp"
-#include "models/names.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <vector>
 
-#include "models/op.hpp"
+#include "models/schedule/op.hpp"
 
 namespace dovetail::exec {
 

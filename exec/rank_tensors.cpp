@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "models/blocks.hpp"
-#include "models/errors.hpp"
-#include "models/volumes.hpp"
+#include "models/base/errors.hpp"
+#include "models/question/volumes.hpp"
+#include "models/time/blocks.hpp"
 
 namespace dovetail::exec {
 

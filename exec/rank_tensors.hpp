@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "exec/model_data.hpp"
-#include "models/schedule.hpp"
+#include "models/schedule/schedule.hpp"
 
 namespace dovetail::exec {
 

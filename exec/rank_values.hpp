@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "exec/model_data.hpp"
-#include "models/op.hpp"
+#include "models/schedule/op.hpp"
 
 namespace dovetail::exec {
 

@@ -6,7 +6,7 @@
 #include "exec/gate_logits.hpp"
 #include "exec/gate_scores.hpp"
 #include "exec/wire_format.hpp"
-#include "models/volumes.hpp"
+#include "models/question/volumes.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 namespace {

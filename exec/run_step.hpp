@@ -3,7 +3,7 @@
 #include <span>
 
 #include "exec/transport.hpp"
-#include "models/collectives/step.hpp"
+#include "models/plan/collectives/step.hpp"
 
 namespace dovetail::exec {
 

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "exec/layer_shape.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -1,6 +1,6 @@
 // A big cluster's experiment in the size of this machine: the schedule is rebuilt and replanned for it.
 #pragma once
-#include "models/experiment.hpp"
+#include "models/question/experiment.hpp"
 
 namespace dovetail::exec {
 

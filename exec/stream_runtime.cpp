@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "exec/failure.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "exec/step_clock.hpp"
-#include "models/schedule.hpp"
+#include "models/schedule/schedule.hpp"
 
 namespace dovetail::exec {
 

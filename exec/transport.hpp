@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "models/op.hpp"
+#include "models/schedule/op.hpp"
 
 namespace dovetail::exec {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "exec/pulse.hpp"
-#include "models/schedule.hpp"
+#include "models/schedule/schedule.hpp"
 
 namespace dovetail::exec {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "models/errors.hpp"
-#include "models/op_work.hpp"
+#include "models/base/errors.hpp"
+#include "models/schedule/op_work.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "models/plan.hpp"
+#include "models/plan/plan.hpp"
 
 namespace dovetail::exec {
 

@@ -2,7 +2,7 @@
 // figure 20). What pays depends on size and scale, and on what runs beside it, so every combination is evaluated.
 #include <fmt/format.h>
 
-#include "models/names.hpp"
+#include "models/base/names.hpp"
 #include "planners/contest.hpp"
 #include "planners/layer_times.hpp"
 #include "planners/plan_space.hpp"

@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "models/analytic_backend.hpp"
-#include "models/memory.hpp"
-#include "models/price.hpp"
+#include "models/price/price.hpp"
+#include "models/time/analytic_backend.hpp"
+#include "models/time/memory.hpp"
 
 namespace dovetail::planners {
 

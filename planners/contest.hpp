@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "planners/planner.hpp"
 
 namespace dovetail::planners {

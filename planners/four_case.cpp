@@ -4,8 +4,8 @@
 #include <array>
 #include <vector>
 
-#include "models/errors.hpp"
-#include "models/volumes.hpp"
+#include "models/base/errors.hpp"
+#include "models/question/volumes.hpp"
 
 namespace dovetail::planners {
 namespace {

@@ -8,8 +8,8 @@
 #include <span>
 #include <string_view>
 
-#include "models/plan.hpp"
-#include "models/units.hpp"
+#include "models/base/units.hpp"
+#include "models/plan/plan.hpp"
 
 namespace dovetail::planners {
 

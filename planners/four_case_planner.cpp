@@ -8,7 +8,7 @@
 #include <cmath>
 #include <map>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "planners/contest.hpp"
 #include "planners/gradient_partition.hpp"
 

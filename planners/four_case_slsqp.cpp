@@ -5,8 +5,8 @@
 #include <array>
 #include <vector>
 
-#include "models/build_info.hpp"
-#include "models/errors.hpp"
+#include "models/base/build_info.hpp"
+#include "models/base/errors.hpp"
 
 #if DOVETAIL_HAS_NLOPT
 #include <nlopt.hpp>

@@ -2,7 +2,7 @@
 // layer then planned for the all-reduce that it carries. Nothing else competes with its plan.
 #include <fmt/format.h>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "planners/four_case_planner.hpp"
 #include "planners/four_case_slsqp.hpp"
 #include "planners/gradient_evolution.hpp"

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <limits>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::planners {
 namespace {

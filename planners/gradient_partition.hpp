@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "models/plan.hpp"
-#include "models/units.hpp"
+#include "models/base/units.hpp"
+#include "models/plan/plan.hpp"
 #include "planners/layer_times.hpp"
 
 namespace dovetail::planners {

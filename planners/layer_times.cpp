@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "models/price.hpp"
+#include "models/price/price.hpp"
 
 namespace dovetail::planners {
 namespace {

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/experiment.hpp"
-#include "models/plan.hpp"
-#include "models/schedule.hpp"
+#include "models/plan/plan.hpp"
+#include "models/question/experiment.hpp"
+#include "models/schedule/schedule.hpp"
 #include "planners/four_case.hpp"
 
 namespace dovetail::planners {

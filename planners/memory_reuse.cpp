@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "models/expert_sharding.hpp"
-#include "models/names.hpp"
-#include "models/price.hpp"
+#include "models/base/names.hpp"
+#include "models/plan/expert_sharding.hpp"
+#include "models/price/price.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/contest.hpp"
 #include "planners/plan_space.hpp"

@@ -7,10 +7,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "models/errors.hpp"
-#include "models/json/json_text.hpp"
-#include "models/json/nearest.hpp"
-#include "models/json/write_file.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/json/json_text.hpp"
+#include "models/base/json/nearest.hpp"
+#include "models/base/json/write_file.hpp"
 #include "planners/bucketed_search.hpp"
 #include "planners/granularity_search.hpp"
 #include "planners/parallelism_router.hpp"

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "models/json/json_reader.hpp"
-#include "models/units.hpp"
+#include "models/base/json/json_reader.hpp"
+#include "models/base/units.hpp"
 
 namespace dovetail::planners {
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/errors.hpp"
-#include "models/expert_sharding.hpp"
-#include "models/names.hpp"
-#include "models/price.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/names.hpp"
+#include "models/plan/expert_sharding.hpp"
+#include "models/price/price.hpp"
 #include "planners/contest.hpp"
 #include "planners/layer_times.hpp"
 

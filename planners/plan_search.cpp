@@ -9,13 +9,13 @@
 #include <queue>
 #include <tuple>
 
-#include "models/analytic_backend.hpp"
-#include "models/blocks.hpp"
-#include "models/errors.hpp"
-#include "models/memory.hpp"
-#include "models/price.hpp"
-#include "models/schedule_builder.hpp"
-#include "models/volumes.hpp"
+#include "models/base/errors.hpp"
+#include "models/price/price.hpp"
+#include "models/question/volumes.hpp"
+#include "models/schedule/schedule_builder.hpp"
+#include "models/time/analytic_backend.hpp"
+#include "models/time/blocks.hpp"
+#include "models/time/memory.hpp"
 #include "planners/contest.hpp"
 #include "planners/step_bound.hpp"
 

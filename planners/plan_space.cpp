@@ -4,9 +4,9 @@
 #include <array>
 #include <numeric>
 
-#include "models/collectives/all_to_all.hpp"
-#include "models/expert_sharding.hpp"
-#include "models/volumes.hpp"
+#include "models/plan/collectives/all_to_all.hpp"
+#include "models/plan/expert_sharding.hpp"
+#include "models/question/volumes.hpp"
 #include "planners/contest.hpp"
 #include "planners/gradient_partition.hpp"
 

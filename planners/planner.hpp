@@ -4,9 +4,9 @@
 #include <string_view>
 #include <vector>
 
-#include "models/experiment.hpp"
-#include "models/result.hpp"
-#include "models/system.hpp"
+#include "models/plan/system.hpp"
+#include "models/question/experiment.hpp"
+#include "models/results/result.hpp"
 
 namespace dovetail::planners {
 

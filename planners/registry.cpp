@@ -5,8 +5,8 @@
 
 #include <array>
 
-#include "models/errors.hpp"
-#include "models/json/nearest.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/json/nearest.hpp"
 
 namespace dovetail::planners {
 

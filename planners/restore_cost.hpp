@@ -1,6 +1,6 @@
 // What a strategy to restore activations costs in closed form (MPipeMoE eq. 10).
 #pragma once
-#include "models/price.hpp"
+#include "models/price/price.hpp"
 
 namespace dovetail::planners {
 

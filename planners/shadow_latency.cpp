@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "models/expert_sharding.hpp"
+#include "models/plan/expert_sharding.hpp"
 #include "planners/layer_times.hpp"
 
 namespace dovetail::planners {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/experiment.hpp"
-#include "models/plan.hpp"
+#include "models/plan/plan.hpp"
+#include "models/question/experiment.hpp"
 
 namespace dovetail::planners {
 

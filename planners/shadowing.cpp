@@ -10,7 +10,7 @@
 #include <functional>
 #include <span>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "planners/contest.hpp"
 #include "planners/layer_times.hpp"
 #include "planners/plan_space.hpp"

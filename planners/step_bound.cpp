@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "models/analytic_backend.hpp"
-#include "models/price.hpp"
+#include "models/price/price.hpp"
+#include "models/time/analytic_backend.hpp"
 
 namespace dovetail::planners {
 namespace {

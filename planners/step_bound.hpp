@@ -4,7 +4,7 @@
 #pragma once
 #include <array>
 
-#include "models/price.hpp"
+#include "models/price/price.hpp"
 #include "planners/layer_times.hpp"
 
 namespace dovetail::planners {

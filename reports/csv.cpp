@@ -5,7 +5,7 @@
 #include <cmath>
 #include <ostream>
 
-#include "models/names.hpp"
+#include "models/base/names.hpp"
 #include "reports/summary.hpp"
 
 namespace dovetail::reports {

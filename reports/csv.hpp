@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "models/result.hpp"
+#include "models/results/result.hpp"
 
 namespace dovetail::reports {
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "models/names.hpp"
+#include "models/base/names.hpp"
 
 namespace dovetail::reports {
 namespace {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "models/experiment.hpp"
-#include "models/units.hpp"
+#include "models/base/units.hpp"
+#include "models/question/experiment.hpp"
 
 namespace dovetail::reports {
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "models/names.hpp"
+#include "models/base/names.hpp"
 #include "reports/format.hpp"
 
 namespace dovetail::reports {

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "models/timeline.hpp"
+#include "models/time/timeline.hpp"
 
 namespace dovetail::reports {
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "models/names.hpp"
+#include "models/base/names.hpp"
 #include "reports/format.hpp"
 #include "reports/json_report.hpp"
 #include "reports/page_text.hpp"

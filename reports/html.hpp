@@ -3,7 +3,7 @@
 #pragma once
 #include <iosfwd>
 
-#include "models/result.hpp"
+#include "models/results/result.hpp"
 
 namespace dovetail::reports {
 

@@ -3,11 +3,11 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "models/base/names.hpp"
 #include "models/files/experiment_json.hpp"
 #include "models/files/plan_json.hpp"
-#include "models/names.hpp"
-#include "models/network_pricing.hpp"
-#include "models/volumes.hpp"
+#include "models/price/network_pricing.hpp"
+#include "models/question/volumes.hpp"
 #include "reports/json_values.hpp"
 #include "reports/link_use.hpp"
 #include "reports/summary.hpp"

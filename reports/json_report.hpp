@@ -3,7 +3,7 @@
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
 
-#include "models/result.hpp"
+#include "models/results/result.hpp"
 
 namespace dovetail::reports {
 

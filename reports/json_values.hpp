@@ -5,8 +5,8 @@
 #include <optional>
 #include <span>
 
-#include "models/result.hpp"
-#include "models/units.hpp"
+#include "models/base/units.hpp"
+#include "models/results/result.hpp"
 
 namespace dovetail::reports {
 

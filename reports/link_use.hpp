@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "models/timeline.hpp"
+#include "models/time/timeline.hpp"
 
 namespace dovetail::reports {
 

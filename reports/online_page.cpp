@@ -7,7 +7,7 @@
 #include <functional>
 #include <ostream>
 
-#include "models/names.hpp"
+#include "models/base/names.hpp"
 #include "reports/format.hpp"
 #include "reports/online_report.hpp"
 #include "reports/page_text.hpp"

@@ -6,9 +6,9 @@
 #include <functional>
 #include <ostream>
 
+#include "models/base/names.hpp"
 #include "models/files/experiment_json.hpp"
 #include "models/files/plan_json.hpp"
-#include "models/names.hpp"
 #include "reports/format.hpp"
 #include "reports/json_values.hpp"
 #include "reports/text_table.hpp"

@@ -4,7 +4,7 @@
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
 
-#include "models/online_run.hpp"
+#include "models/results/online_run.hpp"
 
 namespace dovetail::reports {
 

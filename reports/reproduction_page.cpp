@@ -2,7 +2,7 @@
 
 #include <ostream>
 
-#include "models/names.hpp"
+#include "models/base/names.hpp"
 #include "reports/format.hpp"
 #include "reports/page_text.hpp"
 #include "reports/reproduction_report.hpp"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <ostream>
 
-#include "models/names.hpp"
+#include "models/base/names.hpp"
 #include "reports/csv.hpp"
 #include "reports/format.hpp"
 #include "reports/json_values.hpp"

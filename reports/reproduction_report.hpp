@@ -4,7 +4,7 @@
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
 
-#include "models/reproduction.hpp"
+#include "models/results/reproduction.hpp"
 
 namespace dovetail::reports {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "models/result.hpp"
+#include "models/results/result.hpp"
 
 namespace dovetail::reports {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <ostream>
 
-#include "models/names.hpp"
+#include "models/base/names.hpp"
 #include "reports/format.hpp"
 #include "reports/summary.hpp"
 #include "reports/text_table.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "reports/format.hpp"
 
 namespace dovetail::reports {

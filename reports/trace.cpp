@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "models/names.hpp"
+#include "models/base/names.hpp"
 
 namespace dovetail::reports {
 namespace {

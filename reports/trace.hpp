@@ -2,7 +2,7 @@
 #pragma once
 #include <iosfwd>
 
-#include "models/result.hpp"
+#include "models/results/result.hpp"
 
 namespace dovetail::reports {
 

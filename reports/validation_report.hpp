@@ -4,7 +4,7 @@
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
 
-#include "models/validation.hpp"
+#include "models/results/validation.hpp"
 
 namespace dovetail::reports {
 

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::reports {
 namespace {

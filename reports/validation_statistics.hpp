@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "models/validation.hpp"
+#include "models/results/validation.hpp"
 
 namespace dovetail::reports {
 

@@ -1,6 +1,6 @@
 // The part of a step that is worth looking at first.
 #pragma once
-#include "models/timeline.hpp"
+#include "models/time/timeline.hpp"
 
 namespace dovetail::reports {
 

@@ -11,7 +11,7 @@
 #include <sstream>
 #include <string>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::sim {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include <functional>
 
-#include "models/timeline.hpp"
+#include "models/time/timeline.hpp"
 
 namespace dovetail::sim {
 

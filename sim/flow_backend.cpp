@@ -6,9 +6,9 @@
 #include <map>
 #include <optional>
 
-#include "models/errors.hpp"
-#include "models/network_load.hpp"
-#include "models/rank_flows.hpp"
+#include "models/base/errors.hpp"
+#include "models/network/network_load.hpp"
+#include "models/network/rank_flows.hpp"
 #include "sim/child.hpp"
 #include "sim/flow_simulation.hpp"
 

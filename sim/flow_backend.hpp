@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "models/backend.hpp"
-#include "models/experiment.hpp"
+#include "models/question/experiment.hpp"
+#include "models/time/backend.hpp"
 
 namespace dovetail::sim {
 

@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::sim {
 namespace {

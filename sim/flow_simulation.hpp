@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "models/network.hpp"
+#include "models/network/network.hpp"
 
 namespace dovetail::sim {
 

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "models/activity_progress.hpp"
-#include "models/errors.hpp"
-#include "models/fair_sharing.hpp"
+#include "models/base/errors.hpp"
+#include "models/time/activity_progress.hpp"
+#include "models/time/fair_sharing.hpp"
 #include "sim/simulation.hpp"
 
 namespace dovetail::sim {

@@ -1,6 +1,6 @@
 // Simulates a priced schedule with contention: ops that run together and share a resource slow each other down.
 #pragma once
-#include "models/backend.hpp"
+#include "models/time/backend.hpp"
 
 namespace dovetail::sim {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::sim {
 namespace {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <span>
 
-#include "models/price.hpp"
+#include "models/price/price.hpp"
 
 namespace dovetail::sim {
 

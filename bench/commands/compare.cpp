@@ -13,9 +13,9 @@
 #include "bench/option_values.hpp"
 #include "bench/outputs.hpp"
 #include "bench/provenance.hpp"
-#include "models/errors.hpp"
-#include "models/json/json_text.hpp"
-#include "models/json/nearest.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/json/json_text.hpp"
+#include "models/base/json/nearest.hpp"
 #include "reports/summary.hpp"
 
 namespace dovetail::bench {

@@ -5,9 +5,9 @@
 #include "bench/commands.hpp"
 #include "bench/option_values.hpp"
 #include "bench/outputs.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/json/write_file.hpp"
 #include "models/files/import_hf.hpp"
-#include "models/json/write_file.hpp"
 
 namespace dovetail::bench {
 namespace {

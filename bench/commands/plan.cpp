@@ -20,7 +20,7 @@
 #include "bench/outputs.hpp"
 #include "bench/plan_text.hpp"
 #include "bench/provenance.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "models/files/plan_json.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/registry.hpp"

@@ -17,10 +17,10 @@
 #include "bench/outputs.hpp"
 #include "bench/plan_text.hpp"
 #include "bench/provenance.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/json/json_text.hpp"
 #include "models/files/input_file.hpp"
 #include "models/files/plan_json.hpp"
-#include "models/json/json_text.hpp"
 #include "reports/online_report.hpp"
 
 namespace dovetail::bench {

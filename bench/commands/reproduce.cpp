@@ -10,7 +10,7 @@
 #include "bench/outputs.hpp"
 #include "bench/provenance.hpp"
 #include "bench/reproduce/tables.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "reports/reproduction_report.hpp"
 
 namespace dovetail::bench {

@@ -18,8 +18,8 @@
 #include "bench/provenance.hpp"
 #include "exec/mpi_launch.hpp"
 #include "exec/scale_down.hpp"
-#include "models/build_info.hpp"
-#include "models/errors.hpp"
+#include "models/base/build_info.hpp"
+#include "models/base/errors.hpp"
 #include "models/files/schedule_json.hpp"
 
 namespace dovetail::bench {

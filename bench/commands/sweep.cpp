@@ -18,8 +18,8 @@
 #include "bench/provenance.hpp"
 #include "bench/sweep_summary.hpp"
 #include "exec/host_run.hpp"
-#include "models/errors.hpp"
-#include "models/json/json_text.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/json/json_text.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -12,7 +12,7 @@
 #include "bench/outputs.hpp"
 #include "bench/provenance.hpp"
 #include "bench/validation.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "reports/validation_report.hpp"
 #include "reports/validation_statistics.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "planners/online.hpp"
 
 namespace {

@@ -1,6 +1,6 @@
 // The main job's experiment, as users load it, with the number of layers a benchmark asks for.
 #pragma once
-#include "models/experiment.hpp"
+#include "models/question/experiment.hpp"
 
 namespace dovetail::bench {
 

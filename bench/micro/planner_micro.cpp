@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "bench/micro/experiments.hpp"
-#include "models/analytic_backend.hpp"
-#include "models/price.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/price/price.hpp"
+#include "models/schedule/schedule_builder.hpp"
+#include "models/time/analytic_backend.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/gradient_partition.hpp"
 #include "planners/registry.hpp"

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "bench/micro/experiments.hpp"
-#include "models/analytic_backend.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/schedule/schedule_builder.hpp"
+#include "models/time/analytic_backend.hpp"
 #include "sim/simgrid_backend.hpp"
 
 namespace {

@@ -39,7 +39,7 @@ def parse():
 
 
 def sizes_of_rank(schedule):
-    """As models/volumes.cpp has them; of layers with as many query heads for each key head on every rank."""
+    """As models/question/volumes.cpp has them; of layers with as many query heads for each key head on every rank."""
     model, workload, parallel = schedule["model"], schedule["workload"], schedule["parallelism"]
     mp, ep, esp = parallel["mp"], parallel["ep"], parallel["esp"]
     attention, experts = model["attention"], model["experts"]

@@ -7,8 +7,8 @@
 #include <random>
 
 #include "bench/reproduce/tables.hpp"
-#include "models/analytic_backend.hpp"
-#include "models/price.hpp"
+#include "models/price/price.hpp"
+#include "models/time/analytic_backend.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "bench/reproduce/tables.hpp"
-#include "models/price.hpp"
+#include "models/price/price.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "models/analytic_backend.hpp"
-#include "models/memory.hpp"
-#include "models/price.hpp"
-#include "models/volumes.hpp"
+#include "models/price/price.hpp"
+#include "models/question/volumes.hpp"
+#include "models/time/analytic_backend.hpp"
+#include "models/time/memory.hpp"
 #include "planners/registry.hpp"
 
 namespace dovetail::bench {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "bench/reproduce/support.hpp"
-#include "models/price.hpp"
+#include "models/price/price.hpp"
 #include "planners/planner.hpp"
 
 namespace dovetail::bench {

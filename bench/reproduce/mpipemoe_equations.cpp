@@ -8,8 +8,8 @@
 
 #include "bench/reproduce/mpipemoe_layers.hpp"
 #include "bench/reproduce/tables.hpp"
-#include "models/blocks.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/schedule/schedule_builder.hpp"
+#include "models/time/blocks.hpp"
 
 namespace dovetail::bench {
 namespace {

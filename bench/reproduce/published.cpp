@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "models/base/json/json_text.hpp"
 #include "models/files/input_file.hpp"
-#include "models/json/json_text.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -2,9 +2,9 @@
 #pragma once
 #include <string>
 
+#include "models/base/json/json_reader.hpp"
 #include "models/files/load.hpp"
-#include "models/json/json_reader.hpp"
-#include "models/reproduction.hpp"
+#include "models/results/reproduction.hpp"
 
 namespace dovetail::bench {
 

@@ -8,7 +8,7 @@
 
 #include "bench/evaluate.hpp"
 #include "bench/reproduce/published.hpp"
-#include "models/analytic_backend.hpp"
+#include "models/time/analytic_backend.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/registry.hpp"
 

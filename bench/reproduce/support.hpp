@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "models/base/json/json_reader.hpp"
 #include "models/files/load.hpp"
-#include "models/json/json_reader.hpp"
-#include "models/reproduction.hpp"
+#include "models/results/reproduction.hpp"
 
 namespace dovetail::bench {
 

@@ -7,7 +7,7 @@
 
 #include "bench/option_values.hpp"
 #include "bench/reproduce/published.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::bench {
 namespace {

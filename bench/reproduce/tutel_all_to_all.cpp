@@ -3,8 +3,8 @@
 
 #include "bench/reproduce/moe_layer.hpp"
 #include "bench/reproduce/tables.hpp"
-#include "models/collectives/all_to_all.hpp"
-#include "models/collectives/step_cost.hpp"
+#include "models/plan/collectives/all_to_all.hpp"
+#include "models/price/step_cost.hpp"
 
 namespace dovetail::bench {
 namespace {

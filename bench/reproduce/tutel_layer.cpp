@@ -6,8 +6,8 @@
 
 #include "bench/reproduce/moe_layer.hpp"
 #include "bench/reproduce/tables.hpp"
-#include "models/errors.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/base/errors.hpp"
+#include "models/schedule/schedule_builder.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -9,9 +9,9 @@
 #include <exception>
 #include <memory>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "models/files/load.hpp"
-#include "models/schedule_writer.hpp"
+#include "models/schedule/schedule_writer.hpp"
 #include "sim/simgrid_backend.hpp"
 
 using namespace dovetail;

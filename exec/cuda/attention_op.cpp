@@ -7,7 +7,7 @@
 #include "exec/cuda/device_op.hpp"
 #include "exec/cuda/tensor_bodies.hpp"
 #include "exec/host_kernels.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -1,7 +1,7 @@
 #include "exec/cuda/channels.hpp"
 
 #include "exec/cuda/group_op.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 namespace {

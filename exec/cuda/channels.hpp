@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "exec/cuda/device_network.hpp"
-#include "models/schedule.hpp"
+#include "models/schedule/schedule.hpp"
 
 namespace dovetail::exec {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "exec/cuda/device_op.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -1,6 +1,6 @@
 #include "exec/cuda/cuda_check.hpp"
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 

@@ -4,7 +4,7 @@
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 
-#include "models/build_info.hpp"
+#include "models/base/build_info.hpp"
 
 #if DOVETAIL_HAS_NCCL
 #include <nccl.h>

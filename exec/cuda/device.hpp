@@ -8,8 +8,8 @@
 
 #include "exec/cuda/hold.hpp"
 #include "exec/cuda/queue.hpp"
-#include "models/op.hpp"
-#include "models/units.hpp"
+#include "models/base/units.hpp"
+#include "models/schedule/op.hpp"
 
 namespace dovetail::exec {
 

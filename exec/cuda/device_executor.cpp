@@ -12,7 +12,7 @@
 #include "exec/cuda/group_op.hpp"
 #include "exec/cuda/self_exchange.hpp"
 #include "exec/failure.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 namespace {

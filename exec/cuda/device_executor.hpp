@@ -13,8 +13,8 @@
 #include "exec/progress.hpp"
 #include "exec/rank_values.hpp"
 #include "exec/routing.hpp"
-#include "models/schedule.hpp"
-#include "models/timeline.hpp"
+#include "models/schedule/schedule.hpp"
+#include "models/time/timeline.hpp"
 
 namespace dovetail::exec {
 

@@ -5,8 +5,8 @@
 
 #include "exec/cuda/device_op.hpp"
 #include "exec/rank_tensors.hpp"
-#include "models/blocks.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
+#include "models/time/blocks.hpp"
 
 namespace dovetail::exec {
 namespace {

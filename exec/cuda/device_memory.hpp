@@ -6,7 +6,7 @@
 #include "exec/cuda/device.hpp"
 #include "exec/cuda/element.hpp"
 #include "exec/model_data.hpp"
-#include "models/schedule.hpp"
+#include "models/schedule/schedule.hpp"
 
 namespace dovetail::exec {
 

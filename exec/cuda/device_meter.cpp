@@ -11,7 +11,7 @@
 #include "exec/cuda/order_bodies.hpp"
 #include "exec/cuda/recorder.hpp"
 #include "exec/cuda/tensor_bodies.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 namespace {

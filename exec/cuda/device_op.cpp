@@ -4,8 +4,8 @@
 
 #include "exec/cuda/tensor_bodies.hpp"
 #include "exec/cuda/wire_bodies.hpp"
-#include "models/errors.hpp"
-#include "models/op_work.hpp"
+#include "models/base/errors.hpp"
+#include "models/schedule/op_work.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -1,4 +1,4 @@
-// The work of an op on a device, taken down operand by operand as models/operands.md says; the counterpart of
+// The work of an op on a device, taken down operand by operand as models/schedule/operands.md says; the counterpart of
 // op_kernels.hpp for devices. Instantiated for double, float and Bf16.
 #pragma once
 #include "exec/cuda/order_bodies.hpp"

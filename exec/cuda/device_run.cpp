@@ -11,8 +11,8 @@
 #include "exec/cuda/device_memory.hpp"
 #include "exec/dilation.hpp"
 #include "exec/emulation.hpp"
-#include "models/build_info.hpp"
-#include "models/errors.hpp"
+#include "models/base/build_info.hpp"
+#include "models/base/errors.hpp"
 #if DOVETAIL_HAS_NCCL
 #include "exec/cuda/nccl_network.hpp"
 #endif

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 #ifdef __CUDACC__
 #define DOVETAIL_BOTH __host__ __device__

@@ -6,7 +6,7 @@
 #include "exec/cuda/gate_bodies.hpp"
 #include "exec/cuda/soft_bodies.hpp"
 #include "exec/gate_logits.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "exec/cuda/device_op.hpp"
 #include "exec/cuda/tensor_bodies.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 namespace {

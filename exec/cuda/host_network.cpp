@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "exec/cuda/device_network.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "exec/cuda/cuda_check.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 namespace {

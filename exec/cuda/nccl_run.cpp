@@ -9,7 +9,7 @@
 #if DOVETAIL_HAS_NCCL
 #include "exec/cuda/nccl_network.hpp"
 #endif
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 

@@ -1,5 +1,5 @@
 // Bodies of encode and decode: tokens to the capacity rows of their experts, and back. A routing (entries, 3) is as in
-// models/operands.md.
+// models/schedule/operands.md.
 #pragma once
 #include "exec/cuda/launch.hpp"
 

@@ -3,7 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "models/calibration.hpp"
+#include "models/price/calibration.hpp"
 
 namespace dovetail {
 

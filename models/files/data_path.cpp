@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 namespace dovetail {
 namespace fs = std::filesystem;

@@ -5,9 +5,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "models/base/json/json_text.hpp"
 #include "models/files/data_path.hpp"
 #include "models/files/schema_file.hpp"
-#include "models/json/json_text.hpp"
 
 namespace dovetail {
 namespace {

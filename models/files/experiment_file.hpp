@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "models/base/json/json_reader.hpp"
 #include "models/files/input_file.hpp"
 #include "models/files/load.hpp"
-#include "models/json/json_reader.hpp"
 
 namespace dovetail {
 

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "models/names.hpp"
+#include "models/base/names.hpp"
 
 namespace dovetail {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 
-#include "models/experiment.hpp"
+#include "models/question/experiment.hpp"
 
 namespace dovetail {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "models/base/json/json_reader.hpp"
 #include "models/files/experiment_json.hpp"
 #include "models/files/schema_file.hpp"
-#include "models/json/json_reader.hpp"
 
 namespace dovetail {
 namespace {

@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "models/json/json_file.hpp"
-#include "models/model.hpp"
+#include "models/base/json/json_file.hpp"
+#include "models/question/model.hpp"
 
 namespace dovetail {
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "models/base/json/json_text.hpp"
+#include "models/base/json/nearest.hpp"
 #include "models/files/data_path.hpp"
 #include "models/files/schema_file.hpp"
-#include "models/json/json_text.hpp"
-#include "models/json/nearest.hpp"
 
 namespace dovetail {
 namespace fs = std::filesystem;

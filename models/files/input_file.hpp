@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "models/base/json/json_file.hpp"
 #include "models/files/load.hpp"
-#include "models/json/json_file.hpp"
 
 namespace dovetail {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "models/experiment.hpp"
-#include "models/system.hpp"
+#include "models/plan/system.hpp"
+#include "models/question/experiment.hpp"
 
 namespace dovetail {
 

@@ -2,9 +2,9 @@
 
 #include <span>
 
+#include "models/base/names.hpp"
 #include "models/files/input_file.hpp"
 #include "models/files/read_parts.hpp"
-#include "models/names.hpp"
 
 namespace dovetail {
 namespace {

@@ -9,7 +9,7 @@
 #include "models/files/experiment_file.hpp"
 #include "models/files/load_trace.hpp"
 #include "models/files/read_parts.hpp"
-#include "models/volumes.hpp"
+#include "models/question/volumes.hpp"
 
 namespace dovetail {
 namespace {

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
+#include "models/base/names.hpp"
 #include "models/files/input_file.hpp"
 #include "models/files/read_parts.hpp"
-#include "models/names.hpp"
 
 namespace dovetail {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "models/names.hpp"
+#include "models/base/names.hpp"
 
 namespace dovetail {
 namespace {

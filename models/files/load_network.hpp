@@ -1,7 +1,7 @@
 // The network section of a cluster file.
 #pragma once
-#include "models/cluster.hpp"
-#include "models/json/json_reader.hpp"
+#include "models/base/json/json_reader.hpp"
+#include "models/question/cluster.hpp"
 
 namespace dovetail {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/files/load.hpp"
-#include "models/routing_model.hpp"
+#include "models/question/routing_model.hpp"
 
 namespace dovetail {
 

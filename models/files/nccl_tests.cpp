@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "models/base/json/json_reader.hpp"
+#include "models/base/json/json_text.hpp"
+#include "models/base/names.hpp"
 #include "models/files/input_file.hpp"
-#include "models/json/json_reader.hpp"
-#include "models/json/json_text.hpp"
-#include "models/names.hpp"
 
 namespace dovetail {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "models/calibration.hpp"
+#include "models/base/fit.hpp"
 #include "models/files/load.hpp"
-#include "models/fit.hpp"
+#include "models/price/calibration.hpp"
 
 namespace dovetail {
 

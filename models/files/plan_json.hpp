@@ -2,7 +2,7 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 
-#include "models/plan.hpp"
+#include "models/plan/plan.hpp"
 
 namespace dovetail {
 

@@ -1,8 +1,8 @@
 // From checked JSON to the parts of an experiment. A reader may stand anywhere in a file: a part may be written inside
 // an experiment. Each throws InputError at the place of what is wrong.
 #pragma once
+#include "models/base/json/json_reader.hpp"
 #include "models/files/load.hpp"
-#include "models/json/json_reader.hpp"
 
 namespace dovetail {
 

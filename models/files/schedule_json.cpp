@@ -6,11 +6,11 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "models/fair_sharing.hpp"
+#include "models/base/json/json_reader.hpp"
+#include "models/base/names.hpp"
 #include "models/files/experiment_json.hpp"
 #include "models/files/read_parts.hpp"
-#include "models/json/json_reader.hpp"
-#include "models/names.hpp"
+#include "models/time/fair_sharing.hpp"
 
 namespace dovetail {
 namespace {

@@ -3,8 +3,8 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 
-#include "models/json/json_file.hpp"
-#include "models/result.hpp"
+#include "models/base/json/json_file.hpp"
+#include "models/results/result.hpp"
 
 namespace dovetail {
 

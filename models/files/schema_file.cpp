@@ -7,8 +7,8 @@
 #include <set>
 #include <string>
 
+#include "models/base/json/json_file.hpp"
 #include "models/files/data_path.hpp"
-#include "models/json/json_file.hpp"
 
 namespace dovetail {
 namespace {

@@ -3,7 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
-#include "models/json/json_schema.hpp"
+#include "models/base/json/json_schema.hpp"
 
 namespace dovetail {
 

@@ -1,6 +1,6 @@
 #include "models/files/sha256.hpp"
 
-#include "models/build_info.hpp"
+#include "models/base/build_info.hpp"
 
 #if DOVETAIL_HAS_OPENSSL
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 
 #include <array>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #endif
 
 namespace dovetail {

@@ -6,9 +6,9 @@
 #include "bench/backends.hpp"
 #include "bench/evaluate.hpp"
 #include "bench/fitting.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "models/files/input_file.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/schedule/schedule_builder.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/registry.hpp"
 

@@ -7,10 +7,10 @@
 #include "bench/backends.hpp"
 #include "bench/notes.hpp"
 #include "bench/provenance.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/json/json_file.hpp"
+#include "models/base/json/json_schema.hpp"
 #include "models/files/schema_file.hpp"
-#include "models/json/json_file.hpp"
-#include "models/json/json_schema.hpp"
 #include "reports/json_report.hpp"
 
 using namespace dovetail;

@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 
 #include "exec/scale_down.hpp"
-#include "models/build_info.hpp"
-#include "models/errors.hpp"
+#include "models/base/build_info.hpp"
+#include "models/base/errors.hpp"
 #include "planners/registry.hpp"
 #include "tests/support/experiments.hpp"
 

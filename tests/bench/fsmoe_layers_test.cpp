@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "models/volumes.hpp"
+#include "models/question/volumes.hpp"
 
 using namespace dovetail;
 

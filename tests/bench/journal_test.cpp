@@ -8,7 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 using namespace dovetail;
 using namespace dovetail::bench;

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "models/price.hpp"
+#include "models/price/price.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;

@@ -5,8 +5,8 @@
 
 #include "bench/evaluators.hpp"
 #include "bench/host_scale.hpp"
-#include "models/errors.hpp"
-#include "models/volumes.hpp"
+#include "models/base/errors.hpp"
+#include "models/question/volumes.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "reports/online_report.hpp"
 

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "bench/interrupt.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 using namespace dovetail;

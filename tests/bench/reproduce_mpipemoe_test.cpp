@@ -5,7 +5,7 @@
 #include <set>
 
 #include "bench/reproduce/tables.hpp"
-#include "models/json/json_file.hpp"
+#include "models/base/json/json_file.hpp"
 
 using namespace dovetail;
 using namespace dovetail::bench;

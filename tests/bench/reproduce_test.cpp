@@ -6,9 +6,9 @@
 
 #include "bench/reproduce/published.hpp"
 #include "bench/reproduce/tables.hpp"
+#include "models/base/json/json_schema.hpp"
 #include "models/files/data_path.hpp"
 #include "models/files/schema_file.hpp"
-#include "models/json/json_schema.hpp"
 #include "reports/reproduction_report.hpp"
 
 using namespace dovetail;

@@ -4,8 +4,8 @@
 
 #include "bench/reproduce/moe_layer.hpp"
 #include "bench/reproduce/tables.hpp"
-#include "models/json/json_file.hpp"
-#include "models/names.hpp"
+#include "models/base/json/json_file.hpp"
+#include "models/base/names.hpp"
 
 using namespace dovetail;
 using namespace dovetail::bench;

@@ -7,7 +7,7 @@
 
 #include "bench/sweep_cells.hpp"
 #include "bench/sweep_summary.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 using namespace dovetail;

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 
 using namespace dovetail;
 using namespace dovetail::bench;

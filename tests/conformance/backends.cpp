@@ -1,7 +1,7 @@
 #include <array>
 
-#include "models/analytic_backend.hpp"
-#include "models/build_info.hpp"
+#include "models/base/build_info.hpp"
+#include "models/time/analytic_backend.hpp"
 #include "tests/conformance/conformance.hpp"
 #include "tests/conformance/host_backend.hpp"
 #if DOVETAIL_HAS_SIMGRID

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/backend.hpp"
+#include "models/time/backend.hpp"
 
 namespace dovetail::test {
 

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "models/schedule_builder.hpp"
+#include "models/schedule/schedule_builder.hpp"
 #include "tests/support/hand_made.hpp"
 
 using namespace dovetail;

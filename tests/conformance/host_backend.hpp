@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "exec/transport.hpp"
-#include "models/backend.hpp"
+#include "models/time/backend.hpp"
 
 namespace dovetail::test {
 

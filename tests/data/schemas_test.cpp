@@ -8,12 +8,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "models/cluster.hpp"
+#include "models/base/json/json_schema.hpp"
+#include "models/base/names.hpp"
 #include "models/files/data_path.hpp"
 #include "models/files/schema_file.hpp"
-#include "models/json/json_schema.hpp"
-#include "models/names.hpp"
-#include "models/plan.hpp"
+#include "models/plan/plan.hpp"
+#include "models/question/cluster.hpp"
 
 using namespace dovetail;
 using nlohmann::json;

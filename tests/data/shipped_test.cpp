@@ -7,8 +7,8 @@
 #include "models/files/data_path.hpp"
 #include "models/files/load.hpp"
 #include "models/files/load_trace.hpp"
-#include "models/price.hpp"
-#include "models/volumes.hpp"
+#include "models/price/price.hpp"
+#include "models/question/volumes.hpp"
 
 using namespace dovetail;
 namespace fs = std::filesystem;

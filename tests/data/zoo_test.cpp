@@ -1,11 +1,11 @@
 // The shipped models against published sizes, and every model on every cluster.
 #include <catch2/catch.hpp>
 
-#include "models/analytic_backend.hpp"
 #include "models/files/load.hpp"
-#include "models/price.hpp"
-#include "models/schedule_builder.hpp"
-#include "models/volumes.hpp"
+#include "models/price/price.hpp"
+#include "models/question/volumes.hpp"
+#include "models/schedule/schedule_builder.hpp"
+#include "models/time/analytic_backend.hpp"
 
 using namespace dovetail;
 

@@ -1,11 +1,11 @@
 // All-to-alls in steps, really done.
-#include "models/collectives/all_to_all.hpp"
+#include "models/plan/collectives/all_to_all.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "exec/inproc_transport.hpp"
 #include "exec/run_step.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "tests/exec/check_numerics.hpp"
 #include "tests/exec/exec_support.hpp"
 

@@ -1,7 +1,7 @@
 // Runs a plan's step for real and compares it with the reference.
 #pragma once
 #include "exec/numerics.hpp"
-#include "models/plan.hpp"
+#include "models/plan/plan.hpp"
 
 namespace dovetail::test {
 

@@ -2,8 +2,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "models/analytic_backend.hpp"
-#include "models/schedule_writer.hpp"
+#include "models/schedule/schedule_writer.hpp"
+#include "models/time/analytic_backend.hpp"
 
 using namespace dovetail;
 using namespace dovetail::exec;

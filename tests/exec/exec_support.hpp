@@ -6,7 +6,7 @@
 
 #include "exec/layer_shape.hpp"
 #include "exec/matrix.hpp"
-#include "models/experiment.hpp"
+#include "models/question/experiment.hpp"
 
 namespace dovetail::test {
 

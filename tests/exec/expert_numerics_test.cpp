@@ -3,7 +3,7 @@
 #include <numeric>
 #include <random>
 
-#include "models/volumes.hpp"
+#include "models/question/volumes.hpp"
 #include "tests/exec/check_numerics.hpp"
 #include "tests/exec/exec_support.hpp"
 

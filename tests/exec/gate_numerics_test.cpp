@@ -1,9 +1,9 @@
 // Every gate, encoding, capacity mode and routing model on real plans, against the reference.
 #include <catch2/catch.hpp>
 
-#include "models/errors.hpp"
-#include "models/names.hpp"
-#include "models/volumes.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/names.hpp"
+#include "models/question/volumes.hpp"
 #include "tests/exec/check_numerics.hpp"
 #include "tests/exec/exec_support.hpp"
 

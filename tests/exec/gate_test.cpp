@@ -4,7 +4,7 @@
 
 #include "exec/gate_scores.hpp"
 #include "exec/host_kernels.hpp"
-#include "models/names.hpp"
+#include "models/base/names.hpp"
 #include "tests/exec/exec_support.hpp"
 
 using namespace dovetail;

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "tests/exec/exec_support.hpp"
 
 using namespace dovetail;

@@ -8,7 +8,7 @@
 
 #include "exec/host_executor.hpp"
 #include "exec/inproc_transport.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/schedule/schedule_builder.hpp"
 #include "tests/exec/exec_support.hpp"
 
 using namespace dovetail;

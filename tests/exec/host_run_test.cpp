@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "models/analytic_backend.hpp"
-#include "models/errors.hpp"
-#include "models/price.hpp"
+#include "models/base/errors.hpp"
+#include "models/price/price.hpp"
+#include "models/time/analytic_backend.hpp"
 #include "tests/exec/exec_support.hpp"
 
 using namespace dovetail;

@@ -5,7 +5,7 @@
 #include "exec/inproc_transport.hpp"
 #include "exec/numerics.hpp"
 #include "models/files/load.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/schedule/schedule_builder.hpp"
 #include "tests/support/random_plans.hpp"
 
 using namespace dovetail;

@@ -5,7 +5,7 @@
 
 #include "models/files/load.hpp"
 #include "models/files/schedule_json.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/schedule/schedule_builder.hpp"
 #include "tests/exec/exec_support.hpp"
 #include "tests/support/temporary_folder.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "models/names.hpp"
+#include "models/base/names.hpp"
 #include "tests/exec/exec_support.hpp"
 
 using namespace dovetail;

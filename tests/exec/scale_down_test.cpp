@@ -2,9 +2,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "models/errors.hpp"
-#include "models/schedule_builder.hpp"
-#include "models/volumes.hpp"
+#include "models/base/errors.hpp"
+#include "models/question/volumes.hpp"
+#include "models/schedule/schedule_builder.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;

@@ -5,8 +5,8 @@
 
 #include "exec/emulation.hpp"
 #include "exec/rendezvous.hpp"
-#include "models/errors.hpp"
-#include "models/schedule_writer.hpp"
+#include "models/base/errors.hpp"
+#include "models/schedule/schedule_writer.hpp"
 
 using namespace dovetail;
 using namespace dovetail::exec;

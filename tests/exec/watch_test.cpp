@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "models/schedule_builder.hpp"
+#include "models/schedule/schedule_builder.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;

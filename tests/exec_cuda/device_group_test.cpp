@@ -6,9 +6,9 @@
 #include <mutex>
 #include <set>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "models/files/load.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/schedule/schedule_builder.hpp"
 #include "tests/exec_cuda/device_numerics.hpp"
 #include "tests/support/random_plans.hpp"
 

@@ -3,7 +3,7 @@
 #include "exec/cuda/device_executor.hpp"
 #include "exec/cuda/device_group.hpp"
 #include "exec/numerics.hpp"
-#include "models/plan.hpp"
+#include "models/plan/plan.hpp"
 
 namespace dovetail::test {
 

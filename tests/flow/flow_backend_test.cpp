@@ -4,12 +4,12 @@
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "models/analytic_backend.hpp"
-#include "models/errors.hpp"
-#include "models/fair_sharing.hpp"
-#include "models/network.hpp"
-#include "models/rank_flows.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/base/errors.hpp"
+#include "models/network/network.hpp"
+#include "models/network/rank_flows.hpp"
+#include "models/schedule/schedule_builder.hpp"
+#include "models/time/analytic_backend.hpp"
+#include "models/time/fair_sharing.hpp"
 #include "tests/support/experiments.hpp"
 #include "tests/support/temporary_folder.hpp"
 

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <random>
 
-#include "models/analytic_backend.hpp"
-#include "models/errors.hpp"
-#include "models/price.hpp"
-#include "models/schedule_builder.hpp"
-#include "models/schedule_classes.hpp"
-#include "models/volumes.hpp"
+#include "models/base/errors.hpp"
+#include "models/network/schedule_classes.hpp"
+#include "models/price/price.hpp"
+#include "models/question/volumes.hpp"
+#include "models/schedule/schedule_builder.hpp"
+#include "models/time/analytic_backend.hpp"
 #include "sim/flow_backend.hpp"
 #include "tests/support/experiments.hpp"
 

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "models/files/load.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/registry.hpp"

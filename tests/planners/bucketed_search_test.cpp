@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "planners/four_case.hpp"
 
 using namespace dovetail;

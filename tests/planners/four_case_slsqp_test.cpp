@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "models/build_info.hpp"
-#include "models/errors.hpp"
+#include "models/base/build_info.hpp"
+#include "models/base/errors.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/registry.hpp"
 #include "tests/planners/random_costs.hpp"

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "models/volumes.hpp"
+#include "models/question/volumes.hpp"
 
 using namespace dovetail;
 using namespace dovetail::planners;

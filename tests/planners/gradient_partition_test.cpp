@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-#include "models/volumes.hpp"
+#include "models/question/volumes.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "tests/support/experiments.hpp"
 

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "models/analytic_backend.hpp"
-#include "models/errors.hpp"
-#include "models/memory.hpp"
-#include "models/price.hpp"
+#include "models/base/errors.hpp"
+#include "models/price/price.hpp"
+#include "models/time/analytic_backend.hpp"
+#include "models/time/memory.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/contest.hpp"
 #include "planners/registry.hpp"

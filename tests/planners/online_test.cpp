@@ -12,9 +12,9 @@
 #include <random>
 #include <thread>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/json/json_schema.hpp"
 #include "models/files/schema_file.hpp"
-#include "models/json/json_schema.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 using namespace dovetail;

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/registry.hpp"
 #include "tests/support/experiments.hpp"

@@ -2,10 +2,10 @@
 #include <cmath>
 #include <random>
 
-#include "models/errors.hpp"
-#include "models/names.hpp"
-#include "models/schedule_builder.hpp"
-#include "models/volumes.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/names.hpp"
+#include "models/question/volumes.hpp"
+#include "models/schedule/schedule_builder.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/gradient_partition.hpp"
 #include "planners/registry.hpp"

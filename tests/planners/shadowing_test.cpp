@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "models/files/load_trace.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/contest.hpp"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "tests/planners/random_costs.hpp"
 #include "tests/support/random_plans.hpp"

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "models/base/json/json_schema.hpp"
 #include "models/files/data_path.hpp"
 #include "models/files/plan_json.hpp"
-#include "models/json/json_schema.hpp"
 #include "tests/reports/sample_reports.hpp"
 #include "tests/support/golden.hpp"
 

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "models/base/json/json_file.hpp"
+#include "models/base/json/json_schema.hpp"
 #include "models/files/schema_file.hpp"
-#include "models/json/json_file.hpp"
-#include "models/json/json_schema.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;

@@ -1,7 +1,7 @@
 #include "tests/reports/sample_reports.hpp"
 
-#include "models/analytic_backend.hpp"
-#include "models/schedule_builder.hpp"
+#include "models/schedule/schedule_builder.hpp"
+#include "models/time/analytic_backend.hpp"
 #include "tests/support/experiments.hpp"
 
 namespace dovetail::test {

@@ -1,6 +1,6 @@
 // Reports for the tests of this folder.
 #pragma once
-#include "models/result.hpp"
+#include "models/results/result.hpp"
 
 namespace dovetail::test {
 

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "models/base/json/json_schema.hpp"
 #include "models/files/schema_file.hpp"
-#include "models/json/json_schema.hpp"
 #include "reports/validation_report.hpp"
 #include "tests/support/experiments.hpp"
 

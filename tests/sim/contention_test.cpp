@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "models/analytic_backend.hpp"
+#include "models/time/analytic_backend.hpp"
 #include "sim/simgrid_backend.hpp"
 #include "tests/support/hand_made.hpp"
 

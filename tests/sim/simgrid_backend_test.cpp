@@ -12,8 +12,8 @@
 #include <string>
 #include <thread>
 
-#include "models/analytic_backend.hpp"
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
+#include "models/time/analytic_backend.hpp"
 #include "tests/support/hand_made.hpp"
 
 using namespace dovetail;

@@ -1,8 +1,8 @@
 // Streams that overlap on paper share the link below them.
 #include <catch2/catch.hpp>
 
-#include "models/analytic_backend.hpp"
-#include "models/price.hpp"
+#include "models/price/price.hpp"
+#include "models/time/analytic_backend.hpp"
 #include "sim/simgrid_backend.hpp"
 #include "tests/support/experiments.hpp"
 

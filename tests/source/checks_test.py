@@ -42,7 +42,7 @@ class Checks(unittest.TestCase):
         self.assertEqual(len(self.layers("models/a.cpp", "#include <simgrid/s4u.hpp>\n")), 1)
 
     def test_what_is_allowed_passes(self):
-        self.plant("sim/a.cpp", '#include <simgrid/s4u.hpp>\n#include "models/op.hpp"\n#include "sim/a.hpp"\n')
+        self.plant("sim/a.cpp", '#include <simgrid/s4u.hpp>\n#include "models/schedule/op.hpp"\n#include "sim/a.hpp"\n')
         self.plant("bench/main.cpp", '#include <CLI/CLI.hpp>\n#include "planners/a.hpp"\n')
         self.plant("tests/exec/a.cpp", '#include <mpi.h>\n#include "bench/a.hpp"\n')
         self.assertEqual(list(violations(self.root)), [])

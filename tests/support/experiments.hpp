@@ -1,6 +1,6 @@
 // Experiments for tests, written out in code so that a test does not depend on data files.
 #pragma once
-#include "models/experiment.hpp"
+#include "models/question/experiment.hpp"
 
 namespace dovetail::test {
 

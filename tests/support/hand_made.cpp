@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include "models/fair_sharing.hpp"
+#include "models/time/fair_sharing.hpp"
 
 namespace dovetail::test {
 

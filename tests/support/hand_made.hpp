@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "models/price.hpp"
+#include "models/price/price.hpp"
 
 namespace dovetail::test {
 

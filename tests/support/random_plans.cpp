@@ -8,10 +8,10 @@
 #include <numeric>
 #include <vector>
 
-#include "models/errors.hpp"
+#include "models/base/errors.hpp"
 #include "models/files/experiment_json.hpp"
 #include "models/files/plan_json.hpp"
-#include "models/volumes.hpp"
+#include "models/question/volumes.hpp"
 #include "tests/support/experiments.hpp"
 
 namespace dovetail::test {

@@ -1,9 +1,9 @@
 // Prints where the installed library finds its data.
 #include <cstdio>
 
-#include "models/build_info.hpp"
+#include "models/base/build_info.hpp"
+#include "models/base/units.hpp"
 #include "models/files/data_path.hpp"
-#include "models/units.hpp"
 
 int main() {
   static_assert(dovetail::Seconds(1) < dovetail::Seconds(2));

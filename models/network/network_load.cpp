@@ -1,0 +1,208 @@
+#include "models/network/network_load.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "models/base/errors.hpp"
+#include "models/network/rank_flows.hpp"
+
+namespace dovetail {
+namespace {
+
+constexpr int most_classes = 128;
+
+bool leads(const CollectiveStep& step) {
+  return step.every > 1 || step.kind == StepKind::Gather || step.kind == StepKind::Scatter;
+}
+
+std::vector<Subgroup> combs_of(const Experiment& e, const Schedule& s) {
+  std::vector<Subgroup> combs;
+  for (const auto& [name, kind] : group_kind_names)
+    if (const Subgroup comb = group_comb(s.groups, kind);
+        comb.size > 1 && (kind != GroupKind::Pp || e.parallelism.pp > 1))
+      combs.push_back(comb);
+  const Subgroup experts = group_comb(s.groups, GroupKind::Ep);
+  for (const CollectiveStep& step : s.steps)
+    if (step.kind != StepKind::Copy) combs.push_back({experts.stride * step.subgroup.stride, step.subgroup.size});
+  return combs;
+}
+
+std::vector<std::uint64_t> colours_of(const Experiment& e, const Schedule& s) {
+  const bool stages = e.parallelism.pp > 1, routed = e.workload.message_sizes == MessageSizes::Routed;
+  const auto leader_step = std::ranges::find_if(s.steps, leads);
+  if (!stages && !routed && leader_step == s.steps.end()) return {};
+  std::optional<RoutedRows> rows;
+  if (routed) rows.emplace(e, s);
+  const Subgroup experts = group_comb(s.groups, GroupKind::Ep);
+  std::vector<std::uint64_t> colours(static_cast<std::size_t>(e.cluster.gpus()));
+  for (std::size_t rank = 0; rank < colours.size(); ++rank) {
+    const int r = static_cast<int>(rank);
+    if (rows) colours[rank] = rows->colour(r);
+    if (stages) colours[rank] = static_cast<std::uint64_t>(r / e.parallelism.stage_ranks());
+    for (const CollectiveStep& step : s.steps)
+      if (leads(step)) {
+        const int place = r / experts.stride % experts.size;
+        const bool leader =
+            step.every > 1 ? place % step.every == 0 : place / step.subgroup.stride % step.subgroup.size == 0;
+        colours[rank] = 2 * colours[rank] + (leader ? 1 : 0);
+      }
+  }
+  return colours;
+}
+
+}  // namespace
+
+FoldedNetwork fold(const Experiment& e, const Schedule& s) {
+  FoldedNetwork network(e.cluster, colours_of(e, s), combs_of(e, s));
+  if (e.parallelism.pp > 1 && network.classes() != e.parallelism.pp)
+    throw InputError(
+        fmt::format("{} pipeline stages fall apart into {} classes of ranks that differ in speed or in the "
+                    "switches they share: not simulated together",
+                    e.parallelism.pp, network.classes()));
+  if (network.classes() > most_classes)
+    throw InputError(
+        fmt::format("{} classes of ranks that differ, expected at most {}", network.classes(), most_classes));
+  return network;
+}
+
+NetworkLoad::NetworkLoad(const Experiment& e, const Schedule& schedule, FoldedNetwork network)
+    : s_(schedule),
+      memory_bandwidth_(e.cluster.device.memory_bandwidth),
+      stage_ranks_(e.parallelism.pp > 1 ? e.parallelism.stage_ranks() : 0),
+      network_(std::move(network)) {
+  if (e.workload.message_sizes == MessageSizes::Routed) routed_.emplace(e, s_);
+}
+
+Work NetworkLoad::work(const Op& op) const {
+  return routed_ ? routed_->work(op, network_.representative(s_.class_of(op))) : op.work;
+}
+
+std::vector<std::string> NetworkLoad::resources() const {
+  std::vector<std::string> names;
+  for (const LinkClass& link : network_.links()) {
+    int number = 0;
+    for (const LinkClass& other : network_.links().first(static_cast<std::size_t>(&link - network_.links().data())))
+      number += other.name == link.name;
+    names.push_back(number == 0 ? link.name : fmt::format("{}#{}", link.name, number));
+  }
+  for (int c = 0; c < network_.classes(); ++c)
+    names.push_back(network_.classes() == 1 ? "device memory" : fmt::format("device memory#{}", c));
+  return names;
+}
+
+NetworkDemand NetworkLoad::memory(int rank_class, Bytes traffic) const {
+  return {static_cast<int>(network_.links().size()) + rank_class, traffic / memory_bandwidth_, 1};
+}
+
+NetworkDemand NetworkLoad::on_link(const LinkUse& use, Bytes bytes, double flows) const {
+  return {use.link, use.amount * bytes / network_.links()[static_cast<std::size_t>(use.link)].bandwidth, flows};
+}
+
+// With pipeline stages an op is of its own class alone; else of all.
+bool NetworkLoad::concerns(int rank_class, const Op& op) const {
+  return stage_ranks_ == 0 || rank_class == s_.class_of(op);
+}
+
+const std::vector<NetworkLoad::Exchange>& NetworkLoad::exchanges(const Op& op) {
+  const auto steps = s_.steps_of(op);
+  const auto [at, fresh] = exchanges_.try_emplace({op.work.group, steps.empty() ? -1 : op.work.steps.first});
+  if (!fresh) return at->second;
+  const Subgroup group = group_comb(s_.groups, op.work.group);
+  if (steps.empty()) at->second.push_back({network_.flows({group, StepKind::Exchange, {1, group.size}, 1}), 1});
+  for (const CollectiveStep& step : steps)
+    if (step.kind != StepKind::Copy)
+      at->second.push_back(
+          {network_.flows({group, step.kind, step.subgroup, step.every}), static_cast<double>(step.outer * step.run)});
+  return at->second;
+}
+
+const std::vector<RingClass>& NetworkLoad::rings(GroupKind group) {
+  const auto [at, fresh] = rings_.try_emplace(group);
+  if (fresh) at->second = network_.ring(group_comb(s_.groups, group));
+  return at->second;
+}
+
+// To the stage whose tensor the op writes.
+FlowClass NetworkLoad::stage_flow(const Op& op) const {
+  const int from = s_.class_of(op);
+  const int to = s_.tensors[static_cast<std::size_t>(s_.writes_of(op).front())].rank_class;
+  return network_.send(from, (to - from) * stage_ranks_);
+}
+
+// What one rank has for one other.
+Bytes NetworkLoad::block_bytes(const Op& op) const {
+  const auto steps = s_.steps_of(op);
+  if (!steps.empty()) return op.work.message / static_cast<double>(exchanged_blocks(steps));
+  return op.work.message / static_cast<double>(group_comb(s_.groups, op.work.group).size);
+}
+
+double NetworkLoad::share(const Op& op, const FlowClass& flow) const {
+  if (!routed_ || op.work.group != GroupKind::Ep) return 1;
+  return routed_->share(op, network_.representative(flow.from), network_.representative(flow.to));
+}
+
+// visit(flows, bytes of each).
+template <class Visit>
+void NetworkLoad::for_each_flow(const Op& op, Visit visit) {
+  if (op.work.collective == Collective::Send) return visit(stage_flow(op), op.work.message);
+  for (const Exchange& exchange : exchanges(op))
+    for (const FlowClass& flow : exchange.flows)
+      if (concerns(flow.from, op)) visit(flow, block_bytes(op) * exchange.blocks * share(op, flow));
+}
+
+// visit(ring, bytes that each rank passes on).
+template <class Visit>
+void NetworkLoad::for_each_ring(const Op& op, Visit visit) {
+  for (const RingClass& ring : rings(op.work.group))
+    if (concerns(ring.members.front(), op)) {
+      const int rank = network_.representative(ring.members.front());
+      const Bytes message = routed_ ? routed_->work(op, rank).message : op.work.message;
+      visit(ring, ring_bytes(op.work.collective, message, group_comb(s_.groups, op.work.group).size));
+    }
+}
+
+std::vector<NetworkActivity> NetworkLoad::activities(const Op& op) {
+  std::vector<NetworkActivity> list;
+  if (op.work.collective == Collective::None) return list;
+  if (op.work.collective != Collective::AllToAll && op.work.collective != Collective::Send) {
+    for_each_ring(op, [&](const RingClass& ring, Bytes bytes) {
+      NetworkActivity& activity = list.emplace_back(NetworkActivity{ring.members, {}});
+      for (const LinkUse& use : ring.uses) activity.demands.push_back(on_link(use, bytes, std::max(1.0, use.amount)));
+      for (int c : ring.members) activity.demands.push_back(memory(c, 2 * bytes));
+    });
+    return list;
+  }
+  for_each_flow(op, [&](const FlowClass& flow, Bytes bytes) {
+    NetworkActivity& activity = list.emplace_back(NetworkActivity{{flow.from}, {}});
+    const bool sent = op.work.collective == Collective::Send;  // its receiver has an op of its own
+    if (!sent && flow.to != flow.from) activity.classes.push_back(flow.to);
+    std::ranges::sort(activity.classes);
+    for (const LinkUse& use : flow.uses) activity.demands.push_back(on_link(use, bytes, use.amount));
+    for (const auto& [c, flows] : {std::pair{flow.from, flow.of_sender}, {flow.to, flow.of_receiver}}) {
+      NetworkDemand demand = memory(c, flows * bytes);
+      demand.flows = flows;
+      activity.demands.push_back(demand);
+    }
+  });
+  return list;
+}
+
+std::vector<LinkUse> NetworkLoad::volumes(const Op& op) {
+  std::map<int, double> sum;
+  if (op.work.collective == Collective::AllToAll || op.work.collective == Collective::Send)
+    for_each_flow(op, [&](const FlowClass& flow, Bytes bytes) {
+      for (const LinkUse& use : flow.uses)
+        sum[use.link] += use.amount * network_.links()[static_cast<std::size_t>(use.link)].links * bytes.value();
+    });
+  else if (op.work.collective != Collective::None)
+    for_each_ring(op, [&](const RingClass& ring, Bytes bytes) {
+      for (const LinkUse& use : ring.all) sum[use.link] += use.amount * bytes.value();
+    });
+  std::vector<LinkUse> list;
+  for (const auto& [link, bytes] : sum) list.push_back({link, bytes});
+  return list;
+}
+
+}  // namespace dovetail

@@ -1,0 +1,38 @@
+// The messages between ranks that a communication op stands for, each by itself: what a folded network counts in closed
+// form.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "models/network/routed_rows.hpp"
+#include "models/question/experiment.hpp"
+#include "models/schedule/schedule.hpp"
+
+namespace dovetail {
+
+struct RankFlow {
+  int from = 0, to = 0;  // ranks
+  Bytes bytes;
+};
+
+class RankFlows {
+ public:
+  RankFlows(const Experiment& experiment, const Schedule& schedule);
+
+  // Of the op in all its groups; empty where it sends nothing. A native collective is a ring with one flow for all that
+  // a rank passes on to the next. All steps of an exchange count at once.
+  std::vector<RankFlow> of(const Op& op) const;
+
+ private:
+  void add_exchange(const Op& op, const std::vector<int>& group, std::vector<RankFlow>& flows) const;
+  void add_ring(const Op& op, std::vector<RankFlow>& flows) const;
+
+  const Experiment& e_;
+  const Schedule& s_;
+  std::optional<RoutedRows> routed_;
+};
+
+// Bytes that each rank passes on in the ring of a native collective with `message` bytes as CollectiveCost counts them.
+Bytes ring_bytes(Collective collective, Bytes message, int ranks);
+
+}  // namespace dovetail

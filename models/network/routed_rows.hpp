@@ -1,0 +1,44 @@
+// Messages as large as what is routed: which share of the capacity's rows is really taken, by the routing model. The
+// rows of a chunk are those slots of each expert; tokens fill slots from the first on.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "models/question/experiment.hpp"
+#include "models/schedule/schedule.hpp"
+
+namespace dovetail {
+
+class RoutedRows {
+ public:
+  // Experts [j E / ep, (j + 1) E / ep) are on member j of their group.
+  RoutedRows(const Experiment& experiment, const Schedule& schedule);
+
+  // What ranks differ in, over all layers: what they choose, and what the others choose of them.
+  std::uint64_t colour(int rank) const;
+  // Of a block of rows that `op` sends from one rank to another of its group: the share that is taken.
+  double share(const Op& op, int from, int to) const;
+  // Of an op, whose work has room for the whole capacity, its work on a rank: its exchange is as long as the more of
+  // what it sends and receives; gathers in the expert's group, the expert itself and what restores its tensors work on
+  // the rows that have arrived.
+  Work work(const Op& op, int rank) const;
+
+ private:
+  using Loads = std::vector<std::int64_t>;  // by expert, capped at the capacity
+  const Loads& loads(int layer, int rank) const;
+  double taken(int layer, RowRange rows, int source, int owner) const;
+  double arrived(const Op& op, int owner) const;
+  double exchanged(const Op& op, int rank) const;
+  int place(int rank) const { return rank / group_.stride % group_.size; }
+  int member(int rank, int place) const;
+
+  Experiment e_;  // of one micro-batch
+  std::int64_t capacity_;
+  Subgroup group_;
+  int experts_ = 1;                                     // of each member
+  bool alike_ = true;                                   // all ranks and layers choose alike
+  mutable std::map<std::pair<int, int>, Loads> loads_;  // by layer and rank
+};
+
+}  // namespace dovetail

@@ -1,0 +1,57 @@
+#include "models/plan/collectives/all_to_all.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "models/base/errors.hpp"
+#include "models/plan/expert_sharding.hpp"
+
+namespace dovetail {
+namespace {
+
+[[noreturn]] void refuse(std::string_view knob, const std::string& message) {
+  throw InputError(Location{"", 0, 0, fmt::format("/plan/{}", knob)}, message);
+}
+
+// As many levels as given, or the ranks on a node and the nodes.
+std::vector<int> levels_of(const Plan& plan, int ranks, int on_node) {
+  if (plan.all_to_all_levels.empty()) return {on_node, ranks / on_node};
+  std::int64_t product = 1;
+  for (int size : plan.all_to_all_levels)
+    product = std::min<std::int64_t>(product * std::clamp(size, 0, ranks + 1), ranks + 1);
+  if (product != ranks)
+    refuse("all_to_all_levels", fmt::format("{} multiply up to something other than the {} ranks that share experts",
+                                            fmt::join(plan.all_to_all_levels, " x "), ranks));
+  return plan.all_to_all_levels;
+}
+
+}  // namespace
+
+std::vector<CollectiveStep> all_to_all_steps(AllToAll algorithm, Levels levels) {
+  std::vector<int> sizes;
+  for (int size : levels)
+    if (size > 1) sizes.push_back(size);
+  for (const auto& [name, steps] : all_to_all_algorithms)
+    if (name == algorithm) return steps(sizes);
+  throw InternalError("an all-to-all algorithm without steps");
+}
+
+std::vector<CollectiveStep> all_to_all_steps(const Plan& plan, const Experiment& e) {
+  if (plan.all_to_all == AllToAll::Linear) return {};
+  const Parallelism groups = exchange_groups(plan, e.parallelism);
+  const int on_node = ranks_per_node(groups, GroupKind::Ep, e.cluster);
+  if (on_node == 0)
+    refuse("all_to_all", "expected linear: nodes have different numbers of the ranks that share experts");
+  const std::vector<int> levels = levels_of(plan, groups.ep, on_node);
+  std::vector<CollectiveStep> steps = all_to_all_steps(plan.all_to_all, levels);
+  for (const CollectiveStep& step : steps)
+    if (members_per_node(step.subgroup, on_node) == 0)
+      refuse("all_to_all_levels",
+             fmt::format("{} cut a node's {} ranks into unequal parts", fmt::join(levels, " x "), on_node));
+  if (steps.size() == 1) steps.clear();
+  return steps;
+}
+
+}  // namespace dovetail

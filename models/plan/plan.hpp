@@ -1,0 +1,172 @@
+// One point of the plan space: every knob of every published system. Knob values that no
+// builder exists for yet are kept as types and refused by validate() with their name.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "models/question/experiment.hpp"
+
+namespace dovetail {
+
+// What may overlap: nothing; dispatch, expert and combine by chunks; attention chunks too; two micro-batches.
+enum class Scope { Layer, Moe, Block, Batch };
+inline constexpr Names<Scope, 4> scope_names{
+    {{"layer", Scope::Layer}, {"moe", Scope::Moe}, {"block", Scope::Block}, {"batch", Scope::Batch}}};
+
+enum class Split { Capacity, Peers };
+inline constexpr Names<Split, 2> split_names{{{"capacity", Split::Capacity}, {"peers", Split::Peers}}};
+
+enum class Order { DispatchFirst, Alternate, ReadyFirst };
+inline constexpr Names<Order, 3> order_names{
+    {{"dispatch_first", Order::DispatchFirst}, {"alternate", Order::Alternate}, {"ready_first", Order::ReadyFirst}}};
+
+// One: all communication on one stream. InterIntra: all-to-all and all-reduce on one, gathers and scatters
+// inside the node on another (FSMoE). DispatchCombine: two communicators, one for each all-to-all (MPipeMoE).
+enum class CommStreams { One, InterIntra, DispatchCombine };
+inline constexpr Names<CommStreams, 3> comm_streams_names{{{"one", CommStreams::One},
+                                                           {"inter_intra", CommStreams::InterIntra},
+                                                           {"dispatch_combine", CommStreams::DispatchCombine}}};
+
+enum class AllToAll { Linear, NaiveLocal, Hierarchical1d, TwoDimensional, NodeDeduplicated };
+inline constexpr Names<AllToAll, 5> all_to_all_names{{{"linear", AllToAll::Linear},
+                                                      {"naive_local", AllToAll::NaiveLocal},
+                                                      {"hierarchical_1d", AllToAll::Hierarchical1d},
+                                                      {"two_dimensional", AllToAll::TwoDimensional},
+                                                      {"node_deduplicated", AllToAll::NodeDeduplicated}}};
+
+// PointToPoint: the steps of an all-to-all are ops one after the other. Fused: one op without barriers inside.
+enum class AllToAllImplementation { PointToPoint, Fused };
+inline constexpr Names<AllToAllImplementation, 2> all_to_all_implementation_names{
+    {{"p2p", AllToAllImplementation::PointToPoint}, {"fused", AllToAllImplementation::Fused}}};
+
+// How tokens get to the capacity rows: scattered (Tutel), or by products with one-hot masks (GShard).
+enum class Encoding { Sparse, Dense };
+inline constexpr Names<Encoding, 2> encoding_names{{{"sparse", Encoding::Sparse}, {"dense", Encoding::Dense}}};
+
+// Number format in which rows are sent. Same: that of the activations.
+enum class Wire { Same, Bf16, Fp8 };
+inline constexpr Names<Wire, 3> wire_names{{{"same", Wire::Same}, {"bf16", Wire::Bf16}, {"fp8", Wire::Fp8}}};
+
+// When the dense gradients are reduced: after the step, beside earlier layers' attention, in chunks of
+// fixed size (Lina), or by bytes per window (FSMoE section 5, gradient_slices).
+enum class GradSync { After, WithDense, FixedChunks, Partitioned };
+inline constexpr Names<GradSync, 4> grad_sync_names{{{"after", GradSync::After},
+                                                     {"with_dense", GradSync::WithDense},
+                                                     {"fixed_chunks", GradSync::FixedChunks},
+                                                     {"partitioned", GradSync::Partitioned}}};
+
+// MPipeMoE Table II: how T_DI and T_M come back for the backward pass.
+enum class Restore { Keep, S1, S2, S3, S4 };
+inline constexpr Names<Restore, 5> restore_names{
+    {{"keep", Restore::Keep}, {"s1", Restore::S1}, {"s2", Restore::S2}, {"s3", Restore::S3}, {"s4", Restore::S4}}};
+constexpr bool offloads_input(Restore r) {
+  return r == Restore::S1 || r == Restore::S3;
+}
+constexpr bool offloads_hidden(Restore r) {
+  return r == Restore::S1 || r == Restore::S2;
+}
+
+enum class Buffers { PerChunk, Single, Double };
+inline constexpr Names<Buffers, 3> buffers_names{
+    {{"per_chunk", Buffers::PerChunk}, {"single", Buffers::Single}, {"double", Buffers::Double}}};
+// How many chunks' rows have buffers; those after them take over their memory. 0: as many as there are chunks.
+constexpr int ring_depth(Buffers b) {
+  return b == Buffers::PerChunk ? 0 : b == Buffers::Single ? 1 : 2;
+}
+
+enum class ExpertSharding { Ep, EpDp, EpMp };
+inline constexpr Names<ExpertSharding, 3> expert_sharding_names{
+    {{"ep", ExpertSharding::Ep}, {"ep_dp", ExpertSharding::EpDp}, {"ep_mp", ExpertSharding::EpMp}}};
+
+enum class Layout { ExpertMajor, RankMajor };
+inline constexpr Names<Layout, 2> layout_names{
+    {{"expert_major", Layout::ExpertMajor}, {"rank_major", Layout::RankMajor}}};
+
+enum class ExpertKernel { Batched, Grouped };
+inline constexpr Names<ExpertKernel, 2> expert_kernel_names{
+    {{"batched", ExpertKernel::Batched}, {"grouped", ExpertKernel::Grouped}}};
+
+enum class SharedExperts { Serial, Overlapped };
+inline constexpr Names<SharedExperts, 2> shared_experts_names{
+    {{"serial", SharedExperts::Serial}, {"overlapped", SharedExperts::Overlapped}}};
+
+enum class PipelineSchedule { Gpipe, OneForwardOneBackward, Interleaved };
+inline constexpr Names<PipelineSchedule, 3> pipeline_schedule_names{{{"gpipe", PipelineSchedule::Gpipe},
+                                                                     {"1f1b", PipelineSchedule::OneForwardOneBackward},
+                                                                     {"interleaved", PipelineSchedule::Interleaved}}};
+
+enum class Recompute { None, Selective, Full };
+inline constexpr Names<Recompute, 3> recompute_names{
+    {{"none", Recompute::None}, {"selective", Recompute::Selective}, {"full", Recompute::Full}}};
+
+// Where in the backward pass a slice of the dense gradients is reduced: beside a layer's MoE part (after its
+// first all-to-alls), beside its attention, or after the last layer.
+enum class Window { Moe, Dense, Tail };
+inline constexpr Names<Window, 3> window_names{
+    {{"moe", Window::Moe}, {"dense", Window::Dense}, {"tail", Window::Tail}}};
+
+// Slices follow one another through the dense gradients in backward order (last layer first), those of the last
+// pipeline stage first. With micro-batches they are reduced in the pass of the last one.
+struct GradientSlice {
+  Window window = Window::Tail;
+  int layer = 0;              // of the window; Tail: the first layer of the pipeline stage
+  std::int64_t elements = 0;  // > 0
+  friend bool operator==(const GradientSlice&, const GradientSlice&) = default;
+};
+
+struct Plan {
+  int forward_degree = 1;
+  int backward_degree = 1;
+  std::vector<int> backward_degrees;  // per layer, where they differ; empty: backward_degree everywhere
+  Scope scope = Scope::Layer;
+  bool delay_weight_gradient = false;
+  Split split = Split::Capacity;
+  int peer_group = 4;  // ranks per group of split peers, which sets the number of chunks in place of the degrees
+  Order order = Order::DispatchFirst;
+  CommStreams comm_streams = CommStreams::One;
+  AllToAll all_to_all = AllToAll::Linear;
+  std::vector<int> all_to_all_levels;  // sizes, innermost first; empty: the group's ranks per node, nodes
+  AllToAllImplementation all_to_all_implementation = AllToAllImplementation::PointToPoint;
+  Protocol protocol = Protocol::Simple;
+  Wire dispatch_wire = Wire::Same;
+  Wire combine_wire = Wire::Same;
+  Encoding encoding = Encoding::Sparse;
+  GradSync grad_sync = GradSync::After;
+  std::int64_t gradient_chunk_bytes = 30'000'000;  // FixedChunks only (Lina's), at least one element
+  std::vector<GradientSlice> gradient_slices;      // Partitioned only; must add up to all dense gradients
+  Restore restore = Restore::Keep;
+  Buffers buffers = Buffers::PerChunk;
+  ExpertSharding expert_sharding = ExpertSharding::Ep;
+  int sharding_repeats = 0;           // EpMp: to how many of an expert's shards tokens are repeated; 0: to all of them
+  std::vector<int> shadowed_experts;  // broadcast to all ranks each step (FasterMoE), ascending
+  Layout layout = Layout::ExpertMajor;
+  int row_tile = 0;  // rows per GEMM tile that rows are rounded up to; 0: none
+  ExpertKernel expert_kernel = ExpertKernel::Batched;
+  SharedExperts shared_experts = SharedExperts::Serial;
+  bool host_sync = false;  // the host waits between the phases of a layer
+  PipelineSchedule pipeline_schedule = PipelineSchedule::Gpipe;
+  int virtual_stages = 1;
+  int micro_batches = 1;  // equal parts of the workload's batch, one after another through the pipeline stages
+  Recompute recompute = Recompute::None;
+  int zero = 0;
+
+  int backward_degree_of(int layer) const {
+    return backward_degrees.empty() ? backward_degree : backward_degrees[static_cast<std::size_t>(layer)];
+  }
+  friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+// Throws InputError: a knob value not built yet ("plan.scope batch is not built yet; built: layer, moe"), a
+// contradiction (scope layer with degree 2), a degree above the capacity, slices that do not add up.
+void validate(const Plan& plan, const Experiment& experiment);
+
+// The slices that a plan's grad_sync stands for, in backward order, of each pipeline stage. `elements`: dense gradients
+// of each layer.
+std::vector<GradientSlice> gradient_slices(const Plan& plan, std::span<const std::int64_t> elements, Bytes element,
+                                           int stages = 1);
+
+}  // namespace dovetail

@@ -1,0 +1,31 @@
+// A published system or baseline: a preset of the plan space and who chooses its degrees.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "models/plan/plan.hpp"
+
+namespace dovetail {
+
+// Degrees: candidates for both passes, other knobs as the plan says. Plans: every knob that leaves the model as it is
+// (planners/plan_space.hpp).
+enum class SearchSpace { Degrees, Plans };
+inline constexpr Names<SearchSpace, 2> search_space_names{
+    {{"degrees", SearchSpace::Degrees}, {"plans", SearchSpace::Plans}}};
+
+struct PlannerChoice {
+  std::string name = "fixed";   // in planners/registry.cpp
+  std::vector<int> degrees{1};  // candidates
+  bool tie_degrees = true;      // forward degree = backward degree
+  SearchSpace space = SearchSpace::Degrees;
+};
+
+struct System {
+  std::string name;
+  std::string description;
+  std::string source;
+  Plan plan;
+  PlannerChoice planner;
+};
+
+}  // namespace dovetail

@@ -1,0 +1,131 @@
+// Costs of operations on a cluster, each with where it comes from. Fits are
+// t = alpha + n * beta (FSMoE eq. 1). Only price() reads these.
+#pragma once
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "models/base/dtype.hpp"
+#include "models/base/provenance.hpp"
+#include "models/base/units.hpp"
+#include "models/question/parallelism.hpp"
+#include "models/schedule/op_kind.hpp"
+
+namespace dovetail {
+
+// Send: of one rank to one other.
+enum class Collective { None, AllToAll, AllGather, ReduceScatter, AllReduce, Broadcast, Reduce, Send };
+inline constexpr std::array<std::pair<std::string_view, Collective>, 8> collective_names{
+    {{"none", Collective::None},
+     {"all_to_all", Collective::AllToAll},
+     {"all_gather", Collective::AllGather},
+     {"reduce_scatter", Collective::ReduceScatter},
+     {"all_reduce", Collective::AllReduce},
+     {"broadcast", Collective::Broadcast},
+     {"reduce", Collective::Reduce},
+     {"send", Collective::Send}}};
+
+// Links a collective uses: those inside a node or the network between nodes.
+enum class LinkKind { Intra, Inter };
+inline constexpr std::array<std::pair<std::string_view, LinkKind>, 2> link_kind_names{
+    {{"intra", LinkKind::Intra}, {"inter", LinkKind::Inter}}};
+
+// n is bytes: all-to-all: sent per rank, its own part included; all-gather: the gathered
+// buffer; reduce-scatter: the buffer before scattering; all-reduce, broadcast and reduce: the buffer; send: the
+// message.
+struct CollectiveCost {
+  Collective collective = Collective::None;
+  LinkKind link = LinkKind::Inter;
+  int gpus = 0;  // GPUs on the nodes the group spans, when measured; 0: any
+  Seconds alpha;
+  SecondsPerByte beta;
+  Provenance provenance;
+};
+
+struct GemmCost {
+  DType dtype = DType::Fp32;
+  Seconds alpha;        // per GEMM launch
+  SecondsPerFlop beta;  // 2 flops per multiply-add
+  Provenance provenance;
+};
+
+// Kernels bound by device memory (encode, decode, optimizer): n is bytes read plus written.
+struct MemoryCost {
+  Seconds alpha;
+  SecondsPerByte beta;
+  Provenance provenance;
+};
+
+// How messages are sent. BySize: for each op whichever costs less.
+enum class Protocol { Simple, LowLatency, BySize };
+inline constexpr std::array<std::pair<std::string_view, Protocol>, 3> protocol_names{
+    {{"simple", Protocol::Simple}, {"low_latency", Protocol::LowLatency}, {"by_size", Protocol::BySize}}};
+
+// All-to-alls by their messages, where known, in place of the CollectiveCost: a rank that sends m messages to p peers,
+// n bytes over this kind of link, takes
+//   m * per_message * (1 + p / connections) + max(n / bandwidth, n / p / peer_bandwidth).
+struct MessageCost {
+  LinkKind link = LinkKind::Inter;
+  Protocol protocol = Protocol::Simple;  // not BySize
+  Seconds per_message;
+  double connections = 0;         // at which a message costs twice as much; 0: it always costs the same
+  BytesPerSecond bandwidth;       // of a GPU and direction, while all GPUs of its node send
+  BytesPerSecond peer_bandwidth;  // of one connection; 0: as much as `bandwidth`
+  Provenance provenance;
+};
+
+// Kinds of op that slow each other when they run together.
+enum class InterferenceClass { Compute, Inter, Intra, Copy };
+inline constexpr std::array<std::pair<std::string_view, InterferenceClass>, 4> interference_class_names{
+    {{"compute", InterferenceClass::Compute},
+     {"inter", InterferenceClass::Inter},
+     {"intra", InterferenceClass::Intra},
+     {"copy", InterferenceClass::Copy}}};
+
+// While a and b run together, a keeps a_speed of its own speed and b keeps b_speed. a_speed + b_speed >= 1.
+struct Interference {
+  InterferenceClass a = InterferenceClass::Compute, b = InterferenceClass::Inter;
+  double a_speed = 1, b_speed = 1;
+  Provenance provenance;
+};
+
+// What the kernels of one kind of op take in one pass: alpha + factor * what the rates of GEMMs and device memory say
+// of its work. Kinds without an entry take what those rates say, with their alphas.
+struct KernelCost {
+  OpKind op = OpKind::Expert;
+  Phase phase = Phase::Forward;
+  Seconds alpha;
+  double factor = 1;
+  Provenance provenance;
+};
+
+struct Calibration {
+  std::string name;
+  std::string source;
+  std::vector<CollectiveCost> collectives;
+  std::vector<GemmCost> gemms;
+  MemoryCost memory;
+  std::optional<MemoryCost> strided_copy;  // of many short pieces; none: as memory
+  std::vector<MessageCost> messages;
+  std::optional<MemoryCost> copy;  // between device and pinned host memory, one direction; n is bytes
+  std::vector<KernelCost> kernels;
+  std::vector<Interference> interference;
+};
+
+// The entry for a collective over a group of this shape. Several entries for different numbers of GPUs:
+// alpha and beta are interpolated linearly between neighbours and held beyond the ends. A broadcast or reduce without
+// entries costs as all-gather or reduce-scatter of the same buffer, as `assumed`: pipelined, every rank receives or
+// sends the buffer once. A send without entries costs as an all-to-all of as many bytes, as `assumed`. Throws
+// InputError (naming what the calibration has) when there is none for that link.
+CollectiveCost find_cost(const Calibration& calibration, Collective collective, GroupShape group, int gpus_per_node);
+// Null: the calibration does not know such messages.
+const MessageCost* find_message(const Calibration& calibration, LinkKind link, Protocol protocol);
+const GemmCost& find_gemm(const Calibration& calibration, DType dtype);
+// Null: as the general rates say.
+const KernelCost* find_kernel(const Calibration& calibration, OpKind op, Phase phase);
+const MemoryCost& find_copy(const Calibration& calibration);  // InputError where it has none
+
+}  // namespace dovetail

@@ -1,0 +1,271 @@
+#include "models/price/price.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+
+#include "models/base/errors.hpp"
+#include "models/base/names.hpp"
+#include "models/price/network_pricing.hpp"
+#include "models/price/step_cost.hpp"
+#include "models/schedule/schedule_builder.hpp"
+#include "models/time/fair_sharing.hpp"
+
+namespace dovetail {
+namespace {
+
+// How many of the shares of a contention resource each side of a pair gets, so that neither is held by its share below
+// the speed it keeps: a / (a + b) <= a_speed, b / (a + b) <= b_speed. Where no few shares do so (speeds that add up to
+// hardly more than 1), the nearest ones, and the side that they favour keeps that much more of its speed.
+struct Shares {
+  int a = 1, b = 1;
+  double a_speed = 1, b_speed = 1;
+  double of_a() const { return static_cast<double>(a) / (a + b); }
+  double of_b() const { return static_cast<double>(b) / (a + b); }
+};
+
+Shares shares_of(const Interference& pair) {
+  constexpr int largest = 20;  // flows of one op cost time to simulate
+  Shares nearest;
+  double least = 1;  // excess over the speeds
+  for (int sum = 2; sum <= largest; ++sum)
+    for (int a = 1; a < sum; ++a) {
+      if (a <= pair.a_speed * sum && sum - a <= pair.b_speed * sum) return {a, sum - a, pair.a_speed, pair.b_speed};
+      Shares s{a, sum - a};
+      s.a_speed = std::max(pair.a_speed, s.of_a());
+      s.b_speed = std::max(pair.b_speed, s.of_b());
+      const double excess = s.a_speed - pair.a_speed + s.b_speed - pair.b_speed;
+      if (excess < least) {
+        least = excess;
+        nearest = s;
+      }
+    }
+  if (pair.a_speed + pair.b_speed >= 1) return nearest;
+  throw InputError(fmt::format("interference of {} and {}: speeds {} and {} add up to less than 1",
+                               name_in(interference_class_names, pair.a), name_in(interference_class_names, pair.b),
+                               pair.a_speed, pair.b_speed));
+}
+
+const TimeCurve& curve_of(const Op& op, const Model& model) {
+  const TimeProfile& profile = op.work.profiled == Profiled::Gate ? model.gate_profile : model.expert_profile;
+  const TimeCurve& curve = op.phase == Phase::Forward ? profile.forward : profile.backward;
+  check(!curve.empty(), "a profiled op without a profile");
+  return curve;
+}
+
+class Pricer {
+ public:
+  Pricer(const Schedule& schedule, const Experiment& experiment, const NetworkLoad* network)
+      : s_(schedule),
+        e_(experiment),
+        network_(network),
+        gemm_(find_gemm(experiment.calibration, experiment.workload.dtype)) {
+    if (kinds_of(s_) > kinds_.size()) kinds_.push_back(InterferenceClass::Copy);
+    for (std::size_t c = 0; c < s_.classes.size(); ++c)
+      for (InterferenceClass kind : kinds_) p_.resources.push_back(name_of(name_in(interference_class_names, kind), c));
+    if (network_ != nullptr) std::ranges::copy(network_->resources(), std::back_inserter(p_.resources));
+    p_.physical = p_.resources.size();
+    for (const Interference& pair : e_.calibration.interference)
+      contention_.push_back(
+          {pair, shares_of(pair),
+           static_cast<int>(p_.resources.size()) + static_cast<int>(contention_.size() * s_.classes.size())});
+    for (const Contention& c : contention_)
+      for (std::size_t k = 0; k < s_.classes.size(); ++k)
+        p_.resources.push_back(name_of(fmt::format("{}/{}", name_in(interference_class_names, c.pair.a),
+                                                   name_in(interference_class_names, c.pair.b)),
+                                       k));
+  }
+
+  PricedSchedule price() {
+    p_.fixed.reserve(s_.ops.size());
+    p_.duration.reserve(s_.ops.size());
+    p_.demands.reserve(s_.ops.size());
+    p_.first_demand.reserve(s_.ops.size() + 1);
+    p_.first_demand.push_back(0);
+    for (const Op& op : s_.ops) {
+      if (network_ == nullptr) {
+        price(op);
+      } else {
+        Op worked = op;
+        worked.work = network_->work(op);
+        price(worked);
+        demand_memory(worked);
+      }
+      p_.first_demand.push_back(static_cast<std::int32_t>(p_.demands.size()));
+    }
+    return std::move(p_);
+  }
+
+ private:
+  struct Contention {
+    Interference pair;
+    Shares shares;
+    int resource;  // of rank class 0
+  };
+
+  void price(const Op& op) {
+    if (op.work.collective == Collective::AllToAll || op.work.steps.first < op.work.steps.last)
+      add(op, all_to_all_cost(op));
+    else if (op.work.collective != Collective::None)
+      price_collective(op);
+    else if (op.work.host_traffic > Bytes(0))
+      price_copy(op);
+    else
+      price_kernel(op);
+  }
+
+  // Kernels and the copies of an all-to-all; what an exchange reads and writes is its flows' (see network_load.hpp).
+  void demand_memory(const Op& op) {
+    const Bytes traffic = op.work.memory_traffic + op.work.gemm_traffic;
+    if (traffic <= Bytes(0)) return;
+    const NetworkDemand demand = network_->memory(s_.class_of(op), traffic);
+    p_.demands.push_back({static_cast<int>(kinds_.size() * s_.classes.size()) + demand.resource, demand.seconds, 1});
+    p_.duration.back() = std::max(p_.duration.back(), p_.fixed.back() + demand.seconds);
+  }
+
+  // Of the class's GPUs and of their links.
+  StepCost slowed(StepCost cost, int rank_class) const {
+    const GpuSpeed speed = network_->network().speed(rank_class);
+    const auto divide = [&](InterferenceClass kind, double by) {
+      Seconds& busy = cost[static_cast<std::size_t>(kind)].busy;
+      busy = busy / by;
+    };
+    divide(InterferenceClass::Compute, speed.compute);
+    divide(InterferenceClass::Inter, speed.nic);
+    divide(InterferenceClass::Intra, speed.link);
+    return cost;
+  }
+
+  std::string name_of(std::string_view name, std::size_t rank_class) const {
+    return s_.classes.size() == 1 ? std::string(name) : fmt::format("{}#{}", name, rank_class);
+  }
+
+  void add(const Op& op, InterferenceClass kind, Seconds fixed, Seconds busy) {
+    StepCost cost;
+    cost[static_cast<std::size_t>(kind)] = {fixed, busy};
+    add(op, cost);
+  }
+
+  void add(const Op& op, const StepCost& full_speed) {
+    const int rank_class = s_.class_of(op);
+    const StepCost cost = network_ == nullptr ? full_speed : slowed(full_speed, rank_class);
+    p_.fixed.push_back(fixed_of(cost));
+    p_.duration.push_back(duration_of(cost));
+    const auto busy = [&](InterferenceClass kind) { return cost[static_cast<std::size_t>(kind)].busy; };
+    for (const auto& [name, kind] : interference_class_names)
+      if (busy(kind) > Seconds(0))
+        p_.demands.push_back({static_cast<int>(kinds_.size()) * rank_class + static_cast<int>(kind), busy(kind), 1});
+    for (const Contention& c : contention_) {
+      const Shares& s = c.shares;
+      const Seconds busy_a = busy(c.pair.a), busy_b = busy(c.pair.b);
+      // An op of both kinds does not slow itself: it counts as what it does longer.
+      if (busy_a > Seconds(0) && busy_a >= busy_b)
+        p_.demands.push_back({c.resource + rank_class, busy_a * (s.of_a() / s.a_speed), s.a});
+      else if (busy_b > Seconds(0))
+        p_.demands.push_back({c.resource + rank_class, busy_b * (s.of_b() / s.b_speed), s.b});
+    }
+  }
+
+  void price_kernel(const Op& op) {
+    const Work& w = op.work;
+    const MemoryCost& memory = e_.calibration.memory;
+    Seconds fixed = gemm_.alpha * w.gemms;
+    if (w.memory_traffic > Bytes(0)) fixed += memory.alpha;
+    if (w.host_waits) fixed += gemm_.alpha;  // what the next launch costs when nothing hides it
+    const Seconds gemms = std::max(w.flops * gemm_.beta, w.gemm_traffic * memory.beta);
+    Seconds busy = gemms + w.memory_traffic * memory.beta;
+    if (const KernelCost* kernel = find_kernel(e_.calibration, op.kind, op.phase)) {
+      fixed = kernel->alpha;
+      busy = busy * kernel->factor;
+    }
+    if (w.profiled != Profiled::No) {
+      const auto [of_line, growing] = curve_of(op, e_.model).at(static_cast<double>(w.profiled_size));
+      fixed += of_line;
+      busy += growing;
+    }
+    add(op, InterferenceClass::Compute, fixed, busy);
+  }
+
+  void price_copy(const Op& op) {
+    const MemoryCost& copy = find_copy(e_.calibration);
+    add(op, InterferenceClass::Copy, copy.alpha, op.work.host_traffic * copy.beta);
+  }
+
+  void price_collective(const Op& op) {
+    const Collective collective = op.work.collective;
+    std::optional<CollectiveCost>& cost =
+        costs_[static_cast<std::size_t>(collective)][static_cast<std::size_t>(op.work.group)];
+    if (!cost)
+      cost = find_cost(e_.calibration, collective, group_shape(s_.groups, op.work.group, e_.cluster),
+                       e_.cluster.gpus_per_node);
+    const auto kind = cost->link == LinkKind::Inter ? InterferenceClass::Inter : InterferenceClass::Intra;
+    add(op, kind, cost->alpha, op.work.message * cost->beta);
+  }
+
+  const StepCost& all_to_all_cost(const Op& op) {
+    for (const auto& [work, cost] : all_to_alls_)
+      if (work.steps.first == op.work.steps.first && work.steps.last == op.work.steps.last &&
+          work.message == op.work.message && work.memory_traffic == op.work.memory_traffic &&
+          work.group == op.work.group && work.protocol == op.work.protocol)
+        return cost;
+    const GroupPlace place{group_shape(s_.groups, op.work.group, e_.cluster),
+                           ranks_per_node(s_.groups, op.work.group, e_.cluster), e_.cluster.gpus_per_node};
+    all_to_alls_.emplace_back(op.work, step_cost(e_.calibration, s_.steps_of(op), op.work, place));
+    return all_to_alls_.back().second;
+  }
+
+  const Schedule& s_;
+  const Experiment& e_;
+  const NetworkLoad* network_;  // null: the cluster describes none
+  const GemmCost& gemm_;
+  std::vector<InterferenceClass> kinds_{InterferenceClass::Compute, InterferenceClass::Inter, InterferenceClass::Intra};
+  std::vector<Contention> contention_;
+  std::vector<std::pair<Work, StepCost>> all_to_alls_;  // few: chunks have at most two sizes
+  std::array<std::array<std::optional<CollectiveCost>, group_kind_names.size()>, collective_names.size()> costs_;
+  PricedSchedule p_;
+};
+
+}  // namespace
+
+PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment& experiment) {
+  check(schedule != nullptr, "no schedule to price");
+  std::optional<NetworkLoad> network = network_load(experiment, *schedule);
+  PricedSchedule priced = Pricer(*schedule, experiment, network ? &*network : nullptr).price();
+  priced.schedule = std::move(schedule);
+  if (network)
+    add_flows(*network, static_cast<int>(kinds_of(*priced.schedule) * priced.schedule->classes.size()), priced);
+  priced.contended = is_contended(priced);
+  return priced;
+}
+
+PricedSchedule price_plan(const Experiment& experiment, const Plan& plan) {
+  return price(std::make_shared<const Schedule>(build_schedule(experiment, plan)), experiment);
+}
+
+std::size_t kinds_of(const Schedule& schedule) {
+  const auto copies = [](const Stream& s) { return s.kind == StreamKind::Copy; };
+  return std::ranges::any_of(schedule.streams, copies) ? 4 : 3;
+}
+
+std::vector<std::string> extrapolated_profiles(const Schedule& schedule, const Model& model) {
+  std::vector<std::string> notes;
+  for (const auto& [name, module] : profiled_names)
+    for (Phase phase : {Phase::Forward, Phase::Backward}) {
+      const auto outside = [&](const Op& op) {
+        return module != Profiled::No && op.work.profiled == module && op.phase == phase &&
+               !curve_of(op, model).measured_at(static_cast<double>(op.work.profiled_size));
+      };
+      const auto op = std::ranges::find_if(schedule.ops, outside);
+      if (op == schedule.ops.end()) continue;
+      const std::vector<ProfilePoint>& points = curve_of(*op, model).points();
+      notes.push_back(fmt::format("{}: {}_profile was measured from {} to {}; the {} time at {} is extrapolated",
+                                  model.name, name, points.front().size, points.back().size,
+                                  name_in(phase_names, phase), op->work.profiled_size));
+    }
+  return notes;
+}
+
+}  // namespace dovetail

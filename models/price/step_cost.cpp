@@ -1,0 +1,101 @@
+#include "models/price/step_cost.hpp"
+
+#include <algorithm>
+
+#include "models/base/errors.hpp"
+
+namespace dovetail {
+namespace {
+
+constexpr auto compute = static_cast<std::size_t>(InterferenceClass::Compute);
+constexpr auto inter = static_cast<std::size_t>(InterferenceClass::Inter);
+constexpr auto intra = static_cast<std::size_t>(InterferenceClass::Intra);
+
+ResourceTime by_message(const MessageCost& cost, const LinkTraffic& traffic, std::int64_t all_peers, Bytes block) {
+  const auto count = [](std::int64_t n) { return static_cast<double>(n); };
+  const double growth = cost.connections > 0 ? count(all_peers) / cost.connections : 0;
+  const Bytes sent = block * count(traffic.blocks);
+  Seconds busy = sent / cost.bandwidth;
+  if (cost.peer_bandwidth > BytesPerSecond(0)) busy = std::max(busy, sent / count(traffic.peers) / cost.peer_bandwidth);
+  return {cost.per_message * (count(traffic.messages) * (1 + growth)), busy};
+}
+
+// False: the calibration does not know messages on a link that is used.
+bool price_messages(const Calibration& calibration, Protocol protocol, const Traffic& traffic, Bytes block,
+                    StepCost& cost) {
+  const std::int64_t peers = traffic.intra.peers + traffic.inter.peers;
+  for (const auto& [link, at, sent] :
+       {std::tuple{LinkKind::Inter, inter, traffic.inter}, std::tuple{LinkKind::Intra, intra, traffic.intra}}) {
+    if (sent.peers == 0) continue;
+    const MessageCost* const messages = find_message(calibration, link, protocol);
+    if (messages == nullptr) return false;
+    cost[at] = by_message(*messages, sent, peers, block);
+  }
+  return true;
+}
+
+StepCost alpha_beta(const Calibration& calibration, const CollectiveStep& step, const GroupPlace& place, Bytes bytes) {
+  GroupShape shape = place.shape;
+  if (step.subgroup.size != shape.ranks)
+    shape = {step.subgroup.size, step.subgroup.size / members_per_node(step.subgroup, place.ranks_per_node)};
+  const Collective like = step.kind == StepKind::Exchange ? Collective::AllToAll : Collective::AllGather;
+  const CollectiveCost known = find_cost(calibration, like, shape, place.gpus_per_node);
+  StepCost cost;
+  cost[known.link == LinkKind::Inter ? inter : intra] = {known.alpha * static_cast<double>(step.outer),
+                                                         bytes * known.beta};
+  return cost;
+}
+
+// `bytes`: of step.blocks().
+StepCost one_step(const Calibration& calibration, const CollectiveStep& step, Protocol protocol,
+                  const GroupPlace& place, Bytes bytes) {
+  StepCost cost;
+  if (step.kind == StepKind::Copy) {
+    const MemoryCost& copy = calibration.strided_copy ? *calibration.strided_copy : calibration.memory;
+    cost[compute] = {copy.alpha, 2 * bytes * copy.beta};
+    return cost;
+  }
+  const Bytes block = bytes / static_cast<double>(step.blocks());
+  const Traffic sent = traffic(step, std::max(1, place.ranks_per_node));
+  if (protocol == Protocol::LowLatency) {
+    check(price_messages(calibration, protocol, sent, block, cost), "no costs of low_latency messages");
+    return cost;
+  }
+  const StepCost simple = price_messages(calibration, Protocol::Simple, sent, block, cost)
+                              ? cost
+                              : alpha_beta(calibration, step, place, bytes);
+  if (protocol == Protocol::Simple) return simple;
+  const StepCost sooner = one_step(calibration, step, Protocol::LowLatency, place, bytes);
+  return duration_of(sooner) < duration_of(simple) ? sooner : simple;
+}
+
+}  // namespace
+
+Seconds fixed_of(const StepCost& cost) {
+  return std::ranges::max(cost, {}, &ResourceTime::fixed).fixed;
+}
+
+Seconds duration_of(const StepCost& cost) {
+  return fixed_of(cost) + std::ranges::max(cost, {}, &ResourceTime::busy).busy;
+}
+
+StepCost step_cost(const Calibration& calibration, std::span<const CollectiveStep> steps, const Work& work,
+                   const GroupPlace& place) {
+  const CollectiveStep whole = exchange_step({1, place.shape.ranks}, 1, 1);
+  if (steps.empty()) steps = {&whole, 1};
+  const std::int64_t exchanged = exchanged_blocks(steps), copied = copied_blocks(steps);
+  StepCost sum;
+  for (const CollectiveStep& step : steps) {
+    const bool copies = step.kind == StepKind::Copy;
+    const double share = static_cast<double>(step.blocks()) / static_cast<double>(copies ? copied : exchanged);
+    const Bytes bytes = copies ? work.memory_traffic / 2 : work.message;
+    const StepCost cost = one_step(calibration, step, work.protocol, place, bytes * share);
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      sum[i].fixed += cost[i].fixed;
+      sum[i].busy += cost[i].busy;
+    }
+  }
+  return sum;
+}
+
+}  // namespace dovetail

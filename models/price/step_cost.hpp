@@ -1,0 +1,37 @@
+// What the steps of an all-to-all cost, by a calibration: by message where it knows messages, else alpha + n beta.
+#pragma once
+#include <array>
+
+#include "models/plan/collectives/step.hpp"
+#include "models/price/calibration.hpp"
+#include "models/schedule/op.hpp"
+
+namespace dovetail {
+
+struct ResourceTime {
+  Seconds fixed;  // latency and messages: chunks do not share it
+  Seconds busy;   // of the resource
+};
+
+// By InterferenceClass: copies take Compute, exchanges Inter and Intra.
+using StepCost = std::array<ResourceTime, interference_class_names.size()>;
+
+// Resources work side by side: the longest `fixed`, then the longest `busy`.
+Seconds fixed_of(const StepCost& cost);
+Seconds duration_of(const StepCost& cost);
+
+// Where the group of an all-to-all lies.
+struct GroupPlace {
+  GroupShape shape;
+  int ranks_per_node = 0;  // 0: not the same number on every node
+  int gpus_per_node = 0;
+};
+
+// The steps one after the other in one launch. `work` holds what they do together: message, memory_traffic and
+// protocol; no steps are one exchange in the whole group. Throws InputError for costs that the calibration lacks (those
+// of low_latency messages validate(plan) has refused). Without costs by message an exchange of many runs costs alpha
+// for each, and a gather or scatter what an all-gather of the gathered buffer does.
+StepCost step_cost(const Calibration& calibration, std::span<const CollectiveStep> steps, const Work& work,
+                   const GroupPlace& place);
+
+}  // namespace dovetail

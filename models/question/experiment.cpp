@@ -1,0 +1,148 @@
+#include "models/question/experiment.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/base/errors.hpp"
+#include "models/base/names.hpp"
+#include "models/question/volumes.hpp"
+
+namespace dovetail {
+namespace {
+
+// The message is only put together where it is thrown: building a schedule asks for all of these.
+template <class... Args>
+void require(bool condition, std::string_view pointer, fmt::format_string<const Args&...> message,
+             const Args&... args) {
+  if (!condition) throw InputError(Location{"", 0, 0, std::string(pointer)}, fmt::format(message, args...));
+}
+
+// Every count of elements stays exact in a double and clear of int64's ends.
+void require_countable(const Experiment& e) {
+  const auto countable = [](std::string_view pointer, std::string_view what, double count) {
+    require(count <= 0x1p53, pointer, "{} {:.3g}, expected at most 2^53", what, count);
+  };
+  const Workload& w = e.workload;
+  const Model& m = e.model;
+  const double hidden = m.hidden, experts = m.experts, tokens = static_cast<double>(w.batch) * w.sequence;
+  // A factor above 0 sizes the rows; any other leaves an expert at most all tokens.
+  const double rows = (w.capacity_factor > 0 ? w.top_k * w.capacity_factor : experts) * tokens + experts;
+  const double width =
+      static_cast<double>(m.attention.heads) * std::max(m.attention.head_size, m.attention.value_head_size());
+  const double shared = static_cast<double>(m.shared_experts.count) * m.shared_experts.hidden;
+  const double ffn = std::max<double>(m.dense_hidden, shared);
+  const double ranks = static_cast<double>(m.attention.q_rank) + m.attention.kv_rank;  // of latent attention
+  const double weights =
+      hidden * (m.expert_gemms() * (experts * m.expert_hidden + ffn) + 4 * width) + ranks * (hidden + 2 * width);
+  countable("/workload/capacity_factor", "elements of the dispatched rows:", rows * hidden * e.parallelism.esp);
+  countable("/workload/capacity_factor", "elements of the experts' hidden rows:", rows * m.expert_hidden);
+  countable("/workload/top_k", "slots of tokens in experts:", w.top_k * tokens * experts);
+  countable("/workload/sequence", "elements of the dense part:", tokens * (hidden + 3 * width + 2 * ffn));
+  countable("/model", "parameters:", w.layers * weights);
+}
+
+void require_gate(const Experiment& e) {
+  const Workload& w = e.workload;
+  const Gate& g = w.gate;
+  const std::string_view name = name_in(gate_kind_names, g.kind);
+  require(g.projection == 0 || g.cosine(), "/workload/gate/projection", "{}, but the gate {} projects nothing",
+          g.projection, name);
+  require(g.projection >= 0, "/workload/gate/projection", "{}, expected at least 1", g.projection);
+  if (g.token_choice()) return;
+  require(!g.renormalise, "/workload/gate/renormalise", "true, but tokens of {} choose no experts", name);
+  require(!g.batch_prioritised, "/workload/gate/batch_prioritised", "true, but {} gives slots itself", name);
+  require(w.capacity_factor > 0, "/workload/capacity_factor",
+          "{}: {} fills any capacity and drops nothing; expected a factor above 0", w.capacity_factor, name);
+  require(w.routing.kind == RoutingKind::Router || w.routing.kind == RoutingKind::Uniform, "/workload/routing/kind",
+          "{} contradicts the gate {}, which fills every expert alike", name_in(routing_kind_names, w.routing.kind),
+          name);
+}
+
+void require_routing(const Experiment& e) {
+  const RoutingModel& r = e.workload.routing;
+  require(std::isfinite(r.exponent) && r.exponent >= 0, "/workload/routing/exponent", "{}, expected a number from 0 on",
+          r.exponent);
+  if (r.kind == RoutingKind::Hot) {
+    require(r.hot_expert >= 0 && r.hot_expert < e.model.experts, "/workload/routing/expert", "{}, expected 0 to {}",
+            r.hot_expert, e.model.experts - 1);
+    require(r.hot_share >= 0 && r.hot_share <= 1, "/workload/routing/share", "{}, expected a number from 0 to 1",
+            r.hot_share);
+  }
+  if (r.kind != RoutingKind::Trace) return;
+  require(!r.layers.empty(), "/workload/routing", "a trace of no layers");
+  for (const LoadTable& table : r.layers) {
+    require(!table.empty(), "/workload/routing", "a trace of no ranks");
+    for (const std::vector<double>& row : table)
+      require(row.size() == static_cast<std::size_t>(e.model.experts), "/workload/routing",
+              "the trace has {} experts, expected the {} of {}", row.size(), e.model.experts, e.model.name);
+  }
+}
+
+void require_message_sizes(const Experiment& e) {
+  if (e.workload.message_sizes == MessageSizes::Padded) return;
+  constexpr auto at = "/workload/message_sizes";
+  require(e.cluster.network.has_value(), at, "routed needs a cluster with a network, which {} does not describe",
+          e.cluster.name);
+  require(e.parallelism.pp == 1, at, "routed is not built yet with pipeline stages");
+  require(e.workload.gate.token_choice(), at, "routed contradicts the gate {}, which fills every expert alike",
+          name_in(gate_kind_names, e.workload.gate.kind));
+}
+
+}  // namespace
+
+Experiment one_micro_batch(Experiment e, int micro_batches) {
+  if (micro_batches == 1) return e;
+  e.workload.batch /= micro_batches;
+  // Of a router nothing is known but the largest load of the whole batch, which no part of it exceeds.
+  if (e.workload.routing.kind != RoutingKind::Router)
+    resolve_capacity(e);
+  else if (e.workload.capacity_rows > 0)
+    resolve_capacity(e, e.workload.capacity_rows);
+  return e;
+}
+
+void validate(const Experiment& e) {
+  const Workload& w = e.workload;
+  validate(e.parallelism, e.cluster, e.model);
+  require(w.batch >= 1, "/workload/batch", "{}, expected at least 1", w.batch);
+  require(w.sequence >= 1, "/workload/sequence", "{}, expected at least 1", w.sequence);
+  require(w.layers >= 1 && w.layers <= e.model.layers, "/workload/layers", "{}, expected 1 to {} (the layers of {})",
+          w.layers, e.model.layers, e.model.name);
+  require(w.layers > e.model.first_moe(), "/workload/layers", "{}, but the first MoE layer of {} is its number {}",
+          w.layers, e.model.name, e.model.first_moe() + 1);
+  require(e.parallelism.pp <= w.layers, "/parallelism", "pp {}: more pipeline stages than the {} layers",
+          e.parallelism.pp, w.layers);
+  require(w.top_k >= 1 && w.top_k <= e.model.experts, "/workload/top_k", "{}, expected 1 to {} (the experts of {})",
+          w.top_k, e.model.experts, e.model.name);
+  require(std::isfinite(w.capacity_factor), "/workload/capacity_factor", "{}, expected a finite number",
+          w.capacity_factor);
+  require(w.dtype != DType::Fp8, "/workload/dtype",
+          "fp8 is a format of messages (plan.dispatch_wire, plan.combine_wire), not of the computation");
+  if (w.phases == Phases::Training)
+    for (const auto& [pointer, profile] : {std::pair{"/model/expert_profile", &e.model.expert_profile},
+                                           std::pair{"/model/gate_profile", &e.model.gate_profile}})
+      require(!profile->given() || !profile->backward.empty(), pointer,
+              "no backward times, which training needs (or set workload.phases to forward_only)");
+  const std::int64_t tokens = std::int64_t{w.batch} * w.sequence;
+  require(tokens <= (std::int64_t{1} << 40), "/workload/sequence", "batch {} x sequence {} is more than 2^40 tokens",
+          w.batch, w.sequence);
+  require_countable(e);
+  require(tokens % e.parallelism.mp == 0, "/workload/sequence",
+          "batch {} x sequence {} = {} tokens do not divide over mp {} ranks", w.batch, w.sequence, tokens,
+          e.parallelism.mp);
+  require_gate(e);
+  require_routing(e);
+  require_message_sizes(e);
+  const LayerVolumes v = layer_volumes(e);
+  const bool fits = v.capacity >= 1 && v.capacity <= w.top_k * v.tokens * e.model.experts;
+  require(fits || w.capacity_factor <= 0, "/workload/capacity_factor",
+          "{} gives each expert {} rows of the {} tokens of a rank", w.capacity_factor, v.capacity, v.tokens);
+  require(fits, "/workload/capacity_factor", "{} leaves the capacity open; nothing has resolved it, got {} rows",
+          w.capacity_factor, v.capacity);
+  require(w.gate.kind != GateKind::ExpertChoice || v.capacity <= v.tokens, "/workload/capacity_factor",
+          "{} lets each expert choose {} of only {} tokens", w.capacity_factor, v.capacity, v.tokens);
+}
+
+}  // namespace dovetail

@@ -1,0 +1,95 @@
+// A Mixture-of-Experts transformer: the sizes that decide work, traffic and memory.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "models/question/time_profile.hpp"
+
+namespace dovetail {
+
+// Ffn: two GEMMs with ReLU between. Gated: Mixtral's SwiGLU, three GEMMs.
+enum class ExpertKind { Ffn, Gated };
+inline constexpr std::array<std::pair<std::string_view, ExpertKind>, 2> expert_kind_names{
+    {{"ffn", ExpertKind::Ffn}, {"gated", ExpertKind::Gated}}};
+
+// GroupedQuery: kv_heads < heads, or equal. Latent: DeepSeek's, with low-rank queries, keys and values.
+enum class AttentionKind { GroupedQuery, Latent };
+inline constexpr std::array<std::pair<std::string_view, AttentionKind>, 2> attention_kind_names{
+    {{"grouped_query", AttentionKind::GroupedQuery}, {"latent", AttentionKind::Latent}}};
+
+// head_size need not be hidden / heads. With Latent every head has a key and a value of its own, made from kv_rank
+// elements a token; a query or key is nope_size elements without position and rope_size with (key: one for all heads).
+struct Attention {
+  int heads = 0;
+  int kv_heads = 0;   // Latent: heads
+  int head_size = 0;  // of a query or key; Latent: nope_size + rope_size
+  AttentionKind kind = AttentionKind::GroupedQuery;
+  // Latent only
+  int q_rank = 0;  // 0: queries are not low-rank
+  int kv_rank = 0;
+  int nope_size = 0, rope_size = 0, value_size = 0;
+
+  int value_head_size() const { return kind == AttentionKind::Latent ? value_size : head_size; }
+};
+
+// Experts that every token goes to. `gate`: their sum is scaled by a sigmoid of the token (Qwen2); kept, not modelled.
+struct SharedExpertSizes {
+  int count = 0;
+  int hidden = 0;  // of each
+  bool gate = false;
+  friend bool operator==(const SharedExpertSizes&, const SharedExpertSizes&) = default;
+};
+
+enum class Scoring { Softmax, Sigmoid };
+inline constexpr std::array<std::pair<std::string_view, Scoring>, 2> scoring_names{
+    {{"softmax", Scoring::Softmax}, {"sigmoid", Scoring::Sigmoid}}};
+
+// How a checkpoint's router chooses: facts of the model.
+struct Router {
+  Scoring scoring = Scoring::Softmax;
+  int groups = 1;                // the experts in as many groups, of which a token may choose from
+  int top_groups = 1;            // this many (DeepSeek)
+  double scale = 1;              // of the scores
+  bool normalise = false;        // the scores of the chosen experts add up to `scale`
+  bool correction_bias = false;  // experts are chosen by score + a bias of their own
+  friend bool operator==(const Router&, const Router&) = default;
+};
+
+// Every layer is attention followed by a feed-forward part: routed and shared experts (MoE), or one dense.
+struct Model {
+  std::string name;
+  std::string source;  // where the sizes come from
+  int layers = 0;
+  int hidden = 0;  // M, the embedding size
+  Attention attention;
+  int experts = 0;  // E
+  int top_k = 0;
+  int expert_hidden = 0;                     // H
+  ExpertKind expert_kind = ExpertKind::Ffn;  // of dense layers and shared experts too
+  int vocabulary = 0;                        // kept for reports; embedding and head are not modelled
+  int first_dense = 0;                       // that many layers are dense; of those after them
+  int moe_every = 1;                         // each layer whose number, from 1, this divides is MoE
+  int dense_hidden = 0;                      // of a dense layer
+  SharedExpertSizes shared_experts = {};
+  Router router = {};
+  // Where given, measured times in place of modelled ones: of a rank's experts by all the rows they take, of the gate
+  // by the rank's tokens.
+  TimeProfile expert_profile = {};
+  TimeProfile gate_profile = {};
+
+  bool is_moe(int layer) const { return layer >= first_dense && (layer + 1) % moe_every == 0; }
+  int first_moe() const {  // may be past the last layer
+    return (first_dense + moe_every) / moe_every * moe_every - 1;
+  }
+  int expert_gemms() const { return expert_kind == ExpertKind::Gated ? 3 : 2; }  // g: GEMMs per expert
+  // Hidden elements of the dense feed-forward part of a layer: a dense layer's, or all shared experts side by side.
+  std::int64_t ffn_hidden(int layer) const {
+    return is_moe(layer) ? std::int64_t{shared_experts.count} * shared_experts.hidden : dense_hidden;
+  }
+};
+
+}  // namespace dovetail

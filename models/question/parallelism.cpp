@@ -1,0 +1,130 @@
+#include "models/question/parallelism.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "models/base/errors.hpp"
+#include "models/base/names.hpp"
+
+namespace dovetail {
+namespace {
+
+// The hidden sizes of dense feed-forward parts: 0 where a model has none.
+std::array<std::int64_t, 2> ffn_sizes(const Model& model) {
+  return {model.dense_hidden, model.ffn_hidden(model.first_moe())};
+}
+
+// Heads are padded where mp does not divide them; hidden sizes are not.
+bool shares_dense_part(const Model& model, int mp) {
+  return mp <= model.attention.kv_heads &&
+         std::ranges::all_of(ffn_sizes(model), [mp](std::int64_t size) { return size % mp == 0; });
+}
+
+int default_mp(int gpus_per_node, const Model& model) {
+  if (shares_dense_part(model, gpus_per_node)) return gpus_per_node;
+  int mp = 1;
+  while (gpus_per_node % (2 * mp) == 0 && shares_dense_part(model, 2 * mp)) mp *= 2;
+  return mp;
+}
+
+template <class... Args>
+void require(bool condition, fmt::format_string<const Args&...> message, const Args&... args) {
+  if (!condition) throw InputError(Location{"", 0, 0, "/parallelism"}, fmt::format(message, args...));
+}
+
+}  // namespace
+
+LayerRun layers_of_stage(int layers, int stages, int stage) {
+  const int each = layers / stages, longer = layers % stages;
+  return {stage * each + std::min(stage, longer), (stage + 1) * each + std::min(stage + 1, longer)};
+}
+
+Parallelism default_parallelism(const Cluster& cluster, const Model& model) {
+  Parallelism p;
+  p.mp = default_mp(cluster.gpus_per_node, model);
+  p.esp = std::gcd(cluster.gpus_per_node, model.expert_hidden);
+  p.dp = cluster.gpus() / p.mp;
+  p.ep = std::gcd(model.experts, cluster.gpus() / p.esp);
+  p.edp = cluster.gpus() / p.esp / p.ep;
+  return p;
+}
+
+void validate(const Parallelism& p, const Cluster& cluster, const Model& model) {
+  for (const auto& [name, size] :
+       {std::pair{"dp", p.dp}, {"mp", p.mp}, {"ep", p.ep}, {"esp", p.esp}, {"pp", p.pp}, {"edp", p.edp}})
+    require(size >= 1, "{} is {}, expected at least 1", name, size);
+  const int gpus = cluster.gpus();
+  const long dense = 1L * p.pp * p.dp * p.mp;
+  const long experts = 1L * p.pp * p.edp * p.ep * p.esp;
+  require(dense == gpus, "pp {} x dp {} x mp {} = {} ranks, but the cluster has {} GPUs ({} x {})", p.pp, p.dp, p.mp,
+          dense, gpus, cluster.nodes, cluster.gpus_per_node);
+  require(experts == gpus, "pp {} x edp {} x ep {} x esp {} = {} ranks, but the cluster has {} GPUs", p.pp, p.edp, p.ep,
+          p.esp, experts, gpus);
+  require(model.experts % p.ep == 0, "ep {} does not divide the model's {} experts", p.ep, model.experts);
+  require(model.expert_hidden % p.esp == 0, "esp {} does not divide the expert hidden size {}", p.esp,
+          model.expert_hidden);
+  require(model.attention.heads % model.attention.kv_heads == 0,
+          "the model's {} attention heads are not a multiple of its {} key/value heads", model.attention.heads,
+          model.attention.kv_heads);
+  require(p.mp <= model.attention.kv_heads, "mp {} is more than the model's {} key/value heads", p.mp,
+          model.attention.kv_heads);
+  for (std::int64_t size : ffn_sizes(model))
+    require(size % p.mp == 0,
+            "mp {} does not divide the hidden size {} of the model's dense feed-forward "
+            "part or shared experts",
+            p.mp, size);
+}
+
+Subgroup group_comb(const Parallelism& p, GroupKind kind) {
+  switch (kind) {
+    case GroupKind::Mp:
+      return {1, p.mp};
+    case GroupKind::Dp:
+      return {p.mp, p.dp};
+    case GroupKind::Esp:
+      return {1, p.esp};
+    case GroupKind::Ep:
+      return {p.esp, p.ep};
+    case GroupKind::Edp:
+      return {p.esp * p.ep, p.edp};
+    case GroupKind::Pp:
+      return {p.stage_ranks(), p.pp};
+  }
+  throw InternalError("group kind");
+}
+
+std::vector<int> group_members(const Parallelism& parallelism, GroupKind kind, int rank) {
+  const Subgroup c = group_comb(parallelism, kind);
+  const int block = c.size * c.stride;
+  const int first = rank / block * block + rank % c.stride;
+  std::vector<int> members;
+  members.reserve(static_cast<std::size_t>(c.size));
+  for (int i = 0; i < c.size; ++i) members.push_back(first + i * c.stride);
+  return members;
+}
+
+int group_size(const Parallelism& parallelism, GroupKind kind) {
+  return group_comb(parallelism, kind).size;
+}
+
+GroupShape group_shape(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster) {
+  const Subgroup c = group_comb(parallelism, kind);
+  // Of rank 0's group: strides up to a node's GPUs leave out no node between the first and the last.
+  const int last = (c.size - 1) * c.stride / cluster.gpus_per_node;
+  return {c.size, c.stride < cluster.gpus_per_node ? last + 1 : c.size};
+}
+
+int ranks_per_node(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster) {
+  return members_per_node(group_comb(parallelism, kind), cluster.gpus_per_node);
+}
+
+int members_per_node(Subgroup subgroup, int ranks_per_node) {
+  const int block = subgroup.stride * subgroup.size;
+  if (subgroup.stride >= ranks_per_node) return 1;
+  if (ranks_per_node % block == 0) return subgroup.size;
+  return ranks_per_node % subgroup.stride == 0 && block % ranks_per_node == 0 ? ranks_per_node / subgroup.stride : 0;
+}
+
+}  // namespace dovetail

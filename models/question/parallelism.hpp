@@ -1,0 +1,76 @@
+// How ranks form groups. The dense part and the experts are grouped independently:
+//   dense:   pp * dp * mp = GPUs, mp innermost     experts: pp * edp * ep * esp = GPUs, esp innermost
+// Whether a group's traffic stays in a node follows from where its ranks are, never assumed.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "models/question/cluster.hpp"
+#include "models/question/model.hpp"
+
+namespace dovetail {
+
+struct Parallelism {
+  int dp = 1;   // data parallel: replicas of the dense part
+  int mp = 1;   // model (tensor) parallel attention
+  int ep = 1;   // expert parallel: all-to-all group
+  int esp = 1;  // expert sharding: one expert's hidden size over esp ranks
+  int pp = 1;   // pipeline stages
+  int edp = 1;  // replicas of the experts
+
+  int stage_ranks() const { return dp * mp; }  // stage s holds ranks [s stage_ranks, (s + 1) stage_ranks)
+};
+
+// Pp: the ranks with the same place in each pipeline stage.
+enum class GroupKind { Dp, Mp, Ep, Esp, Edp, Pp };
+inline constexpr std::array<std::pair<std::string_view, GroupKind>, 6> group_kind_names{{{"dp", GroupKind::Dp},
+                                                                                         {"mp", GroupKind::Mp},
+                                                                                         {"ep", GroupKind::Ep},
+                                                                                         {"esp", GroupKind::Esp},
+                                                                                         {"edp", GroupKind::Edp},
+                                                                                         {"pp", GroupKind::Pp}}};
+
+// Where one group of a kind lies (all groups of a kind lie alike).
+struct GroupShape {
+  int ranks = 1;  // members
+  int nodes = 1;  // nodes they are on
+  bool crosses_nodes() const { return nodes > 1; }
+};
+
+// Layers [first, last) of a pipeline stage: equal runs, the first ones one longer where stages do not divide layers.
+struct LayerRun {
+  int first = 0, last = 0;
+  bool contains(int layer) const { return first <= layer && layer < last; }
+};
+LayerRun layers_of_stage(int layers, int stages, int stage);
+
+// Members of a group whose place in it differs in one digit only: those at r, r + stride, ..., size of them. `stride`
+// consecutive members form a part, size parts a larger one.
+struct Subgroup {
+  int stride = 1, size = 1;
+  friend bool operator==(const Subgroup&, const Subgroup&) = default;
+};
+
+// mp = esp = GPUs per node. Where that is more than the model's sizes allow, mp is a power of two of them that fits,
+// and esp as many as divide the expert hidden size. ep = gcd(experts, GPUs / esp); edp, dp the rest.
+Parallelism default_parallelism(const Cluster& cluster, const Model& model);
+
+// Throws InputError naming the numbers that do not divide or multiply up.
+void validate(const Parallelism& parallelism, const Cluster& cluster, const Model& model);
+
+// The members of `rank`'s group, in group order (so that member i has group rank i).
+std::vector<int> group_members(const Parallelism& parallelism, GroupKind kind, int rank);
+int group_size(const Parallelism& parallelism, GroupKind kind);
+// The groups of a kind as a subgroup of all ranks of the cluster.
+Subgroup group_comb(const Parallelism& parallelism, GroupKind kind);
+GroupShape group_shape(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster);
+
+// How many consecutive members of each group of the kind are on one node; 0: not the same number on every node.
+int ranks_per_node(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster);
+// Of a subgroup in a group with that many; 0: not the same number on every node.
+int members_per_node(Subgroup subgroup, int ranks_per_node);
+
+}  // namespace dovetail

@@ -1,0 +1,149 @@
+#include "models/question/volumes.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dovetail {
+
+Flops LayerVolumes::expert_flops(std::int64_t rows) const {
+  return Flops(2 * static_cast<double>(rows) * static_cast<double>(worked_parameters()));
+}
+
+namespace {
+
+// Weights of one rank. With mp ranks Latent's projections down to the low ranks are on all of them.
+std::int64_t attention_parameters(const Attention& a, const LayerVolumes& v) {
+  const std::int64_t output = v.context_width * v.hidden;
+  if (a.kind == AttentionKind::GroupedQuery) return v.hidden * (v.query_width + 2 * v.key_value_width) + output;
+  const std::int64_t query = a.q_rank > 0 ? a.q_rank * (v.hidden + v.query_width) : v.hidden * v.query_width;
+  const std::int64_t key_value =
+      v.hidden * (a.kv_rank + a.rope_size) + a.kv_rank * v.query_heads * (std::int64_t{a.nope_size} + a.value_size);
+  return query + key_value + output;
+}
+
+void set_attention(LayerVolumes& v, const Attention& a, int mp) {
+  const std::int64_t key_value_heads = (a.kv_heads + mp - 1) / mp;
+  v.query_heads = key_value_heads * (a.heads / a.kv_heads);
+  v.query_width = v.query_heads * a.head_size;
+  v.key_value_width = key_value_heads * a.head_size;
+  v.context_width = v.query_heads * a.value_head_size();
+  v.projected_width = v.query_width + v.key_value_width + key_value_heads * a.value_head_size();
+  v.attention_parameters = attention_parameters(a, v);
+}
+
+// Rows of k f T / E, rounded up. A capacity of, say, 153.60000000000002 rows is 154, but 154.00000000000003 is 154 too.
+std::int64_t rows_of_factor(const Experiment& e, double factor, std::int64_t tokens) {
+  const double rows = e.workload.top_k * factor * static_cast<double>(tokens) / static_cast<double>(e.model.experts);
+  return static_cast<std::int64_t>(std::ceil(rows * (1 - 1e-12)));
+}
+
+void add_router(const Experiment& e, LayerVolumes& v) {
+  const Gate& gate = e.workload.gate;
+  v.router_gemms = 1;
+  v.routing_entries = v.tokens * e.workload.top_k;
+  v.router_parameters = v.hidden * v.experts;
+  if (gate.kind == GateKind::Gshard) {
+    v.router_gemms = 2;
+    v.router_parameters *= 2;
+  } else if (gate.cosine()) {
+    const std::int64_t published = gate.kind == GateKind::XMoe ? 16 : 256;
+    v.projection = gate.projection > 0 ? gate.projection : std::min(published, v.hidden);
+    v.router_gemms = 2;
+    v.router_parameters = v.projection * (v.hidden + v.experts) + 1;
+  } else if (gate.kind == GateKind::ExpertChoice) {
+    v.routing_entries = v.experts * v.capacity;
+  } else if (gate.kind == GateKind::SoftMoe) {
+    v.routing_entries = 0;
+    v.router_parameters *= v.capacity;
+  }
+}
+
+}  // namespace
+
+std::int64_t capacity_limit(const Experiment& e) {
+  const std::int64_t tokens = std::int64_t{e.workload.batch} * e.workload.sequence / e.parallelism.mp;
+  const double factor = std::fabs(e.workload.capacity_factor);
+  return factor > 0 ? rows_of_factor(e, factor, tokens) : tokens;
+}
+
+LayerVolumes layer_volumes(const Experiment& e, int layer) {
+  const Model& m = e.model;
+  const Parallelism& p = e.parallelism;
+  LayerVolumes v;
+  v.sequence = e.workload.sequence;
+  v.sequence_tokens = std::int64_t{e.workload.batch} * e.workload.sequence;
+  v.tokens = v.sequence_tokens / p.mp;
+  v.capacity = e.workload.capacity_factor > 0 ? capacity_limit(e) : e.workload.capacity_rows;
+  v.moe = m.is_moe(layer);
+  v.experts = m.experts;
+  v.local_experts = m.experts / p.ep;
+  v.hidden = m.hidden;
+  v.hidden_shard = m.expert_hidden / p.esp;
+  v.peers = p.ep;
+  v.esp = p.esp;
+  v.dispatched_experts = v.local_experts;
+  v.expert_gemms = m.expert_gemms();
+  v.ffn_hidden = m.ffn_hidden(layer) / p.mp;
+  set_attention(v, m.attention, p.mp);
+  v.ffn_parameters = v.expert_gemms * v.hidden * v.ffn_hidden;
+  v.dense_parameters = v.attention_parameters + v.ffn_parameters;
+  if (v.moe) {
+    add_router(e, v);
+    v.expert_parameters = v.expert_gemms * v.hidden * v.hidden_shard * v.local_experts;
+  }
+  const auto tokens = static_cast<double>(v.sequence_tokens);
+  v.projection_flops = Flops(2 * tokens * static_cast<double>(v.attention_parameters));
+  v.attention_score_flops =
+      Flops(2 * tokens * e.workload.sequence * static_cast<double>(v.query_width + v.context_width) / 2);
+  return v;
+}
+
+LayerVolumes layer_volumes(const Experiment& e) {
+  return layer_volumes(e, e.model.first_moe());
+}
+
+std::vector<std::int64_t> dense_elements(const Experiment& e) {
+  std::vector<std::int64_t> elements;
+  for (int layer = 0; layer < e.workload.layers; ++layer) elements.push_back(layer_volumes(e, layer).dense_parameters);
+  return elements;
+}
+
+RowRange chunk_rows(std::int64_t capacity, int degree, int chunk) {
+  return {capacity * chunk / degree, capacity * (chunk + 1) / degree};
+}
+
+TokenPart all_tokens(const LayerVolumes& v) {
+  return {-1, {0, v.sequence}, {0, v.tokens}, {0, v.capacity}, v};
+}
+
+TokenPart token_part(const LayerVolumes& v, int degree, int chunk) {
+  const std::int64_t samples = v.sequence_tokens / v.sequence, mp = v.sequence_tokens / v.tokens;
+  const RowRange positions = chunk_rows(v.sequence, degree, chunk);
+  TokenPart part{chunk,
+                 positions,
+                 {positions.first * samples / mp, positions.last * samples / mp},
+                 chunk_rows(v.capacity, degree, chunk),
+                 v};
+  LayerVolumes& of_part = part.volumes;
+  of_part.tokens = part.tokens.size();
+  of_part.sequence_tokens = positions.size() * samples;
+  of_part.capacity = part.slots.size();
+  of_part.routing_entries = v.routing_entries / v.tokens * of_part.tokens;  // tokens choose
+  const auto of_sequence = [&](std::int64_t position) {
+    return static_cast<double>(position) / static_cast<double>(v.sequence);
+  };
+  const double first = of_sequence(positions.first), last = of_sequence(positions.last);
+  of_part.projection_flops = (last - first) * v.projection_flops;
+  of_part.attention_score_flops = (last * last - first * first) * v.attention_score_flops;
+  return part;
+}
+
+ChunkSpan chunks_sharing(RowRange rows, std::int64_t capacity, int degree) {
+  ChunkSpan span;
+  while (chunk_rows(capacity, degree, span.first).last <= rows.first) ++span.first;
+  span.last = span.first + 1;
+  while (span.last < degree && chunk_rows(capacity, degree, span.last).first < rows.last) ++span.last;
+  return span;
+}
+
+}  // namespace dovetail

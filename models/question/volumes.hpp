@@ -1,0 +1,124 @@
+// Work and traffic of one layer on one rank (FSMoE section 3.1, checked against its Table 2).
+// Rows are counted exactly: capacity is a whole number of tokens, so the same numbers are
+// simulated and really moved.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "models/question/experiment.hpp"
+
+namespace dovetail {
+
+struct RowRange {
+  std::int64_t first = 0, last = 0;
+  std::int64_t size() const { return last - first; }
+  bool overlaps(RowRange o) const { return first < o.last && o.first < last; }
+};
+
+// What a chunk covers: capacity rows of the experts of some peers. `peers` are offsets around the exchanging group
+// from each rank on: rank (own + o) mod size; empty: all of them, in group order.
+struct ChunkRange {
+  RowRange rows, peers;
+  ChunkRange(RowRange r, RowRange p = {}) : rows(r), peers(p) {}
+  bool by_peers() const { return peers.size() > 0; }
+  bool overlaps(const ChunkRange& o) const {
+    return rows.overlaps(o.rows) && (by_peers() ? peers.overlaps(o.peers) : !o.by_peers());
+  }
+};
+
+struct LayerVolumes {
+  std::int64_t sequence = 0;         // tokens of a sample
+  std::int64_t sequence_tokens = 0;  // B L: tokens of one model-parallel group
+  std::int64_t tokens = 0;           // T = B L / mp: tokens of this rank between the parts
+  std::int64_t capacity = 0;       // C = ceil(k f T / E): rows each rank sends to each expert at most; f <= 0: resolved
+  std::int64_t local_experts = 0;  // dE = E / ep
+  std::int64_t hidden_shard = 0;   // H / esp
+
+  // How rows and weights meet; layer_volumes() gives those of experts that stay where they are.
+  std::int64_t peers = 0;               // ranks that exchange rows: ep, times the shards that rows are repeated to
+  std::int64_t repeats = 1;             // of each row
+  std::int64_t esp = 0;                 // ranks whose rows are gathered
+  std::int64_t weight_shards = 1;       // of an expert's hidden size, gathered to work with
+  std::int64_t dispatched_experts = 0;  // of each peer: dE, or what shadowed experts leave of it at most
+  std::int64_t shadowed_experts = 0;    // whose rows stay here
+
+  bool moe = true;                        // else a dense layer, which has no router and no experts
+  std::int64_t attention_parameters = 0;  // of this rank; Latent: with its low-rank projections, which ranks repeat
+  std::int64_t ffn_parameters = 0;        // of this rank: g M ffn_hidden
+  std::int64_t dense_parameters = 0;      // the two: what the gradient all-reduce carries
+  std::int64_t router_parameters = 0;     // on every rank: M E, or what the gate's matrices are
+  std::int64_t router_gemms = 0;          // of its forward pass
+  std::int64_t projection = 0;            // P, of a cosine gate
+  std::int64_t routing_entries = 0;       // T k, or E C where experts choose; 0: soft
+  std::int64_t expert_parameters = 0;     // g M H E / (ep esp)
+  std::int64_t parameters() const { return dense_parameters + router_parameters + expert_parameters; }
+  // Of one expert, as much of it as this rank works with.
+  std::int64_t worked_parameters() const { return expert_gemms * hidden * worked_hidden(); }
+  std::int64_t worked_hidden() const { return hidden_shard * weight_shards; }
+
+  std::int64_t peers_of(const ChunkRange& c) const { return c.by_peers() ? c.peers.size() : peers; }
+  // Ranks whose rows meet here in one expert.
+  std::int64_t row_copies(const ChunkRange& c) const { return peers_of(c) * esp; }
+  // All-to-all elements of a chunk per rank: of all C rows, without sharding knobs, C E M.
+  std::int64_t all_to_all_elements(const ChunkRange& c) const {
+    return c.rows.size() * peers_of(c) * dispatched_experts * hidden;
+  }
+  std::int64_t gathered_elements(const ChunkRange& c) const { return esp * all_to_all_elements(c); }
+  std::int64_t shadow_elements() const { return capacity * hidden; }  // of one shadowed expert
+  // What encode writes: rows for other ranks, repeated, and those of shadowed experts.
+  std::int64_t encoded_elements() const {
+    return all_to_all_elements(RowRange{0, capacity}) + shadowed_experts * shadow_elements();
+  }
+  // Rows this rank's experts work on, over all its experts.
+  std::int64_t expert_rows(const ChunkRange& c) const { return c.rows.size() * row_copies(c) * dispatched_experts; }
+  // Of all GEMMs of an expert on `rows` rows; forward, backward is twice that.
+  Flops expert_flops(std::int64_t rows) const;
+  // Of a token for a slot, in dense order: T E C.
+  std::int64_t dense_weights() const { return tokens * experts * capacity; }
+
+  Flops projection_flops;       // of the attention's projections, forward; backward is twice that
+  Flops attention_score_flops;  // 2 B L^2 (Q + context), halved by the causal mask; a flash backward is 2.5x that
+  Flops ffn_flops() const {
+    return Flops(2 * static_cast<double>(sequence_tokens) * static_cast<double>(ffn_parameters));
+  }
+
+  std::int64_t experts = 0, hidden = 0, expert_gemms = 0;
+  std::int64_t query_width = 0;      // Q: this rank's query heads x head size
+  std::int64_t key_value_width = 0;  // K: this rank's key heads x head size
+  std::int64_t context_width = 0;    // query heads x value head size: Q, but with Latent
+  std::int64_t projected_width = 0;  // queries, keys and values together: Q + 2K, but with Latent
+  std::int64_t query_heads = 0;      // heads / mp; where mp does not divide, padded up as tensor parallelism needs
+  std::int64_t ffn_hidden = 0;       // F: this rank's share of a dense layer's hidden size, or of all shared experts'
+};
+
+LayerVolumes layer_volumes(const Experiment& experiment, int layer);
+LayerVolumes layer_volumes(const Experiment& experiment);  // of the first MoE layer
+
+// Dense gradients of each trained layer on one rank.
+std::vector<std::int64_t> dense_elements(const Experiment& experiment);
+
+// What the capacity factor allows: ceil(k |f| T / E) rows, or all T for f = 0.
+std::int64_t capacity_limit(const Experiment& experiment);
+
+// Rows [first, last) of the capacity that chunk `chunk` of `degree` covers: sizes differ by at most one.
+RowRange chunk_rows(std::int64_t capacity, int degree, int chunk);
+
+// What one pass through gate, encode and decode covers: all tokens or, where attention is chunked too, a chunk of the
+// positions of every sample with its share of the tokens and of the capacity.
+struct TokenPart {
+  int chunk = -1;        // -1: all
+  RowRange positions;    // of every sample
+  RowRange tokens;       // of this rank's T, which are ordered by chunk
+  RowRange slots;        // capacity rows that these tokens may take
+  LayerVolumes volumes;  // of these tokens alone; attention as a causal chunk that sees all earlier positions
+};
+TokenPart all_tokens(const LayerVolumes& volumes);
+TokenPart token_part(const LayerVolumes& volumes, int degree, int chunk);
+// The chunks of `degree` that share rows with `rows`: [first, last).
+struct ChunkSpan {
+  int first = 0, last = 0;
+  int size() const { return last - first; }
+};
+ChunkSpan chunks_sharing(RowRange rows, std::int64_t capacity, int degree);
+
+}  // namespace dovetail

@@ -1,0 +1,40 @@
+// What one training step does with a model: how many tokens, which capacity, which number format.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "models/base/dtype.hpp"
+#include "models/question/gate.hpp"
+#include "models/question/routing_model.hpp"
+
+namespace dovetail {
+
+enum class Phases { Training, ForwardOnly };
+inline constexpr std::array<std::pair<std::string_view, Phases>, 2> phases_names{
+    {{"training", Phases::Training}, {"forward_only", Phases::ForwardOnly}}};
+
+// Padded: every message has room for the whole capacity. Routed: messages and experts' rows are as many as are chosen.
+enum class MessageSizes { Padded, Routed };
+inline constexpr std::array<std::pair<std::string_view, MessageSizes>, 2> message_sizes_names{
+    {{"padded", MessageSizes::Padded}, {"routed", MessageSizes::Routed}}};
+
+struct Workload {
+  int batch = 1;        // samples per model-parallel group
+  int sequence = 1024;  // tokens per sample
+  int layers = 0;       // layers of the model that are trained (the first ones)
+  int top_k = 0;
+  // f > 0: an expert takes at most ceil(k f T / E) tokens of each rank. f = 0: as many as drops nothing this step.
+  // f < 0: the same, capped at |f|.
+  double capacity_factor = 1.2;
+  DType dtype = DType::Bf16;
+  Phases phases = Phases::Training;
+  std::int64_t capacity_rows = 0;  // C where f <= 0: one number for all layers of the step, see resolve_capacity
+  Gate gate = {};
+  RoutingModel routing = {};
+  int step = 0;  // of the routing trace
+  MessageSizes message_sizes = MessageSizes::Padded;
+};
+
+}  // namespace dovetail

@@ -1,0 +1,67 @@
+// Published tables beside ours, as `dovetail reproduce` finds them out. Reports print it.
+#pragma once
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "models/results/result.hpp"
+
+namespace dovetail {
+
+// A number in the row's unit, or words: which of two won, names in order of time.
+using TableValue = std::variant<double, std::string>;
+
+// Shown: nothing is claimed. Equal: the same words, or the same number. Relative and Absolute: so far from the
+// published number at most. AtMost and AtLeast: of ours alone.
+enum class TargetKind { Shown, Equal, Relative, Absolute, AtMost, AtLeast };
+inline constexpr std::array<std::pair<std::string_view, TargetKind>, 6> target_kind_names{
+    {{"shown", TargetKind::Shown},
+     {"equal", TargetKind::Equal},
+     {"relative", TargetKind::Relative},
+     {"absolute", TargetKind::Absolute},
+     {"at_most", TargetKind::AtMost},
+     {"at_least", TargetKind::AtLeast}}};
+struct Target {
+  TargetKind kind = TargetKind::Shown;
+  double bound = 0;
+};
+
+enum class Verdict { Pass, Miss, Shown };
+inline constexpr std::array<std::pair<std::string_view, Verdict>, 3> verdict_names{
+    {{"pass", Verdict::Pass}, {"miss", Verdict::Miss}, {"shown", Verdict::Shown}}};
+
+struct ReproducedValue {
+  std::string name, unit;               // unit empty: words or a ratio
+  std::optional<TableValue> published;  // none: the paper states no number
+  TableValue ours;
+  Target target;
+  std::vector<std::string> fitted;  // constants fitted to this very table; none: a prediction
+  std::string note;
+};
+// Ours less published (target Absolute), else ours / published - 1. None where one is not a number, or published is 0.
+std::optional<double> error(const ReproducedValue& value);
+Verdict verdict(const ReproducedValue& value);
+
+// A number that was chosen so that ours comes near the published table, and the file that holds it.
+struct FittedConstant {
+  std::string name, value, file;
+};
+
+struct ReproducedTable {
+  std::string id, title, source;
+  std::vector<ReproducedValue> values;
+  std::vector<FittedConstant> fitted;
+  std::vector<std::string> notes;  // readings of the paper, and why a target is missed
+};
+
+struct Reproduction {
+  std::vector<ReproducedTable> tables;
+  RunProvenance provenance;
+};
+int count(const ReproducedTable& table, Verdict verdict);
+
+}  // namespace dovetail

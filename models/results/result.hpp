@@ -1,0 +1,90 @@
+// What a command found out, in memory: reports print it, commands fill it.
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/time/memory.hpp"
+#include "models/time/timeline.hpp"
+
+namespace dovetail {
+
+// One of the plans that were looked at and that no other of them beats in both time and memory; predicted.
+struct FrontPoint {
+  Seconds time;
+  Bytes memory;  // peak of the fullest rank
+  Plan plan;
+};
+
+// What a search knows about the plans that it did not choose, by the analytic model.
+struct Proof {
+  std::string space;    // in words
+  double points = 0;    // combinations of its knobs, contradictory ones included
+  long predicted = 0;   // of them, in full
+  long refused = 0;     // of those, because of their memory
+  Seconds best, bound;  // the best that fits; no plan of the space that fits is faster than `bound`
+  bool optimal() const { return bound >= best * (1 - 1e-9); }
+};
+
+struct PlannerReport {
+  std::string name;
+  std::string reason;  // why this plan: case, bound, table
+  long evaluations = 0;
+  Seconds time;                          // spent planning
+  std::optional<double> regret;          // time of the choice over the best of the exhaustive oracle, minus 1
+  std::optional<std::string> runner_up;  // "degree 2 / 8, 0.8 % slower"
+  std::optional<Proof> proof;
+  std::vector<FrontPoint> front;  // fastest first
+};
+
+// Only for really executed plans.
+struct RunReport {
+  std::string device, transport;
+  int ranks = 0;
+  double dilation = 1;        // communication (and compute, if held) takes this times its modelled time
+  double emulated_share = 0;  // of the ops' busy time
+  long overruns = 0;          // ops whose real work outlasted their modelled time
+  std::vector<Seconds> samples;
+  Seconds ci95_low, ci95_high;
+  std::string stopped_by;    // which criterion ended the measuring
+  std::int64_t dropped = 0;  // choices over capacity in a step
+  double output_error = 0;   // relative Frobenius against the double reference
+  double gradient_error = 0;
+  bool numerics_ok = false;
+};
+
+struct SystemResult {
+  std::string system;
+  Plan plan;
+  PlannerReport planner;
+  std::string backend;
+  std::shared_ptr<const Schedule> schedule;
+  Timeline timeline;
+  Metrics metrics;
+  Seconds lower_bound, plan_bound;
+  MemoryUse memory;
+  bool feasible = true;
+  Bytes missing;  // device memory that lacks when not feasible
+  std::optional<RunReport> run;
+};
+
+// How a result came to be. Never the whole environment.
+struct RunProvenance {
+  std::string version, git_revision, host, compiler, created;  // created: ISO 8601 UTC
+  std::vector<std::string> command_line;
+  std::map<std::string, std::string> libraries;     // name -> version
+  std::map<std::string, std::string> input_sha256;  // file -> digest
+  unsigned long seed = 0;
+};
+
+struct Report {
+  std::string kind;  // compare, simulate, run, plan
+  Experiment experiment;
+  RunProvenance provenance;
+  std::vector<SystemResult> results;
+  std::vector<std::string> notes;  // what a reader must know: assumed constants, layers cut to the testbed's default
+};
+
+}  // namespace dovetail

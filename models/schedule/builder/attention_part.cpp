@@ -1,0 +1,121 @@
+#include "models/schedule/builder/attention_part.hpp"
+
+namespace dovetail::builder {
+namespace {
+
+bool gathers(const StepContext& c) {
+  return c.groups().mp > 1;
+}
+
+bool chunked(const StepContext& c, int layer) {
+  return c.parts(layer).front().chunk >= 0;
+}
+
+std::int64_t projection_elements(const LayerVolumes& v) {
+  return v.sequence_tokens * v.projected_width;
+}
+
+// Elements of `dense_gradients`: a layer's begin with its attention's.
+RowRange attention_gradients_of(const StepContext& c, int layer) {
+  const std::int64_t first = c.dense_gradients_of(layer).first;
+  return {first, first + c.volumes(layer).attention_parameters};
+}
+
+// The collective of a part over the model-parallel group.
+Op part_collective(const StepContext& c, OpKind kind, Phase phase, int layer, const TokenPart& part,
+                   Collective collective) {
+  Op o = c.part_op(kind, phase, layer, part, c.work(part).mp(collective));
+  o.stream = c.streams().intra;
+  return o;
+}
+
+}  // namespace
+
+void attention_start(StepContext& c, int layer, TensorId x, SavedAttention& saved) {
+  const LayerVolumes& v = c.volumes(layer);
+  const OpWork work = c.work(layer);
+  saved.input = x;
+  if (gathers(c)) {
+    saved.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden);
+    c.add(c.op(OpKind::MpAllGather, Phase::Forward, layer, c.streams().intra, work.mp(Collective::AllGather)), {x},
+          {saved.input});
+  }
+  saved.query_key_value = c.activation(TensorKind::QueryKeyValue, layer, projection_elements(v));
+  saved.context = c.activation(TensorKind::AttentionContext, layer, v.sequence_tokens * v.context_width);
+  saved.log_sum_exp = c.fp32(TensorKind::LogSumExp, layer, v.sequence_tokens * v.query_heads);
+  if (chunked(c, layer))
+    c.add(c.op(OpKind::Projection, Phase::Forward, layer, c.streams().compute, work.projection(Phase::Forward)),
+          {saved.input, c.weights(layer).dense}, {saved.query_key_value});
+}
+
+TensorId attention_forward(StepContext& c, int layer, const TokenPart& part, const SavedAttention& saved) {
+  const LayerVolumes& v = part.volumes;
+  const OpWork work = c.work(part);
+  const TensorId weights = c.weights(layer).dense;
+  const TensorId partial =
+      c.activation(TensorKind::AttentionPartial, layer, v.sequence_tokens * v.hidden, false, part.chunk);
+  if (part.chunk < 0)
+    c.add(c.part_op(OpKind::Attention, Phase::Forward, layer, part, work.attention(Phase::Forward)),
+          {saved.input, weights}, {saved.query_key_value, saved.context, saved.log_sum_exp, partial});
+  else
+    c.add(c.part_op(OpKind::Attention, Phase::Forward, layer, part, work.attention_chunk(Phase::Forward)),
+          {saved.query_key_value, weights}, {saved.context, saved.log_sum_exp, partial});
+  if (!gathers(c)) return partial;
+  const TensorId output = c.activation(TensorKind::AttentionOutput, layer, v.tokens * v.hidden, false, part.chunk);
+  c.add(part_collective(c, OpKind::MpReduceScatter, Phase::Forward, layer, part, Collective::ReduceScatter), {partial},
+        {output});
+  return output;
+}
+
+TensorId attention_backward_gather(StepContext& c, int layer, const TokenPart& part, TensorId d_output) {
+  if (!gathers(c)) return d_output;
+  const LayerVolumes& v = part.volumes;
+  const TensorId gathered =
+      c.activation(TensorKind::AttentionPartial, layer, v.sequence_tokens * v.hidden, /*gradient=*/true, part.chunk);
+  c.add(part_collective(c, OpKind::MpReduceScatter, Phase::Backward, layer, part, Collective::AllGather), {d_output},
+        {gathered});
+  return gathered;
+}
+
+void attention_backward(StepContext& c, int layer, const TokenPart& part, TensorId d_gathered,
+                        const SavedAttention& saved, AttentionGradients& d) {
+  const LayerVolumes& v = c.volumes(layer);
+  const OpWork work = c.work(part);
+  const TensorId weights = c.weights(layer).dense;
+  Op o = c.part_op(OpKind::Attention, Phase::Backward, layer, part, work.attention(Phase::Backward));
+  o.rows = attention_gradients_of(c, layer);
+  if (part.chunk < 0) {
+    d.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden, /*gradient=*/true);
+    c.add(o, {d_gathered, saved.input, saved.query_key_value, saved.context, saved.log_sum_exp, weights},
+          {c.dense_gradients(), d.input});
+    return;
+  }
+  // The first part overwrites the gradients of queries, keys, values and the output's projection; the others add.
+  o.work = work.attention_chunk(Phase::Backward);
+  o.rows.first = o.rows.last - v.context_width * v.hidden;
+  TensorIds reads{d_gathered, saved.query_key_value, saved.context, saved.log_sum_exp, weights};
+  if (part.chunk == 0)
+    d.query_key_value = c.activation(TensorKind::QueryKeyValue, layer, projection_elements(v), /*gradient=*/true);
+  else
+    reads.push_back(d.query_key_value);
+  c.add(o, reads, std::array{c.dense_gradients(), d.query_key_value});
+}
+
+TensorId attention_backward_finish(StepContext& c, int layer, const SavedAttention& saved, AttentionGradients& d) {
+  const LayerVolumes& v = c.volumes(layer);
+  const OpWork work = c.work(layer);
+  if (chunked(c, layer)) {
+    d.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden, /*gradient=*/true);
+    Op o = c.op(OpKind::Projection, Phase::Backward, layer, c.streams().compute, work.projection(Phase::Backward));
+    o.rows = attention_gradients_of(c, layer);
+    o.rows.last -= v.context_width * v.hidden;
+    c.add(o, {d.query_key_value, saved.input, c.weights(layer).dense}, {c.dense_gradients(), d.input});
+  }
+  if (!gathers(c)) return d.input;
+  const TensorId sum = c.activation(TensorKind::AttentionSumGradient, layer, v.tokens * v.hidden);
+  c.add(c.op(OpKind::MpAllGather, Phase::Backward, layer, c.streams().intra, work.mp(Collective::ReduceScatter)),
+        {d.input}, {sum});
+  return sum;
+}
+
+}  // namespace dovetail::builder

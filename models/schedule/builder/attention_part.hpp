@@ -1,0 +1,29 @@
+// The attention of one layer, with its collectives over the model-parallel group. Chunked, the first projections are
+// one op for all tokens and the rest is one op for each part.
+#pragma once
+#include "models/schedule/builder/step_context.hpp"
+
+namespace dovetail::builder {
+
+// What the forward pass leaves for the backward pass. With one model-parallel rank `input` is the layer's input.
+struct SavedAttention {
+  TensorId input = -1, query_key_value = -1, context = -1, log_sum_exp = -1;
+};
+
+// What comes before the first part: the gather and, chunked, the projections.
+void attention_start(StepContext& c, int layer, TensorId x, SavedAttention& saved);
+// Returns attention_output (T, M) of the part's tokens of this rank.
+TensorId attention_forward(StepContext& c, int layer, const TokenPart& part, const SavedAttention& saved);
+
+// From the gradient (T, M) of the part's output to that of the gathered one (L, M).
+TensorId attention_backward_gather(StepContext& c, int layer, const TokenPart& part, TensorId d_output);
+// Backward of one part. `d_input` is what attention_backward_finish returns its own or the gathered sum of.
+struct AttentionGradients {
+  TensorId input = -1, query_key_value = -1;  // the second where attention is chunked
+};
+void attention_backward(StepContext& c, int layer, const TokenPart& part, TensorId d_gathered,
+                        const SavedAttention& saved, AttentionGradients& d);
+// After the last part: returns attention_sum_gradient (T, M) or, with one rank, d_attention_input.
+TensorId attention_backward_finish(StepContext& c, int layer, const SavedAttention& saved, AttentionGradients& d);
+
+}  // namespace dovetail::builder

@@ -1,0 +1,25 @@
+// The dense feed-forward part of a layer, shared by the model-parallel ranks as attention is: that of a dense layer, or
+// all shared experts of an MoE layer side by side.
+#pragma once
+#include <functional>
+
+#include "models/schedule/builder/step_context.hpp"
+
+namespace dovetail::builder {
+
+// What the forward pass leaves for the backward pass. With one model-parallel rank `input` is what it was given.
+struct SavedFfn {
+  TensorId input = -1, hidden = -1;
+};
+
+// From (T, M) to (T, M), of this rank's tokens.
+TensorId dense_ffn_forward(StepContext& c, int layer, TensorId x, SavedFfn& saved);
+
+// From the gradient (T, M) of the output to that of the input. `after_gather` adds what is enqueued beside the op.
+TensorId dense_ffn_backward(StepContext& c, int layer, TensorId d_output, const SavedFfn& saved,
+                            const std::function<void()>& after_gather);
+
+// Writes the sum of tensors (T, M) to `sum`, which may be the first of them.
+void add_up(StepContext& c, Phase phase, int layer, const TensorIds& parts, TensorId sum);
+
+}  // namespace dovetail::builder

@@ -1,0 +1,38 @@
+// Weights that ranks work with but do not own: gathered shards of their own experts, and shadowed experts, which every
+// rank of the expert-parallel group computes on its own rows.
+#pragma once
+#include "models/schedule/builder/step_context.hpp"
+
+namespace dovetail::builder {
+
+// The weights that this rank's experts work with: its own or, with gathered shards, those after the gather. They are
+// kept for the backward pass, as Tutel does.
+TensorId worked_weights(StepContext& c, int layer);
+
+// Where the experts' weight gradients are summed.
+struct WorkedGradient {
+  TensorId tensor = -1;
+  bool has_value = false;  // else the first to write overwrites it
+};
+WorkedGradient worked_gradient(StepContext& c, int layer);
+// Gathered shards: adds every rank's gradients to those of the owners.
+void return_gradient(StepContext& c, int layer, const WorkedGradient& gradient);
+
+// Of one shadowed expert; all but the output for the backward pass.
+struct SavedShadow {
+  int expert = 0;
+  TensorId weights = -1, input = -1, hidden = -1, output = -1;
+};
+
+// A tensor (1, C, M) for each shadowed expert; `phase` backward: of gradients.
+TensorIds shadow_rows(StepContext& c, Phase phase, int layer, TensorKind kind);
+// From the shadowed experts' rows to their results.
+void shadows_forward(StepContext& c, int layer, std::vector<SavedShadow>& shadows);
+
+// In two halves, since the exchange of other rows is enqueued between them: d_shadow_input, with the gradients' tensors
+// in `gradients`; then the gradients to the experts' owners.
+TensorIds shadows_backward(StepContext& c, int layer, const TensorIds& d_outputs, const std::vector<SavedShadow>& saved,
+                           TensorIds& gradients);
+void return_shadow_gradients(StepContext& c, int layer, const TensorIds& gradients);
+
+}  // namespace dovetail::builder

@@ -1,0 +1,81 @@
+#include "models/schedule/builder/gradient_part.hpp"
+
+#include "models/base/errors.hpp"
+
+namespace dovetail::builder {
+namespace {
+
+// FSMoE's slices are of dense gradients; what is planned beside them leaves the experts' to the end, as `after` does.
+bool experts_in_windows(const Plan& plan) {
+  return plan.grad_sync == GradSync::WithDense || plan.grad_sync == GradSync::FixedChunks;
+}
+
+}  // namespace
+
+GradientPart::GradientPart(StepContext& c)
+    : c_(c),
+      slices_(gradient_slices(c.plan(), dense_elements(c.experiment()), size_of(c.experiment().workload.dtype),
+                              c.stages())) {
+  std::erase_if(slices_, [run = c.layers_of_stage()](const GradientSlice& s) { return !run.contains(s.layer); });
+}
+
+void GradientPart::add_slices(Window window, int layer) {
+  if (!last_pass()) return;
+  reduce_dense(window, layer);
+  // The experts' gradients of the layer that has just been worked on.
+  if (window == Window::Dense && experts_in_windows(c_.plan())) reduce_experts(layer);
+}
+
+void GradientPart::reduce_dense(Window window, int layer) {
+  for (; next_ < slices_.size(); ++next_) {
+    const GradientSlice& slice = slices_[next_];
+    if (slice.window != window || slice.layer != layer) return;
+    const RowRange elements{reduced_, reduced_ + slice.elements};
+    reduced_ = elements.last;
+    if (c_.groups().dp == 1) continue;
+    Op o = c_.op(OpKind::DenseGradientAllReduce, Phase::Backward, layer, c_.streams().inter,
+                 c_.work(layer).all_reduce(GroupKind::Dp, slice.elements));
+    o.rows = elements;
+    c_.add(o, {c_.dense_gradients()}, {c_.dense_gradients()});
+  }
+}
+
+void GradientPart::reduce_experts(int layer) {
+  if (c_.groups().edp == 1 || !c_.volumes(layer).moe) return;
+  const TensorId gradient = c_.weights(layer).expert_gradient;
+  c_.add(c_.op(OpKind::ExpertGradientAllReduce, Phase::Backward, layer, c_.streams().inter,
+               c_.work(layer).all_reduce(GroupKind::Edp, c_.volumes(layer).expert_parameters)),
+         {gradient}, {gradient});
+}
+
+void GradientPart::end_pass() {
+  if (!last_pass()) return;
+  c_.enter(c_.stage(), 0);  // what follows belongs to no micro-batch
+  const LayerRun run = c_.layers_of_stage();
+  if (!experts_in_windows(c_.plan()))
+    for (int layer = run.last - 1; layer >= run.first; --layer) reduce_experts(layer);
+  add_slices(Window::Tail, run.first);
+  check(next_ == slices_.size(), "a gradient slice was not placed");
+  add_update();
+}
+
+void GradientPart::add_update() {
+  const auto add_existing = [this](TensorIds& to, TensorId LayerWeightIds::*kind) {
+    for (const LayerWeightIds& layer : c_.weights_of_stage())
+      if (layer.*kind >= 0) to.push_back(layer.*kind);
+  };
+  TensorIds writes;
+  for (TensorId LayerWeightIds::*kind : {&LayerWeightIds::dense, &LayerWeightIds::router, &LayerWeightIds::expert})
+    add_existing(writes, kind);
+  TensorIds reads = writes;
+  reads.push_back(c_.dense_gradients());
+  for (TensorId LayerWeightIds::*kind : {&LayerWeightIds::router_gradient, &LayerWeightIds::expert_gradient})
+    add_existing(reads, kind);
+  reads.push_back(c_.optimizer_state());
+  writes.push_back(c_.optimizer_state());
+  const int layer = c_.layers_of_stage().first;
+  c_.add(c_.op(OpKind::Update, Phase::Update, layer, c_.streams().compute, c_.work(layer).update(c_.parameters())),
+         reads, writes);
+}
+
+}  // namespace dovetail::builder

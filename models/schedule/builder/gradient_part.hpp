@@ -1,0 +1,32 @@
+// Reductions of one stage's weight gradients over the ranks that hold the same weights, and the optimizer update after
+// them. Gradients add up over the backward passes of the micro-batches; only the last one reduces.
+#pragma once
+#include "models/schedule/builder/step_context.hpp"
+
+namespace dovetail::builder {
+
+class GradientPart {
+ public:
+  explicit GradientPart(StepContext& c);  // of the stage entered
+
+  void begin_pass() { ++passes_; }
+  // In the last pass: the all-reduces of the slices in this window, after the gradients that exist by now; beside a
+  // layer's attention, with with_dense and fixed_chunks, those of its experts too.
+  void add_slices(Window window, int layer);
+  // After the last pass: what is left, then the update.
+  void end_pass();
+
+ private:
+  bool last_pass() const { return passes_ == c_.plan().micro_batches; }
+  void reduce_dense(Window window, int layer);
+  void reduce_experts(int layer);
+  void add_update();
+
+  StepContext& c_;
+  std::vector<GradientSlice> slices_;  // those not yet placed start at next_
+  std::size_t next_ = 0;
+  std::int64_t reduced_ = 0;  // dense gradients covered by the slices placed so far
+  int passes_ = 0;            // begun
+};
+
+}  // namespace dovetail::builder

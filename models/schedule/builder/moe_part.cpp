@@ -1,0 +1,162 @@
+#include "models/schedule/builder/moe_part.hpp"
+
+#include "models/schedule/builder/chunks.hpp"
+#include "models/schedule/builder/exchange.hpp"
+
+namespace dovetail::builder {
+namespace {
+
+std::size_t index(const TokenPart& part) {
+  return part.chunk < 0 ? 0 : static_cast<std::size_t>(part.chunk);
+}
+
+// Routing of a soft gate is dense alone, of a dense encoding both, else sparse.
+TensorIds add_routing(StepContext& c, int layer, const TokenPart& part, SavedMoe& saved) {
+  const LayerVolumes& v = part.volumes;
+  TensorId routing = -1, weights = -1, mask = -1;
+  if (v.routing_entries > 0) routing = c.fp32(TensorKind::Routing, layer, 3 * v.routing_entries, false, part.chunk);
+  if (c.plan().encoding == Encoding::Dense) {
+    weights = c.fp32(TensorKind::CombineWeights, layer, v.dense_weights(), false, part.chunk);
+    mask = c.activation(TensorKind::RoutingMask, layer, v.dense_weights(), false, part.chunk);
+  }
+  saved.routing.push_back(routing);
+  saved.weights.push_back(weights);
+  saved.mask.push_back(mask);
+  TensorIds added;
+  for (TensorId id : {routing, weights, mask})
+    if (id >= 0) added.push_back(id);
+  return added;
+}
+
+// What encode goes by, and decode.
+TensorId encode_by(const SavedMoe& saved, const TokenPart& part) {
+  const TensorId mask = saved.mask[index(part)];
+  return mask >= 0 ? mask : saved.routing[index(part)];
+}
+TensorId decode_by(const SavedMoe& saved, const TokenPart& part) {
+  const TensorId weights = saved.weights[index(part)];
+  return weights >= 0 ? weights : saved.routing[index(part)];
+}
+
+// The expert chunks that a part's tokens take rows of, as ops without work: its own, or all.
+std::vector<Op> chunks_of_part(const StepContext& c, OpKind kind, Phase phase, int layer, const TokenPart& part) {
+  const StreamId compute = c.streams().compute;
+  if (part.chunk >= 0) return {c.chunk_op(kind, phase, layer, compute, part.chunk, part.slots, {})};
+  const std::vector<ChunkRange> ranges = chunks_of(c, phase, layer);
+  std::vector<Op> chunks;
+  chunks.reserve(ranges.size());
+  for (const ChunkRange& chunk : ranges)
+    chunks.push_back(c.chunk_op(kind, phase, layer, compute, static_cast<int>(chunks.size()), chunk, {}));
+  return chunks;
+}
+
+TensorIds chunk_tensors(StepContext& c, TensorKind kind, const std::vector<Op>& chunks) {
+  TensorIds tensors;
+  tensors.reserve(chunks.size());
+  for (const Op& chunk : chunks)
+    tensors.push_back(c.chunked(kind, chunk, c.volumes(chunk.layer).all_to_all_elements(chunk_of(chunk))));
+  return tensors;
+}
+
+void compress_all(StepContext& c, const std::vector<Op>& chunks, TensorIds& tensors) {
+  for (std::size_t i = 0; i < chunks.size(); ++i) tensors[i] = compress(c, chunks[i], tensors[i]);
+}
+
+void append(TensorIds& to, const TensorIds& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+}  // namespace
+
+TensorIds encode_forward(StepContext& c, int layer, const TokenPart& part, TensorId x, TensorId attended,
+                         SavedMoe& saved) {
+  const LayerVolumes& v = part.volumes;
+  const OpWork work = c.work(part);
+  const TensorId input = c.activation(TensorKind::MoeInput, layer, v.tokens * v.hidden, false, part.chunk);
+  saved.input.push_back(input);
+  TensorIds gate_writes{input};
+  append(gate_writes, add_routing(c, layer, part, saved));
+  c.add(c.part_op(OpKind::Gate, Phase::Forward, layer, part, work.gate(Phase::Forward)),
+        TensorIds{x, attended, c.weights(layer).router}, gate_writes);
+
+  const std::vector<Op> chunks = chunks_of_part(c, OpKind::Dispatch, Phase::Forward, layer, part);
+  TensorIds encoded = chunk_tensors(c, TensorKind::Encoded, chunks), writes = encoded;
+  const TensorIds shadows = shadow_rows(c, Phase::Forward, layer, TensorKind::ShadowInput);
+  for (std::size_t i = 0; i < shadows.size(); ++i)
+    saved.shadows.push_back({.expert = c.plan().shadowed_experts[i], .input = shadows[i]});
+  append(writes, shadows);
+  c.add(c.part_op(OpKind::Encode, Phase::Forward, layer, part, work.encode(Phase::Forward)),
+        std::array{input, encode_by(saved, part)}, writes);
+  compress_all(c, chunks, encoded);
+  return encoded;
+}
+
+void decode_forward(StepContext& c, int layer, const TokenPart& part, const TensorIds& combined, TensorId output,
+                    SavedMoe& saved) {
+  TensorIds reads{saved.input[index(part)], decode_by(saved, part)};
+  const std::vector<Op> chunks = chunks_of_part(c, OpKind::Combine, Phase::Forward, layer, part);
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    saved.combined.push_back(decompress(c, chunks[i], combined[i], TensorKind::Combined));
+    reads.push_back(saved.combined.back());
+  }
+  for (const SavedShadow& shadow : saved.shadows) {
+    saved.combined.push_back(shadow.output);
+    reads.push_back(shadow.output);
+  }
+  c.add(c.part_op(OpKind::Decode, Phase::Forward, layer, part, c.work(part).decode(Phase::Forward)), reads,
+        {&output, 1});
+}
+
+DecodeGradients decode_backward(StepContext& c, int layer, const TokenPart& part, const TensorIds& gradient,
+                                const SavedMoe& saved) {
+  const LayerVolumes& v = part.volumes;
+  DecodeGradients d;
+  d.output = c.activation(TensorKind::OutputGradient, layer, v.tokens * v.hidden, false, part.chunk);
+  d.score = saved.weights[index(part)] >= 0
+                ? c.fp32(TensorKind::CombineWeights, layer, v.dense_weights(), true, part.chunk)
+                : c.fp32(TensorKind::ScoreGradient, layer, v.routing_entries, false, part.chunk);
+  TensorIds reads = gradient, writes{d.output, d.score};
+  reads.push_back(decode_by(saved, part));
+  if (part.chunk < 0)
+    append(reads, saved.combined);
+  else
+    reads.push_back(saved.combined[index(part)]);
+  const std::vector<Op> chunks = chunks_of_part(c, OpKind::Combine, Phase::Backward, layer, part);
+  d.combined = chunk_tensors(c, TensorKind::Combined, chunks);
+  d.shadows = shadow_rows(c, Phase::Backward, layer, TensorKind::ShadowOutput);
+  append(writes, d.combined);
+  append(writes, d.shadows);
+  c.add(c.part_op(OpKind::Decode, Phase::Backward, layer, part, c.work(part).decode(Phase::Backward)), reads, writes);
+  compress_all(c, chunks, d.combined);
+  return d;
+}
+
+TensorId encode_backward(StepContext& c, int layer, const TokenPart& part, const DecodeGradients& decoded,
+                         const TensorIds& d_encoded, const TensorIds& d_shadows, const SavedMoe& saved) {
+  const LayerVolumes& v = part.volumes;
+  const OpWork work = c.work(part);
+  const TensorId input = saved.input[index(part)], routing = saved.routing[index(part)];
+  const TensorId d_input = c.activation(TensorKind::MoeInput, layer, v.tokens * v.hidden, true, part.chunk);
+  TensorIds reads{encode_by(saved, part)}, writes{d_input}, gate_reads{decoded.output, decoded.score};
+  if (routing < 0) {  // soft: what a slot takes of a token has a gradient too
+    reads.push_back(input);
+    writes.push_back(c.activation(TensorKind::RoutingMask, layer, v.dense_weights(), true, part.chunk));
+    gate_reads.push_back(writes.back());
+  } else {
+    gate_reads.push_back(routing);
+  }
+  const std::vector<Op> chunks = chunks_of_part(c, OpKind::Dispatch, Phase::Backward, layer, part);
+  for (std::size_t j = 0; j < chunks.size(); ++j)
+    reads.push_back(decompress(c, chunks[j], d_encoded[j], TensorKind::Encoded));
+  append(reads, d_shadows);
+  c.add(c.part_op(OpKind::Encode, Phase::Backward, layer, part, work.encode(Phase::Backward)), reads, writes);
+  // Each part adds to the router's gradient; the first one overwrites it.
+  const TensorId router_gradient = c.weights(layer).router_gradient;
+  append(gate_reads, {input, c.weights(layer).router, d_input});
+  if (part.chunk > 0) gate_reads.push_back(router_gradient);
+  c.add(c.part_op(OpKind::Gate, Phase::Backward, layer, part, work.gate(Phase::Backward)), gate_reads,
+        std::array{d_input, router_gradient});
+  return d_input;
+}
+
+}  // namespace dovetail::builder

@@ -1,0 +1,37 @@
+// The MoE part of one layer: gate and encode, experts, decode. Gate, encode and decode cover the tokens of one part.
+#pragma once
+#include "models/schedule/builder/expert_part.hpp"
+#include "models/schedule/builder/expert_weights.hpp"
+
+namespace dovetail::builder {
+
+struct SavedMoe {
+  TensorIds input;          // by part
+  TensorIds routing;        // by part; -1: soft
+  TensorIds mask, weights;  // by part; -1: sparse encoding
+  TensorIds combined;       // by forward chunk, then by shadowed expert
+  SavedExperts experts;
+  std::vector<SavedShadow> shadows;
+};
+
+// From the layer's input and the attention's output, which the gate adds up, to the part's chunks, as they are sent,
+// and the rows of shadowed experts.
+TensorIds encode_forward(StepContext& c, int layer, const TokenPart& part, TensorId x, TensorId attended,
+                         SavedMoe& saved);
+// `combined`: the part's chunks as they came. Writes the part's tokens of the layer's output.
+void decode_forward(StepContext& c, int layer, const TokenPart& part, const TensorIds& combined, TensorId output,
+                    SavedMoe& saved);
+
+struct DecodeGradients {
+  TensorId output = -1, score = -1;
+  TensorIds combined;  // of the part's backward chunks, as they are sent
+  TensorIds shadows;   // of shadow_output
+};
+// `gradient`: parts (one or two) that add up to the output's gradient.
+DecodeGradients decode_backward(StepContext& c, int layer, const TokenPart& part, const TensorIds& gradient,
+                                const SavedMoe& saved);
+// `d_encoded`: the part's chunks as they came; `d_shadows`: of shadow_input. Returns d_moe_input.
+TensorId encode_backward(StepContext& c, int layer, const TokenPart& part, const DecodeGradients& decoded,
+                         const TensorIds& d_encoded, const TensorIds& d_shadows, const SavedMoe& saved);
+
+}  // namespace dovetail::builder

@@ -1,0 +1,26 @@
+// The order of a pipelined step: which micro-batch passes which stage when. Knows nothing of what a stage does.
+#pragma once
+#include <vector>
+
+#include "models/schedule/op.hpp"
+
+namespace dovetail::builder {
+
+// One micro-batch through one stage, forward or backward.
+struct StageUnit {
+  int stage = 0;
+  Phase phase = Phase::Forward;
+  int micro_batch = 0;
+  friend bool operator==(const StageUnit&, const StageUnit&) = default;
+};
+
+// What one stage does, in its order.
+// Gpipe (Huang et al. 2019): all forwards, then the backwards in reverse.
+// OneForwardOneBackward (PipeDream-Flush, Narayanan et al. 2021): stage s runs stages - 1 - s forwards ahead, then one
+// forward and one backward in turn, so that it holds at most stages - s micro-batches.
+std::vector<StageUnit> stage_order(PipelineSchedule schedule, int stage, int stages, int micro_batches);
+
+// All stages' units, each after the unit that it gets its data from. Without `training` forwards only.
+std::vector<StageUnit> pipeline_order(PipelineSchedule schedule, int stages, int micro_batches, bool training);
+
+}  // namespace dovetail::builder

@@ -1,0 +1,26 @@
+#include "models/schedule/builder/stage_part.hpp"
+
+namespace dovetail::builder {
+
+// Sends and receives have streams of their own: on another, a send would keep the next micro-batch's all-to-alls
+// waiting, and a receive whatever of this stage could still go on. On one stream for both, a receive would wait for the
+// send before it.
+
+TensorId send_to_stage(StepContext& c, int to, Phase phase, int layer, const TensorIds& parts) {
+  const int from = c.stage();
+  const LayerVolumes& v = c.volumes(layer);
+  c.enter(to, c.micro_batch());
+  const TensorId arriving =
+      c.activation(TensorKind::LayerInput, layer, v.tokens * v.hidden, /*gradient=*/phase == Phase::Backward);
+  c.enter(from, c.micro_batch());
+  c.add(c.op(OpKind::StageSend, phase, layer, c.streams().send, c.work(layer).stage_send()), parts, {&arriving, 1});
+  return arriving;
+}
+
+void receive_from_stage(StepContext& c, Phase phase, int layer, TensorId arriving) {
+  Work none;
+  none.group = GroupKind::Pp;
+  c.add(c.op(OpKind::StageReceive, phase, layer, c.streams().receive, none), {arriving}, {arriving});
+}
+
+}  // namespace dovetail::builder

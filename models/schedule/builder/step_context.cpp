@@ -1,0 +1,231 @@
+#include "models/schedule/builder/step_context.hpp"
+
+#include "models/plan/collectives/all_to_all.hpp"
+#include "models/plan/expert_sharding.hpp"
+
+namespace dovetail::builder {
+namespace {
+
+std::size_t op_estimate(const Experiment& e, const Plan& plan) {
+  const std::size_t chunks = 5 * static_cast<std::size_t>(plan.forward_degree + plan.backward_degree);
+  return static_cast<std::size_t>(e.workload.layers * plan.micro_batches) * (chunks + 16) +
+         plan.gradient_slices.size() + 4;
+}
+
+bool restores(OpKind kind) {
+  return kind == OpKind::RestoreDispatch || kind == OpKind::RestoreGather || kind == OpKind::RestoreHidden;
+}
+
+}  // namespace
+
+StepContext::StepContext(const Experiment& experiment, const Plan& plan)
+    : micro_batch_of_(plan.micro_batches > 1 ? std::optional(one_micro_batch(experiment, plan.micro_batches))
+                                             : std::nullopt),
+      experiment_(micro_batch_of_ ? *micro_batch_of_ : experiment),
+      plan_(plan),
+      groups_(exchange_groups(plan, experiment.parallelism)),
+      writer_(op_estimate(experiment, plan)),
+      all_to_all_steps_(dovetail::all_to_all_steps(plan, experiment)),
+      stages_(static_cast<std::size_t>(experiment.parallelism.pp)) {
+  writer_.set_steps(all_to_all_steps_);
+  for (int layer = 0; layer < layers(); ++layer) {
+    const LayerVolumes& v = volumes_.emplace_back(layer_volumes(experiment_, plan, layer));
+    std::vector<TokenPart>& parts = parts_.emplace_back();
+    if (plan.scope != Scope::Block)
+      parts.push_back(all_tokens(v));
+    else
+      for (int i = 0; i < plan.forward_degree; ++i) parts.push_back(token_part(v, plan.forward_degree, i));
+  }
+  for (Stage& stage : stages_) {
+    enter(static_cast<int>(&stage - stages_.data()), 0);
+    add_streams(stage.streams);
+    add_weights(stage);
+  }
+}
+
+void StepContext::enter(int stage, int micro_batch) {
+  stage_ = stage;
+  micro_batch_ = micro_batch;
+}
+
+void StepContext::add_streams(StreamIds& streams) {
+  const auto add_stream = [&](StreamKind kind) { return writer_.add_stream(kind, stage_); };
+  streams.compute = add_stream(StreamKind::Compute);
+  const bool split = plan_.comm_streams == CommStreams::InterIntra;
+  streams.inter = add_stream(split ? StreamKind::Inter : StreamKind::Communication);
+  streams.intra = split ? add_stream(StreamKind::Intra) : streams.inter;
+  streams.combine =
+      plan_.comm_streams == CommStreams::DispatchCombine ? add_stream(StreamKind::Combine) : streams.inter;
+  if (training() && (offloads_input(plan_.restore) || offloads_hidden(plan_.restore)))
+    streams.copy = add_stream(StreamKind::Copy);
+  if (stages() == 1) return;
+  streams.send = add_stream(StreamKind::Send);
+  streams.receive = add_stream(StreamKind::Receive);
+}
+
+void StepContext::add_weights(Stage& stage) {
+  const LayerRun run = layers_of_stage();
+  for (int layer = run.first; layer < run.last; ++layer) {
+    const LayerVolumes& v = volumes(layer);
+    LayerWeightIds ids;
+    ids.dense = persistent(TensorKind::DenseWeights, layer, v.dense_parameters);
+    if (v.moe) {
+      ids.router = persistent(TensorKind::RouterWeights, layer, v.router_parameters);
+      ids.expert = persistent(TensorKind::ExpertWeights, layer, v.expert_parameters);
+    }
+    weights_.push_back(ids);
+  }
+  if (!training()) return;
+  stage.dense_gradients = persistent(TensorKind::DenseGradients, run.first, dense_gradients_of(run.first).last);
+  for (int layer = run.first; layer < run.last; ++layer) {
+    const LayerVolumes& v = volumes(layer);
+    if (!v.moe) continue;
+    LayerWeightIds& ids = weights_[static_cast<std::size_t>(layer)];
+    ids.router_gradient = persistent(TensorKind::RouterGradient, layer, v.router_parameters);
+    ids.expert_gradient = persistent(TensorKind::ExpertGradient, layer, v.expert_parameters);
+  }
+  // Two Adam moments, and a master weight where weights are not fp32.
+  const DType dtype = experiment_.workload.dtype;
+  const int states = dtype == DType::Fp32 || dtype == DType::Fp64 ? 2 : 3;
+  Tensor state = tensor(TensorKind::OptimizerState, run.first, states * parameters());
+  state.persistent = true;
+  state.dtype = DType::Fp32;
+  stage.optimizer_state = writer_.add_tensor(state);
+}
+
+std::span<const LayerWeightIds> StepContext::weights_of_stage() const {
+  const LayerRun run = layers_of_stage();
+  return std::span(weights_).subspan(static_cast<std::size_t>(run.first),
+                                     static_cast<std::size_t>(run.last - run.first));
+}
+
+RowRange StepContext::dense_gradients_of(int layer) const {
+  std::int64_t first = 0;
+  for (int later = layers_of_stage().last - 1; later > layer; --later) first += volumes(later).dense_parameters;
+  return {first, first + volumes(layer).dense_parameters};
+}
+
+std::int64_t StepContext::parameters() const {
+  std::int64_t sum = 0;
+  for (int layer = layers_of_stage().first; layer < layers_of_stage().last; ++layer) sum += volumes(layer).parameters();
+  return sum;
+}
+
+Schedule StepContext::finish() {
+  Schedule schedule = writer_.finish(experiment_.parallelism.stage_ranks());
+  schedule.micro_batches = plan_.micro_batches;
+  schedule.groups = groups_;
+  return schedule;
+}
+
+Wire StepContext::wire(OpKind exchange) const {
+  const Wire wire = exchange == OpKind::Combine ? plan_.combine_wire : plan_.dispatch_wire;
+  if (wire == Wire::Same || groups_.ep == 1) return Wire::Same;
+  return size_of(wire_dtype(wire)) < size_of(experiment_.workload.dtype) ? wire : Wire::Same;
+}
+
+Op StepContext::op(OpKind kind, Phase phase, int layer, StreamId stream, const Work& work) const {
+  Op o;
+  o.kind = kind;
+  o.phase = phase;
+  o.stream = stream;
+  o.layer = static_cast<std::int16_t>(layer);
+  o.micro_batch = static_cast<std::int16_t>(micro_batch_);
+  o.work = work;
+  return o;
+}
+
+Op StepContext::part_op(OpKind kind, Phase phase, int layer, const TokenPart& part, const Work& work) const {
+  return chunk_op(kind, phase, layer, streams().compute, part.chunk, part.chunk < 0 ? RowRange{} : part.slots, work);
+}
+
+Op StepContext::chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, int chunk, const ChunkRange& range,
+                         const Work& work) const {
+  Op o = op(kind, phase, layer, stream, work);
+  o.chunk = static_cast<std::int16_t>(chunk);
+  o.rows = range.rows;
+  o.peers = range.peers;
+  return o;
+}
+
+OpId StepContext::add(const Op& op, std::span<const TensorId> reads, std::span<const TensorId> writes) {
+  return writer_.add_op(op, reads, writes);
+}
+
+OpId StepContext::add(const Op& op, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> writes,
+                      OpId after) {
+  return writer_.add_op(op, {reads.begin(), reads.size()}, {writes.begin(), writes.size()}, after);
+}
+
+void StepContext::host_sync(Phase phase, int layer) {
+  if (plan_.host_sync)
+    writer_.add_barrier(op(OpKind::HostSync, phase, layer, streams().compute, work(layer).host_sync()));
+}
+
+Tensor StepContext::tensor(TensorKind kind, int layer, std::int64_t elements) const {
+  Tensor t;
+  t.kind = kind;
+  t.dtype = experiment_.workload.dtype;
+  t.rank_class = static_cast<std::int16_t>(stage_);
+  t.layer = static_cast<std::int16_t>(layer);
+  t.micro_batch = static_cast<std::int16_t>(micro_batch_);
+  t.elements = elements;
+  return t;
+}
+
+TensorId StepContext::persistent(TensorKind kind, int layer, std::int64_t elements, bool gradient) {
+  Tensor t = tensor(kind, layer, elements);
+  t.persistent = true;
+  t.gradient = gradient;
+  return writer_.add_tensor(t);
+}
+
+TensorId StepContext::activation(TensorKind kind, int layer, std::int64_t elements, bool gradient, int chunk) {
+  Tensor t = tensor(kind, layer, elements);
+  t.chunk = static_cast<std::int16_t>(chunk);
+  t.gradient = gradient;
+  return writer_.add_tensor(t);
+}
+
+TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements, bool gradient, int chunk) {
+  Tensor t = tensor(kind, layer, elements);
+  t.gradient = gradient;
+  t.chunk = static_cast<std::int16_t>(chunk);
+  t.dtype = DType::Fp32;
+  return writer_.add_tensor(t);
+}
+
+TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire, TensorId buffer) {
+  Tensor t = tensor(kind, op.layer, elements);
+  if (wire != Wire::Same) t.dtype = wire_dtype(wire);
+  t.gradient = op.phase == Phase::Backward && !restores(op.kind);
+  t.expert = op.expert;
+  t.micro_batch = op.micro_batch;
+  t.chunk = op.chunk;
+  t.step = op.step;
+  t.rows = op.rows;
+  t.peers = op.peers;
+  t.buffer = buffer;
+  return writer_.add_tensor(t);
+}
+
+std::int64_t StepContext::row_elements(const Op& op, Wire wire, std::int64_t copies) const {
+  const LayerVolumes& v = volumes(op.layer);
+  const std::int64_t row = wire == Wire::Same ? v.hidden : wire_row_elements(wire, v.hidden);
+  return copies * v.all_to_all_elements(chunk_of(op)) / v.hidden * row;
+}
+
+TensorId StepContext::copy_of(TensorId original, Place place, TensorId buffer) {
+  Tensor t = writer_.tensor(original);
+  t.place = place;
+  t.buffer = buffer;
+  return writer_.add_tensor(t);
+}
+
+TensorId StepContext::pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements, TensorId buffer) {
+  const TensorId output = chunked(kind, op, elements, Wire::Same, buffer);
+  add(op, {input}, {output});
+  return output;
+}
+
+}  // namespace dovetail::builder

@@ -1,0 +1,125 @@
+// What the parts of the builder share: the question, the streams, the persistent tensors, and how an op or a tensor of
+// one place in the step is made: in the stage and of the micro-batch entered last. Knows no order of ops.
+#pragma once
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "models/question/experiment.hpp"
+#include "models/schedule/op_work.hpp"
+#include "models/schedule/schedule_writer.hpp"
+
+namespace dovetail::builder {
+
+using TensorIds = std::vector<TensorId>;
+
+// Streams that a plan does not keep apart are the same one.
+struct StreamIds {
+  StreamId compute = 0;
+  StreamId inter = 0;                // all-to-alls and gradient reductions
+  StreamId combine = 0;              // the all-to-all that brings rows back
+  StreamId intra = 0;                // gathers and scatters of the groups inside a node
+  StreamId copy = -1;                // between device and host; -1: the plan copies nothing
+  StreamId send = -1, receive = -1;  // between pipeline stages; -1 with one stage
+};
+
+// What an op or a tensor of a chunk covers.
+template <class Item>
+ChunkRange chunk_of(const Item& item) {
+  return {item.rows, item.peers};
+}
+
+// Persistent tensors of one layer; gradients are -1 in a forward-only step, routers and experts in a dense layer.
+struct LayerWeightIds {
+  TensorId dense = -1, router = -1, expert = -1, router_gradient = -1, expert_gradient = -1;
+};
+
+class StepContext {
+ public:
+  StepContext(const Experiment& experiment, const Plan& plan);
+
+  void enter(int stage, int micro_batch);
+  int stage() const { return stage_; }
+  int micro_batch() const { return micro_batch_; }
+  int stages() const { return experiment_.parallelism.pp; }
+  LayerRun layers_of_stage() const { return dovetail::layers_of_stage(layers(), stages(), stage_); }
+
+  const Experiment& experiment() const { return experiment_; }  // of one micro-batch
+  const Plan& plan() const { return plan_; }
+  bool training() const { return experiment_.workload.phases == Phases::Training; }
+  int layers() const { return experiment_.workload.layers; }
+  const LayerVolumes& volumes(int layer) const { return volumes_[static_cast<std::size_t>(layer)]; }
+  // What GroupKind means in this schedule; the experiment's parallelism unless the plan repeats rows to shards.
+  const Parallelism& groups() const { return groups_; }
+  OpWork work(int layer) const { return {volumes(layer), experiment_, plan_}; }
+  OpWork work(const TokenPart& part) const { return {part.volumes, experiment_, plan_}; }
+  // All tokens in one part or, where attention is chunked too, one part for each chunk.
+  const std::vector<TokenPart>& parts(int layer) const { return parts_[static_cast<std::size_t>(layer)]; }
+  // What rows are sent in by this exchange; Same where that would not make them smaller.
+  Wire wire(OpKind exchange) const;
+  const StreamIds& streams() const { return here().streams; }
+  const LayerWeightIds& weights(int layer) const { return weights_[static_cast<std::size_t>(layer)]; }
+  std::span<const LayerWeightIds> weights_of_stage() const;
+  // Of the all-to-all among the experts' ranks; empty: it is one exchange. Work::steps index these.
+  std::span<const CollectiveStep> all_to_all_steps() const { return all_to_all_steps_; }
+  TensorId dense_gradients() const { return here().dense_gradients; }
+  TensorId optimizer_state() const { return here().optimizer_state; }
+  // Elements of the stage's `dense_gradients` that belong to a layer, as in its dense_weights: the last layer comes
+  // first.
+  RowRange dense_gradients_of(int layer) const;
+  std::int64_t parameters() const;  // of a rank of this stage
+
+  // --- ops ---
+  Op op(OpKind kind, Phase phase, int layer, StreamId stream, const Work& work) const;
+  Op part_op(OpKind kind, Phase phase, int layer, const TokenPart& part, const Work& work) const;  // of compute
+  Op chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, int chunk, const ChunkRange& range,
+              const Work& work) const;
+  OpId add(const Op& op, std::span<const TensorId> reads, std::span<const TensorId> writes);
+  OpId add(const Op& op, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> writes,
+           OpId after = -1);
+  OpId last_writer(TensorId tensor) const { return writer_.last_writer(tensor); }
+
+  void host_sync(Phase phase, int layer);  // where the plan has the host wait: between the phases of a layer
+
+  // --- tensors ---
+  TensorId persistent(TensorKind kind, int layer, std::int64_t elements, bool gradient = false);
+  TensorId activation(TensorKind kind, int layer, std::int64_t elements, bool gradient = false, int chunk = -1);
+  TensorId fp32(TensorKind kind, int layer, std::int64_t elements, bool gradient = false, int chunk = -1);
+  // Of the op's layer, expert, chunk, rows and peers; a gradient in the backward pass, unless the op restores what was
+  // dropped. `buffer`: see Tensor.
+  TensorId chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire = Wire::Same, TensorId buffer = -1);
+  TensorId copy_of(TensorId original, Place place, TensorId buffer = -1);
+  Bytes bytes_of(TensorId tensor) const { return writer_.tensor(tensor).bytes(); }
+  // Of the op's rows, times `copies`, in the format they are sent in.
+  std::int64_t row_elements(const Op& op, Wire wire, std::int64_t copies = 1) const;
+  bool is_compressed(TensorId id) const { return writer_.tensor(id).kind == TensorKind::Compressed; }
+  // Adds an op that makes one chunked tensor of another.
+  TensorId pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements, TensorId buffer = -1);
+
+  Schedule finish();
+
+ private:
+  struct Stage {
+    StreamIds streams;
+    TensorId dense_gradients = -1, optimizer_state = -1;
+  };
+  const Stage& here() const { return stages_[static_cast<std::size_t>(stage_)]; }
+  void add_streams(StreamIds& streams);
+  Tensor tensor(TensorKind kind, int layer, std::int64_t elements) const;
+  void add_weights(Stage& stage);
+
+  const std::optional<Experiment> micro_batch_of_;  // none: the experiment has one
+  const Experiment& experiment_;
+  const Plan& plan_;
+  Parallelism groups_;
+  std::vector<LayerVolumes> volumes_;          // by layer
+  std::vector<std::vector<TokenPart>> parts_;  // by layer
+  ScheduleWriter writer_;
+  std::vector<CollectiveStep> all_to_all_steps_;
+  std::vector<Stage> stages_;
+  std::vector<LayerWeightIds> weights_;  // by layer
+  int stage_ = 0, micro_batch_ = 0;
+};
+
+}  // namespace dovetail::builder

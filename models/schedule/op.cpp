@@ -1,0 +1,53 @@
+#include "models/schedule/op.hpp"
+
+#include <fmt/format.h>
+
+#include "models/base/names.hpp"
+
+namespace dovetail {
+namespace {
+
+// What belongs to one place of the model: "x[layer]", then "#expert", ".chunk", "/step" and "@micro_batch" where there
+// are any.
+template <class Item>
+std::string indexed(std::string_view prefix, std::string_view name, const Item& item) {
+  std::string text = fmt::format("{}{}[{}]", prefix, name, item.layer);
+  if (item.expert >= 0) text += fmt::format("#{}", item.expert);
+  if (item.chunk >= 0) text += fmt::format(".{}", item.chunk);
+  if (item.step >= 0) text += fmt::format("/{}", item.step);
+  if (item.micro_batch > 0) text += fmt::format("@{}", item.micro_batch);
+  return text;
+}
+
+// Backward ops that are not the gradient of a forward op of the same name.
+bool stands_alone(OpKind kind) {
+  switch (kind) {
+    case OpKind::DenseGradientAllReduce:
+    case OpKind::ExpertGradientAllReduce:
+    case OpKind::Offload:
+    case OpKind::Prefetch:
+    case OpKind::RestoreDispatch:
+    case OpKind::RestoreGather:
+    case OpKind::RestoreHidden:
+    case OpKind::StageSend:
+    case OpKind::StageReceive:
+    case OpKind::HostSync:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::string to_string(const Tensor& tensor) {
+  const std::string text = indexed(tensor.gradient ? "d_" : "", name_in(tensor_kind_names, tensor.kind), tensor);
+  return tensor.place == Place::Host ? text + " on the host" : text;
+}
+
+std::string to_string(const Op& op) {
+  const bool mirrored = op.phase == Phase::Backward && !stands_alone(op.kind);
+  return indexed(mirrored ? "d_" : "", name_in(op_kind_names, op.kind), op);
+}
+
+}  // namespace dovetail

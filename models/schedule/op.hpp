@@ -1,0 +1,191 @@
+// The vocabulary of a schedule: tensors, and ops that read and write them on streams.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "models/base/dtype.hpp"
+#include "models/base/units.hpp"
+#include "models/plan/plan.hpp"
+#include "models/price/calibration.hpp"
+#include "models/question/volumes.hpp"
+#include "models/schedule/op_kind.hpp"
+
+namespace dovetail {
+
+using OpId = std::int32_t;
+using TensorId = std::int32_t;
+using StreamId = std::int32_t;
+
+// Combine: of the second all-to-all, with dispatch_combine. Copy: between device and pinned host memory. Send, Receive:
+// between pipeline stages.
+enum class StreamKind : std::uint8_t { Compute, Communication, Inter, Intra, Combine, Copy, Send, Receive };
+inline constexpr Names<StreamKind, 8> stream_kind_names{{{"compute", StreamKind::Compute},
+                                                         {"communication", StreamKind::Communication},
+                                                         {"inter", StreamKind::Inter},
+                                                         {"intra", StreamKind::Intra},
+                                                         {"combine", StreamKind::Combine},
+                                                         {"copy", StreamKind::Copy},
+                                                         {"send", StreamKind::Send},
+                                                         {"receive", StreamKind::Receive}}};
+
+// Shapes are in operands.md. A chunked tensor exists once per chunk.
+enum class TensorKind : std::uint8_t {
+  LayerInput,
+  AttentionInput,
+  QueryKeyValue,
+  AttentionContext,
+  LogSumExp,
+  AttentionPartial,
+  AttentionOutput,
+  MoeInput,
+  Routing,
+  Encoded,
+  Dispatched,
+  ExpertInput,
+  Hidden,
+  ExpertPartial,
+  ExpertOutput,
+  Combined,
+  RoutingMask,
+  CombineWeights,
+  Compressed,
+  Staging,
+  ShadowInput,
+  ShadowOutput,
+  FfnInput,
+  FfnHidden,
+  FfnPartial,
+  FfnOutput,
+  FfnSumGradient,
+  ContextGradient,
+  ScoreGradient,
+  OutputGradient,
+  AttentionSumGradient,
+  DenseWeights,
+  DenseGradients,
+  RouterWeights,
+  RouterGradient,
+  ExpertWeights,
+  ExpertGradient,
+  GatheredWeights,
+  GatheredWeightGradient,
+  OptimizerState
+};
+inline constexpr Names<TensorKind, 40> tensor_kind_names{
+    {{"layer_input", TensorKind::LayerInput},
+     {"attention_input", TensorKind::AttentionInput},
+     {"query_key_value", TensorKind::QueryKeyValue},
+     {"attention_context", TensorKind::AttentionContext},
+     {"log_sum_exp", TensorKind::LogSumExp},
+     {"attention_partial", TensorKind::AttentionPartial},
+     {"attention_output", TensorKind::AttentionOutput},
+     {"moe_input", TensorKind::MoeInput},
+     {"routing", TensorKind::Routing},
+     {"encoded", TensorKind::Encoded},
+     {"dispatched", TensorKind::Dispatched},
+     {"expert_input", TensorKind::ExpertInput},
+     {"hidden", TensorKind::Hidden},
+     {"expert_partial", TensorKind::ExpertPartial},
+     {"expert_output", TensorKind::ExpertOutput},
+     {"combined", TensorKind::Combined},
+     {"routing_mask", TensorKind::RoutingMask},
+     {"combine_weights", TensorKind::CombineWeights},
+     {"compressed", TensorKind::Compressed},
+     {"staging", TensorKind::Staging},
+     {"shadow_input", TensorKind::ShadowInput},
+     {"shadow_output", TensorKind::ShadowOutput},
+     {"ffn_input", TensorKind::FfnInput},
+     {"ffn_hidden", TensorKind::FfnHidden},
+     {"ffn_partial", TensorKind::FfnPartial},
+     {"ffn_output", TensorKind::FfnOutput},
+     {"ffn_sum_gradient", TensorKind::FfnSumGradient},
+     {"context_gradient", TensorKind::ContextGradient},
+     {"score_gradient", TensorKind::ScoreGradient},
+     {"output_gradient", TensorKind::OutputGradient},
+     {"attention_sum_gradient", TensorKind::AttentionSumGradient},
+     {"dense_weights", TensorKind::DenseWeights},
+     {"dense_gradients", TensorKind::DenseGradients},
+     {"router_weights", TensorKind::RouterWeights},
+     {"router_gradient", TensorKind::RouterGradient},
+     {"expert_weights", TensorKind::ExpertWeights},
+     {"expert_gradient", TensorKind::ExpertGradient},
+     {"gathered_weights", TensorKind::GatheredWeights},
+     {"gathered_weight_gradient", TensorKind::GatheredWeightGradient},
+     {"optimizer_state", TensorKind::OptimizerState}}};
+
+enum class Place : std::uint8_t { Device, Host };  // Host: pinned memory
+inline constexpr Names<Place, 2> place_names{{{"device", Place::Device}, {"host", Place::Host}}};
+
+struct Tensor {
+  TensorKind kind = TensorKind::LayerInput;
+  bool gradient = false;    // the gradient of an activation of this kind
+  bool persistent = false;  // lives through the step: weights, their gradients, optimizer states, the step's input
+  DType dtype = DType::Fp32;
+  Place place = Place::Device;
+  std::int16_t rank_class = 0;  // whose memory it is in
+  std::int16_t layer = 0;
+  std::int16_t micro_batch = 0;
+  std::int16_t chunk = -1;   // -1: not chunked
+  std::int16_t step = -1;    // of a collective in several steps
+  std::int16_t expert = -1;  // a shadowed expert, of all; -1: not of one
+  RowRange rows;             // capacity rows of a chunked tensor
+  RowRange peers;            // with split peers: offsets of the ranks it is for; else empty
+  TensorId buffer = -1;      // an earlier tensor whose memory it takes over; -1: memory of its own
+  std::int64_t elements = 0;
+
+  Bytes bytes() const { return static_cast<double>(elements) * size_of(dtype); }
+};
+std::string to_string(const Tensor& tensor);  // "d_expert_input[3].2": layer 3, chunk 2
+
+// Modules that the model gives as measured times (model.hpp) instead of sizes.
+enum class Profiled : std::uint8_t { No, Expert, Gate };
+inline constexpr Names<Profiled, 3> profiled_names{
+    {{"no", Profiled::No}, {"expert", Profiled::Expert}, {"gate", Profiled::Gate}}};
+// Half-open range into one of the schedule's arrays.
+struct Span {
+  std::int32_t first = 0, last = 0;
+};
+
+struct Work {
+  Flops flops;                 // of GEMMs
+  int gemms = 0;               // GEMM launches
+  std::int64_t gemm_rows = 0;  // of each of its GEMMs, where its layout cuts an expert's rows; 0: all of them
+  Bytes gemm_traffic;          // read plus written by such GEMMs: they take at least as long as this
+  Bytes memory_traffic;        // read plus written by kernels bound by device memory
+  Collective collective = Collective::None;  // over `group`
+  GroupKind group = GroupKind::Ep;
+  Protocol protocol = Protocol::Simple;
+  Bytes message;            // n of CollectiveCost; of steps, what the busiest rank has before or after each exchange
+  Span steps;               // of an all-to-all in steps: those this op does (Schedule::steps); empty: the whole at once
+  Bytes host_traffic;       // copied between device and pinned host memory
+  bool host_waits = false;  // a launch after the host has waited for what came before
+  Profiled profiled = Profiled::No;
+  std::int64_t profiled_size = 0;  // rows of all experts of this rank, or tokens of a gate
+};
+
+struct Op {
+  OpKind kind = OpKind::Attention;
+  Phase phase = Phase::Forward;
+  StreamId stream = 0;
+  std::int16_t layer = 0;
+  std::int16_t micro_batch = 0;
+  std::int16_t chunk = -1;
+  std::int16_t step = -1;    // of a collective in several steps
+  std::int16_t expert = -1;  // as in Tensor
+  RowRange rows;             // capacity rows of a chunked op; elements of DenseGradients for their all-reduce
+                             // and the ops that write them
+  RowRange peers;            // as in Tensor
+  Work work;
+  Span dependencies, reads, writes;
+};
+std::string to_string(const Op& op);  // "dispatch[3].2", "d_dispatch[3].2" in the backward pass
+
+struct Stream {
+  StreamKind kind = StreamKind::Compute;
+  int rank_class = 0;
+};
+
+}  // namespace dovetail

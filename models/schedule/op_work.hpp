@@ -1,0 +1,70 @@
+// The work of each op kind of an MoE layer: flops, device-memory traffic, messages. No cost model.
+#pragma once
+#include <span>
+
+#include "models/plan/collectives/step.hpp"
+#include "models/question/experiment.hpp"
+#include "models/question/volumes.hpp"
+#include "models/schedule/op.hpp"
+
+namespace dovetail {
+
+class OpWork {
+ public:
+  OpWork(const LayerVolumes& volumes, const Experiment& experiment, const Plan& plan)
+      : v_(volumes), model_(experiment.model), plan_(plan), size_(size_of(experiment.workload.dtype)) {}
+
+  // Attention is its first projections and then a causal flash kernel, whose backward recomputes the scores, with the
+  // output's projection. Chunked, the first are one op and the rest is one op for each chunk.
+  Work attention(Phase phase) const;
+  Work projection(Phase phase) const;
+  Work attention_chunk(Phase phase) const;
+  Work dense_ffn(Phase phase) const;
+  Work residual(std::size_t parts) const;  // the sum of that many tensors (T, M)
+  Work gate(Phase phase) const;
+  // Dense: products with (T, E, C) weights. Soft gates need the gradient of those too.
+  Work encode(Phase phase) const;
+  Work decode(Phase phase) const;
+  Work expert(Phase phase, const ChunkRange& chunk) const;
+  Work restore_hidden(const ChunkRange& chunk) const;  // of the expert's forward GEMMs all but the last
+  Work shadowed_expert(Phase phase) const;             // one expert on this rank's own rows
+  Work copy(Bytes bytes) const;                        // between device and pinned host memory
+  // Rows are sent in the activations' format or in `wire`; an fp8 row carries an fp32 scale.
+  // A peer group's exchange: its share of the whole all-to-all's message. What a rank keeps crosses no link, so the
+  // other peers carry the message in equal parts.
+  Work all_to_all(const ChunkRange& chunk, Wire wire = Wire::Same) const;
+  Work all_to_all(const ChunkRange& chunk, Wire wire,
+                  std::span<const CollectiveStep> steps) const;                 // these steps of it
+  Work convert(const ChunkRange& chunk, std::int64_t copies, Wire wire) const;  // rows between the two formats
+  Work host_sync() const;
+  Work mp(Collective collective) const;  // over the (L, M) buffer
+  Work esp(Collective collective, const ChunkRange& chunk,
+           Wire wire = Wire::Same) const;           // over a chunk's gathered rows
+  Work weight_shards(Collective collective) const;  // over the gathered weights of a rank's experts
+  Work shadow(Collective collective) const;         // the weights of one expert to all its peers, or back
+  Work all_reduce(GroupKind group, std::int64_t elements) const;
+  Work stage_send() const;                     // (T, M) to the next pipeline stage, or its gradient back
+  Work update(std::int64_t parameters) const;  // one Adam step
+
+ private:
+  Work collective(Collective collective, GroupKind group, std::int64_t elements) const;
+  Work memory(std::int64_t elements) const;
+  double output_share() const;  // of the attention's weights: those of the output's projection
+  Work dense_order(int products, std::int64_t elements) const;
+  bool soft() const { return v_.routing_entries == 0; }
+  Work profiled(Profiled module, std::int64_t size) const;
+  Work expert_gemms(Phase phase, const ChunkRange& chunk) const;
+  Work gemms(Phase phase, std::int64_t gemms, std::int64_t rows) const;  // each expert matrix by `gemms` runs of rows
+  Bytes wire_bytes(const ChunkRange& chunk, Wire wire) const;
+
+  const LayerVolumes& v_;
+  const Model& model_;
+  const Plan& plan_;
+  Bytes size_;  // of an element
+};
+
+// What a row of M elements takes in a message, counted in elements of the wire's type. Not for Wire::Same.
+DType wire_dtype(Wire wire);
+std::int64_t wire_row_elements(Wire wire, std::int64_t hidden);
+
+}  // namespace dovetail

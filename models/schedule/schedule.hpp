@@ -1,0 +1,52 @@
+// What one step does on every rank: ops in program order on FIFO streams, with the tensors they
+// read and write. Immutable once built; every backend runs the same one.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "models/plan/collectives/step.hpp"
+#include "models/schedule/op.hpp"
+
+namespace dovetail {
+
+struct RankClass {
+  int ranks = 1;  // equal ranks that this class stands for; ranks are numbered class by class
+};
+
+// Ops stand in an order in which they could run one by one: dependencies point backwards, and a
+// stream's FIFO order is the order of its ops here. A collective is one op shared by its group. Classes exchange data
+// by StageSend, which writes a tensor of another class, and the StageReceive there, which depends on it.
+class Schedule {
+ public:
+  std::vector<RankClass> classes;
+  Parallelism groups;  // those that ops name: the experiment's, regrouped where plans repeat rows to shards
+  std::vector<Stream> streams;
+  std::vector<Tensor> tensors;
+  std::vector<Op> ops;
+  std::vector<CollectiveStep> steps;  // Work::steps index this
+  std::vector<OpId> dependencies;     // Op::dependencies index this
+  std::vector<TensorId> operands;     // Op::reads and Op::writes index this
+  int micro_batches = 1;
+
+  int class_of(const Op& op) const { return streams[static_cast<std::size_t>(op.stream)].rank_class; }
+  int class_of_rank(int rank) const;
+
+  std::span<const OpId> dependencies_of(const Op& op) const { return slice(dependencies, op.dependencies); }
+  std::span<const CollectiveStep> steps_of(const Op& op) const { return slice(steps, op.work.steps); }
+  std::span<const TensorId> reads_of(const Op& op) const { return slice(operands, op.reads); }
+  std::span<const TensorId> writes_of(const Op& op) const { return slice(operands, op.writes); }
+
+ private:
+  template <class T>
+  static std::span<const T> slice(const std::vector<T>& all, Span part) {
+    return {all.data() + part.first, all.data() + part.last};
+  }
+};
+
+// Throws InternalError unless dependencies point backwards, streams and tensors exist, every tensor is
+// written before it is read, steps exist, conflicting accesses are ordered by dependencies or stream order, ops keep to
+// tensors of their own rank class (but for what a StageSend writes), tensors that share memory are never in use
+// together, and sizes are positive.
+void validate(const Schedule& schedule);
+
+}  // namespace dovetail

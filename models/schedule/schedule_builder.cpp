@@ -1,0 +1,251 @@
+// One training step: each micro-batch forward and backward through the layers of each pipeline stage; after a stage's
+// last backward pass what is left of its gradients' reduction, and its update.
+// What each part of a layer consists of is in builder/, operands in operands.md.
+#include "models/schedule/schedule_builder.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "models/price/ready_first.hpp"
+#include "models/schedule/builder/attention_part.hpp"
+#include "models/schedule/builder/dense_ffn_part.hpp"
+#include "models/schedule/builder/gradient_part.hpp"
+#include "models/schedule/builder/moe_part.hpp"
+#include "models/schedule/builder/pipeline_order.hpp"
+#include "models/schedule/builder/stage_part.hpp"
+
+namespace dovetail {
+namespace {
+
+using namespace builder;
+
+struct SavedLayer {
+  SavedAttention attention;
+  SavedMoe moe;
+  SavedFfn ffn;
+};
+
+TensorId dense_layer_forward(StepContext& c, int layer, TensorId x, TensorId attended, SavedFfn& saved) {
+  const std::int64_t tokens = c.volumes(layer).tokens * c.volumes(layer).hidden;
+  const TensorId input = c.activation(TensorKind::MoeInput, layer, tokens);
+  add_up(c, Phase::Forward, layer, {x, attended}, input);
+  const TensorId ffn_output = dense_ffn_forward(c, layer, input, saved);
+  const TensorId output = c.activation(TensorKind::LayerInput, layer + 1, tokens);
+  add_up(c, Phase::Forward, layer, {input, ffn_output}, output);
+  return output;
+}
+
+// The tensors of the parts' chunks, made when the first of a part is asked for.
+template <class Make>
+class PartByPart {
+ public:
+  PartByPart(const std::vector<TokenPart>& parts, Make make) : parts_(parts), make_(make) {}
+  TensorId operator()(int chunk) {
+    const auto at = static_cast<std::size_t>(chunk);
+    if (at == tensors_.size()) {
+      const TensorIds made = make_(parts_[std::min(at, parts_.size() - 1)]);
+      tensors_.insert(tensors_.end(), made.begin(), made.end());
+    }
+    return tensors_[at];
+  }
+
+ private:
+  const std::vector<TokenPart>& parts_;
+  Make make_;
+  TensorIds tensors_;
+};
+
+// What a part has of the tensors of all chunks.
+TensorIds of_part(const TokenPart& part, const TensorIds& chunks) {
+  if (part.chunk < 0) return chunks;
+  return {chunks[static_cast<std::size_t>(part.chunk)]};
+}
+
+// Phases, between which a host_sync waits: all that is before the experts, the experts, decode. Where attention is
+// chunked, the first takes the chunks' sends with it.
+TensorId forward(StepContext& c, int layer, TensorId x, SavedLayer& saved) {
+  const std::vector<TokenPart>& parts = c.parts(layer);
+  const bool chunked = parts.front().chunk >= 0;
+  attention_start(c, layer, x, saved.attention);
+  if (!c.volumes(layer).moe)
+    return dense_layer_forward(c, layer, x, attention_forward(c, layer, parts.front(), saved.attention), saved.ffn);
+  PartByPart encoded(parts, [&](const TokenPart& part) {
+    const TensorId attended = attention_forward(c, layer, part, saved.attention);
+    TensorIds chunks = encode_forward(c, layer, part, x, attended, saved.moe);
+    if (!chunked) c.host_sync(Phase::Forward, layer);
+    shadows_forward(c, layer, saved.moe.shadows);
+    return chunks;
+  });
+  const TensorIds combined = experts_forward(c, layer, std::ref(encoded), saved.moe.experts, [&] {
+    if (chunked) c.host_sync(Phase::Forward, layer);
+  });
+  c.host_sync(Phase::Forward, layer);
+  const TensorId output =
+      c.activation(TensorKind::LayerInput, layer + 1, c.volumes(layer).tokens * c.volumes(layer).hidden);
+  for (const TokenPart& part : parts) decode_forward(c, layer, part, of_part(part, combined), output, saved.moe);
+  if (c.volumes(layer).ffn_hidden > 0)  // shared experts
+    add_up(c, Phase::Forward, layer, {output, dense_ffn_forward(c, layer, saved.moe.input.front(), saved.ffn)}, output);
+  return output;
+}
+
+// By part: tensors that add up to the gradient of a layer's output (backward: input).
+using Gradient = std::vector<TensorIds>;
+
+// From the gradient of the attention's sum, which `d_sum_of` makes part by part.
+Gradient attention_layer_backward(StepContext& c, int layer, const SavedLayer& saved, GradientPart& gradients,
+                                  const std::function<TensorId(const TokenPart&)>& d_sum_of) {
+  Gradient result;
+  AttentionGradients d_attention;
+  for (const TokenPart& part : c.parts(layer)) {
+    const TensorId d_sum = d_sum_of(part);
+    const TensorId gathered = attention_backward_gather(c, layer, part, d_sum);
+    if (result.empty()) gradients.add_slices(Window::Dense, layer);
+    attention_backward(c, layer, part, gathered, saved.attention, d_attention);
+    result.push_back({d_sum});
+  }
+  const TensorId sum = attention_backward_finish(c, layer, saved.attention, d_attention);
+  for (TensorIds& of_part : result) of_part.push_back(sum);
+  return result;
+}
+
+// Adds up the gradient of a layer that has a dense feed-forward part, which is not in parts.
+TensorId gradient_sum(StepContext& c, int layer, const Gradient& gradient) {
+  const TensorIds& parts = gradient.front();
+  if (parts.size() == 1) return parts.front();
+  const LayerVolumes& v = c.volumes(layer);
+  const TensorId sum = c.activation(TensorKind::LayerInput, layer + 1, v.tokens * v.hidden, /*gradient=*/true);
+  add_up(c, Phase::Backward, layer, parts, sum);
+  return sum;
+}
+
+Gradient dense_layer_backward(StepContext& c, int layer, const Gradient& gradient, const SavedLayer& saved,
+                              GradientPart& gradients) {
+  const LayerVolumes& v = c.volumes(layer);
+  const TensorId sum = gradient_sum(c, layer, gradient);
+  const TensorId through_ffn =
+      dense_ffn_backward(c, layer, sum, saved.ffn, [&] { gradients.add_slices(Window::Moe, layer); });
+  const TensorId d_input = c.activation(TensorKind::MoeInput, layer, v.tokens * v.hidden, /*gradient=*/true);
+  add_up(c, Phase::Backward, layer, {sum, through_ffn}, d_input);
+  return attention_layer_backward(c, layer, saved, gradients, [&](const TokenPart&) { return d_input; });
+}
+
+// `through_shared`: what comes through the shared experts; -1 without.
+Gradient moe_layer_backward(StepContext& c, int layer, const Gradient& gradient, const SavedLayer& saved,
+                            TensorId through_shared, GradientPart& gradients) {
+  const std::vector<TokenPart>& parts = c.parts(layer);
+  const bool chunked = parts.front().chunk >= 0;
+  std::vector<DecodeGradients> decoded;
+  TensorIds d_shadows, shadow_gradients;
+  PartByPart d_combined(parts, [&](const TokenPart& part) {
+    decoded.push_back(decode_backward(c, layer, part, gradient[decoded.size()], saved.moe));
+    if (!chunked) c.host_sync(Phase::Backward, layer);
+    d_shadows = shadows_backward(c, layer, decoded.back().shadows, saved.moe.shadows, shadow_gradients);
+    return decoded.back().combined;
+  });
+  const TensorIds d_encoded = experts_backward(c, layer, std::ref(d_combined), saved.moe.experts, [&] {
+    if (chunked) c.host_sync(Phase::Backward, layer);
+    gradients.add_slices(Window::Moe, layer);
+  });
+  return_shadow_gradients(c, layer, shadow_gradients);
+  c.host_sync(Phase::Backward, layer);
+  std::size_t done = 0;
+  return attention_layer_backward(c, layer, saved, gradients, [&](const TokenPart& part) {
+    const TensorId d_input =
+        encode_backward(c, layer, part, decoded[done++], of_part(part, d_encoded), d_shadows, saved.moe);
+    if (through_shared >= 0) add_up(c, Phase::Backward, layer, {d_input, through_shared}, d_input);
+    return d_input;
+  });
+}
+
+Gradient backward(StepContext& c, int layer, const Gradient& gradient, const SavedLayer& saved,
+                  GradientPart& gradients) {
+  const LayerVolumes& v = c.volumes(layer);
+  if (!v.moe) return dense_layer_backward(c, layer, gradient, saved, gradients);
+  if (v.ffn_hidden == 0) return moe_layer_backward(c, layer, gradient, saved, -1, gradients);
+  const TensorId sum = gradient_sum(c, layer, gradient);
+  const TensorId through_shared = dense_ffn_backward(c, layer, sum, saved.ffn, [] {});
+  return moe_layer_backward(c, layer, {{sum}}, saved, through_shared, gradients);
+}
+
+// The parts' own tensors, then what they have in common.
+TensorIds all_parts(const Gradient& gradient) {
+  TensorIds all;
+  for (const TensorIds& part : gradient) all.push_back(part.front());
+  all.insert(all.end(), gradient.front().begin() + 1, gradient.front().end());
+  return all;
+}
+
+class Step {
+ public:
+  explicit Step(StepContext& c)
+      : c_(c),
+        tokens_(c.volumes(0).tokens * c.volumes(0).hidden),
+        saved_(static_cast<std::size_t>(c.plan().micro_batches),
+               std::vector<SavedLayer>(static_cast<std::size_t>(c.layers()))),
+        arriving_(static_cast<std::size_t>(c.plan().micro_batches)) {
+    for (int stage = 0; stage < c.stages() && c.training(); ++stage) {
+      c.enter(stage, 0);
+      gradients_.emplace_back(c);
+    }
+  }
+
+  void add(const StageUnit& unit) {
+    c_.enter(unit.stage, unit.micro_batch);
+    unit.phase == Phase::Forward ? add_forward() : add_backward();
+  }
+
+ private:
+  void add_forward() {
+    const LayerRun run = c_.layers_of_stage();
+    TensorId x =
+        c_.stage() == 0 ? c_.persistent(TensorKind::LayerInput, 0, tokens_) : received(Phase::Forward, run.first);
+    for (int layer = run.first; layer < run.last; ++layer) x = forward(c_, layer, x, saved(layer));
+    if (c_.stage() + 1 < c_.stages()) arriving() = send_to_stage(c_, c_.stage() + 1, Phase::Forward, run.last, {x});
+  }
+
+  void add_backward() {
+    const LayerRun run = c_.layers_of_stage();
+    GradientPart& gradients = gradients_[static_cast<std::size_t>(c_.stage())];
+    gradients.begin_pass();
+    const TensorId of_output = c_.stage() + 1 == c_.stages()
+                                   ? c_.persistent(TensorKind::LayerInput, run.last, tokens_, true)
+                                   : received(Phase::Backward, run.last);
+    Gradient gradient(c_.parts(run.last - 1).size(), {of_output});
+    for (int layer = run.last - 1; layer >= run.first; --layer)
+      gradient = backward(c_, layer, gradient, saved(layer), gradients);
+    if (c_.stage() > 0) arriving() = send_to_stage(c_, c_.stage() - 1, Phase::Backward, run.first, all_parts(gradient));
+    gradients.end_pass();
+  }
+
+  TensorId received(Phase phase, int layer) {
+    receive_from_stage(c_, phase, layer, arriving());
+    return arriving();
+  }
+  SavedLayer& saved(int layer) {
+    return saved_[static_cast<std::size_t>(c_.micro_batch())][static_cast<std::size_t>(layer)];
+  }
+  TensorId& arriving() { return arriving_[static_cast<std::size_t>(c_.micro_batch())]; }
+
+  StepContext& c_;
+  std::int64_t tokens_;
+  std::vector<std::vector<SavedLayer>> saved_;  // by micro-batch and layer
+  std::vector<TensorId> arriving_;              // by micro-batch: on its way to the next stage
+  std::vector<GradientPart> gradients_;         // by stage
+};
+
+}  // namespace
+
+Schedule build_schedule(const Experiment& experiment, const Plan& plan) {
+  validate(experiment);
+  validate(plan, experiment);
+  StepContext c(experiment, plan);
+  Step step(c);
+  for (const StageUnit& unit : pipeline_order(plan.pipeline_schedule, c.stages(), plan.micro_batches, c.training()))
+    step.add(unit);
+  Schedule schedule = c.finish();
+  if (plan.order != Order::ReadyFirst) return schedule;
+  return builder::ready_first(price(std::make_shared<const Schedule>(std::move(schedule)), experiment));
+}
+
+}  // namespace dovetail

@@ -1,0 +1,44 @@
+// Which activities of a running schedule may begin and which ops are over.
+#pragma once
+#include "models/price/price.hpp"
+
+namespace dovetail {
+
+class ActivityProgress {
+ public:
+  explicit ActivityProgress(const PricedSchedule& priced);
+
+  // The fixed time of an op has passed: begin(activity) for each that waited for nothing else; end(op) if it has none.
+  template <class Begin, class End>
+  void fixed_passed(OpId op, Begin begin, End end) {
+    if (owners_.empty()) return begin(ActivityId{op});
+    if (left_[static_cast<std::size_t>(op)] == 0) return end(op);
+    priced_.for_each_activity(op, [&](ActivityId activity) {
+      if (--owners_[static_cast<std::size_t>(activity)].waiting == 0) begin(activity);
+    });
+  }
+
+  // An activity has ended: end(op) for each op that is over with it.
+  template <class End>
+  void ended(ActivityId activity, End end) {
+    if (owners_.empty()) return end(OpId{activity});
+    const Owners& of = owners_[static_cast<std::size_t>(activity)];
+    for (std::int32_t i = of.first; i < of.last; ++i) {
+      const OpId op = owner_[static_cast<std::size_t>(i)];
+      if (--left_[static_cast<std::size_t>(op)] == 0) end(op);
+    }
+  }
+
+ private:
+  struct Owners {  // ops that an activity belongs to
+    std::int32_t first = 0, last = 0;
+    int waiting = 0;  // those whose fixed time has not passed
+  };
+
+  const PricedSchedule& priced_;
+  std::vector<Owners> owners_;      // by activity; empty: op i has activity i alone
+  std::vector<OpId> owner_;         // Owners index this
+  std::vector<std::int32_t> left_;  // by op: activities that have not ended
+};
+
+}  // namespace dovetail

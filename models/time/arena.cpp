@@ -1,0 +1,113 @@
+#include "models/time/arena.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+namespace dovetail {
+namespace {
+
+struct Range {
+  std::int64_t first, last;
+};
+
+std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + Arena::alignment - 1) / Arena::alignment * Arena::alignment;
+}
+
+class Planner {
+ public:
+  explicit Planner(const std::vector<MemoryRequest>& requests) : requests_(requests), beside_(requests.size()) {
+    std::vector<std::size_t> order(requests.size()), alive;
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return requests[i].born; });
+    for (const std::size_t i : order) {
+      std::erase_if(alive, [&](std::size_t other) { return requests[other].dead <= requests[i].born; });
+      std::int64_t bytes = aligned(requests[i].bytes);
+      pairs_ += alive.size();
+      for (const std::size_t other : alive) {
+        beside_[i].push_back(other);
+        beside_[other].push_back(i);
+        bytes += aligned(requests[other].bytes);
+      }
+      least_ = std::max(least_, bytes);
+      alive.push_back(i);
+    }
+  }
+
+  // By size, size and life, life, end or begin; each put right a few times where it comes out too large.
+  Arena plan() {
+    const auto bytes = [&](std::size_t i) { return static_cast<double>(requests_[i].bytes); };
+    const auto life = [&](std::size_t i) { return (requests_[i].dead - requests_[i].born).value(); };
+    const std::vector<std::function<double(std::size_t)>> keys{
+        bytes, [&](std::size_t i) { return bytes(i) * life(i); }, life,
+        [&](std::size_t i) { return requests_[i].dead.value(); },
+        [&](std::size_t i) { return -requests_[i].born.value(); }};
+    Arena best;
+    for (const Fit fit : {Fit::Tightest, Fit::Lowest})
+      for (const auto& key : keys) {
+        std::vector<std::size_t> order(requests_.size());
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        std::ranges::stable_sort(order, std::greater(), key);
+        for (int attempt = 0; attempt < attempts(); ++attempt) {
+          Arena arena = place(order, fit);
+          if (best.offsets.empty() || arena.bytes < best.bytes) best = arena;
+          if (best.bytes <= least_ + least_ / 200) return best;
+          promote(order, arena);
+        }
+      }
+    return best;
+  }
+
+ private:
+  enum class Fit { Tightest, Lowest };
+
+  // Fewer for large plans, so that planning stays below a second.
+  int attempts() const { return static_cast<int>(std::clamp<std::size_t>(1'000'000 / (pairs_ + 1), 1, 20)); }
+
+  // In this order, each into a gap that those placed before it leave free while it lives.
+  Arena place(const std::vector<std::size_t>& order, Fit fit) const {
+    Arena arena;
+    arena.offsets.assign(requests_.size(), -1);
+    std::vector<Range> taken;
+    for (const std::size_t i : order) {
+      taken.clear();
+      for (const std::size_t other : beside_[i])
+        if (const std::int64_t at = arena.offsets[other]; at >= 0)
+          taken.push_back({at, at + aligned(requests_[other].bytes)});
+      std::ranges::sort(taken, {}, &Range::first);
+      std::int64_t end = 0, best = -1, best_gap = std::numeric_limits<std::int64_t>::max();
+      for (const Range& t : taken) {
+        if (const std::int64_t gap = t.first - end;
+            gap >= requests_[i].bytes && gap < best_gap && (best < 0 || fit == Fit::Tightest)) {
+          best = end;
+          best_gap = gap;
+        }
+        end = std::max(end, t.last);
+      }
+      arena.offsets[i] = best < 0 ? end : best;
+      arena.bytes = std::max(arena.bytes, arena.offsets[i] + aligned(requests_[i].bytes));
+    }
+    return arena;
+  }
+
+  // What ended up above the least that can be reached is placed first the next time.
+  void promote(std::vector<std::size_t>& order, const Arena& arena) const {
+    std::ranges::stable_partition(
+        order, [&](std::size_t i) { return arena.offsets[i] + aligned(requests_[i].bytes) > least_; });
+  }
+
+  const std::vector<MemoryRequest>& requests_;
+  std::vector<std::vector<std::size_t>> beside_;  // by request: those that live at some time when it does
+  std::size_t pairs_ = 0;                         // of those
+  std::int64_t least_ = 0;                        // the most that lives at one time
+};
+
+}  // namespace
+
+Arena plan_arena(const std::vector<MemoryRequest>& requests) {
+  return Planner(requests).plan();
+}
+
+}  // namespace dovetail

@@ -1,0 +1,142 @@
+#include "models/time/memory.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "models/base/errors.hpp"
+#include "models/time/arena.hpp"
+#include "models/time/blocks.hpp"
+
+namespace dovetail {
+namespace {
+
+constexpr double never = std::numeric_limits<double>::infinity();
+
+struct Life {
+  double born = never, dead = 0;
+  bool used() const { return born < never; }
+};
+
+std::vector<Life> lives(const Schedule& s, const Blocks& blocks, const Timeline& timeline) {
+  check(timeline.ops.size() == s.ops.size(), "timeline of another schedule");
+  std::vector<Life> all(blocks.all.size());
+  for (std::size_t i = 0; i < s.ops.size(); ++i) {
+    const auto [start, finish] = timeline.ops[i];
+    const auto life_of = [&](TensorId t) -> Life& {
+      return all[static_cast<std::size_t>(blocks.of_tensor[static_cast<std::size_t>(t)])];
+    };
+    for (TensorId t : s.writes_of(s.ops[i])) {
+      life_of(t).born = std::min(life_of(t).born, start.value());
+      life_of(t).dead = std::max(life_of(t).dead, finish.value());
+    }
+    for (TensorId t : s.reads_of(s.ops[i])) life_of(t).dead = std::max(life_of(t).dead, finish.value());
+  }
+  return all;
+}
+
+// The blocks of one rank class in one place.
+struct Site {
+  int rank_class = 0;
+  Place place = Place::Device;
+  bool holds(const Tensor& t) const { return t.rank_class == rank_class && t.place == place; }
+};
+
+// Persistent blocks side by side, then an arena for the others. Returns its size.
+std::int64_t plan_site(const Schedule& s, const Blocks& blocks, const std::vector<Life>& lives, Site site,
+                       std::vector<std::int64_t>& offsets) {
+  std::int64_t first = 0;
+  std::vector<MemoryRequest> requests;
+  std::vector<std::size_t> block_of;
+  for (std::size_t b = 0; b < blocks.all.size(); ++b) {
+    const Tensor& t = s.tensors[static_cast<std::size_t>(blocks.all[b].first)];
+    const auto bytes = static_cast<std::int64_t>(blocks.all[b].bytes.value());
+    if (!site.holds(t)) continue;
+    if (t.persistent) {
+      offsets[b] = first;
+      first += (bytes + Arena::alignment - 1) / Arena::alignment * Arena::alignment;
+    } else if (lives[b].used()) {
+      requests.push_back({bytes, Seconds(lives[b].born), Seconds(lives[b].dead)});
+      block_of.push_back(b);
+    }
+  }
+  const Arena arena = plan_arena(requests);
+  for (std::size_t i = 0; i < block_of.size(); ++i) offsets[block_of[i]] = first + arena.offsets[i];
+  return first + arena.bytes;
+}
+
+// Bytes of each class, by place.
+struct ClassMemory {
+  Bytes device, host;
+};
+std::vector<ClassMemory> plan_classes(const Schedule& s, const Blocks& blocks, const std::vector<Life>& lives,
+                                      std::vector<std::int64_t>& offsets) {
+  const auto bytes = [&](Site site) { return Bytes(static_cast<double>(plan_site(s, blocks, lives, site, offsets))); };
+  std::vector<ClassMemory> classes;
+  for (int c = 0; c < static_cast<int>(s.classes.size()); ++c)
+    classes.push_back({bytes({c, Place::Device}), bytes({c, Place::Host})});
+  return classes;
+}
+
+MemoryUse use_of_class(const Schedule& s, const Blocks& blocks, const std::vector<Life>& life, int rank_class) {
+  struct Change {
+    double at, bytes;
+  };
+  MemoryUse use;
+  std::vector<Change> changes;
+  for (std::size_t b = 0; b < blocks.all.size(); ++b) {
+    const Tensor& t = s.tensors[static_cast<std::size_t>(blocks.all[b].first)];
+    if (t.rank_class != rank_class) continue;
+    if (t.persistent) use.persistent += blocks.all[b].bytes;
+    if (t.persistent || t.place == Place::Host || !life[b].used()) continue;
+    changes.push_back({life[b].born, blocks.all[b].bytes.value()});
+    changes.push_back({life[b].dead, -blocks.all[b].bytes.value()});
+  }
+  // At one moment what ends is freed before what starts is placed.
+  std::ranges::sort(changes,
+                    [](const Change& a, const Change& b) { return a.at != b.at ? a.at < b.at : a.bytes < b.bytes; });
+  double alive = 0, peak = 0;
+  for (const Change& change : changes) {
+    alive += change.bytes;
+    if (alive <= peak) continue;
+    peak = alive;
+    use.peak_at = Seconds(change.at);
+  }
+  use.peak = use.persistent + Bytes(peak);
+  return use;
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const Schedule& s, const Timeline& timeline) {
+  const Blocks blocks = memory_blocks(s);
+  std::vector<std::int64_t> offsets(blocks.all.size(), -1);
+  MemoryPlan plan;
+  for (const ClassMemory& c : plan_classes(s, blocks, lives(s, blocks, timeline), offsets)) {
+    plan.device = std::max(plan.device, c.device);
+    plan.host = std::max(plan.host, c.host);
+  }
+  plan.offsets.reserve(blocks.of_tensor.size());
+  for (std::int32_t block : blocks.of_tensor) plan.offsets.push_back(offsets[static_cast<std::size_t>(block)]);
+  return plan;
+}
+
+std::vector<MemoryUse> memory_by_class(const Schedule& s, const Timeline& timeline, Arenas arenas) {
+  const Blocks blocks = memory_blocks(s);
+  const std::vector<Life> life = lives(s, blocks, timeline);
+  std::vector<MemoryUse> uses;
+  for (int c = 0; c < static_cast<int>(s.classes.size()); ++c) uses.push_back(use_of_class(s, blocks, life, c));
+  if (arenas == Arenas::LeftOut) return uses;
+  std::vector<std::int64_t> offsets(blocks.all.size(), -1);
+  const std::vector<ClassMemory> planned = plan_classes(s, blocks, life, offsets);
+  for (std::size_t c = 0; c < uses.size(); ++c) {
+    uses[c].arena = planned[c].device;
+    uses[c].pinned = planned[c].host;
+  }
+  return uses;
+}
+
+MemoryUse memory_use(const Schedule& s, const Timeline& timeline, Arenas arenas) {
+  return std::ranges::max(memory_by_class(s, timeline, arenas), {}, &MemoryUse::peak);
+}
+
+}  // namespace dovetail

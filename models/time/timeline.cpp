@@ -1,0 +1,85 @@
+#include "models/time/timeline.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "models/base/errors.hpp"
+#include "models/base/names.hpp"
+
+namespace dovetail {
+namespace {
+
+StreamKind stream_kind(const Schedule& s, const Op& op) {
+  return s.streams[static_cast<std::size_t>(op.stream)].kind;
+}
+
+// Time in which communication runs and no computation does, on the ranks of a class: sweep over starts and ends.
+Seconds exposed(const Schedule& s, const Timeline& timeline, int rank_class) {
+  struct Change {
+    double at;
+    int compute, communication;
+  };
+  std::vector<Change> changes;
+  changes.reserve(2 * s.ops.size());
+  for (std::size_t i = 0; i < s.ops.size(); ++i) {
+    if (s.class_of(s.ops[i]) != rank_class) continue;
+    const StreamKind kind = stream_kind(s, s.ops[i]);
+    if (kind == StreamKind::Copy) continue;
+    const int c = kind == StreamKind::Compute ? 1 : 0;
+    changes.push_back({timeline.ops[i].start.value(), c, 1 - c});
+    changes.push_back({timeline.ops[i].finish.value(), -c, c - 1});
+  }
+  std::ranges::sort(changes, {}, &Change::at);
+  double sum = 0, last = 0;
+  int compute = 0, communication = 0;
+  for (const Change& change : changes) {
+    if (communication > 0 && compute == 0) sum += change.at - last;
+    compute += change.compute;
+    communication += change.communication;
+    last = change.at;
+  }
+  return Seconds(sum);
+}
+
+}  // namespace
+
+Metrics metrics(const Schedule& s, const Timeline& timeline) {
+  check(timeline.ops.size() == s.ops.size(), "timeline of another schedule");
+  Metrics m;
+  for (const Stream& stream : s.streams)
+    m.streams.push_back({stream.rank_class, std::string(name_in(stream_kind_names, stream.kind)), Seconds(0)});
+  for (std::size_t i = 0; i < s.ops.size(); ++i) {
+    const auto [start, finish] = timeline.ops[i];
+    m.makespan = std::max(m.makespan, finish);
+    if (s.ops[i].phase == Phase::Forward) m.forward = std::max(m.forward, finish);
+    m.streams[static_cast<std::size_t>(s.ops[i].stream)].busy += finish - start;
+  }
+  m.backward = m.makespan - m.forward;
+  for (int c = 0; c < static_cast<int>(s.classes.size()); ++c)
+    m.exposed_communication = std::max(m.exposed_communication, exposed(s, timeline, c));
+  return m;
+}
+
+Seconds plan_bound(const PricedSchedule& priced) {
+  const Schedule& s = *priced.schedule;
+  std::vector<double> chain(s.ops.size()), busy(s.streams.size());
+  double bound = 0;
+  for (std::size_t i = 0; i < s.ops.size(); ++i) {
+    const double duration = priced.duration[i].value();
+    double& load = busy[static_cast<std::size_t>(s.ops[i].stream)];
+    load += duration;
+    for (OpId before : s.dependencies_of(s.ops[i]))
+      chain[i] = std::max(chain[i], chain[static_cast<std::size_t>(before)]);
+    chain[i] += duration;
+    bound = std::max({bound, load, chain[i]});
+  }
+  return Seconds(bound);
+}
+
+Seconds lower_bound(const PricedSchedule& priced) {
+  std::vector<double> busy(priced.resources.size());
+  for (const Demand& demand : priced.demands) busy[static_cast<std::size_t>(demand.resource)] += demand.seconds.value();
+  return Seconds(*std::max_element(busy.begin(), busy.begin() + static_cast<std::ptrdiff_t>(priced.physical)));
+}
+
+}  // namespace dovetail

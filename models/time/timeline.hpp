@@ -1,0 +1,48 @@
+// When each op of a schedule ran, and the numbers read off it.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/price/price.hpp"
+
+namespace dovetail {
+
+enum class ResultKind { Measured, Simulated, Predicted, Published };
+inline constexpr Names<ResultKind, 4> result_kind_names{{{"measured", ResultKind::Measured},
+                                                         {"simulated", ResultKind::Simulated},
+                                                         {"predicted", ResultKind::Predicted},
+                                                         {"published", ResultKind::Published}}};
+
+struct Interval {
+  Seconds start, finish;
+};
+
+struct Timeline {
+  ResultKind kind = ResultKind::Predicted;
+  std::vector<Interval> ops;   // by OpId; time 0 is the start of the step
+  std::vector<bool> emulated;  // by OpId, measured timelines only: held to a modelled time; empty: none
+};
+
+struct StreamUse {
+  int rank_class = 0;
+  std::string name;
+  Seconds busy;
+};
+
+struct Metrics {
+  Seconds makespan;               // end of the last op
+  Seconds forward;                // end of the last forward op; of pipelined stages some are backward by then
+  Seconds backward;               // the rest: backward, gradient synchronisation, optimizer
+  Seconds exposed_communication;  // communication active and no compute, on the rank class where that is longest
+  std::vector<StreamUse> streams;
+};
+Metrics metrics(const Schedule& schedule, const Timeline& timeline);
+
+// The longest stream or the longest dependency chain of this schedule, whichever is longer.
+Seconds plan_bound(const PricedSchedule& priced);
+
+// What this plan's work needs of its busiest resource, latencies left out: chunking and order cannot reduce it.
+Seconds lower_bound(const PricedSchedule& priced);
+
+}  // namespace dovetail

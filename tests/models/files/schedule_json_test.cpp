@@ -1,0 +1,162 @@
+#include "models/files/schedule_json.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "models/price/price.hpp"
+#include "models/time/analytic_backend.hpp"
+#include "tests/support/experiments.hpp"
+
+using namespace dovetail;
+using Catch::Matchers::Contains;
+
+namespace {
+
+ScheduleFile example() {
+  const Experiment e = test::round_numbers(2);
+  Plan plan;
+  plan.scope = Scope::Moe;
+  plan.forward_degree = 2;
+  plan.backward_degree = 3;
+  plan.comm_streams = CommStreams::InterIntra;
+  return {e.model, e.workload, e.parallelism, price_plan(e, plan)};
+}
+
+ScheduleFile pipelined_example() {
+  Experiment e = test::round_numbers(2);
+  e.parallelism = {.dp = 1, .mp = 2, .ep = 1, .esp = 2, .pp = 2, .edp = 1};
+  e.workload.batch = 2;
+  Plan plan;
+  plan.micro_batches = 2;
+  return {e.model, e.workload, e.parallelism, price_plan(e, plan)};
+}
+
+// Every field that experts' knobs use: shadowed experts, peer groups; other groups, cut GEMMs.
+ScheduleFile sharded_example(bool shadowed) {
+  Experiment e = test::round_numbers(1);
+  Plan plan;
+  plan.scope = Scope::Moe;
+  if (shadowed) {
+    e.parallelism = {.dp = 4, .mp = 1, .ep = 4, .esp = 1, .pp = 1, .edp = 1};
+    plan.shadowed_experts = {2};
+    plan.split = Split::Peers;
+    plan.peer_group = 2;
+  } else {
+    plan.expert_sharding = ExpertSharding::EpMp;
+    plan.layout = Layout::RankMajor;
+  }
+  return {e.model, e.workload, e.parallelism, price_plan(e, plan)};
+}
+
+ScheduleFile read_text(const std::string& text) {
+  return read_schedule(JsonFile::parse(text, "s.json"));
+}
+
+}  // namespace
+
+TEST_CASE("a schedule file read and written again is the same file, and predicts the same") {
+  const ScheduleFile file = GENERATE(example(), pipelined_example(), sharded_example(true), sharded_example(false));
+  const std::string text = to_json(file).dump(1);
+  const ScheduleFile again = read_text(text);
+  CHECK(to_json(again).dump(1) == text);
+  std::vector<double> scratch;
+  CHECK(analytic_makespan(again.priced, scratch) == analytic_makespan(file.priced, scratch));
+}
+
+TEST_CASE("a schedule file keeps activities that ops share, and changes of speed") {
+  ScheduleFile file = example();
+  PricedSchedule& p = file.priced;
+  // Every op has its activity and that of the op before it.
+  p.first_activity = {0};
+  for (std::size_t i = 0; i < p.fixed.size(); ++i) {
+    if (i > 0) p.activities.push_back(static_cast<ActivityId>(i) - 1);
+    p.activities.push_back(static_cast<ActivityId>(i));
+    p.first_activity.push_back(static_cast<std::int32_t>(p.activities.size()));
+  }
+  p.speed_changes = {{0, Seconds(.25), .5}, {1, Seconds(.5), 1}};
+  auto json = to_json(file);
+  const ScheduleFile again = read_text(json.dump(1));
+  CHECK(to_json(again).dump(1) == json.dump(1));
+  CHECK(again.priced.activities == p.activities);
+  CHECK(again.priced.contended);
+  json["speed_changes"][1]["at_s"] = .125;
+  CHECK_THROWS_WITH(read_text(json.dump(1)), Contains("/speed_changes/1/at_s: "));
+  json = to_json(file);
+  json["ops"][1]["activities"][0] = 100000;
+  CHECK_THROWS_WITH(read_text(json.dump(1)), Contains("/ops/1/activities/0: "));
+}
+
+TEST_CASE("a schedule file keeps the steps of an all-to-all") {
+  Experiment e = test::round_numbers();
+  e.parallelism = {.dp = 2, .mp = 2, .ep = 4, .esp = 1, .pp = 1, .edp = 1};
+  Plan plan;
+  plan.all_to_all = AllToAll::Hierarchical1d;
+  plan.all_to_all_implementation = GENERATE(AllToAllImplementation::PointToPoint, AllToAllImplementation::Fused);
+  const ScheduleFile file{e.model, e.workload, e.parallelism, price_plan(e, plan)};
+  auto json = to_json(file);
+  const ScheduleFile again = read_text(json.dump(1));
+  CHECK(to_json(again).dump(1) == json.dump(1));
+  CHECK(again.priced.schedule->steps == file.priced.schedule->steps);
+  json["collective_steps"].erase(4);
+  CHECK_THROWS_WITH(read_text(json.dump(1)), Contains("work/steps/1: "));
+}
+
+TEST_CASE("a timeline file keeps times and what was emulated") {
+  Timeline t;
+  t.kind = ResultKind::Measured;
+  t.ops = {{Seconds(0), Seconds(1.25e-3)}, {Seconds(1e-9), Seconds(.1)}};
+  t.emulated = {true, false};
+  const TimelineFile again = read_timeline(JsonFile::parse(to_json(TimelineFile{t, {}, {}, {}}).dump(), "t.json"));
+  CHECK(again.timeline.kind == ResultKind::Measured);
+  CHECK(again.timeline.ops[1].finish == Seconds(.1));
+  CHECK(again.timeline.emulated == t.emulated);
+  CHECK(again.predicted.empty());
+  CHECK_FALSE(again.run);
+}
+
+TEST_CASE("a timeline file keeps what was predicted and how the run went, errors that are not numbers too") {
+  TimelineFile file;
+  file.timeline.ops = {{Seconds(0), Seconds(1)}, {Seconds(1), Seconds(3)}};
+  file.predicted = {Seconds(1.5), Seconds(2.5)};
+  file.notes = {"one", "two"};
+  RunReport& run = file.run.emplace();
+  run.device = "host";
+  run.transport = "mpi";
+  run.ranks = 4;
+  run.dilation = 12.5;
+  run.emulated_share = .75;
+  run.overruns = 3;
+  run.samples = {Seconds(2), Seconds(4)};
+  run.ci95_low = Seconds(2);
+  run.ci95_high = Seconds(4);
+  run.stopped_by = "deviation";
+  run.dropped = 7;
+  run.output_error = 1e-7;
+  run.gradient_error = std::numeric_limits<double>::quiet_NaN();
+  const std::string text = to_json(file).dump();
+  const TimelineFile again = read_timeline(JsonFile::parse(text, "t.json"));
+  CHECK(to_json(again).dump() == text);
+  REQUIRE(again.run);
+  CHECK(again.run->samples == run.samples);
+  CHECK(std::isnan(again.run->gradient_error));
+  auto partly = to_json(file);
+  partly["ops"][0].erase("predicted_s");
+  CHECK_THROWS_WITH(read_timeline(JsonFile::parse(partly.dump(), "t.json")), Contains("of all or of none"));
+}
+
+TEST_CASE("another version, another kind, or a schedule out of order is refused with its place") {
+  auto json = to_json(example());
+  json["version"] = 99;
+  CHECK_THROWS_WITH(read_text(json.dump(1)), Contains("s.json:3:") && Contains("this program reads version 2"));
+  json["version"] = 2;
+  json["kind"] = "timeline";
+  CHECK_THROWS_WITH(read_text(json.dump(1)), Contains("/kind: ") && Contains("expected \"dovetail_schedule\""));
+  json["kind"] = "dovetail_schedule";
+  json["ops"][0]["stream"] = 7;
+  CHECK_THROWS_WITH(read_text(json.dump(1)), Contains("/ops/0/stream: "));
+  json["ops"][0]["stream"] = 2;
+  for (auto& op : json["ops"]) op["dependencies"] = nlohmann::ordered_json::array();
+  CHECK_THROWS_WITH(read_text(json.dump(1)), Contains("/ops: ") && Contains("is not ordered after"));
+}

@@ -1,0 +1,97 @@
+#include "models/question/parallelism.hpp"
+
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "models/base/errors.hpp"
+#include "tests/support/experiments.hpp"
+
+using namespace dovetail;
+using Catch::Matchers::Contains;
+
+TEST_CASE("defaults: mp = esp = GPUs per node, ep = gcd(experts, nodes), edp = nodes / ep") {
+  Experiment e = test::testbed_b();
+  e.cluster.nodes = 6;
+  e.cluster.gpus_per_node = 8;
+  const Parallelism p = default_parallelism(e.cluster, e.model);  // Mixtral on testbed A
+  CHECK(p.mp == 8);
+  CHECK(p.esp == 8);
+  CHECK(p.dp == 6);
+  CHECK(p.ep == 2);
+  CHECK(p.edp == 3);
+  CHECK_NOTHROW(validate(p, e.cluster, e.model));
+}
+
+TEST_CASE("groups of a kind partition the ranks, and every member sees the same group") {
+  const Parallelism p{.dp = 6, .mp = 4, .ep = 3, .esp = 2, .pp = GENERATE(1, 3), .edp = 4};
+  const int ranks = 24 * p.pp;
+  for (const auto& [name, kind] : group_kind_names) {
+    std::set<int> seen;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const std::vector<int> members = group_members(p, kind, rank);
+      REQUIRE(static_cast<int>(members.size()) == group_size(p, kind));
+      REQUIRE(std::count(members.begin(), members.end(), rank) == 1);
+      for (int m : members) REQUIRE(group_members(p, kind, m) == members);
+      seen.insert(members.begin(), members.end());
+    }
+    CHECK(static_cast<int>(seen.size()) == ranks);
+  }
+}
+
+TEST_CASE("whether a group crosses nodes follows from where its ranks are") {
+  Cluster c;
+  c.nodes = 2;
+  c.gpus_per_node = 4;
+  // esp 2 innermost: ep group {0, 2, 4, 6} is on both nodes; with ep 2, {0, 2} stays inside one.
+  CHECK(group_shape({.dp = 2, .mp = 4, .ep = 4, .esp = 2}, GroupKind::Ep, c).nodes == 2);
+  const Parallelism inside{.dp = 2, .mp = 4, .ep = 2, .esp = 2, .edp = 2};
+  CHECK_FALSE(group_shape(inside, GroupKind::Ep, c).crosses_nodes());
+  CHECK(group_shape(inside, GroupKind::Edp, c).crosses_nodes());
+  CHECK(group_shape({.dp = 1, .mp = 8, .ep = 8}, GroupKind::Mp, c).nodes == 2);
+}
+
+TEST_CASE("the nodes of a group in closed form are those of its members") {
+  for (int gpus : {1, 2, 3, 4, 6, 8, 72})
+    for (int inner : {1, 2, 3, 4, 8, 12})
+      for (int size : {1, 2, 3, 4, 8, 9, 25}) {
+        Cluster c;
+        c.gpus_per_node = gpus;
+        const Parallelism p{.dp = size, .mp = inner, .ep = size, .esp = inner};
+        for (GroupKind kind : {GroupKind::Mp, GroupKind::Dp, GroupKind::Ep}) {
+          std::set<int> nodes;
+          for (int member : group_members(p, kind, 0)) nodes.insert(member / gpus);
+          REQUIRE(group_shape(p, kind, c).nodes == static_cast<int>(nodes.size()));
+          REQUIRE(group_shape(p, kind, c).ranks == group_size(p, kind));
+        }
+      }
+}
+
+TEST_CASE("pipeline stages: consecutive ranks, equal runs of layers, the first ones longer") {
+  const Parallelism p{.dp = 2, .mp = 2, .ep = 4, .esp = 1, .pp = 3, .edp = 1};
+  CHECK(group_members(p, GroupKind::Pp, 5) == std::vector{1, 5, 9});
+  CHECK(group_members(p, GroupKind::Dp, 5) == std::vector{5, 7});
+  CHECK(group_members(p, GroupKind::Ep, 9) == std::vector{8, 9, 10, 11});
+  std::vector<std::pair<int, int>> runs;
+  for (int stage = 0; stage < 3; ++stage) {
+    const LayerRun run = layers_of_stage(8, 3, stage);
+    runs.emplace_back(run.first, run.last);
+  }
+  CHECK(runs == std::vector<std::pair<int, int>>{{0, 3}, {3, 6}, {6, 8}});
+}
+
+TEST_CASE("groups that do not divide are refused with the numbers") {
+  const Experiment e = test::testbed_b();
+  Parallelism p = e.parallelism;
+  p.dp = 7;
+  CHECK_THROWS_WITH(validate(p, e.cluster, e.model), Contains("pp 1 x dp 7 x mp 4 = 28 ranks") && Contains("32 GPUs"));
+  p = e.parallelism;
+  p.ep = 16;
+  p.esp = 2;
+  CHECK_THROWS_WITH(validate(p, e.cluster, e.model), Contains("ep 16 does not divide the model's 8 experts"));
+  p = e.parallelism;
+  p.mp = 16;
+  p.dp = 2;
+  CHECK_THROWS_WITH(validate(p, e.cluster, e.model), Contains("mp 16 is more than the model's 8 key/value heads"));
+  p.mp = 0;
+  CHECK_THROWS_AS(validate(p, e.cluster, e.model), InputError);
+}
