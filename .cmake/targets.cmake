@@ -1,5 +1,24 @@
 # How this project makes libraries, programs and tests. Sources are listed in the folders' CMakeLists.txt.
 
+# Most of a compile goes into the headers and templates of libraries. So the sources of a folder are compiled together,
+# up to 12 at a time. Names in unnamed namespaces must therefore differ within a folder. A file must still include what
+# it uses: .ci/standalone and clang-tidy read each by itself.
+function(dovetail_compile_together target)
+  if(NOT DOVETAIL_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  get_target_property(sources ${target} SOURCES)
+  list(SORT sources)
+  foreach(source ${sources})
+    cmake_path(GET source PARENT_PATH folder)
+    string(MAKE_C_IDENTIFIER "${folder}" folder)
+    math(EXPR batch "0${${folder}_count} / 12")
+    math(EXPR ${folder}_count "0${${folder}_count} + 1")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${folder}_${batch}")
+  endforeach()
+endfunction()
+
 # dovetail_library(NAME SOURCES a.cpp... [LINKS public...] [PRIVATE_LINKS ...]) -> dovetail_NAME, dovetail::NAME
 function(dovetail_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINKS;PRIVATE_LINKS")
@@ -18,6 +37,7 @@ function(dovetail_library name)
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/dovetail>)
   target_link_libraries(dovetail_${name} PUBLIC ${arg_LINKS} PRIVATE ${arg_PRIVATE_LINKS}
     $<BUILD_INTERFACE:dovetail_flags>)
+  dovetail_compile_together(dovetail_${name})
   install(TARGETS dovetail_${name} EXPORT dovetail ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
@@ -59,6 +79,7 @@ function(dovetail_test name)
     ENVIRONMENT "OPENBLAS_NUM_THREADS=1;DOVETAIL_DATA=${PROJECT_SOURCE_DIR}/data;${arg_ENVIRONMENT}")
   add_executable(test_${name} ${arg_SOURCES})
   target_link_libraries(test_${name} PRIVATE ${arg_LINKS} Catch2::Catch2WithMain dovetail_flags)
+  dovetail_compile_together(test_${name})
   if(COMMAND catch_discover_tests)
     catch_discover_tests(test_${name} TEST_PREFIX "${name}: " WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
       EXTRA_ARGS ${arguments} PROPERTIES ${properties})

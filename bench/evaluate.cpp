@@ -1,49 +1,22 @@
 #include "bench/evaluate.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <memory>
 
 #include "bench/knob_place.hpp"
-#include "bench/notes.hpp"
 #include "models/base/errors.hpp"
-#include "models/base/json/json_file.hpp"
-#include "models/base/json/json_text.hpp"
-#include "models/files/input_file.hpp"
 #include "models/network/schedule_classes.hpp"
-#include "models/schedule/schedule_builder.hpp"
+#include "models/plan/plan_rules.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/plan_costs.hpp"
+#include "models/price/price.hpp"
+#include "models/price/speed_events.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/registry.hpp"
 
 namespace dovetail::bench {
 namespace {
-
-Candidate candidate_of_plan(const std::string& path, FilesRead& files) {
-  Candidate candidate;
-  candidate.system.name = std::filesystem::path(path).stem().string();
-  candidate.system.plan = load_plan(path, files);
-  candidate.file = path;
-  return candidate;
-}
-
-std::vector<Candidate> load_candidates(const Options& options, FilesRead& files) {
-  const bool all = options.systems.empty() && options.plans.empty();
-  std::vector<Candidate> candidates;
-  for (const std::string& name : all ? known_names("systems") : options.systems)
-    candidates.push_back({load_system(name, files), is_path(name) ? name : "", "/plan"});
-  if (all)
-    std::stable_partition(candidates.begin(), candidates.end(),
-                          [](const Candidate& c) { return c.system.plan.scope == Scope::Layer; });
-  for (const std::string& path : options.plans) candidates.push_back(candidate_of_plan(path, files));
-  for (auto c = candidates.begin(); c != candidates.end(); ++c)
-    if (std::any_of(candidates.begin(), c, [&](const Candidate& other) { return other.system.name == c->system.name; }))
-      throw InputError(
-          fmt::format("two systems or plans are called {}; expected different names", in_quotes(c->system.name)));
-  return candidates;
-}
 
 using Settings = std::function<void(Plan&)>;
 
@@ -99,17 +72,6 @@ std::vector<Plan> choices_of_others(const Question& question, const Settings& se
 
 }  // namespace
 
-Question load_question(const Options& options) {
-  Question question;
-  question.request = options.request;
-  question.experiment = load_experiment(options.request, question.files, question.notes);
-  question.candidates = load_candidates(options, question.files);
-  add_routing(question.experiment, question.notes);
-  add_assumptions(question.experiment.calibration, question.notes);
-  add_stage_transfers(question.experiment, question.notes);
-  return question;
-}
-
 Choice choose_plan(const Question& question, const Candidate& candidate, const planners::Evaluator& evaluate) {
   try {
     const Settings settings = settings_of(question);
@@ -127,6 +89,7 @@ Choice choose_plan(const Question& question, const Candidate& candidate, const p
     Choice choice{std::move(planned.plan), std::move(planned.report)};
     hold_to_request(hold, choice);
     validate(choice.plan, question.experiment);
+    require_costs(choice.plan, question.experiment);
     return choice;
   } catch (const InputError& error) {
     throw at_its_place(error, question, candidate);

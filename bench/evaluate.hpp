@@ -1,34 +1,13 @@
 // From an experiment and a system, or a plan, to the numbers of one row of a report.
 #pragma once
 #include <string>
-#include <vector>
 
-#include "bench/options.hpp"
-#include "models/plan/system.hpp"
+#include "bench/question.hpp"
 #include "models/results/result.hpp"
 #include "models/time/backend.hpp"
 #include "planners/planner.hpp"
 
 namespace dovetail::bench {
-
-// A system, or a plan file as a system of the planner "fixed" that is named after the file.
-struct Candidate {
-  System system;
-  std::string file;     // that the user gave; empty: a shipped system
-  std::string pointer;  // of the plan in it
-};
-
-// What the options ask about, loaded and checked.
-struct Question {
-  Experiment experiment;
-  ExperimentRequest request;
-  std::vector<Candidate> candidates;
-  std::vector<std::string> notes;
-  FilesRead files;
-};
-
-// Candidates: those of --system and --plan; without either all shipped systems, those that overlap nothing first.
-Question load_question(const Options& options);
 
 struct Choice {
   Plan plan;

@@ -7,6 +7,7 @@
 #include "bench/backends.hpp"
 #include "bench/option_values.hpp"
 #include "exec/host_run.hpp"
+#include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "planners/analytic_evaluator.hpp"
 

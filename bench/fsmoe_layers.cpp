@@ -5,6 +5,8 @@
 
 #include "models/base/errors.hpp"
 #include "models/files/load.hpp"
+#include "models/question/capacity.hpp"
+#include "models/question/experiment_rules.hpp"
 
 namespace dovetail::bench {
 namespace {

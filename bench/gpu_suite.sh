@@ -11,7 +11,7 @@ Usage: bench/gpu_suite.sh -o FOLDER [options]
 
   -o FOLDER        where everything goes: logs, results, provenance.json, and a stamp for each step that is done;
                    the same call goes on after the last of them
-  --headers PATH   folder(s) of header-only dependencies (fmt, nlohmann json, valijson, Eigen, CLI11, spdlog, Catch2),
+  --headers PATH   folder(s) of header-only dependencies (fmt, nlohmann json, valijson, Eigen, CLI11, Catch2),
                    where no package manager has put them; separated by semicolons
   --nccl ROOT      folder with include/nccl.h and lib/libnccl.so*
   --build FOLDER   [build/gpu]

@@ -35,7 +35,7 @@ void scale_down(Question& question, const exec::HostScale& scale, int seed, bool
       scale.ranks, e.cluster.nodes, e.cluster.gpus_per_node, e.workload.layers, e.workload.layers == 1 ? "" : "s",
       e.model.experts, e.model.hidden, e.model.expert_hidden, scale.tokens_per_rank));
   add_routing(e, question.notes);
-  add_assumptions(e.calibration, question.notes);
+  add_assumptions(*e.calibration, question.notes);
   add_stage_transfers(e, question.notes);
 }
 

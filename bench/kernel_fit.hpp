@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "models/base/fit.hpp"
+#include "models/price/calibration.hpp"
 #include "models/price/price.hpp"
 
 namespace dovetail::bench {

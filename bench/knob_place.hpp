@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "bench/evaluate.hpp"
+#include "bench/question.hpp"
 #include "models/base/errors.hpp"
 
 namespace dovetail::bench {

@@ -6,7 +6,9 @@
 #include <algorithm>
 
 #include "models/base/names.hpp"
+#include "models/price/calibration.hpp"
 #include "models/price/price.hpp"
+#include "models/question/expert_loads.hpp"
 #include "models/question/volumes.hpp"
 
 namespace dovetail::bench {
@@ -44,9 +46,9 @@ void add_assumptions(const Calibration& calibration, std::vector<std::string>& n
 void add_stage_transfers(const Experiment& e, std::vector<std::string>& notes) {
   if (e.parallelism.pp == 1) return;
   const GroupShape stages = group_shape(e.parallelism, GroupKind::Pp, e.cluster);
-  const CollectiveCost cost = find_cost(e.calibration, Collective::Send, stages, e.cluster.gpus_per_node);
+  const CollectiveCost cost = find_cost(*e.calibration, Collective::Send, stages, e.cluster.gpus_per_node);
   if (cost.provenance.origin == Origin::Assumed)
-    notes.push_back(fmt::format("{}: transfers between pipeline stages: assumed costs, {}", e.calibration.name,
+    notes.push_back(fmt::format("{}: transfers between pipeline stages: assumed costs, {}", e.calibration->name,
                                 cost.provenance.source));
 }
 

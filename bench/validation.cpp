@@ -22,6 +22,7 @@
 #include "models/base/names.hpp"
 #include "models/files/experiment_json.hpp"
 #include "models/files/plan_json.hpp"
+#include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "planners/contest.hpp"
@@ -105,8 +106,8 @@ class GridRun {
   GridRun(const ValidationGrid& grid, const ValidationSettings& settings, FilesRead& files)
       : grid_(grid), settings_(settings), big_(load_experiment(grid.request, files, result_.notes)) {
     result_.notes.clear();  // of the big cluster
-    slow_links(big_.calibration, grid.link_slowdown);
-    add_assumptions(big_.calibration, result_.notes);
+    slow_links(big_.calibration.edit(), grid.link_slowdown);
+    add_assumptions(*big_.calibration, result_.notes);
     result_.kernels_held = grid.kernels == KernelTimes::Held;
     result_.notes.push_back(
         result_.kernels_held
@@ -149,7 +150,7 @@ class GridRun {
   Experiment experiment_of(const exec::HostScale& size) const {
     Experiment e = exec::scaled_for_host(big_, size);
     if (grid_.device == GridDevice::Cuda) e.workload.dtype = big_.workload.dtype;  // hosts compute in fp32
-    e.calibration.kernels = result_.kernels;
+    e.calibration.edit().kernels = result_.kernels;
     exec::resolve_routed_capacity(e, settings_.seed);
     return e;
   }

@@ -7,6 +7,7 @@
 
 #include "exec/measure.hpp"
 #include "exec/meter.hpp"
+#include "models/price/calibration.hpp"
 
 namespace dovetail::exec {
 

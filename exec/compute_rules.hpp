@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/plan/plan.hpp"
 #include "models/schedule/schedule.hpp"
 
 namespace dovetail::exec {

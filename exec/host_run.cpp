@@ -14,6 +14,7 @@
 #include "exec/inproc_transport.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
+#include "models/question/capacity.hpp"
 #include "models/time/blocks.hpp"
 
 namespace dovetail::exec {

@@ -5,7 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "models/price/calibration.hpp"
+#include "models/base/dtype.hpp"
+#include "models/plan/communication.hpp"
 
 namespace dovetail::exec {
 

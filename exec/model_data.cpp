@@ -5,6 +5,7 @@
 #include <random>
 
 #include "exec/layer_shape.hpp"
+#include "models/question/capacity.hpp"
 #include "models/question/volumes.hpp"
 
 namespace dovetail::exec {

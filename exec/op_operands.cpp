@@ -4,6 +4,7 @@
 
 #include "exec/compute_rules.hpp"
 #include "models/base/errors.hpp"
+#include "models/question/capacity.hpp"
 
 namespace dovetail::exec {
 namespace {

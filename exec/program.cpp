@@ -17,6 +17,7 @@
 #include "models/base/names.hpp"
 #include "models/files/calibration_file.hpp"
 #include "models/files/schedule_json.hpp"
+#include "models/question/experiment_rules.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -6,6 +6,8 @@
 #include "exec/gate_logits.hpp"
 #include "exec/gate_scores.hpp"
 #include "exec/wire_format.hpp"
+#include "models/question/capacity.hpp"
+#include "models/question/expert_loads.hpp"
 #include "models/question/volumes.hpp"
 
 namespace dovetail::exec {

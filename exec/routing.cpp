@@ -4,6 +4,8 @@
 #include <numeric>
 #include <random>
 
+#include "models/question/expert_loads.hpp"
+
 namespace dovetail::exec {
 namespace {
 

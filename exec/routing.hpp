@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "exec/layer_shape.hpp"
+#include "models/question/expert_loads.hpp"
 
 namespace dovetail::exec {
 

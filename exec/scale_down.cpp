@@ -7,6 +7,8 @@
 
 #include "exec/layer_shape.hpp"
 #include "models/base/errors.hpp"
+#include "models/question/capacity.hpp"
+#include "models/question/experiment_rules.hpp"
 
 namespace dovetail::exec {
 namespace {

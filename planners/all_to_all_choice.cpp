@@ -16,7 +16,7 @@ std::string exchange(const Plan& plan) {
   return text + fmt::format(" by {} messages", name_in(protocol_names, plan.protocol));
 }
 
-std::string describe(const Plan& plan) {
+std::string describe_exchange(const Plan& plan) {
   return fmt::format("{} at degree {}", exchange(plan), describe_degrees(plan));
 }
 
@@ -59,12 +59,13 @@ class AllToAllChoice final : public Planner {
     linear.all_to_all_implementation = AllToAllImplementation::PointToPoint;
     linear.protocol = Protocol::Simple;
     linear.all_to_all_levels.clear();
-    std::string reason = fmt::format("{}, the fastest of {} exchanges and their degrees", describe(best), exchanges);
+    std::string reason =
+        fmt::format("{}, the fastest of {} exchanges and their degrees", describe_exchange(best), exchanges);
     if (linear != best)
       reason += fmt::format("; alone a chunk's all-to-all takes {:.4g} ms, linear by simple messages {:.4g} ms",
                             1e3 * time_alone(task.experiment, best).value(),
                             1e3 * time_alone(task.experiment, linear).value());
-    return contest.finish(name(), std::move(reason), describe);
+    return contest.finish(name(), std::move(reason), describe_exchange);
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"

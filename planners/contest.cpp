@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "models/plan/plan_rules.hpp"
+#include "models/price/plan_costs.hpp"
+
 namespace dovetail::planners {
 namespace {
 
@@ -56,6 +59,7 @@ std::string describe_degrees(const Plan& plan) {
 std::optional<InputError> refusal(const Plan& plan, const Experiment& experiment) {
   try {
     validate(plan, experiment);
+    require_costs(plan, experiment);
     return std::nullopt;
   } catch (const InputError& error) {
     return error;

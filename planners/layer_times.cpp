@@ -4,7 +4,9 @@
 #include <numeric>
 #include <utility>
 
+#include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
+#include "models/question/capacity.hpp"
 
 namespace dovetail::planners {
 namespace {

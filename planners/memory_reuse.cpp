@@ -6,7 +6,11 @@
 
 #include "models/base/names.hpp"
 #include "models/plan/expert_sharding.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
 #include "models/price/price.hpp"
+#include "models/question/capacity.hpp"
+#include "models/question/experiment_rules.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/contest.hpp"
 #include "planners/plan_space.hpp"
@@ -23,7 +27,7 @@ std::string gib(Bytes bytes) {
   return fmt::format("{:.4g} GiB", bytes.value() / (1 << 30));
 }
 
-std::string describe(const Plan& plan) {
+std::string describe_restore(const Plan& plan) {
   return fmt::format("{} at degree {}", name_of(plan.restore), describe_degrees(plan));
 }
 
@@ -34,7 +38,7 @@ std::vector<Plan> bases(const PlanningTask& task) {
   std::vector<Plan> plans;
   for (const auto& [name, restore] : restore_names) {
     if (restore == Restore::Keep && task.base.restore != Restore::Keep) continue;
-    if ((offloads_input(restore) || offloads_hidden(restore)) && !task.experiment.calibration.copy) continue;
+    if ((offloads_input(restore) || offloads_hidden(restore)) && !task.experiment.calibration->copy) continue;
     Plan& plan = plans.emplace_back(task.base);
     plan.restore = restore;
     if (restore == Restore::Keep)
@@ -94,7 +98,8 @@ std::string describe_missing(const PlanningTask& task, const Candidate& nearest)
   const Device& device = task.experiment.cluster.device;
   const Bytes missing = nearest.peak - device.memory;
   return fmt::format("no plan fits the {} of a {}: {} takes least and misses {} ({:.0f} bytes); {}", gib(device.memory),
-                     device.name, describe(nearest.plan), gib(missing), missing.value(), remedy(task, nearest.plan));
+                     device.name, describe_restore(nearest.plan), gib(missing), missing.value(),
+                     remedy(task, nearest.plan));
 }
 
 // What equation 10 picks among the strategies that fit at the chosen degrees.
@@ -107,7 +112,7 @@ std::string describe_paper(const PlanningTask& task, const Plan& best, const std
     same.restore = best.restore;
     same.buffers = best.buffers;
     if (same != best) continue;
-    const Seconds cost = restore_cost(price_plan(task.experiment, c.plan), task.experiment.calibration);
+    const Seconds cost = restore_cost(price_plan(task.experiment, c.plan), *task.experiment.calibration);
     costs += fmt::format("{}{} {:.4g}", costs.empty() ? "" : ", ", name_of(c.plan.restore), 1e3 * cost.value());
     if (pick == nullptr || cost < least) {
       pick = &c;
@@ -133,13 +138,13 @@ class MemoryReuse final : public Planner {
     for (const Candidate& c : all) contest.propose(c.plan);
     if (contest.empty()) {
       contest.propose(nearest.plan);
-      return contest.finish(name(), describe_missing(task, nearest), describe);
+      return contest.finish(name(), describe_missing(task, nearest), describe_restore);
     }
     const Plan& best = contest.best();
-    std::string reason = fmt::format("{}, the fastest of {} plans that fit {} ({} do not)", describe(best), all.size(),
-                                     gib(task.experiment.cluster.device.memory), proposed - all.size());
+    std::string reason = fmt::format("{}, the fastest of {} plans that fit {} ({} do not)", describe_restore(best),
+                                     all.size(), gib(task.experiment.cluster.device.memory), proposed - all.size());
     if (task.experiment.workload.phases == Phases::Training) reason += "; there " + describe_paper(task, best, all);
-    return contest.finish(name(), std::move(reason), describe);
+    return contest.finish(name(), std::move(reason), describe_restore);
   }
 };
 

@@ -8,6 +8,7 @@
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
 #include "models/plan/expert_sharding.hpp"
+#include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "planners/contest.hpp"
 #include "planners/layer_times.hpp"

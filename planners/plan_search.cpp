@@ -10,9 +10,9 @@
 #include <tuple>
 
 #include "models/base/errors.hpp"
+#include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "models/question/volumes.hpp"
-#include "models/schedule/schedule_builder.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/blocks.hpp"
 #include "models/time/memory.hpp"

@@ -6,6 +6,7 @@
 
 #include "models/plan/collectives/all_to_all.hpp"
 #include "models/plan/expert_sharding.hpp"
+#include "models/price/calibration.hpp"
 #include "models/question/volumes.hpp"
 #include "planners/contest.hpp"
 #include "planners/gradient_partition.hpp"
@@ -127,7 +128,7 @@ Axis restores(const PlanningTask& task, bool keeping) {
   for (const auto& [name, restore] : restore_names)
     for (const auto& [ring, buffers] : buffers_names) {
       const bool keeps = restore == Restore::Keep && buffers == Buffers::PerChunk;
-      if ((offloads_input(restore) || offloads_hidden(restore)) && !task.experiment.calibration.copy) continue;
+      if ((offloads_input(restore) || offloads_hidden(restore)) && !task.experiment.calibration->copy) continue;
       if (keeps != keeping || (training ? !keeps && restore == Restore::Keep : restore != Restore::Keep)) continue;
       axis.push_back([restore, buffers](Plan& plan) {
         plan.restore = restore;

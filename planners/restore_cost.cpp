@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "models/price/calibration.hpp"
+
 namespace dovetail::planners {
 namespace {
 

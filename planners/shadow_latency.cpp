@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "models/plan/expert_sharding.hpp"
+#include "models/price/calibration.hpp"
 #include "planners/layer_times.hpp"
 
 namespace dovetail::planners {
@@ -14,8 +15,8 @@ bool layers_alike(const Experiment& e) {
 }
 
 Seconds time_of(const Experiment& e, Collective collective, Bytes bytes) {
-  const CollectiveCost cost = find_cost(e.calibration, collective, group_shape(e.parallelism, GroupKind::Ep, e.cluster),
-                                        e.cluster.gpus_per_node);
+  const CollectiveCost cost = find_cost(*e.calibration, collective,
+                                        group_shape(e.parallelism, GroupKind::Ep, e.cluster), e.cluster.gpus_per_node);
   return cost.alpha + bytes * cost.beta;
 }
 

@@ -6,6 +6,7 @@
 
 #include "models/plan/plan.hpp"
 #include "models/question/experiment.hpp"
+#include "models/question/expert_loads.hpp"
 
 namespace dovetail::planners {
 

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "models/base/errors.hpp"
+#include "models/plan/plan_rules.hpp"
 #include "planners/contest.hpp"
 #include "planners/layer_times.hpp"
 #include "planners/plan_space.hpp"
@@ -25,7 +26,7 @@ Plan with_shadows(Plan plan, std::span<const int> experts) {
   return plan;
 }
 
-std::string describe(const Plan& plan) {
+std::string describe_shadows(const Plan& plan) {
   if (plan.shadowed_experts.empty()) return "no shadowed expert";
   return fmt::format("shadowed expert{} {}", plan.shadowed_experts.size() == 1 ? "" : "s",
                      fmt::join(plan.shadowed_experts, ", "));
@@ -61,7 +62,7 @@ class Shadowing final : public Planner {
       validate(with_shadows(contest.best(), std::array{0}), task.experiment);
       return with_best_set(unshadowed, contest);
     } catch (const InputError& error) {  // nothing can be shadowed, or at no known cost
-      return contest.finish(name(), fmt::format("no expert is shadowed: {}", error.message()), describe);
+      return contest.finish(name(), fmt::format("no expert is shadowed: {}", error.message()), describe_shadows);
     }
   }
 
@@ -79,10 +80,10 @@ class Shadowing final : public Planner {
         if (const std::vector<int> set = smallest_set(latency, count, left, local);
             latency.of_weights(set.size()) < contest.best_time())
           propose(set);
-    std::string reason =
-        fmt::format("{}; the fullest expert takes {:.3g} times the mean; by FasterMoE's latency {} would be shadowed",
-                    describe(contest.best()), latency.imbalance(), by_paper == 0 ? "none" : std::to_string(by_paper));
-    return contest.finish(name(), std::move(reason), describe);
+    std::string reason = fmt::format(
+        "{}; the fullest expert takes {:.3g} times the mean; by FasterMoE's latency {} would be shadowed",
+        describe_shadows(contest.best()), latency.imbalance(), by_paper == 0 ? "none" : std::to_string(by_paper));
+    return contest.finish(name(), std::move(reason), describe_shadows);
   }
 };
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
+#include "models/question/capacity.hpp"
 #include "models/time/analytic_backend.hpp"
 
 namespace dovetail::planners {

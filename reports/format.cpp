@@ -114,7 +114,7 @@ std::vector<std::string> experiment_lines(const Experiment& experiment) {
                   name_in(dtype_names, workload.dtype),
                   workload.phases == Phases::Training ? "one training step" : "forward only"),
       printable(fmt::format("groups dp {}, mp {}, ep {}, esp {}, edp {}, pp {}; costs {}", groups.dp, groups.mp,
-                            groups.ep, groups.esp, groups.edp, groups.pp, calibration.name))};
+                            groups.ep, groups.esp, groups.edp, groups.pp, calibration->name))};
 }
 
 }  // namespace dovetail::reports

@@ -7,6 +7,7 @@
 #include "models/files/experiment_json.hpp"
 #include "models/files/plan_json.hpp"
 #include "models/price/network_pricing.hpp"
+#include "models/question/expert_loads.hpp"
 #include "models/question/volumes.hpp"
 #include "reports/json_values.hpp"
 #include "reports/link_use.hpp"

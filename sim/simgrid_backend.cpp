@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/base/errors.hpp"
+#include "models/price/contention.hpp"
 #include "models/time/activity_progress.hpp"
 #include "models/time/fair_sharing.hpp"
 #include "sim/simulation.hpp"

@@ -12,6 +12,7 @@
 #include "models/base/errors.hpp"
 #include "models/files/data_path.hpp"
 #include "models/files/load.hpp"
+#include "models/price/calibration.hpp"
 #include "planners/registry.hpp"
 
 namespace dovetail::bench {

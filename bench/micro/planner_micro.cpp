@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "bench/micro/experiments.hpp"
+#include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
-#include "models/schedule/schedule_builder.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/gradient_partition.hpp"

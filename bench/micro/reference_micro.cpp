@@ -10,6 +10,7 @@
 #include "bench/fsmoe_layers.hpp"
 #include "bench/micro/experiments.hpp"
 #include "models/base/build_info.hpp"
+#include "models/question/capacity.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/four_case_slsqp.hpp"
 #include "planners/gradient_evolution.hpp"

@@ -5,7 +5,10 @@
 #include <vector>
 
 #include "bench/micro/experiments.hpp"
-#include "models/schedule/schedule_builder.hpp"
+#include "models/plan/plan.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
+#include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "sim/simgrid_backend.hpp"
 
@@ -16,9 +19,9 @@ using namespace dovetail;
 PricedSchedule layer(int degree, bool interference) {
   Experiment experiment = bench::testbed_b();
   if (interference) {
-    experiment.calibration.interference = {{InterferenceClass::Compute, InterferenceClass::Inter, 0.9, 0.8, {}},
-                                           {InterferenceClass::Compute, InterferenceClass::Intra, 0.95, 0.7, {}},
-                                           {InterferenceClass::Inter, InterferenceClass::Intra, 1.0, 1.0, {}}};
+    experiment.calibration.edit().interference = {{InterferenceClass::Compute, InterferenceClass::Inter, 0.9, 0.8, {}},
+                                                  {InterferenceClass::Compute, InterferenceClass::Intra, 0.95, 0.7, {}},
+                                                  {InterferenceClass::Inter, InterferenceClass::Intra, 1.0, 1.0, {}}};
   }
   Plan plan;
   plan.scope = Scope::Moe;

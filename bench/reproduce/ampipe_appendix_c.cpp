@@ -7,6 +7,7 @@
 #include <random>
 
 #include "bench/reproduce/tables.hpp"
+#include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
 

@@ -6,6 +6,7 @@
 
 #include "bench/fsmoe_layers.hpp"
 #include "bench/reproduce/tables.hpp"
+#include "models/price/calibration.hpp"
 #include "planners/contest.hpp"
 #include "planners/gradient_partition.hpp"
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "bench/reproduce/tables.hpp"
+#include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 
 namespace dovetail::bench {

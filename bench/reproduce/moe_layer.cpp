@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
+#include "models/question/capacity.hpp"
+#include "models/question/experiment_rules.hpp"
 #include "models/question/volumes.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"

@@ -8,7 +8,7 @@
 
 #include "bench/reproduce/mpipemoe_layers.hpp"
 #include "bench/reproduce/tables.hpp"
-#include "models/schedule/schedule_builder.hpp"
+#include "models/price/build_schedule.hpp"
 #include "models/time/blocks.hpp"
 
 namespace dovetail::bench {

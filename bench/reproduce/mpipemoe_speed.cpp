@@ -60,10 +60,10 @@ std::string faster_pair(const std::array<Seconds, 4>& t) {
 Recomputed mpipemoe_fig8(const JsonReader& settings, FilesRead& files) {
   Recomputed result;
   const Experiment with = read_experiment(settings.at("experiment"), files);
-  const Speeds alike = speeds(settings, with.calibration, files);
+  const Speeds alike = speeds(settings, *with.calibration, files);
   add_speeds(alike, "", result);
   const Experiment without = read_experiment(settings.at("baselines"), files);
-  add_speeds(speeds(settings, without.calibration, files), ", tensor cores in PipeMoE alone", result);
+  add_speeds(speeds(settings, *without.calibration, files), ", tensor cores in PipeMoE alone", result);
   result.values["pipelining gains on moe-gpt3-s, 4096 tokens"] = alike.of_pipelining.front();
   result.values["pipelining gains, mean"] = mean(alike.of_pipelining);
   return result;

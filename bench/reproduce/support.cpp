@@ -8,6 +8,7 @@
 
 #include "bench/evaluate.hpp"
 #include "bench/reproduce/published.hpp"
+#include "models/price/calibration.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/registry.hpp"
@@ -59,12 +60,12 @@ double step_seconds(const Experiment& experiment, const System& system) {
 
 std::vector<Interference> read_contention(const std::string& cluster, FilesRead& files) {
   const PublishedTable fitted("fsmoe-table5", files);
-  return read_experiment(fitted.settings().at("contention").at(cluster), files).calibration.interference;
+  return read_experiment(fitted.settings().at("contention").at(cluster), files).calibration->interference;
 }
 
 double contended_seconds(const Experiment& experiment, const Plan& plan, const std::vector<Interference>& contention) {
   Experiment contended = experiment;
-  contended.calibration.interference = contention;
+  contended.calibration.edit().interference = contention;
   return step_seconds(contended, plan);
 }
 

@@ -14,7 +14,7 @@ constexpr double mebibyte = 1 << 20;
 class AllToAlls {
  public:
   explicit AllToAlls(const Experiment& experiment)
-      : calibration_(experiment.calibration), per_node_(experiment.cluster.gpus_per_node) {}
+      : calibration_(*experiment.calibration), per_node_(experiment.cluster.gpus_per_node) {}
 
   // `bytes`: of each GPU.
   Seconds time(std::span<const CollectiveStep> steps, int gpus, double bytes) const {

@@ -7,7 +7,7 @@
 #include "bench/reproduce/moe_layer.hpp"
 #include "bench/reproduce/tables.hpp"
 #include "models/base/errors.hpp"
-#include "models/schedule/schedule_builder.hpp"
+#include "models/price/build_schedule.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -11,6 +11,8 @@
 
 #include "models/base/errors.hpp"
 #include "models/files/load.hpp"
+#include "models/price/calibration.hpp"
+#include "models/price/price.hpp"
 #include "models/schedule/schedule_writer.hpp"
 #include "sim/simgrid_backend.hpp"
 
@@ -61,7 +63,7 @@ Schedule layer(const Experiment& e) {
   writer.add_op(op(OpKind::Dispatch, rows, Collective::AllToAll, GroupKind::Ep, 32 * mebibyte), std::array{encoded},
                 std::array{dispatched});
   Op experts = op(OpKind::Expert, compute, Collective::None, GroupKind::Ep, 0);
-  experts.work.flops = Flops(1e-3 / find_gemm(e.calibration, e.workload.dtype).beta.value());
+  experts.work.flops = Flops(1e-3 / find_gemm(*e.calibration, e.workload.dtype).beta.value());
   const OpId work = writer.add_op(experts, std::array{dispatched}, std::array{worked});
   writer.add_op(op(OpKind::Combine, rows, Collective::AllToAll, GroupKind::Ep, 32 * mebibyte), std::array{worked},
                 std::array{combined});

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "models/base/names.hpp"
+#include "models/plan/communication.hpp"
+#include "models/price/calibration.hpp"
 
 namespace dovetail {
 namespace {
@@ -24,7 +26,7 @@ std::string text(BytesPerSecond rate) {
   return fmt::format("{:.9g} GB/s", rate.value() * 1e-9);
 }
 
-Json provenance_json(const Provenance& provenance) {
+Json provenance_entry(const Provenance& provenance) {
   Json json{{"origin", name_in(origin_names, provenance.origin)}, {"source", provenance.source}};
   if (provenance.disturbed) json["disturbed"] = true;
   if (!provenance.fit) return json;
@@ -37,52 +39,52 @@ Json provenance_json(const Provenance& provenance) {
 
 // alpha, beta and provenance after what identifies the cost.
 template <class Cost>
-Json cost_json(const Cost& cost, Json json = Json::object()) {
+Json cost_entry(const Cost& cost, Json json = Json::object()) {
   json["alpha"] = text(cost.alpha);
   json["beta"] = text(cost.beta);
-  json["provenance"] = provenance_json(cost.provenance);
+  json["provenance"] = provenance_entry(cost.provenance);
   return json;
 }
 
-Json collective_json(const CollectiveCost& cost) {
+Json collective_entry(const CollectiveCost& cost) {
   Json json{{"collective", name_in(collective_names, cost.collective)}, {"link", name_in(link_kind_names, cost.link)}};
   if (cost.gpus > 0) json["gpus"] = cost.gpus;
-  return cost_json(cost, std::move(json));
+  return cost_entry(cost, std::move(json));
 }
 
-Json gemm_json(const GemmCost& cost) {
-  return cost_json(cost, {{"dtype", name_in(dtype_names, cost.dtype)}});
+Json gemm_entry(const GemmCost& cost) {
+  return cost_entry(cost, {{"dtype", name_in(dtype_names, cost.dtype)}});
 }
 
-Json message_json(const MessageCost& cost) {
+Json message_entry(const MessageCost& cost) {
   Json json{{"link", name_in(link_kind_names, cost.link)},
             {"protocol", name_in(protocol_names, cost.protocol)},
             {"per_message", text(cost.per_message)}};
   if (cost.connections > 0) json["connections"] = cost.connections;
   json["bandwidth"] = text(cost.bandwidth);
   if (cost.peer_bandwidth > BytesPerSecond(0)) json["peer_bandwidth"] = text(cost.peer_bandwidth);
-  json["provenance"] = provenance_json(cost.provenance);
+  json["provenance"] = provenance_entry(cost.provenance);
   return json;
 }
 
-Json kernel_json(const KernelCost& cost) {
+Json kernel_entry(const KernelCost& cost) {
   return {{"op", name_in(op_kind_names, cost.op)},
           {"phase", name_in(phase_names, cost.phase)},
           {"alpha", text(cost.alpha)},
           {"factor", cost.factor},
-          {"provenance", provenance_json(cost.provenance)}};
+          {"provenance", provenance_entry(cost.provenance)}};
 }
 
-Json interference_json(const Interference& pair) {
+Json interference_entry(const Interference& pair) {
   return {{"a", name_in(interference_class_names, pair.a)},
           {"b", name_in(interference_class_names, pair.b)},
           {"a_speed", pair.a_speed},
           {"b_speed", pair.b_speed},
-          {"provenance", provenance_json(pair.provenance)}};
+          {"provenance", provenance_entry(pair.provenance)}};
 }
 
 template <class T>
-Json list_json(const std::vector<T>& items, Json (*item_json)(const T&)) {
+Json list_entries(const std::vector<T>& items, Json (*item_json)(const T&)) {
   Json list = Json::array();
   for (const T& item : items) list.push_back(item_json(item));
   return list;
@@ -102,14 +104,15 @@ std::string member(const std::string& key, const Json& value) {
 std::string to_calibration_file(const Calibration& calibration, const Json& measurement) {
   Json json{{"name", calibration.name}, {"source", calibration.source}};
   if (!measurement.empty()) json["measurement"] = measurement;
-  json["collectives"] = list_json(calibration.collectives, collective_json);
-  json["gemms"] = list_json(calibration.gemms, gemm_json);
-  json["memory"] = cost_json(calibration.memory);
-  if (calibration.strided_copy) json["strided_copy"] = cost_json(*calibration.strided_copy);
-  if (!calibration.messages.empty()) json["messages"] = list_json(calibration.messages, message_json);
-  if (calibration.copy) json["copy"] = cost_json(*calibration.copy);
-  if (!calibration.kernels.empty()) json["kernels"] = list_json(calibration.kernels, kernel_json);
-  if (!calibration.interference.empty()) json["interference"] = list_json(calibration.interference, interference_json);
+  json["collectives"] = list_entries(calibration.collectives, collective_entry);
+  json["gemms"] = list_entries(calibration.gemms, gemm_entry);
+  json["memory"] = cost_entry(calibration.memory);
+  if (calibration.strided_copy) json["strided_copy"] = cost_entry(*calibration.strided_copy);
+  if (!calibration.messages.empty()) json["messages"] = list_entries(calibration.messages, message_entry);
+  if (calibration.copy) json["copy"] = cost_entry(*calibration.copy);
+  if (!calibration.kernels.empty()) json["kernels"] = list_entries(calibration.kernels, kernel_entry);
+  if (!calibration.interference.empty())
+    json["interference"] = list_entries(calibration.interference, interference_entry);
   std::string file;
   for (const auto& [key, value] : json.items()) file += (file.empty() ? "{\n" : ",\n") + member(key, value);
   return file + "\n}\n";

@@ -3,9 +3,9 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "models/price/calibration.hpp"
-
 namespace dovetail {
+
+struct Calibration;
 
 // One line for each cost. `measurement`: how it was measured, by the schema; an empty object is left out. Numbers have
 // nine digits.

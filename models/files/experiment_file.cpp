@@ -12,28 +12,28 @@
 namespace dovetail {
 namespace {
 
-using nlohmann::json;
+using JsonValue = nlohmann::json;
 
-const std::vector<const InputKind*> parts{&cluster_input, &model_input, &calibration_input};
+const std::vector<const InputKind*> named_parts{&cluster_input, &model_input, &calibration_input};
 
 JsonFile open_experiment(const std::string& path, FilesRead& files) {
-  if (path.empty()) return JsonFile::wrap(json::object(), "");
+  if (path.empty()) return JsonFile::wrap(JsonValue::object(), "");
   JsonFile file = JsonFile::read(path);
   files[path] = file.text();
-  validate(file, json{{"type", "object"}});
+  validate(file, JsonValue{{"type", "object"}});
   return file;
 }
 
 // With each part held to the one of its two forms that was chosen: then messages are about what is wrong in it.
-const JsonSchema& schema_for(const json& experiment) {
+const JsonSchema& schema_for(const JsonValue& experiment) {
   static std::map<std::string, JsonSchema> kept;
   std::string key = data_directory().string();
-  for (const InputKind* kind : parts)
+  for (const InputKind* kind : named_parts)
     if (const auto value = experiment.find(kind->name); value != experiment.end() && value->is_object())
       key += " " + kind->name;
   if (const auto found = kept.find(key); found != kept.end()) return found->second;
-  json schema = load_schema("experiment");
-  for (const InputKind* kind : parts) {
+  JsonValue schema = load_schema("experiment");
+  for (const InputKind* kind : named_parts) {
     const auto value = experiment.find(kind->name);
     json& property = schema["properties"][kind->name];
     if (value != experiment.end() && value->is_object()) property = property["oneOf"][1];
@@ -82,7 +82,7 @@ void ExperimentFile::set_option(const std::string& option) {
 
 // A change inside a part goes into the file that the experiment names, unless the part is written out here.
 void ExperimentFile::put(const std::string& key, const Override& change) {
-  const bool names_file = std::ranges::any_of(parts, [&](const InputKind* kind) { return kind->name == key; }) &&
+  const bool names_file = std::ranges::any_of(named_parts, [&](const InputKind* kind) { return kind->name == key; }) &&
                           !(json_.root().contains(key) && json_.root()[key].is_object());
   if (names_file && !change.pointer.empty())
     changes_[key].push_back(change);

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "models/base/names.hpp"
+#include "models/plan/communication.hpp"
+#include "models/price/calibration.hpp"
 
 namespace dovetail {
 namespace {
@@ -253,7 +255,7 @@ Json to_json(const Parallelism& parallelism) {
 Json to_json(const Experiment& experiment) {
   return {{"cluster", to_json(experiment.cluster)},
           {"model", to_json(experiment.model)},
-          {"calibration", to_json(experiment.calibration)},
+          {"calibration", to_json(*experiment.calibration)},
           {"workload", to_json(experiment.workload)},
           {"parallelism", to_json(experiment.parallelism)}};
 }

@@ -56,7 +56,7 @@ struct ExperimentParts {
   Cluster cluster;
   WorkloadDefaults defaults;
   Model model;
-  Calibration calibration;
+  Shared<Calibration> calibration;
 };
 ExperimentParts load_parts(const ExperimentRequest& request, FilesRead& files);
 Experiment load_experiment(const ExperimentRequest& request, const ExperimentParts& parts, FilesRead& files,

@@ -5,6 +5,7 @@
 #include "models/base/names.hpp"
 #include "models/files/input_file.hpp"
 #include "models/files/read_parts.hpp"
+#include "models/price/calibration.hpp"
 
 namespace dovetail {
 namespace {

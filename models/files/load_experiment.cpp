@@ -9,6 +9,9 @@
 #include "models/files/experiment_file.hpp"
 #include "models/files/load_trace.hpp"
 #include "models/files/read_parts.hpp"
+#include "models/price/calibration.hpp"
+#include "models/question/capacity.hpp"
+#include "models/question/experiment_rules.hpp"
 #include "models/question/volumes.hpp"
 
 namespace dovetail {

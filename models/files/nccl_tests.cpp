@@ -13,6 +13,7 @@
 #include "models/base/json/json_text.hpp"
 #include "models/base/names.hpp"
 #include "models/files/input_file.hpp"
+#include "models/price/calibration.hpp"
 
 namespace dovetail {
 namespace {

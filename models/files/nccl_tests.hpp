@@ -7,9 +7,10 @@
 
 #include "models/base/fit.hpp"
 #include "models/files/load.hpp"
-#include "models/price/calibration.hpp"
 
 namespace dovetail {
+
+struct Calibration;
 
 // One collective over one group. Sizes are bytes as CollectiveCost counts them, which is how nccl-tests count too.
 struct NcclTestsRun {

@@ -10,6 +10,7 @@
 #include "models/base/names.hpp"
 #include "models/files/experiment_json.hpp"
 #include "models/files/read_parts.hpp"
+#include "models/price/contention.hpp"
 #include "models/time/fair_sharing.hpp"
 
 namespace dovetail {
@@ -245,7 +246,7 @@ Span read_span(const JsonReader& reader, std::size_t limit) {
   return {first, bounds[1].integer(first, static_cast<int>(limit))};
 }
 
-CollectiveStep read_step(const JsonReader& r) {
+CollectiveStep read_collective_step(const JsonReader& r) {
   CollectiveStep step;
   step.kind = r.enumeration("kind", step_kind_names);
   step.subgroup = {r.at("subgroup").integer("stride", 1), r.at("subgroup").integer("size", 1)};
@@ -386,7 +387,7 @@ ScheduleFile read_schedule(const JsonFile& input) {
   for (const JsonReader& r : root.at("streams").elements())
     s.streams.push_back(
         {r.enumeration("kind", stream_kind_names), r.integer("rank_class", 0, static_cast<int>(s.classes.size()) - 1)});
-  for (const JsonReader& r : root.at("collective_steps").elements()) s.steps.push_back(read_step(r));
+  for (const JsonReader& r : root.at("collective_steps").elements()) s.steps.push_back(read_collective_step(r));
   for (const JsonReader& r : root.at("tensors").elements())
     s.tensors.push_back(read_tensor(r, s.classes.size(), s.tensors.size()));
   for (const JsonReader& r : root.at("resources").elements()) file.priced.resources.push_back(r.string());

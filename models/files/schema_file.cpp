@@ -13,7 +13,7 @@
 namespace dovetail {
 namespace {
 
-using nlohmann::json;
+using JsonValue = nlohmann::json;
 
 constexpr std::string_view suffix = ".schema.json";
 
@@ -45,13 +45,13 @@ void localize(json& node, const std::string& self, std::set<std::string>& others
 }  // namespace
 
 json load_schema(std::string_view name) {
-  json bundle = read_schema(name);
+  JsonValue bundle = read_schema(name);
   std::set<std::string> pending;
   localize(bundle, "", pending);
   while (!pending.empty()) {
     const std::string other = pending.extract(pending.begin()).value();
     if (bundle["definitions"].contains(other)) continue;
-    json schema = read_schema(other);
+    JsonValue schema = read_schema(other);
     schema.erase("$schema");
     localize(schema, "/definitions/" + other, pending);
     bundle["definitions"][other] = std::move(schema);

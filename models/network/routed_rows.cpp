@@ -5,6 +5,8 @@
 #include <span>
 
 #include "models/base/errors.hpp"
+#include "models/question/capacity.hpp"
+#include "models/question/expert_loads.hpp"
 
 namespace dovetail {
 namespace {

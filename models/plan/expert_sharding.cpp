@@ -6,13 +6,10 @@
 
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
+#include "models/plan/refuse.hpp"
 
 namespace dovetail {
 namespace {
-
-[[noreturn]] void refuse(std::string_view knob, const std::string& message) {
-  throw InputError(Location{"", 0, 0, fmt::format("/plan/{}", knob)}, message);
-}
 
 // The most experts that shadowing leaves to any one owner.
 std::int64_t most_dispatched(const Plan& plan, std::int64_t experts, std::int64_t local) {

@@ -1,5 +1,5 @@
 // One point of the plan space: every knob of every published system. Knob values that no
-// builder exists for yet are kept as types and refused by validate() with their name.
+// builder exists for yet are kept as types and refused by validate() (plan_rules.hpp) with their name.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "models/question/experiment.hpp"
+#include "models/base/names.hpp"
+#include "models/base/units.hpp"
+#include "models/plan/communication.hpp"
 
 namespace dovetail {
 
@@ -159,10 +161,6 @@ struct Plan {
   }
   friend bool operator==(const Plan&, const Plan&) = default;
 };
-
-// Throws InputError: a knob value not built yet ("plan.scope batch is not built yet; built: layer, moe"), a
-// contradiction (scope layer with degree 2), a degree above the capacity, slices that do not add up.
-void validate(const Plan& plan, const Experiment& experiment);
 
 // The slices that a plan's grad_sync stands for, in backward order, of each pipeline stage. `elements`: dense gradients
 // of each layer.

@@ -1,5 +1,5 @@
 // Costs of operations on a cluster, each with where it comes from. Fits are
-// t = alpha + n * beta (FSMoE eq. 1). Only price() reads these.
+// t = alpha + n * beta (FSMoE eq. 1). Only what makes prices reads these.
 #pragma once
 #include <array>
 #include <optional>
@@ -11,27 +11,11 @@
 #include "models/base/dtype.hpp"
 #include "models/base/provenance.hpp"
 #include "models/base/units.hpp"
+#include "models/plan/communication.hpp"
 #include "models/question/parallelism.hpp"
 #include "models/schedule/op_kind.hpp"
 
 namespace dovetail {
-
-// Send: of one rank to one other.
-enum class Collective { None, AllToAll, AllGather, ReduceScatter, AllReduce, Broadcast, Reduce, Send };
-inline constexpr std::array<std::pair<std::string_view, Collective>, 8> collective_names{
-    {{"none", Collective::None},
-     {"all_to_all", Collective::AllToAll},
-     {"all_gather", Collective::AllGather},
-     {"reduce_scatter", Collective::ReduceScatter},
-     {"all_reduce", Collective::AllReduce},
-     {"broadcast", Collective::Broadcast},
-     {"reduce", Collective::Reduce},
-     {"send", Collective::Send}}};
-
-// Links a collective uses: those inside a node or the network between nodes.
-enum class LinkKind { Intra, Inter };
-inline constexpr std::array<std::pair<std::string_view, LinkKind>, 2> link_kind_names{
-    {{"intra", LinkKind::Intra}, {"inter", LinkKind::Inter}}};
 
 // n is bytes: all-to-all: sent per rank, its own part included; all-gather: the gathered
 // buffer; reduce-scatter: the buffer before scattering; all-reduce, broadcast and reduce: the buffer; send: the
@@ -58,11 +42,6 @@ struct MemoryCost {
   SecondsPerByte beta;
   Provenance provenance;
 };
-
-// How messages are sent. BySize: for each op whichever costs less.
-enum class Protocol { Simple, LowLatency, BySize };
-inline constexpr std::array<std::pair<std::string_view, Protocol>, 3> protocol_names{
-    {{"simple", Protocol::Simple}, {"low_latency", Protocol::LowLatency}, {"by_size", Protocol::BySize}}};
 
 // All-to-alls by their messages, where known, in place of the CollectiveCost: a rank that sends m messages to p peers,
 // n bytes over this kind of link, takes

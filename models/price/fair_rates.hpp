@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "models/price/price.hpp"
+#include "models/price/priced_schedule.hpp"
 
 namespace dovetail {
 

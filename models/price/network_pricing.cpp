@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-#include "models/time/fair_sharing.hpp"
+#include "models/price/contention.hpp"
 
 namespace dovetail {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/network/network_load.hpp"
-#include "models/price/price.hpp"
+#include "models/price/priced_schedule.hpp"
 
 namespace dovetail {
 

@@ -9,10 +9,10 @@
 
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
+#include "models/price/calibration.hpp"
+#include "models/price/contention.hpp"
 #include "models/price/network_pricing.hpp"
 #include "models/price/step_cost.hpp"
-#include "models/schedule/schedule_builder.hpp"
-#include "models/time/fair_sharing.hpp"
 
 namespace dovetail {
 namespace {
@@ -62,13 +62,13 @@ class Pricer {
       : s_(schedule),
         e_(experiment),
         network_(network),
-        gemm_(find_gemm(experiment.calibration, experiment.workload.dtype)) {
+        gemm_(find_gemm(*experiment.calibration, experiment.workload.dtype)) {
     if (kinds_of(s_) > kinds_.size()) kinds_.push_back(InterferenceClass::Copy);
     for (std::size_t c = 0; c < s_.classes.size(); ++c)
       for (InterferenceClass kind : kinds_) p_.resources.push_back(name_of(name_in(interference_class_names, kind), c));
     if (network_ != nullptr) std::ranges::copy(network_->resources(), std::back_inserter(p_.resources));
     p_.physical = p_.resources.size();
-    for (const Interference& pair : e_.calibration.interference)
+    for (const Interference& pair : e_.calibration->interference)
       contention_.push_back(
           {pair, shares_of(pair),
            static_cast<int>(p_.resources.size()) + static_cast<int>(contention_.size() * s_.classes.size())});
@@ -171,13 +171,13 @@ class Pricer {
 
   void price_kernel(const Op& op) {
     const Work& w = op.work;
-    const MemoryCost& memory = e_.calibration.memory;
+    const MemoryCost& memory = e_.calibration->memory;
     Seconds fixed = gemm_.alpha * w.gemms;
     if (w.memory_traffic > Bytes(0)) fixed += memory.alpha;
     if (w.host_waits) fixed += gemm_.alpha;  // what the next launch costs when nothing hides it
     const Seconds gemms = std::max(w.flops * gemm_.beta, w.gemm_traffic * memory.beta);
     Seconds busy = gemms + w.memory_traffic * memory.beta;
-    if (const KernelCost* kernel = find_kernel(e_.calibration, op.kind, op.phase)) {
+    if (const KernelCost* kernel = find_kernel(*e_.calibration, op.kind, op.phase)) {
       fixed = kernel->alpha;
       busy = busy * kernel->factor;
     }
@@ -190,7 +190,7 @@ class Pricer {
   }
 
   void price_copy(const Op& op) {
-    const MemoryCost& copy = find_copy(e_.calibration);
+    const MemoryCost& copy = find_copy(*e_.calibration);
     add(op, InterferenceClass::Copy, copy.alpha, op.work.host_traffic * copy.beta);
   }
 
@@ -199,7 +199,7 @@ class Pricer {
     std::optional<CollectiveCost>& cost =
         costs_[static_cast<std::size_t>(collective)][static_cast<std::size_t>(op.work.group)];
     if (!cost)
-      cost = find_cost(e_.calibration, collective, group_shape(s_.groups, op.work.group, e_.cluster),
+      cost = find_cost(*e_.calibration, collective, group_shape(s_.groups, op.work.group, e_.cluster),
                        e_.cluster.gpus_per_node);
     const auto kind = cost->link == LinkKind::Inter ? InterferenceClass::Inter : InterferenceClass::Intra;
     add(op, kind, cost->alpha, op.work.message * cost->beta);
@@ -213,7 +213,7 @@ class Pricer {
         return cost;
     const GroupPlace place{group_shape(s_.groups, op.work.group, e_.cluster),
                            ranks_per_node(s_.groups, op.work.group, e_.cluster), e_.cluster.gpus_per_node};
-    all_to_alls_.emplace_back(op.work, step_cost(e_.calibration, s_.steps_of(op), op.work, place));
+    all_to_alls_.emplace_back(op.work, step_cost(*e_.calibration, s_.steps_of(op), op.work, place));
     return all_to_alls_.back().second;
   }
 
@@ -239,10 +239,6 @@ PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment&
     add_flows(*network, static_cast<int>(kinds_of(*priced.schedule) * priced.schedule->classes.size()), priced);
   priced.contended = is_contended(priced);
   return priced;
-}
-
-PricedSchedule price_plan(const Experiment& experiment, const Plan& plan) {
-  return price(std::make_shared<const Schedule>(build_schedule(experiment, plan)), experiment);
 }
 
 std::size_t kinds_of(const Schedule& schedule) {

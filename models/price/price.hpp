@@ -1,72 +1,13 @@
-// Costs enter here, once: what each op of a schedule demands of which resource, in seconds.
+// Costs enter here, once: a schedule, an experiment and its calibration give a priced schedule.
 #pragma once
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "models/schedule/schedule.hpp"
+#include "models/price/priced_schedule.hpp"
+#include "models/question/experiment.hpp"
 
 namespace dovetail {
-
-// Exclusive use of a unit-speed resource. An activity progresses on all its demands together, so alone it takes
-// max(seconds); `multiplicity` flows share fairly with those of other activities.
-struct Demand {
-  int resource = 0;
-  Seconds seconds;
-  int multiplicity = 1;
-};
-
-// What an op does after its fixed time. It may belong to ops of several rank classes (a flow between them).
-using ActivityId = std::int32_t;
-
-// From then on a resource has this speed in place of its last one (1 at first).
-struct SpeedChange {
-  int resource = 0;
-  Seconds at;
-  double speed = 1;  // above 0, at most 1
-};
-
-// An activity begins when the fixed time of every op that it belongs to has passed; an op ends when its fixed time has
-// passed and all its activities have ended.
-class PricedSchedule {
- public:
-  std::shared_ptr<const Schedule> schedule;
-  std::vector<std::string> resources;
-  std::size_t physical = 0;       // the first ones exist; those after them stand for contention
-  std::vector<Seconds> fixed;     // per op: latency that uses no resource
-  std::vector<Seconds> duration;  // per op: while nothing runs but it and what shares its activities
-  std::vector<Demand> demands;
-  std::vector<std::int32_t> first_demand;    // by activity, size activities + 1
-  std::vector<ActivityId> activities;        // of one op after the other; empty: op i has activity i alone
-  std::vector<std::int32_t> first_activity;  // size ops + 1, or empty
-  std::vector<SpeedChange> speed_changes;    // by time
-  bool contended = false;                    // durations do not say it all: see fair_sharing.hpp
-
-  std::span<const Demand> demands_of(ActivityId activity) const {
-    const auto i = static_cast<std::size_t>(activity);
-    return {demands.data() + first_demand[i], demands.data() + first_demand[i + 1]};
-  }
-
-  std::size_t activity_count() const { return first_demand.empty() ? 0 : first_demand.size() - 1; }
-
-  // visit(ActivityId) for each activity of an op.
-  template <class Visit>
-  void for_each_activity(OpId op, Visit visit) const {
-    if (first_activity.empty()) return visit(ActivityId{op});
-    const auto i = static_cast<std::size_t>(op);
-    for (std::int32_t a = first_activity[i]; a < first_activity[i + 1]; ++a)
-      visit(activities[static_cast<std::size_t>(a)]);
-  }
-
-  // visit(const Demand&) for each demand of each activity of an op.
-  template <class Visit>
-  void for_each_demand(OpId op, Visit visit) const {
-    for_each_activity(op, [&](ActivityId activity) {
-      for (const Demand& demand : demands_of(activity)) visit(demand);
-    });
-  }
-};
 
 // Resources per rank class: compute, inter (network), intra (links in the node), copy (to and from the host) if the
 // schedule has such a stream, and one "a/b" contention resource per interference factor of the calibration. The
@@ -74,9 +15,6 @@ class PricedSchedule {
 // adds its links and the device memory, with activities for the flows of each op (see network_load.hpp). The
 // experiment's events stay out: see inject(). Throws InputError where the calibration lacks a cost.
 PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment& experiment);
-
-// The same of a plan's schedule.
-PricedSchedule price_plan(const Experiment& experiment, const Plan& plan);
 
 // How many resources each rank class has by InterferenceClass: they stand first, class by class.
 std::size_t kinds_of(const Schedule& schedule);

@@ -5,7 +5,7 @@
 
 #include "models/base/errors.hpp"
 
-namespace dovetail::builder {
+namespace dovetail {
 namespace {
 
 // List scheduling: of all ops that could run next, the one that can begin first is placed, again and again. Nothing
@@ -97,4 +97,4 @@ Schedule ready_first(const PricedSchedule& priced) {
   return result;
 }
 
-}  // namespace dovetail::builder
+}  // namespace dovetail

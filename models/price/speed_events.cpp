@@ -5,8 +5,7 @@
 
 #include <algorithm>
 
-#include "models/price/price.hpp"
-#include "models/time/fair_sharing.hpp"
+#include "models/price/contention.hpp"
 
 namespace dovetail {
 namespace {

@@ -2,7 +2,6 @@
 // does not, tell drops and imbalance, and are what host runs really route.
 #pragma once
 #include <array>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,24 +31,5 @@ struct RoutingModel {
   std::string trace;              // Trace: name or path of the file
   std::vector<LoadTable> layers;  // Trace: of the workload's step; layer l uses table l mod size, rank r row r mod rows
 };
-
-struct Experiment;
-
-// How many of a rank's tokens choose each expert: whole numbers that add up to k T, none above T. Shares of the model
-// are rounded by largest remainder; what exceeds T goes to the other experts in proportion.
-std::vector<std::int64_t> expert_loads(const Experiment& experiment, int layer, int rank);
-
-// Of all layers and ranks, at the workload's capacity. Experts that choose and soft gates drop nothing.
-struct RoutingSummary {
-  std::int64_t choices = 0, dropped = 0;
-  std::int64_t largest = 0;  // tokens of one rank in one expert
-  double imbalance = 1;      // fullest expert over the mean, the worst layer's
-};
-RoutingSummary summarize_routing(const Experiment& experiment);
-
-// Sets workload.capacity_rows where f <= 0 from the largest load, f < 0 capped at |f|; clears it where f > 0.
-void resolve_capacity(Experiment& experiment);
-// The same for a load that is known otherwise.
-void resolve_capacity(Experiment& experiment, std::int64_t largest_load);
 
 }  // namespace dovetail

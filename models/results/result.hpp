@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "models/plan/plan.hpp"
 #include "models/time/memory.hpp"
 #include "models/time/timeline.hpp"
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "models/plan/plan.hpp"
 #include "models/price/calibration.hpp"
 #include "models/results/result.hpp"
 #include "models/schedule/op.hpp"

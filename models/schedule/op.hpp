@@ -8,8 +8,8 @@
 
 #include "models/base/dtype.hpp"
 #include "models/base/units.hpp"
-#include "models/plan/plan.hpp"
-#include "models/price/calibration.hpp"
+#include "models/plan/communication.hpp"
+#include "models/question/parallelism.hpp"
 #include "models/question/volumes.hpp"
 #include "models/schedule/op_kind.hpp"
 

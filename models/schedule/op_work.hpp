@@ -3,6 +3,7 @@
 #include <span>
 
 #include "models/plan/collectives/step.hpp"
+#include "models/plan/plan.hpp"
 #include "models/question/experiment.hpp"
 #include "models/question/volumes.hpp"
 #include "models/schedule/op.hpp"

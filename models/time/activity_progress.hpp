@@ -1,6 +1,6 @@
 // Which activities of a running schedule may begin and which ops are over.
 #pragma once
-#include "models/price/price.hpp"
+#include "models/price/priced_schedule.hpp"
 
 namespace dovetail {
 

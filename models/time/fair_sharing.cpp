@@ -1,79 +1,13 @@
 #include "models/time/fair_sharing.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "models/base/errors.hpp"
-#include "models/price/fair_rates.hpp"
+#include "models/price/sharing.hpp"
 #include "models/time/activity_progress.hpp"
 
 namespace dovetail {
 namespace {
-
-constexpr double never = std::numeric_limits<double>::infinity();
-constexpr double used_up = 1e-12;  // what is left of a time that counts as nothing
-
-bool demands_something(std::span<const Demand> demands) {
-  return std::ranges::any_of(demands, [](const Demand& d) { return d.seconds > Seconds(0); });
-}
-
-// Activities that share resources as time passes.
-class Sharing {
- public:
-  explicit Sharing(const PricedSchedule& priced) : changes_(priced.speed_changes), rates_(priced) {}
-
-  void begin(ActivityId activity) {
-    running_.push_back({activity});
-    left_.push_back(1);
-    changed_ = true;
-  }
-
-  bool idle() const { return running_.empty(); }
-
-  // How long all rates stay as they are.
-  double next() {
-    double step = next_change_ < changes_.size() ? changes_[next_change_].at.value() - now_ : never;
-    if (changed_) rates_.solve(running_);
-    changed_ = false;
-    for (std::size_t i = 0; i < running_.size(); ++i) step = std::min(step, left_[i] / running_[i].rate);
-    return std::max(step, 0.0);
-  }
-
-  // Lets time pass, no more than next(). ended(activity) for those that do.
-  template <class Ended>
-  void advance(double step, Ended ended) {
-    check(step < never, "an activity that never ends");
-    now_ += step;
-    for (; next_change_ < changes_.size() && changes_[next_change_].at.value() <= now_; ++next_change_) {
-      rates_.set_speed(changes_[next_change_].resource, changes_[next_change_].speed);
-      changed_ = true;
-    }
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < running_.size(); ++i) {
-      const double time = left_[i] / running_[i].rate - step;
-      if (time <= used_up * now_) {
-        ended(running_[i].activity);
-        changed_ = true;
-        continue;
-      }
-      running_[kept] = running_[i];
-      left_[kept++] = left_[i] - step * running_[i].rate;
-    }
-    running_.resize(kept);
-    left_.resize(kept);
-  }
-
-  double now() const { return now_; }
-
- private:
-  std::span<const SpeedChange> changes_;
-  std::size_t next_change_ = 0;
-  FairRates rates_;
-  std::vector<Running> running_;
-  std::vector<double> left_;  // by running activity: 1 at its start, 0 at its end
-  bool changed_ = false;      // what runs, or how fast resources are
-  double now_ = 0;
-};
 
 class SharingRun {
  public:
@@ -163,7 +97,7 @@ class SharingRun {
     passed_.clear();
     std::erase_if(fixed_, [&](Fixed& f) {
       f.left -= step;
-      if (f.left > used_up * step) return false;
+      if (f.left > Sharing::used_up * step) return false;
       passed_.push_back(f.op);
       return true;
     });
@@ -185,40 +119,6 @@ class SharingRun {
 };
 
 }  // namespace
-
-std::vector<bool> shared_resources(const PricedSchedule& priced) {
-  std::vector<StreamId> user(priced.resources.size(), -1);
-  std::vector<bool> shared(priced.resources.size());
-  for (const SpeedChange& change : priced.speed_changes) shared[static_cast<std::size_t>(change.resource)] = true;
-  for (std::size_t i = 0; i < priced.schedule->ops.size(); ++i) {
-    const StreamId stream = priced.schedule->ops[i].stream;
-    priced.for_each_demand(static_cast<OpId>(i), [&](const Demand& demand) {
-      if (demand.seconds <= Seconds(0)) return;
-      const auto r = static_cast<std::size_t>(demand.resource);
-      check(r < shared.size(), "an op demands a resource that is not there");
-      if (user[r] >= 0 && user[r] != stream) shared[r] = true;
-      user[r] = stream;
-    });
-  }
-  return shared;
-}
-
-bool is_contended(const PricedSchedule& priced) {
-  return std::ranges::count(shared_resources(priced), true) > 0;
-}
-
-std::vector<Seconds> ends_together(const PricedSchedule& priced, std::span<const ActivityId> activities) {
-  Sharing sharing(priced);
-  std::vector<Seconds> ends(activities.size());
-  for (ActivityId activity : activities)
-    if (demands_something(priced.demands_of(activity))) sharing.begin(activity);
-  while (!sharing.idle())
-    sharing.advance(sharing.next(), [&](ActivityId ended) {
-      for (std::size_t i = 0; i < activities.size(); ++i)
-        if (activities[i] == ended) ends[i] = Seconds(sharing.now());
-    });
-  return ends;
-}
 
 Timeline run_sharing(const PricedSchedule& priced) {
   return SharingRun(priced).run();

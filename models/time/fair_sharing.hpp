@@ -1,19 +1,8 @@
-// Activities that run at the same time and demand the same resource share it fairly (fair_rates.hpp).
+// Runs a schedule whose activities may meet on a resource and share it fairly (price/sharing.hpp).
 #pragma once
 #include "models/time/timeline.hpp"
 
 namespace dovetail {
-
-// By resource: whether its activities may run slower than alone, because ops of several streams demand it, so that they
-// may meet there, or because its speed changes.
-std::vector<bool> shared_resources(const PricedSchedule& priced);
-
-// What PricedSchedule::contended says: whether any resource is so.
-bool is_contended(const PricedSchedule& priced);
-
-// When each of these activities ends if they begin together at 0 and nothing else runs: an op's `duration` is its fixed
-// time and the latest of its activities, with those of its twins in other rank classes beside them.
-std::vector<Seconds> ends_together(const PricedSchedule& priced, std::span<const ActivityId> activities);
 
 // When each op of the schedule runs. First the fixed time of an op passes, then its activities.
 Timeline run_sharing(const PricedSchedule& priced);

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "models/price/price.hpp"
+#include "models/price/priced_schedule.hpp"
 
 namespace dovetail {
 

@@ -8,7 +8,9 @@
 #include "bench/fitting.hpp"
 #include "models/base/errors.hpp"
 #include "models/files/input_file.hpp"
-#include "models/schedule/schedule_builder.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
+#include "models/price/price.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/registry.hpp"
 
@@ -61,7 +63,7 @@ TEST_CASE("dovetail is never worse by a simulator either, where the systems' cho
   if (!std::ranges::any_of(backends(), has)) return;
   Question question = question_of("fsmoe-testbed-b", "mixtral-8x7b", {"workload.layers=2"});
   using enum InterferenceClass;
-  question.experiment.calibration.interference = {{Compute, Inter, .9, .7, {}}, {Inter, Intra, .8, .6, {}}};
+  question.experiment.calibration.edit().interference = {{Compute, Inter, .9, .7, {}}, {Inter, Intra, .8, .6, {}}};
   const std::unique_ptr<Backend> simgrid = make_backend("simgrid");
   const planners::Evaluator evaluate = [&](const Plan& plan) {
     const auto schedule = std::make_shared<const Schedule>(build_schedule(question.experiment, plan));

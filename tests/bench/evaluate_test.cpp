@@ -11,6 +11,7 @@
 #include "models/base/json/json_file.hpp"
 #include "models/base/json/json_schema.hpp"
 #include "models/files/schema_file.hpp"
+#include "models/price/calibration.hpp"
 #include "reports/json_report.hpp"
 
 using namespace dovetail;

@@ -3,6 +3,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "models/plan/plan.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
 #include "models/price/price.hpp"
 #include "tests/support/experiments.hpp"
 
@@ -38,19 +41,19 @@ TEST_CASE("A fit finds the costs that times were made with, and prices with them
     }
     fit.add(p, work, held);
   }
-  e.calibration.kernels = fit.costs("made up");
-  CHECK(e.calibration.kernels.size() == 4);  // two kinds, two passes
-  const KernelCost* expert = find_kernel(e.calibration, OpKind::Expert, Phase::Backward);
+  e.calibration.edit().kernels = fit.costs("made up");
+  CHECK(e.calibration->kernels.size() == 4);  // two kinds, two passes
+  const KernelCost* expert = find_kernel(*e.calibration, OpKind::Expert, Phase::Backward);
   REQUIRE(expert != nullptr);
   CHECK(expert->alpha.value() == Approx(2e-3));
   CHECK(expert->factor == Approx(3));
   // Attention has one size: all of its time is put on the factor, 3 + 2 ms / work.
-  const KernelCost* attention = find_kernel(e.calibration, OpKind::Attention, Phase::Forward);
+  const KernelCost* attention = find_kernel(*e.calibration, OpKind::Attention, Phase::Forward);
   REQUIRE(attention != nullptr);
   CHECK(attention->alpha == Seconds(0));
-  e.calibration.kernels.clear();
+  e.calibration.edit().kernels.clear();
   const PricedSchedule without = priced(e, 4);
-  e.calibration.kernels = fit.costs("made up");
+  e.calibration.edit().kernels = fit.costs("made up");
   const PricedSchedule with = priced(e, 4);
   for (std::size_t i = 0; i < with.duration.size(); ++i)
     if (with.schedule->ops[i].kind == OpKind::Expert)

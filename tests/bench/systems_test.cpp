@@ -6,6 +6,7 @@
 #include "bench/evaluate.hpp"
 #include "models/files/data_path.hpp"
 #include "models/files/input_file.hpp"
+#include "models/price/calibration.hpp"
 #include "reports/gantt_text.hpp"
 #include "tests/support/golden.hpp"
 
@@ -81,9 +82,9 @@ TEST_CASE("with interference the analytic backend and SimGrid agree on each op o
     };
     const Seconds alone = run("analytic").metrics.makespan;
     using enum InterferenceClass;
-    question.experiment.calibration.interference = {{Compute, Inter, .9, .8, {}}, {Compute, Intra, .95, .3, {}},
-                                                    {Compute, Copy, .95, .7, {}}, {Inter, Intra, .9, .6, {}},
-                                                    {Inter, Copy, .8, .6, {}},    {Intra, Copy, .7, .7, {}}};
+    question.experiment.calibration.edit().interference = {{Compute, Inter, .9, .8, {}}, {Compute, Intra, .95, .3, {}},
+                                                           {Compute, Copy, .95, .7, {}}, {Inter, Intra, .9, .6, {}},
+                                                           {Inter, Copy, .8, .6, {}},    {Intra, Copy, .7, .7, {}}};
     const SystemResult predicted = run("analytic"), simulated = run("simgrid");
     for (std::size_t i = 0; i < predicted.timeline.ops.size(); ++i)
       CHECK(predicted.timeline.ops[i].finish.value() == Approx(simulated.timeline.ops[i].finish.value()).epsilon(1e-9));

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "models/plan/plan.hpp"
 #include "tests/support/experiments.hpp"
 
 namespace dovetail::test {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/plan/plan.hpp"
 #include "models/time/backend.hpp"
 
 namespace dovetail::test {

@@ -3,7 +3,9 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "models/schedule/schedule_builder.hpp"
+#include "models/plan/plan.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
 #include "tests/support/hand_made.hpp"
 
 using namespace dovetail;
@@ -29,9 +31,9 @@ TEST_CASE("Each backend has the name it is listed under") {
 
 TEST_CASE("Backends conform on the schedules of plans") {
   Experiment experiment = conformance_experiment(4, GENERATE(false, true));
-  experiment.calibration.interference = {{InterferenceClass::Compute, InterferenceClass::Inter, 0.9, 0.8, {}},
-                                         {InterferenceClass::Compute, InterferenceClass::Intra, 0.95, 0.3, {}},
-                                         {InterferenceClass::Compute, InterferenceClass::Copy, 0.95, 0.7, {}}};
+  experiment.calibration.edit().interference = {{InterferenceClass::Compute, InterferenceClass::Inter, 0.9, 0.8, {}},
+                                                {InterferenceClass::Compute, InterferenceClass::Intra, 0.95, 0.3, {}},
+                                                {InterferenceClass::Compute, InterferenceClass::Copy, 0.95, 0.7, {}}};
   for (const Plan& plan : conformance_plans()) {
     const auto schedule = std::make_shared<const Schedule>(build_schedule(experiment, plan));
     const PricedSchedule priced = price(schedule, experiment);

@@ -13,7 +13,10 @@
 #include "models/files/data_path.hpp"
 #include "models/files/schema_file.hpp"
 #include "models/plan/plan.hpp"
+#include "models/price/calibration.hpp"
 #include "models/question/cluster.hpp"
+#include "models/question/experiment.hpp"
+#include "models/question/workload.hpp"
 
 using namespace dovetail;
 using nlohmann::json;

@@ -7,6 +7,8 @@
 #include "models/files/data_path.hpp"
 #include "models/files/load.hpp"
 #include "models/files/load_trace.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
 #include "models/price/price.hpp"
 #include "models/question/volumes.hpp"
 
@@ -80,11 +82,11 @@ TEST_CASE("Every model runs on every cluster by default, and every collective ha
       std::vector<std::string> notes;
       const Experiment e = load_experiment(request, files, notes);
       CHECK(layer_volumes(e).capacity > 0);
-      CHECK_NOTHROW(find_gemm(e.calibration, e.workload.dtype));
+      CHECK_NOTHROW(find_gemm(*e.calibration, e.workload.dtype));
       for (const auto& [name, collective] : collective_names)
         if (collective != Collective::None)
           for (int nodes : {1, 2})
-            CHECK_NOTHROW(find_cost(e.calibration, collective, {2, nodes}, e.cluster.gpus_per_node));
+            CHECK_NOTHROW(find_cost(*e.calibration, collective, {2, nodes}, e.cluster.gpus_per_node));
     }
 }
 

@@ -2,9 +2,10 @@
 #include <catch2/catch.hpp>
 
 #include "models/files/load.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
 #include "models/price/price.hpp"
 #include "models/question/volumes.hpp"
-#include "models/schedule/schedule_builder.hpp"
 #include "models/time/analytic_backend.hpp"
 
 using namespace dovetail;
@@ -81,7 +82,7 @@ TEST_CASE("Every model on every cluster builds, validates and has a price") {
       CHECK_NOTHROW(validate(*schedule));
       std::vector<double> scratch;
       CHECK(analytic_makespan(price(schedule, e), scratch) > Seconds(0));
-      CHECK(find_copy(e.calibration).beta > SecondsPerByte(0));
+      CHECK(find_copy(*e.calibration).beta > SecondsPerByte(0));
     }
 }
 

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "exec/inproc_transport.hpp"
-#include "models/schedule/schedule_builder.hpp"
+#include "models/price/build_schedule.hpp"
 
 namespace dovetail::test {
 

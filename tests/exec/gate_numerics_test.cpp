@@ -3,6 +3,8 @@
 
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
+#include "models/question/capacity.hpp"
+#include "models/question/experiment_rules.hpp"
 #include "models/question/volumes.hpp"
 #include "tests/exec/check_numerics.hpp"
 #include "tests/exec/exec_support.hpp"
@@ -23,7 +25,7 @@ Plan chunked(int forward_degree, int backward_degree, Encoding encoding) {
   return plan;
 }
 
-SmallExperiment four_ranks() {
+SmallExperiment two_gated_layers() {
   SmallExperiment s;
   s.dp = s.mp = s.ep = s.esp = 2;
   s.layers = 2;
@@ -50,7 +52,7 @@ void check_all_encodings(const Experiment& e, bool some_dropped = false) {
 }  // namespace
 
 TEST_CASE("Every gate computes what the reference does, in chunks, sparse and dense") {
-  Experiment e = small_experiment(four_ranks());
+  Experiment e = small_experiment(two_gated_layers());
   e.workload.gate.kind = GENERATE(GateKind::Softmax, GateKind::Gshard, GateKind::Sigmoid, GateKind::XMoe,
                                   GateKind::Cosine, GateKind::ExpertChoice, GateKind::SoftMoe);
   REQUIRE(layer_volumes(e).capacity == 5);  // neither 2 nor 3 divides it
@@ -58,7 +60,7 @@ TEST_CASE("Every gate computes what the reference does, in chunks, sparse and de
 }
 
 TEST_CASE("Renormalised and batch prioritised gates, with drops") {
-  Experiment e = small_experiment(four_ranks());
+  Experiment e = small_experiment(two_gated_layers());
   e.workload.gate.kind = GENERATE(GateKind::Softmax, GateKind::Gshard, GateKind::Sigmoid, GateKind::Cosine);
   e.workload.gate.renormalise = GENERATE(false, true);
   e.workload.gate.batch_prioritised = true;
@@ -67,7 +69,7 @@ TEST_CASE("Renormalised and batch prioritised gates, with drops") {
 }
 
 TEST_CASE("Skewed routing drops what its model says, whatever the gate") {
-  Experiment e = small_experiment(four_ranks());
+  Experiment e = small_experiment(two_gated_layers());
   e.workload.gate.kind = GENERATE(GateKind::Softmax, GateKind::Gshard, GateKind::Sigmoid, GateKind::XMoe);
   e.workload.routing.kind = GENERATE(RoutingKind::Zipf, RoutingKind::Hot);
   e.workload.routing.exponent = 2;
@@ -79,7 +81,7 @@ TEST_CASE("Skewed routing drops what its model says, whatever the gate") {
 }
 
 TEST_CASE("Experts without tokens") {
-  SmallExperiment s = four_ranks();
+  SmallExperiment s = two_gated_layers();
   s.experts = 6;
   s.top_k = GENERATE(1, 2);
   Experiment e = small_experiment(s);
@@ -91,7 +93,7 @@ TEST_CASE("Experts without tokens") {
 }
 
 TEST_CASE("Any number of choices, at the capacity that drops nothing and at a capped one") {
-  SmallExperiment s = four_ranks();
+  SmallExperiment s = two_gated_layers();
   s.top_k = GENERATE(1, 2, 3, 4);
   s.capacity_factor = GENERATE(0.0, -1.25);
   Experiment e = small_experiment(s);
@@ -105,7 +107,7 @@ TEST_CASE("Any number of choices, at the capacity that drops nothing and at a ca
 }
 
 TEST_CASE("The router's own loads give the capacity that drops nothing") {
-  SmallExperiment s = four_ranks();
+  SmallExperiment s = two_gated_layers();
   s.capacity_factor = 0;
   Experiment e = small_experiment(s);
   const std::int64_t largest = compute_reference(e, random_model_data(e, 11)).largest_load;

@@ -8,7 +8,8 @@
 
 #include "exec/host_executor.hpp"
 #include "exec/inproc_transport.hpp"
-#include "models/schedule/schedule_builder.hpp"
+#include "models/plan/plan.hpp"
+#include "models/price/build_schedule.hpp"
 #include "tests/exec/exec_support.hpp"
 
 using namespace dovetail;

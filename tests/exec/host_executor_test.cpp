@@ -6,7 +6,7 @@
 #include "exec/compute_rules.hpp"
 #include "exec/inproc_transport.hpp"
 #include "exec/numerics.hpp"
-#include "models/schedule/schedule_builder.hpp"
+#include "models/price/build_schedule.hpp"
 #include "tests/exec/check_numerics.hpp"
 #include "tests/exec/exec_support.hpp"
 

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/base/errors.hpp"
+#include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "tests/exec/exec_support.hpp"
@@ -14,7 +15,7 @@ using namespace dovetail::test;
 
 namespace {
 
-SmallExperiment four_ranks() {
+SmallExperiment four_gated_ranks() {
   SmallExperiment s;
   s.dp = s.mp = s.ep = s.esp = 2;
   s.kind = ExpertKind::Gated;
@@ -41,7 +42,7 @@ Seconds makespan(const PricedSchedule& p) {
 }  // namespace
 
 TEST_CASE("An emulated run takes the time that the analytic backend predicts, with pipeline stages too") {
-  SmallExperiment s = four_ranks();
+  SmallExperiment s = four_gated_ranks();
   Plan plan = overlapping_plan();
   if (GENERATE(false, true)) {
     s.dp = s.ep = 1;
@@ -71,7 +72,7 @@ TEST_CASE("An emulated run takes the time that the analytic backend predicts, wi
 }
 
 TEST_CASE("A run without emulation is predicted from its warm-up") {
-  const Experiment e = small_experiment(four_ranks());
+  const Experiment e = small_experiment(four_gated_ranks());
   HostRunOptions options;
   options.emulate_links = false;
   options.measure.limit = Seconds(.1);
@@ -85,7 +86,7 @@ TEST_CASE("A run without emulation is predicted from its warm-up") {
 }
 
 TEST_CASE("More than this machine's memory is refused") {
-  SmallExperiment s = four_ranks();
+  SmallExperiment s = four_gated_ranks();
   s.hidden = 1 << 16;
   s.expert_hidden = 1 << 20;
   const Experiment e = small_experiment(s);
@@ -93,14 +94,14 @@ TEST_CASE("More than this machine's memory is refused") {
 }
 
 TEST_CASE("A module known only by its times is not executed") {
-  Experiment e = small_experiment(four_ranks());
+  Experiment e = small_experiment(four_gated_ranks());
   const TimeCurve curve = TimeCurve::fit(Seconds(1e-6), Seconds(1e-9));
   e.model.expert_profile = {curve, curve, {}};
   CHECK_THROWS_WITH(run_on_host(e, priced(e, Plan{})), Catch::Contains("model.expert_profile: a module known only"));
 }
 
 TEST_CASE("A run says what compressed messages cost in digits") {
-  const Experiment e = small_experiment(four_ranks());
+  const Experiment e = small_experiment(four_gated_ranks());
   Plan plan = overlapping_plan();
   plan.dispatch_wire = plan.combine_wire = Wire::Fp8;
   HostRunOptions options;

@@ -5,7 +5,8 @@
 
 #include "models/files/load.hpp"
 #include "models/files/schedule_json.hpp"
-#include "models/schedule/schedule_builder.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/price.hpp"
 #include "tests/exec/exec_support.hpp"
 #include "tests/support/temporary_folder.hpp"
 

@@ -3,8 +3,9 @@
 #include <catch2/catch.hpp>
 
 #include "models/base/errors.hpp"
+#include "models/plan/plan.hpp"
+#include "models/price/build_schedule.hpp"
 #include "models/question/volumes.hpp"
-#include "models/schedule/schedule_builder.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;
@@ -29,7 +30,7 @@ TEST_CASE("A big experiment in the size of this machine") {
   CHECK(e.parallelism.esp == 2);
   CHECK(e.parallelism.ep == 2);
   CHECK(e.parallelism.edp == 1);
-  CHECK(e.calibration.collectives.size() == big.calibration.collectives.size());
+  CHECK(e.calibration->collectives.size() == big.calibration->collectives.size());
 }
 
 TEST_CASE("Any even number of ranks builds a schedule") {

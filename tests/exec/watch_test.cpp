@@ -2,7 +2,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "models/schedule/schedule_builder.hpp"
+#include "models/plan/plan.hpp"
+#include "models/price/build_schedule.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;

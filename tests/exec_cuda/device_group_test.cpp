@@ -8,7 +8,7 @@
 
 #include "models/base/errors.hpp"
 #include "models/files/load.hpp"
-#include "models/schedule/schedule_builder.hpp"
+#include "models/price/build_schedule.hpp"
 #include "tests/exec_cuda/device_numerics.hpp"
 #include "tests/support/random_plans.hpp"
 

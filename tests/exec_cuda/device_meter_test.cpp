@@ -6,6 +6,7 @@
 
 #include "models/files/calibration_file.hpp"
 #include "models/files/load.hpp"
+#include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "tests/support/random_plans.hpp"
 #include "tests/support/temporary_folder.hpp"

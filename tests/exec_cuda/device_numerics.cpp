@@ -7,7 +7,7 @@
 #include "exec/cuda/device_memory.hpp"
 #include "exec/cuda/device_run.hpp"
 #include "models/files/load.hpp"
-#include "models/schedule/schedule_builder.hpp"
+#include "models/price/build_schedule.hpp"
 #include "tests/support/random_plans.hpp"
 
 namespace dovetail::test {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
-#include "models/schedule/schedule_builder.hpp"
 #include "tests/exec_cuda/device_numerics.hpp"
 #include "tests/support/random_plans.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "exec/compute_rules.hpp"
 #include "exec/cuda/cuda_check.hpp"
-#include "models/schedule/schedule_builder.hpp"
+#include "models/price/build_schedule.hpp"
 #include "tests/exec_cuda/device_numerics.hpp"
 #include "tests/support/random_plans.hpp"
 

@@ -7,7 +7,7 @@
 #include "models/base/errors.hpp"
 #include "models/network/network.hpp"
 #include "models/network/rank_flows.hpp"
-#include "models/schedule/schedule_builder.hpp"
+#include "models/price/build_schedule.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/fair_sharing.hpp"
 #include "tests/support/experiments.hpp"

@@ -7,9 +7,13 @@
 
 #include "models/base/errors.hpp"
 #include "models/network/schedule_classes.hpp"
+#include "models/plan/plan.hpp"
+#include "models/plan/plan_rules.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
 #include "models/price/price.hpp"
+#include "models/question/experiment_rules.hpp"
 #include "models/question/volumes.hpp"
-#include "models/schedule/schedule_builder.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "sim/flow_backend.hpp"
 #include "tests/support/experiments.hpp"
@@ -49,7 +53,7 @@ class Draw {
     e.workload.sequence = 64;
     e.parallelism = coin() ? default_parallelism(c, e.model)
                            : Parallelism{.dp = c.gpus(), .mp = 1, .ep = c.gpus(), .esp = 1, .pp = 1, .edp = 1};
-    for (CollectiveCost& cost : e.calibration.collectives)
+    for (CollectiveCost& cost : e.calibration.edit().collectives)
       cost = {cost.collective, cost.link, 0, Seconds(1e-4 * below(20)), SecondsPerByte(1e-18), {}};
     return e;
   }

@@ -13,12 +13,6 @@ using namespace dovetail::planners;
 
 namespace {
 
-Plan moe_plan() {
-  Plan plan;
-  plan.scope = Scope::Moe;
-  return plan;
-}
-
 PlanChoice choose(const Experiment& e, const std::string& planner, const Plan& base, const std::vector<int>& degrees) {
   return find_planner(planner).choose({e, base, {planner, degrees, true}}, analytic_evaluator(e));
 }
@@ -45,15 +39,15 @@ TEST_CASE("all_to_all_choice: as fast as the best of all exchanges, each with it
   int linear = 0, others = 0;
   for (int i = 0; i < test::cases(300); ++i) {
     Experiment e = azure(16 << test::integer(engine, 0, 3), 1 << test::integer(engine, 0, 6));
-    test::scale_costs(e.calibration, engine);
-    for (MessageCost& m : e.calibration.messages) m.per_message = m.per_message * test::real(engine, .2, 5);
+    test::scale_costs(e.calibration.edit(), engine);
+    for (MessageCost& m : e.calibration.edit().messages) m.per_message = m.per_message * test::real(engine, .2, 5);
     const Evaluator evaluate = analytic_evaluator(e);
-    const PlanChoice choice = choose(e, "all_to_all_choice", moe_plan(), degrees);
+    const PlanChoice choice = choose(e, "all_to_all_choice", test::moe_plan(), degrees);
     double best = 1e300;
     for (const auto& [name, algorithm] : all_to_all_names)
       for (const auto& [implementation_name, implementation] : all_to_all_implementation_names)
         for (const auto& [protocol_name, protocol] : protocol_names) {
-          Plan base = moe_plan();
+          Plan base = test::moe_plan();
           base.all_to_all = algorithm;
           base.all_to_all_implementation = implementation;
           base.protocol = protocol;
@@ -72,8 +66,8 @@ TEST_CASE("all_to_all_choice: as fast as the best of all exchanges, each with it
 
 // Figure 20: small messages at scale are what hierarchical exchanges are for; large ones over few ranks are not.
 TEST_CASE("all_to_all_choice: linear for much data on few GPUs, in two steps for little on many") {
-  CHECK(choose(azure(16, 256), "all_to_all_choice", moe_plan(), {1}).plan.all_to_all == AllToAll::Linear);
-  const PlanChoice many = choose(azure(512, 1), "all_to_all_choice", moe_plan(), {1});
+  CHECK(choose(azure(16, 256), "all_to_all_choice", test::moe_plan(), {1}).plan.all_to_all == AllToAll::Linear);
+  const PlanChoice many = choose(azure(512, 1), "all_to_all_choice", test::moe_plan(), {1});
   INFO(many.report.reason);
   CHECK(many.plan.all_to_all != AllToAll::Linear);
   CHECK_THAT(many.report.reason, Catch::Contains("linear by simple messages"));

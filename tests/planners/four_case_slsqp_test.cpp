@@ -72,7 +72,7 @@ TEST_CASE("four_case_slsqp plans like four_case, alone and a little worse") {
   constexpr int cases = 100;
   for (int i = 0; i < cases; ++i) {
     Experiment e = test::testbed_b(test::integer(engine, 1, 5));
-    test::scale_costs(e.calibration, engine);
+    test::scale_costs(e.calibration.edit(), engine);
     e.workload.sequence = 1024;
     const Plan base = co_scheduled(i % 3 == 0 ? GradSync::After : GradSync::Partitioned);
     const bool tied = i % 4 == 0;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <random>
 
+#include "models/price/calibration.hpp"
 #include "models/question/volumes.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "tests/support/experiments.hpp"
@@ -147,8 +148,8 @@ TEST_CASE("forecasts hold for all kinds of groups, with and without replicas of 
       CAPTURE(g.dp, g.mp, g.ep, g.esp, g.edp, streams == CommStreams::One);
       Experiment e = test::round_numbers(4);
       e.model.attention = {4, 4, 4};
-      e.calibration.memory = {Seconds(2e-3), SecondsPerByte(3e-7), {}};
-      for (CollectiveCost& c : e.calibration.collectives) c.beta = 2e3 * c.beta;
+      e.calibration.edit().memory = {Seconds(2e-3), SecondsPerByte(3e-7), {}};
+      for (CollectiveCost& c : e.calibration.edit().collectives) c.beta = 2e3 * c.beta;
       e.workload.sequence = 32;
       e.parallelism = {g.dp, g.mp, g.ep, g.esp, 1, g.edp};
       const LayerTimes times = layer_times(e);

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/base/errors.hpp"
+#include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"
@@ -42,15 +43,15 @@ Experiment unit_costs(double communication, double copy) {
   e.workload.sequence = 64;
   e.parallelism = {.dp = 4, .mp = 1, .ep = 4, .esp = 1, .pp = 1, .edp = 1};
   const double rows = 64 * 2;  // f 1, k 2
-  for (CollectiveCost& c : e.calibration.collectives)
+  for (CollectiveCost& c : e.calibration.edit().collectives)
     c.alpha = {}, c.beta = SecondsPerByte(communication / (rows * 32));
-  e.calibration.gemms.front() = {DType::Fp32, {}, SecondsPerFlop(1 / (2 * rows * 8 * 32)), {}};
-  e.calibration.copy = MemoryCost{{}, SecondsPerByte(copy / (rows * 32)), {}};
+  e.calibration.edit().gemms.front() = {DType::Fp32, {}, SecondsPerFlop(1 / (2 * rows * 8 * 32)), {}};
+  e.calibration.edit().copy = MemoryCost{{}, SecondsPerByte(copy / (rows * 32)), {}};
   return e;
 }
 
 double cost(const Experiment& e, Restore restore) {
-  return restore_cost(price_plan(e, plan_of(4, restore, Buffers::Double)), e.calibration).value();
+  return restore_cost(price_plan(e, plan_of(4, restore, Buffers::Double)), *e.calibration).value();
 }
 
 }  // namespace
@@ -85,8 +86,8 @@ TEST_CASE("equation 10: the slowest of Table II's works in each pass") {
 
 TEST_CASE("equation 10: mu beside compute, mu_all and eta_all where copies run too") {
   Experiment e = unit_costs(3, 1);
-  e.calibration.interference = {{InterferenceClass::Compute, InterferenceClass::Inter, 1, .75, {}},
-                                {InterferenceClass::Inter, InterferenceClass::Copy, .5, .8, {}}};
+  e.calibration.edit().interference = {{InterferenceClass::Compute, InterferenceClass::Inter, 1, .75, {}},
+                                       {InterferenceClass::Inter, InterferenceClass::Copy, .5, .8, {}}};
   CHECK(cost(e, Restore::Keep) == Approx((2 * 3 + 2 * 3) / .75));
   CHECK(cost(e, Restore::S4) == Approx((2 * 3 + 3 * 3) / .75));
   CHECK(cost(e, Restore::S1) == Approx(2 * 3 / .5 + 2 * 3 / .5));  // copies: 5 / .8
@@ -98,11 +99,11 @@ TEST_CASE("memory_reuse: the fastest plan that fits, as trying all of them says"
   int none = 0, restored = 0;
   for (int i = 0; i < test::cases(1000); ++i) {
     Experiment e = test::testbed_b(test::integer(engine, 1, 3));
-    e.calibration.copy = MemoryCost{Seconds(1e-5), SecondsPerByte(79e-12), {}};
-    test::scale_costs(e.calibration, engine);
+    e.calibration.edit().copy = MemoryCost{Seconds(1e-5), SecondsPerByte(79e-12), {}};
+    test::scale_costs(e.calibration.edit(), engine);
     if (i % 2 == 0)
-      e.calibration.interference = {{InterferenceClass::Compute, InterferenceClass::Inter, 1, .8, {}},
-                                    {InterferenceClass::Inter, InterferenceClass::Copy, .5, .8, {}}};
+      e.calibration.edit().interference = {{InterferenceClass::Compute, InterferenceClass::Inter, 1, .8, {}},
+                                           {InterferenceClass::Inter, InterferenceClass::Copy, .5, .8, {}}};
     e.workload.sequence = 1024 * test::integer(engine, 1, 8);
     const Evaluator evaluate = analytic_evaluator(e);
     struct Tried {
@@ -142,7 +143,7 @@ TEST_CASE("memory_reuse: the fastest plan that fits, as trying all of them says"
 
 TEST_CASE("memory_reuse: what does not fit says by how much, and what would") {
   Experiment e = test::testbed_b(2);
-  e.calibration.copy = MemoryCost{Seconds(1e-5), SecondsPerByte(79e-12), {}};
+  e.calibration.edit().copy = MemoryCost{Seconds(1e-5), SecondsPerByte(79e-12), {}};
   e.workload.sequence = 8192;
   const Plan base = plan_of(1, Restore::Keep, Buffers::PerChunk);
   const auto least = [&](int degree) {

@@ -6,6 +6,7 @@
 #include "models/base/errors.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/registry.hpp"
+#include "tests/planners/random_costs.hpp"
 #include "tests/support/experiments.hpp"
 #include "tests/support/tutel_table5.hpp"
 
@@ -21,12 +22,6 @@ Experiment sharded() {
   e.model.experts = 8;
   e.parallelism = {.dp = 8, .mp = 1, .ep = 2, .esp = 4, .pp = 1, .edp = 1};
   return e;
-}
-
-Plan moe_plan() {
-  Plan plan;
-  plan.scope = Scope::Moe;
-  return plan;
 }
 
 }  // namespace
@@ -51,11 +46,11 @@ TEST_CASE("parallelism_router makes 11 of Tutel's 11 published choices") {
 
 TEST_CASE("the plans that a router chooses among: every way to shard that the experiment allows") {
   std::vector<std::string> names;
-  for (const Plan& plan : sharding_plans(sharded(), moe_plan())) names.push_back(sharding_name(plan));
+  for (const Plan& plan : sharding_plans(sharded(), test::moe_plan())) names.push_back(sharding_name(plan));
   CHECK(names == std::vector<std::string>{"ep", "ep_dp", "ep_mp 2", "ep_mp 4"});
   Experiment whole = test::round_numbers();
   whole.parallelism = {.dp = 4, .mp = 1, .ep = 4, .esp = 1, .pp = 1, .edp = 1};
-  CHECK(sharding_plans(whole, moe_plan()) == std::vector<Plan>{moe_plan()});
+  CHECK(sharding_plans(whole, test::moe_plan()) == std::vector<Plan>{test::moe_plan()});
 }
 
 TEST_CASE("the router's lines are the links' times, and cross where weights become cheaper than rows") {
@@ -64,7 +59,7 @@ TEST_CASE("the router's lines are the links' times, and cross where weights beco
   e.model.attention.head_size = 32;
   e.model.expert_hidden = 2048;
   e.workload.sequence = 1024;
-  const std::vector<Plan> plans = sharding_plans(e, moe_plan());
+  const std::vector<Plan> plans = sharding_plans(e, test::moe_plan());
   OnlineSettings settings;
   for (const Plan& plan : plans) {
     settings.strategies.push_back(sharding_name(plan));
@@ -87,9 +82,9 @@ TEST_CASE("the router's lines are the links' times, and cross where weights beco
 TEST_CASE("parallelism_router as a planner takes the least time on the links and says what that costs") {
   const Experiment e = sharded();
   const Evaluator evaluate = analytic_evaluator(e);
-  const PlanChoice choice = find_planner("parallelism_router").choose({e, moe_plan(), {}}, evaluate);
+  const PlanChoice choice = find_planner("parallelism_router").choose({e, test::moe_plan(), {}}, evaluate);
   double least = 1e300, best = 1e300;
-  for (const Plan& plan : sharding_plans(e, moe_plan())) {
+  for (const Plan& plan : sharding_plans(e, test::moe_plan())) {
     least = std::min(least, link_time(e, plan).value());
     best = std::min(best, evaluate(plan).value());
   }

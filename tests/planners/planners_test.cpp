@@ -4,8 +4,10 @@
 
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
+#include "models/plan/plan_rules.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
 #include "models/question/volumes.hpp"
-#include "models/schedule/schedule_builder.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/gradient_partition.hpp"
 #include "planners/registry.hpp"
@@ -43,12 +45,12 @@ Experiment random_experiment(std::mt19937& engine) {
   const auto integer = [&](int low, int high) { return std::uniform_int_distribution(low, high)(engine); };
   const auto factor = [&] { return std::pow(5.0, std::uniform_real_distribution(-1.0, 1.0)(engine)); };
   Experiment e = test::testbed_b(integer(1, 6));
-  for (CollectiveCost& c : e.calibration.collectives) {
+  for (CollectiveCost& c : e.calibration.edit().collectives) {
     c.alpha = c.alpha * factor();
     c.beta = c.beta * factor();
   }
-  e.calibration.gemms.front().beta = e.calibration.gemms.front().beta * factor();
-  e.calibration.memory = {Seconds(1e-6), SecondsPerByte(2e-12 * factor()), {}};
+  e.calibration.edit().gemms.front().beta = e.calibration->gemms.front().beta * factor();
+  e.calibration.edit().memory = {Seconds(1e-6), SecondsPerByte(2e-12 * factor()), {}};
   e.workload.sequence = 256 * integer(1, 2);
   e.workload.capacity_factor = 1.5;  // C = 2 * 1.5 * 64 / 8 = 24, or 48
   if (integer(0, 3) == 0) {          // 4 experts on 8 nodes: two replicas of each

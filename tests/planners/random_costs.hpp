@@ -1,9 +1,11 @@
-// Random costs for tests that hold planners against an oracle.
+// Plans and random costs for tests that hold planners against an oracle.
 #pragma once
 #include <cmath>
 #include <cstdlib>
 #include <random>
 
+#include "models/plan/plan.hpp"
+#include "models/price/calibration.hpp"
 #include "planners/four_case.hpp"
 #include "tests/support/experiments.hpp"
 
@@ -20,6 +22,12 @@ inline int integer(std::mt19937& engine, int low, int high) {
 }
 inline double real(std::mt19937& engine, double low, double high) {
   return std::uniform_real_distribution(low, high)(engine);
+}
+
+inline Plan moe_plan() {
+  Plan plan;
+  plan.scope = Scope::Moe;
+  return plan;
 }
 
 // Each cost 1/5 to 5 times its own.

@@ -3,6 +3,7 @@
 
 #include "models/base/errors.hpp"
 #include "models/files/load_trace.hpp"
+#include "models/question/capacity.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/contest.hpp"
 #include "planners/registry.hpp"
@@ -21,8 +22,8 @@ Experiment expert_parallel(int ranks, int experts, RoutingModel routing) {
   e.cluster.gpus_per_node = 1;
   e.model.experts = experts;
   e.parallelism = {.dp = ranks, .mp = 1, .ep = ranks, .esp = 1, .pp = 1, .edp = 1};
-  for (CollectiveCost& c : e.calibration.collectives) c.alpha = {};
-  e.calibration.gemms.front().alpha = {};
+  for (CollectiveCost& c : e.calibration.edit().collectives) c.alpha = {};
+  e.calibration.edit().gemms.front().alpha = {};
   e.workload.capacity_factor = 0;
   e.workload.routing = std::move(routing);
   resolve_capacity(e);
@@ -36,12 +37,6 @@ RoutingModel hot(double share) {
   return routing;
 }
 
-Plan moe_plan() {
-  Plan plan;
-  plan.scope = Scope::Moe;
-  return plan;
-}
-
 PlanChoice choose(const Experiment& e, const Plan& base) {
   return find_planner("shadowing").choose({e, base, {"shadowing", {1}, true}}, analytic_evaluator(e));
 }
@@ -51,7 +46,7 @@ double best_of_all_sets(const Experiment& e) {
   const Evaluator evaluate = analytic_evaluator(e);
   double best = 1e300;
   for (int set = 0; set + 1 < 1 << e.model.experts; ++set) {
-    Plan plan = moe_plan();
+    Plan plan = test::moe_plan();
     for (int expert = 0; expert < e.model.experts; ++expert)
       if ((set >> expert & 1) != 0) plan.shadowed_experts.push_back(expert);
     best = std::min(best, evaluate(plan).value());
@@ -64,7 +59,7 @@ double best_of_all_sets(const Experiment& e) {
 // 16 tokens with 2 choices on each of 4 ranks: 16 for expert 0, which is all that a rank has; 6, 5, 5 for the others.
 TEST_CASE("FasterMoE's latency, worked") {
   const Experiment e = expert_parallel(4, 4, hot(.5));
-  const ShadowLatency latency(e, moe_plan());
+  const ShadowLatency latency(e, test::moe_plan());
   CHECK(latency.by_load() == std::vector{0, 1, 2, 3});
   CHECK(latency.imbalance() == Approx(16 / 8.));
   // A row: 2 GEMMs of 8 x 16 at 1 ps/flop forward, thrice; 32 bytes at 1 ns, four times.
@@ -74,13 +69,13 @@ TEST_CASE("FasterMoE's latency, worked") {
   CHECK(latency.of(1).value() == Approx((16 + 4 * 6) * row + expert));
   CHECK(latency.of(2).value() == Approx((16 + 6 + 4 * 5) * row + 2 * expert));
   CHECK(latency.experts_to_shadow() == 1);
-  CHECK(ShadowLatency(expert_parallel(4, 4, hot(.25)), moe_plan()).experts_to_shadow() == 0);
+  CHECK(ShadowLatency(expert_parallel(4, 4, hot(.25)), test::moe_plan()).experts_to_shadow() == 0);
 }
 
 TEST_CASE("shadowing: nothing where choices are uniform or nothing can be shadowed") {
-  CHECK(choose(expert_parallel(4, 8, {}), moe_plan()).plan == moe_plan());
-  const PlanChoice sharded = choose(test::testbed_b(1), moe_plan());
-  CHECK(sharded.plan == moe_plan());
+  CHECK(choose(expert_parallel(4, 8, {}), test::moe_plan()).plan == test::moe_plan());
+  const PlanChoice sharded = choose(test::testbed_b(1), test::moe_plan());
+  CHECK(sharded.plan == test::moe_plan());
   CHECK_THAT(sharded.report.reason, Catch::Contains("esp is 4"));
 }
 
@@ -103,9 +98,9 @@ TEST_CASE("shadowing: as fast as the best of all sets, for random loads") {
     Experiment e = expert_parallel(ranks, experts, routing);
     e.workload.sequence = 64;
     resolve_capacity(e);
-    test::scale_costs(e.calibration, engine);
+    test::scale_costs(e.calibration.edit(), engine);
     const Evaluator evaluate = analytic_evaluator(e);
-    const PlanChoice choice = choose(e, moe_plan());
+    const PlanChoice choice = choose(e, test::moe_plan());
     INFO("case " << i << ": " << choice.report.reason);
     REQUIRE(evaluate(choice.plan).value() == Approx(best_of_all_sets(e)).epsilon(1e-12));
     shadowed += choice.plan.shadowed_experts.empty() ? 0 : 1;
@@ -123,10 +118,10 @@ TEST_CASE("shadowing: the shipped trace's skewed step") {
     routing.layers = steps[step].layers;
     Experiment e = expert_parallel(4, 8, routing);
     e.workload.layers = e.model.layers = 2;
-    const ShadowLatency latency(e, moe_plan());
+    const ShadowLatency latency(e, test::moe_plan());
     INFO("step " << step);
     if (step == 1) CHECK(latency.by_load().front() == 3);
     CHECK((latency.experts_to_shadow() > 0) == (step == 1));
-    CHECK(analytic_evaluator(e)(choose(e, moe_plan()).plan) <= analytic_evaluator(e)(moe_plan()));
+    CHECK(analytic_evaluator(e)(choose(e, test::moe_plan()).plan) <= analytic_evaluator(e)(test::moe_plan()));
   }
 }

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/base/errors.hpp"
+#include "models/question/experiment_rules.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "tests/planners/random_costs.hpp"
 #include "tests/support/random_plans.hpp"

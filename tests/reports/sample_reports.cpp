@@ -1,6 +1,7 @@
 #include "tests/reports/sample_reports.hpp"
 
-#include "models/schedule/schedule_builder.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "tests/support/experiments.hpp"
 

@@ -1,6 +1,9 @@
 // Streams that overlap on paper share the link below them.
 #include <catch2/catch.hpp>
 
+#include "models/plan/plan.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
 #include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "sim/simgrid_backend.hpp"
@@ -12,8 +15,8 @@ TEST_CASE("dispatch and combine on two streams share one link") {
   Experiment e = test::round_numbers();
   e.workload.phases = Phases::ForwardOnly;
   e.parallelism = {.dp = 4, .mp = 1, .ep = 4, .esp = 1, .pp = 1, .edp = 1};
-  for (CollectiveCost& cost : e.calibration.collectives) cost.alpha = Seconds(0);
-  e.calibration.gemms[0] = {DType::Fp32, Seconds(0), SecondsPerFlop(0), {}};
+  for (CollectiveCost& cost : e.calibration.edit().collectives) cost.alpha = Seconds(0);
+  e.calibration.edit().gemms[0] = {DType::Fp32, Seconds(0), SecondsPerFlop(0), {}};
   Plan plan;
   plan.scope = Scope::Moe;
   plan.forward_degree = 2;

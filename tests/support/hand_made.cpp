@@ -4,6 +4,7 @@
 #include <cmath>
 #include <random>
 
+#include "models/price/contention.hpp"
 #include "models/time/fair_sharing.hpp"
 
 namespace dovetail::test {

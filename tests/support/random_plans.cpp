@@ -11,6 +11,10 @@
 #include "models/base/errors.hpp"
 #include "models/files/experiment_json.hpp"
 #include "models/files/plan_json.hpp"
+#include "models/plan/plan_rules.hpp"
+#include "models/price/calibration.hpp"
+#include "models/price/plan_costs.hpp"
+#include "models/question/capacity.hpp"
 #include "models/question/volumes.hpp"
 #include "tests/support/experiments.hpp"
 
@@ -102,7 +106,7 @@ Experiment random_experiment(Random& random) {
   if (draw.chance(50))
     for (LinkKind link : {LinkKind::Intra, LinkKind::Inter})
       for (const auto& [protocol, speed] : {std::pair{Protocol::Simple, 1.0}, {Protocol::LowLatency, .5}})
-        e.calibration.messages.push_back(
+        e.calibration.edit().messages.push_back(
             {link, protocol, Seconds(speed * 1e-4), 10, BytesPerSecond(speed * 1e9), BytesPerSecond(speed * 5e8), {}});
   if (draw.chance(10)) e.workload.phases = Phases::ForwardOnly;
   add_routing(draw, e);
@@ -112,7 +116,8 @@ Experiment random_experiment(Random& random) {
 
 void weigh_bytes(Random& random, Experiment& e) {
   Draw draw(random);
-  for (CollectiveCost& cost : e.calibration.collectives) cost.beta = cost.beta * std::pow(10, draw.between(0, 5));
+  for (CollectiveCost& cost : e.calibration.edit().collectives)
+    cost.beta = cost.beta * std::pow(10, draw.between(0, 5));
 }
 
 Plan random_plan(Random& random, const Experiment& e) {
@@ -153,6 +158,7 @@ Plan random_plan(Random& random, const Experiment& e) {
 std::optional<std::string> refusal(const Plan& plan, const Experiment& experiment) {
   try {
     validate(plan, experiment);
+    require_costs(plan, experiment);
     return std::nullopt;
   } catch (const InputError& error) {
     return error.what();

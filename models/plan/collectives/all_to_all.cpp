@@ -7,13 +7,10 @@
 
 #include "models/base/errors.hpp"
 #include "models/plan/expert_sharding.hpp"
+#include "models/plan/refuse.hpp"
 
 namespace dovetail {
 namespace {
-
-[[noreturn]] void refuse(std::string_view knob, const std::string& message) {
-  throw InputError(Location{"", 0, 0, fmt::format("/plan/{}", knob)}, message);
-}
 
 // As many levels as given, or the ranks on a node and the nodes.
 std::vector<int> levels_of(const Plan& plan, int ranks, int on_node) {

@@ -6,6 +6,7 @@
 
 #include "models/plan/collectives/step.hpp"
 #include "models/plan/plan.hpp"
+#include "models/question/experiment.hpp"
 
 namespace dovetail {
 

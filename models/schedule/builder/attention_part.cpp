@@ -3,7 +3,7 @@
 namespace dovetail::builder {
 namespace {
 
-bool gathers(const StepContext& c) {
+bool mp_gathers(const StepContext& c) {
   return c.groups().mp > 1;
 }
 
@@ -35,7 +35,7 @@ void attention_start(StepContext& c, int layer, TensorId x, SavedAttention& save
   const LayerVolumes& v = c.volumes(layer);
   const OpWork work = c.work(layer);
   saved.input = x;
-  if (gathers(c)) {
+  if (mp_gathers(c)) {
     saved.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden);
     c.add(c.op(OpKind::MpAllGather, Phase::Forward, layer, c.streams().intra, work.mp(Collective::AllGather)), {x},
           {saved.input});
@@ -60,7 +60,7 @@ TensorId attention_forward(StepContext& c, int layer, const TokenPart& part, con
   else
     c.add(c.part_op(OpKind::Attention, Phase::Forward, layer, part, work.attention_chunk(Phase::Forward)),
           {saved.query_key_value, weights}, {saved.context, saved.log_sum_exp, partial});
-  if (!gathers(c)) return partial;
+  if (!mp_gathers(c)) return partial;
   const TensorId output = c.activation(TensorKind::AttentionOutput, layer, v.tokens * v.hidden, false, part.chunk);
   c.add(part_collective(c, OpKind::MpReduceScatter, Phase::Forward, layer, part, Collective::ReduceScatter), {partial},
         {output});
@@ -68,7 +68,7 @@ TensorId attention_forward(StepContext& c, int layer, const TokenPart& part, con
 }
 
 TensorId attention_backward_gather(StepContext& c, int layer, const TokenPart& part, TensorId d_output) {
-  if (!gathers(c)) return d_output;
+  if (!mp_gathers(c)) return d_output;
   const LayerVolumes& v = part.volumes;
   const TensorId gathered =
       c.activation(TensorKind::AttentionPartial, layer, v.sequence_tokens * v.hidden, /*gradient=*/true, part.chunk);
@@ -111,7 +111,7 @@ TensorId attention_backward_finish(StepContext& c, int layer, const SavedAttenti
     o.rows.last -= v.context_width * v.hidden;
     c.add(o, {d.query_key_value, saved.input, c.weights(layer).dense}, {c.dense_gradients(), d.input});
   }
-  if (!gathers(c)) return d.input;
+  if (!mp_gathers(c)) return d.input;
   const TensorId sum = c.activation(TensorKind::AttentionSumGradient, layer, v.tokens * v.hidden);
   c.add(c.op(OpKind::MpAllGather, Phase::Backward, layer, c.streams().intra, work.mp(Collective::ReduceScatter)),
         {d.input}, {sum});

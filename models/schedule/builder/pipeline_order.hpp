@@ -2,6 +2,7 @@
 #pragma once
 #include <vector>
 
+#include "models/plan/plan.hpp"
 #include "models/schedule/op.hpp"
 
 namespace dovetail::builder {

@@ -2,6 +2,7 @@
 
 #include "models/plan/collectives/all_to_all.hpp"
 #include "models/plan/expert_sharding.hpp"
+#include "models/question/capacity.hpp"
 
 namespace dovetail::builder {
 namespace {

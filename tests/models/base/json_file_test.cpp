@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string refusal(const std::string& text) {
+std::string refusal_of_text(const std::string& text) {
   try {
     JsonFile::parse(text, "f");
   } catch (const InputError& error) {
@@ -140,7 +140,7 @@ TEST_CASE("Syntax errors read like advice") {
   };
   for (const auto& [text, message] : cases) {
     INFO(text);
-    CHECK(refusal(text) == message);
+    CHECK(refusal_of_text(text) == message);
   }
 }
 
@@ -151,7 +151,7 @@ TEST_CASE("No input makes the parser's own words come out") {
          {valid.substr(0, i), valid.substr(i), valid.substr(0, i) + "\xfe" + valid.substr(i + 1),
           valid.substr(0, i) + "}" + valid.substr(i), valid.substr(0, i) + "\"" + valid.substr(i)}) {
       INFO(text);
-      const std::string message = refusal(text);
+      const std::string message = refusal_of_text(text);
       CHECK((message == "accepted" || message.starts_with("f:")));
       CHECK(message.find("exception") == std::string::npos);
       CHECK(message.find('\n') == std::string::npos);
@@ -160,20 +160,22 @@ TEST_CASE("No input makes the parser's own words come out") {
 }
 
 TEST_CASE("Depth is limited before it hurts") {
-  CHECK(refusal(nested(64)) == "accepted");
-  CHECK_THAT(refusal(nested(65)),
+  CHECK(refusal_of_text(nested(64)) == "accepted");
+  CHECK_THAT(refusal_of_text(nested(65)),
              Catch::StartsWith("f:1:65: /0/0/") && Catch::EndsWith("nested too deeply, expected at most 64 levels"));
-  CHECK_THAT(refusal(nested(100'000)), Catch::EndsWith("nested too deeply, expected at most 64 levels"));
-  CHECK_THAT(refusal(nested(100'000, false)), Catch::EndsWith("nested too deeply, expected at most 64 levels"));
+  CHECK_THAT(refusal_of_text(nested(100'000)), Catch::EndsWith("nested too deeply, expected at most 64 levels"));
+  CHECK_THAT(refusal_of_text(nested(100'000, false)), Catch::EndsWith("nested too deeply, expected at most 64 levels"));
   std::string objects;
   for (int i = 0; i < 100'000; ++i) objects += "{\"a\":";
-  CHECK_THAT(refusal(objects), Catch::StartsWith("f:1:321: /a/a") && Catch::EndsWith("expected at most 64 levels"));
+  CHECK_THAT(refusal_of_text(objects),
+             Catch::StartsWith("f:1:321: /a/a") && Catch::EndsWith("expected at most 64 levels"));
 }
 
 TEST_CASE("Keys cannot flood a message") {
-  CHECK(refusal("{\"" + std::string(1000, 'k') + "\": 1}") == "accepted");
-  CHECK(refusal("{\"o\": {\"" + std::string(1001, 'k') + "\": 1}}") == "f:1:7: /o: key longer than 1000 bytes");
-  CHECK(refusal("{\"a\\nb\": 1, \"a\\nb\": 1}") == "f:1:13: /a b: duplicate key \"a\\nb\", already given on line 1");
+  CHECK(refusal_of_text("{\"" + std::string(1000, 'k') + "\": 1}") == "accepted");
+  CHECK(refusal_of_text("{\"o\": {\"" + std::string(1001, 'k') + "\": 1}}") == "f:1:7: /o: key longer than 1000 bytes");
+  CHECK(refusal_of_text("{\"a\\nb\": 1, \"a\\nb\": 1}") ==
+        "f:1:13: /a b: duplicate key \"a\\nb\", already given on line 1");
 }
 
 TEST_CASE("Size is limited for files and for texts") {
@@ -183,7 +185,7 @@ TEST_CASE("Size is limited for files and for texts") {
   CHECK(read_refusal(path) == path.string() + ": larger than 64 MB, expected a JSON file");
   fs::remove(path);
   CHECK(read_refusal("/dev/zero") == "/dev/zero: larger than 64 MB, expected a JSON file");
-  CHECK(refusal(std::string(64'000'001, ' ')) == "f: larger than 64 MB, expected a JSON file");
+  CHECK(refusal_of_text(std::string(64'000'001, ' ')) == "f: larger than 64 MB, expected a JSON file");
 }
 
 TEST_CASE("Files that cannot be read say why") {

@@ -14,7 +14,7 @@ using namespace dovetail;
 namespace {
 
 template <class Q>
-std::string refusal(const std::string& text) {
+std::string refusal_of_quantity(const std::string& text) {
   try {
     parse_quantity<Q>(text);
   } catch (const InputError& error) {

@@ -34,7 +34,7 @@ std::string content_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::string refusal(const fs::path& path) {
+std::string refusal_to_write(const fs::path& path) {
   try {
     write_file(path, "x");
   } catch (const std::runtime_error& error) {
@@ -92,20 +92,21 @@ TEST_CASE("Replacing keeps permissions and follows links") {
 TEST_CASE("A path that cannot be written is named with the reason") {
   const Folder folder;
   write_file(folder / "file", "x");
-  CHECK(refusal(folder / "file/below") == "cannot write " + (folder / "file/below").string() + ": Not a directory");
-  CHECK(refusal(folder / "missing/a") ==
+  CHECK(refusal_to_write(folder / "file/below") ==
+        "cannot write " + (folder / "file/below").string() + ": Not a directory");
+  CHECK(refusal_to_write(folder / "missing/a") ==
         "cannot write " + (folder / "missing/a").string() + ": No such file or directory");
-  CHECK(refusal(folder / "missing/") == "cannot write " + (folder / "missing/").string() + ": Is a directory");
-  CHECK(refusal(fs::path(folder / "x").parent_path()).ends_with(": Is a directory"));
-  CHECK(refusal(folder / std::string(300, 'n')).ends_with(": File name too long"));
-  CHECK(refusal("") == "cannot write \"\": no file name");
+  CHECK(refusal_to_write(folder / "missing/") == "cannot write " + (folder / "missing/").string() + ": Is a directory");
+  CHECK(refusal_to_write(fs::path(folder / "x").parent_path()).ends_with(": Is a directory"));
+  CHECK(refusal_to_write(folder / std::string(300, 'n')).ends_with(": File name too long"));
+  CHECK(refusal_to_write("") == "cannot write \"\": no file name");
   CHECK_THROWS_AS(write_file("/proc/version_of_dovetail", "x"), InputError);
   CHECK(folder.files() == 1);
 }
 
 TEST_CASE("A full disk is an error of the device, not of the input") {
   CHECK_THROWS_AS(write_file("/dev/full", "x"), DeviceError);
-  CHECK(refusal("/dev/full") == "cannot write /dev/full: No space left on device (28)");
+  CHECK(refusal_to_write("/dev/full") == "cannot write /dev/full: No space left on device (28)");
 }
 
 TEST_CASE("Devices and pipes are written, not replaced") {

@@ -4,6 +4,7 @@
 
 #include "models/base/errors.hpp"
 #include "models/files/load.hpp"
+#include "models/price/calibration.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 using namespace dovetail;

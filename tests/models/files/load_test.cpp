@@ -37,7 +37,7 @@ TEST_CASE("A name resolves against data, with the cluster's own calibration and 
   CHECK(a.experiment.cluster.device.memory == Bytes(48.0 * (1 << 30)));
   CHECK(a.experiment.cluster.nic_bandwidth == BytesPerSecond(25e9));
   CHECK(a.experiment.cluster.device.peak.at(DType::Fp32) == FlopsPerSecond(38.7e12));
-  CHECK(a.experiment.calibration.name == "fsmoe-testbed-a");
+  CHECK(a.experiment.calibration->name == "fsmoe-testbed-a");
   CHECK(a.experiment.workload.sequence == 1024);
   CHECK(a.experiment.workload.dtype == DType::Fp32);
   CHECK(a.experiment.workload.layers == 32);
@@ -99,11 +99,11 @@ TEST_CASE("options --set reach into every part, and the last one wins") {
   CHECK(e.workload.batch == 4);
   CHECK(e.cluster.node_bandwidth == BytesPerSecond(20e9));
   CHECK(e.model.experts == 16);
-  CHECK(e.calibration.memory.alpha == Seconds(3e-6));
+  CHECK(e.calibration->memory.alpha == Seconds(3e-6));
   CHECK(e.workload.phases == Phases::ForwardOnly);
   request.set = {"model=gpt2-xl-moe", "calibration=fsmoe-testbed-a"};
   CHECK(load(request).experiment.model.hidden == 1600);
-  CHECK(load(request).experiment.calibration.name == "fsmoe-testbed-a");
+  CHECK(load(request).experiment.calibration->name == "fsmoe-testbed-a");
 }
 
 TEST_CASE("An experiment file has comments, paths beside it and parts written out") {
@@ -135,7 +135,7 @@ TEST_CASE("An experiment file has comments, paths beside it and parts written ou
   const Loaded mine = load(request);
   CHECK(mine.experiment.cluster.name == "small");
   CHECK(mine.experiment.model.name == "tiny");
-  CHECK(mine.experiment.calibration.interference.at(0).b_speed == 0.75);
+  CHECK(mine.experiment.calibration->interference.at(0).b_speed == 0.75);
   CHECK(mine.experiment.workload.batch == 3);  // the cluster's
   CHECK(mine.experiment.workload.sequence == 128);
   CHECK(mine.experiment.parallelism.ep == 2);

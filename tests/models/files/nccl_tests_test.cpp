@@ -6,6 +6,7 @@
 
 #include "models/base/errors.hpp"
 #include "models/files/input_file.hpp"
+#include "models/price/calibration.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 using namespace dovetail;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "tests/support/experiments.hpp"

@@ -17,7 +17,7 @@ std::vector<TraceStep> read(const TemporaryFolder& folder, const std::string& na
   return load_trace(name, files);
 }
 
-Experiment load(std::vector<std::string> set, std::vector<std::string>* notes = nullptr) {
+Experiment load_traced(std::vector<std::string> set, std::vector<std::string>* notes = nullptr) {
   ExperimentRequest request;
   request.cluster = "fsmoe-testbed-b";
   request.model = "mixtral-8x7b";
@@ -52,7 +52,7 @@ TEST_CASE("A step may give a size or a capacity factor and no loads") {
   CHECK(steps[1].batch == 2);
   CHECK(steps[1].sequence == 64);
   // Such a step says nothing of routing.
-  CHECK_THROWS_WITH(load({R"(workload.routing={"kind": "trace", "trace": "t.json"})", "workload.step=1"}),
+  CHECK_THROWS_WITH(load_traced({R"(workload.routing={"kind": "trace", "trace": "t.json"})", "workload.step=1"}),
                     Contains("1: this step of t.json has no loads of experts"));
 }
 
@@ -94,19 +94,20 @@ TEST_CASE("What is wrong in a trace is refused at its place") {
 TEST_CASE("A workload takes a step of a trace, and its own values before the trace's") {
   const std::string trace = R"(workload.routing={"kind": "trace", "trace": "skewed-8-experts"})";
   std::vector<std::string> notes;
-  const Experiment first = load({trace}, &notes);
+  const Experiment first = load_traced({trace}, &notes);
   CHECK(first.workload.top_k == 2);
   CHECK(first.workload.routing.layers.size() == 2);
   CHECK(std::ranges::count(notes, "routing of 4 recorded ranks on 32 ranks: rank r does as r mod 4 did") == 1);
-  const Experiment second = load({trace, "workload.step=1"});
+  const Experiment second = load_traced({trace, "workload.step=1"});
   CHECK(second.workload.capacity_factor == 0);
   // Rank 2 sends 60 of its 128 choices, of 64 tokens each, to expert 3.
   const std::int64_t tokens = layer_volumes(second).tokens;
   CHECK(layer_volumes(second).capacity == tokens * 60 / 64);
-  const Experiment third = load({trace, "workload.step=2", "workload.top_k=3"});
+  const Experiment third = load_traced({trace, "workload.step=2", "workload.top_k=3"});
   CHECK(third.workload.top_k == 3);
-  CHECK_THROWS_WITH(load({trace, "workload.step=3"}), Contains("3, expected 0 to 2 (the steps of skewed-8-experts)"));
-  CHECK_THROWS_WITH(load({R"(workload.routing={"kind": "trace", "trace": "skewd"})"}),
+  CHECK_THROWS_WITH(load_traced({trace, "workload.step=3"}),
+                    Contains("3, expected 0 to 2 (the steps of skewed-8-experts)"));
+  CHECK_THROWS_WITH(load_traced({R"(workload.routing={"kind": "trace", "trace": "skewd"})"}),
                     Contains("unknown trace \"skewd\""));
-  CHECK_THROWS_WITH(load({R"(workload.routing={"kind": "trace"})"}), Contains("a trace without file"));
+  CHECK_THROWS_WITH(load_traced({R"(workload.routing={"kind": "trace"})"}), Contains("a trace without file"));
 }

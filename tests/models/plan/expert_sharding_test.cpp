@@ -8,8 +8,10 @@
 
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
+#include "models/plan/plan_rules.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
 #include "models/price/price.hpp"
-#include "models/schedule/schedule_builder.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "tests/support/experiments.hpp"
 #include "tests/support/tutel_table5.hpp"
@@ -192,14 +194,14 @@ TEST_CASE("shadowed experts are broadcast, worked on here and reduced to their o
 
 TEST_CASE("a broadcast without a cost of its own costs as an all-gather, and says so") {
   const Experiment e = test::testbed_b();
-  const CollectiveCost cost = find_cost(e.calibration, Collective::Broadcast, {4, 1}, 4);
-  const CollectiveCost gather = find_cost(e.calibration, Collective::AllGather, {4, 1}, 4);
+  const CollectiveCost cost = find_cost(*e.calibration, Collective::Broadcast, {4, 1}, 4);
+  const CollectiveCost gather = find_cost(*e.calibration, Collective::AllGather, {4, 1}, 4);
   CHECK(cost.alpha == gather.alpha);
   CHECK(cost.beta == gather.beta);
   CHECK(cost.provenance.origin == Origin::Assumed);
   CHECK_THAT(cost.provenance.source, Contains("as all_gather of the same buffer"));
-  CHECK(find_cost(e.calibration, Collective::Reduce, {4, 1}, 4).beta ==
-        find_cost(e.calibration, Collective::ReduceScatter, {4, 1}, 4).beta);
+  CHECK(find_cost(*e.calibration, Collective::Reduce, {4, 1}, 4).beta ==
+        find_cost(*e.calibration, Collective::ReduceScatter, {4, 1}, 4).beta);
 }
 
 TEST_CASE("every such plan does the plain plan's work, plus exactly what it adds") {
@@ -288,8 +290,8 @@ TEST_CASE("rank_major at 2,048 GPUs is bound by re-reading weights") {
   e.model.hidden = e.model.expert_hidden = 2048;
   e.workload.sequence = 16384;
   e.parallelism = {.dp = 2048, .mp = 1, .ep = 2048, .esp = 1, .pp = 1, .edp = 1};
-  e.calibration.memory.beta = SecondsPerByte(1 / 1555e9);
-  e.calibration.gemms = {{DType::Fp32, Seconds(0), SecondsPerFlop(1 / 156e12), {}}};  // TF32
+  e.calibration.edit().memory.beta = SecondsPerByte(1 / 1555e9);
+  e.calibration.edit().gemms = {{DType::Fp32, Seconds(0), SecondsPerFlop(1 / 156e12), {}}};  // TF32
   REQUIRE(layer_volumes(e).capacity == 8);
   Plan plan;
   plan.layout = Layout::RankMajor;

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "models/base/errors.hpp"
+#include "models/plan/plan_rules.hpp"
 #include "models/question/volumes.hpp"
 #include "tests/support/experiments.hpp"
 

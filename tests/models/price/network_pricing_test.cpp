@@ -8,7 +8,11 @@
 #include "models/base/errors.hpp"
 #include "models/files/load.hpp"
 #include "models/network/schedule_classes.hpp"
-#include "models/schedule/schedule_builder.hpp"
+#include "models/plan/plan_rules.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
+#include "models/price/price.hpp"
+#include "models/question/experiment_rules.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "tests/support/experiments.hpp"
 #include "tests/support/random_plans.hpp"
@@ -183,7 +187,7 @@ TEST_CASE("each rank a class of its own gives the times of the folded network") 
 
 TEST_CASE("a slow GPU holds up those that wait for it") {
   Experiment e = small(1e9, 2);
-  e.calibration.gemms[0].beta = SecondsPerFlop(1e-9);  // so that kernels count
+  e.calibration.edit().gemms[0].beta = SecondsPerFlop(1e-9);  // so that kernels count
   Experiment slow = e;
   slow.cluster.network->slow = {{{}, {3}, .5, 1, 1}};
   const PricedSchedule p = priced_on(slow, Plan{}), full = priced_on(e, Plan{});

@@ -3,6 +3,9 @@
 #include <catch2/catch.hpp>
 
 #include "models/base/errors.hpp"
+#include "models/plan/plan.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"
 #include "tests/support/experiments.hpp"
@@ -42,7 +45,7 @@ TEST_CASE("a transfer between stages has its own cost, or an all-to-all's; recei
   const double elements = 64 * 4096;  // T M
   CHECK(milliseconds(price_plan(e, Plan{}), OpKind::StageSend, Phase::Forward) == Approx(.175 + elements * 1.224e-6));
   CHECK(milliseconds(price_plan(e, Plan{}), OpKind::StageReceive, Phase::Backward) == 0);
-  e.calibration.collectives.push_back(
+  e.calibration.edit().collectives.push_back(
       {Collective::Send, LinkKind::Inter, 0, Seconds(1e-3), SecondsPerByte(1e-9), {Origin::Assumed, "a test"}});
   CHECK(milliseconds(price_plan(e, Plan{}), OpKind::StageSend, Phase::Backward) == Approx(1 + elements * 4 * 1e-6));
 }
@@ -57,18 +60,18 @@ TEST_CASE("chunking multiplies alpha and shares the rest") {
 
 TEST_CASE("collectives take the resource of the links their group uses, interpolated by GPUs") {
   Experiment e = test::testbed_b();
-  CollectiveCost half = e.calibration.collectives[0];
-  e.calibration.collectives[0].gpus = 32;
+  CollectiveCost half = e.calibration->collectives[0];
+  e.calibration.edit().collectives[0].gpus = 32;
   half.gpus = 16;
   half.beta = half.beta / 2;
-  e.calibration.collectives.push_back(half);
+  e.calibration.edit().collectives.push_back(half);
   const auto beta = [&](int nodes) {
-    return find_cost(e.calibration, Collective::AllToAll, {8, nodes}, 4).beta / half.beta;
+    return find_cost(*e.calibration, Collective::AllToAll, {8, nodes}, 4).beta / half.beta;
   };
   CHECK(beta(8) == Approx(2));
   CHECK(beta(6) == Approx(1.5));  // 24 GPUs: midway between 16 and 32
   CHECK(beta(2) == Approx(1));    // held below the measured range
-  CHECK_THROWS_AS(find_cost(e.calibration, Collective::AllToAll, {4, 1}, 4), InputError);
+  CHECK_THROWS_AS(find_cost(*e.calibration, Collective::AllToAll, {4, 1}, 4), InputError);
   e.workload.dtype = DType::Bf16;
   CHECK_THROWS_WITH(price_plan(e, Plan{}), "calibration fsmoe-testbed-b has no GEMM cost for bf16; it has fp32");
 }
@@ -79,21 +82,21 @@ TEST_CASE("copies take a resource of their own, at the calibration's cost") {
   plan.restore = Restore::S3;
   CHECK_THROWS_WITH(price_plan(e, plan),
                     "calibration fsmoe-testbed-b has no cost of copies to host memory, needed to offload");
-  e.calibration.copy = MemoryCost{Seconds(10e-6), SecondsPerByte(1e-10), {}};
+  e.calibration.edit().copy = MemoryCost{Seconds(10e-6), SecondsPerByte(1e-10), {}};
   const PricedSchedule p = price_plan(e, plan);
   CHECK(p.resources == std::vector<std::string>{"compute", "inter", "intra", "copy"});
   CHECK(p.physical == 4);
   // expert_input: 20 rows x 8 experts x 4096, gathered from 4 ranks, fp32
   CHECK(milliseconds(p, OpKind::Offload, Phase::Forward) == Approx(.01 + 2621440 * 4 * 1e-7));
   CHECK(milliseconds(p, OpKind::Prefetch, Phase::Backward) == Approx(.01 + 2621440 * 4 * 1e-7));
-  e.calibration.interference = {{InterferenceClass::Compute, InterferenceClass::Copy, .9, .8, {}}};
+  e.calibration.edit().interference = {{InterferenceClass::Compute, InterferenceClass::Copy, .9, .8, {}}};
   CHECK(price_plan(e, plan).resources.back() == "compute/copy");
 }
 
 TEST_CASE("interference becomes demands on a shared contention resource") {
   Experiment e = test::testbed_b();
-  e.calibration.interference = {{InterferenceClass::Compute, InterferenceClass::Inter, .9, .8, {}},
-                                {InterferenceClass::Inter, InterferenceClass::Intra, .9, .3, {}}};
+  e.calibration.edit().interference = {{InterferenceClass::Compute, InterferenceClass::Inter, .9, .8, {}},
+                                       {InterferenceClass::Inter, InterferenceClass::Intra, .9, .3, {}}};
   const PricedSchedule p = price_plan(e, Plan{});
   CHECK(p.resources == std::vector<std::string>{"compute", "inter", "intra", "compute/inter", "inter/intra"});
   for (std::size_t i = 0; i < p.schedule->ops.size(); ++i) {
@@ -108,7 +111,7 @@ TEST_CASE("interference becomes demands on a shared contention resource") {
   }
   // Measured speeds that add up to 1 need not be a fraction of few shares: nearest to .4321 : .5679 is 3 : 4 (.4286 and
   // .5714, .0035 too much for the second), so the second keeps 4/7 of its speed in place of .5679.
-  e.calibration.interference = {{InterferenceClass::Compute, InterferenceClass::Inter, .4321, .5679, {}}};
+  e.calibration.edit().interference = {{InterferenceClass::Compute, InterferenceClass::Inter, .4321, .5679, {}}};
   const PricedSchedule measured = price_plan(e, Plan{});
   for (std::size_t i = 0; i < measured.schedule->ops.size(); ++i) {
     const auto demands = measured.demands_of(static_cast<OpId>(i));
@@ -121,7 +124,7 @@ TEST_CASE("interference becomes demands on a shared contention resource") {
       CHECK(demands[1].seconds / demands[0].seconds == Approx(3. / 7 / .4321));
     }
   }
-  e.calibration.interference[0].b_speed = .05;
+  e.calibration.edit().interference[0].b_speed = .05;
   CHECK_THROWS_AS(price_plan(e, Plan{}), InputError);
 }
 

@@ -2,7 +2,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "models/schedule/schedule_builder.hpp"
+#include "models/plan/plan.hpp"
+#include "models/price/build_schedule.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "tests/support/experiments.hpp"
 #include "tests/support/hand_made.hpp"
@@ -21,7 +22,7 @@ TEST_CASE("a free stream takes the oldest op that is ready; dependencies keep po
   streams.streams[1].kind = StreamKind::Communication;
   for (std::size_t i = 0; i < streams.ops.size(); ++i) streams.ops[i].layer = static_cast<std::int16_t>(i);
   priced.schedule = std::make_shared<const Schedule>(streams);
-  const Schedule s = builder::ready_first(priced);
+  const Schedule s = ready_first(priced);
   std::vector<int> order;
   for (std::size_t i = 0; i < s.ops.size(); ++i) {
     order.push_back(s.ops[i].layer);
@@ -36,9 +37,9 @@ TEST_CASE(
   Experiment e = test::round_numbers();
   e.workload.phases = Phases::ForwardOnly;
   e.parallelism = {.dp = 4, .mp = 1, .ep = 4, .esp = 1, .pp = 1, .edp = 1};
-  e.calibration.gemms[0].alpha = Seconds(0);
+  e.calibration.edit().gemms[0].alpha = Seconds(0);
   const auto program = [&](double expert) {
-    e.calibration.gemms[0].beta = SecondsPerFlop(expert);
+    e.calibration.edit().gemms[0].beta = SecondsPerFlop(expert);
     Plan p;
     p.scope = Scope::Moe;
     p.forward_degree = 4;

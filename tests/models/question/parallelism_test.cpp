@@ -4,6 +4,7 @@
 #include <set>
 
 #include "models/base/errors.hpp"
+#include "models/plan/plan_rules.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;

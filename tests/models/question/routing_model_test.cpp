@@ -3,9 +3,13 @@
 #include <catch2/catch.hpp>
 
 #include "models/base/errors.hpp"
+#include "models/plan/plan_rules.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/question/capacity.hpp"
+#include "models/question/experiment_rules.hpp"
+#include "models/question/expert_loads.hpp"
 #include "models/question/volumes.hpp"
 #include "models/schedule/op_work.hpp"
-#include "models/schedule/schedule_builder.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;

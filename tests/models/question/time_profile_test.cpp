@@ -5,7 +5,9 @@
 
 #include "models/base/errors.hpp"
 #include "models/files/schedule_json.hpp"
+#include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
+#include "models/question/experiment_rules.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "models/question/experiment_rules.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;

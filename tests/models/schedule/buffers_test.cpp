@@ -3,7 +3,9 @@
 #include <random>
 
 #include "models/base/errors.hpp"
-#include "models/schedule/schedule_builder.hpp"
+#include "models/plan/plan.hpp"
+#include "models/plan/plan_rules.hpp"
+#include "models/price/build_schedule.hpp"
 #include "models/schedule/schedule_writer.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/blocks.hpp"

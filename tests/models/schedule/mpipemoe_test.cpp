@@ -6,8 +6,9 @@
 #include <set>
 
 #include "models/base/names.hpp"
+#include "models/plan/plan.hpp"
+#include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
-#include "models/schedule/schedule_builder.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/blocks.hpp"
 #include "models/time/memory.hpp"

@@ -3,7 +3,10 @@
 #include <catch2/catch.hpp>
 #include <map>
 
-#include "models/schedule/schedule_builder.hpp"
+#include "models/plan/plan.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
+#include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"
 #include "tests/support/experiments.hpp"
@@ -57,7 +60,7 @@ Experiment free_transfers(int stages, int micro_batches, int layers) {
   e.cluster.gpus_per_node = 1;
   e.parallelism = {.pp = stages};
   e.workload.batch = micro_batches;
-  for (CollectiveCost& cost : e.calibration.collectives) cost.alpha = Seconds(0), cost.beta = SecondsPerByte(0);
+  for (CollectiveCost& cost : e.calibration.edit().collectives) cost.alpha = Seconds(0), cost.beta = SecondsPerByte(0);
   return e;
 }
 

@@ -4,7 +4,8 @@
 #include <map>
 
 #include "models/base/names.hpp"
-#include "models/schedule/schedule_builder.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "tests/support/random_plans.hpp"
 

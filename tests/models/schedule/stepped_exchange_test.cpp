@@ -4,8 +4,9 @@
 
 #include "models/base/names.hpp"
 #include "models/plan/collectives/all_to_all.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
 #include "models/price/price.hpp"
-#include "models/schedule/schedule_builder.hpp"
 #include "models/time/memory.hpp"
 #include "tests/support/experiments.hpp"
 
@@ -109,7 +110,7 @@ TEST_CASE("an all-to-all in steps does the work of a linear one, its copies and 
 
 TEST_CASE("a fused all-to-all is one op that uses both kinds of links and device memory at once") {
   Experiment e = two_by_two();
-  e.calibration.memory = {Seconds(1e-6), SecondsPerByte(1e-9), {}};
+  e.calibration.edit().memory = {Seconds(1e-6), SecondsPerByte(1e-9), {}};
   const PricedSchedule fused = price_plan(e, stepped(AllToAll::TwoDimensional, AllToAllImplementation::Fused));
   const PricedSchedule steps = price_plan(e, stepped(AllToAll::TwoDimensional));
   const auto first_dispatch = [](const PricedSchedule& p) {

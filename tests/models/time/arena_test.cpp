@@ -6,6 +6,8 @@
 
 #include "models/files/data_path.hpp"
 #include "models/files/load.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
 #include "models/price/price.hpp"
 #include "models/question/volumes.hpp"
 #include "models/time/analytic_backend.hpp"
@@ -103,7 +105,7 @@ TEST_CASE("planned memory of random pipelined plans is within 2 % of the most th
   int close = 0;
   for (int i = 0; i < plans; ++i) {
     Experiment e = test::testbed_b(pick(1, 2, 4));
-    e.calibration.copy = MemoryCost{Seconds(1e-5), SecondsPerByte(1e-10), {}};
+    e.calibration.edit().copy = MemoryCost{Seconds(1e-5), SecondsPerByte(1e-10), {}};
     e.workload.batch = pick(1, 4);
     Plan p;
     p.scope = Scope::Moe;

@@ -1,13 +1,14 @@
 // One training step: each micro-batch forward and backward through the layers of each pipeline stage; after a stage's
 // last backward pass what is left of its gradients' reduction, and its update.
 // What each part of a layer consists of is in builder/, operands in operands.md.
-#include "models/schedule/schedule_builder.hpp"
+#include "models/schedule/step_builder.hpp"
 
 #include <algorithm>
 #include <functional>
 #include <utility>
 
-#include "models/price/ready_first.hpp"
+#include "models/plan/plan_rules.hpp"
+#include "models/question/experiment_rules.hpp"
 #include "models/schedule/builder/attention_part.hpp"
 #include "models/schedule/builder/dense_ffn_part.hpp"
 #include "models/schedule/builder/gradient_part.hpp"
@@ -236,16 +237,14 @@ class Step {
 
 }  // namespace
 
-Schedule build_schedule(const Experiment& experiment, const Plan& plan) {
+Schedule build_step(const Experiment& experiment, const Plan& plan) {
   validate(experiment);
   validate(plan, experiment);
   StepContext c(experiment, plan);
   Step step(c);
   for (const StageUnit& unit : pipeline_order(plan.pipeline_schedule, c.stages(), plan.micro_batches, c.training()))
     step.add(unit);
-  Schedule schedule = c.finish();
-  if (plan.order != Order::ReadyFirst) return schedule;
-  return builder::ready_first(price(std::make_shared<const Schedule>(std::move(schedule)), experiment));
+  return c.finish();
 }
 
 }  // namespace dovetail

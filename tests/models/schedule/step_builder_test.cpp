@@ -1,5 +1,3 @@
-#include "models/schedule/schedule_builder.hpp"
-
 #include <array>
 #include <catch2/catch.hpp>
 #include <map>
@@ -7,6 +5,11 @@
 
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
+#include "models/plan/communication.hpp"
+#include "models/plan/plan.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/question/volumes.hpp"
+#include "models/schedule/schedule.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;

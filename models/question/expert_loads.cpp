@@ -1,4 +1,4 @@
-#include "models/question/routing_model.hpp"
+#include "models/question/expert_loads.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -120,20 +120,12 @@ RoutingSummary summarize_routing(const Experiment& e) {
   return summary;
 }
 
-void resolve_capacity(Experiment& e, std::int64_t largest_load) {
-  Workload& w = e.workload;
-  w.capacity_rows = 0;
-  if (w.capacity_factor > 0) return;
-  w.capacity_rows = std::max<std::int64_t>(1, std::min(largest_load, capacity_limit(e)));
-}
-
-void resolve_capacity(Experiment& e) {
+std::int64_t largest_load(const Experiment& e) {
   std::int64_t largest = 0;
-  if (e.workload.capacity_factor <= 0)
-    for_each_load(e, [&](int, const std::vector<std::int64_t>& loads, std::int64_t) {
-      largest = std::max(largest, std::ranges::max(loads));
-    });
-  resolve_capacity(e, largest);
+  for_each_load(e, [&](int, const std::vector<std::int64_t>& loads, std::int64_t) {
+    largest = std::max(largest, std::ranges::max(loads));
+  });
+  return largest;
 }
 
 }  // namespace dovetail

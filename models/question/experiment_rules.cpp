@@ -1,4 +1,4 @@
-#include "models/question/experiment.hpp"
+#include "models/question/experiment_rules.hpp"
 
 #include <fmt/format.h>
 
@@ -91,17 +91,6 @@ void require_message_sizes(const Experiment& e) {
 }
 
 }  // namespace
-
-Experiment one_micro_batch(Experiment e, int micro_batches) {
-  if (micro_batches == 1) return e;
-  e.workload.batch /= micro_batches;
-  // Of a router nothing is known but the largest load of the whole batch, which no part of it exceeds.
-  if (e.workload.routing.kind != RoutingKind::Router)
-    resolve_capacity(e);
-  else if (e.workload.capacity_rows > 0)
-    resolve_capacity(e, e.workload.capacity_rows);
-  return e;
-}
 
 void validate(const Experiment& e) {
   const Workload& w = e.workload;

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Asks two builds of dovetail the same questions and compares their result files byte by byte.
+
+For changes that must not change a number. Simulated and predicted results only: measured ones differ from run to run.
+Where, when and by which build a file was made is left out ("provenance", and how long a planner took).
+
+Usage: bench/same_results.py OLD NEW [--keep FOLDER] [--jobs N]
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
+PASSING = {"provenance", "planning_time_s", "created", "command_line"}
+
+
+def names(kind):
+    return sorted(path.stem for path in (DATA / kind).glob("*.json"))
+
+
+def questions():
+    """(name, arguments): the result goes to the file that stands for {out}."""
+    for cluster in names("clusters"):
+        for backend in ("analytic", "simgrid"):
+            yield f"compare-{cluster}-{backend}", ["compare", "--cluster", cluster, "--model", "mixtral-8x7b", "--systems",
+                                                   "deepspeed_moe,tutel,tutel_improved,fsmoe,ampipe", "--backend", backend]
+    for system in names("systems"):
+        yield f"system-{system}", ["simulate", "--cluster", "fsmoe-testbed-b", "--model", "gpt2-xl-moe", "--system", system,
+                                   "--backend", "simgrid"]
+        yield f"training-{system}", ["plan", "--cluster", "dgx-h100", "--nodes", "4", "--model", "mixtral-8x7b", "--system",
+                                     system, "--set", "workload.layers=4", "--set", "workload.batch=4"]
+    for model in names("models"):
+        yield f"model-{model}", ["simulate", "--cluster", "dgx-h100", "--nodes", "8", "--model", model, "--system", "tutel",
+                                 "--set", "workload.layers=4", "--set", "cluster.device.memory=640 GiB"]
+    one = ["simulate", "--cluster", "fsmoe-testbed-b", "--model", "mixtral-8x7b", "--system", "fsmoe"]
+    for name, setting in {
+            "ready-first": "plan.order=ready_first", "partition": "plan.grad_sync=with_dense", "s4": "plan.restore=s4",
+            "zipf": "workload.routing={\"kind\": \"zipf\", \"exponent\": 1}", "bf16-wire": "plan.dispatch_wire=bf16",
+            "events": "events=[{\"at\": \"10 ms\", \"until\": \"60 ms\", \"resource\": \"inter\", \"speed\": 0.25}]",
+            "forward": "workload.phases=forward_only"}.items():
+        yield f"knob-{name}", [*one, "--set", setting]
+    yield "pipeline", ["simulate", "--cluster", "dgx-h100", "--nodes", "4", "--model", "mixtral-8x7b", "--system", "tutel",
+                       "--set", "parallelism.pp=2", "--set", "workload.batch=4", "--set", "plan.micro_batches=4",
+                       "--set", "workload.layers=4", "--set", "plan.pipeline_schedule=1f1b"]
+    yield "flow", ["simulate", "--cluster", "dgx-h100-2to1", "--model", "mixtral-8x7b", "--system", "tutel", "--set",
+                   "workload.layers=1", "--backend", "simgrid-flow"]
+    yield "slow-card", ["simulate", "--cluster", "dgx-h100-rails", "--model", "mixtral-8x7b", "--system", "fsmoe", "--set",
+                        "workload.layers=2", "--set", "cluster.network.slow=[{\"nodes\": [0], \"nic_speed\": 0.25}]"]
+    yield "mix", ["simulate", "--cluster", "dgx-h100", "--model", "mixtral-8x7b", "--plan", str(DATA / "plans/mix.json")]
+    yield "online", ["plan", "--online", "--trace", "capacity-tutel", "--cluster", "fsmoe-testbed-b", "--model",
+                     "mixtral-8x7b", "--noise", "0.02"]
+    for table in names("published"):
+        yield f"reproduce-{table}", ["reproduce", table]
+
+
+def settled(value):
+    if isinstance(value, dict):
+        return {key: settled(each) for key, each in value.items() if key not in PASSING}
+    return [settled(each) for each in value] if isinstance(value, list) else value
+
+
+def ask(program, name, arguments, folder):
+    """What the program answers: the text of its result file, or its exit code and first complaint."""
+    out = folder / f"{name}.json"
+    done = subprocess.run([program, *arguments, "-o", str(out), "-q"], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, env={**os.environ, "DOVETAIL_DATA": str(DATA)}, check=False)
+    if not out.exists():
+        return f"exit {done.returncode}: {done.stderr.strip()}\n"
+    text = json.dumps(settled(json.loads(out.read_text())), indent=1)
+    out.write_text(text)
+    return text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old")
+    parser.add_argument("new")
+    parser.add_argument("--keep", help="folder for the result files")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        base = pathlib.Path(options.keep or temporary)
+        folders = [base / "old", base / "new"]
+        for folder in folders:
+            folder.mkdir(parents=True, exist_ok=True)
+
+        def compare(question):
+            return question[0], *(ask(program, *question, folder)
+                                  for program, folder in zip((options.old, options.new), folders))
+
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            answers = list(pool.map(compare, questions()))
+    other = [name for name, old, new in answers if old != new]
+    refused = [f"{name}: {old}" for name, old, _ in answers if old.startswith("exit ")]
+    print("".join(f"differs: {name}\n" for name in other) + "".join(f"refused by both or one: {line}" for line in refused)
+          + f"{len(answers) - len(refused)} result files and {len(refused)} refusals compared, {len(other)} differ, "
+          f"{sum(len(old) for _, old, _ in answers) / 1e6:.1f} MB")
+    return bool(other)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,234 @@
+#include "models/plan/plan_rules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "models/base/errors.hpp"
+#include "models/plan/refuse.hpp"
+#include "models/base/names.hpp"
+#include "models/plan/collectives/all_to_all.hpp"
+#include "models/plan/expert_sharding.hpp"
+#include "models/question/volumes.hpp"
+#include "models/question/capacity.hpp"
+
+namespace dovetail {
+namespace {
+
+// Refuses a value that no builder exists for yet.
+template <class Table, class Enum>
+void require_built(std::string_view knob, const Table& names, Enum value, std::initializer_list<Enum> built) {
+  if (std::ranges::find(built, value) != built.end()) return;
+  std::string list;
+  for (Enum b : built) list += fmt::format("{}{}", list.empty() ? "" : ", ", name_in(names, b));
+  refuse(knob, fmt::format("{} is not built yet; built: {}", name_in(names, value), list));
+}
+
+void require_value(std::string_view knob, int value, int built) {
+  if (value != built) refuse(knob, fmt::format("{} is not built yet; built: {}", value, built));
+}
+
+void require_built_knobs(const Plan& p) {
+  require_built("scope", scope_names, p.scope, {Scope::Layer, Scope::Moe, Scope::Block});
+  require_built("order", order_names, p.order, {Order::DispatchFirst, Order::Alternate, Order::ReadyFirst});
+  require_built("comm_streams", comm_streams_names, p.comm_streams,
+                {CommStreams::One, CommStreams::InterIntra, CommStreams::DispatchCombine});
+  require_built("all_to_all", all_to_all_names, p.all_to_all,
+                {AllToAll::Linear, AllToAll::NaiveLocal, AllToAll::Hierarchical1d, AllToAll::TwoDimensional});
+  require_built("grad_sync", grad_sync_names, p.grad_sync,
+                {GradSync::After, GradSync::WithDense, GradSync::FixedChunks, GradSync::Partitioned});
+  require_built("restore", restore_names, p.restore,
+                {Restore::Keep, Restore::S1, Restore::S2, Restore::S3, Restore::S4});
+  require_built("buffers", buffers_names, p.buffers, {Buffers::PerChunk, Buffers::Single, Buffers::Double});
+  require_built("expert_kernel", expert_kernel_names, p.expert_kernel, {ExpertKernel::Batched});
+  require_built("shared_experts", shared_experts_names, p.shared_experts, {SharedExperts::Serial});
+  require_built("pipeline_schedule", pipeline_schedule_names, p.pipeline_schedule,
+                {PipelineSchedule::Gpipe, PipelineSchedule::OneForwardOneBackward});
+  require_built("recompute", recompute_names, p.recompute, {Recompute::None});
+  if (p.delay_weight_gradient) refuse("delay_weight_gradient", "true is not built yet; built: false");
+  require_value("virtual_stages", p.virtual_stages, 1);
+  require_value("zero", p.zero, 0);
+}
+
+void require_degree(std::string_view knob, int degree, const Plan& p, std::int64_t capacity) {
+  if (degree < 1) refuse(knob, fmt::format("{}, expected at least 1", degree));
+  if (degree > capacity)
+    refuse(knob, fmt::format("{} chunks, but an expert takes only {} rows of each rank", degree, capacity));
+  if (p.scope == Scope::Layer && degree > 1)
+    refuse(knob, fmt::format("{} contradicts plan.scope layer, which overlaps nothing; expected 1", degree));
+}
+
+// Chunks of tokens are the chunks of both passes, in the order of the published code.
+void require_block(const Plan& p, const Experiment& e, const LayerVolumes& v) {
+  if (e.model.dense_hidden > 0 || e.model.shared_experts.count > 0)
+    refuse("scope", fmt::format("block is not built yet with dense layers or shared experts, as {} has; built: "
+                                "layer, moe",
+                                e.model.name));
+  for (int layer = 0; layer < e.workload.layers; ++layer)
+    if (p.backward_degree_of(layer) != p.forward_degree)
+      refuse(p.backward_degrees.empty() ? "backward_degree" : "backward_degrees",
+             fmt::format("{} contradicts plan.scope block, where both passes have the chunks of the forward pass; "
+                         "expected {}",
+                         p.backward_degree_of(layer), p.forward_degree));
+  if (p.split != Split::Capacity)
+    refuse("split", fmt::format("{} contradicts plan.scope block; expected capacity", name_in(split_names, p.split)));
+  if (!e.workload.gate.token_choice())
+    refuse("scope", fmt::format("block contradicts the gate {}, which looks at all tokens at once",
+                                name_in(gate_kind_names, e.workload.gate.kind)));
+  if (p.forward_degree > v.sequence)
+    refuse("forward_degree", fmt::format("{} chunks of {} positions", p.forward_degree, v.sequence));
+  for (int i = 0; i < p.forward_degree; ++i)
+    if (const std::int64_t tokens = token_part(v, p.forward_degree, i).volumes.sequence_tokens;
+        tokens % e.parallelism.mp != 0)
+      refuse("forward_degree", fmt::format("chunk {} of {} has {} tokens, which do not divide over mp {} ranks", i,
+                                           p.forward_degree, tokens, e.parallelism.mp));
+}
+
+void require_all_to_all(const Plan& p, const Experiment& e) {
+  if (p.all_to_all == AllToAll::Linear) {
+    if (!p.all_to_all_levels.empty()) refuse("all_to_all_levels", "given, but plan.all_to_all is linear");
+    if (p.all_to_all_implementation == AllToAllImplementation::Fused)
+      refuse("all_to_all_implementation", "fused contradicts plan.all_to_all linear, which has one step; expected p2p");
+  }
+  all_to_all_steps(p, e);  // throws for levels that do not fit
+}
+
+void require_message_sizes(const Plan& p, const Experiment& e) {
+  if (e.workload.message_sizes == MessageSizes::Padded) return;
+  const auto refuse_unless = [](std::string_view knob, bool condition, std::string_view value) {
+    if (!condition) refuse(knob, fmt::format("{} is not built yet with workload.message_sizes routed", value));
+  };
+  refuse_unless("scope", p.scope != Scope::Block, name_in(scope_names, p.scope));
+  refuse_unless("split", p.split == Split::Capacity, name_in(split_names, p.split));
+  refuse_unless("all_to_all", p.all_to_all == AllToAll::Linear, name_in(all_to_all_names, p.all_to_all));
+  refuse_unless("expert_sharding", p.expert_sharding == ExpertSharding::Ep,
+                name_in(expert_sharding_names, p.expert_sharding));
+  refuse_unless("shadowed_experts", p.shadowed_experts.empty(), "shadowing");
+}
+
+std::vector<int> backward_degrees(const Plan& p, const Experiment& e) {
+  if (e.workload.phases != Phases::Training) return {};
+  return p.backward_degrees.empty() ? std::vector{p.backward_degree} : p.backward_degrees;
+}
+
+// What would overwrite rows that are still needed, or wait for itself.
+void require_rings_suffice(const Plan& p, const Experiment& e, std::int64_t capacity) {
+  const int depth = ring_depth(p.buffers);
+  if (depth == 0) return;
+  const std::string_view name = name_in(buffers_names, p.buffers);
+  const std::vector<int> backward = backward_degrees(p, e);
+  if (!backward.empty() && p.restore == Restore::Keep)
+    refuse("buffers", fmt::format("{} overwrites rows that the backward pass needs, but plan.restore is keep; expected "
+                                  "restore s1 to s4, or workload.phases forward_only",
+                                  name));
+  const int most = std::max(p.forward_degree, backward.empty() ? 1 : *std::ranges::max_element(backward));
+  if (p.order == Order::DispatchFirst && most > depth)
+    refuse("buffers",
+           fmt::format("{} holds {} of {} chunks, but plan.order dispatch_first sends all of them before one "
+                       "comes back: that would wait forever; expected order alternate or ready_first",
+                       name, depth, most));
+  for (int degree : backward)
+    for (int j = 0; j < degree; ++j)
+      if (const int chunks = chunks_sharing(chunk_rows(capacity, degree, j), capacity, p.forward_degree).size();
+          chunks > 1)
+        refuse("buffers",
+               fmt::format("{} brings back the hidden rows of one forward chunk at a time, but backward chunk "
+                           "{} of {} shares rows with {} of the {} forward chunks",
+                           name, j, degree, chunks, p.forward_degree));
+}
+
+// Windows in the order in which the backward pass reaches them.
+int window_order(const GradientSlice& slice, int layers) {
+  return 3 * (layers - 1 - slice.layer) + static_cast<int>(slice.window);
+}
+
+void require_slice(const GradientSlice& s, LayerRun run) {
+  if (s.elements < 1) refuse("gradient_slices", fmt::format("a slice of {} elements, expected at least 1", s.elements));
+  if (s.window == Window::Tail && s.layer != run.first)
+    refuse("gradient_slices", fmt::format("a slice of the tail at layer {}, expected {}", s.layer, run.first));
+}
+
+// The slices of one stage, from `next` on, which is left at the first of another.
+void require_slices_of_stage(const Plan& p, const Experiment& e, LayerRun run, std::size_t& next) {
+  const std::vector<std::int64_t> elements = dense_elements(e);
+  const auto after = [&](int layer) {  // in the stage
+    return std::reduce(elements.begin() + layer + 1, elements.begin() + run.last);
+  };
+  const std::int64_t all = after(run.first - 1);
+  std::int64_t sum = 0;
+  for (; next < p.gradient_slices.size() && run.contains(p.gradient_slices[next].layer); ++next) {
+    const GradientSlice& s = p.gradient_slices[next];
+    require_slice(s, run);
+    if (s.elements > all - sum) refuse("gradient_slices", fmt::format("slices exceed the {} dense gradients", all));
+    sum += s.elements;
+    // Backward order: when layer s.layer runs, the gradients of the layers after it exist.
+    const std::int64_t ready = after(s.layer);
+    if (s.window != Window::Tail && sum > ready)
+      refuse("gradient_slices",
+             fmt::format("the slice beside layer {} ends at element {}, but only {} gradients exist by then", s.layer,
+                         sum, ready));
+  }
+  if (sum != all && e.workload.phases == Phases::Training)
+    refuse("gradient_slices", fmt::format("slices add up to {} elements, expected all {} dense gradients", sum, all));
+}
+
+void require_slices(const Plan& p, const Experiment& e) {
+  int last_window = 0;
+  for (const GradientSlice& s : p.gradient_slices) {
+    if (s.layer < 0 || s.layer >= e.workload.layers)
+      refuse("gradient_slices", fmt::format("layer {}, expected 0 to {}", s.layer, e.workload.layers - 1));
+    const int window = window_order(s, e.workload.layers);
+    if (window < last_window) refuse("gradient_slices", "windows are not in backward order");
+    last_window = window;
+  }
+  std::size_t next = 0;
+  for (int stage = e.parallelism.pp - 1; stage >= 0; --stage)
+    require_slices_of_stage(p, e, layers_of_stage(e.workload.layers, e.parallelism.pp, stage), next);
+}
+
+void require_micro_batches(const Plan& p, const Experiment& e) {
+  constexpr int most = 32767;  // they are 16-bit in ops
+  const int batch = e.workload.batch;
+  if (p.micro_batches < 1 || p.micro_batches > most)
+    refuse("micro_batches", fmt::format("{}, expected 1 to {}", p.micro_batches, most));
+  if (batch % p.micro_batches != 0)
+    refuse("micro_batches", fmt::format("{} do not divide the batch of {} samples", p.micro_batches, batch));
+  const std::int64_t tokens = std::int64_t{batch / p.micro_batches} * e.workload.sequence;
+  if (tokens % e.parallelism.mp != 0)
+    refuse("micro_batches", fmt::format("{} leave {} tokens each, which do not divide over mp {} ranks",
+                                        p.micro_batches, tokens, e.parallelism.mp));
+}
+
+}  // namespace
+
+void validate(const Plan& p, const Experiment& e) {
+  require_built_knobs(p);
+  require_micro_batches(p, e);
+  const std::optional<Experiment> part =
+      p.micro_batches > 1 ? std::optional(one_micro_batch(e, p.micro_batches)) : std::nullopt;
+  const Experiment& micro_batch = part ? *part : e;
+  validate_sharding(p, micro_batch);
+  require_all_to_all(p, e);
+  require_message_sizes(p, e);
+  if (e.workload.gate.kind == GateKind::SoftMoe && p.encoding == Encoding::Sparse)
+    refuse("encoding", "sparse contradicts the gate soft_moe, whose every slot mixes all tokens; expected dense");
+  const LayerVolumes v = layer_volumes(micro_batch);
+  require_degree("forward_degree", p.forward_degree, p, v.capacity);
+  require_degree("backward_degree", p.backward_degree, p, v.capacity);
+  if (!p.backward_degrees.empty() && p.backward_degrees.size() != static_cast<std::size_t>(e.workload.layers))
+    refuse("backward_degrees", fmt::format("{} degrees for {} layers; expected one each or none",
+                                           p.backward_degrees.size(), e.workload.layers));
+  for (int degree : p.backward_degrees) require_degree("backward_degrees", degree, p, v.capacity);
+  if (p.scope == Scope::Block) require_block(p, e, v);
+  require_rings_suffice(p, e, v.capacity);
+  if (static_cast<double>(p.gradient_chunk_bytes) < size_of(e.workload.dtype).value())
+    refuse("gradient_chunk_bytes", fmt::format("{}, expected at least one element", p.gradient_chunk_bytes));
+  if (p.grad_sync == GradSync::Partitioned)
+    require_slices(p, e);
+  else if (!p.gradient_slices.empty())
+    refuse("gradient_slices", "given, but plan.grad_sync is not partitioned");
+}
+
+}  // namespace dovetail

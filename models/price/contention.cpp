@@ -1,0 +1,44 @@
+#include "models/price/contention.hpp"
+
+#include <algorithm>
+
+#include "models/base/errors.hpp"
+#include "models/price/sharing.hpp"
+
+namespace dovetail {
+
+std::vector<bool> shared_resources(const PricedSchedule& priced) {
+  std::vector<StreamId> user(priced.resources.size(), -1);
+  std::vector<bool> shared(priced.resources.size());
+  for (const SpeedChange& change : priced.speed_changes) shared[static_cast<std::size_t>(change.resource)] = true;
+  for (std::size_t i = 0; i < priced.schedule->ops.size(); ++i) {
+    const StreamId stream = priced.schedule->ops[i].stream;
+    priced.for_each_demand(static_cast<OpId>(i), [&](const Demand& demand) {
+      if (demand.seconds <= Seconds(0)) return;
+      const auto r = static_cast<std::size_t>(demand.resource);
+      check(r < shared.size(), "an op demands a resource that is not there");
+      if (user[r] >= 0 && user[r] != stream) shared[r] = true;
+      user[r] = stream;
+    });
+  }
+  return shared;
+}
+
+bool is_contended(const PricedSchedule& priced) {
+  return std::ranges::count(shared_resources(priced), true) > 0;
+}
+
+std::vector<Seconds> ends_together(const PricedSchedule& priced, std::span<const ActivityId> activities) {
+  Sharing sharing(priced);
+  std::vector<Seconds> ends(activities.size());
+  for (ActivityId activity : activities)
+    if (demands_something(priced.demands_of(activity))) sharing.begin(activity);
+  while (!sharing.idle())
+    sharing.advance(sharing.next(), [&](ActivityId ended) {
+      for (std::size_t i = 0; i < activities.size(); ++i)
+        if (activities[i] == ended) ends[i] = Seconds(sharing.now());
+    });
+  return ends;
+}
+
+}  // namespace dovetail

@@ -1,0 +1,21 @@
+// Where activities of a priced schedule may slow each other, and how long they take then.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "models/price/priced_schedule.hpp"
+
+namespace dovetail {
+
+// By resource: whether its activities may run slower than alone, because ops of several streams demand it, so that they
+// may meet there, or because its speed changes.
+std::vector<bool> shared_resources(const PricedSchedule& priced);
+
+// What PricedSchedule::contended says: whether any resource is so.
+bool is_contended(const PricedSchedule& priced);
+
+// When each of these activities ends if they begin together at 0 and nothing else runs: an op's `duration` is its fixed
+// time and the latest of its activities, with those of its twins in other rank classes beside them.
+std::vector<Seconds> ends_together(const PricedSchedule& priced, std::span<const ActivityId> activities);
+
+}  // namespace dovetail

@@ -1,0 +1,12 @@
+// Which plans a calibration can price.
+#pragma once
+#include "models/plan/plan.hpp"
+#include "models/question/experiment.hpp"
+
+namespace dovetail {
+
+// Throws InputError for a plan that could be built (plan/plan_rules.hpp) but needs costs that the experiment's
+// calibration lacks: those of low_latency messages on the links that its all-to-all uses.
+void require_costs(const Plan& plan, const Experiment& experiment);
+
+}  // namespace dovetail

@@ -1,0 +1,10 @@
+// Which experiments make sense.
+#pragma once
+#include "models/question/experiment.hpp"
+
+namespace dovetail {
+
+// Throws InputError when the parts do not fit together (groups, layers, head counts, capacity).
+void validate(const Experiment& experiment);
+
+}  // namespace dovetail

@@ -1,0 +1,14 @@
+// The one builder: (experiment, plan) -> schedule. No code path belongs to a published system.
+#pragma once
+#include "models/plan/plan.hpp"
+#include "models/question/experiment.hpp"
+#include "models/schedule/schedule.hpp"
+
+namespace dovetail {
+
+// The ops of a step in program order. Order ready_first follows from prices, which are not known here: its ops come in
+// the order that alternate gives them; build_schedule() (price/build_schedule.hpp) reorders them. Throws InputError
+// for a plan or experiment that cannot be built (see validate(Plan) and validate(Experiment)).
+Schedule build_step(const Experiment& experiment, const Plan& plan);
+
+}  // namespace dovetail
