@@ -6,9 +6,9 @@
 #include <CLI/Formatter.hpp>
 #include <new>
 
-#include "bench/commands.hpp"
-#include "bench/interrupt.hpp"
-#include "bench/usage.hpp"
+#include "bench/cli/commands.hpp"
+#include "bench/cli/interrupt.hpp"
+#include "bench/cli/usage.hpp"
 #include "models/base/build_info.hpp"
 #include "models/base/errors.hpp"
 

@@ -1,12 +1,12 @@
-#include "exec/program.hpp"
+#include "exec/run/program.hpp"
 #include "models/base/build_info.hpp"
 #if DOVETAIL_HAS_MPI
-#include "exec/mpi_world.hpp"
+#include "exec/transport/mpi_world.hpp"
 #endif
 #if DOVETAIL_HAS_CUDA
-#include "exec/cuda/device_meter.hpp"
-#include "exec/cuda/device_run.hpp"
-#include "exec/cuda/nccl_run.hpp"
+#include "exec/device/device_meter.hpp"
+#include "exec/device/device_run.hpp"
+#include "exec/device/nccl/nccl_run.hpp"
 #endif
 
 int main(int argc, char** argv) {

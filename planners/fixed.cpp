@@ -3,8 +3,8 @@
 
 #include <array>
 
+#include "planners/closed_form/gradient_partition.hpp"
 #include "planners/contest.hpp"
-#include "planners/gradient_partition.hpp"
 
 namespace dovetail::planners {
 namespace {

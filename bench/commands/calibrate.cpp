@@ -1,5 +1,5 @@
 // dovetail calibrate: a calibration file from measurements on this machine, or from the output of nccl-tests.
-#include "exec/calibrate.hpp"
+#include "exec/run/calibrate.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -12,22 +12,22 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "bench/commands.hpp"
-#include "bench/interrupt.hpp"
-#include "bench/option_values.hpp"
-#include "bench/outputs.hpp"
-#include "bench/provenance.hpp"
-#include "exec/host_meter.hpp"
-#include "exec/host_run.hpp"
-#include "exec/mpi_launch.hpp"
+#include "bench/cli/commands.hpp"
+#include "bench/cli/interrupt.hpp"
+#include "bench/cli/option_values.hpp"
+#include "bench/cli/outputs.hpp"
+#include "bench/pipeline/provenance.hpp"
+#include "exec/host/host_meter.hpp"
+#include "exec/host/host_run.hpp"
+#include "exec/launch/mpi_launch.hpp"
 #include "models/base/build_info.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/quantity.hpp"
 #include "models/base/names.hpp"
 #include "models/files/calibration_file.hpp"
 #include "models/files/nccl_tests.hpp"
-#include "reports/format.hpp"
-#include "reports/text_table.hpp"
+#include "reports/text/format.hpp"
+#include "reports/text/text_table.hpp"
 
 namespace dovetail::bench {
 namespace {

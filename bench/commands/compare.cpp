@@ -5,18 +5,18 @@
 #include <charconv>
 #include <memory>
 
-#include "bench/backends.hpp"
-#include "bench/commands.hpp"
-#include "bench/evaluate.hpp"
-#include "bench/interrupt.hpp"
-#include "bench/notes.hpp"
-#include "bench/option_values.hpp"
-#include "bench/outputs.hpp"
-#include "bench/provenance.hpp"
+#include "bench/cli/commands.hpp"
+#include "bench/cli/interrupt.hpp"
+#include "bench/cli/option_values.hpp"
+#include "bench/cli/outputs.hpp"
+#include "bench/pipeline/backends.hpp"
+#include "bench/pipeline/evaluate.hpp"
+#include "bench/pipeline/notes.hpp"
+#include "bench/pipeline/provenance.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/json_text.hpp"
 #include "models/base/json/nearest.hpp"
-#include "reports/summary.hpp"
+#include "reports/text/summary.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <thread>
 
-#include "bench/backends.hpp"
-#include "bench/commands.hpp"
-#include "bench/libraries.hpp"
+#include "bench/cli/commands.hpp"
+#include "bench/cli/libraries.hpp"
+#include "bench/pipeline/backends.hpp"
 #include "models/base/build_info.hpp"
 #include "models/base/errors.hpp"
 #include "models/files/data_path.hpp"

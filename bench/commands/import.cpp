@@ -2,9 +2,9 @@
 #include <filesystem>
 #include <memory>
 
-#include "bench/commands.hpp"
-#include "bench/option_values.hpp"
-#include "bench/outputs.hpp"
+#include "bench/cli/commands.hpp"
+#include "bench/cli/option_values.hpp"
+#include "bench/cli/outputs.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/write_file.hpp"
 #include "models/files/import_hf.hpp"

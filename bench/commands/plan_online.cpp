@@ -9,19 +9,19 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "bench/evaluators.hpp"
-#include "bench/host_scale.hpp"
-#include "bench/interrupt.hpp"
-#include "bench/online.hpp"
-#include "bench/option_values.hpp"
-#include "bench/outputs.hpp"
-#include "bench/plan_text.hpp"
-#include "bench/provenance.hpp"
+#include "bench/cli/interrupt.hpp"
+#include "bench/cli/option_values.hpp"
+#include "bench/cli/outputs.hpp"
+#include "bench/pipeline/evaluators.hpp"
+#include "bench/pipeline/host_scale.hpp"
+#include "bench/pipeline/online.hpp"
+#include "bench/pipeline/plan_text.hpp"
+#include "bench/pipeline/provenance.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/json_text.hpp"
 #include "models/files/input_file.hpp"
 #include "models/files/plan_json.hpp"
-#include "reports/online_report.hpp"
+#include "reports/data/online_report.hpp"
 
 namespace dovetail::bench {
 namespace {

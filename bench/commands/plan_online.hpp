@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "bench/commands.hpp"
-#include "bench/options.hpp"
-#include "exec/scale_down.hpp"
+#include "bench/cli/commands.hpp"
+#include "bench/cli/options.hpp"
+#include "exec/run/scale_down.hpp"
 
 namespace dovetail::bench {
 

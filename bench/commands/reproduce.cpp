@@ -4,14 +4,14 @@
 #include <iostream>
 #include <memory>
 
-#include "bench/commands.hpp"
-#include "bench/interrupt.hpp"
-#include "bench/option_values.hpp"
-#include "bench/outputs.hpp"
-#include "bench/provenance.hpp"
+#include "bench/cli/commands.hpp"
+#include "bench/cli/interrupt.hpp"
+#include "bench/cli/option_values.hpp"
+#include "bench/cli/outputs.hpp"
+#include "bench/pipeline/provenance.hpp"
 #include "bench/reproduce/tables.hpp"
 #include "models/base/errors.hpp"
-#include "reports/reproduction_report.hpp"
+#include "reports/data/reproduction_report.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -4,19 +4,19 @@
 #include <memory>
 #include <ostream>
 
-#include "bench/backends.hpp"
-#include "bench/commands.hpp"
-#include "bench/evaluate.hpp"
-#include "bench/interrupt.hpp"
-#include "bench/notes.hpp"
-#include "bench/outputs.hpp"
-#include "bench/provenance.hpp"
+#include "bench/cli/commands.hpp"
+#include "bench/cli/interrupt.hpp"
+#include "bench/cli/outputs.hpp"
+#include "bench/pipeline/backends.hpp"
+#include "bench/pipeline/evaluate.hpp"
+#include "bench/pipeline/notes.hpp"
+#include "bench/pipeline/provenance.hpp"
 #include "models/base/errors.hpp"
 #include "models/price/network_pricing.hpp"
-#include "reports/gantt_text.hpp"
-#include "reports/table.hpp"
-#include "reports/text_table.hpp"
-#include "reports/window.hpp"
+#include "reports/text/gantt_text.hpp"
+#include "reports/text/table.hpp"
+#include "reports/text/text_table.hpp"
+#include "reports/text/window.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -1,5 +1,5 @@
 // dovetail sweep: systems over a grid of settings, in parallel, resumable.
-#include "bench/sweep.hpp"
+#include "bench/sweep/sweep.hpp"
 
 #include <fmt/format.h>
 
@@ -9,15 +9,15 @@
 #include <memory>
 #include <ostream>
 
-#include "bench/backends.hpp"
-#include "bench/commands.hpp"
-#include "bench/interrupt.hpp"
-#include "bench/option_values.hpp"
-#include "bench/options.hpp"
-#include "bench/outputs.hpp"
-#include "bench/provenance.hpp"
-#include "bench/sweep_summary.hpp"
-#include "exec/host_run.hpp"
+#include "bench/cli/commands.hpp"
+#include "bench/cli/interrupt.hpp"
+#include "bench/cli/option_values.hpp"
+#include "bench/cli/options.hpp"
+#include "bench/cli/outputs.hpp"
+#include "bench/pipeline/backends.hpp"
+#include "bench/pipeline/provenance.hpp"
+#include "bench/sweep/sweep_summary.hpp"
+#include "exec/host/host_run.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/json_text.hpp"
 

@@ -6,15 +6,15 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "bench/commands.hpp"
-#include "bench/interrupt.hpp"
-#include "bench/option_values.hpp"
-#include "bench/outputs.hpp"
-#include "bench/provenance.hpp"
-#include "bench/validation.hpp"
+#include "bench/cli/commands.hpp"
+#include "bench/cli/interrupt.hpp"
+#include "bench/cli/option_values.hpp"
+#include "bench/cli/outputs.hpp"
+#include "bench/pipeline/provenance.hpp"
+#include "bench/validate/validation.hpp"
 #include "models/base/errors.hpp"
-#include "reports/validation_report.hpp"
-#include "reports/validation_statistics.hpp"
+#include "reports/data/validation_report.hpp"
+#include "reports/data/validation_statistics.hpp"
 
 namespace dovetail::bench {
 namespace {

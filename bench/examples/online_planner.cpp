@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "models/base/errors.hpp"
-#include "planners/online.hpp"
+#include "planners/online/online.hpp"
 
 namespace {
 

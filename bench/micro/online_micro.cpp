@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <random>
 
-#include "planners/bucketed_search.hpp"
-#include "planners/granularity_search.hpp"
+#include "planners/online/bucketed_search.hpp"
+#include "planners/online/granularity_search.hpp"
 
 using namespace dovetail;
 using namespace dovetail::planners;

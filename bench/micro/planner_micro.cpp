@@ -12,7 +12,7 @@
 #include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "planners/analytic_evaluator.hpp"
-#include "planners/gradient_partition.hpp"
+#include "planners/closed_form/gradient_partition.hpp"
 #include "planners/registry.hpp"
 
 using namespace dovetail;

@@ -7,13 +7,13 @@
 #include <numeric>
 #include <vector>
 
-#include "bench/fsmoe_layers.hpp"
 #include "bench/micro/experiments.hpp"
+#include "bench/pipeline/fsmoe_layers.hpp"
 #include "models/base/build_info.hpp"
 #include "models/question/capacity.hpp"
 #include "planners/analytic_evaluator.hpp"
-#include "planners/four_case_slsqp.hpp"
-#include "planners/gradient_evolution.hpp"
+#include "planners/closed_form/four_case_slsqp.hpp"
+#include "planners/closed_form/gradient_evolution.hpp"
 #include "planners/registry.hpp"
 
 using namespace dovetail;

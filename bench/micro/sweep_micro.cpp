@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "bench/sweep_cells.hpp"
+#include "bench/sweep/sweep_cells.hpp"
 
 namespace {
 

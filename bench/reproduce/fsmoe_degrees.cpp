@@ -2,9 +2,9 @@
 #include <array>
 #include <functional>
 
-#include "bench/fsmoe_layers.hpp"
+#include "bench/pipeline/fsmoe_layers.hpp"
 #include "bench/reproduce/tables.hpp"
-#include "planners/layer_times.hpp"
+#include "planners/closed_form/layer_times.hpp"
 
 namespace dovetail::bench {
 namespace {

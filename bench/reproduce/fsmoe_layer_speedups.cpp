@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "bench/fsmoe_layers.hpp"
+#include "bench/pipeline/fsmoe_layers.hpp"
 #include "bench/reproduce/tables.hpp"
 #include "models/price/calibration.hpp"
+#include "planners/closed_form/gradient_partition.hpp"
 #include "planners/contest.hpp"
-#include "planners/gradient_partition.hpp"
 
 namespace dovetail::bench {
 namespace {

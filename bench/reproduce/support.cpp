@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "bench/evaluate.hpp"
+#include "bench/pipeline/evaluate.hpp"
 #include "bench/reproduce/published.hpp"
 #include "models/price/calibration.hpp"
 #include "models/time/analytic_backend.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "bench/option_values.hpp"
+#include "bench/cli/option_values.hpp"
 #include "bench/reproduce/published.hpp"
 #include "models/base/errors.hpp"
 

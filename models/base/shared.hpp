@@ -9,8 +9,8 @@ namespace dovetail {
 template <class T>
 class Shared {
  public:
-  Shared() = default;                                                         // holds a default T
-  Shared(T value) : value_(std::make_shared<T>(std::move(value))) {}          // NOLINT(google-explicit-constructor)
+  Shared() = default;                                                 // holds a default T
+  Shared(T value) : value_(std::make_shared<T>(std::move(value))) {}  // NOLINT(google-explicit-constructor)
 
   const T& operator*() const {
     static const T none{};

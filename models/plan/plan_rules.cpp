@@ -7,12 +7,12 @@
 #include <optional>
 
 #include "models/base/errors.hpp"
-#include "models/plan/refuse.hpp"
 #include "models/base/names.hpp"
 #include "models/plan/collectives/all_to_all.hpp"
 #include "models/plan/expert_sharding.hpp"
-#include "models/question/volumes.hpp"
+#include "models/plan/refuse.hpp"
 #include "models/question/capacity.hpp"
+#include "models/question/volumes.hpp"
 
 namespace dovetail {
 namespace {

@@ -8,7 +8,7 @@
 namespace dovetail {
 
 // Degrees: candidates for both passes, other knobs as the plan says. Plans: every knob that leaves the model as it is
-// (planners/plan_space.hpp).
+// (planners/search/plan_space.hpp).
 enum class SearchSpace { Degrees, Plans };
 inline constexpr Names<SearchSpace, 2> search_space_names{
     {{"degrees", SearchSpace::Degrees}, {"plans", SearchSpace::Plans}}};

@@ -1,4 +1,5 @@
-// A schedule with its costs: what each op demands of which resource, in seconds. Backends run it and know no cost model.
+// A schedule with its costs: what each op demands of which resource, in seconds. Backends run it and know no cost
+// model.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -3,9 +3,9 @@
 #include <catch2/catch.hpp>
 #include <optional>
 
-#include "bench/backends.hpp"
-#include "bench/evaluate.hpp"
-#include "bench/fitting.hpp"
+#include "bench/pipeline/backends.hpp"
+#include "bench/pipeline/evaluate.hpp"
+#include "bench/pipeline/fitting.hpp"
 #include "models/base/errors.hpp"
 #include "models/files/input_file.hpp"
 #include "models/price/build_schedule.hpp"

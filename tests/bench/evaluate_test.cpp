@@ -1,18 +1,18 @@
-#include "bench/evaluate.hpp"
+#include "bench/pipeline/evaluate.hpp"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "bench/backends.hpp"
-#include "bench/notes.hpp"
-#include "bench/provenance.hpp"
+#include "bench/pipeline/backends.hpp"
+#include "bench/pipeline/notes.hpp"
+#include "bench/pipeline/provenance.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/json_file.hpp"
 #include "models/base/json/json_schema.hpp"
 #include "models/files/schema_file.hpp"
 #include "models/price/calibration.hpp"
-#include "reports/json_report.hpp"
+#include "reports/data/json_report.hpp"
 
 using namespace dovetail;
 using namespace dovetail::bench;

@@ -1,9 +1,9 @@
 // One planner, three ways to know how long a plan takes.
-#include "bench/evaluators.hpp"
+#include "bench/pipeline/evaluators.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "exec/scale_down.hpp"
+#include "exec/run/scale_down.hpp"
 #include "models/base/build_info.hpp"
 #include "models/base/errors.hpp"
 #include "planners/registry.hpp"

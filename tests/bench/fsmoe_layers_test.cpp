@@ -1,4 +1,4 @@
-#include "bench/fsmoe_layers.hpp"
+#include "bench/pipeline/fsmoe_layers.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // Finished work is found again, whatever ended the process.
-#include "bench/journal.hpp"
+#include "bench/pipeline/journal.hpp"
 
 #include <unistd.h>
 

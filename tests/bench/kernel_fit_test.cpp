@@ -1,5 +1,5 @@
 // Costs of kernels from times that were made up with known costs.
-#include "bench/kernel_fit.hpp"
+#include "bench/validate/kernel_fit.hpp"
 
 #include <catch2/catch.hpp>
 

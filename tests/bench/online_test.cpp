@@ -1,14 +1,14 @@
-#include "bench/online.hpp"
+#include "bench/pipeline/online.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "bench/evaluators.hpp"
-#include "bench/host_scale.hpp"
+#include "bench/pipeline/evaluators.hpp"
+#include "bench/pipeline/host_scale.hpp"
 #include "models/base/errors.hpp"
 #include "models/question/volumes.hpp"
 #include "planners/analytic_evaluator.hpp"
-#include "reports/online_report.hpp"
+#include "reports/data/online_report.hpp"
 
 using namespace dovetail;
 using namespace dovetail::bench;

@@ -1,4 +1,4 @@
-#include "bench/outputs.hpp"
+#include "bench/cli/outputs.hpp"
 
 #include <catch2/catch.hpp>
 #include <csignal>
@@ -6,7 +6,7 @@
 #include <ostream>
 #include <stdexcept>
 
-#include "bench/interrupt.hpp"
+#include "bench/cli/interrupt.hpp"
 #include "models/base/errors.hpp"
 #include "tests/support/temporary_folder.hpp"
 

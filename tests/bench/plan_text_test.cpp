@@ -1,4 +1,4 @@
-#include "bench/plan_text.hpp"
+#include "bench/pipeline/plan_text.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -9,7 +9,7 @@
 #include "models/base/json/json_schema.hpp"
 #include "models/files/data_path.hpp"
 #include "models/files/schema_file.hpp"
-#include "reports/reproduction_report.hpp"
+#include "reports/data/reproduction_report.hpp"
 
 using namespace dovetail;
 using namespace dovetail::bench;

@@ -1,12 +1,12 @@
 // Grids as products of axes, and cells that are neither lost nor computed twice.
-#include "bench/sweep.hpp"
+#include "bench/sweep/sweep.hpp"
 
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <iterator>
 
-#include "bench/sweep_cells.hpp"
-#include "bench/sweep_summary.hpp"
+#include "bench/sweep/sweep_cells.hpp"
+#include "bench/sweep/sweep_summary.hpp"
 #include "models/base/errors.hpp"
 #include "tests/support/temporary_folder.hpp"
 

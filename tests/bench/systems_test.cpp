@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "bench/backends.hpp"
-#include "bench/evaluate.hpp"
+#include "bench/pipeline/backends.hpp"
+#include "bench/pipeline/evaluate.hpp"
 #include "models/files/data_path.hpp"
 #include "models/files/input_file.hpp"
 #include "models/price/calibration.hpp"
-#include "reports/gantt_text.hpp"
+#include "reports/text/gantt_text.hpp"
 #include "tests/support/golden.hpp"
 
 using namespace dovetail;

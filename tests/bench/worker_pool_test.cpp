@@ -1,5 +1,5 @@
 // Pieces of work in forked processes.
-#include "bench/worker_pool.hpp"
+#include "bench/sweep/worker_pool.hpp"
 
 #include <signal.h>
 #include <unistd.h>

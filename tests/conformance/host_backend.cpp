@@ -1,7 +1,7 @@
 #include "tests/conformance/host_backend.hpp"
 
-#include "exec/host_executor.hpp"
-#include "exec/inproc_transport.hpp"
+#include "exec/host/host_executor.hpp"
+#include "exec/transport/inproc_transport.hpp"
 
 namespace dovetail::test {
 

@@ -3,7 +3,7 @@
 #include <functional>
 #include <memory>
 
-#include "exec/transport.hpp"
+#include "exec/transport/transport.hpp"
 #include "models/time/backend.hpp"
 
 namespace dovetail::test {

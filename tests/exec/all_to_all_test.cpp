@@ -3,8 +3,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "exec/inproc_transport.hpp"
-#include "exec/run_step.hpp"
+#include "exec/transport/inproc_transport.hpp"
+#include "exec/transport/run_step.hpp"
 #include "models/base/errors.hpp"
 #include "tests/exec/check_numerics.hpp"
 #include "tests/exec/exec_support.hpp"

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
-#include "exec/host_kernels.hpp"
+#include "exec/host/host_kernels.hpp"
 #include "tests/exec/exec_support.hpp"
 
 using dovetail::RowRange;

@@ -1,10 +1,10 @@
-#include "exec/calibrate.hpp"
+#include "exec/run/calibrate.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "exec/host_meter.hpp"
+#include "exec/host/host_meter.hpp"
 #include "models/files/calibration_file.hpp"
 #include "models/files/load.hpp"
 #include "tests/support/temporary_folder.hpp"

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "exec/inproc_transport.hpp"
+#include "exec/transport/inproc_transport.hpp"
 #include "models/price/build_schedule.hpp"
 
 namespace dovetail::test {

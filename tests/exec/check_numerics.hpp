@@ -1,6 +1,6 @@
 // Runs a plan's step for real and compares it with the reference.
 #pragma once
-#include "exec/numerics.hpp"
+#include "exec/run/numerics.hpp"
 #include "models/plan/plan.hpp"
 
 namespace dovetail::test {

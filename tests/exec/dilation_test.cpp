@@ -1,4 +1,4 @@
-#include "exec/dilation.hpp"
+#include "exec/run/dilation.hpp"
 
 #include <catch2/catch.hpp>
 

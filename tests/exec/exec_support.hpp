@@ -4,8 +4,8 @@
 #include <random>
 #include <vector>
 
-#include "exec/layer_shape.hpp"
-#include "exec/matrix.hpp"
+#include "exec/host/layer_shape.hpp"
+#include "exec/host/matrix.hpp"
 #include "models/question/experiment.hpp"
 
 namespace dovetail::test {

@@ -1,4 +1,4 @@
-#include "exec/gemm.hpp"
+#include "exec/host/gemm.hpp"
 
 #include <catch2/catch.hpp>
 

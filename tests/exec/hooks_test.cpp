@@ -1,4 +1,4 @@
-#include "exec/hooks.hpp"
+#include "exec/run/hooks.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -6,8 +6,8 @@
 #include <map>
 #include <mutex>
 
-#include "exec/host_executor.hpp"
-#include "exec/inproc_transport.hpp"
+#include "exec/host/host_executor.hpp"
+#include "exec/transport/inproc_transport.hpp"
 #include "models/plan/plan.hpp"
 #include "models/price/build_schedule.hpp"
 #include "tests/exec/exec_support.hpp"

@@ -1,11 +1,11 @@
-#include "exec/host_executor.hpp"
+#include "exec/host/host_executor.hpp"
 
 #include <catch2/catch.hpp>
 #include <tuple>
 
-#include "exec/compute_rules.hpp"
-#include "exec/inproc_transport.hpp"
-#include "exec/numerics.hpp"
+#include "exec/run/compute_rules.hpp"
+#include "exec/run/numerics.hpp"
+#include "exec/transport/inproc_transport.hpp"
 #include "models/price/build_schedule.hpp"
 #include "tests/exec/check_numerics.hpp"
 #include "tests/exec/exec_support.hpp"

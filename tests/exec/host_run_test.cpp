@@ -1,4 +1,4 @@
-#include "exec/host_run.hpp"
+#include "exec/host/host_run.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,11 +1,11 @@
-#include "exec/inproc_transport.hpp"
+#include "exec/transport/inproc_transport.hpp"
 
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <functional>
 #include <thread>
 
-#include "exec/cancellation.hpp"
+#include "exec/run/cancellation.hpp"
 #include "tests/exec/transport_checks.hpp"
 
 using namespace dovetail;

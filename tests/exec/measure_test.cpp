@@ -1,4 +1,4 @@
-#include "exec/measure.hpp"
+#include "exec/run/measure.hpp"
 
 #include <catch2/catch.hpp>
 #include <chrono>

@@ -5,9 +5,9 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
-#include "exec/host_run.hpp"
-#include "exec/inproc_transport.hpp"
-#include "exec/mpi_world.hpp"
+#include "exec/host/host_run.hpp"
+#include "exec/transport/inproc_transport.hpp"
+#include "exec/transport/mpi_world.hpp"
 #include "models/files/load.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"

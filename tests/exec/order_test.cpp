@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "exec/host_kernels.hpp"
+#include "exec/host/host_kernels.hpp"
 #include "tests/exec/exec_support.hpp"
 
 using namespace dovetail;

@@ -1,9 +1,9 @@
 // Random plans and every shipped system, really executed: outputs, gradients and drops are those of the reference.
 #include <catch2/catch.hpp>
 
-#include "exec/host_executor.hpp"
-#include "exec/inproc_transport.hpp"
-#include "exec/numerics.hpp"
+#include "exec/host/host_executor.hpp"
+#include "exec/run/numerics.hpp"
+#include "exec/transport/inproc_transport.hpp"
 #include "models/files/load.hpp"
 #include "models/price/build_schedule.hpp"
 #include "tests/support/random_plans.hpp"

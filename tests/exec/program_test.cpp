@@ -1,4 +1,4 @@
-#include "exec/program.hpp"
+#include "exec/run/program.hpp"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

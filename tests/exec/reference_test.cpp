@@ -1,4 +1,4 @@
-#include "exec/reference.hpp"
+#include "exec/reference/reference.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "exec/routing.hpp"
+#include "exec/reference/routing.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "exec/scale_down.hpp"
+#include "exec/run/scale_down.hpp"
 
 #include <catch2/catch.hpp>
 

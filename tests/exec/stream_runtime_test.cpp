@@ -1,10 +1,10 @@
-#include "exec/stream_runtime.hpp"
+#include "exec/host/stream_runtime.hpp"
 
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "exec/emulation.hpp"
-#include "exec/rendezvous.hpp"
+#include "exec/run/emulation.hpp"
+#include "exec/transport/rendezvous.hpp"
 #include "models/base/errors.hpp"
 #include "models/schedule/schedule_writer.hpp"
 

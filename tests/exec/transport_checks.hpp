@@ -1,6 +1,6 @@
 // What every transport must deliver: called by all members of a group, each returns how much of its own was wrong.
 #pragma once
-#include "exec/transport.hpp"
+#include "exec/transport/transport.hpp"
 
 namespace dovetail::test {
 

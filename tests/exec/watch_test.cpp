@@ -1,4 +1,4 @@
-#include "exec/watch.hpp"
+#include "exec/launch/watch.hpp"
 
 #include <catch2/catch.hpp>
 

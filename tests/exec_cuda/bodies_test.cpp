@@ -4,11 +4,11 @@
 #include <limits>
 #include <random>
 
-#include "exec/cuda/gate_bodies.hpp"
-#include "exec/cuda/tensor_bodies.hpp"
-#include "exec/cuda/wire_bodies.hpp"
-#include "exec/routing.hpp"
-#include "exec/wire_format.hpp"
+#include "exec/device/gate_bodies.hpp"
+#include "exec/device/tensor_bodies.hpp"
+#include "exec/device/wire_bodies.hpp"
+#include "exec/host/wire_format.hpp"
+#include "exec/reference/routing.hpp"
 
 using namespace dovetail::exec;
 

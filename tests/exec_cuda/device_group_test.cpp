@@ -1,6 +1,6 @@
 // Several devices at once, a rank on each, as threads with devices of host memory: what each rank asks of its network,
 // and that the bytes which move make the reference's numbers.
-#include "exec/cuda/device_group.hpp"
+#include "exec/device/device_group.hpp"
 
 #include <catch2/catch.hpp>
 #include <mutex>

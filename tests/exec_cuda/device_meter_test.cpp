@@ -1,5 +1,5 @@
 // The meter of a device on host memory: what a GPU's differs in is speed and the capture.
-#include "exec/cuda/device_meter.hpp"
+#include "exec/device/device_meter.hpp"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

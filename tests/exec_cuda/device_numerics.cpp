@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "exec/compute_rules.hpp"
-#include "exec/cuda/device_memory.hpp"
-#include "exec/cuda/device_run.hpp"
+#include "exec/device/device_memory.hpp"
+#include "exec/device/device_run.hpp"
+#include "exec/run/compute_rules.hpp"
 #include "models/files/load.hpp"
 #include "models/price/build_schedule.hpp"
 #include "tests/support/random_plans.hpp"

@@ -1,8 +1,8 @@
 // Runs a plan's step on a device and compares it with the reference.
 #pragma once
-#include "exec/cuda/device_executor.hpp"
-#include "exec/cuda/device_group.hpp"
-#include "exec/numerics.hpp"
+#include "exec/device/device_executor.hpp"
+#include "exec/device/device_group.hpp"
+#include "exec/run/numerics.hpp"
 #include "models/plan/plan.hpp"
 
 namespace dovetail::test {

@@ -1,5 +1,5 @@
 // Whole runs on a device of host memory: what a GPU's differ in is speed and the capture.
-#include "exec/cuda/device_run.hpp"
+#include "exec/device/device_run.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "exec/compute_rules.hpp"
-#include "exec/cuda/cuda_check.hpp"
+#include "exec/device/cuda/cuda_check.hpp"
+#include "exec/run/compute_rules.hpp"
 #include "models/price/build_schedule.hpp"
 #include "tests/exec_cuda/device_numerics.hpp"
 #include "tests/support/random_plans.hpp"

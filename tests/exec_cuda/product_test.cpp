@@ -1,12 +1,12 @@
 // Products as BLAS takes them, and the batches of the experts' rows.
-#include "exec/cuda/product.hpp"
+#include "exec/device/product.hpp"
 
 #include <catch2/catch.hpp>
 #include <set>
 #include <vector>
 
-#include "exec/cuda/device_memory.hpp"
-#include "exec/row_runs.hpp"
+#include "exec/device/device_memory.hpp"
+#include "exec/host/row_runs.hpp"
 
 using namespace dovetail;
 using namespace dovetail::exec;

@@ -1,4 +1,4 @@
-#include "planners/bucketed_search.hpp"
+#include "planners/online/bucketed_search.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <random>
 
 #include "models/base/errors.hpp"
-#include "planners/four_case.hpp"
+#include "planners/closed_form/four_case.hpp"
 
 using namespace dovetail;
 using namespace dovetail::planners;

@@ -4,8 +4,8 @@
 
 #include "planners/analytic_evaluator.hpp"
 #include "planners/contest.hpp"
-#include "planners/plan_search.hpp"
 #include "planners/registry.hpp"
+#include "planners/search/plan_search.hpp"
 #include "tests/planners/random_costs.hpp"
 #include "tests/support/experiments.hpp"
 #include "tests/support/random_plans.hpp"

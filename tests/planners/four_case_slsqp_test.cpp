@@ -1,4 +1,4 @@
-#include "planners/four_case_slsqp.hpp"
+#include "planners/closed_form/four_case_slsqp.hpp"
 
 #include <catch2/catch.hpp>
 #include <vector>

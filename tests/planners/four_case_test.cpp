@@ -1,4 +1,4 @@
-#include "planners/four_case.hpp"
+#include "planners/closed_form/four_case.hpp"
 
 #include <algorithm>
 #include <array>

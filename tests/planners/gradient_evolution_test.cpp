@@ -1,4 +1,4 @@
-#include "planners/gradient_evolution.hpp"
+#include "planners/closed_form/gradient_evolution.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

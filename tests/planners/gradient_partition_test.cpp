@@ -1,4 +1,4 @@
-#include "planners/gradient_partition.hpp"
+#include "planners/closed_form/gradient_partition.hpp"
 
 #include <algorithm>
 #include <array>

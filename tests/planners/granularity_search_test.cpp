@@ -1,4 +1,4 @@
-#include "planners/granularity_search.hpp"
+#include "planners/online/granularity_search.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "planners/layer_times.hpp"
+#include "planners/closed_form/layer_times.hpp"
 
 #include <catch2/catch.hpp>
 

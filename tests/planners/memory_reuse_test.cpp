@@ -7,9 +7,9 @@
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"
 #include "planners/analytic_evaluator.hpp"
+#include "planners/closed_form/restore_cost.hpp"
 #include "planners/contest.hpp"
 #include "planners/registry.hpp"
-#include "planners/restore_cost.hpp"
 #include "tests/planners/random_costs.hpp"
 
 using namespace dovetail;

@@ -1,5 +1,5 @@
 // What all online planners share: their state, what they refuse, and that a state survives whatever ends the program.
-#include "planners/online.hpp"
+#include "planners/online/online.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>

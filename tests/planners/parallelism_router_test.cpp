@@ -1,4 +1,4 @@
-#include "planners/parallelism_router.hpp"
+#include "planners/online/parallelism_router.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>

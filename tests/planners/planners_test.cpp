@@ -9,7 +9,7 @@
 #include "models/price/calibration.hpp"
 #include "models/question/volumes.hpp"
 #include "planners/analytic_evaluator.hpp"
-#include "planners/gradient_partition.hpp"
+#include "planners/closed_form/gradient_partition.hpp"
 #include "planners/registry.hpp"
 #include "tests/support/experiments.hpp"
 

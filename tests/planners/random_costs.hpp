@@ -6,7 +6,7 @@
 
 #include "models/plan/plan.hpp"
 #include "models/price/calibration.hpp"
-#include "planners/four_case.hpp"
+#include "planners/closed_form/four_case.hpp"
 #include "tests/support/experiments.hpp"
 
 namespace dovetail::test {

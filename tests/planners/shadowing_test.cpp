@@ -5,9 +5,9 @@
 #include "models/files/load_trace.hpp"
 #include "models/question/capacity.hpp"
 #include "planners/analytic_evaluator.hpp"
+#include "planners/closed_form/shadow_latency.hpp"
 #include "planners/contest.hpp"
 #include "planners/registry.hpp"
-#include "planners/shadow_latency.hpp"
 #include "tests/planners/random_costs.hpp"
 
 using namespace dovetail;

@@ -1,5 +1,5 @@
 // Lower bounds of a step's time against what the analytic model says of random plans.
-#include "planners/step_bound.hpp"
+#include "planners/search/step_bound.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

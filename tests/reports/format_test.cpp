@@ -1,4 +1,4 @@
-#include "reports/format.hpp"
+#include "reports/text/format.hpp"
 
 #include <catch2/catch.hpp>
 #include <limits>

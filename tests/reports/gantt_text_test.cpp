@@ -1,8 +1,8 @@
-#include "reports/gantt_text.hpp"
+#include "reports/text/gantt_text.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "reports/window.hpp"
+#include "reports/text/window.hpp"
 #include "tests/reports/sample_reports.hpp"
 #include "tests/support/golden.hpp"
 

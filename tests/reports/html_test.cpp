@@ -1,4 +1,4 @@
-#include "reports/html.hpp"
+#include "reports/page/html.hpp"
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -8,7 +8,7 @@
 #include <regex>
 #include <sstream>
 
-#include "reports/json_report.hpp"
+#include "reports/data/json_report.hpp"
 #include "tests/reports/sample_reports.hpp"
 
 using namespace dovetail;

@@ -1,4 +1,4 @@
-#include "reports/json_report.hpp"
+#include "reports/data/json_report.hpp"
 
 #include <catch2/catch.hpp>
 #include <fstream>

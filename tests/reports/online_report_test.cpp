@@ -1,4 +1,4 @@
-#include "reports/online_report.hpp"
+#include "reports/data/online_report.hpp"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

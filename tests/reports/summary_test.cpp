@@ -1,9 +1,9 @@
-#include "reports/summary.hpp"
+#include "reports/text/summary.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "reports/link_use.hpp"
-#include "reports/window.hpp"
+#include "reports/text/link_use.hpp"
+#include "reports/text/window.hpp"
 #include "tests/reports/sample_reports.hpp"
 
 using namespace dovetail;

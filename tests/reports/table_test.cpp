@@ -1,10 +1,10 @@
-#include "reports/table.hpp"
+#include "reports/text/table.hpp"
 
 #include <catch2/catch.hpp>
 #include <sstream>
 
-#include "reports/csv.hpp"
-#include "reports/format.hpp"
+#include "reports/text/csv.hpp"
+#include "reports/text/format.hpp"
 #include "tests/reports/sample_reports.hpp"
 #include "tests/support/golden.hpp"
 

@@ -1,4 +1,4 @@
-#include "reports/trace.hpp"
+#include "reports/data/trace.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,5 +1,5 @@
 // Statistics of validations, each with its arithmetic.
-#include "reports/validation_statistics.hpp"
+#include "reports/data/validation_statistics.hpp"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 
 #include "models/base/json/json_schema.hpp"
 #include "models/files/schema_file.hpp"
-#include "reports/validation_report.hpp"
+#include "reports/data/validation_report.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;

@@ -1,0 +1,102 @@
+#include "bench/cli/options.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "bench/cli/option_values.hpp"
+#include "bench/pipeline/backends.hpp"
+#include "models/base/errors.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+const std::string question = "What is asked", schedules = "Schedules", results = "Results", general = "General";
+
+using std::pair, std::string_view;
+constexpr std::array<pair<string_view, Format>, 3> format_names{
+    {{"table", Format::Table}, {"json", Format::Json}, {"csv", Format::Csv}}};
+constexpr std::array<pair<string_view, Colour>, 3> colour_names{
+    {{"auto", Colour::Auto}, {"always", Colour::Always}, {"never", Colour::Never}}};
+
+}  // namespace
+
+void add_experiment_options(CLI::App& app, Options& options) {
+  ExperimentRequest& request = options.request;
+  add_text(
+      app,
+      {"--experiment", "FILE", "cluster, model, workload and parallelism in one file; options override it", question},
+      request.file);
+  add_text(app, {"--cluster", "NAME|FILE", "cluster: a shipped name or a .json file", question}, request.cluster);
+  add_text(app, {"--model", "NAME|FILE", "model: a shipped name or a .json file", question}, request.model);
+  add_integer(app, {"--nodes", "COUNT", "the same kind of cluster with that many nodes", question}, request.nodes, 1,
+              1'000'000);
+  add_text(app, {"--calibration", "NAME|FILE", "costs of operations [the cluster's]", question}, request.calibration);
+  add_repeatable(app,
+                 {"--set", "KEY=VALUE",
+                  "one value by its dotted path, with its unit (repeatable): workload.batch=4, parallelism.ep=2, "
+                  "cluster.node_bandwidth=\"20 GB/s\", plan.forward_degree=2",
+                  question},
+                 request.set);
+  add_integer(app, {"--seed", "NUMBER", "of everything random [0]", question}, options.seed, 0, 2'000'000'000);
+}
+
+void add_system_options(CLI::App& app, Options& options, Systems systems) {
+  if (systems == Systems::Many)
+    add_list(app,
+             {"--systems,--system", "NAME|FILE,..", "systems to compare [all shipped]; the first is the baseline",
+              schedules},
+             options.systems);
+  else
+    add_list(
+        app,
+        {"--system", "NAME|FILE", "a published system: its plan, and its planner for what that leaves open", schedules},
+        options.systems);
+  add_repeatable(app,
+                 {"--plan", "FILE",
+                  systems == Systems::Many ? "a plan file (repeatable)" : "a plan instead of a system", schedules},
+                 options.plans);
+}
+
+void add_backend_option(CLI::App& app, Options& options) {
+  const std::string help = fmt::format("what computes the times: {} [{}]", describe_backends(), options.backend);
+  add_text(app, {"--backend", "NAME", help, schedules}, options.backend);
+  add_text(app,
+           {"--platform", "FILE",
+            "SimGrid platform whose hosts are the GPUs in order, in place of the cluster's network, for simgrid-flow",
+            schedules},
+           options.platform);
+}
+
+void add_result_options(CLI::App& app, Options& options, const std::string& page) {
+  add_choice(
+      app,
+      {"--format", "table|json|csv",
+       "of the result [table; in a file json, or by its ending .csv, .txt]; json and csv are in seconds and bytes",
+       results},
+      format_names, options.format);
+  add_text(app, {"-o,--output", "FILE", "write the result there, all or nothing; \"-\" is standard output", results},
+           options.output);
+  add_text(app, {"--html", "FILE", page, results}, options.html);
+}
+
+void add_output_options(CLI::App& app, Options& options) {
+  add_result_options(app, options, "a self-contained page with charts and timelines");
+  add_text(app, {"--trace", "FILE", "timelines for ui.perfetto.dev or chrome://tracing", results}, options.trace);
+}
+
+void add_general_options(CLI::App& app, Options& options) {
+  add_flag(app, {"-q,--quiet", "", "only what was asked for, and errors", general}, options.quiet);
+  add_flag(app, {"-v,--verbose", "", "more: simulate shows the timeline, plan every slice; progress in lines", general},
+           options.verbose);
+  add_choice(app, {"--color", "auto|always|never", "auto: on a terminal, unless NO_COLOR is set", general},
+             colour_names, options.colour);
+  add_number(app, {"--timeout", "SECONDS", "give up after that time, with exit code 1", general}, options.timeout, .001,
+             1e9);
+}
+
+void check_options(const Options& options) {
+  if (options.quiet && options.verbose) throw InputError("--quiet contradicts --verbose");
+}
+
+}  // namespace dovetail::bench

@@ -1,0 +1,42 @@
+// The options that commands share: declared, explained and checked in one place.
+#pragma once
+#include <CLI/App.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/cli/terminal.hpp"
+#include "models/files/load.hpp"
+
+namespace dovetail::bench {
+
+enum class Format { Table, Json, Csv };
+
+struct Options {
+  ExperimentRequest request;
+  std::vector<std::string> systems, plans;  // names or files
+  std::string backend = "analytic", platform;
+  int seed = 0;
+  std::optional<Format> format;
+  std::string output, html, trace;  // files; empty: none; "-": standard output
+  bool quiet = false, verbose = false;
+  Colour colour = Colour::Auto;
+  double timeout = 0;  // seconds; 0: none
+
+  Talk talk() const { return quiet ? Talk::Quiet : verbose ? Talk::Verbose : Talk::Normal; }
+};
+
+// How many systems and plans a command takes.
+enum class Systems { One, Many };
+
+void add_experiment_options(CLI::App& app, Options& options);
+void add_system_options(CLI::App& app, Options& options, Systems systems);
+void add_backend_option(CLI::App& app, Options& options);
+void add_output_options(CLI::App& app, Options& options);                           // those and --trace
+void add_result_options(CLI::App& app, Options& options, const std::string& page);  // --format -o --html
+void add_general_options(CLI::App& app, Options& options);                          // -q -v --color --timeout
+
+// Throws InputError for options that contradict each other.
+void check_options(const Options& options);
+
+}  // namespace dovetail::bench

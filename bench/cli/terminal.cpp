@@ -1,0 +1,60 @@
+#include "bench/cli/terminal.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace dovetail::bench {
+namespace {
+
+std::string_view environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+bool is_terminal(int descriptor) {
+  return ::isatty(descriptor) == 1 && environment("TERM") != "dumb";
+}
+
+}  // namespace
+
+bool use_colour(Colour colour) {
+  if (colour != Colour::Auto) return colour == Colour::Always;
+  return environment("NO_COLOR").empty() && is_terminal(STDOUT_FILENO);
+}
+
+Progress::Progress(std::string what, int total, Talk talk)
+    : what_(std::move(what)),
+      total_(total),
+      rewrite_(talk != Talk::Quiet && is_terminal(STDERR_FILENO)),
+      lines_(talk == Talk::Verbose && !rewrite_ && total > 1),
+      start_(std::chrono::steady_clock::now()) {}
+
+Progress::~Progress() {
+  if (rewrite_) fmt::print(stderr, "\r\033[K");
+}
+
+void Progress::begin(std::string_view item) {
+  if (rewrite_) show(item);
+}
+
+void Progress::done() {
+  ++done_;
+  if (!lines_) return;
+  const int tenth = 10 * done_ / total_;
+  if (tenth == tenth_) return;
+  tenth_ = tenth;
+  fmt::print(stderr, "dovetail: {} {}/{}\n", what_, done_, total_);
+}
+
+void Progress::show(std::string_view item) {
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  std::string rate;
+  if (done_ > 0 && seconds > 1)
+    rate = fmt::format(", {:.3g}/s, {:.0f} s left", done_ / seconds, seconds / done_ * (total_ - done_));
+  fmt::print(stderr, "\r\033[K{} {}/{}{}: {}", what_, done_, total_, rate, item);
+  std::fflush(stderr);
+}
+
+}  // namespace dovetail::bench

@@ -1,0 +1,69 @@
+#include "bench/pipeline/evaluators.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "bench/cli/option_values.hpp"
+#include "bench/pipeline/backends.hpp"
+#include "exec/host/host_run.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/price.hpp"
+#include "planners/analytic_evaluator.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+constexpr std::string_view host = "host";
+
+// Plans and what they took. Measured times differ from run to run, so a planner must not ask twice.
+class Memory {
+ public:
+  template <class Measure>
+  Seconds time_of(const Plan& plan, const Measure& measure) {
+    const auto known = std::ranges::find(times_, plan, &std::pair<Plan, Seconds>::first);
+    if (known != times_.end()) return known->second;
+    times_.emplace_back(plan, measure(plan));
+    return times_.back().second;
+  }
+
+ private:
+  std::vector<std::pair<Plan, Seconds>> times_;
+};
+
+planners::Evaluator on_host(const Experiment& experiment, const EvaluatorSettings& settings) {
+  exec::HostRunOptions how;
+  how.hold_compute = exec::HoldCompute::Always;
+  how.check_numerics = false;
+  how.measure.limit = settings.measure_time;
+  how.seed = settings.seed;
+  const auto measure = [&experiment, how](const Plan& plan) {
+    const auto priced = std::make_shared<const PricedSchedule>(price_plan(experiment, plan));
+    const RunReport report = exec::run_on_host(experiment, priced, how).report;
+    return exec::median(report.samples) / report.dilation;
+  };
+  return [measure, memory = std::make_shared<Memory>()](const Plan& plan) { return memory->time_of(plan, measure); };
+}
+
+}  // namespace
+
+planners::Evaluator make_evaluator(const std::string& name, const Experiment& experiment,
+                                   const EvaluatorSettings& settings) {
+  choose("--evaluator", name, evaluator_names());
+  if (name == host) return on_host(experiment, settings);
+  if (name == "analytic") return planners::analytic_evaluator(experiment);
+  return [&experiment, backend = std::shared_ptr<Backend>(make_backend(name, settings.platform))](const Plan& plan) {
+    const PricedSchedule priced = price_plan(experiment, plan);
+    backend->prepare(experiment);
+    return metrics(*priced.schedule, backend->run(priced)).makespan;
+  };
+}
+
+std::vector<std::string> evaluator_names() {
+  std::vector<std::string> names;
+  for (const BackendEntry& backend : backends()) names.emplace_back(backend.name);
+  names.emplace_back(host);
+  return names;
+}
+
+}  // namespace dovetail::bench

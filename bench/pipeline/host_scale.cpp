@@ -1,0 +1,42 @@
+#include "bench/pipeline/host_scale.hpp"
+
+#include <fmt/format.h>
+
+#include "bench/cli/option_values.hpp"
+#include "bench/pipeline/notes.hpp"
+#include "exec/host/host_run.hpp"
+
+namespace dovetail::bench {
+
+void add_scale_options(CLI::App& app, const char* group, exec::HostScale& scale) {
+  constexpr int most = 1 << 20;
+  add_integer(app,
+              {"--ranks", "COUNT",
+               "even: they stand for 2 nodes of half of them each, with pipeline stages for 2 each [4]", group},
+              scale.ranks, 2, 1024);
+  add_integer(app, {"--layers", "COUNT", "[1]", group}, scale.layers, 1, 1000);
+  add_integer(app, {"--experts", "COUNT", "in each layer [as many as ranks]", group}, scale.experts, 1, most);
+  add_integer(app, {"--hidden", "COUNT", "elements of a token [128]", group}, scale.hidden, 1, most);
+  add_integer(app, {"--expert-hidden", "COUNT", "hidden elements of an expert [256]", group}, scale.expert_hidden, 1,
+              most);
+  add_integer(app, {"--tokens", "COUNT", "tokens of each rank [512]", group}, scale.tokens_per_rank, 1, most);
+}
+
+void scale_down(Question& question, const exec::HostScale& scale, int seed, bool keep_type) {
+  const DType dtype = question.experiment.workload.dtype;
+  question.experiment = exec::scaled_for_host(question.experiment, scale);
+  if (keep_type) question.experiment.workload.dtype = dtype;
+  exec::resolve_routed_capacity(question.experiment, static_cast<std::uint64_t>(seed));
+  const Experiment& e = question.experiment;
+  question.notes.clear();  // they were about the big one
+  question.notes.push_back(fmt::format(
+      "scaled down to this machine and planned again: {} ranks stand for {} nodes x {} GPUs, {} layer{}, {} experts, "
+      "hidden {} and {}, {} tokens per rank",
+      scale.ranks, e.cluster.nodes, e.cluster.gpus_per_node, e.workload.layers, e.workload.layers == 1 ? "" : "s",
+      e.model.experts, e.model.hidden, e.model.expert_hidden, scale.tokens_per_rank));
+  add_routing(e, question.notes);
+  add_assumptions(*e.calibration, question.notes);
+  add_stage_transfers(e, question.notes);
+}
+
+}  // namespace dovetail::bench

@@ -1,0 +1,16 @@
+// The sizes that an experiment is brought down to where it really runs: options and what is said about it.
+#pragma once
+#include <CLI/App.hpp>
+
+#include "bench/pipeline/evaluate.hpp"
+#include "exec/run/scale_down.hpp"
+
+namespace dovetail::bench {
+
+// --ranks, --layers, --experts, --hidden, --expert-hidden, --tokens, under the heading `group`.
+void add_scale_options(CLI::App& app, const char* group, exec::HostScale& scale);
+
+// The question in the size of this machine, with notes of its own. Hosts compute in fp32; `keep_type`: others do not.
+void scale_down(Question& question, const exec::HostScale& scale, int seed, bool keep_type = false);
+
+}  // namespace dovetail::bench

@@ -1,0 +1,94 @@
+#include "bench/pipeline/notes.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "models/base/names.hpp"
+#include "models/price/calibration.hpp"
+#include "models/price/price.hpp"
+#include "models/question/expert_loads.hpp"
+#include "models/question/volumes.hpp"
+
+namespace dovetail::bench {
+
+void add_assumptions(const Calibration& calibration, std::vector<std::string>& notes) {
+  std::vector<std::string> assumed, disturbed;
+  const auto look = [&](const Provenance& provenance, const std::string& what) {
+    const auto add = [&](std::vector<std::string>& list) {
+      if (std::ranges::find(list, what) == list.end()) list.push_back(what);
+    };
+    if (provenance.origin == Origin::Assumed) add(assumed);
+    if (provenance.disturbed) add(disturbed);
+  };
+  for (const CollectiveCost& cost : calibration.collectives)
+    look(cost.provenance,
+         fmt::format("{} ({})", name_in(collective_names, cost.collective), name_in(link_kind_names, cost.link)));
+  for (const GemmCost& cost : calibration.gemms)
+    look(cost.provenance, fmt::format("GEMM ({})", name_in(dtype_names, cost.dtype)));
+  look(calibration.memory.provenance, "kernels bound by device memory");
+  if (calibration.strided_copy) look(calibration.strided_copy->provenance, "strided copies");
+  for (const MessageCost& cost : calibration.messages)
+    look(cost.provenance,
+         fmt::format("{} messages ({})", name_in(protocol_names, cost.protocol), name_in(link_kind_names, cost.link)));
+  for (const Interference& pair : calibration.interference)
+    look(pair.provenance, fmt::format("interference {}/{}", name_in(interference_class_names, pair.a),
+                                      name_in(interference_class_names, pair.b)));
+  if (!assumed.empty())
+    notes.push_back(fmt::format("{}: assumed costs, neither published nor measured: {}", calibration.name,
+                                fmt::join(assumed, ", ")));
+  if (!disturbed.empty())
+    notes.push_back(fmt::format("{}: measured while threads shared cores, not to be trusted: {}", calibration.name,
+                                fmt::join(disturbed, ", ")));
+}
+
+void add_stage_transfers(const Experiment& e, std::vector<std::string>& notes) {
+  if (e.parallelism.pp == 1) return;
+  const GroupShape stages = group_shape(e.parallelism, GroupKind::Pp, e.cluster);
+  const CollectiveCost cost = find_cost(*e.calibration, Collective::Send, stages, e.cluster.gpus_per_node);
+  if (cost.provenance.origin == Origin::Assumed)
+    notes.push_back(fmt::format("{}: transfers between pipeline stages: assumed costs, {}", e.calibration->name,
+                                cost.provenance.source));
+}
+
+void add_routing(const Experiment& e, std::vector<std::string>& notes) {
+  const Workload& w = e.workload;
+  if (w.routing.kind == RoutingKind::Router && w.capacity_factor > 0) return;
+  const RoutingSummary routing = summarize_routing(e);
+  const bool by_router = w.routing.kind == RoutingKind::Router;
+  notes.push_back(fmt::format(
+      "routing {}: the fullest expert gets {:.2f} times the mean; capacity {} rows; {:.2f} % of "
+      "the choices dropped",
+      by_router ? "of the router, modelled as uniform" : name_in(routing_kind_names, w.routing.kind), routing.imbalance,
+      layer_volumes(e).capacity, 100 * static_cast<double>(routing.dropped) / static_cast<double>(routing.choices)));
+}
+
+void add_limits(Report& report) {
+  const Experiment& e = report.experiment;
+  const auto add = [&](std::string note) {
+    if (std::ranges::find(report.notes, note) == report.notes.end()) report.notes.push_back(std::move(note));
+  };
+  for (const SystemResult& result : report.results)
+    for (std::string& note : extrapolated_profiles(*result.schedule, e.model)) add(std::move(note));
+  for (const SystemResult& result : report.results)
+    if (result.backend == "simgrid-flow")
+      add("simgrid-flow leaves out what is not a link: calibrated rates, interference and shared device memory; "
+          "latencies and kernels are the calibration's");
+  for (const SpeedEvent& event : e.events)
+    add(fmt::format("{} at {:.3g} % of its speed from {:.4g} ms {}; plans were made without that", event.resource,
+                    100 * event.speed, 1e3 * event.at.value(),
+                    event.until ? fmt::format("to {:.4g} ms", 1e3 * event.until->value()) : "on"));
+  if (!e.cluster.network) return;
+  for (const SystemResult& result : report.results) {
+    const bool split = e.parallelism.pp == 1 && result.schedule->classes.size() > 1;
+    if (split && result.planner.evaluations > 0)
+      add(fmt::format("{}: {} classes of ranks that differ are simulated; the plan was made as if all were alike",
+                      e.cluster.name, result.schedule->classes.size()));
+    if (result.plan.split == Split::Peers)
+      add(fmt::format("{}: exchanges with some of the peers count on its links as if spread over all of them",
+                      e.cluster.name));
+  }
+}
+
+}  // namespace dovetail::bench

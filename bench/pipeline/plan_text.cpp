@@ -1,0 +1,56 @@
+#include "bench/pipeline/plan_text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "models/files/plan_json.hpp"
+#include "reports/text/format.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string value_text(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::vector<std::string> items;
+  for (const Json& item : value) items.push_back(value_text(item));
+  return items.empty() ? "none" : fmt::format("{}", fmt::join(items, " "));
+}
+
+std::string slices_text(const Json& slices, bool all) {
+  if (!all) return fmt::format("{} (-v lists them)", slices.size());
+  std::string text;
+  for (const Json& slice : slices) {
+    const std::string window = value_text(slice["window"]);
+    const std::string place = window == "tail"
+                                  ? "after the step"
+                                  : fmt::format("beside the {} of layer {}", window == "moe" ? "experts" : "attention",
+                                                slice["layer"].get<int>());
+    text += fmt::format("{}{} elements {}", text.empty() ? "" : "\n" + std::string(21, ' '),
+                        slice["elements"].get<std::int64_t>(), place);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string plan_text(const Plan& plan, bool all_slices) {
+  const Json chosen = to_json(plan), defaults = to_json(Plan{});
+  std::string text, rest;
+  for (const auto& [knob, value] : chosen.items()) {
+    if (value == defaults[knob])
+      rest += fmt::format("{}{} {}", rest.empty() ? "  other knobs: " : ", ", knob, value_text(value));
+    else
+      text += fmt::format("  {:<18} {}\n", knob,
+                          knob == "gradient_slices" ? slices_text(value, all_slices) : value_text(value));
+  }
+  return text + reports::wrapped(rest, 118, 4) + "\n";
+}
+
+}  // namespace dovetail::bench

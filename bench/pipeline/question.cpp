@@ -1,0 +1,53 @@
+#include "bench/pipeline/question.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "bench/pipeline/notes.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/json/json_text.hpp"
+#include "models/files/input_file.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+Candidate candidate_of_plan(const std::string& path, FilesRead& files) {
+  Candidate candidate;
+  candidate.system.name = std::filesystem::path(path).stem().string();
+  candidate.system.plan = load_plan(path, files);
+  candidate.file = path;
+  return candidate;
+}
+
+std::vector<Candidate> load_candidates(const Options& options, FilesRead& files) {
+  const bool all = options.systems.empty() && options.plans.empty();
+  std::vector<Candidate> candidates;
+  for (const std::string& name : all ? known_names("systems") : options.systems)
+    candidates.push_back({load_system(name, files), is_path(name) ? name : "", "/plan"});
+  if (all)
+    std::stable_partition(candidates.begin(), candidates.end(),
+                          [](const Candidate& c) { return c.system.plan.scope == Scope::Layer; });
+  for (const std::string& path : options.plans) candidates.push_back(candidate_of_plan(path, files));
+  for (auto c = candidates.begin(); c != candidates.end(); ++c)
+    if (std::any_of(candidates.begin(), c, [&](const Candidate& other) { return other.system.name == c->system.name; }))
+      throw InputError(
+          fmt::format("two systems or plans are called {}; expected different names", in_quotes(c->system.name)));
+  return candidates;
+}
+
+}  // namespace
+
+Question load_question(const Options& options) {
+  Question question;
+  question.request = options.request;
+  question.experiment = load_experiment(options.request, question.files, question.notes);
+  question.candidates = load_candidates(options, question.files);
+  add_routing(question.experiment, question.notes);
+  add_assumptions(*question.experiment.calibration, question.notes);
+  add_stage_transfers(question.experiment, question.notes);
+  return question;
+}
+
+}  // namespace dovetail::bench

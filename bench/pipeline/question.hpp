@@ -1,0 +1,32 @@
+// What the user asks about: an experiment and the systems or plans to compare on it.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "bench/cli/options.hpp"
+#include "models/files/load.hpp"
+#include "models/plan/system.hpp"
+#include "models/question/experiment.hpp"
+
+namespace dovetail::bench {
+
+// A system, or a plan file as a system of the planner "fixed" that is named after the file.
+struct Candidate {
+  System system;
+  std::string file;     // that the user gave; empty: a shipped system
+  std::string pointer;  // of the plan in it
+};
+
+// What the options ask about, loaded and checked.
+struct Question {
+  Experiment experiment;
+  ExperimentRequest request;
+  std::vector<Candidate> candidates;
+  std::vector<std::string> notes;
+  FilesRead files;
+};
+
+// Candidates: those of --system and --plan; without either all shipped systems, those that overlap nothing first.
+Question load_question(const Options& options);
+
+}  // namespace dovetail::bench

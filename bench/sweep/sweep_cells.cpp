@@ -1,0 +1,107 @@
+#include "bench/sweep/sweep_cells.hpp"
+
+#include <algorithm>
+
+#include "bench/pipeline/backends.hpp"
+#include "models/base/errors.hpp"
+#include "models/files/input_file.hpp"
+#include "models/files/plan_json.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t most_parts = 64;  // bounds the memory of grids with many clusters
+
+// Knobs that are not as in a plan without any. Slices of gradients follow from the rest, and there are many of them.
+Json knobs(const Plan& plan) {
+  static const Json usual = to_json(Plan{});
+  Json all = to_json(plan), changed = Json::object();
+  for (const auto& [knob, value] : all.items())
+    if (value != usual[knob] && knob != "gradient_slices") changed[knob] = value;
+  return changed;
+}
+
+Json outcome(const SystemResult& result) {
+  return {{"makespan_s", result.metrics.makespan.value()},
+          {"forward_s", result.metrics.forward.value()},
+          {"backward_s", result.metrics.backward.value()},
+          {"exposed_communication_s", result.metrics.exposed_communication.value()},
+          {"lower_bound_s", result.lower_bound.value()},
+          {"peak_bytes", result.memory.peak.value()},
+          {"feasible", result.feasible}};
+}
+
+// The request without settings of these objects.
+ExperimentRequest without(ExperimentRequest request, std::initializer_list<std::string_view> objects) {
+  std::erase_if(request.set, [&](std::string_view option) {
+    return std::ranges::any_of(objects, [&](std::string_view object) {
+      return option.starts_with(object) && option.substr(object.size()).starts_with('.');
+    });
+  });
+  return request;
+}
+
+// A fixed plan is compared with nothing, so that its predicted time would be of no use.
+planners::Evaluator evaluator_of(const System& system) {
+  if (system.planner.name != "fixed") return {};
+  return [](const Plan&) { return Seconds(0); };
+}
+
+}  // namespace
+
+SweepCells::SweepCells(const SweepGrid& grid) : grid_(grid), backend_(make_backend(grid.backend)) {
+  FilesRead files;
+  for (const std::string& name : grid.systems)
+    systems_.push_back({load_system(name, files), is_path(name) ? name : "", "/plan"});
+}
+
+std::string SweepCells::line(std::int64_t cell) {
+  const auto systems = static_cast<std::int64_t>(systems_.size());
+  const SweepPoint point = grid_.point(cell / systems);
+  const auto at = static_cast<std::size_t>(cell % systems);
+  Json json{{"cell", cell}, {"system", grid_.systems[at]}, {"values", point.values}};
+  try {
+    const Question& question = ask(point.request);
+    const Choice choice = choose_plan(question, systems_[at], evaluator_of(systems_[at].system));
+    const SystemResult result = evaluate(question.experiment, grid_.systems[at], choice, *backend_, Arenas::LeftOut);
+    json.update(outcome(result));
+    json["plan"] = knobs_of(result.plan);
+    if (!result.feasible) json["missing_bytes"] = result.missing.value();
+  } catch (const InputError& error) {
+    json["refused"] = error.what();
+  }
+  return json.dump();
+}
+
+const Json& SweepCells::knobs_of(const Plan& plan) {
+  if (!described_ || *described_ != plan) {
+    knobs_ = knobs(plan);
+    described_ = plan;
+  }
+  return knobs_;
+}
+
+// Cells that differ in knobs of the plan alone share their experiment.
+const Question& SweepCells::ask(const ExperimentRequest& request) {
+  const ExperimentRequest experiment = without(request, {"plan"});
+  if (!asked_ || experiment != *asked_) {
+    asked_.reset();
+    question_ = {};
+    question_.experiment = load_experiment(experiment, parts_of(experiment), question_.files, question_.notes);
+    asked_ = experiment;
+  }
+  question_.request = request;
+  return question_;
+}
+
+// Those that differ in workload and groups of ranks share cluster, model and calibration.
+const ExperimentParts& SweepCells::parts_of(const ExperimentRequest& request) {
+  const ExperimentRequest files = without(request, {"workload", "parallelism"});
+  if (const auto known = std::ranges::find(parts_, files, &Parts::first); known != parts_.end()) return known->second;
+  if (parts_.size() == most_parts) parts_.clear();
+  return parts_.emplace_back(files, load_parts(files, question_.files)).second;
+}
+
+}  // namespace dovetail::bench

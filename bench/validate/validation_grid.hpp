@@ -1,0 +1,36 @@
+// What dovetail validate measures: a file of sizes to fit costs to, sizes to predict, and systems.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "exec/run/scale_down.hpp"
+#include "models/files/load.hpp"
+
+namespace dovetail::bench {
+
+// Real: kernels take what they take and their costs are fitted first. Held: to modelled times like links, which needs
+// no quiet machine and proves order, runtime and numerics, not costs.
+enum class KernelTimes { Real, Held };
+
+// Cuda: one GPU stands for one rank.
+enum class GridDevice { Host, Cuda };
+
+struct ValidationGrid {
+  std::string name, description;
+  ExperimentRequest request;  // the cluster whose links are emulated, and the kind of model
+  GridDevice device = GridDevice::Host;
+  KernelTimes kernels = KernelTimes::Real;
+  double link_slowdown = 1;  // real kernels: links are held to this many times their modelled time
+  std::vector<System> systems;
+  std::vector<std::string> planners;  // beside each system's own
+  int measured_plans = 0;  // of each system: those predicted fastest, and every choice; 0: all that planners look at
+  std::vector<exec::HostScale> calibrate, predict;  // disjoint; nothing to calibrate where kernels are held
+};
+
+// A name in data/validation or a path. Throws InputError with the place of what is wrong.
+ValidationGrid load_validation_grid(const std::string& name, FilesRead& files);
+
+// "2 ranks, 384 tokens, hidden 192 and 512, 1 layer"
+std::string size_name(const exec::HostScale& size);
+
+}  // namespace dovetail::bench

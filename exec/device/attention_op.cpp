@@ -1,0 +1,236 @@
+// Attention by products over whole heads: scores of all queries of a chunk with all keys up to its last, softmax with
+// the causal offset, and the backward pass from log_sum_exp. Heads that share a key head are multiplied one after
+// another, those that do not in one batch.
+#include <cmath>
+
+#include "exec/device/attention_bodies.hpp"
+#include "exec/device/device_op.hpp"
+#include "exec/device/tensor_bodies.hpp"
+#include "exec/host/host_kernels.hpp"
+#include "models/base/errors.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+// One batched product over the key heads for each query head that a key head serves.
+struct Heads {
+  std::int64_t per_key_head, key_heads, size;
+  explicit Heads(const LayerShape& s) : per_key_head(s.heads / s.kv_heads), key_heads(s.kv_heads), size(s.head_size) {
+    check(s.heads % s.kv_heads == 0, "query heads that do not divide among key heads");
+  }
+};
+
+// Where queries, keys and values stand in (L, Q + 2K).
+template <class Scalar>
+struct ProjectedColumns {
+  Matrix<Scalar> query, key, value;
+  ProjectedColumns(const LayerShape& s, Scalar* projected)
+      : query(Matrix<Scalar>(projected, s.sequence_tokens(), s.query_width() + 2 * s.key_width())) {
+    const Matrix<Scalar> all = query;
+    query = all.cols_from(0, s.query_width());
+    key = all.cols_from(s.query_width(), s.key_width());
+    value = all.cols_from(s.query_width() + s.key_width(), s.key_width());
+  }
+};
+
+// visit(first token of the sample)
+template <class Visit>
+void for_each_sample(const LayerShape& s, Visit visit) {
+  for (std::int64_t sample = 0; sample < s.samples; ++sample) visit(sample, sample * s.sequence);
+}
+
+template <class Scalar>
+Wide<Scalar> score_scale(const LayerShape& s) {
+  return 1 / std::sqrt(static_cast<Wide<Scalar>>(s.head_size));
+}
+
+// The tokens by sample and position, which may be ordered otherwise; `scratch` takes them if so.
+bool in_order(std::span<const std::int64_t> rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (rows[i] != static_cast<std::int64_t>(i)) return false;
+  return true;
+}
+
+template <class Scalar>
+Matrix<const Scalar> ordered_rows(const DeviceOp<Scalar>& op, const Scalar* input) {
+  const std::int64_t count = op.shape.sequence_tokens(), cols = op.shape.hidden;
+  if (in_order(op.rows)) return {input, count, cols};
+  const std::int64_t* const from = op.out.table(std::vector<std::int64_t>(op.rows.begin(), op.rows.end()));
+  Scalar* const to = op.out.template scratch<Scalar>(count * cols);
+  op.out.launch(count, MoveRows<Scalar>{input, to, cols, from, nullptr});
+  return {to, count, cols};
+}
+
+template <class Scalar>
+void project(const DeviceOp<Scalar>& op, const Scalar* input, const Scalar* weights, Scalar* projected) {
+  const DenseWeights<const Scalar> w(op.shape, weights);
+  const ProjectedColumns<Scalar> to(op.shape, projected);
+  const Matrix<const Scalar> x = ordered_rows(op, input);
+  op.out.multiply(product<Scalar>(x, w.query, to.query));
+  op.out.multiply(product<Scalar>(x, w.key, to.key));
+  op.out.multiply(product<Scalar>(x, w.value, to.value));
+}
+
+// Adds to the gradients of the projections' weights.
+template <class Scalar>
+void project_backward(const DeviceOp<Scalar>& op, const Scalar* d_projected, const Scalar* input, const Scalar* weights,
+                      Scalar* gradients, Scalar* d_input) {
+  const LayerShape& s = op.shape;
+  const DenseWeights<const Scalar> w(s, weights);
+  const DenseWeights<Scalar> g(s, gradients);
+  const ProjectedColumns<const Scalar> d(s, d_projected);
+  const Matrix<const Scalar> x = ordered_rows(op, input);
+  op.out.multiply(product<Scalar>(transposed(x), d.query, g.query, Into::Add));
+  op.out.multiply(product<Scalar>(transposed(x), d.key, g.key, Into::Add));
+  op.out.multiply(product<Scalar>(transposed(x), d.value, g.value, Into::Add));
+  const bool ordered = in_order(op.rows);
+  const Matrix<Scalar> d_x(ordered ? d_input : op.out.template scratch<Scalar>(x.rows * x.cols), x.rows, x.cols);
+  op.out.multiply(product<Scalar>(d.query, transposed(w.query), d_x));
+  op.out.multiply(product<Scalar>(d.key, transposed(w.key), d_x, Into::Add));
+  op.out.multiply(product<Scalar>(d.value, transposed(w.value), d_x, Into::Add));
+  if (ordered) return;
+  const std::int64_t* const to = op.out.table(std::vector<std::int64_t>(op.rows.begin(), op.rows.end()));
+  op.out.launch(x.rows, MoveRows<Scalar>{d_x.data, d_input, x.cols, nullptr, to});
+}
+
+// Of one sample's chunk of queries, all heads: the pieces of its products. Scores: (heads, queries, keys), the heads of
+// a key head one after another.
+template <class Scalar>
+struct SampleChunk {
+  Heads heads;
+  CausalRows rows;
+  std::int64_t token;  // first of the sample
+  std::int64_t queries() const { return rows.count; }
+  std::int64_t keys() const { return rows.keys(); }
+  std::int64_t elements() const { return rows.heads * queries() * keys(); }
+
+  // Of the i-th query head of each key head; the batch goes over the key heads.
+  template <class Item>
+  Matrix<Item> scores(Item* all, std::int64_t i) const {
+    return {all + i * queries() * keys(), queries(), keys()};
+  }
+  std::int64_t score_step() const { return heads.per_key_head * queries() * keys(); }
+  template <class Item>
+  Matrix<Item> query(Matrix<Item> columns, std::int64_t i) const {
+    return columns.rows_from(token + rows.first, queries()).cols_from(i * heads.size, heads.size);
+  }
+  std::int64_t query_step() const { return heads.per_key_head * heads.size; }
+  template <class Item>
+  Matrix<Item> key(Matrix<Item> columns) const {
+    return columns.rows_from(token, keys()).cols_from(0, heads.size);
+  }
+  std::int64_t key_step() const { return heads.size; }
+};
+
+template <class Scalar>
+void attend(const DeviceOp<Scalar>& op, const Scalar* projected, const Scalar* weights, Scalar* context,
+            Wide<Scalar>* log_sum_exp, Scalar* partial) {
+  const LayerShape& s = op.shape;
+  const RowRange positions = op.part.positions;
+  const ProjectedColumns<const Scalar> qkv(s, projected);
+  const Matrix<Scalar> contexts(context, s.sequence_tokens(), s.query_width());
+  const CausalRows rows{positions.first, positions.size(), s.heads};
+  Wide<Scalar>* const scores = op.out.template scratch<Wide<Scalar>>(rows.heads * rows.count * rows.keys());
+  Scalar* const p = op.out.template scratch<Scalar>(rows.heads * rows.count * rows.keys());
+  for_each_sample(s, [&](std::int64_t sample, std::int64_t token) {
+    const SampleChunk<Scalar> c{Heads(s), rows, token};
+    for (std::int64_t i = 0; i < c.heads.per_key_head; ++i)
+      op.out.multiply(product<Scalar>(c.query(qkv.query, i), transposed(c.key(qkv.key)), c.scores(scores, i),
+                                      Into::Overwrite,
+                                      {c.heads.key_heads, c.query_step(), c.key_step(), c.score_step()}));
+    op.out.launch(rows.heads * rows.count,
+                  CausalSoftmax<Scalar>{rows, scores, p, log_sum_exp + token * s.heads, score_scale<Scalar>(s)});
+    for (std::int64_t i = 0; i < c.heads.per_key_head; ++i)
+      op.out.multiply(product<Scalar>(c.scores(p, i), c.key(qkv.value), c.query(contexts, i), Into::Overwrite,
+                                      {c.heads.key_heads, c.score_step(), c.key_step(), c.query_step()}));
+    op.out.multiply(product<Scalar>(
+        contexts.rows_from(token + rows.first, rows.count), DenseWeights<const Scalar>(s, weights).output,
+        Matrix<Scalar>(partial, s.samples * rows.count, s.hidden).rows_from(sample * rows.count, rows.count)));
+  });
+}
+
+template <class Scalar>
+struct AttentionGradients {
+  Scalar *projected, *output_weights;  // both added to
+};
+
+template <class Scalar>
+void attend_backward(const DeviceOp<Scalar>& op, const Scalar* d_partial, const Scalar* projected,
+                     const Scalar* context, const Wide<Scalar>* log_sum_exp, const Scalar* weights,
+                     const AttentionGradients<Scalar>& to) {
+  const LayerShape& s = op.shape;
+  const CausalRows rows{op.part.positions.first, op.part.positions.size(), s.heads};
+  const std::int64_t scores_size = rows.heads * rows.count * rows.keys();
+  const ProjectedColumns<const Scalar> qkv(s, projected);
+  const ProjectedColumns<Scalar> d_qkv(s, to.projected);
+  const Matrix<const Scalar> contexts(context, s.sequence_tokens(), s.query_width());
+  const Matrix<Scalar> d_contexts(op.out.template scratch<Scalar>(s.sequence_tokens() * s.query_width()),
+                                  s.sequence_tokens(), s.query_width());
+  Wide<Scalar>* const scores = op.out.template scratch<Wide<Scalar>>(scores_size);
+  Wide<Scalar>* const d_p = op.out.template scratch<Wide<Scalar>>(scores_size);
+  Scalar* const p = op.out.template scratch<Scalar>(scores_size);
+  Scalar* const d_s = op.out.template scratch<Scalar>(scores_size);
+  for_each_sample(s, [&](std::int64_t sample, std::int64_t token) {
+    const SampleChunk<Scalar> c{Heads(s), rows, token};
+    const auto d_out =
+        Matrix<const Scalar>(d_partial, s.samples * rows.count, s.hidden).rows_from(sample * rows.count, rows.count);
+    const Matrix<Scalar> d_context = d_contexts.rows_from(token + rows.first, rows.count);
+    op.out.multiply(product<Scalar>(transposed(contexts.rows_from(token + rows.first, rows.count)), d_out,
+                                    Matrix<Scalar>(to.output_weights, s.query_width(), s.hidden), Into::Add));
+    op.out.multiply(product<Scalar>(d_out, transposed(DenseWeights<const Scalar>(s, weights).output), d_context));
+    const Batch by_keys{c.heads.key_heads, c.query_step(), c.key_step(), c.score_step()};
+    for (std::int64_t i = 0; i < c.heads.per_key_head; ++i) {
+      op.out.multiply(product<Scalar>(c.query(qkv.query, i), transposed(c.key(qkv.key)), c.scores(scores, i),
+                                      Into::Overwrite, by_keys));
+      op.out.multiply(product<Scalar>(c.query(Matrix<const Scalar>(d_contexts), i), transposed(c.key(qkv.value)),
+                                      c.scores(d_p, i), Into::Overwrite, by_keys));
+    }
+    op.out.launch(rows.heads * rows.count, SoftmaxBackward<Scalar>{rows, scores, d_p, log_sum_exp + token * s.heads, p,
+                                                                   d_s, score_scale<Scalar>(s)});
+    const Batch to_keys{c.heads.key_heads, c.score_step(), c.query_step(), c.key_step()};
+    for (std::int64_t i = 0; i < c.heads.per_key_head; ++i) {
+      op.out.multiply(product<Scalar>(transposed(c.scores(p, i)), c.query(Matrix<const Scalar>(d_contexts), i),
+                                      c.key(d_qkv.value), Into::Add, to_keys));
+      op.out.multiply(product<Scalar>(c.scores(d_s, i), c.key(qkv.key), c.query(d_qkv.query, i), Into::Add,
+                                      {c.heads.key_heads, c.score_step(), c.key_step(), c.query_step()}));
+      op.out.multiply(
+          product<Scalar>(transposed(c.scores(d_s, i)), c.query(qkv.query, i), c.key(d_qkv.key), Into::Add, to_keys));
+    }
+  });
+}
+
+}  // namespace
+
+template <class Scalar>
+void record_projection(DeviceOp<Scalar>& op) {
+  if (op.op.phase == Phase::Forward) return project(op, op.read(0), op.read(1), op.write(0));
+  project_backward(op, op.read(0), op.read(1), op.read(2), op.write(0) + op.op.rows.first, op.write(1));
+}
+
+// Of all tokens it projects first; a chunk reads and writes what projection ops have written.
+template <class Scalar>
+void record_attention(DeviceOp<Scalar>& op) {
+  const bool projects = op.part.chunk < 0;
+  const std::size_t first = projects ? 1 : 0;
+  if (op.op.phase == Phase::Forward) {
+    if (projects) project(op, op.read(0), op.read(1), op.write(0));
+    attend(op, projects ? op.write(0) : op.read(0), op.read(1), op.write(first),
+           op.template write<Wide<Scalar>>(first + 1), op.write(first + 2));
+    return;
+  }
+  const std::int64_t width = op.shape.query_width() + 2 * op.shape.key_width();
+  const std::int64_t size = op.shape.sequence_tokens() * width;
+  Scalar* const gradients = op.write(0) + op.op.rows.first;
+  Scalar* const d_projected = projects ? op.out.template scratch<Scalar>(size) : op.write(1);
+  if (op.part.chunk <= 0) op.out.zero(d_projected, size);
+  attend_backward(op, op.read(0), op.read(first + 1), op.read(first + 2), op.template read<Wide<Scalar>>(first + 3),
+                  op.read(first + 4),
+                  AttentionGradients<Scalar>{
+                      d_projected, projects ? DenseWeights<Scalar>(op.shape, gradients).output.data : gradients});
+  if (projects) project_backward<Scalar>(op, d_projected, op.read(1), op.read(5), gradients, op.write(1));
+}
+
+DOVETAIL_FOR_DEVICE(record_projection);
+DOVETAIL_FOR_DEVICE(record_attention);
+
+}  // namespace dovetail::exec

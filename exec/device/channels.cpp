@@ -1,0 +1,49 @@
+#include "exec/device/channels.hpp"
+
+#include "exec/device/group_op.hpp"
+#include "models/base/errors.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+bool between_stages(const Op& op) {
+  return op.kind == OpKind::StageSend || op.kind == OpKind::StageReceive;
+}
+
+}  // namespace
+
+Channels::Channels(const Schedule& schedule, DeviceNetwork& network) : schedule_(schedule) {
+  for (const Op& op : schedule.ops) {
+    if (!exchanges(schedule, op)) continue;
+    const Key key = key_of(op);
+    if (communicators_.contains(key)) continue;
+    communicators_[key] = network.communicator(members_of(op, key, network.rank()));
+  }
+}
+
+DeviceCommunicator& Channels::of(const Op& op) const {
+  const auto& communicator = communicators_.at(key_of(op));
+  check(communicator != nullptr, "an op of another rank");
+  return *communicator;
+}
+
+// A rank class is a stage. Forward a stage sends to the next one and receives from the one before, else the other way.
+Channels::Key Channels::key_of(const Op& op) const {
+  if (!between_stages(op)) return {op.stream, static_cast<int>(op.work.group)};
+  const bool from_before = (op.kind == OpKind::StageReceive) == (op.phase == Phase::Forward);
+  return {-1 - (schedule_.class_of(op) - (from_before ? 1 : 0)), static_cast<int>(op.phase)};
+}
+
+std::vector<int> Channels::members_of(const Op& op, const Key& key, int rank) const {
+  const int stage = schedule_.class_of_rank(rank), ranks = schedule_.groups.stage_ranks();
+  if (between_stages(op)) {
+    const int earlier = -1 - std::get<0>(key);
+    if (stage == earlier) return {rank, rank + ranks};
+    if (stage == earlier + 1) return {rank - ranks, rank};
+    return {};
+  }
+  if (stage != schedule_.class_of(op)) return {};
+  return group_members(schedule_.groups, op.work.group, rank);
+}
+
+}  // namespace dovetail::exec

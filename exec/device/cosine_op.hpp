@@ -1,0 +1,24 @@
+// Logits of gates by cosines, and back: part of the gate op. Weights: Wp (M, P), embeddings (P, E), theta.
+#pragma once
+#include "exec/device/device_op.hpp"
+
+namespace dovetail::exec {
+
+// What the backward pass needs of the forward one.
+template <class Number>
+struct CosineOperands {
+  const Number *weights = nullptr, *projected = nullptr, *token_length = nullptr, *expert_length = nullptr,
+               *cosines = nullptr;
+};
+
+// To logits (T, E).
+template <class Scalar>
+CosineOperands<Wide<Scalar>> record_cosines(const DeviceOp<Scalar>& op, const Scalar* tokens, const Scalar* router,
+                                            Wide<Scalar>* logits);
+
+// Of a backward gate op whose operands from `input` on are moe_input and the router's weights: adds to its results.
+template <class Scalar>
+void record_cosine_backward(const DeviceOp<Scalar>& op, std::size_t input, const Scalar* d_logits,
+                            const CosineOperands<Wide<Scalar>>& c);
+
+}  // namespace dovetail::exec

@@ -1,0 +1,21 @@
+// Kernels of encode, decode and the attention's softmax: what the bodies become on a GPU.
+#include "exec/device/attention_bodies.hpp"
+#include "exec/device/cuda/launch.cuh"
+#include "exec/device/order_bodies.hpp"
+
+namespace dovetail::exec {
+
+#define DOVETAIL_KERNELS(Scalar)            \
+  DOVETAIL_KERNEL(CausalSoftmax<Scalar>);   \
+  DOVETAIL_KERNEL(SoftmaxBackward<Scalar>); \
+  DOVETAIL_KERNEL(FillSlots<Scalar>);       \
+  DOVETAIL_KERNEL(CollectSlots<Scalar>);    \
+  DOVETAIL_KERNEL(ScoreGradients<Scalar>)
+
+DOVETAIL_KERNELS(double);
+DOVETAIL_KERNELS(float);
+DOVETAIL_KERNELS(Bf16);
+DOVETAIL_KERNEL(InvertRouting<double>);
+DOVETAIL_KERNEL(InvertRouting<float>);
+
+}  // namespace dovetail::exec

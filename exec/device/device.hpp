@@ -1,0 +1,76 @@
+// What an executor needs of a device: memory, queues, marks in time, and graphs of captured work. One implementation is
+// a GPU; the other, of host memory and loops, is there to test all the rest without one.
+#pragma once
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "exec/device/cuda/hold.hpp"
+#include "exec/device/queue.hpp"
+#include "models/base/units.hpp"
+#include "models/schedule/op.hpp"
+
+namespace dovetail::exec {
+
+// A piece of memory, aligned to 256 bytes.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  std::byte* data() const { return data_; }
+  std::int64_t bytes() const { return bytes_; }
+
+ protected:
+  std::byte* data_ = nullptr;
+  std::int64_t bytes_ = 0;
+};
+
+// Work that was captured, to be launched as a whole.
+class Graph {
+ public:
+  virtual ~Graph() = default;
+  virtual void launch(Queue& queue) = 0;
+};
+
+class ComputeDevice {
+ public:
+  virtual ~ComputeDevice() = default;
+  virtual std::string description() const = 0;
+  virtual std::int64_t cache_bytes() const = 0;  // that all of it shares; 0: none worth avoiding
+
+  // Place::Host: pinned host memory, which queues copy from and to. Throws DeviceError where there is too little.
+  virtual std::unique_ptr<Memory> allocate(std::int64_t bytes, Place place) = 0;
+  virtual std::unique_ptr<Queue> make_queue() = 0;
+  virtual std::unique_ptr<Event> make_event() = 0;
+
+  virtual void use() = 0;                              // by the calling thread, from now on
+  virtual bool reached(const Event& event) const = 0;  // its last record
+
+  virtual void synchronize() = 0;              // until all queues are empty
+  virtual void synchronize(Queue& queue) = 0;  // until this one is
+  virtual void copy_now(void* to, const void* from, std::int64_t bytes) = 0;
+  // Between the last records of two events, both over; host clocks of work that was captured see none.
+  virtual Seconds elapsed(const Event& first, const Event& last) = 0;
+
+  // What `issue` gives to queues, starting from `origin` and joined to it again. Null where a device has no graphs.
+  virtual std::unique_ptr<Graph> capture(Queue& origin, const std::function<void()>& issue) = 0;
+
+  // Writes down when what was given to the queue before is over; waits. `moment` and what a Hold names are on the
+  // device.
+  virtual void mark(Queue& queue, std::int64_t* moment) = 0;
+  virtual void hold(Queue& queue, const Hold& hold) = 0;
+  void hold(Queue& queue, std::int64_t* moment, Seconds duration) {  // since that moment
+    Hold one;
+    one.moments = moment;
+    one.until = nanoseconds(duration);
+    hold(queue, one);
+  }
+  static std::int64_t nanoseconds(Seconds time) { return std::llround(1e9 * time.value()); }
+};
+
+// Of a GPU; throws DeviceError where there is none of this number.
+std::unique_ptr<ComputeDevice> make_cuda_device(int number);
+// Runs everything at once, on the calling thread.
+std::unique_ptr<ComputeDevice> make_host_device();
+
+}  // namespace dovetail::exec

@@ -1,0 +1,197 @@
+#include "exec/device/device_memory.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "exec/device/device_op.hpp"
+#include "exec/host/rank_tensors.hpp"
+#include "models/base/errors.hpp"
+#include "models/time/blocks.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + 255) / 256 * 256;
+}
+
+template <class Scalar>
+std::vector<std::byte> encode_as(const Values& values) {
+  std::vector<Scalar> numbers;
+  numbers.reserve(values.size());
+  for (double x : values) numbers.push_back(narrow<Scalar>(static_cast<Wide<Scalar>>(x)));
+  std::vector<std::byte> bytes(numbers.size() * sizeof(Scalar));
+  if (!bytes.empty()) std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  return bytes;
+}
+
+template <class Scalar>
+Values decode_as(const std::vector<std::byte>& bytes) {
+  std::vector<Scalar> numbers(bytes.size() / sizeof(Scalar));
+  if (!bytes.empty()) std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  Values values;
+  values.reserve(numbers.size());
+  for (Scalar x : numbers) values.push_back(wide(x));
+  return values;
+}
+
+}  // namespace
+
+std::vector<Stored> stored_tensors(const Schedule& schedule, Stored scalar) {
+  std::vector<Stored> stored;
+  for (const Tensor& t : schedule.tensors) stored.push_back(stored_as(t, scalar));
+  for (const Op& op : schedule.ops) {
+    if (op.kind != OpKind::Dispatch && op.kind != OpKind::Combine) continue;
+    for (TensorId id : schedule.writes_of(op))
+      stored[static_cast<std::size_t>(id)] = stored[static_cast<std::size_t>(schedule.reads_of(op).front())];
+  }
+  return stored;
+}
+
+ArenaLayout arena_layout(const Schedule& schedule, const std::vector<Stored>& stored, int rank_class) {
+  const Blocks blocks = memory_blocks(schedule);
+  std::vector<std::int64_t> sizes(blocks.all.size()), offsets(blocks.all.size(), -1);
+  for (std::size_t i = 0; i < schedule.tensors.size(); ++i) {
+    std::int64_t& size = sizes[static_cast<std::size_t>(blocks.of_tensor[i])];
+    size = std::max(size, schedule.tensors[i].elements * size_of(stored[i]));
+  }
+  ArenaLayout layout;
+  for (std::size_t i = 0; i < blocks.all.size(); ++i) {
+    const Tensor& first = schedule.tensors[static_cast<std::size_t>(blocks.all[i].first)];
+    if (first.rank_class != rank_class) continue;
+    std::int64_t& end = first.place == Place::Host ? layout.host_bytes : layout.device_bytes;
+    offsets[i] = end;
+    end += aligned(sizes[i]);
+  }
+  for (const std::int32_t block : blocks.of_tensor) layout.offsets.push_back(offsets[static_cast<std::size_t>(block)]);
+  return layout;
+}
+
+std::vector<std::byte> encode(const Values& values, Stored stored) {
+  check(stored != Stored::Fp8, "messages alone are fp8");
+  return stored == Stored::Double  ? encode_as<double>(values)
+         : stored == Stored::Float ? encode_as<float>(values)
+                                   : encode_as<Bf16>(values);
+}
+
+Values decode(const std::vector<std::byte>& bytes, Stored stored) {
+  check(stored != Stored::Fp8, "messages alone are fp8");
+  return stored == Stored::Double  ? decode_as<double>(bytes)
+         : stored == Stored::Float ? decode_as<float>(bytes)
+                                   : decode_as<Bf16>(bytes);
+}
+
+ModelData rounded(ModelData data, Stored stored) {
+  const auto round = [stored](Values& values) { values = decode(encode(values, stored), stored); };
+  for (LayerWeights& w : data.layers)
+    for (Values* values :
+         {&w.query, &w.key, &w.value, &w.output, &w.router, &w.w1, &w.w2, &w.w3, &w.dense_w1, &w.dense_w2, &w.dense_w3})
+      round(*values);
+  round(data.input);
+  round(data.output_gradient);
+  return data;
+}
+
+DeviceMemory::DeviceMemory(ComputeDevice& device, const Experiment& experiment, const Schedule& schedule,
+                           const ModelData& data, int rank, Stored scalar)
+    : device_(device),
+      schedule_(schedule),
+      stored_(stored_tensors(schedule, scalar)),
+      layout_(arena_layout(schedule, stored_, schedule.class_of_rank(rank))),
+      arena_(device.allocate(layout_.device_bytes, Place::Device)),
+      pinned_(device.allocate(layout_.host_bytes, Place::Host)),
+      users_(schedule.tensors.size()),
+      released_(schedule.ops.size()) {
+  for (std::size_t i = 0; i < schedule.tensors.size(); ++i) {
+    Memory& memory = schedule.tensors[i].place == Place::Host ? *pinned_ : *arena_;
+    tensors_.push_back(layout_.offsets[i] < 0 ? nullptr : memory.data() + layout_.offsets[i]);
+  }
+  const auto queue = device.make_queue();  // what nobody writes is zero, so that speed is that of finite numbers
+  queue->fill(arena_->data(), 0, layout_.device_bytes);
+  queue->fill(pinned_->data(), 0, layout_.host_bytes);
+  device.synchronize();
+  find_users(experiment, schedule.class_of_rank(rank));
+  upload_initial(experiment, data, rank);
+}
+
+// Not of what is needed after the step, or never read.
+void DeviceMemory::find_users(const Experiment& experiment, int rank_class) {
+  std::vector<bool> is_read(schedule_.tensors.size());
+  for (std::size_t i = 0; i < schedule_.ops.size(); ++i) {
+    const Op& op = schedule_.ops[i];
+    if (schedule_.class_of(op) != rank_class) continue;
+    for (TensorId id : schedule_.reads_of(op)) is_read[static_cast<std::size_t>(id)] = true;
+    for (const auto& ids : {schedule_.reads_of(op), schedule_.writes_of(op)})
+      for (TensorId id : ids) {
+        std::vector<OpId>& users = users_[static_cast<std::size_t>(id)];
+        if (users.empty() || users.back() != static_cast<OpId>(i)) users.push_back(static_cast<OpId>(i));
+      }
+  }
+  for (std::size_t i = 0; i < schedule_.tensors.size(); ++i) {
+    const Tensor& t = schedule_.tensors[i];
+    if (t.rank_class != rank_class || t.persistent || is_result(experiment, t) || !is_read[i])
+      users_[i].clear();
+    else
+      released_[static_cast<std::size_t>(users_[i].back())].push_back(static_cast<TensorId>(i));
+  }
+}
+
+void DeviceMemory::upload_initial(const Experiment& experiment, const ModelData& data, int rank) {
+  std::vector<Values> all(schedule_.tensors.size());
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (tensors_[i] != nullptr) all[i] = initial_values(experiment, schedule_.tensors[i], data, rank);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].empty()) continue;
+    const Tensor& t = schedule_.tensors[i];
+    check(std::ssize(all[i]) == t.elements, "initial values of another size than the tensor");
+    if (t.kind == TensorKind::OptimizerState) add_master_weights(static_cast<TensorId>(i), all[i], all);
+    const std::int64_t bytes = bytes_of(static_cast<TensorId>(i));
+    if (std::ranges::all_of(all[i], [](double x) { return x == 0; })) {
+      initial_.push_back({tensors_[i], nullptr, bytes});
+      continue;
+    }
+    kept_.push_back(device_.allocate(bytes, Place::Device));
+    device_.copy_now(kept_.back()->data(), encode(all[i], stored_[i]).data(), bytes);
+    initial_.push_back({tensors_[i], kept_.back()->data(), bytes});
+  }
+}
+
+void DeviceMemory::add_master_weights(TensorId state, Values& initial, const std::vector<Values>& all) const {
+  for (const Op& op : schedule_.ops) {
+    const auto writes = schedule_.writes_of(op);
+    if (op.kind != OpKind::Update || writes.back() != state) continue;
+    std::size_t parameters = 0;
+    for (TensorId id : writes.first(writes.size() - 1)) parameters += all[static_cast<std::size_t>(id)].size();
+    if (initial.size() < 3 * parameters) return;
+    auto to = initial.begin() + static_cast<std::ptrdiff_t>(2 * parameters);
+    for (TensorId id : writes.first(writes.size() - 1))
+      to = std::ranges::copy(all[static_cast<std::size_t>(id)], to).out;
+  }
+}
+
+std::int64_t DeviceMemory::bytes_of(TensorId id) const {
+  const auto i = static_cast<std::size_t>(id);
+  return schedule_.tensors[i].elements * size_of(stored_[i]);
+}
+
+void DeviceMemory::prepare(Queue& queue, bool poison) const {
+  if (poison) {  // all bits set: a NaN in every format
+    queue.fill(arena_->data(), 0xff, layout_.device_bytes);
+    queue.fill(pinned_->data(), 0xff, layout_.host_bytes);
+  }
+  for (const Initial& i : initial_) {
+    if (i.from == nullptr)
+      queue.fill(i.to, 0, i.bytes);
+    else
+      queue.copy(i.to, i.from, i.bytes);
+  }
+}
+
+Values DeviceMemory::values(TensorId id) const {
+  const auto i = static_cast<std::size_t>(id);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(bytes_of(id)));
+  device_.copy_now(bytes.data(), tensors_[i], std::ssize(bytes));
+  return decode(bytes, stored_[i]);
+}
+
+}  // namespace dovetail::exec

@@ -1,0 +1,72 @@
+// The tensors of one rank on a device: one arena, their contents when a step starts, poison.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "exec/device/device.hpp"
+#include "exec/device/element.hpp"
+#include "exec/reference/model_data.hpp"
+#include "models/schedule/schedule.hpp"
+
+namespace dovetail::exec {
+
+// By tensor. Steps of a compressed all-to-all carry what they are made of.
+std::vector<Stored> stored_tensors(const Schedule& schedule, Stored scalar);
+
+// Where each tensor of a rank class lies: in the arena of its place, aligned to 256 bytes. Tensors that take over one
+// another's memory are at one place; no others, since what runs when is only known to be ordered for them.
+struct ArenaLayout {
+  std::vector<std::int64_t> offsets;  // by tensor; -1: of another class
+  std::int64_t device_bytes = 0, host_bytes = 0;
+};
+ArenaLayout arena_layout(const Schedule& schedule, const std::vector<Stored>& stored, int rank_class);
+
+// Numbers as a device stores them, and back. Not for Fp8.
+std::vector<std::byte> encode(const Values& values, Stored stored);
+Values decode(const std::vector<std::byte>& bytes, Stored stored);
+
+// The same model with weights, inputs and loss gradients that the format holds exactly, so that a reference computes
+// with the same numbers.
+ModelData rounded(ModelData data, Stored stored);
+
+class DeviceMemory {
+ public:
+  DeviceMemory(ComputeDevice& device, const Experiment& experiment, const Schedule& schedule, const ModelData& data,
+               int rank, Stored scalar);
+
+  const std::vector<void*>& tensors() const { return tensors_; }  // null: of another class
+  std::int64_t bytes_of(TensorId id) const;
+  std::int64_t device_bytes() const { return layout_.device_bytes; }
+
+  // What a step must find; with `poison` NaN in all the rest.
+  void prepare(Queue& queue, bool poison) const;
+  // Tensors that nobody needs after an op: it is the last of their users in program order.
+  const std::vector<TensorId>& released_by(OpId op) const { return released_[static_cast<std::size_t>(op)]; }
+  const std::vector<OpId>& users_of(TensorId id) const { return users_[static_cast<std::size_t>(id)]; }
+
+  Values values(TensorId id) const;
+
+ private:
+  struct Initial {
+    void* to;
+    const void* from;  // null: zeros
+    std::int64_t bytes;
+  };
+  void find_users(const Experiment& experiment, int rank_class);
+  void upload_initial(const Experiment& experiment, const ModelData& data, int rank);
+  // Of bf16: the weights once more, in full precision, after the two moments.
+  void add_master_weights(TensorId state, Values& initial, const std::vector<Values>& all) const;
+
+  ComputeDevice& device_;
+  const Schedule& schedule_;
+  std::vector<Stored> stored_;
+  ArenaLayout layout_;
+  std::unique_ptr<Memory> arena_, pinned_;
+  std::vector<std::unique_ptr<Memory>> kept_;
+  std::vector<Initial> initial_;
+  std::vector<void*> tensors_;
+  std::vector<std::vector<OpId>> users_;         // by tensor; empty: never released
+  std::vector<std::vector<TensorId>> released_;  // by op
+};
+
+}  // namespace dovetail::exec

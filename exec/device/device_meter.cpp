@@ -1,0 +1,281 @@
+#include "exec/device/device_meter.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "exec/device/device_memory.hpp"
+#include "exec/device/device_run.hpp"
+#include "exec/device/order_bodies.hpp"
+#include "exec/device/recorder.hpp"
+#include "exec/device/tensor_bodies.hpp"
+#include "models/base/errors.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+// Queues begin together after it: by then all work has been given to them.
+constexpr Seconds head_start{.001};
+
+// A queue with the operands of one probe, several times over.
+struct Lane {
+  std::unique_ptr<Queue> queue;
+  std::unique_ptr<Event> done;
+  std::vector<std::unique_ptr<Memory>> memory;
+  std::vector<DeviceWork> works;                 // one after the other, from the first again
+  std::map<int, std::unique_ptr<Graph>> graphs;  // by repetitions; null: the device has none
+
+  void issue(int times) {
+    for (int i = 0; i < times; ++i) works[static_cast<std::size_t>(i) % works.size()](*queue);
+  }
+};
+
+// To pieces at the front those whose numbers leave no remainder when divided by the stride, and so on: as routing
+// scatters tokens, and as a transposition of blocks does pieces. By place: which piece.
+std::vector<std::int64_t> in_strides(std::int64_t pieces) {
+  constexpr std::int64_t stride = 8;
+  std::vector<std::int64_t> order;
+  for (std::int64_t first = 0; first < std::min(stride, pieces); ++first)
+    for (std::int64_t i = first; i < pieces; i += stride) order.push_back(i);
+  return order;
+}
+
+// Adds works to a lane.
+template <class Scalar>
+class LaneMaker {
+ public:
+  LaneMaker(ComputeDevice& device, const Probe& probe, Lane& lane) : device_(device), probe_(probe), lane_(lane) {}
+
+  void make() {
+    upload_noise();
+    const std::int64_t copies = std::clamp<std::int64_t>(2 * device_.cache_bytes() / operand_bytes() + 1, 1, 64);
+    for (std::int64_t i = 0; i < copies; ++i) add();
+    lane_.issue(static_cast<int>(lane_.works.size()));  // libraries and kernels are loaded before any capture
+    device_.synchronize();
+  }
+
+ private:
+  static constexpr std::int64_t size = sizeof(Scalar);
+
+  std::int64_t operand_bytes() const {
+    const Probe& p = probe_;
+    const std::int64_t elements = p.kind == ProbeKind::Gemm
+                                      ? p.rows * p.inner + p.inner * p.columns + p.rows * p.columns
+                                      : 2 * p.rows * p.columns;  // at least
+    return std::max<std::int64_t>(elements * size, 1);
+  }
+
+  void add() {
+    switch (probe_.kind) {
+      case ProbeKind::Gemm:
+        return add_gemm();
+      case ProbeKind::Encode:
+      case ProbeKind::Decode:
+        return add_order();
+      case ProbeKind::StridedCopy:
+        return add_copy();
+      case ProbeKind::HostCopy:
+        return add_host_copies();
+      case ProbeKind::Collective:
+        break;
+    }
+    throw InternalError("a device alone has no collectives");
+  }
+
+  void add_gemm() {
+    const Probe& p = probe_;
+    lane_.works.push_back(
+        [product = product<Scalar>(Matrix<const Scalar>(tensor(p.rows * p.inner), p.rows, p.inner),
+                                   Matrix<const Scalar>(tensor(p.inner * p.columns), p.inner, p.columns),
+                                   Matrix<Scalar>(tensor(p.rows * p.columns), p.rows, p.columns))](Queue& queue) {
+          queue.multiply(product);
+        });
+  }
+
+  // All that the executor launches for an encode or decode of one expert.
+  void add_order() {
+    const std::int64_t rows = probe_.rows;
+    const SlotShape shape{probe_.columns, rows, 0};
+    const std::vector<std::int64_t> order = in_strides(rows);
+    std::vector<Wide<Scalar>> entries(static_cast<std::size_t>(3 * rows), 1);
+    for (std::size_t place = 0; place < order.size(); ++place) {
+      const auto token = static_cast<std::size_t>(order[place]);
+      entries[3 * token] = static_cast<Wide<Scalar>>(token);
+      entries[3 * token + 1] = static_cast<Wide<Scalar>>(place);
+    }
+    const auto* const routing = table(entries);
+    const auto* const first_block = table(std::vector<std::int32_t>{0});
+    Scalar* const from = tensor(rows * probe_.columns);
+    Scalar* const to = tensor(rows * probe_.columns);
+    if (probe_.kind == ProbeKind::Encode) {
+      const std::int64_t slots = rows * static_cast<std::int64_t>(sizeof(std::int32_t));
+      auto* const slot_entry = reinterpret_cast<std::int32_t*>(memory(slots, Place::Device));
+      lane_.works.push_back([=](Queue& queue) {
+        queue.fill(slot_entry, 0xff, slots);
+        launch(queue, rows, InvertRouting<Wide<Scalar>>{routing, slot_entry});
+        launch(queue, rows, FillSlots<Scalar>{shape, from, routing, slot_entry, first_block, false, 0, rows, to});
+      });
+    } else {
+      const auto* const chunk = table(std::vector<ChunkView<Scalar>>{{0, rows, from, first_block, 1}});
+      const Scalar* const residual = tensor(rows * probe_.columns);
+      lane_.works.push_back([=](Queue& queue) {
+        launch(queue, rows, CollectSlots<Scalar>{shape, {1}, residual, routing, true, chunk, 1, to});
+      });
+    }
+  }
+
+  void add_copy() {
+    const std::int64_t pieces = probe_.rows, piece = probe_.columns;
+    const auto* const order = table(in_strides(pieces));
+    const Scalar* const from = tensor(pieces * piece);
+    Scalar* const to = tensor(pieces * piece);
+    lane_.works.push_back([=](Queue& queue) {
+      if (pieces == 1)
+        queue.copy(to, from, piece * size);
+      else
+        launch(queue, pieces, MoveRows<Scalar>{from, to, piece, order, nullptr});
+    });
+  }
+
+  void add_host_copies() {
+    const std::int64_t bytes = probe_.rows * probe_.columns * size;
+    Scalar* const here = tensor(probe_.rows * probe_.columns);
+    void* const there = memory(bytes, Place::Host);
+    lane_.works.push_back([=](Queue& queue) { queue.copy(there, here, bytes); });
+    lane_.works.push_back([=](Queue& queue) { queue.copy(here, there, bytes); });
+  }
+
+  std::byte* memory(std::int64_t bytes, Place place) {
+    lane_.memory.push_back(device_.allocate(bytes, place));
+    return lane_.memory.back()->data();
+  }
+
+  template <class Item>
+  const Item* table(const std::vector<Item>& items) {
+    const auto bytes = static_cast<std::int64_t>(items.size() * sizeof(Item));
+    std::byte* const to = memory(bytes, Place::Device);
+    device_.copy_now(to, items.data(), bytes);
+    return reinterpret_cast<const Item*>(to);
+  }
+
+  // Random numbers: a GPU that multiplies zeros draws less power and runs faster.
+  void upload_noise() {
+    std::mt19937 random(1);
+    std::uniform_real_distribution<double> number(-1, 1);
+    Values values(1 << 16);
+    for (double& value : values) value = number(random);
+    const std::vector<std::byte> bytes = encode(values, StoredOf<Scalar>::value);
+    noise_bytes_ = std::ssize(bytes);
+    noise_ = memory(noise_bytes_, Place::Device);
+    device_.copy_now(noise_, bytes.data(), noise_bytes_);
+  }
+
+  Scalar* tensor(std::int64_t elements) {
+    const std::int64_t bytes = elements * size;
+    std::byte* const first = memory(bytes, Place::Device);
+    for (std::int64_t at = 0; at < bytes; at += noise_bytes_)
+      lane_.queue->copy(first + at, noise_, std::min(noise_bytes_, bytes - at));
+    return reinterpret_cast<Scalar*>(first);
+  }
+
+  ComputeDevice& device_;
+  const Probe& probe_;
+  Lane& lane_;
+  std::byte* noise_ = nullptr;
+  std::int64_t noise_bytes_ = 0;
+};
+
+void make_works(ComputeDevice& device, const Probe& probe, Lane& lane) {
+  switch (stored_as(probe.dtype)) {
+    case Stored::Double:
+      return LaneMaker<double>(device, probe, lane).make();
+    case Stored::Float:
+      return LaneMaker<float>(device, probe, lane).make();
+    default:
+      return LaneMaker<Bf16>(device, probe, lane).make();
+  }
+}
+
+class DeviceMeter final : public Meter {
+ public:
+  explicit DeviceMeter(ComputeDevice& device)
+      : device_(device),
+        origin_(device.make_queue()),
+        begin_(device.make_event()),
+        moment_(device.allocate(sizeof(std::int64_t), Place::Device)) {}
+
+  int ranks() const override { return 1; }
+  bool oversubscribed(int) const override { return false; }
+
+  std::vector<Elapsed> run(std::span<const Repeated> work) override {
+    prepare(work);
+    for (std::size_t i = 0; i < work.size(); ++i)
+      if (work[i].times > 0) capture(lanes_[i], work[i].times);
+    auto* const moment = reinterpret_cast<std::int64_t*>(moment_->data());
+    device_.mark(*origin_, moment);
+    device_.hold(*origin_, moment, head_start);
+    origin_->record(*begin_);
+    for (std::size_t i = 0; i < work.size(); ++i)
+      if (work[i].times > 0) start(lanes_[i], work[i].times);
+    device_.synchronize();
+    std::vector<Elapsed> elapsed(work.size());
+    for (std::size_t i = 0; i < work.size(); ++i)
+      if (work[i].times > 0) elapsed[i].time = device_.elapsed(*begin_, *lanes_[i].done);
+    return elapsed;
+  }
+
+ private:
+  void prepare(std::span<const Repeated> work) {
+    if (std::ranges::equal(work, probes_, {}, &Repeated::probe)) return;
+    lanes_.clear();
+    probes_.clear();
+    for (const Repeated& each : work) {
+      Lane lane;
+      lane.queue = device_.make_queue();
+      lane.done = device_.make_event();
+      make_works(device_, each.probe, lane);
+      lanes_.push_back(std::move(lane));
+      probes_.push_back(each.probe);
+    }
+  }
+
+  void capture(Lane& lane, int times) {
+    if (!lane.graphs.contains(times)) lane.graphs[times] = device_.capture(*lane.queue, [&] { lane.issue(times); });
+  }
+
+  void start(Lane& lane, int times) {
+    lane.queue->wait(*begin_);
+    if (Graph* const graph = lane.graphs.at(times).get())
+      graph->launch(*lane.queue);
+    else
+      lane.issue(times);
+    lane.queue->record(*lane.done);
+  }
+
+  ComputeDevice& device_;
+  std::unique_ptr<Queue> origin_;
+  std::unique_ptr<Event> begin_;
+  std::unique_ptr<Memory> moment_;
+  std::vector<Probe> probes_;
+  std::vector<Lane> lanes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Meter> make_device_meter(ComputeDevice& device) {
+  return std::make_unique<DeviceMeter>(device);
+}
+
+Calibration calibrate_cuda(bool quick, CalibrateOptions options) {
+  const auto device = make_cuda_device(0);
+  const std::string what = device->description();
+  options.where = options.where.empty() ? what : fmt::format("{}; {}", what, options.where);
+  const auto meter = make_device_meter(*device);
+  Calibration c = calibrate(*meter, calibration_grid(quick ? GridName::GpuQuick : GridName::Gpu, 1), options);
+  c.source = "Measured on " + what;
+  return c;
+}
+
+}  // namespace dovetail::exec

@@ -1,0 +1,205 @@
+#include "exec/device/device_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "exec/device/device_memory.hpp"
+#include "exec/run/compute_rules.hpp"
+#include "exec/run/dilation.hpp"
+#include "exec/run/emulation.hpp"
+#include "models/base/build_info.hpp"
+#include "models/base/errors.hpp"
+#if DOVETAIL_HAS_NCCL
+#include "exec/device/nccl/nccl_network.hpp"
+#endif
+
+namespace dovetail::exec {
+namespace {
+
+constexpr int work_samples = 5;  // steps that are not captured and tell how long each op takes
+
+bool is_exchange(const Op& op) {
+  return op.work.collective != Collective::None || op.kind == OpKind::StageReceive;
+}
+
+class DeviceRun {
+ public:
+  using Make = std::function<std::unique_ptr<DeviceExecutor>(const ModelData&, const DeviceSettings&)>;
+
+  // `between_processes`: null where there is one process. `self`: see run_on_device.
+  DeviceRun(Make make, const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
+            const HostRunOptions& options, Transport* between_processes, DeviceNetwork* self)
+      : make_(std::move(make)),
+        e_(experiment),
+        priced_(std::move(priced)),
+        options_(options),
+        between_processes_(between_processes),
+        self_(self),
+        rules_(rules_of(*priced_->schedule)),
+        data_(rounded(random_model_data(e_, options.seed, rules_.micro_batches), stored_as(e_.workload.dtype))) {
+    settings_.scalar = stored_as(e_.workload.dtype);
+    settings_.progress = options.progress;
+    result_.report.device = "cuda";
+    result_.report.ranks = e_.cluster.gpus();
+    if (e_.workload.dtype == DType::Fp16) result_.notes.push_back("fp16 was computed in bf16");
+  }
+
+  HostRunResult run(const std::string& transport, bool emulate_links) {
+    result_.report.transport = transport;
+    std::optional<Reference> reference;
+    if (options_.check_numerics) {
+      reference = compute_reference(e_, data_, rules_);
+      settings_.routing = reference->routing;
+    } else {
+      result_.notes.push_back("numerics were not checked");
+    }
+    if (reference || !emulate_links) executor_ = make_(data_, settings_);
+    if (reference) check_numerics(*reference);
+    Emulated emulated;
+    for (const Op& op : priced_->schedule->ops) emulated.held.push_back(emulate_links && is_exchange(op));
+    if (emulate_links) {
+      executor_.reset();
+      hold_exchanges(emulated.held);
+      executor_ = make_(data_, settings_);
+    }
+    result_.notes.insert(result_.notes.begin(), executor_->description());
+    emulated.work = measure_work();
+    result_.predicted = std::make_shared<const PricedSchedule>(stretch(*priced_, emulated, 1));
+    sample();
+    return std::move(result_);
+  }
+
+ private:
+  void check_numerics(const Reference& reference) {
+    executor_->run_step(Poison::Yes);
+    result_.numerics = compare(e_, *priced_->schedule, *executor_, reference);
+    RunReport& r = result_.report;
+    r.dropped = result_.numerics.dropped;
+    r.output_error = result_.numerics.output_error;
+    r.gradient_error = result_.numerics.gradient_error();
+    r.numerics_ok = result_.numerics.ok(device_tolerance(settings_.scalar, rules_));
+  }
+
+  void hold_exchanges(const std::vector<bool>& held) {
+    settings_.ranks = DeviceRanks::One;
+    result_.report.ranks = 1;
+    settings_.exchange_durations.resize(held.size());
+    for (std::size_t i = 0; i < held.size(); ++i)
+      if (held[i]) settings_.exchange_durations[i] = priced_->duration[i];
+    settings_.overrun_tolerance = overrun_tolerance(*priced_);
+    settings_.network = self_;
+    result_.notes.push_back(
+        fmt::format("one GPU stands for one of {} ranks: its exchanges {} what would arrive and last as long as the "
+                    "model says; the network is emulated",
+                    e_.cluster.gpus(), self_ == nullptr ? "copy" : "send to themselves by NCCL"));
+  }
+
+  std::vector<Seconds> measure_work() {
+    std::vector<std::vector<Seconds>> samples(priced_->schedule->ops.size());
+    const Seconds first = executor_->run_step(Poison::No);  // libraries and kernels are loaded
+    if (options_.progress != nullptr) options_.progress->expect(first.value());
+    for (int i = 0; i < work_samples; ++i) {
+      executor_->run_step(Poison::No);
+      result_.timeline = executor_->timeline();
+      for (std::size_t op = 0; op < samples.size(); ++op)
+        samples[op].push_back(result_.timeline.ops[op].finish - result_.timeline.ops[op].start);
+    }
+    std::vector<Seconds> work;
+    for (std::vector<Seconds>& of_op : samples) work.push_back(median(std::move(of_op)));
+    return work;
+  }
+
+  void sample() {
+    const std::string reason = executor_->capture();
+    result_.notes.push_back(reason.empty()
+                                ? "step times are of the step captured as one graph; op times of one that was not"
+                                : "the step could not be captured: " + reason);
+    const long overruns = executor_->overruns();
+    const Measurement m =
+        measure([&] { return executor_->run_step(Poison::No); }, options_.measure, {}, [&] { return common_time(); });
+    RunReport& r = result_.report;
+    r.samples = m.samples;
+    r.ci95_low = m.ci95_low;
+    r.ci95_high = m.ci95_high;
+    r.stopped_by = m.stopped_by;
+    r.overruns = executor_->overruns() - overruns;
+    r.emulated_share = emulated_share(result_.timeline);
+    const auto ops = static_cast<double>(priced_->schedule->ops.size() * r.samples.size());
+    if (overran_too_often(r.overruns, ops))
+      result_.notes.push_back(fmt::format("invalid: {} of {:.0f} ops outlasted their modelled time", r.overruns, ops));
+    result_.notes.push_back(fmt::format("tensors {:.3f} GB for each rank, scratch {:.3f} GB",
+                                        1e-9 * static_cast<double>(executor_->memory_bytes()),
+                                        1e-9 * static_cast<double>(executor_->scratch_bytes())));
+  }
+
+  // The clock that started first: all processes see the same one.
+  Seconds common_time() const {
+    double time = steady_time().value();
+    if (between_processes_ != nullptr) between_processes_->maximum({&time, 1});
+    return Seconds(time);
+  }
+
+  Make make_;
+  const Experiment& e_;
+  std::shared_ptr<const PricedSchedule> priced_;
+  const HostRunOptions& options_;
+  Transport* between_processes_;
+  DeviceNetwork* self_;
+  ComputeRules rules_;
+  ModelData data_;
+  DeviceSettings settings_;
+  std::unique_ptr<DeviceExecutor> executor_;
+  HostRunResult result_;
+};
+
+}  // namespace
+
+Stored stored_as(DType dtype) {
+  return dtype == DType::Fp64 ? Stored::Double : dtype == DType::Fp32 ? Stored::Float : Stored::Bf16;
+}
+
+double device_tolerance(Stored scalar, const ComputeRules& rules) {
+  if (scalar == Stored::Bf16) return 2e-2;
+  return tolerance_of(scalar == Stored::Double ? Element::Double : Element::Float, rules);
+}
+
+HostRunResult run_on_device(ComputeDevice& device, const Experiment& experiment,
+                            std::shared_ptr<const PricedSchedule> priced, const HostRunOptions& options,
+                            DeviceNetwork* self) {
+  const auto schedule = priced->schedule;
+  return DeviceRun(
+             [&](const ModelData& data, const DeviceSettings& settings) {
+               return make_device_executor(device, experiment, schedule, data, settings);
+             },
+             experiment, std::move(priced), options, nullptr, self)
+      .run(options.emulate_links ? "emulated" : "inproc", options.emulate_links);
+}
+
+HostRunResult run_on_devices(const DeviceGroup& group, const Experiment& experiment,
+                             std::shared_ptr<const PricedSchedule> priced, const HostRunOptions& options,
+                             Cancellation& cancellation) {
+  const auto schedule = priced->schedule;
+  return DeviceRun(
+             [&](const ModelData& data, const DeviceSettings& settings) {
+               return make_group_executor(group, experiment, schedule, data, settings, cancellation);
+             },
+             experiment, std::move(priced), options, group.between_processes, nullptr)
+      .run(group.network, false);
+}
+
+HostRunResult run_on_cuda(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
+                          const HostRunOptions& options) {
+  const auto device = make_cuda_device(0);
+  const Cancellation never;
+  std::unique_ptr<DeviceNetwork> self;
+#if DOVETAIL_HAS_NCCL
+  if (options.emulate_links) self = make_nccl_network(0, 1, make_nccl_id(), never);
+#endif
+  return run_on_device(*device, experiment, std::move(priced), options, self.get());
+}
+
+}  // namespace dovetail::exec

@@ -1,0 +1,33 @@
+// The whole of a measured run on GPUs: numerics, op times, samples of the captured step.
+#pragma once
+#include "exec/device/device_group.hpp"
+#include "exec/host/host_run.hpp"
+
+namespace dovetail::exec {
+
+// How a workload's format is stored on a device; fp16 as bf16, which is as long.
+Stored stored_as(DType dtype);
+
+// Relative Frobenius: as on the host, and 2e-2 in bf16.
+double device_tolerance(Stored scalar, const ComputeRules& rules);
+
+// Without emulate_links all ranks share the device. With it, one rank stands for all: the compute is real, exchanges
+// send themselves as many bytes as arrive, through `self` (of one rank; null: by copies), and are held for their
+// modelled times. Numerics are checked with all ranks there either way. Steps are captured as a graph where that is
+// possible; op times are those of the last step before.
+HostRunResult run_on_device(ComputeDevice& device, const Experiment& experiment,
+                            std::shared_ptr<const PricedSchedule> priced, const HostRunOptions& options,
+                            DeviceNetwork* self = nullptr);
+
+// On a device for each rank. All processes of the group call it and get the same result. Links are never emulated.
+// `cancellation` is that of the group's networks.
+HostRunResult run_on_devices(const DeviceGroup& group, const Experiment& experiment,
+                             std::shared_ptr<const PricedSchedule> priced, const HostRunOptions& options,
+                             Cancellation& cancellation);
+
+// On this machine's first GPU, which sends to itself by NCCL where this build has it; throws DeviceError where there is
+// none.
+HostRunResult run_on_cuda(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
+                          const HostRunOptions& options);
+
+}  // namespace dovetail::exec

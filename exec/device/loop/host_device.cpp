@@ -1,0 +1,85 @@
+// A device of host memory whose queues do everything at once: to test all but the GPU itself.
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "exec/device/device.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class HostMemory final : public Memory {
+ public:
+  explicit HostMemory(std::int64_t bytes) {
+    const auto size = static_cast<std::size_t>((bytes + 255) / 256 * 256);
+    data_ = static_cast<std::byte*>(std::aligned_alloc(256, size));
+    if (data_ == nullptr && size > 0) throw DeviceError("aligned_alloc", "too little memory");
+    bytes_ = bytes;
+  }
+  ~HostMemory() override { std::free(data_); }
+  HostMemory(const HostMemory&) = delete;
+  HostMemory& operator=(const HostMemory&) = delete;
+};
+
+struct HostEvent final : Event {
+  Clock::time_point time;
+};
+
+class HostQueue final : public Queue {
+ public:
+  void copy(void* to, const void* from, std::int64_t bytes) override {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
+  void fill(void* first, int byte, std::int64_t bytes) override {
+    std::memset(first, byte, static_cast<std::size_t>(bytes));
+  }
+  void multiply(const Product& p) override { multiply_plainly(blas_call(p)); }
+  void record(Event& event) override { dynamic_cast<HostEvent&>(event).time = Clock::now(); }
+  void wait(const Event&) override {}
+  void* stream() const override { return nullptr; }
+  bool on_host() const override { return true; }
+};
+
+class HostDevice final : public ComputeDevice {
+ public:
+  std::string description() const override { return "host memory"; }
+  std::int64_t cache_bytes() const override { return 0; }
+  std::unique_ptr<Memory> allocate(std::int64_t bytes, Place) override { return std::make_unique<HostMemory>(bytes); }
+  std::unique_ptr<Queue> make_queue() override { return std::make_unique<HostQueue>(); }
+  std::unique_ptr<Event> make_event() override { return std::make_unique<HostEvent>(); }
+  void use() override {}
+  bool reached(const Event&) const override { return true; }
+  void synchronize() override {}
+  void synchronize(Queue&) override {}
+  void copy_now(void* to, const void* from, std::int64_t bytes) override {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
+  Seconds elapsed(const Event& first, const Event& last) override {
+    const auto time = [](const Event& e) { return dynamic_cast<const HostEvent&>(e).time; };
+    return Seconds(std::chrono::duration<double>(time(last) - time(first)).count());
+  }
+  std::unique_ptr<Graph> capture(Queue&, const std::function<void()>&) override { return nullptr; }
+  void mark(Queue&, std::int64_t* moment) override { *moment = now(); }
+  using ComputeDevice::hold;
+  void hold(Queue&, const Hold& hold) override {
+    const std::int64_t begin = now(), end = deadline(hold, begin);
+    if (overruns(hold, end, begin)) ++hold.moments[Hold::overruns];
+    while (now() < end) {
+    }
+  }
+
+ private:
+  static std::int64_t now() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<ComputeDevice> make_host_device() {
+  return std::make_unique<HostDevice>();
+}
+
+}  // namespace dovetail::exec

@@ -1,0 +1,168 @@
+// The network of stand-in devices: messages are copied into a box and out of it, and all else is made of messages.
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <tuple>
+#include <utility>
+
+#include "exec/device/device_network.hpp"
+#include "models/base/errors.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+// The messages that are under way between threads.
+class Letters {
+ public:
+  using Way = std::tuple<int, int, int>;  // communicator, from, to: global ranks
+
+  explicit Letters(const Cancellation& cancellation) : cancellation_(cancellation) {}
+  const Cancellation& cancellation() const { return cancellation_; }
+
+  void send(const Way& way, const void* data, std::int64_t bytes) {
+    const auto* const first = static_cast<const std::byte*>(data);
+    const std::scoped_lock lock(mutex_);
+    waiting_[way].emplace_back(first, first + bytes);
+    arrived_.notify_all();
+  }
+  Bytes receive(const Way& way) {
+    std::unique_lock lock(mutex_);
+    std::deque<Bytes>& messages = waiting_[way];
+    // A cancellation has no way to wake this thread.
+    while (!arrived_.wait_for(lock, std::chrono::milliseconds(20), [&] { return !messages.empty(); }))
+      cancellation_.check();
+    Bytes message = std::move(messages.front());
+    messages.pop_front();
+    return message;
+  }
+
+ private:
+  const Cancellation& cancellation_;
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::map<Way, std::deque<Bytes>> waiting_;
+};
+
+template <class Scalar>
+void add(const Bytes& part, Bytes& sum) {
+  for (std::size_t at = 0; at < sum.size(); at += sizeof(Scalar)) {
+    Scalar a, b;
+    std::memcpy(&a, &sum[at], sizeof a);
+    std::memcpy(&b, &part[at], sizeof b);
+    a = narrow<Scalar>(wide(a) + wide(b));
+    std::memcpy(&sum[at], &a, sizeof a);
+  }
+}
+
+void add(Stored stored, const Bytes& part, Bytes& sum) {
+  check(part.size() == sum.size(), "members sum ranges of other sizes");
+  switch (stored) {
+    case Stored::Double:
+      return add<double>(part, sum);
+    case Stored::Float:
+      return add<float>(part, sum);
+    case Stored::Bf16:
+      return add<Bf16>(part, sum);
+    case Stored::Fp8:
+      break;
+  }
+  throw InternalError("fp8 is not summed");
+}
+
+class HostCommunicator final : public DeviceCommunicator {
+ public:
+  HostCommunicator(Letters& letters, int number, std::span<const int> members, int own)
+      : letters_(letters),
+        number_(number),
+        members_(members.begin(), members.end()),
+        rank_(static_cast<int>(std::ranges::find(members_, own) - members_.begin())) {
+    check(rank_ < size(), "a communicator of other ranks");
+  }
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(members_.size()); }
+
+  void send_receive(Queue&, std::span<const DeviceSend> sends, std::span<const DeviceReceive> receives) override {
+    for (const DeviceSend& s : sends) send(s.peer, s.data, s.bytes);
+    for (const DeviceReceive& r : receives) put(receive(r.peer), r.data, r.bytes);
+  }
+  void all_gather(Queue&, const void* send_buffer, void* to, std::int64_t bytes) override {
+    for (int peer = 0; peer < size(); ++peer) send(peer, send_buffer, bytes);
+    for (int peer = 0; peer < size(); ++peer) put(receive(peer), static_cast<std::byte*>(to) + peer * bytes, bytes);
+  }
+  void broadcast(Queue&, const void* from, void* to, std::int64_t bytes, int root) override {
+    for (int peer = 0; rank_ == root && peer < size(); ++peer) send(peer, from, bytes);
+    put(receive(root), to, bytes);
+  }
+  void reduce_scatter(Queue&, const DeviceSum& sum) override {
+    const std::int64_t bytes = sum.count * size_of(sum.stored);
+    for (int peer = 0; peer < size(); ++peer) send(peer, static_cast<const std::byte*>(sum.send) + peer * bytes, bytes);
+    put(receive_sum(sum.stored), sum.receive, bytes);
+  }
+  void all_reduce(Queue&, const DeviceSum& sum) override {
+    const std::int64_t bytes = sum.count * size_of(sum.stored);
+    for (int peer = 0; peer < size(); ++peer) send(peer, sum.send, bytes);
+    put(receive_sum(sum.stored), sum.receive, bytes);
+  }
+  void reduce(Queue&, const DeviceSum& sum, int root) override {
+    const std::int64_t bytes = sum.count * size_of(sum.stored);
+    send(root, sum.send, bytes);
+    if (rank_ == root) put(receive_sum(sum.stored), sum.receive, bytes);
+  }
+
+ private:
+  int global(int peer) const { return members_.at(static_cast<std::size_t>(peer)); }
+  void send(int peer, const void* data, std::int64_t bytes) {
+    letters_.cancellation().check();
+    letters_.send({number_, global(rank_), global(peer)}, data, bytes);
+  }
+  Bytes receive(int peer) { return letters_.receive({number_, global(peer), global(rank_)}); }
+  static void put(const Bytes& message, void* to, std::int64_t bytes) {
+    check(std::ssize(message) == bytes, "a message of another size than is received");
+    if (bytes > 0) std::memcpy(to, message.data(), message.size());
+  }
+  Bytes receive_sum(Stored stored) {
+    Bytes sum = receive(0);
+    for (int peer = 1; peer < size(); ++peer) add(stored, receive(peer), sum);
+    return sum;
+  }
+
+  Letters& letters_;
+  int number_;
+  std::vector<int> members_;
+  int rank_;
+};
+
+class HostNetwork final : public DeviceNetwork {
+ public:
+  HostNetwork(std::shared_ptr<Letters> letters, int rank, int size)
+      : letters_(std::move(letters)), rank_(rank), size_(size) {}
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::unique_ptr<DeviceCommunicator> communicator(std::span<const int> members) override {
+    const int number = next_++;
+    if (members.empty()) return nullptr;
+    return std::make_unique<HostCommunicator>(*letters_, number, members, rank_);
+  }
+  void check() override { letters_->cancellation().check(); }
+
+ private:
+  std::shared_ptr<Letters> letters_;
+  int rank_, size_, next_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<DeviceNetwork>> make_host_networks(int ranks, const Cancellation& cancellation) {
+  const auto letters = std::make_shared<Letters>(cancellation);
+  std::vector<std::unique_ptr<DeviceNetwork>> networks;
+  for (int rank = 0; rank < ranks; ++rank) networks.push_back(std::make_unique<HostNetwork>(letters, rank, ranks));
+  return networks;
+}
+
+}  // namespace dovetail::exec

@@ -1,0 +1,31 @@
+// An in-order queue of work on a device, and marks in it that other queues wait for.
+#pragma once
+#include <memory>
+
+#include "exec/device/product.hpp"
+
+namespace dovetail::exec {
+
+class Event {
+ public:
+  virtual ~Event() = default;
+};
+
+class Queue {
+ public:
+  virtual ~Queue() = default;
+
+  // Nothing here waits; operands must stay until the work is done. Memory of the device or pinned memory.
+  virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
+  virtual void fill(void* first, int byte, std::int64_t bytes) = 0;
+  virtual void multiply(const Product& p) = 0;
+
+  virtual void record(Event& event) = 0;
+  virtual void wait(const Event& event) = 0;  // what follows here waits for what came before the event's last record
+
+  // Where kernels are launched: a cudaStream_t, or null where they are loops on the host.
+  virtual void* stream() const = 0;
+  virtual bool on_host() const = 0;
+};
+
+}  // namespace dovetail::exec

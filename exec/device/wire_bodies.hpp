@@ -1,0 +1,80 @@
+// Bodies that round rows to the formats they are sent in, and back. Fp8: e4m3 bytes, then the fp32 scale of the row.
+#pragma once
+#include <cmath>
+
+#include "exec/device/launch.hpp"
+
+namespace dovetail::exec {
+
+// e4m3: 1 sign, 4 exponent bits (bias 7), 3 of the mantissa; at most 448, steps of 2^-9 below 2^-6. Nearest, ties to
+// even; larger numbers become 448.
+DOVETAIL_BOTH inline std::uint8_t e4m3(double value) {
+  const std::uint8_t sign = std::signbit(value) ? 0x80 : 0;
+  const double size = std::fabs(value);
+  if (!(size <= 448)) return static_cast<std::uint8_t>(sign | (size > 448 ? 0x7e : 0x7f));
+  const int exponent = size < 0x1p-6 ? -6 : std::ilogb(size);
+  // In steps of 2^(exponent - 3): 8 to 16 where normal; 16 carries into the exponent by itself.
+  const auto steps = static_cast<int>(std::nearbyint(std::ldexp(size, 3 - exponent)));
+  const int bits = (exponent + 6) * 8 + steps;  // normal numbers have 8 in their steps: the exponent's lowest bit
+  return static_cast<std::uint8_t>(sign | (bits > 0x7e ? 0x7e : bits));
+}
+DOVETAIL_BOTH inline double from_e4m3(std::uint8_t bits) {
+  const int exponent = (bits >> 3) & 15, mantissa = bits & 7;
+  if ((bits & 0x7f) == 0x7f) return NAN;
+  const double size =
+      exponent == 0 ? std::ldexp(double(mantissa), -9) : std::ldexp(double(8 + mantissa), exponent - 10);
+  return bits & 0x80 ? -size : size;
+}
+
+template <class Scalar>
+struct CompressFp8 {
+  const Scalar* from;
+  std::uint8_t* to;
+  std::int64_t hidden;
+  template <class Lanes>
+  DOVETAIL_BOTH void operator()(std::int64_t row, const Lanes& lanes) const {
+    const Scalar* const source = from + row * hidden;
+    std::uint8_t* const target = to + row * (hidden + 4);
+    double largest = 0;
+    for (std::int64_t c = lanes.index(); c < hidden; c += lanes.count()) {
+      const double size = std::fabs(static_cast<double>(wide(source[c])));
+      largest = size > largest ? size : largest;
+    }
+    largest = lanes.max(largest);
+    auto scale = static_cast<float>(largest / 448);
+    if (!(scale > 0)) scale = 1;
+    for (std::int64_t c = lanes.index(); c < hidden; c += lanes.count())
+      target[c] = e4m3(wide(source[c]) / static_cast<double>(scale));
+    if (lanes.index() == 0) memcpy(target + hidden, &scale, sizeof scale);
+  }
+};
+
+template <class Scalar>
+struct DecompressFp8 {
+  const std::uint8_t* from;
+  Scalar* to;
+  std::int64_t hidden;
+  template <class Lanes>
+  DOVETAIL_BOTH void operator()(std::int64_t row, const Lanes& lanes) const {
+    const std::uint8_t* const source = from + row * (hidden + 4);
+    float scale;
+    memcpy(&scale, source + hidden, sizeof scale);
+    for (std::int64_t c = lanes.index(); c < hidden; c += lanes.count())
+      to[row * hidden + c] = narrow<Scalar>(static_cast<Wide<Scalar>>(from_e4m3(source[c]) * scale));
+  }
+};
+
+template <class Scalar>
+struct ToBf16 {
+  const Scalar* from;
+  Bf16* to;
+  DOVETAIL_BOTH void operator()(std::int64_t i) const { to[i] = bf16(wide(from[i])); }
+};
+template <class Scalar>
+struct FromBf16 {
+  const Bf16* from;
+  Scalar* to;
+  DOVETAIL_BOTH void operator()(std::int64_t i) const { to[i] = narrow<Scalar>(wide(from[i])); }
+};
+
+}  // namespace dovetail::exec

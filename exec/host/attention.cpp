@@ -1,0 +1,215 @@
+// Attention by blocks of queries. The backward pass recomputes probabilities from log_sum_exp, as flash kernels do.
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "exec/host/gemm.hpp"
+#include "exec/host/host_kernels.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+constexpr std::int64_t block_size = 64;  // queries
+
+// One head of one sample: the queries [first, first + count) and all keys that they see.
+struct Block {
+  std::int64_t token;         // of the sample's first token in the L tokens
+  std::int64_t first, count;  // within the sample
+  std::int64_t head, kv_head;
+  std::int64_t keys() const { return first + count; }
+};
+
+template <class Visit>
+void for_each_block(const LayerShape& shape, RowRange positions, Visit visit) {
+  for (std::int64_t sample = 0; sample < shape.samples; ++sample)
+    for (std::int64_t head = 0; head < shape.heads; ++head)
+      for (std::int64_t first = positions.first; first < positions.last; first += block_size)
+        visit(Block{sample * shape.sequence, first, std::min(block_size, positions.last - first), head,
+                    head * shape.kv_heads / shape.heads});
+}
+
+// visit(the tokens of a sample that lie in the range, their rows among those of the range alone).
+template <class Visit>
+void for_each_sample(const LayerShape& shape, RowRange positions, Visit visit) {
+  for (std::int64_t sample = 0; sample < shape.samples; ++sample)
+    visit(sample * shape.sequence + positions.first, sample * positions.size());
+}
+
+template <class Scalar>
+void copy_rows(Matrix<const Scalar> from, std::span<const std::int64_t> rows, Matrix<Scalar> to) {
+  for (std::int64_t i = 0; i < to.rows; ++i)
+    std::copy_n(from.row(rows[static_cast<std::size_t>(i)]), to.cols, to.row(i));
+}
+
+template <class Scalar>
+struct HeadViews {
+  Matrix<Scalar> query, key, value;  // of (L, Q + 2K)
+  HeadViews(const LayerShape& shape, Matrix<Scalar> qkv, const Block& b) {
+    const std::int64_t d = shape.head_size;
+    const Matrix<Scalar> keys = qkv.rows_from(b.token, b.keys());
+    query = qkv.rows_from(b.token + b.first, b.count).cols_from(b.head * d, d);
+    key = keys.cols_from(shape.query_width() + b.kv_head * d, d);
+    value = keys.cols_from(shape.query_width() + shape.key_width() + b.kv_head * d, d);
+  }
+};
+
+template <class Scalar>
+Scalar score_scale(const LayerShape& shape) {
+  return Scalar(1) / std::sqrt(static_cast<Scalar>(shape.head_size));
+}
+
+template <class Scalar>
+using Row = Eigen::Map<Eigen::Array<Scalar, Eigen::Dynamic, 1>>;  // its exp() is vectorised, std::exp is not
+
+// Scores to probabilities; returns the logarithm of the sum of exponentials. Keys after the query get 0.
+template <class Scalar>
+Scalar causal_softmax(Scalar* row, std::int64_t visible, std::int64_t keys, Scalar scale) {
+  Row<Scalar> p(row, visible);
+  const Scalar largest = p.maxCoeff() * scale;
+  p = (p * scale - largest).exp();
+  const Scalar sum = p.sum();
+  p /= sum;
+  std::fill(row + visible, row + keys, Scalar(0));
+  return largest + std::log(sum);
+}
+
+// dS from dP in place: dS = P (dP - sum of P dP) scale, with P recomputed into `probabilities` from scores.
+template <class Scalar>
+void softmax_backward(Scalar* probabilities, Scalar* gradient, std::int64_t visible, std::int64_t keys, Scalar scale,
+                      Scalar log_sum_exp) {
+  Row<Scalar> p(probabilities, visible), d(gradient, visible);
+  p = (p * scale - log_sum_exp).exp();
+  const Scalar dot = (p * d).sum();
+  d = p * (d - dot) * scale;
+  std::fill(probabilities + visible, probabilities + keys, Scalar(0));
+  std::fill(gradient + visible, gradient + keys, Scalar(0));
+}
+
+template <class Scalar>
+Matrix<Scalar> scratch(std::vector<Scalar>& memory, std::int64_t rows, std::int64_t cols) {
+  memory.resize(std::max(memory.size(), static_cast<std::size_t>(rows * cols)));
+  return {memory.data(), rows, cols};
+}
+
+template <class Scalar>
+void attend_backward(const LayerShape& shape, const Block& b, const AttentionState<const Scalar>& state,
+                     Matrix<const Scalar> d_context, Matrix<Scalar> p, Matrix<Scalar> d_p, Matrix<Scalar> d_qkv) {
+  const HeadViews<const Scalar> head(shape, state.query_key_value, b);
+  const HeadViews<Scalar> gradient(shape, d_qkv, b);
+  const auto d_out =
+      d_context.rows_from(b.token + b.first, b.count).cols_from(b.head * shape.head_size, shape.head_size);
+  multiply(head.query, transposed(head.key), p);
+  multiply(d_out, transposed(head.value), d_p);
+  for (std::int64_t i = 0; i < b.count; ++i)
+    softmax_backward(p.row(i), d_p.row(i), b.first + i + 1, b.keys(), score_scale<Scalar>(shape),
+                     state.log_sum_exp.row(b.token + b.first + i)[b.head]);
+  multiply(transposed(p), d_out, gradient.value, Into::Add);
+  multiply(d_p, head.key, gradient.query, Into::Add);
+  multiply(transposed(d_p), head.query, gradient.key, Into::Add);
+}
+
+// The columns of (L, Q + 2K) that belong to each projection.
+template <class Scalar>
+struct Projections {
+  Matrix<Scalar> query, key, value;
+  Projections(const LayerShape& shape, Matrix<Scalar> qkv)
+      : query(qkv.cols_from(0, shape.query_width())),
+        key(qkv.cols_from(shape.query_width(), shape.key_width())),
+        value(qkv.cols_from(shape.query_width() + shape.key_width(), shape.key_width())) {}
+};
+
+}  // namespace
+
+template <class Scalar>
+void projection_forward(const LayerShape& shape, std::span<const std::int64_t> rows, Matrix<const Scalar> input,
+                        const DenseWeights<const Scalar>& weights, Matrix<Scalar> query_key_value) {
+  std::vector<Scalar> memory;
+  const Matrix<Scalar> ordered = scratch(memory, input.rows, input.cols);
+  copy_rows(input, rows, ordered);
+  const Projections<Scalar> projected(shape, query_key_value);
+  multiply(ordered, weights.query, projected.query);
+  multiply(ordered, weights.key, projected.key);
+  multiply(ordered, weights.value, projected.value);
+}
+
+template <class Scalar>
+void attention_forward(const LayerShape& shape, RowRange positions, const DenseWeights<const Scalar>& weights,
+                       const AttentionState<Scalar>& state, Matrix<Scalar> partial) {
+  std::vector<Scalar> memory;
+  for_each_block(shape, positions, [&](const Block& b) {
+    const HeadViews<const Scalar> head(shape, state.query_key_value, b);
+    const std::int64_t first = b.token + b.first;
+    const Matrix<Scalar> scores = scratch(memory, b.count, b.keys());
+    multiply(head.query, transposed(head.key), scores);
+    for (std::int64_t i = 0; i < b.count; ++i)
+      state.log_sum_exp.row(first + i)[b.head] =
+          causal_softmax(scores.row(i), b.first + i + 1, b.keys(), score_scale<Scalar>(shape));
+    multiply(scores, head.value,
+             state.context.rows_from(first, b.count).cols_from(b.head * shape.head_size, shape.head_size));
+  });
+  for_each_sample(shape, positions, [&](std::int64_t token, std::int64_t row) {
+    multiply(state.context.rows_from(token, positions.size()), weights.output,
+             partial.rows_from(row, positions.size()));
+  });
+}
+
+template <class Scalar>
+void attention_backward(const LayerShape& shape, RowRange positions, Matrix<const Scalar> d_partial,
+                        const AttentionState<const Scalar>& state, const DenseWeights<const Scalar>& weights,
+                        Matrix<Scalar> d_query_key_value, Matrix<Scalar> d_output_weights) {
+  std::vector<Scalar> d_context_memory, p_memory, d_p_memory;
+  const Matrix<Scalar> d_context = scratch(d_context_memory, shape.sequence_tokens(), shape.query_width());
+  for_each_sample(shape, positions, [&](std::int64_t token, std::int64_t row) {
+    const Matrix<const Scalar> of_sample = d_partial.rows_from(row, positions.size());
+    multiply(transposed(state.context.rows_from(token, positions.size())), of_sample, d_output_weights, Into::Add);
+    multiply(of_sample, transposed(weights.output), d_context.rows_from(token, positions.size()));
+  });
+  for_each_block(shape, positions, [&](const Block& b) {
+    attend_backward<Scalar>(shape, b, state, d_context, scratch(p_memory, b.count, b.keys()),
+                            scratch(d_p_memory, b.count, b.keys()), d_query_key_value);
+  });
+}
+
+template <class Scalar>
+void projection_backward(const LayerShape& shape, std::span<const std::int64_t> rows,
+                         Matrix<const Scalar> d_query_key_value, Matrix<const Scalar> input,
+                         const DenseWeights<const Scalar>& weights, const DenseWeights<Scalar>& gradients,
+                         Matrix<Scalar> d_input) {
+  std::vector<Scalar> memory, d_memory;
+  const Matrix<Scalar> ordered = scratch(memory, input.rows, input.cols);
+  copy_rows(input, rows, ordered);
+  const Projections<const Scalar> d(shape, d_query_key_value);
+  multiply(transposed(ordered), d.query, gradients.query, Into::Add);
+  multiply(transposed(ordered), d.key, gradients.key, Into::Add);
+  multiply(transposed(ordered), d.value, gradients.value, Into::Add);
+  const Matrix<Scalar> d_ordered = scratch(d_memory, input.rows, input.cols);
+  multiply(d.query, transposed(weights.query), d_ordered);
+  multiply(d.key, transposed(weights.key), d_ordered, Into::Add);
+  multiply(d.value, transposed(weights.value), d_ordered, Into::Add);
+  for (std::int64_t i = 0; i < d_ordered.rows; ++i)
+    std::copy_n(d_ordered.row(i), d_ordered.cols, d_input.row(rows[static_cast<std::size_t>(i)]));
+}
+
+template void projection_forward<float>(const LayerShape&, std::span<const std::int64_t>, Matrix<const float>,
+                                        const DenseWeights<const float>&, Matrix<float>);
+template void attention_forward<float>(const LayerShape&, RowRange, const DenseWeights<const float>&,
+                                       const AttentionState<float>&, Matrix<float>);
+template void attention_backward<float>(const LayerShape&, RowRange, Matrix<const float>,
+                                        const AttentionState<const float>&, const DenseWeights<const float>&,
+                                        Matrix<float>, Matrix<float>);
+template void projection_backward<float>(const LayerShape&, std::span<const std::int64_t>, Matrix<const float>,
+                                         Matrix<const float>, const DenseWeights<const float>&,
+                                         const DenseWeights<float>&, Matrix<float>);
+template void projection_forward<double>(const LayerShape&, std::span<const std::int64_t>, Matrix<const double>,
+                                         const DenseWeights<const double>&, Matrix<double>);
+template void attention_forward<double>(const LayerShape&, RowRange, const DenseWeights<const double>&,
+                                        const AttentionState<double>&, Matrix<double>);
+template void attention_backward<double>(const LayerShape&, RowRange, Matrix<const double>,
+                                         const AttentionState<const double>&, const DenseWeights<const double>&,
+                                         Matrix<double>, Matrix<double>);
+template void projection_backward<double>(const LayerShape&, std::span<const std::int64_t>, Matrix<const double>,
+                                          Matrix<const double>, const DenseWeights<const double>&,
+                                          const DenseWeights<double>&, Matrix<double>);
+
+}  // namespace dovetail::exec

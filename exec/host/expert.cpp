@@ -1,0 +1,178 @@
+// Expert feed-forward networks on runs of rows. A chunk holds each expert's rows as row_copies blocks, positions()
+// blocks apart. Shards of an expert are worked on one after the other: their hidden rows stand side by side, their
+// results add up.
+#include <Eigen/Core>
+#include <algorithm>
+
+#include "exec/host/gemm.hpp"
+#include "exec/host/host_kernels.hpp"
+#include "exec/host/row_runs.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+template <class Scalar>
+struct ExpertWeights {
+  Matrix<Scalar> w1, w2, w3;  // w3: gated only
+  ExpertWeights(const LayerShape& shape, Scalar* all, std::int64_t shard, std::int64_t expert) {
+    const std::int64_t size = shape.hidden * shape.shard;
+    Scalar* const first = all + (shard * shape.local_experts + expert) * shape.expert_parameters();
+    w1 = {first, shape.hidden, shape.shard};
+    w2 = {first + size, shape.shard, shape.hidden};
+    if (shape.gated) w3 = {first + 2 * size, shape.hidden, shape.shard};
+  }
+};
+
+template <class Scalar>
+auto row(Scalar* first, std::int64_t count) {  // its exp() is vectorised, std::exp is not
+  using Array = Eigen::Array<std::remove_const_t<Scalar>, Eigen::Dynamic, 1>;
+  return Eigen::Map<std::conditional_t<std::is_const_v<Scalar>, const Array, Array>>(first, count);
+}
+
+// What enters W2, from the hidden rows: themselves (ffn, after ReLU), or silu(x W1) (x W3) in `memory`.
+template <class Scalar>
+Matrix<const Scalar> activation(const LayerShape& shape, Matrix<const Scalar> hidden, std::vector<Scalar>& memory) {
+  if (!shape.gated) return hidden;
+  const std::int64_t s = shape.shard;
+  memory.resize(static_cast<std::size_t>(hidden.rows * s));
+  const Matrix<Scalar> result(memory.data(), hidden.rows, s);
+  for (std::int64_t i = 0; i < hidden.rows; ++i) {
+    const auto h1 = row(hidden.row(i), s), h3 = row(hidden.row(i) + s, s);
+    row(result.row(i), s) = h1 / (1 + (-h1).exp()) * h3;
+  }
+  return result;
+}
+
+// The gradients of x W1 and, gated, of x W3, from that of the activation; side by side as in hidden.
+template <class Scalar>
+void activation_backward(const LayerShape& shape, Matrix<const Scalar> hidden, Matrix<const Scalar> d_activation,
+                         Matrix<Scalar> d_hidden) {
+  const std::int64_t s = shape.shard;
+  for (std::int64_t i = 0; i < hidden.rows; ++i) {
+    const auto h1 = row(hidden.row(i), s), d = row(d_activation.row(i), s);
+    auto d_h1 = row(d_hidden.row(i), s);
+    if (!shape.gated) {
+      d_h1 = (h1 > 0).select(d, Scalar(0));
+      continue;
+    }
+    const auto h3 = row(hidden.row(i) + s, s);
+    auto d_h3 = row(d_hidden.row(i) + s, s);
+    d_h3 = (1 + (-h1).exp()).inverse();  // first the sigmoid alone, for d_h1
+    d_h1 = d * h3 * d_h3 * (1 + h1 * (1 - d_h3));
+    d_h3 *= d * h1;
+  }
+}
+
+template <class Scalar>
+struct Scratch {
+  std::vector<Scalar> activation, d_activation;
+};
+
+// Gradients of one run of rows by one shard: `x` and `hidden` are kept from the forward pass. d_x: `into`.
+template <class Scalar>
+void run_backward(const LayerShape& shape, const ExpertWeights<const Scalar>& weights,
+                  const ExpertWeights<Scalar>& gradient, Matrix<const Scalar> x, Matrix<const Scalar> hidden,
+                  Matrix<const Scalar> d_output, Matrix<Scalar> d_x, Into into, Matrix<Scalar> d_hidden,
+                  Scratch<Scalar>& scratch) {
+  const std::int64_t s = shape.shard;
+  scratch.d_activation.resize(static_cast<std::size_t>(x.rows * s));
+  const Matrix<Scalar> d_activation(scratch.d_activation.data(), x.rows, s);
+  multiply(transposed(activation(shape, hidden, scratch.activation)), d_output, gradient.w2, Into::Add);
+  multiply(d_output, transposed(weights.w2), d_activation);
+  activation_backward<Scalar>(shape, hidden, d_activation, d_hidden);
+  const Matrix<Scalar> d_h1 = d_hidden.cols_from(0, s);
+  multiply(transposed(x), d_h1, gradient.w1, Into::Add);
+  multiply(d_h1, transposed(weights.w1), d_x, into);
+  if (!shape.gated) return;
+  const Matrix<Scalar> d_h3 = d_hidden.cols_from(s, s);
+  multiply(transposed(x), d_h3, gradient.w3, Into::Add);
+  multiply(d_h3, transposed(weights.w3), d_x, Into::Add);
+}
+
+// By one shard; its columns of the hidden rows.
+template <class Scalar>
+void hidden_rows(const LayerShape& shape, const ExpertWeights<const Scalar>& w, Matrix<const Scalar> x,
+                 Matrix<Scalar> h) {
+  const std::int64_t s = shape.shard;
+  multiply(x, w.w1, h.cols_from(0, s));
+  if (shape.gated)
+    multiply(x, w.w3, h.cols_from(s, s));
+  else
+    for (std::int64_t i = 0; i < h.rows; ++i) row(h.row(i), s) = row(h.row(i), s).max(Scalar(0));
+}
+
+// A shard's columns of hidden rows.
+template <class Scalar>
+Matrix<Scalar> of_shard(const LayerShape& shape, Matrix<Scalar> hidden, std::int64_t shard) {
+  return hidden.cols_from(shard * shape.hidden_width(), shape.hidden_width());
+}
+
+}  // namespace
+
+template <class Scalar>
+void expert_hidden(const LayerShape& shape, Chunk<const Scalar> input, const Scalar* weights, Scalar* hidden) {
+  const std::int64_t m = shape.hidden, width = shape.hidden_row();
+  for (std::int64_t position = 0; position < shape.positions(); ++position)
+    if (const std::int64_t expert = shape.expert_at(position); expert >= 0)
+      for (const RowRun& run : expert_runs(shape, position, input.rows, input.rows))
+        for (std::int64_t shard = 0; shard < shape.weight_shards; ++shard)
+          hidden_rows<Scalar>(
+              shape, {shape, weights, shard, expert}, {input.data + run.first_in_a * m, run.count, m},
+              of_shard(shape, Matrix<Scalar>(hidden + run.first_in_a * width, run.count, width), shard));
+}
+
+template <class Scalar>
+void expert_forward(const LayerShape& shape, Chunk<const Scalar> input, const Scalar* weights, Scalar* hidden,
+                    Scalar* partial) {
+  const std::int64_t m = shape.hidden, width = shape.hidden_row();
+  std::vector<Scalar> memory;
+  for (std::int64_t position = 0; position < shape.positions(); ++position) {
+    const std::int64_t expert = shape.expert_at(position);
+    for (const RowRun& run : expert_runs(shape, position, input.rows, input.rows)) {
+      const Matrix<const Scalar> x(input.data + run.first_in_a * m, run.count, m);
+      const Matrix<Scalar> h(hidden + run.first_in_a * width, run.count, width);
+      const Matrix<Scalar> y(partial + run.first_in_a * m, run.count, m);
+      if (expert < 0) std::fill_n(y.data, run.count * m, Scalar(0));
+      for (std::int64_t shard = 0; expert >= 0 && shard < shape.weight_shards; ++shard) {
+        const ExpertWeights<const Scalar> w(shape, weights, shard, expert);
+        const Matrix<Scalar> columns = of_shard(shape, h, shard);
+        hidden_rows(shape, w, x, columns);
+        multiply(activation<Scalar>(shape, columns, memory), w.w2, y, shard == 0 ? Into::Overwrite : Into::Add);
+      }
+    }
+  }
+}
+
+template <class Scalar>
+void expert_backward(const LayerShape& shape, Chunk<const Scalar> d_partial, const Scalar* weights,
+                     std::span<const KeptChunk<Scalar>> kept, const ExpertGradients<Scalar>& gradients) {
+  const std::int64_t m = shape.hidden, width = shape.hidden_row();
+  Scratch<Scalar> scratch;
+  for (std::int64_t position = 0; position < shape.positions(); ++position) {
+    const std::int64_t expert = shape.expert_at(position);
+    for (const KeptChunk<Scalar>& forward : kept)
+      for (const RowRun& run : expert_runs(shape, position, forward.input.rows, d_partial.rows)) {
+        const Matrix<const Scalar> x(forward.input.data + run.first_in_a * m, run.count, m);
+        const Matrix<const Scalar> h(forward.hidden + run.first_in_a * width, run.count, width);
+        const Matrix<const Scalar> d_y(d_partial.data + run.first_in_b * m, run.count, m);
+        const Matrix<Scalar> d_x(gradients.input + run.first_in_b * m, run.count, m);
+        const Matrix<Scalar> d_h(gradients.hidden + run.first_in_b * width, run.count, width);
+        if (expert < 0) std::fill_n(d_x.data, run.count * m, Scalar(0));
+        for (std::int64_t shard = 0; expert >= 0 && shard < shape.weight_shards; ++shard)
+          run_backward<Scalar>(shape, {shape, weights, shard, expert}, {shape, gradients.weights, shard, expert}, x,
+                               of_shard(shape, h, shard), d_y, d_x, shard == 0 ? Into::Overwrite : Into::Add,
+                               of_shard(shape, d_h, shard), scratch);
+      }
+  }
+}
+
+template void expert_forward<float>(const LayerShape&, Chunk<const float>, const float*, float*, float*);
+template void expert_forward<double>(const LayerShape&, Chunk<const double>, const double*, double*, double*);
+template void expert_hidden<float>(const LayerShape&, Chunk<const float>, const float*, float*);
+template void expert_hidden<double>(const LayerShape&, Chunk<const double>, const double*, double*);
+template void expert_backward<float>(const LayerShape&, Chunk<const float>, const float*,
+                                     std::span<const KeptChunk<float>>, const ExpertGradients<float>&);
+template void expert_backward<double>(const LayerShape&, Chunk<const double>, const double*,
+                                      std::span<const KeptChunk<double>>, const ExpertGradients<double>&);
+
+}  // namespace dovetail::exec

@@ -1,0 +1,126 @@
+// The gate: residual sum, router, choices, capacity slots; backward through the scores. In double whatever the tensors
+// hold, so that no choice depends on their precision.
+#include <algorithm>
+
+#include "exec/host/gate_scores.hpp"
+#include "exec/host/host_kernels.hpp"
+#include "models/base/errors.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+using Values = std::vector<double>;
+
+Matrix<const double> tokens_of(const LayerShape& shape, const Values& values) {
+  return {values.data(), shape.tokens, shape.hidden};
+}
+
+template <class Scalar>
+void write_sparse(const LayerShape& shape, const Routing& routing, const Values& scores, Scalar* to) {
+  for (std::size_t i = 0; i < routing.size(); ++i) {
+    const auto& [token, expert, slot] = routing[i];
+    to[3 * i] = static_cast<Scalar>(token);
+    to[3 * i + 1] = static_cast<Scalar>(slot < 0 ? -1 - expert : slot_place(shape, routing[i]));
+    to[3 * i + 2] = static_cast<Scalar>(scores[i]);
+  }
+}
+
+template <class Scalar>
+Routing read_sparse(const LayerShape& shape, const Scalar* from) {
+  Routing routing;
+  for (std::int64_t i = 0; i < shape.routing_entries(); ++i) {
+    const RoutedChoice<Scalar> c(from, i);
+    const std::int64_t expert = c.dropped() ? -1 - c.place : c.place / shape.capacity;
+    const std::int64_t slot = c.dropped() ? Choice::dropped : c.place % shape.capacity + shape.first_slot;
+    routing.push_back(
+        {static_cast<std::int32_t>(c.token), static_cast<std::int32_t>(expert), static_cast<std::int32_t>(slot)});
+  }
+  return routing;
+}
+
+template <class Scalar>
+void write_dense(const LayerShape& shape, const Routing& routing, const Values& scores,
+                 const GateWeights<Scalar>& weights) {
+  const std::int64_t slots = shape.slots();
+  std::fill_n(weights.combine, shape.tokens * slots, Scalar(0));
+  std::fill_n(weights.dispatch, shape.tokens * slots, Scalar(0));
+  for (std::size_t i = 0; i < routing.size(); ++i) {
+    if (routing[i].slot < 0) continue;
+    const std::int64_t at = routing[i].token * slots + slot_place(shape, routing[i]);
+    weights.combine[at] = static_cast<Scalar>(scores[i]);
+    weights.dispatch[at] = Scalar(1);
+  }
+}
+
+// The gradients of the choices' scores, wherever they stand.
+template <class Scalar>
+Values score_gradients(const LayerShape& shape, const Routing& routing, const GateWeights<const Scalar>& gradient) {
+  if (gradient.combine == nullptr) return {gradient.routing, gradient.routing + routing.size()};
+  Values result;
+  for (const Choice& c : routing)
+    result.push_back(c.slot < 0 ? 0 : gradient.combine[c.token * shape.slots() + slot_place(shape, c)]);
+  return result;
+}
+
+}  // namespace
+
+template <class Scalar>
+void gate_forward(const LayerShape& shape, Matrix<const Scalar> layer_input, Matrix<const Scalar> attention_output,
+                  const Scalar* router_weights, const TokenPlace& place, const Routing& preset,
+                  Matrix<Scalar> moe_input, const GateWeights<Scalar>& weights) {
+  const std::int64_t elements = shape.tokens * shape.hidden;
+  for (std::int64_t i = 0; i < elements; ++i) moe_input.data[i] = layer_input.data[i] + attention_output.data[i];
+  const Values x(moe_input.data, moe_input.data + elements);
+  const Values router(router_weights, router_weights + shape.router_parameters);
+  Values logits = gate_logits(shape, place, tokens_of(shape, x), router.data());
+  if (shape.gate.kind == GateKind::SoftMoe) {
+    const SoftWeights soft = soft_weights(shape, logits);
+    std::ranges::copy(soft.combine, weights.combine);
+    std::ranges::copy(soft.dispatch, weights.dispatch);
+    return;
+  }
+  const Values scores = expert_scores(shape, std::move(logits));
+  Routing routing = preset.empty() ? choose(shape, scores) : preset;
+  check(static_cast<std::int64_t>(routing.size()) == shape.routing_entries(), "preset routing of another shape");
+  assign_slots(shape, scores, routing);
+  const Values chosen = choice_scores(shape, scores, routing);
+  write_sparse(shape, routing, chosen, weights.routing);
+  if (weights.combine != nullptr) write_dense(shape, routing, chosen, weights);
+}
+
+template <class Scalar>
+void gate_backward(const LayerShape& shape, Matrix<const Scalar> output_gradient,
+                   const GateWeights<const Scalar>& weights_gradient, const Scalar* routing,
+                   const GateOperands<Scalar>& operands, Matrix<Scalar> d_moe_input, Scalar* router_gradient) {
+  const std::int64_t elements = shape.tokens * shape.hidden, dense = shape.tokens * shape.slots();
+  const Values x(operands.moe_input.data, operands.moe_input.data + elements);
+  const Values router(operands.router_weights, operands.router_weights + shape.router_parameters);
+  const Values logits = gate_logits(shape, operands.place, tokens_of(shape, x), router.data());
+  Values d_logits;
+  if (shape.gate.kind == GateKind::SoftMoe) {
+    d_logits = soft_weights_backward(shape, soft_weights(shape, logits),
+                                     {Values(weights_gradient.dispatch, weights_gradient.dispatch + dense),
+                                      Values(weights_gradient.combine, weights_gradient.combine + dense)});
+  } else {
+    const Routing choices = read_sparse(shape, routing);
+    d_logits = choice_scores_backward(shape, expert_scores(shape, logits), choices,
+                                      score_gradients(shape, choices, weights_gradient));
+  }
+  Values d_x(x.size()), d_router(router.size());
+  gate_logits_backward(shape, operands.place, tokens_of(shape, x), router.data(), d_logits,
+                       {d_x.data(), shape.tokens, shape.hidden}, d_router.data());
+  for (std::int64_t i = 0; i < elements; ++i)
+    d_moe_input.data[i] += static_cast<Scalar>(output_gradient.data[i] + d_x[static_cast<std::size_t>(i)]);
+  for (std::size_t i = 0; i < d_router.size(); ++i) router_gradient[i] += static_cast<Scalar>(d_router[i]);
+}
+
+template void gate_forward<float>(const LayerShape&, Matrix<const float>, Matrix<const float>, const float*,
+                                  const TokenPlace&, const Routing&, Matrix<float>, const GateWeights<float>&);
+template void gate_forward<double>(const LayerShape&, Matrix<const double>, Matrix<const double>, const double*,
+                                   const TokenPlace&, const Routing&, Matrix<double>, const GateWeights<double>&);
+template void gate_backward<float>(const LayerShape&, Matrix<const float>, const GateWeights<const float>&,
+                                   const float*, const GateOperands<float>&, Matrix<float>, float*);
+template void gate_backward<double>(const LayerShape&, Matrix<const double>, const GateWeights<const double>&,
+                                    const double*, const GateOperands<double>&, Matrix<double>, double*);
+
+}  // namespace dovetail::exec

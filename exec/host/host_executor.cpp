@@ -1,0 +1,187 @@
+#include "exec/host/host_executor.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "exec/host/op_kernels.hpp"
+#include "exec/host/rank_tensors.hpp"
+#include "exec/host/stream_runtime.hpp"
+#include "exec/run/compute_rules.hpp"
+#include "models/base/errors.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+template <class Scalar>
+class TypedExecutor final : public HostExecutor {
+ public:
+  TypedExecutor(const Experiment& experiment, std::shared_ptr<const Schedule> schedule, const ModelData& data,
+                std::vector<std::vector<Routing>> routing, Transport& transport)
+      : schedule_(std::move(schedule)),
+        transport_(transport),
+        ranks_(transport.local_ranks()),
+        setup_(experiment, schedule_, ranks_, std::move(routing)),
+        emulation_(std::make_unique<Emulation>()),
+        work_(ranks_.size() * schedule_->ops.size()) {
+    for (int rank : ranks_)
+      tensors_.push_back(std::make_unique<RankTensors<Scalar>>(experiment, *schedule_, data, rank));
+    for (const Op& op : schedule_->ops) kernels_.push_back(kernel_of<Scalar>(op));
+    runtime_ = std::make_unique<StreamRuntime>(
+        schedule_, ranks_, [this](const OpRun& run) { return run_op(run); }, cancellation_,
+        [this] { transport_.cancel(); });
+  }
+
+  Seconds run_step(Poison poison) override {
+    poison_ = poison == Poison::Yes;
+    for (const auto& tensors : tensors_) tensors->prepare(poison_);
+    double time = runtime_->run_step(common_start());
+    transport_.maximum({&time, 1});
+    return Seconds(time);
+  }
+
+  void set_hooks(Hooks hooks) override {
+    hooks_ = std::move(hooks);
+    hook_places_ = hook_places(*schedule_);
+  }
+
+  void emulate(std::vector<std::optional<Seconds>> durations, Seconds tolerance, bool spin) override {
+    check(durations.size() == schedule_->ops.size(), "a duration for each op");
+    emulation_ = std::make_unique<Emulation>(std::move(durations), tolerance, spin);
+  }
+  long overruns() override {
+    double count = static_cast<double>(emulation_->overruns());
+    transport_.sum({&count, 1});
+    return static_cast<long>(count);
+  }
+
+  void report_to(Progress& progress) override { progress_ = &progress; }
+
+  Timeline timeline() override {
+    std::vector<double> starts(schedule_->ops.size()), finishes(schedule_->ops.size());
+    for (std::size_t local = 0; local < ranks_.size(); ++local)
+      for (std::size_t i = 0; i < starts.size(); ++i) {
+        const OpTime time = runtime_->times(local)[i];
+        starts[i] = std::max(starts[i], time.start);
+        finishes[i] = std::max(finishes[i], time.finish);
+      }
+    transport_.maximum(starts);
+    transport_.maximum(finishes);
+    receive_after_sending(starts, finishes);
+    Timeline timeline;
+    timeline.kind = ResultKind::Measured;
+    timeline.ops.reserve(starts.size());
+    timeline.emulated.reserve(starts.size());
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      timeline.ops.push_back({Seconds(starts[i]), Seconds(finishes[i])});
+      timeline.emulated.push_back(emulation_->holds(static_cast<OpId>(i)));
+    }
+    return timeline;
+  }
+
+  std::vector<Seconds> work() override {
+    std::vector<double> longest(schedule_->ops.size());
+    for (std::size_t i = 0; i < work_.size(); ++i) {
+      double& of_op = longest[i % longest.size()];
+      of_op = std::max(of_op, work_[i]);
+    }
+    transport_.maximum(longest);
+    std::vector<Seconds> result;
+    result.reserve(longest.size());
+    for (double seconds : longest) result.emplace_back(seconds);
+    return result;
+  }
+
+  void sum(std::span<double> values) const override { transport_.sum(values); }
+  std::vector<int> ranks() const override { return ranks_; }
+  Values values(std::size_t local, TensorId id) const override {
+    const std::span<const Scalar> values = tensors_[local]->values(id);
+    return {values.begin(), values.end()};
+  }
+
+ private:
+  // The steps of all processes on one machine begin together; elsewhere each begins its own as soon as all are there.
+  StepClock::Time common_start() {
+    constexpr std::chrono::microseconds until_all_know{500};
+    using Clock = std::chrono::steady_clock;
+    double latest = std::chrono::duration<double>(Clock::now().time_since_epoch() + until_all_know).count();
+    transport_.maximum({&latest, 1});
+    const bool alone = ranks_.size() == static_cast<std::size_t>(transport_.machine_ranks());
+    int all = 0;
+    for (const RankClass& c : schedule_->classes) all += c.ranks;
+    if (alone || transport_.machine_ranks() != all) return Clock::now();
+    const Clock::time_point start{std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(latest))};
+    std::this_thread::sleep_until(start);
+    return start;
+  }
+
+  // A receive begins when its message is there, not when its rank began to wait; and what has arrived had been sent,
+  // though the sender's clock was read later.
+  void receive_after_sending(std::vector<double>& starts, std::vector<double>& finishes) const {
+    for (std::size_t i = 0; i < starts.size(); ++i)
+      if (schedule_->ops[i].kind == OpKind::StageReceive)
+        for (OpId id : schedule_->dependencies_of(schedule_->ops[i])) {
+          const auto before = static_cast<std::size_t>(id);
+          if (schedule_->ops[before].kind != OpKind::StageSend) continue;
+          finishes[before] = std::min(finishes[before], finishes[i]);
+          starts[i] = std::max(starts[i], finishes[before]);
+        }
+  }
+
+  double run_op(const OpRun& run) {
+    const auto id = static_cast<std::size_t>(run.op);
+    const Op& op = schedule_->ops[id];
+    const int rank = ranks_[run.local];
+    const Progress::Running running(progress_, op.stream, run.op);
+    OpContext<Scalar> context{setup_.operands(run.local, op), tensors_[run.local]->all(), nullptr, run.ready};
+    if (op.work.collective != Collective::None || !schedule_->steps_of(op).empty() || op.kind == OpKind::StageReceive)
+      context.communicator = &transport_.communicator(rank, op.stream, op.work.group);
+    const StepClock& clock = runtime_->clock();
+    // A message goes off when the time of its transfer is over: receiving takes none.
+    const bool sends = op.kind == OpKind::StageSend;
+    if (sends) context.ready = emulation_->finish(run.op, context.ready, clock, cancellation_);
+    const double start = clock.now();
+    const HookPlace place = hook_places_.empty() ? HookPlace{} : hook_places_[id];
+    if (place.before) call_hook(*place.before, context, rank, schedule_->reads_of(op).front());
+    kernels_[id](context);
+    if (place.after) call_hook(*place.after, context, rank, schedule_->writes_of(op).back());
+    work_[run.local * schedule_->ops.size() + id] = clock.now() - std::max(start, context.ready);
+    if (poison_) tensors_[run.local]->release(op);
+    if (sends) return emulation_->holds(run.op) ? context.ready : clock.now();
+    return emulation_->finish(run.op, context.ready, clock, cancellation_);
+  }
+
+  void call_hook(HookPoint point, const OpContext<Scalar>& c, int rank, TensorId operand) const {
+    if (!hooks_.at(point)) return;
+    const auto id = static_cast<std::size_t>(operand);
+    const std::span<Scalar> values(c.tensors[id], static_cast<std::size_t>(schedule_->tensors[id].elements));
+    hooks_.at(point)({point, c.op.phase, c.op.layer, c.op.chunk, rank, values});
+  }
+
+  std::shared_ptr<const Schedule> schedule_;
+  Transport& transport_;
+  std::vector<int> ranks_;
+  OpSetup setup_;
+  std::vector<std::unique_ptr<RankTensors<Scalar>>> tensors_;  // by local rank
+  std::vector<OpKernel<Scalar>> kernels_;                      // by op
+  std::unique_ptr<Emulation> emulation_;
+  std::vector<double> work_;  // of the last step, by local rank and op
+  Hooks hooks_;
+  std::vector<HookPlace> hook_places_;  // by op; empty: no hooks
+  Progress* progress_ = nullptr;
+  bool poison_ = false;
+  Cancellation cancellation_;
+  std::unique_ptr<StreamRuntime> runtime_;  // last: its threads use all the rest
+};
+
+}  // namespace
+
+std::unique_ptr<HostExecutor> make_host_executor(const Experiment& experiment, std::shared_ptr<const Schedule> schedule,
+                                                 Element element, const ModelData& data,
+                                                 std::vector<std::vector<Routing>> routing, Transport& transport) {
+  if (element == Element::Float)
+    return std::make_unique<TypedExecutor<float>>(experiment, std::move(schedule), data, std::move(routing), transport);
+  return std::make_unique<TypedExecutor<double>>(experiment, std::move(schedule), data, std::move(routing), transport);
+}
+
+}  // namespace dovetail::exec

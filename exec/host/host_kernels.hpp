@@ -1,0 +1,169 @@
+// The kernels of an MoE layer on the host, on one thread, for float and double. Shapes, layouts and the meaning of
+// every operand are those of models/schedule/operands.md. Outputs are overwritten unless a comment says otherwise.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "exec/host/gate_logits.hpp"
+#include "exec/host/gemm.hpp"
+#include "exec/host/layer_shape.hpp"
+#include "exec/host/matrix.hpp"
+#include "exec/reference/routing.hpp"
+#include "models/question/volumes.hpp"
+
+namespace dovetail::exec {
+
+// dense_weights[l], or the same range of the dense gradients, as its four matrices.
+template <class Scalar>
+struct DenseWeights {
+  Matrix<Scalar> query, key, value, output;
+  DenseWeights(const LayerShape& shape, Scalar* first) {
+    const std::int64_t m = shape.hidden, q = shape.query_width(), k = shape.key_width();
+    query = {first, m, q};
+    key = {first + m * q, m, k};
+    value = {first + m * (q + k), m, k};
+    output = {first + m * (q + 2 * k), q, m};
+  }
+};
+
+// Causal self-attention of each sample, in two parts: the projections of all tokens; then, for any range of positions
+// of every sample, the queries there with the keys up to them and the output's projection. (attention.cpp)
+template <class Scalar>
+struct AttentionState {  // what the forward pass leaves; rows by sample and position
+  Matrix<const Scalar> query_key_value;
+  Matrix<Scalar> context, log_sum_exp;
+};
+// `rows`: the row of `input` (and of d_input) that each token's is.
+template <class Scalar>
+void projection_forward(const LayerShape& shape, std::span<const std::int64_t> rows, Matrix<const Scalar> input,
+                        const DenseWeights<const Scalar>& weights, Matrix<Scalar> query_key_value);
+// partial: the range's tokens by sample and position.
+template <class Scalar>
+void attention_forward(const LayerShape& shape, RowRange positions, const DenseWeights<const Scalar>& weights,
+                       const AttentionState<Scalar>& state, Matrix<Scalar> partial);
+// Adds to d_query_key_value and to the gradient of the output's projection.
+template <class Scalar>
+void attention_backward(const LayerShape& shape, RowRange positions, Matrix<const Scalar> d_partial,
+                        const AttentionState<const Scalar>& state, const DenseWeights<const Scalar>& weights,
+                        Matrix<Scalar> d_query_key_value, Matrix<Scalar> d_output_weights);
+// Adds to `gradients`.
+template <class Scalar>
+void projection_backward(const LayerShape& shape, std::span<const std::int64_t> rows,
+                         Matrix<const Scalar> d_query_key_value, Matrix<const Scalar> input,
+                         const DenseWeights<const Scalar>& weights, const DenseWeights<Scalar>& gradients,
+                         Matrix<Scalar> d_input);
+
+// gate.cpp. A routing tensor (entries, 3) holds token, place, score; place = expert C + slot, or -1 - expert if
+// dropped.
+template <class Scalar>
+struct RoutedChoice {
+  std::int64_t token, place;
+  Scalar score;
+  RoutedChoice(const Scalar* routing, std::int64_t entry)
+      : token(static_cast<std::int64_t>(routing[3 * entry])),
+        place(static_cast<std::int64_t>(routing[3 * entry + 1])),
+        score(routing[3 * entry + 2]) {}
+  bool dropped() const { return place < 0; }
+};
+// What a gate leaves, or its gradients: the sparse part, the dense part (T, E, C), or both; null: not there.
+template <class Scalar>
+struct GateWeights {
+  Scalar* routing = nullptr;   // as a gradient: of the scores (entries)
+  Scalar* combine = nullptr;   // scores
+  Scalar* dispatch = nullptr;  // 1 where a token has a slot; soft gates: its share of it
+};
+template <class Scalar>
+struct GateOperands {
+  Matrix<const Scalar> moe_input;
+  const Scalar* router_weights = nullptr;
+  TokenPlace place = {};
+};
+// moe_input = layer_input + attention_output, then its routing. `preset`, unless empty, gives experts (and slots, if it
+// has them) in place of the kernel's own choice; scores are always the kernel's.
+template <class Scalar>
+void gate_forward(const LayerShape& shape, Matrix<const Scalar> layer_input, Matrix<const Scalar> attention_output,
+                  const Scalar* router_weights, const TokenPlace& place, const Routing& preset,
+                  Matrix<Scalar> moe_input, const GateWeights<Scalar>& weights);
+// Adds output_gradient and what comes through the scores to d_moe_input; adds to router_gradient.
+template <class Scalar>
+void gate_backward(const LayerShape& shape, Matrix<const Scalar> output_gradient,
+                   const GateWeights<const Scalar>& weights_gradient, const Scalar* routing,
+                   const GateOperands<Scalar>& operands, Matrix<Scalar> d_moe_input, Scalar* router_gradient);
+
+// The capacity rows `rows` of every expert, of any tensor whose layout is (blocks, c, M).
+template <class Scalar>
+struct Chunk {
+  RowRange rows;
+  Scalar* data = nullptr;
+  RowRange peers = {};  // offsets of the ranks it is for; empty: all
+  int expert = -1;      // shadowed: its rows only
+
+  bool holds(std::int64_t slot) const { return rows.first <= slot && slot < rows.last; }
+};
+
+// order.cpp: by the entries of a routing tensor.
+// Sum of `gradients`, all (T, M).
+template <class Scalar>
+void add_up(std::span<const Matrix<const Scalar>> gradients, Matrix<Scalar> sum);
+template <class Scalar>
+void encode_forward(const LayerShape& shape, Matrix<const Scalar> moe_input, const Scalar* routing,
+                    std::span<const Chunk<Scalar>> encoded);
+// d_moe_input: the part that came through the experts.
+template <class Scalar>
+void encode_backward(const LayerShape& shape, const Scalar* routing, std::span<const Chunk<const Scalar>> d_encoded,
+                     Matrix<Scalar> d_moe_input);
+template <class Scalar>
+void decode_forward(const LayerShape& shape, Matrix<const Scalar> moe_input, const Scalar* routing,
+                    std::span<const Chunk<const Scalar>> combined, Matrix<Scalar> output);
+// output_gradient: sum of `gradients`.
+template <class Scalar>
+void decode_backward(const LayerShape& shape, std::span<const Matrix<const Scalar>> gradients, const Scalar* routing,
+                     std::span<const Chunk<const Scalar>> combined, Matrix<Scalar> output_gradient,
+                     Scalar* score_gradient, std::span<const Chunk<Scalar>> d_combined);
+
+// dense_order.cpp: the same as matrix products with the dense weights (T, E, C) of the gate.
+template <class Scalar>
+void dense_encode_forward(const LayerShape& shape, Matrix<const Scalar> moe_input, const Scalar* dispatch,
+                          std::span<const Chunk<Scalar>> encoded);
+// d_dispatch: only soft gates ask for it, else null.
+template <class Scalar>
+void dense_encode_backward(const LayerShape& shape, Matrix<const Scalar> moe_input, const Scalar* dispatch,
+                           std::span<const Chunk<const Scalar>> d_encoded, Matrix<Scalar> d_moe_input,
+                           Scalar* d_dispatch);
+template <class Scalar>
+void dense_decode_forward(const LayerShape& shape, Matrix<const Scalar> moe_input, const Scalar* combine,
+                          std::span<const Chunk<const Scalar>> combined, Matrix<Scalar> output);
+template <class Scalar>
+void dense_decode_backward(const LayerShape& shape, std::span<const Matrix<const Scalar>> gradients,
+                           const Scalar* combine, std::span<const Chunk<const Scalar>> combined,
+                           Matrix<Scalar> output_gradient, Scalar* d_combine,
+                           std::span<const Chunk<Scalar>> d_combined);
+
+// expert.cpp
+template <class Scalar>
+void expert_forward(const LayerShape& shape, Chunk<const Scalar> input, const Scalar* weights, Scalar* hidden,
+                    Scalar* partial);
+// The hidden rows alone, as expert_forward leaves them to the bit.
+template <class Scalar>
+void expert_hidden(const LayerShape& shape, Chunk<const Scalar> input, const Scalar* weights, Scalar* hidden);
+template <class Scalar>
+struct KeptChunk {  // of the forward pass
+  Chunk<const Scalar> input;
+  const Scalar* hidden = nullptr;
+};
+template <class Scalar>
+struct ExpertGradients {
+  Scalar* weights = nullptr;  // added to
+  Scalar* input = nullptr;
+  Scalar* hidden = nullptr;
+};
+// `kept`: all forward chunks that share rows with this one.
+template <class Scalar>
+void expert_backward(const LayerShape& shape, Chunk<const Scalar> d_partial, const Scalar* weights,
+                     std::span<const KeptChunk<Scalar>> kept, const ExpertGradients<Scalar>& gradients);
+
+// update.cpp: one Adam step; `step` counts from 1.
+template <class Scalar>
+void adam_step(std::int64_t count, const Scalar* gradient, int step, Scalar* weights, Scalar* mean, Scalar* variance);
+
+}  // namespace dovetail::exec

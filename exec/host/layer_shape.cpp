@@ -1,0 +1,58 @@
+#include "exec/host/layer_shape.hpp"
+
+#include "models/base/errors.hpp"
+
+namespace dovetail::exec {
+
+void require_executable(const Model& model) {
+  if (model.attention.kind == AttentionKind::Latent)
+    throw InputError(Location{"", 0, 0, "/model/attention/kind"}, "latent attention is simulated, not executed yet");
+}
+
+LayerShape ffn_shape(const LayerShape& layer, std::int64_t parameters) {
+  LayerShape s = layer;
+  s.local_experts = s.row_copies = 1;
+  s.placement = {};
+  s.shard = (parameters - layer.dense_parameters()) / ((layer.gated ? 3 : 2) * layer.hidden);
+  return s;
+}
+
+LayerShape layer_shape(const Experiment& e) {
+  require_executable(e.model);
+  const LayerVolumes v = layer_volumes(e);
+  LayerShape s;
+  s.samples = e.workload.batch;
+  s.sequence = e.workload.sequence;
+  s.rank_tokens = s.tokens = v.tokens;
+  s.hidden = v.hidden;
+  s.heads = v.query_heads;
+  s.head_size = e.model.attention.head_size;
+  s.kv_heads = v.key_value_width / s.head_size;
+  s.experts = v.experts;
+  s.local_experts = v.local_experts;
+  s.row_copies = v.peers * v.esp;
+  s.shard = v.hidden_shard;
+  s.top_k = e.workload.top_k;
+  s.capacity = v.capacity;
+  s.gate = e.workload.gate;
+  s.projection = v.projection;
+  s.router_parameters = v.router_parameters;
+  s.gated = e.model.expert_kind == ExpertKind::Gated;
+  return s;
+}
+
+LayerShape layer_shape(const Experiment& e, const Schedule& schedule, int rank) {
+  LayerShape s = layer_shape(e);
+  s.placement = row_placement(e, schedule, rank);
+  return s;
+}
+
+LayerShape part_shape(const LayerShape& whole, const TokenPart& part) {
+  LayerShape s = whole;
+  s.tokens = part.tokens.size();
+  s.capacity = part.slots.size();
+  s.first_slot = part.slots.first;
+  return s;
+}
+
+}  // namespace dovetail::exec

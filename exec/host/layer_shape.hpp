@@ -1,0 +1,65 @@
+// Sizes of one layer on one rank, as the kernels see them; of an expert op, of its operands. Names as in
+// models/schedule/operands.md.
+#pragma once
+#include <cstdint>
+
+#include "exec/host/row_placement.hpp"
+#include "models/question/experiment.hpp"
+#include "models/question/volumes.hpp"
+
+namespace dovetail::exec {
+
+struct LayerShape {
+  std::int64_t samples = 0, sequence = 0;  // of the model-parallel group: L = samples x sequence tokens
+  std::int64_t rank_tokens = 0;            // T of this rank, whatever part of them the shape is of
+  std::int64_t tokens = 0;                 // T, of this rank between the parts (of a chunk's ops: the chunk's)
+  std::int64_t hidden = 0;                 // M
+  std::int64_t heads = 0, kv_heads = 0;    // of this rank
+  std::int64_t head_size = 0;
+  std::int64_t experts = 0, local_experts = 0;
+  std::int64_t row_copies = 0;     // blocks of rows that an expert works on
+  std::int64_t shard = 0;          // S, of the expert's hidden size
+  std::int64_t weight_shards = 1;  // side by side in the weights: an expert's hidden size is weight_shards S
+  bool block_gemms = false;        // each block of rows is a GEMM of its own (rank_major)
+  RowPlacement placement;
+  std::int64_t top_k = 0;
+  std::int64_t capacity = 0, first_slot = 0;  // slots [first_slot, first_slot + capacity)
+  Gate gate = {};
+  std::int64_t projection = 0;         // P, of a cosine gate
+  std::int64_t router_parameters = 0;  // of all the gate's matrices
+  bool gated = false;
+
+  std::int64_t slots() const { return experts * capacity; }
+  std::int64_t routing_entries() const {  // none of a soft gate
+    return gate.token_choice() ? tokens * top_k : gate.kind == GateKind::ExpertChoice ? slots() : 0;
+  }
+  std::int64_t sequence_tokens() const { return samples * sequence; }  // L
+  std::int64_t query_width() const { return heads * head_size; }       // Q
+  std::int64_t key_width() const { return kv_heads * head_size; }      // K
+  // Of attention, with which dense_weights begins.
+  std::int64_t dense_parameters() const { return hidden * 2 * (query_width() + key_width()); }
+  std::int64_t expert_parameters() const { return (gated ? 3 : 2) * hidden * shard; }  // of one expert
+  std::int64_t hidden_width() const { return (gated ? 2 : 1) * shard; }  // of one shard, kept for backward
+  std::int64_t hidden_row() const { return weight_shards * hidden_width(); }
+  // Blocks of each copy of the rows; which expert's weights those at a position need, -1: nobody's.
+  std::int64_t positions() const { return placement.places.empty() ? local_experts : placement.positions; }
+  std::int64_t expert_at(std::int64_t position) const {
+    if (placement.places.empty()) return position;
+    const auto at = static_cast<std::size_t>(position);
+    return at < placement.dispatched.size() ? placement.dispatched[at] : -1;
+  }
+};
+
+// As the dense feed-forward part has them: one expert whose rows are the L tokens. `parameters`: dense weights of the
+// layer.
+LayerShape ffn_shape(const LayerShape& layer, std::int64_t parameters);
+
+// Throws InputError for what no executor runs yet: latent attention.
+void require_executable(const Model& model);
+LayerShape layer_shape(const Experiment& experiment);
+// With the placement of rows that the schedule's groups and shadowed experts give `rank`.
+LayerShape layer_shape(const Experiment& experiment, const Schedule& schedule, int rank);
+// The same with the tokens and slots of a part.
+LayerShape part_shape(const LayerShape& whole, const TokenPart& part);
+
+}  // namespace dovetail::exec

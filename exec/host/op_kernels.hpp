@@ -1,0 +1,51 @@
+// From an op of a schedule to the kernel or collective that does it, with operands in the order of
+// models/schedule/operands.md.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "exec/host/host_kernels.hpp"
+#include "exec/host/op_operands.hpp"
+#include "exec/transport/transport.hpp"
+
+namespace dovetail::exec {
+
+// With where its tensors lie and how it talks to other ranks.
+template <class Scalar>
+struct OpContext : OpOperands {
+  const std::vector<Scalar*>& tensors;   // of this rank, by TensorId
+  Communicator* communicator = nullptr;  // of the op's group and stream; null where it talks to no other rank
+  double ready = 0;                      // virtual; a collective raises it to the latest of its group
+
+  const Scalar* read(std::size_t i) const { return data(reads()[i]); }
+  Scalar* write(std::size_t i) const { return data(writes()[i]); }
+
+ private:
+  Scalar* data(TensorId id) const { return tensors[static_cast<std::size_t>(id)]; }
+};
+
+template <class Scalar>
+using OpKernel = void (*)(OpContext<Scalar>&);
+
+// What does an op in each pass; null where it has no such pass.
+template <class Scalar>
+struct KernelEntry {
+  OpKind kind;
+  OpKernel<Scalar> forward, backward;
+};
+template <class Scalar>
+OpKernel<Scalar> find_kernel(std::span<const KernelEntry<Scalar>> table, const Op& op) {
+  for (const KernelEntry<Scalar>& entry : table)
+    if (entry.kind == op.kind) return op.phase == Phase::Forward ? entry.forward : entry.backward;
+  return nullptr;
+}
+
+// Throws InternalError for a pair that no kernel exists for.
+template <class Scalar>
+OpKernel<Scalar> kernel_of(const Op& op);
+
+// Of the ops that exchange data between ranks; null for others.
+template <class Scalar>
+OpKernel<Scalar> communication_kernel_of(const Op& op);
+
+}  // namespace dovetail::exec

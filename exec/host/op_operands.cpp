@@ -1,0 +1,90 @@
+#include "exec/host/op_operands.hpp"
+
+#include <utility>
+
+#include "exec/run/compute_rules.hpp"
+#include "models/base/errors.hpp"
+#include "models/question/capacity.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+// Empty where the router decides.
+std::vector<std::vector<Routing>> modelled_routing(const Experiment& experiment, int micro_batches) {
+  const Experiment e = one_micro_batch(experiment, micro_batches);
+  std::vector<std::vector<Routing>> routing;
+  if (modelled_choices(e, 0, 0).empty()) return routing;
+  for (int layer = 0; layer < e.workload.layers; ++layer) {
+    routing.emplace_back();
+    for (int i = 0; i < micro_batches; ++i)
+      for (int rank = 0; rank < e.parallelism.stage_ranks(); ++rank)
+        routing.back().push_back(modelled_choices(e, layer, rank));
+  }
+  return routing;
+}
+
+}  // namespace
+
+Routing preset_of_part(const OpOperands& o) {
+  return o.preset.empty() || o.part.chunk < 0 ? o.preset : routing_of_part(o.shape, o.part.tokens, o.preset);
+}
+
+LayerShape expert_shape(const OpOperands& o) {
+  LayerShape s = o.shape;
+  if (o.op.expert >= 0) {
+    s.local_experts = 1;
+    s.placement = {};
+  }
+  s.row_copies = o.read_tensor(0).elements / (s.positions() * o.op.rows.size() * s.hidden);
+  s.weight_shards = o.read_tensor(1).elements / (s.local_experts * s.expert_parameters());
+  s.block_gemms = o.op.work.gemm_rows == o.op.rows.size();
+  return s;
+}
+
+GradientPlace gradient_of(const OpOperands& update, const Tensor& weights) {
+  std::int64_t later = 0;  // dense weights of later layers: the last layer's gradients come first
+  for (std::size_t i = 0; i < update.read_count(); ++i) {
+    const Tensor& t = update.read_tensor(i);
+    if (t.kind == TensorKind::DenseWeights && t.layer > weights.layer) later += t.elements;
+    if (weights.kind == TensorKind::DenseWeights && t.kind == TensorKind::DenseGradients) return {i, later};
+    const bool matches = (weights.kind == TensorKind::RouterWeights && t.kind == TensorKind::RouterGradient) ||
+                         (weights.kind == TensorKind::ExpertWeights && t.kind == TensorKind::ExpertGradient);
+    if (matches && t.layer == weights.layer) return {i, 0};
+  }
+  throw InternalError("weights without a gradient");
+}
+
+OpSetup::OpSetup(const Experiment& experiment, std::shared_ptr<const Schedule> schedule, std::vector<int> ranks,
+                 std::vector<std::vector<Routing>> routing)
+    : schedule_(std::move(schedule)),
+      ranks_(std::move(ranks)),
+      stage_ranks_(experiment.parallelism.stage_ranks()),
+      routing_(routing.empty() ? modelled_routing(experiment, schedule_->micro_batches) : std::move(routing)) {
+  const int token_chunks = rules_of(*schedule_).token_chunks;
+  const Experiment part = one_micro_batch(experiment, schedule_->micro_batches);
+  const LayerVolumes volumes = layer_volumes(part);
+  rows_ = token_rows(volumes, token_chunks);
+  parts_.push_back(all_tokens(volumes));
+  if (token_chunks > 0)
+    for (const TokenPart& chunk : token_parts(volumes, token_chunks)) parts_.push_back(chunk);
+  for (int rank : ranks_) {
+    shapes_.emplace_back();
+    for (const TokenPart& chunk : parts_)
+      shapes_.back().push_back(part_shape(layer_shape(part, *schedule_, rank), chunk));
+  }
+}
+
+OpOperands OpSetup::operands(std::size_t local, const Op& op) const {
+  // Chunks are chunks of tokens only where attention is chunked.
+  const std::size_t part = parts_.size() == 1 ? 0 : static_cast<std::size_t>(op.chunk + 1);
+  const int group = op.micro_batch * stage_ranks_ + ranks_[local] % stage_ranks_;
+  return {*schedule_, op, shapes_[local][part], parts_[part], rows_, preset(op, group), group};
+}
+
+const Routing& OpSetup::preset(const Op& op, int group) const {
+  static const Routing none;
+  if (op.kind != OpKind::Gate || routing_.empty()) return none;
+  return routing_[static_cast<std::size_t>(op.layer)][static_cast<std::size_t>(group)];
+}
+
+}  // namespace dovetail::exec

@@ -1,0 +1,103 @@
+#include "exec/host/rank_tensors.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "models/base/errors.hpp"
+#include "models/question/volumes.hpp"
+#include "models/time/blocks.hpp"
+
+namespace dovetail::exec {
+
+Values initial_values(const Experiment& e, const Tensor& t, const ModelData& data, int rank) {
+  const auto part_of_rank = [&](const Values& all) {
+    const int ranks = e.parallelism.stage_ranks();
+    const auto first = all.begin() + (t.micro_batch * ranks + rank % ranks) * t.elements;
+    return Values(first, first + t.elements);
+  };
+  const auto layer = static_cast<std::size_t>(t.layer);
+  switch (t.kind) {
+    case TensorKind::LayerInput:
+      if (!t.persistent) return {};
+      return part_of_rank(t.gradient ? data.output_gradient : data.input);
+    case TensorKind::DenseWeights:
+      return dense_shard(e, data.layers[layer], rank);
+    case TensorKind::RouterWeights:
+      return data.layers[layer].router;
+    case TensorKind::ExpertWeights:
+      return expert_shard(e, data.layers[layer], rank);
+    case TensorKind::DenseGradients:  // gradients are added to
+    case TensorKind::RouterGradient:
+    case TensorKind::ExpertGradient:
+    case TensorKind::OptimizerState:
+      return Values(static_cast<std::size_t>(t.elements));
+    default:
+      return {};
+  }
+}
+
+bool is_result(const Experiment& e, const Tensor& t) {
+  return t.kind == TensorKind::Routing || (t.kind == TensorKind::LayerInput && t.layer == e.workload.layers) ||
+         (t.gradient && t.kind == TensorKind::MoeInput && t.layer == 0);
+}
+
+template <class Scalar>
+RankTensors<Scalar>::RankTensors(const Experiment& experiment, const Schedule& schedule, const ModelData& data,
+                                 int rank)
+    : schedule_(schedule), uses_(schedule.tensors.size()), uses_left_(schedule.tensors.size()) {
+  const int rank_class = schedule.class_of_rank(rank);
+  std::vector<bool> is_read(schedule.tensors.size());
+  for (const Op& op : schedule.ops) {
+    if (schedule.class_of(op) != rank_class) continue;
+    for (TensorId id : schedule.reads_of(op)) is_read[static_cast<std::size_t>(id)] = true;
+    for (const auto& ids : {schedule.reads_of(op), schedule.writes_of(op)})
+      for (TensorId id : ids) ++uses_[static_cast<std::size_t>(id)];
+  }
+  const Blocks blocks = memory_blocks(schedule);
+  for (const Block& block : blocks.all) {
+    const bool here = schedule.tensors[static_cast<std::size_t>(block.first)].rank_class == rank_class;
+    blocks_.emplace_back(static_cast<std::size_t>(here ? block.elements : 0));
+  }
+  initial_.resize(schedule.tensors.size());
+  first_.resize(schedule.tensors.size());
+  for (std::size_t i = 0; i < schedule.tensors.size(); ++i) {
+    const Tensor& t = schedule.tensors[i];
+    if (t.rank_class != rank_class) continue;
+    const Values initial = initial_values(experiment, t, data, rank);
+    check(initial.empty() || std::ssize(initial) == t.elements, "initial values of another size than the tensor");
+    initial_[i].assign(initial.begin(), initial.end());
+    first_[i] = blocks_[static_cast<std::size_t>(blocks.of_tensor[i])].data();
+    if (t.persistent || is_result(experiment, t) || !is_read[i]) uses_[i] = 0;
+  }
+}
+
+template <class Scalar>
+void RankTensors<Scalar>::prepare(bool poison) {
+  for (std::size_t i = 0; i < first_.size(); ++i) {
+    if (first_[i] == nullptr) continue;
+    const std::span<Scalar> all = values(static_cast<TensorId>(i));
+    if (!initial_[i].empty())
+      std::ranges::copy(initial_[i], all.begin());
+    else if (poison)
+      std::ranges::fill(all, std::numeric_limits<Scalar>::quiet_NaN());
+    uses_left_[i].store(uses_[i], std::memory_order_relaxed);
+  }
+}
+
+template <class Scalar>
+void RankTensors<Scalar>::release(const Op& op) {
+  for (TensorId id : schedule_.reads_of(op)) release(id);
+  for (TensorId id : schedule_.writes_of(op)) release(id);
+}
+
+template <class Scalar>
+void RankTensors<Scalar>::release(TensorId id) {
+  const auto i = static_cast<std::size_t>(id);
+  if (uses_[i] > 0 && uses_left_[i].fetch_sub(1, std::memory_order_acq_rel) == 1)
+    std::ranges::fill(values(id), std::numeric_limits<Scalar>::quiet_NaN());
+}
+
+template class RankTensors<float>;
+template class RankTensors<double>;
+
+}  // namespace dovetail::exec

@@ -1,0 +1,112 @@
+#include "exec/host/stream_runtime.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "exec/run/failure.hpp"
+#include "models/base/errors.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+constexpr std::uint32_t never = std::numeric_limits<std::uint32_t>::max();  // wakes waits without ending an op
+
+}  // namespace
+
+StreamRuntime::StreamRuntime(std::shared_ptr<const Schedule> schedule, std::vector<int> ranks, Body body,
+                             Cancellation& cancellation, std::function<void()> wake_waits)
+    : schedule_(std::move(schedule)),
+      ranks_(std::move(ranks)),
+      body_(std::move(body)),
+      cancellation_(cancellation),
+      wake_waits_(std::move(wake_waits)),
+      stream_ops_(schedule_->streams.size()),
+      times_(ranks_.size() * ops()),
+      virtual_finish_(ranks_.size() * ops()),
+      done_(ranks_.size() * ops()) {
+  for (std::size_t i = 0; i < ops(); ++i)
+    stream_ops_[static_cast<std::size_t>(schedule_->ops[i].stream)].push_back(static_cast<OpId>(i));
+  for (std::size_t local = 0; local < ranks_.size(); ++local)
+    for (std::size_t stream = 0; stream < stream_ops_.size(); ++stream)
+      if (schedule_->streams[stream].rank_class == schedule_->class_of_rank(ranks_[local]))
+        threads_.emplace_back([this, local, stream] { serve(local, static_cast<StreamId>(stream)); });
+}
+
+StreamRuntime::~StreamRuntime() {
+  stop_ = true;
+  step_.fetch_add(1);
+  step_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+double StreamRuntime::run_step(StepClock::Time origin) {
+  check(!cancellation_.requested(), "a step after a failed one");
+  running_ = static_cast<std::uint32_t>(threads_.size());
+  clock_.restart(origin);
+  step_.fetch_add(1, std::memory_order_release);
+  step_.notify_all();
+  for (std::uint32_t left = running_.load(); left != 0; left = running_.load()) running_.wait(left);
+  if (failure_) std::rethrow_exception(failure_);
+  double last = 0;
+  for (const OpTime& time : times_) last = std::max(last, time.finish);
+  return last;
+}
+
+void StreamRuntime::serve(std::size_t local, StreamId stream) {
+  request_exact_timers();
+  for (std::uint32_t step = 0;;) {
+    step_.wait(step, std::memory_order_acquire);
+    ++step;
+    if (stop_) return;
+    run_stream(local, stream, step);
+    if (running_.fetch_sub(1) == 1) running_.notify_all();
+  }
+}
+
+void StreamRuntime::run_stream(std::size_t local, StreamId stream, std::uint32_t step) {
+  double last = 0;
+  const int own = schedule_->streams[static_cast<std::size_t>(stream)].rank_class;
+  for (OpId op : stream_ops_[static_cast<std::size_t>(stream)]) try {
+      OpRun run{local, op, last};
+      for (OpId before : schedule_->dependencies_of(schedule_->ops[static_cast<std::size_t>(op)]))
+        if (schedule_->class_of(schedule_->ops[static_cast<std::size_t>(before)]) == own)
+          run.ready = std::max(run.ready, wait_for(local, before, step));
+      const std::size_t at = index(local, op);
+      times_[at].start = clock_.now();
+      last = virtual_finish_[at] = body_(run);
+      times_[at].finish = clock_.now();
+      done_[at].store(step, std::memory_order_release);
+      done_[at].notify_all();
+    } catch (const Cancelled&) {
+      return;
+    } catch (...) {
+      fail(local, op, std::current_exception());
+      return;
+    }
+}
+
+double StreamRuntime::wait_for(std::size_t local, OpId op, std::uint32_t step) const {
+  const std::atomic<std::uint32_t>& done = done_[index(local, op)];
+  for (std::uint32_t seen = done.load(std::memory_order_acquire); seen != step;
+       seen = done.load(std::memory_order_acquire)) {
+    cancellation_.check();
+    done.wait(seen, std::memory_order_acquire);
+  }
+  return virtual_finish_[index(local, op)];
+}
+
+void StreamRuntime::fail(std::size_t local, OpId op, const std::exception_ptr& cause) {
+  {
+    const std::scoped_lock lock(failure_mutex_);
+    if (!failure_) failure_ = named(cause, to_string(schedule_->ops[static_cast<std::size_t>(op)]), ranks_[local]);
+  }
+  cancellation_.request();
+  for (std::atomic<std::uint32_t>& done : done_) {
+    done.store(never);
+    done.notify_all();
+  }
+  wake_waits_();
+}
+
+}  // namespace dovetail::exec

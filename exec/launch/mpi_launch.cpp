@@ -1,0 +1,217 @@
+#include "exec/launch/mpi_launch.hpp"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
+#include <utility>
+
+#include "exec/launch/child_process.hpp"
+#include "exec/launch/watch.hpp"
+#include "exec/run/dilation.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/json/write_file.hpp"
+#include "models/base/names.hpp"
+#include "models/files/load.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() : path_((fs::temp_directory_path() / "dovetail-XXXXXX").string()) {
+    if (::mkdtemp(path_.data()) == nullptr) throw DeviceError("mkdtemp " + path_, std::strerror(errno), errno);
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  std::string file(std::string_view name) const { return (fs::path(path_) / name).string(); }
+
+ private:
+  std::string path_;
+};
+
+int ranks_of(const Schedule& s) {
+  int ranks = 0;
+  for (const RankClass& c : s.classes) ranks += c.ranks;
+  return ranks;
+}
+
+void add_run_options(std::vector<std::string>& command, const HostRunOptions& options) {
+  const auto add = [&](std::initializer_list<std::string> words) { command.insert(command.end(), words); };
+  add({"--limit", fmt::format("{}", options.measure.limit.value()), "--seed", std::to_string(options.seed)});
+  add({"--hold-compute", std::string(name_in(hold_compute_names, options.hold_compute))});
+  if (options.emulate_links) add({"--emulate-links"});
+  if (!options.check_numerics) add({"--no-check"});
+}
+
+std::vector<std::string> command_of(int ranks, const std::string& schedule, const std::string& timeline,
+                                    const HostRunOptions& options, const MpiLaunch& launch) {
+  // A rank has several threads: they may use all cores. More ranks than cores is what small machines are for.
+  std::vector<std::string> command{launch.mpirun, "-n", std::to_string(ranks), "--bind-to", "none", "--oversubscribe"};
+  const auto add = [&](std::initializer_list<std::string> words) { command.insert(command.end(), words); };
+  if (!launch.hostfile.empty()) add({"--hostfile", launch.hostfile});
+  add({executor_path(), schedule, "-o", timeline, "--transport", launch.gpus ? "nccl-mpi" : "mpi", "--pulse"});
+  if (launch.gpus) add({"--device", "cuda"});
+  add_run_options(command, options);
+  return command;
+}
+
+std::vector<std::pair<std::string, std::string>> environment() {
+  std::vector<std::pair<std::string, std::string>> variables{{"OMPI_MCA_mpi_yield_when_idle", "1"}};
+  if (::geteuid() == 0)  // Open MPI refuses root unless told twice
+    for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"})
+      variables.emplace_back(name, "1");
+  return variables;
+}
+
+// Takes the complete lines out of `output`.
+void hear(std::string& output, Watch& watch, double now) {
+  std::size_t begin = 0;
+  for (std::size_t end = output.find('\n'); end != std::string::npos; begin = end + 1, end = output.find('\n', begin))
+    if (const auto beat = parse_beat(std::string_view(output).substr(begin, end - begin))) watch.heard(*beat, now);
+  output.erase(0, begin);
+}
+
+// The line in which a process of ours said why it failed; nothing if none did.
+std::optional<std::string> own_words(const std::string& errors) {
+  constexpr std::string_view prefix = "dovetail-exec: ";
+  std::istringstream lines(errors);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(prefix)) return line.substr(prefix.size());
+  return {};
+}
+
+// What mpirun said, without its frames, on one line.
+std::string words_of_mpirun(const std::string& errors) {
+  constexpr std::size_t most = 400;
+  std::string text;
+  std::istringstream lines(errors);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t first = line.find_first_not_of(" \t\r");
+    if (first == std::string::npos || line.starts_with("-----")) continue;
+    text += (text.empty() ? "" : " ") + line.substr(first);
+  }
+  return text.size() > most ? text.substr(0, most) + " ..." : text;
+}
+
+// Throws what a process of ours said of its failure, if it did.
+void rethrow(const std::string& errors, int status) {
+  constexpr int bad_input = 2;
+  const auto words = own_words(errors);
+  if (!words) return;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == bad_input) throw InputError(*words);
+  throw DeviceError("dovetail-exec", *words);
+}
+
+[[noreturn]] void fail(const std::string& errors, int status, const Watch& watch, const std::string& mpirun) {
+  // First, since those that lost it may complain too. SIGTERM is how mpirun ends the others.
+  static const std::regex killed(R"(process rank (\d+) with PID \d+ on node (\S+) exited on signal (\d+))");
+  if (std::smatch match; std::regex_search(errors, match, killed) && match[3] != std::to_string(SIGTERM)) {
+    const int rank = std::stoi(match[1]), signal = std::stoi(match[3]);
+    throw DeviceError(fmt::format("rank {} on {}", rank, match[2].str()),
+                      fmt::format("ended by signal {} ({}), {}", signal, ::strsignal(signal), watch.place_of(rank)));
+  }
+  rethrow(errors, status);
+  const std::string words = words_of_mpirun(errors);
+  throw DeviceError(mpirun, words.empty() ? "ended without a result and without a word" : words,
+                    WIFEXITED(status) ? WEXITSTATUS(status) : 0);
+}
+
+HostRunResult result_of(TimelineFile file, const PricedSchedule& priced) {
+  HostRunResult result;
+  if (!file.run || file.predicted.size() != priced.duration.size() || file.timeline.ops.size() != file.predicted.size())
+    throw DeviceError("dovetail-exec", "wrote another timeline than was asked for: is it of the same version?");
+  result.timeline = std::move(file.timeline);
+  result.predicted = std::make_shared<const PricedSchedule>(with_durations(priced, std::move(file.predicted)));
+  result.report = std::move(*file.run);
+  result.notes = std::move(file.notes);
+  return result;
+}
+
+// dovetail-exec, which must write `file`.
+void execute(const std::vector<std::string>& command, const std::string& file, const std::function<void()>& poll) {
+  ChildProcess executor(command, {});
+  while (executor.read(20))
+    if (poll) poll();
+  if (fs::exists(file)) return;
+  rethrow(executor.err, executor.status());
+  throw DeviceError("dovetail-exec", "ended without a result and without a word", executor.status());
+}
+
+}  // namespace
+
+std::string executor_path() {
+  std::error_code unknown;
+  const fs::path path = fs::read_symlink("/proc/self/exe", unknown).parent_path() / "dovetail-exec";
+  if (::access(path.c_str(), X_OK) != 0)
+    throw DeviceError(path.string(), "missing; it is built and installed beside dovetail");
+  return path.string();
+}
+
+HostRunResult run_over_mpi(const ScheduleFile& file, const HostRunOptions& options, const MpiLaunch& launch) {
+  const TemporaryFolder folder;
+  const std::string schedule = folder.file("schedule.json"), timeline = folder.file("timeline.json");
+  write_file(schedule, to_json(file).dump());
+  const int ranks = ranks_of(*file.priced.schedule);
+  ChildProcess mpirun(command_of(ranks, schedule, timeline, options, launch), environment());
+  Watch watch(*file.priced.schedule, ranks, launch.patience.value());
+  for (bool running = true; running;) {
+    running = mpirun.read(20);
+    if (launch.poll) launch.poll();
+    const double now = steady_time().value();
+    hear(mpirun.out, watch, now);
+    if (const auto complaint = watch.complaint(now)) throw DeviceError("run over MPI", *complaint);
+  }
+  if (!fs::exists(timeline)) fail(mpirun.err, mpirun.status(), watch, launch.mpirun);
+  return result_of(read_timeline(JsonFile::read(timeline)), file.priced);
+}
+
+HostRunResult run_on_gpu(const ScheduleFile& file, const HostRunOptions& options, bool nccl,
+                         const std::function<void()>& poll) {
+  const TemporaryFolder folder;
+  const std::string schedule = folder.file("schedule.json"), timeline = folder.file("timeline.json");
+  write_file(schedule, to_json(file).dump());
+  std::vector<std::string> command{executor_path(), schedule, "-o", timeline, "--device", "cuda"};
+  if (nccl) command.insert(command.end(), {"--transport", "nccl"});
+  add_run_options(command, options);
+  execute(command, timeline, poll);
+  return result_of(read_timeline(JsonFile::read(timeline)), file.priced);
+}
+
+Calibration calibrate_on_gpu(bool quick, const CalibrateOptions& options, const std::function<void()>& poll) {
+  const TemporaryFolder folder;
+  const std::string file = folder.file("calibration.json");
+  std::vector<std::string> command{executor_path(),
+                                   "--calibrate",
+                                   "--device",
+                                   "cuda",
+                                   "-o",
+                                   file,
+                                   "--limit",
+                                   fmt::format("{}", options.measure.limit.value()),
+                                   "--seed",
+                                   std::to_string(options.measure.seed),
+                                   "--where",
+                                   options.where};
+  if (quick) command.emplace_back("--quick");
+  execute(command, file, poll);
+  FilesRead files;
+  return load_calibration(file, files);
+}
+
+}  // namespace dovetail::exec

@@ -1,0 +1,40 @@
+// Judges by their pulses whether the processes of a run still go on.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/launch/pulse.hpp"
+#include "models/schedule/schedule.hpp"
+
+namespace dovetail::exec {
+
+// Times are seconds by any clock.
+class Watch {
+ public:
+  // `patience`: how long a process may say nothing, and how long no op may finish anywhere, if that is not less than
+  // twice what the longest op takes.
+  Watch(const Schedule& schedule, int ranks, double patience);
+
+  void heard(const Beat& beat, double now);
+
+  // What is wrong, in words, if anything: a silent process, or else the op that nobody gets past, with its ranks.
+  std::optional<std::string> complaint(double now) const;
+
+  // Where a rank was when it was last heard: "last in expert.0", "last between two ops", "before its first step".
+  std::string place_of(int rank) const;
+
+ private:
+  struct Rank {
+    Beat last;
+    std::optional<double> heard;
+  };
+  std::string name_of(OpId op) const;
+
+  const Schedule& schedule_;
+  double patience_;
+  double progress_ = 0;  // when an op last finished
+  std::vector<Rank> ranks_;
+};
+
+}  // namespace dovetail::exec

@@ -1,0 +1,470 @@
+#include "exec/reference/reference.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "exec/host/gate_logits.hpp"
+#include "exec/host/gate_scores.hpp"
+#include "exec/host/wire_format.hpp"
+#include "models/question/capacity.hpp"
+#include "models/question/expert_loads.hpp"
+#include "models/question/volumes.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+using Size = std::size_t;
+
+// y += x W, for W (rows, cols).
+void add_product(const double* x, const double* w, Size rows, Size cols, double* y) {
+  for (Size i = 0; i < rows; ++i)
+    for (Size j = 0; j < cols; ++j) y[j] += x[i] * w[i * cols + j];
+}
+
+// dx += dy W^T and dW += x^T dy.
+void add_gradients(const double* x, const double* w, const double* dy, Size rows, Size cols, double* dx, double* dw) {
+  for (Size i = 0; i < rows; ++i) {
+    double sum = 0;
+    for (Size j = 0; j < cols; ++j) {
+      sum += w[i * cols + j] * dy[j];
+      dw[i * cols + j] += x[i] * dy[j];
+    }
+    dx[i] += sum;
+  }
+}
+
+double dot(const double* a, const double* b, Size count) {
+  double sum = 0;
+  for (Size i = 0; i < count; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+void add_scaled(double scale, const double* x, Size count, double* y) {
+  for (Size i = 0; i < count; ++i) y[i] += scale * x[i];
+}
+
+struct Sizes {
+  Size tokens, sequence, hidden, heads, kv_heads, head_size, expert_hidden, tokens_of_part;
+  // `e` is of one micro-batch, each of whose ranks holds a part of the tokens.
+  Sizes(const Experiment& e, const ComputeRules& r)
+      : tokens_of_part(static_cast<Size>(layer_volumes(e).tokens)),
+        rules(r),
+        parts(token_parts(layer_volumes(e), r.token_chunks)) {
+    tokens = tokens_of_part * static_cast<Size>(e.parallelism.stage_ranks() * r.micro_batches);
+    sequence = static_cast<Size>(e.workload.sequence);
+    hidden = static_cast<Size>(e.model.hidden);
+    heads = static_cast<Size>(e.model.attention.heads);
+    kv_heads = static_cast<Size>(e.model.attention.kv_heads);
+    head_size = static_cast<Size>(e.model.attention.head_size);
+    expert_hidden = static_cast<Size>(e.model.expert_hidden);
+  }
+  ComputeRules rules;
+  std::vector<TokenPart> parts;
+  Size queries() const { return heads * head_size; }
+  Size keys() const { return kv_heads * head_size; }
+};
+
+// --- attention ---
+
+struct AttentionPass {
+  Values query, key, value, context;
+};
+
+// Probabilities of `query_token` over the tokens of its sample up to itself, for one head.
+Values attend(const Sizes& s, const AttentionPass& pass, Size query_token, Size head) {
+  const Size first = query_token / s.sequence * s.sequence, kv = head * s.kv_heads / s.heads;
+  Values p;
+  for (Size t = first; t <= query_token; ++t)
+    p.push_back(dot(&pass.query[query_token * s.queries() + head * s.head_size],
+                    &pass.key[t * s.keys() + kv * s.head_size], s.head_size) /
+                std::sqrt(static_cast<double>(s.head_size)));
+  softmax(p);
+  return p;
+}
+
+// x + attention(x).
+Values attention_sum(const Sizes& s, const LayerWeights& w, const Values& x, AttentionPass& pass) {
+  pass.query.assign(s.tokens * s.queries(), 0);
+  pass.key.assign(s.tokens * s.keys(), 0);
+  pass.value.assign(s.tokens * s.keys(), 0);
+  pass.context.assign(s.tokens * s.queries(), 0);
+  Values sum = x;
+  for (Size t = 0; t < s.tokens; ++t) {
+    add_product(&x[t * s.hidden], w.query.data(), s.hidden, s.queries(), &pass.query[t * s.queries()]);
+    add_product(&x[t * s.hidden], w.key.data(), s.hidden, s.keys(), &pass.key[t * s.keys()]);
+    add_product(&x[t * s.hidden], w.value.data(), s.hidden, s.keys(), &pass.value[t * s.keys()]);
+    for (Size head = 0; head < s.heads; ++head) {
+      const Values p = attend(s, pass, t, head);
+      const Size first = t / s.sequence * s.sequence, kv = head * s.kv_heads / s.heads;
+      for (Size i = 0; i < p.size(); ++i)
+        add_scaled(p[i], &pass.value[(first + i) * s.keys() + kv * s.head_size], s.head_size,
+                   &pass.context[t * s.queries() + head * s.head_size]);
+    }
+    add_product(&pass.context[t * s.queries()], w.output.data(), s.queries(), s.hidden, &sum[t * s.hidden]);
+  }
+  return sum;
+}
+
+void attend_backward(const Sizes& s, const AttentionPass& pass, Size t, Size head, const double* d_context,
+                     AttentionPass& d) {
+  const Size first = t / s.sequence * s.sequence, kv = head * s.kv_heads / s.heads, n = s.head_size;
+  const Values p = attend(s, pass, t, head);
+  const auto key_at = [&](Size i) { return (first + i) * s.keys() + kv * n; };
+  const Size query_at = t * s.queries() + head * n;
+  Values d_p(p.size());
+  for (Size i = 0; i < p.size(); ++i) {
+    d_p[i] = dot(d_context, &pass.value[key_at(i)], n);
+    add_scaled(p[i], d_context, n, &d.value[key_at(i)]);
+  }
+  const double mean = dot(p.data(), d_p.data(), p.size());
+  for (Size i = 0; i < p.size(); ++i) {
+    const double d_score = p[i] * (d_p[i] - mean) / std::sqrt(static_cast<double>(n));
+    add_scaled(d_score, &pass.key[key_at(i)], n, &d.query[query_at]);
+    add_scaled(d_score, &pass.query[query_at], n, &d.key[key_at(i)]);
+  }
+}
+
+// From the gradient of x + attention(x) to that of x.
+Values attention_sum_backward(const Sizes& s, const LayerWeights& w, const Values& x, const AttentionPass& pass,
+                              const Values& d_sum, LayerWeights& gradient) {
+  AttentionPass d{Values(pass.query.size()), Values(pass.key.size()), Values(pass.value.size()),
+                  Values(pass.context.size())};
+  for (Size t = 0; t < s.tokens; ++t) {
+    add_gradients(&pass.context[t * s.queries()], w.output.data(), &d_sum[t * s.hidden], s.queries(), s.hidden,
+                  &d.context[t * s.queries()], gradient.output.data());
+    for (Size head = 0; head < s.heads; ++head)
+      attend_backward(s, pass, t, head, &d.context[t * s.queries() + head * s.head_size], d);
+  }
+  Values d_x = d_sum;
+  for (Size t = 0; t < s.tokens; ++t) {
+    const double* const token = &x[t * s.hidden];
+    double* const to = &d_x[t * s.hidden];
+    add_gradients(token, w.query.data(), &d.query[t * s.queries()], s.hidden, s.queries(), to, gradient.query.data());
+    add_gradients(token, w.key.data(), &d.key[t * s.keys()], s.hidden, s.keys(), to, gradient.key.data());
+    add_gradients(token, w.value.data(), &d.value[t * s.keys()], s.hidden, s.keys(), to, gradient.value.data());
+  }
+  return d_x;
+}
+
+// --- experts ---
+
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+struct ExpertPass {
+  Values h1, h3, activation, output;
+};
+
+ExpertPass expert(const Sizes& s, const LayerWeights& w, Size e, const double* x) {
+  const Size at = e * s.hidden * s.expert_hidden;
+  ExpertPass pass{Values(s.expert_hidden), Values(s.expert_hidden), Values(s.expert_hidden), Values(s.hidden)};
+  add_product(x, &w.w1[at], s.hidden, s.expert_hidden, pass.h1.data());
+  if (!w.w3.empty()) add_product(x, &w.w3[at], s.hidden, s.expert_hidden, pass.h3.data());
+  for (Size i = 0; i < s.expert_hidden; ++i)
+    pass.activation[i] = w.w3.empty() ? std::max(pass.h1[i], 0.0) : pass.h1[i] * sigmoid(pass.h1[i]) * pass.h3[i];
+  add_product(pass.activation.data(), &w.w2[at], s.expert_hidden, s.hidden, pass.output.data());
+  return pass;
+}
+
+void expert_backward(const Sizes& s, const LayerWeights& w, Size e, const double* x, const ExpertPass& pass,
+                     const double* d_output, double* d_x, LayerWeights& gradient) {
+  const Size at = e * s.hidden * s.expert_hidden;
+  Values d_activation(s.expert_hidden), d_h1(s.expert_hidden), d_h3(s.expert_hidden);
+  add_gradients(pass.activation.data(), &w.w2[at], d_output, s.expert_hidden, s.hidden, d_activation.data(),
+                &gradient.w2[at]);
+  for (Size i = 0; i < s.expert_hidden; ++i) {
+    const double h = pass.h1[i], g = sigmoid(h);
+    if (w.w3.empty()) {
+      d_h1[i] = h > 0 ? d_activation[i] : 0;
+    } else {
+      d_h1[i] = d_activation[i] * pass.h3[i] * (g + h * g * (1 - g));
+      d_h3[i] = d_activation[i] * h * g;
+    }
+  }
+  add_gradients(x, &w.w1[at], d_h1.data(), s.hidden, s.expert_hidden, d_x, &gradient.w1[at]);
+  if (!w.w3.empty()) add_gradients(x, &w.w3[at], d_h3.data(), s.hidden, s.expert_hidden, d_x, &gradient.w3[at]);
+}
+
+// --- the gate and what it connects ---
+
+// What a slot of an expert takes of a token, and a token of the slot's result. Choices have one such link each, soft
+// gates one for every token and slot.
+struct Link {
+  Size token, slot;  // of all ranks; expert C + capacity slot
+  double dispatch, combine;
+  Size entry;  // of the routing, or of the soft weights
+};
+
+// Tokens of one part that compete for the same capacity rows: all of them, or those of one chunk.
+struct Competitors {
+  LayerShape shape;
+  Size first_token;  // of all ranks
+  int part;          // micro-batch * data ranks + rank
+  RowRange tokens;   // of the part's
+};
+
+struct MoePass {
+  Values input;
+  // By competitors.
+  std::vector<Values> logits;
+  std::vector<Routing> routing;
+  std::vector<std::vector<Link>> links;
+};
+
+Matrix<const double> tokens_of(const Competitors& c, const MoePass& pass) {
+  return {&pass.input[c.first_token * static_cast<Size>(c.shape.hidden)], c.shape.tokens, c.shape.hidden};
+}
+
+TokenPlace place_of(const Competitors& c, int layer) {
+  return {layer, static_cast<std::int64_t>(c.first_token)};
+}
+
+// What a routing model gives these tokens; empty: the router decides.
+Routing preset_of(const Experiment& e, const Competitors& c, int layer) {
+  const Routing all = modelled_choices(e, layer, c.part % e.parallelism.stage_ranks());
+  return all.empty() ? all : routing_of_part(c.shape, c.tokens, all);
+}
+
+// Of the competitors whose logits are the pass's last.
+std::vector<Link> links_of(const Competitors& c, Routing preset, MoePass& pass) {
+  const LayerShape& shape = c.shape;
+  std::vector<Link> links;
+  if (shape.gate.kind == GateKind::SoftMoe) {
+    const SoftWeights w = soft_weights(shape, pass.logits.back());
+    const auto slots = static_cast<Size>(shape.slots());
+    for (Size i = 0; i < w.combine.size(); ++i)
+      links.push_back({c.first_token + i / slots, i % slots, w.dispatch[i], w.combine[i], i});
+    pass.routing.emplace_back();
+    return links;
+  }
+  const Values scores = expert_scores(shape, pass.logits.back());
+  Routing routing = preset.empty() ? choose(shape, scores) : std::move(preset);
+  assign_slots(shape, scores, routing);
+  const Values chosen = choice_scores(shape, scores, routing);
+  for (Size i = 0; i < routing.size(); ++i)
+    if (const Choice& choice = routing[i]; choice.slot >= 0)
+      links.push_back({c.first_token + static_cast<Size>(choice.token), static_cast<Size>(slot_place(shape, choice)), 1,
+                       chosen[i], i});
+  pass.routing.push_back(std::move(routing));
+  return links;
+}
+
+struct SlotPass {
+  Values input;  // empty: no token
+  ExpertPass expert;
+};
+
+// Rows and results as they arrive, in the formats that they are sent in.
+std::vector<SlotPass> run_slots(const Sizes& s, const Competitors& c, const LayerWeights& w, const MoePass& pass,
+                                const std::vector<Link>& links) {
+  std::vector<SlotPass> slots(static_cast<Size>(c.shape.slots()));
+  for (const Link& link : links) {
+    Values& input = slots[link.slot].input;
+    input.resize(s.hidden);
+    add_scaled(link.dispatch, &pass.input[link.token * s.hidden], s.hidden, input.data());
+  }
+  for (Size i = 0; i < slots.size(); ++i)
+    if (!slots[i].input.empty()) {
+      round_row(s.rules.dispatch, slots[i].input);
+      slots[i].expert = expert(s, w, i / static_cast<Size>(c.shape.capacity), slots[i].input.data());
+      round_row(s.rules.combine, slots[i].expert.output);
+    }
+  return slots;
+}
+
+// x + the experts' outputs, weighted by their scores.
+Values moe_sum(const Experiment& e, const Sizes& s, const std::vector<Competitors>& all, const LayerWeights& w,
+               int layer, MoePass& pass) {
+  Values sum = pass.input;
+  for (const Competitors& c : all) {
+    pass.logits.push_back(gate_logits(c.shape, place_of(c, layer), tokens_of(c, pass), w.router.data()));
+    pass.links.push_back(links_of(c, preset_of(e, c, layer), pass));
+    const std::vector<SlotPass> slots = run_slots(s, c, w, pass, pass.links.back());
+    for (const Link& link : pass.links.back())
+      add_scaled(link.combine, slots[link.slot].expert.output.data(), s.hidden, &sum[link.token * s.hidden]);
+  }
+  return sum;
+}
+
+// From the gradients of what the links carry to those of the gate's logits.
+Values logits_gradient(const LayerShape& shape, const Values& logits, const Routing& routing, const Values& d_dispatch,
+                       const Values& d_combine) {
+  if (shape.gate.kind == GateKind::SoftMoe)
+    return soft_weights_backward(shape, soft_weights(shape, logits), {d_dispatch, d_combine});
+  return choice_scores_backward(shape, expert_scores(shape, logits), routing, d_combine);
+}
+
+// Gradients are sent like rows, the other way; the gradient of rounding itself is left out.
+Values moe_sum_backward(const Sizes& s, const std::vector<Competitors>& all, const LayerWeights& w, int layer,
+                        const MoePass& pass, const Values& d_sum, LayerWeights& gradient) {
+  Values d_x = d_sum;
+  for (Size unit = 0; unit < all.size(); ++unit) {
+    const Competitors& c = all[unit];
+    const std::vector<Link>& links = pass.links[unit];
+    const std::vector<SlotPass> slots = run_slots(s, c, w, pass, links);
+    std::vector<Values> d_output(slots.size(), Values(s.hidden)), d_input = d_output;
+    for (const Link& link : links)
+      add_scaled(link.combine, &d_sum[link.token * s.hidden], s.hidden, d_output[link.slot].data());
+    for (Size i = 0; i < slots.size(); ++i)
+      if (!slots[i].input.empty()) {
+        round_row(s.rules.combine, d_output[i]);
+        expert_backward(s, w, i / static_cast<Size>(c.shape.capacity), slots[i].input.data(), slots[i].expert,
+                        d_output[i].data(), d_input[i].data(), gradient);
+        round_row(s.rules.dispatch, d_input[i]);
+      }
+    const Size entries = std::max(pass.routing[unit].size(), links.size());
+    Values d_dispatch(entries), d_combine(entries);
+    for (const Link& link : links) {
+      const Size token = link.token * s.hidden;
+      d_combine[link.entry] = dot(&d_sum[token], slots[link.slot].expert.output.data(), s.hidden);
+      d_dispatch[link.entry] = dot(&pass.input[token], d_input[link.slot].data(), s.hidden);
+      add_scaled(link.dispatch, d_input[link.slot].data(), s.hidden, &d_x[token]);
+    }
+    gate_logits_backward(c.shape, place_of(c, layer), tokens_of(c, pass), w.router.data(),
+                         logits_gradient(c.shape, pass.logits[unit], pass.routing[unit], d_dispatch, d_combine),
+                         {&d_x[c.first_token * s.hidden], c.shape.tokens, c.shape.hidden}, gradient.router.data());
+  }
+  return d_x;
+}
+
+// --- dense feed-forward part ---
+
+// It is one expert that all tokens go to.
+struct DenseFfn {
+  Sizes sizes;
+  LayerWeights weights;
+  DenseFfn(const Sizes& s, const LayerWeights& w) : sizes(s) {
+    sizes.expert_hidden = w.dense_w1.size() / s.hidden;
+    weights.w1 = w.dense_w1;
+    weights.w2 = w.dense_w2;
+    weights.w3 = w.dense_w3;
+  }
+};
+
+void add_dense_ffn(const Sizes& s, const LayerWeights& w, const Values& x, Values& sum) {
+  if (w.dense_w1.empty()) return;
+  const DenseFfn ffn(s, w);
+  for (Size t = 0; t < s.tokens; ++t)
+    add_scaled(1, expert(ffn.sizes, ffn.weights, 0, &x[t * s.hidden]).output.data(), s.hidden, &sum[t * s.hidden]);
+}
+
+void add_dense_ffn_backward(const Sizes& s, const LayerWeights& w, const Values& x, const Values& d_sum, Values& d_x,
+                            LayerWeights& gradient) {
+  if (w.dense_w1.empty()) return;
+  const DenseFfn ffn(s, w);
+  DenseFfn d(s, gradient);
+  for (Size t = 0; t < s.tokens; ++t) {
+    const double* const token = &x[t * s.hidden];
+    expert_backward(ffn.sizes, ffn.weights, 0, token, expert(ffn.sizes, ffn.weights, 0, token), &d_sum[t * s.hidden],
+                    &d_x[t * s.hidden], d.weights);
+  }
+  gradient.dense_w1 = std::move(d.weights.w1);
+  gradient.dense_w2 = std::move(d.weights.w2);
+  gradient.dense_w3 = std::move(d.weights.w3);
+}
+
+// Where nothing has resolved the capacity yet, it is as large as the factor allows.
+LayerShape reference_shape(const Experiment& e) {
+  LayerShape shape = layer_shape(e);
+  if (shape.capacity == 0) shape.capacity = capacity_limit(e);
+  return shape;
+}
+
+std::vector<Competitors> all_competitors(const Experiment& e, const Sizes& s) {
+  const LayerShape whole = reference_shape(e);
+  std::vector<Competitors> all;
+  for (Size first = 0; first < s.tokens; first += s.tokens_of_part)
+    for (const TokenPart& part : s.parts)
+      all.push_back({s.parts.size() == 1 ? whole : part_shape(whole, part),
+                     first + static_cast<Size>(part.tokens.first), static_cast<int>(first / s.tokens_of_part),
+                     part.tokens});
+  return all;
+}
+
+// The choices of each part, with its own numbers of tokens.
+std::vector<Routing> routing_by_part(const std::vector<Competitors>& all, const std::vector<Routing>& routing) {
+  std::vector<Routing> result;
+  for (Size unit = 0; unit < all.size(); ++unit) {
+    result.resize(static_cast<Size>(all[unit].part) + 1);
+    for (Choice choice : routing[unit]) {
+      choice.token += static_cast<std::int32_t>(all[unit].tokens.first);
+      result.back().push_back(choice);
+    }
+  }
+  return result;
+}
+
+// Rows between the order in which ranks hold tokens and that of samples and positions.
+class TokenOrder {
+ public:
+  TokenOrder(const Sizes& s, const Experiment& e)
+      : hidden_(s.hidden), rows_(token_rows(layer_volumes(e), s.rules.token_chunks)) {}
+  Values by_position(const Values& held) const {
+    return moved(held, [](Size position, Size row) { return std::pair{row, position}; });
+  }
+  Values as_held(const Values& by_position) const {
+    return moved(by_position, [](Size position, Size row) { return std::pair{position, row}; });
+  }
+
+ private:
+  template <class FromTo>
+  Values moved(const Values& values, FromTo from_to) const {
+    Values result(values.size());
+    for (Size t = 0; t < values.size() / hidden_; ++t) {
+      const Size in_group = t % rows_.size(), group = t - in_group;
+      const auto [from, to] = from_to(t, group + static_cast<Size>(rows_[in_group]));
+      std::copy_n(&values[from * hidden_], hidden_, &result[to * hidden_]);
+    }
+    return result;
+  }
+  Size hidden_;
+  std::vector<std::int64_t> rows_;
+};
+
+}  // namespace
+
+Reference compute_reference(const Experiment& experiment, const ModelData& data, const ComputeRules& rules) {
+  const Experiment e = one_micro_batch(experiment, rules.micro_batches);
+  const Sizes s(e, rules);
+  const std::vector<Competitors> competitors = all_competitors(e, s);
+  const TokenOrder order(s, e);
+  const Size layers = data.layers.size();
+  const auto is_moe = [&](Size layer) { return e.model.is_moe(static_cast<int>(layer)); };
+  std::vector<Values> inputs(layers);  // by position
+  std::vector<AttentionPass> attention(layers);
+  std::vector<MoePass> moe(layers);
+  Reference result;
+  result.output = data.input;
+  for (Size l = 0; l < layers; ++l) {
+    inputs[l] = order.by_position(result.output);
+    moe[l].input = order.as_held(attention_sum(s, data.layers[l], inputs[l], attention[l]));
+    result.output = moe[l].input;
+    result.routing.emplace_back();
+    if (is_moe(l)) {
+      result.output = moe_sum(e, s, competitors, data.layers[l], static_cast<int>(l), moe[l]);
+      result.routing.back() = routing_by_part(competitors, moe[l].routing);
+    }
+    add_dense_ffn(s, data.layers[l], moe[l].input, result.output);
+    for (const Routing& routing : result.routing.back()) {
+      result.dropped += drop_count(routing);
+      result.largest_load = std::max(result.largest_load, largest_load(routing, e.model.experts));
+    }
+  }
+  if (e.workload.phases == Phases::ForwardOnly) return result;
+  for (Size l = 0; l < layers; ++l) result.gradients.push_back(zero_weights(e, static_cast<int>(l)));
+  result.input_gradient = data.output_gradient;
+  for (Size l = layers; l-- > 0;) {
+    const Values& d_sum = result.input_gradient;
+    Values d_moe_input = d_sum;
+    if (is_moe(l))
+      d_moe_input =
+          moe_sum_backward(s, competitors, data.layers[l], static_cast<int>(l), moe[l], d_sum, result.gradients[l]);
+    add_dense_ffn_backward(s, data.layers[l], moe[l].input, d_sum, d_moe_input, result.gradients[l]);
+    result.input_gradient = order.as_held(attention_sum_backward(s, data.layers[l], inputs[l], attention[l],
+                                                                 order.by_position(d_moe_input), result.gradients[l]));
+  }
+  return result;
+}
+
+}  // namespace dovetail::exec

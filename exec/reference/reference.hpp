@@ -1,0 +1,23 @@
+// What a training step must compute: a naive MoE transformer, token by token in double over the data of all ranks.
+// Knows nothing of schedules, groups or kernels.
+#pragma once
+#include "exec/reference/model_data.hpp"
+#include "exec/reference/routing.hpp"
+#include "exec/run/compute_rules.hpp"
+
+namespace dovetail::exec {
+
+struct Reference {
+  Values output;  // as ModelData::input
+  Values input_gradient;
+  std::vector<LayerWeights> gradients;        // by layer, summed over all data
+  std::vector<std::vector<Routing>> routing;  // by layer, and micro-batch * data ranks + rank
+  std::int64_t dropped = 0;                   // choices over capacity, over all of these
+  std::int64_t largest_load = 0;              // choices of one rank for one expert, before drops
+};
+
+// Each micro-batch of each rank is gated by itself. Forward only: gradients stay empty. A capacity that nothing has
+// resolved yet (f <= 0) is as large as f allows. Chunks of tokens only decide which tokens compete for capacity.
+Reference compute_reference(const Experiment& experiment, const ModelData& data, const ComputeRules& rules = {});
+
+}  // namespace dovetail::exec

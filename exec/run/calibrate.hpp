@@ -1,0 +1,60 @@
+// Measures what operations cost on a device, alone and beside each other, and fits a calibration to it.
+#pragma once
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "exec/run/measure.hpp"
+#include "exec/run/meter.hpp"
+#include "models/price/calibration.hpp"
+
+namespace dovetail::exec {
+
+// What to measure. Each cost is fitted to its probes.
+struct CalibrationGrid {
+  std::vector<std::vector<Probe>> gemms;  // of one number format each
+  std::vector<Probe> memory, strided, copies;
+  std::vector<std::vector<Probe>> collectives;             // of one collective each; none: not measured
+  std::vector<std::pair<InterferenceClass, Probe>> kinds;  // of which each pair is measured; none: no pairs
+
+  int points() const;  // fits and pairs together
+};
+
+// Default: sizes of small MoE layers on a CPU. Quick: fewer of them, fp32 only. Fsmoe: the sizes of the FSMoE paper
+// (collectives of 2^18 to 24 x 2^18 floats; GEMMs of 2^19 to 12 x 2^19 elements on the left, by a 1024 x 1024 matrix,
+// which is our reading of it). Gpu, GpuQuick: layers that fill a large GPU, fp32 and bf16, without collectives, which
+// one GPU cannot measure.
+enum class GridName { Default, Quick, Fsmoe, Gpu, GpuQuick };
+CalibrationGrid calibration_grid(GridName name, int ranks);
+
+struct CalibrateOptions {
+  MeasureSettings measure{.warm_up = 1,
+                          .min_samples = 5,
+                          .min_time = Seconds(.01),
+                          .deviation = .02,
+                          .limit = Seconds(.5),
+                          .least_samples = 5};
+  Seconds shortest{.001};  // a sample repeats its op for about so long
+  std::string where;       // goes into every source: host, date, tool
+  std::function<void(const std::string& what)> begin = [](const std::string&) {};  // before each point
+};
+
+// Collectives within a process use no network: the same costs are given for links inside and between nodes. Costs and
+// pairs for which ops shared cores are marked as disturbed; pairs in which a copy stands for an exchange as assumed.
+// Throws DeviceError where GEMMs do not take longer the larger they are.
+Calibration calibrate(Meter& meter, const CalibrationGrid& grid, const CalibrateOptions& options);
+
+// What `measured` lacks, from another calibration: collectives and messages (of a meter without them), GEMMs in other
+// formats, other pairs. Each keeps its provenance. No costs of kernels: those are multiples of the base's own rates.
+void add_unmeasured(Calibration& measured, const Calibration& base);
+
+// Two pieces of work that take `alone` seconds each begin together and end after `together` seconds: which share of its
+// own speed each kept while both ran. What ends last is at full speed after the other has ended.
+std::pair<double, double> speeds_beside(std::pair<Seconds, Seconds> alone, std::pair<Seconds, Seconds> together);
+
+// Speeds as a calibration may have them: in (0, 1], and so large that both together are not slower than one after the
+// other. True if that made them larger.
+bool raise_to_one(std::pair<double, double>& speeds);
+
+}  // namespace dovetail::exec

@@ -1,0 +1,37 @@
+#include "exec/run/emulation.hpp"
+
+#include <utility>
+
+namespace dovetail::exec {
+
+Emulation::Emulation(std::vector<std::optional<Seconds>> durations, Seconds tolerance, bool spin)
+    : durations_(std::move(durations)), tolerance_(tolerance.value()), spin_(spin) {}
+
+double Emulation::finish(OpId op, double ready, const StepClock& clock, const Cancellation& cancellation) {
+  if (!holds(op)) return clock.now();
+  const double deadline = ready + durations_[static_cast<std::size_t>(op)]->value();
+  const double now = clock.now();
+  if (now > deadline + tolerance_) {
+    ++overruns_;
+    return now - tolerance_;
+  }
+  clock.hold_until(deadline, spin_, cancellation);
+  return deadline;
+}
+
+double emulated_share(const Timeline& timeline) {
+  Seconds busy, held;
+  for (std::size_t i = 0; i < timeline.ops.size(); ++i) {
+    const Seconds time = timeline.ops[i].finish - timeline.ops[i].start;
+    busy += time;
+    if (timeline.emulated[i]) held += time;
+  }
+  return busy > Seconds(0) ? held / busy : 0;
+}
+
+bool overran_too_often(long overruns, double ops) {
+  constexpr double share = .01;
+  return static_cast<double>(overruns) > share * ops;
+}
+
+}  // namespace dovetail::exec

@@ -1,0 +1,21 @@
+#include "exec/run/failure.hpp"
+
+#include <fmt/format.h>
+
+#include "models/base/errors.hpp"
+
+namespace dovetail::exec {
+
+std::exception_ptr named(const std::exception_ptr& cause, const std::string& op, int rank) {
+  try {
+    std::rethrow_exception(cause);
+  } catch (const InternalError& error) {
+    return std::make_exception_ptr(InternalError(fmt::format("{}, rank {}: {}", op, rank, error.what())));
+  } catch (const std::exception& error) {
+    return std::make_exception_ptr(DeviceError(op, error.what(), 0, rank));
+  } catch (...) {
+    return std::make_exception_ptr(DeviceError(op, "unknown failure", 0, rank));
+  }
+}
+
+}  // namespace dovetail::exec

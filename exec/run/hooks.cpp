@@ -1,0 +1,40 @@
+#include "exec/run/hooks.hpp"
+
+#include <map>
+#include <tuple>
+
+namespace dovetail::exec {
+namespace {
+
+// What belongs to a layer's own computation, in the order of the pass: reductions of weight gradients do not.
+bool in_layer(const Op& op) {
+  switch (op.kind) {
+    case OpKind::DenseGradientAllReduce:
+    case OpKind::ExpertGradientAllReduce:
+    case OpKind::Update:
+    case OpKind::HostSync:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+std::vector<HookPlace> hook_places(const Schedule& s) {
+  std::vector<HookPlace> places(s.ops.size());
+  std::map<std::tuple<Phase, int, int>, std::pair<std::size_t, std::size_t>> layers;  // first and last op
+  for (std::size_t i = 0; i < s.ops.size(); ++i) {
+    const Op& op = s.ops[i];
+    if (in_layer(op)) layers.try_emplace({op.phase, op.layer, op.micro_batch}, i, i).first->second.second = i;
+    if (op.kind == OpKind::Dispatch) places[i] = {HookPoint::BeforeDispatch, HookPoint::AfterDispatch};
+    if (op.kind == OpKind::Combine) places[i] = {HookPoint::BeforeCombine, HookPoint::AfterCombine};
+  }
+  for (const auto& [key, ends] : layers) {
+    places[ends.first].before = HookPoint::BeforeLayer;
+    places[ends.second].after = HookPoint::AfterLayer;
+  }
+  return places;
+}
+
+}  // namespace dovetail::exec

@@ -1,0 +1,204 @@
+#include "exec/run/numerics.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "exec/host/wire_format.hpp"
+#include "models/base/errors.hpp"
+#include "models/question/volumes.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+class RelativeError {
+ public:
+  void add(const double* value, const double* expected, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      difference_ += (value[i] - expected[i]) * (value[i] - expected[i]);
+      norm_ += expected[i] * expected[i];
+    }
+  }
+  void add(const Values& value, const Values& expected) {
+    check(value.size() == expected.size(), "values of another shape than the reference");
+    add(value.data(), expected.data(), value.size());
+  }
+  // Of what all processes added.
+  double over(const RankValues& ranks) {
+    std::array<double, 2> sums{difference_, norm_};
+    ranks.sum(sums);
+    return sums[0] == 0 ? 0 : std::sqrt(sums[0] / sums[1]);
+  }
+
+ private:
+  double difference_ = 0, norm_ = 0;
+};
+
+// NaN wins, unlike in std::max.
+double worse(double a, double b) {
+  return std::isnan(a) || a > b ? a : b;
+}
+
+class Comparison {
+ public:
+  Comparison(const Experiment& e, const Schedule& s, const RankValues& executor, const Reference& reference)
+      : e_(e), s_(s), executor_(executor), reference_(reference) {}
+
+  NumericsReport report() const {
+    NumericsReport r;
+    const int layers = e_.workload.layers;
+    r.reference_dropped = reference_.dropped;
+    r.dropped = drops();
+    r.output_error = output_error(reference_);
+    if (reference_.gradients.empty()) return r;
+    r.input_gradient_error = tokens_error(input_gradient_parts(), reference_.input_gradient);
+    for (int layer = 0; layer < layers; ++layer) {
+      r.dense_gradient_error = worse(dense_error(layer), r.dense_gradient_error);
+      if (!e_.model.is_moe(layer)) continue;
+      r.router_gradient_error = worse(router_error(layer), r.router_gradient_error);
+      r.expert_gradient_error = worse(expert_error(layer), r.expert_gradient_error);
+    }
+    return r;
+  }
+
+  double output_error(const Reference& reference) const {
+    return tokens_error({{TensorKind::LayerInput, false, e_.workload.layers}}, reference.output);
+  }
+
+ private:
+  struct Result {
+    TensorKind kind;
+    bool gradient;
+    int layer;
+  };
+
+  // Of one rank: the values of all chunks that the result consists of, empty if there is none.
+  Values find(std::size_t local, const Result& result, int micro_batch = 0) const {
+    Values values;
+    const int rank_class = s_.class_of_rank(executor_.ranks()[local]);
+    for (std::size_t i = 0; i < s_.tensors.size(); ++i) {
+      const Tensor& t = s_.tensors[i];
+      if (t.kind != result.kind || t.gradient != result.gradient || t.layer != result.layer) continue;
+      if (t.micro_batch != micro_batch || t.rank_class != rank_class) continue;
+      const Values of_chunk = executor_.values(local, static_cast<TensorId>(i));
+      values.insert(values.end(), of_chunk.begin(), of_chunk.end());
+    }
+    return values;
+  }
+
+  // visit(index into the executor's ranks, rank within the stage) for the ranks of the stage that holds a layer.
+  template <class Visit>
+  void for_each_rank(int layer, Visit visit) const {
+    const Parallelism& p = e_.parallelism;
+    for (std::size_t local = 0; local < executor_.ranks().size(); ++local) {
+      const int rank = executor_.ranks()[local], stage = rank / p.stage_ranks();
+      if (layers_of_stage(e_.workload.layers, p.pp, stage).contains(layer)) visit(local, rank % p.stage_ranks());
+    }
+  }
+
+  std::int64_t drops() const {
+    std::int64_t dropped = 0;
+    for (int layer = 0; layer < e_.workload.layers; ++layer)
+      for_each_rank(layer, [&](std::size_t local, int) {
+        for (int micro_batch = 0; micro_batch < s_.micro_batches && e_.model.is_moe(layer); ++micro_batch) {
+          const Values routing = find(local, {TensorKind::Routing, false, layer}, micro_batch);
+          for (std::size_t i = 1; i < routing.size(); i += 3) dropped += routing[i] < 0;
+        }
+      });
+    double of_all = static_cast<double>(dropped);
+    executor_.sum({&of_all, 1});
+    return static_cast<std::int64_t>(of_all);
+  }
+
+  std::vector<Result> input_gradient_parts() const {
+    const Result sum{TensorKind::AttentionSumGradient, false, 0}, own{TensorKind::AttentionInput, true, 0};
+    return {{TensorKind::MoeInput, true, 0}, find(0, sum).empty() ? own : sum};
+  }
+
+  // Of the sum of tensors (T, M) of each micro-batch with the ranks' parts of `expected`.
+  double tokens_error(const std::vector<Result>& parts, const Values& expected) const {
+    RelativeError error;
+    const int layer = std::min(parts.front().layer, e_.workload.layers - 1);  // the output is the last stage's
+    for (int micro_batch = 0; micro_batch < s_.micro_batches; ++micro_batch)
+      for_each_rank(layer, [&](std::size_t local, int rank) {
+        Values sum = find(local, parts.front(), micro_batch);
+        check(!sum.empty(), "the schedule lacks a tensor that results are read from");
+        for (std::size_t i = 1; i < parts.size(); ++i)
+          std::ranges::transform(sum, find(local, parts[i], micro_batch), sum.begin(), std::plus());
+        const auto part =
+            static_cast<std::size_t>(micro_batch) * static_cast<std::size_t>(e_.parallelism.stage_ranks()) +
+            static_cast<std::size_t>(rank);
+        error.add(sum.data(), &expected.at(part * sum.size()), sum.size());
+      });
+    return error.over(executor_);
+  }
+
+  double dense_error(int layer) const {
+    RelativeError error;
+    const std::vector<std::int64_t> elements = dense_elements(e_);
+    for_each_rank(layer, [&](std::size_t local, int rank) {
+      const int stage = executor_.ranks()[local] / e_.parallelism.stage_ranks();
+      const LayerRun run = layers_of_stage(e_.workload.layers, e_.parallelism.pp, stage);
+      const auto later = std::reduce(elements.begin() + layer + 1, elements.begin() + run.last);
+      const Values all = find(local, {TensorKind::DenseGradients, false, run.first});
+      const Values expected = dense_shard(e_, gradients(layer), rank);
+      error.add(&all.at(static_cast<std::size_t>(later)), expected.data(), expected.size());
+    });
+    return error.over(executor_);
+  }
+
+  // Each rank holds its own tokens' part of the sum.
+  double router_error(int layer) const {
+    Values sum(gradients(layer).router.size());
+    for_each_rank(layer, [&](std::size_t local, int) {
+      std::ranges::transform(sum, find(local, {TensorKind::RouterGradient, false, layer}), sum.begin(), std::plus());
+    });
+    executor_.sum(sum);
+    RelativeError error;
+    error.add(sum, gradients(layer).router);
+    return error.over(executor_);
+  }
+
+  double expert_error(int layer) const {
+    RelativeError error;
+    for_each_rank(layer, [&](std::size_t local, int rank) {
+      error.add(find(local, {TensorKind::ExpertGradient, false, layer}), expert_shard(e_, gradients(layer), rank));
+    });
+    return error.over(executor_);
+  }
+
+  const LayerWeights& gradients(int layer) const { return reference_.gradients[static_cast<std::size_t>(layer)]; }
+
+  const Experiment& e_;
+  const Schedule& s_;
+  const RankValues& executor_;
+  const Reference& reference_;
+};
+
+}  // namespace
+
+double NumericsReport::gradient_error() const {
+  return worse(worse(input_gradient_error, dense_gradient_error), worse(router_gradient_error, expert_gradient_error));
+}
+
+bool NumericsReport::ok(double tolerance) const {
+  return output_error <= tolerance && gradient_error() <= tolerance && dropped == reference_dropped;
+}
+
+double tolerance_of(Element element, const ComputeRules& rules) {
+  if (element == Element::Double) return 1e-12;
+  const double spacing = std::max(spacing_of(rules.dispatch), spacing_of(rules.combine));
+  return rules.rounds() ? std::sqrt(1e-5 * spacing) : 1e-5;
+}
+
+NumericsReport compare(const Experiment& experiment, const Schedule& schedule, const RankValues& executor,
+                       const Reference& reference, const Reference* without_rounding) {
+  const Comparison comparison(experiment, schedule, executor, reference);
+  NumericsReport report = comparison.report();
+  if (without_rounding != nullptr) report.rounding_error = comparison.output_error(*without_rounding);
+  return report;
+}
+
+}  // namespace dovetail::exec

@@ -1,0 +1,22 @@
+// What an executed step left in the tensors of the ranks of this process, whatever device they are on.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "exec/reference/model_data.hpp"
+#include "models/schedule/op.hpp"
+
+namespace dovetail::exec {
+
+// Yes: tensors hold NaN before their first write and after their last read (not those that results are read from).
+enum class Poison { No, Yes };
+
+class RankValues {
+ public:
+  virtual ~RankValues() = default;
+  virtual std::vector<int> ranks() const = 0;                       // of this process
+  virtual Values values(std::size_t local, TensorId id) const = 0;  // what a tensor holds now
+  virtual void sum(std::span<double>) const {}                      // element-wise over all processes
+};
+
+}  // namespace dovetail::exec

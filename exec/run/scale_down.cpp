@@ -1,0 +1,97 @@
+#include "exec/run/scale_down.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "exec/host/layer_shape.hpp"
+#include "models/base/errors.hpp"
+#include "models/question/capacity.hpp"
+#include "models/question/experiment_rules.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+constexpr int nodes_of_stage = 2;
+
+void require_positive(std::string_view name, int value) {
+  if (value < 1) throw InputError(fmt::format("{} is {}, expected at least 1", name, value));
+}
+
+// Heads of the given size that fill `hidden` and divide over mp ranks; key heads in the big model's ratio.
+Attention scaled_attention(const Attention& big, const HostScale& scale, int mp) {
+  Attention small;
+  small.head_size = scale.head_size;
+  const int per_rank = std::max(1, scale.hidden / (scale.head_size * mp));
+  small.heads = per_rank * mp;
+  int ratio = std::clamp(big.heads / std::max(1, big.kv_heads), 1, per_rank);
+  while (per_rank % ratio != 0) --ratio;
+  small.kv_heads = small.heads / ratio;
+  return small;
+}
+
+// Dense layers and shared experts become as wide as the experts; one layer at least stays MoE.
+void scale_dense_parts(Model& m) {
+  m.first_dense = std::min(m.first_dense, m.layers - 1);
+  m.moe_every = std::min(m.moe_every, m.layers);
+  if (m.first_moe() >= m.layers) m.moe_every = 1;
+  m.dense_hidden = m.first_dense > 0 || m.moe_every > 1 ? m.expert_hidden : 0;
+  if (m.shared_experts.count > 0) m.shared_experts.hidden = m.expert_hidden;
+}
+
+// Fewer experts: those that share a remainder become one.
+void scale_routing(Experiment& e) {
+  RoutingModel& r = e.workload.routing;
+  const auto experts = static_cast<std::size_t>(e.model.experts);
+  r.hot_expert %= e.model.experts;
+  for (LoadTable& table : r.layers)
+    for (std::vector<double>& row : table) {
+      std::vector<double> folded(experts);
+      for (std::size_t i = 0; i < row.size(); ++i) folded[i % experts] += row[i];
+      row = std::move(folded);
+    }
+  resolve_capacity(e);
+}
+
+}  // namespace
+
+Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
+  const int stages = big.parallelism.pp, nodes = nodes_of_stage * stages;
+  if (scale.ranks < nodes || scale.ranks % nodes != 0)
+    throw InputError(fmt::format("{} ranks, expected a multiple of {}: they stand for {} nodes{}", scale.ranks, nodes,
+                                 nodes, stages == 1 ? "" : fmt::format(" of {} pipeline stages", stages)));
+  require_executable(big.model);
+  if (big.workload.message_sizes == MessageSizes::Routed)
+    throw InputError(Location{"", 0, 0, "/workload/message_sizes"},
+                     "routed is only simulated: real messages have room for the whole capacity");
+  require_positive("layers", scale.layers);
+  require_positive("hidden", scale.hidden);
+  require_positive("expert_hidden", scale.expert_hidden);
+  require_positive("tokens_per_rank", scale.tokens_per_rank);
+  require_positive("head_size", scale.head_size);
+  Experiment e = big;
+  const int gpus = scale.ranks / nodes;
+  e.cluster.nodes = nodes;
+  e.cluster.gpus_per_node = gpus;
+  e.cluster.network.reset();  // of other nodes than these; ranks here are held to calibrated times alone
+  e.model.layers = e.workload.layers = scale.layers;
+  e.model.hidden = scale.hidden;
+  e.model.expert_hidden = (scale.expert_hidden + gpus - 1) / gpus * gpus;
+  e.model.experts = scale.experts > 0 ? scale.experts : scale.ranks;
+  e.model.attention = scaled_attention(big.model.attention, scale, gpus);
+  e.workload.top_k = e.model.top_k = std::min(big.workload.top_k, e.model.experts);
+  e.workload.batch = std::gcd(big.workload.batch, scale.tokens_per_rank * gpus);
+  e.workload.sequence = scale.tokens_per_rank * gpus / e.workload.batch;
+  e.workload.dtype = DType::Fp32;
+  scale_dense_parts(e.model);
+  Cluster stage = e.cluster;
+  stage.nodes = nodes_of_stage;
+  e.parallelism = default_parallelism(stage, e.model);
+  e.parallelism.pp = stages;
+  scale_routing(e);
+  validate(e);
+  return e;
+}
+
+}  // namespace dovetail::exec

@@ -1,0 +1,79 @@
+// Which all-to-all moves rows, in steps or fused, by which protocol, and the degree with it (Tutel section 3.4 and
+// figure 20). What pays depends on size and scale, and on what runs beside it, so every combination is evaluated.
+#include <fmt/format.h>
+
+#include "models/base/names.hpp"
+#include "planners/closed_form/layer_times.hpp"
+#include "planners/contest.hpp"
+#include "planners/search/plan_space.hpp"
+
+namespace dovetail::planners {
+namespace {
+
+std::string exchange(const Plan& plan) {
+  std::string text(name_in(all_to_all_names, plan.all_to_all));
+  if (plan.all_to_all_implementation == AllToAllImplementation::Fused) text += " fused";
+  return text + fmt::format(" by {} messages", name_in(protocol_names, plan.protocol));
+}
+
+std::string describe_exchange(const Plan& plan) {
+  return fmt::format("{} at degree {}", exchange(plan), describe_degrees(plan));
+}
+
+// The base plan's own levels are those of its own algorithm.
+std::vector<Plan> bases(const Plan& base) {
+  std::vector<Plan> plans;
+  for (const auto& [name, algorithm] : all_to_all_names)
+    for (const auto& [implementation_name, implementation] : all_to_all_implementation_names)
+      for (const auto& [protocol_name, protocol] : protocol_names) {
+        Plan& plan = plans.emplace_back(base);
+        plan.all_to_all = algorithm;
+        plan.all_to_all_implementation = implementation;
+        plan.protocol = protocol;
+        if (algorithm != base.all_to_all) plan.all_to_all_levels.clear();
+      }
+  return plans;
+}
+
+// Of a chunk, with nothing beside it.
+Seconds time_alone(const Experiment& e, const Plan& plan) {
+  return layer_times(e, plan).forward.moe.all_to_all.at(plan.forward_degree);
+}
+
+class AllToAllChoice final : public Planner {
+ public:
+  std::string_view name() const override { return "all_to_all_choice"; }
+
+  PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
+    allowed_degrees(task);  // throws where the base plan itself cannot be built
+    Contest contest(evaluate);
+    int exchanges = 0;
+    for (const Plan& base : bases(task.base)) {
+      const std::vector<Plan> plans = degree_plans(task, base);
+      for (const Plan& plan : plans) contest.propose(plan);
+      exchanges += plans.empty() ? 0 : 1;
+    }
+    const Plan& best = contest.best();
+    Plan linear = best;
+    linear.all_to_all = AllToAll::Linear;
+    linear.all_to_all_implementation = AllToAllImplementation::PointToPoint;
+    linear.protocol = Protocol::Simple;
+    linear.all_to_all_levels.clear();
+    std::string reason =
+        fmt::format("{}, the fastest of {} exchanges and their degrees", describe_exchange(best), exchanges);
+    if (linear != best)
+      reason += fmt::format("; alone a chunk's all-to-all takes {:.4g} ms, linear by simple messages {:.4g} ms",
+                            1e3 * time_alone(task.experiment, best).value(),
+                            1e3 * time_alone(task.experiment, linear).value());
+    return contest.finish(name(), std::move(reason), describe_exchange);
+  }
+};
+
+}  // namespace
+
+const Planner& all_to_all_choice() {
+  static const AllToAllChoice planner;
+  return planner;
+}
+
+}  // namespace dovetail::planners

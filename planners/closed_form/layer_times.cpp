@@ -1,0 +1,144 @@
+#include "planners/closed_form/layer_times.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "models/price/build_schedule.hpp"
+#include "models/price/price.hpp"
+#include "models/question/capacity.hpp"
+
+namespace dovetail::planners {
+namespace {
+
+// The ops of one layer; `before` and `after` attention swap their kinds in the backward pass, and so do the
+// ESP collectives: what a phase gathers first is the gradient of what the other scattered last.
+void read_layer_op(const Op& op, Seconds fixed, Seconds duration, PhaseTimes& phase) {
+  const bool forward = op.phase == Phase::Forward;
+  const ChunkTime chunk{fixed, duration - fixed};
+  switch (op.kind) {
+    case OpKind::MpAllGather:
+      (forward ? phase.mp_before : phase.mp_after) = duration;
+      break;
+    case OpKind::MpReduceScatter:
+      (forward ? phase.mp_after : phase.mp_before) = duration;
+      break;
+    case OpKind::EspAllGather:
+      (forward ? phase.moe.all_gather : phase.moe.reduce_scatter) = chunk;
+      break;
+    case OpKind::EspReduceScatter:
+      (forward ? phase.moe.reduce_scatter : phase.moe.all_gather) = chunk;
+      break;
+    case OpKind::Dispatch:  // Combine takes as long
+      phase.moe.all_to_all.alpha += chunk.alpha;
+      phase.moe.all_to_all.work += chunk.work;
+      break;
+    case OpKind::Expert:
+      phase.moe.expert = chunk;
+      break;
+    case OpKind::Attention:
+      phase.attention = duration;
+      break;
+    case OpKind::Gate:
+      phase.gate = duration;
+      break;
+    case OpKind::Encode:
+      phase.encode = duration;
+      break;
+    case OpKind::Decode:
+      phase.decode = duration;
+      break;
+    default:
+      break;
+  }
+}
+
+// Ops of a dense feed-forward part share kinds with the attention's.
+bool belongs_to_ffn(const Schedule& s, const Op& op) {
+  if (op.kind == OpKind::Residual || op.kind == OpKind::DenseFfn) return true;
+  return (op.kind == OpKind::MpAllGather || op.kind == OpKind::MpReduceScatter) && touches_ffn(s, op);
+}
+
+void read_ffn_op(const Op& op, Seconds duration, FfnTimes& times) {
+  if (op.kind == OpKind::DenseFfn)
+    times.ffn = duration;
+  else
+    (times.ffn == Seconds(0) ? times.before : times.after) += duration;
+}
+
+int first_layer(const LayerTimes& times, bool moe) {
+  return static_cast<int>(std::ranges::find(times.moe, moe) - times.moe.begin());
+}
+
+}  // namespace
+
+std::int64_t LayerTimes::elements_after(int layer) const {
+  return std::reduce(dense_elements.begin() + layer + 1, dense_elements.end());
+}
+
+LayerTimes LayerTimes::of_layers(LayerRun run) const {
+  LayerTimes part = *this;
+  part.moe.assign(moe.begin() + run.first, moe.begin() + run.last);
+  part.dense_elements.assign(dense_elements.begin() + run.first, dense_elements.begin() + run.last);
+  const auto experts = [](const LayerTimes& times) { return static_cast<double>(std::ranges::count(times.moe, true)); };
+  part.expert_all_reduce = expert_all_reduce * (experts(part) / experts(*this));
+  return part;
+}
+
+bool touches_ffn(const Schedule& s, const Op& op) {
+  for (const auto& ids : {s.reads_of(op), s.writes_of(op)})
+    for (TensorId id : ids)
+      if (const TensorKind kind = s.tensors[static_cast<std::size_t>(id)].kind;
+          kind == TensorKind::FfnInput || kind == TensorKind::FfnPartial)
+        return true;
+  return false;
+}
+
+Plan sequential_plan(const Plan& plan) {
+  Plan sequential;
+  sequential.encoding = plan.encoding;
+  sequential.all_to_all = plan.all_to_all;
+  sequential.all_to_all_levels = plan.all_to_all_levels;
+  sequential.all_to_all_implementation = plan.all_to_all_implementation;
+  sequential.protocol = plan.protocol;
+  sequential.expert_sharding = plan.expert_sharding;
+  sequential.sharding_repeats = plan.sharding_repeats;
+  sequential.layout = plan.layout;
+  sequential.row_tile = plan.row_tile;
+  return sequential;
+}
+
+LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
+  const Experiment experiment = one_micro_batch(whole, plan.micro_batches);
+  const PricedSchedule priced = price_plan(experiment, sequential_plan(plan));
+  const Schedule& schedule = *priced.schedule;
+  const LayerVolumes volumes = layer_volumes(experiment);
+  LayerTimes times;
+  for (int layer = 0; layer < experiment.workload.layers; ++layer) times.moe.push_back(experiment.model.is_moe(layer));
+  times.stages = experiment.parallelism.pp;
+  times.capacity = volumes.capacity;
+  times.dense_elements = dense_elements(experiment);
+  const int moe_layer = first_layer(times, true), dense_layer = first_layer(times, false);
+  for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
+    const Op& op = schedule.ops[i];
+    const Seconds fixed = priced.fixed[i], duration = priced.duration[i];
+    if (op.kind == OpKind::DenseGradientAllReduce) {
+      times.all_reduce_alpha = fixed;
+      times.all_reduce_per_element = (duration - fixed) / static_cast<double>(op.rows.size());
+    } else if (op.kind == OpKind::ExpertGradientAllReduce) {
+      times.expert_all_reduce += duration;
+    } else if (op.kind == OpKind::Update) {
+      times.update = std::max(times.update, duration);
+    } else if (op.layer == moe_layer || op.layer == dense_layer) {
+      const bool forward = op.phase == Phase::Forward, moe = op.layer == moe_layer;
+      PhaseTimes& phase = forward ? times.forward : times.backward;
+      if (belongs_to_ffn(schedule, op))
+        read_ffn_op(op, duration, moe ? phase.shared : forward ? times.dense_forward : times.dense_backward);
+      else if (moe)
+        read_layer_op(op, fixed, duration, phase);
+    }
+  }
+  return times;
+}
+
+}  // namespace dovetail::planners

@@ -1,0 +1,59 @@
+#include "planners/closed_form/restore_cost.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "models/price/calibration.hpp"
+
+namespace dovetail::planners {
+namespace {
+
+using Work = std::array<double, interference_class_names.size()>;  // seconds at full speed, by kind
+
+bool of_experts(OpKind kind) {
+  return (OpKind::Dispatch <= kind && kind <= OpKind::Combine) ||
+         (OpKind::GatherExpertWeights <= kind && kind <= OpKind::RestoreHidden);
+}
+
+// What the op keeps busiest.
+std::size_t kind_of(const PricedSchedule& p, OpId op) {
+  const std::size_t kinds = kinds_of(*p.schedule), by_kind = kinds * p.schedule->classes.size();
+  Work seconds{};
+  p.for_each_demand(op, [&](const Demand& d) {
+    if (const auto resource = static_cast<std::size_t>(d.resource); resource < by_kind)
+      seconds[resource % kinds] += d.seconds.value();
+  });
+  return static_cast<std::size_t>(std::ranges::max_element(seconds) - seconds.begin());
+}
+
+double speed(std::size_t kind, const Work& used, const Calibration& calibration) {
+  const auto runs = [&](InterferenceClass other) { return used[static_cast<std::size_t>(other)] > 0; };
+  double slowest = 1;
+  for (const Interference& pair : calibration.interference) {
+    if (static_cast<std::size_t>(pair.a) == kind && runs(pair.b)) slowest = std::min(slowest, pair.a_speed);
+    if (static_cast<std::size_t>(pair.b) == kind && runs(pair.a)) slowest = std::min(slowest, pair.b_speed);
+  }
+  return slowest;
+}
+
+}  // namespace
+
+Seconds restore_cost(const PricedSchedule& priced, const Calibration& calibration) {
+  Work forward{}, backward{}, both{};
+  const std::vector<Op>& ops = priced.schedule->ops;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (!of_experts(ops[i].kind)) continue;
+    const std::size_t kind = kind_of(priced, static_cast<OpId>(i));
+    (ops[i].phase == Phase::Forward ? forward : backward)[kind] += priced.duration[i].value();
+    both[kind] += priced.duration[i].value();
+  }
+  const auto pass = [&](const Work& work) {
+    double slowest = 0;
+    for (std::size_t kind = 0; kind < work.size(); ++kind)
+      slowest = std::max(slowest, work[kind] / speed(kind, both, calibration));
+    return slowest;
+  };
+  return Seconds(pass(forward) + pass(backward));
+}
+
+}  // namespace dovetail::planners

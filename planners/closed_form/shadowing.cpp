@@ -1,0 +1,97 @@
+// Which experts are broadcast to all ranks instead of receiving rows (FasterMoE section 4.1). The paper shadows the
+// most loaded ones, one more as long as its latency falls. Here messages have equal sizes, so that a step's time
+// depends on how many experts are shadowed, how many are left to any owner, and the load of the fullest one left: for
+// each pair of the latter the smallest set is evaluated, which leaves out no better one.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <span>
+
+#include "models/base/errors.hpp"
+#include "models/plan/plan_rules.hpp"
+#include "planners/closed_form/layer_times.hpp"
+#include "planners/closed_form/shadow_latency.hpp"
+#include "planners/contest.hpp"
+#include "planners/search/plan_space.hpp"
+
+namespace dovetail::planners {
+namespace {
+
+Plan with_shadows(Plan plan, std::span<const int> experts) {
+  plan.shadowed_experts.assign(experts.begin(), experts.end());
+  std::ranges::sort(plan.shadowed_experts);
+  return plan;
+}
+
+std::string describe_shadows(const Plan& plan) {
+  if (plan.shadowed_experts.empty()) return "no shadowed expert";
+  return fmt::format("shadowed expert{} {}", plan.shadowed_experts.size() == 1 ? "" : "s",
+                     fmt::join(plan.shadowed_experts, ", "));
+}
+
+// The `count` experts of the largest messages, and the fullest ones of each owner that leave it `left` at most.
+std::vector<int> smallest_set(const ShadowLatency& latency, std::size_t count, std::size_t left, std::size_t local) {
+  std::vector<int> order = latency.by_load();
+  std::ranges::stable_sort(order, std::greater(), [&](int expert) { return latency.largest_load(expert); });
+  std::vector<int> set(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count));
+  std::vector<std::size_t> remaining(order.size() / local, local);
+  const auto owner = [local](int expert) { return static_cast<std::size_t>(expert) / local; };
+  for (int expert : set) --remaining[owner(expert)];
+  for (std::size_t i = count; i < order.size(); ++i)
+    if (std::size_t& more = remaining[owner(order[i])]; more > left) {
+      --more;
+      set.push_back(order[i]);
+    }
+  return set;
+}
+
+class Shadowing final : public Planner {
+ public:
+  std::string_view name() const override { return "shadowing"; }
+
+  PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
+    PlanningTask unshadowed = task;
+    unshadowed.base.shadowed_experts.clear();
+    allowed_degrees(unshadowed);  // throws where the base plan itself cannot be built
+    Contest contest(evaluate);
+    for (const Plan& plan : degree_plans(unshadowed, unshadowed.base)) contest.propose(plan);
+    try {
+      validate(with_shadows(contest.best(), std::array{0}), task.experiment);
+      return with_best_set(unshadowed, contest);
+    } catch (const InputError& error) {  // nothing can be shadowed, or at no known cost
+      return contest.finish(name(), fmt::format("no expert is shadowed: {}", error.message()), describe_shadows);
+    }
+  }
+
+ private:
+  PlanChoice with_best_set(const PlanningTask& task, Contest& contest) const {
+    const ShadowLatency latency(task.experiment, task.base);
+    const auto propose = [&](std::span<const int> experts) {
+      for (const Plan& plan : degree_plans(task, with_shadows(task.base, experts))) contest.propose(plan);
+    };
+    const std::size_t by_paper = latency.experts_to_shadow(), experts = latency.by_load().size();
+    propose({latency.by_load().begin(), by_paper});
+    const std::size_t local = experts / static_cast<std::size_t>(task.experiment.parallelism.ep);
+    for (std::size_t left = local; left > 0; --left)
+      for (std::size_t count = 0; count < experts; ++count)
+        if (const std::vector<int> set = smallest_set(latency, count, left, local);
+            latency.of_weights(set.size()) < contest.best_time())
+          propose(set);
+    std::string reason = fmt::format(
+        "{}; the fullest expert takes {:.3g} times the mean; by FasterMoE's latency {} would be shadowed",
+        describe_shadows(contest.best()), latency.imbalance(), by_paper == 0 ? "none" : std::to_string(by_paper));
+    return contest.finish(name(), std::move(reason), describe_shadows);
+  }
+};
+
+}  // namespace
+
+const Planner& shadowing() {
+  static const Shadowing planner;
+  return planner;
+}
+
+}  // namespace dovetail::planners

@@ -1,0 +1,66 @@
+// Tutel's online search (section 3.3, Algorithm 2): loads that are close together share what was measured at them.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+
+#include "planners/online/online.hpp"
+
+namespace dovetail::planners {
+
+// Where all strategies were tried at a load, the best there; else where all were in its bucket, the best by the
+// bucket's pooled times; else one that was not. Loads less than a hundredth of the bucket length apart count as one.
+// Buckets are cut greedily from the smallest load up: one goes as far as bucket_length from where it starts.
+//
+// Best is the lowest mean less what noise may have added to it, 5 % / sqrt(times tried): else what was unlucky when it
+// was tried would never be chosen again. (Algorithm 2 takes the lowest time.) Not tried is what cannot be the best: a
+// strategy that took rho times the best of another bucket is slower here too unless loads differ by more than rho,
+// since no time shrinks with the load or grows faster than it. (Algorithm 2 tries everything everywhere.)
+//
+// Pooling needs times at one load: t * (lowest load of the bucket / load)^p. Published: p = 1, right where all of the
+// time grows with the load. Here p is learned too, from how the times of each strategy grow (1 until that is known):
+// whole steps have parts that do not.
+//
+// choose: O(1) for a load where all was tried, O(log buckets) for another, O(buckets) while there is something to try.
+// report: O(1), O(N log N) for the first at a load. Each times the number of strategies.
+class BucketedSearch final : public OnlinePlanner {
+ public:
+  explicit BucketedSearch(OnlineSettings settings);
+  std::string_view name() const override { return "bucketed_search"; }
+
+  std::size_t buckets() const { return buckets_.size(); }
+  double growth() const;  // p
+
+ private:
+  struct Timing {
+    double sum = 0;
+    std::int64_t count = 0;
+    double mean() const { return sum / static_cast<double>(count); }
+  };
+  using Timings = std::vector<Timing>;  // by strategy
+  struct Tried {
+    double load = 0;
+    Timings timings;
+  };
+  // Of the logarithms of loads and times of one strategy.
+  struct Growth {
+    double n = 0, x = 0, y = 0, xx = 0, xy = 0;
+  };
+
+  std::size_t pick(double load) override;
+  void learn(double load, std::size_t strategy, Seconds time) override;
+  void write(nlohmann::ordered_json& state) const override;
+  void read(const JsonReader& state) override;
+
+  std::int64_t key(double load) const;
+  const Timings* bucket_of(double load) const;
+  bool hopeless(std::size_t strategy, double load) const;
+  void pool(Timings& bucket, double lowest, const Tried& tried) const;
+  void rebuild();
+
+  std::unordered_map<std::int64_t, Tried> tried_;  // by key
+  std::map<double, Timings> buckets_;              // by lowest load
+  std::vector<Growth> growth_;                     // by strategy
+};
+
+}  // namespace dovetail::planners

@@ -1,0 +1,46 @@
+// The oracle of all other planners: evaluates every plan of the stated space. Of SearchSpace::Degrees that is every
+// pair of candidate degrees, with partitioned gradients sliced in three ways each.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "planners/contest.hpp"
+#include "planners/search/plan_space.hpp"
+
+namespace dovetail::planners {
+namespace {
+
+class Exhaustive final : public Planner {
+ public:
+  std::string_view name() const override { return "exhaustive"; }
+
+  PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
+    constexpr double most = 1e6;
+    const PlanSpace space = plan_space(task);
+    if (space.points() > most)
+      throw InputError(
+          fmt::format("planner exhaustive: {:.2g} plans, more than {:.0g}; fix knobs (--set plan.order=...) "
+                      "or take another planner",
+                      space.points(), most));
+    Contest contest(evaluate);
+    for_each_plan(task, space, [&](const Plan& plan) { contest.propose(plan); });
+    const bool tied = space.tied || task.base.scope == Scope::Block;
+    const bool partitioned = contest.best().grad_sync == GradSync::Partitioned;
+    const bool wide = task.choices.space == SearchSpace::Plans;
+    PlanChoice choice = contest.finish(
+        name(), wide ? fmt::format("fastest of all combinations of {}", space.words)
+                     : fmt::format("fastest of all {} degrees {}{}", tied ? "tied" : "forward x backward",
+                                   fmt::join(space.forward_degrees, ", "),
+                                   partitioned ? ", gradients sliced in three ways each" : ""));
+    choice.report.regret = 0;
+    return choice;
+  }
+};
+
+}  // namespace
+
+const Planner& exhaustive() {
+  static const Exhaustive planner;
+  return planner;
+}
+
+}  // namespace dovetail::planners

@@ -1,0 +1,31 @@
+// Branch and bound over a stated space, by the analytic model, under a memory limit. Bounds grow tighter step by step:
+// of the ops whatever their order, of one layer as arranged, of the whole step. The most promising is looked at first.
+#pragma once
+#include <vector>
+
+#include "planners/search/plan_space.hpp"
+
+namespace dovetail::planners {
+
+// One plan of the space in full.
+struct Prediction {
+  Plan plan;
+  Seconds time;
+  Bytes peak;  // 0: not looked at, because a faster plan fits
+};
+
+struct SearchResult {
+  std::vector<Prediction> plans;  // that fit, the fastest first; where none fits, the one that lacks least
+  std::vector<FrontPoint> front;
+  Proof proof;
+};
+
+// How much a search may do: predicted layers, each of a whole plan's, and half as many looked at by themselves.
+inline constexpr long search_budget = 4000;
+
+// `known`: plans to begin with, of the space or not. With a large enough budget the best of the space is among the
+// result's plans, and the proof says so.
+SearchResult search_plans(const PlanningTask& task, const std::vector<Plan>& known, Bytes limit,
+                          long budget = search_budget);
+
+}  // namespace dovetail::planners

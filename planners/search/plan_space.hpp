@@ -1,0 +1,54 @@
+// A stated set of plans: alternatives for groups of knobs, and candidate degrees. Searched by `dovetail`, enumerated by
+// `exhaustive`, so that the one is the other's oracle.
+#pragma once
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "planners/closed_form/layer_times.hpp"
+#include "planners/planner.hpp"
+
+namespace dovetail::planners {
+
+using Setting = std::function<void(Plan&)>;
+using Axis = std::vector<Setting>;  // alternatives for knobs that belong together; never empty
+
+struct PlanSpace {
+  std::string words;               // what it holds, for proofs
+  std::vector<Axis> volumes;       // decide which ops there are and how long they take
+  std::vector<Axis> arrangements;  // decide what runs side by side
+  Axis keeping, restoring;         // of rows for the backward pass; restoring only adds operations and waits
+  std::vector<GradSync> grad_syncs;
+  std::vector<int> forward_degrees, backward_degrees;  // ascending
+  bool tied = true;                                    // of both passes
+  bool by_layer = false;  // partitioned gradients may come with a backward degree of each layer
+  double points() const;  // all combinations, contradictory ones included
+};
+
+// SearchSpace::Degrees: the candidate degrees alone. SearchSpace::Plans: scopes moe and block, peers, orders, streams,
+// algorithms and implementations of the all-to-all, encodings, expert shardings, gradient reductions, restoring and
+// rings, and with pipeline stages their schedules and micro-batches. Number formats of messages, layout, tiles,
+// shadowed experts and host_sync stay as the base plan has them. Knobs that the task holds have their one value.
+PlanSpace plan_space(const PlanningTask& task);
+
+// The base with every combination of settings.
+std::vector<Plan> combinations(const Plan& base, std::span<const Axis> axes);
+
+// The plan with its gradients reduced in each way of the space: as each grad_sync does it, partitioned ones as
+// partition_gradients slices them for the plan's backward degree and for those of each layer, and as with_dense and
+// after would. A way that is the same as another is left out where that is known before.
+std::vector<Plan> gradient_plans(const Plan& plan, const PlanSpace& space, const Experiment& experiment,
+                                 const LayerTimes& times);
+
+// Every plan of the space that can be built, small degrees first; of SearchSpace::Degrees with partitioned gradients
+// sliced in three ways each.
+void for_each_plan(const PlanningTask& task, const PlanSpace& space, const std::function<void(const Plan&)>& use);
+
+// The base with every pair of the task's degrees; none where it or all of its degrees cannot be built.
+std::vector<Plan> degree_plans(PlanningTask task, const Plan& base);
+
+// May the task's planner propose this plan: it can be built, and has what the user has fixed.
+bool allowed(const PlanningTask& task, const Plan& plan);
+
+}  // namespace dovetail::planners

@@ -1,0 +1,308 @@
+#include "planners/search/step_bound.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "models/price/build_schedule.hpp"
+#include "models/price/price.hpp"
+#include "models/question/capacity.hpp"
+#include "models/time/analytic_backend.hpp"
+
+namespace dovetail::planners {
+namespace {
+
+Experiment one_moe_layer(Experiment e) {
+  e.model.first_dense = 0;
+  e.model.moe_every = 1;
+  e.workload.layers = e.parallelism.pp;
+  return e;
+}
+
+// May run beside other layers: what is copied or sent to other stages, what is sent again from rows that are kept, and
+// weights, which are there from the start.
+bool floats(const Schedule& s, const Op& op) {
+  const StreamKind kind = s.streams[static_cast<std::size_t>(op.stream)].kind;
+  return kind == StreamKind::Copy || kind == StreamKind::Send || kind == StreamKind::Receive ||
+         op.kind == OpKind::GatherExpertWeights || op.kind == OpKind::ShadowWeights ||
+         op.kind == OpKind::RestoreDispatch || op.kind == OpKind::RestoreGather;
+}
+
+bool synchronises(OpKind kind) {
+  return kind == OpKind::DenseGradientAllReduce || kind == OpKind::ExpertGradientAllReduce || kind == OpKind::Update;
+}
+
+// Of the first stage: every stage has a layer like it.
+class Sweep {
+ public:
+  Sweep(const PricedSchedule& priced, bool any_order) : priced_(priced), s_(*priced.schedule), any_order_(any_order) {}
+
+  LayerSample run() {
+    std::vector<Seconds> finish(s_.ops.size()), free(s_.streams.size());
+    for (std::size_t i = 0; i < s_.ops.size(); ++i) {
+      const Op& op = s_.ops[i];
+      if (synchronises(op.kind)) continue;
+      const auto stream = static_cast<std::size_t>(op.stream);
+      Seconds start = free[stream];
+      for (OpId before : s_.dependencies_of(op)) start = std::max(start, finish[static_cast<std::size_t>(before)]);
+      finish[i] = start + (floats(s_, op) ? Seconds(0) : priced_.duration[i]);
+      if (!any_order_ || computes(op)) free[stream] = finish[i];
+      if (s_.class_of(op) == 0) note(static_cast<OpId>(i), start, finish[i]);
+    }
+    const auto pass_of = [this](PassSample& pass, const Ends& ends, Seconds begin) {
+      if (ends.last <= begin) return;
+      pass.tail = ends.last - std::max(ends.compute, begin);
+      pass.chain = ends.last - begin;
+      pass.link = pass.busy[link_];
+    };
+    pass_of(sample_.forward, forward_, Seconds(0));
+    pass_of(sample_.backward, backward_, std::max(forward_.last, backward_.first));
+    for (const auto& [start, duration] : backward_links_)
+      if (start < forward_.last) sample_.backward.early += duration;
+    return sample_;
+  }
+
+ private:
+  struct Ends {
+    Seconds first = Seconds(1e300), last, compute;
+  };
+
+  bool computes(const Op& op) const {
+    return s_.streams[static_cast<std::size_t>(op.stream)].kind == StreamKind::Compute;
+  }
+
+  void note(OpId id, Seconds start, Seconds finish) {
+    const Op& op = s_.ops[static_cast<std::size_t>(id)];
+    const bool forward = op.phase == Phase::Forward;
+    Ends& ends = forward ? forward_ : backward_;
+    if (!floats(s_, op)) {
+      ends.first = std::min(ends.first, start);
+      ends.last = std::max(ends.last, finish);
+    }
+    if (computes(op)) ends.compute = std::max(ends.compute, finish);
+    const StreamKind kind = s_.streams[static_cast<std::size_t>(op.stream)].kind;
+    PassSample& pass = forward ? sample_.forward : sample_.backward;
+    const auto at = static_cast<std::size_t>(op.stream);  // the first stage's streams come first
+    if (at < streams) pass.busy[at] += priced_.duration[static_cast<std::size_t>(id)];
+    if (floats(s_, op)) return;
+    if (!forward && !computes(op)) backward_links_.emplace_back(start, priced_.duration[static_cast<std::size_t>(id)]);
+    priced_.for_each_demand(id, [&](const Demand& demand) {
+      if (static_cast<std::size_t>(demand.resource) < pass.busy.size() - streams)
+        pass.busy[streams + static_cast<std::size_t>(demand.resource)] += demand.seconds;
+    });
+    if (kind == StreamKind::Communication || kind == StreamKind::Inter) link_ = at;
+  }
+
+  static constexpr std::size_t streams = stream_kind_names.size();
+  const PricedSchedule& priced_;
+  const Schedule& s_;
+  const bool any_order_;
+  std::size_t link_ = 1;
+  Ends forward_, backward_;
+  std::vector<std::pair<Seconds, Seconds>> backward_links_;  // start and duration of backward communication
+  LayerSample sample_;
+};
+
+Seconds busiest_resource(const PassSample& pass) {
+  return *std::max_element(pass.busy.begin() + stream_kind_names.size(), pass.busy.end());
+}
+
+void add_to_floor(const PricedSchedule& priced, OpId id, bool simple, std::vector<Seconds>& resources,
+                  PassFloor& floor) {
+  const Op& op = priced.schedule->ops[static_cast<std::size_t>(id)];
+  const Seconds duration = priced.duration[static_cast<std::size_t>(id)];
+  const Seconds fixed = priced.fixed[static_cast<std::size_t>(id)];
+  if (floats(*priced.schedule, op)) return;
+  priced.for_each_demand(
+      id, [&](const Demand& demand) { resources[static_cast<std::size_t>(demand.resource)] += demand.seconds; });
+  switch (op.kind) {
+    case OpKind::MpAllGather:
+    case OpKind::MpReduceScatter:
+      // Those of shared experts may run beside others.
+      if (!touches_ffn(*priced.schedule, op)) floor.outside += duration;
+      break;
+    case OpKind::Dispatch:
+    case OpKind::Combine:
+    case OpKind::EspAllGather:
+    case OpKind::EspReduceScatter:
+      floor.exchange += duration - (simple ? fixed : Seconds(0));
+      if (simple) floor.latency += fixed;
+      break;
+    case OpKind::Expert:
+      if (op.expert < 0) floor.launch += fixed;  // shadowed experts are not cut into chunks
+      [[fallthrough]];
+    default:
+      if (priced.schedule->streams[static_cast<std::size_t>(op.stream)].kind == StreamKind::Compute)
+        floor.compute += duration;
+  }
+}
+
+// The same ops as the plan's, not cut and one after the other.
+Plan in_one_chunk(Plan plan) {
+  plan.scope = Scope::Moe;
+  plan.split = Split::Capacity;
+  plan.order = Order::DispatchFirst;
+  plan.restore = Restore::Keep;
+  plan.buffers = Buffers::PerChunk;
+  plan.forward_degree = plan.backward_degree = 1;
+  plan.host_sync = false;
+  return plan;
+}
+
+}  // namespace
+
+Seconds PassFloor::at(int degree, double chunk_share) const {
+  return std::max(busiest, of_compute(degree) + outside + latency + exchange * chunk_share);
+}
+
+Seconds PassFloor::hidden(int degree) const {
+  return std::max(busiest, of_compute(degree));
+}
+
+Seconds PassFloor::of_compute(int degree) const {
+  return compute + (degree - 1) * launch;
+}
+
+StepBound::StepBound(const Experiment& experiment, const Plan& plan)
+    : layer_(one_moe_layer(one_micro_batch(experiment, plan.micro_batches))),
+      times_(layer_times(experiment, plan)),
+      parts_(plan.micro_batches),
+      training_(experiment.workload.phases == Phases::Training) {
+  const int stages = experiment.parallelism.pp, layers = times_.layers();
+  for (int stage = 0; stage < stages; ++stage) {
+    const LayerRun run = layers_of_stage(layers, stages, stage);
+    const auto here =
+        static_cast<double>(std::count(times_.moe.begin() + run.first, times_.moe.begin() + run.last, true));
+    of_stage_ = std::max(of_stage_, here);
+    moe_ += here;
+  }
+  const auto dense = [&](const PhaseTimes& pass, const FfnTimes& ffn) {
+    return (layers - moe_) * (pass.mp_before + pass.attention + pass.mp_after + ffn.total());
+  };
+  dense_forward_ = dense(times_.forward, times_.dense_forward);
+  dense_backward_ = dense(times_.backward, times_.dense_backward);
+  // What the last layer gathers first depends on nothing, and may run beside the forward pass.
+  if (!times_.moe.back()) dense_backward_ -= times_.dense_backward.before;
+  reduces_ = training_ && stages == 1 && parts_ == 1;
+  if (!reduces_) return;
+  const auto all_reduce = [&](std::int64_t elements) {
+    return times_.all_reduce_alpha + static_cast<double>(elements) * times_.all_reduce_per_element;
+  };
+  first_reduced_ = all_reduce(times_.dense_elements.front());
+  all_reduced_ = all_reduce(times_.elements_after(-1)) + times_.expert_all_reduce;
+  update_ = times_.update;
+}
+
+PricedSchedule StepBound::priced(Plan plan) const {
+  plan.micro_batches = 1;
+  plan.grad_sync = GradSync::After;
+  plan.gradient_slices.clear();
+  plan.backward_degrees.clear();
+  return price_plan(layer_, plan);
+}
+
+LayerSample StepBound::sample(const Plan& plan) const {
+  const PricedSchedule all = priced(plan);
+  const Schedule& s = *all.schedule;
+  const bool any_order = plan.order == Order::ReadyFirst;
+  LayerSample sample = Sweep(all, any_order).run();
+  if (any_order)  // all that a forward pass sends, it sends between its ends
+    sample.forward.chain = std::max(sample.forward.chain, busiest_resource(sample.forward));
+  const Timeline timeline = AnalyticBackend().run(all);
+  Seconds forward, first(1e300), last;
+  for (std::size_t i = 0; i < timeline.ops.size(); ++i) {
+    const Op& op = s.ops[i];
+    if (synchronises(op.kind) || floats(s, op) || s.class_of(op) != 0) continue;
+    if (op.phase == Phase::Forward) forward = std::max(forward, timeline.ops[i].finish);
+    if (op.phase != Phase::Backward) continue;
+    first = std::min(first, timeline.ops[i].start);
+    last = std::max(last, timeline.ops[i].finish);
+  }
+  sample.forward.alone = std::max(sample.forward.chain, forward);
+  sample.backward.alone =
+      last > Seconds(0) ? std::max(sample.backward.chain, last - std::max(first, forward)) : Seconds(0);
+  return sample;
+}
+
+LayerFloor StepBound::floor(const Plan& plan) const {
+  LayerFloor floor;
+  // A measured curve of the experts may bend: then chunks together may take less than all rows at once.
+  if (layer_.model.expert_profile.given() || layer_.model.gate_profile.given()) return floor;
+  Plan sequential = in_one_chunk(plan);
+  sequential.comm_streams = CommStreams::One;
+  const PricedSchedule all = priced(sequential);
+  const bool simple = plan.protocol == Protocol::Simple && plan.all_to_all == AllToAll::Linear;
+  for (Phase phase : {Phase::Forward, Phase::Backward}) {
+    PassFloor& pass = phase == Phase::Forward ? floor.forward : floor.backward;
+    std::vector<Seconds> resources(all.resources.size());
+    for (std::size_t i = 0; i < all.schedule->ops.size(); ++i)
+      if (const Op& op = all.schedule->ops[i];
+          op.phase == phase && op.layer == 0 && all.schedule->class_of(op) == 0 && !synchronises(op.kind))
+        add_to_floor(all, static_cast<OpId>(i), simple, resources, pass);
+    pass.busiest = *std::max_element(resources.begin(), resources.begin() + static_cast<std::ptrdiff_t>(all.physical));
+  }
+  return floor;
+}
+
+StreamFloor StepBound::streams(const Plan& plan) const {
+  StreamFloor floor;
+  const PricedSchedule all = priced(in_one_chunk(plan));
+  const Schedule& s = *all.schedule;
+  const auto reducing = std::ranges::find(s.ops, OpKind::DenseGradientAllReduce, &Op::kind);
+  const StreamId link = reduces_ && reducing != s.ops.end() ? reducing->stream : -1;
+  std::vector<Seconds> busy(s.streams.size());
+  Seconds dense;
+  std::int64_t elements = 0;
+  for (std::size_t i = 0; i < s.ops.size(); ++i) {
+    const Op& op = s.ops[i];
+    const Seconds duration = all.duration[i] - all.fixed[i];
+    if (op.kind == OpKind::DenseGradientAllReduce) {
+      dense += duration;
+      elements += op.rows.size();
+    } else if (op.kind == OpKind::ExpertGradientAllReduce) {
+      floor.gradients += link == op.stream ? moe_ * duration : Seconds(0);
+    } else if (s.streams[static_cast<std::size_t>(op.stream)].kind != StreamKind::Compute) {
+      busy[static_cast<std::size_t>(op.stream)] += duration;
+      if (op.stream == link && op.phase == Phase::Backward && !floats(s, op)) floor.backward += duration;
+    }
+  }
+  if (link >= 0)
+    floor.gradients += dense / static_cast<double>(elements) * static_cast<double>(times_.elements_after(-1));
+  for (std::size_t stream = 0; stream < busy.size(); ++stream)
+    if (s.streams[stream].rank_class == 0)
+      floor.busiest =
+          std::max(floor.busiest, parts_ * of_stage_ * busy[stream] +
+                                      (static_cast<StreamId>(stream) == link ? floor.gradients : Seconds(0)));
+  return floor;
+}
+
+Seconds StepBound::of(const PassSample& forward, const PassSample& backward) const {
+  Seconds busiest;
+  for (std::size_t i = 0; i < forward.busy.size(); ++i)
+    busiest = std::max(busiest, parts_ * of_stage_ * (forward.busy[i] + backward.busy[i]));
+  if (!training_) return std::max(busiest, moe_ * forward.chain + dense_forward_);
+  const Seconds layer = std::max(backward.chain, busiest_resource(backward));
+  const Seconds chain = (moe_ - 1) * layer + backward.chain + dense_backward_;
+  const Seconds reduced = std::max(chain - backward.tail + first_reduced_,
+                                   moe_ * backward.link - backward.early - backward.tail + all_reduced_);
+  return std::max(busiest, moe_ * forward.chain + dense_forward_ + std::max(chain, reduced + update_));
+}
+
+// Gradients are reduced after the forward pass. The layer that the backward pass reaches first may send before that,
+// and the last one after.
+Seconds StepBound::of(const StreamFloor& streams, Seconds forward, Seconds backward) const {
+  const Seconds least = std::max(of(forward, backward), streams.busiest);
+  if (!reduces_) return least;
+  const Seconds link = std::max(moe_ - 2, 0.0) * streams.backward + streams.gradients;
+  return std::max(least, moe_ * forward + dense_forward_ + link + update_);
+}
+
+Seconds StepBound::of(Seconds forward, Seconds backward) const {
+  return moe_ * (forward + backward) + dense_forward_ + (training_ ? dense_backward_ : Seconds(0));
+}
+
+Seconds StepBound::reduced_after(const PassSample& forward, const PassSample& backward) const {
+  const Seconds reduced = moe_ * backward.chain + dense_backward_ - backward.tail + all_reduced_ + update_;
+  return std::max(of(forward, backward), moe_ * forward.chain + dense_forward_ + reduced);
+}
+
+}  // namespace dovetail::planners

@@ -1,0 +1,81 @@
+// Lower bounds of the time of a step, from the schedule of one MoE layer: without contention and without what a plan
+// copies, steps are chains of such layers. No plan with the same knobs is faster in the analytic model, however its
+// gradients are sliced.
+#pragma once
+#include <array>
+
+#include "models/price/price.hpp"
+#include "planners/closed_form/layer_times.hpp"
+
+namespace dovetail::planners {
+
+// Of one pass of one MoE layer, one micro-batch.
+struct PassSample {
+  Seconds chain;  // from the pass's beginning to its end
+  Seconds tail;   // of that after the last op of compute
+  Seconds link;   // what the stream of the all-reduces is busy
+  Seconds early;  // backward, of the first layer it reaches: communication that need not wait for the forward pass
+  Seconds alone;  // what the layer really takes in its order, with contention; no bound
+  std::array<Seconds, 12> busy{};  // by stream, then by physical resource
+};
+struct LayerSample {
+  PassSample forward, backward;
+};
+
+// What a pass takes at least under any arrangement of the same ops, by the share of a layer's rows in one chunk.
+struct PassFloor {
+  Seconds busiest;   // of any resource
+  Seconds compute;   // all of it
+  Seconds outside;   // communication that nothing of the layer can hide, when attention is not cut into chunks
+  Seconds exchange;  // what all rows take there and back, latencies apart
+  Seconds latency;   // of one chunk there and back, where it does not depend on the chunk's size
+  Seconds launch;    // of the experts' op of a chunk
+
+  Seconds at(int degree, double chunk_share) const;
+  Seconds hidden(int degree) const;  // where other chunks may hide all communication
+
+ private:
+  Seconds of_compute(int degree) const;
+};
+struct LayerFloor {
+  PassFloor forward, backward;
+};
+
+// What streams of communication have to do at least, latencies apart.
+struct StreamFloor {
+  Seconds busiest;    // of any, in the whole step
+  Seconds gradients;  // of that on which gradients are reduced, for those of all layers
+  Seconds backward;   // of that for one layer's backward pass, without what may run beside other layers
+};
+
+// The rest of a step under plans of the same number of micro-batches.
+class StepBound {
+ public:
+  StepBound(const Experiment& experiment, const Plan& plan);
+
+  LayerSample sample(const Plan& plan) const;   // of the plan's degrees
+  LayerFloor floor(const Plan& plan) const;     // whatever its degrees, scope, order and streams
+  StreamFloor streams(const Plan& plan) const;  // whatever its degrees, scope and order
+
+  Seconds of(const PassSample& forward, const PassSample& backward) const;
+  Seconds of(const StreamFloor& streams, Seconds forward, Seconds backward) const;     // of one layer's passes
+  Seconds reduced_after(const PassSample& forward, const PassSample& backward) const;  // all gradients after the step
+
+  std::int64_t capacity() const { return times_.capacity; }
+  const LayerTimes& times() const { return times_; }
+
+ private:
+  PricedSchedule priced(Plan plan) const;
+  Seconds of(Seconds forward, Seconds backward) const;
+
+  Experiment layer_;  // one MoE layer on each stage
+  LayerTimes times_;
+  double moe_ = 0, parts_ = 1, of_stage_ = 0;  // MoE layers, micro-batches, MoE layers of the fullest stage
+  Seconds dense_forward_, dense_backward_;     // of all dense layers
+  Seconds first_reduced_, all_reduced_;        // all-reduces of the first layer's dense gradients, and of everything
+  Seconds update_;
+  bool training_ = true;
+  bool reduces_ = false;  // gradients, from one micro-batch on one stage
+};
+
+}  // namespace dovetail::planners

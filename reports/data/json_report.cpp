@@ -1,0 +1,165 @@
+#include "reports/data/json_report.hpp"
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "models/base/names.hpp"
+#include "models/files/experiment_json.hpp"
+#include "models/files/plan_json.hpp"
+#include "models/price/network_pricing.hpp"
+#include "models/question/expert_loads.hpp"
+#include "models/question/volumes.hpp"
+#include "reports/data/json_values.hpp"
+#include "reports/text/link_use.hpp"
+#include "reports/text/summary.hpp"
+
+namespace dovetail::reports {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json inputs_json(const Report& report) {
+  Json inputs = dovetail::to_json(report.experiment);
+  inputs["sha256"] = report.provenance.input_sha256;
+  return inputs;
+}
+
+Json routing_json(const Experiment& experiment) {
+  const RoutingSummary routing = summarize_routing(experiment);
+  return {{"capacity_rows", layer_volumes(experiment).capacity},
+          {"choices", routing.choices},
+          {"dropped", routing.dropped},
+          {"largest_load", routing.largest},
+          {"imbalance", number(routing.imbalance)}};
+}
+
+Json proof_json(const Proof& proof) {
+  return {{"space", proof.space},      {"points", number(proof.points)}, {"predicted", proof.predicted},
+          {"refused", proof.refused},  {"best_s", number(proof.best)},   {"bound_s", number(proof.bound)},
+          {"optimal", proof.optimal()}};
+}
+
+Json front_json(const std::vector<FrontPoint>& front) {
+  Json list = Json::array();
+  for (const FrontPoint& point : front)
+    list.push_back({{"step_s", number(point.time)},
+                    {"peak_bytes", number(point.memory)},
+                    {"plan", dovetail::to_json(point.plan)}});
+  return list;
+}
+
+Json planner_json(const PlannerReport& planner) {
+  return {{"name", planner.name},
+          {"reason", planner.reason},
+          {"evaluations", planner.evaluations},
+          {"seconds", number(planner.time)},
+          {"regret", number(planner.regret)},
+          {"runner_up", planner.runner_up ? Json(*planner.runner_up) : Json(nullptr)},
+          {"proof", planner.proof ? proof_json(*planner.proof) : Json(nullptr)},
+          {"front", front_json(planner.front)}};
+}
+
+Json streams_json(const Metrics& metrics) {
+  Json list = Json::array();
+  for (const StreamUse& stream : metrics.streams)
+    list.push_back({{"rank_class", stream.rank_class}, {"name", stream.name}, {"busy_s", number(stream.busy)}});
+  return list;
+}
+
+Json links_json(const Experiment& experiment, const SystemResult& result) {
+  Json list = Json::array();
+  if (result.schedule == nullptr) return list;
+  for (const LinkUse& use : link_use(experiment, *result.schedule, result.timeline))
+    list.push_back({{"rank_class", use.rank_class},
+                    {"name", name_in(link_kind_names, use.link)},
+                    {"bytes", number(use.bytes)},
+                    {"busy_s", number(use.busy)}});
+  return list;
+}
+
+Json network_json(const Experiment& experiment, const SystemResult& result) {
+  Json list = Json::array();
+  if (result.schedule == nullptr) return list;
+  for (const NetworkUse& use : network_use(experiment, *result.schedule))
+    list.push_back({{"link", use.link},
+                    {"links", use.links},
+                    {"bandwidth_bytes_per_s", number(use.bandwidth.value())},
+                    {"bytes", number(use.bytes)},
+                    {"utilisation", number(use.utilisation(result.metrics.makespan))}});
+  return list;
+}
+
+Json run_json(const RunReport& run) {
+  return {{"device", run.device},
+          {"transport", run.transport},
+          {"ranks", run.ranks},
+          {"dilation", number(run.dilation)},
+          {"emulated_share", number(run.emulated_share)},
+          {"overruns", run.overruns},
+          {"stopped_by", run.stopped_by},
+          {"dropped", run.dropped},
+          {"numerics",
+           {{"ok", run.numerics_ok},
+            {"output_error", number(run.output_error)},
+            {"gradient_error", number(run.gradient_error)}}}};
+}
+
+Json result_json(const Report& report, const SummaryRow& row) {
+  const SystemResult& result = *row.result;
+  const Metrics& metrics = result.metrics;
+  Json json = {{"system", result.system},
+               {"plan", dovetail::to_json(result.plan)},
+               {"planner", planner_json(result.planner)},
+               {"backend", result.backend},
+               {"kind", name_in(result_kind_names, result.timeline.kind)},
+               {"makespan_s", number(metrics.makespan)},
+               {"forward_s", number(row.forward)},
+               {"backward_s", number(row.backward)},
+               {"iteration_s", number(metrics.makespan)},
+               {"speedup", number(row.speedup)},
+               {"exposed_communication_s", number(metrics.exposed_communication)},
+               {"lower_bound_s", number(result.lower_bound)},
+               {"plan_bound_s", number(result.plan_bound)},
+               {"peak_bytes", number(result.memory.peak)},
+               {"persistent_bytes", number(result.memory.persistent)},
+               {"arena_bytes", number(result.memory.arena)},
+               {"pinned_bytes", number(result.memory.pinned)},
+               {"feasible", result.feasible},
+               {"missing_bytes", result.feasible ? Json(nullptr) : number(result.missing)},
+               {"streams", streams_json(metrics)},
+               {"links", links_json(report.experiment, result)}};
+  if (report.experiment.cluster.network) json["network"] = network_json(report.experiment, result);
+  const bool ran = result.run.has_value();
+  json["measured_over_modelled"] = number(row.measured_ratio);
+  json["ci95_s"] = ran ? Json::array({number(result.run->ci95_low), number(result.run->ci95_high)}) : Json(nullptr);
+  json["samples_s"] = ran ? list_json(result.run->samples) : Json(nullptr);
+  json["run"] = ran ? run_json(*result.run) : Json(nullptr);
+  return json;
+}
+
+}  // namespace
+
+Json provenance_json(const RunProvenance& provenance) {
+  return {{"version", provenance.version},     {"git_revision", provenance.git_revision},
+          {"host", provenance.host},           {"compiler", provenance.compiler},
+          {"created", provenance.created},     {"command_line", provenance.command_line},
+          {"libraries", provenance.libraries}, {"seed", provenance.seed}};
+}
+
+Json to_json(const Report& report) {
+  Json results = Json::array();
+  for (const SummaryRow& row : summarize(report)) results.push_back(result_json(report, row));
+  return {{"schema_version", result_schema_version},
+          {"kind", report.kind},
+          {"provenance", provenance_json(report.provenance)},
+          {"inputs", inputs_json(report)},
+          {"routing", routing_json(report.experiment)},
+          {"notes", report.notes},
+          {"results", std::move(results)}};
+}
+
+void write_json(std::ostream& out, const Report& report) {
+  out << to_json(report).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+}  // namespace dovetail::reports

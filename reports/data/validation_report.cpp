@@ -1,0 +1,160 @@
+#include "reports/data/validation_report.hpp"
+
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "models/base/names.hpp"
+#include "models/files/experiment_json.hpp"
+#include "models/files/plan_json.hpp"
+#include "reports/data/json_values.hpp"
+#include "reports/data/validation_statistics.hpp"
+#include "reports/text/format.hpp"
+#include "reports/text/summary.hpp"
+#include "reports/text/text_table.hpp"
+
+namespace dovetail::reports {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json estimate_json(const Estimate& e) {
+  return {{"value", number(e.value)}, {"ci95", {number(e.low), number(e.high)}}};
+}
+
+Json kernel_json(const KernelCost& k) {
+  return {{"op", name_in(op_kind_names, k.op)},
+          {"phase", name_in(phase_names, k.phase)},
+          {"alpha_s", number(k.alpha)},
+          {"factor", number(k.factor)},
+          {"source", k.provenance.source}};
+}
+
+Json op_json(const OpTimes& op) {
+  return {{"op", name_in(op_kind_names, op.op)},
+          {"phase", name_in(phase_names, op.phase)},
+          {"origin", op.emulated ? "emulated" : "measured"},
+          {"predicted_s", number(op.predicted)},
+          {"measured_s", number(op.measured)}};
+}
+
+Json plan_json(const PlanOutcome& p) {
+  Json ops = Json::array();
+  for (const OpTimes& op : p.ops) ops.push_back(op_json(op));
+  return {{"system", p.system},
+          {"plan", dovetail::to_json(p.plan)},
+          {"predicted_s", number(p.predicted)},
+          {"measured_s", number(p.median)},
+          {"ci95_s", {number(p.ci95_low), number(p.ci95_high)}},
+          {"error", number(p.error())},
+          {"emulated_share", number(p.emulated_share)},
+          {"overruns", p.overruns},
+          {"numerics_ok", p.numerics_ok ? Json(*p.numerics_ok) : Json(nullptr)},
+          {"samples_s", list_json(p.samples)},
+          {"ops", std::move(ops)}};
+}
+
+Json cell_json(const ValidationCell& cell) {
+  Json plans = Json::array(), choices = Json::array();
+  for (const PlanOutcome& plan : cell.plans) plans.push_back(plan_json(plan));
+  for (const ChoiceOutcome& choice : cell.choices)
+    choices.push_back({{"system", choice.system},
+                       {"planner", choice.planner},
+                       {"plan", choice.plan},
+                       {"regret", estimate_json(regret(cell, choice))}});
+  return {{"name", cell.name}, {"plans", std::move(plans)}, {"choices", std::move(choices)}};
+}
+
+Json summary_json(const Validation& v) {
+  const WorstPlan worst = worst_plan(v);
+  Json planners = Json::array();
+  for (const PlannerRegret& r : planner_regrets(v))
+    planners.push_back({{"system", r.system},
+                        {"planner", r.planner},
+                        {"mean_regret", number(r.mean)},
+                        {"worst_regret", number(r.worst)},
+                        {"worst_cell", r.worst_cell},
+                        {"cells", r.cells}});
+  return {
+      {"mean_error", estimate_json(mean_error(v))},
+      {"rank_correlation", estimate_json(mean_rank_correlation(v))},
+      {"worst", {{"cell", worst.cell->name}, {"system", worst.plan->system}, {"error", number(worst.plan->error())}}},
+      {"planners", std::move(planners)}};
+}
+
+std::string percent(double value) {
+  return fmt::format("{:.2f}", 100 * value);
+}
+
+std::string degrees(const Plan& plan) {
+  return fmt::format("{} / {}", plan.forward_degree, backward_degrees(plan));
+}
+
+std::size_t plan_count(const Validation& v) {
+  std::size_t count = 0;
+  for (const ValidationCell& cell : v.cells) count += cell.plans.size();
+  return count;
+}
+
+void write_summary(std::ostream& out, const Validation& v) {
+  const Estimate error = mean_error(v), ranks = mean_rank_correlation(v);
+  const WorstPlan worst = worst_plan(v);
+  out << fmt::format("predicted against measured, {} plans of {} size{}{}\n", plan_count(v), v.cells.size(),
+                     v.cells.size() == 1 ? "" : "s",
+                     v.kernels_held ? ", all ops held to modelled times" : " that nothing was fitted to");
+  out << fmt::format("  mean absolute error {} %  (95 %: {} to {})\n", percent(error.value), percent(error.low),
+                     percent(error.high));
+  out << fmt::format("  worst {:+.2f} %: {} {} at {}\n", 100 * worst.plan->error(), printable(worst.plan->system),
+                     degrees(worst.plan->plan), printable(worst.cell->name));
+  out << fmt::format("  rank correlation of plans {:.3f}  (95 %: {:.3f} to {:.3f})\n\n", ranks.value, ranks.low,
+                     ranks.high);
+}
+
+void write_choices(std::ostream& out, const Validation& v, bool colour) {
+  TextTable table({"system", "planner", "size", "degree\nfwd / bwd", "measured\nms", "regret\n%", "95 %\n%"});
+  for (const ValidationCell& cell : v.cells)
+    for (const ChoiceOutcome& choice : cell.choices) {
+      const PlanOutcome& plan = cell.plans[choice.plan];
+      const Estimate r = regret(cell, choice);
+      table.add({printable(choice.system), choice.planner, printable(cell.name), degrees(plan.plan),
+                 fixed(1e3 * plan.median.value(), 2), percent(r.value),
+                 fmt::format("{} - {}", percent(r.low), percent(r.high))});
+    }
+  out << "regret of each planner's choice by measured time\n" << table.text(colour) << '\n';
+}
+
+void write_planners(std::ostream& out, const Validation& v, bool colour) {
+  TextTable table({"system", "planner", "mean regret\n%", "worst\n%", "at"});
+  for (const PlannerRegret& r : planner_regrets(v))
+    table.add({printable(r.system), r.planner, percent(r.mean), percent(r.worst), printable(r.worst_cell)});
+  out << table.text(colour);
+}
+
+}  // namespace
+
+Json to_json(const Validation& v) {
+  Json cells = Json::array(), kernels = Json::array();
+  for (const ValidationCell& cell : v.cells) cells.push_back(cell_json(cell));
+  for (const KernelCost& kernel : v.kernels) kernels.push_back(kernel_json(kernel));
+  return {{"schema_version", validation_schema_version},
+          {"kind", "validation"},
+          {"provenance", provenance_json(v.provenance)},
+          {"inputs", dovetail::to_json(v.experiment)},
+          {"kernels_held", v.kernels_held},
+          {"calibrated", v.calibrated},
+          {"kernels", std::move(kernels)},
+          {"notes", v.notes},
+          {"summary", summary_json(v)},
+          {"cells", std::move(cells)}};
+}
+
+void write_table(std::ostream& out, const Validation& v, bool colour) {
+  write_choices(out, v, colour);
+  write_planners(out, v, colour);
+  out << '\n';
+  write_summary(out, v);
+  if (!v.notes.empty()) out << "notes\n";
+  for (const std::string& note : v.notes) out << wrapped("  - " + printable(note), 100, 4) << '\n';
+}
+
+}  // namespace dovetail::reports

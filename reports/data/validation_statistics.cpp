@@ -1,0 +1,172 @@
+#include "reports/data/validation_statistics.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <random>
+
+#include "models/base/errors.hpp"
+
+namespace dovetail::reports {
+namespace {
+
+constexpr std::size_t resamples = 2000;
+constexpr std::uint64_t seed = 1;
+
+using Random = std::mt19937_64;
+
+std::size_t index_below(Random& random, std::size_t count) {
+  return random() % count;
+}
+
+double mean(std::span<const double> values) {
+  return std::reduce(values.begin(), values.end()) / static_cast<double>(values.size());
+}
+
+Estimate interval(double value, std::vector<double> resampled) {
+  std::ranges::sort(resampled);
+  return {value, resampled[resamples / 40], resampled[resamples - 1 - resamples / 40]};
+}
+
+// The mean over cells that `of` gives values of; resampled by cell.
+Estimate mean_over_cells(const Validation& validation,
+                         const std::function<std::vector<double>(const ValidationCell&)>& of) {
+  std::vector<std::vector<double>> values;
+  for (const ValidationCell& cell : validation.cells)
+    if (std::vector<double> v = of(cell); !v.empty()) values.push_back(std::move(v));
+  if (values.empty()) {
+    const double none = std::numeric_limits<double>::quiet_NaN();
+    return {none, none, none};
+  }
+  const auto mean_of = [&](const std::function<std::size_t(std::size_t)>& pick) {
+    double sum = 0;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::vector<double>& v = values[pick(i)];
+      sum += std::reduce(v.begin(), v.end());
+      count += v.size();
+    }
+    return sum / static_cast<double>(count);
+  };
+  Random random(seed);
+  std::vector<double> resampled;
+  for (std::size_t i = 0; i < resamples; ++i)
+    resampled.push_back(mean_of([&](std::size_t) { return index_below(random, values.size()); }));
+  return interval(mean_of([](std::size_t i) { return i; }), std::move(resampled));
+}
+
+std::vector<double> ranks(std::span<const double> values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [&](std::size_t i) { return values[i]; });
+  std::vector<double> ranks(values.size());
+  for (std::size_t first = 0; first < order.size();) {
+    std::size_t last = first;
+    while (last < order.size() && values[order[last]] == values[order[first]]) ++last;
+    for (std::size_t i = first; i < last; ++i) ranks[order[i]] = static_cast<double>(first + last - 1) / 2;
+    first = last;
+  }
+  return ranks;
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+// `random`, if any, resamples rounds, the same for all plans: what slowed a round slowed all of them.
+double regret_of(const ValidationCell& cell, const ChoiceOutcome& choice, Random* random) {
+  std::vector<std::uint64_t> rounds;
+  if (random != nullptr)
+    for (std::size_t s = 0; s < cell.plans[choice.plan].samples.size(); ++s) rounds.push_back((*random)());
+  double best = std::numeric_limits<double>::infinity(), chosen = best;
+  for (std::size_t i = 0; i < cell.plans.size(); ++i) {
+    const PlanOutcome& plan = cell.plans[i];
+    if (plan.system != choice.system) continue;
+    double time = plan.median.value();
+    if (random != nullptr) {
+      std::vector<double> samples;
+      for (std::uint64_t round : rounds) samples.push_back(plan.samples[round % plan.samples.size()].value());
+      time = median(std::move(samples));
+    }
+    best = std::min(best, time);
+    if (i == choice.plan) chosen = time;
+  }
+  return chosen / best - 1;
+}
+
+}  // namespace
+
+double rank_correlation(std::span<const double> a, std::span<const double> b) {
+  check(a.size() == b.size() && !a.empty(), "ranks of lists of different length");
+  const std::vector<double> rank_a = ranks(a), rank_b = ranks(b);
+  const double middle = mean(rank_a);
+  double covariance = 0, variance_a = 0, variance_b = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    covariance += (rank_a[i] - middle) * (rank_b[i] - middle);
+    variance_a += (rank_a[i] - middle) * (rank_a[i] - middle);
+    variance_b += (rank_b[i] - middle) * (rank_b[i] - middle);
+  }
+  return covariance / std::sqrt(variance_a * variance_b);
+}
+
+Estimate mean_error(const Validation& validation) {
+  return mean_over_cells(validation, [](const ValidationCell& cell) {
+    std::vector<double> errors;
+    for (const PlanOutcome& plan : cell.plans) errors.push_back(std::fabs(plan.error()));
+    return errors;
+  });
+}
+
+Estimate mean_rank_correlation(const Validation& validation) {
+  return mean_over_cells(validation, [](const ValidationCell& cell) {
+    std::vector<double> predicted, measured;
+    for (const PlanOutcome& plan : cell.plans) {
+      predicted.push_back(plan.predicted.value());
+      measured.push_back(plan.median.value());
+    }
+    if (predicted.size() < 2) return std::vector<double>{};
+    const double r = rank_correlation(predicted, measured);
+    return std::isfinite(r) ? std::vector{r} : std::vector<double>{};
+  });
+}
+
+Estimate regret(const ValidationCell& cell, const ChoiceOutcome& choice) {
+  Random random(seed);
+  std::vector<double> resampled;
+  for (std::size_t i = 0; i < resamples; ++i) resampled.push_back(regret_of(cell, choice, &random));
+  return interval(regret_of(cell, choice, nullptr), std::move(resampled));
+}
+
+std::vector<PlannerRegret> planner_regrets(const Validation& validation) {
+  std::vector<PlannerRegret> regrets;
+  for (const ValidationCell& cell : validation.cells)
+    for (const ChoiceOutcome& choice : cell.choices) {
+      auto of = std::ranges::find_if(
+          regrets, [&](const PlannerRegret& r) { return r.system == choice.system && r.planner == choice.planner; });
+      if (of == regrets.end()) of = regrets.insert(of, {choice.system, choice.planner, 0, -1, "", 0});
+      const double here = regret_of(cell, choice, nullptr);
+      of->mean += here;
+      ++of->cells;
+      if (here > of->worst) {
+        of->worst = here;
+        of->worst_cell = cell.name;
+      }
+    }
+  for (PlannerRegret& r : regrets) r.mean /= static_cast<double>(r.cells);
+  return regrets;
+}
+
+WorstPlan worst_plan(const Validation& validation) {
+  WorstPlan worst;
+  for (const ValidationCell& cell : validation.cells)
+    for (const PlanOutcome& plan : cell.plans)
+      if (worst.plan == nullptr || std::fabs(plan.error()) > std::fabs(worst.plan->error())) worst = {&cell, &plan};
+  check(worst.plan != nullptr, "no plan was validated");
+  return worst;
+}
+
+}  // namespace dovetail::reports

@@ -1,0 +1,75 @@
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "models/base/names.hpp"
+#include "reports/data/reproduction_report.hpp"
+#include "reports/page/page_text.hpp"
+#include "reports/text/format.hpp"
+
+namespace dovetail::reports {
+namespace {
+
+void write_row(std::ostream& out, std::string_view cell, std::initializer_list<std::string> values) {
+  out << "<tr>";
+  for (const std::string& value : values) out << fmt::format("<{0}>{1}</{0}>", cell, value);
+  out << "</tr>\n";
+}
+
+void write_notes(std::ostream& out, const ReproducedTable& table) {
+  if (table.fitted.empty() && table.notes.empty()) return;
+  out << "<ul>\n";
+  for (const FittedConstant& constant : table.fitted)
+    out << fmt::format("<li>fitted to this table: {}, {} in {}</li>\n", escaped(constant.name), escaped(constant.value),
+                       escaped(constant.file));
+  for (const std::string& note : table.notes) out << "<li>" << escaped(note) << "</li>\n";
+  out << "</ul>\n";
+}
+
+void write_section(std::ostream& out, const ReproducedTable& table) {
+  out << fmt::format("<section id=\"{0}\"><h2>{0}: {1}</h2><p class=\"hint\">{2}</p>\n<div class=\"scroll\"><table>\n",
+                     escaped(table.id), escaped(table.title), escaped(table.source));
+  write_row(out, "th",
+            {"Value", "Unit", "Published", "Ours", "Error", "Target", "Fitted constants", "Verdict", "Note"});
+  for (const ReproducedValue& value : table.values) {
+    const ReproducedCells cells = cells_of(value);
+    const Verdict v = verdict(value);
+    const std::string_view word = name_in(verdict_names, v);
+    write_row(out, "td",
+              {escaped(value.name), escaped(value.unit), escaped(cells.published), escaped(cells.ours), cells.error,
+               cells.target, std::to_string(value.fitted.size()),
+               v == Verdict::Miss ? fmt::format("<strong>{}</strong>", word) : std::string(word), escaped(value.note)});
+  }
+  out << "</table></div>\n";
+  write_notes(out, table);
+  out << "</section>\n";
+}
+
+void write_overview(std::ostream& out, const Reproduction& reproduction) {
+  out << "<section><h2>Overview</h2><div class=\"scroll\"><table>\n";
+  write_row(out, "th", {"Table", "What", "Targets met", "Missed", "Shown"});
+  for (const ReproducedTable& table : reproduction.tables)
+    write_row(out, "td",
+              {fmt::format("<a href=\"#{0}\">{0}</a>", escaped(table.id)), escaped(table.title),
+               std::to_string(count(table, Verdict::Pass)), std::to_string(count(table, Verdict::Miss)),
+               std::to_string(count(table, Verdict::Shown))});
+  out << "</table></div><p class=\"hint\">" << describe_verdicts(reproduction) << "</p></section>\n";
+}
+
+}  // namespace
+
+void write_html(std::ostream& out, const Reproduction& reproduction) {
+  out << fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" "
+      "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<title>{0}</title>\n<style>{1}</style></head>\n"
+      "<body><header><p class=\"brand\">Dovetail <span>reproduction</span></p><h1>{0}</h1></header><main>\n",
+      "Published tables beside ours", style_text);
+  write_overview(out, reproduction);
+  for (const ReproducedTable& table : reproduction.tables) write_section(out, table);
+  out << fmt::format("<section><h2>How it was made</h2><p class=\"hint\">{} {}, {}</p></section>\n",
+                     escaped(reproduction.provenance.version), escaped(reproduction.provenance.git_revision),
+                     escaped(reproduction.provenance.created));
+  out << "</main></body></html>\n";
+}
+
+}  // namespace dovetail::reports

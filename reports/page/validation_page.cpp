@@ -1,0 +1,181 @@
+// The page of a validation. Its plot is drawn here, so that the page needs no script.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+
+#include "reports/data/validation_report.hpp"
+#include "reports/data/validation_statistics.hpp"
+#include "reports/page/page_text.hpp"
+#include "reports/text/format.hpp"
+#include "reports/text/summary.hpp"
+
+namespace dovetail::reports {
+namespace {
+
+// Both axes logarithmic and alike, so that equal errors are equally far from the diagonal.
+class ParityPlot {
+ public:
+  explicit ParityPlot(const Validation& v) : v_(v) {
+    for (const ValidationCell& cell : v.cells)
+      for (const PlanOutcome& plan : cell.plans)
+        for (double time : {plan.predicted.value(), plan.median.value()}) {
+          low_ = std::min(low_, time);
+          high_ = std::max(high_, time);
+        }
+    low_ /= 1.1;
+    high_ *= 1.1;
+  }
+
+  std::string svg() const {
+    std::string svg = fmt::format(
+        "<svg viewBox=\"0 0 {0} {0}\" style=\"max-width:{0}px\" role=\"img\" aria-label=\"Predicted against measured "
+        "step times; the table below has the numbers\">\n",
+        size);
+    svg += fmt::format("<path d=\"M{0} {0}V{1}H{2}\" fill=\"none\" stroke=\"var(--quiet)\"/>\n", margin, size - margin,
+                       size - margin);
+    for (double error : {-.05, 0.0, .05}) svg += line_of_error(error);
+    svg += ticks();
+    for (std::size_t c = 0; c < v_.cells.size(); ++c)
+      for (const PlanOutcome& plan : v_.cells[c].plans) svg += point(v_.cells[c], c, plan);
+    return svg + "</svg>\n";
+  }
+
+  std::string legend() const {
+    std::string html = "<div class=\"legend\">";
+    for (std::size_t c = 0; c < v_.cells.size(); ++c)
+      html += fmt::format("<span style=\"color:{}\">&#9679;</span> {} &nbsp; ", colour(c), escaped(v_.cells[c].name));
+    return html + "</div>\n";
+  }
+
+ private:
+  static constexpr double size = 640, margin = 56;
+
+  static std::string colour(std::size_t cell) { return fmt::format("hsl({},60%,50%)", cell * 137 % 360); }
+  double x(double time) const { return margin + (size - 2 * margin) * std::log(time / low_) / std::log(high_ / low_); }
+  double y(double time) const { return size - x(time); }
+
+  std::string line_of_error(double error) const {
+    const double first = std::max(low_, low_ / (1 + error)), last = std::min(high_, high_ / (1 + error));
+    return fmt::format("<path d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}\" stroke=\"var(--{})\"{}/>\n", x(first),
+                       y(first * (1 + error)), x(last), y(last * (1 + error)), error == 0 ? "ink" : "quiet",
+                       error == 0 ? "" : " stroke-dasharray=\"4 4\"");
+  }
+
+  std::string ticks() const {
+    std::string svg;
+    for (double decade = std::pow(10, std::floor(std::log10(low_))); decade < high_; decade *= 10)
+      for (double digit : {1, 2, 5}) {
+        const double time = decade * digit;
+        if (time < low_ || time > high_) continue;
+        const std::string label = duration(Seconds(time));
+        svg += fmt::format(
+            "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"12\" "
+            "fill=\"var(--quiet)\">{}</text>\n",
+            x(time), size - margin + 18, label);
+        svg += fmt::format(
+            "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\" font-size=\"12\" "
+            "fill=\"var(--quiet)\">{}</text>\n",
+            margin - 6, y(time) + 4, label);
+      }
+    svg += fmt::format(
+        "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" font-size=\"13\" fill=\"var(--ink)\">measured "
+        "step</text>\n<text x=\"14\" y=\"{}\" font-size=\"13\" fill=\"var(--ink)\">predicted step"
+        "</text>\n",
+        size / 2, size - 12, margin - 16);
+    return svg;
+  }
+
+  std::string point(const ValidationCell& cell, std::size_t c, const PlanOutcome& plan) const {
+    return fmt::format(
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\" fill-opacity=\".7\"><title>{} {}, {} / {}: predicted "
+        "{}, "
+        "measured {}</title></circle>\n",
+        x(plan.median.value()), y(plan.predicted.value()), colour(c), escaped(cell.name), escaped(plan.system),
+        plan.plan.forward_degree, backward_degrees(plan.plan), duration(plan.predicted), duration(plan.median));
+  }
+
+  const Validation& v_;
+  double low_ = 1e9, high_ = 0;
+};
+
+void write_cards(std::ostream& out, const Validation& v) {
+  const Estimate error = mean_error(v), ranks = mean_rank_correlation(v);
+  const WorstPlan worst = worst_plan(v);
+  const auto card = [&](const char* label, const std::string& value, const std::string& hint) {
+    out << fmt::format(
+        "<div class=\"card\"><div class=\"label\">{}</div><div class=\"value\">{}</div><div class=\"hint\">{}</div>"
+        "</div>\n",
+        label, value, hint);
+  };
+  out << "<div class=\"cards\">\n";
+  card("Mean absolute error", fmt::format("{:.2f} %", 100 * error.value),
+       fmt::format("95 %: {:.2f} to {:.2f}", 100 * error.low, 100 * error.high));
+  card("Worst", fmt::format("{:+.2f} %", 100 * worst.plan->error()),
+       fmt::format("{} at {}", escaped(worst.plan->system), escaped(worst.cell->name)));
+  card("Rank correlation of plans", fmt::format("{:.3f}", ranks.value),
+       fmt::format("95 %: {:.3f} to {:.3f}", ranks.low, ranks.high));
+  out << "</div>\n";
+}
+
+void write_row(std::ostream& out, std::string_view cell, std::initializer_list<std::string> values) {
+  out << "<tr>";
+  for (const std::string& value : values) out << fmt::format("<{0}>{1}</{0}>", cell, value);
+  out << "</tr>\n";
+}
+
+void write_regrets(std::ostream& out, const Validation& v) {
+  out << "<section><h2>Regret of each planner's choice, by measured time</h2><div class=\"scroll\"><table>\n";
+  write_row(out, "th", {"System", "Planner", "Size", "Degree", "Measured", "Regret", "95 %"});
+  for (const ValidationCell& cell : v.cells)
+    for (const ChoiceOutcome& choice : cell.choices) {
+      const PlanOutcome& plan = cell.plans[choice.plan];
+      const Estimate r = regret(cell, choice);
+      write_row(out, "td",
+                {escaped(choice.system), choice.planner, escaped(cell.name),
+                 fmt::format("{} / {}", plan.plan.forward_degree, backward_degrees(plan.plan)), duration(plan.median),
+                 fmt::format("{:.2f} %", 100 * r.value), fmt::format("{:.2f} - {:.2f} %", 100 * r.low, 100 * r.high)});
+    }
+  out << "</table></div></section>\n";
+}
+
+void write_plans(std::ostream& out, const Validation& v) {
+  out << "<section><h2>All plans</h2><div class=\"scroll\"><table>\n";
+  write_row(out, "th", {"Size", "System", "Degree", "Predicted", "Measured", "95 %", "Error", "Emulated"});
+  for (const ValidationCell& cell : v.cells)
+    for (const PlanOutcome& p : cell.plans)
+      write_row(out, "td",
+                {escaped(cell.name), escaped(p.system),
+                 fmt::format("{} / {}", p.plan.forward_degree, backward_degrees(p.plan)), duration(p.predicted),
+                 duration(p.median), fmt::format("{} - {}", duration(p.ci95_low), duration(p.ci95_high)),
+                 fmt::format("{:+.2f} %", 100 * p.error()), fmt::format("{:.0f} %", 100 * p.emulated_share)});
+  out << "</table></div></section>\n";
+}
+
+}  // namespace
+
+void write_html(std::ostream& out, const Validation& v) {
+  const std::string title =
+      escaped(fmt::format("Predicted against measured: {} on {}", v.experiment.model.name, v.provenance.host));
+  out << fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" "
+      "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<title>{0}</title>\n<style>{1}</style></head>\n"
+      "<body><header><p class=\"brand\">Dovetail <span>validation</span></p><h1>{0}</h1></header><main>\n",
+      title, style_text);
+  write_cards(out, v);
+  const ParityPlot plot(v);
+  out << "<section><h2>Predicted against measured</h2>\n"
+      << plot.legend() << plot.svg() << "<p class=\"hint\">Dashed: 5 % off. "
+      << (v.kernels_held
+              ? "All ops are held to their modelled times."
+              : "Costs of kernels were fitted to other sizes than these; links are held to their modelled times.")
+      << "</p></section>\n";
+  write_regrets(out, v);
+  write_plans(out, v);
+  out << "<section><h2>Notes</h2><ul>\n";
+  for (const std::string& note : v.notes) out << "<li>" << escaped(note) << "</li>\n";
+  out << "</ul></section>\n</main></body></html>\n";
+}
+
+}  // namespace dovetail::reports

@@ -1,0 +1,120 @@
+#include "reports/text/format.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "models/base/names.hpp"
+
+namespace dovetail::reports {
+namespace {
+
+bool continues_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
+}
+
+std::string three_digits(double value) {
+  const double size = std::abs(value);
+  return fmt::format("{:.{}f}", value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+}
+
+// "1 node", "6 nodes"
+std::string counted(int count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::string printable(std::string_view text, std::size_t width) {
+  std::string safe(text);
+  for (char& c : safe)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+  if (display_width(safe) <= width) return safe;
+  std::size_t end = 0;
+  for (std::size_t shown = 0; end < safe.size(); ++end)
+    if (!continues_character(safe[end]) && ++shown > width - 2) break;
+  return safe.substr(0, end) + "..";
+}
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+std::string escaped(const std::string& text) {
+  return replaced(replaced(replaced(text, "&", "&amp;"), "<", "&lt;"), ">", "&gt;");
+}
+
+std::size_t display_width(std::string_view text) {
+  return text.size() - static_cast<std::size_t>(std::count_if(text.begin(), text.end(), continues_character));
+}
+
+int decimals_for(const std::vector<double>& values) {
+  double largest = 0;
+  for (double value : values)
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  return largest >= 1000 ? 1 : largest >= 10 ? 2 : largest >= 1 ? 3 : 4;
+}
+
+std::string fixed(std::optional<double> value, int decimals) {
+  return value && std::isfinite(*value) ? fmt::format("{:.{}f}", *value, decimals) : "-";
+}
+
+std::string duration(Seconds time) {
+  const double s = time.value();
+  if (!std::isfinite(s)) return "-";
+  if (std::abs(s) >= 1) return three_digits(s) + " s";
+  if (std::abs(s) >= 1e-3) return three_digits(s * 1e3) + " ms";
+  return three_digits(s * 1e6) + " us";
+}
+
+std::string bytes(Bytes amount) {
+  static constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  double value = amount.value();
+  if (!std::isfinite(value)) return "-";
+  std::size_t unit = 0;
+  for (; std::abs(value) >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
+  if (unit == 0) return fmt::format("{:.0f} B", value);
+  return three_digits(value) + " " + units[unit];
+}
+
+std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
+  const std::size_t margin = std::min(text.find_first_not_of(' '), text.size());
+  std::string lines(text.substr(0, margin));
+  text.remove_prefix(margin);
+  for (std::size_t column = margin, words = 0; !text.empty(); ++words) {
+    const std::size_t space = text.find(' ');
+    const std::string_view word = text.substr(0, space);
+    text.remove_prefix(space == std::string_view::npos ? text.size() : space + 1);
+    if (words > 0 && column + 1 + display_width(word) > width) {
+      lines += '\n' + std::string(indent, ' ');
+      column = indent;
+    } else if (words > 0) {
+      lines += ' ';
+      ++column;
+    }
+    lines += word;
+    column += display_width(word);
+  }
+  return lines;
+}
+
+std::vector<std::string> experiment_lines(const Experiment& experiment) {
+  const auto& [cluster, model, calibration, workload, groups, events] = experiment;
+  return {
+      printable(fmt::format("{} on {}: {} x {} ({}, {})", model.name, cluster.name, counted(cluster.nodes, "node"),
+                            counted(cluster.gpus_per_node, "GPU"), cluster.device.name, bytes(cluster.device.memory))),
+      fmt::format("{}, batch {}, sequence {}, top {} of {} experts, capacity factor {}, {}, {}",
+                  workload.layers == model.layers ? counted(model.layers, "layer")
+                                                  : fmt::format("{} of {} layers", workload.layers, model.layers),
+                  workload.batch, workload.sequence, workload.top_k, model.experts, workload.capacity_factor,
+                  name_in(dtype_names, workload.dtype),
+                  workload.phases == Phases::Training ? "one training step" : "forward only"),
+      printable(fmt::format("groups dp {}, mp {}, ep {}, esp {}, edp {}, pp {}; costs {}", groups.dp, groups.mp,
+                            groups.ep, groups.esp, groups.edp, groups.pp, calibration->name))};
+}
+
+}  // namespace dovetail::reports

@@ -1,0 +1,120 @@
+#include "reports/text/gantt_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "models/base/names.hpp"
+#include "reports/text/format.hpp"
+
+namespace dovetail::reports {
+namespace {
+
+constexpr Names<OpKind, op_kind_names.size()> letters{{{"M", OpKind::MpAllGather},
+                                                       {"A", OpKind::Attention},
+                                                       {"P", OpKind::MpReduceScatter},
+                                                       {"T", OpKind::Gate},
+                                                       {"N", OpKind::Encode},
+                                                       {"D", OpKind::Dispatch},
+                                                       {"G", OpKind::EspAllGather},
+                                                       {"E", OpKind::Expert},
+                                                       {"S", OpKind::EspReduceScatter},
+                                                       {"C", OpKind::Combine},
+                                                       {"O", OpKind::Decode},
+                                                       {"R", OpKind::DenseGradientAllReduce},
+                                                       {"X", OpKind::ExpertGradientAllReduce},
+                                                       {"U", OpKind::Update},
+                                                       {"F", OpKind::DenseFfn},
+                                                       {"W", OpKind::GatherExpertWeights},
+                                                       {"H", OpKind::ShadowWeights},
+                                                       {"L", OpKind::Offload},
+                                                       {"I", OpKind::Prefetch},
+                                                       {"Q", OpKind::RestoreDispatch},
+                                                       {"J", OpKind::RestoreGather},
+                                                       {"K", OpKind::RestoreHidden},
+                                                       {"Y", OpKind::StageSend},
+                                                       {"Z", OpKind::StageReceive},
+                                                       {"V", OpKind::Compress},
+                                                       {"B", OpKind::Decompress},
+                                                       {"+", OpKind::Residual},
+                                                       {"=", OpKind::Projection},
+                                                       {"|", OpKind::HostSync}}};
+
+char letter_of(const Op& op) {
+  const char letter = name_in(letters, op.kind).front();
+  return op.phase == Phase::Backward && letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+}
+
+// Which op ran longest in each column, -1 for none (idle longer than any op).
+std::vector<OpId> columns_of(const Schedule& schedule, const Timeline& timeline, StreamId stream, Interval window,
+                             int columns) {
+  const auto size = static_cast<std::size_t>(columns);
+  const double width = (window.finish - window.start).value() / columns;
+  std::vector<OpId> winner(size, -1);
+  std::vector<double> most(size, 0), busy(size, 0);
+  for (std::size_t id = 0; id < schedule.ops.size(); ++id) {
+    if (schedule.ops[id].stream != stream) continue;
+    const double start = (timeline.ops[id].start - window.start).value() / width;
+    const double finish = (timeline.ops[id].finish - window.start).value() / width;
+    if (finish <= 0 || start >= columns) continue;
+    const auto first = static_cast<std::size_t>(std::max(start, 0.0));
+    for (std::size_t c = first; c < size && static_cast<double>(c) < finish; ++c) {
+      const auto left = static_cast<double>(c);
+      const double share = std::min(finish, left + 1) - std::max(start, left);
+      busy[c] += share;
+      if (share <= most[c] + 1e-9) continue;  // ties, up to rounding: the earlier op
+      most[c] = share;
+      winner[c] = static_cast<OpId>(id);
+    }
+  }
+  for (std::size_t c = 0; c < size; ++c)
+    if (1 - busy[c] > most[c] + 1e-9) winner[c] = -1;
+  return winner;
+}
+
+std::string blocks(const Schedule& schedule, const std::vector<OpId>& winner) {
+  std::string line(winner.size(), '.');
+  for (std::size_t c = 0; c < winner.size(); ++c) {
+    if (winner[c] < 0) continue;
+    const Op& op = schedule.ops[static_cast<std::size_t>(winner[c])];
+    const bool starts = c == 0 || winner[c - 1] != winner[c];
+    const bool second = !starts && (c == 1 || winner[c - 2] != winner[c]);
+    const bool numbered = second && op.chunk >= 0 && op.chunk < 10;
+    line[c] = starts ? letter_of(op) : numbered ? static_cast<char>('0' + op.chunk) : '-';
+  }
+  return line;
+}
+
+std::string legend(const std::set<OpKind>& used) {
+  std::string text;
+  for (const auto& [letter, kind] : letters)
+    if (used.contains(kind))
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", letter, name_in(op_kind_names, kind));
+  return wrapped(text + "; small letters: backward pass; then the chunk; . idle", 118, 2);
+}
+
+}  // namespace
+
+std::string gantt_text(const Schedule& schedule, const Timeline& timeline, const GanttOptions& options) {
+  Interval window;
+  for (const Interval& op : timeline.ops) window.finish = std::max(window.finish, op.finish);
+  window = options.window.value_or(window);
+  const Seconds length = window.finish - window.start;
+  std::string text = fmt::format("{:15}{} to {}, one character is {}\n", "", duration(window.start),
+                                 duration(window.finish), duration(length / options.columns));
+  if (length <= Seconds(0)) return text;
+  std::set<OpKind> used;
+  for (std::size_t s = 0; s < schedule.streams.size(); ++s) {
+    const auto winner = columns_of(schedule, timeline, static_cast<StreamId>(s), window, options.columns);
+    for (OpId id : winner)
+      if (id >= 0) used.insert(schedule.ops[static_cast<std::size_t>(id)].kind);
+    std::string name(name_in(stream_kind_names, schedule.streams[s].kind));
+    if (schedule.classes.size() > 1) name = fmt::format("{} {}", schedule.streams[s].rank_class, name);
+    text += fmt::format("{:>14} {}\n", name, blocks(schedule, winner));
+  }
+  return text + legend(used) + '\n';
+}
+
+}  // namespace dovetail::reports

@@ -1,0 +1,159 @@
+#include "reports/text/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "models/base/names.hpp"
+#include "reports/text/format.hpp"
+#include "reports/text/summary.hpp"
+#include "reports/text/text_table.hpp"
+
+namespace dovetail::reports {
+namespace {
+
+constexpr std::size_t page_width = 118, name_width = 24;
+
+double ms(Seconds time) {
+  return time.value() * 1e3;
+}
+
+std::optional<double> ms(std::optional<Seconds> time) {
+  return time ? std::optional(ms(*time)) : std::nullopt;
+}
+
+int ms_decimals(const Report& report) {
+  std::vector<double> steps;
+  for (const SystemResult& result : report.results) steps.push_back(ms(result.metrics.makespan));
+  return decimals_for(steps);
+}
+
+// A run's measured result is not faster than its prediction: only results of one kind compete.
+std::ptrdiff_t compared(const Report& report) {
+  return std::count_if(report.results.begin(), report.results.end(), [&](const SystemResult& result) {
+    return result.timeline.kind == report.results.front().timeline.kind;
+  });
+}
+
+std::string name_of(const SystemResult& result) {
+  return printable(result.system, name_width);
+}
+
+std::string misfit(const Report& report, const SystemResult& result) {
+  return fmt::format("{:{}}does not fit: {} too much for {} ({})", "", 4, bytes(result.missing),
+                     bytes(report.experiment.cluster.device.memory), printable(report.experiment.cluster.device.name));
+}
+
+void write_header(std::ostream& out, const Report& report, bool colour) {
+  const auto lines = experiment_lines(report.experiment);
+  out << inked(wrapped(printable(report.kind) + ": " + lines.front(), page_width, 2), Ink::Bold, colour) << '\n';
+  for (std::size_t i = 1; i < lines.size(); ++i) out << wrapped("  " + lines[i], page_width, 2) << '\n';
+}
+
+void write_results(std::ostream& out, const Report& report, const std::vector<SummaryRow>& rows, bool colour) {
+  const int decimals = ms_decimals(report);
+  const SystemResult* best = compared(report) > 1 ? fastest(report) : nullptr;
+  TextTable table({"\nsystem", "degree\nfwd / bwd", "step\nms", "forward\nms", "backward\nms", "speed-up\nx",
+                   "exposed\ncomm ms", "peak\nGiB", "of lower\nbound x", "\nresult"});
+  for (const SummaryRow& row : rows) {
+    const SystemResult& result = *row.result;
+    const Ink ink = !result.feasible ? Ink::Bad : &result == best ? Ink::Good : Ink::Plain;
+    table.add({name_of(result), fmt::format("{} / {}", result.plan.forward_degree, backward_degrees(result.plan)),
+               fixed(ms(result.metrics.makespan), decimals), fixed(ms(row.forward), decimals),
+               fixed(ms(row.backward), decimals), fixed(row.speedup, 2),
+               fixed(ms(result.metrics.exposed_communication), decimals), fixed(result.memory.peak.value() / gib, 2),
+               fixed(row.over_bound, 2), std::string(name_in(result_kind_names, result.timeline.kind))},
+              ink);
+    if (!result.feasible) table.add_remark(misfit(report, result), Ink::Bad);
+  }
+  out << '\n' << table.text(colour);
+}
+
+std::string numerics_line(const RunReport& run) {
+  const double error = std::max(run.output_error, run.gradient_error);
+  return fmt::format("    outputs and gradients equal the reference: {} (error {:.1e})", run.numerics_ok ? "yes" : "NO",
+                     error);
+}
+
+void write_runs(std::ostream& out, const Report& report, const std::vector<SummaryRow>& rows, bool colour) {
+  const int decimals = ms_decimals(report);
+  TextTable table({"\nmeasured beside modelled", "modelled\nms", "measured\nms", "95 %\ninterval ms",
+                   "measured /\nmodelled", "\ndilation", "emulated\nshare %", "\noverruns", "\nsamples"});
+  bool any = false;
+  for (const SummaryRow& row : rows) {
+    if (!row.result->run) continue;
+    any = true;
+    const RunReport& run = *row.result->run;
+    const auto modelled = row.expected ? std::optional(ms(row.expected->metrics.makespan)) : std::nullopt;
+    table.add({name_of(*row.result), fixed(modelled, decimals), fixed(ms(row.result->metrics.makespan), decimals),
+               fixed(ms(run.ci95_low), decimals) + " - " + fixed(ms(run.ci95_high), decimals),
+               fixed(row.measured_ratio, 3), fixed(run.dilation, 1), fixed(run.emulated_share * 100, 0),
+               std::to_string(run.overruns), std::to_string(run.samples.size())});
+    table.add_remark(numerics_line(run), run.numerics_ok ? Ink::Good : Ink::Bad);
+    table.add_remark(printable(fmt::format("    on {} over {}, {} ranks; stopped by {}", run.device, run.transport,
+                                           run.ranks, run.stopped_by)),
+                     Ink::Dim);
+  }
+  if (any) out << '\n' << table.text(colour);
+}
+
+void write_reasons(std::ostream& out, const std::vector<SummaryRow>& rows, bool colour) {
+  std::string text;
+  for (const SummaryRow& row : rows) {
+    const PlannerReport& planner = row.result->planner;
+    if (planner.reason.empty() || row.result->timeline.kind == ResultKind::Measured) continue;
+    std::string line = fmt::format("  {} ({}): {}", row.result->system, planner.name, planner.reason);
+    if (planner.runner_up) line += fmt::format("; runner-up {}", *planner.runner_up);
+    if (planner.regret && *planner.regret < 1e-4) line += "; the best of all plans";
+    if (planner.regret && *planner.regret >= 1e-4)
+      line += fmt::format("; {:.2f} % slower than the best of all plans", *planner.regret * 100);
+    if (planner.evaluations > 1)
+      line += fmt::format("; {} plans evaluated in {}", planner.evaluations, duration(planner.time));
+    text += wrapped(printable(line), page_width, 4) + '\n';
+  }
+  if (!text.empty()) out << '\n' << inked("why", Ink::Bold, colour) << '\n' << text;
+}
+
+// "one, s4, double" is what sets a point of a front apart.
+std::string memory_knobs(const Plan& plan) {
+  std::string text = fmt::format("degree {} / {}", plan.forward_degree, backward_degrees(plan));
+  if (plan.restore != Restore::Keep) text += fmt::format(", restore {}", name_in(restore_names, plan.restore));
+  if (plan.buffers != Buffers::PerChunk) text += fmt::format(", buffers {}", name_in(buffers_names, plan.buffers));
+  if (plan.micro_batches > 1) text += fmt::format(", {} micro-batches", plan.micro_batches);
+  return text;
+}
+
+void write_fronts(std::ostream& out, const Report& report, const std::vector<SummaryRow>& rows, bool colour) {
+  for (const SummaryRow& row : rows) {
+    const std::vector<FrontPoint>& front = row.result->planner.front;
+    if (front.size() < 2 || row.result->timeline.kind == ResultKind::Measured) continue;
+    out << '\n'
+        << inked(printable(fmt::format("time against memory, of the plans that {} looked at", row.result->system)),
+                 Ink::Bold, colour)
+        << '\n';
+    for (const FrontPoint& point : front)
+      out << fmt::format("  {:>9} ms {:>8.2f} GiB  {}\n", fixed(ms(point.time), ms_decimals(report)),
+                         point.memory.value() / gib, memory_knobs(point.plan));
+  }
+}
+
+void write_notes(std::ostream& out, const Report& report, bool colour) {
+  if (report.notes.empty()) return;
+  out << '\n' << inked("notes", Ink::Bold, colour) << '\n';
+  for (const std::string& note : report.notes) out << wrapped("  - " + printable(note), page_width, 4) << '\n';
+}
+
+}  // namespace
+
+void write_table(std::ostream& out, const Report& report, bool colour) {
+  const std::vector<SummaryRow> rows = summarize(report);
+  write_header(out, report, colour);
+  write_results(out, report, rows, colour);
+  write_runs(out, report, rows, colour);
+  write_reasons(out, rows, colour);
+  write_fronts(out, report, rows, colour);
+  write_notes(out, report, colour);
+}
+
+}  // namespace dovetail::reports

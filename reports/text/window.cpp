@@ -1,0 +1,36 @@
+#include "reports/text/window.hpp"
+
+#include <algorithm>
+
+namespace dovetail::reports {
+namespace {
+
+bool belongs_to_a_layer(const Op& op) {
+  return op.kind != OpKind::DenseGradientAllReduce && op.kind != OpKind::ExpertGradientAllReduce &&
+         op.kind != OpKind::Update;
+}
+
+}  // namespace
+
+Interval representative_window(const Schedule& schedule, const Timeline& timeline) {
+  int last_layer = 0;
+  Interval whole, window;
+  for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
+    last_layer = std::max<int>(last_layer, schedule.ops[i].layer);
+    whole.finish = std::max(whole.finish, timeline.ops[i].finish);
+  }
+  const bool pipelined = schedule.classes.size() > 1 || schedule.micro_batches > 1;
+  if (last_layer < 2 || pipelined) return whole;
+  window.start = whole.finish;
+  for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
+    const Op& op = schedule.ops[i];
+    if (!belongs_to_a_layer(op)) continue;
+    if (op.phase == Phase::Forward && op.layer == last_layer)
+      window.start = std::min(window.start, timeline.ops[i].start);
+    if (op.layer >= last_layer - (op.phase == Phase::Forward ? 0 : 1))
+      window.finish = std::max(window.finish, timeline.ops[i].finish);
+  }
+  return window;
+}
+
+}  // namespace dovetail::reports
