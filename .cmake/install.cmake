@@ -6,7 +6,7 @@ foreach(folder models planners sim exec reports)
   install(DIRECTORY ${folder}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dovetail/${folder}
     FILES_MATCHING PATTERN "*.hpp")
 endforeach()
-install(FILES "${PROJECT_BINARY_DIR}/generated/models/build_info.hpp"
+install(FILES "${PROJECT_BINARY_DIR}/generated/models/base/build_info.hpp"
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dovetail/models/base)
 install(DIRECTORY data/ DESTINATION ${CMAKE_INSTALL_DATADIR}/dovetail/data PATTERN CMakeLists.txt EXCLUDE)
 install(FILES bench/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME dovetail)

@@ -32,7 +32,7 @@
 namespace dovetail::bench {
 namespace {
 
-constexpr auto examples = R"(Examples:
+constexpr auto calibrate_examples = R"(Examples:
   This machine, two ranks as threads, in less than a minute; then a plan with these costs:
     dovetail calibrate --quick --ranks 2 -o own.json
     dovetail simulate --cluster fsmoe-testbed-b --calibration own.json --model mixtral-8x7b --system tutel
@@ -293,7 +293,7 @@ Action declare_calibrate(CLI::App& app) {
             "Results"},
            o.output);
   add_general_options(app, o);
-  app.footer(examples);
+  app.footer(calibrate_examples);
   return [options](const std::vector<std::string>& command_line) { return calibrate(*options, command_line); };
 }
 

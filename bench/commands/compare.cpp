@@ -21,7 +21,7 @@
 namespace dovetail::bench {
 namespace {
 
-constexpr auto examples = R"(Examples:
+constexpr auto compare_examples = R"(Examples:
   All shipped systems on a described cluster:
     dovetail compare --cluster fsmoe-testbed-b --model mixtral-8x7b
 
@@ -115,7 +115,7 @@ Action declare_compare(CLI::App& app) {
       app, {"--fail-on", "SYSTEM:SPEEDUP", "exit code 5 if the system's speed-up over the first is lower", "Results"},
       *fail_on);
   add_general_options(app, *options);
-  app.footer(examples);
+  app.footer(compare_examples);
   return [options, fail_on](const std::vector<std::string>& command_line) {
     return compare(*options, *fail_on, command_line);
   };

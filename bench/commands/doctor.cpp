@@ -18,7 +18,7 @@
 namespace dovetail::bench {
 namespace {
 
-constexpr auto examples = R"(Examples:
+constexpr auto doctor_examples = R"(Examples:
     dovetail doctor
 
 Exit code 0 even where something optional is missing. Memory is GiB.)";
@@ -123,7 +123,7 @@ Exit doctor() {
 }  // namespace
 
 Action declare_doctor(CLI::App& app) {
-  app.footer(examples);
+  app.footer(doctor_examples);
   return [](const std::vector<std::string>&) { return doctor(); };
 }
 

@@ -12,7 +12,7 @@
 namespace dovetail::bench {
 namespace {
 
-constexpr auto examples = R"(Examples:
+constexpr auto import_examples = R"(Examples:
   A mixture-of-experts model:
     dovetail import tests/data/hf/mixtral-8x7b/config.json -o mixtral.json
     dovetail simulate --cluster fsmoe-testbed-b --model mixtral.json --system tutel
@@ -54,7 +54,7 @@ Action declare_import(CLI::App& app) {
   add_integer(app, {"--top-k", "COUNT", "experts that a token goes to [the config's, else 2]", "Model"}, options->top_k,
               1, 1'000'000);
   add_text(app, {"-o,--output", "FILE", "write the model file there [standard output]", "Results"}, options->output);
-  app.footer(examples);
+  app.footer(import_examples);
   return [options](const std::vector<std::string>&) { return import_model(*options); };
 }
 

@@ -30,7 +30,7 @@
 namespace dovetail::bench {
 namespace {
 
-constexpr auto examples = R"(Examples:
+constexpr auto plan_examples = R"(Examples:
   The fastest of all shipped systems that fits the memory:
     dovetail plan --cluster fsmoe-testbed-b --model mixtral-8x7b
 
@@ -189,7 +189,7 @@ Action declare_plan(CLI::App& app) {
            options->save);
   add_online_options(app, options->online);
   add_general_options(app, *options);
-  app.footer(examples);
+  app.footer(plan_examples);
   return [options](const std::vector<std::string>& command_line) { return plan(*options, command_line); };
 }
 

@@ -16,7 +16,7 @@
 namespace dovetail::bench {
 namespace {
 
-constexpr auto examples = R"(Examples:
+constexpr auto reproduce_examples = R"(Examples:
   Which tables there are, and two of them (all take a minute):
     dovetail reproduce --list
     dovetail reproduce ampipe-appendix-c fsmoe-table2
@@ -76,7 +76,7 @@ Action declare_reproduce(CLI::App& app) {
   add_flag(app, {"--strict", "", "exit with 5 where a target is missed", "Results"}, options->strict);
   add_result_options(app, *options, "a self-contained page with all tables");
   add_general_options(app, *options);
-  app.footer(examples);
+  app.footer(reproduce_examples);
   return [options](const std::vector<std::string>& command_line) { return reproduce(*options, command_line); };
 }
 

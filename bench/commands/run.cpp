@@ -21,11 +21,12 @@
 #include "models/base/build_info.hpp"
 #include "models/base/errors.hpp"
 #include "models/files/schedule_json.hpp"
+#include "models/price/price.hpp"
 
 namespace dovetail::bench {
 namespace {
 
-constexpr auto examples = R"(Examples:
+constexpr auto run_examples = R"(Examples:
   Four ranks as threads of this process, links held to their modelled times:
     dovetail run --ranks 4 --emulate-links --cluster fsmoe-testbed-b --model mixtral-8x7b --system fsmoe -o run.json
 
@@ -45,18 +46,18 @@ The experiment is scaled down to the ranks (2 nodes for each pipeline stage) and
 this machine's clock; with --emulate-links that is modelled time x dilation. Over MPI, dovetail-exec must be at the same
 path on all machines. Exit codes: 1 wrong numerics, 4 a process that ended or hangs (said with its rank and op).)";
 
-enum class DeviceKind { Host, Cuda };
+enum class RunDevice { Host, Cuda };
 enum class TransportKind { Inproc, Mpi, Nccl, NcclMpi };
 using std::pair, std::string_view;
-constexpr std::array<pair<string_view, DeviceKind>, 2> device_names{
-    {{"host", DeviceKind::Host}, {"cuda", DeviceKind::Cuda}}};
+constexpr std::array<pair<string_view, RunDevice>, 2> run_device_names{
+    {{"host", RunDevice::Host}, {"cuda", RunDevice::Cuda}}};
 constexpr std::array<pair<string_view, TransportKind>, 4> transport_names{{{"inproc", TransportKind::Inproc},
                                                                            {"mpi", TransportKind::Mpi},
                                                                            {"nccl", TransportKind::Nccl},
                                                                            {"nccl-mpi", TransportKind::NcclMpi}}};
 
 struct RunOptions : Options {
-  DeviceKind device = DeviceKind::Host;
+  RunDevice device = RunDevice::Host;
   TransportKind transport = TransportKind::Inproc;
   bool emulate_links = false, no_check = false;
   exec::HostScale scale;
@@ -70,13 +71,13 @@ struct RunOptions : Options {
 };
 
 void require_built(const RunOptions& options) {
-  if (options.device == DeviceKind::Cuda && options.transport == TransportKind::Mpi)
+  if (options.device == RunDevice::Cuda && options.transport == TransportKind::Mpi)
     throw InputError("--device cuda: not with --transport mpi; GPUs exchange by --transport nccl or nccl-mpi");
-  if (options.nccl() && options.device != DeviceKind::Cuda)
+  if (options.nccl() && options.device != RunDevice::Cuda)
     throw InputError("--transport nccl: between GPUs, only with --device cuda");
   if (options.nccl() && options.emulate_links)
     throw InputError("--transport nccl: links are real; not with --emulate-links");
-  if (options.device == DeviceKind::Cuda && DOVETAIL_HAS_CUDA == 0)
+  if (options.device == RunDevice::Cuda && DOVETAIL_HAS_CUDA == 0)
     throw DeviceError("--device cuda", "not in this build; install CUDA with cuBLAS and build again");
   if (options.processes() && DOVETAIL_HAS_MPI == 0)
     throw DeviceError("--transport mpi", "not in this build; apt-get install libopenmpi-dev and build again");
@@ -145,7 +146,7 @@ exec::HostRunResult execute(const Question& question, const SystemResult& modell
   Progress progress("run", 1, options.talk());
   progress.begin(modelled.system);
   if (options.processes()) return execute_over_mpi(question.experiment, priced, how, options);
-  if (options.device == DeviceKind::Cuda) return execute_on_gpu(question.experiment, priced, how, options.nccl());
+  if (options.device == RunDevice::Cuda) return execute_on_gpu(question.experiment, priced, how, options.nccl());
   return exec::run_on_host(question.experiment, std::make_shared<const PricedSchedule>(priced), how);
 }
 
@@ -165,7 +166,7 @@ Exit run(const RunOptions& options, const std::vector<std::string>& command_line
   if (backend->name() == "simgrid-flow")
     throw InputError("--backend simgrid-flow: a run holds ops to their modelled times, which it does not use");
   Question question = load_question(options);
-  scale_down(question, options.scale, options.seed, options.device == DeviceKind::Cuda);
+  scale_down(question, options.scale, options.seed, options.device == RunDevice::Cuda);
   const Outputs outputs(options);
   if (!options.schedule.empty()) require_writable(options.schedule);
   const Candidate& candidate = question.candidates.front();
@@ -191,7 +192,7 @@ void add_run_options(CLI::App& app, RunOptions& o) {
        "what computes: CPUs, or one GPU that all ranks share; with --emulate-links one rank stands for all; with "
        "--transport nccl a GPU for each rank [host]",
        group},
-      device_names, o.device);
+      run_device_names, o.device);
   add_choice(app,
              {"--transport", "inproc|mpi|nccl|nccl-mpi",
               "how ranks talk: inproc threads of this process, mpi processes; NCCL between GPUs of one process or, "
@@ -236,7 +237,7 @@ Action declare_run(CLI::App& app) {
   add_text(app, {"--save-schedule", "FILE", "the schedule, for dovetail-exec and other executors", "Results"},
            options->schedule);
   add_general_options(app, *options);
-  app.footer(examples);
+  app.footer(run_examples);
   return [options](const std::vector<std::string>& command_line) { return run(*options, command_line); };
 }
 

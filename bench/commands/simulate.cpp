@@ -21,7 +21,7 @@
 namespace dovetail::bench {
 namespace {
 
-constexpr auto examples = R"(Examples:
+constexpr auto simulate_examples = R"(Examples:
   One system, with its timeline as text:
     dovetail simulate --cluster fsmoe-testbed-b --model mixtral-8x7b --system fsmoe -v
 
@@ -92,7 +92,7 @@ Action declare_simulate(CLI::App& app) {
   add_backend_option(app, *options);
   add_output_options(app, *options);
   add_general_options(app, *options);
-  app.footer(examples);
+  app.footer(simulate_examples);
   return [options](const std::vector<std::string>& command_line) { return simulate(*options, command_line); };
 }
 

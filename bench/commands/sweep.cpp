@@ -26,7 +26,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr auto examples = R"(Examples:
+constexpr auto sweep_examples = R"(Examples:
   A shipped grid, as JSON lines and as a table for a spreadsheet:
     dovetail sweep degrees -o degrees.jsonl --csv degrees.csv
 
@@ -175,7 +175,7 @@ Action declare_sweep(CLI::App& app) {
   add_text(app, {"--csv", "FILE", "the cells as a table", "Results"}, options->csv);
   add_list(app, {"--merge", "FILE,..", "no grid: put the files of all shards together", "Results"}, options->merge);
   add_general_options(app, *options);
-  app.footer(examples);
+  app.footer(sweep_examples);
   return [options](const std::vector<std::string>&) { return sweep(*options); };
 }
 

@@ -19,7 +19,7 @@
 namespace dovetail::bench {
 namespace {
 
-constexpr auto examples = R"(Examples:
+constexpr auto validate_examples = R"(Examples:
   Fit costs of kernels on some sizes, predict others, run every plan of five systems there:
     dovetail validate host -o validation.json --html validation.html
 
@@ -97,7 +97,7 @@ Action declare_validate(CLI::App& app) {
   add_text(app, {"-o,--output", "FILE", "the result as JSON", "Results"}, options->output);
   add_text(app, {"--html", "FILE", "a page with a parity plot", "Results"}, options->html);
   add_general_options(app, *options);
-  app.footer(examples);
+  app.footer(validate_examples);
   return [options](const std::vector<std::string>& command_line) { return validate(*options, command_line); };
 }
 

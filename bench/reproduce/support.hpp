@@ -9,6 +9,7 @@
 
 #include "models/base/json/json_reader.hpp"
 #include "models/files/load.hpp"
+#include "models/price/calibration.hpp"
 #include "models/results/reproduction.hpp"
 
 namespace dovetail::bench {

@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t block_size = 64;  // queries
 
 // One head of one sample: the queries [first, first + count) and all keys that they see.
-struct Block {
+struct QueryBlock {
   std::int64_t token;         // of the sample's first token in the L tokens
   std::int64_t first, count;  // within the sample
   std::int64_t head, kv_head;
@@ -25,8 +25,8 @@ void for_each_block(const LayerShape& shape, RowRange positions, Visit visit) {
   for (std::int64_t sample = 0; sample < shape.samples; ++sample)
     for (std::int64_t head = 0; head < shape.heads; ++head)
       for (std::int64_t first = positions.first; first < positions.last; first += block_size)
-        visit(Block{sample * shape.sequence, first, std::min(block_size, positions.last - first), head,
-                    head * shape.kv_heads / shape.heads});
+        visit(QueryBlock{sample * shape.sequence, first, std::min(block_size, positions.last - first), head,
+                         head * shape.kv_heads / shape.heads});
 }
 
 // visit(the tokens of a sample that lie in the range, their rows among those of the range alone).
@@ -45,7 +45,7 @@ void copy_rows(Matrix<const Scalar> from, std::span<const std::int64_t> rows, Ma
 template <class Scalar>
 struct HeadViews {
   Matrix<Scalar> query, key, value;  // of (L, Q + 2K)
-  HeadViews(const LayerShape& shape, Matrix<Scalar> qkv, const Block& b) {
+  HeadViews(const LayerShape& shape, Matrix<Scalar> qkv, const QueryBlock& b) {
     const std::int64_t d = shape.head_size;
     const Matrix<Scalar> keys = qkv.rows_from(b.token, b.keys());
     query = qkv.rows_from(b.token + b.first, b.count).cols_from(b.head * d, d);
@@ -93,7 +93,7 @@ Matrix<Scalar> scratch(std::vector<Scalar>& memory, std::int64_t rows, std::int6
 }
 
 template <class Scalar>
-void attend_backward(const LayerShape& shape, const Block& b, const AttentionState<const Scalar>& state,
+void attend_backward(const LayerShape& shape, const QueryBlock& b, const AttentionState<const Scalar>& state,
                      Matrix<const Scalar> d_context, Matrix<Scalar> p, Matrix<Scalar> d_p, Matrix<Scalar> d_qkv) {
   const HeadViews<const Scalar> head(shape, state.query_key_value, b);
   const HeadViews<Scalar> gradient(shape, d_qkv, b);
@@ -137,7 +137,7 @@ template <class Scalar>
 void attention_forward(const LayerShape& shape, RowRange positions, const DenseWeights<const Scalar>& weights,
                        const AttentionState<Scalar>& state, Matrix<Scalar> partial) {
   std::vector<Scalar> memory;
-  for_each_block(shape, positions, [&](const Block& b) {
+  for_each_block(shape, positions, [&](const QueryBlock& b) {
     const HeadViews<const Scalar> head(shape, state.query_key_value, b);
     const std::int64_t first = b.token + b.first;
     const Matrix<Scalar> scores = scratch(memory, b.count, b.keys());
@@ -165,7 +165,7 @@ void attention_backward(const LayerShape& shape, RowRange positions, Matrix<cons
     multiply(transposed(state.context.rows_from(token, positions.size())), of_sample, d_output_weights, Into::Add);
     multiply(of_sample, transposed(weights.output), d_context.rows_from(token, positions.size()));
   });
-  for_each_block(shape, positions, [&](const Block& b) {
+  for_each_block(shape, positions, [&](const QueryBlock& b) {
     attend_backward<Scalar>(shape, b, state, d_context, scratch(p_memory, b.count, b.keys()),
                             scratch(d_p_memory, b.count, b.keys()), d_query_key_value);
   });

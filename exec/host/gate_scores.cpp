@@ -24,7 +24,7 @@ Values sums_by_token(const LayerShape& s, const Values& scores, const Routing& r
 }
 
 // d <- p (d - p . d), along one softmax.
-void softmax_backward(std::span<const double> p, std::span<double> d) {
+void probability_backward(std::span<const double> p, std::span<double> d) {
   double mean = 0;
   for (std::size_t i = 0; i < p.size(); ++i) mean += p[i] * d[i];
   for (std::size_t i = 0; i < p.size(); ++i) d[i] = p[i] * (d[i] - mean);
@@ -94,7 +94,7 @@ Values choice_scores_backward(const LayerShape& s, const Values& scores, const R
     return d;
   }
   const auto n = static_cast<std::size_t>(s.experts);
-  for (std::size_t first = 0; first < d.size(); first += n) softmax_backward({&scores[first], n}, {&d[first], n});
+  for (std::size_t first = 0; first < d.size(); first += n) probability_backward({&scores[first], n}, {&d[first], n});
   return d;
 }
 
@@ -110,9 +110,9 @@ SoftWeights soft_weights(const LayerShape& s, const Values& logits) {
 Values soft_weights_backward(const LayerShape& s, const SoftWeights& weights, const SoftWeights& gradient) {
   const auto slots = static_cast<std::size_t>(s.slots());
   Values d = gradient.dispatch, d_combine = gradient.combine;
-  for_each_column(weights.dispatch, d, slots, softmax_backward);
+  for_each_column(weights.dispatch, d, slots, probability_backward);
   for (std::size_t first = 0; first < d.size(); first += slots)
-    softmax_backward({&weights.combine[first], slots}, {&d_combine[first], slots});
+    probability_backward({&weights.combine[first], slots}, {&d_combine[first], slots});
   for (std::size_t i = 0; i < d.size(); ++i) d[i] += d_combine[i];
   return d;
 }

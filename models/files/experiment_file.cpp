@@ -35,7 +35,7 @@ const JsonSchema& schema_for(const JsonValue& experiment) {
   JsonValue schema = load_schema("experiment");
   for (const InputKind* kind : named_parts) {
     const auto value = experiment.find(kind->name);
-    json& property = schema["properties"][kind->name];
+    JsonValue& property = schema["properties"][kind->name];
     if (value != experiment.end() && value->is_object()) property = property["oneOf"][1];
   }
   return kept.emplace(key, JsonSchema(std::move(schema))).first->second;

@@ -17,15 +17,15 @@ using JsonValue = nlohmann::json;
 
 constexpr std::string_view suffix = ".schema.json";
 
-json read_schema(std::string_view name) {
+JsonValue read_schema(std::string_view name) {
   return JsonFile::read(data_directory() / "schemas" / fmt::format("{}{}", name, suffix)).root();
 }
 
 // Makes the references of `node` local to a bundle in which its own schema lies at `self`, and notes the schemas that
 // they lead to.
-void localize(json& node, const std::string& self, std::set<std::string>& others) {
+void localize(JsonValue& node, const std::string& self, std::set<std::string>& others) {
   if (!node.is_structured()) return;
-  for (json& child : node) localize(child, self, others);
+  for (JsonValue& child : node) localize(child, self, others);
   const auto found = node.is_object() ? node.find("$ref") : node.end();
   if (found == node.end() || !found->is_string()) return;
   const std::string reference = found->get<std::string>();
@@ -44,7 +44,7 @@ void localize(json& node, const std::string& self, std::set<std::string>& others
 
 }  // namespace
 
-json load_schema(std::string_view name) {
+JsonValue load_schema(std::string_view name) {
   JsonValue bundle = read_schema(name);
   std::set<std::string> pending;
   localize(bundle, "", pending);

@@ -18,10 +18,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string percent(double value) {
-  return fmt::format("{:.2f}", 100 * value);
-}
-
 Seconds total(const OnlineRun& run, const auto& time_of) {
   Seconds sum;
   for (const OnlineStep& step : run.steps) sum += std::invoke(time_of, step);

@@ -82,10 +82,6 @@ Json summary_json(const Validation& v) {
       {"planners", std::move(planners)}};
 }
 
-std::string percent(double value) {
-  return fmt::format("{:.2f}", 100 * value);
-}
-
 std::string degrees(const Plan& plan) {
   return fmt::format("{} / {}", plan.forward_degree, backward_degrees(plan));
 }

@@ -14,9 +14,9 @@ file(WRITE "${OUTPUT}" "// Made by reports/page/embed.cmake.
 
 namespace dovetail::reports {
 namespace {
-constexpr char bytes[] = {
+constexpr char ${NAME}_bytes[] = {
 ${bytes}};
 }
-const std::string_view ${NAME}_text{bytes, sizeof bytes};
+const std::string_view ${NAME}_text{${NAME}_bytes, sizeof ${NAME}_bytes};
 }  // namespace dovetail::reports
 ")

@@ -4,17 +4,12 @@
 
 #include "models/base/names.hpp"
 #include "reports/data/reproduction_report.hpp"
+#include "reports/page/html_table.hpp"
 #include "reports/page/page_text.hpp"
 #include "reports/text/format.hpp"
 
 namespace dovetail::reports {
 namespace {
-
-void write_row(std::ostream& out, std::string_view cell, std::initializer_list<std::string> values) {
-  out << "<tr>";
-  for (const std::string& value : values) out << fmt::format("<{0}>{1}</{0}>", cell, value);
-  out << "</tr>\n";
-}
 
 void write_notes(std::ostream& out, const ReproducedTable& table) {
   if (table.fitted.empty() && table.notes.empty()) return;

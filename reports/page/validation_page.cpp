@@ -7,6 +7,7 @@
 
 #include "reports/data/validation_report.hpp"
 #include "reports/data/validation_statistics.hpp"
+#include "reports/page/html_table.hpp"
 #include "reports/page/page_text.hpp"
 #include "reports/text/format.hpp"
 #include "reports/text/summary.hpp"
@@ -117,12 +118,6 @@ void write_cards(std::ostream& out, const Validation& v) {
   card("Rank correlation of plans", fmt::format("{:.3f}", ranks.value),
        fmt::format("95 %: {:.3f} to {:.3f}", ranks.low, ranks.high));
   out << "</div>\n";
-}
-
-void write_row(std::ostream& out, std::string_view cell, std::initializer_list<std::string> values) {
-  out << "<tr>";
-  for (const std::string& value : values) out << fmt::format("<{0}>{1}</{0}>", cell, value);
-  out << "</tr>\n";
 }
 
 void write_regrets(std::ostream& out, const Validation& v) {

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "models/base/names.hpp"
+#include "models/price/calibration.hpp"
 
 namespace dovetail::reports {
 namespace {
@@ -61,6 +62,10 @@ int decimals_for(const std::vector<double>& values) {
 
 std::string fixed(std::optional<double> value, int decimals) {
   return value && std::isfinite(*value) ? fmt::format("{:.{}f}", *value, decimals) : "-";
+}
+
+std::string percent(double share) {
+  return fmt::format("{:.2f}", 100 * share);
 }
 
 std::string duration(Seconds time) {

@@ -27,6 +27,8 @@ int decimals_for(const std::vector<double>& values);
 // "-" for what is missing or not finite.
 std::string fixed(std::optional<double> value, int decimals);
 
+std::string percent(double share);  // 0.0123: "1.23"
+
 // "12.3 us", "4.56 ms", "1.23 s": three digits and a fitting unit.
 std::string duration(Seconds time);
 std::string bytes(Bytes amount);  // "512 B", "1.50 MiB", "48.0 GiB"

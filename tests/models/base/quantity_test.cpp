@@ -60,24 +60,24 @@ TEST_CASE("Quantities with units are read, none worse than the last bit") {
 
 TEST_CASE("A wrong quantity says what was expected, with an example") {
   const std::string time = "expected a time with unit, such as \"12.5 us\", got ";
-  CHECK(refusal<Seconds>("12.5") == time + "\"12.5\", which has no unit");
-  CHECK(refusal<Seconds>("12.5 parsec") == time + "\"12.5 parsec\", whose unit \"parsec\" is unknown");
-  CHECK(refusal<Seconds>("3 GB") == time + "\"3 GB\", which is an amount of data");
-  CHECK(refusal<Seconds>("fast") == time + "\"fast\"");
-  CHECK(refusal<Seconds>("") == time + "\"\"");
-  CHECK(refusal<Seconds>("nan s") == time + "\"nan s\", which is not a finite number");
-  CHECK(refusal<Seconds>("-inf s") == time + "\"-inf s\", which is not a finite number");
-  CHECK(refusal<Seconds>("1e999 s") == time + "\"1e999 s\", whose number is too large or too small");
-  CHECK(refusal<Seconds>("1e-320 fs") == time + "\"1e-320 fs\", which is too small");
-  CHECK(refusal<Seconds>("3 s/s") == time + "\"3 s/s\", whose unit measures something else");
-  CHECK(refusal<Bytes>("1e308 TB") ==
+  CHECK(refusal_of_quantity<Seconds>("12.5") == time + "\"12.5\", which has no unit");
+  CHECK(refusal_of_quantity<Seconds>("12.5 parsec") == time + "\"12.5 parsec\", whose unit \"parsec\" is unknown");
+  CHECK(refusal_of_quantity<Seconds>("3 GB") == time + "\"3 GB\", which is an amount of data");
+  CHECK(refusal_of_quantity<Seconds>("fast") == time + "\"fast\"");
+  CHECK(refusal_of_quantity<Seconds>("") == time + "\"\"");
+  CHECK(refusal_of_quantity<Seconds>("nan s") == time + "\"nan s\", which is not a finite number");
+  CHECK(refusal_of_quantity<Seconds>("-inf s") == time + "\"-inf s\", which is not a finite number");
+  CHECK(refusal_of_quantity<Seconds>("1e999 s") == time + "\"1e999 s\", whose number is too large or too small");
+  CHECK(refusal_of_quantity<Seconds>("1e-320 fs") == time + "\"1e-320 fs\", which is too small");
+  CHECK(refusal_of_quantity<Seconds>("3 s/s") == time + "\"3 s/s\", whose unit measures something else");
+  CHECK(refusal_of_quantity<Bytes>("1e308 TB") ==
         "expected an amount of data with unit, such as \"40 GiB\", got \"1e308 TB\", which is too large");
-  CHECK(refusal<BytesPerSecond>("200 GB") ==
+  CHECK(refusal_of_quantity<BytesPerSecond>("200 GB") ==
         "expected a bandwidth with unit, such as \"200 Gb/s\", got \"200 GB\", which is an amount of data");
   CHECK(
-      refusal<FlopsPerSecond>("312 TFLOP") ==
+      refusal_of_quantity<FlopsPerSecond>("312 TFLOP") ==
       "expected a compute rate with unit, such as \"312 TFLOP/s\", got \"312 TFLOP\", which is a number of operations");
-  CHECK(refusal<SecondsPerByte>("1 GB/s") ==
+  CHECK(refusal_of_quantity<SecondsPerByte>("1 GB/s") ==
         "expected a time per byte with unit, such as \"0.23 ps/B\", got \"1 GB/s\", which is a bandwidth");
 }
 
@@ -85,16 +85,16 @@ TEST_CASE("Units that are nearly right are still refused") {
   for (const char* text :
        {"12 Us", "12 Ms", "12 us us", "12 us,", "1,5 us", "1 2 us", "+1 us", "0x1 us", "12 us/", "1e s"}) {
     INFO(text);
-    CHECK(refusal<Seconds>(text) != "accepted");
+    CHECK(refusal_of_quantity<Seconds>(text) != "accepted");
   }
   for (const char* text : {"1 KB", "1 mB", "1 GBit", "1 gib", "1 ps/B/B"}) {
     INFO(text);
-    CHECK(refusal<Bytes>(text) != "accepted");
+    CHECK(refusal_of_quantity<Bytes>(text) != "accepted");
   }
 }
 
 TEST_CASE("A quantity that would break the line is shown escaped and shortened") {
-  const std::string message = refusal<Seconds>("1 s\n" + std::string(1000, 'x'));
+  const std::string message = refusal_of_quantity<Seconds>("1 s\n" + std::string(1000, 'x'));
   CHECK(message.size() < 250);
   CHECK(message.find('\n') == std::string::npos);
 }

@@ -52,9 +52,6 @@ TEST_CASE("what cannot be built is refused with the knob and the reason") {
       {[](Plan& p) { p.all_to_all = AllToAll::NodeDeduplicated; },
        "/plan/all_to_all: node_deduplicated is not built yet; built: linear, naive_local, hierarchical_1d, "
        "two_dimensional"},
-      {[](Plan& p) { p.protocol = Protocol::BySize; },
-       "/plan/protocol: by_size needs the cost of low_latency messages on inter links, which calibration "
-       "fsmoe-testbed-b lacks"},
       {[](Plan& p) { p.all_to_all_levels = {8}; }, "/plan/all_to_all_levels: given, but plan.all_to_all is linear"},
       {[](Plan& p) {
          p.all_to_all = AllToAll::TwoDimensional, p.all_to_all_levels = {2, 3};

@@ -4,8 +4,10 @@
 
 #include "models/base/errors.hpp"
 #include "models/plan/plan.hpp"
+#include "models/plan/plan_rules.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/calibration.hpp"
+#include "models/price/plan_costs.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"
 #include "tests/support/experiments.hpp"
@@ -74,6 +76,19 @@ TEST_CASE("collectives take the resource of the links their group uses, interpol
   CHECK_THROWS_AS(find_cost(*e.calibration, Collective::AllToAll, {4, 1}, 4), InputError);
   e.workload.dtype = DType::Bf16;
   CHECK_THROWS_WITH(price_plan(e, Plan{}), "calibration fsmoe-testbed-b has no GEMM cost for bf16; it has fp32");
+}
+
+TEST_CASE("a plan is refused whose messages the calibration knows no cost of") {
+  const Experiment e = test::testbed_b();
+  Plan plan;
+  CHECK_NOTHROW(require_costs(plan, e));
+  plan.protocol = Protocol::BySize;
+  CHECK_NOTHROW(validate(plan, e));
+  const auto* const refusal =
+      "/plan/protocol: by_size needs the cost of low_latency messages on inter links, which calibration "
+      "fsmoe-testbed-b lacks";
+  CHECK_THROWS_WITH(require_costs(plan, e), refusal);
+  CHECK_THROWS_WITH(build_schedule(e, plan), refusal);
 }
 
 TEST_CASE("copies take a resource of their own, at the calibration's cost") {
