@@ -10,7 +10,10 @@ DEMO := build/demo
 help: ## this list
 	@sed -n 's/^\([a-z ]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
-demo: release ## build, compare five systems on a simulated cluster, run one of them for real
+demo: ## build, compare five systems on a simulated cluster, run one of them for real
+	@echo "This installs what is missing, builds dovetail, compares five systems on a simulated cluster"
+	@echo "and runs one of them for real on this machine."
+	@$(MAKE) --no-print-directory release
 	@mkdir -p $(DEMO)
 	$(BIN)/dovetail compare --cluster fsmoe-testbed-b --model mixtral-8x7b \
 	  --systems deepspeed_moe,tutel,tutel_improved,fsmoe_no_iio,fsmoe --backend simgrid \
@@ -25,25 +28,21 @@ demo: release ## build, compare five systems on a simulated cluster, run one of 
 
 test: ## build with warnings as errors and run every test
 	@.ci/install build test
-	@.ci/timed configure cmake --preset dev
-	@.ci/timed build cmake --build --preset dev -j $(JOBS)
+	@.ci/timed build .ci/build dev
 	@.ci/timed tests ctest --preset dev -j $(JOBS)
 
 bench: release ## micro-benchmarks of our own code
 	@.ci/install bench
-	@cmake --preset release >/dev/null
-	cmake --build --preset release --target bench_micro -j $(JOBS)
+	@.ci/build release bench_micro
 	$(BIN)/bench_micro
 
 scale: release ## time and memory of simulations from 8 to 100,000 GPUs
-	@cmake --preset release >/dev/null
-	cmake --build --preset release --target scale_layer -j $(JOBS)
+	@.ci/build release scale_layer
 	bench/scale/scale.py -o build/scale.json
 
 asan tsan: ## tests under address+undefined (asan) or thread (tsan) sanitizers
 	@.ci/install build test
-	@.ci/timed configure cmake --preset $@
-	@.ci/timed build cmake --build --preset $@ -j $(JOBS)
+	@.ci/timed build .ci/build $@
 	@.ci/timed tests ctest --preset $@ -j $(JOBS)
 
 format: ## format every source file
@@ -53,8 +52,6 @@ format: ## format every source file
 lint: ## check format, and clang-tidy what changed
 	@.ci/install build test lint
 	@.ci/format --check
-	@cmake --preset dev >/dev/null
-	@cmake --build --preset dev --target git_revision >/dev/null
 	@.ci/lint
 
 install: release ## install under PREFIX (default /usr/local)
@@ -65,5 +62,4 @@ clean: ## remove everything built
 
 release:
 	@.ci/install build
-	@cmake --preset release
-	@cmake --build --preset release -j $(JOBS)
+	@.ci/build release

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "bench/reproduce/tables.hpp"
+#include "models/price/calibration.hpp"
 
 namespace dovetail::bench {
 

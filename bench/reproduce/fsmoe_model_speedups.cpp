@@ -5,6 +5,7 @@
 #include <map>
 
 #include "bench/reproduce/tables.hpp"
+#include "models/price/calibration.hpp"
 
 namespace dovetail::bench {
 namespace {

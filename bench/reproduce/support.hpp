@@ -9,8 +9,11 @@
 
 #include "models/base/json/json_reader.hpp"
 #include "models/files/load.hpp"
-#include "models/price/calibration.hpp"
 #include "models/results/reproduction.hpp"
+
+namespace dovetail {
+struct Interference;
+}
 
 namespace dovetail::bench {
 

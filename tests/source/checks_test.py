@@ -41,8 +41,31 @@ class Checks(unittest.TestCase):
         self.assertEqual(self.layers("models/a.cpp", "#include <mpi.h>\n"), ["models/a.cpp:1: models/ may not use <mpi.h>"])
         self.assertEqual(len(self.layers("models/a.cpp", "#include <simgrid/s4u.hpp>\n")), 1)
 
+    def test_a_layer_of_models_may_not_include_one_that_builds_on_it(self):
+        found = self.layers("models/schedule/a.cpp", '#include "models/base/a.hpp"\n#include "models/price/price.hpp"\n')
+        self.assertEqual(found, ["models/schedule/a.cpp:2: models/schedule/ may not include models/price/, which builds on it "
+                                 "(models/price/price.hpp)"])
+
+    def test_a_file_of_models_in_no_layer_is_found(self):
+        found = self.layers("models/stray.cpp", '#include "models/base/a.hpp"\n')
+        self.assertEqual(len(found), 1)
+        self.assertIn("models/stray.cpp is in no layer of models/", found[0])
+
+    def test_includes_that_form_a_circle_are_found(self):
+        self.plant("sim/a.hpp", '#include "sim/b.hpp"\n')
+        self.plant("sim/b.cpp", '#include "sim/b.hpp"\n#include "sim/c.hpp"\n')
+        self.assertEqual(self.layers("sim/c.cpp", '#include "sim/c.hpp"\n'), [])
+        self.assertEqual(self.layers("sim/c.cpp", '#include "sim/c.hpp"\n#include "sim/a.hpp"\n'),
+                         ["sim/a.hpp:1: includes form a circle: sim/a -> sim/b -> sim/c -> sim/a"])
+
+    def test_few_headers_pass_calibrations_on(self):
+        text = '#include "models/price/calibration.hpp"\n'
+        self.assertEqual(self.layers("planners/a.cpp", text) + self.layers("models/price/a.hpp", text), [])
+        self.assertEqual(len(self.layers("planners/a.hpp", text)), 1)
+
     def test_what_is_allowed_passes(self):
         self.plant("sim/a.cpp", '#include <simgrid/s4u.hpp>\n#include "models/schedule/op.hpp"\n#include "sim/a.hpp"\n')
+        self.plant("models/price/a.cpp", '#include "models/base/a.hpp"\n#include "models/price/b.hpp"\n')
         self.plant("bench/main.cpp", '#include <CLI/CLI.hpp>\n#include "planners/a.hpp"\n')
         self.plant("tests/exec/a.cpp", '#include <mpi.h>\n#include "bench/a.hpp"\n')
         self.assertEqual(list(violations(self.root)), [])
