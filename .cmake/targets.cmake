@@ -1,8 +1,8 @@
 # How this project makes libraries, programs and tests. Sources are listed in the folders' CMakeLists.txt.
 
 # Most of a compile goes into the headers and templates of libraries. So the sources of a folder are compiled together,
-# up to 12 at a time. Names in unnamed namespaces must therefore differ within a folder. A file must still include what
-# it uses: CI compiles every header alone, and clang-tidy reads each source by itself.
+# up to 12 at a time. Names in unnamed namespaces must therefore differ within a folder; a test checks this. A file must
+# still include what it uses: CI compiles every header alone, and clang-tidy reads each source by itself.
 function(dovetail_compile_together target)
   if(NOT DOVETAIL_UNITY)
     return()

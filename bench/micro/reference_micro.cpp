@@ -21,7 +21,7 @@ using namespace dovetail::planners;
 
 namespace {
 
-std::vector<int> up_to(int last) {
+std::vector<int> degrees_up_to(int last) {
   std::vector<int> degrees(static_cast<std::size_t>(last));
   std::iota(degrees.begin(), degrees.end(), 1);
   return degrees;
@@ -66,7 +66,7 @@ BENCHMARK(four_case_table_4)->Arg(0)->Arg(1)->ArgName("b")->Unit(benchmark::kMil
 // Regret of SLSQP's degrees by the exact makespan, in percent; `best`: how many have none.
 void slsqp_table_4(benchmark::State& state) {
   const std::vector<LayerPhase> phases = table_4(testbed_of(state));
-  const std::vector<int> degrees = up_to(16);
+  const std::vector<int> degrees = degrees_up_to(16);
   for (auto _ : state)
     for (const LayerPhase& p : phases) benchmark::DoNotOptimize(slsqp_degree(p.moe, p.all_reduce, degrees));
   per_phase(state, phases.size());
@@ -91,7 +91,7 @@ BENCHMARK(slsqp_table_4)->Arg(0)->Arg(1)->ArgName("b")->Unit(benchmark::kMillise
 // The paper's step 2, and how much slower its slices are than the exact ones.
 void gradient_evolution_layers(benchmark::State& state) {
   const LayerTimes times = layer_times(bench::testbed_b(static_cast<int>(state.range(0))));
-  const GradientProblem problem = gradient_problem(times, CommStreams::InterIntra, up_to(16));
+  const GradientProblem problem = gradient_problem(times, CommStreams::InterIntra, degrees_up_to(16));
   GradientPartition evolved;
   for (auto _ : state) benchmark::DoNotOptimize(evolved = evolve_partition(problem));
   state.counters["excess%"] = 100 * (evolved.time / partition_gradients(problem).time - 1);

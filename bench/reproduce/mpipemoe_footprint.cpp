@@ -4,12 +4,11 @@
 #include <algorithm>
 
 #include "bench/reproduce/mpipemoe_layers.hpp"
+#include "bench/reproduce/support.hpp"
 #include "bench/reproduce/tables.hpp"
 
 namespace dovetail::bench {
 namespace {
-
-constexpr double gibibyte = 1 << 30;
 
 struct Systems {
   explicit Systems(FilesRead& files)

@@ -17,6 +17,8 @@ struct Interference;
 
 namespace dovetail::bench {
 
+inline constexpr double gibibyte = 1 << 30;
+
 // Ours by the names of the table's values: all of them, no others. Notes are added to those of the file.
 struct Recomputed {
   std::map<std::string, TableValue> values;

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "bench/reproduce/moe_layer.hpp"
+#include "bench/reproduce/support.hpp"
 #include "bench/reproduce/tables.hpp"
 #include "models/base/errors.hpp"
 #include "models/price/build_schedule.hpp"
@@ -82,8 +83,6 @@ Recomputed tutel_layout(const JsonReader& settings, FilesRead& files) {
 }
 
 namespace {
-
-constexpr double gibibyte = 1 << 30;
 
 // GiB by number of tokens.
 std::vector<double> memory(const Experiment& base, const Plan& plan, const JsonReader& settings) {

@@ -9,14 +9,14 @@
 namespace dovetail::bench {
 namespace {
 
-struct Times {
+struct ShardingTimes {
   Seconds gathered, repeated;  // P1, P2
   Seconds best() const { return std::min(gathered, repeated); }
 };
 
 // Tutel allows factors above E, where experts take more rows than there are tokens. f times the tokens at factor 1
 // move and work on the same rows.
-Times times(const Experiment& base, LayerSizes sizes, int factor) {
+ShardingTimes times(const Experiment& base, LayerSizes sizes, int factor) {
   sizes.tokens *= factor;
   const Experiment e = moe_layer(base, sizes);
   Plan plan;
@@ -42,7 +42,7 @@ Recomputed tutel_table5(const JsonReader& settings, FilesRead& files) {
     const LayerSizes sizes = read_sizes(setting, usual);
     const int factor = setting.integer("factor", 1);
     const bool repeats = setting.string("faster") == "P2";
-    const Times t = times(base, sizes, factor);
+    const ShardingTimes t = times(base, sizes, factor);
     const double gain = repeats ? percent_more(t.gathered, t.repeated) : percent_more(t.repeated, t.gathered);
     right += gain > 0;
     errors.push_back(std::abs(gain - setting.number("gain")));
@@ -55,7 +55,7 @@ Recomputed tutel_table5(const JsonReader& settings, FilesRead& files) {
   const JsonReader mixed = settings.at("mixed");
   Seconds gathered, repeated, best;
   for (int factor : read_integers(mixed.at("factors"))) {
-    const Times t = times(base, read_sizes(mixed, usual), factor);
+    const ShardingTimes t = times(base, read_sizes(mixed, usual), factor);
     gathered += t.gathered;
     repeated += t.repeated;
     best += t.best();

@@ -137,7 +137,7 @@ void dense_gradient_all_reduce(OpContext<Scalar>& c) {
 }
 
 template <class Scalar>
-constexpr auto kernels = std::to_array<KernelEntry<Scalar>>(
+constexpr auto exchange_kernels = std::to_array<KernelEntry<Scalar>>(
     {{OpKind::MpAllGather, collective<Scalar>, collective<Scalar>},
      {OpKind::MpReduceScatter, collective<Scalar>, collective<Scalar>},
      {OpKind::Dispatch, exchange_rows<Scalar>, exchange_rows<Scalar>},
@@ -157,7 +157,7 @@ constexpr auto kernels = std::to_array<KernelEntry<Scalar>>(
 
 template <class Scalar>
 OpKernel<Scalar> communication_kernel_of(const Op& op) {
-  return find_kernel<Scalar>(kernels<Scalar>, op);
+  return find_kernel<Scalar>(exchange_kernels<Scalar>, op);
 }
 
 template OpKernel<float> communication_kernel_of<float>(const Op&);

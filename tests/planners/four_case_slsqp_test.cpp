@@ -16,7 +16,7 @@ namespace {
 
 const std::vector<int> to_16{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 
-PlanChoice choose(const Experiment& e, const Plan& base, const PlannerChoice& choices) {
+PlanChoice plan_for(const Experiment& e, const Plan& base, const PlannerChoice& choices) {
   return find_planner(choices.name).choose({e, base, choices}, analytic_evaluator(e));
 }
 
@@ -76,8 +76,8 @@ TEST_CASE("four_case_slsqp plans like four_case, alone and a little worse") {
     e.workload.sequence = 1024;
     const Plan base = co_scheduled(i % 3 == 0 ? GradSync::After : GradSync::Partitioned);
     const bool tied = i % 4 == 0;
-    const PlanChoice paper = choose(e, base, {"four_case_slsqp", to_16, tied});
-    const PlanChoice ours = choose(e, base, {"four_case", to_16, tied});
+    const PlanChoice paper = plan_for(e, base, {"four_case_slsqp", to_16, tied});
+    const PlanChoice ours = plan_for(e, base, {"four_case", to_16, tied});
     if (tied) CHECK(paper.plan.forward_degree == paper.plan.backward_degree);
     CHECK(paper.report.evaluations <= 6);  // one plan, or two tied degrees in three ways to slice
     const Evaluator evaluate = analytic_evaluator(e);
@@ -95,7 +95,7 @@ TEST_CASE("four_case_slsqp knows co-scheduled streams alone") {
   const Experiment e = test::testbed_b(2);
   Plan base = co_scheduled(GradSync::After);
   base.comm_streams = CommStreams::One;
-  CHECK_THROWS_WITH(choose(e, base, {"four_case_slsqp", {1, 2}, false}),
+  CHECK_THROWS_WITH(plan_for(e, base, {"four_case_slsqp", {1, 2}, false}),
                     Catch::Contains("one contradicts the planner"));
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("four_case_slsqp knows co-scheduled streams alone") {
 
 TEST_CASE("four_case_slsqp is not in a build without NLopt, and says so") {
   const Experiment e = test::testbed_b(2);
-  CHECK_THROWS_WITH(choose(e, co_scheduled(GradSync::After), {"four_case_slsqp", to_16, false}),
+  CHECK_THROWS_WITH(plan_for(e, co_scheduled(GradSync::After), {"four_case_slsqp", to_16, false}),
                     Catch::Contains("planner four_case_slsqp: not in this build"));
 }
 

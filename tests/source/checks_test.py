@@ -6,6 +6,7 @@ import unittest
 from check_layers import violations
 from check_lengths import LIMIT, too_long
 from check_listed import unlisted
+from check_names import clashes
 
 
 class Checks(unittest.TestCase):
@@ -75,6 +76,18 @@ class Checks(unittest.TestCase):
         self.plant("models/b.cpp", "\n" * (LIMIT + 1))
         self.plant("models/tariff_table.cpp", "\n" * (LIMIT + 1))
         self.assertEqual(list(too_long(self.root)), ["models/b.cpp:501: 501 lines, 500 are allowed"])
+
+    def test_one_name_for_two_things_in_a_folder_is_found(self):
+        def unnamed(*lines):
+            return "\n".join(["namespace {", *lines, "}  // namespace", ""])
+        self.plant("sim/a.cpp", unnamed("struct Kind {", "};", "constexpr int most = 3;", "int f(int a) {", "}",
+                                        "using Json = nlohmann::json;"))
+        self.plant("exec/b.cpp", unnamed("struct Kind {", "};"))
+        self.plant("sim/b.cpp", unnamed("int f(double a) {", "}", "using Json = nlohmann::json;"))
+        self.assertEqual(list(clashes(self.root)), [])
+        self.plant("sim/c.cpp", unnamed("using Kind = int;", "const int most = 4;", "int f(int a) {", "}"))
+        self.assertEqual([line.split(" is ")[0] for line in clashes(self.root)],
+                         ["sim/c.cpp:2: Kind", "sim/c.cpp:3: most", "sim/c.cpp:4: f"])
 
     def test_a_source_that_no_list_names_is_found(self):
         self.plant("models/CMakeLists.txt", "add_library(models a.cpp\n  deep/b.cpp)\n")

@@ -23,23 +23,23 @@ constexpr Dimension dimension_of(Quantity<S, B, F>) {
   return {S, B, F};
 }
 
-struct Kind {
+struct UnitKind {
   Dimension dimension;
   std::string_view name, example;
 };
 
 constexpr std::array kinds{
-    Kind{{1, 0, 0}, "a time", "12.5 us"},
-    Kind{{0, 1, 0}, "an amount of data", "40 GiB"},
-    Kind{{0, 0, 1}, "a number of operations", "2 TFLOP"},
-    Kind{{-1, 1, 0}, "a bandwidth", "200 Gb/s"},
-    Kind{{-1, 0, 1}, "a compute rate", "312 TFLOP/s"},
-    Kind{{1, -1, 0}, "a time per byte", "0.23 ps/B"},
-    Kind{{1, 0, -1}, "a time per operation", "176.8 fs/flop"},
+    UnitKind{{1, 0, 0}, "a time", "12.5 us"},
+    UnitKind{{0, 1, 0}, "an amount of data", "40 GiB"},
+    UnitKind{{0, 0, 1}, "a number of operations", "2 TFLOP"},
+    UnitKind{{-1, 1, 0}, "a bandwidth", "200 Gb/s"},
+    UnitKind{{-1, 0, 1}, "a compute rate", "312 TFLOP/s"},
+    UnitKind{{1, -1, 0}, "a time per byte", "0.23 ps/B"},
+    UnitKind{{1, 0, -1}, "a time per operation", "176.8 fs/flop"},
 };
 
-const Kind* find_kind(Dimension dimension) {
-  for (const Kind& kind : kinds)
+const UnitKind* find_kind(Dimension dimension) {
+  for (const UnitKind& kind : kinds)
     if (kind.dimension == dimension) return &kind;
   return nullptr;
 }
@@ -109,15 +109,15 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-std::string expectation(const Kind& kind) {
+std::string expectation(const UnitKind& kind) {
   return fmt::format("{} with unit, such as \"{}\"", kind.name, kind.example);
 }
 
-[[noreturn]] void refuse(const Kind& wanted, std::string_view text, std::string_view why) {
+[[noreturn]] void refuse(const UnitKind& wanted, std::string_view text, std::string_view why) {
   throw InputError(fmt::format("expected {}, got {}{}", expectation(wanted), in_quotes(text), why));
 }
 
-double parse_value(std::string_view text, const Kind& wanted) {
+double parse_value(std::string_view text, const UnitKind& wanted) {
   const std::string_view body = trimmed(text);
   double number = 0;
   const auto [end, error] = std::from_chars(body.data(), body.data() + body.size(), number);
@@ -130,7 +130,7 @@ double parse_value(std::string_view text, const Kind& wanted) {
   const std::optional<Unit> unit = parse_unit(symbol);
   if (!unit) refuse(wanted, text, ", whose unit " + in_quotes(symbol) + " is unknown");
   if (unit->dimension != wanted.dimension) {
-    const Kind* other = find_kind(unit->dimension);
+    const UnitKind* other = find_kind(unit->dimension);
     refuse(wanted, text, other ? fmt::format(", which is {}", other->name) : ", whose unit measures something else");
   }
   const double value = number * unit->times / unit->over;
