@@ -5,6 +5,7 @@
 #include "bench/cli/option_values.hpp"
 #include "bench/pipeline/notes.hpp"
 #include "exec/host/host_run.hpp"
+#include "models/price/calibration.hpp"
 
 namespace dovetail::bench {
 

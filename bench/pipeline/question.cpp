@@ -9,6 +9,7 @@
 #include "models/base/errors.hpp"
 #include "models/base/json/json_text.hpp"
 #include "models/files/input_file.hpp"
+#include "models/price/calibration.hpp"
 
 namespace dovetail::bench {
 namespace {

@@ -5,6 +5,7 @@
 #include "models/base/errors.hpp"
 #include "models/plan/plan.hpp"
 #include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
 #include "models/question/volumes.hpp"
 #include "tests/support/experiments.hpp"
 

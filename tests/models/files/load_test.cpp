@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/base/errors.hpp"
+#include "models/price/calibration.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 using namespace dovetail;

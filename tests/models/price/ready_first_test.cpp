@@ -4,6 +4,7 @@
 
 #include "models/plan/plan.hpp"
 #include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "tests/support/experiments.hpp"
 #include "tests/support/hand_made.hpp"
