@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Where the time of a build goes: by folder, and which steps take longest. Steps that ran are read off ninja's log.
-# Usage: bench/build_time.sh [--cold] [--touch FILE] [PRESET]      (default: release)
+# Usage: bench/build_time.sh [--cold] [--touch FILE] [PRESET|FOLDER]      (default: release)
 #   --cold        first builds everything anew, without ccache
 #   --touch FILE  instead measures what a change of FILE costs until `dovetail` is linked again
 set -euo pipefail
@@ -17,6 +17,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 folder=build/$preset
+[ ! -d "$preset" ] || folder=$preset
 export CCACHE_DISABLE=1
 [ -e "$folder/build.ninja" ] || cmake --preset "$preset" >/dev/null
 

@@ -4,7 +4,7 @@
 For changes that must not change a number. Simulated and predicted results only: measured ones differ from run to run.
 Where, when and by which build a file was made is left out ("provenance", and how long a planner took).
 
-Usage: bench/same_results.py OLD NEW [--keep FOLDER] [--jobs N]
+Usage: bench/same_results.py OLD NEW [--only TEXT] [--keep FOLDER] [--jobs N]
 """
 import argparse
 import concurrent.futures
@@ -80,6 +80,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("old")
     parser.add_argument("new")
+    parser.add_argument("--only", default="", help="ask only questions with this in their names")
     parser.add_argument("--keep", help="folder for the result files")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
@@ -94,7 +95,10 @@ def main():
                                   for program, folder in zip((options.old, options.new), folders))
 
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-            answers = list(pool.map(compare, questions()))
+            answers = list(pool.map(compare, [question for question in questions() if options.only in question[0]]))
+    if not answers:
+        print(f"no question has {options.only!r} in its name", file=sys.stderr)
+        return 2
     other = [name for name, old, new in answers if old != new]
     refused = [f"{name}: {old}" for name, old, _ in answers if old.startswith("exit ")]
     print("".join(f"differs: {name}\n" for name in other) + "".join(f"refused by both or one: {line}" for line in refused)

@@ -1,4 +1,4 @@
-// What the user asks about: an experiment and the systems or plans to compare on it.
+// A question of the user: an experiment, and the systems or plans to compare on it.
 #pragma once
 #include <string>
 #include <vector>
@@ -17,7 +17,7 @@ struct Candidate {
   std::string pointer;  // of the plan in it
 };
 
-// What the options ask about, loaded and checked.
+// The files and settings that the options name, loaded and checked.
 struct Question {
   Experiment experiment;
   ExperimentRequest request;

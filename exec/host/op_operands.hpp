@@ -1,4 +1,4 @@
-// What an op of a schedule works on, on one rank: the part of models/schedule/operands.md that does not depend on where
+// The operands of an op of a schedule on one rank: the part of models/schedule/operands.md that does not depend on where
 // tensors lie or what they consist of.
 #pragma once
 #include <cstdint>

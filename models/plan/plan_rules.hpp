@@ -1,4 +1,4 @@
-// Which plans can be built for an experiment, and why the others cannot.
+// The rules of plans: they say which can be built for an experiment, and why the others cannot.
 #pragma once
 #include "models/plan/plan.hpp"
 #include "models/question/experiment.hpp"

@@ -1,4 +1,4 @@
-// Which plans a calibration can price.
+// The costs that a plan needs of a calibration.
 #pragma once
 #include "models/plan/plan.hpp"
 #include "models/question/experiment.hpp"

@@ -21,7 +21,7 @@ void resolve_capacity(Experiment& e) {
 Experiment one_micro_batch(Experiment e, int micro_batches) {
   if (micro_batches == 1) return e;
   e.workload.batch /= micro_batches;
-  // Of a router nothing is known but the largest load of the whole batch, which no part of it exceeds.
+  // A router is known only by the largest load of the whole batch. No part of the batch exceeds it.
   if (e.workload.routing.kind != RoutingKind::Router)
     resolve_capacity(e);
   else if (e.workload.capacity_rows > 0)

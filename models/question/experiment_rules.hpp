@@ -1,4 +1,4 @@
-// Which experiments make sense.
+// The rules of experiments.
 #pragma once
 #include "models/question/experiment.hpp"
 

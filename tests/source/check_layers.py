@@ -21,6 +21,7 @@ FOLDERS = {
 # The layers inside a folder, lowest first: each may include itself and those below it.
 LAYERS = {
     "models": ["base", "question", "plan", "schedule", "network", "price", "time", "results", "files"],
+    "reports": ["text", "data", "page"],
 }
 
 # Who may include calibration.hpp in a header and so pass it on. Everyone else reads prices, not costs.

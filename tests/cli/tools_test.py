@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""The scripts in bench/ that developers use. Usage: tools_test.py DOVETAIL"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
+
+
+def run(*arguments):
+    return subprocess.run([str(each) for each in arguments], capture_output=True, text=True, check=False)
+
+
+class SameResults(unittest.TestCase):
+    def ask(self, new, only):
+        return run(sys.executable, "-B", ROOT / "bench/same_results.py", PROGRAM, new, "--only", only)
+
+    def test_a_build_gives_the_same_results_as_itself(self):
+        done = self.ask(PROGRAM, "mix")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("0 refusals compared, 0 differ", done.stdout)
+
+    def test_another_number_is_found(self):
+        with tempfile.TemporaryDirectory() as folder:
+            other = pathlib.Path(folder) / "other"
+            other.write_text(f'#!/bin/sh\nexec "{PROGRAM}" "$@" --set workload.batch=2\n')
+            other.chmod(0o755)
+            done = self.ask(other, "mix")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("differs: mix\n", done.stdout)
+
+    def test_a_question_that_nobody_asks_is_named(self):
+        self.assertEqual(self.ask(PROGRAM, "no such question").returncode, 2)
+
+
+class BuildTime(unittest.TestCase):
+    def test_the_time_of_a_build_is_shown_by_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            build = pathlib.Path(folder)
+            (build / "build.ninja").touch()
+            log = ["# ninja log v5", "0\t1500\t0\tmodels/a.cpp.o\t1", "0\t9000\t0\tmodels/b.cpp.o\t2",
+                   "100\t2600\t0\tmodels/b.cpp.o\t2", "0\t500\t0\tsim/c.cpp.o\t3"]
+            (build / ".ninja_log").write_text("\n".join(log) + "\n")
+            done = run(ROOT / "bench/build_time.sh", build)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("3 steps, 4 s of work", done.stdout)  # 1.5 + 2.5 (the last time counts) + .5 = 4.5
+        self.assertRegex(done.stdout, r"4\.0 +2  models\n +0\.5 +1  sim")
+
+    def test_a_preset_that_is_not_built_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "build.ninja").touch()
+            done = run(ROOT / "bench/build_time.sh", folder)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("is not built yet", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
