@@ -1,21 +1,32 @@
 # How this project makes libraries, programs and tests. Sources are listed in the folders' CMakeLists.txt.
 
-# Most of a compile goes into the headers and templates of libraries. So the sources of a folder are compiled together,
-# up to 12 at a time. Names in unnamed namespaces must therefore differ within a folder; a test checks this. A file must
-# still include what it uses: CI compiles every header alone, and clang-tidy reads each source by itself.
+# Most of a compile goes into the headers and templates of libraries. So the sources of a folder are compiled together, in
+# equal batches of at most 8. Names in unnamed namespaces must therefore differ within a folder; a test checks this. A
+# file must still include what it uses: CI compiles every header alone, and clang-tidy reads each source by itself.
 function(dovetail_compile_together target)
   if(NOT DOVETAIL_UNITY)
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   get_target_property(sources ${target} SOURCES)
-  list(SORT sources)
+  set(folders "")
   foreach(source ${sources})
     cmake_path(GET source PARENT_PATH folder)
-    string(MAKE_C_IDENTIFIER "${folder}" folder)
-    math(EXPR batch "0${${folder}_count} / 12")
-    math(EXPR ${folder}_count "0${${folder}_count} + 1")
-    set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${folder}_${batch}")
+    string(MAKE_C_IDENTIFIER "sources_${folder}" folder)
+    list(APPEND folders ${folder})
+    list(APPEND ${folder} ${source})
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  foreach(folder ${folders})
+    list(SORT ${folder})
+    list(LENGTH ${folder} count)
+    math(EXPR batches "(${count} + 7) / 8")
+    set(index 0)
+    foreach(source ${${folder}})
+      math(EXPR batch "${index} * ${batches} / ${count}")
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${folder}_${batch}")
+      math(EXPR index "${index} + 1")
+    endforeach()
   endforeach()
 endfunction()
 
