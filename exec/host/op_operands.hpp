@@ -1,5 +1,5 @@
-// The operands of an op of a schedule on one rank: the part of models/schedule/operands.md that does not depend on where
-// tensors lie or what they consist of.
+// The operands of an op of a schedule on one rank: the part of models/schedule/operands.md that does not depend on
+// where tensors lie or what they consist of.
 #pragma once
 #include <cstdint>
 #include <memory>
