@@ -9,7 +9,7 @@ set(DOVETAIL_NCCL_ROOT "" CACHE PATH "Folder with include/nccl.h and lib/libnccl
 set(DOVETAIL_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=")
 option(DOVETAIL_WARNINGS "Compile with the project's warning flags" ON)
 option(DOVETAIL_BENCHMARKS "Build the micro-benchmarks" OFF)
-option(DOVETAIL_UNITY "Compile the sources of a folder together: three to eight times as fast" ON)
+option(DOVETAIL_UNITY "Compile the sources of a folder together, which takes about half as long" ON)
 option(BUILD_TESTING "Build the tests" ON)
 
 if(NOT CMAKE_BUILD_TYPE)

@@ -24,7 +24,7 @@ def names(kind):
 
 
 def questions():
-    """(name, arguments): the result goes to the file that stands for {out}."""
+    """(name, arguments of dovetail): simulated and predicted results alone, one file each."""
     for cluster in names("clusters"):
         for backend in ("analytic", "simgrid"):
             yield f"compare-{cluster}-{backend}", ["compare", "--cluster", cluster, "--model", "mixtral-8x7b", "--systems",
@@ -39,7 +39,7 @@ def questions():
                                  "--set", "cluster.device.memory=640 GiB"]
     one = ["simulate", "--cluster", "fsmoe-testbed-b", "--model", "mixtral-8x7b", "--system", "fsmoe"]
     for name, setting in {
-            "ready-first": "plan.order=ready_first", "partition": "plan.grad_sync=with_dense", "s4": "plan.restore=s4",
+            "ready-first": "plan.order=ready_first", "with-dense": "plan.grad_sync=with_dense", "s4": "plan.restore=s4",
             "zipf": "workload.routing={\"kind\": \"zipf\", \"exponent\": 1}", "bf16-wire": "plan.dispatch_wire=bf16",
             "events": "events=[{\"at\": \"10 ms\", \"until\": \"60 ms\", \"resource\": \"inter\", \"speed\": 0.25}]",
             "forward": "workload.phases=forward_only"}.items():
@@ -65,8 +65,9 @@ def settled(value):
 
 
 def ask(program, name, arguments, folder):
-    """What the program answers: the text of its result file, or its exit code and first complaint."""
+    """The answer of a program: the text of its result file, or its exit code and complaint."""
     out = folder / f"{name}.json"
+    out.unlink(missing_ok=True)  # an earlier answer must not stand for one that fails
     done = subprocess.run([program, *arguments, "-o", str(out), "-q"], stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, env={**os.environ, "DOVETAIL_DATA": str(DATA)}, check=False)
     if not out.exists():

@@ -1,7 +1,6 @@
 #include "models/base/shared.hpp"
 
 #include <catch2/catch.hpp>
-
 #include <vector>
 
 using namespace dovetail;
