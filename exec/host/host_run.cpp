@@ -264,8 +264,18 @@ void resolve_routed_capacity(Experiment& experiment, std::uint64_t seed) {
   if (experiment.workload.capacity_factor > 0 || experiment.workload.routing.kind != RoutingKind::Router) return;
   Experiment forward = experiment;
   forward.workload.phases = Phases::ForwardOnly;
-  forward.workload.capacity_rows = 0;
-  resolve_capacity(experiment, compute_reference(forward, random_model_data(forward, seed)).largest_load);
+  std::vector<RouterLoad>& loads = experiment.workload.router_loads;
+  loads.clear();
+  for (int parts = 1; parts <= experiment.workload.batch; ++parts) {
+    if (experiment.workload.batch % parts != 0) continue;
+    forward.workload.router_loads = {{parts, capacity_limit(forward)}};  // as much as f allows
+    resolve_capacity(forward);
+    ComputeRules rules;
+    rules.micro_batches = parts;
+    const Reference routed = compute_reference(forward, random_model_data(forward, seed, parts), rules);
+    loads.push_back({parts, routed.largest_load});
+  }
+  resolve_capacity(experiment);
 }
 
 int free_cores() {

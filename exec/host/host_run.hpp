@@ -43,7 +43,8 @@ HostRunResult run_on_host(const Experiment& experiment, std::shared_ptr<const Pr
 HostRunResult run_on_host(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
                           const HostRunOptions& options = {});
 
-// Where f <= 0 and the router decides: sets the capacity from what it really chooses with this seed's weights and data.
+// Where f <= 0 and the router decides: sets the capacity from what it really chooses with this seed's weights and data,
+// of the whole batch and of micro-batches.
 void resolve_routed_capacity(Experiment& experiment, std::uint64_t seed);
 
 // CPUs that this process may use.

@@ -231,7 +231,7 @@ Json to_json(const Calibration& calibration) {
 
 Json to_json(const Workload& workload) {
   const auto& [batch, sequence, layers, top_k, capacity_factor, dtype, phases, capacity_rows, gate, routing, step,
-               message_sizes] = workload;
+               message_sizes, router_loads] = workload;
   Json json{{"batch", batch},
             {"sequence", sequence},
             {"layers", layers},
@@ -243,6 +243,8 @@ Json to_json(const Workload& workload) {
             {"gate", gate_json(gate)},
             {"routing", routing_json(routing)},
             {"step", step}};
+  for (const auto& [micro_batches, largest] : router_loads)
+    json["router_loads"].push_back({{"micro_batches", micro_batches}, {"largest", largest}});
   if (message_sizes != MessageSizes::Padded) json["message_sizes"] = name_in(message_sizes_names, message_sizes);
   return json;
 }

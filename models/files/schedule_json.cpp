@@ -186,17 +186,21 @@ RunReport read_run(const JsonReader& r) {
 constexpr int small_max = 32767;  // layers and chunks are 16-bit
 
 Workload read_workload(const JsonReader& r) {
-  return {r.integer("batch", 1),
-          r.integer("sequence", 1),
-          r.integer("layers", 1, small_max),
-          r.integer("top_k", 1),
-          r.number("capacity_factor"),
-          r.enumeration("dtype", dtype_names),
-          r.enumeration("phases", phases_names),
-          r.long_integer("capacity_rows"),
-          read_gate(r.at("gate")),
-          read_routing(r.at("routing")),
-          r.integer("step")};
+  Workload w{r.integer("batch", 1),
+             r.integer("sequence", 1),
+             r.integer("layers", 1, small_max),
+             r.integer("top_k", 1),
+             r.number("capacity_factor"),
+             r.enumeration("dtype", dtype_names),
+             r.enumeration("phases", phases_names),
+             r.long_integer("capacity_rows"),
+             read_gate(r.at("gate")),
+             read_routing(r.at("routing")),
+             r.integer("step")};
+  if (const auto loads = r.find("router_loads"))
+    for (const JsonReader& load : loads->elements())
+      w.router_loads.push_back({load.integer("micro_batches", 1, small_max), load.long_integer("largest")});
+  return w;
 }
 
 Parallelism read_parallelism(const JsonReader& r) {

@@ -6,26 +6,33 @@
 #include "models/question/volumes.hpp"
 
 namespace dovetail {
+namespace {
 
-void resolve_capacity(Experiment& e, std::int64_t largest_load) {
+// Of a step in `micro_batches` parts, where `e` is one of them.
+std::int64_t load_of_part(const Experiment& e, int micro_batches) {
+  for (const RouterLoad& load : e.workload.router_loads)
+    if (load.micro_batches == micro_batches) return load.largest;
+  return largest_load(e);
+}
+
+void resolve_part(Experiment& e, int micro_batches) {
   Workload& w = e.workload;
   w.capacity_rows = 0;
   if (w.capacity_factor > 0) return;
-  w.capacity_rows = std::max<std::int64_t>(1, std::min(largest_load, capacity_limit(e)));
+  w.capacity_rows = std::max<std::int64_t>(1, std::min(load_of_part(e, micro_batches), capacity_limit(e)));
 }
 
+}  // namespace
+
 void resolve_capacity(Experiment& e) {
-  resolve_capacity(e, e.workload.capacity_factor <= 0 ? largest_load(e) : 0);
+  resolve_part(e, 1);
 }
 
 Experiment one_micro_batch(Experiment e, int micro_batches) {
   if (micro_batches == 1) return e;
   e.workload.batch /= micro_batches;
-  // A router is known only by the largest load of the whole batch. No part of the batch exceeds it.
-  if (e.workload.routing.kind != RoutingKind::Router)
-    resolve_capacity(e);
-  else if (e.workload.capacity_rows > 0)
-    resolve_capacity(e, e.workload.capacity_rows);
+  resolve_part(e, micro_batches);
+  e.workload.router_loads.clear();  // they are of the whole batch
   return e;
 }
 

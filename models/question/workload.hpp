@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "models/base/dtype.hpp"
 #include "models/question/gate.hpp"
@@ -20,6 +21,12 @@ enum class MessageSizes { Padded, Routed };
 inline constexpr std::array<std::pair<std::string_view, MessageSizes>, 2> message_sizes_names{
     {{"padded", MessageSizes::Padded}, {"routed", MessageSizes::Routed}}};
 
+// The largest load of one rank in one expert, over all layers and micro-batches of a step in so many of them.
+struct RouterLoad {
+  int micro_batches = 1;
+  std::int64_t largest = 0;
+};
+
 struct Workload {
   int batch = 1;        // samples per model-parallel group
   int sequence = 1024;  // tokens per sample
@@ -35,6 +42,7 @@ struct Workload {
   RoutingModel routing = {};
   int step = 0;  // of the routing trace
   MessageSizes message_sizes = MessageSizes::Padded;
+  std::vector<RouterLoad> router_loads = {};  // where a router has really run; else its loads are modelled
 };
 
 }  // namespace dovetail

@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <map>
 #include <numeric>
+#include <queue>
+#include <set>
+#include <utility>
 
 namespace dovetail {
 namespace {
@@ -16,13 +20,113 @@ std::int64_t aligned(std::int64_t bytes) {
   return (bytes + Arena::alignment - 1) / Arena::alignment * Arena::alignment;
 }
 
+std::vector<std::size_t> by_birth(const std::vector<MemoryRequest>& requests) {
+  std::vector<std::size_t> order(requests.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return requests[i].born; });
+  return order;
+}
+
+// Calls `freed` of each request that has ended, then `placed`, in the order of births.
+template <class Freed, class Placed>
+void for_each_birth(const std::vector<MemoryRequest>& requests, const Freed& freed, const Placed& placed) {
+  const auto later = [&](std::size_t a, std::size_t b) { return requests[a].dead > requests[b].dead; };
+  std::priority_queue<std::size_t, std::vector<std::size_t>, decltype(later)> alive(later);
+  for (const std::size_t i : by_birth(requests)) {
+    for (; !alive.empty() && requests[alive.top()].dead <= requests[i].born; alive.pop()) freed(alive.top());
+    placed(i);
+    alive.push(i);
+  }
+}
+
+// Pairs of requests that live at the same time.
+std::size_t count_pairs(const std::vector<MemoryRequest>& requests) {
+  std::size_t pairs = 0, alive = 0;
+  for_each_birth(
+      requests, [&](std::size_t) { --alive; }, [&](std::size_t) { pairs += alive++; });
+  return pairs;
+}
+
+// Free ranges of an arena that grows where none is large enough.
+class FreeRanges {
+ public:
+  std::int64_t take(std::int64_t bytes) {
+    const auto tightest = by_size_.lower_bound({bytes, 0});
+    if (tightest == by_size_.end()) return grow(bytes);
+    const auto [size, first] = *tightest;
+    remove(first);
+    if (size > bytes) insert(first + bytes, size - bytes);
+    return first;
+  }
+
+  void give_back(std::int64_t first, std::int64_t bytes) {
+    auto after = by_address_.lower_bound(first);
+    if (after != by_address_.end() && after->first == first + bytes) {
+      bytes += after->second;
+      const std::int64_t joined = after->first;
+      ++after;
+      remove(joined);
+    }
+    if (after != by_address_.begin()) {
+      const auto [before, size] = *std::prev(after);
+      if (before + size == first) {
+        remove(before);
+        first = before;
+        bytes += size;
+      }
+    }
+    insert(first, bytes);
+  }
+
+  std::int64_t end() const { return end_; }
+
+ private:
+  // The last free range is part of what is taken where it reaches the end.
+  std::int64_t grow(std::int64_t bytes) {
+    std::int64_t first = end_;
+    if (!by_address_.empty()) {
+      const auto [last, size] = *by_address_.rbegin();
+      if (last + size == end_) {
+        first = last;
+        remove(last);
+      }
+    }
+    end_ = first + bytes;
+    return first;
+  }
+
+  void insert(std::int64_t first, std::int64_t bytes) {
+    by_address_.emplace(first, bytes);
+    by_size_.emplace(bytes, first);
+  }
+  void remove(std::int64_t first) {
+    const auto range = by_address_.find(first);
+    by_size_.erase({range->second, first});
+    by_address_.erase(range);
+  }
+
+  std::map<std::int64_t, std::int64_t> by_address_;
+  std::set<std::pair<std::int64_t, std::int64_t>> by_size_;
+  std::int64_t end_ = 0;
+};
+
+// Each request in the tightest free range at the time of its birth: n log n.
+Arena place_in_time(const std::vector<MemoryRequest>& requests) {
+  Arena arena;
+  arena.offsets.assign(requests.size(), -1);
+  FreeRanges free;
+  for_each_birth(
+      requests, [&](std::size_t i) { free.give_back(arena.offsets[i], aligned(requests[i].bytes)); },
+      [&](std::size_t i) { arena.offsets[i] = free.take(aligned(requests[i].bytes)); });
+  arena.bytes = free.end();
+  return arena;
+}
+
 class Planner {
  public:
   explicit Planner(const std::vector<MemoryRequest>& requests) : requests_(requests), beside_(requests.size()) {
-    std::vector<std::size_t> order(requests.size()), alive;
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return requests[i].born; });
-    for (const std::size_t i : order) {
+    std::vector<std::size_t> alive;
+    for (const std::size_t i : by_birth(requests)) {
       std::erase_if(alive, [&](std::size_t other) { return requests[other].dead <= requests[i].born; });
       std::int64_t bytes = aligned(requests[i].bytes);
       pairs_ += alive.size();
@@ -107,6 +211,8 @@ class Planner {
 }  // namespace
 
 Arena plan_arena(const std::vector<MemoryRequest>& requests) {
+  constexpr std::size_t most_pairs = 1'000'000;  // that many trials can remember in 16 MB
+  if (count_pairs(requests) > most_pairs) return place_in_time(requests);
   return Planner(requests).plan();
 }
 

@@ -20,7 +20,8 @@ struct Arena {
 };
 
 // Requests in use at the same time get disjoint ranges. The smallest of many greedy placements, not the optimum, which
-// is hard to find.
+// is hard to find. Where more than a million pairs live together: one placement, in the order of births (n log n), seen
+// to take up to 3 % more than the most in use at one time.
 Arena plan_arena(const std::vector<MemoryRequest>& requests);
 
 }  // namespace dovetail

@@ -111,7 +111,8 @@ TEST_CASE("The router's own loads give the capacity that drops nothing") {
   s.capacity_factor = 0;
   Experiment e = small_experiment(s);
   const std::int64_t largest = compute_reference(e, random_model_data(e, 11)).largest_load;
-  resolve_capacity(e, largest);
+  e.workload.router_loads = {{1, largest}};
+  resolve_capacity(e);
   CHECK(layer_volumes(e).capacity == largest);
   check_all_encodings(e);
   CHECK(numerics_of(e, chunked(1, 1, Encoding::Sparse), Element::Double).dropped == 0);

@@ -6,6 +6,7 @@
 #include "models/base/errors.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
+#include "models/question/capacity.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "tests/exec/exec_support.hpp"
 
@@ -117,13 +118,19 @@ TEST_CASE("Where the router decides, an open capacity is what it needs with this
   SmallExperiment sizes;
   sizes.dp = sizes.ep = 2;
   sizes.capacity_factor = 0;
+  sizes.batch = 4;
   Experiment e = small_experiment(sizes);
   resolve_routed_capacity(e, 3);
   const Reference reference = compute_reference(e, random_model_data(e, 3));
   CHECK(e.workload.capacity_rows == reference.largest_load);
   CHECK(reference.dropped == 0);
+  ComputeRules in_parts;
+  in_parts.micro_batches = 4;
+  const Reference of_parts = compute_reference(e, random_model_data(e, 3, 4), in_parts);
+  CHECK(one_micro_batch(e, 4).workload.capacity_rows == of_parts.largest_load);
+  CHECK(of_parts.dropped == 0);
+  CHECK(of_parts.largest_load < reference.largest_load);
   e.workload.capacity_factor = 1.5;
-  e.workload.capacity_rows = 0;
   resolve_routed_capacity(e, 3);
   CHECK(e.workload.capacity_rows == 0);
 }

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "models/question/capacity.hpp"
 #include "models/question/experiment_rules.hpp"
 #include "tests/support/experiments.hpp"
 
@@ -91,4 +92,29 @@ TEST_CASE("default groups take as much of a node as divides") {
   CHECK(p.dp == 9);
   CHECK(p.ep == 2);  // gcd(4 experts, 72 / 4)
   CHECK(p.edp == 9);
+}
+
+TEST_CASE("a micro-batch of a dropless step takes the rows that its own tokens need") {
+  // 8 samples of 64 tokens, 2 of 4 experts each, evenly: 8 * 64 * 2 / 4 = 256 rows, of one of 8 parts 32.
+  Experiment e = test::testbed_b(1);
+  e.parallelism.mp = 1;
+  e.model.experts = 4;
+  e.workload.batch = 8;
+  e.workload.sequence = 64;
+  e.workload.top_k = 2;
+  e.workload.capacity_factor = 0;
+  for (const RoutingKind kind : {RoutingKind::Router, RoutingKind::Uniform}) {
+    e.workload.routing.kind = kind;
+    resolve_capacity(e);
+    CHECK(e.workload.capacity_rows == 256);
+    CHECK(layer_volumes(one_micro_batch(e, 8)).capacity == 32);
+  }
+  // What a router has really done counts in its place, up to the 64 tokens that there are.
+  e.workload.routing.kind = RoutingKind::Router;
+  e.workload.router_loads = {{1, 300}, {8, 50}};
+  resolve_capacity(e);
+  CHECK(e.workload.capacity_rows == 300);
+  CHECK(layer_volumes(one_micro_batch(e, 8)).capacity == 50);
+  e.workload.router_loads = {{8, 70}};
+  CHECK(layer_volumes(one_micro_batch(e, 8)).capacity == 64);
 }
