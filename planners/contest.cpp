@@ -13,6 +13,14 @@ namespace {
 // Times closer than this differ by rounding only.
 constexpr double rounding = 1e-12;
 
+// Without what is still to be chosen.
+Plan without_choices(Plan plan) {
+  plan.gradient_slices.clear();
+  plan.backward_degrees.clear();
+  if (plan.grad_sync == GradSync::Partitioned) plan.grad_sync = GradSync::After;
+  return plan;
+}
+
 }  // namespace
 
 Seconds Contest::time_of(const Plan& plan) {
@@ -66,16 +74,19 @@ std::optional<InputError> refusal(const Plan& plan, const Experiment& experiment
   }
 }
 
+Plan simplest(const PlanningTask& task) {
+  Plan plan = without_choices(task.base);
+  plan.forward_degree = plan.backward_degree = allowed_degrees(task).front();
+  return plan;
+}
+
 std::vector<int> allowed_degrees(const PlanningTask& task) {
   std::vector<int> degrees = task.choices.degrees;
   std::ranges::sort(degrees);
   const auto repeated = std::ranges::unique(degrees);
   degrees.erase(repeated.begin(), repeated.end());
   if (degrees.empty()) throw InputError("planner.degrees is empty; expected at least one candidate");
-  Plan plan = task.base;
-  plan.gradient_slices.clear();  // still to be chosen
-  plan.backward_degrees.clear();
-  if (plan.grad_sync == GradSync::Partitioned) plan.grad_sync = GradSync::After;
+  Plan plan = without_choices(task.base);
   std::optional<InputError> first;
   std::erase_if(degrees, [&](int degree) {
     plan.forward_degree = plan.backward_degree = degree;

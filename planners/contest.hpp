@@ -20,6 +20,7 @@ class Contest {
   Seconds time_of(const Plan& plan);  // the same, and how long it takes
 
   bool empty() const { return entries_.empty(); }
+  std::size_t size() const { return entries_.size(); }
   const Plan& best() const;
   Seconds best_time() const;
   // `describe` says what is chosen in a plan, for the runner-up; by default "degree 4 / 8".
@@ -42,6 +43,10 @@ std::string describe_degrees(const Plan& plan);
 
 // Why the plan cannot be built; none: it can.
 std::optional<InputError> refusal(const Plan& plan, const Experiment& experiment);
+
+// The base plan with the smallest degree that it allows and gradients reduced after the step where they are not sliced
+// yet. Where a planner finds nothing to propose, evaluating this tells why: it throws the InputError.
+Plan simplest(const PlanningTask& task);
 
 // The candidate degrees that the base plan allows for this experiment, ascending, each once. Throws the InputError of
 // the smallest when there is none.

@@ -13,6 +13,13 @@ namespace dovetail::planners {
 // Makespan of one training step under a plan; any backend may stand behind it.
 using Evaluator = std::function<Seconds(const Plan&)>;
 
+// What a result says of a plan. `fits`: the device memory.
+struct Outcome {
+  Seconds time;
+  bool fits = true;
+};
+using Trial = std::function<Outcome(const Plan&)>;
+
 struct PlanningTask {
   const Experiment& experiment;
   Plan base;              // knobs that the system fixes
@@ -21,6 +28,9 @@ struct PlanningTask {
   std::vector<Plan> rivals = {};
   // Sets the knobs that the user has fixed; a plan that this changes is not looked at. Empty: none are fixed.
   std::function<void(Plan&)> hold = {};
+  // How the result will be measured, where that is not by the evaluator: on a described network, by a simulator. A
+  // planner that searches by the evaluator lets the best of its plans, and the rivals, compete by this.
+  Trial trial = {};
 };
 
 struct PlanChoice {

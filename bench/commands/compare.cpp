@@ -9,8 +9,8 @@
 #include "bench/cli/interrupt.hpp"
 #include "bench/cli/option_values.hpp"
 #include "bench/cli/outputs.hpp"
+#include "bench/pipeline/answer.hpp"
 #include "bench/pipeline/backends.hpp"
-#include "bench/pipeline/evaluate.hpp"
 #include "bench/pipeline/notes.hpp"
 #include "bench/pipeline/provenance.hpp"
 #include "models/base/errors.hpp"
@@ -61,6 +61,14 @@ void require_candidates(const std::vector<Threshold>& thresholds, const std::vec
                                    did_you_mean(threshold.system, names)));
 }
 
+// A system that is left out has no speed-up to judge.
+void require_results(const std::vector<Threshold>& thresholds, const Report& report) {
+  for (const Threshold& threshold : thresholds)
+    for (const RefusedSystem& refused : report.refused)
+      if (refused.system == threshold.system)
+        throw InputError(fmt::format("--fail-on: {} is left out: {}", in_quotes(refused.system), refused.reason));
+}
+
 Exit judge(const Report& report, const std::vector<Threshold>& thresholds) {
   Exit exit = Exit::Ok;
   for (const reports::SummaryRow& row : reports::summarize(report))
@@ -84,18 +92,15 @@ Exit compare(const Options& options, const std::vector<std::string>& fail_on,
   require_candidates(thresholds, question.candidates);
   const Outputs outputs(options);
 
-  std::vector<Choice> choices;  // all of them first: a wrong plan is found before any long simulation
-  for (const Candidate& candidate : question.candidates) choices.push_back(choose_plan(question, candidate));
-  Report report{"compare", question.experiment, {}, {}, question.notes};
+  Report report{"compare", question.experiment, {}, {}, {}, question.notes};
   {
-    Progress progress("compare", static_cast<int>(choices.size()), options.talk());
-    for (std::size_t i = 0; i < choices.size(); ++i) {
-      const std::string& name = question.candidates[i].system.name;
-      progress.begin(name);
-      report.results.push_back(evaluate(question.experiment, name, choices[i], *backend));
-      progress.done();
-    }
+    Progress progress("compare", static_cast<int>(question.candidates.size()), options.talk());
+    Evaluation evaluation(question, *backend);
+    Answers answers = answer(question, evaluation, progress);
+    report.results = std::move(answers.results);
+    report.refused = std::move(answers.refused);
   }
+  require_results(thresholds, report);
   add_limits(report);
   report.provenance = provenance(command_line, question.files, options.seed);
   outputs.write(report);

@@ -12,8 +12,8 @@
 #include "bench/cli/option_values.hpp"
 #include "bench/cli/outputs.hpp"
 #include "bench/commands/plan_online.hpp"
+#include "bench/pipeline/answer.hpp"
 #include "bench/pipeline/backends.hpp"
-#include "bench/pipeline/evaluate.hpp"
 #include "bench/pipeline/evaluators.hpp"
 #include "bench/pipeline/fitting.hpp"
 #include "bench/pipeline/host_scale.hpp"
@@ -74,35 +74,34 @@ double exhaustive_cost(const Question& question, const PlannerChoice& choices) {
 // How much slower the choice is than the best of the exhaustive oracle's plans by the same evaluator, where that takes
 // about a second, or a minute where plans really run.
 void add_regret(const Question& question, const Candidate& candidate, const PlanOptions& options,
-                const planners::Evaluator& evaluate, Choice& choice) {
+                Backend& backend, const planners::Evaluator& evaluate, Choice& choice) {
   const double affordable = options.really_run() ? 60 : options.evaluator == "analytic" ? 10'000 : 500;
   if (candidate.system.planner.degrees.size() < 2) return;           // nothing was chosen
   if (candidate.system.planner.space == SearchSpace::Plans) return;  // its planner says itself
-  if (choice.report.regret || exhaustive_cost(question, candidate.system.planner) > affordable) return;
+  const double cost = exhaustive_cost(question, candidate.system.planner) * choice.plan.micro_batches;
+  if (choice.report.regret || cost > affordable) return;
   Candidate oracle = candidate;
   oracle.system.planner.name = "exhaustive";
-  const Seconds best = evaluate(choose_plan(question, oracle, evaluate).plan);
+  oracle.system.plan.micro_batches = choice.plan.micro_batches;
+  oracle.system.plan.pipeline_schedule = choice.plan.pipeline_schedule;
+  const Seconds best = evaluate(Evaluation(question, backend, evaluate).choose(oracle).plan);
   choice.report.regret = std::max(0.0, evaluate(choice.plan) / best - 1);
 }
 
-std::vector<SystemResult> plan_all(const Question& question, const PlanOptions& options, Backend& backend) {
-  std::vector<SystemResult> results;
+Answers plan_all(const Question& question, const PlanOptions& options, Backend& backend) {
   const planners::Evaluator evaluator =
       make_evaluator(options.evaluator, question.experiment,
                      {Seconds(options.measure_time), static_cast<std::uint64_t>(options.seed)});
+  Evaluation evaluation(question, backend, options.evaluator == "analytic" ? planners::Evaluator() : evaluator);
   Progress progress("plan", static_cast<int>(question.candidates.size()), options.talk());
-  for (const Candidate& candidate : question.candidates) {
-    progress.begin(candidate.system.name);
-    Choice choice = choose_plan(question, candidate, evaluator);
-    add_regret(question, candidate, options, evaluator, choice);
-    results.push_back(evaluate(question.experiment, candidate.system.name, choice, backend));
-    progress.done();
-  }
-  std::ranges::stable_sort(results, [](const SystemResult& a, const SystemResult& b) {
+  Answers answers = answer(question, evaluation, progress, [&](const Candidate& candidate, Choice& choice) {
+    add_regret(question, candidate, options, backend, evaluator, choice);
+  });
+  std::ranges::stable_sort(answers.results, [](const SystemResult& a, const SystemResult& b) {
     if (a.feasible != b.feasible) return a.feasible;
     return a.feasible ? a.metrics.makespan < b.metrics.makespan : a.missing < b.missing;
   });
-  return results;
+  return answers;
 }
 
 Exit refuse(const Report& report, const Question& question) {
@@ -151,7 +150,9 @@ Exit plan(const PlanOptions& options, const std::vector<std::string>& command_li
   const Outputs outputs(options);
   if (!options.save.empty()) require_writable(options.save);
 
-  Report report{"plan", question.experiment, {}, plan_all(question, options, *backend), question.notes};
+  Answers answers = plan_all(question, options, *backend);
+  Report report{"plan", question.experiment,          {}, std::move(answers.results), std::move(answers.refused),
+                question.notes};
   if (!report.results.front().feasible) return refuse(report, question);
   add_limits(report);
   report.provenance = provenance(command_line, question.files, options.seed);

@@ -170,11 +170,11 @@ Exit run(const RunOptions& options, const std::vector<std::string>& command_line
   const Outputs outputs(options);
   if (!options.schedule.empty()) require_writable(options.schedule);
   const Candidate& candidate = question.candidates.front();
-  const SystemResult modelled =
-      evaluate(question.experiment, candidate.system.name, choose_plan(question, candidate), *backend);
+  Evaluation evaluation(question, *backend);
+  const SystemResult modelled = evaluation.evaluate(candidate, evaluation.choose(candidate));
   const PricedSchedule priced = price(modelled.schedule, question.experiment);
   save_schedule(question.experiment, priced, options.schedule);
-  Report report{"run", question.experiment, {}, {}, question.notes};
+  Report report{"run", question.experiment, {}, {}, {}, question.notes};
   add_results(report, modelled, execute(question, modelled, priced, options), *backend);
   report.provenance = provenance(command_line, question.files, options.seed);
   outputs.write(report);

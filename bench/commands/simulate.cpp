@@ -69,9 +69,10 @@ Exit simulate(const Options& options, const std::vector<std::string>& command_li
   const Question question = load_question(options);
   const Outputs outputs(options);
   const Candidate& candidate = question.candidates.front();
-  const Choice choice = choose_plan(question, candidate);
-  Report report{"simulate", question.experiment, {}, {}, question.notes};
-  report.results.push_back(evaluate(question.experiment, candidate.system.name, choice, *backend));
+  Evaluation evaluation(question, *backend);
+  const Choice choice = evaluation.choose(candidate);
+  Report report{"simulate", question.experiment, {}, {}, {}, question.notes};
+  report.results.push_back(evaluation.evaluate(candidate, choice));
   add_limits(report);
   report.provenance = provenance(command_line, question.files, options.seed);
   outputs.write(report, [&](std::ostream& out, bool colour) {

@@ -12,7 +12,9 @@
 #include "models/price/plan_costs.hpp"
 #include "models/price/price.hpp"
 #include "models/price/speed_events.hpp"
+#include "models/time/analytic_backend.hpp"
 #include "planners/analytic_evaluator.hpp"
+#include "planners/pipeline_choice.hpp"
 #include "planners/registry.hpp"
 
 namespace dovetail::bench {
@@ -52,48 +54,106 @@ void hold_to_request(const Settings& hold, Choice& choice) {
   choice.report.regret.reset();
 }
 
-// What the planners of the other shipped systems choose. Systems that cannot be built here choose nothing.
-std::vector<Plan> choices_of_others(const Question& question, const Settings& settings, const Candidate& candidate) {
-  const planners::Evaluator evaluate = planners::analytic_evaluator(question.experiment);
+}  // namespace
+
+Evaluation::Evaluation(const Question& question, Backend& backend, planners::Evaluator ask)
+    : question_(question),
+      backend_(backend),
+      analytic_(planners::analytic_evaluator(question.experiment)),
+      ask_(std::move(ask)),
+      settings_(settings_of(question)) {}
+
+Choice Evaluation::choose(const Candidate& candidate) {
+  try {
+    Choice choice = complete(candidate, ask_ ? ask_ : analytic_);
+    validate(choice.plan, question_.experiment);
+    require_costs(choice.plan, question_.experiment);
+    if (candidate.file.empty()) chosen_[candidate.system.name] = choice.plan;
+    return choice;
+  } catch (const InputError& error) {
+    if (candidate.file.empty()) chosen_[candidate.system.name].reset();
+    throw at_its_place(error, question_, candidate);
+  }
+}
+
+Choice Evaluation::complete(const Candidate& candidate, const planners::Evaluator& ask) {
+  planners::PlanningTask task{question_.experiment, candidate.system.plan, candidate.system.planner};
+  if (settings_) settings_(task.base);
+  const Settings hold = hold_of(settings_, task.base);
+  planners::PlanChoice planned = plan(candidate, task, hold, ask);
+  Choice choice{std::move(planned.plan), std::move(planned.report)};
+  hold_to_request(hold, choice);
+  return choice;
+}
+
+planners::PlanChoice Evaluation::plan(const Candidate& candidate, planners::PlanningTask task, const Settings& hold,
+                                      const planners::Evaluator& ask) {
+  const planners::Planner& planner = planners::find_planner(candidate.system.planner.name);
+  if (candidate.plan_file) return planner.choose(task, ask);
+  planners::PlanningTask held = task;
+  held.hold = hold;
+  const std::vector<planners::Pipeline> ways = pipelines(held);
+  if (task.choices.space == SearchSpace::Plans) {
+    task.hold = hold;
+    task.rivals = choices_of_others(candidate.system.name);
+    if (measured_otherwise())
+      task.trial = [this](const Plan& plan) { return try_out(plan); };
+    else if (ask_)
+      task.trial = [this](const Plan& plan) { return planners::Outcome{ask_(plan), true}; };
+    if (task.experiment.parallelism.pp > 1) return planner.choose(task, ask);  // the pipeline is part of its space
+  }
+  // A fixed plan is compared with nothing, so that its predicted time would be of no use.
+  const bool alone = task.choices.name == "fixed" && ways.size() == 1;
+  return choose_with_pipeline(planner, task, ways, alone ? planners::Evaluator([](const Plan&) { return Seconds(0); }) : ask);
+}
+
+// Systems that cannot be built here choose nothing. Those that are not asked about otherwise choose by the analytic
+// model, since really running plans takes long.
+std::vector<Plan> Evaluation::choices_of_others(const std::string& name) {
   std::vector<Plan> choices;
-  for (const std::string& name : known_names("systems")) {
+  for (const std::string& other : known_names("systems")) {
     FilesRead files;
-    System other = load_system(name, files);
-    if (name == candidate.system.name || other.planner.space == SearchSpace::Plans) continue;
-    try {
-      if (settings) settings(other.plan);
-      const planners::PlanningTask task{question.experiment, other.plan, other.planner};
-      choices.push_back(planners::find_planner(other.planner.name).choose(task, evaluate).plan);
-    } catch (const InputError&) {
+    const Candidate candidate{load_system(other, files), "", "/plan"};
+    if (other == name || candidate.system.planner.space == SearchSpace::Plans) continue;
+    if (!chosen_.contains(other)) {
+      try {
+        chosen_[other] = complete(candidate, analytic_).plan;
+      } catch (const InputError&) {
+        chosen_[other].reset();
+      }
     }
+    if (chosen_[other]) choices.push_back(*chosen_[other]);
   }
   return choices;
 }
 
-}  // namespace
+// The analytic evaluator takes ranks as alike.
+bool Evaluation::measured_otherwise() const {
+  const Experiment& e = question_.experiment;
+  return backend_.name() != "analytic" || e.cluster.network || e.workload.message_sizes == MessageSizes::Routed;
+}
 
-Choice choose_plan(const Question& question, const Candidate& candidate, const planners::Evaluator& evaluate) {
-  try {
-    const Settings settings = settings_of(question);
-    Plan base = candidate.system.plan;
-    if (settings) settings(base);
-    const Settings hold = hold_of(settings, base);
-    const planners::Planner& planner = planners::find_planner(candidate.system.planner.name);
-    planners::PlanningTask task{question.experiment, base, candidate.system.planner};
-    if (candidate.system.planner.space == SearchSpace::Plans) {
-      task.hold = hold;
-      task.rivals = choices_of_others(question, settings, candidate);
-    }
-    planners::PlanChoice planned =
-        planner.choose(task, evaluate ? evaluate : planners::analytic_evaluator(question.experiment));
-    Choice choice{std::move(planned.plan), std::move(planned.report)};
-    hold_to_request(hold, choice);
-    validate(choice.plan, question.experiment);
-    require_costs(choice.plan, question.experiment);
-    return choice;
-  } catch (const InputError& error) {
-    throw at_its_place(error, question, candidate);
-  }
+// Without the experiment's events, which plans are made without.
+planners::Outcome Evaluation::try_out(const Plan& plan) {
+  const auto known = std::ranges::find(tried_, plan, &std::pair<Plan, planners::Outcome>::first);
+  if (known != tried_.end()) return known->second;
+  Experiment undisturbed = question_.experiment;
+  undisturbed.events.clear();
+  const SystemResult result = bench::evaluate(undisturbed, "", {plan, {}}, backend_, Arenas::LeftOut);
+  return tried_.emplace_back(plan, planners::Outcome{result.metrics.makespan, result.feasible}).second;
+}
+
+SystemResult Evaluation::evaluate(const Candidate& candidate, const Choice& choice, Arenas arenas) {
+  SystemResult result =
+      bench::evaluate(question_.experiment, candidate.system.name, choice, backend_, arenas);
+  if (question_.experiment.events.empty())
+    tried_.emplace_back(choice.plan, planners::Outcome{result.metrics.makespan, result.feasible});
+  return result;
+}
+
+Choice choose_plan(const Question& question, const Candidate& candidate) {
+  AnalyticBackend backend;
+  return Evaluation(question, backend).choose(candidate);
 }
 
 SystemResult evaluate(const Experiment& experiment, const std::string& name, const Choice& choice, Backend& backend,

@@ -1,6 +1,11 @@
-// From an experiment and a system, or a plan, to the numbers of one row of a report.
+// From a question's candidates to the numbers of the rows of a report.
 #pragma once
+#include <functional>
+#include <map>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "bench/pipeline/question.hpp"
 #include "models/results/result.hpp"
@@ -14,12 +19,42 @@ struct Choice {
   PlannerReport report;
 };
 
-// Lets the system's planner complete its plan; `evaluate` compares plans for it, the analytic backend where it is
-// empty. Knobs that the user has set, in the experiment file or by --set plan.x=y, hold whatever the planner says.
-Choice choose_plan(const Question& question, const Candidate& candidate, const planners::Evaluator& evaluate = {});
-
 // Builds, prices and runs the plan. A plan that does not fit the memory gives numbers like any other.
 SystemResult evaluate(const Experiment& experiment, const std::string& name, const Choice& choice, Backend& backend,
                       Arenas arenas = Arenas::Planned);
+
+// Chooses and evaluates on one question, and remembers: what other systems chose are rivals of a planner that looks at
+// all plans, and what a backend has already said is not asked again. Every system may choose micro-batches and the
+// schedule of its pipeline stages (planners/pipeline_choice.hpp). Question and backend must outlive it.
+class Evaluation {
+ public:
+  // `ask`: how planners compare plans; by the analytic model where it is empty.
+  Evaluation(const Question& question, Backend& backend, planners::Evaluator ask = {});
+
+  // Lets the system's planner complete its plan. Knobs that the user has set, in the experiment file or by
+  // --set plan.x=y, hold whatever the planner says. Throws InputError where the candidate cannot do what is asked.
+  Choice choose(const Candidate& candidate);
+  SystemResult evaluate(const Candidate& candidate, const Choice& choice, Arenas arenas = Arenas::Planned);
+
+ private:
+  using Settings = std::function<void(Plan&)>;
+
+  Choice complete(const Candidate& candidate, const planners::Evaluator& ask);
+  planners::PlanChoice plan(const Candidate& candidate, planners::PlanningTask task, const Settings& hold,
+                            const planners::Evaluator& ask);
+  std::vector<Plan> choices_of_others(const std::string& name);
+  bool measured_otherwise() const;
+  planners::Outcome try_out(const Plan& plan);
+
+  const Question& question_;
+  Backend& backend_;
+  const planners::Evaluator analytic_, ask_;
+  const Settings settings_;  // that the user has fixed; empty: none
+  std::map<std::string, std::optional<Plan>> chosen_;  // by shipped systems; none: it cannot
+  std::vector<std::pair<Plan, planners::Outcome>> tried_;
+};
+
+// The same for one candidate, by the analytic model.
+Choice choose_plan(const Question& question, const Candidate& candidate);
 
 }  // namespace dovetail::bench

@@ -19,6 +19,7 @@ Candidate candidate_of_plan(const std::string& path, FilesRead& files) {
   candidate.system.name = std::filesystem::path(path).stem().string();
   candidate.system.plan = load_plan(path, files);
   candidate.file = path;
+  candidate.plan_file = true;
   return candidate;
 }
 

@@ -15,6 +15,7 @@ struct Candidate {
   System system;
   std::string file;     // that the user gave; empty: a shipped system
   std::string pointer;  // of the plan in it
+  bool plan_file = false;
 };
 
 // The files and settings that the options name, loaded and checked.

@@ -43,12 +43,6 @@ ExperimentRequest without(ExperimentRequest request, std::initializer_list<std::
   return request;
 }
 
-// A fixed plan is compared with nothing, so that its predicted time would be of no use.
-planners::Evaluator evaluator_of(const System& system) {
-  if (system.planner.name != "fixed") return {};
-  return [](const Plan&) { return Seconds(0); };
-}
-
 }  // namespace
 
 SweepCells::SweepCells(const SweepGrid& grid) : grid_(grid), backend_(make_backend(grid.backend)) {
@@ -63,9 +57,8 @@ std::string SweepCells::line(std::int64_t cell) {
   const auto at = static_cast<std::size_t>(cell % systems);
   Json json{{"cell", cell}, {"system", grid_.systems[at]}, {"values", point.values}};
   try {
-    const Question& question = ask(point.request);
-    const Choice choice = choose_plan(question, systems_[at], evaluator_of(systems_[at].system));
-    const SystemResult result = evaluate(question.experiment, grid_.systems[at], choice, *backend_, Arenas::LeftOut);
+    Evaluation& evaluation = ask(point.request);
+    const SystemResult result = evaluation.evaluate(systems_[at], evaluation.choose(systems_[at]), Arenas::LeftOut);
     json.update(outcome(result));
     json["plan"] = knobs_of(result.plan);
     if (!result.feasible) json["missing_bytes"] = result.missing.value();
@@ -84,8 +77,11 @@ const Json& SweepCells::knobs_of(const Plan& plan) {
 }
 
 // Cells that differ in knobs of the plan alone share their experiment.
-const Question& SweepCells::ask(const ExperimentRequest& request) {
+// Those of one point share what systems chose.
+Evaluation& SweepCells::ask(const ExperimentRequest& request) {
   const ExperimentRequest experiment = without(request, {"plan"});
+  if (evaluation_ && request == question_.request) return *evaluation_;
+  evaluation_.reset();
   if (!asked_ || experiment != *asked_) {
     asked_.reset();
     question_ = {};
@@ -93,7 +89,7 @@ const Question& SweepCells::ask(const ExperimentRequest& request) {
     asked_ = experiment;
   }
   question_.request = request;
-  return question_;
+  return evaluation_.emplace(question_, *backend_);
 }
 
 // Those that differ in workload and groups of ranks share cluster, model and calibration.

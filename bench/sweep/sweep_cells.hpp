@@ -26,7 +26,7 @@ class SweepCells {
  private:
   using Parts = std::pair<ExperimentRequest, ExperimentParts>;
 
-  const Question& ask(const ExperimentRequest& request);
+  Evaluation& ask(const ExperimentRequest& request);
   const ExperimentParts& parts_of(const ExperimentRequest& request);
   const nlohmann::ordered_json& knobs_of(const Plan& plan);
 
@@ -36,6 +36,7 @@ class SweepCells {
   std::vector<Parts> parts_;
   std::optional<ExperimentRequest> asked_;
   Question question_;
+  std::optional<Evaluation> evaluation_;  // of question_
   std::optional<Plan> described_;  // by knobs_
   nlohmann::ordered_json knobs_;
 };

@@ -80,11 +80,17 @@ struct RunProvenance {
   unsigned long seed = 0;
 };
 
+// A system that cannot do what is asked, and why.
+struct RefusedSystem {
+  std::string system, reason;
+};
+
 struct Report {
   std::string kind;  // compare, simulate, run, plan
   Experiment experiment;
   RunProvenance provenance;
   std::vector<SystemResult> results;
+  std::vector<RefusedSystem> refused = {};
   std::vector<std::string> notes;  // what a reader must know: assumed constants, layers cut to the testbed's default
 };
 

@@ -53,6 +53,7 @@ class AllToAllChoice final : public Planner {
       for (const Plan& plan : plans) contest.propose(plan);
       exchanges += plans.empty() ? 0 : 1;
     }
+    if (contest.empty()) contest.propose(simplest(task));
     const Plan& best = contest.best();
     Plan linear = best;
     linear.all_to_all = AllToAll::Linear;

@@ -73,7 +73,8 @@ std::string remedy(const PlanningTask& task, Plan plan) {
   Experiment e = task.experiment;
   const std::int64_t rows = layer_volumes(e, plan).capacity;
   plan.backward_degrees.clear();
-  for (Plan more = plan; std::int64_t{2} * more.forward_degree <= rows;) {
+  constexpr int most_chunks = 256;  // each costs time to plan, and its messages time to send
+  for (Plan more = plan; 2 * more.forward_degree <= std::min<std::int64_t>(rows, most_chunks);) {
     more.forward_degree = more.backward_degree = 2 * more.forward_degree;
     if (fits(more, e)) return fmt::format("degree {} would fit", more.forward_degree);
   }
@@ -91,7 +92,7 @@ std::string remedy(const PlanningTask& task, Plan plan) {
     plan.backward_degree = std::min(plan.backward_degree, most);
     if (fits(plan, e)) return fmt::format("batch {} with sequence {} would fit", w.batch, w.sequence);
   }
-  return "neither more chunks nor fewer tokens would make it fit";
+  return fmt::format("neither up to {} chunks nor fewer tokens would make it fit", most_chunks);
 }
 
 std::string describe_missing(const PlanningTask& task, const Candidate& nearest) {
@@ -130,8 +131,7 @@ class MemoryReuse final : public Planner {
   PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
     Contest contest(evaluate);
     std::vector<Candidate> all = candidates(task);
-    if (all.empty()) allowed_degrees(task);  // throws for the reason
-    check(!all.empty(), "strategies refuse what the base plan allows");
+    if (all.empty()) all.push_back({simplest(task), peak_memory(task.experiment, simplest(task))});
     const Candidate nearest = *std::ranges::min_element(all, {}, &Candidate::peak);
     const auto proposed = all.size();
     std::erase_if(all, [&](const Candidate& c) { return c.peak > task.experiment.cluster.device.memory; });

@@ -58,6 +58,7 @@ class Shadowing final : public Planner {
     allowed_degrees(unshadowed);  // throws where the base plan itself cannot be built
     Contest contest(evaluate);
     for (const Plan& plan : degree_plans(unshadowed, unshadowed.base)) contest.propose(plan);
+    if (contest.empty()) contest.propose(simplest(unshadowed));
     try {
       validate(with_shadows(contest.best(), std::array{0}), task.experiment);
       return with_best_set(unshadowed, contest);

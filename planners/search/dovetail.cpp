@@ -26,6 +26,26 @@ std::string describe(const Proof& proof) {
                      100 * (1 - proof.bound / proof.best), looked_at);
 }
 
+// Bounds are about what the evaluator says. Results that come about otherwise prove nothing.
+std::string describe_trials(const Proof& proof, std::size_t trials) {
+  return fmt::format(
+      "the fastest of {} that were tried as the result is measured, the first of {} predicted ones and other systems' "
+      "choices; other plans may be faster, since the prediction does not know all that the result does",
+      trials, proof.predicted);
+}
+
+std::vector<Plan> first_of(const std::vector<Prediction>& plans) {
+  std::vector<Plan> first;
+  Seconds last;
+  for (const Prediction& p : plans) {
+    if (first.size() == finalists) break;
+    if (!first.empty() && p.time <= last * (1 + 1e-9)) continue;
+    first.push_back(p.plan);
+    last = p.time;
+  }
+  return first;
+}
+
 class Dovetail final : public Planner {
  public:
   std::string_view name() const override { return "dovetail"; }
@@ -36,27 +56,35 @@ class Dovetail final : public Planner {
     std::vector<Plan> known = task.rivals;
     known.push_back(task.base);
     SearchResult found = search_plans(task, known, limit);
-    check(!found.plans.empty(), "no plan of the space can be built");
-    Contest contest(evaluate);
-    Seconds last;
-    std::size_t proposed = 0;
-    for (const Prediction& p : found.plans) {
-      if (proposed == finalists) break;
-      if (proposed > 0 && p.time <= last * (1 + 1e-9)) continue;
-      contest.propose(p.plan);
-      last = p.time;
-      ++proposed;
-    }
+    if (found.plans.empty()) found.plans.push_back({simplest(task), {}, peak_memory(task.experiment, simplest(task))});
     const bool feasible = found.plans.front().peak <= limit;
+    std::vector<Plan> competing = first_of(found.plans);
     for (const Plan& rival : task.rivals)
-      if (feasible && allowed(task, rival) && peak_memory(task.experiment, rival) <= limit) contest.propose(rival);
-    PlanChoice choice =
-        contest.finish(name(), feasible ? describe(found.proof) : "no plan fits: the one that lacks least");
+      if (feasible && allowed(task, rival) && peak_memory(task.experiment, rival) <= limit) competing.push_back(rival);
+    const Evaluator judge = task.trial && feasible ? by_trial(task.trial) : evaluate;
+    Contest contest(judge);
+    for (const Plan& plan : competing) contest.propose(plan);
+    PlanChoice choice = contest.finish(name(), reason(found.proof, contest, feasible, bool{task.trial}));
     choice.report.evaluations += found.proof.predicted;
     choice.report.front = std::move(found.front);
-    if (feasible) choice.report.proof = std::move(found.proof);
+    if (feasible && !task.trial) choice.report.proof = std::move(found.proof);
     choice.report.time = Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     return choice;
+  }
+
+ private:
+  // What turns out not to fit comes after all that fits.
+  static Evaluator by_trial(const Trial& trial) {
+    constexpr Seconds too_large(1e9);
+    return [&trial](const Plan& plan) {
+      const Outcome outcome = trial(plan);
+      return outcome.fits ? outcome.time : too_large + outcome.time;
+    };
+  }
+
+  static std::string reason(const Proof& proof, const Contest& contest, bool feasible, bool tried) {
+    if (!feasible) return "no plan fits: the one that lacks least";
+    return tried ? describe_trials(proof, contest.size()) : describe(proof);
   }
 };
 

@@ -23,6 +23,7 @@ class Exhaustive final : public Planner {
                       space.points(), most));
     Contest contest(evaluate);
     for_each_plan(task, space, [&](const Plan& plan) { contest.propose(plan); });
+    if (contest.empty()) contest.propose(simplest(task));
     const bool tied = space.tied || task.base.scope == Scope::Block;
     const bool partitioned = contest.best().grad_sync == GradSync::Partitioned;
     const bool wide = task.choices.space == SearchSpace::Plans;

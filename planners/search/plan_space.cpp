@@ -10,6 +10,7 @@
 #include "models/question/volumes.hpp"
 #include "planners/closed_form/gradient_partition.hpp"
 #include "planners/contest.hpp"
+#include "planners/pipeline_choice.hpp"
 
 namespace dovetail::planners {
 namespace {
@@ -83,19 +84,10 @@ Axis shardings(const PlanningTask& task) {
   return axis;
 }
 
-Axis pipelines(const PlanningTask& task) {
+Axis pipeline_axis(const PlanningTask& task) {
   Axis axis;
   if (task.experiment.parallelism.pp == 1) return axis;
-  for (int parts = 1; parts <= std::min(task.experiment.workload.batch, 64); ++parts)
-    for (PipelineSchedule schedule : {PipelineSchedule::OneForwardOneBackward, PipelineSchedule::Gpipe}) {
-      Plan plan;
-      plan.micro_batches = parts;
-      if (refusal(plan, task.experiment)) continue;
-      axis.push_back([=](Plan& p) {
-        p.pipeline_schedule = schedule;
-        p.micro_batches = parts;
-      });
-    }
+  for (const Pipeline pipeline : pipelines(task)) axis.push_back([=](Plan& plan) { set_pipeline(plan, pipeline); });
   return axis;
 }
 
@@ -151,7 +143,7 @@ void open_all_knobs(const PlanningTask& task, PlanSpace& space) {
   const auto open = [&](Axis axis) { return open_settings(task, std::move(axis)); };
   space.volumes = {open(exchanges(task)), open(protocols(task)),
                    open(values(&Plan::encoding, {Encoding::Sparse, Encoding::Dense})), open(shardings(task)),
-                   open(pipelines(task))};
+                   open(pipeline_axis(task))};
   space.arrangements = {open(scopes(task)),
                         open(values(&Plan::order, {Order::DispatchFirst, Order::Alternate, Order::ReadyFirst})),
                         open(streams(task))};

@@ -110,14 +110,17 @@ Json page_json(const Report& report) {
   const bool tagged = std::any_of(results.begin(), results.end(), [&](const SystemResult& result) {
     return result.timeline.kind != results.front().timeline.kind;
   });
-  Json timelines = Json::array(), fastest_index;
+  const std::vector<const SystemResult*> tied = tied_fastest(report);
+  Json timelines = Json::array(), fastest_index, tied_indices = Json::array();
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (&results[i] == fastest(report)) fastest_index = i;
+    if (std::ranges::find(tied, &results[i]) != tied.end()) tied_indices.push_back(i);
     if (results[i].schedule != nullptr) timelines.push_back(timeline_json(results[i], i, tagged));
   }
   return {{"report", to_json(report)},
           {"question", experiment_lines(report.experiment)},
           {"fastest", std::move(fastest_index)},
+          {"tied", std::move(tied_indices)},
           {"timelines", std::move(timelines)}};
 }
 

@@ -5,6 +5,7 @@ const results = report.results;
 
 // Results that stand beside each other: a run's measured result is not faster than its prediction.
 const compared = results.filter((r) => r.kind === results[0].kind);
+const tied = compared.length < 2 ? [] : data.tied.map((i) => results[i]);  // with the fastest
 const fastest = data.fastest === null || compared.length < 2 ? null : results[data.fastest];
 
 const byId = (id) => document.getElementById(id);

@@ -14,6 +14,7 @@ function headline() {
         `No system fits the ${formatBytes(inputs.cluster.device.memory_bytes)} of the ${inputs.cluster.device.name}`;
   const best = fastest || results[0];
   const step = `${formatTime(best.makespan_s)} per step`;
+  if (tied.length > 1) return `A tie of ${tied.map((r) => r.system).join(", ")}: ${step}, within 1 %`;
   if (fastest === null) return `${best.system}: ${step}`;
   const over = known(best.speedup) && results.indexOf(best) > 0 ?
       `, ${fixed(best.speedup, 2)}\u00d7 as fast as ${results[0].system}` :
@@ -63,12 +64,18 @@ function backwardDegree(plan) {
   return low === high ? low : `${low}\u2013${high}`;
 }
 
+function pipeline(r) {
+  return r.plan.micro_batches === 1 ? "1" : `${r.plan.micro_batches} ${r.plan.pipeline_schedule}`;
+}
+
 function writeResults() {
+  const piped = inputs.parallelism.pp > 1 || results.some((r) => r.plan.micro_batches > 1);
   fill(
       byId("results"),
       [
         ["System", "", (r) => r.system],
         ["Degree", "fwd / bwd", (r) => `${r.plan.forward_degree} / ${backwardDegree(r.plan)}`],
+        ...(piped ? [["Micro-batches", "schedule", pipeline]] : []),
         ["Step", "ms", (r) => ms(r.iteration_s)],
         ["Forward", "ms", (r) => ms(r.forward_s)],
         ["Backward", "ms", (r) => ms(r.backward_s)],
@@ -85,9 +92,12 @@ function writeResults() {
       ],
       results,
       (r) =>
-          (r === fastest  ? "best" :
-               r.feasible ? "" :
-                            "misfit"));
+          (r === fastest || tied.includes(r) ? "best" :
+               r.feasible                     ? "" :
+                                                "misfit"));
+  const refused = report.refused || [];
+  byId("results").after(
+      ...refused.map((r) => element("p", {class: "detail"}, `${r.system} is left out: ${r.reason}`)));
 }
 
 function writeRuns() {

@@ -58,6 +58,18 @@ const SystemResult* fastest(const Report& report) {
   return best;
 }
 
+std::vector<const SystemResult*> tied_fastest(const Report& report) {
+  constexpr double tie = 1.01;
+  std::vector<const SystemResult*> tied;
+  const SystemResult* best = fastest(report);
+  if (best == nullptr) return tied;
+  for (const SystemResult& result : report.results)
+    if (result.feasible && result.timeline.kind == best->timeline.kind &&
+        result.metrics.makespan < tie * best->metrics.makespan)
+      tied.push_back(&result);
+  return tied;
+}
+
 std::string backward_degrees(const Plan& plan) {
   if (plan.backward_degrees.empty()) return std::to_string(plan.backward_degree);
   const auto [low, high] = std::minmax_element(plan.backward_degrees.begin(), plan.backward_degrees.end());

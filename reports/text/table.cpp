@@ -51,23 +51,68 @@ void write_header(std::ostream& out, const Report& report, bool colour) {
   for (std::size_t i = 1; i < lines.size(); ++i) out << wrapped("  " + lines[i], page_width, 2) << '\n';
 }
 
+// "16 1f1b"; one micro-batch has no order.
+std::string pipeline(const Plan& plan) {
+  if (plan.micro_batches == 1) return "1";
+  return fmt::format("{} {}", plan.micro_batches, name_in(pipeline_schedule_names, plan.pipeline_schedule));
+}
+
+bool has_micro_batches(const Report& report) {
+  return report.experiment.parallelism.pp > 1 ||
+         std::ranges::any_of(report.results, [](const SystemResult& r) { return r.plan.micro_batches > 1; });
+}
+
+void add_refused(TextTable& table, const Report& report, std::size_t columns) {
+  for (const RefusedSystem& refused : report.refused) {
+    std::vector<std::string> cells(columns, "-");
+    cells.front() = printable(refused.system, name_width);
+    table.add(std::move(cells), Ink::Dim);
+    table.add_remark(wrapped("    left out: " + printable(refused.reason), page_width, 4), Ink::Dim);
+  }
+}
+
+void write_fastest(std::ostream& out, const Report& report, bool colour) {
+  const std::vector<const SystemResult*> tied = tied_fastest(report);
+  if (compared(report) < 2 || tied.size() < 2) return;
+  std::string names;
+  for (const SystemResult* result : tied) names += (names.empty() ? "" : ", ") + name_of(*result);
+  out << inked(wrapped(fmt::format("a tie: {} (within 1 %; costs are not known better than that)", names), page_width, 2),
+               Ink::Good, colour)
+      << '\n';
+}
+
 void write_results(std::ostream& out, const Report& report, const std::vector<SummaryRow>& rows, bool colour) {
   const int decimals = ms_decimals(report);
-  const SystemResult* best = compared(report) > 1 ? fastest(report) : nullptr;
-  TextTable table({"\nsystem", "degree\nfwd / bwd", "step\nms", "forward\nms", "backward\nms", "speed-up\nx",
-                   "exposed\ncomm ms", "peak\nGiB", "of lower\nbound x", "\nresult"});
+  const bool with_pipeline = has_micro_batches(report);
+  const std::vector<const SystemResult*> best = tied_fastest(report);
+  std::vector<std::string> headings{"\nsystem",         "degree\nfwd / bwd", "step\nms",
+                                    "forward\nms",      "backward\nms",      "speed-up\nx",
+                                    "exposed\ncomm ms", "peak\nGiB",         "of lower\nbound x",
+                                    "\nresult"};
+  if (with_pipeline) headings.insert(headings.begin() + 2, "micro-\nbatches");
+  TextTable table(headings);
   for (const SummaryRow& row : rows) {
     const SystemResult& result = *row.result;
-    const Ink ink = !result.feasible ? Ink::Bad : &result == best ? Ink::Good : Ink::Plain;
-    table.add({name_of(result), fmt::format("{} / {}", result.plan.forward_degree, backward_degrees(result.plan)),
-               fixed(ms(result.metrics.makespan), decimals), fixed(ms(row.forward), decimals),
-               fixed(ms(row.backward), decimals), fixed(row.speedup, 2),
-               fixed(ms(result.metrics.exposed_communication), decimals), fixed(result.memory.peak.value() / gib, 2),
-               fixed(row.over_bound, 2), std::string(name_in(result_kind_names, result.timeline.kind))},
-              ink);
+    const bool good = compared(report) > 1 && std::ranges::find(best, &result) != best.end();
+    const Ink ink = !result.feasible ? Ink::Bad : good ? Ink::Good : Ink::Plain;
+    std::vector<std::string> cells{
+        name_of(result),
+        fmt::format("{} / {}", result.plan.forward_degree, backward_degrees(result.plan)),
+        fixed(ms(result.metrics.makespan), decimals),
+        fixed(ms(row.forward), decimals),
+        fixed(ms(row.backward), decimals),
+        fixed(row.speedup, 2),
+        fixed(ms(result.metrics.exposed_communication), decimals),
+        fixed(result.memory.peak.value() / gib, 2),
+        fixed(row.over_bound, 2),
+        std::string(name_in(result_kind_names, result.timeline.kind))};
+    if (with_pipeline) cells.insert(cells.begin() + 2, pipeline(result.plan));
+    table.add(std::move(cells), ink);
     if (!result.feasible) table.add_remark(misfit(report, result), Ink::Bad);
   }
+  add_refused(table, report, headings.size());
   out << '\n' << table.text(colour);
+  write_fastest(out, report, colour);
 }
 
 std::string numerics_line(const RunReport& run) {

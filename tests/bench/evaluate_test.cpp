@@ -41,7 +41,7 @@ TEST_CASE("every shipped system gives a valid result file on every backend of th
   for (const BackendEntry& entry : backends()) {
     if (entry.make == nullptr || entry.name == "simgrid-flow") continue;  // which needs a described network
     const auto backend = entry.make({});
-    Report report{"compare", question.experiment, {}, {}, question.notes};
+    Report report{"compare", question.experiment, {}, {}, {}, question.notes};
     for (const Candidate& candidate : question.candidates) {
       report.results.push_back(
           evaluate(question.experiment, candidate.system.name, choose_plan(question, candidate), *backend));

@@ -1,0 +1,59 @@
+#include "bench/pipeline/answer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "models/base/errors.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+// "plan.scope: block is not built yet": the row says already whose plan it is.
+std::string reason_of(const InputError& error) {
+  std::string place = error.where().pointer;
+  if (place.empty()) return error.message();
+  std::ranges::replace(place, '/', '.');
+  return fmt::format("{}: {}", place.substr(1), error.message());
+}
+
+std::vector<std::size_t> searching_ones_last(const std::vector<Candidate>& candidates) {
+  std::vector<std::size_t> order(candidates.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_partition(
+      order, [&](std::size_t i) { return candidates[i].system.planner.space != SearchSpace::Plans; });
+  return order;
+}
+
+}  // namespace
+
+Answers answer(const Question& question, Evaluation& evaluation, Progress& progress, const Refine& refine) {
+  const std::vector<Candidate>& candidates = question.candidates;
+  std::vector<std::optional<SystemResult>> results(candidates.size());
+  std::vector<std::optional<InputError>> errors(candidates.size());
+  for (const std::size_t i : searching_ones_last(candidates)) {
+    const Candidate& candidate = candidates[i];
+    progress.begin(candidate.system.name);
+    try {
+      Choice choice = evaluation.choose(candidate);
+      if (refine) refine(candidate, choice);
+      results[i] = evaluation.evaluate(candidate, choice);
+    } catch (const InputError& error) {
+      if (candidate.plan_file || candidates.size() == 1) throw;
+      errors[i] = error;
+    }
+    progress.done();
+  }
+  Answers answers;
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    if (results[i])
+      answers.results.push_back(std::move(*results[i]));
+    else
+      answers.refused.push_back({candidates[i].system.name, reason_of(*errors[i])});
+  if (answers.results.empty()) throw **std::ranges::find_if(errors, [](const auto& error) { return error.has_value(); });
+  return answers;
+}
+
+}  // namespace dovetail::bench

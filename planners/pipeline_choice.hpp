@@ -1,0 +1,26 @@
+// How a step runs its batch through the pipeline stages: a choice that every planner has, whatever else it chooses.
+#pragma once
+#include <vector>
+
+#include "planners/planner.hpp"
+
+namespace dovetail::planners {
+
+struct Pipeline {
+  PipelineSchedule schedule = PipelineSchedule::Gpipe;
+  int micro_batches = 1;
+};
+void set_pipeline(Plan& plan, Pipeline pipeline);
+
+// Every number of equal micro-batches, up to 256, by 1f1b and by gpipe, few micro-batches first: those that the
+// experiment allows and the task does not fix otherwise. One micro-batch comes once, as in the base. Only as the base
+// has it where the base itself has several, which then belong to the system.
+std::vector<Pipeline> pipelines(const PlanningTask& task);
+
+// The planner's plans for each of these ways, and of those the fastest that fits the device's memory; else the one that
+// needs least. With more micro-batches it stops when they only made the step slower twice. Without pipeline stages
+// more than one micro-batch is looked at only as long as fewer do not fit.
+PlanChoice choose_with_pipeline(const Planner& planner, const PlanningTask& task, const std::vector<Pipeline>& ways,
+                                const Evaluator& evaluate);
+
+}  // namespace dovetail::planners
