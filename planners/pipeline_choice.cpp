@@ -7,6 +7,7 @@
 #include <span>
 
 #include "models/base/names.hpp"
+#include "models/question/capacity.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/contest.hpp"
 
@@ -28,10 +29,18 @@ bool fixed_otherwise(const PlanningTask& task, Pipeline pipeline) {
   return held.micro_batches != plan.micro_batches || held.pipeline_schedule != plan.pipeline_schedule;
 }
 
+// The experiment with fewer micro-batches of the same size.
+Experiment with_fewer(Experiment e, int micro_batches, int fewer) {
+  e.workload.batch = e.workload.batch / micro_batches * fewer;
+  e.workload.router_loads.clear();
+  resolve_capacity(e);
+  return e;
+}
+
 class PipelineChoice {
  public:
-  PipelineChoice(const Planner& planner, const PlanningTask& task, const Evaluator& evaluate)
-      : planner_(planner), task_(task), evaluate_(evaluate), limit_(task.experiment.cluster.device.memory) {}
+  PipelineChoice(const Planner& planner, const PlanningTask& task, const Evaluator& ask)
+      : planner_(planner), task_(task), ask_(ask), evaluate_(ask ? ask : analytic_evaluator(task.experiment)) {}
 
   PlanChoice choose(const std::vector<Pipeline>& ways) {
     std::optional<InputError> refused;
@@ -41,7 +50,7 @@ class PipelineChoice {
       const auto next = std::find_if(way, ways.end(), [&](Pipeline p) { return p.micro_batches != parts; });
       if (found_ && found_->fits && task_.experiment.parallelism.pp == 1) break;
       try {
-        const bool better = look_at({way, next});
+        const bool better = look_at({way, next}, next == ways.end());
         slower = better || !found_->fits ? 0 : slower + 1;
       } catch (const InputError& error) {  // other numbers of micro-batches may be built
         if (!refused) refused = error;
@@ -64,43 +73,67 @@ class PipelineChoice {
   };
 
   // All of one number of micro-batches. Returns whether there is a better plan now.
-  bool look_at(std::span<const Pipeline> ways) {
-    if (found_ && found_->fits && promise(ways.front()) > found_->time * hopeless) return false;
+  bool look_at(std::span<const Pipeline> ways, bool last) {
+    if (!found_ || promising(ways.front(), last)) return compete(planned(ways.front()), ways);
+    return !found_->fits && compete(found_->choice, ways);
+  }
+
+  // Is the best plan so far, with other micro-batches, about as fast, or small enough where it is too large now? A plan
+  // that cannot be built with them says nothing.
+  bool promising(Pipeline way, bool last) {
+    Plan plan = found_->choice.plan;
+    set_pipeline(plan, way);
+    if (refusal(plan, task_.experiment)) return true;
+    ++evaluations_;
+    if (found_->fits) return evaluate_(plan) <= found_->time * hopeless;
+    return last || peak_memory(task_.experiment, plan) <= limit();
+  }
+
+  PlanChoice planned(Pipeline way) {
+    const int stages = task_.experiment.parallelism.pp, few = way.micro_batches % (2 * stages) == 0 ? 2 * stages : 0;
     PlanningTask task = task_;
-    set_pipeline(task.base, ways.front());
-    PlanChoice choice = planner_.choose(task, evaluate_);
+    if (ask_ || few == 0 || few == way.micro_batches) {
+      set_pipeline(task.base, way);
+      return counted(planner_.choose(task, evaluate_));
+    }
+    const Experiment shorter = with_fewer(task_.experiment, way.micro_batches, few);
+    set_pipeline(task.base, {way.schedule, few});
+    PlanningTask on_few{shorter, task.base, task.choices, task.rivals, task.hold, task.trial};
+    PlanChoice choice = counted(planner_.choose(on_few, analytic_evaluator(shorter)));
+    choice.report.reason += fmt::format("; planned on {} of the micro-batches", few);
+    return choice;
+  }
+
+  PlanChoice counted(PlanChoice choice) {
     evaluations_ += choice.report.evaluations;
+    return choice;
+  }
+
+  // Is one of these better than all before?
+  bool compete(const PlanChoice& choice, std::span<const Pipeline> ways) {
     bool better = false;
     for (const Pipeline way : ways) {
       PlanChoice same = choice;
       set_pipeline(same.plan, way);
-      better = compete(std::move(same)) || better;
+      if (!refusal(same.plan, task_.experiment)) better = compete(std::move(same)) || better;
     }
     return better;
   }
 
-  // What the best plan so far takes with other micro-batches; 0 where it cannot be built so.
-  Seconds promise(Pipeline way) {
-    Plan plan = found_->choice.plan;
-    set_pipeline(plan, way);
-    if (refusal(plan, task_.experiment)) return Seconds(0);
-    ++evaluations_;
-    return evaluate_(plan);
-  }
-
-  // Was it better than all before it?
   bool compete(PlanChoice choice) {
     const Seconds time = evaluate_(choice.plan);
     // A plan that is too slow need not be looked at for its memory.
     if (found_ && found_->fits && time >= found_->time) return false;
     const Bytes peak = peak_memory(task_.experiment, choice.plan);
-    const bool fits = peak <= limit_;
+    const bool fits = peak <= limit();
     if (found_ && !fits && (found_->fits || peak >= found_->peak)) return false;
     found_ = Found{std::move(choice), time, peak, fits};
     return true;
   }
 
-  std::string describe(const Plan& plan) const {
+  Bytes limit() const { return task_.experiment.cluster.device.memory; }
+
+  static std::string describe(const Plan& plan) {
     if (plan.micro_batches == 1) return "; one micro-batch is fastest";
     return fmt::format("; {} micro-batches by {}", plan.micro_batches,
                        name_in(pipeline_schedule_names, plan.pipeline_schedule));
@@ -108,8 +141,7 @@ class PipelineChoice {
 
   const Planner& planner_;
   const PlanningTask& task_;
-  const Evaluator& evaluate_;
-  const Bytes limit_;
+  const Evaluator ask_, evaluate_;
   long evaluations_ = 0;
   std::optional<Found> found_;
 };
@@ -144,11 +176,11 @@ std::vector<Pipeline> pipelines(const PlanningTask& task) {
 }
 
 PlanChoice choose_with_pipeline(const Planner& planner, const PlanningTask& task, const std::vector<Pipeline>& ways,
-                                const Evaluator& evaluate) {
-  if (ways.size() > 1) return PipelineChoice(planner, task, evaluate).choose(ways);
+                                const Evaluator& ask) {
+  if (ways.size() > 1) return PipelineChoice(planner, task, ask).choose(ways);
   PlanningTask only = task;
   set_pipeline(only.base, ways.front());
-  return planner.choose(only, evaluate);
+  return planner.choose(only, ask ? ask : analytic_evaluator(task.experiment));
 }
 
 }  // namespace dovetail::planners

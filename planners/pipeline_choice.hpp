@@ -18,9 +18,10 @@ void set_pipeline(Plan& plan, Pipeline pipeline);
 std::vector<Pipeline> pipelines(const PlanningTask& task);
 
 // The planner's plans for each of these ways, and of those the fastest that fits the device's memory; else the one that
-// needs least. With more micro-batches it stops when they only made the step slower twice. Without pipeline stages
-// more than one micro-batch is looked at only as long as fewer do not fit.
+// needs least. With more micro-batches it stops when they only made the step slower twice. Without pipeline stages more
+// than one micro-batch is looked at only as long as fewer do not fit. `ask`: how plans are compared; by the analytic
+// model where it is empty, and then a planner sees two micro-batches for each stage at most, since all are alike.
 PlanChoice choose_with_pipeline(const Planner& planner, const PlanningTask& task, const std::vector<Pipeline>& ways,
-                                const Evaluator& evaluate);
+                                const Evaluator& ask = {});
 
 }  // namespace dovetail::planners

@@ -73,8 +73,8 @@ double exhaustive_cost(const Question& question, const PlannerChoice& choices) {
 
 // How much slower the choice is than the best of the exhaustive oracle's plans by the same evaluator, where that takes
 // about a second, or a minute where plans really run.
-void add_regret(const Question& question, const Candidate& candidate, const PlanOptions& options,
-                Backend& backend, const planners::Evaluator& evaluate, Choice& choice) {
+void add_regret(const Question& question, const Candidate& candidate, const PlanOptions& options, Backend& backend,
+                const planners::Evaluator& evaluate, Choice& choice) {
   const double affordable = options.really_run() ? 60 : options.evaluator == "analytic" ? 10'000 : 500;
   if (candidate.system.planner.degrees.size() < 2) return;           // nothing was chosen
   if (candidate.system.planner.space == SearchSpace::Plans) return;  // its planner says itself
@@ -151,7 +151,7 @@ Exit plan(const PlanOptions& options, const std::vector<std::string>& command_li
   if (!options.save.empty()) require_writable(options.save);
 
   Answers answers = plan_all(question, options, *backend);
-  Report report{"plan", question.experiment,          {}, std::move(answers.results), std::move(answers.refused),
+  Report report{"plan",        question.experiment, {}, std::move(answers.results), std::move(answers.refused),
                 question.notes};
   if (!report.results.front().feasible) return refuse(report, question);
   add_limits(report);

@@ -52,7 +52,8 @@ Answers answer(const Question& question, Evaluation& evaluation, Progress& progr
       answers.results.push_back(std::move(*results[i]));
     else
       answers.refused.push_back({candidates[i].system.name, reason_of(*errors[i])});
-  if (answers.results.empty()) throw **std::ranges::find_if(errors, [](const auto& error) { return error.has_value(); });
+  if (answers.results.empty())
+    throw **std::ranges::find_if(errors, [](const auto& error) { return error.has_value(); });
   return answers;
 }
 

@@ -15,9 +15,9 @@ struct Answers {
   std::vector<RefusedSystem> refused;
 };
 
-// `refine`, where given, adds to what a planner said. A system that cannot do what is asked is left out with its reason;
-// where none can, the first reason is thrown, and that of a plan file always. Planners that look at all plans come last,
-// since the others' results are theirs to beat.
+// `refine`, where given, adds to what a planner said. A system that cannot do what is asked is left out with its
+// reason; where none can, the first reason is thrown, and that of a plan file always. Planners that look at all plans
+// come last, since the others' results are theirs to beat.
 using Refine = std::function<void(const Candidate&, Choice&)>;
 Answers answer(const Question& question, Evaluation& evaluation, Progress& progress, const Refine& refine = {});
 

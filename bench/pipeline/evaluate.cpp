@@ -65,7 +65,7 @@ Evaluation::Evaluation(const Question& question, Backend& backend, planners::Eva
 
 Choice Evaluation::choose(const Candidate& candidate) {
   try {
-    Choice choice = complete(candidate, ask_ ? ask_ : analytic_);
+    Choice choice = complete(candidate, ask_);
     validate(choice.plan, question_.experiment);
     require_costs(choice.plan, question_.experiment);
     if (candidate.file.empty()) chosen_[candidate.system.name] = choice.plan;
@@ -89,7 +89,7 @@ Choice Evaluation::complete(const Candidate& candidate, const planners::Evaluato
 planners::PlanChoice Evaluation::plan(const Candidate& candidate, planners::PlanningTask task, const Settings& hold,
                                       const planners::Evaluator& ask) {
   const planners::Planner& planner = planners::find_planner(candidate.system.planner.name);
-  if (candidate.plan_file) return planner.choose(task, ask);
+  if (candidate.plan_file) return planner.choose(task, ask ? ask : analytic_);
   planners::PlanningTask held = task;
   held.hold = hold;
   const std::vector<planners::Pipeline> ways = pipelines(held);
@@ -100,11 +100,13 @@ planners::PlanChoice Evaluation::plan(const Candidate& candidate, planners::Plan
       task.trial = [this](const Plan& plan) { return try_out(plan); };
     else if (ask_)
       task.trial = [this](const Plan& plan) { return planners::Outcome{ask_(plan), true}; };
-    if (task.experiment.parallelism.pp > 1) return planner.choose(task, ask);  // the pipeline is part of its space
+    if (task.experiment.parallelism.pp > 1)
+      return planner.choose(task, ask ? ask : analytic_);  // the pipeline is part of its space
   }
   // A fixed plan is compared with nothing, so that its predicted time would be of no use.
   const bool alone = task.choices.name == "fixed" && ways.size() == 1;
-  return choose_with_pipeline(planner, task, ways, alone ? planners::Evaluator([](const Plan&) { return Seconds(0); }) : ask);
+  return choose_with_pipeline(planner, task, ways,
+                              alone ? planners::Evaluator([](const Plan&) { return Seconds(0); }) : ask);
 }
 
 // Systems that cannot be built here choose nothing. Those that are not asked about otherwise choose by the analytic
@@ -117,7 +119,7 @@ std::vector<Plan> Evaluation::choices_of_others(const std::string& name) {
     if (other == name || candidate.system.planner.space == SearchSpace::Plans) continue;
     if (!chosen_.contains(other)) {
       try {
-        chosen_[other] = complete(candidate, analytic_).plan;
+        chosen_[other] = complete(candidate, {}).plan;
       } catch (const InputError&) {
         chosen_[other].reset();
       }
@@ -144,8 +146,7 @@ planners::Outcome Evaluation::try_out(const Plan& plan) {
 }
 
 SystemResult Evaluation::evaluate(const Candidate& candidate, const Choice& choice, Arenas arenas) {
-  SystemResult result =
-      bench::evaluate(question_.experiment, candidate.system.name, choice, backend_, arenas);
+  SystemResult result = bench::evaluate(question_.experiment, candidate.system.name, choice, backend_, arenas);
   if (question_.experiment.events.empty())
     tried_.emplace_back(choice.plan, planners::Outcome{result.metrics.makespan, result.feasible});
   return result;

@@ -49,7 +49,7 @@ class Evaluation {
   const Question& question_;
   Backend& backend_;
   const planners::Evaluator analytic_, ask_;
-  const Settings settings_;  // that the user has fixed; empty: none
+  const Settings settings_;                            // that the user has fixed; empty: none
   std::map<std::string, std::optional<Plan>> chosen_;  // by shipped systems; none: it cannot
   std::vector<std::pair<Plan, planners::Outcome>> tried_;
 };

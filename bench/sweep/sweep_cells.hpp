@@ -37,7 +37,7 @@ class SweepCells {
   std::optional<ExperimentRequest> asked_;
   Question question_;
   std::optional<Evaluation> evaluation_;  // of question_
-  std::optional<Plan> described_;  // by knobs_
+  std::optional<Plan> described_;         // by knobs_
   nlohmann::ordered_json knobs_;
 };
 

@@ -19,6 +19,10 @@ namespace {
 
 constexpr int most_experts = 65'536;  // as in the model schema
 
+// What keeps GPUs busy where nothing says how large the batch is: samples as long as pretraining usually has them, as
+// many tokens for each GPU, and for each pipeline stage four samples to follow one another.
+constexpr int usual_sequence = 4096, filling_tokens = 4096, filling_samples = 4;
+
 // The object at `key`, or an empty one.
 JsonReader object_at(const JsonReader& experiment, std::string_view key) {
   static const JsonFile empty = JsonFile::wrap(nlohmann::json::object(), "");
@@ -62,8 +66,8 @@ Workload read_workload(const JsonReader& json, const ExperimentFile& file, const
   if (const auto gate = json.find("gate")) w.gate = read_gate(*gate);
   if (const auto routing = json.find("routing")) w.routing = read_routing(*routing);
   const TraceStep step = read_trace_step(json, file, e, w, files);
-  w.batch = json.integer_or("batch", step.batch.value_or(defaults.batch.value_or(w.batch)), 1);
-  w.sequence = json.integer_or("sequence", step.sequence.value_or(defaults.sequence.value_or(w.sequence)), 1);
+  w.batch = json.integer_or("batch", step.batch.value_or(defaults.batch.value_or(0)), 1);
+  w.sequence = json.integer_or("sequence", step.sequence.value_or(defaults.sequence.value_or(usual_sequence)), 1);
   w.top_k = json.integer_or("top_k", step.top_k.value_or(e.model.top_k), 1);
   w.capacity_factor = json.number_or(
       "capacity_factor", step.capacity_factor.value_or(defaults.capacity_factor.value_or(w.capacity_factor)));
@@ -136,6 +140,24 @@ std::vector<SpeedEvent> read_events(const JsonReader& list) {
   return events;
 }
 
+// A batch that is given nowhere: enough samples, of which one or a few together divide over the mp ranks.
+void fill_gpus(Experiment& e, std::vector<std::string>& notes) {
+  Workload& w = e.workload;
+  const Parallelism& p = e.parallelism;
+  if (w.batch > 0) return;
+  const std::int64_t tokens = std::int64_t{filling_tokens} * p.mp;
+  const std::int64_t samples =
+      std::max<std::int64_t>((tokens + w.sequence - 1) / w.sequence, p.pp > 1 ? filling_samples * p.pp : 1);
+  const int together = p.mp / std::gcd(p.mp, w.sequence);
+  w.batch = static_cast<int>((samples + together - 1) / together * together);
+  notes.push_back(fmt::format(
+      "nothing says how large the batch is: {} samples of {} tokens for each {}, which give every GPU {} tokens{}; set "
+      "workload.batch",
+      w.batch, w.sequence, p.mp == 1 ? "GPU" : fmt::format("{} GPUs of mp", p.mp),
+      std::int64_t{w.batch} * w.sequence / p.mp,
+      p.pp == 1 ? "" : fmt::format(" and each of the {} stages {} samples or more", p.pp, filling_samples)));
+}
+
 // The rules that hold between the parts, with the place of the value that breaks one where there is such a place.
 void require_fit(Experiment& e, const JsonFile& json) {
   try {
@@ -192,6 +214,7 @@ Experiment load_experiment(const ExperimentFile& file, const ExperimentParts& pa
   Experiment e{parts.cluster, parts.model, parts.calibration, {}, {}};
   e.workload = read_workload(object_at(file.reader(), "workload"), file, e, parts.defaults, files, notes);
   e.parallelism = read_parallelism(object_at(file.reader(), "parallelism"), e, notes);
+  fill_gpus(e, notes);
   if (const auto events = file.reader().find("events")) e.events = read_events(*events);
   require_fit(e, file.json());
   note_groups(e, object_at(file.reader(), "parallelism"), notes);

@@ -66,7 +66,7 @@ class Dovetail final : public Planner {
     for (const Plan& plan : competing) contest.propose(plan);
     PlanChoice choice = contest.finish(name(), reason(found.proof, contest, feasible, bool{task.trial}));
     choice.report.evaluations += found.proof.predicted;
-    choice.report.front = std::move(found.front);
+    if (!task.trial) choice.report.front = std::move(found.front);
     if (feasible && !task.trial) choice.report.proof = std::move(found.proof);
     choice.report.time = Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     return choice;

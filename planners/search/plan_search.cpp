@@ -96,6 +96,7 @@ class Search {
         expand(item);
     }
     for (; !queue_.empty(); queue_.pop()) unexplored_ = std::min(unexplored_, queue_.top().bound);
+    if (unexplored_ < best_) polish();
     const long spent = predicted_;
     spread_memory();
     return finish(unexplored_, spent);
@@ -388,6 +389,30 @@ class Search {
     return plans_.back().time;
   }
 
+  // Where the budget ended the search: the best plan with one knob changed, and again from what is better.
+  void polish() {
+    for (int round = 0; round < 3; ++round) {
+      const Plan* best = fastest_fitting();
+      if (best == nullptr) return;
+      const Plan from = *best;
+      for (const std::vector<Axis>* axes : {&space_.volumes, &space_.arrangements})
+        for (const Axis& axis : *axes)
+          for (const Setting& set : axis) {
+            Plan plan = from;
+            set(plan);
+            predict(std::move(plan));
+          }
+      for (int Plan::*degree : {&Plan::forward_degree, &Plan::backward_degree})
+        for (int step : {-1, 1}) {
+          Plan plan = from;
+          plan.backward_degrees.clear();
+          plan.*degree += step;
+          predict(std::move(plan));
+        }
+      if (*fastest_fitting() == from) return;
+    }
+  }
+
   // Do not even the weights fit, however they are sharded?
   bool hopeless() const {
     std::map<std::pair<ExpertSharding, int>, Plan> shardings;
@@ -472,8 +497,15 @@ class Search {
 
 }  // namespace
 
-SearchResult search_plans(const PlanningTask& task, const std::vector<Plan>& known, Bytes limit, long budget) {
-  return Search(task, limit, budget).run(known);
+long search_budget(const Experiment& e) {
+  constexpr long least = 4000, most = 20'000, plans = 30;
+  const long micro_batches = e.parallelism.pp > 1 ? e.workload.batch : 1;
+  return std::clamp(plans * e.workload.layers * micro_batches, least, e.parallelism.pp > 1 ? most : least);
+}
+
+SearchResult search_plans(const PlanningTask& task, const std::vector<Plan>& known, Bytes limit,
+                          std::optional<long> budget) {
+  return Search(task, limit, budget.value_or(search_budget(task.experiment))).run(known);
 }
 
 }  // namespace dovetail::planners

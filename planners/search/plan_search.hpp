@@ -1,6 +1,7 @@
 // Branch and bound over a stated space, by the analytic model, under a memory limit. Bounds grow tighter step by step:
 // of the ops whatever their order, of one layer as arranged, of the whole step. The most promising is looked at first.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "planners/search/plan_space.hpp"
@@ -20,12 +21,13 @@ struct SearchResult {
   Proof proof;
 };
 
-// How much a search may do: predicted layers, each of a whole plan's, and half as many looked at by themselves.
-inline constexpr long search_budget = 4000;
+// How much a search may do: predicted layers, each of a whole plan's and of a micro-batch, and half as many looked at
+// by themselves. With pipeline stages enough for 30 whole plans, or 20,000.
+long search_budget(const Experiment& experiment);
 
 // `known`: plans to begin with, of the space or not. With a large enough budget the best of the space is among the
 // result's plans, and the proof says so.
 SearchResult search_plans(const PlanningTask& task, const std::vector<Plan>& known, Bytes limit,
-                          long budget = search_budget);
+                          std::optional<long> budget = {});
 
 }  // namespace dovetail::planners

@@ -150,12 +150,12 @@ Json to_json(const Report& report) {
   Json results = Json::array();
   for (const SummaryRow& row : summarize(report)) results.push_back(result_json(report, row));
   Json json = {{"schema_version", result_schema_version},
-          {"kind", report.kind},
-          {"provenance", provenance_json(report.provenance)},
-          {"inputs", inputs_json(report)},
-          {"routing", routing_json(report.experiment)},
-          {"notes", report.notes},
-          {"results", std::move(results)}};
+               {"kind", report.kind},
+               {"provenance", provenance_json(report.provenance)},
+               {"inputs", inputs_json(report)},
+               {"routing", routing_json(report.experiment)},
+               {"notes", report.notes},
+               {"results", std::move(results)}};
   for (const RefusedSystem& refused : report.refused)
     json["refused"].push_back({{"system", refused.system}, {"reason", refused.reason}});
   return json;

@@ -76,8 +76,9 @@ void write_fastest(std::ostream& out, const Report& report, bool colour) {
   if (compared(report) < 2 || tied.size() < 2) return;
   std::string names;
   for (const SystemResult* result : tied) names += (names.empty() ? "" : ", ") + name_of(*result);
-  out << inked(wrapped(fmt::format("a tie: {} (within 1 %; costs are not known better than that)", names), page_width, 2),
-               Ink::Good, colour)
+  out << inked(
+             wrapped(fmt::format("a tie: {} (within 1 %; costs are not known better than that)", names), page_width, 2),
+             Ink::Good, colour)
       << '\n';
 }
 
@@ -85,27 +86,25 @@ void write_results(std::ostream& out, const Report& report, const std::vector<Su
   const int decimals = ms_decimals(report);
   const bool with_pipeline = has_micro_batches(report);
   const std::vector<const SystemResult*> best = tied_fastest(report);
-  std::vector<std::string> headings{"\nsystem",         "degree\nfwd / bwd", "step\nms",
-                                    "forward\nms",      "backward\nms",      "speed-up\nx",
-                                    "exposed\ncomm ms", "peak\nGiB",         "of lower\nbound x",
-                                    "\nresult"};
+  std::vector<std::string> headings{"\nsystem",          "degree\nfwd / bwd", "step\nms",         "forward\nms",
+                                    "backward\nms",      "speed-up\nx",       "exposed\ncomm ms", "peak\nGiB",
+                                    "of lower\nbound x", "\nresult"};
   if (with_pipeline) headings.insert(headings.begin() + 2, "micro-\nbatches");
   TextTable table(headings);
   for (const SummaryRow& row : rows) {
     const SystemResult& result = *row.result;
     const bool good = compared(report) > 1 && std::ranges::find(best, &result) != best.end();
     const Ink ink = !result.feasible ? Ink::Bad : good ? Ink::Good : Ink::Plain;
-    std::vector<std::string> cells{
-        name_of(result),
-        fmt::format("{} / {}", result.plan.forward_degree, backward_degrees(result.plan)),
-        fixed(ms(result.metrics.makespan), decimals),
-        fixed(ms(row.forward), decimals),
-        fixed(ms(row.backward), decimals),
-        fixed(row.speedup, 2),
-        fixed(ms(result.metrics.exposed_communication), decimals),
-        fixed(result.memory.peak.value() / gib, 2),
-        fixed(row.over_bound, 2),
-        std::string(name_in(result_kind_names, result.timeline.kind))};
+    std::vector<std::string> cells{name_of(result),
+                                   fmt::format("{} / {}", result.plan.forward_degree, backward_degrees(result.plan)),
+                                   fixed(ms(result.metrics.makespan), decimals),
+                                   fixed(ms(row.forward), decimals),
+                                   fixed(ms(row.backward), decimals),
+                                   fixed(row.speedup, 2),
+                                   fixed(ms(result.metrics.exposed_communication), decimals),
+                                   fixed(result.memory.peak.value() / gib, 2),
+                                   fixed(row.over_bound, 2),
+                                   std::string(name_in(result_kind_names, result.timeline.kind))};
     if (with_pipeline) cells.insert(cells.begin() + 2, pipeline(result.plan));
     table.add(std::move(cells), ink);
     if (!result.feasible) table.add_remark(misfit(report, result), Ink::Bad);
