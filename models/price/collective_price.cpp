@@ -117,8 +117,9 @@ BytesPerSecond card_share(const Cluster& cluster) {
 }
 
 GroupPlace place_of(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster) {
+  // On described links the op has flows, which know better who sends how much.
   return {group_shape(parallelism, kind, cluster), ranks_per_node(parallelism, kind, cluster), cluster.gpus_per_node,
-          card_share(cluster)};
+          cluster.network ? BytesPerSecond(0) : card_share(cluster)};
 }
 
 double card_bytes(Collective collective, double nodes, double members) {

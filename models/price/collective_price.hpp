@@ -13,7 +13,7 @@ struct GroupPlace {
   GroupShape shape;
   int ranks_per_node = 0;  // 0: not the same number on every node
   int gpus_per_node = 0;
-  BytesPerSecond cards = {};  // a GPU's share of its node's network cards; 0: not described
+  BytesPerSecond cards = {};  // a GPU's share of its node's network cards; 0: not described, or flows know better
 };
 GroupPlace place_of(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster);
 BytesPerSecond card_share(const Cluster& cluster);  // nics_per_node * nic_bandwidth / gpus_per_node
@@ -32,7 +32,7 @@ struct CollectivePrice : CollectiveCost {
 // - Entries that say how many members they had on each node: of those with the most similar number, beta changes from
 //   their place to this one as the bytes through the cards do; inside the nodes the op meanwhile takes at least what
 //   the intra entry says of the bytes there. The longer of the two is the price.
-// - No beta is below what the cards carry.
+// - No beta is below what the cards carry, where these are known.
 // A broadcast or reduce without entries costs as all-gather or reduce-scatter of the same buffer, as `assumed`:
 // pipelined, every rank receives or sends the buffer once. A send without entries costs as an all-to-all of as many
 // bytes, as `assumed`. Throws InputError (naming what the calibration has) when there is none for that link.
