@@ -108,7 +108,7 @@ TEST_CASE("Every model runs on every cluster by default, and every collective ha
 TEST_CASE("Testbed A's published costs: table 2's all-reduce") {
   FilesRead files;
   const Calibration a = load_calibration("fsmoe-testbed-a", files);
-  const CollectiveCost cost = find_cost(a, Collective::AllReduce, {{6, 6}, 0, 8});
+  const CollectivePrice cost = find_cost(a, Collective::AllReduce, {{6, 6}, 0, 8});
   const Seconds time = cost.alpha + Bytes(4.0 * 5'242'880) * cost.beta;
   CHECK(time.value() * 1e3 == Approx(26.47).margin(.005));  // published: 26.45 ms
   CHECK(find_cost(a, Collective::AllToAll, {{2, 2}, 0, 8}).beta.value() == Approx(1.3057e-9 / 4));
@@ -128,7 +128,7 @@ TEST_CASE("Testbed B's published costs, in seconds and bytes") {
   for (const Row& row :
        {Row{Collective::AllToAll, 8, .175, 1.224e-6}, Row{Collective::AllReduce, 8, .0837, 2.396e-6},
         Row{Collective::AllGather, 1, .032, 6.72e-7}, Row{Collective::ReduceScatter, 1, .0391, 6.68e-7}}) {
-    const CollectiveCost cost = find_cost(b, row.collective, {{4, row.nodes}, 0, 4});
+    const CollectivePrice cost = find_cost(b, row.collective, {{4, row.nodes}, 0, 4});
     CHECK(cost.alpha.value() == Approx(row.alpha_ms * 1e-3));
     CHECK(cost.beta.value() == Approx(row.beta_ms_per_element * 1e-3 / 4));
     CHECK(cost.provenance.origin == Origin::Published);

@@ -61,7 +61,7 @@ std::string output_of(const std::string& program, double rate, int ranks_per_nod
   return text + "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 1.0\n#\n";
 }
 
-std::string tagged(const std::string& tag, std::string text) {
+std::string tagged(const std::string& tag, const std::string& text) {
   std::string all;
   for (std::string_view line : lines_of(text)) all += tag + std::string(line) + "\n";
   return all;
@@ -103,7 +103,7 @@ TEST_CASE("fits of nccl-tests replace a calibration's collectives on their links
   const std::size_t before = c.collectives.size();
   merge_nccl_tests(c, runs, {}, {});
   CHECK(c.collectives.size() == before);
-  const CollectiveCost exchange = find_cost(c, Collective::AllToAll, {{16, 2}, 0, 8});
+  const CollectivePrice exchange = find_cost(c, Collective::AllToAll, {{16, 2}, 0, 8});
   CHECK(exchange.gpus == 16);
   CHECK(exchange.members_per_node == 8);
   CHECK(exchange.alpha.value() == Approx(30e-6).epsilon(.001));  // times have two decimals
@@ -111,7 +111,7 @@ TEST_CASE("fits of nccl-tests replace a calibration's collectives on their links
   CHECK(exchange.provenance.origin == Origin::Measured);
   REQUIRE(exchange.provenance.fit);
   CHECK(exchange.provenance.fit->points.size() == 6);
-  const CollectiveCost gather = find_cost(c, Collective::AllGather, {{8, 1}, 0, 8});
+  const CollectivePrice gather = find_cost(c, Collective::AllGather, {{8, 1}, 0, 8});
   CHECK(gather.alpha.value() == Approx(15e-6).epsilon(1e-5));
   CHECK(gather.beta.value() == Approx(5e-12).epsilon(1e-5));
   CHECK(find_cost(c, Collective::AllGather, {{16, 2}, 0, 8}).provenance.origin == Origin::Assumed);

@@ -195,8 +195,8 @@ TEST_CASE("shadowed experts are broadcast, worked on here and reduced to their o
 
 TEST_CASE("a broadcast without a cost of its own costs as an all-gather, and says so") {
   const Experiment e = test::testbed_b();
-  const CollectiveCost cost = find_cost(*e.calibration, Collective::Broadcast, {{4, 1}, 0, 4});
-  const CollectiveCost gather = find_cost(*e.calibration, Collective::AllGather, {{4, 1}, 0, 4});
+  const CollectivePrice cost = find_cost(*e.calibration, Collective::Broadcast, {{4, 1}, 0, 4});
+  const CollectivePrice gather = find_cost(*e.calibration, Collective::AllGather, {{4, 1}, 0, 4});
   CHECK(cost.alpha == gather.alpha);
   CHECK(cost.beta == gather.beta);
   CHECK(cost.provenance.origin == Origin::Assumed);

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/base/errors.hpp"
+#include "models/files/read_parts.hpp"
 #include "models/price/step_cost.hpp"
 
 using namespace dovetail;
@@ -132,4 +133,29 @@ TEST_CASE("steps of an all-to-all are priced where their subgroups lie") {
   c.messages = {{LinkKind::Inter, Protocol::Simple, Seconds(0), 0, BytesPerSecond(80e9), {}, {}},
                 {LinkKind::Intra, Protocol::Simple, Seconds(0), 0, BytesPerSecond(300e9), {}, {}}};
   CHECK(busy(exchange_step({1, 32}, 1, 1), InterferenceClass::Inter) == Approx(.75e9 / 50e9));
+}
+
+TEST_CASE("a file says where a cost was measured, or why that makes no sense") {
+  const auto costs = [](const std::string& collectives) {
+    const JsonFile file = JsonFile::parse(R"({"name": "c", "collectives": [)" + collectives + R"(],
+      "gemms": [{"dtype": "fp32", "alpha": "1 us", "beta": "1 fs/flop", "provenance": {"origin": "assumed", "source": "a"}}],
+      "memory": {"alpha": "1 us", "beta": "1 ps/B", "provenance": {"origin": "assumed", "source": "a"}}})",
+                                          "c.json");
+    return read_calibration(JsonReader(file)).collectives;
+  };
+  const auto one = [](const std::string& link, const std::string& place) {
+    return R"({"collective": "all_reduce", "link": ")" + link + R"(", )" + place +
+           R"("alpha": "1 us", "beta": "1 ps/B", "provenance": {"origin": "assumed", "source": "a"}})";
+  };
+  CHECK(costs(one("inter", R"("gpus": 16, "members_per_node": 8, )")).front().members_per_node == 8);
+  CHECK(costs(one("inter", "")).front().members_per_node == 0);
+  CHECK(costs(one("inter", R"("gpus": 16, "members_per_node": 8, )") + "," +
+              one("inter", R"("gpus": 16, "members_per_node": 1, )"))
+            .size() == 2);
+  CHECK_THROWS_WITH(costs(one("intra", R"("members_per_node": 8, )")), Catch::Contains("on inter links alone"));
+  CHECK_THROWS_WITH(costs(one("inter", R"("gpus": 12, "members_per_node": 8, )")), Catch::Contains("to be a multiple"));
+  CHECK_THROWS_WITH(costs(one("inter", R"("gpus": 8, "members_per_node": 8, )")), Catch::Contains("several nodes"));
+  CHECK_THROWS_WITH(
+      costs(one("inter", R"("gpus": 16, "members_per_node": 8, )") + "," + one("inter", R"("gpus": 32, )")),
+      Catch::Contains("with and without \"members_per_node\""));
 }
