@@ -35,7 +35,7 @@ void add_experiment_options(CLI::App& app, Options& options) {
   add_repeatable(app,
                  {"--set", "KEY=VALUE",
                   "one value by its dotted path, with its unit (repeatable): workload.batch=4, parallelism.ep=2, "
-                  "cluster.node_bandwidth=\"20 GB/s\", plan.forward_degree=2",
+                  "calibration.memory.beta=\"1 ps/B\", plan.forward_degree=2",
                   question},
                  request.set);
   add_integer(app, {"--seed", "NUMBER", "of everything random [0]", question}, options.seed, 0, 2'000'000'000);

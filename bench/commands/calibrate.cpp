@@ -9,6 +9,7 @@
 #include <ctime>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -16,6 +17,7 @@
 #include "bench/cli/interrupt.hpp"
 #include "bench/cli/option_values.hpp"
 #include "bench/cli/outputs.hpp"
+#include "bench/pipeline/notes.hpp"
 #include "bench/pipeline/provenance.hpp"
 #include "exec/host/host_meter.hpp"
 #include "exec/host/host_run.hpp"
@@ -109,6 +111,7 @@ void write_table(std::ostream& out, const Calibration& c, bool colour) {
     std::string name(name_in(collective_names, cost.collective));
     if (!same(i, i + 1)) name += fmt::format(" {}", name_in(link_kind_names, cost.link));
     if (cost.gpus > 0) name += fmt::format(" {}", cost.gpus);
+    if (cost.members_per_node > 0) name += fmt::format(", {} a node", cost.members_per_node);
     add_fit(table, name, cost);
   }
   out << table.text(colour);
@@ -121,6 +124,13 @@ void write_table(std::ostream& out, const Calibration& c, bool colour) {
          pair.provenance.disturbed ? "disturbed" : std::string(name_in(origin_names, pair.provenance.origin))},
         pair.provenance.disturbed ? reports::Ink::Bad : reports::Ink::Plain);
   out << '\n' << pairs.text(colour);
+}
+
+// Times that do not lie on a line are of several algorithms, of several tests or disturbed.
+void warn_of_bad_fits(const Calibration& c) {
+  std::vector<std::string> bad;
+  add_bad_fits(c, bad);
+  for (const std::string& warning : bad) std::cerr << "warning: " << warning << '\n';
 }
 
 // --- measuring ---
@@ -204,7 +214,8 @@ Calibration measure(const CalibrateCommand& options, const RunProvenance& by, co
 
 Calibration from_nccl_tests(const CalibrateCommand& options, Calibration c, FilesRead& files) {
   std::vector<NcclTestsRun> runs;
-  for (const std::string& file : options.nccl_tests) runs.push_back(read_nccl_tests(file, files));
+  for (const std::string& file : options.nccl_tests)
+    std::ranges::move(read_nccl_tests(file, files), std::back_inserter(runs));
   merge_nccl_tests(c, runs, options.collective, options.link);
   if (!options.name.empty()) c.name = options.name;
   c.source += (c.source.empty() ? "" : ". ") + std::string("Some collectives by nccl-tests");
@@ -251,6 +262,7 @@ Exit calibrate(const CalibrateCommand& options, const std::vector<std::string>& 
     calibration = from_nccl_tests(options, *base, files);
     measurement = measurement_json(provenance(command_line, files, options.seed));
   }
+  if (!options.quiet) warn_of_bad_fits(calibration);
   const std::string text = to_calibration_file(calibration, measurement);
   write_all({{options.output, [&](std::ostream& out) { out << text; }}});
   if (options.output != "-" && !options.quiet) write_table(std::cout, calibration, use_colour(options.colour));
@@ -260,7 +272,9 @@ Exit calibrate(const CalibrateCommand& options, const std::vector<std::string>& 
 void add_optional_choices(CLI::App& app, CalibrateCommand& o) {
   const std::string group = "From nccl-tests";
   add_repeatable(
-      app, {"--nccl-tests", "FILE", "output of one test, text or JSON, instead of measuring; may be repeated", group},
+      app,
+      {"--nccl-tests", "FILE",
+       "output of nccl-tests, text (of several tests too) or JSON, instead of measuring; may be repeated", group},
       o.nccl_tests);
   add_text(app, {"--base", "NAME|FILE", "calibration whose collectives are replaced; with --device cuda: taken", group},
            o.base);

@@ -15,6 +15,7 @@
 #include "bench/cli/options.hpp"
 #include "bench/cli/outputs.hpp"
 #include "bench/pipeline/backends.hpp"
+#include "bench/pipeline/hardware_notes.hpp"
 #include "bench/pipeline/provenance.hpp"
 #include "bench/sweep/sweep_summary.hpp"
 #include "exec/host/host_run.hpp"
@@ -82,36 +83,43 @@ Shard own_shard(const SweepOptions& options) {
 }
 
 // What sweep it is. No time and no machine: the same sweep gives the same file anywhere.
-Json header_of(const SweepGrid& grid, const FilesRead& files, const SweepOptions& options) {
+Json header_of(const SweepGrid& grid, const FilesRead& files, const std::vector<std::string>& notes,
+               const SweepOptions& options) {
   const RunProvenance p = provenance({}, files, options.seed);
   Json axes = Json::array();
   for (const SweepAxis& axis : grid.axes) axes.push_back({{"name", axis.name}, {"values", axis.values.size()}});
-  return {{"schema_version", "1.1"},       {"kind", "sweep"},         {"name", grid.name},
-          {"cells", grid.cells()},         {"systems", grid.systems}, {"axes", axes},
-          {"backend", grid.backend},       {"version", p.version},    {"git_revision", p.git_revision},
-          {"input_sha256", p.input_sha256}};
+  Json header{{"schema_version", "1.1"},       {"kind", "sweep"},         {"name", grid.name},
+              {"cells", grid.cells()},         {"systems", grid.systems}, {"axes", axes},
+              {"backend", grid.backend},       {"version", p.version},    {"git_revision", p.git_revision},
+              {"input_sha256", p.input_sha256}};
+  if (!notes.empty()) header["notes"] = notes;
+  return header;
 }
 
 // What is wrong with a point, its own cells say.
-void read_point(const SweepGrid& grid, std::int64_t point, FilesRead& files) {
-  std::vector<std::string> notes;
+void read_point(const SweepGrid& grid, std::int64_t point, FilesRead& files, std::vector<HardwareFinding>& findings) {
   try {
-    load_experiment(grid.point(point).request, files, notes);
+    const ExperimentRequest request = grid.point(point).request;
+    std::vector<std::string> notes;
+    const Experiment experiment = load_experiment(request, files, notes);
+    add_findings(hardware_findings(experiment, {request, files, grid.backend}), findings);
   } catch (const InputError&) {
   }
 }
 
 // Every file that a cell reads, so that a changed one makes another sweep: of the systems, the first point and those on
-// each axis through it.
-void read_inputs(const SweepGrid& grid, FilesRead& files) {
+// each axis through it. Returns which hardware these describe in vain.
+std::vector<HardwareFinding> read_inputs(const SweepGrid& grid, FilesRead& files) {
+  std::vector<HardwareFinding> findings;
   for (const std::string& system : grid.systems) load_system(system, files);
-  read_point(grid, 0, files);
+  read_point(grid, 0, files, findings);
   std::int64_t stride = grid.points();
   for (const SweepAxis& axis : grid.axes) {
     const auto values = static_cast<std::int64_t>(axis.values.size());
     stride /= values;
-    for (std::int64_t value = 1; value < values; ++value) read_point(grid, value * stride, files);
+    for (std::int64_t value = 1; value < values; ++value) read_point(grid, value * stride, files, findings);
   }
+  return findings;
 }
 
 void report(const SweepOptions& options, const Json& header) {
@@ -119,7 +127,8 @@ void report(const SweepOptions& options, const Json& header) {
   index.add(options.output, header);
   std::vector<SummaryAxis> axes;
   for (const Json& axis : header.at("axes")) axes.push_back({axis.at("name"), axis.at("values")});
-  const SweepSummary summary = summarize(index, header.at("systems"), axes);
+  SweepSummary summary = summarize(index, header.at("systems"), axes);
+  summary.notes = header.value("notes", std::vector<std::string>{});
   bool any = false;
   for (const SystemSummary& system : summary.systems) any = any || system.refused < summary.points;
   if (!any) throw InputError(fmt::format("every cell is refused; the first: {}", summary.first_refusal));
@@ -144,10 +153,10 @@ Exit sweep(const SweepOptions& options) {
   SweepGrid grid = load_sweep_grid(options.grid, files);
   if (!options.backend.empty()) grid.backend = options.backend;
   make_backend(grid.backend);
-  read_inputs(grid, files);
+  const std::vector<std::string> notes = sentences(read_inputs(grid, files));
   SweepSettings settings{options.output, own_shard(options), options.jobs, options.talk()};
   if (settings.workers == 0) settings.workers = exec::free_cores();
-  const Json header = header_of(grid, files, options);
+  const Json header = header_of(grid, files, notes, options);
   const auto start = std::chrono::steady_clock::now();
   const SweepRun run = run_sweep(grid, header, settings);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;

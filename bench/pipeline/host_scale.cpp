@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "bench/cli/option_values.hpp"
+#include "bench/pipeline/hardware_notes.hpp"
 #include "bench/pipeline/notes.hpp"
 #include "exec/host/host_run.hpp"
 #include "models/price/calibration.hpp"
@@ -25,6 +26,7 @@ void add_scale_options(CLI::App& app, const char* group, exec::HostScale& scale)
 
 void scale_down(Question& question, const exec::HostScale& scale, int seed, bool keep_type) {
   const DType dtype = question.experiment.workload.dtype;
+  const Experiment big = question.experiment;
   question.experiment = exec::scaled_for_host(question.experiment, scale);
   if (keep_type) question.experiment.workload.dtype = dtype;
   exec::resolve_routed_capacity(question.experiment, static_cast<std::uint64_t>(seed));
@@ -38,6 +40,7 @@ void scale_down(Question& question, const exec::HostScale& scale, int seed, bool
   add_routing(e, question.notes);
   add_assumptions(*e.calibration, question.notes);
   add_stage_transfers(e, question.notes);
+  add_hardware(big, {question.request, question.files, ""}, question.notes);
 }
 
 }  // namespace dovetail::bench

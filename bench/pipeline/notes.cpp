@@ -7,21 +7,21 @@
 
 #include "models/base/names.hpp"
 #include "models/price/calibration.hpp"
+#include "models/price/collective_price.hpp"
 #include "models/price/price.hpp"
 #include "models/question/expert_loads.hpp"
 #include "models/question/volumes.hpp"
 
 namespace dovetail::bench {
+namespace {
 
-void add_assumptions(const Calibration& calibration, std::vector<std::string>& notes) {
-  std::vector<std::string> assumed, disturbed;
-  const auto look = [&](const Provenance& provenance, const std::string& what) {
-    const auto add = [&](std::vector<std::string>& list) {
-      if (std::ranges::find(list, what) == list.end()) list.push_back(what);
-    };
-    if (provenance.origin == Origin::Assumed) add(assumed);
-    if (provenance.disturbed) add(disturbed);
-  };
+void add_once(std::vector<std::string>& list, const std::string& what) {
+  if (std::ranges::find(list, what) == list.end()) list.push_back(what);
+}
+
+// look(provenance, name) for each cost that notes speak of.
+template <class Look>
+void for_each_cost(const Calibration& calibration, Look look) {
   for (const CollectiveCost& cost : calibration.collectives)
     look(cost.provenance,
          fmt::format("{} ({})", name_in(collective_names, cost.collective), name_in(link_kind_names, cost.link)));
@@ -35,18 +35,41 @@ void add_assumptions(const Calibration& calibration, std::vector<std::string>& n
   for (const Interference& pair : calibration.interference)
     look(pair.provenance, fmt::format("interference {}/{}", name_in(interference_class_names, pair.a),
                                       name_in(interference_class_names, pair.b)));
+}
+
+}  // namespace
+
+void add_assumptions(const Calibration& calibration, std::vector<std::string>& notes) {
+  std::vector<std::string> assumed, disturbed;
+  for_each_cost(calibration, [&](const Provenance& provenance, const std::string& what) {
+    if (provenance.origin == Origin::Assumed) add_once(assumed, what);
+    if (provenance.disturbed) add_once(disturbed, what);
+  });
   if (!assumed.empty())
     notes.push_back(fmt::format("{}: assumed costs, neither published nor measured: {}", calibration.name,
                                 fmt::join(assumed, ", ")));
   if (!disturbed.empty())
     notes.push_back(fmt::format("{}: measured while threads shared cores, not to be trusted: {}", calibration.name,
                                 fmt::join(disturbed, ", ")));
+  add_bad_fits(calibration, notes);
+}
+
+void add_bad_fits(const Calibration& calibration, std::vector<std::string>& notes) {
+  std::vector<std::string> bad;
+  for_each_cost(calibration, [&](const Provenance& provenance, const std::string& what) {
+    if (provenance.fits_badly())
+      add_once(bad, fmt::format("{} (r2 {:.2f}, up to {:.0f} % off)", what, provenance.fit->r2,
+                                100 * worst_error(*provenance.fit)));
+  });
+  if (!bad.empty())
+    notes.push_back(fmt::format("{}: measured times far from alpha + n beta (r2 below {}), not to be trusted: {}",
+                                calibration.name, usual_r2, fmt::join(bad, ", ")));
 }
 
 void add_stage_transfers(const Experiment& e, std::vector<std::string>& notes) {
   if (e.parallelism.pp == 1) return;
-  const GroupShape stages = group_shape(e.parallelism, GroupKind::Pp, e.cluster);
-  const CollectiveCost cost = find_cost(*e.calibration, Collective::Send, stages, e.cluster.gpus_per_node);
+  const CollectivePrice cost =
+      find_cost(*e.calibration, Collective::Send, place_of(e.parallelism, GroupKind::Pp, e.cluster));
   if (cost.provenance.origin == Origin::Assumed)
     notes.push_back(fmt::format("{}: transfers between pipeline stages: assumed costs, {}", e.calibration->name,
                                 cost.provenance.source));

@@ -7,8 +7,12 @@
 
 namespace dovetail::bench {
 
-// One line for the costs that nobody published or measured, if there are such.
+// One line for the costs that nobody published or measured, one for those measured while threads shared cores, and that
+// of add_bad_fits, if there are such.
 void add_assumptions(const Calibration& calibration, std::vector<std::string>& notes);
+
+// One line for the costs whose measured times are far from the line that was fitted to them, if there are such.
+void add_bad_fits(const Calibration& calibration, std::vector<std::string>& notes);
 
 // One line if stages are pipelined and what passes between them has no cost of its own.
 void add_stage_transfers(const Experiment& experiment, std::vector<std::string>& notes);

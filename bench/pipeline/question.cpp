@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "bench/pipeline/hardware_notes.hpp"
 #include "bench/pipeline/notes.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/json_text.hpp"
@@ -49,6 +50,8 @@ Question load_question(const Options& options) {
   add_routing(question.experiment, question.notes);
   add_assumptions(*question.experiment.calibration, question.notes);
   add_stage_transfers(question.experiment, question.notes);
+  add_hardware(question.experiment, {options.request, question.files, options.backend, !options.platform.empty()},
+               question.notes);
   return question;
 }
 

@@ -172,11 +172,8 @@ void write_table(std::ostream& out, const SweepSummary& summary, bool colour) {
   for (const SystemSummary& s : summary.systems)
     if (!s.ratios.empty() && s.fastest > 0)
       out << reports::wrapped(fmt::format("  {}: best at {}; worst at {}", s.system, s.best, s.worst), 118, 4) << '\n';
-  for (const std::string& axis : summary.idle_axes)
-    out << reports::wrapped(
-               fmt::format("  axis {} changes nothing: the costs of the calibration do not follow from it", axis), 118,
-               4)
-        << '\n';
+  for (const std::string& axis : summary.idle_axes) out << fmt::format("  axis {} changes nothing\n", axis);
+  for (const std::string& note : summary.notes) out << reports::wrapped(fmt::format("  {}", note), 118, 4) << '\n';
   if (!summary.first_refusal.empty())
     out << reports::wrapped(fmt::format("  first refusal: {}", summary.first_refusal), 118, 4) << '\n';
 }

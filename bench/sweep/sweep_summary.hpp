@@ -23,6 +23,7 @@ struct SweepSummary {
   std::int64_t points = 0;
   std::vector<std::string> idle_axes;  // that change no result
   std::string first_refusal;           // of any cell; empty: none
+  std::vector<std::string> notes;      // of the sweep's header: see hardware_notes.hpp
 };
 
 struct SummaryAxis {

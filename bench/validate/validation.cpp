@@ -12,6 +12,7 @@
 #include <random>
 
 #include "bench/cli/interrupt.hpp"
+#include "bench/pipeline/hardware_notes.hpp"
 #include "bench/pipeline/journal.hpp"
 #include "bench/pipeline/notes.hpp"
 #include "bench/validate/kernel_fit.hpp"
@@ -108,6 +109,7 @@ class GridRun {
     result_.notes.clear();  // of the big cluster
     slow_links(big_.calibration.edit(), grid.link_slowdown);
     add_assumptions(*big_.calibration, result_.notes);
+    add_hardware(big_, {grid.request, files, ""}, result_.notes);
     result_.kernels_held = grid.kernels == KernelTimes::Held;
     result_.notes.push_back(
         result_.kernels_held

@@ -74,6 +74,7 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   const int gpus = scale.ranks / nodes;
   e.cluster.nodes = nodes;
   e.cluster.gpus_per_node = gpus;
+  e.cluster.nic_bandwidth = e.cluster.nic_bandwidth * gpus / big.cluster.gpus_per_node;  // each has as much as before
   e.cluster.network.reset();  // of other nodes than these; ranks here are held to calibrated times alone
   e.model.layers = e.workload.layers = scale.layers;
   e.model.hidden = scale.hidden;

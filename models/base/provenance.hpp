@@ -27,13 +27,16 @@ struct Fit {
   std::vector<FitPoint> points;  // by ascending size
   double r2 = 0;                 // of the relative errors, see fit.hpp
 };
-double worst_error(const Fit& fit);  // largest |error|
+double worst_error(const Fit& fit);     // largest |error|
+inline constexpr double usual_r2 = .9;  // by choice: measured costs that follow a line have more
 
 struct Provenance {
   Origin origin = Origin::Assumed;
   std::string source;      // paper and figure, or host, date and tool, with the published unit
   bool disturbed = false;  // measured while threads had to share cores: not to be trusted
   std::shared_ptr<const Fit> fit = nullptr;
+
+  bool fits_badly() const { return fit != nullptr && fit->r2 < usual_r2; }
 };
 
 }  // namespace dovetail

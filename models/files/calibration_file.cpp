@@ -49,6 +49,7 @@ Json cost_entry(const Cost& cost, Json json = Json::object()) {
 Json collective_entry(const CollectiveCost& cost) {
   Json json{{"collective", name_in(collective_names, cost.collective)}, {"link", name_in(link_kind_names, cost.link)}};
   if (cost.gpus > 0) json["gpus"] = cost.gpus;
+  if (cost.members_per_node > 0) json["members_per_node"] = cost.members_per_node;
   return cost_entry(cost, std::move(json));
 }
 

@@ -38,12 +38,14 @@ Json provenance_json(const Provenance& provenance) {
 }
 
 Json collective_json(const CollectiveCost& cost) {
-  return {{"collective", name_in(collective_names, cost.collective)},
-          {"link", name_in(link_kind_names, cost.link)},
-          {"gpus", cost.gpus},
-          {"alpha_s", cost.alpha.value()},
-          {"beta_s_per_byte", cost.beta.value()},
-          {"provenance", provenance_json(cost.provenance)}};
+  Json json{{"collective", name_in(collective_names, cost.collective)},
+            {"link", name_in(link_kind_names, cost.link)},
+            {"gpus", cost.gpus}};
+  if (cost.members_per_node > 0) json["members_per_node"] = cost.members_per_node;
+  json["alpha_s"] = cost.alpha.value();
+  json["beta_s_per_byte"] = cost.beta.value();
+  json["provenance"] = provenance_json(cost.provenance);
+  return json;
 }
 
 Json gemm_json(const GemmCost& cost) {

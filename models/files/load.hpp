@@ -40,7 +40,7 @@ struct ExperimentRequest {
   std::string cluster, model, calibration;
   int nodes = 0;  // same kind of cluster, other size; 0: as described
   // "key=value" in order, dotted paths into the experiment (workload.batch=4, parallelism.ep=2,
-  // cluster.node_bandwidth="20 GB/s"); those into "plan." are applied by apply_to_plan.
+  // calibration.memory.beta="1 ps/B"); those into "plan." are applied by apply_to_plan.
   std::vector<std::string> set;
   friend bool operator==(const ExperimentRequest&, const ExperimentRequest&) = default;
 };

@@ -10,11 +10,24 @@
 namespace dovetail {
 namespace {
 
+int read_members_per_node(const JsonReader& json, const CollectiveCost& cost) {
+  if (!json.has("members_per_node")) return 0;
+  const int members = json.integer("members_per_node", 1);
+  if (cost.link == LinkKind::Intra)
+    json.fail("members_per_node", "on links inside a node it says nothing, expected it on inter links alone");
+  if (cost.gpus > 0 && (cost.gpus % members != 0 || cost.gpus == members))
+    json.fail("members_per_node", fmt::format("{} members on each node do not make {} on several nodes, expected "
+                                              "\"gpus\" to be a multiple",
+                                              members, cost.gpus));
+  return members;
+}
+
 CollectiveCost read_collective(const JsonReader& json) {
   CollectiveCost cost;
   cost.collective = json.enumeration("collective", std::span(collective_names).subspan(1));  // all but none
   cost.link = json.enumeration("link", link_kind_names);
   cost.gpus = json.integer_or("gpus", 0, 2);
+  cost.members_per_node = read_members_per_node(json, cost);
   cost.alpha = json.quantity<Seconds>("alpha");
   cost.beta = json.quantity<SecondsPerByte>("beta");
   cost.provenance = read_provenance(json.at("provenance"));
@@ -27,7 +40,10 @@ void require_distinct(const JsonReader& json, const CollectiveCost& cost, const 
     if (other.collective != cost.collective || other.link != cost.link) continue;
     const std::string entry =
         fmt::format("{} on {} links", name_in(collective_names, cost.collective), name_in(link_kind_names, cost.link));
-    if (other.gpus == cost.gpus) json.fail(fmt::format("a second cost of {}, expected one", entry));
+    if (other.gpus == cost.gpus && other.members_per_node == cost.members_per_node)
+      json.fail(fmt::format("a second cost of {}, expected one", entry));
+    if ((other.members_per_node == 0) != (cost.members_per_node == 0))
+      json.fail(fmt::format("costs of {} with and without \"members_per_node\", expected it in all or none", entry));
     if (other.gpus == 0 || cost.gpus == 0)
       json.fail(fmt::format("costs of {} with and without \"gpus\", expected it in all or none", entry));
   }

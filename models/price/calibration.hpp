@@ -27,6 +27,9 @@ struct CollectiveCost {
   Seconds alpha;
   SecondsPerByte beta;
   Provenance provenance;
+  // Members of the group on each node, when measured between nodes: then `gpus` are its members, and 0 the limit of
+  // many nodes. 0: the cost holds wherever a group lies.
+  int members_per_node = 0;
 };
 
 struct GemmCost {
@@ -94,12 +97,6 @@ struct Calibration {
   std::vector<Interference> interference;
 };
 
-// The entry for a collective over a group of this shape. Several entries for different numbers of GPUs:
-// alpha and beta are interpolated linearly between neighbours and held beyond the ends. A broadcast or reduce without
-// entries costs as all-gather or reduce-scatter of the same buffer, as `assumed`: pipelined, every rank receives or
-// sends the buffer once. A send without entries costs as an all-to-all of as many bytes, as `assumed`. Throws
-// InputError (naming what the calibration has) when there is none for that link.
-CollectiveCost find_cost(const Calibration& calibration, Collective collective, GroupShape group, int gpus_per_node);
 // Null: the calibration does not know such messages.
 const MessageCost* find_message(const Calibration& calibration, LinkKind link, Protocol protocol);
 const GemmCost& find_gemm(const Calibration& calibration, DType dtype);

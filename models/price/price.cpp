@@ -10,6 +10,7 @@
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
 #include "models/price/calibration.hpp"
+#include "models/price/collective_price.hpp"
 #include "models/price/contention.hpp"
 #include "models/price/network_pricing.hpp"
 #include "models/price/step_cost.hpp"
@@ -196,11 +197,9 @@ class Pricer {
 
   void price_collective(const Op& op) {
     const Collective collective = op.work.collective;
-    std::optional<CollectiveCost>& cost =
+    std::optional<CollectivePrice>& cost =
         costs_[static_cast<std::size_t>(collective)][static_cast<std::size_t>(op.work.group)];
-    if (!cost)
-      cost = find_cost(*e_.calibration, collective, group_shape(s_.groups, op.work.group, e_.cluster),
-                       e_.cluster.gpus_per_node);
+    if (!cost) cost = find_cost(*e_.calibration, collective, place_of(s_.groups, op.work.group, e_.cluster));
     const auto kind = cost->link == LinkKind::Inter ? InterferenceClass::Inter : InterferenceClass::Intra;
     add(op, kind, cost->alpha, op.work.message * cost->beta);
   }
@@ -211,8 +210,7 @@ class Pricer {
           work.message == op.work.message && work.memory_traffic == op.work.memory_traffic &&
           work.group == op.work.group && work.protocol == op.work.protocol)
         return cost;
-    const GroupPlace place{group_shape(s_.groups, op.work.group, e_.cluster),
-                           ranks_per_node(s_.groups, op.work.group, e_.cluster), e_.cluster.gpus_per_node};
+    const GroupPlace place = place_of(s_.groups, op.work.group, e_.cluster);
     all_to_alls_.emplace_back(op.work, step_cost(*e_.calibration, s_.steps_of(op), op.work, place));
     return all_to_alls_.back().second;
   }
@@ -224,7 +222,7 @@ class Pricer {
   std::vector<InterferenceClass> kinds_{InterferenceClass::Compute, InterferenceClass::Inter, InterferenceClass::Intra};
   std::vector<Contention> contention_;
   std::vector<std::pair<Work, StepCost>> all_to_alls_;  // few: chunks have at most two sizes
-  std::array<std::array<std::optional<CollectiveCost>, group_kind_names.size()>, collective_names.size()> costs_;
+  std::array<std::array<std::optional<CollectivePrice>, group_kind_names.size()>, collective_names.size()> costs_;
   PricedSchedule p_;
 };
 

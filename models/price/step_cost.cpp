@@ -11,35 +11,40 @@ constexpr auto compute = static_cast<std::size_t>(InterferenceClass::Compute);
 constexpr auto inter = static_cast<std::size_t>(InterferenceClass::Inter);
 constexpr auto intra = static_cast<std::size_t>(InterferenceClass::Intra);
 
-ResourceTime by_message(const MessageCost& cost, const LinkTraffic& traffic, std::int64_t all_peers, Bytes block) {
+// `cards`: what the link can carry at most; 0: not described.
+ResourceTime by_message(const MessageCost& cost, const LinkTraffic& traffic, std::int64_t all_peers, Bytes block,
+                        BytesPerSecond cards) {
   const auto count = [](std::int64_t n) { return static_cast<double>(n); };
   const double growth = cost.connections > 0 ? count(all_peers) / cost.connections : 0;
   const Bytes sent = block * count(traffic.blocks);
   Seconds busy = sent / cost.bandwidth;
   if (cost.peer_bandwidth > BytesPerSecond(0)) busy = std::max(busy, sent / count(traffic.peers) / cost.peer_bandwidth);
+  if (cards > BytesPerSecond(0)) busy = std::max(busy, sent / cards);
   return {cost.per_message * (count(traffic.messages) * (1 + growth)), busy};
 }
 
 // False: the calibration does not know messages on a link that is used.
 bool price_messages(const Calibration& calibration, Protocol protocol, const Traffic& traffic, Bytes block,
-                    StepCost& cost) {
+                    BytesPerSecond cards, StepCost& cost) {
   const std::int64_t peers = traffic.intra.peers + traffic.inter.peers;
   for (const auto& [link, at, sent] :
        {std::tuple{LinkKind::Inter, inter, traffic.inter}, std::tuple{LinkKind::Intra, intra, traffic.intra}}) {
     if (sent.peers == 0) continue;
     const MessageCost* const messages = find_message(calibration, link, protocol);
     if (messages == nullptr) return false;
-    cost[at] = by_message(*messages, sent, peers, block);
+    cost[at] = by_message(*messages, sent, peers, block, link == LinkKind::Inter ? cards : BytesPerSecond(0));
   }
   return true;
 }
 
 StepCost alpha_beta(const Calibration& calibration, const CollectiveStep& step, const GroupPlace& place, Bytes bytes) {
-  GroupShape shape = place.shape;
-  if (step.subgroup.size != shape.ranks)
-    shape = {step.subgroup.size, step.subgroup.size / members_per_node(step.subgroup, place.ranks_per_node)};
+  GroupPlace among = place;
+  if (step.subgroup.size != place.shape.ranks) {
+    among.ranks_per_node = members_per_node(step.subgroup, place.ranks_per_node);
+    among.shape = {step.subgroup.size, step.subgroup.size / among.ranks_per_node};
+  }
   const Collective like = step.kind == StepKind::Exchange ? Collective::AllToAll : Collective::AllGather;
-  const CollectiveCost known = find_cost(calibration, like, shape, place.gpus_per_node);
+  const CollectivePrice known = find_cost(calibration, like, among);
   StepCost cost;
   cost[known.link == LinkKind::Inter ? inter : intra] = {known.alpha * static_cast<double>(step.outer),
                                                          bytes * known.beta};
@@ -58,10 +63,10 @@ StepCost one_step(const Calibration& calibration, const CollectiveStep& step, Pr
   const Bytes block = bytes / static_cast<double>(step.blocks());
   const Traffic sent = traffic(step, std::max(1, place.ranks_per_node));
   if (protocol == Protocol::LowLatency) {
-    check(price_messages(calibration, protocol, sent, block, cost), "no costs of low_latency messages");
+    check(price_messages(calibration, protocol, sent, block, place.cards, cost), "no costs of low_latency messages");
     return cost;
   }
-  const StepCost simple = price_messages(calibration, Protocol::Simple, sent, block, cost)
+  const StepCost simple = price_messages(calibration, Protocol::Simple, sent, block, place.cards, cost)
                               ? cost
                               : alpha_beta(calibration, step, place, bytes);
   if (protocol == Protocol::Simple) return simple;

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "models/plan/collectives/step.hpp"
-#include "models/price/calibration.hpp"
+#include "models/price/collective_price.hpp"
 #include "models/schedule/op.hpp"
 
 namespace dovetail {
@@ -19,13 +19,6 @@ using StepCost = std::array<ResourceTime, interference_class_names.size()>;
 // Resources work side by side: the longest `fixed`, then the longest `busy`.
 Seconds fixed_of(const StepCost& cost);
 Seconds duration_of(const StepCost& cost);
-
-// Where the group of an all-to-all lies.
-struct GroupPlace {
-  GroupShape shape;
-  int ranks_per_node = 0;  // 0: not the same number on every node
-  int gpus_per_node = 0;
-};
 
 // The steps one after the other in one launch. `work` holds what they do together: message, memory_traffic and
 // protocol; no steps are one exchange in the whole group. Throws InputError for costs that the calibration lacks (those

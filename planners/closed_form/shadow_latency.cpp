@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "models/plan/expert_sharding.hpp"
-#include "models/price/calibration.hpp"
+#include "models/price/collective_price.hpp"
 #include "planners/closed_form/layer_times.hpp"
 
 namespace dovetail::planners {
@@ -15,8 +15,7 @@ bool layers_alike(const Experiment& e) {
 }
 
 Seconds time_of(const Experiment& e, Collective collective, Bytes bytes) {
-  const CollectiveCost cost = find_cost(*e.calibration, collective,
-                                        group_shape(e.parallelism, GroupKind::Ep, e.cluster), e.cluster.gpus_per_node);
+  const CollectivePrice cost = find_cost(*e.calibration, collective, place_of(e.parallelism, GroupKind::Ep, e.cluster));
   return cost.alpha + bytes * cost.beta;
 }
 

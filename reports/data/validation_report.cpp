@@ -100,6 +100,7 @@ void write_summary(std::ostream& out, const Validation& v) {
                      v.kernels_held ? ", all ops held to modelled times" : " that nothing was fitted to");
   out << fmt::format("  mean absolute error {} %  (95 %: {} to {})\n", percent(error.value), percent(error.low),
                      percent(error.high));
+  out << wrapped(fmt::format("  {}", meaning_of_error(v)), 100, 2) << '\n';
   out << fmt::format("  worst {:+.2f} %: {} {} at {}\n", 100 * worst.plan->error(), printable(worst.plan->system),
                      degrees(worst.plan->plan), printable(worst.cell->name));
   out << fmt::format("  rank correlation of plans {:.3f}  (95 %: {:.3f} to {:.3f})\n\n", ranks.value, ranks.low,

@@ -121,6 +121,14 @@ Estimate mean_error(const Validation& validation) {
   });
 }
 
+std::string_view meaning_of_error(const Validation& validation) {
+  return validation.kernels_held
+             ? "Every operation is held to its modelled time: the error is of scheduling and overlap alone and says "
+               "nothing of the accuracy of costs."
+             : "Links are held to their modelled times: the error is of kernels, scheduling and overlap, and says "
+               "nothing of the accuracy of the links' costs.";
+}
+
 Estimate mean_rank_correlation(const Validation& validation) {
   return mean_over_cells(validation, [](const ValidationCell& cell) {
     std::vector<double> predicted, measured;

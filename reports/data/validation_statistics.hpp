@@ -3,6 +3,7 @@
 #pragma once
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/results/validation.hpp"
@@ -18,6 +19,9 @@ double rank_correlation(std::span<const double> a, std::span<const double> b);
 
 // |predicted / measured - 1|: the mean over all plans; resampled by cell, whose plans err together.
 Estimate mean_error(const Validation& validation);
+
+// Which part of a prediction mean_error judges: a sentence to stand beside the figure.
+std::string_view meaning_of_error(const Validation& validation);
 
 // The mean over cells of the rank correlation of predicted and measured times.
 Estimate mean_rank_correlation(const Validation& validation);

@@ -117,7 +117,7 @@ void write_cards(std::ostream& out, const Validation& v) {
        fmt::format("{} at {}", escaped(worst.plan->system), escaped(worst.cell->name)));
   card("Rank correlation of plans", fmt::format("{:.3f}", ranks.value),
        fmt::format("95 %: {:.3f} to {:.3f}", ranks.low, ranks.high));
-  out << "</div>\n";
+  out << fmt::format("</div>\n<p class=\"hint\">{}</p>\n", meaning_of_error(v));
 }
 
 void write_regrets(std::ostream& out, const Validation& v) {

@@ -243,7 +243,9 @@ def test_calibrate(checks, program):
         result = program.run("calibrate", "--quick", "--ranks", "2", "--measure-time", "0.02", "--name", "here", "-o", "own.json")
         if result.returncode != 4:
             break
-    checks.check(result.returncode == 0 and result.stderr == "", f"calibrate: {result.stderr!r}")
+    # Short measurements on a busy machine may lie far from a line, which is told.
+    quiet = all(line.startswith("warning: here: measured times far from") for line in result.stderr.splitlines())
+    checks.check(result.returncode == 0 and quiet, f"calibrate: {result.stderr!r}")
     checks.check("GEMM fp32" in result.stdout and "compute, inter" in result.stdout, "the table has fits and pairs")
     own = load(program, "own.json")
     checks.check(own["measurement"]["ranks"] == 2 and own["measurement"]["command_line"][1] == "calibrate", "how it was measured")

@@ -80,6 +80,15 @@ def test_mpirun(checks, program):
     checks.check((program.folder / "cells.1-of-2.jsonl").exists(), "each process did its share")
 
 
+def test_hardware(checks, program):
+    grid = {**GRID, "name": "cards", "backend": "analytic",
+            "axes": [{"name": "cluster.nic_bandwidth", "values": ["100 Gb/s", "200 Gb/s", "400 Gb/s"]}]}
+    (program.folder / "cards.json").write_text(json.dumps(grid))
+    text = " ".join(program.run("sweep", "cards.json", "-o", "cards.jsonl").stdout.split())
+    said = "cluster.nic_bandwidth 25 GB/s, 50 GB/s (fsmoe-testbed-b: 12.5 GB/s) changes nothing: costs are those of calibration"
+    checks.check("axis cluster.nic_bandwidth changes nothing" in text and said in text, f"an axis that costs do not follow: {text!r}")
+
+
 def peak_of(program, cells):
     """Peak memory in bytes of a sweep of so many cells, and the size of its result."""
     grid = {**GRID, "name": "memory", "backend": "analytic", "systems": ["deepspeed_moe"],
@@ -114,6 +123,7 @@ def main():
         test_kill(checks, program)
         test_shards(checks, program)
         test_mpirun(checks, program)
+        test_hardware(checks, program)
         test_memory(checks, program)
     checks.finish()
 

@@ -9,6 +9,7 @@
 #include "models/files/load_trace.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/calibration.hpp"
+#include "models/price/collective_price.hpp"
 #include "models/price/price.hpp"
 #include "models/question/volumes.hpp"
 
@@ -71,6 +72,20 @@ TEST_CASE("No folder of data is forgotten by these tests") {
   }
 }
 
+TEST_CASE("No shipped calibration is faster than the network cards of its cluster") {
+  for (const std::string& cluster : known_names("clusters"))
+    for (int esp : {0, 1}) {
+      INFO(cluster << ", esp " << esp);
+      ExperimentRequest request;
+      request.cluster = cluster;
+      request.model = "mixtral-8x7b";
+      if (esp > 0) request.set = {"parallelism.esp=1", "parallelism.mp=1"};
+      FilesRead files;
+      std::vector<std::string> notes;
+      CHECK(held_by_cards(load_experiment(request, files, notes)).empty());
+    }
+}
+
 TEST_CASE("Every model runs on every cluster by default, and every collective has a cost on both links") {
   for (const std::string& cluster : known_names("clusters"))
     for (const std::string& model : known_names("models")) {
@@ -86,19 +101,19 @@ TEST_CASE("Every model runs on every cluster by default, and every collective ha
       for (const auto& [name, collective] : collective_names)
         if (collective != Collective::None)
           for (int nodes : {1, 2})
-            CHECK_NOTHROW(find_cost(*e.calibration, collective, {2, nodes}, e.cluster.gpus_per_node));
+            CHECK_NOTHROW(find_cost(*e.calibration, collective, {{2, nodes}, 0, e.cluster.gpus_per_node}));
     }
 }
 
 TEST_CASE("Testbed A's published costs: table 2's all-reduce") {
   FilesRead files;
   const Calibration a = load_calibration("fsmoe-testbed-a", files);
-  const CollectiveCost cost = find_cost(a, Collective::AllReduce, {6, 6}, 8);
+  const CollectivePrice cost = find_cost(a, Collective::AllReduce, {{6, 6}, 0, 8});
   const Seconds time = cost.alpha + Bytes(4.0 * 5'242'880) * cost.beta;
   CHECK(time.value() * 1e3 == Approx(26.47).margin(.005));  // published: 26.45 ms
-  CHECK(find_cost(a, Collective::AllToAll, {2, 2}, 8).beta.value() == Approx(1.3057e-9 / 4));
-  CHECK(find_cost(a, Collective::AllToAll, {3, 3}, 8).beta.value() == Approx((1.3057e-9 + 1.8543e-9) / 8));
-  CHECK(find_cost(a, Collective::AllGather, {8, 1}, 8).alpha.value() == Approx(.33789e-3));
+  CHECK(find_cost(a, Collective::AllToAll, {{2, 2}, 0, 8}).beta.value() == Approx(1.3057e-9 / 4));
+  CHECK(find_cost(a, Collective::AllToAll, {{3, 3}, 0, 8}).beta.value() == Approx((1.3057e-9 + 1.8543e-9) / 8));
+  CHECK(find_cost(a, Collective::AllGather, {{8, 1}, 0, 8}).alpha.value() == Approx(.33789e-3));
   CHECK(find_gemm(a, DType::Fp32).beta.value() == Approx(9.16e-14 / 2));
 }
 
@@ -113,7 +128,7 @@ TEST_CASE("Testbed B's published costs, in seconds and bytes") {
   for (const Row& row :
        {Row{Collective::AllToAll, 8, .175, 1.224e-6}, Row{Collective::AllReduce, 8, .0837, 2.396e-6},
         Row{Collective::AllGather, 1, .032, 6.72e-7}, Row{Collective::ReduceScatter, 1, .0391, 6.68e-7}}) {
-    const CollectiveCost cost = find_cost(b, row.collective, {4, row.nodes}, 4);
+    const CollectivePrice cost = find_cost(b, row.collective, {{4, row.nodes}, 0, 4});
     CHECK(cost.alpha.value() == Approx(row.alpha_ms * 1e-3));
     CHECK(cost.beta.value() == Approx(row.beta_ms_per_element * 1e-3 / 4));
     CHECK(cost.provenance.origin == Origin::Published);

@@ -7,6 +7,7 @@
 #include "exec/host/host_meter.hpp"
 #include "models/files/calibration_file.hpp"
 #include "models/files/load.hpp"
+#include "models/price/collective_price.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 using namespace dovetail;
@@ -80,7 +81,7 @@ TEST_CASE("a calibration gives back the costs of a known device") {
   CHECK(c.memory.beta.value() == Approx(1e-10).epsilon(1e-9));
   for (Collective each : {Collective::AllToAll, Collective::AllReduce, Collective::Send})
     for (int nodes : {1, 2}) {
-      const CollectiveCost cost = find_cost(c, each, {2, nodes}, 1);
+      const CollectivePrice cost = find_cost(c, each, {{2, nodes}, 0, 1});
       CHECK(cost.alpha.value() == Approx(40e-6).epsilon(1e-9));
       CHECK(cost.beta.value() == Approx(2.5e-9).epsilon(1e-9));
       CHECK(cost.provenance.origin == Origin::Measured);

@@ -96,6 +96,15 @@ TEST_CASE("A validation as JSON keeps to its schema; table and page say how far 
   CHECK(table.str().find("mean absolute error 5.00 %") != std::string::npos);  // .1 and 0
   CHECK(table.str().find("100.00  100.00 - 100.00") != std::string::npos);     // 2 s against 1 s
   CHECK(page.str().find("<circle") != std::string::npos);
+  for (const std::ostringstream* out : {&table, &page})
+    CHECK(out->str().find("nothing of the accuracy of the links' costs") != std::string::npos);
   CHECK(page.str().find("a<b") == std::string::npos);
   CHECK(page.str().find("a&lt;b") != std::string::npos);
+  v.kernels_held = true;
+  std::ostringstream held, held_page;
+  write_table(held, v, false);
+  write_html(held_page, v);
+  CHECK(held.str().find("the error is of scheduling and overlap alone") != std::string::npos);
+  CHECK(held_page.str().find("scheduling and overlap alone and says nothing of the accuracy of costs.") !=
+        std::string::npos);
 }

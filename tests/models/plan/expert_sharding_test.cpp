@@ -11,6 +11,7 @@
 #include "models/plan/plan_rules.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/calibration.hpp"
+#include "models/price/collective_price.hpp"
 #include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "tests/support/experiments.hpp"
@@ -194,14 +195,14 @@ TEST_CASE("shadowed experts are broadcast, worked on here and reduced to their o
 
 TEST_CASE("a broadcast without a cost of its own costs as an all-gather, and says so") {
   const Experiment e = test::testbed_b();
-  const CollectiveCost cost = find_cost(*e.calibration, Collective::Broadcast, {4, 1}, 4);
-  const CollectiveCost gather = find_cost(*e.calibration, Collective::AllGather, {4, 1}, 4);
+  const CollectivePrice cost = find_cost(*e.calibration, Collective::Broadcast, {{4, 1}, 0, 4});
+  const CollectivePrice gather = find_cost(*e.calibration, Collective::AllGather, {{4, 1}, 0, 4});
   CHECK(cost.alpha == gather.alpha);
   CHECK(cost.beta == gather.beta);
   CHECK(cost.provenance.origin == Origin::Assumed);
   CHECK_THAT(cost.provenance.source, Contains("as all_gather of the same buffer"));
-  CHECK(find_cost(*e.calibration, Collective::Reduce, {4, 1}, 4).beta ==
-        find_cost(*e.calibration, Collective::ReduceScatter, {4, 1}, 4).beta);
+  CHECK(find_cost(*e.calibration, Collective::Reduce, {{4, 1}, 0, 4}).beta ==
+        find_cost(*e.calibration, Collective::ReduceScatter, {{4, 1}, 0, 4}).beta);
 }
 
 TEST_CASE("every such plan does the plain plan's work, plus exactly what it adds") {

@@ -7,6 +7,7 @@
 #include "models/plan/plan_rules.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/calibration.hpp"
+#include "models/price/collective_price.hpp"
 #include "models/price/plan_costs.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"
@@ -68,12 +69,12 @@ TEST_CASE("collectives take the resource of the links their group uses, interpol
   half.beta = half.beta / 2;
   e.calibration.edit().collectives.push_back(half);
   const auto beta = [&](int nodes) {
-    return find_cost(*e.calibration, Collective::AllToAll, {8, nodes}, 4).beta / half.beta;
+    return find_cost(*e.calibration, Collective::AllToAll, {{8, nodes}, 0, 4}).beta / half.beta;
   };
   CHECK(beta(8) == Approx(2));
   CHECK(beta(6) == Approx(1.5));  // 24 GPUs: midway between 16 and 32
   CHECK(beta(2) == Approx(1));    // held below the measured range
-  CHECK_THROWS_AS(find_cost(*e.calibration, Collective::AllToAll, {4, 1}, 4), InputError);
+  CHECK_THROWS_AS(find_cost(*e.calibration, Collective::AllToAll, {{4, 1}, 0, 4}), InputError);
   e.workload.dtype = DType::Bf16;
   CHECK_THROWS_WITH(price_plan(e, Plan{}), "calibration fsmoe-testbed-b has no GEMM cost for bf16; it has fp32");
 }

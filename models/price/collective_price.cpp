@@ -1,0 +1,193 @@
+#include "models/price/collective_price.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "models/base/errors.hpp"
+#include "models/base/names.hpp"
+
+namespace dovetail {
+namespace {
+
+constexpr double rounding = 1e-6;  // of betas and rates in files
+
+CollectiveCost interpolate(const CollectiveCost& low, const CollectiveCost& high, int gpus) {
+  const double share = static_cast<double>(gpus - low.gpus) / (high.gpus - low.gpus);
+  CollectiveCost cost = low;
+  cost.gpus = gpus;
+  cost.alpha = low.alpha + share * (high.alpha - low.alpha);
+  cost.beta = low.beta + share * (high.beta - low.beta);
+  cost.provenance.source += fmt::format(", interpolated to {} GPUs", gpus);
+  return cost;
+}
+
+std::vector<CollectiveCost> entries_of(const Calibration& calibration, Collective collective, LinkKind link) {
+  std::vector<CollectiveCost> entries;
+  for (const CollectiveCost& cost : calibration.collectives)
+    if (cost.collective == collective && cost.link == link) entries.push_back(cost);
+  return entries;
+}
+
+// Whose costs stand in for a collective that has none.
+Collective like(Collective collective) {
+  switch (collective) {
+    case Collective::Broadcast:
+      return Collective::AllGather;
+    case Collective::Reduce:
+      return Collective::ReduceScatter;
+    case Collective::Send:
+      return Collective::AllToAll;
+    default:
+      return collective;
+  }
+}
+
+double members(const GroupPlace& place) {
+  return static_cast<double>(place.shape.ranks) / place.shape.nodes;
+}
+
+// Those with the most similar number of members on a node; the others describe another place.
+void keep_nearest(std::vector<CollectiveCost>& entries, double members) {
+  const auto distance = [&](const CollectiveCost& cost) {
+    return cost.members_per_node == 0 ? 0 : std::abs(std::log(cost.members_per_node / members));
+  };
+  const CollectiveCost nearest = *std::ranges::min_element(entries, {}, distance);
+  std::erase_if(entries, [&](const CollectiveCost& c) { return c.members_per_node != nearest.members_per_node; });
+}
+
+// Changes an entry from the place where it was measured, as `measured`, to this one. `gpus` are then those of the
+// nodes.
+void bring(CollectiveCost& cost, Collective measured, const GroupPlace& place) {
+  if (cost.members_per_node == 0) return;
+  const double nodes =
+      cost.gpus == 0 ? std::numeric_limits<double>::infinity() : 1.0 * cost.gpus / cost.members_per_node;
+  cost.gpus = cost.gpus / cost.members_per_node * place.gpus_per_node;
+  const double here = card_bytes(cost.collective, place.shape.nodes, members(place));
+  const double factor = here / card_bytes(measured, nodes, cost.members_per_node);
+  if (std::abs(factor - 1) < rounding) return;
+  cost.beta = cost.beta * factor;
+  cost.provenance.source +=
+      fmt::format(", beta x {:.4g}: {:.4g} bytes through the cards for each at {:.3g} on {} nodes", factor, here,
+                  members(place), place.shape.nodes);
+}
+
+CollectiveCost at(std::vector<CollectiveCost> entries, int gpus) {
+  std::ranges::sort(entries, {}, &CollectiveCost::gpus);
+  const auto above = std::ranges::lower_bound(entries, gpus, {}, &CollectiveCost::gpus);
+  if (above == entries.end()) return entries.back();
+  if (above == entries.begin() || above->gpus == gpus) return *above;
+  return interpolate(*(above - 1), *above, gpus);
+}
+
+// What the members on one node send each other meanwhile, as beta of the whole.
+SecondsPerByte beta_inside(const Calibration& calibration, Collective collective, const GroupPlace& place) {
+  if (collective == Collective::Send || members(place) <= 1) return {};
+  std::vector<CollectiveCost> entries = entries_of(calibration, collective, LinkKind::Intra);
+  if (entries.empty()) entries = entries_of(calibration, like(collective), LinkKind::Intra);
+  if (entries.empty()) return {};
+  const double share = collective == Collective::AllToAll ? 1.0 / place.shape.nodes : 1;
+  return share * at(std::move(entries), place.gpus_per_node).beta;
+}
+
+bool measured_here(const CollectiveCost& cost, const std::vector<CollectiveCost>& entries, const GroupPlace& place,
+                   int gpus) {
+  return cost.members_per_node * place.shape.nodes == place.shape.ranks &&
+         std::ranges::any_of(entries, [&](const CollectiveCost& entry) { return entry.gpus == gpus; });
+}
+
+// Of what a calibration has: what it lacks, a price refuses.
+bool is_held(const Calibration& calibration, Collective collective, const GroupPlace& place) {
+  if (collective == Collective::AllToAll)
+    if (const MessageCost* messages = find_message(calibration, LinkKind::Inter, Protocol::Simple))
+      return place.cards > BytesPerSecond(0) && messages->bandwidth > place.cards * (1 + rounding);
+  if (entries_of(calibration, collective, LinkKind::Inter).empty() &&
+      entries_of(calibration, like(collective), LinkKind::Inter).empty())
+    return false;
+  return find_cost(calibration, collective, place).held_by_cards;
+}
+
+}  // namespace
+
+BytesPerSecond card_share(const Cluster& cluster) {
+  return cluster.nic_bandwidth * cluster.nics_per_node / cluster.gpus_per_node;
+}
+
+GroupPlace place_of(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster) {
+  // On described links the op has flows, which know better who sends how much.
+  return {group_shape(parallelism, kind, cluster), ranks_per_node(parallelism, kind, cluster), cluster.gpus_per_node,
+          cluster.network ? BytesPerSecond(0) : card_share(cluster)};
+}
+
+double card_bytes(Collective collective, double nodes, double members) {
+  const double elsewhere = 1 - 1 / nodes;  // the share of a buffer that other nodes have, or are to have
+  switch (collective) {
+    case Collective::AllToAll:
+      return elsewhere;
+    case Collective::AllGather:
+    case Collective::ReduceScatter:
+      return elsewhere / members;
+    case Collective::AllReduce:
+      return 2 * elsewhere / members;
+    case Collective::Broadcast:
+    case Collective::Reduce:
+      return 1 / members;
+    default:
+      return 1;
+  }
+}
+
+CollectivePrice find_cost(const Calibration& calibration, Collective collective, const GroupPlace& place) {
+  const auto [ranks, nodes] = place.shape;
+  const LinkKind link = place.shape.crosses_nodes() ? LinkKind::Inter : LinkKind::Intra;
+  Collective measured = collective;
+  std::vector<CollectiveCost> entries = entries_of(calibration, collective, link);
+  if (entries.empty() && like(collective) != collective) {
+    measured = like(collective);
+    entries = entries_of(calibration, measured, link);
+    for (CollectiveCost& cost : entries) {
+      cost.collective = collective;
+      cost.provenance = {Origin::Assumed, fmt::format("as {} of the same buffer: {}",
+                                                      name_in(collective_names, measured), cost.provenance.source)};
+    }
+  }
+  if (entries.empty())
+    throw InputError(fmt::format("calibration {} has no {} cost on {} links, needed by a group of {} ranks on {} nodes",
+                                 calibration.name, name_in(collective_names, collective),
+                                 name_in(link_kind_names, link), ranks, nodes));
+  const int gpus = nodes * place.gpus_per_node;
+  if (link == LinkKind::Intra) return {at(std::move(entries), gpus)};
+  keep_nearest(entries, members(place));
+  for (CollectiveCost& cost : entries) bring(cost, measured, place);
+  CollectivePrice price{at(entries, gpus)};
+  if (price.members_per_node > 0 && !measured_here(price, entries, place, gpus))
+    price.beta = std::max(price.beta, beta_inside(calibration, collective, place));
+  if (place.cards <= BytesPerSecond(0)) return price;
+  const auto least = SecondsPerByte(card_bytes(collective, nodes, members(place)) / place.cards.value());
+  price.held_by_cards = price.beta < least * (1 - rounding);
+  if (price.held_by_cards) price.beta = least;
+  return price;
+}
+
+std::vector<Collective> held_by_cards(const Experiment& e) {
+  std::vector<Collective> held;
+  for (const auto& [kind, collective] :
+       std::initializer_list<std::pair<GroupKind, Collective>>{{GroupKind::Ep, Collective::AllToAll},
+                                                               {GroupKind::Mp, Collective::AllGather},
+                                                               {GroupKind::Esp, Collective::AllGather},
+                                                               {GroupKind::Mp, Collective::ReduceScatter},
+                                                               {GroupKind::Esp, Collective::ReduceScatter},
+                                                               {GroupKind::Dp, Collective::AllReduce},
+                                                               {GroupKind::Edp, Collective::AllReduce},
+                                                               {GroupKind::Pp, Collective::Send}}) {
+    const GroupPlace place = place_of(e.parallelism, kind, e.cluster);
+    const bool known = std::ranges::find(held, collective) != held.end();
+    if (!known && place.shape.crosses_nodes() && is_held(*e.calibration, collective, place)) held.push_back(collective);
+  }
+  return held;
+}
+
+}  // namespace dovetail

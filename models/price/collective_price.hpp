@@ -1,0 +1,44 @@
+// What a native collective costs where its group lies: of two groups of as many ranks, the one with more members on
+// each node sends less of the same buffer through the network cards.
+#pragma once
+#include <vector>
+
+#include "models/price/calibration.hpp"
+#include "models/question/experiment.hpp"
+
+namespace dovetail {
+
+// Where a group lies. Parallel groups take the node's other GPUs at the same time.
+struct GroupPlace {
+  GroupShape shape;
+  int ranks_per_node = 0;  // 0: not the same number on every node
+  int gpus_per_node = 0;
+  BytesPerSecond cards = {};  // a GPU's share of its node's network cards; 0: not described, or flows know better
+};
+GroupPlace place_of(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster);
+BytesPerSecond card_share(const Cluster& cluster);  // nics_per_node * nic_bandwidth / gpus_per_node
+
+// Bytes through a GPU's share of the cards for each byte of n (as CollectiveCost counts n), of a group with `members`
+// on each of `nodes` nodes (infinite: the limit of many).
+double card_bytes(Collective collective, double nodes, double members);
+
+struct CollectivePrice : CollectiveCost {
+  bool held_by_cards = false;  // the calibration says less than what the described cards can carry
+};
+
+// The price of a collective over a group that lies there.
+// - Entries of a calibration for different numbers of GPUs: alpha and beta are interpolated linearly between neighbours
+//   and held beyond the ends.
+// - Entries that say how many members they had on each node: of those with the most similar number, beta changes from
+//   their place to this one as the bytes through the cards do; inside the nodes the op meanwhile takes at least what
+//   the intra entry says of the bytes there. The longer of the two is the price.
+// - No beta is below what the cards carry, where these are known.
+// A broadcast or reduce without entries costs as all-gather or reduce-scatter of the same buffer, as `assumed`:
+// pipelined, every rank receives or sends the buffer once. A send without entries costs as an all-to-all of as many
+// bytes, as `assumed`. Throws InputError (naming what the calibration has) when there is none for that link.
+CollectivePrice find_cost(const Calibration& calibration, Collective collective, const GroupPlace& place);
+
+// The collectives between nodes, of the experiment's groups, that are held by the cards.
+std::vector<Collective> held_by_cards(const Experiment& experiment);
+
+}  // namespace dovetail

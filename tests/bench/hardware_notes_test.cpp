@@ -1,0 +1,134 @@
+// Values of the hardware that costs do not follow are told, whoever set them; those that count are not.
+#include "bench/pipeline/hardware_notes.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "bench/pipeline/question.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+using namespace dovetail;
+using namespace dovetail::bench;
+
+namespace {
+
+const std::string h100 = "dgx-h100";
+
+// All that is noted, without what else notes say.
+std::vector<std::string> hardware_lines(const std::string& cluster, const std::vector<std::string>& set,
+                                        const std::string& backend = "simgrid", const std::string& calibration = "") {
+  ExperimentRequest request;
+  request.cluster = cluster;
+  request.model = "mixtral-8x7b";
+  request.calibration = calibration;
+  request.set = set;
+  request.set.emplace_back("workload.layers=1");
+  FilesRead files;
+  std::vector<std::string> notes, lines;
+  const Experiment e = load_experiment(request, files, notes);
+  add_hardware(e, {request, files, backend}, lines);
+  return lines;
+}
+
+constexpr auto in_its_place =
+    ": costs are those of calibration dgx-h100. Use --set calibration.collectives.N.beta=..., a described network with "
+    "--backend simgrid-flow or a calibration of your own (dovetail calibrate) instead";
+
+}  // namespace
+
+TEST_CASE("hardware as the calibration's cluster has it draws no note") {
+  for (const std::string& cluster : known_names("clusters")) {
+    INFO(cluster);
+    CHECK(hardware_lines(cluster, {}).empty());
+  }
+  // As many cards for each GPU, and more of all else that costs do follow.
+  CHECK(hardware_lines(h100, {"cluster.gpus_per_node=4", "cluster.nics_per_node=4"}).empty());
+  CHECK(hardware_lines(h100, {"cluster.nodes=4", "cluster.device.memory=640 GiB"}).empty());
+}
+
+TEST_CASE("a setting of the hardware that changes no cost is told") {
+  const auto faster = hardware_lines(h100, {"cluster.nic_bandwidth=800 Gb/s"});
+  REQUIRE(faster.size() == 1);
+  CHECK(faster[0] == "cluster.nic_bandwidth 100 GB/s (dgx-h100: 50 GB/s) changes nothing" + std::string(in_its_place));
+  const auto inside = hardware_lines(h100, {"cluster.node_bandwidth=20 GB/s"});
+  REQUIRE(inside.size() == 1);
+  CHECK_THAT(inside[0], Catch::StartsWith("cluster.node_bandwidth 20 GB/s (dgx-h100: 450 GB/s) changes nothing"));
+  const auto kernels =
+      hardware_lines(h100, {"cluster.device.peak.bf16=2000 TFLOP/s", "cluster.device.memory_bandwidth=4 TB/s"});
+  REQUIRE(kernels.size() == 1);
+  CHECK(
+      kernels[0] ==
+      "cluster.device.memory_bandwidth 4 TB/s (dgx-h100: 3.35 TB/s), cluster.device.peak.bf16 2 PFLOP/s (dgx-h100: 989 "
+      "TFLOP/s) change nothing: costs are those of calibration dgx-h100. Use --set calibration.memory.beta=..., --set "
+      "calibration.gemms.N.beta=... or a calibration of your own (dovetail calibrate) instead");
+  CHECK(hardware_lines(h100, {"cluster.nics_per_node=16"}).size() == 1);
+}
+
+TEST_CASE("slower network cards count as a bound, and that is told") {
+  const auto lines = hardware_lines(h100, {"cluster.nic_bandwidth=200 Gb/s"});
+  REQUIRE(lines.size() == 1);
+  CHECK_THAT(lines[0], Catch::StartsWith("cluster.nic_bandwidth 25 GB/s (dgx-h100: 50 GB/s) counts only as a bound ("));
+  CHECK_THAT(lines[0], Catch::Contains("all_to_all, all_reduce between nodes take what the cards carry"));
+  const auto messages = hardware_lines("ndv4", {"cluster.nic_bandwidth=100 Gb/s"});
+  REQUIRE(messages.size() == 1);
+  CHECK_THAT(messages[0], Catch::Contains("(all_to_all, all_reduce between nodes"));
+  CHECK_THAT(messages[0], Catch::Contains("--set calibration.messages.N.bandwidth=..."));
+}
+
+TEST_CASE("costs that the user sets beside the hardware are taken to follow it, unless they contradict it") {
+  const std::string slow = "cluster.nic_bandwidth=100 Gb/s";
+  CHECK(hardware_lines(h100,
+                       {slow, "calibration.collectives.4.beta=88.9 ps/B", "calibration.collectives.7.beta=177.8 ps/B"})
+            .empty());
+  const auto contradiction = hardware_lines(h100, {"calibration.collectives.7.beta=20 ps/B"});
+  REQUIRE(contradiction.size() == 1);
+  CHECK(contradiction[0] ==
+        "dgx-h100: all_reduce between nodes would be faster than the network cards of dgx-h100 carry (50 GB/s for each "
+        "GPU), so that the cards' rate counts: one of the two is wrong");
+  CHECK(hardware_lines(h100, {slow, "calibration.collectives.7.beta=44.4 ps/B"}).size() == 1);
+}
+
+TEST_CASE("a described network counts what its links carry") {
+  const std::string slow = "cluster.nic_bandwidth=100 Gb/s", fast = "cluster.nic_bandwidth=800 Gb/s";
+  CHECK(hardware_lines("dgx-h100-rails", {slow}).empty());
+  CHECK(hardware_lines("dgx-h100-rails", {"cluster.device.memory_bandwidth=1 TB/s"}).empty());
+  const auto faster = hardware_lines("dgx-h100-rails", {fast});
+  REQUIRE(faster.size() == 1);
+  CHECK_THAT(faster[0], Catch::Contains("counts only as a bound (a described link adds time"));
+  CHECK(hardware_lines("dgx-h100-rails", {fast}, "simgrid-flow").empty());
+  CHECK(hardware_lines("dgx-h100-rails", {"cluster.device.memory_bandwidth=1 TB/s"}, "simgrid-flow").size() == 1);
+}
+
+TEST_CASE("a cluster that borrows a calibration is told what it does not bring along") {
+  const auto borrowed = hardware_lines(h100, {}, "simgrid", "hgx-h200");
+  REQUIRE(borrowed.size() == 1);
+  CHECK_THAT(
+      borrowed[0],
+      Catch::StartsWith("cluster.device.memory_bandwidth 3.35 TB/s (hgx-h200: 4.8 TB/s) changes nothing: costs are "
+                        "those of calibration hgx-h200"));
+  const test::TemporaryFolder folder;
+  folder.write("own.json", R"({"name": "own", "nodes": 2, "gpus_per_node": 8, "device": {"name": "GPU", "memory":
+    "80 GiB", "memory_bandwidth": "3350 GB/s"}, "node_link": "nvswitch", "node_bandwidth": "450 GB/s",
+    "nics_per_node": 4, "nic_bandwidth": "200 Gb/s", "calibration": "dgx-h100"})");
+  const auto own = hardware_lines("own.json", {});
+  REQUIRE(own.size() == 1);
+  CHECK_THAT(own[0], Catch::StartsWith("cluster.nic_bandwidth 25 GB/s (dgx-h100: 50 GB/s) counts only as a bound"));
+}
+
+TEST_CASE("notes of a question hold these lines; points of a sweep share one") {
+  Options options;
+  options.request = {"", h100, "mixtral-8x7b", "", 0, {"cluster.node_bandwidth=20 GB/s", "workload.layers=1"}};
+  options.systems = {"tutel"};
+  const Question question = load_question(options);
+  CHECK_THAT(question.notes.back(), Catch::StartsWith("cluster.node_bandwidth 20 GB/s"));
+  std::vector<HardwareFinding> findings;
+  for (const char* value : {"100 GB/s", "450 GB/s", "900 GB/s", "100 GB/s"}) {
+    options.request.set[0] = "cluster.node_bandwidth=" + std::string(value);
+    FilesRead files;
+    std::vector<std::string> notes;
+    const Experiment e = load_experiment(options.request, files, notes);
+    add_findings(hardware_findings(e, {options.request, files, "simgrid"}), findings);
+  }
+  REQUIRE(sentences(findings).size() == 1);
+  CHECK_THAT(sentences(findings)[0],
+             Catch::StartsWith("cluster.node_bandwidth 100 GB/s, 900 GB/s (dgx-h100: 450 GB/s) changes nothing"));
+}
