@@ -50,10 +50,12 @@ PlanChoice Contest::finish(std::string_view planner, std::string reason, const D
   const Entry* second = nullptr;
   for (const Entry& entry : entries_)
     if (&entry != &entries_[best_] && (second == nullptr || entry.time < second->time)) second = &entry;
-  if (second != nullptr)
-    report.runner_up = fmt::format("{}{}, {:.2g} % slower", name(second->plan),
+  if (second != nullptr) {
+    const double slower = 100 * (second->time / best_time() - 1);
+    report.runner_up = fmt::format("{}{}, {}", name(second->plan),
                                    name(second->plan) == name(best()) ? " with other gradient slices" : "",
-                                   100 * (second->time / best_time() - 1));
+                                   slower < .01 ? "as fast" : fmt::format("{:.2g} % slower", slower));
+  }
   report.time = Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count());
   return choice;
 }

@@ -11,6 +11,7 @@
 #include "models/price/price.hpp"
 #include "models/question/expert_loads.hpp"
 #include "models/question/volumes.hpp"
+#include "reports/text/format.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -87,11 +88,43 @@ void add_routing(const Experiment& e, std::vector<std::string>& notes) {
       layer_volumes(e).capacity, 100 * static_cast<double>(routing.dropped) / static_cast<double>(routing.choices)));
 }
 
+namespace {
+
+// Embedding and output head are one matrix each, on the first and the last stage, divided over mp ranks.
+std::string memory_left_out(const Experiment& e) {
+  constexpr std::string_view rest = "logits, and what CUDA and NCCL take for themselves";
+  if (e.model.vocabulary == 0)
+    return fmt::format(
+        "memory is that of the layers: embedding and output head (their size is not known), {} are left out", rest);
+  const double parameters =
+      static_cast<double>(e.model.vocabulary) * static_cast<double>(e.model.hidden) / e.parallelism.mp;
+  const bool training = e.workload.phases == Phases::Training;
+  const double element = size_of(e.workload.dtype).value();
+  const double bytes = training ? 2 * element + 4 * (element < 4 ? 3 : 2) : element;  // as of the layers' parameters
+  return fmt::format(
+      "memory is that of the layers: embedding and output head ({} each for weights{}, if divided over mp{}), {} are "
+      "left out",
+      reports::bytes(Bytes(parameters * bytes)), training ? ", gradients and Adam" : "",
+      e.parallelism.pp > 1 ? "; on the first and the last stage" : "", rest);
+}
+
+std::string idle_stages(const Experiment& e) {
+  return fmt::format(
+      "{} pipeline stages, but a batch of {} sample{} makes {} micro-batch{} at most: the stages mostly wait for one "
+      "another; a larger workload.batch fills them",
+      e.parallelism.pp, e.workload.batch, e.workload.batch == 1 ? "" : "s", e.workload.batch,
+      e.workload.batch == 1 ? "" : "es");
+}
+
+}  // namespace
+
 void add_limits(Report& report) {
   const Experiment& e = report.experiment;
   const auto add = [&](std::string note) {
     if (std::ranges::find(report.notes, note) == report.notes.end()) report.notes.push_back(std::move(note));
   };
+  add(memory_left_out(e));
+  if (e.workload.batch < e.parallelism.pp) add(idle_stages(e));
   for (const SystemResult& result : report.results)
     for (std::string& note : extrapolated_profiles(*result.schedule, e.model)) add(std::move(note));
   for (const SystemResult& result : report.results)

@@ -20,8 +20,8 @@ void add_stage_transfers(const Experiment& experiment, std::vector<std::string>&
 // One line on capacity, imbalance and drops, where the routing is given or the capacity follows it.
 void add_routing(const Experiment& experiment, std::vector<std::string>& notes);
 
-// Lines on what the results extrapolate, leave out or approximate: times of profiled modules, events, ranks that are
-// unlike, the described network.
+// Lines on what the results extrapolate, leave out or approximate: memory beside that of the layers, pipelines that
+// cannot be filled, times of profiled modules, events, ranks that are unlike, the described network.
 void add_limits(Report& report);
 
 }  // namespace dovetail::bench

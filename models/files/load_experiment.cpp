@@ -10,6 +10,7 @@
 #include "models/files/load_trace.hpp"
 #include "models/files/read_parts.hpp"
 #include "models/price/calibration.hpp"
+#include "models/price/plan_costs.hpp"
 #include "models/question/capacity.hpp"
 #include "models/question/experiment_rules.hpp"
 #include "models/question/volumes.hpp"
@@ -165,6 +166,7 @@ void require_fit(Experiment& e, const JsonFile& json) {
     validate(e);
     resolve_capacity(e);
     validate(e);
+    require_costs(e);
   } catch (const InputError& error) {
     throw InputError(json.locate(error.where().pointer), error.message());
   }

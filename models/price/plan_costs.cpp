@@ -9,6 +9,14 @@
 
 namespace dovetail {
 
+void require_costs(const Experiment& e) {
+  try {
+    find_gemm(*e.calibration, e.workload.dtype);
+  } catch (const InputError& error) {
+    throw InputError(Location{"", 0, 0, "/workload/dtype"}, error.message());
+  }
+}
+
 void require_costs(const Plan& p, const Experiment& e) {
   const Parallelism groups = exchange_groups(p, e.parallelism);
   if (p.protocol == Protocol::Simple || groups.ep == 1) return;
