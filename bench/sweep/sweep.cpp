@@ -105,7 +105,10 @@ void merge(const std::vector<std::string>& files, const std::string& output) {
   const Json header = read_sweep_header(files.front());
   const std::int64_t cells = header.at("cells");
   std::uintmax_t bytes = 0;
-  for (const std::string& file : files) bytes += fs::file_size(file);
+  for (const std::string& file : files) {
+    read_sweep_header(file);
+    bytes += fs::file_size(file);
+  }
   const auto most = static_cast<std::int64_t>(bytes / shortest_cell_line);  // before anything is allocated for them
   if (most < cells)
     throw InputError(fmt::format("at least {} of {} cells are missing in these files: finish all shards first",

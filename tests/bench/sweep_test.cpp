@@ -180,6 +180,8 @@ TEST_CASE("Parts of different sweeps, or not all parts, are not merged") {
   folder.write("other.jsonl", other.dump() + "\n");
   CHECK_THROWS_WITH(merge_sweep({"one.jsonl", "other.jsonl"}, "x.jsonl"),
                     Catch::Contains("other.jsonl:1:1: this is of another sweep (backend is \"simgrid\" there"));
+  CHECK_THROWS_WITH(merge_sweep({"one.jsonl", "missing.jsonl"}, "x.jsonl"),
+                    "cannot read missing.jsonl: No such file or directory");
   folder.write("no.jsonl", "{}\n" + whole);
   CHECK_THROWS_WITH(merge_sweep({"no.jsonl"}, "x.jsonl"),
                     Catch::Contains("no.jsonl:1:1: this is not a result of dovetail sweep"));

@@ -113,7 +113,8 @@ def test_one_file_once(checks, program):
     (program.folder / "link.json").symlink_to("config.json")
     os.link(program.folder / "config.json", program.folder / "hard.json")
     (program.folder / "sub").mkdir()
-    shipped = str(SOURCE / "data/models/mixtral-8x7b.json")
+    data = program.folder / "data"
+    shutil.copytree(SOURCE / "data", data)
     online = ["plan", "--online", *SHIPPED, "--step", "f=1"]
     twice, read = "both write to", "this command reads that file"
     cases = [([*online, "--state", "s.json", "-o", "s.json"], twice),
@@ -136,11 +137,11 @@ def test_one_file_once(checks, program):
              (["simulate", "--experiment", "e.json", "--system", "tutel", "-o", "e.json"], read),
              (["simulate", "--experiment", "e.json", "--system", "tutel", "--trace", "./e.json"], read),
              (["simulate", "--cluster", "cluster.json", "--model", "mixtral-8x7b", "--system", "tutel", "--html", "cluster.json"], read),
-             ([*SIMULATE, "-o", shipped], read),
-             (["reproduce", "ampipe-table2", "-o", str(SOURCE / "data/published/ampipe-table2.json")], read)]
+             ([*SIMULATE, "-o", "data/models/mixtral-8x7b.json"], read),
+             (["reproduce", "ampipe-table2", "-o", "./data/published/ampipe-table2.json"], read)]
     before = {name: (program.folder / name).read_bytes() for name in program.files()}
     for arguments, expected in cases:
-        refused(checks, program.run(*arguments), expected, " ".join(arguments))
+        refused(checks, program.run(*arguments, DOVETAIL_DATA=str(data)), expected, " ".join(arguments))
     after = {name: (program.folder / name).read_bytes() for name in program.files()}
     checks.check(after == before, f"files changed: {sorted(set(after) ^ set(before))}")
     checks.check(program.run(*SIMULATE, "-o", "/dev/null", "--html", "/dev/null", "-q").returncode == 0, "devices keep nothing")
