@@ -11,6 +11,7 @@
 #include "bench/cli/usage.hpp"
 #include "models/base/build_info.hpp"
 #include "models/base/errors.hpp"
+#include "models/base/streams.hpp"
 
 namespace {
 
@@ -20,7 +21,7 @@ using bench::Exit;
 Exit fail(Exit code, std::string message) {
   for (char& c : message)
     if (c == '\n' || c == '\r') c = ' ';
-  fmt::print(stderr, "{}\n", message);
+  say(message + '\n');
   return code;
 }
 
@@ -47,7 +48,9 @@ Exit run(const std::vector<std::string>& arguments) {
 
 Exit run_and_report(const std::vector<std::string>& arguments) {
   try {
-    return run(arguments);
+    const Exit code = run(arguments);
+    finish_standard_output();
+    return code;
   } catch (const InputError& error) {
     const bool in_file = error.where().line > 0;  // editors look for file:line:column at the start
     return fail(Exit::BadInput, (in_file ? "" : "dovetail: ") + std::string(error.what()));
@@ -68,6 +71,7 @@ Exit run_and_report(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  prepare_streams();
   bench::install_stop_signals();
   const Exit code = run_and_report({argv, argv + argc});
   bench::end_if_stopped();

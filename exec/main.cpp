@@ -1,5 +1,6 @@
 #include "exec/run/program.hpp"
 #include "models/base/build_info.hpp"
+#include "models/base/streams.hpp"
 #if DOVETAIL_HAS_MPI
 #include "exec/transport/mpi_world.hpp"
 #endif
@@ -10,6 +11,7 @@
 #endif
 
 int main(int argc, char** argv) {
+  dovetail::prepare_streams();
   dovetail::exec::MakeWorld mpi = nullptr;
   dovetail::exec::Cuda cuda;
 #if DOVETAIL_HAS_MPI

@@ -2,6 +2,7 @@
 // temporary file is removed first.
 #pragma once
 #include <exception>
+#include <string>
 
 namespace dovetail::bench {
 
@@ -26,6 +27,19 @@ class Writing {
   Writing& operator=(const Writing&) = delete;
 
   static void poll();  // throws Stopped if a signal came since
+};
+
+// A file that is removed when a signal ends this process, and not when one ends a child that was forked from it.
+// A few at a time.
+class RemovedWhenStopped {
+ public:
+  explicit RemovedWhenStopped(const std::string& path);
+  ~RemovedWhenStopped();
+  RemovedWhenStopped(const RemovedWhenStopped&) = delete;
+  RemovedWhenStopped& operator=(const RemovedWhenStopped&) = delete;
+
+ private:
+  int slot_;
 };
 
 }  // namespace dovetail::bench

@@ -11,6 +11,7 @@
 #include "bench/cli/interrupt.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/write_file.hpp"
+#include "models/files/data_path.hpp"
 #include "reports/data/json_report.hpp"
 #include "reports/data/trace.hpp"
 #include "reports/page/html.hpp"
@@ -54,11 +55,24 @@ void fill(OutputFile& file, const Output& output) {
   stream.flush();
 }
 
-// As a name for comparing only: the file need not exist.
-std::string place_of(const std::string& path) {
+void require_writable(const std::string& path) {
   std::error_code error;
-  const auto place = std::filesystem::weakly_canonical(std::filesystem::absolute(path), error);
-  return error ? path : place.string();
+  const auto status = std::filesystem::status(path, error);
+  // Opening a pipe and closing it again would be the end of it for its reader.
+  if (std::filesystem::exists(status) && std::filesystem::is_other(status)) return;
+  const Writing guard;
+  { const OutputFile now(path); }
+  Writing::poll();
+}
+
+// Shipped files go by a name that is the same wherever the data lies.
+std::vector<std::string> paths_of(const FilesRead& files, std::vector<std::string> paths) {
+  constexpr std::string_view shipped = "data/";
+  for (const auto& [name, text] : files) {
+    paths.push_back(name);
+    if (name.starts_with(shipped)) paths.push_back((data_directory() / name.substr(shipped.size())).string());
+  }
+  return paths;
 }
 
 }  // namespace
@@ -72,40 +86,44 @@ Format format_of(const Options& options) {
   return ending == ".csv" ? Format::Csv : Format::Json;
 }
 
-void require_writable(const std::string& path) {
+bool is_kept(const std::string& output) {
   std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  // Opening a pipe and closing it again would be the end of it for its reader.
-  if (std::filesystem::exists(status) && std::filesystem::is_other(status)) return;
-  const Writing guard;
-  { const OutputFile now(path); }
-  Writing::poll();
+  const auto status = std::filesystem::status(output, error);
+  return !output.empty() && output != "-" && (!exists(status) || is_regular_file(status));
 }
 
-Outputs::Outputs(const Options& options) : options_(options), format_(format_of(options)) {
-  std::vector<std::pair<std::string, std::string>> seen;
-  for (const auto& [option, path] : std::array<std::pair<std::string, std::string>, 3>{
-           {{"--output", options.output}, {"--html", options.html}, {"--trace", options.trace}}}) {
-    if (path.empty()) continue;
-    for (const auto& [other, place] : seen)
-      if (place == place_of(path)) throw InputError(fmt::format("{} and {} both write to {}", other, option, path));
-    seen.emplace_back(option, place_of(path));
-    require_writable(path);
-  }
+void require_outputs(const std::vector<NamedFile>& outputs, const FilesRead& inputs,
+                     const std::vector<std::string>& also_read) {
+  require_apart(outputs, paths_of(inputs, also_read));
+  for (const NamedFile& output : outputs)
+    if (!output.path.empty()) require_writable(output.path);
 }
 
-void Outputs::write(const Report& report, const std::function<void(std::ostream&, bool)>& text) const {
+Outputs::Outputs(const Options& options, const FilesRead& inputs, OtherFiles others)
+    : options_(options), inputs_(inputs), others_(std::move(others)), format_(format_of(options)) {
+  std::vector<NamedFile> written{{"--output", options.output}, {"--html", options.html}, {"--trace", options.trace}};
+  written.insert(written.end(), others_.written.begin(), others_.written.end());
+  others_.written = std::move(written);
+  others_.read.push_back(options.platform);
+  require_outputs(others_.written, inputs_, others_.read);
+}
+
+void Outputs::write(const Report& report, const std::function<void(std::ostream&, bool)>& text,
+                    const std::vector<Output>& more) const {
   Writers writers;
   writers.table = text ? text : [&](std::ostream& out, bool colour) { reports::write_table(out, report, colour); };
   writers.json = [&](std::ostream& out) { reports::write_json(out, report); };
   writers.csv = [&](std::ostream& out) { reports::write_csv(out, report); };
   writers.html = [&](std::ostream& out) { reports::write_html(out, report); };
   writers.trace = [&](std::ostream& out) { reports::write_trace(out, report); };
-  write(writers);
+  write(writers, more);
 }
 
-void Outputs::write(const Writers& writers) const {
+void Outputs::write(const Writers& writers, const std::vector<Output>& more) const {
+  require_apart(others_.written, paths_of(inputs_, others_.read));
   std::vector<Output> outputs;
+  for (const Output& output : more)
+    if (!output.path.empty()) outputs.push_back(output);
   if (!options_.html.empty()) outputs.push_back({options_.html, writers.html});
   if (!options_.trace.empty()) outputs.push_back({options_.trace, writers.trace});
   const bool to_stdout = options_.output.empty() || options_.output == "-";

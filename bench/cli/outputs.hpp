@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "bench/cli/options.hpp"
+#include "models/base/files_apart.hpp"
+#include "models/files/load.hpp"
 #include "models/results/result.hpp"
 
 namespace dovetail::bench {
@@ -20,22 +22,6 @@ struct Writers {
 // for a page's ending.
 Format format_of(const Options& options);
 
-class Outputs {
- public:
-  // Checks before any long work that every file can be written. Throws InputError.
-  explicit Outputs(const Options& options);
-
-  // A result in the format asked for, and the page and the trace. Where the result goes to a file, the table still
-  // goes to standard output unless quiet.
-  void write(const Writers& writers) const;
-  // `text` replaces the table, if given.
-  void write(const Report& report, const std::function<void(std::ostream&, bool colour)>& text = {}) const;
-
- private:
-  const Options& options_;
-  Format format_;
-};
-
 // All files or none: each is complete before the first takes its name. "-" is standard output.
 struct Output {
   std::string path;
@@ -43,7 +29,37 @@ struct Output {
 };
 void write_all(const std::vector<Output>& outputs);
 
-// Throws InputError unless the file can be written now. Leaves nothing behind.
-void require_writable(const std::string& path);
+// Before any long work. Throws InputError unless each file can be written now, no two of them are the same, and none is
+// read: neither those of `inputs`, nor `also_read`. Empty paths are no files. Leaves nothing behind.
+void require_outputs(const std::vector<NamedFile>& outputs, const FilesRead& inputs,
+                     const std::vector<std::string>& also_read = {});
+
+// Whether an output stays as a file, so that work on it can be kept beside it: not standard output, a device or a pipe.
+bool is_kept(const std::string& output);
+
+// Files of a command beside those that all commands have.
+struct OtherFiles {
+  std::vector<NamedFile> written;
+  std::vector<std::string> read;  // that are not among its inputs
+};
+
+class Outputs {
+ public:
+  // Checks by require_outputs. `inputs` may grow later: they are asked again before anything is written.
+  Outputs(const Options& options, const FilesRead& inputs, OtherFiles others = {});
+
+  // A result in the format asked for, the page, the trace, and `more`, all or nothing. Where the result goes to a file,
+  // the table still goes to standard output unless quiet.
+  void write(const Writers& writers, const std::vector<Output>& more = {}) const;
+  // `text` replaces the table, if given.
+  void write(const Report& report, const std::function<void(std::ostream&, bool colour)>& text = {},
+             const std::vector<Output>& more = {}) const;
+
+ private:
+  const Options& options_;
+  const FilesRead& inputs_;
+  OtherFiles others_;
+  Format format_;
+};
 
 }  // namespace dovetail::bench

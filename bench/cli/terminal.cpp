@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 
+#include "models/base/streams.hpp"
+
 namespace dovetail::bench {
 namespace {
 
@@ -32,7 +34,7 @@ Progress::Progress(std::string what, int total, Talk talk)
       start_(std::chrono::steady_clock::now()) {}
 
 Progress::~Progress() {
-  if (rewrite_) fmt::print(stderr, "\r\033[K");
+  if (rewrite_) say("\r\033[K");
 }
 
 void Progress::begin(std::string_view item) {
@@ -45,7 +47,7 @@ void Progress::done() {
   const int tenth = 10 * done_ / total_;
   if (tenth == tenth_) return;
   tenth_ = tenth;
-  fmt::print(stderr, "dovetail: {} {}/{}\n", what_, done_, total_);
+  say(fmt::format("dovetail: {} {}/{}\n", what_, done_, total_));
 }
 
 void Progress::show(std::string_view item) {
@@ -53,8 +55,7 @@ void Progress::show(std::string_view item) {
   std::string rate;
   if (done_ > 0 && seconds > 1)
     rate = fmt::format(", {:.3g}/s, {:.0f} s left", done_ / seconds, seconds / done_ * (total_ - done_));
-  fmt::print(stderr, "\r\033[K{} {}/{}{}: {}", what_, done_, total_, rate, item);
-  std::fflush(stderr);
+  say(fmt::format("\r\033[K{} {}/{}{}: {}", what_, done_, total_, rate, item));
 }
 
 }  // namespace dovetail::bench

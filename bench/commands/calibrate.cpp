@@ -26,6 +26,7 @@
 #include "models/base/errors.hpp"
 #include "models/base/json/quantity.hpp"
 #include "models/base/names.hpp"
+#include "models/base/streams.hpp"
 #include "models/files/calibration_file.hpp"
 #include "models/files/nccl_tests.hpp"
 #include "reports/text/format.hpp"
@@ -195,7 +196,7 @@ Calibration measure_gpu(const CalibrateCommand& options, const RunProvenance& by
   } else {
     constexpr auto none = "no collectives: one GPU cannot measure them";
     c.source += none;
-    if (!options.quiet) std::cerr << none << "; --base NAME|FILE takes them from another calibration\n";
+    if (!options.quiet) say(fmt::format("{}; --base NAME|FILE takes them from another calibration\n", none));
   }
   return c;
 }
@@ -250,12 +251,12 @@ void check_together(const CalibrateCommand& o) {
 Exit calibrate(const CalibrateCommand& options, const std::vector<std::string>& command_line) {
   check_together(options);
   stop_after(options.timeout);
-  require_writable(options.output);
   FilesRead files;
   nlohmann::ordered_json measurement;
   Calibration calibration;
   const std::optional<Calibration> base =
       options.base.empty() ? std::nullopt : std::optional(load_calibration(options.base, files));
+  require_outputs({{"--output", options.output}}, files, options.nccl_tests);
   if (options.nccl_tests.empty()) {
     calibration = measure(options, provenance(command_line, files, options.seed), base, measurement);
   } else {

@@ -16,6 +16,7 @@
 #include "models/base/errors.hpp"
 #include "models/base/json/json_text.hpp"
 #include "models/base/json/nearest.hpp"
+#include "models/base/streams.hpp"
 #include "reports/text/summary.hpp"
 
 namespace dovetail::bench {
@@ -74,8 +75,8 @@ Exit judge(const Report& report, const std::vector<Threshold>& thresholds) {
   for (const reports::SummaryRow& row : reports::summarize(report))
     for (const Threshold& threshold : thresholds) {
       if (row.result->system != threshold.system || row.speedup.value_or(0) >= threshold.speedup) continue;
-      fmt::print(stderr, "dovetail: {} has a speed-up of {:.4g}, below the {:.4g} of --fail-on\n", threshold.system,
-                 row.speedup.value_or(0), threshold.speedup);
+      say(fmt::format("dovetail: {} has a speed-up of {:.4g}, below the {:.4g} of --fail-on\n", threshold.system,
+                      row.speedup.value_or(0), threshold.speedup));
       exit = Exit::Threshold;
     }
   return exit;
@@ -90,7 +91,7 @@ Exit compare(const Options& options, const std::vector<std::string>& fail_on,
   const std::unique_ptr<Backend> backend = make_backend(options.backend, options.platform);
   const Question question = load_question(options);
   require_candidates(thresholds, question.candidates);
-  const Outputs outputs(options);
+  const Outputs outputs(options, question.files);
 
   Report report{"compare", question.experiment, {}, {}, {}, question.notes};
   {

@@ -30,7 +30,7 @@ struct ImportOptions {
 Exit import_model(const ImportOptions& options) {
   if (options.config.empty())
     throw InputError("import: expected the path of a config.json; see dovetail import --help");
-  require_writable(options.output);
+  require_outputs({{"--output", options.output}}, {}, {options.config});
   ExpertChoice choice;
   if (options.experts > 0) choice.experts = options.experts;
   if (options.top_k > 0) choice.top_k = options.top_k;

@@ -21,6 +21,7 @@
 #include "bench/pipeline/plan_text.hpp"
 #include "bench/pipeline/provenance.hpp"
 #include "models/base/errors.hpp"
+#include "models/base/streams.hpp"
 #include "models/files/plan_json.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/registry.hpp"
@@ -108,13 +109,12 @@ Exit refuse(const Report& report, const Question& question) {
   const SystemResult& nearest = report.results.front();
   const Device& device = report.experiment.cluster.device;
   const std::vector<std::string> ways = ways_to_fit(question, nearest.plan);
-  fmt::print(
-      stderr,
+  say(fmt::format(
       "dovetail: no plan fits: {} needs {} of each {}, which has {}; {} ({:.0f} bytes) are missing; tried in its "
       "place: {}\n",
       nearest.system, reports::bytes(nearest.memory.peak), device.name, reports::bytes(device.memory),
       reports::bytes(nearest.missing), nearest.missing.value(),
-      ways.empty() ? "nothing takes less" : fmt::to_string(fmt::join(ways, "; ")));
+      ways.empty() ? "nothing takes less" : fmt::to_string(fmt::join(ways, "; "))));
   return Exit::NoPlan;
 }
 
@@ -147,8 +147,7 @@ Exit plan(const PlanOptions& options, const std::vector<std::string>& command_li
   }
   if (!options.planner.empty())
     for (Candidate& candidate : question.candidates) candidate.system.planner.name = options.planner;
-  const Outputs outputs(options);
-  if (!options.save.empty()) require_writable(options.save);
+  const Outputs outputs(options, question.files, {{{"--save-plan", options.save}}, {}});
 
   Answers answers = plan_all(question, options, *backend);
   Report report{"plan",        question.experiment, {}, std::move(answers.results), std::move(answers.refused),
@@ -157,9 +156,8 @@ Exit plan(const PlanOptions& options, const std::vector<std::string>& command_li
   add_limits(report);
   report.provenance = provenance(command_line, question.files, options.seed);
   const Plan& best = report.results.front().plan;
-  if (!options.save.empty())
-    write_all({{options.save, [&](std::ostream& out) { out << to_json(best).dump(2) << '\n'; }}});
-  outputs.write(report, [&](std::ostream& out, bool colour) { write_plan(out, report, options, colour); });
+  outputs.write(report, [&](std::ostream& out, bool colour) { write_plan(out, report, options, colour); },
+                {{options.save, [&](std::ostream& out) { out << to_json(best).dump(2) << '\n'; }}});
   return Exit::Ok;
 }
 

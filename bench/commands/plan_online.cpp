@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "bench/cli/interrupt.hpp"
+#include "bench/cli/lock_file.hpp"
 #include "bench/cli/option_values.hpp"
 #include "bench/cli/outputs.hpp"
 #include "bench/pipeline/evaluators.hpp"
@@ -19,6 +21,7 @@
 #include "bench/pipeline/provenance.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/json_text.hpp"
+#include "models/base/streams.hpp"
 #include "models/files/input_file.hpp"
 #include "models/files/plan_json.hpp"
 #include "reports/data/online_report.hpp"
@@ -28,6 +31,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::chrono::seconds patience{10};  // for others that use the state: a step takes milliseconds
 constexpr auto default_planner = "bucketed_search", default_system = "tutel";
 
 template <class T>
@@ -100,6 +104,7 @@ class OnlinePlan {
 
   Exit over_trace(const std::vector<std::string>& command_line) {
     const std::vector<Experiment> at = along(question_.experiment, options_.trace, question_.files);
+    require_own_files("");
     const std::string times_from = online_.really_run ? "host" : options_.backend;
     EvaluatorSettings settings;
     settings.seed = static_cast<std::uint64_t>(options_.seed);
@@ -131,6 +136,7 @@ class OnlinePlan {
   // For a training job: the time of the last step, the size of the next.
   Exit one_step(const std::string& save_plan) {
     const Experiment next = at_step(question_.experiment, parse_step(online_.step));
+    require_own_files(save_plan);
     // The strategies are those of every step, whatever the size of this one.
     if (!prepare({question_.experiment}, "reported", question_.notes)) return Exit::NoPlan;
     if (online_.report > 0) report();
@@ -145,15 +151,25 @@ class OnlinePlan {
   }
 
  private:
+  void require_own_files(const std::string& save_plan) const {
+    require_outputs({{"--state", online_.state},
+                     {"--output", options_.output},
+                     {"--html", options_.html},
+                     {"--save-plan", save_plan}},
+                    question_.files, {options_.platform});
+  }
+
   // False, with the reason on standard error, where no strategy is left.
   bool prepare(const std::vector<Experiment>& at, std::string_view times_from, std::vector<std::string>& notes) {
     strategies_ = online_strategies(question_, planner_, at, notes);
     if (strategies_.empty()) {
-      fmt::print(stderr, "dovetail: no plan fits: {}\n", notes.back());
+      say(fmt::format("dovetail: no plan fits: {}\n", notes.back()));
       return false;
     }
     learner_ = online_planner(planner_, question_.experiment, strategies_, online_.bucket_length, times_from);
-    if (!online_.state.empty()) resumed_ = learner_->load(online_.state);
+    if (online_.state.empty()) return true;
+    lock_.emplace(online_.state, patience);
+    resumed_ = learner_->load(online_.state);
     return true;
   }
 
@@ -225,6 +241,7 @@ class OnlinePlan {
   Question question_;
   std::vector<OnlineStrategy> strategies_;
   std::unique_ptr<planners::OnlinePlanner> learner_;
+  std::optional<LockFile> lock_;  // of the state, from its reading to its writing
   bool resumed_ = false;
 };
 
@@ -275,8 +292,6 @@ void check_online(const OnlineOptions& online, const Options& options) {
 
 Exit plan_online(const Options& options, const OnlineOptions& online, const std::string& planner,
                  const std::string& save_plan, const std::vector<std::string>& command_line) {
-  for (const std::string& path : {online.state, options.output, options.html, save_plan})
-    if (!path.empty() && path != "-") require_writable(path);
   OnlineOptions checked = online;
   if (checked.bucket_length == 0) checked.bucket_length = planners::OnlineSettings{}.bucket_length;
   OnlinePlan plan(options, checked, planner);

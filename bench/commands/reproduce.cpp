@@ -44,10 +44,11 @@ Exit reproduce(const ReproduceOptions& options, const std::vector<std::string>& 
     list_tables();
     return Exit::Ok;
   }
-  const Outputs outputs(options);
   const std::vector<std::string> ids = options.ids.empty() ? reproduced_ids() : options.ids;
-  Reproduction reproduction;
   FilesRead files;
+  for (const std::string& id : ids) describe_table(id, files);  // for the files that it reads
+  const Outputs outputs(options, files);
+  Reproduction reproduction;
   {
     Progress progress("reproduce", static_cast<int>(ids.size()), options.talk());
     for (const std::string& id : ids) {

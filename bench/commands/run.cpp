@@ -20,6 +20,7 @@
 #include "exec/run/scale_down.hpp"
 #include "models/base/build_info.hpp"
 #include "models/base/errors.hpp"
+#include "models/base/streams.hpp"
 #include "models/files/schedule_json.hpp"
 #include "models/price/price.hpp"
 
@@ -150,11 +151,6 @@ exec::HostRunResult execute(const Question& question, const SystemResult& modell
   return exec::run_on_host(question.experiment, std::make_shared<const PricedSchedule>(priced), how);
 }
 
-void save_schedule(const Experiment& e, const PricedSchedule& priced, const std::string& path) {
-  if (path.empty()) return;
-  write_all({{path, [&](std::ostream& out) { out << to_json(schedule_file(e, priced)).dump(1) << '\n'; }}});
-}
-
 Exit run(const RunOptions& options, const std::vector<std::string>& command_line) {
   check_options(options);
   stop_after(options.timeout);
@@ -167,20 +163,20 @@ Exit run(const RunOptions& options, const std::vector<std::string>& command_line
     throw InputError("--backend simgrid-flow: a run holds ops to their modelled times, which it does not use");
   Question question = load_question(options);
   scale_down(question, options.scale, options.seed, options.device == RunDevice::Cuda);
-  const Outputs outputs(options);
-  if (!options.schedule.empty()) require_writable(options.schedule);
+  const Outputs outputs(options, question.files, {{{"--save-schedule", options.schedule}}, {options.mpi.hostfile}});
   const Candidate& candidate = question.candidates.front();
   Evaluation evaluation(question, *backend);
   const SystemResult modelled = evaluation.evaluate(candidate, evaluation.choose(candidate));
   const PricedSchedule priced = price(modelled.schedule, question.experiment);
-  save_schedule(question.experiment, priced, options.schedule);
   Report report{"run", question.experiment, {}, {}, {}, question.notes};
   add_results(report, modelled, execute(question, modelled, priced, options), *backend);
   report.provenance = provenance(command_line, question.files, options.seed);
-  outputs.write(report);
+  outputs.write(report, {}, {{options.schedule, [&](std::ostream& out) {
+                                out << to_json(schedule_file(question.experiment, priced)).dump(1) << '\n';
+                              }}});
   if (options.no_check || report.results.back().run->numerics_ok) return Exit::Ok;
-  fmt::print(stderr, "dovetail: outputs or gradients differ from the reference (error {:.1e} and {:.1e})\n",
-             report.results.back().run->output_error, report.results.back().run->gradient_error);
+  say(fmt::format("dovetail: outputs or gradients differ from the reference (error {:.1e} and {:.1e})\n",
+                  report.results.back().run->output_error, report.results.back().run->gradient_error));
   return Exit::Failure;
 }
 

@@ -67,7 +67,7 @@ Exit simulate(const Options& options, const std::vector<std::string>& command_li
     throw InputError("simulate takes one --system NAME or one --plan FILE; for several see dovetail compare --help");
   const std::unique_ptr<Backend> backend = make_backend(options.backend, options.platform);
   const Question question = load_question(options);
-  const Outputs outputs(options);
+  const Outputs outputs(options, question.files);
   const Candidate& candidate = question.candidates.front();
   Evaluation evaluation(question, *backend);
   const Choice choice = evaluation.choose(candidate);

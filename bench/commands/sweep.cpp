@@ -88,9 +88,9 @@ Json header_of(const SweepGrid& grid, const FilesRead& files, const std::vector<
   const RunProvenance p = provenance({}, files, options.seed);
   Json axes = Json::array();
   for (const SweepAxis& axis : grid.axes) axes.push_back({{"name", axis.name}, {"values", axis.values.size()}});
-  Json header{{"schema_version", "1.1"},       {"kind", "sweep"},         {"name", grid.name},
-              {"cells", grid.cells()},         {"systems", grid.systems}, {"axes", axes},
-              {"backend", grid.backend},       {"version", p.version},    {"git_revision", p.git_revision},
+  Json header{{"schema_version", sweep_version}, {"kind", sweep_kind},      {"name", grid.name},
+              {"cells", grid.cells()},           {"systems", grid.systems}, {"axes", axes},
+              {"backend", grid.backend},         {"version", p.version},    {"git_revision", p.git_revision},
               {"input_sha256", p.input_sha256}};
   if (!notes.empty()) header["notes"] = notes;
   return header;
@@ -123,27 +123,32 @@ std::vector<HardwareFinding> read_inputs(const SweepGrid& grid, FilesRead& files
 }
 
 void report(const SweepOptions& options, const Json& header) {
-  CellIndex index(header.at("cells"));
-  index.add(options.output, header);
+  CellIndex index(header);
+  index.add(options.output);
+  index.require_a_result();
   std::vector<SummaryAxis> axes;
   for (const Json& axis : header.at("axes")) axes.push_back({axis.at("name"), axis.at("values")});
   SweepSummary summary = summarize(index, header.at("systems"), axes);
   summary.notes = header.value("notes", std::vector<std::string>{});
-  bool any = false;
-  for (const SystemSummary& system : summary.systems) any = any || system.refused < summary.points;
-  if (!any) throw InputError(fmt::format("every cell is refused; the first: {}", summary.first_refusal));
   if (!options.csv.empty()) write_all({{options.csv, [&](std::ostream& out) { write_csv(out, index); }}});
   if (!options.quiet)
     write_all({{"-", [&](std::ostream& out) { write_table(out, summary, use_colour(options.colour)); }}});
 }
 
+void require_own_files(const SweepOptions& options, const SweepSettings& settings, const FilesRead& files) {
+  const std::string own = shard_file(settings.output, settings.shard);
+  std::vector<NamedFile> written{
+      {"--output", options.output}, {"--csv", options.csv}, {"the part of --output", own + ".part"}};
+  if (own != options.output) written.push_back({"the shard of --output", own});
+  require_outputs(written, files);
+}
+
 Exit sweep(const SweepOptions& options) {
   stop_after(options.timeout);
-  if (options.output.empty()) throw InputError("sweep writes its cells to a file: -o FILE.jsonl");
-  for (const std::string& path : {options.output, options.csv})
-    if (!path.empty()) require_writable(path);
+  if (!is_kept(options.output)) throw InputError("sweep writes its cells to a file: -o FILE.jsonl");
   if (!options.merge.empty()) {
     if (!options.grid.empty()) throw InputError("sweep takes a grid or --merge, not both");
+    require_outputs({{"--output", options.output}, {"--csv", options.csv}}, {}, options.merge);
     merge_sweep(options.merge, options.output);
     report(options, read_sweep_header(options.output));
     return Exit::Ok;
@@ -156,6 +161,7 @@ Exit sweep(const SweepOptions& options) {
   const std::vector<std::string> notes = sentences(read_inputs(grid, files));
   SweepSettings settings{options.output, own_shard(options), options.jobs, options.talk()};
   if (settings.workers == 0) settings.workers = exec::free_cores();
+  require_own_files(options, settings, files);
   const Json header = header_of(grid, files, notes, options);
   const auto start = std::chrono::steady_clock::now();
   const SweepRun run = run_sweep(grid, header, settings);

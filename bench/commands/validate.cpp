@@ -5,9 +5,11 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "bench/cli/commands.hpp"
 #include "bench/cli/interrupt.hpp"
+#include "bench/cli/lock_file.hpp"
 #include "bench/cli/option_values.hpp"
 #include "bench/cli/outputs.hpp"
 #include "bench/pipeline/provenance.hpp"
@@ -53,28 +55,39 @@ void write_results(const ValidateOptions& options, const Validation& validation)
   write_all(outputs);
 }
 
+Exit judge(const Validation& validation, const ValidateOptions& options) {
+  for (const ValidationCell& cell : validation.cells)
+    for (const PlanOutcome& plan : cell.plans)
+      if (!plan.numerics_ok.value_or(true)) return Exit::Failure;
+  const bool off = options.fail_on_error > 0 && reports::mean_error(validation).value > options.fail_on_error;
+  return off ? Exit::Threshold : Exit::Ok;
+}
+
 Exit validate(const ValidateOptions& options, const std::vector<std::string>& command_line) {
   stop_after(options.timeout);
   if (options.grid.empty()) throw InputError("validate takes a grid: a name in data/validation or a file");
-  for (const std::string& path : {options.output, options.html})
-    if (!path.empty() && path != "-") require_writable(path);
   FilesRead files;
   const ValidationGrid grid = load_validation_grid(options.grid, files);
+  std::vector<std::string> notes;
+  load_experiment(grid.request, files, notes);  // for the files that it reads
   ValidationSettings settings;
   settings.measure_time = Seconds(options.measure_time);
   settings.rounds = options.rounds;
   settings.check_numerics = !options.no_check;
   settings.seed = static_cast<std::uint64_t>(options.seed);
   settings.talk = options.talk();
-  if (!options.output.empty() && options.output != "-") settings.journal = options.output + ".journal";
-  Validation validation = validate_grid(grid, settings, files);
-  validation.provenance = provenance(command_line, files, options.seed);
-  write_results(options, validation);
-  for (const ValidationCell& cell : validation.cells)
-    for (const PlanOutcome& plan : cell.plans)
-      if (!plan.numerics_ok.value_or(true)) return Exit::Failure;
-  const bool off = options.fail_on_error > 0 && reports::mean_error(validation).value > options.fail_on_error;
-  return off ? Exit::Threshold : Exit::Ok;
+  if (is_kept(options.output)) settings.journal = options.output + ".journal";
+  require_outputs(
+      {{"--output", options.output}, {"--html", options.html}, {"the journal of --output", settings.journal}}, files);
+  std::optional<LockFile> lock;
+  if (!settings.journal.empty()) lock.emplace(options.output);
+  Exit exit = Exit::Ok;
+  validate_grid(grid, settings, files, [&](Validation& validation) {
+    validation.provenance = provenance(command_line, files, options.seed);
+    write_results(options, validation);
+    exit = judge(validation, options);
+  });
+  return exit;
 }
 
 }  // namespace

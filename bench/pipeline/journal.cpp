@@ -1,60 +1,51 @@
 #include "bench/pipeline/journal.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <utility>
 
+#include "bench/pipeline/differences.hpp"
 #include "models/base/errors.hpp"
 
 namespace dovetail::bench {
+namespace {
 
 using Json = nlohmann::ordered_json;
 
-Journal::Journal(std::string path, const Json& work) : path_(std::move(path)) {
-  if (std::filesystem::exists(path_)) read(work);
-  file_ = std::fopen(path_.c_str(), "a");
-  if (file_ == nullptr) throw InputError(fmt::format("cannot write {}: {}", path_, std::strerror(errno)));
-  if (std::filesystem::file_size(path_) == 0) add(work);
+constexpr const char *journal_kind = "dovetail_journal", *journal_version = "1.0";
+
+constexpr int deepest = 64;  // a file of another program may be anything
+
+void require_same_work(const std::string& path, const std::string& line, const Json& expected) {
+  const auto shallow = [](int depth, Json::parse_event_t, Json&) { return depth <= deepest; };
+  const Json there = Json::parse(line, shallow, /*allow_exceptions=*/false);
+  const auto refuse = [&](const std::string& why) { throw InputError(Location{path, 1, 1, ""}, why); };
+  if (!there.is_object() || there.value("kind", Json()) != journal_kind)
+    refuse("this is no journal of dovetail: rename it, or name another output");
+  if (there != expected)
+    refuse(fmt::format("this journal was begun by other work ({}): finish that work, or remove the journal",
+                       differences(there, expected)));
 }
 
-Journal::~Journal() {
-  if (file_ != nullptr) std::fclose(file_);
-}
+}  // namespace
 
-void Journal::read(const Json& work) {
-  std::ifstream in(path_, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  std::size_t whole = 0;  // bytes of whole lines
-  for (std::size_t end; (end = text.find('\n', whole)) != std::string::npos; whole = end + 1) {
-    Json line = Json::parse(std::string_view(text).substr(whole, end - whole), nullptr, /*allow_exceptions=*/false);
-    if (line.is_discarded()) break;
-    if (whole > 0)
-      finished_.push_back(std::move(line));
-    else if (line != work)
-      throw InputError(fmt::format(
-          "{} was begun by other work (another grid, version or option): finish it or remove the file", path_));
+Journal::Journal(const std::string& path, const Json& work) : log_(path) {
+  const Json header{{"kind", journal_kind}, {"schema_version", journal_version}, {"work", work}};
+  const std::string first = header.dump();
+  std::string rest;
+  if (const auto line = log_.first_line(first)) {
+    require_same_work(path, *line, header);
+    rest = log_.rest();
   }
-  std::filesystem::resize_file(path_, whole);
+  long number = 1;
+  for (std::size_t at = 0, end; (end = rest.find('\n', at)) != std::string::npos; at = end + 1)
+    finished_.emplace_back(path, ++number, rest.substr(at, end - at));
+  log_.begin(first, number == 1 ? 0 : std::ssize(first) + 1 + std::ssize(rest), {});
 }
 
 void Journal::add(const Json& part) {
-  const std::string line = part.dump() + '\n';
-  const bool written = std::fwrite(line.data(), 1, line.size(), file_) == line.size() && std::fflush(file_) == 0 &&
-                       fdatasync(fileno(file_)) == 0;
-  if (!written) throw DeviceError(path_, std::strerror(errno));
-}
-
-void Journal::remove() {
-  std::fclose(std::exchange(file_, nullptr));
-  std::filesystem::remove(path_);
+  log_.add(part.dump() + '\n');
 }
 
 }  // namespace dovetail::bench

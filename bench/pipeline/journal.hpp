@@ -1,34 +1,30 @@
 // Finished parts of long work, kept in a file while the work goes on, so that it resumes where it was stopped. One
-// JSON object a line; the first says what work it is.
+// JSON object a line; the first says that this is a journal, of which version, and of what work.
 #pragma once
-#include <cstdio>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
+
+#include "bench/pipeline/json_line.hpp"
+#include "bench/pipeline/line_log.hpp"
 
 namespace dovetail::bench {
 
 class Journal {
  public:
-  // Opens or makes the file. `work` tells this work from any other: throws InputError where the file is of another
-  // (then nothing is lost: the message says what to remove). A line that was cut off by a crash counts as never
-  // written.
-  Journal(std::string path, const nlohmann::ordered_json& work);
-  ~Journal();
-  Journal(const Journal&) = delete;
-  Journal& operator=(const Journal&) = delete;
+  // Opens or makes the file. `work` tells this work from any other. Throws InputError where the file is something else,
+  // damaged, or of other work, with what differs; then it is left as it is. A line that a crash cut off counts as
+  // never written.
+  Journal(const std::string& path, const nlohmann::ordered_json& work);
 
-  // Those of earlier runs, in order.
-  const std::vector<nlohmann::ordered_json>& finished() const { return finished_; }
+  // Those of earlier runs, in order. Their values are for the reader to check.
+  const std::vector<JsonLine>& finished() const { return finished_; }
   void add(const nlohmann::ordered_json& part);  // on the disk when it returns
-  void remove();                                 // once the results are kept elsewhere
+  void remove() { log_.remove(); }               // once the results are kept elsewhere
 
  private:
-  void read(const nlohmann::ordered_json& work);
-
-  std::string path_;
-  std::vector<nlohmann::ordered_json> finished_;
-  std::FILE* file_ = nullptr;
+  LineLog log_;
+  std::vector<JsonLine> finished_;
 };
 
 }  // namespace dovetail::bench

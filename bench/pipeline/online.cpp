@@ -11,6 +11,7 @@
 #include <set>
 #include <tuple>
 
+#include "models/base/build_info.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
 #include "models/files/experiment_json.hpp"
@@ -184,8 +185,10 @@ std::unique_ptr<OnlinePlanner> online_planner(std::string_view name, const Exper
     all["plans"].push_back(to_json(strategy.plan));
     if (name == router) settings.lines.push_back(planners::link_line(experiment, strategy.plan));
   }
-  settings.context = fmt::format("{} on {}, times {}, {:016x}", experiment.model.name, experiment.cluster.name,
-                                 times_from, fingerprint(all.dump()));
+  // Reported times are the same under any version of this program; its own are not.
+  const std::string by = times_from == "reported" ? "" : " by dovetail " + build_info().version;
+  settings.context = fmt::format("{} on {}, times {}{}, {:016x}", experiment.model.name, experiment.cluster.name,
+                                 times_from, by, fingerprint(all.dump()));
   return planners::make_online(name, std::move(settings));
 }
 

@@ -49,6 +49,7 @@ std::vector<std::string> reproduced_ids() {
 }
 
 std::string describe_table(const std::string& id, FilesRead& files) {
+  choose("id", id, reproduced_ids());
   const PublishedTable published(id, files);
   return fmt::format("{} ({})", published.table().title, published.table().source);
 }

@@ -25,11 +25,16 @@ struct SweepRun {
   std::int64_t computed = 0;  // cells, that no earlier run had finished
 };
 
+// The file that a shard computes: `output` itself where it is the only one. Its cells are kept in "<file>.part" until
+// it is whole.
+std::string shard_file(const std::string& output, Shard shard);
+
 // Goes on where an earlier run of the same sweep ended, however it ended. The last shard to finish merges all into
-// `output`. Throws InputError where `output` holds another sweep.
+// `output`. Throws InputError where one of the files holds something else, where another process works on it, and
+// where every cell is refused, which leaves no file.
 SweepRun run_sweep(const SweepGrid& grid, const nlohmann::ordered_json& header, const SweepSettings& settings);
 
-// Writes `output` from the files of all shards. Throws InputError where cells are missing.
+// Writes `output` from the files of all shards. Throws InputError where cells are missing, wrong or all refused.
 void merge_sweep(const std::vector<std::string>& files, const std::string& output);
 
 }  // namespace dovetail::bench

@@ -1,5 +1,7 @@
 #include "bench/sweep/sweep_cells.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "bench/pipeline/backends.hpp"
@@ -64,6 +66,8 @@ std::string SweepCells::line(std::int64_t cell) {
     if (!result.feasible) json["missing_bytes"] = result.missing.value();
   } catch (const InputError& error) {
     json["refused"] = error.what();
+  } catch (const InternalError& error) {  // the other cells are still worth having
+    json["refused"] = fmt::format("this is a bug, please report it: {}", error.what());
   }
   return json.dump();
 }

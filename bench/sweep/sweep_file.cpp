@@ -1,29 +1,19 @@
 #include "bench/sweep/sweep_file.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 
+#include "bench/pipeline/differences.hpp"
+#include "bench/pipeline/json_line.hpp"
 #include "models/base/errors.hpp"
 
 namespace dovetail::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::string_view cell_key = "{\"cell\":";
-
-// The cell that a line is about; -1: none.
-std::int64_t cell_of(std::string_view line) {
-  std::int64_t cell = -1;
-  if (line.starts_with(cell_key)) std::from_chars(line.data() + cell_key.size(), line.data() + line.size(), cell);
-  return cell;
-}
 
 std::ifstream open(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -37,31 +27,59 @@ Json read_sweep_header(const std::string& path) {
   std::ifstream in = open(path);
   std::string line;
   std::getline(in, line);
-  Json header = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!header.is_object() || header.value("kind", "") != "sweep")
-    throw InputError(fmt::format("{}: not a result of dovetail sweep", path));
-  return header;
+  JsonLine(path, 1, line).read(read_sweep_shape);
+  return Json::parse(line);
 }
 
-std::int64_t CellIndex::add(const std::string& path, const Json& header) {
-  if (read_sweep_header(path) != header)
+CellIndex::CellIndex(Json header)
+    : header_(std::move(header)),
+      shape_(JsonLine("the header of the sweep", 1, header_.dump()).read(read_sweep_shape)),
+      places_(static_cast<std::size_t>(shape_.cells)) {}
+
+std::int64_t CellIndex::add(const std::string& path) {
+  if (const Json there = read_sweep_header(path); there != header_)
     throw InputError(
-        fmt::format("{} is of another sweep (another grid, input file, version or option): finish or remove it", path));
+        Location{path, 1, 1, ""},
+        fmt::format("this is of another sweep ({}): finish that one, or remove the file", differences(there, header_)));
   const int file = static_cast<int>(files_.size());
   files_.push_back(path);
   std::ifstream in = open(path);
   std::int64_t whole = 0;
-  for (std::string line; std::getline(in, line) && !in.eof();) {  // at the end: cut off, so never written
-    const std::int64_t cell = cell_of(line);
-    if (cell >= static_cast<std::int64_t>(places_.size()) || (cell < 0 && whole > 0))
-      throw InputError(fmt::format("{}: \"{}\" is no cell of this sweep", path, line.substr(0, 40)));
-    if (cell >= 0 && !has(cell)) {
-      places_[static_cast<std::size_t>(cell)] = {whole, static_cast<int>(line.size()), file};
-      ++count_;
-    }
-    whole += static_cast<std::int64_t>(line.size()) + 1;
+  long number = 1;
+  for (std::string line; std::getline(in, line) && !in.eof(); ++number) {  // at the end: cut off, so never written
+    if (number > 1) add_line(line, {whole, static_cast<int>(line.size()), file}, number);
+    whole += std::ssize(line) + 1;
   }
   return whole;
+}
+
+void CellIndex::add_line(const std::string& line, Place place, long number) {
+  const std::string& path = files_[static_cast<std::size_t>(place.file)];
+  CellLine cell =
+      JsonLine(path, number, line).read([&](const JsonReader& json) { return read_cell_line(json, shape_); });
+  Place& known = places_[static_cast<std::size_t>(cell.cell)];
+  if (known.file >= 0) {
+    if (line_at(known) == line) return;
+    throw InputError(
+        Location{path, static_cast<int>(number), 1, ""},
+        fmt::format("cell {} again, and not as in {}", cell.cell, files_[static_cast<std::size_t>(known.file)]));
+  }
+  known = place;
+  ++count_;
+  if (cell.refusal.empty()) return;
+  if (refused_++ == 0 || cell.cell < first_refusal_.cell) first_refusal_ = std::move(cell);
+}
+
+void CellIndex::require_a_result() const {
+  if (count_ > 0 && refused_ == count_)
+    throw InputError(fmt::format("every cell is refused; the first: {}", first_refusal_.refusal));
+}
+
+std::string CellIndex::line_at(const Place& place) const {
+  std::ifstream in = open(files_[static_cast<std::size_t>(place.file)]);
+  std::string line(static_cast<std::size_t>(place.length), '\0');
+  in.seekg(place.offset).read(line.data(), place.length);
+  return line;
 }
 
 void CellIndex::for_each(const std::function<void(std::string_view)>& use) const {
@@ -76,26 +94,6 @@ void CellIndex::for_each(const std::function<void(std::string_view)>& use) const
       throw DeviceError(files_[static_cast<std::size_t>(place.file)], "cannot be read again");
     use(line);
   }
-}
-
-SweepLog::SweepLog(const std::string& path, const Json& header, std::int64_t whole) : path_(path) {
-  if (whole > 0) std::filesystem::resize_file(path, static_cast<std::uintmax_t>(whole));
-  file_ = std::fopen(path.c_str(), whole > 0 ? "a" : "w");
-  if (file_ == nullptr) throw InputError(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
-  if (whole == 0) add(header.dump() + '\n');
-}
-
-SweepLog::~SweepLog() {
-  std::fclose(file_);
-}
-
-void SweepLog::add(std::string_view lines) {
-  const auto now = std::chrono::steady_clock::now();
-  const bool sync = now - synced_ >= std::chrono::seconds(1);  // each takes some milliseconds
-  const bool written = std::fwrite(lines.data(), 1, lines.size(), file_) == lines.size() && std::fflush(file_) == 0 &&
-                       (!sync || fdatasync(fileno(file_)) == 0);
-  if (!written) throw DeviceError(path_, std::strerror(errno));
-  if (sync) synced_ = now;
 }
 
 }  // namespace dovetail::bench

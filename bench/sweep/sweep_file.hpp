@@ -1,29 +1,34 @@
 // The results of a sweep as JSON lines: the first says what sweep it is, each of the others is a cell ("cell": number
 // first). While the sweep runs, cells stand in the order in which they were finished; at the end they are sorted.
 #pragma once
-#include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <functional>
-#include <iosfwd>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "bench/sweep/sweep_line.hpp"
 
 namespace dovetail::bench {
 
 // Where the line of each cell is, in one file or several of the same sweep.
 class CellIndex {
  public:
-  // `cells`: of the whole sweep.
-  explicit CellIndex(std::int64_t cells) : places_(static_cast<std::size_t>(cells)) {}
+  // `header`: the first line of these files. Throws InputError where it is that of no sweep.
+  explicit CellIndex(nlohmann::ordered_json header);
 
-  // Adds a file whose first line must be `header`, up to its last whole line; later lines of a cell do not count.
-  // Returns the bytes of its whole lines. Throws InputError where the file is not of this sweep.
-  std::int64_t add(const std::string& path, const nlohmann::ordered_json& header);
+  // Adds a file, up to its last whole line, and returns the bytes of its whole lines. Throws InputError at the line
+  // that is wrong: the first one where the file is of another sweep, any that is no cell of this one, or a second one
+  // of a cell that says something else.
+  std::int64_t add(const std::string& path);
 
   bool has(std::int64_t cell) const { return places_[static_cast<std::size_t>(cell)].file >= 0; }
   std::int64_t count() const { return count_; }
+  std::int64_t cells() const { return shape_.cells; }
+
+  // Throws InputError with the first reason where every cell that is there was refused.
+  void require_a_result() const;
 
   // The lines there are, by cell, without their line ends.
   void for_each(const std::function<void(std::string_view line)>& use) const;
@@ -33,29 +38,18 @@ class CellIndex {
     std::int64_t offset = 0;
     int length = 0, file = -1;
   };
+  void add_line(const std::string& line, Place place, long number);
+  std::string line_at(const Place& place) const;
+
+  nlohmann::ordered_json header_;
+  SweepShape shape_;
   std::vector<Place> places_;
   std::vector<std::string> files_;
-  std::int64_t count_ = 0;
+  std::int64_t count_ = 0, refused_ = 0;
+  CellLine first_refusal_;
 };
 
-// The first line of a sweep's file. Throws InputError.
+// The first line of a sweep's file, checked. Throws InputError.
 nlohmann::ordered_json read_sweep_header(const std::string& path);
-
-// A file that finished cells are added to. What `add` has written outlives this process, and at most the last second's
-// cells are lost where the machine fails.
-class SweepLog {
- public:
-  // Goes on behind `whole` bytes, or begins with the header.
-  SweepLog(const std::string& path, const nlohmann::ordered_json& header, std::int64_t whole);
-  ~SweepLog();
-  SweepLog(const SweepLog&) = delete;
-  SweepLog& operator=(const SweepLog&) = delete;
-  void add(std::string_view lines);
-
- private:
-  std::string path_;
-  std::FILE* file_ = nullptr;
-  std::chrono::steady_clock::time_point synced_;
-};
 
 }  // namespace dovetail::bench

@@ -15,7 +15,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 const InputKind grid_input{"sweep", "sweeps"};
-constexpr std::int64_t most_cells = 100'000'000;
 
 bool is_name_of_file(std::string_view key) {
   return key == "cluster" || key == "model" || key == "calibration";

@@ -10,6 +10,8 @@
 
 namespace dovetail::bench {
 
+inline constexpr std::int64_t most_cells = 100'000'000;
+
 // Values of one or several keys that change together. Keys: cluster, model, calibration, nodes, or a dotted path as
 // of --set (workload.batch, plan.forward_degree).
 struct SweepAxis {

@@ -16,9 +16,11 @@
 #include "bench/pipeline/journal.hpp"
 #include "bench/pipeline/notes.hpp"
 #include "bench/validate/kernel_fit.hpp"
+#include "bench/validate/measured_plan.hpp"
 #include "exec/host/host_run.hpp"
 #include "exec/launch/mpi_launch.hpp"
 #include "exec/run/dilation.hpp"
+#include "models/base/build_info.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
 #include "models/files/experiment_json.hpp"
@@ -48,46 +50,6 @@ void slow_links(Calibration& calibration, double slowdown) {
   if (calibration.copy) {
     calibration.copy->alpha = calibration.copy->alpha * slowdown;
     calibration.copy->beta = calibration.copy->beta * slowdown;
-  }
-}
-
-// By kind and pass; times of a schedule's ops as they are, and as they were in `run`.
-std::vector<OpTimes> op_times(const PricedSchedule& priced, const exec::HostRunResult& run) {
-  std::vector<OpTimes> all;
-  for (std::size_t i = 0; i < priced.schedule->ops.size(); ++i) {
-    const Op& op = priced.schedule->ops[i];
-    auto of = std::ranges::find_if(all, [&](const OpTimes& t) { return t.op == op.kind && t.phase == op.phase; });
-    if (of == all.end()) of = all.insert(of, {op.kind, op.phase, run.timeline.emulated[i], {}, {}});
-    of->predicted += priced.duration[i];
-    of->measured += (run.timeline.ops[i].finish - run.timeline.ops[i].start) / run.report.dilation;
-  }
-  return all;
-}
-
-// One round's measurement of a plan.
-Json measured_json(const PricedSchedule& priced, const exec::HostRunResult& run, bool checked) {
-  Json ops = Json::array();
-  for (const OpTimes& op : op_times(priced, run))
-    ops.push_back({op.predicted.value(), op.measured.value(), op.emulated, op.op, op.phase});
-  return {{"sample", (exec::median(run.report.samples) / run.report.dilation).value()},
-          {"emulated_share", run.report.emulated_share},
-          {"overruns", run.report.overruns},
-          {"numerics_ok", checked ? Json(run.report.numerics_ok) : Json(nullptr)},
-          {"ops", ops}};
-}
-
-// Adds a round: sums of overruns, means over `rounds` of the rest.
-void add_measured(const Json& json, int rounds, PlanOutcome& p) {
-  p.samples.emplace_back(json.at("sample").get<double>());
-  p.emulated_share += json.at("emulated_share").get<double>() / rounds;
-  p.overruns += json.at("overruns").get<long>();
-  if (const Json& ok = json.at("numerics_ok"); !ok.is_null()) p.numerics_ok = ok.get<bool>();
-  const bool first = p.ops.empty();
-  for (std::size_t i = 0; i < json.at("ops").size(); ++i) {
-    const Json& op = json.at("ops")[i];
-    if (first)
-      p.ops.push_back({op[3].get<OpKind>(), op[4].get<Phase>(), op[2].get<bool>(), Seconds(op[0].get<double>()), {}});
-    p.ops[i].measured += Seconds(op[1].get<double>()) / rounds;
   }
 }
 
@@ -128,27 +90,39 @@ class GridRun {
     else if (!result_.kernels_held && grid.predict.front().ranks > exec::free_cores())
       result_.notes.push_back(fmt::format("{} ranks on {} free cores: real kernels were disturbed",
                                           grid.predict.front().ranks, exec::free_cores()));
-    if (!settings.journal.empty()) {
-      Json inputs = Json::object();
-      for (const auto& [name, text] : files) inputs[name] = text;
-      journal_.emplace(settings.journal, Json{{"grid", grid.name},
-                                              {"files", inputs},
-                                              {"seed", settings.seed},
-                                              {"measure_s", settings.measure_time.value()},
-                                              {"rounds", settings.rounds}});
-      for (const Json& part : journal_->finished()) done_[part.at("key").get<std::string>()] = part;
-    }
+    if (!settings.journal.empty()) open_journal(files);
   }
 
   Validation run() {
     if (!result_.kernels_held) calibrate();
     result_.experiment = experiment_of(grid_.predict.front());
     for (const exec::HostScale& size : grid_.predict) result_.cells.push_back(measure_cell(size));
-    if (journal_) journal_->remove();
     return std::move(result_);
   }
 
+  void remove_journal() {
+    if (journal_) journal_->remove();
+  }
+
  private:
+  void open_journal(const FilesRead& files) {
+    Json inputs = Json::object();
+    for (const auto& [name, text] : files) inputs[name] = text;
+    const BuildInfo build = build_info();
+    journal_.emplace(settings_.journal, Json{{"version", build.version},
+                                             {"git_revision", build.git_revision},
+                                             {"grid", grid_.name},
+                                             {"files", inputs},
+                                             {"seed", settings_.seed},
+                                             {"measure_s", settings_.measure_time.value()},
+                                             {"rounds", settings_.rounds},
+                                             {"check_numerics", settings_.check_numerics}});
+    for (const JsonLine& part : journal_->finished())
+      part.read([&](const JsonReader& json) {
+        if (!done_.emplace(json.string("key"), &part).second) json.fail("key", "given twice, expected once");
+      });
+  }
+
   Experiment experiment_of(const exec::HostScale& size) const {
     Experiment e = exec::scaled_for_host(big_, size);
     if (grid_.device == GridDevice::Cuda) e.workload.dtype = big_.workload.dtype;  // hosts compute in fp32
@@ -191,7 +165,7 @@ class GridRun {
     plan.scope = Scope::Moe;
     plan.forward_degree = plan.backward_degree = degree;
     const PricedSchedule priced = price_plan(e, plan);
-    const Json work = finished(fmt::format("calibrate {} {} round {}", size_name(size), degree, round), [&] {
+    const auto work = [&] {
       const exec::HostRunResult run = execute(e, priced, false);
       Json times = Json::array(), held = Json::array();
       for (std::size_t i = 0; i < priced.duration.size(); ++i) {
@@ -199,10 +173,18 @@ class GridRun {
         held.push_back(run.timeline.emulated[i]);
       }
       return Json{{"times", times}, {"held", held}};
-    });
-    std::vector<Seconds> times;
-    for (double time : work.at("times")) times.emplace_back(time);
-    fit.add(priced, times, work.at("held").get<std::vector<bool>>());
+    };
+    finished(fmt::format("calibrate {} {} round {}", size_name(size), degree, round), work,
+             [&](const JsonReader& json) {
+               std::vector<Seconds> times;
+               std::vector<bool> held;
+               for (const JsonReader& time : json.at("times").elements()) times.emplace_back(time.number(0));
+               for (const JsonReader& each : json.at("held").elements()) held.push_back(each.boolean());
+               if (times.size() != priced.duration.size() || held.size() != times.size())
+                 json.fail(fmt::format("{} times and {} times held, expected {}", times.size(), held.size(),
+                                       priced.duration.size()));
+               fit.add(priced, times, held);
+             });
   }
 
   // Every plan that the planners' search over a system looks at, then their choices.
@@ -286,18 +268,21 @@ class GridRun {
 
   void measure_plan(const Experiment& e, const std::string& cell, PlanOutcome& p, int round, bool check_numerics) {
     const PricedSchedule priced = price_plan(e, p.plan);
-    const auto work = [&] { return measured_json(priced, execute(e, priced, check_numerics), check_numerics); };
-    add_measured(finished(fmt::format("{} {} {} round {}", cell, p.system, to_json(p.plan).dump(), round), work),
-                 settings_.rounds, p);
+    if (p.ops.empty()) p.ops = predicted_times(priced);
+    finished(
+        fmt::format("{} {} {} round {}", cell, p.system, to_json(p.plan).dump(), round),
+        [&] { return measured_json(priced, execute(e, priced, check_numerics), check_numerics); },
+        [&](const JsonReader& json) { add_measured(json, settings_.rounds, p); });
   }
 
-  // What an earlier run found out under this key, else what `work` does now.
-  Json finished(const std::string& key, const std::function<Json()>& work) {
-    if (const auto earlier = done_.find(key); earlier != done_.end()) return earlier->second;
+  // Gives `use` what an earlier run found out under this key, else what `work` does now.
+  void finished(const std::string& key, const std::function<Json()>& work,
+                const std::function<void(const JsonReader&)>& use) {
+    if (const auto earlier = done_.find(key); earlier != done_.end()) return earlier->second->read(use);
     Json part = work();
     part["key"] = key;
     if (journal_) journal_->add(part);
-    return part;
+    JsonLine("this measurement", 1, part.dump()).read(use);
   }
 
   const ValidationGrid& grid_;
@@ -305,13 +290,17 @@ class GridRun {
   Validation result_;
   Experiment big_;
   std::optional<Journal> journal_;
-  std::map<std::string, Json> done_;
+  std::map<std::string, const JsonLine*> done_;  // in the journal
 };
 
 }  // namespace
 
-Validation validate_grid(const ValidationGrid& grid, const ValidationSettings& settings, FilesRead& files) {
-  return GridRun(grid, settings, files).run();
+void validate_grid(const ValidationGrid& grid, const ValidationSettings& settings, FilesRead& files,
+                   const std::function<void(Validation&)>& keep) {
+  GridRun run(grid, settings, files);
+  Validation result = run.run();
+  keep(result);
+  run.remove_journal();
 }
 
 }  // namespace dovetail::bench

@@ -1,5 +1,6 @@
 // Calibrates on some sizes, predicts others, and measures every plan that planners consider there.
 #pragma once
+#include <functional>
 #include <string>
 
 #include "bench/cli/terminal.hpp"
@@ -18,7 +19,8 @@ struct ValidationSettings {
 };
 
 // Runs on this machine's CPUs or its first GPU, as the grid says, with emulated links. Picks up where a journal of the
-// same work ends. Provenance is left empty.
-Validation validate_grid(const ValidationGrid& grid, const ValidationSettings& settings, FilesRead& files);
+// same work ends, and removes it after `keep` was given the result, whose provenance is for `keep` to say.
+void validate_grid(const ValidationGrid& grid, const ValidationSettings& settings, FilesRead& files,
+                   const std::function<void(Validation&)>& keep);
 
 }  // namespace dovetail::bench

@@ -13,8 +13,10 @@
 #include "exec/host/host_run.hpp"
 #include "exec/launch/pulse.hpp"
 #include "models/base/errors.hpp"
+#include "models/base/files_apart.hpp"
 #include "models/base/json/write_file.hpp"
 #include "models/base/names.hpp"
+#include "models/base/streams.hpp"
 #include "models/files/calibration_file.hpp"
 #include "models/files/schedule_json.hpp"
 #include "models/question/experiment_rules.hpp"
@@ -102,6 +104,7 @@ void check_together(const ProgramOptions& o) {
   if (o.calibrate && !o.schedule.empty())
     throw InputError(fmt::format("--calibrate: takes no schedule: {}", o.schedule));
   if (!o.calibrate && o.schedule.empty()) throw InputError("no schedule file given; see --help");
+  require_apart({{"-o", o.output}}, {o.schedule});
 }
 
 ProgramOptions parse(const std::vector<std::string>& arguments) {
@@ -222,16 +225,16 @@ int calibrate_on(const Cuda& cuda, const ProgramOptions& options) {
 }
 
 int report(const ProgramOptions& options, const HostRunResult& result) {
-  for (const std::string& note : result.notes) fmt::print(stderr, "{}\n", note);
+  for (const std::string& note : result.notes) say(note + '\n');
   const RunReport& r = result.report;
-  fmt::print(stderr, "step {:.6g} s (95 % {:.6g} to {:.6g} s, {} samples, ended by {}), dilation {:.4g}, {} overruns\n",
-             median(r.samples).value(), r.ci95_low.value(), r.ci95_high.value(), r.samples.size(), r.stopped_by,
-             r.dilation, r.overruns);
+  say(fmt::format("step {:.6g} s (95 % {:.6g} to {:.6g} s, {} samples, ended by {}), dilation {:.4g}, {} overruns\n",
+                  median(r.samples).value(), r.ci95_low.value(), r.ci95_high.value(), r.samples.size(), r.stopped_by,
+                  r.dilation, r.overruns));
   write_file(options.output,
              to_json(TimelineFile{result.timeline, result.predicted->duration, r, result.notes}).dump() + "\n");
   if (options.run.check_numerics && !r.numerics_ok) {
-    fmt::print(stderr, "dovetail-exec: numerics differ from the reference: outputs by {:.1e}, gradients by {:.1e}\n",
-               r.output_error, r.gradient_error);
+    say(fmt::format("dovetail-exec: numerics differ from the reference: outputs by {:.1e}, gradients by {:.1e}\n",
+                    r.output_error, r.gradient_error));
     return 1;
   }
   return 0;
@@ -242,13 +245,13 @@ template <class Body>
 int exit_code_of(Body body) try {
   return body();
 } catch (const InputError& error) {
-  fmt::print(stderr, "dovetail-exec: {}\n", error.what());
+  say(fmt::format("dovetail-exec: {}\n", error.what()));
   return 2;
 } catch (const DeviceError& error) {
-  fmt::print(stderr, "dovetail-exec: {}\n", error.what());
+  say(fmt::format("dovetail-exec: {}\n", error.what()));
   return 4;
 } catch (const std::exception& error) {
-  fmt::print(stderr, "dovetail-exec: {}\n", error.what());
+  say(fmt::format("dovetail-exec: {}\n", error.what()));
   return 1;
 }
 

@@ -1,6 +1,7 @@
 #include "planners/online/online.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -86,15 +87,16 @@ void OnlinePlanner::restore(const JsonFile& file) {
   const JsonReader json(file);
   for (const auto& [key, expected] : {std::pair{"schema_version", state_version}, {"kind", state_kind}})
     if (json.string(key) != expected) json.at(key).fail(fmt::format("{}, expected {}", json.string(key), expected));
-  const auto other = [&](std::string_view key, std::string_view had) {
+  const auto other = [&](std::string_view key, std::string_view learned, std::string_view expected) {
     json.at(key).fail(
-        fmt::format("this state was learned {}; expected one of this planner, experiment and these "
-                    "strategies: remove it or name another file",
-                    had));
+        fmt::format("this state was learned {}, expected {}: remove it or name another file", learned, expected));
   };
-  if (const std::string planner = json.string("planner"); planner != name()) other("planner", "by " + planner);
-  if (strings(json.at("strategies")) != strategies()) other("strategies", "for other strategies");
-  if (json.string("context") != settings_.context) other("context", "for another experiment");
+  if (const std::string planner = json.string("planner"); planner != name()) other("planner", "by " + planner, name());
+  if (const auto had = strings(json.at("strategies")); had != strategies())
+    other("strategies", fmt::format("for other strategies ({})", fmt::join(had, ", ")),
+          fmt::format("{}", fmt::join(strategies(), ", ")));
+  if (const std::string context = json.string("context"); context != settings_.context)
+    other("context", fmt::format("for another experiment ({})", context), settings_.context);
   std::optional<OnlineChoice> pending;
   if (!json.at("pending").value().is_null()) pending = read_choice(json.at("pending"), strategies().size());
   read(json);

@@ -8,6 +8,7 @@
 
 #include "bench/cli/interrupt.hpp"
 #include "models/base/errors.hpp"
+#include "models/files/data_path.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 using namespace dovetail;
@@ -62,10 +63,46 @@ TEST_CASE("outputs are checked before any work") {
   const test::TemporaryFolder folder;
   Options options;
   options.output = "result.json";
-  CHECK_NOTHROW(Outputs(options));
+  CHECK_NOTHROW(Outputs(options, {}));
   CHECK(files_here().empty());
   options.html = "./result.json";
-  CHECK_THROWS_AS(Outputs(options), InputError);
+  CHECK_THROWS_AS(Outputs(options, {}), InputError);
   options.html = "nowhere/x.html";
-  CHECK_THROWS_AS(Outputs(options), InputError);
+  CHECK_THROWS_AS(Outputs(options, {}), InputError);
+}
+
+TEST_CASE("no output is an input, and others of the command count") {
+  const test::TemporaryFolder folder;
+  folder.write("in.json", "x");
+  Options options;
+  options.output = "./in.json";
+  CHECK_THROWS_AS(Outputs(options, {{"in.json", "x"}}), InputError);
+  CHECK_THROWS_AS(Outputs(options, {}, {{}, {"in.json"}}), InputError);
+  CHECK_THROWS_AS(Outputs(options, {}, {{{"--save-plan", "in.json"}}, {}}), InputError);
+  options.platform = "in.json";
+  CHECK_THROWS_AS(Outputs(options, {}), InputError);
+  options.platform.clear();
+  options.output = (data_directory() / "models" / "mixtral-8x7b.json").string();
+  CHECK_THROWS_AS(Outputs(options, {{"data/models/mixtral-8x7b.json", "x"}}), InputError);
+}
+
+TEST_CASE("an input that was read later is not replaced either") {
+  const test::TemporaryFolder folder;
+  folder.write("late.json", "old");
+  Options options;
+  options.output = "late.json";
+  options.quiet = true;
+  FilesRead read;
+  const Outputs outputs(options, read);
+  read["late.json"] = "old";
+  CHECK_THROWS_AS(outputs.write(Writers{{}, write_x, {}, {}, {}}), InputError);
+  CHECK(std::filesystem::file_size("late.json") == 3);
+}
+
+TEST_CASE("devices and pipes keep nothing") {
+  const test::TemporaryFolder folder;
+  folder.write("a", "x");
+  CHECK(is_kept("a"));
+  CHECK(is_kept("new"));
+  for (const char* not_kept : {"", "-", "/dev/null", "."}) CHECK_FALSE(is_kept(not_kept));
 }

@@ -36,7 +36,12 @@ std::string text_of(const std::string& path) {
 }
 
 Json header_of(const SweepGrid& grid) {
-  return {{"kind", "sweep"}, {"cells", grid.cells()}, {"systems", grid.systems}};
+  Json axes = Json::array();
+  for (const SweepAxis& axis : grid.axes) axes.push_back({{"name", axis.name}, {"values", axis.values.size()}});
+  return {{"schema_version", "1.1"},       {"kind", "sweep"}, {"name", grid.name},
+          {"cells", grid.cells()},         {"axes", axes},    {"systems", grid.systems},
+          {"backend", grid.backend},       {"version", "1"},  {"git_revision", "2"},
+          {"input_sha256", Json::object()}};
 }
 
 std::string run(const SweepGrid& grid, const std::string& output, int workers, Shard shard = {}) {
@@ -107,8 +112,8 @@ TEST_CASE("Cells that contradict themselves or the memory say so and end nothing
   const test::TemporaryFolder folder;
   const SweepGrid grid = grid_of(folder, small);
   run(grid, "out.jsonl", 1);
-  CellIndex index(grid.cells());
-  index.add("out.jsonl", header_of(grid));
+  CellIndex index(header_of(grid));
+  index.add("out.jsonl");
   const SweepSummary summary =
       summarize(index, grid.systems, {{"workload.batch", 3}, {"size", 2}, {"plan.forward_degree", 2}});
   CHECK(summary.idle_axes.empty());
@@ -129,8 +134,8 @@ TEST_CASE("An axis that changes no result is named") {
              {"name": "cluster.nic_bandwidth", "values": ["100 Gb/s", "200 Gb/s", "400 Gb/s"]},
              {"name": "workload.dtype", "values": ["fp32"]}]})");
   run(grid, "out.jsonl", 1);
-  CellIndex index(grid.cells());
-  index.add("out.jsonl", header_of(grid));
+  CellIndex index(header_of(grid));
+  index.add("out.jsonl");
   const SweepSummary summary =
       summarize(index, grid.systems, {{"workload.batch", 2}, {"cluster.nic_bandwidth", 3}, {"workload.dtype", 1}});
   CHECK(summary.idle_axes == std::vector<std::string>{"cluster.nic_bandwidth"});  // costs are the calibration's
@@ -161,14 +166,90 @@ TEST_CASE("Finished cells are kept, whatever ended the process") {
 TEST_CASE("Parts of different sweeps, or not all parts, are not merged") {
   const test::TemporaryFolder folder;
   const SweepGrid grid = grid_of(folder, small);
+  const std::string whole = run(grid, "one.jsonl", 1);
   run(grid, "s.jsonl", 1, {0, 2});
   // 24 cells are one batch, all of the first shard
   CHECK_NOTHROW(merge_sweep({"s.1-of-2.jsonl"}, "all.jsonl"));
-  folder.write("half.jsonl", header_of(grid).dump() + "\n{\"cell\":1,\"x\":1}\n");
-  CHECK_THROWS_WITH(merge_sweep({"half.jsonl"}, "x.jsonl"), Catch::Contains("23 of 24 cells are missing"));
-  folder.write("other.jsonl", R"({"kind":"sweep","cells":3,"systems":[]})"
-                              "\n");
-  CHECK_THROWS_WITH(merge_sweep({"half.jsonl", "other.jsonl"}, "x.jsonl"), Catch::Contains("of another sweep"));
-  folder.write("no.jsonl", "{}\n");
-  CHECK_THROWS_WITH(merge_sweep({"no.jsonl"}, "x.jsonl"), Catch::Contains("not a result of dovetail sweep"));
+  const std::string half = whole.substr(0, whole.rfind("{\"cell\":20,"));
+  folder.write("half.jsonl", half);
+  CHECK_THROWS_WITH(merge_sweep({"half.jsonl"}, "x.jsonl"), Catch::Contains("4 of 24 cells are missing"));
+  folder.write("few.jsonl", header_of(grid).dump() + "\n");
+  CHECK_THROWS_WITH(merge_sweep({"few.jsonl"}, "x.jsonl"), Catch::Contains("at least"));
+  Json other = header_of(grid);
+  other["backend"] = "simgrid";
+  folder.write("other.jsonl", other.dump() + "\n");
+  CHECK_THROWS_WITH(merge_sweep({"one.jsonl", "other.jsonl"}, "x.jsonl"),
+                    Catch::Contains("other.jsonl:1:1: this is of another sweep (backend is \"simgrid\" there"));
+  CHECK_THROWS_WITH(merge_sweep({"one.jsonl", "missing.jsonl"}, "x.jsonl"),
+                    "cannot read missing.jsonl: No such file or directory");
+  folder.write("no.jsonl", "{}\n" + whole);
+  CHECK_THROWS_WITH(merge_sweep({"no.jsonl"}, "x.jsonl"),
+                    Catch::Contains("no.jsonl:1:1: this is not a result of dovetail sweep"));
+  CHECK_FALSE(fs::exists("x.jsonl"));
+}
+
+TEST_CASE("Every line of a sweep's file is checked, all of it") {
+  const test::TemporaryFolder folder;
+  const SweepGrid grid = grid_of(folder, small);
+  const std::string whole = run(grid, "one.jsonl", 1);
+  const auto refused = [&](const std::string& from, const std::string& to, const std::string& message) {
+    std::string text = whole;
+    text.replace(text.find(from), from.size(), to);
+    folder.write("bad.jsonl", text);
+    INFO(from << " -> " << to);
+    CHECK_THROWS_WITH(merge_sweep({"bad.jsonl"}, "x.jsonl"), Catch::Contains("bad.jsonl:" + message));
+    CHECK_FALSE(fs::exists("x.jsonl"));
+  };
+  refused(R"({"cell":0,)", R"({"cell":0 GARBAGE)", "2:11:");
+  refused(R"({"cell":0,)", R"({"cell":-1,)", "2:9: /cell");
+  refused(R"({"cell":0,)", R"({"cell":24,)", "2:9: /cell");
+  refused(R"({"cell":0,)", R"({"cell":2,)", "4:1: cell 2 again, and not as in bad.jsonl");
+  refused(R"({"cell":0,)", R"({"cell":1,)", "2:");
+  refused(R"({"cell":0,)", R"({"cell":0,"more":1,)", "2:18: /more: unknown key");
+  refused(R"("system":"tutel")", R"("system":"fsmoe")", "3:20: /system");
+  refused(R"("makespan_s":)", R"("makespan":)", "2:");
+  refused(R"("makespan_s":)", R"("makespan_s":-)", "2:");
+  refused(R"("feasible":true)", R"("feasible":false)", "2:");
+  refused(R"("feasible":true)", R"("feasible":1)", "2:");
+  refused(R"("plan":{)", R"("plan":3,"x":{)", "2:");
+  refused(R"("schema_version":"1.1")", R"("schema_version":"1.0")", "1:");
+  refused(R"("cells":24)", R"("cells":23)", "1:");
+  refused(R"("cells":24)", R"("cells":-1)", "1:");
+  refused(R"("cells":24)", R"("cells":900000000000)", "1:");
+  refused(R"("values":3)", R"("values":0)", "1:");
+  refused(R"("axes":)", R"("x":)", "1:");
+}
+
+TEST_CASE("The same cell twice is one cell") {
+  const test::TemporaryFolder folder;
+  const SweepGrid grid = grid_of(folder, small);
+  const std::string whole = run(grid, "one.jsonl", 1);
+  merge_sweep({"one.jsonl", "one.jsonl"}, "x.jsonl");
+  CHECK(text_of("x.jsonl") == whole);
+}
+
+TEST_CASE("What is no part of this sweep is refused and stays as it is") {
+  const test::TemporaryFolder folder;
+  const SweepGrid grid = grid_of(folder, small);
+  for (const std::string text : {"important\n", "important", "{}\n"}) {
+    folder.write("out.jsonl.part", text);
+    CHECK_THROWS_AS(run(grid, "out.jsonl", 1), InputError);
+    CHECK(text_of("out.jsonl.part") == text);
+  }
+  fs::remove("out.jsonl.part");
+  folder.write("important", "x");
+  fs::create_symlink("important", "out.jsonl.part");
+  CHECK_THROWS_WITH(run(grid, "out.jsonl", 1), Catch::Contains("symbolic link"));
+  CHECK(text_of("important") == "x");
+  fs::remove("out.jsonl.part");
+  folder.write("out.jsonl.part", header_of(grid).dump().substr(0, 30));  // killed while the header was written
+  CHECK(run(grid, "out.jsonl", 1).size() > 1000);
+}
+
+TEST_CASE("Where every cell is refused no file stays") {
+  const test::TemporaryFolder folder;
+  const SweepGrid grid = grid_of(folder, R"({"name": "no", "backend": "analytic", "systems": ["deepspeed_moe"],
+    "base": {"cluster": "fsmoe-testbed-b", "model": "mixtral-8x7b", "plan.forward_degree": 2}})");
+  CHECK_THROWS_WITH(run(grid, "out.jsonl", 1), Catch::Contains("every cell is refused; the first:"));
+  for (const auto& file : fs::directory_iterator(".")) CHECK(file.path().filename() == "grid.json");
 }

@@ -1,10 +1,13 @@
-// Writes a file all or nothing: into a temporary beside it that takes its name at the end.
-// Not for appending. A process killed in between leaves its temporary (".dovetail-...tmp"), never half a file.
+// Writes a file all or nothing: into a temporary beside it that takes its name at the end. Not for appending.
+// A process killed in between never leaves half a file. Its temporary has no name, and goes with it; where the file
+// system needs one (".dovetail.*.tmp"), the next file written into that folder removes it.
 #pragma once
 #include <cstdio>
 #include <filesystem>
 #include <string>
 #include <string_view>
+
+#include "models/base/descriptor.hpp"
 
 namespace dovetail {
 
@@ -29,10 +32,13 @@ class OutputFile {
 
  private:
   void open_temporary();
+  void take_name();
   void discard() noexcept;
+  bool direct() const { return !kept_.open(); }
 
-  std::filesystem::path shown_, target_, temporary_;  // temporary_ is empty when writing directly
+  std::filesystem::path shown_, target_, temporary_;  // temporary_ is empty while it has no name
   std::FILE* file_ = nullptr;
+  Descriptor kept_;  // of the temporary, locked as long as it is ours; none when writing directly
 };
 
 }  // namespace dovetail

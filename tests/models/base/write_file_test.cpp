@@ -1,5 +1,7 @@
 #include "models/base/json/write_file.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -87,6 +89,27 @@ TEST_CASE("Replacing keeps permissions and follows links") {
   CHECK(fs::is_symlink(folder / "link"));
   CHECK(content_of(folder / "a") == "new");
   CHECK(fs::status(folder / "a").permissions() == (fs::perms::owner_read | fs::perms::owner_write));
+}
+
+TEST_CASE("What killed writers left is removed by the next one, what living ones write is not") {
+  const Folder folder;
+  const auto leave = [&](const std::string& name) {
+    std::ofstream(folder / name) << "half";
+    return ::open((folder / name).c_str(), O_RDWR);
+  };
+  ::close(leave(".dovetail.1-0.tmp"));
+  ::close(leave(".other.1-0.tmp"));
+  const int living = leave(".dovetail.2-0.tmp");
+  ::flock(living, LOCK_EX);
+  fs::create_symlink(".other.1-0.tmp", folder / ".dovetail.3-0.tmp");
+  write_file(folder / "a", "x");
+  CHECK_FALSE(fs::exists(folder / ".dovetail.1-0.tmp"));
+  for (const char* kept : {".other.1-0.tmp", ".dovetail.2-0.tmp", ".dovetail.3-0.tmp", "a"})
+    CHECK(fs::exists(folder / kept));
+  ::close(living);
+  { const OutputFile file(folder / "a"); }
+  CHECK_FALSE(fs::exists(folder / ".dovetail.2-0.tmp"));
+  CHECK(folder.files() == 3);
 }
 
 TEST_CASE("A path that cannot be written is named with the reason") {

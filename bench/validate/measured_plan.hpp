@@ -1,0 +1,23 @@
+// One round's measurement of a plan, as a journal keeps it, and its way into the outcome.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <vector>
+
+#include "exec/host/host_run.hpp"
+#include "models/base/json/json_reader.hpp"
+#include "models/price/price.hpp"
+#include "models/results/validation.hpp"
+
+namespace dovetail::bench {
+
+// Of a schedule's ops by kind and pass, in the order of the schedule. Nothing is measured yet.
+std::vector<OpTimes> predicted_times(const PricedSchedule& priced);
+
+// `checked`: numerics were compared in this round.
+nlohmann::ordered_json measured_json(const PricedSchedule& priced, const exec::HostRunResult& run, bool checked);
+
+// Adds a round of `rounds`: overruns are summed, the rest is averaged. `outcome` has the ops that are expected. Throws
+// InputError where a value cannot be: a journal may be damaged.
+void add_measured(const JsonReader& json, int rounds, PlanOutcome& outcome);
+
+}  // namespace dovetail::bench
