@@ -34,6 +34,22 @@ std::string describe_trials(const Proof& proof, std::size_t trials) {
       trials, proof.predicted);
 }
 
+// What the user has fixed may contradict this planner's own base, but not that of another system, whose choice then
+// stands for the knobs that the space leaves alone. Throws what is wrong with the base where no choice may be built.
+PlanningTask with_allowed_base(PlanningTask task) {
+  try {
+    allowed_degrees(task);
+  } catch (const InputError&) {
+    const auto rival = std::ranges::find_if(task.rivals, [&](const Plan& plan) { return allowed(task, plan); });
+    if (rival == task.rivals.end()) throw;
+    task.base = *rival;
+    task.base.gradient_slices.clear();
+    task.base.backward_degrees.clear();
+    if (task.base.grad_sync == GradSync::Partitioned) task.base.grad_sync = GradSync::After;
+  }
+  return task;
+}
+
 std::vector<Plan> first_of(const std::vector<Prediction>& plans) {
   std::vector<Plan> first;
   Seconds last;
@@ -50,7 +66,8 @@ class Dovetail final : public Planner {
  public:
   std::string_view name() const override { return "dovetail"; }
 
-  PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
+  PlanChoice choose(const PlanningTask& asked, const Evaluator& evaluate) const override {
+    const PlanningTask task = with_allowed_base(asked);
     const auto start = std::chrono::steady_clock::now();
     const Bytes limit = task.experiment.cluster.device.memory;
     std::vector<Plan> known = task.rivals;
