@@ -155,7 +155,7 @@ class GridRun {
     return e;
   }
 
-  exec::HostRunResult execute(const Experiment& e, const PricedSchedule& priced, bool check_numerics) const {
+  exec::HostRunResult execute(const ScheduleFile& file, bool check_numerics) const {
     exec::HostRunOptions how;
     how.hold_compute = result_.kernels_held ? exec::HoldCompute::Always : exec::HoldCompute::Never;
     how.dilation = result_.kernels_held ? 0 : 1;
@@ -164,9 +164,9 @@ class GridRun {
     how.seed = settings_.seed;
     if (grid_.device == GridDevice::Cuda) {
       const Writing writing;
-      return exec::run_on_gpu({e.model, e.workload, e.parallelism, priced}, how, false, Writing::poll);
+      return exec::run_on_gpu(file, how, false, Writing::poll);
     }
-    return exec::run_on_host(e, std::make_shared<const PricedSchedule>(priced), how);
+    return exec::run_on_host(file.experiment, std::make_shared<const PricedSchedule>(file.priced), how);
   }
 
   // Nothing overlaps, in one chunk and in two: so that costs cover chunks that are half as large.
@@ -190,7 +190,7 @@ class GridRun {
     plan.forward_degree = plan.backward_degree = degree;
     const PricedSchedule priced = price_plan(e, plan);
     const Json work = finished(fmt::format("calibrate {} {} round {}", size_name(size), degree, round), [&] {
-      const exec::HostRunResult run = execute(e, priced, false);
+      const exec::HostRunResult run = execute({e, plan, priced}, false);
       Json times = Json::array(), held = Json::array();
       for (std::size_t i = 0; i < priced.duration.size(); ++i) {
         times.push_back(run.predicted->duration[i].value());
@@ -284,7 +284,9 @@ class GridRun {
 
   void measure_plan(const Experiment& e, const std::string& cell, PlanOutcome& p, int round, bool check_numerics) {
     const PricedSchedule priced = price_plan(e, p.plan);
-    const auto work = [&] { return measured_json(priced, execute(e, priced, check_numerics), check_numerics); };
+    const auto work = [&] {
+      return measured_json(priced, execute({e, p.plan, priced}, check_numerics), check_numerics);
+    };
     add_measured(finished(fmt::format("{} {} {} round {}", cell, p.system, to_json(p.plan).dump(), round), work),
                  settings_.rounds, p);
   }

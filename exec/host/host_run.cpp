@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "exec/host/stall_watch.hpp"
 #include "exec/run/dilation.hpp"
 #include "exec/transport/inproc_transport.hpp"
 #include "models/base/errors.hpp"
@@ -70,7 +71,9 @@ class HostRun {
         priced_(std::move(priced)),
         options_(options),
         element_(e_.workload.dtype == DType::Fp64 ? Element::Double : Element::Float),
-        transport_(transport) {
+        transport_(transport),
+        own_progress_(priced_->schedule->streams.size(), transport.local_ranks().size()),
+        progress_(options.progress == nullptr ? &own_progress_ : options.progress) {
     result_.report.device = "host";
     result_.report.transport = transport_.name();
     result_.report.ranks = e_.cluster.gpus();
@@ -128,9 +131,14 @@ class HostRun {
   }
 
   void make_executor(const ModelData& data, std::vector<std::vector<Routing>> routing) {
+    watch_.reset();
     executor_ = make_host_executor(e_, priced_->schedule, element_, data, std::move(routing), transport_);
     if (!options_.hooks.empty()) executor_->set_hooks(options_.hooks);
-    if (options_.progress != nullptr) executor_->report_to(*options_.progress);
+    executor_->report_to(*progress_);
+    if (options_.progress == nullptr && static_cast<int>(executor_->ranks().size()) == e_.cluster.gpus())
+      watch_.emplace(
+          *priced_->schedule, e_.cluster.gpus(), *progress_, options_.patience,
+          [this](const std::string& why) { executor_->give_up(why); }, options_.stuck);
   }
 
   // The machine that has the fewest cores for its ranks decides for all.
@@ -179,8 +187,7 @@ class HostRun {
                           transport_.machine_ranks() / e_.cluster.gpus();
       executor_->emulate(std::move(durations), overrun_tolerance(predicted), threads <= free_cores());
     }
-    if (options_.progress != nullptr && !predicted.duration.empty())
-      options_.progress->expect(std::ranges::max(predicted.duration).value());
+    if (!predicted.duration.empty()) progress_->expect(std::ranges::max(predicted.duration).value());
     result_.predicted = std::make_shared<const PricedSchedule>(std::move(predicted));
     steps_ = 0;
   }
@@ -240,7 +247,10 @@ class HostRun {
   const HostRunOptions& options_;
   Element element_;
   Transport& transport_;
+  Progress own_progress_;
+  Progress* progress_;
   std::unique_ptr<HostExecutor> executor_;
+  std::optional<StallWatch> watch_;  // of runs that no process watches
   Emulated emulated_;
   long steps_ = 0;  // since the last emulate()
   HostRunResult result_;

@@ -17,8 +17,6 @@
 namespace dovetail {
 namespace {
 
-constexpr int most_experts = 65'536;  // as in the model schema
-
 // The object at `key`, or an empty one.
 JsonReader object_at(const JsonReader& experiment, std::string_view key) {
   static const JsonFile empty = JsonFile::wrap(nlohmann::json::object(), "");

@@ -99,7 +99,7 @@ Model read_model(const JsonReader& json) {
   model.layers = json.integer("layers", 1);
   model.hidden = json.integer("hidden", 1);
   model.attention = read_attention(json.at("attention"));
-  model.experts = json.integer("experts", 1);
+  model.experts = json.integer("experts", 1, most_experts);
   model.top_k = json.integer("top_k", 1);
   if (model.top_k > model.experts)
     json.fail("top_k", fmt::format("{}, expected at most the {} experts", model.top_k, model.experts));
