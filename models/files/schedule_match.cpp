@@ -6,11 +6,9 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <utility>
 
 #include "models/base/json/json_text.hpp"
-#include "models/network/schedule_classes.hpp"
 #include "models/price/ready_first.hpp"
 #include "models/question/experiment_rules.hpp"
 #include "models/question/volumes.hpp"
@@ -77,22 +75,15 @@ class Match {
     return elements * size_of(e_.workload.dtype).value() / static_cast<double>(file_.plan.gradient_chunk_bytes);
   }
 
-  // Of ranks that are equal but for their network: each op is there once for each class.
-  std::size_t classes() const { return e_.parallelism.pp == 1 ? std::max<std::size_t>(1, s_.classes.size()) : 1; }
-
   Schedule as_in_file(Schedule step) const {
-    if (step.ops.size() * classes() != s_.ops.size())
-      fail("/ops", differ(fmt::format("{} ops", s_.ops.size()), fmt::format("{}", step.ops.size() * classes())));
-    if (step.tensors.size() * classes() != s_.tensors.size())
-      fail("/tensors",
-           differ(fmt::format("{} tensors", s_.tensors.size()), fmt::format("{}", step.tensors.size() * classes())));
-    if (file_.plan.order == Order::ReadyFirst) step = reordered(step, order_in_file(step));
-    if (classes() == 1) return step;
-    const long ranks = std::accumulate(s_.classes.begin(), s_.classes.end(), 0L,
-                                       [](long sum, const RankClass& c) { return sum + c.ranks; });
-    if (ranks != e_.parallelism.stage_ranks())
-      fail("/rank_classes", differ(fmt::format("{} ranks", ranks), fmt::format("{}", e_.parallelism.stage_ranks())));
-    return split_into(step, s_.classes);
+    require_count("ops", s_.ops.size(), step.ops.size());
+    require_count("tensors", s_.tensors.size(), step.tensors.size());
+    return file_.plan.order == Order::ReadyFirst ? reordered(step, order_in_file(step)) : step;
+  }
+
+  void require_count(std::string_view list, std::size_t found, std::size_t built) const {
+    if (found != built)
+      fail(fmt::format("/{}", list), differ(fmt::format("{} {}", found, list), std::to_string(built)));
   }
 
   // Which op of the step each op of the file is: by its name, and by its rows where several have one name.
@@ -101,7 +92,7 @@ class Match {
     for (std::size_t i = step.ops.size(); i-- > 0;)
       waiting[to_string(step.ops[i])].push_back(static_cast<OpId>(i));  // the first one last
     std::vector<OpId> order;
-    for (std::size_t i = 0; i < s_.ops.size(); i += classes()) {
+    for (std::size_t i = 0; i < s_.ops.size(); ++i) {
       const Op& op = s_.ops[i];
       std::vector<OpId>& alike = waiting[to_string(op)];
       if (alike.empty())
@@ -127,8 +118,8 @@ class Match {
     for (std::size_t i = 0; i < order.size(); ++i) {
       const Op& op = step.ops[static_cast<std::size_t>(order[i])];
       const auto early = [&](OpId before) {
-        fail(fmt::format("/ops/{}", i * classes()), fmt::format("{} stands before {}, which it follows", to_string(op),
-                                                                to_string(step.ops[static_cast<std::size_t>(before)])));
+        fail(fmt::format("/ops/{}", i), fmt::format("{} stands before {}, which it follows", to_string(op),
+                                                    to_string(step.ops[static_cast<std::size_t>(before)])));
       };
       for (OpId before : step.dependencies_of(op))
         if (!placed[static_cast<std::size_t>(before)]) early(before);
@@ -180,17 +171,16 @@ class Match {
                        built.size() > most ? built.substr(0, most) + " ..." : built);
   }
 
-  // An op lasts its fixed time and then as long as the longest of what it demands; flows that several ops share may
-  // hold one another up, but never for longer than one after the other.
+  // An op lasts its fixed time and then as long as the longest of what it demands; of several activities that hold one
+  // another up, never longer than one after the other.
   void require_agreeing_prices() const {
     const PricedSchedule& p = file_.priced;
     for (std::size_t i = 0; i < s_.ops.size(); ++i) {
       double longest = 0, all = 0;
-      for (std::size_t twin = i / classes() * classes(); twin < i / classes() * classes() + classes(); ++twin)
-        p.for_each_demand(static_cast<OpId>(twin), [&](const Demand& demand) {
-          if (twin == i) longest = std::max(longest, demand.seconds.value());
-          all += demand.seconds.value();
-        });
+      p.for_each_demand(static_cast<OpId>(i), [&](const Demand& demand) {
+        longest = std::max(longest, demand.seconds.value());
+        all += demand.seconds.value();
+      });
       const double duration = p.duration[i].value(), least = p.fixed[i].value() + longest;
       const double most = p.first_activity.empty() ? least : p.fixed[i].value() + all;
       constexpr double rounding = 1e-9;

@@ -7,9 +7,8 @@
 namespace dovetail {
 
 // Throws InputError at the first value of `input` that differs, with both values, or at the one that cannot be built.
-// A file decides only what the rest does not imply: how its ranks are divided into classes of equal ones, the order of
-// ops of plans with order ready_first (any that their dependencies and the order of computation allow), and prices,
-// which must agree with one another.
+// A file decides only what the rest does not imply: the order of ops of plans with order ready_first (any that their
+// dependencies and the order of computation allow), and prices, which must agree with one another.
 void require_match(const ScheduleFile& file, const JsonFile& input);
 
 }  // namespace dovetail

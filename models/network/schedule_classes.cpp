@@ -9,14 +9,14 @@ namespace {
 
 class Splitter {
  public:
-  Splitter(const Schedule& schedule, std::span<const RankClass> classes) : s_(schedule), classes_(classes) {}
+  Splitter(const Schedule& schedule, const FoldedNetwork& network) : s_(schedule), network_(network) {}
 
   Schedule split() {
     out_.groups = s_.groups;
     out_.steps = s_.steps;
     out_.micro_batches = s_.micro_batches;
-    out_.classes.assign(classes_.begin(), classes_.end());
-    for (int c = 0; c < count(); ++c) {
+    for (int c = 0; c < network_.classes(); ++c) {
+      out_.classes.push_back({network_.ranks(c)});
       for (Stream stream : s_.streams) {
         stream.rank_class = c;
         out_.streams.push_back(stream);
@@ -28,12 +28,11 @@ class Splitter {
       }
     }
     for (const Op& op : s_.ops)
-      for (int c = 0; c < count(); ++c) out_.ops.push_back(copy(op, c));
+      for (int c = 0; c < network_.classes(); ++c) out_.ops.push_back(copy(op, c));
     return std::move(out_);
   }
 
  private:
-  int count() const { return static_cast<int>(classes_.size()); }
   static std::int32_t of_class(std::int32_t id, std::size_t all, int c) {
     return id + static_cast<std::int32_t>(all) * c;
   }
@@ -42,7 +41,7 @@ class Splitter {
     Op twin = op;
     twin.stream = of_class(op.stream, s_.streams.size(), c);
     twin.dependencies.first = static_cast<std::int32_t>(out_.dependencies.size());
-    for (OpId id : s_.dependencies_of(op)) out_.dependencies.push_back(id * count() + c);
+    for (OpId id : s_.dependencies_of(op)) out_.dependencies.push_back(id * network_.classes() + c);
     twin.dependencies.last = static_cast<std::int32_t>(out_.dependencies.size());
     twin.reads = operands(s_.reads_of(op), c);
     twin.writes = operands(s_.writes_of(op), c);
@@ -57,7 +56,7 @@ class Splitter {
   }
 
   const Schedule& s_;
-  std::span<const RankClass> classes_;
+  const FoldedNetwork& network_;
   Schedule out_;
 };
 
@@ -67,13 +66,7 @@ Schedule split_by_class(const Experiment& e, Schedule schedule) {
   if (!e.cluster.network || e.parallelism.pp > 1) return schedule;
   const FoldedNetwork network = fold(e, schedule);
   if (network.classes() == 1) return schedule;
-  std::vector<RankClass> classes;
-  for (int c = 0; c < network.classes(); ++c) classes.push_back({network.ranks(c)});
-  return split_into(schedule, classes);
-}
-
-Schedule split_into(const Schedule& schedule, std::span<const RankClass> classes) {
-  return Splitter(schedule, classes).split();
+  return Splitter(schedule, network).split();
 }
 
 }  // namespace dovetail

@@ -10,7 +10,4 @@ namespace dovetail {
 // ranks are alike.
 Schedule split_by_class(const Experiment& experiment, Schedule schedule);
 
-// The same for given classes, of a schedule of one.
-Schedule split_into(const Schedule& schedule, std::span<const RankClass> classes);
-
 }  // namespace dovetail

@@ -13,9 +13,7 @@
 #include "exec/host/host_run.hpp"
 #include "models/base/errors.hpp"
 #include "models/files/read_schedule.hpp"
-#include "models/network/schedule_classes.hpp"
 #include "models/price/build_schedule.hpp"
-#include "models/price/price.hpp"
 #include "tests/support/random_plans.hpp"
 
 using namespace dovetail;
@@ -37,20 +35,11 @@ std::size_t below(Random& random, std::size_t count) {
   return random() % count;
 }
 
-// A schedule of the whole plan space; some on nodes of which one is slower.
+// A schedule of the whole plan space.
 Json random_file(Random& random) {
-  Experiment e = test::random_experiment(random);
+  const Experiment e = test::random_experiment(random);
   const Plan plan = test::random_legal_plan(random, e);
-  if (e.parallelism.pp == 1 && e.cluster.nodes > 1 && below(random, 4) == 0) {
-    e.cluster.device.memory_bandwidth = BytesPerSecond(1e15);
-    e.cluster.node_bandwidth = BytesPerSecond(1e12);
-    e.cluster.nics_per_node = 1;
-    e.cluster.nic_bandwidth = BytesPerSecond(1e9);
-    e.cluster.network = NetworkDescription{};
-    e.cluster.network->slow = {{{0}, {}, .5, .5, .5}};
-  }
-  const auto schedule = std::make_shared<const Schedule>(split_by_class(e, build_schedule(e, plan)));
-  return to_json(ScheduleFile{e, plan, price(schedule, e)});
+  return to_json(ScheduleFile{e, plan, price_plan(e, plan)});
 }
 
 // Each level's parts are as likely as one another, so that the plan is met as often as a thousand ops.

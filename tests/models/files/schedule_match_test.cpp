@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "models/files/read_schedule.hpp"
-#include "models/network/schedule_classes.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "models/schedule/step_builder.hpp"
@@ -62,6 +61,7 @@ TEST_CASE("Each value that question and plan imply is refused where it differs, 
   check_refused(file, "/groups/ep", 4);
   check_refused(file, "/groups/mp", 1);
   check_refused(file, "/micro_batches", 2);
+  check_refused(file, "/rank_classes/0/ranks", 2);
   check_refused(file, "/streams/0/kind", "copy");
   check_refused(file, dense + "/elements", 1);
   check_refused(file, dense + "/layer", 1);
@@ -123,24 +123,6 @@ TEST_CASE("Of a plan with order ready_first the order of ops is the file's, as f
   check_refused(file, first_of(file, "ops", "expert") + "/reads/0", 0);
   file["ops"][3] = file["ops"][2];
   CHECK_THROWS_WITH(read_json(file), Contains("/ops/3: ") && Contains("the plan has no such op left"));
-}
-
-TEST_CASE("Ranks may be divided into classes as the file says, but all of them and no others") {
-  Experiment e = test::round_numbers(1);
-  e.cluster.device.memory_bandwidth = BytesPerSecond(1e15);
-  e.cluster.node_bandwidth = BytesPerSecond(1e12);
-  e.cluster.nics_per_node = 1;
-  e.cluster.nic_bandwidth = BytesPerSecond(1e9);
-  e.cluster.network = NetworkDescription{};
-  e.cluster.network->slow = {{{0}, {}, .5, .5, .5}};
-  const auto schedule = std::make_shared<const Schedule>(split_by_class(e, build_schedule(e, two_chunks())));
-  REQUIRE(schedule->classes.size() == 2);
-  Json file = to_json(ScheduleFile{e, two_chunks(), price(schedule, e)});
-  CHECK_NOTHROW(read_json(file));
-  file["rank_classes"][0]["ranks"] = 3;
-  CHECK_THROWS_WITH(read_json(file), Contains("/rank_classes: 5 ranks, but ") && Contains("give 4"));
-  file["rank_classes"][1]["ranks"] = 1;
-  CHECK_NOTHROW(read_json(file));
 }
 
 TEST_CASE("A price that contradicts what it consists of is refused") {
