@@ -36,14 +36,32 @@ double op_count(const Schedule& s) {
   return count;
 }
 
-// `here` of the ranks are on this machine.
-void require_memory(const Schedule& s, int ranks, int here, Element element) {
+// What random_model_data() makes, and compute_reference() once more: all weights and what goes in and out, whole.
+double data_bytes(const Experiment& e, bool check_numerics) {
+  double elements = 0;
+  for (int layer = 0; layer < e.workload.layers; ++layer) {
+    const LayerVolumes v = layer_volumes(e, layer);
+    elements += static_cast<double>(v.dense_parameters) * e.parallelism.mp + static_cast<double>(v.router_parameters) +
+                static_cast<double>(v.expert_parameters) * e.parallelism.ep * e.parallelism.esp;
+  }
+  const LayerVolumes v = layer_volumes(e);
+  elements += 2 * static_cast<double>(v.tokens * v.hidden) * e.parallelism.stage_ranks();
+  return elements * sizeof(double) * (check_numerics ? 2 : 1);
+}
+
+// The tensors of the ranks on this machine; each process has the data of all.
+void require_memory(const Experiment& e, const Schedule& s, const Transport& transport, Element element,
+                    bool check_numerics) {
+  const int here = transport.machine_ranks();
+  const double processes = here / static_cast<double>(transport.local_ranks().size());
   double elements = 0;
   for (const Block& block : memory_blocks(s).all) {
     const Tensor& t = s.tensors[static_cast<std::size_t>(block.first)];
     elements += static_cast<double>(block.elements) * (t.persistent ? 2 : 1) * ranks_of(s, t.rank_class);
   }
-  const double bytes = elements * (element == Element::Float ? sizeof(float) : sizeof(double)) * here / ranks;
+  const double tensors =
+      elements * (element == Element::Float ? sizeof(float) : sizeof(double)) * here / e.cluster.gpus();
+  const double bytes = tensors + data_bytes(e, check_numerics) * processes;
   const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   if (bytes > .8 * memory)
     throw InputError(
@@ -81,7 +99,7 @@ class HostRun {
 
   HostRunResult run() {
     require_executable(*priced_->schedule);
-    require_memory(*priced_->schedule, e_.cluster.gpus(), transport_.machine_ranks(), element_);
+    require_memory(e_, *priced_->schedule, transport_, element_, options_.check_numerics);
     prepare();
     emulated_.held = held_ops();
     emulated_.work = measure_work();

@@ -78,7 +78,8 @@ class Match {
   Schedule as_in_file(Schedule step) const {
     require_count("ops", s_.ops.size(), step.ops.size());
     require_count("tensors", s_.tensors.size(), step.tensors.size());
-    return file_.plan.order == Order::ReadyFirst ? reordered(step, order_in_file(step)) : step;
+    if (file_.plan.order == Order::ReadyFirst) step = reordered(step, order_in_file(step));
+    return step;
   }
 
   void require_count(std::string_view list, std::size_t found, std::size_t built) const {

@@ -135,18 +135,18 @@ def test_launcher_goes(checks, program):
     while processes_of(program) and time.monotonic() < deadline:
         time.sleep(.1)
     checks.check(not processes_of(program), "the launcher killed: no process is left")
-    checks.check(left(program), "the launcher killed: its folder stays until the next run")
+    checks.check(left(program, process), "the launcher killed: its folder stays until the next run")
     other = program.folder / "tmp" / "dovetail-1-1-abcdef"  # of a process that has another start
     other.mkdir()
     kept = program.folder / "tmp" / f"dovetail-{os.getpid()}-{start_of_this_process()}-abcdef"  # of one that lives
     kept.mkdir()
     program.run(*RUN, "--measure-time", "0.1", "-q", "-o", "run.json")
-    checks.check(left(program) == [kept], f"the next run removes what killed ones left: {left(program)}")
+    checks.check(left(program, process) == [kept], f"the next run removes what killed ones left: {left(program, process)}")
 
 
-def left(program):
-    """Folders of runs, in the temporary folder and in shared memory."""
-    return sorted([*(program.folder / "tmp").iterdir(), *Path("/dev/shm").glob("dovetail-*")])
+def left(program, process):
+    """Folders of runs in the temporary folder, and those of the process in shared memory."""
+    return sorted([*(program.folder / "tmp").iterdir(), *Path("/dev/shm").glob(f"dovetail-{process.pid}-*")])
 
 
 def start_of_this_process():

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -61,13 +62,16 @@ Json random_number(Random& random, const Json& was) {
   static const std::array<Json, 16> odd{0,          1,          -1,       2,        3,   7,     32767, 32768,
                                         2147483647, 4294967296, 1L << 53, 1L << 62, 0.5, -1e-9, 1e18,  1e308};
   const double value = was.get<double>();
+  const bool whole = was.is_number_integer();
+  const auto wrapped = [](std::uint64_t number) { return Json(static_cast<std::int64_t>(number)); };
+  const auto number = whole ? static_cast<std::uint64_t>(was.get<std::int64_t>()) : 0;
   switch (below(random, 6)) {
     case 0:
-      return was.is_number_integer() ? Json(was.get<std::int64_t>() + 1) : Json(value * 2);
+      return whole ? wrapped(number + 1) : Json(value * 2);
     case 1:
-      return was.is_number_integer() ? Json(was.get<std::int64_t>() - 1) : Json(value / 2);
+      return whole ? wrapped(number - 1) : Json(value / 2);
     case 2:
-      return was.is_number_integer() ? Json(was.get<std::int64_t>() * 2) : Json(-value);
+      return whole ? wrapped(number * 2) : Json(-value);
     default:
       return odd[below(random, odd.size())];
   }
