@@ -97,6 +97,13 @@ TEST_CASE("A question or a plan of another schedule is refused") {
   CHECK_THROWS_WITH(read_json(change("/plan/scope", "layer")), Contains("/plan/forward_degree: 2 contradicts"));
 }
 
+TEST_CASE("Dense encoding of more weights than can be counted is refused") {
+  Json file = two_chunk_file();
+  file["plan"]["encoding"] = "dense";
+  file["workload"]["sequence"] = 2'000'000'000;
+  CHECK_THROWS_WITH(read_json(file), Contains("/plan/encoding: dense has ") && Contains("at most 2^53"));
+}
+
 TEST_CASE("A plan of more ops than the file has is refused before it is built") {
   Json file = two_chunk_file();
   file["plan"]["forward_degree"] = 2'000'000'000;
