@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <memory>
@@ -115,40 +116,42 @@ void add_results(Report& report, const SystemResult& modelled, exec::HostRunResu
   report.results = {std::move(predicted), std::move(measured)};
 }
 
-ScheduleFile schedule_file(const Experiment& e, const PricedSchedule& priced) {
-  return {e.model, e.workload, e.parallelism, priced};
-}
-
 // Ctrl-C and --timeout wait for the poll: processes and files of the run go first.
-exec::HostRunResult execute_over_mpi(const Experiment& e, const PricedSchedule& priced, const exec::HostRunOptions& how,
+exec::HostRunResult execute_over_mpi(const ScheduleFile& file, const exec::HostRunOptions& how,
                                      const RunOptions& options) {
   exec::MpiLaunch launch = options.mpi;
   launch.patience = Seconds(options.hang_time);
   launch.gpus = options.nccl();
   launch.poll = Writing::poll;
   const Writing writing;
-  return exec::run_over_mpi(schedule_file(e, priced), how, launch);
+  return exec::run_over_mpi(file, how, launch);
 }
 
 // A program of its own: this one has no need of a GPU's libraries.
-exec::HostRunResult execute_on_gpu(const Experiment& e, const PricedSchedule& priced, const exec::HostRunOptions& how,
-                                   bool nccl) {
+exec::HostRunResult execute_on_gpu(const ScheduleFile& file, const exec::HostRunOptions& how, bool nccl) {
   const Writing writing;
-  return exec::run_on_gpu(schedule_file(e, priced), how, nccl, Writing::poll);
+  return exec::run_on_gpu(file, how, nccl, Writing::poll);
 }
 
-exec::HostRunResult execute(const Question& question, const SystemResult& modelled, const PricedSchedule& priced,
-                            const RunOptions& options) {
+// A thread that does not look up would keep this program waiting; temporary files exist only before and after a run.
+void end_stuck(const std::string& why) {
+  fmt::print(stderr, "dovetail: run: {}\n", why);
+  std::_Exit(static_cast<int>(Exit::MissingDevice));
+}
+
+exec::HostRunResult execute(const ScheduleFile& file, const std::string& system, const RunOptions& options) {
   exec::HostRunOptions how;
   how.emulate_links = options.emulate_links;
   how.check_numerics = !options.no_check;
   how.measure.limit = Seconds(options.measure_time);
   how.seed = static_cast<std::uint64_t>(options.seed);
   Progress progress("run", 1, options.talk());
-  progress.begin(modelled.system);
-  if (options.processes()) return execute_over_mpi(question.experiment, priced, how, options);
-  if (options.device == RunDevice::Cuda) return execute_on_gpu(question.experiment, priced, how, options.nccl());
-  return exec::run_on_host(question.experiment, std::make_shared<const PricedSchedule>(priced), how);
+  progress.begin(system);
+  how.patience = Seconds(options.hang_time);
+  how.stuck = end_stuck;
+  if (options.processes()) return execute_over_mpi(file, how, options);
+  if (options.device == RunDevice::Cuda) return execute_on_gpu(file, how, options.nccl());
+  return exec::run_on_host(file.experiment, std::make_shared<const PricedSchedule>(file.priced), how);
 }
 
 Exit run(const RunOptions& options, const std::vector<std::string>& command_line) {
@@ -167,13 +170,15 @@ Exit run(const RunOptions& options, const std::vector<std::string>& command_line
   const Candidate& candidate = question.candidates.front();
   Evaluation evaluation(question, *backend);
   const SystemResult modelled = evaluation.evaluate(candidate, evaluation.choose(candidate));
-  const PricedSchedule priced = price(modelled.schedule, question.experiment);
+  const ScheduleFile file{question.experiment, modelled.plan, price(modelled.schedule, question.experiment)};
   Report report{"run", question.experiment, {}, {}, {}, question.notes};
-  add_results(report, modelled, execute(question, modelled, priced, options), *backend);
+  add_results(report, modelled, execute(file, modelled.system, options), *backend);
   report.provenance = provenance(command_line, question.files, options.seed);
-  outputs.write(report, {}, {{options.schedule, [&](std::ostream& out) {
-                                out << to_json(schedule_file(question.experiment, priced)).dump(1) << '\n';
-                              }}});
+  outputs.write(report, {}, {{options.schedule, [&](std::ostream& out) { out << to_json(file).dump(1) << '\n'; }}});
+  if (!report.results.back().run->valid) {
+    say("dovetail: the run is not valid: too many ops outlasted their modelled times; see its notes\n");
+    return Exit::Failure;
+  }
   if (options.no_check || report.results.back().run->numerics_ok) return Exit::Ok;
   say(fmt::format("dovetail: outputs or gradients differ from the reference (error {:.1e} and {:.1e})\n",
                   report.results.back().run->output_error, report.results.back().run->gradient_error));
@@ -213,9 +218,7 @@ void add_run_options(CLI::App& app, RunOptions& o) {
            o.mpi.mpirun);
   add_number(app,
              {"--hang-time", "SECONDS",
-              "with mpi or nccl-mpi: end the run when no operation finishes for so long, and twice as long as the "
-              "longest takes [8]",
-              group},
+              "end the run when no operation finishes for so long, and twice as long as the longest takes [8]", group},
              o.hang_time, .1, 1e6);
   add_number(app, {"--measure-time", "SECONDS", "longest time for taking samples [15]", group}, o.measure_time, .01,
              1e6);

@@ -131,7 +131,7 @@ class GridRun {
     return e;
   }
 
-  exec::HostRunResult execute(const Experiment& e, const PricedSchedule& priced, bool check_numerics) const {
+  exec::HostRunResult execute(const ScheduleFile& file, bool check_numerics) const {
     exec::HostRunOptions how;
     how.hold_compute = result_.kernels_held ? exec::HoldCompute::Always : exec::HoldCompute::Never;
     how.dilation = result_.kernels_held ? 0 : 1;
@@ -140,9 +140,9 @@ class GridRun {
     how.seed = settings_.seed;
     if (grid_.device == GridDevice::Cuda) {
       const Writing writing;
-      return exec::run_on_gpu({e.model, e.workload, e.parallelism, priced}, how, false, Writing::poll);
+      return exec::run_on_gpu(file, how, false, Writing::poll);
     }
-    return exec::run_on_host(e, std::make_shared<const PricedSchedule>(priced), how);
+    return exec::run_on_host(file.experiment, std::make_shared<const PricedSchedule>(file.priced), how);
   }
 
   // Nothing overlaps, in one chunk and in two: so that costs cover chunks that are half as large.
@@ -166,7 +166,7 @@ class GridRun {
     plan.forward_degree = plan.backward_degree = degree;
     const PricedSchedule priced = price_plan(e, plan);
     const auto work = [&] {
-      const exec::HostRunResult run = execute(e, priced, false);
+      const exec::HostRunResult run = execute({e, plan, priced}, false);
       Json times = Json::array(), held = Json::array();
       for (std::size_t i = 0; i < priced.duration.size(); ++i) {
         times.push_back(run.predicted->duration[i].value());
@@ -271,7 +271,9 @@ class GridRun {
     if (p.ops.empty()) p.ops = predicted_times(priced);
     finished(
         fmt::format("{} {} {} round {}", cell, p.system, to_json(p.plan).dump(), round),
-        [&] { return measured_json(priced, execute(e, priced, check_numerics), check_numerics); },
+        [&] {
+          return measured_json(priced, execute({e, p.plan, priced}, check_numerics), check_numerics);
+        },
         [&](const JsonReader& json) { add_measured(json, settings_.rounds, p); });
   }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -106,18 +107,24 @@ class GroupExecutor final : public DeviceExecutor {
     std::mutex mutex;
     std::exception_ptr failure;
     std::vector<std::thread> threads;
-    for (std::size_t local = 0; local < ranks_.size(); ++local)
-      threads.emplace_back([&, local] {
-        try {
-          if (ranks_[local].device) ranks_[local].device->use();
-          body(local);
-        } catch (const Cancelled&) {
-        } catch (...) {
-          const std::scoped_lock lock(mutex);
-          if (!failure) failure = std::current_exception();
-          cancel();
-        }
-      });
+    const auto failed = [&] {
+      const std::scoped_lock lock(mutex);
+      if (!failure) failure = std::current_exception();
+      cancel();
+    };
+    for (std::size_t local = 0; local < ranks_.size(); ++local) try {
+        threads.emplace_back([&, local] {
+          try {
+            if (ranks_[local].device) ranks_[local].device->use();
+            body(local);
+          } catch (const Cancelled&) {
+          } catch (...) {
+            failed();
+          }
+        });
+      } catch (const std::system_error&) {
+        failed();
+      }
     for (std::thread& thread : threads) thread.join();
     if (failure) std::rethrow_exception(failure);
   }

@@ -129,7 +129,8 @@ class DeviceRun {
     r.overruns = executor_->overruns() - overruns;
     r.emulated_share = emulated_share(result_.timeline);
     const auto ops = static_cast<double>(priced_->schedule->ops.size() * r.samples.size());
-    if (overran_too_often(r.overruns, ops))
+    r.valid = !overran_too_often(r.overruns, ops);
+    if (!r.valid)
       result_.notes.push_back(fmt::format("invalid: {} of {:.0f} ops outlasted their modelled time", r.overruns, ops));
     result_.notes.push_back(fmt::format("tensors {:.3f} GB for each rank, scratch {:.3f} GB",
                                         1e-9 * static_cast<double>(executor_->memory_bytes()),

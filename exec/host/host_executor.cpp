@@ -57,6 +57,8 @@ class TypedExecutor final : public HostExecutor {
 
   void report_to(Progress& progress) override { progress_ = &progress; }
 
+  void give_up(const std::string& why) override { runtime_->give_up(std::make_exception_ptr(DeviceError("run", why))); }
+
   Timeline timeline() override {
     std::vector<double> starts(schedule_->ops.size()), finishes(schedule_->ops.size());
     for (std::size_t local = 0; local < ranks_.size(); ++local)
@@ -132,7 +134,7 @@ class TypedExecutor final : public HostExecutor {
     const auto id = static_cast<std::size_t>(run.op);
     const Op& op = schedule_->ops[id];
     const int rank = ranks_[run.local];
-    const Progress::Running running(progress_, op.stream, run.op);
+    const Progress::Running running(progress_, op.stream, run.op, run.local);
     OpContext<Scalar> context{setup_.operands(run.local, op), tensors_[run.local]->all(), nullptr, run.ready};
     if (op.work.collective != Collective::None || !schedule_->steps_of(op).empty() || op.kind == OpKind::StageReceive)
       context.communicator = &transport_.communicator(rank, op.stream, op.work.group);

@@ -30,8 +30,11 @@ class HostExecutor : public RankValues {
   virtual void emulate(std::vector<std::optional<Seconds>> durations, Seconds tolerance, bool spin) = 0;
   virtual long overruns() = 0;  // since then, over all ranks
 
-  // Is told of each op from the next step on.
+  // Is told of each op of each rank here from the next step on.
   virtual void report_to(Progress& progress) = 0;
+
+  // From any thread: ends the step as a failed op does. Ops that never look up are not stopped.
+  virtual void give_up(const std::string& why) = 0;
 
   // Of the last step, by op, over all ranks: the latest start and finish; which ops were held.
   virtual Timeline timeline() = 0;

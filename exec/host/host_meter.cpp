@@ -1,5 +1,7 @@
 #include "exec/host/host_meter.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <fstream>
@@ -9,6 +11,7 @@
 #include "exec/host/gemm.hpp"
 #include "exec/host/host_kernels.hpp"
 #include "exec/host/host_run.hpp"
+#include "exec/run/failure.hpp"
 #include "exec/transport/inproc_transport.hpp"
 #include "exec/transport/rendezvous.hpp"
 #include "models/base/errors.hpp"
@@ -145,10 +148,21 @@ class HostMeter final : public Meter {
   bool oversubscribed(int streams) const override { return ranks_ * streams > free_cores(); }
 
   std::vector<Elapsed> run(std::span<const Repeated> work) override {
-    prepare(work);
-    std::vector<std::future<Span>> threads;
     const auto busy = std::ranges::count_if(work, [](const Repeated& r) { return r.times > 0; });
     Rendezvous together(static_cast<int>(busy) * ranks_);
+    std::vector<std::future<Span>> threads;
+    try {
+      prepare(work);
+      start(work, together, threads);
+    } catch (const std::system_error& error) {
+      together.cancel();  // those that have started wait for all
+      throw no_thread(error, fmt::format("one for each probe of {} ranks: measure with fewer", ranks_));
+    }
+    return elapsed(work, threads);
+  }
+
+ private:
+  void start(std::span<const Repeated> work, Rendezvous& together, std::vector<std::future<Span>>& threads) const {
     for (std::size_t i = 0; i < work.size(); ++i)
       for (const Task& task : tasks_[i])
         if (work[i].times > 0)
@@ -161,10 +175,8 @@ class HostMeter final : public Meter {
             span.without_core = seconds_without_core() - before;
             return span;
           }));
-    return elapsed(work, threads);
   }
 
- private:
   // Each rank's buffers are first written by a thread of its own.
   void prepare(std::span<const Repeated> work) {
     const bool same = std::ranges::equal(work, probes_, {}, &Repeated::probe);

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "exec/host/stall_watch.hpp"
 #include "exec/run/dilation.hpp"
 #include "exec/transport/inproc_transport.hpp"
 #include "models/base/errors.hpp"
@@ -35,14 +36,32 @@ double op_count(const Schedule& s) {
   return count;
 }
 
-// `here` of the ranks are on this machine.
-void require_memory(const Schedule& s, int ranks, int here, Element element) {
+// What random_model_data() makes, and compute_reference() once more: all weights and what goes in and out, whole.
+double data_bytes(const Experiment& e, bool check_numerics) {
+  double elements = 0;
+  for (int layer = 0; layer < e.workload.layers; ++layer) {
+    const LayerVolumes v = layer_volumes(e, layer);
+    elements += static_cast<double>(v.dense_parameters) * e.parallelism.mp + static_cast<double>(v.router_parameters) +
+                static_cast<double>(v.expert_parameters) * e.parallelism.ep * e.parallelism.esp;
+  }
+  const LayerVolumes v = layer_volumes(e);
+  elements += 2 * static_cast<double>(v.tokens * v.hidden) * e.parallelism.stage_ranks();
+  return elements * sizeof(double) * (check_numerics ? 2 : 1);
+}
+
+// The tensors of the ranks on this machine; each process has the data of all.
+void require_memory(const Experiment& e, const Schedule& s, const Transport& transport, Element element,
+                    bool check_numerics) {
+  const int here = transport.machine_ranks();
+  const double processes = here / static_cast<double>(transport.local_ranks().size());
   double elements = 0;
   for (const Block& block : memory_blocks(s).all) {
     const Tensor& t = s.tensors[static_cast<std::size_t>(block.first)];
     elements += static_cast<double>(block.elements) * (t.persistent ? 2 : 1) * ranks_of(s, t.rank_class);
   }
-  const double bytes = elements * (element == Element::Float ? sizeof(float) : sizeof(double)) * here / ranks;
+  const double tensors =
+      elements * (element == Element::Float ? sizeof(float) : sizeof(double)) * here / e.cluster.gpus();
+  const double bytes = tensors + data_bytes(e, check_numerics) * processes;
   const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   if (bytes > .8 * memory)
     throw InputError(
@@ -70,7 +89,9 @@ class HostRun {
         priced_(std::move(priced)),
         options_(options),
         element_(e_.workload.dtype == DType::Fp64 ? Element::Double : Element::Float),
-        transport_(transport) {
+        transport_(transport),
+        own_progress_(priced_->schedule->streams.size(), transport.local_ranks().size()),
+        progress_(options.progress == nullptr ? &own_progress_ : options.progress) {
     result_.report.device = "host";
     result_.report.transport = transport_.name();
     result_.report.ranks = e_.cluster.gpus();
@@ -78,7 +99,7 @@ class HostRun {
 
   HostRunResult run() {
     require_executable(*priced_->schedule);
-    require_memory(*priced_->schedule, e_.cluster.gpus(), transport_.machine_ranks(), element_);
+    require_memory(e_, *priced_->schedule, transport_, element_, options_.check_numerics);
     prepare();
     emulated_.held = held_ops();
     emulated_.work = measure_work();
@@ -128,9 +149,14 @@ class HostRun {
   }
 
   void make_executor(const ModelData& data, std::vector<std::vector<Routing>> routing) {
+    watch_.reset();
     executor_ = make_host_executor(e_, priced_->schedule, element_, data, std::move(routing), transport_);
     if (!options_.hooks.empty()) executor_->set_hooks(options_.hooks);
-    if (options_.progress != nullptr) executor_->report_to(*options_.progress);
+    executor_->report_to(*progress_);
+    if (options_.progress == nullptr && static_cast<int>(executor_->ranks().size()) == e_.cluster.gpus())
+      watch_.emplace(
+          *priced_->schedule, e_.cluster.gpus(), *progress_, options_.patience,
+          [this](const std::string& why) { executor_->give_up(why); }, options_.stuck);
   }
 
   // The machine that has the fewest cores for its ranks decides for all.
@@ -179,8 +205,7 @@ class HostRun {
                           transport_.machine_ranks() / e_.cluster.gpus();
       executor_->emulate(std::move(durations), overrun_tolerance(predicted), threads <= free_cores());
     }
-    if (options_.progress != nullptr && !predicted.duration.empty())
-      options_.progress->expect(std::ranges::max(predicted.duration).value());
+    if (!predicted.duration.empty()) progress_->expect(std::ranges::max(predicted.duration).value());
     result_.predicted = std::make_shared<const PricedSchedule>(std::move(predicted));
     steps_ = 0;
   }
@@ -214,6 +239,7 @@ class HostRun {
         options_.measure, [&] { return !last && overran_too_often(); }, [&] { return common_time(); });
     if (overran_too_often()) {
       if (!last) return false;
+      result_.report.valid = false;
       result_.notes.push_back(
           fmt::format("invalid: {} of {:.0f} ops outlasted their modelled time even at dilation {:.4g}",
                       executor_->overruns(), static_cast<double>(steps_) * op_count(*priced_->schedule), dilation));
@@ -240,7 +266,10 @@ class HostRun {
   const HostRunOptions& options_;
   Element element_;
   Transport& transport_;
+  Progress own_progress_;
+  Progress* progress_;
   std::unique_ptr<HostExecutor> executor_;
+  std::optional<StallWatch> watch_;  // of runs that no process watches
   Emulated emulated_;
   long steps_ = 0;  // since the last emulate()
   HostRunResult result_;

@@ -1,5 +1,6 @@
 // The whole of a measured run on this machine's CPUs: numerics, choice of the dilation, samples, prediction.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,7 +24,11 @@ struct HostRunOptions {
   MeasureSettings measure;
   std::uint64_t seed = 1;        // of weights and data
   Hooks hooks;                   // of the user
-  Progress* progress = nullptr;  // is told of each op, if given
+  Progress* progress = nullptr;  // of a watched process: is told of each op, if given
+  // Else the ranks are watched here, see StallWatch: how long no op may finish, and what is done where a thread cannot
+  // be ended, which the run would wait for.
+  Seconds patience{8};
+  std::function<void(const std::string& why)> stuck = {};
 };
 
 struct HostRunResult {
@@ -35,7 +40,8 @@ struct HostRunResult {
 };
 
 // Runs the ranks of the experiment's cluster. All processes of the transport call it and get the same result. Throws
-// InputError when the tensors of a machine's ranks exceed its memory. An op that fails: see StreamRuntime.
+// InputError when the tensors of a machine's ranks exceed its memory, DeviceError where there is no room for their
+// threads or none of them gets past an op. An op that fails: see StreamRuntime.
 HostRunResult run_on_host(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
                           const HostRunOptions& options, Transport& transport);
 

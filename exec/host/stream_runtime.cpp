@@ -1,7 +1,10 @@
 #include "exec/host/stream_runtime.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
+#include <system_error>
 #include <utility>
 
 #include "exec/run/failure.hpp"
@@ -27,13 +30,30 @@ StreamRuntime::StreamRuntime(std::shared_ptr<const Schedule> schedule, std::vect
       done_(ranks_.size() * ops()) {
   for (std::size_t i = 0; i < ops(); ++i)
     stream_ops_[static_cast<std::size_t>(schedule_->ops[i].stream)].push_back(static_cast<OpId>(i));
+  start_threads();
+}
+
+StreamRuntime::~StreamRuntime() {
+  end_threads();
+}
+
+void StreamRuntime::start_threads() try {
   for (std::size_t local = 0; local < ranks_.size(); ++local)
     for (std::size_t stream = 0; stream < stream_ops_.size(); ++stream)
       if (schedule_->streams[stream].rank_class == schedule_->class_of_rank(ranks_[local]))
         threads_.emplace_back([this, local, stream] { serve(local, static_cast<StreamId>(stream)); });
+} catch (const std::system_error& error) {
+  const std::size_t started = threads_.size();
+  end_threads();
+  throw no_thread(
+      error, fmt::format("after {}, one for each stream of {} ranks: run fewer ranks, or allow more threads", started,
+                         ranks_.size()));
+} catch (...) {
+  end_threads();
+  throw;
 }
 
-StreamRuntime::~StreamRuntime() {
+void StreamRuntime::end_threads() {
   stop_ = true;
   step_.fetch_add(1);
   step_.notify_all();
@@ -41,7 +61,7 @@ StreamRuntime::~StreamRuntime() {
 }
 
 double StreamRuntime::run_step(StepClock::Time origin) {
-  check(!cancellation_.requested(), "a step after a failed one");
+  if (const std::scoped_lock lock(failure_mutex_); failure_) std::rethrow_exception(failure_);
   running_ = static_cast<std::uint32_t>(threads_.size());
   clock_.restart(origin);
   step_.fetch_add(1, std::memory_order_release);
@@ -81,7 +101,7 @@ void StreamRuntime::run_stream(std::size_t local, StreamId stream, std::uint32_t
     } catch (const Cancelled&) {
       return;
     } catch (...) {
-      fail(local, op, std::current_exception());
+      give_up(named(std::current_exception(), to_string(schedule_->ops[static_cast<std::size_t>(op)]), ranks_[local]));
       return;
     }
 }
@@ -96,10 +116,10 @@ double StreamRuntime::wait_for(std::size_t local, OpId op, std::uint32_t step) c
   return virtual_finish_[index(local, op)];
 }
 
-void StreamRuntime::fail(std::size_t local, OpId op, const std::exception_ptr& cause) {
+void StreamRuntime::give_up(const std::exception_ptr& cause) {
   {
     const std::scoped_lock lock(failure_mutex_);
-    if (!failure_) failure_ = named(cause, to_string(schedule_->ops[static_cast<std::size_t>(op)]), ranks_[local]);
+    if (!failure_) failure_ = cause;
   }
   cancellation_.request();
   for (std::atomic<std::uint32_t>& done : done_) {

@@ -36,7 +36,7 @@ class StreamRuntime {
   using Body = std::function<double(const OpRun&)>;
 
   // `ranks` are the global ranks here. When an op fails, `wake_waits` must end all waits inside of bodies; they
-  // throw Cancelled.
+  // throw Cancelled. Throws DeviceError where the system has no room for so many threads.
   StreamRuntime(std::shared_ptr<const Schedule> schedule, std::vector<int> ranks, Body body, Cancellation& cancellation,
                 std::function<void()> wake_waits);
   ~StreamRuntime();
@@ -47,16 +47,20 @@ class StreamRuntime {
   // the rest and is thrown here: an InternalError or DeviceError that names rank and op. No step can follow it.
   double run_step(StepClock::Time origin = std::chrono::steady_clock::now());
 
+  // From any thread: the step ends as if an op had failed with `cause`.
+  void give_up(const std::exception_ptr& cause);
+
   const StepClock& clock() const { return clock_; }
   std::span<const OpTime> times(std::size_t local) const { return {&times_[local * ops()], ops()}; }
 
  private:
   std::size_t ops() const { return schedule_->ops.size(); }
   std::size_t index(std::size_t local, OpId op) const { return local * ops() + static_cast<std::size_t>(op); }
+  void start_threads();
+  void end_threads();
   void serve(std::size_t local, StreamId stream);
   void run_stream(std::size_t local, StreamId stream, std::uint32_t step);
   double wait_for(std::size_t local, OpId op, std::uint32_t step) const;
-  void fail(std::size_t local, OpId op, const std::exception_ptr& cause);
 
   std::shared_ptr<const Schedule> schedule_;
   std::vector<int> ranks_;

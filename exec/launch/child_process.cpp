@@ -49,9 +49,10 @@ struct Redirections {
 };
 
 // After fork only what POSIX allows in a program with threads. Ends with this program: nobody would stop it.
-[[noreturn]] void become(char* const* command, char** environment, Redirections to) {
+[[noreturn]] void become(char* const* command, char** environment, Redirections to, pid_t parent) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(127);  // it went before it could be asked for that
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -74,8 +75,10 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command,
   const std::vector<char*> arguments = pointers(words);
   std::vector<char*> entries = pointers(variables);
   const Pipe output = make_pipe(), errors = make_pipe(), failure = make_pipe();
+  const pid_t parent = ::getpid();
   pid_ = ::fork();
-  if (pid_ == 0) become(arguments.data(), entries.data(), {output.write_end, errors.write_end, failure.write_end});
+  if (pid_ == 0)
+    become(arguments.data(), entries.data(), {output.write_end, errors.write_end, failure.write_end}, parent);
   const int fork_error = errno;
   for (const int end : {output.write_end, errors.write_end, failure.write_end}) ::close(end);
   pipes_ = {output.read_end, errors.read_end};

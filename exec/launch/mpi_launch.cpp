@@ -16,34 +16,19 @@
 #include <utility>
 
 #include "exec/launch/child_process.hpp"
+#include "exec/launch/run_folder.hpp"
 #include "exec/launch/watch.hpp"
 #include "exec/run/dilation.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/write_file.hpp"
 #include "models/base/names.hpp"
 #include "models/files/load.hpp"
+#include "models/files/read_schedule.hpp"
 
 namespace dovetail::exec {
 namespace {
 
 namespace fs = std::filesystem;
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() : path_((fs::temp_directory_path() / "dovetail-XXXXXX").string()) {
-    if (::mkdtemp(path_.data()) == nullptr) throw DeviceError("mkdtemp " + path_, std::strerror(errno), errno);
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  std::string file(std::string_view name) const { return (fs::path(path_) / name).string(); }
-
- private:
-  std::string path_;
-};
 
 int ranks_of(const Schedule& s) {
   int ranks = 0;
@@ -71,8 +56,21 @@ std::vector<std::string> command_of(int ranks, const std::string& schedule, cons
   return command;
 }
 
-std::vector<std::pair<std::string, std::string>> environment() {
+constexpr const char* shared_memory = "/dev/shm";
+
+// On this machine alone all that Open MPI makes goes into folders of this run, so that nothing is left without a name
+// that says whose it was. Other machines have no such folders.
+bool on_this_machine_alone(const MpiLaunch& launch) {
+  return launch.hostfile.empty() && std::getenv("SLURM_JOB_ID") == nullptr && fs::is_directory(shared_memory);
+}
+
+std::vector<std::pair<std::string, std::string>> environment(const RunFolder& files,
+                                                             const std::optional<RunFolder>& memory) {
   std::vector<std::pair<std::string, std::string>> variables{{"OMPI_MCA_mpi_yield_when_idle", "1"}};
+  if (memory) {
+    variables.emplace_back("OMPI_MCA_orte_tmpdir_base", files.path());
+    variables.emplace_back("OMPI_MCA_btl_vader_backing_directory", memory->path());
+  }
   if (::geteuid() == 0)  // Open MPI refuses root unless told twice
     for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"})
       variables.emplace_back(name, "1");
@@ -164,12 +162,14 @@ std::string executor_path() {
 }
 
 HostRunResult run_over_mpi(const ScheduleFile& file, const HostRunOptions& options, const MpiLaunch& launch) {
-  const TemporaryFolder folder;
+  const RunFolder folder(fs::temp_directory_path());
+  std::optional<RunFolder> memory;
+  if (on_this_machine_alone(launch)) memory.emplace(shared_memory);
   const std::string schedule = folder.file("schedule.json"), timeline = folder.file("timeline.json");
   write_file(schedule, to_json(file).dump());
   const int ranks = ranks_of(*file.priced.schedule);
-  ChildProcess mpirun(command_of(ranks, schedule, timeline, options, launch), environment());
-  Watch watch(*file.priced.schedule, ranks, launch.patience.value());
+  ChildProcess mpirun(command_of(ranks, schedule, timeline, options, launch), environment(folder, memory));
+  Watch watch(*file.priced.schedule, ranks, launch.patience.value(), steady_time().value());
   for (bool running = true; running;) {
     running = mpirun.read(20);
     if (launch.poll) launch.poll();
@@ -183,7 +183,7 @@ HostRunResult run_over_mpi(const ScheduleFile& file, const HostRunOptions& optio
 
 HostRunResult run_on_gpu(const ScheduleFile& file, const HostRunOptions& options, bool nccl,
                          const std::function<void()>& poll) {
-  const TemporaryFolder folder;
+  const RunFolder folder(fs::temp_directory_path());
   const std::string schedule = folder.file("schedule.json"), timeline = folder.file("timeline.json");
   write_file(schedule, to_json(file).dump());
   std::vector<std::string> command{executor_path(), schedule, "-o", timeline, "--device", "cuda"};
@@ -194,7 +194,7 @@ HostRunResult run_on_gpu(const ScheduleFile& file, const HostRunOptions& options
 }
 
 Calibration calibrate_on_gpu(bool quick, const CalibrateOptions& options, const std::function<void()>& poll) {
-  const TemporaryFolder folder;
+  const RunFolder folder(fs::temp_directory_path());
   const std::string file = folder.file("calibration.json");
   std::vector<std::string> command{executor_path(),
                                    "--calibrate",

@@ -13,8 +13,9 @@ namespace dovetail::exec {
 class Watch {
  public:
   // `patience`: how long a process may say nothing, and how long no op may finish anywhere, if that is not less than
-  // twice what the longest op takes.
-  Watch(const Schedule& schedule, int ranks, double patience);
+  // twice what the longest op takes. `start`: of the launch; for the first sign of any life there are four times as
+  // long, since machines have to be reached, and for those of the others as long as after any first one.
+  Watch(const Schedule& schedule, int ranks, double patience, double start);
 
   void heard(const Beat& beat, double now);
 
@@ -31,9 +32,13 @@ class Watch {
   };
   std::string name_of(OpId op) const;
 
+  std::optional<std::string> silence(double now) const;
+
   const Schedule& schedule_;
   double patience_;
-  double progress_ = 0;  // when an op last finished
+  double start_;
+  double first_sign_;  // the last one of a process that had given none
+  double progress_;    // when an op last finished
   std::vector<Rank> ranks_;
 };
 

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "models/base/errors.hpp"
-
 namespace dovetail::exec {
 
 std::exception_ptr named(const std::exception_ptr& cause, const std::string& op, int rank) {
@@ -16,6 +14,10 @@ std::exception_ptr named(const std::exception_ptr& cause, const std::string& op,
   } catch (...) {
     return std::make_exception_ptr(DeviceError(op, "unknown failure", 0, rank));
   }
+}
+
+DeviceError no_thread(const std::system_error& error, const std::string& which) {
+  return {"a thread", fmt::format("{}, {}", error.code().message(), which), error.code().value()};
 }
 
 }  // namespace dovetail::exec

@@ -6,9 +6,11 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
+#include <system_error>
 
 #include "exec/host/host_run.hpp"
 #include "exec/launch/pulse.hpp"
@@ -18,8 +20,7 @@
 #include "models/base/names.hpp"
 #include "models/base/streams.hpp"
 #include "models/files/calibration_file.hpp"
-#include "models/files/schedule_json.hpp"
-#include "models/question/experiment_rules.hpp"
+#include "models/files/read_schedule.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -44,6 +45,8 @@ Really executes a schedule file on this machine and writes when each op ran, in 
   --limit SECONDS                    longest time for the samples (default 15)
   --seed N                           of weights and data (default 1)
   --no-check                         do not compare with the reference
+  --hang-time SECONDS                with inproc: end the run when no operation finishes for so long, twice as long as
+                                     the longest takes, and none computes (default 8)
   --pulse                            say on standard output, ten times a second, what op each process is in
   --calibrate                        with --device cuda and no schedule: measure what operations cost on the GPU and write
                                      a calibration without collectives. --limit is of each size (default 0.5)
@@ -139,6 +142,8 @@ ProgramOptions parse(const std::vector<std::string>& arguments) {
           parse_number(a, value(), std::uint64_t{0});
     } else if (a == "--no-check") {
       options.run.check_numerics = false;
+    } else if (a == "--hang-time") {
+      options.run.patience = Seconds(parse_number(a, value(), .1));
     } else if (a == "--calibrate") {
       options.calibrate = true;
     } else if (a == "--quick") {
@@ -153,18 +158,6 @@ ProgramOptions parse(const std::vector<std::string>& arguments) {
   }
   check_together(options);
   return options;
-}
-
-// What the executor needs of an experiment: costs are in the priced schedule already.
-Experiment experiment_of(const ScheduleFile& file) {
-  Experiment e;
-  e.model = file.model;
-  e.workload = file.workload;
-  e.parallelism = file.parallelism;
-  e.cluster.nodes = file.parallelism.pp * file.parallelism.dp;
-  e.cluster.gpus_per_node = file.parallelism.mp;
-  validate(e);
-  return e;
 }
 
 // For tests of what becomes of a rank that fails or never goes on: DOVETAIL_TEST_FAULT is fail:RANK or hang:RANK.
@@ -192,25 +185,56 @@ void require_cuda(const Cuda& cuda) {
     throw DeviceError("--device cuda", "not in this build; install CUDA with cuBLAS and build again");
 }
 
-HostRunResult run(const ProgramOptions& options, const Cuda& cuda, World* world) {
+// What a process says of itself from before it meets the others, since a process that stops there keeps all waiting.
+class SignsOfLife {
+ public:
+  // Of a process that mpirun started; its number is known then. Others say nothing yet.
+  void begin() {
+    for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
+      if (const char* const rank = std::getenv(name); rank != nullptr) return of(std::atoi(rank), 0);
+  }
+  void of(int rank, std::size_t streams) {
+    pulse_.reset();
+    progress_ = std::make_unique<Progress>(streams);
+    pulse_.emplace(rank, *progress_);
+  }
+  Progress* progress() { return progress_.get(); }
+
+ private:
+  std::unique_ptr<Progress> progress_;
+  std::optional<Pulse> pulse_;  // last: reads it
+};
+
+// A thread that does not look up would keep this program waiting.
+void end_stuck(const std::string& why) {
+  fmt::print(stderr, "dovetail-exec: run: {}\n", why);
+  std::_Exit(4);
+}
+
+HostRunResult run_here(const ProgramOptions& options, const Cuda& cuda, const Experiment& experiment,
+                       std::shared_ptr<const PricedSchedule> priced) {
+  if (options.nccl()) return cuda.run_over_nccl(experiment, std::move(priced), options.run, nullptr);
+  if (options.cuda) return cuda.run(experiment, std::move(priced), options.run);
+  HostRunOptions how = options.run;
+  how.stuck = end_stuck;
+  add_fault(how.hooks);
+  return run_on_host(experiment, std::move(priced), how);
+}
+
+HostRunResult run(const ProgramOptions& options, const Cuda& cuda, World* world, SignsOfLife* signs) {
   if (options.cuda) require_cuda(cuda);
   ScheduleFile file = read(options, world);
-  const Experiment experiment = experiment_of(file);
+  const Experiment& experiment = file.experiment;
   const auto priced = std::make_shared<const PricedSchedule>(std::move(file.priced));
-  if (world == nullptr)
-    return options.nccl() ? cuda.run_over_nccl(experiment, priced, options.run, nullptr)
-           : options.cuda ? cuda.run(experiment, priced, options.run)
-                          : run_on_host(experiment, priced, options.run);
+  if (world == nullptr) return run_here(options, cuda, experiment, priced);
   if (world->size() != experiment.cluster.gpus())
     throw InputError(fmt::format("{} processes, but the schedule has {} ranks: mpirun -n {}", world->size(),
                                  experiment.cluster.gpus(), experiment.cluster.gpus()));
   const int streams = static_cast<int>(priced->schedule->streams.size());
-  Progress progress(priced->schedule->streams.size());
   HostRunOptions how = options.run;
-  how.progress = &progress;
+  if (options.pulse) signs->of(world->rank(), priced->schedule->streams.size());
+  how.progress = signs->progress();
   add_fault(how.hooks);
-  const std::optional<Pulse> pulse =
-      options.pulse ? std::optional<Pulse>(std::in_place, world->rank(), progress) : std::nullopt;
   if (options.nccl()) return cuda.run_over_nccl(experiment, priced, how, world);
   const auto transport = world->transport(priced->schedule->groups, streams);
   return run_on_host(experiment, priced, how, *transport);
@@ -250,6 +274,12 @@ int exit_code_of(Body body) try {
 } catch (const DeviceError& error) {
   say(fmt::format("dovetail-exec: {}\n", error.what()));
   return 4;
+} catch (const std::bad_alloc&) {
+  fmt::print(stderr, "dovetail-exec: out of memory\n");
+  return 1;
+} catch (const std::system_error& error) {
+  fmt::print(stderr, "dovetail-exec: {}\n", error.what());
+  return 4;
 } catch (const std::exception& error) {
   say(fmt::format("dovetail-exec: {}\n", error.what()));
   return 1;
@@ -260,10 +290,12 @@ int run_in_world(const ProgramOptions& options, const Cuda& cuda, MakeWorld make
   if (make == nullptr)
     throw DeviceError(fmt::format("--transport {}", name_in(transport_names, options.transport)),
                       "not in this build; apt-get install libopenmpi-dev and build again");
+  SignsOfLife signs;
+  if (options.pulse) signs.begin();
   const std::unique_ptr<World> world = make();
   std::optional<HostRunResult> result;
   const int code = exit_code_of([&] {
-    result = run(options, cuda, world.get());
+    result = run(options, cuda, world.get(), &signs);
     return world->rank() == 0 ? report(options, *result) : 0;
   });
   if (code != 0 && !(result && code == 1)) world->abort(code);
@@ -281,7 +313,7 @@ int run_program(const std::vector<std::string>& arguments, MakeWorld mpi, const 
     }
     if (options.calibrate) return calibrate_on(cuda, options);
     if (options.processes()) return run_in_world(options, cuda, mpi);
-    return report(options, run(options, cuda, nullptr));
+    return report(options, run(options, cuda, nullptr, nullptr));
   });
 }
 

@@ -1,4 +1,5 @@
-// What a process is doing, for whoever watches it: the ops that run on each stream, and how many have finished.
+// What the ranks of a process are doing, for whoever watches them: the ops that run on each stream of each, and how
+// many have finished.
 #pragma once
 #include <atomic>
 #include <vector>
@@ -9,7 +10,7 @@ namespace dovetail::exec {
 
 class Progress {
  public:
-  explicit Progress(std::size_t streams) : running_(streams) {
+  explicit Progress(std::size_t streams, std::size_t ranks = 1) : streams_(streams), running_(streams * ranks) {
     for (std::atomic<OpId>& op : running_) op = none;
   }
 
@@ -18,25 +19,25 @@ class Progress {
   double longest() const { return longest_.load(std::memory_order_relaxed); }
 
   long finished() const { return finished_.load(std::memory_order_relaxed); }
-  // The earliest in program order, since the others may wait for it; `none` outside of steps.
-  OpId earliest() const {
+  // The earliest of a rank in program order, since its others may wait for it; `none` outside of steps.
+  OpId earliest(std::size_t rank = 0) const {
     OpId first = none;
-    for (const std::atomic<OpId>& stream : running_)
-      if (const OpId op = stream.load(std::memory_order_relaxed); op != none && (first == none || op < first))
+    for (std::size_t i = rank * streams_; i < (rank + 1) * streams_; ++i)
+      if (const OpId op = running_[i].load(std::memory_order_relaxed); op != none && (first == none || op < first))
         first = op;
     return first;
   }
 
-  // Lives while an op runs. One at a time on each stream. A null progress costs nothing.
+  // Lives while an op runs. One at a time on each stream of a rank. A null progress costs nothing.
   class Running {
    public:
-    Running(Progress* progress, StreamId stream, OpId op)
-        : progress_(progress), stream_(static_cast<std::size_t>(stream)) {
-      if (progress_) progress_->running_[stream_].store(op, std::memory_order_relaxed);
+    Running(Progress* progress, StreamId stream, OpId op, std::size_t rank = 0)
+        : progress_(progress), at_(progress ? rank * progress->streams_ + static_cast<std::size_t>(stream) : 0) {
+      if (progress_) progress_->running_[at_].store(op, std::memory_order_relaxed);
     }
     ~Running() {
       if (!progress_) return;
-      progress_->running_[stream_].store(none, std::memory_order_relaxed);
+      progress_->running_[at_].store(none, std::memory_order_relaxed);
       progress_->finished_.fetch_add(1, std::memory_order_relaxed);
     }
     Running(const Running&) = delete;
@@ -44,13 +45,14 @@ class Progress {
 
    private:
     Progress* progress_;
-    std::size_t stream_;
+    std::size_t at_;
   };
 
   static constexpr OpId none = -1;
 
  private:
-  std::vector<std::atomic<OpId>> running_;  // by stream
+  std::size_t streams_;
+  std::vector<std::atomic<OpId>> running_;  // by rank and stream
   std::atomic<long> finished_{0};
   std::atomic<double> longest_{0};
 };

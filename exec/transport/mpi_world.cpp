@@ -16,6 +16,7 @@ namespace {
 class MpiWorld final : public World {
  public:
   MpiWorld() {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the launcher killed: nobody would end this process
     int provided = MPI_THREAD_SINGLE;
     check_mpi("MPI_Init_thread", MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided));
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
@@ -30,7 +31,6 @@ class MpiWorld final : public World {
               MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine));
     MPI_Comm_rank(machine, &rank_on_machine_);
     MPI_Comm_free(&machine);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the launcher killed: nobody would end this process
   }
   ~MpiWorld() override { MPI_Finalize(); }
   MpiWorld(const MpiWorld&) = delete;

@@ -18,8 +18,6 @@
 namespace dovetail {
 namespace {
 
-constexpr int most_experts = 65'536;  // as in the model schema
-
 // What keeps GPUs busy where nothing says how large the batch is: samples as long as pretraining usually has them, as
 // many tokens for each GPU, and for each pipeline stage four samples to follow one another.
 constexpr int usual_sequence = 4096, filling_tokens = 4096, filling_samples = 4;

@@ -37,8 +37,9 @@ Attention read_attention(const JsonReader& json) {
 }
 
 void read_dense_layers(const JsonReader& json, Model& model) {
-  model.first_dense = json.integer_or("first_dense", 0);
-  model.moe_every = json.integer_or("moe_every", 1, 1);
+  constexpr int most = 10'000;  // as in the model schema
+  model.first_dense = json.integer_or("first_dense", 0, 0, most);
+  model.moe_every = json.integer_or("moe_every", 1, 1, most);
   if (model.first_moe() >= model.layers)
     json.fail(model.first_dense >= model.layers ? "first_dense" : "moe_every",
               fmt::format("leaves no MoE layer among the {} layers", model.layers));
@@ -99,7 +100,7 @@ Model read_model(const JsonReader& json) {
   model.layers = json.integer("layers", 1);
   model.hidden = json.integer("hidden", 1);
   model.attention = read_attention(json.at("attention"));
-  model.experts = json.integer("experts", 1);
+  model.experts = json.integer("experts", 1, most_experts);
   model.top_k = json.integer("top_k", 1);
   if (model.top_k > model.experts)
     json.fail("top_k", fmt::format("{}, expected at most the {} experts", model.top_k, model.experts));

@@ -6,6 +6,8 @@
 
 namespace dovetail {
 
+inline constexpr int most_experts = 65'536;  // as in the model schema
+
 Cluster read_cluster(const JsonReader& json, WorkloadDefaults& defaults);
 Provenance read_provenance(const JsonReader& json);
 Model read_model(const JsonReader& json);

@@ -3,18 +3,17 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 
-#include "models/base/json/json_file.hpp"
 #include "models/results/result.hpp"
 
 namespace dovetail {
 
-inline constexpr int schedule_file_version = 2;  // raised when an older reader would misread
+// Raised when an older reader would misread, or a newer one would miss something.
+inline constexpr int schedule_file_version = 3, timeline_file_version = 2;
 
-// What an executor needs: the sizes of the layer, who is in which group, and the ops with their modelled times.
+// What an executor needs: the question, the plan, and the ops that follow from both, with their modelled times.
 struct ScheduleFile {
-  Model model;
-  Workload workload;
-  Parallelism parallelism;
+  Experiment experiment;  // of the cluster the sizes alone; no calibration and no events
+  Plan plan;
   PricedSchedule priced;
 };
 
@@ -28,9 +27,5 @@ struct TimelineFile {
 
 nlohmann::ordered_json to_json(const ScheduleFile& file);
 nlohmann::ordered_json to_json(const TimelineFile& file);
-
-// Throw InputError: another version, a wrong value with its place, a schedule that validate() refuses.
-ScheduleFile read_schedule(const JsonFile& file);
-TimelineFile read_timeline(const JsonFile& file);
 
 }  // namespace dovetail

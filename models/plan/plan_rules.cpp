@@ -52,6 +52,14 @@ void require_built_knobs(const Plan& p) {
   require_value("zero", p.zero, 0);
 }
 
+// As the counts of elements that validate(Experiment) asks for: those of dense encoding are the plan's.
+void require_countable_slots(const Plan& p, const LayerVolumes& v) {
+  const double weights =
+      static_cast<double>(v.tokens) * static_cast<double>(v.experts) * static_cast<double>(v.capacity);
+  if (p.encoding == Encoding::Dense && weights > 0x1p53)
+    refuse("encoding", fmt::format("dense has {:.3g} weights of tokens for slots, expected at most 2^53", weights));
+}
+
 void require_degree(std::string_view knob, int degree, const Plan& p, std::int64_t capacity) {
   if (degree < 1) refuse(knob, fmt::format("{}, expected at least 1", degree));
   if (degree > capacity)
@@ -215,6 +223,7 @@ void validate(const Plan& p, const Experiment& e) {
   if (e.workload.gate.kind == GateKind::SoftMoe && p.encoding == Encoding::Sparse)
     refuse("encoding", "sparse contradicts the gate soft_moe, whose every slot mixes all tokens; expected dense");
   const LayerVolumes v = layer_volumes(micro_batch);
+  require_countable_slots(p, v);
   require_degree("forward_degree", p.forward_degree, p, v.capacity);
   require_degree("backward_degree", p.backward_degree, p, v.capacity);
   if (!p.backward_degrees.empty() && p.backward_degrees.size() != static_cast<std::size_t>(e.workload.layers))

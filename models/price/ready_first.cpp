@@ -86,12 +86,15 @@ class ListScheduler {
 }  // namespace
 
 Schedule ready_first(const PricedSchedule& priced) {
-  const std::vector<OpId> order = ListScheduler(priced).order();
-  Schedule result = *priced.schedule;
+  return reordered(*priced.schedule, ListScheduler(priced).order());
+}
+
+Schedule reordered(const Schedule& schedule, std::span<const OpId> order) {
+  Schedule result = schedule;
   std::vector<OpId> place(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
     place[static_cast<std::size_t>(order[i])] = static_cast<OpId>(i);
-    result.ops[i] = priced.schedule->ops[static_cast<std::size_t>(order[i])];
+    result.ops[i] = schedule.ops[static_cast<std::size_t>(order[i])];
   }
   for (OpId& dependency : result.dependencies) dependency = place[static_cast<std::size_t>(dependency)];
   return result;

@@ -9,4 +9,7 @@ namespace dovetail {
 // of its queue is ready (ties: the oldest), each op taking its duration alone.
 Schedule ready_first(const PricedSchedule& priced);
 
+// The same ops and dependencies, op order[i] as number i.
+Schedule reordered(const Schedule& schedule, std::span<const OpId> order);
+
 }  // namespace dovetail

@@ -28,7 +28,9 @@ void require_countable(const Experiment& e) {
   const Model& m = e.model;
   const double hidden = m.hidden, experts = m.experts, tokens = static_cast<double>(w.batch) * w.sequence;
   // A factor above 0 sizes the rows; any other leaves an expert at most all tokens.
-  const double rows = (w.capacity_factor > 0 ? w.top_k * w.capacity_factor : experts) * tokens + experts;
+  const double rows = w.capacity_factor > 0
+                          ? w.top_k * w.capacity_factor * tokens + experts
+                          : experts * std::max(tokens, static_cast<double>(w.capacity_rows)) + experts;
   const double width =
       static_cast<double>(m.attention.heads) * std::max(m.attention.head_size, m.attention.value_head_size());
   const double shared = static_cast<double>(m.shared_experts.count) * m.shared_experts.hidden;

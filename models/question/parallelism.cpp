@@ -56,12 +56,13 @@ void validate(const Parallelism& p, const Cluster& cluster, const Model& model) 
        {std::pair{"dp", p.dp}, {"mp", p.mp}, {"ep", p.ep}, {"esp", p.esp}, {"pp", p.pp}, {"edp", p.edp}})
     require(size >= 1, "{} is {}, expected at least 1", name, size);
   const int gpus = cluster.gpus();
-  const long dense = 1L * p.pp * p.dp * p.mp;
-  const long experts = 1L * p.pp * p.edp * p.ep * p.esp;
-  require(dense == gpus, "pp {} x dp {} x mp {} = {} ranks, but the cluster has {} GPUs ({} x {})", p.pp, p.dp, p.mp,
-          dense, gpus, cluster.nodes, cluster.gpus_per_node);
-  require(experts == gpus, "pp {} x edp {} x ep {} x esp {} = {} ranks, but the cluster has {} GPUs", p.pp, p.edp, p.ep,
-          p.esp, experts, gpus);
+  // Exact where they equal the GPUs, and never past the end of a whole number.
+  const double dense = 1.0 * p.pp * p.dp * p.mp;
+  const double experts = 1.0 * p.pp * p.edp * p.ep * p.esp;
+  require(dense == gpus, "pp {} x dp {} x mp {} = {:.0f} ranks, but the cluster has {} GPUs ({} x {})", p.pp, p.dp,
+          p.mp, dense, gpus, cluster.nodes, cluster.gpus_per_node);
+  require(experts == gpus, "pp {} x edp {} x ep {} x esp {} = {:.0f} ranks, but the cluster has {} GPUs", p.pp, p.edp,
+          p.ep, p.esp, experts, gpus);
   require(model.experts % p.ep == 0, "ep {} does not divide the model's {} experts", p.ep, model.experts);
   require(model.expert_hidden % p.esp == 0, "esp {} does not divide the expert hidden size {}", p.esp,
           model.expert_hidden);

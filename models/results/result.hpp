@@ -47,6 +47,7 @@ struct RunReport {
   double dilation = 1;        // communication (and compute, if held) takes this times its modelled time
   double emulated_share = 0;  // of the ops' busy time
   long overruns = 0;          // ops whose real work outlasted their modelled time
+  bool valid = true;          // few enough of them
   std::vector<Seconds> samples;
   Seconds ci95_low, ci95_high;
   std::string stopped_by;    // which criterion ended the measuring

@@ -51,12 +51,13 @@ Work OpWork::gate(Phase phase) const {
   const bool forward = phase == Phase::Forward;
   // Residual sum: two read, one written; backward adds three parts.
   Work work = memory((forward ? 3 : 4) * v_.tokens * v_.hidden);
-  work.flops = Flops((forward ? 2.0 : 4.0) * static_cast<double>(v_.tokens * v_.router_parameters));
+  work.flops =
+      Flops((forward ? 2.0 : 4.0) * static_cast<double>(v_.tokens) * static_cast<double>(v_.router_parameters));
   work.gemms = static_cast<int>(v_.router_gemms) * (forward ? 1 : 2);
   // The forward pass writes the fp32 weights and the mask; the backward pass reads what is their gradient.
-  const auto weights = static_cast<double>(v_.dense_weights());
   if (plan_.encoding == Encoding::Dense)
-    work.memory_traffic += weights * (size_of(DType::Fp32) + (forward || soft() ? 1.0 : 0.0) * size_);
+    work.memory_traffic +=
+        static_cast<double>(v_.dense_weights()) * (size_of(DType::Fp32) + (forward || soft() ? 1.0 : 0.0) * size_);
   return work;
 }
 

@@ -135,6 +135,31 @@ def test_launcher_goes(checks, program):
     while processes_of(program) and time.monotonic() < deadline:
         time.sleep(.1)
     checks.check(not processes_of(program), "the launcher killed: no process is left")
+    checks.check(left(program, process), "the launcher killed: its folder stays until the next run")
+    other = program.folder / "tmp" / "dovetail-1-1-abcdef"  # of a process that has another start
+    other.mkdir()
+    kept = program.folder / "tmp" / f"dovetail-{os.getpid()}-{start_of_this_process()}-abcdef"  # of one that lives
+    kept.mkdir()
+    program.run(*RUN, "--measure-time", "0.1", "-q", "-o", "run.json")
+    checks.check(left(program, process) == [kept], f"the next run removes what killed ones left: {left(program, process)}")
+
+
+def left(program, process):
+    """Folders of runs in the temporary folder, and those of the process in shared memory."""
+    return sorted([*(program.folder / "tmp").iterdir(), *Path("/dev/shm").glob(f"dovetail-{process.pid}-*")])
+
+
+def start_of_this_process():
+    return Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19]
+
+
+def test_rank_stopped_before_it_says_anything(checks, program):
+    process = program.start(*LONG, "--hang-time", "3")
+    deadline = time.monotonic() + 60
+    while 2 not in ranks_of(program) and time.monotonic() < deadline:
+        pass
+    os.kill(ranks_of(program)[2], signal.SIGSTOP)
+    check_failure(checks, program, process, r"rank 2 has said nothing for 3 s, (before its first step|last between two ops)", 20, "rank stopped at once")
 
 
 def test_timeout(checks, program):

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <future>
 
 #include "models/base/errors.hpp"
 #include "models/price/build_schedule.hpp"
@@ -133,4 +135,42 @@ TEST_CASE("Where the router decides, an open capacity is what it needs with this
   e.workload.capacity_factor = 1.5;
   resolve_routed_capacity(e, 3);
   CHECK(e.workload.capacity_rows == 0);
+}
+
+TEST_CASE("Ranks that nobody gets past an op with end with its name, once the one that hangs looks up") {
+  const Experiment e = small_experiment(four_gated_ranks());
+  std::promise<void> free;
+  const std::shared_future<void> freed = free.get_future().share();
+  HostRunOptions options;
+  options.check_numerics = false;
+  options.measure.limit = Seconds(0);
+  options.patience = Seconds(1);
+  options.hooks.at(HookPoint::AfterDispatch) = [&](const HookCall& call) {
+    if (call.rank == 2) freed.wait();
+  };
+  std::string told;
+  options.stuck = [&](const std::string& why) {
+    told = why;
+    free.set_value();
+  };
+  CHECK_THROWS_WITH(run_on_host(e, priced(e, Plan{}), options),
+                    Catch::Contains("run: no op has finished for 1 s: rank 2 does not get past dispatch"));
+  CHECK_THAT(told, Catch::Contains("rank 2 does not get past dispatch"));
+}
+
+TEST_CASE("Ranks that compute are not taken for ones that hang") {
+  const Experiment e = small_experiment(four_gated_ranks());
+  HostRunOptions options;
+  options.check_numerics = false;
+  options.measure.limit = Seconds(0);
+  options.patience = Seconds(.4);
+  int calls = 0;
+  options.hooks.at(HookPoint::AfterDispatch) = [&](const HookCall& call) {
+    if (call.rank != 2 || ++calls > 1) return;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1500);
+    while (std::chrono::steady_clock::now() < end) {
+    }
+  };
+  CHECK_NOTHROW(run_on_host(e, priced(e, Plan{}), options));
+  CHECK(calls > 1);
 }

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/files/load.hpp"
-#include "models/files/schedule_json.hpp"
+#include "models/files/read_schedule.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "tests/exec/exec_support.hpp"
@@ -20,7 +20,7 @@ TEST_CASE("dovetail-exec turns a schedule file into a timeline file") {
   const Experiment e = small_experiment(s);
   const auto schedule = std::make_shared<const Schedule>(build_schedule(e, Plan{}));
   const TemporaryFolder folder;
-  folder.write("in.json", to_json(ScheduleFile{e.model, e.workload, e.parallelism, price(schedule, e)}).dump());
+  folder.write("in.json", to_json(ScheduleFile{e, Plan{}, price(schedule, e)}).dump());
   REQUIRE(run_program({"in.json", "-o", "out.json", "--transport", "inproc", "--limit", "0.1"}) == 0);
   const auto [timeline, predicted, run, notes] = read_timeline(JsonFile::read("out.json"));
   CHECK(timeline.kind == ResultKind::Measured);

@@ -74,9 +74,9 @@ TEST_CASE("The first failure ends a step in which others wait, and names op and 
         return 0.0;
       },
       cancellation, [&] { never.cancel(); });
-  CHECK_THROWS_WITH(runtime.run_step(),
-                    Catch::Contains(to_string(schedule->ops[0]) + ": broken cable") && Catch::Contains("rank 5"));
-  CHECK_THROWS_AS(runtime.run_step(), InternalError);
+  for (int step = 0; step < 2; ++step)  // no step can follow it
+    CHECK_THROWS_WITH(runtime.run_step(),
+                      Catch::Contains(to_string(schedule->ops[0]) + ": broken cable") && Catch::Contains("rank 5"));
 }
 
 TEST_CASE("A bug in an op stays a bug") {

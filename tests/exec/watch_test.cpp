@@ -38,8 +38,7 @@ TEST_CASE("A watch names the ranks that nobody gets past, and those that say not
   const Experiment e = test::round_numbers(1);
   const Schedule schedule = build_schedule(e, Plan{});
   const std::string name = to_string(schedule.ops[2]);
-  Watch watch(schedule, 3, 8);
-  CHECK_FALSE(watch.complaint(1000));  // nobody has started
+  Watch watch(schedule, 3, 8, 0);
   for (const double now : {0., 5., 10.}) {
     watch.heard({0, 7, 3, 0}, now);  // waits in the op after
     watch.heard({1, 6, 2, 0}, now);
@@ -57,10 +56,25 @@ TEST_CASE("A watch names the ranks that nobody gets past, and those that say not
   CHECK(watch.place_of(2) == "last in " + to_string(schedule.ops[3]));
 }
 
+TEST_CASE("A watch counts from the launch, and names a rank that never said anything") {
+  const Experiment e = test::round_numbers(1);
+  const Schedule schedule = build_schedule(e, Plan{});
+  Watch watch(schedule, 3, 8, 100);
+  CHECK_FALSE(watch.complaint(132));  // machines may take 4 x 8 s to answer
+  CHECK_THAT(*watch.complaint(133), Contains("no process has said anything in the 32 s since they were launched"));
+  watch.heard({0, 0, Progress::none, 0}, 130);
+  CHECK_FALSE(watch.complaint(138));
+  watch.heard({2, 0, Progress::none, 0}, 135);  // the others are still coming
+  for (const double now : {138., 143., 144.})
+    for (const int rank : {0, 2}) watch.heard({rank, 0, Progress::none, 0}, now);
+  CHECK_FALSE(watch.complaint(143));
+  CHECK_THAT(*watch.complaint(144), Contains("rank 1 has said nothing for 8 s, before its first step"));
+}
+
 TEST_CASE("A watch waits twice as long as the longest op") {
   const Experiment e = test::round_numbers(1);
   const Schedule schedule = build_schedule(e, Plan{});
-  Watch watch(schedule, 1, 8);
+  Watch watch(schedule, 1, 8, 0);
   for (double now = 0; now <= 21; ++now) watch.heard({0, 1, 2, 10}, now);
   CHECK_FALSE(watch.complaint(20));
   CHECK_THAT(*watch.complaint(21), Contains("no op has finished for 20 s"));
@@ -69,7 +83,7 @@ TEST_CASE("A watch waits twice as long as the longest op") {
 TEST_CASE("Between steps a watch is patient, and what is no op is no beat") {
   const Experiment e = test::round_numbers(1);
   const Schedule schedule = build_schedule(e, Plan{});
-  Watch watch(schedule, 2, 8);
+  Watch watch(schedule, 2, 8, 0);
   for (double now = 0; now < 100; now += 5) {  // computing the reference
     watch.heard({0, 0, Progress::none, 0}, now);
     watch.heard({1, 0, Progress::none, 0}, now);

@@ -1,5 +1,6 @@
-// Random questions as users ask them, over all shipped clusters, models and systems, and what must hold of every answer.
-// DOVETAIL_FUZZ_COUNT and DOVETAIL_FUZZ_SEED give another number of questions and the first seed; each has its own.
+// Random questions as users ask them, over all shipped clusters, models and systems, and what must hold of every
+// answer. DOVETAIL_FUZZ_COUNT and DOVETAIL_FUZZ_SEED give another number of questions and the first seed; each has its
+// own.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -103,8 +104,7 @@ RandomQuestion random_question(Draw& draw) {
     try {
       return {load_question(options),
               fmt::format("--cluster {} --nodes {} --model {} --set '{}'", options.request.cluster,
-                          options.request.nodes, options.request.model,
-                          fmt::join(options.request.set, "' --set '"))};
+                          options.request.nodes, options.request.model, fmt::join(options.request.set, "' --set '"))};
     } catch (const InputError&) {
     }
   }
@@ -159,8 +159,9 @@ class Asked {
     AnalyticBackend backend;
     Evaluation evaluation(question, backend);
     ++totals_.questions;
-    const Candidate& any = question.candidates[static_cast<std::size_t>(
-        draw_.between(0, static_cast<int>(question.candidates.size()) - 1))];
+    const Candidate& any =
+        question
+            .candidates[static_cast<std::size_t>(draw_.between(0, static_cast<int>(question.candidates.size()) - 1))];
     if (const auto result = result_of(evaluation, any)) {
       INFO(any.system.name);
       CHECK(result->lower_bound <= result->metrics.makespan * (1 + 1e-12));
@@ -226,12 +227,13 @@ class Asked {
   }
 
   static std::string describe(const Plan& plan) {
-    return fmt::format("degree {} / {}, scope {}, order {}, streams {}, all_to_all {}, grad_sync {}, restore {}, {} micro-batches by {}",
-                       plan.forward_degree, plan.backward_degree, name_in(scope_names, plan.scope),
-                       name_in(order_names, plan.order), name_in(comm_streams_names, plan.comm_streams),
-                       name_in(all_to_all_names, plan.all_to_all), name_in(grad_sync_names, plan.grad_sync),
-                       name_in(restore_names, plan.restore), plan.micro_batches,
-                       name_in(pipeline_schedule_names, plan.pipeline_schedule));
+    return fmt::format(
+        "degree {} / {}, scope {}, order {}, streams {}, all_to_all {}, grad_sync {}, restore {}, {} micro-batches by "
+        "{}",
+        plan.forward_degree, plan.backward_degree, name_in(scope_names, plan.scope), name_in(order_names, plan.order),
+        name_in(comm_streams_names, plan.comm_streams), name_in(all_to_all_names, plan.all_to_all),
+        name_in(grad_sync_names, plan.grad_sync), name_in(restore_names, plan.restore), plan.micro_batches,
+        name_in(pipeline_schedule_names, plan.pipeline_schedule));
   }
 
   Draw draw_;
@@ -242,13 +244,15 @@ class Asked {
 }  // namespace
 
 TEST_CASE("fuzz: random questions: bounds hold, backends agree, faster is not slower, dovetail is never slower") {
-  const std::uint64_t first = from_environment("DOVETAIL_FUZZ_SEED", 1), count = from_environment("DOVETAIL_FUZZ_COUNT", 500);
+  const std::uint64_t first = from_environment("DOVETAIL_FUZZ_SEED", 1),
+                      count = from_environment("DOVETAIL_FUZZ_COUNT", 500);
   Totals totals;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     INFO("DOVETAIL_FUZZ_SEED=" << seed);
     Asked(seed, totals).check();
   }
-  WARN(fmt::format("{} questions, {} rivals; SimGrid on {}, at most {:.1e} apart; {} of the faster ones slower, at most {:.1e}",
-                   totals.questions, totals.compared, totals.unlike, totals.loss, totals.anomalies, totals.anomaly));
+  WARN(fmt::format(
+      "{} questions, {} rivals; SimGrid on {}, at most {:.1e} apart; {} of the faster ones slower, at most {:.1e}",
+      totals.questions, totals.compared, totals.unlike, totals.loss, totals.anomalies, totals.anomaly));
   CHECK(totals.compared > 0);
 }

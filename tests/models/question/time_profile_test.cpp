@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/base/errors.hpp"
-#include "models/files/schedule_json.hpp"
+#include "models/files/read_schedule.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "models/question/experiment_rules.hpp"
@@ -96,7 +96,7 @@ TEST_CASE("Training needs backward times") {
 
 TEST_CASE("A schedule file keeps profiles") {
   const Experiment e = profiled();
-  const ScheduleFile file{e.model, e.workload, e.parallelism, priced(e)};
+  const ScheduleFile file{e, Plan{}, priced(e)};
   const std::string text = to_json(file).dump(1);
   CHECK(to_json(read_schedule(JsonFile::parse(text, "s.json"))).dump(1) == text);
 }

@@ -1,0 +1,206 @@
+#include "models/files/schedule_match.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "models/base/json/json_text.hpp"
+#include "models/price/ready_first.hpp"
+#include "models/question/experiment_rules.hpp"
+#include "models/question/volumes.hpp"
+#include "models/schedule/step_builder.hpp"
+
+namespace dovetail {
+namespace {
+
+class Match {
+ public:
+  Match(const ScheduleFile& file, const JsonFile& input)
+      : file_(file), input_(input), s_(*file.priced.schedule), e_(file.experiment) {}
+
+  void require() {
+    require_same(as_in_file(step()));
+    require_agreeing_prices();
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& pointer, const std::string& message) const {
+    throw InputError(input_.locate(pointer), message);
+  }
+
+  // Errors of rules name a value of the question or the plan, which have the same places in the file.
+  Schedule step() const try {
+    validate(e_);
+    require_no_more_ops();
+    return build_step(e_, file_.plan);
+  } catch (const InputError& error) {
+    if (!error.where().file.empty()) throw;
+    fail(error.where().pointer, error.message());
+  }
+
+  // A plan of more ops than the file holds is refused before anything is made for each of them.
+  void require_no_more_ops() const {
+    const Plan& p = file_.plan;
+    double ops = e_.workload.layers;
+    for (int layer = 0; layer < e_.workload.layers; ++layer)
+      if (e_.model.is_moe(layer)) ops += p.forward_degree + backward_degree(layer);
+    ops *= p.micro_batches;
+    if (e_.parallelism.dp > 1)
+      ops += slices();
+    else if (constexpr double most = 1e6; slices() > most)
+      fail("/plan/gradient_chunk_bytes", fmt::format("makes {:.0f} slices, expected at most {:.0f}", slices(), most));
+    const auto held = static_cast<double>(s_.ops.size());
+    if (ops > held) fail("/plan", fmt::format("makes at least {:.0f} ops, but the file has {:.0f}", ops, held));
+  }
+
+  bool training() const { return e_.workload.phases == Phases::Training; }
+
+  // Its list may still be too short here.
+  double backward_degree(int layer) const {
+    const std::vector<int>& degrees = file_.plan.backward_degrees;
+    if (!training()) return 0;
+    return static_cast<std::size_t>(layer) < degrees.size() ? degrees[static_cast<std::size_t>(layer)]
+                                                            : file_.plan.backward_degree;
+  }
+
+  // At least so many, where the plan cuts the dense gradients into chunks.
+  double slices() const {
+    if (file_.plan.grad_sync != GradSync::FixedChunks || !training()) return 0;
+    double elements = 0;
+    for (const std::int64_t of_layer : dense_elements(e_)) elements += static_cast<double>(of_layer);
+    return elements * size_of(e_.workload.dtype).value() / static_cast<double>(file_.plan.gradient_chunk_bytes);
+  }
+
+  Schedule as_in_file(Schedule step) const {
+    require_count("ops", s_.ops.size(), step.ops.size());
+    require_count("tensors", s_.tensors.size(), step.tensors.size());
+    if (file_.plan.order == Order::ReadyFirst) step = reordered(step, order_in_file(step));
+    return step;
+  }
+
+  void require_count(std::string_view list, std::size_t found, std::size_t built) const {
+    if (found != built)
+      fail(fmt::format("/{}", list), differ(fmt::format("{} {}", found, list), std::to_string(built)));
+  }
+
+  // Which op of the step each op of the file is: by its name, and by its rows where several have one name.
+  std::vector<OpId> order_in_file(const Schedule& step) const {
+    std::map<std::string, std::vector<OpId>> waiting;
+    for (std::size_t i = step.ops.size(); i-- > 0;)
+      waiting[to_string(step.ops[i])].push_back(static_cast<OpId>(i));  // the first one last
+    std::vector<OpId> order;
+    for (std::size_t i = 0; i < s_.ops.size(); ++i) {
+      const Op& op = s_.ops[i];
+      std::vector<OpId>& alike = waiting[to_string(op)];
+      if (alike.empty())
+        fail(fmt::format("/ops/{}", i), fmt::format("{}: the plan has no such op left", to_string(op)));
+      auto found = std::find_if(alike.rbegin(), alike.rend(), [&](OpId id) { return same_place(step, id, op); });
+      if (found == alike.rend()) found = alike.rbegin();
+      order.push_back(*found);
+      alike.erase(std::next(found).base());
+    }
+    require_order(step, order);
+    return order;
+  }
+
+  bool same_place(const Schedule& step, OpId id, const Op& op) const {
+    const Op& other = step.ops[static_cast<std::size_t>(id)];
+    return op.rows.first == other.rows.first && op.rows.last == other.rows.last &&
+           std::ranges::equal(s_.reads_of(op), step.reads_of(other));
+  }
+
+  void require_order(const Schedule& step, const std::vector<OpId>& order) const {
+    std::vector<bool> placed(order.size());
+    std::vector<OpId> last(step.streams.size(), -1);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const Op& op = step.ops[static_cast<std::size_t>(order[i])];
+      const auto early = [&](OpId before) {
+        fail(fmt::format("/ops/{}", i), fmt::format("{} stands before {}, which it follows", to_string(op),
+                                                    to_string(step.ops[static_cast<std::size_t>(before)])));
+      };
+      for (OpId before : step.dependencies_of(op))
+        if (!placed[static_cast<std::size_t>(before)]) early(before);
+      placed[static_cast<std::size_t>(order[i])] = true;
+      const auto stream = static_cast<std::size_t>(op.stream);
+      if (step.streams[stream].kind != StreamKind::Compute) continue;
+      if (last[stream] > order[i]) early(last[stream]);
+      last[stream] = order[i];
+    }
+  }
+
+  void require_same(Schedule built) const {
+    ScheduleFile expected = file_;
+    expected.priced.schedule = std::make_shared<const Schedule>(std::move(built));
+    const nlohmann::ordered_json json = to_json(expected);
+    for (const char* part :
+         {"groups", "micro_batches", "rank_classes", "streams", "collective_steps", "tensors", "ops"})
+      require_same(fmt::format("/{}", part), input_.root().at(part), json.at(part));
+  }
+
+  template <class Json>
+  void require_same(const std::string& pointer, const nlohmann::json& found, const Json& built) const {
+    if (built.is_structured() && found.type() != built.type()) fail(pointer, differ(found.dump(), built.dump()));
+    if (built.is_array()) {
+      if (found.size() != built.size()) fail(pointer, differ(found.dump(), built.dump()));
+      for (std::size_t i = 0; i < built.size(); ++i) require_same(fmt::format("{}/{}", pointer, i), found[i], built[i]);
+    } else if (built.is_object()) {
+      for (const auto& [key, value] : built.items()) {
+        if (!found.contains(key)) fail(pointer, fmt::format("missing key {}", in_quotes(key)));
+        require_same(fmt::format("{}/{}", pointer, key), found.at(key), value);
+      }
+    } else if (!same_value(found, built)) {
+      fail(pointer, differ(found.dump(), built.dump()));
+    }
+  }
+
+  // Another machine may round the last bit of a product otherwise.
+  template <class Json>
+  static bool same_value(const nlohmann::json& found, const Json& built) {
+    if (!built.is_number() || !found.is_number()) return found == nlohmann::json(built);
+    const auto a = found.template get<double>(), b = built.template get<double>();
+    return a == b || (built.is_number_float() && std::abs(a - b) <= 1e-12 * std::abs(b));
+  }
+
+  static std::string differ(std::string found, const std::string& built) {
+    constexpr std::size_t most = 100;
+    if (found.size() > most) found = found.substr(0, most) + " ...";
+    return fmt::format("{}, but model, workload, parallelism and plan give {}", found,
+                       built.size() > most ? built.substr(0, most) + " ..." : built);
+  }
+
+  // An op lasts its fixed time and then as long as the longest of what it demands; of several activities that hold one
+  // another up, never longer than one after the other.
+  void require_agreeing_prices() const {
+    const PricedSchedule& p = file_.priced;
+    for (std::size_t i = 0; i < s_.ops.size(); ++i) {
+      double longest = 0, all = 0;
+      p.for_each_demand(static_cast<OpId>(i), [&](const Demand& demand) {
+        longest = std::max(longest, demand.seconds.value());
+        all += demand.seconds.value();
+      });
+      const double duration = p.duration[i].value(), least = p.fixed[i].value() + longest;
+      const double most = p.first_activity.empty() ? least : p.fixed[i].value() + all;
+      constexpr double rounding = 1e-9;
+      if (duration < least * (1 - rounding) || duration > most * (1 + rounding))
+        fail(fmt::format("/ops/{}/duration_s", i),
+             fmt::format("{}, but its fixed time and its demands give {}", duration, least));
+    }
+  }
+
+  const ScheduleFile& file_;
+  const JsonFile& input_;
+  const Schedule& s_;
+  const Experiment& e_;
+};
+
+}  // namespace
+
+void require_match(const ScheduleFile& file, const JsonFile& input) {
+  Match(file, input).require();
+}
+
+}  // namespace dovetail
