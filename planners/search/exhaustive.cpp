@@ -23,7 +23,10 @@ class Exhaustive final : public Planner {
                       space.points(), most));
     Contest contest(evaluate);
     for_each_plan(task, space, [&](const Plan& plan) { contest.propose(plan); });
-    if (contest.empty()) contest.propose(simplest(task));
+    if (contest.empty()) {
+      evaluate(simplest(task));  // throws for costs that are missing
+      throw InputError(fmt::format("planner exhaustive: none of the combinations of {} can be built", space.words));
+    }
     const bool tied = space.tied || task.base.scope == Scope::Block;
     const bool partitioned = contest.best().grad_sync == GradSync::Partitioned;
     const bool wide = task.choices.space == SearchSpace::Plans;

@@ -11,6 +11,7 @@
 #include "models/price/build_schedule.hpp"
 #include "models/price/calibration.hpp"
 #include "models/price/price.hpp"
+#include "models/time/analytic_backend.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/registry.hpp"
 
@@ -27,25 +28,28 @@ Question question_of(const std::string& cluster, const std::string& model, std::
   return load_question(options);
 }
 
+const Candidate& candidate_of(const Question& question, const std::string& system) {
+  return *std::ranges::find(question.candidates, system, [](const Candidate& c) { return c.system.name; });
+}
+
 // None where the system cannot be built here.
-std::optional<Plan> plan_of(const Question& question, const std::string& system) {
-  const auto candidate =
-      std::ranges::find(question.candidates, system, [](const Candidate& c) { return c.system.name; });
+std::optional<SystemResult> result_of(Evaluation& evaluation, const Candidate& candidate) {
   try {
-    return choose_plan(question, *candidate).plan;
+    return evaluation.evaluate(candidate, evaluation.choose(candidate), Arenas::LeftOut);
   } catch (const InputError&) {
     return {};
   }
 }
 
 void check_never_worse(const Question& question) {
-  const auto evaluate = planners::analytic_evaluator(question.experiment);
-  const Seconds ours = evaluate(plan_of(question, "dovetail").value());
+  AnalyticBackend backend;
+  Evaluation evaluation(question, backend);
+  const SystemResult ours = result_of(evaluation, candidate_of(question, "dovetail")).value();
+  CHECK(ours.feasible);
   for (const Candidate& candidate : question.candidates) {
     INFO(question.experiment.cluster.name << " " << question.experiment.model.name << " " << candidate.system.name);
-    const std::optional<Plan> plan = plan_of(question, candidate.system.name);
-    if (plan && planners::peak_memory(question.experiment, *plan) <= question.experiment.cluster.device.memory)
-      CHECK(ours <= evaluate(*plan) * (1 + 1e-9));
+    const std::optional<SystemResult> theirs = result_of(evaluation, candidate);
+    if (theirs && theirs->feasible) CHECK(ours.metrics.makespan <= theirs->metrics.makespan * (1 + 1e-9));
   }
 }
 
@@ -87,7 +91,7 @@ TEST_CASE("dovetail is never worse by a simulator either, where the systems' cho
 
 TEST_CASE("what makes a plan fit is tried, and said with its bytes") {
   Question question = question_of("fsmoe-testbed-b", "mixtral-8x7b", {"workload.batch=16"});
-  const Plan plan = plan_of(question, "tutel").value();
+  const Plan plan = choose_plan(question, candidate_of(question, "tutel")).plan;
   const Bytes peak = planners::peak_memory(question.experiment, plan);
   question.experiment.cluster.device.memory = peak * .8;
   question.request.set.push_back("cluster.device.memory=" + std::to_string((peak * .8).value() / 1073741824) + " GiB");

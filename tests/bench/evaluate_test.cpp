@@ -91,7 +91,7 @@ TEST_CASE("a wrong knob is reported where the user wrote it") {
 
 TEST_CASE("what does not fit has its missing bytes") {
   Options options = shipped({"tutel"});
-  options.request.set = {"workload.batch=64"};
+  options.request.set = {"workload.batch=64", "plan.micro_batches=1"};
   const Question question = load_question(options);
   const SystemResult result = evaluate(question.experiment, "tutel", choose_plan(question, question.candidates.front()),
                                        *make_backend("analytic"));

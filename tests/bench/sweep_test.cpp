@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr auto small = R"({"name": "small", "backend": "analytic", "systems": ["deepspeed_moe", "tutel"],
-  "base": {"cluster": "fsmoe-testbed-b", "model": "mixtral-8x7b", "workload.layers": 1},
+  "base": {"cluster": "fsmoe-testbed-b", "model": "mixtral-8x7b", "workload.layers": 1, "plan.micro_batches": 1},
   "axes": [
     {"name": "workload.batch", "values": [1, 2, 2048]},
     {"name": "size", "values": [{"nodes": 2}, {"nodes": 4, "workload.capacity_factor": 2}]},

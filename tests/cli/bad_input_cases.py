@@ -112,7 +112,7 @@ FILES = [
          bad='{"scope": "moe",\n"grad_sync": "partitioned",\n"gradient_slices": [{"window": "tail", "elements": 12}]}'),
     Case("contradictory plan", WITH_BAD_PLAN, r"^bad\.json:1:\d+: /forward_degree: 2 contradicts plan\.scope layer",
          bad='{"scope": "layer", "forward_degree": 2}'),
-    Case("contradictory plan in an experiment", "compare --experiment bad.json", r"^bad\.json:2:29: /plan/forward_degree: 2 contradicts plan\.scope layer",
+    Case("contradictory plan in an experiment", "simulate --experiment bad.json --system deepspeed_moe", r"^bad\.json:2:29: /plan/forward_degree: 2 contradicts plan\.scope layer",
          bad='{"cluster": "good.json", "model": "tiny.json",\n "plan": {"forward_degree": 2}}'),
     Case("contradictory system", f"simulate {TINY} --system bad.json", r"^bad\.json:1:\d+: /plan/forward_degree: 2 contradicts",
          bad='{"name": "x", "plan": {"scope": "layer", "forward_degree": 2}, "planner": {"name": "fixed"}}'),
@@ -141,7 +141,7 @@ FILES = [
 
 VALUES = [
     Case("groups that do not divide", f"simulate {SHIPPED} --system tutel --set parallelism.ep=3", r"--set parallelism\.ep=3: .*3"),
-    Case("sequence that does not divide", f"{SIMULATE} --set workload.sequence=1023", r"--set workload\.sequence=1023: .*divide"),
+    Case("sequence that does not divide", f"{SIMULATE} --set workload.batch=1 --set workload.sequence=1023", r"--set workload\.sequence=1023: .*divide"),
     Case("open capacity of soft_moe", f"{SIMULATE} --set workload.gate.kind=soft_moe --set workload.capacity_factor=0",
          r"--set workload\.capacity_factor=0: 0: soft_moe fills any capacity"),
     Case("sparse soft_moe", f"{SIMULATE} --set workload.gate.kind=soft_moe", r"sparse contradicts the gate soft_moe"),
@@ -246,7 +246,7 @@ USAGE = [
     Case("NCCL and emulated links", f"run {SHIPPED} --system tutel --device cuda --transport nccl-mpi --emulate-links", r"links are real"),
     Case("fewer GPUs than ranks", f"run {SHIPPED} --system tutel --device cuda --transport nccl", r"a GPU for each rank: 4 asked for, this machine has 0|not in this build", code=4),
     Case("a GPU's grid without a GPU", "validate gpu -q", r"no CUDA device 0: this machine has 0|not in this build", code=4),
-    Case("plan that does not fit", f"plan {SHIPPED} --system tutel --set workload.batch=64", r"no plan fits: tutel needs .* GiB.*11\.0 GiB.*\(\d+ bytes\) are missing", code=3),
+    Case("plan that does not fit", f"plan {SHIPPED} --system tutel --set workload.batch=64 --set plan.micro_batches=1", r"no plan fits: tutel needs .* GiB.*11\.0 GiB.*\(\d+ bytes\) are missing", code=3),
     Case("threshold crossed", f"compare {SHIPPED} --systems deepspeed_moe,tutel --fail-on tutel:100 -q", r"tutel has a speed-up of 1\.\d+, below the 100", code=5),
 ]
 

@@ -64,7 +64,7 @@ def test_standard_output(checks, program):
 
 def test_earlier_result_survives_a_failure(checks, program):
     (program.folder / "r.json").write_text("old")
-    program.run("plan", *SHIPPED, "--system", "tutel", "--set", "workload.batch=64", "-o", "r.json")
+    program.run("plan", *SHIPPED, "--system", "tutel", "--set", "workload.batch=64", "--set", "plan.micro_batches=1", "-o", "r.json")
     program.run("compare", *SHIPPED, "-o", "r.json", "--html", "nowhere/x.html")
     checks.check((program.folder / "r.json").read_text() == "old", "the earlier result is kept")
 
@@ -172,7 +172,7 @@ def test_user_values_hold(checks, program):
 
 
 def test_what_does_not_fit_is_shown(checks, program):
-    result = program.run("compare", *SHIPPED, "--systems", "deepspeed_moe,tutel,fsmoe", "--set", "workload.batch=64", "-o", "a.json", "-q")
+    result = program.run("compare", *SHIPPED, "--systems", "deepspeed_moe,tutel,fsmoe", "--set", "workload.batch=64", "--set", "plan.micro_batches=1", "-o", "a.json", "-q")
     rows = load(program, "a.json")["results"]
     checks.check(result.returncode == 0 and all(not r["feasible"] and r["missing_bytes"] > 0 for r in rows), "infeasible rows")
 

@@ -53,7 +53,7 @@ CASES = [
     ("help_import", ["import", "--help"], same),
     ("help_doctor", ["doctor", "--help"], same),
     ("compare", ["compare", *SHIPPED], timeless),
-    ("compare_does_not_fit", ["compare", *SHIPPED, "--systems", "deepspeed_moe,tutel", "--set", "workload.batch=32"], timeless),
+    ("compare_does_not_fit", ["compare", *SHIPPED, "--systems", "deepspeed_moe,tutel", "--set", "workload.batch=32", "--set", "plan.micro_batches=1"], timeless),
     ("plan", ["plan", *SHIPPED, "--system", "fsmoe", "-v"], timeless),
     ("plan_online", ["plan", "--online", "--trace", "capacity-tutel", *SHIPPED, "--noise", "0.02"], same),
     ("plan_online_step", ["plan", "--online", "--state", "state.json", "--step", "f=1.5", *SHIPPED], same),

@@ -133,6 +133,7 @@ TEST_CASE("Where the router decides, an open capacity is what it needs with this
   CHECK(of_parts.dropped == 0);
   CHECK(of_parts.largest_load < reference.largest_load);
   e.workload.capacity_factor = 1.5;
+  e.workload.capacity_rows = 0;
   resolve_routed_capacity(e, 3);
   CHECK(e.workload.capacity_rows == 0);
 }

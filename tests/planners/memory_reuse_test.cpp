@@ -165,7 +165,7 @@ TEST_CASE("memory_reuse: what does not fit says by how much, and what would") {
   INFO(tokens.report.reason);
   CHECK_THAT(tokens.report.reason, Contains("batch 1 with sequence") && Contains("would fit"));
   e.cluster.device.memory = states / 2;
-  CHECK_THAT(choose(e, base, {1, 2}).report.reason, Contains("neither more chunks nor fewer tokens"));
+  CHECK_THAT(choose(e, base, {1, 2}).report.reason, Contains("neither up to 256 chunks nor fewer tokens"));
 }
 
 TEST_CASE("memory_reuse: without a copy cost only what needs no copies; forward only as the base plan says") {
