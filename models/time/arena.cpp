@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <map>
 #include <numeric>
+#include <queue>
 
 namespace dovetail {
 namespace {
@@ -16,13 +18,89 @@ std::int64_t aligned(std::int64_t bytes) {
   return (bytes + Arena::alignment - 1) / Arena::alignment * Arena::alignment;
 }
 
+std::vector<std::size_t> by_birth(const std::vector<MemoryRequest>& requests) {
+  std::vector<std::size_t> order(requests.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return requests[i].born; });
+  return order;
+}
+
+// In the order of their births, each into the tightest gap, as an allocator does that knows no future.
+class Allocator {
+ public:
+  explicit Allocator(const std::vector<MemoryRequest>& requests) : requests_(requests) {}
+
+  Arena run() {
+    arena_.offsets.assign(requests_.size(), 0);
+    const auto later = [&](std::size_t a, std::size_t b) { return requests_[a].dead > requests_[b].dead; };
+    std::priority_queue<std::size_t, std::vector<std::size_t>, decltype(later)> alive(later);
+    for (const std::size_t i : by_birth(requests_)) {
+      for (; !alive.empty() && requests_[alive.top()].dead <= requests_[i].born; alive.pop()) release(alive.top());
+      take(i);
+      alive.push(i);
+    }
+    return std::move(arena_);
+  }
+
+ private:
+  void take(std::size_t i) {
+    const std::int64_t bytes = aligned(requests_[i].bytes);
+    auto best = gaps_.end();
+    for (auto gap = gaps_.begin(); gap != gaps_.end(); ++gap)
+      if (size(*gap) >= bytes && (best == gaps_.end() || size(*gap) < size(*best))) best = gap;
+    if (best == gaps_.end()) {
+      arena_.offsets[i] = arena_.bytes;
+      arena_.bytes += bytes;
+      return;
+    }
+    const auto [first, last] = *best;
+    gaps_.erase(best);
+    arena_.offsets[i] = first;
+    if (first + bytes < last) gaps_[first + bytes] = last;
+  }
+
+  void release(std::size_t i) {
+    std::int64_t first = arena_.offsets[i], last = first + aligned(requests_[i].bytes);
+    if (first == last) return;
+    auto after = gaps_.lower_bound(first);
+    if (after != gaps_.end() && after->first == last) {
+      last = after->second;
+      after = gaps_.erase(after);
+    }
+    if (after != gaps_.begin())
+      if (const auto before = std::prev(after); before->second == first) {
+        first = before->first;
+        gaps_.erase(before);
+      }
+    gaps_[first] = last;
+  }
+
+  static std::int64_t size(const std::pair<const std::int64_t, std::int64_t>& gap) { return gap.second - gap.first; }
+
+  const std::vector<MemoryRequest>& requests_;
+  std::map<std::int64_t, std::int64_t> gaps_;  // from first to last, below the end of the arena
+  Arena arena_;
+};
+
+// How many pairs live at the same time, or any larger number where that is more than `most`.
+std::size_t count_pairs(const std::vector<MemoryRequest>& requests, std::size_t most) {
+  std::vector<Seconds> deaths;
+  for (const MemoryRequest& request : requests) deaths.push_back(request.dead);
+  std::ranges::sort(deaths);
+  std::size_t pairs = 0, born = 0, dead = 0;
+  for (const std::size_t i : by_birth(requests)) {
+    while (dead < deaths.size() && deaths[dead] <= requests[i].born) ++dead;
+    pairs += born++ - std::min(born, dead);
+    if (pairs > most) break;
+  }
+  return pairs;
+}
+
 class Planner {
  public:
   explicit Planner(const std::vector<MemoryRequest>& requests) : requests_(requests), beside_(requests.size()) {
-    std::vector<std::size_t> order(requests.size()), alive;
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return requests[i].born; });
-    for (const std::size_t i : order) {
+    std::vector<std::size_t> alive;
+    for (const std::size_t i : by_birth(requests)) {
       std::erase_if(alive, [&](std::size_t other) { return requests[other].dead <= requests[i].born; });
       std::int64_t bytes = aligned(requests[i].bytes);
       pairs_ += alive.size();
@@ -107,6 +185,8 @@ class Planner {
 }  // namespace
 
 Arena plan_arena(const std::vector<MemoryRequest>& requests) {
+  constexpr std::size_t most_pairs = 10'000'000;  // 160 MB and a second; a step of 60 layers has a tenth of that
+  if (count_pairs(requests, most_pairs) > most_pairs) return Allocator(requests).run();
   return Planner(requests).plan();
 }
 

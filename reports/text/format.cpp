@@ -30,8 +30,12 @@ std::string counted(int count, std::string_view noun) {
 
 std::string printable(std::string_view text, std::size_t width) {
   std::string safe(text);
-  for (char& c : safe)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+  for (std::size_t i = 0; i < safe.size(); ++i) {
+    const auto c = static_cast<unsigned char>(safe[i]);
+    const bool second = i > 0 && text[i - 1] == '\xC2' && c >= 0x80 && c < 0xA0;  // U+0080 to U+009F begin commands too
+    if (second) safe[i - 1] = '?';
+    if (second || c < 0x20 || c == 0x7F) safe[i] = '?';
+  }
   if (display_width(safe) <= width) return safe;
   std::size_t end = 0;
   for (std::size_t shown = 0; end < safe.size(); ++end)
