@@ -11,16 +11,15 @@
 #include "bench/cli/usage.hpp"
 #include "models/base/build_info.hpp"
 #include "models/base/errors.hpp"
+#include "models/base/plain_text.hpp"
 
 namespace {
 
 using namespace dovetail;
 using bench::Exit;
 
-Exit fail(Exit code, std::string message) {
-  for (char& c : message)
-    if (c == '\n' || c == '\r') c = ' ';
-  fmt::print(stderr, "{}\n", message);
+Exit fail(Exit code, std::string_view message) {
+  fmt::print(stderr, "{}\n", plain_text(message));
   return code;
 }
 

@@ -96,21 +96,12 @@ class OwnFile {
   int file_;
 };
 
-// On one line, without what terminals obey.
-std::string plain(std::string text) {
-  constexpr std::size_t longest = 300;
-  if (text.size() > longest) text.resize(longest);
-  for (char& c : text)
-    if (c < ' ' || c > '~') c = ' ';
-  return text;
-}
-
 // The line of what SimGrid said that tells why it ended: "[0.000000] [xbt/CRITICAL] Assertion ... failed".
 std::string essence(const std::string& said) {
   constexpr std::string_view mark = "/CRITICAL] ";
   const std::size_t critical = said.find(mark);
   const std::size_t first = critical == std::string::npos ? 0 : critical + mark.size();
-  return plain(said.substr(first, said.find('\n', first) - first));
+  return said.substr(first, said.find('\n', first) - first);
 }
 
 std::string how_it_ended(int status, const std::string& said) {
@@ -153,7 +144,7 @@ Timeline in_child(const std::function<Timeline()>& compute) {
     case Answer::Failure:
       throw InternalError(rest);
     case Answer::GaveUp:
-      throw ChildEnded("simgrid-flow", "SimGrid says: " + plain(rest));
+      throw ChildEnded("simgrid-flow", "SimGrid says: " + rest);
     case Answer::Times:
       break;
   }

@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 
+#include "models/base/plain_text.hpp"
+
 namespace dovetail::bench {
 namespace {
 
@@ -53,7 +55,7 @@ void Progress::show(std::string_view item) {
   std::string rate;
   if (done_ > 0 && seconds > 1)
     rate = fmt::format(", {:.3g}/s, {:.0f} s left", done_ / seconds, seconds / done_ * (total_ - done_));
-  fmt::print(stderr, "\r\033[K{} {}/{}{}: {}", what_, done_, total_, rate, item);
+  fmt::print(stderr, "\r\033[K{} {}/{}{}: {}", what_, done_, total_, rate, plain_text(item));
   std::fflush(stderr);
 }
 

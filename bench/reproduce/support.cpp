@@ -38,7 +38,13 @@ Experiment read_experiment(const JsonReader& options, FilesRead& files, const st
     request.set.push_back(fmt::format("{}={}", key, value.value().dump()));
   request.set.insert(request.set.end(), more.begin(), more.end());
   std::vector<std::string> notes;
-  return load_experiment(request, files, notes);
+  try {
+    return load_experiment(request, files, notes);
+  } catch (const InputError& error) {
+    for (const auto& [key, value] : options.members())
+      if (error.where().file.starts_with("--set " + key + "=")) value.fail(error.message());
+    throw;
+  }
 }
 
 Plan choose_plan(const Experiment& experiment, const System& system) {

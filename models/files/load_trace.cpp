@@ -38,9 +38,10 @@ Fields parse_row(const std::string& file, int line, std::string_view text) {
       throw InputError(Location{file, line, static_cast<int>(at - text.data()) + 1, ""}, expected);
     };
     const auto [stop, error] = std::from_chars(at, end, fields[i]);
-    if (error != std::errc() || fields[i] < 0) fail("expected a whole number from 0 on");
-    at = stop;
     const bool last = i + 1 == fields.size();
+    if (error != std::errc() || fields[i] < 0) fail("expected a whole number from 0 on");
+    if (!last && fields[i] >= most_cells) fail(fmt::format("{}, expected an index below {}", fields[i], most_cells));
+    at = stop;
     if (last ? at != end : (at == end || *at != ',')) fail(last ? "expected the end of the line" : "expected a comma");
     ++at;
   }

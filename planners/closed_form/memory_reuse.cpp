@@ -70,15 +70,16 @@ bool fits(const Plan& plan, const Experiment& e) {
 
 // What would make a plan fit that does not: more chunks, else fewer tokens.
 std::string remedy(const PlanningTask& task, Plan plan) {
+  constexpr std::int64_t most_chunks = 256;  // more would take minutes to look at, and their latencies would decide
   Experiment e = task.experiment;
-  const std::int64_t rows = layer_volumes(e, plan).capacity;
+  const std::int64_t rows = std::min(most_chunks, layer_volumes(e, plan).capacity);
   plan.backward_degrees.clear();
   for (Plan more = plan; std::int64_t{2} * more.forward_degree <= rows;) {
     more.forward_degree = more.backward_degree = 2 * more.forward_degree;
     if (fits(more, e)) return fmt::format("degree {} would fit", more.forward_degree);
   }
   Workload& w = e.workload;
-  while (w.batch * w.sequence > 1) {
+  while (w.batch > 1 || w.sequence > 1) {
     (w.batch > 1 ? w.batch : w.sequence) /= 2;
     try {
       resolve_capacity(e);

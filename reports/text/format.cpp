@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "models/base/names.hpp"
+#include "models/base/plain_text.hpp"
 #include "models/price/calibration.hpp"
 
 namespace dovetail::reports {
@@ -29,13 +30,7 @@ std::string counted(int count, std::string_view noun) {
 }  // namespace
 
 std::string printable(std::string_view text, std::size_t width) {
-  std::string safe(text);
-  for (std::size_t i = 0; i < safe.size(); ++i) {
-    const auto c = static_cast<unsigned char>(safe[i]);
-    const bool second = i > 0 && text[i - 1] == '\xC2' && c >= 0x80 && c < 0xA0;  // U+0080 to U+009F begin commands too
-    if (second) safe[i - 1] = '?';
-    if (second || c < 0x20 || c == 0x7F) safe[i] = '?';
-  }
+  const std::string safe = plain_text(text, '?');
   if (display_width(safe) <= width) return safe;
   std::size_t end = 0;
   for (std::size_t shown = 0; end < safe.size(); ++end)

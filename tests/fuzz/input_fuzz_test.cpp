@@ -37,7 +37,6 @@ void say_what_ended() {
 }
 
 extern "C" void dovetail_fuzz_too_long(int /*signal*/) {
-  say_what_ended();
   std::abort();
 }
 
@@ -49,10 +48,11 @@ extern "C" void dovetail_fuzz_crashed(int signal) {
 
 void watch() {
   ::signal(SIGALRM, dovetail_fuzz_too_long);
+  ::signal(SIGABRT, dovetail_fuzz_crashed);
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_set_death_callback(say_what_ended);
 #else
-  for (const int each : {SIGSEGV, SIGFPE, SIGBUS, SIGABRT}) ::signal(each, dovetail_fuzz_crashed);
+  for (const int each : {SIGSEGV, SIGFPE, SIGBUS}) ::signal(each, dovetail_fuzz_crashed);
   constexpr rlim_t most = rlim_t{4} << 30;  // bytes; sanitizers have a limit of their own
   const rlimit limit{most, most};
   ::setrlimit(RLIMIT_AS, &limit);
@@ -99,22 +99,26 @@ TEST_CASE("Mutated input files are used or refused") {
   const std::vector<FuzzTarget> targets = fuzz_targets();
   for (const FuzzTarget& target : targets)
     for (const std::string& seed : target.seeds) require_valid(target, seed);
+  std::vector<std::size_t> choice;
+  for (std::size_t i = 0; i < targets.size(); ++i)
+    choice.insert(choice.end(), static_cast<std::size_t>(targets[i].weight), i);
   watch();
   const std::uint64_t first = from_environment("DOVETAIL_FUZZ_SEED", 1),
                       count = from_environment("DOVETAIL_FUZZ_COUNT", 2000);
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    const FuzzTarget& target = targets[seed % targets.size()];
     Dice dice(seed);
+    const FuzzTarget& target = targets[dice.pick(choice)];
     std::ofstream(target.file, std::ios::binary) << mutated(dice.pick(target.seeds), dice);
     doing = fmt::format("\nwhile using {}: {} (DOVETAIL_FUZZ_SEED={} DOVETAIL_FUZZ_COUNT=1)\n", target.name,
                         std::filesystem::absolute(target.file).string(), seed);
     ::alarm(longest);
     const std::string fault = fault_of(target, dice);
     ::alarm(0);
+    const std::string command = last_command();
     if (fault.empty()) continue;
     const auto kept = std::filesystem::temp_directory_path() / fmt::format("dovetail-fuzz-{}-{}", seed, target.file);
     std::filesystem::copy_file(target.file, kept, std::filesystem::copy_options::overwrite_existing);
-    UNSCOPED_INFO(fmt::format("seed {}, {}, {}, last command: {}", seed, target.name, kept.string(), last_command()));
+    UNSCOPED_INFO(fmt::format("seed {}, {}, {}, last command: {}", seed, target.name, kept.string(), command));
     FAIL_CHECK(fault);
   }
 }

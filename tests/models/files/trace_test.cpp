@@ -81,6 +81,8 @@ TEST_CASE("What is wrong in a trace is refused at its place") {
   refused("t.csv", header, "t.csv:1:1: no rows");
   refused("t.csv", header + "0,0,0,1,5\n0,0,x,1,5\n", "t.csv:3:5: expected a whole number from 0 on");
   refused("t.csv", header + "0,0,0,-1,5\n", "t.csv:2:7: expected a whole number from 0 on");
+  refused("t.csv", header + "0,0,9223372036854775807,1,5\n",
+          "t.csv:2:5: 9223372036854775807, expected an index below 100000000");
   refused("t.csv", header + "0,0,0,1\n", "t.csv:2:8: expected a comma");
   refused("t.csv", header + "0,0,0,1,5,6\n", "t.csv:2:10: expected the end of the line");
   refused("t.csv", header + "0,0,999999999,999999,5\n", "t.csv:2:1: the indices so far span 1e+15 cells");
