@@ -19,57 +19,57 @@ using Attribute = PlatformAttribute;
 constexpr std::string_view sharing = "SHARED SPLITDUPLEX FULLDUPLEX FATPIPE", zones = "platform zone";
 constexpr bool required = true;
 
-constexpr std::array platform{Attribute{"version", Version, required}};
-constexpr std::array zone{Attribute{"id", Name, required}, Attribute{"routing", Routing, required}};
-constexpr std::array host{Attribute{"id", Name, required}, Attribute{"speed", Speed, required},
-                          Attribute{"core", Count}};
-constexpr std::array router{Attribute{"id", Name, required}};
-constexpr std::array link{Attribute{"id", Name, required}, Attribute{"bandwidth", Bandwidth, required},
-                          Attribute{"latency", Latency}, Attribute{"sharing_policy", Choice, false, sharing}};
-constexpr std::array backbone{Attribute{"id", Name, required}, Attribute{"bandwidth", Bandwidth, required},
-                              Attribute{"latency", Latency, required}};
-constexpr std::array host_link{Attribute{"id", Reference, required}, Attribute{"up", Reference, required},
-                               Attribute{"down", Reference, required}};
-constexpr std::array cluster{Attribute{"id", Name, required},
-                             Attribute{"prefix", Name, required},
-                             Attribute{"suffix", Name, required},
-                             Attribute{"radical", Radical, required},
-                             Attribute{"speed", Speed, required},
-                             Attribute{"core", Count},
-                             Attribute{"bw", Bandwidth, required},
-                             Attribute{"lat", Latency, required},
-                             Attribute{"sharing_policy", Choice, false, sharing},
-                             Attribute{"topology", Choice, false, "FLAT TORUS FAT_TREE DRAGONFLY"},
-                             Attribute{"topo_parameters", Topology},
-                             Attribute{"bb_bw", Bandwidth},
-                             Attribute{"bb_lat", Latency},
-                             Attribute{"bb_sharing_policy", Choice, false, "SHARED FATPIPE"},
-                             Attribute{"router_id", Name},
-                             Attribute{"limiter_link", Bandwidth},
-                             Attribute{"loopback_bw", Bandwidth},
-                             Attribute{"loopback_lat", Latency}};
+constexpr std::array of_platform{Attribute{"version", Version, required}};
+constexpr std::array of_zone{Attribute{"id", Name, required}, Attribute{"routing", Routing, required}};
+constexpr std::array of_host{Attribute{"id", Name, required}, Attribute{"speed", Speed, required},
+                             Attribute{"core", Count}};
+constexpr std::array of_router{Attribute{"id", Name, required}};
+constexpr std::array of_link{Attribute{"id", Name, required}, Attribute{"bandwidth", Bandwidth, required},
+                             Attribute{"latency", Latency}, Attribute{"sharing_policy", Choice, false, sharing}};
+constexpr std::array of_backbone{Attribute{"id", Name, required}, Attribute{"bandwidth", Bandwidth, required},
+                                 Attribute{"latency", Latency, required}};
+constexpr std::array of_host_link{Attribute{"id", Reference, required}, Attribute{"up", Reference, required},
+                                  Attribute{"down", Reference, required}};
+constexpr std::array of_cluster{Attribute{"id", Name, required},
+                                Attribute{"prefix", Name, required},
+                                Attribute{"suffix", Name, required},
+                                Attribute{"radical", Radical, required},
+                                Attribute{"speed", Speed, required},
+                                Attribute{"core", Count},
+                                Attribute{"bw", Bandwidth, required},
+                                Attribute{"lat", Latency, required},
+                                Attribute{"sharing_policy", Choice, false, sharing},
+                                Attribute{"topology", Choice, false, "FLAT TORUS FAT_TREE DRAGONFLY"},
+                                Attribute{"topo_parameters", Topology},
+                                Attribute{"bb_bw", Bandwidth},
+                                Attribute{"bb_lat", Latency},
+                                Attribute{"bb_sharing_policy", Choice, false, "SHARED FATPIPE"},
+                                Attribute{"router_id", Name},
+                                Attribute{"limiter_link", Bandwidth},
+                                Attribute{"loopback_bw", Bandwidth},
+                                Attribute{"loopback_lat", Latency}};
 constexpr std::string_view yes_or_no = "YES NO yes no";
-constexpr std::array route{Attribute{"src", Reference, required}, Attribute{"dst", Reference, required},
-                           Attribute{"symmetrical", Choice, false, yes_or_no}};
-constexpr std::array zone_route{Attribute{"src", Reference, required}, Attribute{"dst", Reference, required},
-                                Attribute{"gw_src", Reference, required}, Attribute{"gw_dst", Reference, required},
-                                Attribute{"symmetrical", Choice, false, yes_or_no}};
-constexpr std::array link_ctn{Attribute{"id", Reference, required},
-                              Attribute{"direction", Choice, false, "UP DOWN NONE"}};
-constexpr std::array prop{Attribute{"id", Text, required}, Attribute{"value", Text, required}};
+constexpr std::array of_route{Attribute{"src", Reference, required}, Attribute{"dst", Reference, required},
+                              Attribute{"symmetrical", Choice, false, yes_or_no}};
+constexpr std::array of_zone_route{Attribute{"src", Reference, required}, Attribute{"dst", Reference, required},
+                                   Attribute{"gw_src", Reference, required}, Attribute{"gw_dst", Reference, required},
+                                   Attribute{"symmetrical", Choice, false, yes_or_no}};
+constexpr std::array of_link_ctn{Attribute{"id", Reference, required},
+                                 Attribute{"direction", Choice, false, "UP DOWN NONE"}};
+constexpr std::array of_prop{Attribute{"id", Text, required}, Attribute{"value", Text, required}};
 
-constexpr std::array elements{PlatformElement{"platform", "", platform},
-                              PlatformElement{"zone", zones, zone},
-                              PlatformElement{"cluster", zones, cluster},
-                              PlatformElement{"host", "zone", host},
-                              PlatformElement{"router", "zone", router},
-                              PlatformElement{"link", "zone", link},
-                              PlatformElement{"backbone", "zone", backbone},
-                              PlatformElement{"host_link", "zone", host_link},
-                              PlatformElement{"route", "zone", route},
-                              PlatformElement{"zoneRoute", "zone", zone_route},
-                              PlatformElement{"link_ctn", "route zoneRoute", link_ctn},
-                              PlatformElement{"prop", "zone cluster host link", prop}};
+constexpr std::array elements{PlatformElement{"platform", "", of_platform},
+                              PlatformElement{"zone", zones, of_zone},
+                              PlatformElement{"cluster", zones, of_cluster},
+                              PlatformElement{"host", "zone", of_host},
+                              PlatformElement{"router", "zone", of_router},
+                              PlatformElement{"link", "zone", of_link},
+                              PlatformElement{"backbone", "zone", of_backbone},
+                              PlatformElement{"host_link", "zone", of_host_link},
+                              PlatformElement{"route", "zone", of_route},
+                              PlatformElement{"zoneRoute", "zone", of_zone_route},
+                              PlatformElement{"link_ctn", "route zoneRoute", of_link_ctn},
+                              PlatformElement{"prop", "zone cluster host link", of_prop}};
 
 // A number, then perhaps a unit, of which SimGrid knows more than anybody writes.
 std::optional<double> number_before_unit(std::string_view text) {

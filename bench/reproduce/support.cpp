@@ -27,6 +27,7 @@ template <class T, class Read>
 std::vector<T> read_list(const JsonReader& json, Read read) {
   std::vector<T> list;
   for (const JsonReader& each : json.elements()) list.push_back(read(each));
+  if (list.empty()) json.fail("an empty list, expected at least one value");
   return list;
 }
 
