@@ -215,6 +215,10 @@ void validate(const Plan& p, const Experiment& e) {
   if (e.workload.gate.kind == GateKind::SoftMoe && p.encoding == Encoding::Sparse)
     refuse("encoding", "sparse contradicts the gate soft_moe, whose every slot mixes all tokens; expected dense");
   const LayerVolumes v = layer_volumes(micro_batch);
+  const double weights =
+      static_cast<double>(v.tokens) * static_cast<double>(v.experts) * static_cast<double>(v.capacity);
+  if (p.encoding == Encoding::Dense && weights > 0x1p53)
+    refuse("encoding", fmt::format("dense: {:.3g} weights of tokens for slots, expected at most 2^53", weights));
   require_degree("forward_degree", p.forward_degree, p, v.capacity);
   require_degree("backward_degree", p.backward_degree, p, v.capacity);
   if (!p.backward_degrees.empty() && p.backward_degrees.size() != static_cast<std::size_t>(e.workload.layers))

@@ -73,10 +73,8 @@ struct LayerVolumes {
   std::int64_t expert_rows(const ChunkRange& c) const { return c.rows.size() * row_copies(c) * dispatched_experts; }
   // Of all GEMMs of an expert on `rows` rows; forward, backward is twice that.
   Flops expert_flops(std::int64_t rows) const;
-  // Of a token for a slot, in dense order: T E C. There may be more of them than an integer holds.
-  double dense_weights() const {
-    return static_cast<double>(tokens) * static_cast<double>(experts) * static_cast<double>(capacity);
-  }
+  // Of a token for a slot, in dense order: T E C.
+  std::int64_t dense_weights() const { return tokens * experts * capacity; }
 
   Flops projection_flops;       // of the attention's projections, forward; backward is twice that
   Flops attention_score_flops;  // 2 B L^2 (Q + context), halved by the causal mask; a flash backward is 2.5x that

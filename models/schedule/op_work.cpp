@@ -54,9 +54,9 @@ Work OpWork::gate(Phase phase) const {
   work.flops = Flops((forward ? 2.0 : 4.0) * static_cast<double>(v_.tokens * v_.router_parameters));
   work.gemms = static_cast<int>(v_.router_gemms) * (forward ? 1 : 2);
   // The forward pass writes the fp32 weights and the mask; the backward pass reads what is their gradient.
-  const double weights = v_.dense_weights();
-  if (plan_.encoding == Encoding::Dense)
-    work.memory_traffic += weights * (size_of(DType::Fp32) + (forward || soft() ? 1.0 : 0.0) * size_);
+  if (plan_.encoding == Encoding::Dense)  // else there may be more than an integer holds
+    work.memory_traffic +=
+        static_cast<double>(v_.dense_weights()) * (size_of(DType::Fp32) + (forward || soft() ? 1.0 : 0.0) * size_);
   return work;
 }
 
@@ -203,7 +203,7 @@ Work OpWork::collective(Collective kind, GroupKind group, std::int64_t elements)
 // Products of (T, E C) weights with (E C, M) rows or (T, M) tokens.
 Work OpWork::dense_order(int products, std::int64_t elements) const {
   Work work = memory(elements);
-  work.flops = Flops(2.0 * products * v_.dense_weights() * static_cast<double>(v_.hidden));
+  work.flops = Flops(2.0 * products * static_cast<double>(v_.dense_weights()) * static_cast<double>(v_.hidden));
   work.gemms = products;
   return work;
 }
