@@ -116,11 +116,11 @@ std::vector<std::string_view> split(std::string_view text, std::string_view at) 
 }
 
 std::string objection_to_radical(std::string_view text) {
-  std::int64_t hosts = 0;
+  std::size_t hosts = 0;
   for (std::string_view part : split(text, ",")) {
     const auto range = range_of(part);
     if (!range) return fmt::format("{}, expected numbers and ranges such as 0-3,7", in_quotes(text));
-    hosts += range->second - range->first + 1;
+    hosts += static_cast<std::size_t>(range->second - range->first) + 1;
   }
   if (hosts <= most_platform_hosts) return "";
   return fmt::format("{} are {} hosts, expected at most {}", in_quotes(text), hosts, most_platform_hosts);

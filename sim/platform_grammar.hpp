@@ -1,6 +1,7 @@
 // What a SimGrid platform file may say here: hosts, links, routes and clusters, and nothing that SimGrid would act upon
 // elsewhere (other files, settings, processes, profiles over time).
 #pragma once
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,7 +44,7 @@ bool is_word_of(std::string_view words, std::string_view word);
 std::string objection_to(const PlatformAttribute& attribute, const std::string& value);
 
 // The numbers of a radical that objection_to accepts.
-inline constexpr int most_platform_hosts = 4096;
+inline constexpr std::size_t most_platform_hosts = 4096;
 std::vector<int> numbers_of_radical(std::string_view radical);
 
 }  // namespace dovetail::sim
