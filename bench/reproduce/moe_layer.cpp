@@ -35,13 +35,13 @@ bool outside_moe(OpKind kind) {
 }  // namespace
 
 LayerSizes read_sizes(const JsonReader& json, LayerSizes sizes) {
-  sizes.gpus = json.integer_or("gpus", sizes.gpus, 1);
-  sizes.tokens = json.integer_or("tokens", sizes.tokens, 1);
-  sizes.hidden = json.integer_or("hidden", sizes.hidden, 1);
-  sizes.expert_hidden = json.integer_or("expert_hidden", sizes.expert_hidden, 1);
-  sizes.experts = json.integer_or("experts", sizes.experts, 1);
+  sizes.gpus = json.integer_or("gpus", sizes.gpus, 1, largest_setting);
+  sizes.tokens = json.integer_or("tokens", sizes.tokens, 1, largest_setting);
+  sizes.hidden = json.integer_or("hidden", sizes.hidden, 1, largest_setting);
+  sizes.expert_hidden = json.integer_or("expert_hidden", sizes.expert_hidden, 1, largest_setting);
+  sizes.experts = json.integer_or("experts", sizes.experts, 1, largest_setting);
   if (const auto each = json.find("experts_per_gpu")) sizes.experts = experts_on(sizes.gpus, each->number());
-  sizes.top_k = json.integer_or("top_k", sizes.top_k, 1);
+  sizes.top_k = json.integer_or("top_k", sizes.top_k, 1, largest_setting);
   sizes.capacity_factor = json.number_or("capacity_factor", sizes.capacity_factor);
   return sizes;
 }

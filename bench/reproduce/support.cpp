@@ -84,7 +84,7 @@ std::vector<std::string> read_strings(const JsonReader& json) {
   return read_list<std::string>(json, [](const JsonReader& each) { return each.string(); });
 }
 std::vector<int> read_integers(const JsonReader& json) {
-  return read_list<int>(json, [](const JsonReader& each) { return each.integer(-JsonReader::int_max); });
+  return read_list<int>(json, [](const JsonReader& each) { return each.integer(-largest_setting, largest_setting); });
 }
 std::vector<double> read_numbers(const JsonReader& json) {
   return read_list<double>(json, [](const JsonReader& each) { return each.number(); });
