@@ -50,13 +50,21 @@ function(dovetail_conclude library found apt)
   set(DOVETAIL_FOUND_${library} "${text}" PARENT_SCOPE)
 endfunction()
 
+# With Expat, which reads platform files before SimGrid does.
 macro(dovetail_find_simgrid)
   set(found "")
-  if(NOT DOVETAIL_WITH_SIMGRID STREQUAL "OFF" AND PKG_CONFIG_FOUND)  # Debian ships no CMake package of it
+  if(NOT DOVETAIL_WITH_SIMGRID STREQUAL "OFF" AND PKG_CONFIG_FOUND)  # Debian ships no CMake package of SimGrid
     pkg_check_modules(DOVETAIL_SIMGRID QUIET IMPORTED_TARGET GLOBAL simgrid)
-    set(found "${DOVETAIL_SIMGRID_VERSION}")
+    pkg_check_modules(DOVETAIL_EXPAT QUIET IMPORTED_TARGET GLOBAL expat)
+    if(DOVETAIL_EXPAT_FOUND)
+      set(found "${DOVETAIL_SIMGRID_VERSION}")
+    endif()
   endif()
-  dovetail_conclude(SIMGRID "${found}" "apt-get install libsimgrid-dev")
+  set(DOVETAIL_FOUND_EXPAT "missing (apt-get install libexpat1-dev)")
+  if(DOVETAIL_EXPAT_VERSION)
+    set(DOVETAIL_FOUND_EXPAT "${DOVETAIL_EXPAT_VERSION}")
+  endif()
+  dovetail_conclude(SIMGRID "${found}" "apt-get install libsimgrid-dev libexpat1-dev")
 endmacro()
 
 macro(dovetail_find_mpi)
@@ -192,7 +200,7 @@ endmacro()
 
 function(dovetail_print_summary)
   set(rows "Dovetail ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}, ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
-  foreach(library fmt nlohmann_json valijson Eigen3 CLI11 SIMGRID MPI OPENBLAS NLOPT OPENSSL CUDA NCCL)
+  foreach(library fmt nlohmann_json valijson Eigen3 CLI11 SIMGRID EXPAT MPI OPENBLAS NLOPT OPENSSL CUDA NCCL)
     string(TOLOWER "${library}" name)
     string(LENGTH "${name}" length)
     math(EXPR pad "15 - ${length}")

@@ -11,6 +11,7 @@
 #include "bench/cli/usage.hpp"
 #include "models/base/build_info.hpp"
 #include "models/base/errors.hpp"
+#include "models/base/plain_text.hpp"
 #include "models/base/streams.hpp"
 
 namespace {
@@ -18,10 +19,8 @@ namespace {
 using namespace dovetail;
 using bench::Exit;
 
-Exit fail(Exit code, std::string message) {
-  for (char& c : message)
-    if (c == '\n' || c == '\r') c = ' ';
-  say(message + '\n');
+Exit fail(Exit code, std::string_view message) {
+  say(plain_text(message) + '\n');
   return code;
 }
 

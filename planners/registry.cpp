@@ -6,6 +6,7 @@
 #include <array>
 
 #include "models/base/errors.hpp"
+#include "models/base/json/json_text.hpp"
 #include "models/base/json/nearest.hpp"
 
 namespace dovetail::planners {
@@ -34,7 +35,7 @@ const Planner& find_planner(std::string_view name) {
     if (planner().name() == name) return planner();
   const std::vector<std::string> known = planner_names();
   throw InputError(
-      fmt::format("no planner \"{}\"{}; known: {}", name, did_you_mean(name, known), fmt::join(known, ", ")));
+      fmt::format("no planner {}{}; known: {}", in_quotes(name), did_you_mean(name, known), fmt::join(known, ", ")));
 }
 
 std::vector<std::string> planner_names() {

@@ -2,11 +2,19 @@
 #pragma once
 #include <functional>
 
+#include "models/base/errors.hpp"
 #include "models/time/timeline.hpp"
 
 namespace dovetail::sim {
 
-// What `compute` returns there, or the InputError that it throws. Throws DeviceError where the child ends otherwise.
+// The child gave up or crashed: what() says how, with what it wrote to standard error.
+class ChildEnded : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
+// What `compute` returns there, or the InputError or InternalError that it throws. Throws ChildEnded where the child
+// ends otherwise. The child dies with its parent, and what it writes to standard error follows where it succeeds.
 Timeline in_child(const std::function<Timeline()>& compute);
 
 }  // namespace dovetail::sim

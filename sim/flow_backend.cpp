@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 
@@ -11,6 +12,7 @@
 #include "models/network/rank_flows.hpp"
 #include "sim/child.hpp"
 #include "sim/flow_simulation.hpp"
+#include "sim/platform_file.hpp"
 
 namespace dovetail::sim {
 namespace {
@@ -206,9 +208,18 @@ class FlowRun {
   Timeline timeline_;
 };
 
+// Links that are all but still make times that mean nothing.
+void require_finite(const Timeline& timeline) {
+  for (const Interval& when : timeline.ops)
+    if (!std::isfinite(when.start.value()) || !std::isfinite(when.finish.value()) || when.finish < when.start)
+      throw ChildEnded("simgrid-flow", "times that are no numbers");
+}
+
 }  // namespace
 
-FlowBackend::FlowBackend(std::string platform) : platform_(std::move(platform)) {}
+FlowBackend::FlowBackend(const std::string& platform) {
+  if (!platform.empty()) platform_ = read_platform(platform);
+}
 FlowBackend::~FlowBackend() = default;
 
 void FlowBackend::prepare(const Experiment& experiment) {
@@ -217,7 +228,7 @@ void FlowBackend::prepare(const Experiment& experiment) {
         fmt::format("simgrid-flow: {} GPUs, expected at most {}: it simulates every message of every GPU; "
                     "the other backends count equal GPUs once",
                     experiment.cluster.gpus(), most_gpus));
-  if (platform_.empty() && !experiment.cluster.network)
+  if (!platform_ && !experiment.cluster.network)
     throw InputError(fmt::format("simgrid-flow: cluster {} has no \"network\", and no --platform is given",
                                  experiment.cluster.name));
   experiment_ = std::make_unique<const Experiment>(experiment);
@@ -227,11 +238,20 @@ Timeline FlowBackend::run(const PricedSchedule& priced) {
   check(experiment_ != nullptr, "simgrid-flow knows no experiment");
   if (!priced.speed_changes.empty()) throw InputError("simgrid-flow: events are not simulated, leave them out");
   const int gpus = experiment_->cluster.gpus();
-  return in_child([&] {
+  const auto simulate = [&] {
     FlowSimulation simulation =
-        platform_.empty() ? FlowSimulation(gpus, Network(experiment_->cluster)) : FlowSimulation(gpus, platform_);
+        platform_ ? FlowSimulation(gpus, *platform_) : FlowSimulation(gpus, Network(experiment_->cluster));
     return FlowRun(*experiment_, priced, simulation).run();
-  });
+  };
+  if (!platform_) return in_child(simulate);
+  try {
+    Timeline timeline = in_child(simulate);
+    require_finite(timeline);
+    return timeline;
+  } catch (const ChildEnded& error) {
+    throw InputError(Location{platform_->file, 1, 1, ""},
+                     fmt::format("SimGrid cannot use this platform: {}", error.what()));
+  }
 }
 
 }  // namespace dovetail::sim

@@ -2,10 +2,12 @@
 // on the described links.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "models/question/experiment.hpp"
 #include "models/time/backend.hpp"
+#include "sim/platform_file.hpp"
 
 namespace dovetail::sim {
 
@@ -17,18 +19,19 @@ namespace dovetail::sim {
 class FlowBackend final : public Backend {
  public:
   // Links are those of the experiment's network or, where `platform` is not empty, of this SimGrid platform file, whose
-  // hosts are ranks in its order.
-  explicit FlowBackend(std::string platform = "");
+  // hosts are ranks in its order. Throws InputError for a platform that platform_file.hpp refuses; run() for one that
+  // SimGrid cannot use.
+  explicit FlowBackend(const std::string& platform = "");
   ~FlowBackend() override;
   std::string_view name() const override { return "simgrid-flow"; }
   void prepare(const Experiment& experiment) override;
 
   // In a child process, so that each run has a SimGrid of its own. Throws InputError for more than 128 GPUs, without a
-  // network, for changes of speed and for a platform that SimGrid does not take.
+  // network and for changes of speed.
   Timeline run(const PricedSchedule& priced) override;
 
  private:
-  std::string platform_;
+  std::optional<Platform> platform_;
   std::unique_ptr<const Experiment> experiment_;
 };
 

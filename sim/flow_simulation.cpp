@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 #include <simgrid/engine.h>  // for version.h, which includes nothing itself
 #include <simgrid/version.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
-#include <simgrid/Exception.hpp>
+#include <exception>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
-#include <stdexcept>
 #include <string>
 
 #include "models/base/errors.hpp"
@@ -40,18 +41,34 @@ void configure() {
 #endif
 }
 
-void load_platform(s4u::Engine& engine, const std::string& platform) {
+// SimGrid reads files only: this one is in memory.
+class TextAsFile {
+ public:
+  explicit TextAsFile(std::string_view text) : file_(::memfd_create("platform", MFD_CLOEXEC)) {
+    if (file_ < 0 || ::write(file_, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+      throw DeviceError("simgrid-flow", "no memory for the platform");
+  }
+  ~TextAsFile() { ::close(file_); }
+  TextAsFile(const TextAsFile&) = delete;
+  TextAsFile& operator=(const TextAsFile&) = delete;
+  std::string path() const { return fmt::format("/proc/self/fd/{}", file_); }
+
+ private:
+  int file_;
+};
+
+void load_platform(s4u::Engine& engine, const Platform& platform) {
+  const TextAsFile file(platform.text);
   try {
-    engine.load_platform(platform);
-  } catch (const simgrid::ParseError& error) {  // "Parse error at FILE:LINE: MESSAGE"
-    const std::string message = error.what(), before_line = platform + ":";
+    engine.load_platform(file.path());
+  } catch (const std::exception& error) {  // mostly "Parse error at FILE:LINE: MESSAGE"
+    std::string message = error.what();
+    const std::string before_line = file.path() + ":";
     int line = 0, read = 0;
     const std::size_t at = message.find(before_line);
-    if (at == std::string::npos || std::sscanf(message.c_str() + at + before_line.size(), "%d: %n", &line, &read) != 1)
-      throw InputError(message);
-    throw InputError(Location{platform, line, 0, ""}, message.substr(at + before_line.size() + read));
-  } catch (const std::invalid_argument& error) {
-    throw InputError(fmt::format("--platform {}: {}", platform, error.what()));
+    if (at != std::string::npos && std::sscanf(message.c_str() + at + before_line.size(), "%d: %n", &line, &read) == 1)
+      message.erase(0, at + before_line.size() + static_cast<std::size_t>(read));
+    throw InputError(Location{platform.file, line, line > 0 ? 1 : 0, ""}, message.substr(0, message.find('\n')));
   }
 }
 
@@ -119,12 +136,13 @@ FlowSimulation::FlowSimulation(int hosts, const Network& network) : state_(std::
   zone->seal();
 }
 
-FlowSimulation::FlowSimulation(int hosts, const std::string& platform) : state_(std::make_unique<State>(1)) {
+FlowSimulation::FlowSimulation(int hosts, const Platform& platform) : state_(std::make_unique<State>(1)) {
+  if (platform.hosts.size() < static_cast<std::size_t>(hosts))
+    throw InputError(Location{platform.file, 1, 1, ""},
+                     fmt::format("{} hosts, expected {} or more, one for each GPU", platform.hosts.size(), hosts));
   load_platform(*state_->engine, platform);
-  state_->hosts = state_->engine->get_netzone_root()->get_all_hosts();
-  if (state_->hosts.size() < static_cast<std::size_t>(hosts))
-    throw InputError(
-        fmt::format("{}: {} hosts, expected {} or more, one for each GPU", platform, state_->hosts.size(), hosts));
+  for (int rank = 0; rank < hosts; ++rank)
+    state_->hosts.push_back(state_->engine->host_by_name(platform.hosts[static_cast<std::size_t>(rank)]));
 }
 
 FlowSimulation::~FlowSimulation() = default;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/network/network.hpp"
+#include "sim/platform_file.hpp"
 
 namespace dovetail::sim {
 
@@ -16,8 +17,8 @@ class FlowSimulation {
  public:
   // Hosts 0 to hosts - 1, joined by the links of a network, which have no latency.
   FlowSimulation(int hosts, const Network& network);
-  // The first hosts of a SimGrid platform file, in its order. Throws InputError where it has fewer.
-  FlowSimulation(int hosts, const std::string& platform);
+  // The first hosts of a SimGrid platform, in its order. Throws InputError where it has fewer.
+  FlowSimulation(int hosts, const Platform& platform);
   ~FlowSimulation();
   FlowSimulation(const FlowSimulation&) = delete;
   FlowSimulation& operator=(const FlowSimulation&) = delete;

@@ -28,6 +28,7 @@ std::vector<Library> libraries() {
        "host kernels"},
       {"openblas", present(DOVETAIL_HAS_OPENBLAS), std::string(found::openblas), "faster host GEMMs"},
       {"simgrid", present(DOVETAIL_HAS_SIMGRID), std::string(found::simgrid), "--backend simgrid"},
+      {"expat", present(DOVETAIL_HAS_SIMGRID), std::string(found::expat), "--platform"},
       {"nlohmann-json", Presence::BuiltIn,
        dotted(NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH), "files"},
       {"cli11", Presence::BuiltIn, CLI11_VERSION, "this command line"},

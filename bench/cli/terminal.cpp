@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "models/base/plain_text.hpp"
 #include "models/base/streams.hpp"
 
 namespace dovetail::bench {
@@ -55,7 +56,7 @@ void Progress::show(std::string_view item) {
   std::string rate;
   if (done_ > 0 && seconds > 1)
     rate = fmt::format(", {:.3g}/s, {:.0f} s left", done_ / seconds, seconds / done_ * (total_ - done_));
-  say(fmt::format("\r\033[K{} {}/{}{}: {}", what_, done_, total_, rate, item));
+  say(fmt::format("\r\033[K{} {}/{}{}: {}", what_, done_, total_, rate, plain_text(item)));
 }
 
 }  // namespace dovetail::bench

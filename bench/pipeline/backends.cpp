@@ -23,7 +23,8 @@ std::unique_ptr<Backend> make(const std::string& /*platform*/) {
 }
 
 constexpr std::string_view flow = "simgrid-flow", flow_use = "every message of up to 128 GPUs by SimGrid";
-[[maybe_unused]] constexpr std::string_view get_simgrid = "apt-get install libsimgrid-dev and build again";
+[[maybe_unused]] constexpr std::string_view get_simgrid =
+    "apt-get install libsimgrid-dev libexpat1-dev and build again";
 
 constexpr std::array table {
   BackendEntry{"analytic", "fair sharing, computed here", make<AnalyticBackend>, ""},

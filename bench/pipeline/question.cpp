@@ -11,6 +11,7 @@
 #include "models/base/json/json_text.hpp"
 #include "models/files/input_file.hpp"
 #include "models/price/calibration.hpp"
+#include "planners/registry.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -27,8 +28,10 @@ Candidate candidate_of_plan(const std::string& path, FilesRead& files) {
 std::vector<Candidate> load_candidates(const Options& options, FilesRead& files) {
   const bool all = options.systems.empty() && options.plans.empty();
   std::vector<Candidate> candidates;
-  for (const std::string& name : all ? known_names("systems") : options.systems)
+  for (const std::string& name : all ? known_names("systems") : options.systems) {
     candidates.push_back({load_system(name, files), is_path(name) ? name : "", "/plan"});
+    require_planner(name, candidates.back().system);
+  }
   if (all)
     std::stable_partition(candidates.begin(), candidates.end(),
                           [](const Candidate& c) { return c.system.plan.scope == Scope::Layer; });
@@ -41,6 +44,15 @@ std::vector<Candidate> load_candidates(const Options& options, FilesRead& files)
 }
 
 }  // namespace
+
+void require_planner(const std::string& name, const System& system) {
+  try {
+    planners::find_planner(system.planner.name);
+  } catch (const InputError& error) {
+    if (!is_path(name)) throw;
+    throw InputError(JsonFile::read(name).locate("/planner/name"), error.message());
+  }
+}
 
 Question load_question(const Options& options) {
   Question question;

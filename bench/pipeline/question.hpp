@@ -30,4 +30,7 @@ struct Question {
 // Candidates: those of --system and --plan; without either all shipped systems, those that overlap nothing first.
 Question load_question(const Options& options);
 
+// Throws InputError where the system names no planner, at its place where `name` is a file.
+void require_planner(const std::string& name, const System& system);
+
 }  // namespace dovetail::bench

@@ -55,7 +55,7 @@ class Layer {
 
 Recomputed ampipe_appendix_c(const JsonReader& settings, FilesRead& files) {
   const Experiment experiment = read_experiment(settings.at("experiment"), files);
-  const int samples = settings.integer("samples", 1);
+  const int samples = settings.integer("samples", 1, 1'000'000);
   Recomputed result;
   for (int p : read_integers(settings.at("chunks"))) {
     Layer layer(experiment, p);

@@ -1,7 +1,10 @@
 #include "bench/reproduce/moe_layer.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "models/base/errors.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "models/question/capacity.hpp"
@@ -32,18 +35,35 @@ bool outside_moe(OpKind kind) {
 }  // namespace
 
 LayerSizes read_sizes(const JsonReader& json, LayerSizes sizes) {
-  sizes.gpus = json.integer_or("gpus", sizes.gpus, 1);
-  sizes.tokens = json.integer_or("tokens", sizes.tokens, 1);
-  sizes.hidden = json.integer_or("hidden", sizes.hidden, 1);
-  sizes.expert_hidden = json.integer_or("expert_hidden", sizes.expert_hidden, 1);
-  sizes.experts = json.integer_or("experts", sizes.experts, 1);
-  if (const auto each = json.find("experts_per_gpu")) sizes.experts = static_cast<int>(each->number() * sizes.gpus);
-  sizes.top_k = json.integer_or("top_k", sizes.top_k, 1);
+  sizes.gpus = json.integer_or("gpus", sizes.gpus, 1, largest_setting);
+  sizes.tokens = json.integer_or("tokens", sizes.tokens, 1, largest_setting);
+  sizes.hidden = json.integer_or("hidden", sizes.hidden, 1, largest_setting);
+  sizes.expert_hidden = json.integer_or("expert_hidden", sizes.expert_hidden, 1, largest_setting);
+  sizes.experts = json.integer_or("experts", sizes.experts, 1, largest_setting);
+  if (const auto each = json.find("experts_per_gpu")) sizes.experts = experts_on(sizes.gpus, each->number());
+  sizes.top_k = json.integer_or("top_k", sizes.top_k, 1, largest_setting);
   sizes.capacity_factor = json.number_or("capacity_factor", sizes.capacity_factor);
   return sizes;
 }
 
+int experts_on(int gpus, double per_gpu) {
+  constexpr double most = 65'536;
+  const double experts = per_gpu * gpus;
+  if (!(experts >= 1 && experts <= most))
+    throw InputError(fmt::format("{} experts on each of {} GPUs, expected 1 to {} in all", per_gpu, gpus, most));
+  return static_cast<int>(experts);
+}
+
 Experiment moe_layer(Experiment e, const LayerSizes& sizes) {
+  constexpr int most_gpus = 1 << 20;
+  for (const auto& [what, size] : {std::pair{"gpus", sizes.gpus},
+                                   {"tokens", sizes.tokens},
+                                   {"hidden", sizes.hidden},
+                                   {"expert_hidden", sizes.expert_hidden},
+                                   {"experts", sizes.experts},
+                                   {"top_k", sizes.top_k}})
+    if (size < 1) throw InputError(fmt::format("{} is {}, expected at least 1", what, size));
+  if (sizes.gpus > most_gpus) throw InputError(fmt::format("gpus is {}, expected at most {}", sizes.gpus, most_gpus));
   e.cluster.gpus_per_node = std::min(sizes.gpus, e.cluster.gpus_per_node);
   e.cluster.nodes = sizes.gpus / e.cluster.gpus_per_node;
   e.model.layers = e.workload.layers = 1;
@@ -57,6 +77,8 @@ Experiment moe_layer(Experiment e, const LayerSizes& sizes) {
   e.workload.batch = 1;
   e.workload.sequence = sizes.tokens;
   e.workload.capacity_factor = sizes.capacity_factor;
+  if (sizes.capacity_factor <= 0) e.workload.capacity_rows = 1;  // all else must be right before it is known
+  validate(e);
   resolve_capacity(e);
   validate(e);
   return e;

@@ -87,7 +87,7 @@ Recomputed mpipemoe_fig9_11(const JsonReader& settings, FilesRead& files) {
   result.values["saved of what the equations count over equation 6, mean"] = 100 * mean(of_equation);
   const JsonReader point = settings.at("point");
   add_points(mpipemoe_layer(read_experiment(settings.at("experiment"), files), point.string("model"),
-                            point.integer("tokens"), files),
+                            point.integer("tokens", 1, largest_setting), files),
              systems, result);
   return result;
 }

@@ -15,6 +15,7 @@ class PublishedTable {
 
   const ReproducedTable& table() const { return table_; }                   // ours still empty
   JsonReader settings() const { return JsonReader(file_).at("settings"); }  // for this table's function alone
+  JsonReader values() const { return JsonReader(file_).at("values"); }
 
  private:
   JsonFile file_;

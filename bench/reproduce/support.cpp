@@ -27,6 +27,7 @@ template <class T, class Read>
 std::vector<T> read_list(const JsonReader& json, Read read) {
   std::vector<T> list;
   for (const JsonReader& each : json.elements()) list.push_back(read(each));
+  if (list.empty()) json.fail("an empty list, expected at least one value");
   return list;
 }
 
@@ -38,7 +39,13 @@ Experiment read_experiment(const JsonReader& options, FilesRead& files, const st
     request.set.push_back(fmt::format("{}={}", key, value.value().dump()));
   request.set.insert(request.set.end(), more.begin(), more.end());
   std::vector<std::string> notes;
-  return load_experiment(request, files, notes);
+  try {
+    return load_experiment(request, files, notes);
+  } catch (const InputError& error) {
+    for (const auto& [key, value] : options.members())
+      if (error.where().file.starts_with("--set " + key + "=")) value.fail(error.message());
+    throw;
+  }
 }
 
 Plan choose_plan(const Experiment& experiment, const System& system) {
@@ -77,7 +84,7 @@ std::vector<std::string> read_strings(const JsonReader& json) {
   return read_list<std::string>(json, [](const JsonReader& each) { return each.string(); });
 }
 std::vector<int> read_integers(const JsonReader& json) {
-  return read_list<int>(json, [](const JsonReader& each) { return each.integer(-JsonReader::int_max); });
+  return read_list<int>(json, [](const JsonReader& each) { return each.integer(-largest_setting, largest_setting); });
 }
 std::vector<double> read_numbers(const JsonReader& json) {
   return read_list<double>(json, [](const JsonReader& each) { return each.number(); });

@@ -18,6 +18,7 @@ struct Interference;
 namespace dovetail::bench {
 
 inline constexpr double gibibyte = 1 << 30;
+inline constexpr int largest_setting = 10'000'000;  // so that products of a few stay integers
 
 // Ours by the names of the table's values: all of them, no others. Notes are added to those of the file.
 struct Recomputed {

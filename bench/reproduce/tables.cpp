@@ -7,7 +7,8 @@
 
 #include "bench/cli/option_values.hpp"
 #include "bench/reproduce/published.hpp"
-#include "models/base/errors.hpp"
+#include "models/base/json/at_place_of.hpp"
+#include "models/base/json/json_text.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -57,16 +58,20 @@ std::string describe_table(const std::string& id, FilesRead& files) {
 ReproducedTable reproduce_table(const std::string& id, FilesRead& files) {
   const Entry& entry = entries[choose("id", id, reproduced_ids())];
   const PublishedTable published(id, files);
-  Recomputed ours = entry.recompute(published.settings(), files);
+  Recomputed ours = at_place_of(published.settings(), [&] { return entry.recompute(published.settings(), files); });
   ReproducedTable table = published.table();
-  for (ReproducedValue& value : table.values) {
+  for (std::size_t i = 0; i < table.values.size(); ++i) {
+    ReproducedValue& value = table.values[i];
     const auto found = ours.values.find(value.name);
-    check(found != ours.values.end(), fmt::format("{}: nothing computed for \"{}\"", id, value.name));
+    if (found == ours.values.end())
+      published.values().elements()[i].fail(
+          "name", fmt::format("{}, but the settings of this table compute no such value", in_quotes(value.name)));
     value.ours = found->second;
     ours.values.erase(found);
   }
-  check(ours.values.empty(),
-        ours.values.empty() ? "" : fmt::format("{}: nothing published for \"{}\"", id, ours.values.begin()->first));
+  if (!ours.values.empty())
+    published.values().fail(
+        fmt::format("nothing is published for {}, which the settings compute", in_quotes(ours.values.begin()->first)));
   std::ranges::move(ours.notes, std::back_inserter(table.notes));
   return table;
 }

@@ -19,7 +19,7 @@ Recomputed tutel_table1(const JsonReader& settings, FilesRead& files) {
     result.values[gpus + "potential speed-up"] = (compute + exchange) / std::max(compute, exchange);
 
     LayerSizes sizes;
-    sizes.gpus = measured.integer("gpus");
+    sizes.gpus = measured.integer("gpus", 1, largest_setting);
     const PricedSchedule priced = price_moe(moe_layer(base, read_sizes(settings.at("layer"), sizes)), Plan{});
     Seconds all, all_to_all;
     for (std::size_t i = 0; i < priced.duration.size(); ++i) {

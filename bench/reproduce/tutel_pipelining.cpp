@@ -30,6 +30,14 @@ std::array<System, 2> both_systems(FilesRead& files) {
   return {load_system("tutel", files), load_system("tutel_2dh", files)};
 }
 
+int tokens_of(int samples, int sequence) {
+  const std::int64_t tokens = std::int64_t{samples} * sequence;
+  if (samples < 1 || sequence < 1 || tokens > JsonReader::int_max)
+    throw InputError(
+        fmt::format("{} samples of {} tokens, expected at least one of each and fewer in all", samples, sequence));
+  return static_cast<int>(tokens);
+}
+
 // All combinations of the lists.
 std::vector<LayerSizes> layers_of(const JsonReader& grid, int gpus) {
   std::vector<LayerSizes> layers;
@@ -42,10 +50,10 @@ std::vector<LayerSizes> layers_of(const JsonReader& grid, int gpus) {
       for (int hidden : read_integers(grid.at("hidden")))
         for (int expert_hidden : read_integers(grid.at("expert_hidden")))
           for (double experts : read_numbers(grid.at("experts_per_gpu"))) {
-            s.tokens = samples * sequence;
+            s.tokens = tokens_of(samples, sequence);
             s.hidden = hidden;
             s.expert_hidden = expert_hidden;
-            s.experts = static_cast<int>(experts * gpus);
+            s.experts = experts_on(gpus, experts);
             layers.push_back(s);
           }
   return layers;
@@ -70,9 +78,11 @@ Recomputed tutel_table7a(const JsonReader& settings, FilesRead& files) {
       for (std::size_t i = 0; i < times.size(); ++i) gains[i].push_back(percent_more(times[i], best));
     }
     const std::vector<double> published = read_numbers(scale.at("published"));
+    if (published.size() != gains.size())
+      scale.fail("published", fmt::format("{} numbers, expected {}", published.size(), gains.size()));
     for (std::size_t i = 0; i < gains.size(); ++i) {
       const double gain = mean(gains[i]);
-      errors.push_back(std::abs(gain - published.at(i)));
+      errors.push_back(std::abs(gain - published[i]));
       result.values[fmt::format("{} GPUs: over {} of degree {}", gpus, i < degrees.size() ? "linear" : "2DH",
                                 degrees[i % degrees.size()])] = gain;
     }

@@ -40,7 +40,7 @@ Recomputed tutel_table5(const JsonReader& settings, FilesRead& files) {
   std::vector<double> errors;
   for (const JsonReader& setting : settings.at("layers").elements()) {
     const LayerSizes sizes = read_sizes(setting, usual);
-    const int factor = setting.integer("factor", 1);
+    const int factor = setting.integer("factor", 1, 100);
     const bool repeats = setting.string("faster") == "P2";
     const ShardingTimes t = times(base, sizes, factor);
     const double gain = repeats ? percent_more(t.gathered, t.repeated) : percent_more(t.repeated, t.gathered);

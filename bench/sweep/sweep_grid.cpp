@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <set>
 
+#include "bench/pipeline/backends.hpp"
+#include "bench/pipeline/question.hpp"
 #include "models/base/errors.hpp"
+#include "models/base/json/at_place_of.hpp"
 #include "models/base/json/json_reader.hpp"
 #include "models/files/input_file.hpp"
 
@@ -118,10 +121,12 @@ SweepGrid load_sweep_grid(const std::string& name, FilesRead& files) {
   grid.name = json.string("name");
   grid.description = json.string_or("description", "");
   grid.backend = json.string_or("backend", "simgrid");
+  if (const auto backend = json.find("backend")) at_place_of(*backend, [&] { make_backend(grid.backend); });
   if (const auto base = json.find("base")) set_values(read_values(*base, file.name()), grid.base);
   for (const JsonReader& each : json.at("systems").elements()) {
     const std::string system = beside(file.name(), each.string());
     if (std::ranges::find(grid.systems, system) != grid.systems.end()) each.fail("given twice, expected once");
+    at_place_of(each, [&] { require_planner(system, load_system(system, files)); });
     grid.systems.push_back(system);
   }
   if (const auto axes = json.find("axes")) {

@@ -11,6 +11,7 @@
 #include <ostream>
 #include <set>
 
+#include "reports/text/csv.hpp"
 #include "reports/text/format.hpp"
 #include "reports/text/text_table.hpp"
 
@@ -114,9 +115,7 @@ constexpr std::array result_keys{"makespan_s",    "forward_s",  "backward_s", "e
                                  "plan",          "refused"};
 
 std::string csv_cell(const Json& value) {
-  std::string text = text_of(value);
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  return '"' + reports::replaced(std::move(text), "\"", "\"\"") + '"';
+  return value.is_number() ? text_of(value) : reports::csv_text(text_of(value));
 }
 
 }  // namespace

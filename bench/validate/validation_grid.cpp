@@ -6,7 +6,9 @@
 #include <array>
 #include <tuple>
 
+#include "bench/pipeline/question.hpp"
 #include "models/base/errors.hpp"
+#include "models/base/json/at_place_of.hpp"
 #include "models/base/json/json_reader.hpp"
 #include "models/files/input_file.hpp"
 #include "planners/registry.hpp"
@@ -60,6 +62,11 @@ ValidationGrid load_validation_grid(const std::string& name, FilesRead& files) {
   grid.description = json.string_or("description", "");
   grid.request.cluster = json.string("cluster");
   grid.request.model = json.string("model");
+  at_place_of(json.at("cluster"), [&] {
+    WorkloadDefaults defaults;
+    load_cluster(grid.request.cluster, defaults, files);
+  });
+  at_place_of(json.at("model"), [&] { load_model(grid.request.model, files); });
   grid.kernels = json.enumeration_or("kernels", kernel_times_names, grid.kernels);
   grid.device = json.enumeration_or("device", device_names, grid.device);
   if (grid.device == GridDevice::Cuda && grid.kernels == KernelTimes::Held)
@@ -69,13 +76,14 @@ ValidationGrid load_validation_grid(const std::string& name, FilesRead& files) {
   std::vector<int> degrees;
   for (const JsonReader& each : json.at("degrees").elements()) degrees.push_back(each.integer(1));
   for (const JsonReader& each : json.at("systems").elements()) {
-    grid.systems.push_back(load_system(each.string(), files));
+    grid.systems.push_back(at_place_of(each, [&] { return load_system(each.string(), files); }));
+    at_place_of(each, [&] { require_planner(each.string(), grid.systems.back()); });
     if (grid.systems.back().planner.degrees.size() > 1) grid.systems.back().planner.degrees = degrees;
   }
   if (const auto planners = json.find("planners"))
     for (const JsonReader& each : planners->elements()) {
       grid.planners.push_back(each.string());
-      planners::find_planner(grid.planners.back());
+      at_place_of(each, [&] { planners::find_planner(grid.planners.back()); });
     }
   grid.measured_plans = json.integer_or("measured_plans", 0, 1);
   if (grid.kernels == KernelTimes::Real) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "models/base/json/at_place_of.hpp"
 #include "models/base/json/json_text.hpp"
 #include "models/files/data_path.hpp"
 #include "models/files/schema_file.hpp"
@@ -109,12 +110,10 @@ JsonFile ExperimentFile::open_part(const InputKind& kind, const std::string& fal
     reader().fail(fmt::format("no {} given, expected one of {} or a path that ends in .json", kind.name,
                               fmt::join(known_names(kind.folder), ", ")));
   const auto changes = changes_.find(kind.name);
-  try {
+  const auto open = [&] {
     return open_input(kind, name, changes == changes_.end() ? std::vector<Override>{} : changes->second, files);
-  } catch (const InputError& error) {
-    if (given && error.where().file.empty()) given->fail(error.what());
-    throw;
-  }
+  };
+  return given ? at_place_of(*given, open) : open();
 }
 
 }  // namespace dovetail

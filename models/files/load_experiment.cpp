@@ -6,6 +6,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "models/base/json/at_place_of.hpp"
 #include "models/files/experiment_file.hpp"
 #include "models/files/load_trace.hpp"
 #include "models/files/read_parts.hpp"
@@ -41,20 +42,17 @@ TraceStep read_trace_step(const JsonReader& workload, const ExperimentFile& file
                           FilesRead& files) {
   if (w.routing.kind != RoutingKind::Trace || !w.routing.layers.empty()) return {};
   const JsonReader trace = workload.at("routing").at("trace");
-  try {
+  return at_place_of(trace, [&] {
     const std::string name = file.resolved(trace);
     const std::vector<TraceStep> steps = load_trace(name, files);
     if (static_cast<std::size_t>(w.step) >= steps.size())
       workload.fail("step", fmt::format("{}, expected 0 to {} (the steps of {})", w.step, steps.size() - 1, name));
-    const TraceStep& step = steps[static_cast<std::size_t>(w.step)];
+    TraceStep step = steps[static_cast<std::size_t>(w.step)];
     if (step.layers.empty())
       workload.fail("step", fmt::format("{}: this step of {} has no loads of experts", w.step, name));
     w.routing.layers = spread_over_experts(step.layers, e.model.experts);
     return step;
-  } catch (const InputError& error) {
-    if (error.where().file.empty()) trace.fail(error.what());
-    throw;
-  }
+  });
 }
 
 Workload read_workload(const JsonReader& json, const ExperimentFile& file, const Experiment& e,

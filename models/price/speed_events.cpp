@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "models/base/json/json_text.hpp"
 #include "models/price/contention.hpp"
 
 namespace dovetail {
@@ -44,8 +45,8 @@ void inject(std::span<const SpeedEvent> events, PricedSchedule& priced) {
   const std::vector<std::string>& resources = priced.resources;
   for (const SpeedEvent& event : events)
     if (std::ranges::none_of(resources, [&](const std::string& r) { return is_named(r, event.resource); }))
-      throw InputError(event.where,
-                       fmt::format("resource \"{}\", expected one of {}", event.resource, fmt::join(resources, ", ")));
+      throw InputError(event.where, fmt::format("resource {}, expected one of {}", in_quotes(event.resource),
+                                                fmt::join(resources, ", ")));
   for (std::size_t r = 0; r < resources.size(); ++r)
     add_changes(events, resources[r], static_cast<int>(r), priced.speed_changes);
   std::ranges::stable_sort(priced.speed_changes, {}, &SpeedChange::at);

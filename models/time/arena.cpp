@@ -51,6 +51,7 @@ std::size_t count_pairs(const std::vector<MemoryRequest>& requests) {
 class FreeRanges {
  public:
   std::int64_t take(std::int64_t bytes) {
+    if (bytes == 0) return 0;
     const auto tightest = by_size_.lower_bound({bytes, 0});
     if (tightest == by_size_.end()) return grow(bytes);
     const auto [size, first] = *tightest;
@@ -60,6 +61,7 @@ class FreeRanges {
   }
 
   void give_back(std::int64_t first, std::int64_t bytes) {
+    if (bytes == 0) return;
     auto after = by_address_.lower_bound(first);
     if (after != by_address_.end() && after->first == first + bytes) {
       bytes += after->second;

@@ -70,8 +70,9 @@ bool fits(const Plan& plan, const Experiment& e) {
 
 // What would make a plan fit that does not: more chunks, else fewer tokens.
 std::string remedy(const PlanningTask& task, Plan plan) {
+  constexpr std::int64_t most_chunks = 256;  // more would take minutes to look at, and their latencies would decide
   Experiment e = task.experiment;
-  const std::int64_t rows = layer_volumes(e, plan).capacity;
+  const std::int64_t rows = std::min(most_chunks, layer_volumes(e, plan).capacity);
   plan.backward_degrees.clear();
   constexpr int most_chunks = 256;  // each costs time to plan, and its messages time to send
   for (Plan more = plan; 2 * more.forward_degree <= std::min<std::int64_t>(rows, most_chunks);) {
@@ -79,7 +80,7 @@ std::string remedy(const PlanningTask& task, Plan plan) {
     if (fits(more, e)) return fmt::format("degree {} would fit", more.forward_degree);
   }
   Workload& w = e.workload;
-  while (w.batch * w.sequence > 1) {
+  while (w.batch > 1 || w.sequence > 1) {
     (w.batch > 1 ? w.batch : w.sequence) /= 2;
     try {
       resolve_capacity(e);

@@ -10,6 +10,7 @@
 #include "models/files/experiment_json.hpp"
 #include "models/files/plan_json.hpp"
 #include "reports/data/json_values.hpp"
+#include "reports/text/csv.hpp"
 #include "reports/text/format.hpp"
 #include "reports/text/text_table.hpp"
 
@@ -116,9 +117,9 @@ void write_csv(std::ostream& out, const OnlineRun& run) {
   const std::vector<double> sums = cumulative_regret(run);
   for (std::size_t i = 0; i < run.steps.size(); ++i) {
     const OnlineStep& step = run.steps[i];
-    out << fmt::format("{},{},{},\"{}\",{},{},{},{}\n", i, step.capacity_factor, step.tokens,
-                       replaced(run.strategies[step.chosen].name, "\"", "\"\""), step.time().value(),
-                       step.reported.value(), best_time(step).value(), sums[i]);
+    out << fmt::format("{},{},{},{},{},{},{},{}\n", i, step.capacity_factor, step.tokens,
+                       csv_text(run.strategies[step.chosen].name), step.time().value(), step.reported.value(),
+                       best_time(step).value(), sums[i]);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "models/base/errors.hpp"
 #include "models/base/names.hpp"
 
 namespace dovetail::reports {
@@ -15,6 +16,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 long long nanoseconds(Seconds time) {
+  constexpr Seconds longest(9e9);  // 285 years: an integer holds little more
+  if (!(time <= longest))
+    throw InputError(
+        fmt::format("--trace: an operation at {:.3g} s, expected at most {:.3g} s: traces count nanoseconds",
+                    time.value(), longest.value()));
   return std::llround(time.value() * 1e9);
 }
 

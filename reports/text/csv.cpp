@@ -6,15 +6,18 @@
 #include <ostream>
 
 #include "models/base/names.hpp"
+#include "models/base/plain_text.hpp"
+#include "reports/text/format.hpp"
 #include "reports/text/summary.hpp"
 
 namespace dovetail::reports {
 
 std::string csv_text(std::string_view value) {
-  if (value.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(value);
-  std::string quoted = "\"";
-  for (char c : value) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + '"';
+  constexpr std::string_view formulas = "=+-@";
+  std::string plain = plain_text(value);
+  if (!plain.empty() && formulas.find(plain.front()) != std::string_view::npos) plain.insert(0, 1, '\'');
+  if (plain.find_first_of(",\"") == std::string::npos) return plain;
+  return '"' + replaced(std::move(plain), "\"", "\"\"") + '"';
 }
 
 std::string csv_number(std::optional<double> value) {

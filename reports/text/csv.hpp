@@ -12,7 +12,9 @@ namespace dovetail::reports {
 
 void write_csv(std::ostream& out, const Report& report);
 
-std::string csv_text(std::string_view value);         // quoted where it must be
+// Quoted where it must be, without control characters, and with an apostrophe first where a spreadsheet would take it
+// for a formula.
+std::string csv_text(std::string_view value);
 std::string csv_number(std::optional<double> value);  // all its digits
 
 }  // namespace dovetail::reports

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "models/base/names.hpp"
+#include "models/base/plain_text.hpp"
 #include "models/price/calibration.hpp"
 
 namespace dovetail::reports {
@@ -29,9 +30,7 @@ std::string counted(int count, std::string_view noun) {
 }  // namespace
 
 std::string printable(std::string_view text, std::size_t width) {
-  std::string safe(text);
-  for (char& c : safe)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+  const std::string safe = plain_text(text, '?');
   if (display_width(safe) <= width) return safe;
   std::size_t end = 0;
   for (std::size_t shown = 0; end < safe.size(); ++end)

@@ -100,8 +100,10 @@ FILES = [
          r'--set events=.*: /0/until: not after "at"',
          more=["--set", 'events=[{"at": "2 ms", "until": "1 ms", "resource": "inter", "speed": 0.5}]']),
     Case("flows without a network", f"{SIMULATE} --backend simgrid-flow", r'simgrid-flow: .*no "network"'),
-    Case("platform that is no XML", f"{SIMULATE} --backend simgrid-flow --platform bad.json", r"^bad\.json:1: .*XML", bad="hosts"),
-    Case("platform with a wrong speed", f"{SIMULATE} --backend simgrid-flow --platform bad.json", r"^bad\.json:3: .*lots", bad=PLATFORM),
+    Case("platform that is no XML", f"{SIMULATE} --backend simgrid-flow --platform bad.json", r"^bad\.json:1:1: .*XML", bad="hosts"),
+    Case("platform that is a shared object", f"{SIMULATE} --backend simgrid-flow --platform bad.json", r"^bad\.json:1:1: .*XML", bad=b"\x7fELF\x02\x01\x01"),
+    Case("platform with settings", f"{SIMULATE} --backend simgrid-flow --platform bad.json", r"^bad\.json:2:25: <config>", bad=PLATFORM.replace("<zone", "<config><prop id=\"tracing\" value=\"yes\"/></config><zone")),
+    Case("platform with a wrong speed", f"{SIMULATE} --backend simgrid-flow --platform bad.json", r"^bad\.json:3:14: speed: .*lots", bad=PLATFORM),
     Case("missing platform", f"{SIMULATE} --backend simgrid-flow --platform none.xml", r"none\.xml"),
     Case("missing experiment file", "compare --experiment none.json", r"none\.json.*No such file"),
     Case("unknown key in an experiment", "compare --experiment bad.json", r'^bad\.json:1:\d+: .*did you mean "cluster"',
@@ -140,6 +142,7 @@ FILES = [
 ]
 
 VALUES = [
+    Case("dense order beyond integers", f"{SIMULATE} --set plan.encoding=dense --set workload.batch=1000 --set workload.sequence=1000000", r"plan\.encoding=dense: .*at most 2\^53"),
     Case("groups that do not divide", f"simulate {SHIPPED} --system tutel --set parallelism.ep=3", r"--set parallelism\.ep=3: .*3"),
     Case("sequence that does not divide", f"{SIMULATE} --set workload.batch=1 --set workload.sequence=1023", r"--set workload\.sequence=1023: .*divide"),
     Case("open capacity of soft_moe", f"{SIMULATE} --set workload.gate.kind=soft_moe --set workload.capacity_factor=0",

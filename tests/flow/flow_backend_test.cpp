@@ -1,6 +1,8 @@
 // Every message by itself: worked examples, and the analytic backend with the same flows as activities of their own.
 #include "sim/flow_backend.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <random>
 
@@ -209,7 +211,28 @@ TEST_CASE("a SimGrid platform file in place of the network") {
   e = described(2, 2);
   CHECK_THROWS_WITH(run(e, Made(e).priced(), path), Catch::Contains("2 hosts, expected 4"));
   folder.write(path, "<?xml version='1.0'?>\n<platform>");
-  CHECK_THROWS_WITH(run(e, Made(e).priced(), path), Catch::StartsWith("./star.xml:2: "));
+  CHECK_THROWS_WITH(run(e, Made(e).priced(), path), Catch::StartsWith("./star.xml:2:1: "));
+}
+
+TEST_CASE("what SimGrid dies of in a platform is one line, and hosts are ranks as the file has them") {
+  const test::TemporaryFolder folder;
+  const auto platform = [&](const std::string& routes) {
+    folder.write("p.xml", R"(<platform version="4.1"><zone id="all" routing="Full">
+    <host id="h9" speed="1Gf"/><host id="h10" speed="1Gf"/>
+    <link id="slow" bandwidth="100Bps"/><link id="fast" bandwidth="200Bps"/>)" +
+                              routes + "</zone></platform>");
+  };
+  const auto over = [](const char* from, const char* to, const char* link) {
+    return fmt::format(R"(<route src="{}" dst="{}" symmetrical="NO"><link_ctn id="{}"/></route>)", from, to, link);
+  };
+  const Experiment e = described(2, 1);
+  Made made(e);
+  made.add(0, {}, Seconds(0), collective(Collective::Broadcast, 100));  // from rank 0, which is h9
+  platform(over("h9", "h10", "slow") + over("h10", "h9", "fast"));
+  CHECK(run(e, made.priced(), "p.xml").ops[0].finish.value() == nearly(1));
+  platform(over("h10", "h9", "fast"));  // no way from rank 0
+  CHECK_THROWS_AS(run(e, made.priced(), "p.xml"), InputError);
+  CHECK_THROWS_WITH(run(e, made.priced(), "p.xml"), Catch::StartsWith("p.xml:1:1: SimGrid cannot use this platform"));
 }
 
 TEST_CASE("what the reference does not simulate is refused") {

@@ -71,5 +71,17 @@ TEST_CASE("CSV as approved, with awkward names quoted") {
   CHECK(test::golden_difference("reports/run.csv", csv(test::small_run_report())) == "");
   Report report = test::small_report();
   report.results[0].system = "a,\"b\"\nc";
-  CHECK_THAT(csv(report), Contains("\"a,\"\"b\"\"\nc\",predicted,"));
+  CHECK_THAT(csv(report), Contains("\"a,\"\"b\"\" c\",predicted,"));
+  // What begins like a formula would be computed by a spreadsheet, what begins with escape obeyed by a terminal.
+  for (const auto& [name, cell] : {std::pair{"=1+1", "'=1+1"},
+                                   {"+x", "'+x"},
+                                   {"-x", "'-x"},
+                                   {"@x", "'@x"},
+                                   {"\x1b[31mx", " [31mx"},
+                                   {"\xC2\x9B"
+                                    "31mx",
+                                    "  31mx"}}) {
+    report.results[0].system = name;
+    CHECK_THAT(csv(report), Contains("\n" + std::string(cell) + ",predicted,"));
+  }
 }

@@ -90,3 +90,11 @@ TEST_CASE("each rank class is a process, and arrows lead from one to the other")
   CHECK(ops == schedule.ops.size());
   CHECK(std::ranges::count_if(from, [&](const auto& arrow) { return to.at(arrow.first) != arrow.second; }) == 8);
 }
+
+TEST_CASE("A time that nanoseconds cannot count is refused") {
+  Report report = test::small_report();
+  report.results.front().timeline.ops.back().finish = Seconds(1e18);
+  std::ostringstream out;
+  CHECK_THROWS_WITH(write_trace(out, report),
+                    "--trace: an operation at 1e+18 s, expected at most 9e+09 s: traces count nanoseconds");
+}

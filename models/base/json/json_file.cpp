@@ -114,11 +114,11 @@ class Builder : public nlohmann::json_sax<json> {
 };
 
 [[noreturn]] void refuse_file(const std::string& name, std::string_view why) {
-  throw InputError(Location{name, 0, 0, ""}, fmt::format("{}, expected a JSON file", why));
+  throw InputError(Location{name, 0, 0, ""}, why);
 }
 
 [[noreturn]] void refuse_size(const std::string& name) {
-  refuse_file(name, fmt::format("larger than {} MB", JsonFile::max_bytes / 1'000'000));
+  refuse_file(name, fmt::format("larger than {} MB, expected a smaller file", JsonFile::max_bytes / 1'000'000));
 }
 
 // In pieces, because the size of a pipe or of /proc files is not known before.
@@ -150,7 +150,7 @@ JsonFile::~JsonFile() = default;
 std::string JsonFile::read_text(const std::filesystem::path& path) {
   const std::string name = path.string();
   std::error_code error;
-  if (std::filesystem::is_directory(path, error)) refuse_file(name, "is a directory");
+  if (std::filesystem::is_directory(path, error)) refuse_file(name, "is a directory, expected a file");
   const std::uintmax_t size =
       std::filesystem::is_regular_file(path, error) ? std::filesystem::file_size(path, error) : 0;
   if (!error && size > max_bytes) refuse_size(name);

@@ -30,3 +30,11 @@ TEST_CASE("A failed check throws and says where") {
   CHECK_THROWS_WITH(check(false, "two is three"),
                     Catch::Contains("errors_test.cpp:") && Catch::EndsWith("two is three"));
 }
+
+TEST_CASE("An input error never commands a terminal, and is never longer than a screen") {
+  CHECK(std::string(InputError("a\nb\x1b[31mc\xC2\x9B"
+                               "2Jd")
+                        .what()) == "a b [31mc  2Jd");
+  const std::string what = InputError(std::string(1999, 'x') + "\u00fc" + std::string(5000, 'x')).what();
+  CHECK(what == std::string(1999, 'x') + "...");  // no half of a character
+}

@@ -252,7 +252,7 @@ TEST_CASE("Unknown names are refused with the known ones") {
   request.model = "";
   CHECK(refusal(request).starts_with("no model given, expected one of ampipe-base, ampipe-large"));
   request.cluster = "none/here.json";
-  CHECK(refusal(request) == "none/here.json: cannot be read: No such file or directory, expected a JSON file");
+  CHECK(refusal(request) == "none/here.json: cannot be read: No such file or directory");
   FilesRead files;
   CHECK(refusal([&] { load_system("fsmo", files); }).starts_with("unknown system \"fsmo\", did you mean \"fsmoe\"?"));
 }

@@ -81,9 +81,14 @@ TEST_CASE("What is wrong in a trace is refused at its place") {
   refused("t.csv", header, "t.csv:1:1: no rows");
   refused("t.csv", header + "0,0,0,1,5\n0,0,x,1,5\n", "t.csv:3:5: expected a whole number from 0 on");
   refused("t.csv", header + "0,0,0,-1,5\n", "t.csv:2:7: expected a whole number from 0 on");
+  refused("t.csv", header + "0,0,9223372036854775807,1,5\n",
+          "t.csv:2:5: 9223372036854775807, expected an index below 100000000");
   refused("t.csv", header + "0,0,0,1\n", "t.csv:2:8: expected a comma");
   refused("t.csv", header + "0,0,0,1,5,6\n", "t.csv:2:10: expected the end of the line");
-  refused("t.csv", header + "0,0,999999999,999999,5\n", "t.csv:2:1: the indices so far span 1e+15 cells");
+  refused("t.csv", header + "0,0,9999999,99999,5\n", "t.csv:2:1: the indices so far span 1e+12 cells");
+  refused("t.csv", header + "0,9999,9999,0,5\n",
+          "t.csv:2:1: the steps, layers and ranks so far are 1e+08 rows of tables");
+  refused("t.csv", header + "0,0,0,0,5\n65536,0,0,0,5\n", "t.csv:3:1: step 65536, but step 1 has no row");
   refused("t.json", "{\"name\": \"t\", \"steps\": [{}]}", "t.json:1:25: /steps/0: an empty step");
   refused("t.json", "{\"name\": \"t\", \"steps\": []}", "t.json:1:24: /steps: ");
   refused("t.json", "{\"name\": \"t\", \"steps\": [{\"layers\": [[[1, 2], [3]]]}]}",

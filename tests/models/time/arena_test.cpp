@@ -152,3 +152,20 @@ TEST_CASE("planned memory of random pipelined plans is within 2 % of the most th
   }
   CHECK(close >= .95 * plans);
 }
+
+TEST_CASE("Millions of pairs that live together are placed without a list of them") {
+  // 8,000 that all live at time 0 are 32 million pairs; each is 1 to 4 blocks long. The second 8,000 are as large as
+  // the first in the order in which those die, so that each fits where one was.
+  std::vector<MemoryRequest> requests;
+  constexpr int count = 8000;
+  for (int i = 0; i < count; ++i) requests.push_back(request(256 * (1 + i % 4), 0, 1 + i));
+  for (int i = 0; i < count; ++i) requests.push_back(request(256 * (1 + i % 4), 1 + i, 2 * count));
+  const Arena arena = plan_arena(requests);
+  CHECK(arena.bytes == 256 * 5 * count / 2);                    // 1, 2, 3 and 4 blocks, 2.5 on average
+  std::vector<std::pair<std::int64_t, std::int64_t>> at_count;  // of those that live when the last of the first dies
+  for (int i = count; i < 2 * count; ++i)
+    at_count.emplace_back(arena.offsets[static_cast<std::size_t>(i)],
+                          arena.offsets[static_cast<std::size_t>(i)] + requests[static_cast<std::size_t>(i)].bytes);
+  std::ranges::sort(at_count);
+  for (std::size_t i = 1; i < at_count.size(); ++i) CHECK(at_count[i - 1].second <= at_count[i].first);
+}

@@ -1,0 +1,126 @@
+// What a file names is refused at the place of the name in that file.
+#include <stdlib.h>
+
+#include <catch2/catch.hpp>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "bench/pipeline/question.hpp"
+#include "bench/reproduce/tables.hpp"
+#include "bench/sweep/sweep_grid.hpp"
+#include "bench/validate/validation_grid.hpp"
+#include "models/base/errors.hpp"
+#include "models/files/data_path.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+using namespace dovetail;
+using namespace dovetail::bench;
+using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string refusal_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+const std::string lost_system = R"({"name": "lost", "plan": {},
+  "planner": {"name": "exhaustivf"}})";
+
+// Shipped data but for one published table, changed.
+class ChangedTable {
+ public:
+  ChangedTable(const std::string& id, const std::function<void(nlohmann::ordered_json&)>& change)
+      : shipped_(data_directory().string()), id_(id) {
+    fs::create_directories("data/published");
+    for (const auto& entry : fs::directory_iterator(shipped_))
+      if (entry.path().filename() != "published")
+        fs::create_directory_symlink(entry.path(), "data" / entry.path().filename());
+    const std::string name = "/published/" + id + ".json";
+    auto table = nlohmann::ordered_json::parse(JsonFile::read_text(shipped_ + name), nullptr, true, true);
+    change(table);
+    folder_.write("data" + name, table.dump(1));
+    ::setenv("DOVETAIL_DATA", fs::absolute("data").c_str(), 1);
+  }
+  ~ChangedTable() { ::setenv("DOVETAIL_DATA", shipped_.c_str(), 1); }
+  ChangedTable(const ChangedTable&) = delete;
+  ChangedTable& operator=(const ChangedTable&) = delete;
+
+  std::string refusal() const {
+    FilesRead files;
+    return refusal_of([&] { reproduce_table(id_, files); });
+  }
+
+ private:
+  test::TemporaryFolder folder_;
+  std::string shipped_, id_;
+};
+
+}  // namespace
+
+TEST_CASE("Names in a sweep's grid") {
+  const test::TemporaryFolder folder;
+  folder.write("lost.json", lost_system);
+  const auto refusal = [&](const std::string& rest) {
+    folder.write("g.json", "{\"name\": \"g\", \"source\": \"s\",\n" + rest + "}");
+    FilesRead files;
+    return refusal_of([&] { load_sweep_grid("g.json", files); });
+  };
+  CHECK(refusal("\"systems\": [\"tutel\"]") == "accepted");
+  CHECK_THAT(refusal("\"systems\": [\"tutel\", \"tutle\"]"),
+             StartsWith("g.json:2:22: /systems/1: unknown system \"tutle\", did you mean \"tutel\""));
+  CHECK_THAT(refusal("\"systems\": [\"lost.json\"]"),
+             StartsWith("lost.json:2:23: /planner/name: no planner \"exhaustivf\", did you mean \"exhaustive\""));
+  CHECK_THAT(refusal("\"systems\": [\"none.json\"]"), StartsWith("none.json: cannot be read"));
+}
+
+TEST_CASE("Names in a grid of sizes to validate") {
+  const test::TemporaryFolder folder;
+  const auto refusal = [&](const std::string& cluster, const std::string& model, const std::string& more) {
+    folder.write("v.json", "{\"name\": \"v\", \"cluster\": \"" + cluster + "\", \"model\": \"" + model +
+                               "\",\n\"kernels\": \"held\", \"ranks\": 2, \"degrees\": [1], " + more +
+                               ", \"predict\": [{\"tokens\": 64}]}");
+    FilesRead files;
+    return refusal_of([&] { load_validation_grid("v.json", files); });
+  };
+  const std::string cluster = "fsmoe-testbed-b", model = "mixtral-8x7b";
+  CHECK(refusal(cluster, model, "\"systems\": [\"tutel\"]") == "accepted");
+  CHECK_THAT(refusal("b", model, "\"systems\": [\"tutel\"]"),
+             StartsWith("v.json:1:26: /cluster: unknown cluster \"b\""));
+  CHECK_THAT(refusal(cluster, "m", "\"systems\": [\"tutel\"]"), StartsWith("v.json:1:54: /model: unknown model \"m\""));
+  CHECK_THAT(refusal(cluster, model, "\"systems\": [\"t\"]"),
+             StartsWith("v.json:2:60: /systems/0: unknown system \"t\""));
+  CHECK_THAT(refusal(cluster, model, "\"systems\": [\"tutel\"], \"planners\": [\"p\"]"),
+             StartsWith("v.json:2:83: /planners/0: no planner \"p\""));
+}
+
+TEST_CASE("A planner that a system's file names") {
+  const test::TemporaryFolder folder;
+  folder.write("lost.json", lost_system);
+  Options options;
+  options.request.cluster = "fsmoe-testbed-b";
+  options.request.model = "mixtral-8x7b";
+  options.systems = {"lost.json"};
+  CHECK_THAT(refusal_of([&] { load_question(options); }), StartsWith("lost.json:2:23: /planner/name: no planner"));
+}
+
+TEST_CASE("Published tables whose settings do not fit") {
+  using Json = nlohmann::ordered_json;
+  const auto refusal = [](const std::function<void(Json&)>& change) {
+    return ChangedTable("tutel-table1", change).refusal();
+  };
+  CHECK_THAT(
+      refusal([](Json& table) { table["settings"]["layer"]["experts_per_gpu"] = 0; }),
+      Contains("tutel-table1.json:") && Contains("/settings: 0 experts on each of 16 GPUs, expected 1 to 65536"));
+  CHECK_THAT(refusal([](Json& table) { table["values"][0]["name"] = "unheard of"; }),
+             Contains("tutel-table1.json:") && Contains("/values/0/name: \"unheard of\", but the settings"));
+  CHECK_THAT(refusal([](Json& table) { table["values"].erase(0); }), Contains("/values: nothing is published for"));
+  CHECK_THAT(refusal([](Json& table) { table["settings"]["experiment"]["cluster"] = "nowhere"; }),
+             Contains("tutel-table1.json:") && Contains("unknown cluster \"nowhere\""));
+}
