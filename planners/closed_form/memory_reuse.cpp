@@ -74,8 +74,7 @@ std::string remedy(const PlanningTask& task, Plan plan) {
   Experiment e = task.experiment;
   const std::int64_t rows = std::min(most_chunks, layer_volumes(e, plan).capacity);
   plan.backward_degrees.clear();
-  constexpr int most_chunks = 256;  // each costs time to plan, and its messages time to send
-  for (Plan more = plan; 2 * more.forward_degree <= std::min<std::int64_t>(rows, most_chunks);) {
+  for (Plan more = plan; 2 * more.forward_degree <= rows;) {
     more.forward_degree = more.backward_degree = 2 * more.forward_degree;
     if (fits(more, e)) return fmt::format("degree {} would fit", more.forward_degree);
   }

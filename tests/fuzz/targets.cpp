@@ -22,6 +22,7 @@
 #include "models/base/build_info.hpp"
 #include "models/files/data_path.hpp"
 #include "models/files/load.hpp"
+#include "models/files/read_schedule.hpp"
 #include "models/files/schedule_json.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
@@ -292,7 +293,7 @@ std::pair<std::string, std::string> exchange_texts() {
   FilesRead files;
   Words notes;
   const Experiment e = load_experiment(request, files, notes);
-  const ScheduleFile schedule{e.model, e.workload, e.parallelism, price_plan(e, Plan{})};
+  const ScheduleFile schedule{e, Plan{}, price_plan(e, Plan{})};
   AnalyticBackend backend;
   TimelineFile timeline;
   timeline.timeline = backend.run(schedule.priced);
@@ -364,8 +365,7 @@ std::vector<FuzzTarget> files_of_commands() {
        {cells_text()},
        [](Dice&) {
          run({"sweep", "--merge", "input.jsonl", "-o", "merged.jsonl", "--csv", "merged.csv", "-q"});
-       },
-       0},  // 4 once every line of a part is checked before it is used
+       }},
       {"schedule",
        "input.json",
        {exchange_texts().first},
