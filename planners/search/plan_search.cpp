@@ -14,9 +14,9 @@
 #include "models/price/price.hpp"
 #include "models/question/volumes.hpp"
 #include "models/time/analytic_backend.hpp"
-#include "models/time/blocks.hpp"
 #include "models/time/memory.hpp"
 #include "planners/contest.hpp"
+#include "planners/search/held_over.hpp"
 #include "planners/search/step_bound.hpp"
 
 namespace dovetail::planners {
@@ -25,30 +25,6 @@ namespace {
 // Times closer than this differ by rounding only.
 constexpr double rounding = 1e-12;
 constexpr Seconds never(1e300);
-
-// What of a step's device memory the backward pass needs of the forward one, with weights and states, whatever the
-// degrees. With several micro-batches, or without rows, only the latter.
-Bytes held_over(const Schedule& s, bool rows = true) {
-  const Blocks blocks = memory_blocks(s);
-  std::vector<bool> made(blocks.all.size()), needed(blocks.all.size());
-  const auto block = [&](TensorId t) {
-    return static_cast<std::size_t>(blocks.of_tensor[static_cast<std::size_t>(t)]);
-  };
-  const bool one_pass = rows && s.micro_batches == 1 && s.classes.size() == 1;
-  for (const Op& op : s.ops) {
-    if (op.phase == Phase::Forward)
-      for (TensorId t : s.writes_of(op)) made[block(t)] = one_pass;
-    else
-      for (TensorId t : s.reads_of(op)) needed[block(t)] = true;
-  }
-  std::vector<Bytes> held(s.classes.size());
-  for (std::size_t b = 0; b < blocks.all.size(); ++b) {
-    const Tensor& t = s.tensors[static_cast<std::size_t>(blocks.all[b].first)];
-    if (t.place == Place::Device && (t.persistent || (made[b] && needed[b])))
-      held[static_cast<std::size_t>(t.rank_class)] += blocks.all[b].bytes;
-  }
-  return std::ranges::max(held);
-}
 
 // Volumes alike in these have the same layer times.
 auto volume_kind(const Plan& p) {

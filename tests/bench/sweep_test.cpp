@@ -62,7 +62,7 @@ TEST_CASE("Points are the product of axes, the last one fastest") {
         R"({"workload.batch":2,"nodes":4,"workload.capacity_factor":2,"plan.forward_degree":2})");
   CHECK(point.request.cluster == "fsmoe-testbed-b");
   CHECK(point.request.nodes == 4);
-  CHECK(point.request.set == std::vector<std::string>{"workload.layers=1", "workload.batch=2",
+  CHECK(point.request.set == std::vector<std::string>{"plan.micro_batches=1", "workload.layers=1", "workload.batch=2",
                                                       "workload.capacity_factor=2", "plan.forward_degree=2"});
 }
 

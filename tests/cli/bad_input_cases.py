@@ -142,7 +142,7 @@ FILES = [
 ]
 
 VALUES = [
-    Case("dense order beyond integers", f"{SIMULATE} --set plan.encoding=dense --set workload.batch=1000 --set workload.sequence=1000000", r"plan\.encoding=dense: .*at most 2\^53"),
+    Case("dense order beyond integers", f"{SIMULATE} --set plan.encoding=dense --set plan.micro_batches=1 --set workload.batch=1000 --set workload.sequence=1000000", r"plan\.encoding=dense: .*at most 2\^53"),
     Case("groups that do not divide", f"simulate {SHIPPED} --system tutel --set parallelism.ep=3", r"--set parallelism\.ep=3: .*3"),
     Case("sequence that does not divide", f"{SIMULATE} --set workload.batch=1 --set workload.sequence=1023", r"--set workload\.sequence=1023: .*divide"),
     Case("open capacity of soft_moe", f"{SIMULATE} --set workload.gate.kind=soft_moe --set workload.capacity_factor=0",

@@ -243,7 +243,7 @@ def test_streams(checks, program):
         result = with_streams(program, redirection, *SIMULATE, "-q", "-o", "a.json")
         checks.check(result.returncode == 0, f"a result with {redirection}: {result.returncode}")
         checks.check(json.loads((program.folder / "a.json").read_text())["kind"] == "simulate", "the file has the result alone")
-    checks.check(with_streams(program, "2>&-", "plan", *SHIPPED, "--system", "tutel", "--set", "workload.batch=4096").returncode == 3, "no plan fits, unsaid")
+    checks.check(with_streams(program, "2>&-", "plan", *SHIPPED, "--system", "tutel", "--set", "workload.batch=4096", "--set", "plan.micro_batches=1").returncode == 3, "no plan fits, unsaid")
 
 
 def main():

@@ -14,6 +14,7 @@
 #include <typeinfo>
 
 #include "models/base/errors.hpp"
+#include "tests/fuzz/from_environment.hpp"
 #include "tests/fuzz/targets.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -57,11 +58,6 @@ void watch() {
   const rlimit limit{most, most};
   ::setrlimit(RLIMIT_AS, &limit);
 #endif
-}
-
-std::uint64_t from_environment(const char* name, std::uint64_t usual) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? usual : std::strtoull(text, nullptr, 10);
 }
 
 // Empty where the file was used, or refused as it should be.

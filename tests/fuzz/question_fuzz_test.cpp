@@ -20,17 +20,13 @@
 #include "models/price/calibration.hpp"
 #include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
-#include "planners/contest.hpp"
+#include "tests/fuzz/from_environment.hpp"
 
 using namespace dovetail;
 using namespace dovetail::bench;
+using test::from_environment;
 
 namespace {
-
-std::uint64_t from_environment(const char* name, std::uint64_t usual) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? usual : std::strtoull(text, nullptr, 10);
-}
 
 class Draw {
  public:

@@ -15,6 +15,7 @@
 #include "models/base/errors.hpp"
 #include "models/files/read_schedule.hpp"
 #include "models/price/build_schedule.hpp"
+#include "tests/fuzz/from_environment.hpp"
 #include "tests/support/random_plans.hpp"
 
 using namespace dovetail;
@@ -26,11 +27,6 @@ using test::Random;
 
 constexpr int files_of_a_schedule = 10;
 constexpr unsigned patience = 60;  // seconds for one file: far more than one takes, even under sanitizers
-
-unsigned long setting(const char* name, unsigned long usual) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? usual : std::strtoul(value, nullptr, 10);
-}
 
 std::size_t below(Random& random, std::size_t count) {
   return random() % count;
@@ -154,7 +150,8 @@ void try_file(Random& random, const std::string& text, Counts& counts) {
 }  // namespace
 
 TEST_CASE("A schedule file that was changed at random is refused or runs") {
-  const unsigned long count = setting("DOVETAIL_FUZZ_COUNT", 300), first = setting("DOVETAIL_FUZZ_SEED", 1);
+  const std::uint64_t count = test::from_environment("DOVETAIL_FUZZ_COUNT", 300),
+                      first = test::from_environment("DOVETAIL_FUZZ_SEED", 1);
   ::signal(SIGALRM, dovetail_on_late_file);
   Counts counts;
   Json original;

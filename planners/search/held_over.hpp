@@ -1,0 +1,11 @@
+// Memory that no arrangement of a step does without.
+#pragma once
+#include "models/schedule/schedule.hpp"
+
+namespace dovetail::planners {
+
+// What of a step's device memory the backward pass needs of the forward one, with weights and states, whatever the
+// degrees; of the class that needs most. With several micro-batches, or without rows, only the latter.
+Bytes held_over(const Schedule& schedule, bool rows = true);
+
+}  // namespace dovetail::planners
