@@ -90,12 +90,16 @@ class Dovetail final : public Planner {
   }
 
  private:
-  // What turns out not to fit comes after all that fits.
+  // What turns out not to fit comes after all that fits, and what cannot be tried after that.
   static Evaluator by_trial(const Trial& trial) {
-    constexpr Seconds too_large(1e9);
+    constexpr Seconds too_large(1e9), refused(1e10);
     return [&trial](const Plan& plan) {
-      const Outcome outcome = trial(plan);
-      return outcome.fits ? outcome.time : too_large + outcome.time;
+      try {
+        const Outcome outcome = trial(plan);
+        return outcome.fits ? outcome.time : too_large + outcome.time;
+      } catch (const InputError&) {
+        return refused;
+      }
     };
   }
 

@@ -41,7 +41,12 @@ auto memory_kind(const Plan& p) {
 class Search {
  public:
   Search(const PlanningTask& task, Bytes limit, long budget)
-      : task_(task), space_(plan_space(task)), limit_(limit), budget_(budget), samples_(budget / 2) {}
+      : task_(task),
+        space_(plan_space(task)),
+        limit_(limit),
+        budget_(budget),
+        samples_given_(budget / 2),
+        samples_(budget / 2) {}
 
   SearchResult run(const std::vector<Plan>& known) {
     for (const Plan& plan : known)
@@ -365,8 +370,10 @@ class Search {
     return plans_.back().time;
   }
 
-  // Where the budget ended the search: the best plan with one knob changed, and again from what is better.
+  // Where the budget ended the search: the best plan with one knob changed, and again from what is better, by half as
+  // much work again.
   void polish() {
+    const long end = budget_ - samples_given_;
     for (int round = 0; round < 3; ++round) {
       const Plan* best = fastest_fitting();
       if (best == nullptr) return;
@@ -376,7 +383,7 @@ class Search {
           for (const Setting& set : axis) {
             Plan plan = from;
             set(plan);
-            predict(std::move(plan));
+            if (budget_ > end) predict(std::move(plan));
           }
       for (int Plan::*degree : {&Plan::forward_degree, &Plan::backward_degree})
         for (int step : {-1, 1}) {
@@ -460,7 +467,9 @@ class Search {
   const PlanningTask& task_;
   const PlanSpace space_;
   const Bytes limit_;
-  long budget_, samples_, next_ = 0, predicted_ = 0, refused_ = 0;
+  long budget_;
+  const long samples_given_;
+  long samples_, next_ = 0, predicted_ = 0, refused_ = 0;
   Seconds best_ = never, unexplored_ = never;
   std::map<decltype(volume_kind(Plan{})), std::unique_ptr<StepBound>> steps_;
   std::vector<Volume> volumes_;

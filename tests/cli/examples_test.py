@@ -34,6 +34,8 @@ def run_all(checks, program, source, lines):
         if result.returncode == 4 and re.search("not in this build|this machine has 0", result.stderr):
             print(f"skipped: {result.stderr}", end="")
             continue
+        for misfit in ("does not fit", "mostly wait for one another"):
+            checks.check(misfit not in result.stdout, f"{source}: dovetail {' '.join(arguments)}: {misfit}")
         checks.check(result.returncode == 0, f"{source}: dovetail {' '.join(arguments)}: exit {result.returncode}, {result.stderr!r}")
 
 
