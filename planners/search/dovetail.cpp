@@ -62,6 +62,14 @@ std::vector<Plan> first_of(const std::vector<Prediction>& plans) {
   return first;
 }
 
+bool fits(const Experiment& e, const Plan& plan) {
+  try {
+    return peak_memory(e, plan) <= e.cluster.device.memory;
+  } catch (const InputError&) {  // it has no price here
+    return false;
+  }
+}
+
 class Dovetail final : public Planner {
  public:
   std::string_view name() const override { return "dovetail"; }
@@ -77,7 +85,7 @@ class Dovetail final : public Planner {
     const bool feasible = found.plans.front().peak <= limit;
     std::vector<Plan> competing = first_of(found.plans);
     for (const Plan& rival : task.rivals)
-      if (feasible && allowed(task, rival) && peak_memory(task.experiment, rival) <= limit) competing.push_back(rival);
+      if (feasible && allowed(task, rival) && fits(task.experiment, rival)) competing.push_back(rival);
     const Evaluator judge = task.trial && feasible ? by_trial(task.trial) : evaluate;
     Contest contest(judge);
     for (const Plan& plan : competing) contest.propose(plan);

@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <queue>
-#include <tuple>
 
 #include "models/base/errors.hpp"
 #include "models/price/build_schedule.hpp"
@@ -17,6 +16,7 @@
 #include "models/time/memory.hpp"
 #include "planners/contest.hpp"
 #include "planners/search/held_over.hpp"
+#include "planners/search/plan_kinds.hpp"
 #include "planners/search/step_bound.hpp"
 
 namespace dovetail::planners {
@@ -25,18 +25,6 @@ namespace {
 // Times closer than this differ by rounding only.
 constexpr double rounding = 1e-12;
 constexpr Seconds never(1e300);
-
-// Volumes alike in these have the same layer times.
-auto volume_kind(const Plan& p) {
-  return std::tuple(p.all_to_all, p.all_to_all_implementation, p.protocol, p.encoding, p.expert_sharding,
-                    p.sharding_repeats, p.micro_batches);
-}
-
-// Plans alike in these hold the same rows over from the forward to the backward pass.
-auto memory_kind(const Plan& p) {
-  return std::tuple(p.restore, p.buffers, p.scope, p.split, p.encoding, p.expert_sharding, p.sharding_repeats,
-                    p.pipeline_schedule, p.micro_batches);
-}
 
 class Search {
  public:
@@ -132,7 +120,11 @@ class Search {
       simplest.buffers = Buffers::PerChunk;
       if (refusal(simplest, task_.experiment)) continue;
       std::unique_ptr<StepBound>& steps = steps_[volume_kind(plan)];
-      if (!steps) steps = std::make_unique<StepBound>(task_.experiment, plan);
+      try {
+        if (!steps) steps = std::make_unique<StepBound>(task_.experiment, plan);
+      } catch (const InputError&) {  // as in predict()
+        continue;
+      }
       volumes_.push_back({plan, steps.get(), steps->floor(plan), &restores, {}});
       Plan any = volumes_.back().plan;
       any.scope = Scope::Block;  // which has the lowest
@@ -264,7 +256,11 @@ class Search {
       plan.forward_degree = forward;
       plan.backward_degree = backward;
       --samples_;
-      if (!refusal(plan, task_.experiment)) place->second = volumes_[s.volume].steps->sample(plan);
+      if (refusal(plan, task_.experiment)) return nullptr;
+      try {
+        place->second = volumes_[s.volume].steps->sample(plan);
+      } catch (const InputError&) {  // as in predict()
+      }
     }
     return place->second ? &*place->second : nullptr;
   }
@@ -351,7 +347,12 @@ class Search {
     }
     seen_.push_back(plan);
     if (!allowed(task_, plan)) return never;
-    const PricedSchedule priced = price_plan(task_.experiment, plan);
+    PricedSchedule priced;
+    try {
+      priced = price_plan(task_.experiment, plan);
+    } catch (const InputError&) {  // a cost is missing, or the network cannot be folded for its groups
+      return never;
+    }
     budget_ -= static_cast<long>(task_.experiment.workload.layers) * plan.micro_batches;
     ++predicted_;
     const Timeline timeline = AnalyticBackend().run(priced);
