@@ -46,7 +46,8 @@ constexpr auto run_examples = R"(Examples:
 
 The experiment is scaled down to the ranks (2 nodes for each pipeline stage) and planned again. Times are milliseconds on
 this machine's clock; with --emulate-links that is modelled time x dilation. Over MPI, dovetail-exec must be at the same
-path on all machines. Exit codes: 1 wrong numerics, 4 a process that ended or hangs (said with its rank and op).)";
+path on all machines. Exit codes: 1 wrong numerics, 4 a process that ended or hangs (said with its rank and op),
+6 too many ops outlasted their modelled times.)";
 
 enum class RunDevice { Host, Cuda };
 enum class TransportKind { Inproc, Mpi, Nccl, NcclMpi };
@@ -177,7 +178,7 @@ Exit run(const RunOptions& options, const std::vector<std::string>& command_line
   outputs.write(report, {}, {{options.schedule, [&](std::ostream& out) { out << to_json(file).dump(1) << '\n'; }}});
   if (!report.results.back().run->valid) {
     say("dovetail: the run is not valid: too many ops outlasted their modelled times; see its notes\n");
-    return Exit::Failure;
+    return Exit::NotValid;
   }
   if (options.no_check || report.results.back().run->numerics_ok) return Exit::Ok;
   say(fmt::format("dovetail: outputs or gradients differ from the reference (error {:.1e} and {:.1e})\n",

@@ -67,7 +67,7 @@ class Comparison {
     return std::move(found_);
   }
 
-  // What the calibration says that the cards of its own cluster cannot do, or that the user's costs cannot on these.
+  // The calibration may say what the cards of its own cluster cannot do, and the user's costs what these cannot.
   std::vector<Collective> contradictions() const {
     const bool at_home = card_share(e_.cluster) == card_share(home_);
     return at_home || edited("collectives") || edited("messages") ? held_by_cards(e_) : std::vector<Collective>{};
@@ -104,7 +104,7 @@ class Comparison {
     add(field, format_quantity(here), format_quantity(usual), costs_of_links(), true, bound);
   }
 
-  // What a GPU has of the cards counts, however many they are.
+  // The share that a GPU has of the cards counts, however many they are.
   void cards() {
     const Cluster& here = e_.cluster;
     const BytesPerSecond share = card_share(here), usual = card_share(home_);

@@ -1,4 +1,4 @@
-// Which values of the described hardware the costs do not follow: costs are a calibration's, which was made for one
+// The values of the described hardware that the costs do not follow: costs are a calibration's, which was made for one
 // cluster. A value that differs from that cluster's would otherwise change nothing without a word.
 #pragma once
 #include <string>
@@ -36,7 +36,7 @@ void add_findings(const std::vector<HardwareFinding>& more, std::vector<Hardware
 // A line for all that change nothing, a line for each bound.
 std::vector<std::string> sentences(const std::vector<HardwareFinding>& findings);
 
-// Those lines, and one where calibrated costs contradict the network cards that are described.
+// The same lines, and one where calibrated costs contradict the network cards that are described.
 void add_hardware(const Experiment& experiment, const Asked& asked, std::vector<std::string>& notes);
 
 }  // namespace dovetail::bench

@@ -13,7 +13,7 @@ class JsonLine {
   JsonLine(const std::string& path, long number, std::string text)
       : number_(number), json_(placed([&] { return JsonFile::parse(std::move(text), path); })) {}
 
-  // What `use` makes of a reader at the line's value.
+  // Returns what `use` makes of a reader at the line's value.
   template <class Use>
   auto read(Use use) const {
     return placed([&] { return use(JsonReader(json_)); });

