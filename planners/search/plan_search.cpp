@@ -51,7 +51,7 @@ class Search {
           const std::vector<Prediction> before = plans_;
           spread_memory();
           for (const Prediction& p : before)
-            if (fastest_fitting() == nullptr) spread_memory(p.plan, true);
+            if (fastest_fitting() == nullptr && budget_ > -samples_given_) spread_memory(p.plan, true);
           if (fastest_fitting() == nullptr && hopeless()) break;
         }
       }
