@@ -81,7 +81,7 @@ const Json& SweepCells::knobs_of(const Plan& plan) {
 }
 
 // Cells that differ in knobs of the plan alone share their experiment.
-// Those of one point share what systems chose.
+// Cells of one point share the choices of its systems.
 Evaluation& SweepCells::ask(const ExperimentRequest& request) {
   const ExperimentRequest experiment = without(request, {"plan"});
   if (evaluation_ && request == question_.request) return *evaluation_;

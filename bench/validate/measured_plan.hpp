@@ -10,7 +10,7 @@
 
 namespace dovetail::bench {
 
-// Of a schedule's ops by kind and pass, in the order of the schedule. Nothing is measured yet.
+// The times of a schedule's ops by kind and pass, in the order of the schedule. Nothing is measured yet.
 std::vector<OpTimes> predicted_times(const PricedSchedule& priced);
 
 // `checked`: numerics were compared in this round.

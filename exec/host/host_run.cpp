@@ -36,7 +36,7 @@ double op_count(const Schedule& s) {
   return count;
 }
 
-// What random_model_data() makes, and compute_reference() once more: all weights and what goes in and out, whole.
+// Bytes that random_model_data() makes, and compute_reference() once more: all weights and all inputs and outputs.
 double data_bytes(const Experiment& e, bool check_numerics) {
   double elements = 0;
   for (int layer = 0; layer < e.workload.layers; ++layer) {

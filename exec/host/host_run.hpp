@@ -25,8 +25,8 @@ struct HostRunOptions {
   std::uint64_t seed = 1;        // of weights and data
   Hooks hooks;                   // of the user
   Progress* progress = nullptr;  // of a watched process: is told of each op, if given
-  // Else the ranks are watched here, see StallWatch: how long no op may finish, and what is done where a thread cannot
-  // be ended, which the run would wait for.
+  // Without a watch from outside the ranks are watched here, see StallWatch: how long no op may finish, and what is
+  // done where a thread cannot be ended, which the run would wait for.
   Seconds patience{8};
   std::function<void(const std::string& why)> stuck = {};
 };

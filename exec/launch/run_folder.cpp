@@ -57,7 +57,7 @@ class LockedFolder {
   bool locked_ = false;
 };
 
-// Of this user, of a process that is gone, and locked by none that it started.
+// Removes the folders of this user whose process is gone and which no process that it started has locked.
 void remove_left_folders(const fs::path& base) {
   static const std::regex pattern(R"(dovetail-(\d+)-(\d+)-\w{6})");
   std::error_code ignored;

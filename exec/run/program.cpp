@@ -185,7 +185,7 @@ void require_cuda(const Cuda& cuda) {
     throw DeviceError("--device cuda", "not in this build; install CUDA with cuBLAS and build again");
 }
 
-// What a process says of itself from before it meets the others, since a process that stops there keeps all waiting.
+// A process says that it lives from before it meets the others, since one that stops there keeps all waiting.
 class SignsOfLife {
  public:
   // Of a process that mpirun started; its number is known then. Others say nothing yet.

@@ -6,11 +6,10 @@ import io
 import json
 import os
 import signal
-import tempfile
 import time
 from pathlib import Path
 
-from program import Checks, Program, program_argument
+from program import run_every_test
 
 SYSTEMS = list((Path(__file__).parents[2] / "data/systems").glob("*.json"))
 SHIPPED = ["--cluster", "fsmoe-testbed-b", "--model", "mixtral-8x7b"]
@@ -295,13 +294,7 @@ def test_missing_data_folder(checks, program):
 
 
 def main():
-    path = program_argument()
-    checks = Checks()
-    for name, test in list(globals().items()):
-        if name.startswith("test_"):
-            with tempfile.TemporaryDirectory() as folder:
-                test(checks, Program(path, folder))
-    checks.finish()
+    run_every_test(globals())
 
 
 main()

@@ -7,11 +7,10 @@ import resource
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
-from program import SOURCE, Checks, Program, program_argument
+from program import SOURCE, run_every_test
 
 SHIPPED = ["--cluster", "fsmoe-testbed-b", "--model", "mixtral-8x7b", "--set", "workload.layers=1"]
 SIMULATE = ["simulate", *SHIPPED, "--system", "tutel"]
@@ -247,13 +246,7 @@ def test_streams(checks, program):
 
 
 def main():
-    path = program_argument()
-    checks = Checks()
-    for name, test in list(globals().items()):
-        if name.startswith("test_"):
-            with tempfile.TemporaryDirectory() as folder:
-                test(checks, Program(path, folder))
-    checks.finish()
+    run_every_test(globals())
 
 
 if __name__ == "__main__":

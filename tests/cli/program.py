@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
@@ -57,3 +58,14 @@ def program_argument():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     return parser.parse_args().program
+
+
+def run_every_test(names):
+    """Calls each function test_*(checks, program) of a file's `names`, in a folder of its own."""
+    path = program_argument()
+    checks = Checks()
+    for name, test in list(names.items()):
+        if name.startswith("test_"):
+            with tempfile.TemporaryDirectory() as folder:
+                test(checks, Program(path, folder))
+    checks.finish()
