@@ -13,14 +13,6 @@ namespace {
 // Times closer than this differ by rounding only.
 constexpr double rounding = 1e-12;
 
-// Without what is still to be chosen.
-Plan without_choices(Plan plan) {
-  plan.gradient_slices.clear();
-  plan.backward_degrees.clear();
-  if (plan.grad_sync == GradSync::Partitioned) plan.grad_sync = GradSync::After;
-  return plan;
-}
-
 }  // namespace
 
 Seconds Contest::time_of(const Plan& plan) {
@@ -28,6 +20,11 @@ Seconds Contest::time_of(const Plan& plan) {
   entries_.push_back({plan, evaluate_(plan)});
   if (entries_.back().time < entries_[best_].time * (1 - rounding)) best_ = entries_.size() - 1;
   return entries_.back().time;
+}
+
+std::size_t Contest::timed() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(entries_, [](const Entry& entry) { return entry.time < no_time; }));
 }
 
 const Plan& Contest::best() const {
@@ -49,7 +46,8 @@ PlanChoice Contest::finish(std::string_view planner, std::string reason, const D
   const auto name = [&](const Plan& plan) { return describe ? describe(plan) : "degree " + describe_degrees(plan); };
   const Entry* second = nullptr;
   for (const Entry& entry : entries_)
-    if (&entry != &entries_[best_] && (second == nullptr || entry.time < second->time)) second = &entry;
+    if (&entry != &entries_[best_] && entry.time < no_time && (second == nullptr || entry.time < second->time))
+      second = &entry;
   if (second != nullptr) {
     const double slower = 100 * (second->time / best_time() - 1);
     report.runner_up = fmt::format("{}{}, {}", name(second->plan),
@@ -58,6 +56,13 @@ PlanChoice Contest::finish(std::string_view planner, std::string reason, const D
   }
   report.time = Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count());
   return choice;
+}
+
+Plan without_choices(Plan plan) {
+  plan.gradient_slices.clear();
+  plan.backward_degrees.clear();
+  if (plan.grad_sync == GradSync::Partitioned) plan.grad_sync = GradSync::After;
+  return plan;
 }
 
 std::string describe_degrees(const Plan& plan) {

@@ -11,6 +11,9 @@
 
 namespace dovetail::planners {
 
+// An evaluator gives at least this to a plan that cannot stand beside the others, such as one that does not fit.
+inline constexpr Seconds no_time(1e9);
+
 class Contest {
  public:
   explicit Contest(const Evaluator& evaluate) : evaluate_(evaluate) {}
@@ -20,7 +23,7 @@ class Contest {
   Seconds time_of(const Plan& plan);  // the same, and how long it takes
 
   bool empty() const { return entries_.empty(); }
-  std::size_t size() const { return entries_.size(); }
+  std::size_t timed() const;  // plans that have a time
   const Plan& best() const;
   Seconds best_time() const;
   // `describe` says what is chosen in a plan, for the runner-up; by default "degree 4 / 8".
@@ -37,6 +40,9 @@ class Contest {
   std::vector<Entry> entries_;
   std::size_t best_ = 0;
 };
+
+// The plan without what is still to be chosen: backward degrees of each layer, gradient slices.
+Plan without_choices(Plan plan);
 
 // "4 / 8" (forward / backward), "4 / 2-8" where layers differ.
 std::string describe_degrees(const Plan& plan);

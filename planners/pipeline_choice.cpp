@@ -10,6 +10,7 @@
 #include "models/question/capacity.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/contest.hpp"
+#include "planners/search/plan_space.hpp"
 
 namespace dovetail::planners {
 namespace {
@@ -40,23 +41,26 @@ Experiment with_fewer(Experiment e, int micro_batches, int fewer) {
 class PipelineChoice {
  public:
   PipelineChoice(const Planner& planner, const PlanningTask& task, const Evaluator& ask)
-      : planner_(planner), task_(task), ask_(ask), evaluate_(ask ? ask : analytic_evaluator(task.experiment)) {}
+      : planner_(planner), task_(task), ask_(ask), measure_(measure_of(task, ask)) {
+    for (const Plan& rival : task.rivals)
+      if (allowed(task, rival) && !refusal(rival, task.experiment) && peak_memory(task.experiment, rival) <= limit())
+        rivals_.push_back({rival, measure_(rival)});
+  }
 
   PlanChoice choose(const std::vector<Pipeline>& ways) {
     std::optional<InputError> refused;
     int slower = 0;
-    for (auto way = ways.begin(); way != ways.end() && slower < 2;) {
-      const int parts = way->micro_batches;
-      const auto next = std::find_if(way, ways.end(), [&](Pipeline p) { return p.micro_batches != parts; });
-      if (found_ && found_->fits && task_.experiment.parallelism.pp == 1) break;
+    for (auto way = ways.begin(), next = way; way != ways.end(); way = next) {
+      next = std::find_if(way, ways.end(), [&](Pipeline p) { return p.micro_batches != way->micro_batches; });
+      if (slower >= patience() && !rival_with(way->micro_batches)) continue;
       try {
         const bool better = look_at({way, next}, next == ways.end());
         slower = better || !found_->fits ? 0 : slower + 1;
       } catch (const InputError& error) {  // other numbers of micro-batches may be built
         if (!refused) refused = error;
       }
-      way = next;
     }
+    let_rivals_compete();
     if (!found_) throw *refused;
     PlanChoice choice = std::move(found_->choice);
     choice.report.evaluations = evaluations_;
@@ -72,34 +76,76 @@ class PipelineChoice {
     bool fits = false;
   };
 
+  struct Rival {  // that fits
+    Plan plan;
+    Seconds time;
+  };
+
+  // How plans with different numbers of micro-batches are compared: as the result is measured, where that is known.
+  static Evaluator measure_of(const PlanningTask& task, const Evaluator& ask) {
+    if (ask) return ask;
+    if (task.trial) return [&task](const Plan& plan) { return task.trial(plan).time; };
+    return analytic_evaluator(task.experiment);
+  }
+
+  bool staged() const { return task_.experiment.parallelism.pp > 1; }
+  bool searches() const { return task_.choices.space == SearchSpace::Plans; }
+  // So many numbers of micro-batches in a row that only made the step slower end the search.
+  int patience() const { return staged() ? 2 : 1; }
+
   // All of one number of micro-batches. Returns whether there is a better plan now.
   bool look_at(std::span<const Pipeline> ways, bool last) {
     if (!found_ || promising(ways.front(), last)) return compete(planned(ways.front()), ways);
     return !found_->fits && compete(found_->choice, ways);
   }
 
-  // Is the best plan so far, with other micro-batches, about as fast, or small enough where it is too large now? A plan
-  // that cannot be built with them says nothing.
+  // Is planning with other micro-batches worth its time? It is where the best plan so far is about as fast with them,
+  // or small enough where it is too large now. A plan that cannot be built with them says nothing.
   bool promising(Pipeline way, bool last) {
+    slower_with_ = 0;
     Plan plan = found_->choice.plan;
     set_pipeline(plan, way);
-    if (refusal(plan, task_.experiment)) return true;
+    if (refusal(plan, task_.experiment) || rival_with(way.micro_batches)) return true;
     ++evaluations_;
-    if (found_->fits) return evaluate_(plan) <= found_->time * hopeless;
-    return last || peak_memory(task_.experiment, plan) <= limit();
+    if (!found_->fits) return last || peak_memory(task_.experiment, plan) <= limit();
+    const Seconds time = measure_(plan);
+    if (time > found_->time) slower_with_ = way.micro_batches;
+    return time <= found_->time * (staged() || memory_is_short() ? hopeless : 1.0);
+  }
+
+  // Without stages plans gain from more micro-batches only the memory that they save.
+  bool memory_is_short() const { return found_->choice.plan.restore != Restore::Keep || found_->peak > limit() / 2.0; }
+
+  // Does another system do better with so many?
+  bool rival_with(int micro_batches) const {
+    return std::ranges::any_of(rivals_, [&](const Rival& rival) {
+      return rival.plan.micro_batches == micro_batches && (!found_->fits || rival.time < found_->time);
+    });
   }
 
   PlanChoice planned(Pipeline way) {
     const int stages = task_.experiment.parallelism.pp, few = way.micro_batches % (2 * stages) == 0 ? 2 * stages : 0;
+    if (!ask_ && !searches() && few != 0 && few != way.micro_batches)
+      if (std::optional<PlanChoice> choice = planned_on_few(way, few)) return *std::move(choice);
     PlanningTask task = task_;
-    if (ask_ || few == 0 || few == way.micro_batches) {
-      set_pipeline(task.base, way);
-      return counted(planner_.choose(task, evaluate_));
-    }
+    set_pipeline(task.base, way);
+    // A search starts from its rivals, and would come back to their numbers of micro-batches.
+    std::erase_if(task.rivals, [&](const Plan& rival) { return rival.micro_batches != way.micro_batches; });
+    return counted(planner_.choose(task, ask_ ? ask_ : analytic_evaluator(task_.experiment)));
+  }
+
+  // All micro-batches are alike, so that two for each stage show which plan is fastest, but not all memory that it
+  // needs: none where that turns out to be too much.
+  std::optional<PlanChoice> planned_on_few(Pipeline way, int few) {
     const Experiment shorter = with_fewer(task_.experiment, way.micro_batches, few);
+    PlanningTask task{shorter, task_.base, task_.choices, {}, task_.hold, {}};
     set_pipeline(task.base, {way.schedule, few});
-    PlanningTask on_few{shorter, task.base, task.choices, task.rivals, task.hold, task.trial};
-    PlanChoice choice = counted(planner_.choose(on_few, analytic_evaluator(shorter)));
+    PlanChoice choice = counted(planner_.choose(task, analytic_evaluator(shorter)));
+    const bool fits_few = peak_memory(shorter, choice.plan) <= limit();
+    set_pipeline(choice.plan, way);
+    if (refusal(choice.plan, task_.experiment)) return std::nullopt;
+    if (fits_few && peak_memory(task_.experiment, choice.plan) > limit()) return std::nullopt;
+    forget_comparisons(choice.report);
     choice.report.reason += fmt::format("; planned on {} of the micro-batches", few);
     return choice;
   }
@@ -109,19 +155,29 @@ class PipelineChoice {
     return choice;
   }
 
+  // All that was found out about other steps or plans than the one that is reported.
+  static void forget_comparisons(PlannerReport& report) {
+    report.proof.reset();
+    report.front.clear();
+    report.runner_up.reset();
+  }
+
   // Is one of these better than all before?
   bool compete(const PlanChoice& choice, std::span<const Pipeline> ways) {
-    bool better = false;
+    bool better = compete(choice);
     for (const Pipeline way : ways) {
       PlanChoice same = choice;
       set_pipeline(same.plan, way);
-      if (!refusal(same.plan, task_.experiment)) better = compete(std::move(same)) || better;
+      if (same.plan == choice.plan) continue;
+      forget_comparisons(same.report);
+      better = compete(std::move(same)) || better;
     }
     return better;
   }
 
   bool compete(PlanChoice choice) {
-    const Seconds time = evaluate_(choice.plan);
+    if (refusal(choice.plan, task_.experiment)) return false;
+    const Seconds time = measure_(choice.plan);
     // A plan that is too slow need not be looked at for its memory.
     if (found_ && found_->fits && time >= found_->time) return false;
     const Bytes peak = peak_memory(task_.experiment, choice.plan);
@@ -131,18 +187,31 @@ class PipelineChoice {
     return true;
   }
 
+  void let_rivals_compete() {
+    for (const Rival& rival : rivals_) {
+      PlanChoice choice{rival.plan, {}};
+      choice.report.name = planner_.name();
+      choice.report.reason = "the choice of another system";
+      compete(std::move(choice));
+    }
+  }
+
   Bytes limit() const { return task_.experiment.cluster.device.memory; }
 
-  static std::string describe(const Plan& plan) {
-    if (plan.micro_batches == 1) return "; one micro-batch is fastest";
-    return fmt::format("; {} micro-batches by {}", plan.micro_batches,
-                       name_in(pipeline_schedule_names, plan.pipeline_schedule));
+  std::string describe(const Plan& plan) const {
+    const std::string pipeline = plan.micro_batches == 1
+                                     ? "; all this with one micro-batch"
+                                     : fmt::format("; all this with {} micro-batches by {}", plan.micro_batches,
+                                                   name_in(pipeline_schedule_names, plan.pipeline_schedule));
+    return pipeline + (slower_with_ > 0 ? fmt::format(", {} make the same plan slower", slower_with_) : "");
   }
 
   const Planner& planner_;
   const PlanningTask& task_;
-  const Evaluator ask_, evaluate_;
+  const Evaluator ask_, measure_;
   long evaluations_ = 0;
+  int slower_with_ = 0;  // so many micro-batches the plan found so far
+  std::vector<Rival> rivals_;
   std::optional<Found> found_;
 };
 
@@ -156,12 +225,19 @@ void set_pipeline(Plan& plan, Pipeline pipeline) {
 std::vector<Pipeline> pipelines(const PlanningTask& task) {
   std::vector<Pipeline> ways;
   const Pipeline as_given{task.base.pipeline_schedule, task.base.micro_batches};
-  const auto add = [&](Pipeline pipeline) {
-    Plan plan;
+  // Some gates refuse the plain plan, and some bases refuse all degrees but those still to be chosen.
+  const auto buildable = [&](Plan plan, Pipeline pipeline) {
     set_pipeline(plan, pipeline);
-    if (!refusal(plan, task.experiment) && !fixed_otherwise(task, pipeline)) ways.push_back(pipeline);
+    return !refusal(plan, task.experiment);
   };
-  const int most = as_given.micro_batches > 1 ? 0 : std::min(task.experiment.workload.batch, most_micro_batches);
+  const auto add = [&](Pipeline pipeline) {
+    if ((buildable({}, pipeline) || buildable(without_choices(task.base), pipeline)) &&
+        !fixed_otherwise(task, pipeline))
+      ways.push_back(pipeline);
+  };
+  const bool held = fixed_otherwise(task, {as_given.schedule, as_given.micro_batches + 1});
+  const bool systems_own = as_given.micro_batches > 1 && !held;
+  const int most = systems_own ? 0 : std::min(task.experiment.workload.batch, most_micro_batches);
   for (int parts = 1; parts <= most; ++parts) {
     if (task.experiment.workload.batch % parts != 0) continue;
     if (parts == 1) {

@@ -13,14 +13,16 @@ struct Pipeline {
 void set_pipeline(Plan& plan, Pipeline pipeline);
 
 // Every number of equal micro-batches, up to 256, by 1f1b and by gpipe, few micro-batches first: those that the
-// experiment allows and the task does not fix otherwise. One micro-batch comes once, as in the base. Only as the base
-// has it where the base itself has several, which then belong to the system.
+// experiment allows and the task does not fix otherwise. One micro-batch comes once, as in the base. Where the base has
+// several that the task does not fix, they belong to the system, and there is only the base's own way.
 std::vector<Pipeline> pipelines(const PlanningTask& task);
 
 // The planner's plans for each of these ways, and of those the fastest that fits the device's memory; else the one that
-// needs least. With more micro-batches it stops when they only made the step slower twice. Without pipeline stages more
-// than one micro-batch is looked at only as long as fewer do not fit. `ask`: how plans are compared; by the analytic
-// model where it is empty, and then a planner sees two micro-batches for each stage at most, since all are alike.
+// needs least. With more micro-batches it stops when they only made the step slower twice. Without pipeline stages it
+// stops at the first number that is slower, and where over half of the memory is free it plans anew only for one that
+// makes the plan found so far faster.
+// `ask`: how plans are compared. Where it is empty they are compared by the task's trial, or else by the analytic
+// model; with neither a planner sees two micro-batches for each stage at most, since all are alike.
 PlanChoice choose_with_pipeline(const Planner& planner, const PlanningTask& task, const std::vector<Pipeline>& ways,
                                 const Evaluator& ask = {});
 

@@ -30,7 +30,7 @@ class Writing {
 };
 
 // A file that is removed when a signal ends this process, and not when one ends a child that was forked from it.
-// A few at a time.
+// A process may have four at a time.
 class RemovedWhenStopped {
  public:
   explicit RemovedWhenStopped(const std::string& path);

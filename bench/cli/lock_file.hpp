@@ -11,7 +11,7 @@ namespace dovetail::bench {
 
 // While it lives this process has the lock on the file that `path` names, which is an empty "<path>.lock" beside it.
 // The lock goes with the process, however it ends, so that a lock file which a killed one leaves stops nobody; forked
-// children do not have it. Once per path in a process.
+// children do not have it. A process holds one for a path at a time.
 class LockFile {
  public:
   // Waits at most so long for another process. Throws InputError that names it; also where something else is called

@@ -136,7 +136,7 @@ exec::HostRunResult execute_on_gpu(const ScheduleFile& file, const exec::HostRun
 
 // A thread that does not look up would keep this program waiting; temporary files exist only before and after a run.
 void end_stuck(const std::string& why) {
-  fmt::print(stderr, "dovetail: run: {}\n", why);
+  say(fmt::format("dovetail: run: {}\n", why));
   std::_Exit(static_cast<int>(Exit::MissingDevice));
 }
 
@@ -153,6 +153,18 @@ exec::HostRunResult execute(const ScheduleFile& file, const std::string& system,
   if (options.processes()) return execute_over_mpi(file, how, options);
   if (options.device == RunDevice::Cuda) return execute_on_gpu(file, how, options.nccl());
   return exec::run_on_host(file.experiment, std::make_shared<const PricedSchedule>(file.priced), how);
+}
+
+// Wrong outputs count for more than times that are no use.
+Exit verdict(const RunReport& run, const RunOptions& options) {
+  if (!options.no_check && !run.numerics_ok) {
+    say(fmt::format("dovetail: outputs or gradients differ from the reference (error {:.1e} and {:.1e})\n",
+                    run.output_error, run.gradient_error));
+    return Exit::Failure;
+  }
+  if (run.valid) return Exit::Ok;
+  say("dovetail: the run is not valid: too many ops outlasted their modelled times; see its notes\n");
+  return Exit::NotValid;
 }
 
 Exit run(const RunOptions& options, const std::vector<std::string>& command_line) {
@@ -172,18 +184,14 @@ Exit run(const RunOptions& options, const std::vector<std::string>& command_line
   Evaluation evaluation(question, *backend);
   const SystemResult modelled = evaluation.evaluate(candidate, evaluation.choose(candidate));
   const ScheduleFile file{question.experiment, modelled.plan, price(modelled.schedule, question.experiment)};
+  // Before the run: a run that fails is one to look at with its schedule.
+  if (!options.schedule.empty())
+    write_all({{options.schedule, [&](std::ostream& out) { out << to_json(file).dump(1) << '\n'; }}});
   Report report{"run", question.experiment, {}, {}, {}, question.notes};
   add_results(report, modelled, execute(file, modelled.system, options), *backend);
   report.provenance = provenance(command_line, question.files, options.seed);
-  outputs.write(report, {}, {{options.schedule, [&](std::ostream& out) { out << to_json(file).dump(1) << '\n'; }}});
-  if (!report.results.back().run->valid) {
-    say("dovetail: the run is not valid: too many ops outlasted their modelled times; see its notes\n");
-    return Exit::NotValid;
-  }
-  if (options.no_check || report.results.back().run->numerics_ok) return Exit::Ok;
-  say(fmt::format("dovetail: outputs or gradients differ from the reference (error {:.1e} and {:.1e})\n",
-                  report.results.back().run->output_error, report.results.back().run->gradient_error));
-  return Exit::Failure;
+  outputs.write(report);
+  return verdict(*report.results.back().run, options);
 }
 
 void add_run_options(CLI::App& app, RunOptions& o) {

@@ -21,6 +21,7 @@
 #include "exec/host/host_run.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/json_text.hpp"
+#include "models/base/streams.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -122,7 +123,7 @@ std::vector<HardwareFinding> read_inputs(const SweepGrid& grid, FilesRead& files
   return findings;
 }
 
-void report(const SweepOptions& options, const Json& header) {
+Exit report(const SweepOptions& options, const Json& header) {
   CellIndex index(header);
   index.add(options.output);
   index.require_a_result();
@@ -133,6 +134,9 @@ void report(const SweepOptions& options, const Json& header) {
   if (!options.csv.empty()) write_all({{options.csv, [&](std::ostream& out) { write_csv(out, index); }}});
   if (!options.quiet)
     write_all({{"-", [&](std::ostream& out) { write_table(out, summary, use_colour(options.colour)); }}});
+  if (index.bug().empty()) return Exit::Ok;
+  say(fmt::format("dovetail: {}\n", index.bug()));
+  return Exit::Failure;
 }
 
 void require_own_files(const SweepOptions& options, const SweepSettings& settings, const FilesRead& files) {
@@ -150,8 +154,7 @@ Exit sweep(const SweepOptions& options) {
     if (!options.grid.empty()) throw InputError("sweep takes a grid or --merge, not both");
     require_outputs({{"--output", options.output}, {"--csv", options.csv}}, {}, options.merge);
     merge_sweep(options.merge, options.output);
-    report(options, read_sweep_header(options.output));
-    return Exit::Ok;
+    return report(options, read_sweep_header(options.output));
   }
   if (options.grid.empty()) throw InputError("sweep takes a grid: a name in data/sweeps or a file");
   FilesRead files;
@@ -166,14 +169,14 @@ Exit sweep(const SweepOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const SweepRun run = run_sweep(grid, header, settings);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  if (run.complete) report(options, header);
-  if (options.quiet) return Exit::Ok;
+  const Exit exit = run.complete ? report(options, header) : Exit::Ok;
+  if (options.quiet) return exit;
   if (!run.complete)
     fmt::print("shard {} of {} is finished; others are not\n", settings.shard.index + 1, settings.shard.count);
   if (run.computed > 0)
     fmt::print("{} cells in {:.3g} s: {:.3g} a second, by {} process{}\n", run.computed, taken.count(),
                static_cast<double>(run.computed) / taken.count(), settings.workers, settings.workers == 1 ? "" : "es");
-  return Exit::Ok;
+  return exit;
 }
 
 }  // namespace

@@ -34,14 +34,15 @@ Journal::Journal(const std::string& path, const Json& work) : log_(path) {
   const Json header{{"kind", journal_kind}, {"schema_version", journal_version}, {"work", work}};
   const std::string first = header.dump();
   std::string rest;
-  if (const auto line = log_.first_line(first)) {
-    require_same_work(path, *line, header);
+  const std::optional<std::string> there = log_.first_line(first);
+  if (there) {
+    require_same_work(path, *there, header);
     rest = log_.rest();
   }
   long number = 1;
   for (std::size_t at = 0, end; (end = rest.find('\n', at)) != std::string::npos; at = end + 1)
     finished_.emplace_back(path, ++number, rest.substr(at, end - at));
-  log_.begin(first, number == 1 ? 0 : std::ssize(first) + 1 + std::ssize(rest), {});
+  log_.begin(first, number == 1 ? 0 : std::ssize(*there) + 1 + std::ssize(rest), {});
 }
 
 void Journal::add(const Json& part) {

@@ -31,7 +31,7 @@ std::string shard_file(const std::string& output, Shard shard);
 
 // Goes on where an earlier run of the same sweep ended, however it ended. The last shard to finish merges all into
 // `output`. Throws InputError where one of the files holds something else, where another process works on it, and
-// where every cell is refused, which leaves no file.
+// where every cell is refused, which leaves no `output`.
 SweepRun run_sweep(const SweepGrid& grid, const nlohmann::ordered_json& header, const SweepSettings& settings);
 
 // Writes `output` from the files of all shards. Throws InputError where cells are missing, wrong or all refused.

@@ -67,7 +67,7 @@ std::string SweepCells::line(std::int64_t cell) {
   } catch (const InputError& error) {
     json["refused"] = error.what();
   } catch (const InternalError& error) {  // the other cells are still worth having
-    json["refused"] = fmt::format("this is a bug, please report it: {}", error.what());
+    json["refused"] = fmt::format("{}{}", a_bug, error.what());
   }
   return json.dump();
 }

@@ -67,6 +67,7 @@ void CellIndex::add_line(const std::string& line, Place place, long number) {
   known = place;
   ++count_;
   if (cell.refusal.empty()) return;
+  if (bug_.empty() && cell.refusal.starts_with(a_bug)) bug_ = fmt::format("cell {}: {}", cell.cell, cell.refusal);
   if (refused_++ == 0 || cell.cell < first_refusal_.cell) first_refusal_ = std::move(cell);
 }
 

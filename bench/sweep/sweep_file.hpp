@@ -30,6 +30,9 @@ class CellIndex {
   // Throws InputError with the first reason where every cell that is there was refused.
   void require_a_result() const;
 
+  // The first cell that a fault of this program ended, and how; empty: there is none.
+  const std::string& bug() const { return bug_; }
+
   // The lines there are, by cell, without their line ends.
   void for_each(const std::function<void(std::string_view line)>& use) const;
 
@@ -47,6 +50,7 @@ class CellIndex {
   std::vector<std::string> files_;
   std::int64_t count_ = 0, refused_ = 0;
   CellLine first_refusal_;
+  std::string bug_;
 };
 
 // The first line of a sweep's file, checked. Throws InputError.

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/base/json/json_reader.hpp"
@@ -10,7 +11,8 @@ namespace dovetail::bench {
 
 inline constexpr auto sweep_version = "1.1";  // of the file's format
 inline constexpr auto sweep_kind = "sweep";
-inline constexpr std::int64_t shortest_cell_line = 40;  // bytes
+inline constexpr std::string_view a_bug = "this is a bug, please report it: ";  // begins the refusal of such a cell
+inline constexpr std::int64_t shortest_cell_line = 40;                          // bytes
 
 struct SweepShape {
   std::int64_t cells = 0;

@@ -60,14 +60,19 @@ void StreamRuntime::end_threads() {
   for (std::thread& thread : threads_) thread.join();
 }
 
+void StreamRuntime::rethrow_failure() {
+  const std::scoped_lock lock(failure_mutex_);  // the watch may give up at any time
+  if (failure_) std::rethrow_exception(failure_);
+}
+
 double StreamRuntime::run_step(StepClock::Time origin) {
-  if (const std::scoped_lock lock(failure_mutex_); failure_) std::rethrow_exception(failure_);
+  rethrow_failure();
   running_ = static_cast<std::uint32_t>(threads_.size());
   clock_.restart(origin);
   step_.fetch_add(1, std::memory_order_release);
   step_.notify_all();
   for (std::uint32_t left = running_.load(); left != 0; left = running_.load()) running_.wait(left);
-  if (failure_) std::rethrow_exception(failure_);
+  rethrow_failure();
   double last = 0;
   for (const OpTime& time : times_) last = std::max(last, time.finish);
   return last;

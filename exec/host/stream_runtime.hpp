@@ -60,6 +60,7 @@ class StreamRuntime {
   void end_threads();
   void serve(std::size_t local, StreamId stream);
   void run_stream(std::size_t local, StreamId stream, std::uint32_t step);
+  void rethrow_failure();
   double wait_for(std::size_t local, OpId op, std::uint32_t step) const;
 
   std::shared_ptr<const Schedule> schedule_;

@@ -160,15 +160,20 @@ ProgramOptions parse(const std::vector<std::string>& arguments) {
   return options;
 }
 
-// For tests of what becomes of a rank that fails or never goes on: DOVETAIL_TEST_FAULT is fail:RANK or hang:RANK.
+// For tests of ranks that fail, never go on or become slow after some steps: DOVETAIL_TEST_FAULT is fail:RANK,
+// hang:RANK or slow:RANK.
 void add_fault(Hooks& hooks) {
   const char* const value = std::getenv("DOVETAIL_TEST_FAULT");
   if (value == nullptr) return;
   const std::string fault = value;
-  const bool hangs = fault.starts_with("hang:");
-  hooks.at(HookPoint::AfterDispatch) = [hangs, rank = std::stoi(fault.substr(5))](const HookCall& call) {
-    if (call.rank == rank && !hangs) throw std::runtime_error("told to fail");
-    while (call.rank == rank) ::pause();
+  const std::string kind = fault.substr(0, 4);
+  hooks.at(HookPoint::AfterDispatch) = [kind, rank = std::stoi(fault.substr(5)),
+                                        calls = 0](const HookCall& call) mutable {
+    constexpr int fast_calls = 50;  // more than a step has, times the steps that measure what ops really take
+    if (call.rank != rank) return;
+    if (kind == "fail") throw std::runtime_error("told to fail");
+    while (kind == "hang") ::pause();
+    if (++calls > fast_calls) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   };
 }
 
@@ -188,7 +193,7 @@ void require_cuda(const Cuda& cuda) {
 // A process says that it lives from before it meets the others, since one that stops there keeps all waiting.
 class SignsOfLife {
  public:
-  // Of a process that mpirun started; its number is known then. Others say nothing yet.
+  // Signs are given from here on by a process that mpirun started, since its number is known; others give none yet.
   void begin() {
     for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
       if (const char* const rank = std::getenv(name); rank != nullptr) return of(std::atoi(rank), 0);
@@ -207,7 +212,7 @@ class SignsOfLife {
 
 // A thread that does not look up would keep this program waiting.
 void end_stuck(const std::string& why) {
-  fmt::print(stderr, "dovetail-exec: run: {}\n", why);
+  say(fmt::format("dovetail-exec: run: {}\n", why));
   std::_Exit(4);
 }
 
@@ -275,10 +280,10 @@ int exit_code_of(Body body) try {
   say(fmt::format("dovetail-exec: {}\n", error.what()));
   return 4;
 } catch (const std::bad_alloc&) {
-  fmt::print(stderr, "dovetail-exec: out of memory\n");
+  say("dovetail-exec: out of memory\n");
   return 1;
 } catch (const std::system_error& error) {
-  fmt::print(stderr, "dovetail-exec: {}\n", error.what());
+  say(fmt::format("dovetail-exec: {}\n", error.what()));
   return 4;
 } catch (const std::exception& error) {
   say(fmt::format("dovetail-exec: {}\n", error.what()));

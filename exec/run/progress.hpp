@@ -1,4 +1,4 @@
-// What the ranks of a process are doing, for whoever watches them: the ops that run on each stream of each, and how
+// Tells whoever watches what the ranks of a process are doing: the ops that run on each stream of each, and how
 // many have finished.
 #pragma once
 #include <atomic>

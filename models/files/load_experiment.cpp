@@ -100,7 +100,7 @@ void place_experts(const JsonReader& json, Parallelism& p, Experiment& e, std::v
 Parallelism read_parallelism(const JsonReader& json, Experiment& e, std::vector<std::string>& notes) {
   const int gpus = e.cluster.gpus();
   const auto rest = [&](int a, int b, int c = 1) {
-    const std::int64_t taken = std::int64_t{a} * b * c;
+    const double taken = static_cast<double>(a) * b * c;  // which no product of three sizes exceeds
     return taken < gpus ? static_cast<int>(gpus / taken) : 1;
   };
   const Parallelism usual = default_parallelism(e.cluster, e.model);
@@ -143,9 +143,9 @@ void fill_gpus(Experiment& e, std::vector<std::string>& notes) {
   const Parallelism& p = e.parallelism;
   if (w.batch > 0) return;
   const std::int64_t tokens = std::int64_t{filling_tokens} * p.mp;
-  const std::int64_t samples =
-      std::max<std::int64_t>((tokens + w.sequence - 1) / w.sequence, p.pp > 1 ? filling_samples * p.pp : 1);
-  const int together = p.mp / std::gcd(p.mp, w.sequence);
+  const std::int64_t samples = std::max<std::int64_t>((tokens + w.sequence - 1) / w.sequence,
+                                                      p.pp > 1 ? std::int64_t{filling_samples} * p.pp : 1);
+  const int together = std::max(1, p.mp / std::gcd(p.mp, w.sequence));
   w.batch = static_cast<int>((samples + together - 1) / together * together);
   notes.push_back(fmt::format(
       "nothing says how large the batch is: {} samples of {} tokens for each {}, which give every GPU {} tokens{}; set "

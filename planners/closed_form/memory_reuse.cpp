@@ -74,7 +74,7 @@ std::string remedy(const PlanningTask& task, Plan plan) {
   Experiment e = task.experiment;
   const std::int64_t rows = std::min(most_chunks, layer_volumes(e, plan).capacity);
   plan.backward_degrees.clear();
-  for (Plan more = plan; 2 * more.forward_degree <= rows;) {
+  for (Plan more = plan; more.forward_degree <= rows / 2;) {
     more.forward_degree = more.backward_degree = 2 * more.forward_degree;
     if (fits(more, e)) return fmt::format("degree {} would fit", more.forward_degree);
   }

@@ -53,6 +53,12 @@ ShadowLatency::ShadowLatency(const Experiment& experiment, const Plan& plan) : e
   std::ranges::stable_sort(by_load_, std::greater(), [&](int e) { return total_[static_cast<std::size_t>(e)]; });
 }
 
+std::vector<int> ShadowLatency::by_largest_load() const {
+  std::vector<int> order = by_load_;
+  std::ranges::stable_sort(order, std::greater(), [&](int e) { return largest_[static_cast<std::size_t>(e)]; });
+  return order;
+}
+
 double ShadowLatency::imbalance() const {
   const double sum = std::reduce(total_.begin(), total_.end());
   return total_[static_cast<std::size_t>(by_load_.front())] * static_cast<double>(total_.size()) / sum;

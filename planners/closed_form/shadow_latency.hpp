@@ -17,8 +17,9 @@ class ShadowLatency {
 
   // The experts, fullest first: by all tokens of all layers and ranks that choose them.
   const std::vector<int>& by_load() const { return by_load_; }
-  // The most tokens of one rank in one layer that choose an expert: what messages of equal size must hold.
-  std::int64_t largest_load(int expert) const { return largest_[static_cast<std::size_t>(expert)]; }
+  // By the most tokens of one rank in one layer that choose them, which messages of equal size must hold; experts alike
+  // in it as in by_load().
+  std::vector<int> by_largest_load() const;
   double imbalance() const;  // of the fullest over the mean
 
   // Of one step's MoE layers with the first `count` of those shadowed:

@@ -32,10 +32,9 @@ std::string describe_shadows(const Plan& plan) {
                      fmt::join(plan.shadowed_experts, ", "));
 }
 
-// The `count` experts of the largest messages, and the fullest ones of each owner that leave it `left` at most.
-std::vector<int> smallest_set(const ShadowLatency& latency, std::size_t count, std::size_t left, std::size_t local) {
-  std::vector<int> order = latency.by_load();
-  std::ranges::stable_sort(order, std::greater(), [&](int expert) { return latency.largest_load(expert); });
+// Of experts by falling size of their messages the first `count`, and the first ones of each owner that leave it `left`
+// at most.
+std::vector<int> smallest_set(const std::vector<int>& order, std::size_t count, std::size_t left, std::size_t local) {
   std::vector<int> set(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count));
   std::vector<std::size_t> remaining(order.size() / local, local);
   const auto owner = [local](int expert) { return static_cast<std::size_t>(expert) / local; };
@@ -78,16 +77,19 @@ class Shadowing final : public Planner {
     const std::size_t local = experts / static_cast<std::size_t>(task.experiment.parallelism.ep);
     // Large models have thousands of sets, each a whole step: those after as much work as a search has are not looked
     // at.
-    constexpr long most_layers = 20'000;
-    const long layers = static_cast<long>(task.experiment.workload.layers) * task.base.micro_batches;
-    long work = 0;
-    for (std::size_t left = local; left > 0; --left)
-      for (std::size_t count = 0; count < experts; ++count)
-        if (const std::vector<int> set = smallest_set(latency, count, left, local);
-            work < most_layers && latency.of_weights(set.size()) < contest.best_time()) {
-          propose(set);
-          work += layers;
-        }
+    constexpr double most_layers = 20'000, experts_like_a_layer = 2'000;  // to put a set together takes time as well
+    const double layers = static_cast<double>(task.experiment.workload.layers) * task.base.micro_batches;
+    const std::vector<int> order = latency.by_largest_load();
+    double work = 0;
+    for (std::size_t left = local; left > 0 && work < most_layers; --left)
+      for (std::size_t count = 0; count < experts && work < most_layers; ++count) {
+        if (latency.of_weights(count) >= contest.best_time()) break;  // as have all larger ones
+        const std::vector<int> set = smallest_set(order, count, left, local);
+        work += static_cast<double>(experts) / experts_like_a_layer;
+        if (latency.of_weights(set.size()) >= contest.best_time()) continue;
+        propose(set);
+        work += layers;
+      }
     std::string reason = fmt::format(
         "{}; the fullest expert takes {:.3g} times the mean; by FasterMoE's latency {} would be shadowed",
         describe_shadows(contest.best()), latency.imbalance(), by_paper == 0 ? "none" : std::to_string(by_paper));

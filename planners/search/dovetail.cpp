@@ -42,10 +42,7 @@ PlanningTask with_allowed_base(PlanningTask task) {
   } catch (const InputError&) {
     const auto rival = std::ranges::find_if(task.rivals, [&](const Plan& plan) { return allowed(task, plan); });
     if (rival == task.rivals.end()) throw;
-    task.base = *rival;
-    task.base.gradient_slices.clear();
-    task.base.backward_degrees.clear();
-    if (task.base.grad_sync == GradSync::Partitioned) task.base.grad_sync = GradSync::After;
+    task.base = without_choices(*rival);
   }
   return task;
 }
@@ -100,20 +97,19 @@ class Dovetail final : public Planner {
  private:
   // What turns out not to fit comes after all that fits, and what cannot be tried after that.
   static Evaluator by_trial(const Trial& trial) {
-    constexpr Seconds too_large(1e9), refused(1e10);
     return [&trial](const Plan& plan) {
       try {
         const Outcome outcome = trial(plan);
-        return outcome.fits ? outcome.time : too_large + outcome.time;
+        return outcome.fits ? outcome.time : no_time + outcome.time;
       } catch (const InputError&) {
-        return refused;
+        return 10 * no_time;
       }
     };
   }
 
   static std::string reason(const Proof& proof, const Contest& contest, bool feasible, bool tried) {
     if (!feasible) return "no plan fits: the one that lacks least";
-    return tried ? describe_trials(proof, contest.size()) : describe(proof);
+    return tried ? describe_trials(proof, contest.timed()) : describe(proof);
   }
 };
 

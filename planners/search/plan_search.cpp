@@ -391,7 +391,7 @@ class Search {
           Plan plan = from;
           plan.backward_degrees.clear();
           plan.*degree += step;
-          predict(std::move(plan));
+          if (budget_ > end) predict(std::move(plan));
         }
       if (*fastest_fitting() == from) return;
     }

@@ -41,7 +41,8 @@ std::optional<SystemResult> result_of(Evaluation& evaluation, const Candidate& c
   }
 }
 
-void check_never_worse(const Question& question) {
+// Returns dovetail's result.
+SystemResult check_never_worse(const Question& question) {
   AnalyticBackend backend;
   Evaluation evaluation(question, backend);
   const SystemResult ours = result_of(evaluation, candidate_of(question, "dovetail")).value();
@@ -51,6 +52,19 @@ void check_never_worse(const Question& question) {
     const std::optional<SystemResult> theirs = result_of(evaluation, candidate);
     if (theirs && theirs->feasible) CHECK(ours.metrics.makespan <= theirs->metrics.makespan * (1 + 1e-9));
   }
+  return ours;
+}
+
+// 32 samples for each GPU, of which all but a few must go by parts where memory is short.
+Question with_memory(const std::string& cluster, const std::string& gibibytes) {
+  return question_of(cluster, "mixtral-8x7b",
+                     {"workload.layers=2", "workload.batch=32", "cluster.device.memory=" + gibibytes + " GiB"});
+}
+
+SystemResult choice_of(const Question& question, const std::string& system) {
+  AnalyticBackend backend;
+  Evaluation evaluation(question, backend);
+  return result_of(evaluation, candidate_of(question, system)).value();
 }
 
 }  // namespace
@@ -60,6 +74,50 @@ TEST_CASE("dovetail is never worse than a shipped system on any shipped cluster"
     check_never_worse(question_of(cluster, "mixtral-8x7b", {"workload.layers=2"}));
   check_never_worse(question_of("fsmoe-testbed-b", "gpt2-xl-moe", {}));
   check_never_worse(question_of("fsmoe-testbed-a", "qwen1.5-moe-a2.7b", {"workload.layers=3"}));
+}
+
+TEST_CASE("dovetail is never worse where memory asks for micro-batches, and less memory is never faster") {
+  for (const std::string cluster : {"dgx-h100", "dgx-h100-2to1"}) {
+    Seconds with_more(0);
+    for (const std::string memory : {"12", "9", "6", "4.5", "3.5"}) {
+      INFO(cluster << " with " << memory << " GiB");
+      const SystemResult ours = check_never_worse(with_memory(cluster, memory));
+      CHECK(ours.metrics.makespan >= with_more * (1 - 1e-9));
+      with_more = ours.metrics.makespan;
+      // Bounds and the front are about this step, not about some of its micro-batches.
+      if (ours.planner.proof) CHECK(ours.planner.proof->best == ours.metrics.makespan);
+      for (const FrontPoint& point : ours.planner.front) CHECK(point.plan.micro_batches == ours.plan.micro_batches);
+      // Plans that do not fit have no time that could be compared.
+      CHECK_THAT(ours.planner.runner_up.value_or(""), !Catch::Contains("e+"));
+    }
+  }
+  CHECK(choice_of(with_memory("dgx-h100", "4.5"), "dovetail").plan.micro_batches > 1);
+}
+
+TEST_CASE("memory_reuse takes more micro-batches where they save it from restoring") {
+  Seconds with_more(0);
+  for (const std::string memory : {"8", "7", "6", "5"}) {
+    const SystemResult result = choice_of(with_memory("dgx-h100-2to1", memory), "mpipemoe");
+    INFO(memory << " GiB: " << result.metrics.makespan.value());
+    CHECK(result.metrics.makespan >= with_more * (1 - 1e-9));
+    with_more = result.metrics.makespan;
+  }
+}
+
+TEST_CASE("Where the user sets the number of micro-batches, the schedule is still the system's to choose") {
+  const Question question =
+      question_of("dgx-h100", "mixtral-8x22b", {"parallelism.pp=2", "workload.batch=16", "plan.micro_batches=8"});
+  const SystemResult tutel = choice_of(question, "tutel");
+  CHECK(tutel.feasible);  // gpipe needs 157 of the 80 GiB
+  CHECK(tutel.plan.micro_batches == 8);
+  CHECK(tutel.plan.pipeline_schedule == PipelineSchedule::OneForwardOneBackward);
+}
+
+TEST_CASE("A gate that only some plans serve leaves the choice of micro-batches") {
+  const Question question = question_of("dgx-h100", "mixtral-8x7b",
+                                        {"parallelism.pp=2", "workload.layers=8", "workload.batch=8",
+                                         "workload.gate.kind=soft_moe", "plan.encoding=dense"});
+  CHECK(choice_of(question, "tutel").plan.micro_batches > 1);
 }
 
 TEST_CASE("dovetail is never worse by a simulator either, where the systems' choices are its rivals") {

@@ -1,6 +1,4 @@
-// What a file names is refused at the place of the name in that file.
-#include <stdlib.h>
-
+// A wrong name in a file is refused at the place of the name in that file.
 #include <catch2/catch.hpp>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -11,13 +9,13 @@
 #include "bench/validate/validation_grid.hpp"
 #include "models/base/errors.hpp"
 #include "models/files/data_path.hpp"
+#include "tests/support/lent_data.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 using namespace dovetail;
 using namespace dovetail::bench;
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -33,34 +31,18 @@ std::string refusal_of(const std::function<void()>& work) {
 const std::string lost_system = R"({"name": "lost", "plan": {},
   "planner": {"name": "exhaustivf"}})";
 
-// Shipped data but for one published table, changed.
-class ChangedTable {
- public:
-  ChangedTable(const std::string& id, const std::function<void(nlohmann::ordered_json&)>& change)
-      : shipped_(data_directory().string()), id_(id) {
-    fs::create_directories("data/published");
-    for (const auto& entry : fs::directory_iterator(shipped_))
-      if (entry.path().filename() != "published")
-        fs::create_directory_symlink(entry.path(), "data" / entry.path().filename());
-    const std::string name = "/published/" + id + ".json";
-    auto table = nlohmann::ordered_json::parse(JsonFile::read_text(shipped_ + name), nullptr, true, true);
-    change(table);
-    folder_.write("data" + name, table.dump(1));
-    ::setenv("DOVETAIL_DATA", fs::absolute("data").c_str(), 1);
-  }
-  ~ChangedTable() { ::setenv("DOVETAIL_DATA", shipped_.c_str(), 1); }
-  ChangedTable(const ChangedTable&) = delete;
-  ChangedTable& operator=(const ChangedTable&) = delete;
-
-  std::string refusal() const {
-    FilesRead files;
-    return refusal_of([&] { reproduce_table(id_, files); });
-  }
-
- private:
-  test::TemporaryFolder folder_;
-  std::string shipped_, id_;
-};
+// The error of reading the published table once it is changed.
+std::string refusal_of_table(const std::string& id, const std::function<void(nlohmann::ordered_json&)>& change) {
+  const std::string name = "published/" + id + ".json";
+  auto table =
+      nlohmann::ordered_json::parse(JsonFile::read_text((data_directory() / name).string()), nullptr, true, true);
+  change(table);
+  const test::TemporaryFolder folder;
+  const test::LentData data(name);
+  folder.write("data/" + name, table.dump(1));
+  FilesRead files;
+  return refusal_of([&] { reproduce_table(id, files); });
+}
 
 }  // namespace
 
@@ -113,7 +95,7 @@ TEST_CASE("A planner that a system's file names") {
 TEST_CASE("Published tables whose settings do not fit") {
   using Json = nlohmann::ordered_json;
   const auto refusal = [](const std::function<void(Json&)>& change) {
-    return ChangedTable("tutel-table1", change).refusal();
+    return refusal_of_table("tutel-table1", change);
   };
   CHECK_THAT(
       refusal([](Json& table) { table["settings"]["layer"]["experts_per_gpu"] = 0; }),

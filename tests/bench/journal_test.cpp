@@ -81,7 +81,7 @@ TEST_CASE("A line that a crash cut off counts as never written") {
   CHECK(keys_of(Journal(path, work)) == std::vector<std::string>{"c"});
 }
 
-TEST_CASE("What is no journal is refused and stays as it is") {
+TEST_CASE("A file that is no journal is refused and stays as it is") {
   const test::TemporaryFolder folder;
   const std::string deep =
       "{\"kind\":\"dovetail_journal\",\"work\":" + std::string(100'000, '[') + std::string(100'000, ']') + "}\n";

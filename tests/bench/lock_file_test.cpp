@@ -60,7 +60,7 @@ TEST_CASE("A lock leaves nothing") {
   CHECK_FALSE(fs::exists("a.lock"));
 }
 
-TEST_CASE("What another process locks is refused with its number, until it ends") {
+TEST_CASE("A file that another process locks is refused with its number, until it ends") {
   const test::TemporaryFolder folder;
   folder.write("a", "x");
   fs::create_symlink("a", "link");

@@ -228,7 +228,7 @@ TEST_CASE("The same cell twice is one cell") {
   CHECK(text_of("x.jsonl") == whole);
 }
 
-TEST_CASE("What is no part of this sweep is refused and stays as it is") {
+TEST_CASE("A file that is no part of this sweep is refused and stays as it is") {
   const test::TemporaryFolder folder;
   const SweepGrid grid = grid_of(folder, small);
   for (const std::string text : {"important\n", "important", "{}\n"}) {

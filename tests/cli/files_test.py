@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What becomes of files when something else is there, several programs write, a program is killed, or a disk or stream is
-full. Usage: files_test.py PROGRAM"""
+"""Files stay whole when something else is there, several programs write, a program is killed, or a disk or stream is full.
+ Usage: files_test.py PROGRAM"""
 import json
 import os
 import resource
@@ -127,7 +127,7 @@ def test_one_file_once(checks, program):
              (["sweep", "./grid.json", "-o", "s.jsonl", "--shard", "1/2", "--csv", "s.1-of-2.jsonl"], twice),
              (["validate", "./held.json", "-o", "v.json", "--html", "v.json.journal"], twice),
              (["sweep", "./grid.json", "-o", "grid.json"], read),
-             (["sweep", "--merge", "a.jsonl,b.jsonl", "-o", "config.json", "--csv", "a.jsonl"], ""),
+             (["sweep", "--merge", "a.jsonl,b.jsonl", "-o", "config.json", "--csv", "a.jsonl"], read),
              (["validate", "./held.json", "-o", "held.json"], read),
              (["import", "config.json", "-o", "config.json"], read),
              (["import", "config.json", "-o", "link.json"], read),

@@ -2,9 +2,8 @@
 """Runs over threads that cannot start or never end: one line and an exit code. Usage: run_failures_test.py PROGRAM"""
 import resource
 import subprocess
-import tempfile
 
-from program import Checks, Program, program_argument
+from program import run_every_test
 
 RUN = ["run", "--cluster", "fsmoe-testbed-b", "--model", "mixtral-8x7b", "--system", "fsmoe", "--tokens", "64", "--hidden", "64",
        "--expert-hidden", "64", "--layers", "1", "--no-check", "-q", "-o", "run.json", "--measure-time", "0.01"]
@@ -34,13 +33,4 @@ def test_hanging_thread(checks, program):
     checks.check("timeline.json" not in program.files(), "no timeline of a run that hung")
 
 
-def main():
-    program_path, checks = program_argument(), Checks()
-    for name, test in list(globals().items()):
-        if name.startswith("test_"):
-            with tempfile.TemporaryDirectory() as folder:
-                test(checks, Program(program_path, folder))
-    checks.finish()
-
-
-main()
+run_every_test(globals())

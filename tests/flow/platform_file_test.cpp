@@ -47,7 +47,7 @@ TEST_CASE("A platform of what is no platform is refused") {
   CHECK(refusal_inside("words").starts_with("p.xml:3:25: text \"words\""));
 }
 
-TEST_CASE("What SimGrid would do outside of the description is refused") {
+TEST_CASE("Anything that SimGrid would do outside of the description is refused") {
   const std::string only = ", expected hosts, links, routes, clusters and zones: nothing else is read here";
   CHECK(refusal_inside("<config><prop id=\"tracing\" value=\"yes\"/></config>") == "p.xml:3:25: <config>" + only);
   CHECK(refusal_inside("<include file=\"x\"/>") == "p.xml:3:25: <include>" + only);

@@ -228,7 +228,7 @@ std::string with_other_word(std::string text, Dice& dice) {
   return text.replace(first, first_end - first, dice.one_in(4) ? "" : other);
 }
 
-// Of several lines, each of them JSON, one is changed.
+// One of several lines is changed, each of which is JSON.
 std::string with_other_line(const std::string& text, Dice& dice) {
   const std::size_t inside = dice.below(text.size());
   const std::size_t begin = inside == 0 ? 0 : text.rfind('\n', inside - 1) + 1;  // npos + 1 is 0

@@ -75,7 +75,7 @@ ExperimentRequest random_request(Draw& draw) {
   return request;
 }
 
-// What a user may set beside: for one system, which then no longer chooses it.
+// Settings that a user may give one system, which then no longer chooses them.
 void set_knobs(Draw& draw, Plan& plan, const Experiment& e) {
   if (e.parallelism.pp > 1 && draw.chance(70)) {
     plan.micro_batches = draw.one_of<int>({1, 2, 3, 4, 6, 8, 12});
@@ -150,6 +150,7 @@ class Asked {
   Asked(std::uint64_t seed, Totals& totals) : draw_(seed), asked_(random_question(draw_)), totals_(totals) {}
 
   void check() {
+    if (draw_.chance(30)) shrink_memory();
     INFO("seed of " << asked_.text);
     const Question& question = asked_.question;
     AnalyticBackend backend;
@@ -167,6 +168,18 @@ class Asked {
   }
 
  private:
+  // So much that some plans do not fit, or none.
+  void shrink_memory() {
+    Question& question = asked_.question;
+    AnalyticBackend backend;
+    Evaluation evaluation(question, backend);
+    const auto result = result_of(evaluation, candidate_of(question, "fsmoe"));
+    if (!result) return;
+    const Bytes memory = result->memory.peak * (draw_.between(3, 11) / 10.0);
+    question.experiment.cluster.device.memory = memory;
+    asked_.text += fmt::format(" --set 'cluster.device.memory={} B'", memory.value());
+  }
+
   // Both backends agree; faster hardware is not slower with the very same schedule.
   void check_schedule(const std::shared_ptr<const Schedule>& schedule) {
     const Experiment& e = asked_.question.experiment;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <stdlib.h>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -11,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <utility>
 
 #include "bench/cli/commands.hpp"
@@ -18,6 +18,7 @@
 #include "bench/reproduce/tables.hpp"
 #include "bench/sweep/sweep_cells.hpp"
 #include "bench/sweep/sweep_grid.hpp"
+#include "bench/sweep/sweep_line.hpp"
 #include "bench/validate/validation_grid.hpp"
 #include "models/base/build_info.hpp"
 #include "models/files/data_path.hpp"
@@ -27,6 +28,7 @@
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
+#include "tests/support/lent_data.hpp"
 
 namespace dovetail::test {
 namespace {
@@ -147,7 +149,8 @@ void use_sweep_grid(Dice& dice) {
   bench::SweepCells cells(grid);
   const auto count = static_cast<std::size_t>(grid.cells());
   for (const std::size_t cell : {std::size_t{0}, count - 1, dice.below(count)})
-    cells.line(static_cast<std::int64_t>(cell));
+    if (const std::string line = cells.line(static_cast<std::int64_t>(cell)); line.find(bench::a_bug) != line.npos)
+      throw std::logic_error(line);
 }
 
 void use_validation_grid(Dice& /*dice*/) {
@@ -170,21 +173,9 @@ void use_log(Dice& dice) {
 
 // Published tables are found by their names among the shipped data, so that the others are lent to a folder.
 void use_published(const std::string& id) {
-  const fs::path shipped = data_directory();
-  fs::remove_all("data");
-  fs::create_directories("data/published");
-  for (const auto& entry : fs::directory_iterator(shipped))
-    if (entry.path().filename() != "published")
-      fs::create_directory_symlink(entry.path(), "data" / entry.path().filename());
-  for (const auto& entry : fs::directory_iterator(shipped / "published"))
-    if (entry.path().stem() != id) fs::create_symlink(entry.path(), "data/published" / entry.path().filename());
-  fs::copy_file("input.json", "data/published/" + id + ".json");
-  const std::string data = fs::absolute("data").string();
-  ::setenv("DOVETAIL_DATA", data.c_str(), 1);
-  struct Restore {
-    std::string path;
-    ~Restore() { ::setenv("DOVETAIL_DATA", path.c_str(), 1); }
-  } const restore{shipped.string()};
+  const std::string name = "published/" + id + ".json";
+  const LentData lent(name);
+  fs::copy_file("input.json", "data/" + name);
   run({"reproduce", id, "-q", "-o", "out.json"});
 }
 

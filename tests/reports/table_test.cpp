@@ -72,7 +72,8 @@ TEST_CASE("CSV as approved, with awkward names quoted") {
   Report report = test::small_report();
   report.results[0].system = "a,\"b\"\nc";
   CHECK_THAT(csv(report), Contains("\"a,\"\"b\"\" c\",predicted,"));
-  // What begins like a formula would be computed by a spreadsheet, what begins with escape obeyed by a terminal.
+  // A spreadsheet would compute text that begins like a formula, and a terminal would obey text that begins with
+  // escape.
   for (const auto& [name, cell] : {std::pair{"=1+1", "'=1+1"},
                                    {"+x", "'+x"},
                                    {"-x", "'-x"},

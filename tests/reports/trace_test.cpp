@@ -95,6 +95,6 @@ TEST_CASE("A time that nanoseconds cannot count is refused") {
   Report report = test::small_report();
   report.results.front().timeline.ops.back().finish = Seconds(1e18);
   std::ostringstream out;
-  CHECK_THROWS_WITH(write_trace(out, report),
+  CHECK_THROWS_WITH(reports::write_trace(out, report),
                     "--trace: an operation at 1e+18 s, expected at most 9e+09 s: traces count nanoseconds");
 }

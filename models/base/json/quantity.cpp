@@ -38,6 +38,9 @@ constexpr std::array kinds{
     UnitKind{{1, 0, -1}, "a time per operation", "176.8 fs/flop"},
 };
 
+// In base units. Every product and quotient of a few quantities stays a finite number.
+constexpr double largest = 1e40, smallest = 1e-40;
+
 const UnitKind* find_kind(Dimension dimension) {
   for (const UnitKind& kind : kinds)
     if (kind.dimension == dimension) return &kind;
@@ -134,8 +137,8 @@ double parse_value(std::string_view text, const UnitKind& wanted) {
     refuse(wanted, text, other ? fmt::format(", which is {}", other->name) : ", whose unit measures something else");
   }
   const double value = number * unit->times / unit->over;
-  if (!std::isfinite(value)) refuse(wanted, text, ", which is too large");
-  if (value == 0 && number != 0) refuse(wanted, text, ", which is too small");
+  if (std::abs(value) > largest) refuse(wanted, text, ", which is too large");
+  if (std::abs(value) < smallest && number != 0) refuse(wanted, text, ", which is too small");
   return value;
 }
 

@@ -91,7 +91,7 @@ TEST_CASE("Replacing keeps permissions and follows links") {
   CHECK(fs::status(folder / "a").permissions() == (fs::perms::owner_read | fs::perms::owner_write));
 }
 
-TEST_CASE("What killed writers left is removed by the next one, what living ones write is not") {
+TEST_CASE("Files that killed writers left are removed by the next one, those of living ones are not") {
   const Folder folder;
   const auto leave = [&](const std::string& name) {
     std::ofstream(folder / name) << "half";

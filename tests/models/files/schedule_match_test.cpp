@@ -119,7 +119,7 @@ TEST_CASE("A plan of more ops than the file has is refused before it is built") 
   CHECK_THROWS_WITH(read_json(file), Contains("/plan") && Contains("slices") || Contains("makes at least"));
 }
 
-TEST_CASE("Of a plan with order ready_first the order of ops is the file's, as far as it is free") {
+TEST_CASE("With order ready_first the order of ops is the file's, as far as it is free") {
   const Experiment e = test::round_numbers(2);
   const Plan plan = two_chunks(Order::ReadyFirst);
   CHECK_NOTHROW(read_json(to_json(ScheduleFile{e, plan, price_plan(e, plan)})));

@@ -109,7 +109,7 @@ TEST_CASE("a micro-batch of a dropless step takes the rows that its own tokens n
     CHECK(e.workload.capacity_rows == 256);
     CHECK(layer_volumes(one_micro_batch(e, 8)).capacity == 32);
   }
-  // What a router has really done counts in its place, up to the 64 tokens that there are.
+  // Loads that a router really made count in its place, up to the 64 tokens that there are.
   e.workload.routing.kind = RoutingKind::Router;
   e.workload.router_loads = {{1, 300}, {8, 50}};
   resolve_capacity(e);
