@@ -6,6 +6,7 @@
 
 #include "models/plan/plan_rules.hpp"
 #include "models/price/plan_costs.hpp"
+#include "planners/analytic_evaluator.hpp"
 
 namespace dovetail::planners {
 namespace {
@@ -79,6 +80,10 @@ std::optional<InputError> refusal(const Plan& plan, const Experiment& experiment
   } catch (const InputError& error) {
     return error;
   }
+}
+
+bool fits(const Plan& plan, const Experiment& e) {
+  return !refusal(plan, e) && peak_memory(e, plan) <= e.cluster.device.memory;
 }
 
 Plan simplest(const PlanningTask& task) {

@@ -50,6 +50,9 @@ std::string describe_degrees(const Plan& plan);
 // Why the plan cannot be built; none: it can.
 std::optional<InputError> refusal(const Plan& plan, const Experiment& experiment);
 
+// Whether it can be built and needs no more than the device has.
+bool fits(const Plan& plan, const Experiment& experiment);
+
 // The base plan with the smallest degree that it allows and gradients reduced after the step where they are not sliced
 // yet. Where a planner finds nothing to propose, evaluating this tells why: it throws the InputError.
 Plan simplest(const PlanningTask& task);

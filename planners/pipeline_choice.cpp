@@ -43,8 +43,7 @@ class PipelineChoice {
   PipelineChoice(const Planner& planner, const PlanningTask& task, const Evaluator& ask)
       : planner_(planner), task_(task), ask_(ask), measure_(measure_of(task, ask)) {
     for (const Plan& rival : task.rivals)
-      if (allowed(task, rival) && !refusal(rival, task.experiment) && peak_memory(task.experiment, rival) <= limit())
-        rivals_.push_back({rival, measure_(rival)});
+      if (allowed(task, rival) && fits(rival, task.experiment)) rivals_.push_back({rival, measure_(rival)});
   }
 
   PlanChoice choose(const std::vector<Pipeline>& ways) {
@@ -110,11 +109,8 @@ class PipelineChoice {
     if (!found_->fits) return last || peak_memory(task_.experiment, plan) <= limit();
     const Seconds time = measure_(plan);
     if (time > found_->time) slower_with_ = way.micro_batches;
-    return time <= found_->time * (staged() || memory_is_short() ? hopeless : 1.0);
+    return time <= found_->time * hopeless;
   }
-
-  // Without stages plans gain from more micro-batches only the memory that they save.
-  bool memory_is_short() const { return found_->choice.plan.restore != Restore::Keep || found_->peak > limit() / 2.0; }
 
   // Does another system do better with so many?
   bool rival_with(int micro_batches) const {

@@ -13,7 +13,7 @@ namespace dovetail::planners {
 // Makespan of one training step under a plan; any backend may stand behind it.
 using Evaluator = std::function<Seconds(const Plan&)>;
 
-// What a result says of a plan. `fits`: the device memory.
+// A plan's result. `fits`: the device memory.
 struct Outcome {
   Seconds time;
   bool fits = true;

@@ -13,8 +13,9 @@ class ChildEnded : public DeviceError {
   using DeviceError::DeviceError;
 };
 
-// What `compute` returns there, or the InputError or InternalError that it throws. Throws ChildEnded where the child
-// ends otherwise. The child dies with its parent, and what it writes to standard error follows where it succeeds.
+// Returns what `compute` returns there, or throws the InputError or InternalError that it throws. Throws ChildEnded
+// where the child ends otherwise. The child dies with its parent, and what it writes to standard error follows where it
+// succeeds.
 Timeline in_child(const std::function<Timeline()>& compute);
 
 }  // namespace dovetail::sim

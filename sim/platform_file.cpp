@@ -115,7 +115,7 @@ class Reader {
       fail(fmt::format("nested too deeply, expected at most {} levels", JsonFile::max_depth));
     const Values values = read_values(*element, attributes);
     if (parent == "platform" && open_.back().children > 0)
-      fail("a second zone of all, expected one that holds the others");
+      fail("a second outermost zone, expected one that holds all others");
     if (!open_.empty()) ++open_.back().children;
     open_.push_back({element, open_.empty() ? 0 : open_.back().zone});
     if (name == "prop") return;  // for SimGrid's plugins
@@ -239,7 +239,7 @@ class Reader {
     const int children = open_.back().children;
     open_.pop_back();
     if (name == "prop") return;
-    if (name == "platform" && children == 0) fail("a platform of nothing, expected a zone with hosts");
+    if (name == "platform" && children == 0) fail("an empty platform, expected a zone with hosts");
     if ((name == "route" || name == "zoneRoute") && children == 0)
       fail(fmt::format("a <{}> over no link, expected one or more", name));
     platform_.text += "</" + name + ">";

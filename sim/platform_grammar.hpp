@@ -1,5 +1,5 @@
-// What a SimGrid platform file may say here: hosts, links, routes and clusters, and nothing that SimGrid would act upon
-// elsewhere (other files, settings, processes, profiles over time).
+// Contents that a SimGrid platform file may have here: hosts, links, routes and clusters, and nothing that SimGrid
+// would act upon elsewhere (other files, settings, processes, profiles over time).
 #pragma once
 #include <cstddef>
 #include <span>
@@ -40,7 +40,7 @@ struct PlatformElement {
 const PlatformElement* find_platform_element(std::string_view name);
 bool is_word_of(std::string_view words, std::string_view word);
 
-// What is wrong with a value; empty: nothing.
+// Says how a value is wrong; empty: it is not.
 std::string objection_to(const PlatformAttribute& attribute, const std::string& value);
 
 // The numbers of a radical that objection_to accepts.

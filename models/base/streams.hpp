@@ -1,4 +1,4 @@
-// What a program does about the standard streams that it was started with: any of them may be closed or full.
+// Standard streams as a program was started with them: any of them may be closed or full.
 #pragma once
 #include <string_view>
 

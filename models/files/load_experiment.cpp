@@ -19,7 +19,7 @@
 namespace dovetail {
 namespace {
 
-// What keeps GPUs busy where nothing says how large the batch is: samples as long as pretraining usually has them, as
+// Keeps GPUs busy where nothing says how large the batch is: samples as long as pretraining usually has them, as
 // many tokens for each GPU, and for each pipeline stage four samples to follow one another.
 constexpr int usual_sequence = 4096, filling_tokens = 4096, filling_samples = 4;
 

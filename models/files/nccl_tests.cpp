@@ -58,8 +58,8 @@ std::vector<Word> words_of(std::string_view line, int first_column) {
   return words;
 }
 
-// What mpirun --tag-output and srun --label put before a line: "[1,0]<stdout>:", "[prterun-node-7@1,0]<stdout>: ", "0:
-// ".
+// A tag that mpirun --tag-output or srun --label puts before a line:
+// "[1,0]<stdout>:", "[prterun-node-7@1,0]<stdout>: ", "0: ".
 std::string_view tag_of(std::string_view line) {
   std::size_t end = 0;
   if (line.starts_with('[')) {
@@ -171,7 +171,7 @@ class TextReader {
     }
   }
 
-  // "#  Rank  0 Group  0 Pid 7 on host device 0 [0x00] GPU". Of several groups that run at once each is alike.
+  // "#  Rank  0 Group  0 Pid 7 on host device 0 [0x00] GPU". Several groups that run at once are alike.
   void rank(const std::vector<Word>& words, std::string_view tag) {
     const auto after = [&](std::string_view word) {
       const auto found = std::ranges::find(words, word, &Word::text);
@@ -231,7 +231,7 @@ class TextReader {
   const std::string& file_;
   int line_ = 0;
   std::vector<NcclTestsRun> runs_;
-  // Of the test at hand:
+  // These are about the test at hand.
   NcclTestsRun run_;
   bool began_ = false, settings_ = false;  // whether any of its lines was read; that of its settings
   std::size_t time_ = 0;                   // which column; 0: no header yet
@@ -297,8 +297,9 @@ void require_told_apart(const NcclTestsRun& run, std::span<const NcclTestsRun> r
 
 CollectiveCost fitted(const NcclTestsRun& run, std::optional<Collective> collective, std::optional<LinkKind> link) {
   if (!run.collective && !collective)
-    throw InputError(place(run), "which collective it does not say: add --collective");
-  if (run.nodes == 0 && !link) throw InputError(place(run), "which nodes took part it does not say: add --link");
+    throw InputError(place(run), "the output does not say which collective it measured: add --collective");
+  if (run.nodes == 0 && !link)
+    throw InputError(place(run), "the output does not say which nodes took part: add --link");
   CollectiveCost cost;
   cost.collective = run.collective ? *run.collective : *collective;
   cost.link = link ? *link : run.nodes > 1 ? LinkKind::Inter : LinkKind::Intra;

@@ -90,7 +90,7 @@ RowRange read_range(const JsonReader& reader) {
   return {bounds[0].long_integer(), bounds[1].long_integer()};
 }
 
-// What tensors and ops have in common.
+// Common to tensors and ops.
 template <class Item>
 void read_place_in_step(const JsonReader& r, Item& item) {
   const auto small = [&](std::string_view key, int least) {
@@ -205,7 +205,7 @@ void read_price(const JsonReader& r, PricedSchedule& priced) {
   priced.first_activity.push_back(static_cast<std::int32_t>(priced.activities.size()));
 }
 
-// What goes before the ops.
+// Everything before the ops.
 void read_activities(const JsonReader& root, PricedSchedule& priced) {
   priced.first_demand.push_back(0);
   if (const auto activities = root.find("activities")) {

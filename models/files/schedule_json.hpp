@@ -10,7 +10,8 @@ namespace dovetail {
 // Raised when an older reader would misread, or a newer one would miss something.
 inline constexpr int schedule_file_version = 3, timeline_file_version = 2;
 
-// What an executor needs: the question, the plan, and the ops that follow from both, with their modelled times.
+// Everything that an executor needs: the question, the plan, and the ops that follow from both, with their modelled
+// times.
 struct ScheduleFile {
   Experiment experiment;  // of the cluster the sizes alone; no calibration and no events
   Plan plan;

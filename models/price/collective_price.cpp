@@ -32,7 +32,7 @@ std::vector<CollectiveCost> entries_of(const Calibration& calibration, Collectiv
   return entries;
 }
 
-// Whose costs stand in for a collective that has none.
+// The collective whose costs stand in for one that has none.
 Collective like(Collective collective) {
   switch (collective) {
     case Collective::Broadcast:
@@ -83,7 +83,7 @@ CollectiveCost at(std::vector<CollectiveCost> entries, int gpus) {
   return interpolate(*(above - 1), *above, gpus);
 }
 
-// What the members on one node send each other meanwhile, as beta of the whole.
+// Members on one node send each other their part meanwhile: its time, as beta of the whole.
 SecondsPerByte beta_inside(const Calibration& calibration, Collective collective, const GroupPlace& place) {
   if (collective == Collective::Send || members(place) <= 1) return {};
   std::vector<CollectiveCost> entries = entries_of(calibration, collective, LinkKind::Intra);
@@ -99,7 +99,7 @@ bool measured_here(const CollectiveCost& cost, const std::vector<CollectiveCost>
          std::ranges::any_of(entries, [&](const CollectiveCost& entry) { return entry.gpus == gpus; });
 }
 
-// Of what a calibration has: what it lacks, a price refuses.
+// A calibration has this; where it lacks something, a price refuses.
 bool is_held(const Calibration& calibration, Collective collective, const GroupPlace& place) {
   if (collective == Collective::AllToAll)
     if (const MessageCost* messages = find_message(calibration, LinkKind::Inter, Protocol::Simple))

@@ -1,4 +1,4 @@
-// What a native collective costs where its group lies: of two groups of as many ranks, the one with more members on
+// The cost of a native collective where its group lies: of two groups of as many ranks, the one with more members on
 // each node sends less of the same buffer through the network cards.
 #pragma once
 #include <vector>

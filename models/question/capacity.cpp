@@ -8,7 +8,7 @@
 namespace dovetail {
 namespace {
 
-// Of a step in `micro_batches` parts, where `e` is one of them.
+// `e` is one part of a step that goes in `micro_batches` parts.
 std::int64_t load_of_part(const Experiment& e, int micro_batches) {
   for (const RouterLoad& load : e.workload.router_loads)
     if (load.micro_batches == micro_batches) return load.largest;

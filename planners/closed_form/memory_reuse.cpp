@@ -64,10 +64,6 @@ std::vector<Candidate> candidates(const PlanningTask& task) {
   return all;
 }
 
-bool fits(const Plan& plan, const Experiment& e) {
-  return !refusal(plan, e) && peak_memory(e, plan) <= e.cluster.device.memory;
-}
-
 // What would make a plan fit that does not: more chunks, else fewer tokens.
 std::string remedy(const PlanningTask& task, Plan plan) {
   constexpr std::int64_t most_chunks = 256;  // more would take minutes to look at, and their latencies would decide

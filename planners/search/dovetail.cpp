@@ -34,7 +34,7 @@ std::string describe_trials(const Proof& proof, std::size_t trials) {
       trials, proof.predicted);
 }
 
-// What the user has fixed may contradict this planner's own base, but not that of another system, whose choice then
+// A user's settings may contradict this planner's own base, but not that of another system, whose choice then
 // stands for the knobs that the space leaves alone. Throws what is wrong with the base where no choice may be built.
 PlanningTask with_allowed_base(PlanningTask task) {
   try {
@@ -59,14 +59,6 @@ std::vector<Plan> first_of(const std::vector<Prediction>& plans) {
   return first;
 }
 
-bool fits(const Experiment& e, const Plan& plan) {
-  try {
-    return peak_memory(e, plan) <= e.cluster.device.memory;
-  } catch (const InputError&) {  // it has no price here
-    return false;
-  }
-}
-
 class Dovetail final : public Planner {
  public:
   std::string_view name() const override { return "dovetail"; }
@@ -82,7 +74,7 @@ class Dovetail final : public Planner {
     const bool feasible = found.plans.front().peak <= limit;
     std::vector<Plan> competing = first_of(found.plans);
     for (const Plan& rival : task.rivals)
-      if (feasible && allowed(task, rival) && fits(task.experiment, rival)) competing.push_back(rival);
+      if (feasible && allowed(task, rival) && fits(rival, task.experiment)) competing.push_back(rival);
     const Evaluator judge = task.trial && feasible ? by_trial(task.trial) : evaluate;
     Contest contest(judge);
     for (const Plan& plan : competing) contest.propose(plan);
@@ -108,7 +100,7 @@ class Dovetail final : public Planner {
   }
 
   static std::string reason(const Proof& proof, const Contest& contest, bool feasible, bool tried) {
-    if (!feasible) return "no plan fits: the one that lacks least";
+    if (!feasible) return "no plan fits; this one lacks the least memory";
     return tried ? describe_trials(proof, contest.timed()) : describe(proof);
   }
 };

@@ -4,8 +4,8 @@
 
 namespace dovetail::planners {
 
-// What of a step's device memory the backward pass needs of the forward one, with weights and states, whatever the
-// degrees; of the class that needs most. With several micro-batches, or without rows, only the latter.
+// Device memory that the backward pass needs of the forward one, with weights and states, whatever the degrees; of the
+// class that needs most. With several micro-batches, or without rows, only the latter.
 Bytes held_over(const Schedule& schedule, bool rows = true);
 
 }  // namespace dovetail::planners

@@ -77,9 +77,11 @@ TEST_CASE("dovetail is never worse than a shipped system on any shipped cluster"
 }
 
 TEST_CASE("dovetail is never worse where memory asks for micro-batches, and less memory is never faster") {
-  for (const std::string cluster : {"dgx-h100", "dgx-h100-2to1"}) {
+  using Memories = std::vector<std::string>;
+  for (const auto& [cluster, memories] : {std::pair<std::string, Memories>{"dgx-h100", {"12", "9", "6", "4.5", "3.5"}},
+                                          {"dgx-h100-2to1", {"9", "4.5"}}}) {
     Seconds with_more(0);
-    for (const std::string memory : {"12", "9", "6", "4.5", "3.5"}) {
+    for (const std::string& memory : memories) {
       INFO(cluster << " with " << memory << " GiB");
       const SystemResult ours = check_never_worse(with_memory(cluster, memory));
       CHECK(ours.metrics.makespan >= with_more * (1 - 1e-9));

@@ -43,7 +43,7 @@ TEST_CASE("A platform of what is no platform is refused") {
         "p.xml:1:20: declarations inside of the file, expected none");
   CHECK(refusal(head + "<platform version=\"1e999us\"/>") ==
         "p.xml:3:11: version: \"1e999us\", expected 4, 4.0 or 4.1");
-  CHECK(refusal_inside("") == "p.xml:3:25: a platform of nothing, expected a zone with hosts");
+  CHECK(refusal_inside("") == "p.xml:3:25: an empty platform, expected a zone with hosts");
   CHECK(refusal_inside("words").starts_with("p.xml:3:25: text \"words\""));
 }
 
@@ -80,7 +80,7 @@ TEST_CASE("Numbers and names that SimGrid would stumble over are refused") {
         "p.xml:3:91: radical: \"0-999999\" are 1000000 hosts, expected at most 4096");
   CHECK(refusal_inside(cluster + "3-1\"/>").starts_with("p.xml:3:91: radical: \"3-1\", expected numbers and ranges"));
   CHECK(refusal_inside(zone + "</zone>" + zone + "</zone>") ==
-        "p.xml:4:8: a second zone of all, expected one that holds the others");
+        "p.xml:4:8: a second outermost zone, expected one that holds all others");
 }
 
 TEST_CASE("SimGrid gets the checked elements alone, on their own lines, and hosts keep their order") {

@@ -1,5 +1,5 @@
-// The shipped data with one file of its own instead of a shipped one, for one scope: in the folder "data" of the working
-// folder, which DOVETAIL_DATA then names. All other files are links to the shipped ones.
+// The shipped data with one file of its own instead of a shipped one, for one scope: in the folder "data" of the
+// working folder, which DOVETAIL_DATA then names. All other files are links to the shipped ones.
 #pragma once
 #include <stdlib.h>
 

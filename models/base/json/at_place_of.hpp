@@ -7,7 +7,7 @@
 
 namespace dovetail {
 
-// What `work` gives. An InputError of it that names no file gets the place of `json`.
+// Calls `work` and returns its result. An InputError that it throws and that names no file gets the place of `json`.
 template <class Work>
 decltype(auto) at_place_of(const JsonReader& json, Work&& work) {
   try {

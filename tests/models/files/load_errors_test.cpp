@@ -289,6 +289,8 @@ TEST_CASE("A bad option is refused by its name") {
   CHECK(refusal(request) == "--nodes -3: expected at least 1, got -3");
   CHECK(refusal(with_set({"parallelism.ep=3"})) ==
         "--set parallelism.ep=3: pp 1 x edp 2 x ep 3 x esp 4 = 24 ranks, but the cluster has 32 GPUs");
+  CHECK_THAT(refusal(with_set({"parallelism.pp=4194304", "parallelism.ep=2097152", "parallelism.esp=2097152"})),
+             Catch::Contains(" ranks, but the cluster has 32 GPUs"));  // 2^64, which no integer holds
   request = with_set({"plan.zero=x"});
   Plan plan;
   CHECK(refusal([&] { apply_to_plan(request, plan); }) ==
