@@ -160,8 +160,7 @@ ProgramOptions parse(const std::vector<std::string>& arguments) {
   return options;
 }
 
-// For tests of ranks that fail, never go on or become slow after some steps: DOVETAIL_TEST_FAULT is fail:RANK,
-// hang:RANK or slow:RANK.
+// For tests: DOVETAIL_TEST_FAULT is fail:RANK, hang:RANK (it never goes on) or slow:0 (all ranks, after some steps).
 void add_fault(Hooks& hooks) {
   const char* const value = std::getenv("DOVETAIL_TEST_FAULT");
   if (value == nullptr) return;
@@ -170,10 +169,10 @@ void add_fault(Hooks& hooks) {
   hooks.at(HookPoint::AfterDispatch) = [kind, rank = std::stoi(fault.substr(5)),
                                         calls = 0](const HookCall& call) mutable {
     constexpr int fast_calls = 50;  // more than a step has, times the steps that measure what ops really take
+    if (kind == "slow" && ++calls > fast_calls) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     if (call.rank != rank) return;
     if (kind == "fail") throw std::runtime_error("told to fail");
     while (kind == "hang") ::pause();
-    if (++calls > fast_calls) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   };
 }
 

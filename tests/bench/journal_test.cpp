@@ -65,6 +65,16 @@ TEST_CASE("A journal without any part is not left behind") {
   CHECK_FALSE(fs::exists(path));
 }
 
+TEST_CASE("A journal whose first line says the same in other bytes keeps its parts") {
+  const test::TemporaryFolder folder;
+  std::string text = begun_with(folder, "");
+  text.insert(text.find(':') + 1, "      ");
+  text.insert(text.find('\n'), "\r");
+  folder.write(path, text);
+  CHECK(keys_of(Journal(path, work)) == std::vector<std::string>{"a"});
+  CHECK(content() == text);
+}
+
 TEST_CASE("A line that a crash cut off counts as never written") {
   const test::TemporaryFolder folder;
   begun_with(folder, R"({"key": "ha)");
