@@ -17,6 +17,7 @@
 #include "planners/contest.hpp"
 #include "planners/search/held_over.hpp"
 #include "planners/search/plan_kinds.hpp"
+#include "planners/search/polish.hpp"
 #include "planners/search/step_bound.hpp"
 
 namespace dovetail::planners {
@@ -65,7 +66,7 @@ class Search {
         expand(item);
     }
     for (; !queue_.empty(); queue_.pop()) unexplored_ = std::min(unexplored_, queue_.top().bound);
-    if (unexplored_ < best_) polish();
+    if (unexplored_ < best_) polish_best();
     const long spent = predicted_;
     spread_memory();
     return finish(unexplored_, spent);
@@ -371,30 +372,14 @@ class Search {
     return plans_.back().time;
   }
 
-  // Where the budget ended the search: the best plan with one knob changed, and again from what is better, by half as
-  // much work again.
-  void polish() {
+  // By half as much work again.
+  void polish_best() {
     const long end = budget_ - samples_given_;
-    for (int round = 0; round < 3; ++round) {
-      const Plan* best = fastest_fitting();
-      if (best == nullptr) return;
-      const Plan from = *best;
-      for (const std::vector<Axis>* axes : {&space_.volumes, &space_.arrangements})
-        for (const Axis& axis : *axes)
-          for (const Setting& set : axis) {
-            Plan plan = from;
-            set(plan);
-            if (budget_ > end) predict(std::move(plan));
-          }
-      for (int Plan::*degree : {&Plan::forward_degree, &Plan::backward_degree})
-        for (int step : {-1, 1}) {
-          Plan plan = from;
-          plan.backward_degrees.clear();
-          plan.*degree += step;
-          if (budget_ > end) predict(std::move(plan));
-        }
-      if (*fastest_fitting() == from) return;
-    }
+    const auto look_at = [&](Plan plan) {
+      if (budget_ > end) predict(std::move(plan));
+      return budget_ > end;
+    };
+    polish(task_, space_, look_at, [this] { return fastest_fitting(); });
   }
 
   // Do not even the weights fit, however they are sharded?
