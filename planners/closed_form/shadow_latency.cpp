@@ -51,12 +51,22 @@ ShadowLatency::ShadowLatency(const Experiment& experiment, const Plan& plan) : e
   by_load_.resize(total_.size());
   std::iota(by_load_.begin(), by_load_.end(), 0);
   std::ranges::stable_sort(by_load_, std::greater(), [&](int e) { return total_[static_cast<std::size_t>(e)]; });
+  by_largest_ = by_load_;
+  std::ranges::stable_sort(by_largest_, std::greater(), [&](int e) { return largest_[static_cast<std::size_t>(e)]; });
 }
 
-std::vector<int> ShadowLatency::by_largest_load() const {
-  std::vector<int> order = by_load_;
-  std::ranges::stable_sort(order, std::greater(), [&](int e) { return largest_[static_cast<std::size_t>(e)]; });
-  return order;
+std::vector<int> ShadowLatency::smallest_set(std::size_t count, std::size_t left) const {
+  const std::size_t local = experts_of_an_owner();
+  std::vector<int> set(by_largest_.begin(), by_largest_.begin() + static_cast<std::ptrdiff_t>(count));
+  std::vector<std::size_t> remaining(by_largest_.size() / local, local);
+  const auto owner = [local](int expert) { return static_cast<std::size_t>(expert) / local; };
+  for (int expert : set) --remaining[owner(expert)];
+  for (std::size_t i = count; i < by_largest_.size(); ++i)
+    if (std::size_t& more = remaining[owner(by_largest_[i])]; more > left) {
+      --more;
+      set.push_back(by_largest_[i]);
+    }
+  return set;
 }
 
 double ShadowLatency::imbalance() const {
@@ -66,7 +76,7 @@ double ShadowLatency::imbalance() const {
 
 double ShadowLatency::fullest_rank(const std::vector<std::vector<std::int64_t>>& loads,
                                    const std::vector<bool>& shadowed) const {
-  const std::size_t local = total_.size() / static_cast<std::size_t>(e_.parallelism.ep);
+  const std::size_t local = experts_of_an_owner();
   std::vector<double> rows(loads.size());
   for (int rank = 0; rank < static_cast<int>(loads.size()); ++rank) {
     const std::vector<int> members = group_members(e_.parallelism, GroupKind::Ep, rank);

@@ -17,9 +17,10 @@ class ShadowLatency {
 
   // The experts, fullest first: by all tokens of all layers and ranks that choose them.
   const std::vector<int>& by_load() const { return by_load_; }
-  // By the most tokens of one rank in one layer that choose them, which messages of equal size must hold; experts alike
-  // in it as in by_load().
-  std::vector<int> by_largest_load() const;
+  // Of the experts by the most tokens of one rank in one layer that choose them, which messages of equal size must
+  // hold: the first `count`, and the first ones of each owner that leave it `left` at most.
+  std::vector<int> smallest_set(std::size_t count, std::size_t left) const;
+  std::size_t experts_of_an_owner() const { return total_.size() / static_cast<std::size_t>(e_.parallelism.ep); }
   double imbalance() const;  // of the fullest over the mean
 
   // Of one step's MoE layers with the first `count` of those shadowed:
@@ -42,7 +43,7 @@ class ShadowLatency {
   double moe_layers_ = 0;
   std::vector<double> total_;  // by expert
   std::vector<std::int64_t> largest_;
-  std::vector<int> by_load_;
+  std::vector<int> by_load_, by_largest_;
   Seconds per_row_, per_expert_;
 };
 

@@ -32,21 +32,6 @@ std::string describe_shadows(const Plan& plan) {
                      fmt::join(plan.shadowed_experts, ", "));
 }
 
-// Of experts by falling size of their messages the first `count`, and the first ones of each owner that leave it `left`
-// at most.
-std::vector<int> smallest_set(const std::vector<int>& order, std::size_t count, std::size_t left, std::size_t local) {
-  std::vector<int> set(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count));
-  std::vector<std::size_t> remaining(order.size() / local, local);
-  const auto owner = [local](int expert) { return static_cast<std::size_t>(expert) / local; };
-  for (int expert : set) --remaining[owner(expert)];
-  for (std::size_t i = count; i < order.size(); ++i)
-    if (std::size_t& more = remaining[owner(order[i])]; more > left) {
-      --more;
-      set.push_back(order[i]);
-    }
-  return set;
-}
-
 class Shadowing final : public Planner {
  public:
   std::string_view name() const override { return "shadowing"; }
@@ -74,17 +59,16 @@ class Shadowing final : public Planner {
     };
     const std::size_t by_paper = latency.experts_to_shadow(), experts = latency.by_load().size();
     propose({latency.by_load().begin(), by_paper});
-    const std::size_t local = experts / static_cast<std::size_t>(task.experiment.parallelism.ep);
+    const std::size_t local = latency.experts_of_an_owner();
     // Large models have thousands of sets, each a whole step: those after as much work as a search has are not looked
     // at.
     constexpr double most_layers = 20'000, experts_like_a_layer = 2'000;  // to put a set together takes time as well
     const double layers = static_cast<double>(task.experiment.workload.layers) * task.base.micro_batches;
-    const std::vector<int> order = latency.by_largest_load();
     double work = 0;
     for (std::size_t left = local; left > 0 && work < most_layers; --left)
       for (std::size_t count = 0; count < experts && work < most_layers; ++count) {
         if (latency.of_weights(count) >= contest.best_time()) break;  // as have all larger ones
-        const std::vector<int> set = smallest_set(order, count, left, local);
+        const std::vector<int> set = latency.smallest_set(count, left);
         work += static_cast<double>(experts) / experts_like_a_layer;
         if (latency.of_weights(set.size()) >= contest.best_time()) continue;
         propose(set);

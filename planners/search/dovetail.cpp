@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "planners/analytic_evaluator.hpp"
+#include "planners/closed_form/shadow_latency.hpp"
 #include "planners/contest.hpp"
 #include "planners/registry.hpp"
 #include "planners/search/plan_search.hpp"
@@ -59,6 +60,29 @@ std::vector<Plan> first_of(const std::vector<Prediction>& plans) {
   return first;
 }
 
+// Shadowed experts are outside of the space. Their broadcasts pay where they run beside everything else: more and more
+// experts of each owner, as long as that is faster.
+void try_shadows(const PlanningTask& task, Contest& contest) try {
+  if (!contest.best().shadowed_experts.empty()) return;
+  const Plan best = contest.best();
+  const ShadowLatency latency(task.experiment, without_choices(best));
+  for (const CommStreams streams : {CommStreams::InterIntra, CommStreams::One}) {
+    Plan plan = best;
+    plan.order = Order::ReadyFirst;
+    plan.comm_streams = streams;
+    Seconds before = contest.best_time() * 1.02;  // fewer may not pay where more do
+    for (std::size_t left = latency.experts_of_an_owner(); left-- > 1;) {
+      plan.shadowed_experts = latency.smallest_set(0, left);
+      std::ranges::sort(plan.shadowed_experts);
+      if (!allowed(task, plan) || !fits(plan, task.experiment)) break;
+      const Seconds time = contest.time_of(plan);
+      if (time >= before) break;
+      before = time;
+    }
+  }
+} catch (const InputError&) {  // nothing can be shadowed, or at no known cost
+}
+
 class Dovetail final : public Planner {
  public:
   std::string_view name() const override { return "dovetail"; }
@@ -78,16 +102,21 @@ class Dovetail final : public Planner {
     const Evaluator judge = task.trial && feasible ? by_trial(task.trial) : evaluate;
     Contest contest(judge);
     for (const Plan& plan : competing) contest.propose(plan);
+    if (feasible) try_shadows(task, contest);
+    const bool searched = std::ranges::find(found.plans, contest.best(), &Prediction::plan) != found.plans.end();
     PlanChoice choice = contest.finish(name(), reason(found.proof, contest, feasible, bool{task.trial}));
     choice.report.evaluations += found.proof.predicted;
-    if (!task.trial) choice.report.front = std::move(found.front);
-    if (feasible && !task.trial) choice.report.proof = std::move(found.proof);
+    if (!searched) choice.report.reason = with_shadows + choice.report.reason;
+    if (searched && !task.trial) choice.report.front = std::move(found.front);
+    if (searched && feasible && !task.trial) choice.report.proof = std::move(found.proof);
     choice.report.time = Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     return choice;
   }
 
  private:
-  // What turns out not to fit comes after all that fits, and what cannot be tried after that.
+  static inline const std::string with_shadows = "faster with shadowed experts, which are not searched; without them ";
+
+  // A plan that turns out not to fit comes after all that fit, and one that cannot be tried after those.
   static Evaluator by_trial(const Trial& trial) {
     return [&trial](const Plan& plan) {
       try {
