@@ -2,20 +2,9 @@
 #pragma once
 #include <vector>
 
-#include "planners/planner.hpp"
+#include "planners/pipelines.hpp"
 
 namespace dovetail::planners {
-
-struct Pipeline {
-  PipelineSchedule schedule = PipelineSchedule::Gpipe;
-  int micro_batches = 1;
-};
-void set_pipeline(Plan& plan, Pipeline pipeline);
-
-// Every number of equal micro-batches, up to 256, by 1f1b and by gpipe, few micro-batches first: those that the
-// experiment allows and the task does not fix otherwise. One micro-batch comes once, as in the base. Where the base has
-// several that the task does not fix, they belong to the system, and there is only the base's own way.
-std::vector<Pipeline> pipelines(const PlanningTask& task);
 
 // The planner's plans for each of these ways, and of those the fastest that fits the device's memory; else the one that
 // needs least. With more micro-batches it stops when they only made the step slower twice. Without pipeline stages it

@@ -292,6 +292,8 @@ void check_online(const OnlineOptions& online, const Options& options) {
 
 Exit plan_online(const Options& options, const OnlineOptions& online, const std::string& planner,
                  const std::string& save_plan, const std::vector<std::string>& command_line) {
+  if (!save_plan.empty() && online.step.empty())
+    throw InputError("--save-plan: with --online it goes with --step, which chooses one plan");
   OnlineOptions checked = online;
   if (checked.bucket_length == 0) checked.bucket_length = planners::OnlineSettings{}.bucket_length;
   OnlinePlan plan(options, checked, planner);

@@ -125,13 +125,12 @@ std::vector<SpeedEvent> read_events(const JsonReader& list) {
     SpeedEvent event{json.quantity<Seconds>("at", Sign::NonNegative),
                      {},
                      json.string("resource"),
-                     json.number("speed", 0, 1),
+                     json.number("speed", least_speed, 1),
                      json.location("resource")};
     if (json.has("until")) {
       event.until = json.quantity<Seconds>("until", Sign::NonNegative);
       if (*event.until <= event.at) json.fail("until", "not after \"at\"");
     }
-    if (event.speed <= 0) json.fail("speed", "0, expected more");
     events.push_back(std::move(event));
   }
   return events;

@@ -55,8 +55,7 @@ SlowPart read_slow(const JsonReader& json, const Cluster& cluster) {
   for (auto [key, speed] : {std::pair{"compute_speed", &part.compute_speed},
                             {"link_speed", &part.link_speed},
                             {"nic_speed", &part.nic_speed}}) {
-    *speed = json.number_or(key, 1, 0, 1);
-    if (*speed <= 0) json.fail(key, "0, expected a share of full speed above 0");
+    *speed = json.number_or(key, 1, least_speed, 1);
   }
   return part;
 }

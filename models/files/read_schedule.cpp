@@ -217,8 +217,7 @@ void read_activities(const JsonReader& root, PricedSchedule& priced) {
       const Seconds at(c.number("at_s", 0));
       if (!priced.speed_changes.empty() && at < priced.speed_changes.back().at)
         c.fail("at_s", "before the one above it");
-      const double speed = c.number("speed", 0, 1);
-      if (speed <= 0) c.fail("speed", "0, expected more");
+      const double speed = c.number("speed", least_speed, 1);
       priced.speed_changes.push_back(
           {c.integer("resource", 0, static_cast<int>(priced.resources.size()) - 1), at, speed});
     }

@@ -31,6 +31,8 @@ struct FabricLevel {
   double oversubscription = 1;
 };
 
+inline constexpr double least_speed = 1e-6;  // where 1 is full speed: below it a step would hardly end
+
 // GPUs that are slower than the others, with their links: 1 is full speed.
 struct SlowPart {
   std::vector<int> nodes, gpus;  // numbers, from 0: whole nodes, and single GPUs of the cluster

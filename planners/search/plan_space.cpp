@@ -10,7 +10,7 @@
 #include "models/question/volumes.hpp"
 #include "planners/closed_form/gradient_partition.hpp"
 #include "planners/contest.hpp"
-#include "planners/pipeline_choice.hpp"
+#include "planners/pipelines.hpp"
 
 namespace dovetail::planners {
 namespace {

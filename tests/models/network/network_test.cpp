@@ -165,5 +165,5 @@ TEST_CASE("what a network section may say") {
   CHECK(loaded(R"({"slow": [{"nodes": [6]}]})") ==
         "c.json:5:35: /network/slow/0/nodes/0: expected a whole number from 0 to 5, got the number 6");
   CHECK(loaded(R"({"slow": [{"nodes": [1], "nic_speed": 0}]})") ==
-        "c.json:5:52: /network/slow/0/nic_speed: 0, expected a share of full speed above 0");
+        "c.json:5:52: /network/slow/0/nic_speed: expected at least 1e-06, got 0");
 }

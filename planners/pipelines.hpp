@@ -1,0 +1,20 @@
+// The ways in which a step may run its batch through the pipeline stages.
+#pragma once
+#include <vector>
+
+#include "planners/planner.hpp"
+
+namespace dovetail::planners {
+
+struct Pipeline {
+  PipelineSchedule schedule = PipelineSchedule::Gpipe;
+  int micro_batches = 1;
+};
+void set_pipeline(Plan& plan, Pipeline pipeline);
+
+// Every number of equal micro-batches, up to 256, by 1f1b and by gpipe, few micro-batches first: those that the
+// experiment allows and the task does not fix otherwise. One micro-batch comes once, as in the base. Where the base has
+// several that the task does not fix, they belong to the system, and there is only the base's own way.
+std::vector<Pipeline> pipelines(const PlanningTask& task);
+
+}  // namespace dovetail::planners
