@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bench/pipeline/backends.hpp"
+#include "bench/sweep/sweep_line.hpp"
 #include "models/base/errors.hpp"
 #include "models/files/input_file.hpp"
 #include "models/files/plan_json.hpp"
