@@ -50,7 +50,7 @@ double members(const GroupPlace& place) {
   return static_cast<double>(place.shape.ranks) / place.shape.nodes;
 }
 
-// Those with the most similar number of members on a node; the others describe another place.
+// Entries with the most similar number of members on a node; the others describe another place.
 void keep_nearest(std::vector<CollectiveCost>& entries, double members) {
   const auto distance = [&](const CollectiveCost& cost) {
     return cost.members_per_node == 0 ? 0 : std::abs(std::log(cost.members_per_node / members));

@@ -17,8 +17,8 @@ class ShadowLatency {
 
   // The experts, fullest first: by all tokens of all layers and ranks that choose them.
   const std::vector<int>& by_load() const { return by_load_; }
-  // Of the experts by the most tokens of one rank in one layer that choose them, which messages of equal size must
-  // hold: the first `count`, and the first ones of each owner that leave it `left` at most.
+  // Messages of equal size must hold the most tokens of one rank in one layer that choose an expert. In the order of
+  // that number, most first: the first `count` experts, and the first ones of each owner that leave it `left` at most.
   std::vector<int> smallest_set(std::size_t count, std::size_t left) const;
   std::size_t experts_of_an_owner() const { return total_.size() / static_cast<std::size_t>(e_.parallelism.ep); }
   double imbalance() const;  // of the fullest over the mean
