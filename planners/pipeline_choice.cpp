@@ -32,7 +32,10 @@ class PipelineChoice {
   PipelineChoice(const Planner& planner, const PlanningTask& task, const Evaluator& ask)
       : planner_(planner), task_(task), ask_(ask), measure_(measure_of(task, ask)) {
     for (const Plan& rival : task.rivals)
-      if (allowed(task, rival) && fits(rival, task.experiment)) rivals_.push_back({rival, measure_(rival)});
+      if (allowed(task, rival) && fits(rival, task.experiment)) try {
+          rivals_.push_back({rival, measure_(rival)});
+        } catch (const InputError&) {  // it cannot be tried as the result is measured
+        }
   }
 
   PlanChoice choose(const std::vector<Pipeline>& ways) {
@@ -169,6 +172,7 @@ class PipelineChoice {
     const bool fits = peak <= limit();
     if (found_ && !fits && (found_->fits || peak >= found_->peak)) return false;
     found_ = Found{std::move(choice), time, peak, fits};
+    slower_with_ = 0;
     return true;
   }
 

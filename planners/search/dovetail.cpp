@@ -106,7 +106,7 @@ class Dovetail final : public Planner {
     const bool searched = std::ranges::find(found.plans, contest.best(), &Prediction::plan) != found.plans.end();
     PlanChoice choice = contest.finish(name(), reason(found.proof, contest, feasible, bool{task.trial}));
     choice.report.evaluations += found.proof.predicted;
-    if (!searched) choice.report.reason = with_shadows + choice.report.reason;
+    if (!searched && !choice.plan.shadowed_experts.empty()) choice.report.reason = with_shadows + choice.report.reason;
     if (searched && !task.trial) choice.report.front = std::move(found.front);
     if (searched && feasible && !task.trial) choice.report.proof = std::move(found.proof);
     choice.report.time = Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
