@@ -5,8 +5,7 @@
 #include "exec/transport/mpi_world.hpp"
 #endif
 #if DOVETAIL_HAS_CUDA
-#include "exec/device/device_meter.hpp"
-#include "exec/device/device_run.hpp"
+#include "exec/device/cuda/cuda_run.hpp"
 #include "exec/device/nccl/nccl_run.hpp"
 #endif
 

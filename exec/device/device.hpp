@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "exec/device/cuda/hold.hpp"
+#include "exec/device/hold.hpp"
 #include "exec/device/queue.hpp"
 #include "models/base/units.hpp"
 #include "models/schedule/op.hpp"
@@ -32,6 +32,9 @@ class Graph {
   virtual void launch(Queue& queue) = 0;
 };
 
+// High: its kernels get free multiprocessors first, as those of exchanges must.
+enum class Priority { Normal, High };
+
 class ComputeDevice {
  public:
   virtual ~ComputeDevice() = default;
@@ -40,7 +43,7 @@ class ComputeDevice {
 
   // Place::Host: pinned host memory, which queues copy from and to. Throws DeviceError where there is too little.
   virtual std::unique_ptr<Memory> allocate(std::int64_t bytes, Place place) = 0;
-  virtual std::unique_ptr<Queue> make_queue() = 0;
+  virtual std::unique_ptr<Queue> make_queue(Priority priority = Priority::Normal) = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
 
   virtual void use() = 0;                              // by the calling thread, from now on
@@ -65,6 +68,7 @@ class ComputeDevice {
     one.until = nanoseconds(duration);
     hold(queue, one);
   }
+  virtual void exchange(Queue& queue, const HeldExchange& exchange) = 0;
   static std::int64_t nanoseconds(Seconds time) { return std::llround(1e9 * time.value()); }
 };
 

@@ -1,5 +1,7 @@
 #include "exec/device/device_executor.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <numeric>
@@ -11,6 +13,7 @@
 #include "exec/device/device_op.hpp"
 #include "exec/device/group_op.hpp"
 #include "exec/device/self_exchange.hpp"
+#include "exec/device/stamps.hpp"
 #include "exec/run/failure.hpp"
 #include "models/base/errors.hpp"
 
@@ -18,6 +21,10 @@ namespace dovetail::exec {
 namespace {
 
 constexpr std::chrono::microseconds between_looks{20};
+// A step that is given out op by op waits this long, so that the host is ahead of the device.
+constexpr Seconds head_start{.002};
+
+enum class Stamped { No, Yes };
 
 // An op on the ranks that do it together: one, or all of a group, whose work the first one's queue gets.
 struct Task {
@@ -26,7 +33,7 @@ struct Task {
   std::vector<std::size_t> also;     // ranks whose ops may depend on it
   std::vector<DeviceWork> work;
   std::vector<std::vector<const Event*>> waits;  // by member: events of other queues
-  std::unique_ptr<Event> start, done;
+  std::unique_ptr<Event> done;
   std::vector<std::unique_ptr<Event>> arrived;  // by member
 };
 
@@ -58,57 +65,51 @@ class TypedDeviceExecutor final : public DeviceExecutor {
         channels_(own() ? std::make_unique<Channels>(*schedule_, *settings_.network) : nullptr),
         tables_(device),
         origin_(device.make_queue()),
+        moment_(device.allocate(sizeof(std::int64_t), Place::Device)),
         begin_(device.make_event()),
         fork_(device.make_event()),
         end_(device.make_event()) {
     require_device_ops(*schedule_);
     for (int rank : ranks_)
       memory_.push_back(std::make_unique<DeviceMemory>(device, experiment, *schedule_, data, rank, settings_.scalar));
-    for (std::size_t i = 0; i < ranks_.size() * schedule_->streams.size(); ++i) {
-      queues_.push_back(device.make_queue());
-      joined_.push_back(device.make_event());
-    }
+    make_queues();
     if (settings_.ranks == DeviceRanks::One)
-      self_exchanges_.emplace(device, *schedule_, schedule_->class_of_rank(0), settings_.exchange_durations,
-                              settings_.overrun_tolerance, settings_.network);
+      self_exchanges_.emplace(device, *schedule_, schedule_->class_of_rank(0), settings_);
     make_tasks();
+    stamps_ = std::make_unique<Stamps>(device, tasks_.size());
     record_tasks();
   }
 
-  Seconds run_step(Poison poison) override {
-    for (const auto& memory : memory_) memory->prepare(*origin_, poison == Poison::Yes);
-    device_.synchronize();
-    if (settings_.align) settings_.align();
-    const bool as_graph = graph_ != nullptr && poison == Poison::No;
-    origin_->record(*begin_);
-    if (as_graph)
-      graph_->launch(*origin_);
-    else
-      issue(poison == Poison::Yes);
-    origin_->record(*end_);
-    if (own()) wait_with_others(as_graph);
-    device_.synchronize();
-    if (!as_graph) read_times();
-    stepped_ = true;
-    return device_.elapsed(*begin_, *end_);
+  Seconds run_step(Poison poison) override { return step(poison, Stamped::No); }
+
+  Timeline run_stamped() override {
+    step(Poison::No, Stamped::Yes);
+    Timeline timeline;
+    timeline.kind = ResultKind::Measured;
+    timeline.ops.resize(schedule_->ops.size());
+    timeline.emulated.resize(schedule_->ops.size());
+    for (std::size_t i = 0; i < tasks_.size(); ++i) {
+      const auto at = static_cast<std::size_t>(tasks_[i].op);
+      const Interval here = stamps_->of(i);
+      timeline.ops[at] = {std::max(timeline.ops[at].start, here.start), std::max(timeline.ops[at].finish, here.finish)};
+      timeline.emulated[at] = self_exchanges_ && self_exchanges_->holds(tasks_[i].op);
+    }
+    return timeline;
   }
 
   std::string capture() override {
     if (std::ranges::any_of(schedule_->ops, [](const Op& op) { return op.kind == OpKind::HostSync; }))
       return "the host waits in it";
     check(stepped_, "a step before its capture: libraries allocate in the first");
-    capturing_ = true;
-    std::string reason = "the device gives out each op";
     try {
-      graph_ = device_.capture(*origin_, [this] { issue(false); });
+      plain_graph_ = device_.capture(*origin_, [this] { issue(Poison::No, Stamped::No); });
+      if (plain_graph_) stamped_graph_ = device_.capture(*origin_, [this] { issue(Poison::No, Stamped::Yes); });
     } catch (const DeviceError& error) {
-      reason = error.what();
+      plain_graph_.reset();
+      return error.what();
     }
-    capturing_ = false;
-    return graph_ != nullptr ? "" : reason;
+    return plain_graph_ ? "" : "the device gives out each op";
   }
-
-  Timeline timeline() const override { return timeline_; }
 
   long overruns() const override { return self_exchanges_ ? self_exchanges_->overruns() : 0; }
   std::string description() const override { return device_.description(); }
@@ -128,7 +129,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
 
  private:
   bool own() const { return settings_.ranks == DeviceRanks::Own; }
-  // Others are not here.
+  // Other ranks are not here.
   bool alone() const { return settings_.ranks != DeviceRanks::All; }
 
   std::vector<int> ranks_here(const Experiment& experiment) const {
@@ -138,7 +139,48 @@ class TypedDeviceExecutor final : public DeviceExecutor {
     return ranks;
   }
 
-  // What never comes is seen: a transfer that failed, a rank that gave up.
+  Seconds step(Poison poison, Stamped stamped) {
+    for (const auto& memory : memory_) memory->prepare(*origin_, poison == Poison::Yes);
+    device_.synchronize();
+    stamps_->clear();
+    if (settings_.align) settings_.align();
+    Graph* const graph = poison == Poison::Yes     ? nullptr
+                         : stamped == Stamped::Yes ? stamped_graph_.get()
+                                                   : plain_graph_.get();
+    try {
+      launch(graph, poison, stamped);
+      if (own()) wait_with_others(graph != nullptr);
+      device_.synchronize();
+    } catch (const DeviceError& error) {
+      throw with_ops_under_way(error);
+    }
+    stepped_ = true;
+    return device_.elapsed(*begin_, *end_);
+  }
+
+  void launch(Graph* graph, Poison poison, Stamped stamped) {
+    if (graph == nullptr) {
+      device_.mark(*origin_, moment());
+      device_.hold(*origin_, moment(), head_start);
+    }
+    origin_->record(*begin_);
+    if (graph != nullptr)
+      graph->launch(*origin_);
+    else
+      issue(poison, stamped);
+    origin_->record(*end_);
+  }
+
+  // A device fails after the host has given it the op that is at fault.
+  DeviceError with_ops_under_way(const DeviceError& error) const {
+    std::string ops;
+    for (std::size_t i : stamps_->unfinished())
+      ops += fmt::format("{}{} on rank {}", ops.empty() ? "" : ", ", to_string(op_of(tasks_[i])),
+                         ranks_[tasks_[i].members.front()]);
+    return ops.empty() ? error : DeviceError("while under way: " + ops, error.what());
+  }
+
+  // A transfer that failed and a rank that gave up are seen while waiting.
   void wait_until(const Event& event) {
     while (!device_.reached(event)) {
       settings_.network->check();
@@ -172,20 +214,18 @@ class TypedDeviceExecutor final : public DeviceExecutor {
     }
   }
 
-  // Events that are captured later tell no times.
-  void read_times() {
-    timeline_.kind = ResultKind::Measured;
-    timeline_.ops.assign(schedule_->ops.size(), {});
-    timeline_.emulated.assign(schedule_->ops.size(), false);
-    for (const Task& task : tasks_) {
-      Interval& op = timeline_.ops[static_cast<std::size_t>(task.op)];
-      op.start = std::max(op.start, device_.elapsed(*begin_, *task.start));
-      op.finish = std::max(op.finish, device_.elapsed(*begin_, *task.done));
-      if (self_exchanges_ && self_exchanges_->holds(task.op))
-        timeline_.emulated[static_cast<std::size_t>(task.op)] = true;
+  // Streams that exchange come first where multiprocessors are free.
+  void make_queues() {
+    std::vector<Priority> priorities(schedule_->streams.size(), Priority::Normal);
+    for (const Op& op : schedule_->ops)
+      if (exchanges(*schedule_, op)) priorities[static_cast<std::size_t>(op.stream)] = Priority::High;
+    for (std::size_t i = 0; i < ranks_.size() * priorities.size(); ++i) {
+      queues_.push_back(device_.make_queue(priorities[i % priorities.size()]));
+      joined_.push_back(device_.make_event());
     }
   }
 
+  std::int64_t* moment() const { return reinterpret_cast<std::int64_t*>(moment_->data()); }
   const Op& op_of(const Task& task) const { return schedule_->ops[static_cast<std::size_t>(task.op)]; }
   std::size_t queue_of(std::size_t local, const Op& op) const {
     return local * schedule_->streams.size() + static_cast<std::size_t>(op.stream);
@@ -211,7 +251,6 @@ class TypedDeviceExecutor final : public DeviceExecutor {
         task.op = static_cast<OpId>(id);
         task.members = group_of(local, op);
         if (op.kind == OpKind::StageSend && !alone()) task.also = {receiver_of(local, op)};
-        task.start = device_.make_event();
         task.done = device_.make_event();
         for (std::size_t member : task.members) {
           task.waits.emplace_back();
@@ -272,21 +311,22 @@ class TypedDeviceExecutor final : public DeviceExecutor {
     record_op(device_op);
   }
 
-  void issue(bool poison) {
+  void issue(Poison poison, Stamped stamped) {
     if (self_exchanges_) self_exchanges_->begin(*origin_);
+    if (stamped == Stamped::Yes) stamps_->step_begins(*origin_);
     origin_->record(*fork_);
     for (const auto& queue : queues_) queue->wait(*fork_);
-    for (const Task& task : tasks_) named_by(task, [&] { issue(task, poison); });
+    for (std::size_t i = 0; i < tasks_.size(); ++i) named_by(tasks_[i], [&] { issue(i, poison, stamped); });
     for (std::size_t i = 0; i < queues_.size(); ++i) {
       queues_[i]->record(*joined_[i]);
       origin_->wait(*joined_[i]);
     }
   }
 
-  void issue(const Task& task, bool poison) {
+  void issue(std::size_t index, Poison poison, Stamped stamped) {
+    const Task& task = tasks_[index];
     const Op& op = op_of(task);
-    const std::size_t first = queue_of(task.members.front(), op);
-    Queue& queue = *queues_[first];
+    Queue& queue = *queues_[queue_of(task.members.front(), op)];
     for (std::size_t i = 0; i < task.members.size(); ++i) {
       Queue& of_member = *queues_[queue_of(task.members[i], op)];
       for (const Event* event : task.waits[i]) of_member.wait(*event);
@@ -295,10 +335,11 @@ class TypedDeviceExecutor final : public DeviceExecutor {
       queue.wait(*task.arrived[i]);
     }
     if (op.kind == OpKind::HostSync) empty(queue, task);
-    if (!capturing_) queue.record(*task.start);
+    if (stamped == Stamped::Yes) stamps_->begins(queue, index);
     for (const DeviceWork& work : task.work) work(queue);
+    if (stamped == Stamped::Yes) stamps_->ends(queue, index);
     if (self_exchanges_) self_exchanges_->after(queue, task.op);
-    if (poison) release(task, queue);
+    if (poison == Poison::Yes) release(task, queue);
     queue.record(*task.done);
     for (std::size_t i = 1; i < task.members.size(); ++i) queues_[queue_of(task.members[i], op)]->wait(*task.done);
   }
@@ -329,6 +370,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
   std::optional<SelfExchanges> self_exchanges_;  // One
   DeviceTables tables_;
   std::unique_ptr<Queue> origin_;
+  std::unique_ptr<Memory> moment_;  // when a step was given out
   std::unique_ptr<Event> begin_, fork_, end_;
   std::vector<std::unique_ptr<DeviceMemory>> memory_;  // by rank here
   std::vector<std::unique_ptr<Queue>> queues_;         // by rank here and stream, as the next two
@@ -336,9 +378,9 @@ class TypedDeviceExecutor final : public DeviceExecutor {
   std::vector<std::unique_ptr<Memory>> scratch_;
   std::vector<Task> tasks_;                      // in program order
   std::vector<std::vector<const Event*>> done_;  // by op and rank here
-  Timeline timeline_;
-  std::unique_ptr<Graph> graph_;
-  bool capturing_ = false, stepped_ = false;
+  std::unique_ptr<Stamps> stamps_;               // by task
+  std::unique_ptr<Graph> plain_graph_, stamped_graph_;
+  bool stepped_ = false;
 };
 
 }  // namespace

@@ -62,17 +62,16 @@ class GroupExecutor final : public DeviceExecutor {
     return "";
   }
 
-  Timeline timeline() const override {
-    Timeline all = ranks_.front().executor->timeline();
-    std::vector<double> times;
-    for (const Interval& op : all.ops) times.insert(times.end(), {op.start.value(), op.finish.value()});
-    for (const OneRank& rank : ranks_) {
-      const Timeline one = rank.executor->timeline();
+  Timeline run_stamped() override {
+    std::vector<Timeline> of_rank(ranks_.size());
+    for_each([&](std::size_t local) { of_rank[local] = ranks_[local].executor->run_stamped(); });
+    Timeline all = of_rank.front();
+    std::vector<double> times(2 * all.ops.size());
+    for (const Timeline& one : of_rank)
       for (std::size_t i = 0; i < one.ops.size(); ++i) {
         times[2 * i] = std::max(times[2 * i], one.ops[i].start.value());
         times[2 * i + 1] = std::max(times[2 * i + 1], one.ops[i].finish.value());
       }
-    }
     if (between_processes_ != nullptr) between_processes_->maximum(times);
     for (std::size_t i = 0; i < all.ops.size(); ++i) all.ops[i] = {Seconds(times[2 * i]), Seconds(times[2 * i + 1])};
     return all;

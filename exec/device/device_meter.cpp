@@ -268,14 +268,4 @@ std::unique_ptr<Meter> make_device_meter(ComputeDevice& device) {
   return std::make_unique<DeviceMeter>(device);
 }
 
-Calibration calibrate_cuda(bool quick, CalibrateOptions options) {
-  const auto device = make_cuda_device(0);
-  const std::string what = device->description();
-  options.where = options.where.empty() ? what : fmt::format("{}; {}", what, options.where);
-  const auto meter = make_device_meter(*device);
-  Calibration c = calibrate(*meter, calibration_grid(quick ? GridName::GpuQuick : GridName::Gpu, 1), options);
-  c.source = "Measured on " + what;
-  return c;
-}
-
 }  // namespace dovetail::exec

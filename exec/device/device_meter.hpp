@@ -13,8 +13,4 @@ namespace dovetail::exec {
 // to and from the host are of pinned memory, in turns. The device must outlive the meter.
 std::unique_ptr<Meter> make_device_meter(ComputeDevice& device);
 
-// Of this machine's first GPU, in the sizes of GridName::Gpu or GpuQuick; DeviceError where there is none. No name, and
-// no collectives.
-Calibration calibrate_cuda(bool quick, CalibrateOptions options);
-
 }  // namespace dovetail::exec

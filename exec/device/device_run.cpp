@@ -11,16 +11,12 @@
 #include "exec/run/compute_rules.hpp"
 #include "exec/run/dilation.hpp"
 #include "exec/run/emulation.hpp"
-#include "models/base/build_info.hpp"
 #include "models/base/errors.hpp"
-#if DOVETAIL_HAS_NCCL
-#include "exec/device/nccl/nccl_network.hpp"
-#endif
 
 namespace dovetail::exec {
 namespace {
 
-constexpr int work_samples = 5;  // steps that are not captured and tell how long each op takes
+constexpr int work_samples = 5;  // steps with time stamps, which tell how long each op takes
 
 bool is_exchange(const Op& op) {
   return op.work.collective != Collective::None || op.kind == OpKind::StageReceive;
@@ -30,15 +26,14 @@ class DeviceRun {
  public:
   using Make = std::function<std::unique_ptr<DeviceExecutor>(const ModelData&, const DeviceSettings&)>;
 
-  // `between_processes`: null where there is one process. `self`: see run_on_device.
+  // `between_processes`: null where there is one process.
   DeviceRun(Make make, const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
-            const HostRunOptions& options, Transport* between_processes, DeviceNetwork* self)
+            const HostRunOptions& options, Transport* between_processes)
       : make_(std::move(make)),
         e_(experiment),
         priced_(std::move(priced)),
         options_(options),
         between_processes_(between_processes),
-        self_(self),
         rules_(rules_of(*priced_->schedule)),
         data_(rounded(random_model_data(e_, options.seed, rules_.micro_batches), stored_as(e_.workload.dtype))) {
     settings_.scalar = stored_as(e_.workload.dtype);
@@ -67,6 +62,7 @@ class DeviceRun {
       executor_ = make_(data_, settings_);
     }
     result_.notes.insert(result_.notes.begin(), executor_->description());
+    capture();
     emulated.work = measure_work();
     result_.predicted = std::make_shared<const PricedSchedule>(stretch(*priced_, emulated, 1));
     sample();
@@ -91,20 +87,28 @@ class DeviceRun {
     for (std::size_t i = 0; i < held.size(); ++i)
       if (held[i]) settings_.exchange_durations[i] = priced_->duration[i];
     settings_.overrun_tolerance = overrun_tolerance(*priced_);
-    settings_.network = self_;
+    settings_.exchange_blocks = options_.exchange_blocks;
     result_.notes.push_back(
-        fmt::format("one GPU stands for one of {} ranks: its exchanges {} what would arrive and last as long as the "
-                    "model says; the network is emulated",
-                    e_.cluster.gpus(), self_ == nullptr ? "copy" : "send to themselves by NCCL"));
+        fmt::format("one GPU stands for one of {} ranks: its exchanges copy what would arrive, on {} multiprocessor{} "
+                    "each, and last as long as the model says; the network is emulated",
+                    e_.cluster.gpus(), options_.exchange_blocks, options_.exchange_blocks == 1 ? "" : "s"));
+  }
+
+  // In the first step libraries and kernels are loaded.
+  void capture() {
+    executor_->run_stamped();
+    const Seconds step = executor_->run_step(Poison::No);
+    if (options_.progress != nullptr) options_.progress->expect(step.value());
+    const std::string reason = executor_->capture();
+    result_.notes.push_back(reason.empty()
+                                ? "each step is captured as one graph; op times are of steps with time stamps"
+                                : "the step could not be captured: " + reason);
   }
 
   std::vector<Seconds> measure_work() {
     std::vector<std::vector<Seconds>> samples(priced_->schedule->ops.size());
-    const Seconds first = executor_->run_step(Poison::No);  // libraries and kernels are loaded
-    if (options_.progress != nullptr) options_.progress->expect(first.value());
     for (int i = 0; i < work_samples; ++i) {
-      executor_->run_step(Poison::No);
-      result_.timeline = executor_->timeline();
+      result_.timeline = executor_->run_stamped();
       for (std::size_t op = 0; op < samples.size(); ++op)
         samples[op].push_back(result_.timeline.ops[op].finish - result_.timeline.ops[op].start);
     }
@@ -114,10 +118,6 @@ class DeviceRun {
   }
 
   void sample() {
-    const std::string reason = executor_->capture();
-    result_.notes.push_back(reason.empty()
-                                ? "step times are of the step captured as one graph; op times of one that was not"
-                                : "the step could not be captured: " + reason);
     const long overruns = executor_->overruns();
     const Measurement m =
         measure([&] { return executor_->run_step(Poison::No); }, options_.measure, {}, [&] { return common_time(); });
@@ -149,7 +149,6 @@ class DeviceRun {
   std::shared_ptr<const PricedSchedule> priced_;
   const HostRunOptions& options_;
   Transport* between_processes_;
-  DeviceNetwork* self_;
   ComputeRules rules_;
   ModelData data_;
   DeviceSettings settings_;
@@ -169,14 +168,13 @@ double device_tolerance(Stored scalar, const ComputeRules& rules) {
 }
 
 HostRunResult run_on_device(ComputeDevice& device, const Experiment& experiment,
-                            std::shared_ptr<const PricedSchedule> priced, const HostRunOptions& options,
-                            DeviceNetwork* self) {
+                            std::shared_ptr<const PricedSchedule> priced, const HostRunOptions& options) {
   const auto schedule = priced->schedule;
   return DeviceRun(
              [&](const ModelData& data, const DeviceSettings& settings) {
                return make_device_executor(device, experiment, schedule, data, settings);
              },
-             experiment, std::move(priced), options, nullptr, self)
+             experiment, std::move(priced), options, nullptr)
       .run(options.emulate_links ? "emulated" : "inproc", options.emulate_links);
 }
 
@@ -188,19 +186,8 @@ HostRunResult run_on_devices(const DeviceGroup& group, const Experiment& experim
              [&](const ModelData& data, const DeviceSettings& settings) {
                return make_group_executor(group, experiment, schedule, data, settings, cancellation);
              },
-             experiment, std::move(priced), options, group.between_processes, nullptr)
+             experiment, std::move(priced), options, group.between_processes)
       .run(group.network, false);
-}
-
-HostRunResult run_on_cuda(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
-                          const HostRunOptions& options) {
-  const auto device = make_cuda_device(0);
-  const Cancellation never;
-  std::unique_ptr<DeviceNetwork> self;
-#if DOVETAIL_HAS_NCCL
-  if (options.emulate_links) self = make_nccl_network(0, 1, make_nccl_id(), never);
-#endif
-  return run_on_device(*device, experiment, std::move(priced), options, self.get());
 }
 
 }  // namespace dovetail::exec

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "exec/device/queue.hpp"
+#include "models/base/build_info.hpp"
 
 namespace dovetail::exec {
 
@@ -63,13 +64,17 @@ void launch_on_stream(void* stream, std::int64_t count, const Body& body);
 template <class Body>
 void launch(Queue& queue, std::int64_t count, const Body& body) {
   if (count == 0) return;
-  if (!queue.on_host()) return launch_on_stream(queue.stream(), count, body);
-  for (std::int64_t i = 0; i < count; ++i) {
-    if constexpr (per_row<Body>)
-      body(i, OneLane());
-    else
-      body(i);
-  }
+#if DOVETAIL_HAS_CUDA
+  if (queue.stream() != nullptr) return launch_on_stream(queue.stream(), count, body);
+#endif
+  queue.loop([count, body] {
+    for (std::int64_t i = 0; i < count; ++i) {
+      if constexpr (per_row<Body>)
+        body(i, OneLane());
+      else
+        body(i);
+    }
+  });
 }
 
 }  // namespace dovetail::exec

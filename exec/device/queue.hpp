@@ -1,5 +1,6 @@
 // An in-order queue of work on a device, and marks in it that other queues wait for.
 #pragma once
+#include <functional>
 #include <memory>
 
 #include "exec/device/product.hpp"
@@ -23,9 +24,9 @@ class Queue {
   virtual void record(Event& event) = 0;
   virtual void wait(const Event& event) = 0;  // what follows here waits for what came before the event's last record
 
-  // Where kernels are launched: a cudaStream_t, or null where they are loops on the host.
+  // Where kernels are launched: a cudaStream_t, or null where they are loops on the host, which `loop` gets.
   virtual void* stream() const = 0;
-  virtual bool on_host() const = 0;
+  virtual void loop(std::function<void()> work) = 0;
 };
 
 }  // namespace dovetail::exec

@@ -1,7 +1,10 @@
 // The device that is a GPU: streams, events, cuBLAS, graphs.
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "exec/device/cuda/cuda_check.hpp"
+#include "exec/device/cuda/exchange.hpp"
 #include "exec/device/device.hpp"
 
 namespace dovetail::exec {
@@ -9,6 +12,9 @@ namespace {
 
 // What cuBLAS recommends for Hopper. Given by us, since it must not allocate while work is captured.
 constexpr std::int64_t blas_workspace = 32 << 20;
+
+// Into how many hardware queues a process's streams go; 8 by default, which makes more streams wait for one another.
+constexpr const char* connections = "CUDA_DEVICE_MAX_CONNECTIONS";
 
 class CudaMemory final : public Memory {
  public:
@@ -62,7 +68,12 @@ cudaDataType_t blas_type(Stored stored) {
 
 class CudaQueue final : public Queue {
  public:
-  CudaQueue() { DOVETAIL_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  explicit CudaQueue(Priority priority) {
+    int lowest = 0, highest = 0;
+    DOVETAIL_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+    DOVETAIL_CUDA(
+        cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority == Priority::High ? highest : lowest));
+  }
   ~CudaQueue() override {
     if (blas_ != nullptr) cublasDestroy(blas_);
     cudaStreamDestroy(stream_);
@@ -80,7 +91,7 @@ class CudaQueue final : public Queue {
   void record(Event& event) override { DOVETAIL_CUDA(cudaEventRecord(native(event), stream_)); }
   void wait(const Event& event) override { DOVETAIL_CUDA(cudaStreamWaitEvent(stream_, native(event), 0)); }
   void* stream() const override { return stream_; }
-  bool on_host() const override { return false; }
+  void loop(std::function<void()>) override { throw InternalError("a loop on the host, given to a GPU"); }
   cudaStream_t get() const { return stream_; }
 
   void multiply(const Product& p) override {
@@ -126,7 +137,11 @@ cudaStream_t native(Queue& queue) {
 
 class CudaGraph final : public Graph {
  public:
-  explicit CudaGraph(cudaGraph_t graph) : graph_(graph) { DOVETAIL_CUDA(cudaGraphInstantiate(&runnable_, graph_, 0)); }
+  // Uploaded by way of the stream, so that the first launch is as quick as all others.
+  CudaGraph(cudaGraph_t graph, cudaStream_t stream) : graph_(graph) {
+    DOVETAIL_CUDA(cudaGraphInstantiate(&runnable_, graph_, 0));
+    DOVETAIL_CUDA(cudaGraphUpload(runnable_, stream));
+  }
   ~CudaGraph() override {
     cudaGraphExecDestroy(runnable_);
     cudaGraphDestroy(graph_);
@@ -145,15 +160,17 @@ class CudaDevice final : public ComputeDevice {
   explicit CudaDevice(int number) : number_(number) {
     use();
     DOVETAIL_CUDA(cudaGetDeviceProperties(&properties_, number));
+    shared_bytes_ = reserve_shared_bytes();
   }
 
   std::string description() const override {
     int driver = 0, runtime = 0;
     DOVETAIL_CUDA(cudaDriverGetVersion(&driver));
     DOVETAIL_CUDA(cudaRuntimeGetVersion(&runtime));
-    return fmt::format("{}, compute capability {}.{}, {} multiprocessors, driver for CUDA {}.{}, CUDA {}.{}, cuBLAS {}",
-                       properties_.name, properties_.major, properties_.minor, properties_.multiProcessorCount,
-                       driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10, CUBLAS_VERSION);
+    return fmt::format(
+        "{}, compute capability {}.{}, {} multiprocessors, driver for CUDA {}.{}, CUDA {}.{}, cuBLAS {}, {}={}",
+        properties_.name, properties_.major, properties_.minor, properties_.multiProcessorCount, driver / 1000,
+        driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10, CUBLAS_VERSION, connections, std::getenv(connections));
   }
 
   std::int64_t cache_bytes() const override { return properties_.l2CacheSize; }
@@ -161,7 +178,7 @@ class CudaDevice final : public ComputeDevice {
   std::unique_ptr<Memory> allocate(std::int64_t bytes, Place place) override {
     return std::make_unique<CudaMemory>(bytes, place);
   }
-  std::unique_ptr<Queue> make_queue() override { return std::make_unique<CudaQueue>(); }
+  std::unique_ptr<Queue> make_queue(Priority priority) override { return std::make_unique<CudaQueue>(priority); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(); }
 
   void use() override { DOVETAIL_CUDA(cudaSetDevice(number_)); }
@@ -196,24 +213,33 @@ class CudaDevice final : public ComputeDevice {
     } catch (...) {
       cudaStreamEndCapture(native(origin), &graph);
       if (graph != nullptr) cudaGraphDestroy(graph);
+      cudaGetLastError();  // a refused capture must not show up again at the next launch
       throw;
     }
     DOVETAIL_CUDA(cudaStreamEndCapture(native(origin), &graph));
-    return std::make_unique<CudaGraph>(graph);
+    return std::make_unique<CudaGraph>(graph, native(origin));
   }
 
   void mark(Queue& queue, std::int64_t* moment) override { launch_mark(native(queue), moment); }
   using ComputeDevice::hold;
   void hold(Queue& queue, const Hold& hold) override { launch_hold(native(queue), hold); }
+  void exchange(Queue& queue, const HeldExchange& exchange) override {
+    if (exchange.blocks < 1 || exchange.blocks > properties_.multiProcessorCount)
+      throw DeviceError("an exchange", fmt::format("on {} multiprocessors; this GPU has {}", exchange.blocks,
+                                                   properties_.multiProcessorCount));
+    launch_exchange(native(queue), exchange, shared_bytes_);
+  }
 
  private:
   int number_;
   cudaDeviceProp properties_{};
+  std::size_t shared_bytes_ = 0;  // see launch_exchange
 };
 
 }  // namespace
 
 std::unique_ptr<ComputeDevice> make_cuda_device(int number) {
+  setenv(connections, "32", 0);
   if (cuda_devices() <= number)
     throw DeviceError("cudaGetDeviceCount",
                       fmt::format("no CUDA device {}: this machine has {}", number, cuda_devices()));

@@ -39,7 +39,7 @@ class HostQueue final : public Queue {
   void record(Event& event) override { dynamic_cast<HostEvent&>(event).time = Clock::now(); }
   void wait(const Event&) override {}
   void* stream() const override { return nullptr; }
-  bool on_host() const override { return true; }
+  void loop(std::function<void()> work) override { work(); }
 };
 
 class HostDevice final : public ComputeDevice {
@@ -47,7 +47,7 @@ class HostDevice final : public ComputeDevice {
   std::string description() const override { return "host memory"; }
   std::int64_t cache_bytes() const override { return 0; }
   std::unique_ptr<Memory> allocate(std::int64_t bytes, Place) override { return std::make_unique<HostMemory>(bytes); }
-  std::unique_ptr<Queue> make_queue() override { return std::make_unique<HostQueue>(); }
+  std::unique_ptr<Queue> make_queue(Priority) override { return std::make_unique<HostQueue>(); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<HostEvent>(); }
   void use() override {}
   bool reached(const Event&) const override { return true; }
@@ -64,10 +64,17 @@ class HostDevice final : public ComputeDevice {
   void mark(Queue&, std::int64_t* moment) override { *moment = now(); }
   using ComputeDevice::hold;
   void hold(Queue&, const Hold& hold) override {
-    const std::int64_t begin = now(), end = deadline(hold, begin);
-    if (overruns(hold, end, begin)) ++hold.moments[Hold::overruns];
+    const std::int64_t end = deadline(hold, now());
     while (now() < end) {
     }
+  }
+  void exchange(Queue&, const HeldExchange& e) override {
+    const std::int64_t end = deadline(e.hold, now());
+    for (std::int64_t i = 0; i < e.count; ++i)
+      std::memcpy(e.pieces[i].to, e.pieces[i].from, static_cast<std::size_t>(e.pieces[i].bytes));
+    while (now() < end) {
+    }
+    if (finish(e.hold, end, now())) ++e.hold.moments[Hold::overruns];
   }
 
  private:

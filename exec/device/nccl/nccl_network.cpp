@@ -143,7 +143,7 @@ class NcclNetwork final : public DeviceNetwork {
     check_size(text);
     std::memcpy(&id, text.data(), sizeof id);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
+    config.blocking = size == 1 ? 1 : 0;  // one rank waits for nobody
     ncclComm_t& comm = made_.emplace_back(nullptr);
     const ncclResult_t result = ncclCommInitRankConfig(&comm, size, id, rank, &config);
     world_ = std::make_unique<NcclComm>(comm, cancellation);

@@ -1,5 +1,5 @@
 // The device's program of every op, on a device of host memory: outputs, gradients and drops are the reference's.
-#include "tests/exec_cuda/device_numerics.hpp"
+#include "tests/exec_device/device_numerics.hpp"
 
 #include <catch2/catch.hpp>
 #include <map>

@@ -7,7 +7,7 @@
 #include "exec/device/cuda/cuda_check.hpp"
 #include "exec/run/compute_rules.hpp"
 #include "models/price/build_schedule.hpp"
-#include "tests/exec_cuda/device_numerics.hpp"
+#include "tests/exec_device/device_numerics.hpp"
 #include "tests/support/random_plans.hpp"
 
 using namespace dovetail;

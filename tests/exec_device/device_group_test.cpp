@@ -9,7 +9,7 @@
 #include "models/base/errors.hpp"
 #include "models/files/load.hpp"
 #include "models/price/build_schedule.hpp"
-#include "tests/exec_cuda/device_numerics.hpp"
+#include "tests/exec_device/device_numerics.hpp"
 #include "tests/support/random_plans.hpp"
 
 using namespace dovetail;

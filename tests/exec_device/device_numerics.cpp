@@ -1,4 +1,4 @@
-#include "tests/exec_cuda/device_numerics.hpp"
+#include "tests/exec_device/device_numerics.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,0 +1,28 @@
+#include "exec/device/cuda/cuda_run.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "exec/device/device_meter.hpp"
+#include "exec/device/device_run.hpp"
+
+namespace dovetail::exec {
+
+HostRunResult run_on_cuda(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
+                          const HostRunOptions& options) {
+  const auto device = make_cuda_device(0);
+  return run_on_device(*device, experiment, std::move(priced), options);
+}
+
+Calibration calibrate_cuda(bool quick, CalibrateOptions options) {
+  const auto device = make_cuda_device(0);
+  const std::string what = device->description();
+  options.where = options.where.empty() ? what : fmt::format("{}; {}", what, options.where);
+  const auto meter = make_device_meter(*device);
+  Calibration c = calibrate(*meter, calibration_grid(quick ? GridName::GpuQuick : GridName::Gpu, 1), options);
+  c.source = "Measured on " + what;
+  return c;
+}
+
+}  // namespace dovetail::exec

@@ -1,0 +1,15 @@
+// Runs and calibrations on this machine's first GPU. DeviceError where there is none.
+#pragma once
+#include "exec/host/host_run.hpp"
+#include "exec/run/calibrate.hpp"
+
+namespace dovetail::exec {
+
+// See run_on_device.
+HostRunResult run_on_cuda(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
+                          const HostRunOptions& options);
+
+// In the sizes of GridName::Gpu or GpuQuick. No name, and no collectives.
+Calibration calibrate_cuda(bool quick, CalibrateOptions options);
+
+}  // namespace dovetail::exec

@@ -1,0 +1,56 @@
+// Work of a device that lasts as long as a model says: deadlines chain from op to op, as Emulation's do on hosts.
+#pragma once
+#include "exec/device/element.hpp"
+
+namespace dovetail::exec {
+
+// A wait until `until` after the latest of some moments. All times in ns, by the device's clock.
+struct Hold {
+  // On the device: how many ops overran, when the step began, and by op its virtual finish.
+  static constexpr std::int64_t overruns = 0, begin = 1, first_op = 2;
+  std::int64_t* moments = nullptr;
+  const std::int32_t* before = nullptr;  // which of them; null: the first alone
+  std::int64_t count = 0;
+  std::int64_t until = 0;
+  std::int32_t finish = -1;    // which of them is the op's virtual finish, if this is an op
+  std::int64_t tolerance = 0;  // how late the end may come without counting as an overrun
+};
+
+// When the work ends that begins `now`: never later than `until` from now on.
+DOVETAIL_BOTH inline std::int64_t deadline(const Hold& hold, std::int64_t now) {
+  std::int64_t ready = hold.before == nullptr ? hold.moments[0] : 0;
+  for (std::int64_t i = 0; i < (hold.before == nullptr ? 0 : hold.count); ++i) {
+    const std::int64_t moment = hold.moments[hold.before[i]];
+    ready = moment > ready ? moment : ready;
+  }
+  return (ready < now ? ready : now) + hold.until;
+}
+
+// At the end of an op, whose deadline was `end`: leaves its virtual finish, which is the deadline or, after an overrun,
+// as much of the delay as successors cannot catch up. True: it overran.
+DOVETAIL_BOTH inline bool finish(const Hold& hold, std::int64_t end, std::int64_t now) {
+  if (hold.finish < 0) return false;
+  const bool late = now > end + hold.tolerance;
+  hold.moments[hold.finish] = late ? now - hold.tolerance : end;
+  return late;
+}
+
+// Bytes that an exchange moves from one place to another.
+struct Piece {
+  std::byte* to;
+  const std::byte* from;
+  std::int64_t bytes;
+};
+
+// The exchange of a rank that stands for all: copies as many bytes as would arrive, evenly over its modelled time.
+// Blocks of a GPU each take a multiprocessor for themselves, as those of NCCL do, until the end.
+struct HeldExchange {
+  Hold hold;
+  const Piece* pieces = nullptr;  // on the device; may be none
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;        // of all pieces
+  std::int32_t* done = nullptr;  // on the device, 0 between exchanges: how many blocks have finished
+  int blocks = 1;
+};
+
+}  // namespace dovetail::exec
