@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::chrono::microseconds between_looks{20};
 // A step that is given out op by op waits this long, so that the host is ahead of the device.
-constexpr Seconds head_start{.002};
+constexpr Seconds lead_of_host{.002};
 
 enum class Stamped { No, Yes };
 
@@ -161,7 +161,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
   void launch(Graph* graph, Poison poison, Stamped stamped) {
     if (graph == nullptr) {
       device_.mark(*origin_, moment());
-      device_.hold(*origin_, moment(), head_start);
+      device_.hold(*origin_, moment(), lead_of_host);
     }
     origin_->record(*begin_);
     if (graph != nullptr)

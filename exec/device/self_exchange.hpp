@@ -1,7 +1,8 @@
 // The exchanges of one rank that stands for all: they copy as many bytes as would arrive, each held to its modelled
 // time.
 #pragma once
-#include "exec/device/device_executor.hpp"
+#include "exec/device/device.hpp"
+#include "exec/device/device_settings.hpp"
 #include "exec/device/group_op.hpp"
 
 namespace dovetail::exec {
