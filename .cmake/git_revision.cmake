@@ -1,17 +1,21 @@
-# Run at build time: writes SOURCE's git revision to OUTPUT, and only when it changed.
-set(revision unknown)
-set(dirty false)
+# Run at build time: writes SOURCE's git revision to OUTPUT, and only when it changed. Sources that were carried without
+# their history have it in the file REVISION (see bench/gpu_suite.sh --pack).
+set(described unknown)
 find_program(git git)
-if(git)
+if(git AND EXISTS "${SOURCE}/.git")
   execute_process(COMMAND ${git} -C ${SOURCE} describe --always --abbrev=12 --dirty --exclude=*
-    OUTPUT_VARIABLE described OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+    OUTPUT_VARIABLE answer OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
   if(NOT failed)
-    if(described MATCHES "-dirty$")
-      set(dirty true)
-    endif()
-    string(REGEX REPLACE "-dirty$" "" revision "${described}")
+    set(described "${answer}")
   endif()
+elseif(EXISTS "${SOURCE}/REVISION")
+  file(STRINGS "${SOURCE}/REVISION" described LIMIT_COUNT 1 REGEX "^[0-9a-f]+(-dirty)?$")
 endif()
+set(dirty false)
+if(described MATCHES "-dirty$")
+  set(dirty true)
+endif()
+string(REGEX REPLACE "-dirty$" "" revision "${described}")
 file(CONFIGURE OUTPUT ${OUTPUT} CONTENT "#pragma once
 #define DOVETAIL_GIT_REVISION \"${revision}\"
 #define DOVETAIL_GIT_DIRTY ${dirty}

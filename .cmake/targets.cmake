@@ -62,15 +62,16 @@ function(dovetail_program name)
   endif()
 endfunction()
 
-# dovetail_test(NAME SOURCES a_test.cpp... [LINKS ...] [LABELS ...] [ENVIRONMENT A=1...] [TIMEOUT s] [SERIAL] [GPU])
+# dovetail_test(NAME SOURCES a_test.cpp... [LINKS ...] [ENVIRONMENT A=1...] [TIMEOUT s] [SERIAL] [GPU])
 # -> test_NAME, each of its test cases a ctest of its own.
 # SERIAL: measures time, so nothing else runs beside it. GPU: exits 77 where there is no GPU, shown as skipped.
 function(dovetail_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL;GPU" "TIMEOUT" "SOURCES;LINKS;LABELS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL;GPU" "TIMEOUT" "SOURCES;LINKS;ENVIRONMENT")
   if(NOT arg_SOURCES)
     return()
   endif()
-  set(properties LABELS "${name};${arg_LABELS}" TIMEOUT 120)
+  set(environment OPENBLAS_NUM_THREADS=1 "DOVETAIL_DATA=${PROJECT_SOURCE_DIR}/data" ${arg_ENVIRONMENT})
+  set(properties LABELS ${name} TIMEOUT 120)
   if(DOVETAIL_SANITIZE)
     list(APPEND properties TIMEOUT 600)
   endif()
@@ -85,18 +86,17 @@ function(dovetail_test name)
     list(APPEND properties SKIP_RETURN_CODE 77)
     set(arguments --abort)  # Catch exits with the number of failures: 77 of them would look skipped
   endif()
-  # Last: Catch's script takes lists apart, so that what follows one would not be read as names and values.
-  list(APPEND properties
-    ENVIRONMENT "OPENBLAS_NUM_THREADS=1;DOVETAIL_DATA=${PROJECT_SOURCE_DIR}/data;${arg_ENVIRONMENT}")
   add_executable(test_${name} ${arg_SOURCES})
   target_link_libraries(test_${name} PRIVATE ${arg_LINKS} Catch2::Catch2WithMain dovetail_flags)
   dovetail_compile_together(test_${name})
   if(COMMAND catch_discover_tests)
+    # The list last: Catch's script takes it apart, so that what follows would not be read as names and values.
     catch_discover_tests(test_${name} TEST_PREFIX "${name}: " WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
-      EXTRA_ARGS ${arguments} PROPERTIES ${properties})
+      EXTRA_ARGS ${arguments} PROPERTIES ${properties} ENVIRONMENT "${environment}")
   else()  # only Catch's header is there
     add_test(NAME ${name} COMMAND test_${name} ${arguments} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
     set_tests_properties(${name} PROPERTIES ${properties})
+    set_property(TEST ${name} PROPERTY ENVIRONMENT ${environment})
   endif()
 endfunction()
 
