@@ -90,9 +90,13 @@ function(dovetail_test name)
   target_link_libraries(test_${name} PRIVATE ${arg_LINKS} Catch2::Catch2WithMain dovetail_flags)
   dovetail_compile_together(test_${name})
   if(COMMAND catch_discover_tests)
-    # The list last: Catch's script takes it apart, so that what follows would not be read as names and values.
     catch_discover_tests(test_${name} TEST_PREFIX "${name}: " WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
-      EXTRA_ARGS ${arguments} PROPERTIES ${properties} ENVIRONMENT "${environment}")
+      EXTRA_ARGS ${arguments} PROPERTIES ${properties})
+    # Catch's script would take the list apart, so ctest sets it on what the script found.
+    file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/test_${name}_environment.cmake" CONTENT
+      "set_tests_properties(\${test_${name}_TESTS} PROPERTIES ENVIRONMENT \"${environment}\")\n" @ONLY)
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES
+      "${CMAKE_CURRENT_BINARY_DIR}/test_${name}_environment.cmake")
   else()  # only Catch's header is there
     add_test(NAME ${name} COMMAND test_${name} ${arguments} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
     set_tests_properties(${name} PROPERTIES ${properties})
