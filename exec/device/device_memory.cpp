@@ -5,6 +5,7 @@
 
 #include "exec/device/device_op.hpp"
 #include "exec/host/rank_tensors.hpp"
+#include "exec/reference/in_parallel.hpp"
 #include "models/base/errors.hpp"
 #include "models/time/blocks.hpp"
 
@@ -17,21 +18,26 @@ std::int64_t aligned(std::int64_t bytes) {
 
 template <class Scalar>
 std::vector<std::byte> encode_as(const Values& values) {
-  std::vector<Scalar> numbers;
-  numbers.reserve(values.size());
-  for (double x : values) numbers.push_back(narrow<Scalar>(static_cast<Wide<Scalar>>(x)));
-  std::vector<std::byte> bytes(numbers.size() * sizeof(Scalar));
-  if (!bytes.empty()) std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  std::vector<std::byte> bytes(values.size() * sizeof(Scalar));
+  in_parallel(std::ssize(values), [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      const auto x = narrow<Scalar>(static_cast<Wide<Scalar>>(values[static_cast<std::size_t>(i)]));
+      std::memcpy(bytes.data() + i * static_cast<std::int64_t>(sizeof x), &x, sizeof x);
+    }
+  });
   return bytes;
 }
 
 template <class Scalar>
 Values decode_as(const std::vector<std::byte>& bytes) {
-  std::vector<Scalar> numbers(bytes.size() / sizeof(Scalar));
-  if (!bytes.empty()) std::memcpy(numbers.data(), bytes.data(), bytes.size());
-  Values values;
-  values.reserve(numbers.size());
-  for (Scalar x : numbers) values.push_back(wide(x));
+  Values values(bytes.size() / sizeof(Scalar));
+  in_parallel(std::ssize(values), [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      Scalar x;
+      std::memcpy(&x, bytes.data() + i * static_cast<std::int64_t>(sizeof x), sizeof x);
+      values[static_cast<std::size_t>(i)] = wide(x);
+    }
+  });
   return values;
 }
 
@@ -137,36 +143,47 @@ void DeviceMemory::find_users(const Experiment& experiment, int rank_class) {
 }
 
 void DeviceMemory::upload_initial(const Experiment& experiment, const ModelData& data, int rank) {
-  std::vector<Values> all(schedule_.tensors.size());
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (tensors_[i] != nullptr) all[i] = initial_values(experiment, schedule_.tensors[i], data, rank);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (all[i].empty()) continue;
+  const std::vector<Master> masters = master_weights();
+  for (std::size_t i = 0; i < tensors_.size(); ++i)
+    if (tensors_[i] != nullptr && starts_at_zero(schedule_.tensors[i]))
+      initial_.push_back({tensors_[i], nullptr, bytes_of(static_cast<TensorId>(i))});
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
     const Tensor& t = schedule_.tensors[i];
-    check(std::ssize(all[i]) == t.elements, "initial values of another size than the tensor");
-    if (t.kind == TensorKind::OptimizerState) add_master_weights(static_cast<TensorId>(i), all[i], all);
-    const std::int64_t bytes = bytes_of(static_cast<TensorId>(i));
-    if (std::ranges::all_of(all[i], [](double x) { return x == 0; })) {
-      initial_.push_back({tensors_[i], nullptr, bytes});
-      continue;
-    }
-    kept_.push_back(device_.allocate(bytes, Place::Device));
-    device_.copy_now(kept_.back()->data(), encode(all[i], stored_[i]).data(), bytes);
-    initial_.push_back({tensors_[i], kept_.back()->data(), bytes});
+    if (tensors_[i] == nullptr || starts_at_zero(t)) continue;
+    const Values values = initial_values(experiment, t, data, rank);
+    if (values.empty()) continue;
+    check(std::ssize(values) == t.elements, "initial values of another size than the tensor");
+    const std::vector<std::byte> bytes = encode(values, stored_[i]);
+    upload_initial(tensors_[i], bytes);
+    if (masters[i].at != nullptr)
+      upload_initial(masters[i].at, encode(decode(bytes, stored_[i]), masters[i].stored));
   }
 }
 
-void DeviceMemory::add_master_weights(TensorId state, Values& initial, const std::vector<Values>& all) const {
+void DeviceMemory::upload_initial(void* to, const std::vector<std::byte>& bytes) {
+  kept_.push_back(device_.allocate(std::ssize(bytes), Place::Device));
+  device_.copy_now(kept_.back()->data(), bytes.data(), std::ssize(bytes));
+  initial_.push_back({to, kept_.back()->data(), std::ssize(bytes)});
+}
+
+std::vector<DeviceMemory::Master> DeviceMemory::master_weights() const {
+  std::vector<Master> masters(tensors_.size());
   for (const Op& op : schedule_.ops) {
+    if (op.kind != OpKind::Update) continue;
     const auto writes = schedule_.writes_of(op);
-    if (op.kind != OpKind::Update || writes.back() != state) continue;
-    std::size_t parameters = 0;
-    for (TensorId id : writes.first(writes.size() - 1)) parameters += all[static_cast<std::size_t>(id)].size();
-    if (initial.size() < 3 * parameters) return;
-    auto to = initial.begin() + static_cast<std::ptrdiff_t>(2 * parameters);
-    for (TensorId id : writes.first(writes.size() - 1))
-      to = std::ranges::copy(all[static_cast<std::size_t>(id)], to).out;
+    const auto weights = writes.first(writes.size() - 1);
+    const auto state = static_cast<std::size_t>(writes.back());
+    std::int64_t parameters = 0;
+    for (TensorId id : weights) parameters += schedule_.tensors[static_cast<std::size_t>(id)].elements;
+    if (tensors_[state] == nullptr || schedule_.tensors[state].elements < 3 * parameters) continue;
+    const std::int64_t size = size_of(stored_[state]);
+    auto* to = static_cast<std::byte*>(tensors_[state]) + 2 * parameters * size;
+    for (TensorId id : weights) {
+      masters[static_cast<std::size_t>(id)] = {to, stored_[state]};
+      to += schedule_.tensors[static_cast<std::size_t>(id)].elements * size;
+    }
   }
+  return masters;
 }
 
 std::int64_t DeviceMemory::bytes_of(TensorId id) const {

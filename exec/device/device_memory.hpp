@@ -54,8 +54,13 @@ class DeviceMemory {
   };
   void find_users(const Experiment& experiment, int rank_class);
   void upload_initial(const Experiment& experiment, const ModelData& data, int rank);
-  // Of bf16: the weights once more, in full precision, after the two moments.
-  void add_master_weights(TensorId state, Values& initial, const std::vector<Values>& all) const;
+  void upload_initial(void* to, const std::vector<std::byte>& bytes);
+  // Weights once more, in full precision, after the two moments; null: of weights that are in full precision already.
+  struct Master {
+    void* at = nullptr;
+    Stored stored = Stored::Float;
+  };
+  std::vector<Master> master_weights() const;  // by tensor
 
   ComputeDevice& device_;
   const Schedule& schedule_;

@@ -35,7 +35,7 @@ class DeviceRun {
         options_(options),
         between_processes_(between_processes),
         rules_(rules_of(*priced_->schedule)),
-        data_(rounded(random_model_data(e_, options.seed, rules_.micro_batches), stored_as(e_.workload.dtype))) {
+        data_(model_data()) {
     settings_.scalar = stored_as(e_.workload.dtype);
     settings_.progress = options.progress;
     result_.report.device = "cuda";
@@ -74,6 +74,12 @@ class DeviceRun {
   }
 
  private:
+  // Only the reference needs the numbers of all ranks.
+  ModelData model_data() const {
+    if (!options_.check_numerics) return random_rank_data(options_.seed, rules_.micro_batches);
+    return rounded(random_model_data(e_, options_.seed, rules_.micro_batches), stored_as(e_.workload.dtype));
+  }
+
   // Once more after the capture: the worse of both counts.
   void check_numerics(const Reference& reference, Poison poison) {
     executor_->run_step(poison);

@@ -10,30 +10,26 @@
 namespace dovetail::exec {
 
 Values initial_values(const Experiment& e, const Tensor& t, const ModelData& data, int rank) {
-  const auto part_of_rank = [&](const Values& all) {
-    const int ranks = e.parallelism.stage_ranks();
-    const auto first = all.begin() + (t.micro_batch * ranks + rank % ranks) * t.elements;
-    return Values(first, first + t.elements);
-  };
-  const auto layer = static_cast<std::size_t>(t.layer);
+  if (starts_at_zero(t)) return Values(static_cast<std::size_t>(t.elements));
+  const int ranks = e.parallelism.stage_ranks();
   switch (t.kind) {
     case TensorKind::LayerInput:
       if (!t.persistent) return {};
-      return part_of_rank(t.gradient ? data.output_gradient : data.input);
+      return part_of_data(data, t.gradient, (t.micro_batch * ranks + rank % ranks) * t.elements, t.elements);
     case TensorKind::DenseWeights:
-      return dense_shard(e, data.layers[layer], rank);
+      return dense_shard(e, data, t.layer, rank);
     case TensorKind::RouterWeights:
-      return data.layers[layer].router;
+      return router_weights(e, data, t.layer);
     case TensorKind::ExpertWeights:
-      return expert_shard(e, data.layers[layer], rank);
-    case TensorKind::DenseGradients:  // gradients are added to
-    case TensorKind::RouterGradient:
-    case TensorKind::ExpertGradient:
-    case TensorKind::OptimizerState:
-      return Values(static_cast<std::size_t>(t.elements));
+      return expert_shard(e, data, t.layer, rank);
     default:
       return {};
   }
+}
+
+bool starts_at_zero(const Tensor& t) {
+  return t.kind == TensorKind::DenseGradients || t.kind == TensorKind::RouterGradient ||
+         t.kind == TensorKind::ExpertGradient || t.kind == TensorKind::OptimizerState;
 }
 
 bool is_result(const Experiment& e, const Tensor& t) {

@@ -12,6 +12,9 @@ namespace dovetail::exec {
 // What a tensor holds when a step starts; empty: nothing.
 Values initial_values(const Experiment& experiment, const Tensor& tensor, const ModelData& data, int rank);
 
+// Gradients are added to, and moments too.
+bool starts_at_zero(const Tensor& tensor);
+
 // Results are read after the step: the output, the input's gradient, and the routing for its drops.
 bool is_result(const Experiment& experiment, const Tensor& tensor);
 

@@ -1,10 +1,14 @@
 #include "exec/reference/model_data.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <random>
+#include <functional>
+#include <span>
 
 #include "exec/host/layer_shape.hpp"
+#include "exec/reference/in_parallel.hpp"
+#include "exec/reference/random_numbers.hpp"
 #include "models/question/capacity.hpp"
 #include "models/question/volumes.hpp"
 
@@ -15,29 +19,97 @@ std::size_t count(std::int64_t a, std::int64_t b, std::int64_t c = 1) {
   return static_cast<std::size_t>(a * b * c);
 }
 
-class Generator {
- public:
-  explicit Generator(std::uint64_t seed) : engine_(seed) {}
-  void fill(Values& values, double deviation) {
-    for (double& x : values) x = static_cast<float>(deviation * normal_(engine_));
-  }
+using Weight = Values LayerWeights::*;
+constexpr std::array<Weight, 11> all_weights{
+    &LayerWeights::query,    &LayerWeights::key,      &LayerWeights::value,   &LayerWeights::output,
+    &LayerWeights::router,   &LayerWeights::w1,       &LayerWeights::w2,      &LayerWeights::w3,
+    &LayerWeights::dense_w1, &LayerWeights::dense_w2, &LayerWeights::dense_w3};
 
- private:
-  std::mt19937_64 engine_;
-  std::normal_distribution<double> normal_;
+double deviation(const Experiment& e, int layer, Weight weight) {
+  const Model& m = e.model;
+  // Half as large: activations that grew over layers without normalisation would cost digits.
+  if (weight == &LayerWeights::output) return .5 / std::sqrt(m.attention.heads * m.attention.head_size);
+  if (weight == &LayerWeights::w2) return .5 / std::sqrt(m.expert_hidden);
+  if (weight == &LayerWeights::dense_w2)
+    return .5 / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, m.ffn_hidden(layer))));
+  return 1 / std::sqrt(m.hidden);
+}
+
+// Names the sequence of random numbers that a matrix, or the data, is made of.
+std::uint64_t key_of_weight(std::uint64_t seed, int layer, Weight weight) {
+  const auto which = std::ranges::find(all_weights, weight) - all_weights.begin();
+  return mixed(mixed(seed) + static_cast<std::uint64_t>(16 * (layer + 1) + which));
+}
+std::uint64_t key_of_data(std::uint64_t seed, bool gradient) {
+  return mixed(mixed(seed) + (gradient ? 1 : 0));
+}
+
+// Elements [first, first + to.size()) of a sequence.
+void draw(std::uint64_t key, double deviation, std::int64_t first, std::span<double> to) {
+  for (std::size_t i = 0; i < to.size(); ++i)
+    to[i] = static_cast<float>(deviation * about_normal(key, static_cast<std::uint64_t>(first) + i));
+}
+Values drawn(std::uint64_t key, double deviation, std::int64_t first, std::size_t elements) {
+  Values values(elements);
+  in_parallel(std::ssize(values), [&](std::int64_t from, std::int64_t to) {
+    draw(key, deviation, first + from, {values.data() + from, values.data() + to});
+  });
+  return values;
+}
+
+Values drawn_router(const Experiment& e, const RandomModel& random, int layer) {
+  if (!e.model.is_moe(layer)) return {};
+  const LayerShape shape = layer_shape(one_micro_batch(e, random.micro_batches));
+  Values router =
+      drawn(key_of_weight(random.seed, layer, &LayerWeights::router), deviation(e, layer, &LayerWeights::router), 0,
+            static_cast<std::size_t>(shape.router_parameters));
+  // Log of the inverse temperature: X-MoE starts at .07, Tutel at .5.
+  if (e.workload.gate.cosine())
+    router.back() = static_cast<float>(std::log(1 / (e.workload.gate.kind == GateKind::XMoe ? .07 : .5)));
+  return router;
+}
+
+// Rows `rows` and columns `cols` of a matrix (height, width) that starts at `offset` of some weights. What lies outside
+// of the matrix is 0: heads that pad a rank's share are zero heads.
+struct WeightBlock {
+  Weight weight;
+  std::int64_t offset, height, width;
+  RowRange rows, cols;
+  std::int64_t size() const { return rows.size() * cols.size(); }
 };
 
-// Appends the block of rows [row, row + rows) and columns [col, col + cols) of a matrix (height, width) that starts at
-// `offset`. What lies outside of the matrix is 0: heads that pad a rank's share are zero heads.
-void append_block(Values& to, const Values& from, std::int64_t offset, std::int64_t height, std::int64_t width,
-                  RowRange rows, RowRange cols) {
-  const std::int64_t first_col = std::min(cols.first, width), last_col = std::min(cols.last, width);
-  for (std::int64_t i = rows.first; i < rows.last; ++i) {
-    const auto begin = to.size();
-    const auto row = from.begin() + offset + i * width;
-    if (i < height) to.insert(to.end(), row + first_col, row + last_col);
-    to.resize(begin + static_cast<std::size_t>(cols.size()));
+// Writes elements [first, first + to.size()) of some weights.
+using FillWeights = std::function<void(Weight weight, std::int64_t first, std::span<double> to)>;
+
+Values assemble(const std::vector<WeightBlock>& blocks, const FillWeights& fill) {
+  std::int64_t size = 0;
+  for (const WeightBlock& b : blocks) size += b.size();
+  Values all(static_cast<std::size_t>(size));
+  double* begin = all.data();
+  for (const WeightBlock& b : blocks) {
+    in_parallel(b.size(), [&](std::int64_t first, std::int64_t last) {
+      while (first < last) {
+        const std::int64_t row = b.rows.first + first / b.cols.size(), col = b.cols.first + first % b.cols.size();
+        const std::int64_t next = std::min(last, first + b.cols.last - col);
+        const std::int64_t inside = row < b.height ? std::clamp<std::int64_t>(b.width - col, 0, next - first) : 0;
+        fill(b.weight, b.offset + row * b.width + col, {begin + first, static_cast<std::size_t>(inside)});
+        first = next;
+      }
+    });
+    begin += b.size();
   }
+  return all;
+}
+
+FillWeights from(const LayerWeights& weights) {
+  return [&weights](Weight weight, std::int64_t first, std::span<double> to) {
+    std::copy_n((weights.*weight).begin() + first, to.size(), to.begin());
+  };
+}
+FillWeights from(const Experiment& e, const RandomModel& random, int layer) {
+  return [&e, random, layer](Weight weight, std::int64_t first, std::span<double> to) {
+    draw(key_of_weight(random.seed, layer, weight), deviation(e, layer, weight), first, to);
+  };
 }
 
 int rank_in_group(const Parallelism& parallelism, GroupKind kind, int rank) {
@@ -45,6 +117,44 @@ int rank_in_group(const Parallelism& parallelism, GroupKind kind, int rank) {
   for (std::size_t i = 0; i < members.size(); ++i)
     if (members[i] == rank) return static_cast<int>(i);
   return 0;
+}
+
+// `ffn`: hidden size of the dense feed-forward part.
+std::vector<WeightBlock> dense_blocks(const Experiment& e, std::int64_t ffn, int rank) {
+  const Model& m = e.model;
+  const LayerVolumes v = layer_volumes(e);
+  const std::int64_t all_queries = std::int64_t{m.attention.heads} * m.attention.head_size;
+  const std::int64_t all_keys = std::int64_t{m.attention.kv_heads} * m.attention.head_size;
+  const int part = rank_in_group(e.parallelism, GroupKind::Mp, rank);
+  const std::int64_t share = ffn / e.parallelism.mp;
+  const RowRange all{0, m.hidden}, q{part * v.query_width, (part + 1) * v.query_width},
+      k{part * v.key_value_width, (part + 1) * v.key_value_width}, f{part * share, (part + 1) * share};
+  std::vector<WeightBlock> blocks{{&LayerWeights::query, 0, m.hidden, all_queries, all, q},
+                                  {&LayerWeights::key, 0, m.hidden, all_keys, all, k},
+                                  {&LayerWeights::value, 0, m.hidden, all_keys, all, k},
+                                  {&LayerWeights::output, 0, all_queries, m.hidden, q, all},
+                                  {&LayerWeights::dense_w1, 0, m.hidden, ffn, all, f},
+                                  {&LayerWeights::dense_w2, 0, ffn, m.hidden, f, all}};
+  if (m.expert_kind == ExpertKind::Gated) blocks.push_back({&LayerWeights::dense_w3, 0, m.hidden, ffn, all, f});
+  return blocks;
+}
+
+std::vector<WeightBlock> expert_blocks(const Experiment& e, int rank) {
+  const Model& m = e.model;
+  const Parallelism& p = e.parallelism;
+  const std::int64_t here = m.experts / p.ep, width = m.expert_hidden / p.esp;
+  const std::int64_t first = rank_in_group(p, GroupKind::Ep, rank) * here;
+  const std::int64_t part = rank_in_group(p, GroupKind::Esp, rank);
+  const RowRange all{0, m.hidden}, shard{part * width, (part + 1) * width};
+  std::vector<WeightBlock> blocks;
+  for (std::int64_t expert = first; expert < first + here; ++expert) {
+    const std::int64_t offset = expert * m.hidden * m.expert_hidden;
+    blocks.push_back({&LayerWeights::w1, offset, m.hidden, m.expert_hidden, all, shard});
+    blocks.push_back({&LayerWeights::w2, offset, m.expert_hidden, m.hidden, shard, all});
+    if (m.expert_kind == ExpertKind::Gated)
+      blocks.push_back({&LayerWeights::w3, offset, m.hidden, m.expert_hidden, all, shard});
+  }
+  return blocks;
 }
 
 }  // namespace
@@ -74,67 +184,52 @@ LayerWeights zero_weights(const Experiment& e, int layer) {
 
 ModelData random_model_data(const Experiment& e, std::uint64_t seed, int micro_batches) {
   const Experiment part = one_micro_batch(e, micro_batches);
-  const Model& m = e.model;
-  Generator random(seed);
-  const double narrow = 1 / std::sqrt(m.hidden), wide = 1 / std::sqrt(m.expert_hidden);
-  const double context = 1 / std::sqrt(m.attention.heads * m.attention.head_size);
   ModelData data;
   for (int layer = 0; layer < e.workload.layers; ++layer) {
     LayerWeights w = zero_weights(part, layer);
-    for (Values* values : {&w.query, &w.key, &w.value, &w.router, &w.w1, &w.w3, &w.dense_w1, &w.dense_w3})
-      random.fill(*values, narrow);
-    // Half as large: activations that grew over layers without normalisation would cost digits.
-    random.fill(w.output, context / 2);
-    random.fill(w.w2, wide / 2);
-    random.fill(w.dense_w2, .5 / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, m.ffn_hidden(layer)))));
-    // Log of the inverse temperature: X-MoE starts at .07, Tutel at .5.
-    if (e.workload.gate.cosine() && m.is_moe(layer))
-      w.router.back() = static_cast<float>(std::log(1 / (e.workload.gate.kind == GateKind::XMoe ? .07 : .5)));
+    for (Weight weight : all_weights)
+      if (weight == &LayerWeights::router)
+        w.router = drawn_router(e, {seed, micro_batches}, layer);
+      else
+        w.*weight = drawn(key_of_weight(seed, layer, weight), deviation(e, layer, weight), 0, (w.*weight).size());
     data.layers.push_back(std::move(w));
   }
-  data.input.resize(count(e.parallelism.stage_ranks(), layer_volumes(e).tokens, m.hidden));
-  data.output_gradient.resize(data.input.size());
-  random.fill(data.input, 1);
-  random.fill(data.output_gradient, 1);
+  const std::size_t elements = count(e.parallelism.stage_ranks(), layer_volumes(e).tokens, e.model.hidden);
+  data.input = drawn(key_of_data(seed, false), 1, 0, elements);
+  data.output_gradient = drawn(key_of_data(seed, true), 1, 0, elements);
+  return data;
+}
+
+ModelData random_rank_data(std::uint64_t seed, int micro_batches) {
+  ModelData data;
+  data.drawn_later = {seed, micro_batches};
   return data;
 }
 
 Values dense_shard(const Experiment& e, const LayerWeights& w, int rank) {
-  const Model& m = e.model;
-  const LayerVolumes v = layer_volumes(e);
-  const std::int64_t all_queries = std::int64_t{m.attention.heads} * m.attention.head_size;
-  const std::int64_t all_keys = std::int64_t{m.attention.kv_heads} * m.attention.head_size;
-  const int part = rank_in_group(e.parallelism, GroupKind::Mp, rank);
-  const RowRange all{0, m.hidden}, q{part * v.query_width, (part + 1) * v.query_width},
-      k{part * v.key_value_width, (part + 1) * v.key_value_width};
-  Values shard;
-  append_block(shard, w.query, 0, m.hidden, all_queries, all, q);
-  append_block(shard, w.key, 0, m.hidden, all_keys, all, k);
-  append_block(shard, w.value, 0, m.hidden, all_keys, all, k);
-  append_block(shard, w.output, 0, all_queries, m.hidden, q, all);
-  const auto ffn = static_cast<std::int64_t>(w.dense_w1.size()) / m.hidden, share = ffn / e.parallelism.mp;
-  const RowRange f{part * share, (part + 1) * share};
-  append_block(shard, w.dense_w1, 0, m.hidden, ffn, all, f);
-  append_block(shard, w.dense_w2, 0, ffn, m.hidden, f, all);
-  if (!w.dense_w3.empty()) append_block(shard, w.dense_w3, 0, m.hidden, ffn, all, f);
-  return shard;
+  return assemble(dense_blocks(e, std::ssize(w.dense_w1) / e.model.hidden, rank), from(w));
+}
+Values expert_shard(const Experiment& e, const LayerWeights& w, int rank) {
+  return assemble(expert_blocks(e, rank), from(w));
 }
 
-Values expert_shard(const Experiment& e, const LayerWeights& w, int rank) {
-  const Model& m = e.model;
-  const Parallelism& p = e.parallelism;
-  const std::int64_t here = m.experts / p.ep, width = m.expert_hidden / p.esp;
-  const std::int64_t first = rank_in_group(p, GroupKind::Ep, rank) * here;
-  const std::int64_t part = rank_in_group(p, GroupKind::Esp, rank);
-  const RowRange all{0, m.hidden}, shard_of_hidden{part * width, (part + 1) * width};
-  Values shard;
-  for (std::int64_t expert = first; expert < first + here; ++expert) {
-    const std::int64_t offset = expert * m.hidden * m.expert_hidden;
-    append_block(shard, w.w1, offset, m.hidden, m.expert_hidden, all, shard_of_hidden);
-    append_block(shard, w.w2, offset, m.expert_hidden, m.hidden, shard_of_hidden, all);
-    if (!w.w3.empty()) append_block(shard, w.w3, offset, m.hidden, m.expert_hidden, all, shard_of_hidden);
-  }
-  return shard;
+Values dense_shard(const Experiment& e, const ModelData& data, int layer, int rank) {
+  if (!data.drawn_later) return dense_shard(e, data.layers[static_cast<std::size_t>(layer)], rank);
+  return assemble(dense_blocks(e, e.model.ffn_hidden(layer), rank), from(e, *data.drawn_later, layer));
+}
+Values expert_shard(const Experiment& e, const ModelData& data, int layer, int rank) {
+  if (!data.drawn_later) return expert_shard(e, data.layers[static_cast<std::size_t>(layer)], rank);
+  return assemble(expert_blocks(e, rank), from(e, *data.drawn_later, layer));
+}
+Values router_weights(const Experiment& e, const ModelData& data, int layer) {
+  if (!data.drawn_later) return data.layers[static_cast<std::size_t>(layer)].router;
+  return drawn_router(e, *data.drawn_later, layer);
+}
+Values part_of_data(const ModelData& data, bool gradient, std::int64_t first, std::int64_t elements) {
+  if (data.drawn_later)
+    return drawn(key_of_data(data.drawn_later->seed, gradient), 1, first, static_cast<std::size_t>(elements));
+  const auto begin = (gradient ? data.output_gradient : data.input).begin() + first;
+  return {begin, begin + elements};
 }
 
 }  // namespace dovetail::exec

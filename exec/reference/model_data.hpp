@@ -2,6 +2,7 @@
 // them each rank holds.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "models/question/experiment.hpp"
@@ -20,20 +21,37 @@ struct LayerWeights {
 };
 LayerWeights zero_weights(const Experiment& experiment, int layer);
 
+// How to draw a model: each number follows from the seed, what it belongs to and its place there.
+struct RandomModel {
+  std::uint64_t seed = 1;
+  int micro_batches = 1;
+};
+
 // The data ranks are those of one pipeline stage, each with T tokens in all. With m micro-batches the first T / m
 // tokens of every rank come first: the micro-batches follow one another, and in each the tokens of the ranks, in order.
 struct ModelData {
   std::vector<LayerWeights> layers;
   Values input;            // (data ranks T, M)
   Values output_gradient;  // of the loss by the model's output, alike
+  // Given: the members above are empty, and what a rank holds is drawn when it is asked for. Only a reference needs all.
+  std::optional<RandomModel> drawn_later;
 };
 
 // Random values that floats hold exactly, so that both number formats start from the same model.
 // (A soft gate has weights for each capacity row of a micro-batch.)
 ModelData random_model_data(const Experiment& experiment, std::uint64_t seed, int micro_batches = 1);
+// The same, drawn later.
+ModelData random_rank_data(std::uint64_t seed, int micro_batches = 1);
 
 // The contents of dense_weights and expert_weights of one rank, as models/schedule/operands.md lays them out.
 Values dense_shard(const Experiment& experiment, const LayerWeights& weights, int rank);
 Values expert_shard(const Experiment& experiment, const LayerWeights& weights, int rank);
+
+// The same numbers whether they are held or drawn now.
+Values dense_shard(const Experiment& experiment, const ModelData& data, int layer, int rank);
+Values expert_shard(const Experiment& experiment, const ModelData& data, int layer, int rank);
+Values router_weights(const Experiment& experiment, const ModelData& data, int layer);
+// `elements` of the input or of the output's gradient, from element `first` on.
+Values part_of_data(const ModelData& data, bool gradient, std::int64_t first, std::int64_t elements);
 
 }  // namespace dovetail::exec
