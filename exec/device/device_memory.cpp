@@ -18,28 +18,26 @@ std::int64_t aligned(std::int64_t bytes) {
 
 template <class Scalar>
 std::vector<std::byte> encode_as(const Values& values) {
-  std::vector<std::byte> bytes(values.size() * sizeof(Scalar));
-  in_parallel(std::ssize(values), [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) {
-      const auto x = narrow<Scalar>(static_cast<Wide<Scalar>>(values[static_cast<std::size_t>(i)]));
-      std::memcpy(bytes.data() + i * static_cast<std::int64_t>(sizeof x), &x, sizeof x);
-    }
-  });
+  std::vector<Scalar> numbers;
+  numbers.reserve(values.size());
+  for (double x : values) numbers.push_back(narrow<Scalar>(static_cast<Wide<Scalar>>(x)));
+  std::vector<std::byte> bytes(numbers.size() * sizeof(Scalar));
+  if (!bytes.empty()) std::memcpy(bytes.data(), numbers.data(), bytes.size());
   return bytes;
 }
 
 template <class Scalar>
 Values decode_as(const std::vector<std::byte>& bytes) {
-  Values values(bytes.size() / sizeof(Scalar));
-  in_parallel(std::ssize(values), [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) {
-      Scalar x;
-      std::memcpy(&x, bytes.data() + i * static_cast<std::int64_t>(sizeof x), sizeof x);
-      values[static_cast<std::size_t>(i)] = wide(x);
-    }
-  });
+  std::vector<Scalar> numbers(bytes.size() / sizeof(Scalar));
+  if (!bytes.empty()) std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  Values values;
+  values.reserve(numbers.size());
+  for (Scalar x : numbers) values.push_back(wide(x));
   return values;
 }
+
+// Few enough to stay in a core's cache; and what is copied to a device at once.
+constexpr std::int64_t encoded_at_once = 1 << 14, copied_at_once = 1 << 22;
 
 }  // namespace
 
@@ -150,20 +148,42 @@ void DeviceMemory::upload_initial(const Experiment& experiment, const ModelData&
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     const Tensor& t = schedule_.tensors[i];
     if (tensors_[i] == nullptr || starts_at_zero(t)) continue;
-    const Values values = initial_values(experiment, t, data, rank);
-    if (values.empty()) continue;
-    check(std::ssize(values) == t.elements, "initial values of another size than the tensor");
-    const std::vector<std::byte> bytes = encode(values, stored_[i]);
-    upload_initial(tensors_[i], bytes);
-    if (masters[i].at != nullptr)
-      upload_initial(masters[i].at, encode(decode(bytes, stored_[i]), masters[i].stored));
+    if (const Numbers numbers = initial_values(experiment, t, data, rank))
+      upload_initial(numbers, t.elements, stored_[i], tensors_[i], masters[i]);
   }
 }
 
-void DeviceMemory::upload_initial(void* to, const std::vector<std::byte>& bytes) {
-  kept_.push_back(device_.allocate(std::ssize(bytes), Place::Device));
-  device_.copy_now(kept_.back()->data(), bytes.data(), std::ssize(bytes));
-  initial_.push_back({to, kept_.back()->data(), std::ssize(bytes)});
+// Piece by piece: a large layer in double would fill the host's memory.
+void DeviceMemory::upload_initial(const Numbers& numbers, std::int64_t elements, Stored stored, void* to,
+                                  Master master) {
+  const std::int64_t size = size_of(stored), master_size = master.at == nullptr ? 0 : size_of(master.stored);
+  const auto keep = [&](void* place, std::int64_t bytes) {
+    kept_.push_back(device_.allocate(bytes, Place::Device));
+    initial_.push_back({place, kept_.back()->data(), bytes});
+    return kept_.back()->data();
+  };
+  std::byte* weights = keep(to, elements * size);
+  std::byte* masters = master.at == nullptr ? nullptr : keep(master.at, elements * master_size);
+  std::vector<std::byte> encoded, master_encoded;
+  for (std::int64_t first = 0; first < elements; first += copied_at_once) {
+    const std::int64_t count = std::min(copied_at_once, elements - first);
+    encoded.resize(static_cast<std::size_t>(count * size));
+    master_encoded.resize(static_cast<std::size_t>(count * master_size));
+    in_parallel(count, [&](std::int64_t from, std::int64_t last) {
+      Values values;
+      for (; from < last; from += std::ssize(values)) {
+        values.resize(static_cast<std::size_t>(std::min(encoded_at_once, last - from)));
+        numbers(first + from, values);
+        const std::vector<std::byte> narrow = encode(values, stored);
+        std::ranges::copy(narrow, encoded.begin() + from * size);
+        if (masters != nullptr)
+          std::ranges::copy(encode(decode(narrow, stored), master.stored), master_encoded.begin() + from * master_size);
+      }
+    });
+    device_.copy_now(weights + first * size, encoded.data(), std::ssize(encoded));
+    if (masters != nullptr)
+      device_.copy_now(masters + first * master_size, master_encoded.data(), std::ssize(master_encoded));
+  }
 }
 
 std::vector<DeviceMemory::Master> DeviceMemory::master_weights() const {

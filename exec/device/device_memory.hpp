@@ -53,14 +53,14 @@ class DeviceMemory {
     std::int64_t bytes;
   };
   void find_users(const Experiment& experiment, int rank_class);
-  void upload_initial(const Experiment& experiment, const ModelData& data, int rank);
-  void upload_initial(void* to, const std::vector<std::byte>& bytes);
   // Weights once more, in full precision, after the two moments; null: of weights that are in full precision already.
   struct Master {
     void* at = nullptr;
     Stored stored = Stored::Float;
   };
   std::vector<Master> master_weights() const;  // by tensor
+  void upload_initial(const Experiment& experiment, const ModelData& data, int rank);
+  void upload_initial(const Numbers& numbers, std::int64_t elements, Stored stored, void* to, Master master);
 
   ComputeDevice& device_;
   const Schedule& schedule_;

@@ -3,25 +3,26 @@
 #include <algorithm>
 #include <limits>
 
-#include "models/base/errors.hpp"
 #include "models/question/volumes.hpp"
 #include "models/time/blocks.hpp"
 
 namespace dovetail::exec {
 
-Values initial_values(const Experiment& e, const Tensor& t, const ModelData& data, int rank) {
-  if (starts_at_zero(t)) return Values(static_cast<std::size_t>(t.elements));
-  const int ranks = e.parallelism.stage_ranks();
+Numbers initial_values(const Experiment& e, const Tensor& t, const ModelData& data, int rank) {
+  if (starts_at_zero(t)) return [](std::int64_t, std::span<double> to) { std::ranges::fill(to, 0); };
   switch (t.kind) {
-    case TensorKind::LayerInput:
+    case TensorKind::LayerInput: {
       if (!t.persistent) return {};
-      return part_of_data(data, t.gradient, (t.micro_batch * ranks + rank % ranks) * t.elements, t.elements);
+      const int ranks = e.parallelism.stage_ranks();
+      return [all = input_numbers(data, t.gradient), skipped = (t.micro_batch * ranks + rank % ranks) * t.elements](
+                 std::int64_t first, std::span<double> to) { all(skipped + first, to); };
+    }
     case TensorKind::DenseWeights:
-      return dense_shard(e, data, t.layer, rank);
+      return dense_numbers(e, data, t.layer, rank);
     case TensorKind::RouterWeights:
-      return router_weights(e, data, t.layer);
+      return router_numbers(e, data, t.layer);
     case TensorKind::ExpertWeights:
-      return expert_shard(e, data, t.layer, rank);
+      return expert_numbers(e, data, t.layer, rank);
     default:
       return {};
   }
@@ -59,9 +60,11 @@ RankTensors<Scalar>::RankTensors(const Experiment& experiment, const Schedule& s
   for (std::size_t i = 0; i < schedule.tensors.size(); ++i) {
     const Tensor& t = schedule.tensors[i];
     if (t.rank_class != rank_class) continue;
-    const Values initial = initial_values(experiment, t, data, rank);
-    check(initial.empty() || std::ssize(initial) == t.elements, "initial values of another size than the tensor");
-    initial_[i].assign(initial.begin(), initial.end());
+    if (const Numbers initial = initial_values(experiment, t, data, rank)) {
+      Values values(static_cast<std::size_t>(t.elements));
+      initial(0, values);
+      initial_[i].assign(values.begin(), values.end());
+    }
     first_[i] = blocks_[static_cast<std::size_t>(blocks.of_tensor[i])].data();
     if (t.persistent || is_result(experiment, t) || !is_read[i]) uses_[i] = 0;
   }

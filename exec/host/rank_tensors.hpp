@@ -9,8 +9,8 @@
 
 namespace dovetail::exec {
 
-// What a tensor holds when a step starts; empty: nothing.
-Values initial_values(const Experiment& experiment, const Tensor& tensor, const ModelData& data, int rank);
+// What a tensor holds when a step starts; null: nothing. Refers to the experiment and the data.
+Numbers initial_values(const Experiment& experiment, const Tensor& tensor, const ModelData& data, int rank);
 
 // Gradients are added to, and moments too.
 bool starts_at_zero(const Tensor& tensor);

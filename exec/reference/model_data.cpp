@@ -4,11 +4,12 @@
 #include <array>
 #include <cmath>
 #include <functional>
-#include <span>
+#include <utility>
 
 #include "exec/host/layer_shape.hpp"
 #include "exec/reference/in_parallel.hpp"
 #include "exec/reference/random_numbers.hpp"
+#include "models/base/errors.hpp"
 #include "models/question/capacity.hpp"
 #include "models/question/volumes.hpp"
 
@@ -20,10 +21,10 @@ std::size_t count(std::int64_t a, std::int64_t b, std::int64_t c = 1) {
 }
 
 using Weight = Values LayerWeights::*;
-constexpr std::array<Weight, 11> all_weights{
-    &LayerWeights::query,    &LayerWeights::key,      &LayerWeights::value,   &LayerWeights::output,
-    &LayerWeights::router,   &LayerWeights::w1,       &LayerWeights::w2,      &LayerWeights::w3,
-    &LayerWeights::dense_w1, &LayerWeights::dense_w2, &LayerWeights::dense_w3};
+constexpr std::array<Weight, 11> all_weights{&LayerWeights::query,    &LayerWeights::key,     &LayerWeights::value,
+                                             &LayerWeights::output,   &LayerWeights::router,  &LayerWeights::w1,
+                                             &LayerWeights::w2,       &LayerWeights::w3,      &LayerWeights::dense_w1,
+                                             &LayerWeights::dense_w2, &LayerWeights::dense_w3};
 
 double deviation(const Experiment& e, int layer, Weight weight) {
   const Model& m = e.model;
@@ -49,10 +50,10 @@ void draw(std::uint64_t key, double deviation, std::int64_t first, std::span<dou
   for (std::size_t i = 0; i < to.size(); ++i)
     to[i] = static_cast<float>(deviation * about_normal(key, static_cast<std::uint64_t>(first) + i));
 }
-Values drawn(std::uint64_t key, double deviation, std::int64_t first, std::size_t elements) {
+Values drawn(std::uint64_t key, double deviation, std::size_t elements) {
   Values values(elements);
   in_parallel(std::ssize(values), [&](std::int64_t from, std::int64_t to) {
-    draw(key, deviation, first + from, {values.data() + from, values.data() + to});
+    draw(key, deviation, from, {values.data() + from, values.data() + to});
   });
   return values;
 }
@@ -60,9 +61,9 @@ Values drawn(std::uint64_t key, double deviation, std::int64_t first, std::size_
 Values drawn_router(const Experiment& e, const RandomModel& random, int layer) {
   if (!e.model.is_moe(layer)) return {};
   const LayerShape shape = layer_shape(one_micro_batch(e, random.micro_batches));
-  Values router =
-      drawn(key_of_weight(random.seed, layer, &LayerWeights::router), deviation(e, layer, &LayerWeights::router), 0,
-            static_cast<std::size_t>(shape.router_parameters));
+  const Weight weight = &LayerWeights::router;
+  Values router = drawn(key_of_weight(random.seed, layer, weight), deviation(e, layer, weight),
+                        static_cast<std::size_t>(shape.router_parameters));
   // Log of the inverse temperature: X-MoE starts at .07, Tutel at .5.
   if (e.workload.gate.cosine())
     router.back() = static_cast<float>(std::log(1 / (e.workload.gate.kind == GateKind::XMoe ? .07 : .5)));
@@ -81,24 +82,30 @@ struct WeightBlock {
 // Writes elements [first, first + to.size()) of some weights.
 using FillWeights = std::function<void(Weight weight, std::int64_t first, std::span<double> to)>;
 
-Values assemble(const std::vector<WeightBlock>& blocks, const FillWeights& fill) {
-  std::int64_t size = 0;
-  for (const WeightBlock& b : blocks) size += b.size();
-  Values all(static_cast<std::size_t>(size));
-  double* begin = all.data();
-  for (const WeightBlock& b : blocks) {
-    in_parallel(b.size(), [&](std::int64_t first, std::int64_t last) {
-      while (first < last) {
-        const std::int64_t row = b.rows.first + first / b.cols.size(), col = b.cols.first + first % b.cols.size();
-        const std::int64_t next = std::min(last, first + b.cols.last - col);
-        const std::int64_t inside = row < b.height ? std::clamp<std::int64_t>(b.width - col, 0, next - first) : 0;
-        fill(b.weight, b.offset + row * b.width + col, {begin + first, static_cast<std::size_t>(inside)});
-        first = next;
-      }
-    });
-    begin += b.size();
+// Writes elements [first, first + to.size()) of a block.
+void fill_block(const WeightBlock& b, const FillWeights& fill, std::int64_t first, std::span<double> to) {
+  while (!to.empty()) {
+    const std::int64_t row = b.rows.first + first / b.cols.size(), col = b.cols.first + first % b.cols.size();
+    const std::int64_t here = std::min(std::ssize(to), b.cols.last - col);
+    const std::int64_t inside = row < b.height ? std::clamp<std::int64_t>(b.width - col, 0, here) : 0;
+    fill(b.weight, b.offset + row * b.width + col, to.first(static_cast<std::size_t>(inside)));
+    std::ranges::fill(to.subspan(static_cast<std::size_t>(inside), static_cast<std::size_t>(here - inside)), 0);
+    to = to.subspan(static_cast<std::size_t>(here));
+    first += here;
   }
-  return all;
+}
+
+// Blocks one after the other.
+Numbers assembled(std::vector<WeightBlock> blocks, FillWeights fill) {
+  return [blocks = std::move(blocks), fill = std::move(fill)](std::int64_t first, std::span<double> to) {
+    for (const WeightBlock& b : blocks) {
+      const std::int64_t here = std::clamp<std::int64_t>(b.size() - first, 0, std::ssize(to));
+      fill_block(b, fill, first, to.first(static_cast<std::size_t>(here)));
+      to = to.subspan(static_cast<std::size_t>(here));
+      first = std::max<std::int64_t>(0, first - b.size());
+    }
+    check(to.empty(), "a tensor is larger than its weights");
+  };
 }
 
 FillWeights from(const LayerWeights& weights) {
@@ -106,10 +113,19 @@ FillWeights from(const LayerWeights& weights) {
     std::copy_n((weights.*weight).begin() + first, to.size(), to.begin());
   };
 }
-FillWeights from(const Experiment& e, const RandomModel& random, int layer) {
-  return [&e, random, layer](Weight weight, std::int64_t first, std::span<double> to) {
-    draw(key_of_weight(random.seed, layer, weight), deviation(e, layer, weight), first, to);
+FillWeights from(const Experiment& e, const ModelData& data, int layer) {
+  if (!data.drawn_later) return from(data.layers[static_cast<std::size_t>(layer)]);
+  return [&e, seed = data.drawn_later->seed, layer](Weight weight, std::int64_t first, std::span<double> to) {
+    draw(key_of_weight(seed, layer, weight), deviation(e, layer, weight), first, to);
   };
+}
+
+Values all_of(const std::vector<WeightBlock>& blocks, const LayerWeights& weights) {
+  std::int64_t size = 0;
+  for (const WeightBlock& b : blocks) size += b.size();
+  Values values(static_cast<std::size_t>(size));
+  assembled(blocks, from(weights))(0, values);
+  return values;
 }
 
 int rank_in_group(const Parallelism& parallelism, GroupKind kind, int rank) {
@@ -191,12 +207,12 @@ ModelData random_model_data(const Experiment& e, std::uint64_t seed, int micro_b
       if (weight == &LayerWeights::router)
         w.router = drawn_router(e, {seed, micro_batches}, layer);
       else
-        w.*weight = drawn(key_of_weight(seed, layer, weight), deviation(e, layer, weight), 0, (w.*weight).size());
+        w.*weight = drawn(key_of_weight(seed, layer, weight), deviation(e, layer, weight), (w.*weight).size());
     data.layers.push_back(std::move(w));
   }
   const std::size_t elements = count(e.parallelism.stage_ranks(), layer_volumes(e).tokens, e.model.hidden);
-  data.input = drawn(key_of_data(seed, false), 1, 0, elements);
-  data.output_gradient = drawn(key_of_data(seed, true), 1, 0, elements);
+  data.input = drawn(key_of_data(seed, false), 1, elements);
+  data.output_gradient = drawn(key_of_data(seed, true), 1, elements);
   return data;
 }
 
@@ -207,29 +223,33 @@ ModelData random_rank_data(std::uint64_t seed, int micro_batches) {
 }
 
 Values dense_shard(const Experiment& e, const LayerWeights& w, int rank) {
-  return assemble(dense_blocks(e, std::ssize(w.dense_w1) / e.model.hidden, rank), from(w));
+  return all_of(dense_blocks(e, std::ssize(w.dense_w1) / e.model.hidden, rank), w);
 }
 Values expert_shard(const Experiment& e, const LayerWeights& w, int rank) {
-  return assemble(expert_blocks(e, rank), from(w));
+  return all_of(expert_blocks(e, rank), w);
 }
 
-Values dense_shard(const Experiment& e, const ModelData& data, int layer, int rank) {
-  if (!data.drawn_later) return dense_shard(e, data.layers[static_cast<std::size_t>(layer)], rank);
-  return assemble(dense_blocks(e, e.model.ffn_hidden(layer), rank), from(e, *data.drawn_later, layer));
+Numbers dense_numbers(const Experiment& e, const ModelData& data, int layer, int rank) {
+  return assembled(dense_blocks(e, e.model.ffn_hidden(layer), rank), from(e, data, layer));
 }
-Values expert_shard(const Experiment& e, const ModelData& data, int layer, int rank) {
-  if (!data.drawn_later) return expert_shard(e, data.layers[static_cast<std::size_t>(layer)], rank);
-  return assemble(expert_blocks(e, rank), from(e, *data.drawn_later, layer));
+Numbers expert_numbers(const Experiment& e, const ModelData& data, int layer, int rank) {
+  return assembled(expert_blocks(e, rank), from(e, data, layer));
 }
-Values router_weights(const Experiment& e, const ModelData& data, int layer) {
-  if (!data.drawn_later) return data.layers[static_cast<std::size_t>(layer)].router;
-  return drawn_router(e, *data.drawn_later, layer);
+Numbers router_numbers(const Experiment& e, const ModelData& data, int layer) {
+  Values router = data.drawn_later ? drawn_router(e, *data.drawn_later, layer)
+                                   : data.layers[static_cast<std::size_t>(layer)].router;
+  return [router = std::move(router)](std::int64_t first, std::span<double> to) {
+    std::copy_n(router.begin() + first, to.size(), to.begin());
+  };
 }
-Values part_of_data(const ModelData& data, bool gradient, std::int64_t first, std::int64_t elements) {
+Numbers input_numbers(const ModelData& data, bool gradient) {
   if (data.drawn_later)
-    return drawn(key_of_data(data.drawn_later->seed, gradient), 1, first, static_cast<std::size_t>(elements));
-  const auto begin = (gradient ? data.output_gradient : data.input).begin() + first;
-  return {begin, begin + elements};
+    return [key = key_of_data(data.drawn_later->seed, gradient)](std::int64_t first, std::span<double> to) {
+      draw(key, 1, first, to);
+    };
+  return [&all = gradient ? data.output_gradient : data.input](std::int64_t first, std::span<double> to) {
+    std::copy_n(all.begin() + first, to.size(), to.begin());
+  };
 }
 
 }  // namespace dovetail::exec

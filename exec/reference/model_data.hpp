@@ -2,7 +2,9 @@
 // them each rank holds.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "models/question/experiment.hpp"
@@ -33,7 +35,8 @@ struct ModelData {
   std::vector<LayerWeights> layers;
   Values input;            // (data ranks T, M)
   Values output_gradient;  // of the loss by the model's output, alike
-  // Given: the members above are empty, and what a rank holds is drawn when it is asked for. Only a reference needs all.
+  // Given: the members above are empty, and what a rank holds is drawn when it is asked for. Only a reference needs
+  // all.
   std::optional<RandomModel> drawn_later;
 };
 
@@ -47,11 +50,12 @@ ModelData random_rank_data(std::uint64_t seed, int micro_batches = 1);
 Values dense_shard(const Experiment& experiment, const LayerWeights& weights, int rank);
 Values expert_shard(const Experiment& experiment, const LayerWeights& weights, int rank);
 
-// The same numbers whether they are held or drawn now.
-Values dense_shard(const Experiment& experiment, const ModelData& data, int layer, int rank);
-Values expert_shard(const Experiment& experiment, const ModelData& data, int layer, int rank);
-Values router_weights(const Experiment& experiment, const ModelData& data, int layer);
-// `elements` of the input or of the output's gradient, from element `first` on.
-Values part_of_data(const ModelData& data, bool gradient, std::int64_t first, std::int64_t elements);
+// Writes elements [first, first + to.size()) of a tensor. Thread-safe, and the same whether numbers are held or drawn
+// now. Refers to the experiment and the data that it was made from.
+using Numbers = std::function<void(std::int64_t first, std::span<double> to)>;
+Numbers dense_numbers(const Experiment& experiment, const ModelData& data, int layer, int rank);   // dense_shard
+Numbers expert_numbers(const Experiment& experiment, const ModelData& data, int layer, int rank);  // expert_shard
+Numbers router_numbers(const Experiment& experiment, const ModelData& data, int layer);
+Numbers input_numbers(const ModelData& data, bool gradient);  // of all data ranks; else the output's gradient
 
 }  // namespace dovetail::exec

@@ -11,8 +11,8 @@ inline std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Number `index` of the sequence that `key` names: mean 0, variance 1, about normal. It is the sum of four uniform 16-bit
-// numbers, so that no machine's logarithm decides about it; none is larger than 3.5.
+// Number `index` of the sequence that `key` names: mean 0, variance 1, about normal. It is the sum of four uniform
+// 16-bit numbers, so that no machine's logarithm decides about it; none is larger than 3.5.
 inline double about_normal(std::uint64_t key, std::uint64_t index) {
   constexpr double mean = 4 * 65535 / 2., one_over_deviation = 1.7320508075688772 / 65536;
   const std::uint64_t bits = mixed(key + (index + 1) * 0x9e3779b97f4a7c15U);

@@ -6,15 +6,26 @@
 #include <cmath>
 #include <mutex>
 
-#include "exec/host/layer_shape.hpp"
 #include "exec/reference/in_parallel.hpp"
 #include "exec/reference/random_numbers.hpp"
-#include "models/question/volumes.hpp"
 #include "tests/support/random_plans.hpp"
 
 using namespace dovetail;
 using namespace dovetail::exec;
 using namespace dovetail::test;
+
+namespace {
+
+// In two parts, of which the second is drawn first.
+Values in_parts(const Numbers& numbers, std::int64_t elements) {
+  Values values(static_cast<std::size_t>(elements), -1);
+  const std::int64_t middle = elements / 3;
+  numbers(middle, {values.data() + middle, values.data() + elements});
+  numbers(0, {values.data(), values.data() + middle});
+  return values;
+}
+
+}  // namespace
 
 TEST_CASE("What a rank draws for itself is its part of the whole model") {
   Random random(7);
@@ -23,15 +34,20 @@ TEST_CASE("What a rank draws for itself is its part of the whole model") {
     const int parts = e.workload.batch % 2 == 0 ? 2 : 1;
     const ModelData whole = random_model_data(e, 5, parts), later = random_rank_data(5, parts);
     for (int layer = 0; layer < e.workload.layers; ++layer) {
-      CHECK(router_weights(e, later, layer) == router_weights(e, whole, layer));
+      const LayerWeights& weights = whole.layers[static_cast<std::size_t>(layer)];
+      CHECK(in_parts(router_numbers(e, later, layer), std::ssize(weights.router)) == weights.router);
       for (int rank = 0; rank < e.cluster.gpus(); ++rank) {
-        CHECK(dense_shard(e, later, layer, rank) == dense_shard(e, whole, layer, rank));
-        if (e.model.is_moe(layer)) CHECK(expert_shard(e, later, layer, rank) == expert_shard(e, whole, layer, rank));
+        const Values dense = dense_shard(e, weights, rank);
+        CHECK(in_parts(dense_numbers(e, later, layer, rank), std::ssize(dense)) == dense);
+        CHECK(in_parts(dense_numbers(e, whole, layer, rank), std::ssize(dense)) == dense);
+        if (!e.model.is_moe(layer)) continue;
+        const Values experts = expert_shard(e, weights, rank);
+        CHECK(in_parts(expert_numbers(e, later, layer, rank), std::ssize(experts)) == experts);
+        CHECK(in_parts(expert_numbers(e, whole, layer, rank), std::ssize(experts)) == experts);
       }
     }
-    const std::int64_t all = std::ssize(whole.input);
-    for (bool gradient : {false, true})
-      CHECK(part_of_data(later, gradient, all / 3, all / 2) == part_of_data(whole, gradient, all / 3, all / 2));
+    CHECK(in_parts(input_numbers(later, false), std::ssize(whole.input)) == whole.input);
+    CHECK(in_parts(input_numbers(later, true), std::ssize(whole.input)) == whole.output_gradient);
   }
 }
 
