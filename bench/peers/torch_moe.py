@@ -5,14 +5,13 @@ as JSON."""
 import argparse
 import json
 import math
-import platform
-import random
-import statistics
 import sys
 
-import torch
-from torch.nn import functional
+import torch_timing as timing
 
+timing.require_gpu()
+import torch  # noqa: E402
+from torch.nn import functional  # noqa: E402
 
 SIZES = {
     "batch": 1, "sequence": 8192, "hidden": 2048, "heads": 16, "kv_heads": 4, "head_size": 128,
@@ -34,27 +33,8 @@ def parse():
     a = p.parse_args()
     if a.schedule:
         with open(a.schedule, encoding="utf-8") as file:
-            vars(a).update(sizes_of_rank(json.load(file)))
+            vars(a).update(timing.sizes_of_rank(json.load(file)))
     return a
-
-
-def sizes_of_rank(schedule):
-    """As models/question/volumes.cpp has them; of layers with as many query heads for each key head on every rank."""
-    model, workload, parallel = schedule["model"], schedule["workload"], schedule["parallelism"]
-    mp, ep, esp = parallel["mp"], parallel["ep"], parallel["esp"]
-    attention, experts = model["attention"], model["experts"]
-    kv_heads = math.ceil(attention["kv_heads"] / mp)
-    tokens = workload["batch"] * workload["sequence"] // mp
-    factor = workload["capacity_factor"]
-    rows = math.ceil(workload["top_k"] * factor * tokens / experts * (1 - 1e-12))
-    return {
-        "batch": workload["batch"], "sequence": workload["sequence"], "hidden": model["hidden"],
-        "heads": kv_heads * (attention["heads"] // attention["kv_heads"]), "kv_heads": kv_heads,
-        "head_size": attention["head_size"], "tokens": tokens, "experts": experts, "top_k": workload["top_k"],
-        "capacity": rows if factor > 0 else workload["capacity_rows"],
-        "local_experts": experts // ep, "row_copies": ep * esp, "expert_hidden": model["expert_hidden"] // esp,
-        "kind": model["expert_kind"],
-    }  # fmt: skip
 
 
 def as_many_rows(rows, count):
@@ -148,71 +128,21 @@ def make_step(a):
     return step
 
 
-def capture(step):
-    """The step as a CUDA graph, or itself where it cannot be captured."""
-    try:
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(3):
-                step()
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            step()
-        return graph.replay, True
-    except RuntimeError as error:
-        print(f"not captured: {error}", file=sys.stderr)
-        torch.cuda.synchronize()
-        return step, False
-
-
-def seconds(step, samples):
-    for _ in range(5):
-        step()
-    times = []
-    for _ in range(samples):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        step()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(begin.elapsed_time(end) / 1000)
-    return times
-
-
-def interval(times, seed):
-    """95 % percentile bootstrap of the median."""
-    draw = random.Random(seed)
-    medians = sorted(statistics.median(draw.choices(times, k=len(times))) for _ in range(2000))
-    return medians[50], medians[1949]
-
-
 def main():
     a = parse()
-    if not torch.cuda.is_available():
-        print("torch_moe.py: no CUDA device", file=sys.stderr)
-        return 4
     step = make_step(a)
-    step, captured = (step, False) if a.no_graph else capture(step)
-    times = seconds(step, a.samples)
-    low, high = interval(times, a.seed)
+    step, captured = (step, False) if a.no_graph else timing.capture(step)
+    times = timing.seconds(step, a.samples)
     result = {
         "what": "one rank of a layer: attention, MoE, backward, Adam (in fp32); bf16; one GPU, no communication",
         "arguments": {k: v for k, v in vars(a).items() if k != "output"},
         "captured": captured,
-        "median_s": statistics.median(times),
-        "ci95_s": [low, high],
+        **timing.described(times),
         "samples_s": times,
         "gpu": torch.cuda.get_device_name(),
-        "versions": {"torch": torch.__version__, "cuda": torch.version.cuda, "python": platform.python_version()},
+        "versions": timing.versions(),
     }
-    text = json.dumps(result, indent=1) + "\n"
-    if a.output == "-":
-        sys.stdout.write(text)
-    else:
-        with open(a.output, "w", encoding="utf-8") as file:
-            file.write(text)
+    timing.write(result, a.output)
     return 0
 
 

@@ -1,0 +1,114 @@
+"""What is on this machine: GPUs, the CUDA toolkit, libraries in pip's folders, and how it is named in results."""
+import ctypes
+import datetime
+import glob
+import importlib.metadata
+import importlib.util
+import os
+import pathlib
+import platform
+import re
+import shutil
+import subprocess
+
+LIBRARY_FOLDERS = ("lib", "lib64", "targets/*/lib", "lib/*-linux-gnu")
+
+
+def first_line(*command, pattern=".*"):
+    """The first match in what a program says; empty where it is missing or fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    found = re.search(pattern, done.stdout.strip())
+    return found.group(0) if found and done.returncode == 0 else ""
+
+
+def count_gpus():
+    """As the driver counts them, so that a missing nvidia-smi does not matter."""
+    try:
+        driver, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(0)
+    except OSError:
+        return 0
+    failed = driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0
+    return 0 if failed else count.value
+
+
+def program(name):
+    """Its path, on PATH or in the toolkit; None where it is missing."""
+    return shutil.which(name) or shutil.which(name, path=str(toolkit() / "bin"))
+
+
+def toolkit():
+    nvcc = shutil.which("nvcc")
+    home = pathlib.Path(nvcc).resolve().parents[1] if nvcc else os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    return pathlib.Path(home)
+
+
+def has(root, header, library):
+    found = [glob.glob(f"{root}/{folder}/{library}*") for folder in LIBRARY_FOLDERS]
+    return any(glob.glob(f"{root}/{folder}/{header}") for folder in ("include", "targets/*/include")) and any(found)
+
+
+def has_module(name):
+    return importlib.util.find_spec(name) is not None
+
+
+def in_pip(header, library):
+    """The folder of NVIDIA's Python packages that has both, as PyTorch brings them; None where there is none."""
+    spec = importlib.util.find_spec("nvidia")
+    for packages in spec.submodule_search_locations if spec else []:
+        for root in sorted(pathlib.Path(packages).iterdir()):
+            if has(root, header, library):
+                return root
+    return None
+
+
+def library_root(header, library):
+    """(found, root): where a library lies; the root is None where CMake finds it without being told."""
+    for root in (toolkit(), in_pip(header, library)):
+        if root is not None and has(root, header, library):
+            return True, root
+    return has("/usr", header, library), None
+
+
+def revision(source):
+    """Of git, or of the file that `--pack` wrote."""
+    if (source / ".git").exists():
+        return first_line("git", "-C", str(source), "describe", "--always", "--abbrev=12", "--dirty", "--exclude=*") or "unknown"
+    carried = source / "REVISION"
+    return carried.read_text(encoding="utf-8").strip() if carried.exists() else "unknown"
+
+
+def version_of(package):
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def provenance(source):
+    """Of one call. Results of several calls may come from several machines."""
+    def ask_gpu(what):
+        return first_line("nvidia-smi", "--query-gpu=" + what, "--format=csv,noheader")
+
+    def library(header, name):
+        found, root = library_root(header, name)
+        return str(root or "/usr") if found else ""
+
+    return {
+        "created": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "git_revision": revision(source),
+        "host": f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} cores",
+        "gpus": count_gpus(),
+        "gpu": ask_gpu("name,driver_version,memory.total,clocks.max.sm,clocks.max.mem,power.limit"),
+        "clocks_now": ask_gpu("clocks.sm,clocks.mem,temperature.gpu"),
+        "nvcc": first_line(program("nvcc") or "nvcc", "--version", pattern=r"release .*"),
+        "compiler": first_line("c++", "--version"),
+        "cmake": first_line("cmake", "--version"),
+        "nccl": library("nccl.h", "libnccl.so"),
+        "cudnn": library("cudnn.h", "libcudnn.so"),
+        "python": platform.python_version(),
+        "torch": version_of("torch"),
+        "environment": {k: v for k, v in sorted(os.environ.items()) if re.fullmatch(r"(NCCL|CUDA)_[A-Z_]+", k)},
+    }
