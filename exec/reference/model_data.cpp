@@ -29,7 +29,7 @@ constexpr std::array<Weight, 11> all_weights{&LayerWeights::query,    &LayerWeig
 double deviation(const Experiment& e, int layer, Weight weight) {
   const Model& m = e.model;
   // Half as large: activations that grew over layers without normalisation would cost digits.
-  if (weight == &LayerWeights::output) return .5 / std::sqrt(m.attention.heads * m.attention.head_size);
+  if (weight == &LayerWeights::output) return .5 / std::sqrt(1. * m.attention.heads * m.attention.head_size);
   if (weight == &LayerWeights::w2) return .5 / std::sqrt(m.expert_hidden);
   if (weight == &LayerWeights::dense_w2)
     return .5 / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, m.ffn_hidden(layer))));
@@ -39,7 +39,7 @@ double deviation(const Experiment& e, int layer, Weight weight) {
 // Names the sequence of random numbers that a matrix, or the data, is made of.
 std::uint64_t key_of_weight(std::uint64_t seed, int layer, Weight weight) {
   const auto which = std::ranges::find(all_weights, weight) - all_weights.begin();
-  return mixed(mixed(seed) + static_cast<std::uint64_t>(16 * (layer + 1) + which));
+  return mixed(mixed(seed) + static_cast<std::uint64_t>(16 * (std::int64_t{layer} + 1) + which));
 }
 std::uint64_t key_of_data(std::uint64_t seed, bool gradient) {
   return mixed(mixed(seed) + (gradient ? 1 : 0));
