@@ -64,17 +64,27 @@ struct DecompressFp8 {
   }
 };
 
-template <class Scalar>
+template <class Scalar, int size>
 struct ToBf16 {
   const Scalar* from;
   Bf16* to;
-  DOVETAIL_BOTH void operator()(std::int64_t i) const { to[i] = bf16(wide(from[i])); }
+  DOVETAIL_BOTH void operator()(std::int64_t i) const {
+    const Pack<size, Scalar> values = load_constant<size>(from + i * size);
+    Pack<size, Bf16> result;
+    for (int j = 0; j < size; ++j) result.at[j] = bf16(wide(values.at[j]));
+    store(to + i * size, result);
+  }
 };
-template <class Scalar>
+template <class Scalar, int size>
 struct FromBf16 {
   const Bf16* from;
   Scalar* to;
-  DOVETAIL_BOTH void operator()(std::int64_t i) const { to[i] = narrow<Scalar>(wide(from[i])); }
+  DOVETAIL_BOTH void operator()(std::int64_t i) const {
+    const Pack<size, Bf16> values = load_constant<size>(from + i * size);
+    Pack<size, Scalar> result;
+    for (int j = 0; j < size; ++j) result.at[j] = narrow<Scalar>(wide(values.at[j]));
+    store(to + i * size, result);
+  }
 };
 
 }  // namespace dovetail::exec

@@ -10,7 +10,9 @@ namespace dovetail::exec {
   DOVETAIL_KERNEL(Add<Scalar, pack_size<Scalar>>);  \
   DOVETAIL_KERNEL(SumOf<Scalar>);                   \
   DOVETAIL_KERNEL(MoveRows<Scalar>);                \
-  DOVETAIL_KERNEL(AdamStep<Scalar>);                \
+  DOVETAIL_KERNEL(MoveBlocks<Scalar>); \
+  DOVETAIL_KERNEL(AdamStep<Scalar, 1>); \
+  DOVETAIL_KERNEL(AdamStep<Scalar, pack_size<Scalar>>); \
   DOVETAIL_KERNEL(Relu<Scalar, 1>);                 \
   DOVETAIL_KERNEL(Relu<Scalar, pack_size<Scalar>>); \
   DOVETAIL_KERNEL(GatedActivation<Scalar>);         \
