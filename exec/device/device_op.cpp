@@ -108,8 +108,12 @@ void require_device_ops(const Schedule& schedule) {
 template <class Scalar>
 void record_sum(Recorder& out, const Scalar* a, const Scalar* b, Scalar* sum, std::int64_t count) {
   const auto aligned = [](const Scalar* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; };
-  launch_packed<Scalar>(out, count, [&]<int size>() { return Add<Scalar, size>{a, b, sum}; },
-                        aligned(a) && aligned(b) && aligned(sum));
+  launch_packed<Scalar>(
+      out, count,
+      [&]<int size>() {
+        return Add<Scalar, size>{a, b, sum};
+      },
+      aligned(a) && aligned(b) && aligned(sum));
 }
 
 template <class Scalar>

@@ -81,16 +81,15 @@ void weight_gradient(Recorder& out, const LayerShape& s, const std::vector<RunBa
                      RowBuffer<const Scalar> left, RowBuffer<const Scalar> right, Matrix<Scalar> gradient,
                      Twins twins = {}) {
   for (const RunBatch& r : runs)
-    for_batches(twins, r, {twins.count, 0, twins.columns, twins.weights},
-                {r.count, r.a_step * left.cols, r.a_step * right.cols, r.expert_step * s.expert_parameters()},
-                [&](std::int64_t i, const Batch& batch) {
-                  const Matrix<Scalar> to(
-                      gradient.data + r.first_expert * s.expert_parameters() + i * twins.weights, gradient.rows,
-                      gradient.cols);
-                  out.multiply(product<Scalar>(transposed(left.rows(r.first_a, r.rows)),
-                                               right.shifted(i * twins.columns).rows(r.first_a, r.rows), to,
-                                               Into::Add, batch));
-                });
+    for_batches(
+        twins, r, {twins.count, 0, twins.columns, twins.weights},
+        {r.count, r.a_step * left.cols, r.a_step * right.cols, r.expert_step * s.expert_parameters()},
+        [&](std::int64_t i, const Batch& batch) {
+          const Matrix<Scalar> to(gradient.data + r.first_expert * s.expert_parameters() + i * twins.weights,
+                                  gradient.rows, gradient.cols);
+          out.multiply(product<Scalar>(transposed(left.rows(r.first_a, r.rows)),
+                                       right.shifted(i * twins.columns).rows(r.first_a, r.rows), to, Into::Add, batch));
+        });
 }
 
 std::int64_t rows_of(const LayerShape& s, RowRange range) {

@@ -210,8 +210,7 @@ struct SpreadGradients {
     const Pack<size, Wide<Scalar>> of = load_constant<size>(spread + i * size),
                                    by = load_constant<size>(noise + i * size);
     Pack<size, Scalar> result;
-    for (int j = 0; j < size; ++j)
-      result.at[j] = narrow<Scalar>(wide(d.at[j]) * by.at[j] / (1 + std::exp(-of.at[j])));
+    for (int j = 0; j < size; ++j) result.at[j] = narrow<Scalar>(wide(d.at[j]) * by.at[j] / (1 + std::exp(-of.at[j])));
     store(d_spread + i * size, result);
   }
 };

@@ -56,7 +56,7 @@ auto widest() {
     return uint4();
   else
 #endif
-    if constexpr (bytes % 8 == 0)
+      if constexpr (bytes % 8 == 0)
     return std::uint64_t();
   else if constexpr (bytes % 4 == 0)
     return std::uint32_t();

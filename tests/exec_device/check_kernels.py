@@ -1,7 +1,7 @@
 """Whether kernels that are bound by memory are compiled to accesses of 16 bytes, without spilled registers, and without
 a division in the loop over their columns. Reads the PTX and ptxas's report; needs nvcc, no GPU.
 
-check_kernels.py NVCC ROOT BUILD [-v]"""
+check_kernels.py NVCC ROOT BUILD"""
 import re
 import subprocess
 import sys
@@ -46,12 +46,12 @@ def innermost_loops(body):
     return ["\n".join(lines[first:last + 1]) for first, last in inner]
 
 
-def is_kernel(mangled, name, pack):
-    """Of bf16 elements; with packs of 8 where a pack is an argument of the template."""
-    return re.search(rf"\d{name}I[^E]*4Bf16E(?:Li8)?E", mangled) and (pack or "Li1E" not in mangled)
+def is_kernel(mangled, name):
+    """Of bf16 elements; in packs of 8 where the template has their size."""
+    return re.search(rf"\d{name}I[^E]*4Bf16E(?:Li8E)?E", mangled)
 
 
-def faults(name, mangled, body, report, together):
+def faults(name, body, report, together):
     spills = SPILLS.search(report)
     if spills is None or any(int(n) for n in spills.groups()):
         yield f"uses local memory: {report.strip().splitlines()[-2:]}"
@@ -74,11 +74,11 @@ def main():
         for source, kernels in KERNELS.items():
             bodies, reports = compile_kernels(nvcc, root, build, source, folder)
             for name, together in kernels.items():
-                found = [m for m in bodies if is_kernel(m, name, False)]
+                found = [m for m in bodies if is_kernel(m, name)]
                 if len(found) != 1:
                     sys.exit(f"{name}: {len(found)} kernels of bf16 in {source}.cu, expected 1")
                 body, report = bodies[found[0]], reports[found[0]]
-                wrong = list(faults(name, found[0], body, report, together))
+                wrong = list(faults(name, body, report, together))
                 registers = re.search(r"Used (\d+) registers", report)[1]
                 print(f"{name}: {registers} registers, {len(LOAD.findall(body))} loads and "
                       f"{len(STORE.findall(body))} stores of 16 bytes" + "".join(f"; FAULT: {w}" for w in wrong))

@@ -5,17 +5,17 @@
 
 namespace dovetail::exec {
 
-#define DOVETAIL_KERNELS(Scalar)                    \
-  DOVETAIL_KERNEL(Add<Scalar, 1>);                  \
-  DOVETAIL_KERNEL(Add<Scalar, pack_size<Scalar>>);  \
-  DOVETAIL_KERNEL(SumOf<Scalar>);                   \
-  DOVETAIL_KERNEL(MoveRows<Scalar>);                \
-  DOVETAIL_KERNEL(MoveBlocks<Scalar>); \
-  DOVETAIL_KERNEL(AdamStep<Scalar, 1>); \
+#define DOVETAIL_KERNELS(Scalar)                        \
+  DOVETAIL_KERNEL(Add<Scalar, 1>);                      \
+  DOVETAIL_KERNEL(Add<Scalar, pack_size<Scalar>>);      \
+  DOVETAIL_KERNEL(SumOf<Scalar>);                       \
+  DOVETAIL_KERNEL(MoveRows<Scalar>);                    \
+  DOVETAIL_KERNEL(MoveBlocks<Scalar>);                  \
+  DOVETAIL_KERNEL(AdamStep<Scalar, 1>);                 \
   DOVETAIL_KERNEL(AdamStep<Scalar, pack_size<Scalar>>); \
-  DOVETAIL_KERNEL(Relu<Scalar, 1>);                 \
-  DOVETAIL_KERNEL(Relu<Scalar, pack_size<Scalar>>); \
-  DOVETAIL_KERNEL(GatedActivation<Scalar>);         \
+  DOVETAIL_KERNEL(Relu<Scalar, 1>);                     \
+  DOVETAIL_KERNEL(Relu<Scalar, pack_size<Scalar>>);     \
+  DOVETAIL_KERNEL(GatedActivation<Scalar>);             \
   DOVETAIL_KERNEL(ActivationBackward<Scalar>)
 
 DOVETAIL_KERNELS(double);
