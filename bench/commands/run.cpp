@@ -67,7 +67,9 @@ struct RunOptions : Options {
   double measure_time = 15;
   exec::MpiLaunch mpi;
   double hang_time = exec::MpiLaunch{}.patience.value();
-  std::string schedule;  // file to keep the schedule in
+  int exchange_blocks = 0;       // 0: as many as by default
+  int gemm_multiprocessors = 0;  // 0: all
+  std::string schedule;          // file to keep the schedule in
 
   bool nccl() const { return transport == TransportKind::Nccl || transport == TransportKind::NcclMpi; }
   bool processes() const { return transport == TransportKind::Mpi || transport == TransportKind::NcclMpi; }
@@ -80,6 +82,10 @@ void require_built(const RunOptions& options) {
     throw InputError("--transport nccl: between GPUs, only with --device cuda");
   if (options.nccl() && options.emulate_links)
     throw InputError("--transport nccl: links are real; not with --emulate-links");
+  if (options.exchange_blocks > 0 && !(options.device == RunDevice::Cuda && options.emulate_links))
+    throw InputError("--exchange-blocks: only with --device cuda --emulate-links, where one GPU stands for one rank");
+  if (options.gemm_multiprocessors > 0 && options.device != RunDevice::Cuda)
+    throw InputError("--gemm-multiprocessors: only with --device cuda");
   if (options.device == RunDevice::Cuda && DOVETAIL_HAS_CUDA == 0)
     throw DeviceError("--device cuda", "not in this build; install CUDA with cuBLAS and build again");
   if (options.processes() && DOVETAIL_HAS_MPI == 0)
@@ -150,6 +156,8 @@ exec::HostRunResult execute(const ScheduleFile& file, const std::string& system,
   progress.begin(system);
   how.patience = Seconds(options.hang_time);
   how.stuck = end_stuck;
+  how.gemm_multiprocessors = options.gemm_multiprocessors;
+  if (options.exchange_blocks > 0) how.exchange_blocks = options.exchange_blocks;
   if (options.processes()) return execute_over_mpi(file, how, options);
   if (options.device == RunDevice::Cuda) return execute_on_gpu(file, how, options.nccl());
   return exec::run_on_host(file.experiment, std::make_shared<const PricedSchedule>(file.priced), how);
@@ -216,6 +224,18 @@ void add_run_options(CLI::App& app, RunOptions& o) {
             "hold communication to its modelled time x a dilation, and compute too where ranks exceed the free cores",
             group},
            o.emulate_links);
+  add_integer(app,
+              {"--exchange-blocks", "COUNT",
+               "with --device cuda --emulate-links: multiprocessors that each exchange takes; NCCL takes about 16 on a "
+               "node of 8 GPUs, libraries made for experts fewer [16]",
+               group},
+              o.exchange_blocks, 1, 1024);
+  add_integer(app,
+              {"--gemm-multiprocessors", "COUNT",
+               "with --device cuda: matrix products are made for so many multiprocessors, as where exchanges take the "
+               "others [all]",
+               group},
+              o.gemm_multiprocessors, 1, 1024);
   add_flag(app,
            {"--no-check", "", "do not compare with the reference, which takes long where tensors are large", group},
            o.no_check);

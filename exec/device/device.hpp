@@ -72,8 +72,9 @@ class ComputeDevice {
   static std::int64_t nanoseconds(Seconds time) { return std::llround(1e9 * time.value()); }
 };
 
-// Of a GPU; throws DeviceError where there is none of this number.
-std::unique_ptr<ComputeDevice> make_cuda_device(int number);
+// A GPU; throws DeviceError where there is none of this number. Products are made for so many of its multiprocessors,
+// so that the rest is left to exchanges; 0: for all.
+std::unique_ptr<ComputeDevice> make_cuda_device(int number, int product_multiprocessors = 0);
 // Runs everything at once, on the calling thread.
 std::unique_ptr<ComputeDevice> make_host_device();
 

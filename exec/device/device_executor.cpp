@@ -140,7 +140,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
   }
 
   Seconds step(Poison poison, Stamped stamped) {
-    for (const auto& memory : memory_) memory->prepare(*origin_, poison == Poison::Yes);
+    for (const auto& memory : memory_) memory->prepare(*origin_, poison != Poison::No);
     device_.synchronize();
     stamps_->clear();
     if (settings_.align) settings_.align();

@@ -21,9 +21,9 @@ class DeviceExecutor : public RankValues {
   // that were held.
   virtual Timeline run_stamped() = 0;
 
-  // After a first step: captures it as a graph, with stamps and without, which later steps launch if they are not
-  // poisoned. Where that is not possible (a schedule in which the host waits, a device without graphs or one that
-  // refuses) the reason is returned, and the executor goes on without.
+  // After a first step: captures it as a graph, with stamps and without, which later steps launch unless tensors are
+  // poisoned during the step. Where that is not possible (a schedule in which the host waits, a device without graphs
+  // or one that refuses) the reason is returned, and the executor goes on without.
   virtual std::string capture() = 0;
 
   virtual long overruns() const = 0;               // of ops that were held, so far

@@ -33,7 +33,7 @@ class TypedExecutor final : public HostExecutor {
   }
 
   Seconds run_step(Poison poison) override {
-    poison_ = poison == Poison::Yes;
+    poison_ = poison != Poison::No;
     for (const auto& tensors : tensors_) tensors->prepare(poison_);
     double time = runtime_->run_step(common_start());
     transport_.maximum({&time, 1});

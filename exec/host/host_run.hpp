@@ -21,7 +21,8 @@ struct HostRunOptions {
   HoldCompute hold_compute = HoldCompute::Auto;
   double dilation = 0;  // 0: as small as the real work allows; else this, and a note where it does not suffice
   bool check_numerics = true;
-  int exchange_blocks = 16;  // of a GPU that stands for one rank: multiprocessors that each exchange takes
+  int exchange_blocks = 16;      // of a GPU that stands for one rank: multiprocessors that each exchange takes
+  int gemm_multiprocessors = 0;  // of a GPU: for how many of them products are made; 0: all
   MeasureSettings measure;
   std::uint64_t seed = 1;        // of weights and data
   Hooks hooks;                   // of the user

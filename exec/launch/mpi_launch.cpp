@@ -41,6 +41,7 @@ void add_run_options(std::vector<std::string>& command, const HostRunOptions& op
   add({"--limit", fmt::format("{}", options.measure.limit.value()), "--seed", std::to_string(options.seed)});
   add({"--hold-compute", std::string(name_in(hold_compute_names, options.hold_compute))});
   if (options.emulate_links) add({"--emulate-links"});
+  if (options.gemm_multiprocessors > 0) add({"--gemm-multiprocessors", std::to_string(options.gemm_multiprocessors)});
   if (!options.check_numerics) add({"--no-check"});
 }
 
@@ -188,6 +189,8 @@ HostRunResult run_on_gpu(const ScheduleFile& file, const HostRunOptions& options
   write_file(schedule, to_json(file).dump());
   std::vector<std::string> command{executor_path(), schedule, "-o", timeline, "--device", "cuda"};
   if (nccl) command.insert(command.end(), {"--transport", "nccl"});
+  if (options.emulate_links)
+    command.insert(command.end(), {"--exchange-blocks", std::to_string(options.exchange_blocks)});
   add_run_options(command, options);
   execute(command, timeline, poll);
   return result_of(read_timeline(JsonFile::read(timeline)), file.priced);

@@ -41,6 +41,10 @@ Really executes a schedule file on this machine and writes when each op ran, in 
                                        nccl      with --device cuda: NCCL between GPUs of this process
                                        nccl-mpi  with --device cuda: NCCL between processes that mpirun started
   --emulate-links                    hold communication to its modelled time, stretched so that the real work fits
+  --exchange-blocks N                with --device cuda --emulate-links: multiprocessors that each exchange takes, as a
+                                     network library's kernel does (default 16)
+  --gemm-multiprocessors N           with --device cuda: matrix products are made for so many multiprocessors (default
+                                     all)
   --hold-compute auto|always|never   hold compute too (default auto: when links are emulated and ranks exceed cores)
   --limit SECONDS                    longest time for the samples (default 15)
   --seed N                           of weights and data (default 1)
@@ -69,7 +73,7 @@ constexpr Names<ExecTransport, 4> transport_names{{{"inproc", ExecTransport::Inp
 struct ProgramOptions {
   std::string schedule, output = "-";
   HostRunOptions run;
-  bool cuda = false, pulse = false, help = false;
+  bool cuda = false, pulse = false, help = false, blocks_given = false;
   ExecTransport transport = ExecTransport::Inproc;
   bool nccl() const { return transport == ExecTransport::Nccl || transport == ExecTransport::NcclMpi; }
   bool processes() const { return transport == ExecTransport::Mpi || transport == ExecTransport::NcclMpi; }
@@ -102,6 +106,9 @@ void check_together(const ProgramOptions& o) {
     throw InputError("--device cuda: not with --transport mpi; GPUs exchange by --transport nccl or nccl-mpi");
   if (o.nccl() && !o.cuda) throw InputError("--transport nccl: between GPUs, only with --device cuda");
   if (o.nccl() && o.run.emulate_links) throw InputError("--transport nccl: links are real; not with --emulate-links");
+  if (o.blocks_given && !(o.cuda && o.run.emulate_links))
+    throw InputError("--exchange-blocks: only with --device cuda --emulate-links");
+  if (o.run.gemm_multiprocessors > 0 && !o.cuda) throw InputError("--gemm-multiprocessors: only with --device cuda");
   if (o.calibrate && !o.cuda)
     throw InputError("--calibrate: only with --device cuda; dovetail calibrate measures the host");
   if (o.calibrate && !o.schedule.empty())
@@ -133,6 +140,11 @@ ProgramOptions parse(const std::vector<std::string>& arguments) {
       options.pulse = true;
     } else if (a == "--emulate-links") {
       options.run.emulate_links = true;
+    } else if (a == "--exchange-blocks") {
+      options.run.exchange_blocks = parse_number(a, value(), 1);
+      options.blocks_given = true;
+    } else if (a == "--gemm-multiprocessors") {
+      options.run.gemm_multiprocessors = parse_number(a, value(), 1);
     } else if (a == "--hold-compute") {
       options.run.hold_compute = parse_name(a, value(), hold_compute_names);
     } else if (a == "--limit") {

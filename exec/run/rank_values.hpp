@@ -8,8 +8,9 @@
 
 namespace dovetail::exec {
 
-// Yes: tensors hold NaN before their first write and after their last read (not those that results are read from).
-enum class Poison { No, Yes };
+// Before: tensors hold NaN when the step begins, but for its inputs. Yes: after their last read too (not those that
+// results are read from).
+enum class Poison { No, Before, Yes };
 
 class RankValues {
  public:

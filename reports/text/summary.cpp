@@ -35,7 +35,8 @@ SummaryRow summarize(const Report& report, const SystemResult& result) {
     return other.timeline.kind == result.timeline.kind;
   });
   row.speedup = ratio(first->metrics.makespan, result.metrics.makespan);
-  row.over_bound = ratio(result.metrics.makespan, result.lower_bound);
+  row.of_plan = std::isnan(result.lower_bound.value());
+  row.over_bound = ratio(result.metrics.makespan, row.of_plan ? result.plan_bound : result.lower_bound);
   if (result.timeline.kind == ResultKind::Measured) row.expected = modelled(report, result);
   if (row.expected != nullptr) row.measured_ratio = ratio(result.metrics.makespan, row.expected->metrics.makespan);
   return row;

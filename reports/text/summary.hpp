@@ -13,6 +13,7 @@ struct SummaryRow {
   std::optional<Seconds> forward, backward;  // none where the two phases interleave
   std::optional<double> speedup;             // over the first result of the same kind
   std::optional<double> over_bound;          // step time / lower bound
+  bool of_plan = false;                      // / the plan's bound, where no lower one is known
   const SystemResult* expected = nullptr;    // measured rows: the modelled result of the same system, if any
   std::optional<double> measured_ratio;      // measured / modelled step time; both must be on the same clock
 };

@@ -103,7 +103,7 @@ void write_results(std::ostream& out, const Report& report, const std::vector<Su
                                    fixed(row.speedup, 2),
                                    fixed(ms(result.metrics.exposed_communication), decimals),
                                    fixed(result.memory.peak.value() / gib, 2),
-                                   fixed(row.over_bound, 2),
+                                   fixed(row.over_bound, 2) + (row.of_plan ? " p" : ""),
                                    std::string(name_in(result_kind_names, result.timeline.kind))};
     if (with_pipeline) cells.insert(cells.begin() + 2, pipeline(result.plan));
     table.add(std::move(cells), ink);
@@ -111,6 +111,8 @@ void write_results(std::ostream& out, const Report& report, const std::vector<Su
   }
   add_refused(table, report, headings.size());
   out << '\n' << table.text(colour);
+  if (std::ranges::any_of(rows, &SummaryRow::of_plan))
+    out << "p: of this plan's own bound, its longest stream or chain of operations as they were measured\n";
   write_fastest(out, report, colour);
 }
 

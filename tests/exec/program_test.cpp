@@ -67,6 +67,9 @@ TEST_CASE("dovetail-exec refuses wrong usage with exit code 2") {
   CHECK(run_program({"--calibrate"}) == 2);
   CHECK(run_program({"a.json", "--calibrate", "--device", "cuda"}) == 2);
   CHECK(run_program({"a.json", "b.json"}) == 2);
+  CHECK(run_program({"a.json", "--exchange-blocks", "4", "--device", "cuda"}) == 2);  // exchanges are real
+  CHECK(run_program({"a.json", "--exchange-blocks", "4", "--emulate-links"}) == 2);
+  CHECK(run_program({"a.json", "--gemm-multiprocessors", "100"}) == 2);
   CHECK(run_program({"a.json", "--transport", "nccl"}) == 2);  // between GPUs
   CHECK(run_program({"a.json", "--transport", "mpi", "--device", "cuda"}) == 2);
   CHECK(run_program({"a.json", "--transport", "nccl", "--device", "cuda", "--emulate-links"}) == 2);

@@ -8,7 +8,8 @@
 namespace dovetail::test {
 
 // Double: 1e-12 and float: 1e-5, more where messages are compressed; bf16: 2e-2. `preset`: with the reference's
-// routing, else by the gates' own choices. `graph`: the compared step is one that was captured.
+// routing, else by the gates' own choices. `graph`: the step must be one that can be captured,
+// unless the host waits in it, and the compared one is the captured one, begun with NaN in all that it must write.
 struct DeviceCheck {
   exec::Stored scalar = exec::Stored::Double;
   bool preset = true;

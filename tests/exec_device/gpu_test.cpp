@@ -1,10 +1,16 @@
-// What only a GPU can show: the same steps there, captured or not, and how long a hold lasts.
+// Only a GPU shows these: the same steps there, captured or not, and how long holds and exchanges last.
+#include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
 #include "exec/device/cuda/cuda_check.hpp"
+#include "exec/device/device_memory.hpp"
+#if DOVETAIL_HAS_NCCL
+#include "exec/device/nccl/nccl_network.hpp"
+#endif
 #include "exec/run/compute_rules.hpp"
 #include "models/price/build_schedule.hpp"
 #include "tests/exec_device/device_numerics.hpp"
@@ -34,35 +40,80 @@ double relative_difference(const Values& a, const Values& b) {
 }
 
 // Op by op, so that the first kernel that is wrong is the one that is named.
-void compare_tensors(const Schedule& s, const DeviceExecutor& gpu, const DeviceExecutor& host) {
+void compare_tensors(const Schedule& s, const DeviceExecutor& gpu, const DeviceExecutor& host, double tolerance) {
   for (const Op& op : s.ops)
     for (TensorId id : s.writes_of(op))
       for (std::size_t local = 0; local < gpu.ranks().size(); ++local) {
         const Tensor& t = s.tensors[static_cast<std::size_t>(id)];
         INFO(to_string(op) << " writes " << to_string(t) << " on rank " << local);
-        REQUIRE(relative_difference(gpu.values(local, id), host.values(local, id)) <= 1e-11);
+        REQUIRE(relative_difference(gpu.values(local, id), host.values(local, id)) <= tolerance);
       }
+}
+
+// Adds up in one format on both, but in another order.
+double kernel_tolerance(Stored stored) {
+  return stored == Stored::Double ? 1e-11 : stored == Stored::Float ? 1e-4 : 3e-2;
+}
+
+// A layer of the given products' width whose exchanges last some ms, alone on a GPU.
+struct HeldStep {
+  Experiment experiment;
+  std::shared_ptr<const Schedule> schedule;
+  DeviceSettings settings;
+};
+HeldStep held_step(Seconds exchange) {
+  Random random(3);
+  for (;;) {
+    HeldStep step;
+    step.experiment = random_experiment(random);
+    step.experiment.workload.gate = {};
+    if (step.experiment.parallelism.ep < 2 || step.experiment.parallelism.pp > 1 || refusal(Plan(), step.experiment))
+      continue;
+    step.schedule = std::make_shared<const Schedule>(build_schedule(step.experiment, Plan()));
+    step.settings.ranks = DeviceRanks::One;
+    step.settings.overrun_tolerance = Seconds(1);
+    step.settings.exchange_blocks = 4;
+    for (const Op& op : step.schedule->ops)
+      step.settings.exchange_durations.push_back(op.work.collective != Collective::None ? std::optional(exchange)
+                                                                                        : std::nullopt);
+    return step;
+  }
+}
+
+// Products that keep a GPU busy for some ms.
+void multiply_for_long(ComputeDevice& device, Queue& queue, std::vector<std::unique_ptr<Memory>>& memory) {
+  constexpr std::int64_t size = 8192;
+  while (memory.size() < 3) memory.push_back(device.allocate(size * size * 2, Place::Device));
+  const auto matrix = [&](std::size_t i) {
+    return Matrix<Bf16>(reinterpret_cast<Bf16*>(memory[i]->data()), size, size);
+  };
+  const Product p = product<Bf16>(Matrix<const Bf16>(matrix(0)), Matrix<const Bf16>(matrix(1)), matrix(2));
+  for (int i = 0; i < 8; ++i) queue.multiply(p);
 }
 
 }  // namespace
 
-TEST_CASE("Every kernel leaves on a GPU what its body leaves on the host") {
+TEST_CASE("Every kernel leaves on a GPU what its body leaves on the host, in double, float and bf16") {
   const auto device = gpu(), host = make_host_device();
   Random random(17);
   for (int run = 0; run < 10;) {
     const Experiment e = random_experiment(random);
-    if (refusal(Plan(), e) || e.parallelism.pp > 1) continue;
+    // bf16: see check_systems_on_device
+    if (refusal(Plan(), e) || e.parallelism.pp > 1 || e.workload.layers > 1 || e.workload.gate.cosine()) continue;
     INFO(describe(e, Plan()));
     const auto schedule = std::make_shared<const Schedule>(build_schedule(e, Plan()));
-    const ModelData data = random_model_data(e, 3);
-    DeviceSettings settings;
-    settings.scalar = Stored::Double;
-    settings.routing = compute_reference(e, data, rules_of(*schedule)).routing;
-    const auto on_gpu = make_device_executor(*device, e, schedule, data, settings);
-    const auto on_host = make_device_executor(*host, e, schedule, data, settings);
-    on_gpu->run_step(Poison::No);
-    on_host->run_step(Poison::No);
-    compare_tensors(*schedule, *on_gpu, *on_host);
+    for (Stored stored : {Stored::Double, Stored::Float, Stored::Bf16}) {
+      CAPTURE(static_cast<int>(stored));
+      const ModelData data = rounded(random_model_data(e, 3), stored);
+      DeviceSettings settings;
+      settings.scalar = stored;
+      settings.routing = compute_reference(e, data, rules_of(*schedule)).routing;
+      const auto on_gpu = make_device_executor(*device, e, schedule, data, settings);
+      const auto on_host = make_device_executor(*host, e, schedule, data, settings);
+      on_gpu->run_step(Poison::No);
+      on_host->run_step(Poison::No);
+      compare_tensors(*schedule, *on_gpu, *on_host, kernel_tolerance(stored));
+    }
     ++run;
   }
 }
@@ -102,20 +153,153 @@ TEST_CASE("A captured step computes what the step does") {
   check_systems_on_device(*device, true);
 }
 
-TEST_CASE("A hold on a GPU lasts as long as it was told") {
+TEST_CASE("A hold on a GPU lasts as long as it was told, alone and beside products") {
   const auto device = gpu();
-  const auto queue = device->make_queue();
+  const auto queue = device->make_queue(Priority::High), beside = device->make_queue();
   const auto begin = device->make_event(), end = device->make_event();
   const auto moment = device->allocate(8, Place::Device);
   auto* const at = reinterpret_cast<std::int64_t*>(moment->data());
-  device->mark(*queue, at);  // loads the kernels
-  device->hold(*queue, at, Seconds(0));
-  queue->record(*begin);
+  std::vector<std::unique_ptr<Memory>> matrices;
+  multiply_for_long(*device, *beside, matrices);  // loads the kernels
   device->mark(*queue, at);
-  device->hold(*queue, at, Seconds(.002));
-  queue->record(*end);
+  device->hold(*queue, at, Seconds(0));
   device->synchronize();
-  const double seconds = device->elapsed(*begin, *end).value();
-  CHECK(seconds >= .0019);  // clocks of events and kernels may tick apart
-  CHECK(seconds < .05);
+  constexpr double told = .004;
+  for (bool products : {false, true}) {
+    CAPTURE(products);
+    queue->record(*begin);
+    beside->wait(*begin);
+    device->mark(*queue, at);
+    if (products) multiply_for_long(*device, *beside, matrices);
+    device->hold(*queue, at, Seconds(told));
+    queue->record(*end);
+    device->synchronize();
+    CHECK(device->elapsed(*begin, *end).value() >= .95 * told);  // clocks of events and kernels may tick apart
+    CHECK(device->elapsed(*begin, *end).value() <= 1.05 * told);
+  }
 }
+
+TEST_CASE("Two queues of a GPU overlap under a hold") {
+  const auto device = gpu();
+  const auto held = device->make_queue(Priority::High), busy = device->make_queue();
+  const auto begin = device->make_event(), hold_ends = device->make_event(), products_end = device->make_event();
+  const auto moment = device->allocate(8, Place::Device);
+  auto* const at = reinterpret_cast<std::int64_t*>(moment->data());
+  std::vector<std::unique_ptr<Memory>> matrices;
+  multiply_for_long(*device, *busy, matrices);
+  device->synchronize();
+  held->record(*begin);
+  busy->wait(*begin);
+  device->mark(*held, at);
+  device->hold(*held, at, Seconds(.1));  // longer than the products
+  multiply_for_long(*device, *busy, matrices);
+  held->record(*hold_ends);
+  busy->record(*products_end);
+  device->synchronize();
+  CHECK(device->elapsed(*begin, *products_end) < .5 * device->elapsed(*begin, *hold_ends));
+}
+
+TEST_CASE("An exchange of one rank copies every byte, on all its blocks, and ends at its deadline") {
+  const auto device = gpu();
+  const auto queue = device->make_queue(Priority::High);
+  const auto begin = device->make_event(), end = device->make_event();
+  constexpr std::int64_t bytes = (8 << 20) + 7, odd = 1001;  // not a multiple of what is copied at once
+  const auto from = device->allocate(bytes, Place::Device), to = device->allocate(bytes + odd, Place::Device);
+  const auto moments = device->allocate(8 * 3, Place::Device), done = device->allocate(4, Place::Device);
+  std::vector<std::byte> sent(bytes), arrived(bytes + odd);
+  for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<std::byte>(i * 7 + i / 251);
+  const std::vector<Piece> pieces{{to->data(), from->data(), bytes}, {to->data() + bytes, from->data(), odd}};
+  const auto table = device->allocate(std::ssize(pieces) * std::int64_t{sizeof(Piece)}, Place::Device);
+  device->copy_now(table->data(), pieces.data(), table->bytes());
+  device->copy_now(from->data(), sent.data(), bytes);
+  for (int blocks : {1, 4, 16}) {
+    CAPTURE(blocks);
+    queue->fill(to->data(), 0xff, bytes + odd);
+    queue->fill(moments->data(), 0, moments->bytes());
+    queue->fill(done->data(), 0, 4);
+    HeldExchange exchange;
+    exchange.hold.moments = reinterpret_cast<std::int64_t*>(moments->data());
+    device->mark(*queue, exchange.hold.moments);
+    exchange.hold.until = ComputeDevice::nanoseconds(Seconds(.004));
+    exchange.hold.finish = 2;
+    exchange.hold.tolerance = ComputeDevice::nanoseconds(Seconds(1));
+    exchange.pieces = reinterpret_cast<const Piece*>(table->data());
+    exchange.count = std::ssize(pieces);
+    exchange.bytes = bytes + odd;
+    exchange.done = reinterpret_cast<std::int32_t*>(done->data());
+    exchange.blocks = blocks;
+    queue->record(*begin);
+    device->exchange(*queue, exchange);
+    queue->record(*end);
+    device->synchronize();
+    device->copy_now(arrived.data(), to->data(), bytes + odd);
+    CHECK(std::equal(sent.begin(), sent.end(), arrived.begin()));
+    CHECK(std::equal(sent.begin(), sent.begin() + odd, arrived.begin() + bytes));
+    CHECK(device->elapsed(*begin, *end).value() >= .0038);
+    CHECK(device->elapsed(*begin, *end).value() <= .0042);
+    std::int32_t left = 1;
+    device->copy_now(&left, done->data(), 4);
+    CHECK(left == 0);
+  }
+}
+
+TEST_CASE("One rank stands for all on a GPU: captured, and its exchanges last as long as the model says") {
+  const auto device = gpu();
+  const HeldStep step = held_step(Seconds(.005));
+  const auto executor = make_device_executor(*device, step.experiment, step.schedule,
+                                             random_model_data(step.experiment, 1), step.settings);
+  executor->run_step(Poison::No);
+  REQUIRE(executor->capture() == "");
+  const Timeline t = executor->run_stamped();
+  CHECK(executor->overruns() == 0);
+  int held = 0;
+  for (std::size_t i = 0; i < t.ops.size(); ++i) {
+    if (!t.emulated[i]) continue;
+    ++held;
+    INFO(to_string(step.schedule->ops[i]));
+    CHECK((t.ops[i].finish - t.ops[i].start).value() <= .00525);
+  }
+  CHECK(held >= 4);
+  CHECK(executor->run_step(Poison::No).value() >= .0195);  // dispatch and combine, forward and backward
+}
+
+#if DOVETAIL_HAS_NCCL
+TEST_CASE("Every collective of NCCL can be captured, and brings one rank its own data") {
+  const auto device = gpu();
+  constexpr std::int64_t count = 100003, bytes = count * 4, calls = 6;
+  const Cancellation never;
+  const auto network = make_nccl_network(0, 1, make_nccl_id(), never);
+  const std::array own{0};
+  const auto communicator = network->communicator(own);
+  const auto queue = device->make_queue(Priority::High);
+  std::vector<float> numbers(count);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i) + .25F;
+  const auto from = device->allocate(bytes, Place::Device), to = device->allocate(calls * bytes, Place::Device);
+  device->copy_now(from->data(), numbers.data(), bytes);
+  const auto issue = [&] {
+    const auto target = [&](std::int64_t call) { return to->data() + call * bytes; };
+    const auto sum = [&](std::int64_t call) { return DeviceSum{from->data(), target(call), count, Stored::Float}; };
+    const DeviceSend send{0, from->data(), bytes};
+    const DeviceReceive receive{0, target(0), bytes};
+    communicator->send_receive(*queue, {&send, 1}, {&receive, 1});
+    communicator->all_gather(*queue, from->data(), target(1), bytes);
+    communicator->broadcast(*queue, from->data(), target(2), bytes, 0);
+    communicator->reduce_scatter(*queue, sum(3));
+    communicator->all_reduce(*queue, sum(4));
+    communicator->reduce(*queue, sum(5), 0);
+  };
+  issue();  // connections are made by the first calls
+  device->synchronize();
+  const auto graph = device->capture(*queue, issue);
+  REQUIRE(graph != nullptr);
+  queue->fill(to->data(), 0xff, calls * bytes);
+  graph->launch(*queue);
+  device->synchronize();
+  for (std::int64_t call = 0; call < calls; ++call) {
+    CAPTURE(call);
+    std::vector<float> arrived(count);
+    device->copy_now(arrived.data(), to->data() + call * bytes, bytes);
+    CHECK(arrived == numbers);
+  }
+}
+#endif

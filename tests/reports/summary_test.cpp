@@ -1,6 +1,7 @@
 #include "reports/text/summary.hpp"
 
 #include <catch2/catch.hpp>
+#include <limits>
 
 #include "reports/text/link_use.hpp"
 #include "reports/text/window.hpp"
@@ -41,6 +42,16 @@ TEST_CASE("a step of no length and a bound of zero give no ratio") {
   report.results[1].lower_bound = Seconds(0);
   CHECK_FALSE(summarize(report)[0].speedup);
   CHECK_FALSE(summarize(report)[1].over_bound);
+}
+
+TEST_CASE("where no lower bound is known, a step is compared with its plan's bound") {
+  Report report = test::small_report();
+  CHECK_FALSE(summarize(report)[1].of_plan);
+  report.results[1].metrics.makespan = Seconds(.006);
+  report.results[1].lower_bound = Seconds(std::numeric_limits<double>::quiet_NaN());
+  report.results[1].plan_bound = Seconds(.004);
+  CHECK(summarize(report)[1].of_plan);
+  CHECK(*summarize(report)[1].over_bound == Approx(1.5));
 }
 
 TEST_CASE("backward degrees that differ show their range") {

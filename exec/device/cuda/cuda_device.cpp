@@ -68,7 +68,7 @@ cudaDataType_t blas_type(Stored stored) {
 
 class CudaQueue final : public Queue {
  public:
-  explicit CudaQueue(Priority priority) {
+  CudaQueue(Priority priority, int product_multiprocessors) : product_multiprocessors_(product_multiprocessors) {
     int lowest = 0, highest = 0;
     DOVETAIL_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
     DOVETAIL_CUDA(
@@ -121,11 +121,13 @@ class CudaQueue final : public Queue {
       DOVETAIL_CUBLAS(cublasCreate(&blas_));
       DOVETAIL_CUBLAS(cublasSetStream(blas_, stream_));
       workspace_ = std::make_unique<CudaMemory>(blas_workspace, Place::Device);
+      DOVETAIL_CUBLAS(cublasSetSmCountTarget(blas_, product_multiprocessors_));
       DOVETAIL_CUBLAS(cublasSetWorkspace(blas_, workspace_->data(), static_cast<std::size_t>(blas_workspace)));
     }
     return blas_;
   }
 
+  int product_multiprocessors_;
   cudaStream_t stream_ = nullptr;
   cublasHandle_t blas_ = nullptr;  // made by the first product
   std::unique_ptr<CudaMemory> workspace_;
@@ -157,9 +159,13 @@ class CudaGraph final : public Graph {
 
 class CudaDevice final : public ComputeDevice {
  public:
-  explicit CudaDevice(int number) : number_(number) {
+  CudaDevice(int number, int product_multiprocessors)
+      : number_(number), product_multiprocessors_(product_multiprocessors) {
     use();
     DOVETAIL_CUDA(cudaGetDeviceProperties(&properties_, number));
+    if (product_multiprocessors > properties_.multiProcessorCount)
+      throw DeviceError("products", fmt::format("on {} multiprocessors; this GPU has {}", product_multiprocessors,
+                                                properties_.multiProcessorCount));
     shared_bytes_ = reserve_shared_bytes();
   }
 
@@ -178,7 +184,9 @@ class CudaDevice final : public ComputeDevice {
   std::unique_ptr<Memory> allocate(std::int64_t bytes, Place place) override {
     return std::make_unique<CudaMemory>(bytes, place);
   }
-  std::unique_ptr<Queue> make_queue(Priority priority) override { return std::make_unique<CudaQueue>(priority); }
+  std::unique_ptr<Queue> make_queue(Priority priority) override {
+    return std::make_unique<CudaQueue>(priority, product_multiprocessors_);
+  }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(); }
 
   void use() override { DOVETAIL_CUDA(cudaSetDevice(number_)); }
@@ -231,19 +239,19 @@ class CudaDevice final : public ComputeDevice {
   }
 
  private:
-  int number_;
+  int number_, product_multiprocessors_;
   cudaDeviceProp properties_{};
   std::size_t shared_bytes_ = 0;  // see launch_exchange
 };
 
 }  // namespace
 
-std::unique_ptr<ComputeDevice> make_cuda_device(int number) {
+std::unique_ptr<ComputeDevice> make_cuda_device(int number, int product_multiprocessors) {
   setenv(connections, "32", 0);
   if (cuda_devices() <= number)
     throw DeviceError("cudaGetDeviceCount",
                       fmt::format("no CUDA device {}: this machine has {}", number, cuda_devices()));
-  return std::make_unique<CudaDevice>(number);
+  return std::make_unique<CudaDevice>(number, product_multiprocessors);
 }
 
 }  // namespace dovetail::exec

@@ -5,7 +5,7 @@ namespace dovetail::exec {
 namespace {
 
 constexpr unsigned exchange_threads = 512;
-constexpr int packs_in_flight = 4;  // 16-byte loads of each thread before its first store
+constexpr int packs_in_flight = 8;  // 16-byte loads of each thread before its first store
 constexpr std::int64_t pack_bytes = 16, slice_bytes = exchange_threads * packs_in_flight * pack_bytes;
 
 __device__ std::int64_t now() {
