@@ -19,17 +19,22 @@ struct Add {
   }
 };
 
-// sum[i] = the sum of the sources' i-th elements, in their order. `sum` may be one of them.
-template <class Scalar>
+// sum[i] = the sum of the sources' i-th elements, in their order; `size` at once. `sum` may be one of them.
+template <class Scalar, int size>
 struct SumOf {
   const Scalar* const* sources;
   std::int64_t count;  // of sources
   std::int64_t first;  // their first element
   Scalar* sum;
   DOVETAIL_BOTH void operator()(std::int64_t i) const {
-    Wide<Scalar> total = 0;
-    for (std::int64_t j = 0; j < count; ++j) total += wide(sources[j][first + i]);
-    sum[i] = narrow<Scalar>(total);
+    Wide<Scalar> total[size] = {};
+    for (std::int64_t source = 0; source < count; ++source) {
+      const Pack<size, Scalar> values = load<size>(sources[source] + first + i * size);
+      for (int j = 0; j < size; ++j) total[j] += wide(values.at[j]);
+    }
+    Pack<size, Scalar> result;
+    for (int j = 0; j < size; ++j) result.at[j] = narrow<Scalar>(total[j]);
+    store(sum + i * size, result);
   }
 };
 

@@ -11,13 +11,15 @@ from pathlib import Path
 # By source: kernels whose operands are rows or packs of bf16, as they are instantiated. A number: loads that go together.
 KERNELS = {
     "order_kernels": {"CausalSoftmax": 2, "SoftmaxBackward": 4, "FillSlots": 1, "CollectSlots": 8, "ScoreGradients": 2},
-    "tensor_kernels": {"Add": 2, "MoveRows": 1, "MoveBlocks": 1, "AdamStep": 7, "Relu": 1, "GatedActivation": 2,
+    "tensor_kernels": {"Add": 2, "SumOf": 1, "MoveRows": 1, "MoveBlocks": 1, "AdamStep": 7, "Relu": 1, "GatedActivation": 2,
                        "ActivationBackward": 3},
     "gate_kernels": {"SpreadGradients": 5, "ToBf16": 1, "FromBf16": 1},
+    "soft_kernels": {"Narrow": 2},
 }
 # Tokens of more rows than registers hold look them up again for all columns.
 LOOKS_UP = {"CollectSlots"}
-LOAD = re.compile(r"\bld\.global(?:\.nc)?\.(?:v4\.[usfb]32|v2\.[usfb]64)\b")
+# Addresses that come from memory are of any space.
+LOAD = re.compile(r"\bld(?:\.global(?:\.nc)?)?\.(?:v4\.[usfb]32|v2\.[usfb]64)\b")
 STORE = re.compile(r"\bst\.global\.(?:v4\.[usfb]32|v2\.[usfb]64)\b")
 DIVISION = re.compile(r"\b(?:div|rem)\.[us](?:32|64)\b")
 SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")

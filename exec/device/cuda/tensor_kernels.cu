@@ -8,7 +8,8 @@ namespace dovetail::exec {
 #define DOVETAIL_KERNELS(Scalar)                        \
   DOVETAIL_KERNEL(Add<Scalar, 1>);                      \
   DOVETAIL_KERNEL(Add<Scalar, pack_size<Scalar>>);      \
-  DOVETAIL_KERNEL(SumOf<Scalar>);                       \
+  DOVETAIL_KERNEL(SumOf<Scalar, 1>);                    \
+  DOVETAIL_KERNEL(SumOf<Scalar, pack_size<Scalar>>);    \
   DOVETAIL_KERNEL(MoveRows<Scalar>);                    \
   DOVETAIL_KERNEL(MoveBlocks<Scalar>);                  \
   DOVETAIL_KERNEL(AdamStep<Scalar, 1>);                 \
