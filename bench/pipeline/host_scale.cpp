@@ -21,6 +21,9 @@ void add_scale_options(CLI::App& app, const char* group, exec::HostScale& scale)
   add_integer(app, {"--hidden", "COUNT", "elements of a token [128]", group}, scale.hidden, 1, most);
   add_integer(app, {"--expert-hidden", "COUNT", "hidden elements of an expert [256]", group}, scale.expert_hidden, 1,
               most);
+  add_integer(app,
+              {"--head-size", "COUNT", "elements of an attention head, of which as many as fill --hidden [32]", group},
+              scale.head_size, 1, most);
   add_integer(app, {"--tokens", "COUNT", "tokens of each rank [512]", group}, scale.tokens_per_rank, 1, most);
 }
 
@@ -34,9 +37,10 @@ void scale_down(Question& question, const exec::HostScale& scale, int seed, bool
   question.notes.clear();  // they were about the big one
   question.notes.push_back(fmt::format(
       "scaled down to this machine and planned again: {} ranks stand for {} nodes x {} GPUs, {} layer{}, {} experts, "
-      "hidden {} and {}, {} tokens per rank",
+      "hidden {} and {}, {} attention heads of {}, {} tokens per rank",
       scale.ranks, e.cluster.nodes, e.cluster.gpus_per_node, e.workload.layers, e.workload.layers == 1 ? "" : "s",
-      e.model.experts, e.model.hidden, e.model.expert_hidden, scale.tokens_per_rank));
+      e.model.experts, e.model.hidden, e.model.expert_hidden, e.model.attention.heads, e.model.attention.head_size,
+      scale.tokens_per_rank));
   add_routing(e, question.notes);
   add_assumptions(*e.calibration, question.notes);
   add_stage_transfers(e, question.notes);

@@ -7,7 +7,7 @@
 
 namespace dovetail::bench {
 
-// --ranks, --layers, --experts, --hidden, --expert-hidden, --tokens, under the heading `group`.
+// --ranks, --layers, --experts, --hidden, --expert-hidden, --head-size, --tokens, under the heading `group`.
 void add_scale_options(CLI::App& app, const char* group, exec::HostScale& scale);
 
 // The question in the size of this machine, with notes of its own. Hosts compute in fp32; `keep_type`: others do not.

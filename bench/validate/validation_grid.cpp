@@ -31,6 +31,9 @@ std::vector<exec::HostScale> read_sizes(const JsonReader& json, int ranks) {
     size.experts = each.integer_or("experts", size.experts, 1);
     size.hidden = each.integer_or("hidden", size.hidden, 1);
     size.expert_hidden = each.integer_or("expert_hidden", size.expert_hidden, 1);
+    size.head_size = each.integer_or("head_size", size.head_size, 1);
+    if (size.head_size > size.hidden)
+      each.fail("head_size", fmt::format("{}, expected at most the hidden size {}", size.head_size, size.hidden));
     size.tokens_per_rank = each.integer_or("tokens", size.tokens_per_rank, 1);
     for (const exec::HostScale& other : sizes)
       if (size_name(other) == size_name(size)) each.fail(fmt::format("{} twice, expected once", size_name(size)));
@@ -43,7 +46,7 @@ std::vector<exec::HostScale> read_sizes(const JsonReader& json, int ranks) {
 // What is predicted must be new to the fit, but for the number of layers.
 void require_held_out(const JsonReader& json, const ValidationGrid& grid) {
   const auto shape = [](const exec::HostScale& s) {
-    return std::tuple(s.experts, s.hidden, s.expert_hidden, s.tokens_per_rank);
+    return std::tuple(s.experts, s.hidden, s.expert_hidden, s.head_size, s.tokens_per_rank);
   };
   for (std::size_t i = 0; i < grid.predict.size(); ++i)
     for (const exec::HostScale& fitted : grid.calibrate)
@@ -98,9 +101,9 @@ ValidationGrid load_validation_grid(const std::string& name, FilesRead& files) {
 }
 
 std::string size_name(const exec::HostScale& s) {
-  return fmt::format("{} ranks, {} tokens, hidden {} and {}, {}{} layer{}", s.ranks, s.tokens_per_rank, s.hidden,
-                     s.expert_hidden, s.experts > 0 ? fmt::format("{} experts, ", s.experts) : "", s.layers,
-                     s.layers == 1 ? "" : "s");
+  return fmt::format("{} ranks, {} tokens, hidden {} and {}, {}{}{} layer{}", s.ranks, s.tokens_per_rank, s.hidden,
+                     s.expert_hidden, s.head_size > 0 ? fmt::format("heads of {}, ", s.head_size) : "",
+                     s.experts > 0 ? fmt::format("{} experts, ", s.experts) : "", s.layers, s.layers == 1 ? "" : "s");
 }
 
 }  // namespace dovetail::bench

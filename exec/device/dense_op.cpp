@@ -64,7 +64,7 @@ const Scalar* narrowed(const DeviceOp<Scalar>& op, const Wide<Scalar>* combine) 
   } else {
     const std::int64_t size = op.shape.tokens * op.shape.slots();
     Scalar* const result = op.out.template scratch<Scalar>(size);
-    op.out.launch(size, Narrow<Scalar>{combine, result});
+    launch_packed<Scalar>(op.out, size, [&]<int pack>() { return Narrow<Scalar, pack>{combine, result}; });
     return result;
   }
 }

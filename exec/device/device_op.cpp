@@ -1,5 +1,6 @@
 #include "exec/device/device_op.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "exec/device/tensor_bodies.hpp"
@@ -38,9 +39,13 @@ void record_convert(const DeviceOp<Scalar>& op) {
   const std::int64_t hidden = op.shape.hidden;
   if (compressed.dtype == DType::Bf16) {
     if (compresses)
-      op.out.launch(compressed.elements, ToBf16<Scalar>{op.read(0), op.template write<Bf16>(0)});
+      launch_packed<Bf16>(op.out, compressed.elements, [&]<int size>() {
+        return ToBf16<Scalar, size>{op.read(0), op.template write<Bf16>(0)};
+      });
     else
-      op.out.launch(compressed.elements, FromBf16<Scalar>{op.template read<Bf16>(0), op.write(0)});
+      launch_packed<Bf16>(op.out, compressed.elements, [&]<int size>() {
+        return FromBf16<Scalar, size>{op.template read<Bf16>(0), op.write(0)};
+      });
     return;
   }
   const std::int64_t rows = compressed.elements / wire_row_elements(Wire::Fp8, hidden);
@@ -64,10 +69,18 @@ void record_update(const DeviceOp<Scalar>& op) {
   for (std::size_t i = 0; i < weights; ++i) {
     const Tensor& t = op.write_tensor(i);
     const GradientPlace gradient = gradient_of(op, t);
-    op.out.launch(t.elements,
-                  AdamStep<Scalar>{op.read(gradient.read) + gradient.first, op.write(i), state + done,
-                                   state + parameters + done, master ? state + 2 * parameters + done : nullptr,
-                                   static_cast<Number>(1e-3 / (1 - .9)), static_cast<Number>(1 / (1 - .999))});
+    const auto step = [&]<int size>() {
+      return AdamStep<Scalar, size>{op.read(gradient.read) + gradient.first,
+                                    op.write(i),
+                                    state + done,
+                                    state + parameters + done,
+                                    master ? state + 2 * parameters + done : nullptr,
+                                    static_cast<Number>(1e-3 / (1 - .9)),
+                                    static_cast<Number>(1 / (1 - .999))};
+    };
+    const std::int64_t begins[] = {gradient.first, done, parameters, t.elements};  // tensors begin at multiples of 256
+    const bool packs = std::ranges::all_of(begins, [](std::int64_t at) { return at % pack_size<Scalar> == 0; });
+    launch_packed<Scalar>(op.out, t.elements, step, packs);
     done += t.elements;
   }
 }
@@ -94,12 +107,13 @@ void require_device_ops(const Schedule& schedule) {
 
 template <class Scalar>
 void record_sum(Recorder& out, const Scalar* a, const Scalar* b, Scalar* sum, std::int64_t count) {
-  constexpr int size = pack_size<Scalar>;
   const auto aligned = [](const Scalar* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; };
-  if (count % size == 0 && aligned(a) && aligned(b) && aligned(sum))
-    out.launch(count / size, Add<Scalar, size>{a, b, sum});
-  else
-    out.launch(count, Add<Scalar, 1>{a, b, sum});
+  launch_packed<Scalar>(
+      out, count,
+      [&]<int size>() {
+        return Add<Scalar, size>{a, b, sum};
+      },
+      aligned(a) && aligned(b) && aligned(sum));
 }
 
 template <class Scalar>

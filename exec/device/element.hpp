@@ -41,6 +41,11 @@ DOVETAIL_BOTH inline float wide(Bf16 x) {
 
 // To the nearest, ties to even; NaN stays NaN.
 DOVETAIL_BOTH inline Bf16 bf16(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  std::uint16_t rounded;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(x));
+  return {rounded};
+#endif
   const std::uint32_t bits = bits_of(x);
   if (x != x) return {static_cast<std::uint16_t>((bits >> 16) | 0x40U)};
   return {static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16)};
@@ -74,6 +79,14 @@ DOVETAIL_BOTH Scalar narrow(Wide<Scalar> x) {
 template <>
 DOVETAIL_BOTH inline Bf16 narrow<Bf16>(float x) {
   return bf16(x);
+}
+
+// Of bf16, whose products a float holds: a double takes long to make.
+DOVETAIL_BOTH inline double product_in_double(double a, double b) {
+  return a * b;
+}
+DOVETAIL_BOTH inline double product_in_double(Bf16 a, Bf16 b) {
+  return wide(a) * wide(b);
 }
 
 // Of tensors; Fp8 only in messages, rows of which end with their scale.

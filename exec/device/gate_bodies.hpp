@@ -13,13 +13,18 @@ struct GateShape {
 };
 
 // softplus(x) = log(1 + exp x). logits += noise softplus(spread)
-template <class Number>
+template <class Number, int size>
 struct AddNoise {
   Number* logits;
   const Number *spread, *noise;
   DOVETAIL_BOTH void operator()(std::int64_t i) const {
-    const Number x = spread[i];
-    logits[i] += noise[i] * ((x > 0 ? x : Number(0)) + std::log1p(std::exp(-std::fabs(x))));
+    Pack<size, Number> sum = load<size>(logits + i * size);
+    const Pack<size, Number> of = load_constant<size>(spread + i * size), by = load_constant<size>(noise + i * size);
+    for (int j = 0; j < size; ++j) {
+      const Number x = of.at[j];
+      sum.at[j] += by.at[j] * ((x > 0 ? x : Number(0)) + std::log1p(std::exp(-std::fabs(x))));
+    }
+    store(logits + i * size, sum);
   }
 };
 
@@ -77,45 +82,58 @@ struct SlotOrder {
   std::int32_t* counts;         // (segments, E)
 
   DOVETAIL_BOTH std::int64_t segments() const { return (shape.tokens * shape.top_k + segment - 1) / segment; }
-  // visit(entry) for the expert's entries of a segment, in order; i = segment * E + expert.
-  template <class Visit>
-  DOVETAIL_BOTH void for_entries(std::int64_t i, Visit visit) const {
-    const std::int64_t first = i / shape.experts * segment, expert = i % shape.experts;
-    for (std::int64_t at = first; at < first + segment && at < shape.tokens * shape.top_k; ++at) {
-      const std::int64_t entry = at % shape.tokens * shape.top_k + at / shape.tokens;
-      if (experts[entry] == expert) visit(entry);
+  DOVETAIL_BOTH std::int32_t* counts_of(std::int64_t s) const { return counts + s * shape.experts; }
+
+  // visit(entry, its expert's count before) for a segment's entries in order; counts become those after it.
+  template <class Lanes, class Visit>
+  DOVETAIL_BOTH void count(std::int64_t s, const Lanes& lanes, Visit visit) const {
+    std::int32_t* const of_expert = counts_of(s);
+    const auto tokens = static_cast<std::uint32_t>(shape.tokens), top_k = static_cast<std::uint32_t>(shape.top_k);
+    for (int i = 0; i < segment; i += lanes.count()) {
+      const auto at = static_cast<std::uint32_t>(s * segment + i + lanes.index());
+      const bool is_entry = at < tokens * top_k;
+      const std::uint32_t entry = at % tokens * top_k + at / tokens;
+      const std::int32_t expert = is_entry ? experts[entry] : -1;
+      const Alike alike = lanes.alike(expert);
+      const std::int32_t before = is_entry ? of_expert[expert] : 0;
+      if (is_entry) visit(entry, before + alike.before);
+      lanes.sync();
+      if (is_entry && alike.before == 0) of_expert[expert] = before + alike.count;
+      lanes.sync();
     }
   }
 };
-struct CountChoices {
+struct CountChoices {  // of a segment
   SlotOrder order;
-  DOVETAIL_BOTH void operator()(std::int64_t i) const {
-    std::int32_t count = 0;
-    order.for_entries(i, [&](std::int64_t) { ++count; });
-    order.counts[i] = count;
+  template <class Lanes>
+  DOVETAIL_BOTH void operator()(std::int64_t s, const Lanes& lanes) const {
+    for (std::int64_t e = lanes.index(); e < order.shape.experts; e += lanes.count()) order.counts_of(s)[e] = 0;
+    lanes.sync();
+    order.count(s, lanes, [](std::uint32_t, std::int32_t) {});
   }
 };
 struct AddUpCounts {  // of an expert: counts become those of the segments before
   SlotOrder order;
-  DOVETAIL_BOTH void operator()(std::int64_t expert) const {
+  template <class Lanes>
+  DOVETAIL_BOTH void operator()(std::int64_t expert, const Lanes& lanes) const {
     std::int32_t before = 0;
-    for (std::int64_t s = 0; s < order.segments(); ++s) {
-      std::int32_t& count = order.counts[s * order.shape.experts + expert];
-      const std::int32_t here = count;
-      count = before;
-      before += here;
+    for (std::int64_t first = 0; first < order.segments(); first += lanes.count()) {
+      const std::int64_t s = first + lanes.index();
+      const std::int32_t here = s < order.segments() ? order.counts_of(s)[expert] : 0;
+      const std::int32_t here_before = lanes.before(here);
+      if (s < order.segments()) order.counts_of(s)[expert] = before + here_before;
+      before += lanes.sum(here);
     }
   }
 };
-struct GiveSlots {
+struct GiveSlots {  // of a segment
   SlotOrder order;
   std::int32_t* slots;  // by entry; -1: dropped
-  DOVETAIL_BOTH void operator()(std::int64_t i) const {
-    const GateShape& shape = order.shape;
-    std::int32_t next = order.counts[i];
-    order.for_entries(i, [&](std::int64_t entry) {
-      slots[entry] = next < shape.capacity ? static_cast<std::int32_t>(shape.first_slot) + next : -1;
-      ++next;
+  template <class Lanes>
+  DOVETAIL_BOTH void operator()(std::int64_t s, const Lanes& lanes) const {
+    order.count(s, lanes, [&](std::uint32_t entry, std::int32_t before) {
+      const GateShape& shape = order.shape;
+      slots[entry] = before < shape.capacity ? static_cast<std::int32_t>(shape.first_slot) + before : -1;
     });
   }
 };
@@ -182,13 +200,18 @@ struct LogitGradients {
 };
 
 // Of the spread of a noisy gate: d softplus = sigmoid.
-template <class Scalar>
+template <class Scalar, int size>
 struct SpreadGradients {
   const Scalar* d_logits;
   const Wide<Scalar>*spread, *noise;
   Scalar* d_spread;
   DOVETAIL_BOTH void operator()(std::int64_t i) const {
-    d_spread[i] = narrow<Scalar>(wide(d_logits[i]) * noise[i] / (1 + std::exp(-spread[i])));
+    const Pack<size, Scalar> d = load_constant<size>(d_logits + i * size);
+    const Pack<size, Wide<Scalar>> of = load_constant<size>(spread + i * size),
+                                   by = load_constant<size>(noise + i * size);
+    Pack<size, Scalar> result;
+    for (int j = 0; j < size; ++j) result.at[j] = narrow<Scalar>(wide(d.at[j]) * by.at[j] / (1 + std::exp(-of.at[j])));
+    store(d_spread + i * size, result);
   }
 };
 

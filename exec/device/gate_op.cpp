@@ -61,7 +61,9 @@ Scores<Scalar> record_scores(const DeviceOp<Scalar>& op, const Scalar* tokens, c
     op.out.multiply(product<Scalar>(x, Matrix<const Scalar>(router + s.hidden * s.experts, s.hidden, s.experts),
                                     Matrix<Number>(result.spread, s.tokens, s.experts)));
     result.noise = op.out.table(noise_of<Number>(op));
-    op.out.launch(size, AddNoise<Number>{result.scores, result.spread, result.noise});
+    launch_packed<Number>(op.out, size, [&]<int pack>() {
+      return AddNoise<Number, pack>{result.scores, result.spread, result.noise};
+    });
   }
   op.out.launch(s.tokens, ExpertScores<Number>{gate_shape(s), result.scores});
   return result;
@@ -113,9 +115,9 @@ Chosen record_choices(const DeviceOp<Scalar>& op, const Wide<Scalar>* scores) {
   SlotOrder order{gate_shape(s), chosen.experts, nullptr};
   order.counts = op.out.template scratch<std::int32_t>(order.segments() * s.experts);
   std::int32_t* const slots = op.out.template scratch<std::int32_t>(entries);
-  op.out.launch(order.segments() * s.experts, CountChoices{order});
+  op.out.launch(order.segments(), CountChoices{order});
   op.out.launch(s.experts, AddUpCounts{order});
-  op.out.launch(order.segments() * s.experts, GiveSlots{order, slots});
+  op.out.launch(order.segments(), GiveSlots{order, slots});
   chosen.slots = slots;
   return chosen;
 }
@@ -234,7 +236,9 @@ void backward(const DeviceOp<Scalar>& op) {
   through_logits<Scalar>(op, input, d_logits, 0, s.experts);
   if (s.gate.kind != GateKind::Gshard) return;
   Scalar* const d_spread = op.out.template scratch<Scalar>(size);
-  op.out.launch(size, SpreadGradients<Scalar>{d_logits, scores.spread, scores.noise, d_spread});
+  launch_packed<Scalar>(op.out, size, [&]<int pack>() {
+    return SpreadGradients<Scalar, pack>{d_logits, scores.spread, scores.noise, d_spread};
+  });
   through_logits<Scalar>(op, input, d_spread, s.hidden * s.experts, s.experts);
 }
 

@@ -35,20 +35,32 @@ const Scalar* const* sources(Recorder& out, const Members& members, std::size_t 
   return out.table(result);
 }
 
+// Elements [first, first + count) of all sources, summed.
+template <class Scalar>
+void record_sum_of(Recorder& out, const Scalar* const* from, const Members& members, std::int64_t first,
+                   std::int64_t count, Scalar* sum) {
+  launch_packed<Scalar>(
+      out, count,
+      [&]<int size>() {
+        return SumOf<Scalar, size>{from, std::ssize(members), first, sum};
+      },
+      first % pack_size<Scalar> == 0);
+}
+
 template <class Scalar>
 void reduce_scatter(Recorder& out, const Members& members) {
   const Scalar* const* const from = sources<Scalar>(out, members, 0);
   const std::int64_t block = members[0].operands.write_tensor(0).elements;
   for (std::int64_t i = 0; i < std::ssize(members); ++i)
-    out.launch(block, SumOf<Scalar>{from, std::ssize(members), i * block,
-                                    reinterpret_cast<Scalar*>(members[static_cast<std::size_t>(i)].write(0))});
+    record_sum_of(out, from, members, i * block, block,
+                  reinterpret_cast<Scalar*>(members[static_cast<std::size_t>(i)].write(0)));
 }
 
 // Elements [first, first + count) of what all read, summed into what all write.
 template <class Scalar>
 void all_reduce(Recorder& out, const Members& members, std::int64_t first, std::int64_t count) {
   Scalar* const sum = out.scratch<Scalar>(count);
-  out.launch(count, SumOf<Scalar>{sources<Scalar>(out, members, 0), std::ssize(members), first, sum});
+  record_sum_of(out, sources<Scalar>(out, members, 0), members, first, count, sum);
   for (const GroupMember& m : members)
     out.copy(reinterpret_cast<Scalar*>(m.write(0)) + first, sum, count * static_cast<std::int64_t>(sizeof(Scalar)));
 }
@@ -94,7 +106,7 @@ void return_gradient(Recorder& out, const Members& members) {
   Scalar* const sum = out.scratch<Scalar>(own);
   for (std::int64_t i = 0; i < std::ssize(members); ++i) {
     auto* const to = reinterpret_cast<Scalar*>(members[static_cast<std::size_t>(i)].write(0));
-    out.launch(own, SumOf<Scalar>{from, std::ssize(members), i * own, sum});
+    record_sum_of(out, from, members, i * own, own, sum);
     record_sum<Scalar>(out, to, sum, to, own);
   }
 }
@@ -113,7 +125,7 @@ void shadow(Recorder& out, const Members& members) {
   const std::int64_t count = o.read_tensor(0).elements;
   Scalar* const sum = out.scratch<Scalar>(count);
   Scalar* const to = reinterpret_cast<Scalar*>(owner.write(0)) + at;
-  out.launch(count, SumOf<Scalar>{sources<Scalar>(out, members, 0), std::ssize(members), 0, sum});
+  record_sum_of(out, sources<Scalar>(out, members, 0), members, 0, count, sum);
   record_sum<Scalar>(out, to, sum, to, count);
 }
 

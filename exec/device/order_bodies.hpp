@@ -54,7 +54,8 @@ struct FillSlots {
   Scalar* chunk;
   template <class Lanes>
   DOVETAIL_BOTH void operator()(std::int64_t row, const Lanes& lanes) const {
-    const std::int64_t expert = block_expert[row / rows], slot = first + row % rows - shape.first_slot;
+    const auto at = static_cast<std::uint32_t>(row), in_block = static_cast<std::uint32_t>(rows);
+    const std::int64_t expert = block_expert[at / in_block], slot = first + at % in_block - shape.first_slot;
     const std::int64_t entry = expert < 0 ? -1 : slot_entry[expert * shape.capacity + slot];
     const Wide<Scalar> score = entry < 0 ? 0 : weighted ? routing[3 * entry + 2] : 1;
     const Scalar* const from = tokens + (entry < 0 ? 0 : static_cast<std::int64_t>(routing[3 * entry])) * shape.hidden;
@@ -62,14 +63,14 @@ struct FillSlots {
     for_columns<Scalar>(lanes, shape.hidden, [&](std::int64_t c, auto count) {
       constexpr int size = decltype(count)::value;
       Pack<size, Scalar> values{};
-      if (entry >= 0) values = load<size>(from + c);
+      if (entry >= 0) values = load_constant<size>(from + c);
       for (int j = 0; j < size; ++j) {
         if (entry < 0)
           values.at[j] = narrow<Scalar>(0);
         else if (weighted)
           values.at[j] = narrow<Scalar>(score * wide(values.at[j]));
       }
-      store<size>(to + c, values);
+      store(to + c, values);
     });
   }
 };
@@ -78,7 +79,8 @@ struct FillSlots {
 template <class Scalar, class Visit>
 DOVETAIL_BOTH void for_copies(const SlotShape& shape, const ChunkView<Scalar>* chunks, std::int64_t chunk_count,
                               std::int64_t place, Visit visit) {
-  const std::int64_t expert = place / shape.capacity, slot = place % shape.capacity + shape.first_slot;
+  const auto at = static_cast<std::uint32_t>(place), slots = static_cast<std::uint32_t>(shape.capacity);
+  const std::int64_t expert = at / slots, slot = at % slots + shape.first_slot;
   for (std::int64_t i = 0; i < chunk_count; ++i) {
     const ChunkView<Scalar>& chunk = chunks[i];
     if (slot < chunk.first || slot >= chunk.last) continue;
@@ -88,6 +90,40 @@ DOVETAIL_BOTH void for_copies(const SlotShape& shape, const ChunkView<Scalar>* c
     }
   }
 }
+
+// sum += score * the columns from c on of a row.
+template <int size, class Scalar>
+DOVETAIL_BOTH void add_scaled(Wide<Scalar>* sum, Wide<Scalar> score, const Pack<size, Scalar>& columns) {
+  for (int j = 0; j < size; ++j) sum[j] += score * wide(columns.at[j]);
+}
+
+// The rows of a token's choices with their scores, found once for all columns.
+template <class Scalar>
+struct ChosenRows {
+  static constexpr int most = 8;
+  const Scalar* rows[most];
+  Wide<Scalar> scores[most];
+  int count = 0;  // may be more than `most`, which are not kept
+
+  // Comparisons instead of an index: registers have none.
+  DOVETAIL_BOTH void keep(const Scalar* row, Wide<Scalar> score) {
+    for (int i = 0; i < most; ++i)
+      if (i == count) {
+        rows[i] = row;
+        scores[i] = score;
+      }
+    ++count;
+  }
+  // All loads before the first sum, so that a lane waits once.
+  template <int size>
+  DOVETAIL_BOTH void add(std::int64_t c, Wide<Scalar>* sum) const {
+    Pack<size, Scalar> columns[most];
+    for (int i = 0; i < most; ++i)
+      if (i < count) columns[i] = load_constant<size>(rows[i] + c);
+    for (int i = 0; i < most; ++i)
+      if (i < count) add_scaled<size, Scalar>(sum, scores[i], columns[i]);
+  }
+};
 
 // A token's row: `base` (if any) plus the rows of its choices, times their scores if `weighted`.
 template <class Scalar>
@@ -102,22 +138,41 @@ struct CollectSlots {
   Scalar* tokens;
   template <class Lanes>
   DOVETAIL_BOTH void operator()(std::int64_t token, const Lanes& lanes) const {
+    ChosenRows<Scalar> chosen;
+    for_rows(token, [&](const Scalar* row, Wide<Scalar> score) { chosen.keep(row, score); });
+    if (chosen.count <= ChosenRows<Scalar>::most)
+      return sum_up(token, lanes, [&](std::int64_t c, auto size, Wide<Scalar>* sum) {
+        chosen.template add<decltype(size)::value>(c, sum);
+      });
+    sum_up(token, lanes, [&](std::int64_t c, auto size, Wide<Scalar>* sum) {
+      for_rows(token, [&](const Scalar* row, Wide<Scalar> score) {
+        add_scaled<decltype(size)::value, Scalar>(sum, score, load_constant<decltype(size)::value>(row + c));
+      });
+    });
+  }
+
+ private:
+  template <class Visit>
+  DOVETAIL_BOTH void for_rows(std::int64_t token, Visit visit) const {
+    entries.visit(token, [&](std::int64_t entry) {
+      const auto place = static_cast<std::int64_t>(routing[3 * entry + 1]);
+      if (place < 0) return;
+      const Wide<Scalar> score = weighted ? routing[3 * entry + 2] : 1;
+      for_copies(shape, chunks, chunk_count, place, [&](const Scalar* row) { visit(row, score); });
+    });
+  }
+  // add(first column, how many, their sums)
+  template <class Lanes, class AddRows>
+  DOVETAIL_BOTH void sum_up(std::int64_t token, const Lanes& lanes, AddRows add) const {
     for_columns<Scalar>(lanes, shape.hidden, [&](std::int64_t c, auto count) {
       constexpr int size = decltype(count)::value;
-      Wide<Scalar> sum[size];
-      for (int j = 0; j < size; ++j) sum[j] = base == nullptr ? 0 : wide(base[token * shape.hidden + c + j]);
-      entries.visit(token, [&](std::int64_t entry) {
-        const auto place = static_cast<std::int64_t>(routing[3 * entry + 1]);
-        if (place < 0) return;
-        const Wide<Scalar> score = weighted ? routing[3 * entry + 2] : 1;
-        for_copies(shape, chunks, chunk_count, place, [&](const Scalar* row) {
-          const Pack<size, Scalar> values = load<size>(row + c);
-          for (int j = 0; j < size; ++j) sum[j] += score * wide(values.at[j]);
-        });
-      });
+      const std::int64_t at = token * shape.hidden + c;
+      Wide<Scalar> sum[size] = {};
+      if (base != nullptr) add_scaled<size, Scalar>(sum, 1, load_constant<size>(base + at));
+      add(c, count, sum);
       Pack<size, Scalar> result;
       for (int j = 0; j < size; ++j) result.at[j] = narrow<Scalar>(sum[j]);
-      store<size>(tokens + token * shape.hidden + c, result);
+      store(tokens + at, result);
     });
   }
 };
@@ -135,11 +190,15 @@ struct ScoreGradients {
   DOVETAIL_BOTH void operator()(std::int64_t entry, const Lanes& lanes) const {
     const auto token = static_cast<std::int64_t>(routing[3 * entry]),
                place = static_cast<std::int64_t>(routing[3 * entry + 1]);
+    const Scalar* const gradient = output_gradient + token * shape.hidden;
     double dot = 0;
     if (place >= 0)
       for_copies(shape, chunks, chunk_count, place, [&](const Scalar* row) {
-        for (std::int64_t c = lanes.index(); c < shape.hidden; c += lanes.count())
-          dot += static_cast<double>(wide(output_gradient[token * shape.hidden + c])) * wide(row[c]);
+        for_columns<Scalar>(lanes, shape.hidden, [&](std::int64_t c, auto count) {
+          constexpr int size = decltype(count)::value;
+          const Pack<size, Scalar> a = load_constant<size>(gradient + c), b = load_constant<size>(row + c);
+          for (int j = 0; j < size; ++j) dot += product_in_double(a.at[j], b.at[j]);
+        });
       });
     dot = lanes.sum(dot);
     if (lanes.index() == 0) score_gradient[entry] = static_cast<Wide<Scalar>>(dot);

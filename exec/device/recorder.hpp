@@ -71,4 +71,15 @@ class Recorder {
   std::vector<DeviceWork> work_;
 };
 
+// A body over `count` elements, several at a time where they divide evenly and all operands begin at multiples of 16
+// bytes: make.operator()<how many>() gives it.
+template <class Scalar, class Make>
+void launch_packed(Recorder& out, std::int64_t count, Make make, bool aligned = true) {
+  constexpr int size = pack_size<Scalar>;
+  if (aligned && count % size == 0)
+    out.launch(count / size, make.template operator()<size>());
+  else
+    out.launch(count, make.template operator()<1>());
+}
+
 }  // namespace dovetail::exec

@@ -129,14 +129,16 @@ struct SumUp {
   std::int64_t stride, size, step;
   bool length;
   Number* to;
-  DOVETAIL_BOTH void operator()(std::int64_t i) const {
+  template <class Lanes>
+  DOVETAIL_BOTH void operator()(std::int64_t i, const Lanes& lanes) const {
     Number sum = 0;
-    for (std::int64_t j = 0; j < size; ++j) {
+    for (std::int64_t j = lanes.index(); j < size; j += lanes.count()) {
       const Number x = from[i * stride + j * step];
       sum += length ? x * x : x;
     }
+    sum = lanes.sum(sum);
     if (length) sum = sum > Number(1e-24) ? std::sqrt(sum) : Number(1e-12);
-    to[i] = sum;
+    if (lanes.index() == 0) to[i] = sum;
   }
 };
 
@@ -200,11 +202,16 @@ struct Widen {
   Wide<Scalar>* to;
   DOVETAIL_BOTH void operator()(std::int64_t i) const { to[i] = wide(from[i]); }
 };
-template <class Scalar>
+template <class Scalar, int size>
 struct Narrow {
   const Wide<Scalar>* from;
   Scalar* to;
-  DOVETAIL_BOTH void operator()(std::int64_t i) const { to[i] = narrow<Scalar>(from[i]); }
+  DOVETAIL_BOTH void operator()(std::int64_t i) const {
+    const Pack<size, Wide<Scalar>> values = load_constant<size>(from + i * size);
+    Pack<size, Scalar> result;
+    for (int j = 0; j < size; ++j) result.at[j] = narrow<Scalar>(values.at[j]);
+    store(to + i * size, result);
+  }
 };
 
 }  // namespace dovetail::exec

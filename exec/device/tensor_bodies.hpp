@@ -19,17 +19,22 @@ struct Add {
   }
 };
 
-// sum[i] = the sum of the sources' i-th elements, in their order. `sum` may be one of them.
-template <class Scalar>
+// sum[i] = the sum of the sources' i-th elements, in their order; `size` at once. `sum` may be one of them.
+template <class Scalar, int size>
 struct SumOf {
   const Scalar* const* sources;
   std::int64_t count;  // of sources
   std::int64_t first;  // their first element
   Scalar* sum;
   DOVETAIL_BOTH void operator()(std::int64_t i) const {
-    Wide<Scalar> total = 0;
-    for (std::int64_t j = 0; j < count; ++j) total += wide(sources[j][first + i]);
-    sum[i] = narrow<Scalar>(total);
+    Wide<Scalar> total[size] = {};
+    for (std::int64_t source = 0; source < count; ++source) {
+      const Pack<size, Scalar> values = load<size>(sources[source] + first + i * size);
+      for (int j = 0; j < size; ++j) total[j] += wide(values.at[j]);
+    }
+    Pack<size, Scalar> result;
+    for (int j = 0; j < size; ++j) result.at[j] = narrow<Scalar>(total[j]);
+    store(sum + i * size, result);
   }
 };
 
@@ -45,13 +50,13 @@ struct MoveRows {
     const Scalar* const source = from + (from_rows == nullptr ? i : from_rows[i]) * cols;
     Scalar* const target = to + (to_rows == nullptr ? i : to_rows[i]) * cols;
     for_columns<Scalar>(lanes, cols, [&](std::int64_t c, auto size) {
-      store<decltype(size)::value>(target + c, load<decltype(size)::value>(source + c));
+      store(target + c, load_constant<decltype(size)::value>(source + c));
     });
   }
 };
 
 // The first Adam step with the settings of update.cpp; `master`, of bf16 weights, holds them in full precision.
-template <class Scalar>
+template <class Scalar, int size>
 struct AdamStep {
   const Scalar* gradient;
   Scalar* weights;
@@ -60,13 +65,30 @@ struct AdamStep {
   DOVETAIL_BOTH void operator()(std::int64_t i) const {
     using Number = Wide<Scalar>;
     constexpr Number beta1 = Number(.9), beta2 = Number(.999), epsilon = Number(1e-8);
-    const Number g = wide(gradient[i]);
-    mean[i] = beta1 * mean[i] + (1 - beta1) * g;
-    variance[i] = beta2 * variance[i] + (1 - beta2) * g * g;
-    const Number step = mean_scale * mean[i] / (std::sqrt(variance[i] * variance_scale) + epsilon);
-    const Number result = (master == nullptr ? wide(weights[i]) : master[i]) - step;
-    if (master != nullptr) master[i] = result;
-    weights[i] = narrow<Scalar>(result);
+    const std::int64_t first = i * size;
+    const Pack<size, Scalar> g = load_constant<size>(gradient + first);
+    Pack<size, Number> m = load<size>(mean + first), v = load<size>(variance + first), w = in_full(first);
+    Pack<size, Scalar> rounded;
+    for (int j = 0; j < size; ++j) {
+      const Number d = wide(g.at[j]);
+      m.at[j] = beta1 * m.at[j] + (1 - beta1) * d;
+      v.at[j] = beta2 * v.at[j] + (1 - beta2) * d * d;
+      w.at[j] -= mean_scale * m.at[j] / (std::sqrt(v.at[j] * variance_scale) + epsilon);
+      rounded.at[j] = narrow<Scalar>(w.at[j]);
+    }
+    store(mean + first, m);
+    store(variance + first, v);
+    if (master != nullptr) store(master + first, w);
+    store(weights + first, rounded);
+  }
+
+ private:
+  DOVETAIL_BOTH Pack<size, Wide<Scalar>> in_full(std::int64_t first) const {
+    if (master != nullptr) return load<size>(master + first);
+    const Pack<size, Scalar> stored = load<size>(weights + first);
+    Pack<size, Wide<Scalar>> result;
+    for (int j = 0; j < size; ++j) result.at[j] = wide(stored.at[j]);
+    return result;
   }
 };
 

@@ -36,15 +36,26 @@ struct CompressFp8 {
     const Scalar* const source = from + row * hidden;
     std::uint8_t* const target = to + row * (hidden + 4);
     double largest = 0;
-    for (std::int64_t c = lanes.index(); c < hidden; c += lanes.count()) {
-      const double size = std::fabs(static_cast<double>(wide(source[c])));
-      largest = size > largest ? size : largest;
-    }
+    for_columns<Scalar>(lanes, hidden, [&](std::int64_t c, auto count) {
+      constexpr int size = decltype(count)::value;
+      const Pack<size, Scalar> values = load_constant<size>(source + c);
+      for (int j = 0; j < size; ++j) {
+        const double value = std::fabs(static_cast<double>(wide(values.at[j])));
+        largest = value > largest ? value : largest;
+      }
+    });
     largest = lanes.max(largest);
     auto scale = static_cast<float>(largest / 448);
     if (!(scale > 0)) scale = 1;
-    for (std::int64_t c = lanes.index(); c < hidden; c += lanes.count())
-      target[c] = e4m3(wide(source[c]) / static_cast<double>(scale));
+    for_columns<Scalar>(lanes, hidden, [&](std::int64_t c, auto count) {
+      constexpr int size = decltype(count)::value, part = size < 4 ? size : 4;  // rows begin at multiples of 4 bytes
+      const Pack<size, Scalar> values = load_constant<size>(source + c);
+      for (int first = 0; first < size; first += part) {
+        Pack<part, std::uint8_t> bytes;
+        for (int j = 0; j < part; ++j) bytes.at[j] = e4m3(wide(values.at[first + j]) / static_cast<double>(scale));
+        store(target + c + first, bytes);
+      }
+    });
     if (lanes.index() == 0) memcpy(target + hidden, &scale, sizeof scale);
   }
 };
@@ -59,22 +70,40 @@ struct DecompressFp8 {
     const std::uint8_t* const source = from + row * (hidden + 4);
     float scale;
     memcpy(&scale, source + hidden, sizeof scale);
-    for (std::int64_t c = lanes.index(); c < hidden; c += lanes.count())
-      to[row * hidden + c] = narrow<Scalar>(static_cast<Wide<Scalar>>(from_e4m3(source[c]) * scale));
+    for_columns<Scalar>(lanes, hidden, [&](std::int64_t c, auto count) {
+      constexpr int size = decltype(count)::value, part = size < 4 ? size : 4;
+      Pack<size, Scalar> values;
+      for (int first = 0; first < size; first += part) {
+        const Pack<part, std::uint8_t> bytes = load_constant<part>(source + c + first);
+        for (int j = 0; j < part; ++j)
+          values.at[first + j] = narrow<Scalar>(static_cast<Wide<Scalar>>(from_e4m3(bytes.at[j]) * scale));
+      }
+      store(to + row * hidden + c, values);
+    });
   }
 };
 
-template <class Scalar>
+template <class Scalar, int size>
 struct ToBf16 {
   const Scalar* from;
   Bf16* to;
-  DOVETAIL_BOTH void operator()(std::int64_t i) const { to[i] = bf16(wide(from[i])); }
+  DOVETAIL_BOTH void operator()(std::int64_t i) const {
+    const Pack<size, Scalar> values = load_constant<size>(from + i * size);
+    Pack<size, Bf16> result;
+    for (int j = 0; j < size; ++j) result.at[j] = bf16(wide(values.at[j]));
+    store(to + i * size, result);
+  }
 };
-template <class Scalar>
+template <class Scalar, int size>
 struct FromBf16 {
   const Bf16* from;
   Scalar* to;
-  DOVETAIL_BOTH void operator()(std::int64_t i) const { to[i] = narrow<Scalar>(wide(from[i])); }
+  DOVETAIL_BOTH void operator()(std::int64_t i) const {
+    const Pack<size, Bf16> values = load_constant<size>(from + i * size);
+    Pack<size, Scalar> result;
+    for (int j = 0; j < size; ++j) result.at[j] = narrow<Scalar>(wide(values.at[j]));
+    store(to + i * size, result);
+  }
 };
 
 }  // namespace dovetail::exec

@@ -15,15 +15,25 @@ namespace {
 
 constexpr int nodes_of_stage = 2;
 
+constexpr int usual_head_size = 32;
+
+int head_size_of(const HostScale& scale) {
+  if (scale.head_size == 0) return std::min(usual_head_size, scale.hidden);
+  if (scale.head_size > scale.hidden)
+    throw InputError(fmt::format("head_size is {}, expected at most the {} elements of a token (hidden)",
+                                 scale.head_size, scale.hidden));
+  return scale.head_size;
+}
+
 void require_positive(std::string_view name, int value) {
   if (value < 1) throw InputError(fmt::format("{} is {}, expected at least 1", name, value));
 }
 
-// Heads of the given size that fill `hidden` and divide over mp ranks; key heads in the big model's ratio.
+// Heads that fill `hidden` and divide over mp ranks; key heads in the big model's ratio.
 Attention scaled_attention(const Attention& big, const HostScale& scale, int mp) {
   Attention small;
-  small.head_size = scale.head_size;
-  const int per_rank = std::max(1, scale.hidden / (scale.head_size * mp));
+  small.head_size = head_size_of(scale);
+  const int per_rank = std::max(1, scale.hidden / (small.head_size * mp));
   small.heads = per_rank * mp;
   int ratio = std::clamp(big.heads / std::max(1, big.kv_heads), 1, per_rank);
   while (per_rank % ratio != 0) --ratio;
@@ -69,7 +79,7 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   require_positive("hidden", scale.hidden);
   require_positive("expert_hidden", scale.expert_hidden);
   require_positive("tokens_per_rank", scale.tokens_per_rank);
-  require_positive("head_size", scale.head_size);
+  if (scale.head_size != 0) require_positive("head_size", scale.head_size);
   Experiment e = big;
   const int gpus = scale.ranks / nodes;
   e.cluster.nodes = nodes;

@@ -11,7 +11,7 @@ struct HostScale {
   int hidden = 128;
   int expert_hidden = 256;  // rounded up to divide over a node's ranks
   int tokens_per_rank = 512;
-  int head_size = 32;
+  int head_size = 0;  // of attention, at most `hidden`; 0: 32, or `hidden` where that is less
 };
 
 // Keeps the cluster's links and costs, and the model's kind: gated or not, top_k (at most `experts`), capacity factor,

@@ -34,6 +34,30 @@ TEST_CASE("A big experiment in the size of this machine") {
   CHECK(e.calibration->collectives.size() == big.calibration->collectives.size());
 }
 
+TEST_CASE("Heads of any size fill the hidden size, in the big model's ratio of key heads") {
+  Experiment big = test::testbed_b();
+  big.model.attention.heads = 32;
+  big.model.attention.kv_heads = 8;
+  HostScale scale;
+  scale.hidden = 1024;
+  scale.head_size = 128;
+  Attention a = scaled_for_host(big, scale).model.attention;  // 4 heads for each of mp = 2 ranks, 4 to a key head
+  CHECK(a.head_size == 128);
+  CHECK(a.heads == 8);
+  CHECK(a.kv_heads == 2);
+  scale.head_size = 1024;  // one for each rank, although they are wider than the tokens
+  a = scaled_for_host(big, scale).model.attention;
+  CHECK(a.heads == 2);
+  CHECK(a.kv_heads == 2);
+  scale.head_size = 1025;
+  CHECK_THROWS_AS(scaled_for_host(big, scale), InputError);
+  scale.head_size = -1;
+  CHECK_THROWS_AS(scaled_for_host(big, scale), InputError);
+  scale.head_size = 0;
+  scale.hidden = 16;
+  CHECK(scaled_for_host(big, scale).model.attention.head_size == 16);
+}
+
 TEST_CASE("Any even number of ranks builds a schedule") {
   for (int ranks : {2, 4, 6, 8, 12, 16}) {
     HostScale scale;

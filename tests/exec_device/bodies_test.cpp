@@ -54,9 +54,9 @@ TEST_CASE("Segments give the slots that one pass gives") {
   std::vector<std::int32_t> counts(5 * 5), slots(300);
   const SlotOrder order{shape, experts.data(), counts.data()};
   REQUIRE(order.segments() == 5);
-  for (std::int64_t i = 0; i < 25; ++i) CountChoices{order}(i);
-  for (std::int64_t i = 0; i < 5; ++i) AddUpCounts{order}(i);
-  for (std::int64_t i = 0; i < 25; ++i) GiveSlots{order, slots.data()}(i);
+  for (std::int64_t i = 0; i < 5; ++i) CountChoices{order}(i, OneLane());
+  for (std::int64_t i = 0; i < 5; ++i) AddUpCounts{order}(i, OneLane());
+  for (std::int64_t i = 0; i < 5; ++i) GiveSlots{order, slots.data()}(i, OneLane());
   for (std::size_t i = 0; i < 300; ++i) CHECK(slots[i] == expected[i].slot);
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("The k best experts come best first, ties to the lower index") {
 TEST_CASE("A bf16 weight follows its master copy") {
   Bf16 gradient = bf16(1.0F), weight = bf16(1.0F);
   float mean = 0, variance = 0, master = 1;
-  AdamStep<Bf16>{&gradient, &weight, &mean, &variance, &master, 1e-3F / .1F, 1 / .001F}(0);
+  AdamStep<Bf16, 1>{&gradient, &weight, &mean, &variance, &master, 1e-3F / .1F, 1 / .001F}(0);
   CHECK(master == Approx(1 - 1e-3));  // the first step is the rate, whatever the gradient's size
   CHECK(wide(weight) == 1);           // bf16 has steps of 2^-8 below 1: 0.999 rounds to 1
 }

@@ -5,18 +5,22 @@
 
 namespace dovetail::exec {
 
-#define DOVETAIL_WIDE_KERNELS(Number)     \
-  DOVETAIL_KERNEL(AddNoise<Number>);      \
-  DOVETAIL_KERNEL(ExpertScores<Number>);  \
-  DOVETAIL_KERNEL(ChooseExperts<Number>); \
+#define DOVETAIL_WIDE_KERNELS(Number)                   \
+  DOVETAIL_KERNEL(AddNoise<Number, 1>);                 \
+  DOVETAIL_KERNEL(AddNoise<Number, pack_size<Number>>); \
+  DOVETAIL_KERNEL(ExpertScores<Number>);                \
+  DOVETAIL_KERNEL(ChooseExperts<Number>);               \
   DOVETAIL_KERNEL(WriteRouting<Number>)
-#define DOVETAIL_KERNELS(Scalar)            \
-  DOVETAIL_KERNEL(LogitGradients<Scalar>);  \
-  DOVETAIL_KERNEL(SpreadGradients<Scalar>); \
-  DOVETAIL_KERNEL(CompressFp8<Scalar>);     \
-  DOVETAIL_KERNEL(DecompressFp8<Scalar>);   \
-  DOVETAIL_KERNEL(ToBf16<Scalar>);          \
-  DOVETAIL_KERNEL(FromBf16<Scalar>)
+#define DOVETAIL_KERNELS(Scalar)                               \
+  DOVETAIL_KERNEL(LogitGradients<Scalar>);                     \
+  DOVETAIL_KERNEL(SpreadGradients<Scalar, 1>);                 \
+  DOVETAIL_KERNEL(SpreadGradients<Scalar, pack_size<Scalar>>); \
+  DOVETAIL_KERNEL(CompressFp8<Scalar>);                        \
+  DOVETAIL_KERNEL(DecompressFp8<Scalar>);                      \
+  DOVETAIL_KERNEL(ToBf16<Scalar, 1>);                          \
+  DOVETAIL_KERNEL(ToBf16<Scalar, pack_size<Bf16>>);            \
+  DOVETAIL_KERNEL(FromBf16<Scalar, 1>);                        \
+  DOVETAIL_KERNEL(FromBf16<Scalar, pack_size<Bf16>>)
 
 DOVETAIL_WIDE_KERNELS(double);
 DOVETAIL_WIDE_KERNELS(float);

@@ -11,6 +11,20 @@ namespace dovetail::exec {
 struct WarpLanes {
   __device__ int index() const { return static_cast<int>(threadIdx.x & 31U); }
   __device__ int count() const { return 32; }
+  __device__ void sync() const { __syncwarp(); }
+  __device__ Alike alike(int key) const {
+    const unsigned same = __match_any_sync(0xffffffffU, key);
+    return {__popc(same & ((1U << index()) - 1)), __popc(same)};
+  }
+  template <class Number>
+  __device__ Number before(Number x) const {
+    Number sum = x;
+    for (int apart = 1; apart < 32; apart *= 2) {
+      const Number other = __shfl_up_sync(0xffffffffU, sum, apart);
+      if (index() >= apart) sum += other;
+    }
+    return sum - x;
+  }
   template <class Number>
   __device__ Number sum(Number x) const {
     for (int apart = 16; apart > 0; apart /= 2) x += __shfl_xor_sync(0xffffffffU, x, apart);

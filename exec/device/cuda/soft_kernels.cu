@@ -19,7 +19,8 @@ namespace dovetail::exec {
   DOVETAIL_KERNEL(WithoutRadial<Scalar>);        \
   DOVETAIL_KERNEL(ThetaGradient<Scalar>);        \
   DOVETAIL_KERNEL(Widen<Scalar>);                \
-  DOVETAIL_KERNEL(Narrow<Scalar>)
+  DOVETAIL_KERNEL(Narrow<Scalar, 1>);            \
+  DOVETAIL_KERNEL(Narrow<Scalar, pack_size<Scalar>>)
 
 DOVETAIL_WIDE_KERNELS(double);
 DOVETAIL_WIDE_KERNELS(float);

@@ -5,15 +5,18 @@
 
 namespace dovetail::exec {
 
-#define DOVETAIL_KERNELS(Scalar)                    \
-  DOVETAIL_KERNEL(Add<Scalar, 1>);                  \
-  DOVETAIL_KERNEL(Add<Scalar, pack_size<Scalar>>);  \
-  DOVETAIL_KERNEL(SumOf<Scalar>);                   \
-  DOVETAIL_KERNEL(MoveRows<Scalar>);                \
-  DOVETAIL_KERNEL(AdamStep<Scalar>);                \
-  DOVETAIL_KERNEL(Relu<Scalar, 1>);                 \
-  DOVETAIL_KERNEL(Relu<Scalar, pack_size<Scalar>>); \
-  DOVETAIL_KERNEL(GatedActivation<Scalar>);         \
+#define DOVETAIL_KERNELS(Scalar)                        \
+  DOVETAIL_KERNEL(Add<Scalar, 1>);                      \
+  DOVETAIL_KERNEL(Add<Scalar, pack_size<Scalar>>);      \
+  DOVETAIL_KERNEL(SumOf<Scalar, 1>);                    \
+  DOVETAIL_KERNEL(SumOf<Scalar, pack_size<Scalar>>);    \
+  DOVETAIL_KERNEL(MoveRows<Scalar>);                    \
+  DOVETAIL_KERNEL(MoveBlocks<Scalar>);                  \
+  DOVETAIL_KERNEL(AdamStep<Scalar, 1>);                 \
+  DOVETAIL_KERNEL(AdamStep<Scalar, pack_size<Scalar>>); \
+  DOVETAIL_KERNEL(Relu<Scalar, 1>);                     \
+  DOVETAIL_KERNEL(Relu<Scalar, pack_size<Scalar>>);     \
+  DOVETAIL_KERNEL(GatedActivation<Scalar>);             \
   DOVETAIL_KERNEL(ActivationBackward<Scalar>)
 
 DOVETAIL_KERNELS(double);
