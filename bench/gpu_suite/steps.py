@@ -60,7 +60,7 @@ def missing(need, setup):
 
 def configure(s):
     options = ["-DCMAKE_BUILD_TYPE=Release", "-DDOVETAIL_WITH_CUDA=ON", *(f"-DDOVETAIL_WITH_{each}=OFF" for each in WITHOUT)]
-    options += [f"-DCMAKE_CUDA_ARCHITECTURES={'native' if machine.count_gpus() > 0 else '90'}"]
+    options += [f"-DCMAKE_CUDA_ARCHITECTURES={machine.architecture()}"]
     options += [f"-DDOVETAIL_HEADERS_PATH={s.headers}"] if s.headers else []
     roots = {"NCCL": s.nccl if s.with_nccl else None}
     if not machine.has(machine.toolkit(), "cublas_v2.h", "libcublas.so"):

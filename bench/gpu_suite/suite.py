@@ -3,7 +3,6 @@
 numerics, calibration, times of the shipped systems, PyTorch beside them, validation. Each step has a limit; what is done is
 kept after each, so that the same call goes on where an earlier one ended, on this machine or another."""
 import argparse
-import ctypes
 import fcntl
 import os
 import pathlib
@@ -90,11 +89,25 @@ def print_table(rows):
         print("  ".join([text.ljust(width) for text, width in zip(row, widths)] + [row[-1]]).rstrip())
 
 
-LIBC = ctypes.CDLL(None)
+class Guard:
+    """Ends a process group when this program dies, however that comes: else its work would go on beside the next call's."""
 
+    def __init__(self, group):
+        ours, self.end = os.pipe()
+        self.process = os.fork()
+        if self.process == 0:
+            os.close(self.end)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)
+            if os.read(ours, 1) == b"":
+                os.killpg(group, signal.SIGKILL)
+            os._exit(0)
+        os.close(ours)
 
-def die_with_parent():
-    LIBC.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: no step works on beside the call that follows a killed one
+    def dismiss(self):
+        os.write(self.end, b"x")
+        os.close(self.end)
+        os.waitpid(self.process, 0)
 
 
 class Suite:
@@ -168,15 +181,18 @@ class Suite:
             out.flush()
             try:
                 self.child = subprocess.Popen(command, cwd=SOURCE, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                              start_new_session=True, preexec_fn=die_with_parent)  # fmt: skip
+                                              start_new_session=True)  # fmt: skip
             except OSError as error:
                 out.write(f"{command[0]}: {error.strerror}\n".encode())
                 return 127
+            guard = Guard(self.child.pid)
             try:
                 return self.child.wait(limit)
             except subprocess.TimeoutExpired:
                 self.end_child()
                 return None
+            finally:
+                guard.dismiss()
 
     def end_child(self):
         """With all that it started; politely first, so that it can keep what it has."""
