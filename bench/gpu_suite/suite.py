@@ -4,6 +4,7 @@ numerics, calibration, times of the shipped systems, PyTorch beside them, valida
 kept after each, so that the same call goes on where an earlier one ended, on this machine or another."""
 import argparse
 import fcntl
+import json
 import os
 import pathlib
 import re
@@ -157,19 +158,26 @@ class Suite:
 
     def judge(self, step, name, code, limit, text):
         last = text.split("\n")[-1][:120]
+        more_calls = self.records.parts.get(name, {}).get("attempts", 0) + 1 < step.goes_on
+        if code == 0 and self.is_partial(step):
+            return ("unfinished", "partial, goes on in the next call") if more_calls else ("done", "partial")
         if code == 0:
             return "done", ""
         if code == SKIPPED:
             return "skipped", last.removeprefix("skipped: ")
         if code is None and limit < step.limit:
             return "unfinished", "time was up"
-        if code is None and self.records.parts.get(name, {}).get("attempts", 0) + 1 < step.goes_on:
+        if code is None and more_calls:
             return "unfinished", f"goes on after its {step.limit} s"
         if code is None:
             return "failed", f"took longer than {step.limit} s"
         if step.unsupported and re.search(step.unsupported, text):
             return "skipped", f"not supported here: {last}"
         return "failed", f"exit code {code}: {last}"
+
+    def is_partial(self, step):
+        file = self.setup.work / step.result
+        return file.is_file() and json.loads(file.read_text(encoding="utf-8")).get("partial", False)
 
     def call(self, name, command, log, limit):
         """The exit code; None where the limit ended it."""

@@ -172,6 +172,14 @@ class Limits(WithFolder):
         made.run()
         self.assertEqual(made.records.state("slow"), "failed")
 
+    def test_a_partial_result_goes_on_and_counts_in_the_end(self):
+        made = self.make(goes_on=2, result="x.json", parts=lambda _: [("", ["true"])])
+        (made.setup.work / "x.json").write_text('{"partial": true}')
+        made.run()
+        self.assertEqual(made.records.state("slow"), "unfinished")
+        made.run()
+        self.assertEqual((made.records.state("slow"), made.records.parts["slow"]["reason"]), ("done", "partial"))
+
     def test_what_makes_the_archive_too_large_is_left_out_and_named(self):
         made = self.make()
         (made.setup.work / "small").write_text("small")
