@@ -83,6 +83,19 @@ class Plan(unittest.TestCase):
             self.assertIn(words, done.stderr)
 
 
+class Libraries(WithFolder):
+    def test_a_library_is_found_in_the_folders_of_pip(self):
+        root = self.folder / "nvidia/nccl"
+        for file in ("include/nccl.h", "lib/libnccl.so.2"):
+            (root / file).parent.mkdir(parents=True)
+            (root / file).touch()
+        ask = f"import sys; sys.path.insert(0, {str(ROOT / 'bench/gpu_suite')!r}); import machine; print(machine.in_pip('nccl.h', {{!r}}))"
+        for library, expected in (("libnccl.so", str(root)), ("libother.so", "None")):
+            done = subprocess.run([sys.executable, "-B", "-S", "-c", ask.format(library)], env={"PYTHONPATH": str(self.folder)},
+                                  capture_output=True, text=True, check=False)  # fmt: skip
+            self.assertEqual(done.stdout.strip(), expected, done.stderr)
+
+
 class GoingOn(WithFolder):
     def test_a_killed_call_goes_on_with_the_part_that_it_was_in(self):
         self.behave('[ "$1" != times.fsmoe ] || { sleep 60 & echo $! >"$(dirname "$0")/child"; wait; }')
