@@ -49,7 +49,7 @@ def missing(need, setup):
     if need == "GPU":
         return "" if machine.count_gpus() > 0 else "no GPU: the driver counts none"
     if need == "GPUs":
-        return "" if machine.count_gpus() > 1 else f"{machine.count_gpus()} GPUs, and two are needed"
+        return "" if machine.count_gpus() > 1 else "fewer than two GPUs"
     if need == "PyTorch":
         return "" if machine.has_module("torch") else "python3 has no PyTorch"
     if need == "program":
