@@ -24,14 +24,29 @@ def first_line(*command, pattern=".*"):
     return found.group(0) if found and done.returncode == 0 else ""
 
 
-def count_gpus():
-    """As the driver counts them, so that a missing nvidia-smi does not matter."""
+def driver():
+    """NVIDIA's, ready to be asked; None where it is missing or refuses. No nvidia-smi is needed."""
     try:
-        driver, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(0)
+        library = ctypes.CDLL("libcuda.so.1")
     except OSError:
-        return 0
-    failed = driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0
-    return 0 if failed else count.value
+        return None
+    return library if library.cuInit(0) == 0 else None
+
+
+def count_gpus():
+    library, count = driver(), ctypes.c_int(0)
+    return count.value if library and library.cuDeviceGetCount(ctypes.byref(count)) == 0 else 0
+
+
+def architecture():
+    """Of the first GPU, as CMake writes it; that of Hopper where there is none."""
+    library, digits = driver(), []
+    for attribute in (75, 76):  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
+        value = ctypes.c_int(0)
+        if not library or library.cuDeviceGetAttribute(ctypes.byref(value), attribute, 0) != 0:
+            return "90"
+        digits.append(str(value.value))
+    return "".join(digits)
 
 
 def program(name):

@@ -24,6 +24,7 @@ class Step:
     needs: tuple = ()
     always: bool = False  # quick where nothing changed, so done in every call
     goes_on: int = 1  # calls that may work on a part which keeps what it has done
+    result: str = ""  # a JSON file of the work folder; where it says "partial": true, the step goes on in the next call
     unsupported: str = ""  # a pattern in the log of a part that failed because the machine cannot do it
     what: str = ""
 
@@ -48,7 +49,7 @@ def missing(need, setup):
     if need == "GPU":
         return "" if machine.count_gpus() > 0 else "no GPU: the driver counts none"
     if need == "GPUs":
-        return "" if machine.count_gpus() > 1 else f"{machine.count_gpus()} GPUs, and two are needed"
+        return "" if machine.count_gpus() > 1 else "fewer than two GPUs"
     if need == "PyTorch":
         return "" if machine.has_module("torch") else "python3 has no PyTorch"
     if need == "program":
@@ -60,7 +61,7 @@ def missing(need, setup):
 
 def configure(s):
     options = ["-DCMAKE_BUILD_TYPE=Release", "-DDOVETAIL_WITH_CUDA=ON", *(f"-DDOVETAIL_WITH_{each}=OFF" for each in WITHOUT)]
-    options += [f"-DCMAKE_CUDA_ARCHITECTURES={'native' if machine.count_gpus() > 0 else '90'}"]
+    options += [f"-DCMAKE_CUDA_ARCHITECTURES={machine.architecture()}"]
     options += [f"-DDOVETAIL_HEADERS_PATH={s.headers}"] if s.headers else []
     roots = {"NCCL": s.nccl if s.with_nccl else None}
     if not machine.has(machine.toolkit(), "cublas_v2.h", "libcublas.so"):
@@ -146,15 +147,16 @@ STEPS = [
     Step("compile", 3, 530, compile_all, always=True, goes_on=9, what="the program and the tests of the GPU"),
     Step("gpu_tests", 1, 300, gpu_tests, ON_GPU, what="kernels, random plans and captured steps against the host"),
     Step("numerics", 2, 120, numerics, ON_GPU, what="all ranks on one GPU, small shapes, against the reference"),
-    Step("calibrate", 2, 300, calibrate, ON_GPU, what="costs of this GPU's kernels and copies"),
     Step("times", 3, 180, times, ON_GPU, what="one rank of eight, a large layer, exchanges held"),
     Step("several_gpus", 3, 180, several_gpus, ("program", "GPUs"), what="a GPU for each rank, NCCL between them"),
     Step("baselines", 1, 200, lambda s: in_torch(s, "torch_baselines.py", "baselines.json"), ("GPU", "PyTorch", "schedule"),
          what="PyTorch: products, attention and copies of the same shapes"),
     Step("peer", 1, 200, lambda s: in_torch(s, "torch_moe.py", "torch.json"), ("GPU", "PyTorch", "schedule"),
          what="PyTorch: the same layer of one rank"),
-    Step("validate", 8, 520, validate, ON_GPU, goes_on=3, what="predicted against measured; regret of the planners"),
+    Step("calibrate", 2, 300, calibrate, ON_GPU, what="costs of this GPU's kernels and copies"),
+    Step("validate", 8, 520, validate, ON_GPU, goes_on=3, result="validation.json",
+         what="predicted against measured; regret of the planners"),
     Step("sanitizer", 2, 150, sanitizer, (*ON_GPU, "compute-sanitizer"),
-         unsupported=r"not supported|unsupported|LibraryNotLoaded|Unable to|error 999", what="memory and barriers of the kernels"),
+         unsupported=r"[Dd]evice not supported|LibraryNotLoaded|Failed to initialize", what="memory and barriers of the kernels"),
     Step("profile", 1, 200, profile, (*ON_GPU, "nsys", "schedule"), what="what runs when, of one system"),
 ]  # fmt: skip

@@ -3,8 +3,8 @@
 numerics, calibration, times of the shipped systems, PyTorch beside them, validation. Each step has a limit; what is done is
 kept after each, so that the same call goes on where an earlier one ended, on this machine or another."""
 import argparse
-import ctypes
 import fcntl
+import json
 import os
 import pathlib
 import re
@@ -90,11 +90,25 @@ def print_table(rows):
         print("  ".join([text.ljust(width) for text, width in zip(row, widths)] + [row[-1]]).rstrip())
 
 
-LIBC = ctypes.CDLL(None)
+class Guard:
+    """Ends a process group when this program dies, however that comes: else its work would go on beside the next call's."""
 
+    def __init__(self, group):
+        ours, self.end = os.pipe()
+        self.process = os.fork()
+        if self.process == 0:
+            os.close(self.end)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)
+            if os.read(ours, 1) == b"":
+                os.killpg(group, signal.SIGKILL)
+            os._exit(0)
+        os.close(ours)
 
-def die_with_parent():
-    LIBC.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: no step works on beside the call that follows a killed one
+    def dismiss(self):
+        os.write(self.end, b"x")
+        os.close(self.end)
+        os.waitpid(self.process, 0)
 
 
 class Suite:
@@ -144,19 +158,26 @@ class Suite:
 
     def judge(self, step, name, code, limit, text):
         last = text.split("\n")[-1][:120]
+        more_calls = self.records.parts.get(name, {}).get("attempts", 0) + 1 < step.goes_on
+        if code == 0 and self.is_partial(step):
+            return ("unfinished", "partial, goes on in the next call") if more_calls else ("done", "partial")
         if code == 0:
             return "done", ""
         if code == SKIPPED:
             return "skipped", last.removeprefix("skipped: ")
         if code is None and limit < step.limit:
             return "unfinished", "time was up"
-        if code is None and self.records.parts.get(name, {}).get("attempts", 0) + 1 < step.goes_on:
+        if code is None and more_calls:
             return "unfinished", f"goes on after its {step.limit} s"
         if code is None:
             return "failed", f"took longer than {step.limit} s"
         if step.unsupported and re.search(step.unsupported, text):
             return "skipped", f"not supported here: {last}"
         return "failed", f"exit code {code}: {last}"
+
+    def is_partial(self, step):
+        file = self.setup.work / step.result
+        return file.is_file() and json.loads(file.read_text(encoding="utf-8")).get("partial", False)
 
     def call(self, name, command, log, limit):
         """The exit code; None where the limit ended it."""
@@ -168,15 +189,18 @@ class Suite:
             out.flush()
             try:
                 self.child = subprocess.Popen(command, cwd=SOURCE, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                              start_new_session=True, preexec_fn=die_with_parent)  # fmt: skip
+                                              start_new_session=True)  # fmt: skip
             except OSError as error:
                 out.write(f"{command[0]}: {error.strerror}\n".encode())
                 return 127
+            guard = Guard(self.child.pid)
             try:
                 return self.child.wait(limit)
             except subprocess.TimeoutExpired:
                 self.end_child()
                 return None
+            finally:
+                guard.dismiss()
 
     def end_child(self):
         """With all that it started; politely first, so that it can keep what it has."""

@@ -83,16 +83,33 @@ class Plan(unittest.TestCase):
             self.assertIn(words, done.stderr)
 
 
+class Libraries(WithFolder):
+    def test_a_library_is_found_in_the_folders_of_pip(self):
+        root = self.folder / "nvidia/nccl"
+        for file in ("include/nccl.h", "lib/libnccl.so.2"):
+            (root / file).parent.mkdir(parents=True)
+            (root / file).touch()
+        ask = f"import sys; sys.path.insert(0, {str(ROOT / 'bench/gpu_suite')!r}); import machine; print(machine.in_pip('nccl.h', {{!r}}))"
+        for library, expected in (("libnccl.so", str(root)), ("libother.so", "None")):
+            done = subprocess.run([sys.executable, "-B", "-S", "-c", ask.format(library)], env={"PYTHONPATH": str(self.folder)},
+                                  capture_output=True, text=True, check=False)  # fmt: skip
+            self.assertEqual(done.stdout.strip(), expected, done.stderr)
+
+
 class GoingOn(WithFolder):
     def test_a_killed_call_goes_on_with_the_part_that_it_was_in(self):
-        self.behave('[ "$1" != times.fsmoe ] || exec sleep 60')
+        self.behave('[ "$1" != times.fsmoe ] || { sleep 60 & echo $! >"$(dirname "$0")/child"; wait; }')
         call = subprocess.Popen(self.command(), env=self.environment(), stdout=subprocess.DEVNULL)
         until = time.monotonic() + 60
-        while "times.fsmoe" not in (self.folder / "ran").read_text() if (self.folder / "ran").exists() else True:
+        while not (self.folder / "child").exists() or not (self.folder / "child").read_text():
             self.assertLess(time.monotonic(), until)
             time.sleep(0.05)
         call.send_signal(signal.SIGKILL)
         call.wait()
+        child = pathlib.Path("/proc") / (self.folder / "child").read_text().strip() / "stat"
+        while child.exists() and child.read_text().split()[2] != "Z":
+            self.assertLess(time.monotonic(), until, "what a killed call had started works on")
+            time.sleep(0.05)
         self.assertIn("times.tutel", self.ran())
         self.assertEqual(self.states()["times"], "waiting")
         self.assertEqual(self.states()["numerics"], "done")
@@ -167,6 +184,14 @@ class Limits(WithFolder):
         self.assertEqual(made.records.state("slow"), "unfinished")
         made.run()
         self.assertEqual(made.records.state("slow"), "failed")
+
+    def test_a_partial_result_goes_on_and_counts_in_the_end(self):
+        made = self.make(goes_on=2, result="x.json", parts=lambda _: [("", ["true"])])
+        (made.setup.work / "x.json").write_text('{"partial": true}')
+        made.run()
+        self.assertEqual(made.records.state("slow"), "unfinished")
+        made.run()
+        self.assertEqual((made.records.state("slow"), made.records.parts["slow"]["reason"]), ("done", "partial"))
 
     def test_what_makes_the_archive_too_large_is_left_out_and_named(self):
         made = self.make()
