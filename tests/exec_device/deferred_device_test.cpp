@@ -1,4 +1,5 @@
-// The deferred device by itself: it runs what CUDA would allow, refuses what CUDA refuses, and reports what has no order.
+// The deferred device by itself: it runs what CUDA would allow, refuses what CUDA refuses, and reports what has no
+// order.
 #include "exec/device/deferred/deferred_device.hpp"
 
 #include <catch2/catch.hpp>

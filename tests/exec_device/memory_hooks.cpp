@@ -19,29 +19,71 @@ void __tsan_func_exit() {}
 void __tsan_vptr_read(void**) {}
 void __tsan_vptr_update(void**, void*) {}
 
-void __tsan_read1(void* at) { note_read(at, 1); }
-void __tsan_read2(void* at) { note_read(at, 2); }
-void __tsan_read4(void* at) { note_read(at, 4); }
-void __tsan_read8(void* at) { note_read(at, 8); }
-void __tsan_read16(void* at) { note_read(at, 16); }
-void __tsan_write1(void* at) { note_write(at, 1); }
-void __tsan_write2(void* at) { note_write(at, 2); }
-void __tsan_write4(void* at) { note_write(at, 4); }
-void __tsan_write8(void* at) { note_write(at, 8); }
-void __tsan_write16(void* at) { note_write(at, 16); }
-void __tsan_unaligned_read2(void* at) { note_read(at, 2); }
-void __tsan_unaligned_read4(void* at) { note_read(at, 4); }
-void __tsan_unaligned_read8(void* at) { note_read(at, 8); }
-void __tsan_unaligned_read16(void* at) { note_read(at, 16); }
-void __tsan_unaligned_write2(void* at) { note_write(at, 2); }
-void __tsan_unaligned_write4(void* at) { note_write(at, 4); }
-void __tsan_unaligned_write8(void* at) { note_write(at, 8); }
-void __tsan_unaligned_write16(void* at) { note_write(at, 16); }
-void __tsan_read_range(void* at, std::size_t bytes) { note_read(at, static_cast<std::int64_t>(bytes)); }
-void __tsan_write_range(void* at, std::size_t bytes) { note_write(at, static_cast<std::int64_t>(bytes)); }
+void __tsan_read1(void* at) {
+  note_read(at, 1);
+}
+void __tsan_read2(void* at) {
+  note_read(at, 2);
+}
+void __tsan_read4(void* at) {
+  note_read(at, 4);
+}
+void __tsan_read8(void* at) {
+  note_read(at, 8);
+}
+void __tsan_read16(void* at) {
+  note_read(at, 16);
+}
+void __tsan_write1(void* at) {
+  note_write(at, 1);
+}
+void __tsan_write2(void* at) {
+  note_write(at, 2);
+}
+void __tsan_write4(void* at) {
+  note_write(at, 4);
+}
+void __tsan_write8(void* at) {
+  note_write(at, 8);
+}
+void __tsan_write16(void* at) {
+  note_write(at, 16);
+}
+void __tsan_unaligned_read2(void* at) {
+  note_read(at, 2);
+}
+void __tsan_unaligned_read4(void* at) {
+  note_read(at, 4);
+}
+void __tsan_unaligned_read8(void* at) {
+  note_read(at, 8);
+}
+void __tsan_unaligned_read16(void* at) {
+  note_read(at, 16);
+}
+void __tsan_unaligned_write2(void* at) {
+  note_write(at, 2);
+}
+void __tsan_unaligned_write4(void* at) {
+  note_write(at, 4);
+}
+void __tsan_unaligned_write8(void* at) {
+  note_write(at, 8);
+}
+void __tsan_unaligned_write16(void* at) {
+  note_write(at, 16);
+}
+void __tsan_read_range(void* at, std::size_t bytes) {
+  note_read(at, static_cast<std::int64_t>(bytes));
+}
+void __tsan_write_range(void* at, std::size_t bytes) {
+  note_write(at, static_cast<std::int64_t>(bytes));
+}
 
 // Atomics are those of the host's own bookkeeping. No kernel has any on the host.
-std::uint8_t __tsan_atomic8_load(const volatile std::uint8_t* at, int) { return __atomic_load_n(at, __ATOMIC_SEQ_CST); }
+std::uint8_t __tsan_atomic8_load(const volatile std::uint8_t* at, int) {
+  return __atomic_load_n(at, __ATOMIC_SEQ_CST);
+}
 std::uint32_t __tsan_atomic32_load(const volatile std::uint32_t* at, int) {
   return __atomic_load_n(at, __ATOMIC_SEQ_CST);
 }

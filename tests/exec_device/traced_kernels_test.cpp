@@ -40,3 +40,26 @@ TEST_CASE("A kernel is seen to touch the bytes that it touches, and no others") 
   CHECK(ran[4].writes == Bytes{range(129, 5)});
   CHECK(device->races().empty());  // one queue
 }
+
+TEST_CASE("Two queues that share scratch memory are reported, with the kernels' names") {
+  const auto device = make_deferred_device();
+  const auto first = device->make_queue(), second = device->make_queue();
+  const auto memory = device->allocate(256, Place::Device);
+  auto* const numbers = reinterpret_cast<double*>(memory->data());
+  double* const scratch = numbers + 16;
+  for (const bool shares : {false, true}) {
+    first->serves({5, 0});
+    copy_numbers(*first, numbers, scratch, 4);
+    copy_numbers(*first, scratch, numbers + 8, 4);
+    second->serves({6, 0});
+    add_every_second(*second, numbers, scratch + (shares ? 3 : 4), 4);
+    device->synchronize();
+    CHECK(device->races().empty() == !shares);
+  }
+  for (const deferred::Race& race : device->races()) {
+    CHECK(race.bytes == deferred::range_of(scratch + 3, sizeof(double)));
+    CHECK_THAT(to_string(race), Catch::Matchers::Contains("CopyNumbers") &&
+                                    Catch::Matchers::Contains("AddEverySecond") &&
+                                    Catch::Matchers::Contains("of op 6 on rank 0"));
+  }
+}

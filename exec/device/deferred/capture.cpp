@@ -16,7 +16,8 @@ bool Capture::take(Lane& lane, const Command& command) {
   const auto found = lanes_.find(&lane);
   if (found == lanes_.end()) return false;
   if (waits && !waits_here)
-    throw DeviceError("waiting for an event", "it was recorded outside of the capture (cudaErrorStreamCaptureIsolation)");
+    throw DeviceError("waiting for an event",
+                      "it was recorded outside of the capture (cudaErrorStreamCaptureIsolation)");
   Part& part = found->second;
   if (waits) part.clock.learn(command.waits_for->clock);
   if (waits || command.work) part.clock.count(lane.id);

@@ -1,4 +1,5 @@
-// What is known to be over, by lane: the vector clocks of Fidge and Mattern, which tell whether two commands are ordered.
+// What is known to be over, by lane: the vector clocks of Fidge and Mattern, which tell whether two commands are
+// ordered.
 #pragma once
 #include <algorithm>
 #include <cstddef>

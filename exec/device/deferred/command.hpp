@@ -27,8 +27,8 @@ struct Record {
 // Waits, works and is recorded, in this order; any of them may be missing.
 struct Command {
   std::shared_ptr<const Record> waits_for;
-  std::function<bool()> ready;                            // something outside of the device that it waits for
-  std::function<Nanoseconds(Nanoseconds begin)> work;     // returns the earliest end
+  std::function<bool()> ready;                         // something outside of the device that it waits for
+  std::function<Nanoseconds(Nanoseconds begin)> work;  // returns the earliest end
   std::shared_ptr<Record> records;
 
   // For reports.

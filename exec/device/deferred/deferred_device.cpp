@@ -109,6 +109,7 @@ class TheDevice final : public DeferredDevice {
   }
   std::int64_t waits() const override { return shared_->waits; }
   std::int64_t commands_run() const override { return runner().commands_run(); }
+  std::optional<deferred::Accessor> failed() const override { return runner().failed(); }
   std::vector<LoggedCommand> commands() const override { return runner().log(); }
 
  private:

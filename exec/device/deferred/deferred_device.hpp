@@ -39,8 +39,9 @@ class DeferredDevice : public ComputeDevice {
   virtual const std::vector<deferred::Race>& races() const = 0;  // at most 1,000
   virtual void forget_races() = 0;
   virtual void plant(const PlantedFaults& faults) = 0;
-  virtual std::int64_t waits() const = 0;         // given to queues so far
-  virtual std::int64_t commands_run() const = 0;  // that did work
+  virtual std::int64_t waits() const = 0;                        // given to queues so far
+  virtual std::int64_t commands_run() const = 0;                 // that did work
+  virtual std::optional<deferred::Accessor> failed() const = 0;  // the command at which the device failed
   virtual std::vector<LoggedCommand> commands() const = 0;
 };
 

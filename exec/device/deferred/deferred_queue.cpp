@@ -111,7 +111,7 @@ void DeferredQueue::multiply(const Product& p) {
     throw DeviceError("a product", "its library cannot be set up in a capture (cudaErrorStreamCaptureUnsupported)");
   has_multiplied_ = true;
   give("product", [call = blas_call(p)](Nanoseconds begin) {
-    if (current_trace() != nullptr) note_product(call);
+    if (current_trace != nullptr) note_product(call);
     multiply_plainly(call);
     return begin;
   });

@@ -1,6 +1,6 @@
-// Where the commands of a lane run. Under the thread sanitizer each lane has a fiber and a stack of its own, so that the
-// sanitizer sees lanes as it sees threads: it reports accesses that events do not order. In other builds commands run on
-// the calling thread, and the marks below do nothing.
+// Where the commands of a lane run. Under the thread sanitizer each lane has a fiber and a stack of its own, so that
+// the sanitizer sees lanes as it sees threads: it reports accesses that events do not order. In other builds commands
+// run on the calling thread, and the marks below do nothing.
 #pragma once
 #include <functional>
 #include <memory>
@@ -16,7 +16,8 @@ class Fiber {
 
   static bool is_seen_as_thread();
 
-  // Runs `work` to its end and destroys it. It knows of what the caller has done, and the caller of nothing that it does.
+  // Runs `work` to its end and destroys it. It knows of what the caller has done, and the caller of nothing that it
+  // does.
   void run(std::function<void()> work);
 
  private:

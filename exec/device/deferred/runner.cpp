@@ -22,10 +22,10 @@ constexpr std::chrono::microseconds between_polls{20};
 class Tracing {
  public:
   explicit Tracing(Trace* trace) : traces_(trace != nullptr) {
-    if (traces_) current_trace() = trace;
+    if (traces_) current_trace = trace;
   }
   ~Tracing() {
-    if (traces_) current_trace() = nullptr;
+    if (traces_) current_trace = nullptr;
   }
   Tracing(const Tracing&) = delete;
   Tracing& operator=(const Tracing&) = delete;
@@ -158,7 +158,7 @@ void Runner::run_first(Lane& lane) {
     lane.time = std::max(lane.time, command.waits_for->time);
   }
   if (command.work) {
-    if (failing_command_ == commands_run_) failed_ = true;
+    if (failing_command_ == commands_run_) failed_ = accessor(lane, command);
     refuse_if_failed();
     ++commands_run_;
     const auto lasts = static_cast<Nanoseconds>(1 + random_() % 1000);
@@ -173,14 +173,18 @@ void Runner::run_first(Lane& lane) {
   command.records->over = true;
 }
 
+Accessor Runner::accessor(const Lane& lane, const Command& command) const {
+  return {name_of(command), lane.id, lane.clock.of(lane.id) + 1, command.purpose};
+}
+
 // In the lane's fiber only pointers are used: counting references would put lanes in an order.
 Nanoseconds Runner::perform(Lane& lane, Command& command) {
   Trace trace;
   std::atomic<Nanoseconds> end{0};
   {
     const Tracing tracing(settings_.trace ? &trace : nullptr);
-    lane.fiber.run([&end, &lane, begin = lane.time, work = std::move(command.work),
-                    waits_for = command.waits_for.get(), records = command.records.get()] {
+    lane.fiber.run([&end, &lane, begin = lane.time, work = std::move(command.work), waits_for = command.waits_for.get(),
+                    records = command.records.get()] {
       if (waits_for != nullptr) acquire_mark(waits_for);
       if (work) end.store(work(begin), std::memory_order_relaxed);
       if (records != nullptr) release_mark(records);
@@ -189,7 +193,7 @@ Nanoseconds Runner::perform(Lane& lane, Command& command) {
   }
   if (!settings_.trace) return end;
   const std::vector<Range> reads = in_memory(trace.reads.take()), writes = in_memory(trace.writes.take());
-  shadow_.touch({name_of(command), lane.id, lane.clock.of(lane.id) + 1, command.purpose}, lane.clock, reads, writes);
+  shadow_.touch(accessor(lane, command), lane.clock, reads, writes);
   if (settings_.log) {
     log_[command.log].reads = reads;
     log_[command.log].writes = writes;

@@ -29,6 +29,7 @@ class Runner {
 
   void fail_at(std::optional<std::int64_t> command);
   void refuse_if_failed() const;
+  const std::optional<Accessor>& failed() const { return failed_; }
   std::int64_t commands_run() const { return commands_run_; }
   const std::vector<Race>& races() const { return races_; }
   void forget_races() { races_.clear(); }
@@ -36,6 +37,7 @@ class Runner {
 
  private:
   std::size_t log(const Lane& lane, const Command& command);  // where it stands
+  Accessor accessor(const Lane& lane, const Command& command) const;
   Lane* pick();  // a lane whose first command can run; null: none
   bool can_run(const Lane& lane) const;
   void run_or_wait();
@@ -58,7 +60,7 @@ class Runner {
   Shadow shadow_;
   std::int64_t commands_run_ = 0;
   std::optional<std::int64_t> failing_command_;
-  bool failed_ = false;
+  std::optional<Accessor> failed_;
   std::vector<LoggedCommand> log_;
   bool log_is_over_ = false;  // the next command begins another
 };

@@ -25,9 +25,4 @@ std::vector<Range> Ranges::take() {
   return merged;
 }
 
-Trace*& current_trace() {
-  thread_local Trace* trace = nullptr;
-  return trace;
-}
-
 }  // namespace dovetail::exec::deferred

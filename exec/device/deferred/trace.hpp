@@ -1,5 +1,5 @@
-// The bytes that a command touches: those that it says itself, and those that the compiler's hooks see where kernels are
-// compiled with them.
+// The bytes that a command touches: those that it says itself, and those that the compiler's hooks see where kernels
+// are compiled with them.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -41,17 +41,17 @@ struct Trace {
 };
 
 // Of the command that this thread is running; null: none that is traced.
-Trace*& current_trace();
+inline constinit thread_local Trace* current_trace = nullptr;
 
 inline Range range_of(const void* first, std::int64_t bytes) {
   const auto at = reinterpret_cast<std::uintptr_t>(first);
   return {at, at + static_cast<std::uintptr_t>(bytes)};
 }
 inline void note_read(const void* first, std::int64_t bytes) {
-  if (Trace* const trace = current_trace()) trace->reads.add(range_of(first, bytes));
+  if (Trace* const trace = current_trace) trace->reads.add(range_of(first, bytes));
 }
 inline void note_write(const void* first, std::int64_t bytes) {
-  if (Trace* const trace = current_trace()) trace->writes.add(range_of(first, bytes));
+  if (Trace* const trace = current_trace) trace->writes.add(range_of(first, bytes));
 }
 
 }  // namespace dovetail::exec::deferred
