@@ -1,6 +1,7 @@
 // Steps on a device that runs them in random orders, given out op by op and captured: they compute what the reference
 // does, and no two of their commands touch the same bytes without an order.
 #include <catch2/catch.hpp>
+#include <mutex>
 
 #include "exec/device/deferred/deferred_device.hpp"
 #include "models/base/errors.hpp"
@@ -82,6 +83,26 @@ TEST_CASE("Shipped systems compute in random orders what the reference does, in 
   const auto device = make_deferred_device({17});
   check_systems_on_device(*device, true);
   check_no_races(*device);
+}
+
+TEST_CASE("Random plans compute on a device for each rank, each in random orders, what the reference does") {
+  Random random(41);
+  for (std::uint64_t i = 0; i < 60;) {
+    const Experiment e = random_experiment(random);
+    const Plan plan = random_legal_plan(random, e);
+    if (e.cluster.gpus() > 8) continue;
+    ++i;
+    std::mutex mutex;
+    std::string first;
+    const auto tell = [&](const deferred::Race& race) {
+      const std::scoped_lock lock(mutex);
+      if (first.empty()) first = to_string(race);
+    };
+    check_on_devices(e, plan, {Stored::Double, true, true, i}, [&](std::size_t local) {
+      return make_deferred_device({8 * i + local, true, false, tell});
+    });
+    CHECK(first == "");
+  }
 }
 
 TEST_CASE("Wherever a device fails, the error names the op that it failed in, given out or captured") {

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "exec/device/deferred/deferred_device.hpp"
+#include "exec/device/device_network.hpp"
 
 using namespace dovetail;
 using namespace dovetail::exec;
@@ -39,6 +40,24 @@ TEST_CASE("A kernel is seen to touch the bytes that it touches, and no others") 
   CHECK(ran[4].reads == Bytes{range(1, 5)});
   CHECK(ran[4].writes == Bytes{range(129, 5)});
   CHECK(device->races().empty());  // one queue
+}
+
+TEST_CASE("Messages are seen to be read where they are sent, and written once they have arrived") {
+  const auto device = make_deferred_device({1, true, true});
+  const auto queue = device->make_queue();
+  const auto memory = device->allocate(256, Place::Device);
+  Cancellation cancellation;
+  const auto networks = make_host_networks(1, cancellation);
+  const int self[] = {0};
+  const auto communicator = networks[0]->communicator(self);
+  communicator->broadcast(*queue, memory->data(), memory->data() + 128, 48, 0);
+  device->synchronize();
+  const std::vector<LoggedCommand> ran = device->commands();
+  REQUIRE(ran.size() == 2);
+  CHECK(ran[0].reads == std::vector{deferred::range_of(memory->data(), 48)});
+  CHECK(ran[0].writes.empty());
+  CHECK(ran[1].reads.empty());
+  CHECK(ran[1].writes == std::vector{deferred::range_of(memory->data() + 128, 48)});
 }
 
 TEST_CASE("Two queues that share scratch memory are reported, with the kernels' names") {

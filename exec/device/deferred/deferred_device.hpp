@@ -2,6 +2,7 @@
 // that queues and events allow. It reports commands that touch the same bytes without an order between them, and
 // refuses in captures what CUDA refuses. One thread at a time uses it.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -16,7 +17,8 @@ struct DeferredSettings {
   // Copies, fills, products and exchanges say what they touch. Kernels are seen where they are compiled with hooks, and
   // by the thread sanitizer, which then does all of the tracing.
   bool trace = true;
-  bool log = false;  // see commands()
+  bool log = false;                                      // see commands()
+  std::function<void(const deferred::Race&)> tell = {};  // at once, of each race; may be none
 };
 
 // Both count from when they are planted, from 0.

@@ -47,6 +47,7 @@ std::string name_of(const Command& command) {
 Runner::Runner(const DeferredSettings& settings)
     : settings_(settings), random_(settings.seed), shadow_([this](const Race& race) {
         if (races_.size() < most_races) races_.push_back(race);
+        if (settings_.tell) settings_.tell(race);
       }) {
   settings_.trace = settings.trace && !Fiber::is_seen_as_thread();
 }
