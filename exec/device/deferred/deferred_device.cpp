@@ -70,6 +70,7 @@ class TheDevice final : public DeferredDevice {
     if (bytes == 0) return;
     synchronize();
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
+    copied_now_ = range_of(from, bytes);
   }
   Seconds elapsed(const Event& first, const Event& last) override {
     const auto time = [](const Event& event) {
@@ -111,6 +112,7 @@ class TheDevice final : public DeferredDevice {
   std::int64_t commands_run() const override { return runner().commands_run(); }
   std::optional<deferred::Accessor> failed() const override { return runner().failed(); }
   std::vector<LoggedCommand> commands() const override { return runner().log(); }
+  Range copied_now() const override { return copied_now_; }
 
  private:
   Runner& runner() const { return shared_->runner; }
@@ -125,6 +127,7 @@ class TheDevice final : public DeferredDevice {
   }
 
   std::shared_ptr<Shared> shared_;
+  Range copied_now_;
 };
 
 }  // namespace

@@ -45,6 +45,7 @@ class DeferredDevice : public ComputeDevice {
   virtual std::int64_t commands_run() const = 0;                 // that did work
   virtual std::optional<deferred::Accessor> failed() const = 0;  // the command at which the device failed
   virtual std::vector<LoggedCommand> commands() const = 0;
+  virtual deferred::Range copied_now() const = 0;  // from where the last copy_now() copied
 };
 
 std::unique_ptr<DeferredDevice> make_deferred_device(const DeferredSettings& settings = {});

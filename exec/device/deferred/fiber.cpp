@@ -18,43 +18,38 @@ namespace {
 
 constexpr std::size_t stack_bytes = 256 * 1024;
 
-struct Task {
-  std::function<void()> work;
-  std::exception_ptr failure;
-};
-
 }  // namespace
 
-// The task is handed over by an atomic, and the fiber deletes its work: the caller would not be ordered after that.
+// Without an order between them, the fiber and its caller may share atomics alone: the fiber destroys the call itself.
 struct Fiber::State {
   std::vector<std::byte> stack = std::vector<std::byte>(stack_bytes);
   ucontext_t own{}, caller{};
   void* fiber = __tsan_create_fiber(0);
   void* calling_fiber = nullptr;
-  std::atomic<Task*> task{nullptr};
+  std::atomic<Call*> call{nullptr};
+  std::atomic<std::int64_t> result{0};
+  std::atomic<std::exception_ptr*> failure{nullptr};
 
   static void loop(unsigned high, unsigned low);
-  void run_task();
+  void run_call();
 };
 
 __attribute__((no_sanitize_thread)) void Fiber::State::loop(unsigned high, unsigned low) {
   auto* const self = reinterpret_cast<State*>((static_cast<std::uintptr_t>(high) << 32) | low);
   for (;;) {
-    self->run_task();
+    self->run_call();
     __tsan_switch_to_fiber(self->calling_fiber, __tsan_switch_to_fiber_no_sync);
     swapcontext(&self->own, &self->caller);
   }
 }
 
-void Fiber::State::run_task() {
-  Task* const now = task.load(std::memory_order_acquire);
+void Fiber::State::run_call() {
+  const std::unique_ptr<Call> now(call.load(std::memory_order_acquire));
   try {
-    now->work();
+    result.store((*now)(), std::memory_order_relaxed);
   } catch (...) {
-    now->failure = std::current_exception();
-    release_mark(now);
+    failure.store(new std::exception_ptr(std::current_exception()), std::memory_order_release);
   }
-  now->work = nullptr;
 }
 
 Fiber::Fiber() : state_(std::make_unique<State>()) {
@@ -75,17 +70,15 @@ bool Fiber::is_seen_as_thread() {
   return true;
 }
 
-__attribute__((no_sanitize_thread)) void Fiber::run(std::function<void()> work) {
+__attribute__((no_sanitize_thread)) std::int64_t Fiber::run(Call call) {
   State& s = *state_;
-  Task* const task = new Task{std::move(work), nullptr};
   s.calling_fiber = __tsan_get_current_fiber();
-  s.task.store(task, std::memory_order_release);
+  s.call.store(new Call(std::move(call)), std::memory_order_release);
   __tsan_switch_to_fiber(s.fiber, __tsan_switch_to_fiber_no_sync);
   swapcontext(&s.caller, &s.own);
-  const std::exception_ptr failure = task->failure;
-  delete task;
-  if (!failure) return;
-  std::rethrow_exception(failure);
+  const std::unique_ptr<std::exception_ptr> failure(s.failure.exchange(nullptr, std::memory_order_acquire));
+  if (failure) std::rethrow_exception(*failure);
+  return s.result.load(std::memory_order_relaxed);
 }
 
 void release_mark(const void* mark) {
@@ -104,8 +97,8 @@ Fiber::~Fiber() = default;
 bool Fiber::is_seen_as_thread() {
   return false;
 }
-void Fiber::run(std::function<void()> work) {
-  work();
+std::int64_t Fiber::run(Call call) {
+  return call();
 }
 void release_mark(const void*) {}
 void acquire_mark(const void*) {}

@@ -2,6 +2,7 @@
 // the sanitizer sees lanes as it sees threads: it reports accesses that events do not order. In other builds commands
 // run on the calling thread, and the marks below do nothing.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -16,9 +17,10 @@ class Fiber {
 
   static bool is_seen_as_thread();
 
-  // Runs `work` to its end and destroys it. It knows of what the caller has done, and the caller of nothing that it
-  // does.
-  void run(std::function<void()> work);
+  // Runs the call to its end and destroys it. It knows of what the caller has done, and the caller of nothing that it
+  // does but the number that it returns.
+  using Call = std::function<std::int64_t()>;
+  std::int64_t run(Call call);
 
  private:
   struct State;

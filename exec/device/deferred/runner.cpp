@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -89,9 +88,9 @@ void Runner::run_all() {
   constexpr double choices[] = {0, .5, .9, .99};
   stay_ = choices[random_() % std::size(choices)];
   while (std::ranges::any_of(lanes_, [](const auto& lane) { return !lane->commands.empty(); })) run_or_wait();
+  see_all_lanes();
   for (const auto& lane : lanes_) {
     host_learns(lane->clock);
-    acquire_mark(lane.get());
     host_time_ = std::max(host_time_, lane->time);
   }
   std::erase_if(lanes_, [](const auto& lane) { return lane.use_count() == 1; });
@@ -181,15 +180,16 @@ Accessor Runner::accessor(const Lane& lane, const Command& command) const {
 // In the lane's fiber only pointers are used: counting references would put lanes in an order.
 Nanoseconds Runner::perform(Lane& lane, Command& command) {
   Trace trace;
-  std::atomic<Nanoseconds> end{0};
+  Nanoseconds end = 0;
   {
     const Tracing tracing(settings_.trace ? &trace : nullptr);
-    lane.fiber.run([&end, &lane, begin = lane.time, work = std::move(command.work), waits_for = command.waits_for.get(),
-                    records = command.records.get()] {
+    end = lane.fiber.run([lane = &lane, begin = lane.time, work = std::move(command.work),
+                          waits_for = command.waits_for.get(), records = command.records.get()] {
       if (waits_for != nullptr) acquire_mark(waits_for);
-      if (work) end.store(work(begin), std::memory_order_relaxed);
+      const Nanoseconds result = work ? work(begin) : begin;
       if (records != nullptr) release_mark(records);
-      release_mark(&lane);
+      release_mark(lane);
+      return result;
     });
   }
   if (!settings_.trace) return end;
@@ -222,6 +222,7 @@ bool Runner::has_memory(Range range) const {
 }
 
 void Runner::remove_memory(Range range) {
+  see_all_lanes();
   memory_.erase(range.first);
   shadow_.forget(range);
 }
@@ -231,8 +232,15 @@ void Runner::fail_at(std::optional<std::int64_t> command) {
   if (command) *failing_command_ += commands_run_;
 }
 
+// The host sees what ran on each lane.
+void Runner::see_all_lanes() const {
+  for (const auto& lane : lanes_) acquire_mark(lane.get());
+}
+
 void Runner::refuse_if_failed() const {
-  if (failed_) throw DeviceError("waiting for the device", fmt::format("command {} failed", *failing_command_));
+  if (!failed_) return;
+  see_all_lanes();
+  throw DeviceError("waiting for the device", fmt::format("command {} failed", *failing_command_));
 }
 
 }  // namespace dovetail::exec::deferred

@@ -44,6 +44,7 @@ class Runner {
   void run_first(Lane& lane);
   Nanoseconds perform(Lane& lane, Command& command);
   std::vector<Range> in_memory(std::vector<Range> ranges) const;
+  void see_all_lanes() const;
   void host_learns(const Clock& clock);
 
   DeferredSettings settings_;
