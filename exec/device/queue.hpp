@@ -35,7 +35,7 @@ class Queue {
   virtual void* stream() const = 0;
   virtual void loop(std::function<void()> work) = 0;
   // Work that waits for something outside of the device, until `ready`. It must wait by itself where it runs at once.
-  virtual void loop_when(std::function<bool()>, std::function<void()> work) { loop(std::move(work)); }
+  virtual void loop_when(const std::function<bool()>&, std::function<void()> work) { loop(std::move(work)); }
   virtual void serves(Purpose) {}  // what follows
 };
 

@@ -2,7 +2,6 @@
 // the origin again.
 #pragma once
 #include <map>
-#include <memory>
 #include <vector>
 
 #include "exec/device/deferred/runner.hpp"
@@ -29,17 +28,6 @@ class Capture {
   std::int32_t number_;
   Lane& origin_;
   std::map<Lane*, Part> lanes_;
-};
-
-class DeferredGraph final : public Graph {
- public:
-  DeferredGraph(Runner& runner, std::vector<std::vector<Command>> parts);
-  void launch(Queue& queue) override;
-
- private:
-  Runner& runner_;
-  std::vector<std::vector<Command>> parts_;
-  std::vector<std::shared_ptr<Lane>> lanes_;  // by part
 };
 
 }  // namespace dovetail::exec::deferred

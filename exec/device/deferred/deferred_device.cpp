@@ -1,9 +1,11 @@
 #include "exec/device/deferred/deferred_device.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
+#include "exec/device/deferred/deferred_graph.hpp"
 #include "exec/device/deferred/deferred_queue.hpp"
 #include "models/base/errors.hpp"
 

@@ -1,5 +1,6 @@
 #include "exec/device/deferred/deferred_queue.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <utility>
@@ -140,11 +141,11 @@ void DeferredQueue::loop(std::function<void()> work) {
   loop_when({}, std::move(work));
 }
 
-void DeferredQueue::loop_when(std::function<bool()> ready, std::function<void()> work) {
+void DeferredQueue::loop_when(const std::function<bool()>& ready, std::function<void()> work) {
   Command command;
   command.body = &work.target_type();
   command.purpose = purpose_;
-  command.ready = std::move(ready);
+  command.ready = ready;
   command.work = [work = std::move(work)](Nanoseconds begin) {
     work();
     return begin;

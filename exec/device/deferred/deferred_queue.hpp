@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "exec/device/deferred/capture.hpp"
 
@@ -36,7 +37,7 @@ class DeferredQueue final : public Queue {
   void wait(const Event& event) override;
   void* stream() const override { return nullptr; }
   void loop(std::function<void()> work) override;
-  void loop_when(std::function<bool()> ready, std::function<void()> work) override;
+  void loop_when(const std::function<bool()>& ready, std::function<void()> work) override;
   void serves(Purpose purpose) override { purpose_ = purpose; }
 
   void mark(std::int64_t* moment);

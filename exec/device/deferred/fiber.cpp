@@ -97,7 +97,7 @@ Fiber::~Fiber() = default;
 bool Fiber::is_seen_as_thread() {
   return false;
 }
-std::int64_t Fiber::run(Call call) {
+std::int64_t Fiber::run(Call call) {  // NOLINT(performance-unnecessary-value-param): others take it over
   return call();
 }
 void release_mark(const void*) {}

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -203,7 +204,7 @@ Nanoseconds Runner::perform(Lane& lane, Command& command) {
 }
 
 // The rest is the host's: operands of kernels and their local variables.
-std::vector<Range> Runner::in_memory(std::vector<Range> ranges) const {
+std::vector<Range> Runner::in_memory(const std::vector<Range>& ranges) const {
   std::vector<Range> inside;
   for (const Range& range : ranges) {
     auto memory = memory_.upper_bound(range.first);

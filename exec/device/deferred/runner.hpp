@@ -1,11 +1,12 @@
 // Runs the commands of lanes in a random legal order, and checks what they touch.
 #pragma once
 #include <map>
+#include <optional>
 #include <random>
 #include <vector>
 
 #include "exec/device/deferred/command.hpp"
-#include "exec/device/deferred/deferred_device.hpp"
+#include "exec/device/deferred/deferred_settings.hpp"
 #include "exec/device/deferred/shadow.hpp"
 
 namespace dovetail::exec::deferred {
@@ -43,7 +44,7 @@ class Runner {
   void run_or_wait();
   void run_first(Lane& lane);
   Nanoseconds perform(Lane& lane, Command& command);
-  std::vector<Range> in_memory(std::vector<Range> ranges) const;
+  std::vector<Range> in_memory(const std::vector<Range>& ranges) const;
   void see_all_lanes() const;
   void host_learns(const Clock& clock);
 
