@@ -329,6 +329,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
     Queue& queue = *queues_[queue_of(task.members.front(), op)];
     for (std::size_t i = 0; i < task.members.size(); ++i) {
       Queue& of_member = *queues_[queue_of(task.members[i], op)];
+      of_member.serves({task.op, ranks_[task.members[i]]});
       for (const Event* event : task.waits[i]) of_member.wait(*event);
       if (i == 0) continue;
       of_member.record(*task.arrived[i]);

@@ -132,7 +132,7 @@ void launch_on_stream(void* stream, std::int64_t count, const Body& body);
 template <class Body>
 void launch(Queue& queue, std::int64_t count, const Body& body) {
   if (count == 0) return;
-#if DOVETAIL_HAS_CUDA
+#if DOVETAIL_HAS_CUDA && !defined(DOVETAIL_LOOPS_ALONE)
   if (queue.stream() != nullptr) return launch_on_stream(queue.stream(), count, body);
 #endif
   queue.loop([count, body] {

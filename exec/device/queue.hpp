@@ -1,7 +1,9 @@
 // An in-order queue of work on a device, and marks in it that other queues wait for.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "exec/device/product.hpp"
 
@@ -10,6 +12,11 @@ namespace dovetail::exec {
 class Event {
  public:
   virtual ~Event() = default;
+};
+
+// What work is done for, as reports of stand-in devices name it.
+struct Purpose {
+  std::int32_t op = -1, rank = -1;  // -1: of no op
 };
 
 class Queue {
@@ -27,6 +34,9 @@ class Queue {
   // Where kernels are launched: a cudaStream_t, or null where they are loops on the host, which `loop` gets.
   virtual void* stream() const = 0;
   virtual void loop(std::function<void()> work) = 0;
+  // Work that waits for something outside of the device, until `ready`. It must wait by itself where it runs at once.
+  virtual void loop_when(const std::function<bool()>&, std::function<void()> work) { loop(std::move(work)); }
+  virtual void serves(Purpose) {}  // what follows
 };
 
 }  // namespace dovetail::exec

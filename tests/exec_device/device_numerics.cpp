@@ -55,10 +55,10 @@ void check_on_device(ComputeDevice& device, const Experiment& e, const Plan& pla
              });
 }
 
-DeviceGroup host_group(int ranks, const Cancellation& cancellation) {
+DeviceGroup host_group(int ranks, const Cancellation& cancellation, const MakeDevice& make_device) {
   DeviceGroup group;
   group.ranks = static_cast<std::size_t>(ranks);
-  group.make_device = [](std::size_t) { return make_host_device(); };
+  group.make_device = make_device;
   const auto networks =
       std::make_shared<std::vector<std::unique_ptr<DeviceNetwork>>>(make_host_networks(ranks, cancellation));
   group.make_network = [networks](std::size_t local) { return std::move((*networks)[local]); };
@@ -66,9 +66,9 @@ DeviceGroup host_group(int ranks, const Cancellation& cancellation) {
   return group;
 }
 
-void check_on_devices(const Experiment& e, const Plan& plan, const DeviceCheck& how) {
+void check_on_devices(const Experiment& e, const Plan& plan, const DeviceCheck& how, const MakeDevice& make_device) {
   Cancellation cancellation;
-  const DeviceGroup group = host_group(e.cluster.gpus(), cancellation);
+  const DeviceGroup group = host_group(e.cluster.gpus(), cancellation, make_device);
   check_step(
       e, plan, how,
       [&](const std::shared_ptr<const Schedule>& schedule, const ModelData& data, const DeviceSettings& settings) {

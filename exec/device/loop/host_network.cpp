@@ -1,11 +1,14 @@
-// The network of stand-in devices: messages are copied into a box and out of it, and all else is made of messages.
+// The network of stand-in devices: messages are copied into a box and out of it, and all else is made of messages. Each
+// call gives the queue two pieces of work, one that sends and one that receives what has arrived.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -30,6 +33,12 @@ class Letters {
     const std::scoped_lock lock(mutex_);
     waiting_[way].emplace_back(first, first + bytes);
     arrived_.notify_all();
+  }
+  // Throws Cancelled after a cancellation.
+  bool has(const std::map<Way, std::size_t>& expected) {
+    cancellation_.check();
+    const std::scoped_lock lock(mutex_);
+    return std::ranges::all_of(expected, [&](const auto& e) { return waiting_[e.first].size() >= e.second; });
   }
   Bytes receive(const Way& way) {
     std::unique_lock lock(mutex_);
@@ -87,41 +96,71 @@ class HostCommunicator final : public DeviceCommunicator {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(members_.size()); }
 
-  void send_receive(Queue&, std::span<const DeviceSend> sends, std::span<const DeviceReceive> receives) override {
-    for (const DeviceSend& s : sends) send(s.peer, s.data, s.bytes);
-    for (const DeviceReceive& r : receives) put(receive(r.peer), r.data, r.bytes);
+  void send_receive(Queue& queue, std::span<const DeviceSend> sends, std::span<const DeviceReceive> receives) override {
+    queue.loop([this, all = std::vector(sends.begin(), sends.end())] {
+      for (const DeviceSend& s : all) send(s.peer, s.data, s.bytes);
+    });
+    std::vector<int> senders;
+    for (const DeviceReceive& r : receives) senders.push_back(r.peer);
+    when_arrived(queue, senders, [this, all = std::vector(receives.begin(), receives.end())] {
+      for (const DeviceReceive& r : all) put(receive(r.peer), r.data, r.bytes);
+    });
   }
-  void all_gather(Queue&, const void* send_buffer, void* to, std::int64_t bytes) override {
-    for (int peer = 0; peer < size(); ++peer) send(peer, send_buffer, bytes);
-    for (int peer = 0; peer < size(); ++peer) put(receive(peer), static_cast<std::byte*>(to) + peer * bytes, bytes);
+  void all_gather(Queue& queue, const void* send_buffer, void* to, std::int64_t bytes) override {
+    queue.loop([=, this] {
+      for (int peer = 0; peer < size(); ++peer) send(peer, send_buffer, bytes);
+    });
+    when_arrived(queue, everybody(), [=, this] {
+      for (int peer = 0; peer < size(); ++peer) put(receive(peer), static_cast<std::byte*>(to) + peer * bytes, bytes);
+    });
   }
-  void broadcast(Queue&, const void* from, void* to, std::int64_t bytes, int root) override {
-    for (int peer = 0; rank_ == root && peer < size(); ++peer) send(peer, from, bytes);
-    put(receive(root), to, bytes);
+  void broadcast(Queue& queue, const void* from, void* to, std::int64_t bytes, int root) override {
+    queue.loop([=, this] {
+      for (int peer = 0; rank_ == root && peer < size(); ++peer) send(peer, from, bytes);
+    });
+    when_arrived(queue, {root}, [=, this] { put(receive(root), to, bytes); });
   }
-  void reduce_scatter(Queue&, const DeviceSum& sum) override {
+  void reduce_scatter(Queue& queue, const DeviceSum& sum) override {
     const std::int64_t bytes = sum.count * size_of(sum.stored);
-    for (int peer = 0; peer < size(); ++peer) send(peer, static_cast<const std::byte*>(sum.send) + peer * bytes, bytes);
-    put(receive_sum(sum.stored), sum.receive, bytes);
+    queue.loop([=, this] {
+      for (int peer = 0; peer < size(); ++peer)
+        send(peer, static_cast<const std::byte*>(sum.send) + peer * bytes, bytes);
+    });
+    when_arrived(queue, everybody(), [=, this] { put(receive_sum(sum.stored), sum.receive, bytes); });
   }
-  void all_reduce(Queue&, const DeviceSum& sum) override {
+  void all_reduce(Queue& queue, const DeviceSum& sum) override {
     const std::int64_t bytes = sum.count * size_of(sum.stored);
-    for (int peer = 0; peer < size(); ++peer) send(peer, sum.send, bytes);
-    put(receive_sum(sum.stored), sum.receive, bytes);
+    queue.loop([=, this] {
+      for (int peer = 0; peer < size(); ++peer) send(peer, sum.send, bytes);
+    });
+    when_arrived(queue, everybody(), [=, this] { put(receive_sum(sum.stored), sum.receive, bytes); });
   }
-  void reduce(Queue&, const DeviceSum& sum, int root) override {
+  void reduce(Queue& queue, const DeviceSum& sum, int root) override {
     const std::int64_t bytes = sum.count * size_of(sum.stored);
-    send(root, sum.send, bytes);
-    if (rank_ == root) put(receive_sum(sum.stored), sum.receive, bytes);
+    queue.loop([=, this] { send(root, sum.send, bytes); });
+    if (rank_ == root)
+      when_arrived(queue, everybody(), [=, this] { put(receive_sum(sum.stored), sum.receive, bytes); });
   }
 
  private:
   int global(int peer) const { return members_.at(static_cast<std::size_t>(peer)); }
+  Letters::Way from(int peer) const { return {number_, global(peer), global(rank_)}; }
+  std::vector<int> everybody() const {
+    std::vector<int> all(members_.size());
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+  // Once as many messages are there from each sender as it is named.
+  void when_arrived(Queue& queue, const std::vector<int>& senders, std::function<void()> receive_all) {
+    std::map<Letters::Way, std::size_t> expected;
+    for (int peer : senders) ++expected[from(peer)];
+    queue.loop_when([&letters = letters_, expected] { return letters.has(expected); }, std::move(receive_all));
+  }
   void send(int peer, const void* data, std::int64_t bytes) {
     letters_.cancellation().check();
     letters_.send({number_, global(rank_), global(peer)}, data, bytes);
   }
-  Bytes receive(int peer) { return letters_.receive({number_, global(peer), global(rank_)}); }
+  Bytes receive(int peer) { return letters_.receive(from(peer)); }
   static void put(const Bytes& message, void* to, std::int64_t bytes) {
     check(std::ssize(message) == bytes, "a message of another size than is received");
     if (bytes > 0) std::memcpy(to, message.data(), message.size());
