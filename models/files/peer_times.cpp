@@ -112,10 +112,7 @@ PeerStep read_peer_step(const std::string& path, FilesRead& files) {
   step.what = json.string("what");
   step.gpu = json.string("gpu");
   step.versions = read_versions(json);
-  const JsonReader sizes = json.at("arguments");
-  step.tokens = sizes.long_integer("tokens", 1);
-  step.hidden = sizes.long_integer("hidden", 1);
-  step.expert_hidden = sizes.long_integer("expert_hidden", 1);
+  step.hidden = json.at("arguments").long_integer("hidden", 1);
   read_times(json, step);
   return step;
 }

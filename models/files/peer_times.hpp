@@ -24,7 +24,7 @@ struct PeerPoints {
 struct PeerStep {
   std::string what, gpu;
   std::map<std::string, std::string> versions;
-  long tokens = 0, hidden = 0, expert_hidden = 0;
+  long hidden = 0;  // of the layer
   Seconds median, ci95_low, ci95_high;
 };
 
