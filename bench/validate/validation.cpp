@@ -283,7 +283,7 @@ class GridRun {
         fmt::format("{}, {}: {} of the {} plans that planners looked at are measured: the {} "
                     "predicted fastest, {}",
                     cell.name, system.name, rest.size(), count, most,
-                    fastest ? "every choice, and each way to restore at one degree" : "and every choice"));
+                    fastest ? "every choice, and each way to restore in the same chunks" : "and every choice"));
   }
 
   struct CellRun {
@@ -366,7 +366,10 @@ class GridRun {
   bool too_late() const {
     return settings_.time_limit > Seconds(0) && exec::steady_time() - start_ >= settings_.time_limit;
   }
-  static bool reuses_memory(const PlanOutcome& p) { return p.plan.restore != Restore::Keep; }
+  // In one chunk nothing takes over another's memory.
+  static bool reuses_memory(const PlanOutcome& p) {
+    return p.plan.restore != Restore::Keep && p.plan.forward_degree > 1;
+  }
 
   const ValidationGrid& grid_;
   const ValidationSettings& settings_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <tuple>
 
 #include "exec/run/probe.hpp"
@@ -79,10 +80,11 @@ class Calibrator {
     report(turns);
   }
 
-  void point(const Probe& probe) {
+  // For its point alone; `fitted`: to other sizes.
+  void point(const Probe& probe, const Calibration& fitted) {
     options_.begin(name_of(probe));
     int undisturbed = 0;
-    alone(probe, undisturbed);
+    alone(probe, undisturbed, prediction(probe, fitted));
   }
 
  private:
@@ -99,7 +101,7 @@ class Calibrator {
     return static_cast<int>(std::clamp(std::ceil(longer * options_.shortest / time), 1.0, most));
   }
 
-  Seconds alone(const Probe& probe, int& undisturbed) {
+  Seconds alone(const Probe& probe, int& undisturbed, std::optional<Seconds> predicted = {}) {
     const std::array<Repeated, 1> work{Repeated{probe, repetitions(probe)}};
     samples_ = 0;
     const auto step = [&] {
@@ -109,7 +111,9 @@ class Calibrator {
       return elapsed.time / work[0].times;
     };
     const Measurement m = measure(step, options_.measure);
+    if (probe.kind == ProbeKind::Collective) return m.median;
     DevicePoint point = point_of(probe);
+    point.predicted = predicted;
     point.median = m.median;
     point.ci95_low = m.ci95_low;
     point.ci95_high = m.ci95_high;
@@ -164,6 +168,7 @@ class Calibrator {
         times[i].push_back(turns.alone[i][sample] / turns.work[i].times / std::max(kept[i], least_speed));
     }
     for (std::size_t i = 0; i < works; ++i) {
+      if (turns.work[i].probe.kind == ProbeKind::Collective) continue;
       DevicePoint point = point_of(turns.work[i].probe);
       for (std::size_t other = 0; other < works; ++other)
         if (other != i) point.beside += (point.beside.empty() ? "" : " and ") + name_of(turns.work[other].probe);
@@ -220,6 +225,23 @@ std::pair<double, double> speeds_beside(std::pair<Seconds, Seconds> alone, std::
   return {alone.first / together.first, (alone.second - after) / together.first};
 }
 
+std::optional<Seconds> prediction(const Probe& probe, const Calibration& fitted) {
+  const auto by = [&](const auto& cost) { return cost.alpha + Seconds(probe.size() * cost.beta.value()); };
+  switch (probe.kind) {
+    case ProbeKind::Gemm:
+      for (const GemmCost& cost : fitted.gemms)
+        if (cost.dtype == probe.dtype) return by(cost);
+      return {};
+    case ProbeKind::StridedCopy:
+      return by(probe.rows > 1 && fitted.strided_copy ? *fitted.strided_copy : fitted.memory);
+    case ProbeKind::CopyToHost:
+    case ProbeKind::CopyFromHost:
+      return fitted.copy ? std::optional(by(*fitted.copy)) : std::nullopt;
+    default:
+      return {};
+  }
+}
+
 std::array<double, 3> speeds_of_three(const std::array<Seconds, 3>& alone, const std::array<Seconds, 3>& together,
                                       const std::function<double(std::size_t, std::size_t)>& beside) {
   std::array<std::size_t, 3> order{0, 1, 2};
@@ -265,9 +287,9 @@ Calibration calibrate(Meter& meter, const CalibrationGrid& grid, const Calibrate
   for (std::size_t a = 0; a < grid.kinds.size(); ++a)
     for (std::size_t b = a + 1; b < grid.kinds.size(); ++b)
       c.interference.push_back(run.pair(grid.kinds[a], grid.kinds[b]));
-  for (const Probe& probe : grid.more) run.point(probe);
+  for (const Probe& probe : grid.more) run.point(probe, c);
   for (const std::vector<Probe>& probes : grid.together) run.together(probes);
-  for (const Probe& probe : options.shapes) run.point(probe);
+  for (const Probe& probe : options.shapes) run.point(probe, c);
   return c;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,7 +44,7 @@ struct CalibrateOptions {
   std::string where;          // goes into every source: host, date, tool
   std::vector<Probe> shapes;  // measured too, for their points alone
   std::function<void(const std::string& what)> begin = [](const std::string&) {};  // before each fit, pair or point
-  std::function<void(const DevicePoint&)> point = [](const DevicePoint&) {};       // after each size
+  std::function<void(const DevicePoint&)> point = [](const DevicePoint&) {};  // of each size but those of collectives
 };
 
 // Collectives within a process use no network: the same costs are given for links inside and between nodes. Costs and
@@ -54,6 +55,9 @@ Calibration calibrate(Meter& meter, const CalibrationGrid& grid, const Calibrate
 // What `measured` lacks, from another calibration: collectives and messages (of a meter without them), GEMMs in other
 // formats, other pairs. Each keeps its provenance. No costs of kernels: those are multiples of the base's own rates.
 void add_unmeasured(Calibration& measured, const Calibration& base);
+
+// What a calibration says that a probe takes; none: it has no cost of such work by itself.
+std::optional<Seconds> prediction(const Probe& probe, const Calibration& fitted);
 
 // Two pieces of work that take `alone` seconds each begin together and end after `together` seconds: which share of its
 // own speed each kept while both ran. What ends last is at full speed after the other has ended.

@@ -29,7 +29,7 @@ DeviceWorkKind work_of(const Probe& p) {
   if (p.kind == ProbeKind::StridedCopy && p.rows == 1) return DeviceWorkKind::Copy;
   for (const auto& [kind, work] : work_kinds)
     if (kind == p.kind) return work;
-  return DeviceWorkKind::Collective;
+  throw InternalError("a collective is no work of one device");
 }
 
 // Causal: products over half of the scores, two forward and five backward, one of which computes the scores again.
@@ -118,9 +118,7 @@ DevicePoint point_of(const Probe& p) {
 Probe probe_of(const DevicePoint& point) {
   Probe p;
   const auto work = point.what == DeviceWorkKind::Copy ? DeviceWorkKind::StridedCopy : point.what;
-  const auto* const found = std::ranges::find(work_kinds, work, &std::pair<ProbeKind, DeviceWorkKind>::second);
-  check(found != work_kinds.end(), "a point of a collective");
-  p.kind = found->first;
+  p.kind = std::ranges::find(work_kinds, work, &std::pair<ProbeKind, DeviceWorkKind>::second)->first;
   p.dtype = point.dtype;
   p.layout = point.layout;
   p.batch = point.batch;

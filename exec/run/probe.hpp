@@ -7,8 +7,10 @@
 
 namespace dovetail::exec {
 
-std::string name_of(const Probe& probe);   // without commas, as cells of CSV have none
-DevicePoint point_of(const Probe& probe);  // without times
-Probe probe_of(const DevicePoint& point);  // InternalError for collectives, whose kind a point does not tell
+std::string name_of(const Probe& probe);  // without commas, as cells of CSV have none
+
+// Without times. Of devices' work only: InternalError for collectives, which more than one of them does.
+DevicePoint point_of(const Probe& probe);
+Probe probe_of(const DevicePoint& point);
 
 }  // namespace dovetail::exec

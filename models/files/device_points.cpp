@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "models/base/errors.hpp"
@@ -19,14 +20,15 @@ namespace {
 
 constexpr std::string_view point_columns =
     "what,dtype,layout,batch,rows,inner,columns,heads,kv_heads,blocks,beside,flops,bytes,median_s,ci95_low_s,"
-    "ci95_high_s,samples,kept_speed,per_second";
+    "ci95_high_s,samples,kept_speed,predicted_s,per_second";
 
 std::string point_line(const DevicePoint& p) {
-  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", name_in(device_work_names, p.what),
-                     name_in(dtype_names, p.dtype), name_in(product_layout_names, p.layout), p.batch, p.rows, p.inner,
-                     p.columns, p.heads, p.kv_heads, p.blocks, p.beside, p.flops, p.bytes, p.median.value(),
-                     p.ci95_low.value(), p.ci95_high.value(), p.samples,
-                     p.kept_speed ? fmt::format("{}", *p.kept_speed) : "", p.per_second());
+  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+                     name_in(device_work_names, p.what), name_in(dtype_names, p.dtype),
+                     name_in(product_layout_names, p.layout), p.batch, p.rows, p.inner, p.columns, p.heads, p.kv_heads,
+                     p.blocks, p.beside, p.flops, p.bytes, p.median.value(), p.ci95_low.value(), p.ci95_high.value(),
+                     p.samples, p.kept_speed ? fmt::format("{}", *p.kept_speed) : "",
+                     p.predicted ? fmt::format("{}", p.predicted->value()) : "", p.per_second());
 }
 
 // The cells of a line, from the left to the right.
@@ -59,6 +61,12 @@ class PointCells {
       fail(fmt::format("{}, expected a number from 0 on", in_quotes(std::string(cell))));
     return value;
   }
+  std::optional<double> number_or_nothing() {
+    const PointCells before = *this;
+    if (next().empty()) return {};
+    *this = before;
+    return number<double>();
+  }
   Seconds time() { return Seconds(number<double>()); }
   void finish() const {
     if (!ended_) fail("too many values");
@@ -85,10 +93,8 @@ DevicePoint read_point(PointCells cells) {
   for (Seconds* time : {&p.median, &p.ci95_low, &p.ci95_high}) *time = cells.time();
   if (p.median <= Seconds(0)) cells.fail("a median of 0, expected a time");
   p.samples = cells.number<long>();
-  if (PointCells ahead = cells; ahead.next().empty())
-    cells = ahead;
-  else
-    p.kept_speed = cells.number<double>();
+  p.kept_speed = cells.number_or_nothing();
+  if (const std::optional<double> time = cells.number_or_nothing()) p.predicted = Seconds(*time);
   cells.number<double>();  // which the others say too
   cells.finish();
   return p;

@@ -25,10 +25,9 @@ enum class DeviceWorkKind {
   CopyToHost,
   CopyFromHost,
   CopyBothWays,
-  Exchange,
-  Collective
+  Exchange
 };
-inline constexpr std::array<std::pair<std::string_view, DeviceWorkKind>, 13> device_work_names{
+inline constexpr std::array<std::pair<std::string_view, DeviceWorkKind>, 12> device_work_names{
     {{"product", DeviceWorkKind::Product},
      {"attention_forward", DeviceWorkKind::AttentionForward},
      {"attention_backward", DeviceWorkKind::AttentionBackward},
@@ -40,8 +39,7 @@ inline constexpr std::array<std::pair<std::string_view, DeviceWorkKind>, 13> dev
      {"copy_to_host", DeviceWorkKind::CopyToHost},
      {"copy_from_host", DeviceWorkKind::CopyFromHost},
      {"copy_both_ways", DeviceWorkKind::CopyBothWays},
-     {"exchange", DeviceWorkKind::Exchange},
-     {"collective", DeviceWorkKind::Collective}}};
+     {"exchange", DeviceWorkKind::Exchange}}};
 
 // Which factor of a product lies transposed in memory. Results and sizes are those of the product as it is multiplied.
 enum class ProductLayout { Plain, LeftTransposed, RightTransposed };
@@ -64,6 +62,7 @@ struct DevicePoint {
   Seconds median, ci95_low, ci95_high;
   long samples = 0;
   std::optional<double> kept_speed;  // share of its own speed, beside other work
+  std::optional<Seconds> predicted;  // by costs that were fitted to other sizes of the same device
 
   // Whether another point is of the same work: whatever ran beside it, and however long it took.
   bool same_work(const DevicePoint& o) const {

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <string_view>
 
+#include "models/base/names.hpp"
 #include "reports/data/validation_statistics.hpp"
 
 namespace dovetail::reports {
@@ -20,7 +22,7 @@ bool same_but_restore(const PlanOutcome& a, const PlanOutcome& b) {
   Plan plan = b.plan;
   plan.restore = a.plan.restore;
   plan.buffers = a.plan.buffers;
-  return a.system == b.system && a.plan == plan;
+  return a.plan == plan;
 }
 
 }  // namespace
@@ -51,6 +53,23 @@ const OpTimes* largest_difference(const PlanOutcome& plan) {
   return largest == plan.ops.end() ? nullptr : &*largest;
 }
 
+std::vector<PointError> point_errors(const DeviceStudy& device) {
+  std::vector<PointError> errors;
+  const auto add = [&](const std::string& what, double error) {
+    auto of = std::ranges::find(errors, what, &PointError::what);
+    if (of == errors.end()) of = errors.insert(of, {what, 0, 0, 0});
+    ++of->points;
+    of->mean += std::fabs(error);
+    if (std::fabs(error) > std::fabs(of->worst)) of->worst = error;
+  };
+  for (const std::string_view last : {"", "all"})
+    for (const DevicePoint& p : device.points)
+      if (p.predicted)
+        add(std::string(last.empty() ? name_in(device_work_names, p.what) : last), *p.predicted / p.median - 1);
+  for (PointError& e : errors) e.mean /= static_cast<double>(e.points);
+  return errors;
+}
+
 std::vector<RestoreGroup> restore_groups(const Validation& validation) {
   std::vector<RestoreGroup> groups;
   for (const ValidationCell& cell : validation.cells)
@@ -60,9 +79,9 @@ std::vector<RestoreGroup> restore_groups(const Validation& validation) {
       if (of == groups.end()) of = groups.insert(of, {&cell, {}});
       of->plans.push_back(&plan);
     }
-  std::erase_if(groups, [](const RestoreGroup& g) { return g.plans.size() < 2; });
-  for (RestoreGroup& group : groups)
-    std::ranges::sort(group.plans, {}, [](const PlanOutcome* p) { return p->plan.restore; });
+  const auto way = [](const PlanOutcome* p) { return p->plan.restore; };
+  for (RestoreGroup& group : groups) std::ranges::stable_sort(group.plans, {}, way);
+  std::erase_if(groups, [&](const RestoreGroup& g) { return way(g.plans.front()) == way(g.plans.back()); });
   return groups;
 }
 

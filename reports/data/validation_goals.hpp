@@ -23,7 +23,16 @@ std::vector<OpTimes> op_differences(const Validation& validation);
 // without them: what overlapped less than predicted is in no op's time.
 const OpTimes* largest_difference(const PlanOutcome& plan);
 
-// Plans of each cell that differ in nothing but how they restore what they did not keep; groups of one are left out.
+// Kernels alone: |predicted / measured - 1| of the points that nothing was fitted to; by kind of work, then of all.
+struct PointError {
+  std::string what;  // "all" at the end
+  std::size_t points = 0;
+  double mean = 0, worst = 0;  // worst: with its sign
+};
+std::vector<PointError> point_errors(const DeviceStudy& device);
+
+// Plans of each cell, of whichever system, that differ in nothing but how they restore what they did not keep; groups
+// of one way are left out.
 struct RestoreGroup {
   const ValidationCell* cell = nullptr;
   std::vector<const PlanOutcome*> plans;  // in the order of the strategies

@@ -110,6 +110,7 @@ Json point_json(const DevicePoint& p) {
   json["median_s"] = number(p.median);
   json["ci95_s"] = {number(p.ci95_low), number(p.ci95_high)};
   json["samples"] = p.samples;
+  if (p.predicted) json["predicted_s"] = number(*p.predicted);
   if (p.kept_speed) {
     json["beside"] = p.beside;
     json["kept_speed"] = number(*p.kept_speed);
@@ -133,7 +134,15 @@ Json device_json(const DeviceStudy& device) {
             {"system", s->system},
             {"ours_s", number(s->ours)},
             {"ours_compute_s", number(s->ours_compute)}};
-  return {{"labels", std::move(labels)}, {"peers", std::move(peers)}, {"step", step}, {"points", std::move(points)}};
+  Json errors = Json::array();
+  for (const PointError& e : point_errors(device))
+    errors.push_back(
+        {{"what", e.what}, {"points", e.points}, {"mean_error", number(e.mean)}, {"worst_error", number(e.worst)}});
+  return {{"labels", std::move(labels)},
+          {"errors", std::move(errors)},
+          {"peers", std::move(peers)},
+          {"step", step},
+          {"points", std::move(points)}};
 }
 
 std::string degrees(const Plan& plan) {

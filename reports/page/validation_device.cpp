@@ -48,6 +48,11 @@ std::string size_text(const DevicePoint& p) {
   return escaped(text);
 }
 
+std::string prediction_text(const DevicePoint& p) {
+  if (!p.predicted) return "-";
+  return fmt::format("{} ({:+.1f} %)", duration(*p.predicted), 100 * (*p.predicted / p.median - 1));
+}
+
 std::string rate_text(const DevicePoint& p) {
   return p.flops > 0 ? fmt::format("{:.1f} TFLOP/s", 1e-12 * p.per_second())
                      : fmt::format("{:.1f} GB/s", 1e-9 * p.per_second());
@@ -95,6 +100,18 @@ void write_step(std::ostream& out, const DeviceStudy& device) {
   end_section(out);
 }
 
+void write_errors(std::ostream& out, const DeviceStudy& device) {
+  const std::vector<PointError> errors = point_errors(device);
+  if (errors.empty()) return;
+  begin_section(out, "Kernels alone: predicted against measured",
+                "Sizes that the costs of the device were not fitted to.");
+  write_row(out, "th", {"Work", "Points", "Mean absolute error", "Worst"});
+  for (const PointError& e : errors)
+    write_row(out, "td",
+              {e.what, fmt::format("{}", e.points), percent(e.mean) + " %", fmt::format("{:+.1f} %", 100 * e.worst)});
+  end_section(out);
+}
+
 void write_points(std::ostream& out, const DeviceStudy& device, bool together) {
   const auto wanted = [&](const DevicePoint& p) { return p.kept_speed.has_value() == together; };
   if (std::ranges::none_of(device.points, wanted)) return;
@@ -104,16 +121,16 @@ void write_points(std::ostream& out, const DeviceStudy& device, bool together) {
                   "copy within the device: a paced one would wait for its deadline and show nothing.");
   else
     begin_section(out, "Measured points of the device");
-  write_row(
-      out, "th",
-      {"Work", "Size", "Format", "Time", "95 %", "Rate", together ? "Beside" : "Samples", together ? "Keeps" : ""});
+  write_row(out, "th",
+            {"Work", "Size", "Format", "Time", "95 %", "Rate", together ? "Beside" : "Samples",
+             together ? "Keeps" : "Predicted"});
   for (const DevicePoint& p : device.points) {
     if (!wanted(p)) continue;
     write_row(out, "td",
               {std::string(name_in(device_work_names, p.what)), size_text(p),
                std::string(name_in(dtype_names, p.dtype)), duration(p.median), interval_text(p), rate_text(p),
                together ? escaped(p.beside) : fmt::format("{}", p.samples),
-               together ? fmt::format("{:.1f} %", 100 * *p.kept_speed) : ""});
+               together ? fmt::format("{:.1f} %", 100 * *p.kept_speed) : prediction_text(p)});
   }
   end_section(out);
 }
@@ -169,6 +186,7 @@ void write_device(std::ostream& out, const DeviceStudy& device) {
   write_labels(out, device);
   write_peers(out, device);
   write_step(out, device);
+  write_errors(out, device);
   write_points(out, device, true);
   write_points(out, device, false);
 }

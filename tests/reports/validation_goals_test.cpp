@@ -81,6 +81,31 @@ TEST_CASE("Plans that differ only in how they restore stand together, in the ord
   CHECK(groups[0].plans[1]->plan.restore == Restore::S4);
 }
 
+TEST_CASE("Errors of kernels are of points with a prediction, by kind and of all") {
+  DeviceStudy device;
+  const auto add = [&](DeviceWorkKind what, double measured, std::optional<Seconds> predicted) {
+    device.points.push_back({});
+    device.points.back().what = what;
+    device.points.back().median = Seconds(measured);
+    device.points.back().predicted = predicted;
+  };
+  CHECK(point_errors(device).empty());
+  add(DeviceWorkKind::Product, 1, Seconds(1.1));
+  add(DeviceWorkKind::Product, 1, {});
+  add(DeviceWorkKind::Copy, 2, Seconds(1));
+  add(DeviceWorkKind::Product, 1, Seconds(.7));
+  const std::vector<PointError> errors = point_errors(device);
+  REQUIRE(errors.size() == 3);
+  CHECK(errors[0].what == "product");
+  CHECK(errors[0].points == 2);
+  CHECK(errors[0].mean == Approx(.2));  // .1 and .3
+  CHECK(errors[0].worst == Approx(-.3));
+  CHECK(errors[1].what == "copy");
+  CHECK(errors[2].what == "all");
+  CHECK(errors[2].mean == Approx(.3));  // .1, .5 and .3
+  CHECK(errors[2].worst == Approx(-.5));
+}
+
 TEST_CASE("A partial validation with a device's points keeps to its schema and says so") {
   Validation v = two_strategies();
   v.measurements = {3, 6};
@@ -90,6 +115,7 @@ TEST_CASE("A partial validation with a device's points keeps to its schema and s
   ours.median = Seconds(2e-3);
   peer.median = Seconds(1e-3);
   ours.samples = peer.samples = 5;
+  ours.predicted = Seconds(1e-3);
   peer.rows = peer.inner = peer.columns = 8;
   DevicePoint beside = ours;
   beside.what = DeviceWorkKind::Exchange;

@@ -39,6 +39,7 @@ DevicePoint exchange() {
   p.median = p.ci95_low = p.ci95_high = Seconds(1e-5);
   p.samples = 5;
   p.kept_speed = .625;
+  p.predicted = Seconds(.25);
   return p;
 }
 
@@ -62,6 +63,8 @@ TEST_CASE("Points come back as they were written, each when it was added") {
   CHECK_FALSE(points[1].same_work(product()));
   CHECK(points[1].beside == "GEMM (bf16) and host copy");
   CHECK(points[1].kept_speed == .625);
+  CHECK_FALSE(points[0].predicted);
+  CHECK(points[1].predicted == Seconds(.25));
   CHECK(files.at("p.csv").starts_with("what,dtype,layout,"));
 }
 
@@ -86,7 +89,7 @@ TEST_CASE("A file of points that was cut off has those before; anything else is 
   refused("\nproduct", "\nquotient", "bad.csv:2:1: \"quotient\": unknown");
   refused(",320,", ",-320,", "bad.csv:2:1: \"-320\", expected a number from 0 on");
   refused(",320,", ",inf,", "bad.csv:2:1: \"inf\"");
-  refused(",0.625,", ",0.625,1,", "bad.csv:3:1: too many values");
+  refused(",0.625,", ",0.625,0.25,", "bad.csv:3:1: too many values");
   refused(",12,,", ",12,", "bad.csv:2:1: too few values");
   refused("0.00015,", "0,", "bad.csv:2:1: a median of 0");
   folder.write("empty.csv", "");
