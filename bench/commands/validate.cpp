@@ -34,8 +34,8 @@ constexpr auto validate_examples = R"(Examples:
     dovetail validate my-grid.json --fail-on-error 0.1
 
 Links are held to modelled times, kernels really run (or, as the grid says, are held too); each op of the result says
-which. Stopped work, and work that a time limit cut short, goes on where it ended when the same command is given again. Exit codes: 1 wrong numerics,
-5 --fail-on-error crossed.)";
+which. Stopped work, and work that a time limit cut short, goes on where it ended when the same command is given again.
+Exit codes: 1 wrong numerics, or nothing measured in time; 5 --fail-on-error crossed.)";
 
 struct ValidateOptions : Options {
   std::string grid;

@@ -22,7 +22,7 @@ constexpr std::array<std::pair<std::string_view, DeviceWorkKind>, 2> attention_p
 constexpr double shortest = 1e-12;
 
 template <class Times>
-void read_times(const JsonReader& json, Times& to) {
+void read_peer_times(const JsonReader& json, Times& to) {
   to.median = Seconds(json.number("median_s", shortest));
   const std::vector<JsonReader> ends = json.at("ci95_s").elements();
   if (ends.size() != 2) json.fail("ci95_s", "expected the two ends of an interval");
@@ -37,7 +37,7 @@ std::map<std::string, std::string> read_versions(const JsonReader& json) {
   return versions;
 }
 
-PeerPoint read_product(const JsonReader& json) {
+PeerPoint read_peer_product(const JsonReader& json) {
   DevicePoint p;
   p.layout = json.enumeration("pass", product_passes);
   p.batch = json.long_integer("batch", 1);
@@ -49,7 +49,7 @@ PeerPoint read_product(const JsonReader& json) {
   return {fmt::format("{}, {}", json.string("product"), json.string("pass")), p};
 }
 
-PeerPoint read_attention(const JsonReader& json) {
+PeerPoint read_peer_attention(const JsonReader& json) {
   DevicePoint p;
   p.what = json.enumeration("pass", attention_passes);
   p.batch = json.long_integer("batch", 1);
@@ -61,7 +61,7 @@ PeerPoint read_attention(const JsonReader& json) {
   return {"attention, " + json.string("pass"), p};
 }
 
-PeerPoint read_copy(const JsonReader& json) {
+PeerPoint read_peer_copy(const JsonReader& json) {
   DevicePoint p;
   p.what = DeviceWorkKind::Copy;
   const long bytes = json.long_integer("bytes", 2);
@@ -72,21 +72,21 @@ PeerPoint read_copy(const JsonReader& json) {
   return {"copy", p};
 }
 
-PeerPoint read_point(const JsonReader& json) {
+PeerPoint read_peer_point(const JsonReader& json) {
   PeerPoint peer;
   switch (json.enumeration("kind", peer_kind_names)) {
     case PeerKind::Product:
-      peer = read_product(json);
+      peer = read_peer_product(json);
       break;
     case PeerKind::Attention:
-      peer = read_attention(json);
+      peer = read_peer_attention(json);
       break;
     case PeerKind::Copy:
-      peer = read_copy(json);
+      peer = read_peer_copy(json);
       break;
   }
   peer.point.dtype = json.enumeration_or("dtype", dtype_names, DType::Bf16);
-  read_times(json, peer.point);
+  read_peer_times(json, peer.point);
   peer.point.samples = json.long_integer("samples", 1);
   return peer;
 }
@@ -100,7 +100,7 @@ PeerPoints read_peer_points(const std::string& path, FilesRead& files) {
   PeerPoints peer;
   peer.gpu = json.string("gpu");
   peer.versions = read_versions(json);
-  for (const JsonReader& each : json.at("measurements").elements()) peer.points.push_back(read_point(each));
+  for (const JsonReader& each : json.at("measurements").elements()) peer.points.push_back(read_peer_point(each));
   return peer;
 }
 
@@ -113,7 +113,7 @@ PeerStep read_peer_step(const std::string& path, FilesRead& files) {
   step.gpu = json.string("gpu");
   step.versions = read_versions(json);
   step.hidden = json.at("arguments").long_integer("hidden", 1);
-  read_times(json, step);
+  read_peer_times(json, step);
   return step;
 }
 

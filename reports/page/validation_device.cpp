@@ -54,19 +54,12 @@ std::string prediction_text(const DevicePoint& p) {
 }
 
 std::string rate_text(const DevicePoint& p) {
-  return p.flops > 0 ? fmt::format("{:.1f} TFLOP/s", 1e-12 * p.per_second())
-                     : fmt::format("{:.1f} GB/s", 1e-9 * p.per_second());
+  return p.flops > 0 ? fmt::format("{:.4g} TFLOP/s", 1e-12 * p.per_second())
+                     : fmt::format("{:.4g} GB/s", 1e-9 * p.per_second());
 }
 
 std::string interval_text(const DevicePoint& p) {
   return fmt::format("{} - {}", duration(p.ci95_low), duration(p.ci95_high));
-}
-
-void write_labels(std::ostream& out, const DeviceStudy& device) {
-  if (device.labels.empty()) return;
-  begin_section(out, "Device and libraries");
-  for (const auto& [name, value] : device.labels) write_row(out, "td", {escaped(name), escaped(value)});
-  end_section(out);
 }
 
 void write_peers(std::ostream& out, const DeviceStudy& device) {
@@ -137,6 +130,13 @@ void write_points(std::ostream& out, const DeviceStudy& device, bool together) {
 
 }  // namespace
 
+void write_labels(std::ostream& out, const DeviceStudy& device) {
+  if (device.labels.empty()) return;
+  begin_section(out, "Device and libraries");
+  for (const auto& [name, value] : device.labels) write_row(out, "td", {escaped(name), escaped(value)});
+  end_section(out);
+}
+
 void write_goals(std::ostream& out, const Validation& v) {
   begin_section(out, "Goals");
   write_row(out, "th", {"Goal", "At most", "Reached", ""});
@@ -183,7 +183,6 @@ void write_restores(std::ostream& out, const Validation& v) {
 }
 
 void write_device(std::ostream& out, const DeviceStudy& device) {
-  write_labels(out, device);
   write_peers(out, device);
   write_step(out, device);
   write_errors(out, device);

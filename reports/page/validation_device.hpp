@@ -6,6 +6,7 @@
 
 namespace dovetail::reports {
 
+void write_labels(std::ostream& out, const DeviceStudy& device);  // nothing where there are none
 void write_goals(std::ostream& out, const Validation& validation);
 void write_restores(std::ostream& out, const Validation& validation);  // nothing where no plans differ in that alone
 void write_device(std::ostream& out, const DeviceStudy& device);       // nothing of what was not measured

@@ -179,6 +179,7 @@ void write_html(std::ostream& out, const Validation& v) {
         "</p>\n",
         p.made, p.all);
   write_cards(out, v);
+  write_labels(out, v.device);
   const ParityPlot plot(v);
   out << "<section><h2>Predicted against measured</h2>\n"
       << plot.legend() << plot.svg() << "<p class=\"hint\">Dashed: 5 % off. "

@@ -15,13 +15,13 @@ using Catch::Matchers::StartsWith;
 
 namespace {
 
-constexpr auto baselines = R"({"gpu": "none", "versions": {"torch": "0"}, "measurements": [
+constexpr auto made_up_baselines = R"({"gpu": "none", "versions": {"torch": "0"}, "measurements": [
   {"kind": "product", "product": "up", "pass": "forward", "dtype": "bf16", "batch": 2, "rows": 8, "inner": 16,
    "columns": 32, "median_s": 0.5, "ci95_s": [0.4, 0.6], "samples": 3},
   {"kind": "copy", "bytes": 4096, "median_s": 1, "ci95_s": [1, 1], "samples": 3}]})";
-constexpr auto step = R"({"what": "a step", "gpu": "none", "versions": {}, "arguments": {"hidden": 64},
+constexpr auto made_up_step = R"({"what": "a step", "gpu": "none", "versions": {}, "arguments": {"hidden": 64},
   "median_s": 0.5, "ci95_s": [0.4, 0.6]})";
-constexpr auto run = R"({"inputs": {"model": {"hidden": 64}}, "results": [
+constexpr auto made_up_run = R"({"inputs": {"model": {"hidden": 64}}, "results": [
   {"kind": "predicted"},
   {"kind": "measured", "system": "deepspeed_moe", "plan": {"forward_degree": 1}, "makespan_s": 2,
    "streams": [{"name": "compute", "busy_s": 0.75}, {"name": "inter", "busy_s": 1}]}]})";
@@ -43,7 +43,7 @@ DevicePoint product(double time, const std::string& beside = "") {
 
 TEST_CASE("PyTorch's times are compared with our last point of the same work alone") {
   const test::TemporaryFolder folder;
-  folder.write("b.json", baselines);
+  folder.write("b.json", made_up_baselines);
   folder.write("l.json", R"({"calls": [{"gpu": "old"}, {"gpu": {"name": "none", "clocks": [1, 2]}, "nccl": null}]})");
   {
     DevicePointsWriter points("p.csv");
@@ -70,8 +70,8 @@ TEST_CASE("PyTorch's times are compared with our last point of the same work alo
 
 TEST_CASE("A step of PyTorch stands beside the compute of ours, of the same layer at degree 1") {
   const test::TemporaryFolder folder;
-  folder.write("t.json", step);
-  folder.write("r.json", run);
+  folder.write("t.json", made_up_step);
+  folder.write("r.json", made_up_run);
   FilesRead files;
   std::vector<std::string> notes;
   const auto read = [&] { return read_device_study({"", "", "t.json", "r.json", ""}, files, notes); };
@@ -82,7 +82,7 @@ TEST_CASE("A step of PyTorch stands beside the compute of ours, of the same laye
   CHECK(study.step->ours_compute == Seconds(.75));
   CHECK(study.step->peer == Seconds(.5));
   const auto refused = [&](const std::string& pointer, const nlohmann::json& value, const std::string& message) {
-    nlohmann::json json = nlohmann::json::parse(run);
+    nlohmann::json json = nlohmann::json::parse(made_up_run);
     json[nlohmann::json::json_pointer(pointer)] = value;
     folder.write("r.json", json.dump());
     CHECK_THROWS_WITH(read(), StartsWith("r.json:1:") && Contains(message));

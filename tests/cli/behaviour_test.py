@@ -239,24 +239,24 @@ def test_validation_resumes(checks, program):
 
 def test_validation_within_a_time_limit(checks, program):
     (program.folder / "grid.json").write_text(json.dumps(GRID))
-    result = program.run(*VALIDATE, "0.05", "--time-limit", "0.000001")
+    result = program.run(*VALIDATE, "0.2", "--time-limit", "0.000001")
     checks.check(result.returncode == 1 and "over before any plan was measured; the same command goes on" in result.stderr,
                  f"nothing measured: {result.stderr!r}")  # fmt: skip
-    checks.check("v.json" not in program.files() and "v.json.journal" in program.files(), f"{program.files()}")
+    checks.check(program.files() == ["grid.json"], f"nothing is written: {program.files()}")
     journal = program.folder / "v.json.journal"
-    process = program.start(*VALIDATE, "0.05")
+    process = program.start(*VALIDATE, "0.2")
     while not journal.exists() or journal.read_text().count("\n") < 23:  # what it is, 20 to calibrate on, two plans
         time.sleep(0.002)
     process.kill()
     process.communicate(timeout=30)
     made = journal.read_text().count("\n") - 1
-    result = program.run(*VALIDATE, "0.05", "--time-limit", "0.000001")
+    result = program.run(*VALIDATE, "0.2", "--time-limit", "0.000001")
     checks.check(result.returncode == 0 and journal.exists(), f"partial: {result.stderr!r}")
     partial = load(program, "v.json")
     checks.check(partial["partial"] and partial["measurements"] == {"made": made, "all": 35}, f"{partial['measurements']}, {made}")
     samples = sum(len(p["samples_s"]) for p in partial["cells"][0]["plans"])
     checks.check(samples == made - 20 and "Partial" in (program.folder / "v.html").read_text(), f"{samples} samples of {made}")
-    result = program.run(*VALIDATE, "0.05")
+    result = program.run(*VALIDATE, "0.2")
     checks.check(result.returncode == 0 and not journal.exists() and not load(program, "v.json")["partial"], "the whole")
 
 
