@@ -28,7 +28,9 @@
 #include "models/base/names.hpp"
 #include "models/base/streams.hpp"
 #include "models/files/calibration_file.hpp"
+#include "models/files/device_points.hpp"
 #include "models/files/nccl_tests.hpp"
+#include "models/files/peer_times.hpp"
 #include "reports/text/format.hpp"
 #include "reports/text/text_table.hpp"
 
@@ -44,7 +46,8 @@ constexpr auto calibrate_examples = R"(Examples:
     dovetail calibrate --nccl-tests tests/data/nccl-tests/alltoall.txt --base dgx-h100 -o cluster.json
 
 With --device cuda the first GPU is measured (exit code 4 without one). One GPU cannot measure collectives: --base says
-whose to take, with links like yours.
+whose to take, with links like yours. Its points are more than its fits: products of several experts, attention, copies
+of each direction, exchanges that take 4 to 32 multiprocessors, and what they leave products and copies beside them.
 
 Times in the table are of n bytes or flops: alpha + n / rate, fitted to the median of at least 5 runs at each size.
 "disturbed": threads had to share cores; do not trust these.)";
@@ -65,6 +68,7 @@ struct CalibrateCommand : Options {
   exec::GridName grid = exec::GridName::Default;
   double measure_time = 0;  // of a point; 0: by the grid
   std::string name, base;
+  std::string points, baselines;  // files
   std::vector<std::string> nccl_tests;
   std::optional<Collective> collective;
   std::optional<LinkKind> link;
@@ -169,6 +173,11 @@ Calibration measure_host(const CalibrateCommand& options, const RunProvenance& b
     first = false;
     progress.begin(what);
   };
+  std::optional<DevicePointsWriter> points;
+  if (!options.points.empty()) {
+    points.emplace(options.points);
+    how.point = [&](const DevicePoint& point) { points->add(point); };
+  }
   Calibration c = exec::calibrate(*exec::make_host_meter(ranks), grid, how);
   c.source = fmt::format(
       "Measured on {} ({}, {} free cores), {} ranks as threads of one process: links between nodes "
@@ -187,7 +196,7 @@ Calibration measure_gpu(const CalibrateCommand& options, const RunProvenance& by
     Progress progress("calibrate", 1, options.talk());
     progress.begin("GPU");
     const Writing writing;
-    c = exec::calibrate_on_gpu(options.quick, how, Writing::poll);
+    c = exec::calibrate_on_gpu(options.quick, how, {options.points, options.baselines}, Writing::poll);
   }
   c.source += fmt::format(" on {}, {}. ", by.host, by.created);
   if (base) {
@@ -233,6 +242,10 @@ void check_device(const CalibrateCommand& o) {
 
 void check_together(const CalibrateCommand& o) {
   check_options(o);
+  if (!o.baselines.empty() && (o.device != DeviceKind::Cuda || o.points.empty()))
+    throw InputError("--baselines: sizes for --points of --device cuda; give both");
+  if (!o.points.empty() && !o.nccl_tests.empty()) throw InputError("--points: nothing is measured with --nccl-tests");
+  if (o.points == "-") throw InputError("--points -: expected a file, which is written while sizes are measured");
   const bool needs_base = !o.nccl_tests.empty() || o.device == DeviceKind::Cuda;
   if ((!o.base.empty() && !needs_base) || (o.nccl_tests.empty() && (o.collective || o.link)))
     throw InputError(
@@ -256,7 +269,8 @@ Exit calibrate(const CalibrateCommand& options, const std::vector<std::string>& 
   Calibration calibration;
   const std::optional<Calibration> base =
       options.base.empty() ? std::nullopt : std::optional(load_calibration(options.base, files));
-  require_outputs({{"--output", options.output}}, files, options.nccl_tests);
+  if (!options.baselines.empty()) read_peer_points(options.baselines, files);
+  require_outputs({{"--output", options.output}, {"--points", options.points}}, files, options.nccl_tests);
   if (options.nccl_tests.empty()) {
     calibration = measure(options, provenance(command_line, files, options.seed), base, measurement);
   } else {
@@ -301,12 +315,18 @@ Action declare_calibrate(CLI::App& app) {
   add_number(app, {"--measure-time", "SECONDS", "longest time for a size, after 5 runs [0.5, quick 0.1]", group},
              o.measure_time, .001, 1e6);
   add_integer(app, {"--seed", "NUMBER", "of the resampling [0]", group}, o.seed, 0, 2'000'000'000);
+  add_text(
+      app,
+      {"--baselines", "FILE", "with --device cuda: measure the sizes that torch_baselines.py measured, too", group},
+      o.baselines);
   add_optional_choices(app, o);
   add_text(app, {"--name", "NAME", "of the calibration [this machine's, or the base's]", "Results"}, o.name);
   add_text(app,
            {"-o,--output", "FILE", "write the calibration there, and a table to standard output [standard output]",
             "Results"},
            o.output);
+  add_text(app, {"--points", "FILE", "each measured size as a line of CSV, written as it is measured", "Results"},
+           o.points);
   add_general_options(app, o);
   app.footer(calibrate_examples);
   return [options](const std::vector<std::string>& command_line) { return calibrate(*options, command_line); };

@@ -13,8 +13,10 @@
 #include "bench/cli/option_values.hpp"
 #include "bench/cli/outputs.hpp"
 #include "bench/pipeline/provenance.hpp"
+#include "bench/validate/device_study.hpp"
 #include "bench/validate/validation.hpp"
 #include "models/base/errors.hpp"
+#include "models/base/streams.hpp"
 #include "reports/data/validation_report.hpp"
 #include "reports/data/validation_statistics.hpp"
 
@@ -32,16 +34,24 @@ constexpr auto validate_examples = R"(Examples:
     dovetail validate my-grid.json --fail-on-error 0.1
 
 Links are held to modelled times, kernels really run (or, as the grid says, are held too); each op of the result says
-which. Stopped work goes on where it ended when the same command is given again. Exit codes: 1 wrong numerics,
-5 --fail-on-error crossed.)";
+which. Stopped work, and work that a time limit cut short, goes on where it ended when the same command is given again.
+Exit codes: 1 wrong numerics, or nothing measured in time; 5 --fail-on-error crossed.)";
 
 struct ValidateOptions : Options {
   std::string grid;
   double measure_time = 2;
   int rounds = 5;
   double fail_on_error = 0;  // 0: never
+  double time_limit = 0;     // 0: none
   bool no_check = false;
+  StudyFiles study;
 };
+
+std::vector<std::string> names_of(const FilesRead& files) {
+  std::vector<std::string> names;
+  for (const auto& [name, text] : files) names.push_back(name);
+  return names;
+}
 
 void write_results(const ValidateOptions& options, const Validation& validation) {
   const auto json = [&](std::ostream& out) { out << reports::to_json(validation).dump(2) << '\n'; };
@@ -70,24 +80,47 @@ Exit validate(const ValidateOptions& options, const std::vector<std::string>& co
   const ValidationGrid grid = load_validation_grid(options.grid, files);
   std::vector<std::string> notes;
   load_experiment(grid.request, files, notes);  // for the files that it reads
+  FilesRead studied;                            // which may change between calls that go on with one another
+  std::vector<std::string> study_notes;
+  const DeviceStudy study = read_device_study(options.study, studied, study_notes);
   ValidationSettings settings;
   settings.measure_time = Seconds(options.measure_time);
   settings.rounds = options.rounds;
   settings.check_numerics = !options.no_check;
   settings.seed = static_cast<std::uint64_t>(options.seed);
   settings.talk = options.talk();
+  settings.time_limit = Seconds(options.time_limit);
   if (is_kept(options.output)) settings.journal = options.output + ".journal";
   require_outputs(
-      {{"--output", options.output}, {"--html", options.html}, {"the journal of --output", settings.journal}}, files);
+      {{"--output", options.output}, {"--html", options.html}, {"the journal of --output", settings.journal}}, files,
+      names_of(studied));
   std::optional<LockFile> lock;
   if (!settings.journal.empty()) lock.emplace(options.output);
   Exit exit = Exit::Ok;
-  validate_grid(grid, settings, files, [&](Validation& validation) {
+  const bool measured = validate_grid(grid, settings, files, [&](Validation& validation) {
+    files.merge(studied);
     validation.provenance = provenance(command_line, files, options.seed);
+    validation.device = study;
+    validation.notes.insert(validation.notes.end(), study_notes.begin(), study_notes.end());
     write_results(options, validation);
     exit = judge(validation, options);
   });
-  return exit;
+  if (measured) return exit;
+  say(fmt::format("dovetail: validate: --time-limit {:g}: over before any plan was measured{}\n", options.time_limit,
+                  settings.journal.empty() ? "" : "; the same command goes on"));
+  return Exit::Failure;
+}
+
+void add_study_options(CLI::App& app, StudyFiles& files) {
+  const std::string group = "Device";
+  add_text(app, {"--points", "FILE", "of dovetail calibrate --points, to be shown beside the plans", group},
+           files.points);
+  add_text(app, {"--baselines", "FILE", "of torch_baselines.py: efficiency of points of the same sizes", group},
+           files.baselines);
+  add_text(app, {"--step", "FILE", "of torch_moe.py: a layer's step without exchanges; with --run", group}, files.step);
+  add_text(app, {"--run", "FILE", "JSON of dovetail run: the same layer at degree 1", group}, files.run);
+  add_text(app, {"--labels", "FILE", "provenance.json of the GPU suite: driver, libraries, clocks", group},
+           files.labels);
 }
 
 }  // namespace
@@ -107,6 +140,10 @@ Action declare_validate(CLI::App& app) {
               1 << 30);
   add_number(app, {"--fail-on-error", "RATIO", "exit with 5 where the mean absolute error is larger", group},
              options->fail_on_error, 0, 1e6);
+  add_number(
+      app, {"--time-limit", "SECONDS", "begin no measurement later; write what was measured, marked as partial", group},
+      options->time_limit, 0, 1e6);
+  add_study_options(app, options->study);
   add_text(app, {"-o,--output", "FILE", "the result as JSON", "Results"}, options->output);
   add_text(app, {"--html", "FILE", "a page with a parity plot", "Results"}, options->html);
   add_general_options(app, *options);

@@ -1,5 +1,6 @@
 // One round's measurement of a plan, as a journal keeps it, and its way into the outcome.
 #pragma once
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
 
@@ -16,8 +17,10 @@ std::vector<OpTimes> predicted_times(const PricedSchedule& priced);
 // `checked`: numerics were compared in this round.
 nlohmann::ordered_json measured_json(const PricedSchedule& priced, const exec::HostRunResult& run, bool checked);
 
-// Adds a round of `rounds`: overruns are summed, the rest is averaged. `outcome` has the ops that are expected. Throws
-// InputError where a value cannot be: a journal may be damaged.
-void add_measured(const JsonReader& json, int rounds, PlanOutcome& outcome);
+// Adds a round: all is summed but for memory, of which the largest stays. `outcome` has the ops that are expected.
+// Throws InputError where a value cannot be: a journal may be damaged.
+void add_measured(const JsonReader& json, PlanOutcome& outcome);
+// After the last of at least one round: means of what was summed, but for overruns; median and interval of samples.
+void finish_measured(PlanOutcome& outcome, std::uint64_t seed);
 
 }  // namespace dovetail::bench

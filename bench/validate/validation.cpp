@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -28,6 +29,7 @@
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
+#include "models/time/memory.hpp"
 #include "planners/contest.hpp"
 #include "planners/registry.hpp"
 
@@ -53,15 +55,22 @@ void slow_links(Calibration& calibration, double slowdown) {
   }
 }
 
-void summarize_samples(PlanOutcome& p, std::uint64_t seed) {
-  p.median = exec::median(p.samples);
-  std::tie(p.ci95_low, p.ci95_high) = exec::bootstrap_median(p.samples, seed);
-}
-
 // Held ops last their own time whatever runs beside them.
 Seconds predict(const PricedSchedule& priced) {
   std::vector<double> scratch;
   return analytic_makespan(exec::with_durations(priced, priced.duration), scratch);
+}
+
+Bytes predicted_peak(const PricedSchedule& priced) {
+  const Timeline timeline = AnalyticBackend().run(exec::with_durations(priced, priced.duration));
+  return memory_use(*priced.schedule, timeline, Arenas::LeftOut).peak;
+}
+
+// Whether two plans differ in nothing but how they bring back what they did not keep.
+bool restores_differ_only(const Plan& a, Plan b) {
+  b.restore = a.restore;
+  b.buffers = a.buffers;
+  return a == b;
 }
 
 class GridRun {
@@ -93,10 +102,27 @@ class GridRun {
     if (!settings.journal.empty()) open_journal(files);
   }
 
-  Validation run() {
-    if (!result_.kernels_held) calibrate();
+  // None: time ran out before any plan was measured.
+  std::optional<Validation> run() {
+    if (!result_.kernels_held && !calibrate()) return {};
     result_.experiment = experiment_of(grid_.predict.front());
-    for (const exec::HostScale& size : grid_.predict) result_.cells.push_back(measure_cell(size));
+    for (const exec::HostScale& size : grid_.predict) {
+      cells_.push_back({experiment_of(size), considered(size), {}, std::mt19937_64(settings_.seed)});
+      std::vector<std::size_t>& order = cells_.back().order;
+      order.resize(cells_.back().cell.plans.size());
+      std::iota(order.begin(), order.end(), 0);
+    }
+    measure_cells();
+    for (CellRun& cell : cells_)
+      if (keep_measured(cell.cell)) result_.cells.push_back(std::move(cell.cell));
+    if (result_.cells.empty()) return {};
+    if (!device_.empty()) result_.notes.insert(result_.notes.begin(), device_);
+    const Progression& p = result_.measurements;
+    if (p.partial())
+      result_.notes.push_back(
+          fmt::format("partial: time ran out after {} of {} measurements; what was not measured in any round is left "
+                      "out, and the same command goes on",
+                      p.made, p.all));
     return std::move(result_);
   }
 
@@ -145,18 +171,22 @@ class GridRun {
     return exec::run_on_host(file.experiment, std::make_shared<const PricedSchedule>(file.priced), how);
   }
 
-  // Nothing overlaps, in one chunk and in two: so that costs cover chunks that are half as large.
-  void calibrate() {
+  // Nothing overlaps, in one chunk and in two: so that costs cover chunks that are half as large. False: time ran out
+  // in the first round.
+  bool calibrate() {
     Progress progress("calibrate", static_cast<int>(grid_.calibrate.size()) * settings_.rounds, settings_.talk);
     KernelFit fit;
+    constexpr std::array degrees{1, 2};
     for (const exec::HostScale& size : grid_.calibrate) result_.calibrated.push_back(size_name(size));
     for (int round = 0; round < settings_.rounds; ++round)
       for (const exec::HostScale& size : grid_.calibrate) {
         progress.begin(size_name(size));
-        for (int degree : {1, 2}) calibrate(size, degree, round, fit);
+        for (int degree : degrees) calibrate(size, degree, round, fit);
         progress.done();
       }
+    if (result_.measurements.made < std::ssize(grid_.calibrate) * std::ssize(degrees)) return false;
     result_.kernels = fit.costs(fmt::format("validation grid {}: ops of executed steps", grid_.name));
+    return true;
   }
 
   void calibrate(const exec::HostScale& size, int degree, int round, KernelFit& fit) {
@@ -185,6 +215,14 @@ class GridRun {
                                        priced.duration.size()));
                fit.add(priced, times, held);
              });
+  }
+
+  ValidationCell considered(const exec::HostScale& size) {
+    ValidationCell cell;
+    cell.name = size_name(size);
+    const Experiment e = experiment_of(size);
+    for (const System& system : grid_.systems) consider(e, system, cell);
+    return cell;
   }
 
   // Every plan that the planners' search over a system looks at, then their choices.
@@ -231,65 +269,114 @@ class GridRun {
     if (most == 0 || count <= most) return;
     std::vector<PlanOutcome> rest(cell.plans.begin() + static_cast<std::ptrdiff_t>(first), cell.plans.end());
     std::ranges::stable_sort(rest, {}, &PlanOutcome::predicted);
+    const auto reusing = grid_.strategies ? std::ranges::find_if(rest, reuses_memory) : rest.end();
+    const std::optional<Plan> fastest = reusing == rest.end() ? std::nullopt : std::optional(reusing->plan);
     const auto slow =
         std::stable_partition(rest.begin() + static_cast<std::ptrdiff_t>(most), rest.end(), [&](const PlanOutcome& p) {
-          return std::ranges::find(choices, p.plan, &std::pair<std::string, Plan>::second) != choices.end();
+          return std::ranges::find(choices, p.plan, &std::pair<std::string, Plan>::second) != choices.end() ||
+                 (fastest && restores_differ_only(*fastest, p.plan));
         });
     rest.erase(slow, rest.end());
     cell.plans.resize(first);
     cell.plans.insert(cell.plans.end(), rest.begin(), rest.end());
     result_.notes.push_back(
         fmt::format("{}, {}: {} of the {} plans that planners looked at are measured: the {} "
-                    "predicted fastest, and every choice",
-                    cell.name, system.name, rest.size(), count, most));
+                    "predicted fastest, {}",
+                    cell.name, system.name, rest.size(), count, most,
+                    fastest ? "every choice, and each way to restore in the same chunks" : "and every choice"));
   }
 
-  ValidationCell measure_cell(const exec::HostScale& size) {
+  struct CellRun {
+    Experiment experiment;
     ValidationCell cell;
-    cell.name = size_name(size);
-    const Experiment e = experiment_of(size);
-    for (const System& system : grid_.systems) consider(e, system, cell);
-    std::vector<std::size_t> order(cell.plans.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::mt19937_64 random(settings_.seed);
-    Progress progress(cell.name, static_cast<int>(order.size()) * settings_.rounds, settings_.talk);
-    for (int round = 0; round < settings_.rounds; ++round) {
-      std::shuffle(order.begin(), order.end(), random);
-      for (std::size_t i : order) {
-        progress.begin(cell.plans[i].system);
-        const bool chosen = std::ranges::any_of(cell.choices, [&](const ChoiceOutcome& c) { return c.plan == i; });
-        measure_plan(e, cell.name, cell.plans[i], round, chosen && round == 0 && settings_.check_numerics);
-        progress.done();
+    std::vector<std::size_t> order;
+    std::mt19937_64 random;
+  };
+
+  // Round by round over all cells, so that each has something where time runs out.
+  void measure_cells() {
+    std::size_t plans = 0;
+    for (const CellRun& run : cells_) plans += run.cell.plans.size();
+    Progress progress("measure", static_cast<int>(plans) * settings_.rounds, settings_.talk);
+    for (int round = 0; round < settings_.rounds; ++round)
+      for (CellRun& run : cells_) {
+        std::shuffle(run.order.begin(), run.order.end(), run.random);
+        for (std::size_t i : run.order) {
+          ValidationCell& cell = run.cell;
+          progress.begin(fmt::format("{}, {}", cell.plans[i].system, cell.name));
+          const bool chosen = std::ranges::any_of(cell.choices, [&](const ChoiceOutcome& c) { return c.plan == i; });
+          measure_plan(run.experiment, cell.name, cell.plans[i], round,
+                       chosen && round == 0 && settings_.check_numerics);
+          progress.done();
+        }
       }
+  }
+
+  // Leaves out plans without a sample, and choices of them. False: nothing is left.
+  bool keep_measured(ValidationCell& cell) const {
+    std::vector<PlanOutcome> measured;
+    std::vector<std::optional<std::size_t>> place(cell.plans.size());
+    for (std::size_t i = 0; i < cell.plans.size(); ++i) {
+      if (cell.plans[i].samples.empty()) continue;
+      finish_measured(cell.plans[i], settings_.seed);
+      place[i] = measured.size();
+      measured.push_back(std::move(cell.plans[i]));
     }
-    for (PlanOutcome& plan : cell.plans) summarize_samples(plan, settings_.seed);
-    return cell;
+    std::erase_if(cell.choices, [&](const ChoiceOutcome& c) { return !place[c.plan]; });
+    for (ChoiceOutcome& choice : cell.choices) choice.plan = *place[choice.plan];
+    cell.plans = std::move(measured);
+    return !cell.plans.empty();
   }
 
   void measure_plan(const Experiment& e, const std::string& cell, PlanOutcome& p, int round, bool check_numerics) {
     const PricedSchedule priced = price_plan(e, p.plan);
-    if (p.ops.empty()) p.ops = predicted_times(priced);
+    if (p.ops.empty()) {
+      p.ops = predicted_times(priced);
+      p.memory.predicted_peak = predicted_peak(priced);
+    }
     finished(
         fmt::format("{} {} {} round {}", cell, p.system, to_json(p.plan).dump(), round),
         [&] {
-          return measured_json(priced, execute({e, p.plan, priced}, check_numerics), check_numerics);
+          const exec::HostRunResult run = execute({e, p.plan, priced}, check_numerics);
+          Json part = measured_json(priced, run, check_numerics);
+          if (grid_.device == GridDevice::Cuda && !run.notes.empty()) part["device"] = run.notes.front();
+          return part;
         },
-        [&](const JsonReader& json) { add_measured(json, settings_.rounds, p); });
+        [&](const JsonReader& json) {
+          add_measured(json, p);
+          device_ = json.string_or("device", device_);
+        });
   }
 
-  // Gives `use` what an earlier run found out under this key, else what `work` does now.
+  // Gives `use` what an earlier run found out under this key, else what `work` does now; nothing where it is too late.
   void finished(const std::string& key, const std::function<Json()>& work,
                 const std::function<void(const JsonReader&)>& use) {
-    if (const auto earlier = done_.find(key); earlier != done_.end()) return earlier->second->read(use);
+    Progression& measurements = result_.measurements;
+    ++measurements.all;
+    const auto earlier = done_.find(key);
+    if (earlier == done_.end() && too_late()) return;
+    ++measurements.made;
+    if (earlier != done_.end()) return earlier->second->read(use);
     Json part = work();
     part["key"] = key;
     if (journal_) journal_->add(part);
     JsonLine("this measurement", 1, part.dump()).read(use);
   }
 
+  bool too_late() const {
+    return settings_.time_limit > Seconds(0) && exec::steady_time() - start_ >= settings_.time_limit;
+  }
+  // In one chunk nothing takes over another's memory.
+  static bool reuses_memory(const PlanOutcome& p) {
+    return p.plan.restore != Restore::Keep && p.plan.forward_degree > 1;
+  }
+
   const ValidationGrid& grid_;
   const ValidationSettings& settings_;
+  Seconds start_ = exec::steady_time();
   Validation result_;
+  std::vector<CellRun> cells_;
+  std::string device_;  // as it describes itself
   Experiment big_;
   std::optional<Journal> journal_;
   std::map<std::string, const JsonLine*> done_;  // in the journal
@@ -297,12 +384,15 @@ class GridRun {
 
 }  // namespace
 
-void validate_grid(const ValidationGrid& grid, const ValidationSettings& settings, FilesRead& files,
+bool validate_grid(const ValidationGrid& grid, const ValidationSettings& settings, FilesRead& files,
                    const std::function<void(Validation&)>& keep) {
   GridRun run(grid, settings, files);
-  Validation result = run.run();
-  keep(result);
-  run.remove_journal();
+  std::optional<Validation> result = run.run();
+  if (!result) return false;
+  const bool whole = !result->measurements.partial();
+  keep(*result);
+  if (whole) run.remove_journal();
+  return true;
 }
 
 }  // namespace dovetail::bench

@@ -89,6 +89,10 @@ ValidationGrid load_validation_grid(const std::string& name, FilesRead& files) {
       at_place_of(each, [&] { planners::find_planner(grid.planners.back()); });
     }
   grid.measured_plans = json.integer_or("measured_plans", 0, 1);
+  grid.strategies = json.boolean_or("strategies", false);
+  if (grid.strategies &&
+      std::ranges::all_of(grid.systems, [](const System& s) { return s.plan.restore == Restore::Keep; }))
+    json.fail("strategies", "true, but no system restores what it does not keep: add mpipemoe");
   if (grid.kernels == KernelTimes::Real) {
     grid.calibrate = read_sizes(json.at("calibrate"), ranks);
   } else {

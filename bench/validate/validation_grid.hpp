@@ -23,7 +23,8 @@ struct ValidationGrid {
   double link_slowdown = 1;  // real kernels: links are held to this many times their modelled time
   std::vector<System> systems;
   std::vector<std::string> planners;  // beside each system's own
-  int measured_plans = 0;  // of each system: those predicted fastest, and every choice; 0: all that planners look at
+  int measured_plans = 0;   // of each system: those predicted fastest, and every choice; 0: all that planners look at
+  bool strategies = false;  // of systems that reuse memory: each way to restore, in the same chunks
   std::vector<exec::HostScale> calibrate, predict;  // disjoint; nothing to calibrate where kernels are held
 };
 

@@ -1,9 +1,7 @@
 // Attention by products over whole heads: scores of all queries of a chunk with all keys up to its last, softmax with
 // the causal offset, and the backward pass from log_sum_exp. Heads that share a key head are multiplied one after
 // another, those that do not in one batch.
-#include <cmath>
-
-#include "exec/device/attention_bodies.hpp"
+#include "exec/device/attention_heads.hpp"
 #include "exec/device/device_op.hpp"
 #include "exec/device/tensor_bodies.hpp"
 #include "exec/host/host_kernels.hpp"
@@ -12,36 +10,10 @@
 namespace dovetail::exec {
 namespace {
 
-// One batched product over the key heads for each query head that a key head serves.
-struct Heads {
-  std::int64_t per_key_head, key_heads, size;
-  explicit Heads(const LayerShape& s) : per_key_head(s.heads / s.kv_heads), key_heads(s.kv_heads), size(s.head_size) {
-    check(s.heads % s.kv_heads == 0, "query heads that do not divide among key heads");
-  }
-};
-
-// Where queries, keys and values stand in (L, Q + 2K).
-template <class Scalar>
-struct ProjectedColumns {
-  Matrix<Scalar> query, key, value;
-  ProjectedColumns(const LayerShape& s, Scalar* projected)
-      : query(Matrix<Scalar>(projected, s.sequence_tokens(), s.query_width() + 2 * s.key_width())) {
-    const Matrix<Scalar> all = query;
-    query = all.cols_from(0, s.query_width());
-    key = all.cols_from(s.query_width(), s.key_width());
-    value = all.cols_from(s.query_width() + s.key_width(), s.key_width());
-  }
-};
-
 // visit(first token of the sample)
 template <class Visit>
 void for_each_sample(const LayerShape& s, Visit visit) {
   for (std::int64_t sample = 0; sample < s.samples; ++sample) visit(sample, sample * s.sequence);
-}
-
-template <class Scalar>
-Wide<Scalar> score_scale(const LayerShape& s) {
-  return 1 / std::sqrt(static_cast<Wide<Scalar>>(s.head_size));
 }
 
 // The tokens by sample and position, which may be ordered otherwise; `scratch` takes them if so.
@@ -93,35 +65,6 @@ void project_backward(const DeviceOp<Scalar>& op, const Scalar* d_projected, con
   op.out.launch(x.rows, MoveRows<Scalar>{d_x.data, d_input, x.cols, nullptr, to});
 }
 
-// Of one sample's chunk of queries, all heads: the pieces of its products. Scores: (heads, queries, keys), the heads of
-// a key head one after another.
-template <class Scalar>
-struct SampleChunk {
-  Heads heads;
-  CausalRows rows;
-  std::int64_t token;  // first of the sample
-  std::int64_t queries() const { return rows.count; }
-  std::int64_t keys() const { return rows.keys(); }
-  std::int64_t elements() const { return rows.heads * queries() * keys(); }
-
-  // Of the i-th query head of each key head; the batch goes over the key heads.
-  template <class Item>
-  Matrix<Item> scores(Item* all, std::int64_t i) const {
-    return {all + i * queries() * keys(), queries(), keys()};
-  }
-  std::int64_t score_step() const { return heads.per_key_head * queries() * keys(); }
-  template <class Item>
-  Matrix<Item> query(Matrix<Item> columns, std::int64_t i) const {
-    return columns.rows_from(token + rows.first, queries()).cols_from(i * heads.size, heads.size);
-  }
-  std::int64_t query_step() const { return heads.per_key_head * heads.size; }
-  template <class Item>
-  Matrix<Item> key(Matrix<Item> columns) const {
-    return columns.rows_from(token, keys()).cols_from(0, heads.size);
-  }
-  std::int64_t key_step() const { return heads.size; }
-};
-
 template <class Scalar>
 void attend(const DeviceOp<Scalar>& op, const Scalar* projected, const Scalar* weights, Scalar* context,
             Wide<Scalar>* log_sum_exp, Scalar* partial) {
@@ -133,16 +76,8 @@ void attend(const DeviceOp<Scalar>& op, const Scalar* projected, const Scalar* w
   Wide<Scalar>* const scores = op.out.template scratch<Wide<Scalar>>(rows.heads * rows.count * rows.keys());
   Scalar* const p = op.out.template scratch<Scalar>(rows.heads * rows.count * rows.keys());
   for_each_sample(s, [&](std::int64_t sample, std::int64_t token) {
-    const SampleChunk<Scalar> c{Heads(s), rows, token};
-    for (std::int64_t i = 0; i < c.heads.per_key_head; ++i)
-      op.out.multiply(product<Scalar>(c.query(qkv.query, i), transposed(c.key(qkv.key)), c.scores(scores, i),
-                                      Into::Overwrite,
-                                      {c.heads.key_heads, c.query_step(), c.key_step(), c.score_step()}));
-    op.out.launch(rows.heads * rows.count,
-                  CausalSoftmax<Scalar>{rows, scores, p, log_sum_exp + token * s.heads, score_scale<Scalar>(s)});
-    for (std::int64_t i = 0; i < c.heads.per_key_head; ++i)
-      op.out.multiply(product<Scalar>(c.scores(p, i), c.key(qkv.value), c.query(contexts, i), Into::Overwrite,
-                                      {c.heads.key_heads, c.score_step(), c.key_step(), c.query_step()}));
+    const SampleChunk<Scalar> c{AttentionHeads(s), rows, token};
+    record_heads(op.out, c, qkv, AttentionScratch<Scalar>{scores, p}, log_sum_exp + token * s.heads, contexts);
     op.out.multiply(product<Scalar>(
         contexts.rows_from(token + rows.first, rows.count), DenseWeights<const Scalar>(s, weights).output,
         Matrix<Scalar>(partial, s.samples * rows.count, s.hidden).rows_from(sample * rows.count, rows.count)));
@@ -171,31 +106,16 @@ void attend_backward(const DeviceOp<Scalar>& op, const Scalar* d_partial, const 
   Scalar* const p = op.out.template scratch<Scalar>(scores_size);
   Scalar* const d_s = op.out.template scratch<Scalar>(scores_size);
   for_each_sample(s, [&](std::int64_t sample, std::int64_t token) {
-    const SampleChunk<Scalar> c{Heads(s), rows, token};
+    const SampleChunk<Scalar> c{AttentionHeads(s), rows, token};
     const auto d_out =
         Matrix<const Scalar>(d_partial, s.samples * rows.count, s.hidden).rows_from(sample * rows.count, rows.count);
     const Matrix<Scalar> d_context = d_contexts.rows_from(token + rows.first, rows.count);
     op.out.multiply(product<Scalar>(transposed(contexts.rows_from(token + rows.first, rows.count)), d_out,
                                     Matrix<Scalar>(to.output_weights, s.query_width(), s.hidden), Into::Add));
     op.out.multiply(product<Scalar>(d_out, transposed(DenseWeights<const Scalar>(s, weights).output), d_context));
-    const Batch by_keys{c.heads.key_heads, c.query_step(), c.key_step(), c.score_step()};
-    for (std::int64_t i = 0; i < c.heads.per_key_head; ++i) {
-      op.out.multiply(product<Scalar>(c.query(qkv.query, i), transposed(c.key(qkv.key)), c.scores(scores, i),
-                                      Into::Overwrite, by_keys));
-      op.out.multiply(product<Scalar>(c.query(Matrix<const Scalar>(d_contexts), i), transposed(c.key(qkv.value)),
-                                      c.scores(d_p, i), Into::Overwrite, by_keys));
-    }
-    op.out.launch(rows.heads * rows.count, SoftmaxBackward<Scalar>{rows, scores, d_p, log_sum_exp + token * s.heads, p,
-                                                                   d_s, score_scale<Scalar>(s)});
-    const Batch to_keys{c.heads.key_heads, c.score_step(), c.query_step(), c.key_step()};
-    for (std::int64_t i = 0; i < c.heads.per_key_head; ++i) {
-      op.out.multiply(product<Scalar>(transposed(c.scores(p, i)), c.query(Matrix<const Scalar>(d_contexts), i),
-                                      c.key(d_qkv.value), Into::Add, to_keys));
-      op.out.multiply(product<Scalar>(c.scores(d_s, i), c.key(qkv.key), c.query(d_qkv.query, i), Into::Add,
-                                      {c.heads.key_heads, c.score_step(), c.key_step(), c.query_step()}));
-      op.out.multiply(
-          product<Scalar>(transposed(c.scores(d_s, i)), c.query(qkv.query, i), c.key(d_qkv.key), Into::Add, to_keys));
-    }
+    record_heads_backward(op.out, c, AttentionForward<Scalar>{qkv, log_sum_exp + token * s.heads},
+                          Matrix<const Scalar>(d_contexts), AttentionBackwardScratch<Scalar>{scores, d_p, p, d_s},
+                          d_qkv);
   });
 }
 

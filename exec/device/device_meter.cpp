@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "exec/device/attention_heads.hpp"
 #include "exec/device/device_memory.hpp"
 #include "exec/device/device_run.hpp"
 #include "exec/device/order_bodies.hpp"
@@ -62,8 +63,9 @@ class LaneMaker {
   std::int64_t operand_bytes() const {
     const Probe& p = probe_;
     const std::int64_t elements = p.kind == ProbeKind::Gemm
-                                      ? p.rows * p.inner + p.inner * p.columns + p.rows * p.columns
-                                      : 2 * p.rows * p.columns;  // at least
+                                      ? p.batch * (p.rows * p.inner + p.inner * p.columns + p.rows * p.columns)
+                                  : p.heads > 0 ? p.heads * p.rows * p.rows
+                                                : 2 * p.rows * p.columns;  // at least
     return std::max<std::int64_t>(elements * size, 1);
   }
 
@@ -77,7 +79,15 @@ class LaneMaker {
       case ProbeKind::StridedCopy:
         return add_copy();
       case ProbeKind::HostCopy:
+      case ProbeKind::CopyToHost:
+      case ProbeKind::CopyFromHost:
         return add_host_copies();
+      case ProbeKind::AttentionForward:
+      case ProbeKind::AttentionBackward:
+      case ProbeKind::AttentionBoth:
+        return add_attention();
+      case ProbeKind::Exchange:
+        return add_exchange();
       case ProbeKind::Collective:
         break;
     }
@@ -86,12 +96,77 @@ class LaneMaker {
 
   void add_gemm() {
     const Probe& p = probe_;
+    const bool left = p.layout == ProductLayout::LeftTransposed, right = p.layout == ProductLayout::RightTransposed;
+    const Matrix<const Scalar> a(tensor(p.batch * p.rows * p.inner), left ? p.inner : p.rows, left ? p.rows : p.inner);
+    const Matrix<const Scalar> b(tensor(p.batch * p.inner * p.columns), right ? p.columns : p.inner,
+                                 right ? p.inner : p.columns);
+    const Matrix<Scalar> c(tensor(p.batch * p.rows * p.columns), p.rows, p.columns);
     lane_.works.push_back(
-        [product = product<Scalar>(Matrix<const Scalar>(tensor(p.rows * p.inner), p.rows, p.inner),
-                                   Matrix<const Scalar>(tensor(p.inner * p.columns), p.inner, p.columns),
-                                   Matrix<Scalar>(tensor(p.rows * p.columns), p.rows, p.columns))](Queue& queue) {
-          queue.multiply(product);
-        });
+        [product = product<Scalar>(Factor<Scalar>(a, left), Factor<Scalar>(b, right), c, Into::Overwrite,
+                                   {p.batch, p.rows * p.inner, p.inner * p.columns, p.rows * p.columns})](
+            Queue& queue) { queue.multiply(product); });
+  }
+
+  // What the executor launches between the projections, of all sequences; contents are of no use.
+  void add_attention() {
+    LayerShape shape;
+    shape.samples = probe_.batch;
+    shape.sequence = probe_.rows;
+    shape.heads = probe_.heads;
+    shape.kv_heads = probe_.kv_heads;
+    shape.head_size = probe_.columns;
+    const std::int64_t tokens = shape.sequence_tokens(), width = shape.query_width() + 2 * shape.key_width();
+    const CausalRows rows{0, shape.sequence, shape.heads};
+    const std::int64_t scores = rows.heads * rows.count * rows.keys();
+    Scalar* const projected = tensor(tokens * width);
+    const Matrix<Scalar> contexts(tensor(tokens * shape.query_width()), tokens, shape.query_width());
+    auto* const log_sum_exp = reinterpret_cast<Wide<Scalar>*>(
+        memory(tokens * shape.heads * static_cast<std::int64_t>(sizeof(Wide<Scalar>)), Place::Device));
+    const auto wide = [&] {
+      return reinterpret_cast<Wide<Scalar>*>(
+          memory(scores * static_cast<std::int64_t>(sizeof(Wide<Scalar>)), Place::Device));
+    };
+    const AttentionScratch<Scalar> scratch{wide(), tensor(scores)};
+    const auto chunk = [&](std::int64_t sample) {
+      return SampleChunk<Scalar>{AttentionHeads(shape), rows, sample * shape.sequence};
+    };
+    Recorder forward(nullptr, nullptr), backward(nullptr, nullptr);
+    const ProjectedColumns<const Scalar> qkv(shape, projected);
+    for (std::int64_t i = 0; i < probe_.batch; ++i)
+      record_heads(forward, chunk(i), qkv, scratch, log_sum_exp + chunk(i).token * shape.heads, contexts);
+    if (probe_.kind != ProbeKind::AttentionForward) {
+      Scalar* const gradients = tensor(tokens * width);
+      const AttentionBackwardScratch<Scalar> more{scratch.scores, wide(), scratch.probabilities, tensor(scores)};
+      backward.zero(gradients, tokens * width);
+      for (std::int64_t i = 0; i < probe_.batch; ++i)
+        record_heads_backward(backward, chunk(i),
+                              AttentionForward<Scalar>{qkv, log_sum_exp + chunk(i).token * shape.heads},
+                              Matrix<const Scalar>(contexts), more, ProjectedColumns<Scalar>(shape, gradients));
+    }
+    std::vector<DeviceWork> works = forward.take();
+    if (probe_.kind == ProbeKind::AttentionBackward) {
+      for (const DeviceWork& work : works) work(*lane_.queue);  // leaves what the backward pass reads
+      works.clear();
+    }
+    std::ranges::move(backward.take(), std::back_inserter(works));
+    lane_.works.push_back([works = std::move(works)](Queue& queue) {
+      for (const DeviceWork& work : works) work(queue);
+    });
+  }
+
+  // Its deadline has passed when it begins, so that nothing holds it back.
+  void add_exchange() {
+    const std::int64_t elements = probe_.rows * probe_.columns;
+    const std::vector<Piece> pieces{{reinterpret_cast<std::byte*>(tensor(elements)),
+                                     reinterpret_cast<const std::byte*>(tensor(elements)), elements * size}};
+    HeldExchange exchange;
+    exchange.hold.moments = const_cast<std::int64_t*>(table(std::vector<std::int64_t>(3)));
+    exchange.pieces = table(pieces);
+    exchange.count = std::ssize(pieces);
+    exchange.bytes = pieces.front().bytes;
+    exchange.done = const_cast<std::int32_t*>(table(std::vector<std::int32_t>(1)));
+    exchange.blocks = probe_.blocks;
+    lane_.works.push_back([&device = device_, exchange](Queue& queue) { device.exchange(queue, exchange); });
   }
 
   // All that the executor launches for an encode or decode of one expert.
@@ -143,8 +218,10 @@ class LaneMaker {
     const std::int64_t bytes = probe_.rows * probe_.columns * size;
     Scalar* const here = tensor(probe_.rows * probe_.columns);
     void* const there = memory(bytes, Place::Host);
-    lane_.works.push_back([=](Queue& queue) { queue.copy(there, here, bytes); });
-    lane_.works.push_back([=](Queue& queue) { queue.copy(here, there, bytes); });
+    if (probe_.kind != ProbeKind::CopyFromHost)
+      lane_.works.push_back([=](Queue& queue) { queue.copy(there, here, bytes); });
+    if (probe_.kind != ProbeKind::CopyToHost)
+      lane_.works.push_back([=](Queue& queue) { queue.copy(here, there, bytes); });
   }
 
   std::byte* memory(std::int64_t bytes, Place place) {
@@ -233,7 +310,7 @@ class DeviceMeter final : public Meter {
     probes_.clear();
     for (const Repeated& each : work) {
       Lane lane;
-      lane.queue = device_.make_queue();
+      lane.queue = device_.make_queue(each.probe.kind == ProbeKind::Exchange ? Priority::High : Priority::Normal);
       lane.done = device_.make_event();
       make_works(device_, each.probe, lane);
       lanes_.push_back(std::move(lane));

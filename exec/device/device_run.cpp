@@ -147,6 +147,7 @@ class DeviceRun {
     r.valid = !overran_too_often(r.overruns, ops);
     if (!r.valid)
       result_.notes.push_back(fmt::format("invalid: {} of {:.0f} ops outlasted their modelled time", r.overruns, ops));
+    r.allocated_bytes = executor_->memory_bytes() + executor_->scratch_bytes();
     result_.notes.push_back(fmt::format("tensors {:.3f} GB for each rank, scratch {:.3f} GB",
                                         1e-9 * static_cast<double>(executor_->memory_bytes()),
                                         1e-9 * static_cast<double>(executor_->scratch_bytes())));

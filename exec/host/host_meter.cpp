@@ -120,8 +120,9 @@ Task task_of(const Probe& p, Communicator& communicator) {
       return copy(p);
     case ProbeKind::Collective:
       return collective(p, communicator);
+    default:
+      throw InternalError("a probe of devices only");
   }
-  throw InternalError("a probe of no kind");
 }
 
 // How long this thread was ready to run and had no core, in seconds since its start; 0 where the system does not say.

@@ -196,7 +196,8 @@ HostRunResult run_on_gpu(const ScheduleFile& file, const HostRunOptions& options
   return result_of(read_timeline(JsonFile::read(timeline)), file.priced);
 }
 
-Calibration calibrate_on_gpu(bool quick, const CalibrateOptions& options, const std::function<void()>& poll) {
+Calibration calibrate_on_gpu(bool quick, const CalibrateOptions& options, const CalibrationFiles& with,
+                             const std::function<void()>& poll) {
   const RunFolder folder(fs::temp_directory_path());
   const std::string file = folder.file("calibration.json");
   std::vector<std::string> command{executor_path(),
@@ -212,6 +213,8 @@ Calibration calibrate_on_gpu(bool quick, const CalibrateOptions& options, const 
                                    "--where",
                                    options.where};
   if (quick) command.emplace_back("--quick");
+  if (!with.points.empty()) command.insert(command.end(), {"--points", with.points});
+  if (!with.baselines.empty()) command.insert(command.end(), {"--baselines", with.baselines});
   execute(command, file, poll);
   FilesRead files;
   return load_calibration(file, files);

@@ -30,7 +30,14 @@ HostRunResult run_over_mpi(const ScheduleFile& file, const HostRunOptions& optio
 HostRunResult run_on_gpu(const ScheduleFile& file, const HostRunOptions& options, bool nccl,
                          const std::function<void()>& poll);
 
-// As calibrate_cuda (exec/device/device_meter.hpp); of `options` all but `shortest` and `begin`.
-Calibration calibrate_on_gpu(bool quick, const CalibrateOptions& options, const std::function<void()>& poll);
+// Files of a calibration beside its own; empty: none. `points` is written while it measures, see DevicePointsWriter;
+// the sizes of PeerPoints in `baselines` are measured too.
+struct CalibrationFiles {
+  std::string points, baselines;
+};
+
+// As calibrate_cuda (exec/device/cuda/cuda_run.hpp); of `options` the limit, the seed and `where`.
+Calibration calibrate_on_gpu(bool quick, const CalibrateOptions& options, const CalibrationFiles& files,
+                             const std::function<void()>& poll);
 
 }  // namespace dovetail::exec

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <tuple>
 
+#include "exec/run/probe.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/fit.hpp"
-#include "models/base/names.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -17,23 +19,7 @@ namespace {
 constexpr double most_without_core = .04;
 // Threads of a pair take turns of some milliseconds where they share a core.
 constexpr double longer_pairs = 20;
-
-std::string name_of(const Probe& p) {
-  switch (p.kind) {
-    case ProbeKind::Gemm:
-      return fmt::format("GEMM ({})", name_in(dtype_names, p.dtype));
-    case ProbeKind::Encode:
-    case ProbeKind::Decode:
-      return "encode, decode";
-    case ProbeKind::StridedCopy:
-      return p.rows == 1 ? "copy" : "strided copy";
-    case ProbeKind::HostCopy:
-      return "host copy";
-    case ProbeKind::Collective:
-      return std::string(name_in(collective_names, p.collective));
-  }
-  throw InternalError("a probe of no kind");
-}
+constexpr double least_speed = .01;  // that noise is left to show
 
 // Of a meter without collectives.
 bool stands_in(const std::pair<InterferenceClass, Probe>& kind) {
@@ -64,37 +50,41 @@ class Calibrator {
     return cost;
   }
 
-  // Alone and together in turns, so that what else the machine does falls on all alike.
   Interference pair(const std::pair<InterferenceClass, Probe>& a, const std::pair<InterferenceClass, Probe>& b) {
-    options_.begin(fmt::format("{} beside {}", name_of(a.second), name_of(b.second)));
-    std::array<Repeated, 2> both{Repeated{a.second, repetitions(a.second, longer_pairs)},
-                                 Repeated{b.second, repetitions(b.second, longer_pairs)}};
-    std::array<Repeated, 2> first = both, second = both;
-    first[1].times = second[0].times = 0;
-    std::vector<Seconds> alone_a, alone_b, together_a, together_b;
-    const auto step = [&] {
-      alone_a.push_back(meter_.run(first)[0].time);
-      alone_b.push_back(meter_.run(second)[1].time);
-      const std::vector<Elapsed> together = meter_.run(both);
-      together_a.push_back(together[0].time);
-      together_b.push_back(together[1].time);
-      return std::max(together_a.back(), together_b.back());
-    };
-    measure(step, options_.measure);
-    std::pair<double, double> speeds =
-        speeds_beside({median(alone_a), median(alone_b)}, {median(together_a), median(together_b)});
+    const Turns turns = in_turns({a.second, b.second});
+    std::pair<double, double> speeds = speeds_beside({median(turns.alone[0]), median(turns.alone[1])},
+                                                     {median(turns.together[0]), median(turns.together[1])});
+    pairs_.push_back({a.second, b.second, speeds});
+    report(turns);
     const auto [measured_a, measured_b] = speeds;
     const bool raised = raise_to_one(speeds);
     std::string source =
         fmt::format("{}; {} beside {}, {}", options_.where, name_of(a.second), name_of(b.second), at_once());
     const bool stand_in = stands_in(a) || stands_in(b);
-    if (stand_in) source += "; the copy stands for an exchange, which reads and writes the same memory";
+    if (stand_in) source += "; it stands for an exchange, and copies within the device";
     if (raised) source += fmt::format("; measured {:.3f} and {:.3f}, raised to add up to 1", measured_a, measured_b);
     return {a.first,
             b.first,
             speeds.first,
             speeds.second,
             {stand_in ? Origin::Assumed : Origin::Measured, source, meter_.oversubscribed(2)}};
+  }
+
+  // For its points alone. Three only where all pairs of them were measured before.
+  void together(const std::vector<Probe>& probes) {
+    const Turns turns = in_turns(probes);
+    if (probes.size() == 2)
+      pairs_.push_back({probes[0], probes[1],
+                        speeds_beside({median(turns.alone[0]), median(turns.alone[1])},
+                                      {median(turns.together[0]), median(turns.together[1])})});
+    report(turns);
+  }
+
+  // For its point alone; `fitted`: to other sizes.
+  void point(const Probe& probe, const Calibration& fitted) {
+    options_.begin(name_of(probe));
+    int undisturbed = 0;
+    alone(probe, undisturbed, prediction(probe, fitted));
   }
 
  private:
@@ -111,7 +101,7 @@ class Calibrator {
     return static_cast<int>(std::clamp(std::ceil(longer * options_.shortest / time), 1.0, most));
   }
 
-  Seconds alone(const Probe& probe, int& undisturbed) {
+  Seconds alone(const Probe& probe, int& undisturbed, std::optional<Seconds> predicted = {}) {
     const std::array<Repeated, 1> work{Repeated{probe, repetitions(probe)}};
     samples_ = 0;
     const auto step = [&] {
@@ -120,12 +110,108 @@ class Calibrator {
       if (elapsed.without_core <= most_without_core * elapsed.time) ++undisturbed;
       return elapsed.time / work[0].times;
     };
-    return measure(step, options_.measure).median;
+    const Measurement m = measure(step, options_.measure);
+    if (probe.kind == ProbeKind::Collective) return m.median;
+    DevicePoint point = point_of(probe);
+    point.predicted = predicted;
+    point.median = m.median;
+    point.ci95_low = m.ci95_low;
+    point.ci95_high = m.ci95_high;
+    point.samples = std::ssize(m.samples);
+    options_.point(point);
+    return m.median;
   }
+
+  struct Turns {
+    std::vector<Repeated> work;
+    std::vector<std::vector<Seconds>> alone, together;  // by work, then sample
+  };
+
+  // Alone and together in turns, so that what else the machine does falls on all alike.
+  Turns in_turns(const std::vector<Probe>& probes) {
+    Turns turns;
+    std::string names;
+    for (const Probe& probe : probes) {
+      names += (names.empty() ? "" : " beside ") + name_of(probe);
+      turns.work.push_back({probe, repetitions(probe, longer_pairs)});
+    }
+    options_.begin(names);
+    turns.alone.resize(probes.size());
+    turns.together.resize(probes.size());
+    const auto step = [&] {
+      for (std::size_t i = 0; i < probes.size(); ++i) {
+        std::vector<Repeated> one = turns.work;
+        for (std::size_t other = 0; other < one.size(); ++other)
+          if (other != i) one[other].times = 0;
+        turns.alone[i].push_back(meter_.run(one)[i].time);
+      }
+      const std::vector<Elapsed> all = meter_.run(turns.work);
+      Seconds longest;
+      for (std::size_t i = 0; i < probes.size(); ++i) {
+        turns.together[i].push_back(all[i].time);
+        longest = std::max(longest, all[i].time);
+      }
+      return longest;
+    };
+    measure(step, options_.measure);
+    return turns;
+  }
+
+  // One point for each work: what it took beside the others, by the speed that it kept in each sample.
+  void report(const Turns& turns) {
+    const std::size_t works = turns.work.size(), samples = turns.together.front().size();
+    std::vector<std::vector<double>> speeds(works);
+    std::vector<std::vector<Seconds>> times(works);
+    for (std::size_t sample = 0; sample < samples; ++sample) {
+      const std::vector<double> kept = speeds_in(turns, sample);
+      for (std::size_t i = 0; i < works; ++i)
+        times[i].push_back(turns.alone[i][sample] / turns.work[i].times / std::max(kept[i], least_speed));
+    }
+    for (std::size_t i = 0; i < works; ++i) {
+      if (turns.work[i].probe.kind == ProbeKind::Collective) continue;
+      DevicePoint point = point_of(turns.work[i].probe);
+      for (std::size_t other = 0; other < works; ++other)
+        if (other != i) point.beside += (point.beside.empty() ? "" : " and ") + name_of(turns.work[other].probe);
+      point.median = median(times[i]);
+      std::tie(point.ci95_low, point.ci95_high) = bootstrap_median(times[i], options_.measure.seed);
+      point.samples = static_cast<long>(samples);
+      point.kept_speed = median(turns.alone[i]) / turns.work[i].times / point.median;
+      options_.point(point);
+    }
+  }
+
+  std::vector<double> speeds_in(const Turns& turns, std::size_t sample) const {
+    const auto alone = [&](std::size_t i) { return turns.alone[i][sample]; };
+    const auto together = [&](std::size_t i) { return turns.together[i][sample]; };
+    if (turns.work.size() == 2) {
+      const auto [a, b] = speeds_beside({alone(0), alone(1)}, {together(0), together(1)});
+      return {a, b};
+    }
+    check(turns.work.size() == 3, "two or three kinds of work run together");
+    const std::array<double, 3> kept =
+        speeds_of_three({alone(0), alone(1), alone(2)}, {together(0), together(1), together(2)},
+                        [&](std::size_t i, std::size_t j) { return speed(turns.work[i].probe, turns.work[j].probe); });
+    return {kept.begin(), kept.end()};
+  }
+
+  // Of `a` beside `b`, as measured before.
+  double speed(const Probe& a, const Probe& b) const {
+    for (const MeasuredPair& pair : pairs_) {
+      if (pair.a == a && pair.b == b) return pair.speeds.first;
+      if (pair.a == b && pair.b == a) return pair.speeds.second;
+    }
+    throw InternalError("three kinds of work run together before two of them did");
+  }
+
+  struct MeasuredPair {
+    Probe a, b;
+    std::pair<double, double> speeds;
+  };
 
   Meter& meter_;
   const CalibrateOptions& options_;
   int samples_ = 0;  // of the last point
+  std::vector<MeasuredPair> pairs_;
 };
 
 }  // namespace
@@ -139,9 +225,38 @@ std::pair<double, double> speeds_beside(std::pair<Seconds, Seconds> alone, std::
   return {alone.first / together.first, (alone.second - after) / together.first};
 }
 
+std::optional<Seconds> prediction(const Probe& probe, const Calibration& fitted) {
+  const auto by = [&](const auto& cost) { return cost.alpha + Seconds(probe.size() * cost.beta.value()); };
+  switch (probe.kind) {
+    case ProbeKind::Gemm:
+      for (const GemmCost& cost : fitted.gemms)
+        if (cost.dtype == probe.dtype) return by(cost);
+      return {};
+    case ProbeKind::StridedCopy:
+      return by(probe.rows > 1 && fitted.strided_copy ? *fitted.strided_copy : fitted.memory);
+    case ProbeKind::CopyToHost:
+    case ProbeKind::CopyFromHost:
+      return fitted.copy ? std::optional(by(*fitted.copy)) : std::nullopt;
+    default:
+      return {};
+  }
+}
+
+std::array<double, 3> speeds_of_three(const std::array<Seconds, 3>& alone, const std::array<Seconds, 3>& together,
+                                      const std::function<double(std::size_t, std::size_t)>& beside) {
+  std::array<std::size_t, 3> order{0, 1, 2};
+  std::ranges::sort(order, {}, [&](std::size_t i) { return together[i]; });
+  const auto [first, second, last] = order;
+  const Seconds all = together[first], two = together[second] - all, one = together[last] - together[second];
+  std::array<double, 3> speeds{};
+  speeds[first] = alone[first] / all;
+  speeds[second] = (alone[second] - two * beside(second, last)) / all;
+  speeds[last] = (alone[last] - two * beside(last, second) - one) / all;
+  return speeds;
+}
+
 bool raise_to_one(std::pair<double, double>& speeds) {
-  constexpr double least = .01;
-  speeds = {std::clamp(speeds.first, least, 1.0), std::clamp(speeds.second, least, 1.0)};
+  speeds = {std::clamp(speeds.first, least_speed, 1.0), std::clamp(speeds.second, least_speed, 1.0)};
   const double sum = speeds.first + speeds.second;
   if (sum >= 1) return false;
   speeds.first /= sum;
@@ -172,6 +287,9 @@ Calibration calibrate(Meter& meter, const CalibrationGrid& grid, const Calibrate
   for (std::size_t a = 0; a < grid.kinds.size(); ++a)
     for (std::size_t b = a + 1; b < grid.kinds.size(); ++b)
       c.interference.push_back(run.pair(grid.kinds[a], grid.kinds[b]));
+  for (const Probe& probe : grid.more) run.point(probe, c);
+  for (const std::vector<Probe>& probes : grid.together) run.together(probes);
+  for (const Probe& probe : options.shapes) run.point(probe, c);
   return c;
 }
 

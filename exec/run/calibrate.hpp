@@ -1,6 +1,8 @@
 // Measures what operations cost on a device, alone and beside each other, and fits a calibration to it.
 #pragma once
+#include <array>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,8 +19,11 @@ struct CalibrationGrid {
   std::vector<Probe> memory, strided, copies;
   std::vector<std::vector<Probe>> collectives;             // of one collective each; none: not measured
   std::vector<std::pair<InterferenceClass, Probe>> kinds;  // of which each pair is measured; none: no pairs
+  // Measured for their points alone. Together: two, or three after each two of them.
+  std::vector<Probe> more;
+  std::vector<std::vector<Probe>> together;
 
-  int points() const;  // fits and pairs together
+  int points() const;  // fits, pairs and the others together
 };
 
 // Default: sizes of small MoE layers on a CPU. Quick: fewer of them, fp32 only. Fsmoe: the sizes of the FSMoE paper
@@ -35,23 +40,32 @@ struct CalibrateOptions {
                           .deviation = .02,
                           .limit = Seconds(.5),
                           .least_samples = 5};
-  Seconds shortest{.001};  // a sample repeats its op for about so long
-  std::string where;       // goes into every source: host, date, tool
-  std::function<void(const std::string& what)> begin = [](const std::string&) {};  // before each point
+  Seconds shortest{.001};     // a sample repeats its op for about so long
+  std::string where;          // goes into every source: host, date, tool
+  std::vector<Probe> shapes;  // measured too, for their points alone
+  std::function<void(const std::string& what)> begin = [](const std::string&) {};  // before each fit, pair or point
+  std::function<void(const DevicePoint&)> point = [](const DevicePoint&) {};  // of each size but those of collectives
 };
 
 // Collectives within a process use no network: the same costs are given for links inside and between nodes. Costs and
-// pairs for which ops shared cores are marked as disturbed; pairs in which a copy stands for an exchange as assumed.
-// Throws DeviceError where GEMMs do not take longer the larger they are.
+// pairs for which ops shared cores are marked as disturbed; pairs in which something else stands for an exchange as
+// assumed. Throws DeviceError where GEMMs do not take longer the larger they are.
 Calibration calibrate(Meter& meter, const CalibrationGrid& grid, const CalibrateOptions& options);
 
 // What `measured` lacks, from another calibration: collectives and messages (of a meter without them), GEMMs in other
 // formats, other pairs. Each keeps its provenance. No costs of kernels: those are multiples of the base's own rates.
 void add_unmeasured(Calibration& measured, const Calibration& base);
 
+// What a calibration says that a probe takes; none: it has no cost of such work by itself.
+std::optional<Seconds> prediction(const Probe& probe, const Calibration& fitted);
+
 // Two pieces of work that take `alone` seconds each begin together and end after `together` seconds: which share of its
 // own speed each kept while both ran. What ends last is at full speed after the other has ended.
 std::pair<double, double> speeds_beside(std::pair<Seconds, Seconds> alone, std::pair<Seconds, Seconds> together);
+
+// The same of three; `beside(i, j)`: which share of its speed i keeps while only j runs too.
+std::array<double, 3> speeds_of_three(const std::array<Seconds, 3>& alone, const std::array<Seconds, 3>& together,
+                                      const std::function<double(std::size_t, std::size_t)>& beside);
 
 // Speeds as a calibration may have them: in (0, 1], and so large that both together are not slower than one after the
 // other. True if that made them larger.

@@ -7,12 +7,27 @@
 
 #include "models/base/dtype.hpp"
 #include "models/plan/communication.hpp"
+#include "models/results/device_point.hpp"
 
 namespace dovetail::exec {
 
 // Encode, Decode: the kernels of an MoE layer; StridedCopy: between the exchanges of an all-to-all; HostCopy: between
-// the device and its host.
-enum class ProbeKind { Gemm, Encode, Decode, StridedCopy, HostCopy, Collective };
+// the device and its host, to and from it in turns. Of devices only: copies of one direction; attention between its
+// projections; the exchange of a rank that stands for all, as fast as its blocks can copy.
+enum class ProbeKind {
+  Gemm,
+  Encode,
+  Decode,
+  StridedCopy,
+  HostCopy,
+  Collective,
+  CopyToHost,
+  CopyFromHost,
+  AttentionForward,
+  AttentionBackward,
+  AttentionBoth,
+  Exchange
+};
 
 // An operation that every rank does. Sizes are in elements of `dtype`.
 struct Probe {
@@ -20,11 +35,16 @@ struct Probe {
   DType dtype = DType::Fp32;
   Collective collective = Collective::None;
   // Gemm: (rows, inner) times (inner, columns). Encode, Decode: `rows` tokens of `columns` elements, each to one
-  // expert. StridedCopy: pieces of `columns` elements. Collectives: as many elements as n has bytes, a multiple of the
-  // ranks.
+  // expert. StridedCopy: pieces of `columns` elements. Attention: sequences of `rows` tokens, heads of `columns`.
+  // Collectives: as many elements as n has bytes, a multiple of the ranks.
   std::int64_t rows = 0, inner = 0, columns = 1;
+  std::int64_t batch = 1;  // of devices: products, or sequences of attention
+  ProductLayout layout = ProductLayout::Plain;
+  int heads = 0, kv_heads = 0;  // of attention
+  int blocks = 0;               // of an exchange
 
-  double size() const;  // n of its cost: flops of a GEMM, else bytes
+  double size() const;  // n of its cost: flops of a GEMM or of attention, else bytes
+  bool computes() const;
   friend bool operator==(const Probe&, const Probe&) = default;
 };
 

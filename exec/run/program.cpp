@@ -14,12 +14,15 @@
 
 #include "exec/host/host_run.hpp"
 #include "exec/launch/pulse.hpp"
+#include "exec/run/probe.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/files_apart.hpp"
 #include "models/base/json/write_file.hpp"
 #include "models/base/names.hpp"
 #include "models/base/streams.hpp"
 #include "models/files/calibration_file.hpp"
+#include "models/files/device_points.hpp"
+#include "models/files/peer_times.hpp"
 #include "models/files/read_schedule.hpp"
 
 namespace dovetail::exec {
@@ -56,6 +59,8 @@ Really executes a schedule file on this machine and writes when each op ran, in 
                                      a calibration without collectives. --limit is of each size (default 0.5)
   --quick                            with --calibrate: fewer sizes
   --where TEXT                       with --calibrate: added to the source of each cost
+  --points FILE                      with --calibrate: each measured size as a line of CSV
+  --baselines FILE                   with --calibrate: measure the sizes in this file of torch_baselines.py too
   --help
 
 Examples:
@@ -79,6 +84,7 @@ struct ProgramOptions {
   bool processes() const { return transport == ExecTransport::Mpi || transport == ExecTransport::NcclMpi; }
   bool calibrate = false, quick = false;
   CalibrateOptions costs;
+  std::string points, baselines;
 };
 
 template <class Number>
@@ -113,8 +119,10 @@ void check_together(const ProgramOptions& o) {
     throw InputError("--calibrate: only with --device cuda; dovetail calibrate measures the host");
   if (o.calibrate && !o.schedule.empty())
     throw InputError(fmt::format("--calibrate: takes no schedule: {}", o.schedule));
+  if (!o.calibrate && !(o.points.empty() && o.baselines.empty()))
+    throw InputError("--points, --baselines: only with --calibrate");
   if (!o.calibrate && o.schedule.empty()) throw InputError("no schedule file given; see --help");
-  require_apart({{"-o", o.output}}, {o.schedule});
+  require_apart({{"-o", o.output}, {"--points", o.points}}, {o.schedule, o.baselines});
 }
 
 ProgramOptions parse(const std::vector<std::string>& arguments) {
@@ -162,6 +170,10 @@ ProgramOptions parse(const std::vector<std::string>& arguments) {
       options.quick = true;
     } else if (a == "--where") {
       options.costs.where = value();
+    } else if (a == "--points") {
+      options.points = value();
+    } else if (a == "--baselines") {
+      options.baselines = value();
     } else if (a.starts_with("-") || !options.schedule.empty()) {
       throw InputError(fmt::format("{}: unexpected; see --help", a));
     } else {
@@ -258,7 +270,17 @@ HostRunResult run(const ProgramOptions& options, const Cuda& cuda, World* world,
 
 int calibrate_on(const Cuda& cuda, const ProgramOptions& options) {
   require_cuda(cuda);
-  Calibration calibration = cuda.calibrate(options.quick, options.costs);
+  CalibrateOptions how = options.costs;
+  FilesRead files;
+  if (!options.baselines.empty())
+    for (const PeerPoint& peer : read_peer_points(options.baselines, files).points)
+      how.shapes.push_back(probe_of(peer.point));
+  std::optional<DevicePointsWriter> points;
+  if (!options.points.empty()) {
+    points.emplace(options.points);
+    how.point = [&](const DevicePoint& point) { points->add(point); };
+  }
+  Calibration calibration = cuda.calibrate(options.quick, how);
   calibration.name = "gpu";
   write_file(options.output, to_calibration_file(calibration, nlohmann::ordered_json::object()));
   return 0;

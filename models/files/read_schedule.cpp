@@ -40,6 +40,7 @@ RunReport read_run(const JsonReader& r) {
   run.ci95_low = Seconds(r.number("ci95_low_s", 0));
   run.ci95_high = Seconds(r.number("ci95_high_s", 0));
   run.stopped_by = r.string("stopped_by");
+  if (r.has("allocated_bytes")) run.allocated_bytes = r.long_integer("allocated_bytes");
   run.dropped = r.long_integer("dropped");
   run.output_error = error("output_error");
   run.gradient_error = error("gradient_error");

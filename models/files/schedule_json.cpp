@@ -138,6 +138,7 @@ Json run_json(const RunReport& run) {
           {"ci95_low_s", run.ci95_low.value()},
           {"ci95_high_s", run.ci95_high.value()},
           {"stopped_by", run.stopped_by},
+          {"allocated_bytes", run.allocated_bytes},
           {"dropped", run.dropped},
           {"output_error", run.output_error},
           {"gradient_error", run.gradient_error},

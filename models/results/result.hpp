@@ -50,9 +50,10 @@ struct RunReport {
   bool valid = true;          // few enough of them
   std::vector<Seconds> samples;
   Seconds ci95_low, ci95_high;
-  std::string stopped_by;    // which criterion ended the measuring
-  std::int64_t dropped = 0;  // choices over capacity in a step
-  double output_error = 0;   // relative Frobenius against the double reference
+  std::string stopped_by;            // which criterion ended the measuring
+  std::int64_t allocated_bytes = 0;  // by a device for a rank's tensors, and as scratch; 0: not known
+  std::int64_t dropped = 0;          // choices over capacity in a step
+  double output_error = 0;           // relative Frobenius against the double reference
   double gradient_error = 0;
   bool numerics_ok = false;
 };

@@ -2,10 +2,12 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/plan/plan.hpp"
 #include "models/price/calibration.hpp"
+#include "models/results/device_point.hpp"
 #include "models/results/result.hpp"
 #include "models/schedule/op.hpp"
 
@@ -19,10 +21,18 @@ struct OpTimes {
   Seconds predicted, measured;  // summed over the step
 };
 
+// Of a rank. Peaks are by lifetimes, over the predicted and over the measured step. Allocated: by a device for all
+// tensors, and as scratch; 0: not known.
+struct MemoryOutcome {
+  Bytes predicted_peak, measured_peak, allocated;
+};
+
 struct PlanOutcome {
   std::string system;
   Plan plan;
   Seconds predicted;
+  Seconds bound;  // plan_bound with the durations of the measured step: modelled where held; mean of the rounds
+  MemoryOutcome memory;
   std::vector<Seconds> samples;  // of the measured step: the median of each round through all plans
   Seconds median, ci95_low, ci95_high;
   double emulated_share = 0;        // of the ops' busy time
@@ -46,12 +56,42 @@ struct ValidationCell {
   std::vector<ChoiceOutcome> choices;
 };
 
+// The same work on the same device by this program and by another.
+struct PeerComparison {
+  std::string name;
+  DevicePoint ours, peer;
+  double efficiency() const { return peer.median / ours.median; }  // above 1: ours is faster
+};
+
+// A step of another program without exchanges, beside one of ours at degree 1.
+struct StepComparison {
+  std::string what, system;
+  Seconds peer, peer_low, peer_high;
+  Seconds ours, ours_compute;  // the whole step, exchanges held; and how long its compute stream was busy
+};
+
+// What was measured on a device beside plans, and by whom else.
+struct DeviceStudy {
+  std::vector<DevicePoint> points;
+  std::vector<PeerComparison> peers;
+  std::optional<StepComparison> step;
+  std::vector<std::pair<std::string, std::string>> labels;  // device, driver, libraries, clocks, revision
+};
+
+// Of the measurements that were to be made, how many were; fewer where time ran out.
+struct Progression {
+  long made = 0, all = 0;
+  bool partial() const { return made < all; }
+};
+
 struct Validation {
   Experiment experiment;                // of the first cell
   bool kernels_held = false;            // to modelled times, as links are; times are then in modelled time
   std::vector<KernelCost> kernels;      // fitted to other sizes
   std::vector<std::string> calibrated;  // those sizes
   std::vector<ValidationCell> cells;
+  Progression measurements;
+  DeviceStudy device;
   std::vector<std::string> notes;
   RunProvenance provenance;
 };

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ostream>
+#include <utility>
 
 #include "models/base/names.hpp"
 #include "models/files/experiment_json.hpp"
 #include "models/files/plan_json.hpp"
 #include "reports/data/json_values.hpp"
+#include "reports/data/validation_goals.hpp"
 #include "reports/data/validation_statistics.hpp"
 #include "reports/text/format.hpp"
 #include "reports/text/summary.hpp"
@@ -38,6 +41,12 @@ Json op_json(const OpTimes& op) {
           {"measured_s", number(op.measured)}};
 }
 
+Json memory_json(const MemoryOutcome& m) {
+  return {{"predicted_peak_bytes", number(m.predicted_peak)},
+          {"measured_peak_bytes", number(m.measured_peak)},
+          {"allocated_bytes", m.allocated > Bytes(0) ? number(m.allocated) : Json(nullptr)}};
+}
+
 Json plan_json(const PlanOutcome& p) {
   Json ops = Json::array();
   for (const OpTimes& op : p.ops) ops.push_back(op_json(op));
@@ -47,6 +56,8 @@ Json plan_json(const PlanOutcome& p) {
           {"measured_s", number(p.median)},
           {"ci95_s", {number(p.ci95_low), number(p.ci95_high)}},
           {"error", number(p.error())},
+          {"bound_s", number(p.bound)},
+          {"memory", memory_json(p.memory)},
           {"emulated_share", number(p.emulated_share)},
           {"overruns", p.overruns},
           {"numerics_ok", p.numerics_ok ? Json(*p.numerics_ok) : Json(nullptr)},
@@ -75,11 +86,63 @@ Json summary_json(const Validation& v) {
                         {"worst_regret", number(r.worst)},
                         {"worst_cell", r.worst_cell},
                         {"cells", r.cells}});
+  Json all_goals = Json::array(), differences = Json::array();
+  for (const Goal& goal : goals(v))
+    all_goals.push_back({{"what", goal.what}, {"most", goal.most}, {"value", number(goal.value)}, {"hit", goal.hit()}});
+  for (const OpTimes& op : op_differences(v)) differences.push_back(op_json(op));
   return {
+      {"goals", std::move(all_goals)},
       {"mean_error", estimate_json(mean_error(v))},
       {"rank_correlation", estimate_json(mean_rank_correlation(v))},
       {"worst", {{"cell", worst.cell->name}, {"system", worst.plan->system}, {"error", number(worst.plan->error())}}},
-      {"planners", std::move(planners)}};
+      {"planners", std::move(planners)},
+      {"op_differences", std::move(differences)}};
+}
+
+Json point_json(const DevicePoint& p) {
+  Json json{{"what", name_in(device_work_names, p.what)}, {"dtype", name_in(dtype_names, p.dtype)}};
+  if (p.what == DeviceWorkKind::Product) json["layout"] = name_in(product_layout_names, p.layout);
+  for (const auto& [name, size] : {std::pair("batch", p.batch), std::pair("rows", p.rows), std::pair("inner", p.inner),
+                                   std::pair("columns", p.columns), std::pair("heads", long{p.heads}),
+                                   std::pair("kv_heads", long{p.kv_heads}), std::pair("blocks", long{p.blocks})})
+    if (size > 0) json[name] = size;
+  json[p.flops > 0 ? "flops" : "bytes"] = number(std::max(p.flops, p.bytes));
+  json["median_s"] = number(p.median);
+  json["ci95_s"] = {number(p.ci95_low), number(p.ci95_high)};
+  json["samples"] = p.samples;
+  if (p.predicted) json["predicted_s"] = number(*p.predicted);
+  if (p.kept_speed) {
+    json["beside"] = p.beside;
+    json["kept_speed"] = number(*p.kept_speed);
+  }
+  return json;
+}
+
+Json device_json(const DeviceStudy& device) {
+  Json points = Json::array(), peers = Json::array(), labels = Json::array(), step = nullptr;
+  for (const DevicePoint& point : device.points) points.push_back(point_json(point));
+  for (const PeerComparison& peer : device.peers)
+    peers.push_back({{"name", peer.name},
+                     {"efficiency", number(peer.efficiency())},
+                     {"ours", point_json(peer.ours)},
+                     {"peer", point_json(peer.peer)}});
+  for (const auto& [name, value] : device.labels) labels.push_back({{"name", name}, {"value", value}});
+  if (const auto& s = device.step)
+    step = {{"peer", s->what},
+            {"peer_s", number(s->peer)},
+            {"peer_ci95_s", {number(s->peer_low), number(s->peer_high)}},
+            {"system", s->system},
+            {"ours_s", number(s->ours)},
+            {"ours_compute_s", number(s->ours_compute)}};
+  Json errors = Json::array();
+  for (const PointError& e : point_errors(device))
+    errors.push_back(
+        {{"what", e.what}, {"points", e.points}, {"mean_error", number(e.mean)}, {"worst_error", number(e.worst)}});
+  return {{"labels", std::move(labels)},
+          {"errors", std::move(errors)},
+          {"peers", std::move(peers)},
+          {"step", step},
+          {"points", std::move(points)}};
 }
 
 std::string degrees(const Plan& plan) {
@@ -103,6 +166,9 @@ void write_summary(std::ostream& out, const Validation& v) {
   out << wrapped(fmt::format("  {}", meaning_of_error(v)), 100, 2) << '\n';
   out << fmt::format("  worst {:+.2f} %: {} {} at {}\n", 100 * worst.plan->error(), printable(worst.plan->system),
                      degrees(worst.plan->plan), printable(worst.cell->name));
+  for (const Goal& goal : goals(v))
+    out << fmt::format("  {} at most {} %: {} ({} %)\n", goal.what, percent(goal.most), goal.hit() ? "hit" : "MISS",
+                       percent(goal.value));
   out << fmt::format("  rank correlation of plans {:.3f}  (95 %: {:.3f} to {:.3f})\n\n", ranks.value, ranks.low,
                      ranks.high);
 }
@@ -118,6 +184,19 @@ void write_choices(std::ostream& out, const Validation& v, bool colour) {
                  fmt::format("{} - {}", percent(r.low), percent(r.high))});
     }
   out << "regret of each planner's choice by measured time\n" << table.text(colour) << '\n';
+}
+
+void write_restores(std::ostream& out, const Validation& v, bool colour) {
+  const std::vector<RestoreGroup> groups = restore_groups(v);
+  if (groups.empty()) return;
+  TextTable table(
+      {"system", "size", "degree", "restore", "predicted\nms", "measured\nms", "predicted\npeak", "measured\npeak"});
+  for (const RestoreGroup& group : groups)
+    for (const PlanOutcome* p : group.plans)
+      table.add({printable(p->system), printable(group.cell->name), fmt::format("{}", p->plan.forward_degree),
+                 std::string(name_in(restore_names, p->plan.restore)), fixed(1e3 * p->predicted.value(), 2),
+                 fixed(1e3 * p->median.value(), 2), bytes(p->memory.predicted_peak), bytes(p->memory.measured_peak)});
+  out << "ways to restore what a step does not keep\n" << table.text(colour) << '\n';
 }
 
 void write_planners(std::ostream& out, const Validation& v, bool colour) {
@@ -140,6 +219,9 @@ Json to_json(const Validation& v) {
           {"kernels_held", v.kernels_held},
           {"calibrated", v.calibrated},
           {"kernels", std::move(kernels)},
+          {"partial", v.measurements.partial()},
+          {"measurements", {{"made", v.measurements.made}, {"all", v.measurements.all}}},
+          {"device", device_json(v.device)},
           {"notes", v.notes},
           {"summary", summary_json(v)},
           {"cells", std::move(cells)}};
@@ -147,6 +229,7 @@ Json to_json(const Validation& v) {
 
 void write_table(std::ostream& out, const Validation& v, bool colour) {
   write_choices(out, v, colour);
+  write_restores(out, v, colour);
   write_planners(out, v, colour);
   out << '\n';
   write_summary(out, v);

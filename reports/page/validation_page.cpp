@@ -5,10 +5,13 @@
 #include <cmath>
 #include <ostream>
 
+#include "models/base/names.hpp"
+#include "reports/data/validation_goals.hpp"
 #include "reports/data/validation_report.hpp"
 #include "reports/data/validation_statistics.hpp"
 #include "reports/page/html_table.hpp"
 #include "reports/page/page_text.hpp"
+#include "reports/page/validation_device.hpp"
 #include "reports/text/format.hpp"
 #include "reports/text/summary.hpp"
 
@@ -135,16 +138,28 @@ void write_regrets(std::ostream& out, const Validation& v) {
   out << "</table></div></section>\n";
 }
 
+std::string difference_text(const PlanOutcome& plan) {
+  const OpTimes* const op = largest_difference(plan);
+  if (op == nullptr) return "-";
+  return fmt::format("{} {}: {:+.3f} ms", name_in(op_kind_names, op->op), name_in(phase_names, op->phase),
+                     1e3 * (op->measured - op->predicted).value());
+}
+
 void write_plans(std::ostream& out, const Validation& v) {
-  out << "<section><h2>All plans</h2><div class=\"scroll\"><table>\n";
-  write_row(out, "th", {"Size", "System", "Degree", "Predicted", "Measured", "95 %", "Error", "Emulated"});
+  out << "<section><h2>All plans</h2><p class=\"hint\">Bound: the longest stream or chain of the plan, with the times "
+         "that its ops had in the measured step.</p><div class=\"scroll\"><table>\n";
+  write_row(out, "th",
+            {"Size", "System", "Degree", "Restore", "Predicted", "Measured", "95 %", "Error", "Bound",
+             "Largest difference of ops", "Emulated"});
   for (const ValidationCell& cell : v.cells)
     for (const PlanOutcome& p : cell.plans)
       write_row(out, "td",
                 {escaped(cell.name), escaped(p.system),
-                 fmt::format("{} / {}", p.plan.forward_degree, backward_degrees(p.plan)), duration(p.predicted),
-                 duration(p.median), fmt::format("{} - {}", duration(p.ci95_low), duration(p.ci95_high)),
-                 fmt::format("{:+.2f} %", 100 * p.error()), fmt::format("{:.0f} %", 100 * p.emulated_share)});
+                 fmt::format("{} / {}", p.plan.forward_degree, backward_degrees(p.plan)),
+                 std::string(name_in(restore_names, p.plan.restore)), duration(p.predicted), duration(p.median),
+                 fmt::format("{} - {}", duration(p.ci95_low), duration(p.ci95_high)),
+                 fmt::format("{:+.2f} %", 100 * p.error()), duration(p.bound), difference_text(p),
+                 fmt::format("{:.0f} %", 100 * p.emulated_share)});
   out << "</table></div></section>\n";
 }
 
@@ -158,7 +173,13 @@ void write_html(std::ostream& out, const Validation& v) {
       "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<title>{0}</title>\n<style>{1}</style></head>\n"
       "<body><header><p class=\"brand\">Dovetail <span>validation</span></p><h1>{0}</h1></header><main>\n",
       title, style_text);
+  if (const Progression& p = v.measurements; p.partial())
+    out << fmt::format(
+        "<p class=\"hint\"><strong>Partial:</strong> {} of {} measurements were made before time ran out."
+        "</p>\n",
+        p.made, p.all);
   write_cards(out, v);
+  write_labels(out, v.device);
   const ParityPlot plot(v);
   out << "<section><h2>Predicted against measured</h2>\n"
       << plot.legend() << plot.svg() << "<p class=\"hint\">Dashed: 5 % off. "
@@ -166,8 +187,11 @@ void write_html(std::ostream& out, const Validation& v) {
               ? "All ops are held to their modelled times."
               : "Costs of kernels were fitted to other sizes than these; links are held to their modelled times.")
       << "</p></section>\n";
+  write_goals(out, v);
   write_regrets(out, v);
+  write_restores(out, v);
   write_plans(out, v);
+  write_device(out, v.device);
   out << "<section><h2>Notes</h2><ul>\n";
   for (const std::string& note : v.notes) out << "<li>" << escaped(note) << "</li>\n";
   out << "</ul></section>\n</main></body></html>\n";

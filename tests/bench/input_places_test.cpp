@@ -80,6 +80,9 @@ TEST_CASE("Names in a grid of sizes to validate") {
              StartsWith("v.json:2:60: /systems/0: unknown system \"t\""));
   CHECK_THAT(refusal(cluster, model, "\"systems\": [\"tutel\"], \"planners\": [\"p\"]"),
              StartsWith("v.json:2:83: /planners/0: no planner \"p\""));
+  CHECK(refusal(cluster, model, "\"systems\": [\"mpipemoe\"], \"strategies\": true") == "accepted");
+  CHECK_THAT(refusal(cluster, model, "\"systems\": [\"tutel\"], \"strategies\": true"),
+             StartsWith("v.json:2:84: /strategies: true, but no system restores what it does not keep"));
 }
 
 TEST_CASE("A planner that a system's file names") {

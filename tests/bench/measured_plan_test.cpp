@@ -12,7 +12,8 @@ using Catch::Contains;
 
 namespace {
 
-constexpr auto good = R"({"sample": 2, "emulated_share": 0.5, "overruns": 3, "numerics_ok": true, "ops": [
+constexpr auto good = R"({"sample": 2, "emulated_share": 0.5, "overruns": 3,
+  "bound": 1.5, "peak_bytes": 100, "allocated_bytes": 0, "numerics_ok": true, "ops": [
   {"op": "gate", "phase": "forward", "emulated": true, "measured_s": 1},
   {"op": "expert", "phase": "backward", "emulated": false, "measured_s": 4}]})";
 
@@ -25,19 +26,25 @@ PlanOutcome expected() {
 
 void add(const nlohmann::json& json, PlanOutcome& outcome) {
   const JsonFile file = JsonFile::wrap(json, "v.journal");
-  add_measured(JsonReader(file), 2, outcome);
+  add_measured(JsonReader(file), outcome);
 }
 
 }  // namespace
 
-TEST_CASE("Rounds are averaged, overruns summed") {
+TEST_CASE("Rounds are averaged, overruns summed, the largest peak stays") {
   PlanOutcome outcome = expected();
   const nlohmann::json first = nlohmann::json::parse(good);
   nlohmann::json second = first;
   second["ops"][1]["measured_s"] = 2;
   second["numerics_ok"] = nullptr;
+  second["bound"] = 2.5;
+  second["peak_bytes"] = 90;
   add(first, outcome);
   add(second, outcome);
+  finish_measured(outcome, 1);
+  CHECK(outcome.median == Seconds(2));
+  CHECK(outcome.bound == Seconds(2));  // (1.5 + 2.5) / 2
+  CHECK(outcome.memory.measured_peak == Bytes(100));
   CHECK(outcome.samples == std::vector<Seconds>{Seconds(2), Seconds(2)});
   CHECK(outcome.emulated_share == .5);
   CHECK(outcome.overruns == 6);
@@ -57,6 +64,8 @@ TEST_CASE("A measurement that cannot be is refused at its place") {
   refused("/sample", nullptr, "/sample");
   refused("/emulated_share", 2, "/emulated_share");
   refused("/overruns", -1, "/overruns");
+  refused("/bound", -1, "/bound");
+  refused("/peak_bytes", "much", "/peak_bytes");
   refused("/numerics_ok", 1, "/numerics_ok");
   refused("/ops", nlohmann::json::array(), "/ops: 0 kinds of ops, expected the 2 of this plan");
   refused("/ops/0/op", 99, "/ops/0/op");

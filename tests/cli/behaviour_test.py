@@ -237,9 +237,33 @@ def test_validation_resumes(checks, program):
     checks.check(len(kept) == 3 and all(part["key"].startswith("calibrate") for part in kept) and kernels, "from what was kept")
 
 
+def test_validation_within_a_time_limit(checks, program):
+    (program.folder / "grid.json").write_text(json.dumps(GRID))
+    result = program.run(*VALIDATE, "0.2", "--time-limit", "0.000001")
+    checks.check(result.returncode == 1 and "over before any plan was measured; the same command goes on" in result.stderr,
+                 f"nothing measured: {result.stderr!r}")  # fmt: skip
+    checks.check(program.files() == ["grid.json"], f"nothing is written: {program.files()}")
+    journal = program.folder / "v.json.journal"
+    process = program.start(*VALIDATE, "0.2")
+    while not journal.exists() or journal.read_text().count("\n") < 23:  # what it is, 20 to calibrate on, two plans
+        time.sleep(0.002)
+    process.kill()
+    process.communicate(timeout=30)
+    made = journal.read_text().count("\n") - 1
+    result = program.run(*VALIDATE, "0.2", "--time-limit", "0.000001")
+    checks.check(result.returncode == 0 and journal.exists(), f"partial: {result.stderr!r}")
+    partial = load(program, "v.json")
+    checks.check(partial["partial"] and partial["measurements"] == {"made": made, "all": 35}, f"{partial['measurements']}, {made}")
+    samples = sum(len(p["samples_s"]) for p in partial["cells"][0]["plans"])
+    checks.check(samples == made - 20 and "Partial" in (program.folder / "v.html").read_text(), f"{samples} samples of {made}")
+    result = program.run(*VALIDATE, "0.2")
+    checks.check(result.returncode == 0 and not journal.exists() and not load(program, "v.json")["partial"], "the whole")
+
+
 def test_calibrate(checks, program):
     for _ in range(5):  # on a machine that is too busy, times do not grow with size: exit code 4
-        result = program.run("calibrate", "--quick", "--ranks", "2", "--measure-time", "0.02", "--name", "here", "-o", "own.json")
+        result = program.run("calibrate", "--quick", "--ranks", "2", "--measure-time", "0.02", "--name", "here", "-o", "own.json",
+                             "--points", "p.csv")  # fmt: skip
         if result.returncode != 4:
             break
     # Short measurements on a busy machine may lie far from a line, which is told.
@@ -252,6 +276,12 @@ def test_calibrate(checks, program):
     checks.check(len(own["collectives"]) == 14 and all(c["provenance"]["origin"] == "measured" for c in costs), "all is measured")
     checks.check(all(len(c["provenance"]["fit"]["points"]) >= 3 for c in costs), "with the points of each fit")
     checks.check(len(own["interference"]) == 6, "every pair of kinds")
+    points = (program.folder / "p.csv").read_text().splitlines()
+    fitted = sum(len(c["provenance"]["fit"]["points"]) for c in [*own["gemms"], own["memory"], own["strided_copy"], own["copy"]])
+    checks.check(len(points) == 1 + fitted + 2 * 3, f"every size, products and copies in each of their pairs: {len(points)}")
+    (program.folder / "grid.json").write_text(json.dumps({**GRID, "kernels": "held", "systems": ["tutel"]} | {"calibrate": None}).replace('"calibrate": null, ', ""))
+    result = program.run(*VALIDATE, "0.02", "--points", "p.csv")
+    checks.check(result.returncode == 0 and len(load(program, "v.json")["device"]["points"]) == len(points) - 1, f"beside plans: {result.stderr!r}")
     result = program.run("simulate", *SHIPPED, "--calibration", "own.json", "--system", "tutel", "-o", "r.json")
     checks.check(result.returncode == 0, f"other commands take it: {result.stderr!r}")
     checks.check(load(program, "r.json")["inputs"]["calibration"]["name"] == "here", "and name it")

@@ -178,6 +178,38 @@ TEST_CASE("speeds beside each other follow from when both end") {
   CHECK(second == b);
 }
 
+TEST_CASE("a prediction is alpha and beta of the work's own cost") {
+  Calibration c;
+  c.gemms = {{DType::Bf16, Seconds(1), SecondsPerFlop(.5), {}}};
+  c.memory = {Seconds(2), SecondsPerByte(.25), {}};
+  Probe gemm{ProbeKind::Gemm, DType::Bf16, Collective::None, 2, 3, 4};
+  gemm.batch = 5;
+  CHECK(prediction(gemm, c) == Seconds(1 + 2 * 2 * 3 * 4 * 5 * .5));
+  gemm.dtype = DType::Fp32;
+  CHECK_FALSE(prediction(gemm, c));
+  CHECK(prediction({ProbeKind::StridedCopy, DType::Fp32, Collective::None, 1, 0, 8}, c) ==
+        Seconds(2 + 2 * 8 * 4 * .25));
+  const Probe copy{ProbeKind::CopyToHost, DType::Fp32, Collective::None, 1, 0, 8};
+  CHECK_FALSE(prediction(copy, c));
+  c.copy = MemoryCost{Seconds(3), SecondsPerByte(.125), {}};
+  CHECK(prediction(copy, c) == Seconds(3 + 8 * 4 * .125));
+}
+
+TEST_CASE("speeds of three follow from when each ends and from what pairs leave each other") {
+  // All run for 10 s, the last two for 2 s more, one of them for 1 s more. The first needs 6 s alone: .6 of its speed.
+  // Beside the last the second keeps .5, so 1 s of its 4 s is done in those 2 s: 3 s in 10. The last keeps .75 beside
+  // it, and does 1.5 s, then 1 s alone: of 7 s 4.5 s are left for the first 10.
+  const auto beside = [](std::size_t i, std::size_t j) {
+    REQUIRE(i + j == 2);  // the second and the last: 0 and 2
+    return i == 0 ? .5 : .75;
+  };
+  const auto speeds =
+      speeds_of_three({Seconds(4), Seconds(6), Seconds(7)}, {Seconds(12), Seconds(10), Seconds(13)}, beside);
+  CHECK(speeds[1] == Approx(.6));
+  CHECK(speeds[0] == Approx(.3));
+  CHECK(speeds[2] == Approx(.45));
+}
+
 TEST_CASE("speeds below one after the other are raised to it, those above their own to it") {
   std::pair<double, double> speeds{.3, .5};
   CHECK(raise_to_one(speeds));

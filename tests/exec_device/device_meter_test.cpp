@@ -1,9 +1,11 @@
 // The meter of a device on host memory: what a GPU's differs in is speed and the capture.
 #include "exec/device/device_meter.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "exec/run/probe.hpp"
 #include "models/files/calibration_file.hpp"
 #include "models/files/load.hpp"
 #include "models/price/build_schedule.hpp"
@@ -16,6 +18,11 @@ using namespace dovetail::exec;
 using namespace dovetail::test;
 
 namespace {
+
+void shrink(Probe& probe) {
+  for (std::int64_t* size : {&probe.rows, &probe.inner, &probe.columns})
+    while (*size > 32) *size /= 32;
+}
 
 // A GPU's kinds of op, small enough for loops on the host; sizes far enough apart for a busy one.
 CalibrationGrid small_grid() {
@@ -30,12 +37,22 @@ CalibrationGrid small_grid() {
   };
   for (std::vector<Probe>& gemms : grid.gemms) rows(gemms);
   for (std::vector<Probe>* probes : {&grid.memory, &grid.strided, &grid.copies}) rows(*probes);
-  for (auto& [kind, probe] : grid.kinds) {
-    if (probe.kind == ProbeKind::Gemm) probe.rows = probe.inner = probe.columns = 16;
-    if (probe.kind == ProbeKind::StridedCopy) probe.columns = 4096;
-    if (probe.kind == ProbeKind::HostCopy) probe.rows = 4096;
-  }
+  for (auto& [kind, probe] : grid.kinds) shrink(probe);
+  for (Probe& probe : grid.more) shrink(probe);
+  for (std::vector<Probe>& probes : grid.together)
+    for (Probe& probe : probes) shrink(probe);
   return grid;
+}
+
+// The gradient of weights of two experts.
+DevicePoint peer_point() {
+  DevicePoint p;
+  p.layout = ProductLayout::LeftTransposed;
+  p.batch = 2;
+  p.rows = 8;
+  p.inner = 24;
+  p.columns = 16;
+  return p;
 }
 
 CalibrateOptions quickly() {
@@ -89,8 +106,58 @@ TEST_CASE("A device alone has no collectives") {
   const Probe probe{ProbeKind::Collective, DType::Fp32, Collective::AllToAll, 8, 0, 1};
   CHECK_THROWS_AS(meter->run(std::vector<Repeated>{{probe, 1}}), InternalError);
   CHECK(calibration_grid(GridName::Gpu, 1).collectives.empty());
+  const CalibrationGrid grid = calibration_grid(GridName::Gpu, 1);
   // Fits of two formats, memory, strided copies, copies; three pairs of three kinds.
-  CHECK(calibration_grid(GridName::Gpu, 1).points() == 5 + 3);
+  CHECK(grid.points() == 5 + 3 + static_cast<int>(grid.more.size() + grid.together.size()));
+  // A triple for each footprint, two pairs for all but the default one, and copies of both directions.
+  CHECK(grid.together.size() == 5 + 2 * 4 + 1);
+}
+
+TEST_CASE("A device measures attention, products of experts, copies and exchanges for their points") {
+  const auto device = make_host_device();
+  std::vector<DevicePoint> points;
+  CalibrateOptions options = quickly();
+  options.point = [&](const DevicePoint& point) { points.push_back(point); };
+  options.shapes = {probe_of(peer_point())};
+  const CalibrationGrid grid = small_grid();
+  calibrate(*make_device_meter(*device), grid, options);
+  std::size_t fitted = grid.memory.size() + grid.strided.size() + grid.copies.size(), beside = 3 * 2;
+  for (const auto& gemms : grid.gemms) fitted += gemms.size();
+  for (const auto& probes : grid.together) beside += probes.size();
+  CHECK(points.size() == fitted + beside + grid.more.size() + 1);
+  CHECK(points.back().same_work(peer_point()));
+  for (const DevicePoint& point : points) {
+    CHECK(point.median > Seconds(0));
+    CHECK(point.ci95_low <= point.median);
+    CHECK(point.per_second() > 0);
+    CHECK(point.kept_speed.has_value() == !point.beside.empty());
+  }
+  const auto kinds = [&](DeviceWorkKind kind) { return std::ranges::count(points, kind, &DevicePoint::what); };
+  CHECK(kinds(DeviceWorkKind::AttentionForward) == 1);
+  CHECK(kinds(DeviceWorkKind::AttentionBackward) == 1);
+  CHECK(kinds(DeviceWorkKind::Copy) == 2);
+  CHECK(kinds(DeviceWorkKind::CopyToHost) == 2 + 1);
+  // Each footprint by two sizes, in a pair with products, in one with copies and in the triple.
+  CHECK(kinds(DeviceWorkKind::Exchange) == 5 * (2 + 3));
+}
+
+TEST_CASE("Attention is measured forward, backward and in both passes") {
+  const auto device = make_host_device();
+  const auto meter = make_device_meter(*device);
+  Probe probe{ProbeKind::AttentionForward, DType::Fp32, Collective::None, 48, 0, 8};
+  probe.batch = 3;
+  probe.heads = 4;
+  probe.kv_heads = 2;
+  CHECK(probe.size() == 2.0 * 3 * 4 * 48 * 48 * 8);  // two products over half of the scores, 2 flops each
+  const auto time = [&](ProbeKind kind) {
+    probe.kind = kind;
+    Seconds least(1e9);
+    for (int i = 0; i < 20; ++i) least = std::min(least, meter->run(std::vector<Repeated>{{probe, 3}})[0].time);
+    return least;
+  };
+  const Seconds forward = time(ProbeKind::AttentionForward), backward = time(ProbeKind::AttentionBackward);
+  CHECK(backward > forward);  // five products against two
+  CHECK(time(ProbeKind::AttentionBoth) > backward);
 }
 
 TEST_CASE("What a device measures, completed by another calibration, prices a schedule") {
