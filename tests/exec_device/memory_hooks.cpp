@@ -10,7 +10,7 @@ using dovetail::exec::deferred::note_read;
 using dovetail::exec::deferred::note_write;
 
 // Names are the compiler's.
-// NOLINTBEGIN(bugprone-reserved-identifier, cert-dcl37-c, cert-dcl51-cpp)
+// NOLINTBEGIN(bugprone-reserved-identifier, cert-dcl37-c, cert-dcl51-cpp, readability-identifier-naming)
 extern "C" {
 
 void __tsan_init() {}
@@ -126,4 +126,4 @@ void* __wrap_memset(void* to, int byte, std::size_t bytes) {
   return __real_memset(to, byte, bytes);
 }
 }
-// NOLINTEND(bugprone-reserved-identifier, cert-dcl37-c, cert-dcl51-cpp)
+// NOLINTEND(bugprone-reserved-identifier, cert-dcl37-c, cert-dcl51-cpp, readability-identifier-naming)

@@ -27,18 +27,18 @@ TEST_CASE("A kernel is seen to touch the bytes that it touches, and no others") 
   device->synchronize();
   const std::vector<LoggedCommand> ran = device->commands();
   REQUIRE(ran.size() == 5);
-  using Bytes = std::vector<deferred::Range>;
+  using Touched = std::vector<deferred::Range>;
   const auto range = [&](std::int64_t first, std::int64_t count) { return deferred::range_of(bytes + first, count); };
-  CHECK(ran[0].reads == Bytes{range(8, 24)});
-  CHECK(ran[0].writes == Bytes{range(64, 24)});
-  CHECK(ran[1].reads == Bytes{range(0, 8), range(16, 8), range(32, 8), range(64, 24)});  // what it adds to, too
-  CHECK(ran[1].writes == Bytes{range(64, 24)});
-  CHECK(ran[2].reads == Bytes{range(0, 32)});
-  CHECK(ran[2].writes == Bytes{range(128, 32)});
-  CHECK(ran[3].reads == Bytes{range(12, 24)});
-  CHECK(ran[3].writes == Bytes{range(128, 24)});
-  CHECK(ran[4].reads == Bytes{range(1, 5)});
-  CHECK(ran[4].writes == Bytes{range(129, 5)});
+  CHECK(ran[0].reads == Touched{range(8, 24)});
+  CHECK(ran[0].writes == Touched{range(64, 24)});
+  CHECK(ran[1].reads == Touched{range(0, 8), range(16, 8), range(32, 8), range(64, 24)});  // what it adds to, too
+  CHECK(ran[1].writes == Touched{range(64, 24)});
+  CHECK(ran[2].reads == Touched{range(0, 32)});
+  CHECK(ran[2].writes == Touched{range(128, 32)});
+  CHECK(ran[3].reads == Touched{range(12, 24)});
+  CHECK(ran[3].writes == Touched{range(128, 24)});
+  CHECK(ran[4].reads == Touched{range(1, 5)});
+  CHECK(ran[4].writes == Touched{range(129, 5)});
   CHECK(device->races().empty());  // one queue
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "exec/device/deferred/capture.hpp"
+#include "exec/device/hold.hpp"
 
 namespace dovetail::exec::deferred {
 
