@@ -6,8 +6,8 @@ import typing
 import machine
 
 # A layer that fills a large GPU, one rank of eight; sequences of 1,024 tokens, since attention is not what it is about.
-LAYER = ["--set", "workload.batch=32", "--hidden", "2048", "--expert-hidden", "8192", "--tokens", "8192",
-         "--experts", "8", "--layers", "1"]  # fmt: skip
+LAYER = ["--set", "workload.batch=32", "--hidden", "2048", "--expert-hidden", "8192", "--head-size", "128",
+         "--tokens", "8192", "--experts", "8", "--layers", "1"]  # fmt: skip
 SYSTEMS = ["tutel", "deepspeed_moe", "pipemoe", "fsmoe", "mpipemoe", "fastermoe"]
 # Links and GPUs that the emulated exchanges are modelled on.
 CLUSTER = ["--cluster", "dgx-h100", "--model", "mixtral-8x7b"]
@@ -92,9 +92,15 @@ def numerics(s):
             for dtype in ("fp32", "bf16") for system in SYSTEMS]  # fmt: skip
 
 
+def given(s, **files):
+    """Options for those files of earlier steps that are there."""
+    return [text for option, file in files.items() if (s.work / file).exists() for text in (f"--{option}", str(s.work / file))]
+
+
 def calibrate(s):
     """One GPU cannot measure collectives: those stay as the base has them."""
-    return [("", s.dovetail("calibrate", "--device", "cuda", "--base", CLUSTER[1], "-o", str(s.work / "calibration.json")))]
+    return [("", s.dovetail("calibrate", "--device", "cuda", "--base", CLUSTER[1], "--points", str(s.work / "points.csv"),
+                            *given(s, baselines="baselines.json"), "-o", str(s.work / "calibration.json")))]  # fmt: skip
 
 
 def times(s):
@@ -126,7 +132,10 @@ def in_torch(s, script, output):
 
 def validate(s):
     """Predicted against measured, and the regret of planners by measured times. The step numerics checks the results."""
-    return [("", s.dovetail("validate", "gpu", "--no-check", "--rounds", "2", "--measure-time", "0.5", "--timeout", "500",
+    both = (s.work / "torch.json").exists() and (s.work / "time-deepspeed_moe.json").exists()
+    beside = given(s, step="torch.json", run="time-deepspeed_moe.json") if both else []
+    return [("", s.dovetail("validate", "gpu", "--no-check", "--rounds", "2", "--measure-time", "0.5", "--time-limit", "490",
+                            *given(s, points="points.csv", baselines="baselines.json", labels="provenance.json"), *beside,
                             "-o", str(s.work / "validation.json"), "--html", str(s.work / "validation.html")))]  # fmt: skip
 
 
