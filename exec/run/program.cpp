@@ -275,11 +275,12 @@ int calibrate_on(const Cuda& cuda, const ProgramOptions& options) {
   if (!options.baselines.empty())
     for (const PeerPoint& peer : read_peer_points(options.baselines, files).points)
       how.shapes.push_back(probe_of(peer.point));
-  std::optional<DevicePointsWriter> points;
-  if (!options.points.empty()) {
-    points.emplace(options.points);
-    how.point = [&](const DevicePoint& point) { points->add(point); };
-  }
+  std::optional<DevicePointsWriter> points;  // none before the first point: there may be no GPU
+  if (!options.points.empty())
+    how.point = [&](const DevicePoint& point) {
+      if (!points) points.emplace(options.points);
+      points->add(point);
+    };
   Calibration calibration = cuda.calibrate(options.quick, how);
   calibration.name = "gpu";
   write_file(options.output, to_calibration_file(calibration, nlohmann::ordered_json::object()));

@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "exec/run/probe.hpp"
+#include "models/files/device_points.hpp"
 #include "models/files/load.hpp"
 #include "models/files/read_schedule.hpp"
 #include "models/price/build_schedule.hpp"
@@ -39,6 +41,11 @@ TEST_CASE("dovetail-exec writes what a GPU's operations cost") {
     c.source = quick ? "quick" : "slow";
     c.gemms.push_back({DType::Bf16, Seconds(1e-6), SecondsPerFlop(1e-12), {Origin::Measured, options.where}});
     c.memory = {options.measure.limit, SecondsPerByte(1e-12), {Origin::Measured, "made up"}};
+    for (const Probe& probe : options.shapes) {
+      DevicePoint point = point_of(probe);
+      point.median = Seconds(1);
+      options.point(point);
+    }
     return c;
   };
   // NOLINTNEXTLINE(performance-unnecessary-value-param): so is the pointer that it becomes
@@ -54,6 +61,18 @@ TEST_CASE("dovetail-exec writes what a GPU's operations cost") {
   CHECK(c.collectives.empty());
   CHECK(c.gemms.at(0).provenance.source == "here");
   CHECK(c.memory.alpha.value() == Approx(2));
+  folder.write("b.json",
+               R"({"gpu": "none", "versions": {}, "measurements": [{"kind": "copy", "bytes": 64, "median_s": 1,
+    "ci95_s": [1, 1], "samples": 3}]})");
+  REQUIRE(run_program({"--calibrate", "--device", "cuda", "-o", "c.json", "--points", "p.csv", "--baselines", "b.json"},
+                      nullptr, cuda) == 0);
+  const std::vector<DevicePoint> points = read_device_points("p.csv", files);
+  REQUIRE(points.size() == 1);  // the shape of the file, which was measured too
+  CHECK(points[0].what == DeviceWorkKind::Copy);
+  CHECK(points[0].columns == 32);  // of two bytes
+  CHECK(run_program({"--calibrate", "--device", "cuda", "--points", "b.json", "--baselines", "b.json"}, nullptr,
+                    cuda) == 2);
+  CHECK(run_program({"a.json", "--points", "p.csv"}) == 2);
   CHECK(run_program({"--calibrate", "--device", "cuda"}) == 4);  // not in this build
 }
 
