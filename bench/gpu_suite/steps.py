@@ -25,8 +25,14 @@ class Step:
     always: bool = False  # quick where nothing changed, so done in every call
     goes_on: int = 1  # calls that may work on a part which keeps what it has done
     result: str = ""  # a JSON file of the work folder; where it says "partial": true, the step goes on in the next call
+    kept: int = 0  # an exit code with which the results count all the same
     unsupported: str = ""  # a pattern in the log of a part that failed because the machine cannot do it
     what: str = ""
+
+    def worth_beginning(self, parts):
+        """Seconds that must be left for a part. What a cut off part had done is lost, unless it goes on."""
+        expected = 60 * self.minutes / parts
+        return min(self.limit, max(20, expected if self.goes_on > 1 else 2 * expected))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,8 +81,16 @@ def compile_all(s):
     return [("", ["cmake", "--build", str(s.build), "-j", str(s.jobs), "--target", *TARGETS])]
 
 
+# The tests of test_gpu by the beginnings of their names. A fault that ends a process ends a part; those that nothing but
+# a GPU can show come first.
+GPU_TESTS = [("holds", "A hold on a GPU*,Two queues*"), ("exchanges", "An exchange *"), ("one_rank", "One rank stands for all*"),
+             ("nccl", "Every collective of NCCL*"), ("captured", "A captured step*"), ("kernels", "Every kernel leaves*"),
+             ("gates", "Gates of a GPU*"), ("systems", "Shipped systems*"), ("plans", "Random plans*")]  # fmt: skip
+
+
 def gpu_tests(s):
-    return [("", [str(s.build / "bin/test_gpu"), "--durations", "yes"])]
+    return [(name, [str(s.build / "bin/test_gpu"), "--durations", "yes", tests]) for name, tests in GPU_TESTS
+            if s.with_nccl or name != "nccl"]  # fmt: skip
 
 
 def sanitizer(s):
@@ -104,12 +118,16 @@ def calibrate(s):
 
 
 def times(s):
-    """One GPU as one rank of eight; exchanges last as long as the model says."""
+    """One GPU as one rank of eight; exchanges last as long as the model says. Beside exchanges products are also made for
+    the multiprocessors that those leave of the 132 of an H100 or H200: else one has to wait for the other."""
     keep = lambda system: ["--save-schedule", str(s.work / "schedule.json")] if system == "tutel" else []  # noqa: E731
-    return [(system, s.dovetail("run", "--device", "cuda", "--emulate-links", "--no-check", *CLUSTER, "--system", system,
-                                "--set", "workload.dtype=bf16", *LAYER, "--ranks", "8", "--measure-time", "5", "-q",
-                                "-o", str(s.work / f"time-{system}.json"), *keep(system)))
-            for system in SYSTEMS]  # fmt: skip
+    left = ["--gemm-multiprocessors", "116"]
+    runs = [(system, system, keep(system)) for system in SYSTEMS]
+    runs += [(f"{system}-116", system, left) for system in SYSTEMS if system != "deepspeed_moe"]
+    return [(name, s.dovetail("run", "--device", "cuda", "--emulate-links", "--no-check", *CLUSTER, "--system", system,
+                              "--set", "workload.dtype=bf16", *LAYER, "--ranks", "8", "--measure-time", "5", "-q",
+                              "-o", str(s.work / f"time-{name}.json"), *options))
+            for name, system, options in runs]  # fmt: skip
 
 
 def several_gpus(s):
@@ -154,9 +172,9 @@ FROM_EARLIER_STEPS = ("program", "schedule")
 STEPS = [
     Step("configure", 0.3, 120, configure, ("cmake", "nvcc"), always=True, what="CMake, with what this machine has"),
     Step("compile", 3, 530, compile_all, always=True, goes_on=9, what="the program and the tests of the GPU"),
-    Step("gpu_tests", 1, 300, gpu_tests, ON_GPU, what="kernels, random plans and captured steps against the host"),
+    Step("gpu_tests", 2, 150, gpu_tests, ON_GPU, what="kernels, random plans and captured steps against the host"),
+    Step("times", 4, 180, times, ON_GPU, kept=6, what="one rank of eight, a large layer, exchanges held"),
     Step("numerics", 2, 120, numerics, ON_GPU, what="all ranks on one GPU, small shapes, against the reference"),
-    Step("times", 3, 180, times, ON_GPU, what="one rank of eight, a large layer, exchanges held"),
     Step("several_gpus", 3, 180, several_gpus, ("program", "GPUs"), what="a GPU for each rank, NCCL between them"),
     Step("baselines", 1, 200, lambda s: in_torch(s, "torch_baselines.py", "baselines.json"), ("GPU", "PyTorch", "schedule"),
          what="PyTorch: products, attention and copies of the same shapes"),

@@ -3,6 +3,7 @@
 numerics, calibration, times of the shipped systems, PyTorch beside them, validation. Each step has a limit; what is done is
 kept after each, so that the same call goes on where an earlier one ended, on this machine or another."""
 import argparse
+import contextlib
 import fcntl
 import json
 import os
@@ -135,7 +136,7 @@ class Suite:
                 if reason:
                     self.records.note(name, "skipped", 0, reason)
                     continue
-                if self.time_left() < min(step.limit, max(20, 60 * step.minutes / len(parts))):
+                if self.time_left() < step.worth_beginning(len(parts)):
                     print(f"time is up before {name}")
                     return
                 self.run_part(step, name, command)
@@ -146,7 +147,8 @@ class Suite:
     def run_part(self, step, name, command):
         limit, begin = min(step.limit, self.time_left()), time.monotonic()
         log = self.setup.work / "logs" / (name + ".log")
-        code = self.call(name, command, log, limit)
+        with self.clocks(step, log):
+            code = self.call(name, command, log, limit)
         seconds = time.monotonic() - begin
         text = log.read_text(encoding="utf-8", errors="replace").strip()
         state, reason = self.judge(step, name, code, limit, text)
@@ -163,6 +165,8 @@ class Suite:
             return ("unfinished", "partial, goes on in the next call") if more_calls else ("done", "partial")
         if code == 0:
             return "done", ""
+        if code == step.kept and code != 0:
+            return "done", last
         if code == SKIPPED:
             return "skipped", last.removeprefix("skipped: ")
         if code is None and limit < step.limit:
@@ -200,6 +204,26 @@ class Suite:
                 self.end_child()
                 return None
             finally:
+                guard.dismiss()
+
+    @contextlib.contextmanager
+    def clocks(self, step, log):
+        """Writes down beside a log how fast and hot the GPU runs, twice a second, and by what it is held back."""
+        tool = machine.program("nvidia-smi")
+        if "GPU" not in step.needs or tool is None or "DOVETAIL_SUITE_RUN" in os.environ:
+            yield
+            return
+        log.parent.mkdir(parents=True, exist_ok=True)
+        fields = "timestamp,clocks.sm,clocks.mem,power.draw,temperature.gpu,clocks_event_reasons.active"
+        with open(log.with_suffix(".clocks.csv"), "wb") as out:
+            watch = subprocess.Popen([tool, f"--query-gpu={fields}", "--format=csv", "-lms", "500"], stdin=subprocess.DEVNULL,
+                                     stdout=out, stderr=out, start_new_session=True)  # fmt: skip
+            guard = Guard(watch.pid)
+            try:
+                yield
+            finally:
+                watch.kill()
+                watch.wait()
                 guard.dismiss()
 
     def end_child(self):

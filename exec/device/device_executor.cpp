@@ -21,7 +21,7 @@ namespace dovetail::exec {
 namespace {
 
 constexpr std::chrono::microseconds between_looks{20};
-// A step that is given out op by op waits this long, so that the host is ahead of the device.
+// A step waits this long before it begins, so that the host is ahead of the device, with a graph too.
 constexpr Seconds lead_of_host{.002};
 
 enum class Stamped { No, Yes };
@@ -159,10 +159,8 @@ class TypedDeviceExecutor final : public DeviceExecutor {
   }
 
   void launch(Graph* graph, Poison poison, Stamped stamped) {
-    if (graph == nullptr) {
-      device_.mark(*origin_, moment());
-      device_.hold(*origin_, moment(), lead_of_host);
-    }
+    device_.mark(*origin_, moment());
+    device_.hold(*origin_, moment(), lead_of_host);
     origin_->record(*begin_);
     if (graph != nullptr)
       graph->launch(*origin_);

@@ -44,6 +44,9 @@ class DeviceRun {
   }
 
   HostRunResult run(const std::string& transport, bool emulate_links) {
+    if (emulate_links && e_.parallelism.pp > 1)
+      throw InputError(
+          "--emulate-links on one GPU: it stands for one rank, which in a pipeline waits for the other stages");
     result_.report.transport = transport;
     std::optional<Reference> reference;
     if (options_.check_numerics) {

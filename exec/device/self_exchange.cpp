@@ -16,16 +16,34 @@ std::unique_ptr<Memory> zeros(ComputeDevice& device, std::size_t bytes) {
   return memory;
 }
 
-// Sent bytes are sent over and over, where less is sent than arrives. In place there is nothing to move.
-std::vector<Piece> pieces_of(const GroupMember& self) {
-  const Op& op = self.operands.op;
+// From one place to another as many bytes as the larger of them has; the smaller one is gone over again.
+void add_pieces(std::byte* to, std::int64_t to_bytes, const std::byte* from, std::int64_t from_bytes,
+                std::vector<Piece>& pieces) {
+  const std::int64_t all = std::max(to_bytes, from_bytes), at_once = std::min(to_bytes, from_bytes);
+  for (std::int64_t at = 0; at < all && at_once > 0; at += at_once)
+    pieces.push_back(
+        {to_bytes == all ? to + at : to, from_bytes == all ? from + at : from, std::min(at_once, all - at)});
+}
+
+// Sums read all that they are given. What stays in its place is copied to some memory beside it, larger than a cache.
+std::vector<Piece> pieces_of(const GroupMember& self, Recorder& recorder) {
+  const OpOperands& o = self.operands;
   std::vector<Piece> pieces;
-  if (op.kind == OpKind::StageSend || op.kind == OpKind::DenseGradientAllReduce || self.read(0) == self.write(0))
-    return pieces;
-  const std::int64_t sent = self.read_bytes(0);
-  for (std::size_t i = 0; i < self.operands.write_count(); ++i)
-    for (std::int64_t at = 0; at < self.write_bytes(i) && sent > 0; at += sent)
-      pieces.push_back({self.write(i) + at, self.read(0), std::min(sent, self.write_bytes(i) - at)});
+  if (self.read(0) == self.write(0)) {
+    constexpr std::int64_t most_beside = 1 << 27;
+    const std::int64_t size = self.read_bytes(0) / o.read_tensor(0).elements;
+    const bool slice = o.op.kind == OpKind::DenseGradientAllReduce;
+    const std::int64_t bytes = slice ? o.op.rows.size() * size : self.read_bytes(0),
+                       beside = std::min(bytes, most_beside);
+    const std::byte* const from = self.read(0) + (slice ? o.op.rows.first * size : 0);
+    add_pieces(recorder.scratch<std::byte>(beside), beside, from, bytes, pieces);
+  } else if (o.op.work.collective == Collective::ReduceScatter) {
+    add_pieces(self.write(0), self.write_bytes(0), self.read(0), self.read_bytes(0), pieces);
+  } else if (o.op.kind != OpKind::StageSend) {
+    for (std::size_t i = 0; i < o.write_count(); ++i)
+      add_pieces(self.write(i), self.write_bytes(i), self.read(0), std::min(self.read_bytes(0), self.write_bytes(i)),
+                 pieces);
+  }
   return pieces;
 }
 
@@ -72,7 +90,7 @@ void SelfExchanges::after(Queue& queue, OpId op) const {
 
 void SelfExchanges::record(const GroupMember& self, OpId id, Recorder& recorder) const {
   const auto at = static_cast<std::size_t>(id);
-  const std::vector<Piece> pieces = pieces_of(self);
+  const std::vector<Piece> pieces = pieces_of(self, recorder);
   HeldExchange exchange;
   exchange.hold.moments = moments();
   exchange.hold.tolerance = tolerance_;

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """bench/gpu_suite.sh with stand-ins for its steps, and the archive that it is carried in. Usage: gpu_suite_test.py DOVETAIL"""
 import dataclasses
+import fnmatch
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -74,6 +76,14 @@ class Plan(unittest.TestCase):
         for step in steps.STEPS:
             self.assertLess(step.limit, default, step.name)
 
+    def test_each_test_of_a_gpu_is_in_one_part(self):
+        text = (ROOT / "tests/exec_device/gpu_test.cpp").read_text()
+        names = re.findall(r'TEST_CASE\("([^"]+)"', text)
+        self.assertGreater(len(names), 8)
+        for name in names:
+            parts = [part for part, tests in steps.GPU_TESTS if any(fnmatch.fnmatch(name, each) for each in tests.split(","))]
+            self.assertEqual(len(parts), 1, f"{name}: {parts}")
+
     def test_what_is_wrong_is_said_in_one_line(self):
         for arguments, words in ((["--steps", "nothing", "-o", "x"], "no step 'nothing'"), (["--without-nccl"], "-o FOLDER is missing"),
                                  (["--pack", "/nowhere/x"], "--pack")):  # fmt: skip
@@ -96,6 +106,15 @@ class Libraries(WithFolder):
             self.assertEqual(done.stdout.strip(), expected, done.stderr)
 
 
+class Verdicts(WithFolder):
+    def test_a_run_that_is_not_valid_keeps_its_result(self):
+        self.behave('case "$1" in times.fsmoe) echo not valid; exit 6;; numerics.*) exit 6;; esac')
+        done = self.call("--steps", "configure,compile,times")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("times.fsmoe: done, not valid", done.stdout)
+        self.assertEqual(self.call("--steps", "configure,compile,numerics").returncode, 1)
+
+
 class GoingOn(WithFolder):
     def test_a_killed_call_goes_on_with_the_part_that_it_was_in(self):
         self.behave('[ "$1" != times.fsmoe ] || { sleep 60 & echo $! >"$(dirname "$0")/child"; wait; }')
@@ -112,7 +131,7 @@ class GoingOn(WithFolder):
             time.sleep(0.05)
         self.assertIn("times.tutel", self.ran())
         self.assertEqual(self.states()["times"], "waiting")
-        self.assertEqual(self.states()["numerics"], "done")
+        self.assertEqual(self.states()["gpu_tests"], "done")
         self.behave("")
         shutil.copytree(self.folder / "out", self.folder / "came_back")
         for arguments, work in (((), "work"), (("--resume", str(self.folder / "came_back/results.tar.gz")), "elsewhere")):

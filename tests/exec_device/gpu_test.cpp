@@ -243,6 +243,52 @@ TEST_CASE("An exchange of one rank copies every byte, on all its blocks, and end
   }
 }
 
+TEST_CASE("An exchange beside products ends at its deadline, in a graph too") {
+  const auto device = gpu();
+  const auto origin = device->make_queue(), busy = device->make_queue(), high = device->make_queue(Priority::High);
+  const auto fork = device->make_event(), products_end = device->make_event(), exchange_ends = device->make_event();
+  const auto moments = device->allocate(8 * 4, Place::Device), done = device->allocate(4, Place::Device);
+  auto* const at = reinterpret_cast<std::int64_t*>(moments->data());
+  std::vector<std::unique_ptr<Memory>> matrices;
+  multiply_for_long(*device, *busy, matrices);  // some ms in several kernels, each of which fills the GPU
+  device->synchronize();
+  HeldExchange exchange;
+  exchange.hold.moments = at;
+  exchange.hold.until = ComputeDevice::nanoseconds(Seconds(.004));
+  exchange.hold.finish = 2;
+  exchange.hold.tolerance = ComputeDevice::nanoseconds(Seconds(1));
+  exchange.done = reinterpret_cast<std::int32_t*>(done->data());
+  exchange.blocks = 16;
+  const auto issue = [&] {
+    device->mark(*origin, at);
+    origin->record(*fork);
+    high->wait(*fork);
+    busy->wait(*fork);
+    multiply_for_long(*device, *busy, matrices);
+    multiply_for_long(*device, *busy, matrices);
+    device->exchange(*high, exchange);
+    device->mark(*high, at + 3);
+    high->record(*exchange_ends);
+    busy->record(*products_end);
+    origin->wait(*exchange_ends);
+    origin->wait(*products_end);
+  };
+  const auto graph = device->capture(*origin, issue);
+  REQUIRE(graph != nullptr);
+  for (bool captured : {false, true}) {
+    CAPTURE(captured);
+    origin->fill(moments->data(), 0, moments->bytes());
+    origin->fill(done->data(), 0, done->bytes());
+    device->synchronize();
+    captured ? graph->launch(*origin) : issue();
+    device->synchronize();
+    std::array<std::int64_t, 4> times{};
+    device->copy_now(times.data(), moments->data(), moments->bytes());
+    CHECK(1e-9 * static_cast<double>(times[3] - times[0]) >= .0038);
+    CHECK(1e-9 * static_cast<double>(times[3] - times[0]) <= .0045);
+  }
+}
+
 TEST_CASE("One rank stands for all on a GPU: captured, and its exchanges last as long as the model says") {
   const auto device = gpu();
   const HeldStep step = held_step(Seconds(.005));

@@ -1,5 +1,7 @@
 #include "exec/device/cuda/cuda_check.hpp"
 
+#include <cstdlib>
+
 #include "models/base/errors.hpp"
 
 namespace dovetail::exec {
@@ -21,6 +23,7 @@ void nccl_check(ncclResult_t result, const char* call) {
 #endif
 
 int cuda_devices() {
+  setenv(connections_variable, "32", 0);
   int count = 0;
   if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
   cudaGetLastError();

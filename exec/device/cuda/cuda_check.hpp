@@ -23,7 +23,11 @@ void nccl_check(ncclResult_t result, const char* call);
 #define DOVETAIL_CUBLAS(call) ::dovetail::exec::cublas_check((call), #call)
 #define DOVETAIL_NCCL(call) ::dovetail::exec::nccl_check((call), #call)
 
-// Of this machine; 0 where there is no driver.
+// Into how many hardware queues a process's streams go; 8 by default, which makes more streams wait for one another.
+inline constexpr const char* connections_variable = "CUDA_DEVICE_MAX_CONNECTIONS";
+
+// How many this machine has; 0 where there is no driver. Asks for 32 hardware queues unless the environment says how
+// many: drivers read it when they begin.
 int cuda_devices();
 
 }  // namespace dovetail::exec

@@ -13,9 +13,6 @@ namespace {
 // What cuBLAS recommends for Hopper. Given by us, since it must not allocate while work is captured.
 constexpr std::int64_t blas_workspace = 32 << 20;
 
-// Into how many hardware queues a process's streams go; 8 by default, which makes more streams wait for one another.
-constexpr const char* connections = "CUDA_DEVICE_MAX_CONNECTIONS";
-
 class CudaMemory final : public Memory {
  public:
   CudaMemory(std::int64_t bytes, Place place) : place_(place) {
@@ -139,9 +136,10 @@ cudaStream_t native(Queue& queue) {
 
 class CudaGraph final : public Graph {
  public:
-  // Uploaded by way of the stream, so that the first launch is as quick as all others.
+  // Nodes keep the priorities of the streams that they were captured from. Uploaded by way of the stream, so that the
+  // first launch is as quick as all others.
   CudaGraph(cudaGraph_t graph, cudaStream_t stream) : graph_(graph) {
-    DOVETAIL_CUDA(cudaGraphInstantiate(&runnable_, graph_, 0));
+    DOVETAIL_CUDA(cudaGraphInstantiate(&runnable_, graph_, cudaGraphInstantiateFlagUseNodePriority));
     DOVETAIL_CUDA(cudaGraphUpload(runnable_, stream));
   }
   ~CudaGraph() override {
@@ -176,7 +174,8 @@ class CudaDevice final : public ComputeDevice {
     return fmt::format(
         "{}, compute capability {}.{}, {} multiprocessors, driver for CUDA {}.{}, CUDA {}.{}, cuBLAS {}, {}={}",
         properties_.name, properties_.major, properties_.minor, properties_.multiProcessorCount, driver / 1000,
-        driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10, CUBLAS_VERSION, connections, std::getenv(connections));
+        driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10, CUBLAS_VERSION, connections_variable,
+        std::getenv(connections_variable));
   }
 
   std::int64_t cache_bytes() const override { return properties_.l2CacheSize; }
@@ -247,7 +246,6 @@ class CudaDevice final : public ComputeDevice {
 }  // namespace
 
 std::unique_ptr<ComputeDevice> make_cuda_device(int number, int product_multiprocessors) {
-  setenv(connections, "32", 0);
   if (cuda_devices() <= number)
     throw DeviceError("cudaGetDeviceCount",
                       fmt::format("no CUDA device {}: this machine has {}", number, cuda_devices()));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "exec/device/device_meter.hpp"
@@ -19,6 +20,7 @@ Calibration calibrate_cuda(bool quick, CalibrateOptions options) {
   const auto device = make_cuda_device(0);
   const std::string what = device->description();
   options.where = options.where.empty() ? what : fmt::format("{}; {}", what, options.where);
+  options.shortest = std::max(options.shortest, Seconds(.01));  // long enough for the clocks that steps have
   const auto meter = make_device_meter(*device);
   Calibration c = calibrate(*meter, calibration_grid(quick ? GridName::GpuQuick : GridName::Gpu, 1), options);
   c.source = "Measured on " + what;
