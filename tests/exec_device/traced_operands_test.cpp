@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "exec/device/deferred/deferred_device.hpp"
+#include "exec/device/device_op.hpp"
 #include "models/price/build_schedule.hpp"
 #include "tests/exec_device/device_numerics.hpp"
 #include "tests/support/random_plans.hpp"
@@ -131,4 +132,45 @@ TEST_CASE("Ops touch the tensors that the schedule says, and no others") {
   }
   CHECK(all > 5000);
   CHECK(untouched < 5);
+}
+
+TEST_CASE("One rank's exchange reads all that the rank would send or sum, and fills what would arrive") {
+  Random random(12);
+  int exchanges_seen = 0;
+  for (int i = 0; i < 20; ++i) {
+    const Experiment e = random_experiment(random);
+    const Plan plan = random_legal_plan(random, e);
+    if (e.workload.gate.batch_prioritised) continue;
+    INFO(describe(e, plan));
+    const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
+    const auto device = make_deferred_device({1, true, true});
+    DeviceSettings settings;
+    settings.ranks = DeviceRanks::One;
+    const auto executor =
+        make_device_executor(*device, e, schedule, random_model_data(e, 1, plan.micro_batches), settings);
+    executor->run_step(Poison::No);
+    const auto size_of_all = [](const std::vector<Range>& ranges) {
+      std::uintptr_t bytes = 0;
+      for (const Range& range : ranges) bytes += range.last - range.first;
+      return static_cast<std::int64_t>(bytes);
+    };
+    for (const LoggedCommand& c : device->commands()) {
+      if (c.purpose.op < 0) continue;
+      const Op& op = schedule->ops[static_cast<std::size_t>(c.purpose.op)];
+      if (op.work.collective == Collective::None || op.kind == OpKind::StageSend || c.reads.empty()) continue;
+      INFO(to_string(op));
+      const auto bytes = [&](TensorId id) {
+        const Tensor& t = schedule->tensors[static_cast<std::size_t>(id)];
+        return t.elements * size_of(stored_as(t, settings.scalar));
+      };
+      const std::int64_t read = bytes(schedule->reads_of(op)[0]), written = bytes(schedule->writes_of(op)[0]);
+      const bool slice = op.kind == OpKind::DenseGradientAllReduce;
+      const bool sums = op.work.collective == Collective::ReduceScatter || op.work.collective == Collective::AllReduce;
+      const std::int64_t summed = slice ? op.rows.size() * size_of(settings.scalar) : read;
+      CHECK(size_of_all(c.reads) >= (sums ? summed : std::min(read, written)));
+      CHECK(size_of_all(c.writes) >= (sums ? 1 : written));
+      ++exchanges_seen;
+    }
+  }
+  CHECK(exchanges_seen > 100);
 }
