@@ -95,7 +95,9 @@ class GridRun {
           "regret is against the fastest measured plan of the system, whichever planner looked at it: one that varies "
           "degrees only is charged for the rest");
     if (grid.device == GridDevice::Cuda)
-      result_.notes.push_back("one GPU stands for one rank; numerics are checked with all ranks on it");
+      result_.notes.push_back(
+          "one GPU stands for one rank; numerics are checked with all ranks on it; its attention is not fused, so that "
+          "scores pass through memory, which modelled work leaves out and fitted costs have only from their own sizes");
     else if (!result_.kernels_held && grid.predict.front().ranks > exec::free_cores())
       result_.notes.push_back(fmt::format("{} ranks on {} free cores: real kernels were disturbed",
                                           grid.predict.front().ranks, exec::free_cores()));

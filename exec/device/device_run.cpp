@@ -68,6 +68,7 @@ class DeviceRun {
     if (options_.gemm_multiprocessors > 0)
       result_.notes.push_back(
           fmt::format("matrix products are made for {} multiprocessors", options_.gemm_multiprocessors));
+    note_attention();
     const bool captured = capture();
     if (captured && reference && !emulate_links) check_numerics(*reference, Poison::Before);
     emulated.work = measure_work();
@@ -109,6 +110,14 @@ class DeviceRun {
         fmt::format("one GPU stands for one of {} ranks: its exchanges copy what would arrive, on {} multiprocessor{} "
                     "each, and last as long as the model says; the network is emulated",
                     e_.cluster.gpus(), options_.exchange_blocks, options_.exchange_blocks == 1 ? "" : "s"));
+  }
+
+  // Reads and writes of scores, forward and backward: 34 bytes for each in bf16.
+  void note_attention() {
+    const auto is_attention = [](const Op& op) { return op.kind == OpKind::Attention; };
+    if (std::ranges::any_of(priced_->schedule->ops, is_attention))
+      result_.notes.emplace_back(
+          "attention is not fused: its scores pass through memory, which prices leave out; larger heads have fewer");
   }
 
   // In the first step libraries and kernels are loaded.
