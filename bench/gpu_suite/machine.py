@@ -79,7 +79,7 @@ def in_pip(header, library):
     return None
 
 
-def library_root(header, library):
+def root_of(header, library):
     """(found, root): where a library lies; the root is None where CMake finds it without being told."""
     for root in (toolkit(), in_pip(header, library)):
         if root is not None and has(root, header, library):
@@ -108,7 +108,7 @@ def provenance(source):
         return first_line("nvidia-smi", "--query-gpu=" + what, "--format=csv,noheader")
 
     def library(header, name):
-        found, root = library_root(header, name)
+        found, root = root_of(header, name)
         return str(root or "/usr") if found else ""
 
     return {

@@ -56,7 +56,7 @@ def chosen_steps(text):
 
 def make_setup(a):
     headers = a.headers or (str(SOURCE / "headers") if (SOURCE / "headers").is_dir() else "")
-    found, root = (True, a.nccl) if a.nccl else machine.library_root("nccl.h", "libnccl.so")
+    found, root = (True, a.nccl) if a.nccl else machine.root_of("nccl.h", "libnccl.so")
     if not found and not a.without_nccl and not a.plan:
         raise Refused("NCCL is neither in the toolkit nor in pip's folders: give --nccl ROOT, or --without-nccl to go on")
     absolute = lambda path: pathlib.Path(path or "").resolve()  # noqa: E731

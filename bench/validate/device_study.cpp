@@ -24,7 +24,7 @@ void add_labels(const std::string& name, const nlohmann::json& value, Labels& la
   for (const auto& [key, each] : value.items()) add_labels(value.is_array() ? name : name + " " + key, each, labels);
 }
 
-// Of the newest call.
+// The labels are those of the newest call.
 void read_labels(const std::string& path, FilesRead& files, Labels& labels) {
   const JsonFile file = JsonFile::read(path);
   files[path] = file.text();

@@ -38,8 +38,8 @@ Wide<Scalar> score_scale(std::int64_t head_size) {
   return 1 / std::sqrt(static_cast<Wide<Scalar>>(head_size));
 }
 
-// Of one sample's chunk of queries, all heads: the pieces of its products. Scores: (heads, queries, keys), the heads of
-// a key head one after another.
+// The matrices that are multiplied for one sample's chunk of queries and all heads. Scores are (heads, queries, keys),
+// where the heads of a key head follow one another.
 template <class Scalar>
 struct SampleChunk {
   AttentionHeads heads;
@@ -49,7 +49,7 @@ struct SampleChunk {
   std::int64_t keys() const { return rows.keys(); }
   std::int64_t elements() const { return rows.heads * queries() * keys(); }
 
-  // Of the i-th query head of each key head; the batch goes over the key heads.
+  // These belong to the i-th query head of each key head; a batch goes over the key heads.
   template <class Item>
   Matrix<Item> scores(Item* all, std::int64_t i) const {
     return {all + i * queries() * keys(), queries(), keys()};
@@ -88,7 +88,7 @@ void record_heads(Recorder& out, const SampleChunk<Scalar>& c, const ProjectedCo
                                  Into::Overwrite, {c.heads.key_heads, c.score_step(), c.key_step(), c.query_step()}));
 }
 
-// What the forward pass left.
+// The forward pass leaves these for the backward pass.
 template <class Scalar>
 struct AttentionForward {
   ProjectedColumns<const Scalar> qkv;

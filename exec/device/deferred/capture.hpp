@@ -1,4 +1,4 @@
-// What is captured into a graph, by CUDA's rules: queues join by waiting for what was captured, and must be joined to
+// A capture of work into a graph, by CUDA's rules: queues join it by waiting for captured work, and must be joined to
 // the origin again.
 #pragma once
 #include <map>

@@ -1,4 +1,4 @@
-// What is known to be over, by lane: the vector clocks of Fidge and Mattern, which tell whether two commands are
+// Vector clocks of Fidge and Mattern: how much of each lane is known to be over, which tells whether two commands are
 // ordered.
 #pragma once
 #include <algorithm>
