@@ -49,7 +49,6 @@ class FlowRun {
       place_.push_back({classes[rank], static_cast<int>(ranks.size())});
       ranks.push_back(static_cast<int>(rank));
     }
-    twins_ = e.parallelism.pp > 1 ? 1 : static_cast<int>(s_.classes.size());
     add_instances();
     timeline_.kind = ResultKind::Simulated;
     timeline_.ops.assign(s_.ops.size(), {Seconds(1e300), Seconds(0)});
@@ -78,13 +77,12 @@ class FlowRun {
   std::size_t instance(OpId op, int at) const {
     return first_[static_cast<std::size_t>(op)] + static_cast<std::size_t>(at);
   }
-  OpId leader(OpId op) const { return op - op % twins_; }
   const Op& op_of(const Instance& i) const { return s_.ops[static_cast<std::size_t>(i.op)]; }
 
   void add_instances() {
     for (OpId op = 0; static_cast<std::size_t>(op) < s_.ops.size(); ++op) {
       const int rank_class = s_.class_of(s_.ops[static_cast<std::size_t>(op)]);
-      check(twins_ == 1 || op % twins_ == rank_class, "an op for each class in turn");
+      check(s_.twin(s_.first_twin(op), rank_class) == op, "an op for each class in turn");
       first_.push_back(instances_.size());
       for (int rank : ranks_[static_cast<std::size_t>(rank_class)]) instances_.push_back({op, rank});
     }
@@ -118,7 +116,7 @@ class FlowRun {
   }
 
   Exchange& exchange(OpId op) {
-    const auto [at, fresh] = exchanges_.try_emplace(leader(op));
+    const auto [at, fresh] = exchanges_.try_emplace(s_.first_twin(op));
     Exchange& exchange = at->second;
     if (!fresh) return exchange;
     exchange.flows = flows_.of(s_.ops[static_cast<std::size_t>(op)]);
@@ -134,10 +132,10 @@ class FlowRun {
   // The ranks whose op the flow belongs to. Who receives from another stage has an op of its own; a ring goes on as its
   // slowest part does, so it is over on all its ranks at once.
   std::vector<int> taking_part(OpId op, const RankFlow& flow) const {
-    const Work& work = s_.ops[static_cast<std::size_t>(op)].work;
-    if (work.collective == Collective::Send) return {flow.from};
-    if (work.collective == Collective::AllToAll) return {flow.from, flow.to};
-    return group_members(s_.groups, work.group, flow.from);
+    const Op& of = s_.ops[static_cast<std::size_t>(op)];
+    if (of.collective() == Collective::Send) return {flow.from};
+    if (of.collective() == Collective::AllToAll) return {flow.from, flow.to};
+    return group_members(s_.groups, of.group(), flow.from);
   }
 
   void begin(std::size_t i) {
@@ -160,7 +158,7 @@ class FlowRun {
     Exchange& all = exchange(it.op);
     for (std::size_t f : all.of_rank[static_cast<std::size_t>(it.rank)]) {
       if (--all.waiting[f] > 0) continue;
-      started_.push_back({leader(it.op), f});
+      started_.push_back({s_.first_twin(it.op), f});
       const RankFlow& flow = all.flows[f];
       simulation_.start_flow(static_cast<std::int64_t>(started_.size()) - 1, flow.from, flow.to, flow.bytes);
     }
@@ -178,7 +176,7 @@ class FlowRun {
 
   void flow_ended(OpId leader, int rank) {
     const auto [rank_class, at] = place_[static_cast<std::size_t>(rank)];
-    const std::size_t i = instance(twins_ == 1 ? leader : leader + rank_class, at);
+    const std::size_t i = instance(s_.twin(leader, rank_class), at);
     if (--instances_[i].flows == 0) end(i);
   }
 
@@ -195,7 +193,6 @@ class FlowRun {
   const Schedule& s_;
   RankFlows flows_;
   FlowSimulation& simulation_;
-  int twins_ = 1;                        // that an op has, itself among them: they follow one another
   std::vector<std::vector<int>> ranks_;  // by class
   std::vector<Place> place_;             // by rank
   std::vector<Instance> instances_;

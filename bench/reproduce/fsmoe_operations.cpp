@@ -18,7 +18,7 @@ struct Row {
 
   bool covers(const Op& op) const {
     return (op.kind == kinds[0] || op.kind == kinds[1]) &&
-           (collective == Collective::None || op.work.collective == collective);
+           (collective == Collective::None || op.collective() == collective);
   }
 };
 constexpr std::array rows{

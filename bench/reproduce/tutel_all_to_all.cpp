@@ -18,9 +18,9 @@ class AllToAlls {
 
   // `bytes`: of each GPU.
   Seconds time(std::span<const CollectiveStep> steps, int gpus, double bytes) const {
-    Work work;
+    ExchangeWork work;
     work.message = Bytes(bytes * static_cast<double>(exchanged_blocks(steps)) / gpus);
-    work.memory_traffic = Bytes(2 * bytes * static_cast<double>(copied_blocks(steps)) / gpus);
+    work.copy_traffic = Bytes(2 * bytes * static_cast<double>(copied_blocks(steps)) / gpus);
     return duration_of(step_cost(calibration_, steps, work, {{gpus, gpus / per_node_}, per_node_, per_node_}));
   }
   std::vector<CollectiveStep> steps(AllToAll algorithm, int gpus) const {

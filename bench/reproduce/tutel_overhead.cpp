@@ -24,7 +24,7 @@ Recomputed tutel_table1(const JsonReader& settings, FilesRead& files) {
     Seconds all, all_to_all;
     for (std::size_t i = 0; i < priced.duration.size(); ++i) {
       all += priced.duration[i];
-      if (priced.schedule->ops[i].work.collective == Collective::AllToAll) all_to_all += priced.duration[i];
+      if (priced.schedule->ops[i].collective() == Collective::AllToAll) all_to_all += priced.duration[i];
     }
     result.values[gpus + "all-to-all"] = milliseconds(all_to_all);
     result.values[gpus + "the rest"] = milliseconds(all - all_to_all);

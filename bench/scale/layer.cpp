@@ -55,15 +55,15 @@ Schedule layer(const Experiment& e) {
     Op o;
     o.kind = kind;
     o.stream = stream;
-    o.work.collective = collective;
-    o.work.group = group;
-    o.work.message = Bytes(bytes);
+    o.work = ExchangeWork{collective, group, Protocol::Simple, Bytes(bytes), {}, {}};
     return o;
   };
   writer.add_op(op(OpKind::Dispatch, rows, Collective::AllToAll, GroupKind::Ep, 32 * mebibyte), std::array{encoded},
                 std::array{dispatched});
-  Op experts = op(OpKind::Expert, compute, Collective::None, GroupKind::Ep, 0);
-  experts.work.flops = Flops(1e-3 / find_gemm(*e.calibration, e.workload.dtype).beta.value());
+  Op experts;
+  experts.kind = OpKind::Expert;
+  experts.stream = compute;
+  experts.work = KernelWork{.flops = Flops(1e-3 / find_gemm(*e.calibration, e.workload.dtype).beta.value())};
   const OpId work = writer.add_op(experts, std::array{dispatched}, std::array{worked});
   writer.add_op(op(OpKind::Combine, rows, Collective::AllToAll, GroupKind::Ep, 32 * mebibyte), std::array{worked},
                 std::array{combined});

@@ -29,7 +29,7 @@ DeviceCommunicator& Channels::of(const Op& op) const {
 
 // A rank class is a stage. Forward a stage sends to the next one and receives from the one before, else the other way.
 Channels::Key Channels::key_of(const Op& op) const {
-  if (!between_stages(op)) return {op.stream, static_cast<int>(op.work.group)};
+  if (!between_stages(op)) return {op.stream, static_cast<int>(op.group())};
   const bool from_before = (op.kind == OpKind::StageReceive) == (op.phase == Phase::Forward);
   return {-1 - (schedule_.class_of(op) - (from_before ? 1 : 0)), static_cast<int>(op.phase)};
 }
@@ -43,7 +43,7 @@ std::vector<int> Channels::members_of(const Op& op, const Key& key, int rank) co
     return {};
   }
   if (stage != schedule_.class_of(op)) return {};
-  return group_members(schedule_.groups, op.work.group, rank);
+  return group_members(schedule_.groups, op.group(), rank);
 }
 
 }  // namespace dovetail::exec

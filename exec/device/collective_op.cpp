@@ -53,7 +53,7 @@ class RankExchange {
   void collective() {
     DeviceCommunicator& c = communicator_;
     std::byte *const from = self_.read(0), *const to = self_.write(0);
-    switch (o_.op.work.collective) {
+    switch (o_.op.collective()) {
       case Collective::AllToAll:
         return all_to_all();
       case Collective::AllGather:

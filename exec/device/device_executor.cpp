@@ -233,7 +233,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
   std::vector<std::size_t> group_of(std::size_t local, const Op& op) const {
     if (alone() || !exchanges(*schedule_, op) || op.kind == OpKind::StageSend) return {local};
     std::vector<std::size_t> members;
-    for (int rank : group_members(schedule_->groups, op.work.group, ranks_[local]))
+    for (int rank : group_members(schedule_->groups, op.group(), ranks_[local]))
       members.push_back(static_cast<std::size_t>(rank));  // all ranks are here, in their order
     return members;
   }

@@ -101,8 +101,7 @@ Stored stored_as(const Tensor& t, Stored scalar) {
 
 void require_device_ops(const Schedule& schedule) {
   for (const Op& op : schedule.ops)
-    if (op.work.profiled != Profiled::No)
-      throw InputError("a module known only by its times can be simulated, not executed");
+    if (op.profiled() != nullptr) throw InputError("a module known only by its times can be simulated, not executed");
 }
 
 template <class Scalar>

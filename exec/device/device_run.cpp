@@ -19,7 +19,7 @@ namespace {
 constexpr int work_samples = 5;  // steps with time stamps, which tell how long each op takes
 
 bool is_exchange(const Op& op) {
-  return op.work.collective != Collective::None || op.kind == OpKind::StageReceive;
+  return op.collective() != Collective::None || op.kind == OpKind::StageReceive;
 }
 
 class DeviceRun {

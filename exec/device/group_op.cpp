@@ -131,7 +131,7 @@ void shadow(Recorder& out, const Members& members) {
 
 template <class Scalar>
 void collective(Recorder& out, const Members& members) {
-  switch (members[0].operands.op.work.collective) {
+  switch (members[0].operands.op.collective()) {
     case Collective::AllToAll:
       return all_to_all(out, members);
     case Collective::AllGather:
@@ -148,7 +148,7 @@ void collective(Recorder& out, const Members& members) {
 }  // namespace
 
 bool exchanges(const Schedule& schedule, const Op& op) {
-  return op.work.collective != Collective::None || !schedule.steps_of(op).empty() || op.kind == OpKind::StageSend;
+  return op.collective() != Collective::None || !schedule.steps_of(op).empty() || op.kind == OpKind::StageSend;
 }
 
 template <class Scalar>

@@ -37,7 +37,7 @@ std::vector<Piece> pieces_of(const GroupMember& self, Recorder& recorder) {
                        beside = std::min(bytes, most_beside);
     const std::byte* const from = self.read(0) + (slice ? o.op.rows.first * size : 0);
     add_pieces(recorder.scratch<std::byte>(beside), beside, from, bytes, pieces);
-  } else if (o.op.work.collective == Collective::ReduceScatter) {
+  } else if (o.op.collective() == Collective::ReduceScatter) {
     add_pieces(self.write(0), self.write_bytes(0), self.read(0), self.read_bytes(0), pieces);
   } else if (o.op.kind != OpKind::StageSend) {
     for (std::size_t i = 0; i < o.write_count(); ++i)

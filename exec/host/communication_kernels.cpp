@@ -31,7 +31,7 @@ void collective(OpContext<Scalar>& c) {
   const std::int64_t sent = c.read_tensor(0).elements, received = c.write_tensor(0).elements;
   Communicator& communicator = *c.communicator;
   const auto operands = [&](std::int64_t count) { return exchange(c.read(0), c.write(0), count, c.ready); };
-  switch (c.op.work.collective) {
+  switch (c.op.collective()) {
     case Collective::AllToAll:
       c.ready = communicator.all_to_all(operands(sent / communicator.size()));
       return;

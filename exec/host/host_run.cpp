@@ -72,13 +72,14 @@ void require_memory(const Experiment& e, const Schedule& s, const Transport& tra
 
 void require_executable(const Schedule& s) {
   for (const Op& op : s.ops)
-    if (op.work.profiled != Profiled::No)
+    if (const ProfiledWork* work = op.profiled())
       throw InputError(fmt::format("model.{}_profile: a module known only by its times can be simulated, not executed",
-                                   name_in(profiled_names, op.work.profiled)));
+                                   name_in(profiled_names, work->module)));
 }
 
 bool communicates(const Op& op) {
-  return op.work.collective != Collective::None || op.work.host_traffic > Bytes(0) || op.kind == OpKind::StageReceive;
+  return op.collective() != Collective::None || std::holds_alternative<CopyWork>(op.work) ||
+         op.kind == OpKind::StageReceive;
 }
 
 class HostRun {

@@ -37,7 +37,7 @@ LayerShape expert_shape(const OpOperands& o) {
   }
   s.row_copies = o.read_tensor(0).elements / (s.positions() * o.op.rows.size() * s.hidden);
   s.weight_shards = o.read_tensor(1).elements / (s.local_experts * s.expert_parameters());
-  s.block_gemms = o.op.work.gemm_rows == o.op.rows.size();
+  s.block_gemms = o.op.kernel() != nullptr && o.op.kernel()->gemm_rows == o.op.rows.size();
   return s;
 }
 

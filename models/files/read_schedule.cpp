@@ -139,23 +139,24 @@ CollectiveStep read_collective_step(const JsonReader& r) {
   return step;
 }
 
-Work read_work(const JsonReader& r, std::size_t steps) {
-  Work w;
-  w.flops = Flops(r.number("flops", 0));
-  w.gemms = r.integer("gemms");
-  w.gemm_rows = r.long_integer("gemm_rows", 0);
-  w.gemm_traffic = Bytes(r.number("gemm_traffic_bytes", 0));
-  w.memory_traffic = Bytes(r.number("memory_traffic_bytes", 0));
-  w.collective = r.enumeration("collective", collective_names);
-  w.group = r.enumeration("group", group_kind_names);
-  w.protocol = r.enumeration("protocol", protocol_names);
-  w.message = Bytes(r.number("message_bytes", 0));
-  w.steps = read_span(r.at("steps"), steps);
-  w.host_traffic = Bytes(r.number("host_traffic_bytes", 0));
-  w.host_waits = r.boolean("host_waits");
-  w.profiled = r.enumeration("profiled", profiled_names);
-  w.profiled_size = r.long_integer("profiled_size", 0);
-  return w;
+// The file has one flat record for all kinds of work: its fields say which kind it is. The receiving end of a
+// send is an exchange without a collective.
+Work read_work(const JsonReader& r, OpKind kind, std::size_t steps) {
+  const Bytes memory(r.number("memory_traffic_bytes", 0));
+  const ExchangeWork exchange{r.enumeration("collective", collective_names),
+                              r.enumeration("group", group_kind_names),
+                              r.enumeration("protocol", protocol_names),
+                              Bytes(r.number("message_bytes", 0)),
+                              memory,
+                              read_span(r.at("steps"), steps)};
+  if (kind == OpKind::StageReceive || exchange.collective != Collective::None || !exchange.steps.empty())
+    return exchange;
+  if (const Bytes bytes(r.number("host_traffic_bytes", 0)); bytes > Bytes(0)) return CopyWork{bytes};
+  if (r.boolean("host_waits")) return HostWait{};
+  if (r.string("profiled") != "no")
+    return ProfiledWork{r.enumeration("profiled", profiled_names), r.long_integer("profiled_size", 0)};
+  return KernelWork{Flops(r.number("flops", 0)), r.integer("gemms"), r.long_integer("gemm_rows", 0),
+                    Bytes(r.number("gemm_traffic_bytes", 0)), memory};
 }
 
 Span append_dependencies(const JsonReader& list, Schedule& s) {
@@ -183,7 +184,7 @@ Op read_op(const JsonReader& r, Schedule& s) {
   op.phase = r.enumeration("phase", phase_names);
   op.stream = r.integer("stream", 0, static_cast<int>(s.streams.size()) - 1);
   read_place_in_step(r, op);
-  op.work = read_work(r.at("work"), s.steps.size());
+  op.work = read_work(r.at("work"), op.kind, s.steps.size());
   op.dependencies = append_dependencies(r.at("dependencies"), s);
   op.reads = append_operands(r.at("reads"), s);
   op.writes = append_operands(r.at("writes"), s);

@@ -51,21 +51,26 @@ Json tensor_json(const Tensor& t) {
           {"elements", t.elements}};
 }
 
-Json work_json(const Work& w) {
-  return {{"flops", w.flops.value()},
-          {"gemms", w.gemms},
-          {"gemm_rows", w.gemm_rows},
-          {"gemm_traffic_bytes", w.gemm_traffic.value()},
-          {"memory_traffic_bytes", w.memory_traffic.value()},
-          {"collective", name_in(collective_names, w.collective)},
-          {"group", name_in(group_kind_names, w.group)},
-          {"protocol", name_in(protocol_names, w.protocol)},
-          {"message_bytes", w.message.value()},
-          {"steps", span_json(w.steps)},
-          {"host_traffic_bytes", w.host_traffic.value()},
-          {"host_waits", w.host_waits},
-          {"profiled", name_in(profiled_names, w.profiled)},
-          {"profiled_size", w.profiled_size}};
+// The file has one flat record for all kinds of work: fields that a kind does not have are 0, "none" or "no".
+Json work_json(const Op& op) {
+  const KernelWork k = op.kernel() == nullptr ? KernelWork{} : *op.kernel();
+  const ExchangeWork e = op.exchange() == nullptr ? ExchangeWork{} : *op.exchange();
+  const auto* copy = std::get_if<CopyWork>(&op.work);
+  const ProfiledWork* profiled = op.profiled();
+  return {{"flops", k.flops.value()},
+          {"gemms", k.gemms},
+          {"gemm_rows", k.gemm_rows},
+          {"gemm_traffic_bytes", k.gemm_traffic.value()},
+          {"memory_traffic_bytes", op.memory_traffic().value()},
+          {"collective", name_in(collective_names, e.collective)},
+          {"group", name_in(group_kind_names, e.group)},
+          {"protocol", name_in(protocol_names, e.protocol)},
+          {"message_bytes", e.message.value()},
+          {"steps", span_json(e.steps)},
+          {"host_traffic_bytes", copy == nullptr ? 0.0 : copy->bytes.value()},
+          {"host_waits", std::holds_alternative<HostWait>(op.work)},
+          {"profiled", profiled == nullptr ? "no" : name_in(profiled_names, profiled->module)},
+          {"profiled_size", profiled == nullptr ? 0 : profiled->size}};
 }
 
 Json demands_json(std::span<const Demand> demands) {
@@ -90,7 +95,7 @@ Json op_json(const PricedSchedule& priced, OpId id) {
           {"expert", op.expert},
           {"rows", range_json(op.rows)},
           {"peers", range_json(op.peers)},
-          {"work", work_json(op.work)},
+          {"work", work_json(op)},
           {"dependencies", s.dependencies_of(op)},
           {"reads", s.reads_of(op)},
           {"writes", s.writes_of(op)},

@@ -107,9 +107,9 @@ bool NetworkLoad::concerns(int rank_class, const Op& op) const {
 
 const std::vector<NetworkLoad::Exchange>& NetworkLoad::exchanges(const Op& op) {
   const auto steps = s_.steps_of(op);
-  const auto [at, fresh] = exchanges_.try_emplace({op.work.group, steps.empty() ? -1 : op.work.steps.first});
+  const auto [at, fresh] = exchanges_.try_emplace({op.group(), steps.empty() ? -1 : op.exchange()->steps.first});
   if (!fresh) return at->second;
-  const Subgroup group = group_comb(s_.groups, op.work.group);
+  const Subgroup group = group_comb(s_.groups, op.group());
   if (steps.empty()) at->second.push_back({network_.flows({group, StepKind::Exchange, {1, group.size}, 1}), 1});
   for (const CollectiveStep& step : steps)
     if (step.kind != StepKind::Copy)
@@ -134,19 +134,19 @@ FlowClass NetworkLoad::stage_flow(const Op& op) const {
 // What one rank has for one other.
 Bytes NetworkLoad::block_bytes(const Op& op) const {
   const auto steps = s_.steps_of(op);
-  if (!steps.empty()) return op.work.message / static_cast<double>(exchanged_blocks(steps));
-  return op.work.message / static_cast<double>(group_comb(s_.groups, op.work.group).size);
+  if (!steps.empty()) return op.message() / static_cast<double>(exchanged_blocks(steps));
+  return op.message() / static_cast<double>(group_comb(s_.groups, op.group()).size);
 }
 
 double NetworkLoad::share(const Op& op, const FlowClass& flow) const {
-  if (!routed_ || op.work.group != GroupKind::Ep) return 1;
+  if (!routed_ || op.group() != GroupKind::Ep) return 1;
   return routed_->share(op, network_.representative(flow.from), network_.representative(flow.to));
 }
 
 // visit(flows, bytes of each).
 template <class Visit>
 void NetworkLoad::for_each_flow(const Op& op, Visit visit) {
-  if (op.work.collective == Collective::Send) return visit(stage_flow(op), op.work.message);
+  if (op.collective() == Collective::Send) return visit(stage_flow(op), op.message());
   for (const Exchange& exchange : exchanges(op))
     for (const FlowClass& flow : exchange.flows)
       if (concerns(flow.from, op)) visit(flow, block_bytes(op) * exchange.blocks * share(op, flow));
@@ -155,18 +155,18 @@ void NetworkLoad::for_each_flow(const Op& op, Visit visit) {
 // visit(ring, bytes that each rank passes on).
 template <class Visit>
 void NetworkLoad::for_each_ring(const Op& op, Visit visit) {
-  for (const RingClass& ring : rings(op.work.group))
+  for (const RingClass& ring : rings(op.group()))
     if (concerns(ring.members.front(), op)) {
       const int rank = network_.representative(ring.members.front());
-      const Bytes message = routed_ ? routed_->work(op, rank).message : op.work.message;
-      visit(ring, ring_bytes(op.work.collective, message, group_comb(s_.groups, op.work.group).size));
+      const Bytes message = routed_ ? std::get<ExchangeWork>(routed_->work(op, rank)).message : op.message();
+      visit(ring, ring_bytes(op.collective(), message, group_comb(s_.groups, op.group()).size));
     }
 }
 
 std::vector<NetworkActivity> NetworkLoad::activities(const Op& op) {
   std::vector<NetworkActivity> list;
-  if (op.work.collective == Collective::None) return list;
-  if (op.work.collective != Collective::AllToAll && op.work.collective != Collective::Send) {
+  if (op.collective() == Collective::None) return list;
+  if (op.collective() != Collective::AllToAll && op.collective() != Collective::Send) {
     for_each_ring(op, [&](const RingClass& ring, Bytes bytes) {
       NetworkActivity& activity = list.emplace_back(NetworkActivity{ring.members, {}});
       for (const LinkUse& use : ring.uses) activity.demands.push_back(on_link(use, bytes, std::max(1.0, use.amount)));
@@ -176,7 +176,7 @@ std::vector<NetworkActivity> NetworkLoad::activities(const Op& op) {
   }
   for_each_flow(op, [&](const FlowClass& flow, Bytes bytes) {
     NetworkActivity& activity = list.emplace_back(NetworkActivity{{flow.from}, {}});
-    const bool sent = op.work.collective == Collective::Send;  // its receiver has an op of its own
+    const bool sent = op.collective() == Collective::Send;  // its receiver has an op of its own
     if (!sent && flow.to != flow.from) activity.classes.push_back(flow.to);
     std::ranges::sort(activity.classes);
     for (const LinkUse& use : flow.uses) activity.demands.push_back(on_link(use, bytes, use.amount));
@@ -191,12 +191,12 @@ std::vector<NetworkActivity> NetworkLoad::activities(const Op& op) {
 
 std::vector<LinkUse> NetworkLoad::volumes(const Op& op) {
   std::map<int, double> sum;
-  if (op.work.collective == Collective::AllToAll || op.work.collective == Collective::Send)
+  if (op.collective() == Collective::AllToAll || op.collective() == Collective::Send)
     for_each_flow(op, [&](const FlowClass& flow, Bytes bytes) {
       for (const LinkUse& use : flow.uses)
         sum[use.link] += use.amount * network_.links()[static_cast<std::size_t>(use.link)].links * bytes.value();
     });
-  else if (op.work.collective != Collective::None)
+  else if (op.collective() != Collective::None)
     for_each_ring(op, [&](const RingClass& ring, Bytes bytes) {
       for (const LinkUse& use : ring.all) sum[use.link] += use.amount * bytes.value();
     });

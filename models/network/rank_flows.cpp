@@ -31,7 +31,7 @@ RankFlows::RankFlows(const Experiment& experiment, const Schedule& schedule) : e
 std::vector<RankFlow> RankFlows::of(const Op& op) const {
   std::vector<RankFlow> flows;
   const int gpus = e_.cluster.gpus();
-  switch (op.work.collective) {
+  switch (op.collective()) {
     case Collective::None:
       break;
     case Collective::Send: {
@@ -39,12 +39,12 @@ std::vector<RankFlow> RankFlows::of(const Op& op) const {
       const int to = s_.tensors[static_cast<std::size_t>(s_.writes_of(op).front())].rank_class;
       for (int rank = 0; rank < gpus; ++rank)
         if (s_.class_of_rank(rank) == from)
-          add(flows, rank, rank + (to - from) * e_.parallelism.stage_ranks(), op.work.message);
+          add(flows, rank, rank + (to - from) * e_.parallelism.stage_ranks(), op.message());
       break;
     }
     case Collective::AllToAll:
       for (int rank = 0; rank < gpus; ++rank)
-        if (const std::vector<int> group = group_members(s_.groups, op.work.group, rank); group.front() == rank)
+        if (const std::vector<int> group = group_members(s_.groups, op.group(), rank); group.front() == rank)
           add_exchange(op, group, flows);
       break;
     default:
@@ -60,7 +60,7 @@ void RankFlows::add_exchange(const Op& op, const std::vector<int>& group, std::v
   const CollectiveStep whole = exchange_step({1, size}, 1, 1);
   const auto given = s_.steps_of(op);
   const std::span<const CollectiveStep> steps = given.empty() ? std::span(&whole, 1) : given;
-  const Bytes block = op.work.message / static_cast<double>(exchanged_blocks(steps));
+  const Bytes block = op.message() / static_cast<double>(exchanged_blocks(steps));
   for (const CollectiveStep& step : steps) {
     if (step.kind == StepKind::Copy) continue;
     for (int i = 0; i < size; ++i) {
@@ -70,7 +70,7 @@ void RankFlows::add_exchange(const Op& op, const std::vector<int>& group, std::v
         blocks[static_cast<std::size_t>(move.target)] += static_cast<double>(move.blocks);
       for (std::size_t to = 0; to < group.size(); ++to) {
         if (blocks[to] <= 0) continue;
-        const bool routed = routed_ && op.work.group == GroupKind::Ep;
+        const bool routed = routed_ && op.group() == GroupKind::Ep;
         add(flows, from, group[to], block * blocks[to] * (routed ? routed_->share(op, from, group[to]) : 1));
       }
     }
@@ -78,11 +78,11 @@ void RankFlows::add_exchange(const Op& op, const std::vector<int>& group, std::v
 }
 
 void RankFlows::add_ring(const Op& op, std::vector<RankFlow>& flows) const {
-  const Subgroup group = group_comb(s_.groups, op.work.group);
+  const Subgroup group = group_comb(s_.groups, op.group());
   if (group.size < 2) return;
   for (int rank = 0; rank < e_.cluster.gpus(); ++rank) {
-    const Bytes message = routed_ ? routed_->work(op, rank).message : op.work.message;
-    const Bytes bytes = ring_bytes(op.work.collective, message, group.size);
+    const Bytes message = routed_ ? std::get<ExchangeWork>(routed_->work(op, rank)).message : op.message();
+    const Bytes bytes = ring_bytes(op.collective(), message, group.size);
     const RingHops hops = ring_hops(group, rank, e_.cluster.gpus_per_node);
     if (hops.inside >= 0) add(flows, rank, hops.inside, bytes * hops.share_inside);
     if (hops.outside >= 0) add(flows, rank, hops.outside, bytes * hops.share_outside);

@@ -95,14 +95,14 @@ double RoutedRows::exchanged(const Op& op, int rank) const {
 
 Work RoutedRows::work(const Op& op, int rank) const {
   Work work = op.work;
-  if (op.kind == OpKind::Dispatch || op.kind == OpKind::Combine) {
-    work.message = work.message * exchanged(op, rank);
-  } else if (on_arrived(op.kind)) {
-    const double share = arrived(op, rank);
-    work.message = work.message * share;
-    work.flops = work.flops * share;
-    work.gemm_traffic = work.gemm_traffic * share;
-    work.memory_traffic = work.memory_traffic * share;
+  const bool exchange_of_rows = op.kind == OpKind::Dispatch || op.kind == OpKind::Combine;
+  if (!exchange_of_rows && !on_arrived(op.kind)) return work;
+  const double share = exchange_of_rows ? exchanged(op, rank) : arrived(op, rank);
+  if (auto* exchange = std::get_if<ExchangeWork>(&work)) exchange->message = exchange->message * share;
+  if (auto* kernel = std::get_if<KernelWork>(&work)) {
+    kernel->flops = kernel->flops * share;
+    kernel->gemm_traffic = kernel->gemm_traffic * share;
+    kernel->memory_traffic = kernel->memory_traffic * share;
   }
   return work;
 }

@@ -5,9 +5,9 @@
 
 namespace dovetail {
 
-// The schedule of all ranks becomes one in which op i of class c is op i K + c, on streams and tensors of its own.
-// Unchanged where the cluster has no described network, with pipeline stages (each is a class already) and where all
-// ranks are alike.
+// In place of each op of all ranks come its twins (Schedule::twins), one for each class of ranks, on streams and
+// tensors of their own. The schedule stays as it is where the cluster has no described network, with pipeline stages
+// (each is a class already) and where all ranks are alike.
 Schedule split_by_class(const Experiment& experiment, Schedule schedule);
 
 }  // namespace dovetail

@@ -20,16 +20,16 @@ class FlowWriter {
       : load_(load), base_(base), p_(priced), s_(*priced.schedule), of_op_(s_.ops.size()) {}
 
   void write() {
-    const std::size_t twins = s_.groups.pp == 1 ? s_.classes.size() : 1;
+    const auto twins = static_cast<std::size_t>(s_.twins());
     for (std::size_t i = 0; i < s_.ops.size(); i += twins)
-      for (const NetworkActivity& activity : load_.activities(s_.ops[i])) add(activity, i, twins);
+      for (const NetworkActivity& activity : load_.activities(s_.ops[i])) add(activity, static_cast<OpId>(i));
     list_activities();
     count_flows();
     for (std::size_t i = 0; i < s_.ops.size(); i += twins) set_durations(i, i + twins);
   }
 
  private:
-  void add(const NetworkActivity& activity, std::size_t op, std::size_t twins) {
+  void add(const NetworkActivity& activity, OpId first) {
     const auto id = static_cast<ActivityId>(p_.activity_count());
     std::map<int, std::pair<Seconds, double>> demands;  // a class may send to itself
     for (const NetworkDemand& demand : activity.demands) {
@@ -44,7 +44,7 @@ class FlowWriter {
     }
     if (p_.demands.size() == static_cast<std::size_t>(p_.first_demand.back())) return;
     p_.first_demand.push_back(static_cast<std::int32_t>(p_.demands.size()));
-    for (int c : activity.classes) of_op_[twins == 1 ? op : op + static_cast<std::size_t>(c)].push_back(id);
+    for (int c : activity.classes) of_op_[static_cast<std::size_t>(s_.twin(first, c))].push_back(id);
   }
 
   void list_activities() {
@@ -130,8 +130,7 @@ std::vector<NetworkUse> network_use(const Experiment& experiment, const Schedule
   const std::vector<std::string> names = load->resources();
   const auto links = load->network().links();
   for (std::size_t i = 0; i < links.size(); ++i) uses.push_back({names[i], links[i].links, links[i].bandwidth, {}});
-  const std::size_t twins = schedule.groups.pp == 1 ? schedule.classes.size() : 1;
-  for (std::size_t i = 0; i < schedule.ops.size(); i += twins)
+  for (std::size_t i = 0; i < schedule.ops.size(); i += static_cast<std::size_t>(schedule.twins()))
     for (const LinkUse& use : load->volumes(schedule.ops[i]))
       uses[static_cast<std::size_t>(use.link)].bytes += Bytes(use.amount);
   std::erase_if(uses, [](const NetworkUse& use) { return use.bytes <= Bytes(0); });

@@ -9,6 +9,7 @@
 
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
+#include "models/base/overloaded.hpp"
 #include "models/price/calibration.hpp"
 #include "models/price/collective_price.hpp"
 #include "models/price/contention.hpp"
@@ -50,9 +51,9 @@ Shares shares_of(const Interference& pair) {
                                pair.a_speed, pair.b_speed));
 }
 
-const TimeCurve& curve_of(const Op& op, const Model& model) {
-  const TimeProfile& profile = op.work.profiled == Profiled::Gate ? model.gate_profile : model.expert_profile;
-  const TimeCurve& curve = op.phase == Phase::Forward ? profile.forward : profile.backward;
+const TimeCurve& curve_of(const ProfiledWork& work, Phase phase, const Model& model) {
+  const TimeProfile& profile = work.module == Profiled::Gate ? model.gate_profile : model.expert_profile;
+  const TimeCurve& curve = phase == Phase::Forward ? profile.forward : profile.backward;
   check(!curve.empty(), "a profiled op without a profile");
   return curve;
 }
@@ -108,19 +109,21 @@ class Pricer {
   };
 
   void price(const Op& op) {
-    if (op.work.collective == Collective::AllToAll || op.work.steps.first < op.work.steps.last)
-      add(op, all_to_all_cost(op));
-    else if (op.work.collective != Collective::None)
-      price_collective(op);
-    else if (op.work.host_traffic > Bytes(0))
-      price_copy(op);
-    else
-      price_kernel(op);
+    std::visit(Overloaded{[&](const KernelWork& work) { price_kernel(op, work); },
+                          [&](const ProfiledWork& work) { price_profiled(op, work); },
+                          [&](const ExchangeWork& work) { price_exchange(op, work); },
+                          [&](const CopyWork& work) { price_copy(op, work); },
+                          // The next launch costs this much when nothing hides it.
+                          [&](HostWait) {
+                            add_kernel(op, {gemm_.alpha, {}});
+                          }},
+               op.work);
   }
 
   // Kernels and the copies of an all-to-all; what an exchange reads and writes is its flows' (see network_load.hpp).
   void demand_memory(const Op& op) {
-    const Bytes traffic = op.work.memory_traffic + op.work.gemm_traffic;
+    Bytes traffic = op.memory_traffic();
+    if (op.kernel() != nullptr) traffic += op.kernel()->gemm_traffic;
     if (traffic <= Bytes(0)) return;
     const NetworkDemand demand = network_->memory(s_.class_of(op), traffic);
     p_.demands.push_back({static_cast<int>(kinds_.size() * s_.classes.size()) + demand.resource, demand.seconds, 1});
@@ -170,48 +173,51 @@ class Pricer {
     }
   }
 
-  void price_kernel(const Op& op) {
-    const Work& w = op.work;
+  // Kinds that the calibration has measured keep their own launch time, and a factor on what the rates say.
+  ResourceTime measured(const Op& op, ResourceTime by_rates) const {
+    const KernelCost* kernel = find_kernel(*e_.calibration, op.kind, op.phase);
+    return kernel == nullptr ? by_rates : ResourceTime{kernel->alpha, by_rates.busy * kernel->factor};
+  }
+
+  void add_kernel(const Op& op, ResourceTime by_rates) {
+    const ResourceTime time = measured(op, by_rates);
+    add(op, InterferenceClass::Compute, time.fixed, time.busy);
+  }
+
+  void price_kernel(const Op& op, const KernelWork& w) {
     const MemoryCost& memory = e_.calibration->memory;
     Seconds fixed = gemm_.alpha * w.gemms;
     if (w.memory_traffic > Bytes(0)) fixed += memory.alpha;
-    if (w.host_waits) fixed += gemm_.alpha;  // what the next launch costs when nothing hides it
     const Seconds gemms = std::max(w.flops * gemm_.beta, w.gemm_traffic * memory.beta);
-    Seconds busy = gemms + w.memory_traffic * memory.beta;
-    if (const KernelCost* kernel = find_kernel(*e_.calibration, op.kind, op.phase)) {
-      fixed = kernel->alpha;
-      busy = busy * kernel->factor;
-    }
-    if (w.profiled != Profiled::No) {
-      const auto [of_line, growing] = curve_of(op, e_.model).at(static_cast<double>(w.profiled_size));
-      fixed += of_line;
-      busy += growing;
-    }
-    add(op, InterferenceClass::Compute, fixed, busy);
+    add_kernel(op, {fixed, gemms + w.memory_traffic * memory.beta});
   }
 
-  void price_copy(const Op& op) {
+  void price_profiled(const Op& op, const ProfiledWork& w) {
+    const ResourceTime launch = measured(op, {});
+    const auto [of_line, growing] = curve_of(w, op.phase, e_.model).at(static_cast<double>(w.size));
+    add(op, InterferenceClass::Compute, launch.fixed + of_line, launch.busy + growing);
+  }
+
+  void price_copy(const Op& op, const CopyWork& w) {
     const MemoryCost& copy = find_copy(*e_.calibration);
-    add(op, InterferenceClass::Copy, copy.alpha, op.work.host_traffic * copy.beta);
+    add(op, InterferenceClass::Copy, copy.alpha, w.bytes * copy.beta);
   }
 
-  void price_collective(const Op& op) {
-    const Collective collective = op.work.collective;
+  void price_exchange(const Op& op, const ExchangeWork& w) {
+    if (w.collective == Collective::AllToAll || !w.steps.empty()) return add(op, all_to_all_cost(op, w));
+    if (w.collective == Collective::None) return add(op, StepCost{});  // the receiving end of a send
     std::optional<CollectivePrice>& cost =
-        costs_[static_cast<std::size_t>(collective)][static_cast<std::size_t>(op.work.group)];
-    if (!cost) cost = find_cost(*e_.calibration, collective, place_of(s_.groups, op.work.group, e_.cluster));
+        costs_[static_cast<std::size_t>(w.collective)][static_cast<std::size_t>(w.group)];
+    if (!cost) cost = find_cost(*e_.calibration, w.collective, place_of(s_.groups, w.group, e_.cluster));
     const auto kind = cost->link == LinkKind::Inter ? InterferenceClass::Inter : InterferenceClass::Intra;
-    add(op, kind, cost->alpha, op.work.message * cost->beta);
+    add(op, kind, cost->alpha, w.message * cost->beta);
   }
 
-  const StepCost& all_to_all_cost(const Op& op) {
+  const StepCost& all_to_all_cost(const Op& op, const ExchangeWork& w) {
     for (const auto& [work, cost] : all_to_alls_)
-      if (work.steps.first == op.work.steps.first && work.steps.last == op.work.steps.last &&
-          work.message == op.work.message && work.memory_traffic == op.work.memory_traffic &&
-          work.group == op.work.group && work.protocol == op.work.protocol)
-        return cost;
-    const GroupPlace place = place_of(s_.groups, op.work.group, e_.cluster);
-    all_to_alls_.emplace_back(op.work, step_cost(*e_.calibration, s_.steps_of(op), op.work, place));
+      if (work == w) return cost;
+    const GroupPlace place = place_of(s_.groups, w.group, e_.cluster);
+    all_to_alls_.emplace_back(w, step_cost(*e_.calibration, s_.steps_of(op), w, place));
     return all_to_alls_.back().second;
   }
 
@@ -221,7 +227,7 @@ class Pricer {
   const GemmCost& gemm_;
   std::vector<InterferenceClass> kinds_{InterferenceClass::Compute, InterferenceClass::Inter, InterferenceClass::Intra};
   std::vector<Contention> contention_;
-  std::vector<std::pair<Work, StepCost>> all_to_alls_;  // few: chunks have at most two sizes
+  std::vector<std::pair<ExchangeWork, StepCost>> all_to_alls_;  // few: chunks have at most two sizes
   std::array<std::array<std::optional<CollectivePrice>, group_kind_names.size()>, collective_names.size()> costs_;
   PricedSchedule p_;
 };
@@ -249,15 +255,16 @@ std::vector<std::string> extrapolated_profiles(const Schedule& schedule, const M
   for (const auto& [name, module] : profiled_names)
     for (Phase phase : {Phase::Forward, Phase::Backward}) {
       const auto outside = [&](const Op& op) {
-        return module != Profiled::No && op.work.profiled == module && op.phase == phase &&
-               !curve_of(op, model).measured_at(static_cast<double>(op.work.profiled_size));
+        const ProfiledWork* work = op.profiled();
+        return work != nullptr && work->module == module && op.phase == phase &&
+               !curve_of(*work, phase, model).measured_at(static_cast<double>(work->size));
       };
       const auto op = std::ranges::find_if(schedule.ops, outside);
       if (op == schedule.ops.end()) continue;
-      const std::vector<ProfilePoint>& points = curve_of(*op, model).points();
+      const std::vector<ProfilePoint>& points = curve_of(*op->profiled(), phase, model).points();
       notes.push_back(fmt::format("{}: {}_profile was measured from {} to {}; the {} time at {} is extrapolated",
                                   model.name, name, points.front().size, points.back().size,
-                                  name_in(phase_names, phase), op->work.profiled_size));
+                                  name_in(phase_names, phase), op->profiled()->size));
     }
   return notes;
 }

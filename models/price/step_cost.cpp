@@ -84,7 +84,7 @@ Seconds duration_of(const StepCost& cost) {
   return fixed_of(cost) + std::ranges::max(cost, {}, &ResourceTime::busy).busy;
 }
 
-StepCost step_cost(const Calibration& calibration, std::span<const CollectiveStep> steps, const Work& work,
+StepCost step_cost(const Calibration& calibration, std::span<const CollectiveStep> steps, const ExchangeWork& work,
                    const GroupPlace& place) {
   const CollectiveStep whole = exchange_step({1, place.shape.ranks}, 1, 1);
   if (steps.empty()) steps = {&whole, 1};
@@ -93,7 +93,7 @@ StepCost step_cost(const Calibration& calibration, std::span<const CollectiveSte
   for (const CollectiveStep& step : steps) {
     const bool copies = step.kind == StepKind::Copy;
     const double share = static_cast<double>(step.blocks()) / static_cast<double>(copies ? copied : exchanged);
-    const Bytes bytes = copies ? work.memory_traffic / 2 : work.message;
+    const Bytes bytes = copies ? work.copy_traffic / 2 : work.message;
     const StepCost cost = one_step(calibration, step, work.protocol, place, bytes * share);
     for (std::size_t i = 0; i < sum.size(); ++i) {
       sum[i].fixed += cost[i].fixed;

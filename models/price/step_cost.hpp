@@ -20,11 +20,11 @@ using StepCost = std::array<ResourceTime, interference_class_names.size()>;
 Seconds fixed_of(const StepCost& cost);
 Seconds duration_of(const StepCost& cost);
 
-// The steps one after the other in one launch. `work` holds what they do together: message, memory_traffic and
+// The steps one after the other in one launch. `work` holds what they do together: message, copy_traffic and
 // protocol; no steps are one exchange in the whole group. Throws InputError for costs that the calibration lacks (those
 // of low_latency messages validate(plan) has refused). Without costs by message an exchange of many runs costs alpha
 // for each, and a gather or scatter what an all-gather of the gathered buffer does.
-StepCost step_cost(const Calibration& calibration, std::span<const CollectiveStep> steps, const Work& work,
+StepCost step_cost(const Calibration& calibration, std::span<const CollectiveStep> steps, const ExchangeWork& work,
                    const GroupPlace& place);
 
 }  // namespace dovetail

@@ -45,6 +45,11 @@ std::string to_string(const Tensor& tensor) {
   return tensor.place == Place::Host ? text + " on the host" : text;
 }
 
+Bytes Op::memory_traffic() const {
+  if (const KernelWork* k = kernel()) return k->memory_traffic;
+  return exchange() == nullptr ? Bytes() : exchange()->copy_traffic;
+}
+
 std::string to_string(const Op& op) {
   const bool mirrored = op.phase == Phase::Backward && !stands_alone(op.kind);
   return indexed(mirrored ? "d_" : "", name_in(op_kind_names, op.kind), op);

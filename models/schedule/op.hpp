@@ -8,10 +8,9 @@
 
 #include "models/base/dtype.hpp"
 #include "models/base/units.hpp"
-#include "models/plan/communication.hpp"
-#include "models/question/parallelism.hpp"
 #include "models/question/volumes.hpp"
 #include "models/schedule/op_kind.hpp"
+#include "models/schedule/work.hpp"
 
 namespace dovetail {
 
@@ -140,32 +139,6 @@ struct Tensor {
 };
 std::string to_string(const Tensor& tensor);  // "d_expert_input[3].2": layer 3, chunk 2
 
-// Modules that the model gives as measured times (model.hpp) instead of sizes.
-enum class Profiled : std::uint8_t { No, Expert, Gate };
-inline constexpr Names<Profiled, 3> profiled_names{
-    {{"no", Profiled::No}, {"expert", Profiled::Expert}, {"gate", Profiled::Gate}}};
-// Half-open range into one of the schedule's arrays.
-struct Span {
-  std::int32_t first = 0, last = 0;
-};
-
-struct Work {
-  Flops flops;                 // of GEMMs
-  int gemms = 0;               // GEMM launches
-  std::int64_t gemm_rows = 0;  // of each of its GEMMs, where its layout cuts an expert's rows; 0: all of them
-  Bytes gemm_traffic;          // read plus written by such GEMMs: they take at least as long as this
-  Bytes memory_traffic;        // read plus written by kernels bound by device memory
-  Collective collective = Collective::None;  // over `group`
-  GroupKind group = GroupKind::Ep;
-  Protocol protocol = Protocol::Simple;
-  Bytes message;            // n of CollectiveCost; of steps, what the busiest rank has before or after each exchange
-  Span steps;               // of an all-to-all in steps: those this op does (Schedule::steps); empty: the whole at once
-  Bytes host_traffic;       // copied between device and pinned host memory
-  bool host_waits = false;  // a launch after the host has waited for what came before
-  Profiled profiled = Profiled::No;
-  std::int64_t profiled_size = 0;  // rows of all experts of this rank, or tokens of a gate
-};
-
 struct Op {
   OpKind kind = OpKind::Attention;
   Phase phase = Phase::Forward;
@@ -180,6 +153,17 @@ struct Op {
   RowRange peers;            // as in Tensor
   Work work;
   Span dependencies, reads, writes;
+
+  const KernelWork* kernel() const { return std::get_if<KernelWork>(&work); }  // null: the work is of another kind
+  const ProfiledWork* profiled() const { return std::get_if<ProfiledWork>(&work); }  // the same
+  const ExchangeWork* exchange() const { return std::get_if<ExchangeWork>(&work); }  // the same
+  // None where the op is no exchange, and for the exchanges that have no collective.
+  Collective collective() const { return exchange() == nullptr ? Collective::None : exchange()->collective; }
+  GroupKind group() const { return std::get<ExchangeWork>(work).group; }  // of an exchange only
+  // Sums for reports: 0 where the work has no such part.
+  Flops flops() const { return kernel() == nullptr ? Flops() : kernel()->flops; }
+  Bytes message() const { return exchange() == nullptr ? Bytes() : exchange()->message; }
+  Bytes memory_traffic() const;  // of kernels, without matrix products, and of copies between the steps of an exchange
 };
 std::string to_string(const Op& op);  // "dispatch[3].2", "d_dispatch[3].2" in the backward pass
 

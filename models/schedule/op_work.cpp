@@ -6,51 +6,51 @@
 
 namespace dovetail {
 
-Work OpWork::attention(Phase phase) const {
-  const Work first = projection(phase);
-  Work work = attention_chunk(phase);
+KernelWork OpWork::attention(Phase phase) const {
+  const KernelWork first = projection(phase);
+  KernelWork work = attention_chunk(phase);
   work.flops += first.flops;
   work.gemms += first.gemms;
   return work;
 }
 
 // Projections are two products in the backward pass: gradients of the input and of the weights.
-Work OpWork::projection(Phase phase) const {
+KernelWork OpWork::projection(Phase phase) const {
   const int products = phase == Phase::Forward ? 1 : 2;
   const Attention& a = model_.attention;
   const int steps = a.kind == AttentionKind::GroupedQuery ? 1 : a.q_rank > 0 ? 4 : 3;  // latent: down and up
-  Work work;
+  KernelWork work;
   work.flops = products * (1 - output_share()) * v_.projection_flops;
   work.gemms = steps * products;
   return work;
 }
 
-Work OpWork::attention_chunk(Phase phase) const {
+KernelWork OpWork::attention_chunk(Phase phase) const {
   const int products = phase == Phase::Forward ? 1 : 2;
-  Work work;
+  KernelWork work;
   work.flops =
       products * output_share() * v_.projection_flops + (phase == Phase::Forward ? 1 : 2.5) * v_.attention_score_flops;
   work.gemms = products + 1;
   return work;
 }
 
-Work OpWork::dense_ffn(Phase phase) const {
+KernelWork OpWork::dense_ffn(Phase phase) const {
   const int passes = phase == Phase::Forward ? 1 : 2;  // backward: input and weight gradients
-  Work work;
+  KernelWork work;
   work.flops = static_cast<double>(passes) * v_.ffn_flops();
   work.gemms = passes * static_cast<int>(v_.expert_gemms);
   return work;
 }
 
-Work OpWork::residual(std::size_t parts) const {
+KernelWork OpWork::residual(std::size_t parts) const {
   return memory((static_cast<std::int64_t>(parts) + 1) * v_.tokens * v_.hidden);
 }
 
 Work OpWork::gate(Phase phase) const {
-  if (model_.gate_profile.given()) return profiled(Profiled::Gate, v_.tokens);
+  if (model_.gate_profile.given()) return ProfiledWork{Profiled::Gate, v_.tokens};
   const bool forward = phase == Phase::Forward;
   // Residual sum: two read, one written; backward adds three parts.
-  Work work = memory((forward ? 3 : 4) * v_.tokens * v_.hidden);
+  KernelWork work = memory((forward ? 3 : 4) * v_.tokens * v_.hidden);
   work.flops =
       Flops((forward ? 2.0 : 4.0) * static_cast<double>(v_.tokens) * static_cast<double>(v_.router_parameters));
   work.gemms = static_cast<int>(v_.router_gemms) * (forward ? 1 : 2);
@@ -61,14 +61,14 @@ Work OpWork::gate(Phase phase) const {
   return work;
 }
 
-Work OpWork::encode(Phase phase) const {
+KernelWork OpWork::encode(Phase phase) const {
   const bool mask_gradient = phase == Phase::Backward && soft();
   if (plan_.encoding == Encoding::Dense) return dense_order(mask_gradient ? 2 : 1, 0);
   const std::int64_t encoded = v_.encoded_elements(), once = encoded / v_.repeats;  // a repeated row is read once
   return memory(phase == Phase::Forward ? once + encoded : encoded + v_.tokens * v_.hidden);
 }
 
-Work OpWork::decode(Phase phase) const {
+KernelWork OpWork::decode(Phase phase) const {
   // Beside the products: the residual forward, the sum of the gradients backward.
   if (plan_.encoding == Encoding::Dense) return dense_order(phase == Phase::Forward ? 1 : 2, 3 * v_.tokens * v_.hidden);
   const std::int64_t encoded = v_.encoded_elements(), tokens = v_.tokens * v_.hidden;
@@ -76,14 +76,14 @@ Work OpWork::decode(Phase phase) const {
 }
 
 Work OpWork::expert(Phase phase, const ChunkRange& chunk) const {
-  if (model_.expert_profile.given()) return profiled(Profiled::Expert, v_.expert_rows(chunk));
+  if (model_.expert_profile.given()) return ProfiledWork{Profiled::Expert, v_.expert_rows(chunk)};
   return expert_gemms(phase, chunk);
 }
 
-Work OpWork::expert_gemms(Phase phase, const ChunkRange& chunk) const {
+KernelWork OpWork::expert_gemms(Phase phase, const ChunkRange& chunk) const {
   const std::int64_t copies = v_.row_copies(chunk), experts = v_.dispatched_experts, rows = chunk.rows.size();
   if (plan_.layout == Layout::ExpertMajor) return gemms(phase, experts, copies * rows);
-  Work work = gemms(phase, copies * experts, rows);
+  KernelWork work = gemms(phase, copies * experts, rows);
   work.gemm_rows = rows;
   // Each GEMM reads its weights again, and each row comes in and goes out.
   const std::int64_t weights = copies * experts * v_.worked_parameters();
@@ -94,8 +94,8 @@ Work OpWork::expert_gemms(Phase phase, const ChunkRange& chunk) const {
 }
 
 // A share of the forward GEMMs.
-Work OpWork::restore_hidden(const ChunkRange& chunk) const {
-  Work work = expert_gemms(Phase::Forward, chunk);
+KernelWork OpWork::restore_hidden(const ChunkRange& chunk) const {
+  KernelWork work = expert_gemms(Phase::Forward, chunk);
   const double share = static_cast<double>(v_.expert_gemms - 1) / static_cast<double>(v_.expert_gemms);
   work.gemms = static_cast<int>(v_.expert_gemms) - 1;
   work.flops = work.flops * share;
@@ -103,29 +103,28 @@ Work OpWork::restore_hidden(const ChunkRange& chunk) const {
   return work;
 }
 
-Work OpWork::shadowed_expert(Phase phase) const {
+KernelWork OpWork::shadowed_expert(Phase phase) const {
   return gemms(phase, 1, v_.capacity);
 }
 
 // A batch of GEMMs is one launch.
-Work OpWork::gemms(Phase phase, std::int64_t gemms, std::int64_t rows) const {
+KernelWork OpWork::gemms(Phase phase, std::int64_t gemms, std::int64_t rows) const {
   const int passes = phase == Phase::Forward ? 1 : 2;  // backward: input and weight gradients
   const std::int64_t tile = std::max(1, plan_.row_tile), padded = (rows + tile - 1) / tile * tile;
-  Work work;
+  KernelWork work;
   work.flops = static_cast<double>(passes) * v_.expert_flops(gemms * padded);
   work.gemms = passes * static_cast<int>(v_.expert_gemms);
   return work;
 }
 
-Work OpWork::copy(Bytes bytes) const {
-  Work work;
-  work.host_traffic = bytes;
-  return work;
+CopyWork OpWork::copy(Bytes bytes) const {
+  return {bytes};
 }
 
-Work OpWork::all_to_all(const ChunkRange& chunk, Wire wire) const {
+ExchangeWork OpWork::all_to_all(const ChunkRange& chunk, Wire wire) const {
   const ChunkRange whole = chunk.rows;
-  Work work = collective(Collective::AllToAll, GroupKind::Ep, v_.all_to_all_elements(whole));
+  ExchangeWork work = collective(Collective::AllToAll, GroupKind::Ep, v_.all_to_all_elements(whole));
+  work.protocol = plan_.protocol;
   if (wire != Wire::Same) work.message = wire_bytes(whole, wire);
   if (!chunk.by_peers()) return work;
   const auto others = static_cast<double>(chunk.peers.size() - (chunk.peers.first == 0 ? 1 : 0));
@@ -133,8 +132,8 @@ Work OpWork::all_to_all(const ChunkRange& chunk, Wire wire) const {
   return work;
 }
 
-Work OpWork::convert(const ChunkRange& chunk, std::int64_t copies, Wire wire) const {
-  Work work = memory(copies * v_.all_to_all_elements(chunk));
+KernelWork OpWork::convert(const ChunkRange& chunk, std::int64_t copies, Wire wire) const {
+  KernelWork work = memory(copies * v_.all_to_all_elements(chunk));
   work.memory_traffic += static_cast<double>(copies) * wire_bytes(chunk, wire);
   return work;
 }
@@ -143,58 +142,56 @@ double OpWork::output_share() const {
   return static_cast<double>(v_.context_width * v_.hidden) / static_cast<double>(v_.attention_parameters);
 }
 
-Work OpWork::host_sync() const {
-  Work work;
-  work.host_waits = true;
-  return work;
+HostWait OpWork::host_sync() const {
+  return {};
 }
 
-Work OpWork::all_to_all(const ChunkRange& chunk, Wire wire, std::span<const CollectiveStep> steps) const {
-  const Bytes block = all_to_all(chunk, wire).message / static_cast<double>(v_.peers);
+ExchangeWork OpWork::all_to_all(const ChunkRange& chunk, Wire wire, std::span<const CollectiveStep> steps) const {
+  ExchangeWork work = all_to_all(chunk, wire);
+  const Bytes block = work.message / static_cast<double>(v_.peers);
   const std::int64_t exchanged = exchanged_blocks(steps);
-  Work work;
   work.collective = exchanged > 0 ? Collective::AllToAll : Collective::None;
   work.message = block * static_cast<double>(exchanged);
-  work.memory_traffic = block * static_cast<double>(2 * copied_blocks(steps));
+  work.copy_traffic = block * static_cast<double>(2 * copied_blocks(steps));
   return work;
 }
 
-Work OpWork::mp(Collective kind) const {
+ExchangeWork OpWork::mp(Collective kind) const {
   return collective(kind, GroupKind::Mp, v_.sequence_tokens * v_.hidden);
 }
 
-Work OpWork::esp(Collective kind, const ChunkRange& chunk, Wire wire) const {
-  Work work = collective(kind, GroupKind::Esp, v_.gathered_elements(chunk));
+ExchangeWork OpWork::esp(Collective kind, const ChunkRange& chunk, Wire wire) const {
+  ExchangeWork work = collective(kind, GroupKind::Esp, v_.gathered_elements(chunk));
   if (wire != Wire::Same) work.message = static_cast<double>(v_.esp) * wire_bytes(chunk, wire);
   return work;
 }
 
-Work OpWork::weight_shards(Collective kind) const {
+ExchangeWork OpWork::weight_shards(Collective kind) const {
   return collective(kind, GroupKind::Esp, v_.weight_shards * v_.expert_parameters);
 }
 
-Work OpWork::shadow(Collective kind) const {
+ExchangeWork OpWork::shadow(Collective kind) const {
   return collective(kind, GroupKind::Ep, v_.worked_parameters());
 }
 
-Work OpWork::all_reduce(GroupKind group, std::int64_t elements) const {
+ExchangeWork OpWork::all_reduce(GroupKind group, std::int64_t elements) const {
   return collective(Collective::AllReduce, group, elements);
 }
 
-Work OpWork::stage_send() const {
+ExchangeWork OpWork::stage_send() const {
   return collective(Collective::Send, GroupKind::Pp, v_.tokens * v_.hidden);
 }
 
-Work OpWork::update(std::int64_t parameters) const {
+KernelWork OpWork::update(std::int64_t parameters) const {
   // 28 bytes a parameter: fp32 reads weight, gradient and two moments and writes three of them; bf16 with an
   // fp32 master weight reads 2 + 12 and writes 12 + 2.
-  Work work;
+  KernelWork work;
   work.memory_traffic = Bytes(28.0 * static_cast<double>(parameters));
   return work;
 }
 
-Work OpWork::collective(Collective kind, GroupKind group, std::int64_t elements) const {
-  Work work;
+ExchangeWork OpWork::collective(Collective kind, GroupKind group, std::int64_t elements) const {
+  ExchangeWork work;
   work.collective = kind;
   work.group = group;
   work.message = static_cast<double>(elements) * size_;
@@ -202,17 +199,10 @@ Work OpWork::collective(Collective kind, GroupKind group, std::int64_t elements)
 }
 
 // Products of (T, E C) weights with (E C, M) rows or (T, M) tokens.
-Work OpWork::dense_order(int products, std::int64_t elements) const {
-  Work work = memory(elements);
+KernelWork OpWork::dense_order(int products, std::int64_t elements) const {
+  KernelWork work = memory(elements);
   work.flops = Flops(2.0 * products * static_cast<double>(v_.dense_weights()) * static_cast<double>(v_.hidden));
   work.gemms = products;
-  return work;
-}
-
-Work OpWork::profiled(Profiled module, std::int64_t size) const {
-  Work work;
-  work.profiled = module;
-  work.profiled_size = size;
   return work;
 }
 
@@ -221,8 +211,8 @@ Bytes OpWork::wire_bytes(const ChunkRange& chunk, Wire wire) const {
   return static_cast<double>(rows * wire_row_elements(wire, v_.hidden)) * size_of(wire_dtype(wire));
 }
 
-Work OpWork::memory(std::int64_t elements) const {
-  Work work;
+KernelWork OpWork::memory(std::int64_t elements) const {
+  KernelWork work;
   work.memory_traffic = static_cast<double>(elements) * size_;
   return work;
 }

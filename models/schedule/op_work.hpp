@@ -17,45 +17,45 @@ class OpWork {
 
   // Attention is its first projections and then a causal flash kernel, whose backward recomputes the scores, with the
   // output's projection. Chunked, the first are one op and the rest is one op for each chunk.
-  Work attention(Phase phase) const;
-  Work projection(Phase phase) const;
-  Work attention_chunk(Phase phase) const;
-  Work dense_ffn(Phase phase) const;
-  Work residual(std::size_t parts) const;  // the sum of that many tensors (T, M)
+  KernelWork attention(Phase phase) const;
+  KernelWork projection(Phase phase) const;
+  KernelWork attention_chunk(Phase phase) const;
+  KernelWork dense_ffn(Phase phase) const;
+  KernelWork residual(std::size_t parts) const;  // the sum of that many tensors (T, M)
   Work gate(Phase phase) const;
   // Dense: products with (T, E, C) weights. Soft gates need the gradient of those too.
-  Work encode(Phase phase) const;
-  Work decode(Phase phase) const;
+  KernelWork encode(Phase phase) const;
+  KernelWork decode(Phase phase) const;
   Work expert(Phase phase, const ChunkRange& chunk) const;
-  Work restore_hidden(const ChunkRange& chunk) const;  // of the expert's forward GEMMs all but the last
-  Work shadowed_expert(Phase phase) const;             // one expert on this rank's own rows
-  Work copy(Bytes bytes) const;                        // between device and pinned host memory
+  KernelWork restore_hidden(const ChunkRange& chunk) const;  // of the expert's forward GEMMs all but the last
+  KernelWork shadowed_expert(Phase phase) const;             // one expert on this rank's own rows
+  CopyWork copy(Bytes bytes) const;                          // between device and pinned host memory
   // Rows are sent in the activations' format or in `wire`; an fp8 row carries an fp32 scale.
   // A peer group's exchange: its share of the whole all-to-all's message. What a rank keeps crosses no link, so the
   // other peers carry the message in equal parts.
-  Work all_to_all(const ChunkRange& chunk, Wire wire = Wire::Same) const;
-  Work all_to_all(const ChunkRange& chunk, Wire wire,
-                  std::span<const CollectiveStep> steps) const;                 // these steps of it
-  Work convert(const ChunkRange& chunk, std::int64_t copies, Wire wire) const;  // rows between the two formats
-  Work host_sync() const;
-  Work mp(Collective collective) const;  // over the (L, M) buffer
-  Work esp(Collective collective, const ChunkRange& chunk,
-           Wire wire = Wire::Same) const;           // over a chunk's gathered rows
-  Work weight_shards(Collective collective) const;  // over the gathered weights of a rank's experts
-  Work shadow(Collective collective) const;         // the weights of one expert to all its peers, or back
-  Work all_reduce(GroupKind group, std::int64_t elements) const;
-  Work stage_send() const;                     // (T, M) to the next pipeline stage, or its gradient back
-  Work update(std::int64_t parameters) const;  // one Adam step
+  ExchangeWork all_to_all(const ChunkRange& chunk, Wire wire = Wire::Same) const;
+  ExchangeWork all_to_all(const ChunkRange& chunk, Wire wire,
+                          std::span<const CollectiveStep> steps) const;               // these steps of it
+  KernelWork convert(const ChunkRange& chunk, std::int64_t copies, Wire wire) const;  // rows between the two formats
+  HostWait host_sync() const;
+  ExchangeWork mp(Collective collective) const;  // over the (L, M) buffer
+  ExchangeWork esp(Collective collective, const ChunkRange& chunk,
+                   Wire wire = Wire::Same) const;           // over a chunk's gathered rows
+  ExchangeWork weight_shards(Collective collective) const;  // over the gathered weights of a rank's experts
+  ExchangeWork shadow(Collective collective) const;         // the weights of one expert to all its peers, or back
+  ExchangeWork all_reduce(GroupKind group, std::int64_t elements) const;
+  ExchangeWork stage_send() const;                   // (T, M) to the next pipeline stage, or its gradient back
+  KernelWork update(std::int64_t parameters) const;  // one Adam step
 
  private:
-  Work collective(Collective collective, GroupKind group, std::int64_t elements) const;
-  Work memory(std::int64_t elements) const;
+  ExchangeWork collective(Collective collective, GroupKind group, std::int64_t elements) const;
+  KernelWork memory(std::int64_t elements) const;
   double output_share() const;  // of the attention's weights: those of the output's projection
-  Work dense_order(int products, std::int64_t elements) const;
+  KernelWork dense_order(int products, std::int64_t elements) const;
   bool soft() const { return v_.routing_entries == 0; }
-  Work profiled(Profiled module, std::int64_t size) const;
-  Work expert_gemms(Phase phase, const ChunkRange& chunk) const;
-  Work gemms(Phase phase, std::int64_t gemms, std::int64_t rows) const;  // each expert matrix by `gemms` runs of rows
+  KernelWork expert_gemms(Phase phase, const ChunkRange& chunk) const;
+  KernelWork gemms(Phase phase, std::int64_t gemms,
+                   std::int64_t rows) const;  // each expert matrix by `gemms` runs of rows
   Bytes wire_bytes(const ChunkRange& chunk, Wire wire) const;
 
   const LayerVolumes& v_;

@@ -54,7 +54,7 @@ void check_indices(const Schedule& s) {
   for (std::size_t i = 0; i < s.ops.size(); ++i) {
     const Op& op = s.ops[i];
     check(inside(op.stream, s.streams), "op on a stream that does not exist");
-    const Span steps = op.work.steps;
+    const Span steps = op.exchange() == nullptr ? Span{} : op.exchange()->steps;
     check(0 <= steps.first && steps.first <= steps.last && static_cast<std::size_t>(steps.last) <= s.steps.size(),
           "op does steps that do not exist");
     for (OpId before : s.dependencies_of(op))

@@ -19,7 +19,7 @@ namespace {
 bool moves_for_experts(const Op& op) {
   constexpr std::array kinds{OpKind::Dispatch, OpKind::EspAllGather, OpKind::EspReduceScatter, OpKind::Combine,
                              OpKind::GatherExpertWeights};
-  return op.work.collective != Collective::None && std::ranges::find(kinds, op.kind) != kinds.end();
+  return op.collective() != Collective::None && std::ranges::find(kinds, op.kind) != kinds.end();
 }
 
 PricedSchedule priced(const Experiment& experiment, const Plan& plan) {
@@ -29,7 +29,7 @@ PricedSchedule priced(const Experiment& experiment, const Plan& plan) {
 double moved_mebibytes(const PricedSchedule& p) {
   double bytes = 0;
   for (const Op& op : p.schedule->ops)
-    if (moves_for_experts(op)) bytes += op.work.message.value();
+    if (moves_for_experts(op)) bytes += op.message().value();
   return bytes / (1 << 20);
 }
 

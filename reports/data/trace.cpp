@@ -73,12 +73,12 @@ Json arguments(const SystemResult& result, std::size_t id) {
   if (result.schedule->micro_batches > 1) args["micro_batch"] = op.micro_batch;
   if (op.chunk >= 0) args["chunk"] = op.chunk;
   if (op.rows.size() > 0) args["rows"] = {op.rows.first, op.rows.last};
-  if (op.work.flops.value() > 0) args["flops"] = op.work.flops.value();
-  if (op.work.memory_traffic.value() > 0) args["memory_traffic_bytes"] = op.work.memory_traffic.value();
-  if (op.work.collective != Collective::None) {
-    args["collective"] = name_in(collective_names, op.work.collective);
-    args["group"] = name_in(group_kind_names, op.work.group);
-    args["message_bytes"] = op.work.message.value();
+  if (op.flops().value() > 0) args["flops"] = op.flops().value();
+  if (op.memory_traffic().value() > 0) args["memory_traffic_bytes"] = op.memory_traffic().value();
+  if (op.collective() != Collective::None) {
+    args["collective"] = name_in(collective_names, op.collective());
+    args["group"] = name_in(group_kind_names, op.group());
+    args["message_bytes"] = op.message().value();
   }
   if (!result.timeline.emulated.empty()) args["emulated"] = static_cast<bool>(result.timeline.emulated[id]);
   return args;

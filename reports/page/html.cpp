@@ -53,12 +53,12 @@ Json columns_json(const SystemResult& result) {
     layer.push_back(op.layer);
     micro_batch.push_back(op.micro_batch);
     chunk.push_back(op.chunk);
-    collective.push_back(index_of(op.work.collective));
+    collective.push_back(index_of(op.collective()));
     start.push_back(nanoseconds(result.timeline.ops[i].start));
     finish.push_back(nanoseconds(result.timeline.ops[i].finish));
-    flops.push_back(op.work.flops.value());
-    message.push_back(op.work.message.value());
-    traffic.push_back(op.work.memory_traffic.value());
+    flops.push_back(op.flops().value());
+    message.push_back(op.message().value());
+    traffic.push_back(op.memory_traffic().value());
     if (!result.timeline.emulated.empty()) emulated.push_back(result.timeline.emulated[i] ? 1 : 0);
   }
   const bool parts = result.schedule->micro_batches > 1;

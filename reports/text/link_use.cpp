@@ -32,19 +32,19 @@ std::vector<LinkUse> link_use(const Experiment& experiment, const Schedule& sche
   std::map<std::pair<int, bool>, Traffic> traffic;  // by class, inter first
   for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
     const Op& op = schedule.ops[i];
-    if (op.work.collective == Collective::None) continue;
+    if (op.collective() == Collective::None) continue;
     const int rank_class = schedule.streams[static_cast<std::size_t>(op.stream)].rank_class;
     const auto use = [&](LinkKind link, double share) {
       Traffic& sum = traffic[{rank_class, link == LinkKind::Intra}];
-      sum.bytes += op.work.message * share;
+      sum.bytes += op.message() * share;
       sum.intervals.push_back(timeline.ops[i]);
     };
     const auto steps = schedule.steps_of(op);
-    if (steps.empty()) use(links.at(op.work.group), 1);
+    if (steps.empty()) use(links.at(op.group()), 1);
     for (const CollectiveStep& step : steps)
       if (step.kind != StepKind::Copy)
-        use(crosses_nodes(step, ranks_per_node(schedule.groups, op.work.group, experiment.cluster)) ? LinkKind::Inter
-                                                                                                    : LinkKind::Intra,
+        use(crosses_nodes(step, ranks_per_node(schedule.groups, op.group(), experiment.cluster)) ? LinkKind::Inter
+                                                                                                 : LinkKind::Intra,
             static_cast<double>(step.blocks()) / static_cast<double>(exchanged_blocks(steps)));
   }
   std::vector<LinkUse> uses;

@@ -80,7 +80,7 @@ TEST_CASE("One rank stands for all: its exchanges end when the model says, and o
   CHECK(r.report.emulated_share > 0);
   int held = 0;
   for (std::size_t i = 0; i < r.timeline.ops.size(); ++i) {
-    const bool exchanges = priced->schedule->ops[i].work.collective != Collective::None;
+    const bool exchanges = priced->schedule->ops[i].collective() != Collective::None;
     CHECK(r.timeline.emulated[i] == exchanges);
     if (!exchanges) continue;
     ++held;
@@ -97,7 +97,7 @@ TEST_CASE("Deadlines chain over exchanges, whatever comes late, and what is late
   settings.ranks = DeviceRanks::One;
   settings.exchange_durations.resize(schedule->ops.size());
   for (std::size_t i = 0; i < schedule->ops.size(); ++i)
-    if (schedule->ops[i].work.collective != Collective::None) settings.exchange_durations[i] = Seconds(.01);
+    if (schedule->ops[i].collective() != Collective::None) settings.exchange_durations[i] = Seconds(.01);
   settings.overrun_tolerance = Seconds(10);
   const auto executor = make_device_executor(*device, e, schedule, random_model_data(e, 1), settings);
   // Ops of this device run one after the other, so that each waits for its own deadline at least once: those on the way

@@ -74,8 +74,8 @@ HeldStep held_step(Seconds exchange) {
     step.settings.overrun_tolerance = Seconds(1);
     step.settings.exchange_blocks = 4;
     for (const Op& op : step.schedule->ops)
-      step.settings.exchange_durations.push_back(op.work.collective != Collective::None ? std::optional(exchange)
-                                                                                        : std::nullopt);
+      step.settings.exchange_durations.push_back(op.collective() != Collective::None ? std::optional(exchange)
+                                                                                     : std::nullopt);
     return step;
   }
 }

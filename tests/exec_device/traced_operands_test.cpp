@@ -157,7 +157,7 @@ TEST_CASE("One rank's exchange reads all that the rank would send or sum, and fi
     for (const LoggedCommand& c : device->commands()) {
       if (c.purpose.op < 0) continue;
       const Op& op = schedule->ops[static_cast<std::size_t>(c.purpose.op)];
-      if (op.work.collective == Collective::None || op.kind == OpKind::StageSend || c.reads.empty()) continue;
+      if (op.collective() == Collective::None || op.kind == OpKind::StageSend || c.reads.empty()) continue;
       INFO(to_string(op));
       const auto bytes = [&](TensorId id) {
         const Tensor& t = schedule->tensors[static_cast<std::size_t>(id)];
@@ -165,7 +165,7 @@ TEST_CASE("One rank's exchange reads all that the rank would send or sum, and fi
       };
       const std::int64_t read = bytes(schedule->reads_of(op)[0]), written = bytes(schedule->writes_of(op)[0]);
       const bool slice = op.kind == OpKind::DenseGradientAllReduce;
-      const bool sums = op.work.collective == Collective::ReduceScatter || op.work.collective == Collective::AllReduce;
+      const bool sums = op.collective() == Collective::ReduceScatter || op.collective() == Collective::AllReduce;
       const std::int64_t summed = slice ? op.rows.size() * size_of(settings.scalar) : read;
       CHECK(size_of_all(c.reads) >= (sums ? summed : std::min(read, written)));
       CHECK(size_of_all(c.writes) >= (sums ? 1 : written));

@@ -101,11 +101,7 @@ class Made {
 };
 
 Work collective(Collective what, double bytes, GroupKind group = GroupKind::Ep) {
-  Work work;
-  work.collective = what;
-  work.group = group;
-  work.message = Bytes(bytes);
-  return work;
+  return ExchangeWork{what, group, Protocol::Simple, Bytes(bytes), {}, {}};
 }
 
 Timeline run(const Experiment& e, const PricedSchedule& priced, const std::string& platform = "") {

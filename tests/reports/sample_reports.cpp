@@ -25,19 +25,11 @@ struct Step {
 };
 
 Work work_of(OpKind kind) {
-  Work work;
-  if (kind == OpKind::Dispatch || kind == OpKind::Combine) {
-    work.collective = Collective::AllToAll;
-    work.message = Bytes(1 << 20);
-  } else if (kind == OpKind::EspAllGather) {
-    work.collective = Collective::AllGather;
-    work.group = GroupKind::Esp;
-    work.message = Bytes(2 << 20);
-  } else {
-    work.flops = Flops(2e9);
-    work.gemms = 2;
-  }
-  return work;
+  if (kind == OpKind::Dispatch || kind == OpKind::Combine)
+    return ExchangeWork{Collective::AllToAll, GroupKind::Ep, Protocol::Simple, Bytes(1 << 20), {}, {}};
+  if (kind == OpKind::EspAllGather)
+    return ExchangeWork{Collective::AllGather, GroupKind::Esp, Protocol::Simple, Bytes(2 << 20), {}, {}};
+  return KernelWork{.flops = Flops(2e9), .gemms = 2};
 }
 
 void fill(SystemResult& result, const std::vector<Step>& steps, double scale) {

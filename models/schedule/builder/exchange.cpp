@@ -45,9 +45,9 @@ class SteppedExchange {
  private:
   Op with_steps(std::size_t first, std::size_t count) const {
     Op o = op_;
-    o.work = c_.work(op_.layer).all_to_all(chunk_of(op_), wire_, steps_.subspan(first, count));
-    o.work.protocol = c_.plan().protocol;
-    o.work.steps = {static_cast<std::int32_t>(first), static_cast<std::int32_t>(first + count)};
+    ExchangeWork work = c_.work(op_.layer).all_to_all(chunk_of(op_), wire_, steps_.subspan(first, count));
+    work.steps = {static_cast<std::int32_t>(first), static_cast<std::int32_t>(first + count)};
+    o.work = work;
     return o;
   }
 
@@ -99,7 +99,6 @@ TensorId exchange(StepContext& c, const Op& op, TensorId input, TensorKind kind,
   }
   Op o = op;
   o.work = c.work(op.layer).all_to_all(chunk_of(op), wire);
-  o.work.protocol = c.plan().protocol;
   const TensorId output = c.chunked(sent, o, c.row_elements(op, wire), wire, buffer);
   c.add(o, {input}, {output});
   return output;

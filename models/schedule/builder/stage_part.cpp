@@ -18,9 +18,8 @@ TensorId send_to_stage(StepContext& c, int to, Phase phase, int layer, const Ten
 }
 
 void receive_from_stage(StepContext& c, Phase phase, int layer, TensorId arriving) {
-  Work none;
-  none.group = GroupKind::Pp;
-  c.add(c.op(OpKind::StageReceive, phase, layer, c.streams().receive, none), {arriving}, {arriving});
+  const ExchangeWork end{Collective::None, GroupKind::Pp};
+  c.add(c.op(OpKind::StageReceive, phase, layer, c.streams().receive, end), {arriving}, {arriving});
 }
 
 }  // namespace dovetail::builder

@@ -66,9 +66,9 @@ std::string program(const Schedule& s, Phase phase) {
 std::map<std::string, double> totals(const Schedule& s) {
   std::map<std::string, double> sum;
   for (const Op& op : s.ops) {
-    sum["flops"] += op.work.flops.value();
-    if (op.work.collective != Collective::None)
-      sum[std::string(name_in(collective_names, op.work.collective))] += op.work.message.value();
+    sum["flops"] += op.flops().value();
+    if (op.collective() != Collective::None)
+      sum[std::string(name_in(collective_names, op.collective()))] += op.message().value();
   }
   return sum;
 }
@@ -136,7 +136,7 @@ TEST_CASE("peer groups: ceil(ep / group) chunks, and what a rank keeps crosses n
   const double n = 4.0 * static_cast<double>(layer_volumes(five).capacity) * 10 * 8;
   std::vector<double> messages;
   for (const Op& op : s.ops)
-    if (op.kind == OpKind::Dispatch && op.phase == Phase::Forward) messages.push_back(op.work.message.value());
+    if (op.kind == OpKind::Dispatch && op.phase == Phase::Forward) messages.push_back(op.message().value());
   CHECK(messages == std::vector<double>{n / 4, n / 2, n / 4});
   // A group of the rank itself exchanges nothing.
   CHECK_THAT(
@@ -266,7 +266,7 @@ TEST_CASE("tiles round the rows of each GEMM up") {
   Plan plan;
   const auto flops = [&] {
     for (const Op& op : build_schedule(e, plan).ops)
-      if (op.kind == OpKind::Expert) return op.work.flops.value();
+      if (op.kind == OpKind::Expert) return op.flops().value();
     return 0.0;
   };
   REQUIRE(layer_volumes(e).capacity == 4);

@@ -122,7 +122,7 @@ TEST_CASE("no price is below what the cards carry") {
 TEST_CASE("steps of an all-to-all are priced where their subgroups lie") {
   Calibration c = assumed_costs();
   const auto busy = [&](const CollectiveStep& step, InterferenceClass kind) {
-    Work work;
+    ExchangeWork work;
     work.message = Bytes(1e9);
     return step_cost(c, {&step, 1}, work, on_nodes(4, 8))[static_cast<std::size_t>(kind)].busy.value();
   };

@@ -65,12 +65,12 @@ std::map<int, double> counted(const Experiment& e, const Parallelism& groups, co
   std::map<int, double> bytes;
   std::vector<int> route;
   for (int rank = 0; rank < e.cluster.gpus(); ++rank) {
-    const std::vector<int> members = group_members(groups, op.work.group, rank);
+    const std::vector<int> members = group_members(groups, op.group(), rank);
     for (int peer : members) {
       if (peer == rank) continue;
       route.clear();
       network.route(rank, peer, route);
-      for (int link : route) bytes[link] += op.work.message.value() / static_cast<double>(members.size());
+      for (int link : route) bytes[link] += op.message().value() / static_cast<double>(members.size());
     }
   }
   return bytes;
@@ -79,12 +79,13 @@ std::map<int, double> counted(const Experiment& e, const Parallelism& groups, co
 // What the cards of a node must let in, whatever the algorithm: of each group on the node, for each of its N nodes, the
 // (N - 1) / N of the buffer that is elsewhere; an all-reduce as reduce-scatter and all-gather. 0: nothing is known.
 double into_node(const Experiment& e, const Parallelism& groups, const Op& op) {
-  const Collective c = op.work.collective;
-  const int here = ranks_per_node(groups, op.work.group, e.cluster), all = group_size(groups, op.work.group);
+  const Collective c = op.collective();
   const bool known = c == Collective::AllGather || c == Collective::ReduceScatter || c == Collective::AllReduce;
-  if (!known || here == 0 || here == all) return 0;
+  if (!known) return 0;
+  const int here = ranks_per_node(groups, op.group(), e.cluster), all = group_size(groups, op.group());
+  if (here == 0 || here == all) return 0;
   const double nodes = static_cast<double>(all) / here, times = c == Collective::AllReduce ? 2 : 1;
-  const double bytes = times * op.work.message.value() * (nodes - 1) / nodes * e.cluster.gpus_per_node / here;
+  const double bytes = times * op.message().value() * (nodes - 1) / nodes * e.cluster.gpus_per_node / here;
   return bytes / (e.cluster.nics_per_node * e.cluster.nic_bandwidth.value());
 }
 
@@ -137,7 +138,7 @@ TEST_CASE("no collective is faster than its calibration or than any link allows:
       const double least = into_node(e, folded.schedule->groups, op);
       REQUIRE((folded.duration[i] - folded.fixed[i]).value() >= least * (1 - 1e-9));
       native += least > 0;
-      if (op.work.collective != Collective::AllToAll || !folded.schedule->steps_of(op).empty()) continue;
+      if (op.collective() != Collective::AllToAll || !folded.schedule->steps_of(op).empty()) continue;
       double bound = 0;
       for (const auto& [link, bytes] : counted(e, folded.schedule->groups, op, network))
         bound = std::max(bound, bytes / network.links()[static_cast<std::size_t>(link)].bandwidth.value());
@@ -157,9 +158,9 @@ TEST_CASE("rings are no faster than their bytes over the narrowest link") {
   const PricedSchedule p = priced_on(e, Plan{});
   for (std::size_t i = 0; i < p.schedule->ops.size(); ++i) {
     const Op& op = p.schedule->ops[i];
-    if (op.work.collective != Collective::AllReduce) continue;
+    if (op.collective() != Collective::AllReduce) continue;
     // 2 ranks: each passes on 2 x 1/2 of the buffer, over its own card.
-    CHECK((p.duration[i] - p.fixed[i]).value() == Approx(op.work.message.value() / 1e6));
+    CHECK((p.duration[i] - p.fixed[i]).value() == Approx(op.message().value() / 1e6));
   }
 }
 

@@ -49,7 +49,7 @@ TEST_CASE(
     validate(s);
     std::string text;
     for (const Op& op : s.ops)
-      if (op.work.collective != Collective::None) text += to_string(op) + " ";
+      if (op.collective() != Collective::None) text += to_string(op) + " ";
     return text;
   };
   CHECK(program(1e-3) ==

@@ -37,12 +37,12 @@ Calibration ndv4() {
      "provenance": {"origin": "fitted", "source": "Tutel"}})");
 }
 
-Work work(std::span<const CollectiveStep> steps, int ranks, double bytes, Protocol protocol) {
-  Work w;
+ExchangeWork work(std::span<const CollectiveStep> steps, int ranks, double bytes, Protocol protocol) {
+  ExchangeWork w;
   w.collective = Collective::AllToAll;
   w.protocol = protocol;
   w.message = Bytes(bytes * static_cast<double>(exchanged_blocks(steps)) / ranks);
-  w.memory_traffic = Bytes(2 * bytes * static_cast<double>(copied_blocks(steps)) / ranks);
+  w.copy_traffic = Bytes(2 * bytes * static_cast<double>(copied_blocks(steps)) / ranks);
   return w;
 }
 

@@ -173,9 +173,9 @@ TEST_CASE("MPipeMoE Table II: compute, communication and copies of each strategy
       for (const Op& op : s.ops) {
         std::array<double, 3>& q = op.phase == Phase::Forward ? forward : backward;
         if (op.kind == OpKind::Expert || op.kind == OpKind::RestoreHidden)
-          q[0] += op.work.flops.value() / (2 * rows * m * static_cast<double>(sizes.expert_hidden)) / n;
-        if (op.work.collective == Collective::AllToAll) q[1] += op.work.message.value() / (4 * rows * m) / n;
-        q[2] += op.work.host_traffic.value() / (4 * rows * m) / n;
+          q[0] += op.flops().value() / (2 * rows * m * static_cast<double>(sizes.expert_hidden)) / n;
+        if (op.collective() == Collective::AllToAll) q[1] += op.message().value() / (4 * rows * m) / n;
+        if (const auto* copy = std::get_if<CopyWork>(&op.work)) q[2] += copy->bytes.value() / (4 * rows * m) / n;
       }
       CHECK(forward == row.forward);
       CHECK(backward == row.backward);

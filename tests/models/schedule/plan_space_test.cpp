@@ -31,7 +31,7 @@ double flops(const Schedule& s, std::initializer_list<OpKind> kinds) {
   double sum = 0;
   for (const Op& op : s.ops)
     if (std::ranges::find(kinds, op.kind) != kinds.end())
-      sum += op.work.flops.value() *
+      sum += op.flops().value() *
              s.classes[static_cast<std::size_t>(s.streams[static_cast<std::size_t>(op.stream)].rank_class)].ranks;
   return sum;
 }
@@ -40,7 +40,7 @@ std::int64_t reduced_gradients(const Schedule& s, OpKind kind) {
   double bytes = 0;
   for (const Op& op : s.ops)
     if (op.kind == kind)
-      bytes += op.work.message.value() *
+      bytes += op.message().value() *
                s.classes[static_cast<std::size_t>(s.streams[static_cast<std::size_t>(op.stream)].rank_class)].ranks;
   return static_cast<std::int64_t>(bytes);
 }

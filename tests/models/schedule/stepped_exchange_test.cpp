@@ -49,10 +49,10 @@ std::map<std::pair<OpKind, Phase>, Sum> work_of(const Schedule& s) {
   std::map<std::pair<OpKind, Phase>, Sum> sums;
   for (const Op& op : s.ops) {
     Sum& sum = sums[{op.kind, op.phase}];
-    sum.flops += op.work.flops.value();
-    sum.traffic += op.work.memory_traffic.value();
-    sum.message += op.work.message.value();
-    sum.gemms += op.work.gemms;
+    sum.flops += op.flops().value();
+    sum.traffic += op.memory_traffic().value();
+    sum.message += op.message().value();
+    if (op.kernel() != nullptr) sum.gemms += op.kernel()->gemms;
   }
   return sums;
 }
