@@ -102,12 +102,12 @@ void check_mpi_options(const RunOptions& options) {
 }
 
 // Both rows are on the clock of this machine: bounds of modelled time say nothing unless all of it was held.
-Seconds bound_on_our_clock(Seconds modelled, const exec::HostRunResult& run) {
+Seconds bound_on_our_clock(Seconds modelled, const exec::RunResult& run) {
   const bool all_held = run.report.emulated_share > 1 - 1e-9;
   return all_held ? modelled * run.report.dilation : Seconds(std::numeric_limits<double>::quiet_NaN());
 }
 
-void add_results(Report& report, const SystemResult& modelled, exec::HostRunResult run, Backend& backend) {
+void add_results(Report& report, const SystemResult& modelled, exec::RunResult run, Backend& backend) {
   SystemResult predicted = modelled;
   predicted.timeline = backend.run(*run.predicted);
   predicted.metrics = metrics(*predicted.schedule, predicted.timeline);
@@ -124,8 +124,7 @@ void add_results(Report& report, const SystemResult& modelled, exec::HostRunResu
 }
 
 // Ctrl-C and --timeout wait for the poll: processes and files of the run go first.
-exec::HostRunResult execute_over_mpi(const ScheduleFile& file, const exec::HostRunOptions& how,
-                                     const RunOptions& options) {
+exec::RunResult execute_over_mpi(const ScheduleFile& file, const exec::RunOptions& how, const RunOptions& options) {
   exec::MpiLaunch launch = options.mpi;
   launch.patience = Seconds(options.hang_time);
   launch.gpus = options.nccl();
@@ -135,7 +134,7 @@ exec::HostRunResult execute_over_mpi(const ScheduleFile& file, const exec::HostR
 }
 
 // A program of its own: this one has no need of a GPU's libraries.
-exec::HostRunResult execute_on_gpu(const ScheduleFile& file, const exec::HostRunOptions& how, bool nccl) {
+exec::RunResult execute_on_gpu(const ScheduleFile& file, const exec::RunOptions& how, bool nccl) {
   const Writing writing;
   return exec::run_on_gpu(file, how, nccl, Writing::poll);
 }
@@ -146,8 +145,8 @@ void end_stuck(const std::string& why) {
   std::_Exit(static_cast<int>(Exit::MissingDevice));
 }
 
-exec::HostRunResult execute(const ScheduleFile& file, const std::string& system, const RunOptions& options) {
-  exec::HostRunOptions how;
+exec::RunResult execute(const ScheduleFile& file, const std::string& system, const RunOptions& options) {
+  exec::RunOptions how;
   how.emulate_links = options.emulate_links;
   how.check_numerics = !options.no_check;
   how.measure.limit = Seconds(options.measure_time);

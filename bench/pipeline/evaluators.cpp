@@ -32,7 +32,7 @@ class Memory {
 };
 
 planners::Evaluator on_host(const Experiment& experiment, const EvaluatorSettings& settings) {
-  exec::HostRunOptions how;
+  exec::RunOptions how;
   how.hold_compute = exec::HoldCompute::Always;
   how.check_numerics = false;
   how.measure.limit = settings.measure_time;

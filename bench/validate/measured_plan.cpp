@@ -23,7 +23,7 @@ std::vector<OpTimes>::iterator times_of(const Op& op, std::vector<OpTimes>& all)
 }
 
 // The same ops as they were in `run`.
-std::vector<OpTimes> measured_times(const PricedSchedule& priced, const exec::HostRunResult& run) {
+std::vector<OpTimes> measured_times(const PricedSchedule& priced, const exec::RunResult& run) {
   std::vector<OpTimes> all = predicted_times(priced);
   for (std::size_t i = priced.schedule->ops.size(); i-- > 0;) {
     const Op& op = priced.schedule->ops[i];
@@ -47,7 +47,7 @@ std::vector<OpTimes> predicted_times(const PricedSchedule& priced) {
   return all;
 }
 
-Json measured_json(const PricedSchedule& priced, const exec::HostRunResult& run, bool checked) {
+Json measured_json(const PricedSchedule& priced, const exec::RunResult& run, bool checked) {
   Json ops = Json::array();
   for (const OpTimes& op : measured_times(priced, run))
     ops.push_back({{"op", name_in(op_kind_names, op.op)},

@@ -15,7 +15,7 @@ namespace dovetail::bench {
 std::vector<OpTimes> predicted_times(const PricedSchedule& priced);
 
 // `checked`: numerics were compared in this round.
-nlohmann::ordered_json measured_json(const PricedSchedule& priced, const exec::HostRunResult& run, bool checked);
+nlohmann::ordered_json measured_json(const PricedSchedule& priced, const exec::RunResult& run, bool checked);
 
 // Adds a round: all is summed but for memory, of which the largest stays. `outcome` has the ops that are expected.
 // Throws InputError where a value cannot be: a journal may be damaged.

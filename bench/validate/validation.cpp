@@ -159,8 +159,8 @@ class GridRun {
     return e;
   }
 
-  exec::HostRunResult execute(const ScheduleFile& file, bool check_numerics) const {
-    exec::HostRunOptions how;
+  exec::RunResult execute(const ScheduleFile& file, bool check_numerics) const {
+    exec::RunOptions how;
     how.hold_compute = result_.kernels_held ? exec::HoldCompute::Always : exec::HoldCompute::Never;
     how.dilation = result_.kernels_held ? 0 : 1;
     how.check_numerics = check_numerics;
@@ -198,7 +198,7 @@ class GridRun {
     plan.forward_degree = plan.backward_degree = degree;
     const PricedSchedule priced = price_plan(e, plan);
     const auto work = [&] {
-      const exec::HostRunResult run = execute({e, plan, priced}, false);
+      const exec::RunResult run = execute({e, plan, priced}, false);
       Json times = Json::array(), held = Json::array();
       for (std::size_t i = 0; i < priced.duration.size(); ++i) {
         times.push_back(run.predicted->duration[i].value());
@@ -339,7 +339,7 @@ class GridRun {
     finished(
         fmt::format("{} {} {} round {}", cell, p.system, to_json(p.plan).dump(), round),
         [&] {
-          const exec::HostRunResult run = execute({e, p.plan, priced}, check_numerics);
+          const exec::RunResult run = execute({e, p.plan, priced}, check_numerics);
           Json part = measured_json(priced, run, check_numerics);
           if (grid_.device == GridDevice::Cuda && !run.notes.empty()) part["device"] = run.notes.front();
           return part;

@@ -82,7 +82,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
 
   Seconds run_step(Poison poison) override { return step(poison, Stamped::No); }
 
-  Timeline run_stamped() override {
+  Timeline stamped_step() override {
     step(Poison::No, Stamped::Yes);
     Timeline timeline;
     timeline.kind = ResultKind::Measured;
@@ -111,7 +111,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
     return plain_graph_ ? "" : "the device gives out each op";
   }
 
-  long overruns() const override { return self_exchanges_ ? self_exchanges_->overruns() : 0; }
+  long overruns() override { return self_exchanges_ ? self_exchanges_->overruns() : 0; }
   std::string description() const override { return device_.description(); }
   std::int64_t memory_bytes() const override {
     std::int64_t most = 0;
@@ -383,6 +383,13 @@ class TypedDeviceExecutor final : public DeviceExecutor {
 };
 
 }  // namespace
+
+std::vector<Seconds> DeviceExecutor::work() {
+  std::vector<Seconds> work;
+  work.reserve(stamped_.ops.size());
+  for (const Interval& op : stamped_.ops) work.push_back(op.finish - op.start);
+  return work;
+}
 
 std::unique_ptr<DeviceExecutor> make_device_executor(ComputeDevice& device, const Experiment& experiment,
                                                      std::shared_ptr<const Schedule> schedule, const ModelData& data,

@@ -2,34 +2,30 @@
 // program order by one thread.
 #pragma once
 #include <memory>
-#include <string>
+#include <vector>
 
 #include "exec/device/device.hpp"
 #include "exec/device/device_settings.hpp"
-#include "exec/run/rank_values.hpp"
+#include "exec/run/executor.hpp"
 #include "models/schedule/schedule.hpp"
-#include "models/time/timeline.hpp"
 
 namespace dovetail::exec {
 
-class DeviceExecutor : public RankValues {
+// Steps are captured as graphs, with stamps and without, which later steps launch unless tensors are poisoned during
+// the step. A schedule in which the host waits, a device without graphs and one that refuses are not captured. After a
+// DeviceError the device is of no more use; Cancelled follows a cancellation of the network.
+class DeviceExecutor : public Executor {
  public:
-  // One training step from the initial weights. Throws DeviceError with the op and the rank, or with the ops that were
-  // under way, and Cancelled after a cancellation of the network; the device is of no more use then.
-  virtual Seconds run_step(Poison poison) = 0;
-  // The same, in which the device writes down when each op begins and ends. By op, over all ranks here; emulated: ops
-  // that were held.
-  virtual Timeline run_stamped() = 0;
+  Timeline run_stamped() final { return stamped_ = stamped_step(); }
+  Timeline timeline() final { return stamped_; }
+  std::vector<Seconds> work() final;
+  bool captures() const final { return true; }
 
-  // After a first step: captures it as a graph, with stamps and without, which later steps launch unless tensors are
-  // poisoned during the step. Where that is not possible (a schedule in which the host waits, a device without graphs
-  // or one that refuses) the reason is returned, and the executor goes on without.
-  virtual std::string capture() = 0;
+ protected:
+  virtual Timeline stamped_step() = 0;
 
-  virtual long overruns() const = 0;               // of ops that were held, so far
-  virtual std::string description() const = 0;     // of the device, or of those of this process
-  virtual std::int64_t memory_bytes() const = 0;   // of each rank's tensors, the most of any rank
-  virtual std::int64_t scratch_bytes() const = 0;  // of all queues
+ private:
+  Timeline stamped_;
 };
 
 // Throws InputError for what a device does not run (require_device_ops). The device must outlive the executor, and be

@@ -62,7 +62,7 @@ class GroupExecutor final : public DeviceExecutor {
     return "";
   }
 
-  Timeline run_stamped() override {
+  Timeline stamped_step() override {
     std::vector<Timeline> of_rank(ranks_.size());
     for_each([&](std::size_t local) { of_rank[local] = ranks_[local].executor->run_stamped(); });
     Timeline all = of_rank.front();
@@ -77,13 +77,13 @@ class GroupExecutor final : public DeviceExecutor {
     return all;
   }
 
-  long overruns() const override { return 0; }
+  long overruns() override { return 0; }
   std::string description() const override {
     const std::string one = ranks_.front().executor->description();
     return ranks_.size() == 1 ? one : fmt::format("{} devices, the first: {}", ranks_.size(), one);
   }
-  std::int64_t memory_bytes() const override { return most(&DeviceExecutor::memory_bytes); }
-  std::int64_t scratch_bytes() const override { return most(&DeviceExecutor::scratch_bytes); }
+  std::int64_t memory_bytes() const override { return most(&Executor::memory_bytes); }
+  std::int64_t scratch_bytes() const override { return most(&Executor::scratch_bytes); }
 
   std::vector<int> ranks() const override {
     std::vector<int> ranks;
@@ -154,7 +154,7 @@ class GroupExecutor final : public DeviceExecutor {
     if (between_processes_ != nullptr) between_processes_->maximum({&value, 1});
     return value;
   }
-  std::int64_t most(std::int64_t (DeviceExecutor::*bytes)() const) const {
+  std::int64_t most(std::int64_t (Executor::*bytes)() const) const {
     std::int64_t here = 0;
     for (const OneRank& rank : ranks_) here = std::max(here, (*rank.executor.*bytes)());
     return static_cast<std::int64_t>(largest(static_cast<double>(here)));

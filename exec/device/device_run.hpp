@@ -14,13 +14,13 @@ double device_tolerance(Stored scalar, const ComputeRules& rules);
 // Without emulate_links all ranks share the device. With it, one rank stands for all: the compute is real, exchanges
 // copy as many bytes as arrive and are held for their modelled times. Numerics are checked with all ranks there either
 // way. Steps are captured as a graph where that is possible; op times are those of the last step before.
-HostRunResult run_on_device(ComputeDevice& device, const Experiment& experiment,
-                            std::shared_ptr<const PricedSchedule> priced, const HostRunOptions& options);
+RunResult run_on_device(ComputeDevice& device, const Experiment& experiment,
+                        std::shared_ptr<const PricedSchedule> priced, const RunOptions& options);
 
 // On a device for each rank. All processes of the group call it and get the same result. Links are never emulated.
 // `cancellation` is that of the group's networks.
-HostRunResult run_on_devices(const DeviceGroup& group, const Experiment& experiment,
-                             std::shared_ptr<const PricedSchedule> priced, const HostRunOptions& options,
-                             Cancellation& cancellation);
+RunResult run_on_devices(const DeviceGroup& group, const Experiment& experiment,
+                         std::shared_ptr<const PricedSchedule> priced, const RunOptions& options,
+                         Cancellation& cancellation);
 
 }  // namespace dovetail::exec

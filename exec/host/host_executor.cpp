@@ -6,6 +6,7 @@
 
 #include "exec/host/op_kernels.hpp"
 #include "exec/host/rank_tensors.hpp"
+#include "exec/host/stall_watch.hpp"
 #include "exec/host/stream_runtime.hpp"
 #include "exec/run/compute_rules.hpp"
 #include "models/base/errors.hpp"
@@ -56,6 +57,13 @@ class TypedExecutor final : public HostExecutor {
   }
 
   void report_to(Progress& progress) override { progress_ = &progress; }
+
+  void watch_stalls(Seconds patience, std::function<void(const std::string& why)> stuck) override {
+    check(progress_ != nullptr, "stalls are seen by what is reported");
+    watch_.emplace(
+        *schedule_, static_cast<int>(ranks_.size()), *progress_, patience,
+        [this](const std::string& why) { give_up(why); }, std::move(stuck));
+  }
 
   void give_up(const std::string& why) override { runtime_->give_up(std::make_exception_ptr(DeviceError("run", why))); }
 
@@ -172,7 +180,8 @@ class TypedExecutor final : public HostExecutor {
   Progress* progress_ = nullptr;
   bool poison_ = false;
   Cancellation cancellation_;
-  std::unique_ptr<StreamRuntime> runtime_;  // last: its threads use all the rest
+  std::unique_ptr<StreamRuntime> runtime_;  // its threads use all above
+  std::optional<StallWatch> watch_;
 };
 
 }  // namespace

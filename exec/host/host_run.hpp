@@ -1,55 +1,21 @@
-// The whole of a measured run on this machine's CPUs: numerics, choice of the dilation, samples, prediction.
+// Measured runs on this machine's CPUs.
 #pragma once
-#include <functional>
 #include <memory>
-#include <string>
-#include <vector>
 
-#include "exec/run/measure.hpp"
-#include "exec/run/numerics.hpp"
-#include "models/results/result.hpp"
+#include "exec/run/measured_run.hpp"
+#include "exec/transport/transport.hpp"
 
 namespace dovetail::exec {
-
-// Auto: compute ops are held to their modelled times when there are more ranks than free cores.
-enum class HoldCompute { Auto, Always, Never };
-inline constexpr Names<HoldCompute, 3> hold_compute_names{
-    {{"auto", HoldCompute::Auto}, {"always", HoldCompute::Always}, {"never", HoldCompute::Never}}};
-
-struct HostRunOptions {
-  bool emulate_links = true;  // hold communication to its modelled time x dilation; compute as hold_compute says
-  HoldCompute hold_compute = HoldCompute::Auto;
-  double dilation = 0;  // 0: as small as the real work allows; else this, and a note where it does not suffice
-  bool check_numerics = true;
-  int exchange_blocks = 16;      // of a GPU that stands for one rank: multiprocessors that each exchange takes
-  int gemm_multiprocessors = 0;  // of a GPU: for how many of them products are made; 0: all
-  MeasureSettings measure;
-  std::uint64_t seed = 1;        // of weights and data
-  Hooks hooks;                   // of the user
-  Progress* progress = nullptr;  // of a watched process: is told of each op, if given
-  // Without a watch from outside the ranks are watched here, see StallWatch: how long no op may finish, and what is
-  // done where a thread cannot be ended, which the run would wait for.
-  Seconds patience{8};
-  std::function<void(const std::string& why)> stuck = {};
-};
-
-struct HostRunResult {
-  Timeline timeline;                                // of the step nearest to the median, wall seconds
-  std::shared_ptr<const PricedSchedule> predicted;  // wall seconds too: dilated, and measured where not held
-  RunReport report;
-  NumericsReport numerics;
-  std::vector<std::string> notes;  // what a reader must know
-};
 
 // Runs the ranks of the experiment's cluster. All processes of the transport call it and get the same result. Throws
 // InputError when the tensors of a machine's ranks exceed its memory, DeviceError where there is no room for their
 // threads or none of them gets past an op. An op that fails: see StreamRuntime.
-HostRunResult run_on_host(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
-                          const HostRunOptions& options, Transport& transport);
+RunResult run_on_host(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
+                      const RunOptions& options, Transport& transport);
 
 // The same with all ranks as threads of this process.
-HostRunResult run_on_host(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
-                          const HostRunOptions& options = {});
+RunResult run_on_host(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
+                      const RunOptions& options = {});
 
 // Where f <= 0 and the router decides: sets the capacity from what it really chooses with this seed's weights and data,
 // of the whole batch and of micro-batches.

@@ -36,7 +36,7 @@ int ranks_of(const Schedule& s) {
   return ranks;
 }
 
-void add_run_options(std::vector<std::string>& command, const HostRunOptions& options) {
+void add_run_options(std::vector<std::string>& command, const RunOptions& options) {
   const auto add = [&](std::initializer_list<std::string> words) { command.insert(command.end(), words); };
   add({"--limit", fmt::format("{}", options.measure.limit.value()), "--seed", std::to_string(options.seed)});
   add({"--hold-compute", std::string(name_in(hold_compute_names, options.hold_compute))});
@@ -46,7 +46,7 @@ void add_run_options(std::vector<std::string>& command, const HostRunOptions& op
 }
 
 std::vector<std::string> command_of(int ranks, const std::string& schedule, const std::string& timeline,
-                                    const HostRunOptions& options, const MpiLaunch& launch) {
+                                    const RunOptions& options, const MpiLaunch& launch) {
   // A rank has several threads: they may use all cores. More ranks than cores is what small machines are for.
   std::vector<std::string> command{launch.mpirun, "-n", std::to_string(ranks), "--bind-to", "none", "--oversubscribe"};
   const auto add = [&](std::initializer_list<std::string> words) { command.insert(command.end(), words); };
@@ -131,8 +131,8 @@ void rethrow(const std::string& errors, int status) {
                     WIFEXITED(status) ? WEXITSTATUS(status) : 0);
 }
 
-HostRunResult result_of(TimelineFile file, const PricedSchedule& priced) {
-  HostRunResult result;
+RunResult result_of(TimelineFile file, const PricedSchedule& priced) {
+  RunResult result;
   if (!file.run || file.predicted.size() != priced.duration.size() || file.timeline.ops.size() != file.predicted.size())
     throw DeviceError("dovetail-exec", "wrote another timeline than was asked for: is it of the same version?");
   result.timeline = std::move(file.timeline);
@@ -162,7 +162,7 @@ std::string executor_path() {
   return path.string();
 }
 
-HostRunResult run_over_mpi(const ScheduleFile& file, const HostRunOptions& options, const MpiLaunch& launch) {
+RunResult run_over_mpi(const ScheduleFile& file, const RunOptions& options, const MpiLaunch& launch) {
   const RunFolder folder(fs::temp_directory_path());
   std::optional<RunFolder> memory;
   if (on_this_machine_alone(launch)) memory.emplace(shared_memory);
@@ -182,8 +182,8 @@ HostRunResult run_over_mpi(const ScheduleFile& file, const HostRunOptions& optio
   return result_of(read_timeline(JsonFile::read(timeline)), file.priced);
 }
 
-HostRunResult run_on_gpu(const ScheduleFile& file, const HostRunOptions& options, bool nccl,
-                         const std::function<void()>& poll) {
+RunResult run_on_gpu(const ScheduleFile& file, const RunOptions& options, bool nccl,
+                     const std::function<void()>& poll) {
   const RunFolder folder(fs::temp_directory_path());
   const std::string schedule = folder.file("schedule.json"), timeline = folder.file("timeline.json");
   write_file(schedule, to_json(file).dump());

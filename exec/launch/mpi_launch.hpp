@@ -23,12 +23,11 @@ std::string executor_path();
 // As run_on_host, with a process per rank (of `options.measure` the limit; no hooks). Throws DeviceError in one line
 // for a rank that ended or hangs, with its op as far as is known, and for what mpirun could not do. No process and no
 // file of the run is left, however it ends.
-HostRunResult run_over_mpi(const ScheduleFile& file, const HostRunOptions& options, const MpiLaunch& launch);
+RunResult run_over_mpi(const ScheduleFile& file, const RunOptions& options, const MpiLaunch& launch);
 
 // As run_on_device on this machine's first GPU, or with `nccl` on a GPU for each rank: dovetail-exec does it. `poll` as
 // above.
-HostRunResult run_on_gpu(const ScheduleFile& file, const HostRunOptions& options, bool nccl,
-                         const std::function<void()>& poll);
+RunResult run_on_gpu(const ScheduleFile& file, const RunOptions& options, bool nccl, const std::function<void()>& poll);
 
 // Files of a calibration beside its own; empty: none. `points` is written while it measures, see DevicePointsWriter;
 // the sizes of PeerPoints in `baselines` are measured too.

@@ -128,7 +128,7 @@ CalibrationGrid gpu_grid(bool quick) {
   grid.strided = copies({ProbeKind::StridedCopy}, DType::Bf16, tokens, columns);
   grid.copies = copies({ProbeKind::HostCopy}, DType::Bf16, tokens, columns);
   grid.kinds = {{InterferenceClass::Compute, {ProbeKind::Gemm, DType::Bf16, Collective::None, 4096, 4096, 4096}},
-                {InterferenceClass::Intra, exchange_probe(HostRunOptions().exchange_blocks, elements)},
+                {InterferenceClass::Intra, exchange_probe(RunOptions().exchange_blocks, elements)},
                 {InterferenceClass::Copy, {ProbeKind::HostCopy, DType::Bf16, Collective::None, elements, 0, 1}}};
   add_points(quick, grid);
   return grid;

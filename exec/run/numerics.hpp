@@ -1,8 +1,8 @@
 // Compares what an executed step left in its tensors with the reference.
 #pragma once
-#include "exec/host/host_executor.hpp"
 #include "exec/reference/reference.hpp"
 #include "exec/run/rank_values.hpp"
+#include "exec/transport/transport.hpp"
 
 namespace dovetail::exec {
 

@@ -77,7 +77,7 @@ constexpr Names<ExecTransport, 4> transport_names{{{"inproc", ExecTransport::Inp
 
 struct ProgramOptions {
   std::string schedule, output = "-";
-  HostRunOptions run;
+  RunOptions run;
   bool cuda = false, pulse = false, help = false, blocks_given = false;
   ExecTransport transport = ExecTransport::Inproc;
   bool nccl() const { return transport == ExecTransport::Nccl || transport == ExecTransport::NcclMpi; }
@@ -239,17 +239,17 @@ void end_stuck(const std::string& why) {
   std::_Exit(4);
 }
 
-HostRunResult run_here(const ProgramOptions& options, const Cuda& cuda, const Experiment& experiment,
-                       std::shared_ptr<const PricedSchedule> priced) {
+RunResult run_here(const ProgramOptions& options, const Cuda& cuda, const Experiment& experiment,
+                   std::shared_ptr<const PricedSchedule> priced) {
   if (options.nccl()) return cuda.run_over_nccl(experiment, std::move(priced), options.run, nullptr);
   if (options.cuda) return cuda.run(experiment, std::move(priced), options.run);
-  HostRunOptions how = options.run;
+  RunOptions how = options.run;
   how.stuck = end_stuck;
   add_fault(how.hooks);
   return run_on_host(experiment, std::move(priced), how);
 }
 
-HostRunResult run(const ProgramOptions& options, const Cuda& cuda, World* world, SignsOfLife* signs) {
+RunResult run(const ProgramOptions& options, const Cuda& cuda, World* world, SignsOfLife* signs) {
   if (options.cuda) require_cuda(cuda);
   ScheduleFile file = read(options, world);
   const Experiment& experiment = file.experiment;
@@ -259,7 +259,7 @@ HostRunResult run(const ProgramOptions& options, const Cuda& cuda, World* world,
     throw InputError(fmt::format("{} processes, but the schedule has {} ranks: mpirun -n {}", world->size(),
                                  experiment.cluster.gpus(), experiment.cluster.gpus()));
   const int streams = static_cast<int>(priced->schedule->streams.size());
-  HostRunOptions how = options.run;
+  RunOptions how = options.run;
   if (options.pulse) signs->of(world->rank(), priced->schedule->streams.size());
   how.progress = signs->progress();
   add_fault(how.hooks);
@@ -287,7 +287,7 @@ int calibrate_on(const Cuda& cuda, const ProgramOptions& options) {
   return 0;
 }
 
-int report(const ProgramOptions& options, const HostRunResult& result) {
+int report(const ProgramOptions& options, const RunResult& result) {
   for (const std::string& note : result.notes) say(note + '\n');
   const RunReport& r = result.report;
   say(fmt::format("step {:.6g} s (95 % {:.6g} to {:.6g} s, {} samples, ended by {}), dilation {:.4g}, {} overruns\n",
@@ -332,7 +332,7 @@ int run_in_world(const ProgramOptions& options, const Cuda& cuda, MakeWorld make
   SignsOfLife signs;
   if (options.pulse) signs.begin();
   const std::unique_ptr<World> world = make();
-  std::optional<HostRunResult> result;
+  std::optional<RunResult> result;
   const int code = exit_code_of([&] {
     result = run(options, cuda, world.get(), &signs);
     return world->rank() == 0 ? report(options, *result) : 0;

@@ -14,9 +14,9 @@ using MakeWorld = std::unique_ptr<World> (*)();
 
 // What --device cuda asks for; null: not in this build.
 struct Cuda {
-  HostRunResult (*run)(const Experiment&, std::shared_ptr<const PricedSchedule>, const HostRunOptions&) = nullptr;
-  HostRunResult (*run_over_nccl)(const Experiment&, std::shared_ptr<const PricedSchedule>, const HostRunOptions&,
-                                 World*) = nullptr;
+  RunResult (*run)(const Experiment&, std::shared_ptr<const PricedSchedule>, const RunOptions&) = nullptr;
+  RunResult (*run_over_nccl)(const Experiment&, std::shared_ptr<const PricedSchedule>, const RunOptions&,
+                             World*) = nullptr;
   Calibration (*calibrate)(bool quick, CalibrateOptions) = nullptr;
 };
 

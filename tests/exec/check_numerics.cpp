@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "exec/host/host_executor.hpp"
 #include "exec/transport/inproc_transport.hpp"
 #include "models/price/build_schedule.hpp"
 

@@ -53,11 +53,11 @@ TEST_CASE("An emulated run takes the time that the analytic backend predicts, wi
     plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
   }
   const Experiment e = small_experiment(s);
-  HostRunOptions options;
+  RunOptions options;
   options.hold_compute = HoldCompute::Always;
   options.measure.limit = Seconds(3);
   double error = 1;
-  HostRunResult r;
+  RunResult r;
   for (int attempt = 0; attempt < 3 && error > .05; ++attempt) {  // the machine may be busy
     r = run_on_host(e, priced(e, plan), options);
     error = std::abs(median(r.report.samples) / makespan(*r.predicted) - 1);
@@ -76,10 +76,10 @@ TEST_CASE("An emulated run takes the time that the analytic backend predicts, wi
 
 TEST_CASE("A run without emulation is predicted from its warm-up") {
   const Experiment e = small_experiment(four_gated_ranks());
-  HostRunOptions options;
+  RunOptions options;
   options.emulate_links = false;
   options.measure.limit = Seconds(.1);
-  const HostRunResult r = run_on_host(e, priced(e, overlapping_plan()), options);
+  const RunResult r = run_on_host(e, priced(e, overlapping_plan()), options);
   CHECK(r.report.dilation == 1);
   CHECK(r.report.emulated_share == 0);
   CHECK(r.report.overruns == 0);
@@ -107,10 +107,10 @@ TEST_CASE("A run says what compressed messages cost in digits") {
   const Experiment e = small_experiment(four_gated_ranks());
   Plan plan = overlapping_plan();
   plan.dispatch_wire = plan.combine_wire = Wire::Fp8;
-  HostRunOptions options;
+  RunOptions options;
   options.emulate_links = false;
   options.measure.limit = Seconds(.1);
-  const HostRunResult r = run_on_host(e, priced(e, plan), options);
+  const RunResult r = run_on_host(e, priced(e, plan), options);
   CHECK(r.report.numerics_ok);
   CHECK(r.numerics.rounding_error > 1e-4);
   CHECK(std::ranges::any_of(r.notes, [](const std::string& n) { return n.starts_with("compressed messages change"); }));
@@ -142,7 +142,7 @@ TEST_CASE("Ranks that nobody gets past an op with end with its name, once the on
   const Experiment e = small_experiment(four_gated_ranks());
   std::promise<void> free;
   const std::shared_future<void> freed = free.get_future().share();
-  HostRunOptions options;
+  RunOptions options;
   options.check_numerics = false;
   options.measure.limit = Seconds(0);
   options.patience = Seconds(1);
@@ -161,7 +161,7 @@ TEST_CASE("Ranks that nobody gets past an op with end with its name, once the on
 
 TEST_CASE("Ranks that compute are not taken for ones that hang") {
   const Experiment e = small_experiment(four_gated_ranks());
-  HostRunOptions options;
+  RunOptions options;
   options.check_numerics = false;
   options.measure.limit = Seconds(0);
   options.patience = Seconds(.4);

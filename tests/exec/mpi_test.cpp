@@ -5,7 +5,9 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
+#include "exec/host/host_executor.hpp"
 #include "exec/host/host_run.hpp"
+#include "exec/run/cancellation.hpp"
 #include "exec/transport/inproc_transport.hpp"
 #include "exec/transport/mpi_world.hpp"
 #include "models/files/load.hpp"
@@ -230,10 +232,9 @@ TEST_CASE("A whole run over MPI is the same for all processes") {
   const Experiment e = conformance_experiment(world().size(), false);
   const auto schedule = std::make_shared<const Schedule>(build_schedule(e, Plan{}));
   const auto transport = transport_of(*schedule);
-  HostRunOptions options;
+  RunOptions options;
   options.measure.limit = Seconds(.3);
-  const HostRunResult r =
-      run_on_host(e, std::make_shared<const PricedSchedule>(price(schedule, e)), options, *transport);
+  const RunResult r = run_on_host(e, std::make_shared<const PricedSchedule>(price(schedule, e)), options, *transport);
   CHECK(r.report.numerics_ok);
   CHECK(r.report.transport == "mpi");
   CHECK(r.report.ranks == world().size());

@@ -49,9 +49,7 @@ TEST_CASE("dovetail-exec writes what a GPU's operations cost") {
     return c;
   };
   // NOLINTNEXTLINE(performance-unnecessary-value-param): so is the pointer that it becomes
-  cuda.run = [](const Experiment&, std::shared_ptr<const PricedSchedule>, const HostRunOptions&) {
-    return HostRunResult();
-  };
+  cuda.run = [](const Experiment&, std::shared_ptr<const PricedSchedule>, const RunOptions&) { return RunResult(); };
   const TemporaryFolder folder;
   REQUIRE(run_program({"--calibrate", "--quick", "--device", "cuda", "-o", "c.json", "--where", "here", "--limit", "2"},
                       nullptr, cuda) == 0);

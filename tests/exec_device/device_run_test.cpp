@@ -27,8 +27,8 @@ Experiment experiment_with_exchanges() {
   }
 }
 
-HostRunOptions quick(bool emulate) {
-  HostRunOptions options;
+RunOptions quick(bool emulate) {
+  RunOptions options;
   options.emulate_links = emulate;
   options.measure.min_samples = 3;
   options.measure.min_time = Seconds(0);
@@ -45,7 +45,7 @@ std::shared_ptr<const PricedSchedule> priced_schedule(const Experiment& e) {
 TEST_CASE("A run with all ranks on a device checks its numerics and measures") {
   const auto device = make_host_device();
   const Experiment e = experiment_with_exchanges();
-  const HostRunResult r = run_on_device(*device, e, priced_schedule(e), quick(false));
+  const RunResult r = run_on_device(*device, e, priced_schedule(e), quick(false));
   CHECK(r.report.numerics_ok);
   CHECK(r.report.device == "cuda");
   CHECK(r.report.transport == "inproc");
@@ -58,7 +58,7 @@ TEST_CASE("A run with all ranks on a device checks its numerics and measures") {
 TEST_CASE("A run with a device for each rank checks its numerics and measures") {
   const Experiment e = experiment_with_exchanges();
   Cancellation cancellation;
-  const HostRunResult r =
+  const RunResult r =
       run_on_devices(host_group(e.cluster.gpus(), cancellation), e, priced_schedule(e), quick(false), cancellation);
   CHECK(r.report.numerics_ok);
   CHECK(r.report.transport == "host");
@@ -73,7 +73,7 @@ TEST_CASE("One rank stands for all: its exchanges end when the model says, and o
   const auto device = make_host_device();
   const Experiment e = experiment_with_exchanges();
   const auto priced = priced_schedule(e);
-  const HostRunResult r = run_on_device(*device, e, priced, quick(true));
+  const RunResult r = run_on_device(*device, e, priced, quick(true));
   CHECK(r.report.transport == "emulated");
   CHECK(r.report.ranks == 1);
   CHECK(r.report.numerics_ok);  // of the step with all ranks

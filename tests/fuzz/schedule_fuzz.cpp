@@ -131,14 +131,14 @@ struct Counts {
 };
 
 void try_file(Random& random, const std::string& text, Counts& counts) {
-  exec::HostRunOptions how;
+  exec::RunOptions how;
   how.emulate_links = below(random, 2) == 0;
   how.check_numerics = below(random, 3) > 0;
   how.measure.limit = Seconds(0);
   try {
     ScheduleFile file = read_schedule(JsonFile::parse(text, "s.json"));
     const auto priced = std::make_shared<const PricedSchedule>(std::move(file.priced));
-    const exec::HostRunResult result = exec::run_on_host(file.experiment, priced, how);
+    const exec::RunResult result = exec::run_on_host(file.experiment, priced, how);
     ++counts.run;
     if (how.check_numerics) CHECK(result.report.numerics_ok);
   } catch (const InputError& error) {

@@ -10,8 +10,8 @@
 
 namespace dovetail::exec {
 
-HostRunResult run_on_cuda(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
-                          const HostRunOptions& options) {
+RunResult run_on_cuda(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
+                      const RunOptions& options) {
   const auto device = make_cuda_device(0, options.gemm_multiprocessors);
   return run_on_device(*device, experiment, std::move(priced), options);
 }

@@ -6,8 +6,8 @@
 namespace dovetail::exec {
 
 // See run_on_device.
-HostRunResult run_on_cuda(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
-                          const HostRunOptions& options);
+RunResult run_on_cuda(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
+                      const RunOptions& options);
 
 // In the sizes of GridName::Gpu or GpuQuick. No name, and no collectives.
 Calibration calibrate_cuda(bool quick, CalibrateOptions options);

@@ -15,8 +15,8 @@ namespace dovetail::exec {
 
 #if DOVETAIL_HAS_NCCL
 
-HostRunResult run_over_nccl(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
-                            const HostRunOptions& options, World* world) {
+RunResult run_over_nccl(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
+                        const RunOptions& options, World* world) {
   const int ranks = experiment.cluster.gpus();
   const int first = world == nullptr ? 0 : world->rank_on_machine();
   const int here = world == nullptr ? ranks : 1;
@@ -46,7 +46,7 @@ HostRunResult run_over_nccl(const Experiment& experiment, std::shared_ptr<const 
 
 #else
 
-HostRunResult run_over_nccl(const Experiment&, std::shared_ptr<const PricedSchedule>, const HostRunOptions&, World*) {
+RunResult run_over_nccl(const Experiment&, std::shared_ptr<const PricedSchedule>, const RunOptions&, World*) {
   throw DeviceError("--transport nccl", "not in this build; give -DDOVETAIL_NCCL_ROOT=... and build again");
 }
 

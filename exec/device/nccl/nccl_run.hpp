@@ -8,7 +8,7 @@ namespace dovetail::exec {
 // On this machine's first GPUs, driven by a thread each; with a `world` by its processes, which must be as many as
 // there are ranks, each on the GPU that has its number on its machine. Throws DeviceError where there are too few GPUs,
 // or no NCCL in this build.
-HostRunResult run_over_nccl(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
-                            const HostRunOptions& options, World* world);
+RunResult run_over_nccl(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
+                        const RunOptions& options, World* world);
 
 }  // namespace dovetail::exec

@@ -1,0 +1,35 @@
+// Executes the steps of a schedule on the ranks of this process, whatever they run on.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "exec/run/rank_values.hpp"
+#include "models/time/timeline.hpp"
+
+namespace dovetail::exec {
+
+// All processes of a run call the same functions in the same order and get the same figures.
+class Executor : public RankValues {
+ public:
+  // One training step from the initial weights; returns the step time of the slowest rank. Throws InternalError or
+  // DeviceError with the op and the rank that failed, or with the ops that were under way; no step can follow it.
+  virtual Seconds run_step(Poison poison) = 0;
+  // The same with time stamps, which return as the step's timeline.
+  virtual Timeline run_stamped() = 0;
+  // Of the last step with time stamps, by op, over all ranks: the latest start and finish, and whether it was held.
+  virtual Timeline timeline() = 0;
+  // Of the same step, by op, the longest of any rank: real work without waiting for other members of the group.
+  virtual std::vector<Seconds> work() = 0;
+
+  // Can steps be captured at all? Then capture() does it, after a first step with time stamps and one without; it
+  // returns the reason where this schedule or device cannot, and the executor goes on without.
+  virtual bool captures() const { return false; }
+  virtual std::string capture() { return "steps are not captured here"; }
+
+  virtual long overruns() = 0;                              // of ops that were held, over all ranks, so far
+  virtual std::string description() const { return {}; }    // of the devices; empty: nothing that a reader must know
+  virtual std::int64_t memory_bytes() const { return 0; }   // of each rank's tensors, the most of any rank; 0: unknown
+  virtual std::int64_t scratch_bytes() const { return 0; }  // beside them
+};
+
+}  // namespace dovetail::exec
