@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "models/plan/knob_table.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "models/question/capacity.hpp"
@@ -136,15 +137,13 @@ void add_to_floor(const PricedSchedule& priced, OpId id, bool simple, std::vecto
   }
 }
 
-// The same ops as the plan's, not cut and one after the other.
+// The same ops as the plan's on the same streams, not cut and one after the other.
 Plan in_one_chunk(Plan plan) {
+  const CommStreams streams = plan.comm_streams;
+  for (const KnobClass group : {KnobClass::Degrees, KnobClass::Arrangement, KnobClass::Memory})
+    copy_knobs(group, Plan{}, plan);
   plan.scope = Scope::Moe;
-  plan.split = Split::Capacity;
-  plan.order = Order::DispatchFirst;
-  plan.restore = Restore::Keep;
-  plan.buffers = Buffers::PerChunk;
-  plan.forward_degree = plan.backward_degree = 1;
-  plan.host_sync = false;
+  plan.comm_streams = streams;
   return plan;
 }
 
@@ -194,8 +193,7 @@ StepBound::StepBound(const Experiment& experiment, const Plan& plan)
 
 PricedSchedule StepBound::priced(Plan plan) const {
   plan.micro_batches = 1;
-  plan.grad_sync = GradSync::After;
-  plan.gradient_slices.clear();
+  copy_knobs(KnobClass::Gradients, Plan{}, plan);
   plan.backward_degrees.clear();
   return price_plan(layer_, plan);
 }
