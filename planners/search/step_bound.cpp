@@ -28,6 +28,11 @@ bool floats(const Schedule& s, const Op& op) {
          op.kind == OpKind::RestoreDispatch || op.kind == OpKind::RestoreGather;
 }
 
+// Of each stage and micro-batch once, however many layers the stage has.
+bool between_stages(StreamKind kind) {
+  return kind == StreamKind::Send || kind == StreamKind::Receive;
+}
+
 bool synchronises(OpKind kind) {
   return kind == OpKind::DenseGradientAllReduce || kind == OpKind::ExpertGradientAllReduce || kind == OpKind::Update;
 }
@@ -83,7 +88,7 @@ class Sweep {
     const StreamKind kind = s_.streams[static_cast<std::size_t>(op.stream)].kind;
     PassSample& pass = forward ? sample_.forward : sample_.backward;
     const auto at = static_cast<std::size_t>(op.stream);  // the first stage's streams come first
-    if (at < streams) pass.busy[at] += priced_.duration[static_cast<std::size_t>(id)];
+    if (at < streams && !between_stages(kind)) pass.busy[at] += priced_.duration[static_cast<std::size_t>(id)];
     if (floats(s_, op)) return;
     if (!forward && !computes(op)) backward_links_.emplace_back(start, priced_.duration[static_cast<std::size_t>(id)]);
     priced_.for_each_demand(id, [&](const Demand& demand) {
@@ -258,7 +263,8 @@ StreamFloor StepBound::streams(const Plan& plan) const {
       elements += op.rows.size();
     } else if (op.kind == OpKind::ExpertGradientAllReduce) {
       floor.gradients += link == op.stream ? moe_ * duration : Seconds(0);
-    } else if (s.streams[static_cast<std::size_t>(op.stream)].kind != StreamKind::Compute) {
+    } else if (const StreamKind kind = s.streams[static_cast<std::size_t>(op.stream)].kind;
+               kind != StreamKind::Compute && !between_stages(kind)) {
       busy[static_cast<std::size_t>(op.stream)] += duration;
       if (op.stream == link && op.phase == Phase::Backward && !floats(s, op)) floor.backward += duration;
     }
