@@ -37,5 +37,5 @@ TEST_CASE("a plan's text and the list of knobs know a value and a knob that are 
   const std::string list = bench::knobs_text(table);
   CHECK_THAT(list,
              Contains("  planted_knob               This knob is planted by a test. [1, others are not built yet]\n"));
-  CHECK_THAT(list, Contains("    planted_value            It is planted by a test. Not built yet.\n"));
+  CHECK_THAT(list, Contains("      planted_value          It is planted by a test. Not built yet.\n"));
 }
