@@ -134,29 +134,3 @@ TEST_CASE("random plans with rings, restored rows and any order are valid") {
   }
   CHECK(built > 200);
 }
-
-TEST_CASE("triple buffers hold three chunks: more than double ones, less than all four") {
-  Experiment e = test::round_numbers();
-  e.workload.capacity_factor = 2;
-  Plan p;
-  p.scope = Scope::Moe;
-  p.restore = Restore::S4;
-  p.order = Order::Alternate;
-  p.forward_degree = p.backward_degree = 4;
-  Bytes before;
-  for (const Buffers buffers : {Buffers::Single, Buffers::Double, Buffers::Triple, Buffers::PerChunk}) {
-    p.buffers = buffers;
-    const Schedule s = build_schedule(e, p);
-    REQUIRE_NOTHROW(validate(s));
-    Bytes all;
-    for (const auto& block : memory_blocks(s).all) all += block.bytes;
-    CHECK(all > before);
-    before = all;
-  }
-  p.order = Order::DispatchFirst;
-  p.forward_degree = p.backward_degree = 3;
-  p.buffers = Buffers::Triple;
-  CHECK_NOTHROW(validate(build_schedule(e, p)));
-  p.buffers = Buffers::Double;
-  CHECK_THROWS_WITH(validate(p, e), Contains("/plan/buffers: double holds 2 of 3 chunks"));
-}
