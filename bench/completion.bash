@@ -22,6 +22,7 @@ _dovetail() {
       --cluster) words=$(_dovetail_names "$program" clusters) ;;
       --model) words=$(_dovetail_names "$program" models) ;;
       --calibration) words=$(_dovetail_names "$program" calibrations) ;;
+      --set) words=$("$program" plan --knobs 2>/dev/null | sed -n '/^rules/q; s/^  \([a-z_]\+\) .*/plan.\1=/p') ;;
       --system | --systems) words=$(_dovetail_names "$program" systems) ;;
       --*) words=$("$program" "$command" --help 2>/dev/null | sed -n "s/^  ${previous} \([a-z]\+|[a-z|]*\) .*/\1/p" | tr '|' ' ') ;;
     esac

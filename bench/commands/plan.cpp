@@ -17,6 +17,7 @@
 #include "bench/pipeline/evaluators.hpp"
 #include "bench/pipeline/fitting.hpp"
 #include "bench/pipeline/host_scale.hpp"
+#include "bench/pipeline/knob_text.hpp"
 #include "bench/pipeline/notes.hpp"
 #include "bench/pipeline/plan_text.hpp"
 #include "bench/pipeline/provenance.hpp"
@@ -57,6 +58,7 @@ Times are milliseconds, memory is GiB.)";
 
 struct PlanOptions : Options {
   std::string planner, save;
+  bool knobs = false;
   OnlineOptions online;
   std::string evaluator = "analytic";
   exec::HostScale scale;
@@ -125,6 +127,10 @@ void write_plan(std::ostream& out, const Report& report, const Options& options,
 }
 
 Exit plan(const PlanOptions& options, const std::vector<std::string>& command_line) {
+  if (options.knobs) {
+    fmt::print("{}", knobs_text());
+    return Exit::Ok;
+  }
   check_options(options);
   stop_after(options.timeout);
   OnlineOptions online = options.online;
@@ -172,6 +178,8 @@ Action declare_plan(CLI::App& app) {
             fmt::format("who chooses the open knobs: {} [the system's]", fmt::join(planners::planner_names(), ", ")),
             "Schedules"},
            options->planner);
+  add_flag(app, {"--knobs", "", "only list the knobs of plans, with their values and what they mean", "Schedules"},
+           options->knobs);
   add_text(app,
            {"--evaluator", "NAME",
             fmt::format("what planners ask how long a plan takes: {}; host really runs plans, scaled down [analytic]",

@@ -40,15 +40,16 @@ std::string slices_text(const Json& slices, bool all) {
 
 }  // namespace
 
-std::string plan_text(const Plan& plan, bool all_slices) {
-  const Json chosen = to_json(plan), defaults = to_json(Plan{});
+std::string plan_text(const Plan& plan, bool all_slices, std::span<const Knob> table) {
   std::string text, rest;
-  for (const auto& [knob, value] : chosen.items()) {
-    if (value == defaults[knob])
-      rest += fmt::format("{}{} {}", rest.empty() ? "  other knobs: " : ", ", knob, value_text(value));
+  for (const Knob& knob : table) {
+    const Json value = value_json(knob, plan);
+    if (has_default(knob, plan))
+      rest += fmt::format("{}{} {}", rest.empty() ? "  other knobs: " : ", ", knob.name, value_text(value));
     else
-      text += fmt::format("  {:<18} {}\n", knob,
-                          knob == "gradient_slices" ? slices_text(value, all_slices) : value_text(value));
+      text += fmt::format(
+          "  {:<18} {}\n", knob.name,
+          std::holds_alternative<SlicesKnob>(knob.type) ? slices_text(value, all_slices) : value_text(value));
   }
   return text + reports::wrapped(rest, 118, 4) + "\n";
 }

@@ -18,11 +18,11 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t most_parts = 64;  // bounds the memory of grids with many clusters
 
 // Knobs that are not as in a plan without any. Slices of gradients follow from the rest, and there are many of them.
-Json knobs(const Plan& plan) {
-  static const Json usual = to_json(Plan{});
-  Json all = to_json(plan), changed = Json::object();
-  for (const auto& [knob, value] : all.items())
-    if (value != usual[knob] && knob != "gradient_slices") changed[knob] = value;
+Json changed_knobs(const Plan& plan) {
+  Json changed = Json::object();
+  for (const Knob& knob : knobs())
+    if (!has_default(knob, plan) && !std::holds_alternative<SlicesKnob>(knob.type))
+      changed[std::string(knob.name)] = value_json(knob, plan);
   return changed;
 }
 
@@ -75,7 +75,7 @@ std::string SweepCells::line(std::int64_t cell) {
 
 const Json& SweepCells::knobs_of(const Plan& plan) {
   if (!described_ || *described_ != plan) {
-    knobs_ = knobs(plan);
+    knobs_ = changed_knobs(plan);
     described_ = plan;
   }
   return knobs_;

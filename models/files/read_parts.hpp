@@ -3,6 +3,7 @@
 #pragma once
 #include "models/base/json/json_reader.hpp"
 #include "models/files/load.hpp"
+#include "models/plan/knob_table.hpp"
 
 namespace dovetail {
 
@@ -18,6 +19,6 @@ RoutingModel read_routing(const JsonReader& json);  // a trace's tables only whe
 std::vector<LoadTable> read_load_tables(const JsonReader& json);
 
 // Sets the knobs that are given, leaves the others.
-void read_plan(const JsonReader& json, Plan& plan);
+void read_plan(const JsonReader& json, Plan& plan, std::span<const Knob> table = knobs());
 
 }  // namespace dovetail

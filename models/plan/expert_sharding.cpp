@@ -20,7 +20,49 @@ std::int64_t most_dispatched(const Plan& plan, std::int64_t experts, std::int64_
   return most;
 }
 
-void validate_shadowed(const Plan& plan, const Experiment& e) {
+}  // namespace
+
+int sharding_repeats(const Plan& plan, const Parallelism& parallelism) {
+  if (plan.expert_sharding != ExpertSharding::EpMp) return 1;
+  return plan.sharding_repeats == 0 ? parallelism.esp : plan.sharding_repeats;
+}
+
+Parallelism exchange_groups(const Plan& plan, const Parallelism& parallelism) {
+  const int repeats = sharding_repeats(plan, parallelism);
+  Parallelism groups = parallelism;
+  groups.ep *= repeats;
+  groups.esp /= repeats;
+  return groups;
+}
+
+LayerVolumes layer_volumes(const Experiment& experiment, const Plan& plan, int layer) {
+  LayerVolumes v = layer_volumes(experiment, layer);
+  if (plan.expert_sharding != ExpertSharding::Ep) {
+    const Parallelism groups = exchange_groups(plan, experiment.parallelism);
+    v.peers = groups.ep;
+    v.repeats = groups.ep / experiment.parallelism.ep;
+    v.esp = 1;
+    v.weight_shards = groups.esp;
+  }
+  v.shadowed_experts = static_cast<std::int64_t>(plan.shadowed_experts.size());
+  if (v.shadowed_experts > 0) v.dispatched_experts = most_dispatched(plan, v.experts, v.local_experts);
+  return v;
+}
+
+LayerVolumes layer_volumes(const Experiment& experiment, const Plan& plan) {
+  return layer_volumes(experiment, plan, experiment.model.first_moe());
+}
+
+void require_sharding(const Plan& plan, const Experiment& e) {
+  const int repeats = plan.sharding_repeats, esp = e.parallelism.esp;
+  if (repeats != 0 && plan.expert_sharding != ExpertSharding::EpMp)
+    refuse("sharding_repeats", "given, but plan.expert_sharding is not ep_mp");
+  if (repeats < 0 || (repeats > 0 && esp % repeats != 0))
+    refuse("sharding_repeats", fmt::format("{}, expected a divisor of esp {}, or 0 for all shards", repeats, esp));
+  if (plan.row_tile < 0) refuse("row_tile", fmt::format("{}, expected at least 0", plan.row_tile));
+}
+
+void require_shadowed(const Plan& plan, const Experiment& e) {
   if (plan.shadowed_experts.empty()) return;
   const auto fail = [](const std::string& why) { refuse("shadowed_experts", why); };
   int before = -1;
@@ -38,7 +80,7 @@ void validate_shadowed(const Plan& plan, const Experiment& e) {
                      e.parallelism.esp));
 }
 
-void validate_peers(const Plan& plan, const Experiment& e) {
+void require_peers(const Plan& plan, const Experiment& e) {
   if (plan.peer_group < 1) refuse("peer_group", fmt::format("{}, expected at least 1", plan.peer_group));
   if (plan.split != Split::Peers) return;
   const auto require_one = [](std::string_view knob, int degree) {
@@ -81,51 +123,6 @@ void require_built_together(const Plan& p, const Experiment& e) {
   if (shadows) fail("shadowed_experts", "model.expert_profile", "none");
   if (p.layout != Layout::ExpertMajor) fail("layout", "model.expert_profile", "expert_major");
   if (p.row_tile > 1) fail("row_tile", "model.expert_profile", "0");
-}
-
-}  // namespace
-
-int sharding_repeats(const Plan& plan, const Parallelism& parallelism) {
-  if (plan.expert_sharding != ExpertSharding::EpMp) return 1;
-  return plan.sharding_repeats == 0 ? parallelism.esp : plan.sharding_repeats;
-}
-
-Parallelism exchange_groups(const Plan& plan, const Parallelism& parallelism) {
-  const int repeats = sharding_repeats(plan, parallelism);
-  Parallelism groups = parallelism;
-  groups.ep *= repeats;
-  groups.esp /= repeats;
-  return groups;
-}
-
-LayerVolumes layer_volumes(const Experiment& experiment, const Plan& plan, int layer) {
-  LayerVolumes v = layer_volumes(experiment, layer);
-  if (plan.expert_sharding != ExpertSharding::Ep) {
-    const Parallelism groups = exchange_groups(plan, experiment.parallelism);
-    v.peers = groups.ep;
-    v.repeats = groups.ep / experiment.parallelism.ep;
-    v.esp = 1;
-    v.weight_shards = groups.esp;
-  }
-  v.shadowed_experts = static_cast<std::int64_t>(plan.shadowed_experts.size());
-  if (v.shadowed_experts > 0) v.dispatched_experts = most_dispatched(plan, v.experts, v.local_experts);
-  return v;
-}
-
-LayerVolumes layer_volumes(const Experiment& experiment, const Plan& plan) {
-  return layer_volumes(experiment, plan, experiment.model.first_moe());
-}
-
-void validate_sharding(const Plan& plan, const Experiment& e) {
-  const int repeats = plan.sharding_repeats, esp = e.parallelism.esp;
-  if (repeats != 0 && plan.expert_sharding != ExpertSharding::EpMp)
-    refuse("sharding_repeats", "given, but plan.expert_sharding is not ep_mp");
-  if (repeats < 0 || (repeats > 0 && esp % repeats != 0))
-    refuse("sharding_repeats", fmt::format("{}, expected a divisor of esp {}, or 0 for all shards", repeats, esp));
-  if (plan.row_tile < 0) refuse("row_tile", fmt::format("{}, expected at least 0", plan.row_tile));
-  validate_shadowed(plan, e);
-  validate_peers(plan, e);
-  require_built_together(plan, e);
 }
 
 }  // namespace dovetail

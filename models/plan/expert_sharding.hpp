@@ -16,7 +16,10 @@ Parallelism exchange_groups(const Plan& plan, const Parallelism& parallelism);
 LayerVolumes layer_volumes(const Experiment& experiment, const Plan& plan, int layer);
 LayerVolumes layer_volumes(const Experiment& experiment, const Plan& plan);  // of the first MoE layer
 
-// Throws InputError for sharding knobs that contradict each other or the experiment.
-void validate_sharding(const Plan& plan, const Experiment& experiment);
+// Rules of plan_rules.hpp: each throws InputError for knobs that contradict each other or the experiment.
+void require_sharding(const Plan& plan, const Experiment& experiment);
+void require_shadowed(const Plan& plan, const Experiment& experiment);
+void require_peers(const Plan& plan, const Experiment& experiment);
+void require_built_together(const Plan& plan, const Experiment& experiment);
 
 }  // namespace dovetail

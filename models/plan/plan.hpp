@@ -1,5 +1,5 @@
-// One point of the plan space: every knob of every published system. Knob values that no
-// builder exists for yet are kept as types and refused by validate() (plan_rules.hpp) with their name.
+// One point of the plan space: every knob of every published system. What each knob and each value means, and whether a
+// builder exists for it, is said once, in knob_table.cpp; validate() (plan_rules.hpp) refuses what cannot be built.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -14,7 +14,6 @@
 
 namespace dovetail {
 
-// What may overlap: nothing; dispatch, expert and combine by chunks; attention chunks too; two micro-batches.
 enum class Scope { Layer, Moe, Block, Batch };
 inline constexpr Names<Scope, 4> scope_names{
     {{"layer", Scope::Layer}, {"moe", Scope::Moe}, {"block", Scope::Block}, {"batch", Scope::Batch}}};
@@ -26,8 +25,6 @@ enum class Order { DispatchFirst, Alternate, ReadyFirst };
 inline constexpr Names<Order, 3> order_names{
     {{"dispatch_first", Order::DispatchFirst}, {"alternate", Order::Alternate}, {"ready_first", Order::ReadyFirst}}};
 
-// One: all communication on one stream. InterIntra: all-to-all and all-reduce on one, gathers and scatters
-// inside the node on another (FSMoE). DispatchCombine: two communicators, one for each all-to-all (MPipeMoE).
 enum class CommStreams { One, InterIntra, DispatchCombine };
 inline constexpr Names<CommStreams, 3> comm_streams_names{{{"one", CommStreams::One},
                                                            {"inter_intra", CommStreams::InterIntra},
@@ -40,28 +37,22 @@ inline constexpr Names<AllToAll, 5> all_to_all_names{{{"linear", AllToAll::Linea
                                                       {"two_dimensional", AllToAll::TwoDimensional},
                                                       {"node_deduplicated", AllToAll::NodeDeduplicated}}};
 
-// PointToPoint: the steps of an all-to-all are ops one after the other. Fused: one op without barriers inside.
 enum class AllToAllImplementation { PointToPoint, Fused };
 inline constexpr Names<AllToAllImplementation, 2> all_to_all_implementation_names{
     {{"p2p", AllToAllImplementation::PointToPoint}, {"fused", AllToAllImplementation::Fused}}};
 
-// How tokens get to the capacity rows: scattered (Tutel), or by products with one-hot masks (GShard).
 enum class Encoding { Sparse, Dense };
 inline constexpr Names<Encoding, 2> encoding_names{{{"sparse", Encoding::Sparse}, {"dense", Encoding::Dense}}};
 
-// Number format in which rows are sent. Same: that of the activations.
 enum class Wire { Same, Bf16, Fp8 };
 inline constexpr Names<Wire, 3> wire_names{{{"same", Wire::Same}, {"bf16", Wire::Bf16}, {"fp8", Wire::Fp8}}};
 
-// When the dense gradients are reduced: after the step, beside earlier layers' attention, in chunks of
-// fixed size (Lina), or by bytes per window (FSMoE section 5, gradient_slices).
 enum class GradSync { After, WithDense, FixedChunks, Partitioned };
 inline constexpr Names<GradSync, 4> grad_sync_names{{{"after", GradSync::After},
                                                      {"with_dense", GradSync::WithDense},
                                                      {"fixed_chunks", GradSync::FixedChunks},
                                                      {"partitioned", GradSync::Partitioned}}};
 
-// MPipeMoE Table II: how T_DI and T_M come back for the backward pass.
 enum class Restore { Keep, S1, S2, S3, S4 };
 inline constexpr Names<Restore, 5> restore_names{
     {{"keep", Restore::Keep}, {"s1", Restore::S1}, {"s2", Restore::S2}, {"s3", Restore::S3}, {"s4", Restore::S4}}};
@@ -123,36 +114,36 @@ struct GradientSlice {
 struct Plan {
   int forward_degree = 1;
   int backward_degree = 1;
-  std::vector<int> backward_degrees;  // per layer, where they differ; empty: backward_degree everywhere
+  std::vector<int> backward_degrees;
   Scope scope = Scope::Layer;
   bool delay_weight_gradient = false;
   Split split = Split::Capacity;
-  int peer_group = 4;  // ranks per group of split peers, which sets the number of chunks in place of the degrees
+  int peer_group = 4;
   Order order = Order::DispatchFirst;
   CommStreams comm_streams = CommStreams::One;
   AllToAll all_to_all = AllToAll::Linear;
-  std::vector<int> all_to_all_levels;  // sizes, innermost first; empty: the group's ranks per node, nodes
+  std::vector<int> all_to_all_levels;
   AllToAllImplementation all_to_all_implementation = AllToAllImplementation::PointToPoint;
   Protocol protocol = Protocol::Simple;
   Wire dispatch_wire = Wire::Same;
   Wire combine_wire = Wire::Same;
   Encoding encoding = Encoding::Sparse;
   GradSync grad_sync = GradSync::After;
-  std::int64_t gradient_chunk_bytes = 30'000'000;  // FixedChunks only (Lina's), at least one element
-  std::vector<GradientSlice> gradient_slices;      // Partitioned only; must add up to all dense gradients
+  std::int64_t gradient_chunk_bytes = 30'000'000;  // Lina's
+  std::vector<GradientSlice> gradient_slices;
   Restore restore = Restore::Keep;
   Buffers buffers = Buffers::PerChunk;
   ExpertSharding expert_sharding = ExpertSharding::Ep;
-  int sharding_repeats = 0;           // EpMp: to how many of an expert's shards tokens are repeated; 0: to all of them
-  std::vector<int> shadowed_experts;  // broadcast to all ranks each step (FasterMoE), ascending
+  int sharding_repeats = 0;
+  std::vector<int> shadowed_experts;
   Layout layout = Layout::ExpertMajor;
-  int row_tile = 0;  // rows per GEMM tile that rows are rounded up to; 0: none
+  int row_tile = 0;
   ExpertKernel expert_kernel = ExpertKernel::Batched;
   SharedExperts shared_experts = SharedExperts::Serial;
-  bool host_sync = false;  // the host waits between the phases of a layer
+  bool host_sync = false;
   PipelineSchedule pipeline_schedule = PipelineSchedule::Gpipe;
   int virtual_stages = 1;
-  int micro_batches = 1;  // equal parts of the workload's batch, one after another through the pipeline stages
+  int micro_batches = 1;
   Recompute recompute = Recompute::None;
   int zero = 0;
 

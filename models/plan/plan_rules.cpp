@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <optional>
 
@@ -10,6 +11,7 @@
 #include "models/base/names.hpp"
 #include "models/plan/collectives/all_to_all.hpp"
 #include "models/plan/expert_sharding.hpp"
+#include "models/plan/knob_table.hpp"
 #include "models/plan/refuse.hpp"
 #include "models/question/capacity.hpp"
 #include "models/question/volumes.hpp"
@@ -17,43 +19,12 @@
 namespace dovetail {
 namespace {
 
-// Refuses a value that no builder exists for yet.
-template <class Table, class Enum>
-void require_built(std::string_view knob, const Table& names, Enum value, std::initializer_list<Enum> built) {
-  if (std::ranges::find(built, value) != built.end()) return;
-  std::string list;
-  for (Enum b : built) list += fmt::format("{}{}", list.empty() ? "" : ", ", name_in(names, b));
-  refuse(knob, fmt::format("{} is not built yet; built: {}", name_in(names, value), list));
-}
-
-void require_value(std::string_view knob, int value, int built) {
-  if (value != built) refuse(knob, fmt::format("{} is not built yet; built: {}", value, built));
-}
-
-void require_built_knobs(const Plan& p) {
-  require_built("scope", scope_names, p.scope, {Scope::Layer, Scope::Moe, Scope::Block});
-  require_built("order", order_names, p.order, {Order::DispatchFirst, Order::Alternate, Order::ReadyFirst});
-  require_built("comm_streams", comm_streams_names, p.comm_streams,
-                {CommStreams::One, CommStreams::InterIntra, CommStreams::DispatchCombine});
-  require_built("all_to_all", all_to_all_names, p.all_to_all,
-                {AllToAll::Linear, AllToAll::NaiveLocal, AllToAll::Hierarchical1d, AllToAll::TwoDimensional});
-  require_built("grad_sync", grad_sync_names, p.grad_sync,
-                {GradSync::After, GradSync::WithDense, GradSync::FixedChunks, GradSync::Partitioned});
-  require_built("restore", restore_names, p.restore,
-                {Restore::Keep, Restore::S1, Restore::S2, Restore::S3, Restore::S4});
-  require_built("buffers", buffers_names, p.buffers, {Buffers::PerChunk, Buffers::Single, Buffers::Double});
-  require_built("expert_kernel", expert_kernel_names, p.expert_kernel, {ExpertKernel::Batched});
-  require_built("shared_experts", shared_experts_names, p.shared_experts, {SharedExperts::Serial});
-  require_built("pipeline_schedule", pipeline_schedule_names, p.pipeline_schedule,
-                {PipelineSchedule::Gpipe, PipelineSchedule::OneForwardOneBackward});
-  require_built("recompute", recompute_names, p.recompute, {Recompute::None});
-  if (p.delay_weight_gradient) refuse("delay_weight_gradient", "true is not built yet; built: false");
-  require_value("virtual_stages", p.virtual_stages, 1);
-  require_value("zero", p.zero, 0);
-}
-
-// As the counts of elements that validate(Experiment) asks for: those of dense encoding are the plan's.
-void require_countable_slots(const Plan& p, const LayerVolumes& v) {
+void require_slots(const RuledPlan& r) {
+  const Plan& p = r.plan;
+  if (r.experiment.workload.gate.kind == GateKind::SoftMoe && p.encoding == Encoding::Sparse)
+    refuse("encoding", "sparse contradicts the gate soft_moe, whose every slot mixes all tokens; expected dense");
+  // As the counts of elements that validate(Experiment) asks for: those of dense encoding are the plan's.
+  const LayerVolumes& v = r.volumes;
   const double weights =
       static_cast<double>(v.tokens) * static_cast<double>(v.experts) * static_cast<double>(v.capacity);
   if (p.encoding == Encoding::Dense && weights > 0x1p53)
@@ -68,8 +39,21 @@ void require_degree(std::string_view knob, int degree, const Plan& p, std::int64
     refuse(knob, fmt::format("{} contradicts plan.scope layer, which overlaps nothing; expected 1", degree));
 }
 
+void require_degrees(const RuledPlan& r) {
+  const Plan& p = r.plan;
+  require_degree("forward_degree", p.forward_degree, p, r.volumes.capacity);
+  require_degree("backward_degree", p.backward_degree, p, r.volumes.capacity);
+  if (!p.backward_degrees.empty() &&
+      p.backward_degrees.size() != static_cast<std::size_t>(r.experiment.workload.layers))
+    refuse("backward_degrees", fmt::format("{} degrees for {} layers; expected one each or none",
+                                           p.backward_degrees.size(), r.experiment.workload.layers));
+  for (int degree : p.backward_degrees) require_degree("backward_degrees", degree, p, r.volumes.capacity);
+}
+
 // Chunks of tokens are the chunks of both passes, in the order of the published code.
-void require_block(const Plan& p, const Experiment& e, const LayerVolumes& v) {
+void require_block(const RuledPlan& r) {
+  const auto& [p, e, micro_batch, v] = r;
+  if (p.scope != Scope::Block) return;
   if (e.model.dense_hidden > 0 || e.model.shared_experts.count > 0)
     refuse("scope", fmt::format("block is not built yet with dense layers or shared experts, as {} has; built: "
                                 "layer, moe",
@@ -94,17 +78,19 @@ void require_block(const Plan& p, const Experiment& e, const LayerVolumes& v) {
                                            p.forward_degree, tokens, e.parallelism.mp));
 }
 
-void require_all_to_all(const Plan& p, const Experiment& e) {
+void require_all_to_all(const RuledPlan& r) {
+  const Plan& p = r.plan;
   if (p.all_to_all == AllToAll::Linear) {
     if (!p.all_to_all_levels.empty()) refuse("all_to_all_levels", "given, but plan.all_to_all is linear");
     if (p.all_to_all_implementation == AllToAllImplementation::Fused)
       refuse("all_to_all_implementation", "fused contradicts plan.all_to_all linear, which has one step; expected p2p");
   }
-  all_to_all_steps(p, e);  // throws for levels that do not fit
+  all_to_all_steps(p, r.experiment);  // throws for levels that do not fit
 }
 
-void require_message_sizes(const Plan& p, const Experiment& e) {
-  if (e.workload.message_sizes == MessageSizes::Padded) return;
+void require_message_sizes(const RuledPlan& r) {
+  const Plan& p = r.plan;
+  if (r.experiment.workload.message_sizes == MessageSizes::Padded) return;
   const auto refuse_unless = [](std::string_view knob, bool condition, std::string_view value) {
     if (!condition) refuse(knob, fmt::format("{} is not built yet with workload.message_sizes routed", value));
   };
@@ -122,11 +108,13 @@ std::vector<int> backward_degrees(const Plan& p, const Experiment& e) {
 }
 
 // What would overwrite rows that are still needed, or wait for itself.
-void require_rings_suffice(const Plan& p, const Experiment& e, std::int64_t capacity) {
+void require_rings(const RuledPlan& r) {
+  const Plan& p = r.plan;
+  const std::int64_t capacity = r.volumes.capacity;
   const int depth = ring_depth(p.buffers);
   if (depth == 0) return;
   const std::string_view name = name_in(buffers_names, p.buffers);
-  const std::vector<int> backward = backward_degrees(p, e);
+  const std::vector<int> backward = backward_degrees(p, r.experiment);
   if (!backward.empty() && p.restore == Restore::Keep)
     refuse("buffers", fmt::format("{} overwrites rows that the backward pass needs, but plan.restore is keep; expected "
                                   "restore s1 to s4, or workload.phases forward_only",
@@ -182,7 +170,15 @@ void require_slices_of_stage(const Plan& p, const Experiment& e, LayerRun run, s
     refuse("gradient_slices", fmt::format("slices add up to {} elements, expected all {} dense gradients", sum, all));
 }
 
-void require_slices(const Plan& p, const Experiment& e) {
+void require_slices(const RuledPlan& r) {
+  const Plan& p = r.plan;
+  const Experiment& e = r.experiment;
+  if (static_cast<double>(p.gradient_chunk_bytes) < size_of(e.workload.dtype).value())
+    refuse("gradient_chunk_bytes", fmt::format("{}, expected at least one element", p.gradient_chunk_bytes));
+  if (p.grad_sync != GradSync::Partitioned) {
+    if (!p.gradient_slices.empty()) refuse("gradient_slices", "given, but plan.grad_sync is not partitioned");
+    return;
+  }
   int last_window = 0;
   for (const GradientSlice& s : p.gradient_slices) {
     if (s.layer < 0 || s.layer >= e.workload.layers)
@@ -209,35 +205,67 @@ void require_micro_batches(const Plan& p, const Experiment& e) {
                                         p.micro_batches, tokens, e.parallelism.mp));
 }
 
+constexpr std::array rules{
+    PlanRule{"micro_batches", "micro_batches",
+             "Micro-batches divide the batch, and the tokens of each divide over the mp ranks.",
+             [](const RuledPlan& r) { require_micro_batches(r.plan, r.experiment); }},
+    PlanRule{"sharding", "sharding_repeats row_tile",
+             "Tokens are repeated with expert_sharding ep_mp alone, to a number of shards that divides esp.",
+             [](const RuledPlan& r) { require_sharding(r.plan, r.micro_batch); }},
+    PlanRule{
+        "shadowing", "shadowed_experts",
+        "Shadowed experts are experts of the model in ascending order, not all of them, with ep above 1 and esp 1.",
+        [](const RuledPlan& r) { require_shadowed(r.plan, r.micro_batch); }},
+    PlanRule{
+        "peers", "peer_group forward_degree backward_degree backward_degrees split all_to_all",
+        "With split peers the degrees stay 1, the all-to-all is linear, and several groups need a scope above layer.",
+        [](const RuledPlan& r) { require_peers(r.plan, r.micro_batch); }},
+    PlanRule{"built_together",
+             "dispatch_wire combine_wire encoding restore buffers shadowed_experts expert_sharding layout row_tile",
+             "With split peers, shadowed experts, repeated tokens or the model's expert_profile, knobs of rows and "
+             "weights keep their defaults.",
+             [](const RuledPlan& r) { require_built_together(r.plan, r.micro_batch); }},
+    PlanRule{"all_to_all", "all_to_all all_to_all_levels all_to_all_implementation",
+             "A linear all-to-all has neither levels nor steps to fuse; the levels of others multiply up to the ranks "
+             "and fit the nodes.",
+             require_all_to_all},
+    PlanRule{"message_sizes", "scope split all_to_all expert_sharding shadowed_experts",
+             "Routed messages (workload.message_sizes) go with linear all-to-alls of chunks of rows alone.",
+             require_message_sizes},
+    PlanRule{"slots", "encoding", "The gate soft_moe needs encoding dense, whose weights must be countable.",
+             require_slots},
+    PlanRule{"degrees", "forward_degree backward_degree backward_degrees",
+             "Degrees are from 1 to the rows that an expert takes of each rank, and stay 1 with scope layer.",
+             require_degrees},
+    PlanRule{
+        "block", "scope split forward_degree backward_degree backward_degrees",
+        "With scope block both passes have the same chunks of tokens, the split is capacity, and the gate looks at "
+        "each token alone.",
+        require_block},
+    PlanRule{"rings", "buffers",
+             "In training single and double buffers need a restore, an order that sends chunks back in between, and "
+             "backward chunks within forward ones.",
+             require_rings},
+    PlanRule{"gradients", "gradient_chunk_bytes gradient_slices",
+             "Slices are for grad_sync partitioned alone, in backward order, and add up to all dense gradients that "
+             "exist by then.",
+             require_slices},
+};
+
 }  // namespace
 
+std::span<const PlanRule> plan_rules() {
+  return rules;
+}
+
 void validate(const Plan& p, const Experiment& e) {
-  require_built_knobs(p);
-  require_micro_batches(p, e);
+  require_built(p);
+  require_micro_batches(p, e);  // before there can be one
   const std::optional<Experiment> part =
       p.micro_batches > 1 ? std::optional(one_micro_batch(e, p.micro_batches)) : std::nullopt;
   const Experiment& micro_batch = part ? *part : e;
-  validate_sharding(p, micro_batch);
-  require_all_to_all(p, e);
-  require_message_sizes(p, e);
-  if (e.workload.gate.kind == GateKind::SoftMoe && p.encoding == Encoding::Sparse)
-    refuse("encoding", "sparse contradicts the gate soft_moe, whose every slot mixes all tokens; expected dense");
-  const LayerVolumes v = layer_volumes(micro_batch);
-  require_countable_slots(p, v);
-  require_degree("forward_degree", p.forward_degree, p, v.capacity);
-  require_degree("backward_degree", p.backward_degree, p, v.capacity);
-  if (!p.backward_degrees.empty() && p.backward_degrees.size() != static_cast<std::size_t>(e.workload.layers))
-    refuse("backward_degrees", fmt::format("{} degrees for {} layers; expected one each or none",
-                                           p.backward_degrees.size(), e.workload.layers));
-  for (int degree : p.backward_degrees) require_degree("backward_degrees", degree, p, v.capacity);
-  if (p.scope == Scope::Block) require_block(p, e, v);
-  require_rings_suffice(p, e, v.capacity);
-  if (static_cast<double>(p.gradient_chunk_bytes) < size_of(e.workload.dtype).value())
-    refuse("gradient_chunk_bytes", fmt::format("{}, expected at least one element", p.gradient_chunk_bytes));
-  if (p.grad_sync == GradSync::Partitioned)
-    require_slices(p, e);
-  else if (!p.gradient_slices.empty())
-    refuse("gradient_slices", "given, but plan.grad_sync is not partitioned");
+  const LayerVolumes volumes = layer_volumes(micro_batch);
+  for (const PlanRule& rule : rules) rule.require({p, e, micro_batch, volumes});
 }
 
 }  // namespace dovetail

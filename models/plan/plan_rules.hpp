@@ -1,12 +1,35 @@
 // The rules of plans: they say which can be built for an experiment, and why the others cannot.
 #pragma once
+#include <span>
+#include <string_view>
+
 #include "models/plan/plan.hpp"
 #include "models/question/experiment.hpp"
+#include "models/question/volumes.hpp"
 
 namespace dovetail {
 
-// Throws InputError: a knob value not built yet ("plan.scope batch is not built yet; built: layer, moe"), a
-// contradiction (scope layer with degree 2), a degree above the capacity, slices that do not add up.
+// What a rule looks at.
+struct RuledPlan {
+  const Plan& plan;
+  const Experiment& experiment;
+  const Experiment& micro_batch;  // the experiment of one micro-batch
+  const LayerVolumes& volumes;    // of a layer with one micro-batch
+};
+
+// A rule between knobs, or between knobs and the experiment.
+struct PlanRule {
+  std::string_view name;
+  std::string_view knobs;             // those that it refuses, separated by spaces
+  std::string_view help;              // one sentence
+  void (*require)(const RuledPlan&);  // throws InputError with the knob's place, such as /plan/scope
+};
+
+// In the order in which validate() asks for them.
+std::span<const PlanRule> plan_rules();
+
+// Throws InputError: a knob value not built yet ("plan.scope batch is not built yet; built: layer, moe"), a number of
+// micro-batches that does not divide the batch, or the first rule that the plan breaks.
 void validate(const Plan& plan, const Experiment& experiment);
 
 }  // namespace dovetail

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "models/plan/knob_table.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "models/question/capacity.hpp"
@@ -94,17 +95,11 @@ bool touches_ffn(const Schedule& s, const Op& op) {
   return false;
 }
 
+// Broadcasts of shadowed experts are left out: they run beside everything else.
 Plan sequential_plan(const Plan& plan) {
   Plan sequential;
-  sequential.encoding = plan.encoding;
-  sequential.all_to_all = plan.all_to_all;
-  sequential.all_to_all_levels = plan.all_to_all_levels;
-  sequential.all_to_all_implementation = plan.all_to_all_implementation;
-  sequential.protocol = plan.protocol;
-  sequential.expert_sharding = plan.expert_sharding;
-  sequential.sharding_repeats = plan.sharding_repeats;
-  sequential.layout = plan.layout;
-  sequential.row_tile = plan.row_tile;
+  copy_knobs(KnobClass::Volumes, plan, sequential);
+  sequential.shadowed_experts.clear();
   return sequential;
 }
 

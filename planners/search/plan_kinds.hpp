@@ -1,21 +1,26 @@
 // Knobs in which plans must be alike to share what was found out about one of them.
 #pragma once
-#include <tuple>
+#include <cstdint>
+#include <vector>
 
-#include "models/plan/plan.hpp"
+#include "models/plan/knob_table.hpp"
 
 namespace dovetail::planners {
 
-// Volumes alike in these have the same layer times.
-inline auto volume_kind(const Plan& p) {
-  return std::tuple(p.all_to_all, p.all_to_all_implementation, p.protocol, p.encoding, p.expert_sharding,
-                    p.sharding_repeats, p.micro_batches);
+// Plans alike in these have the same layer times.
+inline std::vector<std::int64_t> volume_kind(const Plan& plan) {
+  std::vector<std::int64_t> kind{plan.micro_batches};
+  for (const Knob& knob : knobs())
+    if (knob.group == KnobClass::Volumes) append_value(knob, plan, kind);
+  return kind;
 }
 
 // Plans alike in these hold the same rows over from the forward to the backward pass.
-inline auto memory_kind(const Plan& p) {
-  return std::tuple(p.restore, p.buffers, p.scope, p.split, p.encoding, p.expert_sharding, p.sharding_repeats,
-                    p.pipeline_schedule, p.micro_batches);
+inline std::vector<std::int64_t> memory_kind(const Plan& plan) {
+  std::vector<std::int64_t> kind;
+  for (const Knob& knob : knobs())
+    if (knob.holds_rows) append_value(knob, plan, kind);
+  return kind;
 }
 
 }  // namespace dovetail::planners

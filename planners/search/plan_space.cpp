@@ -1,8 +1,12 @@
 #include "planners/search/plan_space.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <optional>
 
 #include "models/plan/collectives/all_to_all.hpp"
 #include "models/plan/expert_sharding.hpp"
@@ -14,6 +18,8 @@
 
 namespace dovetail::planners {
 namespace {
+
+using Knobs = std::span<const Knob>;
 
 bool holds(const PlanningTask& task, const Plan& plan) {
   if (!task.hold) return true;
@@ -33,15 +39,19 @@ Axis open_settings(const PlanningTask& task, Axis axis) {
   return axis;
 }
 
-template <class Knob>
-Axis values(Knob Plan::*knob, std::initializer_list<Knob> list) {
+// Every built value of a knob that is searched alone.
+Axis values(const Knob& knob) {
+  if (const FlagKnob* flag = std::get_if<FlagKnob>(&knob.type))
+    return {[flag = *flag](Plan& plan) { plan.*flag.member = false; },
+            [flag = *flag](Plan& plan) { plan.*flag.member = true; }};
   Axis axis;
-  for (const Knob value : list) axis.push_back([knob, value](Plan& plan) { plan.*knob = value; });
+  for (const int value : built_values(knob))
+    axis.push_back([set = std::get<ChoiceKnob>(knob.type).set, value](Plan& plan) { set(plan, value); });
   return axis;
 }
 
 // A setting that can never be built, or is the same as the one before it, would only be counted.
-Axis exchanges(const PlanningTask& task) {
+Axis exchanges(const PlanningTask& task, Knobs table) {
   Axis axis;
   const auto add = [&](AllToAll algorithm, AllToAllImplementation implementation) {
     axis.push_back([=](Plan& plan) {
@@ -51,24 +61,27 @@ Axis exchanges(const PlanningTask& task) {
     });
   };
   add(AllToAll::Linear, AllToAllImplementation::PointToPoint);
-  for (AllToAll algorithm : {AllToAll::NaiveLocal, AllToAll::Hierarchical1d, AllToAll::TwoDimensional}) {
+  for (const auto algorithm : built_values<AllToAll>("all_to_all", table)) {
+    if (algorithm == AllToAll::Linear) continue;
     Plan plan = task.base;
     plan.all_to_all = algorithm;
     plan.split = Split::Capacity;
     if (refusal(plan, task.experiment) || all_to_all_steps(plan, task.experiment).size() < 2) continue;
-    add(algorithm, AllToAllImplementation::PointToPoint);
-    add(algorithm, AllToAllImplementation::Fused);
+    for (const auto implementation : built_values<AllToAllImplementation>("all_to_all_implementation", table))
+      add(algorithm, implementation);
   }
   return axis;
 }
 
-Axis protocols(const PlanningTask& task) {
-  Plan plan;
-  plan.protocol = Protocol::BySize;
-  return values(&Plan::protocol, {refusal(plan, task.experiment) ? Protocol::Simple : Protocol::BySize});
+// The protocol that costs less for each op, where the calibration has costs of both.
+Axis protocols(const PlanningTask& task, Knobs) {
+  Plan by_size;
+  by_size.protocol = Protocol::BySize;
+  const Protocol best = refusal(by_size, task.experiment) ? Protocol::Simple : Protocol::BySize;
+  return {[best](Plan& plan) { plan.protocol = best; }};
 }
 
-Axis shardings(const PlanningTask& task) {
+Axis shardings(const PlanningTask& task, Knobs) {
   Axis axis;
   const auto add = [&](ExpertSharding sharding, int repeats) {
     axis.push_back([=](Plan& plan) {
@@ -84,14 +97,15 @@ Axis shardings(const PlanningTask& task) {
   return axis;
 }
 
-Axis pipeline_axis(const PlanningTask& task) {
+Axis pipeline_axis(const PlanningTask& task, Knobs) {
   Axis axis;
   if (task.experiment.parallelism.pp == 1) return axis;
   for (const Pipeline pipeline : pipelines(task)) axis.push_back([=](Plan& plan) { set_pipeline(plan, pipeline); });
   return axis;
 }
 
-Axis scopes(const PlanningTask& task) {
+// Every scope in which something overlaps.
+Axis scopes(const PlanningTask& task, Knobs table) {
   Axis axis;
   const auto add = [&](Scope scope, Split split, int group) {
     axis.push_back([=](Plan& plan) {
@@ -100,25 +114,43 @@ Axis scopes(const PlanningTask& task) {
       plan.peer_group = group;
     });
   };
-  add(Scope::Moe, Split::Capacity, Plan{}.peer_group);
-  add(Scope::Block, Split::Capacity, Plan{}.peer_group);
+  for (const auto scope : built_values<Scope>("scope", table))
+    if (scope != Scope::Layer) add(scope, Split::Capacity, Plan{}.peer_group);
   for (int group = 1; group < task.experiment.parallelism.ep; group *= 2) add(Scope::Moe, Split::Peers, group);
   return axis;
 }
 
-Axis streams(const PlanningTask& task) {
+Axis streams(const PlanningTask& task, Knobs) {
   const Parallelism& p = task.experiment.parallelism;
-  Axis axis = values(&Plan::comm_streams, {CommStreams::One, CommStreams::DispatchCombine});
-  if (p.mp > 1 || p.esp > 1)  // else nothing would be on the second stream
-    axis.push_back([](Plan& plan) { plan.comm_streams = CommStreams::InterIntra; });
+  std::vector<CommStreams> all{CommStreams::One, CommStreams::DispatchCombine};
+  if (p.mp > 1 || p.esp > 1) all.push_back(CommStreams::InterIntra);  // else nothing would be on the second stream
+  Axis axis;
+  for (const CommStreams streams : all) axis.push_back([streams](Plan& plan) { plan.comm_streams = streams; });
   return axis;
 }
 
-Axis restores(const PlanningTask& task, bool keeping) {
+// Knobs of which not every value makes sense, or makes sense alone: the alternatives of each and of those with it.
+struct Joint {
+  std::string_view first;  // of the knobs, in the order of the table
+  Axis (*axis)(const PlanningTask& task, Knobs table);
+};
+constexpr std::array joints{
+    Joint{"scope", scopes},       Joint{"comm_streams", streams},      Joint{"all_to_all", exchanges},
+    Joint{"protocol", protocols}, Joint{"expert_sharding", shardings}, Joint{"pipeline_schedule", pipeline_axis}};
+
+// The alternatives that the space has for a knob, and for those that go with it.
+std::optional<Axis> alternatives(const Knob& knob, const PlanningTask& task, Knobs table) {
+  if (knob.search == KnobSearch::Alone) return open_settings(task, values(knob));
+  const auto joint = std::ranges::find(joints, knob.name, &Joint::first);
+  if (joint == joints.end()) return std::nullopt;
+  return open_settings(task, joint->axis(task, table));
+}
+
+Axis restores(const PlanningTask& task, Knobs table, bool keeping) {
   Axis axis;
   const bool training = task.experiment.workload.phases == Phases::Training;
-  for (const auto& [name, restore] : restore_names)
-    for (const auto& [ring, buffers] : buffers_names) {
+  for (const auto restore : built_values<Restore>("restore", table))
+    for (const auto buffers : built_values<Buffers>("buffers", table)) {
       const bool keeps = restore == Restore::Keep && buffers == Buffers::PerChunk;
       if ((offloads_input(restore) || offloads_hidden(restore)) && !task.experiment.calibration->copy) continue;
       if (keeps != keeping || (training ? !keeps && restore == Restore::Keep : restore != Restore::Keep)) continue;
@@ -139,19 +171,26 @@ bool reduces(const Experiment& e) {
   return e.workload.phases == Phases::Training && (e.parallelism.dp > 1 || e.parallelism.edp > 1);
 }
 
-void open_all_knobs(const PlanningTask& task, PlanSpace& space) {
-  const auto open = [&](Axis axis) { return open_settings(task, std::move(axis)); };
-  space.volumes = {open(exchanges(task)), open(protocols(task)),
-                   open(values(&Plan::encoding, {Encoding::Sparse, Encoding::Dense})), open(shardings(task)),
-                   open(pipeline_axis(task))};
-  space.arrangements = {open(scopes(task)),
-                        open(values(&Plan::order, {Order::DispatchFirst, Order::Alternate, Order::ReadyFirst})),
-                        open(streams(task))};
-  space.keeping = restores(task, true);
-  space.restoring = restores(task, false);
+// "scopes, orders and degrees": what is searched, class by class.
+std::string searched(Knobs table) {
+  std::vector<std::string_view> words;
+  for (const auto& [name, group] : knob_class_names)
+    for (const Knob& knob : table)
+      if (knob.group == group && !knob.searched_as.empty()) words.push_back(knob.searched_as);
+  const std::string_view last = words.back();
+  words.pop_back();
+  return fmt::format("{} and {}", fmt::join(words, ", "), last);
+}
+
+void open_all_knobs(const PlanningTask& task, Knobs table, PlanSpace& space) {
+  for (const Knob& knob : table)
+    if (std::optional<Axis> axis = alternatives(knob, task, table))
+      (knob.group == KnobClass::Arrangement ? space.arrangements : space.volumes).push_back(*std::move(axis));
+  space.keeping = restores(task, table, true);
+  space.restoring = restores(task, table, false);
   if (space.keeping.empty() && space.restoring.empty()) space.keeping.push_back([](Plan&) {});
   space.grad_syncs.clear();
-  for (const auto& [name, sync] : grad_sync_names) {
+  for (const auto sync : built_values<GradSync>("grad_sync", table)) {
     Plan plan = task.base;
     plan.grad_sync = sync;
     if (holds(task, plan)) space.grad_syncs.push_back(sync);
@@ -159,8 +198,7 @@ void open_all_knobs(const PlanningTask& task, PlanSpace& space) {
   if (space.grad_syncs.empty()) space.grad_syncs = {task.base.grad_sync};
   if (!reduces(task.experiment)) space.grad_syncs.resize(1);
   space.by_layer = !space.tied && space.backward_degrees.size() > 1;
-  space.words =
-      "scopes, splits, orders, streams, all-to-alls, encodings, shardings, restoring, gradient slices and degrees";
+  space.words = searched(table);
 }
 
 std::vector<Plan> structures(const PlanningTask& task, const PlanSpace& space) {
@@ -183,7 +221,7 @@ double PlanSpace::points() const {
   return points;
 }
 
-PlanSpace plan_space(const PlanningTask& task) {
+PlanSpace plan_space(const PlanningTask& task, std::span<const Knob> table) {
   const bool wide = task.choices.space == SearchSpace::Plans;
   PlanningTask candidates = task;
   if (wide) {
@@ -208,7 +246,7 @@ PlanSpace plan_space(const PlanningTask& task) {
   space.words = "degrees";
   space.keeping = {[](Plan&) {}};
   space.grad_syncs = {task.base.grad_sync};
-  if (wide) open_all_knobs(task, space);
+  if (wide) open_all_knobs(task, table, space);
   return space;
 }
 

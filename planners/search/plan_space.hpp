@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "models/plan/knob_table.hpp"
 #include "planners/closed_form/layer_times.hpp"
 #include "planners/planner.hpp"
 
@@ -26,11 +27,10 @@ struct PlanSpace {
   double points() const;  // all combinations, contradictory ones included
 };
 
-// SearchSpace::Degrees: the candidate degrees alone. SearchSpace::Plans: scopes moe and block, peers, orders, streams,
-// algorithms and implementations of the all-to-all, encodings, expert shardings, gradient reductions, restoring and
-// rings, and with pipeline stages their schedules and micro-batches. Number formats of messages, layout, tiles,
-// shadowed experts and host_sync stay as the base plan has them. Knobs that the task holds have their one value.
-PlanSpace plan_space(const PlanningTask& task);
+// SearchSpace::Degrees: the candidate degrees alone. SearchSpace::Plans: the alternatives of every knob that the table
+// (models/plan/knob_table.hpp) does not keep; with pipeline stages their schedules and micro-batches too. Knobs that
+// the task holds have their one value.
+PlanSpace plan_space(const PlanningTask& task, std::span<const Knob> table = knobs());
 
 // The base with every combination of settings.
 std::vector<Plan> combinations(const Plan& base, std::span<const Axis> axes);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "models/plan/knob_table.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "models/question/capacity.hpp"
@@ -25,6 +26,11 @@ bool floats(const Schedule& s, const Op& op) {
   return kind == StreamKind::Copy || kind == StreamKind::Send || kind == StreamKind::Receive ||
          op.kind == OpKind::GatherExpertWeights || op.kind == OpKind::ShadowWeights ||
          op.kind == OpKind::RestoreDispatch || op.kind == OpKind::RestoreGather;
+}
+
+// Of each stage and micro-batch once, however many layers the stage has.
+bool between_stages(StreamKind kind) {
+  return kind == StreamKind::Send || kind == StreamKind::Receive;
 }
 
 bool synchronises(OpKind kind) {
@@ -82,7 +88,7 @@ class Sweep {
     const StreamKind kind = s_.streams[static_cast<std::size_t>(op.stream)].kind;
     PassSample& pass = forward ? sample_.forward : sample_.backward;
     const auto at = static_cast<std::size_t>(op.stream);  // the first stage's streams come first
-    if (at < streams) pass.busy[at] += priced_.duration[static_cast<std::size_t>(id)];
+    if (at < streams && !between_stages(kind)) pass.busy[at] += priced_.duration[static_cast<std::size_t>(id)];
     if (floats(s_, op)) return;
     if (!forward && !computes(op)) backward_links_.emplace_back(start, priced_.duration[static_cast<std::size_t>(id)]);
     priced_.for_each_demand(id, [&](const Demand& demand) {
@@ -136,15 +142,13 @@ void add_to_floor(const PricedSchedule& priced, OpId id, bool simple, std::vecto
   }
 }
 
-// The same ops as the plan's, not cut and one after the other.
+// The same ops as the plan's on the same streams, not cut and one after the other.
 Plan in_one_chunk(Plan plan) {
+  const CommStreams streams = plan.comm_streams;
+  for (const KnobClass group : {KnobClass::Degrees, KnobClass::Arrangement, KnobClass::Memory})
+    copy_knobs(group, Plan{}, plan);
   plan.scope = Scope::Moe;
-  plan.split = Split::Capacity;
-  plan.order = Order::DispatchFirst;
-  plan.restore = Restore::Keep;
-  plan.buffers = Buffers::PerChunk;
-  plan.forward_degree = plan.backward_degree = 1;
-  plan.host_sync = false;
+  plan.comm_streams = streams;
   return plan;
 }
 
@@ -194,8 +198,7 @@ StepBound::StepBound(const Experiment& experiment, const Plan& plan)
 
 PricedSchedule StepBound::priced(Plan plan) const {
   plan.micro_batches = 1;
-  plan.grad_sync = GradSync::After;
-  plan.gradient_slices.clear();
+  copy_knobs(KnobClass::Gradients, Plan{}, plan);
   plan.backward_degrees.clear();
   return price_plan(layer_, plan);
 }
@@ -260,7 +263,8 @@ StreamFloor StepBound::streams(const Plan& plan) const {
       elements += op.rows.size();
     } else if (op.kind == OpKind::ExpertGradientAllReduce) {
       floor.gradients += link == op.stream ? moe_ * duration : Seconds(0);
-    } else if (s.streams[static_cast<std::size_t>(op.stream)].kind != StreamKind::Compute) {
+    } else if (const StreamKind kind = s.streams[static_cast<std::size_t>(op.stream)].kind;
+               kind != StreamKind::Compute && !between_stages(kind)) {
       busy[static_cast<std::size_t>(op.stream)] += duration;
       if (op.stream == link && op.phase == Phase::Backward && !floats(s, op)) floor.backward += duration;
     }

@@ -2,6 +2,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "bench/pipeline/knob_text.hpp"
+#include "tests/support/planted_knobs.hpp"
+
 using namespace dovetail;
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
@@ -21,4 +24,18 @@ TEST_CASE("gradient slices are counted, or listed when asked for") {
   CHECK_THAT(bench::plan_text(plan, false), Contains("gradient_slices    2 (-v lists them)\n"));
   CHECK_THAT(bench::plan_text(plan, true),
              Contains("10 elements beside the experts of layer 0\n") && Contains("20 elements after the step\n"));
+}
+
+TEST_CASE("a plan's text and the list of knobs know a value and a knob that are planted in the table") {
+  const std::vector<Knob> table = test::planted_knobs();
+  Plan plan;
+  CHECK_THAT(bench::plan_text(plan, false, table), Contains("planted_knob 1"));
+  plan.virtual_stages = 3;
+  plan.scope = static_cast<Scope>(4);
+  const std::string text = bench::plan_text(plan, false, table);
+  CHECK_THAT(text, Contains("  scope              planted_value\n") && Contains("  planted_knob       3\n"));
+  const std::string list = bench::knobs_text(table);
+  CHECK_THAT(list,
+             Contains("  planted_knob               This knob is planted by a test. [1, others are not built yet]\n"));
+  CHECK_THAT(list, Contains("      planted_value          It is planted by a test. Not built yet.\n"));
 }

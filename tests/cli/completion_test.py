@@ -12,6 +12,7 @@ CASES = [
     (["simulate", "--system", "tutel"], {"tutel", "tutel_2dh", "tutel_improved"}),
     (["compare", "--format", ""], {"table", "json", "csv"}),
     (["run", "--device", "h"], {"host"}),
+    (["simulate", "--set", "plan.host"], {"plan.host_sync="}),
     (["import", "tests/data/hf"], {"tests/data/hf"}),
 ]
 

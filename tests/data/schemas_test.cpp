@@ -12,11 +12,15 @@
 #include "models/base/names.hpp"
 #include "models/files/data_path.hpp"
 #include "models/files/schema_file.hpp"
-#include "models/plan/plan.hpp"
+#include "models/plan/knob_table.hpp"
+#include "models/plan/plan_rules.hpp"
 #include "models/price/calibration.hpp"
 #include "models/question/cluster.hpp"
 #include "models/question/experiment.hpp"
 #include "models/question/workload.hpp"
+#include "tests/support/golden.hpp"
+#include "tests/support/knob_documents.hpp"
+#include "tests/support/planted_knobs.hpp"
 
 using namespace dovetail;
 using nlohmann::json;
@@ -138,28 +142,6 @@ TEST_CASE("Input schemas refuse unknown keys, describe every field and require o
 }
 
 TEST_CASE("Enumerations in schemas are those of the code") {
-  const json plan = load_schema("plan")["properties"];
-  const auto knob = [&](const char* name, const auto& table) {
-    INFO(name);
-    CHECK(plan[name]["enum"].get<std::vector<std::string>>() == names_of(table));
-  };
-  knob("scope", scope_names);
-  knob("split", split_names);
-  knob("order", order_names);
-  knob("comm_streams", comm_streams_names);
-  knob("all_to_all", all_to_all_names);
-  knob("protocol", protocol_names);
-  knob("encoding", encoding_names);
-  knob("grad_sync", grad_sync_names);
-  knob("restore", restore_names);
-  knob("buffers", buffers_names);
-  knob("expert_sharding", expert_sharding_names);
-  knob("layout", layout_names);
-  knob("expert_kernel", expert_kernel_names);
-  knob("shared_experts", shared_experts_names);
-  knob("pipeline_schedule", pipeline_schedule_names);
-  knob("recompute", recompute_names);
-  CHECK(plan["gradient_slices"]["items"]["properties"]["window"]["enum"] == json(names_of(window_names)));
   const json calibration = load_schema("calibration");
   CHECK(calibration["definitions"]["interference_class"]["enum"] == json(names_of(interference_class_names)));
   CHECK(calibration["properties"]["kernels"]["items"]["properties"]["op"]["enum"] == json(names_of(op_kind_names)));
@@ -177,6 +159,29 @@ TEST_CASE("Enumerations in schemas are those of the code") {
   const json result = load_schema("result")["definitions"]["workload"]["properties"];
   CHECK(result["gate"]["properties"]["kind"]["enum"] == json(names_of(gate_kind_names)));
   CHECK(result["routing"]["properties"]["kind"]["enum"] == json(names_of(routing_kind_names)));
+}
+
+TEST_CASE("the schema of plans and the lists of knobs in data/README.md are those of the table") {
+  CHECK(test::golden_difference("../../data/schemas/plan.schema.json", test::plan_schema(knobs())) == "");
+  const std::string readme = JsonFile::read_text(data_directory() / "README.md");
+  CHECK(test::golden_difference("../../data/README.md", test::with_knob_lists(readme, knobs(), plan_rules())) == "");
+}
+
+TEST_CASE("documents know a value and a knob that are planted in the table") {
+  const std::vector<Knob> table = test::planted_knobs();
+  const json schema = json::parse(test::plan_schema(table));
+  const auto check = [&](const std::string& text) { validate(JsonFile::parse(text, "plan.json"), schema); };
+  CHECK_NOTHROW(check(R"({"planted_knob": 9, "scope": "planted_value"})"));
+  CHECK_THROWS_WITH(check(R"({"planted_knob": 10})"), Catch::Contains("/planted_knob"));
+  CHECK_THROWS_WITH(check(R"({"scope": "planted"})"), Catch::Contains("planted_value"));
+  const json complete = schema["definitions"]["complete"];
+  CHECK(complete["required"].back() == "planted_knob");
+  CHECK(complete["properties"].contains("planted_knob"));
+  const std::string readme = JsonFile::read_text(data_directory() / "README.md");
+  const std::string lists = test::with_knob_lists(readme, table, plan_rules());
+  CHECK_THAT(lists,
+             Catch::Contains("| `planted_knob` | 1 to 9 [1] | arrangement | no | This knob is planted by a test."));
+  CHECK_THAT(lists, Catch::Contains("`planted_value` (not built yet): It is planted by a test."));
 }
 
 TEST_CASE("data/README.md explains every field of every input file") {

@@ -23,6 +23,7 @@
 #include "models/base/build_info.hpp"
 #include "models/files/data_path.hpp"
 #include "models/files/load.hpp"
+#include "models/files/plan_json.hpp"
 #include "models/files/read_schedule.hpp"
 #include "models/files/schedule_json.hpp"
 #include "models/price/build_schedule.hpp"
@@ -243,7 +244,7 @@ Words settings() {
 Words plans() {
   Json mix = data("plans/mix");
   mix["scope"] = "moe";
-  return {mix.dump(),
+  return {mix.dump(), to_json(Plan{}).dump(),
           R"({"forward_degree": 2, "backward_degrees": [1, 2, 2], "scope": "moe", "grad_sync": "partitioned",
               "gradient_slices": [{"window": "tail", "elements": 36864}]})"};
 }

@@ -25,6 +25,7 @@ class Draw {
  public:
   explicit Draw(Random& random) : random_(random) {}
 
+  std::size_t below(std::size_t count) { return static_cast<std::size_t>(between(0, static_cast<int>(count) - 1)); }
   int between(int low, int high) { return std::uniform_int_distribution(low, high)(random_); }
   bool chance(int percent) { return between(1, 100) <= percent; }
   template <class T>
@@ -33,7 +34,7 @@ class Draw {
   }
   template <class Table, class Enum>
   void knob(const Table& names, Enum& knob) {
-    if (chance(30)) knob = names[static_cast<std::size_t>(between(0, static_cast<int>(names.size()) - 1))].second;
+    if (chance(30)) knob = names[below(names.size())].second;
   }
 
  private:
@@ -120,38 +121,67 @@ void weigh_bytes(Random& random, Experiment& e) {
     cost.beta = cost.beta * std::pow(10, draw.between(0, 5));
 }
 
-Plan random_plan(Random& random, const Experiment& e) {
+namespace {
+
+// Values for which any number would hardly ever be legal; the others are drawn by their type.
+bool draw_specially(Draw& draw, std::string_view knob, const Experiment& e, Plan& p) {
+  if (knob == "forward_degree") {
+    if (draw.chance(70)) p.forward_degree = draw.between(1, 4);
+  } else if (knob == "backward_degree") {
+    p.backward_degree = draw.chance(50) ? p.forward_degree : draw.between(1, 4);
+  } else if (knob == "backward_degrees") {
+    if (draw.chance(15))
+      for (int layer = 0; layer < e.workload.layers; ++layer) p.backward_degrees.push_back(draw.between(1, 4));
+  } else if (knob == "peer_group") {
+    if (draw.chance(50)) p.peer_group = draw.between(1, 4);
+  } else if (knob == "all_to_all_levels") {
+    if (draw.chance(20)) p.all_to_all_levels = {2, draw.between(1, 2)};
+  } else if (knob == "gradient_slices") {
+    if (p.grad_sync == GradSync::Partitioned) p.gradient_slices = random_slices(draw, e);
+  } else if (knob == "gradient_chunk_bytes") {
+    if (p.grad_sync == GradSync::FixedChunks) p.gradient_chunk_bytes = draw.between(100, 2000);
+  } else if (knob == "sharding_repeats") {
+    if (p.expert_sharding == ExpertSharding::EpMp) p.sharding_repeats = draw.one_of({0, 0, 1, 2, 4});
+  } else if (knob == "shadowed_experts") {
+    if (draw.chance(20)) p.shadowed_experts = {draw.between(0, e.model.experts - 1)};
+  } else if (knob == "micro_batches") {
+    if (draw.chance(40)) p.micro_batches = draw.one_of({1, 2, 4});
+  } else {
+    return false;
+  }
+  return true;
+}
+
+struct DrawByType {
+  Draw& draw;
+  Plan& plan;
+
+  void operator()(const ChoiceKnob& choice) const {
+    if (!draw.chance(30)) return;
+    const KnobValue& value = choice.values()[draw.below(choice.count)];
+    if (value.built || draw.chance(10)) choice.set(plan, value.value);
+  }
+  void operator()(const FlagKnob& flag) const { plan.*flag.member = draw.chance(25); }
+  void operator()(const CountKnob& count) const {
+    if (draw.chance(20)) plan.*count.member = draw.between(count.least, std::min(count.most, count.least + 4));
+  }
+  void operator()(const CountsKnob& list) const {
+    if (draw.chance(20)) plan.*list.member = {draw.between(list.least, std::min(list.most, list.least + 4))};
+  }
+  template <class Type>
+  void operator()(const Type&) const {
+    throw InternalError("a knob of this type needs a way of its own to be drawn");
+  }
+};
+
+}  // namespace
+
+Plan random_plan(Random& random, const Experiment& e, std::span<const Knob> table) {
   Draw draw(random);
   Plan p;
-  draw.knob(scope_names, p.scope);
-  if (draw.chance(70)) p.forward_degree = draw.between(1, 4);
-  p.backward_degree = draw.chance(50) ? p.forward_degree : draw.between(1, 4);
-  if (draw.chance(15))
-    for (int layer = 0; layer < e.workload.layers; ++layer) p.backward_degrees.push_back(draw.between(1, 4));
-  draw.knob(split_names, p.split);
-  if (draw.chance(50)) p.peer_group = draw.between(1, 4);
-  draw.knob(order_names, p.order);
-  draw.knob(comm_streams_names, p.comm_streams);
-  draw.knob(all_to_all_names, p.all_to_all);
-  if (draw.chance(20)) p.all_to_all_levels = {2, draw.between(1, 2)};
-  draw.knob(all_to_all_implementation_names, p.all_to_all_implementation);
-  draw.knob(protocol_names, p.protocol);
-  draw.knob(wire_names, p.dispatch_wire);
-  draw.knob(wire_names, p.combine_wire);
-  draw.knob(encoding_names, p.encoding);
-  draw.knob(grad_sync_names, p.grad_sync);
-  if (p.grad_sync == GradSync::Partitioned) p.gradient_slices = random_slices(draw, e);
-  if (p.grad_sync == GradSync::FixedChunks) p.gradient_chunk_bytes = draw.between(100, 2000);
-  draw.knob(restore_names, p.restore);
-  draw.knob(buffers_names, p.buffers);
-  draw.knob(expert_sharding_names, p.expert_sharding);
-  if (draw.chance(20)) p.shadowed_experts = {draw.between(0, e.model.experts - 1)};
-  draw.knob(layout_names, p.layout);
-  if (draw.chance(20)) p.row_tile = draw.between(1, 4);
-  draw.knob(shared_experts_names, p.shared_experts);
-  p.host_sync = draw.chance(25);
-  draw.knob(pipeline_schedule_names, p.pipeline_schedule);
-  if (draw.chance(40)) p.micro_batches = draw.one_of({1, 2, 4});
+  for (const Knob& knob : table)
+    if (const bool drawable = knob.built || draw.chance(2); drawable && !draw_specially(draw, knob.name, e, p))
+      std::visit(DrawByType{draw, p}, knob.type);
   return p;
 }
 
@@ -172,11 +202,10 @@ Plan random_legal_plan(Random& random, const Experiment& experiment) {
 }
 
 std::string describe(const Experiment& e, const Plan& plan) {
-  const nlohmann::ordered_json all = to_json(plan), usual = to_json(Plan{});
-  nlohmann::ordered_json knobs = nlohmann::ordered_json::object();
-  for (const auto& [key, value] : all.items())
-    if (value != usual.at(key)) knobs[key] = value;
-  return fmt::format("plan {} of {} {} experts {} top_k {} {}", knobs.dump(), to_json(e.workload).dump(),
+  nlohmann::ordered_json changed = nlohmann::ordered_json::object();
+  for (const Knob& knob : knobs())
+    if (!has_default(knob, plan)) changed[std::string(knob.name)] = value_json(knob, plan);
+  return fmt::format("plan {} of {} {} experts {} top_k {} {}", changed.dump(), to_json(e.workload).dump(),
                      to_json(e.parallelism).dump(), e.model.experts, e.workload.top_k,
                      e.model.expert_kind == ExpertKind::Gated ? "gated" : "ffn");
 }

@@ -2,9 +2,10 @@
 #pragma once
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 
-#include "models/plan/plan.hpp"
+#include "models/plan/knob_table.hpp"
 #include "models/question/experiment.hpp"
 
 namespace dovetail::test {
@@ -19,7 +20,7 @@ void weigh_bytes(Random& random, Experiment& experiment);
 
 // Every knob has its default with probability .7, else a value at random: most draws contradict themselves
 // or the experiment somewhere.
-Plan random_plan(Random& random, const Experiment& experiment);
+Plan random_plan(Random& random, const Experiment& experiment, std::span<const Knob> table = knobs());
 
 // Why validate(plan) refuses the plan; nothing if it does not.
 std::optional<std::string> refusal(const Plan& plan, const Experiment& experiment);

@@ -1,0 +1,356 @@
+// The table itself. Its entries and their values are checked by the compiler.
+#include "models/plan/knob_table.hpp"
+
+#include <algorithm>
+
+#include "models/base/errors.hpp"
+
+namespace dovetail {
+namespace {
+
+constexpr int most_chunks = 65'536, most_ranks = 1'048'576, most_stages = 10'000, most_micro_batches = 1'000'000;
+constexpr bool not_built = false;
+
+// The sentence for a value.
+template <class Enum>
+struct Said {
+  Enum value;
+  std::string_view help;
+  bool built = true;
+};
+
+// Every name needs its sentence: with one too many or one too few it does not compile.
+template <auto Member, class Enum, std::size_t N>
+constexpr ChoiceKnob choice(const std::array<std::pair<std::string_view, Enum>, N>& names,
+                            const Said<Enum> (&said)[N]) {
+  ChoiceKnob knob{{},
+                  N,
+                  [](const Plan& plan) { return static_cast<int>(plan.*Member); },
+                  [](Plan& plan, int value) { plan.*Member = static_cast<Enum>(value); }};
+  for (std::size_t i = 0; i < N; ++i) {
+    if (names[i].second != said[i].value) throw InternalError("the sentences of a knob are in another order");
+    knob.stored[i] = {names[i].first, static_cast<int>(said[i].value), said[i].help, said[i].built};
+  }
+  return knob;
+}
+
+constexpr Said<Wire> said_of_wires[]{{Wire::Same, "They are sent as the activations are."},
+                                     {Wire::Bf16, "They are sent as bf16."},
+                                     {Wire::Fp8, "They are sent as fp8 (e4m3), each row with an fp32 scale."}};
+
+using enum KnobClass;
+using enum KnobSearch;
+
+constexpr std::array table{
+    Knob{.name = "forward_degree",
+         .type = CountKnob{&Plan::forward_degree, 1, most_chunks},
+         .group = Degrees,
+         .search = Together,
+         .searched_as = "degrees",
+         .holds_rows = false,
+         .help = "The rows of the experts are cut into so many chunks in the forward pass."},
+    Knob{.name = "backward_degree",
+         .type = CountKnob{&Plan::backward_degree, 1, most_chunks},
+         .group = Degrees,
+         .search = Together,
+         .holds_rows = false,
+         .help = "The rows of the experts are cut into so many chunks in the backward pass."},
+    Knob{.name = "backward_degrees",
+         .type = CountsKnob{&Plan::backward_degrees, 1, most_chunks},
+         .group = Degrees,
+         .search = Together,
+         .holds_rows = false,
+         .help = "Layers may have different backward degrees: one number for each layer. With an empty list all layers "
+                 "have backward_degree."},
+    Knob{.name = "scope",
+         .type = choice<&Plan::scope>(
+             scope_names, {{Scope::Layer, "Nothing overlaps."},
+                           {Scope::Moe, "Dispatch, expert computation and combine overlap, chunk by chunk."},
+                           {Scope::Block,
+                            "Attention is cut into chunks too: chunks of tokens, each with its share of the capacity."},
+                           {Scope::Batch, "Two micro-batches overlap.", not_built}}),
+         .group = Arrangement,
+         .search = Together,
+         .searched_as = "scopes",
+         .holds_rows = true,
+         .help = "The scope says what may overlap."},
+    Knob{.name = "delay_weight_gradient",
+         .type = FlagKnob{&Plan::delay_weight_gradient},
+         .group = Arrangement,
+         .search = Kept,
+         .holds_rows = false,
+         .built = not_built,
+         .help = "With true, weight gradients are operations of their own, which may fill gaps of the backward pass."},
+    Knob{.name = "split",
+         .type = choice<&Plan::split>(split_names,
+                                      {{Split::Capacity, "A chunk takes some rows of every expert."},
+                                       {Split::Peers, "A chunk takes all rows of a group of ranks (FasterMoE)."}}),
+         .group = Arrangement,
+         .search = Together,
+         .searched_as = "splits",
+         .holds_rows = true,
+         .help = "The split says what a chunk takes."},
+    Knob{.name = "peer_group",
+         .type = CountKnob{&Plan::peer_group, 1, most_ranks},
+         .group = Arrangement,
+         .search = Together,
+         .holds_rows = false,
+         .help = "With split peers, so many ranks form a group. There are as many chunks as groups, and the degrees "
+                 "stay 1."},
+    Knob{.name = "order",
+         .type = choice<&Plan::order>(
+             order_names, {{Order::DispatchFirst, "All chunks are sent before any of them comes back."},
+                           {Order::Alternate, "One chunk is sent ahead; then a chunk comes back for each one sent."},
+                           {Order::ReadyFirst, "The chunk that is ready first, by the modelled costs, goes first."}}),
+         .group = Arrangement,
+         .search = Alone,
+         .searched_as = "orders",
+         .holds_rows = false,
+         .help = "The order is that of chunks on a communication stream."},
+    Knob{.name = "comm_streams",
+         .type = choice<&Plan::comm_streams>(
+             comm_streams_names,
+             {{CommStreams::One, "All communication is on one stream."},
+              {CommStreams::InterIntra,
+               "All-to-alls and all-reduces are on one stream, gathers and scatters inside a node on another (FSMoE)."},
+              {CommStreams::DispatchCombine, "Dispatch and combine have a communicator each (MPipeMoE)."}}),
+         .group = Arrangement,
+         .search = Together,
+         .searched_as = "streams",
+         .holds_rows = false,
+         .help = "Communication runs on one stream or on two."},
+    Knob{.name = "all_to_all",
+         .type = choice<&Plan::all_to_all>(
+             all_to_all_names,
+             {{AllToAll::Linear, "Every rank sends a message to every other rank."},
+              {AllToAll::NaiveLocal, "Ranks of a node swap blocks first, in many short messages (Tutel)."},
+              {AllToAll::Hierarchical1d, "One leader of each node sends for the whole node (Hetu)."},
+              {AllToAll::TwoDimensional, "As naive_local, but blocks are first copied next to each other (Tutel 2DH)."},
+              {AllToAll::NodeDeduplicated, "A row is sent to a node once, however many of its experts want it.",
+               not_built}}),
+         .group = Volumes,
+         .search = Together,
+         .searched_as = "all-to-alls",
+         .holds_rows = false,
+         .help = "The algorithm takes rows to the ranks of their experts and back."},
+    Knob{.name = "all_to_all_levels",
+         .type = CountsKnob{&Plan::all_to_all_levels, 1, most_ranks},
+         .group = Volumes,
+         .search = Together,
+         .holds_rows = false,
+         .help =
+             "These are the sizes of the levels of an all-to-all in steps, innermost first. With an empty list they "
+             "are ranks per node and nodes; hierarchical_1d has leaders of the first level only."},
+    Knob{.name = "all_to_all_implementation",
+         .type = choice<&Plan::all_to_all_implementation>(
+             all_to_all_implementation_names,
+             {{AllToAllImplementation::PointToPoint, "Its steps are operations one after another."},
+              {AllToAllImplementation::Fused, "Its steps are one kernel without barriers inside."}}),
+         .group = Volumes,
+         .search = Together,
+         .holds_rows = false,
+         .help = "An all-to-all in steps is one operation or several."},
+    Knob{.name = "protocol",
+         .type = choice<&Plan::protocol>(protocol_names,
+                                         {{Protocol::Simple, "Large messages are fast."},
+                                          {Protocol::LowLatency, "Small messages are fast."},
+                                          {Protocol::BySize, "Each operation takes whichever costs less."}}),
+         .group = Volumes,
+         .search = Together,
+         .holds_rows = false,
+         .help = "Messages are sent by this protocol."},
+    Knob{.name = "dispatch_wire",
+         .type = choice<&Plan::dispatch_wire>(wire_names, said_of_wires),
+         .group = Numerics,
+         .search = Kept,
+         .holds_rows = false,
+         .help = "Dispatched rows, and their gradients on the way back, are sent in this number format unless the "
+                 "activations are as small."},
+    Knob{.name = "combine_wire",
+         .type = choice<&Plan::combine_wire>(wire_names, said_of_wires),
+         .group = Numerics,
+         .search = Kept,
+         .holds_rows = false,
+         .help = "Combined rows, and their gradients on the way back, are sent in this number format unless the "
+                 "activations are as small."},
+    Knob{.name = "encoding",
+         .type = choice<&Plan::encoding>(
+             encoding_names, {{Encoding::Sparse, "They are copied there (Tutel)."},
+                              {Encoding::Dense, "They are multiplied with masks of ones and zeros (GShard)."}}),
+         .group = Volumes,
+         .search = Alone,
+         .searched_as = "encodings",
+         .holds_rows = true,
+         .help = "Tokens get to the rows of their experts in one of two ways."},
+    Knob{.name = "grad_sync",
+         .type = choice<&Plan::grad_sync>(
+             grad_sync_names,
+             {{GradSync::After, "They are reduced after the backward pass."},
+              {GradSync::WithDense, "They are reduced beside the attention of earlier layers."},
+              {GradSync::FixedChunks, "They are reduced in chunks of fixed size, as soon as these exist (Lina)."},
+              {GradSync::Partitioned, "They are reduced in slices that a planner chooses (FSMoE)."}}),
+         .group = Gradients,
+         .search = Together,
+         .searched_as = "gradient slices",
+         .holds_rows = false,
+         .help = "The dense gradients are reduced at this time. Those of replicated experts are reduced beside the "
+                 "attention of their layer with with_dense and fixed_chunks, and after the backward pass otherwise."},
+    Knob{.name = "gradient_chunk_bytes",
+         .type = BytesKnob{&Plan::gradient_chunk_bytes},
+         .group = Gradients,
+         .search = Kept,
+         .holds_rows = false,
+         .help = "With grad_sync fixed_chunks, a chunk has so many bytes."},
+    Knob{.name = "gradient_slices",
+         .type = SlicesKnob{&Plan::gradient_slices},
+         .group = Gradients,
+         .search = Together,
+         .holds_rows = false,
+         .help = "With grad_sync partitioned, these are the slices in backward order. They add up to all dense "
+                 "gradients."},
+    Knob{.name = "restore",
+         .type = choice<&Plan::restore>(
+             restore_names, {{Restore::Keep, "They are kept on the device."},
+                             {Restore::S1, "Both come back from the host's memory."},
+                             {Restore::S2, "Inputs are sent again; hidden rows come back from the host's memory."},
+                             {Restore::S3, "Inputs come back from the host's memory; hidden rows are computed again."},
+                             {Restore::S4, "Inputs are sent again; hidden rows are computed again."}}),
+         .group = Memory,
+         .search = Together,
+         .searched_as = "restoring",
+         .holds_rows = true,
+         .help = "The backward pass gets the inputs and hidden rows of the experts in this way (MPipeMoE table II)."},
+    Knob{.name = "buffers",
+         .type = choice<&Plan::buffers>(
+             buffers_names, {{Buffers::PerChunk, "Every chunk has its own memory."},
+                             {Buffers::Single, "All chunks share the memory of one chunk."},
+                             {Buffers::Double, "All chunks share the memory of two chunks (hidden rows: of one)."}}),
+         .group = Memory,
+         .search = Together,
+         .holds_rows = true,
+         .help = "Rows of chunks have memory of their own, or take over that of earlier chunks."},
+    Knob{.name = "expert_sharding",
+         .type = choice<&Plan::expert_sharding>(
+             expert_sharding_names,
+             {{ExpertSharding::Ep, "Each shard of an expert stays on its rank, and ranks gather the rows."},
+              {ExpertSharding::EpDp, "Ranks gather the shards of the weights (Tutel's P1)."},
+              {ExpertSharding::EpMp, "Tokens are repeated to the shards (Tutel's P2)."}}),
+         .group = Volumes,
+         .search = Together,
+         .searched_as = "shardings",
+         .holds_rows = true,
+         .help = "Where several ranks share an expert (esp above 1), its rows and its weights meet in this way."},
+    Knob{.name = "sharding_repeats",
+         .type = CountKnob{&Plan::sharding_repeats, 0, most_ranks},
+         .group = Volumes,
+         .search = Together,
+         .holds_rows = true,
+         .help = "With expert_sharding ep_mp, tokens are repeated to so many shards of an expert, a divisor of esp; "
+                 "weights are gathered within the others. 0 stands for all shards."},
+    Knob{.name = "shadowed_experts",
+         .type = CountsKnob{&Plan::shadowed_experts, 0, most_ranks},
+         .group = Volumes,
+         .search = Kept,
+         .holds_rows = false,
+         .help = "These experts are broadcast to all ranks in each step, in ascending order (FasterMoE)."},
+    Knob{.name = "layout",
+         .type = choice<&Plan::layout>(layout_names,
+                                       {{Layout::ExpertMajor, "Each expert has one matrix product for all its rows."},
+                                        {Layout::RankMajor, "Each expert has one for the rows of each rank."}}),
+         .group = Volumes,
+         .search = Kept,
+         .holds_rows = false,
+         .help = "The layout is the order of the dispatched rows."},
+    Knob{.name = "row_tile",
+         .type = CountKnob{&Plan::row_tile, 0, most_ranks},
+         .group = Volumes,
+         .search = Kept,
+         .holds_rows = false,
+         .help = "The rows of each matrix product of experts are rounded up to a multiple of it. With 0 they are not."},
+    Knob{.name = "expert_kernel",
+         .type = choice<&Plan::expert_kernel>(
+             expert_kernel_names, {{ExpertKernel::Batched, "All experts are computed with equally many rows."},
+                                   {ExpertKernel::Grouped, "Each expert is computed with its own rows.", not_built}}),
+         .group = Volumes,
+         .search = Kept,
+         .holds_rows = false,
+         .help = "The kernel of the experts pads their rows or does not."},
+    Knob{.name = "shared_experts",
+         .type = choice<&Plan::shared_experts>(
+             shared_experts_names,
+             {{SharedExperts::Serial, "They run after the other experts."},
+              {SharedExperts::Overlapped, "They run beside the exchanges of the others.", not_built}}),
+         .group = Arrangement,
+         .search = Kept,
+         .holds_rows = false,
+         .help = "Shared experts run at this time."},
+    Knob{.name = "host_sync",
+         .type = FlagKnob{&Plan::host_sync},
+         .group = Arrangement,
+         .search = Kept,
+         .holds_rows = false,
+         .help =
+             "The host waits before and after the experts of a layer, for a launch each, which is the GEMM alpha of "
+             "the calibration (AMPipe's published code)."},
+    Knob{.name = "pipeline_schedule",
+         .type = choice<&Plan::pipeline_schedule>(
+             pipeline_schedule_names,
+             {{PipelineSchedule::Gpipe, "All run forward; then they run backward in reverse."},
+              {PipelineSchedule::OneForwardOneBackward, "One forward and one backward pass take turns."},
+              {PipelineSchedule::Interleaved, "Each rank has several stages, which take turns.", not_built}}),
+         .group = Pipeline,
+         .search = Together,
+         .holds_rows = true,
+         .help = "Micro-batches go through the pipeline stages (parallelism.pp) in this order."},
+    Knob{.name = "virtual_stages",
+         .type = CountKnob{&Plan::virtual_stages, 1, most_stages},
+         .group = Pipeline,
+         .search = Kept,
+         .holds_rows = false,
+         .built = not_built,
+         .help = "Each rank has so many pipeline stages."},
+    Knob{.name = "micro_batches",
+         .type = CountKnob{&Plan::micro_batches, 1, most_micro_batches},
+         .group = Pipeline,
+         .search = Together,
+         .holds_rows = true,
+         .help = "The batch is cut into so many equal parts, which go through the pipeline stages one after another."},
+    Knob{.name = "recompute",
+         .type = choice<&Plan::recompute>(recompute_names,
+                                          {{Recompute::None, "None of it is."},
+                                           {Recompute::Selective, "The scores of the attention are.", not_built},
+                                           {Recompute::Full, "All of it is.", not_built}}),
+         .group = Memory,
+         .search = Kept,
+         .holds_rows = true,
+         .help = "The dense part, or some of it, is computed again in the backward pass instead of being kept."},
+    Knob{.name = "zero",
+         .type = CountKnob{&Plan::zero, 0, 1},
+         .group = Memory,
+         .search = Kept,
+         .holds_rows = false,
+         .built = not_built,
+         .help = "This is the ZeRO stage: 1 divides optimizer states among the data-parallel ranks."},
+};
+
+// How many members Plan has, counted by the compiler.
+struct AnyMember {
+  template <class T>
+  operator T() const;
+};
+template <class T, class... Members>
+constexpr std::size_t members_of() {
+  if constexpr (requires { T{Members{}..., AnyMember{}}; })
+    return members_of<T, Members..., AnyMember>();
+  else
+    return sizeof...(Members);
+}
+static_assert(table.size() == members_of<Plan>(), "each member of Plan needs its entry in this table, and no other");
+
+}  // namespace
+
+std::span<const Knob> knobs() {
+  return table;
+}
+
+}  // namespace dovetail
