@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every command line that README.md and --help show works as it stands. Usage: examples_test.py PROGRAM"""
+"""Every command line that a README or --help shows works as it stands. Usage: examples_test.py PROGRAM"""
 import re
 import tempfile
 
@@ -50,9 +50,9 @@ def main():
             lines = examples.in_help(program.run(command, "--help").stdout)
             checks.check(lines, f"{command} --help has an example")
             run_all(checks, program, f"{command} --help", lines)
-        readme = SOURCE / "README.md"
-        if readme.exists():
-            run_all(checks, program, "README.md", examples.in_markdown(readme.read_text(encoding="utf-8")))
+        for readme in sorted(SOURCE.glob("README.md")) + sorted(SOURCE.glob("*/README.md")):
+            lines = examples.in_markdown(readme.read_text(encoding="utf-8"))
+            run_all(checks, program, str(readme.relative_to(SOURCE)), lines)
     checks.finish()
 
 
