@@ -35,25 +35,25 @@ constexpr auto plan_examples = R"(Examples:
   The fastest of all shipped systems that fits the memory:
     dovetail plan --cluster fsmoe-testbed-b --model mixtral-8x7b
 
-  One system's plan by another planner, kept for other commands:
+  One system planned by another planner; the plan is kept for other commands:
     dovetail plan --cluster fsmoe-testbed-b --model mixtral-8x7b --system fsmoe --planner exhaustive --save-plan best.json
     dovetail simulate --cluster fsmoe-testbed-b --model mixtral-8x7b --plan best.json
 
-  Step by step while capacity factors change: over a trace; then as a training job would call it:
+  Step by step while capacity factors change: first over a trace, then as a training job would call it:
     dovetail plan --online --trace capacity-tutel --cluster fsmoe-testbed-b --model mixtral-8x7b --noise 0.02 --html online.html
     dovetail plan --online --state state.json --step f=1.5 --cluster fsmoe-testbed-b --model mixtral-8x7b
     dovetail plan --online --state state.json --report 0.412 --step f=1.6 --cluster fsmoe-testbed-b --model mixtral-8x7b
 
-  Really run each plan that the planner asks about, two ranks on this machine:
+  Really run each plan that the planner asks about, with two ranks on this machine:
     dovetail plan --cluster fsmoe-testbed-b --model mixtral-8x7b --system tutel --evaluator host \
       --ranks 2 --tokens 128 --hidden 32 --measure-time 0.1
 
-  A whole model in four pipeline stages on GPUs of less memory, by the unified planner:
+  A whole model in four pipeline stages on GPUs with less memory, planned by the unified planner:
     dovetail plan --cluster dgx-h100 --model deepseek-v3 --nodes 32 --system dovetail --set parallelism.pp=4 \
       --set cluster.device.memory="64 GiB"
 
-Exit code 3: no plan fits the memory of a GPU; the missing bytes are named, and what would make it fit.
-Times are milliseconds, memory is GiB.)";
+Times are milliseconds. Memory is GiB. Exit code 3 says that no plan fits the memory of a GPU; the message names the
+missing bytes and the changes that would make a plan fit.)";
 
 struct PlanOptions : Options {
   std::string planner, save;
@@ -169,22 +169,24 @@ Action declare_plan(CLI::App& app) {
   add_system_options(app, *options, Systems::Many);
   add_text(app,
            {"--planner", "NAME",
-            fmt::format("who chooses the open knobs: {} [the system's]", fmt::join(planners::planner_names(), ", ")),
+            fmt::format("who chooses the settings that are left open: {} [the system's]",
+                        fmt::join(planners::planner_names(), ", ")),
             "Schedules"},
            options->planner);
-  add_text(app,
-           {"--evaluator", "NAME",
-            fmt::format("what planners ask how long a plan takes: {}; host really runs plans, scaled down [analytic]",
-                        fmt::join(evaluator_names(), ", ")),
-            "Schedules"},
-           options->evaluator);
+  add_text(
+      app,
+      {"--evaluator", "NAME",
+       fmt::format("how planners find out how long a plan takes: {}; host really runs scaled-down plans [analytic]",
+                   fmt::join(evaluator_names(), ", ")),
+       "Schedules"},
+      options->evaluator);
   add_backend_option(app, *options);
   constexpr auto group = "With --evaluator host";
   add_scale_options(app, group, options->scale);
-  add_number(app, {"--measure-time", "SECONDS", "longest time for the samples of one plan [1]", group},
-             options->measure_time, .01, 1e6);
+  add_number(app, {"--measure-time", "SECONDS", "longest time to measure one plan [1]", group}, options->measure_time,
+             .01, 1e6);
   add_output_options(app, *options);
-  add_text(app, {"--save-plan", "FILE", "the chosen plan alone, for --plan of other commands", "Results"},
+  add_text(app, {"--save-plan", "FILE", "write the chosen plan alone, for --plan of other commands", "Results"},
            options->save);
   add_online_options(app, options->online);
   add_general_options(app, *options);
