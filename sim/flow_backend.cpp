@@ -19,7 +19,7 @@ namespace {
 
 constexpr int most_gpus = 128;  // 512 take minutes for one all-to-all
 
-// Which ranks a class of the schedule stands for.
+// The class of the schedule that stands for each rank.
 std::vector<int> classes_of_ranks(const Experiment& e, const Schedule& s) {
   std::vector<int> classes(static_cast<std::size_t>(e.cluster.gpus()));
   if (s.classes.size() == 1) return classes;

@@ -15,8 +15,8 @@
 namespace dovetail::sim {
 namespace {
 
-// What SimGrid reports back: the end of the fixed time of an op, of an activity, or of the time until a change of
-// speed.
+// SimGrid reports the end of one of these: the fixed time of an op, an activity, or the time until a change of speed.
+// A tag modulo `parts` says which.
 enum class Part { Fixed, Work, Speed };
 constexpr int parts = 3;
 std::int64_t tag_of(std::size_t id, Part part) {

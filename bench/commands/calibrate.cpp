@@ -236,7 +236,8 @@ Calibration from_nccl_tests(const CalibrateCommand& options, Calibration c, File
 void check_device(const CalibrateCommand& o) {
   if (o.device != DeviceKind::Cuda) return;
   if (o.ranks > 0 || o.grid != exec::GridName::Default)
-    throw InputError("--device cuda: one GPU is one rank, measured in sizes of its own: not with --ranks or --grid");
+    throw InputError(
+        "--device cuda: one GPU is one rank and has its own sizes to measure, so not with --ranks or --grid");
   if (DOVETAIL_HAS_CUDA == 0)
     throw DeviceError("--device cuda", "not in this build; install CUDA with cuBLAS and build again");
 }
@@ -244,8 +245,9 @@ void check_device(const CalibrateCommand& o) {
 void check_together(const CalibrateCommand& o) {
   check_options(o);
   if (!o.baselines.empty() && (o.device != DeviceKind::Cuda || o.points.empty()))
-    throw InputError("--baselines: sizes for --points of --device cuda; give both");
-  if (!o.points.empty() && !o.nccl_tests.empty()) throw InputError("--points: nothing is measured with --nccl-tests");
+    throw InputError("--baselines: only with --points and --device cuda, which measure and write its sizes");
+  if (!o.points.empty() && !o.nccl_tests.empty())
+    throw InputError("--points: not with --nccl-tests, because nothing is measured then");
   if (o.points == "-") throw InputError("--points -: expected a file, which is written while sizes are measured");
   const bool needs_base = !o.nccl_tests.empty() || o.device == DeviceKind::Cuda;
   if ((!o.base.empty() && !needs_base) || (o.nccl_tests.empty() && (o.collective || o.link)))
@@ -257,7 +259,8 @@ void check_together(const CalibrateCommand& o) {
   if (!o.nccl_tests.empty() && (o.device != DeviceKind::Host || o.quick || o.ranks > 0 ||
                                 o.grid != exec::GridName::Default || o.measure_time > 0))
     throw InputError(
-        "--nccl-tests: nothing is measured here, so --device, --ranks, --quick, --grid and --measure-time say nothing");
+        "--nccl-tests: nothing is measured here, so --device, --ranks, --quick, --grid and --measure-time have no "
+        "effect");
   if (o.quick && o.grid != exec::GridName::Default) throw InputError("--quick contradicts --grid fsmoe");
   check_device(o);
 }

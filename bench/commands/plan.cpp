@@ -110,8 +110,8 @@ Exit refuse(const Report& report, const Question& question) {
   const Device& device = report.experiment.cluster.device;
   const std::vector<std::string> ways = ways_to_fit(question, nearest.plan);
   say(fmt::format(
-      "dovetail: no plan fits: {} needs {} of each {}, which has {}; {} ({:.0f} bytes) are missing; tried in its "
-      "place: {}\n",
+      "dovetail: no plan fits: {} needs {} of each {}, which has {}; {} ({:.0f} bytes) are missing; changes that were "
+      "tried: {}\n",
       nearest.system, reports::bytes(nearest.memory.peak), device.name, reports::bytes(device.memory),
       reports::bytes(nearest.missing), nearest.missing.value(),
       ways.empty() ? "nothing takes less" : fmt::to_string(fmt::join(ways, "; "))));
@@ -131,7 +131,7 @@ Exit plan(const PlanOptions& options, const std::vector<std::string>& command_li
   if (online.online && options.really_run())
     online.really_run = {options.scale, Seconds(options.measure_time)};
   else if (online.online && options.evaluator != "analytic")
-    throw InputError(fmt::format("--evaluator {}: with --online times are those of --backend, or of --evaluator host",
+    throw InputError(fmt::format("--evaluator {}: with --online times come from --backend, or from --evaluator host",
                                  options.evaluator));
   check_online(online, options);
   if (online.online) return plan_online(options, online, options.planner, options.save, command_line);

@@ -106,8 +106,8 @@ Exit validate(const ValidateOptions& options, const std::vector<std::string>& co
     exit = judge(validation, options);
   });
   if (measured) return exit;
-  say(fmt::format("dovetail: validate: --time-limit {:g}: over before any plan was measured{}\n", options.time_limit,
-                  settings.journal.empty() ? "" : "; the same command goes on"));
+  say(fmt::format("dovetail: validate: --time-limit {:g}: the time was over before any plan was measured{}\n",
+                  options.time_limit, settings.journal.empty() ? "" : "; give the same command again to go on"));
   return Exit::Failure;
 }
 

@@ -31,7 +31,7 @@ Experiment moe_layer(Experiment base, const LayerSizes& sizes);
 PricedSchedule price_moe(const Experiment& experiment, const Plan& plan);
 Seconds moe_time(const Experiment& experiment, const Plan& plan);
 
-// What the system's planner makes of its plan when it looks at this time alone.
+// The plan that the system's planner completes when it looks at this time alone.
 Plan plan_moe(const Experiment& experiment, const System& system);
 
 // The same plan in each of these degrees, as far as the capacity has so many rows.

@@ -95,7 +95,7 @@ std::optional<std::string> own_words(const std::string& errors) {
   return {};
 }
 
-// What mpirun said, without its frames, on one line.
+// The words of mpirun on one line, without its frames.
 std::string words_of_mpirun(const std::string& errors) {
   constexpr std::size_t most = 400;
   std::string text;

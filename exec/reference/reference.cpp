@@ -188,8 +188,8 @@ void expert_backward(const Sizes& s, const LayerWeights& w, Size e, const double
 
 // --- the gate and what it connects ---
 
-// What a slot of an expert takes of a token, and a token of the slot's result. Choices have one such link each, soft
-// gates one for every token and slot.
+// A link says how much of a token a slot of an expert takes, and how much of the slot's result the token takes. Each
+// choice has one such link; soft gates have one for every token and slot.
 struct Link {
   Size token, slot;  // of all ranks; expert C + capacity slot
   double dispatch, combine;
@@ -220,13 +220,13 @@ TokenPlace place_of(const Competitors& c, int layer) {
   return {layer, static_cast<std::int64_t>(c.first_token)};
 }
 
-// What a routing model gives these tokens; empty: the router decides.
+// The choices that a routing model gives these tokens; empty: the router decides.
 Routing preset_of(const Experiment& e, const Competitors& c, int layer) {
   const Routing all = modelled_choices(e, layer, c.part % e.parallelism.stage_ranks());
   return all.empty() ? all : routing_of_part(c.shape, c.tokens, all);
 }
 
-// Of the competitors whose logits are the pass's last.
+// The links of the competitors whose logits are the last ones of the pass.
 std::vector<Link> links_of(const Competitors& c, Routing preset, MoePass& pass) {
   const LayerShape& shape = c.shape;
   std::vector<Link> links;
@@ -364,7 +364,7 @@ void add_dense_ffn_backward(const Sizes& s, const LayerWeights& w, const Values&
   gradient.dense_w3 = std::move(d.weights.w3);
 }
 
-// Where nothing has resolved the capacity yet, it is as large as the factor allows.
+// If nothing has resolved the capacity yet, it is as large as the factor allows.
 LayerShape reference_shape(const Experiment& e) {
   LayerShape shape = layer_shape(e);
   if (shape.capacity == 0) shape.capacity = capacity_limit(e);

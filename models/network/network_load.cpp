@@ -131,7 +131,7 @@ FlowClass NetworkLoad::stage_flow(const Op& op) const {
   return network_.send(from, (to - from) * stage_ranks_);
 }
 
-// What one rank has for one other.
+// The bytes that one rank has for one other.
 Bytes NetworkLoad::block_bytes(const Op& op) const {
   const auto steps = s_.steps_of(op);
   if (!steps.empty()) return op.work.message / static_cast<double>(exchanged_blocks(steps));

@@ -1,4 +1,4 @@
-// Where activities of a priced schedule may slow each other, and how long they take then.
+// Finds activities of a priced schedule that may slow each other, and how long they then take.
 #pragma once
 #include <span>
 #include <vector>
@@ -11,7 +11,7 @@ namespace dovetail {
 // may meet there, or because its speed changes.
 std::vector<bool> shared_resources(const PricedSchedule& priced);
 
-// What PricedSchedule::contended says: whether any resource is so.
+// Whether any resource is contended: the value of PricedSchedule::contended.
 bool is_contended(const PricedSchedule& priced);
 
 // When each of these activities ends if they begin together at 0 and nothing else runs: an op's `duration` is its fixed

@@ -1,4 +1,4 @@
-// What the steps of an all-to-all cost, by a calibration: by message where it knows messages, else alpha + n beta.
+// The cost of the steps of an all-to-all: by message if the calibration knows messages, otherwise alpha + n beta.
 #pragma once
 #include <array>
 

@@ -198,7 +198,7 @@ class Planner {
     return arena;
   }
 
-  // What ended up above the least that can be reached is placed first the next time.
+  // Requests that ended up above the least possible size are placed first the next time.
   void promote(std::vector<std::size_t>& order, const Arena& arena) const {
     std::ranges::stable_partition(
         order, [&](std::size_t i) { return arena.offsets[i] + aligned(requests_[i].bytes) > least_; });

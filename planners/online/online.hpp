@@ -20,7 +20,7 @@ namespace dovetail::planners {
 
 inline constexpr double smallest_load = 1e-300;  // that a state may hold
 
-// What of a step decides how much work it is. Both above 0.
+// The sizes of a step that decide how much work it is. Both are above 0.
 struct StepSize {
   double capacity_factor = 1;
   double tokens = 1;  // of a rank, the fullest one's, in any unit that stays the same
@@ -78,7 +78,7 @@ class OnlinePlanner {
  private:
   virtual std::size_t pick(double load) = 0;
   virtual void learn(double load, std::size_t strategy, Seconds time) = 0;
-  // What was learned, under keys of the planner's own; from there, instead of what it has.
+  // Writes what was learned under keys of the planner's own; reads it from there, in place of what the planner has.
   virtual void write(nlohmann::ordered_json& state) const = 0;
   virtual void read(const JsonReader& state) = 0;
 

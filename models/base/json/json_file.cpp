@@ -83,7 +83,7 @@ class Builder : public nlohmann::json_sax<json> {
     return true;
   }
 
-  // Of the innermost open object or array.
+  // The pointer of the innermost open object or array.
   std::string last_pointer() const {
     std::string pointer;
     for (std::size_t i = 0; i + 1 < open_.size(); ++i)
