@@ -99,7 +99,7 @@ class FlowRun {
     }
   }
 
-  // On each rank; between stages from each to the one at the same place.
+  // Adds the edges of each rank; between stages they lead from each rank to the one at the same place.
   void add_edges(OpId before, OpId op) {
     const auto ranks =
         static_cast<int>(ranks_[static_cast<std::size_t>(s_.class_of(s_.ops[static_cast<std::size_t>(op)]))].size());

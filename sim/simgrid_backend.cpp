@@ -75,8 +75,8 @@ class Execution {
   Timeline timeline_;
 };
 
-// Beside the resources of the schedule there is one of each stream's own, for times in which nothing is shared, and one
-// for each change of speed, for the time until then.
+// The simulation has more resources than the schedule: one for each stream, for times in which nothing is shared, and
+// one for each change of speed, for the time until then.
 Execution::Execution(const PricedSchedule& priced)
     : priced_(priced),
       schedule_(*priced.schedule),

@@ -135,7 +135,7 @@ bool Evaluation::measured_otherwise() const {
   return backend_.name() != "analytic" || e.cluster.network || e.workload.message_sizes == MessageSizes::Routed;
 }
 
-// Without the experiment's events, which plans are made without.
+// Tries a plan without the experiment's events, because plans are made without them.
 planners::Outcome Evaluation::try_out(const Plan& plan) {
   const auto known = std::ranges::find(tried_, plan, &std::pair<Plan, planners::Outcome>::first);
   if (known != tried_.end()) return known->second;

@@ -20,7 +20,7 @@ struct LayerSizes {
 // not given is that of `usual`.
 LayerSizes read_sizes(const JsonReader& json, LayerSizes usual = {});
 
-// On that many GPUs together. Throws InputError for less than one expert or too many.
+// The experts on that many GPUs together. Throws InputError for less than one expert or too many.
 int experts_on(int gpus, double per_gpu);
 
 // `base` with one layer of these sizes, whose attention has a single head of one element. Up to a node's GPUs stay on

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array activations{TensorKind::Encoded, TensorKind::Dispatched, TensorKind::Hidden,
                                  TensorKind::ExpertPartial, TensorKind::Combined};
-// In the order in which they are made.
+// The gradients in the order in which they are made.
 constexpr std::array gradients{TensorKind::Combined, TensorKind::ExpertOutput, TensorKind::Hidden,
                                TensorKind::ExpertInput, TensorKind::Encoded};
 

@@ -124,7 +124,7 @@ void attend_backward(const Sizes& s, const AttentionPass& pass, Size t, Size hea
   }
 }
 
-// From the gradient of x + attention(x) to that of x.
+// Takes the gradient of x + attention(x) and returns the gradient of x.
 Values attention_sum_backward(const Sizes& s, const LayerWeights& w, const Values& x, const AttentionPass& pass,
                               const Values& d_sum, LayerWeights& gradient) {
   AttentionPass d{Values(pass.query.size()), Values(pass.key.size()), Values(pass.value.size()),
@@ -206,7 +206,7 @@ struct Competitors {
 
 struct MoePass {
   Values input;
-  // By competitors.
+  // Indexed by competitors.
   std::vector<Values> logits;
   std::vector<Routing> routing;
   std::vector<std::vector<Link>> links;
@@ -287,7 +287,7 @@ Values moe_sum(const Experiment& e, const Sizes& s, const std::vector<Competitor
   return sum;
 }
 
-// From the gradients of what the links carry to those of the gate's logits.
+// Takes the gradients of what the links carry and returns the gradients of the gate's logits.
 Values logits_gradient(const LayerShape& shape, const Values& logits, const Routing& routing, const Values& d_dispatch,
                        const Values& d_combine) {
   if (shape.gate.kind == GateKind::SoftMoe)

@@ -148,7 +148,7 @@ std::vector<std::uint64_t> FoldedNetwork::refined(std::vector<std::uint64_t> col
   return colours;
 }
 
-// In order of their first ranks.
+// Numbers the classes in the order of their first ranks.
 void FoldedNetwork::number_classes(const std::vector<std::uint64_t>& colours) {
   std::unordered_map<std::uint64_t, int> known;
   for (std::size_t i = 0; i < colours.size(); ++i) {

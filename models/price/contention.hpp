@@ -7,8 +7,8 @@
 
 namespace dovetail {
 
-// By resource: whether its activities may run slower than alone, because ops of several streams demand it, so that they
-// may meet there, or because its speed changes.
+// Whether the activities of each resource may run slower than alone: ops of several streams demand it and may meet
+// there, or its speed changes.
 std::vector<bool> shared_resources(const PricedSchedule& priced);
 
 // Whether any resource is contended: the value of PricedSchedule::contended.

@@ -13,7 +13,7 @@ struct ResourceTime {
   Seconds busy;   // of the resource
 };
 
-// By InterferenceClass: copies take Compute, exchanges Inter and Intra.
+// Indexed by InterferenceClass: copies take Compute, exchanges take Inter and Intra.
 using StepCost = std::array<ResourceTime, interference_class_names.size()>;
 
 // Resources work side by side: the longest `fixed`, then the longest `busy`.

@@ -73,7 +73,7 @@ struct SystemResult {
   std::optional<RunReport> run;
 };
 
-// How a result came to be. Never the whole environment.
+// How a result came to be. It never holds the whole environment.
 struct RunProvenance {
   std::string version, git_revision, host, compiler, created;  // created: ISO 8601 UTC
   std::vector<std::string> command_line;

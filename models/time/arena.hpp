@@ -7,7 +7,7 @@
 
 namespace dovetail {
 
-// In use from `born` until just before `dead`.
+// Memory in use from `born` until just before `dead`.
 struct MemoryRequest {
   std::int64_t bytes = 0;
   Seconds born, dead;

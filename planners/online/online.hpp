@@ -54,8 +54,8 @@ class OnlinePlanner {
 
   // Index of the strategy for the next step. Throws InputError for a size that is not above 0 and finite.
   std::size_t choose(const StepSize& step);
-  // How long the step took that was last chosen for; or any step. Throws InputError for a time that is not above 0 and
-  // finite; for the former also where nothing was chosen since the last report.
+  // Reports how long a step took: the step that was last chosen for, or any step. Throws InputError for a time that is
+  // not above 0 and finite; the first one also if nothing was chosen since the last report.
   void report(Seconds time);
   void report(const StepSize& step, std::size_t strategy, Seconds time);
   // The last choice while nothing was reported of it. Part of the state.
