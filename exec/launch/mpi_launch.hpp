@@ -20,13 +20,13 @@ struct MpiLaunch {
 // dovetail-exec beside the running program. Throws DeviceError where it is missing.
 std::string executor_path();
 
-// Does the same as run_on_host, with a process per rank. It obeys only the limit of `options.measure`, and no hooks.
-// Throws DeviceError in one line for a rank that ended or hangs, with its op as far as it is known, and for what mpirun
-// could not do. No process and no file of the run is left, however it ends.
+// As run_on_host, with a process per rank (of `options.measure` the limit; no hooks). Throws DeviceError in one line
+// for a rank that ended or hangs, with its op as far as is known, and for what mpirun could not do. No process and no
+// file of the run is left, however it ends.
 HostRunResult run_over_mpi(const ScheduleFile& file, const HostRunOptions& options, const MpiLaunch& launch);
 
-// Does the same as run_on_device on this machine's first GPU, or with `nccl` on a GPU for each rank, by dovetail-exec.
-// `poll` is the same as above.
+// As run_on_device on this machine's first GPU, or with `nccl` on a GPU for each rank: dovetail-exec does it. `poll` as
+// above.
 HostRunResult run_on_gpu(const ScheduleFile& file, const HostRunOptions& options, bool nccl,
                          const std::function<void()>& poll);
 
@@ -36,7 +36,7 @@ struct CalibrationFiles {
   std::string points, baselines;
 };
 
-// Does the same as calibrate_cuda (exec/device/cuda/cuda_run.hpp), and obeys only limit, seed and `where` of `options`.
+// As calibrate_cuda (exec/device/cuda/cuda_run.hpp); of `options` the limit, the seed and `where`.
 Calibration calibrate_on_gpu(bool quick, const CalibrateOptions& options, const CalibrationFiles& files,
                              const std::function<void()>& poll);
 

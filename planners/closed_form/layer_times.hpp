@@ -50,8 +50,8 @@ struct LayerTimes {
   LayerTimes of_layers(LayerRun run) const;
 };
 
-// A plan that moves and computes the same as `plan`, one op after the other. It has the knobs of work and messages, and
-// the defaults of all others.
+// What `plan` moves and computes, one op after the other: its knobs of work and messages, everything else as by
+// default.
 Plan sequential_plan(const Plan& plan);
 
 // Whether a collective belongs to a dense feed-forward part and not to attention, which its kind does not tell.
