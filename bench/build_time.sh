@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Where the time of a build goes: by folder, and which steps take longest. Steps that ran are read off ninja's log.
+# Shows where the time of a build goes: by folder, and the longest steps. It reads them off ninja's log.
 # Usage: bench/build_time.sh [--cold] [--touch FILE] [PRESET|FOLDER]      (default: release)
 #   --cold        first builds everything anew, without ccache
 #   --touch FILE  instead measures what a change of FILE costs until `dovetail` is linked again

@@ -30,7 +30,10 @@ std::string version() {
 }
 
 Exit run(const std::vector<std::string>& arguments) {
-  CLI::App app("Plans, simulates and really runs Mixture-of-Experts training schedules.", "dovetail");
+  CLI::App app(
+      "Finds the fastest schedule for training a Mixture-of-Experts model on a cluster: plans, simulates, runs it.",
+      "dovetail");
+  app.footer("dovetail COMMAND --help shows the options of a command, with examples.");
   app.set_version_flag("--version", version, "the version of this program")->group("General");
   bench::prepare_usage(app);
   std::vector<bench::Action> actions;

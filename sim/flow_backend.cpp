@@ -19,7 +19,7 @@ namespace {
 
 constexpr int most_gpus = 128;  // 512 take minutes for one all-to-all
 
-// Which ranks a class of the schedule stands for.
+// The class of the schedule that stands for each rank.
 std::vector<int> classes_of_ranks(const Experiment& e, const Schedule& s) {
   std::vector<int> classes(static_cast<std::size_t>(e.cluster.gpus()));
   if (s.classes.size() == 1) return classes;
@@ -97,7 +97,7 @@ class FlowRun {
     }
   }
 
-  // On each rank; between stages from each to the one at the same place.
+  // Adds the edges of each rank; between stages they lead from each rank to the one at the same place.
   void add_edges(OpId before, OpId op) {
     const auto ranks =
         static_cast<int>(ranks_[static_cast<std::size_t>(s_.class_of(s_.ops[static_cast<std::size_t>(op)]))].size());

@@ -15,8 +15,8 @@
 namespace dovetail::sim {
 namespace {
 
-// What SimGrid reports back: the end of the fixed time of an op, of an activity, or of the time until a change of
-// speed.
+// SimGrid reports the end of one of these: the fixed time of an op, an activity, or the time until a change of speed.
+// A tag modulo `parts` says which.
 enum class Part { Fixed, Work, Speed };
 constexpr int parts = 3;
 std::int64_t tag_of(std::size_t id, Part part) {
@@ -75,8 +75,8 @@ class Execution {
   Timeline timeline_;
 };
 
-// Beside the resources of the schedule there is one of each stream's own, for times in which nothing is shared, and one
-// for each change of speed, for the time until then.
+// The simulation has more resources than the schedule: one for each stream, for times in which nothing is shared, and
+// one for each change of speed, for the time until then.
 Execution::Execution(const PricedSchedule& priced)
     : priced_(priced),
       schedule_(*priced.schedule),

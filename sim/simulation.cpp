@@ -182,8 +182,8 @@ s4u::Exec* Engine::start(std::int64_t tag, std::span<const Demand> demands, doub
   return activity.get();
 }
 
-// SimGrid holds activities on a host whose speed changes below one whole activity a second. So the hosts keep theirs,
-// and what is left of an activity begins again with demands that are as much larger.
+// SimGrid holds activities on a host whose speed changes below one whole activity a second. Hosts therefore keep their
+// speed, and the rest of an activity begins again with demands that are larger by the same factor.
 void Engine::set_speed(int resource, double speed) {
   speeds_.resize(pool_.size(), 1.0);
   speeds_[static_cast<std::size_t>(resource)] = speed;

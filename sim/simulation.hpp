@@ -24,7 +24,7 @@ class Simulation {
   // flows of it take part in the fair sharing of a resource. At least one demand, all positive and finite.
   void start(std::int64_t tag, std::span<const Demand> demands);
 
-  // From now on the resource has this speed, above 0 (1 at first). Only where speeds change.
+  // Gives the resource this speed from now on, above 0 (1 at first). Only for engines in which speeds change.
   void set_speed(int resource, double speed);
 
   // Runs until nothing is left. `finished` gets the tag of each activity when it ends, may start others and

@@ -9,13 +9,14 @@ constexpr std::array table{
     Command{"compare", "Compare systems or plans on one experiment", declare_compare},
     Command{"plan", "Choose a plan and say why", declare_plan},
     Command{"simulate", "Predict one system or plan in detail", declare_simulate},
-    Command{"run", "Run a scaled-down plan for real, predicted beside measured", declare_run},
-    Command{"validate", "Calibrate on some sizes, predict others, measure them, and say how far off", declare_validate},
-    Command{"reproduce", "Recompute published tables, each value beside the published one", declare_reproduce},
+    Command{"run", "Execute a scaled-down plan on this machine, and compare measured with predicted times",
+            declare_run},
+    Command{"validate", "Measure how far predictions are off, on sizes that no cost was fitted to", declare_validate},
+    Command{"reproduce", "Recompute published tables, with each value beside the published one", declare_reproduce},
     Command{"sweep", "Simulate systems over a grid of clusters, models and settings", declare_sweep},
-    Command{"calibrate", "Measure what operations cost here, or read it from nccl-tests", declare_calibrate},
+    Command{"calibrate", "Measure what operations cost on this machine, or read it from nccl-tests", declare_calibrate},
     Command{"import", "Make a model file from a Hugging Face config.json", declare_import},
-    Command{"doctor", "Say what this build and this machine can do, and what is missing", declare_doctor},
+    Command{"doctor", "List what this build and this machine can do, and what is missing", declare_doctor},
 };
 
 }  // namespace

@@ -27,7 +27,8 @@ Descriptor open_lock(const std::string& path) {
   if (!file.open()) throw InputError(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
   struct stat status = {};
   if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > 0)
-    throw InputError(fmt::format("{} is no lock of dovetail, which is empty: rename it or name another output", path));
+    throw InputError(
+        fmt::format("{} is not a lock of dovetail, which is an empty file: rename it or name another output", path));
   return file;
 }
 
@@ -82,7 +83,7 @@ void LockFile::refuse() const {
   const Descriptor file(::open(lock_.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
   struct flock lock = whole_file();
   const bool known = ::fcntl(file.get(), F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK && lock.l_pid > 0;
-  throw InputError(fmt::format("{} is in use by {}: wait for its end or name another file", path_,
+  throw InputError(fmt::format("{} is in use by {}: wait until it ends, or name another file", path_,
                                known ? fmt::format("process {}", lock.l_pid) : "another process"));
 }
 

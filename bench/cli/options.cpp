@@ -11,7 +11,7 @@
 namespace dovetail::bench {
 namespace {
 
-const std::string question = "What is asked", schedules = "Schedules", results = "Results", general = "General";
+const std::string question = "Question", schedules = "Schedules", results = "Results", general = "General";
 
 using std::pair, std::string_view;
 constexpr std::array<pair<string_view, Format>, 3> format_names{
@@ -23,75 +23,88 @@ constexpr std::array<pair<string_view, Colour>, 3> colour_names{
 
 void add_experiment_options(CLI::App& app, Options& options) {
   ExperimentRequest& request = options.request;
+  add_text(app,
+           {"--experiment", "FILE", "a file with cluster, model, workload and parallelism; other options override it",
+            question},
+           request.file);
+  add_text(app, {"--cluster", "NAME|FILE", "the cluster: a shipped name or a .json file", question}, request.cluster);
+  add_text(app, {"--model", "NAME|FILE", "the model: a shipped name or a .json file", question}, request.model);
+  add_integer(app, {"--nodes", "COUNT", "use the same kind of cluster with this many nodes", question}, request.nodes,
+              1, 1'000'000);
   add_text(
       app,
-      {"--experiment", "FILE", "cluster, model, workload and parallelism in one file; options override it", question},
-      request.file);
-  add_text(app, {"--cluster", "NAME|FILE", "cluster: a shipped name or a .json file", question}, request.cluster);
-  add_text(app, {"--model", "NAME|FILE", "model: a shipped name or a .json file", question}, request.model);
-  add_integer(app, {"--nodes", "COUNT", "the same kind of cluster with that many nodes", question}, request.nodes, 1,
-              1'000'000);
-  add_text(app, {"--calibration", "NAME|FILE", "costs of operations [the cluster's]", question}, request.calibration);
+      {"--calibration", "NAME|FILE", "what operations cost: a shipped name or a .json file [the cluster's]", question},
+      request.calibration);
   add_repeatable(app,
                  {"--set", "KEY=VALUE",
-                  "one value by its dotted path, with its unit (repeatable): workload.batch=4, parallelism.ep=2, "
+                  "set a value by its dotted path, with its unit; may be repeated: workload.batch=4, parallelism.ep=2, "
                   "calibration.memory.beta=\"1 ps/B\", plan.forward_degree=2",
                   question},
                  request.set);
-  add_integer(app, {"--seed", "NUMBER", "of everything random [0]", question}, options.seed, 0, 2'000'000'000);
+  add_integer(app, {"--seed", "NUMBER", "seed of everything random [0]", question}, options.seed, 0, 2'000'000'000);
 }
 
 void add_system_options(CLI::App& app, Options& options, Systems systems) {
   if (systems == Systems::Many)
     add_list(app,
-             {"--systems,--system", "NAME|FILE,..", "systems to compare [all shipped]; the first is the baseline",
-              schedules},
+             {"--systems,--system", "NAME|FILE,..",
+              "systems to compare; the first is the baseline of speed-ups [all shipped]", schedules},
              options.systems);
   else
-    add_list(
-        app,
-        {"--system", "NAME|FILE", "a published system: its plan, and its planner for what that leaves open", schedules},
-        options.systems);
-  add_repeatable(app,
-                 {"--plan", "FILE",
-                  systems == Systems::Many ? "a plan file (repeatable)" : "a plan instead of a system", schedules},
-                 options.plans);
+    add_list(app,
+             {"--system", "NAME|FILE", "a system: its plan, and its planner for the settings that the plan leaves open",
+              schedules},
+             options.systems);
+  add_repeatable(
+      app,
+      {"--plan", "FILE",
+       systems == Systems::Many ? "a plan file to compare; may be repeated" : "a plan file, instead of a system",
+       schedules},
+      options.plans);
 }
 
 void add_backend_option(CLI::App& app, Options& options) {
   const std::string help = fmt::format("what computes the times: {} [{}]", describe_backends(), options.backend);
   add_text(app, {"--backend", "NAME", help, schedules}, options.backend);
-  add_text(app,
-           {"--platform", "FILE",
-            "SimGrid platform whose hosts are the GPUs in order, in place of the cluster's network, for simgrid-flow",
-            schedules},
-           options.platform);
+  add_text(
+      app,
+      {"--platform", "FILE",
+       "a SimGrid platform whose hosts are the GPUs in order; it replaces the cluster's network, for simgrid-flow only",
+       schedules},
+      options.platform);
 }
 
 void add_result_options(CLI::App& app, Options& options, const std::string& page) {
-  add_choice(
-      app,
-      {"--format", "table|json|csv",
-       "of the result [table; in a file json, or by its ending .csv, .txt]; json and csv are in seconds and bytes",
-       results},
-      format_names, options.format);
-  add_text(app, {"-o,--output", "FILE", "write the result there, all or nothing; \"-\" is standard output", results},
+  add_choice(app,
+             {"--format", "table|json|csv",
+              "format of the result; json and csv are in seconds and bytes [table; for a file what its ending .csv or "
+              ".txt says, "
+              "else json]",
+              results},
+             format_names, options.format);
+  add_text(app,
+           {"-o,--output", "FILE", "write the result to this file, completely or not at all; \"-\" is standard output",
+            results},
            options.output);
   add_text(app, {"--html", "FILE", page, results}, options.html);
 }
 
 void add_output_options(CLI::App& app, Options& options) {
-  add_result_options(app, options, "a self-contained page with charts and timelines");
-  add_text(app, {"--trace", "FILE", "timelines for ui.perfetto.dev or chrome://tracing", results}, options.trace);
+  add_result_options(app, options, "write a self-contained page with charts and timelines");
+  add_text(app, {"--trace", "FILE", "write timelines for ui.perfetto.dev or chrome://tracing", results}, options.trace);
 }
 
 void add_general_options(CLI::App& app, Options& options) {
-  add_flag(app, {"-q,--quiet", "", "only what was asked for, and errors", general}, options.quiet);
-  add_flag(app, {"-v,--verbose", "", "more: simulate shows the timeline, plan every slice; progress in lines", general},
+  add_flag(app, {"-q,--quiet", "", "print only what was asked for, and errors", general}, options.quiet);
+  add_flag(app,
+           {"-v,--verbose", "",
+            "print more: simulate shows the timeline, plan every gradient slice; progress comes in lines", general},
            options.verbose);
-  add_choice(app, {"--color", "auto|always|never", "auto: on a terminal, unless NO_COLOR is set", general},
+  add_choice(app,
+             {"--color", "auto|always|never", "when to use colours; auto: on a terminal, unless NO_COLOR is set [auto]",
+              general},
              colour_names, options.colour);
-  add_number(app, {"--timeout", "SECONDS", "give up after that time, with exit code 1", general}, options.timeout, .001,
+  add_number(app, {"--timeout", "SECONDS", "give up after this time, with exit code 1", general}, options.timeout, .001,
              1e9);
 }
 

@@ -38,19 +38,20 @@ namespace dovetail::bench {
 namespace {
 
 constexpr auto calibrate_examples = R"(Examples:
-  This machine, two ranks as threads, in less than a minute; then a plan with these costs:
+  Measure this machine with two ranks as threads, in less than a minute; then use the costs:
     dovetail calibrate --quick --ranks 2 -o own.json
     dovetail simulate --cluster fsmoe-testbed-b --calibration own.json --model mixtral-8x7b --system tutel
 
-  A cluster's collectives from nccl-tests (text, or the file of -J), all else from a shipped file:
+  Take a cluster's collectives from nccl-tests (text, or the file of -J), and all other costs from a shipped file:
     dovetail calibrate --nccl-tests tests/data/nccl-tests/alltoall.txt --base dgx-h100 -o cluster.json
 
-With --device cuda the first GPU is measured (exit code 4 without one). One GPU cannot measure collectives: --base says
-whose to take, with links like yours. Its points are more than its fits: products of several experts, attention, copies
-of each direction, exchanges that take 4 to 32 multiprocessors, and what they leave products and copies beside them.
+With --device cuda the first GPU is measured; without a GPU the exit code is 4. One GPU cannot measure collectives, so
+--base names a calibration to take them from, with links like yours. --points then also holds measurements that no cost is
+fitted to: products of several experts, attention, copies in each direction, exchanges that take 4 to 32 multiprocessors,
+and how fast products and copies run beside those.
 
-Times in the table are of n bytes or flops: alpha + n / rate, fitted to the median of at least 5 runs at each size.
-"disturbed": threads had to share cores; do not trust these.)";
+The time of n bytes or flops is alpha + n / rate, fitted to the median of at least 5 runs at each size. Do not trust costs
+marked "disturbed": threads had to share cores while they were measured.)";
 
 enum class DeviceKind { Host, Cuda };
 using std::pair, std::string_view;
@@ -235,7 +236,8 @@ Calibration from_nccl_tests(const CalibrateCommand& options, Calibration c, File
 void check_device(const CalibrateCommand& o) {
   if (o.device != DeviceKind::Cuda) return;
   if (o.ranks > 0 || o.grid != exec::GridName::Default)
-    throw InputError("--device cuda: one GPU is one rank, measured in sizes of its own: not with --ranks or --grid");
+    throw InputError(
+        "--device cuda: one GPU is one rank and has its own sizes to measure, so not with --ranks or --grid");
   if (DOVETAIL_HAS_CUDA == 0)
     throw DeviceError("--device cuda", "not in this build; install CUDA with cuBLAS and build again");
 }
@@ -243,8 +245,9 @@ void check_device(const CalibrateCommand& o) {
 void check_together(const CalibrateCommand& o) {
   check_options(o);
   if (!o.baselines.empty() && (o.device != DeviceKind::Cuda || o.points.empty()))
-    throw InputError("--baselines: sizes for --points of --device cuda; give both");
-  if (!o.points.empty() && !o.nccl_tests.empty()) throw InputError("--points: nothing is measured with --nccl-tests");
+    throw InputError("--baselines: only with --points and --device cuda, which measure and write its sizes");
+  if (!o.points.empty() && !o.nccl_tests.empty())
+    throw InputError("--points: not with --nccl-tests, because nothing is measured then");
   if (o.points == "-") throw InputError("--points -: expected a file, which is written while sizes are measured");
   const bool needs_base = !o.nccl_tests.empty() || o.device == DeviceKind::Cuda;
   if ((!o.base.empty() && !needs_base) || (o.nccl_tests.empty() && (o.collective || o.link)))
@@ -256,7 +259,8 @@ void check_together(const CalibrateCommand& o) {
   if (!o.nccl_tests.empty() && (o.device != DeviceKind::Host || o.quick || o.ranks > 0 ||
                                 o.grid != exec::GridName::Default || o.measure_time > 0))
     throw InputError(
-        "--nccl-tests: nothing is measured here, so --device, --ranks, --quick, --grid and --measure-time say nothing");
+        "--nccl-tests: nothing is measured here, so --device, --ranks, --quick, --grid and --measure-time have no "
+        "effect");
   if (o.quick && o.grid != exec::GridName::Default) throw InputError("--quick contradicts --grid fsmoe");
   check_device(o);
 }
@@ -289,13 +293,19 @@ void add_optional_choices(CLI::App& app, CalibrateCommand& o) {
   add_repeatable(
       app,
       {"--nccl-tests", "FILE",
-       "output of nccl-tests, text (of several tests too) or JSON, instead of measuring; may be repeated", group},
+       "read this output of nccl-tests instead of measuring: JSON, or text of one or several tests; may be repeated",
+       group},
       o.nccl_tests);
-  add_text(app, {"--base", "NAME|FILE", "calibration whose collectives are replaced; with --device cuda: taken", group},
+  add_text(app,
+           {"--base", "NAME|FILE",
+            "the calibration to start from: its collectives are replaced, or with --device cuda taken", group},
            o.base);
-  add_choice(app, {"--collective", "NAME", "of files that do not say", group}, measured_collectives, o.collective);
-  add_choice(app, {"--link", "inter|intra", "[inter if the test ran on several nodes]", group}, link_kind_names,
-             o.link);
+  add_choice(app, {"--collective", "NAME", "the collective that the files measure, if they do not say", group},
+             measured_collectives, o.collective);
+  add_choice(
+      app,
+      {"--link", "inter|intra", "the links that the files measure [inter if the test ran on several nodes]", group},
+      link_kind_names, o.link);
 }
 
 }  // namespace
@@ -309,23 +319,28 @@ Action declare_calibrate(CLI::App& app) {
              device_names, o.device);
   add_integer(app, {"--ranks", "COUNT", "threads that stand for ranks [as many as free cores, at least 2]", group},
               o.ranks, 2, 1024);
-  add_flag(app, {"--quick", "", "fewer sizes, of the host fp32 only: less than a minute", group}, o.quick);
-  add_choice(app, {"--grid", "default|fsmoe", "sizes: of small layers, or those of the FSMoE paper [default]", group},
+  add_flag(app, {"--quick", "", "measure fewer sizes, on the host only in fp32; takes less than a minute", group},
+           o.quick);
+  add_choice(app,
+             {"--grid", "default|fsmoe",
+              "the sizes to measure: those of small layers, or those of the FSMoE paper [default]", group},
              grid_names, o.grid);
-  add_number(app, {"--measure-time", "SECONDS", "longest time for a size, after 5 runs [0.5, quick 0.1]", group},
+  add_number(app,
+             {"--measure-time", "SECONDS", "longest time for one size, after 5 runs [0.5, with --quick 0.1]", group},
              o.measure_time, .001, 1e6);
-  add_integer(app, {"--seed", "NUMBER", "of the resampling [0]", group}, o.seed, 0, 2'000'000'000);
+  add_integer(app, {"--seed", "NUMBER", "seed of the resampling [0]", group}, o.seed, 0, 2'000'000'000);
   add_text(
       app,
-      {"--baselines", "FILE", "with --device cuda: measure the sizes that torch_baselines.py measured, too", group},
+      {"--baselines", "FILE", "with --device cuda: also measure the sizes in this file of torch_baselines.py", group},
       o.baselines);
   add_optional_choices(app, o);
-  add_text(app, {"--name", "NAME", "of the calibration [this machine's, or the base's]", "Results"}, o.name);
+  add_text(app, {"--name", "NAME", "name of the calibration [this machine's, or the base's]", "Results"}, o.name);
   add_text(app,
-           {"-o,--output", "FILE", "write the calibration there, and a table to standard output [standard output]",
+           {"-o,--output", "FILE",
+            "write the calibration to this file, and a table to standard output [the calibration to standard output]",
             "Results"},
            o.output);
-  add_text(app, {"--points", "FILE", "each measured size as a line of CSV, written as it is measured", "Results"},
+  add_text(app, {"--points", "FILE", "write each size as a line of CSV as soon as it is measured", "Results"},
            o.points);
   add_general_options(app, o);
   app.footer(calibrate_examples);

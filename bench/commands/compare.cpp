@@ -26,16 +26,16 @@ constexpr auto compare_examples = R"(Examples:
   All shipped systems on a described cluster:
     dovetail compare --cluster fsmoe-testbed-b --model mixtral-8x7b
 
-  Three of them with contention, as a table, a page and a trace:
+  Three systems with contention, as data, as a page and as a trace:
     dovetail compare --cluster fsmoe-testbed-a --model gpt2-xl-moe --systems tutel,tutel_improved,fsmoe \
       --backend simgrid -o report.json --html report.html --trace trace.json
 
-  Half the nodes, a larger batch, and a failure unless fsmoe is 1.1 times as fast as the first system:
+  Half of the nodes and a larger batch; the command fails unless fsmoe is 1.1 times as fast as the first system:
     dovetail compare --cluster fsmoe-testbed-b --model mixtral-8x7b --nodes 4 --set workload.batch=2 \
       --systems deepspeed_moe,fsmoe --fail-on fsmoe:1.1
 
-Times are milliseconds of one training step, memory is GiB of one GPU. A plan that does not fit is shown, with what is
-missing.)";
+Times are milliseconds of one training step. Memory is GiB of one GPU. A plan that does not fit the memory is shown too,
+with the amount that is missing.)";
 
 struct Threshold {
   std::string system;
@@ -117,9 +117,10 @@ Action declare_compare(CLI::App& app) {
   add_system_options(app, *options, Systems::Many);
   add_backend_option(app, *options);
   add_output_options(app, *options);
-  add_repeatable(
-      app, {"--fail-on", "SYSTEM:SPEEDUP", "exit code 5 if the system's speed-up over the first is lower", "Results"},
-      *fail_on);
+  add_repeatable(app,
+                 {"--fail-on", "SYSTEM:SPEEDUP",
+                  "exit with code 5 if the system's speed-up over the first one is lower", "Results"},
+                 *fail_on);
   add_general_options(app, *options);
   app.footer(compare_examples);
   return [options, fail_on](const std::vector<std::string>& command_line) {

@@ -21,7 +21,7 @@ namespace {
 constexpr auto doctor_examples = R"(Examples:
     dovetail doctor
 
-Exit code 0 even where something optional is missing. Memory is GiB.)";
+The exit code is 0 even if something optional is missing. Memory is GiB.)";
 
 void line(std::string_view what, std::string_view text) {
   fmt::print("  {:<14} {}\n", what, text);

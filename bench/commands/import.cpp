@@ -17,7 +17,7 @@ constexpr auto import_examples = R"(Examples:
     dovetail import tests/data/hf/mixtral-8x7b/config.json -o mixtral.json
     dovetail simulate --cluster fsmoe-testbed-b --model mixtral.json --system tutel
 
-  A dense model, each of whose feed-forward parts becomes 8 experts of the same size:
+  A dense model; each of its feed-forward parts becomes 8 experts of the same size:
     dovetail import tests/data/hf/gpt2-xl/config.json --experts 8 --top-k 2
 
 Sizes are counts (elements, heads, layers, experts).)";
@@ -46,14 +46,14 @@ Exit import_model(const ImportOptions& options) {
 
 Action declare_import(CLI::App& app) {
   const auto options = std::make_shared<ImportOptions>();
-  app.add_option("CONFIG", options->config, "config.json of the checkpoint")->type_name("");
-  add_text(app, {"--name", "NAME", "of the model [the file's, or its folder's if that is config.json]", "Model"},
+  app.add_option("CONFIG", options->config, "the config.json of a checkpoint")->type_name("");
+  add_text(app, {"--name", "NAME", "name of the model [the file's name; of a config.json its folder's name]", "Model"},
            options->name);
-  add_integer(app, {"--experts", "COUNT", "experts per layer, for a dense model", "Model"}, options->experts, 1,
-              1'000'000);
-  add_integer(app, {"--top-k", "COUNT", "experts that a token goes to [the config's, else 2]", "Model"}, options->top_k,
-              1, 1'000'000);
-  add_text(app, {"-o,--output", "FILE", "write the model file there [standard output]", "Results"}, options->output);
+  add_integer(app, {"--experts", "COUNT", "experts per layer, to turn a dense model into an MoE model", "Model"},
+              options->experts, 1, 1'000'000);
+  add_integer(app, {"--top-k", "COUNT", "experts that each token goes to [the config's, else 2]", "Model"},
+              options->top_k, 1, 1'000'000);
+  add_text(app, {"-o,--output", "FILE", "write the model to this file [standard output]", "Results"}, options->output);
   app.footer(import_examples);
   return [options](const std::vector<std::string>&) { return import_model(*options); };
 }

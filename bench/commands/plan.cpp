@@ -36,25 +36,25 @@ constexpr auto plan_examples = R"(Examples:
   The fastest of all shipped systems that fits the memory:
     dovetail plan --cluster fsmoe-testbed-b --model mixtral-8x7b
 
-  One system's plan by another planner, kept for other commands:
+  One system planned by another planner; the plan is kept for other commands:
     dovetail plan --cluster fsmoe-testbed-b --model mixtral-8x7b --system fsmoe --planner exhaustive --save-plan best.json
     dovetail simulate --cluster fsmoe-testbed-b --model mixtral-8x7b --plan best.json
 
-  Step by step while capacity factors change: over a trace; then as a training job would call it:
+  Step by step while capacity factors change: first over a trace, then as a training job would call it:
     dovetail plan --online --trace capacity-tutel --cluster fsmoe-testbed-b --model mixtral-8x7b --noise 0.02 --html online.html
     dovetail plan --online --state state.json --step f=1.5 --cluster fsmoe-testbed-b --model mixtral-8x7b
     dovetail plan --online --state state.json --report 0.412 --step f=1.6 --cluster fsmoe-testbed-b --model mixtral-8x7b
 
-  Really run each plan that the planner asks about, two ranks on this machine:
+  Really run each plan that the planner asks about, with two ranks on this machine:
     dovetail plan --cluster fsmoe-testbed-b --model mixtral-8x7b --system tutel --evaluator host \
       --ranks 2 --tokens 128 --hidden 32 --measure-time 0.1
 
-  A whole model in four pipeline stages on GPUs of less memory, by the unified planner:
+  A whole model in four pipeline stages on GPUs with less memory, planned by the unified planner:
     dovetail plan --cluster dgx-h100 --model deepseek-v3 --nodes 32 --system dovetail --set parallelism.pp=4 \
       --set cluster.device.memory="64 GiB"
 
-Exit code 3: no plan fits the memory of a GPU; the missing bytes are named, and what would make it fit.
-Times are milliseconds, memory is GiB.)";
+Times are milliseconds. Memory is GiB. Exit code 3 says that no plan fits the memory of a GPU; the message names the
+missing bytes and the changes that would make a plan fit.)";
 
 struct PlanOptions : Options {
   std::string planner, save;
@@ -112,8 +112,8 @@ Exit refuse(const Report& report, const Question& question) {
   const Device& device = report.experiment.cluster.device;
   const std::vector<std::string> ways = ways_to_fit(question, nearest.plan);
   say(fmt::format(
-      "dovetail: no plan fits: {} needs {} of each {}, which has {}; {} ({:.0f} bytes) are missing; tried in its "
-      "place: {}\n",
+      "dovetail: no plan fits: {} needs {} of each {}, which has {}; {} ({:.0f} bytes) are missing; changes that were "
+      "tried: {}\n",
       nearest.system, reports::bytes(nearest.memory.peak), device.name, reports::bytes(device.memory),
       reports::bytes(nearest.missing), nearest.missing.value(),
       ways.empty() ? "nothing takes less" : fmt::to_string(fmt::join(ways, "; "))));
@@ -137,7 +137,7 @@ Exit plan(const PlanOptions& options, const std::vector<std::string>& command_li
   if (online.online && options.really_run())
     online.really_run = {options.scale, Seconds(options.measure_time)};
   else if (online.online && options.evaluator != "analytic")
-    throw InputError(fmt::format("--evaluator {}: with --online times are those of --backend, or of --evaluator host",
+    throw InputError(fmt::format("--evaluator {}: with --online times come from --backend, or from --evaluator host",
                                  options.evaluator));
   check_online(online, options);
   if (online.online) return plan_online(options, online, options.planner, options.save, command_line);
@@ -175,24 +175,26 @@ Action declare_plan(CLI::App& app) {
   add_system_options(app, *options, Systems::Many);
   add_text(app,
            {"--planner", "NAME",
-            fmt::format("who chooses the open knobs: {} [the system's]", fmt::join(planners::planner_names(), ", ")),
+            fmt::format("who chooses the settings that are left open: {} [the system's]",
+                        fmt::join(planners::planner_names(), ", ")),
             "Schedules"},
            options->planner);
   add_flag(app, {"--knobs", "", "only list the knobs of plans, with their values and what they mean", "Schedules"},
            options->knobs);
-  add_text(app,
-           {"--evaluator", "NAME",
-            fmt::format("what planners ask how long a plan takes: {}; host really runs plans, scaled down [analytic]",
-                        fmt::join(evaluator_names(), ", ")),
-            "Schedules"},
-           options->evaluator);
+  add_text(
+      app,
+      {"--evaluator", "NAME",
+       fmt::format("how planners find out how long a plan takes: {}; host really runs scaled-down plans [analytic]",
+                   fmt::join(evaluator_names(), ", ")),
+       "Schedules"},
+      options->evaluator);
   add_backend_option(app, *options);
   constexpr auto group = "With --evaluator host";
   add_scale_options(app, group, options->scale);
-  add_number(app, {"--measure-time", "SECONDS", "longest time for the samples of one plan [1]", group},
-             options->measure_time, .01, 1e6);
+  add_number(app, {"--measure-time", "SECONDS", "longest time to measure one plan [1]", group}, options->measure_time,
+             .01, 1e6);
   add_output_options(app, *options);
-  add_text(app, {"--save-plan", "FILE", "the chosen plan alone, for --plan of other commands", "Results"},
+  add_text(app, {"--save-plan", "FILE", "write the chosen plan alone, for --plan of other commands", "Results"},
            options->save);
   add_online_options(app, options->online);
   add_general_options(app, *options);

@@ -252,21 +252,28 @@ void add_online_options(CLI::App& app, OnlineOptions& options) {
   add_flag(
       app,
       {"--online", "",
-       fmt::format("planners that learn ({}; default {}) choose for each step of the trace of capacity factors that "
-                   "--trace names, which then is read; or for one --step",
+       fmt::format("let a planner that learns ({}) choose step by step: for each step of a trace of capacity factors, "
+                   "which --trace then names as input, or for one --step [{}]",
                    fmt::join(planners::online_names(), ", "), default_planner),
        group},
       options.online);
-  add_text(app, {"--state", "FILE", "what was learned: read if it exists, replaced at the end", group}, options.state);
+  add_text(app,
+           {"--state", "FILE", "keep what was learned in this file; it is read if it exists, and replaced at the end",
+            group},
+           options.state);
   add_text(
       app,
-      {"--step", "f=NUMBER,..", "print the strategy for a step of this capacity factor (batch=, sequence=)", group},
+      {"--step", "f=NUMBER,..",
+       "print the strategy for a step with this capacity factor, and with this batch= and sequence= if given", group},
       options.step);
-  add_number(app, {"--report", "SECONDS", "how long the last --step took; before the next is chosen", group},
+  add_number(app, {"--report", "SECONDS", "report how long the last --step took, before the next one is chosen", group},
              options.report, 1e-9, 1e9);
-  add_number(app, {"--noise", "RATIO", "standard deviation of reported times, with --seed [0]", group}, options.noise,
-             0, 1);
-  add_number(app, {"--bucket-length", "NUMBER", "of bucketed_search: capacity factors that share times [0.5]", group},
+  add_number(app,
+             {"--noise", "RATIO", "make reported times random with this standard deviation, from --seed [0]", group},
+             options.noise, 0, 1);
+  add_number(app,
+             {"--bucket-length", "NUMBER",
+              "for bucketed_search: the range of capacity factors that share their times [0.5]", group},
              options.bucket_length, 1e-6, 1e6);
 }
 

@@ -17,15 +17,16 @@ namespace dovetail::bench {
 namespace {
 
 constexpr auto reproduce_examples = R"(Examples:
-  Which tables there are, and two of them (all take a minute):
+  List the tables, then recompute two of them (all of them take a minute):
     dovetail reproduce --list
     dovetail reproduce ampipe-appendix-c fsmoe-table2
 
   As data and as a page:
     dovetail reproduce fsmoe-table6 -o reproduction.json --html reproduction.html
 
-Each value has the published number, ours, the target that was set for it, and how many constants were fitted to that very
-table (0: a prediction). A miss is shown, with the reason where it is known; --strict makes it exit code 5.)";
+Each value is shown with the published number, ours, the target that was set for it, and the number of constants that were
+fitted to that very table (0: ours is a prediction). A miss is shown with its reason, if that is known. With --strict a
+miss gives exit code 5.)";
 
 struct ReproduceOptions : Options {
   std::vector<std::string> ids;
@@ -72,10 +73,10 @@ Exit reproduce(const ReproduceOptions& options, const std::vector<std::string>& 
 
 Action declare_reproduce(CLI::App& app) {
   const auto options = std::make_shared<ReproduceOptions>();
-  app.add_option("ids", options->ids, "tables by id [all]")->type_name("IDS");
-  add_flag(app, {"--list", "", "the ids and what they are", "What is asked"}, options->list);
-  add_flag(app, {"--strict", "", "exit with 5 where a target is missed", "Results"}, options->strict);
-  add_result_options(app, *options, "a self-contained page with all tables");
+  app.add_option("ids", options->ids, "ids of the tables to recompute [all]")->type_name("IDS");
+  add_flag(app, {"--list", "", "list the ids and titles of all tables", "Question"}, options->list);
+  add_flag(app, {"--strict", "", "exit with code 5 if a target is missed", "Results"}, options->strict);
+  add_result_options(app, *options, "write a self-contained page with all tables");
   add_general_options(app, *options);
   app.footer(reproduce_examples);
   return [options](const std::vector<std::string>& command_line) { return reproduce(*options, command_line); };

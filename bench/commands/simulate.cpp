@@ -22,15 +22,15 @@ namespace dovetail::bench {
 namespace {
 
 constexpr auto simulate_examples = R"(Examples:
-  One system, with its timeline as text:
+  One system with its timeline as text:
     dovetail simulate --cluster fsmoe-testbed-b --model mixtral-8x7b --system fsmoe -v
 
-  The same with another degree, as a trace:
+  Another system with a degree of your own, by SimGrid, as a trace:
     dovetail simulate --cluster fsmoe-testbed-b --model mixtral-8x7b --system tutel \
       --set plan.forward_degree=4 --backend simgrid --trace trace.json
 
-Times are milliseconds of one training step, memory is GiB of one GPU. A plan that does not fit is shown, with what is
-missing.)";
+Times are milliseconds of one training step. Memory is GiB of one GPU. A plan that does not fit the memory is shown too,
+with the amount that is missing.)";
 
 void write_timeline(std::ostream& out, const SystemResult& result) {
   const Interval window = reports::representative_window(*result.schedule, result.timeline);

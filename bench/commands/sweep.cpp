@@ -32,16 +32,17 @@ constexpr auto sweep_examples = R"(Examples:
   A shipped grid, as JSON lines and as a table for a spreadsheet:
     dovetail sweep degrees -o degrees.jsonl --csv degrees.csv
 
-  A grid of your own on two machines that share no disk, put together afterwards:
+  A grid of your own on two machines that share no disk; their files are put together afterwards:
     dovetail sweep my-grid.json -o cells.jsonl --shard 1/2
     dovetail sweep my-grid.json -o cells.jsonl --shard 2/2
     dovetail sweep --merge cells.1-of-2.jsonl,cells.2-of-2.jsonl -o cells.jsonl
 
-  On all nodes of a Slurm or Open MPI job, each process its share; the last one puts it together:
+  On all nodes of a Slurm or Open MPI job; each process takes its share, and the last one puts the file together:
     mpirun -n 2 dovetail sweep my-grid.json -o cells.jsonl
 
-Stopped work goes on where it ended when the same command is given again; finished cells are neither lost nor computed
-again. Results do not depend on --jobs or shards. Cells that contradict themselves say why and end nothing.)";
+A stopped sweep goes on where it ended when the same command is given again. Finished cells are neither lost nor computed
+again. Results do not depend on --jobs or shards. A cell whose settings contradict each other says why, and the sweep goes
+on.)";
 
 struct SweepOptions : Options {
   std::string grid, csv, shard;
@@ -183,15 +184,17 @@ Exit sweep(const SweepOptions& options) {
 
 Action declare_sweep(CLI::App& app) {
   const auto options = std::make_shared<SweepOptions>();
-  app.add_option("grid", options->grid, "name in data/sweeps or file: axes and systems")->type_name("GRID");
+  app.add_option("grid", options->grid, "a name in data/sweeps or a file: axes and systems")->type_name("GRID");
   const std::string group = "Computing";
-  add_integer(app, {"-j,--jobs", "COUNT", "processes [the free cores]", group}, options->jobs, 1, 4096);
-  add_text(app, {"--shard", "I/N", "that part of the cells alone [as mpirun or Slurm says]", group}, options->shard);
+  add_integer(app, {"-j,--jobs", "COUNT", "number of processes [the free cores]", group}, options->jobs, 1, 4096);
+  add_text(app, {"--shard", "I/N", "compute only this part of the cells [what mpirun or Slurm says]", group},
+           options->shard);
   add_text(app, {"--backend", "NAME", "what computes the times: " + describe_backends() + " [the grid's]", group},
            options->backend);
-  add_text(app, {"-o,--output", "FILE", "the cells as JSON lines", "Results"}, options->output);
-  add_text(app, {"--csv", "FILE", "the cells as a table", "Results"}, options->csv);
-  add_list(app, {"--merge", "FILE,..", "no grid: put the files of all shards together", "Results"}, options->merge);
+  add_text(app, {"-o,--output", "FILE", "write the cells as JSON lines", "Results"}, options->output);
+  add_text(app, {"--csv", "FILE", "write the cells as a table", "Results"}, options->csv);
+  add_list(app, {"--merge", "FILE,..", "put the files of all shards together; takes no grid", "Results"},
+           options->merge);
   add_general_options(app, *options);
   app.footer(sweep_examples);
   return [options](const std::vector<std::string>&) { return sweep(*options); };

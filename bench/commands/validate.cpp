@@ -24,18 +24,18 @@ namespace dovetail::bench {
 namespace {
 
 constexpr auto validate_examples = R"(Examples:
-  Fit costs of kernels on some sizes, predict others, run every plan of five systems there:
+  Fit costs of kernels on some sizes, predict others, and run every plan of five systems at those:
     dovetail validate host -o validation.json --html validation.html
 
-  The same with one GPU as one rank of eight:
+  The same on a GPU that stands for one rank of eight:
     dovetail validate gpu -o validation.json --html validation.html
 
-  Fail in CI where predictions are more than 10 % off on average:
+  Fail in CI if predictions are more than 10 % off on average:
     dovetail validate my-grid.json --fail-on-error 0.1
 
-Links are held to modelled times, kernels really run (or, as the grid says, are held too); each op of the result says
-which. Stopped work, and work that a time limit cut short, goes on where it ended when the same command is given again.
-Exit codes: 1 wrong numerics, or nothing measured in time; 5 --fail-on-error crossed.)";
+Links are held to their modelled times. Kernels really run, unless the grid says that they are held too. Each op of the
+result says which. Work that was stopped, or cut short by a time limit, goes on where it ended when the same command is
+given again. Exit codes: 1 for wrong numerics or if nothing was measured in time, 5 if --fail-on-error was crossed.)";
 
 struct ValidateOptions : Options {
   std::string grid;
@@ -106,20 +106,22 @@ Exit validate(const ValidateOptions& options, const std::vector<std::string>& co
     exit = judge(validation, options);
   });
   if (measured) return exit;
-  say(fmt::format("dovetail: validate: --time-limit {:g}: over before any plan was measured{}\n", options.time_limit,
-                  settings.journal.empty() ? "" : "; the same command goes on"));
+  say(fmt::format("dovetail: validate: --time-limit {:g}: the time was over before any plan was measured{}\n",
+                  options.time_limit, settings.journal.empty() ? "" : "; give the same command again to go on"));
   return Exit::Failure;
 }
 
 void add_study_options(CLI::App& app, StudyFiles& files) {
-  const std::string group = "Device";
-  add_text(app, {"--points", "FILE", "of dovetail calibrate --points, to be shown beside the plans", group},
-           files.points);
-  add_text(app, {"--baselines", "FILE", "of torch_baselines.py: efficiency of points of the same sizes", group},
+  const std::string group = "Measured on a device, to show beside the plans";
+  add_text(app, {"--points", "FILE", "points that dovetail calibrate --points wrote", group}, files.points);
+  add_text(app,
+           {"--baselines", "FILE",
+            "times that torch_baselines.py wrote; they give the efficiency of points of the same sizes", group},
            files.baselines);
-  add_text(app, {"--step", "FILE", "of torch_moe.py: a layer's step without exchanges; with --run", group}, files.step);
-  add_text(app, {"--run", "FILE", "JSON of dovetail run: the same layer at degree 1", group}, files.run);
-  add_text(app, {"--labels", "FILE", "provenance.json of the GPU suite: driver, libraries, clocks", group},
+  add_text(app, {"--step", "FILE", "a layer's step without exchanges that torch_moe.py wrote; needs --run", group},
+           files.step);
+  add_text(app, {"--run", "FILE", "JSON of dovetail run for the same layer at degree 1", group}, files.run);
+  add_text(app, {"--labels", "FILE", "provenance.json of the GPU suite, with driver, libraries and clocks", group},
            files.labels);
 }
 
@@ -127,25 +129,27 @@ void add_study_options(CLI::App& app, StudyFiles& files) {
 
 Action declare_validate(CLI::App& app) {
   const auto options = std::make_shared<ValidateOptions>();
-  app.add_option("grid", options->grid, "name in data/validation or file: sizes to calibrate on, sizes to predict")
+  app.add_option("grid", options->grid,
+                 "a name in data/validation or a file: sizes to fit costs on, and sizes to predict")
       ->type_name("GRID");
   const std::string group = "Measuring";
-  add_number(app, {"--measure-time", "SECONDS", "longest time for the samples of one plan, in all rounds [2]", group},
+  add_number(app, {"--measure-time", "SECONDS", "longest time to measure one plan, all rounds together [2]", group},
              options->measure_time, .01, 1e6);
-  add_integer(app, {"--rounds", "COUNT", "through all plans, each in another order, in that time [5]", group},
-              options->rounds, 1, 1000);
+  add_integer(app, {"--rounds", "COUNT", "rounds through all plans, each in another order [5]", group}, options->rounds,
+              1, 1000);
   add_flag(app, {"--no-check", "", "do not compare outputs and gradients of chosen plans with the reference", group},
            options->no_check);
-  add_integer(app, {"--seed", "NUMBER", "of weights, data and the orders of plans [0]", group}, options->seed, 0,
+  add_integer(app, {"--seed", "NUMBER", "seed of weights, data and the orders of plans [0]", group}, options->seed, 0,
               1 << 30);
-  add_number(app, {"--fail-on-error", "RATIO", "exit with 5 where the mean absolute error is larger", group},
+  add_number(app, {"--fail-on-error", "RATIO", "exit with code 5 if the mean absolute error is larger", group},
              options->fail_on_error, 0, 1e6);
-  add_number(
-      app, {"--time-limit", "SECONDS", "begin no measurement later; write what was measured, marked as partial", group},
-      options->time_limit, 0, 1e6);
+  add_number(app,
+             {"--time-limit", "SECONDS",
+              "begin no measurement after this time, and write what was measured, marked as partial", group},
+             options->time_limit, 0, 1e6);
   add_study_options(app, options->study);
-  add_text(app, {"-o,--output", "FILE", "the result as JSON", "Results"}, options->output);
-  add_text(app, {"--html", "FILE", "a page with a parity plot", "Results"}, options->html);
+  add_text(app, {"-o,--output", "FILE", "write the result as JSON", "Results"}, options->output);
+  add_text(app, {"--html", "FILE", "write a page with a parity plot", "Results"}, options->html);
   add_general_options(app, *options);
   app.footer(validate_examples);
   return [options](const std::vector<std::string>& command_line) { return validate(*options, command_line); };

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Everything to do on a machine with a GPU and a toolkit, but perhaps no package manager: build from source, tests,
-numerics, calibration, times of the shipped systems, PyTorch beside them, validation. Each step has a limit; what is done is
-kept after each, so that the same call goes on where an earlier one ended, on this machine or another."""
+"""Builds, tests and measures on a machine with a GPU and a CUDA toolkit, but perhaps no package manager: tests, numerics,
+calibration, times of the shipped systems, the same work in PyTorch, validation. Each step has a time limit. Results are kept
+after each step, so that the same call goes on where an earlier one ended, on this machine or another."""
 import argparse
 import contextlib
 import fcntl
@@ -21,26 +21,26 @@ from steps import FROM_EARLIER_STEPS, STEPS, Setup, missing
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 TIME_IS_UP = 75
-EXIT_CODES = "Exit codes: 0 all is done or skipped, 1 something failed, 2 wrong usage, 75 time is up: call again."
+EXIT_CODES = "Exit codes: 0 all steps are done or skipped, 1 a step failed, 2 wrong usage, 75 the time is up: call again."
 SKIPPED = 77  # a script that says why it has nothing to do
 
 
 def parse(arguments):
     names = ",".join(step.name for step in STEPS)
     p = argparse.ArgumentParser(prog="gpu_suite.sh", description=__doc__, epilog=EXIT_CODES)
-    p.add_argument("-o", "--output", metavar="FOLDER", help="gets results.tar.gz and summary.json after each step")
-    p.add_argument("--work", metavar="FOLDER", help="logs and results one by one [build/gpu-suite]")
-    p.add_argument("--build", metavar="FOLDER", help="[build/gpu]")
-    p.add_argument("--steps", metavar="A,B", help=f"only these, in this order: {names}")
-    p.add_argument("--time", metavar="SECONDS", type=float, default=540, help="what is not done by then waits for the next call [540]")
-    p.add_argument("--resume", metavar="FILE", help="results.tar.gz of an earlier call, on a machine that was not there")
-    p.add_argument("--retry", action="store_true", help="what failed too, not only what is missing")
+    p.add_argument("-o", "--output", metavar="FOLDER", help="write results.tar.gz and summary.json to this folder after each step")
+    p.add_argument("--work", metavar="FOLDER", help="folder for logs and single results [build/gpu-suite]")
+    p.add_argument("--build", metavar="FOLDER", help="folder to build in [build/gpu]")
+    p.add_argument("--steps", metavar="A,B", help=f"do only these steps, in this order; there are {names} [all]")
+    p.add_argument("--time", metavar="SECONDS", type=float, default=540, help="stop after this time; the next call does the rest [540]")
+    p.add_argument("--resume", metavar="FILE", help="go on from the results.tar.gz of an earlier call on another machine")
+    p.add_argument("--retry", action="store_true", help="also do failed parts again, not only missing ones")
     p.add_argument("--headers", metavar="PATH", help="folders of the header-only dependencies, separated by semicolons [headers]")
     p.add_argument("--nccl", metavar="ROOT", help="folder with include/nccl.h and lib/libnccl.so* [the toolkit's, else pip's]")
-    p.add_argument("--without-nccl", action="store_true", help="go on where there is none")
-    p.add_argument("--jobs", metavar="COUNT", type=int, default=os.cpu_count(), help="[all cores]")
+    p.add_argument("--without-nccl", action="store_true", help="go on without NCCL if there is none")
+    p.add_argument("--jobs", metavar="COUNT", type=int, default=os.cpu_count(), help="processes of the build [all cores]")
     p.add_argument("--plan", action="store_true", help="print the steps with their minutes, limits and needs, and run nothing")
-    p.add_argument("--pack", metavar="FILE", help="make the archive to carry to the machine: sources, headers, revision")
+    p.add_argument("--pack", metavar="FILE", help="write an archive to carry to a machine without packages: sources, headers, revision")
     return p.parse_args(arguments)
 
 

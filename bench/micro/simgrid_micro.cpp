@@ -1,4 +1,4 @@
-// What one simulation costs: forward and backward of an MoE layer (Mixtral-8x7B on FSMoE's testbed B), pipelined.
+// The cost of one simulation: forward and backward of an MoE layer (Mixtral-8x7B on FSMoE's testbed B), pipelined.
 #include <benchmark/benchmark.h>
 
 #include <memory>

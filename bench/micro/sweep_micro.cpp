@@ -1,4 +1,4 @@
-// What a cell of a sweep costs: one layer of Mixtral-8x7B on FSMoE's testbed B, SimGrid, each cell with another
+// The cost of a cell of a sweep: one layer of Mixtral-8x7B on FSMoE's testbed B, SimGrid, each cell with another
 // capacity. Goal: 5,000 cells a second with a fixed plan of degree 4.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ using namespace dovetail::bench;
 constexpr auto fixed_plan = R"({"name": "degree_4", "planner": {"name": "fixed"}, "plan":
   {"scope": "moe", "comm_streams": "inter_intra", "forward_degree": 4, "backward_degree": 4}})";
 
-// Of a thousand cells, written to a folder. `system`: a name; empty: the fixed plan.
+// A grid of a thousand cells, written to a folder. `system` is a name, or empty for the fixed plan.
 SweepGrid grid_of(const std::string& system, const fs::path& folder) {
   fs::create_directories(folder);
   std::ofstream(folder / "degree_4.json") << fixed_plan;

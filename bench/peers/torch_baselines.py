@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What PyTorch reaches on one GPU at the shapes of one rank of a schedule: the experts' products as torch.bmm, forward and
+"""Measures PyTorch on one GPU at the shapes of one rank of a schedule: the experts' products as torch.bmm, forward and
 both gradients; fused causal attention, forward and backward; copies inside the device. Writes medians and intervals as JSON."""
 import argparse
 import json
@@ -12,10 +12,10 @@ DTYPE = "bf16"
 
 def parse():
     p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--schedule", required=True, help="of dovetail run --save-schedule: all sizes, as one of its ranks has them")
-    p.add_argument("--degrees", default="1,2,4", help="numbers of chunks that rows are cut into [1,2,4]")
-    p.add_argument("--samples", type=int, default=50, help="[50]")
-    p.add_argument("--repeat", type=int, default=4, help="calls in one sample [4]")
+    p.add_argument("--schedule", required=True, help="a file of dovetail run --save-schedule; all sizes are those of one of its ranks")
+    p.add_argument("--degrees", default="1,2,4", help="numbers of chunks into which rows are cut [1,2,4]")
+    p.add_argument("--samples", type=int, default=50, help="number of samples [50]")
+    p.add_argument("--repeat", type=int, default=4, help="number of calls in one sample [4]")
     p.add_argument("-o", "--output", default="-")
     return p.parse_args()
 

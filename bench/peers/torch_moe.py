@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The step of one rank of a layer in plain PyTorch on one GPU: attention, gate, capacity rows, experts, weighted sum,
-backward, Adam. No communication: what would arrive is copied from what would be sent. Writes median and interval
+"""Measures the step of one rank of a layer in plain PyTorch on one GPU: attention, gate, capacity rows, experts, weighted sum,
+backward, Adam. There is no communication: rows that would arrive are copied from those that would be sent. Writes median and interval
 as JSON."""
 import argparse
 import json
@@ -22,11 +22,11 @@ SIZES = {
 
 def parse():
     p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--schedule", help="of dovetail run --save-schedule: all sizes, as one of its ranks has them")
+    p.add_argument("--schedule", help="a file of dovetail run --save-schedule; all sizes are those of one of its ranks")
     for name, default in SIZES.items():
         p.add_argument("--" + name.replace("_", "-"), type=int, default=default, help=f"[{default}]")
     p.add_argument("--kind", choices=["gated", "ffn"], default="gated")
-    p.add_argument("--no-graph", action="store_true", help="launch kernels one by one; else captured if possible")
+    p.add_argument("--no-graph", action="store_true", help="launch kernels one by one; without this they are captured if possible")
     p.add_argument("--samples", type=int, default=50)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("-o", "--output", default="-")

@@ -109,8 +109,8 @@ planners::PlanChoice Evaluation::plan(const Candidate& candidate, planners::Plan
                               alone ? planners::Evaluator([](const Plan&) { return Seconds(0); }) : ask);
 }
 
-// Systems that cannot be built here choose nothing. Those that are not asked about otherwise choose by the analytic
-// model, since really running plans takes long.
+// Systems that cannot be built here choose nothing. Systems that are no candidates of the question choose by the
+// analytic model, since really running plans takes long.
 std::vector<Plan> Evaluation::choices_of_others(const std::string& name) {
   std::vector<Plan> choices;
   for (const std::string& other : known_names("systems")) {
@@ -135,7 +135,7 @@ bool Evaluation::measured_otherwise() const {
   return backend_.name() != "analytic" || e.cluster.network || e.workload.message_sizes == MessageSizes::Routed;
 }
 
-// Without the experiment's events, which plans are made without.
+// Tries a plan without the experiment's events, because plans are made without them.
 planners::Outcome Evaluation::try_out(const Plan& plan) {
   const auto known = std::ranges::find(tried_, plan, &std::pair<Plan, planners::Outcome>::first);
   if (known != tried_.end()) return known->second;

@@ -1,4 +1,4 @@
-// What planners may ask how long a plan takes: a model, a simulation, or this machine.
+// The evaluators that tell planners how long a plan takes: a model, a simulation, or this machine.
 #pragma once
 #include <cstdint>
 #include <string>

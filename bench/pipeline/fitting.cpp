@@ -20,7 +20,7 @@ struct Attempt {
   Bytes peak;
 };
 
-// Without what holds for the old experiment only.
+// The plan without the parts that hold for the old experiment only.
 Plan without_slices(Plan plan) {
   plan.backward_degrees.clear();
   plan.gradient_slices.clear();

@@ -1,4 +1,4 @@
-// What would make a plan fit the memory that it does not fit: changes that are tried one by one, not guessed.
+// Finds changes that make a plan fit the memory. They are tried one by one, not guessed.
 #pragma once
 #include <string>
 #include <vector>

@@ -94,7 +94,7 @@ class Comparison {
         {std::string(of_cluster) + field, value, usual, e_.calibration->name, home_.name, bound, instead, links});
   }
 
-  // Where links are described, slower ones count, and no op is faster than calibrated.
+  // In a described network slower links count, but no op is faster than calibrated.
   void link(const char* field, BytesPerSecond here, BytesPerSecond usual, std::string bound) {
     if (here == usual || links_count_) return;
     if (e_.cluster.network && !flows_) {

@@ -14,16 +14,20 @@ void add_scale_options(CLI::App& app, const char* group, exec::HostScale& scale)
   constexpr int most = 1 << 20;
   add_integer(app,
               {"--ranks", "COUNT",
-               "even: they stand for 2 nodes of half of them each, with pipeline stages for 2 each [4]", group},
+               "number of ranks, even; they stand for two nodes with half of them each, or for two nodes in each "
+               "pipeline stage "
+               "[4]",
+               group},
               scale.ranks, 2, 1024);
-  add_integer(app, {"--layers", "COUNT", "[1]", group}, scale.layers, 1, 1000);
-  add_integer(app, {"--experts", "COUNT", "in each layer [as many as ranks]", group}, scale.experts, 1, most);
+  add_integer(app, {"--layers", "COUNT", "number of layers [1]", group}, scale.layers, 1, 1000);
+  add_integer(app, {"--experts", "COUNT", "experts in each layer [as many as ranks]", group}, scale.experts, 1, most);
   add_integer(app, {"--hidden", "COUNT", "elements of a token [128]", group}, scale.hidden, 1, most);
   add_integer(app, {"--expert-hidden", "COUNT", "hidden elements of an expert [256]", group}, scale.expert_hidden, 1,
               most);
-  add_integer(app,
-              {"--head-size", "COUNT", "elements of an attention head, of which as many as fill --hidden [32]", group},
-              scale.head_size, 1, most);
+  add_integer(
+      app,
+      {"--head-size", "COUNT", "elements of an attention head; there are as many heads as fill --hidden [32]", group},
+      scale.head_size, 1, most);
   add_integer(app, {"--tokens", "COUNT", "tokens of each rank [512]", group}, scale.tokens_per_rank, 1, most);
 }
 

@@ -22,9 +22,9 @@ void require_same_work(const std::string& path, const std::string& line, const J
   const Json there = Json::parse(line, shallow, /*allow_exceptions=*/false);
   const auto refuse = [&](const std::string& why) { throw InputError(Location{path, 1, 1, ""}, why); };
   if (!there.is_object() || there.value("kind", Json()) != journal_kind)
-    refuse("this is no journal of dovetail: rename it, or name another output");
+    refuse("this is not a journal of dovetail: rename it, or name another output");
   if (there != expected)
-    refuse(fmt::format("this journal was begun by other work ({}): finish that work, or remove the journal",
+    refuse(fmt::format("this journal belongs to other work ({}): finish that work, or remove the journal",
                        differences(there, expected)));
 }
 

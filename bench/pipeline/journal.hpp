@@ -17,7 +17,7 @@ class Journal {
   // never written.
   Journal(const std::string& path, const nlohmann::ordered_json& work);
 
-  // Parts of earlier runs, in order. Their values are for the reader to check.
+  // Parts of earlier runs, in order. Their reader has to check the values.
   const std::vector<JsonLine>& finished() const { return finished_; }
   void add(const nlohmann::ordered_json& part);  // on the disk when it returns
   void remove() { log_.remove(); }               // once the results are kept elsewhere

@@ -23,8 +23,8 @@ class LineLog {
   // The whole lines behind the first one; a last line that a crash cut off counts as never written.
   std::string rest() const;
 
-  // From here on the file is ours. Its first `whole` bytes stay; where that is 0, it begins with the line `first`. All
-  // that add() wrote outlives this process; where the machine fails, at most what was added in the last `sync` is lost.
+  // From here on the file is ours. Its first `whole` bytes stay; if that is 0, it begins with the line `first`. All
+  // that add() wrote outlives this process. If the machine fails, at most the lines added in the last `sync` are lost.
   void begin(std::string_view first, std::int64_t whole, std::chrono::milliseconds sync);
   void add(std::string_view lines);
   void remove();  // once the work is kept elsewhere

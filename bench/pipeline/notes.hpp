@@ -1,4 +1,4 @@
-// What a reader of a result must know about the numbers behind it.
+// Notes that tell the reader of a result what stands behind its numbers.
 #pragma once
 #include <string>
 #include <vector>

@@ -44,7 +44,7 @@ std::vector<OnlineStrategy> of_degrees(const std::vector<int>& degrees, const Pl
   return strategies;
 }
 
-// What a system leaves open, as this planner sees it.
+// The choices that a system leaves open, as this planner sees them.
 std::vector<OnlineStrategy> of_system(const Experiment& e, const System& system, const Plan& base,
                                       std::string_view planner) {
   std::vector<OnlineStrategy> strategies;

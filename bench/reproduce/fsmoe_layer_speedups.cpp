@@ -17,7 +17,7 @@ struct Stack {
   int few = 1, many = 2;  // layers
 };
 
-// What the planner four_case takes for the fastest by its closed forms; it would try others too, which takes longer.
+// The plan that is fastest by the closed forms of four_case. The planner itself tries others too, which takes longer.
 Plan closed_form_plan(const Experiment& e, const System& system) {
   const std::vector<int> degrees = planners::allowed_degrees({e, system.plan, system.planner});
   const planners::LayerTimes times = planners::layer_times(e, system.plan);
@@ -29,7 +29,7 @@ Plan closed_form_plan(const Experiment& e, const System& system) {
   return planners::with_partition(plan, planners::partition_gradients(times, streams, degrees));
 }
 
-// Of a step: as it is, and with traffic between nodes and inside slowing each other, which planners do not know.
+// Times of a step: as it is, and with traffic between nodes and inside slowing each other, which planners do not know.
 struct Times {
   double ideal = 0, contended = 0;
 };

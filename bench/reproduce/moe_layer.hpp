@@ -20,7 +20,7 @@ struct LayerSizes {
 // not given is that of `usual`.
 LayerSizes read_sizes(const JsonReader& json, LayerSizes usual = {});
 
-// On that many GPUs together. Throws InputError for less than one expert or too many.
+// The experts on that many GPUs together. Throws InputError for less than one expert or too many.
 int experts_on(int gpus, double per_gpu);
 
 // `base` with one layer of these sizes, whose attention has a single head of one element. Up to a node's GPUs stay on
@@ -31,7 +31,7 @@ Experiment moe_layer(Experiment base, const LayerSizes& sizes);
 PricedSchedule price_moe(const Experiment& experiment, const Plan& plan);
 Seconds moe_time(const Experiment& experiment, const Plan& plan);
 
-// What the system's planner makes of its plan when it looks at this time alone.
+// The plan that the system's planner completes when it looks at this time alone.
 Plan plan_moe(const Experiment& experiment, const System& system);
 
 // The same plan in each of these degrees, as far as the capacity has so many rows.

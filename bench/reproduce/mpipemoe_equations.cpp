@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array activations{TensorKind::Encoded, TensorKind::Dispatched, TensorKind::Hidden,
                                  TensorKind::ExpertPartial, TensorKind::Combined};
-// In the order in which they are made.
+// The gradients in the order in which they are made.
 constexpr std::array gradients{TensorKind::Combined, TensorKind::ExpertOutput, TensorKind::Hidden,
                                TensorKind::ExpertInput, TensorKind::Encoded};
 
@@ -64,7 +64,7 @@ double sequential_buffer(const Schedule& s) {
   return most;
 }
 
-// Of the router and the expert; the optimizer's state covers attention too.
+// Model states of the router and the expert alone; the optimizer's state covers attention too.
 double model_states(const Schedule& s) {
   const auto of = [&](TensorKind kind) { return of_kind(s, kind, false); };
   return of(TensorKind::RouterWeights) + of(TensorKind::ExpertWeights) + of(TensorKind::RouterGradient) +

@@ -28,8 +28,8 @@ struct Reached {
   double of_arena, of_equation;
 };
 
-// What MPipeMoE saves over what equation 6 says: of the arena that PipeMoE is planned, and of the memory that equations
-// 1 and 4 count.
+// The saving of MPipeMoE over the saving by equation 6, twice: relative to the arena planned for PipeMoE, and relative
+// to the memory that equations 1 and 4 count.
 Reached reached(const Experiment& e, const Systems& systems, int n) {
   const double b = e.workload.sequence, m = e.model.hidden, h = e.model.expert_hidden;
   const double saved = 2 * b * (2 * m * (n - 2) + h * (n - 1)) / n;

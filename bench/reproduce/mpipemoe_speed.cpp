@@ -39,7 +39,7 @@ void add_speeds(const Speeds& speeds, const std::string& how, Recomputed& result
       in_order({{"PipeMoE", 1}, {"FasterMoE", mean(speeds.over_fastermoe)}, {"FastMoE", mean(speeds.over_fastmoe)}});
 }
 
-// By strategy: the fastest of all degrees.
+// The time of each strategy at its fastest degree.
 std::array<Seconds, 4> strategy_times(const Experiment& e, System mpipemoe) {
   std::array<Seconds, 4> times;
   mpipemoe.planner.name = "exhaustive";  // of degrees: its own chooses the strategy too

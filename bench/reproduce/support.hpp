@@ -1,5 +1,5 @@
-// What the functions that recompute published tables share. They use the parts that commands use: experiments, shipped
-// systems, their planners, the analytic backend. So what a system gets here is what `dovetail compare` prints.
+// Shared by the functions that recompute published tables. They use the parts that commands use: experiments, shipped
+// systems, their planners, the analytic backend. A system therefore gets the figures that `dovetail compare` prints.
 #pragma once
 #include <map>
 #include <span>

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array degrees{1, 2, 4, 8};
 
-// By degree: linear, then 2DH.
+// The plans of all degrees, first with linear all-to-alls, then with 2DH.
 std::vector<Plan> strategies(const std::array<System, 2>& systems, const Experiment& e) {
   std::vector<Plan> plans;
   for (const System& system : systems) {

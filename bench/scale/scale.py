@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""How long simulations take, and how much memory, from 8 to 100,000 GPUs: an MoE layer (dispatch of 32 MiB from each
-GPU, 1 ms of experts, combine, all-reduce of 64 MiB) and a training step of all 32 layers of Mixtral-8x7B. Measured on
-the machine that this runs on. The layer's times are the least of 20 in one process; all others are of whole processes,
-the least of --repeat."""
+"""Measures on this machine how much time and memory simulations of 8 to 100,000 GPUs take. It simulates an MoE layer
+(dispatch of 32 MiB from each GPU, 1 ms of experts, combine, all-reduce of 64 MiB) and a training step of all 32 layers
+of Mixtral-8x7B. The layer's times are the least of 20 in one process. All other times are of whole processes, the least
+of --repeat."""
 import argparse
 import json
 import os
@@ -63,12 +63,12 @@ def show(result):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cluster", default="ndv4", help="name or file of a cluster [ndv4]")
+    parser.add_argument("--cluster", default="ndv4", help="a shipped cluster or a file [ndv4]")
     parser.add_argument("--system", default="fsmoe", help="system of the training step [fsmoe]")
-    parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "build/release/bin", help="folder of dovetail and scale_layer [build/release/bin]")
-    parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="GPUs, rounded up to whole nodes [%(default)s]")
-    parser.add_argument("--repeat", type=int, default=3, help="processes of each kind and size [3]")
-    parser.add_argument("-o", "--output", help="the same as JSON")
+    parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "build/release/bin", help="the folder with dovetail and scale_layer [build/release/bin]")
+    parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of GPUs, rounded up to whole nodes [%(default)s]")
+    parser.add_argument("--repeat", type=int, default=3, help="how often each process is measured [3]")
+    parser.add_argument("-o", "--output", help="also write the table as JSON")
     options = parser.parse_args()
     result = {"kind": "measured", "machine": f"{processor()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}", "load": os.getloadavg()[0],
               "cluster": options.cluster, "system": options.system, "sizes": []}

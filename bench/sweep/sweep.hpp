@@ -8,7 +8,7 @@
 
 namespace dovetail::bench {
 
-// Which part of the cells this process computes: batches of cells i with i mod count = index.
+// The part of the cells that this process computes: batches of cells i with i mod count = index.
 struct Shard {
   int index = 0, count = 1;
 };

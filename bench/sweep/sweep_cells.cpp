@@ -97,7 +97,7 @@ Evaluation& SweepCells::ask(const ExperimentRequest& request) {
   return evaluation_.emplace(question_, *backend_);
 }
 
-// Those that differ in workload and groups of ranks share cluster, model and calibration.
+// Requests that differ only in workload and groups of ranks share cluster, model and calibration.
 const ExperimentParts& SweepCells::parts_of(const ExperimentRequest& request) {
   const ExperimentRequest files = without(request, {"workload", "parallelism"});
   if (const auto known = std::ranges::find(parts_, files, &Parts::first); known != parts_.end()) return known->second;

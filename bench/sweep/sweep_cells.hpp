@@ -19,8 +19,8 @@ class SweepCells {
  public:
   explicit SweepCells(const SweepGrid& grid);
 
-  // What the cell is and what came out, or why it was refused. The same bytes for the same input, whatever was asked
-  // before.
+  // The line of a cell: its settings with its results, or why it was refused. The same input gives the same bytes,
+  // whatever was asked before.
   std::string line(std::int64_t cell);
 
  private:

@@ -38,9 +38,9 @@ CellIndex::CellIndex(Json header)
 
 std::int64_t CellIndex::add(const std::string& path) {
   if (const Json there = read_sweep_header(path); there != header_)
-    throw InputError(
-        Location{path, 1, 1, ""},
-        fmt::format("this is of another sweep ({}): finish that one, or remove the file", differences(there, header_)));
+    throw InputError(Location{path, 1, 1, ""},
+                     fmt::format("this file belongs to another sweep ({}): finish that one, or remove the file",
+                                 differences(there, header_)));
   const int file = static_cast<int>(files_.size());
   files_.push_back(path);
   std::ifstream in = open(path);
@@ -60,9 +60,9 @@ void CellIndex::add_line(const std::string& line, Place place, long number) {
   Place& known = places_[static_cast<std::size_t>(cell.cell)];
   if (known.file >= 0) {
     if (line_at(known) == line) return;
-    throw InputError(
-        Location{path, static_cast<int>(number), 1, ""},
-        fmt::format("cell {} again, and not as in {}", cell.cell, files_[static_cast<std::size_t>(known.file)]));
+    throw InputError(Location{path, static_cast<int>(number), 1, ""},
+                     fmt::format("cell {} stands here again, with another result than in {}", cell.cell,
+                                 files_[static_cast<std::size_t>(known.file)]));
   }
   known = place;
   ++count_;

@@ -12,7 +12,7 @@
 
 namespace dovetail::bench {
 
-// Where the line of each cell is, in one file or several of the same sweep.
+// The place of each cell's line, in one file or several files of the same sweep.
 class CellIndex {
  public:
   // `header`: the first line of these files. Throws InputError where it is that of no sweep.

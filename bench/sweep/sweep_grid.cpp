@@ -86,7 +86,8 @@ void require_apart(const SweepGrid& grid, const JsonReader& axes) {
       for (const auto& [key, value] : values.items()) own.insert(key);
     for (const std::string& key : own)
       if (!taken.insert(key).second)
-        axes.elements()[i].fail(fmt::format("changes {}, as an earlier axis does; expected axes apart", key));
+        axes.elements()[i].fail(
+            fmt::format("changes {}, which an earlier axis changes too; expected one axis for it", key));
   }
 }
 

@@ -1,4 +1,4 @@
-// What dovetail sweep computes: the product of axes, and systems at each of its points. Cells are numbered and made
+// The grid that dovetail sweep computes: a product of axes, and systems at each point. Cells are numbered and made
 // when they are asked for, so that a grid of any size takes no memory.
 #pragma once
 #include <cstdint>

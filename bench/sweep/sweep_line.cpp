@@ -32,7 +32,7 @@ void require_results(const JsonReader& json) {
   json.number("peak_bytes", 0);
   require_object(json.at("plan"));
   if (json.boolean("feasible") == json.has("missing_bytes"))
-    json.fail("feasible", "expected missing_bytes where it is false, and there alone");
+    json.fail("feasible", "expected missing_bytes if and only if this is false");
   if (json.has("missing_bytes")) json.number("missing_bytes", 0);
 }
 

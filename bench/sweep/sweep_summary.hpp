@@ -1,4 +1,4 @@
-// What a finished sweep says: which system is fastest where, and by how much.
+// The summary of a finished sweep: which system is fastest where, and by how much.
 #pragma once
 #include <iosfwd>
 #include <string>

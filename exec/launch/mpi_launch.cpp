@@ -59,8 +59,8 @@ std::vector<std::string> command_of(int ranks, const std::string& schedule, cons
 
 constexpr const char* shared_memory = "/dev/shm";
 
-// On this machine alone all that Open MPI makes goes into folders of this run, so that nothing is left without a name
-// that says whose it was. Other machines have no such folders.
+// In a run on this machine alone all files of Open MPI go into folders of the run, so that each file has a name that
+// says whose it was. Other machines have no such folders.
 bool on_this_machine_alone(const MpiLaunch& launch) {
   return launch.hostfile.empty() && std::getenv("SLURM_JOB_ID") == nullptr && fs::is_directory(shared_memory);
 }
@@ -95,7 +95,7 @@ std::optional<std::string> own_words(const std::string& errors) {
   return {};
 }
 
-// What mpirun said, without its frames, on one line.
+// The words of mpirun on one line, without its frames.
 std::string words_of_mpirun(const std::string& errors) {
   constexpr std::size_t most = 400;
   std::string text;

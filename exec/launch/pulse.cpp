@@ -37,7 +37,7 @@ Pulse::Pulse(int rank, const Progress& progress)
         std::condition_variable_any stopped;
         std::unique_lock lock(mutex);
         do {
-          // In one call, so that no other process's line comes in between.
+          // One call writes the line, so that no other process's line comes in between.
           const std::string line = to_line({rank, progress.finished(), progress.earliest(), progress.longest()});
           if (::write(STDOUT_FILENO, line.data(), line.size()) < 0) return;
         } while (!stopped.wait_for(lock, stop, period, [&] { return stop.stop_requested(); }));

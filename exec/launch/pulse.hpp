@@ -1,5 +1,5 @@
-// What each process of a run says of itself while it runs, on its standard output: mpirun brings that to the launcher
-// from all machines.
+// The signs of life that each process of a run writes to its standard output. mpirun brings them to the launcher from
+// all machines.
 #pragma once
 #include <optional>
 #include <stop_token>

@@ -19,10 +19,10 @@ class Watch {
 
   void heard(const Beat& beat, double now);
 
-  // What is wrong, in words, if anything: a silent process, or else the op that nobody gets past, with its ranks.
+  // A complaint in words, if anything is wrong: a silent process, or else the op that nobody gets past, with its ranks.
   std::optional<std::string> complaint(double now) const;
 
-  // Where a rank was when it was last heard: "last in expert.0", "last between two ops", "before its first step".
+  // The place of a rank when it was last heard: "last in expert.0", "last between two ops", "before its first step".
   std::string place_of(int rank) const;
 
  private:

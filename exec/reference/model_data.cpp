@@ -70,8 +70,8 @@ Values drawn_router(const Experiment& e, const RandomModel& random, int layer) {
   return router;
 }
 
-// Rows `rows` and columns `cols` of a matrix (height, width) that starts at `offset` of some weights. What lies outside
-// of the matrix is 0: heads that pad a rank's share are zero heads.
+// Rows `rows` and columns `cols` of a matrix (height, width) that starts at `offset` of some weights. Elements outside
+// of the matrix are 0: heads that pad a rank's share are zero heads.
 struct WeightBlock {
   Weight weight;
   std::int64_t offset, height, width;

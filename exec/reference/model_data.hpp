@@ -18,7 +18,7 @@ struct LayerWeights {
   Values query, key, value, output;  // (M, heads d), (M, kv_heads d), (M, kv_heads d), (heads d, M)
   Values router;                     // the gate's matrices, as models/schedule/operands.md lays them out
   Values w1, w2, w3;                 // (E, M, H), (E, H, M), gated: (E, M, H)
-  // Of the dense feed-forward part, where there is one: (M, D), (D, M), gated: (M, D).
+  // Weights of the dense feed-forward part, if there is one: (M, D), (D, M), gated: (M, D).
   Values dense_w1, dense_w2, dense_w3;
 };
 LayerWeights zero_weights(const Experiment& experiment, int layer);

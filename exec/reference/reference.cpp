@@ -124,7 +124,7 @@ void attend_backward(const Sizes& s, const AttentionPass& pass, Size t, Size hea
   }
 }
 
-// From the gradient of x + attention(x) to that of x.
+// Takes the gradient of x + attention(x) and returns the gradient of x.
 Values attention_sum_backward(const Sizes& s, const LayerWeights& w, const Values& x, const AttentionPass& pass,
                               const Values& d_sum, LayerWeights& gradient) {
   AttentionPass d{Values(pass.query.size()), Values(pass.key.size()), Values(pass.value.size()),
@@ -188,8 +188,8 @@ void expert_backward(const Sizes& s, const LayerWeights& w, Size e, const double
 
 // --- the gate and what it connects ---
 
-// What a slot of an expert takes of a token, and a token of the slot's result. Choices have one such link each, soft
-// gates one for every token and slot.
+// A link says how much of a token a slot of an expert takes, and how much of the slot's result the token takes. Each
+// choice has one such link; soft gates have one for every token and slot.
 struct Link {
   Size token, slot;  // of all ranks; expert C + capacity slot
   double dispatch, combine;
@@ -206,7 +206,7 @@ struct Competitors {
 
 struct MoePass {
   Values input;
-  // By competitors.
+  // Indexed by competitors.
   std::vector<Values> logits;
   std::vector<Routing> routing;
   std::vector<std::vector<Link>> links;
@@ -220,13 +220,13 @@ TokenPlace place_of(const Competitors& c, int layer) {
   return {layer, static_cast<std::int64_t>(c.first_token)};
 }
 
-// What a routing model gives these tokens; empty: the router decides.
+// The choices that a routing model gives these tokens; empty: the router decides.
 Routing preset_of(const Experiment& e, const Competitors& c, int layer) {
   const Routing all = modelled_choices(e, layer, c.part % e.parallelism.stage_ranks());
   return all.empty() ? all : routing_of_part(c.shape, c.tokens, all);
 }
 
-// Of the competitors whose logits are the pass's last.
+// The links of the competitors whose logits are the last ones of the pass.
 std::vector<Link> links_of(const Competitors& c, Routing preset, MoePass& pass) {
   const LayerShape& shape = c.shape;
   std::vector<Link> links;
@@ -287,7 +287,7 @@ Values moe_sum(const Experiment& e, const Sizes& s, const std::vector<Competitor
   return sum;
 }
 
-// From the gradients of what the links carry to those of the gate's logits.
+// Takes the gradients of what the links carry and returns the gradients of the gate's logits.
 Values logits_gradient(const LayerShape& shape, const Values& logits, const Routing& routing, const Values& d_dispatch,
                        const Values& d_combine) {
   if (shape.gate.kind == GateKind::SoftMoe)
@@ -364,7 +364,7 @@ void add_dense_ffn_backward(const Sizes& s, const LayerWeights& w, const Values&
   gradient.dense_w3 = std::move(d.weights.w3);
 }
 
-// Where nothing has resolved the capacity yet, it is as large as the factor allows.
+// If nothing has resolved the capacity yet, it is as large as the factor allows.
 LayerShape reference_shape(const Experiment& e) {
   LayerShape shape = layer_shape(e);
   if (shape.capacity == 0) shape.capacity = capacity_limit(e);

@@ -1,5 +1,5 @@
-// What a training step must compute: a naive MoE transformer, token by token in double over the data of all ranks.
-// Knows nothing of schedules, groups or kernels.
+// The results that a training step must have: a naive MoE transformer, token by token in double over the data of all
+// ranks. It knows nothing of schedules, groups or kernels.
 #pragma once
 #include "exec/reference/model_data.hpp"
 #include "exec/reference/routing.hpp"

@@ -1,5 +1,5 @@
-// Which expert takes which token, at which capacity slot. Computed in double, whatever the kernels use, so that
-// near ties fall alike everywhere.
+// Decides which expert takes which token, at which capacity slot. It computes in double, whatever the kernels use, so
+// that near ties fall alike everywhere.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -17,8 +17,8 @@ struct Choice {
   friend bool operator==(const Choice&, const Choice&) = default;
 };
 
-// Of one rank in one layer. Tokens choose: choice j of token t stands at t * top_k + j. Experts choose: slot c of
-// expert e stands at e * capacity + c. Soft gates: empty.
+// The choices of one rank in one layer. Tokens choose: choice j of token t stands at t * top_k + j. Experts choose:
+// slot c of expert e stands at e * capacity + c. Soft gates: empty.
 using Routing = std::vector<Choice>;
 
 // The choices that a gate makes by its expert scores (tokens, E), ties to the lower index; without slots where tokens
@@ -33,18 +33,18 @@ void assign_slots(const LayerShape& shape, const std::vector<double>& expert_sco
 // Both.
 Routing route(const LayerShape& shape, const std::vector<double>& expert_scores);
 
-// Without slots, which tokens choose which experts where the workload gives a routing model: its loads exactly, in an
-// order drawn from its seed. Empty where the router decides.
+// The choices of tokens, without slots, if the workload gives a routing model. They have exactly its loads, in an order
+// drawn from its seed. Empty if the router decides.
 Routing modelled_choices(const Experiment& experiment, int layer, int rank);
 
-// Where a choice that is not dropped stands among the shape's slots: expert C + slot, from its first slot on.
+// The place of a choice that is not dropped among the shape's slots: expert C + slot, from its first slot on.
 std::int64_t slot_place(const LayerShape& shape, const Choice& choice);
 
-// Of the choices of a rank whose tokens choose, those of some of its tokens, numbered from there.
+// The choices of some tokens of a rank, numbered from the first of them. Tokens choose.
 Routing routing_of_part(const LayerShape& shape, RowRange tokens, const Routing& of_rank);
 
 std::int64_t drop_count(const Routing& routing);
-// Of the choices that any expert gets, kept or dropped.
+// The largest number of choices that any expert gets, kept or dropped.
 std::int64_t largest_load(const Routing& routing, std::int64_t experts);
 
 }  // namespace dovetail::exec

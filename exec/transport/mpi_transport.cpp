@@ -15,7 +15,7 @@
 namespace dovetail::exec {
 namespace {
 
-// What members of a group tell each other in each collective.
+// The members of a group tell each other this in each collective.
 struct Announcement {
   double ready = 0;
   std::int64_t count = 0;

@@ -65,8 +65,8 @@ class Communicator {
   virtual double send_receive(std::span<const Send> sends, std::span<const Receive> receives, Element element,
                               double ready) = 0;
 
-  // From one member to another. The sender does not wait, and may reuse its buffer; `tag` tells the messages of a step
-  // apart. take() returns the later `ready` of the two.
+  // Sends from one member to another. The sender does not wait, and may reuse its buffer; `tag` tells the messages of a
+  // step apart. take() returns the later `ready` of the two.
   virtual void post(const Exchange& e, int to, int tag) = 0;
   virtual double take(const Exchange& e, int tag) = 0;
 };

@@ -6,7 +6,8 @@
 
 namespace dovetail {
 
-// By any two names: "./", symbolic and hard links. The files need not exist. Devices are no files here.
+// Whether two names mean one file, also by "./", symbolic and hard links. The files need not exist. Devices are no
+// files here.
 bool same_file(const std::filesystem::path& a, const std::filesystem::path& b);
 
 // `option` is how the user asked for it, as in "--output". An empty path is no file.

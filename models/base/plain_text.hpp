@@ -5,7 +5,7 @@
 
 namespace dovetail {
 
-// With `by` in place of every control character, which a terminal would obey.
+// Replaces every control character, which a terminal would obey, by `by`.
 std::string plain_text(std::string_view text, char by = ' ');
 
 }  // namespace dovetail

@@ -1,4 +1,4 @@
-// Where a number comes from.
+// The origin of a number.
 #pragma once
 #include <array>
 #include <memory>
@@ -17,7 +17,7 @@ inline constexpr std::array<std::pair<std::string_view, Origin>, 4> origin_names
                                                                                   {"fitted", Origin::Fitted},
                                                                                   {"assumed", Origin::Assumed}}};
 
-// What a cost alpha + n beta was fitted to.
+// One of the measured points to which a cost alpha + n beta was fitted.
 struct FitPoint {
   double size = 0;  // n: bytes, or flops of a GEMM
   Seconds time;

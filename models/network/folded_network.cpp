@@ -148,7 +148,7 @@ std::vector<std::uint64_t> FoldedNetwork::refined(std::vector<std::uint64_t> col
   return colours;
 }
 
-// In order of their first ranks.
+// Numbers the classes in the order of their first ranks.
 void FoldedNetwork::number_classes(const std::vector<std::uint64_t>& colours) {
   std::unordered_map<std::uint64_t, int> known;
   for (std::size_t i = 0; i < colours.size(); ++i) {
@@ -239,8 +239,8 @@ std::vector<FoldedNetwork::Peers> FoldedNetwork::peers(int rank_class, const Exc
   return list;
 }
 
-// Of rank 0, which stands for all. Members ascend, so those of ever larger blocks follow one another; in each further
-// node of a block lie as many of them, at the same places.
+// The peers of rank 0, which stands for all ranks. Members ascend, so the members of ever larger blocks follow one
+// another. Every further node of a block has equally many members, at the same places.
 std::vector<FoldedNetwork::Peers> FoldedNetwork::exchange_peers(Subgroup comb) const {
   std::map<TierMask, double> counts;
   const int node = topology_.gpus_per_node(), on_node = std::min(comb.size, members_per_node(comb, node));

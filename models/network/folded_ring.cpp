@@ -110,8 +110,8 @@ std::vector<RingClass> FoldedNetwork::ring(Subgroup group) const {
   return rings;
 }
 
-// One node stands for all: what it sends to the next, it receives from the one before. Of the groups in a larger block
-// of P ranks, P / members each, every one crosses its border once.
+// One node stands for all: it receives from the node before as much as it sends to the next. A larger block of P ranks
+// holds P / members groups, and each of them crosses the block's border once.
 RingClass FoldedNetwork::even_ring(Subgroup group) const {
   RingClass ring{{0}, {}, {}};
   Loads node(topology_);

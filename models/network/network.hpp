@@ -57,9 +57,10 @@ struct GpuSpeed {
   friend bool operator==(const GpuSpeed&, const GpuSpeed&) = default;
   friend auto operator<=>(const GpuSpeed&, const GpuSpeed&) = default;
 };
-// By GPU; empty where all have full speed. The NIC of one GPU is as slow as that of any other that shares it.
+// The speed of each GPU; empty if all have full speed. The NIC of one GPU is as slow as that of any other that shares
+// it.
 std::vector<GpuSpeed> gpu_speeds(const Cluster& cluster);
-// Of a link of this tier, by the speed of the GPUs that use it.
+// The speed of a link of this tier, which follows from the speed of the GPUs that use it.
 double speed_of(const LinkTier& tier, const GpuSpeed& gpu);
 
 struct Link {

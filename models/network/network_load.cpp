@@ -100,7 +100,7 @@ NetworkDemand NetworkLoad::on_link(const LinkUse& use, Bytes bytes, double flows
   return {use.link, use.amount * bytes / network_.links()[static_cast<std::size_t>(use.link)].bandwidth, flows};
 }
 
-// With pipeline stages an op is of its own class alone; else of all.
+// With pipeline stages an op belongs to its own class alone, otherwise to all classes.
 bool NetworkLoad::concerns(int rank_class, const Op& op) const {
   return stage_ranks_ == 0 || rank_class == s_.class_of(op);
 }
@@ -124,14 +124,14 @@ const std::vector<RingClass>& NetworkLoad::rings(GroupKind group) {
   return at->second;
 }
 
-// To the stage whose tensor the op writes.
+// The flow to the stage whose tensor the op writes.
 FlowClass NetworkLoad::stage_flow(const Op& op) const {
   const int from = s_.class_of(op);
   const int to = s_.tensors[static_cast<std::size_t>(s_.writes_of(op).front())].rank_class;
   return network_.send(from, (to - from) * stage_ranks_);
 }
 
-// What one rank has for one other.
+// The bytes that one rank has for one other.
 Bytes NetworkLoad::block_bytes(const Op& op) const {
   const auto steps = s_.steps_of(op);
   if (!steps.empty()) return op.message() / static_cast<double>(exchanged_blocks(steps));

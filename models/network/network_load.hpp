@@ -1,5 +1,5 @@
-// What the ops of a schedule ask of a described network: flows over links and traffic in device memory. The calibrated
-// time of an op is no part of this: the op takes at least as long as each of the two.
+// The load that the ops of a schedule put on a described network: flows over links and traffic in device memory. The
+// calibrated time of an op is no part of this: the op takes at least as long as each of the two.
 #pragma once
 #include <map>
 #include <optional>
@@ -33,20 +33,20 @@ struct NetworkActivity {
 
 class NetworkLoad {
  public:
-  // Of a schedule that is split by the classes of `network`.
+  // `schedule` is split by the classes of `network`.
   NetworkLoad(const Experiment& experiment, const Schedule& schedule, FoldedNetwork network);
 
   const FoldedNetwork& network() const { return network_; }
   // The links of each class in network().links(), then the device memory of each class of ranks.
   std::vector<std::string> resources() const;
 
-  // Of an op as the schedule has it, with room for the whole capacity: what its class of ranks really does.
+  // The work that the class of ranks really does for an op. The op in the schedule has room for the whole capacity.
   Work work(const Op& op) const;
-  // An exchange has an activity for each class of flows. Of a native collective, which is a ring, all links of a group
-  // carry as much for each byte, so it is one activity. An exchange among some peers counts as one among all. Of an op
-  // in several classes: those of all, whichever of them is asked for.
+  // An exchange has an activity for each class of flows. A native collective is a ring, in which all links of a group
+  // carry equally much, so it is one activity. An exchange among some peers counts as one among all. An op in several
+  // classes has the activities of all of them, whichever class is asked for.
   std::vector<NetworkActivity> activities(const Op& op);
-  // Of the device memory, by a kernel that reads and writes as much.
+  // The demand on device memory of a kernel that reads and writes this much.
   NetworkDemand memory(int rank_class, Bytes traffic) const;
   // Bytes that the op (in all classes) sends over all links of each class. One entry for each link class that carries
   // any.

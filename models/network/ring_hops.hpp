@@ -10,7 +10,7 @@ struct RingHops {
   double share_inside = 0, share_outside = 0;
 };
 
-// Of a rank of a group (see group_comb) with `node` GPUs on each node.
+// The hops of one rank of a group (see group_comb) in a cluster with `node` GPUs on each node.
 RingHops ring_hops(Subgroup group, int rank, int node);
 
 }  // namespace dovetail

@@ -79,7 +79,7 @@ double RoutedRows::share(const Op& op, int from, int to) const {
   return to_owners(op) ? taken(op.layer, op.rows, from, to) : taken(op.layer, op.rows, to, from);
 }
 
-// Of the rows from all members.
+// The share that is taken of the rows from all members.
 double RoutedRows::arrived(const Op& op, int owner) const {
   if (alike_) return taken(op.layer, op.rows, owner, owner);
   double sum = 0;

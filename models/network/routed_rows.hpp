@@ -15,13 +15,13 @@ class RoutedRows {
   // Experts [j E / ep, (j + 1) E / ep) are on member j of their group.
   RoutedRows(const Experiment& experiment, const Schedule& schedule);
 
-  // What ranks differ in, over all layers: what they choose, and what the others choose of them.
+  // Equal for ranks that choose alike, and that the others choose alike, in all layers.
   std::uint64_t colour(int rank) const;
-  // Of a block of rows that `op` sends from one rank to another of its group: the share that is taken.
+  // The share that is taken of a block of rows that `op` sends from one rank to another of its group.
   double share(const Op& op, int from, int to) const;
-  // Of an op, whose work has room for the whole capacity, its work on a rank: its exchange is as long as the more of
-  // what it sends and receives; gathers in the expert's group, the expert itself and what restores its tensors work on
-  // the rows that have arrived.
+  // The real work of an op on a rank; the op itself has room for the whole capacity. Its exchange is as long as the
+  // larger of what it sends and receives. Gathers in the expert's group, the expert itself and ops that restore its
+  // tensors work on the rows that have arrived.
   Work work(const Op& op, int rank) const;
 
  private:

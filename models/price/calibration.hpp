@@ -74,8 +74,8 @@ struct Interference {
   Provenance provenance;
 };
 
-// What the kernels of one kind of op take in one pass: alpha + factor * what the rates of GEMMs and device memory say
-// of its work. Kinds without an entry take what those rates say, with their alphas.
+// The time of the kernels of one kind of op in one pass: alpha + factor * the time that the rates of GEMMs and device
+// memory give its work. Kinds without an entry take the time of those rates, with their alphas.
 struct KernelCost {
   OpKind op = OpKind::Expert;
   Phase phase = Phase::Forward;

@@ -8,7 +8,7 @@
 
 namespace dovetail {
 
-// Where a group lies. Parallel groups take the node's other GPUs at the same time.
+// The place of a group. Parallel groups use the node's other GPUs at the same time.
 struct GroupPlace {
   GroupShape shape;
   int ranks_per_node = 0;  // 0: not the same number on every node

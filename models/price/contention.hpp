@@ -1,4 +1,4 @@
-// Where activities of a priced schedule may slow each other, and how long they take then.
+// Finds activities of a priced schedule that may slow each other, and how long they then take.
 #pragma once
 #include <span>
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace dovetail {
 
-// By resource: whether its activities may run slower than alone, because ops of several streams demand it, so that they
-// may meet there, or because its speed changes.
+// Whether the activities of each resource may run slower than alone: ops of several streams demand it and may meet
+// there, or its speed changes.
 std::vector<bool> shared_resources(const PricedSchedule& priced);
 
-// What PricedSchedule::contended says: whether any resource is so.
+// Whether any resource is contended: the value of PricedSchedule::contended.
 bool is_contended(const PricedSchedule& priced);
 
 // When each of these activities ends if they begin together at 0 and nothing else runs: an op's `duration` is its fixed

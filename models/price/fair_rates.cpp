@@ -22,8 +22,8 @@ void FairRates::set_speed(int resource, double speed) {
 }
 
 // A resource that holds back all its activities more than any other does is their bottleneck: whatever happens
-// elsewhere, they get what it offers now. With them settled the same holds of others. Where no resource is so, because
-// bottlenecks hold each other back in a circle (interference can do that, links cannot), the rest is filled up.
+// elsewhere, they get what it offers now. Once they are settled, the next bottleneck shows. Bottlenecks may also hold
+// each other back in a circle (interference can do that, links cannot). Then the rest is filled up.
 void FairRates::solve(std::span<Running> running) {
   collect(running);
   while (!open_.empty()) {

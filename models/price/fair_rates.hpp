@@ -48,7 +48,7 @@ class FairRates {
   std::vector<double> left_, per_flow_;  // what is left of its speed; what that gives each flow
   std::vector<double> flows_;            // of activities that are not settled
   std::vector<int> users_, held_;        // such activities; those of them that no other resource holds back more
-  // By activity that runs.
+  // Indexed by running activity.
   std::vector<Use> uses_;
   std::vector<std::size_t> last_use_;
   std::vector<double> most_;       // its rate if it got no more than what each resource offers

@@ -57,7 +57,7 @@ class FlowWriter {
     }
   }
 
-  // Of added demands; those of kernels on device memory are one flow each.
+  // Counts the flows of added demands. A kernel's demand on device memory is one flow.
   void count_flows() {
     struct Count {
       std::int64_t divisor = 0;

@@ -20,8 +20,8 @@ namespace dovetail {
 namespace {
 
 // How many of the shares of a contention resource each side of a pair gets, so that neither is held by its share below
-// the speed it keeps: a / (a + b) <= a_speed, b / (a + b) <= b_speed. Where no few shares do so (speeds that add up to
-// hardly more than 1), the nearest ones, and the side that they favour keeps that much more of its speed.
+// the speed it keeps: a / (a + b) <= a_speed, b / (a + b) <= b_speed. If speeds add up to hardly more than 1, no small
+// shares do so. Then the nearest shares are taken, and the side that they favour keeps that much more of its speed.
 struct Shares {
   int a = 1, b = 1;
   double a_speed = 1, b_speed = 1;
@@ -130,7 +130,7 @@ class Pricer {
     p_.duration.back() = std::max(p_.duration.back(), p_.fixed.back() + demand.seconds);
   }
 
-  // Of the class's GPUs and of their links.
+  // The cost at the speed of the class's GPUs and of their links.
   StepCost slowed(StepCost cost, int rank_class) const {
     const GpuSpeed speed = network_->network().speed(rank_class);
     const auto divide = [&](InterferenceClass kind, double by) {

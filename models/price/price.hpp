@@ -16,7 +16,7 @@ namespace dovetail {
 // experiment's events stay out: see inject(). Throws InputError where the calibration lacks a cost.
 PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment& experiment);
 
-// How many resources each rank class has by InterferenceClass: they stand first, class by class.
+// The number of resources that each rank class has, one by InterferenceClass. They stand first, class by class.
 std::size_t kinds_of(const Schedule& schedule);
 
 // One line for each profiled module whose measured range a schedule leaves: such times are extrapolated.

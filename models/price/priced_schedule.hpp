@@ -20,7 +20,8 @@ struct Demand {
   int multiplicity = 1;
 };
 
-// What an op does after its fixed time. It may belong to ops of several rank classes (a flow between them).
+// An activity is the part of an op after its fixed time. It may belong to ops of several rank classes (a flow between
+// them).
 using ActivityId = std::int32_t;
 
 // From then on a resource has this speed in place of its last one (1 at first).

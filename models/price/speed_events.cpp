@@ -15,7 +15,7 @@ bool is_named(const std::string& resource, const std::string& name) {
   return resource == name || resource.starts_with(name + "#");
 }
 
-// Of an event that is not over at `at`.
+// The speed that `event` leaves at the time `at`.
 double speed_at(const SpeedEvent& event, Seconds at) {
   return event.at <= at && !(event.until && *event.until <= at) ? event.speed : 1;
 }

@@ -7,8 +7,8 @@
 
 namespace dovetail {
 
-// Puts the events into a priced schedule; those of one resource that overlap multiply. What plans a step does not do
-// so: a plan is made before anything fails. Throws InputError for a name that the schedule's resources do not have.
+// Puts the events into a priced schedule. Events of one resource that overlap multiply. Planners do not call this,
+// because a plan is made before anything fails. Throws InputError for a name that the schedule's resources do not have.
 void inject(std::span<const SpeedEvent> events, PricedSchedule& priced);
 
 }  // namespace dovetail

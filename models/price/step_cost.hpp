@@ -1,4 +1,4 @@
-// What the steps of an all-to-all cost, by a calibration: by message where it knows messages, else alpha + n beta.
+// The cost of the steps of an all-to-all: by message if the calibration knows messages, otherwise alpha + n beta.
 #pragma once
 #include <array>
 
@@ -13,7 +13,7 @@ struct ResourceTime {
   Seconds busy;   // of the resource
 };
 
-// By InterferenceClass: copies take Compute, exchanges Inter and Intra.
+// Indexed by InterferenceClass: copies take Compute, exchanges take Inter and Intra.
 using StepCost = std::array<ResourceTime, interference_class_names.size()>;
 
 // Resources work side by side: the longest `fixed`, then the longest `busy`.

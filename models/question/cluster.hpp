@@ -41,8 +41,8 @@ struct SlowPart {
   double nic_speed = 1;   // of the network card that serves them
 };
 
-// Which links there are and who shares them (see network.hpp). Defaults: every GPU at a root complex of its own, nodes
-// at one non-blocking switch.
+// The links of a cluster and who shares them (see network.hpp). By default every GPU has a root complex of its own, and
+// all nodes are at one non-blocking switch.
 struct NetworkDescription {
   std::vector<FabricLevel> fabric;  // innermost first; an ideal switch joins those of the last
   bool rails = false;               // switch r of the first level joins network cards r of its nodes

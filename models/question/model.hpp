@@ -76,8 +76,8 @@ struct Model {
   int dense_hidden = 0;                      // of a dense layer
   SharedExpertSizes shared_experts = {};
   Router router = {};
-  // Where given, measured times in place of modelled ones: of a rank's experts by all the rows they take, of the gate
-  // by the rank's tokens.
+  // Measured times that replace modelled ones, if given: the time of a rank's experts by all the rows they take, and
+  // the time of the gate by the rank's tokens.
   TimeProfile expert_profile = {};
   TimeProfile gate_profile = {};
 

@@ -112,7 +112,7 @@ int group_size(const Parallelism& parallelism, GroupKind kind) {
 
 GroupShape group_shape(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster) {
   const Subgroup c = group_comb(parallelism, kind);
-  // Of rank 0's group: strides up to a node's GPUs leave out no node between the first and the last.
+  // The group is that of rank 0. Strides up to a node's GPUs leave out no node between the first and the last.
   const int last = (c.size - 1) * c.stride / cluster.gpus_per_node;
   return {c.size, c.stride < cluster.gpus_per_node ? last + 1 : c.size};
 }

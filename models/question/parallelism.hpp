@@ -33,7 +33,7 @@ inline constexpr std::array<std::pair<std::string_view, GroupKind>, 6> group_kin
                                                                                          {"edp", GroupKind::Edp},
                                                                                          {"pp", GroupKind::Pp}}};
 
-// Where one group of a kind lies (all groups of a kind lie alike).
+// The place of one group of a kind (all groups of a kind lie alike).
 struct GroupShape {
   int ranks = 1;  // members
   int nodes = 1;  // nodes they are on
@@ -54,8 +54,8 @@ struct Subgroup {
   friend bool operator==(const Subgroup&, const Subgroup&) = default;
 };
 
-// mp = esp = GPUs per node. Where that is more than the model's sizes allow, mp is a power of two of them that fits,
-// and esp as many as divide the expert hidden size. ep = gcd(experts, GPUs / esp); edp, dp the rest.
+// mp = esp = GPUs per node. If the model's sizes do not allow so many, mp is a power of two that fits, and esp is a
+// number of GPUs that divides the expert hidden size. ep = gcd(experts, GPUs / esp); edp and dp take the rest.
 Parallelism default_parallelism(const Cluster& cluster, const Model& model);
 
 // Throws InputError naming the numbers that do not divide or multiply up.
@@ -70,7 +70,7 @@ GroupShape group_shape(const Parallelism& parallelism, GroupKind kind, const Clu
 
 // How many consecutive members of each group of the kind are on one node; 0: not the same number on every node.
 int ranks_per_node(const Parallelism& parallelism, GroupKind kind, const Cluster& cluster);
-// Of a subgroup in a group with that many; 0: not the same number on every node.
+// The same for a subgroup, if its group has `ranks_per_node`; 0: the number differs between nodes.
 int members_per_node(Subgroup subgroup, int ranks_per_node);
 
 }  // namespace dovetail

@@ -19,7 +19,7 @@ inline constexpr std::array<std::pair<std::string_view, RoutingKind>, 5> routing
      {"hot", RoutingKind::Hot},
      {"trace", RoutingKind::Trace}}};
 
-// Of one layer: rows are source ranks, columns experts; only proportions within a row count.
+// The loads of one layer: rows are source ranks, columns are experts. Only proportions within a row count.
 using LoadTable = std::vector<std::vector<double>>;
 
 struct RoutingModel {

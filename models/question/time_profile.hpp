@@ -29,7 +29,7 @@ class TimeCurve {
   const std::vector<ProfilePoint>& points() const { return points_; }  // of a fit: the first is at 0
   bool measured_at(double size) const;  // false where a list of points has to be extrapolated; a fit holds anywhere
 
-  // Of the line at `size`: what does not grow with the size, and what does. Neither is negative.
+  // The two parts of the line at `size`: one that does not grow with the size, and one that does. Neither is negative.
   struct Cost {
     Seconds fixed, growing;
   };

@@ -15,8 +15,8 @@ struct RowRange {
   bool overlaps(RowRange o) const { return first < o.last && o.first < last; }
 };
 
-// What a chunk covers: capacity rows of the experts of some peers. `peers` are offsets around the exchanging group
-// from each rank on: rank (own + o) mod size; empty: all of them, in group order.
+// A chunk covers capacity rows of the experts of some peers. `peers` are offsets around the exchanging group, counted
+// from each rank on: rank (own + o) mod size. Empty `peers` are all of them, in group order.
 struct ChunkRange {
   RowRange rows, peers;
   ChunkRange(RowRange r, RowRange p = {}) : rows(r), peers(p) {}
@@ -52,7 +52,7 @@ struct LayerVolumes {
   std::int64_t routing_entries = 0;       // T k, or E C where experts choose; 0: soft
   std::int64_t expert_parameters = 0;     // g M H E / (ep esp)
   std::int64_t parameters() const { return dense_parameters + router_parameters + expert_parameters; }
-  // Of one expert, as much of it as this rank works with.
+  // The parameters of one expert that this rank works with.
   std::int64_t worked_parameters() const { return expert_gemms * hidden * worked_hidden(); }
   std::int64_t worked_hidden() const { return hidden_shard * weight_shards; }
 
@@ -65,15 +65,15 @@ struct LayerVolumes {
   }
   std::int64_t gathered_elements(const ChunkRange& c) const { return esp * all_to_all_elements(c); }
   std::int64_t shadow_elements() const { return capacity * hidden; }  // of one shadowed expert
-  // What encode writes: rows for other ranks, repeated, and those of shadowed experts.
+  // Elements that encode writes: rows for other ranks, repeated, and those of shadowed experts.
   std::int64_t encoded_elements() const {
     return all_to_all_elements(RowRange{0, capacity}) + shadowed_experts * shadow_elements();
   }
   // Rows this rank's experts work on, over all its experts.
   std::int64_t expert_rows(const ChunkRange& c) const { return c.rows.size() * row_copies(c) * dispatched_experts; }
-  // Of all GEMMs of an expert on `rows` rows; forward, backward is twice that.
+  // All GEMMs of an expert on `rows` rows in the forward pass; the backward pass takes twice as many.
   Flops expert_flops(std::int64_t rows) const;
-  // Of a token for a slot, in dense order: T E C.
+  // Weights of tokens for slots in dense encoding: T E C.
   std::int64_t dense_weights() const { return tokens * experts * capacity; }
 
   Flops projection_flops;       // of the attention's projections, forward; backward is twice that
@@ -97,14 +97,14 @@ LayerVolumes layer_volumes(const Experiment& experiment);  // of the first MoE l
 // Dense gradients of each trained layer on one rank.
 std::vector<std::int64_t> dense_elements(const Experiment& experiment);
 
-// What the capacity factor allows: ceil(k |f| T / E) rows, or all T for f = 0.
+// The rows that the capacity factor allows: ceil(k |f| T / E), or all T for f = 0.
 std::int64_t capacity_limit(const Experiment& experiment);
 
 // Rows [first, last) of the capacity that chunk `chunk` of `degree` covers: sizes differ by at most one.
 RowRange chunk_rows(std::int64_t capacity, int degree, int chunk);
 
-// What one pass through gate, encode and decode covers: all tokens or, where attention is chunked too, a chunk of the
-// positions of every sample with its share of the tokens and of the capacity.
+// The tokens that one pass through gate, encode and decode covers: all or, if attention is chunked too, a chunk of the
+// positions of every sample, with its share of the tokens and of the capacity.
 struct TokenPart {
   int chunk = -1;        // -1: all
   RowRange positions;    // of every sample

@@ -1,4 +1,4 @@
-// What one training step does with a model: how many tokens, which capacity, which number format.
+// The work of one training step on a model: how many tokens, which capacity, which number format.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What one kind of work of one size took on a device, alone or beside other work.
+// The time that one kind of work of one size took on a device, alone or beside other work.
 #pragma once
 #include <array>
 #include <optional>
@@ -41,7 +41,7 @@ inline constexpr std::array<std::pair<std::string_view, DeviceWorkKind>, 12> dev
      {"copy_both_ways", DeviceWorkKind::CopyBothWays},
      {"exchange", DeviceWorkKind::Exchange}}};
 
-// Which factor of a product lies transposed in memory. Results and sizes are those of the product as it is multiplied.
+// The factor of a product that lies transposed in memory. Results and sizes are those of the product as multiplied.
 enum class ProductLayout { Plain, LeftTransposed, RightTransposed };
 inline constexpr std::array<std::pair<std::string_view, ProductLayout>, 3> product_layout_names{
     {{"plain", ProductLayout::Plain},

@@ -1,4 +1,4 @@
-// What planning step by step over a trace came to: the choices, and what they cost against the best of each step.
+// The result of planning step by step over a trace: the choices, and what they cost against the best of each step.
 // Reports print it.
 #pragma once
 #include <string>

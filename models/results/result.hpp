@@ -1,4 +1,4 @@
-// What a command found out, in memory: reports print it, commands fill it.
+// The findings of a command, in memory: commands fill this, reports print it.
 #pragma once
 #include <map>
 #include <memory>
@@ -19,7 +19,7 @@ struct FrontPoint {
   Plan plan;
 };
 
-// What a search knows about the plans that it did not choose, by the analytic model.
+// The knowledge of a search about the plans that it did not choose, by the analytic model.
 struct Proof {
   std::string space;    // in words
   double points = 0;    // combinations of its knobs, contradictory ones included
@@ -73,7 +73,7 @@ struct SystemResult {
   std::optional<RunReport> run;
 };
 
-// How a result came to be. Never the whole environment.
+// How a result came to be. It never holds the whole environment.
 struct RunProvenance {
   std::string version, git_revision, host, compiler, created;  // created: ISO 8601 UTC
   std::vector<std::string> command_line;

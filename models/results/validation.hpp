@@ -1,4 +1,4 @@
-// What a validation found out: plans predicted and measured on sizes that no cost was fitted to. Reports print it.
+// The findings of a validation: plans predicted and measured on sizes that no cost was fitted to. Reports print it.
 #pragma once
 #include <optional>
 #include <string>
@@ -21,8 +21,8 @@ struct OpTimes {
   Seconds predicted, measured;  // summed over the step
 };
 
-// Of a rank. Peaks are by lifetimes, over the predicted and over the measured step. Allocated: by a device for all
-// tensors, and as scratch; 0: not known.
+// The memory of a rank. Peaks follow from lifetimes, over the predicted and over the measured step. `allocated` is what
+// a device allocated for all tensors and as scratch; 0: not known.
 struct MemoryOutcome {
   Bytes predicted_peak, measured_peak, allocated;
 };
@@ -43,7 +43,7 @@ struct PlanOutcome {
   double error() const { return predicted / median - 1; }
 };
 
-// What a planner chose by predictions, against the best measured plan of the same system.
+// The choice of a planner by predictions, against the best measured plan of the same system.
 struct ChoiceOutcome {
   std::string system, planner;
   std::size_t plan = 0;  // of the cell
@@ -70,7 +70,7 @@ struct StepComparison {
   Seconds ours, ours_compute;  // the whole step, exchanges held; and how long its compute stream was busy
 };
 
-// What was measured on a device beside plans, and by whom else.
+// Measurements on a device beside those of plans, our own and those of other programs.
 struct DeviceStudy {
   std::vector<DevicePoint> points;
   std::vector<PeerComparison> peers;
@@ -78,7 +78,7 @@ struct DeviceStudy {
   std::vector<std::pair<std::string, std::string>> labels;  // device, driver, libraries, clocks, revision
 };
 
-// Of the measurements that were to be made, how many were; fewer where time ran out.
+// How many of the planned measurements were made; fewer than all if time ran out.
 struct Progression {
   long made = 0, all = 0;
   bool partial() const { return made < all; }

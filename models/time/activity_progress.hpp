@@ -1,4 +1,4 @@
-// Which activities of a running schedule may begin and which ops are over.
+// Follows a running schedule: which activities may begin and which ops are over.
 #pragma once
 #include "models/price/priced_schedule.hpp"
 

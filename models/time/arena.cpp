@@ -142,7 +142,7 @@ class Planner {
     }
   }
 
-  // By size, size and life, life, end or begin; each put right a few times where it comes out too large.
+  // Tries orders by size, size and life, life, end and begin. An order that comes out too large is mended a few times.
   Arena plan() {
     const auto bytes = [&](std::size_t i) { return static_cast<double>(requests_[i].bytes); };
     const auto life = [&](std::size_t i) { return (requests_[i].dead - requests_[i].born).value(); };
@@ -172,7 +172,7 @@ class Planner {
   // Fewer for large plans, so that planning stays below a second.
   int attempts() const { return static_cast<int>(std::clamp<std::size_t>(1'000'000 / (pairs_ + 1), 1, 20)); }
 
-  // In this order, each into a gap that those placed before it leave free while it lives.
+  // Places requests in this order, each into a gap that earlier ones leave free while it lives.
   Arena place(const std::vector<std::size_t>& order, Fit fit) const {
     Arena arena;
     arena.offsets.assign(requests_.size(), -1);
@@ -198,7 +198,7 @@ class Planner {
     return arena;
   }
 
-  // What ended up above the least that can be reached is placed first the next time.
+  // Requests that ended up above the least possible size are placed first the next time.
   void promote(std::vector<std::size_t>& order, const Arena& arena) const {
     std::ranges::stable_partition(
         order, [&](std::size_t i) { return arena.offsets[i] + aligned(requests_[i].bytes) > least_; });

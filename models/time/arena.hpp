@@ -1,4 +1,4 @@
-// Where tensors lie in one piece of memory, planned ahead from their lifetimes.
+// The places of tensors in one piece of memory, planned ahead from their lifetimes.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace dovetail {
 
-// In use from `born` until just before `dead`.
+// Memory in use from `born` until just before `dead`.
 struct MemoryRequest {
   std::int64_t bytes = 0;
   Seconds born, dead;
@@ -19,9 +19,9 @@ struct Arena {
   std::int64_t bytes = 0;                         // the end of the last; at least the most in use at one time
 };
 
-// Requests in use at the same time get disjoint ranges. The smallest of many greedy placements, not the optimum, which
-// is hard to find. Where more than a million pairs live together: one placement, in the order of births (n log n), seen
-// to take up to 3 % more than the most in use at one time.
+// Requests in use at the same time get disjoint ranges. The result is the smallest of many greedy placements, not the
+// optimum, which is hard to find. If more than a million pairs live together, it is one placement in the order of
+// births (n log n), which was seen to take up to 3 % more than the most in use at one time.
 Arena plan_arena(const std::vector<MemoryRequest>& requests);
 
 }  // namespace dovetail

@@ -19,7 +19,7 @@ struct MemoryUse {
 enum class Arenas { Planned, LeftOut };
 std::vector<MemoryUse> memory_by_class(const Schedule& schedule, const Timeline& timeline,
                                        Arenas arenas = Arenas::Planned);
-// Of the class that needs most.
+// The memory of the class that needs most.
 MemoryUse memory_use(const Schedule& schedule, const Timeline& timeline, Arenas arenas = Arenas::Planned);
 
 // Offsets in that arena, aligned to 256 bytes, by TensorId, of each rank class by itself (sizes: of the largest);

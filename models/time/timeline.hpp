@@ -42,7 +42,7 @@ Metrics metrics(const Schedule& schedule, const Timeline& timeline);
 // The longest stream or the longest dependency chain of this schedule, whichever is longer.
 Seconds plan_bound(const PricedSchedule& priced);
 
-// What this plan's work needs of its busiest resource, latencies left out: chunking and order cannot reduce it.
+// The time that this plan's work needs on its busiest resource, without latencies. Chunking and order cannot reduce it.
 Seconds lower_bound(const PricedSchedule& priced);
 
 }  // namespace dovetail

@@ -1,5 +1,6 @@
-// Which all-to-all moves rows, in steps or fused, by which protocol, and the degree with it (Tutel section 3.4 and
-// figure 20). What pays depends on size and scale, and on what runs beside it, so every combination is evaluated.
+// Chooses the all-to-all that moves rows, in steps or fused, its protocol, and the degree with it (Tutel section 3.4
+// and figure 20). The best choice depends on size and scale, and on what runs beside it, so every combination is
+// evaluated.
 #include <fmt/format.h>
 
 #include "models/base/names.hpp"
@@ -35,7 +36,7 @@ std::vector<Plan> bases(const Plan& base) {
   return plans;
 }
 
-// Of a chunk, with nothing beside it.
+// The time of a chunk's all-to-all with nothing beside it.
 Seconds time_alone(const Experiment& e, const Plan& plan) {
   return layer_times(e, plan).forward.moe.all_to_all.at(plan.forward_degree);
 }

@@ -31,7 +31,8 @@ struct MoeTimes {
 //     T = max{r(D+C) + R, D+C+E + (r-1)max(D,C,E)}
 Seconds exact_makespan(const MoeTimes& times, CommStreams streams, int degree, Seconds all_reduce);
 
-// What the all-reduce queues with: 2rA or r(D+C) above. The makespan with R is max{makespan without, this + R}.
+// The work that the all-reduce queues with: 2rA or r(D+C) above. The makespan with R is max{makespan without, this +
+// R}.
 Seconds link_time(const MoeTimes& times, CommStreams streams, int degree);
 
 // Exact with R = 0 for chunks as they are cut, which differ by one row where the degree does not divide the capacity.
@@ -54,7 +55,7 @@ struct PaperCase {
 };
 PaperCase paper_case(const MoeTimes& times, int degree, Seconds all_reduce);
 
-// What limits the layer in that case, in words.
+// Says in words what limits the layer in that case.
 std::string_view describe_case(int number);
 
 }  // namespace dovetail::planners

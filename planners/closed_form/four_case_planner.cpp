@@ -50,7 +50,7 @@ double paper_error(const MoeTimes& moe, int degree, Seconds all_reduce) {
          1;
 }
 
-// What limits a layer: the paper's case where all-to-alls and gathers are co-scheduled, which it is made for.
+// Says what limits a layer. The paper's cases are for co-scheduled all-to-alls and gathers, and are named only there.
 std::string describe_layer(const MoeTimes& moe, CommStreams streams, int degree, Seconds all_reduce) {
   if (streams == CommStreams::InterIntra) {
     const int number = paper_case(moe, degree, all_reduce).number;

@@ -7,7 +7,7 @@
 
 namespace dovetail::planners {
 
-// Of all-to-alls co-scheduled with gathers. The paper does not say how it rounds: both candidates around the real
+// For all-to-alls co-scheduled with gathers. The paper does not say how it rounds: both candidates around the real
 // degree are tried, and the one with the lower T of the paper is taken. `candidates` ascend. Throws DeviceError in a
 // build without NLopt.
 DegreeChoice slsqp_degree(const MoeTimes& times, Seconds all_reduce, std::span<const int> candidates);

@@ -75,7 +75,7 @@ class Partitioner {
     }
   }
 
-  // What to try: nothing, and as many elements as each option hides.
+  // The sizes to try: nothing, and as many elements as each option hides.
   void find_sizes() {
     sizes_.assign(1, {0, window_time(0)});
     if (beta_ <= 0) return;
@@ -126,7 +126,7 @@ class Partitioner {
     }
   }
 
-  // Of states that sent equally much only the fastest counts; then see the head of this file.
+  // Only the fastest of the states that sent equally much counts; then see the head of this file.
   void keep_unbeaten() {
     std::size_t kept = 0;
     for (const State& s : next_) {

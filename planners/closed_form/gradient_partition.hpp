@@ -39,7 +39,7 @@ struct GradientPartition {
   Seconds time;                       // of the backward pass with synchronisation and update
 };
 
-// Where each window takes so many elements, and the tail the rest.
+// The partition in which each window takes so many elements, and the tail the rest.
 GradientPartition with_sizes(const GradientProblem& problem, std::span<const std::int64_t> elements);
 
 // The least time over all slices and options, but for at most one element per window.
@@ -50,7 +50,7 @@ GradientPartition partition_gradients(const GradientProblem& problem);
 // neighbours) hides; a dense layer's window Moe is beside its feed-forward op.
 GradientProblem gradient_problem(const LayerTimes& times, CommStreams streams, std::span<const int> degrees);
 
-// Of each pipeline stage by itself: the slices of all, last stage first, and the time of the slowest.
+// Partitions each pipeline stage by itself. Returns the slices of all, last stage first, and the time of the slowest.
 using PartitionMethod = GradientPartition (*)(const GradientProblem&);
 GradientPartition partition_gradients(const LayerTimes& times, CommStreams streams, std::span<const int> degrees,
                                       PartitionMethod method = partition_gradients);

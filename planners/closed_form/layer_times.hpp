@@ -1,5 +1,5 @@
-// What the closed forms need to know of an experiment: the times of one layer's parts, read off the priced
-// sequential schedule. An op's fixed time is the alpha of a chunk, the rest is shared among chunks.
+// The inputs of the closed forms: the times of one layer's parts, read off the priced sequential schedule. An op's
+// fixed time is the alpha of a chunk, and the rest is shared among chunks.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -57,7 +57,7 @@ Plan sequential_plan(const Plan& plan);
 // Whether a collective belongs to a dense feed-forward part and not to attention, which its kind does not tell.
 bool touches_ffn(const Schedule& schedule, const Op& op);
 
-// Of one micro-batch. Encoding and all-to-alls are those of `plan`: in steps, their times added up as if on one stream.
+// The times of one micro-batch, with the encoding and all-to-alls of `plan`. Steps of an all-to-all are added up.
 LayerTimes layer_times(const Experiment& experiment, const Plan& plan = {});
 
 }  // namespace dovetail::planners

@@ -31,7 +31,7 @@ std::string describe_restore(const Plan& plan) {
   return fmt::format("{} at degree {}", name_of(plan.restore), describe_degrees(plan));
 }
 
-// A base plan that restores goes on doing so; else keeping is a candidate too. What is kept is not overwritten, and
+// If the base plan restores, keeping is no candidate. Kept tensors are not overwritten, so keeping has no rings, while
 // strategies without rings would save little.
 std::vector<Plan> bases(const PlanningTask& task) {
   if (task.experiment.workload.phases == Phases::ForwardOnly) return {task.base};
@@ -64,7 +64,7 @@ std::vector<Candidate> candidates(const PlanningTask& task) {
   return all;
 }
 
-// What would make a plan fit that does not: more chunks, else fewer tokens.
+// Says what would make a plan fit that does not: more chunks, else fewer tokens.
 std::string remedy(const PlanningTask& task, Plan plan) {
   constexpr std::int64_t most_chunks = 256;  // more would take minutes to look at, and their latencies would decide
   Experiment e = task.experiment;
@@ -99,7 +99,7 @@ std::string describe_missing(const PlanningTask& task, const Candidate& nearest)
                      remedy(task, nearest.plan));
 }
 
-// What equation 10 picks among the strategies that fit at the chosen degrees.
+// Says which strategy equation 10 picks among those that fit at the chosen degrees.
 std::string describe_paper(const PlanningTask& task, const Plan& best, const std::vector<Candidate>& fitting) {
   const Candidate* pick = nullptr;
   Seconds least;

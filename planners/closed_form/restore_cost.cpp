@@ -15,7 +15,7 @@ bool of_experts(OpKind kind) {
          (OpKind::GatherExpertWeights <= kind && kind <= OpKind::RestoreHidden);
 }
 
-// What the op keeps busiest.
+// The kind of resource that the op keeps busiest.
 std::size_t kind_of(const PricedSchedule& p, OpId op) {
   const std::size_t kinds = kinds_of(*p.schedule), by_kind = kinds * p.schedule->classes.size();
   Work seconds{};

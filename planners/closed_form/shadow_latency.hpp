@@ -1,5 +1,5 @@
-// What shadowing saves and costs in closed form (FasterMoE section 4.1), from the loads that the workload's routing
-// has.
+// The gain and the cost of shadowing in closed form (FasterMoE section 4.1), from the loads of the workload's
+// routing.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -23,13 +23,13 @@ class ShadowLatency {
   std::size_t experts_of_an_owner() const { return total_.size() / static_cast<std::size_t>(e_.parallelism.ep); }
   double imbalance() const;  // of the fullest over the mean
 
-  // Of one step's MoE layers with the first `count` of those shadowed:
+  // The latency of one step's MoE layers with the first `count` of those shadowed:
   //   sum over layers of 3 comp B + 4 feat B + count * model
   // B: rows of the fullest rank, its own of shadowed experts included; comp: a row's time in an expert's forward pass;
   // feat: in an all-to-all; model: an expert's broadcast and the reduction of its gradient.
   Seconds of(std::size_t count) const;
 
-  // Of the weights and gradients of so many experts in all layers: a step takes no less.
+  // The time of the weights and gradients of so many experts in all layers: a step takes no less.
   Seconds of_weights(std::size_t count) const { return moe_layers_ * static_cast<double>(count) * per_expert_; }
 
   // How many are shadowed, one more as long as that is faster.

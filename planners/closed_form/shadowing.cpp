@@ -1,7 +1,7 @@
-// Which experts are broadcast to all ranks instead of receiving rows (FasterMoE section 4.1). The paper shadows the
-// most loaded ones, one more as long as its latency falls. Here messages have equal sizes, so that a step's time
-// depends on how many experts are shadowed, how many are left to any owner, and the load of the fullest one left: for
-// each pair of the latter the smallest set is evaluated, which leaves out no better one.
+// Chooses experts that are broadcast to all ranks instead of receiving rows (FasterMoE section 4.1). The paper shadows
+// the most loaded ones, one more as long as its latency falls. Here messages have equal sizes, so that a step's time
+// depends on how many experts are shadowed, how many are left to any owner, and the load of the fullest one left. The
+// smallest set for each pair of the latter two is evaluated, which leaves out no better one.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -26,7 +26,7 @@ bool all_tried(const Timings& timings) {
   return std::ranges::none_of(timings, [](const auto& t) { return t.count == 0; });
 }
 
-// Of those tried, the one that may be the best: what was unlucky once and is close gets another chance.
+// The tried strategy that may be the best. One that was unlucky once and is close gets another chance.
 template <class Timings>
 std::size_t best(const Timings& timings) {
   const auto least = [](const auto& t) {

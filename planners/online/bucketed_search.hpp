@@ -8,21 +8,22 @@
 
 namespace dovetail::planners {
 
-// Where all strategies were tried at a load, the best there; else where all were in its bucket, the best by the
-// bucket's pooled times; else one that was not. Loads less than a hundredth of the bucket length apart count as one.
-// Buckets are cut greedily from the smallest load up: one goes as far as bucket_length from where it starts.
+// If all strategies were tried at a load, the best there is chosen. If all were tried only in its bucket, the best by
+// the bucket's pooled times is chosen, and otherwise one that was not tried. Loads less than a hundredth of the bucket
+// length apart count as one. Buckets are cut greedily from the smallest load up, each up to bucket_length long.
 //
-// Best is the lowest mean less what noise may have added to it, 5 % / sqrt(times tried): else what was unlucky when it
-// was tried would never be chosen again. (Algorithm 2 takes the lowest time.) Not tried is what cannot be the best: a
-// strategy that took rho times the best of another bucket is slower here too unless loads differ by more than rho,
-// since no time shrinks with the load or grows faster than it. (Algorithm 2 tries everything everywhere.)
+// The best has the lowest mean less what noise may have added to it, 5 % / sqrt(times tried): otherwise a strategy that
+// was unlucky when it was tried would never be chosen again. (Algorithm 2 takes the lowest time.) A strategy that
+// cannot be the best is not tried: one that took rho times the best of another bucket is slower here too unless loads
+// differ by more than rho, since no time shrinks with the load or grows faster than it. (Algorithm 2 tries everything
+// everywhere.)
 //
-// Pooling needs times at one load: t * (lowest load of the bucket / load)^p. Published: p = 1, right where all of the
-// time grows with the load. Here p is learned too, from how the times of each strategy grow (1 until that is known):
-// whole steps have parts that do not.
+// Pooling needs times at one load: t * (lowest load of the bucket / load)^p. The paper has p = 1, which is right if all
+// of the time grows with the load. Whole steps have parts that do not. So p is learned here, from how the times of each
+// strategy grow (1 until that is known).
 //
 // choose: O(1) for a load where all was tried, O(log buckets) for another, O(buckets) while there is something to try.
-// report: O(1), O(N log N) for the first at a load. Each times the number of strategies.
+// report: O(1), O(N log N) for the first at a load. Each is multiplied by the number of strategies.
 class BucketedSearch final : public OnlinePlanner {
  public:
   explicit BucketedSearch(OnlineSettings settings);
@@ -42,7 +43,7 @@ class BucketedSearch final : public OnlinePlanner {
     double load = 0;
     Timings timings;
   };
-  // Of the logarithms of loads and times of one strategy.
+  // Sums over the logarithms of loads and times of one strategy.
   struct Growth {
     double n = 0, x = 0, y = 0, xx = 0, xy = 0;
   };

@@ -9,11 +9,11 @@
 
 namespace dovetail::planners {
 
-// Strategies ascend (degrees 1, 2, 4 ..). A load inside a known range has that range's answer. Another is tried, a
-// strategy a step: only what lies between the answers of its two neighbours, climbing from the better one; beside one
-// neighbour from there; else from the smallest. What it ends at widens the neighbouring range of the same answer, or
-// becomes a range. Ranges are disjoint, one for each answer where answers grow with the load. Loads less than 2 % apart
-// count as one, so that a search can end although sizes differ a little from step to step.
+// Strategies ascend (degrees 1, 2, 4 ..). A load inside a known range has that range's answer. At another load one
+// strategy is tried in each step. With two neighbours, only strategies between their answers are tried, climbing from
+// the better one; with one neighbour the climb starts at its answer, else at the smallest. The answer widens the
+// neighbouring range of the same answer, or becomes a range. Ranges are disjoint; if answers grow with the load, each
+// answer has one. Loads less than 2 % apart count as one, so that a search can end although sizes differ a little.
 //
 // An answer stays: time measured once decides. O(1) for a load seen before, O(log ranges + strategies) for another.
 class GranularitySearch final : public OnlinePlanner {
@@ -32,7 +32,7 @@ class GranularitySearch final : public OnlinePlanner {
     std::size_t strategy = 0;
   };
   using Trials = std::map<std::size_t, double>;  // seconds by strategy
-  // Where a climb stands: what to try next, or, ended, the best.
+  // The state of a climb: the strategy to try next or, once it has ended, the best.
   struct Climb {
     std::size_t strategy = 0;
     bool ended = false;

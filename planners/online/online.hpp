@@ -20,7 +20,7 @@ namespace dovetail::planners {
 
 inline constexpr double smallest_load = 1e-300;  // that a state may hold
 
-// What of a step decides how much work it is. Both above 0.
+// The sizes of a step that decide how much work it is. Both are above 0.
 struct StepSize {
   double capacity_factor = 1;
   double tokens = 1;  // of a rank, the fullest one's, in any unit that stays the same
@@ -54,8 +54,8 @@ class OnlinePlanner {
 
   // Index of the strategy for the next step. Throws InputError for a size that is not above 0 and finite.
   std::size_t choose(const StepSize& step);
-  // How long the step took that was last chosen for; or any step. Throws InputError for a time that is not above 0 and
-  // finite; for the former also where nothing was chosen since the last report.
+  // Reports how long a step took: the step that was last chosen for, or any step. Throws InputError for a time that is
+  // not above 0 and finite; the first one also if nothing was chosen since the last report.
   void report(Seconds time);
   void report(const StepSize& step, std::size_t strategy, Seconds time);
   // The last choice while nothing was reported of it. Part of the state.
@@ -78,7 +78,7 @@ class OnlinePlanner {
  private:
   virtual std::size_t pick(double load) = 0;
   virtual void learn(double load, std::size_t strategy, Seconds time) = 0;
-  // What was learned, under keys of the planner's own; from there, instead of what it has.
+  // Writes what was learned under keys of the planner's own; reads it from there, in place of what the planner has.
   virtual void write(nlohmann::ordered_json& state) const = 0;
   virtual void read(const JsonReader& state) = 0;
 

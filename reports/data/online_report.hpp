@@ -19,7 +19,7 @@ double regret(const OnlineRun& run, std::size_t first = 0);
 double regret_of(const OnlineRun& run, std::size_t strategy);
 // After each step: time lost so far over the time that the best strategies took so far.
 std::vector<double> cumulative_regret(const OnlineRun& run);
-// Where the last 300 steps begin, or the second half of fewer than 600.
+// The first of the last 300 steps, or of the second half if there are fewer than 600.
 std::size_t last_part(const OnlineRun& run);
 
 nlohmann::ordered_json to_json(const OnlineRun& run);

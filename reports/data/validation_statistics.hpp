@@ -20,7 +20,7 @@ double rank_correlation(std::span<const double> a, std::span<const double> b);
 // |predicted / measured - 1|: the mean over all plans; resampled by cell, whose plans err together.
 Estimate mean_error(const Validation& validation);
 
-// Which part of a prediction mean_error judges: a sentence to stand beside the figure.
+// A sentence to stand beside the figure: it says which part of a prediction mean_error judges.
 std::string_view meaning_of_error(const Validation& validation);
 
 // The mean over cells of the rank correlation of predicted and measured times.

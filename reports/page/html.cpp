@@ -130,7 +130,7 @@ void write_html(std::ostream& out, const Report& report) {
   const std::string title =
       escaped(fmt::format("Dovetail: {} on {}", report.experiment.model.name, report.experiment.cluster.name));
   std::string_view rest = page_text;
-  // What is put in is not searched again: a name may look like a place in the template.
+  // Inserted text is not searched again: a name may look like a place in the template.
   for (std::size_t at = 0; (at = rest.find('@')) != std::string_view::npos;) {
     const std::size_t end = rest.find('@', at + 1);
     const std::string_view place = rest.substr(at + 1, end - at - 1);

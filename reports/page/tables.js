@@ -200,7 +200,7 @@ function writeStreams() {
   writeNetwork();
 }
 
-// What a described network carried; its table stays empty without one.
+// The traffic that a described network carried; its table stays empty without one.
 function writeNetwork() {
   const rows = results.flatMap((r) => (r.network ?? []).map((use) => ({r, use})));
   if (rows.length === 0) return;

@@ -1,4 +1,4 @@
-// What stands beside plans: our points and PyTorch's times of the very same work. All times are made up.
+// Measurements that stand beside plans: our points and PyTorch's times of the very same work. All times are made up.
 #include "bench/validate/device_study.hpp"
 
 #include <catch2/catch.hpp>

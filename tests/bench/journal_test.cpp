@@ -101,7 +101,7 @@ TEST_CASE("A file that is no journal is refused and stays as it is") {
     CHECK(content() == text);
   }
   folder.write(path, "important\n");
-  CHECK_THROWS_WITH(Journal(path, work), Contains("x.json.journal:1:1: this is no journal of dovetail"));
+  CHECK_THROWS_WITH(Journal(path, work), Contains("x.json.journal:1:1: this is not a journal of dovetail"));
 }
 
 TEST_CASE("A symbolic link is not followed") {

@@ -113,7 +113,7 @@ TEST_CASE("A lock waits for another process as long as it is told to") {
 TEST_CASE("A file that happens to be called like a lock stays as it is") {
   const test::TemporaryFolder folder;
   folder.write("a.lock", "important");
-  CHECK_THROWS_WITH(LockFile("a"), Contains("a.lock is no lock of dovetail"));
+  CHECK_THROWS_WITH(LockFile("a"), Contains("a.lock is not a lock of dovetail"));
   CHECK(fs::file_size("a.lock") == 9);
   folder.write("important", "");
   fs::create_symlink("important", "b.lock");

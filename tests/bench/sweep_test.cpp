@@ -74,7 +74,8 @@ TEST_CASE("A wrong grid is refused with its place") {
   };
   refused(R"([{"name": "batch", "values": [1]}])", "expected cluster, model, calibration, nodes or a dotted path");
   refused(R"([{"name": "nodes", "values": [1, 1]}])", "given twice");
-  refused(R"([{"name": "nodes", "values": [1]}, {"name": "x", "values": [{"nodes": 2}]}])", "as an earlier axis does");
+  refused(R"([{"name": "nodes", "values": [1]}, {"name": "x", "values": [{"nodes": 2}]}])",
+          "which an earlier axis changes too");
   refused(R"([{"name": "nodes", "values": []}])", "/axes/0/values");
 }
 
@@ -178,8 +179,9 @@ TEST_CASE("Parts of different sweeps, or not all parts, are not merged") {
   Json other = header_of(grid);
   other["backend"] = "simgrid";
   folder.write("other.jsonl", other.dump() + "\n");
-  CHECK_THROWS_WITH(merge_sweep({"one.jsonl", "other.jsonl"}, "x.jsonl"),
-                    Catch::Contains("other.jsonl:1:1: this is of another sweep (backend is \"simgrid\" there"));
+  CHECK_THROWS_WITH(
+      merge_sweep({"one.jsonl", "other.jsonl"}, "x.jsonl"),
+      Catch::Contains("other.jsonl:1:1: this file belongs to another sweep (backend is \"simgrid\" there"));
   CHECK_THROWS_WITH(merge_sweep({"one.jsonl", "missing.jsonl"}, "x.jsonl"),
                     "cannot read missing.jsonl: No such file or directory");
   folder.write("no.jsonl", "{}\n" + whole);
@@ -203,7 +205,7 @@ TEST_CASE("Every line of a sweep's file is checked, all of it") {
   refused(R"({"cell":0,)", R"({"cell":0 GARBAGE)", "2:11:");
   refused(R"({"cell":0,)", R"({"cell":-1,)", "2:9: /cell");
   refused(R"({"cell":0,)", R"({"cell":24,)", "2:9: /cell");
-  refused(R"({"cell":0,)", R"({"cell":2,)", "4:1: cell 2 again, and not as in bad.jsonl");
+  refused(R"({"cell":0,)", R"({"cell":2,)", "4:1: cell 2 stands here again, with another result than in bad.jsonl");
   refused(R"({"cell":0,)", R"({"cell":1,)", "2:");
   refused(R"({"cell":0,)", R"({"cell":0,"more":1,)", "2:18: /more: unknown key");
   refused(R"("system":"tutel")", R"("system":"fsmoe")", "3:20: /system");

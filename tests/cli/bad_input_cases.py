@@ -210,7 +210,7 @@ USAGE = [
     Case("online options without --online", f"plan {SHIPPED} --state s.json", r"go with --online"),
     Case("trace to read without --online", f"plan {SHIPPED} --trace capacity-tutel", r"--trace capacity-tutel: this is a trace to read; add --online"),
     Case("trace file to read without --online", f"plan {SHIPPED} --trace bad.json", r"--trace bad\.json: this is a trace to read", bad='{"name": "t", "steps": [{"capacity_factor": 1}]}'),
-    Case("online by another evaluator", f"plan {SHIPPED} --online --trace capacity-tutel --evaluator simgrid", r"--evaluator simgrid: with --online times are those of --backend"),
+    Case("online by another evaluator", f"plan {SHIPPED} --online --trace capacity-tutel --evaluator simgrid", r"--evaluator simgrid: with --online times come from --backend"),
     Case("online over a trace saves no plan", f"plan {SHIPPED} --online --trace capacity-tutel --save-plan p.json", r"--save-plan: with --online it goes with --step"),
     Case("step that really runs", f"plan {SHIPPED} --online --state s.json --step f=1 --evaluator host", r"--evaluator host goes with --trace, not with --step"),
     Case("step without a state", f"plan {SHIPPED} --online --step f=1", r"--step and --report: add --state FILE"),

@@ -240,7 +240,7 @@ def test_validation_resumes(checks, program):
 def test_validation_within_a_time_limit(checks, program):
     (program.folder / "grid.json").write_text(json.dumps(GRID))
     result = program.run(*VALIDATE, "0.2", "--time-limit", "0.000001")
-    checks.check(result.returncode == 1 and "over before any plan was measured; the same command goes on" in result.stderr,
+    checks.check(result.returncode == 1 and "over before any plan was measured; give the same command again" in result.stderr,
                  f"nothing measured: {result.stderr!r}")  # fmt: skip
     checks.check(program.files() == ["grid.json"], f"nothing is written: {program.files()}")
     journal = program.folder / "v.json.journal"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every command line that README.md and --help show works as it stands. Usage: examples_test.py PROGRAM"""
+"""Every command line that a README or --help shows works as it stands. Usage: examples_test.py PROGRAM"""
 import re
 import tempfile
 
@@ -27,8 +27,12 @@ def check_extractor(checks):
     checks.check(found == [["compare", "--cluster", "x", "--model", "y"], ["doctor", "&&", "echo"]], f"extracted {found}")
 
 
-def run_all(checks, program, source, lines):
+def run_all(checks, program, source, lines, done):
+    """Runs each command line once: documents and --help share some."""
     for arguments in lines:
+        if arguments in done:
+            continue
+        done.append(arguments)
         quick = ["--measure-time", "1"] if arguments[:1] == ["run"] and "--measure-time" not in arguments else []
         result = program.run(*arguments, *quick)
         if result.returncode == 4 and re.search("not in this build|this machine has 0", result.stderr):
@@ -44,15 +48,16 @@ def main():
     check_extractor(checks)
     with tempfile.TemporaryDirectory() as folder:
         program = Program(program_argument(), folder)
+        done = []
         for name in ("tests", "data"):  # paths in the examples are relative to the source
             (program.folder / name).symlink_to(SOURCE / name)
         for command in COMMANDS:
             lines = examples.in_help(program.run(command, "--help").stdout)
             checks.check(lines, f"{command} --help has an example")
-            run_all(checks, program, f"{command} --help", lines)
-        readme = SOURCE / "README.md"
-        if readme.exists():
-            run_all(checks, program, "README.md", examples.in_markdown(readme.read_text(encoding="utf-8")))
+            run_all(checks, program, f"{command} --help", lines, done)
+        for readme in sorted(SOURCE.glob("README.md")) + sorted(SOURCE.glob("*/README.md")):
+            lines = examples.in_markdown(readme.read_text(encoding="utf-8"))
+            run_all(checks, program, str(readme.relative_to(SOURCE)), lines, done)
     checks.finish()
 
 

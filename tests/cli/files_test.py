@@ -37,7 +37,7 @@ def refused(checks, result, expected, what, code=2):
 def test_journal_of_something_else(checks, program):
     put(program, "held.json", HELD)
     journal = put(program, "v.json.journal", "important\n")
-    refused(checks, program.run(*VALIDATE), "v.json.journal:1:1: this is no journal of dovetail", "a file of the user's")
+    refused(checks, program.run(*VALIDATE), "v.json.journal:1:1: this is not a journal of dovetail", "a file of the user's")
     checks.check(journal.read_text() == "important\n", "and it is as it was")
     journal.unlink()
     important = put(program, "important", "x")
@@ -46,7 +46,7 @@ def test_journal_of_something_else(checks, program):
     checks.check(important.read_text() == "x" and journal.is_symlink(), "and what it leads to is as it was")
     journal.unlink()
     put(program, "v.json.lock", "important")
-    refused(checks, program.run(*VALIDATE), "v.json.lock is no lock of dovetail", "a lock of the user's")
+    refused(checks, program.run(*VALIDATE), "v.json.lock is not a lock of dovetail", "a lock of the user's")
     (program.folder / "v.json.lock").unlink()
     checks.check(program.files() == ["held.json", "important"], f"nothing is left: {program.files()}")
 

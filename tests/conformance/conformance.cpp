@@ -10,7 +10,7 @@
 namespace dovetail::test {
 namespace {
 
-// Of the makespan: what rounding may do to an inequality between times.
+// As a share of the makespan: the error that rounding may cause in an inequality between times.
 constexpr double tolerance = 1e-9;
 
 bool same(const Timeline& a, const Timeline& b) {

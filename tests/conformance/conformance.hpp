@@ -1,4 +1,4 @@
-// What every backend must do with any schedule.
+// Checks that every backend must pass with any schedule.
 #pragma once
 #include <functional>
 #include <memory>

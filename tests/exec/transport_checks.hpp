@@ -1,4 +1,4 @@
-// What every transport must deliver: called by all members of a group, each returns how much of its own was wrong.
+// Checks of what every transport must deliver. All members of a group call them, and each gets its number of errors.
 #pragma once
 #include "exec/transport/transport.hpp"
 

@@ -1,4 +1,4 @@
-// What orders commands of a device, from their log alone: another way to find races than the device's clocks.
+// Finds the order between commands of a device from their log alone: another way to find races than device clocks.
 #pragma once
 #include <span>
 #include <vector>

@@ -29,7 +29,7 @@ Experiment experiment_on(int gpus, const Plan& plan, Random& random) {
   return {};
 }
 
-// What one rank asked of its network: the call, and for each message who it is for or from and its bytes.
+// A call that one rank made to its network: for each message, who it is for or from, and its bytes.
 struct Call {
   std::string name;
   std::vector<std::pair<int, std::int64_t>> sends, receives;

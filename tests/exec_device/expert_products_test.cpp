@@ -27,7 +27,7 @@ class ListingQueue final : public Queue {
   int kernels = 0;
 };
 
-// Of rank 0, all its expert ops of a phase.
+// The work of all expert ops of rank 0 in a phase.
 ListingQueue expert_work(const Experiment& e, const Plan& plan, Phase phase) {
   const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
   const OpSetup setup(e, schedule, {0}, {});

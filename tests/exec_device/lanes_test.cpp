@@ -19,7 +19,7 @@ namespace {
 
 constexpr int lane_count = 8;
 
-// What a warp is on a GPU; of as many threads.
+// Threads that stand for the lanes of a warp of a GPU.
 class ThreadLanes {
  public:
   struct Shared {
@@ -57,7 +57,7 @@ class ThreadLanes {
   }
 
  private:
-  // Of the first lanes.
+  // Reduces over the first lanes.
   template <class Combine>
   double reduced(double x, int lanes, Combine combine) const {
     shared_.values[static_cast<std::size_t>(index_)] = x;

@@ -1,5 +1,5 @@
-// What the compiler calls at every load and store of sources compiled with -fsanitize=thread. The thread sanitizer's
-// library is not linked: these are in its place, and tell the command that is running what it touches.
+// The functions that the compiler calls at every load and store of sources compiled with -fsanitize=thread. The thread
+// sanitizer's library is not linked: these replace it, and tell the command that is running what it touches.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -33,7 +33,7 @@ class TracedStep {
     for (const int rank : executor->ranks()) find_tensors(*executor, rank);
   }
 
-  // What commands of an op touch of tensors that are not its operands; empty: nothing.
+  // The tensors that commands of an op touch although they are not its operands; empty: none.
   std::string strangers() const {
     for (const LoggedCommand& c : log_) {
       if (c.purpose.op < 0) continue;

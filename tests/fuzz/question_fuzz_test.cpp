@@ -207,7 +207,7 @@ class Asked {
     const double loss = std::fabs(makespan_of(schedule, e, *simgrid) / time - 1);
     INFO("simgrid differs by " << loss);
     if (!is_shared(e)) CHECK(loss <= 1e-9);
-    // Where three ops share, SimGrid's solver leaves capacity unused (DESIGN.md, Simulating): some ops take longer.
+    // SimGrid's solver leaves capacity unused if three ops share a resource (sim/README.md), so some ops take longer.
     CHECK(loss <= 1e-2);
     totals_.loss = std::max(totals_.loss, loss);
     ++totals_.unlike;

@@ -173,7 +173,7 @@ TEST_CASE("the search finds the best degree up to 64, and among candidates") {
       for (int r : candidates) best_candidate = std::min(best_candidate, exact_makespan(t, streams, r, R));
       const DegreeChoice any = best_degree(t, streams, R, 64);
       const DegreeChoice among = best_degree(t, streams, R, candidates);
-      // Where times differ by rounding only, the search may stop one degree early.
+      // If times differ by rounding only, the search may stop one degree early.
       if (!equal(any.time.value(), best.value()) || !equal(among.time.value(), best_candidate.value()))
         FAIL("case " << i);
       if (any.time != exact_makespan(t, streams, any.degree, R)) FAIL("time of degree " << any.degree);

@@ -1,4 +1,4 @@
-// What all online planners share: their state, what they refuse, and that a state survives whatever ends the program.
+// Tests of what all online planners share: their state, their refusals, and states that survive any end of the program.
 #include "planners/online/online.hpp"
 
 #include <sys/wait.h>

@@ -15,7 +15,7 @@ using namespace dovetail::planners;
 
 namespace {
 
-// Of more layers than other tests have, since the first and the last one may be reduced beside others.
+// An experiment of more layers than other tests have, since the first and the last may be reduced beside others.
 std::optional<Experiment> deep_experiment(test::Random& random) {
   Experiment e = test::random_experiment(random);
   e.model.layers = e.workload.layers = test::integer(random, 3, 8);
@@ -28,7 +28,7 @@ std::optional<Experiment> deep_experiment(test::Random& random) {
   return e;
 }
 
-// Of a pass in chunks of that degree; of any degree where it has others too.
+// The least time of a pass in chunks of that degree, or in chunks of any degree if it has others too.
 Seconds least(const PassFloor& floor, const Plan& plan, int degree) {
   const bool alike = plan.split == Split::Capacity && plan.backward_degrees.empty();
   return floor.hidden(alike ? degree : 1);

@@ -22,7 +22,7 @@ std::string page(const Report& report) {
   return out.str();
 }
 
-// What a browser hands to the page's script.
+// The data that a browser hands to the page's script.
 nlohmann::json data_of(const std::string& html) {
   const std::string open = "<script type=\"application/json\" id=\"data\">";
   const std::size_t from = html.find(open) + open.size();

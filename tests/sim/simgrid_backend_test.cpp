@@ -45,7 +45,7 @@ void check_equal_to_analytic(const PricedSchedule& priced) {
   }
 }
 
-// What `action` writes to standard output and standard error, by SimGrid or anyone.
+// The text that `action` writes to standard output and standard error, by SimGrid or anyone.
 template <class Action>
 std::string output_of(Action action) {
   std::FILE* const file = std::tmpfile();

@@ -7,7 +7,7 @@ import sys
 
 SUFFIXES = {".cpp", ".hpp", ".cu", ".cuh"}
 
-# Which folders a folder may include, besides itself: the arrow points to models.
+# The folders that a folder may include besides itself: the arrow points to models.
 FOLDERS = {
     "models": set(),
     "planners": {"models"},

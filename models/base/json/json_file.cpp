@@ -83,7 +83,7 @@ class Builder : public nlohmann::json_sax<json> {
     return true;
   }
 
-  // Of the innermost open object or array.
+  // The pointer of the innermost open object or array.
   std::string last_pointer() const {
     std::string pointer;
     for (std::size_t i = 0; i + 1 < open_.size(); ++i)
@@ -121,7 +121,7 @@ class Builder : public nlohmann::json_sax<json> {
   refuse_file(name, fmt::format("larger than {} MB, expected a smaller file", JsonFile::max_bytes / 1'000'000));
 }
 
-// In pieces, because the size of a pipe or of /proc files is not known before.
+// Reads in pieces, because the size of a pipe or of /proc files is not known before.
 std::string read_all(const std::string& name) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(name.c_str(), "rb"), &std::fclose);
   if (!file) refuse_file(name, fmt::format("cannot be read: {}", std::strerror(errno)));

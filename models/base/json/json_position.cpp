@@ -21,7 +21,7 @@ class Walker {
     skip_space();
   }
 
-  // Over the string at the offset, giving its text with quotes.
+  // Walks over the string at the offset and returns its text with quotes.
   std::string_view skip_string() {
     const std::size_t begin = offset_++;
     while (offset_ < text_.size() && text_[offset_] != '"') offset_ += text_[offset_] == '\\' ? 2u : 1u;
@@ -67,7 +67,7 @@ bool is_key(std::string_view raw, const std::string& key) {
   return decoded.is_string() && decoded.get_ref<const std::string&>() == key;
 }
 
-// From the '{' to the value of the key; gives the offset of the key.
+// Walks from the '{' to the value of the key and returns the offset of the key.
 std::optional<std::size_t> enter_object(Walker& walker, const std::string& key, int occurrence) {
   walker.step();
   while (walker.peek() == '"') {
@@ -81,7 +81,7 @@ std::optional<std::size_t> enter_object(Walker& walker, const std::string& key, 
   return std::nullopt;
 }
 
-// From the '[' to the element.
+// Walks from the '[' to the element.
 std::optional<std::size_t> enter_array(Walker& walker, const std::string& index) {
   walker.step();
   for (std::size_t i = 0; walker.peek() != ']' && walker.peek() != '\0'; ++i) {

@@ -1,5 +1,5 @@
-// Where things are in a JSON text: found again by walking the text when a message needs it, so that files without
-// errors pay nothing. Not a parser: it trusts the part of the text it walks over.
+// Finds the place of a value in a JSON text by walking the text again when a message needs it, so that files without
+// errors pay nothing. It is no parser: it trusts the part of the text that it walks over.
 #pragma once
 #include <cstddef>
 #include <optional>

@@ -65,7 +65,7 @@ struct JsonSchema::Compiled {
     valijson::ValidationResults results;
     if (valijson::Validator().validate(*in_full, valijson::adapters::NlohmannJsonAdapter(file.root()), &results))
       return;
-    // With the validator's own words.
+    // The message has the validator's own words.
     valijson::ValidationResults::Error deepest, error;
     while (results.popError(error))
       if (deepest.description.empty() || error.context.size() > deepest.context.size()) deepest = error;

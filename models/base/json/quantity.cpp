@@ -38,7 +38,7 @@ constexpr std::array kinds{
     UnitKind{{1, 0, -1}, "a time per operation", "176.8 fs/flop"},
 };
 
-// In base units. Every product and quotient of a few quantities stays a finite number.
+// Limits in base units. Every product and quotient of a few quantities stays a finite number.
 constexpr double largest = 1e40, smallest = 1e-40;
 
 const UnitKind* find_kind(Dimension dimension) {
@@ -142,7 +142,7 @@ double parse_value(std::string_view text, const UnitKind& wanted) {
   return value;
 }
 
-// To four digits, before choosing the prefix, so that 999.96 us is "1 ms" and not "1000 us".
+// Rounds to four digits before choosing the prefix, so that 999.96 us is "1 ms" and not "1000 us".
 double rounded(double value) {
   const std::string text = fmt::format("{:.3e}", value);
   double result = value;

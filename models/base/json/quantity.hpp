@@ -17,7 +17,7 @@ namespace dovetail {
 template <class Q>
 Q parse_quantity(std::string_view text);
 
-// What parse_quantity<Q> accepts, for messages: `a time with unit, such as "12.5 us"`.
+// Says in a message what parse_quantity<Q> accepts: `a time with unit, such as "12.5 us"`.
 template <class Q>
 std::string expected_quantity();
 

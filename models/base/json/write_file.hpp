@@ -19,7 +19,7 @@ enum class Durability { Cached, Flush };
 // files are followed, and the permissions of a file that is replaced are kept.
 void write_file(const std::filesystem::path& path, std::string_view content, Durability = Durability::Cached);
 
-// The same piece by piece. Without finish() the path keeps what it had and the temporary is removed.
+// Writes the same file piece by piece. Without finish() the path keeps what it had and the temporary is removed.
 class OutputFile {
  public:
   explicit OutputFile(std::filesystem::path path);

@@ -35,7 +35,7 @@ TEST_CASE("the fit is least in relative errors, not in seconds") {
   CHECK(fit.quality.points.back().error == Approx(-.214278).epsilon(1e-4));
   CHECK(worst_error(fit.quality) == Approx(.228218).epsilon(1e-4));
   // Weighted mean: sum 1/t / sum 1/t^2 = 1.905 / 1.410025 = 1.351040. Errors of the mean: .351040, -.324480, -.993245,
-  // -.459584; squares .123229 + .105287 + .986535 + .211217 = 1.426269. Of the fit: -.106068, .228218, -.214278,
+  // -.459584; squares .123229 + .105287 + .986535 + .211217 = 1.426269. Errors of the fit: -.106068, .228218, -.214278,
   // -.017425; squares .011250 + .052083 + .045915 + .000304 = .109552.
   CHECK(fit.quality.r2 == Approx(1 - .109552 / 1.426269).epsilon(1e-4));
 }

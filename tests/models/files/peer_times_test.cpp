@@ -1,4 +1,4 @@
-// What PyTorch's scripts write, with times made up for this test.
+// Files like those that PyTorch's scripts write, with times made up for this test.
 #include "models/files/peer_times.hpp"
 
 #include <catch2/catch.hpp>

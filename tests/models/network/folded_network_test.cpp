@@ -53,7 +53,7 @@ Subgroup random_comb(Rng& rng, int gpus) {
   }
 }
 
-// What flows put on links, each over its route.
+// The loads that flows put on links, each over its route.
 class Explicit {
  public:
   explicit Explicit(const Cluster& cluster) : network_(cluster) {}

@@ -50,7 +50,7 @@ std::string apply(const CollectiveStep& step, int ranks, std::vector<Buffer>& bu
   return "";
 }
 
-// What is wrong, if anything.
+// Says what is wrong; empty: nothing.
 std::string delivery_error(const Steps& steps, int ranks) {
   std::vector<Buffer> buffers(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank)
@@ -148,7 +148,7 @@ TEST_CASE("a step's traffic is that of its moves, and no algorithm beats the ban
             sent += stated.inter.blocks;
             left_nodes += c.left_nodes;
           }
-          // Of each rank's W blocks, W - local must leave the node; through further levels some leave twice.
+          // W - local of each rank's W blocks must leave the node; through further levels some leave twice.
           const std::int64_t must_leave = ranks - local;
           const bool once = algorithm.name == AllToAll::Linear || (levels.size() == 2 && local == levels[0]);
           if (!as_stated || left_nodes < ranks * must_leave || sent < must_leave ||

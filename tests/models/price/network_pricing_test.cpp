@@ -76,8 +76,8 @@ std::map<int, double> counted(const Experiment& e, const Parallelism& groups, co
   return bytes;
 }
 
-// What the cards of a node must let in, whatever the algorithm: of each group on the node, for each of its N nodes, the
-// (N - 1) / N of the buffer that is elsewhere; an all-reduce as reduce-scatter and all-gather. 0: nothing is known.
+// The bytes that the cards of a node must let in, whatever the algorithm: for each group on the node, which spans N
+// nodes, the (N - 1) / N of the buffer that is elsewhere; an all-reduce as reduce-scatter and all-gather. 0: unknown.
 double into_node(const Experiment& e, const Parallelism& groups, const Op& op) {
   const Collective c = op.collective();
   const bool known = c == Collective::AllGather || c == Collective::ReduceScatter || c == Collective::AllReduce;
@@ -207,8 +207,8 @@ TEST_CASE("routed messages: the owner of a hot expert receives and works more") 
   e.workload.routing.hot_expert = 3;
   e.workload.routing.hot_share = .5;
   e.workload.message_sizes = MessageSizes::Routed;
-  // 16 choices of a rank: 8 for expert 3; 8 for the others, as 3, 3, 2. Of the 32 rows of two experts are taken
-  // 3 + 3 of those of member 0, and 2 + 8 of those of member 1.
+  // 16 choices of a rank: 8 for expert 3; 8 for the others, as 3, 3, 2. Two experts have 32 rows: 3 + 3 rows of those
+  // of member 0 are taken, and 2 + 8 rows of those of member 1.
   const PricedSchedule p = priced_on(e, Plan{});
   REQUIRE(p.schedule->classes.size() == 2);
   const auto dispatched = [&](int c) {

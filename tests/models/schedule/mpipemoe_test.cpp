@@ -71,7 +71,7 @@ std::set<TensorId> activations(const Schedule& s) {
   return ids;
 }
 
-// Their gradients. That of T_DO is what the mirrored combine brings, that of T_DI what the experts make.
+// Their gradients. The mirrored combine brings the gradient of T_DO, and the experts make the gradient of T_DI.
 std::set<TensorId> gradients(const Schedule& s) {
   std::set<TensorId> ids;
   for (std::size_t i = 0; i < s.tensors.size(); ++i)
@@ -99,7 +99,7 @@ std::int64_t elements_of(const Schedule& s, TensorKind kind, bool gradient = fal
   return sum;
 }
 
-// Of the router and the expert; the optimizer's state covers attention too, which the paper leaves out.
+// Model states of the router and the expert; the optimizer's state covers attention too, which the paper leaves out.
 std::int64_t model_states(const Schedule& s) {
   return elements_of(s, TensorKind::RouterWeights) + elements_of(s, TensorKind::ExpertWeights) +
          elements_of(s, TensorKind::RouterGradient) + elements_of(s, TensorKind::ExpertGradient) +
