@@ -94,7 +94,7 @@ class GridRun {
       result_.notes.push_back(
           "regret is against the fastest measured plan of the system, whichever planner looked at it: one that varies "
           "degrees only is charged for the rest");
-    if (grid.device == GridDevice::Cuda)
+    if (grid.device == exec::RunDevice::Cuda)
       result_.notes.push_back(
           "one GPU stands for one rank; numerics are checked with all ranks on it; its attention is not fused, so that "
           "scores pass through memory, which modelled work leaves out and fitted costs have only from their own sizes");
@@ -153,7 +153,7 @@ class GridRun {
 
   Experiment experiment_of(const exec::HostScale& size) const {
     Experiment e = exec::scaled_for_host(big_, size);
-    if (grid_.device == GridDevice::Cuda) e.workload.dtype = big_.workload.dtype;  // hosts compute in fp32
+    if (grid_.device == exec::RunDevice::Cuda) e.workload.dtype = big_.workload.dtype;  // hosts compute in fp32
     e.calibration.edit().kernels = result_.kernels;
     exec::resolve_routed_capacity(e, settings_.seed);
     return e;
@@ -166,7 +166,7 @@ class GridRun {
     how.check_numerics = check_numerics;
     how.measure.limit = settings_.measure_time / settings_.rounds;
     how.seed = settings_.seed;
-    if (grid_.device == GridDevice::Cuda) {
+    if (grid_.device == exec::RunDevice::Cuda) {
       const Writing writing;
       return exec::run_on_gpu(file, how, false, Writing::poll);
     }
@@ -341,7 +341,7 @@ class GridRun {
         [&] {
           const exec::HostRunResult run = execute({e, p.plan, priced}, check_numerics);
           Json part = measured_json(priced, run, check_numerics);
-          if (grid_.device == GridDevice::Cuda && !run.notes.empty()) part["device"] = run.notes.front();
+          if (grid_.device == exec::RunDevice::Cuda && !run.notes.empty()) part["device"] = run.notes.front();
           return part;
         },
         [&](const JsonReader& json) {
