@@ -63,7 +63,8 @@ void add_backend_option(CLI::App& app, Options& options) {
   add_text(app, {"--backend", "NAME", help, schedules}, options.backend);
   add_text(app,
            {"--platform", "FILE",
-            "SimGrid platform whose hosts are the GPUs in order, in place of the cluster's network, for simgrid-flow",
+            "SimGrid platform whose hosts are the GPUs in order, in place of the cluster's network, for " +
+                backends_of_links(),
             schedules},
            options.platform);
 }

@@ -127,8 +127,9 @@ Exit run(const RunOptions& options, const std::vector<std::string>& command_line
   if (options.systems.size() + options.plans.size() != 1)
     throw InputError("run takes one --system NAME or one --plan FILE; see dovetail run --help");
   const std::unique_ptr<Backend> backend = make_backend(options.backend, options.platform);
-  if (backend->name() == "simgrid-flow")
-    throw InputError("--backend simgrid-flow: a run holds ops to their modelled times, which it does not use");
+  if (find_backend(options.backend)->links_alone)
+    throw InputError(
+        fmt::format("--backend {}: a run holds ops to their modelled times, which it does not use", options.backend));
   Question question = load_question(options);
   scale_down(question, options.scale, options.seed, options.how.cuda());
   const Outputs outputs(options, question.files, {{{"--save-schedule", options.schedule}}, {options.how.hostfile}});
