@@ -23,8 +23,7 @@ def timeless(text):
 
 def unlisted(text):
     """Without the names of backends, which the help of `simulate` shows."""
-    text = re.sub(r"(what computes the times: )[^[]*", r"\1BACKENDS ", text)
-    return re.sub(r"(how long a plan takes: )[^;]*", r"\1EVALUATORS", text)
+    return re.sub(r"(what computes the times: |how long a plan takes: )[^[]*", r"\1NAMES ", text)
 
 
 def shape(text):

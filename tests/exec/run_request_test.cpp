@@ -26,7 +26,8 @@ TEST_CASE("run request: each contradiction is refused by the option that makes i
   CHECK_NOTHROW(validate(RunRequest{}));
   CHECK_NOTHROW(validate(on_gpus(RunTransport::NcclMpi)));
   CHECK_THROWS_WITH(validate(on_gpus(RunTransport::Mpi)), StartsWith("--device cuda: not with --transport mpi"));
-  CHECK_THROWS_WITH(validate(RunRequest{.transport = RunTransport::Nccl}), StartsWith("--transport nccl: between GPUs"));
+  CHECK_THROWS_WITH(validate(RunRequest{.transport = RunTransport::Nccl}),
+                    StartsWith("--transport nccl: between GPUs"));
   RunRequest emulated = on_gpus(RunTransport::Nccl);
   emulated.emulate_links = true;
   CHECK_THROWS_WITH(validate(emulated), StartsWith("--transport nccl: links are real"));
