@@ -66,12 +66,12 @@ void add_system_options(CLI::App& app, Options& options, Systems systems) {
 void add_backend_option(CLI::App& app, Options& options) {
   const std::string help = fmt::format("what computes the times: {} [{}]", describe_backends(), options.backend);
   add_text(app, {"--backend", "NAME", help, schedules}, options.backend);
-  add_text(
-      app,
-      {"--platform", "FILE",
-       "a SimGrid platform whose hosts are the GPUs in order; it replaces the cluster's network, for simgrid-flow only",
-       schedules},
-      options.platform);
+  add_text(app,
+           {"--platform", "FILE",
+            "SimGrid platform whose hosts are the GPUs in order, in place of the cluster's network, for " +
+                backends_of_links(),
+            schedules},
+           options.platform);
 }
 
 void add_result_options(CLI::App& app, Options& options, const std::string& page) {

@@ -22,7 +22,7 @@
 #include "exec/host/host_meter.hpp"
 #include "exec/host/host_run.hpp"
 #include "exec/launch/mpi_launch.hpp"
-#include "models/base/build_info.hpp"
+#include "exec/run/run_request.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/quantity.hpp"
 #include "models/base/names.hpp"
@@ -53,17 +53,13 @@ and how fast products and copies run beside those.
 The time of n bytes or flops is alpha + n / rate, fitted to the median of at least 5 runs at each size. Do not trust costs
 marked "disturbed": threads had to share cores while they were measured.)";
 
-enum class DeviceKind { Host, Cuda };
-using std::pair, std::string_view;
-constexpr std::array<pair<string_view, DeviceKind>, 2> device_names{
-    {{"host", DeviceKind::Host}, {"cuda", DeviceKind::Cuda}}};
-constexpr std::array<pair<string_view, exec::GridName>, 2> grid_names{
-    {{"default", exec::GridName::Default}, {"fsmoe", exec::GridName::Fsmoe}}};
+using exec::RunDevice;
+constexpr Names<exec::GridName, 2> grid_names{{{"default", exec::GridName::Default}, {"fsmoe", exec::GridName::Fsmoe}}};
 
 constexpr auto measured_collectives = std::span(collective_names).subspan(1);  // all but none
 
 struct CalibrateCommand : Options {
-  DeviceKind device = DeviceKind::Host;
+  RunDevice device = RunDevice::Host;
   int ranks = 0;  // 0: the free cores
   bool quick = false;
   exec::GridName grid = exec::GridName::Default;
@@ -218,7 +214,7 @@ Calibration measure(const CalibrateCommand& options, const RunProvenance& by, co
   measurement["cpu"] = cpu_name();
   measurement["free_cores"] = exec::free_cores();
   Calibration c =
-      options.device == DeviceKind::Cuda ? measure_gpu(options, by, base) : measure_host(options, by, measurement);
+      options.device == RunDevice::Cuda ? measure_gpu(options, by, base) : measure_host(options, by, measurement);
   c.name = options.name.empty() ? by.host : options.name;
   return c;
 }
@@ -234,29 +230,28 @@ Calibration from_nccl_tests(const CalibrateCommand& options, Calibration c, File
 }
 
 void check_device(const CalibrateCommand& o) {
-  if (o.device != DeviceKind::Cuda) return;
+  if (o.device != RunDevice::Cuda) return;
   if (o.ranks > 0 || o.grid != exec::GridName::Default)
     throw InputError(
         "--device cuda: one GPU is one rank and has its own sizes to measure, so not with --ranks or --grid");
-  if (DOVETAIL_HAS_CUDA == 0)
-    throw DeviceError("--device cuda", "not in this build; install CUDA with cuBLAS and build again");
+  exec::require_parts({.device = o.device}, exec::parts_of_this_build());
 }
 
 void check_together(const CalibrateCommand& o) {
   check_options(o);
-  if (!o.baselines.empty() && (o.device != DeviceKind::Cuda || o.points.empty()))
+  if (!o.baselines.empty() && (o.device != RunDevice::Cuda || o.points.empty()))
     throw InputError("--baselines: only with --points and --device cuda, which measure and write its sizes");
   if (!o.points.empty() && !o.nccl_tests.empty())
     throw InputError("--points: not with --nccl-tests, because nothing is measured then");
   if (o.points == "-") throw InputError("--points -: expected a file, which is written while sizes are measured");
-  const bool needs_base = !o.nccl_tests.empty() || o.device == DeviceKind::Cuda;
+  const bool needs_base = !o.nccl_tests.empty() || o.device == RunDevice::Cuda;
   if ((!o.base.empty() && !needs_base) || (o.nccl_tests.empty() && (o.collective || o.link)))
     throw InputError(
         "--base, --collective and --link go with --nccl-tests FILE (--base with --device cuda too); without it this "
         "machine is measured");
   if (!o.nccl_tests.empty() && o.base.empty())
     throw InputError("--nccl-tests: add --base NAME|FILE, a calibration for the costs that are not collectives");
-  if (!o.nccl_tests.empty() && (o.device != DeviceKind::Host || o.quick || o.ranks > 0 ||
+  if (!o.nccl_tests.empty() && (o.device != RunDevice::Host || o.quick || o.ranks > 0 ||
                                 o.grid != exec::GridName::Default || o.measure_time > 0))
     throw InputError(
         "--nccl-tests: nothing is measured here, so --device, --ranks, --quick, --grid and --measure-time have no "
@@ -316,7 +311,7 @@ Action declare_calibrate(CLI::App& app) {
   o.output = "-";
   const std::string group = "Measuring";
   add_choice(app, {"--device", "host|cuda", "what to measure: this machine's cores, or its first GPU [host]", group},
-             device_names, o.device);
+             exec::run_device_names, o.device);
   add_integer(app, {"--ranks", "COUNT", "threads that stand for ranks [as many as free cores, at least 2]", group},
               o.ranks, 2, 1024);
   add_flag(app, {"--quick", "", "measure fewer sizes, on the host only in fp32; takes less than a minute", group},

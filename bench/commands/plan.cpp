@@ -64,7 +64,8 @@ struct PlanOptions : Options {
   exec::HostScale scale;
   double measure_time = 1;
 
-  bool really_run() const { return evaluator == "host"; }
+  bool really_run() const { return evaluator_traits(evaluator).kind == ResultKind::Measured; }
+  bool planners_model() const { return evaluator_traits(evaluator).planners_model; }
 };
 
 // Work that finding the best of all plans would take, in layers simulated.
@@ -78,7 +79,7 @@ double exhaustive_cost(const Question& question, const PlannerChoice& choices) {
 // about a second, or a minute where plans really run.
 void add_regret(const Question& question, const Candidate& candidate, const PlanOptions& options, Backend& backend,
                 const planners::Evaluator& evaluate, Choice& choice) {
-  const double affordable = options.really_run() ? 60 : options.evaluator == "analytic" ? 10'000 : 500;
+  const double affordable = options.really_run() ? 60 : options.planners_model() ? 10'000 : 500;
   if (candidate.system.planner.degrees.size() < 2) return;           // nothing was chosen
   if (candidate.system.planner.space == SearchSpace::Plans) return;  // its planner says itself
   const double cost = exhaustive_cost(question, candidate.system.planner) * choice.plan.micro_batches;
@@ -95,7 +96,7 @@ Answers plan_all(const Question& question, const PlanOptions& options, Backend& 
   const planners::Evaluator evaluator =
       make_evaluator(options.evaluator, question.experiment,
                      {Seconds(options.measure_time), static_cast<std::uint64_t>(options.seed)});
-  Evaluation evaluation(question, backend, options.evaluator == "analytic" ? planners::Evaluator() : evaluator);
+  Evaluation evaluation(question, backend, options.planners_model() ? planners::Evaluator() : evaluator);
   Progress progress("plan", static_cast<int>(question.candidates.size()), options.talk());
   Answers answers = answer(question, evaluation, progress, [&](const Candidate& candidate, Choice& choice) {
     add_regret(question, candidate, options, backend, evaluator, choice);
@@ -136,7 +137,7 @@ Exit plan(const PlanOptions& options, const std::vector<std::string>& command_li
   OnlineOptions online = options.online;
   if (online.online && options.really_run())
     online.really_run = {options.scale, Seconds(options.measure_time)};
-  else if (online.online && options.evaluator != "analytic")
+  else if (online.online && !options.planners_model())
     throw InputError(fmt::format("--evaluator {}: with --online times come from --backend, or from --evaluator host",
                                  options.evaluator));
   check_online(online, options);

@@ -105,7 +105,7 @@ class OnlinePlan {
   Exit over_trace(const std::vector<std::string>& command_line) {
     const std::vector<Experiment> at = along(question_.experiment, options_.trace, question_.files);
     require_own_files("");
-    const std::string times_from = online_.really_run ? "host" : options_.backend;
+    const std::string times_from = online_.really_run ? host_evaluator : options_.backend;
     EvaluatorSettings settings;
     settings.seed = static_cast<std::uint64_t>(options_.seed);
     settings.platform = options_.platform;
@@ -117,9 +117,7 @@ class OnlinePlan {
     run.planner = planner_;
     run.trace = options_.trace;
     run.backend = times_from;
-    run.kind = online_.really_run               ? ResultKind::Measured
-               : options_.backend == "analytic" ? ResultKind::Predicted
-                                                : ResultKind::Simulated;
+    run.kind = evaluator_traits(times_from).kind;
     run.noise = online_.noise;
     run.state = online_.state;
     run.resumed = resumed_;

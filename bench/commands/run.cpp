@@ -1,9 +1,7 @@
 // dovetail run: a system's plan for real on this machine, scaled down, predicted beside measured.
 #include <fmt/format.h>
 
-#include <array>
 #include <cstdlib>
-#include <fstream>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -18,8 +16,8 @@
 #include "bench/pipeline/notes.hpp"
 #include "bench/pipeline/provenance.hpp"
 #include "exec/launch/mpi_launch.hpp"
+#include "exec/run/run_request.hpp"
 #include "exec/run/scale_down.hpp"
-#include "models/base/build_info.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/streams.hpp"
 #include "models/files/schedule_json.hpp"
@@ -29,77 +27,33 @@ namespace dovetail::bench {
 namespace {
 
 constexpr auto run_examples = R"(Examples:
-  Four ranks as threads of this process, links held to their modelled times:
+  Four ranks as threads of this process; links are held to their modelled times:
     dovetail run --ranks 4 --emulate-links --cluster fsmoe-testbed-b --model mixtral-8x7b --system fsmoe -o run.json
 
-  The same ranks as processes that mpirun starts, on the machines of a host file or of the Slurm allocation around:
+  The same ranks as processes that mpirun starts, here or in a Slurm allocation (--hostfile names other machines):
     dovetail run --transport mpi --ranks 4 --emulate-links --cluster fsmoe-testbed-b --model mixtral-8x7b --system fsmoe
 
-  On two GPUs of this machine, and on sixteen of a Slurm allocation (or of --hostfile), with NCCL between them:
+  On two GPUs of this machine, and on sixteen GPUs of a Slurm allocation or of --hostfile, which exchange by NCCL:
     dovetail run --device cuda --transport nccl --ranks 2 --cluster dgx-h100 --model mixtral-8x7b --system tutel
     dovetail run --device cuda --transport nccl-mpi --ranks 16 --cluster dgx-h100 \
       --model mixtral-8x7b --system tutel
 
-  Longer, without emulation, two layers of 256 tokens per rank:
+  A longer run without emulation, with two layers and 256 tokens per rank:
     dovetail run --ranks 2 --cluster fsmoe-testbed-a --model gpt2-xl-moe --system tutel --layers 2 --tokens 256 \
       --measure-time 5
 
-The experiment is scaled down to the ranks (2 nodes for each pipeline stage) and planned again. Times are milliseconds on
-this machine's clock; with --emulate-links that is modelled time x dilation. Over MPI, dovetail-exec must be at the same
-path on all machines. Exit codes: 1 wrong numerics, 4 a process that ended or hangs (said with its rank and op),
-6 too many ops outlasted their modelled times.)";
-
-enum class RunDevice { Host, Cuda };
-enum class TransportKind { Inproc, Mpi, Nccl, NcclMpi };
-using std::pair, std::string_view;
-constexpr std::array<pair<string_view, RunDevice>, 2> run_device_names{
-    {{"host", RunDevice::Host}, {"cuda", RunDevice::Cuda}}};
-constexpr std::array<pair<string_view, TransportKind>, 4> transport_names{{{"inproc", TransportKind::Inproc},
-                                                                           {"mpi", TransportKind::Mpi},
-                                                                           {"nccl", TransportKind::Nccl},
-                                                                           {"nccl-mpi", TransportKind::NcclMpi}}};
+The experiment is scaled down to the ranks (two nodes for each pipeline stage) and planned again. Times are milliseconds
+on this machine's clock. With --emulate-links they are modelled times, all stretched by one factor, the dilation, so
+that the real work fits. Over MPI, dovetail-exec must be at the same path on all machines. Exit codes: 1 for wrong
+numerics, 4 if a process ended or hangs (the message names its rank and op), 6 if too many ops outlasted their
+modelled times.)";
 
 struct RunOptions : Options {
-  RunDevice device = RunDevice::Host;
-  TransportKind transport = TransportKind::Inproc;
-  bool emulate_links = false, no_check = false;
+  exec::RunRequest how;
   exec::HostScale scale;
-  double measure_time = 15;
-  exec::MpiLaunch mpi;
-  double hang_time = exec::MpiLaunch{}.patience.value();
-  int exchange_blocks = 0;       // 0: as many as by default
-  int gemm_multiprocessors = 0;  // 0: all
-  std::string schedule;          // file to keep the schedule in
-
-  bool nccl() const { return transport == TransportKind::Nccl || transport == TransportKind::NcclMpi; }
-  bool processes() const { return transport == TransportKind::Mpi || transport == TransportKind::NcclMpi; }
+  std::string mpirun = exec::MpiLaunch{}.mpirun;
+  std::string schedule;  // file to keep the schedule in
 };
-
-void require_built(const RunOptions& options) {
-  if (options.device == RunDevice::Cuda && options.transport == TransportKind::Mpi)
-    throw InputError("--device cuda: not with --transport mpi; GPUs exchange by --transport nccl or nccl-mpi");
-  if (options.nccl() && options.device != RunDevice::Cuda)
-    throw InputError("--transport nccl: between GPUs, only with --device cuda");
-  if (options.nccl() && options.emulate_links)
-    throw InputError("--transport nccl: links are real; not with --emulate-links");
-  if (options.exchange_blocks > 0 && !(options.device == RunDevice::Cuda && options.emulate_links))
-    throw InputError("--exchange-blocks: only with --device cuda --emulate-links, where one GPU stands for one rank");
-  if (options.gemm_multiprocessors > 0 && options.device != RunDevice::Cuda)
-    throw InputError("--gemm-multiprocessors: only with --device cuda");
-  if (options.device == RunDevice::Cuda && DOVETAIL_HAS_CUDA == 0)
-    throw DeviceError("--device cuda", "not in this build; install CUDA with cuBLAS and build again");
-  if (options.processes() && DOVETAIL_HAS_MPI == 0)
-    throw DeviceError("--transport mpi", "not in this build; apt-get install libopenmpi-dev and build again");
-  if (options.nccl() && DOVETAIL_HAS_NCCL == 0)
-    throw DeviceError("--transport nccl", "not in this build; give -DDOVETAIL_NCCL_ROOT=... and build again");
-}
-
-void check_mpi_options(const RunOptions& options) {
-  const std::string& hostfile = options.mpi.hostfile;
-  if (hostfile.empty()) return;
-  if (!options.processes()) throw InputError("--hostfile: only with --transport mpi or nccl-mpi");
-  if (!std::ifstream(hostfile)) throw InputError(fmt::format("--hostfile {}: cannot be read", hostfile));
-}
 
 // Both rows are on the clock of this machine: bounds of modelled time say nothing unless all of it was held.
 Seconds bound_on_our_clock(Seconds modelled, const exec::RunResult& run) {
@@ -125,12 +79,9 @@ void add_results(Report& report, const SystemResult& modelled, exec::RunResult r
 
 // Ctrl-C and --timeout wait for the poll: processes and files of the run go first.
 exec::RunResult execute_over_mpi(const ScheduleFile& file, const exec::RunOptions& how, const RunOptions& options) {
-  exec::MpiLaunch launch = options.mpi;
-  launch.patience = Seconds(options.hang_time);
-  launch.gpus = options.nccl();
-  launch.poll = Writing::poll;
   const Writing writing;
-  return exec::run_over_mpi(file, how, launch);
+  return exec::run_over_mpi(file, how,
+                            {options.mpirun, options.how.hostfile, how.patience, options.how.nccl(), Writing::poll});
 }
 
 // A program of its own: this one has no need of a GPU's libraries.
@@ -146,25 +97,19 @@ void end_stuck(const std::string& why) {
 }
 
 exec::RunResult execute(const ScheduleFile& file, const std::string& system, const RunOptions& options) {
-  exec::RunOptions how;
-  how.emulate_links = options.emulate_links;
-  how.check_numerics = !options.no_check;
-  how.measure.limit = Seconds(options.measure_time);
-  how.seed = static_cast<std::uint64_t>(options.seed);
   Progress progress("run", 1, options.talk());
   progress.begin(system);
-  how.patience = Seconds(options.hang_time);
+  exec::RunOptions how = exec::run_options(options.how);
+  how.seed = static_cast<std::uint64_t>(options.seed);
   how.stuck = end_stuck;
-  how.gemm_multiprocessors = options.gemm_multiprocessors;
-  if (options.exchange_blocks > 0) how.exchange_blocks = options.exchange_blocks;
-  if (options.processes()) return execute_over_mpi(file, how, options);
-  if (options.device == RunDevice::Cuda) return execute_on_gpu(file, how, options.nccl());
+  if (options.how.processes()) return execute_over_mpi(file, how, options);
+  if (options.how.cuda()) return execute_on_gpu(file, how, options.how.nccl());
   return exec::run_on_host(file.experiment, std::make_shared<const PricedSchedule>(file.priced), how);
 }
 
 // Wrong outputs count for more than times that are no use.
 Exit verdict(const RunReport& run, const RunOptions& options) {
-  if (!options.no_check && !run.numerics_ok) {
+  if (!options.how.no_check && !run.numerics_ok) {
     say(fmt::format("dovetail: outputs or gradients differ from the reference (error {:.1e} and {:.1e})\n",
                     run.output_error, run.gradient_error));
     return Exit::Failure;
@@ -177,16 +122,17 @@ Exit verdict(const RunReport& run, const RunOptions& options) {
 Exit run(const RunOptions& options, const std::vector<std::string>& command_line) {
   check_options(options);
   stop_after(options.timeout);
-  require_built(options);
-  check_mpi_options(options);
+  exec::validate(options.how);
+  exec::require_parts(options.how, exec::parts_of_this_build());
   if (options.systems.size() + options.plans.size() != 1)
     throw InputError("run takes one --system NAME or one --plan FILE; see dovetail run --help");
   const std::unique_ptr<Backend> backend = make_backend(options.backend, options.platform);
-  if (backend->name() == "simgrid-flow")
-    throw InputError("--backend simgrid-flow: a run holds ops to their modelled times, which it does not use");
+  if (find_backend(options.backend)->links_alone)
+    throw InputError(
+        fmt::format("--backend {}: a run holds ops to their modelled times, which it does not use", options.backend));
   Question question = load_question(options);
-  scale_down(question, options.scale, options.seed, options.device == RunDevice::Cuda);
-  const Outputs outputs(options, question.files, {{{"--save-schedule", options.schedule}}, {options.mpi.hostfile}});
+  scale_down(question, options.scale, options.seed, options.how.cuda());
+  const Outputs outputs(options, question.files, {{{"--save-schedule", options.schedule}}, {options.how.hostfile}});
   const Candidate& candidate = question.candidates.front();
   Evaluation evaluation(question, *backend);
   const SystemResult modelled = evaluation.evaluate(candidate, evaluation.choose(candidate));
@@ -201,26 +147,28 @@ Exit run(const RunOptions& options, const std::vector<std::string>& command_line
   return verdict(*report.results.back().run, options);
 }
 
-void add_run_options(CLI::App& app, RunOptions& o) {
+void add_run_options(CLI::App& app, RunOptions& options) {
+  exec::RunRequest& o = options.how;
   const std::string group = "Execution";
+  add_choice(app,
+             {"--device", "host|cuda",
+              "what computes: CPUs, or one GPU that all ranks share. With --emulate-links one rank on a GPU stands for "
+              "all; with "
+              "--transport nccl a GPU for each rank [host]",
+              group},
+             exec::run_device_names, o.device);
   add_choice(
       app,
-      {"--device", "host|cuda",
-       "what computes: CPUs, or one GPU that all ranks share; with --emulate-links one rank stands for all; with "
-       "--transport nccl a GPU for each rank [host]",
+      {"--transport", "inproc|mpi|nccl|nccl-mpi",
+       "how ranks exchange data: as threads of this process (inproc), as processes (mpi), or by NCCL between the "
+       "GPUs of this process (nccl) or of several processes (nccl-mpi) [inproc]",
        group},
-      run_device_names, o.device);
-  add_choice(app,
-             {"--transport", "inproc|mpi|nccl|nccl-mpi",
-              "how ranks talk: inproc threads of this process, mpi processes; NCCL between GPUs of one process or, "
-              "nccl-mpi, of "
-              "processes [inproc]",
-              group},
-             transport_names, o.transport);
-  add_scale_options(app, group.c_str(), o.scale);
+      exec::run_transport_names, o.transport);
+  add_scale_options(app, group.c_str(), options.scale);
   add_flag(app,
            {"--emulate-links", "",
-            "hold communication to its modelled time x a dilation, and compute too where ranks exceed the free cores",
+            "hold communication to its modelled time, stretched so that the real work fits; hold compute too if there "
+            "are more ranks than free cores",
             group},
            o.emulate_links);
   add_integer(app,
@@ -229,27 +177,27 @@ void add_run_options(CLI::App& app, RunOptions& o) {
                "node of 8 GPUs, libraries made for experts fewer [16]",
                group},
               o.exchange_blocks, 1, 1024);
-  add_integer(app,
-              {"--gemm-multiprocessors", "COUNT",
-               "with --device cuda: matrix products are made for so many multiprocessors, as where exchanges take the "
-               "others [all]",
-               group},
-              o.gemm_multiprocessors, 1, 1024);
-  add_flag(app,
-           {"--no-check", "", "do not compare with the reference, which takes long where tensors are large", group},
+  add_integer(
+      app,
+      {"--gemm-multiprocessors", "COUNT",
+       "with --device cuda: multiprocessors that matrix products are made for, to leave the others to exchanges "
+       "[all]",
+       group},
+      o.gemm_multiprocessors, 1, 1024);
+  add_flag(app, {"--no-check", "", "do not compare with the reference, which takes long if tensors are large", group},
            o.no_check);
   add_text(app,
            {"--hostfile", "FILE", "with mpi or nccl-mpi: Open MPI's list of machines [this one, or Slurm's allocation]",
             group},
-           o.mpi.hostfile);
-  add_text(app, {"--mpirun", "PROGRAM", "with mpi or nccl-mpi: what starts the processes [mpirun]", group},
-           o.mpi.mpirun);
-  add_number(app,
-             {"--hang-time", "SECONDS",
-              "end the run when no operation finishes for so long, and twice as long as the longest takes [8]", group},
-             o.hang_time, .1, 1e6);
-  add_number(app, {"--measure-time", "SECONDS", "longest time for taking samples [15]", group}, o.measure_time, .01,
-             1e6);
+           o.hostfile);
+  add_text(app, {"--mpirun", "PROGRAM", "with mpi or nccl-mpi: the program that starts the processes [mpirun]", group},
+           options.mpirun);
+  add_number(
+      app,
+      {"--hang-time", "SECONDS",
+       "end the run if no operation finishes for this time and for twice the time of the longest operation [8]", group},
+      o.hang_time, .1, 1e6);
+  add_number(app, {"--measure-time", "SECONDS", "longest time to measure [15]", group}, o.measure_time, .01, 1e6);
 }
 
 }  // namespace
@@ -261,7 +209,7 @@ Action declare_run(CLI::App& app) {
   add_backend_option(app, *options);
   add_run_options(app, *options);
   add_output_options(app, *options);
-  add_text(app, {"--save-schedule", "FILE", "the schedule, for dovetail-exec and other executors", "Results"},
+  add_text(app, {"--save-schedule", "FILE", "write the schedule, for dovetail-exec and other executors", "Results"},
            options->schedule);
   add_general_options(app, *options);
   app.footer(run_examples);

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <type_traits>
 #include <vector>
 
 #include "bench/cli/option_values.hpp"
@@ -18,27 +20,34 @@ namespace dovetail::bench {
 namespace {
 
 template <class Type>
-std::unique_ptr<Backend> make(const std::string& /*platform*/) {
-  return std::make_unique<Type>();
+std::unique_ptr<Backend> make(const std::string& platform) {
+  if constexpr (std::is_constructible_v<Type, std::string>)
+    return std::make_unique<Type>(platform);
+  else
+    return std::make_unique<Type>();
 }
 
-constexpr std::string_view flow = "simgrid-flow", flow_use = "every message of up to 128 GPUs by SimGrid";
-[[maybe_unused]] constexpr std::string_view get_simgrid =
-    "apt-get install libsimgrid-dev libexpat1-dev and build again";
-
-constexpr std::array table {
-  BackendEntry{"analytic", "fair sharing, computed here", make<AnalyticBackend>, ""},
 #if DOVETAIL_HAS_SIMGRID
-      BackendEntry{"simgrid", "fair sharing by SimGrid", make<sim::SimGridBackend>, ""},
-      BackendEntry{flow, flow_use,
-                   [](const std::string& platform) -> std::unique_ptr<Backend> {
-                     return std::make_unique<sim::FlowBackend>(platform);
-                   },
-                   ""},
+constexpr auto make_simgrid = make<sim::SimGridBackend>, make_flow = make<sim::FlowBackend>;
 #else
-      BackendEntry{"simgrid", "fair sharing by SimGrid", nullptr, get_simgrid},
-      BackendEntry{flow, flow_use, nullptr, get_simgrid},
+constexpr std::unique_ptr<Backend> (*make_simgrid)(const std::string&) = nullptr;
+constexpr auto make_flow = make_simgrid;
 #endif
+constexpr std::string_view get_simgrid = "apt-get install libsimgrid-dev libexpat1-dev and build again";
+
+constexpr std::array table{
+    BackendEntry{.name = "analytic",
+                 .description = "fair sharing, computed here",
+                 .make = make<AnalyticBackend>,
+                 .kind = ResultKind::Predicted,
+                 .planners_model = true},
+    BackendEntry{
+        .name = "simgrid", .description = "fair sharing by SimGrid", .make = make_simgrid, .get_it = get_simgrid},
+    BackendEntry{.name = "simgrid-flow",
+                 .description = "every message of up to 128 GPUs by SimGrid",
+                 .make = make_flow,
+                 .get_it = get_simgrid,
+                 .links_alone = true},
 };
 
 }  // namespace
@@ -47,13 +56,23 @@ std::span<const BackendEntry> backends() {
   return table;
 }
 
+const BackendEntry* find_backend(std::string_view name) {
+  const auto* const found = std::ranges::find(table, name, &BackendEntry::name);
+  return found == table.end() ? nullptr : found;
+}
+
+bool is_built(std::string_view name) {
+  const BackendEntry* entry = find_backend(name);
+  return entry != nullptr && entry->make != nullptr;
+}
+
 std::unique_ptr<Backend> make_backend(const std::string& name, const std::string& platform) {
   std::vector<std::string> names;
   for (const BackendEntry& entry : table) names.emplace_back(entry.name);
   const BackendEntry& entry = table[choose("--backend", name, names)];
   if (entry.make == nullptr) throw DeviceError("--backend " + name, fmt::format("not in this build; {}", entry.get_it));
-  if (!platform.empty() && entry.name != flow)
-    throw InputError(fmt::format("--platform is for --backend {}, not for {}", flow, name));
+  if (!platform.empty() && !entry.links_alone)
+    throw InputError(fmt::format("--platform is for --backend {}, not for {}", backends_of_links(), name));
   return entry.make(platform);
 }
 
@@ -61,6 +80,13 @@ std::string describe_backends() {
   std::string text;
   for (const BackendEntry& entry : table)
     text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", entry.name, entry.description);
+  return text;
+}
+
+std::string backends_of_links() {
+  std::string text;
+  for (const BackendEntry& entry : table)
+    if (entry.links_alone) text += fmt::format("{}{}", text.empty() ? "" : " or ", entry.name);
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "bench/cli/knob_place.hpp"
+#include "bench/pipeline/backends.hpp"
 #include "models/base/errors.hpp"
 #include "models/network/schedule_classes.hpp"
 #include "models/plan/plan_rules.hpp"
@@ -129,10 +130,12 @@ std::vector<Plan> Evaluation::choices_of_others(const std::string& name) {
   return choices;
 }
 
-// The analytic evaluator takes ranks as alike.
+// The planners' model takes ranks as alike.
 bool Evaluation::measured_otherwise() const {
   const Experiment& e = question_.experiment;
-  return backend_.name() != "analytic" || e.cluster.network || e.workload.message_sizes == MessageSizes::Routed;
+  const BackendEntry* backend = find_backend(backend_.name());
+  return backend == nullptr || !backend->planners_model || e.cluster.network ||
+         e.workload.message_sizes == MessageSizes::Routed;
 }
 
 // Tries a plan without the experiment's events, because plans are made without them.

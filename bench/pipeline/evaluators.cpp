@@ -14,8 +14,6 @@
 namespace dovetail::bench {
 namespace {
 
-constexpr std::string_view host = "host";
-
 // Plans and what they took. Measured times differ from run to run, so a planner must not ask twice.
 class Memory {
  public:
@@ -49,9 +47,9 @@ planners::Evaluator on_host(const Experiment& experiment, const EvaluatorSetting
 
 planners::Evaluator make_evaluator(const std::string& name, const Experiment& experiment,
                                    const EvaluatorSettings& settings) {
-  choose("--evaluator", name, evaluator_names());
-  if (name == host) return on_host(experiment, settings);
-  if (name == "analytic") return planners::analytic_evaluator(experiment);
+  const EvaluatorTraits traits = evaluator_traits(name);
+  if (traits.kind == ResultKind::Measured) return on_host(experiment, settings);
+  if (traits.planners_model) return planners::analytic_evaluator(experiment);
   return [&experiment, backend = std::shared_ptr<Backend>(make_backend(name, settings.platform))](const Plan& plan) {
     const PricedSchedule priced = price_plan(experiment, plan);
     backend->prepare(experiment);
@@ -59,10 +57,16 @@ planners::Evaluator make_evaluator(const std::string& name, const Experiment& ex
   };
 }
 
+EvaluatorTraits evaluator_traits(const std::string& name) {
+  choose("--evaluator", name, evaluator_names());
+  const BackendEntry* backend = find_backend(name);
+  return backend == nullptr ? EvaluatorTraits() : EvaluatorTraits{backend->kind, backend->planners_model};
+}
+
 std::vector<std::string> evaluator_names() {
   std::vector<std::string> names;
   for (const BackendEntry& backend : backends()) names.emplace_back(backend.name);
-  names.emplace_back(host);
+  names.emplace_back(host_evaluator);
   return names;
 }
 

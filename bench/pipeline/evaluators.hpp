@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "models/time/timeline.hpp"
 #include "planners/planner.hpp"
 
 namespace dovetail::bench {
@@ -14,12 +15,22 @@ struct EvaluatorSettings {
   std::string platform{};   // a SimGrid platform file, for the backend that takes one
 };
 
-// analytic and simgrid: the makespan on that backend. host: each plan really runs, as ranks of this process with
+// A backend: the makespan on it. host: each plan really runs, as ranks of this process with
 // links and kernels held to their modelled times; its median step, in modelled time. A plan asked for twice runs once.
 // `experiment` must outlive the evaluator. Throws InputError for an unknown name, DeviceError for a backend that this
 // build lacks.
 planners::Evaluator make_evaluator(const std::string& name, const Experiment& experiment,
                                    const EvaluatorSettings& settings = {});
+
+// "host", then as the entry of its backend says.
+struct EvaluatorTraits {
+  ResultKind kind = ResultKind::Measured;
+  bool planners_model = false;
+};
+inline constexpr const char* host_evaluator = "host";
+
+// Throws InputError for an unknown name.
+EvaluatorTraits evaluator_traits(const std::string& name);
 
 std::vector<std::string> evaluator_names();
 

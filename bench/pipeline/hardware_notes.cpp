@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "bench/pipeline/backends.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/quantity.hpp"
 #include "models/base/names.hpp"
@@ -42,10 +43,15 @@ Cluster home_of(const Experiment& e, const Asked& asked) {
   }
 }
 
+bool knows_links_alone(const std::string& backend) {
+  const BackendEntry* entry = find_backend(backend);
+  return entry != nullptr && entry->links_alone;
+}
+
 class Comparison {
  public:
   Comparison(const Experiment& e, const Asked& asked)
-      : e_(e), asked_(asked), home_(home_of(e, asked)), flows_(asked.backend == "simgrid-flow") {
+      : e_(e), asked_(asked), home_(home_of(e, asked)), flows_(knows_links_alone(asked.backend)) {
     links_count_ = (flows_ && !asked.other_platform) || edited("collectives") || edited("messages");
   }
 
@@ -147,7 +153,7 @@ std::string ways_to_count(const std::vector<HardwareFinding>& findings) {
   const bool links = std::ranges::any_of(findings, &HardwareFinding::links);
   return fmt::format("Use --set {}=...{} or a calibration of your own (dovetail calibrate) instead",
                      fmt::join(settings, "=..., --set "),
-                     links ? ", a described network with --backend simgrid-flow" : "");
+                     links ? ", a described network with --backend " + backends_of_links() : "");
 }
 
 }  // namespace

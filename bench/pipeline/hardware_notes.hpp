@@ -12,7 +12,7 @@ namespace dovetail::bench {
 struct Asked {
   const ExperimentRequest& request;
   const FilesRead& files;       // that it was read from
-  std::string backend;          // "simgrid-flow" knows links alone
+  std::string backend;          // by its name
   bool other_platform = false;  // in place of the cluster's network, by --platform
 };
 

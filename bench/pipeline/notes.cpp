@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "bench/pipeline/backends.hpp"
 #include "models/base/names.hpp"
 #include "models/price/calibration.hpp"
 #include "models/price/collective_price.hpp"
@@ -128,9 +129,10 @@ void add_limits(Report& report) {
   for (const SystemResult& result : report.results)
     for (std::string& note : extrapolated_profiles(*result.schedule, e.model)) add(std::move(note));
   for (const SystemResult& result : report.results)
-    if (result.backend == "simgrid-flow")
-      add("simgrid-flow leaves out what is not a link: calibrated rates, interference and shared device memory; "
-          "latencies and kernels are the calibration's");
+    if (const BackendEntry* backend = find_backend(result.backend); backend != nullptr && backend->links_alone)
+      add(result.backend +
+          " leaves out what is not a link: calibrated rates, interference and shared device memory; latencies and "
+          "kernels are the calibration's");
   for (const SpeedEvent& event : e.events)
     add(fmt::format("{} at {:.3g} % of its speed from {:.4g} ms {}; plans were made without that", event.resource,
                     100 * event.speed, 1e3 * event.at.value(),

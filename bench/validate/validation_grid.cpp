@@ -18,8 +18,6 @@ namespace {
 
 constexpr std::array<std::pair<std::string_view, KernelTimes>, 2> kernel_times_names{
     {{"real", KernelTimes::Real}, {"held", KernelTimes::Held}}};
-constexpr std::array<std::pair<std::string_view, GridDevice>, 2> device_names{
-    {{"host", GridDevice::Host}, {"cuda", GridDevice::Cuda}}};
 const InputKind grid_input{"validation_grid", "validation"};
 
 std::vector<exec::HostScale> read_sizes(const JsonReader& json, int ranks) {
@@ -71,8 +69,8 @@ ValidationGrid load_validation_grid(const std::string& name, FilesRead& files) {
   });
   at_place_of(json.at("model"), [&] { load_model(grid.request.model, files); });
   grid.kernels = json.enumeration_or("kernels", kernel_times_names, grid.kernels);
-  grid.device = json.enumeration_or("device", device_names, grid.device);
-  if (grid.device == GridDevice::Cuda && grid.kernels == KernelTimes::Held)
+  grid.device = json.enumeration_or("device", exec::run_device_names, grid.device);
+  if (grid.device == exec::RunDevice::Cuda && grid.kernels == KernelTimes::Held)
     json.fail("kernels", "held, but a GPU's kernels are real");
   grid.link_slowdown = json.number_or("link_slowdown", 1, 1);
   const int ranks = json.integer("ranks", 2);

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/run/run_request.hpp"
 #include "exec/run/scale_down.hpp"
 #include "models/files/load.hpp"
 
@@ -12,13 +13,10 @@ namespace dovetail::bench {
 // no quiet machine and proves order, runtime and numerics, not costs.
 enum class KernelTimes { Real, Held };
 
-// Cuda: one GPU stands for one rank.
-enum class GridDevice { Host, Cuda };
-
 struct ValidationGrid {
   std::string name, description;
-  ExperimentRequest request;  // the cluster whose links are emulated, and the kind of model
-  GridDevice device = GridDevice::Host;
+  ExperimentRequest request;                       // the cluster whose links are emulated, and the kind of model
+  exec::RunDevice device = exec::RunDevice::Host;  // cuda: one GPU stands for one rank
   KernelTimes kernels = KernelTimes::Real;
   double link_slowdown = 1;  // real kernels: links are held to this many times their modelled time
   std::vector<System> systems;

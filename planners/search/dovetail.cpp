@@ -10,6 +10,7 @@
 #include "planners/contest.hpp"
 #include "planners/registry.hpp"
 #include "planners/search/plan_search.hpp"
+#include "planners/search/plan_space.hpp"
 
 namespace dovetail::planners {
 namespace {

@@ -4,16 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "planners/search/plan_space.hpp"
+#include "planners/search/predictions.hpp"
 
 namespace dovetail::planners {
-
-// One plan of the space in full.
-struct Prediction {
-  Plan plan;
-  Seconds time;
-  Bytes peak;  // 0: not looked at, because a faster plan fits
-};
 
 struct SearchResult {
   std::vector<Prediction> plans;  // that fit, the fastest first; where none fits, the one that lacks least

@@ -130,8 +130,7 @@ TEST_CASE("A gate that only some plans serve leaves the choice of micro-batches"
 }
 
 TEST_CASE("dovetail is never worse by a simulator either, where the systems' choices are its rivals") {
-  const auto has = [](const BackendEntry& entry) { return entry.name == "simgrid" && entry.make != nullptr; };
-  if (!std::ranges::any_of(backends(), has)) return;
+  if (!is_built("simgrid")) return;
   Question question = question_of("fsmoe-testbed-b", "mixtral-8x7b", {"workload.layers=2"});
   using enum InterferenceClass;
   question.experiment.calibration.edit().interference = {{Compute, Inter, .9, .7, {}}, {Inter, Intra, .8, .6, {}}};

@@ -2,7 +2,6 @@
 #pragma once
 #include <functional>
 #include <memory>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -17,8 +16,7 @@ struct BackendUnderTest {
   bool needs_operands = false;  // runs real ops, so that schedules made by hand are not for it
 };
 
-// A new backend is one line in the table of backends.cpp.
-std::span<const BackendUnderTest> backends_under_test();
+std::vector<BackendUnderTest> backends_under_test();
 
 // A small experiment of so many ranks (even), as stages of a pipeline or not, and plans that differ in the shape of
 // their schedule: streams, chunks, overlap with the dense part.

@@ -200,8 +200,7 @@ class Asked {
   }
 
   void check_simgrid(const std::shared_ptr<const Schedule>& schedule, Seconds time) {
-    const auto known = [](const BackendEntry& entry) { return entry.name == "simgrid" && entry.make != nullptr; };
-    if (!std::ranges::any_of(backends(), known) || !draw_.chance(30)) return;
+    if (!is_built("simgrid") || !draw_.chance(30)) return;
     const std::unique_ptr<Backend> simgrid = make_backend("simgrid");
     const Experiment& e = asked_.question.experiment;
     const double loss = std::fabs(makespan_of(schedule, e, *simgrid) / time - 1);

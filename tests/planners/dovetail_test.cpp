@@ -6,6 +6,7 @@
 #include "planners/contest.hpp"
 #include "planners/registry.hpp"
 #include "planners/search/plan_search.hpp"
+#include "planners/search/plan_space.hpp"
 #include "tests/planners/random_costs.hpp"
 #include "tests/support/experiments.hpp"
 #include "tests/support/random_plans.hpp"

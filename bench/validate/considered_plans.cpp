@@ -1,0 +1,100 @@
+#include "bench/validate/considered_plans.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "exec/run/dilation.hpp"
+#include "models/base/errors.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/price.hpp"
+#include "models/time/analytic_backend.hpp"
+#include "planners/registry.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+using PlannedBy = std::vector<std::pair<std::string, Plan>>;  // choices with their planners
+
+// Held ops last their own time whatever runs beside them.
+Seconds predict(const PricedSchedule& priced) {
+  std::vector<double> scratch;
+  return analytic_makespan(exec::with_durations(priced, priced.duration), scratch);
+}
+
+// Whether two plans differ in nothing but how they bring back what they did not keep.
+bool restores_differ_only(const Plan& a, Plan b) {
+  b.restore = a.restore;
+  b.buffers = a.buffers;
+  return a == b;
+}
+
+// In one chunk nothing takes over another's memory.
+bool reuses_memory(const PlanOutcome& p) {
+  return p.plan.restore != Restore::Keep && p.plan.forward_degree > 1;
+}
+
+// Which of the outcomes are measured: `most` of them, and those that are wanted however slow.
+void keep_fastest(const ValidationGrid& grid, const std::string& where, const PlannedBy& choices,
+                  std::vector<PlanOutcome>& outcomes, std::vector<std::string>& notes) {
+  const auto most = static_cast<std::size_t>(grid.measured_plans), count = outcomes.size();
+  if (most == 0 || count <= most) return;
+  std::ranges::stable_sort(outcomes, {}, &PlanOutcome::predicted);
+  const auto reusing = grid.strategies ? std::ranges::find_if(outcomes, reuses_memory) : outcomes.end();
+  const std::optional<Plan> fastest = reusing == outcomes.end() ? std::nullopt : std::optional(reusing->plan);
+  const auto wanted = [&](const PlanOutcome& p) {
+    return std::ranges::find(choices, p.plan, &std::pair<std::string, Plan>::second) != choices.end() ||
+           (fastest && restores_differ_only(*fastest, p.plan));
+  };
+  outcomes.erase(std::stable_partition(outcomes.begin() + static_cast<std::ptrdiff_t>(most), outcomes.end(), wanted),
+                 outcomes.end());
+  notes.push_back(
+      fmt::format("{}: {} of the {} plans that planners looked at are measured: the {} predicted fastest, {}", where,
+                  outcomes.size(), count, most,
+                  fastest ? "every choice, and each way to restore in the same chunks" : "and every choice"));
+}
+
+void consider(const ValidationGrid& grid, const System& system, const Experiment& e, ValidationCell& cell,
+              std::vector<std::string>& notes) {
+  std::vector<PlanOutcome> outcomes;
+  const planners::Evaluator recording = [&](const Plan& plan) {
+    const auto known = std::ranges::find(outcomes, plan, &PlanOutcome::plan);
+    if (known != outcomes.end()) return known->predicted;
+    const Seconds time = predict(price_plan(e, plan));
+    outcomes.push_back({});
+    outcomes.back().system = system.name;
+    outcomes.back().plan = plan;
+    outcomes.back().predicted = time;
+    return time;
+  };
+  std::vector<std::string> names{system.planner.name};
+  for (const std::string& name : grid.planners)
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  PlannedBy choices;
+  for (const std::string& name : names) try {
+      choices.emplace_back(name, planners::find_planner(name).choose({e, system.plan, system.planner}, recording).plan);
+      recording(choices.back().second);
+    } catch (const InputError& error) {
+      notes.push_back(fmt::format("{}, {} by {}: left out, {}", cell.name, system.name, name, error.what()));
+    }
+  keep_fastest(grid, fmt::format("{}, {}", cell.name, system.name), choices, outcomes, notes);
+  for (const auto& [name, plan] : choices) {
+    const auto at = std::ranges::find(outcomes, plan, &PlanOutcome::plan) - outcomes.begin();
+    cell.choices.push_back({system.name, name, cell.plans.size() + static_cast<std::size_t>(at)});
+  }
+  std::ranges::move(outcomes, std::back_inserter(cell.plans));
+}
+
+}  // namespace
+
+ValidationCell considered_plans(const ValidationGrid& grid, const std::string& name, const Experiment& experiment,
+                                std::vector<std::string>& notes) {
+  ValidationCell cell;
+  cell.name = name;
+  for (const System& system : grid.systems) consider(grid, system, experiment, cell, notes);
+  return cell;
+}
+
+}  // namespace dovetail::bench

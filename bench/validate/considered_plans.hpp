@@ -1,0 +1,17 @@
+// The plans of a validation at one size: all that planners look at, or those of them that the grid asks for.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "bench/validate/validation_grid.hpp"
+#include "models/results/validation.hpp"
+
+namespace dovetail::bench {
+
+// For each system every plan that the planners' searches look at, with its predicted time, and their choices. Where the
+// grid limits the measured plans: those predicted fastest, the choices, and each way to restore if the grid wants that.
+// `notes` gain what was left out, and planners that refuse a system.
+ValidationCell considered_plans(const ValidationGrid& grid, const std::string& name, const Experiment& experiment,
+                                std::vector<std::string>& notes);
+
+}  // namespace dovetail::bench

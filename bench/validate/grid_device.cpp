@@ -1,0 +1,113 @@
+#include "bench/validate/grid_device.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "bench/cli/interrupt.hpp"
+#include "bench/validate/measured_plan.hpp"
+#include "exec/host/host_run.hpp"
+#include "exec/launch/mpi_launch.hpp"
+#include "exec/run/dilation.hpp"
+#include "models/base/errors.hpp"
+#include "models/files/plan_json.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/price.hpp"
+#include "models/time/analytic_backend.hpp"
+#include "models/time/memory.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Bytes predicted_peak(const PricedSchedule& priced) {
+  const Timeline timeline = AnalyticBackend().run(exec::with_durations(priced, priced.duration));
+  return memory_use(*priced.schedule, timeline, Arenas::LeftOut).peak;
+}
+
+Json kernels_json(const exec::RunResult& run) {
+  Json times = Json::array(), held = Json::array();
+  for (const Seconds time : run.predicted->duration) times.push_back(time.value());
+  for (const bool each : run.timeline.emulated) held.push_back(each);
+  return Json{{"times", times}, {"held", held}};
+}
+
+void add_kernels(const JsonReader& json, const PricedSchedule& priced, KernelFit& fit) {
+  std::vector<Seconds> times;
+  std::vector<bool> held;
+  for (const JsonReader& time : json.at("times").elements()) times.emplace_back(time.number(0));
+  for (const JsonReader& each : json.at("held").elements()) held.push_back(each.boolean());
+  if (times.size() != priced.duration.size() || held.size() != times.size())
+    json.fail(
+        fmt::format("{} times and {} times held, expected {}", times.size(), held.size(), priced.duration.size()));
+  fit.add(priced, times, held);
+}
+
+}  // namespace
+
+GridDevice::GridDevice(const ValidationGrid& grid, const ValidationSettings& settings, Experiment cluster,
+                       Measurements& measurements)
+    : grid_(grid), settings_(settings), cluster_(std::move(cluster)), measurements_(measurements) {}
+
+Experiment GridDevice::experiment_of(const exec::HostScale& size, const std::vector<KernelCost>& kernels) const {
+  Experiment e = exec::scaled_for_host(cluster_, size);
+  if (grid_.device == exec::RunDevice::Cuda) e.workload.dtype = cluster_.workload.dtype;  // hosts compute in fp32
+  e.calibration.edit().kernels = kernels;
+  exec::resolve_routed_capacity(e, settings_.seed);
+  return e;
+}
+
+exec::RunResult GridDevice::execute(const ScheduleFile& file, bool check_numerics) const {
+  const bool held = grid_.kernels == KernelTimes::Held;
+  exec::RunOptions how;
+  how.hold_compute = held ? exec::HoldCompute::Always : exec::HoldCompute::Never;
+  how.dilation = held ? 0 : 1;
+  how.check_numerics = check_numerics;
+  how.measure.limit = settings_.measure_time / settings_.rounds;
+  how.seed = settings_.seed;
+  if (grid_.device == exec::RunDevice::Cuda) {
+    const Writing writing;
+    return exec::run_on_gpu(file, how, false, Writing::poll);
+  }
+  return exec::run_on_host(file.experiment, std::make_shared<const PricedSchedule>(file.priced), how);
+}
+
+void GridDevice::measure_kernels(const exec::HostScale& size, int degree, int round, KernelFit& fit) {
+  const Experiment e = experiment_of(size, {});
+  Plan plan;
+  plan.scope = Scope::Moe;
+  plan.forward_degree = plan.backward_degree = degree;
+  const PricedSchedule priced = price_plan(e, plan);
+  measurements_.make(
+      fmt::format("calibrate {} {} round {}", size_name(size), degree, round),
+      [&] {
+        return kernels_json(execute({e, plan, priced}, false));
+      },
+      [&](const JsonReader& json) { add_kernels(json, priced, fit); });
+}
+
+void GridDevice::measure_plan(const Experiment& e, const std::string& where, int round, bool check_numerics,
+                              PlanOutcome& p) {
+  const PricedSchedule priced = price_plan(e, p.plan);
+  if (p.ops.empty()) {
+    p.ops = predicted_times(priced);
+    p.memory.predicted_peak = predicted_peak(priced);
+  }
+  measurements_.make(
+      fmt::format("{} {} {} round {}", where, p.system, to_json(p.plan).dump(), round),
+      [&] {
+        const exec::RunResult run = execute({e, p.plan, priced}, check_numerics);
+        Json part = measured_json(priced, run, check_numerics);
+        if (grid_.device == exec::RunDevice::Cuda && !run.notes.empty()) part["device"] = run.notes.front();
+        return part;
+      },
+      [&](const JsonReader& json) {
+        add_measured(json, p);
+        described_ = json.string_or("device", described_);
+      });
+}
+
+}  // namespace dovetail::bench

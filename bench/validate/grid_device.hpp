@@ -1,0 +1,41 @@
+// Runs steps at the sizes of a validation grid, on the CPUs or the GPU that the grid names.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "bench/validate/kernel_fit.hpp"
+#include "bench/validate/measurements.hpp"
+#include "bench/validate/validation.hpp"
+#include "models/files/schedule_json.hpp"
+
+namespace dovetail::bench {
+
+class GridDevice {
+ public:
+  // `cluster`: the grid's experiment before it is scaled to the ranks. All but it must outlive this.
+  GridDevice(const ValidationGrid& grid, const ValidationSettings& settings, Experiment cluster,
+             Measurements& measurements);
+
+  // The experiment at one size, with these costs of kernels; none: those of the cluster's calibration.
+  Experiment experiment_of(const exec::HostScale& size, const std::vector<KernelCost>& kernels) const;
+
+  // Adds to `fit` what the ops take in so many chunks, where nothing overlaps.
+  void measure_kernels(const exec::HostScale& size, int degree, int round, KernelFit& fit);
+
+  // Adds a round to the outcome of its plan. `where`: the name of the size.
+  void measure_plan(const Experiment& experiment, const std::string& where, int round, bool check_numerics,
+                    PlanOutcome& outcome);
+
+  const std::string& described() const { return described_; }  // as the device calls itself; empty: CPUs
+
+ private:
+  exec::RunResult execute(const ScheduleFile& file, bool check_numerics) const;
+
+  const ValidationGrid& grid_;
+  const ValidationSettings& settings_;
+  Experiment cluster_;
+  Measurements& measurements_;
+  std::string described_;
+};
+
+}  // namespace dovetail::bench

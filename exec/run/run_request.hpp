@@ -1,0 +1,53 @@
+// What a run on real hardware is asked for. The options of both programs, `dovetail run` and `dovetail-exec`, fill it,
+// and its rules are stated here once.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "exec/host/host_run.hpp"
+
+namespace dovetail::exec {
+
+// What computes: CPUs, or GPUs.
+enum class RunDevice { Host, Cuda };
+inline constexpr Names<RunDevice, 2> run_device_names{{{"host", RunDevice::Host}, {"cuda", RunDevice::Cuda}}};
+
+// How ranks exchange data. Inproc: threads of one process. Mpi: processes. Nccl: GPUs of one process. NcclMpi: GPUs of
+// processes.
+enum class RunTransport { Inproc, Mpi, Nccl, NcclMpi };
+inline constexpr Names<RunTransport, 4> run_transport_names{{{"inproc", RunTransport::Inproc},
+                                                             {"mpi", RunTransport::Mpi},
+                                                             {"nccl", RunTransport::Nccl},
+                                                             {"nccl-mpi", RunTransport::NcclMpi}}};
+
+struct RunRequest {
+  RunDevice device = RunDevice::Host;
+  RunTransport transport = RunTransport::Inproc;
+  bool emulate_links = false, no_check = false;
+  HoldCompute hold_compute = HoldCompute::Auto;
+  double measure_time = 15, hang_time = 8;  // seconds
+  std::uint64_t seed = 1;
+  int exchange_blocks = 0;       // 0: as many as by default
+  int gemm_multiprocessors = 0;  // 0: all
+  std::string hostfile{};        // of Open MPI; empty: none
+
+  bool cuda() const { return device == RunDevice::Cuda; }
+  bool nccl() const { return transport == RunTransport::Nccl || transport == RunTransport::NcclMpi; }
+  bool processes() const { return transport == RunTransport::Mpi || transport == RunTransport::NcclMpi; }
+};
+
+// What a program was built with.
+struct RunParts {
+  bool cuda = false, mpi = false, nccl = false;
+};
+RunParts parts_of_this_build();
+
+// Throws InputError, in terms of the options, for what contradicts itself.
+void validate(const RunRequest& request);
+
+// Throws DeviceError for what the request needs and the program lacks, with how to get it.
+void require_parts(const RunRequest& request, const RunParts& built);
+
+RunOptions run_options(const RunRequest& request);
+
+}  // namespace dovetail::exec

@@ -1,0 +1,70 @@
+#include "planners/search/volume.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "models/base/errors.hpp"
+#include "planners/contest.hpp"
+#include "planners/search/search_time.hpp"
+
+namespace dovetail::planners {
+namespace {
+
+// The arrangement that every volume allows if it allows any.
+Plan simplest_arrangement(Plan plan) {
+  plan.scope = Scope::Moe;
+  plan.split = Split::Capacity;
+  plan.restore = Restore::Keep;
+  plan.buffers = Buffers::PerChunk;
+  return plan;
+}
+
+}  // namespace
+
+Volume::Volume(Plan plan, const StepBound& steps) : plan_(std::move(plan)), steps_(&steps), floor_(steps.floor(plan_)) {
+  Plan simplest = simplest_arrangement(plan_);
+  for (const auto& [name, streams] : comm_streams_names) {
+    simplest.comm_streams = streams;
+    streams_[static_cast<std::size_t>(streams)] = steps.streams(simplest);
+  }
+}
+
+Seconds Volume::floor() const {
+  Plan any = plan_;
+  any.scope = Scope::Block;  // its floors are the lowest
+  Seconds least = never;
+  for (const auto& [name, streams] : comm_streams_names) {
+    any.comm_streams = streams;
+    least = std::min(least, floor(any, 0, 0));
+  }
+  return least;
+}
+
+Seconds Volume::floor(const Plan& plan, int forward, int backward, Seconds chain) const {
+  return steps_->of(streams_[static_cast<std::size_t>(plan.comm_streams)],
+                    std::max(chain, pass_floor(plan, floor_.forward, forward)),
+                    pass_floor(plan, floor_.backward, backward));
+}
+
+Seconds Volume::pass_floor(const Plan& plan, const PassFloor& floor, int degree) const {
+  if (degree == 0 || plan.scope == Scope::Block || plan.split == Split::Peers) return floor.hidden(std::max(degree, 1));
+  const auto capacity = static_cast<double>(steps_->capacity());
+  return floor.at(degree, std::floor(capacity / degree) / capacity);
+}
+
+std::optional<Volume> VolumeBounds::volume_of(Plan plan) {
+  plan.forward_degree = plan.backward_degree = 1;
+  plan.backward_degrees.clear();
+  if (plan.grad_sync == GradSync::Partitioned && plan.gradient_slices.empty()) plan.grad_sync = GradSync::After;
+  if (refusal(simplest_arrangement(plan), experiment_)) return {};
+  std::unique_ptr<StepBound>& steps = steps_[volume_kind(plan)];
+  try {
+    if (!steps) steps = std::make_unique<StepBound>(experiment_, plan);
+  } catch (const InputError&) {  // a cost is missing, or the network cannot be folded for its groups
+    return {};
+  }
+  return Volume(std::move(plan), *steps);
+}
+
+}  // namespace dovetail::planners

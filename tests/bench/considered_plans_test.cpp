@@ -1,0 +1,60 @@
+#include "bench/validate/considered_plans.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "tests/support/experiments.hpp"
+
+using namespace dovetail;
+using namespace dovetail::bench;
+
+namespace {
+
+ValidationGrid grid_of(const std::vector<std::string>& systems) {
+  FilesRead files;
+  ValidationGrid grid;
+  for (const std::string& name : systems) grid.systems.push_back(load_system(name, files));
+  return grid;
+}
+
+}  // namespace
+
+TEST_CASE("considered plans: all that planners look at, and which of them they choose") {
+  const Experiment e = test::round_numbers(1);
+  std::vector<std::string> notes;
+  const ValidationCell cell = considered_plans(grid_of({"tutel", "fsmoe"}), "small", e, notes);
+  CHECK(cell.name == "small");
+  CHECK(notes.empty());
+  REQUIRE(cell.choices.size() == 2);
+  for (const ChoiceOutcome& choice : cell.choices) {
+    REQUIRE(choice.plan < cell.plans.size());
+    CHECK(cell.plans[choice.plan].system == choice.system);
+    for (const PlanOutcome& plan : cell.plans)
+      if (plan.system == choice.system) CHECK(cell.plans[choice.plan].predicted <= plan.predicted * (1 + 1e-12));
+  }
+}
+
+TEST_CASE("considered plans: a grid may ask for the fastest and the choices alone") {
+  const Experiment e = test::round_numbers(1);
+  ValidationGrid grid = grid_of({"tutel"});
+  std::vector<std::string> notes;
+  const std::size_t all = considered_plans(grid, "small", e, notes).plans.size();
+  REQUIRE(all > 1);
+  grid.measured_plans = 1;
+  const ValidationCell few = considered_plans(grid, "small", e, notes);
+  REQUIRE(few.plans.size() == 1);  // the fastest is the choice
+  CHECK(few.choices.front().plan == 0);
+  REQUIRE(notes.size() == 1);
+  CHECK_THAT(notes.front(), Catch::StartsWith("small, tutel: 1 of the ") && Catch::EndsWith("and every choice"));
+}
+
+TEST_CASE("considered plans: a planner that refuses a system is left out with its reason") {
+  const Experiment e = test::round_numbers(1);
+  ValidationGrid grid = grid_of({"tutel"});
+  grid.systems.front().planner.degrees.clear();
+  std::vector<std::string> notes;
+  const ValidationCell cell = considered_plans(grid, "small", e, notes);
+  CHECK(cell.choices.empty());
+  REQUIRE(notes.size() == 1);
+  CHECK_THAT(notes.front(), Catch::Contains("tutel by exhaustive") && Catch::Contains("left out, "));
+}
