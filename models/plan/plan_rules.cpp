@@ -36,8 +36,7 @@ void require_built_knobs(const Plan& p) {
   require_built("comm_streams", comm_streams_names, p.comm_streams,
                 {CommStreams::One, CommStreams::InterIntra, CommStreams::DispatchCombine});
   require_built("all_to_all", all_to_all_names, p.all_to_all,
-                {AllToAll::Linear, AllToAll::NaiveLocal, AllToAll::Hierarchical1d, AllToAll::TwoDimensional,
-                 AllToAll::Hypercube});
+                {AllToAll::Linear, AllToAll::NaiveLocal, AllToAll::Hierarchical1d, AllToAll::TwoDimensional});
   require_built("grad_sync", grad_sync_names, p.grad_sync,
                 {GradSync::After, GradSync::WithDense, GradSync::FixedChunks, GradSync::Partitioned});
   require_built("restore", restore_names, p.restore,

@@ -19,18 +19,16 @@ std::vector<CollectiveStep> linear_steps(Levels levels);
 std::vector<CollectiveStep> naive_local_steps(Levels levels);
 std::vector<CollectiveStep> hierarchical_1d_steps(Levels levels);
 std::vector<CollectiveStep> two_dimensional_steps(Levels levels);
-std::vector<CollectiveStep> hypercube_steps(Levels levels);
 
 struct AllToAllAlgorithm {
   AllToAll name;
   std::vector<CollectiveStep> (*steps)(Levels levels);
 };
-inline constexpr std::array<AllToAllAlgorithm, 5> all_to_all_algorithms{
+inline constexpr std::array<AllToAllAlgorithm, 4> all_to_all_algorithms{
     {{AllToAll::Linear, linear_steps},
      {AllToAll::NaiveLocal, naive_local_steps},
      {AllToAll::Hierarchical1d, hierarchical_1d_steps},
-     {AllToAll::TwoDimensional, two_dimensional_steps},
-     {AllToAll::Hypercube, hypercube_steps}}};
+     {AllToAll::TwoDimensional, two_dimensional_steps}}};
 
 // Levels may hold ones; those are left out. Never empty.
 std::vector<CollectiveStep> all_to_all_steps(AllToAll algorithm, Levels levels);
