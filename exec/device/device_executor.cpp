@@ -290,18 +290,21 @@ class TypedDeviceExecutor final : public DeviceExecutor {
     }
   }
 
+  GroupMember member(std::size_t local, const Op& op) const {
+    return {setup_.operands(local, op), memory_[local].get(), ranks_[local]};
+  }
+
   void record(Task& task, Recorder& recorder) const {
     const Op& op = op_of(task);
     const bool receives = op.kind == OpKind::StageReceive;
     if (own() && (receives || exchanges(*schedule_, op)))
-      return record_collective<Scalar>(recorder, {setup_.operands(0, op), memory_[0].get()}, channels_->of(op));
+      return record_collective<Scalar>(recorder, member(0, op), channels_->of(op));
     if (receives) return;  // what it waits for is all
-    if (alone() && exchanges(*schedule_, op))
-      return self_exchanges_->record({setup_.operands(0, op), memory_[0].get()}, task.op, recorder);
+    if (alone() && exchanges(*schedule_, op)) return self_exchanges_->record(member(0, op), task.op, recorder);
     if (exchanges(*schedule_, op)) {
       std::vector<GroupMember> members;
-      for (std::size_t member : task.members) members.push_back({setup_.operands(member, op), memory_[member].get()});
-      for (std::size_t member : task.also) members.push_back({setup_.operands(member, op), memory_[member].get()});
+      for (std::size_t local : task.members) members.push_back(member(local, op));
+      for (std::size_t local : task.also) members.push_back(member(local, op));
       return record_exchange<Scalar>(recorder, members);
     }
     const std::size_t local = task.members.front();

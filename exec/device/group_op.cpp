@@ -2,148 +2,142 @@
 
 #include <utility>
 
-#include "exec/device/device_op.hpp"
 #include "exec/device/tensor_bodies.hpp"
 #include "models/base/errors.hpp"
 
 namespace dovetail::exec {
 namespace {
 
-using Members = std::vector<GroupMember>;
-
-// Block j of member i's buffer becomes block i of member j's.
-void all_to_all(Recorder& out, const Members& members) {
-  const std::int64_t block = members[0].read_bytes(0) / std::ssize(members);
-  for (std::int64_t i = 0; i < std::ssize(members); ++i)
-    for (std::int64_t j = 0; j < std::ssize(members); ++j)
-      out.copy(members[static_cast<std::size_t>(j)].write(0) + i * block,
-               members[static_cast<std::size_t>(i)].read(0) + j * block, block);
-}
-
-void all_gather(Recorder& out, const Members& members) {
-  const std::int64_t block = members[0].read_bytes(0);
-  for (const GroupMember& to : members)
-    for (std::int64_t i = 0; i < std::ssize(members); ++i)
-      out.copy(to.write(0) + i * block, members[static_cast<std::size_t>(i)].read(0), block);
-}
-
-// All members' buffers of an operand that is read.
+// The members' steps joined, place by place: a send and its receive are a copy; a collective is copies or sums.
 template <class Scalar>
-const Scalar* const* sources(Recorder& out, const Members& members, std::size_t operand) {
-  std::vector<const Scalar*> result;
-  for (const GroupMember& m : members) result.push_back(reinterpret_cast<const Scalar*>(m.read(operand)));
-  return out.table(result);
-}
-
-// Elements [first, first + count) of all sources, summed.
-template <class Scalar>
-void record_sum_of(Recorder& out, const Scalar* const* from, const Members& members, std::int64_t first,
-                   std::int64_t count, Scalar* sum) {
-  launch_packed<Scalar>(
-      out, count,
-      [&]<int size>() {
-        return SumOf<Scalar, size>{from, std::ssize(members), first, sum};
-      },
-      first % pack_size<Scalar> == 0);
-}
-
-template <class Scalar>
-void reduce_scatter(Recorder& out, const Members& members) {
-  const Scalar* const* const from = sources<Scalar>(out, members, 0);
-  const std::int64_t block = members[0].operands.write_tensor(0).elements;
-  for (std::int64_t i = 0; i < std::ssize(members); ++i)
-    record_sum_of(out, from, members, i * block, block,
-                  reinterpret_cast<Scalar*>(members[static_cast<std::size_t>(i)].write(0)));
-}
-
-// Elements [first, first + count) of what all read, summed into what all write.
-template <class Scalar>
-void all_reduce(Recorder& out, const Members& members, std::int64_t first, std::int64_t count) {
-  Scalar* const sum = out.scratch<Scalar>(count);
-  record_sum_of(out, sources<Scalar>(out, members, 0), members, first, count, sum);
-  for (const GroupMember& m : members)
-    out.copy(reinterpret_cast<Scalar*>(m.write(0)) + first, sum, count * static_cast<std::int64_t>(sizeof(Scalar)));
-}
-
-// Steps go from the tensor read to the first one written, by way of the others.
-void steps(Recorder& out, const Members& members) {
-  const OpOperands& o = members[0].operands;
-  const auto all = o.schedule.steps_of(o.op);
-  check(o.write_count() == all.size(), "a tensor for the result of each step");
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const CollectiveStep& step = all[i];
-    const std::size_t result = i + 1 == all.size() ? 0 : i + 1;
-    const auto source = [&](const GroupMember& m) { return i == 0 ? m.read(0) : m.write(i); };
-    const std::int64_t size = i == 0 ? members[0].read_bytes(0) : members[0].write_bytes(i);
-    const std::int64_t block = size / step.source_blocks();
-    check(block * step.target_blocks() == members[0].write_bytes(result), "buffers of other sizes than their step's");
-    for (std::size_t from = 0; from < members.size(); ++from)
-      for (const Move& m : moves_from(step, static_cast<int>(from)))
-        out.copy(members[static_cast<std::size_t>(m.target)].write(result) + m.target_block * block,
-                 source(members[from]) + m.source_block * block, m.blocks * block);
-  }
-}
-
-// With split peers: a block for the rank at each offset; combining returns them.
-void exchange_with_offsets(Recorder& out, const Members& members) {
-  const Op& op = members[0].operands.op;
-  const bool to_owners = (op.kind == OpKind::Dispatch) == (op.phase == Phase::Forward);
-  const std::int64_t size = std::ssize(members), block = members[0].read_bytes(0) / op.peers.size();
-  for (std::int64_t own = 0; own < size; ++own)
-    for (std::int64_t offset = op.peers.first; offset < op.peers.last; ++offset) {
-      const std::int64_t to = (own + (to_owners ? offset : size - offset)) % size;
-      const std::int64_t at = (offset - op.peers.first) * block;
-      out.copy(members[static_cast<std::size_t>(to)].write(0) + at, members[static_cast<std::size_t>(own)].read(0) + at,
-               block);
+class GroupExchange {
+ public:
+  GroupExchange(Recorder& out, const std::vector<GroupMember>& members) : out_(out) {
+    for (const GroupMember& m : members) {
+      LoweredOp op = m.lowered();
+      RankRegions<Scalar> regions(out, m, op.scratch);
+      members_.push_back({std::move(op), std::move(regions)});
     }
-}
-
-// The gathered shards' gradients: each rank adds those of its own shard.
-template <class Scalar>
-void return_gradient(Recorder& out, const Members& members) {
-  const Scalar* const* const from = sources<Scalar>(out, members, 0);
-  const std::int64_t own = members[0].operands.write_tensor(0).elements;
-  Scalar* const sum = out.scratch<Scalar>(own);
-  for (std::int64_t i = 0; i < std::ssize(members); ++i) {
-    auto* const to = reinterpret_cast<Scalar*>(members[static_cast<std::size_t>(i)].write(0));
-    record_sum_of(out, from, members, i * own, own, sum);
-    record_sum<Scalar>(out, to, sum, to, own);
+    if (members[0].operands.op.kind == OpKind::StageSend) join_stages();
   }
-}
 
-// A shadowed expert's weights: from their owner to all, or their gradients' sum added to the owner's.
-template <class Scalar>
-void shadow(Recorder& out, const Members& members) {
-  const OpOperands& o = members[0].operands;
-  const std::int64_t local = o.shape.local_experts, at = o.op.expert % local * o.shape.expert_parameters();
-  const GroupMember& owner = members[static_cast<std::size_t>(o.op.expert / local)];
-  if (o.op.phase == Phase::Forward) {
-    for (const GroupMember& m : members)
-      out.copy(m.write(0), reinterpret_cast<const Scalar*>(owner.read(0)) + at, m.write_bytes(0));
-    return;
+  void record() {
+    for (std::size_t step = 0; step < members_[0].op.steps.size(); ++step) {
+      if (std::holds_alternative<LocalSteps>(members_[0].op.steps[step]))
+        for (Member& m : members_) m.regions.record(std::get<LocalSteps>(m.op.steps[step]));
+      else if (std::holds_alternative<Transfers>(members_[0].op.steps[step]))
+        join(all<Transfers>(step));
+      else
+        collective(all<NativeCollective>(step));
+    }
   }
-  const std::int64_t count = o.read_tensor(0).elements;
-  Scalar* const sum = out.scratch<Scalar>(count);
-  Scalar* const to = reinterpret_cast<Scalar*>(owner.write(0)) + at;
-  record_sum_of(out, sources<Scalar>(out, members, 0), members, 0, count, sum);
-  record_sum<Scalar>(out, to, sum, to, count);
-}
 
-template <class Scalar>
-void collective(Recorder& out, const Members& members) {
-  switch (members[0].operands.op.collective()) {
-    case Collective::AllToAll:
-      return all_to_all(out, members);
-    case Collective::AllGather:
-      return all_gather(out, members);
-    case Collective::ReduceScatter:
-      return reduce_scatter<Scalar>(out, members);
-    case Collective::AllReduce:
-      return all_reduce<Scalar>(out, members, 0, members[0].operands.read_tensor(0).elements);
-    default:
-      throw InternalError("no exchange on a device for " + to_string(members[0].operands.op));
+ private:
+  struct Member {
+    LoweredOp op;
+    RankRegions<Scalar> regions;
+  };
+
+  template <class Step>
+  std::vector<Step> all(std::size_t step) const {
+    std::vector<Step> steps;
+    for (const Member& m : members_) steps.push_back(std::get<Step>(m.op.steps[step]));
+    return steps;
   }
-}
+
+  RankRegions<Scalar>& at(std::size_t member) { return members_[member].regions; }
+
+  // The sender of two stages sums what it sends where it arrives, so that there is nothing to copy.
+  void join_stages() {
+    auto& sent = std::get<Transfers>(members_[0].op.steps.back());
+    at(0).place_scratch(at(1).at(std::get<Transfers>(members_[1].op.steps.back()).receives[0].region));
+    sent.sends.clear();
+  }
+
+  void join(const std::vector<Transfers>& all) {
+    const std::size_t size = all.size();
+    std::vector<std::size_t> next(size * size);  // by receiver and sender: the receives that are not looked at yet
+    for (std::size_t from = 0; from < size; ++from)
+      for (const Transfer& sent : all[from].sends) {
+        const auto to = static_cast<std::size_t>(sent.peer);
+        const std::vector<Transfer>& receives = all[to].receives;
+        std::size_t& i = next[to * size + from];
+        while (i < receives.size() && receives[i].peer != static_cast<int>(from)) ++i;
+        check(i < receives.size() && receives[i].region.count == sent.region.count, "a send without its receive");
+        out_.copy(at(to).at(receives[i++].region), at(from).at(sent.region), at(from).bytes(sent.region));
+      }
+  }
+
+  void collective(const std::vector<NativeCollective>& all) {
+    const auto size = static_cast<int>(all.size());
+    switch (all[0].collective) {
+      case Collective::AllToAll: {
+        std::vector<Transfers> messages;
+        for (const NativeCollective& n : all) messages.push_back(messages_of(n, size));
+        return join(messages);
+      }
+      case Collective::AllGather:
+        for (std::size_t to = 0; to < all.size(); ++to)
+          for (std::size_t from = 0; from < all.size(); ++from)
+            copy(from, all[from].from, to, block_of(all[to].to, from, all[from].from.count));
+        return;
+      case Collective::ReduceScatter: {
+        const Sources from = sources(all);
+        for (std::size_t to = 0; to < all.size(); ++to)
+          sum(from, static_cast<std::int64_t>(to) * all[to].to.count, all[to].to.count, at(to).scalars(all[to].to));
+        return;
+      }
+      case Collective::AllReduce: {
+        auto* const total = out_.scratch<Scalar>(all[0].to.count);
+        sum(sources(all), 0, all[0].to.count, total);
+        for (std::size_t to = 0; to < all.size(); ++to)
+          out_.copy(at(to).at(all[to].to), total, at(to).bytes(all[to].to));
+        return;
+      }
+      case Collective::Broadcast:
+        for (std::size_t to = 0; to < all.size(); ++to)
+          copy(static_cast<std::size_t>(all[to].root), all[to].from, to, all[to].to);
+        return;
+      case Collective::Reduce: {
+        const auto root = static_cast<std::size_t>(all[0].root);
+        return sum(sources(all), 0, all[root].to.count, at(root).scalars(all[root].to));
+      }
+      default:
+        throw InternalError("no collective on one device");
+    }
+  }
+
+  static Region block_of(const Region& region, std::size_t i, std::int64_t count) {
+    return region.part(static_cast<std::int64_t>(i) * count, count);
+  }
+
+  void copy(std::size_t from, const Region& source, std::size_t to, const Region& target) {
+    out_.copy(at(to).at(target), at(from).at(source), at(to).bytes(target));
+  }
+
+  struct Sources {
+    const Scalar* const* tensors;  // of the members
+    std::int64_t count, first;     // how many; the element of each that the region begins with
+  };
+  Sources sources(const std::vector<NativeCollective>& all) {
+    std::vector<const Scalar*> tensors;
+    for (std::size_t m = 0; m < all.size(); ++m) tensors.push_back(at(m).scalars({all[m].from.tensor, 0, 0}));
+    return {out_.table(tensors), std::ssize(all), all[0].from.first};
+  }
+
+  // Elements [first, first + count) of all regions that are read, in group order.
+  void sum(const Sources& from, std::int64_t first, std::int64_t count, Scalar* total) {
+    launch_packed<Scalar>(
+        out_, count,
+        [&]<int size>() {
+          return SumOf<Scalar, size>{from.tensors, from.count, from.first + first, total};
+        },
+        (from.first + first) % pack_size<Scalar> == 0);
+  }
+
+  Recorder& out_;
+  std::vector<Member> members_;
+};
 
 }  // namespace
 
@@ -152,45 +146,12 @@ bool exchanges(const Schedule& schedule, const Op& op) {
 }
 
 template <class Scalar>
-void record_stage_sum(Recorder& out, const GroupMember& sender, Scalar* to) {
-  const OpOperands& o = sender.operands;
-  out.zero(to, o.write_tensor(0).elements);
-  std::int64_t next_chunk = 0;
-  for (std::size_t i = 0; i < o.read_count(); ++i) {
-    const bool chunk = o.read_tensor(i).chunk >= 0;
-    const std::int64_t elements = o.read_tensor(i).elements;
-    Scalar* const part = to + (chunk ? next_chunk : 0);
-    record_sum<Scalar>(out, part, reinterpret_cast<const Scalar*>(sender.read(i)), part, elements);
-    if (chunk) next_chunk += elements;
-  }
-}
-
-template <class Scalar>
 void record_exchange(Recorder& out, const std::vector<GroupMember>& members) {
-  const OpOperands& o = members[0].operands;
-  switch (o.op.kind) {
-    case OpKind::StageSend:
-      return record_stage_sum<Scalar>(out, members[0], reinterpret_cast<Scalar*>(members[1].write(0)));
-    case OpKind::ShadowWeights:
-      return shadow<Scalar>(out, members);
-    case OpKind::GatherExpertWeights:
-      if (o.op.phase == Phase::Backward) return return_gradient<Scalar>(out, members);
-      return collective<Scalar>(out, members);
-    case OpKind::DenseGradientAllReduce:
-      return all_reduce<Scalar>(out, members, o.op.rows.first, o.op.rows.size());
-    default:
-      if (!o.schedule.steps_of(o.op).empty()) return steps(out, members);
-      if (o.op.peers.size() > 0 && (o.op.kind == OpKind::Dispatch || o.op.kind == OpKind::Combine))
-        return exchange_with_offsets(out, members);
-      return collective<Scalar>(out, members);
-  }
+  GroupExchange<Scalar>(out, members).record();
 }
 
-template void record_stage_sum<double>(Recorder&, const GroupMember&, double*);
-template void record_stage_sum<float>(Recorder&, const GroupMember&, float*);
-template void record_stage_sum<Bf16>(Recorder&, const GroupMember&, Bf16*);
-template void record_exchange<double>(Recorder&, const Members&);
-template void record_exchange<float>(Recorder&, const Members&);
-template void record_exchange<Bf16>(Recorder&, const Members&);
+template void record_exchange<double>(Recorder&, const std::vector<GroupMember>&);
+template void record_exchange<float>(Recorder&, const std::vector<GroupMember>&);
+template void record_exchange<Bf16>(Recorder&, const std::vector<GroupMember>&);
 
 }  // namespace dovetail::exec

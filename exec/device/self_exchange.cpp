@@ -31,12 +31,11 @@ std::vector<Piece> pieces_of(const GroupMember& self, Recorder& recorder) {
   std::vector<Piece> pieces;
   if (self.read(0) == self.write(0)) {
     constexpr std::int64_t most_beside = 1 << 27;
-    const std::int64_t size = self.read_bytes(0) / o.read_tensor(0).elements;
-    const bool slice = o.op.kind == OpKind::DenseGradientAllReduce;
-    const std::int64_t bytes = slice ? o.op.rows.size() * size : self.read_bytes(0),
+    const Region summed = std::get<NativeCollective>(self.lowered().steps.front()).from;
+    const std::int64_t size = self.element_bytes(summed.tensor), bytes = summed.count * size,
                        beside = std::min(bytes, most_beside);
-    const std::byte* const from = self.read(0) + (slice ? o.op.rows.first * size : 0);
-    add_pieces(recorder.scratch<std::byte>(beside), beside, from, bytes, pieces);
+    add_pieces(recorder.scratch<std::byte>(beside), beside, self.at(summed.tensor) + summed.first * size, bytes,
+               pieces);
   } else if (o.op.collective() == Collective::ReduceScatter) {
     add_pieces(self.write(0), self.write_bytes(0), self.read(0), self.read_bytes(0), pieces);
   } else if (o.op.kind != OpKind::StageSend) {

@@ -4,12 +4,14 @@
 #include <thread>
 #include <utility>
 
+#include "exec/host/communication_kernels.hpp"
 #include "exec/host/op_kernels.hpp"
 #include "exec/host/rank_tensors.hpp"
 #include "exec/host/stall_watch.hpp"
 #include "exec/host/stream_runtime.hpp"
 #include "exec/run/compute_rules.hpp"
 #include "models/base/errors.hpp"
+#include "models/schedule/lowering.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -27,7 +29,9 @@ class TypedExecutor final : public HostExecutor {
         work_(ranks_.size() * schedule_->ops.size()) {
     for (int rank : ranks_)
       tensors_.push_back(std::make_unique<RankTensors<Scalar>>(experiment, *schedule_, data, rank));
-    for (const Op& op : schedule_->ops) kernels_.push_back(kernel_of<Scalar>(op));
+    for (const Op& op : schedule_->ops)
+      kernels_.push_back(op.exchange() == nullptr ? kernel_of<Scalar>(op) : OpKernel<Scalar>());
+    lower_exchanges();
     runtime_ = std::make_unique<StreamRuntime>(
         schedule_, ranks_, [this](const OpRun& run) { return run_op(run); }, cancellation_,
         [this] { transport_.cancel(); });
@@ -110,6 +114,14 @@ class TypedExecutor final : public HostExecutor {
   }
 
  private:
+  void lower_exchanges() {
+    for (int rank : ranks_)
+      for (const Op& op : schedule_->ops) {
+        const bool here = op.exchange() != nullptr && schedule_->class_of(op) == schedule_->class_of_rank(rank);
+        lowered_.push_back(here ? lower(*schedule_, op, rank) : LoweredOp());
+      }
+  }
+
   // The steps of all processes on one machine begin together; elsewhere each begins its own as soon as all are there.
   StepClock::Time common_start() {
     constexpr std::chrono::microseconds until_all_know{500};
@@ -152,7 +164,10 @@ class TypedExecutor final : public HostExecutor {
     const double start = clock.now();
     const HookPlace place = hook_places_.empty() ? HookPlace{} : hook_places_[id];
     if (place.before) call_hook(*place.before, context, rank, schedule_->reads_of(op).front());
-    kernels_[id](context);
+    if (op.exchange() == nullptr)
+      kernels_[id](context);
+    else
+      communicate(context, lowered_[run.local * schedule_->ops.size() + id]);
     if (place.after) call_hook(*place.after, context, rank, schedule_->writes_of(op).back());
     work_[run.local * schedule_->ops.size() + id] = clock.now() - std::max(start, context.ready);
     if (poison_) tensors_[run.local]->release(op);
@@ -172,7 +187,8 @@ class TypedExecutor final : public HostExecutor {
   std::vector<int> ranks_;
   OpSetup setup_;
   std::vector<std::unique_ptr<RankTensors<Scalar>>> tensors_;  // by local rank
-  std::vector<OpKernel<Scalar>> kernels_;                      // by op
+  std::vector<OpKernel<Scalar>> kernels_;                      // by op; null: it exchanges
+  std::vector<LoweredOp> lowered_;                             // by local rank and op; empty: it does not exchange here
   std::unique_ptr<Emulation> emulation_;
   std::vector<double> work_;  // of the last step, by local rank and op
   Hooks hooks_;

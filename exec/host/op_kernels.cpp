@@ -324,8 +324,7 @@ constexpr auto kernels =
 
 template <class Scalar>
 OpKernel<Scalar> kernel_of(const Op& op) {
-  OpKernel<Scalar> kernel = find_kernel<Scalar>(kernels<Scalar>, op);
-  if (kernel == nullptr) kernel = communication_kernel_of<Scalar>(op);
+  const OpKernel<Scalar> kernel = find_kernel<Scalar>(kernels<Scalar>, op);
   if (kernel == nullptr) throw InternalError("no host kernel for " + to_string(op));
   return kernel;
 }

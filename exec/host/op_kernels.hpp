@@ -1,4 +1,4 @@
-// From an op of a schedule to the kernel or collective that does it, with operands in the order of
+// From an op of a schedule to the kernel that does it, with operands in the order of
 // models/schedule/operands.md.
 #pragma once
 #include <span>
@@ -40,12 +40,8 @@ OpKernel<Scalar> find_kernel(std::span<const KernelEntry<Scalar>> table, const O
   return nullptr;
 }
 
-// Throws InternalError for a pair that no kernel exists for.
+// Of the ops that stay on their rank; throws InternalError for a pair that no kernel exists for.
 template <class Scalar>
 OpKernel<Scalar> kernel_of(const Op& op);
-
-// Of the ops that exchange data between ranks; null for others.
-template <class Scalar>
-OpKernel<Scalar> communication_kernel_of(const Op& op);
 
 }  // namespace dovetail::exec

@@ -1,12 +1,20 @@
 #include "models/network/rank_flows.hpp"
 
 #include "models/network/ring_hops.hpp"
+#include "models/schedule/lowering.hpp"
 
 namespace dovetail {
 namespace {
 
 void add(std::vector<RankFlow>& flows, int from, int to, Bytes bytes) {
   if (from != to && bytes > Bytes(0)) flows.push_back({from, to, bytes});
+}
+
+std::vector<Transfer> sends_of(const LoweredStep& step, std::int64_t members) {
+  if (const auto* native = std::get_if<NativeCollective>(&step))
+    return messages_of(*native, static_cast<int>(members)).sends;
+  const auto* transfers = std::get_if<Transfers>(&step);
+  return transfers == nullptr ? std::vector<Transfer>() : transfers->sends;
 }
 
 }  // namespace
@@ -31,50 +39,32 @@ RankFlows::RankFlows(const Experiment& experiment, const Schedule& schedule) : e
 std::vector<RankFlow> RankFlows::of(const Op& op) const {
   std::vector<RankFlow> flows;
   const int gpus = e_.cluster.gpus();
-  switch (op.collective()) {
-    case Collective::None:
-      break;
-    case Collective::Send: {
-      const int from = s_.class_of(op);
-      const int to = s_.tensors[static_cast<std::size_t>(s_.writes_of(op).front())].rank_class;
-      for (int rank = 0; rank < gpus; ++rank)
-        if (s_.class_of_rank(rank) == from)
-          add(flows, rank, rank + (to - from) * e_.parallelism.stage_ranks(), op.message());
-      break;
-    }
-    case Collective::AllToAll:
-      for (int rank = 0; rank < gpus; ++rank)
-        if (const std::vector<int> group = group_members(s_.groups, op.group(), rank); group.front() == rank)
-          add_exchange(op, group, flows);
-      break;
-    default:
-      add_ring(op, flows);
-  }
+  const bool messages = op.collective() == Collective::AllToAll || op.collective() == Collective::Send;
+  if (op.collective() == Collective::None) return flows;
+  if (!messages) add_ring(op, flows);
+  for (int rank = 0; messages && rank < gpus; ++rank)
+    if (const std::vector<int> group = group_members(s_.groups, op.group(), rank); group.front() == rank)
+      add_messages(op, group, flows);
   if (e_.parallelism.pp > 1)
     std::erase_if(flows, [&](const RankFlow& flow) { return s_.class_of_rank(flow.from) != s_.class_of(op); });
   return flows;
 }
 
-void RankFlows::add_exchange(const Op& op, const std::vector<int>& group, std::vector<RankFlow>& flows) const {
-  const int size = static_cast<int>(group.size());
-  const CollectiveStep whole = exchange_step({1, size}, 1, 1);
-  const auto given = s_.steps_of(op);
-  const std::span<const CollectiveStep> steps = given.empty() ? std::span(&whole, 1) : given;
-  const Bytes block = op.message() / static_cast<double>(exchanged_blocks(steps));
-  for (const CollectiveStep& step : steps) {
-    if (step.kind == StepKind::Copy) continue;
-    for (int i = 0; i < size; ++i) {
-      const int from = group[static_cast<std::size_t>(i)];
-      std::vector<double> blocks(group.size());
-      for (const Move& move : moves_from(step, i))
-        blocks[static_cast<std::size_t>(move.target)] += static_cast<double>(move.blocks);
-      for (std::size_t to = 0; to < group.size(); ++to) {
-        if (blocks[to] <= 0) continue;
-        const bool routed = routed_ && op.group() == GroupKind::Ep;
-        add(flows, from, group[to], block * blocks[to] * (routed ? routed_->share(op, from, group[to]) : 1));
-      }
+void RankFlows::add_messages(const Op& op, const std::vector<int>& group, std::vector<RankFlow>& flows) const {
+  std::vector<LoweredOp> members;
+  for (int rank : group) members.push_back(lower(s_, op, rank));
+  const DType stored = s_.tensors[static_cast<std::size_t>(s_.reads_of(op).front())].dtype;
+  const bool routed = routed_ && op.group() == GroupKind::Ep;
+  for (std::size_t step = 0; step < members.front().steps.size(); ++step)
+    for (std::size_t from = 0; from < group.size(); ++from) {
+      std::vector<std::int64_t> elements(group.size());
+      for (const Transfer& sent : sends_of(members[from].steps[step], std::ssize(group)))
+        elements[static_cast<std::size_t>(sent.peer)] += sent.region.count;
+      for (std::size_t to = 0; to < group.size(); ++to)
+        add(flows, group[from], group[to],
+            static_cast<double>(elements[to]) * size_of(stored) *
+                (routed ? routed_->share(op, group[from], group[to]) : 1));
     }
-  }
 }
 
 void RankFlows::add_ring(const Op& op, std::vector<RankFlow>& flows) const {

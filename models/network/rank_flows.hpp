@@ -20,11 +20,11 @@ class RankFlows {
   RankFlows(const Experiment& experiment, const Schedule& schedule);
 
   // Of the op in all its groups; empty where it sends nothing. A native collective is a ring with one flow for all that
-  // a rank passes on to the next. All steps of an exchange count at once.
+  // a rank passes on to the next; all else sends what its lowered form does. All steps of an exchange count at once.
   std::vector<RankFlow> of(const Op& op) const;
 
  private:
-  void add_exchange(const Op& op, const std::vector<int>& group, std::vector<RankFlow>& flows) const;
+  void add_messages(const Op& op, const std::vector<int>& group, std::vector<RankFlow>& flows) const;
   void add_ring(const Op& op, std::vector<RankFlow>& flows) const;
 
   const Experiment& e_;

@@ -7,14 +7,10 @@
 #include "models/base/errors.hpp"
 #include "models/question/capacity.hpp"
 #include "models/question/expert_loads.hpp"
+#include "models/schedule/lowering.hpp"
 
 namespace dovetail {
 namespace {
-
-// Rows go to the experts' owners in these, back from them in the others.
-bool to_owners(const Op& op) {
-  return (op.kind == OpKind::Dispatch) == (op.phase == Phase::Forward);
-}
 
 bool on_arrived(OpKind kind) {
   constexpr std::array kinds{OpKind::EspAllGather,    OpKind::Expert,        OpKind::EspReduceScatter,

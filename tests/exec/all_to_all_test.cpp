@@ -3,9 +3,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "exec/transport/inproc_transport.hpp"
-#include "exec/transport/run_step.hpp"
-#include "models/base/errors.hpp"
 #include "tests/exec/check_numerics.hpp"
 #include "tests/exec/exec_support.hpp"
 
@@ -60,15 +57,4 @@ TEST_CASE("Fused steps, and steps on one stream, compute the same") {
   const auto algorithm = GENERATE(AllToAll::NaiveLocal, AllToAll::Hierarchical1d, AllToAll::TwoDimensional);
   check_numerics(on({}), stepped(algorithm, AllToAllImplementation::Fused, CommStreams::InterIntra));
   check_numerics(on({}), stepped(algorithm, AllToAllImplementation::PointToPoint, CommStreams::One));
-}
-
-TEST_CASE("A step on buffers of another size is refused") {
-  Parallelism p;
-  const auto transport = make_inproc_transport(p, 1, 1);
-  Communicator& alone = transport->communicator(0, 0, GroupKind::Ep);
-  std::vector<double> source(6), target(6);
-  const CollectiveStep copy = copy_step(2, 1, 3, 1);
-  CHECK(run_step<double>(copy, {source, target}, alone, 4.5) == 4.5);
-  target.resize(5);
-  CHECK_THROWS_AS(run_step<double>(copy, {source, target}, alone, 0), InternalError);
 }

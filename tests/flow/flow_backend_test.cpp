@@ -48,6 +48,7 @@ class Made {
     op.dependencies.first = static_cast<std::int32_t>(s_.dependencies.size());
     s_.dependencies.insert(s_.dependencies.end(), dependencies.begin(), dependencies.end());
     op.dependencies.last = static_cast<std::int32_t>(s_.dependencies.size());
+    if (op.exchange() != nullptr) add_operands(op);
     s_.ops.push_back(op);
     fixed_.push_back(fixed);
     duration_.push_back(fixed + busy);
@@ -96,6 +97,19 @@ class Made {
   }
 
  private:
+  // A tensor of as many bytes as the message is read, and one is written.
+  void add_operands(Op& op) {
+    for (Span* operand : {&op.reads, &op.writes}) {
+      Tensor t;
+      t.dtype = DType::Fp8;
+      t.elements = static_cast<std::int64_t>(op.message().value());
+      operand->first = static_cast<std::int32_t>(s_.operands.size());
+      s_.operands.push_back(static_cast<TensorId>(s_.tensors.size()));
+      operand->last = operand->first + 1;
+      s_.tensors.push_back(t);
+    }
+  }
+
   Schedule s_;
   std::vector<Seconds> fixed_, duration_;
 };

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Fails when a source file stands in no CMakeLists.txt: it would never be compiled. Usage: check_listed.py ROOT"""
+import fnmatch
 import pathlib
 import sys
 
@@ -13,9 +14,10 @@ def unlisted(root):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix not in {".cpp", ".cu"}:
                 continue
-            # Listed by its own folder or by one above it, relative to that one.
+            # Listed by its own folder or by one above it, relative to that one, by name or by a pattern.
             lists = [(up, words.get(up, set())) for up in path.parents if root in up.parents]
-            if not any(path.relative_to(up).as_posix() in {word.strip("()") for word in listed} for up, listed in lists):
+            if not any(fnmatch.fnmatchcase(path.relative_to(up).as_posix(), word.strip("()"))
+                       for up, listed in lists for word in listed):
                 yield f"{path.relative_to(root)}:1: in no CMakeLists.txt"
 
 

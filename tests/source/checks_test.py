@@ -90,8 +90,8 @@ class Checks(unittest.TestCase):
                          ["sim/c.cpp:2: Kind", "sim/c.cpp:3: most", "sim/c.cpp:4: f"])
 
     def test_a_source_that_no_list_names_is_found(self):
-        self.plant("models/CMakeLists.txt", "add_library(models a.cpp\n  deep/b.cpp)\n")
-        for name in ["models/a.cpp", "models/deep/b.cpp", "models/deep/a.cpp"]:
+        self.plant("models/CMakeLists.txt", "file(GLOB ways ways/*.cpp)\nadd_library(models a.cpp\n  deep/b.cpp)\n")
+        for name in ["models/a.cpp", "models/deep/b.cpp", "models/deep/a.cpp", "models/ways/a.cpp"]:
             self.plant(name, "")
         self.assertEqual(list(unlisted(self.root)), ["models/deep/a.cpp:1: in no CMakeLists.txt"])
 

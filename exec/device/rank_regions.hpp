@@ -1,0 +1,46 @@
+// Where the regions of a lowered op lie in one rank's device memory, and what the rank does there alone.
+#pragma once
+#include "exec/device/device_memory.hpp"
+#include "exec/device/recorder.hpp"
+#include "exec/host/op_operands.hpp"
+#include "models/schedule/lowering.hpp"
+
+namespace dovetail::exec {
+
+struct GroupMember {
+  OpOperands operands;
+  const DeviceMemory* memory;
+  int rank = 0;
+
+  LoweredOp lowered() const { return lower(operands.schedule, operands.op, rank); }
+  std::byte* read(std::size_t i) const { return at(operands.reads()[i]); }
+  std::byte* write(std::size_t i) const { return at(operands.writes()[i]); }
+  std::byte* at(TensorId id) const { return static_cast<std::byte*>(memory->tensors()[static_cast<std::size_t>(id)]); }
+  std::int64_t read_bytes(std::size_t i) const { return memory->bytes_of(operands.reads()[i]); }
+  std::int64_t write_bytes(std::size_t i) const { return memory->bytes_of(operands.writes()[i]); }
+  std::int64_t element_bytes(TensorId id) const { return memory->bytes_of(id) / operands.tensor(id).elements; }
+};
+
+// Scratch memory consists of Scalars, and so do all operands of sums.
+template <class Scalar>
+class RankRegions {
+ public:
+  // Scratch memory is taken from the recorder when it is first asked for, unless it is placed before.
+  RankRegions(Recorder& out, const GroupMember& member, std::int64_t scratch);
+  void place_scratch(std::byte* at) { scratch_ = at; }
+
+  std::byte* at(const Region& region);
+  Scalar* scalars(const Region& region) { return reinterpret_cast<Scalar*>(at(region)); }
+  std::int64_t bytes(const Region& region) const { return region.count * unit(region); }
+  void record(const LocalSteps& steps);
+
+ private:
+  std::int64_t unit(const Region& region) const;  // bytes of an element
+
+  Recorder* out_;
+  const GroupMember* member_;
+  std::int64_t elements_;  // of the scratch memory
+  std::byte* scratch_ = nullptr;
+};
+
+}  // namespace dovetail::exec

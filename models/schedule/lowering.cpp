@@ -1,0 +1,186 @@
+#include "models/schedule/lowering.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "models/base/errors.hpp"
+
+namespace dovetail {
+namespace {
+
+class Lowering {
+ public:
+  Lowering(const Schedule& schedule, const Op& op, int rank)
+      : s_(schedule),
+        op_(op),
+        group_(group_comb(schedule.groups, op.group())),
+        own_(rank / group_.stride % group_.size) {
+    check(!schedule.reads_of(op).empty() && !schedule.writes_of(op).empty(), "an exchange without operands");
+  }
+
+  LoweredOp lowered() const {
+    switch (op_.kind) {
+      case OpKind::StageSend:
+        return between_stages(stage(), stage() + onward());
+      case OpKind::StageReceive:
+        return between_stages(stage() - onward(), stage());
+      case OpKind::ShadowWeights:
+        return op_.phase == Phase::Forward ? broadcast_shadow() : return_shadow_gradient();
+      case OpKind::GatherExpertWeights:
+        if (op_.phase == Phase::Backward) return return_gradient();
+        break;
+      case OpKind::DenseGradientAllReduce:
+        return {{all_reduce(op_.rows)}};
+      default:
+        break;
+    }
+    if (!s_.steps_of(op_).empty()) return in_steps();
+    if (op_.collective() == Collective::AllToAll && op_.peers.size() > 0) return {{at_offsets()}};
+    check(op_.collective() != Collective::None, "an exchange without a collective, whose kind says nothing either");
+    return {{native(whole(source()), whole(result()))}};
+  }
+
+ private:
+  // Operands by their roles: what is sent or summed, and where the end of it stands.
+  TensorId source() const { return s_.reads_of(op_).front(); }
+  TensorId result() const { return s_.writes_of(op_).front(); }
+  TensorId between_steps(std::size_t step) const { return s_.writes_of(op_)[step + 1]; }
+
+  const Tensor& tensor(TensorId id) const { return s_.tensors[static_cast<std::size_t>(id)]; }
+  std::int64_t elements(TensorId id) const { return tensor(id).elements; }
+  Region whole(TensorId id) const { return {id, 0, elements(id)}; }
+  static Region scratch(std::int64_t count) { return {Region::scratch, 0, count}; }
+  NativeCollective native(const Region& from, const Region& to, int root = -1) const {
+    return {op_.collective(), from, to, root};
+  }
+
+  // From the tensor read to the result, by way of the tensors between.
+  LoweredOp in_steps() const {
+    const auto steps = s_.steps_of(op_);
+    check(s_.writes_of(op_).size() == steps.size(), "a tensor for the result of each step");
+    LoweredOp all;
+    TensorId from = source();
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const TensorId to = i + 1 == steps.size() ? result() : between_steps(i);
+      all.steps.push_back(one_step(steps[i], from, to));
+      from = to;
+    }
+    return all;
+  }
+
+  LoweredStep one_step(const CollectiveStep& step, TensorId from, TensorId to) const {
+    const std::int64_t block = elements(from) / step.source_blocks();
+    check(block * step.source_blocks() == elements(from) && block * step.target_blocks() == elements(to),
+          "tensors do not consist of the blocks of their step");
+    const auto source = [&](const Move& m) { return whole(from).part(m.source_block * block, m.blocks * block); };
+    const auto target = [&](const Move& m) { return whole(to).part(m.target_block * block, m.blocks * block); };
+    if (step.kind == StepKind::Copy) {
+      LocalSteps copies;
+      for (const Move& m : moves_from(step, own_)) copies.push_back({LocalKind::Copy, source(m), target(m)});
+      return copies;
+    }
+    Transfers all;
+    for (const Move& m : moves_from(step, own_)) all.sends.push_back({m.target, source(m)});
+    for (const Move& m : moves_to(step, own_)) all.receives.push_back({m.source, target(m)});
+    return all;
+  }
+
+  // With split peers: a block for the member at each offset, from the member at the same offset the other way;
+  // combining returns them.
+  Transfers at_offsets() const {
+    const std::int64_t block = elements(source()) / op_.peers.size();
+    Transfers all;
+    for (std::int64_t offset = op_.peers.first; offset < op_.peers.last; ++offset) {
+      const int o = static_cast<int>(offset), after = (own_ + o) % group_.size,
+                before = (own_ - o + group_.size) % group_.size;
+      const std::int64_t at = (offset - op_.peers.first) * block;
+      all.sends.push_back({to_owners(op_) ? after : before, whole(source()).part(at, block)});
+      all.receives.push_back({to_owners(op_) ? before : after, whole(result()).part(at, block)});
+    }
+    return all;
+  }
+
+  NativeCollective all_reduce(RowRange part) const {
+    return native({source(), part.first, part.size()}, {result(), part.first, part.size()});
+  }
+
+  // The gathered shards' gradients: each member adds those of its own shard.
+  LoweredOp return_gradient() const {
+    const std::int64_t own = elements(result());
+    return {{native(whole(source()), scratch(own)), LocalSteps{{LocalKind::Add, scratch(own), whole(result())}}}, own};
+  }
+
+  // Where a shadowed expert lies in the tensor of its owner's experts, each of them of `size` elements.
+  std::pair<int, Region> owned(TensorId experts, std::int64_t size) const {
+    const std::int64_t each = elements(experts) / size;
+    return {static_cast<int>(op_.expert / each), {experts, op_.expert % each * size, size}};
+  }
+
+  LoweredOp broadcast_shadow() const {
+    const auto [owner, weights] = owned(source(), elements(result()));
+    return {{native(weights, whole(result()), owner)}};
+  }
+
+  LoweredOp return_shadow_gradient() const {
+    const std::int64_t size = elements(source());
+    const auto [owner, gradient] = owned(result(), size);
+    LocalSteps add;
+    if (own_ == owner) add.push_back({LocalKind::Add, scratch(size), gradient});
+    return {{native(whole(source()), scratch(size), owner), std::move(add)}, size};
+  }
+
+  // A stage's place in its group is its rank class. Stages send forward in the forward pass, else back.
+  int stage() const { return s_.class_of(op_); }
+  int onward() const { return op_.phase == Phase::Forward ? 1 : -1; }
+
+  LoweredOp between_stages(int sender, int receiver) const {
+    Transfers message;
+    message.arrives = result();
+    if (own_ == receiver) message.receives.push_back({sender, whole(result())});
+    if (own_ != sender) return {{LocalSteps(), std::move(message)}};
+    const std::int64_t size = elements(result());
+    message.sends.push_back({receiver, scratch(size)});
+    return {{stage_sum(scratch(size)), std::move(message)}, size};
+  }
+
+  // The sum of what is read, where chunks of tokens stand one after the other.
+  LocalSteps stage_sum(const Region& sum) const {
+    LocalSteps all{{LocalKind::Zero, {}, sum}};
+    std::int64_t next_chunk = 0;
+    for (TensorId id : s_.reads_of(op_)) {
+      const bool chunk = tensor(id).chunk >= 0;
+      const std::int64_t first = chunk ? next_chunk : 0;
+      check(first + elements(id) <= sum.count, "a part larger than the message");
+      all.push_back({LocalKind::Add, whole(id), sum.part(first, elements(id))});
+      if (chunk) next_chunk += elements(id);
+    }
+    return all;
+  }
+
+  const Schedule& s_;
+  const Op& op_;
+  Subgroup group_;
+  int own_;  // place in the group
+};
+
+}  // namespace
+
+LoweredOp lower(const Schedule& schedule, const Op& op, int rank) {
+  return Lowering(schedule, op, rank).lowered();
+}
+
+Transfers messages_of(const NativeCollective& all_to_all, int members) {
+  const std::int64_t block = all_to_all.from.count / members;
+  Transfers all;
+  for (int peer = 0; peer < members; ++peer) {
+    all.sends.push_back({peer, all_to_all.from.part(peer * block, block)});
+    all.receives.push_back({peer, all_to_all.to.part(peer * block, block)});
+  }
+  return all;
+}
+
+bool to_owners(const Op& op) {
+  return (op.kind == OpKind::Dispatch) == (op.phase == Phase::Forward);
+}
+
+}  // namespace dovetail
