@@ -17,6 +17,7 @@
 #include "models/base/json/json_text.hpp"
 #include "models/base/json/nearest.hpp"
 #include "models/base/streams.hpp"
+#include "models/results/add_figures.hpp"
 #include "reports/text/summary.hpp"
 
 namespace dovetail::bench {
@@ -103,6 +104,7 @@ Exit compare(const Options& options, const std::vector<std::string>& fail_on,
   }
   require_results(thresholds, report);
   add_limits(report);
+  add_figures(report);
   report.provenance = provenance(command_line, question.files, options.seed);
   outputs.write(report);
   return judge(report, thresholds);

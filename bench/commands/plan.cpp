@@ -24,6 +24,7 @@
 #include "models/base/errors.hpp"
 #include "models/base/streams.hpp"
 #include "models/files/plan_json.hpp"
+#include "models/results/add_figures.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/registry.hpp"
 #include "reports/text/format.hpp"
@@ -161,6 +162,7 @@ Exit plan(const PlanOptions& options, const std::vector<std::string>& command_li
                 question.notes};
   if (!report.results.front().feasible) return refuse(report, question);
   add_limits(report);
+  add_figures(report);
   report.provenance = provenance(command_line, question.files, options.seed);
   const Plan& best = report.results.front().plan;
   outputs.write(report, [&](std::ostream& out, bool colour) { write_plan(out, report, options, colour); },

@@ -22,6 +22,7 @@
 #include "models/base/streams.hpp"
 #include "models/files/schedule_json.hpp"
 #include "models/price/price.hpp"
+#include "models/results/add_figures.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -142,6 +143,7 @@ Exit run(const RunOptions& options, const std::vector<std::string>& command_line
     write_all({{options.schedule, [&](std::ostream& out) { out << to_json(file).dump(1) << '\n'; }}});
   Report report{"run", question.experiment, {}, {}, {}, question.notes};
   add_results(report, modelled, execute(file, modelled.system, options), *backend);
+  add_figures(report);
   report.provenance = provenance(command_line, question.files, options.seed);
   outputs.write(report);
   return verdict(*report.results.back().run, options);

@@ -12,7 +12,7 @@
 #include "bench/pipeline/notes.hpp"
 #include "bench/pipeline/provenance.hpp"
 #include "models/base/errors.hpp"
-#include "models/price/network_pricing.hpp"
+#include "models/results/add_figures.hpp"
 #include "reports/text/gantt_text.hpp"
 #include "reports/text/table.hpp"
 #include "reports/text/text_table.hpp"
@@ -49,11 +49,10 @@ void write_memory(std::ostream& out, const MemoryUse& memory) {
   out << '\n';
 }
 
-void write_network(std::ostream& out, const Experiment& experiment, const SystemResult& result, bool colour) {
-  const std::vector<NetworkUse> uses = network_use(experiment, *result.schedule);
-  if (uses.empty()) return;
+void write_network(std::ostream& out, const SystemResult& result, bool colour) {
+  if (result.network.empty()) return;
   reports::TextTable table({"links", "number", "GB/s each", "GB in all", "utilisation %"});
-  for (const NetworkUse& use : uses)
+  for (const NetworkUse& use : result.network)
     table.add({use.link, fmt::format("{:.0f}", use.links), fmt::format("{:.4g}", use.bandwidth.value() * 1e-9),
                fmt::format("{:.3f}", use.bytes.value() * 1e-9),
                fmt::format("{:.1f}", 100 * use.utilisation(result.metrics.makespan))});
@@ -74,11 +73,12 @@ Exit simulate(const Options& options, const std::vector<std::string>& command_li
   Report report{"simulate", question.experiment, {}, {}, {}, question.notes};
   report.results.push_back(evaluation.evaluate(candidate, choice));
   add_limits(report);
+  add_figures(report);
   report.provenance = provenance(command_line, question.files, options.seed);
   outputs.write(report, [&](std::ostream& out, bool colour) {
     reports::write_table(out, report, colour);
     write_memory(out, report.results.front().memory);
-    write_network(out, report.experiment, report.results.front(), colour);
+    write_network(out, report.results.front(), colour);
     if (options.verbose) write_timeline(out, report.results.front());
   });
   return Exit::Ok;

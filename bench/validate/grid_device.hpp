@@ -5,8 +5,11 @@
 
 #include "bench/validate/kernel_fit.hpp"
 #include "bench/validate/measurements.hpp"
-#include "bench/validate/validation.hpp"
+#include "bench/validate/validation_grid.hpp"
+#include "bench/validate/validation_settings.hpp"
+#include "exec/host/host_run.hpp"
 #include "models/files/schedule_json.hpp"
+#include "models/results/validation.hpp"
 
 namespace dovetail::bench {
 

@@ -19,15 +19,4 @@ std::optional<NetworkLoad> network_load(const Experiment& experiment, const Sche
 // sets durations. `base`: the first resource of the network.
 void add_flows(NetworkLoad& load, int base, PricedSchedule& priced);
 
-// The traffic of the whole step over the links of a class.
-struct NetworkUse {
-  std::string link;  // "nic up"; of several classes of links those after the first are "nic up#1", ...
-  double links = 1;
-  BytesPerSecond bandwidth;  // of each
-  Bytes bytes;               // over all of them
-  double utilisation(Seconds step) const { return bytes / (links * bandwidth * step); }
-};
-// `schedule` is split by class. Link classes that carry nothing are left out; empty without a described network.
-std::vector<NetworkUse> network_use(const Experiment& experiment, const Schedule& schedule);
-
 }  // namespace dovetail

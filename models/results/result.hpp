@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/plan/plan.hpp"
+#include "models/results/figures.hpp"
 #include "models/time/memory.hpp"
 #include "models/time/timeline.hpp"
 
@@ -71,6 +72,7 @@ struct SystemResult {
   bool feasible = true;
   Bytes missing;  // device memory that lacks when not feasible
   std::optional<RunReport> run;
+  std::vector<NetworkUse> network;  // by add_figures; empty without a described network
 };
 
 // How a result came to be. It never holds the whole environment.
@@ -94,6 +96,7 @@ struct Report {
   std::vector<SystemResult> results;
   std::vector<RefusedSystem> refused = {};
   std::vector<std::string> notes;  // what a reader must know: assumed constants, layers cut to the testbed's default
+  RoutingFigures routing = {};     // by add_figures
 };
 
 }  // namespace dovetail

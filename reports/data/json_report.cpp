@@ -6,9 +6,6 @@
 #include "models/base/names.hpp"
 #include "models/files/experiment_json.hpp"
 #include "models/files/plan_json.hpp"
-#include "models/price/network_pricing.hpp"
-#include "models/question/expert_loads.hpp"
-#include "models/question/volumes.hpp"
 #include "reports/data/json_values.hpp"
 #include "reports/text/link_use.hpp"
 #include "reports/text/summary.hpp"
@@ -24,13 +21,12 @@ Json inputs_json(const Report& report) {
   return inputs;
 }
 
-Json routing_json(const Experiment& experiment) {
-  const RoutingSummary routing = summarize_routing(experiment);
-  return {{"capacity_rows", layer_volumes(experiment).capacity},
-          {"choices", routing.choices},
-          {"dropped", routing.dropped},
-          {"largest_load", routing.largest},
-          {"imbalance", number(routing.imbalance)}};
+Json routing_json(const RoutingFigures& routing) {
+  return {{"capacity_rows", routing.capacity_rows},
+          {"choices", routing.summary.choices},
+          {"dropped", routing.summary.dropped},
+          {"largest_load", routing.summary.largest},
+          {"imbalance", number(routing.summary.imbalance)}};
 }
 
 Json proof_json(const Proof& proof) {
@@ -77,10 +73,9 @@ Json links_json(const Experiment& experiment, const SystemResult& result) {
   return list;
 }
 
-Json network_json(const Experiment& experiment, const SystemResult& result) {
+Json network_json(const SystemResult& result) {
   Json list = Json::array();
-  if (result.schedule == nullptr) return list;
-  for (const NetworkUse& use : network_use(experiment, *result.schedule))
+  for (const NetworkUse& use : result.network)
     list.push_back({{"link", use.link},
                     {"links", use.links},
                     {"bandwidth_bytes_per_s", number(use.bandwidth.value())},
@@ -128,7 +123,7 @@ Json result_json(const Report& report, const SummaryRow& row) {
                {"missing_bytes", result.feasible ? Json(nullptr) : number(result.missing)},
                {"streams", streams_json(metrics)},
                {"links", links_json(report.experiment, result)}};
-  if (report.experiment.cluster.network) json["network"] = network_json(report.experiment, result);
+  if (report.experiment.cluster.network) json["network"] = network_json(result);
   const bool ran = result.run.has_value();
   json["measured_over_modelled"] = number(row.measured_ratio);
   json["ci95_s"] = ran ? Json::array({number(result.run->ci95_low), number(result.run->ci95_high)}) : Json(nullptr);
@@ -153,7 +148,7 @@ Json to_json(const Report& report) {
                {"kind", report.kind},
                {"provenance", provenance_json(report.provenance)},
                {"inputs", inputs_json(report)},
-               {"routing", routing_json(report.experiment)},
+               {"routing", routing_json(report.routing)},
                {"notes", report.notes},
                {"results", std::move(results)}};
   for (const RefusedSystem& refused : report.refused)

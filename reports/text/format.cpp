@@ -8,7 +8,7 @@
 
 #include "models/base/names.hpp"
 #include "models/base/plain_text.hpp"
-#include "models/price/calibration.hpp"
+#include "models/results/figures.hpp"
 
 namespace dovetail::reports {
 namespace {
@@ -118,7 +118,7 @@ std::vector<std::string> experiment_lines(const Experiment& experiment) {
                   name_in(dtype_names, workload.dtype),
                   workload.phases == Phases::Training ? "one training step" : "forward only"),
       printable(fmt::format("groups dp {}, mp {}, ep {}, esp {}, edp {}, pp {}; costs {}", groups.dp, groups.mp,
-                            groups.ep, groups.esp, groups.edp, groups.pp, calibration->name))};
+                            groups.ep, groups.esp, groups.edp, groups.pp, calibration_name(experiment)))};
 }
 
 }  // namespace dovetail::reports

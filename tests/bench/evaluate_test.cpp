@@ -12,6 +12,7 @@
 #include "models/base/json/json_schema.hpp"
 #include "models/files/schema_file.hpp"
 #include "models/price/calibration.hpp"
+#include "models/results/add_figures.hpp"
 #include "reports/data/json_report.hpp"
 
 using namespace dovetail;
@@ -53,6 +54,7 @@ TEST_CASE("every shipped system gives a valid result file on every backend of th
       CHECK(result.plan_bound <= result.metrics.makespan * (1 + 1e-12));
     }
     report.provenance = provenance({"dovetail", "compare"}, question.files, 3);
+    add_figures(report);
     std::ostringstream text;
     reports::write_json(text, report);
     CHECK_NOTHROW(validate(JsonFile::parse(text.str(), "result.json"), load_schema("result")));

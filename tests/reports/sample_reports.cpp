@@ -2,6 +2,7 @@
 
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
+#include "models/results/add_figures.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "tests/support/experiments.hpp"
 
@@ -158,6 +159,7 @@ Report small_report() {
   report.notes = {
       "cost of memory-bound kernels is assumed: no measurement of this device is known to us, and the time of "
       "gate, encode and decode is therefore left out"};
+  add_figures(report);
   return report;
 }
 
@@ -184,6 +186,7 @@ Report small_run_report() {
   run.gradient_error = 2.5e-7;
   run.numerics_ok = true;
   measured.run = run;
+  add_figures(report);
   return report;
 }
 
@@ -209,6 +212,7 @@ Report mixtral_report() {
       {},          {}};
   report.notes = {"7 of 32 layers: what fits the testbed's 11 GB, as the paper does",
                   "costs of attention scores, gate, encode and decode are left out: the calibration has none"};
+  add_figures(report);
   return report;
 }
 
@@ -222,6 +226,7 @@ Report pipeline_report() {
   plan.micro_batches = 4;
   plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
   report.results = {predicted(e, "tutel", plan)};
+  add_figures(report);
   return report;
 }
 

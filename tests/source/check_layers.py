@@ -24,6 +24,9 @@ LAYERS = {
     "reports": ["text", "data", "page"],
 }
 
+# What a folder may not include although its layer may: reports show what was computed.
+CLOSED = {"reports": ("models/price/", "models/network/")}
+
 # Who may include calibration.hpp in a header and so pass it on. Everyone else reads prices, not costs.
 CALIBRATION = "models/price/calibration.hpp"
 PASS_IT_ON = ("models/price/", "models/results/validation.hpp", "exec/run/calibrate.hpp",
@@ -65,6 +68,8 @@ def problem(file, quote, header):
     if "/" in header and top in FOLDERS:
         if top != folder and top not in FOLDERS[folder]:
             return f"{folder}/ may not include {top}/ ({header})"
+        if header.startswith(CLOSED.get(folder, ())):
+            return f"{folder}/ shows what was computed: it may not include {header}"
         if header == CALIBRATION and file.endswith(".hpp") and not file.startswith(PASS_IT_ON):
             return f"a header may not pass on {CALIBRATION}: declare what it needs, include it in the source"
         return above(file, header) or (None if quote == '"' else f'write "{header}", not <{header}>')

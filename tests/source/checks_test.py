@@ -34,6 +34,11 @@ class Checks(unittest.TestCase):
         self.assertEqual(len(self.layers("sim/a.cpp", "#include <planners/a.hpp>\n")), 1)
         self.assertEqual(len(self.layers("sim/a.cpp", "#include <models/a.hpp>\n")), 1)
 
+    def test_reports_compute_nothing(self):
+        self.assertEqual(len(self.layers("reports/text/a.cpp", '#include "models/price/price.hpp"\n')), 1)
+        self.assertEqual(len(self.layers("reports/text/a.cpp", '#include "models/network/fold.hpp"\n')), 1)
+        self.assertEqual(self.layers("reports/text/a.cpp", '#include "models/results/figures.hpp"\n'), [])
+
     def test_relative_includes_are_refused(self):
         self.assertEqual(len(self.layers("exec/a.cpp", '#include "../sim/a.hpp"\n')), 1)
         self.assertEqual(len(self.layers("exec/a.cpp", '#include "a.hpp"\n')), 1)
