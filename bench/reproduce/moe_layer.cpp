@@ -10,6 +10,7 @@
 #include "models/question/capacity.hpp"
 #include "models/question/experiment_rules.hpp"
 #include "models/question/volumes.hpp"
+#include "models/schedule/op_table.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"
 #include "planners/registry.hpp"
@@ -18,18 +19,8 @@ namespace dovetail::bench {
 namespace {
 
 bool outside_moe(OpKind kind) {
-  switch (kind) {
-    case OpKind::MpAllGather:
-    case OpKind::Projection:
-    case OpKind::Attention:
-    case OpKind::MpReduceScatter:
-    case OpKind::DenseGradientAllReduce:
-    case OpKind::ExpertGradientAllReduce:
-    case OpKind::Update:
-      return true;
-    default:
-      return false;
-  }
+  const OpPart part = entry_of(kind).part;
+  return part == OpPart::Attention || part == OpPart::StepEnd;
 }
 
 }  // namespace

@@ -2,12 +2,13 @@
 
 #include "exec/device/group_op.hpp"
 #include "models/base/errors.hpp"
+#include "models/schedule/op_table.hpp"
 
 namespace dovetail::exec {
 namespace {
 
 bool between_stages(const Op& op) {
-  return op.kind == OpKind::StageSend || op.kind == OpKind::StageReceive;
+  return entry_of(op.kind).part == OpPart::Stages;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "exec/host/rank_tensors.hpp"
 #include "exec/reference/in_parallel.hpp"
 #include "models/base/errors.hpp"
+#include "models/schedule/op_table.hpp"
 #include "models/time/blocks.hpp"
 
 namespace dovetail::exec {
@@ -45,7 +46,7 @@ std::vector<Stored> stored_tensors(const Schedule& schedule, Stored scalar) {
   std::vector<Stored> stored;
   for (const Tensor& t : schedule.tensors) stored.push_back(stored_as(t, scalar));
   for (const Op& op : schedule.ops) {
-    if (op.kind != OpKind::Dispatch && op.kind != OpKind::Combine) continue;
+    if (!entry_of(op.kind).exchanges_rows) continue;
     for (TensorId id : schedule.writes_of(op))
       stored[static_cast<std::size_t>(id)] = stored[static_cast<std::size_t>(schedule.reads_of(op).front())];
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "models/schedule/op_table.hpp"
+
 namespace dovetail::exec {
 namespace {
 
@@ -25,7 +27,7 @@ ComputeRules rules_of(const Schedule& s) {
   for (const Op& op : s.ops) {
     if (op.phase != Phase::Forward) continue;
     if (op.kind == OpKind::Attention) rules.token_chunks = std::max<int>(rules.token_chunks, op.chunk + 1);
-    if (op.kind != OpKind::Dispatch && op.kind != OpKind::Combine) continue;
+    if (!entry_of(op.kind).exchanges_rows) continue;
     const TensorId sent = s.reads_of(op).front();
     if (s.tensors[static_cast<std::size_t>(sent)].kind == TensorKind::Compressed)
       (op.kind == OpKind::Dispatch ? rules.dispatch : rules.combine) = sent_in(s, op);

@@ -3,20 +3,15 @@
 #include <map>
 #include <tuple>
 
+#include "models/schedule/op_table.hpp"
+
 namespace dovetail::exec {
 namespace {
 
 // What belongs to a layer's own computation, in the order of the pass: reductions of weight gradients do not.
 bool in_layer(const Op& op) {
-  switch (op.kind) {
-    case OpKind::DenseGradientAllReduce:
-    case OpKind::ExpertGradientAllReduce:
-    case OpKind::Update:
-    case OpKind::HostSync:
-      return false;
-    default:
-      return true;
-  }
+  const OpPart part = entry_of(op.kind).part;
+  return part != OpPart::StepEnd && part != OpPart::Host;
 }
 
 }  // namespace

@@ -1,24 +1,15 @@
 #include "models/network/routed_rows.hpp"
 
 #include <algorithm>
-#include <array>
 #include <span>
 
 #include "models/base/errors.hpp"
 #include "models/question/capacity.hpp"
 #include "models/question/expert_loads.hpp"
 #include "models/schedule/lowering.hpp"
+#include "models/schedule/op_table.hpp"
 
 namespace dovetail {
-namespace {
-
-bool on_arrived(OpKind kind) {
-  constexpr std::array kinds{OpKind::EspAllGather,    OpKind::Expert,        OpKind::EspReduceScatter,
-                             OpKind::RestoreDispatch, OpKind::RestoreGather, OpKind::RestoreHidden};
-  return std::ranges::find(kinds, kind) != kinds.end();
-}
-
-}  // namespace
 
 RoutedRows::RoutedRows(const Experiment& experiment, const Schedule& schedule)
     : e_(one_micro_batch(experiment, schedule.micro_batches)),
@@ -91,9 +82,9 @@ double RoutedRows::exchanged(const Op& op, int rank) const {
 
 Work RoutedRows::work(const Op& op, int rank) const {
   Work work = op.work;
-  const bool exchange_of_rows = op.kind == OpKind::Dispatch || op.kind == OpKind::Combine;
-  if (!exchange_of_rows && !on_arrived(op.kind)) return work;
-  const double share = exchange_of_rows ? exchanged(op, rank) : arrived(op, rank);
+  const OpEntry& entry = entry_of(op.kind);
+  if (!entry.exchanges_rows && !entry.on_arrived) return work;
+  const double share = entry.exchanges_rows ? exchanged(op, rank) : arrived(op, rank);
   if (auto* exchange = std::get_if<ExchangeWork>(&work)) exchange->message = exchange->message * share;
   if (auto* kernel = std::get_if<KernelWork>(&work)) {
     kernel->flops = kernel->flops * share;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "models/base/names.hpp"
+#include "models/schedule/op_table.hpp"
 
 namespace dovetail {
 namespace {
@@ -19,25 +20,6 @@ std::string indexed(std::string_view prefix, std::string_view name, const Item& 
   return text;
 }
 
-// Backward ops that are not the gradient of a forward op of the same name.
-bool stands_alone(OpKind kind) {
-  switch (kind) {
-    case OpKind::DenseGradientAllReduce:
-    case OpKind::ExpertGradientAllReduce:
-    case OpKind::Offload:
-    case OpKind::Prefetch:
-    case OpKind::RestoreDispatch:
-    case OpKind::RestoreGather:
-    case OpKind::RestoreHidden:
-    case OpKind::StageSend:
-    case OpKind::StageReceive:
-    case OpKind::HostSync:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 std::string to_string(const Tensor& tensor) {
@@ -51,7 +33,7 @@ Bytes Op::memory_traffic() const {
 }
 
 std::string to_string(const Op& op) {
-  const bool mirrored = op.phase == Phase::Backward && !stands_alone(op.kind);
+  const bool mirrored = op.phase == Phase::Backward && !entry_of(op.kind).stands_alone;
   return indexed(mirrored ? "d_" : "", name_in(op_kind_names, op.kind), op);
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "models/price/calibration.hpp"
+#include "models/schedule/op_table.hpp"
 
 namespace dovetail::planners {
 namespace {
@@ -11,8 +12,7 @@ namespace {
 using Work = std::array<double, interference_class_names.size()>;  // seconds at full speed, by kind
 
 bool of_experts(OpKind kind) {
-  return (OpKind::Dispatch <= kind && kind <= OpKind::Combine) ||
-         (OpKind::GatherExpertWeights <= kind && kind <= OpKind::RestoreHidden);
+  return entry_of(kind).part == OpPart::Experts;
 }
 
 // The kind of resource that the op keeps busiest.

@@ -7,6 +7,7 @@
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "models/question/capacity.hpp"
+#include "models/schedule/op_table.hpp"
 #include "models/time/analytic_backend.hpp"
 
 namespace dovetail::planners {
@@ -24,8 +25,7 @@ Experiment one_moe_layer(Experiment e) {
 bool floats(const Schedule& s, const Op& op) {
   const StreamKind kind = s.streams[static_cast<std::size_t>(op.stream)].kind;
   return kind == StreamKind::Copy || kind == StreamKind::Send || kind == StreamKind::Receive ||
-         op.kind == OpKind::GatherExpertWeights || op.kind == OpKind::ShadowWeights ||
-         op.kind == OpKind::RestoreDispatch || op.kind == OpKind::RestoreGather;
+         entry_of(op.kind).floats;
 }
 
 // Of each stage and micro-batch once, however many layers the stage has.
@@ -34,7 +34,7 @@ bool between_stages(StreamKind kind) {
 }
 
 bool synchronises(OpKind kind) {
-  return kind == OpKind::DenseGradientAllReduce || kind == OpKind::ExpertGradientAllReduce || kind == OpKind::Update;
+  return entry_of(kind).part == OpPart::StepEnd;
 }
 
 // Of the first stage: every stage has a layer like it.

@@ -1,41 +1,5 @@
 // The timeline: a row per stream, blocks by kind of op; zoom, pan and tooltips.
 
-const opColors = {
-  mp_all_gather: "#72b7b2",
-  projection: "#7fa3cc",
-  attention: "#4c78a8",
-  mp_reduce_scatter: "#4f8f8a",
-  gate: "#bab0d6",
-  encode: "#9c8fc4",
-  dispatch: "#f58518",
-  esp_all_gather: "#eeca3b",
-  expert: "#54a24b",
-  esp_reduce_scatter: "#b79a20",
-  combine: "#e45756",
-  decode: "#7d6fb0",
-  offload: "#8c9bab",
-  prefetch: "#aebbc7",
-  restore_dispatch: "#f9b06b",
-  restore_gather: "#f2dd8c",
-  restore_hidden: "#93c98d",
-  dense_gradient_all_reduce: "#b2568f",
-  expert_gradient_all_reduce: "#d68ab8",
-  update: "#9d755d",
-  dense_ffn: "#7cb97a",
-  residual: "#cfd8dc",
-  gather_expert_weights: "#c9a227",
-  shadow_weights: "#a0522d",
-  offload: "#8c8c8c",
-  prefetch: "#5f6a72",
-  restore_dispatch: "#f9b27c",
-  restore_gather: "#f2dc8d",
-  restore_hidden: "#a3d39c",
-  stage_send: "#2f6f9f",
-  stage_receive: "#86b6d9",
-  compress: "#c7c1dc",
-  decompress: "#ddd8ec",
-  host_sync: "#222222"
-};
 const rowHeight = 40, phaseHeight = 18, gutter = 148, axisHeight = 26, groupGap = 16;
 const view = {
   from: 0,
@@ -45,10 +9,10 @@ const view = {
 };  // nanoseconds; shown: indices into data.timelines
 
 // Dark text on light blocks, white on dark ones.
-const inkOn = Object.fromEntries(Object.entries(opColors).map(([kind, hex]) => {
+const inkOn = (hex) => {
   const [r, g, b] = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
-  return [kind, 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#1d2330" : "#ffffff"];
-}));
+  return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#1d2330" : "#ffffff";
+};
 
 // Ops by stream in time order, and for each layer and phase when it ran; once per timeline.
 function indexed(timeline) {
@@ -57,8 +21,7 @@ function indexed(timeline) {
   const layers = new Map();
   timeline.start.forEach((start, i) => {
     timeline.rows[timeline.stream[i]].push(i);
-    const kind = timeline.kinds[timeline.kind[i]];
-    if (kind.endsWith("gradient_all_reduce") || kind === "update") return;
+    if (!timeline.in_layers[timeline.kind[i]]) return;
     const layer = `layer ${timeline.layer[i]}`, key = `${timeline.phases[timeline.phase[i]]}, ${layer}`;
     const span = layers.get(key) ||
         {names: [key, layer, String(timeline.layer[i])], from: Infinity, to: 0, forward: timeline.phase[i] === 0};
@@ -115,7 +78,8 @@ function drawBlock(context, timeline, i, y, width) {
   const x = Math.max(toX(timeline.start[i], width), gutter);
   const end = Math.min(toX(timeline.finish[i], width), width);
   const size = end - x;
-  context.fillStyle = opColors[kind];
+  const colour = timeline.colours[timeline.kind[i]];
+  context.fillStyle = colour;
   context.fillRect(x, y, Math.max(size - (size > 4 ? 1 : 0), 0.6), rowHeight - 6);
   if (timeline.emulated && timeline.emulated[i]) {
     context.fillStyle = color("panel");
@@ -123,7 +87,7 @@ function drawBlock(context, timeline, i, y, width) {
   }
   if (size < 32) return;
   const chunk = timeline.chunk[i] >= 0 ? ` ${timeline.chunk[i]}` : "";
-  context.fillStyle = inkOn[kind];
+  context.fillStyle = inkOn(colour);
   const text = shortened(context, words(kind) + chunk, size - 8);
   if (text.length > 5) context.fillText(text, x + 4, y + rowHeight / 2 - 3);
 }
@@ -309,12 +273,13 @@ function startTimeline() {
   select.addEventListener("change", () => choose(select.value));
   const first = data.timelines.findIndex((t) => t.result === data.fastest);
   select.value = String(Math.max(first, 0));
+  const {kinds, colours} = data.timelines[0];
   const used = new Set(data.timelines.flatMap((t) => t.kind.map((k) => t.kinds[k])));
   byId("timeline-legend")
       .append(
-          ...Object.keys(opColors)
-              .filter((k) => used.has(k))
-              .map((kind) => element("span", {}, element("i", {style: `background: ${opColors[kind]}`}), words(kind))));
+          ...kinds.map((kind, i) => [kind, colours[i]])
+              .filter(([kind]) => used.has(kind))
+              .map(([kind, colour]) => element("span", {}, element("i", {style: `background: ${colour}`}), words(kind))));
   if (data.timelines.some((t) => t.emulated)) byId("timeline-legend").append("light line: held to its modelled time");
   byId("view-window").addEventListener("click", showWindow);
   byId("view-forward").addEventListener("click", () => showPhase(0));

@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "models/base/names.hpp"
+#include "models/schedule/op_table.hpp"
 #include "reports/data/json_report.hpp"
 #include "reports/page/page_text.hpp"
 #include "reports/text/format.hpp"
@@ -77,6 +78,20 @@ Json columns_json(const SystemResult& result) {
           {"emulated", emulated.empty() ? Json(nullptr) : Json(emulated)}};
 }
 
+// In the order of `kinds`.
+Json colours_json() {
+  Json list = Json::array();
+  for (const auto& [name, kind] : op_kind_names) list.push_back(entry_of(kind).colour);
+  return list;
+}
+
+// Of each kind, whether its ops belong to a layer.
+Json in_layers_json() {
+  Json list = Json::array();
+  for (const auto& [name, kind] : op_kind_names) list.push_back(entry_of(kind).part != OpPart::StepEnd);
+  return list;
+}
+
 Json streams_json(const SystemResult& result) {
   Json list = Json::array();
   const Schedule& schedule = *result.schedule;
@@ -99,6 +114,8 @@ Json timeline_json(const SystemResult& result, std::size_t index, bool tagged) {
                {"window", {nanoseconds(window.start), nanoseconds(window.finish)}},
                {"streams", streams_json(result)},
                {"kinds", names_json(op_kind_names)},
+               {"colours", colours_json()},
+               {"in_layers", in_layers_json()},
                {"phases", names_json(phase_names)},
                {"collectives", names_json(collective_names)}};
   json.update(columns_json(result));

@@ -7,43 +7,14 @@
 #include <vector>
 
 #include "models/base/names.hpp"
+#include "models/schedule/op_table.hpp"
 #include "reports/text/format.hpp"
 
 namespace dovetail::reports {
 namespace {
 
-constexpr Names<OpKind, op_kind_names.size()> letters{{{"M", OpKind::MpAllGather},
-                                                       {"A", OpKind::Attention},
-                                                       {"P", OpKind::MpReduceScatter},
-                                                       {"T", OpKind::Gate},
-                                                       {"N", OpKind::Encode},
-                                                       {"D", OpKind::Dispatch},
-                                                       {"G", OpKind::EspAllGather},
-                                                       {"E", OpKind::Expert},
-                                                       {"S", OpKind::EspReduceScatter},
-                                                       {"C", OpKind::Combine},
-                                                       {"O", OpKind::Decode},
-                                                       {"R", OpKind::DenseGradientAllReduce},
-                                                       {"X", OpKind::ExpertGradientAllReduce},
-                                                       {"U", OpKind::Update},
-                                                       {"F", OpKind::DenseFfn},
-                                                       {"W", OpKind::GatherExpertWeights},
-                                                       {"H", OpKind::ShadowWeights},
-                                                       {"L", OpKind::Offload},
-                                                       {"I", OpKind::Prefetch},
-                                                       {"Q", OpKind::RestoreDispatch},
-                                                       {"J", OpKind::RestoreGather},
-                                                       {"K", OpKind::RestoreHidden},
-                                                       {"Y", OpKind::StageSend},
-                                                       {"Z", OpKind::StageReceive},
-                                                       {"V", OpKind::Compress},
-                                                       {"B", OpKind::Decompress},
-                                                       {"+", OpKind::Residual},
-                                                       {"=", OpKind::Projection},
-                                                       {"|", OpKind::HostSync}}};
-
 char letter_of(const Op& op) {
-  const char letter = name_in(letters, op.kind).front();
+  const char letter = entry_of(op.kind).letter;
   return op.phase == Phase::Backward && letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
 }
 
@@ -89,9 +60,9 @@ std::string blocks(const Schedule& schedule, const std::vector<OpId>& winner) {
 
 std::string legend(const std::set<OpKind>& used) {
   std::string text;
-  for (const auto& [letter, kind] : letters)
-    if (used.contains(kind))
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", letter, name_in(op_kind_names, kind));
+  for (const OpEntry& entry : op_table)
+    if (used.contains(entry.kind))
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", entry.letter, name_in(op_kind_names, entry.kind));
   return wrapped(text + "; small letters: backward pass; then the chunk; . idle", 118, 2);
 }
 

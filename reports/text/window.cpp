@@ -2,12 +2,13 @@
 
 #include <algorithm>
 
+#include "models/schedule/op_table.hpp"
+
 namespace dovetail::reports {
 namespace {
 
 bool belongs_to_a_layer(const Op& op) {
-  return op.kind != OpKind::DenseGradientAllReduce && op.kind != OpKind::ExpertGradientAllReduce &&
-         op.kind != OpKind::Update;
+  return entry_of(op.kind).part != OpPart::StepEnd;
 }
 
 }  // namespace

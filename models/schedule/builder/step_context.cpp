@@ -3,6 +3,7 @@
 #include "models/plan/collectives/all_to_all.hpp"
 #include "models/plan/expert_sharding.hpp"
 #include "models/question/capacity.hpp"
+#include "models/schedule/op_table.hpp"
 
 namespace dovetail::builder {
 namespace {
@@ -11,10 +12,6 @@ std::size_t op_estimate(const Experiment& e, const Plan& plan) {
   const std::size_t chunks = 5 * static_cast<std::size_t>(plan.forward_degree + plan.backward_degree);
   return static_cast<std::size_t>(e.workload.layers * plan.micro_batches) * (chunks + 16) +
          plan.gradient_slices.size() + 4;
-}
-
-bool restores(OpKind kind) {
-  return kind == OpKind::RestoreDispatch || kind == OpKind::RestoreGather || kind == OpKind::RestoreHidden;
 }
 
 }  // namespace
@@ -199,7 +196,7 @@ TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements, bo
 TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire, TensorId buffer) {
   Tensor t = tensor(kind, op.layer, elements);
   if (wire != Wire::Same) t.dtype = wire_dtype(wire);
-  t.gradient = op.phase == Phase::Backward && !restores(op.kind);
+  t.gradient = op.phase == Phase::Backward && !entry_of(op.kind).restores;
   t.expert = op.expert;
   t.micro_batch = op.micro_batch;
   t.chunk = op.chunk;
