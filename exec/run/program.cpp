@@ -168,6 +168,7 @@ int exit_code_of(Body body) try {
 
 // A process that fails ends the others, which would wait for it forever.
 int run_in_world(const ProgramOptions& options, const Cuda& cuda, MakeWorld make) {
+  if (make == nullptr) throw InternalError("processes without MPI were not refused");
   SignsOfLife signs;
   if (options.pulse) signs.begin();
   const std::unique_ptr<World> world = make();
