@@ -249,7 +249,7 @@ USAGE = [
     Case("no such device", f"run {SHIPPED} --system tutel --device cuda", r"no CUDA device 0: this machine has 0|--device cuda: not in this build", code=4),
     Case("a GPU and processes", f"run {SHIPPED} --system tutel --device cuda --transport mpi", r"--device cuda: not with --transport mpi.*nccl"),
     Case("host file for threads", f"run {SHIPPED} --system tutel --hostfile x", r"--hostfile: only with --transport mpi"),
-    Case("NCCL without GPUs", f"run {SHIPPED} --system tutel --transport nccl", r"--transport nccl: between GPUs, only with --device cuda"),
+    Case("NCCL without GPUs", f"run {SHIPPED} --system tutel --transport nccl", r"--transport nccl: only with --device cuda"),
     Case("NCCL and emulated links", f"run {SHIPPED} --system tutel --device cuda --transport nccl-mpi --emulate-links", r"links are real"),
     Case("fewer GPUs than ranks", f"run {SHIPPED} --system tutel --device cuda --transport nccl", r"a GPU for each rank: 4 asked for, this machine has 0|not in this build", code=4),
     Case("a GPU's grid without a GPU", "validate gpu -q", r"no CUDA device 0: this machine has 0|not in this build", code=4),

@@ -27,10 +27,10 @@ TEST_CASE("run request: each contradiction is refused by the option that makes i
   CHECK_NOTHROW(validate(on_gpus(RunTransport::NcclMpi)));
   CHECK_THROWS_WITH(validate(on_gpus(RunTransport::Mpi)), StartsWith("--device cuda: not with --transport mpi"));
   CHECK_THROWS_WITH(validate(RunRequest{.transport = RunTransport::Nccl}),
-                    StartsWith("--transport nccl: between GPUs"));
+                    StartsWith("--transport nccl: only with --device cuda"));
   RunRequest emulated = on_gpus(RunTransport::Nccl);
   emulated.emulate_links = true;
-  CHECK_THROWS_WITH(validate(emulated), StartsWith("--transport nccl: links are real"));
+  CHECK_THROWS_WITH(validate(emulated), StartsWith("--transport nccl: not with --emulate-links"));
   emulated.transport = RunTransport::Inproc;
   emulated.exchange_blocks = 4;
   CHECK_NOTHROW(validate(emulated));
