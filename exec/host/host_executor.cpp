@@ -63,7 +63,7 @@ class TypedExecutor final : public HostExecutor {
   void report_to(Progress& progress) override { progress_ = &progress; }
 
   void watch_stalls(Seconds patience, std::function<void(const std::string& why)> stuck) override {
-    check(progress_ != nullptr, "stalls are seen by what is reported");
+    if (progress_ == nullptr) throw InternalError("stalls are seen by what is reported");
     watch_.emplace(
         *schedule_, static_cast<int>(ranks_.size()), *progress_, patience,
         [this](const std::string& why) { give_up(why); }, std::move(stuck));
