@@ -36,7 +36,7 @@ bool reuses_memory(const PlanOutcome& p) {
   return p.plan.restore != Restore::Keep && p.plan.forward_degree > 1;
 }
 
-// Which of the outcomes are measured: `most` of them, and those that are wanted however slow.
+// The outcomes that are measured: `most` of them, and those that are wanted however slow.
 void keep_fastest(const ValidationGrid& grid, const std::string& where, const PlannedBy& choices,
                   std::vector<PlanOutcome>& outcomes, std::vector<std::string>& notes) {
   const auto most = static_cast<std::size_t>(grid.measured_plans), count = outcomes.size();

@@ -51,7 +51,7 @@ Experiment full_size(const ValidationGrid& grid, FilesRead& files) {
   return e;
 }
 
-// What a reader must know of how the grid is measured.
+// A note for readers on how the grid is measured.
 std::vector<std::string> conditions(const ValidationGrid& grid, const Experiment& e, const FilesRead& files) {
   std::vector<std::string> notes;
   add_assumptions(*e.calibration, notes);
@@ -78,7 +78,7 @@ std::vector<std::string> conditions(const ValidationGrid& grid, const Experiment
   return notes;
 }
 
-// What tells this work from any other, for its journal.
+// The facts that tell this work from any other, for its journal.
 Json work_json(const ValidationGrid& grid, const ValidationSettings& settings, const FilesRead& files) {
   Json inputs = Json::object();
   for (const auto& [name, text] : files) inputs[name] = text;

@@ -1,4 +1,4 @@
-// Where the regions of a lowered op lie in one rank's device memory, and what the rank does there alone.
+// The regions of a lowered op in one rank's device memory, and what the rank does there alone.
 #pragma once
 #include "exec/device/device_memory.hpp"
 #include "exec/device/recorder.hpp"

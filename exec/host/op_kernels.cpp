@@ -255,7 +255,7 @@ void decompress(OpContext<Scalar>& c) {
   convert(c, c.read_tensor(0), decompress_rows<Scalar>);
 }
 
-// That it is reached is all: its dependencies are the wait.
+// No work: its dependencies have already done the waiting.
 template <class Scalar>
 void host_sync(OpContext<Scalar>&) {}
 

@@ -16,9 +16,9 @@ class Executor : public RankValues {
   virtual Seconds run_step(Poison poison) = 0;
   // The same with time stamps, which return as the step's timeline.
   virtual Timeline run_stamped() = 0;
-  // Of the last step with time stamps, by op, over all ranks: the latest start and finish, and whether it was held.
+  // The last step with time stamps, by op, over all ranks: the latest start and finish, and whether it was held.
   virtual Timeline timeline() = 0;
-  // Of the same step, by op, the longest of any rank: real work without waiting for other members of the group.
+  // Real work in the same step, by op, the longest of any rank: without waiting for other members of the group.
   virtual std::vector<Seconds> work() = 0;
 
   // Can steps be captured at all? Then capture() does it, after a first step with time stamps and one without; it

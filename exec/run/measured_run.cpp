@@ -108,8 +108,8 @@ class MeasuredRun {
   }
   static double error_of(const NumericsReport& n) { return std::max(n.output_error, n.gradient_error()); }
 
-  // Of held ops the fastest, since what else the machine does must not stretch the run; overruns tell if it does
-  // not suffice. Of the others the median, which is their prediction.
+  // Held ops count by their fastest time, since other work of the machine must not stretch the run; overruns tell if it
+  // does not suffice. Of the others the median, which is their prediction.
   std::vector<Seconds> measure_work() {
     std::vector<std::vector<Seconds>> samples(priced_->schedule->ops.size());
     for (int i = 0; i < work_samples; ++i) {

@@ -1,4 +1,4 @@
-// What a run on real hardware is asked for. The options of both programs, `dovetail run` and `dovetail-exec`, fill it,
+// The request for a run on real hardware. The options of both programs, `dovetail run` and `dovetail-exec`, fill it,
 // and its rules are stated here once.
 #pragma once
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace dovetail::exec {
 
-// What computes: CPUs, or GPUs.
+// CPUs or GPUs compute.
 enum class RunDevice { Host, Cuda };
 inline constexpr Names<RunDevice, 2> run_device_names{{{"host", RunDevice::Host}, {"cuda", RunDevice::Cuda}}};
 
@@ -36,7 +36,7 @@ struct RunRequest {
   bool processes() const { return transport == RunTransport::Mpi || transport == RunTransport::NcclMpi; }
 };
 
-// What a program was built with.
+// The parts that a program was built with.
 struct RunParts {
   bool cuda = false, mpi = false, nccl = false;
 };

@@ -1,4 +1,4 @@
-// What a measured run runs on: CPUs or GPUs. Everything that differs between the two for a run stands here.
+// The devices of a measured run: CPUs or GPUs. Everything that differs between the two for a run stands here.
 #pragma once
 #include <memory>
 #include <string>

@@ -21,7 +21,7 @@ struct KnobValue {
   bool built = true;      // false: named in published systems, and refused
 };
 
-// What a knob may be. Bounds are inclusive.
+// The types of knobs. Bounds are inclusive.
 struct ChoiceKnob {
   static constexpr std::size_t most = 8;
   std::array<KnobValue, most> stored;  // the default is the first

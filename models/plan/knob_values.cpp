@@ -1,4 +1,4 @@
-// What can be done with a knob of any type.
+// Operations on a knob of any type.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

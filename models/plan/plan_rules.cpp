@@ -107,7 +107,7 @@ std::vector<int> backward_degrees(const Plan& p, const Experiment& e) {
   return p.backward_degrees.empty() ? std::vector{p.backward_degree} : p.backward_degrees;
 }
 
-// What would overwrite rows that are still needed, or wait for itself.
+// Refuses rings that would overwrite rows that are still needed, or wait for themselves.
 void require_rings(const RuledPlan& r) {
   const Plan& p = r.plan;
   const std::int64_t capacity = r.volumes.capacity;

@@ -9,7 +9,7 @@
 
 namespace dovetail {
 
-// What a rule looks at.
+// The subject of a rule.
 struct RuledPlan {
   const Plan& plan;
   const Experiment& experiment;

@@ -9,7 +9,7 @@
 
 namespace dovetail {
 
-// What the whole step sends over the links of a class.
+// The traffic of the whole step over the links of a class.
 struct NetworkUse {
   std::string link;  // "nic up"; of several classes of links those after the first are "nic up#1", ...
   double links = 1;
@@ -17,7 +17,7 @@ struct NetworkUse {
   Bytes bytes;               // over all of them
   double utilisation(Seconds step) const { return bytes / (links * bandwidth * step); }
 };
-// Of a schedule split by class. Link classes that carry nothing are left out; empty without a described network.
+// `schedule` is split by class. Link classes that carry nothing are left out; empty without a described network.
 std::vector<NetworkUse> network_use(const Experiment& experiment, const Schedule& schedule);
 
 struct RoutingFigures {
@@ -25,7 +25,7 @@ struct RoutingFigures {
   RoutingSummary summary;
 };
 
-// Of the calibration that the experiment's costs are from.
+// The name of the calibration that the experiment's costs are from.
 std::string calibration_name(const Experiment& experiment);
 
 }  // namespace dovetail

@@ -110,7 +110,7 @@ class Lowering {
     return {{native(whole(source()), scratch(own)), LocalSteps{{LocalKind::Add, scratch(own), whole(result())}}}, own};
   }
 
-  // Where a shadowed expert lies in the tensor of its owner's experts, each of them of `size` elements.
+  // The place of a shadowed expert in the tensor of its owner's experts, each of them of `size` elements.
   std::pair<int, Region> owned(TensorId experts, std::int64_t size) const {
     const std::int64_t each = elements(experts) / size;
     return {static_cast<int>(op_.expert / each), {experts, op_.expert % each * size, size}};

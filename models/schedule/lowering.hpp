@@ -60,8 +60,8 @@ struct LoweredOp {
   std::int64_t scratch = 0;  // elements
 };
 
-// Of an op with ExchangeWork on one of the ranks of its group; throws InternalError for an op that does not fit its
-// operands. On each side of a pair of stages the op is another one: StageSend on the sender, StageReceive on the
+// Lowers an op with ExchangeWork for one of the ranks of its group; throws InternalError for an op that does not fit
+// its operands. On each side of a pair of stages the op is another one: StageSend on the sender, StageReceive on the
 // receiver. On the other stages a StageSend is what the receiver does for it, or nothing.
 LoweredOp lower(const Schedule& schedule, const Op& op, int rank);
 

@@ -1,4 +1,4 @@
-// What each kind of op is, beside its name: one entry per kind, which pictures, planners and executors ask.
+// One entry for each kind of op, with all that it is beside its name, which pictures, planners and executors ask.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -89,7 +89,7 @@ inline constexpr auto op_table = std::to_array<OpEntry>(
      {.kind = OpKind::HostSync, .letter = '|', .colour = "#222222", .part = OpPart::Host, .stands_alone = true}});
 
 namespace op_table_detail {
-// Where each kind's entry is; does not compile where a kind has none or two.
+// The place of each kind's entry. A kind without an entry, or with two, does not compile.
 inline constexpr auto places = [] {
   std::array<std::size_t, op_kind_names.size()> at{};
   at.fill(op_table.size());

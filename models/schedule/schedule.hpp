@@ -1,4 +1,4 @@
-// What one step does on every rank: ops in program order on FIFO streams, with the tensors they
+// The work of one step on every rank: ops in program order on FIFO streams, with the tensors they
 // read and write. Immutable once built; every backend runs the same one.
 #pragma once
 #include <span>
@@ -31,7 +31,7 @@ class Schedule {
   int class_of(const Op& op) const { return streams[static_cast<std::size_t>(op.stream)].rank_class; }
   int class_of_rank(int rank) const;
 
-  // Where ranks of one group differ, each of their classes has an op of its own for the same thing. Such twins stand
+  // If ranks of one group differ, each of their classes has an op of its own for the same thing. Such twins stand
   // one after the other, in the order of the classes. A pipeline stage's op has no twin.
   int twins() const { return groups.pp > 1 ? 1 : static_cast<int>(classes.size()); }
   OpId first_twin(OpId op) const { return op - op % twins(); }

@@ -45,7 +45,7 @@ class LayerSamples {
   long taken_ = 0;
 };
 
-// What a step of such passes is expected to take: as its bound, but with the contention inside of each pass.
+// The expected time of a step of such passes: as its bound, but with the contention inside of each pass.
 Seconds expected_time(const StepBound& steps, const LayerSample& forward, const LayerSample& backward);
 
 }  // namespace dovetail::planners

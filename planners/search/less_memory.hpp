@@ -1,4 +1,4 @@
-// What a search does about memory: the plans that trade time for it, and when there is no point in looking.
+// Memory in a search: the plans that trade time for it, and when there is no point in looking.
 #pragma once
 #include <span>
 #include <vector>

@@ -28,7 +28,7 @@ bool floats(const Schedule& s, const Op& op) {
          entry_of(op.kind).floats;
 }
 
-// Of each stage and micro-batch once, however many layers the stage has.
+// Each stage and micro-batch counts once, however many layers the stage has.
 bool between_stages(StreamKind kind) {
   return kind == StreamKind::Send || kind == StreamKind::Receive;
 }

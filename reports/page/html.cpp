@@ -85,7 +85,7 @@ Json colours_json() {
   return list;
 }
 
-// Of each kind, whether its ops belong to a layer.
+// For each kind: do its ops belong to a layer?
 Json in_layers_json() {
   Json list = Json::array();
   for (const auto& [name, kind] : op_kind_names) list.push_back(entry_of(kind).part != OpPart::StepEnd);

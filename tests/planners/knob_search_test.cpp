@@ -1,4 +1,4 @@
-// What the table of knobs says of searches is what the space of plans does.
+// The table of knobs says how planners search each knob; the space of plans does the same.
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
@@ -70,7 +70,7 @@ void add_protocols(Experiment& e) {
           {link, protocol, Seconds(1e-4), 10, BytesPerSecond(1e9), BytesPerSecond(5e8), {}});
 }
 
-// What all searches together do: on ranks that share experts, on nodes of several, and with pipeline stages.
+// All searches together: on ranks that share experts, on nodes of several, and with pipeline stages.
 Given given_by_searches() {
   Given given;
   Experiment e = test::testbed_b(2);

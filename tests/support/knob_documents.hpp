@@ -1,4 +1,4 @@
-// What the shipped files say of knobs, made from the table: tests compare it with the files.
+// The text of the shipped files about knobs, made from the table: tests compare it with the files.
 #pragma once
 #include <span>
 #include <string>

@@ -195,7 +195,7 @@ TEST_CASE("a shadowed expert: broadcast by its owner, gradients added there") {
   CHECK(lowered(back, 2) == "reduce 0[0, 6) to s[0, 6), root 2; add s[0, 6) to 1[6, 12)");
 }
 
-// Of two shards gathered, 16 elements of gradients: each rank gets the sum of its own 8.
+// Two gathered shards have 16 elements of gradients: each rank gets the sum of its own 8.
 TEST_CASE("gathered weights: the own shard's gradients are added") {
   Parallelism groups{.dp = 2, .mp = 1, .ep = 1, .esp = 2, .pp = 1, .edp = 1};
   const OneOp gather{op_of(OpKind::GatherExpertWeights, Phase::Forward, Collective::AllGather, GroupKind::Esp),
