@@ -40,7 +40,7 @@ OpKernel<Scalar> find_kernel(std::span<const KernelEntry<Scalar>> table, const O
   return nullptr;
 }
 
-// Of the ops that stay on their rank; throws InternalError for a pair that no kernel exists for.
+// The kernel of an op that stays on its rank; throws InternalError for a pair that no kernel exists for.
 template <class Scalar>
 OpKernel<Scalar> kernel_of(const Op& op);
 

@@ -24,7 +24,7 @@ LAYERS = {
     "reports": ["text", "data", "page"],
 }
 
-# What a folder may not include although its layer may: reports show what was computed.
+# Folders that a folder may not include although its layer may. Reports show what was computed.
 CLOSED = {"reports": ("models/price/", "models/network/")}
 
 # Who may include calibration.hpp in a header and so pass it on. Everyone else reads prices, not costs.

@@ -61,7 +61,7 @@ class StepContext {
   const StreamIds& streams() const { return here().streams; }
   const LayerWeightIds& weights(int layer) const { return weights_[static_cast<std::size_t>(layer)]; }
   std::span<const LayerWeightIds> weights_of_stage() const;
-  // Of the all-to-all among the experts' ranks; empty: it is one exchange. ExchangeWork::steps index these.
+  // The steps of the all-to-all among the experts' ranks; empty: it is one exchange. ExchangeWork::steps index these.
   std::span<const CollectiveStep> all_to_all_steps() const { return all_to_all_steps_; }
   TensorId dense_gradients() const { return here().dense_gradients; }
   TensorId optimizer_state() const { return here().optimizer_state; }
