@@ -50,8 +50,8 @@ struct LayerTimes {
   LayerTimes of_layers(LayerRun run) const;
 };
 
-// The plan that does the same work one op after the other: it keeps the knobs of class volumes, except shadowed experts.
-// All other knobs have their defaults.
+// The plan that does the same work one op after the other: it keeps the knobs of class volumes, except shadowed
+// experts. All other knobs have their defaults.
 Plan sequential_plan(const Plan& plan);
 
 // Whether a collective belongs to a dense feed-forward part and not to attention, which its kind does not tell.
