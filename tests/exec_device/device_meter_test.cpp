@@ -10,6 +10,7 @@
 #include "models/files/load.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
+#include "tests/exec_device/counted_products.hpp"
 #include "tests/support/random_plans.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -86,18 +87,19 @@ TEST_CASE("A device runs every probe, alone and beside another") {
   }
 }
 
-TEST_CASE("Repetitions take longer, and the wait before they begin does not count") {
-  const auto device = make_host_device();
-  const auto meter = make_device_meter(*device);
+TEST_CASE("Each repetition does the work again, and the wait before they begin does not count") {
+  CountingDevice device;
+  const auto meter = make_device_meter(device);
   const Probe probe{ProbeKind::Gemm, DType::Fp32, Collective::None, 8, 8, 8};
   const auto least = [&](int times) {
     Seconds time(1e9);
     for (int i = 0; i < 20; ++i) time = std::min(time, meter->run(std::vector<Repeated>{{probe, times}})[0].time);
     return time;
   };
-  const Seconds once = least(1);
-  CHECK(once < Seconds(.0005));  // 512 multiply-adds; the wait is 1 ms
-  CHECK(least(100) > 10 * once);
+  CHECK(least(1) < Seconds(.0005));  // 512 multiply-adds; the wait is 1 ms
+  device.flops = 0;
+  meter->run(std::vector<Repeated>{{probe, 100}});
+  CHECK(device.flops == 100 * 2 * 512);
 }
 
 TEST_CASE("A device alone has no collectives") {
@@ -142,22 +144,26 @@ TEST_CASE("A device measures attention, products of experts, copies and exchange
 }
 
 TEST_CASE("Attention is measured forward, backward and in both passes") {
-  const auto device = make_host_device();
-  const auto meter = make_device_meter(*device);
+  CountingDevice device;
+  const auto meter = make_device_meter(device);
   Probe probe{ProbeKind::AttentionForward, DType::Fp32, Collective::None, 48, 0, 8};
   probe.batch = 3;
   probe.heads = 4;
   probe.kv_heads = 2;
   CHECK(probe.size() == 2.0 * 3 * 4 * 48 * 48 * 8);  // two products over half of the scores, 2 flops each
-  const auto time = [&](ProbeKind kind) {
-    probe.kind = kind;
-    Seconds least(1e9);
-    for (int i = 0; i < 20; ++i) least = std::min(least, meter->run(std::vector<Repeated>{{probe, 3}})[0].time);
-    return least;
+  const auto work = [&](int times) {
+    device.flops = 0;
+    CHECK(meter->run(std::vector<Repeated>{{probe, times}})[0].time > Seconds(0));
+    return device.flops;
   };
-  const Seconds forward = time(ProbeKind::AttentionForward), backward = time(ProbeKind::AttentionBackward);
-  CHECK(backward > forward);  // five products against two
-  CHECK(time(ProbeKind::AttentionBoth) > backward);
+  const auto flops = [&](ProbeKind kind) {
+    probe.kind = kind;
+    work(1);  // The first run also warms up, and makes what the backward pass reads.
+    return work(1);
+  };
+  const std::int64_t forward = flops(ProbeKind::AttentionForward), backward = flops(ProbeKind::AttentionBackward);
+  CHECK(2 * backward == 5 * forward);  // five products against two
+  CHECK(flops(ProbeKind::AttentionBoth) == forward + backward);
 }
 
 TEST_CASE("What a device measures, completed by another calibration, prices a schedule") {
