@@ -123,31 +123,39 @@ void attend_backward(const DeviceOp<Scalar>& op, const Scalar* d_partial, const 
 
 template <class Scalar>
 void record_projection(DeviceOp<Scalar>& op) {
-  if (op.op.phase == Phase::Forward) return project(op, op.read(0), op.read(1), op.write(0));
-  project_backward(op, op.read(0), op.read(1), op.read(2), op.write(0) + op.op.rows.first, op.write(1));
+  const Scalar *const input = op.read(roles::attention_input), *const weights = op.read(TensorKind::DenseWeights);
+  if (op.op.phase == Phase::Forward) return project(op, input, weights, op.write(TensorKind::QueryKeyValue));
+  project_backward(op, op.read(gradient_of(TensorKind::QueryKeyValue)), input, weights,
+                   op.write(TensorKind::DenseGradients) + op.op.rows.first,
+                   op.write(gradient_of(TensorKind::AttentionInput)));
 }
 
 // Of all tokens it projects first; a chunk reads and writes what projection ops have written.
 template <class Scalar>
 void record_attention(DeviceOp<Scalar>& op) {
+  using Number = Wide<Scalar>;
   const bool projects = op.part.chunk < 0;
-  const std::size_t first = projects ? 1 : 0;
+  const Scalar* const weights = op.read(TensorKind::DenseWeights);
   if (op.op.phase == Phase::Forward) {
-    if (projects) project(op, op.read(0), op.read(1), op.write(0));
-    attend(op, projects ? op.write(0) : op.read(0), op.read(1), op.write(first),
-           op.template write<Wide<Scalar>>(first + 1), op.write(first + 2));
+    if (projects) project(op, op.read(roles::attention_input), weights, op.write(TensorKind::QueryKeyValue));
+    attend(op, projects ? op.write(TensorKind::QueryKeyValue) : op.read(TensorKind::QueryKeyValue), weights,
+           op.write(TensorKind::AttentionContext), op.template write<Number>(TensorKind::LogSumExp),
+           op.write(TensorKind::AttentionPartial));
     return;
   }
   const std::int64_t width = op.shape.query_width() + 2 * op.shape.key_width();
   const std::int64_t size = op.shape.sequence_tokens() * width;
-  Scalar* const gradients = op.write(0) + op.op.rows.first;
-  Scalar* const d_projected = projects ? op.out.template scratch<Scalar>(size) : op.write(1);
+  Scalar* const gradients = op.write(TensorKind::DenseGradients) + op.op.rows.first;
+  Scalar* const d_projected =
+      projects ? op.out.template scratch<Scalar>(size) : op.write(gradient_of(TensorKind::QueryKeyValue));
   if (op.part.chunk <= 0) op.out.zero(d_projected, size);
-  attend_backward(op, op.read(0), op.read(first + 1), op.read(first + 2), op.template read<Wide<Scalar>>(first + 3),
-                  op.read(first + 4),
+  attend_backward(op, op.read(roles::d_attention_partial), op.read(TensorKind::QueryKeyValue),
+                  op.read(TensorKind::AttentionContext), op.template read<Number>(TensorKind::LogSumExp), weights,
                   AttentionGradients<Scalar>{
                       d_projected, projects ? DenseWeights<Scalar>(op.shape, gradients).output.data : gradients});
-  if (projects) project_backward<Scalar>(op, d_projected, op.read(1), op.read(5), gradients, op.write(1));
+  if (projects)
+    project_backward<Scalar>(op, d_projected, op.read(roles::attention_input), weights, gradients,
+                             op.write(gradient_of(TensorKind::AttentionInput)));
 }
 
 DOVETAIL_FOR_DEVICE(record_projection);

@@ -37,7 +37,7 @@ class Cosine {
     return {weights, projected, token_length, expert_length, cosines};
   }
 
-  void backward(std::size_t input, const Scalar* d_logits, const CosineOperands<Number>& c) const {
+  void backward(const Scalar* d_logits, const CosineOperands<Number>& c) const {
     Number *const d_cosines = scratch(tokens_ * experts_), *const along = scratch(tokens_ * experts_);
     Number *const of_token = scratch(tokens_), *const of_expert = scratch(experts_), *const of_all = scratch(1);
     out_.launch(tokens_ * experts_, CosineGradient<Scalar>{experts_, c.token_length, c.expert_length, theta(c.weights),
@@ -45,7 +45,7 @@ class Cosine {
     out_.launch(tokens_, SumUp<Number>{along, experts_, experts_, 1, false, of_token});
     out_.launch(experts_, SumUp<Number>{along, 1, tokens_, experts_, false, of_expert});
     out_.launch(1, SumUp<Number>{of_expert, 0, experts_, 1, false, of_all});
-    Scalar* const d_weights = op_.write(1);
+    Scalar* const d_weights = op_.write(TensorKind::RouterGradient);
     Scalar* const d_embeddings = d_weights + hidden_ * width_;
     out_.launch(1, ThetaGradient<Scalar>{of_all, theta(c.weights), d_embeddings + width_ * experts_});
 
@@ -60,11 +60,13 @@ class Cosine {
     out_.multiply(product<Number>(d, transposed(u), Matrix<Number>(first_of_h, tokens_, width_)));
     out_.launch(tokens_ * width_,
                 WithoutRadial<Scalar>{width_, false, false, first_of_h, of_token, c.token_length, c.projected, d_h});
-    const Matrix<const Scalar> d_projected(d_h, tokens_, width_), x(read_tokens(op_, input), tokens_, hidden_),
-        w(op_.read(input + 1), hidden_, width_);
+    const Matrix<const Scalar> d_projected(d_h, tokens_, width_),
+        x(read_tokens(op_, TensorKind::MoeInput), tokens_, hidden_),
+        w(op_.read(TensorKind::RouterWeights), hidden_, width_);
     out_.multiply(product<Scalar>(transposed(x), d_projected, Matrix<Scalar>(d_weights, hidden_, width_), Into::Add));
-    out_.multiply(
-        product<Scalar>(d_projected, transposed(w), Matrix<Scalar>(write_tokens(op_, 0), tokens_, hidden_), Into::Add));
+    out_.multiply(product<Scalar>(
+        d_projected, transposed(w),
+        Matrix<Scalar>(write_tokens(op_, gradient_of(TensorKind::MoeInput)), tokens_, hidden_), Into::Add));
   }
 
  private:
@@ -85,18 +87,15 @@ CosineOperands<Wide<Scalar>> record_cosines(const DeviceOp<Scalar>& op, const Sc
 }
 
 template <class Scalar>
-void record_cosine_backward(const DeviceOp<Scalar>& op, std::size_t input, const Scalar* d_logits,
-                            const CosineOperands<Wide<Scalar>>& c) {
-  Cosine<Scalar>(op).backward(input, d_logits, c);
+void record_cosine_backward(const DeviceOp<Scalar>& op, const Scalar* d_logits, const CosineOperands<Wide<Scalar>>& c) {
+  Cosine<Scalar>(op).backward(d_logits, c);
 }
 
 template CosineOperands<double> record_cosines(const DeviceOp<double>&, const double*, const double*, double*);
 template CosineOperands<float> record_cosines(const DeviceOp<float>&, const float*, const float*, float*);
 template CosineOperands<Wide<Bf16>> record_cosines(const DeviceOp<Bf16>&, const Bf16*, const Bf16*, Wide<Bf16>*);
-template void record_cosine_backward(const DeviceOp<double>&, std::size_t, const double*,
-                                     const CosineOperands<double>&);
-template void record_cosine_backward(const DeviceOp<float>&, std::size_t, const float*, const CosineOperands<float>&);
-template void record_cosine_backward(const DeviceOp<Bf16>&, std::size_t, const Bf16*,
-                                     const CosineOperands<Wide<Bf16>>&);
+template void record_cosine_backward(const DeviceOp<double>&, const double*, const CosineOperands<double>&);
+template void record_cosine_backward(const DeviceOp<float>&, const float*, const CosineOperands<float>&);
+template void record_cosine_backward(const DeviceOp<Bf16>&, const Bf16*, const CosineOperands<Wide<Bf16>>&);
 
 }  // namespace dovetail::exec

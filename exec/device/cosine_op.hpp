@@ -16,9 +16,8 @@ template <class Scalar>
 CosineOperands<Wide<Scalar>> record_cosines(const DeviceOp<Scalar>& op, const Scalar* tokens, const Scalar* router,
                                             Wide<Scalar>* logits);
 
-// Of a backward gate op whose operands from `input` on are moe_input and the router's weights: adds to its results.
+// Of a backward gate op: adds to its results.
 template <class Scalar>
-void record_cosine_backward(const DeviceOp<Scalar>& op, std::size_t input, const Scalar* d_logits,
-                            const CosineOperands<Wide<Scalar>>& c);
+void record_cosine_backward(const DeviceOp<Scalar>& op, const Scalar* d_logits, const CosineOperands<Wide<Scalar>>& c);
 
 }  // namespace dovetail::exec

@@ -21,36 +21,36 @@ Block<Weight, Scalar> block(const LayerShape& s, Weight* weights, const Tensor& 
           Matrix<Scalar>(rows, count, s.hidden), s.capacity, count * s.hidden};
 }
 
-// Rows of the chunks that an op writes, from its operand `first` on: weights' x.
+// Rows of the chunks that an op writes: weights' x.
 template <class Scalar>
-void fill(const DeviceOp<Scalar>& op, const Scalar* weights, const Scalar* x, std::size_t first) {
+void fill(const DeviceOp<Scalar>& op, const Scalar* weights, const Scalar* x, Role chunks) {
   const LayerShape& s = op.shape;
-  for (std::size_t i = first; i < op.write_count(); ++i) {
-    const auto b = block(s, weights, op.write_tensor(i), op.write(i));
+  for (TensorId chunk : op.all_writes(chunks)) {
+    const auto b = block(s, weights, op.tensor(chunk), op.data(chunk));
     op.out.multiply(product<Scalar>(transposed(b.weights), Matrix<const Scalar>(x, s.tokens, s.hidden), b.rows,
                                     Into::Overwrite, {s.experts, b.next_weights, 0, b.next_rows}));
   }
 }
 
-// Adds weights rows, of the chunks that an op reads from its operand `first` on, to y. Experts one after the other,
-// since all add to the same.
+// Adds weights rows, of the chunks that an op reads, to y. Experts one after the other, since all add to the same.
 template <class Scalar>
-void collect(const DeviceOp<Scalar>& op, const Scalar* weights, std::size_t first, Scalar* y) {
+void collect(const DeviceOp<Scalar>& op, const Scalar* weights, Role chunks, Scalar* y) {
   const LayerShape& s = op.shape;
-  for (std::size_t i = first; i < op.read_count(); ++i)
+  for (TensorId chunk : op.all_reads(chunks))
     for (std::int64_t expert = 0; expert < s.experts; ++expert) {
-      const auto b = block(s, weights + expert * s.capacity, op.read_tensor(i),
-                           op.read(i) + expert * op.read_tensor(i).rows.size() * s.hidden);
+      const Tensor& t = op.tensor(chunk);
+      const Scalar* const rows = op.data(chunk) + expert * t.rows.size() * s.hidden;
+      const auto b = block(s, weights + expert * s.capacity, t, rows);
       op.out.multiply(product<Scalar>(b.weights, b.rows, Matrix<Scalar>(y, s.tokens, s.hidden), Into::Add));
     }
 }
 
 // Gradients of the weights: x rows'.
 template <class Scalar, class Weight>
-void weights_gradient(const DeviceOp<Scalar>& op, const Scalar* x, std::size_t first, Weight* d_weights) {
+void weights_gradient(const DeviceOp<Scalar>& op, const Scalar* x, Role chunks, Weight* d_weights) {
   const LayerShape& s = op.shape;
-  for (std::size_t i = first; i < op.read_count(); ++i) {
-    const auto b = block(s, d_weights, op.read_tensor(i), op.read(i));
+  for (TensorId chunk : op.all_reads(chunks)) {
+    const auto b = block<Weight, const Scalar>(s, d_weights, op.tensor(chunk), op.data(chunk));
     op.out.multiply(product<Scalar>(Matrix<const Scalar>(x, s.tokens, s.hidden), transposed(b.rows), b.weights,
                                     Into::Overwrite, {s.experts, 0, b.next_rows, b.next_weights}));
   }
@@ -74,26 +74,34 @@ const Scalar* narrowed(const DeviceOp<Scalar>& op, const Wide<Scalar>* combine) 
 template <class Scalar>
 void record_dense_encode(DeviceOp<Scalar>& op) {
   const LayerShape& s = op.shape;
-  if (op.op.phase == Phase::Forward) return fill<Scalar>(op, op.read(1), read_tokens(op, 0), 0);
-  const bool soft = op.read_tensor(1).kind == TensorKind::MoeInput;
-  Scalar* const d_tokens = write_tokens(op, 0);
+  const Scalar* const mask = op.read(TensorKind::RoutingMask);
+  if (op.op.phase == Phase::Forward)
+    return fill<Scalar>(op, mask, read_tokens(op, TensorKind::MoeInput), TensorKind::Encoded | TensorKind::ShadowInput);
+  const Role d_encoded = gradient_of(roles::expert_input);
+  Scalar* const d_tokens = write_tokens(op, gradient_of(TensorKind::MoeInput));
   op.out.zero(d_tokens, s.tokens * s.hidden);
-  collect<Scalar>(op, op.read(0), soft ? 2 : 1, d_tokens);
-  if (soft) weights_gradient<Scalar>(op, read_tokens(op, 1), 2, op.write(1));
+  collect<Scalar>(op, mask, d_encoded, d_tokens);
+  if (op.find_read(TensorKind::MoeInput))  // soft
+    weights_gradient<Scalar>(op, read_tokens(op, TensorKind::MoeInput), d_encoded,
+                             op.write(gradient_of(TensorKind::RoutingMask)));
 }
 
 template <class Scalar>
 void record_dense_decode(DeviceOp<Scalar>& op) {
   using Number = Wide<Scalar>;
   const LayerShape& s = op.shape;
-  Scalar* const tokens = write_tokens(op, 0);
+  const Number* const weights = op.template read<Number>(TensorKind::CombineWeights);
   if (op.op.phase == Phase::Forward) {
-    op.out.copy(tokens, read_tokens(op, 0), s.tokens * s.hidden * static_cast<std::int64_t>(sizeof(Scalar)));
-    return collect<Scalar>(op, narrowed(op, op.template read<Number>(1)), 2, tokens);
+    Scalar* const tokens = write_tokens(op, TensorKind::LayerInput);
+    op.out.copy(tokens, read_tokens(op, TensorKind::MoeInput),
+                s.tokens * s.hidden * static_cast<std::int64_t>(sizeof(Scalar)));
+    return collect<Scalar>(op, narrowed(op, weights), roles::to_decode, tokens);
   }
-  const std::size_t at = record_gradient_sum(op, tokens);
-  fill<Scalar>(op, narrowed(op, op.template read<Number>(at)), tokens, 2);
-  weights_gradient<Scalar>(op, tokens, at + 1, op.template write<Number>(1));
+  Scalar* const gradient = write_tokens(op, TensorKind::OutputGradient);
+  record_gradient_sum(op, gradient);
+  fill<Scalar>(op, narrowed(op, weights), gradient, gradient_of(TensorKind::Combined | TensorKind::ShadowOutput));
+  weights_gradient<Scalar>(op, gradient, roles::to_decode,
+                           op.template write<Number>(gradient_of(TensorKind::CombineWeights)));
 }
 
 DOVETAIL_FOR_DEVICE(record_dense_encode);

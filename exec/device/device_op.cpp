@@ -11,48 +11,52 @@
 namespace dovetail::exec {
 namespace {
 
-// To and from pinned memory, or between two tensors on the device.
+// To and from pinned memory.
 template <class Scalar>
 void record_copy(const DeviceOp<Scalar>& op) {
-  check(op.read_tensor(0).elements == op.write_tensor(0).elements, "a copy of another size");
-  op.out.copy(op.write(0), op.read(0), op.read_tensor(0).elements * static_cast<std::int64_t>(sizeof(Scalar)));
+  const std::int64_t count = op.read_tensor(roles::kept).elements;
+  check(op.write_tensor(roles::kept).elements == count, "a copy of another size");
+  op.out.copy(op.write(roles::kept), op.read(roles::kept), count * static_cast<std::int64_t>(sizeof(Scalar)));
 }
 
 // The result may be the first of the parts.
 template <class Scalar>
 void record_residual(const DeviceOp<Scalar>& op) {
-  const std::int64_t count = op.write_tensor(0).elements;
-  Scalar* const sum = op.write(0);
-  if (op.read_count() == 1) {
-    if (op.read(0) != sum) record_copy(op);
-    return;
+  const std::int64_t count = op.tensor(op.result()).elements;
+  Scalar* const sum = op.data(op.result());
+  const Scalar* so_far = nullptr;
+  for (TensorId part : op.reads()) {
+    const Scalar* const from = op.data(part);
+    if (so_far != nullptr) record_sum<Scalar>(op.out, so_far, from, sum, count);
+    so_far = so_far == nullptr ? from : sum;
   }
-  record_sum<Scalar>(op.out, op.read(0), op.read(1), sum, count);
-  for (std::size_t i = 2; i < op.read_count(); ++i) record_sum<Scalar>(op.out, sum, op.read(i), sum, count);
+  if (so_far != sum) op.out.copy(sum, so_far, count * static_cast<std::int64_t>(sizeof(Scalar)));
 }
 
-// Operands are compressed rows and rows, in the order of the op.
 template <class Scalar>
-void record_convert(const DeviceOp<Scalar>& op) {
-  const bool compresses = op.op.kind == OpKind::Compress;
-  const Tensor& compressed = compresses ? op.write_tensor(0) : op.read_tensor(0);
+void record_compress(const DeviceOp<Scalar>& op) {
+  const Tensor& compressed = op.write_tensor(roles::compressed);
+  const Scalar* const rows = op.read(roles::rows);
   const std::int64_t hidden = op.shape.hidden;
-  if (compressed.dtype == DType::Bf16) {
-    if (compresses)
-      launch_packed<Bf16>(op.out, compressed.elements, [&]<int size>() {
-        return ToBf16<Scalar, size>{op.read(0), op.template write<Bf16>(0)};
-      });
-    else
-      launch_packed<Bf16>(op.out, compressed.elements, [&]<int size>() {
-        return FromBf16<Scalar, size>{op.template read<Bf16>(0), op.write(0)};
-      });
-    return;
-  }
-  const std::int64_t rows = compressed.elements / wire_row_elements(Wire::Fp8, hidden);
-  if (compresses)
-    op.out.launch(rows, CompressFp8<Scalar>{op.read(0), op.template write<std::uint8_t>(0), hidden});
-  else
-    op.out.launch(rows, DecompressFp8<Scalar>{op.template read<std::uint8_t>(0), op.write(0), hidden});
+  if (compressed.dtype == DType::Bf16)
+    return launch_packed<Bf16>(op.out, compressed.elements, [&]<int size>() {
+      return ToBf16<Scalar, size>{rows, op.template write<Bf16>(roles::compressed)};
+    });
+  op.out.launch(compressed.elements / wire_row_elements(Wire::Fp8, hidden),
+                CompressFp8<Scalar>{rows, op.template write<std::uint8_t>(roles::compressed), hidden});
+}
+
+template <class Scalar>
+void record_decompress(const DeviceOp<Scalar>& op) {
+  const Tensor& compressed = op.read_tensor(roles::compressed);
+  Scalar* const rows = op.write(roles::rows);
+  const std::int64_t hidden = op.shape.hidden;
+  if (compressed.dtype == DType::Bf16)
+    return launch_packed<Bf16>(op.out, compressed.elements, [&]<int size>() {
+      return FromBf16<Scalar, size>{op.template read<Bf16>(roles::compressed), rows};
+    });
+  op.out.launch(compressed.elements / wire_row_elements(Wire::Fp8, hidden),
+                DecompressFp8<Scalar>{op.template read<std::uint8_t>(roles::compressed), rows, hidden});
 }
 
 // Every step starts from the same weights, so that this is always Adam's first one. States: means, variances and, of
@@ -60,18 +64,19 @@ void record_convert(const DeviceOp<Scalar>& op) {
 template <class Scalar>
 void record_update(const DeviceOp<Scalar>& op) {
   using Number = Wide<Scalar>;
-  const std::size_t weights = op.write_count() - 1;
+  const std::vector<TensorId> weights = op.all_writes(roles::weights);
   std::int64_t parameters = 0, done = 0;
-  for (std::size_t i = 0; i < weights; ++i) parameters += op.write_tensor(i).elements;
+  for (TensorId id : weights) parameters += op.tensor(id).elements;
   const bool master = !std::is_same_v<Scalar, Number>;
-  check(op.write_tensor(weights).elements >= (master ? 3 : 2) * parameters, "an optimizer state too small");
-  Number* const state = op.template write<Number>(weights);
-  for (std::size_t i = 0; i < weights; ++i) {
-    const Tensor& t = op.write_tensor(i);
+  check(op.write_tensor(TensorKind::OptimizerState).elements >= (master ? 3 : 2) * parameters,
+        "an optimizer state too small");
+  Number* const state = op.template write<Number>(TensorKind::OptimizerState);
+  for (TensorId id : weights) {
+    const Tensor& t = op.tensor(id);
     const GradientPlace gradient = gradient_of(op, t);
     const auto step = [&]<int size>() {
-      return AdamStep<Scalar, size>{op.read(gradient.read) + gradient.first,
-                                    op.write(i),
+      return AdamStep<Scalar, size>{op.data(gradient.tensor) + gradient.first,
+                                    op.data(id),
                                     state + done,
                                     state + parameters + done,
                                     master ? state + 2 * parameters + done : nullptr,
@@ -87,16 +92,11 @@ void record_update(const DeviceOp<Scalar>& op) {
 
 }  // namespace
 
-bool is_wide(TensorKind kind) {
-  return kind == TensorKind::Routing || kind == TensorKind::CombineWeights || kind == TensorKind::ScoreGradient ||
-         kind == TensorKind::LogSumExp || kind == TensorKind::OptimizerState;
-}
-
 Stored stored_as(const Tensor& t, Stored scalar) {
   const bool compressed = t.kind == TensorKind::Compressed;
   if (compressed && t.dtype == DType::Fp8) return Stored::Fp8;
   if (compressed && t.dtype == DType::Bf16) return Stored::Bf16;
-  return is_wide(t.kind) && scalar == Stored::Bf16 ? Stored::Float : scalar;
+  return entry_of(t.kind).wide && scalar == Stored::Bf16 ? Stored::Float : scalar;
 }
 
 void require_device_ops(const Schedule& schedule) {
@@ -137,8 +137,9 @@ void record_op(DeviceOp<Scalar>& op) {
     case OpKind::Residual:
       return record_residual(op);
     case OpKind::Compress:
+      return record_compress(op);
     case OpKind::Decompress:
-      return record_convert(op);
+      return record_decompress(op);
     case OpKind::Offload:
     case OpKind::Prefetch:
       return record_copy(op);

@@ -1,5 +1,5 @@
-// The work of an op on a device, taken down operand by operand as models/schedule/operands.md says; the counterpart of
-// op_kernels.hpp for devices. Instantiated for double, float and Bf16.
+// The work of an op on a device, taken down with operands by their roles (models/schedule/operands.hpp); the
+// counterpart of op_kernels.hpp for devices. Instantiated for double, float and Bf16.
 #pragma once
 #include "exec/device/order_bodies.hpp"
 #include "exec/device/recorder.hpp"
@@ -8,24 +8,26 @@
 
 namespace dovetail::exec {
 
-// One op on one rank. Tensors consist of Scalars; those of is_wide of Wide<Scalar>.
+// One op on one rank. Tensors consist of Scalars; those that are wide (tensor_kind.hpp) of Wide<Scalar>.
 template <class Scalar>
 struct DeviceOp : OpOperands {
   const std::vector<void*>& tensors;  // of this rank, by TensorId
   Recorder& out;
 
   template <class Item = Scalar>
-  const Item* read(std::size_t i) const {
-    return static_cast<const Item*>(tensors[static_cast<std::size_t>(reads()[i])]);
+  Item* data(TensorId id) const {
+    return static_cast<Item*>(tensors[static_cast<std::size_t>(id)]);
   }
   template <class Item = Scalar>
-  Item* write(std::size_t i) const {
-    return static_cast<Item*>(tensors[static_cast<std::size_t>(writes()[i])]);
+  const Item* read(Role role) const {
+    return data<Item>(read_id(role));
+  }
+  template <class Item = Scalar>
+  Item* write(Role role) const {
+    return data<Item>(write_id(role));
   }
 };
 
-// Routing, scores and their gradients, log_sum_exp, optimizer states: fp32 at least.
-bool is_wide(TensorKind kind);
 // How a device that computes in `scalar` stores a tensor: messages that are compressed in their own format.
 Stored stored_as(const Tensor& tensor, Stored scalar);
 
@@ -47,14 +49,14 @@ template <class Scalar>
 void record_encode(DeviceOp<Scalar>& op);
 template <class Scalar>
 void record_decode(DeviceOp<Scalar>& op);
-// Encode and decode with dense weights: the one that the first operands after the tokens, or the gradients, say.
+// Encode and decode with dense weights.
 template <class Scalar>
 void record_dense_encode(DeviceOp<Scalar>& op);
 template <class Scalar>
 void record_dense_decode(DeviceOp<Scalar>& op);
-// Adds up what an op reads before its routing or dense weights, of its part's tokens; returns where those are.
+// Adds up the gradients from above that a decode reads, of its part's tokens.
 template <class Scalar>
-std::size_t record_gradient_sum(const DeviceOp<Scalar>& op, Scalar* to);
+void record_gradient_sum(const DeviceOp<Scalar>& op, Scalar* to);
 // Of a routing; where experts choose, in a table that is made first.
 template <class Scalar>
 TokenEntries token_entries(const DeviceOp<Scalar>& op, const Wide<Scalar>* routing);
@@ -71,14 +73,17 @@ void record_sum(Recorder& out, const Scalar* a, const Scalar* b, Scalar* sum, st
 
 // (T, M), or the rows of the op's part in a tensor of all tokens.
 template <class Scalar>
-const Scalar* read_tokens(const DeviceOp<Scalar>& op, std::size_t i) {
-  const bool part = op.part.chunk >= 0 && op.read_tensor(i).chunk < 0;
-  return op.read(i) + (part ? op.part.tokens.first * op.shape.hidden : 0);
+Scalar* tokens_of(const DeviceOp<Scalar>& op, TensorId id) {
+  const bool part = op.part.chunk >= 0 && op.tensor(id).chunk < 0;
+  return op.data(id) + (part ? op.part.tokens.first * op.shape.hidden : 0);
 }
 template <class Scalar>
-Scalar* write_tokens(const DeviceOp<Scalar>& op, std::size_t i) {
-  const bool part = op.part.chunk >= 0 && op.write_tensor(i).chunk < 0;
-  return op.write(i) + (part ? op.part.tokens.first * op.shape.hidden : 0);
+const Scalar* read_tokens(const DeviceOp<Scalar>& op, Role role) {
+  return tokens_of(op, op.read_id(role));
+}
+template <class Scalar>
+Scalar* write_tokens(const DeviceOp<Scalar>& op, Role role) {
+  return tokens_of(op, op.write_id(role));
 }
 
 #define DOVETAIL_FOR_DEVICE(function)        \

@@ -287,42 +287,49 @@ void record_backward(Recorder& out, const LayerShape& s, const std::vector<Forwa
 template <class Scalar>
 void record_restore_hidden(DeviceOp<Scalar>& op) {
   const LayerShape s = expert_shape(op);
-  const Scalar* x = op.read(0);
+  const Scalar* x = op.read(roles::expert_input);
   if (Scalar* const memory = memory_by_expert<Scalar>(op.out, s, op.op.rows)) {
     record_bring(op.out, s, op.op.rows, op.op.rows, x, memory);
     x = memory;
   }
-  record_hidden(op.out, s, op.op.rows, x, op.read(1), op.write(0));
+  record_hidden(op.out, s, op.op.rows, x, op.read(roles::expert_weights), op.write(TensorKind::Hidden));
 }
 
-// Reads 2 of the backward op: the gradient, if it has a value already. After it: the inputs of the forward chunks that
-// share rows with this one, then their hidden rows.
+// The backward op reads the gradient only if that has a value already.
 template <class Scalar>
 void record_expert(DeviceOp<Scalar>& op) {
   const LayerShape s = expert_shape(op);
+  const Scalar* const weights = op.read(roles::expert_weights);
   if (op.op.phase == Phase::Forward)
-    return record_forward(op.out, s, op.op.rows, op.read(0), op.read(1), op.write(0), op.write(1));
-  const bool has_value = op.reads()[2] == op.writes()[0];
-  if (!has_value) op.out.zero(op.write(0), op.write_tensor(0).elements);
-  const std::size_t first = has_value ? 3 : 2, chunks = (op.read_count() - first) / 2;
+    return record_forward(op.out, s, op.op.rows, op.read(roles::expert_input), weights, op.write(TensorKind::Hidden),
+                          op.write(roles::expert_output));
+  Scalar* const gradient = op.write(roles::expert_gradient);
+  if (!op.find_read(roles::expert_gradient)) op.out.zero(gradient, op.write_tensor(roles::expert_gradient).elements);
+  const std::vector<TensorId> inputs = op.all_reads(roles::expert_input), hidden = op.all_reads(TensorKind::Hidden);
+  check(inputs.size() == hidden.size(), "hidden rows for each input of an expert");
   std::vector<ForwardChunk<Scalar>> kept;
-  for (std::size_t i = first; i < first + chunks; ++i)
-    if (op.read_tensor(i).rows.overlaps(op.op.rows))
-      kept.push_back({op.read_tensor(i).rows, op.read(i), op.read(i + chunks)});
-  record_backward<Scalar>(op.out, s, kept, {op.op.rows, op.read(0), op.read(1), op.write(0), op.write(1), op.write(2)});
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (const RowRange rows = op.tensor(inputs[i]).rows; rows.overlaps(op.op.rows))
+      kept.push_back({rows, op.data(inputs[i]), op.data(hidden[i])});
+  record_backward<Scalar>(op.out, s, kept,
+                          {op.op.rows, op.read(roles::d_expert_output), weights, gradient,
+                           op.write(gradient_of(roles::expert_input)), op.write(gradient_of(TensorKind::Hidden))});
 }
 
 template <class Scalar>
 void record_dense_ffn(DeviceOp<Scalar>& op) {
-  const bool forward = op.op.phase == Phase::Forward;
-  const LayerShape s = ffn_shape(op.shape, op.read_tensor(forward ? 1 : 3).elements);
+  const LayerShape s = ffn_shape(op.shape, op.read_tensor(TensorKind::DenseWeights).elements);
   const RowRange tokens{0, s.sequence_tokens()};
-  if (forward)
-    return record_forward(op.out, s, tokens, op.read(0), op.read(1) + s.dense_parameters(), op.write(0), op.write(1));
+  const Scalar *const input = op.read(roles::ffn_input), *const weights =
+                                                             op.read(TensorKind::DenseWeights) + s.dense_parameters();
+  if (op.op.phase == Phase::Forward)
+    return record_forward(op.out, s, tokens, input, weights, op.write(TensorKind::FfnHidden),
+                          op.write(TensorKind::FfnPartial));
   Scalar* const d_hidden = op.out.template scratch<Scalar>(tokens.size() * s.hidden_width());
   record_backward<Scalar>(
-      op.out, s, {{tokens, op.read(1), op.read(2)}},
-      {tokens, op.read(0), op.read(3) + s.dense_parameters(), op.write(0) + op.op.rows.first, op.write(1), d_hidden});
+      op.out, s, {{tokens, input, op.read(TensorKind::FfnHidden)}},
+      {tokens, op.read(roles::d_ffn_partial), weights, op.write(TensorKind::DenseGradients) + op.op.rows.first,
+       op.write(gradient_of(TensorKind::FfnInput)), d_hidden});
 }
 
 DOVETAIL_FOR_DEVICE(record_expert);

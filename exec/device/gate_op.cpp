@@ -1,5 +1,6 @@
 // The gate: logits by products, scores, choices (or preset ones) and slots by kernels.
 #include <algorithm>
+#include <optional>
 
 #include "exec/device/cosine_op.hpp"
 #include "exec/device/device_op.hpp"
@@ -122,18 +123,10 @@ Chosen record_choices(const DeviceOp<Scalar>& op, const Wide<Scalar>* scores) {
   return chosen;
 }
 
-// The operand of a kind, or null.
-template <class Scalar, class Item>
-const Item* find_read(const DeviceOp<Scalar>& op, TensorKind kind, bool gradient = false) {
-  for (std::size_t i = 0; i < op.read_count(); ++i)
-    if (op.read_tensor(i).kind == kind && op.read_tensor(i).gradient == gradient) return op.template read<Item>(i);
-  return nullptr;
-}
-template <class Scalar, class Item>
-Item* find_write(const DeviceOp<Scalar>& op, TensorKind kind) {
-  for (std::size_t i = 0; i < op.write_count(); ++i)
-    if (op.write_tensor(i).kind == kind) return op.template write<Item>(i);
-  return nullptr;
+// Null where the op has no such operand.
+template <class Item, class Scalar>
+Item* find_data(const DeviceOp<Scalar>& op, std::optional<TensorId> id) {
+  return id ? op.template data<Item>(*id) : nullptr;
 }
 
 // Of a soft gate (T, E C).
@@ -149,22 +142,24 @@ template <class Scalar>
 void forward(const DeviceOp<Scalar>& op) {
   using Number = Wide<Scalar>;
   const LayerShape& s = op.shape;
-  Scalar* const moe_input = write_tokens(op, 0);
-  record_sum(op.out, read_tokens(op, 0), read_tokens(op, 1), moe_input, s.tokens * s.hidden);
-  auto* const combine = find_write<Scalar, Number>(op, TensorKind::CombineWeights);
-  auto* const mask = find_write<Scalar, Scalar>(op, TensorKind::RoutingMask);
+  Scalar* const moe_input = write_tokens(op, TensorKind::MoeInput);
+  record_sum(op.out, read_tokens(op, TensorKind::LayerInput), read_tokens(op, roles::attended), moe_input,
+             s.tokens * s.hidden);
+  const Scalar* const router = op.read(TensorKind::RouterWeights);
+  auto* const combine = find_data<Number>(op, op.find_write(TensorKind::CombineWeights));
+  auto* const mask = find_data<Scalar>(op, op.find_write(TensorKind::RoutingMask));
   if (s.gate.kind == GateKind::SoftMoe) {
-    record_soft_logits<Scalar>(op, moe_input, op.read(2), combine);
+    record_soft_logits<Scalar>(op, moe_input, router, combine);
     op.out.launch(s.slots(), SoftDispatch<Scalar>{s.tokens, s.slots(), combine, mask});
     GateShape slots = gate_shape(s);
     slots.experts = s.slots();
     op.out.launch(s.tokens, ExpertScores<Number>{slots, combine});
     return;
   }
-  const Scores<Scalar> scores = record_scores<Scalar>(op, moe_input, op.read(2));
+  const Scores<Scalar> scores = record_scores<Scalar>(op, moe_input, router);
   const Chosen chosen = s.gate.kind == GateKind::ExpertChoice ? record_tokens_of_experts(op, scores.scores)
                                                               : record_choices(op, scores.scores);
-  auto* const routing = op.template write<Number>(1);
+  auto* const routing = op.template write<Number>(TensorKind::Routing);
   op.out.launch(s.tokens, WriteRouting<Number>{gate_shape(s), chosen.entries, scores.scores, chosen.experts,
                                                chosen.slots, routing});
   if (combine == nullptr) return;
@@ -176,70 +171,67 @@ void forward(const DeviceOp<Scalar>& op) {
 // Through one matrix (M, cols) of the router, from its element `first` on: adds to the tokens' gradient and to the
 // matrix's.
 template <class Scalar>
-void through_logits(const DeviceOp<Scalar>& op, std::size_t input, const Scalar* d_logits, std::int64_t first,
-                    std::int64_t cols) {
+void through_logits(const DeviceOp<Scalar>& op, const Scalar* d_logits, std::int64_t first, std::int64_t cols) {
   const LayerShape& s = op.shape;
-  const Matrix<const Scalar> d(d_logits, s.tokens, cols), x(read_tokens(op, input), s.tokens, s.hidden),
-      w(op.read(input + 1) + first, s.hidden, cols);
-  op.out.multiply(
-      product<Scalar>(d, transposed(w), Matrix<Scalar>(write_tokens(op, 0), s.tokens, s.hidden), Into::Add));
-  op.out.multiply(product<Scalar>(transposed(x), d, Matrix<Scalar>(op.write(1) + first, s.hidden, cols), Into::Add));
+  const Matrix<const Scalar> d(d_logits, s.tokens, cols), x(read_tokens(op, TensorKind::MoeInput), s.tokens, s.hidden),
+      w(op.read(TensorKind::RouterWeights) + first, s.hidden, cols);
+  const Matrix<Scalar> d_x(write_tokens(op, gradient_of(TensorKind::MoeInput)), s.tokens, s.hidden),
+      d_w(op.write(TensorKind::RouterGradient) + first, s.hidden, cols);
+  op.out.multiply(product<Scalar>(d, transposed(w), d_x, Into::Add));
+  op.out.multiply(product<Scalar>(transposed(x), d, d_w, Into::Add));
 }
 
 template <class Scalar>
-void soft_backward(const DeviceOp<Scalar>& op, std::size_t input) {
+void soft_backward(const DeviceOp<Scalar>& op) {
   using Number = Wide<Scalar>;
   const LayerShape& s = op.shape;
   const std::int64_t size = s.tokens * s.slots();
   auto* const logits = op.out.template scratch<Number>(size);
   auto* const d_dispatch = op.out.template scratch<Number>(size);
   auto* const d_logits = op.out.template scratch<Scalar>(size);
-  record_soft_logits<Scalar>(op, read_tokens(op, input), op.read(input + 1), logits);
-  op.out.launch(s.slots(),
-                SoftDispatchBackward<Scalar>{s.tokens, s.slots(), logits,
-                                             find_read<Scalar, Scalar>(op, TensorKind::RoutingMask, true), d_dispatch});
+  record_soft_logits<Scalar>(op, read_tokens(op, TensorKind::MoeInput), op.read(TensorKind::RouterWeights), logits);
+  op.out.launch(s.slots(), SoftDispatchBackward<Scalar>{s.tokens, s.slots(), logits,
+                                                        op.read(gradient_of(TensorKind::RoutingMask)), d_dispatch});
   op.out.launch(s.tokens, SoftCombineBackward<Scalar>{s.slots(), logits,
-                                                      find_read<Scalar, Number>(op, TensorKind::CombineWeights, true),
+                                                      op.template read<Number>(gradient_of(TensorKind::CombineWeights)),
                                                       d_dispatch, d_logits});
-  through_logits<Scalar>(op, input, d_logits, 0, s.slots());
+  through_logits<Scalar>(op, d_logits, 0, s.slots());
 }
 
 // The gradients of the choices' scores, wherever they stand.
 template <class Scalar>
 const Wide<Scalar>* record_score_gradients(const DeviceOp<Scalar>& op, const Wide<Scalar>* routing) {
   using Number = Wide<Scalar>;
-  if (const auto* const given = find_read<Scalar, Number>(op, TensorKind::ScoreGradient)) return given;
+  if (const auto* const given = find_data<Number>(op, op.find_read(TensorKind::ScoreGradient))) return given;
   auto* const gradient = op.out.template scratch<Number>(op.shape.routing_entries());
   op.out.launch(op.shape.routing_entries(),
                 ReadDense<Number>{op.shape.slots(), routing,
-                                  find_read<Scalar, Number>(op, TensorKind::CombineWeights, true), gradient});
+                                  op.template read<Number>(gradient_of(TensorKind::CombineWeights)), gradient});
   return gradient;
 }
 
-// Reads output_gradient, those of the scores, routing, moe_input, router_weights, d_moe_input.
 template <class Scalar>
 void backward(const DeviceOp<Scalar>& op) {
   using Number = Wide<Scalar>;
   const LayerShape& s = op.shape;
-  std::size_t input = 0;
-  while (op.read_tensor(input).kind != TensorKind::MoeInput) ++input;
-  Scalar* const d_tokens = write_tokens(op, 0);
-  record_sum<Scalar>(op.out, d_tokens, read_tokens(op, 0), d_tokens, s.tokens * s.hidden);
-  if (s.gate.kind == GateKind::SoftMoe) return soft_backward(op, input);
+  Scalar* const d_tokens = write_tokens(op, gradient_of(TensorKind::MoeInput));
+  record_sum<Scalar>(op.out, d_tokens, read_tokens(op, TensorKind::OutputGradient), d_tokens, s.tokens * s.hidden);
+  if (s.gate.kind == GateKind::SoftMoe) return soft_backward(op);
   const std::int64_t size = s.tokens * s.experts;
-  const Scores<Scalar> scores = record_scores<Scalar>(op, read_tokens(op, input), op.read(input + 1));
+  const Scores<Scalar> scores =
+      record_scores<Scalar>(op, read_tokens(op, TensorKind::MoeInput), op.read(TensorKind::RouterWeights));
   Scalar* const d_logits = op.out.template scratch<Scalar>(size);
-  const auto* const routing = find_read<Scalar, Number>(op, TensorKind::Routing);
+  const auto* const routing = op.template read<Number>(TensorKind::Routing);
   op.out.launch(size, LogitGradients<Scalar>{gate_shape(s), token_entries(op, routing), scores.scores, routing,
                                              record_score_gradients(op, routing), d_logits});
-  if (s.gate.cosine()) return record_cosine_backward(op, input, d_logits, scores.cosine);
-  through_logits<Scalar>(op, input, d_logits, 0, s.experts);
+  if (s.gate.cosine()) return record_cosine_backward(op, d_logits, scores.cosine);
+  through_logits<Scalar>(op, d_logits, 0, s.experts);
   if (s.gate.kind != GateKind::Gshard) return;
   Scalar* const d_spread = op.out.template scratch<Scalar>(size);
   launch_packed<Scalar>(op.out, size, [&]<int pack>() {
     return SpreadGradients<Scalar, pack>{d_logits, scores.spread, scores.noise, d_spread};
   });
-  through_logits<Scalar>(op, input, d_spread, s.hidden * s.experts, s.experts);
+  through_logits<Scalar>(op, d_spread, s.hidden * s.experts, s.experts);
 }
 
 }  // namespace

@@ -41,61 +41,59 @@ struct Views {
   const ChunkView<Scalar>* chunks;
   std::int64_t count;
 };
-// Of the chunks that an op reads, from its operand `first` on.
 template <class Scalar>
-Views<Scalar> read_chunks(const DeviceOp<Scalar>& op, std::size_t first) {
+Views<Scalar> read_chunks(const DeviceOp<Scalar>& op, Role role) {
   std::vector<ChunkView<Scalar>> views;
-  for (std::size_t i = first; i < op.read_count(); ++i) {
-    const Tensor& t = op.read_tensor(i);
+  for (TensorId chunk : op.all_reads(role)) {
+    const Tensor& t = op.tensor(chunk);
     const BlockTables tables = block_tables(op.shape, t);
-    views.push_back({t.rows.first, t.rows.last, op.read(i), op.out.table(tables.blocks), tables.copies});
+    views.push_back({t.rows.first, t.rows.last, op.data(chunk), op.out.table(tables.blocks), tables.copies});
   }
   return {op.out.table(views), std::ssize(views)};
 }
 
-// Fills the chunks that an op writes, from its operand `first` on, with rows of `tokens`.
+// Fills the chunks that an op writes with rows of `tokens`.
 template <class Scalar>
 void fill_chunks(const DeviceOp<Scalar>& op, const Scalar* tokens, const Wide<Scalar>* routing, bool weighted,
-                 std::size_t first) {
+                 Role chunks) {
   const LayerShape& s = op.shape;
   auto* const slot_entry = op.out.template scratch<std::int32_t>(s.slots());
   op.out.fill(slot_entry, 0xff, s.slots() * static_cast<std::int64_t>(sizeof(std::int32_t)));  // -1
   op.out.launch(s.routing_entries(), InvertRouting<Wide<Scalar>>{routing, slot_entry});
-  for (std::size_t i = first; i < op.write_count(); ++i) {
-    const Tensor& t = op.write_tensor(i);
+  for (TensorId chunk : op.all_writes(chunks)) {
+    const Tensor& t = op.tensor(chunk);
     const BlockTables tables = block_tables(s, t);
     op.out.launch(t.elements / s.hidden,
                   FillSlots<Scalar>{slot_shape(s), tokens, routing, slot_entry, op.out.table(tables.block_expert),
-                                    weighted, t.rows.first, t.rows.size(), op.write(i)});
+                                    weighted, t.rows.first, t.rows.size(), op.data(chunk)});
   }
 }
 
 template <class Scalar>
 void decode_backward(const DeviceOp<Scalar>& op) {
   const LayerShape& s = op.shape;
-  Scalar* const gradient = write_tokens(op, 0);
-  const std::size_t at = record_gradient_sum(op, gradient);
-  const auto* const routing = op.template read<Wide<Scalar>>(at);
-  const Views<Scalar> combined = read_chunks(op, at + 1);
-  op.out.launch(s.routing_entries(), ScoreGradients<Scalar>{slot_shape(s), gradient, routing, combined.chunks,
-                                                            combined.count, op.template write<Wide<Scalar>>(1)});
-  fill_chunks<Scalar>(op, gradient, routing, true, 2);
+  Scalar* const gradient = write_tokens(op, TensorKind::OutputGradient);
+  record_gradient_sum(op, gradient);
+  const auto* const routing = op.template read<Wide<Scalar>>(TensorKind::Routing);
+  const Views<Scalar> combined = read_chunks(op, roles::to_decode);
+  op.out.launch(s.routing_entries(),
+                ScoreGradients<Scalar>{slot_shape(s), gradient, routing, combined.chunks, combined.count,
+                                       op.template write<Wide<Scalar>>(TensorKind::ScoreGradient)});
+  fill_chunks<Scalar>(op, gradient, routing, true, gradient_of(TensorKind::Combined | TensorKind::ShadowOutput));
 }
 
 }  // namespace
 
 template <class Scalar>
-std::size_t record_gradient_sum(const DeviceOp<Scalar>& op, Scalar* to) {
+void record_gradient_sum(const DeviceOp<Scalar>& op, Scalar* to) {
   const std::int64_t size = op.shape.tokens * op.shape.hidden;
-  const auto routes = [](TensorKind kind) { return kind == TensorKind::Routing || kind == TensorKind::CombineWeights; };
-  std::size_t at = 0;
-  while (!routes(op.read_tensor(at).kind)) ++at;
-  if (at == 1)
-    op.out.copy(to, read_tokens(op, 0), size * static_cast<std::int64_t>(sizeof(Scalar)));
-  else
-    record_sum(op.out, read_tokens(op, 0), read_tokens(op, 1), to, size);
-  for (std::size_t i = 2; i < at; ++i) record_sum<Scalar>(op.out, to, read_tokens(op, i), to, size);
-  return at;
+  const Scalar* so_far = nullptr;
+  for (TensorId part : op.all_reads(roles::d_output)) {
+    const Scalar* const from = tokens_of(op, part);
+    if (so_far != nullptr) record_sum<Scalar>(op.out, so_far, from, to, size);
+    so_far = so_far == nullptr ? from : to;
+  }
+  if (so_far != to) op.out.copy(to, so_far, size * static_cast<std::int64_t>(sizeof(Scalar)));
 }
 
 template <class Scalar>
@@ -110,34 +108,35 @@ TokenEntries token_entries(const DeviceOp<Scalar>& op, const Wide<Scalar>* routi
 
 template <class Scalar>
 void record_encode(DeviceOp<Scalar>& op) {
-  const bool is_forward = op.op.phase == Phase::Forward;
-  if (op.read_tensor(is_forward ? 1 : 0).kind == TensorKind::RoutingMask) return record_dense_encode(op);
-  const auto* const routing = op.template read<Wide<Scalar>>(is_forward ? 1 : 0);
-  if (is_forward) return fill_chunks(op, read_tokens(op, 0), routing, false, 0);
-  const Views<Scalar> d_encoded = read_chunks(op, 1);
-  op.out.launch(op.shape.tokens,
-                CollectSlots<Scalar>{slot_shape(op.shape), token_entries(op, routing), nullptr, routing, false,
-                                     d_encoded.chunks, d_encoded.count, write_tokens(op, 0)});
+  if (op.find_read(TensorKind::RoutingMask)) return record_dense_encode(op);
+  const auto* const routing = op.template read<Wide<Scalar>>(TensorKind::Routing);
+  if (op.op.phase == Phase::Forward)
+    return fill_chunks(op, read_tokens(op, TensorKind::MoeInput), routing, false,
+                       TensorKind::Encoded | TensorKind::ShadowInput);
+  const Views<Scalar> d_encoded = read_chunks(op, gradient_of(roles::expert_input));
+  op.out.launch(op.shape.tokens, CollectSlots<Scalar>{slot_shape(op.shape), token_entries(op, routing), nullptr,
+                                                      routing, false, d_encoded.chunks, d_encoded.count,
+                                                      write_tokens(op, gradient_of(TensorKind::MoeInput))});
 }
 
 template <class Scalar>
 void record_decode(DeviceOp<Scalar>& op) {
-  for (std::size_t i = 0; i < op.read_count(); ++i)
-    if (op.read_tensor(i).kind == TensorKind::CombineWeights) return record_dense_decode(op);
+  if (op.find_read(TensorKind::CombineWeights)) return record_dense_decode(op);
   if (op.op.phase == Phase::Backward) return decode_backward(op);
-  const auto* const routing = op.template read<Wide<Scalar>>(1);
-  const Views<Scalar> combined = read_chunks(op, 2);
-  op.out.launch(op.shape.tokens,
-                CollectSlots<Scalar>{slot_shape(op.shape), token_entries(op, routing), read_tokens(op, 0), routing,
-                                     true, combined.chunks, combined.count, write_tokens(op, 0)});
+  const auto* const routing = op.template read<Wide<Scalar>>(TensorKind::Routing);
+  const Views<Scalar> combined = read_chunks(op, roles::to_decode);
+  op.out.launch(
+      op.shape.tokens,
+      CollectSlots<Scalar>{slot_shape(op.shape), token_entries(op, routing), read_tokens(op, TensorKind::MoeInput),
+                           routing, true, combined.chunks, combined.count, write_tokens(op, TensorKind::LayerInput)});
 }
 
 template TokenEntries token_entries(const DeviceOp<double>&, const double*);
 template TokenEntries token_entries(const DeviceOp<float>&, const float*);
 template TokenEntries token_entries(const DeviceOp<Bf16>&, const float*);
-template std::size_t record_gradient_sum(const DeviceOp<double>&, double*);
-template std::size_t record_gradient_sum(const DeviceOp<float>&, float*);
-template std::size_t record_gradient_sum(const DeviceOp<Bf16>&, Bf16*);
+template void record_gradient_sum(const DeviceOp<double>&, double*);
+template void record_gradient_sum(const DeviceOp<float>&, float*);
+template void record_gradient_sum(const DeviceOp<Bf16>&, Bf16*);
 DOVETAIL_FOR_DEVICE(record_encode);
 DOVETAIL_FOR_DEVICE(record_decode);
 

@@ -13,12 +13,9 @@ struct GroupMember {
   int rank = 0;
 
   LoweredOp lowered() const { return lower(operands.schedule, operands.op, rank); }
-  std::byte* read(std::size_t i) const { return at(operands.reads()[i]); }
-  std::byte* write(std::size_t i) const { return at(operands.writes()[i]); }
   std::byte* at(TensorId id) const { return static_cast<std::byte*>(memory->tensors()[static_cast<std::size_t>(id)]); }
-  std::int64_t read_bytes(std::size_t i) const { return memory->bytes_of(operands.reads()[i]); }
-  std::int64_t write_bytes(std::size_t i) const { return memory->bytes_of(operands.writes()[i]); }
-  std::int64_t element_bytes(TensorId id) const { return memory->bytes_of(id) / operands.tensor(id).elements; }
+  std::int64_t bytes(TensorId id) const { return memory->bytes_of(id); }
+  std::int64_t element_bytes(TensorId id) const { return bytes(id) / operands.tensor(id).elements; }
 };
 
 // Scratch memory consists of Scalars, and so do all operands of sums.

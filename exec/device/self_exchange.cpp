@@ -28,8 +28,9 @@ void add_pieces(std::byte* to, std::int64_t to_bytes, const std::byte* from, std
 // Sums read all that they are given. What stays in its place is copied to some memory beside it, larger than a cache.
 std::vector<Piece> pieces_of(const GroupMember& self, Recorder& recorder) {
   const OpOperands& o = self.operands;
+  const TensorId source = o.source(), result = o.result();
   std::vector<Piece> pieces;
-  if (self.read(0) == self.write(0)) {
+  if (self.at(source) == self.at(result)) {
     constexpr std::int64_t most_beside = 1 << 27;
     const Region summed = std::get<NativeCollective>(self.lowered().steps.front()).from;
     const std::int64_t size = self.element_bytes(summed.tensor), bytes = summed.count * size,
@@ -37,11 +38,10 @@ std::vector<Piece> pieces_of(const GroupMember& self, Recorder& recorder) {
     add_pieces(recorder.scratch<std::byte>(beside), beside, self.at(summed.tensor) + summed.first * size, bytes,
                pieces);
   } else if (o.op.collective() == Collective::ReduceScatter) {
-    add_pieces(self.write(0), self.write_bytes(0), self.read(0), self.read_bytes(0), pieces);
+    add_pieces(self.at(result), self.bytes(result), self.at(source), self.bytes(source), pieces);
   } else if (o.op.kind != OpKind::StageSend) {
-    for (std::size_t i = 0; i < o.write_count(); ++i)
-      add_pieces(self.write(i), self.write_bytes(i), self.read(0), std::min(self.read_bytes(0), self.write_bytes(i)),
-                 pieces);
+    for (TensorId to : o.writes())
+      add_pieces(self.at(to), self.bytes(to), self.at(source), std::min(self.bytes(source), self.bytes(to)), pieces);
   }
   return pieces;
 }

@@ -11,64 +11,82 @@ namespace dovetail::exec {
 namespace {
 
 template <class Scalar>
-Matrix<const Scalar> read_matrix(const OpContext<Scalar>& c, std::size_t i, std::int64_t rows, std::int64_t cols) {
-  check(c.read_tensor(i).elements == rows * cols, "a tensor's size differs from its shape");
-  return {c.read(i), rows, cols};
+Matrix<Scalar> matrix(const OpContext<Scalar>& c, TensorId id, std::int64_t rows, std::int64_t cols) {
+  check(c.tensor(id).elements == rows * cols, "a tensor's size differs from its shape");
+  return {c.data(id), rows, cols};
 }
-
 template <class Scalar>
-Matrix<Scalar> write_matrix(const OpContext<Scalar>& c, std::size_t i, std::int64_t rows, std::int64_t cols) {
-  check(c.write_tensor(i).elements == rows * cols, "a tensor's size differs from its shape");
-  return {c.write(i), rows, cols};
+Matrix<const Scalar> read_matrix(const OpContext<Scalar>& c, Role role, std::int64_t rows, std::int64_t cols) {
+  return matrix(c, c.read_id(role), rows, cols);
+}
+template <class Scalar>
+Matrix<Scalar> write_matrix(const OpContext<Scalar>& c, Role role, std::int64_t rows, std::int64_t cols) {
+  return matrix(c, c.write_id(role), rows, cols);
 }
 
 // (T, M), or the rows of the op's part in a tensor of all tokens.
 template <class Scalar>
-Matrix<const Scalar> read_tokens(const OpContext<Scalar>& c, std::size_t i) {
-  if (c.part.chunk < 0 || c.read_tensor(i).chunk >= 0) return read_matrix(c, i, c.shape.tokens, c.shape.hidden);
-  return read_matrix(c, i, c.read_tensor(i).elements / c.shape.hidden, c.shape.hidden)
-      .rows_from(c.part.tokens.first, c.shape.tokens);
+Matrix<Scalar> tokens(const OpContext<Scalar>& c, TensorId id) {
+  const Tensor& t = c.tensor(id);
+  if (c.part.chunk < 0 || t.chunk >= 0) return matrix(c, id, c.shape.tokens, c.shape.hidden);
+  return matrix(c, id, t.elements / c.shape.hidden, c.shape.hidden).rows_from(c.part.tokens.first, c.shape.tokens);
 }
 template <class Scalar>
-Matrix<Scalar> write_tokens(const OpContext<Scalar>& c, std::size_t i) {
-  if (c.part.chunk < 0 || c.write_tensor(i).chunk >= 0) return write_matrix(c, i, c.shape.tokens, c.shape.hidden);
-  return write_matrix(c, i, c.write_tensor(i).elements / c.shape.hidden, c.shape.hidden)
-      .rows_from(c.part.tokens.first, c.shape.tokens);
+Matrix<const Scalar> read_tokens(const OpContext<Scalar>& c, Role role) {
+  return tokens(c, c.read_id(role));
+}
+template <class Scalar>
+Matrix<Scalar> write_tokens(const OpContext<Scalar>& c, Role role) {
+  return tokens(c, c.write_id(role));
+}
+
+template <class Item, class Scalar>
+std::vector<Chunk<Item>> chunks(const OpContext<Scalar>& c, const std::vector<TensorId>& ids) {
+  std::vector<Chunk<Item>> all;
+  for (TensorId id : ids) {
+    const Tensor& t = c.tensor(id);
+    all.push_back({t.rows, c.data(id), t.peers, t.expert});
+  }
+  return all;
+}
+template <class Scalar>
+std::vector<Chunk<const Scalar>> read_chunks(const OpContext<Scalar>& c, Role role) {
+  return chunks<const Scalar>(c, c.all_reads(role));
+}
+template <class Scalar>
+std::vector<Chunk<Scalar>> write_chunks(const OpContext<Scalar>& c, Role role) {
+  return chunks<Scalar>(c, c.all_writes(role));
 }
 
 template <class Scalar>
-std::vector<Chunk<const Scalar>> read_chunks(const OpContext<Scalar>& c, std::size_t first) {
-  std::vector<Chunk<const Scalar>> chunks;
-  for (std::size_t i = first; i < c.read_count(); ++i) {
-    const Tensor& t = c.read_tensor(i);
-    chunks.push_back({t.rows, c.read(i), t.peers, t.expert});
-  }
-  return chunks;
+Matrix<Scalar> projections(const OpContext<Scalar>& c, TensorId id) {
+  return matrix(c, id, c.shape.sequence_tokens(), c.shape.query_width() + 2 * c.shape.key_width());
+}
+
+// As the attention takes them in and gives their gradient.
+template <class Scalar>
+Matrix<const Scalar> attention_input(const OpContext<Scalar>& c) {
+  return read_matrix(c, roles::attention_input, c.shape.sequence_tokens(), c.shape.hidden);
 }
 template <class Scalar>
-std::vector<Chunk<Scalar>> write_chunks(const OpContext<Scalar>& c, std::size_t first) {
-  std::vector<Chunk<Scalar>> chunks;
-  for (std::size_t i = first; i < c.write_count(); ++i) {
-    const Tensor& t = c.write_tensor(i);
-    chunks.push_back({t.rows, c.write(i), t.peers, t.expert});
-  }
-  return chunks;
+Matrix<Scalar> d_attention_input(const OpContext<Scalar>& c) {
+  return write_matrix(c, gradient_of(TensorKind::AttentionInput), c.shape.sequence_tokens(), c.shape.hidden);
 }
 
 template <class Scalar>
-Matrix<Scalar> write_projections(const OpContext<Scalar>& c, std::size_t i) {
-  return write_matrix(c, i, c.shape.sequence_tokens(), c.shape.query_width() + 2 * c.shape.key_width());
+const Scalar* dense_weights(const OpContext<Scalar>& c) {
+  return c.read(TensorKind::DenseWeights);
 }
+// The op's range of them.
 template <class Scalar>
-Matrix<const Scalar> read_projections(const OpContext<Scalar>& c, std::size_t i) {
-  return read_matrix(c, i, c.shape.sequence_tokens(), c.shape.query_width() + 2 * c.shape.key_width());
+Scalar* dense_gradients(const OpContext<Scalar>& c) {
+  return c.write(TensorKind::DenseGradients) + c.op.rows.first;
 }
 
 template <class Scalar>
 void forward_projection(OpContext<Scalar>& c) {
-  const LayerShape& s = c.shape;
-  projection_forward<Scalar>(s, c.rows, read_matrix(c, 0, s.sequence_tokens(), s.hidden), {s, c.read(1)},
-                             write_projections(c, 0));
+  projection_forward<Scalar>(c.shape, c.rows, attention_input(c), {c.shape, dense_weights(c)},
+                             projections(c, c.write_id(TensorKind::QueryKeyValue)));
 }
 
 // Of all tokens it projects first; a chunk reads what a projection op has written.
@@ -78,70 +96,58 @@ void forward_attention(OpContext<Scalar>& c) {
   const std::int64_t tokens = s.sequence_tokens();
   const bool projects = c.part.chunk < 0;
   if (projects) forward_projection(c);
-  const std::size_t first = projects ? 1 : 0;
-  const AttentionState<Scalar> state{projects ? write_projections(c, 0) : read_projections(c, 0),
-                                     write_matrix(c, first, tokens, s.query_width()),
-                                     write_matrix(c, first + 1, tokens, s.heads)};
-  attention_forward<Scalar>(s, c.part.positions, {s, c.read(1)}, state,
-                            write_matrix(c, first + 2, s.samples * c.part.positions.size(), s.hidden));
+  const TensorId projected = projects ? c.write_id(TensorKind::QueryKeyValue) : c.read_id(TensorKind::QueryKeyValue);
+  const AttentionState<Scalar> state{projections(c, projected),
+                                     write_matrix(c, TensorKind::AttentionContext, tokens, s.query_width()),
+                                     write_matrix(c, TensorKind::LogSumExp, tokens, s.heads)};
+  attention_forward<Scalar>(
+      s, c.part.positions, {s, dense_weights(c)}, state,
+      write_matrix(c, TensorKind::AttentionPartial, s.samples * c.part.positions.size(), s.hidden));
 }
 
 template <class Scalar>
-void backward_attention_of_part(OpContext<Scalar>& c, std::size_t first, Matrix<Scalar> d_projected,
-                                Matrix<Scalar> d_output_weights) {
+void backward_attention_of_part(OpContext<Scalar>& c, Matrix<Scalar> d_projected, Matrix<Scalar> d_output_weights) {
   const LayerShape& s = c.shape;
   const std::int64_t tokens = s.sequence_tokens();
-  const AttentionState<const Scalar> state{read_projections(c, first),
-                                           read_matrix(c, first + 1, tokens, s.query_width()),
-                                           read_matrix(c, first + 2, tokens, s.heads)};
+  const AttentionState<const Scalar> state{projections(c, c.read_id(TensorKind::QueryKeyValue)),
+                                           read_matrix(c, TensorKind::AttentionContext, tokens, s.query_width()),
+                                           read_matrix(c, TensorKind::LogSumExp, tokens, s.heads)};
   if (c.part.chunk <= 0) std::fill_n(d_projected.data, d_projected.rows * d_projected.cols, Scalar(0));
-  attention_backward<Scalar>(s, c.part.positions, read_matrix(c, 0, s.samples * c.part.positions.size(), s.hidden),
-                             state, {s, c.read(first + 3)}, d_projected, d_output_weights);
+  attention_backward<Scalar>(s, c.part.positions,
+                             read_matrix(c, roles::d_attention_partial, s.samples * c.part.positions.size(), s.hidden),
+                             state, {s, dense_weights(c)}, d_projected, d_output_weights);
 }
 
 template <class Scalar>
 void backward_attention(OpContext<Scalar>& c) {
   const LayerShape& s = c.shape;
   const std::int64_t tokens = s.sequence_tokens();
-  Scalar* const gradients = c.write(0) + c.op.rows.first;
+  Scalar* const gradients = dense_gradients(c);
   if (c.part.chunk >= 0) {
-    backward_attention_of_part<Scalar>(c, 1, write_projections(c, 1), {gradients, s.query_width(), s.hidden});
+    backward_attention_of_part<Scalar>(c, projections(c, c.write_id(gradient_of(TensorKind::QueryKeyValue))),
+                                       {gradients, s.query_width(), s.hidden});
     return;
   }
   std::vector<Scalar> memory(static_cast<std::size_t>(tokens * (s.query_width() + 2 * s.key_width())));
   const Matrix<Scalar> d_projected(memory.data(), tokens, s.query_width() + 2 * s.key_width());
   const DenseWeights<Scalar> d_weights(s, gradients);
-  backward_attention_of_part<Scalar>(c, 2, d_projected, d_weights.output);
-  projection_backward<Scalar>(s, c.rows, d_projected, read_matrix(c, 1, tokens, s.hidden), {s, c.read(5)}, d_weights,
-                              write_matrix(c, 1, tokens, s.hidden));
+  backward_attention_of_part<Scalar>(c, d_projected, d_weights.output);
+  projection_backward<Scalar>(s, c.rows, d_projected, attention_input(c), {s, dense_weights(c)}, d_weights,
+                              d_attention_input(c));
 }
 
 template <class Scalar>
 void backward_projection(OpContext<Scalar>& c) {
-  const LayerShape& s = c.shape;
-  const std::int64_t tokens = s.sequence_tokens();
-  projection_backward<Scalar>(s, c.rows, read_projections(c, 0), read_matrix(c, 1, tokens, s.hidden), {s, c.read(2)},
-                              {s, c.write(0) + c.op.rows.first}, write_matrix(c, 1, tokens, s.hidden));
-}
-
-// The operand of a kind, or null: routing may be sparse, dense or both.
-template <class Scalar>
-const Scalar* find_read(const OpContext<Scalar>& c, TensorKind kind, bool gradient = false) {
-  for (std::size_t i = 0; i < c.read_count(); ++i)
-    if (c.read_tensor(i).kind == kind && c.read_tensor(i).gradient == gradient) return c.read(i);
-  return nullptr;
-}
-template <class Scalar>
-Scalar* find_write(const OpContext<Scalar>& c, TensorKind kind, bool gradient = false) {
-  for (std::size_t i = 0; i < c.write_count(); ++i)
-    if (c.write_tensor(i).kind == kind && c.write_tensor(i).gradient == gradient) return c.write(i);
-  return nullptr;
+  projection_backward<Scalar>(c.shape, c.rows, projections(c, c.read_id(gradient_of(TensorKind::QueryKeyValue))),
+                              attention_input(c), {c.shape, dense_weights(c)}, {c.shape, dense_gradients(c)},
+                              d_attention_input(c));
 }
 
 template <class Scalar>
-const Scalar* read_router(const OpContext<Scalar>& c, std::size_t i) {
-  check(c.read_tensor(i).elements == c.shape.router_parameters, "router weights of another gate");
-  return c.read(i);
+const Scalar* read_router(const OpContext<Scalar>& c) {
+  check(c.read_tensor(TensorKind::RouterWeights).elements == c.shape.router_parameters,
+        "router weights of another gate");
+  return c.read(TensorKind::RouterWeights);
 }
 
 template <class Scalar>
@@ -151,108 +157,110 @@ TokenPlace place_of(const OpContext<Scalar>& c) {
 
 template <class Scalar>
 void forward_gate(OpContext<Scalar>& c) {
-  gate_forward<Scalar>(c.shape, read_tokens(c, 0), read_tokens(c, 1), read_router(c, 2), place_of(c), preset_of_part(c),
-                       write_tokens(c, 0),
-                       {find_write(c, TensorKind::Routing), find_write(c, TensorKind::CombineWeights),
-                        find_write(c, TensorKind::RoutingMask)});
+  const auto find = [&](TensorKind kind) { return c.data(c.find_write(kind)); };
+  gate_forward<Scalar>(c.shape, read_tokens(c, TensorKind::LayerInput), read_tokens(c, roles::attended), read_router(c),
+                       place_of(c), preset_of_part(c), write_tokens(c, TensorKind::MoeInput),
+                       {find(TensorKind::Routing), find(TensorKind::CombineWeights), find(TensorKind::RoutingMask)});
 }
 
 template <class Scalar>
 void backward_gate(OpContext<Scalar>& c) {
-  std::size_t last = 0;  // moe_input; router_weights and d_moe_input follow
-  while (c.read_tensor(last).kind != TensorKind::MoeInput) ++last;
-  const GateWeights<const Scalar> gradient{find_read(c, TensorKind::ScoreGradient),
-                                           find_read(c, TensorKind::CombineWeights, true),
-                                           find_read(c, TensorKind::RoutingMask, true)};
-  gate_backward<Scalar>(c.shape, read_tokens(c, 0), gradient, find_read(c, TensorKind::Routing),
-                        {read_tokens(c, last), read_router(c, last + 1), place_of(c)}, write_tokens(c, 0), c.write(1));
+  const auto find = [&](Role role) { return c.data(c.find_read(role)); };
+  const GateWeights<const Scalar> gradient{find(TensorKind::ScoreGradient),
+                                           find(gradient_of(TensorKind::CombineWeights)),
+                                           find(gradient_of(TensorKind::RoutingMask))};
+  gate_backward<Scalar>(c.shape, read_tokens(c, TensorKind::OutputGradient), gradient, find(TensorKind::Routing),
+                        {read_tokens(c, TensorKind::MoeInput), read_router(c), place_of(c)},
+                        write_tokens(c, gradient_of(TensorKind::MoeInput)), c.write(TensorKind::RouterGradient));
 }
 
 template <class Scalar>
 void forward_encode(OpContext<Scalar>& c) {
-  if (c.read_tensor(1).kind == TensorKind::RoutingMask)
-    dense_encode_forward<Scalar>(c.shape, read_tokens(c, 0), c.read(1), write_chunks(c, 0));
-  else
-    encode_forward<Scalar>(c.shape, read_tokens(c, 0), c.read(1), write_chunks(c, 0));
+  const auto encode = c.find_read(TensorKind::RoutingMask) ? dense_encode_forward<Scalar> : encode_forward<Scalar>;
+  encode(c.shape, read_tokens(c, TensorKind::MoeInput), c.read(roles::encoding),
+         write_chunks(c, TensorKind::Encoded | TensorKind::ShadowInput));
 }
 
 template <class Scalar>
 void backward_encode(OpContext<Scalar>& c) {
-  if (c.read_tensor(0).kind == TensorKind::Routing)
-    return encode_backward<Scalar>(c.shape, c.read(0), read_chunks(c, 1), write_tokens(c, 0));
-  const bool soft = c.read_tensor(1).kind == TensorKind::MoeInput;
-  dense_encode_backward<Scalar>(c.shape, soft ? read_tokens(c, 1) : Matrix<const Scalar>(), c.read(0),
-                                read_chunks(c, soft ? 2 : 1), write_tokens(c, 0), soft ? c.write(1) : nullptr);
+  const std::vector<Chunk<const Scalar>> d_encoded = read_chunks(c, gradient_of(roles::expert_input));
+  const Matrix<Scalar> d_input = write_tokens(c, gradient_of(TensorKind::MoeInput));
+  if (!c.find_read(TensorKind::RoutingMask))
+    return encode_backward<Scalar>(c.shape, c.read(TensorKind::Routing), d_encoded, d_input);
+  const bool soft = c.find_read(TensorKind::MoeInput).has_value();
+  dense_encode_backward<Scalar>(c.shape, soft ? read_tokens(c, TensorKind::MoeInput) : Matrix<const Scalar>(),
+                                c.read(TensorKind::RoutingMask), d_encoded, d_input,
+                                c.data(c.find_write(gradient_of(TensorKind::RoutingMask))));
 }
 
 template <class Scalar>
 void forward_decode(OpContext<Scalar>& c) {
-  if (c.read_tensor(1).kind == TensorKind::CombineWeights)
-    dense_decode_forward<Scalar>(c.shape, read_tokens(c, 0), c.read(1), read_chunks(c, 2), write_tokens(c, 0));
-  else
-    decode_forward<Scalar>(c.shape, read_tokens(c, 0), c.read(1), read_chunks(c, 2), write_tokens(c, 0));
+  const auto decode = c.find_read(TensorKind::CombineWeights) ? dense_decode_forward<Scalar> : decode_forward<Scalar>;
+  decode(c.shape, read_tokens(c, TensorKind::MoeInput), c.read(roles::decoding), read_chunks(c, roles::to_decode),
+         write_tokens(c, TensorKind::LayerInput));
 }
 
 // The gradient from above has one part for the last layer, else two.
 template <class Scalar>
 void backward_decode(OpContext<Scalar>& c) {
-  const auto routes = [](TensorKind kind) { return kind == TensorKind::Routing || kind == TensorKind::CombineWeights; };
   std::vector<Matrix<const Scalar>> gradients;
-  std::size_t at = 0;
-  for (; !routes(c.read_tensor(at).kind); ++at) gradients.push_back(read_tokens(c, at));
-  if (c.read_tensor(at).kind == TensorKind::CombineWeights)
-    dense_decode_backward<Scalar>(c.shape, gradients, c.read(at), read_chunks(c, at + 1), write_tokens(c, 0),
-                                  c.write(1), write_chunks(c, 2));
-  else
-    decode_backward<Scalar>(c.shape, gradients, c.read(at), read_chunks(c, at + 1), write_tokens(c, 0), c.write(1),
-                            write_chunks(c, 2));
+  for (TensorId id : c.all_reads(roles::d_output)) gradients.push_back(tokens(c, id));
+  const auto decode = c.find_read(TensorKind::CombineWeights) ? dense_decode_backward<Scalar> : decode_backward<Scalar>;
+  decode(c.shape, gradients, c.read(roles::decoding), read_chunks(c, roles::to_decode),
+         write_tokens(c, TensorKind::OutputGradient), c.write(roles::d_scores),
+         write_chunks(c, gradient_of(TensorKind::Combined | TensorKind::ShadowOutput)));
 }
 
 template <class Scalar>
 void forward_expert(OpContext<Scalar>& c) {
-  expert_forward<Scalar>(expert_shape(c), {c.op.rows, c.read(0)}, c.read(1), c.write(0), c.write(1));
+  expert_forward<Scalar>(expert_shape(c), {c.op.rows, c.read(roles::expert_input)}, c.read(roles::expert_weights),
+                         c.write(TensorKind::Hidden), c.write(roles::expert_output));
 }
 
 template <class Scalar>
 void restore_hidden(OpContext<Scalar>& c) {
-  expert_hidden<Scalar>(expert_shape(c), {c.op.rows, c.read(0)}, c.read(1), c.write(0));
+  expert_hidden<Scalar>(expert_shape(c), {c.op.rows, c.read(roles::expert_input)}, c.read(roles::expert_weights),
+                        c.write(TensorKind::Hidden));
 }
 
 template <class Scalar>
 void copy(OpContext<Scalar>& c) {
-  check(c.read_tensor(0).elements == c.write_tensor(0).elements, "a copy of another size");
-  std::copy_n(c.read(0), c.read_tensor(0).elements, c.write(0));
+  const std::int64_t count = c.write_tensor(roles::kept).elements;
+  check(c.read_tensor(roles::kept).elements == count, "a copy of another size");
+  std::copy_n(c.read(roles::kept), count, c.write(roles::kept));
 }
 
-// Reads 2: the gradient, if it has a value already. After it: the inputs of the forward chunks that share rows with
-// this one, then their hidden rows.
+// It reads the gradient only if that has a value already.
 template <class Scalar>
 void backward_expert(OpContext<Scalar>& c) {
-  const TensorId gradient = c.schedule.writes_of(c.op)[0];
-  const bool has_value = c.schedule.reads_of(c.op)[2] == gradient;
-  if (!has_value) std::fill_n(c.write(0), c.write_tensor(0).elements, Scalar(0));
-  const std::size_t first = has_value ? 3 : 2, chunks = (c.read_count() - first) / 2;
+  Scalar* const gradient = c.write(roles::expert_gradient);
+  if (!c.find_read(roles::expert_gradient))
+    std::fill_n(gradient, c.write_tensor(roles::expert_gradient).elements, Scalar(0));
+  const std::vector<TensorId> inputs = c.all_reads(roles::expert_input), hidden = c.all_reads(TensorKind::Hidden);
+  check(inputs.size() == hidden.size(), "hidden rows for each input of an expert");
   std::vector<KeptChunk<Scalar>> kept;
-  for (std::size_t i = first; i < first + chunks; ++i)
-    kept.push_back({{c.read_tensor(i).rows, c.read(i)}, c.read(i + chunks)});
-  expert_backward<Scalar>(expert_shape(c), {c.op.rows, c.read(0)}, c.read(1), kept,
-                          {c.write(0), c.write(1), c.write(2)});
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    kept.push_back({{c.tensor(inputs[i]).rows, c.data(inputs[i])}, c.data(hidden[i])});
+  expert_backward<Scalar>(
+      expert_shape(c), {c.op.rows, c.read(roles::d_expert_output)}, c.read(roles::expert_weights), kept,
+      {gradient, c.write(gradient_of(roles::expert_input)), c.write(gradient_of(TensorKind::Hidden))});
 }
 
-// Operands are compressed rows and rows, in the order of the op; the format is that of the compressed ones.
+// The format is that of the compressed rows.
 template <class Scalar>
-void convert(OpContext<Scalar>& c, const Tensor& compressed,
+void convert(OpContext<Scalar>& c, const Tensor& compressed, const Scalar* from, Scalar* to,
              void (*rows)(Wire, std::int64_t, std::int64_t, const Scalar*, Scalar*)) {
   const Wire wire = compressed.dtype == DType::Bf16 ? Wire::Bf16 : Wire::Fp8;
-  rows(wire, compressed.elements / wire_row_elements(wire, c.shape.hidden), c.shape.hidden, c.read(0), c.write(0));
+  rows(wire, compressed.elements / wire_row_elements(wire, c.shape.hidden), c.shape.hidden, from, to);
 }
 template <class Scalar>
 void compress(OpContext<Scalar>& c) {
-  convert(c, c.write_tensor(0), compress_rows<Scalar>);
+  convert(c, c.write_tensor(roles::compressed), c.read(roles::rows), c.write(roles::compressed), compress_rows<Scalar>);
 }
 template <class Scalar>
 void decompress(OpContext<Scalar>& c) {
-  convert(c, c.read_tensor(0), decompress_rows<Scalar>);
+  convert(c, c.read_tensor(roles::compressed), c.read(roles::compressed), c.write(roles::rows),
+          decompress_rows<Scalar>);
 }
 
 // No work: its dependencies have already done the waiting.
@@ -260,43 +268,57 @@ template <class Scalar>
 void host_sync(OpContext<Scalar>&) {}
 
 template <class Scalar>
+LayerShape ffn_shape(const OpContext<Scalar>& c) {
+  return ffn_shape(c.shape, c.read_tensor(TensorKind::DenseWeights).elements);
+}
+
+template <class Scalar>
 void forward_dense_ffn(OpContext<Scalar>& c) {
-  const LayerShape s = ffn_shape(c.shape, c.read_tensor(1).elements);
-  expert_forward<Scalar>(s, {{0, s.sequence_tokens()}, c.read(0)}, c.read(1) + s.dense_parameters(), c.write(0),
-                         c.write(1));
+  const LayerShape s = ffn_shape(c);
+  expert_forward<Scalar>(s, {{0, s.sequence_tokens()}, c.read(roles::ffn_input)},
+                         dense_weights(c) + s.dense_parameters(), c.write(TensorKind::FfnHidden),
+                         c.write(TensorKind::FfnPartial));
 }
 
 template <class Scalar>
 void backward_dense_ffn(OpContext<Scalar>& c) {
-  const LayerShape s = ffn_shape(c.shape, c.read_tensor(3).elements);
-  const RowRange tokens{0, s.sequence_tokens()}, range = c.op.rows;
-  const KeptChunk<Scalar> kept{{tokens, c.read(1)}, c.read(2)};
+  const LayerShape s = ffn_shape(c);
+  const RowRange all{0, s.sequence_tokens()};
+  const KeptChunk<Scalar> kept{{all, c.read(roles::ffn_input)}, c.read(TensorKind::FfnHidden)};
   std::vector<Scalar> d_hidden(static_cast<std::size_t>(s.sequence_tokens() * s.hidden_width()));
-  expert_backward<Scalar>(s, {tokens, c.read(0)}, c.read(3) + s.dense_parameters(), {&kept, 1},
-                          {c.write(0) + range.first, c.write(1), d_hidden.data()});
+  expert_backward<Scalar>(s, {all, c.read(roles::d_ffn_partial)}, dense_weights(c) + s.dense_parameters(), {&kept, 1},
+                          {dense_gradients(c), c.write(gradient_of(TensorKind::FfnInput)), d_hidden.data()});
 }
 
 // The result may be the first of the parts.
 template <class Scalar>
 void residual(OpContext<Scalar>& c) {
-  const std::int64_t count = c.write_tensor(0).elements;
-  Scalar* const sum = c.write(0);
-  if (c.read(0) != sum) std::copy(c.read(0), c.read(0) + count, sum);
-  for (std::size_t i = 1; i < c.read_count(); ++i) std::transform(sum, sum + count, c.read(i), sum, std::plus());
+  const std::int64_t count = c.tensor(c.result()).elements;
+  Scalar* const sum = c.data(c.result());
+  bool first = true;
+  for (TensorId part : c.reads()) {
+    const Scalar* const from = c.data(part);
+    if (!first)
+      std::transform(sum, sum + count, from, sum, std::plus());
+    else if (from != sum)
+      std::copy(from, from + count, sum);
+    first = false;
+  }
 }
 
 // Every step of an executor starts from the same weights, so that this is always Adam's first step.
 template <class Scalar>
 void update(OpContext<Scalar>& c) {
-  const std::size_t weights = c.write_count() - 1;
+  const std::vector<TensorId> weights = c.all_writes(roles::weights);
   std::int64_t parameters = 0, done = 0;
-  for (std::size_t i = 0; i < weights; ++i) parameters += c.write_tensor(i).elements;
-  check(c.write_tensor(weights).elements >= 2 * parameters, "an optimizer state too small for two moments");
-  Scalar* const mean = c.write(weights);
-  for (std::size_t i = 0; i < weights; ++i) {
-    const Tensor& t = c.write_tensor(i);
+  for (TensorId id : weights) parameters += c.tensor(id).elements;
+  check(c.write_tensor(TensorKind::OptimizerState).elements >= 2 * parameters,
+        "an optimizer state too small for two moments");
+  Scalar* const mean = c.write(TensorKind::OptimizerState);
+  for (TensorId id : weights) {
+    const Tensor& t = c.tensor(id);
     const GradientPlace gradient = gradient_of(c, t);
-    adam_step<Scalar>(t.elements, c.read(gradient.read) + gradient.first, 1, c.write(i), mean + done,
+    adam_step<Scalar>(t.elements, c.data(gradient.tensor) + gradient.first, 1, c.data(id), mean + done,
                       mean + parameters + done);
     done += t.elements;
   }

@@ -1,5 +1,4 @@
-// From an op of a schedule to the kernel that does it, with operands in the order of
-// models/schedule/operands.md.
+// From an op of a schedule to the kernel that does it, with operands by their roles (models/schedule/operands.hpp).
 #pragma once
 #include <span>
 #include <vector>
@@ -17,11 +16,10 @@ struct OpContext : OpOperands {
   Communicator* communicator = nullptr;  // of the op's group and stream; null where it talks to no other rank
   double ready = 0;                      // virtual; a collective raises it to the latest of its group
 
-  const Scalar* read(std::size_t i) const { return data(reads()[i]); }
-  Scalar* write(std::size_t i) const { return data(writes()[i]); }
-
- private:
   Scalar* data(TensorId id) const { return tensors[static_cast<std::size_t>(id)]; }
+  Scalar* data(std::optional<TensorId> id) const { return id ? data(*id) : nullptr; }
+  const Scalar* read(Role role) const { return data(read_id(role)); }
+  Scalar* write(Role role) const { return data(write_id(role)); }
 };
 
 template <class Scalar>

@@ -1,5 +1,7 @@
 #include "exec/host/op_operands.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "exec/run/compute_rules.hpp"
@@ -25,6 +27,23 @@ std::vector<std::vector<Routing>> modelled_routing(const Experiment& experiment,
 
 }  // namespace
 
+std::optional<TensorId> OpOperands::find(std::span<const TensorId> ids, Role role) const {
+  const auto found = std::ranges::find_if(ids, [&](TensorId id) { return role.covers(tensor(id)); });
+  return found == ids.end() ? std::nullopt : std::optional(*found);
+}
+
+TensorId OpOperands::required(std::span<const TensorId> ids, Role role) const {
+  const std::optional<TensorId> found = find(ids, role);
+  if (!found) throw InternalError(to_string(op) + " has no operand " + to_string(role));
+  return *found;
+}
+
+std::vector<TensorId> OpOperands::all(std::span<const TensorId> ids, Role role) const {
+  std::vector<TensorId> found;
+  std::ranges::copy_if(ids, std::back_inserter(found), [&](TensorId id) { return role.covers(tensor(id)); });
+  return found;
+}
+
 Routing preset_of_part(const OpOperands& o) {
   return o.preset.empty() || o.part.chunk < 0 ? o.preset : routing_of_part(o.shape, o.part.tokens, o.preset);
 }
@@ -35,22 +54,25 @@ LayerShape expert_shape(const OpOperands& o) {
     s.local_experts = 1;
     s.placement = {};
   }
-  s.row_copies = o.read_tensor(0).elements / (s.positions() * o.op.rows.size() * s.hidden);
-  s.weight_shards = o.read_tensor(1).elements / (s.local_experts * s.expert_parameters());
+  const Role rows = roles::expert_input | roles::d_expert_output;
+  const std::int64_t row_elements = s.positions() * o.op.rows.size() * s.hidden;
+  s.row_copies = o.read_tensor(rows).elements / row_elements;
+  s.weight_shards = o.read_tensor(roles::expert_weights).elements / (s.local_experts * s.expert_parameters());
   s.block_gemms = o.op.kernel() != nullptr && o.op.kernel()->gemm_rows == o.op.rows.size();
   return s;
 }
 
 GradientPlace gradient_of(const OpOperands& update, const Tensor& weights) {
-  std::int64_t later = 0;  // dense weights of later layers: the last layer's gradients come first
-  for (std::size_t i = 0; i < update.read_count(); ++i) {
-    const Tensor& t = update.read_tensor(i);
-    if (t.kind == TensorKind::DenseWeights && t.layer > weights.layer) later += t.elements;
-    if (weights.kind == TensorKind::DenseWeights && t.kind == TensorKind::DenseGradients) return {i, later};
-    const bool matches = (weights.kind == TensorKind::RouterWeights && t.kind == TensorKind::RouterGradient) ||
-                         (weights.kind == TensorKind::ExpertWeights && t.kind == TensorKind::ExpertGradient);
-    if (matches && t.layer == weights.layer) return {i, 0};
+  if (weights.kind == TensorKind::DenseWeights) {
+    std::int64_t later = 0;  // the last layer's gradients come first
+    for (TensorId id : update.all_reads(TensorKind::DenseWeights))
+      if (update.tensor(id).layer > weights.layer) later += update.tensor(id).elements;
+    return {update.read_id(TensorKind::DenseGradients), later};
   }
+  const TensorKind gradient =
+      weights.kind == TensorKind::RouterWeights ? TensorKind::RouterGradient : TensorKind::ExpertGradient;
+  for (TensorId id : update.all_reads(gradient))
+    if (update.tensor(id).layer == weights.layer) return {id, 0};
   throw InternalError("weights without a gradient");
 }
 

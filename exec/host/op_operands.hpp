@@ -3,11 +3,13 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "exec/host/layer_shape.hpp"
 #include "exec/reference/routing.hpp"
+#include "models/schedule/operands.hpp"
 #include "models/schedule/schedule.hpp"
 
 namespace dovetail::exec {
@@ -24,23 +26,38 @@ struct OpOperands {
 
   std::span<const TensorId> reads() const { return schedule.reads_of(op); }
   std::span<const TensorId> writes() const { return schedule.writes_of(op); }
-  std::size_t read_count() const { return reads().size(); }
-  std::size_t write_count() const { return writes().size(); }
-  const Tensor& read_tensor(std::size_t i) const { return tensor(reads()[i]); }
-  const Tensor& write_tensor(std::size_t i) const { return tensor(writes()[i]); }
   const Tensor& tensor(TensorId id) const { return schedule.tensors[static_cast<std::size_t>(id)]; }
+
+  // The operand of a role. The plain ones throw InternalError where the op has none, the others return nothing then.
+  TensorId read_id(Role role) const { return required(reads(), role); }
+  TensorId write_id(Role role) const { return required(writes(), role); }
+  std::optional<TensorId> find_read(Role role) const { return find(reads(), role); }
+  std::optional<TensorId> find_write(Role role) const { return find(writes(), role); }
+  // All of a role, in their order.
+  std::vector<TensorId> all_reads(Role role) const { return all(reads(), role); }
+  std::vector<TensorId> all_writes(Role role) const { return all(writes(), role); }
+  const Tensor& read_tensor(Role role) const { return tensor(read_id(role)); }
+  const Tensor& write_tensor(Role role) const { return tensor(write_id(role)); }
+  // Of an exchange: what is sent or summed, and where the end of it stands.
+  TensorId source() const { return reads().front(); }
+  TensorId result() const { return writes().front(); }
+
+ private:
+  std::optional<TensorId> find(std::span<const TensorId> ids, Role role) const;
+  TensorId required(std::span<const TensorId> ids, Role role) const;
+  std::vector<TensorId> all(std::span<const TensorId> ids, Role role) const;
 };
 
 // The preset choices of the op's part; empty where the gate decides.
 Routing preset_of_part(const OpOperands& o);
 
-// What an expert op works on, by its operands 0 (rows) and 1 (weights): all experts here, or one shadowed expert; all
+// What an expert op works on, by its rows and weights: all experts here, or one shadowed expert; all
 // copies of the rows, or those of a peer group; own shards of the weights, or gathered ones.
 LayerShape expert_shape(const OpOperands& o);
 
-// Where the gradient of a weight tensor is: which read of the update, from which element on.
+// Where the gradient of a weight tensor is: what the update reads, from which element on.
 struct GradientPlace {
-  std::size_t read = 0;
+  TensorId tensor = 0;
   std::int64_t first = 0;
 };
 GradientPlace gradient_of(const OpOperands& update, const Tensor& weights);

@@ -10,6 +10,8 @@
 #include "models/files/read_parts.hpp"
 #include "models/files/schedule_match.hpp"
 #include "models/price/contention.hpp"
+#include "models/schedule/op_table.hpp"
+#include "models/schedule/operand_check.hpp"
 
 namespace dovetail {
 namespace {
@@ -139,8 +141,8 @@ CollectiveStep read_collective_step(const JsonReader& r) {
   return step;
 }
 
-// The file has one flat record for all kinds of work: its fields say which kind it is. The receiving end of a
-// send is an exchange without a collective.
+// The file has one flat record for all kinds of work: an op that communicates exchanges, of others its fields say which
+// kind it is.
 Work read_work(const JsonReader& r, OpKind kind, std::size_t steps) {
   const Bytes memory(r.number("memory_traffic_bytes", 0));
   const ExchangeWork exchange{r.enumeration("collective", collective_names),
@@ -149,8 +151,7 @@ Work read_work(const JsonReader& r, OpKind kind, std::size_t steps) {
                               Bytes(r.number("message_bytes", 0)),
                               memory,
                               read_span(r.at("steps"), steps)};
-  if (kind == OpKind::StageReceive || exchange.collective != Collective::None || !exchange.steps.empty())
-    return exchange;
+  if (entry_of(kind).communicates) return exchange;
   if (const Bytes bytes(r.number("host_traffic_bytes", 0)); bytes > Bytes(0)) return CopyWork{bytes};
   if (r.boolean("host_waits")) return HostWait{};
   if (r.string("profiled") != "no")
@@ -188,6 +189,7 @@ Op read_op(const JsonReader& r, Schedule& s) {
   op.dependencies = append_dependencies(r.at("dependencies"), s);
   op.reads = append_operands(r.at("reads"), s);
   op.writes = append_operands(r.at("writes"), s);
+  if (const auto fault = operand_fault(s, op)) r.fail(*fault);
   return op;
 }
 

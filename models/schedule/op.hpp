@@ -10,6 +10,7 @@
 #include "models/base/units.hpp"
 #include "models/question/volumes.hpp"
 #include "models/schedule/op_kind.hpp"
+#include "models/schedule/tensor_kind.hpp"
 #include "models/schedule/work.hpp"
 
 namespace dovetail {
@@ -29,91 +30,6 @@ inline constexpr Names<StreamKind, 8> stream_kind_names{{{"compute", StreamKind:
                                                          {"copy", StreamKind::Copy},
                                                          {"send", StreamKind::Send},
                                                          {"receive", StreamKind::Receive}}};
-
-// Shapes are in operands.md. A chunked tensor exists once per chunk.
-enum class TensorKind : std::uint8_t {
-  LayerInput,
-  AttentionInput,
-  QueryKeyValue,
-  AttentionContext,
-  LogSumExp,
-  AttentionPartial,
-  AttentionOutput,
-  MoeInput,
-  Routing,
-  Encoded,
-  Dispatched,
-  ExpertInput,
-  Hidden,
-  ExpertPartial,
-  ExpertOutput,
-  Combined,
-  RoutingMask,
-  CombineWeights,
-  Compressed,
-  Staging,
-  ShadowInput,
-  ShadowOutput,
-  FfnInput,
-  FfnHidden,
-  FfnPartial,
-  FfnOutput,
-  FfnSumGradient,
-  ContextGradient,
-  ScoreGradient,
-  OutputGradient,
-  AttentionSumGradient,
-  DenseWeights,
-  DenseGradients,
-  RouterWeights,
-  RouterGradient,
-  ExpertWeights,
-  ExpertGradient,
-  GatheredWeights,
-  GatheredWeightGradient,
-  OptimizerState
-};
-inline constexpr Names<TensorKind, 40> tensor_kind_names{
-    {{"layer_input", TensorKind::LayerInput},
-     {"attention_input", TensorKind::AttentionInput},
-     {"query_key_value", TensorKind::QueryKeyValue},
-     {"attention_context", TensorKind::AttentionContext},
-     {"log_sum_exp", TensorKind::LogSumExp},
-     {"attention_partial", TensorKind::AttentionPartial},
-     {"attention_output", TensorKind::AttentionOutput},
-     {"moe_input", TensorKind::MoeInput},
-     {"routing", TensorKind::Routing},
-     {"encoded", TensorKind::Encoded},
-     {"dispatched", TensorKind::Dispatched},
-     {"expert_input", TensorKind::ExpertInput},
-     {"hidden", TensorKind::Hidden},
-     {"expert_partial", TensorKind::ExpertPartial},
-     {"expert_output", TensorKind::ExpertOutput},
-     {"combined", TensorKind::Combined},
-     {"routing_mask", TensorKind::RoutingMask},
-     {"combine_weights", TensorKind::CombineWeights},
-     {"compressed", TensorKind::Compressed},
-     {"staging", TensorKind::Staging},
-     {"shadow_input", TensorKind::ShadowInput},
-     {"shadow_output", TensorKind::ShadowOutput},
-     {"ffn_input", TensorKind::FfnInput},
-     {"ffn_hidden", TensorKind::FfnHidden},
-     {"ffn_partial", TensorKind::FfnPartial},
-     {"ffn_output", TensorKind::FfnOutput},
-     {"ffn_sum_gradient", TensorKind::FfnSumGradient},
-     {"context_gradient", TensorKind::ContextGradient},
-     {"score_gradient", TensorKind::ScoreGradient},
-     {"output_gradient", TensorKind::OutputGradient},
-     {"attention_sum_gradient", TensorKind::AttentionSumGradient},
-     {"dense_weights", TensorKind::DenseWeights},
-     {"dense_gradients", TensorKind::DenseGradients},
-     {"router_weights", TensorKind::RouterWeights},
-     {"router_gradient", TensorKind::RouterGradient},
-     {"expert_weights", TensorKind::ExpertWeights},
-     {"expert_gradient", TensorKind::ExpertGradient},
-     {"gathered_weights", TensorKind::GatheredWeights},
-     {"gathered_weight_gradient", TensorKind::GatheredWeightGradient},
-     {"optimizer_state", TensorKind::OptimizerState}}};
 
 enum class Place : std::uint8_t { Device, Host };  // Host: pinned memory
 inline constexpr Names<Place, 2> place_names{{{"device", Place::Device}, {"host", Place::Host}}};

@@ -1,5 +1,6 @@
 // What an op of a schedule does, and in which pass.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 
 #include "models/base/names.hpp"
@@ -11,7 +12,7 @@ inline constexpr Names<Phase, 3> phase_names{
     {{"forward", Phase::Forward}, {"backward", Phase::Backward}, {"update", Phase::Update}}};
 
 // A backward op has the name of the forward op it is the gradient of; its collective is the
-// dual one (the backward of EspAllGather is a reduce-scatter). Operands: see operands.md beside this file.
+// dual one (the backward of EspAllGather is a reduce-scatter). Names and operands: see op_table.hpp.
 enum class OpKind : std::uint8_t {
   MpAllGather,
   Projection,
@@ -43,34 +44,7 @@ enum class OpKind : std::uint8_t {
   ExpertGradientAllReduce,
   Update
 };
-inline constexpr Names<OpKind, 29> op_kind_names{{{"mp_all_gather", OpKind::MpAllGather},
-                                                  {"projection", OpKind::Projection},
-                                                  {"attention", OpKind::Attention},
-                                                  {"mp_reduce_scatter", OpKind::MpReduceScatter},
-                                                  {"gate", OpKind::Gate},
-                                                  {"encode", OpKind::Encode},
-                                                  {"dispatch", OpKind::Dispatch},
-                                                  {"esp_all_gather", OpKind::EspAllGather},
-                                                  {"expert", OpKind::Expert},
-                                                  {"esp_reduce_scatter", OpKind::EspReduceScatter},
-                                                  {"combine", OpKind::Combine},
-                                                  {"decode", OpKind::Decode},
-                                                  {"dense_ffn", OpKind::DenseFfn},
-                                                  {"residual", OpKind::Residual},
-                                                  {"gather_expert_weights", OpKind::GatherExpertWeights},
-                                                  {"shadow_weights", OpKind::ShadowWeights},
-                                                  {"offload", OpKind::Offload},
-                                                  {"prefetch", OpKind::Prefetch},
-                                                  {"restore_dispatch", OpKind::RestoreDispatch},
-                                                  {"restore_gather", OpKind::RestoreGather},
-                                                  {"restore_hidden", OpKind::RestoreHidden},
-                                                  {"stage_send", OpKind::StageSend},
-                                                  {"stage_receive", OpKind::StageReceive},
-                                                  {"compress", OpKind::Compress},
-                                                  {"decompress", OpKind::Decompress},
-                                                  {"host_sync", OpKind::HostSync},
-                                                  {"dense_gradient_all_reduce", OpKind::DenseGradientAllReduce},
-                                                  {"expert_gradient_all_reduce", OpKind::ExpertGradientAllReduce},
-                                                  {"update", OpKind::Update}}};
+inline constexpr std::size_t op_kinds = static_cast<std::size_t>(OpKind::Update) + 1;
+extern const Names<OpKind, op_kinds> op_kind_names;
 
 }  // namespace dovetail

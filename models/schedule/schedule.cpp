@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "models/base/errors.hpp"
+#include "models/schedule/operand_check.hpp"
 
 namespace dovetail {
 namespace {
@@ -73,6 +74,11 @@ void check_classes(const Schedule& s) {
     for (TensorId t : s.writes_of(op))
       check(own(t) != (op.kind == OpKind::StageSend), to_string(op) + " writes a tensor of the wrong rank class");
   }
+}
+
+void check_operands(const Schedule& s) {
+  for (const Op& op : s.ops)
+    if (const auto fault = operand_fault(s, op)) check(false, *fault);
 }
 
 // A tensor's memory is taken over once at most, in the same place, by a tensor that does not last.
@@ -162,6 +168,7 @@ int Schedule::class_of_rank(int rank) const {
 
 void validate(const Schedule& s) {
   check_indices(s);
+  check_operands(s);
   check_classes(s);
   check_buffers(s);
   OrderCheck(s).run();

@@ -51,10 +51,10 @@ class Schedule {
   }
 };
 
-// Throws InternalError unless dependencies point backwards, streams and tensors exist, every tensor is
-// written before it is read, steps exist, conflicting accesses are ordered by dependencies or stream order, ops keep to
-// tensors of their own rank class (but for what a StageSend writes), tensors that share memory are never in use
-// together, and sizes are positive.
+// Throws InternalError unless dependencies point backwards, streams and tensors exist, every op has the operands of its
+// kind (op_table.hpp), every tensor is written before it is read, steps exist, conflicting accesses are ordered by
+// dependencies or stream order, ops keep to tensors of their own rank class (but for what a StageSend writes), tensors
+// that share memory are never in use together, and sizes are positive.
 void validate(const Schedule& schedule);
 
 }  // namespace dovetail

@@ -55,6 +55,12 @@ void check_refused(Json file, const std::string& pointer, const Json& value) {
   CHECK_THROWS_WITH(read_json(file), Contains("s.json:") && Contains(pointer + ": " + is + ", but ") && Contains(was));
 }
 
+// Of a change that gives an op operands that its kind does not have.
+void check_operands(Json file, const std::string& pointer, const Json& value, const std::string& message) {
+  file[Json::json_pointer(pointer)] = value;
+  CHECK_THROWS_WITH(read_json(file), Contains("s.json:") && Contains(message));
+}
+
 }  // namespace
 
 TEST_CASE("Each value that question and plan imply is refused where it differs, with both values") {
@@ -69,21 +75,32 @@ TEST_CASE("Each value that question and plan imply is refused where it differs, 
   check_refused(file, "/streams/0/kind", "copy");
   check_refused(file, dense + "/elements", 1);
   check_refused(file, dense + "/layer", 1);
-  check_refused(file, rows + "/kind", "expert_input");
-  check_refused(file, rows + "/gradient", true);
   check_refused(file, rows + "/rows/1", 1000);
   check_refused(file, rows + "/peers/1", 1000);
-  check_refused(file, expert + "/kind", "gate");
-  check_refused(file, expert + "/phase", "update");
   check_refused(file, expert + "/rows/0", 1);
   check_refused(file, expert + "/layer", 1);
-  check_refused(file, expert + "/reads/0", 0);
-  check_refused(file, expert + "/writes/0", 0);
   check_refused(file, work_of(expert) + "/gemm_rows", 3);
   check_refused(file, expert + "/dependencies/0", 0);
   check_refused(file, work_of(dispatch) + "/collective", "none");
   check_refused(file, work_of(dispatch) + "/group", "dp");
   check_refused(file, dispatch + "/stream", 0);
+}
+
+TEST_CASE("An op with other operands than those of its kind is refused by their names") {
+  const Json file = two_chunk_file();
+  const std::string expert = first_of(file, "ops", "expert"), dispatch = first_of(file, "ops", "dispatch"),
+                    rows = first_of(file, "tensors", "dispatched");
+  const std::string arrives = " in the place of dispatched or compressed or staging";
+  check_operands(file, rows + "/kind", "expert_input", dispatch + ": dispatch[0].0 writes expert_input[0].0" + arrives);
+  check_operands(file, rows + "/gradient", true, dispatch + ": dispatch[0].0 writes d_dispatched[0].0" + arrives);
+  check_operands(file, expert + "/kind", "gate",
+                 expert + ": gate[0].0 reads expert_input[0].0 in the place of layer_input");
+  check_operands(file, expert + "/phase", "update", expert + ": expert[0].0 has no update pass");
+  check_operands(file, expert + "/reads/0", 0, expert + ": expert[0].0 reads dense_weights[0] in the place of encoded");
+  check_operands(file, expert + "/writes/0", 0,
+                 expert + ": expert[0].0 writes dense_weights[0] in the place of hidden");
+  check_operands(file, expert + "/reads", Json::array({file.at(Json::json_pointer(expert + "/reads/0"))}),
+                 expert + ": expert[0].0 does not read expert_weights or gathered_weights");
 }
 
 TEST_CASE("A question or a plan of another schedule is refused") {
@@ -132,7 +149,9 @@ TEST_CASE("With order ready_first the order of ops is the file's, as far as it i
   CHECK_THROWS_WITH(read_json(swapped), Contains("/ops/0/dependencies/0: 0, expected an op before this one"));
   swapped["ops"][0]["dependencies"] = Json::array();
   CHECK_THROWS_WITH(read_json(swapped), Contains("/ops/0: ") && Contains(" stands before "));
-  check_refused(file, first_of(file, "ops", "expert") + "/reads/0", 0);
+  const auto another = std::ranges::find_if(
+      file["tensors"], [](const Json& each) { return each.at("kind") == "expert_input" && each.at("chunk") == 1; });
+  check_refused(file, first_of(file, "ops", "expert") + "/reads/0", another - file["tensors"].begin());
   file["ops"][3] = file["ops"][2];
   CHECK_THROWS_WITH(read_json(file), Contains("/ops/3: ") && Contains("the plan has no such op left"));
 }

@@ -20,23 +20,27 @@ namespace {
 // a on stream 0, read on stream 1; b takes over its memory on stream 0, and is read on stream 1 too.
 struct Handover {
   ScheduleWriter writer{4};
+  std::int16_t chunks = 0;
   StreamId first = writer.add_stream(StreamKind::Compute), second = writer.add_stream(StreamKind::Communication);
-  TensorId a = add(100), b = add(60, a), c = add(1), d = add(1);
-  TensorId add(std::int64_t elements, TensorId buffer = -1) {
+  TensorId a = add(100), b = add(60, a), c = add(1), d = add(1), input = add(1, -1, true);
+  TensorId add(std::int64_t elements, TensorId buffer = -1, bool persistent = false) {
     Tensor t;
     t.elements = elements;
     t.buffer = buffer;
+    t.persistent = persistent;
+    t.chunk = ++chunks;
     return writer.add_tensor(t);
   }
   OpId op(StreamId stream, std::vector<TensorId> reads, std::vector<TensorId> writes) {
     Op o;
+    o.kind = OpKind::Residual;
     o.stream = stream;
     return writer.add_op(o, reads, writes);
   }
   Schedule schedule() {
-    op(first, {}, {a});
+    op(first, {input}, {a});
     op(second, {a}, {c});
-    op(first, {}, {b});
+    op(first, {input}, {b});
     op(second, {b}, {d});
     return writer.finish(1);
   }
@@ -78,15 +82,15 @@ TEST_CASE("validate finds memory that is taken over too early, or twice") {
 TEST_CASE("a block is as large as its largest occupant, and counts once") {
   const Schedule s = Handover().schedule();
   const Blocks blocks = memory_blocks(s);
-  CHECK(blocks.of_tensor == std::vector<std::int32_t>{0, 0, 1, 2});
+  CHECK(blocks.of_tensor == std::vector<std::int32_t>{0, 0, 1, 2, 3});
   CHECK(blocks.all[0].elements == 100);
   CHECK(blocks.all[0].bytes == Bytes(400));
   Timeline t;
   t.ops = {{Seconds(0), Seconds(1)}, {Seconds(1), Seconds(2)}, {Seconds(2), Seconds(3)}, {Seconds(3), Seconds(4)}};
-  CHECK(memory_use(s, t).peak == Bytes(400 + 4));  // the block and c, or d
+  CHECK(memory_use(s, t).peak == Bytes(400 + 4 + 4));  // the block, c or d, and the input
   const MemoryPlan plan = plan_memory(s, t);
   CHECK(plan.offsets[0] == plan.offsets[1]);
-  CHECK(plan.device == Bytes(512 + 256));
+  CHECK(plan.device == Bytes(512 + 2 * 256));
   CHECK(plan.host == Bytes(0));
 }
 
@@ -96,8 +100,8 @@ TEST_CASE("host tensors are counted apart") {
   Timeline t;
   t.ops = {{Seconds(0), Seconds(1)}, {Seconds(1), Seconds(2)}, {Seconds(2), Seconds(3)}, {Seconds(3), Seconds(4)}};
   const MemoryUse use = memory_use(s, t);
-  CHECK(use.peak == Bytes(4));
-  CHECK(use.arena == Bytes(256));
+  CHECK(use.peak == Bytes(4 + 4));
+  CHECK(use.arena == Bytes(2 * 256));
   CHECK(use.pinned == Bytes(512));
 }
 

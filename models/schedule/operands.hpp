@@ -1,0 +1,117 @@
+// The operands of an op by name: the name of an operand is that of the tensor it usually is.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "models/base/errors.hpp"
+#include "models/schedule/op_kind.hpp"
+#include "models/schedule/tensor_kind.hpp"
+
+namespace dovetail {
+
+// The tensors that one operand may be: those of a kind, or their gradients, or others that take their place where a
+// group of ranks has one member, or where rows are compressed.
+class Role {
+ public:
+  constexpr Role(TensorKind kind) : values_(bit(kind)) {}
+
+  constexpr bool covers(TensorKind kind, bool gradient) const {
+    return ((gradient ? gradients_ : values_) & bit(kind)) != 0;
+  }
+  template <class Tensor>
+  constexpr bool covers(const Tensor& tensor) const {
+    return covers(tensor.kind, tensor.gradient);
+  }
+
+  friend constexpr Role operator|(Role a, Role b) { return {a.values_ | b.values_, a.gradients_ | b.gradients_}; }
+  friend constexpr Role gradient_of(Role role) {
+    if (role.gradients_ != 0) throw InternalError("the gradient of a gradient");
+    return {0, role.values_};
+  }
+
+ private:
+  constexpr Role(std::uint64_t values, std::uint64_t gradients) : values_(values), gradients_(gradients) {}
+  static constexpr std::uint64_t bit(TensorKind kind) { return std::uint64_t{1} << static_cast<unsigned>(kind); }
+  static_assert(tensor_table.size() <= 64);
+
+  std::uint64_t values_ = 0, gradients_ = 0;  // bits by kind
+};
+constexpr Role operator|(TensorKind a, TensorKind b) {
+  return Role(a) | Role(b);
+}
+constexpr Role gradient_of(TensorKind kind) {
+  return gradient_of(Role(kind));
+}
+std::string to_string(Role role);  // "expert_weights or gathered_weights"
+
+// The roles that several tensors can have.
+namespace roles {
+using enum TensorKind;
+inline constexpr Role attention_input = LayerInput | AttentionInput, attended = AttentionPartial | AttentionOutput,
+                      d_attention_partial = gradient_of(AttentionPartial | MoeInput),
+                      through_attention = AttentionSumGradient | gradient_of(AttentionInput),
+                      ffn_input = FfnInput | MoeInput, ffn_output = FfnPartial | FfnOutput,
+                      d_ffn_partial = gradient_of(FfnPartial | LayerInput),
+                      through_ffn = FfnSumGradient | gradient_of(FfnInput);
+inline constexpr Role summands = LayerInput | attended | MoeInput | ffn_output,
+                      d_output = gradient_of(LayerInput | MoeInput) | through_attention,
+                      d_summands = d_output | through_ffn;
+inline constexpr Role encoding = Routing | RoutingMask, decoding = Routing | CombineWeights,
+                      d_scores = ScoreGradient | gradient_of(CombineWeights);
+// Rows on their way to the experts and back, without those that are compressed.
+inline constexpr Role arrived = Encoded | Dispatched | ExpertInput, worked = ExpertPartial | ExpertOutput,
+                      returned = worked | Combined, rows = arrived | returned | gradient_of(arrived | returned),
+                      compressed = Compressed | gradient_of(Compressed);
+inline constexpr Role expert_input = arrived | ShadowInput, expert_output = ExpertPartial | ShadowOutput,
+                      d_expert_output = gradient_of(returned | ShadowOutput), kept = arrived | Hidden,
+                      to_decode = returned | ShadowOutput;
+inline constexpr Role expert_weights = ExpertWeights | GatheredWeights,
+                      expert_gradient = ExpertGradient | GatheredWeightGradient | gradient_of(GatheredWeightGradient);
+inline constexpr Role weights = DenseWeights | RouterWeights | ExpertWeights;
+}  // namespace roles
+
+// One: exactly one. Optional: none or one. Some: one or more, one after another. Any: also none.
+enum class Count : std::uint8_t { One, Optional, Some, Any };
+
+struct Operand {
+  Role role = TensorKind::LayerInput;
+  Count count = Count::One;
+  std::string_view note = {};
+
+  constexpr Operand() = default;
+  constexpr Operand(Role is, std::string_view says = {}) : role(is), note(says) {}
+  constexpr Operand(TensorKind kind, std::string_view says = {}) : role(kind), note(says) {}
+  constexpr Operand(Count many, Role is, std::string_view says = {}) : role(is), count(many), note(says) {}
+};
+
+template <class Item, std::size_t most>
+class UpTo {
+ public:
+  constexpr UpTo() = default;
+  constexpr UpTo(std::initializer_list<Item> items) : size_(items.size()) {
+    if (size_ > most) throw InternalError("more items than a list holds");
+    std::copy(items.begin(), items.end(), all_.begin());
+  }
+  constexpr const Item* begin() const { return all_.data(); }
+  constexpr const Item* end() const { return all_.data() + size_; }
+
+ private:
+  std::array<Item, most> all_;
+  std::size_t size_ = 0;
+};
+using Operands = UpTo<Operand, 7>;  // in their order
+
+// What an op reads and writes in one pass.
+struct Signature {
+  Phase phase = Phase::Forward;
+  Operands reads = {}, writes = {};
+  std::string_view remark = {};
+};
+using Signatures = UpTo<Signature, 4>;
+
+}  // namespace dovetail

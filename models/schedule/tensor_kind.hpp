@@ -1,0 +1,125 @@
+// What a tensor of a schedule holds: one entry for each kind.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "models/base/names.hpp"
+
+namespace dovetail {
+
+enum class TensorKind : std::uint8_t {
+  LayerInput,
+  AttentionInput,
+  QueryKeyValue,
+  AttentionContext,
+  LogSumExp,
+  AttentionPartial,
+  AttentionOutput,
+  MoeInput,
+  Routing,
+  Encoded,
+  Dispatched,
+  ExpertInput,
+  Hidden,
+  ExpertPartial,
+  ExpertOutput,
+  Combined,
+  RoutingMask,
+  CombineWeights,
+  Compressed,
+  Staging,
+  ShadowInput,
+  ShadowOutput,
+  FfnInput,
+  FfnHidden,
+  FfnPartial,
+  FfnOutput,
+  FfnSumGradient,
+  ScoreGradient,
+  OutputGradient,
+  AttentionSumGradient,
+  DenseWeights,
+  DenseGradients,
+  RouterWeights,
+  RouterGradient,
+  ExpertWeights,
+  ExpertGradient,
+  GatheredWeights,
+  GatheredWeightGradient,
+  OptimizerState
+};
+
+// A chunked tensor exists once per chunk. Shapes are in the letters of operands.md; empty: said there in words.
+struct TensorEntry {
+  TensorKind kind;
+  std::string_view name, shape, holds;
+  bool wide = false;  // fp32 at least, whatever the others are in
+};
+inline constexpr auto tensor_table = std::to_array<TensorEntry>({
+    {TensorKind::LayerInput, "layer_input", "(T, M)", "a layer's input; that of layer `layers` is the model's output"},
+    {TensorKind::AttentionInput, "attention_input", "(L, M)", "`layer_input` of all model-parallel ranks"},
+    {TensorKind::QueryKeyValue, "query_key_value", "(L, Q+2K)", "queries, keys and values by sample and position"},
+    {TensorKind::AttentionContext, "attention_context", "(L, Q)", "the heads' sums of values"},
+    {TensorKind::LogSumExp, "log_sum_exp", "(L, heads here)", "of the attention's scores", true},
+    {TensorKind::AttentionPartial, "attention_partial", "(L, M)", "what this rank's heads give"},
+    {TensorKind::AttentionOutput, "attention_output", "(T, M)", "its sum over the model-parallel ranks"},
+    {TensorKind::MoeInput, "moe_input", "(T, M)", "`layer_input` + `attention_output`"},
+    {TensorKind::Routing, "routing", "(entries, 3)", "token, place, score of each choice", true},
+    {TensorKind::Encoded, "encoded", "(ep, dE, c, M)", "rows as they are sent to the experts' ranks"},
+    {TensorKind::Dispatched, "dispatched", "(ep, dE, c, M)", "rows as they arrive there"},
+    {TensorKind::ExpertInput, "expert_input", "(esp, ep, dE, c, M)",
+     "rows of all ranks that share the experts' shards"},
+    {TensorKind::Hidden, "hidden", "(esp, ep, dE, c, (g-1) S)", "ffn: relu(x W1); gated: x W1 and x W3 side by side"},
+    {TensorKind::ExpertPartial, "expert_partial", "(esp, ep, dE, c, M)", "what this rank's shards give"},
+    {TensorKind::ExpertOutput, "expert_output", "(ep, dE, c, M)", "its sum over the shards"},
+    {TensorKind::Combined, "combined", "(ep, dE, c, M)", "rows as they come back"},
+    {TensorKind::RoutingMask, "routing_mask", "(T, E, C)",
+     "dense encoding: 1 where a token has the slot; of soft_moe its share of the slot"},
+    {TensorKind::CombineWeights, "combine_weights", "(T, E, C)", "dense encoding: the score of a token in a slot, or 0",
+     true},
+    {TensorKind::Compressed, "compressed", "",
+     "rows as they are sent: bf16 M elements; fp8 M e4m3 elements and an fp32 scale (M + 4 bytes)"},
+    {TensorKind::Staging, "staging", "", "between two steps of an all-to-all: the step's `target_blocks` blocks"},
+    {TensorKind::ShadowInput, "shadow_input", "(C, M)", "rows for a shadowed expert"},
+    {TensorKind::ShadowOutput, "shadow_output", "(C, M)", "rows from it"},
+    {TensorKind::FfnInput, "ffn_input", "(L, M)", "`moe_input` of all model-parallel ranks"},
+    {TensorKind::FfnHidden, "ffn_hidden", "(L, (g-1) F)", "as `hidden`"},
+    {TensorKind::FfnPartial, "ffn_partial", "(L, M)", "what this rank's columns give"},
+    {TensorKind::FfnOutput, "ffn_output", "(T, M)", "its sum over the model-parallel ranks"},
+    {TensorKind::FfnSumGradient, "ffn_sum_gradient", "(T, M)",
+     "the gradient that comes through a dense feed-forward part"},
+    {TensorKind::ScoreGradient, "score_gradient", "(entries)", "of the choices' scores", true},
+    {TensorKind::OutputGradient, "output_gradient", "(T, M)", "the sum of the gradients from above"},
+    {TensorKind::AttentionSumGradient, "attention_sum_gradient", "(T, M)",
+     "the gradient that comes through the attention"},
+    {TensorKind::DenseWeights, "dense_weights", "", "Wq, Wk, Wv, Wo, then those of a dense feed-forward part"},
+    {TensorKind::DenseGradients, "dense_gradients", "",
+     "of the `dense_weights` of all layers of the stage, last layer first"},
+    {TensorKind::RouterWeights, "router_weights", "the gate's", "the matrices of the gate"},
+    {TensorKind::RouterGradient, "router_gradient", "the gate's", "this rank's part of the sum"},
+    {TensorKind::ExpertWeights, "expert_weights", "(dE, g M S)",
+     "W1 (M, S), W2 (S, M) and, gated, W3 (M, S) of each expert"},
+    {TensorKind::ExpertGradient, "expert_gradient", "(dE, g M S)", "of `expert_weights`"},
+    {TensorKind::GatheredWeights, "gathered_weights", "(dE, P g M S)",
+     "those of all shards, or of one shadowed expert"},
+    {TensorKind::GatheredWeightGradient, "gathered_weight_gradient", "(dE, P g M S)", "of `gathered_weights`"},
+    {TensorKind::OptimizerState, "optimizer_state", "",
+     "both Adam moments and, where weights are not fp32, the weights in fp32", true},
+});
+
+inline constexpr auto tensor_kind_names = [] {
+  Names<TensorKind, tensor_table.size()> names;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (tensor_table[i].kind != static_cast<TensorKind>(i)) throw InternalError("a tensor's entry in another place");
+    names[i] = {tensor_table[i].name, tensor_table[i].kind};
+  }
+  return names;
+}();
+
+constexpr const TensorEntry& entry_of(TensorKind kind) {
+  return tensor_table[static_cast<std::size_t>(kind)];
+}
+
+}  // namespace dovetail
