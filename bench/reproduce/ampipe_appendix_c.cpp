@@ -9,6 +9,7 @@
 #include "bench/reproduce/tables.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
+#include "models/schedule/op_table.hpp"
 #include "models/time/analytic_backend.hpp"
 
 namespace dovetail::bench {
@@ -42,7 +43,7 @@ class Layer {
  private:
   static double seconds(OpKind kind, const LayerCost& cost) {
     if (kind == OpKind::Attention) return cost.attention;
-    if (kind == OpKind::Dispatch || kind == OpKind::Combine) return cost.all_to_all;
+    if (entry_of(kind).exchanges_rows) return cost.all_to_all;
     return kind == OpKind::Expert ? cost.experts : 0;
   }
 

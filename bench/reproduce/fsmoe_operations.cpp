@@ -6,6 +6,7 @@
 #include "bench/reproduce/tables.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
+#include "models/schedule/op_table.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -13,21 +14,22 @@ namespace {
 // The ESP collectives swap in the backward pass: what was gathered is scattered.
 struct Row {
   const char* name;
-  std::array<OpKind, 2> kinds;
-  Collective collective = Collective::None;  // None: any
-
-  bool covers(const Op& op) const {
-    return (op.kind == kinds[0] || op.kind == kinds[1]) &&
-           (collective == Collective::None || op.collective() == collective);
-  }
+  bool (*covers)(const Op& op);
 };
-constexpr std::array rows{
-    Row{"all-to-all", {OpKind::Dispatch, OpKind::Combine}},
-    Row{"all-gather", {OpKind::EspAllGather, OpKind::EspReduceScatter}, Collective::AllGather},
-    Row{"reduce-scatter", {OpKind::EspAllGather, OpKind::EspReduceScatter}, Collective::ReduceScatter},
-    Row{"experts", {OpKind::Expert, OpKind::Expert}},
-    Row{"all-reduce", {OpKind::DenseGradientAllReduce, OpKind::DenseGradientAllReduce}},
-    Row{"attention", {OpKind::Attention, OpKind::Attention}}};
+template <Collective collective>
+bool for_experts(const Op& op) {
+  return entry_of(op.kind).part == OpPart::Experts && op.collective() == collective;
+}
+template <OpKind kind>
+bool is(const Op& op) {
+  return op.kind == kind;
+}
+constexpr std::array rows{Row{"all-to-all", for_experts<Collective::AllToAll>},
+                          Row{"all-gather", for_experts<Collective::AllGather>},
+                          Row{"reduce-scatter", for_experts<Collective::ReduceScatter>},
+                          Row{"experts", is<OpKind::Expert>},
+                          Row{"all-reduce", is<OpKind::DenseGradientAllReduce>},
+                          Row{"attention", is<OpKind::Attention>}};
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "models/base/errors.hpp"
+#include "models/schedule/op_table.hpp"
 
 namespace dovetail {
 namespace {
@@ -180,7 +181,8 @@ Transfers messages_of(const NativeCollective& all_to_all, int members) {
 }
 
 bool to_owners(const Op& op) {
-  return (op.kind == OpKind::Dispatch) == (op.phase == Phase::Forward);
+  const OpEntry& entry = entry_of(op.kind);
+  return entry.to_experts == (op.phase == Phase::Forward || entry.stands_alone);
 }
 
 }  // namespace dovetail

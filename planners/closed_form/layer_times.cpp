@@ -8,6 +8,7 @@
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "models/question/capacity.hpp"
+#include "models/schedule/op_table.hpp"
 
 namespace dovetail::planners {
 namespace {
@@ -54,10 +55,9 @@ void read_layer_op(const Op& op, Seconds fixed, Seconds duration, PhaseTimes& ph
   }
 }
 
-// Ops of a dense feed-forward part share kinds with the attention's.
+// Collectives of a dense feed-forward part share kinds with the attention's.
 bool belongs_to_ffn(const Schedule& s, const Op& op) {
-  if (op.kind == OpKind::Residual || op.kind == OpKind::DenseFfn) return true;
-  return (op.kind == OpKind::MpAllGather || op.kind == OpKind::MpReduceScatter) && touches_ffn(s, op);
+  return entry_of(op.kind).part == OpPart::DenseFfn || touches_ffn(s, op);
 }
 
 void read_ffn_op(const Op& op, Seconds duration, FfnTimes& times) {

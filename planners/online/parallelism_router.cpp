@@ -10,6 +10,7 @@
 #include "models/plan/expert_sharding.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
+#include "models/schedule/op_table.hpp"
 #include "planners/closed_form/layer_times.hpp"
 #include "planners/contest.hpp"
 
@@ -17,9 +18,7 @@ namespace dovetail::planners {
 namespace {
 
 bool moves_for_experts(const Op& op) {
-  constexpr std::array kinds{OpKind::Dispatch, OpKind::EspAllGather, OpKind::EspReduceScatter, OpKind::Combine,
-                             OpKind::GatherExpertWeights};
-  return op.collective() != Collective::None && std::ranges::find(kinds, op.kind) != kinds.end();
+  return op.collective() != Collective::None && entry_of(op.kind).part == OpPart::Experts;
 }
 
 PricedSchedule priced(const Experiment& experiment, const Plan& plan) {

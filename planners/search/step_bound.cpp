@@ -120,25 +120,15 @@ void add_to_floor(const PricedSchedule& priced, OpId id, bool simple, std::vecto
   if (floats(*priced.schedule, op)) return;
   priced.for_each_demand(
       id, [&](const Demand& demand) { resources[static_cast<std::size_t>(demand.resource)] += demand.seconds; });
-  switch (op.kind) {
-    case OpKind::MpAllGather:
-    case OpKind::MpReduceScatter:
-      // Those of shared experts may run beside others.
-      if (!touches_ffn(*priced.schedule, op)) floor.outside += duration;
-      break;
-    case OpKind::Dispatch:
-    case OpKind::Combine:
-    case OpKind::EspAllGather:
-    case OpKind::EspReduceScatter:
-      floor.exchange += duration - (simple ? fixed : Seconds(0));
-      if (simple) floor.latency += fixed;
-      break;
-    case OpKind::Expert:
-      if (op.expert < 0) floor.launch += fixed;  // shadowed experts are not cut into chunks
-      [[fallthrough]];
-    default:
-      if (priced.schedule->streams[static_cast<std::size_t>(op.stream)].kind == StreamKind::Compute)
-        floor.compute += duration;
+  const OpEntry& entry = entry_of(op.kind);
+  if (!entry.communicates) {
+    if (op.kind == OpKind::Expert && op.expert < 0) floor.launch += fixed;  // shadowed experts are not cut into chunks
+    floor.compute += duration;
+  } else if (entry.part == OpPart::Experts) {
+    floor.exchange += duration - (simple ? fixed : Seconds(0));
+    if (simple) floor.latency += fixed;
+  } else if (!touches_ffn(*priced.schedule, op)) {  // those of shared experts may run beside others
+    floor.outside += duration;
   }
 }
 
