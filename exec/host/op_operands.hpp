@@ -28,7 +28,7 @@ struct OpOperands {
   std::size_t write_count() const { return writes().size(); }
   const Tensor& read_tensor(std::size_t i) const { return tensor(reads()[i]); }
   const Tensor& write_tensor(std::size_t i) const { return tensor(writes()[i]); }
-  const Tensor& tensor(TensorId id) const { return schedule.tensors[static_cast<std::size_t>(id)]; }
+  const Tensor& tensor(TensorId id) const { return schedule.tensors[id]; }
 };
 
 // The preset choices of the op's part; empty where the gate decides.

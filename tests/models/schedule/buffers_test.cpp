@@ -22,7 +22,7 @@ struct Handover {
   ScheduleWriter writer{4};
   StreamId first = writer.add_stream(StreamKind::Compute), second = writer.add_stream(StreamKind::Communication);
   TensorId a = add(100), b = add(60, a), c = add(1), d = add(1);
-  TensorId add(std::int64_t elements, TensorId buffer = -1) {
+  TensorId add(std::int64_t elements, TensorId buffer = {}) {
     Tensor t;
     t.elements = elements;
     t.buffer = buffer;
