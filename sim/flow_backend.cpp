@@ -32,7 +32,7 @@ std::vector<int> classes_of_ranks(const Experiment& e, const Schedule& s) {
 
 // An op on one of its ranks.
 struct Instance {
-  OpId op = 0;
+  OpId op{0};
   int rank = 0;
   int waiting = 0;  // for others of its rank, or for its stream
   int flows = 0;    // that have not ended
@@ -77,30 +77,29 @@ class FlowRun {
   std::size_t instance(OpId op, int at) const {
     return first_[static_cast<std::size_t>(op)] + static_cast<std::size_t>(at);
   }
-  const Op& op_of(const Instance& i) const { return s_.ops[static_cast<std::size_t>(i.op)]; }
+  const Op& op_of(const Instance& i) const { return s_.ops[i.op]; }
 
   void add_instances() {
-    for (OpId op = 0; static_cast<std::size_t>(op) < s_.ops.size(); ++op) {
-      const int rank_class = s_.class_of(s_.ops[static_cast<std::size_t>(op)]);
+    for (const OpId op : s_.ops.ids()) {
+      const int rank_class = s_.class_of(s_.ops[op]);
       check(s_.twin(s_.first_twin(op), rank_class) == op, "an op for each class in turn");
       first_.push_back(instances_.size());
       for (int rank : ranks_[static_cast<std::size_t>(rank_class)]) instances_.push_back({op, rank});
     }
     successors_.resize(instances_.size());
-    std::vector<OpId> last(s_.streams.size(), -1);
-    for (OpId op = 0; static_cast<std::size_t>(op) < s_.ops.size(); ++op) {
-      const Op& of = s_.ops[static_cast<std::size_t>(op)];
+    IdVector<StreamId, OpId> last(s_.streams.size());
+    for (const OpId op : s_.ops.ids()) {
+      const Op& of = s_.ops[op];
       for (OpId before : s_.dependencies_of(of)) add_edges(before, op);
-      OpId& previous = last[static_cast<std::size_t>(of.stream)];
-      if (previous >= 0) add_edges(previous, op);
+      OpId& previous = last[of.stream];
+      if (previous.exists()) add_edges(previous, op);
       previous = op;
     }
   }
 
   // Adds the edges of each rank; between stages they lead from each rank to the one at the same place.
   void add_edges(OpId before, OpId op) {
-    const auto ranks =
-        static_cast<int>(ranks_[static_cast<std::size_t>(s_.class_of(s_.ops[static_cast<std::size_t>(op)]))].size());
+    const auto ranks = static_cast<int>(ranks_[static_cast<std::size_t>(s_.class_of(s_.ops[op]))].size());
     for (int at = 0; at < ranks; ++at) {
       successors_[instance(before, at)].push_back(instance(op, at));
       ++instances_[instance(op, at)].waiting;
@@ -119,7 +118,7 @@ class FlowRun {
     const auto [at, fresh] = exchanges_.try_emplace(s_.first_twin(op));
     Exchange& exchange = at->second;
     if (!fresh) return exchange;
-    exchange.flows = flows_.of(s_.ops[static_cast<std::size_t>(op)]);
+    exchange.flows = flows_.of(s_.ops[op]);
     exchange.of_rank.resize(place_.size());
     for (std::size_t f = 0; f < exchange.flows.size(); ++f) {
       const std::vector<int> ranks = taking_part(op, exchange.flows[f]);
@@ -132,7 +131,7 @@ class FlowRun {
   // The ranks whose op the flow belongs to. Who receives from another stage has an op of its own; a ring goes on as its
   // slowest part does, so it is over on all its ranks at once.
   std::vector<int> taking_part(OpId op, const RankFlow& flow) const {
-    const Op& of = s_.ops[static_cast<std::size_t>(op)];
+    const Op& of = s_.ops[op];
     if (of.collective() == Collective::Send) return {flow.from};
     if (of.collective() == Collective::AllToAll) return {flow.from, flow.to};
     return group_members(s_.groups, of.group(), flow.from);
@@ -140,12 +139,11 @@ class FlowRun {
 
   void begin(std::size_t i) {
     Instance& it = instances_[i];
-    Interval& when = timeline_.ops[static_cast<std::size_t>(it.op)];
+    Interval& when = timeline_.ops[it.op];
     when.start = std::min(when.start, simulation_.now());
     const auto& own = exchange(it.op).of_rank[static_cast<std::size_t>(it.rank)];
     it.flows = static_cast<int>(own.size());
-    const auto op = static_cast<std::size_t>(it.op);
-    const Seconds time = exchange(it.op).flows.empty() ? priced_.duration[op] : priced_.fixed[op];
+    const Seconds time = exchange(it.op).flows.empty() ? priced_.duration[it.op] : priced_.fixed[it.op];
     if (time > Seconds(0))
       simulation_.start_delay(-1 - static_cast<std::int64_t>(i), time);
     else
@@ -181,7 +179,7 @@ class FlowRun {
   }
 
   void end(std::size_t i) {
-    Interval& when = timeline_.ops[static_cast<std::size_t>(instances_[i].op)];
+    Interval& when = timeline_.ops[instances_[i].op];
     when.finish = std::max(when.finish, simulation_.now());
     ++done_;
     for (std::size_t next : successors_[i])

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -26,12 +27,12 @@ std::int64_t tag_of(std::size_t id, Part part) {
 // Calls visit(from, to) for each pair of ops where `to` waits for the end of `from`: dependencies and stream order.
 template <class Visit>
 void for_each_edge(const Schedule& schedule, Visit&& visit) {
-  std::vector<OpId> last(schedule.streams.size(), -1);
-  for (std::size_t op = 0; op < schedule.ops.size(); ++op) {
-    for (OpId dependency : schedule.dependencies_of(schedule.ops[op])) visit(static_cast<std::size_t>(dependency), op);
-    OpId& previous = last[static_cast<std::size_t>(schedule.ops[op].stream)];
-    if (previous >= 0) visit(static_cast<std::size_t>(previous), op);
-    previous = static_cast<OpId>(op);
+  IdVector<StreamId, OpId> last(schedule.streams.size());
+  for (const OpId op : schedule.ops.ids()) {
+    for (OpId dependency : schedule.dependencies_of(schedule.ops[op])) visit(dependency, op);
+    OpId& previous = last[schedule.ops[op].stream];
+    if (previous.exists()) visit(previous, op);
+    previous = op;
   }
 }
 
@@ -45,14 +46,14 @@ class Execution {
   void check_times() const;
   void link();
   void begin_ready();
-  void begin(std::size_t op);
-  bool begin_alone(std::size_t op);
+  void begin(OpId op);
+  bool begin_alone(OpId op);
   void start(std::size_t id, Part part, std::span<const Demand> demands);
   void finished(std::int64_t tag);
-  void fixed_passed(std::size_t op);
+  void fixed_passed(OpId op);
   void begin_activity(ActivityId activity);
   void end_activity(ActivityId activity);
-  void end(std::size_t op);
+  void end(OpId op);
   bool collect_demands(ActivityId activity);
   Seconds longest_demand() const;
   int own_resource(StreamId stream) const { return static_cast<int>(priced_.resources.size()) + stream; }
@@ -62,12 +63,12 @@ class Execution {
   const Schedule& schedule_;
   Simulation simulation_;
   ActivityProgress progress_;
-  std::vector<bool> shared_;                 // by resource, as in fair_sharing.hpp
-  std::vector<std::int32_t> waiting_;        // by op: edges from ops that have not ended
-  std::vector<std::int32_t> end_successor_;  // by op: one past its last in successors_; its first is where op - 1 ends
-  std::vector<std::size_t> successors_;
-  std::vector<std::size_t> ready_;  // in the order in which ops became so
-  std::size_t begun_ = 0;           // of ready_
+  std::vector<bool> shared_;                    // by resource, as in fair_sharing.hpp
+  IdVector<OpId, std::int32_t> waiting_;        // edges from ops that have not ended
+  IdVector<OpId, std::int32_t> end_successor_;  // one past its last in successors_; its first is where op - 1 ends
+  std::vector<OpId> successors_;
+  std::vector<OpId> ready_;  // in the order in which ops became so
+  std::size_t begun_ = 0;    // of ready_
   std::size_t ended_ = 0;
   int running_ = 0;              // activities of SimGrid
   Seconds skipped_;              // time that passed without SimGrid
@@ -93,9 +94,9 @@ Execution::Execution(const PricedSchedule& priced)
 }
 
 void Execution::check_times() const {
-  for (std::size_t op = 0; op < schedule_.ops.size(); ++op) {
+  for (const OpId op : schedule_.ops.ids()) {
     check(std::isfinite(priced_.fixed[op].value()) && priced_.fixed[op] >= Seconds(0), "fixed time");
-    priced_.for_each_demand(static_cast<OpId>(op), [&](const Demand& demand) {
+    priced_.for_each_demand(op, [&](const Demand& demand) {
       check(static_cast<std::size_t>(demand.resource) < priced_.resources.size() && demand.multiplicity > 0,
             "demand on a resource");
       check(std::isfinite(demand.seconds.value()) && demand.seconds >= Seconds(0), "seconds of a demand");
@@ -105,27 +106,25 @@ void Execution::check_times() const {
 
 void Execution::link() {
   end_successor_.assign(schedule_.ops.size() + 1, 0);
-  for_each_edge(schedule_, [&](std::size_t from, std::size_t to) {
-    ++end_successor_[from + 1];
+  for_each_edge(schedule_, [&](OpId from, OpId to) {
+    ++end_successor_[OpId(from + 1)];
     ++waiting_[to];
   });
-  for (std::size_t op = 1; op < end_successor_.size(); ++op) end_successor_[op] += end_successor_[op - 1];
+  std::partial_sum(end_successor_.begin(), end_successor_.end(), end_successor_.begin());
   successors_.resize(static_cast<std::size_t>(end_successor_.back()));
-  for_each_edge(schedule_, [&](std::size_t from, std::size_t to) {
-    successors_[static_cast<std::size_t>(end_successor_[from]++)] = to;
-  });
+  for_each_edge(schedule_,
+                [&](OpId from, OpId to) { successors_[static_cast<std::size_t>(end_successor_[from]++)] = to; });
 }
 
 Timeline Execution::run() {
   for (std::size_t i = 0; i < priced_.speed_changes.size(); ++i) {
-    const Demand until{own_resource(static_cast<StreamId>(schedule_.streams.size() + i)), priced_.speed_changes[i].at,
-                       1};
+    const Demand until{own_resource(StreamId(schedule_.streams.size() + i)), priced_.speed_changes[i].at, 1};
     if (until.seconds > Seconds(0))
       start(i, Part::Speed, {&until, 1});
     else
       simulation_.set_speed(priced_.speed_changes[i].resource, priced_.speed_changes[i].speed);
   }
-  for (std::size_t op = 0; op < waiting_.size(); ++op)
+  for (const OpId op : waiting_.ids())
     if (waiting_[op] == 0) ready_.push_back(op);
   begin_ready();
   simulation_.run([this](std::int64_t tag) { finished(tag); });
@@ -138,10 +137,10 @@ void Execution::finished(std::int64_t tag) {
   --running_;
   switch (static_cast<Part>(tag % parts)) {
     case Part::Fixed:
-      fixed_passed(id);
+      fixed_passed(OpId(id));
       break;
     case Part::Work:
-      end_activity(static_cast<ActivityId>(id));
+      end_activity(ActivityId(id));
       break;
     case Part::Speed:
       simulation_.set_speed(priced_.speed_changes[id].resource, priced_.speed_changes[id].speed);
@@ -155,7 +154,7 @@ void Execution::begin_ready() {
   while (begun_ < ready_.size()) begin(ready_[begun_++]);
 }
 
-void Execution::begin(std::size_t op) {
+void Execution::begin(OpId op) {
   timeline_.ops[op].start = now();
   if (priced_.first_activity.empty() && begin_alone(op)) return;
   const Demand fixed{own_resource(schedule_.ops[op].stream), priced_.fixed[op], 1};
@@ -166,8 +165,8 @@ void Execution::begin(std::size_t op) {
 }
 
 // Takes an op that is one activity and meets no other as one time; whether it was such an op.
-bool Execution::begin_alone(std::size_t op) {
-  const bool shares = collect_demands(static_cast<ActivityId>(op));
+bool Execution::begin_alone(OpId op) {
+  const bool shares = collect_demands(PricedSchedule::only_activity(op));
   const Demand alone{own_resource(schedule_.ops[op].stream), priced_.fixed[op] + longest_demand(), 1};
   const bool as_ever = !shares || priced_.speed_changes.empty();
   if (as_ever && running_ == 0 && begun_ == ready_.size()) {
@@ -188,10 +187,9 @@ void Execution::start(std::size_t id, Part part, std::span<const Demand> demands
   simulation_.start(tag_of(id, part), demands);
 }
 
-void Execution::fixed_passed(std::size_t op) {
+void Execution::fixed_passed(OpId op) {
   progress_.fixed_passed(
-      static_cast<OpId>(op), [this](ActivityId activity) { begin_activity(activity); },
-      [this](OpId ended) { end(static_cast<std::size_t>(ended)); });
+      op, [this](ActivityId activity) { begin_activity(activity); }, [this](OpId ended) { end(ended); });
 }
 
 void Execution::begin_activity(ActivityId activity) {
@@ -199,17 +197,17 @@ void Execution::begin_activity(ActivityId activity) {
   if (demands_.empty())
     end_activity(activity);
   else
-    start(static_cast<std::size_t>(activity), Part::Work, demands_);
+    start(activity, Part::Work, demands_);
 }
 
 void Execution::end_activity(ActivityId activity) {
-  progress_.ended(activity, [this](OpId op) { end(static_cast<std::size_t>(op)); });
+  progress_.ended(activity, [this](OpId op) { end(op); });
 }
 
-void Execution::end(std::size_t op) {
+void Execution::end(OpId op) {
   ++ended_;
   timeline_.ops[op].finish = now();
-  const auto first = static_cast<std::size_t>(op == 0 ? 0 : end_successor_[op - 1]);
+  const auto first = static_cast<std::size_t>(op == 0 ? 0 : end_successor_[OpId(op - 1)]);
   for (std::size_t i = first; i < static_cast<std::size_t>(end_successor_[op]); ++i)
     if (--waiting_[successors_[i]] == 0) ready_.push_back(successors_[i]);
 }

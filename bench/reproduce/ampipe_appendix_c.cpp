@@ -35,7 +35,7 @@ class Layer {
   }
 
   double makespan(const LayerCost& cost) {
-    for (std::size_t i = 0; i < priced_.duration.size(); ++i)
+    for (const OpId i : priced_.duration.ids())
       priced_.duration[i] = Seconds(seconds(priced_.schedule->ops[i].kind, cost) / chunks_);
     return analytic_makespan(priced_, scratch_).value();
   }

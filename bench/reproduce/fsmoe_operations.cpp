@@ -40,7 +40,7 @@ Recomputed fsmoe_operations(const JsonReader& settings, FilesRead& files) {
     const PricedSchedule priced = price_plan(e, Plan{});
     for (const Row& row : rows) {
       double milliseconds = 0;
-      for (std::size_t i = 0; i < priced.duration.size(); ++i)
+      for (const OpId i : priced.duration.ids())
         if (row.covers(priced.schedule->ops[i])) milliseconds += 1e3 * priced.duration[i].value();
       result.values[fmt::format("{}: {}", name, row.name)] = milliseconds;
     }

@@ -77,10 +77,10 @@ Experiment moe_layer(Experiment e, const LayerSizes& sizes) {
 
 PricedSchedule price_moe(const Experiment& experiment, const Plan& plan) {
   PricedSchedule priced = price_plan(experiment, plan);
-  for (std::size_t i = 0; i < priced.schedule->ops.size(); ++i) {
+  for (const OpId i : priced.schedule->ops.ids()) {
     if (!outside_moe(priced.schedule->ops[i].kind)) continue;
     priced.fixed[i] = priced.duration[i] = Seconds(0);
-    priced.for_each_activity(static_cast<OpId>(i), [&](ActivityId activity) {
+    priced.for_each_activity(i, [&](ActivityId activity) {
       const auto a = static_cast<std::size_t>(activity);
       for (auto d = priced.first_demand[a]; d < priced.first_demand[a + 1]; ++d)
         priced.demands[static_cast<std::size_t>(d)].seconds = Seconds(0);

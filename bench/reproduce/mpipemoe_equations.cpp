@@ -29,8 +29,8 @@ template <class Chosen>
 double elements(const Schedule& s, Chosen chosen) {
   const Blocks blocks = memory_blocks(s);
   std::set<std::int32_t> used;
-  for (std::size_t i = 0; i < s.tensors.size(); ++i)
-    if (chosen(s.tensors[i], static_cast<TensorId>(i))) used.insert(blocks.of_tensor[i]);
+  for (const TensorId i : s.tensors.ids())
+    if (chosen(s.tensors[i], i)) used.insert(blocks.of_tensor[i]);
   double sum = 0;
   for (std::int32_t b : used) sum += static_cast<double>(blocks.all[static_cast<std::size_t>(b)].elements);
   return sum;

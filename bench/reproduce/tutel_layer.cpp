@@ -50,7 +50,7 @@ Seconds one_gemm(const Experiment& e, Layout layout) {
   Plan plan;
   plan.layout = layout;
   const PricedSchedule priced = price_moe(e, plan);
-  for (std::size_t i = 0; i < priced.duration.size(); ++i)
+  for (const OpId i : priced.duration.ids())
     if (priced.schedule->ops[i].kind == OpKind::Expert) return priced.duration[i] / 2;
   check(false, "a layer without experts");
   return Seconds(0);

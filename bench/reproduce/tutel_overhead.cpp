@@ -22,7 +22,7 @@ Recomputed tutel_table1(const JsonReader& settings, FilesRead& files) {
     sizes.gpus = measured.integer("gpus", 1, largest_setting);
     const PricedSchedule priced = price_moe(moe_layer(base, read_sizes(settings.at("layer"), sizes)), Plan{});
     Seconds all, all_to_all;
-    for (std::size_t i = 0; i < priced.duration.size(); ++i) {
+    for (const OpId i : priced.duration.ids()) {
       all += priced.duration[i];
       if (priced.schedule->ops[i].collective() == Collective::AllToAll) all_to_all += priced.duration[i];
     }

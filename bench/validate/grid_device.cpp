@@ -36,9 +36,9 @@ Json kernels_json(const exec::RunResult& run) {
 }
 
 void add_kernels(const JsonReader& json, const PricedSchedule& priced, KernelFit& fit) {
-  std::vector<Seconds> times;
-  std::vector<bool> held;
-  for (const JsonReader& time : json.at("times").elements()) times.emplace_back(time.number(0));
+  IdVector<OpId, Seconds> times;
+  IdVector<OpId, bool> held;
+  for (const JsonReader& time : json.at("times").elements()) times.push_back(Seconds(time.number(0)));
   for (const JsonReader& each : json.at("held").elements()) held.push_back(each.boolean());
   if (times.size() != priced.duration.size() || held.size() != times.size())
     json.fail(

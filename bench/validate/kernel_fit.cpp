@@ -31,16 +31,17 @@ KernelCost cost_of(OpKind op, Phase phase, const std::vector<TimedSize>& points)
 
 }  // namespace
 
-void KernelFit::add(const PricedSchedule& priced, const std::vector<Seconds>& work, const std::vector<bool>& held) {
+void KernelFit::add(const PricedSchedule& priced, const IdVector<OpId, Seconds>& work,
+                    const IdVector<OpId, bool>& held) {
   const Schedule& s = *priced.schedule;
-  for (std::size_t i = 0; i < s.ops.size(); ++i) {
+  for (const OpId i : s.ops.ids()) {
     const Op& op = s.ops[i];
-    const bool computes = s.streams[static_cast<std::size_t>(op.stream)].kind == StreamKind::Compute;
+    const bool computes = s.streams[op.stream].kind == StreamKind::Compute;
     if (!computes || held[i] || work[i] <= Seconds(0)) continue;
     auto of = std::ranges::find_if(kinds_, [&](const Points& p) { return p.op == op.kind && p.phase == op.phase; });
     if (of == kinds_.end()) of = kinds_.insert(of, {op.kind, op.phase, {}});
     Seconds compute;  // the first demand
-    priced.for_each_demand(static_cast<OpId>(i), [&](const Demand& d) {
+    priced.for_each_demand(i, [&](const Demand& d) {
       if (compute == Seconds(0)) compute = d.seconds;
     });
     of->points.push_back({compute.value(), work[i]});

@@ -12,7 +12,7 @@ class KernelFit {
  public:
   // Ops of the compute streams count, but for those that `held` says were held to a modelled time. `priced` without
   // kernel costs; `work`: by op.
-  void add(const PricedSchedule& priced, const std::vector<Seconds>& work, const std::vector<bool>& held);
+  void add(const PricedSchedule& priced, const IdVector<OpId, Seconds>& work, const IdVector<OpId, bool>& held);
 
   // alpha + factor * modelled work, fitted by least squares of relative errors; a kind that was seen at one size only
   // gets a factor alone, one without modelled work an alpha alone. `source` goes into the provenance.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <tuple>
 
 #include "exec/run/dilation.hpp"
@@ -25,7 +26,7 @@ std::vector<OpTimes>::iterator times_of(const Op& op, std::vector<OpTimes>& all)
 // The same ops as they were in `run`.
 std::vector<OpTimes> measured_times(const PricedSchedule& priced, const exec::RunResult& run) {
   std::vector<OpTimes> all = predicted_times(priced);
-  for (std::size_t i = priced.schedule->ops.size(); i-- > 0;) {
+  for (const OpId i : std::views::reverse(priced.schedule->ops.ids())) {
     const Op& op = priced.schedule->ops[i];
     const auto of = times_of(op, all);
     of->emulated = run.timeline.emulated[i];  // as the first of them was
@@ -38,7 +39,7 @@ std::vector<OpTimes> measured_times(const PricedSchedule& priced, const exec::Ru
 
 std::vector<OpTimes> predicted_times(const PricedSchedule& priced) {
   std::vector<OpTimes> all;
-  for (std::size_t i = 0; i < priced.schedule->ops.size(); ++i) {
+  for (const OpId i : priced.schedule->ops.ids()) {
     const Op& op = priced.schedule->ops[i];
     auto of = times_of(op, all);
     if (of == all.end()) of = all.insert(of, {op.kind, op.phase, false, {}, {}});

@@ -81,7 +81,7 @@ void record_dense_encode(DeviceOp<Scalar>& op) {
   Scalar* const d_tokens = write_tokens(op, gradient_of(TensorKind::MoeInput));
   op.out.zero(d_tokens, s.tokens * s.hidden);
   collect<Scalar>(op, mask, d_encoded, d_tokens);
-  if (op.find_read(TensorKind::MoeInput))  // soft
+  if (op.find_read(TensorKind::MoeInput).exists())  // soft
     weights_gradient<Scalar>(op, read_tokens(op, TensorKind::MoeInput), d_encoded,
                              op.write(gradient_of(TensorKind::RoutingMask)));
 }

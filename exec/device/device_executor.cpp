@@ -28,7 +28,7 @@ enum class Stamped { No, Yes };
 
 // An op on the ranks that do it together: one, or all of a group, whose work the first one's queue gets.
 struct Task {
-  OpId op = 0;
+  OpId op{0};
   std::vector<std::size_t> members;  // indices of ranks here
   std::vector<std::size_t> also;     // ranks whose ops may depend on it
   std::vector<DeviceWork> work;
@@ -89,7 +89,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
     timeline.ops.resize(schedule_->ops.size());
     timeline.emulated.resize(schedule_->ops.size());
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
-      const auto at = static_cast<std::size_t>(tasks_[i].op);
+      const OpId at = tasks_[i].op;
       const Interval here = stamps_->of(i);
       timeline.ops[at] = {std::max(timeline.ops[at].start, here.start), std::max(timeline.ops[at].finish, here.finish)};
       timeline.emulated[at] = self_exchanges_ && self_exchanges_->holds(tasks_[i].op);
@@ -224,7 +224,7 @@ class TypedDeviceExecutor final : public DeviceExecutor {
   }
 
   std::int64_t* moment() const { return reinterpret_cast<std::int64_t*>(moment_->data()); }
-  const Op& op_of(const Task& task) const { return schedule_->ops[static_cast<std::size_t>(task.op)]; }
+  const Op& op_of(const Task& task) const { return schedule_->ops[task.op]; }
   std::size_t queue_of(std::size_t local, const Op& op) const {
     return local * schedule_->streams.size() + static_cast<std::size_t>(op.stream);
   }
@@ -241,19 +241,18 @@ class TypedDeviceExecutor final : public DeviceExecutor {
   void make_tasks() {
     // By op and rank: the event after which the op is done there.
     std::vector<std::vector<const Event*>> done(schedule_->ops.size(), std::vector<const Event*>(ranks_.size()));
-    for (std::size_t id = 0; id < schedule_->ops.size(); ++id) {
+    for (const OpId id : schedule_->ops.ids()) {
       const Op& op = schedule_->ops[id];
       for (std::size_t local = 0; local < ranks_.size(); ++local) {
         if (schedule_->class_of_rank(ranks_[local]) != schedule_->class_of(op) || done[id][local] != nullptr) continue;
         Task task;
-        task.op = static_cast<OpId>(id);
+        task.op = id;
         task.members = group_of(local, op);
         if (op.kind == OpKind::StageSend && !alone()) task.also = {receiver_of(local, op)};
         task.done = device_.make_event();
         for (std::size_t member : task.members) {
           task.waits.emplace_back();
-          for (OpId dependency : schedule_->dependencies_of(op)) {
-            const auto before = static_cast<std::size_t>(dependency);
+          for (OpId before : schedule_->dependencies_of(op)) {
             // The stream itself is in order. A rank alone has no sender to wait for.
             if (schedule_->ops[before].stream != op.stream && done[before][member] != nullptr)
               task.waits.back().push_back(done[before][member]);
@@ -387,8 +386,8 @@ class TypedDeviceExecutor final : public DeviceExecutor {
 
 }  // namespace
 
-std::vector<Seconds> DeviceExecutor::work() {
-  std::vector<Seconds> work;
+IdVector<OpId, Seconds> DeviceExecutor::work() {
+  IdVector<OpId, Seconds> work;
   work.reserve(stamped_.ops.size());
   for (const Interval& op : stamped_.ops) work.push_back(op.finish - op.start);
   return work;

@@ -18,7 +18,7 @@ class DeviceExecutor : public Executor {
  public:
   Timeline run_stamped() final { return stamped_ = stamped_step(); }
   Timeline timeline() final { return stamped_; }
-  std::vector<Seconds> work() final;
+  IdVector<OpId, Seconds> work() final;
   bool captures() const final { return true; }
 
  protected:

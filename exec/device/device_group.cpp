@@ -68,12 +68,12 @@ class GroupExecutor final : public DeviceExecutor {
     Timeline all = of_rank.front();
     std::vector<double> times(2 * all.ops.size());
     for (const Timeline& one : of_rank)
-      for (std::size_t i = 0; i < one.ops.size(); ++i) {
+      for (const OpId i : one.ops.ids()) {
         times[2 * i] = std::max(times[2 * i], one.ops[i].start.value());
         times[2 * i + 1] = std::max(times[2 * i + 1], one.ops[i].finish.value());
       }
     if (between_processes_ != nullptr) between_processes_->maximum(times);
-    for (std::size_t i = 0; i < all.ops.size(); ++i) all.ops[i] = {Seconds(times[2 * i]), Seconds(times[2 * i + 1])};
+    for (const OpId i : all.ops.ids()) all.ops[i] = {Seconds(times[2 * i]), Seconds(times[2 * i + 1])};
     return all;
   }
 

@@ -56,13 +56,13 @@ std::vector<Stored> stored_tensors(const Schedule& schedule, Stored scalar) {
 ArenaLayout arena_layout(const Schedule& schedule, const std::vector<Stored>& stored, int rank_class) {
   const Blocks blocks = memory_blocks(schedule);
   std::vector<std::int64_t> sizes(blocks.all.size()), offsets(blocks.all.size(), -1);
-  for (std::size_t i = 0; i < schedule.tensors.size(); ++i) {
+  for (const TensorId i : schedule.tensors.ids()) {
     std::int64_t& size = sizes[static_cast<std::size_t>(blocks.of_tensor[i])];
     size = std::max(size, schedule.tensors[i].elements * size_of(stored[i]));
   }
   ArenaLayout layout;
   for (std::size_t i = 0; i < blocks.all.size(); ++i) {
-    const Tensor& first = schedule.tensors[static_cast<std::size_t>(blocks.all[i].first)];
+    const Tensor& first = schedule.tensors[blocks.all[i].first];
     if (first.rank_class != rank_class) continue;
     std::int64_t& end = first.place == Place::Host ? layout.host_bytes : layout.device_bytes;
     offsets[i] = end;
@@ -107,7 +107,7 @@ DeviceMemory::DeviceMemory(ComputeDevice& device, const Experiment& experiment, 
       pinned_(device.allocate(layout_.host_bytes, Place::Host)),
       users_(schedule.tensors.size()),
       released_(schedule.ops.size()) {
-  for (std::size_t i = 0; i < schedule.tensors.size(); ++i) {
+  for (const TensorId i : schedule.tensors.ids()) {
     Memory& memory = schedule.tensors[i].place == Place::Host ? *pinned_ : *arena_;
     tensors_.push_back(layout_.offsets[i] < 0 ? nullptr : memory.data() + layout_.offsets[i]);
   }
@@ -122,31 +122,31 @@ DeviceMemory::DeviceMemory(ComputeDevice& device, const Experiment& experiment, 
 // Not of what is needed after the step, or never read.
 void DeviceMemory::find_users(const Experiment& experiment, int rank_class) {
   std::vector<bool> is_read(schedule_.tensors.size());
-  for (std::size_t i = 0; i < schedule_.ops.size(); ++i) {
+  for (const OpId i : schedule_.ops.ids()) {
     const Op& op = schedule_.ops[i];
     if (schedule_.class_of(op) != rank_class) continue;
     for (TensorId id : schedule_.reads_of(op)) is_read[static_cast<std::size_t>(id)] = true;
     for (const auto& ids : {schedule_.reads_of(op), schedule_.writes_of(op)})
       for (TensorId id : ids) {
         std::vector<OpId>& users = users_[static_cast<std::size_t>(id)];
-        if (users.empty() || users.back() != static_cast<OpId>(i)) users.push_back(static_cast<OpId>(i));
+        if (users.empty() || users.back() != i) users.push_back(i);
       }
   }
-  for (std::size_t i = 0; i < schedule_.tensors.size(); ++i) {
+  for (const TensorId i : schedule_.tensors.ids()) {
     const Tensor& t = schedule_.tensors[i];
     if (t.rank_class != rank_class || t.persistent || is_result(experiment, t) || !is_read[i])
       users_[i].clear();
     else
-      released_[static_cast<std::size_t>(users_[i].back())].push_back(static_cast<TensorId>(i));
+      released_[static_cast<std::size_t>(users_[i].back())].push_back(i);
   }
 }
 
 void DeviceMemory::upload_initial(const Experiment& experiment, const ModelData& data, int rank) {
   const std::vector<Master> masters = master_weights();
-  for (std::size_t i = 0; i < tensors_.size(); ++i)
+  for (const TensorId i : schedule_.tensors.ids())
     if (tensors_[i] != nullptr && starts_at_zero(schedule_.tensors[i]))
-      initial_.push_back({tensors_[i], nullptr, bytes_of(static_cast<TensorId>(i))});
-  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      initial_.push_back({tensors_[i], nullptr, bytes_of(i)});
+  for (const TensorId i : schedule_.tensors.ids()) {
     const Tensor& t = schedule_.tensors[i];
     if (tensors_[i] == nullptr || starts_at_zero(t)) continue;
     if (const Numbers numbers = initial_values(experiment, t, data, rank))
@@ -193,23 +193,22 @@ std::vector<DeviceMemory::Master> DeviceMemory::master_weights() const {
     if (op.kind != OpKind::Update) continue;
     const auto writes = schedule_.writes_of(op);
     const auto weights = writes.first(writes.size() - 1);
-    const auto state = static_cast<std::size_t>(writes.back());
+    const TensorId state = writes.back();
     std::int64_t parameters = 0;
-    for (TensorId id : weights) parameters += schedule_.tensors[static_cast<std::size_t>(id)].elements;
+    for (TensorId id : weights) parameters += schedule_.tensors[id].elements;
     if (tensors_[state] == nullptr || schedule_.tensors[state].elements < 3 * parameters) continue;
     const std::int64_t size = size_of(stored_[state]);
     auto* to = static_cast<std::byte*>(tensors_[state]) + 2 * parameters * size;
     for (TensorId id : weights) {
       masters[static_cast<std::size_t>(id)] = {to, stored_[state]};
-      to += schedule_.tensors[static_cast<std::size_t>(id)].elements * size;
+      to += schedule_.tensors[id].elements * size;
     }
   }
   return masters;
 }
 
 std::int64_t DeviceMemory::bytes_of(TensorId id) const {
-  const auto i = static_cast<std::size_t>(id);
-  return schedule_.tensors[i].elements * size_of(stored_[i]);
+  return schedule_.tensors[id].elements * size_of(stored_[id]);
 }
 
 void DeviceMemory::prepare(Queue& queue, bool poison) const {

@@ -16,7 +16,7 @@ struct DeviceOp : OpOperands {
 
   template <class Item = Scalar>
   Item* data(TensorId id) const {
-    return static_cast<Item*>(tensors[static_cast<std::size_t>(id)]);
+    return id.exists() ? static_cast<Item*>(tensors[static_cast<std::size_t>(id)]) : nullptr;
   }
   template <class Item = Scalar>
   const Item* read(Role role) const {

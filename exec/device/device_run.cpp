@@ -70,15 +70,15 @@ class DeviceTarget final : public RunTarget {
     return make_(data, settings_);
   }
 
-  std::vector<bool> held_ops(std::vector<std::string>&) override {
-    std::vector<bool> held;
+  IdVector<OpId, bool> held_ops(std::vector<std::string>&) override {
+    IdVector<OpId, bool> held;
     for (const Op& op : priced_.schedule->ops) held.push_back(emulates() && is_exchange(op));
     return held;
   }
 
   // One rank that stands for all takes the memory of the exact executor, which goes first.
   std::unique_ptr<Executor> make_timed(std::unique_ptr<Executor> exact, const ModelData& data,
-                                       const std::vector<bool>& held, std::vector<std::string>& notes) override {
+                                       const IdVector<OpId, bool>& held, std::vector<std::string>& notes) override {
     if (e_.workload.dtype == DType::Fp16) notes.emplace_back("fp16 was computed in bf16");
     if (emulates()) {
       exact.reset();
@@ -91,7 +91,7 @@ class DeviceTarget final : public RunTarget {
   }
 
   bool stretches() const override { return false; }
-  void hold(const PricedSchedule&, const std::vector<bool>&) override {}  // make_timed has done so
+  void hold(const PricedSchedule&, const IdVector<OpId, bool>&) override {}  // make_timed has done so
   void expect(Seconds longest) override {
     if (options_.progress != nullptr) options_.progress->expect(longest.value());
   }
@@ -99,10 +99,10 @@ class DeviceTarget final : public RunTarget {
  private:
   bool emulates() const { return !transport_.has_value(); }
 
-  void hold_exchanges(const std::vector<bool>& held, std::vector<std::string>& notes) {
+  void hold_exchanges(const IdVector<OpId, bool>& held, std::vector<std::string>& notes) {
     settings_.ranks = DeviceRanks::One;
     settings_.exchange_durations.resize(held.size());
-    for (std::size_t i = 0; i < held.size(); ++i)
+    for (const OpId i : held.ids())
       if (held[i]) settings_.exchange_durations[i] = priced_.duration[i];
     settings_.overrun_tolerance = overrun_tolerance(priced_);
     settings_.exchange_blocks = options_.exchange_blocks;

@@ -21,11 +21,11 @@ enum class DeviceRanks { All, One, Own };
 struct DeviceSettings {
   Stored scalar = Stored::Float;  // Double, Float or Bf16
   DeviceRanks ranks = DeviceRanks::All;
-  std::vector<std::vector<Routing>> routing;               // as of the host's executor
-  std::vector<std::optional<Seconds>> exchange_durations;  // One: by op; none: not held
-  Seconds overrun_tolerance;                               // of those; see Hold
-  int exchange_blocks = 1;                                 // One: see HeldExchange
-  DeviceNetwork* network = nullptr;                        // Own: of all ranks; must outlive the executor
+  std::vector<std::vector<Routing>> routing;                  // as of the host's executor
+  IdVector<OpId, std::optional<Seconds>> exchange_durations;  // One: by op; none: not held
+  Seconds overrun_tolerance;                                  // of those; see Hold
+  int exchange_blocks = 1;                                    // One: see HeldExchange
+  DeviceNetwork* network = nullptr;                           // Own: of all ranks; must outlive the executor
   std::function<void()> align;   // Own: called when a step is ready to begin; returns when it is everywhere
   Progress* progress = nullptr;  // Own: is told of each op that is waited for, if given
 };

@@ -304,7 +304,8 @@ void record_expert(DeviceOp<Scalar>& op) {
     return record_forward(op.out, s, op.op.rows, op.read(roles::expert_input), weights, op.write(TensorKind::Hidden),
                           op.write(roles::expert_output));
   Scalar* const gradient = op.write(roles::expert_gradient);
-  if (!op.find_read(roles::expert_gradient)) op.out.zero(gradient, op.write_tensor(roles::expert_gradient).elements);
+  if (!op.find_read(roles::expert_gradient).exists())
+    op.out.zero(gradient, op.write_tensor(roles::expert_gradient).elements);
   const std::vector<TensorId> inputs = op.all_reads(roles::expert_input), hidden = op.all_reads(TensorKind::Hidden);
   check(inputs.size() == hidden.size(), "hidden rows for each input of an expert");
   std::vector<ForwardChunk<Scalar>> kept;

@@ -1,6 +1,5 @@
 // The gate: logits by products, scores, choices (or preset ones) and slots by kernels.
 #include <algorithm>
-#include <optional>
 
 #include "exec/device/cosine_op.hpp"
 #include "exec/device/device_op.hpp"
@@ -123,12 +122,6 @@ Chosen record_choices(const DeviceOp<Scalar>& op, const Wide<Scalar>* scores) {
   return chosen;
 }
 
-// Null where the op has no such operand.
-template <class Item, class Scalar>
-Item* find_data(const DeviceOp<Scalar>& op, std::optional<TensorId> id) {
-  return id ? op.template data<Item>(*id) : nullptr;
-}
-
 // Of a soft gate (T, E C).
 template <class Scalar>
 void record_soft_logits(const DeviceOp<Scalar>& op, const Scalar* tokens, const Scalar* router, Wide<Scalar>* logits) {
@@ -146,8 +139,8 @@ void forward(const DeviceOp<Scalar>& op) {
   record_sum(op.out, read_tokens(op, TensorKind::LayerInput), read_tokens(op, roles::attended), moe_input,
              s.tokens * s.hidden);
   const Scalar* const router = op.read(TensorKind::RouterWeights);
-  auto* const combine = find_data<Number>(op, op.find_write(TensorKind::CombineWeights));
-  auto* const mask = find_data<Scalar>(op, op.find_write(TensorKind::RoutingMask));
+  auto* const combine = op.template data<Number>(op.find_write(TensorKind::CombineWeights));
+  auto* const mask = op.template data<Scalar>(op.find_write(TensorKind::RoutingMask));
   if (s.gate.kind == GateKind::SoftMoe) {
     record_soft_logits<Scalar>(op, moe_input, router, combine);
     op.out.launch(s.slots(), SoftDispatch<Scalar>{s.tokens, s.slots(), combine, mask});
@@ -202,7 +195,7 @@ void soft_backward(const DeviceOp<Scalar>& op) {
 template <class Scalar>
 const Wide<Scalar>* record_score_gradients(const DeviceOp<Scalar>& op, const Wide<Scalar>* routing) {
   using Number = Wide<Scalar>;
-  if (const auto* const given = find_data<Number>(op, op.find_read(TensorKind::ScoreGradient))) return given;
+  if (const auto* const given = op.template data<Number>(op.find_read(TensorKind::ScoreGradient))) return given;
   auto* const gradient = op.out.template scratch<Number>(op.shape.routing_entries());
   op.out.launch(op.shape.routing_entries(),
                 ReadDense<Number>{op.shape.slots(), routing,

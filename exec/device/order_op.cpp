@@ -108,7 +108,7 @@ TokenEntries token_entries(const DeviceOp<Scalar>& op, const Wide<Scalar>* routi
 
 template <class Scalar>
 void record_encode(DeviceOp<Scalar>& op) {
-  if (op.find_read(TensorKind::RoutingMask)) return record_dense_encode(op);
+  if (op.find_read(TensorKind::RoutingMask).exists()) return record_dense_encode(op);
   const auto* const routing = op.template read<Wide<Scalar>>(TensorKind::Routing);
   if (op.op.phase == Phase::Forward)
     return fill_chunks(op, read_tokens(op, TensorKind::MoeInput), routing, false,
@@ -121,7 +121,7 @@ void record_encode(DeviceOp<Scalar>& op) {
 
 template <class Scalar>
 void record_decode(DeviceOp<Scalar>& op) {
-  if (op.find_read(TensorKind::CombineWeights)) return record_dense_decode(op);
+  if (op.find_read(TensorKind::CombineWeights).exists()) return record_dense_decode(op);
   if (op.op.phase == Phase::Backward) return decode_backward(op);
   const auto* const routing = op.template read<Wide<Scalar>>(TensorKind::Routing);
   const Views<Scalar> combined = read_chunks(op, roles::to_decode);

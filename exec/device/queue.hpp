@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "exec/device/product.hpp"
+#include "models/schedule/op.hpp"
 
 namespace dovetail::exec {
 
@@ -16,7 +17,8 @@ class Event {
 
 // What work is done for, as reports of stand-in devices name it.
 struct Purpose {
-  std::int32_t op = -1, rank = -1;  // -1: of no op
+  OpId op;  // none: of no op
+  std::int32_t rank = -1;
 };
 
 class Queue {

@@ -60,8 +60,8 @@ SelfExchanges::SelfExchanges(ComputeDevice& device, const Schedule& schedule, in
       before_(schedule.ops.size()),
       told_(schedule.ops.size()) {
   held_.resize(schedule.ops.size());
-  std::vector<OpId> last(schedule.streams.size(), -1);
-  for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
+  IdVector<StreamId, OpId> last(schedule.streams.size());
+  for (const OpId i : schedule.ops.ids()) {
     const Op& op = schedule.ops[i];
     if (schedule.class_of(op) != rank_class || !exchanges(schedule, op)) held_[i].reset();
     if (schedule.class_of(op) != rank_class) continue;
@@ -69,13 +69,13 @@ SelfExchanges::SelfExchanges(ComputeDevice& device, const Schedule& schedule, in
       before_[i].push_back(static_cast<std::int32_t>(Hold::begin));
       const auto begins_after = [&](OpId before) {
         before_[i].push_back(moment_of(before));
-        if (!held_[static_cast<std::size_t>(before)]) told_[static_cast<std::size_t>(before)] = 1;
+        if (!held_[before]) told_[before] = 1;
       };
-      if (const OpId before = last[static_cast<std::size_t>(op.stream)]; before >= 0) begins_after(before);
+      if (const OpId before = last[op.stream]; before.exists()) begins_after(before);
       for (OpId before : schedule.dependencies_of(op))
-        if (schedule.class_of(schedule.ops[static_cast<std::size_t>(before)]) == rank_class) begins_after(before);
+        if (schedule.class_of(schedule.ops[before]) == rank_class) begins_after(before);
     }
-    last[static_cast<std::size_t>(op.stream)] = static_cast<OpId>(i);
+    last[op.stream] = i;
   }
 }
 
@@ -96,7 +96,7 @@ void SelfExchanges::record(const GroupMember& self, OpId id, Recorder& recorder)
   if (holds(id)) {
     exchange.hold.before = recorder.table(before_[at]);
     exchange.hold.count = std::ssize(before_[at]);
-    exchange.hold.until = ComputeDevice::nanoseconds(*held_[at]);
+    exchange.hold.until = ComputeDevice::nanoseconds(*held_[id]);
     exchange.hold.finish = moment_of(id);
   }
   exchange.pieces = recorder.table(pieces);

@@ -12,7 +12,7 @@ class SelfExchanges {
   // With the settings' durations, tolerance and blocks. The device must outlive this.
   SelfExchanges(ComputeDevice& device, const Schedule& schedule, int rank_class, const DeviceSettings& settings);
 
-  bool holds(OpId op) const { return held_[static_cast<std::size_t>(op)].has_value(); }
+  bool holds(OpId op) const { return held_[op].has_value(); }
   // In each step: when it begins, and after each op.
   void begin(Queue& origin) const;
   void after(Queue& queue, OpId op) const;
@@ -28,7 +28,7 @@ class SelfExchanges {
   int blocks_;
   std::unique_ptr<Memory> moments_;                // see Hold
   std::unique_ptr<Memory> done_;                   // by op; see HeldExchange
-  std::vector<std::optional<Seconds>> held_;       // by op, as the next two
+  IdVector<OpId, std::optional<Seconds>> held_;    // by op, as the next two
   std::vector<std::vector<std::int32_t>> before_;  // the moments at which a held op begins
   std::vector<char> told_;                         // not held, and its end is such a moment
 };

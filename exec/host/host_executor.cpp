@@ -50,7 +50,7 @@ class TypedExecutor final : public HostExecutor {
     hook_places_ = hook_places(*schedule_);
   }
 
-  void emulate(std::vector<std::optional<Seconds>> durations, Seconds tolerance, bool spin) override {
+  void emulate(IdVector<OpId, std::optional<Seconds>> durations, Seconds tolerance, bool spin) override {
     check(durations.size() == schedule_->ops.size(), "a duration for each op");
     emulation_ = std::make_unique<Emulation>(std::move(durations), tolerance, spin);
   }
@@ -93,16 +93,16 @@ class TypedExecutor final : public HostExecutor {
     return timeline;
   }
 
-  std::vector<Seconds> work() override {
+  IdVector<OpId, Seconds> work() override {
     std::vector<double> longest(schedule_->ops.size());
     for (std::size_t i = 0; i < work_.size(); ++i) {
       double& of_op = longest[i % longest.size()];
       of_op = std::max(of_op, work_[i]);
     }
     transport_.maximum(longest);
-    std::vector<Seconds> result;
+    IdVector<OpId, Seconds> result;
     result.reserve(longest.size());
-    for (double seconds : longest) result.emplace_back(seconds);
+    for (double seconds : longest) result.push_back(Seconds(seconds));
     return result;
   }
 
@@ -140,18 +140,17 @@ class TypedExecutor final : public HostExecutor {
   // A receive begins when its message is there, not when its rank began to wait; and what has arrived had been sent,
   // though the sender's clock was read later.
   void receive_after_sending(std::vector<double>& starts, std::vector<double>& finishes) const {
-    for (std::size_t i = 0; i < starts.size(); ++i)
+    for (const OpId i : schedule_->ops.ids())
       if (schedule_->ops[i].kind == OpKind::StageReceive)
         for (OpId id : schedule_->dependencies_of(schedule_->ops[i])) {
-          const auto before = static_cast<std::size_t>(id);
-          if (schedule_->ops[before].kind != OpKind::StageSend) continue;
-          finishes[before] = std::min(finishes[before], finishes[i]);
-          starts[i] = std::max(starts[i], finishes[before]);
+          if (schedule_->ops[id].kind != OpKind::StageSend) continue;
+          finishes[id] = std::min(finishes[id], finishes[i]);
+          starts[i] = std::max(starts[i], finishes[id]);
         }
   }
 
   double run_op(const OpRun& run) {
-    const auto id = static_cast<std::size_t>(run.op);
+    const OpId id = run.op;
     const Op& op = schedule_->ops[id];
     const int rank = ranks_[run.local];
     const Progress::Running running(progress_, op.stream, run.op, run.local);
@@ -169,7 +168,8 @@ class TypedExecutor final : public HostExecutor {
     else
       communicate(context, lowered_[run.local * schedule_->ops.size() + id]);
     if (place.after) call_hook(*place.after, context, rank, schedule_->writes_of(op).back());
-    work_[run.local * schedule_->ops.size() + id] = clock.now() - std::max(start, context.ready);
+    work_[run.local * schedule_->ops.size() + static_cast<std::size_t>(id)] =
+        clock.now() - std::max(start, context.ready);
     if (poison_) tensors_[run.local]->release(op);
     if (sends) return emulation_->holds(run.op) ? context.ready : clock.now();
     return emulation_->finish(run.op, context.ready, clock, cancellation_);
@@ -177,8 +177,7 @@ class TypedExecutor final : public HostExecutor {
 
   void call_hook(HookPoint point, const OpContext<Scalar>& c, int rank, TensorId operand) const {
     if (!hooks_.at(point)) return;
-    const auto id = static_cast<std::size_t>(operand);
-    const std::span<Scalar> values(c.tensors[id], static_cast<std::size_t>(schedule_->tensors[id].elements));
+    const std::span<Scalar> values(c.tensors[operand], static_cast<std::size_t>(schedule_->tensors[operand].elements));
     hooks_.at(point)({point, c.op.phase, c.op.layer, c.op.chunk, rank, values});
   }
 

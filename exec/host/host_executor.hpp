@@ -29,7 +29,7 @@ class HostExecutor : public Executor {
 
   // Holds ops to `durations` (by op, wall seconds; none: not held) from the next step on, and counts overruns from 0.
   // See Emulation.
-  virtual void emulate(std::vector<std::optional<Seconds>> durations, Seconds tolerance, bool spin) = 0;
+  virtual void emulate(IdVector<OpId, std::optional<Seconds>> durations, Seconds tolerance, bool spin) = 0;
 
   // Is told of each op of each rank here from the next step on.
   virtual void report_to(Progress& progress) = 0;

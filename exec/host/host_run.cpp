@@ -45,7 +45,7 @@ void require_memory(const Experiment& e, const Schedule& s, const Transport& tra
   const double processes = here / static_cast<double>(transport.local_ranks().size());
   double elements = 0;
   for (const Block& block : memory_blocks(s).all) {
-    const Tensor& t = s.tensors[static_cast<std::size_t>(block.first)];
+    const Tensor& t = s.tensors[block.first];
     elements += static_cast<double>(block.elements) * (t.persistent ? 2 : 1) * ranks_of(s, t.rank_class);
   }
   const double tensors =
@@ -112,18 +112,18 @@ class HostTarget final : public RunTarget {
     executor_ = executor.get();
     return executor;
   }
-  std::unique_ptr<Executor> make_timed(std::unique_ptr<Executor> exact, const ModelData& data, const std::vector<bool>&,
-                                       std::vector<std::string>&) override {
+  std::unique_ptr<Executor> make_timed(std::unique_ptr<Executor> exact, const ModelData& data,
+                                       const IdVector<OpId, bool>&, std::vector<std::string>&) override {
     return exact == nullptr ? make_exact(data, {}) : std::move(exact);
   }
 
   // The machine that has the fewest cores for its ranks decides for all.
-  std::vector<bool> held_ops(std::vector<std::string>& notes) override {
+  IdVector<OpId, bool> held_ops(std::vector<std::string>& notes) override {
     const int cores = free_cores(), ranks = transport_.machine_ranks();
     const bool too_few = maximum(ranks > cores) > 0;
     const bool compute = options_.hold_compute == HoldCompute::Always ||
                          (options_.hold_compute == HoldCompute::Auto && options_.emulate_links && too_few);
-    std::vector<bool> held;
+    IdVector<OpId, bool> held;
     held.reserve(schedule_->ops.size());
     for (const Op& op : schedule_->ops) held.push_back(communicates(op) ? options_.emulate_links : compute);
     notes.push_back(compute
@@ -135,9 +135,9 @@ class HostTarget final : public RunTarget {
   }
 
   bool stretches() const override { return true; }
-  void hold(const PricedSchedule& predicted, const std::vector<bool>& held) override {
-    std::vector<std::optional<Seconds>> durations(held.size());
-    for (std::size_t i = 0; i < held.size(); ++i)
+  void hold(const PricedSchedule& predicted, const IdVector<OpId, bool>& held) override {
+    IdVector<OpId, std::optional<Seconds>> durations(held.size());
+    for (const OpId i : held.ids())
       if (held[i]) durations[i] = predicted.duration[i];
     const int threads = e_.parallelism.stage_ranks() * static_cast<int>(schedule_->streams.size()) *
                         transport_.machine_ranks() / e_.cluster.gpus();

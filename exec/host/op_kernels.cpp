@@ -176,7 +176,8 @@ void backward_gate(OpContext<Scalar>& c) {
 
 template <class Scalar>
 void forward_encode(OpContext<Scalar>& c) {
-  const auto encode = c.find_read(TensorKind::RoutingMask) ? dense_encode_forward<Scalar> : encode_forward<Scalar>;
+  const auto encode =
+      c.find_read(TensorKind::RoutingMask).exists() ? dense_encode_forward<Scalar> : encode_forward<Scalar>;
   encode(c.shape, read_tokens(c, TensorKind::MoeInput), c.read(roles::encoding),
          write_chunks(c, TensorKind::Encoded | TensorKind::ShadowInput));
 }
@@ -185,9 +186,9 @@ template <class Scalar>
 void backward_encode(OpContext<Scalar>& c) {
   const std::vector<Chunk<const Scalar>> d_encoded = read_chunks(c, gradient_of(roles::expert_input));
   const Matrix<Scalar> d_input = write_tokens(c, gradient_of(TensorKind::MoeInput));
-  if (!c.find_read(TensorKind::RoutingMask))
+  if (!c.find_read(TensorKind::RoutingMask).exists())
     return encode_backward<Scalar>(c.shape, c.read(TensorKind::Routing), d_encoded, d_input);
-  const bool soft = c.find_read(TensorKind::MoeInput).has_value();
+  const bool soft = c.find_read(TensorKind::MoeInput).exists();
   dense_encode_backward<Scalar>(c.shape, soft ? read_tokens(c, TensorKind::MoeInput) : Matrix<const Scalar>(),
                                 c.read(TensorKind::RoutingMask), d_encoded, d_input,
                                 c.data(c.find_write(gradient_of(TensorKind::RoutingMask))));
@@ -195,7 +196,8 @@ void backward_encode(OpContext<Scalar>& c) {
 
 template <class Scalar>
 void forward_decode(OpContext<Scalar>& c) {
-  const auto decode = c.find_read(TensorKind::CombineWeights) ? dense_decode_forward<Scalar> : decode_forward<Scalar>;
+  const auto decode =
+      c.find_read(TensorKind::CombineWeights).exists() ? dense_decode_forward<Scalar> : decode_forward<Scalar>;
   decode(c.shape, read_tokens(c, TensorKind::MoeInput), c.read(roles::decoding), read_chunks(c, roles::to_decode),
          write_tokens(c, TensorKind::LayerInput));
 }
@@ -205,7 +207,8 @@ template <class Scalar>
 void backward_decode(OpContext<Scalar>& c) {
   std::vector<Matrix<const Scalar>> gradients;
   for (TensorId id : c.all_reads(roles::d_output)) gradients.push_back(tokens(c, id));
-  const auto decode = c.find_read(TensorKind::CombineWeights) ? dense_decode_backward<Scalar> : decode_backward<Scalar>;
+  const auto decode =
+      c.find_read(TensorKind::CombineWeights).exists() ? dense_decode_backward<Scalar> : decode_backward<Scalar>;
   decode(c.shape, gradients, c.read(roles::decoding), read_chunks(c, roles::to_decode),
          write_tokens(c, TensorKind::OutputGradient), c.write(roles::d_scores),
          write_chunks(c, gradient_of(TensorKind::Combined | TensorKind::ShadowOutput)));
@@ -234,7 +237,7 @@ void copy(OpContext<Scalar>& c) {
 template <class Scalar>
 void backward_expert(OpContext<Scalar>& c) {
   Scalar* const gradient = c.write(roles::expert_gradient);
-  if (!c.find_read(roles::expert_gradient))
+  if (!c.find_read(roles::expert_gradient).exists())
     std::fill_n(gradient, c.write_tensor(roles::expert_gradient).elements, Scalar(0));
   const std::vector<TensorId> inputs = c.all_reads(roles::expert_input), hidden = c.all_reads(TensorKind::Hidden);
   check(inputs.size() == hidden.size(), "hidden rows for each input of an expert");

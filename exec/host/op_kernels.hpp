@@ -16,8 +16,7 @@ struct OpContext : OpOperands {
   Communicator* communicator = nullptr;  // of the op's group and stream; null where it talks to no other rank
   double ready = 0;                      // virtual; a collective raises it to the latest of its group
 
-  Scalar* data(TensorId id) const { return tensors[static_cast<std::size_t>(id)]; }
-  Scalar* data(std::optional<TensorId> id) const { return id ? data(*id) : nullptr; }
+  Scalar* data(TensorId id) const { return id.exists() ? tensors[static_cast<std::size_t>(id)] : nullptr; }
   const Scalar* read(Role role) const { return data(read_id(role)); }
   Scalar* write(Role role) const { return data(write_id(role)); }
 };

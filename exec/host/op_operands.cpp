@@ -27,15 +27,15 @@ std::vector<std::vector<Routing>> modelled_routing(const Experiment& experiment,
 
 }  // namespace
 
-std::optional<TensorId> OpOperands::find(std::span<const TensorId> ids, Role role) const {
+TensorId OpOperands::find(std::span<const TensorId> ids, Role role) const {
   const auto found = std::ranges::find_if(ids, [&](TensorId id) { return role.covers(tensor(id)); });
-  return found == ids.end() ? std::nullopt : std::optional(*found);
+  return found == ids.end() ? TensorId() : *found;
 }
 
 TensorId OpOperands::required(std::span<const TensorId> ids, Role role) const {
-  const std::optional<TensorId> found = find(ids, role);
-  if (!found) throw InternalError(to_string(op) + " has no operand " + to_string(role));
-  return *found;
+  const TensorId found = find(ids, role);
+  if (!found.exists()) throw InternalError(to_string(op) + " has no operand " + to_string(role));
+  return found;
 }
 
 std::vector<TensorId> OpOperands::all(std::span<const TensorId> ids, Role role) const {

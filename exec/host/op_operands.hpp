@@ -3,7 +3,6 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,13 +25,13 @@ struct OpOperands {
 
   std::span<const TensorId> reads() const { return schedule.reads_of(op); }
   std::span<const TensorId> writes() const { return schedule.writes_of(op); }
-  const Tensor& tensor(TensorId id) const { return schedule.tensors[static_cast<std::size_t>(id)]; }
+  const Tensor& tensor(TensorId id) const { return schedule.tensors[id]; }
 
-  // The operand of a role. The plain ones throw InternalError where the op has none, the others return nothing then.
+  // The operand of a role. Where the op has none, the plain ones throw InternalError and the others return no id.
   TensorId read_id(Role role) const { return required(reads(), role); }
   TensorId write_id(Role role) const { return required(writes(), role); }
-  std::optional<TensorId> find_read(Role role) const { return find(reads(), role); }
-  std::optional<TensorId> find_write(Role role) const { return find(writes(), role); }
+  TensorId find_read(Role role) const { return find(reads(), role); }
+  TensorId find_write(Role role) const { return find(writes(), role); }
   // All of a role, in their order.
   std::vector<TensorId> all_reads(Role role) const { return all(reads(), role); }
   std::vector<TensorId> all_writes(Role role) const { return all(writes(), role); }
@@ -43,7 +42,7 @@ struct OpOperands {
   TensorId result() const { return writes().front(); }
 
  private:
-  std::optional<TensorId> find(std::span<const TensorId> ids, Role role) const;
+  TensorId find(std::span<const TensorId> ids, Role role) const;
   TensorId required(std::span<const TensorId> ids, Role role) const;
   std::vector<TensorId> all(std::span<const TensorId> ids, Role role) const;
 };
@@ -57,7 +56,7 @@ LayerShape expert_shape(const OpOperands& o);
 
 // Where the gradient of a weight tensor is: what the update reads, from which element on.
 struct GradientPlace {
-  TensorId tensor = 0;
+  TensorId tensor;
   std::int64_t first = 0;
 };
 GradientPlace gradient_of(const OpOperands& update, const Tensor& weights);

@@ -52,12 +52,12 @@ RankTensors<Scalar>::RankTensors(const Experiment& experiment, const Schedule& s
   }
   const Blocks blocks = memory_blocks(schedule);
   for (const Block& block : blocks.all) {
-    const bool here = schedule.tensors[static_cast<std::size_t>(block.first)].rank_class == rank_class;
+    const bool here = schedule.tensors[block.first].rank_class == rank_class;
     blocks_.emplace_back(static_cast<std::size_t>(here ? block.elements : 0));
   }
   initial_.resize(schedule.tensors.size());
   first_.resize(schedule.tensors.size());
-  for (std::size_t i = 0; i < schedule.tensors.size(); ++i) {
+  for (const TensorId i : schedule.tensors.ids()) {
     const Tensor& t = schedule.tensors[i];
     if (t.rank_class != rank_class) continue;
     if (const Numbers initial = initial_values(experiment, t, data, rank)) {

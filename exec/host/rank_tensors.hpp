@@ -31,8 +31,7 @@ class RankTensors {
   // By tensor. Those that take over one another's memory are at one address.
   const std::vector<Scalar*>& all() const { return first_; }
   std::span<Scalar> values(TensorId id) const {
-    const auto i = static_cast<std::size_t>(id);
-    return {first_[i], static_cast<std::size_t>(schedule_.tensors[i].elements)};
+    return {first_[id], static_cast<std::size_t>(schedule_.tensors[id].elements)};
   }
 
  private:

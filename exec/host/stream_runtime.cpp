@@ -28,8 +28,7 @@ StreamRuntime::StreamRuntime(std::shared_ptr<const Schedule> schedule, std::vect
       times_(ranks_.size() * ops()),
       virtual_finish_(ranks_.size() * ops()),
       done_(ranks_.size() * ops()) {
-  for (std::size_t i = 0; i < ops(); ++i)
-    stream_ops_[static_cast<std::size_t>(schedule_->ops[i].stream)].push_back(static_cast<OpId>(i));
+  for (const OpId id : schedule_->ops.ids()) stream_ops_[schedule_->ops[id].stream].push_back(id);
   start_threads();
 }
 
@@ -39,9 +38,9 @@ StreamRuntime::~StreamRuntime() {
 
 void StreamRuntime::start_threads() try {
   for (std::size_t local = 0; local < ranks_.size(); ++local)
-    for (std::size_t stream = 0; stream < stream_ops_.size(); ++stream)
+    for (const StreamId stream : stream_ops_.ids())
       if (schedule_->streams[stream].rank_class == schedule_->class_of_rank(ranks_[local]))
-        threads_.emplace_back([this, local, stream] { serve(local, static_cast<StreamId>(stream)); });
+        threads_.emplace_back([this, local, stream] { serve(local, stream); });
 } catch (const std::system_error& error) {
   const std::size_t started = threads_.size();
   end_threads();
@@ -91,11 +90,11 @@ void StreamRuntime::serve(std::size_t local, StreamId stream) {
 
 void StreamRuntime::run_stream(std::size_t local, StreamId stream, std::uint32_t step) {
   double last = 0;
-  const int own = schedule_->streams[static_cast<std::size_t>(stream)].rank_class;
-  for (OpId op : stream_ops_[static_cast<std::size_t>(stream)]) try {
+  const int own = schedule_->streams[stream].rank_class;
+  for (OpId op : stream_ops_[stream]) try {
       OpRun run{local, op, last};
-      for (OpId before : schedule_->dependencies_of(schedule_->ops[static_cast<std::size_t>(op)]))
-        if (schedule_->class_of(schedule_->ops[static_cast<std::size_t>(before)]) == own)
+      for (OpId before : schedule_->dependencies_of(schedule_->ops[op]))
+        if (schedule_->class_of(schedule_->ops[before]) == own)
           run.ready = std::max(run.ready, wait_for(local, before, step));
       const std::size_t at = index(local, op);
       times_[at].start = clock_.now();
@@ -106,7 +105,7 @@ void StreamRuntime::run_stream(std::size_t local, StreamId stream, std::uint32_t
     } catch (const Cancelled&) {
       return;
     } catch (...) {
-      give_up(named(std::current_exception(), to_string(schedule_->ops[static_cast<std::size_t>(op)]), ranks_[local]));
+      give_up(named(std::current_exception(), to_string(schedule_->ops[op]), ranks_[local]));
       return;
     }
 }

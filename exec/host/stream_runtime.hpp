@@ -21,7 +21,7 @@ namespace dovetail::exec {
 // One op of one rank. Times are seconds since the start of the step.
 struct OpRun {
   std::size_t local = 0;  // index into the ranks of this process
-  OpId op = 0;
+  OpId op{0};
   double ready = 0;  // the latest virtual finish of its stream predecessor and its dependencies
 };
 
@@ -69,7 +69,7 @@ class StreamRuntime {
   Cancellation& cancellation_;
   std::function<void()> wake_waits_;
   StepClock clock_;
-  std::vector<std::vector<OpId>> stream_ops_;
+  IdVector<StreamId, std::vector<OpId>> stream_ops_;
   std::vector<OpTime> times_;  // by rank and op, as the next two
   std::vector<double> virtual_finish_;
   std::vector<std::atomic<std::uint32_t>> done_;  // the last step in which the op finished

@@ -24,10 +24,11 @@ std::string to_line(const Beat& beat) {
 std::optional<Beat> parse_beat(std::string_view line) {
   const std::string text(line);
   Beat beat;
-  int end = 0;
-  const int values = std::sscanf(text.c_str(), pattern, &beat.rank, &beat.finished, &beat.op, &beat.longest,
+  int op = -1, end = 0;
+  const int values = std::sscanf(text.c_str(), pattern, &beat.rank, &beat.finished, &op, &beat.longest,
                                  &end);  // NOLINT(cert-err34-c)
   if (values != 4 || static_cast<std::size_t>(end) != text.size()) return {};
+  beat.op = OpId(op);
   return beat;
 }
 

@@ -63,7 +63,7 @@ std::string Watch::place_of(int rank) const {
 }
 
 std::string Watch::name_of(OpId op) const {
-  return to_string(schedule_.ops[static_cast<std::size_t>(op)]);
+  return to_string(schedule_.ops[op]);
 }
 
 }  // namespace dovetail::exec

@@ -9,7 +9,7 @@ namespace dovetail::exec {
 namespace {
 
 Wire sent_in(const Schedule& s, const Op& op) {
-  switch (s.tensors[static_cast<std::size_t>(s.reads_of(op).front())].dtype) {
+  switch (s.tensors[s.reads_of(op).front()].dtype) {
     case DType::Bf16:
       return Wire::Bf16;
     case DType::Fp8:
@@ -29,7 +29,7 @@ ComputeRules rules_of(const Schedule& s) {
     if (op.kind == OpKind::Attention) rules.token_chunks = std::max<int>(rules.token_chunks, op.chunk + 1);
     if (!entry_of(op.kind).exchanges_rows) continue;
     const TensorId sent = s.reads_of(op).front();
-    if (s.tensors[static_cast<std::size_t>(sent)].kind == TensorKind::Compressed)
+    if (s.tensors[sent].kind == TensorKind::Compressed)
       (op.kind == OpKind::Dispatch ? rules.dispatch : rules.combine) = sent_in(s, op);
   }
   return rules;

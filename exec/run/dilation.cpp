@@ -22,7 +22,7 @@ double worst_lag(const PricedSchedule& stretched, const Emulated& emulated) {
   };
   std::vector<Finish> finish(s.ops.size()), stream(s.streams.size());
   double worst = 0;
-  for (std::size_t i = 0; i < s.ops.size(); ++i) {
+  for (const OpId i : s.ops.ids()) {
     Finish& of_stream = stream[static_cast<std::size_t>(s.ops[i].stream)];
     Finish f = of_stream;
     for (OpId before : s.dependencies_of(s.ops[i])) f.after(finish[static_cast<std::size_t>(before)]);
@@ -48,13 +48,13 @@ Seconds overrun_tolerance(const PricedSchedule& stretched) {
 
 // A held op lasts its own time whatever runs beside it, and so does one that was measured: nothing is shared.
 PricedSchedule stretch(const PricedSchedule& priced, const Emulated& emulated, double dilation) {
-  std::vector<Seconds> durations = emulated.work;
-  for (std::size_t i = 0; i < durations.size(); ++i)
+  IdVector<OpId, Seconds> durations = emulated.work;
+  for (const OpId i : durations.ids())
     if (emulated.held[i]) durations[i] = priced.duration[i] * dilation;
   return with_durations(priced, std::move(durations));
 }
 
-PricedSchedule with_durations(const PricedSchedule& priced, std::vector<Seconds> durations) {
+PricedSchedule with_durations(const PricedSchedule& priced, IdVector<OpId, Seconds> durations) {
   PricedSchedule result = priced;
   result.fixed = durations;
   result.duration = std::move(durations);

@@ -8,8 +8,8 @@ namespace dovetail::exec {
 
 // Which ops are held to their modelled times, and what each really takes here.
 struct Emulated {
-  std::vector<bool> held;     // by op
-  std::vector<Seconds> work;  // by op: real work
+  IdVector<OpId, bool> held;
+  IdVector<OpId, Seconds> work;  // real work
 };
 
 // How late real work may end without counting as an overrun: 1 % of the step, at least 200 us. The ops after it,
@@ -17,7 +17,7 @@ struct Emulated {
 Seconds overrun_tolerance(const PricedSchedule& stretched);
 
 // The priced schedule with other durations (by op), whatever runs beside each op: nothing is shared.
-PricedSchedule with_durations(const PricedSchedule& priced, std::vector<Seconds> durations);
+PricedSchedule with_durations(const PricedSchedule& priced, IdVector<OpId, Seconds> durations);
 
 // The priced schedule in wall seconds: held ops `dilation` times their modelled time, the others their work.
 PricedSchedule stretch(const PricedSchedule& priced, const Emulated& emulated, double dilation);

@@ -4,12 +4,12 @@
 
 namespace dovetail::exec {
 
-Emulation::Emulation(std::vector<std::optional<Seconds>> durations, Seconds tolerance, bool spin)
+Emulation::Emulation(IdVector<OpId, std::optional<Seconds>> durations, Seconds tolerance, bool spin)
     : durations_(std::move(durations)), tolerance_(tolerance.value()), spin_(spin) {}
 
 double Emulation::finish(OpId op, double ready, const StepClock& clock, const Cancellation& cancellation) {
   if (!holds(op)) return clock.now();
-  const double deadline = ready + durations_[static_cast<std::size_t>(op)]->value();
+  const double deadline = ready + durations_[op]->value();
   const double now = clock.now();
   if (now > deadline + tolerance_) {
     ++overruns_;
@@ -21,7 +21,7 @@ double Emulation::finish(OpId op, double ready, const StepClock& clock, const Ca
 
 double emulated_share(const Timeline& timeline) {
   Seconds busy, held;
-  for (std::size_t i = 0; i < timeline.ops.size(); ++i) {
+  for (const OpId i : timeline.ops.ids()) {
     const Seconds time = timeline.ops[i].finish - timeline.ops[i].start;
     busy += time;
     if (timeline.emulated[i]) held += time;

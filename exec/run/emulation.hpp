@@ -16,9 +16,9 @@ class Emulation {
   Emulation() = default;  // holds nothing
   // `durations` by op, in wall seconds; none: the op takes what it takes. Work that ends up to `tolerance` after
   // its deadline does not delay the virtual finish: successors catch up. `spin`: exact, but costs a core per hold.
-  Emulation(std::vector<std::optional<Seconds>> durations, Seconds tolerance, bool spin);
+  Emulation(IdVector<OpId, std::optional<Seconds>> durations, Seconds tolerance, bool spin);
 
-  bool holds(OpId op) const { return !durations_.empty() && durations_[static_cast<std::size_t>(op)].has_value(); }
+  bool holds(OpId op) const { return !durations_.empty() && durations_[op].has_value(); }
 
   // To call when the op's real work is done; `ready` is the latest virtual finish of all that it waits for,
   // in its whole group. Sleeps until the deadline and returns the virtual finish; now, if the op is not held.
@@ -27,7 +27,7 @@ class Emulation {
   long overruns() const { return overruns_; }  // ops that ended later than the tolerance allows, so far
 
  private:
-  std::vector<std::optional<Seconds>> durations_;
+  IdVector<OpId, std::optional<Seconds>> durations_;
   double tolerance_ = 0;
   bool spin_ = false;
   std::atomic<long> overruns_{0};

@@ -19,7 +19,7 @@ class Executor : public RankValues {
   // The last step with time stamps, by op, over all ranks: the latest start and finish, and whether it was held.
   virtual Timeline timeline() = 0;
   // Real work in the same step, by op, the longest of any rank: without waiting for other members of the group.
-  virtual std::vector<Seconds> work() = 0;
+  virtual IdVector<OpId, Seconds> work() = 0;
 
   // Can steps be captured at all? Then capture() does it, after a first step with time stamps and one without; it
   // returns the reason where this schedule or device cannot, and the executor goes on without.

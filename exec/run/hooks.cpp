@@ -19,7 +19,7 @@ bool in_layer(const Op& op) {
 std::vector<HookPlace> hook_places(const Schedule& s) {
   std::vector<HookPlace> places(s.ops.size());
   std::map<std::tuple<Phase, int, int>, std::pair<std::size_t, std::size_t>> layers;  // first and last op
-  for (std::size_t i = 0; i < s.ops.size(); ++i) {
+  for (const OpId i : s.ops.ids()) {
     const Op& op = s.ops[i];
     if (in_layer(op)) layers.try_emplace({op.phase, op.layer, op.micro_batch}, i, i).first->second.second = i;
     if (op.kind == OpKind::Dispatch) places[i] = {HookPoint::BeforeDispatch, HookPoint::AfterDispatch};

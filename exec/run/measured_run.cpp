@@ -110,15 +110,15 @@ class MeasuredRun {
 
   // Held ops count by their fastest time, since other work of the machine must not stretch the run; overruns tell if it
   // does not suffice. Of the others the median, which is their prediction.
-  std::vector<Seconds> measure_work() {
-    std::vector<std::vector<Seconds>> samples(priced_->schedule->ops.size());
+  IdVector<OpId, Seconds> measure_work() {
+    IdVector<OpId, std::vector<Seconds>> samples(priced_->schedule->ops.size());
     for (int i = 0; i < work_samples; ++i) {
       executor_->run_stamped();
-      const std::vector<Seconds> of_step = executor_->work();
-      for (std::size_t op = 0; op < of_step.size(); ++op) samples[op].push_back(of_step[op]);
+      const IdVector<OpId, Seconds> of_step = executor_->work();
+      for (const OpId op : of_step.ids()) samples[op].push_back(of_step[op]);
     }
-    std::vector<Seconds> work;
-    for (std::size_t op = 0; op < samples.size(); ++op)
+    IdVector<OpId, Seconds> work;
+    for (const OpId op : samples.ids())
       work.push_back(emulated_.held[op] ? std::ranges::min(samples[op]) : median(samples[op]));
     return work;
   }

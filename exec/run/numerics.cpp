@@ -78,11 +78,11 @@ class Comparison {
   Values find(std::size_t local, const Result& result, int micro_batch = 0) const {
     Values values;
     const int rank_class = s_.class_of_rank(executor_.ranks()[local]);
-    for (std::size_t i = 0; i < s_.tensors.size(); ++i) {
+    for (const TensorId i : s_.tensors.ids()) {
       const Tensor& t = s_.tensors[i];
       if (t.kind != result.kind || t.gradient != result.gradient || t.layer != result.layer) continue;
       if (t.micro_batch != micro_batch || t.rank_class != rank_class) continue;
-      const Values of_chunk = executor_.values(local, static_cast<TensorId>(i));
+      const Values of_chunk = executor_.values(local, i);
       values.insert(values.end(), of_chunk.begin(), of_chunk.end());
     }
     return values;

@@ -48,7 +48,7 @@ class Progress {
     std::size_t at_;
   };
 
-  static constexpr OpId none = -1;
+  static constexpr OpId none = {};
 
  private:
   std::size_t streams_;

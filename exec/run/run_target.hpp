@@ -31,14 +31,14 @@ class RunTarget {
   virtual std::unique_ptr<Executor> make_exact(const ModelData& data, std::vector<std::vector<Routing>> routing) = 0;
 
   // Times. By op: is it held to its modelled time?
-  virtual std::vector<bool> held_ops(std::vector<std::string>& notes) = 0;
+  virtual IdVector<OpId, bool> held_ops(std::vector<std::string>& notes) = 0;
   // The executor whose times count: the exact one (null where numerics were not checked), or one in its place.
   virtual std::unique_ptr<Executor> make_timed(std::unique_ptr<Executor> exact, const ModelData& data,
-                                               const std::vector<bool>& held, std::vector<std::string>& notes) = 0;
+                                               const IdVector<OpId, bool>& held, std::vector<std::string>& notes) = 0;
   // Real work must fit into modelled times, which may be stretched for that. False: they are held as they are.
   virtual bool stretches() const = 0;
   // Holds ops to their predicted times from the next step of the timed executor on, if they are not yet.
-  virtual void hold(const PricedSchedule& predicted, const std::vector<bool>& held) = 0;
+  virtual void hold(const PricedSchedule& predicted, const IdVector<OpId, bool>& held) = 0;
   // No op, or no step that is waited for as a whole, should take longer from now on.
   virtual void expect(Seconds longest) = 0;
 };

@@ -173,7 +173,7 @@ class InprocTransport final : public Transport {
  public:
   InprocTransport(const Parallelism& parallelism, int ranks, int streams)
       : ranks_(ranks), mailboxes_(static_cast<std::size_t>(ranks)) {
-    for (StreamId stream = 0; stream < streams; ++stream)
+    for (StreamId stream{0}; stream < streams; ++stream)
       for (const auto& [name, kind] : group_kind_names)
         for (int rank = 0; rank < ranks; ++rank) {
           const std::vector<int> members = group_members(parallelism, kind, rank);

@@ -264,7 +264,7 @@ class MpiTransport final : public Transport {
       : machine_ranks_(ranks_on_machine()), streams_(static_cast<std::size_t>(streams)), outbox_(posts_.get()) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
-    for (StreamId stream = 0; stream < streams; ++stream)
+    for (StreamId stream{0}; stream < streams; ++stream)
       for (const auto& [name, kind] : group_kind_names)
         communicators_.try_emplace({stream, kind}, group_members(parallelism, kind, rank_), rank_, kind,
                                    streams_[static_cast<std::size_t>(stream)].get(), posts_.get(), outbox_,

@@ -117,7 +117,7 @@ Tensor read_tensor(const JsonReader& r, std::size_t classes, std::size_t earlier
   t.place = r.enumeration("place", place_names);
   t.rank_class = static_cast<std::int16_t>(r.integer("rank_class", 0, static_cast<int>(classes) - 1));
   read_place_in_step(r, t);
-  t.buffer = r.integer("buffer", -1, static_cast<int>(earlier) - 1);
+  t.buffer = TensorId(r.integer("buffer", -1, static_cast<int>(earlier) - 1));
   t.elements = r.long_integer("elements", 1);
   return t;
 }
@@ -163,9 +163,9 @@ Work read_work(const JsonReader& r, OpKind kind, std::size_t steps) {
 Span append_dependencies(const JsonReader& list, Schedule& s) {
   Span span{static_cast<std::int32_t>(s.dependencies.size()), 0};
   for (const JsonReader& id : list.elements()) {
-    s.dependencies.push_back(id.integer());
+    s.dependencies.emplace_back(id.integer());
     if (static_cast<std::size_t>(s.dependencies.back()) >= s.ops.size())
-      id.fail(fmt::format("{}, expected an op before this one", s.dependencies.back()));
+      id.fail(fmt::format("{}, expected an op before this one", id.integer()));
   }
   span.last = static_cast<std::int32_t>(s.dependencies.size());
   return span;
@@ -174,7 +174,7 @@ Span append_dependencies(const JsonReader& list, Schedule& s) {
 Span append_operands(const JsonReader& list, Schedule& s) {
   Span span{static_cast<std::int32_t>(s.operands.size()), 0};
   for (const JsonReader& id : list.elements())
-    s.operands.push_back(id.integer(0, static_cast<int>(s.tensors.size()) - 1));
+    s.operands.emplace_back(id.integer(0, static_cast<int>(s.tensors.size()) - 1));
   span.last = static_cast<std::int32_t>(s.operands.size());
   return span;
 }
@@ -183,7 +183,7 @@ Op read_op(const JsonReader& r, Schedule& s) {
   Op op;
   op.kind = r.enumeration("kind", op_kind_names);
   op.phase = r.enumeration("phase", phase_names);
-  op.stream = r.integer("stream", 0, static_cast<int>(s.streams.size()) - 1);
+  op.stream = StreamId(r.integer("stream", 0, static_cast<int>(s.streams.size()) - 1));
   read_place_in_step(r, op);
   op.work = read_work(r.at("work"), op.kind, s.steps.size());
   op.dependencies = append_dependencies(r.at("dependencies"), s);
@@ -205,7 +205,7 @@ void read_price(const JsonReader& r, PricedSchedule& priced) {
   priced.duration.push_back(Seconds(r.number("duration_s", 0, most_seconds)));
   if (priced.first_activity.empty()) return read_demands(r.at("demands"), priced);
   for (const JsonReader& id : r.at("activities").elements())
-    priced.activities.push_back(id.integer(0, static_cast<int>(priced.activity_count()) - 1));
+    priced.activities.emplace_back(id.integer(0, static_cast<int>(priced.activity_count()) - 1));
   priced.first_activity.push_back(static_cast<std::int32_t>(priced.activities.size()));
 }
 

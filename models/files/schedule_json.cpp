@@ -82,8 +82,7 @@ Json demands_json(std::span<const Demand> demands) {
 
 Json op_json(const PricedSchedule& priced, OpId id) {
   const Schedule& s = *priced.schedule;
-  const auto at = static_cast<std::size_t>(id);
-  const Op& op = s.ops[at];
+  const Op& op = s.ops[id];
   return {{"name", to_string(op)},
           {"kind", name_in(op_kind_names, op.kind)},
           {"phase", name_in(phase_names, op.phase)},
@@ -99,18 +98,18 @@ Json op_json(const PricedSchedule& priced, OpId id) {
           {"dependencies", s.dependencies_of(op)},
           {"reads", s.reads_of(op)},
           {"writes", s.writes_of(op)},
-          {"fixed_s", priced.fixed[at].value()},
-          {"duration_s", priced.duration[at].value()}};
+          {"fixed_s", priced.fixed[id].value()},
+          {"duration_s", priced.duration[id].value()}};
 }
 
 // An op that is one activity of its own has its demands written out; else it names its activities.
 Json priced_op_json(const PricedSchedule& priced, OpId id) {
   Json json = op_json(priced, id);
   if (priced.first_activity.empty()) {
-    json["demands"] = demands_json(priced.demands_of(id));
+    json["demands"] = demands_json(priced.demands_of(PricedSchedule::only_activity(id)));
   } else {
     json["activities"] = Json::array();
-    priced.for_each_activity(id, [&](ActivityId activity) { json["activities"].push_back(activity); });
+    priced.for_each_activity(id, [&](ActivityId activity) { json["activities"].push_back(std::int32_t{activity}); });
   }
   return json;
 }
@@ -174,8 +173,7 @@ Json to_json(const ScheduleFile& file) {
   for (const Tensor& t : s.tensors) json["tensors"].push_back(tensor_json(t));
   if (!priced.first_activity.empty()) json["activities"] = activities_json(priced);
   if (!priced.speed_changes.empty()) json["speed_changes"] = speed_changes_json(priced.speed_changes);
-  for (OpId id = 0; static_cast<std::size_t>(id) < s.ops.size(); ++id)
-    json["ops"].push_back(priced_op_json(priced, id));
+  for (const OpId id : s.ops.ids()) json["ops"].push_back(priced_op_json(priced, id));
   return json;
 }
 
@@ -186,7 +184,7 @@ Json to_json(const TimelineFile& file) {
   if (file.run) json["run"] = run_json(*file.run);
   if (!file.notes.empty()) json["notes"] = file.notes;
   json["ops"] = Json::array();
-  for (std::size_t i = 0; i < timeline.ops.size(); ++i) {
+  for (const OpId i : timeline.ops.ids()) {
     json["ops"].push_back({{"start_s", timeline.ops[i].start.value()},
                            {"finish_s", timeline.ops[i].finish.value()},
                            {"emulated", !timeline.emulated.empty() && timeline.emulated[i]}});

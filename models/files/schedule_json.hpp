@@ -21,7 +21,7 @@ struct ScheduleFile {
 // What an executor gives back. Only the timeline is required; dovetail-exec writes all of it.
 struct TimelineFile {
   Timeline timeline;
-  std::vector<Seconds> predicted;  // by op, on the clock of the timeline: dilated, and measured where not held
+  IdVector<OpId, Seconds> predicted;  // on the clock of the timeline: dilated, and measured where not held
   std::optional<RunReport> run;
   std::vector<std::string> notes;
 };

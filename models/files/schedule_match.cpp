@@ -90,10 +90,10 @@ class Match {
   // Which op of the step each op of the file is: by its name, and by its rows where several have one name.
   std::vector<OpId> order_in_file(const Schedule& step) const {
     std::map<std::string, std::vector<OpId>> waiting;
-    for (std::size_t i = step.ops.size(); i-- > 0;)
-      waiting[to_string(step.ops[i])].push_back(static_cast<OpId>(i));  // the first one last
+    for (const OpId id : step.ops.ids() | std::views::reverse)
+      waiting[to_string(step.ops[id])].push_back(id);  // the first one last
     std::vector<OpId> order;
-    for (std::size_t i = 0; i < s_.ops.size(); ++i) {
+    for (const OpId i : s_.ops.ids()) {
       const Op& op = s_.ops[i];
       std::vector<OpId>& alike = waiting[to_string(op)];
       if (alike.empty())
@@ -108,24 +108,24 @@ class Match {
   }
 
   bool same_place(const Schedule& step, OpId id, const Op& op) const {
-    const Op& other = step.ops[static_cast<std::size_t>(id)];
+    const Op& other = step.ops[id];
     return op.rows.first == other.rows.first && op.rows.last == other.rows.last &&
            std::ranges::equal(s_.reads_of(op), step.reads_of(other));
   }
 
   void require_order(const Schedule& step, const std::vector<OpId>& order) const {
-    std::vector<bool> placed(order.size());
-    std::vector<OpId> last(step.streams.size(), -1);
+    IdVector<OpId, bool> placed(order.size());
+    IdVector<StreamId, OpId> last(step.streams.size());
     for (std::size_t i = 0; i < order.size(); ++i) {
-      const Op& op = step.ops[static_cast<std::size_t>(order[i])];
+      const Op& op = step.ops[order[i]];
       const auto early = [&](OpId before) {
-        fail(fmt::format("/ops/{}", i), fmt::format("{} stands before {}, which it follows", to_string(op),
-                                                    to_string(step.ops[static_cast<std::size_t>(before)])));
+        fail(fmt::format("/ops/{}", i),
+             fmt::format("{} stands before {}, which it follows", to_string(op), to_string(step.ops[before])));
       };
       for (OpId before : step.dependencies_of(op))
-        if (!placed[static_cast<std::size_t>(before)]) early(before);
-      placed[static_cast<std::size_t>(order[i])] = true;
-      const auto stream = static_cast<std::size_t>(op.stream);
+        if (!placed[before]) early(before);
+      placed[order[i]] = true;
+      const StreamId stream = op.stream;
       if (step.streams[stream].kind != StreamKind::Compute) continue;
       if (last[stream] > order[i]) early(last[stream]);
       last[stream] = order[i];
@@ -176,9 +176,9 @@ class Match {
   // another up, never longer than one after the other.
   void require_agreeing_prices() const {
     const PricedSchedule& p = file_.priced;
-    for (std::size_t i = 0; i < s_.ops.size(); ++i) {
+    for (const OpId i : s_.ops.ids()) {
       double longest = 0, all = 0;
-      p.for_each_demand(static_cast<OpId>(i), [&](const Demand& demand) {
+      p.for_each_demand(i, [&](const Demand& demand) {
         longest = std::max(longest, demand.seconds.value());
         all += demand.seconds.value();
       });

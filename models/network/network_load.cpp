@@ -127,7 +127,7 @@ const std::vector<RingClass>& NetworkLoad::rings(GroupKind group) {
 // The flow to the stage whose tensor the op writes.
 FlowClass NetworkLoad::stage_flow(const Op& op) const {
   const int from = s_.class_of(op);
-  const int to = s_.tensors[static_cast<std::size_t>(s_.writes_of(op).front())].rank_class;
+  const int to = s_.tensors[s_.writes_of(op).front()].rank_class;
   return network_.send(from, (to - from) * stage_ranks_);
 }
 

@@ -53,7 +53,7 @@ std::vector<RankFlow> RankFlows::of(const Op& op) const {
 void RankFlows::add_messages(const Op& op, const std::vector<int>& group, std::vector<RankFlow>& flows) const {
   std::vector<LoweredOp> members;
   for (int rank : group) members.push_back(lower(s_, op, rank));
-  const DType stored = s_.tensors[static_cast<std::size_t>(s_.reads_of(op).front())].dtype;
+  const DType stored = s_.tensors[s_.reads_of(op).front()].dtype;
   const bool routed = routed_ && op.group() == GroupKind::Ep;
   for (std::size_t step = 0; step < members.front().steps.size(); ++step)
     for (std::size_t from = 0; from < group.size(); ++from) {

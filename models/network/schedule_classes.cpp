@@ -23,7 +23,7 @@ class Splitter {
       }
       for (Tensor tensor : s_.tensors) {
         tensor.rank_class = static_cast<std::int16_t>(c);
-        if (tensor.buffer >= 0) tensor.buffer = of_class(tensor.buffer, s_.tensors.size(), c);
+        if (tensor.buffer.exists()) tensor.buffer = of_class(tensor.buffer, s_.tensors.size(), c);
         out_.tensors.push_back(tensor);
       }
     }
@@ -33,15 +33,16 @@ class Splitter {
   }
 
  private:
-  static std::int32_t of_class(std::int32_t id, std::size_t all, int c) {
-    return id + static_cast<std::int32_t>(all) * c;
+  template <class Key>
+  static Key of_class(Key id, std::size_t all, int c) {
+    return Key(id + static_cast<std::int32_t>(all) * c);
   }
 
   Op copy(const Op& op, int c) {
     Op twin = op;
     twin.stream = of_class(op.stream, s_.streams.size(), c);
     twin.dependencies.first = static_cast<std::int32_t>(out_.dependencies.size());
-    for (OpId id : s_.dependencies_of(op)) out_.dependencies.push_back(id * network_.classes() + c);
+    for (OpId id : s_.dependencies_of(op)) out_.dependencies.emplace_back(id * network_.classes() + c);
     twin.dependencies.last = static_cast<std::int32_t>(out_.dependencies.size());
     twin.reads = operands(s_.reads_of(op), c);
     twin.writes = operands(s_.writes_of(op), c);

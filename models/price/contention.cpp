@@ -8,12 +8,12 @@
 namespace dovetail {
 
 std::vector<bool> shared_resources(const PricedSchedule& priced) {
-  std::vector<StreamId> user(priced.resources.size(), -1);
+  std::vector<StreamId> user(priced.resources.size());
   std::vector<bool> shared(priced.resources.size());
   for (const SpeedChange& change : priced.speed_changes) shared[static_cast<std::size_t>(change.resource)] = true;
-  for (std::size_t i = 0; i < priced.schedule->ops.size(); ++i) {
+  for (const OpId i : priced.schedule->ops.ids()) {
     const StreamId stream = priced.schedule->ops[i].stream;
-    priced.for_each_demand(static_cast<OpId>(i), [&](const Demand& demand) {
+    priced.for_each_demand(i, [&](const Demand& demand) {
       if (demand.seconds <= Seconds(0)) return;
       const auto r = static_cast<std::size_t>(demand.resource);
       check(r < shared.size(), "an op demands a resource that is not there");

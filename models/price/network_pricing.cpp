@@ -22,10 +22,10 @@ class FlowWriter {
   void write() {
     const auto twins = static_cast<std::size_t>(s_.twins());
     for (std::size_t i = 0; i < s_.ops.size(); i += twins)
-      for (const NetworkActivity& activity : load_.activities(s_.ops[i])) add(activity, static_cast<OpId>(i));
+      for (const NetworkActivity& activity : load_.activities(s_.ops[OpId(i)])) add(activity, OpId(i));
     list_activities();
     count_flows();
-    for (std::size_t i = 0; i < s_.ops.size(); i += twins) set_durations(i, i + twins);
+    for (std::size_t i = 0; i < s_.ops.size(); i += twins) set_durations(OpId(i), OpId(i + twins));
   }
 
  private:
@@ -44,14 +44,14 @@ class FlowWriter {
     }
     if (p_.demands.size() == static_cast<std::size_t>(p_.first_demand.back())) return;
     p_.first_demand.push_back(static_cast<std::int32_t>(p_.demands.size()));
-    for (int c : activity.classes) of_op_[static_cast<std::size_t>(s_.twin(first, c))].push_back(id);
+    for (int c : activity.classes) of_op_[s_.twin(first, c)].push_back(id);
   }
 
   void list_activities() {
     p_.first_activity.push_back(0);
-    for (std::size_t i = 0; i < s_.ops.size(); ++i) {
-      if (!p_.demands_of(static_cast<ActivityId>(i)).empty() || of_op_[i].empty())
-        p_.activities.push_back(static_cast<ActivityId>(i));
+    for (const OpId i : s_.ops.ids()) {
+      const ActivityId own = PricedSchedule::only_activity(i);
+      if (!p_.demands_of(own).empty() || of_op_[i].empty()) p_.activities.push_back(own);
       p_.activities.insert(p_.activities.end(), of_op_[i].begin(), of_op_[i].end());
       p_.first_activity.push_back(static_cast<std::int32_t>(p_.activities.size()));
     }
@@ -79,17 +79,16 @@ class FlowWriter {
     }
   }
 
-  void set_durations(std::size_t first, std::size_t last) {
+  void set_durations(OpId first, OpId last) {
     std::vector<ActivityId> all;
-    for (std::size_t i = first; i < last; ++i)
-      p_.for_each_activity(static_cast<OpId>(i), [&](ActivityId activity) { all.push_back(activity); });
+    for (OpId i = first; i < last; ++i) p_.for_each_activity(i, [&](ActivityId activity) { all.push_back(activity); });
     std::ranges::sort(all);
     all.erase(std::unique(all.begin(), all.end()), all.end());
-    if (last - first == all.size()) return;  // as they were
+    if (static_cast<std::size_t>(last - first) == all.size()) return;  // as they were
     const std::vector<Seconds> ends = ends_together(p_, all);
-    for (std::size_t i = first; i < last; ++i) {
+    for (OpId i = first; i < last; ++i) {
       Seconds longest;
-      p_.for_each_activity(static_cast<OpId>(i), [&](ActivityId activity) {
+      p_.for_each_activity(i, [&](ActivityId activity) {
         const auto at = std::ranges::lower_bound(all, activity) - all.begin();
         longest = std::max(longest, ends[static_cast<std::size_t>(at)]);
       });
@@ -101,8 +100,8 @@ class FlowWriter {
   const int base_;
   PricedSchedule& p_;
   const Schedule& s_;
-  std::vector<std::vector<ActivityId>> of_op_;  // those of flows
-  std::vector<double> flows_;                   // of the demands that were added
+  IdVector<OpId, std::vector<ActivityId>> of_op_;  // those of flows
+  std::vector<double> flows_;                      // of the demands that were added
 };
 
 }  // namespace

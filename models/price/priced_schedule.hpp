@@ -22,7 +22,7 @@ struct Demand {
 
 // An activity is the part of an op after its fixed time. It may belong to ops of several rank classes (a flow between
 // them).
-using ActivityId = std::int32_t;
+using ActivityId = Id<struct ActivityKey>;
 
 // From then on a resource has this speed in place of its last one (1 at first).
 struct SpeedChange {
@@ -37,9 +37,9 @@ class PricedSchedule {
  public:
   std::shared_ptr<const Schedule> schedule;
   std::vector<std::string> resources;
-  std::size_t physical = 0;       // the first ones exist; those after them stand for contention
-  std::vector<Seconds> fixed;     // per op: latency that uses no resource
-  std::vector<Seconds> duration;  // per op: while nothing runs but it and what shares its activities
+  std::size_t physical = 0;          // the first ones exist; those after them stand for contention
+  IdVector<OpId, Seconds> fixed;     // per op: latency that uses no resource
+  IdVector<OpId, Seconds> duration;  // per op: while nothing runs but it and what shares its activities
   std::vector<Demand> demands;
   std::vector<std::int32_t> first_demand;    // by activity, size activities + 1
   std::vector<ActivityId> activities;        // of one op after the other; empty: op i has activity i alone
@@ -54,10 +54,14 @@ class PricedSchedule {
 
   std::size_t activity_count() const { return first_demand.empty() ? 0 : first_demand.size() - 1; }
 
+  // Where first_activity is empty, each op has one activity, which has the op's number.
+  static ActivityId only_activity(OpId op) { return ActivityId(std::int32_t{op}); }
+  static OpId only_op(ActivityId activity) { return OpId(std::int32_t{activity}); }
+
   // visit(ActivityId) for each activity of an op.
   template <class Visit>
   void for_each_activity(OpId op, Visit visit) const {
-    if (first_activity.empty()) return visit(ActivityId{op});
+    if (first_activity.empty()) return visit(only_activity(op));
     const auto i = static_cast<std::size_t>(op);
     for (std::int32_t a = first_activity[i]; a < first_activity[i + 1]; ++a)
       visit(activities[static_cast<std::size_t>(a)]);

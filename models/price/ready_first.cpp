@@ -20,14 +20,14 @@ class ListScheduler {
         end_successor_(s_.ops.size() + 1),
         free_(s_.streams.size()) {
     for_each_edge([this](OpId before, OpId after) {
-      ++waiting_[at(after)];
-      ++end_successor_[at(before) + 1];
+      ++waiting_[after];
+      ++end_successor_[OpId(before + 1)];
     });
     std::partial_sum(end_successor_.begin(), end_successor_.end(), end_successor_.begin());
     successors_.resize(end_successor_.back());
-    for_each_edge([this](OpId before, OpId after) { successors_[end_successor_[at(before)]++] = after; });
-    for (std::size_t i = 0; i < s_.ops.size(); ++i)
-      if (waiting_[i] == 0) candidates_.push_back(static_cast<OpId>(i));
+    for_each_edge([this](OpId before, OpId after) { successors_[end_successor_[before]++] = after; });
+    for (const OpId i : s_.ops.ids())
+      if (waiting_[i] == 0) candidates_.push_back(i);
   }
 
   std::vector<OpId> order() {
@@ -45,41 +45,39 @@ class ListScheduler {
   }
 
  private:
-  static std::size_t at(OpId op) { return static_cast<std::size_t>(op); }
-  Seconds& free_of(OpId op) { return free_[static_cast<std::size_t>(s_.ops[at(op)].stream)]; }
-  Seconds start(OpId op) { return std::max(ready_[at(op)], free_of(op)); }
+  Seconds& free_of(OpId op) { return free_[s_.ops[op].stream]; }
+  Seconds start(OpId op) { return std::max(ready_[op], free_of(op)); }
 
   // Dependencies, and the order of computation, which stays.
   template <class Use>
   void for_each_edge(Use use) const {
-    std::vector<OpId> last(s_.streams.size(), -1);
-    for (std::size_t i = 0; i < s_.ops.size(); ++i) {
-      const auto id = static_cast<OpId>(i);
-      for (OpId before : s_.dependencies_of(s_.ops[i])) use(before, id);
-      const auto stream = static_cast<std::size_t>(s_.ops[i].stream);
+    IdVector<StreamId, OpId> last(s_.streams.size());
+    for (const OpId id : s_.ops.ids()) {
+      for (OpId before : s_.dependencies_of(s_.ops[id])) use(before, id);
+      const StreamId stream = s_.ops[id].stream;
       if (s_.streams[stream].kind != StreamKind::Compute) continue;
-      if (last[stream] >= 0) use(last[stream], id);
+      if (last[stream].exists()) use(last[stream], id);
       last[stream] = id;
     }
   }
 
   void place(OpId op) {
-    const Seconds finish = start(op) + priced_.duration[at(op)];
+    const Seconds finish = start(op) + priced_.duration[op];
     free_of(op) = finish;
-    for (std::size_t i = op == 0 ? 0 : end_successor_[at(op) - 1]; i < end_successor_[at(op)]; ++i) {
+    for (std::size_t i = op == 0 ? 0 : end_successor_[OpId(op - 1)]; i < end_successor_[op]; ++i) {
       const OpId next = successors_[i];
-      ready_[at(next)] = std::max(ready_[at(next)], finish);
-      if (--waiting_[at(next)] == 0) candidates_.push_back(next);
+      ready_[next] = std::max(ready_[next], finish);
+      if (--waiting_[next] == 0) candidates_.push_back(next);
     }
   }
 
   const PricedSchedule& priced_;
   const Schedule& s_;
-  std::vector<int> waiting_;                // by op: dependencies that are not placed
-  std::vector<Seconds> ready_;              // by op: when those that are placed have finished
-  std::vector<std::size_t> end_successor_;  // by op: one past its last in successors_; its first is where op - 1 ends
+  IdVector<OpId, int> waiting_;                // dependencies that are not placed
+  IdVector<OpId, Seconds> ready_;              // when those that are placed have finished
+  IdVector<OpId, std::size_t> end_successor_;  // one past its last in successors_; its first is where op - 1 ends
   std::vector<OpId> successors_;
-  std::vector<Seconds> free_;  // by stream
+  IdVector<StreamId, Seconds> free_;
   std::vector<OpId> candidates_;
 };
 
@@ -91,12 +89,13 @@ Schedule ready_first(const PricedSchedule& priced) {
 
 Schedule reordered(const Schedule& schedule, std::span<const OpId> order) {
   Schedule result = schedule;
-  std::vector<OpId> place(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    place[static_cast<std::size_t>(order[i])] = static_cast<OpId>(i);
-    result.ops[i] = schedule.ops[static_cast<std::size_t>(order[i])];
+  IdVector<OpId, OpId> place(order.size());
+  for (const OpId id : result.ops.ids()) {
+    const OpId from = order[static_cast<std::size_t>(id)];
+    place[from] = id;
+    result.ops[id] = schedule.ops[from];
   }
-  for (OpId& dependency : result.dependencies) dependency = place[static_cast<std::size_t>(dependency)];
+  for (OpId& dependency : result.dependencies) dependency = place[dependency];
   return result;
 }
 

@@ -47,7 +47,7 @@ class Lowering {
   TensorId result() const { return s_.writes_of(op_).front(); }
   TensorId between_steps(std::size_t step) const { return s_.writes_of(op_)[step + 1]; }
 
-  const Tensor& tensor(TensorId id) const { return s_.tensors[static_cast<std::size_t>(id)]; }
+  const Tensor& tensor(TensorId id) const { return s_.tensors[id]; }
   std::int64_t elements(TensorId id) const { return tensor(id).elements; }
   Region whole(TensorId id) const { return {id, 0, elements(id)}; }
   static Region scratch(std::int64_t count) { return {Region::scratch, 0, count}; }

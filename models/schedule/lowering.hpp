@@ -11,7 +11,7 @@ namespace dovetail {
 
 // Elements of a tensor, or of the scratch memory that the op has while it runs.
 struct Region {
-  static constexpr TensorId scratch = -1;
+  static constexpr TensorId scratch{};
   TensorId tensor = scratch;
   std::int64_t first = 0, count = 0;
 
@@ -38,7 +38,7 @@ struct Transfer {
 // All at once. A member's n-th send to a peer is the peer's n-th receive from it, of equal size.
 struct Transfers {
   std::vector<Transfer> sends, receives;
-  TensorId arrives = -1;  // between stages: the tensor of the receiver, whose op for it is another one
+  TensorId arrives;  // between stages: the tensor of the receiver, whose op for it is another one
   friend bool operator==(const Transfers&, const Transfers&) = default;
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "models/base/dtype.hpp"
+#include "models/base/id.hpp"
 #include "models/base/units.hpp"
 #include "models/question/volumes.hpp"
 #include "models/schedule/op_kind.hpp"
@@ -15,9 +16,9 @@
 
 namespace dovetail {
 
-using OpId = std::int32_t;
-using TensorId = std::int32_t;
-using StreamId = std::int32_t;
+using OpId = Id<struct OpKey>;
+using TensorId = Id<struct TensorKey>;
+using StreamId = Id<struct StreamKey>;
 
 // Combine: of the second all-to-all, with dispatch_combine. Copy: between device and pinned host memory. Send, Receive:
 // between pipeline stages.
@@ -48,7 +49,7 @@ struct Tensor {
   std::int16_t expert = -1;  // a shadowed expert, of all; -1: not of one
   RowRange rows;             // capacity rows of a chunked tensor
   RowRange peers;            // with split peers: offsets of the ranks it is for; else empty
-  TensorId buffer = -1;      // an earlier tensor whose memory it takes over; -1: memory of its own
+  TensorId buffer;           // an earlier tensor whose memory it takes over; none: memory of its own
   std::int64_t elements = 0;
 
   Bytes bytes() const { return static_cast<double>(elements) * size_of(dtype); }
@@ -58,7 +59,7 @@ std::string to_string(const Tensor& tensor);  // "d_expert_input[3].2": layer 3,
 struct Op {
   OpKind kind = OpKind::Attention;
   Phase phase = Phase::Forward;
-  StreamId stream = 0;
+  StreamId stream{0};
   std::int16_t layer = 0;
   std::int16_t micro_batch = 0;
   std::int16_t chunk = -1;

@@ -35,7 +35,7 @@ class OperandCheck {
   }
 
  private:
-  const Tensor& tensor(TensorId id) const { return s_.tensors[static_cast<std::size_t>(id)]; }
+  const Tensor& tensor(TensorId id) const { return s_.tensors[id]; }
 
   std::optional<Misfit> misfit(const Signature& signature) const {
     const auto reads = s_.reads_of(op_);

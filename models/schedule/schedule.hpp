@@ -20,22 +20,22 @@ class Schedule {
  public:
   std::vector<RankClass> classes;
   Parallelism groups;  // those that ops name: the experiment's, regrouped where plans repeat rows to shards
-  std::vector<Stream> streams;
-  std::vector<Tensor> tensors;
-  std::vector<Op> ops;
+  IdVector<StreamId, Stream> streams;
+  IdVector<TensorId, Tensor> tensors;
+  IdVector<OpId, Op> ops;
   std::vector<CollectiveStep> steps;  // ExchangeWork::steps index this
   std::vector<OpId> dependencies;     // Op::dependencies index this
   std::vector<TensorId> operands;     // Op::reads and Op::writes index this
   int micro_batches = 1;
 
-  int class_of(const Op& op) const { return streams[static_cast<std::size_t>(op.stream)].rank_class; }
+  int class_of(const Op& op) const { return streams[op.stream].rank_class; }
   int class_of_rank(int rank) const;
 
   // If ranks of one group differ, each of their classes has an op of its own for the same thing. Such twins stand
   // one after the other, in the order of the classes. A pipeline stage's op has no twin.
   int twins() const { return groups.pp > 1 ? 1 : static_cast<int>(classes.size()); }
-  OpId first_twin(OpId op) const { return op - op % twins(); }
-  OpId twin(OpId first, int rank_class) const { return twins() == 1 ? first : first + rank_class; }
+  OpId first_twin(OpId op) const { return OpId(op - op % twins()); }
+  OpId twin(OpId first, int rank_class) const { return twins() == 1 ? first : OpId(first + rank_class); }
 
   std::span<const OpId> dependencies_of(const Op& op) const { return slice(dependencies, op.dependencies); }
   std::span<const CollectiveStep> steps_of(const Op& op) const {

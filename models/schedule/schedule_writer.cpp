@@ -16,22 +16,20 @@ ScheduleWriter::ScheduleWriter(std::size_t expected_ops) {
 }
 
 StreamId ScheduleWriter::add_stream(StreamKind kind, int rank_class) {
-  schedule_.streams.push_back({kind, rank_class});
-  last_op_.push_back(-1);
+  last_op_.push_back({});
   if (barriers_.size() <= static_cast<std::size_t>(rank_class))
-    barriers_.resize(static_cast<std::size_t>(rank_class) + 1, -1);
-  return static_cast<StreamId>(schedule_.streams.size() - 1);
+    barriers_.resize(static_cast<std::size_t>(rank_class) + 1);
+  return schedule_.streams.add({kind, rank_class});
 }
 
 TensorId ScheduleWriter::add_tensor(const Tensor& tensor) {
-  schedule_.tensors.push_back(tensor);
-  last_writer_.push_back(-1);
+  last_writer_.push_back({});
   last_use_.push_back(-1);
-  return static_cast<TensorId>(schedule_.tensors.size() - 1);
+  return schedule_.tensors.add(tensor);
 }
 
 void ScheduleWriter::note_use(TensorId tensor, OpId op) {
-  std::int32_t& last = last_use_[static_cast<std::size_t>(tensor)];
+  std::int32_t& last = last_use_[tensor];
   uses_.push_back({op, last});
   last = static_cast<std::int32_t>(uses_.size() - 1);
 }
@@ -39,21 +37,20 @@ void ScheduleWriter::note_use(TensorId tensor, OpId op) {
 OpId ScheduleWriter::add_op(Op op, std::span<const TensorId> reads, std::span<const TensorId> writes, OpId after) {
   Schedule& s = schedule_;
   const auto size = [](const auto& all) { return static_cast<std::int32_t>(all.size()); };
-  const OpId id = size(s.ops);
+  const OpId id(s.ops.size());
   op.dependencies.first = size(s.dependencies);
   const auto depend_on = [&](OpId before) {
-    if (before < 0) return;
+    if (!before.exists()) return;
     const auto first = s.dependencies.begin() + op.dependencies.first;
     if (std::find(first, s.dependencies.end(), before) == s.dependencies.end()) s.dependencies.push_back(before);
   };
   for (TensorId t : reads) depend_on(last_writer(t));
   for (TensorId t : writes)
-    if (const TensorId taken = tensor(t).buffer; taken >= 0 && last_writer(t) < 0)
-      for (std::int32_t use = last_use_[static_cast<std::size_t>(taken)]; use >= 0;
-           use = uses_[static_cast<std::size_t>(use)].before)
+    if (const TensorId taken = tensor(t).buffer; taken.exists() && !last_writer(t).exists())
+      for (std::int32_t use = last_use_[taken]; use >= 0; use = uses_[static_cast<std::size_t>(use)].before)
         depend_on(uses_[static_cast<std::size_t>(use)].op);
   depend_on(after);
-  OpId& previous = last_op_[static_cast<std::size_t>(op.stream)];
+  OpId& previous = last_op_[op.stream];
   if (const OpId barrier = barrier_of(op); previous < barrier)
     depend_on(barrier);  // later ops of the stream follow this one
   previous = id;
@@ -66,17 +63,17 @@ OpId ScheduleWriter::add_op(Op op, std::span<const TensorId> reads, std::span<co
   for (TensorId t : reads) note_use(t, id);
   for (TensorId t : writes) {
     note_use(t, id);
-    last_writer_[static_cast<std::size_t>(t)] = id;
+    last_writer_[t] = id;
   }
   s.ops.push_back(op);
   return id;
 }
 
 OpId ScheduleWriter::add_barrier(const Op& op) {
-  const std::vector<OpId> before = last_op_;
+  const IdVector<StreamId, OpId> before = last_op_;
   const OpId id = add_op(op, {}, {});
   std::vector<OpId>& dependencies = schedule_.dependencies;
-  for (std::size_t stream = 0; stream < before.size(); ++stream)
+  for (const StreamId stream : before.ids())
     if (schedule_.streams[stream].rank_class == schedule_.class_of(op) && before[stream] > barrier_of(op))
       dependencies.push_back(before[stream]);
   schedule_.ops.back().dependencies.last = static_cast<std::int32_t>(dependencies.size());

@@ -15,12 +15,12 @@ class ScheduleWriter {
 
   StreamId add_stream(StreamKind kind, int rank_class = 0);
   TensorId add_tensor(const Tensor& tensor);
-  const Tensor& tensor(TensorId id) const { return schedule_.tensors[static_cast<std::size_t>(id)]; }
-  OpId last_writer(TensorId id) const { return last_writer_[static_cast<std::size_t>(id)]; }
+  const Tensor& tensor(TensorId id) const { return schedule_.tensors[id]; }
+  OpId last_writer(TensorId id) const { return last_writer_[id]; }
   void set_steps(std::vector<CollectiveStep> steps) { schedule_.steps = std::move(steps); }
   // The op runs after the last writer of everything it reads, after all users of the memory that tensors it writes
-  // take over, and after `after`, if that is not -1.
-  OpId add_op(Op op, std::span<const TensorId> reads, std::span<const TensorId> writes, OpId after = -1);
+  // take over, and after `after`, if given.
+  OpId add_op(Op op, std::span<const TensorId> reads, std::span<const TensorId> writes, OpId after = {});
   // The op runs after every op of its rank class so far, and every later one after it.
   OpId add_barrier(const Op& op);
   Schedule finish(int ranks);  // of each class
@@ -34,11 +34,11 @@ class ScheduleWriter {
     std::int32_t before;  // the tensor's use before this one in uses_; -1: none
   };
   Schedule schedule_;
-  std::vector<OpId> last_writer_;       // by tensor; -1: none
-  std::vector<std::int32_t> last_use_;  // by tensor: index into uses_; -1: none
+  IdVector<TensorId, OpId> last_writer_;
+  IdVector<TensorId, std::int32_t> last_use_;  // index into uses_; -1: none
   std::vector<Use> uses_;
-  std::vector<OpId> last_op_;   // by stream; -1: none
-  std::vector<OpId> barriers_;  // by rank class: the last one; -1: none
+  IdVector<StreamId, OpId> last_op_;
+  std::vector<OpId> barriers_;  // by rank class: the last one
 };
 
 }  // namespace dovetail

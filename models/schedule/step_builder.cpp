@@ -163,7 +163,7 @@ Gradient backward(StepContext& c, int layer, const Gradient& gradient, const Sav
                   GradientPart& gradients) {
   const LayerVolumes& v = c.volumes(layer);
   if (!v.moe) return dense_layer_backward(c, layer, gradient, saved, gradients);
-  if (v.ffn_hidden == 0) return moe_layer_backward(c, layer, gradient, saved, -1, gradients);
+  if (v.ffn_hidden == 0) return moe_layer_backward(c, layer, gradient, saved, {}, gradients);
   const TensorId sum = gradient_sum(c, layer, gradient);
   const TensorId through_shared = dense_ffn_backward(c, layer, sum, saved.ffn, [] {});
   return moe_layer_backward(c, layer, {{sum}}, saved, through_shared, gradients);

@@ -11,21 +11,21 @@ class ActivityProgress {
   // The fixed time of an op has passed: begin(activity) for each that waited for nothing else; end(op) if it has none.
   template <class Begin, class End>
   void fixed_passed(OpId op, Begin begin, End end) {
-    if (owners_.empty()) return begin(ActivityId{op});
-    if (left_[static_cast<std::size_t>(op)] == 0) return end(op);
+    if (owners_.empty()) return begin(PricedSchedule::only_activity(op));
+    if (left_[op] == 0) return end(op);
     priced_.for_each_activity(op, [&](ActivityId activity) {
-      if (--owners_[static_cast<std::size_t>(activity)].waiting == 0) begin(activity);
+      if (--owners_[activity].waiting == 0) begin(activity);
     });
   }
 
   // An activity has ended: end(op) for each op that is over with it.
   template <class End>
   void ended(ActivityId activity, End end) {
-    if (owners_.empty()) return end(OpId{activity});
-    const Owners& of = owners_[static_cast<std::size_t>(activity)];
+    if (owners_.empty()) return end(PricedSchedule::only_op(activity));
+    const Owners& of = owners_[activity];
     for (std::int32_t i = of.first; i < of.last; ++i) {
       const OpId op = owner_[static_cast<std::size_t>(i)];
-      if (--left_[static_cast<std::size_t>(op)] == 0) end(op);
+      if (--left_[op] == 0) end(op);
     }
   }
 
@@ -36,9 +36,9 @@ class ActivityProgress {
   };
 
   const PricedSchedule& priced_;
-  std::vector<Owners> owners_;      // by activity; empty: op i has activity i alone
-  std::vector<OpId> owner_;         // Owners index this
-  std::vector<std::int32_t> left_;  // by op: activities that have not ended
+  IdVector<ActivityId, Owners> owners_;  // empty: each op has one activity, which has its number
+  std::vector<OpId> owner_;              // Owners index this
+  IdVector<OpId, std::int32_t> left_;    // activities that have not ended
 };
 
 }  // namespace dovetail

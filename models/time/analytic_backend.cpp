@@ -16,7 +16,7 @@ Seconds sweep(const PricedSchedule& priced, std::vector<double>& finish, After a
   double* const stream_free = finish.data() + s.ops.size();
   std::fill_n(stream_free, s.streams.size(), 0.0);
   double makespan = 0;
-  for (std::size_t i = 0; i < s.ops.size(); ++i) {
+  for (const OpId i : s.ops.ids()) {
     const Op& op = s.ops[i];
     double start = stream_free[op.stream];
     for (std::int32_t d = op.dependencies.first; d < op.dependencies.last; ++d)
@@ -37,9 +37,7 @@ Timeline AnalyticBackend::run(const PricedSchedule& priced) {
   timeline.kind = ResultKind::Predicted;
   timeline.ops.resize(priced.schedule->ops.size());
   std::vector<double> finish;
-  sweep(priced, finish, [&](std::size_t i, double start, double end) {
-    timeline.ops[i] = {Seconds(start), Seconds(end)};
-  });
+  sweep(priced, finish, [&](OpId i, double start, double end) { timeline.ops[i] = {Seconds(start), Seconds(end)}; });
   return timeline;
 }
 
@@ -49,7 +47,7 @@ Seconds analytic_makespan(const PricedSchedule& priced, std::vector<double>& fin
     for (const Interval& op : run_sharing(priced).ops) makespan = std::max(makespan, op.finish);
     return makespan;
   }
-  return sweep(priced, finish, [](std::size_t, double, double) {});
+  return sweep(priced, finish, [](OpId, double, double) {});
 }
 
 }  // namespace dovetail

@@ -7,11 +7,11 @@ namespace dovetail {
 Blocks memory_blocks(const Schedule& schedule) {
   Blocks blocks;
   blocks.of_tensor.reserve(schedule.tensors.size());
-  for (std::size_t i = 0; i < schedule.tensors.size(); ++i) {
+  for (const TensorId i : schedule.tensors.ids()) {
     const Tensor& t = schedule.tensors[i];
     if (t.buffer < 0) {
       blocks.of_tensor.push_back(static_cast<std::int32_t>(blocks.all.size()));
-      blocks.all.push_back({static_cast<TensorId>(i), 0, Bytes(0)});
+      blocks.all.push_back({i, 0, Bytes(0)});
     } else {
       blocks.of_tensor.push_back(blocks.of_tensor[static_cast<std::size_t>(t.buffer)]);
     }

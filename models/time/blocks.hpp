@@ -7,7 +7,7 @@
 namespace dovetail {
 
 struct Block {
-  TensorId first = -1;        // its first occupant: place and persistence are its
+  TensorId first;             // its first occupant: place and persistence are its
   std::int64_t elements = 0;  // most of any occupant, as bytes
   Bytes bytes;
 };

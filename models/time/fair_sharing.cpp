@@ -20,8 +20,7 @@ class SharingRun {
         queue_(s_.streams.size()),
         busy_(s_.streams.size()),
         done_(s_.ops.size()) {
-    for (std::size_t i = 0; i < s_.ops.size(); ++i)
-      queue_[static_cast<std::size_t>(s_.ops[i].stream)].push_back(static_cast<OpId>(i));
+    for (const OpId i : s_.ops.ids()) queue_[s_.ops[i].stream].push_back(i);
     timeline_.kind = ResultKind::Predicted;
     timeline_.ops.resize(s_.ops.size());
   }
@@ -34,7 +33,7 @@ class SharingRun {
       advance(step);
       begin_ready();
     }
-    for (std::size_t stream = 0; stream < queue_.size(); ++stream)
+    for (const StreamId stream : queue_.ids())
       check(next_[stream] == queue_[stream].size(), "ops of a cycle never run");
     return std::move(timeline_);
   }
@@ -45,26 +44,25 @@ class SharingRun {
     double left;
   };
   bool ready(OpId op) const {
-    const auto before = s_.dependencies_of(s_.ops[static_cast<std::size_t>(op)]);
-    return std::ranges::all_of(before, [&](OpId id) { return done_[static_cast<std::size_t>(id)]; });
+    const auto before = s_.dependencies_of(s_.ops[op]);
+    return std::ranges::all_of(before, [&](OpId id) { return done_[id]; });
   }
 
   // Ops that take no time end as they begin and may let others begin: until nothing changes.
   void begin_ready() {
     while (ended_) {
       ended_ = false;
-      for (std::size_t stream = 0; stream < queue_.size(); ++stream)
+      for (const StreamId stream : queue_.ids())
         while (next_[stream] < queue_[stream].size() && !busy_[stream] && ready(queue_[stream][next_[stream]]))
           begin(queue_[stream][next_[stream]++]);
     }
   }
 
   void begin(OpId op) {
-    const auto i = static_cast<std::size_t>(op);
-    timeline_.ops[i].start = Seconds(sharing_.now());
-    busy_[static_cast<std::size_t>(s_.ops[i].stream)] = true;
-    if (priced_.fixed[i] > Seconds(0))
-      fixed_.push_back({op, priced_.fixed[i].value()});
+    timeline_.ops[op].start = Seconds(sharing_.now());
+    busy_[s_.ops[op].stream] = true;
+    if (priced_.fixed[op] > Seconds(0))
+      fixed_.push_back({op, priced_.fixed[op].value()});
     else
       begin_activities(op);
   }
@@ -86,10 +84,9 @@ class SharingRun {
   }
 
   void end(OpId op) {
-    const auto i = static_cast<std::size_t>(op);
-    timeline_.ops[i].finish = Seconds(sharing_.now());
-    busy_[static_cast<std::size_t>(s_.ops[i].stream)] = false;
-    done_[i] = ended_ = true;
+    timeline_.ops[op].finish = Seconds(sharing_.now());
+    busy_[s_.ops[op].stream] = false;
+    done_[op] = ended_ = true;
   }
 
   void advance(double step) {
@@ -108,11 +105,11 @@ class SharingRun {
   const Schedule& s_;
   Sharing sharing_;
   ActivityProgress progress_;
-  std::vector<std::size_t> next_;         // by stream: the first op of its queue that has not begun
-  std::vector<std::vector<OpId>> queue_;  // by stream
-  std::vector<bool> busy_;                // by stream
-  std::vector<bool> done_;                // by op
-  bool ended_ = true;                     // an op has, or none has begun: others may begin
+  IdVector<StreamId, std::size_t> next_;  // the first op of its queue that has not begun
+  IdVector<StreamId, std::vector<OpId>> queue_;
+  IdVector<StreamId, bool> busy_;
+  IdVector<OpId, bool> done_;
+  bool ended_ = true;  // an op has, or none has begun: others may begin
   std::vector<Fixed> fixed_;
   std::vector<OpId> passed_;  // whose fixed time just has
   Timeline timeline_;

@@ -20,7 +20,7 @@ struct Life {
 std::vector<Life> lives(const Schedule& s, const Blocks& blocks, const Timeline& timeline) {
   check(timeline.ops.size() == s.ops.size(), "timeline of another schedule");
   std::vector<Life> all(blocks.all.size());
-  for (std::size_t i = 0; i < s.ops.size(); ++i) {
+  for (const OpId i : s.ops.ids()) {
     const auto [start, finish] = timeline.ops[i];
     const auto life_of = [&](TensorId t) -> Life& {
       return all[static_cast<std::size_t>(blocks.of_tensor[static_cast<std::size_t>(t)])];
@@ -48,7 +48,7 @@ std::int64_t plan_site(const Schedule& s, const Blocks& blocks, const std::vecto
   std::vector<MemoryRequest> requests;
   std::vector<std::size_t> block_of;
   for (std::size_t b = 0; b < blocks.all.size(); ++b) {
-    const Tensor& t = s.tensors[static_cast<std::size_t>(blocks.all[b].first)];
+    const Tensor& t = s.tensors[blocks.all[b].first];
     const auto bytes = static_cast<std::int64_t>(blocks.all[b].bytes.value());
     if (!site.holds(t)) continue;
     if (t.persistent) {
@@ -84,7 +84,7 @@ MemoryUse use_of_class(const Schedule& s, const Blocks& blocks, const std::vecto
   MemoryUse use;
   std::vector<Change> changes;
   for (std::size_t b = 0; b < blocks.all.size(); ++b) {
-    const Tensor& t = s.tensors[static_cast<std::size_t>(blocks.all[b].first)];
+    const Tensor& t = s.tensors[blocks.all[b].first];
     if (t.rank_class != rank_class) continue;
     if (t.persistent) use.persistent += blocks.all[b].bytes;
     if (t.persistent || t.place == Place::Host || !life[b].used()) continue;

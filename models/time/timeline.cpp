@@ -10,7 +10,7 @@ namespace dovetail {
 namespace {
 
 StreamKind stream_kind(const Schedule& s, const Op& op) {
-  return s.streams[static_cast<std::size_t>(op.stream)].kind;
+  return s.streams[op.stream].kind;
 }
 
 // Time in which communication runs and no computation does, on the ranks of a class: sweep over starts and ends.
@@ -21,7 +21,7 @@ Seconds exposed(const Schedule& s, const Timeline& timeline, int rank_class) {
   };
   std::vector<Change> changes;
   changes.reserve(2 * s.ops.size());
-  for (std::size_t i = 0; i < s.ops.size(); ++i) {
+  for (const OpId i : s.ops.ids()) {
     if (s.class_of(s.ops[i]) != rank_class) continue;
     const StreamKind kind = stream_kind(s, s.ops[i]);
     if (kind == StreamKind::Copy) continue;
@@ -48,11 +48,11 @@ Metrics metrics(const Schedule& s, const Timeline& timeline) {
   Metrics m;
   for (const Stream& stream : s.streams)
     m.streams.push_back({stream.rank_class, std::string(name_in(stream_kind_names, stream.kind)), Seconds(0)});
-  for (std::size_t i = 0; i < s.ops.size(); ++i) {
+  for (const OpId i : s.ops.ids()) {
     const auto [start, finish] = timeline.ops[i];
     m.makespan = std::max(m.makespan, finish);
     if (s.ops[i].phase == Phase::Forward) m.forward = std::max(m.forward, finish);
-    m.streams[static_cast<std::size_t>(s.ops[i].stream)].busy += finish - start;
+    m.streams[s.ops[i].stream].busy += finish - start;
   }
   m.backward = m.makespan - m.forward;
   for (int c = 0; c < static_cast<int>(s.classes.size()); ++c)
@@ -64,7 +64,7 @@ Seconds plan_bound(const PricedSchedule& priced) {
   const Schedule& s = *priced.schedule;
   std::vector<double> chain(s.ops.size()), busy(s.streams.size());
   double bound = 0;
-  for (std::size_t i = 0; i < s.ops.size(); ++i) {
+  for (const OpId i : s.ops.ids()) {
     const double duration = priced.duration[i].value();
     double& load = busy[static_cast<std::size_t>(s.ops[i].stream)];
     load += duration;

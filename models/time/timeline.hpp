@@ -20,8 +20,8 @@ struct Interval {
 
 struct Timeline {
   ResultKind kind = ResultKind::Predicted;
-  std::vector<Interval> ops;   // by OpId; time 0 is the start of the step
-  std::vector<bool> emulated;  // by OpId, measured timelines only: held to a modelled time; empty: none
+  IdVector<OpId, Interval> ops;   // time 0 is the start of the step
+  IdVector<OpId, bool> emulated;  // measured timelines only: held to a modelled time; empty: none
 };
 
 struct StreamUse {

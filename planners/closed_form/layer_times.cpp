@@ -89,8 +89,7 @@ LayerTimes LayerTimes::of_layers(LayerRun run) const {
 bool touches_ffn(const Schedule& s, const Op& op) {
   for (const auto& ids : {s.reads_of(op), s.writes_of(op)})
     for (TensorId id : ids)
-      if (const TensorKind kind = s.tensors[static_cast<std::size_t>(id)].kind;
-          kind == TensorKind::FfnInput || kind == TensorKind::FfnPartial)
+      if (const TensorKind kind = s.tensors[id].kind; kind == TensorKind::FfnInput || kind == TensorKind::FfnPartial)
         return true;
   return false;
 }
@@ -114,7 +113,7 @@ LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
   times.capacity = volumes.capacity;
   times.dense_elements = dense_elements(experiment);
   const int moe_layer = first_layer(times, true), dense_layer = first_layer(times, false);
-  for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
+  for (const OpId i : schedule.ops.ids()) {
     const Op& op = schedule.ops[i];
     const Seconds fixed = priced.fixed[i], duration = priced.duration[i];
     if (op.kind == OpKind::DenseGradientAllReduce) {

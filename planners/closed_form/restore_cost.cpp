@@ -40,10 +40,10 @@ double speed(std::size_t kind, const Work& used, const Calibration& calibration)
 
 Seconds restore_cost(const PricedSchedule& priced, const Calibration& calibration) {
   Work forward{}, backward{}, both{};
-  const std::vector<Op>& ops = priced.schedule->ops;
-  for (std::size_t i = 0; i < ops.size(); ++i) {
+  const auto& ops = priced.schedule->ops;
+  for (const OpId i : ops.ids()) {
     if (!of_experts(ops[i].kind)) continue;
-    const std::size_t kind = kind_of(priced, static_cast<OpId>(i));
+    const std::size_t kind = kind_of(priced, i);
     (ops[i].phase == Phase::Forward ? forward : backward)[kind] += priced.duration[i].value();
     both[kind] += priced.duration[i].value();
   }

@@ -34,7 +34,7 @@ double moved_mebibytes(const PricedSchedule& p) {
 
 Seconds link_time(const PricedSchedule& p) {
   Seconds sum;
-  for (std::size_t i = 0; i < p.schedule->ops.size(); ++i)
+  for (const OpId i : p.schedule->ops.ids())
     if (moves_for_experts(p.schedule->ops[i])) sum += p.duration[i];
   return sum;
 }

@@ -22,7 +22,7 @@ Bytes held_over(const Schedule& s, bool rows) {
   }
   std::vector<Bytes> held(s.classes.size());
   for (std::size_t b = 0; b < blocks.all.size(); ++b) {
-    const Tensor& t = s.tensors[static_cast<std::size_t>(blocks.all[b].first)];
+    const Tensor& t = s.tensors[blocks.all[b].first];
     if (t.place == Place::Device && (t.persistent || (made[b] && needed[b])))
       held[static_cast<std::size_t>(t.rank_class)] += blocks.all[b].bytes;
   }

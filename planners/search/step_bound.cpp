@@ -23,7 +23,7 @@ Experiment one_moe_layer(Experiment e) {
 // May run beside other layers: what is copied or sent to other stages, what is sent again from rows that are kept, and
 // weights, which are there from the start.
 bool floats(const Schedule& s, const Op& op) {
-  const StreamKind kind = s.streams[static_cast<std::size_t>(op.stream)].kind;
+  const StreamKind kind = s.streams[op.stream].kind;
   return kind == StreamKind::Copy || kind == StreamKind::Send || kind == StreamKind::Receive ||
          entry_of(op.kind).floats;
 }
@@ -44,7 +44,7 @@ class Sweep {
 
   LayerSample run() {
     std::vector<Seconds> finish(s_.ops.size()), free(s_.streams.size());
-    for (std::size_t i = 0; i < s_.ops.size(); ++i) {
+    for (const OpId i : s_.ops.ids()) {
       const Op& op = s_.ops[i];
       if (synchronises(op.kind)) continue;
       const auto stream = static_cast<std::size_t>(op.stream);
@@ -52,7 +52,7 @@ class Sweep {
       for (OpId before : s_.dependencies_of(op)) start = std::max(start, finish[static_cast<std::size_t>(before)]);
       finish[i] = start + (floats(s_, op) ? Seconds(0) : priced_.duration[i]);
       if (!any_order_ || computes(op)) free[stream] = finish[i];
-      if (s_.class_of(op) == 0) note(static_cast<OpId>(i), start, finish[i]);
+      if (s_.class_of(op) == 0) note(i, start, finish[i]);
     }
     const auto pass_of = [this](PassSample& pass, const Ends& ends, Seconds begin) {
       if (ends.last <= begin) return;
@@ -72,12 +72,10 @@ class Sweep {
     Seconds first = Seconds(1e300), last, compute;
   };
 
-  bool computes(const Op& op) const {
-    return s_.streams[static_cast<std::size_t>(op.stream)].kind == StreamKind::Compute;
-  }
+  bool computes(const Op& op) const { return s_.streams[op.stream].kind == StreamKind::Compute; }
 
   void note(OpId id, Seconds start, Seconds finish) {
-    const Op& op = s_.ops[static_cast<std::size_t>(id)];
+    const Op& op = s_.ops[id];
     const bool forward = op.phase == Phase::Forward;
     Ends& ends = forward ? forward_ : backward_;
     if (!floats(s_, op)) {
@@ -85,12 +83,12 @@ class Sweep {
       ends.last = std::max(ends.last, finish);
     }
     if (computes(op)) ends.compute = std::max(ends.compute, finish);
-    const StreamKind kind = s_.streams[static_cast<std::size_t>(op.stream)].kind;
+    const StreamKind kind = s_.streams[op.stream].kind;
     PassSample& pass = forward ? sample_.forward : sample_.backward;
     const auto at = static_cast<std::size_t>(op.stream);  // the first stage's streams come first
-    if (at < streams && !between_stages(kind)) pass.busy[at] += priced_.duration[static_cast<std::size_t>(id)];
+    if (at < streams && !between_stages(kind)) pass.busy[at] += priced_.duration[id];
     if (floats(s_, op)) return;
-    if (!forward && !computes(op)) backward_links_.emplace_back(start, priced_.duration[static_cast<std::size_t>(id)]);
+    if (!forward && !computes(op)) backward_links_.emplace_back(start, priced_.duration[id]);
     priced_.for_each_demand(id, [&](const Demand& demand) {
       if (static_cast<std::size_t>(demand.resource) < pass.busy.size() - streams)
         pass.busy[streams + static_cast<std::size_t>(demand.resource)] += demand.seconds;
@@ -114,9 +112,9 @@ Seconds busiest_resource(const PassSample& pass) {
 
 void add_to_floor(const PricedSchedule& priced, OpId id, bool simple, std::vector<Seconds>& resources,
                   PassFloor& floor) {
-  const Op& op = priced.schedule->ops[static_cast<std::size_t>(id)];
-  const Seconds duration = priced.duration[static_cast<std::size_t>(id)];
-  const Seconds fixed = priced.fixed[static_cast<std::size_t>(id)];
+  const Op& op = priced.schedule->ops[id];
+  const Seconds duration = priced.duration[id];
+  const Seconds fixed = priced.fixed[id];
   if (floats(*priced.schedule, op)) return;
   priced.for_each_demand(
       id, [&](const Demand& demand) { resources[static_cast<std::size_t>(demand.resource)] += demand.seconds; });
@@ -202,7 +200,7 @@ LayerSample StepBound::sample(const Plan& plan) const {
     sample.forward.chain = std::max(sample.forward.chain, busiest_resource(sample.forward));
   const Timeline timeline = AnalyticBackend().run(all);
   Seconds forward, first(1e300), last;
-  for (std::size_t i = 0; i < timeline.ops.size(); ++i) {
+  for (const OpId i : timeline.ops.ids()) {
     const Op& op = s.ops[i];
     if (synchronises(op.kind) || floats(s, op) || s.class_of(op) != 0) continue;
     if (op.phase == Phase::Forward) forward = std::max(forward, timeline.ops[i].finish);
@@ -227,10 +225,10 @@ LayerFloor StepBound::floor(const Plan& plan) const {
   for (Phase phase : {Phase::Forward, Phase::Backward}) {
     PassFloor& pass = phase == Phase::Forward ? floor.forward : floor.backward;
     std::vector<Seconds> resources(all.resources.size());
-    for (std::size_t i = 0; i < all.schedule->ops.size(); ++i)
+    for (const OpId i : all.schedule->ops.ids())
       if (const Op& op = all.schedule->ops[i];
           op.phase == phase && op.layer == 0 && all.schedule->class_of(op) == 0 && !synchronises(op.kind))
-        add_to_floor(all, static_cast<OpId>(i), simple, resources, pass);
+        add_to_floor(all, i, simple, resources, pass);
     pass.busiest = *std::max_element(resources.begin(), resources.begin() + static_cast<std::ptrdiff_t>(all.physical));
   }
   return floor;
@@ -241,11 +239,11 @@ StreamFloor StepBound::streams(const Plan& plan) const {
   const PricedSchedule all = priced(in_one_chunk(plan));
   const Schedule& s = *all.schedule;
   const auto reducing = std::ranges::find(s.ops, OpKind::DenseGradientAllReduce, &Op::kind);
-  const StreamId link = reduces_ && reducing != s.ops.end() ? reducing->stream : -1;
-  std::vector<Seconds> busy(s.streams.size());
+  const StreamId link = reduces_ && reducing != s.ops.end() ? reducing->stream : StreamId();
+  IdVector<StreamId, Seconds> busy(s.streams.size());
   Seconds dense;
   std::int64_t elements = 0;
-  for (std::size_t i = 0; i < s.ops.size(); ++i) {
+  for (const OpId i : s.ops.ids()) {
     const Op& op = s.ops[i];
     const Seconds duration = all.duration[i] - all.fixed[i];
     if (op.kind == OpKind::DenseGradientAllReduce) {
@@ -253,19 +251,18 @@ StreamFloor StepBound::streams(const Plan& plan) const {
       elements += op.rows.size();
     } else if (op.kind == OpKind::ExpertGradientAllReduce) {
       floor.gradients += link == op.stream ? moe_ * duration : Seconds(0);
-    } else if (const StreamKind kind = s.streams[static_cast<std::size_t>(op.stream)].kind;
+    } else if (const StreamKind kind = s.streams[op.stream].kind;
                kind != StreamKind::Compute && !between_stages(kind)) {
-      busy[static_cast<std::size_t>(op.stream)] += duration;
+      busy[op.stream] += duration;
       if (op.stream == link && op.phase == Phase::Backward && !floats(s, op)) floor.backward += duration;
     }
   }
-  if (link >= 0)
+  if (link.exists())
     floor.gradients += dense / static_cast<double>(elements) * static_cast<double>(times_.elements_after(-1));
-  for (std::size_t stream = 0; stream < busy.size(); ++stream)
+  for (const StreamId stream : busy.ids())
     if (s.streams[stream].rank_class == 0)
       floor.busiest =
-          std::max(floor.busiest, parts_ * of_stage_ * busy[stream] +
-                                      (static_cast<StreamId>(stream) == link ? floor.gradients : Seconds(0)));
+          std::max(floor.busiest, parts_ * of_stage_ * busy[stream] + (stream == link ? floor.gradients : Seconds(0)));
   return floor;
 }
 

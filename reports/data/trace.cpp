@@ -59,7 +59,7 @@ void write_names(Writer& writer, const SystemResult& result, int first) {
     writer.write(metadata("process_name", process, 0, {{"name", name}}));
     writer.write(metadata("process_sort_index", process, 0, {{"sort_index", process}}));
   }
-  for (std::size_t s = 0; s < schedule.streams.size(); ++s) {
+  for (const StreamId s : schedule.streams.ids()) {
     const int process = first + schedule.streams[s].rank_class;
     const auto stream = name_in(stream_kind_names, schedule.streams[s].kind);
     writer.write(metadata("thread_name", process, static_cast<int>(s), {{"name", stream}}));
@@ -67,7 +67,7 @@ void write_names(Writer& writer, const SystemResult& result, int first) {
   }
 }
 
-Json arguments(const SystemResult& result, std::size_t id) {
+Json arguments(const SystemResult& result, OpId id) {
   const Op& op = result.schedule->ops[id];
   Json args = {{"op", id}, {"layer", op.layer}};
   if (result.schedule->micro_batches > 1) args["micro_batch"] = op.micro_batch;
@@ -84,7 +84,7 @@ Json arguments(const SystemResult& result, std::size_t id) {
   return args;
 }
 
-Json op_event(const SystemResult& result, std::size_t id, int first) {
+Json op_event(const SystemResult& result, OpId id, int first) {
   const Op& op = result.schedule->ops[id];
   const Interval& interval = result.timeline.ops[id];
   const long long start = nanoseconds(interval.start), finish = nanoseconds(interval.finish);
@@ -100,13 +100,13 @@ Json op_event(const SystemResult& result, std::size_t id, int first) {
 
 // An arrow binds to the slices that enclose its two ends: it leaves inside the first op and arrives at the
 // start of the second.
-void write_arrows(Writer& writer, const SystemResult& result, std::size_t id, int first, long& arrow) {
+void write_arrows(Writer& writer, const SystemResult& result, OpId id, int first, long& arrow) {
   const Schedule& schedule = *result.schedule;
   const Op& op = schedule.ops[id];
   for (OpId before : schedule.dependencies_of(op)) {
-    const Op& source = schedule.ops[static_cast<std::size_t>(before)];
+    const Op& source = schedule.ops[before];
     if (source.stream == op.stream) continue;
-    const Interval& from = result.timeline.ops[static_cast<std::size_t>(before)];
+    const Interval& from = result.timeline.ops[before];
     const long long leave = std::max(nanoseconds(from.start), nanoseconds(from.finish) - 1);
     const Json common = {{"name", "needs"}, {"cat", "dependency"}, {"id", ++arrow}};
     Json start = common, end = common;
@@ -131,7 +131,7 @@ void write_trace(std::ostream& out, const Report& report) {
   for (const SystemResult& result : report.results) {
     if (result.schedule == nullptr) continue;
     write_names(writer, result, process);
-    for (std::size_t id = 0; id < result.schedule->ops.size(); ++id) {
+    for (const OpId id : result.schedule->ops.ids()) {
       writer.write(op_event(result, id, process));
       write_arrows(writer, result, id, process, arrow);
     }

@@ -46,7 +46,7 @@ Json columns_json(const SystemResult& result) {
   std::vector<int> kind, phase, stream, layer, micro_batch, chunk, collective, emulated;
   std::vector<long long> start, finish;
   std::vector<double> flops, message, traffic;
-  for (std::size_t i = 0; i < result.schedule->ops.size(); ++i) {
+  for (const OpId i : result.schedule->ops.ids()) {
     const Op& op = result.schedule->ops[i];
     kind.push_back(index_of(op.kind));
     phase.push_back(index_of(op.phase));
@@ -95,7 +95,7 @@ Json in_layers_json() {
 Json streams_json(const SystemResult& result) {
   Json list = Json::array();
   const Schedule& schedule = *result.schedule;
-  for (std::size_t s = 0; s < schedule.streams.size(); ++s) {
+  for (const StreamId s : schedule.streams.ids()) {
     std::string name(name_in(stream_kind_names, schedule.streams[s].kind));
     if (schedule.classes.size() > 1) name += fmt::format(", class {}", schedule.streams[s].rank_class);
     const double busy = s < result.metrics.streams.size() ? result.metrics.streams[s].busy.value() : 0;

@@ -18,14 +18,14 @@ char letter_of(const Op& op) {
   return op.phase == Phase::Backward && letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
 }
 
-// Which op ran longest in each column, -1 for none (idle longer than any op).
+// Which op ran longest in each column, none (idle longer than any op).
 std::vector<OpId> columns_of(const Schedule& schedule, const Timeline& timeline, StreamId stream, Interval window,
                              int columns) {
   const auto size = static_cast<std::size_t>(columns);
   const double width = (window.finish - window.start).value() / columns;
-  std::vector<OpId> winner(size, -1);
+  std::vector<OpId> winner(size);
   std::vector<double> most(size, 0), busy(size, 0);
-  for (std::size_t id = 0; id < schedule.ops.size(); ++id) {
+  for (const OpId id : schedule.ops.ids()) {
     if (schedule.ops[id].stream != stream) continue;
     const double start = (timeline.ops[id].start - window.start).value() / width;
     const double finish = (timeline.ops[id].finish - window.start).value() / width;
@@ -37,11 +37,11 @@ std::vector<OpId> columns_of(const Schedule& schedule, const Timeline& timeline,
       busy[c] += share;
       if (share <= most[c] + 1e-9) continue;  // ties, up to rounding: the earlier op
       most[c] = share;
-      winner[c] = static_cast<OpId>(id);
+      winner[c] = id;
     }
   }
   for (std::size_t c = 0; c < size; ++c)
-    if (1 - busy[c] > most[c] + 1e-9) winner[c] = -1;
+    if (1 - busy[c] > most[c] + 1e-9) winner[c] = {};
   return winner;
 }
 
@@ -49,7 +49,7 @@ std::string blocks(const Schedule& schedule, const std::vector<OpId>& winner) {
   std::string line(winner.size(), '.');
   for (std::size_t c = 0; c < winner.size(); ++c) {
     if (winner[c] < 0) continue;
-    const Op& op = schedule.ops[static_cast<std::size_t>(winner[c])];
+    const Op& op = schedule.ops[winner[c]];
     const bool starts = c == 0 || winner[c - 1] != winner[c];
     const bool second = !starts && (c == 1 || winner[c - 2] != winner[c]);
     const bool numbered = second && op.chunk >= 0 && op.chunk < 10;
@@ -77,10 +77,10 @@ std::string gantt_text(const Schedule& schedule, const Timeline& timeline, const
                                  duration(window.finish), duration(length / options.columns));
   if (length <= Seconds(0)) return text;
   std::set<OpKind> used;
-  for (std::size_t s = 0; s < schedule.streams.size(); ++s) {
-    const auto winner = columns_of(schedule, timeline, static_cast<StreamId>(s), window, options.columns);
+  for (const StreamId s : schedule.streams.ids()) {
+    const auto winner = columns_of(schedule, timeline, s, window, options.columns);
     for (OpId id : winner)
-      if (id >= 0) used.insert(schedule.ops[static_cast<std::size_t>(id)].kind);
+      if (id >= 0) used.insert(schedule.ops[id].kind);
     std::string name(name_in(stream_kind_names, schedule.streams[s].kind));
     if (schedule.classes.size() > 1) name = fmt::format("{} {}", schedule.streams[s].rank_class, name);
     text += fmt::format("{:>14} {}\n", name, blocks(schedule, winner));

@@ -30,10 +30,10 @@ std::vector<LinkUse> link_use(const Experiment& experiment, const Schedule& sche
     links[kind] =
         group_shape(schedule.groups, kind, experiment.cluster).crosses_nodes() ? LinkKind::Inter : LinkKind::Intra;
   std::map<std::pair<int, bool>, Traffic> traffic;  // by class, inter first
-  for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
+  for (const OpId i : schedule.ops.ids()) {
     const Op& op = schedule.ops[i];
     if (op.collective() == Collective::None) continue;
-    const int rank_class = schedule.streams[static_cast<std::size_t>(op.stream)].rank_class;
+    const int rank_class = schedule.streams[op.stream].rank_class;
     const auto use = [&](LinkKind link, double share) {
       Traffic& sum = traffic[{rank_class, link == LinkKind::Intra}];
       sum.bytes += op.message() * share;

@@ -16,14 +16,14 @@ bool belongs_to_a_layer(const Op& op) {
 Interval representative_window(const Schedule& schedule, const Timeline& timeline) {
   int last_layer = 0;
   Interval whole, window;
-  for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
+  for (const OpId i : schedule.ops.ids()) {
     last_layer = std::max<int>(last_layer, schedule.ops[i].layer);
     whole.finish = std::max(whole.finish, timeline.ops[i].finish);
   }
   const bool pipelined = schedule.classes.size() > 1 || schedule.micro_batches > 1;
   if (last_layer < 2 || pipelined) return whole;
   window.start = whole.finish;
-  for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
+  for (const OpId i : schedule.ops.ids()) {
     const Op& op = schedule.ops[i];
     if (!belongs_to_a_layer(op)) continue;
     if (op.phase == Phase::Forward && op.layer == last_layer)

@@ -27,14 +27,14 @@ PricedSchedule priced(const Experiment& e, int degree) {
 TEST_CASE("A fit finds the costs that times were made with, and prices with them give the times") {
   Experiment e = round_numbers(1);
   KernelFit fit;
-  const auto time_of = [](const PricedSchedule& p, std::size_t i) {  // 2 ms + 3 times the modelled work
-    return Seconds(2e-3) + 3 * p.demands_of(static_cast<OpId>(i)).front().seconds;
+  const auto time_of = [](const PricedSchedule& p, OpId i) {  // 2 ms + 3 times the modelled work
+    return Seconds(2e-3) + 3 * p.demands_of(PricedSchedule::only_activity(i)).front().seconds;
   };
   for (int degree : {1, 2}) {
     const PricedSchedule p = priced(e, degree);
-    std::vector<Seconds> work(p.duration.size(), Seconds(1));
-    std::vector<bool> held(p.duration.size(), true);
-    for (std::size_t i = 0; i < work.size(); ++i) {
+    IdVector<OpId, Seconds> work(p.duration.size(), Seconds(1));
+    IdVector<OpId, bool> held(p.duration.size(), true);
+    for (const OpId i : work.ids()) {
       const OpKind kind = p.schedule->ops[i].kind;
       held[i] = kind != OpKind::Expert && kind != OpKind::Attention;
       if (!held[i]) work[i] = time_of(p, i);
@@ -55,7 +55,7 @@ TEST_CASE("A fit finds the costs that times were made with, and prices with them
   const PricedSchedule without = priced(e, 4);
   e.calibration.edit().kernels = fit.costs("made up");
   const PricedSchedule with = priced(e, 4);
-  for (std::size_t i = 0; i < with.duration.size(); ++i)
+  for (const OpId i : with.duration.ids())
     if (with.schedule->ops[i].kind == OpKind::Expert)
       CHECK(with.duration[i].value() == Approx(time_of(without, i).value()));
     else if (with.schedule->ops[i].kind != OpKind::Attention)

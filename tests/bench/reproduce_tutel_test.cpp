@@ -52,7 +52,7 @@ TEST_CASE("a layer alone: experts over the GPUs that there are, time for nothing
   CHECK(e.parallelism.esp == 2);  // 8 experts, 16 GPUs
   const PricedSchedule priced = price_moe(e, Plan{});
   Seconds sum;
-  for (std::size_t i = 0; i < priced.duration.size(); ++i) {
+  for (const OpId i : priced.duration.ids()) {
     const Op& op = priced.schedule->ops[i];
     INFO(name_in(op_kind_names, op.kind));
     const bool timed = OpKind::Gate <= op.kind && op.kind <= OpKind::Decode;

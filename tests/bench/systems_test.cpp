@@ -84,7 +84,7 @@ TEST_CASE("with interference the analytic backend and SimGrid agree on each op o
                                                            {Compute, Copy, .95, .7, {}}, {Inter, Intra, .9, .6, {}},
                                                            {Inter, Copy, .8, .6, {}},    {Intra, Copy, .7, .7, {}}};
     const SystemResult predicted = run("analytic"), simulated = run("simgrid");
-    for (std::size_t i = 0; i < predicted.timeline.ops.size(); ++i)
+    for (const OpId i : predicted.timeline.ops.ids())
       CHECK(predicted.timeline.ops[i].finish.value() == Approx(simulated.timeline.ops[i].finish.value()).epsilon(1e-9));
     CHECK(predicted.metrics.makespan >= alone * (1 - 1e-12));
     if (predicted.metrics.makespan > alone * 1.001) ++slower;

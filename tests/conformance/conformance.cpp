@@ -26,7 +26,7 @@ Seconds makespan(const Timeline& timeline) {
 
 void check_order(const Schedule& schedule, const Timeline& timeline, Seconds slack) {
   std::vector<Seconds> stream_free(schedule.streams.size());
-  for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
+  for (const OpId i : schedule.ops.ids()) {
     const Op& op = schedule.ops[i];
     const Interval& when = timeline.ops[i];
     INFO("op " << i << " runs from " << when.start.value() << " to " << when.finish.value());
@@ -34,7 +34,7 @@ void check_order(const Schedule& schedule, const Timeline& timeline, Seconds sla
     CHECK(when.finish >= when.start);
     for (const OpId dependency : schedule.dependencies_of(op)) {
       INFO("depends on op " << dependency);
-      CHECK(when.start + slack >= timeline.ops[static_cast<std::size_t>(dependency)].finish);
+      CHECK(when.start + slack >= timeline.ops[dependency].finish);
     }
     Seconds& free = stream_free[static_cast<std::size_t>(op.stream)];
     CHECK(when.start + slack >= free);
@@ -45,11 +45,10 @@ void check_order(const Schedule& schedule, const Timeline& timeline, Seconds sla
 // An op of several activities may take less than alone: others that hold one of them back leave more to the rest, which
 // may be what ended last. Its busiest resource bounds it all the same.
 Seconds least_time(const PricedSchedule& priced, OpId op) {
-  const auto i = static_cast<std::size_t>(op);
-  if (priced.first_activity.empty()) return priced.duration[i];
+  if (priced.first_activity.empty()) return priced.duration[op];
   std::vector<Seconds> busy(priced.resources.size());
   priced.for_each_demand(op, [&](const Demand& d) { busy[static_cast<std::size_t>(d.resource)] += d.seconds; });
-  return priced.fixed[i] + *std::ranges::max_element(busy);
+  return priced.fixed[op] + *std::ranges::max_element(busy);
 }
 
 }  // namespace
@@ -93,9 +92,9 @@ void check_conformance(Backend& backend, const PricedSchedule& priced) {
   check_order(*priced.schedule, timeline, slack);
   if (timeline.kind == ResultKind::Measured) return;
 
-  for (std::size_t i = 0; i < timeline.ops.size(); ++i) {
+  for (const OpId i : timeline.ops.ids()) {
     INFO("op " << i);
-    CHECK(timeline.ops[i].finish - timeline.ops[i].start + slack >= least_time(priced, static_cast<OpId>(i)));
+    CHECK(timeline.ops[i].finish - timeline.ops[i].start + slack >= least_time(priced, i));
   }
   CHECK(makespan(timeline) + slack >= (priced.first_activity.empty() ? plan_bound(priced) : lower_bound(priced)));
   CHECK(same(timeline, backend.run(priced)));

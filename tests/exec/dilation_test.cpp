@@ -18,8 +18,8 @@ PricedSchedule chain(const std::vector<double>& durations) {
   priced.resources = {"compute"};
   for (double d : durations) {
     writer.add_op({}, {}, {});
-    priced.fixed.emplace_back(d / 2);
-    priced.duration.emplace_back(d);
+    priced.fixed.push_back(Seconds(d / 2));
+    priced.duration.push_back(Seconds(d));
     priced.first_demand.push_back(static_cast<std::int32_t>(priced.demands.size()));
     priced.demands.push_back({0, Seconds(d / 2), 1});
   }
@@ -28,9 +28,9 @@ PricedSchedule chain(const std::vector<double>& durations) {
   return priced;
 }
 
-Emulated emulated(std::vector<bool> held, const std::vector<double>& work) {
+Emulated emulated(IdVector<OpId, bool> held, const std::vector<double>& work) {
   Emulated e{std::move(held), {}};
-  for (double w : work) e.work.emplace_back(w);
+  for (double w : work) e.work.push_back(Seconds(w));
   return e;
 }
 
@@ -53,9 +53,9 @@ TEST_CASE("A free op between long ones lags only until the next catches up") {
 
 TEST_CASE("Stretching scales held ops and gives the others their work") {
   const PricedSchedule s = stretch(chain({1, 2, 0}), emulated({true, false, false}, {.1, .5, .3}), 10);
-  CHECK(s.duration == std::vector<Seconds>{Seconds(10), Seconds(.5), Seconds(.3)});
-  for (std::size_t i = 0; i < 3; ++i) {
-    CHECK(s.demands_of(static_cast<OpId>(i)).empty());
+  CHECK(s.duration == IdVector<OpId, Seconds>{Seconds(10), Seconds(.5), Seconds(.3)});
+  for (const OpId i : s.duration.ids()) {
+    CHECK(s.demands_of(PricedSchedule::only_activity(i)).empty());
     CHECK(s.fixed[i] == s.duration[i]);
   }
   CHECK(AnalyticBackend().run(s).ops.back().finish.value() == Approx(10.8));

@@ -39,9 +39,9 @@ struct Setup {
         make_host_executor(experiment, schedule, Element::Double, random_model_data(experiment, 1), {}, *transport);
   }
   Values values(TensorKind kind, int layer) const {
-    for (std::size_t i = 0; i < schedule->tensors.size(); ++i)
+    for (const TensorId i : schedule->tensors.ids())
       if (const Tensor& t = schedule->tensors[i]; t.kind == kind && t.layer == layer && !t.gradient)
-        return executor->values(0, static_cast<TensorId>(i));
+        return executor->values(0, i);
     return {};
   }
 };

@@ -323,8 +323,8 @@ TEST_CASE("Every layer of a mixed model is updated by its own gradient") {
   const auto executor = make_host_executor(e, schedule, Element::Double, data, {}, *transport);
   executor->run_step(Poison::No);
   const auto find = [&](TensorKind kind, int layer) {
-    for (std::size_t i = 0; i < schedule->tensors.size(); ++i)
-      if (schedule->tensors[i].kind == kind && schedule->tensors[i].layer == layer) return static_cast<TensorId>(i);
+    for (const TensorId i : schedule->tensors.ids())
+      if (schedule->tensors[i].kind == kind && schedule->tensors[i].layer == layer) return i;
     return TensorId{-1};
   };
   const Values gradients = executor->values(0, find(TensorKind::DenseGradients, 0));

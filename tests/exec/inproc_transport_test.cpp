@@ -21,7 +21,7 @@ void on_each_rank(int ranks, const std::function<void(Communicator&, int)>& body
   const auto transport = make_inproc_transport(p, ranks, 1);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank)
-    threads.emplace_back([&, rank] { body(transport->communicator(rank, 0, GroupKind::Ep), rank); });
+    threads.emplace_back([&, rank] { body(transport->communicator(rank, StreamId(0), GroupKind::Ep), rank); });
   for (std::thread& t : threads) t.join();
 }
 
@@ -55,7 +55,7 @@ TEST_CASE("Groups of all kinds on all streams are apart") {
   std::atomic<int> wrong = 0;
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 4; ++rank)
-    for (StreamId stream = 0; stream < 2; ++stream)
+    for (StreamId stream{0}; stream < 2; ++stream)
       threads.emplace_back([&, rank, stream] {
         for (GroupKind kind : {GroupKind::Ep, GroupKind::Esp, GroupKind::Dp, GroupKind::Mp, GroupKind::Edp}) {
           float mine = static_cast<float>(rank + 10 * stream), sum = 0, expected = 0;
@@ -76,7 +76,7 @@ TEST_CASE("Cancelling ends waits for members that never come") {
   std::thread waiting([&] {
     float x = 0, y = 0;
     try {
-      transport->communicator(0, 0, GroupKind::Ep).all_reduce(exchange(&x, &y, 1, 0));
+      transport->communicator(0, StreamId(0), GroupKind::Ep).all_reduce(exchange(&x, &y, 1, 0));
     } catch (const Cancelled&) {
       cancelled = true;
     }
@@ -88,8 +88,8 @@ TEST_CASE("Cancelling ends waits for members that never come") {
 
 TEST_CASE("Messages wait for their receiver, not senders, and go by their tags") {
   const auto transport = make_inproc_transport({.pp = 2}, 2, 4);
-  Communicator& from = transport->communicator(0, 1, GroupKind::Pp);
-  Communicator& to = transport->communicator(1, 3, GroupKind::Pp);  // on another stream
+  Communicator& from = transport->communicator(0, StreamId(1), GroupKind::Pp);
+  Communicator& to = transport->communicator(1, StreamId(3), GroupKind::Pp);  // on another stream
   std::vector<double> sent{1, 2, 3}, got(3);
   from.post(exchange<double>(sent.data(), nullptr, 3, 5), 1, 7);
   sent = {4, 5, 6};  // the buffer is the sender's again

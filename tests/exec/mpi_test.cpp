@@ -72,7 +72,7 @@ Experiment random_experiment_here(Random& random) {
 
 TEST_CASE("Every block of every collective arrives over MPI, small and large") {
   const auto transport = one_group(GroupKind::Ep);
-  Communicator& c = transport->communicator(world().rank(), 0, GroupKind::Ep);
+  Communicator& c = transport->communicator(world().rank(), StreamId(0), GroupKind::Ep);
   CHECK(c.rank() == world().rank());
   CHECK(c.size() == world().size());
   for (int count : {1, 3, 40000}) {  // the last is sent in pieces
@@ -91,7 +91,7 @@ TEST_CASE("Groups of all kinds on all streams are apart over MPI, from a thread 
   const auto transport = world().transport(p, streams);
   std::atomic<int> wrong = 0;
   std::vector<std::thread> threads;
-  for (StreamId stream = 0; stream < streams; ++stream)
+  for (StreamId stream{0}; stream < streams; ++stream)
     threads.emplace_back([&, stream] {
       for (GroupKind kind : {GroupKind::Ep, GroupKind::Esp, GroupKind::Dp, GroupKind::Mp, GroupKind::Edp}) {
         float mine = static_cast<float>(rank + 100 * stream), sum = 0, expected = 0;
@@ -110,7 +110,8 @@ TEST_CASE("Sums over MPI round as between threads") {
   const auto value = [](int rank, std::size_t i) { return 1 / static_cast<float>(3 + rank + 7 * static_cast<int>(i)); };
   std::vector<float> mine(1000), sum(1000);
   for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = value(world().rank(), i);
-  transport->communicator(world().rank(), 0, GroupKind::Ep).all_reduce(exchange(mine.data(), sum.data(), 1000, 0));
+  transport->communicator(world().rank(), StreamId(0), GroupKind::Ep)
+      .all_reduce(exchange(mine.data(), sum.data(), 1000, 0));
   int wrong = 0;
   for (std::size_t i = 0; i < sum.size(); ++i) {
     float in_order = value(0, i);
@@ -125,14 +126,14 @@ TEST_CASE("Messages of stages over MPI wait for their receiver and go by their t
   int wrong = 0;
   constexpr std::size_t size = 200000;
   if (world().rank() == 0) {
-    Communicator& c = transport->communicator(0, 0, GroupKind::Pp);
+    Communicator& c = transport->communicator(0, StreamId(0), GroupKind::Pp);
     std::vector<double> values(size, 1);
     c.post(exchange<double>(values.data(), nullptr, size, 5), 1, 7);
     values.assign(size, 2);  // the buffer is the sender's again
     c.post(exchange<double>(values.data(), nullptr, size, 6), 1, 8);
     std::this_thread::sleep_for(std::chrono::milliseconds(300));  // without a call that would move messages
   } else if (world().rank() == 1) {
-    Communicator& c = transport->communicator(1, 1, GroupKind::Pp);  // on another stream
+    Communicator& c = transport->communicator(1, StreamId(1), GroupKind::Pp);  // on another stream
     std::vector<double> got(size);
     wrong += c.take(exchange<double>(nullptr, got.data(), size, 1), 8) != 6;
     wrong += got != std::vector<double>(size, 2);
@@ -169,7 +170,7 @@ TEST_CASE("Cancelling ends waits for processes that never come") {
     std::thread waiting([&] {
       float x = 0, y = 0;
       try {
-        transport->communicator(0, 0, GroupKind::Ep).all_reduce(exchange(&x, &y, 1, 0));
+        transport->communicator(0, StreamId(0), GroupKind::Ep).all_reduce(exchange(&x, &y, 1, 0));
       } catch (const Cancelled&) {
         cancelled = true;
       }

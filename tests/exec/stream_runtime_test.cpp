@@ -46,10 +46,10 @@ TEST_CASE("Ops run after their stream's predecessor and their dependencies, each
       [&](const OpRun& run) {
         const auto at = [&](OpId op) { return run.local * ops + static_cast<std::size_t>(op); };
         ++runs[at(run.op)];
-        const Op& op = schedule->ops[static_cast<std::size_t>(run.op)];
+        const Op& op = schedule->ops[run.op];
         for (OpId before : schedule->dependencies_of(op)) early += !done[at(before)];
-        for (OpId before = 0; before < run.op; ++before)
-          if (schedule->ops[static_cast<std::size_t>(before)].stream == op.stream) early += !done[at(before)];
+        for (OpId before(0); before < run.op; ++before)
+          if (schedule->ops[before].stream == op.stream) early += !done[at(before)];
         done[at(run.op)] = true;
         return static_cast<double>(run.op);
       },
@@ -75,8 +75,8 @@ TEST_CASE("The first failure ends a step in which others wait, and names op and 
       },
       cancellation, [&] { never.cancel(); });
   for (int step = 0; step < 2; ++step)  // no step can follow it
-    CHECK_THROWS_WITH(runtime.run_step(),
-                      Catch::Contains(to_string(schedule->ops[0]) + ": broken cable") && Catch::Contains("rank 5"));
+    CHECK_THROWS_WITH(runtime.run_step(), Catch::Contains(to_string(schedule->ops[OpId(0)]) + ": broken cable") &&
+                                              Catch::Contains("rank 5"));
 }
 
 TEST_CASE("A bug in an op stays a bug") {
@@ -105,7 +105,7 @@ TEST_CASE("A failure ends a hold") {
 TEST_CASE("Held ops take their durations, one after the other without delays adding up") {
   const auto schedule = random_schedule(7, 1, 20);
   Cancellation cancellation;
-  Emulation emulation(std::vector<std::optional<Seconds>>(20, Seconds(2e-3)), Seconds(20e-3), false);
+  Emulation emulation(IdVector<OpId, std::optional<Seconds>>(20, Seconds(2e-3)), Seconds(20e-3), false);
   StreamRuntime* self = nullptr;
   StreamRuntime runtime(
       schedule, {0}, [&](const OpRun& run) { return emulation.finish(run.op, run.ready, self->clock(), cancellation); },
@@ -122,10 +122,10 @@ TEST_CASE("An overrun is counted and delays the virtual finish") {
   Cancellation cancellation;
   StepClock clock;
   Emulation emulation({Seconds(1e-3), std::nullopt}, Seconds(1e-3), true);
-  CHECK(emulation.finish(0, 0, clock, cancellation) >= 1e-3);
+  CHECK(emulation.finish(OpId(0), 0, clock, cancellation) >= 1e-3);
   clock.hold_until(5e-3, false, cancellation);
-  CHECK(emulation.finish(0, 0, clock, cancellation) >= 4e-3);
+  CHECK(emulation.finish(OpId(0), 0, clock, cancellation) >= 4e-3);
   CHECK(emulation.overruns() == 1);
-  CHECK(emulation.finish(1, 0, clock, cancellation) >= 5e-3);  // not held: now
+  CHECK(emulation.finish(OpId(1), 0, clock, cancellation) >= 5e-3);  // not held: now
   CHECK(emulation.overruns() == 1);
 }

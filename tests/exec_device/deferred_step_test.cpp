@@ -53,10 +53,9 @@ std::unique_ptr<DeviceExecutor> one_rank(ComputeDevice& device, const Experiment
 // A held op ends as much later as it lasts than what it depends on, whatever came late. An earlier held op ends at its
 // deadline, or within the 1 us that a command lasts at most.
 void check_held(const Schedule& schedule, const Timeline& t) {
-  for (std::size_t i = 0; i < schedule.ops.size(); ++i)
+  for (const OpId i : schedule.ops.ids())
     for (OpId before : schedule.dependencies_of(schedule.ops[i]))
-      if (t.emulated[i])
-        CHECK(t.ops[i].finish >= t.ops[static_cast<std::size_t>(before)].finish + exchange_lasts - Seconds(1.001e-6));
+      if (t.emulated[i]) CHECK(t.ops[i].finish >= t.ops[before].finish + exchange_lasts - Seconds(1.001e-6));
 }
 
 void check_one_rank(const Experiment& e, const Plan& plan, std::uint64_t seed) {
@@ -136,9 +135,9 @@ TEST_CASE("Wherever a device fails, the error names the op that it failed in, gi
     INFO(describe(e, plan));
     CHECK_THAT(told, Catch::Matchers::Contains("failed"));
     const deferred::Accessor failed = device->failed().value();
-    if (failed.purpose.op < 0 || failed.what == "mark") continue;  // between ops
+    if (!failed.purpose.op.exists() || failed.what == "mark") continue;  // between ops
     ++named;
-    const Op& op = schedule->ops[static_cast<std::size_t>(failed.purpose.op)];
+    const Op& op = schedule->ops[failed.purpose.op];
     CHECK_THAT(told, Catch::Matchers::Contains(to_string(op) + " on rank 0"));
   }
   CHECK(named > 20);

@@ -191,8 +191,7 @@ TEST_CASE("Each rank gives its network the calls of its ops in program order") {
   std::vector<std::int64_t> expected_blocks;  // bytes to each peer, of float
   for (const Op& op : schedule.ops) {
     if (op.collective() == Collective::AllToAll)
-      expected_blocks.push_back(schedule.tensors[static_cast<std::size_t>(schedule.reads_of(op).front())].elements / 4 *
-                                4);
+      expected_blocks.push_back(schedule.tensors[schedule.reads_of(op).front()].elements / 4 * 4);
     if (op.collective() == Collective::AllReduce) expected_reduces.emplace_back("all_reduce");
   }
   CHECK(expected_blocks.size() == 8);  // dispatch and combine, forward and backward, in two chunks

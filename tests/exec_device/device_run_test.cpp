@@ -79,7 +79,7 @@ TEST_CASE("One rank stands for all: its exchanges end when the model says, and o
   CHECK(r.report.numerics_ok);  // of the step with all ranks
   CHECK(r.report.emulated_share > 0);
   int held = 0;
-  for (std::size_t i = 0; i < r.timeline.ops.size(); ++i) {
+  for (const OpId i : r.timeline.ops.ids()) {
     const bool exchanges = priced->schedule->ops[i].collective() != Collective::None;
     CHECK(r.timeline.emulated[i] == exchanges);
     if (!exchanges) continue;
@@ -96,7 +96,7 @@ TEST_CASE("Deadlines chain over exchanges, whatever comes late, and what is late
   DeviceSettings settings;
   settings.ranks = DeviceRanks::One;
   settings.exchange_durations.resize(schedule->ops.size());
-  for (std::size_t i = 0; i < schedule->ops.size(); ++i)
+  for (const OpId i : schedule->ops.ids())
     if (schedule->ops[i].collective() != Collective::None) settings.exchange_durations[i] = Seconds(.01);
   settings.overrun_tolerance = Seconds(10);
   const auto executor = make_device_executor(*device, e, schedule, random_model_data(e, 1), settings);
@@ -106,7 +106,7 @@ TEST_CASE("Deadlines chain over exchanges, whatever comes late, and what is late
   CHECK(executor->overruns() == 0);
   const Timeline t = executor->run_stamped();
   Seconds last;
-  for (std::size_t i = 0; i < schedule->ops.size(); ++i) {
+  for (const OpId i : schedule->ops.ids()) {
     if (!t.emulated[i]) continue;
     CHECK(t.ops[i].finish >= last);
     last = t.ops[i].finish;

@@ -44,7 +44,7 @@ void compare_tensors(const Schedule& s, const DeviceExecutor& gpu, const DeviceE
   for (const Op& op : s.ops)
     for (TensorId id : s.writes_of(op))
       for (std::size_t local = 0; local < gpu.ranks().size(); ++local) {
-        const Tensor& t = s.tensors[static_cast<std::size_t>(id)];
+        const Tensor& t = s.tensors[id];
         INFO(to_string(op) << " writes " << to_string(t) << " on rank " << local);
         REQUIRE(relative_difference(gpu.values(local, id), host.values(local, id)) <= tolerance);
       }
@@ -299,7 +299,7 @@ TEST_CASE("One rank stands for all on a GPU: captured, and its exchanges last as
   const Timeline t = executor->run_stamped();
   CHECK(executor->overruns() == 0);
   int held = 0;
-  for (std::size_t i = 0; i < t.ops.size(); ++i) {
+  for (const OpId i : t.ops.ids()) {
     if (!t.emulated[i]) continue;
     ++held;
     INFO(to_string(step.schedule->ops[i]));

@@ -36,8 +36,8 @@ class TracedStep {
   // The tensors that commands of an op touch although they are not its operands; empty: none.
   std::string strangers() const {
     for (const LoggedCommand& c : log_) {
-      if (c.purpose.op < 0) continue;
-      const Op& op = schedule_->ops[static_cast<std::size_t>(c.purpose.op)];
+      if (!c.purpose.op.exists()) continue;
+      const Op& op = schedule_->ops[c.purpose.op];
       for (const bool writes : {false, true})
         for (const Range& bytes : writes ? c.writes : c.reads)
           for (const Place& place : places_)
@@ -51,7 +51,7 @@ class TracedStep {
   // Operands that no command of an op touches.
   std::vector<std::string> untouched() const {
     std::vector<std::string> names;
-    for (std::size_t i = 0; i < schedule_->ops.size(); ++i) {
+    for (const OpId i : schedule_->ops.ids()) {
       const Op& op = schedule_->ops[i];
       if (op.kind == OpKind::StageReceive) continue;  // its sender writes
       for (const bool writes : {false, true})
@@ -73,14 +73,14 @@ class TracedStep {
   static bool overlap(const Range& a, const Range& b) { return a.first < b.last && b.first < a.last; }
 
   void find_tensors(const DeviceExecutor& executor, int rank) {
-    for (std::size_t i = 0; i < schedule_->tensors.size(); ++i) {
+    for (const TensorId i : schedule_->tensors.ids()) {
       const Tensor& t = schedule_->tensors[i];
       if (t.rank_class != schedule_->class_of_rank(rank) || t.elements == 0) continue;
       try {
-        executor.values(static_cast<std::size_t>(rank), static_cast<TensorId>(i));
+        executor.values(static_cast<std::size_t>(rank), i);
       } catch (const InternalError&) {  // fp8 has been copied, but is not decoded
       }
-      places_.push_back({device_->copied_now(), static_cast<TensorId>(i), rank});
+      places_.push_back({device_->copied_now(), i, rank});
     }
   }
 
@@ -155,12 +155,12 @@ TEST_CASE("One rank's exchange reads all that the rank would send or sum, and fi
       return static_cast<std::int64_t>(bytes);
     };
     for (const LoggedCommand& c : device->commands()) {
-      if (c.purpose.op < 0) continue;
-      const Op& op = schedule->ops[static_cast<std::size_t>(c.purpose.op)];
+      if (!c.purpose.op.exists()) continue;
+      const Op& op = schedule->ops[c.purpose.op];
       if (op.collective() == Collective::None || op.kind == OpKind::StageSend || c.reads.empty()) continue;
       INFO(to_string(op));
       const auto bytes = [&](TensorId id) {
-        const Tensor& t = schedule->tensors[static_cast<std::size_t>(id)];
+        const Tensor& t = schedule->tensors[id];
         return t.elements * size_of(stored_as(t, settings.scalar));
       };
       const std::int64_t read = bytes(schedule->reads_of(op)[0]), written = bytes(schedule->writes_of(op)[0]);

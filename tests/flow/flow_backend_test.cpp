@@ -49,10 +49,9 @@ class Made {
     s_.dependencies.insert(s_.dependencies.end(), dependencies.begin(), dependencies.end());
     op.dependencies.last = static_cast<std::int32_t>(s_.dependencies.size());
     if (op.exchange() != nullptr) add_operands(op);
-    s_.ops.push_back(op);
     fixed_.push_back(fixed);
     duration_.push_back(fixed + busy);
-    return static_cast<OpId>(s_.ops.size()) - 1;
+    return s_.ops.add(op);
   }
 
   PricedSchedule priced() const {
@@ -73,10 +72,10 @@ class Made {
     p.physical = p.resources.size();
     p.first_demand = {0};
     p.first_activity = {0};
-    for (std::size_t i = 0; i < s_.ops.size(); ++i) {
+    for (const OpId i : s_.ops.ids()) {
       const auto finish = [&] {
         p.first_demand.push_back(static_cast<std::int32_t>(p.demands.size()));
-        p.activities.push_back(static_cast<ActivityId>(p.activity_count()) - 1);
+        p.activities.push_back(ActivityId(p.activity_count() - 1));
       };
       const std::vector<RankFlow> flows = RankFlows(e, s_).of(s_.ops[i]);
       for (const RankFlow& flow : flows) {
@@ -111,7 +110,7 @@ class Made {
   }
 
   Schedule s_;
-  std::vector<Seconds> fixed_, duration_;
+  IdVector<OpId, Seconds> fixed_, duration_;
 };
 
 Work collective(Collective what, double bytes, GroupKind group = GroupKind::Ep) {
@@ -135,8 +134,8 @@ TEST_CASE("an all-to-all over network cards that GPUs share") {
   // messages: .4 s. After 1 s of latency.
   const Experiment e = described(2, 2);
   Made made(e);
-  made.add(0, {}, Seconds(1), collective(Collective::AllToAll, 400));
-  CHECK(run(e, made.priced()).ops[0].finish.value() == nearly(1.4));
+  made.add(StreamId(0), {}, Seconds(1), collective(Collective::AllToAll, 400));
+  CHECK(run(e, made.priced()).ops[OpId(0)].finish.value() == nearly(1.4));
 }
 
 TEST_CASE("rings of native collectives") {
@@ -144,11 +143,11 @@ TEST_CASE("rings of native collectives") {
   Made made(e);
   // An all-reduce of 400 bytes passes on 2 x 3/4 x 400 = 600 from each rank. Two rings cross between the nodes, each
   // with half of that: 600 bytes on a card, .6 s. Inside the node a quarter of the time.
-  const OpId reduced = made.add(0, {}, Seconds(0), collective(Collective::AllReduce, 400, GroupKind::Dp));
-  made.add(1, {reduced}, Seconds(1), {}, Seconds(2));
+  const OpId reduced = made.add(StreamId(0), {}, Seconds(0), collective(Collective::AllReduce, 400, GroupKind::Dp));
+  made.add(StreamId(1), {reduced}, Seconds(1), {}, Seconds(2));
   const Timeline timeline = run(e, made.priced());
-  CHECK(timeline.ops[0].finish.value() == nearly(.6));
-  CHECK(timeline.ops[1].finish.value() == nearly(3.6));
+  CHECK(timeline.ops[OpId(0)].finish.value() == nearly(.6));
+  CHECK(timeline.ops[OpId(1)].finish.value() == nearly(3.6));
 }
 
 TEST_CASE("two exchanges on two streams share the links") {
@@ -156,11 +155,11 @@ TEST_CASE("two exchanges on two streams share the links") {
   Made made(e);
   // The first alone until .2, half done; then halves: the second (.2 s alone) takes until .6, and so does the rest of
   // the first (.2 s alone).
-  made.add(0, {}, Seconds(0), collective(Collective::AllToAll, 400));
-  made.add(1, {}, Seconds(.2), collective(Collective::AllToAll, 200));
+  made.add(StreamId(0), {}, Seconds(0), collective(Collective::AllToAll, 400));
+  made.add(StreamId(1), {}, Seconds(.2), collective(Collective::AllToAll, 200));
   const Timeline timeline = run(e, made.priced());
-  CHECK(timeline.ops[0].finish.value() == nearly(.6));
-  CHECK(timeline.ops[1].finish.value() == nearly(.6));
+  CHECK(timeline.ops[OpId(0)].finish.value() == nearly(.6));
+  CHECK(timeline.ops[OpId(1)].finish.value() == nearly(.6));
 }
 
 TEST_CASE("random exchanges side by side: as fair sharing of the same flows predicts") {
@@ -178,15 +177,15 @@ TEST_CASE("random exchanges side by side: as fair sharing of the same flows pred
     Made made(e);
     for (int i = 0; i < 6; ++i) {
       std::vector<OpId> dependencies;
-      if (i > 1 && below(2) == 0) dependencies.push_back(below(i - 1));
+      if (i > 1 && below(2) == 0) dependencies.push_back(OpId(below(i - 1)));
       const Collective what = below(3) == 0 ? Collective::None : Collective::AllToAll;
       const Seconds fixed(.001 * below(100));
-      made.add(below(3), dependencies, fixed, collective(what, gpus * (1 + below(500))),
+      made.add(StreamId(below(3)), dependencies, fixed, collective(what, gpus * (1 + below(500))),
                what == Collective::None ? Seconds(.01 * below(100)) : Seconds(0));
     }
     INFO("seed " << seed << ", " << gpus << " GPUs");
     const Timeline flows = run(e, made.priced()), fair = AnalyticBackend().run(made.with_flows(e));
-    for (std::size_t i = 0; i < flows.ops.size(); ++i) {
+    for (const OpId i : flows.ops.ids()) {
       CHECK(flows.ops[i].finish.value() == Approx(fair.ops[i].finish.value()).epsilon(1e-9).margin(1e-12));
       if (fair.ops[i].finish > Seconds(0))
         worst = std::max(worst, std::abs(flows.ops[i].finish / fair.ops[i].finish - 1));
@@ -213,11 +212,11 @@ TEST_CASE("a SimGrid platform file in place of the network") {
 )");
   Experiment e = described(2, 1);
   Made made(e);
-  made.add(0, {}, Seconds(.5), collective(Collective::AllToAll, 100));
-  made.add(1, {}, Seconds(.25), {}, Seconds(.5));
+  made.add(StreamId(0), {}, Seconds(.5), collective(Collective::AllToAll, 100));
+  made.add(StreamId(1), {}, Seconds(.25), {}, Seconds(.5));
   const Timeline timeline = run(e, made.priced(), path);
-  CHECK(timeline.ops[0].finish.value() == nearly(1.5));
-  CHECK(timeline.ops[1].finish.value() == nearly(.75));  // a modelled time, whatever the host's speed
+  CHECK(timeline.ops[OpId(0)].finish.value() == nearly(1.5));
+  CHECK(timeline.ops[OpId(1)].finish.value() == nearly(.75));  // a modelled time, whatever the host's speed
   e = described(2, 2);
   CHECK_THROWS_WITH(run(e, Made(e).priced(), path), Catch::Contains("2 hosts, expected 4"));
   folder.write(path, "<?xml version='1.0'?>\n<platform>");
@@ -237,9 +236,9 @@ TEST_CASE("what SimGrid dies of in a platform is one line, and hosts are ranks a
   };
   const Experiment e = described(2, 1);
   Made made(e);
-  made.add(0, {}, Seconds(0), collective(Collective::Broadcast, 100));  // from rank 0, which is h9
+  made.add(StreamId(0), {}, Seconds(0), collective(Collective::Broadcast, 100));  // from rank 0, which is h9
   platform(over("h9", "h10", "slow") + over("h10", "h9", "fast"));
-  CHECK(run(e, made.priced(), "p.xml").ops[0].finish.value() == nearly(1));
+  CHECK(run(e, made.priced(), "p.xml").ops[OpId(0)].finish.value() == nearly(1));
   platform(over("h10", "h9", "fast"));  // no way from rank 0
   CHECK_THROWS_AS(run(e, made.priced(), "p.xml"), InputError);
   CHECK_THROWS_WITH(run(e, made.priced(), "p.xml"), Catch::StartsWith("p.xml:1:1: SimGrid cannot use this platform"));

@@ -79,7 +79,7 @@ double apart(const Experiment& e, const Plan& plan) {
   flow.prepare(e);
   const Timeline folded = AnalyticBackend().run(priced), flows = flow.run(priced);
   double most = 0;
-  for (std::size_t i = 0; i < folded.ops.size(); ++i)
+  for (const OpId i : folded.ops.ids())
     most = std::max(most, std::abs(folded.ops[i].finish.value() - flows.ops[i].finish.value()));
   return most / metrics(*schedule, flows).makespan.value();
 }

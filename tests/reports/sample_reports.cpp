@@ -168,7 +168,7 @@ Report small_run_report() {
   report.results = {pipelined_system(), pipelined_system()};
   SystemResult& measured = report.results[1];
   measured.backend = "host";
-  measured.timeline = {ResultKind::Measured, {}, std::vector<bool>(pipelined.size(), false)};
+  measured.timeline = {ResultKind::Measured, {}, IdVector<OpId, bool>(pipelined.size(), false)};
   measured.timeline.emulated[1] = true;
   fill(measured, pipelined, 1.0125);
   RunReport run;

@@ -36,8 +36,8 @@ TEST_CASE("a trace parses and has every op exactly once, on its stream, without 
     const int process = event["pid"], op = event["args"]["op"];
     CHECK(seen[process].insert(op).second);
     const Schedule& schedule = *report.results[static_cast<std::size_t>(process - 1)].schedule;
-    CHECK(event["name"] == to_string(schedule.ops[static_cast<std::size_t>(op)]));
-    CHECK(event["tid"] == schedule.ops[static_cast<std::size_t>(op)].stream);
+    CHECK(event["name"] == to_string(schedule.ops[OpId(op)]));
+    CHECK(event["tid"] == schedule.ops[OpId(op)].stream);
     spans[{process, event["tid"]}][event["ts"]] = event["dur"];
   }
   REQUIRE(seen.size() == report.results.size());
@@ -82,7 +82,7 @@ TEST_CASE("each rank class is a process, and arrows lead from one to the other")
     if (event["ph"] == "s") from[event["id"]] = event["pid"];
     if (event["ph"] == "f") to[event["id"]] = event["pid"];
     if (event["ph"] != "X") continue;
-    const Op& op = schedule.ops[event["args"]["op"].get<std::size_t>()];
+    const Op& op = schedule.ops[OpId(event["args"]["op"].get<int>())];
     CHECK(event["pid"] == 1 + schedule.class_of(op));
     CHECK(event["args"]["micro_batch"] == op.micro_batch);
     ++ops;

@@ -21,7 +21,7 @@ std::vector<double> finish_of(const HandMade& made, double rounding = 1e-10) {
   std::vector<double> times;
   const Timeline simulated = dovetail::sim::SimGridBackend().run(made.priced());
   const Timeline predicted = AnalyticBackend().run(made.priced());
-  for (std::size_t i = 0; i < simulated.ops.size(); ++i) {
+  for (const OpId i : simulated.ops.ids()) {
     times.push_back(simulated.ops[i].finish.value());
     CHECK(predicted.ops[i].finish.value() == Approx(times.back()).epsilon(rounding));
   }
@@ -33,14 +33,14 @@ class Together {
  public:
   explicit Together(int resources) : made_(8, resources) {}
   Together& op(std::initializer_list<Demand> demands, double fixed = 0) {
-    made_.add(next_++, {}, fixed, demands);
+    made_.add(StreamId(next_++), {}, fixed, demands);
     return *this;
   }
   std::vector<double> finish() const { return finish_of(made_, 1e-12); }
 
  private:
   HandMade made_;
-  StreamId next_ = 0;
+  int next_ = 0;
 };
 
 // Demands of a pair that keeps speeds `eta` and `mu` while it runs together, as price() makes them: each gets half of
@@ -168,8 +168,8 @@ TEST_CASE("An op that starts when another ends does not slow it") {
   const OpId ends = made.add(1, {}, 0, {use(1, 0.3)});
   const OpId starts = made.add(2, {before}, 0, {use(1, 0.5)});
   const Timeline timeline = dovetail::sim::SimGridBackend().run(made.priced());
-  CHECK(timeline.ops[static_cast<std::size_t>(ends)].finish.value() == exactly(0.3));
-  CHECK(timeline.ops[static_cast<std::size_t>(starts)].finish.value() == exactly(0.8));
+  CHECK(timeline.ops[ends].finish.value() == exactly(0.3));
+  CHECK(timeline.ops[starts].finish.value() == exactly(0.8));
 }
 
 TEST_CASE("No resource gives more seconds than pass") {
@@ -192,7 +192,7 @@ TEST_CASE("The analytic backend predicts what SimGrid simulates where two ops sh
     INFO("seed " << seed);
     const PricedSchedule priced = random_priced(seed, {.ops = 60, .streams = 2, .shared_resources = 5});
     const Timeline simulated = dovetail::sim::SimGridBackend().run(priced), predicted = AnalyticBackend().run(priced);
-    for (std::size_t i = 0; i < simulated.ops.size(); ++i) {
+    for (const OpId i : simulated.ops.ids()) {
       REQUIRE(predicted.ops[i].start.value() == Approx(simulated.ops[i].start.value()).epsilon(1e-9));
       REQUIRE(predicted.ops[i].finish.value() == Approx(simulated.ops[i].finish.value()).epsilon(1e-9));
     }
@@ -203,7 +203,7 @@ namespace {
 
 void check_same(const PricedSchedule& priced) {
   const Timeline simulated = dovetail::sim::SimGridBackend().run(priced), predicted = AnalyticBackend().run(priced);
-  for (std::size_t i = 0; i < simulated.ops.size(); ++i) {
+  for (const OpId i : simulated.ops.ids()) {
     REQUIRE(predicted.ops[i].start.value() == Approx(simulated.ops[i].start.value()).epsilon(1e-9));
     REQUIRE(predicted.ops[i].finish.value() == Approx(simulated.ops[i].finish.value()).epsilon(1e-9));
   }

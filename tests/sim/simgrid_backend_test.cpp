@@ -38,7 +38,7 @@ void check_equal_to_analytic(const PricedSchedule& priced) {
   const Timeline simulated = simulate(priced);
   const Timeline predicted = AnalyticBackend().run(priced);
   REQUIRE(simulated.ops.size() == predicted.ops.size());
-  for (std::size_t i = 0; i < simulated.ops.size(); ++i) {
+  for (const OpId i : simulated.ops.ids()) {
     INFO("op " << i);
     CHECK(simulated.ops[i].start.value() == near(predicted.ops[i].start));
     CHECK(simulated.ops[i].finish.value() == near(predicted.ops[i].finish));
@@ -121,17 +121,17 @@ TEST_CASE("Ops without work end where they begin and release their successors") 
   const OpId last = made.add(0, {join}, 1, {use(1, 0)});
   const Timeline timeline = simulate(made.priced());
   CHECK(timeline.ops[0].finish.value() == 0);
-  CHECK(timeline.ops[static_cast<std::size_t>(join)].start.value() == 2);
-  CHECK(timeline.ops[static_cast<std::size_t>(join)].finish.value() == 2);
-  CHECK(timeline.ops[static_cast<std::size_t>(last)].finish.value() == 3);
+  CHECK(timeline.ops[join].start.value() == 2);
+  CHECK(timeline.ops[join].finish.value() == 2);
+  CHECK(timeline.ops[last].finish.value() == 3);
 }
 
 TEST_CASE("A long chain of ops without work needs no deep stack") {
   HandMade made(2, 1);
   constexpr int length = 200'000;
   for (int i = 0; i < length; ++i) {
-    const OpId previous = i - 1;
-    made.add(i % 2, std::span(&previous, i == 0 ? 0 : 1), 0, {});
+    const OpId previous(i - 1);
+    made.add(StreamId(i % 2), std::span(&previous, i == 0 ? 0 : 1), 0, {});
   }
   CHECK(simulate(made.priced()).ops.back().finish.value() == 0);
 }
@@ -139,11 +139,11 @@ TEST_CASE("A long chain of ops without work needs no deep stack") {
 TEST_CASE("Equal ops on different streams end at the same instant, to the bit") {
   HandMade made(8, 8);
   for (int stream = 0; stream < 8; ++stream) {
-    made.add(stream, {}, 0.1, {use(stream, 0.7)});
-    made.add(stream, {}, 0.2, {use(stream, 1.0 / 3)});
+    made.add(StreamId(stream), {}, 0.1, {use(stream, 0.7)});
+    made.add(StreamId(stream), {}, 0.2, {use(stream, 1.0 / 3)});
   }
   const Timeline timeline = simulate(made.priced());
-  for (std::size_t i = 2; i < timeline.ops.size(); ++i) CHECK(timeline.ops[i].finish == timeline.ops[i % 2].finish);
+  for (const OpId i : timeline.ops.ids()) CHECK(timeline.ops[i].finish == timeline.ops[OpId(i % 2)].finish);
 }
 
 TEST_CASE("The result does not depend on what ran before") {
@@ -156,7 +156,7 @@ TEST_CASE("The result does not depend on what ran before") {
 
   // More resources than there were: the engine is replaced.
   HandMade wide(5000, 5000);
-  for (int stream = 0; stream < 5000; ++stream) wide.add(stream, {}, 0, {use(stream, 1)});
+  for (int stream = 0; stream < 5000; ++stream) wide.add(StreamId(stream), {}, 0, {use(stream, 1)});
   CHECK(simulate(wide.priced()).ops.back().finish.value() == 1);
   CHECK(same_bytes(first, simulate(priced)));
 }

@@ -34,7 +34,7 @@ ActivityId HandMade::activity(std::span<const Demand> demands) {
   one_each_ = false;
   priced_.demands.insert(priced_.demands.end(), demands.begin(), demands.end());
   priced_.first_demand.push_back(static_cast<std::int32_t>(priced_.demands.size()));
-  return static_cast<ActivityId>(priced_.activity_count()) - 1;
+  return ActivityId(priced_.activity_count() - 1);
 }
 
 ActivityId HandMade::activity(std::initializer_list<Demand> demands) {
@@ -54,11 +54,10 @@ OpId HandMade::add_of(StreamId stream, std::span<const OpId> dependencies, doubl
   op.dependencies.first = static_cast<std::int32_t>(schedule_.dependencies.size());
   schedule_.dependencies.insert(schedule_.dependencies.end(), dependencies.begin(), dependencies.end());
   op.dependencies.last = static_cast<std::int32_t>(schedule_.dependencies.size());
-  schedule_.ops.push_back(op);
   priced_.activities.insert(priced_.activities.end(), activities.begin(), activities.end());
   priced_.first_activity.push_back(static_cast<std::int32_t>(priced_.activities.size()));
   priced_.fixed.push_back(Seconds(fixed));
-  return static_cast<OpId>(schedule_.ops.size()) - 1;
+  return schedule_.ops.add(op);
 }
 
 void HandMade::change(int resource, double at, double speed) {
@@ -85,8 +84,8 @@ Seconds busy_alone(const PricedSchedule& priced, OpId op) {
 PricedSchedule HandMade::priced() const {
   PricedSchedule result = priced_;
   result.speed_changes.clear();
-  for (std::size_t op = 0; op < result.fixed.size(); ++op) {
-    result.duration.push_back(result.fixed[op] + busy_alone(result, static_cast<OpId>(op)));
+  for (const OpId op : result.fixed.ids()) {
+    result.duration.push_back(result.fixed[op] + busy_alone(result, op));
   }
   result.speed_changes = priced_.speed_changes;
   if (one_each_) {
@@ -125,7 +124,7 @@ class RandomSchedule {
   void choose_dependencies(int op) {
     dependencies_.clear();
     if (op > 0)
-      for (int k = below(4); k > 0; --k) dependencies_.push_back(below(op));
+      for (int k = below(4); k > 0; --k) dependencies_.push_back(OpId(below(op)));
   }
 
   void choose_demands(StreamId stream) {
@@ -136,7 +135,7 @@ class RandomSchedule {
   }
 
   int add_op(int op) {
-    const StreamId stream = below(shape_.streams);
+    const StreamId stream(below(shape_.streams));
     choose_dependencies(op);
     demands_.clear();
     const double fixed = below(3) == 0 ? 0 : seconds();
@@ -147,13 +146,13 @@ class RandomSchedule {
 
   // One op, or two of different streams that share an activity and depend on the same.
   int add_ops(int op) {
-    const StreamId stream = below(shape_.streams);
+    const StreamId stream(below(shape_.streams));
     choose_dependencies(op);
     const bool twins = shape_.streams > 1 && op + 1 < shape_.ops && below(2) == 0;
-    const ActivityId both = twins ? random_activity(stream) : -1;
+    const ActivityId both = twins ? random_activity(stream) : ActivityId();
     add_of_activities(stream, both);
     if (!twins) return 1;
-    add_of_activities((stream + 1 + below(shape_.streams - 1)) % shape_.streams, both);
+    add_of_activities(StreamId((stream + 1 + below(shape_.streams - 1)) % shape_.streams), both);
     return 2;
   }
 
@@ -166,7 +165,7 @@ class RandomSchedule {
   void add_of_activities(StreamId stream, ActivityId shared) {
     std::vector<ActivityId> activities;
     for (int k = below(shape_.activities + 1); k > 0; --k) activities.push_back(random_activity(stream));
-    if (shared >= 0) activities.push_back(shared);
+    if (shared.exists()) activities.push_back(shared);
     made_.add_of(stream, dependencies_, below(3) == 0 ? 0 : seconds(), activities);
   }
 

@@ -10,7 +10,8 @@ namespace dovetail::exec::deferred {
 namespace {
 
 std::string described(const Accessor& a, bool writes) {
-  const std::string whose = a.purpose.op < 0 ? "" : fmt::format(" of op {} on rank {}", a.purpose.op, a.purpose.rank);
+  const std::string whose =
+      !a.purpose.op.exists() ? "" : fmt::format(" of op {} on rank {}", std::int32_t{a.purpose.op}, a.purpose.rank);
   return fmt::format("{}{} ({} of lane {}) {}", a.what, whose, a.number, a.lane, writes ? "writes" : "reads");
 }
 

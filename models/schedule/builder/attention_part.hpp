@@ -7,7 +7,7 @@ namespace dovetail::builder {
 
 // What the forward pass leaves for the backward pass. With one model-parallel rank `input` is the layer's input.
 struct SavedAttention {
-  TensorId input = -1, query_key_value = -1, context = -1, log_sum_exp = -1;
+  TensorId input, query_key_value, context, log_sum_exp;
 };
 
 // What comes before the first part: the gather and, chunked, the projections.
@@ -19,7 +19,7 @@ TensorId attention_forward(StepContext& c, int layer, const TokenPart& part, con
 TensorId attention_backward_gather(StepContext& c, int layer, const TokenPart& part, TensorId d_output);
 // Backward of one part. `d_input` is what attention_backward_finish returns its own or the gathered sum of.
 struct AttentionGradients {
-  TensorId input = -1, query_key_value = -1;  // the second where attention is chunked
+  TensorId input, query_key_value;  // the second where attention is chunked
 };
 void attention_backward(StepContext& c, int layer, const TokenPart& part, TensorId d_gathered,
                         const SavedAttention& saved, AttentionGradients& d);

@@ -9,7 +9,7 @@ namespace dovetail::builder {
 
 // What the forward pass leaves for the backward pass. With one model-parallel rank `input` is what it was given.
 struct SavedFfn {
-  TensorId input = -1, hidden = -1;
+  TensorId input, hidden;
 };
 
 // From (T, M) to (T, M), of this rank's tokens.

@@ -10,15 +10,15 @@ namespace dovetail::builder {
 // Each of them returns the tensor that it ends in, which takes over the memory of `buffer`, if that is not -1.
 
 // Rows as this exchange sends them: compressed or, where the plan sends them as they are, `input` itself.
-TensorId compress(StepContext& c, const Op& op, TensorId input, TensorId buffer = -1);
+TensorId compress(StepContext& c, const Op& op, TensorId input, TensorId buffer = {});
 
 // A tensor of `kind` or, where `input` is compressed, compressed too. `input` where a rank would exchange with itself
 // only.
-TensorId exchange(StepContext& c, const Op& op, TensorId input, TensorKind kind, TensorId buffer = -1);
+TensorId exchange(StepContext& c, const Op& op, TensorId input, TensorKind kind, TensorId buffer = {});
 
 // Makes a tensor of `kind` of compressed rows; others are returned as they are. `copies`: ranks whose rows these are
 // together, after a gather.
 TensorId decompress(StepContext& c, const Op& op, TensorId input, TensorKind kind, std::int64_t copies = 1,
-                    TensorId buffer = -1);
+                    TensorId buffer = {});
 
 }  // namespace dovetail::builder

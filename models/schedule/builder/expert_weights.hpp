@@ -11,7 +11,7 @@ TensorId worked_weights(StepContext& c, int layer);
 
 // Where the experts' weight gradients are summed.
 struct WorkedGradient {
-  TensorId tensor = -1;
+  TensorId tensor;
   bool has_value = false;  // else the first to write overwrites it
 };
 WorkedGradient worked_gradient(StepContext& c, int layer);
@@ -21,7 +21,7 @@ void return_gradient(StepContext& c, int layer, const WorkedGradient& gradient);
 // Of one shadowed expert; all but the output for the backward pass.
 struct SavedShadow {
   int expert = 0;
-  TensorId weights = -1, input = -1, hidden = -1, output = -1;
+  TensorId weights = {}, input = {}, hidden = {}, output = {};
 };
 
 // A tensor (1, C, M) for each shadowed expert; `phase` backward: of gradients.

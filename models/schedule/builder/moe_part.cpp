@@ -13,7 +13,7 @@ std::size_t index(const TokenPart& part) {
 // Routing of a soft gate is dense alone, of a dense encoding both, else sparse.
 TensorIds add_routing(StepContext& c, int layer, const TokenPart& part, SavedMoe& saved) {
   const LayerVolumes& v = part.volumes;
-  TensorId routing = -1, weights = -1, mask = -1;
+  TensorId routing, weights, mask;
   if (v.routing_entries > 0) routing = c.fp32(TensorKind::Routing, layer, 3 * v.routing_entries, false, part.chunk);
   if (c.plan().encoding == Encoding::Dense) {
     weights = c.fp32(TensorKind::CombineWeights, layer, v.dense_weights(), false, part.chunk);

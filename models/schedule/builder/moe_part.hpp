@@ -23,7 +23,7 @@ void decode_forward(StepContext& c, int layer, const TokenPart& part, const Tens
                     SavedMoe& saved);
 
 struct DecodeGradients {
-  TensorId output = -1, score = -1;
+  TensorId output, score;
   TensorIds combined;  // of the part's backward chunks, as they are sent
   TensorIds shadows;   // of shadow_output
 };

@@ -32,7 +32,7 @@ void save_chunk(StepContext& c, const Op& chunk, TensorId encoded, TensorId inpu
   };
   if (restores(c)) {
     input = offloads_input(restore) ? offload(input) : encoded;
-    hidden = offloads_hidden(restore) ? offload(hidden) : -1;
+    hidden = offloads_hidden(restore) ? offload(hidden) : TensorId();
   }
   saved.input.push_back(input);
   saved.hidden.push_back(hidden);
@@ -52,8 +52,8 @@ Restoration::Restoration(StepContext& c, int layer, const SavedExperts& saved, O
       backward_(chunks_of(c, Phase::Backward, layer)),
       latest_(begin) {
   if (!restores(c)) return;
-  std::ranges::fill(now_.input, -1);
-  std::ranges::fill(now_.hidden, -1);
+  std::ranges::fill(now_.input, TensorId());
+  std::ranges::fill(now_.hidden, TensorId());
 }
 
 void Restoration::sent(int j) {

@@ -9,7 +9,7 @@ namespace dovetail::builder {
 // the hidden rows -1, since they follow from the input.
 struct SavedExperts {
   TensorIds input, hidden;
-  TensorId weights = -1;  // of the layer: what the experts worked with
+  TensorId weights;  // of the layer: what the experts worked with
 };
 
 // After `chunk`, the expert op of a forward chunk.

@@ -10,8 +10,8 @@ class Ring {
  public:
   explicit Ring(int depth) : depth_(static_cast<std::size_t>(depth)) {}  // 0: no ring, memory of its own for each
 
-  // Whose memory the next chunk's tensor takes over; -1: nobody's.
-  TensorId next() const { return depth_ == 0 || used_.size() < depth_ ? -1 : used_[used_.size() - depth_]; }
+  // Whose memory the next chunk's tensor takes over; none: nobody's.
+  TensorId next() const { return depth_ == 0 || used_.size() < depth_ ? TensorId() : used_[used_.size() - depth_]; }
   TensorId add(TensorId tensor) {
     used_.push_back(tensor);
     return tensor;

@@ -16,12 +16,12 @@ using TensorIds = std::vector<TensorId>;
 
 // Streams that a plan does not keep apart are the same one.
 struct StreamIds {
-  StreamId compute = 0;
-  StreamId inter = 0;                // all-to-alls and gradient reductions
-  StreamId combine = 0;              // the all-to-all that brings rows back
-  StreamId intra = 0;                // gathers and scatters of the groups inside a node
-  StreamId copy = -1;                // between device and host; -1: the plan copies nothing
-  StreamId send = -1, receive = -1;  // between pipeline stages; -1 with one stage
+  StreamId compute{0};
+  StreamId inter{0};       // all-to-alls and gradient reductions
+  StreamId combine{0};     // the all-to-all that brings rows back
+  StreamId intra{0};       // gathers and scatters of the groups inside a node
+  StreamId copy;           // between device and host; -1: the plan copies nothing
+  StreamId send, receive;  // between pipeline stages; -1 with one stage
 };
 
 // What an op or a tensor of a chunk covers.
@@ -32,7 +32,7 @@ ChunkRange chunk_of(const Item& item) {
 
 // Persistent tensors of one layer; gradients are -1 in a forward-only step, routers and experts in a dense layer.
 struct LayerWeightIds {
-  TensorId dense = -1, router = -1, expert = -1, router_gradient = -1, expert_gradient = -1;
+  TensorId dense, router, expert, router_gradient, expert_gradient;
 };
 
 class StepContext {
@@ -77,7 +77,7 @@ class StepContext {
               const Work& work) const;
   OpId add(const Op& op, std::span<const TensorId> reads, std::span<const TensorId> writes);
   OpId add(const Op& op, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> writes,
-           OpId after = -1);
+           OpId after = {});
   OpId last_writer(TensorId tensor) const { return writer_.last_writer(tensor); }
 
   void host_sync(Phase phase, int layer);  // where the plan has the host wait: between the phases of a layer
@@ -88,21 +88,21 @@ class StepContext {
   TensorId fp32(TensorKind kind, int layer, std::int64_t elements, bool gradient = false, int chunk = -1);
   // Of the op's layer, expert, chunk, rows and peers; a gradient in the backward pass, unless the op restores what was
   // dropped. `buffer`: see Tensor.
-  TensorId chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire = Wire::Same, TensorId buffer = -1);
-  TensorId copy_of(TensorId original, Place place, TensorId buffer = -1);
+  TensorId chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire = Wire::Same, TensorId buffer = {});
+  TensorId copy_of(TensorId original, Place place, TensorId buffer = {});
   Bytes bytes_of(TensorId tensor) const { return writer_.tensor(tensor).bytes(); }
   // Of the op's rows, times `copies`, in the format they are sent in.
   std::int64_t row_elements(const Op& op, Wire wire, std::int64_t copies = 1) const;
   bool is_compressed(TensorId id) const { return writer_.tensor(id).kind == TensorKind::Compressed; }
   // Adds an op that makes one chunked tensor of another.
-  TensorId pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements, TensorId buffer = -1);
+  TensorId pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements, TensorId buffer = {});
 
   Schedule finish();
 
  private:
   struct Stage {
     StreamIds streams;
-    TensorId dense_gradients = -1, optimizer_state = -1;
+    TensorId dense_gradients, optimizer_state;
   };
   const Stage& here() const { return stages_[static_cast<std::size_t>(stage_)]; }
   void add_streams(StreamIds& streams);

@@ -72,16 +72,15 @@ TEST_CASE("a schedule file keeps activities that ops share, and changes of speed
   PricedSchedule& p = file.priced;
   // Every op has its activity and that of the op before it.
   p.first_activity = {0};
-  for (std::size_t i = 0; i < p.fixed.size(); ++i) {
-    if (i > 0) p.activities.push_back(static_cast<ActivityId>(i) - 1);
-    p.activities.push_back(static_cast<ActivityId>(i));
+  for (const OpId i : p.fixed.ids()) {
+    if (i > 0) p.activities.push_back(ActivityId(i - 1));
+    p.activities.push_back(PricedSchedule::only_activity(i));
     p.first_activity.push_back(static_cast<std::int32_t>(p.activities.size()));
   }
   std::vector<double> longest;  // what the two take one beside the other
-  for (std::size_t i = 0; i < p.fixed.size(); ++i) {
+  for (const OpId i : p.fixed.ids()) {
     longest.push_back(0);
-    p.for_each_demand(static_cast<OpId>(i),
-                      [&](const Demand& d) { longest[i] = std::max(longest[i], d.seconds.value()); });
+    p.for_each_demand(i, [&](const Demand& d) { longest[i] = std::max(longest[i], d.seconds.value()); });
     p.duration[i] = p.fixed[i] + Seconds(longest[i]);
   }
   p.speed_changes = {{0, Seconds(.25), .5}, {1, Seconds(.5), 1}};

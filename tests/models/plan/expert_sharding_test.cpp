@@ -74,7 +74,7 @@ std::map<std::string, double> totals(const Schedule& s) {
 }
 
 double milliseconds(const PricedSchedule& p, OpKind kind) {
-  for (std::size_t i = 0; i < p.schedule->ops.size(); ++i)
+  for (const OpId i : p.schedule->ops.ids())
     if (p.schedule->ops[i].kind == kind) return p.duration[i].value() * 1e3;
   FAIL("no such op");
   return 0;

@@ -30,11 +30,11 @@ Seconds step_of(const Experiment& e, const Plan& plan) {
   return analytic_makespan(priced_on(e, plan), finish);
 }
 
-std::size_t first_op(const Schedule& s, OpKind kind, int rank_class = 0) {
+OpId first_op(const Schedule& s, OpKind kind, int rank_class = 0) {
   const auto is = [&](const Op& op) { return op.kind == kind && s.class_of(op) == rank_class; };
   const auto op = std::ranges::find_if(s.ops, is);
   REQUIRE(op != s.ops.end());
-  return static_cast<std::size_t>(op - s.ops.begin());
+  return OpId(op - s.ops.begin());
 }
 
 // 2 nodes x 2 GPUs; device memory is no bottleneck.
@@ -130,11 +130,11 @@ TEST_CASE("no collective is faster than its calibration or than any link allows:
     Experiment plain = e;
     plain.cluster.network.reset();
     const PricedSchedule folded = priced_on(e, plan), calibrated = priced_on(plain, plan);
-    const std::size_t classes = folded.schedule->classes.size();
     const Network network(e.cluster);
-    for (std::size_t i = 0; i < folded.schedule->ops.size(); ++i) {
+    for (const OpId i : folded.schedule->ops.ids()) {
       const Op& op = folded.schedule->ops[i];
-      REQUIRE(folded.duration[i] >= calibrated.duration[i / classes] * (1 - 1e-9));
+      const OpId own(i / folded.schedule->twins());  // without classes
+      REQUIRE(folded.duration[i] >= calibrated.duration[own] * (1 - 1e-9));
       const double least = into_node(e, folded.schedule->groups, op);
       REQUIRE((folded.duration[i] - folded.fixed[i]).value() >= least * (1 - 1e-9));
       native += least > 0;
@@ -143,10 +143,10 @@ TEST_CASE("no collective is faster than its calibration or than any link allows:
       for (const auto& [link, bytes] : counted(e, folded.schedule->groups, op, network))
         bound = std::max(bound, bytes / network.links()[static_cast<std::size_t>(link)].bandwidth.value());
       double longest = 0;  // of all classes
-      for (std::size_t j = i / classes * classes; j < (i / classes + 1) * classes; ++j)
+      for (OpId j(own * folded.schedule->twins()); j < (own + 1) * folded.schedule->twins(); ++j)
         longest = std::max(longest, (folded.duration[j] - folded.fixed[j]).value());
       REQUIRE(longest >= bound * (1 - 1e-9));
-      bound_by_links += longest > (calibrated.duration[i / classes] - calibrated.fixed[i / classes]).value() * 1.01;
+      bound_by_links += longest > (calibrated.duration[own] - calibrated.fixed[own]).value() * 1.01;
     }
   }
   CHECK(bound_by_links > 20);
@@ -156,7 +156,7 @@ TEST_CASE("no collective is faster than its calibration or than any link allows:
 TEST_CASE("rings are no faster than their bytes over the narrowest link") {
   Experiment e = small(1e6, 2);  // mp 2 and esp 2 in the nodes, dp 2 between them
   const PricedSchedule p = priced_on(e, Plan{});
-  for (std::size_t i = 0; i < p.schedule->ops.size(); ++i) {
+  for (const OpId i : p.schedule->ops.ids()) {
     const Op& op = p.schedule->ops[i];
     if (op.collective() != Collective::AllReduce) continue;
     // 2 ranks: each passes on 2 x 1/2 of the buffer, over its own card.
@@ -193,7 +193,7 @@ TEST_CASE("a slow GPU holds up those that wait for it") {
   slow.cluster.network->slow = {{{}, {3}, .5, 1, 1}};
   const PricedSchedule p = priced_on(slow, Plan{}), full = priced_on(e, Plan{});
   CHECK(p.schedule->classes.size() == 4);  // 0, 1, 2 and 3 stand differently to GPU 3
-  const std::size_t expert = first_op(*full.schedule, OpKind::Expert);
+  const OpId expert = first_op(*full.schedule, OpKind::Expert);
   const double fixed = full.fixed[expert].value(), busy = full.duration[expert].value() - fixed;
   CHECK(p.duration[first_op(*p.schedule, OpKind::Expert, 0)].value() == Approx(fixed + busy));
   CHECK(p.duration[first_op(*p.schedule, OpKind::Expert, 3)].value() == Approx(fixed + 2 * busy));
@@ -212,7 +212,7 @@ TEST_CASE("routed messages: the owner of a hot expert receives and works more") 
   const PricedSchedule p = priced_on(e, Plan{});
   REQUIRE(p.schedule->classes.size() == 2);
   const auto dispatched = [&](int c) {
-    const std::size_t i = first_op(*p.schedule, OpKind::Dispatch, c);
+    const OpId i = first_op(*p.schedule, OpKind::Dispatch, c);
     return (p.duration[i] - p.fixed[i]).value();
   };
   const double padded = 16 * 4 * 8 * 4 * 1e-9;

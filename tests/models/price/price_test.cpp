@@ -18,7 +18,7 @@ using namespace dovetail;
 namespace {
 
 double milliseconds(const PricedSchedule& p, OpKind kind, Phase phase) {
-  for (std::size_t i = 0; i < p.schedule->ops.size(); ++i)
+  for (const OpId i : p.schedule->ops.ids())
     if (p.schedule->ops[i].kind == kind && p.schedule->ops[i].phase == phase) return p.duration[i].value() * 1e3;
   FAIL("no such op");
   return 0;
@@ -115,9 +115,9 @@ TEST_CASE("interference becomes demands on a shared contention resource") {
                                        {InterferenceClass::Inter, InterferenceClass::Intra, .9, .3, {}}};
   const PricedSchedule p = price_plan(e, Plan{});
   CHECK(p.resources == std::vector<std::string>{"compute", "inter", "intra", "compute/inter", "inter/intra"});
-  for (std::size_t i = 0; i < p.schedule->ops.size(); ++i) {
+  for (const OpId i : p.schedule->ops.ids()) {
     if (p.schedule->ops[i].kind != OpKind::Dispatch) continue;
-    const auto demands = p.demands_of(static_cast<OpId>(i));
+    const auto demands = p.demands_of(PricedSchedule::only_activity(i));
     REQUIRE(demands.size() == 3);
     CHECK(demands[1].seconds / demands[0].seconds == Approx(.5 / .8));  // half of compute/inter, .8 of its speed
     // 3 of 4 shares of inter/intra: .25 <= .3 is left to intra.
@@ -129,8 +129,8 @@ TEST_CASE("interference becomes demands on a shared contention resource") {
   // .5714, .0035 too much for the second), so the second keeps 4/7 of its speed in place of .5679.
   e.calibration.edit().interference = {{InterferenceClass::Compute, InterferenceClass::Inter, .4321, .5679, {}}};
   const PricedSchedule measured = price_plan(e, Plan{});
-  for (std::size_t i = 0; i < measured.schedule->ops.size(); ++i) {
-    const auto demands = measured.demands_of(static_cast<OpId>(i));
+  for (const OpId i : measured.schedule->ops.ids()) {
+    const auto demands = measured.demands_of(PricedSchedule::only_activity(i));
     if (measured.schedule->ops[i].kind == OpKind::Dispatch) {
       CHECK(demands[1].multiplicity == 4);
       CHECK(demands[1].seconds == demands[0].seconds);
@@ -172,7 +172,7 @@ TEST_CASE("exposed communication is communication without computation") {
   s.classes = {{1}};
   s.streams = {{StreamKind::Compute, 0}, {StreamKind::Inter, 0}, {StreamKind::Intra, 0}, {StreamKind::Copy, 0}};
   s.ops.resize(4);
-  for (int i = 0; i < 4; ++i) s.ops[static_cast<std::size_t>(i)].stream = i;
+  for (const OpId i : s.ops.ids()) s.ops[i].stream = StreamId(std::int32_t{i});
   Timeline t;
   // compute 2..5, inter 0..4, intra 3..7: exposed 0..2 and 5..7; a copy 0..7 is neither
   t.ops = {{Seconds(2), Seconds(5)}, {Seconds(0), Seconds(4)}, {Seconds(3), Seconds(7)}, {Seconds(0), Seconds(7)}};
@@ -187,7 +187,8 @@ TEST_CASE("peak memory is the largest sum of lifetimes") {
   s.classes = {{1}};
   s.streams = {{StreamKind::Compute, 0}};
   s.tensors.resize(4);  // weights, a, b, c of 10, 4, 5, 6 fp32 elements
-  for (std::size_t i = 0; i < 4; ++i) s.tensors[i].elements = std::array{10, 4, 5, 6}[i];
+  for (const TensorId i : s.tensors.ids())
+    s.tensors[i].elements = std::array{10, 4, 5, 6}.at(static_cast<std::size_t>(i));
   s.tensors[0].persistent = true;
   s.ops.resize(3);  // writes a; a -> b; b -> c
   s.operands = {1, 1, 2, 2, 3};

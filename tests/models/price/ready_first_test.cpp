@@ -21,11 +21,11 @@ TEST_CASE("a free stream takes the oldest op that is ready; dependencies keep po
   PricedSchedule priced = made.priced();
   Schedule streams = *priced.schedule;
   streams.streams[1].kind = StreamKind::Communication;
-  for (std::size_t i = 0; i < streams.ops.size(); ++i) streams.ops[i].layer = static_cast<std::int16_t>(i);
+  for (const OpId i : streams.ops.ids()) streams.ops[i].layer = static_cast<std::int16_t>(i);
   priced.schedule = std::make_shared<const Schedule>(streams);
   const Schedule s = ready_first(priced);
   std::vector<int> order;
-  for (std::size_t i = 0; i < s.ops.size(); ++i) {
+  for (const OpId i : s.ops.ids()) {
     order.push_back(s.ops[i].layer);
     for (OpId before : s.dependencies_of(s.ops[i])) CHECK(before < static_cast<OpId>(i));
   }

@@ -39,7 +39,7 @@ PricedSchedule priced(const Experiment& e, int degree = 1) {
 
 std::vector<double> microseconds(const PricedSchedule& p, OpKind kind, Phase phase) {
   std::vector<double> times;
-  for (std::size_t i = 0; i < p.schedule->ops.size(); ++i)
+  for (const OpId i : p.schedule->ops.ids())
     if (p.schedule->ops[i].kind == kind && p.schedule->ops[i].phase == phase)
       times.push_back(p.duration[i].value() / us);
   return times;

@@ -27,7 +27,7 @@ double scheduled(const LayerCost& cost, int p) {
   plan.scope = Scope::Block;
   plan.forward_degree = plan.backward_degree = p;
   PricedSchedule priced = price_plan(e, plan);
-  for (std::size_t i = 0; i < priced.duration.size(); ++i) {
+  for (const OpId i : priced.duration.ids()) {
     double seconds = 0;
     switch (priced.schedule->ops[i].kind) {
       case OpKind::Attention:

@@ -22,8 +22,8 @@ struct Handover {
   ScheduleWriter writer{4};
   std::int16_t chunks = 0;
   StreamId first = writer.add_stream(StreamKind::Compute), second = writer.add_stream(StreamKind::Communication);
-  TensorId a = add(100), b = add(60, a), c = add(1), d = add(1), input = add(1, -1, true);
-  TensorId add(std::int64_t elements, TensorId buffer = -1, bool persistent = false) {
+  TensorId a = add(100), b = add(60, a), c = add(1), d = add(1), input = add(1, {}, true);
+  TensorId add(std::int64_t elements, TensorId buffer = {}, bool persistent = false) {
     Tensor t;
     t.elements = elements;
     t.buffer = buffer;

@@ -380,7 +380,7 @@ std::int64_t written(const LoweredOp& op, const Tensor& tensor, TensorId id) {
 // Staging may keep parts without contents, and what an op reads too is updated in part.
 bool written_whole(const Schedule& s, const Op& op, TensorId id) {
   const bool updated = std::ranges::find(s.reads_of(op), id) != s.reads_of(op).end();
-  return !updated && s.tensors[static_cast<std::size_t>(id)].kind != TensorKind::Staging;
+  return !updated && s.tensors[id].kind != TensorKind::Staging;
 }
 
 int check_op(const Schedule& s, const Op& op, int ranks) {
@@ -394,7 +394,7 @@ int check_op(const Schedule& s, const Op& op, int ranks) {
     check_joined(members);
     for (std::size_t m = 0; m < group.size(); ++m)
       for (TensorId id : s.writes_of(op)) {
-        const Tensor& tensor = s.tensors[static_cast<std::size_t>(id)];
+        const Tensor& tensor = s.tensors[id];
         if (tensor.rank_class == s.class_of_rank(group[m]) && written_whole(s, op, id))
           REQUIRE(written(members[m], tensor, id) == tensor.elements);
       }

@@ -62,8 +62,7 @@ std::set<TensorId> activations(const Schedule& s) {
   std::set<TensorId> ids;
   for (const Op& op : s.ops)
     for (TensorId t : s.writes_of(op))
-      if (const Tensor& tensor = s.tensors[static_cast<std::size_t>(t)];
-          op.phase == Phase::Forward && tensor.place == Place::Device)
+      if (const Tensor& tensor = s.tensors[t]; op.phase == Phase::Forward && tensor.place == Place::Device)
         if (const TensorKind k = tensor.kind; k == TensorKind::Encoded || k == TensorKind::Dispatched ||
                                               k == TensorKind::Hidden || k == TensorKind::ExpertPartial ||
                                               k == TensorKind::Combined)
@@ -74,11 +73,11 @@ std::set<TensorId> activations(const Schedule& s) {
 // Their gradients. The mirrored combine brings the gradient of T_DO, and the experts make the gradient of T_DI.
 std::set<TensorId> gradients(const Schedule& s) {
   std::set<TensorId> ids;
-  for (std::size_t i = 0; i < s.tensors.size(); ++i)
+  for (const TensorId i : s.tensors.ids())
     if (const TensorKind k = s.tensors[i].kind;
         s.tensors[i].gradient && (k == TensorKind::Encoded || k == TensorKind::ExpertInput || k == TensorKind::Hidden ||
                                   k == TensorKind::ExpertOutput || k == TensorKind::Combined))
-      ids.insert(static_cast<TensorId>(i));
+      ids.insert(i);
   return ids;
 }
 

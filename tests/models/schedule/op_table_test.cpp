@@ -35,7 +35,7 @@ Op& first_op(Schedule& s, OpKind kind, Phase phase) {
 }
 
 const Tensor& tensor(const Schedule& s, TensorId id) {
-  return s.tensors[static_cast<std::size_t>(id)];
+  return s.tensors[id];
 }
 
 // Gives an op other operands than those it was built with.
@@ -153,7 +153,7 @@ TEST_CASE("The traits of ops are those that schedules show") {
     const OpEntry& entry = entry_of(op.kind);
     INFO(to_string(op));
     REQUIRE(entry.communicates == (op.exchange() != nullptr));
-    const bool on_compute = s.streams[static_cast<std::size_t>(op.stream)].kind == StreamKind::Compute;
+    const bool on_compute = s.streams[op.stream].kind == StreamKind::Compute;
     if (entry.floats) REQUIRE(!on_compute);
     if (entry.communicates) REQUIRE(!on_compute);
     if (entry.exchanges_rows) REQUIRE(op.group() == GroupKind::Ep);
@@ -212,7 +212,7 @@ TEST_CASE("validate refuses a missing operand, one too many, two in the wrong or
     CHECK_THROWS_WITH(validate(s), Contains("prefetch[0] has no forward pass"));
   }
   SECTION("of another size") {
-    s.tensors[static_cast<std::size_t>(writes[0])].elements += 1;
+    s.tensors[writes[0]].elements += 1;
     CHECK_THROWS_WITH(validate(s), Contains("but both are (T, M)"));
   }
 }

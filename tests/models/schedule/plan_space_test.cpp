@@ -31,8 +31,7 @@ double flops(const Schedule& s, std::initializer_list<OpKind> kinds) {
   double sum = 0;
   for (const Op& op : s.ops)
     if (std::ranges::find(kinds, op.kind) != kinds.end())
-      sum += op.flops().value() *
-             s.classes[static_cast<std::size_t>(s.streams[static_cast<std::size_t>(op.stream)].rank_class)].ranks;
+      sum += op.flops().value() * s.classes[static_cast<std::size_t>(s.streams[op.stream].rank_class)].ranks;
   return sum;
 }
 
@@ -40,8 +39,7 @@ std::int64_t reduced_gradients(const Schedule& s, OpKind kind) {
   double bytes = 0;
   for (const Op& op : s.ops)
     if (op.kind == kind)
-      bytes += op.message().value() *
-               s.classes[static_cast<std::size_t>(s.streams[static_cast<std::size_t>(op.stream)].rank_class)].ranks;
+      bytes += op.message().value() * s.classes[static_cast<std::size_t>(s.streams[op.stream].rank_class)].ranks;
   return static_cast<std::int64_t>(bytes);
 }
 

@@ -21,7 +21,7 @@ namespace {
 std::string program(const Schedule& s, StreamKind kind) {
   std::string text;
   for (const Op& op : s.ops)
-    if (s.streams[static_cast<std::size_t>(op.stream)].kind == kind) text += to_string(op) + " ";
+    if (s.streams[op.stream].kind == kind) text += to_string(op) + " ";
   return text;
 }
 
@@ -118,8 +118,8 @@ TEST_CASE("restoring: copies on a stream of their own, one chunk ahead; the rest
   std::vector<std::string> copies;
   for (const Op& op : s1.ops)
     if (op.kind == OpKind::Prefetch) {
-      std::string text = to_string(s1.tensors[static_cast<std::size_t>(s1.writes_of(op)[0])]) + " after";
-      for (OpId before : s1.dependencies_of(op)) text += " " + to_string(s1.ops[static_cast<std::size_t>(before)]);
+      std::string text = to_string(s1.tensors[s1.writes_of(op)[0]]) + " after";
+      for (OpId before : s1.dependencies_of(op)) text += " " + to_string(s1.ops[before]);
       copies.push_back(text);
     }
   // One buffer of hidden rows and two of inputs: the input of chunk 2 takes over chunk 0's, its hidden rows chunk 1's.
@@ -146,7 +146,7 @@ TEST_CASE("a backward chunk reads every forward chunk that shares its capacity r
   for (const Op& op : s.ops)
     if (op.kind == OpKind::Expert && op.phase == Phase::Backward) {
       std::string text;
-      for (TensorId t : s.reads_of(op)) text += to_string(s.tensors[static_cast<std::size_t>(t)]) + " ";
+      for (TensorId t : s.reads_of(op)) text += to_string(s.tensors[t]) + " ";
       inputs.push_back(text);
     }
   CHECK(inputs ==
@@ -291,15 +291,15 @@ TEST_CASE("host_sync: every op of a phase is before the wait, every op of the ne
   int syncs = 0;
   std::vector<OpId> reached(s.ops.size());  // the last sync that an op runs after; -1: none
   std::vector<OpId> of_stream(s.streams.size(), -1);
-  OpId last_sync = -1;
-  for (std::size_t i = 0; i < s.ops.size(); ++i) {
+  OpId last_sync;
+  for (const OpId i : s.ops.ids()) {
     const Op& op = s.ops[i];
     OpId& stream = of_stream[static_cast<std::size_t>(op.stream)];
     for (OpId d : s.dependencies_of(op)) stream = std::max(stream, reached[static_cast<std::size_t>(d)]);
     CHECK(stream == last_sync);
     if (op.kind == OpKind::HostSync) {
       ++syncs;
-      stream = last_sync = static_cast<OpId>(i);
+      stream = last_sync = i;
     }
     reached[i] = stream;
   }

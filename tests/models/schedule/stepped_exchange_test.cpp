@@ -34,7 +34,7 @@ std::string exchanges(const Schedule& s, StreamKind kind) {
   std::string text;
   for (const Op& op : s.ops)
     if ((op.kind == OpKind::Dispatch || op.kind == OpKind::Combine) && op.phase == Phase::Forward &&
-        s.streams[static_cast<std::size_t>(op.stream)].kind == kind)
+        s.streams[op.stream].kind == kind)
       text += to_string(op) + " ";
   return text;
 }
@@ -114,14 +114,14 @@ TEST_CASE("a fused all-to-all is one op that uses both kinds of links and device
   const PricedSchedule fused = price_plan(e, stepped(AllToAll::TwoDimensional, AllToAllImplementation::Fused));
   const PricedSchedule steps = price_plan(e, stepped(AllToAll::TwoDimensional));
   const auto first_dispatch = [](const PricedSchedule& p) {
-    for (std::size_t i = 0; i < p.schedule->ops.size(); ++i)
+    for (const OpId i : p.schedule->ops.ids())
       if (p.schedule->ops[i].kind == OpKind::Dispatch) return i;
-    return p.schedule->ops.size();
+    return OpId();
   };
-  const std::size_t one = first_dispatch(fused), copy = first_dispatch(steps);
+  const OpId one = first_dispatch(fused), copy = first_dispatch(steps);
   // Exchanges 1 ms + 1 ns/B of 512 B on each kind of link; copies 2 (1 us + 1024 ns).
   CHECK(fused.duration[one].value() == Approx(1e-3 + 2 * 1024e-9));
-  const auto demands = fused.demands_of(static_cast<OpId>(one));
+  const auto demands = fused.demands_of(PricedSchedule::only_activity(one));
   REQUIRE(demands.size() == 3);
   CHECK(fused.resources[static_cast<std::size_t>(demands[0].resource)] == "compute");
   CHECK(demands[0].seconds.value() == Approx(2 * 1024e-9));
@@ -129,8 +129,8 @@ TEST_CASE("a fused all-to-all is one op that uses both kinds of links and device
   CHECK(demands[1].seconds.value() == Approx(512e-9));
   CHECK(fused.resources[static_cast<std::size_t>(demands[2].resource)] == "intra");
   CHECK(steps.duration[copy].value() == Approx(1e-6 + 1024e-9));
-  CHECK(steps.duration[copy + 1].value() == Approx(1e-3 + 512e-9));
-  const auto copy_demands = steps.demands_of(static_cast<OpId>(copy));
+  CHECK(steps.duration[OpId(copy + 1)].value() == Approx(1e-3 + 512e-9));
+  const auto copy_demands = steps.demands_of(PricedSchedule::only_activity(copy));
   REQUIRE(copy_demands.size() == 1);
   CHECK(steps.resources[static_cast<std::size_t>(copy_demands[0].resource)] == "compute");
 }
