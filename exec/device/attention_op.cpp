@@ -130,7 +130,7 @@ void record_projection(DeviceOp<Scalar>& op) {
                    op.write(gradient_of(TensorKind::AttentionInput)));
 }
 
-// Of all tokens it projects first; a chunk reads and writes what projection ops have written.
+// All tokens together are projected first; a chunk reads and writes what projection ops have written.
 template <class Scalar>
 void record_attention(DeviceOp<Scalar>& op) {
   using Number = Wide<Scalar>;

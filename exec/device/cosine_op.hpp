@@ -16,7 +16,7 @@ template <class Scalar>
 CosineOperands<Wide<Scalar>> record_cosines(const DeviceOp<Scalar>& op, const Scalar* tokens, const Scalar* router,
                                             Wide<Scalar>* logits);
 
-// Of a backward gate op: adds to its results.
+// Adds to the results of a backward gate op.
 template <class Scalar>
 void record_cosine_backward(const DeviceOp<Scalar>& op, const Scalar* d_logits, const CosineOperands<Wide<Scalar>>& c);
 

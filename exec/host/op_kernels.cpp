@@ -89,7 +89,7 @@ void forward_projection(OpContext<Scalar>& c) {
                              projections(c, c.write_id(TensorKind::QueryKeyValue)));
 }
 
-// Of all tokens it projects first; a chunk reads what a projection op has written.
+// All tokens together are projected first; a chunk reads what a projection op has written.
 template <class Scalar>
 void forward_attention(OpContext<Scalar>& c) {
   const LayerShape& s = c.shape;

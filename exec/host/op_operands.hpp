@@ -37,7 +37,7 @@ struct OpOperands {
   std::vector<TensorId> all_writes(Role role) const { return all(writes(), role); }
   const Tensor& read_tensor(Role role) const { return tensor(read_id(role)); }
   const Tensor& write_tensor(Role role) const { return tensor(write_id(role)); }
-  // Of an exchange: what is sent or summed, and where the end of it stands.
+  // An exchange sends or sums its source; the end of it stands in its result.
   TensorId source() const { return reads().front(); }
   TensorId result() const { return writes().front(); }
 
@@ -50,11 +50,11 @@ struct OpOperands {
 // The preset choices of the op's part; empty where the gate decides.
 Routing preset_of_part(const OpOperands& o);
 
-// What an expert op works on, by its rows and weights: all experts here, or one shadowed expert; all
+// The shape that an expert op works on, by its rows and weights: all experts here, or a shadowed one; all
 // copies of the rows, or those of a peer group; own shards of the weights, or gathered ones.
 LayerShape expert_shape(const OpOperands& o);
 
-// Where the gradient of a weight tensor is: what the update reads, from which element on.
+// The place of a weight tensor's gradient: what the update reads, from which element on.
 struct GradientPlace {
   TensorId tensor;
   std::int64_t first = 0;

@@ -21,7 +21,7 @@ class OperandCheck {
  public:
   OperandCheck(const Schedule& schedule, const Op& op) : s_(schedule), op_(op) {}
 
-  // Of several signatures of the pass, the one that fits furthest is what the op was meant to have.
+  // The signature that fits furthest, of those of the pass, is the one that the op was meant to have.
   std::optional<std::string> fault() const {
     std::optional<Misfit> closest;
     for (const Signature& signature : entry_of(op_.kind).signatures) {

@@ -106,7 +106,7 @@ class UpTo {
 };
 using Operands = UpTo<Operand, 7>;  // in their order
 
-// What an op reads and writes in one pass.
+// The operands of an op in one pass.
 struct Signature {
   Phase phase = Phase::Forward;
   Operands reads = {}, writes = {};

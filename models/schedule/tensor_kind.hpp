@@ -1,4 +1,4 @@
-// What a tensor of a schedule holds: one entry for each kind.
+// The kinds of tensors of a schedule: names, shapes and what they hold.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -55,7 +55,7 @@ void check_refused(Json file, const std::string& pointer, const Json& value) {
   CHECK_THROWS_WITH(read_json(file), Contains("s.json:") && Contains(pointer + ": " + is + ", but ") && Contains(was));
 }
 
-// Of a change that gives an op operands that its kind does not have.
+// The change gives an op operands that its kind does not have.
 void check_operands(Json file, const std::string& pointer, const Json& value, const std::string& message) {
   file[Json::json_pointer(pointer)] = value;
   CHECK_THROWS_WITH(read_json(file), Contains("s.json:") && Contains(message));

@@ -10,6 +10,7 @@
 
 #include "models/base/json/json_file.hpp"
 #include "models/price/build_schedule.hpp"
+#include "models/schedule/lowering.hpp"
 #include "models/schedule/operand_check.hpp"
 #include "tests/support/experiments.hpp"
 #include "tests/support/golden.hpp"
@@ -157,6 +158,14 @@ TEST_CASE("The traits of ops are those that schedules show") {
     if (entry.floats) REQUIRE(!on_compute);
     if (entry.communicates) REQUIRE(!on_compute);
     if (entry.exchanges_rows) REQUIRE(op.group() == GroupKind::Ep);
+    for (TensorId id : s.writes_of(op)) {
+      const Tensor& t = tensor(s, id);
+      if (!entry.communicates || op.group() != GroupKind::Ep) continue;
+      if (t.kind == TensorKind::Dispatched || t.kind == TensorKind::Combined)
+        REQUIRE(to_owners(op) == (t.kind == TensorKind::Dispatched));
+      if (t.kind == TensorKind::ExpertOutput || t.kind == TensorKind::Encoded)
+        REQUIRE(to_owners(op) == (t.kind == TensorKind::ExpertOutput));
+    }
     const bool makes_gradients =
         std::ranges::any_of(s.writes_of(op), [&](TensorId id) { return tensor(s, id).gradient; });
     if (entry.restores) REQUIRE((op.phase == Phase::Backward && !makes_gradients));
