@@ -124,7 +124,7 @@ void attend_backward(const DeviceOp<Scalar>& op, const Scalar* d_partial, const 
 template <class Scalar>
 void record_projection(DeviceOp<Scalar>& op) {
   if (op.op.phase == Phase::Forward) return project(op, op.read(0), op.read(1), op.write(0));
-  project_backward(op, op.read(0), op.read(1), op.read(2), op.write(0) + op.op.rows.first, op.write(1));
+  project_backward(op, op.read(0), op.read(1), op.read(2), op.write(0) + op.op.gradients.first, op.write(1));
 }
 
 // Of all tokens it projects first; a chunk reads and writes what projection ops have written.
@@ -140,7 +140,7 @@ void record_attention(DeviceOp<Scalar>& op) {
   }
   const std::int64_t width = op.shape.query_width() + 2 * op.shape.key_width();
   const std::int64_t size = op.shape.sequence_tokens() * width;
-  Scalar* const gradients = op.write(0) + op.op.rows.first;
+  Scalar* const gradients = op.write(0) + op.op.gradients.first;
   Scalar* const d_projected = projects ? op.out.template scratch<Scalar>(size) : op.write(1);
   if (op.part.chunk <= 0) op.out.zero(d_projected, size);
   attend_backward(op, op.read(0), op.read(first + 1), op.read(first + 2), op.template read<Wide<Scalar>>(first + 3),

@@ -320,9 +320,9 @@ void record_dense_ffn(DeviceOp<Scalar>& op) {
   if (forward)
     return record_forward(op.out, s, tokens, op.read(0), op.read(1) + s.dense_parameters(), op.write(0), op.write(1));
   Scalar* const d_hidden = op.out.template scratch<Scalar>(tokens.size() * s.hidden_width());
-  record_backward<Scalar>(
-      op.out, s, {{tokens, op.read(1), op.read(2)}},
-      {tokens, op.read(0), op.read(3) + s.dense_parameters(), op.write(0) + op.op.rows.first, op.write(1), d_hidden});
+  record_backward<Scalar>(op.out, s, {{tokens, op.read(1), op.read(2)}},
+                          {tokens, op.read(0), op.read(3) + s.dense_parameters(), op.write(0) + op.op.gradients.first,
+                           op.write(1), d_hidden});
 }
 
 DOVETAIL_FOR_DEVICE(record_expert);

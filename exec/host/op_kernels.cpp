@@ -103,7 +103,7 @@ template <class Scalar>
 void backward_attention(OpContext<Scalar>& c) {
   const LayerShape& s = c.shape;
   const std::int64_t tokens = s.sequence_tokens();
-  Scalar* const gradients = c.write(0) + c.op.rows.first;
+  Scalar* const gradients = c.write(0) + c.op.gradients.first;
   if (c.part.chunk >= 0) {
     backward_attention_of_part<Scalar>(c, 1, write_projections(c, 1), {gradients, s.query_width(), s.hidden});
     return;
@@ -121,7 +121,7 @@ void backward_projection(OpContext<Scalar>& c) {
   const LayerShape& s = c.shape;
   const std::int64_t tokens = s.sequence_tokens();
   projection_backward<Scalar>(s, c.rows, read_projections(c, 0), read_matrix(c, 1, tokens, s.hidden), {s, c.read(2)},
-                              {s, c.write(0) + c.op.rows.first}, write_matrix(c, 1, tokens, s.hidden));
+                              {s, c.write(0) + c.op.gradients.first}, write_matrix(c, 1, tokens, s.hidden));
 }
 
 // The operand of a kind, or null: routing may be sparse, dense or both.
@@ -269,7 +269,7 @@ void forward_dense_ffn(OpContext<Scalar>& c) {
 template <class Scalar>
 void backward_dense_ffn(OpContext<Scalar>& c) {
   const LayerShape s = ffn_shape(c.shape, c.read_tensor(3).elements);
-  const RowRange tokens{0, s.sequence_tokens()}, range = c.op.rows;
+  const RowRange tokens{0, s.sequence_tokens()}, range = c.op.gradients;
   const KeptChunk<Scalar> kept{{tokens, c.read(1)}, c.read(2)};
   std::vector<Scalar> d_hidden(static_cast<std::size_t>(s.sequence_tokens() * s.hidden_width()));
   expert_backward<Scalar>(s, {tokens, c.read(0)}, c.read(3) + s.dense_parameters(), {&kept, 1},
