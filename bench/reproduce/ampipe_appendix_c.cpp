@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <utility>
 
 #include "bench/reproduce/tables.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
+#include "models/price/transforms.hpp"
 #include "models/schedule/op_table.hpp"
 #include "models/time/analytic_backend.hpp"
 
@@ -35,9 +37,9 @@ class Layer {
   }
 
   double makespan(const LayerCost& cost) {
-    for (const OpId i : priced_.duration.ids())
-      priced_.duration[i] = Seconds(seconds(priced_.schedule->ops[i].kind, cost) / chunks_);
-    return analytic_makespan(priced_, scratch_).value();
+    IdVector<OpId, Seconds> durations;
+    for (const Op& op : priced_.schedule->ops) durations.push_back(Seconds(seconds(op.kind, cost) / chunks_));
+    return analytic_makespan(with_durations(priced_, std::move(durations)), scratch_).value();
   }
 
  private:

@@ -7,6 +7,7 @@
 #include "models/base/errors.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
+#include "models/price/transforms.hpp"
 #include "models/question/capacity.hpp"
 #include "models/question/experiment_rules.hpp"
 #include "models/question/volumes.hpp"
@@ -76,17 +77,7 @@ Experiment moe_layer(Experiment e, const LayerSizes& sizes) {
 }
 
 PricedSchedule price_moe(const Experiment& experiment, const Plan& plan) {
-  PricedSchedule priced = price_plan(experiment, plan);
-  for (const OpId i : priced.schedule->ops.ids()) {
-    if (!outside_moe(priced.schedule->ops[i].kind)) continue;
-    priced.fixed[i] = priced.duration[i] = Seconds(0);
-    priced.for_each_activity(i, [&](ActivityId activity) {
-      const auto a = static_cast<std::size_t>(activity);
-      for (auto d = priced.first_demand[a]; d < priced.first_demand[a + 1]; ++d)
-        priced.demands[static_cast<std::size_t>(d)].seconds = Seconds(0);
-    });
-  }
-  return priced;
+  return without_cost_of(price_plan(experiment, plan), outside_moe);
 }
 
 Seconds moe_time(const Experiment& experiment, const Plan& plan) {

@@ -6,10 +6,10 @@
 #include <optional>
 #include <utility>
 
-#include "exec/run/dilation.hpp"
 #include "models/base/errors.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
+#include "models/price/transforms.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "planners/registry.hpp"
 
@@ -21,7 +21,7 @@ using PlannedBy = std::vector<std::pair<std::string, Plan>>;  // choices with th
 // Held ops last their own time whatever runs beside them.
 Seconds predict(const PricedSchedule& priced) {
   std::vector<double> scratch;
-  return analytic_makespan(exec::with_durations(priced, priced.duration), scratch);
+  return analytic_makespan(with_durations(priced, priced.duration), scratch);
 }
 
 // Whether two plans differ in nothing but how they bring back what they did not keep.

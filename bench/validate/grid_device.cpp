@@ -10,11 +10,11 @@
 #include "bench/validate/measured_plan.hpp"
 #include "exec/host/host_run.hpp"
 #include "exec/launch/mpi_launch.hpp"
-#include "exec/run/dilation.hpp"
 #include "models/base/errors.hpp"
 #include "models/files/plan_json.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
+#include "models/price/transforms.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"
 
@@ -24,7 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Bytes predicted_peak(const PricedSchedule& priced) {
-  const Timeline timeline = AnalyticBackend().run(exec::with_durations(priced, priced.duration));
+  const Timeline timeline = AnalyticBackend().run(with_durations(priced, priced.duration));
   return memory_use(*priced.schedule, timeline, Arenas::LeftOut).peak;
 }
 

@@ -126,7 +126,7 @@ void record_projection(DeviceOp<Scalar>& op) {
   const Scalar *const input = op.read(roles::attention_input), *const weights = op.read(TensorKind::DenseWeights);
   if (op.op.phase == Phase::Forward) return project(op, input, weights, op.write(TensorKind::QueryKeyValue));
   project_backward(op, op.read(gradient_of(TensorKind::QueryKeyValue)), input, weights,
-                   op.write(TensorKind::DenseGradients) + op.op.rows.first,
+                   op.write(TensorKind::DenseGradients) + op.op.gradients.first,
                    op.write(gradient_of(TensorKind::AttentionInput)));
 }
 
@@ -145,7 +145,7 @@ void record_attention(DeviceOp<Scalar>& op) {
   }
   const std::int64_t width = op.shape.query_width() + 2 * op.shape.key_width();
   const std::int64_t size = op.shape.sequence_tokens() * width;
-  Scalar* const gradients = op.write(TensorKind::DenseGradients) + op.op.rows.first;
+  Scalar* const gradients = op.write(TensorKind::DenseGradients) + op.op.gradients.first;
   Scalar* const d_projected =
       projects ? op.out.template scratch<Scalar>(size) : op.write(gradient_of(TensorKind::QueryKeyValue));
   if (op.part.chunk <= 0) op.out.zero(d_projected, size);

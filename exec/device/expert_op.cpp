@@ -329,7 +329,7 @@ void record_dense_ffn(DeviceOp<Scalar>& op) {
   Scalar* const d_hidden = op.out.template scratch<Scalar>(tokens.size() * s.hidden_width());
   record_backward<Scalar>(
       op.out, s, {{tokens, input, op.read(TensorKind::FfnHidden)}},
-      {tokens, op.read(roles::d_ffn_partial), weights, op.write(TensorKind::DenseGradients) + op.op.rows.first,
+      {tokens, op.read(roles::d_ffn_partial), weights, op.write(TensorKind::DenseGradients) + op.op.gradients.first,
        op.write(gradient_of(TensorKind::FfnInput)), d_hidden});
 }
 

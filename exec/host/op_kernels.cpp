@@ -80,7 +80,7 @@ const Scalar* dense_weights(const OpContext<Scalar>& c) {
 // The op's range of them.
 template <class Scalar>
 Scalar* dense_gradients(const OpContext<Scalar>& c) {
-  return c.write(TensorKind::DenseGradients) + c.op.rows.first;
+  return c.write(TensorKind::DenseGradients) + c.op.gradients.first;
 }
 
 template <class Scalar>

@@ -18,12 +18,12 @@
 #include "exec/launch/child_process.hpp"
 #include "exec/launch/run_folder.hpp"
 #include "exec/launch/watch.hpp"
-#include "exec/run/dilation.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/write_file.hpp"
 #include "models/base/names.hpp"
 #include "models/files/load.hpp"
 #include "models/files/read_schedule.hpp"
+#include "models/price/transforms.hpp"
 
 namespace dovetail::exec {
 namespace {

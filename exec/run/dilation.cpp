@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/price/transforms.hpp"
 #include "models/time/analytic_backend.hpp"
 
 namespace dovetail::exec {
@@ -52,19 +53,6 @@ PricedSchedule stretch(const PricedSchedule& priced, const Emulated& emulated, d
   for (const OpId i : durations.ids())
     if (emulated.held[i]) durations[i] = priced.duration[i] * dilation;
   return with_durations(priced, std::move(durations));
-}
-
-PricedSchedule with_durations(const PricedSchedule& priced, IdVector<OpId, Seconds> durations) {
-  PricedSchedule result = priced;
-  result.fixed = durations;
-  result.duration = std::move(durations);
-  result.demands.clear();
-  result.first_demand.assign(result.duration.size() + 1, 0);
-  result.activities.clear();
-  result.first_activity.clear();
-  result.speed_changes.clear();
-  result.contended = false;
-  return result;
 }
 
 double choose_dilation(const PricedSchedule& priced, const Emulated& emulated) {

@@ -16,9 +16,6 @@ struct Emulated {
 // which are at most half full, catch up.
 Seconds overrun_tolerance(const PricedSchedule& stretched);
 
-// The priced schedule with other durations (by op), whatever runs beside each op: nothing is shared.
-PricedSchedule with_durations(const PricedSchedule& priced, IdVector<OpId, Seconds> durations);
-
 // The priced schedule in wall seconds: held ops `dilation` times their modelled time, the others their work.
 PricedSchedule stretch(const PricedSchedule& priced, const Emulated& emulated, double dilation);
 

@@ -93,19 +93,12 @@ RowRange read_range(const JsonReader& reader) {
   return {bounds[0].long_integer(), bounds[1].long_integer()};
 }
 
-// Common to tensors and ops.
-template <class Item>
-void read_place_in_step(const JsonReader& r, Item& item) {
+StepPlace read_place(const JsonReader& r) {
   const auto small = [&](std::string_view key, int least) {
     return static_cast<std::int16_t>(r.integer(key, least, small_max));
   };
-  item.layer = small("layer", 0);
-  item.micro_batch = small("micro_batch", 0);
-  item.chunk = small("chunk", -1);
-  item.step = small("step", -1);
-  item.expert = small("expert", -1);
-  item.rows = read_range(r.at("rows"));
-  item.peers = read_range(r.at("peers"));
+  return {small("layer", 0),   small("micro_batch", 0),  small("chunk", -1),       small("step", -1),
+          small("expert", -1), read_range(r.at("rows")), read_range(r.at("peers"))};
 }
 
 Tensor read_tensor(const JsonReader& r, std::size_t classes, std::size_t earlier) {
@@ -116,7 +109,7 @@ Tensor read_tensor(const JsonReader& r, std::size_t classes, std::size_t earlier
   t.dtype = r.enumeration("dtype", dtype_names);
   t.place = r.enumeration("place", place_names);
   t.rank_class = static_cast<std::int16_t>(r.integer("rank_class", 0, static_cast<int>(classes) - 1));
-  read_place_in_step(r, t);
+  static_cast<StepPlace&>(t) = read_place(r);
   t.buffer = TensorId(r.integer("buffer", -1, static_cast<int>(earlier) - 1));
   t.elements = r.long_integer("elements", 1);
   return t;
@@ -184,11 +177,13 @@ Op read_op(const JsonReader& r, Schedule& s) {
   op.kind = r.enumeration("kind", op_kind_names);
   op.phase = r.enumeration("phase", phase_names);
   op.stream = StreamId(r.integer("stream", 0, static_cast<int>(s.streams.size()) - 1));
-  read_place_in_step(r, op);
+  static_cast<StepPlace&>(op) = read_place(r);
   op.work = read_work(r.at("work"), op.kind, s.steps.size());
   op.dependencies = append_dependencies(r.at("dependencies"), s);
   op.reads = append_operands(r.at("reads"), s);
   op.writes = append_operands(r.at("writes"), s);
+  const auto is_sum = [&](TensorId t) { return s.tensors[t].kind == TensorKind::DenseGradients; };
+  if (std::ranges::any_of(s.writes_of(op), is_sum)) std::swap(op.rows, op.gradients);  // one word of the file for both
   if (const auto fault = operand_fault(s, op)) r.fail(*fault);
   return op;
 }

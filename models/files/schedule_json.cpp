@@ -92,7 +92,7 @@ Json op_json(const PricedSchedule& priced, OpId id) {
           {"chunk", op.chunk},
           {"step", op.step},
           {"expert", op.expert},
-          {"rows", range_json(op.rows)},
+          {"rows", range_json(op.gradients.size() > 0 ? op.gradients : op.rows)},
           {"peers", range_json(op.peers)},
           {"work", work_json(op)},
           {"dependencies", s.dependencies_of(op)},

@@ -109,7 +109,7 @@ class Match {
 
   bool same_place(const Schedule& step, OpId id, const Op& op) const {
     const Op& other = step.ops[id];
-    return op.rows.first == other.rows.first && op.rows.last == other.rows.last &&
+    return op.rows == other.rows && op.gradients == other.gradients &&
            std::ranges::equal(s_.reads_of(op), step.reads_of(other));
   }
 

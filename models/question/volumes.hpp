@@ -13,6 +13,7 @@ struct RowRange {
   std::int64_t first = 0, last = 0;
   std::int64_t size() const { return last - first; }
   bool overlaps(RowRange o) const { return first < o.last && o.first < last; }
+  friend bool operator==(RowRange, RowRange) = default;
 };
 
 // A chunk covers capacity rows of the experts of some peers. `peers` are offsets around the exchanging group, counted

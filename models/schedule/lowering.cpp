@@ -31,7 +31,7 @@ class Lowering {
         if (op_.phase == Phase::Backward) return return_gradient();
         break;
       case OpKind::DenseGradientAllReduce:
-        return {{all_reduce(op_.rows)}};
+        return {{all_reduce(op_.gradients)}};
       default:
         break;
     }

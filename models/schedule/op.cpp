@@ -8,15 +8,13 @@
 namespace dovetail {
 namespace {
 
-// What belongs to one place of the model: "x[layer]", then "#expert", ".chunk", "/step" and "@micro_batch" where there
-// are any.
-template <class Item>
-std::string indexed(std::string_view prefix, std::string_view name, const Item& item) {
-  std::string text = fmt::format("{}{}[{}]", prefix, name, item.layer);
-  if (item.expert >= 0) text += fmt::format("#{}", item.expert);
-  if (item.chunk >= 0) text += fmt::format(".{}", item.chunk);
-  if (item.step >= 0) text += fmt::format("/{}", item.step);
-  if (item.micro_batch > 0) text += fmt::format("@{}", item.micro_batch);
+// "name[layer]", then "#expert", ".chunk", "/step" and "@micro_batch" where there are any.
+std::string indexed(std::string_view prefix, std::string_view name, const StepPlace& place) {
+  std::string text = fmt::format("{}{}[{}]", prefix, name, place.layer);
+  if (place.expert >= 0) text += fmt::format("#{}", place.expert);
+  if (place.chunk >= 0) text += fmt::format(".{}", place.chunk);
+  if (place.step >= 0) text += fmt::format("/{}", place.step);
+  if (place.micro_batch > 0) text += fmt::format("@{}", place.micro_batch);
   return text;
 }
 

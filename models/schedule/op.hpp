@@ -35,39 +35,36 @@ inline constexpr Names<StreamKind, 8> stream_kind_names{{{"compute", StreamKind:
 enum class Place : std::uint8_t { Device, Host };  // Host: pinned memory
 inline constexpr Names<Place, 2> place_names{{{"device", Place::Device}, {"host", Place::Host}}};
 
-struct Tensor {
+// Where in the step an op works, or a tensor is made.
+struct StepPlace {
+  std::int16_t layer = 0;
+  std::int16_t micro_batch = 0;
+  std::int16_t chunk = -1;   // -1: not chunked
+  std::int16_t step = -1;    // of a collective in several steps
+  std::int16_t expert = -1;  // a shadowed expert, of all; -1: not of one
+  RowRange rows;             // capacity rows of a chunk
+  RowRange peers;            // with split peers: offsets of the ranks it is for; else empty
+};
+
+struct Tensor : StepPlace {
   TensorKind kind = TensorKind::LayerInput;
   bool gradient = false;    // the gradient of an activation of this kind
   bool persistent = false;  // lives through the step: weights, their gradients, optimizer states, the step's input
   DType dtype = DType::Fp32;
   Place place = Place::Device;
   std::int16_t rank_class = 0;  // whose memory it is in
-  std::int16_t layer = 0;
-  std::int16_t micro_batch = 0;
-  std::int16_t chunk = -1;   // -1: not chunked
-  std::int16_t step = -1;    // of a collective in several steps
-  std::int16_t expert = -1;  // a shadowed expert, of all; -1: not of one
-  RowRange rows;             // capacity rows of a chunked tensor
-  RowRange peers;            // with split peers: offsets of the ranks it is for; else empty
-  TensorId buffer;           // an earlier tensor whose memory it takes over; none: memory of its own
+  TensorId buffer;              // an earlier tensor whose memory it takes over; none: memory of its own
   std::int64_t elements = 0;
 
   Bytes bytes() const { return static_cast<double>(elements) * size_of(dtype); }
 };
 std::string to_string(const Tensor& tensor);  // "d_expert_input[3].2": layer 3, chunk 2
 
-struct Op {
+struct Op : StepPlace {
   OpKind kind = OpKind::Attention;
   Phase phase = Phase::Forward;
   StreamId stream{0};
-  std::int16_t layer = 0;
-  std::int16_t micro_batch = 0;
-  std::int16_t chunk = -1;
-  std::int16_t step = -1;    // of a collective in several steps
-  std::int16_t expert = -1;  // as in Tensor
-  RowRange rows;             // capacity rows of a chunked op; elements of DenseGradients for their all-reduce
-                             // and the ops that write them
-  RowRange peers;            // as in Tensor
+  RowRange gradients;  // elements of DenseGradients that it writes or sums; else empty
   Work work;
   Span dependencies, reads, writes;
 

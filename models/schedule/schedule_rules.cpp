@@ -45,7 +45,7 @@ struct Access {
 Access access_of(const Schedule& s, OpId id, TensorId tensor) {
   const Tensor& t = s.tensors[tensor];
   const Op& op = s.ops[id];
-  if (t.kind == TensorKind::DenseGradients && op.phase == Phase::Backward) return {id, op.rows};
+  if (t.kind == TensorKind::DenseGradients && op.phase == Phase::Backward) return {id, op.gradients};
   return {id, {0, t.elements}};
 }
 

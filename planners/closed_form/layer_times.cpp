@@ -118,7 +118,7 @@ LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
     const Seconds fixed = priced.fixed[i], duration = priced.duration[i];
     if (op.kind == OpKind::DenseGradientAllReduce) {
       times.all_reduce_alpha = fixed;
-      times.all_reduce_per_element = (duration - fixed) / static_cast<double>(op.rows.size());
+      times.all_reduce_per_element = (duration - fixed) / static_cast<double>(op.gradients.size());
     } else if (op.kind == OpKind::ExpertGradientAllReduce) {
       times.expert_all_reduce += duration;
     } else if (op.kind == OpKind::Update) {

@@ -248,7 +248,7 @@ StreamFloor StepBound::streams(const Plan& plan) const {
     const Seconds duration = all.duration[i] - all.fixed[i];
     if (op.kind == OpKind::DenseGradientAllReduce) {
       dense += duration;
-      elements += op.rows.size();
+      elements += op.gradients.size();
     } else if (op.kind == OpKind::ExpertGradientAllReduce) {
       floor.gradients += link == op.stream ? moe_ * duration : Seconds(0);
     } else if (const StreamKind kind = s.streams[op.stream].kind;

@@ -73,6 +73,7 @@ Json arguments(const SystemResult& result, OpId id) {
   if (result.schedule->micro_batches > 1) args["micro_batch"] = op.micro_batch;
   if (op.chunk >= 0) args["chunk"] = op.chunk;
   if (op.rows.size() > 0) args["rows"] = {op.rows.first, op.rows.last};
+  if (op.gradients.size() > 0) args["gradients"] = {op.gradients.first, op.gradients.last};
   if (op.flops().value() > 0) args["flops"] = op.flops().value();
   if (op.memory_traffic().value() > 0) args["memory_traffic_bytes"] = op.memory_traffic().value();
   if (op.collective() != Collective::None) {

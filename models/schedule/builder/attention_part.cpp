@@ -83,7 +83,7 @@ void attention_backward(StepContext& c, int layer, const TokenPart& part, Tensor
   const OpWork work = c.work(part);
   const TensorId weights = c.weights(layer).dense;
   Op o = c.part_op(OpKind::Attention, Phase::Backward, layer, part, work.attention(Phase::Backward));
-  o.rows = attention_gradients_of(c, layer);
+  o.gradients = attention_gradients_of(c, layer);
   if (part.chunk < 0) {
     d.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden, /*gradient=*/true);
     c.add(o, {d_gathered, saved.input, saved.query_key_value, saved.context, saved.log_sum_exp, weights},
@@ -92,7 +92,7 @@ void attention_backward(StepContext& c, int layer, const TokenPart& part, Tensor
   }
   // The first part overwrites the gradients of queries, keys, values and the output's projection; the others add.
   o.work = work.attention_chunk(Phase::Backward);
-  o.rows.first = o.rows.last - v.context_width * v.hidden;
+  o.gradients.first = o.gradients.last - v.context_width * v.hidden;
   TensorIds reads{d_gathered, saved.query_key_value, saved.context, saved.log_sum_exp, weights};
   if (part.chunk == 0)
     d.query_key_value = c.activation(TensorKind::QueryKeyValue, layer, projection_elements(v), /*gradient=*/true);
@@ -107,8 +107,8 @@ TensorId attention_backward_finish(StepContext& c, int layer, const SavedAttenti
   if (chunked(c, layer)) {
     d.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden, /*gradient=*/true);
     Op o = c.op(OpKind::Projection, Phase::Backward, layer, c.streams().compute, work.projection(Phase::Backward));
-    o.rows = attention_gradients_of(c, layer);
-    o.rows.last -= v.context_width * v.hidden;
+    o.gradients = attention_gradients_of(c, layer);
+    o.gradients.last -= v.context_width * v.hidden;
     c.add(o, {d.query_key_value, saved.input, c.weights(layer).dense}, {c.dense_gradients(), d.input});
   }
   if (!mp_gathers(c)) return d.input;

@@ -39,8 +39,8 @@ TensorId dense_ffn_backward(StepContext& c, int layer, TensorId d_output, const 
   after_gather();
   const TensorId d_input = c.activation(TensorKind::FfnInput, layer, gathered, true);
   Op ffn = c.op(OpKind::DenseFfn, Phase::Backward, layer, c.streams().compute, work.dense_ffn(Phase::Backward));
-  ffn.rows = c.dense_gradients_of(layer);
-  ffn.rows.first += v.attention_parameters;
+  ffn.gradients = c.dense_gradients_of(layer);
+  ffn.gradients.first += v.attention_parameters;
   c.add(ffn, {d_partial, saved.input, saved.hidden, c.weights(layer).dense}, {c.dense_gradients(), d_input});
   if (!gathers) return d_input;
   const TensorId sum = c.activation(TensorKind::FfnSumGradient, layer, v.tokens * v.hidden);

@@ -35,7 +35,7 @@ void GradientPart::reduce_dense(Window window, int layer) {
     if (c_.groups().dp == 1) continue;
     Op o = c_.op(OpKind::DenseGradientAllReduce, Phase::Backward, layer, c_.streams().inter,
                  c_.work(layer).all_reduce(GroupKind::Dp, slice.elements));
-    o.rows = elements;
+    o.gradients = elements;
     c_.add(o, {c_.dense_gradients()}, {c_.dense_gradients()});
   }
 }

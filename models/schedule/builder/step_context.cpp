@@ -195,14 +195,9 @@ TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements, bo
 
 TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire, TensorId buffer) {
   Tensor t = tensor(kind, op.layer, elements);
+  static_cast<StepPlace&>(t) = op;
   if (wire != Wire::Same) t.dtype = wire_dtype(wire);
   t.gradient = op.phase == Phase::Backward && !entry_of(op.kind).restores;
-  t.expert = op.expert;
-  t.micro_batch = op.micro_batch;
-  t.chunk = op.chunk;
-  t.step = op.step;
-  t.rows = op.rows;
-  t.peers = op.peers;
   t.buffer = buffer;
   return writer_.add_tensor(t);
 }

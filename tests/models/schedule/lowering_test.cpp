@@ -220,7 +220,7 @@ TEST_CASE("dense gradients: the op's elements alone") {
             {of_elements(10)},
             ep_of(2),
             {}};
-  one.op.rows = {3, 7};
+  one.op.gradients = {3, 7};
   CHECK(lowered(one, 0) == "all_reduce 0[3, 7) to 1[3, 7)");
 }
 
