@@ -119,14 +119,14 @@ void add_to_floor(const PricedSchedule& priced, OpId id, bool simple, std::vecto
   priced.for_each_demand(
       id, [&](const Demand& demand) { resources[static_cast<std::size_t>(demand.resource)] += demand.seconds; });
   const OpEntry& entry = entry_of(op.kind);
-  if (!entry.communicates) {
-    if (op.kind == OpKind::Expert && op.expert < 0) floor.launch += fixed;  // shadowed experts are not cut into chunks
-    floor.compute += duration;
-  } else if (entry.part == OpPart::Experts) {
+  if (entry.communicates && entry.part == OpPart::Experts) {
     floor.exchange += duration - (simple ? fixed : Seconds(0));
     if (simple) floor.latency += fixed;
-  } else if (!touches_ffn(*priced.schedule, op)) {  // those of shared experts may run beside others
-    floor.outside += duration;
+  } else if (entry.communicates && entry.part == OpPart::Attention) {
+    if (!touches_ffn(*priced.schedule, op)) floor.outside += duration;  // those of shared experts may run beside others
+  } else if (priced.schedule->streams[op.stream].kind == StreamKind::Compute) {
+    if (op.kind == OpKind::Expert && op.expert < 0) floor.launch += fixed;  // shadowed experts are not cut into chunks
+    floor.compute += duration;
   }
 }
 
