@@ -34,18 +34,18 @@ struct OpOperands {
 // The preset choices of the op's part; empty where the gate decides.
 Routing preset_of_part(const OpOperands& o);
 
-// What an expert op works on, by its operands 0 (rows) and 1 (weights): all experts here, or one shadowed expert; all
+// The shape of an expert op, by its operands 0 (rows) and 1 (weights): all experts here, or one shadowed expert; all
 // copies of the rows, or those of a peer group; own shards of the weights, or gathered ones.
 LayerShape expert_shape(const OpOperands& o);
 
-// Where the gradient of a weight tensor is: which read of the update, from which element on.
+// The place of a weight tensor's gradient: which read of the update, from which element on.
 struct GradientPlace {
   std::size_t read = 0;
   std::int64_t first = 0;
 };
 GradientPlace gradient_of(const OpOperands& update, const Tensor& weights);
 
-// What the ops of all steps of an executor work on.
+// The things that the ops of all steps of an executor work on.
 class OpSetup {
  public:
   // `routing` by layer and group, with `ranks` the global ranks here; empty: as the workload's routing model says,

@@ -8,7 +8,7 @@
 namespace dovetail {
 namespace {
 
-// What belongs to one place of the model: "x[layer]", then "#expert", ".chunk", "/step" and "@micro_batch" where there
+// Names a thing of one place of the model: "x[layer]", then "#expert", ".chunk", "/step" and "@micro_batch" where there
 // are any.
 template <class Item>
 std::string indexed(std::string_view prefix, std::string_view name, const Item& item) {

@@ -37,7 +37,7 @@ bool synchronises(OpKind kind) {
   return entry_of(kind).part == OpPart::StepEnd;
 }
 
-// Of the first stage: every stage has a layer like it.
+// Bounds the first stage: every stage has a layer like it.
 class Sweep {
  public:
   Sweep(const PricedSchedule& priced, bool any_order) : priced_(priced), s_(*priced.schedule), any_order_(any_order) {}
@@ -121,7 +121,7 @@ void add_to_floor(const PricedSchedule& priced, OpId id, bool simple, std::vecto
   switch (op.kind) {
     case OpKind::MpAllGather:
     case OpKind::MpReduceScatter:
-      // Those of shared experts may run beside others.
+      // Ops of shared experts may run beside others.
       if (!touches_ffn(*priced.schedule, op)) floor.outside += duration;
       break;
     case OpKind::Dispatch:
@@ -181,7 +181,7 @@ StepBound::StepBound(const Experiment& experiment, const Plan& plan)
   };
   dense_forward_ = dense(times_.forward, times_.dense_forward);
   dense_backward_ = dense(times_.backward, times_.dense_backward);
-  // What the last layer gathers first depends on nothing, and may run beside the forward pass.
+  // The first gather of the last layer depends on nothing, and may run beside the forward pass.
   if (!times_.moe.back()) dense_backward_ -= times_.dense_backward.before;
   reduces_ = training_ && stages == 1 && parts_ == 1;
   if (!reduces_) return;
