@@ -64,7 +64,7 @@ void show_parts() {
   fmt::print("\nparts\n");
   for (const BackendEntry& entry : backends())
     line("backend", fmt::format("{}  ({}{}{})", entry.name, entry.description,
-                                entry.make ? "" : "; not in this build: ", entry.get_it));
+                                entry.make ? "" : "; not in this build: ", entry.make ? "" : entry.get_it));
   line("planners", planners);
   line("run", fmt::format("--device {} --transport {}", built_names(exec::run_device_names, &exec::RunRequest::device),
                           built_names(exec::run_transport_names, &exec::RunRequest::transport)));
