@@ -54,7 +54,7 @@ std::optional<InputError> refusal(const Plan& plan, const Experiment& experiment
 bool fits(const Plan& plan, const Experiment& experiment);
 
 // The base plan with the smallest degree that it allows and gradients reduced after the step where they are not sliced
-// yet. Where a planner finds nothing to propose, evaluating this tells why: it throws the InputError.
+// yet. If a planner finds nothing to propose, evaluating this tells why: it throws the InputError.
 Plan simplest(const PlanningTask& task);
 
 // The candidate degrees that the base plan allows for this experiment, ascending, each once. Throws the InputError of

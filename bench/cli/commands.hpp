@@ -12,7 +12,7 @@ namespace dovetail::bench {
 // Exit codes of the program.
 enum class Exit { Ok = 0, Failure = 1, BadInput = 2, NoPlan = 3, MissingDevice = 4, Threshold = 5, NotValid = 6 };
 
-// What a command does once its options are read.
+// The work of a command once its options are read.
 using Action = std::function<Exit(const std::vector<std::string>& command_line)>;
 
 struct Command {

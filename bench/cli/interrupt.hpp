@@ -1,4 +1,4 @@
-// What Ctrl-C, SIGTERM and --timeout do: the program ends at once; while a result is being written, its
+// The effects of Ctrl-C, SIGTERM and --timeout: the program ends at once; while a result is being written, its
 // temporary file is removed first.
 #pragma once
 #include <exception>

@@ -1,4 +1,4 @@
-// Where the user wrote a knob of a plan, for complaints about it.
+// The place at which the user wrote a knob of a plan, for complaints about it.
 #pragma once
 #include <string>
 

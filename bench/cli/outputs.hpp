@@ -1,4 +1,4 @@
-// Where the results of a command go: files all or nothing, and standard output.
+// The places to which a command writes its results: files all or nothing, and standard output.
 #pragma once
 #include <functional>
 #include <iosfwd>
@@ -48,7 +48,7 @@ class Outputs {
   // Checks by require_outputs. `inputs` may grow later: they are asked again before anything is written.
   Outputs(const Options& options, const FilesRead& inputs, OtherFiles others = {});
 
-  // A result in the format asked for, the page, the trace, and `more`, all or nothing. Where the result goes to a file,
+  // A result in the format asked for, the page, the trace, and `more`, all or nothing. If the result goes to a file,
   // the table still goes to standard output unless quiet.
   void write(const Writers& writers, const std::vector<Output>& more = {}) const;
   // `text` replaces the table, if given.

@@ -27,22 +27,22 @@ bool use_colour(Colour colour) {
   return environment("NO_COLOR").empty() && is_terminal(STDOUT_FILENO);
 }
 
-Progress::Progress(std::string what, int total, Talk talk)
+ProgressLine::ProgressLine(std::string what, int total, Talk talk)
     : what_(std::move(what)),
       total_(total),
       rewrite_(talk != Talk::Quiet && is_terminal(STDERR_FILENO)),
       lines_(talk == Talk::Verbose && !rewrite_ && total > 1),
       start_(std::chrono::steady_clock::now()) {}
 
-Progress::~Progress() {
+ProgressLine::~ProgressLine() {
   if (rewrite_) say("\r\033[K");
 }
 
-void Progress::begin(std::string_view item) {
+void ProgressLine::begin(std::string_view item) {
   if (rewrite_) show(item);
 }
 
-void Progress::done() {
+void ProgressLine::done() {
   ++done_;
   if (!lines_) return;
   const int tenth = 10 * done_ / total_;
@@ -51,7 +51,7 @@ void Progress::done() {
   say(fmt::format("dovetail: {} {}/{}\n", what_, done_, total_));
 }
 
-void Progress::show(std::string_view item) {
+void ProgressLine::show(std::string_view item) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   std::string rate;
   if (done_ > 0 && seconds > 1)

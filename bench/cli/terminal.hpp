@@ -1,4 +1,4 @@
-// What a person at a terminal sees besides the result: colours, and the progress of long work on stderr.
+// Output for a person at a terminal besides the result: colours, and the progress of long work on stderr.
 #pragma once
 #include <chrono>
 #include <string>
@@ -15,12 +15,12 @@ enum class Talk { Quiet, Normal, Verbose };
 
 // On a terminal one line that is rewritten: done, total, rate, time left; gone at the end. Elsewhere nothing,
 // or a line per tenth when verbose.
-class Progress {
+class ProgressLine {
  public:
-  Progress(std::string what, int total, Talk talk);
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
+  ProgressLine(std::string what, int total, Talk talk);
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
 
   void begin(std::string_view item);  // what is worked on now
   void done();                        // one more

@@ -162,7 +162,7 @@ Calibration measure_host(const CalibrateCommand& options, const RunProvenance& b
   const int ranks = options.ranks > 0 ? options.ranks : std::max(2, exec::free_cores());
   const exec::GridName grid_name = options.quick ? exec::GridName::Quick : options.grid;
   const exec::CalibrationGrid grid = exec::calibration_grid(grid_name, ranks);
-  Progress progress("calibrate", grid.points(), options.talk());
+  ProgressLine progress("calibrate", grid.points(), options.talk());
   exec::CalibrateOptions how = settings(options);
   how.where = fmt::format("{} ({}), dovetail {} calibrate, {}", by.host, cpu_name(), by.version, by.created);
   how.begin = [&, first = true](const std::string& what) mutable {
@@ -190,7 +190,7 @@ Calibration measure_gpu(const CalibrateCommand& options, const RunProvenance& by
   how.where = fmt::format("{}, dovetail {} calibrate, {}", by.host, by.version, by.created);
   Calibration c;
   {
-    Progress progress("calibrate", 1, options.talk());
+    ProgressLine progress("calibrate", 1, options.talk());
     progress.begin("GPU");
     const Writing writing;
     c = exec::calibrate_on_gpu(options.quick, how, {options.points, options.baselines}, Writing::poll);

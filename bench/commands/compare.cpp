@@ -96,7 +96,7 @@ Exit compare(const Options& options, const std::vector<std::string>& fail_on,
 
   Report report{"compare", question.experiment, {}, {}, {}, question.notes};
   {
-    Progress progress("compare", static_cast<int>(question.candidates.size()), options.talk());
+    ProgressLine progress("compare", static_cast<int>(question.candidates.size()), options.talk());
     Evaluation evaluation(question, *backend);
     Answers answers = answer(question, evaluation, progress);
     report.results = std::move(answers.results);

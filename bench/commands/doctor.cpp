@@ -8,6 +8,7 @@
 #include "bench/cli/commands.hpp"
 #include "bench/cli/libraries.hpp"
 #include "bench/pipeline/backends.hpp"
+#include "exec/run/run_request.hpp"
 #include "models/base/build_info.hpp"
 #include "models/base/errors.hpp"
 #include "models/files/data_path.hpp"
@@ -45,17 +46,28 @@ void show_libraries(std::string_view title, Presence presence) {
   if (none) fmt::print("  nothing\n");
 }
 
+// "host|cuda": the names of a table whose requests this build can serve.
+template <class Table, class Value>
+std::string built_names(const Table& table, Value exec::RunRequest::*member) {
+  std::string names;
+  for (const auto& [name, value] : table) {
+    exec::RunRequest request;
+    request.*member = value;
+    if (is_built(request, exec::parts_of_this_build())) names += fmt::format("{}{}", names.empty() ? "" : "|", name);
+  }
+  return names;
+}
+
 void show_parts() {
   std::string planners;
   for (const std::string& name : planners::planner_names()) planners += (planners.empty() ? "" : ", ") + name;
   fmt::print("\nparts\n");
   for (const BackendEntry& entry : backends())
     line("backend", fmt::format("{}  ({}{}{})", entry.name, entry.description,
-                                entry.make ? "" : "; not in this build: ", entry.get_it));
+                                entry.make ? "" : "; not in this build: ", entry.make ? "" : entry.get_it));
   line("planners", planners);
-  line("run", fmt::format("--device host{} --transport inproc{}{}{}", DOVETAIL_HAS_CUDA ? "|cuda" : "",
-                          DOVETAIL_HAS_MPI ? "|mpi" : "", DOVETAIL_HAS_NCCL ? "|nccl" : "",
-                          DOVETAIL_HAS_NCCL && DOVETAIL_HAS_MPI ? "|nccl-mpi" : ""));
+  line("run", fmt::format("--device {} --transport {}", built_names(exec::run_device_names, &exec::RunRequest::device),
+                          built_names(exec::run_transport_names, &exec::RunRequest::transport)));
 }
 
 int gpus() {

@@ -15,12 +15,12 @@
 #include "bench/pipeline/answer.hpp"
 #include "bench/pipeline/backends.hpp"
 #include "bench/pipeline/evaluators.hpp"
-#include "bench/pipeline/fitting.hpp"
 #include "bench/pipeline/host_scale.hpp"
 #include "bench/pipeline/knob_text.hpp"
 #include "bench/pipeline/notes.hpp"
 #include "bench/pipeline/plan_text.hpp"
 #include "bench/pipeline/provenance.hpp"
+#include "bench/pipeline/ways_to_fit.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/streams.hpp"
 #include "models/files/plan_json.hpp"
@@ -79,7 +79,7 @@ double exhaustive_cost(const Question& question, const PlannerChoice& choices) {
 // How much slower the choice is than the best of the exhaustive oracle's plans by the same evaluator, where that takes
 // about a second, or a minute where plans really run.
 void add_regret(const Question& question, const Candidate& candidate, const PlanOptions& options, Backend& backend,
-                const planners::Evaluator& evaluate, Choice& choice) {
+                const planners::Evaluator& evaluate, planners::PlanChoice& choice) {
   const double affordable = options.really_run() ? 60 : options.planners_model() ? 10'000 : 500;
   if (candidate.system.planner.degrees.size() < 2) return;           // nothing was chosen
   if (candidate.system.planner.space == SearchSpace::Plans) return;  // its planner says itself
@@ -98,10 +98,11 @@ Answers plan_all(const Question& question, const PlanOptions& options, Backend& 
       make_evaluator(options.evaluator, question.experiment,
                      {Seconds(options.measure_time), static_cast<std::uint64_t>(options.seed)});
   Evaluation evaluation(question, backend, options.planners_model() ? planners::Evaluator() : evaluator);
-  Progress progress("plan", static_cast<int>(question.candidates.size()), options.talk());
-  Answers answers = answer(question, evaluation, progress, [&](const Candidate& candidate, Choice& choice) {
-    add_regret(question, candidate, options, backend, evaluator, choice);
-  });
+  ProgressLine progress("plan", static_cast<int>(question.candidates.size()), options.talk());
+  Answers answers =
+      answer(question, evaluation, progress, [&](const Candidate& candidate, planners::PlanChoice& choice) {
+        add_regret(question, candidate, options, backend, evaluator, choice);
+      });
   std::ranges::stable_sort(answers.results, [](const SystemResult& a, const SystemResult& b) {
     if (a.feasible != b.feasible) return a.feasible;
     return a.feasible ? a.metrics.makespan < b.metrics.makespan : a.missing < b.missing;

@@ -51,7 +51,7 @@ Exit reproduce(const ReproduceOptions& options, const std::vector<std::string>& 
   const Outputs outputs(options, files);
   Reproduction reproduction;
   {
-    Progress progress("reproduce", static_cast<int>(ids.size()), options.talk());
+    ProgressLine progress("reproduce", static_cast<int>(ids.size()), options.talk());
     for (const std::string& id : ids) {
       progress.begin(id);
       reproduction.tables.push_back(reproduce_table(id, files));

@@ -98,7 +98,7 @@ void end_stuck(const std::string& why) {
 }
 
 exec::RunResult execute(const ScheduleFile& file, const std::string& system, const RunOptions& options) {
-  Progress progress("run", 1, options.talk());
+  ProgressLine progress("run", 1, options.talk());
   progress.begin(system);
   exec::RunOptions how = exec::run_options(options.how);
   how.seed = static_cast<std::uint64_t>(options.seed);

@@ -69,7 +69,7 @@ Exit simulate(const Options& options, const std::vector<std::string>& command_li
   const Outputs outputs(options, question.files);
   const Candidate& candidate = question.candidates.front();
   Evaluation evaluation(question, *backend);
-  const Choice choice = evaluation.choose(candidate);
+  const planners::PlanChoice choice = evaluation.choose(candidate);
   Report report{"simulate", question.experiment, {}, {}, {}, question.notes};
   report.results.push_back(evaluation.evaluate(candidate, choice));
   add_limits(report);

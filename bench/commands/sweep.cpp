@@ -84,7 +84,7 @@ Shard own_shard(const SweepOptions& options) {
   return {};
 }
 
-// What sweep it is. No time and no machine: the same sweep gives the same file anywhere.
+// The identity of a sweep. No time and no machine: the same sweep gives the same file anywhere.
 Json header_of(const SweepGrid& grid, const FilesRead& files, const std::vector<std::string>& notes,
                const SweepOptions& options) {
   const RunProvenance p = provenance({}, files, options.seed);
@@ -98,7 +98,7 @@ Json header_of(const SweepGrid& grid, const FilesRead& files, const std::vector<
   return header;
 }
 
-// What is wrong with a point, its own cells say.
+// Errors of a point are reported by its own cells.
 void read_point(const SweepGrid& grid, std::int64_t point, FilesRead& files, std::vector<HardwareFinding>& findings) {
   try {
     const ExperimentRequest request = grid.point(point).request;

@@ -18,7 +18,7 @@ Seconds train_one_step(double capacity_factor, int chunks) {
   return Seconds(launch * chunks + exchange / chunks + experts);
 }
 
-// Of the batch that is about to be trained on, the largest over ranks; here made up.
+// The capacity factor of the batch that is about to be trained on, the largest over ranks; here made up.
 double capacity_factor_of(int step) {
   return 1 + 3 * ((step * 37) % 100) / 100.0;
 }

@@ -29,7 +29,7 @@ std::vector<std::size_t> searching_ones_last(const std::vector<Candidate>& candi
 
 }  // namespace
 
-Answers answer(const Question& question, Evaluation& evaluation, Progress& progress, const Refine& refine) {
+Answers answer(const Question& question, Evaluation& evaluation, ProgressLine& progress, const Refine& refine) {
   const std::vector<Candidate>& candidates = question.candidates;
   std::vector<std::optional<SystemResult>> results(candidates.size());
   std::vector<std::optional<InputError>> errors(candidates.size());
@@ -37,7 +37,7 @@ Answers answer(const Question& question, Evaluation& evaluation, Progress& progr
     const Candidate& candidate = candidates[i];
     progress.begin(candidate.system.name);
     try {
-      Choice choice = evaluation.choose(candidate);
+      planners::PlanChoice choice = evaluation.choose(candidate);
       if (refine) refine(candidate, choice);
       results[i] = evaluation.evaluate(candidate, choice);
     } catch (const InputError& error) {

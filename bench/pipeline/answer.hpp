@@ -18,7 +18,7 @@ struct Answers {
 // `refine`, where given, adds to what a planner said. A system that cannot do what is asked is left out with its
 // reason; where none can, the first reason is thrown, and that of a plan file always. Planners that look at all plans
 // come last, since the others' results are theirs to beat.
-using Refine = std::function<void(const Candidate&, Choice&)>;
-Answers answer(const Question& question, Evaluation& evaluation, Progress& progress, const Refine& refine = {});
+using Refine = std::function<void(const Candidate&, planners::PlanChoice&)>;
+Answers answer(const Question& question, Evaluation& evaluation, ProgressLine& progress, const Refine& refine = {});
 
 }  // namespace dovetail::bench

@@ -44,7 +44,7 @@ Settings hold_of(const Settings& settings, const Plan& base) {
 }
 
 // Puts the user's values over what the planner chose.
-void hold_to_request(const Settings& hold, Choice& choice) {
+void hold_to_request(const Settings& hold, planners::PlanChoice& choice) {
   if (!hold) return;
   Plan plan = choice.plan;
   hold(plan);
@@ -64,9 +64,9 @@ Evaluation::Evaluation(const Question& question, Backend& backend, planners::Eva
       ask_(std::move(ask)),
       settings_(settings_of(question)) {}
 
-Choice Evaluation::choose(const Candidate& candidate) {
+planners::PlanChoice Evaluation::choose(const Candidate& candidate) {
   try {
-    Choice choice = complete(candidate, ask_);
+    planners::PlanChoice choice = complete(candidate, ask_);
     validate(choice.plan, question_.experiment);
     require_costs(choice.plan, question_.experiment);
     if (candidate.file.empty()) chosen_[candidate.system.name] = choice.plan;
@@ -77,12 +77,11 @@ Choice Evaluation::choose(const Candidate& candidate) {
   }
 }
 
-Choice Evaluation::complete(const Candidate& candidate, const planners::Evaluator& ask) {
+planners::PlanChoice Evaluation::complete(const Candidate& candidate, const planners::Evaluator& ask) {
   planners::PlanningTask task{question_.experiment, candidate.system.plan, candidate.system.planner};
   if (settings_) settings_(task.base);
   const Settings hold = hold_of(settings_, task.base);
-  planners::PlanChoice planned = plan(candidate, task, hold, ask);
-  Choice choice{std::move(planned.plan), std::move(planned.report)};
+  planners::PlanChoice choice = plan(candidate, task, hold, ask);
   hold_to_request(hold, choice);
   return choice;
 }
@@ -148,20 +147,20 @@ planners::Outcome Evaluation::try_out(const Plan& plan) {
   return tried_.emplace_back(plan, planners::Outcome{result.metrics.makespan, result.feasible}).second;
 }
 
-SystemResult Evaluation::evaluate(const Candidate& candidate, const Choice& choice, Arenas arenas) {
+SystemResult Evaluation::evaluate(const Candidate& candidate, const planners::PlanChoice& choice, Arenas arenas) {
   SystemResult result = bench::evaluate(question_.experiment, candidate.system.name, choice, backend_, arenas);
   if (question_.experiment.events.empty())
     tried_.emplace_back(choice.plan, planners::Outcome{result.metrics.makespan, result.feasible});
   return result;
 }
 
-Choice choose_plan(const Question& question, const Candidate& candidate) {
+planners::PlanChoice choose_plan(const Question& question, const Candidate& candidate) {
   AnalyticBackend backend;
   return Evaluation(question, backend).choose(candidate);
 }
 
-SystemResult evaluate(const Experiment& experiment, const std::string& name, const Choice& choice, Backend& backend,
-                      Arenas arenas) {
+SystemResult evaluate(const Experiment& experiment, const std::string& name, const planners::PlanChoice& choice,
+                      Backend& backend, Arenas arenas) {
   SystemResult result;
   result.system = name;
   result.plan = choice.plan;

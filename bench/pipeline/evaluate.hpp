@@ -14,14 +14,9 @@
 
 namespace dovetail::bench {
 
-struct Choice {
-  Plan plan;
-  PlannerReport report;
-};
-
 // Builds, prices and runs the plan. A plan that does not fit the memory gives numbers like any other.
-SystemResult evaluate(const Experiment& experiment, const std::string& name, const Choice& choice, Backend& backend,
-                      Arenas arenas = Arenas::Planned);
+SystemResult evaluate(const Experiment& experiment, const std::string& name, const planners::PlanChoice& choice,
+                      Backend& backend, Arenas arenas = Arenas::Planned);
 
 // Chooses and evaluates on one question, and remembers: what other systems chose are rivals of a planner that looks at
 // all plans, and what a backend has already said is not asked again. Every system may choose micro-batches and the
@@ -33,13 +28,14 @@ class Evaluation {
 
   // Lets the system's planner complete its plan. Knobs that the user has set, in the experiment file or by
   // --set plan.x=y, hold whatever the planner says. Throws InputError where the candidate cannot do what is asked.
-  Choice choose(const Candidate& candidate);
-  SystemResult evaluate(const Candidate& candidate, const Choice& choice, Arenas arenas = Arenas::Planned);
+  planners::PlanChoice choose(const Candidate& candidate);
+  SystemResult evaluate(const Candidate& candidate, const planners::PlanChoice& choice,
+                        Arenas arenas = Arenas::Planned);
 
  private:
   using Settings = std::function<void(Plan&)>;
 
-  Choice complete(const Candidate& candidate, const planners::Evaluator& ask);
+  planners::PlanChoice complete(const Candidate& candidate, const planners::Evaluator& ask);
   planners::PlanChoice plan(const Candidate& candidate, planners::PlanningTask task, const Settings& hold,
                             const planners::Evaluator& ask);
   std::vector<Plan> choices_of_others(const std::string& name);
@@ -55,6 +51,6 @@ class Evaluation {
 };
 
 // The same for one candidate, by the analytic model.
-Choice choose_plan(const Question& question, const Candidate& candidate);
+planners::PlanChoice choose_plan(const Question& question, const Candidate& candidate);
 
 }  // namespace dovetail::bench

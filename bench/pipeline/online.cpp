@@ -199,7 +199,7 @@ std::vector<OnlineStep> replay(const Experiment& experiment, const std::vector<E
   std::mt19937_64 engine(static_cast<std::uint64_t>(how.seed));
   std::normal_distribution<double> normal;
   constexpr double smallest = .1;  // of the true time that noise leaves
-  Progress progress("plan", static_cast<int>(at.size()), how.talk);
+  ProgressLine progress("plan", static_cast<int>(at.size()), how.talk);
   std::vector<OnlineStep> steps;
   for (const Experiment& e : at) {
     const planners::StepSize size = size_of(experiment, e);

@@ -16,7 +16,7 @@
 namespace dovetail::bench {
 namespace {
 
-Choice choice_of(const Experiment& experiment, const System& system) {
+planners::PlanChoice choice_of(const Experiment& experiment, const System& system) {
   planners::PlanChoice planned =
       planners::find_planner(system.planner.name)
           .choose({experiment, system.plan, system.planner}, planners::analytic_evaluator(experiment));

@@ -63,7 +63,7 @@ Work work_of(std::int64_t cells, Shard shard) {
 
 void compute_cells(const SweepGrid& grid, const SweepSettings& settings, const Work& work, const CellIndex& done,
                    LineLog& log) {
-  Progress progress("sweep", static_cast<int>(work.batches.size()), settings.talk);
+  ProgressLine progress("sweep", static_cast<int>(work.batches.size()), settings.talk);
   std::unique_ptr<SweepCells> cells;  // each worker makes its own
   const auto compute = [&](std::int64_t i) {
     if (!cells) cells = std::make_unique<SweepCells>(grid);

@@ -8,7 +8,7 @@
 
 namespace dovetail::bench {
 
-// For each system every plan that the planners' searches look at, with its predicted time, and their choices. Where the
+// For each system every plan that the planners' searches look at, with its predicted time, and their choices. If the
 // grid limits the measured plans: those predicted fastest, the choices, and each way to restore if the grid wants that.
 // `notes` gain what was left out, and planners that refuse a system.
 ValidationCell considered_plans(const ValidationGrid& grid, const std::string& name, const Experiment& experiment,

@@ -150,7 +150,7 @@ class GridRun {
   // Nothing overlaps, in one chunk and in two: so that costs cover chunks that are half as large. False: time ran out
   // in the first round.
   bool calibrate() {
-    Progress progress("calibrate", static_cast<int>(grid_.calibrate.size()) * settings_.rounds, settings_.talk);
+    ProgressLine progress("calibrate", static_cast<int>(grid_.calibrate.size()) * settings_.rounds, settings_.talk);
     KernelFit fit;
     constexpr std::array degrees{1, 2};
     for (const exec::HostScale& size : grid_.calibrate) result_.calibrated.push_back(size_name(size));
@@ -182,7 +182,7 @@ class GridRun {
   void measure(std::vector<CellRun>& cells) {
     std::size_t plans = 0;
     for (const CellRun& run : cells) plans += run.cell.plans.size();
-    Progress progress("measure", static_cast<int>(plans) * settings_.rounds, settings_.talk);
+    ProgressLine progress("measure", static_cast<int>(plans) * settings_.rounds, settings_.talk);
     for (int round = 0; round < settings_.rounds; ++round)
       for (CellRun& run : cells) {
         std::shuffle(run.order.begin(), run.order.end(), run.random);

@@ -41,7 +41,7 @@ std::vector<exec::HostScale> read_sizes(const JsonReader& json, int ranks) {
   return sizes;
 }
 
-// What is predicted must be new to the fit, but for the number of layers.
+// Predicted sizes must be new to the fit, but for the number of layers.
 void require_held_out(const JsonReader& json, const ValidationGrid& grid) {
   const auto shape = [](const exec::HostScale& s) {
     return std::tuple(s.experts, s.hidden, s.expert_hidden, s.head_size, s.tokens_per_rank);

@@ -1,4 +1,4 @@
-// What dovetail validate measures: a file of sizes to fit costs to, sizes to predict, and systems.
+// The question of dovetail validate: a file of sizes to fit costs to, sizes to predict, and systems.
 #pragma once
 #include <string>
 #include <vector>

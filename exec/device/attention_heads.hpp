@@ -20,7 +20,7 @@ struct AttentionHeads {
   }
 };
 
-// Where queries, keys and values stand in (L, Q + 2K).
+// The columns of queries, keys and values in (L, Q + 2K).
 template <class Scalar>
 struct ProjectedColumns {
   Matrix<Scalar> query, key, value;

@@ -5,7 +5,7 @@
 
 namespace dovetail::exec {
 
-// Of ops that exchange, and of stage receives. The communicator must outlive the recorded work.
+// Records ops that exchange, and stage receives. The communicator must outlive the recorded work.
 template <class Scalar>
 void record_collective(Recorder& out, const GroupMember& self, DeviceCommunicator& communicator);
 

@@ -4,7 +4,7 @@
 
 namespace dovetail::exec {
 
-// What the backward pass needs of the forward one.
+// Values of the forward pass that the backward pass needs.
 template <class Number>
 struct CosineOperands {
   const Number *weights = nullptr, *projected = nullptr, *token_length = nullptr, *expert_length = nullptr,

@@ -1,5 +1,5 @@
-// What an executor needs of a device: memory, queues, marks in time, and graphs of captured work. One implementation is
-// a GPU; the other, of host memory and loops, is there to test all the rest without one.
+// The interface of a device for executors: memory, queues, marks in time, and graphs of captured work. One
+// implementation is a GPU; the other, of host memory and loops, is there to test all the rest without one.
 #pragma once
 #include <cmath>
 #include <functional>
@@ -55,7 +55,8 @@ class ComputeDevice {
   // Between the last records of two events, both over; host clocks of work that was captured see none.
   virtual Seconds elapsed(const Event& first, const Event& last) = 0;
 
-  // What `issue` gives to queues, starting from `origin` and joined to it again. Null where a device has no graphs.
+  // Captures the work that `issue` gives to queues, from `origin` on and joined to it again. Null if a device has no
+  // graphs.
   virtual std::unique_ptr<Graph> capture(Queue& origin, const std::function<void()>& issue) = 0;
 
   // Writes down when what was given to the queue before is over; waits. `moment` and what a Hold names are on the

@@ -13,8 +13,8 @@ namespace dovetail::exec {
 // By tensor. Steps of a compressed all-to-all carry what they are made of.
 std::vector<Stored> stored_tensors(const Schedule& schedule, Stored scalar);
 
-// Where each tensor of a rank class lies: in the arena of its place, aligned to 256 bytes. Tensors that take over one
-// another's memory are at one place; no others, since what runs when is only known to be ordered for them.
+// The memory of each tensor of a rank class: in the arena of its place, aligned to 256 bytes. Tensors that take over
+// one another's memory are at one place; no others, since what runs when is only known to be ordered for them.
 struct ArenaLayout {
   std::vector<std::int64_t> offsets;  // by tensor; -1: of another class
   std::int64_t device_bytes = 0, host_bytes = 0;
@@ -38,7 +38,7 @@ class DeviceMemory {
   std::int64_t bytes_of(TensorId id) const;
   std::int64_t device_bytes() const { return layout_.device_bytes; }
 
-  // What a step must find; with `poison` NaN in all the rest.
+  // Writes the values that a step must find; with `poison` NaN in all the rest.
   void prepare(Queue& queue, bool poison) const;
   // Tensors that nobody needs after an op: it is the last of their users in program order.
   const std::vector<TensorId>& released_by(OpId op) const { return released_[static_cast<std::size_t>(op)]; }

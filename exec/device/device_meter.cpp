@@ -107,7 +107,7 @@ class LaneMaker {
             Queue& queue) { queue.multiply(product); });
   }
 
-  // What the executor launches between the projections, of all sequences; contents are of no use.
+  // The executor's launches between the projections, of all sequences; contents do not matter.
   void add_attention() {
     LayerShape shape;
     shape.samples = probe_.batch;

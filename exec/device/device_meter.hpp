@@ -1,4 +1,4 @@
-// What operations cost on one device: one rank, with the kernels and products that its executor uses.
+// Measures the cost of operations on one device: one rank, with the kernels and products that its executor uses.
 #pragma once
 #include <memory>
 

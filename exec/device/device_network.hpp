@@ -22,7 +22,7 @@ struct DeviceReceive {
   std::int64_t bytes = 0;
 };
 
-// What is summed, element by element in its own format (of bf16 in any order and precision).
+// A sum, made element by element in its own format (bf16 in any order and precision).
 struct DeviceSum {
   const void* send = nullptr;
   void* receive = nullptr;
@@ -64,7 +64,7 @@ class DeviceNetwork {
   virtual void check() = 0;
 };
 
-// Of ranks that are threads of this process, each with a host device. A cancellation ends their waits.
+// Joins ranks that are threads of this process, each with a host device. A cancellation ends their waits.
 std::vector<std::unique_ptr<DeviceNetwork>> make_host_networks(int ranks, const Cancellation& cancellation);
 
 }  // namespace dovetail::exec

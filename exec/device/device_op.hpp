@@ -34,7 +34,7 @@ Stored stored_as(const Tensor& tensor, Stored scalar);
 // Throws InputError for what no device executes: modules known only by their times.
 void require_device_ops(const Schedule& schedule);
 
-// Of ops that move no data between ranks.
+// Records ops that move no data between ranks.
 template <class Scalar>
 void record_op(DeviceOp<Scalar>& op);
 
@@ -57,7 +57,7 @@ void record_dense_decode(DeviceOp<Scalar>& op);
 // Adds up the gradients from above that a decode reads, of its part's tokens.
 template <class Scalar>
 void record_gradient_sum(const DeviceOp<Scalar>& op, Scalar* to);
-// Of a routing; where experts choose, in a table that is made first.
+// The choices of a routing; if experts choose, they are in a table that is made first.
 template <class Scalar>
 TokenEntries token_entries(const DeviceOp<Scalar>& op, const Wide<Scalar>* routing);
 template <class Scalar>

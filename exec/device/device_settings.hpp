@@ -1,4 +1,4 @@
-// What an executor of a device is told about the step.
+// The settings of a device's executor for its step.
 #pragma once
 #include <functional>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace dovetail::exec {
 
-// Which ranks are on the device. All: every rank of the schedule, so that exchanges are copies and sums between them
+// The ranks that are on the device. All: every rank of the schedule, so that exchanges are copies and sums between them
 // and results are exact. One: rank 0 alone; an exchange copies as many bytes as would arrive and is held to its
 // modelled time, so that times are those of one rank of many, and contents are of no use. Own: the network's rank,
 // which exchanges with ranks on other devices.

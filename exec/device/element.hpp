@@ -60,7 +60,7 @@ DOVETAIL_BOTH inline Bf16 bf16(double x) {
   return bf16(float_of_bits(size > of_rounded ? bits + 1 : bits - 1));
 }
 
-// What is computed with: of bf16 floats, which accumulate and keep scores, else the format itself.
+// The format of computation: bf16 computes with floats, which accumulate and keep scores, others with themselves.
 template <class Scalar>
 struct WideOf {
   using type = Scalar;
@@ -81,7 +81,7 @@ DOVETAIL_BOTH inline Bf16 narrow<Bf16>(float x) {
   return bf16(x);
 }
 
-// Of bf16, whose products a float holds: a double takes long to make.
+// The case of bf16, whose products a float holds: a double takes long to make.
 DOVETAIL_BOTH inline double product_in_double(double a, double b) {
   return a * b;
 }
@@ -89,7 +89,7 @@ DOVETAIL_BOTH inline double product_in_double(Bf16 a, Bf16 b) {
   return wide(a) * wide(b);
 }
 
-// Of tensors; Fp8 only in messages, rows of which end with their scale.
+// The format of a tensor. Fp8 occurs only in messages, whose rows end with their scale.
 enum class Stored { Double, Float, Bf16, Fp8 };
 
 template <class Scalar>

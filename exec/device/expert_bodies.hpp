@@ -71,7 +71,7 @@ struct SharedRows {
   }
 };
 
-// Where a block of (outer, inner) ones is among (inner, outer) ones.
+// The position of a block of (outer, inner) ones among (inner, outer) ones.
 struct BlockOrder {
   std::uint32_t inner, outer;
   DOVETAIL_BOTH std::uint32_t source(std::uint32_t block) const { return block % inner * outer + block / inner; }

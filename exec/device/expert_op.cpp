@@ -42,7 +42,7 @@ RowBuffer<Scalar> shard_columns(Scalar* data, const LayerShape& s, std::int64_t 
   return {data, s.weight_shards * width, shard * width, s.shard};
 }
 
-// What W1 and W3 do alike: `count` products whose weights and columns are so many elements apart.
+// The common work of W1 and W3: `count` products whose weights and columns are so many elements apart.
 struct Twins {
   std::int64_t count = 1, weights = 0, columns = 0;
 };
@@ -135,7 +135,7 @@ void record_bring(Recorder& out, const LayerShape& s, RowRange a, RowRange b, co
   out.launch(std::int64_t{sources} * experts * shared.shared, MoveBlocks<Scalar>{shared, order, from, to, s.hidden});
 }
 
-// Of a chunk's rows, back from where they are worked on.
+// Returns a chunk's rows from the place at which they are worked on.
 template <class Scalar>
 void record_return(Recorder& out, const LayerShape& s, RowRange rows, const Scalar* from, Scalar* to) {
   const BlockOrder order{static_cast<std::uint32_t>(s.positions()), static_cast<std::uint32_t>(s.row_copies)};
@@ -162,7 +162,7 @@ void record_hidden(Recorder& out, const LayerShape& s, RowRange rows, const Scal
                           [&]<int size>() { return Relu<Scalar, size>{hidden}; });
 }
 
-// What enters W2: the hidden rows themselves, or scratch.
+// The input of W2: the hidden rows themselves, or scratch.
 template <class Scalar>
 const Scalar* record_activation(Recorder& out, const LayerShape& s, RowRange rows, const Scalar* hidden) {
   if (!s.gated) return hidden;

@@ -73,7 +73,7 @@ struct ChooseExperts {
   }
 };
 
-// Slots are given in the order of all first choices, then all second choices. That order is cut into segments: each
+// Slots are given in the order of all first choices, then all second choices. The order is cut into segments: each
 // expert's choices are counted by segment, the counts added up, and slots given within each segment.
 struct SlotOrder {
   static constexpr std::int64_t segment = 64;
@@ -138,7 +138,7 @@ struct GiveSlots {  // of a segment
   }
 };
 
-// By token. Where experts choose, entry and place are the same.
+// By token. If experts choose, entry and place are the same.
 template <class Number>
 struct WriteRouting {
   GateShape shape;
@@ -199,7 +199,7 @@ struct LogitGradients {
   }
 };
 
-// Of the spread of a noisy gate: d softplus = sigmoid.
+// The gradient of a noisy gate's spread: d softplus = sigmoid.
 template <class Scalar, int size>
 struct SpreadGradients {
   const Scalar* d_logits;

@@ -21,7 +21,7 @@ GateShape gate_shape(const LayerShape& s) {
           s.gate.renormalise || s.gate.kind == GateKind::Gshard};
 }
 
-// Of a part's tokens: the same numbers as on the host.
+// The noise of a part's tokens: the same numbers as on the host.
 template <class Number>
 std::vector<Number> noise_of(const OpOperands& o) {
   const LayerShape& s = o.shape;
@@ -69,7 +69,7 @@ Scores<Scalar> record_scores(const DeviceOp<Scalar>& op, const Scalar* tokens, c
   return result;
 }
 
-// Which entries each token has and, where tokens choose, experts and slots of all entries.
+// The entries of each token and, if tokens choose, experts and slots of all entries.
 struct Chosen {
   TokenEntries entries;
   const std::int32_t *experts = nullptr, *slots = nullptr;
@@ -122,7 +122,7 @@ Chosen record_choices(const DeviceOp<Scalar>& op, const Wide<Scalar>* scores) {
   return chosen;
 }
 
-// Of a soft gate (T, E C).
+// The weights of a soft gate (T, E C).
 template <class Scalar>
 void record_soft_logits(const DeviceOp<Scalar>& op, const Scalar* tokens, const Scalar* router, Wide<Scalar>* logits) {
   const LayerShape& s = op.shape;

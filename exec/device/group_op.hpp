@@ -6,7 +6,7 @@
 
 namespace dovetail::exec {
 
-// Which ranks an op's group consists of is decided by its own rules: those of a stage send are the sender and the
+// Each kind of op has its own rule for the ranks of its group: those of a stage send are the sender and the
 // receiver, in this order; of all others the members in group order.
 bool exchanges(const Schedule& schedule, const Op& op);
 

@@ -9,13 +9,13 @@
 
 namespace dovetail::exec {
 
-// Of the lanes that gave the same key: how many, and how many of them before this one.
+// The lanes that gave the same key: how many, and how many of them before this one.
 struct Alike {
   int before, count;
 };
 
-// The threads that share a row. Of sum() and max() every lane gets the result, of before() the sum of the lanes before
-// it. What lanes write to memory, all see after sync().
+// The threads that share a row. Every lane gets the result of sum() and max(), and from before() the sum of the lanes
+// before it. All lanes see after sync() what any lane wrote to memory.
 struct OneLane {
   DOVETAIL_BOTH int index() const { return 0; }
   DOVETAIL_BOTH int count() const { return 1; }
@@ -81,7 +81,7 @@ DOVETAIL_BOTH Pack<size, Scalar> load(const Scalar* from) {
 #endif
   return pack;
 }
-// Of what nothing writes while the kernel runs: stores to anything else need not come after.
+// Reads memory that nothing writes while the kernel runs: stores to anything else need not come after.
 template <int size, class Scalar>
 DOVETAIL_BOTH Pack<size, Scalar> load_constant(const Scalar* from) {
 #ifdef __CUDA_ARCH__

@@ -5,7 +5,7 @@
 
 namespace dovetail::exec {
 
-// What all of them know of a layer.
+// The facts about a layer that all of them know.
 struct SlotShape {
   std::int64_t hidden, capacity, first_slot;
 };

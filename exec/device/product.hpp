@@ -58,7 +58,7 @@ struct BlasCall {
 };
 BlasCall blas_call(const Product& p);
 
-// What a BLAS library does for it, in plain loops: for tests of everything around it.
+// The work of a BLAS library in plain loops, for tests of everything around it.
 void multiply_plainly(const BlasCall& call);
 
 }  // namespace dovetail::exec

@@ -15,7 +15,7 @@ class Event {
   virtual ~Event() = default;
 };
 
-// What work is done for, as reports of stand-in devices name it.
+// The purpose of work, as reports of stand-in devices name it.
 struct Purpose {
   OpId op;  // none: of no op
   std::int32_t rank = -1;
@@ -33,7 +33,7 @@ class Queue {
   virtual void record(Event& event) = 0;
   virtual void wait(const Event& event) = 0;  // what follows here waits for what came before the event's last record
 
-  // Where kernels are launched: a cudaStream_t, or null where they are loops on the host, which `loop` gets.
+  // The cudaStream_t on which kernels are launched, or null if they are loops on the host, which `loop` gets.
   virtual void* stream() const = 0;
   virtual void loop(std::function<void()> work) = 0;
   // Work that waits for something outside of the device, until `ready`. It must wait by itself where it runs at once.

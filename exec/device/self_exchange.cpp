@@ -25,7 +25,8 @@ void add_pieces(std::byte* to, std::int64_t to_bytes, const std::byte* from, std
         {to_bytes == all ? to + at : to, from_bytes == all ? from + at : from, std::min(at_once, all - at)});
 }
 
-// Sums read all that they are given. What stays in its place is copied to some memory beside it, larger than a cache.
+// Sums read all that they are given. Data that stays in its place is copied to some memory beside it, larger than a
+// cache.
 std::vector<Piece> pieces_of(const GroupMember& self, Recorder& recorder) {
   const OpOperands& o = self.operands;
   const TensorId source = o.source(), result = o.result();

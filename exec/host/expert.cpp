@@ -29,7 +29,7 @@ auto row(Scalar* first, std::int64_t count) {  // its exp() is vectorised, std::
   return Eigen::Map<std::conditional_t<std::is_const_v<Scalar>, const Array, Array>>(first, count);
 }
 
-// What enters W2, from the hidden rows: themselves (ffn, after ReLU), or silu(x W1) (x W3) in `memory`.
+// The input of W2, from the hidden rows: themselves (ffn, after ReLU), or silu(x W1) (x W3) in `memory`.
 template <class Scalar>
 Matrix<const Scalar> activation(const LayerShape& shape, Matrix<const Scalar> hidden, std::vector<Scalar>& memory) {
   if (!shape.gated) return hidden;

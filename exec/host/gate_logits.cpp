@@ -119,7 +119,7 @@ class CosineGate {
   Values projected_, cosines_, token_length_, expert_length_;
 };
 
-// What the logits of a gate without cosines are a product with: (M, E) or (M, E C).
+// The weights that tokens are multiplied with, of a gate without cosines: (M, E) or (M, E C).
 Matrix<const double> linear(const LayerShape& s, const double* weights) {
   return {weights, s.hidden, s.gate.kind == GateKind::SoftMoe ? s.slots() : s.experts};
 }

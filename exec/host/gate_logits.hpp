@@ -8,7 +8,7 @@
 
 namespace dovetail::exec {
 
-// Which tokens of the whole data these are: the noise of a noisy gate depends on nothing else.
+// The place of these tokens in the whole data: the noise of a noisy gate depends on nothing else.
 struct TokenPlace {
   int layer = 0;
   std::int64_t first_token = 0;  // of all ranks' tokens

@@ -10,10 +10,10 @@ namespace dovetail::exec {
 // Softmax over a token's logits, in place.
 void softmax(std::span<double> logits);
 
-// Of every expert for every token (tokens, E): sigmoids, or a softmax over the experts.
+// The scores of every expert for every token (tokens, E): sigmoids, or a softmax over the experts.
 std::vector<double> expert_scores(const LayerShape& shape, std::vector<double> logits);
 
-// Of the choices: those expert scores, divided by their sum over the token's choices where the gate says so.
+// The scores of the choices, divided by their sum over the token's choices if the gate says so.
 std::vector<double> choice_scores(const LayerShape& shape, const std::vector<double>& expert_scores,
                                   const Routing& routing);
 
@@ -21,7 +21,7 @@ std::vector<double> choice_scores(const LayerShape& shape, const std::vector<dou
 std::vector<double> choice_scores_backward(const LayerShape& shape, const std::vector<double>& expert_scores,
                                            const Routing& routing, const std::vector<double>& d_scores);
 
-// Of a soft gate, both (tokens, E, C): how much of each token a slot holds (softmax over the tokens), and how much of
+// A soft gate's weights (tokens, E, C): how much of each token a slot holds (softmax over the tokens), and how much of
 // each slot's result a token gets (softmax over all slots).
 struct SoftWeights {
   std::vector<double> dispatch, combine;

@@ -65,7 +65,7 @@ struct RoutedChoice {
         score(routing[3 * entry + 2]) {}
   bool dropped() const { return place < 0; }
 };
-// What a gate leaves, or its gradients: the sparse part, the dense part (T, E, C), or both; null: not there.
+// A gate's results, or their gradients: the sparse part, the dense part (T, E, C), or both; null: not there.
 template <class Scalar>
 struct GateWeights {
   Scalar* routing = nullptr;   // as a gradient: of the scores (entries)

@@ -17,7 +17,7 @@ RunResult run_on_host(const Experiment& experiment, std::shared_ptr<const Priced
 RunResult run_on_host(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
                       const RunOptions& options = {});
 
-// Where f <= 0 and the router decides: sets the capacity from what it really chooses with this seed's weights and data,
+// If f <= 0 and the router decides, sets the capacity from its real choices with this seed's weights and data,
 // of the whole batch and of micro-batches.
 void resolve_routed_capacity(Experiment& experiment, std::uint64_t seed);
 

@@ -36,7 +36,7 @@ struct LayerShape {
   std::int64_t sequence_tokens() const { return samples * sequence; }  // L
   std::int64_t query_width() const { return heads * head_size; }       // Q
   std::int64_t key_width() const { return kv_heads * head_size; }      // K
-  // Of attention, with which dense_weights begins.
+  // The parameters of attention, with which dense_weights begins.
   std::int64_t dense_parameters() const { return hidden * 2 * (query_width() + key_width()); }
   std::int64_t expert_parameters() const { return (gated ? 3 : 2) * hidden * shard; }  // of one expert
   std::int64_t hidden_width() const { return (gated ? 2 : 1) * shard; }  // of one shard, kept for backward

@@ -24,7 +24,7 @@ struct OpContext : OpOperands {
 template <class Scalar>
 using OpKernel = void (*)(OpContext<Scalar>&);
 
-// What does an op in each pass; null where it has no such pass.
+// The functions that do an op in each pass; null where it has no such pass.
 template <class Scalar>
 struct KernelEntry {
   OpKind kind;

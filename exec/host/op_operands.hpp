@@ -27,7 +27,7 @@ struct OpOperands {
   std::span<const TensorId> writes() const { return schedule.writes_of(op); }
   const Tensor& tensor(TensorId id) const { return schedule.tensors[id]; }
 
-  // The operand of a role. Where the op has none, the plain ones throw InternalError and the others return no id.
+  // The operand of a role. If the op has none, the plain functions throw InternalError and the others return no id.
   TensorId read_id(Role role) const { return required(reads(), role); }
   TensorId write_id(Role role) const { return required(writes(), role); }
   TensorId find_read(Role role) const { return find(reads(), role); }
@@ -61,7 +61,7 @@ struct GradientPlace {
 };
 GradientPlace gradient_of(const OpOperands& update, const Tensor& weights);
 
-// What the ops of all steps of an executor work on.
+// Everything that the ops of an executor's steps work on.
 class OpSetup {
  public:
   // `routing` by layer and group, with `ranks` the global ranks here; empty: as the workload's routing model says,

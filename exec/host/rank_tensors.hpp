@@ -9,7 +9,7 @@
 
 namespace dovetail::exec {
 
-// What a tensor holds when a step starts; null: nothing. Refers to the experiment and the data.
+// The values of a tensor when a step starts; null: none. Refers to the experiment and the data.
 Numbers initial_values(const Experiment& experiment, const Tensor& tensor, const ModelData& data, int rank);
 
 // Gradients are added to, and moments too.
@@ -28,7 +28,7 @@ class RankTensors {
   // After an op, only in poisoned steps: NaN in what nobody will read again. Thread-safe.
   void release(const Op& op);
 
-  // By tensor. Those that take over one another's memory are at one address.
+  // By tensor. Tensors that take over one another's memory are at one address.
   const std::vector<Scalar*>& all() const { return first_; }
   std::span<Scalar> values(TensorId id) const {
     return {first_[id], static_cast<std::size_t>(schedule_.tensors[id].elements)};

@@ -1,4 +1,4 @@
-// Where the capacity rows of each expert stand among the blocks of a chunk, on one rank.
+// The places of each expert's capacity rows among the blocks of a chunk, on one rank.
 #pragma once
 #include <cstdint>
 #include <vector>

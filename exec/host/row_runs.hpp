@@ -1,4 +1,4 @@
-// Which rows of a chunk each expert works on, and how to work on those of many experts at once.
+// The rows of a chunk that each expert works on, and how to work on those of many experts at once.
 #pragma once
 #include <vector>
 
@@ -11,7 +11,7 @@ struct RowRun {
   std::int64_t first_in_a, first_in_b, count;
 };
 
-// Of the expert at a position: the capacity rows that chunks a and b share, copy by copy.
+// The capacity rows of the expert at a position that chunks a and b share, copy by copy.
 std::vector<RowRun> expert_runs(const LayerShape& shape, std::int64_t position, RowRange a, RowRange b);
 
 // Runs of `rows` rows each that lie evenly: the i-th is i steps further on, and so is its expert.

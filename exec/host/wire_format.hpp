@@ -11,7 +11,7 @@ namespace dovetail::exec {
 double to_bf16(double value);
 double to_e4m3(double value);
 
-// What a row is after it was sent in `wire`. Fp8: scaled so that the largest element becomes 448, by an fp32 scale.
+// Rounds a row as sending it in `wire` does. Fp8: scaled so that the largest element becomes 448, by an fp32 scale.
 void round_row(Wire wire, std::span<double> row);
 
 // The distance between neighbouring numbers of the format, relative to them, at most.

@@ -21,7 +21,7 @@ constexpr double most_without_core = .04;
 constexpr double longer_pairs = 20;
 constexpr double least_speed = .01;  // that noise is left to show
 
-// Of a meter without collectives.
+// Tells whether a probe stands in for collectives, on a meter without them.
 bool stands_in(const std::pair<InterferenceClass, Probe>& kind) {
   return (kind.first == InterferenceClass::Inter || kind.first == InterferenceClass::Intra) &&
          kind.second.kind != ProbeKind::Collective;
@@ -194,7 +194,7 @@ class Calibrator {
     return {kept.begin(), kept.end()};
   }
 
-  // Of `a` beside `b`, as measured before.
+  // The speed of `a` beside `b`, as measured before.
   double speed(const Probe& a, const Probe& b) const {
     for (const MeasuredPair& pair : pairs_) {
       if (pair.a == a && pair.b == b) return pair.speeds.first;

@@ -13,7 +13,7 @@
 
 namespace dovetail::exec {
 
-// What to measure. Each cost is fitted to its probes.
+// The probes to measure. Each cost is fitted to its probes.
 struct CalibrationGrid {
   std::vector<std::vector<Probe>> gemms;  // of one number format each
   std::vector<Probe> memory, strided, copies;
@@ -52,15 +52,15 @@ struct CalibrateOptions {
 // assumed. Throws DeviceError where GEMMs do not take longer the larger they are.
 Calibration calibrate(Meter& meter, const CalibrationGrid& grid, const CalibrateOptions& options);
 
-// What `measured` lacks, from another calibration: collectives and messages (of a meter without them), GEMMs in other
+// Adds costs that `measured` lacks: collectives and messages (of a meter without them), GEMMs in other
 // formats, other pairs. Each keeps its provenance. No costs of kernels: those are multiples of the base's own rates.
 void add_unmeasured(Calibration& measured, const Calibration& base);
 
-// What a calibration says that a probe takes; none: it has no cost of such work by itself.
+// The time of a probe by a calibration; none: it has no cost of such work by itself.
 std::optional<Seconds> prediction(const Probe& probe, const Calibration& fitted);
 
 // Two pieces of work that take `alone` seconds each begin together and end after `together` seconds: which share of its
-// own speed each kept while both ran. What ends last is at full speed after the other has ended.
+// own speed each kept while both ran. The one that ends last is at full speed after the other has ended.
 std::pair<double, double> speeds_beside(std::pair<Seconds, Seconds> alone, std::pair<Seconds, Seconds> together);
 
 // The same of three; `beside(i, j)`: which share of its speed i keeps while only j runs too.

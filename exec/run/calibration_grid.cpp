@@ -95,7 +95,7 @@ void add_alone(bool quick, std::vector<Probe>& more) {
     for (std::int64_t elements : sizes) more.push_back(exchange_probe(blocks, elements));
 }
 
-// What three kinds of work leave each other: products, exchanges by their footprint, copies to and from the host.
+// Adds single operations, and pairs of which each may slow the other: products, exchanges by their footprint, copies.
 void add_points(bool quick, CalibrationGrid& grid) {
   add_alone(quick, grid.more);
   const auto& [compute, exchange, copy] = std::tie(grid.kinds[0].second, grid.kinds[1].second, grid.kinds[2].second);

@@ -1,4 +1,4 @@
-// What a schedule decides about the numbers that a step computes, beyond the model: which tokens compete for which
+// A schedule's decisions about the numbers that a step computes, beyond the model: which tokens compete for which
 // capacity rows, and where rows are rounded. All else is order.
 #pragma once
 #include <cstdint>
@@ -22,7 +22,7 @@ ComputeRules rules_of(const Schedule& schedule);
 // All tokens, or the chunks.
 std::vector<TokenPart> token_parts(const LayerVolumes& volumes, int token_chunks);
 
-// Where the token at each position of a model-parallel group's samples (one sample after another) stands among the
+// The place of the token at each position of a model-parallel group's samples (one sample after another) among the
 // group's L tokens as its ranks hold them: by rank, then by chunk; in a chunk by sample and position.
 std::vector<std::int64_t> token_rows(const LayerVolumes& volumes, int token_chunks);
 

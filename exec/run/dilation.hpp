@@ -6,7 +6,7 @@
 
 namespace dovetail::exec {
 
-// Which ops are held to their modelled times, and what each really takes here.
+// The ops that are held to their modelled times, and the time that each really takes here.
 struct Emulated {
   IdVector<OpId, bool> held;
   IdVector<OpId, Seconds> work;  // real work

@@ -33,7 +33,7 @@ class Emulation {
   std::atomic<long> overruns_{0};
 };
 
-// Of the time in which ops ran: how much of it held ones did. 0 where none ran.
+// The share of held ops in the time of all ops; 0 if none ran.
 double emulated_share(const Timeline& timeline);
 
 // Whether more than 1 % of `ops` overran: such a run says nothing.

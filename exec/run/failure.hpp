@@ -1,4 +1,4 @@
-// What failed in an op, with the op and the rank.
+// A failure in an op, with the op and the rank.
 #pragma once
 #include <exception>
 #include <string>

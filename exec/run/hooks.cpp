@@ -8,7 +8,7 @@
 namespace dovetail::exec {
 namespace {
 
-// What belongs to a layer's own computation, in the order of the pass: reductions of weight gradients do not.
+// Tells whether an op is part of a layer's own computation; reductions of weight gradients are not.
 bool in_layer(const Op& op) {
   const OpPart part = entry_of(op.kind).part;
   return part != OpPart::StepEnd && part != OpPart::Host;

@@ -109,7 +109,7 @@ class MeasuredRun {
   static double error_of(const NumericsReport& n) { return std::max(n.output_error, n.gradient_error()); }
 
   // Held ops count by their fastest time, since other work of the machine must not stretch the run; overruns tell if it
-  // does not suffice. Of the others the median, which is their prediction.
+  // does not suffice. The others take their median, which is their prediction.
   IdVector<OpId, Seconds> measure_work() {
     IdVector<OpId, std::vector<Seconds>> samples(priced_->schedule->ops.size());
     for (int i = 0; i < work_samples; ++i) {

@@ -1,5 +1,5 @@
-// What calibrate() asks of a device: to run operations of given sizes, alone or beside each other, and to say how long
-// that took.
+// The questions of calibrate() to a device: how long operations of given sizes take, alone or beside each
+// other.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -12,7 +12,7 @@
 namespace dovetail::exec {
 
 // Encode, Decode: the kernels of an MoE layer; StridedCopy: between the exchanges of an all-to-all; HostCopy: between
-// the device and its host, to and from it in turns. Of devices only: copies of one direction; attention between its
+// the device and its host, to and from it in turns. On devices only: copies of one direction; attention between its
 // projections; the exchange of a rank that stands for all, as fast as its blocks can copy.
 enum class ProbeKind {
   Gemm,

@@ -25,7 +25,7 @@ class RelativeError {
     check(value.size() == expected.size(), "values of another shape than the reference");
     add(value.data(), expected.data(), value.size());
   }
-  // Of what all processes added.
+  // The error over the values that all processes added.
   double over(const RankValues& ranks) {
     std::array<double, 2> sums{difference_, norm_};
     ranks.sum(sums);
@@ -74,7 +74,7 @@ class Comparison {
     int layer;
   };
 
-  // Of one rank: the values of all chunks that the result consists of, empty if there is none.
+  // The values of all chunks of the result on one rank, empty if there is none.
   Values find(std::size_t local, const Result& result, int micro_batch = 0) const {
     Values values;
     const int rank_class = s_.class_of_rank(executor_.ranks()[local]);
@@ -117,7 +117,7 @@ class Comparison {
     return {{TensorKind::MoeInput, true, 0}, find(0, sum).empty() ? own : sum};
   }
 
-  // Of the sum of tensors (T, M) of each micro-batch with the ranks' parts of `expected`.
+  // The error of the sum of tensors (T, M) of each micro-batch against the ranks' parts of `expected`.
   double tokens_error(const std::vector<Result>& parts, const Values& expected) const {
     RelativeError error;
     const int layer = std::min(parts.front().layer, e_.workload.layers - 1);  // the output is the last stage's

@@ -22,7 +22,7 @@ struct NumericsReport {
 // spacing, so that float is held to sqrt(1e-5 spacing) where messages are compressed (2.8e-4 bf16, 1.1e-3 fp8).
 double tolerance_of(Element element, const ComputeRules& rules = {});
 
-// Of the ranks of all processes, which all call it and get the same figures.
+// Covers the ranks of all processes, which all call it and get the same figures.
 NumericsReport compare(const Experiment& experiment, const Schedule& schedule, const RankValues& executor,
                        const Reference& reference, const Reference* without_rounding = nullptr);
 

@@ -1,4 +1,4 @@
-// What a probe is called, and the point that it leaves.
+// The name of a probe, and the point that it leaves.
 #pragma once
 #include <string>
 
@@ -9,7 +9,7 @@ namespace dovetail::exec {
 
 std::string name_of(const Probe& probe);  // without commas, as cells of CSV have none
 
-// Without times. Of devices' work only: InternalError for collectives, which more than one of them does.
+// Without times. Only for work of one device: InternalError for collectives, which need several.
 DevicePoint point_of(const Probe& probe);
 Probe probe_of(const DevicePoint& point);
 

@@ -12,7 +12,7 @@ namespace dovetail::exec {
 
 using MakeWorld = std::unique_ptr<World> (*)();
 
-// What --device cuda asks for; null: not in this build.
+// The functions behind --device cuda; null: not in this build.
 struct Cuda {
   RunResult (*run)(const Experiment&, std::shared_ptr<const PricedSchedule>, const RunOptions&) = nullptr;
   RunResult (*run_over_nccl)(const Experiment&, std::shared_ptr<const PricedSchedule>, const RunOptions&,

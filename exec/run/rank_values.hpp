@@ -1,4 +1,4 @@
-// What an executed step left in the tensors of the ranks of this process, whatever device they are on.
+// The values that an executed step left in the tensors of this process's ranks, whatever device they are on.
 #pragma once
 #include <span>
 #include <vector>

@@ -32,6 +32,29 @@ constexpr std::array run_refusals{
                "--hostfile: only with --transport mpi or nccl-mpi"},
 };
 
+struct RunPart {
+  bool (*needed)(const RunRequest&);
+  bool RunParts::*present;
+  const char* option;
+  const char* get_it;
+};
+
+constexpr std::array run_parts{
+    RunPart{[](const RunRequest& r) { return r.cuda(); }, &RunParts::cuda, "--device cuda",
+            "not in this build; install CUDA with cuBLAS and build again"},
+    RunPart{[](const RunRequest& r) { return r.processes(); }, &RunParts::mpi, "--transport mpi",
+            "not in this build; apt-get install libopenmpi-dev and build again"},
+    RunPart{[](const RunRequest& r) { return r.nccl(); }, &RunParts::nccl, "--transport nccl",
+            "not in this build; give -DDOVETAIL_NCCL_ROOT=... and build again"},
+};
+
+// Null: the program has every part that the request needs.
+const RunPart* missing_part(const RunRequest& request, const RunParts& built) {
+  for (const RunPart& part : run_parts)
+    if (part.needed(request) && !(built.*part.present)) return &part;
+  return nullptr;
+}
+
 }  // namespace
 
 RunParts parts_of_this_build() {
@@ -45,13 +68,12 @@ void validate(const RunRequest& request) {
     throw InputError(fmt::format("--hostfile {}: cannot be read", request.hostfile));
 }
 
+bool is_built(const RunRequest& request, const RunParts& built) {
+  return missing_part(request, built) == nullptr;
+}
+
 void require_parts(const RunRequest& request, const RunParts& built) {
-  if (request.cuda() && !built.cuda)
-    throw DeviceError("--device cuda", "not in this build; install CUDA with cuBLAS and build again");
-  if (request.processes() && !built.mpi)
-    throw DeviceError("--transport mpi", "not in this build; apt-get install libopenmpi-dev and build again");
-  if (request.nccl() && !built.nccl)
-    throw DeviceError("--transport nccl", "not in this build; give -DDOVETAIL_NCCL_ROOT=... and build again");
+  if (const RunPart* part = missing_part(request, built)) throw DeviceError(part->option, part->get_it);
 }
 
 RunOptions run_options(const RunRequest& request) {

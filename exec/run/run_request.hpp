@@ -45,7 +45,10 @@ RunParts parts_of_this_build();
 // Throws InputError, in terms of the options, for what contradicts itself.
 void validate(const RunRequest& request);
 
-// Throws DeviceError for what the request needs and the program lacks, with how to get it.
+// Whether the program has every part that the request needs.
+bool is_built(const RunRequest& request, const RunParts& built);
+
+// Throws DeviceError, with how to get it, for a part that the request needs and the program lacks.
 void require_parts(const RunRequest& request, const RunParts& built);
 
 RunOptions run_options(const RunRequest& request);

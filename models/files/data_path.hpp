@@ -1,4 +1,4 @@
-// Where the data that ships with Dovetail lies (clusters, models, systems, schemas...).
+// The place of the data that ships with Dovetail (clusters, models, systems, schemas...).
 #pragma once
 #include <filesystem>
 

@@ -117,7 +117,7 @@ Json gate_json(const Gate& gate) {
           {"batch_prioritised", gate.batch_prioritised}};
 }
 
-// What its kind needs, so that a trace's tables do not swell the results of others.
+// Only the fields that its kind needs, so that a trace's tables do not swell the results of others.
 Json routing_json(const RoutingModel& routing) {
   Json json = {{"kind", name_in(routing_kind_names, routing.kind)}};
   if (routing.kind == RoutingKind::Zipf) json["exponent"] = routing.exponent;
@@ -194,7 +194,7 @@ Json to_json(const Cluster& cluster) {
   return json;
 }
 
-// What only some models have is written only for them.
+// Fields that only some models have are written only for them.
 Json to_json(const Model& model) {
   Json json{{"name", model.name},
             {"source", model.source},

@@ -36,7 +36,7 @@ int usual_head_size(const JsonReader& json, const Model& model) {
   return model.hidden / model.attention.heads;
 }
 
-// What all but gpt2 share.
+// The fields that all but gpt2 share.
 Model read_common(const JsonReader& json) {
   Model model;
   model.layers = json.integer("num_hidden_layers", 1);

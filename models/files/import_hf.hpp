@@ -8,7 +8,7 @@
 
 namespace dovetail {
 
-// What the user says where the config does not, or says otherwise.
+// Values that the user gives because the config lacks them, or in place of the config's own.
 struct ExpertChoice {
   std::optional<int> experts, top_k;
 };

@@ -12,7 +12,7 @@
 
 namespace dovetail {
 
-// What a cluster file suggests for runs on it, where the user does not say.
+// Values that a cluster file suggests for runs on it, if the user gives none.
 struct WorkloadDefaults {
   std::optional<int> batch, sequence;
   std::optional<double> capacity_factor;
@@ -34,7 +34,7 @@ Plan load_plan(const std::string& path, FilesRead& files);
 // The names in data/<kind>: clusters, models, calibrations, systems.
 std::vector<std::string> known_names(const std::string& kind);
 
-// What the user asked for: names or an experiment file, and what the options override.
+// The user's request: names or an experiment file, and the values that options override.
 struct ExperimentRequest {
   std::string file;  // experiment file; empty: from the names
   std::string cluster, model, calibration;
@@ -50,8 +50,8 @@ struct ExperimentRequest {
 // `notes` gets a line for every default that a reader must know (layers cut to the testbed's, padded heads).
 Experiment load_experiment(const ExperimentRequest& request, FilesRead& files, std::vector<std::string>& notes);
 
-// What an experiment has from other files. It depends on the request's file, names and nodes, and on its settings of
-// cluster.*, model.* and calibration.* alone, so that experiments which are alike in these can share it.
+// The parts of an experiment from other files. They depend on the request's file, names and nodes, and on its settings
+// of cluster.*, model.* and calibration.* alone, so that experiments which are alike in these can share them.
 struct ExperimentParts {
   Cluster cluster;
   WorkloadDefaults defaults;
@@ -62,8 +62,8 @@ ExperimentParts load_parts(const ExperimentRequest& request, FilesRead& files);
 Experiment load_experiment(const ExperimentRequest& request, const ExperimentParts& parts, FilesRead& files,
                            std::vector<std::string>& notes);
 
-// What sets the knobs of the experiment file's "plan", then those of --set plan.x=y. Throws InputError when called,
-// where a value is wrong.
+// A function that sets the knobs of the experiment file's "plan", then those of --set plan.x=y. When called it throws
+// InputError for a wrong value.
 std::function<void(Plan&)> plan_settings(const ExperimentRequest& request);
 void apply_to_plan(const ExperimentRequest& request, Plan& plan);  // the same, once
 

@@ -167,7 +167,7 @@ void require_fit(Experiment& e, const JsonFile& json) {
   }
 }
 
-// Sharing over all GPUs of a node is usual, as in the papers. Where less divides, it says so.
+// Sharing over all GPUs of a node is usual, as in the papers. A note says when fewer GPUs share.
 void note_groups(const Experiment& e, const JsonReader& given, std::vector<std::string>& notes) {
   const int gpus = e.cluster.gpus_per_node;
   for (const auto& [name, size, what] : {std::tuple{"mp", e.parallelism.mp, "heads or dense hidden sizes"},

@@ -10,7 +10,7 @@
 
 namespace dovetail {
 
-// What is not given is as in the workload.
+// Values that are not given are as in the workload.
 struct TraceStep {
   std::optional<int> batch, sequence, top_k;
   std::optional<double> capacity_factor;

@@ -28,7 +28,7 @@ constexpr std::array<std::pair<std::string_view, Collective>, 7> programs{
      {"reduce", Collective::Reduce},
      {"sendrecv", Collective::Send}}};
 
-// Of a program such as build/all_reduce_perf or alltoall_perf_mpi.
+// Reads the name of a program such as build/all_reduce_perf or alltoall_perf_mpi.
 Collective collective_of(const Location& where, std::string_view program) {
   const std::string_view name = program.substr(program.find_last_of('/') + 1);
   const std::string_view test = name.substr(0, name.find("_perf"));

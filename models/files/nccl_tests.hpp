@@ -28,7 +28,7 @@ struct NcclTestsRun {
 std::vector<NcclTestsRun> read_nccl_tests(const std::string& path, FilesRead& files);
 
 // Fits each run and puts it in place of all entries for its collective and link; of an all-to-all, costs by message go
-// too. Where a run does not say which collective or over which links (several nodes: inter), the arguments do; throws
+// too. If a run does not say which collective or over which links (several nodes: inter), the arguments do; throws
 // InputError where they do not either, and where `collective` would have to stand for several tests of a file.
 void merge_nccl_tests(Calibration& calibration, std::span<const NcclTestsRun> runs,
                       std::optional<Collective> collective, std::optional<LinkKind> link);

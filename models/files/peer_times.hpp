@@ -1,4 +1,4 @@
-// What another program took on the same device: the files that bench/peers/torch_baselines.py and torch_moe.py write.
+// Times of another program on the same device: the files that bench/peers/torch_baselines.py and torch_moe.py write.
 #pragma once
 #include <map>
 #include <string>

@@ -18,7 +18,7 @@ struct ScheduleFile {
   PricedSchedule priced;
 };
 
-// What an executor gives back. Only the timeline is required; dovetail-exec writes all of it.
+// The answer of an executor. Only the timeline is required; dovetail-exec writes all of it.
 struct TimelineFile {
   Timeline timeline;
   IdVector<OpId, Seconds> predicted;  // on the clock of the timeline: dilated, and measured where not held

@@ -87,7 +87,7 @@ class Match {
       fail(fmt::format("/{}", list), differ(fmt::format("{} {}", found, list), std::to_string(built)));
   }
 
-  // Which op of the step each op of the file is: by its name, and by its rows where several have one name.
+  // The op of the step for each op of the file: by its name, and by its rows if several have one name.
   std::vector<OpId> order_in_file(const Schedule& step) const {
     std::map<std::string, std::vector<OpId>> waiting;
     for (const OpId id : step.ops.ids() | std::views::reverse)

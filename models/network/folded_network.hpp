@@ -23,7 +23,7 @@ struct LinkClass {
 };
 
 // `amount` on each link of the class: flows, or bytes.
-struct LinkUse {
+struct LinkAmount {
   int link = 0;
   double amount = 0;
 };
@@ -33,14 +33,14 @@ struct FlowClass {
   int from = 0, to = 0;
   TierMask tiers = 0;
   double of_sender = 0, of_receiver = 0;  // flows of each rank of `from`, of `to`
-  std::vector<LinkUse> uses;
+  std::vector<LinkAmount> uses;
 };
 
 // A ring through each of the groups whose members are of these classes. `uses`: bytes on the busiest link of the class
 // for each byte that a rank passes on; `all`: on all links of the class together.
 struct RingClass {
   std::vector<int> members;  // classes, ascending
-  std::vector<LinkUse> uses, all;
+  std::vector<LinkAmount> uses, all;
 };
 
 // The pattern of a step of an all-to-all in all groups of a kind: `group` holds them, the step's subgroup counts in

@@ -129,7 +129,7 @@ RingClass FoldedNetwork::even_ring(Subgroup group) const {
           node.add(t, rank, up, hops.share_outside, link(t, 0, up));
   }
   node.finish(ring);
-  for (LinkUse& use : ring.all) use.amount *= static_cast<double>(topology_.gpus()) / per_node;
+  for (LinkAmount& use : ring.all) use.amount *= static_cast<double>(topology_.gpus()) / per_node;
   for (std::size_t t = 0; t < tiers.size(); ++t) {
     const int members = members_per_node(group, tiers[t].block);
     if (tiers[t].kind != TierKind::Fabric || members >= group.size) continue;

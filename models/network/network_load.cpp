@@ -96,7 +96,7 @@ NetworkDemand NetworkLoad::memory(int rank_class, Bytes traffic) const {
   return {static_cast<int>(network_.links().size()) + rank_class, traffic / memory_bandwidth_, 1};
 }
 
-NetworkDemand NetworkLoad::on_link(const LinkUse& use, Bytes bytes, double flows) const {
+NetworkDemand NetworkLoad::on_link(const LinkAmount& use, Bytes bytes, double flows) const {
   return {use.link, use.amount * bytes / network_.links()[static_cast<std::size_t>(use.link)].bandwidth, flows};
 }
 
@@ -169,7 +169,8 @@ std::vector<NetworkActivity> NetworkLoad::activities(const Op& op) {
   if (op.collective() != Collective::AllToAll && op.collective() != Collective::Send) {
     for_each_ring(op, [&](const RingClass& ring, Bytes bytes) {
       NetworkActivity& activity = list.emplace_back(NetworkActivity{ring.members, {}});
-      for (const LinkUse& use : ring.uses) activity.demands.push_back(on_link(use, bytes, std::max(1.0, use.amount)));
+      for (const LinkAmount& use : ring.uses)
+        activity.demands.push_back(on_link(use, bytes, std::max(1.0, use.amount)));
       for (int c : ring.members) activity.demands.push_back(memory(c, 2 * bytes));
     });
     return list;
@@ -179,7 +180,7 @@ std::vector<NetworkActivity> NetworkLoad::activities(const Op& op) {
     const bool sent = op.collective() == Collective::Send;  // its receiver has an op of its own
     if (!sent && flow.to != flow.from) activity.classes.push_back(flow.to);
     std::ranges::sort(activity.classes);
-    for (const LinkUse& use : flow.uses) activity.demands.push_back(on_link(use, bytes, use.amount));
+    for (const LinkAmount& use : flow.uses) activity.demands.push_back(on_link(use, bytes, use.amount));
     for (const auto& [c, flows] : {std::pair{flow.from, flow.of_sender}, {flow.to, flow.of_receiver}}) {
       NetworkDemand demand = memory(c, flows * bytes);
       demand.flows = flows;
@@ -189,18 +190,18 @@ std::vector<NetworkActivity> NetworkLoad::activities(const Op& op) {
   return list;
 }
 
-std::vector<LinkUse> NetworkLoad::volumes(const Op& op) {
+std::vector<LinkAmount> NetworkLoad::volumes(const Op& op) {
   std::map<int, double> sum;
   if (op.collective() == Collective::AllToAll || op.collective() == Collective::Send)
     for_each_flow(op, [&](const FlowClass& flow, Bytes bytes) {
-      for (const LinkUse& use : flow.uses)
+      for (const LinkAmount& use : flow.uses)
         sum[use.link] += use.amount * network_.links()[static_cast<std::size_t>(use.link)].links * bytes.value();
     });
   else if (op.collective() != Collective::None)
     for_each_ring(op, [&](const RingClass& ring, Bytes bytes) {
-      for (const LinkUse& use : ring.all) sum[use.link] += use.amount * bytes.value();
+      for (const LinkAmount& use : ring.all) sum[use.link] += use.amount * bytes.value();
     });
-  std::vector<LinkUse> list;
+  std::vector<LinkAmount> list;
   for (const auto& [link, bytes] : sum) list.push_back({link, bytes});
   return list;
 }

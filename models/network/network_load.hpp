@@ -50,7 +50,7 @@ class NetworkLoad {
   NetworkDemand memory(int rank_class, Bytes traffic) const;
   // Bytes that the op (in all classes) sends over all links of each class. One entry for each link class that carries
   // any.
-  std::vector<LinkUse> volumes(const Op& op);
+  std::vector<LinkAmount> volumes(const Op& op);
 
  private:
   struct Exchange {  // a step of an all-to-all
@@ -66,7 +66,7 @@ class NetworkLoad {
   Bytes block_bytes(const Op& op) const;
   double share(const Op& op, const FlowClass& flow) const;
   FlowClass stage_flow(const Op& op) const;
-  NetworkDemand on_link(const LinkUse& use, Bytes bytes, double flows) const;
+  NetworkDemand on_link(const LinkAmount& use, Bytes bytes, double flows) const;
   bool concerns(int rank_class, const Op& op) const;
 
   const Schedule& s_;

@@ -19,8 +19,9 @@ class RankFlows {
  public:
   RankFlows(const Experiment& experiment, const Schedule& schedule);
 
-  // Of the op in all its groups; empty where it sends nothing. A native collective is a ring with one flow for all that
-  // a rank passes on to the next; all else sends what its lowered form does. All steps of an exchange count at once.
+  // Flows of the op in all its groups; empty if it sends nothing. A native collective is a ring with one flow for all
+  // that a rank passes on to the next; all else sends what its lowered form does. All steps of an exchange count at
+  // once.
   std::vector<RankFlow> of(const Op& op) const;
 
  private:

@@ -99,7 +99,7 @@ void require_peers(const Plan& plan, const Experiment& e) {
                                      name_in(all_to_all_names, plan.all_to_all)));
 }
 
-// What shares rows or experts out otherwise is built for rows that are copied and sent as they are.
+// Plans that share rows or experts out otherwise are built for rows that are copied and sent as they are.
 void require_built_together(const Plan& p, const Experiment& e) {
   const bool peers = p.split == Split::Peers, shadows = !p.shadowed_experts.empty();
   const bool repeats = sharding_repeats(p, e.parallelism) > 1;

@@ -1,5 +1,5 @@
-// One point of the plan space: every knob of every published system. What each knob and each value means, and whether a
-// builder exists for it, is said once, in knob_table.cpp; validate() (plan_rules.hpp) refuses what cannot be built.
+// One point of the plan space: every knob of every published system. The meaning of each knob and value, and
+// whether a builder exists for it, is said once, in knob_table.cpp. validate() (plan_rules.hpp) refuses the rest.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -96,7 +96,7 @@ enum class Recompute { None, Selective, Full };
 inline constexpr Names<Recompute, 3> recompute_names{
     {{"none", Recompute::None}, {"selective", Recompute::Selective}, {"full", Recompute::Full}}};
 
-// Where in the backward pass a slice of the dense gradients is reduced: beside a layer's MoE part (after its
+// The time at which the backward pass reduces a slice of the dense gradients: beside a layer's MoE part (after its
 // first all-to-alls), beside its attention, or after the last layer.
 enum class Window { Moe, Dense, Tail };
 inline constexpr Names<Window, 3> window_names{

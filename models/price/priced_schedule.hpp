@@ -54,7 +54,7 @@ class PricedSchedule {
 
   std::size_t activity_count() const { return first_demand.empty() ? 0 : first_demand.size() - 1; }
 
-  // Where first_activity is empty, each op has one activity, which has the op's number.
+  // If first_activity is empty, each op has one activity, which has the op's number.
   static ActivityId only_activity(OpId op) { return ActivityId(std::int32_t{op}); }
   static OpId only_op(ActivityId activity) { return OpId(std::int32_t{activity}); }
 

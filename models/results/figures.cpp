@@ -15,7 +15,7 @@ std::vector<NetworkUse> network_use(const Experiment& experiment, const Schedule
   const auto links = load->network().links();
   for (std::size_t i = 0; i < links.size(); ++i) uses.push_back({names[i], links[i].links, links[i].bandwidth, {}});
   for (std::size_t i = 0; i < schedule.ops.size(); i += static_cast<std::size_t>(schedule.twins()))
-    for (const LinkUse& use : load->volumes(schedule.ops[OpId(i)]))
+    for (const LinkAmount& use : load->volumes(schedule.ops[OpId(i)]))
       uses[static_cast<std::size_t>(use.link)].bytes += Bytes(use.amount);
   std::erase_if(uses, [](const NetworkUse& use) { return use.bytes <= Bytes(0); });
   return uses;

@@ -42,7 +42,7 @@ struct Transfers {
   friend bool operator==(const Transfers&, const Transfers&) = default;
 };
 
-// One collective that communicators have, over the whole group. Where a region holds a block for each member, blocks
+// One collective that communicators have, over the whole group. If a region holds a block for each member, blocks
 // stand in group order.
 struct NativeCollective {
   Collective collective = Collective::None;

@@ -35,7 +35,7 @@ inline constexpr Names<StreamKind, 8> stream_kind_names{{{"compute", StreamKind:
 enum class Place : std::uint8_t { Device, Host };  // Host: pinned memory
 inline constexpr Names<Place, 2> place_names{{{"device", Place::Device}, {"host", Place::Host}}};
 
-// Where in the step an op works, or a tensor is made.
+// The place in the step at which an op works or a tensor is made.
 struct StepPlace {
   std::int16_t layer = 0;
   std::int16_t micro_batch = 0;

@@ -1,4 +1,4 @@
-// What an op of a schedule does, and in which pass.
+// The kinds of ops of a schedule, and the passes they belong to.
 #pragma once
 #include <cstddef>
 #include <cstdint>

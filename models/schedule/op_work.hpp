@@ -31,7 +31,7 @@ class OpWork {
   KernelWork shadowed_expert(Phase phase) const;             // one expert on this rank's own rows
   CopyWork copy(Bytes bytes) const;                          // between device and pinned host memory
   // Rows are sent in the activations' format or in `wire`; an fp8 row carries an fp32 scale.
-  // A peer group's exchange: its share of the whole all-to-all's message. What a rank keeps crosses no link, so the
+  // A peer group's exchange: its share of the whole all-to-all's message. Rows that stay cross no link, so the
   // other peers carry the message in equal parts.
   ExchangeWork all_to_all(const ChunkRange& chunk, Wire wire = Wire::Same) const;
   ExchangeWork all_to_all(const ChunkRange& chunk, Wire wire,
@@ -64,7 +64,7 @@ class OpWork {
   Bytes size_;  // of an element
 };
 
-// What a row of M elements takes in a message, counted in elements of the wire's type. Not for Wire::Same.
+// The size of a row of M elements in a message, counted in elements of the wire's type. Not for Wire::Same.
 DType wire_dtype(Wire wire);
 std::int64_t wire_row_elements(Wire wire, std::int64_t hidden);
 

@@ -8,7 +8,7 @@
 namespace dovetail {
 namespace {
 
-// Which earlier ops each op is ordered after, by dependencies and stream order: a bit matrix.
+// The earlier ops that each op is ordered after, by dependencies and stream order: a bit matrix.
 class Ancestors {
  public:
   explicit Ancestors(const Schedule& s) : words_((s.ops.size() + 63) / 64), bits_(s.ops.size() * words_) {
@@ -125,7 +125,7 @@ class OrderCheck {
     writers_[t].push_back(access_of(s_, id, t));
   }
 
-  // What came before that is ordered too: the previous occupant's first writer was checked against it.
+  // Earlier occupants are ordered too: the previous occupant's first writer was checked against it.
   void take_over(OpId id, TensorId previous) {
     const bool in_place = !readers_[previous].empty() && readers_[previous].back().op == id;
     require(!writers_[previous].empty() && !in_place, "{} takes over the memory of {} too early", id, previous);

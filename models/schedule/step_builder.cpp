@@ -1,6 +1,6 @@
 // One training step: each micro-batch forward and backward through the layers of each pipeline stage; after a stage's
 // last backward pass what is left of its gradients' reduction, and its update.
-// What each part of a layer consists of is in builder/, operands in operands.md.
+// The ops of each part of a layer are in builder/, operands in operands.md.
 #include "models/schedule/step_builder.hpp"
 
 #include <algorithm>
@@ -57,13 +57,13 @@ class PartByPart {
   TensorIds tensors_;
 };
 
-// What a part has of the tensors of all chunks.
+// A part's share of the tensors of all chunks.
 TensorIds of_part(const TokenPart& part, const TensorIds& chunks) {
   if (part.chunk < 0) return chunks;
   return {chunks[static_cast<std::size_t>(part.chunk)]};
 }
 
-// Phases, between which a host_sync waits: all that is before the experts, the experts, decode. Where attention is
+// Phases, between which a host_sync waits: all that is before the experts, the experts, decode. If attention is
 // chunked, the first takes the chunks' sends with it.
 TensorId forward(StepContext& c, int layer, TensorId x, SavedLayer& saved) {
   const std::vector<TokenPart>& parts = c.parts(layer);

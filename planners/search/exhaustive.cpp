@@ -1,4 +1,4 @@
-// The oracle of all other planners: evaluates every plan of the stated space. Of SearchSpace::Degrees that is every
+// The oracle of all other planners: evaluates every plan of the stated space. For SearchSpace::Degrees it is every
 // pair of candidate degrees, with partitioned gradients sliced in three ways each.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -136,7 +136,7 @@ class Search {
   Seconds reduced_after(const Candidate& c) {
     Structure& s = structures_[c.at];
     const auto [forward, backward] = samples_.passes(s, c.forward, c.backward);
-    // What is ordered by readiness is reduced as soon as it exists.
+    // Gradients of an order by readiness are reduced as soon as they exist.
     if (forward == nullptr || backward == nullptr || s.plan.order == Order::ReadyFirst) return c.bound;
     return s.volume->steps().reduced_after(forward->forward, backward->backward);
   }

@@ -6,7 +6,7 @@
 
 namespace dovetail::planners {
 
-// Looks at the best plan with one knob changed and with neighbouring degrees, and again from what is better. Where that
+// Looks at the best plan with one knob changed and with neighbouring degrees, and again from what is better. If that
 // finds nothing better, also with two knobs changed and its gradients reduced in each way: some help only together,
 // such as order ready_first and 1f1b. Ends when `look_at` returns false. `best`: the fastest plan that fits so far;
 // null: none.

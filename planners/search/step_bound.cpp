@@ -37,7 +37,7 @@ bool synchronises(OpKind kind) {
   return entry_of(kind).part == OpPart::StepEnd;
 }
 
-// Of the first stage: every stage has a layer like it.
+// Looks at the first stage alone, because every stage has a layer like it.
 class Sweep {
  public:
   Sweep(const PricedSchedule& priced, bool any_order) : priced_(priced), s_(*priced.schedule), any_order_(any_order) {}
@@ -172,7 +172,7 @@ StepBound::StepBound(const Experiment& experiment, const Plan& plan)
   };
   dense_forward_ = dense(times_.forward, times_.dense_forward);
   dense_backward_ = dense(times_.backward, times_.dense_backward);
-  // What the last layer gathers first depends on nothing, and may run beside the forward pass.
+  // The last layer's first gather depends on nothing, and may run beside the forward pass.
   if (!times_.moe.back()) dense_backward_ -= times_.dense_backward.before;
   reduces_ = training_ && stages == 1 && parts_ == 1;
   if (!reduces_) return;

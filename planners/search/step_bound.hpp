@@ -9,7 +9,7 @@
 
 namespace dovetail::planners {
 
-// Of one pass of one MoE layer, one micro-batch.
+// Times of one pass of one MoE layer, one micro-batch.
 struct PassSample {
   Seconds chain;  // from the pass's beginning to its end
   Seconds tail;   // of that after the last op of compute
@@ -22,7 +22,7 @@ struct LayerSample {
   PassSample forward, backward;
 };
 
-// What a pass takes at least under any arrangement of the same ops, by the share of a layer's rows in one chunk.
+// The least times of a pass under any arrangement of the same ops, by the share of a layer's rows in one chunk.
 struct PassFloor {
   Seconds busiest;   // of any resource
   Seconds compute;   // all of it
@@ -41,7 +41,7 @@ struct LayerFloor {
   PassFloor forward, backward;
 };
 
-// What streams of communication have to do at least, latencies apart.
+// The least work of the streams of communication, latencies apart.
 struct StreamFloor {
   Seconds busiest;    // of any, in the whole step
   Seconds gradients;  // of that on which gradients are reduced, for those of all layers

@@ -7,6 +7,7 @@
 #include "models/files/experiment_json.hpp"
 #include "models/files/plan_json.hpp"
 #include "reports/data/json_values.hpp"
+#include "reports/sections/section.hpp"
 #include "reports/text/link_use.hpp"
 #include "reports/text/summary.hpp"
 
@@ -124,6 +125,7 @@ Json result_json(const Report& report, const SummaryRow& row) {
                {"streams", streams_json(metrics)},
                {"links", links_json(report.experiment, result)}};
   if (report.experiment.cluster.network) json["network"] = network_json(result);
+  for (const Section& section : sections()) json[section.member] = section.json(result);
   const bool ran = result.run.has_value();
   json["measured_over_modelled"] = number(row.measured_ratio);
   json["ci95_s"] = ran ? Json::array({number(result.run->ci95_low), number(result.run->ci95_high)}) : Json(nullptr);

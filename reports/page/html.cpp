@@ -11,6 +11,7 @@
 #include "models/schedule/op_table.hpp"
 #include "reports/data/json_report.hpp"
 #include "reports/page/page_text.hpp"
+#include "reports/sections/section.hpp"
 #include "reports/text/format.hpp"
 #include "reports/text/summary.hpp"
 #include "reports/text/window.hpp"
@@ -122,6 +123,19 @@ Json timeline_json(const SystemResult& result, std::size_t index, bool tagged) {
   return json;
 }
 
+Json sections_json(const Report& report) {
+  Json list = Json::array();
+  for (const Section& section : sections()) {
+    SectionTable table = section.table(report);
+    if (!table.rows.empty())
+      list.push_back({{"title", section.title},
+                      {"hint", section.hint},
+                      {"headings", std::move(table.headings)},
+                      {"rows", std::move(table.rows)}});
+  }
+  return list;
+}
+
 Json page_json(const Report& report) {
   const auto& results = report.results;
   const bool tagged = std::any_of(results.begin(), results.end(), [&](const SystemResult& result) {
@@ -134,11 +148,9 @@ Json page_json(const Report& report) {
     if (std::ranges::find(tied, &results[i]) != tied.end()) tied_indices.push_back(i);
     if (results[i].schedule != nullptr) timelines.push_back(timeline_json(results[i], i, tagged));
   }
-  return {{"report", to_json(report)},
-          {"question", experiment_lines(report.experiment)},
-          {"fastest", std::move(fastest_index)},
-          {"tied", std::move(tied_indices)},
-          {"timelines", std::move(timelines)}};
+  return {{"report", to_json(report)},           {"question", experiment_lines(report.experiment)},
+          {"fastest", std::move(fastest_index)}, {"tied", std::move(tied_indices)},
+          {"timelines", std::move(timelines)},   {"sections", sections_json(report)}};
 }
 
 }  // namespace

@@ -140,6 +140,17 @@ function writeRuns() {
                   Math.max(r.run.numerics.output_error, r.run.numerics.gradient_error).toExponential(1)})`)));
 }
 
+// The sections whose tables came ready to show.
+function writeSections() {
+  for (const {title, hint, headings, rows} of data.sections) {
+    const table = element("table");
+    fill(table, headings.map((heading, i) => [...(heading + "\n").split("\n", 2), (row) => row[i]]), rows);
+    byId("sections").append(element(
+        "section", {class: "results"}, element("h2", {}, title[0].toUpperCase() + title.slice(1)),
+        element("p", {class: "hint"}, hint), element("div", {class: "scroll"}, table)));
+  }
+}
+
 function writeWhy() {
   const list = element("dl");
   for (const r of results) {
@@ -298,6 +309,7 @@ byId("question").append(...data.question.map((line) => element("p", {}, line)));
 writeCards();
 writeResults();
 writeRuns();
+writeSections();
 writeWhy();
 writeKnobs();
 writeStreams();

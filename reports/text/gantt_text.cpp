@@ -18,7 +18,7 @@ char letter_of(const Op& op) {
   return op.phase == Phase::Backward && letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
 }
 
-// Which op ran longest in each column, none (idle longer than any op).
+// The op that ran longest in each column; none: idle longer than any op.
 std::vector<OpId> columns_of(const Schedule& schedule, const Timeline& timeline, StreamId stream, Interval window,
                              int columns) {
   const auto size = static_cast<std::size_t>(columns);

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "models/base/names.hpp"
+#include "reports/sections/section.hpp"
 #include "reports/text/format.hpp"
 #include "reports/text/summary.hpp"
 #include "reports/text/text_table.hpp"
@@ -13,7 +14,7 @@
 namespace dovetail::reports {
 namespace {
 
-constexpr std::size_t page_width = 118, name_width = 24;
+constexpr std::size_t page_width = 118, name_width = 24, cell_width = 36;
 
 double ms(Seconds time) {
   return time.value() * 1e3;
@@ -144,6 +145,20 @@ void write_runs(std::ostream& out, const Report& report, const std::vector<Summa
   if (any) out << '\n' << table.text(colour);
 }
 
+void write_sections(std::ostream& out, const Report& report, bool colour) {
+  for (const Section& section : sections()) {
+    const SectionTable content = section.table(report);
+    if (content.rows.empty()) continue;
+    TextTable table(content.headings);
+    for (const std::vector<std::string>& row : content.rows) {
+      std::vector<std::string> cells;
+      for (const std::string& cell : row) cells.push_back(printable(cell, cell_width));
+      table.add(std::move(cells));
+    }
+    out << '\n' << inked(section.title, Ink::Bold, colour) << '\n' << table.text(colour);
+  }
+}
+
 void write_reasons(std::ostream& out, const std::vector<SummaryRow>& rows, bool colour) {
   std::string text;
   for (const SummaryRow& row : rows) {
@@ -197,6 +212,7 @@ void write_table(std::ostream& out, const Report& report, bool colour) {
   write_header(out, report, colour);
   write_results(out, report, rows, colour);
   write_runs(out, report, rows, colour);
+  write_sections(out, report, colour);
   write_reasons(out, rows, colour);
   write_fronts(out, report, rows, colour);
   write_notes(out, report, colour);

@@ -6,7 +6,7 @@
 
 namespace dovetail::reports {
 
-// What was asked, one line per result, measured beside modelled where something ran, why the planners chose
+// Writes the question, one line per result, measured beside modelled where something ran, why the planners chose
 // what they chose, and the notes. Colour is ANSI codes; without it the text is plain.
 void write_table(std::ostream& out, const Report& report, bool colour);
 

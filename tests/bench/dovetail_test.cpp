@@ -5,7 +5,7 @@
 
 #include "bench/pipeline/backends.hpp"
 #include "bench/pipeline/evaluate.hpp"
-#include "bench/pipeline/fitting.hpp"
+#include "bench/pipeline/ways_to_fit.hpp"
 #include "models/base/errors.hpp"
 #include "models/files/input_file.hpp"
 #include "models/price/build_schedule.hpp"

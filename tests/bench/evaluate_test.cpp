@@ -65,7 +65,7 @@ TEST_CASE("a knob that the user sets holds against the planner") {
   Options options = shipped({"fsmoe"});
   options.request.set = {"plan.backward_degree=2"};
   const Question question = load_question(options);
-  const Choice choice = choose_plan(question, question.candidates.front());
+  const planners::PlanChoice choice = choose_plan(question, question.candidates.front());
   CHECK(choice.plan.backward_degree == 2);
   CHECK(choice.plan.backward_degrees.empty());
   CHECK_THAT(choice.report.reason, Contains("as the user set"));
@@ -75,10 +75,10 @@ TEST_CASE("a knob that the user sets holds against the planner") {
 TEST_CASE("a knob set to what the planner chooses anyway changes nothing") {
   Options options = shipped({"tutel"});
   const Question free = load_question(options);
-  const Choice chosen = choose_plan(free, free.candidates.front());
+  const planners::PlanChoice chosen = choose_plan(free, free.candidates.front());
   options.request.set = {"plan.forward_degree=" + std::to_string(chosen.plan.forward_degree)};
   const Question question = load_question(options);
-  const Choice again = choose_plan(question, question.candidates.front());
+  const planners::PlanChoice again = choose_plan(question, question.candidates.front());
   CHECK(again.plan == chosen.plan);
   CHECK(again.report.reason == chosen.report.reason);
 }

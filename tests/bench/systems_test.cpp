@@ -74,7 +74,7 @@ TEST_CASE("with interference the analytic backend and SimGrid agree on each op o
   for (const std::string& system : known_names("systems")) {
     INFO(system);
     Question question = small_question(system);
-    const Choice choice = choose_plan(question, question.candidates.front());
+    const planners::PlanChoice choice = choose_plan(question, question.candidates.front());
     const auto run = [&](const std::string& backend) {
       return evaluate(question.experiment, system, choice, *make_backend(backend));
     };

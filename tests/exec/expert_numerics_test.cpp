@@ -12,7 +12,7 @@ using namespace dovetail::test;
 
 namespace {
 
-Plan moe_plan(int forward_degree = 1, int backward_degree = 1) {
+Plan degrees_plan(int forward_degree = 1, int backward_degree = 1) {
   Plan plan;
   plan.scope = Scope::Moe;
   plan.forward_degree = forward_degree;
@@ -21,7 +21,7 @@ Plan moe_plan(int forward_degree = 1, int backward_degree = 1) {
 }
 
 Plan peers(int group) {
-  Plan plan = moe_plan();
+  Plan plan = degrees_plan();
   plan.split = Split::Peers;
   plan.peer_group = group;
   return plan;
@@ -61,7 +61,7 @@ TEST_CASE("Weights gathered, rows repeated, or some of both: the same results", 
   SmallExperiment s = grid(2, 4);
   s.layers = 2;
   s.kind = GENERATE(ExpertKind::Ffn, ExpertKind::Gated);
-  Plan plan = moe_plan(2, 3);
+  Plan plan = degrees_plan(2, 3);
   plan.comm_streams = GENERATE(CommStreams::One, CommStreams::InterIntra);
   SECTION("gathered") {
     plan.expert_sharding = ExpertSharding::EpDp;
@@ -80,7 +80,7 @@ TEST_CASE("Shadowed experts stay with every rank", "[experts]") {
   s.experts = 8;
   s.layers = 2;
   s.kind = GENERATE(ExpertKind::Ffn, ExpertKind::Gated);
-  Plan plan = moe_plan(2, 3);
+  Plan plan = degrees_plan(2, 3);
   plan.comm_streams = GENERATE(CommStreams::One, CommStreams::InterIntra);
   // One of an owner; all of one owner; all but one expert.
   plan.shadowed_experts = GENERATE(values<std::vector<int>>({{5}, {2, 3}, {0, 3, 6}, {0, 1, 2, 3, 4, 6, 7}}));
@@ -99,7 +99,7 @@ TEST_CASE("Shadowed experts stay with every rank", "[experts]") {
 TEST_CASE("A GEMM for each rank's rows gives the same", "[experts]") {
   SmallExperiment s = grid(2, 2);
   s.kind = GENERATE(ExpertKind::Ffn, ExpertKind::Gated);
-  Plan plan = moe_plan(3, 2);
+  Plan plan = degrees_plan(3, 2);
   plan.layout = Layout::RankMajor;
   plan.row_tile = GENERATE(0, 8);
   check_numerics(small_experiment(s), plan);
@@ -120,8 +120,8 @@ TEST_CASE("Random mixes of all of it compute the same", "[experts]") {
     s.kind = pick(0, 1) == 0 ? ExpertKind::Ffn : ExpertKind::Gated;
     const Experiment e = small_experiment(s);
     const int capacity = static_cast<int>(layer_volumes(e).capacity);
-    Plan plan =
-        pick(0, 1) == 0 ? moe_plan(pick(1, std::min(4, capacity)), pick(1, std::min(4, capacity))) : peers(pick(1, 4));
+    Plan plan = pick(0, 1) == 0 ? degrees_plan(pick(1, std::min(4, capacity)), pick(1, std::min(4, capacity)))
+                                : peers(pick(1, 4));
     plan.comm_streams = pick(0, 1) == 0 ? CommStreams::One : CommStreams::InterIntra;
     plan.grad_sync = pick(0, 1) == 0 ? GradSync::After : GradSync::WithDense;
     plan.layout = pick(0, 2) == 0 ? Layout::RankMajor : Layout::ExpertMajor;

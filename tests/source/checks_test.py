@@ -3,6 +3,7 @@ import pathlib
 import tempfile
 import unittest
 
+from check_comments import openings, violations as comment_violations
 from check_layers import violations
 from check_lengths import LIMIT, too_long
 from check_listed import unlisted
@@ -93,6 +94,15 @@ class Checks(unittest.TestCase):
         self.plant("sim/c.cpp", unnamed("using Kind = int;", "const int most = 4;", "int f(int a) {", "}"))
         self.assertEqual([line.split(" is ")[0] for line in clashes(self.root)],
                          ["sim/c.cpp:2: Kind", "sim/c.cpp:3: most", "sim/c.cpp:4: f"])
+
+    def test_a_comment_without_its_subject_is_found(self):
+        text = "\n".join(["// Of a rank.", "int a;  // Rows. What it holds", '// A row, where "x. Of y" is text.',
+                          'const char* s = "Rows. Those of x";', "// It is so. Where it is not, nothing."])
+        self.assertEqual(list(openings(text)), [(1, "Of"), (2, "What"), (5, "Where")])
+        self.plant("sim/a.cpp", "// A good sentence.\n// Which is not.\n")
+        self.plant("exec/device/a.cpp", "// Of a device.\n")
+        self.assertEqual(list(comment_violations(self.root)),
+                         ['sim/a.cpp:2: a sentence opens with "Which"; begin with its subject'])
 
     def test_a_source_that_no_list_names_is_found(self):
         self.plant("models/CMakeLists.txt", "file(GLOB ways ways/*.cpp)\nadd_library(models a.cpp\n  deep/b.cpp)\n")

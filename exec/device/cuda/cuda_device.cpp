@@ -10,7 +10,8 @@
 namespace dovetail::exec {
 namespace {
 
-// What cuBLAS recommends for Hopper. Given by us, since it must not allocate while work is captured.
+// The size that cuBLAS recommends for Hopper. We allocate it ourselves, because cuBLAS must not allocate while work is
+// captured.
 constexpr std::int64_t blas_workspace = 32 << 20;
 
 class CudaMemory final : public Memory {

@@ -1,4 +1,4 @@
-// What the queues of a deferred device hold.
+// The commands that queues of a deferred device hold.
 #pragma once
 #include <deque>
 #include <functional>

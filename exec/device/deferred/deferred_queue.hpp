@@ -9,7 +9,7 @@
 
 namespace dovetail::exec::deferred {
 
-// What all queues of a device share.
+// State that all queues of a device share.
 struct Shared {
   explicit Shared(const DeferredSettings& settings) : runner(settings) {}
   Runner runner;

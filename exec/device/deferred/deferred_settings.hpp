@@ -1,4 +1,4 @@
-// What a deferred device is told, and what it writes down.
+// The settings of a deferred device, and the record that it keeps.
 #pragma once
 #include <functional>
 #include <vector>

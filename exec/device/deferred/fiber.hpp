@@ -1,6 +1,6 @@
-// Where the commands of a lane run. Under the thread sanitizer each lane has a fiber and a stack of its own, so that
-// the sanitizer sees lanes as it sees threads: it reports accesses that events do not order. In other builds commands
-// run on the calling thread, and the marks below do nothing.
+// A fiber on which the commands of a lane run. Under the thread sanitizer each lane has a fiber and a stack of its own,
+// so that the sanitizer sees lanes as it sees threads: it reports accesses that events do not order. In other builds
+// commands run on the calling thread, and the marks below do nothing.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -27,7 +27,7 @@ class Fiber {
   std::unique_ptr<State> state_;
 };
 
-// What a mark's acquirer does comes after what its releaser did.
+// A mark orders the acquirer's work after the releaser's.
 void release_mark(const void* mark);
 void acquire_mark(const void* mark);
 

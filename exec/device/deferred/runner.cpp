@@ -133,7 +133,7 @@ bool Runner::can_run(const Lane& lane) const {
 
 Lane* Runner::pick() {
   if (last_ != nullptr && std::uniform_real_distribution<>()(random_) < stay_ && can_run(*last_)) return last_;
-  // Of those that can run, each is as likely as any other.
+  // All that can run are equally likely.
   std::uint64_t seen = 0;
   Lane* picked = nullptr;
   for (const auto& lane : lanes_)

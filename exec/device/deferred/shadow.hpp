@@ -40,7 +40,7 @@ class Shadow {
   void forget();             // everything so far is over for all that follows
 
  private:
-  // Of accessors, -1: none.
+  // Indices of accessors; -1: none.
   using Id = std::int32_t;
   struct State {
     std::uintptr_t last = 0;

@@ -40,7 +40,7 @@ struct Trace {
   Ranges reads, writes;
 };
 
-// Of the command that this thread is running; null: none that is traced.
+// The trace of the command that this thread is running; null: none that is traced.
 inline constinit thread_local Trace* current_trace = nullptr;
 
 inline Range range_of(const void* first, std::int64_t bytes) {

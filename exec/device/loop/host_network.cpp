@@ -18,7 +18,7 @@
 namespace dovetail::exec {
 namespace {
 
-using Bytes = std::vector<std::byte>;
+using ByteVector = std::vector<std::byte>;
 
 // The messages that are under way between threads.
 class Letters {
@@ -40,13 +40,13 @@ class Letters {
     const std::scoped_lock lock(mutex_);
     return std::ranges::all_of(expected, [&](const auto& e) { return waiting_[e.first].size() >= e.second; });
   }
-  Bytes receive(const Way& way) {
+  ByteVector receive(const Way& way) {
     std::unique_lock lock(mutex_);
-    std::deque<Bytes>& messages = waiting_[way];
+    std::deque<ByteVector>& messages = waiting_[way];
     // A cancellation has no way to wake this thread.
     while (!arrived_.wait_for(lock, std::chrono::milliseconds(20), [&] { return !messages.empty(); }))
       cancellation_.check();
-    Bytes message = std::move(messages.front());
+    ByteVector message = std::move(messages.front());
     messages.pop_front();
     return message;
   }
@@ -55,11 +55,11 @@ class Letters {
   const Cancellation& cancellation_;
   std::mutex mutex_;
   std::condition_variable arrived_;
-  std::map<Way, std::deque<Bytes>> waiting_;
+  std::map<Way, std::deque<ByteVector>> waiting_;
 };
 
 template <class Scalar>
-void add(const Bytes& part, Bytes& sum) {
+void add(const ByteVector& part, ByteVector& sum) {
   for (std::size_t at = 0; at < sum.size(); at += sizeof(Scalar)) {
     Scalar a, b;
     std::memcpy(&a, &sum[at], sizeof a);
@@ -69,7 +69,7 @@ void add(const Bytes& part, Bytes& sum) {
   }
 }
 
-void add(Stored stored, const Bytes& part, Bytes& sum) {
+void add(Stored stored, const ByteVector& part, ByteVector& sum) {
   check(part.size() == sum.size(), "members sum ranges of other sizes");
   switch (stored) {
     case Stored::Double:
@@ -160,13 +160,13 @@ class HostCommunicator final : public DeviceCommunicator {
     letters_.cancellation().check();
     letters_.send({number_, global(rank_), global(peer)}, data, bytes);
   }
-  Bytes receive(int peer) { return letters_.receive(from(peer)); }
-  static void put(const Bytes& message, void* to, std::int64_t bytes) {
+  ByteVector receive(int peer) { return letters_.receive(from(peer)); }
+  static void put(const ByteVector& message, void* to, std::int64_t bytes) {
     check(std::ssize(message) == bytes, "a message of another size than is received");
     if (bytes > 0) std::memcpy(to, message.data(), message.size());
   }
-  Bytes receive_sum(Stored stored) {
-    Bytes sum = receive(0);
+  ByteVector receive_sum(Stored stored) {
+    ByteVector sum = receive(0);
     for (int peer = 1; peer < size(); ++peer) add(stored, receive(peer), sum);
     return sum;
   }

@@ -45,7 +45,7 @@ class NcclComm {
 
   ncclComm_t get() const { return comm_; }
 
-  // Of what a call on this communicator returned.
+  // The result of a call on this communicator.
   void settle(ncclResult_t result, const char* call) {
     while (result == ncclInProgress) {
       cancellation_.check();

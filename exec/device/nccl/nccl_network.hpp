@@ -7,7 +7,7 @@
 
 namespace dovetail::exec {
 
-// What rank 0 makes and all others must know before they connect, however they are told.
+// The id that rank 0 makes and all others must know before they connect, however they are told.
 std::string make_nccl_id();
 
 // Connects the calling thread's GPU to those of all other ranks, which call this too. Nothing in it blocks for longer

@@ -29,7 +29,7 @@ struct CollectiveStep {
   int every = 1;      // only ranks that are multiples of this take part (the first of each node: its leader)
   std::int64_t outer = 1, middle = 1, parts = 1, run = 1;  // parts: the subgroup's size, unless a copy
 
-  // Of a rank that takes part and, in a gather or scatter, is member 0.
+  // The blocks of a rank that takes part and, in a gather or scatter, is member 0.
   std::int64_t blocks() const { return outer * middle * parts * run; }
   std::int64_t source_blocks() const { return kind == StepKind::Gather ? run : blocks(); }
   std::int64_t target_blocks() const { return kind == StepKind::Scatter ? run : blocks(); }
@@ -50,7 +50,7 @@ struct Move {
 std::vector<Move> moves_from(const CollectiveStep& step, int rank);
 std::vector<Move> moves_to(const CollectiveStep& step, int rank);  // in the order of the senders' moves
 
-// What the busiest rank sends (gather: receives) to others over one kind of link.
+// The traffic that the busiest rank sends (gather: receives) to others over one kind of link.
 struct LinkTraffic {
   std::int64_t peers = 0, messages = 0, blocks = 0;
   friend bool operator==(const LinkTraffic&, const LinkTraffic&) = default;
@@ -59,8 +59,8 @@ struct Traffic {
   LinkTraffic intra, inter;
   std::int64_t copied = 0;  // blocks that a copy reads and writes
 };
-// Of a group that has `ranks_per_node` consecutive members on each node; the step's subgroups must lie evenly on
-// them (members_per_node not 0).
+// The traffic of a group with `ranks_per_node` consecutive members on each node; the step's subgroups must lie evenly
+// on them (members_per_node not 0).
 Traffic traffic(const CollectiveStep& step, int ranks_per_node);
 
 bool crosses_nodes(const CollectiveStep& step, int ranks_per_node);

@@ -5,12 +5,13 @@
 
 namespace dovetail::builder {
 
-// What the forward pass leaves for the backward pass. With one model-parallel rank `input` is the layer's input.
+// Tensors that the forward pass leaves for the backward pass. With one model-parallel rank `input` is the layer's
+// input.
 struct SavedAttention {
   TensorId input, query_key_value, context, log_sum_exp;
 };
 
-// What comes before the first part: the gather and, chunked, the projections.
+// Adds the ops before the first part: the gather and, chunked, the projections.
 void attention_start(StepContext& c, int layer, TensorId x, SavedAttention& saved);
 // Returns attention_output (T, M) of the part's tokens of this rank.
 TensorId attention_forward(StepContext& c, int layer, const TokenPart& part, const SavedAttention& saved);

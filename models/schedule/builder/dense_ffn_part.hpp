@@ -7,7 +7,7 @@
 
 namespace dovetail::builder {
 
-// What the forward pass leaves for the backward pass. With one model-parallel rank `input` is what it was given.
+// Tensors that the forward pass leaves for the backward pass. With one model-parallel rank `input` is the FFN's input.
 struct SavedFfn {
   TensorId input, hidden;
 };

@@ -9,7 +9,7 @@ namespace dovetail::builder {
 // Makes the tensor of a chunk when its turn to be sent comes, already compressed if the plan sends it so.
 using ChunkSource = std::function<TensorId(int chunk)>;
 
-// From encoded.i to combined.i, both as they are sent (see exchange.hpp). Where a group has one rank its collective is
+// From encoded.i to combined.i, both as they are sent (see exchange.hpp). If a group has one rank, its collective is
 // left out. `after_sends` adds what is enqueued once every chunk has been sent.
 TensorIds experts_forward(StepContext& c, int layer, const ChunkSource& encoded, SavedExperts& saved,
                           const std::function<void()>& after_sends);

@@ -9,7 +9,7 @@ namespace dovetail::builder {
 // kept for the backward pass, as Tutel does.
 TensorId worked_weights(StepContext& c, int layer);
 
-// Where the experts' weight gradients are summed.
+// The tensor in which the experts' weight gradients are summed.
 struct WorkedGradient {
   TensorId tensor;
   bool has_value = false;  // else the first to write overwrites it
@@ -18,7 +18,7 @@ WorkedGradient worked_gradient(StepContext& c, int layer);
 // Gathered shards: adds every rank's gradients to those of the owners.
 void return_gradient(StepContext& c, int layer, const WorkedGradient& gradient);
 
-// Of one shadowed expert; all but the output for the backward pass.
+// The tensors of one shadowed expert; all but the output are for the backward pass.
 struct SavedShadow {
   int expert = 0;
   TensorId weights = {}, input = {}, hidden = {}, output = {};

@@ -28,7 +28,7 @@ TensorIds add_routing(StepContext& c, int layer, const TokenPart& part, SavedMoe
   return added;
 }
 
-// What encode goes by, and decode.
+// The tensors that tell encode and decode which rows go where.
 TensorId encode_by(const SavedMoe& saved, const TokenPart& part) {
   const TensorId mask = saved.mask[index(part)];
   return mask >= 0 ? mask : saved.routing[index(part)];

@@ -15,7 +15,7 @@ struct StageUnit {
   friend bool operator==(const StageUnit&, const StageUnit&) = default;
 };
 
-// What one stage does, in its order.
+// The work of one stage, in its order.
 // Gpipe (Huang et al. 2019): all forwards, then the backwards in reverse.
 // OneForwardOneBackward (PipeDream-Flush, Narayanan et al. 2021): stage s runs stages - 1 - s forwards ahead, then one
 // forward and one backward in turn, so that it holds at most stages - s micro-batches.

@@ -1,4 +1,4 @@
-// What the experts' backward pass needs of the forward pass, T_DI and T_M of MPipeMoE: kept, or dropped and brought
+// Tensors of the forward pass that the experts' backward pass needs, T_DI and T_M of MPipeMoE: kept, or dropped and got
 // back from the host, by another exchange or by computing it again (its Table II).
 #pragma once
 #include "models/schedule/builder/send.hpp"

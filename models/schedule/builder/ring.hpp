@@ -10,7 +10,7 @@ class Ring {
  public:
   explicit Ring(int depth) : depth_(static_cast<std::size_t>(depth)) {}  // 0: no ring, memory of its own for each
 
-  // Whose memory the next chunk's tensor takes over; none: nobody's.
+  // The tensor from which the next chunk's tensor takes over memory; none: it has its own.
   TensorId next() const { return depth_ == 0 || used_.size() < depth_ ? TensorId() : used_[used_.size() - depth_]; }
   TensorId add(TensorId tensor) {
     used_.push_back(tensor);

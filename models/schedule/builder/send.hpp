@@ -23,7 +23,7 @@ struct SendRings {
 inline bool exchanges(const StepContext& c) {
   return c.groups().ep > 1;
 }
-// Of rows, over shards; not of a plan that brings the shards' weights or rows together otherwise.
+// Tells whether rows are gathered over shards; a plan may bring the shards' weights or rows together otherwise.
 inline bool gathers(const StepContext& c) {
   return c.plan().expert_sharding == ExpertSharding::Ep && c.groups().esp > 1;
 }

@@ -1,4 +1,4 @@
-// What passes between pipeline stages.
+// The transfers between pipeline stages.
 #pragma once
 #include "models/schedule/builder/step_context.hpp"
 

@@ -1,5 +1,5 @@
-// What the parts of the builder share: the question, the streams, the persistent tensors, and how an op or a tensor of
-// one place in the step is made: in the stage and of the micro-batch entered last. Knows no order of ops.
+// State that the parts of the builder share: the question, the streams, the persistent tensors, and how an op or a
+// tensor of one place in the step is made: in the stage and of the micro-batch entered last. Knows no order of ops.
 #pragma once
 #include <initializer_list>
 #include <optional>
@@ -24,7 +24,7 @@ struct StreamIds {
   StreamId send, receive;  // between pipeline stages; -1 with one stage
 };
 
-// What an op or a tensor of a chunk covers.
+// The part of a layer that an op or a tensor of a chunk covers.
 template <class Item>
 ChunkRange chunk_of(const Item& item) {
   return {item.rows, item.peers};
@@ -50,13 +50,13 @@ class StepContext {
   bool training() const { return experiment_.workload.phases == Phases::Training; }
   int layers() const { return experiment_.workload.layers; }
   const LayerVolumes& volumes(int layer) const { return volumes_[static_cast<std::size_t>(layer)]; }
-  // What GroupKind means in this schedule; the experiment's parallelism unless the plan repeats rows to shards.
+  // The groups that GroupKind names here: the experiment's parallelism unless the plan repeats rows to shards.
   const Parallelism& groups() const { return groups_; }
   OpWork work(int layer) const { return {volumes(layer), experiment_, plan_}; }
   OpWork work(const TokenPart& part) const { return {part.volumes, experiment_, plan_}; }
   // All tokens in one part or, where attention is chunked too, one part for each chunk.
   const std::vector<TokenPart>& parts(int layer) const { return parts_[static_cast<std::size_t>(layer)]; }
-  // What rows are sent in by this exchange; Same where that would not make them smaller.
+  // The format in which this exchange sends rows; Same if another would not make them smaller.
   Wire wire(OpKind exchange) const;
   const StreamIds& streams() const { return here().streams; }
   const LayerWeightIds& weights(int layer) const { return weights_[static_cast<std::size_t>(layer)]; }
@@ -86,12 +86,12 @@ class StepContext {
   TensorId persistent(TensorKind kind, int layer, std::int64_t elements, bool gradient = false);
   TensorId activation(TensorKind kind, int layer, std::int64_t elements, bool gradient = false, int chunk = -1);
   TensorId fp32(TensorKind kind, int layer, std::int64_t elements, bool gradient = false, int chunk = -1);
-  // Of the op's layer, expert, chunk, rows and peers; a gradient in the backward pass, unless the op restores what was
-  // dropped. `buffer`: see Tensor.
+  // A tensor like the op in layer, expert, chunk, rows and peers; a gradient in the backward pass, unless the op
+  // restores what was dropped. `buffer`: see Tensor.
   TensorId chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire = Wire::Same, TensorId buffer = {});
   TensorId copy_of(TensorId original, Place place, TensorId buffer = {});
   Bytes bytes_of(TensorId tensor) const { return writer_.tensor(tensor).bytes(); }
-  // Of the op's rows, times `copies`, in the format they are sent in.
+  // The elements of the op's rows, times `copies`, in the format they are sent in.
   std::int64_t row_elements(const Op& op, Wire wire, std::int64_t copies = 1) const;
   bool is_compressed(TensorId id) const { return writer_.tensor(id).kind == TensorKind::Compressed; }
   // Adds an op that makes one chunked tensor of another.

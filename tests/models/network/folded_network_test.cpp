@@ -87,7 +87,7 @@ using NamedLoads = std::map<std::string, std::pair<double, double>>;
 NamedLoads loads_of(const FoldedNetwork& folded, const std::vector<FlowClass>& flows) {
   std::map<int, double> on_link;
   for (const FlowClass& flow : flows)
-    for (const LinkUse& use : flow.uses) on_link[use.link] += use.amount;
+    for (const LinkAmount& use : flow.uses) on_link[use.link] += use.amount;
   NamedLoads result;
   for (const auto& [i, amount] : on_link) {
     const LinkClass& link = folded.links()[static_cast<std::size_t>(i)];
@@ -102,8 +102,8 @@ NamedLoads loads_of(const FoldedNetwork& folded, const std::vector<RingClass>& r
   std::map<int, double> busiest;
   NamedLoads result;
   for (const RingClass& ring : rings) {
-    for (const LinkUse& use : ring.uses) busiest[use.link] += use.amount;
-    for (const LinkUse& use : ring.all)
+    for (const LinkAmount& use : ring.uses) busiest[use.link] += use.amount;
+    for (const LinkAmount& use : ring.all)
       result[folded.links()[static_cast<std::size_t>(use.link)].name].second += use.amount;
   }
   for (const auto& [i, amount] : busiest) {
@@ -185,7 +185,7 @@ TEST_CASE("8 nodes of 2 in leaves of 4: flows of an all-to-all by hand") {
   CHECK(flows[1].of_sender == 6);
   CHECK(flows[2].of_sender == 8);
   const auto on = [&](const FlowClass& flow, const std::string& name) {
-    for (const LinkUse& use : flow.uses)
+    for (const LinkAmount& use : flow.uses)
       if (folded.links()[static_cast<std::size_t>(use.link)].name == name) return use.amount;
     return 0.0;
   };

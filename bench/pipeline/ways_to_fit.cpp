@@ -1,4 +1,4 @@
-#include "bench/pipeline/fitting.hpp"
+#include "bench/pipeline/ways_to_fit.hpp"
 
 #include <fmt/format.h>
 

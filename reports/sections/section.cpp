@@ -1,0 +1,15 @@
+#include "reports/sections/section.hpp"
+
+#include <array>
+
+namespace dovetail::reports {
+
+// Each is defined in the file of its name.
+Section critical_path();
+
+std::span<const Section> sections() {
+  static const std::array list{critical_path()};
+  return list;
+}
+
+}  // namespace dovetail::reports
