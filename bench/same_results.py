@@ -104,7 +104,7 @@ def main():
                                   for program, folder in zip((options.old, options.new), folders))
 
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-            answers = list(pool.map(compare, [question for question in questions(options.new) if options.only in question[0]]))
+            answers = list(pool.map(compare, [question for question in questions(options.old) if options.only in question[0]]))
     if not answers:
         print(f"no question has {options.only!r} in its name", file=sys.stderr)
         return 2

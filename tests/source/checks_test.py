@@ -102,7 +102,8 @@ class Checks(unittest.TestCase):
         self.plant("sim/a.cpp", "// A good sentence.\n// Which is not.\n")
         self.plant("exec/device/a.cpp", "// Of a device.\n")
         self.assertEqual(list(comment_violations(self.root)),
-                         ['sim/a.cpp:2: a sentence opens with "Which"; begin with its subject'])
+                         ['exec/device/a.cpp:1: a sentence opens with "Of"; begin with its subject',
+                          'sim/a.cpp:2: a sentence opens with "Which"; begin with its subject'])
 
     def test_a_source_that_no_list_names_is_found(self):
         self.plant("models/CMakeLists.txt", "file(GLOB ways ways/*.cpp)\nadd_library(models a.cpp\n  deep/b.cpp)\n")
