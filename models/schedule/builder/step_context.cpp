@@ -195,7 +195,8 @@ TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements, bo
 
 TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire, TensorId buffer) {
   Tensor t = tensor(kind, op.layer, elements);
-  static_cast<StepPlace&>(t) = op;
+  const StepPlace& place = op;
+  static_cast<StepPlace&>(t) = place;
   if (wire != Wire::Same) t.dtype = wire_dtype(wire);
   t.gradient = op.phase == Phase::Backward && !entry_of(op.kind).restores;
   t.buffer = buffer;

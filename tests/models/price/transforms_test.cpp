@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "models/plan/plan.hpp"
-#include "models/price/price.hpp"
+#include "models/price/build_schedule.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "tests/support/experiments.hpp"
 #include "tests/support/hand_made.hpp"
