@@ -69,11 +69,15 @@ class GroupExecutor final : public DeviceExecutor {
     std::vector<double> times(2 * all.ops.size());
     for (const Timeline& one : of_rank)
       for (const OpId i : one.ops.ids()) {
-        times[2 * i] = std::max(times[2 * i], one.ops[i].start.value());
-        times[2 * i + 1] = std::max(times[2 * i + 1], one.ops[i].finish.value());
+        const auto at = 2 * static_cast<std::size_t>(i);
+        times[at] = std::max(times[at], one.ops[i].start.value());
+        times[at + 1] = std::max(times[at + 1], one.ops[i].finish.value());
       }
     if (between_processes_ != nullptr) between_processes_->maximum(times);
-    for (const OpId i : all.ops.ids()) all.ops[i] = {Seconds(times[2 * i]), Seconds(times[2 * i + 1])};
+    for (const OpId i : all.ops.ids()) {
+      const auto at = 2 * static_cast<std::size_t>(i);
+      all.ops[i] = {Seconds(times[at]), Seconds(times[at + 1])};
+    }
     return all;
   }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "exec/device/device_memory.hpp"
+#include "exec/device/device_op.hpp"
 #include "exec/run/compute_rules.hpp"
 #include "exec/run/dilation.hpp"
 #include "models/base/errors.hpp"

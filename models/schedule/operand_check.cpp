@@ -79,9 +79,8 @@ class OperandCheck {
 
   static bool alike(const Tensor& a, const Tensor& b) {
     const std::string_view shape = entry_of(a.kind).shape;
-    const auto same = [](RowRange x, RowRange y) { return x.first == y.first && x.last == y.last; };
     return !shape.empty() && shape == entry_of(b.kind).shape && a.chunk == b.chunk && a.expert == b.expert &&
-           same(a.rows, b.rows) && same(a.peers, b.peers);
+           a.rows == b.rows && a.peers == b.peers;
   }
 
   const Schedule& s_;
