@@ -87,14 +87,7 @@ class FlowRun {
       for (int rank : ranks_[static_cast<std::size_t>(rank_class)]) instances_.push_back({op, rank});
     }
     successors_.resize(instances_.size());
-    IdVector<StreamId, OpId> last(s_.streams.size());
-    for (const OpId op : s_.ops.ids()) {
-      const Op& of = s_.ops[op];
-      for (OpId before : s_.dependencies_of(of)) add_edges(before, op);
-      OpId& previous = last[of.stream];
-      if (previous.exists()) add_edges(previous, op);
-      previous = op;
-    }
+    s_.for_each_edge([this](OpId before, OpId op) { add_edges(before, op); });
   }
 
   // Adds the edges of each rank; between stages they lead from each rank to the one at the same place.

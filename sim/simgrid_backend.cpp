@@ -24,18 +24,6 @@ std::int64_t tag_of(std::size_t id, Part part) {
   return parts * static_cast<std::int64_t>(id) + static_cast<int>(part);
 }
 
-// Calls visit(from, to) for each pair of ops where `to` waits for the end of `from`: dependencies and stream order.
-template <class Visit>
-void for_each_edge(const Schedule& schedule, Visit&& visit) {
-  IdVector<StreamId, OpId> last(schedule.streams.size());
-  for (const OpId op : schedule.ops.ids()) {
-    for (OpId dependency : schedule.dependencies_of(schedule.ops[op])) visit(dependency, op);
-    OpId& previous = last[schedule.ops[op].stream];
-    if (previous.exists()) visit(previous, op);
-    previous = op;
-  }
-}
-
 // Edges are counted here and never handed to SimGrid, where chaining activities costs quadratic time.
 class Execution {
  public:
@@ -106,14 +94,14 @@ void Execution::check_times() const {
 
 void Execution::link() {
   end_successor_.assign(schedule_.ops.size() + 1, 0);
-  for_each_edge(schedule_, [&](OpId from, OpId to) {
+  schedule_.for_each_edge([&](OpId from, OpId to) {
     ++end_successor_[OpId(from + 1)];
     ++waiting_[to];
   });
   std::partial_sum(end_successor_.begin(), end_successor_.end(), end_successor_.begin());
   successors_.resize(static_cast<std::size_t>(end_successor_.back()));
-  for_each_edge(schedule_,
-                [&](OpId from, OpId to) { successors_[static_cast<std::size_t>(end_successor_[from]++)] = to; });
+  schedule_.for_each_edge(
+      [&](OpId from, OpId to) { successors_[static_cast<std::size_t>(end_successor_[from]++)] = to; });
 }
 
 Timeline Execution::run() {

@@ -134,8 +134,8 @@ CollectiveStep read_collective_step(const JsonReader& r) {
   return step;
 }
 
-// The file has one flat record for all kinds of work: an op that communicates exchanges, of others its fields say which
-// kind it is.
+// The file has one flat record for all kinds of work. An op that communicates holds an exchange. The fields of any
+// other op say which kind of work it has.
 Work read_work(const JsonReader& r, OpKind kind, std::size_t steps) {
   const Bytes memory(r.number("memory_traffic_bytes", 0));
   const ExchangeWork exchange{r.enumeration("collective", collective_names),

@@ -44,6 +44,19 @@ class Schedule {
   std::span<const TensorId> reads_of(const Op& op) const { return slice(operands, op.reads); }
   std::span<const TensorId> writes_of(const Op& op) const { return slice(operands, op.writes); }
 
+  // Calls visit(before, op) for each pair of ops in which `op` waits for the end of `before`: dependencies, and the op
+  // before it on its stream. Ops come in program order.
+  template <class Visit>
+  void for_each_edge(Visit visit) const {
+    IdVector<StreamId, OpId> last(streams.size());
+    for (const OpId op : ops.ids()) {
+      for (const OpId before : dependencies_of(ops[op])) visit(before, op);
+      OpId& previous = last[ops[op].stream];
+      if (previous.exists()) visit(previous, op);
+      previous = op;
+    }
+  }
+
  private:
   template <class T>
   static std::span<const T> slice(const std::vector<T>& all, Span part) {

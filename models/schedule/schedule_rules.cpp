@@ -12,13 +12,7 @@ namespace {
 class Ancestors {
  public:
   explicit Ancestors(const Schedule& s) : words_((s.ops.size() + 63) / 64), bits_(s.ops.size() * words_) {
-    IdVector<StreamId, OpId> last(s.streams.size());
-    for (const OpId i : s.ops.ids()) {
-      for (OpId before : s.dependencies_of(s.ops[i])) inherit(i, before);
-      OpId& previous = last[s.ops[i].stream];
-      if (previous.exists()) inherit(i, previous);
-      previous = i;
-    }
+    s.for_each_edge([this](OpId before, OpId op) { inherit(op, before); });
   }
   bool ordered(OpId before, OpId after) const {
     const auto b = static_cast<std::size_t>(before);
@@ -39,7 +33,6 @@ class Ancestors {
 struct Access {
   OpId op;
   RowRange part;  // of the tensor; the whole unless it is DenseGradients
-  bool overlaps(const Access& o) const { return part.first < o.part.last && o.part.first < part.last; }
 };
 
 Access access_of(const Schedule& s, OpId id, TensorId tensor) {
@@ -141,7 +134,7 @@ class OrderCheck {
   void require_after(const std::vector<Access>& earlier, OpId id, TensorId t) const {
     const Access now = access_of(s_, id, t);
     for (const Access& before : earlier)
-      check(before.op == id || !before.overlaps(now) || ancestors_.ordered(before.op, id),
+      check(before.op == id || !before.part.overlaps(now.part) || ancestors_.ordered(before.op, id),
             fmt::format("{} is not ordered after {} on {}", to_string(s_.ops[id]), to_string(s_.ops[before.op]),
                         to_string(s_.tensors[t])));
   }
