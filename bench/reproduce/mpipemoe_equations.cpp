@@ -28,11 +28,11 @@ bool among(std::span<const TensorKind> kinds, TensorKind kind) {
 template <class Chosen>
 double elements(const Schedule& s, Chosen chosen) {
   const Blocks blocks = memory_blocks(s);
-  std::set<std::int32_t> used;
+  std::set<BlockId> used;
   for (const TensorId i : s.tensors.ids())
     if (chosen(s.tensors[i], i)) used.insert(blocks.of_tensor[i]);
   double sum = 0;
-  for (std::int32_t b : used) sum += static_cast<double>(blocks.all[static_cast<std::size_t>(b)].elements);
+  for (BlockId b : used) sum += static_cast<double>(blocks.all[b].elements);
   return sum;
 }
 

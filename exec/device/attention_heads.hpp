@@ -5,8 +5,8 @@
 
 #include "exec/device/attention_bodies.hpp"
 #include "exec/device/recorder.hpp"
-#include "exec/host/layer_shape.hpp"
-#include "exec/host/matrix.hpp"
+#include "exec/step/layer_shape.hpp"
+#include "exec/step/matrix.hpp"
 #include "models/base/errors.hpp"
 
 namespace dovetail::exec {

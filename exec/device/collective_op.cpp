@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "models/base/errors.hpp"
-
 namespace dovetail::exec {
 namespace {
 
@@ -33,32 +31,17 @@ class RankExchange {
 
   void operator()(const NativeCollective& n) {
     if (n.collective == Collective::AllToAll) return (*this)(messages_of(n, communicator_.size()));
-    const DeviceSum sum{here_.at(n.from), here_.at(n.to), n.to.count, StoredOf<Scalar>::value};
-    const std::int64_t bytes = n.collective == Collective::AllGather ? here_.bytes(n.from) : here_.bytes(n.to);
-    out_.call([&c = communicator_, kind = n.collective, sum, bytes, root = n.root](Queue& queue) {
-      give(queue, c, kind, sum, bytes, root);
-    });
+    const Region& whole = n.collective == Collective::AllGather ? n.from : n.to;
+    const DeviceCollective call{n.collective,
+                                here_.at(n.from),
+                                here_.at(n.to),
+                                here_.bytes(whole.part(0, n.block(communicator_.size()))),
+                                StoredOf<Scalar>::value,
+                                n.root};
+    out_.call([&c = communicator_, call](Queue& queue) { c.collective(queue, call); });
   }
 
  private:
-  static void give(Queue& queue, DeviceCommunicator& c, Collective kind, const DeviceSum& sum, std::int64_t bytes,
-                   int root) {
-    switch (kind) {
-      case Collective::AllGather:
-        return c.all_gather(queue, sum.send, sum.receive, bytes);
-      case Collective::ReduceScatter:
-        return c.reduce_scatter(queue, sum);
-      case Collective::AllReduce:
-        return c.all_reduce(queue, sum);
-      case Collective::Broadcast:
-        return c.broadcast(queue, sum.send, sum.receive, bytes, root);
-      case Collective::Reduce:
-        return c.reduce(queue, sum, root);
-      default:
-        throw InternalError("no native collective between devices");
-    }
-  }
-
   // Two neighbouring stages have a communicator of their own, in which the earlier one is the first.
   int peer(const Transfer& t) const {
     const Op& op = self_.operands.op;

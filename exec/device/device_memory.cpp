@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ranges>
 
 #include "exec/device/device_op.hpp"
-#include "exec/host/rank_tensors.hpp"
 #include "exec/reference/in_parallel.hpp"
 #include "models/base/errors.hpp"
 #include "models/schedule/op_table.hpp"
+#include "models/schedule/operands.hpp"
 #include "models/time/blocks.hpp"
 
 namespace dovetail::exec {
@@ -42,33 +43,32 @@ constexpr std::int64_t encoded_at_once = 1 << 14, copied_at_once = 1 << 22;
 
 }  // namespace
 
-std::vector<Stored> stored_tensors(const Schedule& schedule, Stored scalar) {
-  std::vector<Stored> stored;
+IdVector<TensorId, Stored> stored_tensors(const Schedule& schedule, Stored scalar) {
+  IdVector<TensorId, Stored> stored;
   for (const Tensor& t : schedule.tensors) stored.push_back(stored_as(t, scalar));
   for (const Op& op : schedule.ops) {
     if (!entry_of(op.kind).exchanges_rows) continue;
-    for (TensorId id : schedule.writes_of(op))
-      stored[static_cast<std::size_t>(id)] = stored[static_cast<std::size_t>(schedule.reads_of(op).front())];
+    for (TensorId id : schedule.writes_of(op)) stored[id] = stored[schedule.reads_of(op).front()];
   }
   return stored;
 }
 
-ArenaLayout arena_layout(const Schedule& schedule, const std::vector<Stored>& stored, int rank_class) {
+ArenaLayout arena_layout(const Schedule& schedule, const IdVector<TensorId, Stored>& stored, int rank_class) {
   const Blocks blocks = memory_blocks(schedule);
-  std::vector<std::int64_t> sizes(blocks.all.size()), offsets(blocks.all.size(), -1);
+  IdVector<BlockId, std::int64_t> sizes(blocks.all.size()), offsets(blocks.all.size(), -1);
   for (const TensorId i : schedule.tensors.ids()) {
-    std::int64_t& size = sizes[static_cast<std::size_t>(blocks.of_tensor[i])];
+    std::int64_t& size = sizes[blocks.of_tensor[i]];
     size = std::max(size, schedule.tensors[i].elements * size_of(stored[i]));
   }
   ArenaLayout layout;
-  for (std::size_t i = 0; i < blocks.all.size(); ++i) {
+  for (const BlockId i : blocks.all.ids()) {
     const Tensor& first = schedule.tensors[blocks.all[i].first];
     if (first.rank_class != rank_class) continue;
     std::int64_t& end = first.place == Place::Host ? layout.host_bytes : layout.device_bytes;
     offsets[i] = end;
     end += aligned(sizes[i]);
   }
-  for (const std::int32_t block : blocks.of_tensor) layout.offsets.push_back(offsets[static_cast<std::size_t>(block)]);
+  for (const BlockId block : blocks.of_tensor) layout.offsets.push_back(offsets[block]);
   return layout;
 }
 
@@ -105,7 +105,7 @@ DeviceMemory::DeviceMemory(ComputeDevice& device, const Experiment& experiment, 
       layout_(arena_layout(schedule, stored_, schedule.class_of_rank(rank))),
       arena_(device.allocate(layout_.device_bytes, Place::Device)),
       pinned_(device.allocate(layout_.host_bytes, Place::Host)),
-      users_(schedule.tensors.size()),
+      users_(users_until_release(experiment, schedule, schedule.class_of_rank(rank))),
       released_(schedule.ops.size()) {
   for (const TensorId i : schedule.tensors.ids()) {
     Memory& memory = schedule.tensors[i].place == Place::Host ? *pinned_ : *arena_;
@@ -115,34 +115,13 @@ DeviceMemory::DeviceMemory(ComputeDevice& device, const Experiment& experiment, 
   queue->fill(arena_->data(), 0, layout_.device_bytes);
   queue->fill(pinned_->data(), 0, layout_.host_bytes);
   device.synchronize();
-  find_users(experiment, schedule.class_of_rank(rank));
+  for (const TensorId i : users_.ids())
+    if (!users_[i].empty()) released_[users_[i].back()].push_back(i);
   upload_initial(experiment, data, rank);
 }
 
-// Not of what is needed after the step, or never read.
-void DeviceMemory::find_users(const Experiment& experiment, int rank_class) {
-  std::vector<bool> is_read(schedule_.tensors.size());
-  for (const OpId i : schedule_.ops.ids()) {
-    const Op& op = schedule_.ops[i];
-    if (schedule_.class_of(op) != rank_class) continue;
-    for (TensorId id : schedule_.reads_of(op)) is_read[static_cast<std::size_t>(id)] = true;
-    for (const auto& ids : {schedule_.reads_of(op), schedule_.writes_of(op)})
-      for (TensorId id : ids) {
-        std::vector<OpId>& users = users_[static_cast<std::size_t>(id)];
-        if (users.empty() || users.back() != i) users.push_back(i);
-      }
-  }
-  for (const TensorId i : schedule_.tensors.ids()) {
-    const Tensor& t = schedule_.tensors[i];
-    if (t.rank_class != rank_class || t.persistent || is_result(experiment, t) || !is_read[i])
-      users_[i].clear();
-    else
-      released_[static_cast<std::size_t>(users_[i].back())].push_back(i);
-  }
-}
-
 void DeviceMemory::upload_initial(const Experiment& experiment, const ModelData& data, int rank) {
-  const std::vector<Master> masters = master_weights();
+  const IdVector<TensorId, Master> masters = master_weights();
   for (const TensorId i : schedule_.tensors.ids())
     if (tensors_[i] != nullptr && starts_at_zero(schedule_.tensors[i]))
       initial_.push_back({tensors_[i], nullptr, bytes_of(i)});
@@ -187,20 +166,23 @@ void DeviceMemory::upload_initial(const Numbers& numbers, std::int64_t elements,
   }
 }
 
-std::vector<DeviceMemory::Master> DeviceMemory::master_weights() const {
-  std::vector<Master> masters(tensors_.size());
+IdVector<TensorId, DeviceMemory::Master> DeviceMemory::master_weights() const {
+  IdVector<TensorId, Master> masters(tensors_.size());
   for (const Op& op : schedule_.ops) {
     if (op.kind != OpKind::Update) continue;
     const auto writes = schedule_.writes_of(op);
-    const auto weights = writes.first(writes.size() - 1);
-    const TensorId state = writes.back();
+    const auto in = [&](Role role) {
+      return writes | std::views::filter([this, role](TensorId id) { return role.covers(schedule_.tensors[id]); });
+    };
+    const TensorId state = in(TensorKind::OptimizerState).front();
+    auto weights = in(roles::weights);
     std::int64_t parameters = 0;
     for (TensorId id : weights) parameters += schedule_.tensors[id].elements;
     if (tensors_[state] == nullptr || schedule_.tensors[state].elements < 3 * parameters) continue;
     const std::int64_t size = size_of(stored_[state]);
     auto* to = static_cast<std::byte*>(tensors_[state]) + 2 * parameters * size;
     for (TensorId id : weights) {
-      masters[static_cast<std::size_t>(id)] = {to, stored_[state]};
+      masters[id] = {to, stored_[state]};
       to += schedule_.tensors[id].elements * size;
     }
   }
@@ -225,10 +207,9 @@ void DeviceMemory::prepare(Queue& queue, bool poison) const {
 }
 
 Values DeviceMemory::values(TensorId id) const {
-  const auto i = static_cast<std::size_t>(id);
   std::vector<std::byte> bytes(static_cast<std::size_t>(bytes_of(id)));
-  device_.copy_now(bytes.data(), tensors_[i], std::ssize(bytes));
-  return decode(bytes, stored_[i]);
+  device_.copy_now(bytes.data(), tensors_[id], std::ssize(bytes));
+  return decode(bytes, stored_[id]);
 }
 
 }  // namespace dovetail::exec

@@ -5,21 +5,20 @@
 
 #include "exec/device/device.hpp"
 #include "exec/device/element.hpp"
-#include "exec/reference/model_data.hpp"
-#include "models/schedule/schedule.hpp"
+#include "exec/step/tensor_use.hpp"
 
 namespace dovetail::exec {
 
-// By tensor. Steps of a compressed all-to-all carry what they are made of.
-std::vector<Stored> stored_tensors(const Schedule& schedule, Stored scalar);
+// Steps of a compressed all-to-all carry what they are made of.
+IdVector<TensorId, Stored> stored_tensors(const Schedule& schedule, Stored scalar);
 
 // The memory of each tensor of a rank class: in the arena of its place, aligned to 256 bytes. Tensors that take over
 // one another's memory are at one place; no others, since what runs when is only known to be ordered for them.
 struct ArenaLayout {
-  std::vector<std::int64_t> offsets;  // by tensor; -1: of another class
+  IdVector<TensorId, std::int64_t> offsets;  // -1: of another class
   std::int64_t device_bytes = 0, host_bytes = 0;
 };
-ArenaLayout arena_layout(const Schedule& schedule, const std::vector<Stored>& stored, int rank_class);
+ArenaLayout arena_layout(const Schedule& schedule, const IdVector<TensorId, Stored>& stored, int rank_class);
 
 // Numbers as a device stores them, and back. Not for Fp8.
 std::vector<std::byte> encode(const Values& values, Stored stored);
@@ -34,15 +33,15 @@ class DeviceMemory {
   DeviceMemory(ComputeDevice& device, const Experiment& experiment, const Schedule& schedule, const ModelData& data,
                int rank, Stored scalar);
 
-  const std::vector<void*>& tensors() const { return tensors_; }  // null: of another class
+  const IdVector<TensorId, void*>& tensors() const { return tensors_; }  // null: of another class
   std::int64_t bytes_of(TensorId id) const;
   std::int64_t device_bytes() const { return layout_.device_bytes; }
 
   // Writes the values that a step must find; with `poison` NaN in all the rest.
   void prepare(Queue& queue, bool poison) const;
   // Tensors that nobody needs after an op: it is the last of their users in program order.
-  const std::vector<TensorId>& released_by(OpId op) const { return released_[static_cast<std::size_t>(op)]; }
-  const std::vector<OpId>& users_of(TensorId id) const { return users_[static_cast<std::size_t>(id)]; }
+  const std::vector<TensorId>& released_by(OpId op) const { return released_[op]; }
+  const std::vector<OpId>& users_of(TensorId id) const { return users_[id]; }
 
   Values values(TensorId id) const;
 
@@ -52,26 +51,25 @@ class DeviceMemory {
     const void* from;  // null: zeros
     std::int64_t bytes;
   };
-  void find_users(const Experiment& experiment, int rank_class);
   // Weights once more, in full precision, after the two moments; null: of weights that are in full precision already.
   struct Master {
     void* at = nullptr;
     Stored stored = Stored::Float;
   };
-  std::vector<Master> master_weights() const;  // by tensor
+  IdVector<TensorId, Master> master_weights() const;
   void upload_initial(const Experiment& experiment, const ModelData& data, int rank);
   void upload_initial(const Numbers& numbers, std::int64_t elements, Stored stored, void* to, Master master);
 
   ComputeDevice& device_;
   const Schedule& schedule_;
-  std::vector<Stored> stored_;
+  IdVector<TensorId, Stored> stored_;
   ArenaLayout layout_;
   std::unique_ptr<Memory> arena_, pinned_;
   std::vector<std::unique_ptr<Memory>> kept_;
   std::vector<Initial> initial_;
-  std::vector<void*> tensors_;
-  std::vector<std::vector<OpId>> users_;         // by tensor; empty: never released
-  std::vector<std::vector<TensorId>> released_;  // by op
+  IdVector<TensorId, void*> tensors_;
+  IdVector<TensorId, std::vector<OpId>> users_;  // see users_until_release
+  IdVector<OpId, std::vector<TensorId>> released_;
 };
 
 }  // namespace dovetail::exec

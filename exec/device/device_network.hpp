@@ -1,4 +1,5 @@
 // Moves data between devices that hold a rank each: NCCL between GPUs; between stand-in devices of host memory, copies.
+// Nothing here waits, unlike what moves data between ranks on hosts (transport.hpp).
 #pragma once
 #include <memory>
 #include <span>
@@ -22,12 +23,17 @@ struct DeviceReceive {
   std::int64_t bytes = 0;
 };
 
-// A sum, made element by element in its own format (bf16 in any order and precision).
-struct DeviceSum {
+// One member's part of a collective, as of Communicator (transport.hpp): `bytes` make a block. Sums are made element by
+// element in their own format (bf16 in any order and precision).
+struct DeviceCollective {
+  Collective kind = Collective::None;  // not AllToAll, which is messages here
   const void* send = nullptr;
   void* receive = nullptr;
-  std::int64_t count = 0;  // of the result on each rank
-  Stored stored = Stored::Float;
+  std::int64_t bytes = 0;
+  Stored stored = Stored::Float;  // of what is summed
+  int root = 0;                   // of a broadcast or reduce
+
+  std::int64_t count() const { return bytes / size_of(stored); }
 };
 
 // One rank's end of a group, for one queue at a time. Each call gives work to the queue, like all that queues do; the
@@ -42,11 +48,7 @@ class DeviceCommunicator {
   // messages need not call it.
   virtual void send_receive(Queue& queue, std::span<const DeviceSend> sends,
                             std::span<const DeviceReceive> receives) = 0;
-  virtual void all_gather(Queue& queue, const void* send, void* receive, std::int64_t bytes) = 0;  // sent by each
-  virtual void broadcast(Queue& queue, const void* send, void* receive, std::int64_t bytes, int root) = 0;
-  virtual void reduce_scatter(Queue& queue, const DeviceSum& sum) = 0;
-  virtual void all_reduce(Queue& queue, const DeviceSum& sum) = 0;  // `send` may be `receive`
-  virtual void reduce(Queue& queue, const DeviceSum& sum, int root) = 0;
+  virtual void collective(Queue& queue, const DeviceCollective& call) = 0;  // an all-reduce may be in place
 };
 
 // One rank's end of all. Used by the thread that drives the rank's device.

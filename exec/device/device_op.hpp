@@ -3,20 +3,20 @@
 #pragma once
 #include "exec/device/order_bodies.hpp"
 #include "exec/device/recorder.hpp"
-#include "exec/host/matrix.hpp"
-#include "exec/host/op_operands.hpp"
+#include "exec/step/matrix.hpp"
+#include "exec/step/op_operands.hpp"
 
 namespace dovetail::exec {
 
 // One op on one rank. Tensors consist of Scalars; those that are wide (tensor_kind.hpp) of Wide<Scalar>.
 template <class Scalar>
 struct DeviceOp : OpOperands {
-  const std::vector<void*>& tensors;  // of this rank, by TensorId
+  const IdVector<TensorId, void*>& tensors;  // of this rank
   Recorder& out;
 
   template <class Item = Scalar>
   Item* data(TensorId id) const {
-    return id.exists() ? static_cast<Item*>(tensors[static_cast<std::size_t>(id)]) : nullptr;
+    return id.exists() ? static_cast<Item*>(tensors[id]) : nullptr;
   }
   template <class Item = Scalar>
   const Item* read(Role role) const {

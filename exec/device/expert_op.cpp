@@ -9,7 +9,7 @@
 
 #include "exec/device/device_op.hpp"
 #include "exec/device/expert_bodies.hpp"
-#include "exec/host/row_runs.hpp"
+#include "exec/step/row_runs.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include "exec/device/device_memory.hpp"
 #include "exec/device/recorder.hpp"
-#include "exec/host/op_operands.hpp"
+#include "exec/step/op_operands.hpp"
 #include "models/schedule/lowering.hpp"
 
 namespace dovetail::exec {
@@ -13,7 +13,7 @@ struct GroupMember {
   int rank = 0;
 
   LoweredOp lowered() const { return lower(operands.schedule, operands.op, rank); }
-  std::byte* at(TensorId id) const { return static_cast<std::byte*>(memory->tensors()[static_cast<std::size_t>(id)]); }
+  std::byte* at(TensorId id) const { return static_cast<std::byte*>(memory->tensors()[id]); }
   std::int64_t bytes(TensorId id) const { return memory->bytes_of(id); }
   std::int64_t element_bytes(TensorId id) const { return bytes(id) / operands.tensor(id).elements; }
 };

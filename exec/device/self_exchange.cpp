@@ -85,25 +85,24 @@ void SelfExchanges::begin(Queue& origin) const {
 }
 
 void SelfExchanges::after(Queue& queue, OpId op) const {
-  if (told_[static_cast<std::size_t>(op)] != 0) device_.mark(queue, moments() + moment_of(op));
+  if (told_[op] != 0) device_.mark(queue, moments() + moment_of(op));
 }
 
 void SelfExchanges::record(const GroupMember& self, OpId id, Recorder& recorder) const {
-  const auto at = static_cast<std::size_t>(id);
   const std::vector<Piece> pieces = pieces_of(self, recorder);
   HeldExchange exchange;
   exchange.hold.moments = moments();
   exchange.hold.tolerance = tolerance_;
   if (holds(id)) {
-    exchange.hold.before = recorder.table(before_[at]);
-    exchange.hold.count = std::ssize(before_[at]);
+    exchange.hold.before = recorder.table(before_[id]);
+    exchange.hold.count = std::ssize(before_[id]);
     exchange.hold.until = ComputeDevice::nanoseconds(*held_[id]);
     exchange.hold.finish = moment_of(id);
   }
   exchange.pieces = recorder.table(pieces);
   exchange.count = std::ssize(pieces);
   for (const Piece& piece : pieces) exchange.bytes += piece.bytes;
-  exchange.done = reinterpret_cast<std::int32_t*>(done_->data()) + at;
+  exchange.done = reinterpret_cast<std::int32_t*>(done_->data()) + id;
   exchange.blocks = blocks_;
   recorder.call([&device = device_, exchange](Queue& queue) { device.exchange(queue, exchange); });
 }

@@ -26,11 +26,11 @@ class SelfExchanges {
   ComputeDevice& device_;
   std::int64_t tolerance_;
   int blocks_;
-  std::unique_ptr<Memory> moments_;                // see Hold
-  std::unique_ptr<Memory> done_;                   // by op; see HeldExchange
-  IdVector<OpId, std::optional<Seconds>> held_;    // by op, as the next two
-  std::vector<std::vector<std::int32_t>> before_;  // the moments at which a held op begins
-  std::vector<char> told_;                         // not held, and its end is such a moment
+  std::unique_ptr<Memory> moments_;  // see Hold
+  std::unique_ptr<Memory> done_;     // by op; see HeldExchange
+  IdVector<OpId, std::optional<Seconds>> held_;
+  IdVector<OpId, std::vector<std::int32_t>> before_;  // the moments at which a held op begins
+  IdVector<OpId, char> told_;                         // not held, and its end is such a moment
 };
 
 }  // namespace dovetail::exec

@@ -4,8 +4,6 @@
 #include <functional>
 #include <memory>
 
-#include "models/base/errors.hpp"
-
 namespace dovetail::exec {
 namespace {
 
@@ -41,31 +39,13 @@ class MemberExchange {
     c_.ready = c_.communicator->send_receive(sends, receives, element_of<Scalar>(), c_.ready);
   }
 
-  void operator()(const NativeCollective& native) { c_.ready = done(native, *c_.communicator); }
-
- private:
-  double done(const NativeCollective& n, Communicator& communicator) {
-    const auto blocks_of = [&](std::int64_t count) { return exchange<Scalar>(at(n.from), at(n.to), count, c_.ready); };
-    switch (n.collective) {
-      case Collective::AllToAll:
-        return communicator.all_to_all(blocks_of(n.from.count / communicator.size()));
-      case Collective::AllGather:
-        return communicator.all_gather(blocks_of(n.from.count));
-      case Collective::ReduceScatter:
-        return communicator.reduce_scatter(blocks_of(n.to.count));
-      case Collective::AllReduce:
-        return communicator.all_reduce(blocks_of(n.from.count));
-      case Collective::Broadcast:
-        return communicator.broadcast(blocks_of(n.to.count), n.root);
-      case Collective::Reduce:
-        return communicator.reduce(blocks_of(n.from.count), n.root);
-      case Collective::Send:
-      case Collective::None:
-        break;
-    }
-    throw InternalError("no native collective for " + to_string(c_.op));
+  void operator()(const NativeCollective& n) {
+    Communicator& communicator = *c_.communicator;
+    const Exchange e = exchange<Scalar>(at(n.from), at(n.to), n.block(communicator.size()), c_.ready);
+    c_.ready = communicator.collective(n.collective, e, n.root);
   }
 
+ private:
   void between_stages(const Transfers& message) {
     Communicator& communicator = *c_.communicator;
     for (const Transfer& t : message.sends)
@@ -75,7 +55,7 @@ class MemberExchange {
   }
 
   Scalar* at(const Region& r) const {
-    return (r.tensor == Region::scratch ? scratch_.get() : c_.tensors[static_cast<std::size_t>(r.tensor)]) + r.first;
+    return (r.tensor == Region::scratch ? scratch_.get() : c_.tensors[r.tensor]) + r.first;
   }
 
   OpContext<Scalar>& c_;

@@ -6,7 +6,7 @@
 
 #include "exec/host/gemm.hpp"
 #include "exec/host/host_kernels.hpp"
-#include "exec/host/row_runs.hpp"
+#include "exec/step/row_runs.hpp"
 
 namespace dovetail::exec {
 namespace {

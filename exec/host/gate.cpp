@@ -2,8 +2,8 @@
 // hold, so that no choice depends on their precision.
 #include <algorithm>
 
-#include "exec/host/gate_scores.hpp"
 #include "exec/host/host_kernels.hpp"
+#include "exec/step/gate_scores.hpp"
 #include "models/base/errors.hpp"
 
 namespace dovetail::exec {

@@ -3,8 +3,8 @@
 #pragma once
 #include <vector>
 
-#include "exec/host/layer_shape.hpp"
-#include "exec/host/matrix.hpp"
+#include "exec/step/layer_shape.hpp"
+#include "exec/step/matrix.hpp"
 
 namespace dovetail::exec {
 

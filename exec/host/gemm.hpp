@@ -1,6 +1,6 @@
 // Matrix products on one thread: OpenBLAS where it is built in, else Eigen.
 #pragma once
-#include "exec/host/matrix.hpp"
+#include "exec/step/matrix.hpp"
 
 namespace dovetail::exec {
 

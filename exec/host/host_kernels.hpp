@@ -6,9 +6,9 @@
 
 #include "exec/host/gate_logits.hpp"
 #include "exec/host/gemm.hpp"
-#include "exec/host/layer_shape.hpp"
-#include "exec/host/matrix.hpp"
 #include "exec/reference/routing.hpp"
+#include "exec/step/layer_shape.hpp"
+#include "exec/step/matrix.hpp"
 #include "models/question/volumes.hpp"
 
 namespace dovetail::exec {

@@ -77,35 +77,18 @@ Task copy(const Probe& p) {
   };
 }
 
+// Sends go from each to the next, as those of pipeline stages do.
 Task collective(const Probe& p, Communicator& c) {
-  const std::int64_t all = p.rows, block = all / c.size();
+  const bool in_blocks = p.collective == Collective::AllToAll || p.collective == Collective::AllGather ||
+                         p.collective == Collective::ReduceScatter;
+  const std::int64_t all = p.rows, block = in_blocks ? all / c.size() : all;
   const auto send = buffer<float>(all), receive = buffer<float>(all);
-  const auto with = [=, &c](std::int64_t count, auto call) -> Task {
-    return [=, &c] { call(c, exchange<float>(send->data(), receive->data(), count, 0)); };
+  const auto operands = [=] { return exchange<float>(send->data(), receive->data(), block, 0); };
+  if (p.collective != Collective::Send) return [=, &c, kind = p.collective] { c.collective(kind, operands(), 0); };
+  return [=, &c, tag = 0]() mutable {
+    c.post(operands(), (c.rank() + 1) % c.size(), tag);
+    c.take(operands(), tag++);
   };
-  switch (p.collective) {
-    case Collective::AllToAll:
-      return with(block, [](Communicator& g, const Exchange& e) { g.all_to_all(e); });
-    case Collective::AllGather:
-      return with(block, [](Communicator& g, const Exchange& e) { g.all_gather(e); });
-    case Collective::ReduceScatter:
-      return with(block, [](Communicator& g, const Exchange& e) { g.reduce_scatter(e); });
-    case Collective::AllReduce:
-      return with(all, [](Communicator& g, const Exchange& e) { g.all_reduce(e); });
-    case Collective::Broadcast:
-      return with(all, [](Communicator& g, const Exchange& e) { g.broadcast(e, 0); });
-    case Collective::Reduce:
-      return with(all, [](Communicator& g, const Exchange& e) { g.reduce(e, 0); });
-    case Collective::Send:  // each to the next, as pipeline stages do
-      return [=, &c, tag = 0]() mutable {
-        const Exchange e = exchange<float>(send->data(), receive->data(), all, 0);
-        c.post(e, (c.rank() + 1) % c.size(), tag);
-        c.take(e, tag++);
-      };
-    case Collective::None:
-      break;
-  }
-  throw InternalError("a probe of no collective");
 }
 
 Task task_of(const Probe& p, Communicator& communicator) {

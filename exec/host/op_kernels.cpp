@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "exec/host/wire_format.hpp"
+#include "exec/step/wire_format.hpp"
 #include "models/base/errors.hpp"
 #include "models/schedule/op_work.hpp"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "exec/host/host_kernels.hpp"
-#include "exec/host/op_operands.hpp"
+#include "exec/step/op_operands.hpp"
 #include "exec/transport/transport.hpp"
 
 namespace dovetail::exec {
@@ -12,11 +12,11 @@ namespace dovetail::exec {
 // With where its tensors lie and how it talks to other ranks.
 template <class Scalar>
 struct OpContext : OpOperands {
-  const std::vector<Scalar*>& tensors;   // of this rank, by TensorId
-  Communicator* communicator = nullptr;  // of the op's group and stream; null where it talks to no other rank
-  double ready = 0;                      // virtual; a collective raises it to the latest of its group
+  const IdVector<TensorId, Scalar*>& tensors;  // of this rank
+  Communicator* communicator = nullptr;        // of the op's group and stream; null where it talks to no other rank
+  double ready = 0;                            // virtual; a collective raises it to the latest of its group
 
-  Scalar* data(TensorId id) const { return id.exists() ? tensors[static_cast<std::size_t>(id)] : nullptr; }
+  Scalar* data(TensorId id) const { return id.exists() ? tensors[id] : nullptr; }
   const Scalar* read(Role role) const { return data(read_id(role)); }
   Scalar* write(Role role) const { return data(write_id(role)); }
 };

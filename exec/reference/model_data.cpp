@@ -6,9 +6,9 @@
 #include <functional>
 #include <utility>
 
-#include "exec/host/layer_shape.hpp"
 #include "exec/reference/in_parallel.hpp"
 #include "exec/reference/random_numbers.hpp"
+#include "exec/step/layer_shape.hpp"
 #include "models/base/errors.hpp"
 #include "models/question/capacity.hpp"
 #include "models/question/volumes.hpp"

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "exec/host/gate_logits.hpp"
-#include "exec/host/gate_scores.hpp"
-#include "exec/host/wire_format.hpp"
+#include "exec/step/gate_scores.hpp"
+#include "exec/step/wire_format.hpp"
 #include "models/question/capacity.hpp"
 #include "models/question/expert_loads.hpp"
 #include "models/question/volumes.hpp"

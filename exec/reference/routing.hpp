@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "exec/host/layer_shape.hpp"
+#include "exec/step/layer_shape.hpp"
 #include "models/question/expert_loads.hpp"
 
 namespace dovetail::exec {

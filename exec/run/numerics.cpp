@@ -6,7 +6,7 @@
 #include <functional>
 #include <numeric>
 
-#include "exec/host/wire_format.hpp"
+#include "exec/step/wire_format.hpp"
 #include "models/base/errors.hpp"
 #include "models/question/volumes.hpp"
 

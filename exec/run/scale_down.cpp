@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "exec/host/layer_shape.hpp"
+#include "exec/step/layer_shape.hpp"
 #include "models/base/errors.hpp"
 #include "models/question/capacity.hpp"
 #include "models/question/experiment_rules.hpp"

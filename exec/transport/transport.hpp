@@ -1,5 +1,7 @@
-// Moves data between ranks. A communicator is one rank's end of one group on one communication stream, so that
-// collectives of different streams never wait for each other.
+// Moves data between ranks on hosts. A communicator is one rank's end of one group on one communication stream, so that
+// collectives of different streams never wait for each other. Its calls return when their work is done, and say when
+// that was by the clock of emulated ops. Devices have an interface of their own (device_network.hpp), whose calls only
+// give work to a queue.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -60,6 +62,9 @@ class Communicator {
   virtual double all_reduce(const Exchange& e) = 0;           // send and receive: a block
   virtual double broadcast(const Exchange& e, int root) = 0;  // send: a block, of the root; receive: a block
   virtual double reduce(const Exchange& e, int root) = 0;     // send: a block; receive: a block, of the root
+  // The one of this kind; Send and None throw InternalError.
+  double collective(Collective kind, const Exchange& e, int root);
+
   // All messages together, in the manner of a group of NCCL sends and receives: a member's n-th message to a peer is
   // the peer's n-th from it, of equal count. Members without messages call it too.
   virtual double send_receive(std::span<const Send> sends, std::span<const Receive> receives, Element element,

@@ -48,6 +48,13 @@ struct NativeCollective {
   Collective collective = Collective::None;
   Region from, to;  // of a broadcast `from` counts on the root alone, of a reduce `to`
   int root = -1;    // of a broadcast or reduce
+
+  // The elements that one member gives to another, or gets from it; in sums, of its result.
+  std::int64_t block(int members) const {
+    return collective == Collective::AllToAll                                               ? from.count / members
+           : collective == Collective::ReduceScatter || collective == Collective::Broadcast ? to.count
+                                                                                            : from.count;
+  }
   friend bool operator==(const NativeCollective&, const NativeCollective&) = default;
 };
 

@@ -9,13 +9,8 @@ Blocks memory_blocks(const Schedule& schedule) {
   blocks.of_tensor.reserve(schedule.tensors.size());
   for (const TensorId i : schedule.tensors.ids()) {
     const Tensor& t = schedule.tensors[i];
-    if (t.buffer < 0) {
-      blocks.of_tensor.push_back(static_cast<std::int32_t>(blocks.all.size()));
-      blocks.all.push_back({i, 0, Bytes(0)});
-    } else {
-      blocks.of_tensor.push_back(blocks.of_tensor[static_cast<std::size_t>(t.buffer)]);
-    }
-    Block& block = blocks.all[static_cast<std::size_t>(blocks.of_tensor.back())];
+    blocks.of_tensor.push_back(t.buffer.exists() ? blocks.of_tensor[t.buffer] : blocks.all.add({i, 0, Bytes(0)}));
+    Block& block = blocks.all[blocks.of_tensor.back()];
     block.elements = std::max(block.elements, t.elements);
     block.bytes = std::max(block.bytes, t.bytes());
   }

@@ -1,7 +1,5 @@
 // Tensors that take over one another's memory (Tensor::buffer) make one block: what an allocator or an executor sees.
 #pragma once
-#include <vector>
-
 #include "models/schedule/schedule.hpp"
 
 namespace dovetail {
@@ -12,9 +10,13 @@ struct Block {
   Bytes bytes;
 };
 
+using BlockId = Id<struct BlockKey>;
+
 struct Blocks {
-  std::vector<Block> all;
-  std::vector<std::int32_t> of_tensor;  // by TensorId: index into `all`
+  IdVector<BlockId, Block> all;
+  IdVector<TensorId, BlockId> of_tensor;
+
+  const Block& of(TensorId id) const { return all[of_tensor[id]]; }
 };
 Blocks memory_blocks(const Schedule& schedule);
 

@@ -17,14 +17,12 @@ struct Life {
   bool used() const { return born < never; }
 };
 
-std::vector<Life> lives(const Schedule& s, const Blocks& blocks, const Timeline& timeline) {
+IdVector<BlockId, Life> lives(const Schedule& s, const Blocks& blocks, const Timeline& timeline) {
   check(timeline.ops.size() == s.ops.size(), "timeline of another schedule");
-  std::vector<Life> all(blocks.all.size());
+  IdVector<BlockId, Life> all(blocks.all.size());
   for (const OpId i : s.ops.ids()) {
     const auto [start, finish] = timeline.ops[i];
-    const auto life_of = [&](TensorId t) -> Life& {
-      return all[static_cast<std::size_t>(blocks.of_tensor[static_cast<std::size_t>(t)])];
-    };
+    const auto life_of = [&](TensorId t) -> Life& { return all[blocks.of_tensor[t]]; };
     for (TensorId t : s.writes_of(s.ops[i])) {
       life_of(t).born = std::min(life_of(t).born, start.value());
       life_of(t).dead = std::max(life_of(t).dead, finish.value());
@@ -42,12 +40,12 @@ struct Site {
 };
 
 // Persistent blocks side by side, then an arena for the others. Returns its size.
-std::int64_t plan_site(const Schedule& s, const Blocks& blocks, const std::vector<Life>& lives, Site site,
-                       std::vector<std::int64_t>& offsets) {
+std::int64_t plan_site(const Schedule& s, const Blocks& blocks, const IdVector<BlockId, Life>& lives, Site site,
+                       IdVector<BlockId, std::int64_t>& offsets) {
   std::int64_t first = 0;
   std::vector<MemoryRequest> requests;
-  std::vector<std::size_t> block_of;
-  for (std::size_t b = 0; b < blocks.all.size(); ++b) {
+  std::vector<BlockId> block_of;
+  for (const BlockId b : blocks.all.ids()) {
     const Tensor& t = s.tensors[blocks.all[b].first];
     const auto bytes = static_cast<std::int64_t>(blocks.all[b].bytes.value());
     if (!site.holds(t)) continue;
@@ -68,8 +66,8 @@ std::int64_t plan_site(const Schedule& s, const Blocks& blocks, const std::vecto
 struct ClassMemory {
   Bytes device, host;
 };
-std::vector<ClassMemory> plan_classes(const Schedule& s, const Blocks& blocks, const std::vector<Life>& lives,
-                                      std::vector<std::int64_t>& offsets) {
+std::vector<ClassMemory> plan_classes(const Schedule& s, const Blocks& blocks, const IdVector<BlockId, Life>& lives,
+                                      IdVector<BlockId, std::int64_t>& offsets) {
   const auto bytes = [&](Site site) { return Bytes(static_cast<double>(plan_site(s, blocks, lives, site, offsets))); };
   std::vector<ClassMemory> classes;
   for (int c = 0; c < static_cast<int>(s.classes.size()); ++c)
@@ -77,13 +75,13 @@ std::vector<ClassMemory> plan_classes(const Schedule& s, const Blocks& blocks, c
   return classes;
 }
 
-MemoryUse use_of_class(const Schedule& s, const Blocks& blocks, const std::vector<Life>& life, int rank_class) {
+MemoryUse use_of_class(const Schedule& s, const Blocks& blocks, const IdVector<BlockId, Life>& life, int rank_class) {
   struct Change {
     double at, bytes;
   };
   MemoryUse use;
   std::vector<Change> changes;
-  for (std::size_t b = 0; b < blocks.all.size(); ++b) {
+  for (const BlockId b : blocks.all.ids()) {
     const Tensor& t = s.tensors[blocks.all[b].first];
     if (t.rank_class != rank_class) continue;
     if (t.persistent) use.persistent += blocks.all[b].bytes;
@@ -109,24 +107,24 @@ MemoryUse use_of_class(const Schedule& s, const Blocks& blocks, const std::vecto
 
 MemoryPlan plan_memory(const Schedule& s, const Timeline& timeline) {
   const Blocks blocks = memory_blocks(s);
-  std::vector<std::int64_t> offsets(blocks.all.size(), -1);
+  IdVector<BlockId, std::int64_t> offsets(blocks.all.size(), -1);
   MemoryPlan plan;
   for (const ClassMemory& c : plan_classes(s, blocks, lives(s, blocks, timeline), offsets)) {
     plan.device = std::max(plan.device, c.device);
     plan.host = std::max(plan.host, c.host);
   }
   plan.offsets.reserve(blocks.of_tensor.size());
-  for (std::int32_t block : blocks.of_tensor) plan.offsets.push_back(offsets[static_cast<std::size_t>(block)]);
+  for (BlockId block : blocks.of_tensor) plan.offsets.push_back(offsets[block]);
   return plan;
 }
 
 std::vector<MemoryUse> memory_by_class(const Schedule& s, const Timeline& timeline, Arenas arenas) {
   const Blocks blocks = memory_blocks(s);
-  const std::vector<Life> life = lives(s, blocks, timeline);
+  const IdVector<BlockId, Life> life = lives(s, blocks, timeline);
   std::vector<MemoryUse> uses;
   for (int c = 0; c < static_cast<int>(s.classes.size()); ++c) uses.push_back(use_of_class(s, blocks, life, c));
   if (arenas == Arenas::LeftOut) return uses;
-  std::vector<std::int64_t> offsets(blocks.all.size(), -1);
+  IdVector<BlockId, std::int64_t> offsets(blocks.all.size(), -1);
   const std::vector<ClassMemory> planned = plan_classes(s, blocks, life, offsets);
   for (std::size_t c = 0; c < uses.size(); ++c) {
     uses[c].arena = planned[c].device;

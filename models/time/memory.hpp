@@ -26,7 +26,7 @@ MemoryUse memory_use(const Schedule& schedule, const Timeline& timeline, Arenas 
 // tensors that no op uses have -1. Tensors that share a buffer share an address; device and host memory are counted
 // apart.
 struct MemoryPlan {
-  std::vector<std::int64_t> offsets;
+  IdVector<TensorId, std::int64_t> offsets;
   Bytes device, host;
 };
 MemoryPlan plan_memory(const Schedule& schedule, const Timeline& timeline);

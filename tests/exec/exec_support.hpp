@@ -4,8 +4,8 @@
 #include <random>
 #include <vector>
 
-#include "exec/host/layer_shape.hpp"
-#include "exec/host/matrix.hpp"
+#include "exec/step/layer_shape.hpp"
+#include "exec/step/matrix.hpp"
 #include "models/question/experiment.hpp"
 
 namespace dovetail::test {

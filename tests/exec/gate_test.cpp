@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "exec/host/gate_scores.hpp"
 #include "exec/host/host_kernels.hpp"
+#include "exec/step/gate_scores.hpp"
 #include "models/base/names.hpp"
 #include "tests/exec/exec_support.hpp"
 

@@ -1,4 +1,4 @@
-#include "exec/host/wire_format.hpp"
+#include "exec/step/wire_format.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -7,8 +7,8 @@
 #include "exec/device/gate_bodies.hpp"
 #include "exec/device/tensor_bodies.hpp"
 #include "exec/device/wire_bodies.hpp"
-#include "exec/host/wire_format.hpp"
 #include "exec/reference/routing.hpp"
+#include "exec/step/wire_format.hpp"
 
 using namespace dovetail::exec;
 

@@ -7,7 +7,9 @@
 #include <set>
 
 #include "models/base/errors.hpp"
+#include "models/base/names.hpp"
 #include "models/files/load.hpp"
+#include "models/plan/communication.hpp"
 #include "models/price/build_schedule.hpp"
 #include "tests/exec_device/device_numerics.hpp"
 #include "tests/support/random_plans.hpp"
@@ -58,29 +60,12 @@ class LoggedCommunicator final : public DeviceCommunicator {
     add(call);
     other_->send_receive(queue, sends, receives);
   }
-  void all_gather(Queue& queue, const void* send, void* receive, std::int64_t bytes) override {
-    add({"all_gather", {}, {}, bytes});
-    other_->all_gather(queue, send, receive, bytes);
-  }
-  void broadcast(Queue& queue, const void* send, void* receive, std::int64_t bytes, int root) override {
-    add({"broadcast", {}, {}, bytes});
-    other_->broadcast(queue, send, receive, bytes, root);
-  }
-  void reduce_scatter(Queue& queue, const DeviceSum& sum) override {
-    add({"reduce_scatter", {}, {}, bytes_of(sum)});
-    other_->reduce_scatter(queue, sum);
-  }
-  void all_reduce(Queue& queue, const DeviceSum& sum) override {
-    add({"all_reduce", {}, {}, bytes_of(sum)});
-    other_->all_reduce(queue, sum);
-  }
-  void reduce(Queue& queue, const DeviceSum& sum, int root) override {
-    add({"reduce", {}, {}, bytes_of(sum)});
-    other_->reduce(queue, sum, root);
+  void collective(Queue& queue, const DeviceCollective& call) override {
+    add({std::string(name_in(collective_names, call.kind)), {}, {}, call.bytes});
+    other_->collective(queue, call);
   }
 
  private:
-  static std::int64_t bytes_of(const DeviceSum& sum) { return sum.count * size_of(sum.stored); }
   void add(const Call& call) {
     const std::scoped_lock lock(log_.mutex);
     std::vector<Call>& calls = log_.calls[place_];

@@ -31,7 +31,7 @@ class ListingQueue final : public Queue {
 ListingQueue expert_work(const Experiment& e, const Plan& plan, Phase phase) {
   const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
   const OpSetup setup(e, schedule, {0}, {});
-  const std::vector<void*> tensors(schedule->tensors.size(), reinterpret_cast<void*>(std::uintptr_t{256}));
+  const IdVector<TensorId, void*> tensors(schedule->tensors.size(), reinterpret_cast<void*>(std::uintptr_t{256}));
   ListingQueue queue;
   for (const Op& op : schedule->ops) {
     if (op.kind != OpKind::Expert || op.phase != phase || schedule->class_of(op) != schedule->class_of_rank(0))

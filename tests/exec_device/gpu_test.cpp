@@ -324,15 +324,13 @@ TEST_CASE("Every collective of NCCL can be captured, and brings one rank its own
   device->copy_now(from->data(), numbers.data(), bytes);
   const auto issue = [&] {
     const auto target = [&](std::int64_t call) { return to->data() + call * bytes; };
-    const auto sum = [&](std::int64_t call) { return DeviceSum{from->data(), target(call), count, Stored::Float}; };
     const DeviceSend send{0, from->data(), bytes};
     const DeviceReceive receive{0, target(0), bytes};
     communicator->send_receive(*queue, {&send, 1}, {&receive, 1});
-    communicator->all_gather(*queue, from->data(), target(1), bytes);
-    communicator->broadcast(*queue, from->data(), target(2), bytes, 0);
-    communicator->reduce_scatter(*queue, sum(3));
-    communicator->all_reduce(*queue, sum(4));
-    communicator->reduce(*queue, sum(5), 0);
+    std::int64_t number = 1;
+    for (const Collective kind : {Collective::AllGather, Collective::Broadcast, Collective::ReduceScatter,
+                                  Collective::AllReduce, Collective::Reduce})
+      communicator->collective(*queue, {kind, from->data(), target(number++), bytes});
   };
   issue();  // connections are made by the first calls
   device->synchronize();

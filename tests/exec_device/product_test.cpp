@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "exec/device/device_memory.hpp"
-#include "exec/host/row_runs.hpp"
+#include "exec/step/row_runs.hpp"
 
 using namespace dovetail;
 using namespace dovetail::exec;

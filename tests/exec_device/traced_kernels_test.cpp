@@ -50,7 +50,7 @@ TEST_CASE("Messages are seen to be read where they are sent, and written once th
   const auto networks = make_host_networks(1, cancellation);
   const int self[] = {0};
   const auto communicator = networks[0]->communicator(self);
-  communicator->broadcast(*queue, memory->data(), memory->data() + 128, 48, 0);
+  communicator->collective(*queue, {Collective::Broadcast, memory->data(), memory->data() + 128, 48});
   device->synchronize();
   const std::vector<LoggedCommand> ran = device->commands();
   REQUIRE(ran.size() == 2);

@@ -106,40 +106,24 @@ class HostCommunicator final : public DeviceCommunicator {
       for (const DeviceReceive& r : all) put(receive(r.peer), r.data, r.bytes);
     });
   }
-  void all_gather(Queue& queue, const void* send_buffer, void* to, std::int64_t bytes) override {
+  // Each block goes as a message, also to the member itself.
+  void collective(Queue& queue, const DeviceCollective& c) override {
+    const bool scatters = c.kind == Collective::ReduceScatter, gathers = c.kind == Collective::AllGather,
+               sums = scatters || c.kind == Collective::AllReduce || c.kind == Collective::Reduce;
+    const bool from_root = c.kind == Collective::Broadcast, to_root = c.kind == Collective::Reduce;
+    check(sums || gathers || from_root, "no native collective between devices");
+    const std::vector<int> root{c.root}, all = everybody();
     queue.loop([=, this] {
-      for (int peer = 0; peer < size(); ++peer) send(peer, send_buffer, bytes);
+      if (from_root && rank_ != c.root) return;
+      for (int peer : to_root ? root : all)
+        send(peer, static_cast<const std::byte*>(c.send) + (scatters ? peer * c.bytes : 0), c.bytes);
     });
-    when_arrived(queue, everybody(), [=, this] {
-      for (int peer = 0; peer < size(); ++peer) put(receive(peer), static_cast<std::byte*>(to) + peer * bytes, bytes);
+    if (to_root && rank_ != c.root) return;
+    when_arrived(queue, from_root ? root : all, [=, this] {
+      if (sums) return put(receive_sum(c.stored), c.receive, c.bytes);
+      for (int peer : from_root ? root : all)
+        put(receive(peer), static_cast<std::byte*>(c.receive) + (gathers ? peer * c.bytes : 0), c.bytes);
     });
-  }
-  void broadcast(Queue& queue, const void* from, void* to, std::int64_t bytes, int root) override {
-    queue.loop([=, this] {
-      for (int peer = 0; rank_ == root && peer < size(); ++peer) send(peer, from, bytes);
-    });
-    when_arrived(queue, {root}, [=, this] { put(receive(root), to, bytes); });
-  }
-  void reduce_scatter(Queue& queue, const DeviceSum& sum) override {
-    const std::int64_t bytes = sum.count * size_of(sum.stored);
-    queue.loop([=, this] {
-      for (int peer = 0; peer < size(); ++peer)
-        send(peer, static_cast<const std::byte*>(sum.send) + peer * bytes, bytes);
-    });
-    when_arrived(queue, everybody(), [=, this] { put(receive_sum(sum.stored), sum.receive, bytes); });
-  }
-  void all_reduce(Queue& queue, const DeviceSum& sum) override {
-    const std::int64_t bytes = sum.count * size_of(sum.stored);
-    queue.loop([=, this] {
-      for (int peer = 0; peer < size(); ++peer) send(peer, sum.send, bytes);
-    });
-    when_arrived(queue, everybody(), [=, this] { put(receive_sum(sum.stored), sum.receive, bytes); });
-  }
-  void reduce(Queue& queue, const DeviceSum& sum, int root) override {
-    const std::int64_t bytes = sum.count * size_of(sum.stored);
-    queue.loop([=, this] { send(root, sum.send, bytes); });
-    if (rank_ == root)
-      when_arrived(queue, everybody(), [=, this] { put(receive_sum(sum.stored), sum.receive, bytes); });
   }
 
  private:

@@ -106,25 +106,25 @@ class NcclCommunicator final : public DeviceCommunicator {
     const ncclResult_t ended = ncclGroupEnd();
     settle(bad_call != nullptr ? bad : ended, bad_call != nullptr ? bad_call : "ncclGroupEnd");
   }
-  void all_gather(Queue& queue, const void* send, void* receive, std::int64_t bytes) override {
-    settle(ncclAllGather(send, receive, size_t(bytes), ncclUint8, comm_->get(), stream(queue)), "ncclAllGather");
-  }
-  void broadcast(Queue& queue, const void* send, void* receive, std::int64_t bytes, int root) override {
-    settle(ncclBroadcast(send, receive, size_t(bytes), ncclUint8, root, comm_->get(), stream(queue)), "ncclBroadcast");
-  }
-  void reduce_scatter(Queue& queue, const DeviceSum& s) override {
-    settle(ncclReduceScatter(s.send, s.receive, size_t(s.count), nccl_type(s.stored), ncclSum, comm_->get(),
-                             stream(queue)),
-           "ncclReduceScatter");
-  }
-  void all_reduce(Queue& queue, const DeviceSum& s) override {
-    settle(ncclAllReduce(s.send, s.receive, size_t(s.count), nccl_type(s.stored), ncclSum, comm_->get(), stream(queue)),
-           "ncclAllReduce");
-  }
-  void reduce(Queue& queue, const DeviceSum& s, int root) override {
-    settle(
-        ncclReduce(s.send, s.receive, size_t(s.count), nccl_type(s.stored), ncclSum, root, comm_->get(), stream(queue)),
-        "ncclReduce");
+  void collective(Queue& queue, const DeviceCollective& c) override {
+    const auto bytes = size_t(c.bytes), count = size_t(c.count());
+    const ncclDataType_t type = nccl_type(c.stored);
+    const ncclComm_t comm = comm_->get();
+    const cudaStream_t on = stream(queue);
+    switch (c.kind) {
+      case Collective::AllGather:
+        return settle(ncclAllGather(c.send, c.receive, bytes, ncclUint8, comm, on), "ncclAllGather");
+      case Collective::Broadcast:
+        return settle(ncclBroadcast(c.send, c.receive, bytes, ncclUint8, c.root, comm, on), "ncclBroadcast");
+      case Collective::ReduceScatter:
+        return settle(ncclReduceScatter(c.send, c.receive, count, type, ncclSum, comm, on), "ncclReduceScatter");
+      case Collective::AllReduce:
+        return settle(ncclAllReduce(c.send, c.receive, count, type, ncclSum, comm, on), "ncclAllReduce");
+      case Collective::Reduce:
+        return settle(ncclReduce(c.send, c.receive, count, type, ncclSum, c.root, comm, on), "ncclReduce");
+      default:
+        throw InternalError("no native collective between devices");
+    }
   }
 
  private:

@@ -82,7 +82,7 @@ TEST_CASE("validate finds memory that is taken over too early, or twice") {
 TEST_CASE("a block is as large as its largest occupant, and counts once") {
   const Schedule s = Handover().schedule();
   const Blocks blocks = memory_blocks(s);
-  CHECK(blocks.of_tensor == std::vector<std::int32_t>{0, 0, 1, 2, 3});
+  CHECK(blocks.of_tensor == IdVector<TensorId, BlockId>{0, 0, 1, 2, 3});
   CHECK(blocks.all[0].elements == 100);
   CHECK(blocks.all[0].bytes == Bytes(400));
   Timeline t;

@@ -84,10 +84,10 @@ std::set<TensorId> gradients(const Schedule& s) {
 // Elements of the memory that these tensors take: buffers that several share count once.
 std::int64_t elements(const Schedule& s, const std::set<TensorId>& ids) {
   const Blocks blocks = memory_blocks(s);
-  std::set<std::int32_t> used;
-  for (TensorId t : ids) used.insert(blocks.of_tensor[static_cast<std::size_t>(t)]);
+  std::set<BlockId> used;
+  for (TensorId t : ids) used.insert(blocks.of_tensor[t]);
   std::int64_t sum = 0;
-  for (std::int32_t b : used) sum += blocks.all[static_cast<std::size_t>(b)].elements;
+  for (BlockId b : used) sum += blocks.all[b].elements;
   return sum;
 }
 

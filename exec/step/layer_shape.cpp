@@ -1,4 +1,4 @@
-#include "exec/host/layer_shape.hpp"
+#include "exec/step/layer_shape.hpp"
 
 #include "models/base/errors.hpp"
 

@@ -1,4 +1,4 @@
-#include "exec/host/row_placement.hpp"
+#include "exec/step/row_placement.hpp"
 
 #include <algorithm>
 #include <set>

@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "exec/host/layer_shape.hpp"
+#include "exec/step/layer_shape.hpp"
 
 namespace dovetail::exec {
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-#include "exec/host/row_placement.hpp"
+#include "exec/step/row_placement.hpp"
 #include "models/question/experiment.hpp"
 #include "models/question/volumes.hpp"
 

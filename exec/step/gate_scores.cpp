@@ -1,4 +1,4 @@
-#include "exec/host/gate_scores.hpp"
+#include "exec/step/gate_scores.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "exec/host/row_runs.hpp"
+#include "exec/step/row_runs.hpp"
 
 #include <algorithm>
 

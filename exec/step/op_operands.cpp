@@ -1,4 +1,4 @@
-#include "exec/host/op_operands.hpp"
+#include "exec/step/op_operands.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "exec/host/layer_shape.hpp"
 #include "exec/reference/routing.hpp"
+#include "exec/step/layer_shape.hpp"
 #include "models/schedule/operands.hpp"
 #include "models/schedule/schedule.hpp"
 

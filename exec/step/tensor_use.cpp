@@ -1,0 +1,61 @@
+#include "exec/step/tensor_use.hpp"
+
+#include <algorithm>
+
+#include "models/question/volumes.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+// Results are read after the step: the output, the input's gradient, and the routing for its drops.
+bool is_result(const Experiment& e, const Tensor& t) {
+  return t.kind == TensorKind::Routing || (t.kind == TensorKind::LayerInput && t.layer == e.workload.layers) ||
+         (t.gradient && t.kind == TensorKind::MoeInput && t.layer == 0);
+}
+
+}  // namespace
+
+Numbers initial_values(const Experiment& e, const Tensor& t, const ModelData& data, int rank) {
+  if (starts_at_zero(t)) return [](std::int64_t, std::span<double> to) { std::ranges::fill(to, 0); };
+  switch (t.kind) {
+    case TensorKind::LayerInput: {
+      if (!t.persistent) return {};
+      const int ranks = e.parallelism.stage_ranks();
+      return [all = input_numbers(data, t.gradient), skipped = (t.micro_batch * ranks + rank % ranks) * t.elements](
+                 std::int64_t first, std::span<double> to) { all(skipped + first, to); };
+    }
+    case TensorKind::DenseWeights:
+      return dense_numbers(e, data, t.layer, rank);
+    case TensorKind::RouterWeights:
+      return router_numbers(e, data, t.layer);
+    case TensorKind::ExpertWeights:
+      return expert_numbers(e, data, t.layer, rank);
+    default:
+      return {};
+  }
+}
+
+bool starts_at_zero(const Tensor& t) {
+  return t.kind == TensorKind::DenseGradients || t.kind == TensorKind::RouterGradient ||
+         t.kind == TensorKind::ExpertGradient || t.kind == TensorKind::OptimizerState;
+}
+
+IdVector<TensorId, std::vector<OpId>> users_until_release(const Experiment& experiment, const Schedule& schedule,
+                                                          int rank_class) {
+  IdVector<TensorId, std::vector<OpId>> users(schedule.tensors.size());
+  IdVector<TensorId, char> is_read(schedule.tensors.size());
+  for (const OpId id : schedule.ops.ids()) {
+    const Op& op = schedule.ops[id];
+    if (schedule.class_of(op) != rank_class) continue;
+    for (TensorId read : schedule.reads_of(op)) is_read[read] = 1;
+    for (const auto& operands : {schedule.reads_of(op), schedule.writes_of(op)})
+      for (TensorId used : operands) users[used].push_back(id);
+  }
+  for (const TensorId id : schedule.tensors.ids()) {
+    const Tensor& t = schedule.tensors[id];
+    if (t.rank_class != rank_class || t.persistent || is_result(experiment, t) || is_read[id] == 0) users[id].clear();
+  }
+  return users;
+}
+
+}  // namespace dovetail::exec
