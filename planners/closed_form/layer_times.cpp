@@ -112,6 +112,7 @@ LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
   times.stages = experiment.parallelism.pp;
   times.capacity = volumes.capacity;
   times.dense_elements = dense_elements(experiment);
+  std::vector<Seconds> updates(static_cast<std::size_t>(times.stages));
   const int moe_layer = first_layer(times, true), dense_layer = first_layer(times, false);
   for (const OpId i : schedule.ops.ids()) {
     const Op& op = schedule.ops[i];
@@ -121,8 +122,8 @@ LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
       times.all_reduce_per_element = (duration - fixed) / static_cast<double>(op.gradients.size());
     } else if (op.kind == OpKind::ExpertGradientAllReduce) {
       times.expert_all_reduce += duration;
-    } else if (op.kind == OpKind::Update) {
-      times.update = std::max(times.update, duration);
+    } else if (op.phase == Phase::Update) {
+      updates[static_cast<std::size_t>(op.stage)] += duration;
     } else if (op.layer == moe_layer || op.layer == dense_layer) {
       const bool forward = op.phase == Phase::Forward, moe = op.layer == moe_layer;
       PhaseTimes& phase = forward ? times.forward : times.backward;
@@ -132,6 +133,7 @@ LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
         read_layer_op(op, fixed, duration, phase);
     }
   }
+  times.update = *std::ranges::max_element(updates);
   return times;
 }
 
