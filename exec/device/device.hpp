@@ -77,6 +77,6 @@ class ComputeDevice {
 // so that the rest is left to exchanges; 0: for all.
 std::unique_ptr<ComputeDevice> make_cuda_device(int number, int product_multiprocessors = 0);
 // Runs everything at once, on the calling thread.
-std::unique_ptr<ComputeDevice> make_host_device();
+std::unique_ptr<ComputeDevice> make_loop_device();
 
 }  // namespace dovetail::exec

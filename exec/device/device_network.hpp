@@ -66,7 +66,7 @@ class DeviceNetwork {
   virtual void check() = 0;
 };
 
-// Joins ranks that are threads of this process, each with a host device. A cancellation ends their waits.
-std::vector<std::unique_ptr<DeviceNetwork>> make_host_networks(int ranks, const Cancellation& cancellation);
+// Joins ranks that are threads of this process, each with a loop device. A cancellation ends their waits.
+std::vector<std::unique_ptr<DeviceNetwork>> make_loop_networks(int ranks, const Cancellation& cancellation);
 
 }  // namespace dovetail::exec

@@ -112,7 +112,7 @@ LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
   times.stages = experiment.parallelism.pp;
   times.capacity = volumes.capacity;
   times.dense_elements = dense_elements(experiment);
-  std::vector<Seconds> updates(static_cast<std::size_t>(times.stages));
+  std::vector<Seconds> updates(schedule.classes.size());
   const int moe_layer = first_layer(times, true), dense_layer = first_layer(times, false);
   for (const OpId i : schedule.ops.ids()) {
     const Op& op = schedule.ops[i];
@@ -123,7 +123,7 @@ LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
     } else if (op.kind == OpKind::ExpertGradientAllReduce) {
       times.expert_all_reduce += duration;
     } else if (op.phase == Phase::Update) {
-      updates[static_cast<std::size_t>(op.stage)] += duration;
+      updates[static_cast<std::size_t>(schedule.class_of(op))] += duration;
     } else if (op.layer == moe_layer || op.layer == dense_layer) {
       const bool forward = op.phase == Phase::Forward, moe = op.layer == moe_layer;
       PhaseTimes& phase = forward ? times.forward : times.backward;

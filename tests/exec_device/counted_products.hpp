@@ -55,7 +55,7 @@ class CountingDevice final : public ComputeDevice {
   void exchange(Queue& queue, const HeldExchange& exchange) override { device_->exchange(queue, exchange); }
 
  private:
-  std::unique_ptr<ComputeDevice> device_ = make_host_device();
+  std::unique_ptr<ComputeDevice> device_ = make_loop_device();
 };
 
 }  // namespace dovetail::exec

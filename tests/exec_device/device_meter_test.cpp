@@ -67,7 +67,7 @@ CalibrateOptions quickly() {
 }  // namespace
 
 TEST_CASE("A device runs every probe, alone and beside another") {
-  const auto device = make_host_device();
+  const auto device = make_loop_device();
   const auto meter = make_device_meter(*device);
   CHECK(meter->ranks() == 1);
   CHECK_FALSE(meter->oversubscribed(2));
@@ -103,7 +103,7 @@ TEST_CASE("Each repetition does the work again, and the wait before they begin d
 }
 
 TEST_CASE("A device alone has no collectives") {
-  const auto device = make_host_device();
+  const auto device = make_loop_device();
   const auto meter = make_device_meter(*device);
   const Probe probe{ProbeKind::Collective, DType::Fp32, Collective::AllToAll, 8, 0, 1};
   CHECK_THROWS_AS(meter->run(std::vector<Repeated>{{probe, 1}}), InternalError);
@@ -116,7 +116,7 @@ TEST_CASE("A device alone has no collectives") {
 }
 
 TEST_CASE("A device measures attention, products of experts, copies and exchanges for their points") {
-  const auto device = make_host_device();
+  const auto device = make_loop_device();
   std::vector<DevicePoint> points;
   CalibrateOptions options = quickly();
   options.point = [&](const DevicePoint& point) { points.push_back(point); };
@@ -167,7 +167,7 @@ TEST_CASE("Attention is measured forward, backward and in both passes") {
 }
 
 TEST_CASE("What a device measures, completed by another calibration, prices a schedule") {
-  const auto device = make_host_device();
+  const auto device = make_loop_device();
   Calibration c = calibrate(*make_device_meter(*device), small_grid(), quickly());
   CHECK(c.collectives.empty());
   REQUIRE(c.gemms.size() == 2);

@@ -60,7 +60,7 @@ DeviceGroup host_group(int ranks, const Cancellation& cancellation, const MakeDe
   group.ranks = static_cast<std::size_t>(ranks);
   group.make_device = make_device;
   const auto networks =
-      std::make_shared<std::vector<std::unique_ptr<DeviceNetwork>>>(make_host_networks(ranks, cancellation));
+      std::make_shared<std::vector<std::unique_ptr<DeviceNetwork>>>(make_loop_networks(ranks, cancellation));
   group.make_network = [networks](std::size_t local) { return std::move((*networks)[local]); };
   group.network = "host";
   return group;

@@ -20,17 +20,17 @@ void check_on_device(exec::ComputeDevice& device, const Experiment& experiment, 
                      const DeviceCheck& how);
 
 using MakeDevice = std::function<std::unique_ptr<exec::ComputeDevice>(std::size_t local)>;
-inline std::unique_ptr<exec::ComputeDevice> host_device(std::size_t) {
-  return exec::make_host_device();
+inline std::unique_ptr<exec::ComputeDevice> loop_device(std::size_t) {
+  return exec::make_loop_device();
 }
 
 // The same with a device of host memory for each rank, and calls of a network between them.
 void check_on_devices(const Experiment& experiment, const Plan& plan, const DeviceCheck& how,
-                      const MakeDevice& make_device = host_device);
+                      const MakeDevice& make_device = loop_device);
 
 // All ranks' devices of host memory, as threads.
 exec::DeviceGroup host_group(int ranks, const exec::Cancellation& cancellation,
-                             const MakeDevice& make_device = host_device);
+                             const MakeDevice& make_device = loop_device);
 
 // Each shipped system with a few random experiments, in all three formats.
 void check_systems_on_device(exec::ComputeDevice& device, bool graph);

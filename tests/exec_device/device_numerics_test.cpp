@@ -12,7 +12,7 @@ using namespace dovetail::exec;
 using namespace dovetail::test;
 
 TEST_CASE("Random plans compute on a device what the reference does") {
-  const auto device = make_host_device();
+  const auto device = make_loop_device();
   Random random(31);
   int run = 0;
   for (std::uint64_t i = 0; run < 200; ++i) {
@@ -24,7 +24,7 @@ TEST_CASE("Random plans compute on a device what the reference does") {
 }
 
 TEST_CASE("Gates of a device choose experts and slots as the reference does") {
-  const auto device = make_host_device();
+  const auto device = make_loop_device();
   Random random(5);
   int run = 0;
   for (std::uint64_t i = 0; run < 50; ++i) {
@@ -37,12 +37,12 @@ TEST_CASE("Gates of a device choose experts and slots as the reference does") {
 }
 
 TEST_CASE("Shipped systems compute on a device what the reference does, in double, float and bf16") {
-  const auto device = make_host_device();
+  const auto device = make_loop_device();
   check_systems_on_device(*device, false);
 }
 
 TEST_CASE("Every gate in every encoding computes on a device what the reference does, by its own choices too") {
-  const auto device = make_host_device();
+  const auto device = make_loop_device();
   Random random(13);
   std::map<std::pair<GateKind, Encoding>, int> runs;
   for (std::uint64_t i = 0; i < 6000 && runs.size() < 13; ++i) {

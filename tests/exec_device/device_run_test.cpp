@@ -43,7 +43,7 @@ std::shared_ptr<const PricedSchedule> priced_schedule(const Experiment& e) {
 }  // namespace
 
 TEST_CASE("A run with all ranks on a device checks its numerics and measures") {
-  const auto device = make_host_device();
+  const auto device = make_loop_device();
   const Experiment e = experiment_with_exchanges();
   const RunResult r = run_on_device(*device, e, priced_schedule(e), quick(false));
   CHECK(r.report.numerics_ok);
@@ -70,7 +70,7 @@ TEST_CASE("A run with a device for each rank checks its numerics and measures") 
 }
 
 TEST_CASE("One rank stands for all: its exchanges end when the model says, and only they are held") {
-  const auto device = make_host_device();
+  const auto device = make_loop_device();
   const Experiment e = experiment_with_exchanges();
   const auto priced = priced_schedule(e);
   const RunResult r = run_on_device(*device, e, priced, quick(true));
@@ -90,7 +90,7 @@ TEST_CASE("One rank stands for all: its exchanges end when the model says, and o
 }
 
 TEST_CASE("Deadlines chain over exchanges, whatever comes late, and what is later than the tolerance overruns") {
-  const auto device = make_host_device();
+  const auto device = make_loop_device();
   const Experiment e = experiment_with_exchanges();
   const auto schedule = std::make_shared<const Schedule>(build_schedule(e, Plan()));
   DeviceSettings settings;

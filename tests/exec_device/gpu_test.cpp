@@ -94,7 +94,7 @@ void multiply_for_long(ComputeDevice& device, Queue& queue, std::vector<std::uni
 }  // namespace
 
 TEST_CASE("Every kernel leaves on a GPU what its body leaves on the host, in double, float and bf16") {
-  const auto device = gpu(), host = make_host_device();
+  const auto device = gpu(), host = make_loop_device();
   Random random(17);
   for (int run = 0; run < 10;) {
     const Experiment e = random_experiment(random);

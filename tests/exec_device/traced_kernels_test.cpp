@@ -47,7 +47,7 @@ TEST_CASE("Messages are seen to be read where they are sent, and written once th
   const auto queue = device->make_queue();
   const auto memory = device->allocate(256, Place::Device);
   Cancellation cancellation;
-  const auto networks = make_host_networks(1, cancellation);
+  const auto networks = make_loop_networks(1, cancellation);
   const int self[] = {0};
   const auto communicator = networks[0]->communicator(self);
   communicator->collective(*queue, {Collective::Broadcast, memory->data(), memory->data() + 128, 48});

@@ -27,7 +27,7 @@ struct HostEvent final : Event {
   Clock::time_point time;
 };
 
-class HostQueue final : public Queue {
+class LoopQueue final : public Queue {
  public:
   void copy(void* to, const void* from, std::int64_t bytes) override {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
@@ -42,12 +42,12 @@ class HostQueue final : public Queue {
   void loop(std::function<void()> work) override { work(); }
 };
 
-class HostDevice final : public ComputeDevice {
+class LoopDevice final : public ComputeDevice {
  public:
   std::string description() const override { return "host memory"; }
   std::int64_t cache_bytes() const override { return 0; }
   std::unique_ptr<Memory> allocate(std::int64_t bytes, Place) override { return std::make_unique<HostMemory>(bytes); }
-  std::unique_ptr<Queue> make_queue(Priority) override { return std::make_unique<HostQueue>(); }
+  std::unique_ptr<Queue> make_queue(Priority) override { return std::make_unique<LoopQueue>(); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<HostEvent>(); }
   void use() override {}
   bool reached(const Event&) const override { return true; }
@@ -85,8 +85,8 @@ class HostDevice final : public ComputeDevice {
 
 }  // namespace
 
-std::unique_ptr<ComputeDevice> make_host_device() {
-  return std::make_unique<HostDevice>();
+std::unique_ptr<ComputeDevice> make_loop_device() {
+  return std::make_unique<LoopDevice>();
 }
 
 }  // namespace dovetail::exec

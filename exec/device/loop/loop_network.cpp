@@ -161,9 +161,9 @@ class HostCommunicator final : public DeviceCommunicator {
   int rank_;
 };
 
-class HostNetwork final : public DeviceNetwork {
+class LoopNetwork final : public DeviceNetwork {
  public:
-  HostNetwork(std::shared_ptr<Letters> letters, int rank, int size)
+  LoopNetwork(std::shared_ptr<Letters> letters, int rank, int size)
       : letters_(std::move(letters)), rank_(rank), size_(size) {}
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -181,10 +181,10 @@ class HostNetwork final : public DeviceNetwork {
 
 }  // namespace
 
-std::vector<std::unique_ptr<DeviceNetwork>> make_host_networks(int ranks, const Cancellation& cancellation) {
+std::vector<std::unique_ptr<DeviceNetwork>> make_loop_networks(int ranks, const Cancellation& cancellation) {
   const auto letters = std::make_shared<Letters>(cancellation);
   std::vector<std::unique_ptr<DeviceNetwork>> networks;
-  for (int rank = 0; rank < ranks; ++rank) networks.push_back(std::make_unique<HostNetwork>(letters, rank, ranks));
+  for (int rank = 0; rank < ranks; ++rank) networks.push_back(std::make_unique<LoopNetwork>(letters, rank, ranks));
   return networks;
 }
 
