@@ -7,7 +7,6 @@
 
 #include "exec/host/host_executor.hpp"
 #include "exec/host/host_run.hpp"
-#include "exec/run/cancellation.hpp"
 #include "exec/transport/inproc_transport.hpp"
 #include "exec/transport/mpi_world.hpp"
 #include "models/files/load.hpp"
@@ -165,20 +164,7 @@ TEST_CASE("A text of process 0 reaches all") {
 
 TEST_CASE("Cancelling ends waits for processes that never come") {
   const auto transport = one_group(GroupKind::Ep);
-  bool cancelled = false;
-  if (world().rank() == 0) {
-    std::thread waiting([&] {
-      float x = 0, y = 0;
-      try {
-        transport->communicator(0, StreamId(0), GroupKind::Ep).all_reduce(exchange(&x, &y, 1, 0));
-      } catch (const Cancelled&) {
-        cancelled = true;
-      }
-    });
-    transport->cancel();
-    waiting.join();
-    CHECK(cancelled);
-  }
+  if (world().rank() == 0) CHECK(cancelling_ends_waits(*transport));
 }
 
 TEST_CASE("The host executor over MPI conforms on the schedules of plans") {
@@ -193,11 +179,8 @@ TEST_CASE("Every shipped system computes over MPI what the reference does") {
   Random random(7);
   for (const std::string& name : known_names("systems")) {
     INFO(name);
-    FilesRead files;
-    Plan plan = load_system(name, files).plan;
-    if (plan.grad_sync == GradSync::Partitioned) plan.grad_sync = GradSync::WithDense;  // a planner gives the slices
-    const bool chunks = plan.scope != Scope::Layer && plan.split == Split::Capacity;
-    if (chunks) plan.forward_degree = plan.backward_degree = 2;
+    Plan plan = shipped_plan(name);
+    cut_rows(plan, 2);
     int attempts = 0;
     Experiment e = random_experiment_here(random);
     for (; refusal(plan, e) && attempts < 1000; ++attempts) e = random_experiment_here(random);

@@ -1,6 +1,9 @@
 #include "tests/exec/transport_checks.hpp"
 
+#include <thread>
 #include <vector>
+
+#include "exec/run/cancellation.hpp"
 
 namespace dovetail::test {
 
@@ -87,6 +90,21 @@ int wrong_messages(Communicator& c) {
       for (double x : got[i]) wrong += x != element(receives[i].peer, rank, static_cast<int>(receives[i].count) - 1);
   }
   return wrong;
+}
+
+bool cancelling_ends_waits(Transport& transport) {
+  bool cancelled = false;
+  std::thread waiting([&] {
+    float x = 0, y = 0;
+    try {
+      transport.communicator(0, StreamId(0), GroupKind::Ep).all_reduce(exchange(&x, &y, 1, 0));
+    } catch (const Cancelled&) {
+      cancelled = true;
+    }
+  });
+  transport.cancel();
+  waiting.join();
+  return cancelled;
 }
 
 }  // namespace dovetail::test

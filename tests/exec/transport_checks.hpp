@@ -11,4 +11,7 @@ int wrong_blocks(exec::Communicator& communicator, int count);
 // Messages of several sizes in the order of their pair, also to itself.
 int wrong_messages(exec::Communicator& communicator);
 
+// Whether one member's wait for the others, which never come, ends when the transport is cancelled.
+bool cancelling_ends_waits(exec::Transport& transport);
+
 }  // namespace dovetail::test

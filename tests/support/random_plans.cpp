@@ -10,6 +10,7 @@
 
 #include "models/base/errors.hpp"
 #include "models/files/experiment_json.hpp"
+#include "models/files/load.hpp"
 #include "models/files/plan_json.hpp"
 #include "models/plan/plan_rules.hpp"
 #include "models/price/calibration.hpp"
@@ -199,6 +200,17 @@ Plan random_legal_plan(Random& random, const Experiment& experiment) {
   for (int attempt = 0; attempt < 20'000; ++attempt)
     if (Plan plan = random_plan(random, experiment); !refusal(plan, experiment)) return plan;
   throw InternalError("no legal plan among 20,000 draws for " + describe(experiment, Plan{}));
+}
+
+Plan shipped_plan(const std::string& system) {
+  FilesRead files;
+  Plan plan = load_system(system, files).plan;
+  if (plan.grad_sync == GradSync::Partitioned) plan.grad_sync = GradSync::WithDense;
+  return plan;
+}
+
+void cut_rows(Plan& plan, int degree) {
+  if (plan.scope != Scope::Layer && plan.split == Split::Capacity) plan.forward_degree = plan.backward_degree = degree;
 }
 
 std::string describe(const Experiment& e, const Plan& plan) {

@@ -28,6 +28,11 @@ std::optional<std::string> refusal(const Plan& plan, const Experiment& experimen
 // Draws plans until one is legal.
 Plan random_legal_plan(Random& random, const Experiment& experiment);
 
+// The plan of a shipped system. Gradients that a planner would partition go with the dense part instead.
+Plan shipped_plan(const std::string& system);
+// Cuts the rows of a plan that overlaps anything into so many chunks, unless its chunks are peers.
+void cut_rows(Plan& plan, int degree);
+
 std::string describe(const Experiment& experiment, const Plan& plan);  // one line, for failures
 
 }  // namespace dovetail::test

@@ -13,6 +13,7 @@
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"
 #include "tests/support/experiments.hpp"
+#include "tests/support/random_plans.hpp"
 
 using namespace dovetail;
 
@@ -111,12 +112,10 @@ Ratio ratio(const Experiment& e, const Plan& plan) {
 }  // namespace
 
 TEST_CASE("planned memory of the shipped systems is within 2 % of the most that lives at one time") {
-  FilesRead files;
   for (const std::string& name : known_names("systems"))
     for (int degree : {1, 2, 4, 8}) {
-      Plan plan = load_system(name, files).plan;
+      Plan plan = test::shipped_plan(name);
       if ((plan.scope == Scope::Layer || plan.split == Split::Peers) && degree > 1) continue;
-      if (plan.grad_sync == GradSync::Partitioned) plan.grad_sync = GradSync::WithDense;
       plan.forward_degree = plan.backward_degree = degree;
       INFO(name << ", degree " << degree);
       const Ratio r = ratio(test::testbed_b(3), plan);
