@@ -50,8 +50,7 @@ TEST_CASE("what cannot be built is refused with the knob and the reason") {
       {[](Plan& p) { p.expert_sharding = ExpertSharding::EpMp, p.encoding = Encoding::Dense; },
        "/plan/encoding: not built yet together with rows repeated by plan.expert_sharding ep_mp; expected sparse"},
       {[](Plan& p) { p.all_to_all = AllToAll::NodeDeduplicated; },
-       "/plan/all_to_all: node_deduplicated is not built yet; built: linear, naive_local, hierarchical_1d, "
-       "two_dimensional"},
+       "/plan/all_to_all: node_deduplicated is not built yet; built: linear, naive_local, "},
       {[](Plan& p) { p.all_to_all_levels = {8}; }, "/plan/all_to_all_levels: given, but plan.all_to_all is linear"},
       {[](Plan& p) {
          p.all_to_all = AllToAll::TwoDimensional, p.all_to_all_levels = {2, 3};
