@@ -124,6 +124,7 @@ constexpr std::array table{
              all_to_all_names,
              {{AllToAll::Linear, "Every rank sends a message to every other rank."},
               {AllToAll::NaiveLocal, "Ranks of a node swap blocks first, in many short messages (Tutel)."},
+              {AllToAll::RailFirst, "As naive_local, but ranks of the same number in each node swap blocks first."},
               {AllToAll::Hierarchical1d, "One leader of each node sends for the whole node (Hetu)."},
               {AllToAll::TwoDimensional, "As naive_local, but blocks are first copied next to each other (Tutel 2DH)."},
               {AllToAll::NodeDeduplicated, "A row is sent to a node once, however many of its experts want it.",

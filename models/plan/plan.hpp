@@ -30,9 +30,10 @@ inline constexpr Names<CommStreams, 3> comm_streams_names{{{"one", CommStreams::
                                                            {"inter_intra", CommStreams::InterIntra},
                                                            {"dispatch_combine", CommStreams::DispatchCombine}}};
 
-enum class AllToAll { Linear, NaiveLocal, Hierarchical1d, TwoDimensional, NodeDeduplicated };
-inline constexpr Names<AllToAll, 5> all_to_all_names{{{"linear", AllToAll::Linear},
+enum class AllToAll { Linear, NaiveLocal, RailFirst, Hierarchical1d, TwoDimensional, NodeDeduplicated };
+inline constexpr Names<AllToAll, 6> all_to_all_names{{{"linear", AllToAll::Linear},
                                                       {"naive_local", AllToAll::NaiveLocal},
+                                                      {"rail_first", AllToAll::RailFirst},
                                                       {"hierarchical_1d", AllToAll::Hierarchical1d},
                                                       {"two_dimensional", AllToAll::TwoDimensional},
                                                       {"node_deduplicated", AllToAll::NodeDeduplicated}}};
