@@ -101,6 +101,7 @@ constexpr std::array table{
          .type = choice<&Plan::order>(
              order_names, {{Order::DispatchFirst, "All chunks are sent before any of them comes back."},
                            {Order::Alternate, "One chunk is sent ahead; then a chunk comes back for each one sent."},
+                           {Order::OneByOne, "A chunk is sent when the one before it has come back."},
                            {Order::ReadyFirst, "The chunk that is ready first, by the modelled costs, goes first."}}),
          .group = Arrangement,
          .search = Alone,

@@ -21,9 +21,11 @@ inline constexpr Names<Scope, 4> scope_names{
 enum class Split { Capacity, Peers };
 inline constexpr Names<Split, 2> split_names{{{"capacity", Split::Capacity}, {"peers", Split::Peers}}};
 
-enum class Order { DispatchFirst, Alternate, ReadyFirst };
-inline constexpr Names<Order, 3> order_names{
-    {{"dispatch_first", Order::DispatchFirst}, {"alternate", Order::Alternate}, {"ready_first", Order::ReadyFirst}}};
+enum class Order { DispatchFirst, Alternate, OneByOne, ReadyFirst };
+inline constexpr Names<Order, 4> order_names{{{"dispatch_first", Order::DispatchFirst},
+                                              {"alternate", Order::Alternate},
+                                              {"one_by_one", Order::OneByOne},
+                                              {"ready_first", Order::ReadyFirst}}};
 
 enum class CommStreams { One, InterIntra, DispatchCombine };
 inline constexpr Names<CommStreams, 3> comm_streams_names{{{"one", CommStreams::One},
