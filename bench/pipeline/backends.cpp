@@ -11,7 +11,6 @@
 #include "models/base/build_info.hpp"
 #include "models/base/errors.hpp"
 #include "models/time/analytic_backend.hpp"
-#include "models/time/serial_backend.hpp"
 #if DOVETAIL_HAS_SIMGRID
 #include "sim/flow_backend.hpp"
 #include "sim/simgrid_backend.hpp"
@@ -42,10 +41,6 @@ constexpr std::array table{
                  .make = make<AnalyticBackend>,
                  .kind = ResultKind::Predicted,
                  .planners_model = true},
-    BackendEntry{.name = "serial",
-                 .description = "one op at a time",
-                 .make = make<SerialBackend>,
-                 .kind = ResultKind::Predicted},
     BackendEntry{
         .name = "simgrid", .description = "fair sharing by SimGrid", .make = make_simgrid, .get_it = get_simgrid},
     BackendEntry{.name = "simgrid-flow",

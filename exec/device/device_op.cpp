@@ -59,14 +59,6 @@ void record_decompress(const DeviceOp<Scalar>& op) {
                 DecompressFp8<Scalar>{op.template read<std::uint8_t>(roles::compressed), rows, hidden});
 }
 
-template <class Scalar>
-void record_clip(const DeviceOp<Scalar>& op) {
-  for (TensorId id : op.writes())
-    launch_packed<Scalar>(op.out, op.tensor(id).elements, [&]<int size>() {
-      return Clip<Scalar, size>{op.data(id), static_cast<Wide<Scalar>>(clipped_gradient)};
-    });
-}
-
 // Every step starts from the same weights, so that this is always Adam's first one. States: means, variances and, of
 // bf16, the weights in full precision; each in the order of the weights among the writes.
 template <class Scalar>
@@ -151,8 +143,6 @@ void record_op(DeviceOp<Scalar>& op) {
     case OpKind::Offload:
     case OpKind::Prefetch:
       return record_copy(op);
-    case OpKind::ClipGradients:
-      return record_clip(op);
     case OpKind::Update:
       return record_update(op);
     case OpKind::HostSync:

@@ -19,20 +19,6 @@ struct Add {
   }
 };
 
-template <class Scalar, int size>
-struct Clip {
-  Scalar* values;
-  Wide<Scalar> bound;
-  DOVETAIL_BOTH void operator()(std::int64_t i) const {
-    Pack<size, Scalar> at = load<size>(values + i * size);
-    for (int j = 0; j < size; ++j) {
-      const Wide<Scalar> value = wide(at.at[j]);
-      at.at[j] = narrow<Scalar>(value > bound ? bound : value < -bound ? -bound : value);
-    }
-    store<size>(values + i * size, at);
-  }
-};
-
 // sum[i] = the sum of the sources' i-th elements, in their order; `size` at once. `sum` may be one of them.
 template <class Scalar, int size>
 struct SumOf {

@@ -309,14 +309,6 @@ void residual(OpContext<Scalar>& c) {
   }
 }
 
-template <class Scalar>
-void clip_gradients(OpContext<Scalar>& c) {
-  constexpr Scalar bound = static_cast<Scalar>(clipped_gradient);
-  for (TensorId id : c.writes())
-    for (Scalar& value : std::span(c.data(id), static_cast<std::size_t>(c.tensor(id).elements)))
-      value = std::clamp(value, -bound, bound);
-}
-
 // Every step of an executor starts from the same weights, so that this is always Adam's first step.
 template <class Scalar>
 void update(OpContext<Scalar>& c) {
@@ -351,7 +343,6 @@ constexpr auto kernels =
                                         {OpKind::Offload, copy<Scalar>, nullptr},
                                         {OpKind::Prefetch, nullptr, copy<Scalar>},
                                         {OpKind::RestoreHidden, nullptr, restore_hidden<Scalar>},
-                                        {OpKind::ClipGradients, nullptr, clip_gradients<Scalar>},
                                         {OpKind::Update, update<Scalar>, update<Scalar>}});
 
 }  // namespace

@@ -422,14 +422,6 @@ class TokenOrder {
   std::vector<std::int64_t> rows_;
 };
 
-// All but the router's.
-void clip(std::vector<LayerWeights>& gradients) {
-  for (LayerWeights& g : gradients)
-    for (Values* values : {&g.query, &g.key, &g.value, &g.output, &g.w1, &g.w2, &g.w3, &g.dense_w1, &g.dense_w2,
-                           &g.dense_w3})
-      for (double& value : *values) value = std::clamp(value, -clipped_gradient, clipped_gradient);
-}
-
 }  // namespace
 
 Reference compute_reference(const Experiment& experiment, const ModelData& data, const ComputeRules& rules) {
@@ -472,7 +464,6 @@ Reference compute_reference(const Experiment& experiment, const ModelData& data,
     result.input_gradient = order.as_held(attention_sum_backward(s, data.layers[l], inputs[l], attention[l],
                                                                  order.by_position(d_moe_input), result.gradients[l]));
   }
-  clip(result.gradients);
   return result;
 }
 

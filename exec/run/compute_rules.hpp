@@ -9,9 +9,6 @@
 
 namespace dovetail::exec {
 
-// Gradients beyond it are clipped to it. It has the same value in every format.
-inline constexpr double clipped_gradient = 1. / 8;
-
 struct ComputeRules {
   int token_chunks = 0;                              // where attention is chunked: into how many; else 0
   Wire dispatch = Wire::Same, combine = Wire::Same;  // formats in which rows are really sent

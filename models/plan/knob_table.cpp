@@ -101,7 +101,6 @@ constexpr std::array table{
          .type = choice<&Plan::order>(
              order_names, {{Order::DispatchFirst, "All chunks are sent before any of them comes back."},
                            {Order::Alternate, "One chunk is sent ahead; then a chunk comes back for each one sent."},
-                           {Order::OneByOne, "A chunk is sent when the one before it has come back."},
                            {Order::ReadyFirst, "The chunk that is ready first, by the modelled costs, goes first."}}),
          .group = Arrangement,
          .search = Alone,
@@ -125,7 +124,6 @@ constexpr std::array table{
              all_to_all_names,
              {{AllToAll::Linear, "Every rank sends a message to every other rank."},
               {AllToAll::NaiveLocal, "Ranks of a node swap blocks first, in many short messages (Tutel)."},
-              {AllToAll::RailFirst, "As naive_local, but ranks of the same number in each node swap blocks first."},
               {AllToAll::Hierarchical1d, "One leader of each node sends for the whole node (Hetu)."},
               {AllToAll::TwoDimensional, "As naive_local, but blocks are first copied next to each other (Tutel 2DH)."},
               {AllToAll::NodeDeduplicated, "A row is sent to a node once, however many of its experts want it.",

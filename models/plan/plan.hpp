@@ -21,21 +21,18 @@ inline constexpr Names<Scope, 4> scope_names{
 enum class Split { Capacity, Peers };
 inline constexpr Names<Split, 2> split_names{{{"capacity", Split::Capacity}, {"peers", Split::Peers}}};
 
-enum class Order { DispatchFirst, Alternate, OneByOne, ReadyFirst };
-inline constexpr Names<Order, 4> order_names{{{"dispatch_first", Order::DispatchFirst},
-                                              {"alternate", Order::Alternate},
-                                              {"one_by_one", Order::OneByOne},
-                                              {"ready_first", Order::ReadyFirst}}};
+enum class Order { DispatchFirst, Alternate, ReadyFirst };
+inline constexpr Names<Order, 3> order_names{
+    {{"dispatch_first", Order::DispatchFirst}, {"alternate", Order::Alternate}, {"ready_first", Order::ReadyFirst}}};
 
 enum class CommStreams { One, InterIntra, DispatchCombine };
 inline constexpr Names<CommStreams, 3> comm_streams_names{{{"one", CommStreams::One},
                                                            {"inter_intra", CommStreams::InterIntra},
                                                            {"dispatch_combine", CommStreams::DispatchCombine}}};
 
-enum class AllToAll { Linear, NaiveLocal, RailFirst, Hierarchical1d, TwoDimensional, NodeDeduplicated };
-inline constexpr Names<AllToAll, 6> all_to_all_names{{{"linear", AllToAll::Linear},
+enum class AllToAll { Linear, NaiveLocal, Hierarchical1d, TwoDimensional, NodeDeduplicated };
+inline constexpr Names<AllToAll, 5> all_to_all_names{{{"linear", AllToAll::Linear},
                                                       {"naive_local", AllToAll::NaiveLocal},
-                                                      {"rail_first", AllToAll::RailFirst},
                                                       {"hierarchical_1d", AllToAll::Hierarchical1d},
                                                       {"two_dimensional", AllToAll::TwoDimensional},
                                                       {"node_deduplicated", AllToAll::NodeDeduplicated}}};

@@ -42,7 +42,6 @@ enum class OpKind : std::uint8_t {
   HostSync,
   DenseGradientAllReduce,
   ExpertGradientAllReduce,
-  ClipGradients,
   Update
 };
 inline constexpr std::size_t op_kinds = static_cast<std::size_t>(OpKind::Update) + 1;

@@ -182,12 +182,6 @@ ExchangeWork OpWork::stage_send() const {
   return collective(Collective::Send, GroupKind::Pp, v_.tokens * v_.hidden);
 }
 
-KernelWork OpWork::clip(std::int64_t parameters) const {
-  KernelWork work;
-  work.memory_traffic = static_cast<double>(2 * parameters) * size_;
-  return work;
-}
-
 KernelWork OpWork::update(std::int64_t parameters) const {
   // 28 bytes a parameter: fp32 reads weight, gradient and two moments and writes three of them; bf16 with an
   // fp32 master weight reads 2 + 12 and writes 12 + 2.

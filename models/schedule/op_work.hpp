@@ -45,7 +45,6 @@ class OpWork {
   ExchangeWork shadow(Collective collective) const;         // the weights of one expert to all its peers, or back
   ExchangeWork all_reduce(GroupKind group, std::int64_t elements) const;
   ExchangeWork stage_send() const;                   // (T, M) to the next pipeline stage, or its gradient back
-  KernelWork clip(std::int64_t parameters) const;    // reads and writes their gradients
   KernelWork update(std::int64_t parameters) const;  // one Adam step
 
  private:

@@ -12,8 +12,6 @@ namespace dovetail::exec {
   DOVETAIL_KERNEL(SumOf<Scalar, pack_size<Scalar>>);    \
   DOVETAIL_KERNEL(MoveRows<Scalar>);                    \
   DOVETAIL_KERNEL(MoveBlocks<Scalar>);                  \
-  DOVETAIL_KERNEL(Clip<Scalar, 1>);                     \
-  DOVETAIL_KERNEL(Clip<Scalar, pack_size<Scalar>>);     \
   DOVETAIL_KERNEL(AdamStep<Scalar, 1>);                 \
   DOVETAIL_KERNEL(AdamStep<Scalar, pack_size<Scalar>>); \
   DOVETAIL_KERNEL(Relu<Scalar, 1>);                     \

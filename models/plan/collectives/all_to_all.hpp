@@ -17,7 +17,6 @@ using Levels = std::span<const int>;
 // Each returns one exchange in the whole group when there are fewer than two levels.
 std::vector<CollectiveStep> linear_steps(Levels levels);
 std::vector<CollectiveStep> naive_local_steps(Levels levels);
-std::vector<CollectiveStep> rail_first_steps(Levels levels);
 std::vector<CollectiveStep> hierarchical_1d_steps(Levels levels);
 std::vector<CollectiveStep> two_dimensional_steps(Levels levels);
 
@@ -25,10 +24,9 @@ struct AllToAllAlgorithm {
   AllToAll name;
   std::vector<CollectiveStep> (*steps)(Levels levels);
 };
-inline constexpr std::array<AllToAllAlgorithm, 5> all_to_all_algorithms{
+inline constexpr std::array<AllToAllAlgorithm, 4> all_to_all_algorithms{
     {{AllToAll::Linear, linear_steps},
      {AllToAll::NaiveLocal, naive_local_steps},
-     {AllToAll::RailFirst, rail_first_steps},
      {AllToAll::Hierarchical1d, hierarchical_1d_steps},
      {AllToAll::TwoDimensional, two_dimensional_steps}}};
 

@@ -13,7 +13,7 @@ std::vector<ChunkTurn> chunk_order(Order order, int degree, int depth) {
       for (int i = 0; i < degree; ++i) turns.push_back({turn, i});
     return turns;
   }
-  const int ahead = depth == 1 || order == Order::OneByOne ? 0 : 1;
+  const int ahead = depth == 1 ? 0 : 1;
   for (int i = 0, sent = 0; i < degree; ++i) {
     for (; sent < degree && sent <= i + ahead; ++sent) turns.push_back({Turn::Send, sent});
     turns.push_back({Turn::Work, i});

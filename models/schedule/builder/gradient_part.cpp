@@ -56,17 +56,7 @@ void GradientPart::end_pass() {
     for (int layer = run.last - 1; layer >= run.first; --layer) reduce_experts(layer);
   add_slices(Window::Tail, run.first);
   check(next_ == slices_.size(), "a gradient slice was not placed");
-  add_clipping();
   add_update();
-}
-
-void GradientPart::add_clipping() {
-  TensorIds gradients{c_.dense_gradients()};
-  for (const LayerWeightIds& layer : c_.weights_of_stage())
-    if (layer.expert_gradient >= 0) gradients.push_back(layer.expert_gradient);
-  const int layer = c_.layers_of_stage().first;
-  c_.add(c_.op(OpKind::ClipGradients, Phase::Update, layer, c_.streams().compute, c_.work(layer).clip(c_.parameters())),
-         gradients, gradients);
 }
 
 void GradientPart::add_update() {

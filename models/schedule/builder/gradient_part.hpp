@@ -20,7 +20,6 @@ class GradientPart {
   bool last_pass() const { return passes_ == c_.plan().micro_batches; }
   void reduce_dense(Window window, int layer);
   void reduce_experts(int layer);
-  void add_clipping();
   void add_update();
 
   StepContext& c_;

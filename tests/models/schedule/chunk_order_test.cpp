@@ -21,7 +21,6 @@ TEST_CASE("the order in which chunks are enqueued") {
   CHECK(text(Order::DispatchFirst, 3) == "S0 S1 S2 W0 W1 W2 B0 B1 B2 ");
   CHECK(text(Order::Alternate, 3) == "S0 S1 W0 B0 S2 W1 B1 W2 B2 ");
   CHECK(text(Order::Alternate, 1) == "S0 W0 B0 ");
-  CHECK(text(Order::OneByOne, 3) == "S0 W0 B0 S1 W1 B1 S2 W2 B2 ");
   CHECK(text(Order::ReadyFirst, 3) == text(Order::Alternate, 3));
 }
 
