@@ -101,7 +101,7 @@ class LoggedNetwork final : public DeviceNetwork {
 // The calls of one step.
 void run_logged(const Experiment& e, const Plan& plan, CallLog& log) {
   Cancellation cancellation;
-  DeviceGroup group = host_group(e.cluster.gpus(), cancellation);
+  DeviceGroup group = loop_group(e.cluster.gpus(), cancellation);
   group.make_network = [make = group.make_network, &log](std::size_t local) {
     return std::make_unique<LoggedNetwork>(make(local), log);
   };

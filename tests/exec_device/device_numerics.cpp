@@ -55,7 +55,7 @@ void check_on_device(ComputeDevice& device, const Experiment& e, const Plan& pla
              });
 }
 
-DeviceGroup host_group(int ranks, const Cancellation& cancellation, const MakeDevice& make_device) {
+DeviceGroup loop_group(int ranks, const Cancellation& cancellation, const MakeDevice& make_device) {
   DeviceGroup group;
   group.ranks = static_cast<std::size_t>(ranks);
   group.make_device = make_device;
@@ -68,7 +68,7 @@ DeviceGroup host_group(int ranks, const Cancellation& cancellation, const MakeDe
 
 void check_on_devices(const Experiment& e, const Plan& plan, const DeviceCheck& how, const MakeDevice& make_device) {
   Cancellation cancellation;
-  const DeviceGroup group = host_group(e.cluster.gpus(), cancellation, make_device);
+  const DeviceGroup group = loop_group(e.cluster.gpus(), cancellation, make_device);
   check_step(
       e, plan, how,
       [&](const std::shared_ptr<const Schedule>& schedule, const ModelData& data, const DeviceSettings& settings) {

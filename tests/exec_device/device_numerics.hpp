@@ -24,12 +24,12 @@ inline std::unique_ptr<exec::ComputeDevice> loop_device(std::size_t) {
   return exec::make_loop_device();
 }
 
-// The same with a device of host memory for each rank, and calls of a network between them.
+// The same with a loop device for each rank, and calls of a network between them.
 void check_on_devices(const Experiment& experiment, const Plan& plan, const DeviceCheck& how,
                       const MakeDevice& make_device = loop_device);
 
-// All ranks' devices of host memory, as threads.
-exec::DeviceGroup host_group(int ranks, const exec::Cancellation& cancellation,
+// All ranks as threads, with a loop device each unless `make_device` says otherwise.
+exec::DeviceGroup loop_group(int ranks, const exec::Cancellation& cancellation,
                              const MakeDevice& make_device = loop_device);
 
 // Each shipped system with a few random experiments, in all three formats.

@@ -59,7 +59,7 @@ TEST_CASE("A run with a device for each rank checks its numerics and measures") 
   const Experiment e = experiment_with_exchanges();
   Cancellation cancellation;
   const RunResult r =
-      run_on_devices(host_group(e.cluster.gpus(), cancellation), e, priced_schedule(e), quick(false), cancellation);
+      run_on_devices(loop_group(e.cluster.gpus(), cancellation), e, priced_schedule(e), quick(false), cancellation);
   CHECK(r.report.numerics_ok);
   CHECK(r.report.transport == "host");
   CHECK(r.report.ranks == e.cluster.gpus());

@@ -1,4 +1,4 @@
-// Experiments and plans drawn at random over the whole plan space, from a seed.
+// Experiments and plans for tests of the whole plan space: drawn at random from a seed, or those of shipped systems.
 #pragma once
 #include <optional>
 #include <random>

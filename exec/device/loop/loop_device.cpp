@@ -23,7 +23,7 @@ class HostMemory final : public Memory {
   HostMemory& operator=(const HostMemory&) = delete;
 };
 
-struct HostEvent final : Event {
+struct LoopEvent final : Event {
   Clock::time_point time;
 };
 
@@ -36,7 +36,7 @@ class LoopQueue final : public Queue {
     std::memset(first, byte, static_cast<std::size_t>(bytes));
   }
   void multiply(const Product& p) override { multiply_plainly(blas_call(p)); }
-  void record(Event& event) override { dynamic_cast<HostEvent&>(event).time = Clock::now(); }
+  void record(Event& event) override { dynamic_cast<LoopEvent&>(event).time = Clock::now(); }
   void wait(const Event&) override {}
   void* stream() const override { return nullptr; }
   void loop(std::function<void()> work) override { work(); }
@@ -48,7 +48,7 @@ class LoopDevice final : public ComputeDevice {
   std::int64_t cache_bytes() const override { return 0; }
   std::unique_ptr<Memory> allocate(std::int64_t bytes, Place) override { return std::make_unique<HostMemory>(bytes); }
   std::unique_ptr<Queue> make_queue(Priority) override { return std::make_unique<LoopQueue>(); }
-  std::unique_ptr<Event> make_event() override { return std::make_unique<HostEvent>(); }
+  std::unique_ptr<Event> make_event() override { return std::make_unique<LoopEvent>(); }
   void use() override {}
   bool reached(const Event&) const override { return true; }
   void synchronize() override {}
@@ -57,7 +57,7 @@ class LoopDevice final : public ComputeDevice {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
   Seconds elapsed(const Event& first, const Event& last) override {
-    const auto time = [](const Event& e) { return dynamic_cast<const HostEvent&>(e).time; };
+    const auto time = [](const Event& e) { return dynamic_cast<const LoopEvent&>(e).time; };
     return Seconds(std::chrono::duration<double>(time(last) - time(first)).count());
   }
   std::unique_ptr<Graph> capture(Queue&, const std::function<void()>&) override { return nullptr; }

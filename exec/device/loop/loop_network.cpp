@@ -84,9 +84,9 @@ void add(Stored stored, const ByteVector& part, ByteVector& sum) {
   throw InternalError("fp8 is not summed");
 }
 
-class HostCommunicator final : public DeviceCommunicator {
+class LoopCommunicator final : public DeviceCommunicator {
  public:
-  HostCommunicator(Letters& letters, int number, std::span<const int> members, int own)
+  LoopCommunicator(Letters& letters, int number, std::span<const int> members, int own)
       : letters_(letters),
         number_(number),
         members_(members.begin(), members.end()),
@@ -170,7 +170,7 @@ class LoopNetwork final : public DeviceNetwork {
   std::unique_ptr<DeviceCommunicator> communicator(std::span<const int> members) override {
     const int number = next_++;
     if (members.empty()) return nullptr;
-    return std::make_unique<HostCommunicator>(*letters_, number, members, rank_);
+    return std::make_unique<LoopCommunicator>(*letters_, number, members, rank_);
   }
   void check() override { letters_->cancellation().check(); }
 
