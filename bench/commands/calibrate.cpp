@@ -17,6 +17,7 @@
 #include "bench/cli/interrupt.hpp"
 #include "bench/cli/option_values.hpp"
 #include "bench/cli/outputs.hpp"
+#include "bench/pipeline/kernel_tables.hpp"
 #include "bench/pipeline/notes.hpp"
 #include "bench/pipeline/provenance.hpp"
 #include "exec/host/host_meter.hpp"
@@ -45,6 +46,9 @@ constexpr auto calibrate_examples = R"(Examples:
   Take a cluster's collectives from nccl-tests (text, or the file of -J), and all other costs from a shipped file:
     dovetail calibrate --nccl-tests tests/data/nccl-tests/alltoall.txt --base dgx-h100 -o cluster.json
 
+  Price kernels by their shapes, as measured elsewhere (data/README.md describes the files):
+    dovetail calibrate --measurements tests/data/measurements --base dgx-h100 -o own-h100.json
+
 With --device cuda the first GPU is measured; without a GPU the exit code is 4. One GPU cannot measure collectives, so
 --base names a calibration to take them from, with links like yours. --points then also holds measurements that no cost is
 fitted to: products of several experts, attention, copies in each direction, exchanges that take 4 to 32 multiprocessors,
@@ -69,6 +73,11 @@ struct CalibrateCommand : Options {
   std::vector<std::string> nccl_tests;
   std::optional<Collective> collective;
   std::optional<LinkKind> link;
+  std::string measurements, source;  // a folder, and what to say of it
+  std::string keep;                  // empty: as Keep by default
+  std::optional<DType> dtype;
+
+  bool from_files() const { return !nccl_tests.empty() || !measurements.empty(); }
 };
 
 // --- the table ---
@@ -219,12 +228,19 @@ Calibration measure(const CalibrateCommand& options, const RunProvenance& by, co
   return c;
 }
 
-Calibration from_nccl_tests(const CalibrateCommand& options, Calibration c, FilesRead& files) {
+Calibration from_files(const CalibrateCommand& options, Calibration c, FilesRead& files) {
+  if (!options.name.empty()) c.name = options.name;
+  if (!options.measurements.empty()) {
+    const std::string source = options.source.empty() ? options.measurements : options.source;
+    add_measured_kernels(
+        c, {options.measurements, source, options.dtype, options.keep.empty() ? Keep() : Keep(options.keep)}, files);
+    c.source += (c.source.empty() ? "" : ". ") + fmt::format("Kernels by shape: {}", source);
+  }
+  if (options.nccl_tests.empty()) return c;
   std::vector<NcclTestsRun> runs;
   for (const std::string& file : options.nccl_tests)
     std::ranges::move(read_nccl_tests(file, files), std::back_inserter(runs));
   merge_nccl_tests(c, runs, options.collective, options.link);
-  if (!options.name.empty()) c.name = options.name;
   c.source += (c.source.empty() ? "" : ". ") + std::string("Some collectives by nccl-tests");
   return c;
 }
@@ -237,25 +253,33 @@ void check_device(const CalibrateCommand& o) {
   exec::require_parts({.device = o.device}, exec::parts_of_this_build());
 }
 
+// Files replace parts of a base, and nothing is measured then.
+void check_files(const CalibrateCommand& o) {
+  const char* const option = o.measurements.empty() ? "--nccl-tests" : "--measurements";
+  if (!o.points.empty())
+    throw InputError(fmt::format("--points: not with {}, because nothing is measured then", option));
+  if (o.base.empty())
+    throw InputError(fmt::format("{}: add --base NAME|FILE, a calibration for the costs that are not in it", option));
+  if (o.device != RunDevice::Host || o.quick || o.ranks > 0 || o.grid != exec::GridName::Default || o.measure_time > 0)
+    throw InputError(fmt::format(
+        "{}: nothing is measured here, so --device, --ranks, --quick, --grid and --measure-time have no effect",
+        option));
+}
+
 void check_together(const CalibrateCommand& o) {
   check_options(o);
   if (!o.baselines.empty() && (o.device != RunDevice::Cuda || o.points.empty()))
     throw InputError("--baselines: only with --points and --device cuda, which measure and write its sizes");
-  if (!o.points.empty() && !o.nccl_tests.empty())
-    throw InputError("--points: not with --nccl-tests, because nothing is measured then");
   if (o.points == "-") throw InputError("--points -: expected a file, which is written while sizes are measured");
-  const bool needs_base = !o.nccl_tests.empty() || o.device == RunDevice::Cuda;
-  if ((!o.base.empty() && !needs_base) || (o.nccl_tests.empty() && (o.collective || o.link)))
+  if (o.nccl_tests.empty() && (o.collective || o.link))
+    throw InputError("--collective and --link go with --nccl-tests FILE; without it this machine is measured");
+  if (o.measurements.empty() && (!o.source.empty() || o.dtype || !o.keep.empty()))
+    throw InputError("--source, --dtype and --keep go with --measurements FOLDER");
+  if (!o.base.empty() && !o.from_files() && o.device != RunDevice::Cuda)
     throw InputError(
-        "--base, --collective and --link go with --nccl-tests FILE (--base with --device cuda too); without it this "
-        "machine is measured");
-  if (!o.nccl_tests.empty() && o.base.empty())
-    throw InputError("--nccl-tests: add --base NAME|FILE, a calibration for the costs that are not collectives");
-  if (!o.nccl_tests.empty() && (o.device != RunDevice::Host || o.quick || o.ranks > 0 ||
-                                o.grid != exec::GridName::Default || o.measure_time > 0))
-    throw InputError(
-        "--nccl-tests: nothing is measured here, so --device, --ranks, --quick, --grid and --measure-time have no "
-        "effect");
+        "--base goes with --nccl-tests FILE, --measurements FOLDER or --device cuda; without these this machine is "
+        "measured");
+  if (o.from_files()) check_files(o);
   if (o.quick && o.grid != exec::GridName::Default) throw InputError("--quick contradicts --grid fsmoe");
   check_device(o);
 }
@@ -270,20 +294,37 @@ Exit calibrate(const CalibrateCommand& options, const std::vector<std::string>& 
       options.base.empty() ? std::nullopt : std::optional(load_calibration(options.base, files));
   if (!options.baselines.empty()) read_peer_points(options.baselines, files);
   require_outputs({{"--output", options.output}, {"--points", options.points}}, files, options.nccl_tests);
-  if (options.nccl_tests.empty()) {
+  if (!options.from_files()) {
     calibration = measure(options, provenance(command_line, files, options.seed), base, measurement);
   } else {
-    calibration = from_nccl_tests(options, *base, files);
+    calibration = from_files(options, *base, files);
     measurement = measurement_json(provenance(command_line, files, options.seed));
   }
   if (!options.quiet) warn_of_bad_fits(calibration);
   const std::string text = to_calibration_file(calibration, measurement);
   write_all({{options.output, [&](std::ostream& out) { out << text; }}});
-  if (options.output != "-" && !options.quiet) write_table(std::cout, calibration, use_colour(options.colour));
+  if (options.output == "-" || options.quiet) return Exit::Ok;
+  const bool colour = use_colour(options.colour);
+  if (options.measurements.empty() || !options.nccl_tests.empty()) write_table(std::cout, calibration, colour);
+  if (!options.measurements.empty()) write_kernel_tables(std::cout, calibration, colour);
   return Exit::Ok;
 }
 
 void add_optional_choices(CLI::App& app, CalibrateCommand& o) {
+  const std::string measured = "From measured kernels";
+  add_text(
+      app,
+      {"--measurements", "FOLDER",
+       "take the times of kernels by their shapes from gemm.csv, attention.csv and moe.csv in this folder", measured},
+      o.measurements);
+  add_text(app, {"--source", "TEXT", "where these come from, for the provenance of the costs [the folder]", measured},
+           o.source);
+  add_choice(app, {"--dtype", "NAME", "only kernels in this number format [all]", measured}, dtype_names, o.dtype);
+  add_text(
+      app,
+      {"--keep", "COUNT|PERCENT",
+       "how many shapes of each kernel to keep; the others show the error of the costs [3000, 80% at most]", measured},
+      o.keep);
   const std::string group = "From nccl-tests";
   add_repeatable(
       app,

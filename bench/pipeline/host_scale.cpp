@@ -46,7 +46,7 @@ void scale_down(Question& question, const exec::HostScale& scale, int seed, bool
       e.model.experts, e.model.hidden, e.model.expert_hidden, e.model.attention.heads, e.model.attention.head_size,
       scale.tokens_per_rank));
   add_routing(e, question.notes);
-  add_assumptions(*e.calibration, question.notes);
+  add_assumptions(*e.calibration, e.workload.dtype, question.notes);
   add_stage_transfers(e, question.notes);
   add_hardware(big, {question.request, question.files, ""}, question.notes);
 }

@@ -29,6 +29,9 @@ void for_each_cost(const Calibration& calibration, Look look) {
          fmt::format("{} ({})", name_in(collective_names, cost.collective), name_in(link_kind_names, cost.link)));
   for (const GemmCost& cost : calibration.gemms)
     look(cost.provenance, fmt::format("GEMM ({})", name_in(dtype_names, cost.dtype)));
+  for (const KernelTable& table : calibration.tables)
+    look(table.provenance, fmt::format("{} by shape ({})", name_in(kernel_kind_names, table.kind()),
+                                       name_in(dtype_names, table.dtype())));
   look(calibration.memory.provenance, "kernels bound by device memory");
   if (calibration.strided_copy) look(calibration.strided_copy->provenance, "strided copies");
   for (const MessageCost& cost : calibration.messages)
@@ -39,9 +42,18 @@ void for_each_cost(const Calibration& calibration, Look look) {
                                       name_in(interference_class_names, pair.b)));
 }
 
+// The products of a step in this number format take these costs alone, or hardly any.
+bool priced_by_shape(const Calibration& calibration, DType dtype) {
+  return find_table(calibration.tables, KernelKind::Gemm, dtype) != nullptr &&
+         find_table(calibration.tables, KernelKind::Attention, dtype) != nullptr;
+}
+
 }  // namespace
 
-void add_assumptions(const Calibration& calibration, std::vector<std::string>& notes) {
+void add_assumptions(const Calibration& all, DType dtype, std::vector<std::string>& notes) {
+  Calibration calibration = all;
+  std::erase_if(calibration.gemms,
+                [&](const GemmCost& gemm) { return gemm.dtype != dtype || priced_by_shape(calibration, dtype); });
   std::vector<std::string> assumed, disturbed;
   for_each_cost(calibration, [&](const Provenance& provenance, const std::string& what) {
     if (provenance.origin == Origin::Assumed) add_once(assumed, what);

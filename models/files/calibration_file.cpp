@@ -1,8 +1,11 @@
 #include "models/files/calibration_file.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "models/base/names.hpp"
 #include "models/plan/communication.hpp"
@@ -24,6 +27,14 @@ std::string text(SecondsPerFlop time) {
 }
 std::string text(BytesPerSecond rate) {
   return fmt::format("{:.9g} GB/s", rate.value() * 1e-9);
+}
+
+double rounded(double share) {
+  return std::round(share * 1e4) / 1e4;
+}
+
+std::size_t sizes_of(const KernelTable& table) {
+  return kernel_size_names(table.kind()).size();
 }
 
 Json provenance_entry(const Provenance& provenance) {
@@ -66,6 +77,37 @@ Json message_entry(const MessageCost& cost) {
   if (cost.peer_bandwidth > BytesPerSecond(0)) json["peer_bandwidth"] = text(cost.peer_bandwidth);
   json["provenance"] = provenance_entry(cost.provenance);
   return json;
+}
+
+// The points have a line each.
+std::string table_text(const KernelTable& table) {
+  Json law = Json::object(),
+       head{{"kernel", name_in(kernel_kind_names, table.kind())}, {"dtype", name_in(dtype_names, table.dtype())}};
+  std::size_t parameter = 0;
+  for (const LawParameter& p : law_of(table.kind()).parameters) law[std::string(p.name)] = table.law()[parameter++];
+  head["law"] = std::move(law);
+  const HeldBackError& error = table.error;
+  if (error.rows > 0)
+    head["held_back"] = {{"rows", error.rows},
+                         {"mean", rounded(error.mean)},
+                         {"ninetieth", rounded(error.ninetieth)},
+                         {"worst", rounded(error.worst)},
+                         {"worst_shape", std::span(error.worst_shape.size).first(sizes_of(table))}};
+  head["provenance"] = provenance_entry(table.provenance);
+  std::string text = head.dump();
+  text.back() = ',';
+  text += "\n     \"points\": [";
+  for (const MeasuredKernel& point : table.points())
+    text += fmt::format("{}\"{},{:.6g}\"", &point == table.points().data() ? "" : ",\n      ",
+                        fmt::join(std::span(point.shape.size).first(sizes_of(table)), ","), point.time.value() * 1e6);
+  return text + "]}";
+}
+
+std::string tables_text(const std::vector<KernelTable>& tables) {
+  std::string text = "  \"tables\": [";
+  for (const KernelTable& table : tables)
+    text += fmt::format("{}\n    {}", &table == tables.data() ? "" : ",", table_text(table));
+  return text + "\n  ]";
 }
 
 Json kernel_entry(const KernelCost& cost) {
@@ -116,6 +158,7 @@ std::string to_calibration_file(const Calibration& calibration, const Json& meas
     json["interference"] = list_entries(calibration.interference, interference_entry);
   std::string file;
   for (const auto& [key, value] : json.items()) file += (file.empty() ? "{\n" : ",\n") + member(key, value);
+  if (!calibration.tables.empty()) file += ",\n" + tables_text(calibration.tables);
   return file + "\n}\n";
 }
 

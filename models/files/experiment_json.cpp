@@ -61,6 +61,17 @@ Json memory_json(const MemoryCost& cost) {
           {"provenance", provenance_json(cost.provenance)}};
 }
 
+// Without its points, which would swell every result.
+Json table_json(const KernelTable& table) {
+  Json json{{"kernel", name_in(kernel_kind_names, table.kind())},
+            {"dtype", name_in(dtype_names, table.dtype())},
+            {"shapes", table.points().size()},
+            {"provenance", provenance_json(table.provenance)}};
+  if (table.error.rows > 0)
+    json["held_back"] = {{"rows", table.error.rows}, {"mean", table.error.mean}, {"ninetieth", table.error.ninetieth}};
+  return json;
+}
+
 Json kernel_json(const KernelCost& cost) {
   return {{"op", name_in(op_kind_names, cost.op)},
           {"phase", name_in(phase_names, cost.phase)},
@@ -225,6 +236,7 @@ Json to_json(const Calibration& calibration) {
             {"memory", memory_json(calibration.memory)},
             {"interference", list_json(calibration.interference, interference_json)}};
   if (calibration.strided_copy) json["strided_copy"] = memory_json(*calibration.strided_copy);
+  if (!calibration.tables.empty()) json["tables"] = list_json(calibration.tables, table_json);
   if (!calibration.messages.empty()) json["messages"] = list_json(calibration.messages, message_json);
   if (!calibration.kernels.empty()) json["kernels"] = list_json(calibration.kernels, kernel_json);
   if (calibration.copy) json["copy"] = memory_json(*calibration.copy);

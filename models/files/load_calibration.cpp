@@ -1,7 +1,10 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <charconv>
 #include <span>
 
+#include "models/base/json/json_text.hpp"
 #include "models/base/names.hpp"
 #include "models/files/input_file.hpp"
 #include "models/files/read_parts.hpp"
@@ -82,6 +85,66 @@ MessageCost read_message(const JsonReader& json, const std::vector<MessageCost>&
   return cost;
 }
 
+// "8192,4096,4096,1,345.6": the sizes of the shape, then microseconds.
+MeasuredKernel read_point(const JsonReader& json, KernelKind kind) {
+  MeasuredKernel point{{kind, {}}, {}};
+  const std::string text = json.string();
+  const std::size_t sizes = kernel_size_names(kind).size();
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  const auto number = [&](auto& value) {
+    const auto [stop, error] = std::from_chars(at, end, value);
+    if (error != std::errc() || !(value > 0))
+      json.fail(fmt::format("{}, expected {} and a time in us, with commas between them", in_quotes(text),
+                            fmt::join(kernel_size_names(kind), ", ")));
+    at = stop != end && *stop == ',' ? stop + 1 : stop;
+  };
+  for (std::size_t i = 0; i < sizes; ++i) number(point.shape.size[i]);
+  double us = 0;
+  number(us);
+  if (at != end) json.fail(fmt::format("{}, expected {} numbers", in_quotes(text), sizes + 1));
+  point.time = Seconds(us * 1e-6);
+  return point;
+}
+
+std::vector<double> read_law(const JsonReader& json, KernelKind kind) {
+  std::vector<double> law;
+  for (const LawParameter& parameter : law_of(kind).parameters)
+    law.push_back(json.number(std::string(parameter.name), parameter.least, parameter.most));
+  return law;
+}
+
+HeldBackError read_error(const JsonReader& json, KernelKind kind) {
+  HeldBackError error;
+  error.rows = static_cast<std::size_t>(json.long_integer("rows", 0));
+  error.mean = json.number("mean", 0);
+  error.ninetieth = json.number("ninetieth", 0);
+  error.worst = json.number("worst", 0);
+  error.worst_shape.kind = kind;
+  if (const auto shape = json.find("worst_shape")) {
+    std::size_t i = 0;
+    for (const JsonReader& size : shape->elements())
+      if (i < error.worst_shape.size.size()) error.worst_shape.size[i++] = size.integer(0);
+  }
+  return error;
+}
+
+KernelTable read_table(const JsonReader& json, const std::vector<KernelTable>& earlier) {
+  const KernelKind kind = json.enumeration("kernel", kernel_kind_names);
+  const DType dtype = json.enumeration("dtype", dtype_names);
+  for (const KernelTable& other : earlier)
+    if (other.kind() == kind && other.dtype() == dtype)
+      json.fail("kernel", fmt::format("a second table of {} in {}, expected one", name_in(kernel_kind_names, kind),
+                                      name_in(dtype_names, dtype)));
+  std::vector<MeasuredKernel> points;
+  for (const JsonReader& point : json.at("points").elements()) points.push_back(read_point(point, kind));
+  if (points.empty()) json.fail("points", "none, expected measured shapes");
+  KernelTable table(kind, dtype, read_law(json.at("law"), kind), std::move(points));
+  if (const auto error = json.find("held_back")) table.error = read_error(*error, kind);
+  table.provenance = read_provenance(json.at("provenance"));
+  return table;
+}
+
 KernelCost read_kernel(const JsonReader& json, const std::vector<KernelCost>& earlier) {
   KernelCost cost;
   cost.op = json.enumeration("op", op_kind_names);
@@ -142,6 +205,9 @@ Calibration read_calibration(const JsonReader& json) {
   }
   for (const JsonReader& each : json.at("gemms").elements())
     calibration.gemms.push_back(read_gemm(each, calibration.gemms));
+  if (const auto tables = json.find("tables"))
+    for (const JsonReader& each : tables->elements())
+      calibration.tables.push_back(read_table(each, calibration.tables));
   calibration.memory = read_memory(json.at("memory"));
   if (const auto strided = json.find("strided_copy")) calibration.strided_copy = read_memory(*strided);
   if (const auto messages = json.find("messages"))

@@ -1,6 +1,7 @@
 #include "models/files/read_schedule.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -134,23 +135,40 @@ CollectiveStep read_collective_step(const JsonReader& r) {
   return step;
 }
 
+KernelUse read_kernel_use(const JsonReader& r) {
+  KernelUse use;
+  use.shape.kind = r.enumeration("kernel", kernel_kind_names);
+  const std::vector<JsonReader> sizes = r.at("sizes").elements();
+  const auto names = kernel_size_names(use.shape.kind);
+  if (sizes.size() != names.size()) r.fail("sizes", fmt::format("expected {}", fmt::join(names, ", ")));
+  for (std::size_t i = 0; i < sizes.size(); ++i) use.shape.size[i] = sizes[i].long_integer(0);
+  use.times = r.number("times", 0);
+  use.launches = r.integer("launches", 0);
+  return use;
+}
+
 // The file has one flat record for all kinds of work. An op that communicates holds an exchange. The fields of any
 // other op say which kind of work it has.
-Work read_work(const JsonReader& r, OpKind kind, std::size_t steps) {
+Work read_work(const JsonReader& r, OpKind kind, const Schedule& s) {
   const Bytes memory(r.number("memory_traffic_bytes", 0));
   const ExchangeWork exchange{r.enumeration("collective", collective_names),
                               r.enumeration("group", group_kind_names),
                               r.enumeration("protocol", protocol_names),
                               Bytes(r.number("message_bytes", 0)),
                               memory,
-                              read_span(r.at("steps"), steps)};
+                              read_span(r.at("steps"), s.steps.size())};
   if (entry_of(kind).communicates) return exchange;
   if (const Bytes bytes(r.number("host_traffic_bytes", 0)); bytes > Bytes(0)) return CopyWork{bytes};
   if (r.boolean("host_waits")) return HostWait{};
   if (r.string("profiled") != "no")
     return ProfiledWork{r.enumeration("profiled", profiled_names), r.long_integer("profiled_size", 0)};
-  return KernelWork{Flops(r.number("flops", 0)), r.integer("gemms"), r.long_integer("gemm_rows", 0),
-                    Bytes(r.number("gemm_traffic_bytes", 0)), memory};
+  return KernelWork{Flops(r.number("flops", 0)),
+                    r.integer("gemms"),
+                    r.long_integer("gemm_rows", 0),
+                    Bytes(r.number("gemm_traffic_bytes", 0)),
+                    memory,
+                    read_span(r.at("kernels"), s.kernels.size()),
+                    r.number("row_share", 0)};
 }
 
 Span append_dependencies(const JsonReader& list, Schedule& s) {
@@ -178,7 +196,7 @@ Op read_op(const JsonReader& r, Schedule& s) {
   op.phase = r.enumeration("phase", phase_names);
   op.stream = StreamId(r.integer("stream", 0, static_cast<int>(s.streams.size()) - 1));
   static_cast<StepPlace&>(op) = read_place(r);
-  op.work = read_work(r.at("work"), op.kind, s.steps.size());
+  op.work = read_work(r.at("work"), op.kind, s);
   op.dependencies = append_dependencies(r.at("dependencies"), s);
   op.reads = append_operands(r.at("reads"), s);
   op.writes = append_operands(r.at("writes"), s);
@@ -237,6 +255,7 @@ ScheduleFile read_schedule(const JsonFile& input) {
     s.streams.push_back(
         {r.enumeration("kind", stream_kind_names), r.integer("rank_class", 0, static_cast<int>(s.classes.size()) - 1)});
   for (const JsonReader& r : root.at("collective_steps").elements()) s.steps.push_back(read_collective_step(r));
+  for (const JsonReader& r : root.at("kernels").elements()) s.kernels.push_back(read_kernel_use(r));
   for (const JsonReader& r : root.at("tensors").elements())
     s.tensors.push_back(read_tensor(r, s.classes.size(), s.tensors.size()));
   for (const JsonReader& r : root.at("resources").elements()) file.priced.resources.push_back(r.string());

@@ -33,6 +33,13 @@ Json step_json(const CollectiveStep& step) {
           {"run", step.run}};
 }
 
+Json kernel_use_json(const KernelUse& use) {
+  return {{"kernel", name_in(kernel_kind_names, use.shape.kind)},
+          {"sizes", std::span(use.shape.size).first(kernel_size_names(use.shape.kind).size())},
+          {"times", use.times},
+          {"launches", use.launches}};
+}
+
 Json tensor_json(const Tensor& t) {
   return {{"kind", name_in(tensor_kind_names, t.kind)},
           {"gradient", t.gradient},
@@ -62,6 +69,8 @@ Json work_json(const Op& op) {
           {"gemm_rows", k.gemm_rows},
           {"gemm_traffic_bytes", k.gemm_traffic.value()},
           {"memory_traffic_bytes", op.memory_traffic().value()},
+          {"kernels", span_json(k.kernels)},
+          {"row_share", k.row_share},
           {"collective", name_in(collective_names, e.collective)},
           {"group", name_in(group_kind_names, e.group)},
           {"protocol", name_in(protocol_names, e.protocol)},
@@ -170,6 +179,8 @@ Json to_json(const ScheduleFile& file) {
     json["streams"].push_back({{"kind", name_in(stream_kind_names, stream.kind)}, {"rank_class", stream.rank_class}});
   json["collective_steps"] = Json::array();
   for (const CollectiveStep& step : s.steps) json["collective_steps"].push_back(step_json(step));
+  json["kernels"] = Json::array();
+  for (const KernelUse& use : s.kernels) json["kernels"].push_back(kernel_use_json(use));
   for (const Tensor& t : s.tensors) json["tensors"].push_back(tensor_json(t));
   if (!priced.first_activity.empty()) json["activities"] = activities_json(priced);
   if (!priced.speed_changes.empty()) json["speed_changes"] = speed_changes_json(priced.speed_changes);

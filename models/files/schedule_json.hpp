@@ -8,7 +8,7 @@
 namespace dovetail {
 
 // Raised when an older reader would misread, or a newer one would miss something.
-inline constexpr int schedule_file_version = 3, timeline_file_version = 2;
+inline constexpr int schedule_file_version = 4, timeline_file_version = 2;
 
 // Everything that an executor needs: the question, the plan, and the ops that follow from both, with their modelled
 // times.

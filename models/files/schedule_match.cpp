@@ -137,7 +137,7 @@ class Match {
     expected.priced.schedule = std::make_shared<const Schedule>(std::move(built));
     const nlohmann::ordered_json json = to_json(expected);
     for (const char* part :
-         {"groups", "micro_batches", "rank_classes", "streams", "collective_steps", "tensors", "ops"})
+         {"groups", "micro_batches", "rank_classes", "streams", "collective_steps", "tensors", "kernels", "ops"})
       require_same(fmt::format("/{}", part), input_.root().at(part), json.at(part));
   }
 

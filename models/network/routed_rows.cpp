@@ -88,6 +88,7 @@ Work RoutedRows::work(const Op& op, int rank) const {
   if (auto* exchange = std::get_if<ExchangeWork>(&work)) exchange->message = exchange->message * share;
   if (auto* kernel = std::get_if<KernelWork>(&work)) {
     kernel->flops = kernel->flops * share;
+    kernel->row_share *= share;
     kernel->gemm_traffic = kernel->gemm_traffic * share;
     kernel->memory_traffic = kernel->memory_traffic * share;
   }

@@ -14,6 +14,7 @@ class Splitter {
   Schedule split() {
     out_.groups = s_.groups;
     out_.steps = s_.steps;
+    out_.kernels = s_.kernels;
     out_.micro_batches = s_.micro_batches;
     for (int c = 0; c < network_.classes(); ++c) {
       out_.classes.push_back({network_.ranks(c)});

@@ -12,6 +12,7 @@
 #include "models/base/provenance.hpp"
 #include "models/base/units.hpp"
 #include "models/plan/communication.hpp"
+#include "models/price/kernel_table.hpp"
 #include "models/question/parallelism.hpp"
 #include "models/schedule/op_kind.hpp"
 
@@ -88,7 +89,8 @@ struct Calibration {
   std::string name;
   std::string source;
   std::vector<CollectiveCost> collectives;
-  std::vector<GemmCost> gemms;
+  std::vector<GemmCost> gemms;      // of kernels whose shape no table knows
+  std::vector<KernelTable> tables;  // of kernels by their shapes
   MemoryCost memory;
   std::optional<MemoryCost> strided_copy;  // of many short pieces; none: as memory
   std::vector<MessageCost> messages;

@@ -13,6 +13,7 @@
 #include "models/price/calibration.hpp"
 #include "models/price/collective_price.hpp"
 #include "models/price/contention.hpp"
+#include "models/price/kernel_price.hpp"
 #include "models/price/network_pricing.hpp"
 #include "models/price/step_cost.hpp"
 
@@ -64,7 +65,9 @@ class Pricer {
       : s_(schedule),
         e_(experiment),
         network_(network),
-        gemm_(find_gemm(*experiment.calibration, experiment.workload.dtype)) {
+        gemm_(find_gemm(*experiment.calibration, experiment.workload.dtype)),
+        shapes_(*experiment.calibration, experiment.workload.dtype),
+        by_shapes_(schedule.kernels.size()) {
     if (kinds_of(s_) > kinds_.size()) kinds_.push_back(InterferenceClass::Copy);
     for (std::size_t c = 0; c < s_.classes.size(); ++c)
       for (InterferenceClass kind : kinds_) p_.resources.push_back(name_of(name_in(interference_class_names, kind), c));
@@ -186,10 +189,19 @@ class Pricer {
 
   void price_kernel(const Op& op, const KernelWork& w) {
     const MemoryCost& memory = e_.calibration->memory;
-    Seconds fixed = gemm_.alpha * w.gemms;
-    if (w.memory_traffic > Bytes(0)) fixed += memory.alpha;
-    const Seconds gemms = std::max(w.flops * gemm_.beta, w.gemm_traffic * memory.beta);
-    add_kernel(op, {fixed, gemms + w.memory_traffic * memory.beta});
+    ResourceTime time =
+        shapes_.knows_shapes() ? by_shapes(w) : ResourceTime{gemm_.alpha * w.gemms, w.flops * gemm_.beta};
+    if (w.memory_traffic > Bytes(0)) time.fixed += memory.alpha;
+    const Seconds gemms = std::max(time.busy, w.gemm_traffic * memory.beta);
+    add_kernel(op, {time.fixed, gemms + w.memory_traffic * memory.beta});
+  }
+
+  ResourceTime by_shapes(const KernelWork& w) {
+    if (w.kernels.empty()) return {};
+    if (w.row_share != 1) return shapes_.of(s_.kernels_of(w), w.row_share);
+    std::optional<ResourceTime>& time = by_shapes_[static_cast<std::size_t>(w.kernels.first)];
+    if (!time) time = shapes_.of(s_.kernels_of(w), 1);
+    return *time;
   }
 
   void price_profiled(const Op& op, const ProfiledWork& w) {
@@ -225,6 +237,8 @@ class Pricer {
   const Experiment& e_;
   const NetworkLoad* network_;  // null: the cluster describes none
   const GemmCost& gemm_;
+  const KernelPrices shapes_;
+  std::vector<std::optional<ResourceTime>> by_shapes_;  // by the first kernel of an op's
   std::vector<InterferenceClass> kinds_{InterferenceClass::Compute, InterferenceClass::Inter, InterferenceClass::Intra};
   std::vector<Contention> contention_;
   std::vector<std::pair<ExchangeWork, StepCost>> all_to_alls_;  // few: chunks have at most two sizes

@@ -5,41 +5,88 @@
 #include "models/base/errors.hpp"
 
 namespace dovetail {
+namespace {
 
-KernelWork OpWork::attention(Phase phase) const {
-  const KernelWork first = projection(phase);
-  KernelWork work = attention_chunk(phase);
-  work.flops += first.flops;
-  work.gemms += first.gemms;
+constexpr double flash_backward = 2.5;  // times the forward flops: the scores are computed again
+constexpr double gated_matrices = 3;
+
+// Backward: gradients of the input and of the weights.
+double passes(Phase phase) {
+  return phase == Phase::Forward ? 1 : 2;
+}
+
+}  // namespace
+
+void KernelList::add(const KernelShape& shape, double times, int launches) {
+  check(count_ < kernels_.size(), "an op of more kernels than a list holds");
+  kernels_[count_++] = {shape, times, launches};
+}
+
+void KernelList::add_product(Phase phase, std::int64_t rows, std::int64_t columns, std::int64_t inner) {
+  if (phase == Phase::Forward) return add(gemm_shape(rows, columns, inner));
+  add(gemm_shape(rows, inner, columns));
+  add(gemm_shape(inner, columns, rows));
+}
+
+KernelWork OpWork::of(const KernelList& kernels, Bytes memory_traffic) const {
+  KernelWork work;
+  for (const KernelUse& kernel : kernels.all()) {
+    work.flops += kernel.times * flops(kernel.shape);
+    work.gemms += kernel.launches;
+  }
+  work.memory_traffic = memory_traffic;
+  work.kernels = writer_.add_kernels(kernels.all());
   return work;
 }
 
-// Projections are two products in the backward pass: gradients of the input and of the weights.
-KernelWork OpWork::projection(Phase phase) const {
-  const int products = phase == Phase::Forward ? 1 : 2;
+// Latent attention makes queries, keys and values in two steps each, down to the low rank and up.
+void OpWork::add_projections(KernelList& kernels, Phase phase) const {
   const Attention& a = model_.attention;
-  const int steps = a.kind == AttentionKind::GroupedQuery ? 1 : a.q_rank > 0 ? 4 : 3;  // latent: down and up
-  KernelWork work;
-  work.flops = products * (1 - output_share()) * v_.projection_flops;
-  work.gemms = steps * products;
-  return work;
+  const auto project = [&](std::int64_t columns, std::int64_t inner) {
+    kernels.add_product(phase, v_.sequence_tokens, columns, inner);
+  };
+  if (a.kind == AttentionKind::GroupedQuery) return project(v_.query_width + 2 * v_.key_value_width, v_.hidden);
+  if (a.q_rank > 0) project(a.q_rank, v_.hidden);
+  project(v_.query_width, a.q_rank > 0 ? a.q_rank : v_.hidden);
+  project(a.kv_rank + a.rope_size, v_.hidden);
+  project(v_.query_heads * (std::int64_t{a.nope_size} + a.value_size), a.kv_rank);
+}
+
+// A chunk of positions sees all earlier ones: its kernel is a part of that of the whole sequence.
+void OpWork::add_scores(KernelList& kernels, Phase phase) const {
+  const Attention& a = model_.attention;
+  const std::int64_t kv_heads =
+      a.kind == AttentionKind::Latent ? v_.query_heads : v_.query_heads * a.kv_heads / a.heads;
+  const std::int64_t head_size = (v_.query_width + v_.context_width) / (2 * v_.query_heads);
+  const KernelShape whole = attention_shape(samples_, v_.sequence, v_.query_heads, kv_heads, head_size);
+  kernels.add(whole, (phase == Phase::Forward ? 1 : flash_backward) * (v_.attention_score_flops / flops(whole)));
+  kernels.add_product(phase, v_.sequence_tokens, v_.hidden, v_.context_width);
+}
+
+KernelWork OpWork::attention(Phase phase) const {
+  KernelList kernels;
+  add_projections(kernels, phase);
+  add_scores(kernels, phase);
+  return of(kernels);
+}
+
+KernelWork OpWork::projection(Phase phase) const {
+  KernelList kernels;
+  add_projections(kernels, phase);
+  return of(kernels);
 }
 
 KernelWork OpWork::attention_chunk(Phase phase) const {
-  const int products = phase == Phase::Forward ? 1 : 2;
-  KernelWork work;
-  work.flops =
-      products * output_share() * v_.projection_flops + (phase == Phase::Forward ? 1 : 2.5) * v_.attention_score_flops;
-  work.gemms = products + 1;
-  return work;
+  KernelList kernels;
+  add_scores(kernels, phase);
+  return of(kernels);
 }
 
 KernelWork OpWork::dense_ffn(Phase phase) const {
-  const int passes = phase == Phase::Forward ? 1 : 2;  // backward: input and weight gradients
-  KernelWork work;
-  work.flops = static_cast<double>(passes) * v_.ffn_flops();
-  work.gemms = passes * static_cast<int>(v_.expert_gemms);
-  return work;
+  KernelList kernels;
+  for (int i = 1; i < v_.expert_gemms; ++i) kernels.add_product(phase, v_.sequence_tokens, v_.ffn_hidden, v_.hidden);
+  kernels.add_product(phase, v_.sequence_tokens, v_.hidden, v_.ffn_hidden);
+  return of(kernels);
 }
 
 KernelWork OpWork::residual(std::size_t parts) const {
@@ -49,28 +96,34 @@ KernelWork OpWork::residual(std::size_t parts) const {
 Work OpWork::gate(Phase phase) const {
   if (model_.gate_profile.given()) return ProfiledWork{Profiled::Gate, v_.tokens};
   const bool forward = phase == Phase::Forward;
+  KernelList kernels;
+  if (v_.projection > 0) {
+    kernels.add_product(phase, v_.tokens, v_.projection, v_.hidden);
+    kernels.add_product(phase, v_.tokens, v_.experts, v_.projection);
+  } else {
+    for (int i = 0; i < v_.router_gemms; ++i)
+      kernels.add_product(phase, v_.tokens, v_.router_parameters / v_.hidden / v_.router_gemms, v_.hidden);
+  }
   // Residual sum: two read, one written; backward adds three parts.
-  KernelWork work = memory((forward ? 3 : 4) * v_.tokens * v_.hidden);
-  work.flops =
-      Flops((forward ? 2.0 : 4.0) * static_cast<double>(v_.tokens) * static_cast<double>(v_.router_parameters));
-  work.gemms = static_cast<int>(v_.router_gemms) * (forward ? 1 : 2);
+  Bytes traffic = static_cast<double>((forward ? 3 : 4) * v_.tokens * v_.hidden) * size_;
   // The forward pass writes the fp32 weights and the mask; the backward pass reads what is their gradient.
   if (plan_.encoding == Encoding::Dense)
-    work.memory_traffic +=
+    traffic +=
         static_cast<double>(v_.dense_weights()) * (size_of(DType::Fp32) + (forward || soft() ? 1.0 : 0.0) * size_);
-  return work;
+  return of(kernels, traffic);
 }
 
 KernelWork OpWork::encode(Phase phase) const {
   const bool mask_gradient = phase == Phase::Backward && soft();
-  if (plan_.encoding == Encoding::Dense) return dense_order(mask_gradient ? 2 : 1, 0);
+  if (plan_.encoding == Encoding::Dense) return dense_order(phase == Phase::Forward, mask_gradient, 0);
   const std::int64_t encoded = v_.encoded_elements(), once = encoded / v_.repeats;  // a repeated row is read once
   return memory(phase == Phase::Forward ? once + encoded : encoded + v_.tokens * v_.hidden);
 }
 
 KernelWork OpWork::decode(Phase phase) const {
   // Beside the products: the residual forward, the sum of the gradients backward.
-  if (plan_.encoding == Encoding::Dense) return dense_order(phase == Phase::Forward ? 1 : 2, 3 * v_.tokens * v_.hidden);
+  if (plan_.encoding == Encoding::Dense)
+    return dense_order(phase == Phase::Backward, phase == Phase::Backward, 3 * v_.tokens * v_.hidden);
   const std::int64_t encoded = v_.encoded_elements(), tokens = v_.tokens * v_.hidden;
   return memory(phase == Phase::Forward ? encoded + 2 * tokens : 2 * encoded + 3 * tokens);
 }
@@ -80,41 +133,35 @@ Work OpWork::expert(Phase phase, const ChunkRange& chunk) const {
   return expert_gemms(phase, chunk);
 }
 
-KernelWork OpWork::expert_gemms(Phase phase, const ChunkRange& chunk) const {
+KernelWork OpWork::expert_gemms(Phase phase, const ChunkRange& chunk, int left_out) const {
   const std::int64_t copies = v_.row_copies(chunk), experts = v_.dispatched_experts, rows = chunk.rows.size();
-  if (plan_.layout == Layout::ExpertMajor) return gemms(phase, experts, copies * rows);
-  KernelWork work = gemms(phase, copies * experts, rows);
+  if (plan_.layout == Layout::ExpertMajor) return expert_runs(phase, experts, copies * rows, left_out);
+  KernelWork work = expert_runs(phase, copies * experts, rows, left_out);
   work.gemm_rows = rows;
   // Each GEMM reads its weights again, and each row comes in and goes out.
   const std::int64_t weights = copies * experts * v_.worked_parameters();
   const std::int64_t sides = v_.expert_rows(chunk) * v_.expert_gemms * (v_.hidden + v_.worked_hidden());
-  const int passes = phase == Phase::Forward ? 1 : 2;
-  work.gemm_traffic = static_cast<double>(passes * (weights + sides)) * size_;
+  const double share = static_cast<double>(v_.expert_gemms - left_out) / static_cast<double>(v_.expert_gemms);
+  work.gemm_traffic = passes(phase) * share * static_cast<double>(weights + sides) * size_;
   return work;
 }
 
-// A share of the forward GEMMs.
 KernelWork OpWork::restore_hidden(const ChunkRange& chunk) const {
-  KernelWork work = expert_gemms(Phase::Forward, chunk);
-  const double share = static_cast<double>(v_.expert_gemms - 1) / static_cast<double>(v_.expert_gemms);
-  work.gemms = static_cast<int>(v_.expert_gemms) - 1;
-  work.flops = work.flops * share;
-  work.gemm_traffic = work.gemm_traffic * share;
-  return work;
+  return expert_gemms(Phase::Forward, chunk, 1);
 }
 
 KernelWork OpWork::shadowed_expert(Phase phase) const {
-  return gemms(phase, 1, v_.capacity);
+  return expert_runs(phase, 1, v_.capacity, 0);
 }
 
-// A batch of GEMMs is one launch.
-KernelWork OpWork::gemms(Phase phase, std::int64_t gemms, std::int64_t rows) const {
-  const int passes = phase == Phase::Forward ? 1 : 2;  // backward: input and weight gradients
+// A batch of GEMMs is one launch. The shape is that of a gated expert, which has three matrices.
+KernelWork OpWork::expert_runs(Phase phase, std::int64_t runs, std::int64_t rows, int left_out) const {
   const std::int64_t tile = std::max(1, plan_.row_tile), padded = (rows + tile - 1) / tile * tile;
-  KernelWork work;
-  work.flops = static_cast<double>(passes) * v_.expert_flops(gemms * padded);
-  work.gemms = passes * static_cast<int>(v_.expert_gemms);
-  return work;
+  const KernelShape shape = experts_shape(runs * padded, runs, v_.hidden, v_.worked_hidden(), runs * padded);
+  const auto matrices = static_cast<int>(v_.expert_gemms) - left_out;
+  KernelList kernels;
+  kernels.add(shape, passes(phase) * matrices / gated_matrices, static_cast<int>(passes(phase)) * matrices);
+  return of(kernels);
 }
 
 CopyWork OpWork::copy(Bytes bytes) const {
@@ -136,10 +183,6 @@ KernelWork OpWork::convert(const ChunkRange& chunk, std::int64_t copies, Wire wi
   KernelWork work = memory(copies * v_.all_to_all_elements(chunk));
   work.memory_traffic += static_cast<double>(copies) * wire_bytes(chunk, wire);
   return work;
-}
-
-double OpWork::output_share() const {
-  return static_cast<double>(v_.context_width * v_.hidden) / static_cast<double>(v_.attention_parameters);
 }
 
 HostWait OpWork::host_sync() const {
@@ -198,12 +241,14 @@ ExchangeWork OpWork::collective(Collective kind, GroupKind group, std::int64_t e
   return work;
 }
 
-// Products of (T, E C) weights with (E C, M) rows or (T, M) tokens.
-KernelWork OpWork::dense_order(int products, std::int64_t elements) const {
-  KernelWork work = memory(elements);
-  work.flops = Flops(2.0 * products * static_cast<double>(v_.dense_weights()) * static_cast<double>(v_.hidden));
-  work.gemms = products;
-  return work;
+// The product of (T, E C) weights with tokens, which gives rows, or with rows, which gives tokens; and the gradient of
+// the weights, if wanted.
+KernelWork OpWork::dense_order(bool to_rows, bool weight_gradient, std::int64_t elements) const {
+  const std::int64_t slots = v_.experts * v_.capacity;
+  KernelList kernels;
+  kernels.add(to_rows ? gemm_shape(slots, v_.hidden, v_.tokens) : gemm_shape(v_.tokens, v_.hidden, slots));
+  if (weight_gradient) kernels.add(gemm_shape(v_.tokens, slots, v_.hidden));
+  return of(kernels, static_cast<double>(elements) * size_);
 }
 
 Bytes OpWork::wire_bytes(const ChunkRange& chunk, Wire wire) const {

@@ -1,4 +1,4 @@
-// The work of each op kind of an MoE layer: flops, device-memory traffic, messages. No cost model.
+// The work of each op kind of an MoE layer: kernels, device-memory traffic, messages. No cost model.
 #pragma once
 #include <span>
 
@@ -7,13 +7,33 @@
 #include "models/question/experiment.hpp"
 #include "models/question/volumes.hpp"
 #include "models/schedule/op.hpp"
+#include "models/schedule/schedule_writer.hpp"
 
 namespace dovetail {
 
+// The kernels of one op. Products in the backward pass are two: the gradients of the input and of the weights.
+class KernelList {
+ public:
+  void add(const KernelShape& shape, double times = 1, int launches = 1);
+  void add_product(Phase phase, std::int64_t rows, std::int64_t columns, std::int64_t inner);
+
+  std::span<const KernelUse> all() const { return {kernels_.data(), count_}; }
+
+ private:
+  std::array<KernelUse, 12> kernels_;
+  std::size_t count_ = 0;
+};
+
 class OpWork {
  public:
-  OpWork(const LayerVolumes& volumes, const Experiment& experiment, const Plan& plan)
-      : v_(volumes), model_(experiment.model), plan_(plan), size_(size_of(experiment.workload.dtype)) {}
+  // Shapes of kernels go to `writer`, whose schedule the works are for.
+  OpWork(const LayerVolumes& volumes, const Experiment& experiment, const Plan& plan, ScheduleWriter& writer)
+      : v_(volumes),
+        model_(experiment.model),
+        plan_(plan),
+        writer_(writer),
+        size_(size_of(experiment.workload.dtype)),
+        samples_(experiment.workload.batch) {}
 
   // Attention is its first projections and then a causal flash kernel, whose backward recomputes the scores, with the
   // output's projection. Chunked, the first are one op and the rest is one op for each chunk.
@@ -50,18 +70,23 @@ class OpWork {
  private:
   ExchangeWork collective(Collective collective, GroupKind group, std::int64_t elements) const;
   KernelWork memory(std::int64_t elements) const;
-  double output_share() const;  // of the attention's weights: those of the output's projection
-  KernelWork dense_order(int products, std::int64_t elements) const;
+  KernelWork dense_order(bool to_rows, bool weight_gradient, std::int64_t elements) const;
+  // Their flops, launches and shapes. `memory_traffic` is what else the op reads and writes.
+  KernelWork of(const KernelList& kernels, Bytes memory_traffic = {}) const;
+  void add_projections(KernelList& kernels, Phase phase) const;
+  void add_scores(KernelList& kernels, Phase phase) const;  // with the output's projection
   bool soft() const { return v_.routing_entries == 0; }
-  KernelWork expert_gemms(Phase phase, const ChunkRange& chunk) const;
-  KernelWork gemms(Phase phase, std::int64_t gemms,
-                   std::int64_t rows) const;  // each expert matrix by `gemms` runs of rows
+  // The experts' matrices, but `left_out` of them; expert_runs: each matrix by `runs` runs of rows.
+  KernelWork expert_gemms(Phase phase, const ChunkRange& chunk, int left_out = 0) const;
+  KernelWork expert_runs(Phase phase, std::int64_t runs, std::int64_t rows, int left_out) const;
   Bytes wire_bytes(const ChunkRange& chunk, Wire wire) const;
 
   const LayerVolumes& v_;
   const Model& model_;
   const Plan& plan_;
+  ScheduleWriter& writer_;
   Bytes size_;  // of an element
+  int samples_;
 };
 
 // The size of a row of M elements in a message, counted in elements of the wire's type. Not for Wire::Same.

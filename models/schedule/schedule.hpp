@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/plan/collectives/step.hpp"
+#include "models/schedule/kernel_shape.hpp"
 #include "models/schedule/op.hpp"
 
 namespace dovetail {
@@ -24,6 +25,7 @@ class Schedule {
   IdVector<TensorId, Tensor> tensors;
   IdVector<OpId, Op> ops;
   std::vector<CollectiveStep> steps;  // ExchangeWork::steps index this
+  std::vector<KernelUse> kernels;     // KernelWork::kernels index this
   std::vector<OpId> dependencies;     // Op::dependencies index this
   std::vector<TensorId> operands;     // Op::reads and Op::writes index this
   int micro_batches = 1;
@@ -41,6 +43,7 @@ class Schedule {
   std::span<const CollectiveStep> steps_of(const Op& op) const {
     return op.exchange() == nullptr ? std::span<const CollectiveStep>() : slice(steps, op.exchange()->steps);
   }
+  std::span<const KernelUse> kernels_of(const KernelWork& work) const { return slice(kernels, work.kernels); }
   std::span<const TensorId> reads_of(const Op& op) const { return slice(operands, op.reads); }
   std::span<const TensorId> writes_of(const Op& op) const { return slice(operands, op.writes); }
 
@@ -65,9 +68,9 @@ class Schedule {
 };
 
 // Throws InternalError unless dependencies point backwards, streams and tensors exist, every op has the operands of its
-// kind (op_table.hpp), every tensor is written before it is read, steps exist, conflicting accesses are ordered by
-// dependencies or stream order, ops keep to tensors of their own rank class (but for what a StageSend writes), tensors
-// that share memory are never in use together, and sizes are positive.
+// kind (op_table.hpp), every tensor is written before it is read, steps and kernels exist, conflicting accesses are
+// ordered by dependencies or stream order, ops keep to tensors of their own rank class (but for what a StageSend
+// writes), tensors that share memory are never in use together, and sizes are positive.
 void validate(const Schedule& schedule);
 
 }  // namespace dovetail

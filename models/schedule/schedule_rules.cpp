@@ -52,6 +52,10 @@ void check_indices(const Schedule& s) {
     const Span steps = op.exchange() == nullptr ? Span{} : op.exchange()->steps;
     check(0 <= steps.first && steps.first <= steps.last && static_cast<std::size_t>(steps.last) <= s.steps.size(),
           "op does steps that do not exist");
+    const Span kernels = op.kernel() == nullptr ? Span{} : op.kernel()->kernels;
+    check(0 <= kernels.first && kernels.first <= kernels.last &&
+              static_cast<std::size_t>(kernels.last) <= s.kernels.size(),
+          "op has kernels that do not exist");
     for (OpId before : s.dependencies_of(op))
       check(before.exists() && before < i, "dependency does not point backwards");
     for (TensorId t : s.reads_of(op)) check(inside(t, s.tensors), "op reads a tensor that does not exist");

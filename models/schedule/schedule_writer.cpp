@@ -28,6 +28,16 @@ TensorId ScheduleWriter::add_tensor(const Tensor& tensor) {
   return schedule_.tensors.add(tensor);
 }
 
+Span ScheduleWriter::add_kernels(std::span<const KernelUse> kernels) {
+  std::vector<KernelUse>& all = schedule_.kernels;
+  const auto begin = [&](std::int32_t at) { return all.begin() + at; };
+  for (const Span there : kernels_)
+    if (std::equal(begin(there.first), begin(there.last), kernels.begin(), kernels.end())) return there;
+  const auto first = static_cast<std::int32_t>(all.size());
+  all.insert(all.end(), kernels.begin(), kernels.end());
+  return kernels_.emplace_back(Span{first, static_cast<std::int32_t>(all.size())});
+}
+
 void ScheduleWriter::note_use(TensorId tensor, OpId op) {
   std::int32_t& last = last_use_[tensor];
   uses_.push_back({op, last});

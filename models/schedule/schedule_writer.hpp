@@ -18,6 +18,7 @@ class ScheduleWriter {
   const Tensor& tensor(TensorId id) const { return schedule_.tensors[id]; }
   OpId last_writer(TensorId id) const { return last_writer_[id]; }
   void set_steps(std::vector<CollectiveStep> steps) { schedule_.steps = std::move(steps); }
+  Span add_kernels(std::span<const KernelUse> kernels);  // those that are there already if they are
   // The op runs after the last writer of everything it reads, after all users of the memory that tensors it writes
   // take over, and after `after`, if given.
   OpId add_op(Op op, std::span<const TensorId> reads, std::span<const TensorId> writes, OpId after = {});
@@ -34,6 +35,7 @@ class ScheduleWriter {
     std::int32_t before;  // the tensor's use before this one in uses_; -1: none
   };
   Schedule schedule_;
+  std::vector<Span> kernels_;  // the lists added so far: few, since layers are alike
   IdVector<TensorId, OpId> last_writer_;
   IdVector<TensorId, std::int32_t> last_use_;  // index into uses_; -1: none
   std::vector<Use> uses_;

@@ -23,11 +23,13 @@ struct Span {
 
 // Kernels of the device: matrix products, and kernels that device memory bounds.
 struct KernelWork {
-  Flops flops = {};            // of matrix products
+  Flops flops = {};            // of matrix products, as the kernels' shapes have them
   int gemms = 0;               // launches of matrix products
   std::int64_t gemm_rows = 0;  // of each product, where the layout cuts an expert's rows; 0: all of them
   Bytes gemm_traffic = {};     // read plus written by such products: they take at least as long as this
   Bytes memory_traffic = {};   // read plus written by kernels bound by device memory
+  Span kernels = {};           // the products and attention (Schedule::kernels)
+  double row_share = 1;        // of the shapes' rows, where fewer arrive
 };
 
 // A module whose time the model gives for a size: the rows of all experts of this rank, or the tokens of a gate.

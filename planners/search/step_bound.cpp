@@ -5,6 +5,7 @@
 
 #include "models/plan/knob_table.hpp"
 #include "models/price/build_schedule.hpp"
+#include "models/price/kernel_price.hpp"
 #include "models/price/price.hpp"
 #include "models/question/capacity.hpp"
 #include "models/schedule/op_table.hpp"
@@ -17,6 +18,12 @@ Experiment one_moe_layer(Experiment e) {
   e.model.first_dense = 0;
   e.model.moe_every = 1;
   e.workload.layers = e.parallelism.pp;
+  return e;
+}
+
+// Two parts of a kernel may take less than the whole where costs go by shapes.
+Experiment of_least_costs(Experiment e) {
+  e.calibration = least_costs(*e.calibration, e.workload.dtype);
   return e;
 }
 
@@ -156,6 +163,7 @@ Seconds PassFloor::of_compute(int degree) const {
 
 StepBound::StepBound(const Experiment& experiment, const Plan& plan)
     : layer_(one_moe_layer(one_micro_batch(experiment, plan.micro_batches))),
+      least_(of_least_costs(layer_)),
       times_(layer_times(experiment, plan)),
       parts_(plan.micro_batches),
       training_(experiment.workload.phases == Phases::Training) {
@@ -184,15 +192,15 @@ StepBound::StepBound(const Experiment& experiment, const Plan& plan)
   update_ = times_.update;
 }
 
-PricedSchedule StepBound::priced(Plan plan) const {
+PricedSchedule StepBound::priced(Plan plan, const Experiment& layer) const {
   plan.micro_batches = 1;
   copy_knobs(KnobClass::Gradients, Plan{}, plan);
   plan.backward_degrees.clear();
-  return price_plan(layer_, plan);
+  return price_plan(layer, plan);
 }
 
 LayerSample StepBound::sample(const Plan& plan) const {
-  const PricedSchedule all = priced(plan);
+  const PricedSchedule all = priced(plan, layer_);
   const Schedule& s = *all.schedule;
   const bool any_order = plan.order == Order::ReadyFirst;
   LayerSample sample = Sweep(all, any_order).run();
@@ -220,7 +228,7 @@ LayerFloor StepBound::floor(const Plan& plan) const {
   if (layer_.model.expert_profile.given() || layer_.model.gate_profile.given()) return floor;
   Plan sequential = in_one_chunk(plan);
   sequential.comm_streams = CommStreams::One;
-  const PricedSchedule all = priced(sequential);
+  const PricedSchedule all = priced(sequential, least_);
   const bool simple = plan.protocol == Protocol::Simple && plan.all_to_all == AllToAll::Linear;
   for (Phase phase : {Phase::Forward, Phase::Backward}) {
     PassFloor& pass = phase == Phase::Forward ? floor.forward : floor.backward;
@@ -236,7 +244,7 @@ LayerFloor StepBound::floor(const Plan& plan) const {
 
 StreamFloor StepBound::streams(const Plan& plan) const {
   StreamFloor floor;
-  const PricedSchedule all = priced(in_one_chunk(plan));
+  const PricedSchedule all = priced(in_one_chunk(plan), layer_);
   const Schedule& s = *all.schedule;
   const auto reducing = std::ranges::find(s.ops, OpKind::DenseGradientAllReduce, &Op::kind);
   const StreamId link = reduces_ && reducing != s.ops.end() ? reducing->stream : StreamId();

@@ -65,10 +65,11 @@ class StepBound {
   const LayerTimes& times() const { return times_; }
 
  private:
-  PricedSchedule priced(Plan plan) const;
+  PricedSchedule priced(Plan plan, const Experiment& layer) const;
   Seconds of(Seconds forward, Seconds backward) const;
 
   Experiment layer_;  // one MoE layer on each stage
+  Experiment least_;  // the same, with costs that no chunk undercuts
   LayerTimes times_;
   double moe_ = 0, parts_ = 1, of_stage_ = 0;  // MoE layers, micro-batches, MoE layers of the fullest stage
   Seconds dense_forward_, dense_backward_;     // of all dense layers

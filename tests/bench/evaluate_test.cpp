@@ -109,12 +109,12 @@ TEST_CASE("costs that somebody only assumed are named once each") {
   calibration.collectives = {cost, cost};
   calibration.memory.provenance.origin = Origin::Measured;
   std::vector<std::string> notes;
-  add_assumptions(calibration, notes);
+  add_assumptions(calibration, DType::Fp32, notes);
   REQUIRE(notes.size() == 1);
   CHECK_THAT(notes[0], Catch::Matchers::EndsWith(": all_to_all (inter)"));
   calibration.collectives.clear();
   notes.clear();
-  add_assumptions(calibration, notes);
+  add_assumptions(calibration, DType::Fp32, notes);
   CHECK(notes.empty());
 }
 

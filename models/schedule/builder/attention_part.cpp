@@ -22,8 +22,7 @@ RowRange attention_gradients_of(const StepContext& c, int layer) {
 }
 
 // The collective of a part over the model-parallel group.
-Op part_collective(const StepContext& c, OpKind kind, Phase phase, int layer, const TokenPart& part,
-                   Collective collective) {
+Op part_collective(StepContext& c, OpKind kind, Phase phase, int layer, const TokenPart& part, Collective collective) {
   Op o = c.part_op(kind, phase, layer, part, c.work(part).mp(collective));
   o.stream = c.streams().intra;
   return o;

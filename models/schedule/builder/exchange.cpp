@@ -3,7 +3,7 @@
 namespace dovetail::builder {
 namespace {
 
-Op convert(const StepContext& c, OpKind kind, const Op& of, std::int64_t copies) {
+Op convert(StepContext& c, OpKind kind, const Op& of, std::int64_t copies) {
   Op o = of;
   o.kind = kind;
   o.stream = c.streams().compute;

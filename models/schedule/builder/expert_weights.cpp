@@ -12,7 +12,7 @@ Op of_expert(Op op, int expert) {
   return op;
 }
 
-Op shadow_op(const StepContext& c, Phase phase, int layer, int expert) {
+Op shadow_op(StepContext& c, Phase phase, int layer, int expert) {
   Op op = c.op(OpKind::Expert, phase, layer, c.streams().compute, c.work(layer).shadowed_expert(phase));
   op.rows = {0, c.volumes(layer).capacity};
   return of_expert(op, expert);

@@ -52,8 +52,8 @@ class StepContext {
   const LayerVolumes& volumes(int layer) const { return volumes_[static_cast<std::size_t>(layer)]; }
   // The groups that GroupKind names here: the experiment's parallelism unless the plan repeats rows to shards.
   const Parallelism& groups() const { return groups_; }
-  OpWork work(int layer) const { return {volumes(layer), experiment_, plan_}; }
-  OpWork work(const TokenPart& part) const { return {part.volumes, experiment_, plan_}; }
+  OpWork work(int layer) { return {volumes(layer), experiment_, plan_, writer_}; }
+  OpWork work(const TokenPart& part) { return {part.volumes, experiment_, plan_, writer_}; }
   // All tokens in one part or, where attention is chunked too, one part for each chunk.
   const std::vector<TokenPart>& parts(int layer) const { return parts_[static_cast<std::size_t>(layer)]; }
   // The format in which this exchange sends rows; Same if another would not make them smaller.

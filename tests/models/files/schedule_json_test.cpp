@@ -157,8 +157,8 @@ TEST_CASE("a timeline file keeps what was predicted and how the run went, errors
 TEST_CASE("another version or kind, or an op on no stream is refused with its place") {
   auto json = to_json(example());
   json["version"] = 99;
-  CHECK_THROWS_WITH(read_text(json.dump(1)), Contains("s.json:3:") && Contains("this program reads version 3"));
-  json["version"] = 3;
+  CHECK_THROWS_WITH(read_text(json.dump(1)), Contains("s.json:3:") && Contains("this program reads version 4"));
+  json["version"] = 4;
   json["kind"] = "timeline";
   CHECK_THROWS_WITH(read_text(json.dump(1)), Contains("/kind: ") && Contains("expected \"dovetail_schedule\""));
   json["kind"] = "dovetail_schedule";

@@ -143,7 +143,8 @@ TEST_CASE("Router weights and work of every gate") {
   CHECK(volumes(GateKind::ExpertChoice).routing_entries == 4 * 50);
   const LayerVolumes gshard = volumes(GateKind::Gshard);
   const Plan plan;
-  const auto forward = std::get<KernelWork>(OpWork(gshard, e, plan).gate(Phase::Forward));
+  ScheduleWriter writer(0);
+  const auto forward = std::get<KernelWork>(OpWork(gshard, e, plan, writer).gate(Phase::Forward));
   CHECK(forward.flops == Flops(2.0 * 100 * 256));
   CHECK(forward.gemms == 2);
 }
@@ -156,7 +157,8 @@ TEST_CASE("Dense order is GEMMs over T E C weights, which take memory") {
   const Plan sparse_order;
   Plan dense_order;
   dense_order.encoding = Encoding::Dense;
-  const OpWork dense(v, e, dense_order), sparse(v, e, sparse_order);
+  ScheduleWriter writer(0);
+  const OpWork dense(v, e, dense_order, writer), sparse(v, e, sparse_order, writer);
   const double product = 2.0 * 100 * 4 * 50 * 32;  // 2 T E C M
   CHECK(dense.encode(Phase::Forward).flops == Flops(product));
   CHECK(dense.encode(Phase::Backward).flops == Flops(product));

@@ -1,0 +1,23 @@
+// Folders of measured kernels: gemm.csv, attention.csv and moe.csv, whose columns data/README.md describes.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "models/base/dtype.hpp"
+#include "models/files/load.hpp"
+#include "models/price/kernel_table.hpp"
+
+namespace dovetail {
+
+struct MeasuredKernels {
+  DType dtype = DType::Bf16;
+  std::vector<MeasuredKernel> kernels;  // of one kind, each shape once: the fastest of the kernels that ran it
+  std::string file;
+};
+
+// Files that a folder lacks are left out. Throws InputError with file, line and column for what cannot be read, for a
+// folder that holds none of them, and for a file of another name that ends in .csv: it would be ignored.
+std::vector<MeasuredKernels> read_measurements(const std::filesystem::path& folder, FilesRead& files);
+
+}  // namespace dovetail

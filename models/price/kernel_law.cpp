@@ -1,0 +1,117 @@
+#include "models/price/kernel_law.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/base/errors.hpp"
+
+namespace dovetail {
+namespace {
+
+constexpr double tera = 1e12, giga = 1e9, micro = 1e-6;
+
+constexpr std::array<LawParameter, 8> product_parameters{
+    {{"rate", "TFLOP/s of full tiles of 256 x 128", 800, 1, 20000},
+     {"bandwidth", "GB/s", 2800, 10, 50000},
+     {"launch", "us", 2.5, .01, 1000},
+     {"extra_inner", "elements of the inner size that a tile's beginning and end cost", 200, 1, 4000},
+     {"share_128x128", "of the rate in tiles of 128 x 128", .9, .05, 1.5},
+     {"share_128x64", "of the rate in tiles of 128 x 64", .7, .05, 1.5},
+     {"share_64x64", "of the rate in tiles of 64 x 64", .5, .05, 1.5},
+     {"tiles_at_once", "that run together: a wave", 132, 1, 1000}}};
+constexpr std::array<LawParameter, 9> experts_parameters = [] {
+  std::array<LawParameter, 9> all{};
+  std::ranges::copy(product_parameters, all.begin());
+  all.back() = {"row_passes", "times that each seen row is read or written beside the products", 4, .01, 1000};
+  return all;
+}();
+enum Product { Rate, Bandwidth, Launch, ExtraInner, Share128, Share64, ShareSmall, TilesAtOnce, RowPasses };
+
+constexpr std::array<LawParameter, 3> attention_parameters{
+    {{"rate", "TFLOP/s", 500, 1, 20000}, {"bandwidth", "GB/s", 2500, 10, 50000}, {"launch", "us", 5, .01, 1000}}};
+
+double size(const KernelShape& shape, std::size_t i) {
+  return static_cast<double>(std::max<std::int64_t>(shape.size[i], 1));
+}
+
+double log_size(const KernelShape& shape, std::size_t i) {
+  return std::log2(size(shape, i));
+}
+
+double seconds_of_tiles(double rows, double columns, double inner, double groups, std::span<const double> p) {
+  struct Tile {
+    double rows, columns, share;
+  };
+  const std::array<Tile, 6> tiles{{{256, 128, 1},
+                                   {128, 256, 1},
+                                   {128, 128, p[Share128]},
+                                   {128, 64, p[Share64]},
+                                   {64, 128, p[Share64]},
+                                   {64, 64, p[ShareSmall]}}};
+  double least = HUGE_VAL;
+  for (const Tile& t : tiles) {
+    const double count = groups * std::ceil(rows / t.rows) * std::ceil(columns / t.columns);
+    const double waves = std::ceil(count / p[TilesAtOnce]);
+    least = std::min(least, waves * p[TilesAtOnce] * t.rows * t.columns / t.share);
+  }
+  return 2 * least * (inner + p[ExtraInner]) / (p[Rate] * tera);
+}
+
+double together(double a, double b, double power) {
+  return std::pow(std::pow(a, power) + std::pow(b, power), 1 / power);
+}
+
+double product_seconds(double rows, double columns, double inner, double groups, std::span<const double> p,
+                       double element) {
+  const double bytes = element * groups * (rows * inner + inner * columns + rows * columns);
+  return together(seconds_of_tiles(rows, columns, inner, groups, p), bytes / (p[Bandwidth] * giga), 4);
+}
+
+Seconds gemm_seconds(const KernelShape& s, std::span<const double> p, Bytes element) {
+  return Seconds(product_seconds(size(s, 0), size(s, 1), size(s, 2), size(s, 3), p, element.value()) +
+                 p[Launch] * micro);
+}
+
+// A kernel counts one launch, which the products of gate and up, the activation and the product down share.
+Seconds experts_seconds(const KernelShape& s, std::span<const double> p, Bytes element) {
+  const double experts = size(s, 1), rows = size(s, 0) / experts, hidden = size(s, 2), inter = size(s, 3);
+  return Seconds(product_seconds(rows, 2 * inter, hidden, experts, p, element.value()) +
+                 product_seconds(rows, hidden, inter, experts, p, element.value()) +
+                 p[RowPasses] * element.value() * hidden * size(s, 4) / (p[Bandwidth] * giga) + p[Launch] * micro);
+}
+
+Seconds attention_seconds(const KernelShape& s, std::span<const double> p, Bytes element) {
+  const double rows = size(s, 0) * size(s, 1);
+  const double bytes = element.value() * rows * size(s, 4) * 2 * (size(s, 2) + size(s, 3));
+  return Seconds(together(flops(s).value() / (p[0] * tera), bytes / (p[1] * giga), 3) + p[2] * micro);
+}
+
+// Odd numbers of rows take a slower kernel.
+KernelFeatures gemm_features(const KernelShape& s) {
+  return {2 * log_size(s, 0), log_size(s, 1), .7 * log_size(s, 2), .3 * static_cast<double>(s.size[0] % 2),
+          log_size(s, 3)};
+}
+
+KernelFeatures attention_features(const KernelShape& s) {
+  return {std::log2(size(s, 0) * size(s, 2)), log_size(s, 1), .3 * (log_size(s, 2) - log_size(s, 3)),
+          3 * log_size(s, 4), 0};
+}
+
+KernelFeatures experts_features(const KernelShape& s) {
+  return {log_size(s, 0) - log_size(s, 1), log_size(s, 1), 3 * log_size(s, 2), 3 * log_size(s, 3), .5 * log_size(s, 4)};
+}
+
+constexpr std::array<KernelLaw, 3> laws{
+    {{KernelKind::Gemm, product_parameters, gemm_seconds, gemm_features, Launch},
+     {KernelKind::Attention, attention_parameters, attention_seconds, attention_features, 2},
+     {KernelKind::Experts, experts_parameters, experts_seconds, experts_features, Launch}}};
+
+}  // namespace
+
+const KernelLaw& law_of(KernelKind kind) {
+  for (const KernelLaw& law : laws)
+    if (law.kind == kind) return law;
+  throw InternalError("a kind of kernel without a law");
+}
+
+}  // namespace dovetail

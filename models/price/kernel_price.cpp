@@ -1,0 +1,82 @@
+#include "models/price/kernel_price.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dovetail {
+namespace {
+
+constexpr double gate_and_up = 2;  // products of a gated expert before its activation
+
+// Attention keeps its shape: it sees all rows.
+KernelShape with_rows(KernelShape shape, double share) {
+  if (share == 1 || shape.kind == KernelKind::Attention) return shape;
+  shape.size[0] = std::max<std::int64_t>(1, std::llround(static_cast<double>(shape.size[0]) * share));
+  if (shape.kind == KernelKind::Experts) shape.size[4] = shape.size[0];
+  return shape;
+}
+
+}  // namespace
+
+KernelPrices::KernelPrices(const Calibration& calibration, DType dtype)
+    : calibration_(calibration), gemm_(find_gemm(calibration, dtype)), element_(size_of(dtype)) {
+  for (const auto& [name, kind] : kernel_kind_names)
+    tables_[static_cast<std::size_t>(kind)] = find_table(calibration.tables, kind, dtype);
+}
+
+bool KernelPrices::knows_shapes() const {
+  return std::ranges::any_of(tables_, [](const KernelTable* table) { return table != nullptr; });
+}
+
+ResourceTime KernelPrices::of(std::span<const KernelUse> kernels, double row_share) const {
+  ResourceTime sum;
+  for (const KernelUse& kernel : kernels) {
+    const ResourceTime time = of(kernel, row_share);
+    sum.fixed += time.fixed;
+    sum.busy += time.busy;
+  }
+  return sum;
+}
+
+ResourceTime KernelPrices::of(const KernelUse& kernel, double row_share) const {
+  const KernelShape shape = with_rows(kernel.shape, row_share);
+  const KernelTable* known = table(shape.kind);
+  if (shape.kind == KernelKind::Experts && table(KernelKind::Gemm) != nullptr) known = table(KernelKind::Gemm);
+  if (known == nullptr) return {gemm_.alpha * kernel.launches, kernel.times * flops(shape) * gemm_.beta};
+  const Seconds time = kernel.times * by_shape(shape);
+  const Seconds launch = std::min(time, kernel.times * known->launch());
+  return {launch, time - launch};
+}
+
+Seconds KernelPrices::by_shape(const KernelShape& shape) const {
+  const KernelTable* const own = table(shape.kind);
+  if (shape.kind != KernelKind::Experts || table(KernelKind::Gemm) == nullptr) return own->seconds(shape);
+  const Seconds grouped = grouped_experts(shape);
+  return own == nullptr ? grouped : std::min(grouped, own->seconds(shape));
+}
+
+Seconds KernelPrices::grouped_experts(const KernelShape& shape) const {
+  const auto [rows, experts, hidden, inter, seen] = shape.size;
+  const std::int64_t each = std::max<std::int64_t>(1, rows / std::max<std::int64_t>(1, experts));
+  const KernelTable& products = *table(KernelKind::Gemm);
+  // The activation of a gated expert reads two numbers and writes one.
+  const Bytes activation = 3 * static_cast<double>(rows * inter) * element_;
+  return gate_and_up * products.seconds(gemm_shape(each, inter, hidden, experts)) +
+         products.seconds(gemm_shape(each, hidden, inter, experts)) + activation * calibration_.memory.beta;
+}
+
+Calibration least_costs(const Calibration& calibration, DType dtype) {
+  Calibration least = calibration;
+  least.tables.clear();
+  for (GemmCost& gemm : least.gemms) {
+    if (gemm.dtype != dtype) continue;
+    for (const auto& [name, kind] : kernel_kind_names)
+      if (const KernelTable* table = find_table(calibration.tables, kind, dtype)) {
+        gemm.alpha = {};
+        gemm.beta = std::min(gemm.beta, SecondsPerFlop(1 / table->fastest().value()));
+      }
+  }
+  return least;
+}
+
+}  // namespace dovetail

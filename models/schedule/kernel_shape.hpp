@@ -1,0 +1,49 @@
+// Kernels whose time depends on their shape, not only on how many operations they do.
+#pragma once
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "models/base/names.hpp"
+#include "models/base/units.hpp"
+
+namespace dovetail {
+
+// Gemm: `groups` products C[rows, columns] = A[rows, inner] B[inner, columns] in one launch.
+// Attention: the causal flash kernel of `batch` sequences, forward.
+// Experts: the forward pass of `experts` gated experts, `rows` rows in all, which they share equally. The kernel
+// passes over `seen` rows: its own and, in libraries that leave them in place, those of experts elsewhere.
+enum class KernelKind : std::uint8_t { Gemm, Attention, Experts };
+inline constexpr Names<KernelKind, 3> kernel_kind_names{
+    {{"gemm", KernelKind::Gemm}, {"attention", KernelKind::Attention}, {"experts", KernelKind::Experts}}};
+
+struct KernelShape {
+  KernelKind kind = KernelKind::Gemm;
+  std::array<std::int64_t, 5> size{};  // by kernel_size_names
+  friend auto operator<=>(const KernelShape&, const KernelShape&) = default;
+};
+
+// The names of a shape's sizes, in order; the other sizes are 0.
+std::span<const std::string_view> kernel_size_names(KernelKind kind);
+
+KernelShape gemm_shape(std::int64_t rows, std::int64_t columns, std::int64_t inner, std::int64_t groups = 1);
+KernelShape attention_shape(std::int64_t batch, std::int64_t sequence, std::int64_t heads, std::int64_t kv_heads,
+                            std::int64_t head_size);
+KernelShape experts_shape(std::int64_t rows, std::int64_t experts, std::int64_t hidden, std::int64_t inter,
+                          std::int64_t seen);
+
+Flops flops(const KernelShape& shape);
+
+// A kernel that an op launches, as a multiple of the kernel of that shape: a backward pass is 2 or more of the forward
+// one, and part of a kernel less than 1.
+struct KernelUse {
+  KernelShape shape;
+  double times = 1;
+  int launches = 1;
+  friend bool operator==(const KernelUse&, const KernelUse&) = default;
+};
+
+}  // namespace dovetail

@@ -1,0 +1,64 @@
+// Folders of measured kernels: each file's columns become shapes and times.
+#include "models/files/measurements.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/temporary_folder.hpp"
+
+using namespace dovetail;
+using Catch::Matchers::Contains;
+
+namespace {
+
+const std::string gemm_rows = "dtype,kernel,m,n,k,us\nbfloat16,a,32,64,128,2.5\nfp8_block,a,32,64,128,1.5\n";
+
+}  // namespace
+
+TEST_CASE("products are read by number format, and of several kernels for one shape the fastest counts") {
+  const test::TemporaryFolder folder;
+  folder.write("gemm.csv", gemm_rows + "bfloat16,b,32,64,128,2\n");
+  FilesRead files;
+  const std::vector<MeasuredKernels> all = read_measurements(".", files);
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].dtype == DType::Bf16);
+  REQUIRE(all[0].kernels.size() == 1);
+  CHECK(all[0].kernels[0].shape == gemm_shape(32, 64, 128));
+  CHECK(all[0].kernels[0].time.value() == Approx(2e-6));
+  CHECK(all[1].dtype == DType::Fp8);
+}
+
+TEST_CASE("attention and experts are read as the shapes of one rank") {
+  const test::TemporaryFolder folder;
+  folder.write("attention.csv", "kernel,batch,sequence,heads,kv_heads,head_dim,us\nfa3,2,1024,16,4,128,30\n");
+  folder.write("moe.csv",
+               "dtype,kernel,tokens,hidden,inter,topk,experts,tp,ep,distribution,us\n"
+               "bfloat16,t,512,2048,768,8,128,1,16,balanced,50\n"
+               "bfloat16,t,512,2048,768,8,128,1,16,power_law_1.2,90\n");
+  FilesRead files;
+  const std::vector<MeasuredKernels> all = read_measurements(".", files);
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].kernels.at(0).shape == attention_shape(2, 1024, 16, 4, 128));
+  REQUIRE(all[1].kernels.size() == 1);  // plans give every expert as many rows
+  // 512 tokens x 8 experts each are 4096 rows, of which one of 16 ranks works on 256, with 128 / 16 experts.
+  CHECK(all[1].kernels[0].shape == experts_shape(256, 8, 2048, 768, 4096));
+  CHECK(all[1].kernels[0].time.value() == Approx(50e-6));
+}
+
+TEST_CASE("a folder that cannot be used is refused with what is wrong") {
+  const test::TemporaryFolder folder;
+  FilesRead files;
+  const auto read = [&] { return read_measurements(".", files); };
+  CHECK_THROWS_WITH(read(), Contains("no measurements, expected gemm.csv, attention.csv or moe.csv"));
+  CHECK_THROWS_WITH(read_measurements("none", files), Contains("expected a folder of measurements"));
+  folder.write("gemm.csv", "dtype,m,n,k,us\nbfloat16,0,64,128,2.5\n");
+  CHECK_THROWS_WITH(read(), Contains("gemm.csv:2:10: ") && Contains("expected a whole number from 1 on"));
+  folder.write("gemm.csv", "dtype,m,n,k,us\nint7,1,64,128,2.5\n");
+  CHECK_THROWS_WITH(read(), Contains("gemm.csv:2:1: \"int7\": unknown"));
+  folder.write("gemm.csv", "dtype,m,n,k,us\nbf16,1,64,128,0\n");
+  CHECK_THROWS_WITH(read(), Contains("gemm.csv:2:") && Contains("expected a time"));
+  folder.write("gemm.csv", "dtype,m,n,us\nbf16,1,64,2\n");
+  CHECK_THROWS_WITH(read(), Contains("gemm.csv:1:1: no column \"k\""));
+  folder.write("gemm.csv", gemm_rows);
+  folder.write("gem.csv", gemm_rows);
+  CHECK_THROWS_WITH(read(), Contains("gem.csv") && Contains("unknown file of measurements"));
+}
