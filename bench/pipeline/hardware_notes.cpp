@@ -60,6 +60,7 @@ class Comparison {
     if (here.node_link != home_.node_link && !here.network && !links_count_)
       add("node_link", std::string(name_in(node_link_names, here.node_link)),
           std::string(name_in(node_link_names, home_.node_link)), costs_of_links(), true);
+    if (e_.calibration->hardware) return std::move(found_);  // to which its costs were adapted
     link("node_bandwidth", here.node_bandwidth, home_.node_bandwidth, "");
     cards();
     memory();
@@ -198,6 +199,7 @@ std::vector<std::string> sentences(const std::vector<HardwareFinding>& findings)
 
 void add_hardware(const Experiment& e, const Asked& asked, std::vector<std::string>& notes) {
   Comparison comparison(e, asked);
+  std::ranges::copy(e.calibration->adapted, std::back_inserter(notes));
   std::ranges::copy(sentences(comparison.findings()), std::back_inserter(notes));
   std::vector<std::string_view> names;
   for (Collective held : comparison.contradictions()) names.push_back(name_in(collective_names, held));

@@ -1,5 +1,6 @@
-// The values of the described hardware that the costs do not follow: costs are a calibration's, which was made for one
-// cluster. A value that differs from that cluster's would otherwise change nothing without a word.
+// The values of the described hardware to which costs were adapted, and those that they do not follow: where a
+// calibration does not know its hardware, its costs are those of one cluster, and a value that differs from that
+// cluster's would otherwise change nothing without a word.
 #pragma once
 #include <string>
 #include <vector>
@@ -36,7 +37,7 @@ void add_findings(const std::vector<HardwareFinding>& more, std::vector<Hardware
 // A line for all that change nothing, a line for each bound.
 std::vector<std::string> sentences(const std::vector<HardwareFinding>& findings);
 
-// The same lines, and one where calibrated costs contradict the network cards that are described.
+// The same lines, after one for each cost that was adapted, and one where calibrated costs contradict the network cards that are described.
 void add_hardware(const Experiment& experiment, const Asked& asked, std::vector<std::string>& notes);
 
 }  // namespace dovetail::bench

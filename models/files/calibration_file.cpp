@@ -110,6 +110,17 @@ std::string tables_text(const std::vector<KernelTable>& tables) {
   return text + "\n  ]";
 }
 
+Json hardware_entry(const Hardware& hardware) {
+  Json peak = Json::object();
+  for (const auto& [name, dtype] : dtype_names)
+    if (const auto found = hardware.peak.find(dtype); found != hardware.peak.end())
+      peak[std::string(name)] = fmt::format("{:.9g} TFLOP/s", found->second.value() * 1e-12);
+  return {{"peak", std::move(peak)},
+          {"memory_bandwidth", text(hardware.memory_bandwidth)},
+          {"node_bandwidth", text(hardware.node_bandwidth)},
+          {"nic_bandwidth_per_gpu", text(hardware.card_share)}};
+}
+
 Json kernel_entry(const KernelCost& cost) {
   return {{"op", name_in(op_kind_names, cost.op)},
           {"phase", name_in(phase_names, cost.phase)},
@@ -146,6 +157,7 @@ std::string member(const std::string& key, const Json& value) {
 
 std::string to_calibration_file(const Calibration& calibration, const Json& measurement) {
   Json json{{"name", calibration.name}, {"source", calibration.source}};
+  if (calibration.hardware) json["hardware"] = hardware_entry(*calibration.hardware);
   if (!measurement.empty()) json["measurement"] = measurement;
   json["collectives"] = list_entries(calibration.collectives, collective_entry);
   json["gemms"] = list_entries(calibration.gemms, gemm_entry);

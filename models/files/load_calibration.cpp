@@ -185,6 +185,17 @@ Interference read_interference(const JsonReader& json, const std::vector<Interfe
   return pair;
 }
 
+Hardware read_hardware(const JsonReader& json) {
+  Hardware hardware;
+  const JsonReader peak = json.at("peak");
+  for (const auto& [name, dtype] : dtype_names)
+    if (peak.has(name)) hardware.peak[dtype] = peak.quantity<FlopsPerSecond>(name, Sign::Positive);
+  hardware.memory_bandwidth = json.quantity<BytesPerSecond>("memory_bandwidth", Sign::Positive);
+  hardware.node_bandwidth = json.quantity<BytesPerSecond>("node_bandwidth", Sign::Positive);
+  hardware.card_share = json.quantity<BytesPerSecond>("nic_bandwidth_per_gpu", Sign::Positive);
+  return hardware;
+}
+
 }  // namespace
 
 Provenance read_provenance(const JsonReader& json) {
@@ -198,6 +209,7 @@ Calibration read_calibration(const JsonReader& json) {
   Calibration calibration;
   calibration.name = json.string("name");
   calibration.source = json.string_or("source", "");
+  if (const auto hardware = json.find("hardware")) calibration.hardware = read_hardware(*hardware);
   for (const JsonReader& each : json.at("collectives").elements()) {
     const CollectiveCost cost = read_collective(each);
     require_distinct(each, cost, calibration.collectives);

@@ -11,6 +11,7 @@
 #include "models/files/load_trace.hpp"
 #include "models/files/read_parts.hpp"
 #include "models/price/calibration.hpp"
+#include "models/price/hardware.hpp"
 #include "models/price/plan_costs.hpp"
 #include "models/question/capacity.hpp"
 #include "models/question/experiment_rules.hpp"
@@ -22,6 +23,9 @@ namespace {
 // Keeps GPUs busy where nothing says how large the batch is: samples as long as pretraining usually has them, as
 // many tokens for each GPU, and for each pipeline stage four samples to follow one another.
 constexpr int usual_sequence = 4096, filling_tokens = 4096, filling_samples = 4;
+
+// The calibration whose costs a cluster without one takes, adapted to its hardware.
+constexpr const char* derive_from = "dgx-h100";
 
 // The object at `key`, or an empty one.
 JsonReader object_at(const JsonReader& experiment, std::string_view key) {
@@ -193,7 +197,18 @@ void note_trace(const Experiment& e, std::vector<std::string>& notes) {
                                 e.cluster.gpus(), ranks));
 }
 
-ExperimentParts load_parts(const ExperimentFile& file, FilesRead& files) {
+CostsSet costs_set(const ExperimentRequest& request) {
+  const auto any = [&](std::initializer_list<std::string_view> costs) {
+    return std::ranges::any_of(request.set, [&](const std::string& option) {
+      return std::ranges::any_of(costs, [&](std::string_view cost) {
+        return option.starts_with(fmt::format("calibration.{}", cost));
+      });
+    });
+  };
+  return {any({"gemms", "kernels"}), any({"memory", "strided_copy"}), any({"collectives", "messages"})};
+}
+
+ExperimentParts load_parts(const ExperimentRequest& request, const ExperimentFile& file, FilesRead& files) {
   ExperimentParts parts;
   file.read_part(cluster_input, "", files, [&](const JsonReader& json, const std::string& name) {
     parts.cluster = read_cluster(json, parts.defaults);
@@ -201,8 +216,16 @@ ExperimentParts load_parts(const ExperimentFile& file, FilesRead& files) {
   });
   file.read_part(model_input, "", files,
                  [&](const JsonReader& json, const std::string&) { parts.model = read_model(json); });
-  file.read_part(calibration_input, parts.cluster.calibration, files,
-                 [&](const JsonReader& json, const std::string&) { parts.calibration = read_calibration(json); });
+  const bool derived = parts.cluster.calibration.empty() && !file.reader().has("calibration");
+  file.read_part(calibration_input, derived ? derive_from : parts.cluster.calibration, files,
+                 [&](const JsonReader& json, const std::string&) {
+                   Calibration& calibration = parts.calibration.edit();
+                   calibration = read_calibration(json);
+                   if (derived)
+                     calibration.adapted.push_back(fmt::format("{} names no calibration: its costs are derived from {}",
+                                                               parts.cluster.name, derive_from));
+                   adapt(calibration, parts.cluster, costs_set(request));
+                 });
   return parts;
 }
 
@@ -223,12 +246,12 @@ Experiment load_experiment(const ExperimentFile& file, const ExperimentParts& pa
 }  // namespace
 
 ExperimentParts load_parts(const ExperimentRequest& request, FilesRead& files) {
-  return load_parts(ExperimentFile(request, files), files);
+  return load_parts(request, ExperimentFile(request, files), files);
 }
 
 Experiment load_experiment(const ExperimentRequest& request, FilesRead& files, std::vector<std::string>& notes) {
   const ExperimentFile file(request, files);
-  return load_experiment(file, load_parts(file, files), files, notes);
+  return load_experiment(file, load_parts(request, file, files), files, notes);
 }
 
 Experiment load_experiment(const ExperimentRequest& request, const ExperimentParts& parts, FilesRead& files,

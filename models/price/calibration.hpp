@@ -2,6 +2,7 @@
 // t = alpha + n * beta (FSMoE eq. 1). Only what makes prices reads these.
 #pragma once
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -85,9 +86,19 @@ struct KernelCost {
   Provenance provenance;
 };
 
+// Rates that costs are bound by, as data sheets have them.
+struct Hardware {
+  std::map<DType, FlopsPerSecond> peak;
+  BytesPerSecond memory_bandwidth;
+  BytesPerSecond node_bandwidth;  // of a GPU and direction, inside the node
+  BytesPerSecond card_share;      // of a GPU and direction, of its node's network cards
+};
+
 struct Calibration {
   std::string name;
   std::string source;
+  std::optional<Hardware> hardware;  // that the costs were made on; none: not known
+  std::vector<std::string> adapted;  // what was changed for other hardware, a sentence each
   std::vector<CollectiveCost> collectives;
   std::vector<GemmCost> gemms;      // of kernels whose shape no table knows
   std::vector<KernelTable> tables;  // of kernels by their shapes

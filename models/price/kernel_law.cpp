@@ -11,8 +11,8 @@ namespace {
 constexpr double tera = 1e12, giga = 1e9, micro = 1e-6;
 
 constexpr std::array<LawParameter, 8> product_parameters{
-    {{"rate", "TFLOP/s of full tiles of 256 x 128", 800, 1, 20000},
-     {"bandwidth", "GB/s", 2800, 10, 50000},
+    {{"rate", "TFLOP/s of full tiles of 256 x 128", 800, 1, 20000, GrowsWith::Peak},
+     {"bandwidth", "GB/s", 2800, 10, 50000, GrowsWith::MemoryBandwidth},
      {"launch", "us", 2.5, .01, 1000},
      {"extra_inner", "elements of the inner size that a tile's beginning and end cost", 200, 1, 4000},
      {"share_128x128", "of the rate in tiles of 128 x 128", .9, .05, 1.5},
@@ -28,7 +28,7 @@ constexpr std::array<LawParameter, 9> experts_parameters = [] {
 enum Product { Rate, Bandwidth, Launch, ExtraInner, Share128, Share64, ShareSmall, TilesAtOnce, RowPasses };
 
 constexpr std::array<LawParameter, 3> attention_parameters{
-    {{"rate", "TFLOP/s", 500, 1, 20000}, {"bandwidth", "GB/s", 2500, 10, 50000}, {"launch", "us", 5, .01, 1000}}};
+    {{"rate", "TFLOP/s", 500, 1, 20000, GrowsWith::Peak}, {"bandwidth", "GB/s", 2500, 10, 50000, GrowsWith::MemoryBandwidth}, {"launch", "us", 5, .01, 1000}}};
 
 double size(const KernelShape& shape, std::size_t i) {
   return static_cast<double>(std::max<std::int64_t>(shape.size[i], 1));

@@ -19,11 +19,14 @@
 
 namespace dovetail {
 
+enum class GrowsWith : std::uint8_t { Nothing, Peak, MemoryBandwidth };
+
 struct LawParameter {
   std::string_view name;
   std::string_view meaning;  // with its unit
   double start = 1;          // where a fit begins
   double least = 0, most = 0;
+  GrowsWith grows_with = GrowsWith::Nothing;  // of the device
 };
 
 inline constexpr std::size_t kernel_features = 5;

@@ -53,6 +53,16 @@ Seconds KernelTable::launch() const {
   return Seconds(law_[law_of(kind_).launch] * 1e-6);
 }
 
+void KernelTable::scale(double peak, double memory_bandwidth) {
+  const auto parameters = law_of(kind_).parameters;
+  for (std::size_t i = 0; i < law_.size(); ++i) {
+    if (parameters[i].grows_with == GrowsWith::Peak) law_[i] *= peak;
+    if (parameters[i].grows_with == GrowsWith::MemoryBandwidth) law_[i] *= memory_bandwidth;
+  }
+  fastest_ = fastest_ * std::max(peak, memory_bandwidth);  // what bounds a kernel is at most so much faster
+  memo_ = std::make_shared<Memo>();
+}
+
 Seconds KernelTable::predicted(const KernelShape& shape) const {
   const KernelFeatures here = law_of(kind_).features(shape);
   std::vector<std::pair<double, double>> nearest;  // distance and ratio

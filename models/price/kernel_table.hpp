@@ -34,6 +34,10 @@ class KernelTable {
   // No shape is faster than this many operations in a second: no more than the fastest measured one.
   FlopsPerSecond fastest() const { return fastest_; }
 
+  // For a device with other rates: those of the law are multiplied, and shapes keep their ratio to the law. The points
+  // stay as measured.
+  void scale(double peak, double memory_bandwidth);
+
   KernelKind kind() const { return kind_; }
   DType dtype() const { return dtype_; }
   const std::vector<double>& law() const { return law_; }

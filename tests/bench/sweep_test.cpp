@@ -132,14 +132,14 @@ TEST_CASE("An axis that changes no result is named") {
   const SweepGrid grid = grid_of(folder, R"({"name": "idle", "backend": "analytic", "systems": ["tutel", "fsmoe"],
     "base": {"cluster": "fsmoe-testbed-b", "model": "mixtral-8x7b", "workload.layers": 1},
     "axes": [{"name": "workload.batch", "values": [1, 2]},
-             {"name": "cluster.nic_bandwidth", "values": ["100 Gb/s", "200 Gb/s", "400 Gb/s"]},
+             {"name": "cluster.node_link", "values": ["pcie", "nvlink_pairs", "nvswitch"]},
              {"name": "workload.dtype", "values": ["fp32"]}]})");
   run(grid, "out.jsonl", 1);
   CellIndex index(header_of(grid));
   index.add("out.jsonl");
   const SweepSummary summary =
-      summarize(index, grid.systems, {{"workload.batch", 2}, {"cluster.nic_bandwidth", 3}, {"workload.dtype", 1}});
-  CHECK(summary.idle_axes == std::vector<std::string>{"cluster.nic_bandwidth"});  // costs are the calibration's
+      summarize(index, grid.systems, {{"workload.batch", 2}, {"cluster.node_link", 3}, {"workload.dtype", 1}});
+  CHECK(summary.idle_axes == std::vector<std::string>{"cluster.node_link"});  // costs follow rates alone
 }
 
 TEST_CASE("Finished cells are kept, whatever ended the process") {

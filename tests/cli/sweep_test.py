@@ -82,11 +82,11 @@ def test_mpirun(checks, program):
 
 def test_hardware(checks, program):
     grid = {**GRID, "name": "cards", "backend": "analytic",
-            "axes": [{"name": "cluster.nic_bandwidth", "values": ["100 Gb/s", "200 Gb/s", "400 Gb/s"]}]}
+            "axes": [{"name": "cluster.node_link", "values": ["pcie", "nvlink_pairs", "nvswitch"]}]}
     (program.folder / "cards.json").write_text(json.dumps(grid))
     text = " ".join(program.run("sweep", "cards.json", "-o", "cards.jsonl").stdout.split())
-    said = "cluster.nic_bandwidth 25 GB/s, 50 GB/s (fsmoe-testbed-b: 12.5 GB/s) changes nothing: costs are those of calibration"
-    checks.check("axis cluster.nic_bandwidth changes nothing" in text and said in text, f"an axis that costs do not follow: {text!r}")
+    said = "cluster.node_link nvlink_pairs, nvswitch (fsmoe-testbed-b: pcie) changes nothing: costs are those of calibration"
+    checks.check("axis cluster.node_link changes nothing" in text and said in text, f"an axis that costs do not follow: {text!r}")
 
 
 def peak_of(program, cells):

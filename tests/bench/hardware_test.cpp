@@ -1,0 +1,127 @@
+// Every value of the hardware counts: twice as much of it makes the step of every shipped cluster faster, or at least not
+// slower, and half as much slower; or a note says why not.
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <optional>
+
+#include "bench/pipeline/hardware_notes.hpp"
+#include "models/base/json/quantity.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
+#include "models/price/collective_price.hpp"
+#include "models/price/hardware.hpp"
+#include "models/time/analytic_backend.hpp"
+
+using namespace dovetail;
+using namespace dovetail::bench;
+
+namespace {
+
+struct Answer {
+  Seconds step;
+  std::vector<std::string> notes;
+};
+
+Answer ask(const std::string& cluster, const std::vector<std::string>& set) {
+  ExperimentRequest request;
+  request.cluster = cluster;
+  request.model = "mixtral-8x7b";
+  request.set = set;
+  request.set.emplace_back("workload.layers=1");
+  FilesRead files;
+  std::vector<std::string> notes;
+  Answer answer;
+  const Experiment e = load_experiment(request, files, notes);
+  add_hardware(e, {request, files, "analytic"}, answer.notes);
+  std::vector<double> scratch;
+  answer.step = analytic_makespan(price_plan(e, Plan{}), scratch);
+  return answer;
+}
+
+struct Value {
+  std::string setting, twice, half;
+};
+
+template <class Rate>
+Value value_of(const std::string& setting, Rate rate) {
+  return {setting, format_quantity(2 * rate), format_quantity(.5 * rate)};
+}
+
+std::vector<Value> hardware_of_file(const Cluster& c, DType dtype) {
+  return {value_of("cluster.device.memory_bandwidth", c.device.memory_bandwidth),
+          value_of(fmt::format("cluster.device.peak.{}", name_in(dtype_names, dtype)), c.device.peak.at(dtype)),
+          value_of("cluster.node_bandwidth", c.node_bandwidth),
+          value_of("cluster.nic_bandwidth", c.nic_bandwidth),
+          {"cluster.nics_per_node", std::to_string(2 * c.nics_per_node), ""}};
+}
+
+}  // namespace
+
+TEST_CASE("twice the hardware is faster and half of it slower on every shipped cluster, or a note says why not") {
+  for (const std::string& name : known_names("clusters")) {
+    FilesRead files;
+    WorkloadDefaults defaults;
+    const Cluster cluster = load_cluster(name, defaults, files);
+    const Answer usual = ask(name, {});
+    CHECK(usual.notes.empty());
+    for (const Value& value : hardware_of_file(cluster, defaults.dtype.value_or(DType::Bf16))) {
+      INFO(name << " " << value.setting);
+      const Answer twice = ask(name, {value.setting + "=" + value.twice});
+      CHECK_FALSE(twice.notes.empty());
+      // Nothing crosses nodes where there is one, and described links may be the narrower ones.
+      const bool may_stay = cluster.nodes == 1 && value.setting.find("nic") != std::string::npos;
+      CHECK(twice.step <= usual.step);
+      if (!may_stay) CHECK(twice.step < usual.step);
+      if (value.half.empty()) continue;
+      const Answer half = ask(name, {value.setting + "=" + value.half});
+      CHECK(half.step >= usual.step);
+      if (!may_stay) CHECK(half.step > usual.step);
+    }
+  }
+}
+
+TEST_CASE("costs scale with the rate that bounds them") {
+  FilesRead files;
+  std::vector<std::string> notes;
+  const auto load = [&](const std::vector<std::string>& set) {
+    ExperimentRequest request;
+    request.cluster = "dgx-h100";
+    request.model = "mixtral-8x7b";
+    request.set = set;
+    return load_experiment(request, files, notes);
+  };
+  const Experiment usual = load({});
+  const Calibration& c = *usual.calibration;
+  CHECK(c.adapted.empty());
+  const Experiment faster = load({"cluster.nic_bandwidth=800 Gb/s", "cluster.device.memory_bandwidth=6700 GB/s"});
+  const Calibration& f = *faster.calibration;
+  REQUIRE(f.collectives.size() == c.collectives.size());
+  for (std::size_t i = 0; i < c.collectives.size(); ++i) {
+    const double times = c.collectives[i].link == LinkKind::Inter ? .5 : 1;
+    CHECK(f.collectives[i].beta.value() == Approx(times * c.collectives[i].beta.value()));
+    CHECK(f.collectives[i].alpha == c.collectives[i].alpha);
+  }
+  CHECK(f.memory.beta.value() == Approx(c.memory.beta.value() / 2));
+  CHECK(f.memory.provenance.origin == Origin::Assumed);
+  // A product of one row is bound by memory, a large one by the units.
+  const KernelTable& usual_gemm = *find_table(c.tables, KernelKind::Gemm, DType::Bf16);
+  const KernelTable& faster_gemm = *find_table(f.tables, KernelKind::Gemm, DType::Bf16);
+  const auto gain = [&](const KernelShape& shape) { return usual_gemm.seconds(shape) / faster_gemm.seconds(shape); };
+  CHECK(gain(gemm_shape(32, 16384, 16384)) > 1.7);
+  CHECK(gain(gemm_shape(8192, 8192, 8192)) < 1.02);
+  CHECK(faster_gemm.provenance.origin == Origin::Assumed);
+}
+
+TEST_CASE("products set by the user are priced by their flops") {
+  FilesRead files;
+  std::vector<std::string> notes;
+  ExperimentRequest request;
+  request.cluster = "dgx-h100";
+  request.model = "mixtral-8x7b";
+  request.set = {"calibration.gemms.1.beta=2 fs/flop"};
+  const Experiment e = load_experiment(request, files, notes);
+  CHECK(e.calibration->tables.empty());
+  REQUIRE(e.calibration->adapted.size() == 1);
+  CHECK_THAT(e.calibration->adapted[0], Catch::StartsWith("calibration.gemms was set: kernels take the time of their flops"));
+}
