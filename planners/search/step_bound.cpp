@@ -166,10 +166,11 @@ StepBound::StepBound(const Experiment& experiment, const Plan& plan)
       least_(of_least_costs(layer_)),
       times_(layer_times(experiment, plan)),
       parts_(plan.micro_batches),
+      stages_(experiment.parallelism.pp),
       training_(experiment.workload.phases == Phases::Training) {
-  const int stages = experiment.parallelism.pp, layers = times_.layers();
-  for (int stage = 0; stage < stages; ++stage) {
-    const LayerRun run = layers_of_stage(layers, stages, stage);
+  const int layers = times_.layers();
+  for (int stage = 0; stage < stages_; ++stage) {
+    const LayerRun run = layers_of_stage(layers, stages_, stage);
     const auto here =
         static_cast<double>(std::count(times_.moe.begin() + run.first, times_.moe.begin() + run.last, true));
     of_stage_ = std::max(of_stage_, here);
@@ -180,9 +181,13 @@ StepBound::StepBound(const Experiment& experiment, const Plan& plan)
   };
   dense_forward_ = dense(times_.forward, times_.dense_forward);
   dense_backward_ = dense(times_.backward, times_.dense_backward);
-  // The last layer's first gather depends on nothing, and may run beside the forward pass.
-  if (!times_.moe.back()) dense_backward_ -= times_.dense_backward.before;
-  reduces_ = training_ && stages == 1 && parts_ == 1;
+  // The last layer's first gather depends on nothing, and may run beside the forward pass: that of a dense layer, or of
+  // the shared experts of another.
+  if (times_.moe.back())
+    first_gather_ = times_.backward.shared.before;
+  else
+    dense_backward_ -= times_.dense_backward.before;
+  reduces_ = training_ && stages_ == 1 && parts_ == 1;
   if (!reduces_) return;
   const auto all_reduce = [&](std::int64_t elements) {
     return times_.all_reduce_alpha + static_cast<double>(elements) * times_.all_reduce_per_element;
@@ -280,7 +285,8 @@ Seconds StepBound::of(const PassSample& forward, const PassSample& backward) con
     busiest = std::max(busiest, parts_ * of_stage_ * (forward.busy[i] + backward.busy[i]));
   if (!training_) return std::max(busiest, moe_ * forward.chain + dense_forward_);
   const Seconds layer = std::max(backward.chain, busiest_resource(backward));
-  const Seconds chain = (moe_ - 1) * layer + backward.chain + dense_backward_;
+  Seconds chain = (moe_ - 1) * layer + backward.chain + dense_backward_;
+  if (stages_ > 1) chain -= first_gather_;  // the sample is not of the last stage
   const Seconds reduced = std::max(chain - backward.tail + first_reduced_,
                                    moe_ * backward.link - backward.early - backward.tail + all_reduced_);
   return std::max(busiest, moe_ * forward.chain + dense_forward_ + std::max(chain, reduced + update_));
@@ -296,7 +302,7 @@ Seconds StepBound::of(const StreamFloor& streams, Seconds forward, Seconds backw
 }
 
 Seconds StepBound::of(Seconds forward, Seconds backward) const {
-  return moe_ * (forward + backward) + dense_forward_ + (training_ ? dense_backward_ : Seconds(0));
+  return moe_ * (forward + backward) + dense_forward_ + (training_ ? dense_backward_ - first_gather_ : Seconds(0));
 }
 
 Seconds StepBound::reduced_after(const PassSample& forward, const PassSample& backward) const {

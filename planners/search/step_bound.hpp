@@ -72,7 +72,9 @@ class StepBound {
   Experiment least_;  // the same, with costs that no chunk undercuts
   LayerTimes times_;
   double moe_ = 0, parts_ = 1, of_stage_ = 0;  // MoE layers, micro-batches, MoE layers of the fullest stage
+  int stages_ = 1;
   Seconds dense_forward_, dense_backward_;     // of all dense layers
+  Seconds first_gather_;                       // of the backward pass, for the last layer's shared experts
   Seconds first_reduced_, all_reduced_;        // all-reduces of the first layer's dense gradients, and of everything
   Seconds update_;
   bool training_ = true;

@@ -82,6 +82,25 @@ void add_routing(Draw& draw, Experiment& e) {
   resolve_capacity(e);
 }
 
+// Kernels by shape whose times bend and jump: between an eighth and eight times what their flops take.
+void add_tables(Draw& draw, Experiment& e) {
+  Calibration& c = e.calibration.edit();
+  const SecondsPerFlop beta = find_gemm(c, e.workload.dtype).beta;
+  for (const auto& [name, kind] : kernel_kind_names) {
+    if (draw.chance(30)) continue;
+    std::vector<MeasuredKernel> points;
+    for (int i = 0; i < 12; ++i) {
+      const auto size = [&] { return std::int64_t{1} << draw.between(0, 5); };
+      KernelShape shape{kind, {}};
+      for (std::size_t at = 0; at < kernel_size_names(kind).size(); ++at) shape.size[at] = size();
+      points.push_back({shape, std::pow(2.0, draw.between(-3, 3)) * (flops(shape) * beta)});
+    }
+    std::vector<double> law;
+    for (const LawParameter& parameter : law_of(kind).parameters) law.push_back(parameter.start);
+    c.tables.emplace_back(kind, e.workload.dtype, std::move(law), std::move(points));
+  }
+}
+
 }  // namespace
 
 Experiment random_experiment(Random& random) {
@@ -113,6 +132,7 @@ Experiment random_experiment(Random& random) {
   if (draw.chance(10)) e.workload.phases = Phases::ForwardOnly;
   add_routing(draw, e);
   add_dense_parts(draw, e.model);
+  if (draw.chance(40)) add_tables(draw, e);
   return e;
 }
 
