@@ -65,7 +65,7 @@ class Sweep {
       if (ends.last <= begin) return;
       pass.tail = ends.last - std::max(ends.compute, begin);
       pass.chain = ends.last - begin;
-      pass.link = pass.busy[link_];
+      pass.link = ends.held[link_];
     };
     pass_of(sample_.forward, forward_, Seconds(0));
     pass_of(sample_.backward, backward_, std::max(forward_.last, backward_.first));
@@ -75,8 +75,10 @@ class Sweep {
   }
 
  private:
+  static constexpr std::size_t streams = stream_kind_names.size();
   struct Ends {
     Seconds first = Seconds(1e300), last, compute;
+    std::array<Seconds, streams> held{};  // what streams do inside the pass: ops that float may run in another
   };
 
   bool computes(const Op& op) const { return s_.streams[op.stream].kind == StreamKind::Compute; }
@@ -95,6 +97,7 @@ class Sweep {
     const auto at = static_cast<std::size_t>(op.stream);  // the first stage's streams come first
     if (at < streams && !between_stages(kind)) pass.busy[at] += priced_.duration[id];
     if (floats(s_, op)) return;
+    if (at < streams) ends.held[at] += priced_.duration[id];
     if (!forward && !computes(op)) backward_links_.emplace_back(start, priced_.duration[id]);
     priced_.for_each_demand(id, [&](const Demand& demand) {
       if (static_cast<std::size_t>(demand.resource) < pass.busy.size() - streams)
@@ -103,7 +106,6 @@ class Sweep {
     if (kind == StreamKind::Communication || kind == StreamKind::Inter) link_ = at;
   }
 
-  static constexpr std::size_t streams = stream_kind_names.size();
   const PricedSchedule& priced_;
   const Schedule& s_;
   const bool any_order_;

@@ -13,7 +13,7 @@ namespace dovetail::planners {
 struct PassSample {
   Seconds chain;  // from the pass's beginning to its end
   Seconds tail;   // of that after the last op of compute
-  Seconds link;   // what the stream of the all-reduces is busy
+  Seconds link;   // what the stream of the all-reduces is busy, but for what may run in another pass
   Seconds early;  // backward, of the first layer it reaches: communication that need not wait for the forward pass
   Seconds alone;  // what the layer really takes in its order, with contention; no bound
   std::array<Seconds, 12> busy{};  // by stream, then by physical resource
