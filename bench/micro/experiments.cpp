@@ -6,14 +6,26 @@
 
 namespace dovetail::bench {
 
-Experiment testbed_b(int layers) {
+namespace {
+
+Experiment mixtral_on(const std::string& cluster, int layers) {
   ExperimentRequest request;
-  request.cluster = "fsmoe-testbed-b";
+  request.cluster = cluster;
   request.model = "mixtral-8x7b";
   request.set = {fmt::format("workload.layers={}", layers)};
   FilesRead files;
   std::vector<std::string> notes;
   return load_experiment(request, files, notes);
+}
+
+}  // namespace
+
+Experiment testbed_b(int layers) {
+  return mixtral_on("fsmoe-testbed-b", layers);
+}
+
+Experiment h100s(int layers) {
+  return mixtral_on("dgx-h100", layers);
 }
 
 }  // namespace dovetail::bench

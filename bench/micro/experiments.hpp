@@ -6,4 +6,7 @@ namespace dovetail::bench {
 
 Experiment testbed_b(int layers = 1);
 
+// The same model on H100s, whose kernels are priced by their shapes.
+Experiment h100s(int layers = 1);
+
 }  // namespace dovetail::bench

@@ -9,6 +9,7 @@
 
 #include "bench/micro/experiments.hpp"
 #include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
 #include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "planners/analytic_evaluator.hpp"
@@ -93,6 +94,23 @@ void price_layer(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(price(schedule, e));
 }
 BENCHMARK(price_layer);
+
+// Kernels by their shapes, which have been asked for before.
+void price_layer_by_shapes(benchmark::State& state) {
+  const Experiment e = bench::h100s();
+  const auto schedule = std::make_shared<const Schedule>(build_schedule(e, co_scheduled(8)));
+  for (auto _ : state) benchmark::DoNotOptimize(price(schedule, e));
+}
+BENCHMARK(price_layer_by_shapes);
+
+// A shape that nobody has asked for: its neighbours among 3000 measured ones are looked for.
+void new_kernel_shape(benchmark::State& state) {
+  const Experiment e = bench::h100s();
+  const KernelTable& table = *find_table(e.calibration->tables, KernelKind::Gemm, DType::Bf16);
+  std::int64_t rows = 1;
+  for (auto _ : state) benchmark::DoNotOptimize(table.seconds(gemm_shape(++rows, 4096, 4096)));
+}
+BENCHMARK(new_kernel_shape);
 
 void read_layer_times(benchmark::State& state) {
   const Experiment e = bench::testbed_b(static_cast<int>(state.range(0)));

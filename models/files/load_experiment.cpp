@@ -200,9 +200,8 @@ void note_trace(const Experiment& e, std::vector<std::string>& notes) {
 CostsSet costs_set(const ExperimentRequest& request) {
   const auto any = [&](std::initializer_list<std::string_view> costs) {
     return std::ranges::any_of(request.set, [&](const std::string& option) {
-      return std::ranges::any_of(costs, [&](std::string_view cost) {
-        return option.starts_with(fmt::format("calibration.{}", cost));
-      });
+      return std::ranges::any_of(
+          costs, [&](std::string_view cost) { return option.starts_with(fmt::format("calibration.{}", cost)); });
     });
   };
   return {any({"gemms", "kernels"}), any({"memory", "strided_copy"}), any({"collectives", "messages"})};

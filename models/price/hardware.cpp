@@ -76,9 +76,7 @@ class Adaptation {
   }
 
   // A cluster that gives no rate at all is taken to have these.
-  bool lacks(DType dtype) const {
-    return !to_.peak.empty() && from_.peak.contains(dtype) && !to_.peak.contains(dtype);
-  }
+  bool lacks(DType dtype) const { return !to_.peak.empty() && from_.peak.contains(dtype) && !to_.peak.contains(dtype); }
   bool half_of(DType dtype) const {
     const auto half = [](DType d) { return d == DType::Bf16 || d == DType::Fp16; };
     return half(dtype) && (to_.peak.contains(DType::Bf16) || to_.peak.contains(DType::Fp16));
@@ -126,7 +124,8 @@ Hardware hardware_of(const Cluster& cluster) {
 void adapt(Calibration& calibration, const Cluster& cluster, const CostsSet& set) {
   if (set.products && !calibration.tables.empty()) {
     calibration.tables.clear();
-    calibration.adapted.emplace_back("calibration.gemms was set: kernels take the time of their flops, not of their shapes");
+    calibration.adapted.emplace_back(
+        "calibration.gemms was set: kernels take the time of their flops, not of their shapes");
   }
   if (!calibration.hardware) return;
   Adaptation adaptation(calibration, cluster);

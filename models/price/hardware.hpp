@@ -1,8 +1,8 @@
 // Costs follow the hardware. A calibration says on which hardware its costs were made; on a cluster with other rates
 //   beta' = beta x rate there / rate here
-// of the rate that bounds it: products by the peak of their number format, kernels by device memory, links inside a node
-// by its bandwidth, links between nodes by each GPU's share of the network cards. Alphas stay, and so do the shares of a
-// rate that a law reaches. Costs then count as assumed.
+// of the rate that bounds it: products by the peak of their number format, kernels by device memory, links inside a
+// node by its bandwidth, links between nodes by each GPU's share of the network cards. Alphas stay, and so do the
+// shares of a rate that a law reaches. Costs then count as assumed.
 #pragma once
 #include "models/price/calibration.hpp"
 #include "models/question/cluster.hpp"

@@ -28,7 +28,9 @@ constexpr std::array<LawParameter, 9> experts_parameters = [] {
 enum Product { Rate, Bandwidth, Launch, ExtraInner, Share128, Share64, ShareSmall, TilesAtOnce, RowPasses };
 
 constexpr std::array<LawParameter, 3> attention_parameters{
-    {{"rate", "TFLOP/s", 500, 1, 20000, GrowsWith::Peak}, {"bandwidth", "GB/s", 2500, 10, 50000, GrowsWith::MemoryBandwidth}, {"launch", "us", 5, .01, 1000}}};
+    {{"rate", "TFLOP/s", 500, 1, 20000, GrowsWith::Peak},
+     {"bandwidth", "GB/s", 2500, 10, 50000, GrowsWith::MemoryBandwidth},
+     {"launch", "us", 5, .01, 1000}}};
 
 double size(const KernelShape& shape, std::size_t i) {
   return static_cast<double>(std::max<std::int64_t>(shape.size[i], 1));

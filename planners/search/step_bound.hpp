@@ -73,9 +73,9 @@ class StepBound {
   LayerTimes times_;
   double moe_ = 0, parts_ = 1, of_stage_ = 0;  // MoE layers, micro-batches, MoE layers of the fullest stage
   int stages_ = 1;
-  Seconds dense_forward_, dense_backward_;     // of all dense layers
-  Seconds first_gather_;                       // of the backward pass, for the last layer's shared experts
-  Seconds first_reduced_, all_reduced_;        // all-reduces of the first layer's dense gradients, and of everything
+  Seconds dense_forward_, dense_backward_;  // of all dense layers
+  Seconds first_gather_;                    // of the backward pass, for the last layer's shared experts
+  Seconds first_reduced_, all_reduced_;     // all-reduces of the first layer's dense gradients, and of everything
   Seconds update_;
   bool training_ = true;
   bool reduces_ = false;  // gradients, from one micro-batch on one stage

@@ -2,7 +2,6 @@
 #include "bench/pipeline/hardware_notes.hpp"
 
 #include <catch2/catch.hpp>
-
 #include <nlohmann/json.hpp>
 
 #include "bench/pipeline/question.hpp"
@@ -170,7 +169,8 @@ TEST_CASE("a cluster that borrows a calibration, or names none, is told what was
   folder.write("own.json", own + R"(, "calibration": "dgx-h100"})");
   const auto adapted = hardware_lines("own.json", {});
   REQUIRE(adapted.size() == 1);
-  CHECK_THAT(adapted[0], Catch::StartsWith("cluster.nic_bandwidth gives each GPU 12.5 GB/s, and dgx-h100 was made for"));
+  CHECK_THAT(adapted[0],
+             Catch::StartsWith("cluster.nic_bandwidth gives each GPU 12.5 GB/s, and dgx-h100 was made for"));
   folder.write("own.json", own + "}");
   const auto derived = hardware_lines("own.json", {});
   REQUIRE(derived.size() == 2);

@@ -1,5 +1,7 @@
-// Every value of the hardware counts: twice as much of it makes the step of every shipped cluster faster, or at least not
-// slower, and half as much slower; or a note says why not.
+// Every value of the hardware counts: twice as much of it makes the step of every shipped cluster faster, or at least
+// not slower, and half as much slower; or a note says why not.
+#include "models/price/hardware.hpp"
+
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
@@ -10,7 +12,6 @@
 #include "models/price/build_schedule.hpp"
 #include "models/price/calibration.hpp"
 #include "models/price/collective_price.hpp"
-#include "models/price/hardware.hpp"
 #include "models/time/analytic_backend.hpp"
 
 using namespace dovetail;
@@ -123,5 +124,6 @@ TEST_CASE("products set by the user are priced by their flops") {
   const Experiment e = load_experiment(request, files, notes);
   CHECK(e.calibration->tables.empty());
   REQUIRE(e.calibration->adapted.size() == 1);
-  CHECK_THAT(e.calibration->adapted[0], Catch::StartsWith("calibration.gemms was set: kernels take the time of their flops"));
+  CHECK_THAT(e.calibration->adapted[0],
+             Catch::StartsWith("calibration.gemms was set: kernels take the time of their flops"));
 }

@@ -1,0 +1,102 @@
+// What is known of the shipped costs: the errors of tables of kernels, and the origin of every cost.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "models/base/json/json_file.hpp"
+#include "models/files/data_path.hpp"
+#include "models/files/load.hpp"
+#include "models/price/calibration.hpp"
+#include "models/price/kernel_fit.hpp"
+#include "tests/support/golden.hpp"
+
+using namespace dovetail;
+
+namespace {
+
+// "fitted, assumed": each once, in the order of their names.
+std::string origins(const std::set<Origin>& found) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, origin] : origin_names)
+    if (found.contains(origin)) names.push_back(name);
+  return names.empty() ? "-" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string kernel_origin(const Calibration& c, KernelKind kind, DType dtype) {
+  const KernelTable* table = find_table(c.tables, kind, dtype);
+  return origins({table != nullptr ? table->provenance.origin : find_gemm(c, dtype).provenance.origin}) +
+         (table != nullptr ? ", by shape" : "");
+}
+
+std::string link_origins(const Calibration& c, LinkKind link) {
+  std::set<Origin> found;
+  for (const CollectiveCost& cost : c.collectives)
+    if (cost.link == link) found.insert(cost.provenance.origin);
+  for (const MessageCost& cost : c.messages)
+    if (cost.link == link) found.insert(cost.provenance.origin);
+  return origins(found);
+}
+
+// A row for each shipped cluster, in the number format that its files suggest.
+std::string origins_table() {
+  std::string table =
+      "| cluster | products | attention | experts | device memory | inside a node | between nodes | copies to the host "
+      "|\n"
+      "|---|---|---|---|---|---|---|---|\n";
+  for (const std::string& name : known_names("clusters")) {
+    FilesRead files;
+    WorkloadDefaults defaults;
+    const Cluster cluster = load_cluster(name, defaults, files);
+    const Calibration c = load_calibration(cluster.calibration, files);
+    const DType dtype = defaults.dtype.value_or(DType::Bf16);
+    table += fmt::format("| `{}` |", name);
+    for (const auto& [kernel, kind] : kernel_kind_names) table += fmt::format(" {} |", kernel_origin(c, kind, dtype));
+    table +=
+        fmt::format(" {} | {} | {} | {} |\n", origins({c.memory.provenance.origin}), link_origins(c, LinkKind::Intra),
+                    link_origins(c, LinkKind::Inter), c.copy ? origins({c.copy->provenance.origin}) : "-");
+  }
+  return table;
+}
+
+constexpr std::array with_tables{"dgx-h100", "hgx-h200", "dgx-b200", "gb200-nvl72"};
+
+}  // namespace
+
+TEST_CASE("half of the shipped measured kernels predicts the other half") {
+  for (const char* name : with_tables) {
+    FilesRead files;
+    const Calibration c = load_calibration(name, files);
+    for (const auto& [kind, limit] :
+         {std::pair{KernelKind::Gemm, .11}, {KernelKind::Attention, .075}, {KernelKind::Experts, .065}}) {
+      const KernelTable* table = find_table(c.tables, kind, DType::Bf16);
+      REQUIRE(table != nullptr);
+      const HeldBackError error = fit_table(DType::Bf16, table->points(), table->points().size() / 2).error;
+      INFO(name << " " << name_in(kernel_kind_names, kind) << " " << error.mean);
+      CHECK(error.mean < limit);
+      CHECK(error.mean > .01);  // they were held back
+    }
+  }
+}
+
+TEST_CASE("data/README.md names the error of every shipped table") {
+  const std::string readme = JsonFile::read_text(data_directory() / "README.md");
+  for (const char* name : with_tables) {
+    FilesRead files;
+    const Calibration c = load_calibration(name, files);
+    std::string row = fmt::format("| `{}` |", name);
+    for (const auto& [kernel, kind] : kernel_kind_names)
+      row += fmt::format(" {:.1f} |", 100 * find_table(c.tables, kind, DType::Bf16)->error.mean);
+    CHECK_THAT(readme, Catch::Contains(row));
+  }
+}
+
+TEST_CASE("data/README.md tells where the costs of every shipped cluster come from") {
+  constexpr std::string_view begin = "<!-- where costs come from -->\n", end = "<!-- end -->";
+  std::string readme = JsonFile::read_text(data_directory() / "README.md");
+  const std::size_t first = readme.find(begin) + begin.size(), last = readme.find(end, first);
+  REQUIRE(last != std::string::npos);
+  readme.replace(first, last - first, origins_table());
+  CHECK(test::golden_difference("../../data/README.md", readme) == "");
+}
