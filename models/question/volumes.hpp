@@ -77,11 +77,7 @@ struct LayerVolumes {
   // Weights of tokens for slots in dense encoding: T E C.
   std::int64_t dense_weights() const { return tokens * experts * capacity; }
 
-  Flops projection_flops;       // of the attention's projections, forward; backward is twice that
   Flops attention_score_flops;  // 2 B L^2 (Q + context), halved by the causal mask; a flash backward is 2.5x that
-  Flops ffn_flops() const {
-    return Flops(2 * static_cast<double>(sequence_tokens) * static_cast<double>(ffn_parameters));
-  }
 
   std::int64_t experts = 0, hidden = 0, expert_gemms = 0;
   std::int64_t query_width = 0;      // Q: this rank's query heads x head size

@@ -1,4 +1,4 @@
-// What is known of the shipped costs: the errors of tables of kernels, and the origin of every cost.
+// Shipped calibrations: the errors of their tables of kernels, and the origin of every cost.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
