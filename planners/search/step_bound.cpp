@@ -119,6 +119,12 @@ Seconds busiest_resource(const PassSample& pass) {
   return *std::max_element(pass.busy.begin() + stream_kind_names.size(), pass.busy.end());
 }
 
+// Dense weights (T, E, C) of a part of the tokens reach only the slots of that part: parts together do less work.
+bool shrinks_in_parts(const Op& op, const Plan& plan) {
+  return plan.encoding == Encoding::Dense &&
+         (op.kind == OpKind::Gate || op.kind == OpKind::Encode || op.kind == OpKind::Decode);
+}
+
 void add_to_floor(const PricedSchedule& priced, OpId id, bool simple, std::vector<Seconds>& resources,
                   PassFloor& floor) {
   const Op& op = priced.schedule->ops[id];
@@ -241,8 +247,8 @@ LayerFloor StepBound::floor(const Plan& plan) const {
     PassFloor& pass = phase == Phase::Forward ? floor.forward : floor.backward;
     std::vector<Seconds> resources(all.resources.size());
     for (const OpId i : all.schedule->ops.ids())
-      if (const Op& op = all.schedule->ops[i];
-          op.phase == phase && op.layer == 0 && all.schedule->class_of(op) == 0 && !synchronises(op.kind))
+      if (const Op& op = all.schedule->ops[i]; op.phase == phase && op.layer == 0 && all.schedule->class_of(op) == 0 &&
+                                               !synchronises(op.kind) && !shrinks_in_parts(op, plan))
         add_to_floor(all, i, simple, resources, pass);
     pass.busiest = *std::max_element(resources.begin(), resources.begin() + static_cast<std::ptrdiff_t>(all.physical));
   }
@@ -287,10 +293,10 @@ Seconds StepBound::of(const PassSample& forward, const PassSample& backward) con
     busiest = std::max(busiest, parts_ * of_stage_ * (forward.busy[i] + backward.busy[i]));
   if (!training_) return std::max(busiest, moe_ * forward.chain + dense_forward_);
   const Seconds layer = std::max(backward.chain, busiest_resource(backward));
-  Seconds chain = (moe_ - 1) * layer + backward.chain + dense_backward_;
-  if (stages_ > 1) chain -= first_gather_;  // the sample is not of the last stage
+  const Seconds gather = stages_ > 1 ? first_gather_ : Seconds(0);  // of the last stage, which is not the sample's
+  const Seconds chain = (moe_ - 1) * layer + backward.chain + dense_backward_ - gather;
   const Seconds reduced = std::max(chain - backward.tail + first_reduced_,
-                                   moe_ * backward.link - backward.early - backward.tail + all_reduced_);
+                                   moe_ * backward.link - backward.early - gather - backward.tail + all_reduced_);
   return std::max(busiest, moe_ * forward.chain + dense_forward_ + std::max(chain, reduced + update_));
 }
 

@@ -98,8 +98,8 @@ TEST_CASE("dovetail: no regret against the oracle, and the bound is one") {
     REQUIRE_FALSE(found.plans.empty());
     INFO("ours " << describe(*c, found.plans.front().plan));
     CHECK(found.plans.front().time.value() <= best * (1 + 1e-9));
-    // Faster at times, by some .02 %: it also looks at degrees with slices that were cut for other degrees.
-    CHECK(found.plans.front().time.value() >= best * .999);
+    // Faster at times, by .5 % in one of 20,000 cases: it also looks at degrees with slices that were cut for others.
+    CHECK(found.plans.front().time.value() >= best * .99);
     CHECK(found.proof.bound.value() <= best * (1 + 1e-9));
     if (found.proof.optimal()) ++proven;
     best_of_all += best;
