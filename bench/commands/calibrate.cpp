@@ -30,6 +30,7 @@
 #include "models/base/streams.hpp"
 #include "models/files/calibration_file.hpp"
 #include "models/files/device_points.hpp"
+#include "models/files/measurements.hpp"
 #include "models/files/nccl_tests.hpp"
 #include "models/files/peer_times.hpp"
 #include "reports/text/format.hpp"
@@ -228,6 +229,13 @@ Calibration measure(const CalibrateCommand& options, const RunProvenance& by, co
   return c;
 }
 
+std::vector<std::string> inputs_of(const CalibrateCommand& options) {
+  std::vector<std::string> inputs = options.nccl_tests;
+  if (!options.measurements.empty())
+    std::ranges::copy(measurement_files(options.measurements), std::back_inserter(inputs));
+  return inputs;
+}
+
 Calibration from_files(const CalibrateCommand& options, Calibration c, FilesRead& files) {
   if (!options.name.empty()) c.name = options.name;
   if (!options.measurements.empty()) {
@@ -235,6 +243,8 @@ Calibration from_files(const CalibrateCommand& options, Calibration c, FilesRead
     add_measured_kernels(
         c, {options.measurements, source, options.dtype, options.keep.empty() ? Keep() : Keep(options.keep)}, files);
     c.source += (c.source.empty() ? "" : ". ") + fmt::format("Kernels by shape: {}", source);
+    for (const std::string& file : unread_measurements(options.measurements))
+      std::cerr << fmt::format("warning: {} is not read: no cost follows from it yet\n", file);
   }
   if (options.nccl_tests.empty()) return c;
   std::vector<NcclTestsRun> runs;
@@ -293,7 +303,7 @@ Exit calibrate(const CalibrateCommand& options, const std::vector<std::string>& 
   const std::optional<Calibration> base =
       options.base.empty() ? std::nullopt : std::optional(load_calibration(options.base, files));
   if (!options.baselines.empty()) read_peer_points(options.baselines, files);
-  require_outputs({{"--output", options.output}, {"--points", options.points}}, files, options.nccl_tests);
+  require_outputs({{"--output", options.output}, {"--points", options.points}}, files, inputs_of(options));
   if (!options.from_files()) {
     calibration = measure(options, provenance(command_line, files, options.seed), base, measurement);
   } else {

@@ -21,14 +21,14 @@ void add_once(std::vector<std::string>& list, const std::string& what) {
   if (std::ranges::find(list, what) == list.end()) list.push_back(what);
 }
 
-// look(provenance, name) for each cost that notes speak of.
-template <class Look>
-void for_each_cost(const Calibration& calibration, Look look) {
+// look(provenance, name) for each cost that notes speak of, and each GEMM cost for which `counts`.
+template <class Counts, class Look>
+void for_each_cost(const Calibration& calibration, Counts counts, Look look) {
   for (const CollectiveCost& cost : calibration.collectives)
     look(cost.provenance,
          fmt::format("{} ({})", name_in(collective_names, cost.collective), name_in(link_kind_names, cost.link)));
   for (const GemmCost& cost : calibration.gemms)
-    look(cost.provenance, fmt::format("GEMM ({})", name_in(dtype_names, cost.dtype)));
+    if (counts(cost)) look(cost.provenance, fmt::format("GEMM ({})", name_in(dtype_names, cost.dtype)));
   for (const KernelTable& table : calibration.tables)
     look(table.provenance, fmt::format("{} by shape ({})", name_in(kernel_kind_names, table.kind()),
                                        name_in(dtype_names, table.dtype())));
@@ -50,12 +50,11 @@ bool priced_by_shape(const Calibration& calibration, DType dtype) {
 
 }  // namespace
 
-void add_assumptions(const Calibration& all, DType dtype, std::vector<std::string>& notes) {
-  Calibration calibration = all;
-  std::erase_if(calibration.gemms,
-                [&](const GemmCost& gemm) { return gemm.dtype != dtype || priced_by_shape(calibration, dtype); });
+void add_assumptions(const Calibration& calibration, DType dtype, std::vector<std::string>& notes) {
   std::vector<std::string> assumed, disturbed;
-  for_each_cost(calibration, [&](const Provenance& provenance, const std::string& what) {
+  const bool by_shape = priced_by_shape(calibration, dtype);
+  const auto used = [&](const GemmCost& gemm) { return gemm.dtype == dtype && !by_shape; };
+  for_each_cost(calibration, used, [&](const Provenance& provenance, const std::string& what) {
     if (provenance.origin == Origin::Assumed) add_once(assumed, what);
     if (provenance.disturbed) add_once(disturbed, what);
   });
@@ -70,7 +69,8 @@ void add_assumptions(const Calibration& all, DType dtype, std::vector<std::strin
 
 void add_bad_fits(const Calibration& calibration, std::vector<std::string>& notes) {
   std::vector<std::string> bad;
-  for_each_cost(calibration, [&](const Provenance& provenance, const std::string& what) {
+  const auto all = [](const GemmCost&) { return true; };
+  for_each_cost(calibration, all, [&](const Provenance& provenance, const std::string& what) {
     if (provenance.fits_badly())
       add_once(bad, fmt::format("{} (r2 {:.2f}, up to {:.0f} % off)", what, provenance.fit->r2,
                                 100 * worst_error(*provenance.fit)));

@@ -13,6 +13,10 @@ enum class DType { Fp64, Fp32, Bf16, Fp16, Fp8 };
 inline constexpr std::array<std::pair<std::string_view, DType>, 5> dtype_names{
     {{"fp64", DType::Fp64}, {"fp32", DType::Fp32}, {"bf16", DType::Bf16}, {"fp16", DType::Fp16}, {"fp8", DType::Fp8}}};
 
+constexpr bool is_half(DType dtype) {
+  return dtype == DType::Bf16 || dtype == DType::Fp16;
+}
+
 constexpr Bytes size_of(DType dtype) {
   switch (dtype) {
     case DType::Fp64:

@@ -112,4 +112,17 @@ std::vector<MeasuredKernels> read_measurements(const std::filesystem::path& fold
   return all;
 }
 
+std::vector<std::string> measurement_files(const std::filesystem::path& folder) {
+  std::vector<std::string> paths;
+  for (const MeasuredFile& file : measured_files) paths.push_back((folder / file.name).string());
+  return paths;
+}
+
+std::vector<std::string> unread_measurements(const std::filesystem::path& folder) {
+  std::vector<std::string> paths;
+  for (const std::string_view name : unread_files)
+    if (std::filesystem::exists(folder / name)) paths.push_back((folder / name).string());
+  return paths;
+}
+
 }  // namespace dovetail

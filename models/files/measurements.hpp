@@ -20,4 +20,8 @@ struct MeasuredKernels {
 // folder that holds none of them, and for a file of another name that ends in .csv: it would be ignored.
 std::vector<MeasuredKernels> read_measurements(const std::filesystem::path& folder, FilesRead& files);
 
+// The files of a folder that read_measurements looks for, and those that it knows and does not read.
+std::vector<std::string> measurement_files(const std::filesystem::path& folder);
+std::vector<std::string> unread_measurements(const std::filesystem::path& folder);
+
 }  // namespace dovetail

@@ -50,12 +50,15 @@ class Adaptation {
 
   // A table knows both rates.
   void tables(const CostsSet& set) {
+    if (!set.products) part_halves();
     for (KernelTable& table : c_.tables) {
       const double rate = set.products ? 1 : peak_times(table.dtype());
       const double bandwidth = set.memory ? 1 : ratio(to_.memory_bandwidth, from_.memory_bandwidth);
       if (rate == 1 && bandwidth == 1) continue;
       table.scale(rate, bandwidth);
-      assume(table.provenance, rate);
+      table.provenance.origin = Origin::Assumed;
+      table.provenance.source +=
+          fmt::format(", peak x {:.4g} and memory bandwidth x {:.4g} for other hardware", rate, bandwidth);
     }
   }
 
@@ -78,8 +81,19 @@ class Adaptation {
   // A cluster that gives no rate at all is taken to have these.
   bool lacks(DType dtype) const { return !to_.peak.empty() && from_.peak.contains(dtype) && !to_.peak.contains(dtype); }
   bool half_of(DType dtype) const {
-    const auto half = [](DType d) { return d == DType::Bf16 || d == DType::Fp16; };
-    return half(dtype) && (to_.peak.contains(DType::Bf16) || to_.peak.contains(DType::Fp16));
+    return is_half(dtype) && (to_.peak.contains(DType::Bf16) || to_.peak.contains(DType::Fp16));
+  }
+
+  // fp16 and bf16 share a table where only one was measured. If their peaks change apart, each gets its own.
+  void part_halves() {
+    if (peak_times(DType::Bf16) == peak_times(DType::Fp16)) return;
+    std::vector<KernelTable> own;
+    for (const KernelTable& table : c_.tables)
+      for (const DType other : {DType::Bf16, DType::Fp16})
+        if (const KernelTable* like = find_table(c_.tables, table.kind(), other);
+            is_half(table.dtype()) && like->dtype() != other)
+          own.push_back(like->in(other));
+    c_.tables.insert(c_.tables.end(), own.begin(), own.end());
   }
 
   // One where the peak is not known on both sides.

@@ -25,24 +25,43 @@ double distance(const KernelFeatures& a, const KernelFeatures& b) {
 
 }  // namespace
 
+struct KernelTable::Measured {
+  std::vector<MeasuredKernel> points;
+  std::vector<KernelFeatures> features;  // by point
+  std::vector<double> log_ratios;        // of measured time and law, by point
+};
+
 struct KernelTable::Memo {
   std::shared_mutex mutex;
   std::map<KernelShape, Seconds> seconds;
 };
 
 KernelTable::KernelTable(KernelKind kind, DType dtype, std::vector<double> law, std::vector<MeasuredKernel> points)
-    : kind_(kind), dtype_(dtype), law_(std::move(law)), points_(std::move(points)), memo_(std::make_shared<Memo>()) {
+    : kind_(kind), dtype_(dtype), law_(std::move(law)), memo_(std::make_shared<Memo>()) {
   const std::string_view name = name_in(kernel_kind_names, kind_);
   if (law_.size() != law_of(kind_).parameters.size())
     throw InputError(fmt::format("{} kernels: {} parameters of the law, expected {}", name, law_.size(),
                                  law_of(kind_).parameters.size()));
-  if (points_.empty()) throw InputError(fmt::format("{} kernels: no measured shape, expected some", name));
-  for (const MeasuredKernel& point : points_) {
+  if (points.empty()) throw InputError(fmt::format("{} kernels: no measured shape, expected some", name));
+  Measured measured;
+  for (const MeasuredKernel& point : points) {
     check(point.shape.kind == kind_, "a table holds kernels of one kind");
-    features_.push_back(law_of(kind_).features(point.shape));
-    log_ratios_.push_back(std::log(point.time / by_law(point.shape)));
+    measured.features.push_back(law_of(kind_).features(point.shape));
+    measured.log_ratios.push_back(std::log(point.time / by_law(point.shape)));
     fastest_ = std::max(fastest_, flops(point.shape) / point.time);
   }
+  measured.points = std::move(points);
+  measured_ = std::make_shared<const Measured>(std::move(measured));
+}
+
+const std::vector<MeasuredKernel>& KernelTable::points() const {
+  return measured_->points;
+}
+
+KernelTable KernelTable::in(DType dtype) const {
+  KernelTable other = *this;
+  other.dtype_ = dtype;
+  return other;
 }
 
 Seconds KernelTable::by_law(const KernelShape& shape) const {
@@ -66,8 +85,9 @@ void KernelTable::scale(double peak, double memory_bandwidth) {
 Seconds KernelTable::predicted(const KernelShape& shape) const {
   const KernelFeatures here = law_of(kind_).features(shape);
   std::vector<std::pair<double, double>> nearest;  // distance and ratio
-  nearest.reserve(points_.size());
-  for (std::size_t i = 0; i < points_.size(); ++i) nearest.emplace_back(distance(here, features_[i]), log_ratios_[i]);
+  nearest.reserve(measured_->features.size());
+  for (std::size_t i = 0; i < measured_->features.size(); ++i)
+    nearest.emplace_back(distance(here, measured_->features[i]), measured_->log_ratios[i]);
   const std::size_t count = std::min(neighbours, nearest.size());
   std::ranges::partial_sort(nearest, nearest.begin() + static_cast<std::ptrdiff_t>(count));
   double sum = 0, weights = 0;
@@ -91,12 +111,11 @@ Seconds KernelTable::seconds(const KernelShape& shape) const {
 }
 
 const KernelTable* find_table(const std::vector<KernelTable>& tables, KernelKind kind, DType dtype) {
-  const auto half = [](DType d) { return d == DType::Bf16 || d == DType::Fp16; };
   const KernelTable* like = nullptr;
   for (const KernelTable& table : tables) {
     if (table.kind() != kind) continue;
     if (table.dtype() == dtype) return &table;
-    if (half(table.dtype()) && half(dtype)) like = &table;
+    if (is_half(table.dtype()) && is_half(dtype)) like = &table;
   }
   return like;
 }

@@ -37,16 +37,19 @@ class KernelTable {
   // For a device with other rates: those of the law are multiplied, and shapes keep their ratio to the law. The points
   // stay as measured.
   void scale(double peak, double memory_bandwidth);
+  // The same times in a format that the same units compute in at the same rate. See find_table.
+  KernelTable in(DType dtype) const;
 
   KernelKind kind() const { return kind_; }
   DType dtype() const { return dtype_; }
   const std::vector<double>& law() const { return law_; }
-  const std::vector<MeasuredKernel>& points() const { return points_; }
+  const std::vector<MeasuredKernel>& points() const;
 
   HeldBackError error;
   Provenance provenance;
 
  private:
+  struct Measured;
   struct Memo;
   Seconds by_law(const KernelShape& shape) const;
   Seconds predicted(const KernelShape& shape) const;
@@ -54,11 +57,9 @@ class KernelTable {
   KernelKind kind_;
   DType dtype_;
   std::vector<double> law_;
-  std::vector<MeasuredKernel> points_;
-  std::vector<KernelFeatures> features_;  // by point
-  std::vector<double> log_ratios_;        // of measured time and law, by point
   FlopsPerSecond fastest_;
-  std::shared_ptr<Memo> memo_;  // copies of a table share it
+  std::shared_ptr<const Measured> measured_;  // copies of a table share this and the next
+  std::shared_ptr<Memo> memo_;
 };
 
 // The table for kernels of `kind` that compute in `dtype`; null: none. Products in fp16 take the times of those in bf16

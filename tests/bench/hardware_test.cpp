@@ -127,3 +127,18 @@ TEST_CASE("products set by the user are priced by their flops") {
   CHECK_THAT(e.calibration->adapted[0],
              Catch::StartsWith("calibration.gemms was set: kernels take the time of their flops"));
 }
+
+TEST_CASE("fp16 follows its own peak, though its kernels were measured in bf16") {
+  FilesRead files;
+  std::vector<std::string> notes;
+  ExperimentRequest request;
+  request.cluster = "dgx-h100";
+  request.model = "mixtral-8x7b";
+  request.set = {"cluster.device.peak.fp16=1978 TFLOP/s"};
+  const Calibration c = *load_experiment(request, files, notes).calibration;
+  const auto seconds = [&](DType dtype) {
+    return find_table(c.tables, KernelKind::Gemm, dtype)->seconds(gemm_shape(8192, 8192, 8192));
+  };
+  CHECK(seconds(DType::Fp16) < .55 * seconds(DType::Bf16));
+  CHECK(find_table(c.tables, KernelKind::Gemm, DType::Bf16)->provenance.origin == Origin::Measured);
+}

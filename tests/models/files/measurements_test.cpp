@@ -62,3 +62,13 @@ TEST_CASE("a folder that cannot be used is refused with what is wrong") {
   folder.write("gem.csv", gemm_rows);
   CHECK_THROWS_WITH(read(), Contains("gem.csv") && Contains("unknown file of measurements"));
 }
+
+TEST_CASE("files that are known and not read are named") {
+  const test::TemporaryFolder folder;
+  folder.write("gemm.csv", gemm_rows);
+  CHECK(unread_measurements(".").empty());
+  folder.write("nccl.csv", "collective,dtype,gpus,message_size,us\n");
+  CHECK(unread_measurements(".") == std::vector<std::string>{"./nccl.csv"});
+  FilesRead files;
+  CHECK(read_measurements(".", files).size() == 2);
+}
