@@ -243,8 +243,6 @@ Calibration from_files(const CalibrateCommand& options, Calibration c, FilesRead
     add_measured_kernels(
         c, {options.measurements, source, options.dtype, options.keep.empty() ? Keep() : Keep(options.keep)}, files);
     c.source += (c.source.empty() ? "" : ". ") + fmt::format("Kernels by shape: {}", source);
-    for (const std::string& file : unread_measurements(options.measurements))
-      std::cerr << fmt::format("warning: {} is not read: no cost follows from it yet\n", file);
   }
   if (options.nccl_tests.empty()) return c;
   std::vector<NcclTestsRun> runs;

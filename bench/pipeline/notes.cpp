@@ -137,6 +137,7 @@ void add_limits(Report& report) {
     if (std::ranges::find(report.notes, note) == report.notes.end()) report.notes.push_back(std::move(note));
   };
   add(memory_left_out(e));
+  for (std::string& note : extrapolated_groups(e)) add(std::move(note));
   if (e.workload.batch < e.parallelism.pp) add(idle_stages(e));
   for (const SystemResult& result : report.results)
     for (std::string& note : extrapolated_profiles(*result.schedule, e.model)) add(std::move(note));

@@ -61,6 +61,10 @@ Json collective_entry(const CollectiveCost& cost) {
   Json json{{"collective", name_in(collective_names, cost.collective)}, {"link", name_in(link_kind_names, cost.link)}};
   if (cost.gpus > 0) json["gpus"] = cost.gpus;
   if (cost.members_per_node > 0) json["members_per_node"] = cost.members_per_node;
+  if (cost.latency)
+    json["latency"] = {{"hops", name_in(hops_names, cost.latency->hops)},
+                       {"inside", text(cost.latency->inside)},
+                       {"between", text(cost.latency->between)}};
   return cost_entry(cost, std::move(json));
 }
 

@@ -43,6 +43,10 @@ Json collective_json(const CollectiveCost& cost) {
             {"gpus", cost.gpus}};
   if (cost.members_per_node > 0) json["members_per_node"] = cost.members_per_node;
   json["alpha_s"] = cost.alpha.value();
+  if (cost.latency)
+    json["latency"] = {{"hops", name_in(hops_names, cost.latency->hops)},
+                       {"inside_s", cost.latency->inside.value()},
+                       {"between_s", cost.latency->between.value()}};
   json["beta_s_per_byte"] = cost.beta.value();
   json["provenance"] = provenance_json(cost.provenance);
   return json;

@@ -25,6 +25,10 @@ int read_members_per_node(const JsonReader& json, const CollectiveCost& cost) {
   return members;
 }
 
+Latency read_latency(const JsonReader& json) {
+  return {json.enumeration("hops", hops_names), json.quantity<Seconds>("inside"), json.quantity<Seconds>("between")};
+}
+
 CollectiveCost read_collective(const JsonReader& json) {
   CollectiveCost cost;
   cost.collective = json.enumeration("collective", std::span(collective_names).subspan(1));  // all but none
@@ -33,6 +37,10 @@ CollectiveCost read_collective(const JsonReader& json) {
   cost.members_per_node = read_members_per_node(json, cost);
   cost.alpha = json.quantity<Seconds>("alpha");
   cost.beta = json.quantity<SecondsPerByte>("beta");
+  if (const auto latency = json.find("latency")) {
+    if (cost.gpus > 0) latency->fail("beside \"gpus\" it says nothing: alpha is that of so many, expected one of both");
+    cost.latency = read_latency(*latency);
+  }
   cost.provenance = read_provenance(json.at("provenance"));
   return cost;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 
@@ -23,7 +24,16 @@ constexpr Names<DType, 6> measured_formats{{{"bfloat16", DType::Bf16},
 // Rows of which every expert takes as many: a plan's capacity makes them equal.
 constexpr std::string_view equal_rows = "balanced";
 
-using Fastest = std::map<DType, std::map<KernelShape, Seconds>>;
+constexpr Names<KernelKind, 4> measured_collectives{{{"alltoall", KernelKind::AllToAll},
+                                                     {"all_gather", KernelKind::AllGather},
+                                                     {"reduce_scatter", KernelKind::ReduceScatter},
+                                                     {"all_reduce", KernelKind::AllReduce}}};
+constexpr Names<DType, 4> element_formats{
+    {{"half", DType::Fp16}, {"bfloat16", DType::Bf16}, {"float", DType::Fp32}, {"fp8", DType::Fp8}}};
+constexpr std::int64_t node_ranks = 8;  // of the machines on which DeepEP was measured
+
+// Shapes of one kind, in one format.
+using Fastest = std::map<std::pair<KernelKind, DType>, std::map<KernelShape, Seconds>>;
 
 // One row: its format and shape; nothing where it measures something else than kernels of plans.
 struct Reading {
@@ -53,24 +63,58 @@ std::optional<Reading> read_experts_row(const CsvTable& t, const CsvTable::Row& 
                                size("tokens") * size("topk"))};
 }
 
+std::optional<Reading> read_collective_row(const CsvTable& t, const CsvTable::Row& row) {
+  const DType dtype = row.name(t.column("dtype"), element_formats);
+  const auto element = static_cast<std::int64_t>(size_of(dtype).value());
+  return Reading{
+      dtype, collective_shape(row.name(t.column("collective"), measured_collectives), row.whole(t.column("gpus"), 2),
+                              row.whole(t.column("message_size"), 1) * element)};
+}
+
+// Ranks that hold an expert of a token that chooses `topk` of all, on average; experts lie evenly on the ranks:
+// ranks (1 - C(experts - experts / ranks, topk) / C(experts, topk)).
+double ranks_of_a_token(std::int64_t ranks, std::int64_t experts, std::int64_t topk) {
+  double none = 1;  // of a rank's experts is chosen
+  for (std::int64_t i = 0; i < topk; ++i)
+    none *= static_cast<double>(experts - experts / ranks - i) / static_cast<double>(experts - i);
+  return static_cast<double>(ranks) * (1 - std::max(none, 0.0));
+}
+
+// Over several nodes another kernel does this.
+template <KernelKind kind>
+std::optional<Reading> read_exchange_row(const CsvTable& t, const CsvTable::Row& row) {
+  const auto size = [&](std::string_view name) { return row.whole(t.column(name), 1); };
+  const std::int64_t tokens = size("tokens"), experts = size("experts"), topk = size("topk");
+  if (topk > experts) row.fail(t.column("topk"), fmt::format("more than the {} experts", experts));
+  if (size("nodes") != 1) return {};
+  const double copies = static_cast<double>(tokens) * ranks_of_a_token(node_ranks, experts, topk);
+  return Reading{kind == KernelKind::Dispatch ? DType::Fp8 : DType::Bf16,
+                 exchange_shape(kind, tokens, std::llround(copies), size("hidden"), size("sms"))};
+}
+
 struct MeasuredFile {
   std::string_view name;
   ReadRow read;
+  std::string_view time = "us";  // the column of it, in microseconds
 };
-constexpr std::array<MeasuredFile, 3> measured_files{
-    {{"gemm.csv", read_gemm_row}, {"attention.csv", read_attention_row}, {"moe.csv", read_experts_row}}};
-// Known folders hold these too; no cost follows from them yet.
-constexpr std::array<std::string_view, 2> unread_files{"nccl.csv", "deepep.csv"};
+constexpr std::array<MeasuredFile, 6> measured_files{
+    {{"gemm.csv", read_gemm_row},
+     {"attention.csv", read_attention_row},
+     {"moe.csv", read_experts_row},
+     {"nccl.csv", read_collective_row},
+     {"deepep.csv", read_exchange_row<KernelKind::Dispatch>, "dispatch_us"},
+     {"deepep.csv", read_exchange_row<KernelKind::Combine>, "combine_us"}}};
+constexpr std::string_view file_names = "gemm.csv, attention.csv, moe.csv, nccl.csv or deepep.csv";
 
-Fastest read_rows(const CsvTable& table, ReadRow read) {
+Fastest read_rows(const CsvTable& table, ReadRow read, std::string_view time_column) {
   Fastest fastest;
-  const std::size_t time = table.column("us");
+  const std::size_t time = table.column(time_column);
   for (const CsvTable::Row& row : table.rows()) {
     const std::optional<Reading> reading = read(table, row);
     if (!reading) continue;
     const Seconds seconds(row.number(time) * 1e-6);
     if (!(seconds > Seconds(0))) row.fail(time, "0, expected a time");
-    const auto [found, first] = fastest[reading->dtype].try_emplace(reading->shape, seconds);
+    const auto [found, first] = fastest[{reading->shape.kind, reading->dtype}].try_emplace(reading->shape, seconds);
     if (!first) found->second = std::min(found->second, seconds);
   }
   return fastest;
@@ -83,12 +127,10 @@ void require_known(const std::filesystem::path& folder) {
     throw InputError(fmt::format("{}: {}, expected a folder of measurements", folder.string(), error.message()));
   for (const auto& entry : entries) {
     const std::string name = entry.path().filename().string();
-    const bool known = std::ranges::find(measured_files, name, &MeasuredFile::name) != measured_files.end() ||
-                       std::ranges::find(unread_files, name) != unread_files.end();
+    const bool known = std::ranges::find(measured_files, name, &MeasuredFile::name) != measured_files.end();
     if (name.ends_with(".csv") && !known)
       throw InputError({entry.path().string(), 1, 1, ""},
-                       "unknown file of measurements, expected gemm.csv, "
-                       "attention.csv or moe.csv");
+                       fmt::format("unknown file of measurements, expected {}", file_names));
   }
 }
 
@@ -97,31 +139,24 @@ void require_known(const std::filesystem::path& folder) {
 std::vector<MeasuredKernels> read_measurements(const std::filesystem::path& folder, FilesRead& files) {
   require_known(folder);
   std::vector<MeasuredKernels> all;
-  for (const auto& [name, read] : measured_files) {
+  for (const auto& [name, read, time] : measured_files) {
     const std::string path = (folder / name).string();
     if (!std::filesystem::exists(path)) continue;
     const CsvTable table(path, files);
-    for (const auto& [dtype, shapes] : read_rows(table, read)) {
-      MeasuredKernels& kernels = all.emplace_back(MeasuredKernels{dtype, {}, path});
+    for (const auto& [of, shapes] : read_rows(table, read, time)) {
+      MeasuredKernels& kernels = all.emplace_back(MeasuredKernels{of.second, {}, path});
       for (const auto& [shape, seconds] : shapes) kernels.kernels.push_back({shape, seconds});
     }
   }
-  if (all.empty())
-    throw InputError(
-        fmt::format("{}: no measurements, expected gemm.csv, attention.csv or moe.csv in it", folder.string()));
+  if (all.empty()) throw InputError(fmt::format("{}: no measurements, expected {} in it", folder.string(), file_names));
   return all;
 }
 
 std::vector<std::string> measurement_files(const std::filesystem::path& folder) {
   std::vector<std::string> paths;
-  for (const MeasuredFile& file : measured_files) paths.push_back((folder / file.name).string());
-  return paths;
-}
-
-std::vector<std::string> unread_measurements(const std::filesystem::path& folder) {
-  std::vector<std::string> paths;
-  for (const std::string_view name : unread_files)
-    if (std::filesystem::exists(folder / name)) paths.push_back((folder / name).string());
+  for (const MeasuredFile& file : measured_files)
+    if (std::string path = (folder / file.name).string(); paths.empty() || paths.back() != path)
+      paths.push_back(std::move(path));
   return paths;
 }
 

@@ -1,4 +1,5 @@
-// Folders of measured kernels: gemm.csv, attention.csv and moe.csv, whose columns data/README.md describes.
+// Folders of measured kernels: gemm.csv, attention.csv, moe.csv, nccl.csv and deepep.csv, whose columns data/README.md
+// describes.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -20,8 +21,7 @@ struct MeasuredKernels {
 // folder that holds none of them, and for a file of another name that ends in .csv: it would be ignored.
 std::vector<MeasuredKernels> read_measurements(const std::filesystem::path& folder, FilesRead& files);
 
-// The files of a folder that read_measurements looks for, and those that it knows and does not read.
+// The files of a folder that read_measurements looks for.
 std::vector<std::string> measurement_files(const std::filesystem::path& folder);
-std::vector<std::string> unread_measurements(const std::filesystem::path& folder);
 
 }  // namespace dovetail

@@ -14,7 +14,7 @@
 #include "models/base/json/json_text.hpp"
 #include "models/base/names.hpp"
 #include "models/files/input_file.hpp"
-#include "models/price/calibration.hpp"
+#include "models/price/collective_price.hpp"
 
 namespace dovetail {
 namespace {
@@ -359,6 +359,10 @@ void merge_nccl_tests(Calibration& calibration, std::span<const NcclTestsRun> ru
     });
     if (cost.collective == Collective::AllToAll)  // costs by message would go before it
       std::erase_if(calibration.messages, [&](const MessageCost& old) { return old.link == cost.link; });
+    if (cost.link == LinkKind::Intra)  // so would a table by size
+      std::erase_if(calibration.tables, [&](const KernelTable& old) {
+        return is_collective(old.kind()) && collective_of(old.kind()) == cost.collective;
+      });
   }
   calibration.collectives.insert(calibration.collectives.end(), costs.begin(), costs.end());
 }

@@ -137,7 +137,7 @@ CollectiveStep read_collective_step(const JsonReader& r) {
 
 KernelUse read_kernel_use(const JsonReader& r) {
   KernelUse use;
-  use.shape.kind = r.enumeration("kernel", kernel_kind_names);
+  use.shape.kind = r.enumeration("kernel", computing_kernels);
   const std::vector<JsonReader> sizes = r.at("sizes").elements();
   const auto names = kernel_size_names(use.shape.kind);
   if (sizes.size() != names.size()) r.fail("sizes", fmt::format("expected {}", fmt::join(names, ", ")));

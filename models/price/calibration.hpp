@@ -19,6 +19,18 @@
 
 namespace dovetail {
 
+// The messages of a collective that wait for each other, in a group of so many ranks on so many nodes:
+//   ring:   inside (ranks - nodes)     + between (nodes - 1)
+//   tree:   inside (ranks / nodes - 1) + between log2(nodes)
+//   direct: inside (ranks / nodes - 1) + between (ranks - ranks / nodes)
+enum class Hops { Ring, Tree, Direct };
+inline constexpr std::array<std::pair<std::string_view, Hops>, 3> hops_names{
+    {{"ring", Hops::Ring}, {"tree", Hops::Tree}, {"direct", Hops::Direct}}};
+struct Latency {
+  Hops hops = Hops::Ring;
+  Seconds inside, between;  // of a message to the same node and to another
+};
+
 // n is bytes: all-to-all: sent per rank, its own part included; all-gather: the gathered
 // buffer; reduce-scatter: the buffer before scattering; all-reduce, broadcast and reduce: the buffer; send: the
 // message.
@@ -32,6 +44,7 @@ struct CollectiveCost {
   // Members of the group on each node, when measured between nodes: then `gpus` are its members, and 0 the limit of
   // many nodes. 0: the cost holds wherever a group lies.
   int members_per_node = 0;
+  std::optional<Latency> latency = {};  // beside alpha; none: alpha holds for every group
 };
 
 struct GemmCost {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "models/base/errors.hpp"
@@ -14,6 +15,16 @@ namespace dovetail {
 namespace {
 
 constexpr double rounding = 1e-6;  // of betas and rates in files
+
+// The main uses of groups.
+constexpr std::array<std::pair<GroupKind, Collective>, 8> group_collectives{{{GroupKind::Ep, Collective::AllToAll},
+                                                                             {GroupKind::Mp, Collective::AllGather},
+                                                                             {GroupKind::Esp, Collective::AllGather},
+                                                                             {GroupKind::Mp, Collective::ReduceScatter},
+                                                                             {GroupKind::Esp, Collective::ReduceScatter},
+                                                                             {GroupKind::Dp, Collective::AllReduce},
+                                                                             {GroupKind::Edp, Collective::AllReduce},
+                                                                             {GroupKind::Pp, Collective::Send}}};
 
 CollectiveCost interpolate(const CollectiveCost& low, const CollectiveCost& high, int gpus) {
   const double share = static_cast<double>(gpus - low.gpus) / (high.gpus - low.gpus);
@@ -83,14 +94,59 @@ CollectiveCost at(std::vector<CollectiveCost> entries, int gpus) {
   return interpolate(*(above - 1), *above, gpus);
 }
 
+// Nothing where no table has `measured`, which is the collective or one that stands in for it.
+std::optional<CollectivePrice> price_by_size(const Calibration& calibration, Collective collective, Collective measured,
+                                             int ranks) {
+  constexpr Bytes large(1 << 28);
+  const auto kind =
+      std::ranges::find_if(collective_kernels, [&](const auto& k) { return collective_of(k.second) == measured; });
+  if (kind == collective_kernels.end()) return {};
+  const KernelTable* const table = find_table(calibration.tables, kind->second, DType::Bf16);
+  if (table == nullptr) return {};
+  CollectivePrice price;
+  price.collective = collective;
+  price.link = LinkKind::Intra;
+  price.by_size = table;
+  price.by_size_ranks = collective == Collective::Send ? 2 : ranks;
+  price.provenance = table->provenance;
+  price.alpha = table->launch();
+  price.beta = SecondsPerByte(price.of(large).busy.value() / large.value());
+  return price;
+}
+
 // Members on one node send each other their part meanwhile: its time, as beta of the whole.
 SecondsPerByte beta_inside(const Calibration& calibration, Collective collective, const GroupPlace& place) {
   if (collective == Collective::Send || members(place) <= 1) return {};
+  const double share = collective == Collective::AllToAll ? 1.0 / place.shape.nodes : 1;
+  const auto on_node = static_cast<int>(std::lround(members(place)));
+  for (const Collective each : {collective, like(collective)})
+    if (const auto by_size = price_by_size(calibration, collective, each, on_node)) return share * by_size->beta;
   std::vector<CollectiveCost> entries = entries_of(calibration, collective, LinkKind::Intra);
   if (entries.empty()) entries = entries_of(calibration, like(collective), LinkKind::Intra);
   if (entries.empty()) return {};
-  const double share = collective == Collective::AllToAll ? 1.0 / place.shape.nodes : 1;
   return share * at(std::move(entries), place.gpus_per_node).beta;
+}
+
+// A send is one message, wherever its stages lie.
+Seconds latency_of(const CollectiveCost& cost, const GroupPlace& place) {
+  if (!cost.latency) return {};
+  const auto& [hops, inside, between] = *cost.latency;
+  if (cost.collective == Collective::Send) return place.shape.crosses_nodes() ? between : inside;
+  const double ranks = place.shape.ranks, nodes = place.shape.nodes, on_node = ranks / nodes;
+  switch (hops) {
+    case Hops::Ring:
+      return inside * (ranks - nodes) + between * (nodes - 1);
+    case Hops::Tree:
+      return inside * (on_node - 1) + between * std::log2(nodes);
+    case Hops::Direct:
+      return inside * (on_node - 1) + between * (ranks - on_node);
+  }
+  return {};
+}
+
+std::int64_t largest_group(const KernelTable& table) {
+  const auto ranks = [](const MeasuredKernel& point) { return point.shape.size[0]; };
+  return ranks(*std::ranges::max_element(table.points(), {}, ranks));
 }
 
 bool measured_here(const CollectiveCost& cost, const std::vector<CollectiveCost>& entries, const GroupPlace& place,
@@ -111,6 +167,31 @@ bool is_held(const Calibration& calibration, Collective collective, const GroupP
 }
 
 }  // namespace
+
+Collective collective_of(KernelKind kind) {
+  switch (kind) {
+    case KernelKind::AllToAll:
+      return Collective::AllToAll;
+    case KernelKind::AllGather:
+      return Collective::AllGather;
+    case KernelKind::ReduceScatter:
+      return Collective::ReduceScatter;
+    case KernelKind::AllReduce:
+      return Collective::AllReduce;
+    default:
+      throw InternalError("no collective");
+  }
+}
+
+// A message counts as both halves of an all-to-all between two, of which one stays.
+ResourceTime CollectivePrice::of(Bytes n) const {
+  if (by_size == nullptr) return {alpha, n * beta};
+  const double bytes = n.value() * (collective == Collective::Send ? 2 : 1);
+  const KernelShape shape =
+      collective_shape(by_size->kind(), by_size_ranks, std::max<std::int64_t>(1, std::llround(bytes)));
+  const Seconds time = by_size->seconds(shape), launch = std::min(time, by_size->launch());
+  return {launch, time - launch};
+}
 
 BytesPerSecond card_share(const Cluster& cluster) {
   return cluster.nic_bandwidth * cluster.nics_per_node / cluster.gpus_per_node;
@@ -144,9 +225,14 @@ CollectivePrice find_cost(const Calibration& calibration, Collective collective,
   const auto [ranks, nodes] = place.shape;
   const LinkKind link = place.shape.crosses_nodes() ? LinkKind::Inter : LinkKind::Intra;
   Collective measured = collective;
+  const auto by_size = [&] {
+    return link == LinkKind::Intra ? price_by_size(calibration, collective, measured, ranks) : std::nullopt;
+  };
+  if (const auto price = by_size()) return *price;
   std::vector<CollectiveCost> entries = entries_of(calibration, collective, link);
   if (entries.empty() && like(collective) != collective) {
     measured = like(collective);
+    if (const auto price = by_size()) return *price;
     entries = entries_of(calibration, measured, link);
     for (CollectiveCost& cost : entries) {
       cost.collective = collective;
@@ -159,10 +245,15 @@ CollectivePrice find_cost(const Calibration& calibration, Collective collective,
                                  calibration.name, name_in(collective_names, collective),
                                  name_in(link_kind_names, link), ranks, nodes));
   const int gpus = nodes * place.gpus_per_node;
-  if (link == LinkKind::Intra) return {at(std::move(entries), gpus)};
+  if (link == LinkKind::Intra) {
+    CollectivePrice price{at(std::move(entries), gpus)};
+    price.alpha += latency_of(price, place);
+    return price;
+  }
   keep_nearest(entries, members(place));
   for (CollectiveCost& cost : entries) bring(cost, measured, place);
   CollectivePrice price{at(entries, gpus)};
+  price.alpha += latency_of(price, place);
   if (price.members_per_node > 0 && !measured_here(price, entries, place, gpus))
     price.beta = std::max(price.beta, beta_inside(calibration, collective, place));
   if (place.cards <= BytesPerSecond(0)) return price;
@@ -174,20 +265,28 @@ CollectivePrice find_cost(const Calibration& calibration, Collective collective,
 
 std::vector<Collective> held_by_cards(const Experiment& e) {
   std::vector<Collective> held;
-  for (const auto& [kind, collective] :
-       std::initializer_list<std::pair<GroupKind, Collective>>{{GroupKind::Ep, Collective::AllToAll},
-                                                               {GroupKind::Mp, Collective::AllGather},
-                                                               {GroupKind::Esp, Collective::AllGather},
-                                                               {GroupKind::Mp, Collective::ReduceScatter},
-                                                               {GroupKind::Esp, Collective::ReduceScatter},
-                                                               {GroupKind::Dp, Collective::AllReduce},
-                                                               {GroupKind::Edp, Collective::AllReduce},
-                                                               {GroupKind::Pp, Collective::Send}}) {
+  for (const auto& [kind, collective] : group_collectives) {
     const GroupPlace place = place_of(e.parallelism, kind, e.cluster);
     const bool known = std::ranges::find(held, collective) != held.end();
     if (!known && place.shape.crosses_nodes() && is_held(*e.calibration, collective, place)) held.push_back(collective);
   }
   return held;
+}
+
+std::vector<std::string> extrapolated_groups(const Experiment& e) {
+  std::vector<std::string> notes;
+  for (const auto& [kind, collective] : group_collectives) {
+    const GroupPlace place = place_of(e.parallelism, kind, e.cluster);
+    if (place.shape.ranks == 1 || place.shape.crosses_nodes() || collective == Collective::Send) continue;
+    const auto price = price_by_size(*e.calibration, collective, collective, place.shape.ranks);
+    if (!price) continue;
+    const std::int64_t most = largest_group(*price->by_size);
+    if (place.shape.ranks > most)
+      notes.push_back(fmt::format("{}: {} inside a node was measured among at most {} GPUs; its times among {} are "
+                                  "extrapolated",
+                                  e.calibration->name, name_in(collective_names, collective), most, place.shape.ranks));
+  }
+  return notes;
 }
 
 }  // namespace dovetail

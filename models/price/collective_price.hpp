@@ -1,9 +1,12 @@
 // The cost of a native collective where its group lies: of two groups of as many ranks, the one with more members on
 // each node sends less of the same buffer through the network cards.
 #pragma once
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include "models/price/calibration.hpp"
+#include "models/price/resource_time.hpp"
 #include "models/question/experiment.hpp"
 
 namespace dovetail {
@@ -24,9 +27,17 @@ double card_bytes(Collective collective, double nodes, double members);
 
 struct CollectivePrice : CollectiveCost {
   bool held_by_cards = false;  // the calibration says less than what the described cards can carry
+  // Inside a node, where groups were measured by their sizes: it has the times, and alpha and beta are those of its
+  // launch and of a large buffer. Null: alpha + n beta.
+  const KernelTable* by_size = nullptr;
+  std::int64_t by_size_ranks = 0;
+  ResourceTime of(Bytes n) const;
 };
+// The collective of a table's kernels.
+Collective collective_of(KernelKind kind);
 
-// The price of a collective over a group that lies there.
+// The price of a collective over a group that lies there. The calibration must live as long.
+// - Inside a node, a table of that collective counts before entries.
 // - Entries of a calibration for different numbers of GPUs: alpha and beta are interpolated linearly between neighbours
 //   and held beyond the ends.
 // - Entries that say how many members they had on each node: of those with the most similar number, beta changes from
@@ -40,5 +51,8 @@ CollectivePrice find_cost(const Calibration& calibration, Collective collective,
 
 // The collectives between nodes, of the experiment's groups, that are held by the cards.
 std::vector<Collective> held_by_cards(const Experiment& experiment);
+
+// A sentence for each collective among more GPUs of a node than its table has measured.
+std::vector<std::string> extrapolated_groups(const Experiment& experiment);
 
 }  // namespace dovetail

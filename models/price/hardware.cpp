@@ -26,7 +26,9 @@ class Adaptation {
 
   void products() {
     std::erase_if(c_.gemms, [&](const GemmCost& gemm) { return lacks(gemm.dtype); });
-    std::erase_if(c_.tables, [&](const KernelTable& table) { return lacks(table.dtype()) && !half_of(table.dtype()); });
+    std::erase_if(c_.tables, [&](const KernelTable& table) {
+      return computes(table.kind()) && lacks(table.dtype()) && !half_of(table.dtype());
+    });
     for (GemmCost& gemm : c_.gemms) {
       const double times = peak_times(gemm.dtype);
       if (times == 1) continue;
@@ -52,13 +54,11 @@ class Adaptation {
   void tables(const CostsSet& set) {
     if (!set.products) part_halves();
     for (KernelTable& table : c_.tables) {
-      const double rate = set.products ? 1 : peak_times(table.dtype());
-      const double bandwidth = set.memory ? 1 : ratio(to_.memory_bandwidth, from_.memory_bandwidth);
-      if (rate == 1 && bandwidth == 1) continue;
-      table.scale(rate, bandwidth);
-      table.provenance.origin = Origin::Assumed;
-      table.provenance.source +=
-          fmt::format(", peak x {:.4g} and memory bandwidth x {:.4g} for other hardware", rate, bandwidth);
+      if (computes(table.kind()))
+        scale(table, {.peak = set.products ? 1 : peak_times(table.dtype()),
+                      .memory_bandwidth = set.memory ? 1 : ratio(to_.memory_bandwidth, from_.memory_bandwidth)});
+      else
+        scale(table, {.node_bandwidth = set.links ? 1 : ratio(to_.node_bandwidth, from_.node_bandwidth)});
     }
   }
 
@@ -72,6 +72,18 @@ class Adaptation {
   }
 
  private:
+  static void scale(KernelTable& table, const RateChange& change) {
+    std::string what;
+    for (const auto& [name, times] : {std::pair{"peak", change.peak},
+                                      {"memory bandwidth", change.memory_bandwidth},
+                                      {"node bandwidth", change.node_bandwidth}})
+      if (times != 1) what += fmt::format(", {} x {:.4g}", name, times);
+    if (what.empty()) return;
+    table.scale(change);
+    table.provenance.origin = Origin::Assumed;
+    table.provenance.source += what + " for other hardware";
+  }
+
   template <class Rate>
   static double ratio(Rate here, Rate there) {
     const double times = here / there;
@@ -136,11 +148,16 @@ Hardware hardware_of(const Cluster& cluster) {
 }
 
 void adapt(Calibration& calibration, const Cluster& cluster, const CostsSet& set) {
-  if (set.products && !calibration.tables.empty()) {
-    calibration.tables.clear();
-    calibration.adapted.emplace_back(
-        "calibration.gemms was set: kernels take the time of their flops, not of their shapes");
-  }
+  const auto forget = [&](const auto& which, const char* note) {
+    if (std::erase_if(calibration.tables, [&](const KernelTable& t) { return which(t.kind()); }) > 0)
+      calibration.adapted.emplace_back(note);
+  };
+  if (set.products)
+    forget(computes, "calibration.gemms was set: kernels take the time of their flops, not of their shapes");
+  if (set.links)
+    forget(
+        is_collective,
+        "a cost of links was set: collectives inside a node take alpha + n beta, not what was measured by their size");
   if (!calibration.hardware) return;
   Adaptation adaptation(calibration, cluster);
   adaptation.tables(set);

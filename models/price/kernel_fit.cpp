@@ -94,14 +94,40 @@ class LawFit {
   std::span<const MeasuredKernel> points_;
 };
 
+using Kept = std::vector<MeasuredKernel>::iterator;  // the end of those that are kept
+
+Kept keep_drawn(std::vector<MeasuredKernel>& measured, std::size_t keep) {
+  std::ranges::sort(measured, {}, [](const MeasuredKernel& m) { return std::pair(draw(m.shape), m.shape); });
+  return measured.begin() + static_cast<std::ptrdiff_t>(keep);
+}
+
+// As evenly as the number allows.
+Kept keep_spread(std::vector<MeasuredKernel>& measured, std::size_t keep) {
+  std::ranges::sort(measured, {}, &MeasuredKernel::shape);
+  std::size_t i = 0;
+  return std::stable_partition(measured.begin(), measured.end(), [&, all = measured.size()](const MeasuredKernel&) {
+    ++i;
+    return i * keep / all > (i - 1) * keep / all;
+  });
+}
+
+// A group that sent more bytes in less time could have sent fewer in that time: what else they took was disturbed.
+void take_least_of_larger(std::vector<MeasuredKernel>& ascending) {
+  for (std::size_t i = ascending.size() - 1; i > 0; --i) {
+    MeasuredKernel& smaller = ascending[i - 1];
+    if (smaller.shape.size[0] == ascending[i].shape.size[0]) smaller.time = std::min(smaller.time, ascending[i].time);
+  }
+}
+
 }  // namespace
 
 KernelTable fit_table(DType dtype, std::vector<MeasuredKernel> measured, std::size_t keep) {
   if (measured.size() < 2) throw InputError(fmt::format("{} measured shapes, expected at least 2", measured.size()));
   const KernelKind kind = measured.front().shape.kind;
-  std::ranges::sort(measured, {}, [](const MeasuredKernel& m) { return std::pair(draw(m.shape), m.shape); });
-  const auto kept = measured.begin() + static_cast<std::ptrdiff_t>(std::clamp<std::size_t>(keep, 1, measured.size()));
+  keep = std::clamp<std::size_t>(keep, 1, measured.size());
+  const Kept kept = is_collective(kind) ? keep_spread(measured, keep) : keep_drawn(measured, keep);
   std::vector<MeasuredKernel> points(measured.begin(), kept);
+  if (is_collective(kind)) take_least_of_larger(points);
   std::vector<double> law = LawFit(law_of(kind), size_of(dtype), points).run();
   std::ranges::sort(points, {}, &MeasuredKernel::shape);
   KernelTable table(kind, dtype, std::move(law), std::move(points));

@@ -8,7 +8,7 @@
 namespace dovetail {
 namespace {
 
-constexpr double tera = 1e12, giga = 1e9, micro = 1e-6;
+constexpr double tera = 1e12, giga = 1e9, micro = 1e-6, nano = 1e-9;
 
 constexpr std::array<LawParameter, 8> product_parameters{
     {{"rate", "TFLOP/s of full tiles of 256 x 128", 800, 1, 20000, GrowsWith::Peak},
@@ -31,6 +31,17 @@ constexpr std::array<LawParameter, 3> attention_parameters{
     {{"rate", "TFLOP/s", 500, 1, 20000, GrowsWith::Peak},
      {"bandwidth", "GB/s", 2500, 10, 50000, GrowsWith::MemoryBandwidth},
      {"launch", "us", 5, .01, 1000}}};
+
+constexpr std::array<LawParameter, 3> collective_parameters{
+    {{"launch", "us", 6, .01, 1000},
+     {"rank", "us for each rank but one", 1, .001, 1000},
+     {"bandwidth", "GB/s between GPUs of a node", 250, .1, 50000, GrowsWith::NodeBandwidth}}};
+
+constexpr std::array<LawParameter, 4> exchange_parameters{
+    {{"launch", "us", 30, .01, 1000},
+     {"share", "GB/s that a multiprocessor can send", 25, .1, 5000},
+     {"bandwidth", "GB/s between GPUs of a node", 350, .1, 50000, GrowsWith::NodeBandwidth},
+     {"row", "ns that a row costs a multiprocessor", 100, .001, 100000}}};
 
 double size(const KernelShape& shape, std::size_t i) {
   return static_cast<double>(std::max<std::int64_t>(shape.size[i], 1));
@@ -88,6 +99,16 @@ Seconds attention_seconds(const KernelShape& s, std::span<const double> p, Bytes
   return Seconds(together(flops(s).value() / (p[0] * tera), bytes / (p[1] * giga), 3) + p[2] * micro);
 }
 
+Seconds collective_seconds(const KernelShape& s, std::span<const double> p, Bytes /*element*/) {
+  return Seconds((p[0] + p[1] * (size(s, 0) - 1)) * micro + amount(s) / (p[2] * giga));
+}
+
+Seconds exchange_seconds(const KernelShape& s, std::span<const double> p, Bytes element) {
+  const double bytes = element.value() * amount(s), multiprocessors = size(s, 3);
+  return Seconds(p[0] * micro + bytes / (std::min(multiprocessors * p[1], p[2]) * giga) +
+                 size(s, 1) * p[3] * nano / multiprocessors);
+}
+
 // Odd numbers of rows take a slower kernel.
 KernelFeatures gemm_features(const KernelShape& s) {
   return {2 * log_size(s, 0), log_size(s, 1), .7 * log_size(s, 2), .3 * static_cast<double>(s.size[0] % 2),
@@ -103,10 +124,25 @@ KernelFeatures experts_features(const KernelShape& s) {
   return {log_size(s, 0) - log_size(s, 1), log_size(s, 1), 3 * log_size(s, 2), 3 * log_size(s, 3), .5 * log_size(s, 4)};
 }
 
-constexpr std::array<KernelLaw, 3> laws{
+// Groups of one size first.
+KernelFeatures collective_features(const KernelShape& s) {
+  return {4 * log_size(s, 0), log_size(s, 1)};
+}
+
+KernelFeatures exchange_features(const KernelShape& s) {
+  return {log_size(s, 0), 2 * (log_size(s, 1) - log_size(s, 0)), 2 * log_size(s, 2), 2 * log_size(s, 3)};
+}
+
+constexpr std::array<KernelLaw, kernel_kind_names.size()> laws{
     {{KernelKind::Gemm, product_parameters, gemm_seconds, gemm_features, Launch},
      {KernelKind::Attention, attention_parameters, attention_seconds, attention_features, 2},
-     {KernelKind::Experts, experts_parameters, experts_seconds, experts_features, Launch}}};
+     {KernelKind::Experts, experts_parameters, experts_seconds, experts_features, Launch},
+     {KernelKind::AllToAll, collective_parameters, collective_seconds, collective_features},
+     {KernelKind::AllGather, collective_parameters, collective_seconds, collective_features},
+     {KernelKind::ReduceScatter, collective_parameters, collective_seconds, collective_features},
+     {KernelKind::AllReduce, collective_parameters, collective_seconds, collective_features},
+     {KernelKind::Dispatch, exchange_parameters, exchange_seconds, exchange_features},
+     {KernelKind::Combine, exchange_parameters, exchange_seconds, exchange_features}}};
 
 }  // namespace
 

@@ -7,6 +7,10 @@
 //   memory: the bytes of both factors and the product / bandwidth.
 //   Experts are two such products, one launch, and passes over all rows that the kernel looks at.
 // Attention, T = ((flops / rate)^3 + memory^3)^(1/3) + launch.
+// Collectives inside a node, T = launch + rank x (ranks - 1) + bytes / bandwidth, where bytes are those that a rank
+//   sends to others (amount() in kernel_shape.hpp).
+// Dispatch and combine, T = launch + max(bytes / (multiprocessors x share), bytes / bandwidth) + rows x row /
+//   multiprocessors, where bytes are those of all copies.
 // The powers make the transition between both bounds smooth. They were chosen by looking at H100's rows.
 #pragma once
 #include <array>
@@ -19,7 +23,7 @@
 
 namespace dovetail {
 
-enum class GrowsWith : std::uint8_t { Nothing, Peak, MemoryBandwidth };
+enum class GrowsWith : std::uint8_t { Nothing, Peak, MemoryBandwidth, NodeBandwidth };
 
 struct LawParameter {
   std::string_view name;

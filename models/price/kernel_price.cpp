@@ -20,7 +20,7 @@ KernelShape with_rows(KernelShape shape, double share) {
 
 KernelPrices::KernelPrices(const Calibration& calibration, DType dtype)
     : calibration_(calibration), gemm_(find_gemm(calibration, dtype)), element_(size_of(dtype)) {
-  for (const auto& [name, kind] : kernel_kind_names)
+  for (const auto& [name, kind] : computing_kernels)
     tables_[static_cast<std::size_t>(kind)] = find_table(calibration.tables, kind, dtype);
 }
 
@@ -65,17 +65,36 @@ Seconds KernelPrices::grouped_experts(const KernelShape& shape) const {
          products.seconds(gemm_shape(each, hidden, inter, experts)) + activation * calibration_.memory.beta;
 }
 
+namespace {
+
+// Two ranks send the fewest bytes to others.
+void put_least_collective(std::vector<CollectiveCost>& costs, const KernelTable& table) {
+  constexpr std::int64_t many = 1 << 30;
+  const Collective collective = collective_of(table.kind());
+  std::erase_if(costs,
+                [&](const CollectiveCost& c) { return c.collective == collective && c.link == LinkKind::Intra; });
+  CollectiveCost& least = costs.emplace_back();
+  least.collective = collective;
+  least.link = LinkKind::Intra;
+  least.beta = SecondsPerByte(amount(collective_shape(table.kind(), 2, many)) / many / table.fastest());
+}
+
+}  // namespace
+
 Calibration least_costs(const Calibration& calibration, DType dtype) {
   Calibration least = calibration;
   least.tables.clear();
   for (GemmCost& gemm : least.gemms) {
     if (gemm.dtype != dtype) continue;
-    for (const auto& [name, kind] : kernel_kind_names)
+    for (const auto& [name, kind] : computing_kernels)
       if (const KernelTable* table = find_table(calibration.tables, kind, dtype)) {
         gemm.alpha = {};
-        gemm.beta = std::min(gemm.beta, SecondsPerFlop(1 / table->fastest().value()));
+        gemm.beta = std::min(gemm.beta, SecondsPerFlop(1 / table->fastest()));
       }
   }
+  for (const auto& [name, kind] : collective_kernels)
+    if (const KernelTable* table = find_table(calibration.tables, kind, dtype))
+      put_least_collective(least.collectives, *table);
   return least;
 }
 

@@ -34,8 +34,8 @@ class KernelPrices {
   std::array<const KernelTable*, kernel_kind_names.size()> tables_{};  // by KernelKind; null: none
 };
 
-// Costs by flops alone that no kernel of these costs undercuts, whatever its shape: for bounds of plans that cut
-// kernels in unknown ways.
+// Costs by flops and bytes alone that no kernel and no collective of these costs undercuts, whatever its shape: for
+// bounds of plans that cut them in unknown ways.
 Calibration least_costs(const Calibration& calibration, DType dtype);
 
 }  // namespace dovetail

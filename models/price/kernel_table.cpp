@@ -23,6 +23,21 @@ double distance(const KernelFeatures& a, const KernelFeatures& b) {
   return sum;
 }
 
+// Null: not a rate of the device.
+const double* growth_of(const LawParameter& parameter, const RateChange& change) {
+  switch (parameter.grows_with) {
+    case GrowsWith::Peak:
+      return &change.peak;
+    case GrowsWith::MemoryBandwidth:
+      return &change.memory_bandwidth;
+    case GrowsWith::NodeBandwidth:
+      return &change.node_bandwidth;
+    case GrowsWith::Nothing:
+      break;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 struct KernelTable::Measured {
@@ -48,7 +63,7 @@ KernelTable::KernelTable(KernelKind kind, DType dtype, std::vector<double> law, 
     check(point.shape.kind == kind_, "a table holds kernels of one kind");
     measured.features.push_back(law_of(kind_).features(point.shape));
     measured.log_ratios.push_back(std::log(point.time / by_law(point.shape)));
-    fastest_ = std::max(fastest_, flops(point.shape) / point.time);
+    fastest_ = std::max(fastest_, amount(point.shape) / point.time.value());
   }
   measured.points = std::move(points);
   measured_ = std::make_shared<const Measured>(std::move(measured));
@@ -72,13 +87,16 @@ Seconds KernelTable::launch() const {
   return Seconds(law_[law_of(kind_).launch] * 1e-6);
 }
 
-void KernelTable::scale(double peak, double memory_bandwidth) {
+void KernelTable::scale(const RateChange& change) {
   const auto parameters = law_of(kind_).parameters;
+  double most = 0;  // what bounds a kernel is at most so much faster
   for (std::size_t i = 0; i < law_.size(); ++i) {
-    if (parameters[i].grows_with == GrowsWith::Peak) law_[i] *= peak;
-    if (parameters[i].grows_with == GrowsWith::MemoryBandwidth) law_[i] *= memory_bandwidth;
+    const double* const by = growth_of(parameters[i], change);
+    if (by == nullptr) continue;
+    law_[i] *= *by;
+    most = std::max(most, *by);
   }
-  fastest_ = fastest_ * std::max(peak, memory_bandwidth);  // what bounds a kernel is at most so much faster
+  fastest_ *= most;
   memo_ = std::make_shared<Memo>();
 }
 
@@ -96,7 +114,7 @@ Seconds KernelTable::predicted(const KernelShape& shape) const {
     sum += weight * nearest[i].second;
     weights += weight;
   }
-  return std::max(by_law(shape) * std::exp(sum / weights), flops(shape) / fastest_);
+  return std::max(by_law(shape) * std::exp(sum / weights), Seconds(amount(shape) / fastest_));
 }
 
 Seconds KernelTable::seconds(const KernelShape& shape) const {
@@ -114,7 +132,7 @@ const KernelTable* find_table(const std::vector<KernelTable>& tables, KernelKind
   const KernelTable* like = nullptr;
   for (const KernelTable& table : tables) {
     if (table.kind() != kind) continue;
-    if (table.dtype() == dtype) return &table;
+    if (table.dtype() == dtype || is_collective(kind)) return &table;
     if (is_half(table.dtype()) && is_half(dtype)) like = &table;
   }
   return like;

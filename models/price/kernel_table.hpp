@@ -24,6 +24,11 @@ struct HeldBackError {
   KernelShape worst_shape;
 };
 
+// By how much a device's rates are those that a table was measured at.
+struct RateChange {
+  double peak = 1, memory_bandwidth = 1, node_bandwidth = 1;
+};
+
 class KernelTable {
  public:
   // Throws InputError unless there are points, all of `kind`, and a parameter for each of the law.
@@ -31,12 +36,12 @@ class KernelTable {
 
   Seconds seconds(const KernelShape& shape) const;  // remembered; may be called from several threads
   Seconds launch() const;                           // the part of it that no shape goes below
-  // No shape is faster than this many operations in a second: no more than the fastest measured one.
-  FlopsPerSecond fastest() const { return fastest_; }
+  // No shape does more in a second than the fastest measured one: amount(shape) / seconds.
+  double fastest() const { return fastest_; }
 
   // For a device with other rates: those of the law are multiplied, and shapes keep their ratio to the law. The points
   // stay as measured.
-  void scale(double peak, double memory_bandwidth);
+  void scale(const RateChange& change);
   // The same times in a format that the same units compute in at the same rate. See find_table.
   KernelTable in(DType dtype) const;
 
@@ -57,13 +62,14 @@ class KernelTable {
   KernelKind kind_;
   DType dtype_;
   std::vector<double> law_;
-  FlopsPerSecond fastest_;
+  double fastest_ = 0;
   std::shared_ptr<const Measured> measured_;  // copies of a table share this and the next
   std::shared_ptr<Memo> memo_;
 };
 
 // The table for kernels of `kind` that compute in `dtype`; null: none. Products in fp16 take the times of those in bf16
-// where only these were measured, and the other way round: the same units do both at the same rate.
+// where only these were measured, and the other way round: the same units do both at the same rate. Collectives take
+// the same time in every format, because their sizes are bytes.
 const KernelTable* find_table(const std::vector<KernelTable>& tables, KernelKind kind, DType dtype);
 
 }  // namespace dovetail

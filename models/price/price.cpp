@@ -222,7 +222,8 @@ class Pricer {
         costs_[static_cast<std::size_t>(w.collective)][static_cast<std::size_t>(w.group)];
     if (!cost) cost = find_cost(*e_.calibration, w.collective, place_of(s_.groups, w.group, e_.cluster));
     const auto kind = cost->link == LinkKind::Inter ? InterferenceClass::Inter : InterferenceClass::Intra;
-    add(op, kind, cost->alpha, w.message * cost->beta);
+    const ResourceTime time = cost->of(w.message);
+    add(op, kind, time.fixed, time.busy);
   }
 
   const StepCost& all_to_all_cost(const Op& op, const ExchangeWork& w) {

@@ -46,8 +46,9 @@ StepCost alpha_beta(const Calibration& calibration, const CollectiveStep& step, 
   const Collective like = step.kind == StepKind::Exchange ? Collective::AllToAll : Collective::AllGather;
   const CollectivePrice known = find_cost(calibration, like, among);
   StepCost cost;
-  cost[known.link == LinkKind::Inter ? inter : intra] = {known.alpha * static_cast<double>(step.outer),
-                                                         bytes * known.beta};
+  const auto times = static_cast<double>(step.outer);
+  const ResourceTime each = known.of(bytes / times);
+  cost[known.link == LinkKind::Inter ? inter : intra] = {times * each.fixed, times * each.busy};
   return cost;
 }
 

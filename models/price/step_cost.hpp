@@ -8,11 +8,6 @@
 
 namespace dovetail {
 
-struct ResourceTime {
-  Seconds fixed;  // latency and messages: chunks do not share it
-  Seconds busy;   // of the resource
-};
-
 // Indexed by InterferenceClass: copies take Compute, exchanges take Inter and Intra.
 using StepCost = std::array<ResourceTime, interference_class_names.size()>;
 

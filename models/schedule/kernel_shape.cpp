@@ -1,5 +1,7 @@
 #include "models/schedule/kernel_shape.hpp"
 
+#include <algorithm>
+
 #include "models/base/errors.hpp"
 
 namespace dovetail {
@@ -8,9 +10,19 @@ namespace {
 constexpr std::array<std::string_view, 4> gemm_sizes{"rows", "columns", "inner", "groups"};
 constexpr std::array<std::string_view, 5> attention_sizes{"batch", "sequence", "heads", "kv_heads", "head_size"};
 constexpr std::array<std::string_view, 5> experts_sizes{"rows", "experts", "hidden", "inter", "seen"};
+constexpr std::array<std::string_view, 2> collective_sizes{"ranks", "bytes"};
+constexpr std::array<std::string_view, 4> exchange_sizes{"tokens", "rows", "hidden", "multiprocessors"};
 constexpr double expert_matrices = 3;  // of a gated expert
 
 }  // namespace
+
+bool computes(KernelKind kind) {
+  return kind <= computing_kernels.back().second;
+}
+
+bool is_collective(KernelKind kind) {
+  return kind >= collective_kernels.front().second && kind <= collective_kernels.back().second;
+}
 
 std::span<const std::string_view> kernel_size_names(KernelKind kind) {
   switch (kind) {
@@ -20,8 +32,12 @@ std::span<const std::string_view> kernel_size_names(KernelKind kind) {
       return attention_sizes;
     case KernelKind::Experts:
       return experts_sizes;
+    case KernelKind::Dispatch:
+    case KernelKind::Combine:
+      return exchange_sizes;
+    default:
+      return collective_sizes;
   }
-  return {};
 }
 
 KernelShape gemm_shape(std::int64_t rows, std::int64_t columns, std::int64_t inner, std::int64_t groups) {
@@ -38,6 +54,17 @@ KernelShape experts_shape(std::int64_t rows, std::int64_t experts, std::int64_t 
   return {KernelKind::Experts, {rows, experts, hidden, inter, seen}};
 }
 
+KernelShape collective_shape(KernelKind kind, std::int64_t ranks, std::int64_t bytes) {
+  check(is_collective(kind), "the shape of a collective is of a collective");
+  return {kind, {ranks, bytes}};
+}
+
+KernelShape exchange_shape(KernelKind kind, std::int64_t tokens, std::int64_t rows, std::int64_t hidden,
+                           std::int64_t multiprocessors) {
+  check(kind == KernelKind::Dispatch || kind == KernelKind::Combine, "tokens are exchanged by dispatch and combine");
+  return {kind, {tokens, rows, hidden, multiprocessors}};
+}
+
 Flops flops(const KernelShape& shape) {
   const auto size = [&](std::size_t i) { return static_cast<double>(shape.size[i]); };
   switch (shape.kind) {
@@ -47,8 +74,17 @@ Flops flops(const KernelShape& shape) {
       return Flops(2 * size(0) * size(1) * size(1) * size(2) * size(4));
     case KernelKind::Experts:
       return Flops(2 * expert_matrices * size(0) * size(2) * size(3));
+    default:
+      return {};
   }
-  return {};
+}
+
+double amount(const KernelShape& shape) {
+  if (computes(shape.kind)) return flops(shape).value();
+  const auto size = [&](std::size_t i) { return static_cast<double>(shape.size[i]); };
+  if (!is_collective(shape.kind)) return size(1) * size(2);
+  const double passes = shape.kind == KernelKind::AllReduce ? 2 : 1;  // an all-reduce scatters, then gathers
+  return passes * size(1) * (1 - 1 / std::max(size(0), 2.0));
 }
 
 }  // namespace dovetail

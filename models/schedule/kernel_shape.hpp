@@ -16,9 +16,33 @@ namespace dovetail {
 // Attention: the causal flash kernel of `batch` sequences, forward.
 // Experts: the forward pass of `experts` gated experts, `rows` rows in all, which they share equally. The kernel
 // passes over `seen` rows: its own and, in libraries that leave them in place, those of experts elsewhere.
-enum class KernelKind : std::uint8_t { Gemm, Attention, Experts };
-inline constexpr Names<KernelKind, 3> kernel_kind_names{
-    {{"gemm", KernelKind::Gemm}, {"attention", KernelKind::Attention}, {"experts", KernelKind::Experts}}};
+// AllToAll to AllReduce: the collective among `ranks` GPUs of one node, of `bytes` as CollectiveCost counts its n.
+// Dispatch, Combine: `tokens` of a rank to the ranks of their experts, one copy for each rank, and back: `rows` copies
+// of `hidden` numbers, by a kernel on so many multiprocessors.
+enum class KernelKind : std::uint8_t {
+  Gemm,
+  Attention,
+  Experts,
+  AllToAll,
+  AllGather,
+  ReduceScatter,
+  AllReduce,
+  Dispatch,
+  Combine
+};
+inline constexpr Names<KernelKind, 9> kernel_kind_names{{{"gemm", KernelKind::Gemm},
+                                                         {"attention", KernelKind::Attention},
+                                                         {"experts", KernelKind::Experts},
+                                                         {"all_to_all", KernelKind::AllToAll},
+                                                         {"all_gather", KernelKind::AllGather},
+                                                         {"reduce_scatter", KernelKind::ReduceScatter},
+                                                         {"all_reduce", KernelKind::AllReduce},
+                                                         {"dispatch", KernelKind::Dispatch},
+                                                         {"combine", KernelKind::Combine}}};
+inline constexpr auto computing_kernels = std::span(kernel_kind_names).first<3>();
+inline constexpr auto collective_kernels = std::span(kernel_kind_names).subspan<3, 4>();
+bool computes(KernelKind kind);
+bool is_collective(KernelKind kind);
 
 struct KernelShape {
   KernelKind kind = KernelKind::Gemm;
@@ -35,7 +59,14 @@ KernelShape attention_shape(std::int64_t batch, std::int64_t sequence, std::int6
 KernelShape experts_shape(std::int64_t rows, std::int64_t experts, std::int64_t hidden, std::int64_t inter,
                           std::int64_t seen);
 
-Flops flops(const KernelShape& shape);
+KernelShape collective_shape(KernelKind kind, std::int64_t ranks, std::int64_t bytes);
+KernelShape exchange_shape(KernelKind kind, std::int64_t tokens, std::int64_t rows, std::int64_t hidden,
+                           std::int64_t multiprocessors);
+
+Flops flops(const KernelShape& shape);  // of kernels that compute; else 0
+// By how much a rate multiplies: flops of kernels that compute, bytes to other ranks of collectives, numbers in the
+// copies of dispatch and combine.
+double amount(const KernelShape& shape);
 
 // A kernel that an op launches, as a multiple of the kernel of that shape: a backward pass is 2 or more of the forward
 // one, and part of a kernel less than 1.

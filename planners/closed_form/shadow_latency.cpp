@@ -16,7 +16,8 @@ bool layers_alike(const Experiment& e) {
 
 Seconds time_of(const Experiment& e, Collective collective, Bytes bytes) {
   const CollectivePrice cost = find_cost(*e.calibration, collective, place_of(e.parallelism, GroupKind::Ep, e.cluster));
-  return cost.alpha + bytes * cost.beta;
+  const ResourceTime time = cost.of(bytes);
+  return time.fixed + time.busy;
 }
 
 }  // namespace

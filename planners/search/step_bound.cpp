@@ -21,7 +21,7 @@ Experiment one_moe_layer(Experiment e) {
   return e;
 }
 
-// Two parts of a kernel may take less than the whole where costs go by shapes.
+// Two parts of a kernel or a collective may take less than the whole where costs go by their sizes.
 Experiment of_least_costs(Experiment e) {
   e.calibration = least_costs(*e.calibration, e.workload.dtype);
   return e;
@@ -197,11 +197,12 @@ StepBound::StepBound(const Experiment& experiment, const Plan& plan)
     dense_backward_ -= times_.dense_backward.before;
   reduces_ = training_ && stages_ == 1 && parts_ == 1;
   if (!reduces_) return;
+  const LayerTimes least = layer_times(of_least_costs(experiment), plan);  // slices may take less than the whole
   const auto all_reduce = [&](std::int64_t elements) {
-    return times_.all_reduce_alpha + static_cast<double>(elements) * times_.all_reduce_per_element;
+    return least.all_reduce_alpha + static_cast<double>(elements) * least.all_reduce_per_element;
   };
   first_reduced_ = all_reduce(times_.dense_elements.front());
-  all_reduced_ = all_reduce(times_.elements_after(-1)) + times_.expert_all_reduce;
+  all_reduced_ = all_reduce(times_.elements_after(-1)) + least.expert_all_reduce;
   update_ = times_.update;
 }
 
@@ -257,7 +258,7 @@ LayerFloor StepBound::floor(const Plan& plan) const {
 
 StreamFloor StepBound::streams(const Plan& plan) const {
   StreamFloor floor;
-  const PricedSchedule all = priced(in_one_chunk(plan), layer_);
+  const PricedSchedule all = priced(in_one_chunk(plan), least_);
   const Schedule& s = *all.schedule;
   const auto reducing = std::ranges::find(s.ops, OpKind::DenseGradientAllReduce, &Op::kind);
   const StreamId link = reduces_ && reducing != s.ops.end() ? reducing->stream : StreamId();

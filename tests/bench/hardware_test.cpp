@@ -82,6 +82,28 @@ TEST_CASE("twice the hardware is faster and half of it slower on every shipped c
   }
 }
 
+TEST_CASE("described links count: a narrower one makes the step slower, and a wider one never slower") {
+  struct Link {
+    std::string cluster, wider, narrower;
+  };
+  const auto set = [](const std::string& value) { return std::vector<std::string>{"cluster.network." + value}; };
+  for (const Link& link :
+       {Link{"dgx-h100-rails", "pcie.bandwidth=126 GB/s", "pcie.bandwidth=31.5 GB/s"},
+        Link{"dgx-h100-rails", "fabric.0.oversubscription=1", "fabric=[{\"nodes\": 2, \"oversubscription\": 4}]"},
+        Link{"dgx-h100-rails", "rails=true", "pcie.gpus_per_switch=8"},
+        Link{"dgx-h100-2to1", "fabric.0.oversubscription=1", "fabric.0.oversubscription=4"},
+        Link{"dgx-h100-2to1", "pcie.bandwidth=126 GB/s", "pcie.bandwidth=15 GB/s"},
+        Link{"ndv4-links", "pcie.gpus_per_switch=1", "pcie.gpus_per_switch=8"},
+        Link{"ndv4-links", "pcie.switch_bandwidth=63 GB/s", "pcie.switch_bandwidth=15 GB/s"},
+        Link{"gb200-nvl72-8", "rails=true", "slow=[{\"nodes\": [0], \"nic_speed\": 0.5}]"},
+        Link{"fsmoe-testbed-b-links", "rails=false", "slow=[{\"nodes\": [0], \"link_speed\": 0.5}]"}}) {
+    INFO(link.cluster << ": " << link.wider << ", " << link.narrower);
+    const Seconds usual = ask(link.cluster, {}).step;
+    CHECK(ask(link.cluster, set(link.wider)).step <= usual);
+    CHECK(ask(link.cluster, set(link.narrower)).step > usual);
+  }
+}
+
 TEST_CASE("costs scale with the rate that bounds them") {
   FilesRead files;
   std::vector<std::string> notes;

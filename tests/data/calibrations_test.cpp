@@ -52,7 +52,7 @@ std::string origins_table() {
     const Calibration c = load_calibration(cluster.calibration, files);
     const DType dtype = defaults.dtype.value_or(DType::Bf16);
     table += fmt::format("| `{}` |", name);
-    for (const auto& [kernel, kind] : kernel_kind_names) table += fmt::format(" {} |", kernel_origin(c, kind, dtype));
+    for (const auto& [kernel, kind] : computing_kernels) table += fmt::format(" {} |", kernel_origin(c, kind, dtype));
     table +=
         fmt::format(" {} | {} | {} | {} |\n", origins({c.memory.provenance.origin}), link_origins(c, LinkKind::Intra),
                     link_origins(c, LinkKind::Inter), c.copy ? origins({c.copy->provenance.origin}) : "-");
@@ -86,7 +86,7 @@ TEST_CASE("data/README.md names the error of every shipped table") {
     FilesRead files;
     const Calibration c = load_calibration(name, files);
     std::string row = fmt::format("| `{}` |", name);
-    for (const auto& [kernel, kind] : kernel_kind_names)
+    for (const auto& [kernel, kind] : computing_kernels)
       row += fmt::format(" {:.1f} |", 100 * find_table(c.tables, kind, DType::Bf16)->error.mean);
     CHECK_THAT(readme, Catch::Contains(row));
   }

@@ -86,7 +86,7 @@ void add_routing(Draw& draw, Experiment& e) {
 void add_tables(Draw& draw, Experiment& e) {
   Calibration& c = e.calibration.edit();
   const SecondsPerFlop beta = find_gemm(c, e.workload.dtype).beta;
-  for (const auto& [name, kind] : kernel_kind_names) {
+  for (const auto& [name, kind] : computing_kernels) {
     if (draw.chance(30)) continue;
     std::vector<MeasuredKernel> points;
     for (int i = 0; i < 12; ++i) {

@@ -48,7 +48,8 @@ TEST_CASE("a folder that cannot be used is refused with what is wrong") {
   const test::TemporaryFolder folder;
   FilesRead files;
   const auto read = [&] { return read_measurements(".", files); };
-  CHECK_THROWS_WITH(read(), Contains("no measurements, expected gemm.csv, attention.csv or moe.csv"));
+  CHECK_THROWS_WITH(read(),
+                    Contains("no measurements, expected gemm.csv, attention.csv, moe.csv, nccl.csv or deepep.csv"));
   CHECK_THROWS_WITH(read_measurements("none", files), Contains("expected a folder of measurements"));
   folder.write("gemm.csv", "dtype,m,n,k,us\nbfloat16,0,64,128,2.5\n");
   CHECK_THROWS_WITH(read(), Contains("gemm.csv:2:10: ") && Contains("expected a whole number from 1 on"));
@@ -63,12 +64,30 @@ TEST_CASE("a folder that cannot be used is refused with what is wrong") {
   CHECK_THROWS_WITH(read(), Contains("gem.csv") && Contains("unknown file of measurements"));
 }
 
-TEST_CASE("files that are known and not read are named") {
+TEST_CASE("collectives are read by their ranks and bytes, and exchanges of tokens by the copies that they send") {
   const test::TemporaryFolder folder;
-  folder.write("gemm.csv", gemm_rows);
-  CHECK(unread_measurements(".").empty());
-  folder.write("nccl.csv", "collective,dtype,gpus,message_size,us\n");
-  CHECK(unread_measurements(".") == std::vector<std::string>{"./nccl.csv"});
+  folder.write("nccl.csv",
+               "collective,dtype,gpus,message_size,us\n"
+               "all_reduce,float,4,1000,9\n"
+               "alltoall,half,8,1024,20\nalltoall,half,8,1024,12\n");
+  folder.write("deepep.csv",
+               "nodes,tokens,hidden,topk,experts,sms,dispatch_us,combine_us\n"
+               "1,1000,2048,1,64,24,50,60\n"
+               "1,1000,2048,2,16,24,70,80\n"
+               "8,1000,2048,2,16,24,700,800\n");
   FilesRead files;
-  CHECK(read_measurements(".", files).size() == 2);
+  const std::vector<MeasuredKernels> all = read_measurements(".", files);
+  REQUIRE(all.size() == 4);
+  REQUIRE(all[0].kernels.size() == 1);
+  CHECK(all[0].kernels[0].shape == collective_shape(KernelKind::AllToAll, 8, 2048));  // 1024 numbers of 2 bytes
+  CHECK(all[0].kernels[0].time.value() == Approx(12e-6));
+  CHECK(all[1].kernels.at(0).shape == collective_shape(KernelKind::AllReduce, 4, 4000));
+  REQUIRE(all[2].kernels.size() == 2);  // those within one node
+  // One expert is on one rank. Two of 16, two of which a rank has: 8 x (1 - 14 x 13 / (16 x 15)) = 1.9333 ranks.
+  CHECK(all[2].kernels[0].shape == exchange_shape(KernelKind::Dispatch, 1000, 1000, 2048, 24));
+  CHECK(all[2].kernels[1].shape == exchange_shape(KernelKind::Dispatch, 1000, 1933, 2048, 24));
+  CHECK(all[3].kernels.at(1).shape == exchange_shape(KernelKind::Combine, 1000, 1933, 2048, 24));
+  CHECK(all[3].kernels.at(1).time.value() == Approx(80e-6));
+  folder.write("deepep.csv", "nodes,tokens,hidden,topk,experts,sms,dispatch_us,combine_us\n1,1,2048,9,8,24,50,60\n");
+  CHECK_THROWS_WITH(read_measurements(".", files), Contains("deepep.csv:2:") && Contains("more than the 8 experts"));
 }
