@@ -323,7 +323,9 @@ void add_optional_choices(CLI::App& app, CalibrateCommand& o) {
   add_text(
       app,
       {"--measurements", "FOLDER",
-       "take the times of kernels by their shapes from gemm.csv, attention.csv and moe.csv in this folder", measured},
+       "take the times of kernels and collectives by their shapes from gemm.csv, attention.csv, moe.csv, nccl.csv and "
+       "deepep.csv in this folder",
+       measured},
       o.measurements);
   add_text(app, {"--source", "TEXT", "where these come from, for the provenance of the costs [the folder]", measured},
            o.source);

@@ -17,14 +17,15 @@ namespace {
 constexpr double rounding = 1e-6;  // of betas and rates in files
 
 // The main uses of groups.
-constexpr std::array<std::pair<GroupKind, Collective>, 8> group_collectives{{{GroupKind::Ep, Collective::AllToAll},
-                                                                             {GroupKind::Mp, Collective::AllGather},
-                                                                             {GroupKind::Esp, Collective::AllGather},
-                                                                             {GroupKind::Mp, Collective::ReduceScatter},
-                                                                             {GroupKind::Esp, Collective::ReduceScatter},
-                                                                             {GroupKind::Dp, Collective::AllReduce},
-                                                                             {GroupKind::Edp, Collective::AllReduce},
-                                                                             {GroupKind::Pp, Collective::Send}}};
+constexpr std::array<std::pair<GroupKind, Collective>, 8> group_collectives{
+    {{GroupKind::Ep, Collective::AllToAll},
+     {GroupKind::Mp, Collective::AllGather},
+     {GroupKind::Esp, Collective::AllGather},
+     {GroupKind::Mp, Collective::ReduceScatter},
+     {GroupKind::Esp, Collective::ReduceScatter},
+     {GroupKind::Dp, Collective::AllReduce},
+     {GroupKind::Edp, Collective::AllReduce},
+     {GroupKind::Pp, Collective::Send}}};
 
 CollectiveCost interpolate(const CollectiveCost& low, const CollectiveCost& high, int gpus) {
   const double share = static_cast<double>(gpus - low.gpus) / (high.gpus - low.gpus);
@@ -282,9 +283,10 @@ std::vector<std::string> extrapolated_groups(const Experiment& e) {
     if (!price) continue;
     const std::int64_t most = largest_group(*price->by_size);
     if (place.shape.ranks > most)
-      notes.push_back(fmt::format("{}: {} inside a node was measured among at most {} GPUs; its times among {} are "
-                                  "extrapolated",
-                                  e.calibration->name, name_in(collective_names, collective), most, place.shape.ranks));
+      notes.push_back(
+          fmt::format("{}: {} inside a node was measured among at most {} GPUs; its times among {} are "
+                      "extrapolated",
+                      e.calibration->name, name_in(collective_names, collective), most, place.shape.ranks));
   }
   return notes;
 }

@@ -82,6 +82,12 @@ void add_routing(Draw& draw, Experiment& e) {
   resolve_capacity(e);
 }
 
+std::vector<double> usual_law(KernelKind kind) {
+  std::vector<double> law;
+  for (const LawParameter& parameter : law_of(kind).parameters) law.push_back(parameter.start);
+  return law;
+}
+
 // Kernels by shape whose times bend and jump: between an eighth and eight times what their flops take.
 void add_tables(Draw& draw, Experiment& e) {
   Calibration& c = e.calibration.edit();
@@ -95,9 +101,18 @@ void add_tables(Draw& draw, Experiment& e) {
       for (std::size_t at = 0; at < kernel_size_names(kind).size(); ++at) shape.size[at] = size();
       points.push_back({shape, std::pow(2.0, draw.between(-3, 3)) * (flops(shape) * beta)});
     }
-    std::vector<double> law;
-    for (const LawParameter& parameter : law_of(kind).parameters) law.push_back(parameter.start);
-    c.tables.emplace_back(kind, e.workload.dtype, std::move(law), std::move(points));
+    c.tables.emplace_back(kind, e.workload.dtype, usual_law(kind), std::move(points));
+  }
+  const SecondsPerByte link = c.collectives.front().beta;
+  for (const auto& [name, kind] : collective_kernels) {
+    if (draw.chance(50)) continue;
+    std::vector<MeasuredKernel> points;
+    for (int i = 0; i < 8; ++i) {
+      const std::int64_t bytes = std::int64_t{1} << draw.between(2, 16);
+      const KernelShape shape = collective_shape(kind, std::int64_t{1} << draw.between(1, 3), bytes);
+      points.push_back({shape, std::pow(2.0, draw.between(-3, 3)) * (Bytes(static_cast<double>(bytes)) * link)});
+    }
+    c.tables.emplace_back(kind, e.workload.dtype, usual_law(kind), std::move(points));
   }
 }
 

@@ -105,7 +105,7 @@ TEST_CASE("no collective undercuts the least costs, whatever its size") {
   Calibration c = by_sizes();
   c.gemms = {{DType::Bf16, Seconds(1e-5), SecondsPerFlop(1e-15), {}}};
   c.tables[0] = collective_table(KernelKind::AllToAll,
-                      [](const KernelShape& shape) { return shape.size[1] == 1 << 20 ? .3 : 2.0; });
+                                 [](const KernelShape& shape) { return shape.size[1] == 1 << 20 ? .3 : 2.0; });
   const Calibration least = least_costs(c, DType::Bf16);
   CHECK(least.tables.empty());
   for (const int ranks : {2, 3, 8, 64})
@@ -120,7 +120,8 @@ TEST_CASE("no collective undercuts the least costs, whatever its size") {
 TEST_CASE("tables of collectives follow the links of the node alone") {
   Calibration c = by_sizes();
   c.memory = {Seconds(1e-6), SecondsPerByte(1e-12), {Origin::Measured, "a test"}};
-  c.hardware = Hardware{{{DType::Bf16, FlopsPerSecond(1e15)}}, BytesPerSecond(3e12), BytesPerSecond(450e9), BytesPerSecond(50e9)};
+  c.hardware = Hardware{
+      {{DType::Bf16, FlopsPerSecond(1e15)}}, BytesPerSecond(3e12), BytesPerSecond(450e9), BytesPerSecond(50e9)};
   Cluster cluster;
   cluster.device.peak = {{DType::Bf16, FlopsPerSecond(2e15)}};
   cluster.device.memory_bandwidth = BytesPerSecond(6e12);
@@ -148,7 +149,8 @@ TEST_CASE("half of the sizes of a collective predict the others, and a disturbed
   CHECK(half.error.rows == points.size() - points.size() / 2);
   const KernelTable all = fit_table(DType::Fp16, points, points.size());
   for (const MeasuredKernel& point : all.points())  // 8 KiB took a third of what 4 KiB took
-    if (point.shape.size[1] == 1 << 12) CHECK(point.time < 1.1 * all.seconds(collective_shape(KernelKind::AllToAll, point.shape.size[0], 1 << 13)));
+    if (point.shape.size[1] == 1 << 12)
+      CHECK(point.time < 1.1 * all.seconds(collective_shape(KernelKind::AllToAll, point.shape.size[0], 1 << 13)));
   const auto steady = [](const KernelShape&) { return 1.0; };
   points = measured_collectives_of(KernelKind::AllToAll, steady);
   CHECK(fit_table(DType::Fp16, points, points.size() / 2).error.mean < .02);
