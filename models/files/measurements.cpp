@@ -74,9 +74,9 @@ std::optional<Reading> read_collective_row(const CsvTable& t, const CsvTable::Ro
 // Ranks that hold an expert of a token that chooses `topk` of all, on average; experts lie evenly on the ranks:
 // ranks (1 - C(experts - experts / ranks, topk) / C(experts, topk)).
 double ranks_of_a_token(std::int64_t ranks, std::int64_t experts, std::int64_t topk) {
+  const std::int64_t elsewhere = experts - experts / ranks;
   double none = 1;  // of a rank's experts is chosen
-  for (std::int64_t i = 0; i < topk; ++i)
-    none *= static_cast<double>(experts - experts / ranks - i) / static_cast<double>(experts - i);
+  for (std::int64_t i = 0; i < topk; ++i) none *= static_cast<double>(elsewhere - i) / static_cast<double>(experts - i);
   return static_cast<double>(ranks) * (1 - std::max(none, 0.0));
 }
 
