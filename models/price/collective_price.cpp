@@ -95,6 +95,10 @@ CollectiveCost at(std::vector<CollectiveCost> entries, int gpus) {
   return interpolate(*(above - 1), *above, gpus);
 }
 
+Provenance stands_in(Collective measured, const Provenance& of) {
+  return {Origin::Assumed, fmt::format("as {} of the same buffer: {}", name_in(collective_names, measured), of.source)};
+}
+
 // Nothing where no table has `measured`, which is the collective or one that stands in for it.
 std::optional<CollectivePrice> price_by_size(const Calibration& calibration, Collective collective, Collective measured,
                                              int ranks) {
@@ -109,7 +113,7 @@ std::optional<CollectivePrice> price_by_size(const Calibration& calibration, Col
   price.link = LinkKind::Intra;
   price.by_size = table;
   price.by_size_ranks = collective == Collective::Send ? 2 : ranks;
-  price.provenance = table->provenance;
+  price.provenance = measured == collective ? table->provenance : stands_in(measured, table->provenance);
   price.alpha = table->launch();
   price.beta = SecondsPerByte(price.of(large).busy.value() / large.value());
   return price;
@@ -237,8 +241,7 @@ CollectivePrice find_cost(const Calibration& calibration, Collective collective,
     entries = entries_of(calibration, measured, link);
     for (CollectiveCost& cost : entries) {
       cost.collective = collective;
-      cost.provenance = {Origin::Assumed, fmt::format("as {} of the same buffer: {}",
-                                                      name_in(collective_names, measured), cost.provenance.source)};
+      cost.provenance = stands_in(measured, cost.provenance);
     }
   }
   if (entries.empty())

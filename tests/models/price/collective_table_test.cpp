@@ -77,6 +77,7 @@ TEST_CASE("a collective inside a node takes what its ranks and bytes were measur
   CHECK(total_us(c, Collective::Broadcast, group_on(1, 8), 1 << 20) ==
         Approx(total_us(c, Collective::AllGather, group_on(1, 8), 1 << 20)));
   CHECK(total_us(c, Collective::Send, group_on(1, 4), 1 << 20) == Approx(6 + (1 << 20) / 200e3));
+  CHECK(find_cost(c, Collective::Broadcast, group_on(1, 8)).provenance.origin == Origin::Assumed);
   // Between nodes the entries count.
   CHECK(find_cost(c, Collective::AllGather, group_on(2, 8)).by_size == nullptr);
   CHECK(total_us(c, Collective::AllGather, group_on(2, 8), 1 << 20) == Approx(40 + 1e-4 * (1 << 20)));
