@@ -188,14 +188,16 @@ Collective collective_of(KernelKind kind) {
   }
 }
 
-// A message counts as both halves of an all-to-all between two, of which one stays.
+// A message counts as both halves of an all-to-all between two, of which one stays. The bytes of small ones, which may
+// take less than a launch, take at least what the fastest would.
 ResourceTime CollectivePrice::of(Bytes n) const {
   if (by_size == nullptr) return {alpha, n * beta};
   const double bytes = n.value() * (collective == Collective::Send ? 2 : 1);
   const KernelShape shape =
       collective_shape(by_size->kind(), by_size_ranks, std::max<std::int64_t>(1, std::llround(bytes)));
-  const Seconds time = by_size->seconds(shape), launch = std::min(time, by_size->launch());
-  return {launch, time - launch};
+  const Seconds time = by_size->seconds(shape), least(amount(shape) / by_size->fastest());
+  const Seconds busy = std::max(time - by_size->launch(), least);
+  return {time - busy, busy};
 }
 
 BytesPerSecond card_share(const Cluster& cluster) {
