@@ -74,6 +74,15 @@ void add_backend_option(CLI::App& app, Options& options) {
            options.platform);
 }
 
+void add_draws_option(CLI::App& app, Options& options) {
+  add_integer(app,
+              {"--draws", "COUNT",
+               "how often all costs are drawn from the ranges in which they are known, for the interval of each step; "
+               "0: no intervals [200]",
+               schedules},
+              options.draws, 0, 1'000'000);
+}
+
 void add_result_options(CLI::App& app, Options& options, const std::string& page) {
   add_choice(app,
              {"--format", "table|json|csv",

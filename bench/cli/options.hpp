@@ -17,6 +17,7 @@ struct Options {
   std::vector<std::string> systems, plans;  // names or files
   std::string backend = "analytic", platform;
   int seed = 0;
+  int draws = 200;  // of unsure costs; 0: results say nothing of how sure they are
   std::optional<Format> format;
   std::string output, html, trace;  // files; empty: none; "-": standard output
   bool quiet = false, verbose = false;
@@ -32,6 +33,7 @@ enum class Systems { One, Many };
 void add_experiment_options(CLI::App& app, Options& options);
 void add_system_options(CLI::App& app, Options& options, Systems systems);
 void add_backend_option(CLI::App& app, Options& options);
+void add_draws_option(CLI::App& app, Options& options);
 void add_output_options(CLI::App& app, Options& options);                           // those and --trace
 void add_result_options(CLI::App& app, Options& options, const std::string& page);  // --format -o --html
 void add_general_options(CLI::App& app, Options& options);                          // -q -v --color --timeout

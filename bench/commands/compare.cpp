@@ -13,6 +13,7 @@
 #include "bench/pipeline/backends.hpp"
 #include "bench/pipeline/notes.hpp"
 #include "bench/pipeline/provenance.hpp"
+#include "bench/pipeline/step_ranges.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/json_text.hpp"
 #include "models/base/json/nearest.hpp"
@@ -105,6 +106,7 @@ Exit compare(const Options& options, const std::vector<std::string>& fail_on,
   require_results(thresholds, report);
   add_limits(report);
   add_figures(report);
+  add_step_ranges(options, report);
   report.provenance = provenance(command_line, question.files, options.seed);
   outputs.write(report);
   return judge(report, thresholds);
@@ -118,6 +120,7 @@ Action declare_compare(CLI::App& app) {
   add_experiment_options(app, *options);
   add_system_options(app, *options, Systems::Many);
   add_backend_option(app, *options);
+  add_draws_option(app, *options);
   add_output_options(app, *options);
   add_repeatable(app,
                  {"--fail-on", "SYSTEM:SPEEDUP",

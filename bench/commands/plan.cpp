@@ -20,6 +20,7 @@
 #include "bench/pipeline/notes.hpp"
 #include "bench/pipeline/plan_text.hpp"
 #include "bench/pipeline/provenance.hpp"
+#include "bench/pipeline/step_ranges.hpp"
 #include "bench/pipeline/ways_to_fit.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/streams.hpp"
@@ -164,6 +165,7 @@ Exit plan(const PlanOptions& options, const std::vector<std::string>& command_li
   if (!report.results.front().feasible) return refuse(report, question);
   add_limits(report);
   add_figures(report);
+  add_step_ranges(options, report);
   report.provenance = provenance(command_line, question.files, options.seed);
   const Plan& best = report.results.front().plan;
   outputs.write(report, [&](std::ostream& out, bool colour) { write_plan(out, report, options, colour); },
@@ -193,6 +195,7 @@ Action declare_plan(CLI::App& app) {
        "Schedules"},
       options->evaluator);
   add_backend_option(app, *options);
+  add_draws_option(app, *options);
   constexpr auto group = "With --evaluator host";
   add_scale_options(app, group, options->scale);
   add_number(app, {"--measure-time", "SECONDS", "longest time to measure one plan [1]", group}, options->measure_time,

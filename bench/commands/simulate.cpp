@@ -11,6 +11,7 @@
 #include "bench/pipeline/evaluate.hpp"
 #include "bench/pipeline/notes.hpp"
 #include "bench/pipeline/provenance.hpp"
+#include "bench/pipeline/step_ranges.hpp"
 #include "models/base/errors.hpp"
 #include "models/results/add_figures.hpp"
 #include "reports/text/gantt_text.hpp"
@@ -74,6 +75,7 @@ Exit simulate(const Options& options, const std::vector<std::string>& command_li
   report.results.push_back(evaluation.evaluate(candidate, choice));
   add_limits(report);
   add_figures(report);
+  add_step_ranges(options, report);
   report.provenance = provenance(command_line, question.files, options.seed);
   outputs.write(report, [&](std::ostream& out, bool colour) {
     reports::write_table(out, report, colour);
@@ -91,6 +93,7 @@ Action declare_simulate(CLI::App& app) {
   add_experiment_options(app, *options);
   add_system_options(app, *options, Systems::One);
   add_backend_option(app, *options);
+  add_draws_option(app, *options);
   add_output_options(app, *options);
   add_general_options(app, *options);
   app.footer(simulate_examples);

@@ -11,6 +11,7 @@
 #include "models/price/build_schedule.hpp"
 #include "models/price/calibration.hpp"
 #include "models/price/price.hpp"
+#include "models/results/step_range.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/closed_form/gradient_partition.hpp"
@@ -102,6 +103,17 @@ void price_layer_by_shapes(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(price(schedule, e));
 }
 BENCHMARK(price_layer_by_shapes);
+
+// The interval of a step of 32 layers, from 200 draws of its costs.
+void draw_costs(benchmark::State& state, Experiment (*experiment)(int layers)) {
+  const Experiment e = experiment(32);
+  const std::vector<std::shared_ptr<const Schedule>> steps{
+      std::make_shared<const Schedule>(build_schedule(e, co_scheduled(8)))};
+  for (auto _ : state) benchmark::DoNotOptimize(step_ranges(e, steps, 200, 0));
+  state.counters["ops"] = static_cast<double>(steps.front()->ops.size());
+}
+BENCHMARK_CAPTURE(draw_costs, testbed_b, bench::testbed_b)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(draw_costs, h100s, bench::h100s)->Unit(benchmark::kMillisecond);
 
 // A shape that nobody has asked for: its neighbours among 3000 measured ones are looked for.
 void new_kernel_shape(benchmark::State& state) {

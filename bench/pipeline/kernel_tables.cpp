@@ -67,16 +67,17 @@ void add_measured_kernels(Calibration& calibration, const MeasurementsRequest& r
 }
 
 void write_kernel_tables(std::ostream& out, const Calibration& calibration, bool colour) {
+  // The stated range is for nine of ten shapes.
   reports::TextTable table({"\nkernel", "\nformat", "shapes\nheld", "held\nback", "mean\nerror %",
-                            "nine of ten\nwithin %", "worst\nerror %", "\nworst at"});
+                            "nine of ten\nwithin %", "in the stated\nrange %", "worst\nerror %", "\nworst at"});
   const auto percent = [](double share) { return fmt::format("{:.1f}", 100 * share); };
   for (const KernelTable& t : calibration.tables) {
     const HeldBackError& e = t.error;
     const bool known = e.rows > 0;
     table.add({std::string(name_in(kernel_kind_names, t.kind())), std::string(name_in(dtype_names, t.dtype())),
                fmt::format("{}", t.points().size()), fmt::format("{}", e.rows), known ? percent(e.mean) : "-",
-               known ? percent(e.ninetieth) : "-", known ? percent(e.worst) : "-",
-               known ? sizes_text(e.worst_shape) : ""});
+               known ? percent(e.ninetieth) : "-", e.covered > 0 ? percent(e.covered) : "-",
+               known ? percent(e.worst) : "-", known ? sizes_text(e.worst_shape) : ""});
   }
   out << table.text(colour);
 }

@@ -35,6 +35,7 @@ struct Provenance {
   std::string source;      // paper and figure, or host, date and tool, with the published unit
   bool disturbed = false;  // measured while threads had to share cores: not to be trusted
   std::shared_ptr<const Fit> fit = nullptr;
+  double within = 0;  // of ten such costs, nine are within this factor; 0: not stated, see price/cost_ranges.hpp
 
   bool fits_badly() const { return fit != nullptr && fit->r2 < usual_r2; }
 };

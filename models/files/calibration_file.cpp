@@ -40,6 +40,7 @@ std::size_t sizes_of(const KernelTable& table) {
 Json provenance_entry(const Provenance& provenance) {
   Json json{{"origin", name_in(origin_names, provenance.origin)}, {"source", provenance.source}};
   if (provenance.disturbed) json["disturbed"] = true;
+  if (provenance.within > 0) json["within"] = provenance.within;
   if (!provenance.fit) return json;
   Json points = Json::array();
   for (const FitPoint& p : provenance.fit->points)
@@ -96,6 +97,7 @@ std::string table_text(const KernelTable& table) {
                          {"mean", rounded(error.mean)},
                          {"ninetieth", rounded(error.ninetieth)},
                          {"worst", rounded(error.worst)},
+                         {"covered", rounded(error.covered)},
                          {"worst_shape", std::span(error.worst_shape.size).first(sizes_of(table))}};
   head["provenance"] = provenance_entry(table.provenance);
   std::string text = head.dump();

@@ -33,6 +33,7 @@ Json fit_json(const Fit& fit) {
 Json provenance_json(const Provenance& provenance) {
   Json json{{"origin", name_in(origin_names, provenance.origin)}, {"source", provenance.source}};
   if (provenance.disturbed) json["disturbed"] = true;
+  if (provenance.within > 0) json["within"] = provenance.within;
   if (provenance.fit && !provenance.fit->points.empty()) json["fit"] = fit_json(*provenance.fit);
   return json;
 }

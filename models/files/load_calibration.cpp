@@ -128,6 +128,7 @@ HeldBackError read_error(const JsonReader& json, KernelKind kind) {
   error.mean = json.number("mean", 0);
   error.ninetieth = json.number("ninetieth", 0);
   error.worst = json.number("worst", 0);
+  error.covered = json.number_or("covered", 0, 0);
   error.worst_shape.kind = kind;
   if (const auto shape = json.find("worst_shape")) {
     std::size_t i = 0;
@@ -209,6 +210,7 @@ Hardware read_hardware(const JsonReader& json) {
 Provenance read_provenance(const JsonReader& json) {
   Provenance provenance{json.enumeration("origin", origin_names), json.string("source"),
                         json.boolean_or("disturbed", false)};
+  if (json.has("within")) provenance.within = json.number("within", 1, 1000);
   if (const auto fit = json.find("fit")) provenance.fit = std::make_shared<const Fit>(read_fit(*fit));
   return provenance;
 }

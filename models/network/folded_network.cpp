@@ -4,17 +4,11 @@
 #include <map>
 #include <unordered_map>
 
+#include "models/base/draws.hpp"
 #include "models/base/errors.hpp"
 
 namespace dovetail {
 namespace {
-
-std::uint64_t mixed(std::uint64_t x) {  // splitmix64's finaliser
-  x += 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
 
 std::uint64_t joined(std::uint64_t a, std::uint64_t b) {
   return mixed(a ^ mixed(b));

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 
 #include "models/base/errors.hpp"
 
@@ -14,20 +13,6 @@ namespace {
 constexpr std::size_t enough_to_fit = 1000;                  // shapes; more do not change 8 parameters
 constexpr std::string_view tiles_at_once = "tiles_at_once";  // a whole number, which is tried
 constexpr std::array<double, 12> usual_waves{72, 78, 82, 84, 104, 108, 114, 120, 128, 132, 144, 148};
-
-// SplitMix64: the same on every machine, as std::hash is not.
-std::uint64_t mixed(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
-std::uint64_t draw(const KernelShape& shape) {
-  std::uint64_t value = static_cast<std::uint64_t>(shape.kind);
-  for (const std::int64_t size : shape.size) value = mixed(value ^ static_cast<std::uint64_t>(size));
-  return value;
-}
 
 class LawFit {
  public:
@@ -97,7 +82,7 @@ class LawFit {
 using Kept = std::vector<MeasuredKernel>::iterator;  // the end of those that are kept
 
 Kept keep_drawn(std::vector<MeasuredKernel>& measured, std::size_t keep) {
-  std::ranges::sort(measured, {}, [](const MeasuredKernel& m) { return std::pair(draw(m.shape), m.shape); });
+  std::ranges::sort(measured, {}, [](const MeasuredKernel& m) { return std::pair(mixed(m.shape), m.shape); });
   return measured.begin() + static_cast<std::ptrdiff_t>(keep);
 }
 
@@ -141,8 +126,10 @@ HeldBackError error_on(const KernelTable& table, const std::vector<MeasuredKerne
   if (held_back.empty()) return result;
   std::vector<double> errors;
   for (const auto& [shape, time] : held_back) {
-    errors.push_back(std::abs(table.seconds(shape) / time - 1));
-    result.mean += errors.back() / static_cast<double>(held_back.size());
+    const double ratio = table.seconds(shape) / time, rows = static_cast<double>(held_back.size());
+    errors.push_back(std::abs(ratio - 1));
+    result.mean += errors.back() / rows;
+    if (std::abs(std::log(ratio)) <= std::log(table.within(shape))) result.covered += 1 / rows;
     if (errors.back() < result.worst) continue;
     result.worst = errors.back();
     result.worst_shape = shape;

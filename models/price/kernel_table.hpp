@@ -22,11 +22,19 @@ struct HeldBackError {
   double mean = 0, ninetieth = 0;  // the share .9 of the rows has at most this
   double worst = 0;
   KernelShape worst_shape;
+  double covered = 0;  // the share of the rows within KernelTable::within of the prediction
 };
 
 // By how much a device's rates are those that a table was measured at.
 struct RateChange {
   double peak = 1, memory_bandwidth = 1, node_bandwidth = 1;
+};
+
+// By how much the times of a table are off.
+struct TableDeviation {
+  double factor = 1;       // on all times
+  double shapes = 0;       // on the time of each shape, this power of within()
+  std::uint64_t seed = 0;  // other than 0: shapes also deviate each by a draw of their own
 };
 
 class KernelTable {
@@ -35,13 +43,18 @@ class KernelTable {
   KernelTable(KernelKind kind, DType dtype, std::vector<double> law, std::vector<MeasuredKernel> points);
 
   Seconds seconds(const KernelShape& shape) const;  // remembered; may be called from several threads
-  Seconds launch() const;                           // the part of it that no shape goes below
+  // Of ten shapes that the table does not hold, the true times of nine are within this factor of seconds(): it is wide
+  // where the nearest measured shapes disagree. How wide follows from predicting measured shapes by the others.
+  double within(const KernelShape& shape) const;
+  Seconds launch() const;  // the part of it that no shape goes below
   // No shape does more in a second than the fastest measured one: amount(shape) / seconds.
   double fastest() const { return fastest_; }
 
   // For a device with other rates: those of the law are multiplied, and shapes keep their ratio to the law. The points
   // stay as measured.
   void scale(const RateChange& change);
+  // From now on times are off by so much.
+  void deviate(const TableDeviation& deviation) { deviation_ = deviation; }
   // The same times in a format that the same units compute in at the same rate. See find_table.
   KernelTable in(DType dtype) const;
 
@@ -56,13 +69,20 @@ class KernelTable {
  private:
   struct Measured;
   struct Memo;
+  struct Prediction {
+    Seconds time;
+    double scatter = 0;  // of the logarithms of the nearest shapes' ratios
+  };
   Seconds by_law(const KernelShape& shape) const;
-  Seconds predicted(const KernelShape& shape) const;
+  Prediction predict(const KernelShape& shape) const;
+  Prediction remembered(const KernelShape& shape) const;
+  double log_within(const Prediction& prediction) const;
 
   KernelKind kind_;
   DType dtype_;
   std::vector<double> law_;
   double fastest_ = 0;
+  TableDeviation deviation_;
   std::shared_ptr<const Measured> measured_;  // copies of a table share this and the next
   std::shared_ptr<Memo> memo_;
 };

@@ -8,6 +8,7 @@
 
 #include "models/plan/plan.hpp"
 #include "models/results/figures.hpp"
+#include "models/results/step_range.hpp"
 #include "models/time/memory.hpp"
 #include "models/time/timeline.hpp"
 
@@ -72,6 +73,7 @@ struct SystemResult {
   bool feasible = true;
   Bytes missing;  // device memory that lacks when not feasible
   std::optional<RunReport> run;
+  std::optional<StepRange> range;  // of modelled results, where it was asked for
   std::vector<NetworkUse> network;  // by add_figures; empty without a described network
 };
 

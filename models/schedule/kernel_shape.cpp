@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/base/draws.hpp"
 #include "models/base/errors.hpp"
 
 namespace dovetail {
@@ -15,6 +16,12 @@ constexpr std::array<std::string_view, 4> exchange_sizes{"tokens", "rows", "hidd
 constexpr double expert_matrices = 3;  // of a gated expert
 
 }  // namespace
+
+std::uint64_t mixed(const KernelShape& shape) {
+  std::uint64_t value = static_cast<std::uint64_t>(shape.kind);
+  for (const std::int64_t size : shape.size) value = mixed(value ^ static_cast<std::uint64_t>(size));
+  return value;
+}
 
 bool computes(KernelKind kind) {
   return kind <= computing_kernels.back().second;

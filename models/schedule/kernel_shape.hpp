@@ -50,6 +50,9 @@ struct KernelShape {
   friend auto operator<=>(const KernelShape&, const KernelShape&) = default;
 };
 
+// A number that follows from the shape alone, for draws (base/draws.hpp).
+std::uint64_t mixed(const KernelShape& shape);
+
 // The names of a shape's sizes, in order; the other sizes are 0.
 std::span<const std::string_view> kernel_size_names(KernelKind kind);
 

@@ -100,6 +100,12 @@ Json run_json(const RunReport& run) {
             {"gradient_error", number(run.gradient_error)}}}};
 }
 
+Json range_json(const SystemResult& result) {
+  if (!result.range) return nullptr;
+  const Seconds step = result.metrics.makespan;
+  return Json::array({number(result.range->low * step), number(result.range->high * step)});
+}
+
 Json result_json(const Report& report, const SummaryRow& row) {
   const SystemResult& result = *row.result;
   const Metrics& metrics = result.metrics;
@@ -112,6 +118,8 @@ Json result_json(const Report& report, const SummaryRow& row) {
                {"forward_s", number(row.forward)},
                {"backward_s", number(row.backward)},
                {"iteration_s", number(metrics.makespan)},
+               {"interval_s", range_json(result)},
+               {"draws", result.range ? result.range->draws.size() : 0},
                {"speedup", number(row.speedup)},
                {"exposed_communication_s", number(metrics.exposed_communication)},
                {"lower_bound_s", number(result.lower_bound)},

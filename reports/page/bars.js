@@ -81,8 +81,9 @@ function stepBar(context, r, y, scale) {
   if (r.exposed_communication_s > 0)
     hatch(context, start, y + 23, Math.max(scale(r.exposed_communication_s) - start, 2), 8, color("exposed"));
   context.globalAlpha = 1;
-  if (r.ci95_s && r.ci95_s.every(known)) {
-    const [low, high] = r.ci95_s.map(scale);
+  const interval = r.ci95_s || r.interval_s;  // of measured samples, or of drawn costs
+  if (interval && interval.every(known)) {
+    const [low, high] = interval.map(scale);
     context.strokeStyle = color("ink");
     context.lineWidth = 1.5;
     context.beginPath();
@@ -109,7 +110,8 @@ function margin(context, size, texts) {
 function drawSteps() {
   const rowHeight = 46;
   const [context, width] = prepare(byId("steps"), 8 + results.length * rowHeight + 24);
-  const largest = Math.max(...results.map((r) => Math.max(r.makespan_s || 0, r.lower_bound_s || 0)), 1e-12);
+  const ends = (r) => [r.makespan_s, r.lower_bound_s, ...(r.interval_s || [])];
+  const largest = Math.max(...results.flatMap(ends).filter(known), 1e-12);
   const unit = largest >= 1 ? {size: 1, name: "s"} :
       largest >= 1e-3       ? {size: 1e-3, name: "ms"} :
                               {size: 1e-6, name: "\u00b5s"};
@@ -123,7 +125,7 @@ function drawSteps() {
     context.font = font(14, 600);
     context.fillStyle = color(r === fastest ? "good" : "ink");
     const time = formatTime(r.makespan_s);
-    const x = Math.max(end, chart.scale(r.lower_bound_s || 0)) + 8;
+    const x = Math.max(end, ...ends(r).slice(1).filter(known).map(chart.scale)) + 8;
     context.fillText(time, x, y + 10);
     const after = x + context.measureText(time + " ").width + 4;
     context.font = font(13);
@@ -170,7 +172,8 @@ byId("steps-legend")
     .append(
         swatch("forward", "background: var(--forward)"),
         swatch("backward, gradient synchronisation and optimizer", "background: var(--backward)"),
-        swatch("exposed communication", "", "hatched"), swatch("lower bound of its work", "", "dashed"));
+        swatch("exposed communication", "", "hatched"), swatch("lower bound of its work", "", "dashed"),
+        ...(results.some((r) => r.interval_s) ? [swatch("\u251c\u2524 90 % of the draws of all costs", "display: none")] : []));
 byId("memory-legend")
     .append(
         swatch("weights, gradients and optimizer states", "background: var(--forward)"),

@@ -51,9 +51,11 @@ function formatTime(s) {
 const fixed = (value, decimals) => (known(value) ? value.toFixed(decimals) : missing);
 const percent = (value, decimals = 0) => (known(value) ? (value * 100).toFixed(decimals) + " %" : missing);
 
-// About four digits for the largest step time, so that a column compares well.
+// About four digits for the longest step, so that a column compares well.
 const longest = Math.max(...results.map((r) => r.makespan_s || 0), 0) * 1e3;
-const msDecimals = longest >= 1000 ? 1 : longest >= 10 ? 2 : longest >= 1 ? 3 : 4;
+const fourDigits = longest >= 1000 ? 1 : longest >= 10 ? 2 : longest >= 1 ? 3 : 4;
+// No step whose costs are drawn is known to four digits.
+const msDecimals = fourDigits - (results.some((r) => r.interval_s) ? 1 : 0);
 const ms = (s) => (known(s) ? fixed(s * 1e3, msDecimals) : missing);
 
 // A number under a key that ends in its unit: "alpha_s" is a time, "memory_bytes" a size.

@@ -14,7 +14,9 @@ function headline() {
         `No system fits the ${formatBytes(inputs.cluster.device.memory_bytes)} of the ${inputs.cluster.device.name}`;
   const best = fastest || results[0];
   const step = `${formatTime(best.makespan_s)} per step`;
-  if (tied.length > 1) return `A tie of ${tied.map((r) => r.system).join(", ")}: ${step}, within 1 %`;
+  if (tied.length > 1)
+    return `A tie of ${tied.map((r) => r.system).join(", ")}: ${step}, ${
+        tied.some((r) => r.interval_s) ? "as far as costs are known" : "within 1 %"}`;
   if (fastest === null) return `${best.system}: ${step}`;
   const over = known(best.speedup) && results.indexOf(best) > 0 ?
       `, ${fixed(best.speedup, 2)}\u00d7 as fast as ${results[0].system}` :
@@ -85,6 +87,9 @@ function writeResults() {
         ["Degree", "fwd / bwd", (r) => `${r.plan.forward_degree} / ${backwardDegree(r.plan)}`],
         ...(piped ? [["Micro-batches", "schedule", pipeline]] : []),
         ["Step", "ms", (r) => ms(r.iteration_s)],
+        ...(results.some((r) => r.interval_s) ?
+                [["90 % range", "ms", (r) => (r.interval_s ? r.interval_s.map(ms).join(" \u2013 ") : missing)]] :
+                []),
         ["Forward", "ms", (r) => ms(r.forward_s)],
         ["Backward", "ms", (r) => ms(r.backward_s)],
         ["Speed-up", "\u00d7", (r) => fixed(speedup(r), 2)],

@@ -62,7 +62,9 @@ std::string row_text(const SummaryRow& row) {
                                           run ? number(run->ci95_high) : "",
                                           run ? number(run->dilation) : "",
                                           run ? number(run->emulated_share) : "",
-                                          run ? std::to_string(run->overruns) : ""};
+                                          run ? std::to_string(run->overruns) : "",
+                                          result.range ? number(result.range->low * result.metrics.makespan) : "",
+                                          result.range ? number(result.range->high * result.metrics.makespan) : ""};
   return fmt::format("{}\n", fmt::join(cells, ","));
 }
 
@@ -71,7 +73,8 @@ std::string row_text(const SummaryRow& row) {
 void write_csv(std::ostream& out, const Report& report) {
   out << "system,kind,backend,forward_degree,backward_degree,iteration_s,forward_s,backward_s,speedup,"
          "exposed_communication_s,lower_bound_s,plan_bound_s,peak_bytes,feasible,missing_bytes,"
-         "measured_over_modelled,ci95_low_s,ci95_high_s,dilation,emulated_share,overruns\n";
+         "measured_over_modelled,ci95_low_s,ci95_high_s,dilation,emulated_share,overruns,interval_low_s,interval_high_"
+         "s\n";
   for (const SummaryRow& row : summarize(report)) out << row_text(row);
 }
 

@@ -24,8 +24,8 @@ std::vector<SummaryRow> summarize(const Report& report);
 // The fastest result that fits, among those of the first result's kind; null when none fits.
 const SystemResult* fastest(const Report& report);
 
-// With it all that fit and take less than 1 % longer: costs are not known better than that, so that these are a tie. In
-// the order of the report. Empty when none fits.
+// With it all that fit and are not known to be slower: they take less than 1 % longer, or, where results have ranges,
+// are slower in fewer than 19 of 20 draws of the costs. In the order of the report. Empty when none fits.
 std::vector<const SystemResult*> tied_fastest(const Report& report);
 
 // "4", or "1..4" where the degree differs between layers.

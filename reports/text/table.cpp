@@ -24,10 +24,21 @@ std::optional<double> ms(std::optional<Seconds> time) {
   return time ? std::optional(ms(*time)) : std::nullopt;
 }
 
+bool has_ranges(const Report& report) {
+  return std::ranges::any_of(report.results, [](const SystemResult& r) { return r.range.has_value(); });
+}
+
+// Where results say how sure they are, one digit fewer: no step is known to four.
 int ms_decimals(const Report& report) {
   std::vector<double> steps;
   for (const SystemResult& result : report.results) steps.push_back(ms(result.metrics.makespan));
-  return decimals_for(steps);
+  return std::max(0, decimals_for(steps) - (has_ranges(report) ? 1 : 0));
+}
+
+std::string range_text(const SystemResult& result, int decimals) {
+  if (!result.range) return "-";
+  const double step = ms(result.metrics.makespan);
+  return fmt::format("{} - {}", fixed(result.range->low * step, decimals), fixed(result.range->high * step, decimals));
 }
 
 // A run's measured result is not faster than its prediction: only results of one kind compete.
@@ -77,9 +88,11 @@ void write_fastest(std::ostream& out, const Report& report, bool colour) {
   if (compared(report) < 2 || tied.size() < 2) return;
   std::string names;
   for (const SystemResult* result : tied) names += (names.empty() ? "" : ", ") + name_of(*result);
-  out << inked(
-             wrapped(fmt::format("a tie: {} (within 1 %; costs are not known better than that)", names), page_width, 2),
-             Ink::Good, colour)
+  out << inked(wrapped(fmt::format("a tie: {} ({}; costs are not known better than that)", names,
+                                   has_ranges(report) ? "within 1 %, or the order depends on costs that are not sure"
+                                                      : "within 1 %"),
+                       page_width, 2),
+               Ink::Good, colour)
       << '\n';
 }
 
@@ -90,6 +103,8 @@ void write_results(std::ostream& out, const Report& report, const std::vector<Su
   std::vector<std::string> headings{"\nsystem",          "degree\nfwd / bwd", "step\nms",         "forward\nms",
                                     "backward\nms",      "speed-up\nx",       "exposed\ncomm ms", "peak\nGiB",
                                     "of lower\nbound x", "\nresult"};
+  const bool with_ranges = has_ranges(report);
+  if (with_ranges) headings.insert(headings.begin() + 3, "90 %\nrange ms");
   if (with_pipeline) headings.insert(headings.begin() + 2, "micro-\nbatches");
   TextTable table(headings);
   for (const SummaryRow& row : rows) {
@@ -106,6 +121,7 @@ void write_results(std::ostream& out, const Report& report, const std::vector<Su
                                    fixed(result.memory.peak.value() / gib, 2),
                                    fixed(row.over_bound, 2) + (row.of_plan ? " p" : ""),
                                    std::string(name_in(result_kind_names, result.timeline.kind))};
+    if (with_ranges) cells.insert(cells.begin() + 3, range_text(result, decimals));
     if (with_pipeline) cells.insert(cells.begin() + 2, pipeline(result.plan));
     table.add(std::move(cells), ink);
     if (!result.feasible) table.add_remark(misfit(report, result), Ink::Bad);

@@ -94,3 +94,22 @@ TEST_CASE("the window worth looking at: last layer forward to the end of the lay
   CHECK(whole.start == Seconds(0));
   CHECK(whole.finish == one_layer.metrics.makespan);
 }
+
+TEST_CASE("results that the costs do not tell apart are a tie") {
+  Report report = test::small_report();  // 10 and 8 ms that fit
+  CHECK(tied_fastest(report).size() == 1);
+  StepRange slow, fast;
+  slow.draws.assign(20, 1.0);
+  fast.draws.assign(20, 1.0);
+  report.results[0].range = slow;
+  report.results[1].range = fast;
+  CHECK(tied_fastest(report).size() == 1);
+  // In one draw of twenty the fast one takes 8 x 1.3 = 10.4 ms: slower in 19 of 20, which is sure.
+  report.results[1].range->draws[0] = 1.3;
+  CHECK(tied_fastest(report).size() == 1);
+  report.results[1].range->draws[1] = 1.3;
+  CHECK(tied_fastest(report).size() == 2);
+  // If the slow one is slower in the same draws, its costs are the same and it stays behind: 13 ms against 10.4.
+  report.results[0].range->draws[0] = report.results[0].range->draws[1] = 1.3;
+  CHECK(tied_fastest(report).size() == 1);
+}

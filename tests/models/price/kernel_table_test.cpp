@@ -2,7 +2,9 @@
 #include "models/price/kernel_table.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 
+#include "models/base/draws.hpp"
 #include "models/base/errors.hpp"
 #include "models/price/calibration.hpp"
 #include "models/price/kernel_fit.hpp"
@@ -170,4 +172,44 @@ TEST_CASE("a table needs points and as many parameters as its law") {
   CHECK_THROWS_AS(KernelTable(KernelKind::Gemm, DType::Bf16, product_law, {}), InputError);
   CHECK_THROWS_AS(KernelTable(KernelKind::Gemm, DType::Bf16, attention_law, gemms(by_law)), InputError);
   CHECK_THROWS_AS(fit_table(DType::Bf16, {{gemm_shape(1, 1, 1), Seconds(1)}}, 1), InputError);
+}
+
+TEST_CASE("a table states how far its times are off, and nine of ten held-back shapes keep it") {
+  // Times scatter around the law: by 2 % where rows are many and by 15 % where they are few, each shape by its own
+  // draw.
+  const auto noisy = [](const KernelShape& shape) {
+    const double spread = shape.size[0] >= 1024 ? .02 : .15;
+    return std::exp(spread * normal_draw(mixed(shape))) * by_law(shape);
+  };
+  std::vector<MeasuredKernel> measured;
+  for (std::int64_t rows = 128; rows <= 8192; rows *= 2)
+    for (std::int64_t columns = 256; columns <= 8192; columns += 256)
+      for (std::int64_t inner = 512; inner <= 8192; inner += 512) {
+        const KernelShape shape = gemm_shape(rows, columns, inner);
+        measured.push_back({shape, noisy(shape)});
+      }
+  const KernelTable table = fit_table(DType::Bf16, measured, measured.size() / 2);
+  CHECK(table.error.covered > .85);
+  CHECK(table.error.covered < .95);
+  // It knows where it is sure.
+  CHECK(table.within(gemm_shape(2048, 4000, 4000)) < 1.1);
+  CHECK(table.within(gemm_shape(200, 4000, 4000)) > 1.1);
+}
+
+TEST_CASE("times of a table may be off: all by a factor, each by its own range") {
+  const std::vector<MeasuredKernel> points = gemms(by_law);
+  KernelTable table(KernelKind::Gemm, DType::Bf16, product_law, points);
+  const KernelShape shape = gemm_shape(3000, 3000, 3000), other = gemm_shape(3000, 3000, 3100);
+  const Seconds time = table.seconds(shape), other_time = table.seconds(other);
+  table.deviate({.factor = 1.5});
+  CHECK(table.seconds(shape) / time == Approx(1.5));
+  table.deviate({.factor = 1, .shapes = -1});
+  CHECK(table.seconds(shape) / time == Approx(1 / table.within(shape)));
+  table.deviate({.factor = 1, .shapes = 0, .seed = 5});
+  const double off = table.seconds(shape) / time, other_off = table.seconds(other) / other_time;
+  CHECK(off != Approx(1).epsilon(1e-6));
+  CHECK(off != Approx(other_off).epsilon(1e-6));
+  KernelTable again(KernelKind::Gemm, DType::Bf16, product_law, points);
+  again.deviate({.factor = 1, .shapes = 0, .seed = 5});
+  CHECK(again.seconds(shape) / time == Approx(off));
 }

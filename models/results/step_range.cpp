@@ -1,0 +1,104 @@
+#include "models/results/step_range.hpp"
+
+#include <algorithm>
+
+#include "models/base/draws.hpp"
+#include "models/base/errors.hpp"
+#include "models/price/cost_ranges.hpp"
+#include "models/price/price.hpp"
+#include "models/price/speed_events.hpp"
+#include "models/time/analytic_backend.hpp"
+
+namespace dovetail {
+namespace {
+
+using Schedules = std::span<const std::shared_ptr<const Schedule>>;
+
+// Times the schedules of one experiment with other costs.
+class Retiming {
+ public:
+  Retiming(const Experiment& experiment, Schedules schedules) : experiment_(experiment), schedules_(schedules) {
+    nominal_ = times(*experiment.calibration);
+  }
+
+  // Of each schedule, the time over that with the experiment's own costs.
+  std::vector<double> ratios(Calibration costs) {
+    std::vector<double> result = times(std::move(costs));
+    for (std::size_t i = 0; i < result.size(); ++i) result[i] = nominal_[i] > 0 ? result[i] / nominal_[i] : 1;
+    return result;
+  }
+
+ private:
+  std::vector<double> times(Calibration costs) {
+    experiment_.calibration = Shared(std::move(costs));
+    std::vector<double> result;
+    for (const auto& schedule : schedules_) {
+      PricedSchedule priced = price(schedule, experiment_);
+      inject(experiment_.events, priced);
+      result.push_back(analytic_makespan(priced, scratch_).value());
+    }
+    return result;
+  }
+
+  Experiment experiment_;
+  Schedules schedules_;
+  std::vector<double> nominal_;
+  std::vector<double> scratch_;
+};
+
+// Interpolated between neighbours.
+double quantile(const std::vector<double>& ascending, double share) {
+  const double at = share * static_cast<double>(ascending.size() - 1);
+  const auto below = static_cast<std::size_t>(at);
+  const std::size_t above = std::min(below + 1, ascending.size() - 1);
+  return std::lerp(ascending[below], ascending[above], at - static_cast<double>(below));
+}
+
+void set_ends(StepRange& range) {
+  std::vector<double> ascending = range.draws;
+  std::ranges::sort(ascending);
+  range.low = quantile(ascending, (1 - StepRange::level) / 2);
+  range.high = quantile(ascending, (1 + StepRange::level) / 2);
+}
+
+void add_influences(const CostRanges& ranges, Retiming& retiming, std::vector<StepRange>& steps) {
+  constexpr std::size_t most = 3;
+  constexpr double least_width = 1e-3;  // of a cost that matters
+  for (std::size_t c = 0; c < ranges.costs().size(); ++c) {
+    const std::vector<double> fast = retiming.ratios(ranges.at_end(c, -1)), slow = retiming.ratios(ranges.at_end(c, 1));
+    const auto& [name, origin, within] = ranges.costs()[c];
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      CostInfluence influence{name, origin, within, fast[i], slow[i]};
+      if (influence.width() > least_width) steps[i].costs.push_back(std::move(influence));
+    }
+  }
+  for (StepRange& step : steps) {
+    std::ranges::stable_sort(step.costs, std::ranges::greater(), &CostInfluence::width);
+    if (step.costs.size() > most) step.costs.resize(most);
+  }
+}
+
+}  // namespace
+
+int affordable_draws(Schedules schedules, int wanted) {
+  constexpr double most_ops = 5e6, least = 20;
+  double ops = 1;
+  for (const auto& schedule : schedules) ops += static_cast<double>(schedule->ops.size());
+  return std::min(wanted, static_cast<int>(std::max(least, most_ops / ops)));
+}
+
+std::vector<StepRange> step_ranges(const Experiment& experiment, Schedules schedules, int draws, std::uint64_t seed) {
+  check(draws > 0, "a range needs draws");
+  std::vector<StepRange> steps(schedules.size());
+  const CostRanges ranges(*experiment.calibration);
+  Retiming retiming(experiment, schedules);
+  for (int draw = 0; draw < draws; ++draw) {
+    const std::vector<double> ratios = retiming.ratios(ranges.drawn(mixed(seed) + static_cast<std::uint64_t>(draw)));
+    for (std::size_t i = 0; i < steps.size(); ++i) steps[i].draws.push_back(ratios[i]);
+  }
+  for (StepRange& step : steps) set_ends(step);
+  add_influences(ranges, retiming, steps);
+  return steps;
+}
+
+}  // namespace dovetail

@@ -1,0 +1,52 @@
+// The costs on which a step depends most, within the ranges in which they are known.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "models/base/names.hpp"
+#include "reports/sections/section.hpp"
+#include "reports/text/summary.hpp"
+
+namespace dovetail::reports {
+namespace {
+
+std::string change(double ratio) {
+  return fmt::format("{:+.1f}", (ratio - 1) * 100);
+}
+
+// Of the fastest result alone; the data has those of all.
+SectionTable costs_table(const Report& report) {
+  SectionTable table{{"system", "cost", "known\nfrom", "within\nx", "step, if the\ncost is low, %", "high, %"}, {}};
+  const SystemResult* best = fastest(report);
+  if (best == nullptr && !report.results.empty()) best = &report.results.front();
+  if (best == nullptr || !best->range) return table;
+  std::string name = best->system;
+  for (const CostInfluence& cost : best->range->costs)
+    table.rows.push_back({std::exchange(name, ""), cost.cost, std::string(name_in(origin_names, cost.origin)),
+                          fmt::format("{:.3g}", cost.within), change(cost.fast), change(cost.slow)});
+  return table;
+}
+
+nlohmann::ordered_json costs_json(const SystemResult& result) {
+  auto list = nlohmann::ordered_json::array();
+  if (!result.range) return list;
+  for (const CostInfluence& cost : result.range->costs)
+    list.push_back({{"cost", cost.cost},
+                    {"origin", name_in(origin_names, cost.origin)},
+                    {"within", cost.within},
+                    {"low_s", cost.fast * result.metrics.makespan.value()},
+                    {"high_s", cost.slow * result.metrics.makespan.value()}});
+  return list;
+}
+
+}  // namespace
+
+Section costs_that_matter() {
+  return {"costs that matter most",
+          "The step while one cost is at an end of the range in which it is known and all others are as calibrated.",
+          "costs_that_matter", costs_table, costs_json};
+}
+
+}  // namespace dovetail::reports
