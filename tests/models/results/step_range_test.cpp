@@ -15,6 +15,7 @@ namespace {
 std::shared_ptr<const Schedule> schedule_of(const Experiment& e, int degree) {
   Plan plan;
   plan.forward_degree = plan.backward_degree = degree;
+  if (degree > 1) plan.scope = Scope::Moe;
   return std::make_shared<const Schedule>(build_schedule(e, plan));
 }
 
