@@ -277,7 +277,8 @@ Json to_json(const Experiment& experiment) {
           {"model", to_json(experiment.model)},
           {"calibration", to_json(*experiment.calibration)},
           {"workload", to_json(experiment.workload)},
-          {"parallelism", to_json(experiment.parallelism)}};
+          {"parallelism", to_json(experiment.parallelism)},
+          {"overlap", name_in(overlap_names, experiment.overlap)}};
 }
 
 }  // namespace dovetail

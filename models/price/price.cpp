@@ -15,6 +15,7 @@
 #include "models/price/contention.hpp"
 #include "models/price/kernel_price.hpp"
 #include "models/price/network_pricing.hpp"
+#include "models/price/overlap.hpp"
 #include "models/price/step_cost.hpp"
 
 namespace dovetail {
@@ -73,7 +74,7 @@ class Pricer {
       for (InterferenceClass kind : kinds_) p_.resources.push_back(name_of(name_in(interference_class_names, kind), c));
     if (network_ != nullptr) std::ranges::copy(network_->resources(), std::back_inserter(p_.resources));
     p_.physical = p_.resources.size();
-    for (const Interference& pair : e_.calibration->interference)
+    for (const Interference& pair : interference_of(e_))
       contention_.push_back(
           {pair, shares_of(pair),
            static_cast<int>(p_.resources.size()) + static_cast<int>(contention_.size() * s_.classes.size())});

@@ -10,7 +10,7 @@
 namespace dovetail {
 
 // Resources per rank class: compute, inter (network), intra (links in the node), copy (to and from the host) if the
-// schedule has such a stream, and one "a/b" contention resource per interference factor of the calibration. The
+// schedule has such a stream, and one "a/b" contention resource per interference factor of the calibration (none where overlap is ideal). The
 // resource of a collective follows its group; an all-to-all may take several (see step_cost.hpp). A described network
 // adds its links and the device memory, with activities for the flows of each op (see network_load.hpp). The
 // experiment's events stay out: see inject(). Throws InputError where the calibration lacks a cost.
