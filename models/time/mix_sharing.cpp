@@ -157,7 +157,7 @@ class MixRun {
     int kind = none;                      // of the op while its activity runs; none: its fixed time passes
     int last_kind = none;
     double end = not_running;
-    double left = 0;                   // of its activity, in seconds at its own speed, when its class last changed
+    double left = 0;                  // of its activity, in seconds at its own speed, when its class last changed
     std::int32_t next_waiter = none;  // another stream that waits for the same op
   };
   struct Class {
@@ -259,7 +259,8 @@ class MixRun {
       const MixRates::Mix& before = c.rates.of(c.ending, rates_);
       for (const StreamId id : c.streams)
         if (Stream& stream = streams_[id]; stream.kind != none)
-          stream.left = std::max(0.0, stream.left - (now_ - c.since) * before.speed[static_cast<std::size_t>(stream.kind)]);
+          stream.left =
+              std::max(0.0, stream.left - (now_ - c.since) * before.speed[static_cast<std::size_t>(stream.kind)]);
     }
     c.since = now_;
     c.mix = mix;

@@ -9,6 +9,7 @@
 namespace dovetail::planners {
 namespace {
 
+constexpr double least_speed = .1;  // prices keep lower ones by the nearest shares alone, and so higher
 constexpr auto compute_kind = static_cast<std::size_t>(InterferenceClass::Compute);
 
 // By kind of communication; 0 where computation does not slow it, or is slowed.
@@ -19,7 +20,8 @@ std::array<double, interference_class_names.size()> losses(std::span<const Inter
     const bool first = pair.a == InterferenceClass::Compute;
     if (!first && pair.b != InterferenceClass::Compute) continue;
     slowed = slowed || (first ? pair.a_speed : pair.b_speed) < 1;
-    loss[static_cast<std::size_t>(first ? pair.b : pair.a)] = 1 - (first ? pair.b_speed : pair.a_speed);
+    const double speed = first ? pair.b_speed : pair.a_speed;
+    loss[static_cast<std::size_t>(first ? pair.b : pair.a)] = speed < least_speed ? 0 : 1 - speed;
   }
   if (slowed) loss.fill(0);
   return loss;

@@ -319,8 +319,8 @@ StreamFloor StepBound::streams(const Plan& plan) const {
   for (const StreamId stream : busy.ids()) {
     if (s.streams[stream].rank_class != 0) continue;
     const Seconds dragged = drag_of(all, stream, pairs) * (forward + backward);
-    floor.busiest = std::max(floor.busiest, parts_ * of_stage_ * (busy[stream] + dragged) +
-                                                (stream == link ? floor.gradients : Seconds(0)));
+    floor.busiest = std::max(
+        floor.busiest, parts_ * of_stage_ * (busy[stream] + dragged) + (stream == link ? floor.gradients : Seconds(0)));
   }
   return floor;
 }
@@ -333,9 +333,9 @@ Seconds StepBound::of(const PassSample& forward, const PassSample& backward) con
   const Seconds layer = std::max(backward.chain, busiest_resource(backward));
   const Seconds gather = stages_ > 1 ? first_gather_ : Seconds(0);  // of the last stage, which is not the sample's
   const Seconds chain = (moe_ - 1) * layer + backward.chain + dense_backward_ - gather;
-  const Seconds reduced = std::max(chain - backward.tail + first_reduced_,
-                                   moe_ * backward.link - backward.early - gather - backward.tail + all_reduced_ +
-                                       dragged(backward));
+  const Seconds reduced =
+      std::max(chain - backward.tail + first_reduced_,
+               moe_ * backward.link - backward.early - gather - backward.tail + all_reduced_ + dragged(backward));
   return std::max(busiest, moe_ * forward.chain + dense_forward_ + std::max(chain, reduced + update_));
 }
 

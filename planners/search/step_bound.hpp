@@ -11,11 +11,11 @@ namespace dovetail::planners {
 
 // Times of one pass of one MoE layer, one micro-batch.
 struct PassSample {
-  Seconds chain;  // from the pass's beginning to its end
-  Seconds tail;   // of that after the last op of compute
-  Seconds link;   // what the stream of the all-reduces is busy, but for what may run in another pass
-  Seconds early;  // backward, of the first layer it reaches: communication that need not wait for the forward pass
-  Seconds alone;  // what the layer really takes in its order, with contention; no bound
+  Seconds chain;       // from the pass's beginning to its end
+  Seconds tail;        // of that after the last op of compute
+  Seconds link;        // what the stream of the all-reduces is busy, but for what may run in another pass
+  Seconds early;       // backward, of the first layer it reaches: communication that need not wait for the forward pass
+  Seconds alone;       // what the layer really takes in its order, with contention; no bound
   double drag = 0;     // of computation on that stream
   Seconds compute;     // that drags, latencies apart
   Seconds link_fixed;  // latencies in `link`, during which nothing drags

@@ -50,7 +50,7 @@ inline void slow_each_other(Calibration& calibration, std::mt19937& engine) {
       if (engine() % 4 == 0) continue;
       Interference pair{interference_class_names[a].second, interference_class_names[b].second, 1, 1, {}};
       pair.a_speed = a == 0 && computes_freely ? 1 : real(engine, .5, 1);
-      pair.b_speed = real(engine, .5, 1);
+      pair.b_speed = real(engine, pair.a_speed == 1 ? .05 : .5, 1);
       calibration.interference.push_back(pair);
     }
 }
