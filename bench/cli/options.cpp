@@ -41,6 +41,12 @@ void add_experiment_options(CLI::App& app, Options& options) {
                   "calibration.memory.beta=\"1 ps/B\", plan.forward_degree=2",
                   question},
                  request.set);
+  add_flag(app,
+           {"--ideal", "",
+            "operations that run together do not slow each other; without this they do, by the calibration's "
+            "interference",
+            question},
+           request.ideal);
   add_integer(app, {"--seed", "NUMBER", "seed of everything random [0]", question}, options.seed, 0, 2'000'000'000);
 }
 

@@ -20,8 +20,10 @@ Experiment mixtral_on(const std::string& cluster, int layers) {
 
 }  // namespace
 
-Experiment testbed_b(int layers) {
-  return mixtral_on("fsmoe-testbed-b", layers);
+Experiment testbed_b(int layers, Overlap overlap) {
+  Experiment e = mixtral_on("fsmoe-testbed-b", layers);
+  e.overlap = overlap;
+  return e;
 }
 
 Experiment h100s(int layers) {

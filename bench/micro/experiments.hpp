@@ -4,7 +4,7 @@
 
 namespace dovetail::bench {
 
-Experiment testbed_b(int layers = 1);
+Experiment testbed_b(int layers = 1, Overlap overlap = Overlap::Ideal);
 
 // The same model on H100s, whose kernels are priced by their shapes.
 Experiment h100s(int layers = 1);

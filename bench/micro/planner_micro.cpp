@@ -73,14 +73,15 @@ void gradient_partition_hard(benchmark::State& state) {
 }
 BENCHMARK(gradient_partition_hard)->Arg(7)->Arg(32)->Unit(benchmark::kMicrosecond);
 
-void analytic_layer(benchmark::State& state) {
-  const Experiment e = bench::testbed_b();
+void analytic_layer(benchmark::State& state, Overlap overlap) {
+  const Experiment e = bench::testbed_b(1, overlap);
   const PricedSchedule priced = price_plan(e, co_scheduled(8));
   std::vector<double> scratch;
   for (auto _ : state) benchmark::DoNotOptimize(analytic_makespan(priced, scratch));
   state.counters["ops"] = static_cast<double>(priced.duration.size());
 }
-BENCHMARK(analytic_layer);
+BENCHMARK_CAPTURE(analytic_layer, ideal, Overlap::Ideal);
+BENCHMARK_CAPTURE(analytic_layer, interfering, Overlap::Interfering);
 
 void build_layer(benchmark::State& state) {
   const Experiment e = bench::testbed_b();
@@ -89,12 +90,13 @@ void build_layer(benchmark::State& state) {
 }
 BENCHMARK(build_layer);
 
-void price_layer(benchmark::State& state) {
-  const Experiment e = bench::testbed_b();
+void price_layer(benchmark::State& state, Overlap overlap) {
+  const Experiment e = bench::testbed_b(1, overlap);
   const auto schedule = std::make_shared<const Schedule>(build_schedule(e, co_scheduled(8)));
   for (auto _ : state) benchmark::DoNotOptimize(price(schedule, e));
 }
-BENCHMARK(price_layer);
+BENCHMARK_CAPTURE(price_layer, ideal, Overlap::Ideal);
+BENCHMARK_CAPTURE(price_layer, interfering, Overlap::Interfering);
 
 // Kernels by their shapes, which have been asked for before.
 void price_layer_by_shapes(benchmark::State& state) {
@@ -143,8 +145,8 @@ void four_case_planner(benchmark::State& state) {
 BENCHMARK(four_case_planner)->Arg(7)->Arg(32)->Unit(benchmark::kMillisecond);
 
 // The whole space of plans: 4.8 million points, contradictory ones included.
-void unified_planner(benchmark::State& state) {
-  Experiment e = bench::testbed_b(static_cast<int>(state.range(0)));
+void unified_planner(benchmark::State& state, Overlap overlap) {
+  Experiment e = bench::testbed_b(static_cast<int>(state.range(0)), overlap);
   e.cluster.device.memory = Bytes(1e12);  // that all layers fit
   Plan base;
   base.scope = Scope::Moe;
@@ -158,6 +160,7 @@ void unified_planner(benchmark::State& state) {
       state.counters["gap_percent"] = 100 * (choice.report.proof->best / choice.report.proof->bound - 1);
   }
 }
-BENCHMARK(unified_planner)->Arg(8)->Arg(32)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(unified_planner, ideal, Overlap::Ideal)->Arg(8)->Arg(32)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(unified_planner, interfering, Overlap::Interfering)->Arg(8)->Arg(32)->Unit(benchmark::kMillisecond);
 
 }  // namespace

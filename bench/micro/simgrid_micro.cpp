@@ -17,7 +17,8 @@ namespace {
 using namespace dovetail;
 
 PricedSchedule layer(int degree, bool interference) {
-  Experiment experiment = bench::testbed_b();
+  Experiment experiment = bench::testbed_b(1, Overlap::Interfering);
+  experiment.calibration.edit().interference.clear();
   if (interference) {
     experiment.calibration.edit().interference = {{InterferenceClass::Compute, InterferenceClass::Inter, 0.9, 0.8, {}},
                                                   {InterferenceClass::Compute, InterferenceClass::Intra, 0.95, 0.7, {}},

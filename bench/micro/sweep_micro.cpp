@@ -19,23 +19,23 @@ constexpr auto fixed_plan = R"({"name": "degree_4", "planner": {"name": "fixed"}
   {"scope": "moe", "comm_streams": "inter_intra", "forward_degree": 4, "backward_degree": 4}})";
 
 // A grid of a thousand cells, written to a folder. `system` is a name, or empty for the fixed plan.
-SweepGrid grid_of(const std::string& system, const fs::path& folder) {
+SweepGrid grid_of(const std::string& system, const std::string& overlap, const fs::path& folder) {
   fs::create_directories(folder);
   std::ofstream(folder / "degree_4.json") << fixed_plan;
   std::string factors = "1";
   for (int i = 1; i < 1000; ++i) factors += fmt::format(", {}", 1 + i / 1000.0);
   std::ofstream(folder / "grid.json") << fmt::format(
       R"({{"name": "cells", "systems": ["{}"],
-           "base": {{"cluster": "fsmoe-testbed-b", "model": "mixtral-8x7b", "workload.layers": 1}},
+           "base": {{"cluster": "fsmoe-testbed-b", "model": "mixtral-8x7b", "workload.layers": 1, "overlap": "{}"}},
            "axes": [{{"name": "workload.capacity_factor", "values": [{}]}}]}})",
-      system.empty() ? "./degree_4.json" : system, factors);
+      system.empty() ? "./degree_4.json" : system, overlap, factors);
   FilesRead files;
   return load_sweep_grid((folder / "grid.json").string(), files);
 }
 
-void sweep_cell(benchmark::State& state, const std::string& system) {
+void sweep_cell(benchmark::State& state, const std::string& system, const std::string& overlap = "ideal") {
   const fs::path folder = fs::temp_directory_path() / fmt::format("dovetail-sweep-{}", getpid());
-  const SweepGrid grid = grid_of(system, folder);
+  const SweepGrid grid = grid_of(system, overlap, folder);
   SweepCells cells(grid);
   std::int64_t next = 0;
   for (auto _ : state) benchmark::DoNotOptimize(cells.line(next++ % grid.cells()));
@@ -45,5 +45,8 @@ void sweep_cell(benchmark::State& state, const std::string& system) {
 BENCHMARK_CAPTURE(sweep_cell, degree_4, "")->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(sweep_cell, tutel, "tutel")->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(sweep_cell, fsmoe, "fsmoe")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(sweep_cell, degree_4_interfering, "", "interfering")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(sweep_cell, tutel_interfering, "tutel", "interfering")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(sweep_cell, fsmoe_interfering, "fsmoe", "interfering")->Unit(benchmark::kMicrosecond);
 
 }  // namespace

@@ -4,11 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 
 #include "bench/pipeline/backends.hpp"
 #include "models/base/names.hpp"
 #include "models/price/calibration.hpp"
 #include "models/price/collective_price.hpp"
+#include "models/price/overlap.hpp"
 #include "models/price/price.hpp"
 #include "models/question/expert_loads.hpp"
 #include "models/question/volumes.hpp"
@@ -21,7 +23,7 @@ void add_once(std::vector<std::string>& list, const std::string& what) {
   if (std::ranges::find(list, what) == list.end()) list.push_back(what);
 }
 
-// look(provenance, name) for each cost that notes speak of, and each GEMM cost for which `counts`.
+// look(provenance, name) for each cost that notes speak of but interference, and each GEMM cost for which `counts`.
 template <class Counts, class Look>
 void for_each_cost(const Calibration& calibration, Counts counts, Look look) {
   for (const CollectiveCost& cost : calibration.collectives)
@@ -37,7 +39,11 @@ void for_each_cost(const Calibration& calibration, Counts counts, Look look) {
   for (const MessageCost& cost : calibration.messages)
     look(cost.provenance,
          fmt::format("{} messages ({})", name_in(protocol_names, cost.protocol), name_in(link_kind_names, cost.link)));
-  for (const Interference& pair : calibration.interference)
+}
+
+template <class Look>
+void for_each_pair(std::span<const Interference> pairs, Look look) {
+  for (const Interference& pair : pairs)
     look(pair.provenance, fmt::format("interference {}/{}", name_in(interference_class_names, pair.a),
                                       name_in(interference_class_names, pair.b)));
 }
@@ -50,14 +56,18 @@ bool priced_by_shape(const Calibration& calibration, DType dtype) {
 
 }  // namespace
 
-void add_assumptions(const Calibration& calibration, DType dtype, std::vector<std::string>& notes) {
+void add_assumptions(const Experiment& e, std::vector<std::string>& notes) {
+  const Calibration& calibration = *e.calibration;
+  const DType dtype = e.workload.dtype;
   std::vector<std::string> assumed, disturbed;
   const bool by_shape = priced_by_shape(calibration, dtype);
   const auto used = [&](const GemmCost& gemm) { return gemm.dtype == dtype && !by_shape; };
-  for_each_cost(calibration, used, [&](const Provenance& provenance, const std::string& what) {
+  const auto look = [&](const Provenance& provenance, const std::string& what) {
     if (provenance.origin == Origin::Assumed) add_once(assumed, what);
     if (provenance.disturbed) add_once(disturbed, what);
-  });
+  };
+  for_each_cost(calibration, used, look);
+  for_each_pair(interference_of(e), look);
   if (!assumed.empty())
     notes.push_back(fmt::format("{}: assumed costs, neither published nor measured: {}", calibration.name,
                                 fmt::join(assumed, ", ")));
@@ -70,11 +80,13 @@ void add_assumptions(const Calibration& calibration, DType dtype, std::vector<st
 void add_bad_fits(const Calibration& calibration, std::vector<std::string>& notes) {
   std::vector<std::string> bad;
   const auto all = [](const GemmCost&) { return true; };
-  for_each_cost(calibration, all, [&](const Provenance& provenance, const std::string& what) {
+  const auto look = [&](const Provenance& provenance, const std::string& what) {
     if (provenance.fits_badly())
       add_once(bad, fmt::format("{} (r2 {:.2f}, up to {:.0f} % off)", what, provenance.fit->r2,
                                 100 * worst_error(*provenance.fit)));
-  });
+  };
+  for_each_cost(calibration, all, look);
+  for_each_pair(calibration.interference, look);
   if (!bad.empty())
     notes.push_back(fmt::format("{}: measured times far from alpha + n beta (r2 below {}), not to be trusted: {}",
                                 calibration.name, usual_r2, fmt::join(bad, ", ")));

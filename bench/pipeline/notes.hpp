@@ -9,7 +9,7 @@ namespace dovetail::bench {
 
 // One line for the costs that nobody published or measured, one for those measured while threads shared cores, and that
 // of add_bad_fits, if there are such. Costs of products count in the number format that is computed in.
-void add_assumptions(const Calibration& calibration, DType dtype, std::vector<std::string>& notes);
+void add_assumptions(const Experiment& experiment, std::vector<std::string>& notes);
 
 // One line for the costs whose measured times are far from the line that was fitted to them, if there are such.
 void add_bad_fits(const Calibration& calibration, std::vector<std::string>& notes);

@@ -73,6 +73,7 @@ std::vector<Interference> read_contention(const std::string& cluster, FilesRead&
 double contended_seconds(const Experiment& experiment, const Plan& plan, const std::vector<Interference>& contention) {
   Experiment contended = experiment;
   contended.calibration.edit().interference = contention;
+  contended.overlap = Overlap::Interfering;
   return step_seconds(contended, plan);
 }
 

@@ -38,7 +38,7 @@ double step_seconds(const Experiment& experiment, const System& system);
 double step_seconds(const Experiment& experiment, const Plan& plan);
 
 // How much traffic between nodes and inside them slows each other on an FSMoE testbed: a constant fitted to FSMoE's
-// table 5 (see data/published/fsmoe-table5.json), and the makespan of a plan with it.
+// table 5 (see data/published/fsmoe-table5.json), and the makespan of a plan with it and no other interference.
 std::vector<Interference> read_contention(const std::string& cluster, FilesRead& files);
 double contended_seconds(const Experiment& experiment, const Plan& plan, const std::vector<Interference>& contention);
 

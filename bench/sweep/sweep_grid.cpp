@@ -25,10 +25,10 @@ bool is_name_of_file(std::string_view key) {
 
 // Keys are those of an experiment: what is wrong with a value, its own reader says when the cell is computed.
 void require_key(const JsonReader& place, const std::string& key) {
-  const bool known = is_name_of_file(key) || key == "nodes" || key.find('.') != std::string::npos;
+  const bool known = is_name_of_file(key) || key == "nodes" || key == "overlap" || key.find('.') != std::string::npos;
   if (!known)
-    place.fail(
-        fmt::format("\"{}\", expected cluster, model, calibration, nodes or a dotted path (workload.batch)", key));
+    place.fail(fmt::format(
+        "\"{}\", expected cluster, model, calibration, nodes, overlap or a dotted path (workload.batch)", key));
 }
 
 // A value as --set takes it, paths relative to the grid's file.

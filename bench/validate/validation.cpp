@@ -48,13 +48,14 @@ Experiment full_size(const ValidationGrid& grid, FilesRead& files) {
   std::vector<std::string> notes;  // they are about the full size
   Experiment e = load_experiment(grid.request, files, notes);
   slow_links(e.calibration.edit(), grid.link_slowdown);
+  e.overlap = Overlap::Ideal;  // held ops last their own time whatever runs beside them
   return e;
 }
 
 // A note for readers on how the grid is measured.
 std::vector<std::string> conditions(const ValidationGrid& grid, const Experiment& e, const FilesRead& files) {
   std::vector<std::string> notes;
-  add_assumptions(*e.calibration, e.workload.dtype, notes);
+  add_assumptions(e, notes);
   add_hardware(e, {grid.request, files, ""}, notes);
   const bool held = grid.kernels == KernelTimes::Held;
   notes.push_back(

@@ -85,7 +85,8 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   e.cluster.nodes = nodes;
   e.cluster.gpus_per_node = gpus;
   e.cluster.nic_bandwidth = e.cluster.nic_bandwidth * gpus / big.cluster.gpus_per_node;  // each has as much as before
-  e.cluster.network.reset();  // of other nodes than these; ranks here are held to calibrated times alone
+  e.cluster.network.reset();   // of other nodes than these; ranks here are held to calibrated times alone
+  e.overlap = Overlap::Ideal;  // held ops last their own time whatever runs beside them
   e.model.layers = e.workload.layers = scale.layers;
   e.model.hidden = scale.hidden;
   e.model.expert_hidden = (scale.expert_hidden + gpus - 1) / gpus * gpus;

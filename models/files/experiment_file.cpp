@@ -66,6 +66,7 @@ ExperimentFile::ExperimentFile(const ExperimentRequest& request, FilesRead& file
   for (const std::string& option : request.set) set_option(option);
   if (request.nodes != 0)
     put("cluster", {"/nodes", std::to_string(request.nodes), fmt::format("--nodes {}", request.nodes)});
+  if (request.ideal) put("overlap", {"", "ideal", "--ideal"});
   schema_for(json_.root()).validate(json_);
 }
 

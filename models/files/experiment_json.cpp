@@ -274,11 +274,9 @@ Json to_json(const Parallelism& parallelism) {
 }
 
 Json to_json(const Experiment& experiment) {
-  return {{"cluster", to_json(experiment.cluster)},
-          {"model", to_json(experiment.model)},
-          {"calibration", to_json(*experiment.calibration)},
-          {"workload", to_json(experiment.workload)},
-          {"parallelism", to_json(experiment.parallelism)}};
+  return {{"cluster", to_json(experiment.cluster)},          {"model", to_json(experiment.model)},
+          {"calibration", to_json(*experiment.calibration)}, {"workload", to_json(experiment.workload)},
+          {"parallelism", to_json(experiment.parallelism)},  {"overlap", name_in(overlap_names, experiment.overlap)}};
 }
 
 }  // namespace dovetail

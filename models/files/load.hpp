@@ -38,7 +38,8 @@ std::vector<std::string> known_names(const std::string& kind);
 struct ExperimentRequest {
   std::string file;  // experiment file; empty: from the names
   std::string cluster, model, calibration;
-  int nodes = 0;  // same kind of cluster, other size; 0: as described
+  int nodes = 0;       // same kind of cluster, other size; 0: as described
+  bool ideal = false;  // overlap, whatever the file says
   // "key=value" in order, dotted paths into the experiment (workload.batch=4, parallelism.ep=2,
   // calibration.memory.beta="1 ps/B"); those into "plan." are applied by apply_to_plan.
   std::vector<std::string> set;

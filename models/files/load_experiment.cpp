@@ -197,14 +197,15 @@ void note_trace(const Experiment& e, std::vector<std::string>& notes) {
                                 e.cluster.gpus(), ranks));
 }
 
+bool sets(const ExperimentRequest& request, std::string_view key) {
+  return std::ranges::any_of(request.set, [&](const std::string& option) { return option.starts_with(key); });
+}
+
 CostsSet costs_set(const ExperimentRequest& request) {
-  const auto any = [&](std::initializer_list<std::string_view> costs) {
-    return std::ranges::any_of(request.set, [&](const std::string& option) {
-      return std::ranges::any_of(
-          costs, [&](std::string_view cost) { return option.starts_with(fmt::format("calibration.{}", cost)); });
-    });
+  const auto either = [&](std::string_view a, std::string_view b) {
+    return sets(request, fmt::format("calibration.{}", a)) || sets(request, fmt::format("calibration.{}", b));
   };
-  return {any({"gemms", "kernels"}), any({"memory", "strided_copy"}), any({"collectives", "messages"})};
+  return {either("gemms", "kernels"), either("memory", "strided_copy"), either("collectives", "messages")};
 }
 
 ExperimentParts load_parts(const ExperimentRequest& request, const ExperimentFile& file, FilesRead& files) {
@@ -228,17 +229,20 @@ ExperimentParts load_parts(const ExperimentRequest& request, const ExperimentFil
   return parts;
 }
 
-Experiment load_experiment(const ExperimentFile& file, const ExperimentParts& parts, FilesRead& files,
-                           std::vector<std::string>& notes) {
+Experiment load_experiment(const ExperimentRequest& request, const ExperimentFile& file, const ExperimentParts& parts,
+                           FilesRead& files, std::vector<std::string>& notes) {
   Experiment e{parts.cluster, parts.model, parts.calibration, {}, {}};
   e.workload = read_workload(object_at(file.reader(), "workload"), file, e, parts.defaults, files, notes);
   e.parallelism = read_parallelism(object_at(file.reader(), "parallelism"), e, notes);
   fill_gpus(e, notes);
   if (const auto events = file.reader().find("events")) e.events = read_events(*events);
+  e.overlap = file.reader().enumeration_or("overlap", overlap_names, e.overlap);
   require_fit(e, file.json());
   note_groups(e, object_at(file.reader(), "parallelism"), notes);
   note_padding(e, notes);
   note_trace(e, notes);
+  if (e.overlap == Overlap::Ideal && sets(request, "calibration.interference"))
+    notes.emplace_back("overlap is ideal: calibration.interference has no effect");
   return e;
 }
 
@@ -250,12 +254,12 @@ ExperimentParts load_parts(const ExperimentRequest& request, FilesRead& files) {
 
 Experiment load_experiment(const ExperimentRequest& request, FilesRead& files, std::vector<std::string>& notes) {
   const ExperimentFile file(request, files);
-  return load_experiment(file, load_parts(request, file, files), files, notes);
+  return load_experiment(request, file, load_parts(request, file, files), files, notes);
 }
 
 Experiment load_experiment(const ExperimentRequest& request, const ExperimentParts& parts, FilesRead& files,
                            std::vector<std::string>& notes) {
-  return load_experiment(ExperimentFile(request, files), parts, files, notes);
+  return load_experiment(request, ExperimentFile(request, files), parts, files, notes);
 }
 
 std::function<void(Plan&)> plan_settings(const ExperimentRequest& request) {

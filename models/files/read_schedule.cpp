@@ -85,6 +85,7 @@ Experiment read_question(const JsonReader& root) {
   e.model = read_model(root.at("model"));
   e.workload = read_workload(root.at("workload"));
   e.parallelism = read_parallelism(root.at("parallelism"));
+  e.overlap = root.enumeration_or("overlap", overlap_names, e.overlap);
   return e;
 }
 

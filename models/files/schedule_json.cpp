@@ -169,6 +169,7 @@ Json to_json(const ScheduleFile& file) {
   json["model"] = to_json(file.experiment.model);
   json["workload"] = to_json(file.experiment.workload);
   json["parallelism"] = to_json(file.experiment.parallelism);
+  json["overlap"] = name_in(overlap_names, file.experiment.overlap);
   json["plan"] = to_json(file.plan);
   json["resources"] = priced.resources;
   json["physical_resources"] = priced.physical;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "models/base/json/quantity.hpp"
 #include "models/base/names.hpp"
@@ -69,6 +70,13 @@ class Adaptation {
       tell("node_bandwidth is", to_.node_bandwidth, from_.node_bandwidth, "exchanges inside a node");
     if (ratio(to_.card_share, from_.card_share) != 1)
       tell("nic_bandwidth gives each GPU", to_.card_share, from_.card_share, "exchanges between nodes");
+  }
+
+  // Shares of a speed are taken to stay.
+  void interference() {
+    for (Interference& pair : c_.interference)
+      if (std::exchange(pair.provenance.origin, Origin::Assumed) != Origin::Assumed)
+        pair.provenance.source += ", on other hardware";
   }
 
  private:
@@ -164,6 +172,7 @@ void adapt(Calibration& calibration, const Cluster& cluster, const CostsSet& set
   if (!set.products) adaptation.products();
   if (!set.memory) adaptation.memory();
   if (!set.links) adaptation.links();
+  if (!calibration.adapted.empty()) adaptation.interference();
   calibration.hardware = hardware_of(cluster);
 }
 

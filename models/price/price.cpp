@@ -15,6 +15,7 @@
 #include "models/price/contention.hpp"
 #include "models/price/kernel_price.hpp"
 #include "models/price/network_pricing.hpp"
+#include "models/price/overlap.hpp"
 #include "models/price/step_cost.hpp"
 
 namespace dovetail {
@@ -73,7 +74,7 @@ class Pricer {
       for (InterferenceClass kind : kinds_) p_.resources.push_back(name_of(name_in(interference_class_names, kind), c));
     if (network_ != nullptr) std::ranges::copy(network_->resources(), std::back_inserter(p_.resources));
     p_.physical = p_.resources.size();
-    for (const Interference& pair : e_.calibration->interference)
+    for (const Interference& pair : interference_of(e_))
       contention_.push_back(
           {pair, shares_of(pair),
            static_cast<int>(p_.resources.size()) + static_cast<int>(contention_.size() * s_.classes.size())});
@@ -167,12 +168,13 @@ class Pricer {
         p_.demands.push_back({static_cast<int>(kinds_.size()) * rank_class + static_cast<int>(kind), busy(kind), 1});
     for (const Contention& c : contention_) {
       const Shares& s = c.shares;
-      const Seconds busy_a = busy(c.pair.a), busy_b = busy(c.pair.b);
-      // An op of both kinds does not slow itself: it counts as what it does longer.
-      if (busy_a > Seconds(0) && busy_a >= busy_b)
-        p_.demands.push_back({c.resource + rank_class, busy_a * (s.of_a() / s.a_speed), s.a});
-      else if (busy_b > Seconds(0))
-        p_.demands.push_back({c.resource + rank_class, busy_b * (s.of_b() / s.b_speed), s.b});
+      const Seconds by_a = busy(c.pair.a) * (s.of_a() / s.a_speed), by_b = busy(c.pair.b) * (s.of_b() / s.b_speed);
+      // An op of both kinds does not slow itself: it counts as what demands more. So no part of it counts for more than
+      // the whole, and planners may add up what a step's ops demand.
+      if (by_a > Seconds(0) && by_a >= by_b)
+        p_.demands.push_back({c.resource + rank_class, by_a, s.a});
+      else if (by_b > Seconds(0))
+        p_.demands.push_back({c.resource + rank_class, by_b, s.b});
     }
   }
 

@@ -1,5 +1,8 @@
 // The question: this model, trained this way, on this cluster, with these costs.
 #pragma once
+#include <array>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "models/base/shared.hpp"
@@ -13,6 +16,11 @@ namespace dovetail {
 
 struct Calibration;  // price/calibration.hpp: only what makes or shows prices looks into it
 
+// Whether ops that run at the same time slow each other as the calibration says, or never do.
+enum class Overlap { Interfering, Ideal };
+inline constexpr std::array<std::pair<std::string_view, Overlap>, 2> overlap_names{
+    {{"interfering", Overlap::Interfering}, {"ideal", Overlap::Ideal}}};
+
 struct Experiment {
   Cluster cluster;
   Model model;
@@ -20,6 +28,7 @@ struct Experiment {
   Workload workload;
   Parallelism parallelism;
   std::vector<SpeedEvent> events = {};
+  Overlap overlap = Overlap::Interfering;
 };
 
 }  // namespace dovetail

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/time/fair_sharing.hpp"
+#include "models/time/mix_sharing.hpp"
 
 namespace dovetail {
 namespace {
@@ -32,10 +33,10 @@ Seconds sweep(const PricedSchedule& priced, std::vector<double>& finish, After a
 }  // namespace
 
 Timeline AnalyticBackend::run(const PricedSchedule& priced) {
-  if (priced.contended) return run_sharing(priced);
   Timeline timeline;
   timeline.kind = ResultKind::Predicted;
   timeline.ops.resize(priced.schedule->ops.size());
+  if (priced.contended) return run_mixes(priced, &timeline.ops) ? timeline : run_sharing(priced);
   std::vector<double> finish;
   sweep(priced, finish, [&](OpId i, double start, double end) { timeline.ops[i] = {Seconds(start), Seconds(end)}; });
   return timeline;
@@ -43,6 +44,7 @@ Timeline AnalyticBackend::run(const PricedSchedule& priced) {
 
 Seconds analytic_makespan(const PricedSchedule& priced, std::vector<double>& finish) {
   if (priced.contended) {
+    if (const std::optional<Seconds> makespan = run_mixes(priced, nullptr)) return *makespan;
     Seconds makespan;
     for (const Interval& op : run_sharing(priced).ops) makespan = std::max(makespan, op.finish);
     return makespan;

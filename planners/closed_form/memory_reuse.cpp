@@ -8,6 +8,7 @@
 #include "models/plan/expert_sharding.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/calibration.hpp"
+#include "models/price/overlap.hpp"
 #include "models/price/price.hpp"
 #include "models/question/capacity.hpp"
 #include "models/question/experiment_rules.hpp"
@@ -109,7 +110,7 @@ std::string describe_paper(const PlanningTask& task, const Plan& best, const std
     same.restore = best.restore;
     same.buffers = best.buffers;
     if (same != best) continue;
-    const Seconds cost = restore_cost(price_plan(task.experiment, c.plan), *task.experiment.calibration);
+    const Seconds cost = restore_cost(price_plan(task.experiment, c.plan), interference_of(task.experiment));
     costs += fmt::format("{}{} {:.4g}", costs.empty() ? "" : ", ", name_of(c.plan.restore), 1e3 * cost.value());
     if (pick == nullptr || cost < least) {
       pick = &c;

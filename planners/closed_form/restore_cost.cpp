@@ -26,10 +26,10 @@ std::size_t kind_of(const PricedSchedule& p, OpId op) {
   return static_cast<std::size_t>(std::ranges::max_element(seconds) - seconds.begin());
 }
 
-double speed(std::size_t kind, const Work& used, const Calibration& calibration) {
+double speed(std::size_t kind, const Work& used, std::span<const Interference> interference) {
   const auto runs = [&](InterferenceClass other) { return used[static_cast<std::size_t>(other)] > 0; };
   double slowest = 1;
-  for (const Interference& pair : calibration.interference) {
+  for (const Interference& pair : interference) {
     if (static_cast<std::size_t>(pair.a) == kind && runs(pair.b)) slowest = std::min(slowest, pair.a_speed);
     if (static_cast<std::size_t>(pair.b) == kind && runs(pair.a)) slowest = std::min(slowest, pair.b_speed);
   }
@@ -38,7 +38,7 @@ double speed(std::size_t kind, const Work& used, const Calibration& calibration)
 
 }  // namespace
 
-Seconds restore_cost(const PricedSchedule& priced, const Calibration& calibration) {
+Seconds restore_cost(const PricedSchedule& priced, std::span<const Interference> interference) {
   Work forward{}, backward{}, both{};
   const auto& ops = priced.schedule->ops;
   for (const OpId i : ops.ids()) {
@@ -50,7 +50,7 @@ Seconds restore_cost(const PricedSchedule& priced, const Calibration& calibratio
   const auto pass = [&](const Work& work) {
     double slowest = 0;
     for (std::size_t kind = 0; kind < work.size(); ++kind)
-      slowest = std::max(slowest, work[kind] / speed(kind, both, calibration));
+      slowest = std::max(slowest, work[kind] / speed(kind, both, interference));
     return slowest;
   };
   return Seconds(pass(forward) + pass(backward));

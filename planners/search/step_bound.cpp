@@ -1,15 +1,19 @@
 #include "planners/search/step_bound.hpp"
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "models/plan/knob_table.hpp"
 #include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
 #include "models/price/kernel_price.hpp"
+#include "models/price/overlap.hpp"
 #include "models/price/price.hpp"
 #include "models/question/capacity.hpp"
 #include "models/schedule/op_table.hpp"
 #include "models/time/analytic_backend.hpp"
+#include "planners/search/drag.hpp"
 
 namespace dovetail::planners {
 namespace {
@@ -44,10 +48,20 @@ bool synchronises(OpKind kind) {
   return entry_of(kind).part == OpPart::StepEnd;
 }
 
+// What an op demands of the GPUs' computation.
+Seconds computing_of(const PricedSchedule& priced, OpId id) {
+  Seconds seconds;
+  priced.for_each_demand(id, [&](const Demand& d) {
+    if (d.resource == static_cast<int>(InterferenceClass::Compute)) seconds += d.seconds;
+  });
+  return seconds;
+}
+
 // Looks at the first stage alone, because every stage has a layer like it.
 class Sweep {
  public:
-  Sweep(const PricedSchedule& priced, bool any_order) : priced_(priced), s_(*priced.schedule), any_order_(any_order) {}
+  Sweep(const PricedSchedule& priced, bool any_order, std::span<const Interference> pairs)
+      : priced_(priced), s_(*priced.schedule), any_order_(any_order), pairs_(pairs) {}
 
   LayerSample run() {
     std::vector<Seconds> finish(s_.ops.size()), free(s_.streams.size());
@@ -61,11 +75,15 @@ class Sweep {
       if (!any_order_ || computes(op)) free[stream] = finish[i];
       if (s_.class_of(op) == 0) note(i, start, finish[i]);
     }
-    const auto pass_of = [this](PassSample& pass, const Ends& ends, Seconds begin) {
+    const double drag = drag_of(priced_, StreamId(link_), pairs_);
+    const auto pass_of = [&](PassSample& pass, const Ends& ends, Seconds begin) {
       if (ends.last <= begin) return;
       pass.tail = ends.last - std::max(ends.compute, begin);
       pass.chain = ends.last - begin;
       pass.link = ends.held[link_];
+      pass.link_fixed = ends.fixed[link_];
+      pass.compute = ends.computing;
+      pass.drag = drag;
     };
     pass_of(sample_.forward, forward_, Seconds(0));
     pass_of(sample_.backward, backward_, std::max(forward_.last, backward_.first));
@@ -78,7 +96,8 @@ class Sweep {
   static constexpr std::size_t streams = stream_kind_names.size();
   struct Ends {
     Seconds first = Seconds(1e300), last, compute;
-    std::array<Seconds, streams> held{};  // what streams do inside the pass: ops that float may run in another
+    std::array<Seconds, streams> held{}, fixed{};  // what streams do inside the pass: ops that float may run in another
+    Seconds computing;
   };
 
   bool computes(const Op& op) const { return s_.streams[op.stream].kind == StreamKind::Compute; }
@@ -98,17 +117,27 @@ class Sweep {
     if (at < streams && !between_stages(kind)) pass.busy[at] += priced_.duration[id];
     if (floats(s_, op)) return;
     if (at < streams) ends.held[at] += priced_.duration[id];
+    if (at < streams) ends.fixed[at] += priced_.fixed[id];
+    if (computes(op)) ends.computing += computing_of(priced_, id);
     if (!forward && !computes(op)) backward_links_.emplace_back(start, priced_.duration[id]);
     priced_.for_each_demand(id, [&](const Demand& demand) {
-      if (static_cast<std::size_t>(demand.resource) < pass.busy.size() - streams)
-        pass.busy[streams + static_cast<std::size_t>(demand.resource)] += demand.seconds;
+      if (const std::size_t place = place_of(demand.resource); place < pass.busy.size())
+        pass.busy[place] += demand.seconds;
     });
     if (kind == StreamKind::Communication || kind == StreamKind::Inter) link_ = at;
+  }
+
+  // In `busy`, of a resource of the first class. Those of contention stand after the physical ones, pair by pair.
+  std::size_t place_of(int resource) const {
+    const auto r = static_cast<std::size_t>(resource);
+    if (r < priced_.physical) return r < interference_class_names.size() ? streams + r : sample_.forward.busy.size();
+    return streams + interference_class_names.size() + (r - priced_.physical) / s_.classes.size();
   }
 
   const PricedSchedule& priced_;
   const Schedule& s_;
   const bool any_order_;
+  const std::span<const Interference> pairs_;
   std::size_t link_ = 1;
   Ends forward_, backward_;
   std::vector<std::pair<Seconds, Seconds>> backward_links_;  // start and duration of backward communication
@@ -203,6 +232,7 @@ StepBound::StepBound(const Experiment& experiment, const Plan& plan)
   };
   first_reduced_ = all_reduce(times_.dense_elements.front());
   all_reduced_ = all_reduce(times_.elements_after(-1)) + least.expert_all_reduce;
+  reduce_fixed_ = least.all_reduce_alpha + least.expert_all_reduce;
   update_ = times_.update;
 }
 
@@ -217,7 +247,7 @@ LayerSample StepBound::sample(const Plan& plan) const {
   const PricedSchedule all = priced(plan, layer_);
   const Schedule& s = *all.schedule;
   const bool any_order = plan.order == Order::ReadyFirst;
-  LayerSample sample = Sweep(all, any_order).run();
+  LayerSample sample = Sweep(all, any_order, interference_of(layer_)).run();
   if (any_order)  // all that a forward pass sends, it sends between its ends
     sample.forward.chain = std::max(sample.forward.chain, busiest_resource(sample.forward));
   const Timeline timeline = AnalyticBackend().run(all);
@@ -251,7 +281,7 @@ LayerFloor StepBound::floor(const Plan& plan) const {
       if (const Op& op = all.schedule->ops[i]; op.phase == phase && op.layer == 0 && all.schedule->class_of(op) == 0 &&
                                                !synchronises(op.kind) && !shrinks_in_parts(op, plan))
         add_to_floor(all, i, simple, resources, pass);
-    pass.busiest = *std::max_element(resources.begin(), resources.begin() + static_cast<std::ptrdiff_t>(all.physical));
+    pass.busiest = *std::ranges::max_element(resources);
   }
   return floor;
 }
@@ -263,7 +293,7 @@ StreamFloor StepBound::streams(const Plan& plan) const {
   const auto reducing = std::ranges::find(s.ops, OpKind::DenseGradientAllReduce, &Op::kind);
   const StreamId link = reduces_ && reducing != s.ops.end() ? reducing->stream : StreamId();
   IdVector<StreamId, Seconds> busy(s.streams.size());
-  Seconds dense;
+  Seconds dense, forward, backward;  // computation of a layer's passes
   std::int64_t elements = 0;
   for (const OpId i : s.ops.ids()) {
     const Op& op = s.ops[i];
@@ -277,14 +307,21 @@ StreamFloor StepBound::streams(const Plan& plan) const {
                kind != StreamKind::Compute && !between_stages(kind)) {
       busy[op.stream] += duration;
       if (op.stream == link && op.phase == Phase::Backward && !floats(s, op)) floor.backward += duration;
+    } else if (kind == StreamKind::Compute && op.layer == 0 && op.phase != Phase::Update && !floats(s, op) &&
+               !synchronises(op.kind) && !shrinks_in_parts(op, plan)) {
+      (op.phase == Phase::Forward ? forward : backward) += computing_of(all, i);
     }
   }
   if (link.exists())
     floor.gradients += dense / static_cast<double>(elements) * static_cast<double>(times_.elements_after(-1));
-  for (const StreamId stream : busy.ids())
-    if (s.streams[stream].rank_class == 0)
-      floor.busiest =
-          std::max(floor.busiest, parts_ * of_stage_ * busy[stream] + (stream == link ? floor.gradients : Seconds(0)));
+  const std::span<const Interference> pairs = interference_of(least_);
+  floor.dragged = drag_of(all, link, pairs) * backward;
+  for (const StreamId stream : busy.ids()) {
+    if (s.streams[stream].rank_class != 0) continue;
+    const Seconds dragged = drag_of(all, stream, pairs) * (forward + backward);
+    floor.busiest = std::max(
+        floor.busiest, parts_ * of_stage_ * (busy[stream] + dragged) + (stream == link ? floor.gradients : Seconds(0)));
+  }
   return floor;
 }
 
@@ -296,9 +333,16 @@ Seconds StepBound::of(const PassSample& forward, const PassSample& backward) con
   const Seconds layer = std::max(backward.chain, busiest_resource(backward));
   const Seconds gather = stages_ > 1 ? first_gather_ : Seconds(0);  // of the last stage, which is not the sample's
   const Seconds chain = (moe_ - 1) * layer + backward.chain + dense_backward_ - gather;
-  const Seconds reduced = std::max(chain - backward.tail + first_reduced_,
-                                   moe_ * backward.link - backward.early - gather - backward.tail + all_reduced_);
+  const Seconds reduced =
+      std::max(chain - backward.tail + first_reduced_,
+               moe_ * backward.link - backward.early - gather - backward.tail + all_reduced_ + dragged(backward));
   return std::max(busiest, moe_ * forward.chain + dense_forward_ + std::max(chain, reduced + update_));
+}
+
+// The layer that the backward pass reaches first may compute before the forward pass has ended.
+Seconds StepBound::dragged(const PassSample& backward) const {
+  const Seconds beside = (moe_ - 1) * backward.compute - moe_ * backward.link_fixed - reduce_fixed_;
+  return std::max(Seconds(0), backward.drag * beside);
 }
 
 // Gradients are reduced after the forward pass. The layer that the backward pass reaches first may send before that,
@@ -306,7 +350,7 @@ Seconds StepBound::of(const PassSample& forward, const PassSample& backward) con
 Seconds StepBound::of(const StreamFloor& streams, Seconds forward, Seconds backward) const {
   const Seconds least = std::max(of(forward, backward), streams.busiest);
   if (!reduces_) return least;
-  const Seconds link = std::max(moe_ - 2, 0.0) * streams.backward + streams.gradients;
+  const Seconds link = std::max(moe_ - 2, 0.0) * (streams.backward + streams.dragged) + streams.gradients;
   return std::max(least, moe_ * forward + dense_forward_ + link + update_);
 }
 

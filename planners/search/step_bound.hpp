@@ -11,12 +11,15 @@ namespace dovetail::planners {
 
 // Times of one pass of one MoE layer, one micro-batch.
 struct PassSample {
-  Seconds chain;  // from the pass's beginning to its end
-  Seconds tail;   // of that after the last op of compute
-  Seconds link;   // what the stream of the all-reduces is busy, but for what may run in another pass
-  Seconds early;  // backward, of the first layer it reaches: communication that need not wait for the forward pass
-  Seconds alone;  // what the layer really takes in its order, with contention; no bound
-  std::array<Seconds, 12> busy{};  // by stream, then by physical resource
+  Seconds chain;       // from the pass's beginning to its end
+  Seconds tail;        // of that after the last op of compute
+  Seconds link;        // what the stream of the all-reduces is busy, but for what may run in another pass
+  Seconds early;       // backward, of the first layer it reaches: communication that need not wait for the forward pass
+  Seconds alone;       // what the layer really takes in its order, with contention; no bound
+  double drag = 0;     // of computation on that stream
+  Seconds compute;     // that drags, latencies apart
+  Seconds link_fixed;  // latencies in `link`, during which nothing drags
+  std::array<Seconds, 18> busy{};  // by stream, then by kind of resource, then by pair of kinds that slow each other
 };
 struct LayerSample {
   PassSample forward, backward;
@@ -46,6 +49,7 @@ struct StreamFloor {
   Seconds busiest;    // of any, in the whole step
   Seconds gradients;  // of that on which gradients are reduced, for those of all layers
   Seconds backward;   // of that for one layer's backward pass, without what may run beside other layers
+  Seconds dragged;    // by how much one layer's backward pass at least delays that stream
 };
 
 // The rest of a step under plans of the same number of micro-batches.
@@ -67,6 +71,7 @@ class StepBound {
  private:
   PricedSchedule priced(Plan plan, const Experiment& layer) const;
   Seconds of(Seconds forward, Seconds backward) const;
+  Seconds dragged(const PassSample& backward) const;
 
   Experiment layer_;  // one MoE layer on each stage
   Experiment least_;  // the same, with costs that no chunk undercuts
@@ -76,6 +81,7 @@ class StepBound {
   Seconds dense_forward_, dense_backward_;  // of all dense layers
   Seconds first_gather_;                    // of the backward pass, for the last layer's shared experts
   Seconds first_reduced_, all_reduced_;     // all-reduces of the first layer's dense gradients, and of everything
+  Seconds reduce_fixed_;                    // latencies in all of them
   Seconds update_;
   bool training_ = true;
   bool reduces_ = false;  // gradients, from one micro-batch on one stage

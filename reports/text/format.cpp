@@ -8,6 +8,7 @@
 
 #include "models/base/names.hpp"
 #include "models/base/plain_text.hpp"
+#include "models/price/overlap.hpp"
 #include "models/results/figures.hpp"
 
 namespace dovetail::reports {
@@ -107,7 +108,7 @@ std::string wrapped(std::string_view text, std::size_t width, std::size_t indent
 }
 
 std::vector<std::string> experiment_lines(const Experiment& experiment) {
-  const auto& [cluster, model, calibration, workload, groups, events] = experiment;
+  const auto& [cluster, model, calibration, workload, groups, events, overlap] = experiment;
   return {
       printable(fmt::format("{} on {}: {} x {} ({}, {})", model.name, cluster.name, counted(cluster.nodes, "node"),
                             counted(cluster.gpus_per_node, "GPU"), cluster.device.name, bytes(cluster.device.memory))),
@@ -118,7 +119,8 @@ std::vector<std::string> experiment_lines(const Experiment& experiment) {
                   name_in(dtype_names, workload.dtype),
                   workload.phases == Phases::Training ? "one training step" : "forward only"),
       printable(fmt::format("groups dp {}, mp {}, ep {}, esp {}, edp {}, pp {}; costs {}", groups.dp, groups.mp,
-                            groups.ep, groups.esp, groups.edp, groups.pp, calibration_name(experiment)))};
+                            groups.ep, groups.esp, groups.edp, groups.pp, calibration_name(experiment))),
+      "overlap: " + describe_overlap(experiment)};
 }
 
 }  // namespace dovetail::reports

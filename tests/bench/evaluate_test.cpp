@@ -102,19 +102,31 @@ TEST_CASE("what does not fit has its missing bytes") {
 }
 
 TEST_CASE("costs that somebody only assumed are named once each") {
-  Calibration calibration;
+  Experiment e;
+  e.workload.dtype = DType::Fp32;
+  Calibration& calibration = e.calibration.edit();
   calibration.name = "x";
   CollectiveCost cost;
   cost.collective = Collective::AllToAll;
   calibration.collectives = {cost, cost};
   calibration.memory.provenance.origin = Origin::Measured;
   std::vector<std::string> notes;
-  add_assumptions(calibration, DType::Fp32, notes);
+  add_assumptions(e, notes);
   REQUIRE(notes.size() == 1);
   CHECK_THAT(notes[0], Catch::Matchers::EndsWith(": all_to_all (inter)"));
   calibration.collectives.clear();
   notes.clear();
-  add_assumptions(calibration, DType::Fp32, notes);
+  add_assumptions(e, notes);
+  CHECK(notes.empty());
+  Interference pair;
+  pair.provenance.origin = Origin::Assumed;
+  calibration.interference = {pair};
+  add_assumptions(e, notes);
+  REQUIRE(notes.size() == 1);
+  CHECK_THAT(notes[0], Catch::Matchers::EndsWith(": interference compute/inter"));
+  e.overlap = Overlap::Ideal;
+  notes.clear();
+  add_assumptions(e, notes);
   CHECK(notes.empty());
 }
 

@@ -72,7 +72,8 @@ TEST_CASE("A wrong grid is refused with its place") {
     CHECK_THROWS_WITH(grid_of(folder, "{\"name\": \"g\", \"systems\": [\"tutel\"], \"axes\": " + axes + "}"),
                       Catch::Contains("./grid.json:1:") && Catch::Contains(message));
   };
-  refused(R"([{"name": "batch", "values": [1]}])", "expected cluster, model, calibration, nodes or a dotted path");
+  refused(R"([{"name": "batch", "values": [1]}])",
+          "expected cluster, model, calibration, nodes, overlap or a dotted path");
   refused(R"([{"name": "nodes", "values": [1, 1]}])", "given twice");
   refused(R"([{"name": "nodes", "values": [1]}, {"name": "x", "values": [{"nodes": 2}]}])",
           "which an earlier axis changes too");

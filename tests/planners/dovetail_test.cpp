@@ -77,12 +77,15 @@ std::string describe(const Case& c, const Plan& plan) {
 }  // namespace
 
 TEST_CASE("dovetail: no regret against the oracle, and the bound is one") {
-  test::Random random(7);
+  const bool interfering = GENERATE(false, true);
+  CAPTURE(interfering);
+  test::Random random(7), interference(8);
   double best_of_all = 0;
   int tried = 0, proven = 0;
   while (tried < test::cases(1000)) {
-    const std::optional<Case> c = random_case(random, 400);
+    std::optional<Case> c = random_case(random, 400);
     if (!c) continue;
+    if (interfering) test::slow_each_other(c->experiment.calibration.edit(), interference);
     const PlanningTask task = c->task({1, 2, 3});
     const Evaluator evaluate = analytic_evaluator(c->experiment);
     std::optional<PlanChoice> oracle;

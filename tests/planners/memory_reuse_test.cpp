@@ -3,6 +3,8 @@
 
 #include "models/base/errors.hpp"
 #include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
+#include "models/price/overlap.hpp"
 #include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"
@@ -51,7 +53,7 @@ Experiment unit_costs(double communication, double copy) {
 }
 
 double cost(const Experiment& e, Restore restore) {
-  return restore_cost(price_plan(e, plan_of(4, restore, Buffers::Double)), *e.calibration).value();
+  return restore_cost(price_plan(e, plan_of(4, restore, Buffers::Double)), interference_of(e)).value();
 }
 
 }  // namespace

@@ -41,6 +41,20 @@ inline void scale_costs(Calibration& calibration, std::mt19937& engine) {
   if (calibration.copy) calibration.copy->beta = calibration.copy->beta * factor();
 }
 
+// Kinds of ops slow each other; in half of the cases computation keeps all of its speed, as on the shipped A100s.
+inline void slow_each_other(Calibration& calibration, std::mt19937& engine) {
+  const bool computes_freely = engine() % 2 == 0;
+  calibration.interference.clear();
+  for (std::size_t a = 0; a < interference_class_names.size(); ++a)
+    for (std::size_t b = a + 1; b < interference_class_names.size(); ++b) {
+      if (engine() % 4 == 0) continue;
+      Interference pair{interference_class_names[a].second, interference_class_names[b].second, 1, 1, {}};
+      pair.a_speed = a == 0 && computes_freely ? 1 : real(engine, .5, 1);
+      pair.b_speed = real(engine, pair.a_speed == 1 ? .05 : .5, 1);
+      calibration.interference.push_back(pair);
+    }
+}
+
 inline planners::MoeTimes random_moe(std::mt19937& engine) {
   const auto chunk = [&] { return planners::ChunkTime{Seconds(real(engine, 0, .1)), Seconds(real(engine, 0, 1))}; };
   return {chunk(), chunk(), chunk(), chunk()};

@@ -37,11 +37,14 @@ Seconds least(const PassFloor& floor, const Plan& plan, int degree) {
 }  // namespace
 
 TEST_CASE("step bound: no plan is faster than what its passes and its streams have to do") {
-  test::Random random(11);
+  const bool interfering = GENERATE(false, true);
+  CAPTURE(interfering);
+  test::Random random(11), interference(12);
   int tried = 0, by_streams = 0, close = 0;
   while (tried < test::cases(1000)) {
-    const std::optional<Experiment> e = deep_experiment(random);
+    std::optional<Experiment> e = deep_experiment(random);
     if (!e) continue;
+    if (interfering) test::slow_each_other(e->calibration.edit(), interference);
     const Plan plan = test::random_legal_plan(random, *e);
     if (plan.scope == Scope::Layer) continue;
     ++tried;

@@ -10,10 +10,13 @@ using namespace dovetail;
 using namespace dovetail::planners;
 
 TEST_CASE("volume: no plan is faster than the floors of its volume") {
-  test::Random random(5);
+  const bool interfering = GENERATE(false, true);
+  CAPTURE(interfering);
+  test::Random random(5), interference(6);
   int tried = 0;
   while (tried < test::cases(200)) {
-    const Experiment e = test::random_experiment(random);
+    Experiment e = test::random_experiment(random);
+    if (interfering) test::slow_each_other(e.calibration.edit(), interference);
     const Plan plan = test::random_legal_plan(random, e);
     if (plan.scope == Scope::Layer || !plan.shadowed_experts.empty()) continue;  // outside of every space
     VolumeBounds bounds(e);

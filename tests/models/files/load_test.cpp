@@ -142,6 +142,22 @@ TEST_CASE("An experiment file has comments, paths beside it and parts written ou
   CHECK(mine.experiment.parallelism.ep == 2);
   CHECK(mine.files.contains("runs/machines/costs.json"));
 
+  SECTION("overlap is interfering unless the file, a setting or the request says that it is ideal") {
+    CHECK(mine.experiment.overlap == Overlap::Interfering);
+    request.set = {"overlap=ideal"};
+    CHECK(load(request).experiment.overlap == Overlap::Ideal);
+    request.set = {"overlap=interfering"};
+    request.ideal = true;
+    CHECK(load(request).experiment.overlap == Overlap::Ideal);
+    request.set = {"overlap=perfect"};
+    request.ideal = false;
+    CHECK_THROWS_AS(load(request), InputError);
+  }
+  SECTION("a setting of interference that has no effect is named") {
+    request.set = {"overlap=ideal", "calibration.interference=[]"};
+    const Loaded ideal = load(request);
+    CHECK(std::ranges::count(ideal.notes, "overlap is ideal: calibration.interference has no effect") == 1);
+  }
   SECTION("options come before it") {
     request.model = "mixtral-8x7b";
     request.set = {"cluster.nodes=4", "workload.sequence=256"};

@@ -8,6 +8,7 @@
 #include "models/price/build_schedule.hpp"
 #include "models/price/calibration.hpp"
 #include "models/price/collective_price.hpp"
+#include "models/price/overlap.hpp"
 #include "models/price/plan_costs.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"
@@ -107,6 +108,27 @@ TEST_CASE("copies take a resource of their own, at the calibration's cost") {
   CHECK(milliseconds(p, OpKind::Prefetch, Phase::Backward) == Approx(.01 + 2621440 * 4 * 1e-7));
   e.calibration.edit().interference = {{InterferenceClass::Compute, InterferenceClass::Copy, .9, .8, {}}};
   CHECK(price_plan(e, plan).resources.back() == "compute/copy");
+}
+
+TEST_CASE("ideal overlap leaves interference out, and an experiment says which it is") {
+  Experiment e = test::testbed_b(1);
+  CHECK(describe_overlap(e) == "ideal: the calibration has none");
+  e.calibration.edit().interference = {{InterferenceClass::Compute, InterferenceClass::Inter, 1, .8, {}},
+                                       {InterferenceClass::Inter, InterferenceClass::Intra, .8, .8, {}}};
+  e.calibration.edit().interference[0].provenance.origin = Origin::Published;
+  e.calibration.edit().interference[1].provenance.origin = Origin::Assumed;
+  CHECK(describe_overlap(e) == "interfering, 1 assumed factor");
+  Plan plan;
+  plan.scope = Scope::Moe;
+  plan.comm_streams = CommStreams::InterIntra;
+  const PricedSchedule slowed = price_plan(e, plan);
+  CHECK(slowed.contended);
+  CHECK(slowed.resources.size() == slowed.physical + 2);
+  e.overlap = Overlap::Ideal;
+  CHECK(describe_overlap(e) == "ideal");
+  const PricedSchedule ideal = price_plan(e, plan);
+  CHECK_FALSE(ideal.contended);
+  CHECK(ideal.resources.size() == ideal.physical);
 }
 
 TEST_CASE("interference becomes demands on a shared contention resource") {
