@@ -35,8 +35,8 @@ std::vector<int> classes_of_ranks(const Experiment& e, const Schedule& s) {
 struct Instance {
   OpId op{0};
   int rank = 0;
-  int waiting = 0;  // for others of its rank, or for its stream
-  int flows = 0;    // that have not ended
+  int waiting = 0;     // for others of its rank, or for its stream
+  int flows = 0;       // that have not ended
   bool begun = false;  // else it waits for its host
 };
 
@@ -135,9 +135,8 @@ class FlowRun {
 
   void begin(std::size_t i) {
     const Instance& it = instances_[i];
-    const Seconds wait = hosts_.empty()
-                             ? Seconds(0)
-                             : hosts_[static_cast<std::size_t>(it.rank)].issued(it.op) - simulation_.now();
+    const Seconds wait =
+        hosts_.empty() ? Seconds(0) : hosts_[static_cast<std::size_t>(it.rank)].issued(it.op) - simulation_.now();
     if (wait > Seconds(0))
       simulation_.start_delay(-1 - static_cast<std::int64_t>(i), wait);
     else
@@ -191,7 +190,8 @@ class FlowRun {
     Interval& when = timeline_.ops[instances_[i].op];
     when.finish = std::max(when.finish, simulation_.now());
     ++done_;
-    if (!hosts_.empty()) hosts_[static_cast<std::size_t>(instances_[i].rank)].ended(instances_[i].op, simulation_.now());
+    if (!hosts_.empty())
+      hosts_[static_cast<std::size_t>(instances_[i].rank)].ended(instances_[i].op, simulation_.now());
     for (std::size_t next : successors_[i])
       if (--instances_[next].waiting == 0) ready_.push_back(next);
   }

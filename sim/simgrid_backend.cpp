@@ -9,8 +9,8 @@
 
 #include "models/base/errors.hpp"
 #include "models/price/contention.hpp"
-#include "models/time/activity_progress.hpp"
 #include "models/price/sharing.hpp"
+#include "models/time/activity_progress.hpp"
 #include "models/time/fair_sharing.hpp"
 #include "models/time/host_clock.hpp"
 #include "sim/simulation.hpp"

@@ -46,8 +46,8 @@ void scale_down(Question& question, const exec::HostScale& scale, int seed, bool
       e.model.experts, e.model.hidden, e.model.expert_hidden, e.model.attention.heads, e.model.attention.head_size,
       scale.tokens_per_rank));
   if (big.calibration->host)
-    question.notes.push_back(fmt::format("{}: the host's time of a launch is left out, since a run has a host of its own",
-                                         big.calibration->name));
+    question.notes.push_back(fmt::format(
+        "{}: the host's time of a launch is left out, since a run has a host of its own", big.calibration->name));
   add_routing(e, question.notes);
   add_assumptions(*e.calibration, e.workload.dtype, question.notes);
   add_stage_transfers(e, question.notes);

@@ -149,12 +149,14 @@ void add_limits(Report& report) {
           "kernels are the calibration's");
   for (const SystemResult& result : report.results)
     if (result.plan.graphs != Graphs::None && !e.calibration->host)
-      add(fmt::format("plan.graphs {} changes no time here: launches take the host none, since calibration {} has no "
+      add(
+          fmt::format("plan.graphs {} changes no time here: launches take the host none, since calibration {} has no "
                       "\"host\"",
                       name_in(graphs_names, result.plan.graphs), e.calibration->name));
   for (const SystemResult& result : report.results)
     if (const double share = result.metrics.launch_bound / result.metrics.makespan; share > .01)
-      add(fmt::format("{}: {:.0f} % of the step waits for the host alone, which launches kernels one by one ({:.3g} us "
+      add(
+          fmt::format("{}: {:.0f} % of the step waits for the host alone, which launches kernels one by one ({:.3g} us "
                       "each); plan.graphs takes launches away",
                       result.system, 100 * share, 1e6 * e.calibration->host->launch.value()));
   for (const SpeedEvent& event : e.events)

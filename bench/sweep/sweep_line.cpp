@@ -27,7 +27,8 @@ void require_object(const JsonReader& json) {
 }
 
 void require_results(const JsonReader& json) {
-  for (const char* time : {"makespan_s", "forward_s", "backward_s", "exposed_communication_s", "launch_bound_s", "lower_bound_s"})
+  for (const char* time :
+       {"makespan_s", "forward_s", "backward_s", "exposed_communication_s", "launch_bound_s", "lower_bound_s"})
     json.number(time, 0);
   json.number("peak_bytes", 0);
   require_object(json.at("plan"));

@@ -289,9 +289,8 @@ constexpr std::array table{
          .group = Arrangement,
          .search = Kept,
          .holds_rows = false,
-         .help =
-             "The host waits before and after the experts of a layer (AMPipe's published code). Each wait costs a "
-             "launch: the GEMM alpha of the calibration, or the host's time where it gives one."},
+         .help = "The host waits before and after the experts of a layer (AMPipe's published code). Each wait costs a "
+                 "launch: the GEMM alpha of the calibration, or the host's time where it gives one."},
     Knob{.name = "graphs",
          .type = choice<&Plan::graphs>(
              graphs_names, {{Graphs::None, "Every kernel is launched by itself."},

@@ -210,14 +210,16 @@ void require_graphs(const RuledPlan& r) {
   if (r.plan.graphs != Graphs::All) return;
   const Workload& w = r.experiment.workload;
   if (r.plan.host_sync)
-    refuse("graphs", "all contradicts plan.host_sync: a host cannot wait inside a captured graph; expected none, "
-                     "attention or router");
-  if (w.capacity_factor <= 0 || w.message_sizes == MessageSizes::Routed)
     refuse("graphs",
-           fmt::format("all contradicts workload.{}, with which sizes follow the routing of each step; a captured graph "
-                       "has the same sizes in each; expected none, attention or router",
-                       w.capacity_factor <= 0 ? fmt::format("capacity_factor {}", w.capacity_factor)
-                                              : std::string("message_sizes routed")));
+           "all contradicts plan.host_sync: a host cannot wait inside a captured graph; expected none, "
+           "attention or router");
+  if (w.capacity_factor <= 0 || w.message_sizes == MessageSizes::Routed)
+    refuse(
+        "graphs",
+        fmt::format("all contradicts workload.{}, with which sizes follow the routing of each step; a captured graph "
+                    "has the same sizes in each; expected none, attention or router",
+                    w.capacity_factor <= 0 ? fmt::format("capacity_factor {}", w.capacity_factor)
+                                           : std::string("message_sizes routed")));
 }
 
 constexpr std::array rules{

@@ -61,7 +61,8 @@ constexpr auto entries = std::to_array<OpEntry>({
      .letter = 'T',
      .colour = "#bab0d6",
      .part = OpPart::Routing,
-     .small = {6, 5, "sum with the residual, norm, softmax, top-k, map of the choices, count of them; norm: two gradients"},
+     .small = {6, 5,
+               "sum with the residual, norm, softmax, top-k, map of the choices, count of them; norm: two gradients"},
      .signatures =
          {{Phase::Forward, {LayerInput, attended, RouterWeights}, {{MoeInput, "their sum"}, Routing}},
           {Phase::Forward,

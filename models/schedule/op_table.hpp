@@ -33,7 +33,7 @@ struct OpEntry {
   bool floats = false;          // may run beside other layers: moves weights, or rows that are kept
   bool restores = false;        // makes again, in the backward pass, a tensor of the forward pass
   SmallKernels small = {};
-  Signatures signatures = {};   // of the passes that it has
+  Signatures signatures = {};  // of the passes that it has
 };
 
 extern const std::array<OpEntry, op_kinds> op_table;  // in the order of a legend

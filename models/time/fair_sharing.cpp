@@ -129,7 +129,7 @@ class SharingRun {
   IdVector<OpId, bool> done_;
   std::vector<HostClock> hosts_;  // by rank class; empty: launches take no time
   bool ended_ = true;             // an op has, or none has begun, or the host has issued one: others may begin
-  double next_issue_ = no_issue;     // of the ops that wait for the host alone
+  double next_issue_ = no_issue;  // of the ops that wait for the host alone
   std::vector<Fixed> fixed_;
   std::vector<OpId> passed_;  // whose fixed time just has
   Timeline timeline_;

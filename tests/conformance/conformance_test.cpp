@@ -61,13 +61,15 @@ TEST_CASE("Backends conform where launches take the host time, and it waits") {
       INFO("seed " << seed);
       check_conformance(backend, random_priced(seed, {.launches = true}));
       check_conformance(backend, random_priced(seed, {.ops = 60, .shared_resources = 4, .launches = true}));
-      check_conformance(backend, random_priced(seed, {.shared_resources = 4, .activities = 3, .speed_changes = 5, .launches = true}));
+      check_conformance(
+          backend, random_priced(seed, {.shared_resources = 4, .activities = 3, .speed_changes = 5, .launches = true}));
     }
   });
 }
 
 // A host that takes 2 s a launch and ops of 1, 5, 1 and 1 s: they are issued at 2, 4, 6 and, after a wait, at 11. Op 0
-// runs 2..3 and op 1 beside it 4..9. Op 2 follows op 0 on its stream: 6..7. The wait ends at 9, and op 3 is issued at 11.
+// runs 2..3 and op 1 beside it 4..9. Op 2 follows op 0 on its stream: 6..7. The wait ends at 9, and op 3 is issued
+// at 11.
 TEST_CASE("An op begins when its host has issued it, and a host that waits goes on after that") {
   HandMade made(2, 2);
   made.launches_take(2);

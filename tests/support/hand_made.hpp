@@ -28,7 +28,7 @@ class HandMade {
   OpId add_of(StreamId stream, std::initializer_list<OpId> dependencies, double fixed,
               std::initializer_list<ActivityId> activities);
 
-  // The host takes so long to issue each op from here on. It has to be said before the first op.
+  // The host takes so long to issue each op from here on; to be called before the first op, if at all.
   void launches_take(double seconds) { launch_ = seconds; }
   // An op of no time on a stream: all later ops depend on it and it on all before, and the host waits for its end.
   OpId wait(StreamId stream);
