@@ -10,6 +10,7 @@
 #include "models/base/errors.hpp"
 #include "models/network/network_load.hpp"
 #include "models/network/rank_flows.hpp"
+#include "models/time/host_clock.hpp"
 #include "sim/child.hpp"
 #include "sim/flow_simulation.hpp"
 #include "sim/platform_file.hpp"
@@ -34,8 +35,9 @@ std::vector<int> classes_of_ranks(const Experiment& e, const Schedule& s) {
 struct Instance {
   OpId op{0};
   int rank = 0;
-  int waiting = 0;  // for others of its rank, or for its stream
-  int flows = 0;    // that have not ended
+  int waiting = 0;     // for others of its rank, or for its stream
+  int flows = 0;       // that have not ended
+  bool begun = false;  // else it waits for its host
 };
 
 class FlowRun {
@@ -48,6 +50,7 @@ class FlowRun {
       auto& ranks = ranks_[static_cast<std::size_t>(classes[rank])];
       place_.push_back({classes[rank], static_cast<int>(ranks.size())});
       ranks.push_back(static_cast<int>(rank));
+      if (!priced.launch.empty()) hosts_.emplace_back(priced, classes[rank]);
     }
     add_instances();
     timeline_.kind = ResultKind::Simulated;
@@ -131,7 +134,18 @@ class FlowRun {
   }
 
   void begin(std::size_t i) {
+    const Instance& it = instances_[i];
+    const Seconds wait =
+        hosts_.empty() ? Seconds(0) : hosts_[static_cast<std::size_t>(it.rank)].issued(it.op) - simulation_.now();
+    if (wait > Seconds(0))
+      simulation_.start_delay(-1 - static_cast<std::int64_t>(i), wait);
+    else
+      begin_issued(i);
+  }
+
+  void begin_issued(std::size_t i) {
     Instance& it = instances_[i];
+    it.begun = true;
     Interval& when = timeline_.ops[it.op];
     when.start = std::min(when.start, simulation_.now());
     const auto& own = exchange(it.op).of_rank[static_cast<std::size_t>(it.rank)];
@@ -157,7 +171,8 @@ class FlowRun {
 
   void ended(std::int64_t tag) {
     if (tag < 0) {
-      time_passed(static_cast<std::size_t>(-1 - tag));
+      const auto i = static_cast<std::size_t>(-1 - tag);
+      instances_[i].begun ? time_passed(i) : begin_issued(i);
     } else {
       const auto [op, f] = started_[static_cast<std::size_t>(tag)];
       for (int rank : taking_part(op, exchanges_.at(op).flows[f])) flow_ended(op, rank);
@@ -175,6 +190,8 @@ class FlowRun {
     Interval& when = timeline_.ops[instances_[i].op];
     when.finish = std::max(when.finish, simulation_.now());
     ++done_;
+    if (!hosts_.empty())
+      hosts_[static_cast<std::size_t>(instances_[i].rank)].ended(instances_[i].op, simulation_.now());
     for (std::size_t next : successors_[i])
       if (--instances_[next].waiting == 0) ready_.push_back(next);
   }
@@ -186,6 +203,7 @@ class FlowRun {
   FlowSimulation& simulation_;
   std::vector<std::vector<int>> ranks_;  // by class
   std::vector<Place> place_;             // by rank
+  std::vector<HostClock> hosts_;         // by rank; empty: launches take no time
   std::vector<Instance> instances_;
   std::vector<std::size_t> first_;  // by op: of its instances
   std::vector<std::vector<std::size_t>> successors_;

@@ -9,17 +9,19 @@
 
 #include "models/base/errors.hpp"
 #include "models/price/contention.hpp"
+#include "models/price/sharing.hpp"
 #include "models/time/activity_progress.hpp"
 #include "models/time/fair_sharing.hpp"
+#include "models/time/host_clock.hpp"
 #include "sim/simulation.hpp"
 
 namespace dovetail::sim {
 namespace {
 
-// SimGrid reports the end of one of these: the fixed time of an op, an activity, or the time until a change of speed.
-// A tag modulo `parts` says which.
-enum class Part { Fixed, Work, Speed };
-constexpr int parts = 3;
+// SimGrid reports the end of one of these: the fixed time of an op, an activity, the time until a change of speed, or
+// until the host issues an op. A tag modulo `parts` says which.
+enum class Part { Fixed, Work, Speed, Issue };
+constexpr int parts = 4;
 std::int64_t tag_of(std::size_t id, Part part) {
   return parts * static_cast<std::int64_t>(id) + static_cast<int>(part);
 }
@@ -35,6 +37,7 @@ class Execution {
   void link();
   void begin_ready();
   void begin(OpId op);
+  void begin_issued(OpId op);
   bool begin_alone(OpId op);
   void start(std::size_t id, Part part, std::span<const Demand> demands);
   void finished(std::int64_t tag);
@@ -45,12 +48,15 @@ class Execution {
   bool collect_demands(ActivityId activity);
   Seconds longest_demand() const;
   int own_resource(StreamId stream) const { return static_cast<int>(priced_.resources.size()) + stream; }
+  // Nothing can begin before the op at hand does or ends: SimGrid need not be asked.
+  bool nothing_else() const { return running_ == 0 && begun_ == ready_.size(); }
   Seconds now() const { return Seconds(simulation_.now()) + skipped_; }
 
   const PricedSchedule& priced_;
   const Schedule& schedule_;
   Simulation simulation_;
   ActivityProgress progress_;
+  std::vector<HostClock> hosts_;                // by rank class; empty: launches take no time
   std::vector<bool> shared_;                    // by resource, as in fair_sharing.hpp
   IdVector<OpId, std::int32_t> waiting_;        // edges from ops that have not ended
   IdVector<OpId, std::int32_t> end_successor_;  // one past its last in successors_; its first is where op - 1 ends
@@ -72,6 +78,7 @@ Execution::Execution(const PricedSchedule& priced)
       simulation_(priced.resources.size() + schedule_.streams.size() + priced.speed_changes.size(),
                   !priced.speed_changes.empty()),
       progress_(priced),
+      hosts_(host_clocks(priced)),
       waiting_(schedule_.ops.size()) {
   timeline_.kind = ResultKind::Simulated;
   timeline_.ops.resize(schedule_.ops.size());
@@ -133,6 +140,9 @@ void Execution::finished(std::int64_t tag) {
     case Part::Speed:
       simulation_.set_speed(priced_.speed_changes[id].resource, priced_.speed_changes[id].speed);
       break;
+    case Part::Issue:
+      begin_issued(OpId(id));
+      break;
   }
   begin_ready();
 }
@@ -142,7 +152,18 @@ void Execution::begin_ready() {
   while (begun_ < ready_.size()) begin(ready_[begun_++]);
 }
 
+// The stream of an op that waits for the host is idle: its own resource counts the time.
 void Execution::begin(OpId op) {
+  if (hosts_.empty()) return begin_issued(op);
+  const Seconds issued = hosts_[static_cast<std::size_t>(schedule_.class_of(schedule_.ops[op]))].issued(op);
+  const Demand until{own_resource(schedule_.ops[op].stream), issued - now(), 1};
+  if (until.seconds <= Sharing::used_up * issued) return begin_issued(op);
+  if (!nothing_else()) return start(op, Part::Issue, {&until, 1});
+  skipped_ += until.seconds;
+  begin_issued(op);
+}
+
+void Execution::begin_issued(OpId op) {
   timeline_.ops[op].start = now();
   if (priced_.first_activity.empty() && begin_alone(op)) return;
   const Demand fixed{own_resource(schedule_.ops[op].stream), priced_.fixed[op], 1};
@@ -157,8 +178,8 @@ bool Execution::begin_alone(OpId op) {
   const bool shares = collect_demands(PricedSchedule::only_activity(op));
   const Demand alone{own_resource(schedule_.ops[op].stream), priced_.fixed[op] + longest_demand(), 1};
   const bool as_ever = !shares || priced_.speed_changes.empty();
-  if (as_ever && running_ == 0 && begun_ == ready_.size()) {
-    skipped_ += alone.seconds;  // nothing can begin before this op ends: SimGrid need not be asked
+  if (as_ever && nothing_else()) {
+    skipped_ += alone.seconds;
     end(op);
   } else if (shares) {
     return false;
@@ -195,6 +216,7 @@ void Execution::end_activity(ActivityId activity) {
 void Execution::end(OpId op) {
   ++ended_;
   timeline_.ops[op].finish = now();
+  if (!hosts_.empty()) hosts_[static_cast<std::size_t>(schedule_.class_of(schedule_.ops[op]))].ended(op, now());
   const auto first = static_cast<std::size_t>(op == 0 ? 0 : end_successor_[OpId(op - 1)]);
   for (std::size_t i = first; i < static_cast<std::size_t>(end_successor_[op]); ++i)
     if (--waiting_[successors_[i]] == 0) ready_.push_back(successors_[i]);

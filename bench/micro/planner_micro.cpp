@@ -73,15 +73,18 @@ void gradient_partition_hard(benchmark::State& state) {
 }
 BENCHMARK(gradient_partition_hard)->Arg(7)->Arg(32)->Unit(benchmark::kMicrosecond);
 
-void analytic_layer(benchmark::State& state, Overlap overlap) {
-  const Experiment e = bench::testbed_b(1, overlap);
+// Ideal overlap, interference, and ideal overlap with the host's time of each launch.
+void analytic_layer(benchmark::State& state, Overlap overlap, Seconds launch) {
+  Experiment e = bench::testbed_b(1, overlap);
+  if (launch > Seconds(0)) e.calibration.edit().host = HostCost{launch, {}};
   const PricedSchedule priced = price_plan(e, co_scheduled(8));
   std::vector<double> scratch;
   for (auto _ : state) benchmark::DoNotOptimize(analytic_makespan(priced, scratch));
   state.counters["ops"] = static_cast<double>(priced.duration.size());
 }
-BENCHMARK_CAPTURE(analytic_layer, ideal, Overlap::Ideal);
-BENCHMARK_CAPTURE(analytic_layer, interfering, Overlap::Interfering);
+BENCHMARK_CAPTURE(analytic_layer, ideal, Overlap::Ideal, Seconds(0));
+BENCHMARK_CAPTURE(analytic_layer, interfering, Overlap::Interfering, Seconds(0));
+BENCHMARK_CAPTURE(analytic_layer, launches, Overlap::Ideal, Seconds(1e-5));
 
 void build_layer(benchmark::State& state) {
   const Experiment e = bench::testbed_b();

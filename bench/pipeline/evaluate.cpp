@@ -173,6 +173,7 @@ SystemResult evaluate(const Experiment& experiment, const std::string& name, con
   backend.prepare(experiment);
   result.timeline = backend.run(priced);
   result.metrics = metrics(*result.schedule, result.timeline);
+  if (!priced.launch.empty()) result.metrics.launch_bound = launch_bound(*result.schedule, result.timeline);
   result.lower_bound = lower_bound(priced);
   result.plan_bound = plan_bound(priced);
   result.memory = memory_use(*result.schedule, result.timeline, arenas);

@@ -47,6 +47,9 @@ void scale_down(Question& question, const exec::HostScale& scale, int seed, bool
       scale.tokens_per_rank));
   question.notes.emplace_back(
       "ops of a run are predicted at, and held to, the times that they take alone: overlap is ideal");
+  if (big.calibration->host)
+    question.notes.push_back(fmt::format(
+        "{}: the host's time of a launch is left out, since a run has a host of its own", big.calibration->name));
   add_routing(e, question.notes);
   add_assumptions(e, question.notes);
   add_stage_transfers(e, question.notes);

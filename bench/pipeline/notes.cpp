@@ -46,6 +46,7 @@ void for_each_pair(std::span<const Interference> pairs, Look look) {
   for (const Interference& pair : pairs)
     look(pair.provenance, fmt::format("interference {}/{}", name_in(interference_class_names, pair.a),
                                       name_in(interference_class_names, pair.b)));
+  if (calibration.host) look(calibration.host->provenance, "the host's time of a launch");
 }
 
 // The products of a step in this number format take these costs alone, or hardly any.
@@ -158,6 +159,18 @@ void add_limits(Report& report) {
       add(result.backend +
           " leaves out what is not a link: calibrated rates, interference and shared device memory; latencies and "
           "kernels are the calibration's");
+  for (const SystemResult& result : report.results)
+    if (result.plan.graphs != Graphs::None && !e.calibration->host)
+      add(
+          fmt::format("plan.graphs {} changes no time here: launches take the host none, since calibration {} has no "
+                      "\"host\"",
+                      name_in(graphs_names, result.plan.graphs), e.calibration->name));
+  for (const SystemResult& result : report.results)
+    if (const double share = result.metrics.launch_bound / result.metrics.makespan; share > .01)
+      add(
+          fmt::format("{}: {:.0f} % of the step waits for the host alone, which launches kernels one by one ({:.3g} us "
+                      "each); plan.graphs takes launches away",
+                      result.system, 100 * share, 1e6 * e.calibration->host->launch.value()));
   for (const SpeedEvent& event : e.events)
     add(fmt::format("{} at {:.3g} % of its speed from {:.4g} ms {}; plans were made without that", event.resource,
                     100 * event.speed, 1e3 * event.at.value(),

@@ -31,6 +31,7 @@ Json outcome(const SystemResult& result) {
           {"forward_s", result.metrics.forward.value()},
           {"backward_s", result.metrics.backward.value()},
           {"exposed_communication_s", result.metrics.exposed_communication.value()},
+          {"launch_bound_s", result.metrics.launch_bound.value()},
           {"lower_bound_s", result.lower_bound.value()},
           {"peak_bytes", result.memory.peak.value()},
           {"feasible", result.feasible}};

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array known_keys{"cell",          "system",   "values",     "refused",       "makespan_s",
                                 "forward_s",     "feasible", "backward_s", "lower_bound_s", "exposed_communication_s",
-                                "missing_bytes", "plan",     "peak_bytes"};
+                                "missing_bytes", "plan",     "peak_bytes", "launch_bound_s"};
 
 void require_known_keys(const JsonReader& json) {
   for (const auto& [key, value] : json.value().items())
@@ -27,7 +27,8 @@ void require_object(const JsonReader& json) {
 }
 
 void require_results(const JsonReader& json) {
-  for (const char* time : {"makespan_s", "forward_s", "backward_s", "exposed_communication_s", "lower_bound_s"})
+  for (const char* time :
+       {"makespan_s", "forward_s", "backward_s", "exposed_communication_s", "launch_bound_s", "lower_bound_s"})
     json.number(time, 0);
   json.number("peak_bytes", 0);
   require_object(json.at("plan"));

@@ -38,6 +38,7 @@ class MeasuredRun {
     if (const std::string what = executor_->description(); !what.empty())
       result_.notes.insert(result_.notes.begin(), what);
     if (executor_->captures()) capture(executor_.get() == exact);
+    note_graphs();
     data_ = {};
     reference_.reset();
     emulated_.work = measure_work();
@@ -105,6 +106,13 @@ class MeasuredRun {
       result_.report = before;
       result_.numerics = numerics;
     }
+  }
+  // Executors run the same ops one by one or all in one graph, whatever the plan says of graphs.
+  void note_graphs() {
+    const Graphs wanted = priced_->schedule->graphs;
+    if (wanted != Graphs::None && (wanted != Graphs::All || !captured_))
+      result_.notes.push_back(fmt::format("plan.graphs {} is not what ran: {}", name_in(graphs_names, wanted),
+                                          captured_ ? "each step is one graph" : "no graph was captured"));
   }
   static double error_of(const NumericsReport& n) { return std::max(n.output_error, n.gradient_error()); }
 

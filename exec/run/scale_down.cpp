@@ -7,6 +7,7 @@
 
 #include "exec/step/layer_shape.hpp"
 #include "models/base/errors.hpp"
+#include "models/price/calibration.hpp"
 #include "models/question/capacity.hpp"
 #include "models/question/experiment_rules.hpp"
 
@@ -96,6 +97,7 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   e.workload.batch = std::gcd(big.workload.batch, scale.tokens_per_rank * gpus);
   e.workload.sequence = scale.tokens_per_rank * gpus / e.workload.batch;
   e.workload.dtype = DType::Fp32;
+  if (e.calibration->host) e.calibration.edit().host.reset();
   scale_dense_parts(e.model);
   Cluster stage = e.cluster;
   stage.nodes = nodes_of_stage;

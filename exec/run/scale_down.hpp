@@ -14,10 +14,11 @@ struct HostScale {
   int head_size = 0;  // of attention, at most `hidden`; 0: 32, or `hidden` where that is less
 };
 
-// Keeps the cluster's links and costs, and the model's kind: gated or not, top_k (at most `experts`), capacity factor,
-// query heads per key head (as far as they divide over the ranks), pipeline stages, batch (as far as it divides the
-// tokens). Overlap is ideal. fp32; in a stage mp = esp = GPUs per node, ep = gcd(experts, 2). Routing loads are folded
-// onto the fewer experts. Throws InputError for sizes that do not divide.
+// Keeps the cluster's links and costs (but for its host's launches, since this machine has a host), and the model's
+// kind: gated or not, top_k (at most `experts`), capacity factor, query heads per key head (as far as they divide over
+// the ranks), pipeline stages, batch (as far as it divides the tokens). Overlap is ideal. fp32; in a stage mp = esp =
+// GPUs per node, ep = gcd(experts, 2). Routing loads are folded onto the fewer experts. Throws InputError for sizes that
+// do not divide.
 Experiment scaled_for_host(const Experiment& big, const HostScale& scale);
 
 }  // namespace dovetail::exec

@@ -174,6 +174,9 @@ std::string to_calibration_file(const Calibration& calibration, const Json& meas
   if (!calibration.kernels.empty()) json["kernels"] = list_entries(calibration.kernels, kernel_entry);
   if (!calibration.interference.empty())
     json["interference"] = list_entries(calibration.interference, interference_entry);
+  if (calibration.host)
+    json["host"] = {{"launch", text(calibration.host->launch)},
+                    {"provenance", provenance_entry(calibration.host->provenance)}};
   std::string file;
   for (const auto& [key, value] : json.items()) file += (file.empty() ? "{\n" : ",\n") + member(key, value);
   if (!calibration.tables.empty()) file += ",\n" + tables_text(calibration.tables);

@@ -240,6 +240,9 @@ Json to_json(const Calibration& calibration) {
             {"gemms", list_json(calibration.gemms, gemm_json)},
             {"memory", memory_json(calibration.memory)},
             {"interference", list_json(calibration.interference, interference_json)}};
+  if (calibration.host)
+    json["host"] = {{"launch_s", calibration.host->launch.value()},
+                    {"provenance", provenance_json(calibration.host->provenance)}};
   if (calibration.strided_copy) json["strided_copy"] = memory_json(*calibration.strided_copy);
   if (!calibration.tables.empty()) json["tables"] = list_json(calibration.tables, table_json);
   if (!calibration.messages.empty()) json["messages"] = list_json(calibration.messages, message_json);

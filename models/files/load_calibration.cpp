@@ -194,6 +194,10 @@ Interference read_interference(const JsonReader& json, const std::vector<Interfe
   return pair;
 }
 
+HostCost read_host(const JsonReader& json) {
+  return {json.quantity<Seconds>("launch"), read_provenance(json.at("provenance"))};
+}
+
 Hardware read_hardware(const JsonReader& json) {
   Hardware hardware;
   const JsonReader peak = json.at("peak");
@@ -242,6 +246,7 @@ Calibration read_calibration(const JsonReader& json) {
   if (const auto pairs = json.find("interference"))
     for (const JsonReader& each : pairs->elements())
       calibration.interference.push_back(read_interference(each, calibration.interference));
+  if (const auto host = json.find("host")) calibration.host = read_host(*host);
   return calibration;
 }
 

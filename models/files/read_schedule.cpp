@@ -217,6 +217,7 @@ void read_demands(const JsonReader& list, PricedSchedule& priced) {
 void read_price(const JsonReader& r, PricedSchedule& priced) {
   priced.fixed.push_back(Seconds(r.number("fixed_s", 0, most_seconds)));
   priced.duration.push_back(Seconds(r.number("duration_s", 0, most_seconds)));
+  if (r.has("launch_s")) priced.launch.push_back(Seconds(r.number("launch_s", 0, most_seconds)));
   if (priced.first_activity.empty()) return read_demands(r.at("demands"), priced);
   for (const JsonReader& id : r.at("activities").elements())
     priced.activities.emplace_back(id.integer(0, static_cast<int>(priced.activity_count()) - 1));
@@ -251,6 +252,7 @@ ScheduleFile read_schedule(const JsonFile& input) {
   Schedule s;
   s.groups = read_parallelism(root.at("groups"));
   s.micro_batches = root.integer("micro_batches", 1, small_max);
+  s.graphs = file.plan.graphs;
   for (const JsonReader& r : root.at("rank_classes").elements()) s.classes.push_back({r.integer("ranks", 1)});
   for (const JsonReader& r : root.at("streams").elements())
     s.streams.push_back(
@@ -267,6 +269,8 @@ ScheduleFile read_schedule(const JsonFile& input) {
     s.ops.push_back(read_op(r, s));
     read_price(r, file.priced);
   }
+  if (!file.priced.launch.empty() && file.priced.launch.size() != s.ops.size())
+    root.fail("ops", "launch_s in some ops alone, expected it in all or none");
   file.priced.schedule = std::make_shared<const Schedule>(std::move(s));
   require_match(file, input);
   file.priced.contended = is_contended(file.priced);

@@ -92,23 +92,25 @@ Json demands_json(std::span<const Demand> demands) {
 Json op_json(const PricedSchedule& priced, OpId id) {
   const Schedule& s = *priced.schedule;
   const Op& op = s.ops[id];
-  return {{"name", to_string(op)},
-          {"kind", name_in(op_kind_names, op.kind)},
-          {"phase", name_in(phase_names, op.phase)},
-          {"stream", op.stream},
-          {"layer", op.layer},
-          {"micro_batch", op.micro_batch},
-          {"chunk", op.chunk},
-          {"step", op.step},
-          {"expert", op.expert},
-          {"rows", range_json(op.gradients.size() > 0 ? op.gradients : op.rows)},
-          {"peers", range_json(op.peers)},
-          {"work", work_json(op)},
-          {"dependencies", s.dependencies_of(op)},
-          {"reads", s.reads_of(op)},
-          {"writes", s.writes_of(op)},
-          {"fixed_s", priced.fixed[id].value()},
-          {"duration_s", priced.duration[id].value()}};
+  Json json{{"name", to_string(op)},
+            {"kind", name_in(op_kind_names, op.kind)},
+            {"phase", name_in(phase_names, op.phase)},
+            {"stream", op.stream},
+            {"layer", op.layer},
+            {"micro_batch", op.micro_batch},
+            {"chunk", op.chunk},
+            {"step", op.step},
+            {"expert", op.expert},
+            {"rows", range_json(op.gradients.size() > 0 ? op.gradients : op.rows)},
+            {"peers", range_json(op.peers)},
+            {"work", work_json(op)},
+            {"dependencies", s.dependencies_of(op)},
+            {"reads", s.reads_of(op)},
+            {"writes", s.writes_of(op)},
+            {"fixed_s", priced.fixed[id].value()},
+            {"duration_s", priced.duration[id].value()}};
+  if (!priced.launch.empty()) json["launch_s"] = priced.launch[id].value();
+  return json;
 }
 
 // An op that is one activity of its own has its demands written out; else it names its activities.

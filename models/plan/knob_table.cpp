@@ -289,9 +289,20 @@ constexpr std::array table{
          .group = Arrangement,
          .search = Kept,
          .holds_rows = false,
-         .help =
-             "The host waits before and after the experts of a layer, for a launch each, which is the GEMM alpha of "
-             "the calibration (AMPipe's published code)."},
+         .help = "The host waits before and after the experts of a layer (AMPipe's published code). Each wait costs a "
+                 "launch: the GEMM alpha of the calibration, or the host's time where it gives one."},
+    Knob{.name = "graphs",
+         .type = choice<&Plan::graphs>(
+             graphs_names, {{Graphs::None, "Every kernel is launched by itself."},
+                            {Graphs::Attention, "Attention is captured."},
+                            {Graphs::Router, "Attention is captured, and the gate with it."},
+                            {Graphs::All, "The whole step is captured, which needs the same sizes in each step."}}),
+         .group = Arrangement,
+         .search = Kept,
+         .holds_rows = false,
+         .help = "Operations that follow one another in captured graphs (CUDA graphs) cost the host one launch in all. "
+                 "It matters where the calibration gives the host's time; searches leave it alone, because all would "
+                 "never be slower."},
     Knob{.name = "pipeline_schedule",
          .type = choice<&Plan::pipeline_schedule>(
              pipeline_schedule_names,

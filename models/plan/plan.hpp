@@ -87,6 +87,10 @@ enum class SharedExperts { Serial, Overlapped };
 inline constexpr Names<SharedExperts, 2> shared_experts_names{
     {{"serial", SharedExperts::Serial}, {"overlapped", SharedExperts::Overlapped}}};
 
+enum class Graphs { None, Attention, Router, All };
+inline constexpr Names<Graphs, 4> graphs_names{
+    {{"none", Graphs::None}, {"attention", Graphs::Attention}, {"router", Graphs::Router}, {"all", Graphs::All}}};
+
 enum class PipelineSchedule { Gpipe, OneForwardOneBackward, Interleaved };
 inline constexpr Names<PipelineSchedule, 3> pipeline_schedule_names{{{"gpipe", PipelineSchedule::Gpipe},
                                                                      {"1f1b", PipelineSchedule::OneForwardOneBackward},
@@ -141,6 +145,7 @@ struct Plan {
   ExpertKernel expert_kernel = ExpertKernel::Batched;
   SharedExperts shared_experts = SharedExperts::Serial;
   bool host_sync = false;
+  Graphs graphs = Graphs::None;
   PipelineSchedule pipeline_schedule = PipelineSchedule::Gpipe;
   int virtual_stages = 1;
   int micro_batches = 1;

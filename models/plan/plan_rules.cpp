@@ -205,6 +205,23 @@ void require_micro_batches(const Plan& p, const Experiment& e) {
                                         p.micro_batches, tokens, e.parallelism.mp));
 }
 
+// A graph is launched again and again as it was captured: no host waits inside, and sizes stay.
+void require_graphs(const RuledPlan& r) {
+  if (r.plan.graphs != Graphs::All) return;
+  const Workload& w = r.experiment.workload;
+  if (r.plan.host_sync)
+    refuse("graphs",
+           "all contradicts plan.host_sync: a host cannot wait inside a captured graph; expected none, "
+           "attention or router");
+  if (w.capacity_factor <= 0 || w.message_sizes == MessageSizes::Routed)
+    refuse(
+        "graphs",
+        fmt::format("all contradicts workload.{}, with which sizes follow the routing of each step; a captured graph "
+                    "has the same sizes in each; expected none, attention or router",
+                    w.capacity_factor <= 0 ? fmt::format("capacity_factor {}", w.capacity_factor)
+                                           : std::string("message_sizes routed")));
+}
+
 constexpr std::array rules{
     PlanRule{"micro_batches", "micro_batches",
              "Micro-batches divide the batch, and the tokens of each divide over the mp ranks.",
@@ -250,6 +267,10 @@ constexpr std::array rules{
              "Slices are for grad_sync partitioned alone, in backward order, and add up to all dense gradients that "
              "exist by then.",
              require_slices},
+    PlanRule{"graphs", "graphs",
+             "A captured step (graphs all) has no host_sync, a capacity_factor above 0 and padded messages, because a "
+             "graph has the same sizes in each step.",
+             require_graphs},
 };
 
 }  // namespace

@@ -82,6 +82,12 @@ inline constexpr std::array<std::pair<std::string_view, InterferenceClass>, 4> i
      {"intra", InterferenceClass::Intra},
      {"copy", InterferenceClass::Copy}}};
 
+// The host of an eager framework, which launches kernels one by one.
+struct HostCost {
+  Seconds launch;  // of one kernel, with all that the framework does for it
+  Provenance provenance;
+};
+
 // While a and b run together, a keeps a_speed of its own speed and b keeps b_speed. a_speed + b_speed >= 1.
 struct Interference {
   InterferenceClass a = InterferenceClass::Compute, b = InterferenceClass::Inter;
@@ -121,6 +127,7 @@ struct Calibration {
   std::optional<MemoryCost> copy;  // between device and pinned host memory, one direction; n is bytes
   std::vector<KernelCost> kernels;
   std::vector<Interference> interference;
+  std::optional<HostCost> host;  // none: launches take the host no time, or are part of the other costs
 };
 
 // Null: the calibration does not know such messages.

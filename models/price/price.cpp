@@ -17,6 +17,7 @@
 #include "models/price/network_pricing.hpp"
 #include "models/price/overlap.hpp"
 #include "models/price/step_cost.hpp"
+#include "models/schedule/launches.hpp"
 
 namespace dovetail {
 namespace {
@@ -117,9 +118,9 @@ class Pricer {
                           [&](const ProfiledWork& work) { price_profiled(op, work); },
                           [&](const ExchangeWork& work) { price_exchange(op, work); },
                           [&](const CopyWork& work) { price_copy(op, work); },
-                          // The next launch costs this much when nothing hides it.
+                          // The next launch costs this much when nothing hides it; the host's time has its own.
                           [&](HostWait) {
-                            add_kernel(op, {gemm_.alpha, {}});
+                            add_kernel(op, {e_.calibration->host ? Seconds(0) : gemm_.alpha, {}});
                           }},
                op.work);
   }
@@ -249,6 +250,13 @@ class Pricer {
   PricedSchedule p_;
 };
 
+IdVector<OpId, Seconds> launch_times(const Schedule& s, const HostCost& host) {
+  IdVector<OpId, Seconds> times;
+  times.reserve(s.ops.size());
+  for (const int launches : host_launches(s)) times.push_back(launches * host.launch);
+  return times;
+}
+
 }  // namespace
 
 PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment& experiment) {
@@ -256,6 +264,8 @@ PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment&
   std::optional<NetworkLoad> network = network_load(experiment, *schedule);
   PricedSchedule priced = Pricer(*schedule, experiment, network ? &*network : nullptr).price();
   priced.schedule = std::move(schedule);
+  if (const auto& host = experiment.calibration->host; host && host->launch > Seconds(0))
+    priced.launch = launch_times(*priced.schedule, *host);
   if (network)
     add_flows(*network, static_cast<int>(kinds_of(*priced.schedule) * priced.schedule->classes.size()), priced);
   priced.contended = is_contended(priced);

@@ -13,8 +13,8 @@ namespace dovetail {
 // schedule has such a stream, and one "a/b" contention resource per interference factor of the calibration (none where
 // overlap is ideal). The resource of a collective follows its group; an all-to-all may take several (see
 // step_cost.hpp). A described network adds its links and the device memory, with activities for the flows of each op
-// (see network_load.hpp). The experiment's events stay out: see inject(). Throws InputError where the calibration lacks
-// a cost.
+// (see network_load.hpp). Launches take the host's time if the calibration has one. The experiment's events stay out:
+// see inject(). Throws InputError where the calibration lacks a cost.
 PricedSchedule price(std::shared_ptr<const Schedule> schedule, const Experiment& experiment);
 
 // The number of resources that each rank class has, one by InterferenceClass. They stand first, class by class.

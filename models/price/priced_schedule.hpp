@@ -33,6 +33,10 @@ struct SpeedChange {
 
 // An activity begins when the fixed time of every op that it belongs to has passed; an op ends when its fixed time has
 // passed and all its activities have ended.
+//
+// The host of a rank class issues its ops in program order, beginning at time 0 and taking `launch` for each. No op
+// begins before it is issued. After a HostWait, on which all later ops of its class depend, the host goes on when that
+// op has ended.
 class PricedSchedule {
  public:
   std::shared_ptr<const Schedule> schedule;
@@ -40,6 +44,7 @@ class PricedSchedule {
   std::size_t physical = 0;          // the first ones exist; those after them stand for contention
   IdVector<OpId, Seconds> fixed;     // per op: latency that uses no resource
   IdVector<OpId, Seconds> duration;  // per op: while nothing runs but it and what shares its activities
+  IdVector<OpId, Seconds> launch;    // per op: what the host takes to issue it (below); empty: none takes any
   std::vector<Demand> demands;
   std::vector<std::int32_t> first_demand;    // by activity, size activities + 1
   std::vector<ActivityId> activities;        // of one op after the other; empty: op i has activity i alone

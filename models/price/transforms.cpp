@@ -8,6 +8,7 @@ PricedSchedule with_durations(const PricedSchedule& priced, IdVector<OpId, Secon
   PricedSchedule result = priced;
   result.fixed = durations;
   result.duration = std::move(durations);
+  result.launch = {};
   result.demands.clear();
   result.first_demand.assign(result.duration.size() + 1, 0);
   result.activities.clear();

@@ -6,7 +6,8 @@
 
 namespace dovetail {
 
-// The same schedule in which each op takes its new duration whatever runs beside it: nothing is shared.
+// The same schedule in which each op takes its new duration whatever runs beside it: nothing is shared, and launches
+// take the host no time.
 PricedSchedule with_durations(const PricedSchedule& priced, IdVector<OpId, Seconds> durations);
 
 // The same schedule in which the ops of these kinds take no time.

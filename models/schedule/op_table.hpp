@@ -11,6 +11,14 @@ namespace dovetail {
 // The part of a training step that a kind of op belongs to. Host: it only waits.
 enum class OpPart : std::uint8_t { Attention, Routing, Experts, DenseFfn, Stages, Host, StepEnd };
 
+// Kernels that an eager framework launches for an op, one by one, beside the products, attention and exchanges of its
+// work. Assumed: the usual kernels of training frameworks, each element-wise chain fused into one.
+struct SmallKernels {
+  int forward = 0, backward = 0;  // backward: also of the update
+  std::string_view what = {};
+  int of(Phase phase) const { return phase == Phase::Forward ? forward : backward; }
+};
+
 struct OpEntry {
   OpKind kind;
   std::string_view name;
@@ -24,7 +32,8 @@ struct OpEntry {
   bool on_arrived = false;      // works on, or moves on, rows that have arrived at their experts' ranks
   bool floats = false;          // may run beside other layers: moves weights, or rows that are kept
   bool restores = false;        // makes again, in the backward pass, a tensor of the forward pass
-  Signatures signatures = {};   // of the passes that it has
+  SmallKernels small = {};
+  Signatures signatures = {};  // of the passes that it has
 };
 
 extern const std::array<OpEntry, op_kinds> op_table;  // in the order of a legend

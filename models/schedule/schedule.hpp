@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/plan/collectives/step.hpp"
+#include "models/plan/plan.hpp"
 #include "models/schedule/kernel_shape.hpp"
 #include "models/schedule/op.hpp"
 
@@ -29,6 +30,7 @@ class Schedule {
   std::vector<OpId> dependencies;     // Op::dependencies index this
   std::vector<TensorId> operands;     // Op::reads and Op::writes index this
   int micro_batches = 1;
+  Graphs graphs = Graphs::None;  // see launches.hpp
 
   int class_of(const Op& op) const { return streams[op.stream].rank_class; }
   int class_of_rank(int rank) const;

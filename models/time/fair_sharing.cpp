@@ -1,13 +1,17 @@
 #include "models/time/fair_sharing.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "models/base/errors.hpp"
 #include "models/price/sharing.hpp"
 #include "models/time/activity_progress.hpp"
+#include "models/time/host_clock.hpp"
 
 namespace dovetail {
 namespace {
+
+constexpr double no_issue = std::numeric_limits<double>::infinity();
 
 class SharingRun {
  public:
@@ -19,7 +23,8 @@ class SharingRun {
         next_(s_.streams.size()),
         queue_(s_.streams.size()),
         busy_(s_.streams.size()),
-        done_(s_.ops.size()) {
+        done_(s_.ops.size()),
+        hosts_(host_clocks(priced)) {
     for (const OpId i : s_.ops.ids()) queue_[s_.ops[i].stream].push_back(i);
     timeline_.kind = ResultKind::Predicted;
     timeline_.ops.resize(s_.ops.size());
@@ -27,8 +32,8 @@ class SharingRun {
 
   Timeline run() {
     begin_ready();
-    while (!sharing_.idle() || !fixed_.empty()) {
-      double step = sharing_.next();
+    while (!sharing_.idle() || !fixed_.empty() || next_issue_ < no_issue) {
+      double step = std::min(sharing_.next(), next_issue_ - sharing_.now());
       for (const Fixed& f : fixed_) step = std::min(step, f.left);
       advance(step);
       begin_ready();
@@ -48,12 +53,23 @@ class SharingRun {
     return std::ranges::all_of(before, [&](OpId id) { return done_[id]; });
   }
 
+  // Whether the host has issued an op that could begin otherwise; else it may be the next that the host makes begin.
+  bool issued(OpId op) {
+    if (hosts_.empty()) return true;
+    const double at = hosts_[static_cast<std::size_t>(s_.class_of(s_.ops[op]))].issued(op).value();
+    if (at <= sharing_.now() * (1 + Sharing::used_up)) return true;
+    next_issue_ = std::min(next_issue_, at);
+    return false;
+  }
+
   // Ops that take no time end as they begin and may let others begin: until nothing changes.
   void begin_ready() {
     while (ended_) {
       ended_ = false;
+      next_issue_ = no_issue;
       for (const StreamId stream : queue_.ids())
-        while (next_[stream] < queue_[stream].size() && !busy_[stream] && ready(queue_[stream][next_[stream]]))
+        while (next_[stream] < queue_[stream].size() && !busy_[stream] && ready(queue_[stream][next_[stream]]) &&
+               issued(queue_[stream][next_[stream]]))
           begin(queue_[stream][next_[stream]++]);
     }
   }
@@ -87,6 +103,7 @@ class SharingRun {
     timeline_.ops[op].finish = Seconds(sharing_.now());
     busy_[s_.ops[op].stream] = false;
     done_[op] = ended_ = true;
+    if (!hosts_.empty()) hosts_[static_cast<std::size_t>(s_.class_of(s_.ops[op]))].ended(op, Seconds(sharing_.now()));
   }
 
   void advance(double step) {
@@ -99,6 +116,7 @@ class SharingRun {
       return true;
     });
     for (OpId op : passed_) begin_activities(op);
+    ended_ = ended_ || sharing_.now() * (1 + Sharing::used_up) >= next_issue_;
   }
 
   const PricedSchedule& priced_;
@@ -109,7 +127,9 @@ class SharingRun {
   IdVector<StreamId, std::vector<OpId>> queue_;
   IdVector<StreamId, bool> busy_;
   IdVector<OpId, bool> done_;
-  bool ended_ = true;  // an op has, or none has begun: others may begin
+  std::vector<HostClock> hosts_;  // by rank class; empty: launches take no time
+  bool ended_ = true;             // an op has, or none has begun, or the host has issued one: others may begin
+  double next_issue_ = no_issue;  // of the ops that wait for the host alone
   std::vector<Fixed> fixed_;
   std::vector<OpId> passed_;  // whose fixed time just has
   Timeline timeline_;

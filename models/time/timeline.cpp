@@ -60,14 +60,32 @@ Metrics metrics(const Schedule& s, const Timeline& timeline) {
   return m;
 }
 
+Seconds launch_bound(const Schedule& s, const Timeline& timeline) {
+  IdVector<OpId, OpId> last(s.ops.size());  // of those that an op waits for, the one that ended last
+  s.for_each_edge([&](OpId before, OpId op) {
+    if (!last[op].exists() || timeline.ops[before].finish > timeline.ops[last[op]].finish) last[op] = before;
+  });
+  OpId op;
+  for (const OpId i : timeline.ops.ids())
+    if (!op.exists() || timeline.ops[i].finish > timeline.ops[op].finish) op = i;
+  Seconds sum;
+  for (; op.exists(); op = last[op]) {
+    const Seconds ready = last[op].exists() ? timeline.ops[last[op]].finish : Seconds(0);
+    sum += std::max(timeline.ops[op].start - ready, Seconds(0));
+  }
+  return sum;
+}
+
 Seconds plan_bound(const PricedSchedule& priced) {
   const Schedule& s = *priced.schedule;
-  std::vector<double> chain(s.ops.size()), busy(s.streams.size());
+  std::vector<double> chain(s.ops.size()), busy(s.streams.size()), host(s.classes.size());
   double bound = 0;
   for (const OpId i : s.ops.ids()) {
     const double duration = priced.duration[i].value();
     double& load = busy[static_cast<std::size_t>(s.ops[i].stream)];
     load += duration;
+    if (!priced.launch.empty())
+      chain[i] = host[static_cast<std::size_t>(s.class_of(s.ops[i]))] += priced.launch[i].value();
     for (OpId before : s.dependencies_of(s.ops[i]))
       chain[i] = std::max(chain[i], chain[static_cast<std::size_t>(before)]);
     chain[i] += duration;

@@ -35,11 +35,17 @@ struct Metrics {
   Seconds forward;                // end of the last forward op; of pipelined stages some are backward by then
   Seconds backward;               // the rest: backward, gradient synchronisation, optimizer
   Seconds exposed_communication;  // communication active and no compute, on the rank class where that is longest
+  Seconds launch_bound;           // by launch_bound(), where launches take time
   std::vector<StreamUse> streams;
 };
 Metrics metrics(const Schedule& schedule, const Timeline& timeline);
 
-// The longest stream or the longest dependency chain of this schedule, whichever is longer.
+// The time that the step waits for launches of the host alone: from its last op back through what each waited for last,
+// the time between the end of that and the beginning of the op. A faster host saves no more.
+Seconds launch_bound(const Schedule& schedule, const Timeline& timeline);
+
+// The longest stream or the longest dependency chain of this schedule, whichever is longer; a chain may begin with the
+// launches of the host.
 Seconds plan_bound(const PricedSchedule& priced);
 
 // The time that this plan's work needs on its busiest resource, without latencies. Chunking and order cannot reduce it.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/base/errors.hpp"
+#include "models/price/calibration.hpp"
 #include "planners/contest.hpp"
 #include "planners/search/search_time.hpp"
 
@@ -44,8 +45,9 @@ std::vector<int> LayerSamples::fastest_forward(Structure& structure, const std::
   std::ranges::stable_sort(degrees, {}, &std::pair<Seconds, int>::first);
   std::vector<std::pair<const LayerSample*, int>> samples;
   const LayerSample* best = nullptr;
+  const bool any = task_.experiment.calibration->host.has_value();
   for (const auto& [floor, degree] : degrees) {
-    if (beaten(volume.floor(plan, degree, 0)) || (best != nullptr && floor >= best->forward.alone)) break;
+    if (beaten(volume.floor(plan, degree, 0)) || (!any && best != nullptr && floor >= best->forward.alone)) break;
     const LayerSample* found = sample(structure, degree, degree);
     if (found == nullptr) continue;
     samples.emplace_back(found, degree);
@@ -53,7 +55,7 @@ std::vector<int> LayerSamples::fastest_forward(Structure& structure, const std::
   }
   std::vector<int> fastest;
   for (const auto& [found, degree] : samples)
-    if (found == best || (plan.order == Order::ReadyFirst && faster(found->forward.chain, best->forward.alone)))
+    if (any || found == best || (plan.order == Order::ReadyFirst && faster(found->forward.chain, best->forward.alone)))
       fastest.push_back(degree);
   return fastest;
 }

@@ -32,9 +32,10 @@ class LayerSamples {
   // Whether no pass depends on the other's degree.
   bool separable(const Plan& plan) const;
 
-  // Forward degrees that may lead to the fastest plan, where passes are separable: the fastest one, and with order
-  // ready_first all that may be faster in a whole step. It samples by ascending bound, and ends at a bound that is
-  // `beaten` or no better than the best sample.
+  // Forward degrees that may lead to the fastest plan, where passes are separable: the fastest one, with order
+  // ready_first all that may be faster in a whole step, and all where launches take the host time, since the host
+  // begins the backward pass as far ahead as the forward pass has let it. It samples by ascending bound, and ends at a
+  // bound that is `beaten` or no better than the best sample.
   std::vector<int> fastest_forward(Structure& structure, const std::function<bool(Seconds)>& beaten);
 
   long taken() const { return taken_; }

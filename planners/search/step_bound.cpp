@@ -115,6 +115,7 @@ class Sweep {
     PassSample& pass = forward ? sample_.forward : sample_.backward;
     const auto at = static_cast<std::size_t>(op.stream);  // the first stage's streams come first
     if (at < streams && !between_stages(kind)) pass.busy[at] += priced_.duration[id];
+    if (!priced_.launch.empty() && s_.graphs == Graphs::None && !between_stages(kind)) pass.host += priced_.launch[id];
     if (floats(s_, op)) return;
     if (at < streams) ends.held[at] += priced_.duration[id];
     if (at < streams) ends.fixed[at] += priced_.fixed[id];
@@ -326,7 +327,7 @@ StreamFloor StepBound::streams(const Plan& plan) const {
 }
 
 Seconds StepBound::of(const PassSample& forward, const PassSample& backward) const {
-  Seconds busiest;
+  Seconds busiest = parts_ * of_stage_ * (forward.host + backward.host);
   for (std::size_t i = 0; i < forward.busy.size(); ++i)
     busiest = std::max(busiest, parts_ * of_stage_ * (forward.busy[i] + backward.busy[i]));
   if (!training_) return std::max(busiest, moe_ * forward.chain + dense_forward_);

@@ -15,6 +15,7 @@ struct PassSample {
   Seconds tail;        // of that after the last op of compute
   Seconds link;        // what the stream of the all-reduces is busy, but for what may run in another pass
   Seconds early;       // backward, of the first layer it reaches: communication that need not wait for the forward pass
+  Seconds host;        // what its launches take; 0 where graphs may hold them
   Seconds alone;       // what the layer really takes in its order, with contention; no bound
   double drag = 0;     // of computation on that stream
   Seconds compute;     // that drags, latencies apart

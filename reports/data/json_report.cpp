@@ -122,6 +122,7 @@ Json result_json(const Report& report, const SummaryRow& row) {
                {"draws", result.range ? result.range->draws.size() : 0},
                {"speedup", number(row.speedup)},
                {"exposed_communication_s", number(metrics.exposed_communication)},
+               {"launch_bound_s", number(metrics.launch_bound)},
                {"lower_bound_s", number(result.lower_bound)},
                {"plan_bound_s", number(result.plan_bound)},
                {"peak_bytes", number(result.memory.peak)},

@@ -42,6 +42,20 @@ void check_order(const Schedule& schedule, const Timeline& timeline, Seconds sla
   }
 }
 
+// No op begins before the host of its rank class has issued it and all before it.
+void check_issued(const PricedSchedule& priced, const Timeline& timeline, Seconds slack) {
+  const Schedule& s = *priced.schedule;
+  if (priced.launch.empty()) return;
+  std::vector<Seconds> host(s.classes.size());
+  for (const OpId i : s.ops.ids()) {
+    Seconds& clock = host[static_cast<std::size_t>(s.class_of(s.ops[i]))];
+    clock += priced.launch[i];
+    INFO("op " << i << " is issued at " << clock.value() << " and begins at " << timeline.ops[i].start.value());
+    CHECK(timeline.ops[i].start + slack >= clock);
+    if (std::holds_alternative<HostWait>(s.ops[i].work)) clock = std::max(clock, timeline.ops[i].finish);
+  }
+}
+
 // An op of several activities may take less than alone: others that hold one of them back leave more to the rest, which
 // may be what ended last. Its busiest resource bounds it all the same.
 Seconds least_time(const PricedSchedule& priced, OpId op) {
@@ -92,6 +106,7 @@ void check_conformance(Backend& backend, const PricedSchedule& priced) {
   check_order(*priced.schedule, timeline, slack);
   if (timeline.kind == ResultKind::Measured) return;
 
+  check_issued(priced, timeline, slack);
   for (const OpId i : timeline.ops.ids()) {
     INFO("op " << i);
     CHECK(timeline.ops[i].finish - timeline.ops[i].start + slack >= least_time(priced, i));

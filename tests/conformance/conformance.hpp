@@ -24,7 +24,8 @@ Experiment conformance_experiment(int ranks, bool staged);
 std::vector<Plan> conformance_plans();
 
 // Catch2 checks: an interval for each op, dependencies respected, streams first in first out with one op at a time,
-// no op and no schedule faster than possible, and, unless times are measured, the same bytes from run to run.
+// none issued later than it begins, no op and no schedule faster than possible, and, unless times are measured, the
+// same bytes from run to run.
 void check_conformance(Backend& backend, const PricedSchedule& priced);
 
 }  // namespace dovetail::test

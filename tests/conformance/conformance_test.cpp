@@ -44,6 +44,55 @@ TEST_CASE("Backends conform on the schedules of plans") {
   }
 }
 
+TEST_CASE("Backends conform where launches take the host time, and it waits") {
+  Experiment experiment = conformance_experiment(4, GENERATE(false, true));
+  experiment.calibration.edit().host = HostCost{Seconds(1e-4), {}};
+  for (Plan plan : conformance_plans()) {
+    plan.host_sync = true;
+    plan.graphs = Graphs::Attention;
+    const PricedSchedule priced = price_plan(experiment, plan);
+    for (const BackendUnderTest& candidate : backends_under_test()) {
+      INFO("backend " << candidate.name << ", degree " << plan.forward_degree);
+      check_conformance(*candidate.make(experiment), priced);
+    }
+  }
+  for_each_simulating_backend([](Backend& backend) {
+    for (std::uint32_t seed = 0; seed < 50; ++seed) {
+      INFO("seed " << seed);
+      check_conformance(backend, random_priced(seed, {.launches = true}));
+      check_conformance(backend, random_priced(seed, {.ops = 60, .shared_resources = 4, .launches = true}));
+      check_conformance(
+          backend, random_priced(seed, {.shared_resources = 4, .activities = 3, .speed_changes = 5, .launches = true}));
+    }
+  });
+}
+
+// A host that takes 2 s a launch and ops of 1, 5, 1 and 1 s: they are issued at 2, 4, 6 and, after a wait, at 11. Op 0
+// runs 2..3 and op 1 beside it 4..9. Op 2 follows op 0 on its stream: 6..7. The wait ends at 9, and op 3 is issued
+// at 11.
+TEST_CASE("An op begins when its host has issued it, and a host that waits goes on after that") {
+  HandMade made(2, 2);
+  made.launches_take(2);
+  made.add(StreamId(0), {}, 0, {use(0, 1)});
+  made.add(StreamId(1), {}, 0, {use(1, 5)});
+  made.add(StreamId(0), {}, 0, {use(0, 1)});
+  made.wait(StreamId(0));
+  made.add(StreamId(1), {}, 0, {use(1, 1)});
+  const PricedSchedule priced = made.priced();
+  for_each_simulating_backend([&](Backend& backend) {
+    const Timeline timeline = backend.run(priced);
+    const std::vector<std::pair<double, double>> expected{{2, 3}, {4, 9}, {6, 7}, {9, 9}, {11, 12}};
+    for (const OpId i : timeline.ops.ids()) {
+      INFO("op " << i);
+      CHECK(timeline.ops[i].start.value() == Approx(expected[static_cast<std::size_t>(i)].first));
+      CHECK(timeline.ops[i].finish.value() == Approx(expected[static_cast<std::size_t>(i)].second));
+    }
+    // Back from op 3: 2 s of launch after the wait, which waited for op 1, which waited 4 s for its launch.
+    CHECK(launch_bound(*priced.schedule, timeline).value() == Approx(6));
+  });
+  CHECK(plan_bound(priced) == Seconds(10));  // op 1 issued at 4, its 5 s, the wait, and op 3
+}
+
 TEST_CASE("Backends conform on random schedules without sharing") {
   for_each_simulating_backend([](Backend& backend) {
     for (std::uint32_t seed = 0; seed < 50; ++seed) {

@@ -13,7 +13,8 @@ using namespace dovetail;
 using namespace dovetail::exec;
 
 TEST_CASE("A big experiment in the size of this machine") {
-  const Experiment big = test::testbed_b(7);
+  Experiment big = test::testbed_b(7);
+  big.calibration.edit().host = HostCost{Seconds(1e-5), {}};
   const Experiment e = scaled_for_host(big, {});
   CHECK(e.cluster.nodes == 2);
   CHECK(e.cluster.gpus_per_node == 2);
@@ -32,6 +33,7 @@ TEST_CASE("A big experiment in the size of this machine") {
   CHECK(e.parallelism.ep == 2);
   CHECK(e.parallelism.edp == 1);
   CHECK(e.calibration->collectives.size() == big.calibration->collectives.size());
+  CHECK(!e.calibration->host);  // this machine has a host of its own
 }
 
 TEST_CASE("Heads of any size fill the hidden size, in the big model's ratio of key heads") {

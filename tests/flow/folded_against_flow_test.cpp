@@ -53,6 +53,7 @@ class Draw {
     e.workload.sequence = 64;
     e.parallelism = coin() ? default_parallelism(c, e.model)
                            : Parallelism{.dp = c.gpus(), .mp = 1, .ep = c.gpus(), .esp = 1, .pp = 1, .edp = 1};
+    if (coin()) e.calibration.edit().host = HostCost{Seconds(1e-5 * (1 + below(20))), {}};
     for (CollectiveCost& cost : e.calibration.edit().collectives)
       cost = {cost.collective, cost.link, 0, Seconds(1e-4 * below(20)), SecondsPerByte(1e-18), {}};
     return e;
@@ -64,6 +65,7 @@ class Draw {
     plan.forward_degree = plan.backward_degree = 1 + below(3);
     plan.comm_streams = coin() ? CommStreams::InterIntra : CommStreams::One;
     if (coin()) plan.all_to_all = AllToAll::TwoDimensional;
+    plan.host_sync = below(4) == 0;
     return plan;
   }
 

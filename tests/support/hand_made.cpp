@@ -53,11 +53,22 @@ OpId HandMade::add_of(StreamId stream, std::span<const OpId> dependencies, doubl
   op.stream = stream;
   op.dependencies.first = static_cast<std::int32_t>(schedule_.dependencies.size());
   schedule_.dependencies.insert(schedule_.dependencies.end(), dependencies.begin(), dependencies.end());
+  if (last_wait_.exists()) schedule_.dependencies.push_back(last_wait_);
   op.dependencies.last = static_cast<std::int32_t>(schedule_.dependencies.size());
   priced_.activities.insert(priced_.activities.end(), activities.begin(), activities.end());
   priced_.first_activity.push_back(static_cast<std::int32_t>(priced_.activities.size()));
   priced_.fixed.push_back(Seconds(fixed));
+  if (launch_ > 0) priced_.launch.push_back(Seconds(launch_));
   return schedule_.ops.add(op);
+}
+
+OpId HandMade::wait(StreamId stream) {
+  std::vector<OpId> all;
+  for (const OpId op : schedule_.ops.ids()) all.push_back(op);
+  const OpId id = add(stream, all, 0, std::span<const Demand>());
+  schedule_.ops[id].work = HostWait{};
+  if (launch_ > 0) priced_.launch.back() = Seconds(0);
+  return last_wait_ = id;
 }
 
 void HandMade::change(int resource, double at, double speed) {
@@ -108,7 +119,10 @@ class RandomSchedule {
         made_(shape.streams, shape.streams + shape.shared_resources) {}
 
   PricedSchedule priced() {
-    for (int i = 0; i < shape_.ops;) i += shape_.activities == 0 ? add_op(i) : add_ops(i);
+    for (int i = 0; i < shape_.ops;) {
+      if (shape_.launches) made_.launches_take(seconds());
+      i += shape_.launches && below(10) == 0 ? add_wait() : shape_.activities == 0 ? add_op(i) : add_ops(i);
+    }
     double at = 0;
     for (int i = 0; i < shape_.speed_changes; ++i) {
       at += seconds();
@@ -132,6 +146,11 @@ class RandomSchedule {
     demands_.push_back(use(stream, busy));
     for (int r = 0; r < shape_.shared_resources; ++r)
       if (below(2) == 0) demands_.push_back(use(shape_.streams + r, busy * (1 + below(9)) / 10, 1 + below(4)));
+  }
+
+  int add_wait() {
+    made_.wait(StreamId(below(shape_.streams)));
+    return 1;
   }
 
   int add_op(int op) {

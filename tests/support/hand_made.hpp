@@ -28,11 +28,18 @@ class HandMade {
   OpId add_of(StreamId stream, std::initializer_list<OpId> dependencies, double fixed,
               std::initializer_list<ActivityId> activities);
 
+  // The host takes so long to issue each op from here on; to be called before the first op, if at all.
+  void launches_take(double seconds) { launch_ = seconds; }
+  // An op of no time on a stream: all later ops depend on it and it on all before, and the host waits for its end.
+  OpId wait(StreamId stream);
+
   void change(int resource, double at, double speed);  // in the order of time
   PricedSchedule priced() const;
 
  private:
   bool one_each_ = true;  // op i has activity i alone
+  double launch_ = 0;     // 0: launches take no time, in the whole schedule
+  OpId last_wait_;
   Schedule schedule_;
   PricedSchedule priced_;
 };
@@ -50,6 +57,7 @@ struct RandomShape {
   int shared_resources = 0;  // beside one of each stream's own; each op then demands some of them
   int activities = 0;        // at most so many of each op, and some that two ops share; 0: one each, of its own
   int speed_changes = 0;     // of any resources, within the time that the ops alone take
+  bool launches = false;     // take the host time, and it waits now and then
 };
 
 // Ops on random streams with up to three dependencies each; now and then without fixed time, demand or either.

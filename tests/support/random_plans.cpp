@@ -153,6 +153,7 @@ Experiment random_experiment(Random& random) {
              131U * static_cast<unsigned>(e.model.experts + e.workload.layers + e.parallelism.dp));
   Draw tables(own);
   if (tables.chance(40)) add_tables(tables, e);
+  if (tables.chance(30)) e.calibration.edit().host = HostCost{Seconds(tables.one_of({1e-5, 1e-4, 1e-3})), {}};
   return e;
 }
 

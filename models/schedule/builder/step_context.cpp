@@ -112,6 +112,7 @@ std::int64_t StepContext::parameters() const {
 Schedule StepContext::finish() {
   Schedule schedule = writer_.finish(experiment_.parallelism.stage_ranks());
   schedule.micro_batches = plan_.micro_batches;
+  schedule.graphs = plan_.graphs;
   schedule.groups = groups_;
   return schedule;
 }

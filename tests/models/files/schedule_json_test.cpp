@@ -7,6 +7,7 @@
 
 #include "models/files/read_schedule.hpp"
 #include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
 #include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "tests/support/experiments.hpp"
@@ -94,6 +95,20 @@ TEST_CASE("a schedule file keeps activities that ops share, and changes of speed
   json = to_json(file);
   json["ops"][1]["activities"][0] = 100000;
   CHECK_THROWS_WITH(read_text(json.dump(1)), Contains("/ops/1/activities/0: "));
+}
+
+TEST_CASE("a schedule file keeps what the host takes for launches, of all ops or none") {
+  Experiment e = test::round_numbers();
+  e.calibration.edit().host = HostCost{Seconds(1e-3), {}};
+  Plan plan;
+  plan.graphs = Graphs::Attention;
+  const ScheduleFile file{e, plan, price_plan(e, plan)};
+  auto json = to_json(file);
+  const ScheduleFile again = read_text(json.dump(1));
+  CHECK(again.priced.launch == file.priced.launch);
+  CHECK(again.priced.schedule->graphs == Graphs::Attention);
+  json["ops"][1].erase("launch_s");
+  CHECK_THROWS_WITH(read_text(json.dump(1)), Contains("launch_s in some ops alone"));
 }
 
 TEST_CASE("a schedule file keeps the steps of an all-to-all") {

@@ -156,7 +156,8 @@ TEST_CASE("every rule between knobs is listed, names knobs, and refuses them") {
       {"rings", [](Plan& p, Experiment&) { p.buffers = Buffers::Double; }},
       {"gradients", [](Plan& p, Experiment&) {
          p.gradient_slices = {{Window::Tail, 0, 1}};
-       }}};
+       }},
+      {"graphs", [](Plan& p, Experiment&) { p.graphs = Graphs::All, p.host_sync = true; }}};
   REQUIRE(cases.size() == plan_rules().size());
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const PlanRule& rule = plan_rules()[i];

@@ -1,0 +1,44 @@
+#include "models/schedule/launches.hpp"
+
+#include "models/base/overloaded.hpp"
+#include "models/schedule/op_table.hpp"
+
+namespace dovetail {
+namespace {
+
+// Attention that is not in chunks has its projections, and what stands before them, in one op.
+int small_kernels(const Op& op) {
+  const int own = entry_of(op.kind).small.of(op.phase);
+  const bool whole = op.kind == OpKind::Attention && op.chunk < 0;
+  return whole ? own + entry_of(OpKind::Projection).small.of(op.phase) : own;
+}
+
+}  // namespace
+
+int launches_of(const Op& op) {
+  return std::visit(Overloaded{[&](const KernelWork& work) { return work.gemms + small_kernels(op); },
+                               [](const ProfiledWork&) { return 1; }, [](const ExchangeWork&) { return 1; },
+                               [](const CopyWork&) { return 1; }, [](HostWait) { return 0; }},
+                    op.work);
+}
+
+bool is_captured(Graphs graphs, OpKind kind) {
+  if (graphs == Graphs::None) return false;
+  if (graphs == Graphs::All || entry_of(kind).part == OpPart::Attention) return true;
+  return graphs == Graphs::Router && kind == OpKind::Gate;
+}
+
+IdVector<OpId, int> host_launches(const Schedule& s) {
+  IdVector<OpId, int> launches;
+  launches.reserve(s.ops.size());
+  std::vector<bool> in_graph(s.classes.size());  // whether the last op of a class was captured
+  for (const Op& op : s.ops) {
+    const auto rank_class = static_cast<std::size_t>(s.class_of(op));
+    const bool captured = is_captured(s.graphs, op.kind);
+    launches.push_back(!captured ? launches_of(op) : in_graph[rank_class] ? 0 : 1);
+    in_graph[rank_class] = captured;
+  }
+  return launches;
+}
+
+}  // namespace dovetail
