@@ -45,8 +45,9 @@ void scale_down(Question& question, const exec::HostScale& scale, int seed, bool
       scale.ranks, e.cluster.nodes, e.cluster.gpus_per_node, e.workload.layers, e.workload.layers == 1 ? "" : "s",
       e.model.experts, e.model.hidden, e.model.expert_hidden, e.model.attention.heads, e.model.attention.head_size,
       scale.tokens_per_rank));
+  add_executed_attention(big, question.notes);
   add_routing(e, question.notes);
-  add_assumptions(*e.calibration, e.workload.dtype, question.notes);
+  add_assumptions(e, question.notes);
   add_stage_transfers(e, question.notes);
   add_hardware(big, {question.request, question.files, ""}, question.notes);
 }

@@ -60,7 +60,7 @@ Question load_question(const Options& options) {
   question.experiment = load_experiment(options.request, question.files, question.notes);
   question.candidates = load_candidates(options, question.files);
   add_routing(question.experiment, question.notes);
-  add_assumptions(*question.experiment.calibration, question.experiment.workload.dtype, question.notes);
+  add_assumptions(question.experiment, question.notes);
   add_stage_transfers(question.experiment, question.notes);
   add_hardware(question.experiment, {options.request, question.files, options.backend, !options.platform.empty()},
                question.notes);

@@ -106,6 +106,23 @@ std::string wrapped(std::string_view text, std::size_t width, std::size_t indent
   return lines;
 }
 
+namespace {
+
+std::string number_formats(const Workload& workload) {
+  const std::string dtype(name_in(dtype_names, workload.dtype));
+  const auto products = workload.other_products();
+  return products ? fmt::format("{} with products in {}", dtype, name_in(dtype_names, *products)) : dtype;
+}
+
+// Nothing of the usual one.
+std::string attention_kernel(const Workload& workload) {
+  const bool eager = workload.attention == AttentionKernel::Eager;
+  if (workload.causal) return eager ? ", eager attention" : "";
+  return eager ? ", eager attention without a mask" : ", attention without a mask";
+}
+
+}  // namespace
+
 std::vector<std::string> experiment_lines(const Experiment& experiment) {
   const auto& [cluster, model, calibration, workload, groups, events] = experiment;
   return {
@@ -115,7 +132,7 @@ std::vector<std::string> experiment_lines(const Experiment& experiment) {
                   workload.layers == model.layers ? counted(model.layers, "layer")
                                                   : fmt::format("{} of {} layers", workload.layers, model.layers),
                   workload.batch, workload.sequence, workload.top_k, model.experts, workload.capacity_factor,
-                  name_in(dtype_names, workload.dtype),
+                  number_formats(workload) + attention_kernel(workload),
                   workload.phases == Phases::Training ? "one training step" : "forward only"),
       printable(fmt::format("groups dp {}, mp {}, ep {}, esp {}, edp {}, pp {}; costs {}", groups.dp, groups.mp,
                             groups.ep, groups.esp, groups.edp, groups.pp, calibration_name(experiment)))};

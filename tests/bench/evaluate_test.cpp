@@ -102,19 +102,27 @@ TEST_CASE("what does not fit has its missing bytes") {
 }
 
 TEST_CASE("costs that somebody only assumed are named once each") {
-  Calibration calibration;
+  Experiment e;
+  Calibration& calibration = e.calibration.edit();
   calibration.name = "x";
   CollectiveCost cost;
   cost.collective = Collective::AllToAll;
   calibration.collectives = {cost, cost};
   calibration.memory.provenance.origin = Origin::Measured;
   std::vector<std::string> notes;
-  add_assumptions(calibration, DType::Fp32, notes);
+  add_assumptions(e, notes);
   REQUIRE(notes.size() == 1);
   CHECK_THAT(notes[0], Catch::Matchers::EndsWith(": all_to_all (inter)"));
   calibration.collectives.clear();
   notes.clear();
-  add_assumptions(calibration, DType::Fp32, notes);
+  add_assumptions(e, notes);
+  CHECK(notes.empty());
+  e.workload.causal = false;  // nobody measured a flash kernel without a mask
+  add_assumptions(e, notes);
+  CHECK(notes.size() == 1);
+  e.workload.attention = AttentionKernel::Eager;
+  notes.clear();
+  add_assumptions(e, notes);
   CHECK(notes.empty());
 }
 

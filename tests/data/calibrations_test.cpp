@@ -69,8 +69,8 @@ std::string origins_table() {
   return table;
 }
 
-double shipped_error(const Calibration& c, KernelKind kind) {
-  return find_table(c.tables, kind, DType::Bf16)->error.mean;
+double shipped_error(const Calibration& c, KernelKind kind, DType dtype = DType::Bf16) {
+  return find_table(c.tables, kind, dtype)->error.mean;
 }
 
 constexpr std::array with_tables{"dgx-h100", "hgx-h200", "dgx-b200", "gb200-nvl72"};
@@ -116,6 +116,9 @@ TEST_CASE("data/README.md names the error of every shipped table") {
     for (const auto& [kernel, kind] : computing_kernels) row += fmt::format(" {:.1f} |", 100 * shipped_error(c, kind));
     for (const auto& [kernel, kind] : collective_kernels) row += fmt::format(" {:.1f} |", 100 * shipped_error(c, kind));
     CHECK_THAT(readme, Catch::Contains(row));
+    CHECK_THAT(readme, Catch::Contains(fmt::format("| `{}` in fp8 | {:.1f} | {:.1f} |", name,
+                                                   100 * shipped_error(c, KernelKind::Gemm, DType::Fp8),
+                                                   100 * shipped_error(c, KernelKind::Experts, DType::Fp8))));
   }
 }
 
