@@ -108,17 +108,14 @@ std::string wrapped(std::string_view text, std::size_t width, std::size_t indent
 
 namespace {
 
-std::string number_formats(const Workload& workload) {
-  const std::string dtype(name_in(dtype_names, workload.dtype));
-  const auto products = workload.other_products();
-  return products ? fmt::format("{} with products in {}", dtype, name_in(dtype_names, *products)) : dtype;
-}
-
-// Nothing of the usual one.
-std::string attention_kernel(const Workload& workload) {
-  const bool eager = workload.attention == AttentionKernel::Eager;
-  if (workload.causal) return eager ? ", eager attention" : "";
-  return eager ? ", eager attention without a mask" : ", attention without a mask";
+// How kernels run, where that is not as usual.
+std::string unusual_kernels(const Workload& workload) {
+  std::string text;
+  if (workload.attention == AttentionKernel::Eager) text += "eager attention; ";
+  if (!workload.causal) text += "no causal mask; ";
+  if (const auto products = workload.other_products())
+    text += fmt::format("products in {}; ", name_in(dtype_names, *products));
+  return text;
 }
 
 }  // namespace
@@ -132,10 +129,11 @@ std::vector<std::string> experiment_lines(const Experiment& experiment) {
                   workload.layers == model.layers ? counted(model.layers, "layer")
                                                   : fmt::format("{} of {} layers", workload.layers, model.layers),
                   workload.batch, workload.sequence, workload.top_k, model.experts, workload.capacity_factor,
-                  number_formats(workload) + attention_kernel(workload),
+                  name_in(dtype_names, workload.dtype),
                   workload.phases == Phases::Training ? "one training step" : "forward only"),
-      printable(fmt::format("groups dp {}, mp {}, ep {}, esp {}, edp {}, pp {}; costs {}", groups.dp, groups.mp,
-                            groups.ep, groups.esp, groups.edp, groups.pp, calibration_name(experiment)))};
+      printable(fmt::format("groups dp {}, mp {}, ep {}, esp {}, edp {}, pp {}; {}costs {}", groups.dp, groups.mp,
+                            groups.ep, groups.esp, groups.edp, groups.pp, unusual_kernels(workload),
+                            calibration_name(experiment)))};
 }
 
 }  // namespace dovetail::reports

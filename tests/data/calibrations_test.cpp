@@ -93,6 +93,21 @@ TEST_CASE("half of the shipped measured kernels predicts the other half") {
   }
 }
 
+TEST_CASE("half of the shipped measured kernels in fp8 predicts the other half") {
+  for (const char* name : with_tables) {
+    FilesRead files;
+    const Calibration c = load_calibration(name, files);
+    for (const auto& [kind, limit] : {std::pair{KernelKind::Gemm, .13}, {KernelKind::Experts, .2}}) {
+      const KernelTable* table = find_table(c.tables, kind, DType::Fp8);
+      REQUIRE(table != nullptr);
+      const HeldBackError error = fit_table(DType::Fp8, table->points(), table->points().size() / 2).error;
+      INFO(name << " " << name_in(kernel_kind_names, kind) << " " << error.mean);
+      CHECK(error.mean < limit);
+      CHECK(error.mean > .01);
+    }
+  }
+}
+
 TEST_CASE("half of the shipped sizes of collectives predicts the other half") {
   for (const char* name : with_tables) {
     FilesRead files;
