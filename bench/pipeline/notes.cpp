@@ -45,7 +45,8 @@ void for_each_cost(const Calibration& calibration, Counts counts, Look look) {
 // The products of a step in this number format take these costs alone, or hardly any.
 bool priced_by_shape(const Calibration& calibration, DType dtype, AttentionKernel attention) {
   return find_table(calibration.tables, KernelKind::Gemm, dtype) != nullptr &&
-         (attention == AttentionKernel::Eager || find_table(calibration.tables, KernelKind::Attention, dtype) != nullptr);
+         (attention == AttentionKernel::Eager ||
+          find_table(calibration.tables, KernelKind::Attention, dtype) != nullptr);
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 namespace dovetail::bench {
 
 // One line for the costs that nobody published or measured, one for those measured while threads shared cores, and that
-// of add_bad_fits, if there are such, and one for attention without a mask, whose flash kernel nobody measured. Costs of
-// products count in the number formats that are computed in.
+// of add_bad_fits, if there are such, and one for attention without a mask, whose flash kernel nobody measured. Costs
+// of products count in the number formats that are computed in.
 void add_assumptions(const Experiment& experiment, std::vector<std::string>& notes);
 
 // One line for the costs whose measured times are far from the line that was fitted to them, if there are such.

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t enough_to_fit = 1000;                  // shapes; more do not change 8 parameters
 constexpr std::string_view tiles_at_once = "tiles_at_once";  // a whole number, which is tried
-// Of the launch that a fit begins with. Where every kernel takes longer, times do not tell a launch from the rest.
+// Times the launch that a fit begins with: if every kernel takes longer, times do not tell a launch from the rest.
 constexpr double short_kernel = 40;
 constexpr std::array<double, 12> usual_waves{72, 78, 82, 84, 104, 108, 114, 120, 128, 132, 144, 148};
 

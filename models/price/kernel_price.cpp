@@ -18,8 +18,7 @@ KernelShape with_rows(KernelShape shape, double share) {
 
 }  // namespace
 
-KernelPrices::Format::Format(const Calibration& calibration, DType of)
-    : dtype(of), gemm(gemm_cost(calibration, of)) {
+KernelPrices::Format::Format(const Calibration& calibration, DType of) : dtype(of), gemm(gemm_cost(calibration, of)) {
   for (const auto& [name, kind] : computing_kernels)
     tables[static_cast<std::size_t>(kind)] = find_table(calibration.tables, kind, of);
 }

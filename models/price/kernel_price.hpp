@@ -16,7 +16,7 @@ class KernelPrices {
  public:
   // Throws InputError where the calibration has no GEMM cost for `dtype`. `products`: the format of products that name
   // it (KernelUse::dtype), for which costs or a table of products must be known. The calibration must live as long.
-  explicit KernelPrices(const Calibration& calibration, DType dtype, std::optional<DType> products = {});
+  KernelPrices(const Calibration& calibration, DType dtype, std::optional<DType> products = {});
 
   // `row_share`: of the rows of each shape, those that there are. The launches are fixed.
   ResourceTime of(std::span<const KernelUse> kernels, double row_share) const;
@@ -25,7 +25,7 @@ class KernelPrices {
   bool tells_kernels_apart() const;
 
  private:
-  // What is known of one format.
+  // The costs and tables of one format.
   struct Format {
     Format(const Calibration& calibration, DType dtype);
     const KernelTable* table(KernelKind kind) const { return tables[static_cast<std::size_t>(kind)]; }
@@ -47,7 +47,7 @@ class KernelPrices {
 };
 
 // Costs by flops and bytes alone that no kernel and no collective of these costs undercuts, whatever its shape: for
-// bounds of plans that cut them in unknown ways. Of kernels in `dtype` and, if given, of `products`.
+// bounds of plans that cut them in unknown ways. Kernels are in `dtype` or, if given, in `products`.
 Calibration least_costs(const Calibration& calibration, DType dtype, std::optional<DType> products = {});
 
 }  // namespace dovetail

@@ -113,9 +113,10 @@ void validate(const Experiment& e) {
           w.top_k, e.model.experts, e.model.name);
   require(std::isfinite(w.capacity_factor), "/workload/capacity_factor", "{}, expected a finite number",
           w.capacity_factor);
-  require(w.dtype != DType::Fp8, "/workload/dtype",
-          "fp8 is a format of products (workload.products) and of messages (plan.dispatch_wire, plan.combine_wire), not "
-          "of tensors");
+  require(
+      w.dtype != DType::Fp8, "/workload/dtype",
+      "fp8 is a format of products (workload.products) and of messages (plan.dispatch_wire, plan.combine_wire), not "
+      "of tensors");
   if (const auto products = w.other_products())
     require(*products == DType::Fp8, "/workload/products", "{}, expected fp8 or the {} of everything else",
             name_in(dtype_names, *products), name_in(dtype_names, w.dtype));

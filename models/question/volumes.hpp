@@ -106,11 +106,12 @@ RowRange chunk_rows(std::int64_t capacity, int degree, int chunk);
 // The tokens that one pass through gate, encode and decode covers: all or, if attention is chunked too, a chunk of the
 // positions of every sample, with its share of the tokens and of the capacity.
 struct TokenPart {
-  int chunk = -1;        // -1: all
-  RowRange positions;    // of every sample
-  RowRange tokens;       // of this rank's T, which are ordered by chunk
-  RowRange slots;        // capacity rows that these tokens may take
-  LayerVolumes volumes;  // of these tokens alone; attention as a chunk of queries that sees all earlier positions, or all
+  int chunk = -1;      // -1: all
+  RowRange positions;  // of every sample
+  RowRange tokens;     // of this rank's T, which are ordered by chunk
+  RowRange slots;      // capacity rows that these tokens may take
+  LayerVolumes
+      volumes;  // of these tokens alone; attention as a chunk of queries that sees all earlier positions, or all
 };
 TokenPart all_tokens(const LayerVolumes& volumes);
 TokenPart token_part(const LayerVolumes& volumes, int degree, int chunk);

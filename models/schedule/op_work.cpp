@@ -179,8 +179,8 @@ KernelWork OpWork::expert_gemms(Phase phase, const ChunkRange& chunk, int left_o
   const std::int64_t sides = v_.expert_rows(chunk) * v_.expert_gemms * (v_.hidden + v_.worked_hidden());
   const double share = static_cast<double>(v_.expert_gemms - left_out) / static_cast<double>(v_.expert_gemms);
   const Bytes in = products_ ? size_of(*products_) : size_;  // rows go out in the workload's format
-  work.gemm_traffic = passes(phase) * share *
-                      (static_cast<double>(weights) * in + static_cast<double>(sides) * .5 * (in + size_));
+  work.gemm_traffic =
+      passes(phase) * share * (static_cast<double>(weights) * in + static_cast<double>(sides) * .5 * (in + size_));
   return work;
 }
 
@@ -205,7 +205,7 @@ KernelWork OpWork::expert_runs(Phase phase, std::int64_t experts, std::int64_t r
   return of(kernels, memory);
 }
 
-// Of the weights of each matrix; backward also of the gradients that those of the weights are made of.
+// The weights of each matrix are cast, and backward also the gradients that those of the weights are made of.
 void OpWork::add_casts(Phase phase, std::int64_t experts, std::int64_t rows, int matrices, MemoryPasses& memory) const {
   const std::int64_t inter = v_.worked_hidden();
   for (int i = 0; i < matrices; ++i) {

@@ -93,7 +93,7 @@ class OpWork {
   void add_scores(KernelList& kernels, Phase phase, MemoryPasses& memory) const;  // with the output's projection
   void add_flash(KernelList& kernels, Phase phase) const;
   void add_eager(KernelList& kernels, Phase phase, MemoryPasses& memory) const;
-  // Products in a narrower format cast their left factor themselves. What is on the right has a pass of its own, which
+  // Products in a narrower format cast their left factor themselves. Their right factor has a pass of its own, which
   // reads the workload's format and writes that of products.
   Bytes cast(std::int64_t elements) const;
   void add_casts(Phase phase, std::int64_t experts, std::int64_t rows, int matrices, MemoryPasses& memory) const;

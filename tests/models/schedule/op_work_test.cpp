@@ -108,7 +108,7 @@ KernelWork scores_of(const Experiment& e, Phase phase) {
 
 TEST_CASE("a mask halves the scores of flash attention alone") {
   Experiment e = small_attention();
-  const double output = 2 * 16 * 8 * 16;         // 16 tokens through a matrix of 8 x 16
+  const double output = 2 * 16 * 8 * 16;          // 16 tokens through a matrix of 8 x 16
   const double square = 2 * (2 * 8 * 8 * 4) * 8;  // two products of 8 x 8 x 4 for each of 4 heads and 2 samples
   CHECK(scores_of(e, Phase::Forward).flops.value() == output + square / 2);
   CHECK(scores_of(e, Phase::Backward).flops.value() == 2 * output + 2.5 * square / 2);
@@ -127,7 +127,7 @@ TEST_CASE("eager attention passes its scores through device memory, a kernel for
   Experiment e = small_attention();
   CHECK(scores_of(e, Phase::Forward).memory_traffic == Bytes(0));
   e.workload.attention = AttentionKernel::Eager;
-  const double scores = 4 * 2 * 4 * 8 * 8;  // bytes of 2 x 4 squares
+  const double scores = 4 * 2 * 4 * 8 * 8;                                              // bytes of 2 x 4 squares
   CHECK(scores_of(e, Phase::Forward).memory_traffic.value() == (2 + 2 + 2) * scores);   // scale, mask, softmax
   CHECK(scores_of(e, Phase::Backward).memory_traffic.value() == (3 + 2 + 2) * scores);  // softmax, mask, scale
   CHECK(scores_of(e, Phase::Backward).memory_kernels == 3);
