@@ -50,19 +50,24 @@ void for_each_pair(std::span<const Interference> pairs, Look look) {
 }
 
 // The products of a step in this number format take these costs alone, or hardly any.
-bool priced_by_shape(const Calibration& calibration, DType dtype) {
+bool priced_by_shape(const Calibration& calibration, DType dtype, AttentionKernel attention) {
   return find_table(calibration.tables, KernelKind::Gemm, dtype) != nullptr &&
-         find_table(calibration.tables, KernelKind::Attention, dtype) != nullptr;
+         (attention == AttentionKernel::Eager ||
+          find_table(calibration.tables, KernelKind::Attention, dtype) != nullptr);
 }
 
 }  // namespace
 
 void add_assumptions(const Experiment& e, std::vector<std::string>& notes) {
   const Calibration& calibration = *e.calibration;
-  const DType dtype = e.workload.dtype;
+  const Workload& w = e.workload;
   std::vector<std::string> assumed, disturbed;
-  const bool by_shape = priced_by_shape(calibration, dtype);
-  const auto used = [&](const GemmCost& gemm) { return gemm.dtype == dtype && !by_shape; };
+  const bool by_shape = priced_by_shape(calibration, w.dtype, w.attention);
+  const auto used = [&](const GemmCost& gemm) {
+    const bool products = w.other_products() == gemm.dtype;
+    return (gemm.dtype == w.dtype && !by_shape) ||
+           (products && find_table(calibration.tables, KernelKind::Gemm, gemm.dtype) == nullptr);
+  };
   const auto look = [&](const Provenance& provenance, const std::string& what) {
     if (provenance.origin == Origin::Assumed) add_once(assumed, what);
     if (provenance.disturbed) add_once(disturbed, what);
@@ -76,6 +81,8 @@ void add_assumptions(const Experiment& e, std::vector<std::string>& notes) {
     notes.push_back(fmt::format("{}: measured while threads shared cores, not to be trusted: {}", calibration.name,
                                 fmt::join(disturbed, ", ")));
   add_bad_fits(calibration, notes);
+  if (!w.causal && w.attention == AttentionKernel::Flash)
+    notes.emplace_back("attention without a mask: assumed to take twice as long as a causal kernel");
 }
 
 void add_bad_fits(const Calibration& calibration, std::vector<std::string>& notes) {
@@ -91,6 +98,13 @@ void add_bad_fits(const Calibration& calibration, std::vector<std::string>& note
   if (!bad.empty())
     notes.push_back(fmt::format("{}: measured times far from alpha + n beta (r2 below {}), not to be trusted: {}",
                                 calibration.name, usual_r2, fmt::join(bad, ", ")));
+}
+
+void add_executed_attention(const Experiment& asked, std::vector<std::string>& notes) {
+  if (asked.workload.attention == AttentionKernel::Eager)
+    notes.emplace_back(
+        "attention runs, and is predicted here, as a flash kernel, which keeps no scores; eager attention is simulated "
+        "alone");
 }
 
 void add_stage_transfers(const Experiment& e, std::vector<std::string>& notes) {

@@ -8,11 +8,15 @@
 namespace dovetail::bench {
 
 // One line for the costs that nobody published or measured, one for those measured while threads shared cores, and that
-// of add_bad_fits, if there are such. Costs of products count in the number format that is computed in.
+// of add_bad_fits, if there are such, and one for attention without a mask, whose flash kernel nobody measured. Costs
+// of products count in the number formats that are computed in.
 void add_assumptions(const Experiment& experiment, std::vector<std::string>& notes);
 
 // One line for the costs whose measured times are far from the line that was fitted to them, if there are such.
 void add_bad_fits(const Calibration& calibration, std::vector<std::string>& notes);
+
+// One line if the question has eager attention, which runs for real as a flash kernel.
+void add_executed_attention(const Experiment& asked, std::vector<std::string>& notes);
 
 // One line if stages are pipelined and what passes between them has no cost of its own.
 void add_stage_transfers(const Experiment& experiment, std::vector<std::string>& notes);

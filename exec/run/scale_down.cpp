@@ -72,7 +72,9 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   if (scale.ranks < nodes || scale.ranks % nodes != 0)
     throw InputError(fmt::format("{} ranks, expected a multiple of {}: they stand for {} nodes{}", scale.ranks, nodes,
                                  nodes, stages == 1 ? "" : fmt::format(" of {} pipeline stages", stages)));
-  require_executable(big.model);
+  Experiment e = big;
+  e.workload.attention = AttentionKernel::Flash;
+  require_executable(e);
   if (big.workload.message_sizes == MessageSizes::Routed)
     throw InputError(Location{"", 0, 0, "/workload/message_sizes"},
                      "routed is only simulated: real messages have room for the whole capacity");
@@ -81,7 +83,6 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   require_positive("expert_hidden", scale.expert_hidden);
   require_positive("tokens_per_rank", scale.tokens_per_rank);
   if (scale.head_size != 0) require_positive("head_size", scale.head_size);
-  Experiment e = big;
   const int gpus = scale.ranks / nodes;
   e.cluster.nodes = nodes;
   e.cluster.gpus_per_node = gpus;

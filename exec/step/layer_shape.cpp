@@ -4,9 +4,17 @@
 
 namespace dovetail::exec {
 
-void require_executable(const Model& model) {
-  if (model.attention.kind == AttentionKind::Latent)
-    throw InputError(Location{"", 0, 0, "/model/attention/kind"}, "latent attention is simulated, not executed yet");
+void require_executable(const Experiment& e) {
+  const auto require = [](bool condition, const char* pointer, const char* why) {
+    if (!condition) throw InputError(Location{"", 0, 0, pointer}, why);
+  };
+  require(e.model.attention.kind != AttentionKind::Latent, "/model/attention/kind",
+          "latent attention is simulated, not executed yet");
+  require(e.workload.attention == AttentionKernel::Flash, "/workload/attention",
+          "eager attention is simulated, not executed yet: executors keep no probabilities");
+  require(e.workload.causal, "/workload/causal", "attention without a mask is simulated, not executed yet");
+  require(!e.workload.other_products(), "/workload/products",
+          "products in another format than workload.dtype are simulated, not executed yet");
 }
 
 LayerShape ffn_shape(const LayerShape& layer, std::int64_t parameters) {
@@ -18,7 +26,7 @@ LayerShape ffn_shape(const LayerShape& layer, std::int64_t parameters) {
 }
 
 LayerShape layer_shape(const Experiment& e) {
-  require_executable(e.model);
+  require_executable(e);
   const LayerVolumes v = layer_volumes(e);
   LayerShape s;
   s.samples = e.workload.batch;

@@ -54,8 +54,9 @@ struct LayerShape {
 // layer.
 LayerShape ffn_shape(const LayerShape& layer, std::int64_t parameters);
 
-// Throws InputError for what no executor runs yet: latent attention.
-void require_executable(const Model& model);
+// Throws InputError for what no executor runs yet: other attention than causal flash kernels over heads, and products
+// in a format of their own.
+void require_executable(const Experiment& experiment);
 LayerShape layer_shape(const Experiment& experiment);
 // With the placement of rows that the schedule's groups and shadowed experts give `rank`.
 LayerShape layer_shape(const Experiment& experiment, const Schedule& schedule, int rank);

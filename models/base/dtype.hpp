@@ -1,4 +1,5 @@
-// Number formats of tensors. Fp8 (e4m3) is a format of messages only: no workload computes in it.
+// Number formats of tensors. Fp8 (e4m3) is a format of messages and of the inputs of matrix products: no tensor of a
+// workload is kept in it.
 #pragma once
 #include <array>
 #include <string_view>

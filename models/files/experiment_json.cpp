@@ -253,13 +253,16 @@ Json to_json(const Calibration& calibration) {
 
 Json to_json(const Workload& workload) {
   const auto& [batch, sequence, layers, top_k, capacity_factor, dtype, phases, capacity_rows, gate, routing, step,
-               message_sizes, router_loads] = workload;
+               message_sizes, attention, causal, products, router_loads] = workload;
   Json json{{"batch", batch},
             {"sequence", sequence},
             {"layers", layers},
             {"top_k", top_k},
             {"capacity_factor", capacity_factor},
             {"dtype", name_in(dtype_names, dtype)},
+            {"products", name_in(dtype_names, products.value_or(dtype))},
+            {"attention", name_in(attention_kernel_names, attention)},
+            {"causal", causal},
             {"phases", name_in(phases_names, phases)},
             {"capacity_rows", capacity_rows},
             {"gate", gate_json(gate)},

@@ -17,6 +17,8 @@ struct WorkloadDefaults {
   std::optional<int> batch, sequence;
   std::optional<double> capacity_factor;
   std::optional<DType> dtype;
+  std::optional<AttentionKernel> attention;
+  std::optional<bool> causal;
   std::map<std::string, int> layers;  // of models that have more, by name
   std::string layers_reason;
 };

@@ -26,6 +26,8 @@ WorkloadDefaults read_defaults(const JsonReader& json) {
   if (json.has("sequence")) defaults.sequence = json.integer("sequence", 1);
   if (json.has("capacity_factor")) defaults.capacity_factor = json.number("capacity_factor");
   if (json.has("dtype")) defaults.dtype = json.enumeration("dtype", dtype_names);
+  if (json.has("attention")) defaults.attention = json.enumeration("attention", attention_kernel_names);
+  if (json.has("causal")) defaults.causal = json.boolean("causal");
   if (const auto layers = json.find("layers"))
     for (const auto& [model, count] : layers->members()) defaults.layers[model] = count.integer(1);
   defaults.layers_reason = json.string_or("layers_reason", "");

@@ -66,6 +66,9 @@ Workload read_workload(const JsonReader& r) {
              read_gate(r.at("gate")),
              read_routing(r.at("routing")),
              r.integer("step")};
+  w.attention = r.enumeration("attention", attention_kernel_names);
+  w.causal = r.boolean("causal");
+  w.products = r.enumeration("products", dtype_names);
   if (const auto loads = r.find("router_loads"))
     for (const JsonReader& load : loads->elements())
       w.router_loads.push_back({load.integer("micro_batches", 1, small_max), load.long_integer("largest", 0)});
@@ -145,6 +148,7 @@ KernelUse read_kernel_use(const JsonReader& r) {
   for (std::size_t i = 0; i < sizes.size(); ++i) use.shape.size[i] = sizes[i].long_integer(0);
   use.times = r.number("times", 0);
   use.launches = r.integer("launches", 0);
+  if (r.has("dtype")) use.dtype = r.enumeration("dtype", dtype_names);
   return use;
 }
 
@@ -168,6 +172,7 @@ Work read_work(const JsonReader& r, OpKind kind, const Schedule& s) {
                     r.long_integer("gemm_rows", 0),
                     Bytes(r.number("gemm_traffic_bytes", 0)),
                     memory,
+                    r.integer("memory_kernels", 1),
                     read_span(r.at("kernels"), s.kernels.size()),
                     r.number("row_share", 0)};
 }

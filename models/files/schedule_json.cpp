@@ -34,10 +34,12 @@ Json step_json(const CollectiveStep& step) {
 }
 
 Json kernel_use_json(const KernelUse& use) {
-  return {{"kernel", name_in(kernel_kind_names, use.shape.kind)},
-          {"sizes", std::span(use.shape.size).first(kernel_size_names(use.shape.kind).size())},
-          {"times", use.times},
-          {"launches", use.launches}};
+  Json json{{"kernel", name_in(kernel_kind_names, use.shape.kind)},
+            {"sizes", std::span(use.shape.size).first(kernel_size_names(use.shape.kind).size())},
+            {"times", use.times},
+            {"launches", use.launches}};
+  if (use.dtype) json["dtype"] = name_in(dtype_names, *use.dtype);
+  return json;
 }
 
 Json tensor_json(const Tensor& t) {
@@ -69,6 +71,7 @@ Json work_json(const Op& op) {
           {"gemm_rows", k.gemm_rows},
           {"gemm_traffic_bytes", k.gemm_traffic.value()},
           {"memory_traffic_bytes", op.memory_traffic().value()},
+          {"memory_kernels", k.memory_kernels},
           {"kernels", span_json(k.kernels)},
           {"row_share", k.row_share},
           {"collective", name_in(collective_names, e.collective)},

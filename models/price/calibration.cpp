@@ -12,14 +12,23 @@ const MessageCost* find_message(const Calibration& calibration, LinkKind link, P
   return nullptr;
 }
 
+const GemmCost* gemm_cost(const Calibration& calibration, DType dtype) {
+  for (const GemmCost& cost : calibration.gemms)
+    if (cost.dtype == dtype) return &cost;
+  return nullptr;
+}
+
 const GemmCost& find_gemm(const Calibration& calibration, DType dtype) {
+  if (const GemmCost* cost = gemm_cost(calibration, dtype)) return *cost;
   std::string known;
-  for (const GemmCost& cost : calibration.gemms) {
-    if (cost.dtype == dtype) return cost;
+  for (const GemmCost& cost : calibration.gemms)
     known += fmt::format("{}{}", known.empty() ? "" : ", ", name_in(dtype_names, cost.dtype));
-  }
   throw InputError(fmt::format("calibration {} has no GEMM cost for {}; it has {}", calibration.name,
                                name_in(dtype_names, dtype), known));
+}
+
+void require_products(const Calibration& calibration, DType dtype) {
+  if (find_table(calibration.tables, KernelKind::Gemm, dtype) == nullptr) find_gemm(calibration, dtype);
 }
 
 const KernelCost* find_kernel(const Calibration& calibration, OpKind op, Phase phase) {

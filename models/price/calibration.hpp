@@ -132,7 +132,10 @@ struct Calibration {
 
 // Null: the calibration does not know such messages.
 const MessageCost* find_message(const Calibration& calibration, LinkKind link, Protocol protocol);
-const GemmCost& find_gemm(const Calibration& calibration, DType dtype);
+const GemmCost& find_gemm(const Calibration& calibration, DType dtype);  // InputError where it has none
+const GemmCost* gemm_cost(const Calibration& calibration, DType dtype);  // null: none
+// InputError unless products in this format have a cost or a table.
+void require_products(const Calibration& calibration, DType dtype);
 // Null: as the general rates say.
 const KernelCost* find_kernel(const Calibration& calibration, OpKind op, Phase phase);
 const MemoryCost& find_copy(const Calibration& calibration);  // InputError where it has none

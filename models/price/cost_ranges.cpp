@@ -68,6 +68,10 @@ CostRanges::CostRanges(const Calibration& calibration) : calibration_(calibratio
   each(calibration.kernels, &CostRanges::add_kernel);
   each(calibration.interference, &CostRanges::add_interference);
   add_memory_costs();
+  if (!calibration.host) return;
+  const double launch = within_of(calibration.host->provenance, assumed_latency);
+  add("launches by the host", calibration.host->provenance.origin, launch,
+      [launch](Calibration& c, double ends, std::uint64_t) { put_off(c.host->launch, launch, ends); });
 }
 
 void CostRanges::add(const std::string& name, Origin origin, double within, Put put) {

@@ -12,12 +12,17 @@ namespace {
 
 constexpr std::size_t enough_to_fit = 1000;                  // shapes; more do not change 8 parameters
 constexpr std::string_view tiles_at_once = "tiles_at_once";  // a whole number, which is tried
+// Times the launch that a fit begins with: if every kernel takes longer, times do not tell a launch from the rest.
+constexpr double short_kernel = 40;
 constexpr std::array<double, 12> usual_waves{72, 78, 82, 84, 104, 108, 114, 120, 128, 132, 144, 148};
 
 class LawFit {
  public:
   LawFit(const KernelLaw& law, Bytes element, std::span<const MeasuredKernel> points)
-      : law_(law), element_(element), points_(points.first(std::min(points.size(), enough_to_fit))) {}
+      : law_(law), element_(element), points_(points.first(std::min(points.size(), enough_to_fit))) {
+    const Seconds shortest = std::ranges::min(points_, {}, &MeasuredKernel::time).time;
+    shows_launch_ = shortest < Seconds(short_kernel * 1e-6 * law_.parameters[law_.launch].start);
+  }
 
   std::vector<double> run() {
     std::vector<double> best;
@@ -60,7 +65,7 @@ class LawFit {
 
   void improve(std::vector<double>& parameters, std::size_t i, double factor, double& least) const {
     const LawParameter& p = law_.parameters[i];
-    if (p.name == tiles_at_once) return;
+    if (p.name == tiles_at_once || (i == law_.launch && !shows_launch_)) return;
     while (true) {
       const double before = parameters[i];
       parameters[i] = std::clamp(before * factor, p.least, p.most);
@@ -77,6 +82,7 @@ class LawFit {
   const KernelLaw& law_;
   Bytes element_;
   std::span<const MeasuredKernel> points_;
+  bool shows_launch_ = true;  // else it stays as a fit begins
 };
 
 using Kept = std::vector<MeasuredKernel>::iterator;  // the end of those that are kept

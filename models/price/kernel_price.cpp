@@ -18,14 +18,27 @@ KernelShape with_rows(KernelShape shape, double share) {
 
 }  // namespace
 
-KernelPrices::KernelPrices(const Calibration& calibration, DType dtype)
-    : calibration_(calibration), gemm_(find_gemm(calibration, dtype)), element_(size_of(dtype)) {
+KernelPrices::Format::Format(const Calibration& calibration, DType of) : dtype(of), gemm(gemm_cost(calibration, of)) {
   for (const auto& [name, kind] : computing_kernels)
-    tables_[static_cast<std::size_t>(kind)] = find_table(calibration.tables, kind, dtype);
+    tables[static_cast<std::size_t>(kind)] = find_table(calibration.tables, kind, of);
 }
 
-bool KernelPrices::knows_shapes() const {
-  return std::ranges::any_of(tables_, [](const KernelTable* table) { return table != nullptr; });
+KernelPrices::KernelPrices(const Calibration& calibration, DType dtype, std::optional<DType> products)
+    : calibration_(calibration), element_(size_of(dtype)), usual_(calibration, dtype) {
+  find_gemm(calibration, dtype);
+  if (!products || *products == dtype) return;
+  require_products(calibration, *products);
+  products_.emplace(calibration, *products);
+}
+
+const KernelPrices::Format& KernelPrices::format_of(const KernelUse& kernel) const {
+  if (!kernel.dtype) return usual_;
+  check(products_ && products_->dtype == *kernel.dtype, "a kernel in a format that nobody asked the prices of");
+  return *products_;
+}
+
+bool KernelPrices::tells_kernels_apart() const {
+  return products_ || std::ranges::any_of(usual_.tables, [](const KernelTable* table) { return table != nullptr; });
 }
 
 ResourceTime KernelPrices::of(std::span<const KernelUse> kernels, double row_share) const {
@@ -39,26 +52,28 @@ ResourceTime KernelPrices::of(std::span<const KernelUse> kernels, double row_sha
 }
 
 ResourceTime KernelPrices::of(const KernelUse& kernel, double row_share) const {
+  const Format& format = format_of(kernel);
   const KernelShape shape = with_rows(kernel.shape, row_share);
-  const KernelTable* known = table(shape.kind);
-  if (shape.kind == KernelKind::Experts && table(KernelKind::Gemm) != nullptr) known = table(KernelKind::Gemm);
-  if (known == nullptr) return {gemm_.alpha * kernel.launches, kernel.times * flops(shape) * gemm_.beta};
-  const Seconds time = kernel.times * by_shape(shape);
+  const KernelTable* known = format.table(shape.kind);
+  if (shape.kind == KernelKind::Experts && format.table(KernelKind::Gemm) != nullptr)
+    known = format.table(KernelKind::Gemm);
+  if (known == nullptr) return {format.gemm->alpha * kernel.launches, kernel.times * flops(shape) * format.gemm->beta};
+  const Seconds time = kernel.times * by_shape(format, shape);
   const Seconds launch = std::min(time, kernel.times * known->launch());
   return {launch, time - launch};
 }
 
-Seconds KernelPrices::by_shape(const KernelShape& shape) const {
-  const KernelTable* const own = table(shape.kind);
-  if (shape.kind != KernelKind::Experts || table(KernelKind::Gemm) == nullptr) return own->seconds(shape);
-  const Seconds grouped = grouped_experts(shape);
+Seconds KernelPrices::by_shape(const Format& format, const KernelShape& shape) const {
+  const KernelTable* const own = format.table(shape.kind);
+  if (shape.kind != KernelKind::Experts || format.table(KernelKind::Gemm) == nullptr) return own->seconds(shape);
+  const Seconds grouped = grouped_experts(format, shape);
   return own == nullptr ? grouped : std::min(grouped, own->seconds(shape));
 }
 
-Seconds KernelPrices::grouped_experts(const KernelShape& shape) const {
+Seconds KernelPrices::grouped_experts(const Format& format, const KernelShape& shape) const {
   const auto [rows, experts, hidden, inter, seen] = shape.size;
   const std::int64_t each = std::max<std::int64_t>(1, rows / std::max<std::int64_t>(1, experts));
-  const KernelTable& products = *table(KernelKind::Gemm);
+  const KernelTable& products = *format.table(KernelKind::Gemm);
   // The activation of a gated expert reads two numbers and writes one.
   const Bytes activation = 3 * static_cast<double>(rows * inter) * element_;
   return gate_and_up * products.seconds(gemm_shape(each, inter, hidden, experts)) +
@@ -66,6 +81,14 @@ Seconds KernelPrices::grouped_experts(const KernelShape& shape) const {
 }
 
 namespace {
+
+void put_least_kernel(std::vector<GemmCost>& costs, DType dtype, const KernelTable& table) {
+  const SecondsPerFlop beta(1 / table.fastest());
+  const auto known = std::ranges::find(costs, dtype, &GemmCost::dtype);
+  GemmCost& least = known != costs.end() ? *known : costs.emplace_back(GemmCost{dtype, {}, beta, {}});
+  least.alpha = {};
+  least.beta = std::min(least.beta, beta);
+}
 
 // Two ranks send the fewest bytes to others.
 void put_least_collective(std::vector<CollectiveCost>& costs, const KernelTable& table) {
@@ -81,17 +104,13 @@ void put_least_collective(std::vector<CollectiveCost>& costs, const KernelTable&
 
 }  // namespace
 
-Calibration least_costs(const Calibration& calibration, DType dtype) {
+Calibration least_costs(const Calibration& calibration, DType dtype, std::optional<DType> products) {
   Calibration least = calibration;
   least.tables.clear();
-  for (GemmCost& gemm : least.gemms) {
-    if (gemm.dtype != dtype) continue;
+  for (const DType format : {dtype, products.value_or(dtype)})
     for (const auto& [name, kind] : computing_kernels)
-      if (const KernelTable* table = find_table(calibration.tables, kind, dtype)) {
-        gemm.alpha = {};
-        gemm.beta = std::min(gemm.beta, SecondsPerFlop(1 / table->fastest()));
-      }
-  }
+      if (const KernelTable* table = find_table(calibration.tables, kind, format))
+        put_least_kernel(least.gemms, format, *table);
   for (const auto& [name, kind] : collective_kernels)
     if (const KernelTable* table = find_table(calibration.tables, kind, dtype))
       put_least_collective(least.collectives, *table);

@@ -14,28 +14,40 @@ namespace dovetail {
 
 class KernelPrices {
  public:
-  // Throws InputError where the calibration has no GEMM cost for `dtype`. The calibration must live as long.
-  KernelPrices(const Calibration& calibration, DType dtype);
+  // Throws InputError where the calibration has no GEMM cost for `dtype`. `products`: the format of products that name
+  // it (KernelUse::dtype), for which costs or a table of products must be known. The calibration must live as long.
+  KernelPrices(const Calibration& calibration, DType dtype, std::optional<DType> products = {});
 
   // `row_share`: of the rows of each shape, those that there are. The launches are fixed.
   ResourceTime of(std::span<const KernelUse> kernels, double row_share) const;
 
-  bool knows_shapes() const;
+  // Whether kernels differ in more than their flops: in shapes that are known, or in formats.
+  bool tells_kernels_apart() const;
 
  private:
+  // The costs and tables of one format.
+  struct Format {
+    Format(const Calibration& calibration, DType dtype);
+    const KernelTable* table(KernelKind kind) const { return tables[static_cast<std::size_t>(kind)]; }
+
+    DType dtype;
+    const GemmCost* gemm;                                               // null: none
+    std::array<const KernelTable*, kernel_kind_names.size()> tables{};  // by KernelKind; null: none
+  };
+
+  const Format& format_of(const KernelUse& kernel) const;
   ResourceTime of(const KernelUse& kernel, double row_share) const;
-  Seconds grouped_experts(const KernelShape& shape) const;  // by the table of products
-  Seconds by_shape(const KernelShape& shape) const;
-  const KernelTable* table(KernelKind kind) const { return tables_[static_cast<std::size_t>(kind)]; }
+  Seconds grouped_experts(const Format& format, const KernelShape& shape) const;  // by the table of products
+  Seconds by_shape(const Format& format, const KernelShape& shape) const;
 
   const Calibration& calibration_;
-  const GemmCost& gemm_;
   Bytes element_;
-  std::array<const KernelTable*, kernel_kind_names.size()> tables_{};  // by KernelKind; null: none
+  Format usual_;
+  std::optional<Format> products_;
 };
 
 // Costs by flops and bytes alone that no kernel and no collective of these costs undercuts, whatever its shape: for
-// bounds of plans that cut them in unknown ways.
-Calibration least_costs(const Calibration& calibration, DType dtype);
+// bounds of plans that cut them in unknown ways. Kernels are in `dtype` or, if given, in `products`.
+Calibration least_costs(const Calibration& calibration, DType dtype, std::optional<DType> products = {});
 
 }  // namespace dovetail

@@ -10,11 +10,16 @@
 namespace dovetail {
 
 void require_costs(const Experiment& e) {
-  try {
-    find_gemm(*e.calibration, e.workload.dtype);
-  } catch (const InputError& error) {
-    throw InputError(Location{"", 0, 0, "/workload/dtype"}, error.message());
-  }
+  const auto at = [](const char* pointer, const auto& look) {
+    try {
+      look();
+    } catch (const InputError& error) {
+      throw InputError(Location{"", 0, 0, pointer}, error.message());
+    }
+  };
+  at("/workload/dtype", [&] { find_gemm(*e.calibration, e.workload.dtype); });
+  if (const auto products = e.workload.other_products())
+    at("/workload/products", [&] { require_products(*e.calibration, *products); });
 }
 
 void require_costs(const Plan& p, const Experiment& e) {

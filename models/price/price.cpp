@@ -68,7 +68,7 @@ class Pricer {
         e_(experiment),
         network_(network),
         gemm_(find_gemm(*experiment.calibration, experiment.workload.dtype)),
-        shapes_(*experiment.calibration, experiment.workload.dtype),
+        shapes_(*experiment.calibration, experiment.workload.dtype, experiment.workload.other_products()),
         by_shapes_(schedule.kernels.size()) {
     if (kinds_of(s_) > kinds_.size()) kinds_.push_back(InterferenceClass::Copy);
     for (std::size_t c = 0; c < s_.classes.size(); ++c)
@@ -193,8 +193,8 @@ class Pricer {
   void price_kernel(const Op& op, const KernelWork& w) {
     const MemoryCost& memory = e_.calibration->memory;
     ResourceTime time =
-        shapes_.knows_shapes() ? by_shapes(w) : ResourceTime{gemm_.alpha * w.gemms, w.flops * gemm_.beta};
-    if (w.memory_traffic > Bytes(0)) time.fixed += memory.alpha;
+        shapes_.tells_kernels_apart() ? by_shapes(w) : ResourceTime{gemm_.alpha * w.gemms, w.flops * gemm_.beta};
+    if (w.memory_traffic > Bytes(0)) time.fixed += memory.alpha * w.memory_kernels;
     const Seconds gemms = std::max(time.busy, w.gemm_traffic * memory.beta);
     add_kernel(op, {time.fixed, gemms + w.memory_traffic * memory.beta});
   }

@@ -42,6 +42,8 @@ void require_countable(const Experiment& e) {
   countable("/workload/capacity_factor", "elements of the experts' hidden rows:", rows * m.expert_hidden);
   countable("/workload/top_k", "slots of tokens in experts:", w.top_k * tokens * experts);
   countable("/workload/sequence", "elements of the dense part:", tokens * (hidden + 3 * width + 2 * ffn));
+  if (w.attention == AttentionKernel::Eager)
+    countable("/workload/sequence", "scores of attention:", tokens * w.sequence * m.attention.heads);
   countable("/model", "parameters:", w.layers * weights);
 }
 
@@ -88,6 +90,8 @@ void require_message_sizes(const Experiment& e) {
   require(e.cluster.network.has_value(), at, "routed needs a cluster with a network, which {} does not describe",
           e.cluster.name);
   require(e.parallelism.pp == 1, at, "routed is not built yet with pipeline stages");
+  require(!e.workload.other_products(), at, "routed is not built yet with workload.products {}",
+          name_in(dtype_names, e.workload.products.value_or(e.workload.dtype)));
   require(e.workload.gate.token_choice(), at, "routed contradicts the gate {}, which fills every expert alike",
           name_in(gate_kind_names, e.workload.gate.kind));
 }
@@ -109,8 +113,13 @@ void validate(const Experiment& e) {
           w.top_k, e.model.experts, e.model.name);
   require(std::isfinite(w.capacity_factor), "/workload/capacity_factor", "{}, expected a finite number",
           w.capacity_factor);
-  require(w.dtype != DType::Fp8, "/workload/dtype",
-          "fp8 is a format of messages (plan.dispatch_wire, plan.combine_wire), not of the computation");
+  require(
+      w.dtype != DType::Fp8, "/workload/dtype",
+      "fp8 is a format of products (workload.products) and of messages (plan.dispatch_wire, plan.combine_wire), not "
+      "of tensors");
+  if (const auto products = w.other_products())
+    require(*products == DType::Fp8, "/workload/products", "{}, expected fp8 or the {} of everything else",
+            name_in(dtype_names, *products), name_in(dtype_names, w.dtype));
   if (w.phases == Phases::Training)
     for (const auto& [pointer, profile] : {std::pair{"/model/expert_profile", &e.model.expert_profile},
                                            std::pair{"/model/gate_profile", &e.model.gate_profile}})

@@ -92,8 +92,9 @@ LayerVolumes layer_volumes(const Experiment& e, int layer) {
     v.expert_parameters = v.expert_gemms * v.hidden * v.hidden_shard * v.local_experts;
   }
   const auto tokens = static_cast<double>(v.sequence_tokens);
-  v.attention_score_flops =
-      Flops(2 * tokens * e.workload.sequence * static_cast<double>(v.query_width + v.context_width) / 2);
+  v.skips_masked = e.workload.skips_masked();
+  v.attention_score_flops = Flops(2 * tokens * e.workload.sequence *
+                                  static_cast<double>(v.query_width + v.context_width) / (v.skips_masked ? 2 : 1));
   return v;
 }
 
@@ -132,7 +133,8 @@ TokenPart token_part(const LayerVolumes& v, int degree, int chunk) {
     return static_cast<double>(position) / static_cast<double>(v.sequence);
   };
   const double first = of_sequence(positions.first), last = of_sequence(positions.last);
-  of_part.attention_score_flops = (last * last - first * first) * v.attention_score_flops;
+  of_part.attention_score_flops =
+      (v.skips_masked ? last * last - first * first : last - first) * v.attention_score_flops;
   return part;
 }
 

@@ -74,10 +74,13 @@ struct LayerVolumes {
   std::int64_t expert_rows(const ChunkRange& c) const { return c.rows.size() * row_copies(c) * dispatched_experts; }
   // All GEMMs of an expert on `rows` rows in the forward pass; the backward pass takes twice as many.
   Flops expert_flops(std::int64_t rows) const;
+  // Scores of all query heads of this rank for all keys, whatever the mask.
+  std::int64_t score_elements() const { return sequence_tokens * query_heads * sequence; }
   // Weights of tokens for slots in dense encoding: T E C.
   std::int64_t dense_weights() const { return tokens * experts * capacity; }
 
-  Flops attention_score_flops;  // 2 B L^2 (Q + context), halved by the causal mask; a flash backward is 2.5x that
+  Flops attention_score_flops;  // forward: 2 B L^2 (Q + context), halved where a kernel leaves out what the mask hides
+  bool skips_masked = true;     // whether it does
 
   std::int64_t experts = 0, hidden = 0, expert_gemms = 0;
   std::int64_t query_width = 0;      // Q: this rank's query heads x head size
@@ -103,11 +106,12 @@ RowRange chunk_rows(std::int64_t capacity, int degree, int chunk);
 // The tokens that one pass through gate, encode and decode covers: all or, if attention is chunked too, a chunk of the
 // positions of every sample, with its share of the tokens and of the capacity.
 struct TokenPart {
-  int chunk = -1;        // -1: all
-  RowRange positions;    // of every sample
-  RowRange tokens;       // of this rank's T, which are ordered by chunk
-  RowRange slots;        // capacity rows that these tokens may take
-  LayerVolumes volumes;  // of these tokens alone; attention as a causal chunk that sees all earlier positions
+  int chunk = -1;      // -1: all
+  RowRange positions;  // of every sample
+  RowRange tokens;     // of this rank's T, which are ordered by chunk
+  RowRange slots;      // capacity rows that these tokens may take
+  LayerVolumes
+      volumes;  // of these tokens alone; attention as a chunk of queries that sees all earlier positions, or all
 };
 TokenPart all_tokens(const LayerVolumes& volumes);
 TokenPart token_part(const LayerVolumes& volumes, int degree, int chunk);

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -20,6 +21,12 @@ inline constexpr std::array<std::pair<std::string_view, Phases>, 2> phases_names
 enum class MessageSizes { Padded, Routed };
 inline constexpr std::array<std::pair<std::string_view, MessageSizes>, 2> message_sizes_names{
     {{"padded", MessageSizes::Padded}, {"routed", MessageSizes::Routed}}};
+
+// Flash: one kernel, which keeps no scores; its backward pass computes them again. Eager: scores go through device
+// memory between products, mask and softmax, and their probabilities are kept for the backward pass.
+enum class AttentionKernel { Flash, Eager };
+inline constexpr std::array<std::pair<std::string_view, AttentionKernel>, 2> attention_kernel_names{
+    {{"flash", AttentionKernel::Flash}, {"eager", AttentionKernel::Eager}}};
 
 // The largest load of one rank in one expert, over all layers and micro-batches of a step in so many of them.
 struct RouterLoad {
@@ -42,7 +49,15 @@ struct Workload {
   RoutingModel routing = {};
   int step = 0;  // of the routing trace
   MessageSizes message_sizes = MessageSizes::Padded;
+  AttentionKernel attention = AttentionKernel::Flash;
+  bool causal = true;                         // a position sees itself and those before it; else all
+  std::optional<DType> products = {};         // of attention's projections, dense layers and experts; none: dtype
   std::vector<RouterLoad> router_loads = {};  // where a router has really run; else its loads are modelled
+
+  // A flash kernel leaves out the scores that the mask hides; products of whole matrices compute all of them.
+  bool skips_masked() const { return causal && attention == AttentionKernel::Flash; }
+  // The format of products, where it is another than that of everything else.
+  std::optional<DType> other_products() const { return products == dtype ? std::nullopt : products; }
 };
 
 }  // namespace dovetail

@@ -3,10 +3,12 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "models/base/dtype.hpp"
 #include "models/base/names.hpp"
 #include "models/base/units.hpp"
 
@@ -77,6 +79,7 @@ struct KernelUse {
   KernelShape shape;
   double times = 1;
   int launches = 1;
+  std::optional<DType> dtype = {};  // that it multiplies in; none: the workload's
   friend bool operator==(const KernelUse&, const KernelUse&) = default;
 };
 

@@ -6,6 +6,8 @@ namespace {
 using enum TensorKind;
 using namespace roles;
 
+constexpr std::string_view scratch = "eager; nothing else reads it";
+
 constexpr auto entries = std::to_array<OpEntry>({
     {.kind = OpKind::MpAllGather,
      .name = "mp_all_gather",
@@ -29,19 +31,26 @@ constexpr auto entries = std::to_array<OpEntry>({
      .signatures =
          {{Phase::Forward,
            {attention_input, DenseWeights},
-           {QueryKeyValue, AttentionContext, LogSumExp, AttentionPartial}},
-          {Phase::Forward, {QueryKeyValue, DenseWeights}, {AttentionContext, LogSumExp, AttentionPartial}, "in chunks"},
+           {QueryKeyValue, AttentionContext, softmax, {Count::Optional, AttentionScores, scratch}, AttentionPartial}},
+          {Phase::Forward,
+           {QueryKeyValue, DenseWeights},
+           {AttentionContext, softmax, {Count::Optional, AttentionScores, scratch}, AttentionPartial},
+           "in chunks"},
           {Phase::Backward,
-           {d_attention_partial, attention_input, QueryKeyValue, AttentionContext, LogSumExp, DenseWeights},
-           {{DenseGradients, "this layer's range"}, {gradient_of(AttentionInput), "this rank's heads' part"}}},
+           {d_attention_partial, attention_input, QueryKeyValue, AttentionContext, softmax, DenseWeights},
+           {{DenseGradients, "this layer's range"},
+            {gradient_of(AttentionInput), "this rank's heads' part"},
+            {Count::Optional, gradient_of(AttentionScores), scratch}}},
           {Phase::Backward,
            {d_attention_partial,
             QueryKeyValue,
             AttentionContext,
-            LogSumExp,
+            softmax,
             DenseWeights,
             {Count::Optional, gradient_of(QueryKeyValue), "from the second chunk on"}},
-           {{DenseGradients, "the range of Wo"}, {gradient_of(QueryKeyValue), "added to from the second chunk on"}},
+           {{DenseGradients, "the range of Wo"},
+            {gradient_of(QueryKeyValue), "added to from the second chunk on"},
+            {Count::Optional, gradient_of(AttentionScores), scratch}},
            "in chunks"}}},
     {.kind = OpKind::MpReduceScatter,
      .name = "mp_reduce_scatter",

@@ -8,6 +8,11 @@ namespace dovetail {
 namespace {
 
 constexpr double flash_backward = 2.5;  // times the forward flops: the scores are computed again
+
+// Elements read and written for each score by the eager kernels between the products. Forward: the scale, the mask and
+// the softmax read and write each. Backward: the softmax reads probabilities and their gradients and writes those of
+// the scores; mask and scale read and write each. There is no dropout.
+constexpr double scale_pass = 2, mask_pass = 2, softmax_pass = 2, softmax_backward_pass = 3;
 constexpr double gated_matrices = 3;
 
 // Backward: gradients of the input and of the weights.
@@ -19,24 +24,32 @@ double passes(Phase phase) {
 
 void KernelList::add(const KernelShape& shape, double times, int launches) {
   check(count_ < kernels_.size(), "an op of more kernels than a list holds");
-  kernels_[count_++] = {shape, times, launches};
+  kernels_[count_++] = {shape, times, launches, dtype_};
 }
 
-void KernelList::add_product(Phase phase, std::int64_t rows, std::int64_t columns, std::int64_t inner) {
-  if (phase == Phase::Forward) return add(gemm_shape(rows, columns, inner));
-  add(gemm_shape(rows, inner, columns));
-  add(gemm_shape(inner, columns, rows));
+void KernelList::add_product(Phase phase, std::int64_t rows, std::int64_t columns, std::int64_t inner,
+                             std::int64_t groups) {
+  if (phase == Phase::Forward) return add(gemm_shape(rows, columns, inner, groups));
+  add(gemm_shape(rows, inner, columns, groups));
+  add(gemm_shape(inner, columns, rows, groups));
 }
 
-KernelWork OpWork::of(const KernelList& kernels, Bytes memory_traffic) const {
+KernelWork OpWork::of(const KernelList& kernels, MemoryPasses memory) const {
   KernelWork work;
   for (const KernelUse& kernel : kernels.all()) {
     work.flops += kernel.times * flops(kernel.shape);
     work.gemms += kernel.launches;
+    const auto [rows, columns, inner, groups, none] = kernel.shape.size;
+    if (kernel.dtype && kernel.shape.kind == KernelKind::Gemm) memory.add(cast(inner * columns * groups));
   }
-  work.memory_traffic = memory_traffic;
+  work.memory_traffic = memory.traffic;
+  if (memory.kernels > 0) work.memory_kernels = memory.kernels;
   work.kernels = writer_.add_kernels(kernels.all());
   return work;
+}
+
+Bytes OpWork::cast(std::int64_t elements) const {
+  return static_cast<double>(elements) * (size_ + size_of(products_.value()));
 }
 
 // Latent attention makes queries, keys and values in two steps each, down to the low rank and up.
@@ -52,38 +65,61 @@ void OpWork::add_projections(KernelList& kernels, Phase phase) const {
   project(v_.query_heads * (std::int64_t{a.nope_size} + a.value_size), a.kv_rank);
 }
 
-// A chunk of positions sees all earlier ones: its kernel is a part of that of the whole sequence.
-void OpWork::add_scores(KernelList& kernels, Phase phase) const {
+void OpWork::add_scores(KernelList& kernels, Phase phase, MemoryPasses& memory) const {
+  kernels.set_dtype({});
+  if (workload_.attention == AttentionKernel::Eager)
+    add_eager(kernels, phase, memory);
+  else
+    add_flash(kernels, phase);
+  kernels.set_dtype(products_);
+  kernels.add_product(phase, v_.sequence_tokens, v_.hidden, v_.context_width);
+}
+
+// A chunk of positions sees all earlier ones: its kernel is a part of that of the whole sequence. The shape is that of
+// a causal kernel, and one without a mask is taken to be as many times longer as it has more flops.
+void OpWork::add_flash(KernelList& kernels, Phase phase) const {
   const Attention& a = model_.attention;
   const std::int64_t kv_heads =
       a.kind == AttentionKind::Latent ? v_.query_heads : v_.query_heads * a.kv_heads / a.heads;
   const std::int64_t head_size = (v_.query_width + v_.context_width) / (2 * v_.query_heads);
-  const KernelShape whole = attention_shape(samples_, v_.sequence, v_.query_heads, kv_heads, head_size);
+  const KernelShape whole = attention_shape(workload_.batch, v_.sequence, v_.query_heads, kv_heads, head_size);
   kernels.add(whole, (phase == Phase::Forward ? 1 : flash_backward) * (v_.attention_score_flops / flops(whole)));
-  kernels.add_product(phase, v_.sequence_tokens, v_.hidden, v_.context_width);
+}
+
+// Queries of each head by all keys, whatever the mask, and probabilities by values. Heads that share keys repeat them.
+void OpWork::add_eager(KernelList& kernels, Phase phase, MemoryPasses& memory) const {
+  const std::int64_t queries = v_.sequence_tokens / workload_.batch, groups = workload_.batch * v_.query_heads;
+  kernels.add_product(phase, queries, v_.sequence, v_.query_width / v_.query_heads, groups);
+  kernels.add_product(phase, queries, v_.context_width / v_.query_heads, v_.sequence, groups);
+  const Bytes scores = static_cast<double>(v_.score_elements()) * size_;
+  memory.add(scores * scale_pass);
+  if (workload_.causal) memory.add(scores * mask_pass);
+  memory.add(scores * (phase == Phase::Forward ? softmax_pass : softmax_backward_pass));
 }
 
 KernelWork OpWork::attention(Phase phase) const {
-  KernelList kernels;
+  KernelList kernels(products_);
+  MemoryPasses memory;
   add_projections(kernels, phase);
-  add_scores(kernels, phase);
-  return of(kernels);
+  add_scores(kernels, phase, memory);
+  return of(kernels, memory);
 }
 
 KernelWork OpWork::projection(Phase phase) const {
-  KernelList kernels;
+  KernelList kernels(products_);
   add_projections(kernels, phase);
   return of(kernels);
 }
 
 KernelWork OpWork::attention_chunk(Phase phase) const {
   KernelList kernels;
-  add_scores(kernels, phase);
-  return of(kernels);
+  MemoryPasses memory;
+  add_scores(kernels, phase, memory);
+  return of(kernels, memory);
 }
 
 KernelWork OpWork::dense_ffn(Phase phase) const {
-  KernelList kernels;
+  KernelList kernels(products_);
   for (int i = 1; i < v_.expert_gemms; ++i) kernels.add_product(phase, v_.sequence_tokens, v_.ffn_hidden, v_.hidden);
   kernels.add_product(phase, v_.sequence_tokens, v_.hidden, v_.ffn_hidden);
   return of(kernels);
@@ -110,7 +146,7 @@ Work OpWork::gate(Phase phase) const {
   if (plan_.encoding == Encoding::Dense)
     traffic +=
         static_cast<double>(v_.dense_weights()) * (size_of(DType::Fp32) + (forward || soft() ? 1.0 : 0.0) * size_);
-  return of(kernels, traffic);
+  return of(kernels, {traffic});
 }
 
 KernelWork OpWork::encode(Phase phase) const {
@@ -135,14 +171,16 @@ Work OpWork::expert(Phase phase, const ChunkRange& chunk) const {
 
 KernelWork OpWork::expert_gemms(Phase phase, const ChunkRange& chunk, int left_out) const {
   const std::int64_t copies = v_.row_copies(chunk), experts = v_.dispatched_experts, rows = chunk.rows.size();
-  if (plan_.layout == Layout::ExpertMajor) return expert_runs(phase, experts, copies * rows, left_out);
-  KernelWork work = expert_runs(phase, copies * experts, rows, left_out);
+  if (plan_.layout == Layout::ExpertMajor) return expert_runs(phase, experts, experts, copies * rows, left_out);
+  KernelWork work = expert_runs(phase, experts, copies * experts, rows, left_out);
   work.gemm_rows = rows;
   // Each GEMM reads its weights again, and each row comes in and goes out.
   const std::int64_t weights = copies * experts * v_.worked_parameters();
   const std::int64_t sides = v_.expert_rows(chunk) * v_.expert_gemms * (v_.hidden + v_.worked_hidden());
   const double share = static_cast<double>(v_.expert_gemms - left_out) / static_cast<double>(v_.expert_gemms);
-  work.gemm_traffic = passes(phase) * share * static_cast<double>(weights + sides) * size_;
+  const Bytes in = products_ ? size_of(*products_) : size_;  // rows go out in the workload's format
+  work.gemm_traffic =
+      passes(phase) * share * (static_cast<double>(weights) * in + static_cast<double>(sides) * .5 * (in + size_));
   return work;
 }
 
@@ -151,17 +189,30 @@ KernelWork OpWork::restore_hidden(const ChunkRange& chunk) const {
 }
 
 KernelWork OpWork::shadowed_expert(Phase phase) const {
-  return expert_runs(phase, 1, v_.capacity, 0);
+  return expert_runs(phase, 1, 1, v_.capacity, 0);
 }
 
 // A batch of GEMMs is one launch. The shape is that of a gated expert, which has three matrices.
-KernelWork OpWork::expert_runs(Phase phase, std::int64_t runs, std::int64_t rows, int left_out) const {
+KernelWork OpWork::expert_runs(Phase phase, std::int64_t experts, std::int64_t runs, std::int64_t rows,
+                               int left_out) const {
   const std::int64_t tile = std::max(1, plan_.row_tile), padded = (rows + tile - 1) / tile * tile;
   const KernelShape shape = experts_shape(runs * padded, runs, v_.hidden, v_.worked_hidden(), runs * padded);
   const auto matrices = static_cast<int>(v_.expert_gemms) - left_out;
-  KernelList kernels;
+  KernelList kernels(products_);
   kernels.add(shape, passes(phase) * matrices / gated_matrices, static_cast<int>(passes(phase)) * matrices);
-  return of(kernels);
+  MemoryPasses memory;
+  if (products_) add_casts(phase, experts, runs * rows, matrices, memory);
+  return of(kernels, memory);
+}
+
+// The weights of each matrix are cast, and backward also the gradients that those of the weights are made of.
+void OpWork::add_casts(Phase phase, std::int64_t experts, std::int64_t rows, int matrices, MemoryPasses& memory) const {
+  const std::int64_t inter = v_.worked_hidden();
+  for (int i = 0; i < matrices; ++i) {
+    memory.add(cast(experts * v_.hidden * inter));
+    const bool last = i + 1 == v_.expert_gemms;
+    if (phase == Phase::Backward) memory.add(cast(rows * (last ? v_.hidden : inter)));
+  }
 }
 
 CopyWork OpWork::copy(Bytes bytes) const {
@@ -248,7 +299,7 @@ KernelWork OpWork::dense_order(bool to_rows, bool weight_gradient, std::int64_t 
   KernelList kernels;
   kernels.add(to_rows ? gemm_shape(slots, v_.hidden, v_.tokens) : gemm_shape(v_.tokens, v_.hidden, slots));
   if (weight_gradient) kernels.add(gemm_shape(v_.tokens, slots, v_.hidden));
-  return of(kernels, static_cast<double>(elements) * size_);
+  return of(kernels, {static_cast<double>(elements) * size_});
 }
 
 Bytes OpWork::wire_bytes(const ChunkRange& chunk, Wire wire) const {

@@ -1,5 +1,6 @@
 // The work of each op kind of an MoE layer: kernels, device-memory traffic, messages. No cost model.
 #pragma once
+#include <optional>
 #include <span>
 
 #include "models/plan/collectives/step.hpp"
@@ -14,14 +15,28 @@ namespace dovetail {
 // The kernels of one op. Products in the backward pass are two: the gradients of the input and of the weights.
 class KernelList {
  public:
+  explicit KernelList(std::optional<DType> dtype = {}) : dtype_(dtype) {}  // of the kernels that are added
+
   void add(const KernelShape& shape, double times = 1, int launches = 1);
-  void add_product(Phase phase, std::int64_t rows, std::int64_t columns, std::int64_t inner);
+  void add_product(Phase phase, std::int64_t rows, std::int64_t columns, std::int64_t inner, std::int64_t groups = 1);
+  void set_dtype(std::optional<DType> dtype) { dtype_ = dtype; }  // of those that follow
 
   std::span<const KernelUse> all() const { return {kernels_.data(), count_}; }
 
  private:
-  std::array<KernelUse, 12> kernels_;
+  std::optional<DType> dtype_;
+  std::array<KernelUse, 16> kernels_;
   std::size_t count_ = 0;
+};
+
+// Kernels of an op that device memory bounds, one after another.
+struct MemoryPasses {
+  Bytes traffic = {};  // read plus written
+  int kernels = 0;
+  void add(Bytes bytes) {
+    traffic += bytes;
+    ++kernels;
+  }
 };
 
 class OpWork {
@@ -32,11 +47,12 @@ class OpWork {
         model_(experiment.model),
         plan_(plan),
         writer_(writer),
-        size_(size_of(experiment.workload.dtype)),
-        samples_(experiment.workload.batch) {}
+        workload_(experiment.workload),
+        products_(workload_.other_products()),
+        size_(size_of(workload_.dtype)) {}
 
-  // Attention is its first projections and then a causal flash kernel, whose backward recomputes the scores, with the
-  // output's projection. Chunked, the first are one op and the rest is one op for each chunk.
+  // Attention is its first projections and then its kernels over the scores, with the output's projection. Chunked, the
+  // first are one op and the rest is one op for each chunk.
   KernelWork attention(Phase phase) const;
   KernelWork projection(Phase phase) const;
   KernelWork attention_chunk(Phase phase) const;
@@ -71,22 +87,29 @@ class OpWork {
   ExchangeWork collective(Collective collective, GroupKind group, std::int64_t elements) const;
   KernelWork memory(std::int64_t elements) const;
   KernelWork dense_order(bool to_rows, bool weight_gradient, std::int64_t elements) const;
-  // Their flops, launches and shapes. `memory_traffic` is what else the op reads and writes.
-  KernelWork of(const KernelList& kernels, Bytes memory_traffic = {}) const;
+  // Their flops, launches and shapes. `memory` is what else the op reads and writes; casts are added to it.
+  KernelWork of(const KernelList& kernels, MemoryPasses memory = {}) const;
   void add_projections(KernelList& kernels, Phase phase) const;
-  void add_scores(KernelList& kernels, Phase phase) const;  // with the output's projection
+  void add_scores(KernelList& kernels, Phase phase, MemoryPasses& memory) const;  // with the output's projection
+  void add_flash(KernelList& kernels, Phase phase) const;
+  void add_eager(KernelList& kernels, Phase phase, MemoryPasses& memory) const;
+  // Products in a narrower format cast their left factor themselves. Their right factor has a pass of its own, which
+  // reads the workload's format and writes that of products.
+  Bytes cast(std::int64_t elements) const;
+  void add_casts(Phase phase, std::int64_t experts, std::int64_t rows, int matrices, MemoryPasses& memory) const;
   bool soft() const { return v_.routing_entries == 0; }
-  // The experts' matrices, but `left_out` of them; expert_runs: each matrix by `runs` runs of rows.
+  // The experts' matrices, but `left_out` of them; expert_runs: each matrix by `runs` runs of rows, over the experts.
   KernelWork expert_gemms(Phase phase, const ChunkRange& chunk, int left_out = 0) const;
-  KernelWork expert_runs(Phase phase, std::int64_t runs, std::int64_t rows, int left_out) const;
+  KernelWork expert_runs(Phase phase, std::int64_t experts, std::int64_t runs, std::int64_t rows, int left_out) const;
   Bytes wire_bytes(const ChunkRange& chunk, Wire wire) const;
 
   const LayerVolumes& v_;
   const Model& model_;
   const Plan& plan_;
   ScheduleWriter& writer_;
-  Bytes size_;  // of an element
-  int samples_;
+  const Workload& workload_;
+  std::optional<DType> products_;  // where products have a format of their own
+  Bytes size_;                     // of an element
 };
 
 // The size of a row of M elements in a message, counted in elements of the wire's type. Not for Wire::Same.

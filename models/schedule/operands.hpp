@@ -53,6 +53,7 @@ std::string to_string(Role role);  // "expert_weights or gathered_weights"
 namespace roles {
 using enum TensorKind;
 inline constexpr Role attention_input = LayerInput | AttentionInput, attended = AttentionPartial | AttentionOutput,
+                      softmax = LogSumExp | AttentionProbabilities,
                       d_attention_partial = gradient_of(AttentionPartial | MoeInput),
                       through_attention = AttentionSumGradient | gradient_of(AttentionInput),
                       ffn_input = FfnInput | MoeInput, ffn_output = FfnPartial | FfnOutput,

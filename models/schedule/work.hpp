@@ -28,6 +28,7 @@ struct KernelWork {
   std::int64_t gemm_rows = 0;  // of each product, where the layout cuts an expert's rows; 0: all of them
   Bytes gemm_traffic = {};     // read plus written by such products: they take at least as long as this
   Bytes memory_traffic = {};   // read plus written by kernels bound by device memory
+  int memory_kernels = 1;      // launches of those, where there is such traffic
   Span kernels = {};           // the products and attention (Schedule::kernels)
   double row_share = 1;        // of the shapes' rows, where fewer arrive
 };

@@ -10,6 +10,7 @@
 
 #include "models/base/errors.hpp"
 #include "models/price/fair_rates.hpp"
+#include "models/time/host_clock.hpp"
 
 namespace dovetail {
 namespace {
@@ -128,7 +129,8 @@ class MixRun {
         classes_(s_.classes.size()),
         next_(s_.ops.size()),
         waiter_(s_.ops.size(), none),
-        owner_(priced.resources.size(), none) {
+        owner_(priced.resources.size(), none),
+        hosts_(host_clocks(priced)) {
     for (auto i = static_cast<std::int32_t>(s_.ops.size()); i-- > 0;) {
       Stream& stream = streams_[s_.ops[OpId(i)].stream];
       next_[OpId(i)] = stream.head;
@@ -153,7 +155,7 @@ class MixRun {
 
  private:
   struct Stream {
-    std::int32_t head = none, op = none;  // the next op; the one that runs
+    std::int32_t head = none, op = none;  // the next op; the one that runs; none: it may wait for the host until `end`
     int kind = none;                      // of the op while its activity runs; none: its fixed time passes
     int last_kind = none;
     double end = not_running;
@@ -172,16 +174,21 @@ class MixRun {
 
   Class& class_of(StreamId stream) { return classes_[static_cast<std::size_t>(s_.streams[stream].rank_class)]; }
 
-  // The end of a fixed time or of an activity.
+  // The end of a fixed time or of an activity, or of the wait for the host.
   void pass(StreamId id) {
     Stream& stream = streams_[id];
     Class& c = class_of(id);
+    if (stream.op == none) {
+      stream.end = not_running;
+      touch(c);
+      return woken_.push_back(id);
+    }
     if (stream.kind == none && begin_activity(id, OpId(stream.op))) return touch(c);
     if (stream.kind != none) change(c, c.mix - MixRates::one_of(stream.kind));
     stream.kind = none;
     stream.end = not_running;
     touch(c);
-    end(OpId(stream.op));
+    end(OpId(std::exchange(stream.op, none)));
     woken_.push_back(id);
   }
 
@@ -195,6 +202,17 @@ class MixRun {
     for (std::int32_t stream = waiter_[op]; stream != none; stream = streams_[StreamId(stream)].next_waiter)
       woken_.push_back(StreamId(stream));
     waiter_[op] = done;
+    if (!hosts_.empty()) hosts_[static_cast<std::size_t>(s_.class_of(s_.ops[op]))].ended(op, Seconds(now_));
+  }
+
+  // Whether the host has issued an op whose turn it is; else its stream waits for that.
+  bool issued(StreamId id, OpId op) {
+    if (hosts_.empty()) return true;
+    const double at = hosts_[static_cast<std::size_t>(s_.class_of(s_.ops[op]))].issued(op).value();
+    if (at <= now_) return true;
+    streams_[id].end = at;
+    touch(class_of(id));
+    return false;
   }
 
   void begin_woken() {
@@ -217,6 +235,7 @@ class MixRun {
           stream.next_waiter = std::exchange(waiter_[before], std::int32_t{id});
           return;
         }
+      if (!issued(id, op)) return;
       stream.op = op;
       stream.head = next_[op];
       if (ops_ != nullptr) (*ops_)[op].start = Seconds(now_);
@@ -225,6 +244,7 @@ class MixRun {
         return touch(class_of(id));
       }
       if (begin_activity(id, op)) return touch(class_of(id));
+      stream.op = none;
       end(op);
     }
   }
@@ -294,6 +314,7 @@ class MixRun {
   std::vector<int> owner_;               // of each resource: the only rank class that demands it
   std::vector<StreamId> woken_;          // streams whose next op may be able to begin
   std::vector<Class*> changed_;
+  std::vector<HostClock> hosts_;  // by rank class; empty: launches take no time
   double now_ = 0;
   bool failed_ = false;
 };

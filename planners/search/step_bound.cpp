@@ -27,7 +27,7 @@ Experiment one_moe_layer(Experiment e) {
 
 // Two parts of a kernel or a collective may take less than the whole where costs go by their sizes.
 Experiment of_least_costs(Experiment e) {
-  e.calibration = least_costs(*e.calibration, e.workload.dtype);
+  e.calibration = least_costs(*e.calibration, e.workload.dtype, e.workload.other_products());
   return e;
 }
 

@@ -107,6 +107,20 @@ std::string wrapped(std::string_view text, std::size_t width, std::size_t indent
   return lines;
 }
 
+namespace {
+
+// How kernels run, where that is not as usual.
+std::string unusual_kernels(const Workload& workload) {
+  std::string text;
+  if (workload.attention == AttentionKernel::Eager) text += "eager attention; ";
+  if (!workload.causal) text += "no causal mask; ";
+  if (const auto products = workload.other_products())
+    text += fmt::format("products in {}; ", name_in(dtype_names, *products));
+  return text;
+}
+
+}  // namespace
+
 std::vector<std::string> experiment_lines(const Experiment& experiment) {
   const auto& [cluster, model, calibration, workload, groups, events, overlap] = experiment;
   return {
@@ -118,8 +132,9 @@ std::vector<std::string> experiment_lines(const Experiment& experiment) {
                   workload.batch, workload.sequence, workload.top_k, model.experts, workload.capacity_factor,
                   name_in(dtype_names, workload.dtype),
                   workload.phases == Phases::Training ? "one training step" : "forward only"),
-      printable(fmt::format("groups dp {}, mp {}, ep {}, esp {}, edp {}, pp {}; costs {}", groups.dp, groups.mp,
-                            groups.ep, groups.esp, groups.edp, groups.pp, calibration_name(experiment))),
+      printable(fmt::format("groups dp {}, mp {}, ep {}, esp {}, edp {}, pp {}; {}costs {}", groups.dp, groups.mp,
+                            groups.ep, groups.esp, groups.edp, groups.pp, unusual_kernels(workload),
+                            calibration_name(experiment))),
       "overlap: " + describe_overlap(experiment)};
 }
 

@@ -128,6 +128,13 @@ TEST_CASE("costs that somebody only assumed are named once each") {
   notes.clear();
   add_assumptions(e, notes);
   CHECK(notes.empty());
+  e.workload.causal = false;  // nobody measured a flash kernel without a mask
+  add_assumptions(e, notes);
+  CHECK(notes.size() == 1);
+  e.workload.attention = AttentionKernel::Eager;
+  notes.clear();
+  add_assumptions(e, notes);
+  CHECK(notes.empty());
 }
 
 TEST_CASE("backends by name") {

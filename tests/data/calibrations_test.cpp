@@ -69,8 +69,8 @@ std::string origins_table() {
   return table;
 }
 
-double shipped_error(const Calibration& c, KernelKind kind) {
-  return find_table(c.tables, kind, DType::Bf16)->error.mean;
+double shipped_error(const Calibration& c, KernelKind kind, DType dtype = DType::Bf16) {
+  return find_table(c.tables, kind, dtype)->error.mean;
 }
 
 constexpr std::array with_tables{"dgx-h100", "hgx-h200", "dgx-b200", "gb200-nvl72"};
@@ -89,6 +89,21 @@ TEST_CASE("half of the shipped measured kernels predicts the other half") {
       INFO(name << " " << name_in(kernel_kind_names, kind) << " " << error.mean);
       CHECK(error.mean < limit);
       CHECK(error.mean > .01);  // they were held back
+    }
+  }
+}
+
+TEST_CASE("half of the shipped measured kernels in fp8 predicts the other half") {
+  for (const char* name : with_tables) {
+    FilesRead files;
+    const Calibration c = load_calibration(name, files);
+    for (const auto& [kind, limit] : {std::pair{KernelKind::Gemm, .13}, {KernelKind::Experts, .2}}) {
+      const KernelTable* table = find_table(c.tables, kind, DType::Fp8);
+      REQUIRE(table != nullptr);
+      const HeldBackError error = fit_table(DType::Fp8, table->points(), table->points().size() / 2).error;
+      INFO(name << " " << name_in(kernel_kind_names, kind) << " " << error.mean);
+      CHECK(error.mean < limit);
+      CHECK(error.mean > .01);
     }
   }
 }
@@ -116,6 +131,9 @@ TEST_CASE("data/README.md names the error of every shipped table") {
     for (const auto& [kernel, kind] : computing_kernels) row += fmt::format(" {:.1f} |", 100 * shipped_error(c, kind));
     for (const auto& [kernel, kind] : collective_kernels) row += fmt::format(" {:.1f} |", 100 * shipped_error(c, kind));
     CHECK_THAT(readme, Catch::Contains(row));
+    CHECK_THAT(readme, Catch::Contains(fmt::format("| `{}` in fp8 | {:.1f} | {:.1f} |", name,
+                                                   100 * shipped_error(c, KernelKind::Gemm, DType::Fp8),
+                                                   100 * shipped_error(c, KernelKind::Experts, DType::Fp8))));
   }
 }
 

@@ -338,6 +338,19 @@ TEST_CASE("Every layer of a mixed model is updated by its own gradient") {
   CHECK(at == gradients.size());
 }
 
+TEST_CASE("Eager attention, attention without a mask and products in fp8 are refused, not run as others") {
+  const Experiment e = small_experiment(four_ranks());
+  CHECK_NOTHROW(layer_shape(e));
+  const auto refused = [&](const char* pointer, auto set) {
+    Experiment other = e;
+    set(other.workload);
+    CHECK_THROWS_WITH(layer_shape(other), Catch::Contains(pointer) && Catch::Contains("simulated, not executed yet"));
+  };
+  refused("/workload/attention", [](Workload& w) { w.attention = AttentionKernel::Eager; });
+  refused("/workload/causal", [](Workload& w) { w.causal = false; });
+  refused("/workload/products", [](Workload& w) { w.products = DType::Fp8; });
+}
+
 TEST_CASE("Latent attention is refused, not run as another kind") {
   Experiment e = small_experiment(four_ranks());
   e.model.attention = {4, 4, 6, AttentionKind::Latent, 8, 8, 4, 2, 4};

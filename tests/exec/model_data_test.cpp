@@ -30,7 +30,7 @@ Values in_parts(const Numbers& numbers, std::int64_t elements) {
 TEST_CASE("What a rank draws for itself is its part of the whole model") {
   Random random(7);
   for (int i = 0; i < 60; ++i) {
-    const Experiment e = random_experiment(random);
+    const Experiment e = random_executable(random);
     const int parts = e.workload.batch % 2 == 0 ? 2 : 1;
     const ModelData whole = random_model_data(e, 5, parts), later = random_rank_data(5, parts);
     for (int layer = 0; layer < e.workload.layers; ++layer) {

@@ -64,7 +64,7 @@ void check_numerics(const Experiment& e, const Plan& plan) {
 // Draws until it has as many ranks as there are processes.
 Experiment random_experiment_here(Random& random) {
   for (;;)
-    if (const Experiment e = random_experiment(random); e.cluster.gpus() == world().size()) return e;
+    if (const Experiment e = random_executable(random); e.cluster.gpus() == world().size()) return e;
 }
 
 }  // namespace

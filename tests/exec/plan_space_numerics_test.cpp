@@ -35,7 +35,7 @@ void check_seeded_numerics(const Experiment& e, const Plan& plan, std::uint64_t 
 TEST_CASE("200 random plans compute what the reference does") {
   Random random(31);
   for (std::uint64_t i = 0; i < 200; ++i) {
-    const Experiment e = random_experiment(random);
+    const Experiment e = random_executable(random);
     check_seeded_numerics(e, random_legal_plan(random, e), i);
   }
 }
@@ -46,7 +46,7 @@ TEST_CASE("Every shipped system computes what the reference does") {
     Plan plan = shipped_plan(name);
     int run = 0;
     for (int attempt = 0; run < 5 && attempt < 1000; ++attempt) {
-      const Experiment e = random_experiment(random);
+      const Experiment e = random_executable(random);
       cut_rows(plan, 2 + attempt % 2);
       if (refusal(plan, e)) continue;
       INFO(name);
@@ -69,7 +69,7 @@ TEST_CASE("Compressed rows come back by every strategy, in every ring") {
       plan.dispatch_wire = plan.combine_wire = Wire::Fp8;
       bool run = false;
       for (int attempt = 0; !run && attempt < 1000; ++attempt) {
-        const Experiment e = random_experiment(random);
+        const Experiment e = random_executable(random);
         plan.forward_degree = plan.backward_degree = 2 + attempt % 2;
         if (e.parallelism.ep == 1 || refusal(plan, e)) continue;
         check_seeded_numerics(e, plan, 9);

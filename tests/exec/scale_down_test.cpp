@@ -71,6 +71,17 @@ TEST_CASE("Any even number of ranks builds a schedule") {
   }
 }
 
+TEST_CASE("Attention runs as a flash kernel, and what no executor runs is refused") {
+  Experiment big = test::testbed_b();
+  big.workload.attention = AttentionKernel::Eager;
+  CHECK(scaled_for_host(big, {}).workload.attention == AttentionKernel::Flash);
+  big.workload.causal = false;
+  CHECK_THROWS_WITH(scaled_for_host(big, {}), Catch::Contains("/workload/causal"));
+  big.workload.causal = true;
+  big.workload.products = DType::Fp8;
+  CHECK_THROWS_WITH(scaled_for_host(big, {}), Catch::Contains("/workload/products"));
+}
+
 TEST_CASE("Sizes may be overridden, and must make sense") {
   HostScale scale;
   scale.layers = 3;

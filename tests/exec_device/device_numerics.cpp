@@ -83,7 +83,7 @@ void check_systems_on_device(ComputeDevice& device, bool graph) {
     Plan plan = shipped_plan(name);
     int run = 0;
     for (int attempt = 0; run < 3 && attempt < 1000; ++attempt) {
-      Experiment e = random_experiment(random);
+      Experiment e = random_executable(random);
       cut_rows(plan, 2 + attempt % 2);
       // ReLU has a kink, at which a rounded input may fall on the other side.
       e.model.expert_kind = ExpertKind::Gated;

@@ -89,9 +89,8 @@ std::vector<double> usual_law(KernelKind kind) {
 }
 
 // Kernels by shape whose times bend and jump: between an eighth and eight times what their flops take.
-void add_tables(Draw& draw, Experiment& e) {
-  Calibration& c = e.calibration.edit();
-  const SecondsPerFlop beta = find_gemm(c, e.workload.dtype).beta;
+void add_kernel_tables(Draw& draw, Calibration& c, DType dtype) {
+  const SecondsPerFlop beta = find_gemm(c, dtype).beta;
   for (const auto& [name, kind] : computing_kernels) {
     if (draw.chance(30)) continue;
     std::vector<MeasuredKernel> points;
@@ -101,8 +100,14 @@ void add_tables(Draw& draw, Experiment& e) {
       for (std::size_t at = 0; at < kernel_size_names(kind).size(); ++at) shape.size[at] = size();
       points.push_back({shape, std::pow(2.0, draw.between(-3, 3)) * (flops(shape) * beta)});
     }
-    c.tables.emplace_back(kind, e.workload.dtype, usual_law(kind), std::move(points));
+    c.tables.emplace_back(kind, dtype, usual_law(kind), std::move(points));
   }
+}
+
+// The same of collectives.
+void add_tables(Draw& draw, Experiment& e) {
+  Calibration& c = e.calibration.edit();
+  add_kernel_tables(draw, c, e.workload.dtype);
   const SecondsPerByte link = c.collectives.front().beta;
   for (const auto& [name, kind] : collective_kernels) {
     if (draw.chance(50)) continue;
@@ -114,6 +119,21 @@ void add_tables(Draw& draw, Experiment& e) {
     }
     c.tables.emplace_back(kind, e.workload.dtype, usual_law(kind), std::move(points));
   }
+}
+
+// How attention and products run.
+void add_kernels(Draw& draw, Experiment& e) {
+  Workload& w = e.workload;
+  if (draw.chance(30)) w.attention = AttentionKernel::Eager;
+  w.causal = draw.chance(80);
+  if (!draw.chance(30)) return;
+  w.products = DType::Fp8;
+  Calibration& c = e.calibration.edit();
+  GemmCost cost = find_gemm(c, w.dtype);
+  cost.dtype = DType::Fp8;
+  cost.beta = cost.beta / draw.between(1, 3);
+  c.gemms.push_back(std::move(cost));
+  if (draw.chance(50)) add_kernel_tables(draw, c, DType::Fp8);
 }
 
 }  // namespace
@@ -147,13 +167,22 @@ Experiment random_experiment(Random& random) {
   if (draw.chance(10)) e.workload.phases = Phases::ForwardOnly;
   add_routing(draw, e);
   add_dense_parts(draw, e.model);
-  // From numbers of the experiment: tables leave the draws after them as they were.
+  // From numbers of the experiment: kernels leave the draws after them as they were.
   Random own(static_cast<unsigned>(1000 * e.workload.capacity_factor) +
              7U * static_cast<unsigned>(e.workload.sequence) +
              131U * static_cast<unsigned>(e.model.experts + e.workload.layers + e.parallelism.dp));
   Draw tables(own);
   if (tables.chance(40)) add_tables(tables, e);
   if (tables.chance(30)) e.calibration.edit().host = HostCost{Seconds(tables.one_of({1e-5, 1e-4, 1e-3})), {}};
+  add_kernels(tables, e);
+  return e;
+}
+
+Experiment random_executable(Random& random) {
+  Experiment e = random_experiment(random);
+  e.workload.attention = AttentionKernel::Flash;
+  e.workload.causal = true;
+  e.workload.products.reset();
   return e;
 }
 

@@ -14,6 +14,8 @@ using Random = std::mt19937;
 
 // A few ranks, layers and tokens, with any grouping of the ranks. Valid.
 Experiment random_experiment(Random& random);
+// The same, with kernels that executors have: causal flash attention, products in the format of all else.
+Experiment random_executable(Random& random);
 
 // Its tensors are so small that latencies decide: makes the bytes of each collective up to 100,000 times as dear.
 void weigh_bytes(Random& random, Experiment& experiment);

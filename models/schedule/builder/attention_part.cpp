@@ -21,6 +21,15 @@ RowRange attention_gradients_of(const StepContext& c, int layer) {
   return {first, first + c.volumes(layer).attention_parameters};
 }
 
+bool eager(const StepContext& c) {
+  return c.experiment().workload.attention == AttentionKernel::Eager;
+}
+
+// The scores of a part's queries, or their gradients.
+TensorId scores(StepContext& c, int layer, const TokenPart& part, bool gradient) {
+  return c.activation(TensorKind::AttentionScores, layer, part.volumes.score_elements(), gradient, part.chunk);
+}
+
 // The collective of a part over the model-parallel group.
 Op part_collective(StepContext& c, OpKind kind, Phase phase, int layer, const TokenPart& part, Collective collective) {
   Op o = c.part_op(kind, phase, layer, part, c.work(part).mp(collective));
@@ -41,7 +50,8 @@ void attention_start(StepContext& c, int layer, TensorId x, SavedAttention& save
   }
   saved.query_key_value = c.activation(TensorKind::QueryKeyValue, layer, projection_elements(v));
   saved.context = c.activation(TensorKind::AttentionContext, layer, v.sequence_tokens * v.context_width);
-  saved.log_sum_exp = c.fp32(TensorKind::LogSumExp, layer, v.sequence_tokens * v.query_heads);
+  saved.softmax = eager(c) ? c.activation(TensorKind::AttentionProbabilities, layer, v.score_elements())
+                           : c.fp32(TensorKind::LogSumExp, layer, v.sequence_tokens * v.query_heads);
   if (chunked(c, layer))
     c.add(c.op(OpKind::Projection, Phase::Forward, layer, c.streams().compute, work.projection(Phase::Forward)),
           {saved.input, c.weights(layer).dense}, {saved.query_key_value});
@@ -53,12 +63,14 @@ TensorId attention_forward(StepContext& c, int layer, const TokenPart& part, con
   const TensorId weights = c.weights(layer).dense;
   const TensorId partial =
       c.activation(TensorKind::AttentionPartial, layer, v.sequence_tokens * v.hidden, false, part.chunk);
-  if (part.chunk < 0)
-    c.add(c.part_op(OpKind::Attention, Phase::Forward, layer, part, work.attention(Phase::Forward)),
-          {saved.input, weights}, {saved.query_key_value, saved.context, saved.log_sum_exp, partial});
-  else
-    c.add(c.part_op(OpKind::Attention, Phase::Forward, layer, part, work.attention_chunk(Phase::Forward)),
-          {saved.query_key_value, weights}, {saved.context, saved.log_sum_exp, partial});
+  const bool projects = part.chunk < 0;
+  TensorIds writes{saved.context, saved.softmax};
+  if (projects) writes.insert(writes.begin(), saved.query_key_value);
+  if (eager(c)) writes.push_back(scores(c, layer, part, /*gradient=*/false));
+  writes.push_back(partial);
+  c.add(c.part_op(OpKind::Attention, Phase::Forward, layer, part,
+                  projects ? work.attention(Phase::Forward) : work.attention_chunk(Phase::Forward)),
+        std::array{projects ? saved.input : saved.query_key_value, weights}, writes);
   if (!mp_gathers(c)) return partial;
   const TensorId output = c.activation(TensorKind::AttentionOutput, layer, v.tokens * v.hidden, false, part.chunk);
   c.add(part_collective(c, OpKind::MpReduceScatter, Phase::Forward, layer, part, Collective::ReduceScatter), {partial},
@@ -85,19 +97,22 @@ void attention_backward(StepContext& c, int layer, const TokenPart& part, Tensor
   o.gradients = attention_gradients_of(c, layer);
   if (part.chunk < 0) {
     d.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden, /*gradient=*/true);
-    c.add(o, {d_gathered, saved.input, saved.query_key_value, saved.context, saved.log_sum_exp, weights},
-          {c.dense_gradients(), d.input});
+    TensorIds writes{c.dense_gradients(), d.input};
+    if (eager(c)) writes.push_back(scores(c, layer, part, /*gradient=*/true));
+    c.add(o, std::array{d_gathered, saved.input, saved.query_key_value, saved.context, saved.softmax, weights}, writes);
     return;
   }
   // The first part overwrites the gradients of queries, keys, values and the output's projection; the others add.
   o.work = work.attention_chunk(Phase::Backward);
   o.gradients.first = o.gradients.last - v.context_width * v.hidden;
-  TensorIds reads{d_gathered, saved.query_key_value, saved.context, saved.log_sum_exp, weights};
+  TensorIds reads{d_gathered, saved.query_key_value, saved.context, saved.softmax, weights};
   if (part.chunk == 0)
     d.query_key_value = c.activation(TensorKind::QueryKeyValue, layer, projection_elements(v), /*gradient=*/true);
   else
     reads.push_back(d.query_key_value);
-  c.add(o, reads, std::array{c.dense_gradients(), d.query_key_value});
+  TensorIds writes{c.dense_gradients(), d.query_key_value};
+  if (eager(c)) writes.push_back(scores(c, layer, part, /*gradient=*/true));
+  c.add(o, reads, writes);
 }
 
 TensorId attention_backward_finish(StepContext& c, int layer, const SavedAttention& saved, AttentionGradients& d) {

@@ -6,9 +6,9 @@
 namespace dovetail::builder {
 
 // Tensors that the forward pass leaves for the backward pass. With one model-parallel rank `input` is the layer's
-// input.
+// input. `softmax`: its logarithm of the sum or, with eager attention, its probabilities.
 struct SavedAttention {
-  TensorId input, query_key_value, context, log_sum_exp;
+  TensorId input, query_key_value, context, softmax;
 };
 
 // Adds the ops before the first part: the gather and, chunked, the projections.

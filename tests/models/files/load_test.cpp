@@ -107,6 +107,28 @@ TEST_CASE("options --set reach into every part, and the last one wins") {
   CHECK(load(request).experiment.calibration->name == "fsmoe-testbed-a");
 }
 
+TEST_CASE("attention is the cluster's unless told otherwise, and products are in the workload's format") {
+  CHECK(load(mixtral_on("fsmoe-testbed-b")).experiment.workload.attention == AttentionKernel::Eager);
+  const Workload usual = load(mixtral_on("dgx-h100")).experiment.workload;
+  CHECK(usual.attention == AttentionKernel::Flash);
+  CHECK(usual.causal);
+  CHECK_FALSE(usual.other_products());
+  ExperimentRequest request = mixtral_on("dgx-h100");
+  request.set = {"workload.attention=eager", "workload.causal=false", "workload.products=fp8"};
+  const Workload given = load(request).experiment.workload;
+  CHECK(given.attention == AttentionKernel::Eager);
+  CHECK_FALSE(given.causal);
+  CHECK(given.other_products() == DType::Fp8);
+  request.set = {"workload.products=bf16"};
+  CHECK_FALSE(load(request).experiment.workload.other_products());
+  request.set = {"workload.products=fp32"};
+  CHECK_THROWS_WITH(load(request), Catch::Contains("fp32, expected fp8 or the bf16 of everything else"));
+  request = mixtral_on("dgx-a100-40gb");
+  request.set = {"workload.products=fp8"};
+  CHECK_THROWS_WITH(load(request), Catch::Contains("workload.products=fp8") &&
+                                       Catch::Contains("calibration dgx-a100-40gb has no GEMM cost for fp8"));
+}
+
 TEST_CASE("An experiment file has comments, paths beside it and parts written out") {
   const TemporaryFolder folder;
   folder.write("runs/mine.json", R"({

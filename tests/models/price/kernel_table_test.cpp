@@ -100,6 +100,16 @@ TEST_CASE("a fit finds the law that made the times, and its error on shapes held
   CHECK(found.worst_shape == table.error.worst_shape);
 }
 
+TEST_CASE("a fit takes no launch from kernels that are all long") {
+  // The law's least product here takes 11 us, and a launch of 2.5 us shows in times below 40 times that.
+  const auto launched = [](double longer) {
+    const auto measured = gemms([&](const KernelShape& shape) { return by_law(shape) + Seconds(longer * 1e-6); });
+    return fit_table(DType::Bf16, measured, measured.size()).launch().value() * 1e6;
+  };
+  CHECK(launched(20) > 5);
+  CHECK(launched(150) == Approx(2.5));
+}
+
 TEST_CASE("the same shapes are kept on every device") {
   const auto kept = [](double factor) {
     const auto measured = gemms([&](const KernelShape& shape) { return factor * by_law(shape); });
@@ -119,11 +129,11 @@ TEST_CASE("kernels that a table knows take its times, the others those of their 
   const auto total = [&](const ResourceTime& time) { return (time.fixed + time.busy).value(); };
   const double by_flops = 3e-5 + 1e-12 * (flops(product).value() + 2.5 * flops(attention).value());
   CHECK(total(KernelPrices(c, DType::Bf16).of(kernels, 1)) == Approx(by_flops));
-  CHECK_FALSE(KernelPrices(c, DType::Bf16).knows_shapes());
+  CHECK_FALSE(KernelPrices(c, DType::Bf16).tells_kernels_apart());
 
   c.tables.emplace_back(KernelKind::Gemm, DType::Bf16, product_law, gemms(by_law));
   const KernelPrices prices(c, DType::Bf16);
-  CHECK(prices.knows_shapes());
+  CHECK(prices.tells_kernels_apart());
   const double attention_time = 2e-5 + 1e-12 * 2.5 * flops(attention).value();
   CHECK(total(prices.of(kernels, 1)) == Approx(attention_time + by_law(product).value()).epsilon(1e-6));
   CHECK(prices.of(std::span(kernels).first(1), 1).fixed.value() == Approx(2.5e-6));
@@ -153,7 +163,7 @@ TEST_CASE("kernels that a table knows take its times, the others those of their 
   c.gemms.push_back({DType::Fp16, {}, SecondsPerFlop(1e-12), {}});
   c.gemms.push_back({DType::Fp32, {}, SecondsPerFlop(1e-11), {}});
   CHECK(total(KernelPrices(c, DType::Fp16).of(kernels, 1)) < total(KernelPrices(c, DType::Fp32).of(kernels, 1)));
-  CHECK_FALSE(KernelPrices(c, DType::Fp32).knows_shapes());
+  CHECK_FALSE(KernelPrices(c, DType::Fp32).tells_kernels_apart());
 }
 
 TEST_CASE("least costs are undercut by no shape") {

@@ -80,6 +80,31 @@ TEST_CASE("collectives take the resource of the links their group uses, interpol
   CHECK_THROWS_WITH(price_plan(e, Plan{}), "calibration fsmoe-testbed-b has no GEMM cost for bf16; it has fp32");
 }
 
+TEST_CASE("kernels of device memory take a launch each, and products the costs of their format") {
+  Experiment e = test::round_numbers(1);
+  e.parallelism = {.dp = 4, .mp = 1, .ep = 4, .esp = 1, .pp = 1, .edp = 1};
+  e.calibration.edit().memory = {Seconds(1e-4), SecondsPerByte(1e-9), {}};
+  const auto attention = [&] {
+    const PricedSchedule p = price_plan(e, Plan{});
+    double seconds = 0;
+    for (const OpId i : p.schedule->ops.ids())
+      if (const Op& op = p.schedule->ops[i]; op.kind == OpKind::Attention && op.phase == Phase::Forward)
+        seconds += p.duration[i].value();
+    return seconds;
+  };
+  // 16 tokens of 8 elements through 8 x 24 and 8 x 8 matrices; 2 heads of 4. A product takes 1 ms + 1 ps a flop.
+  const double products = (2 * 16 * 8 * 24 + 2 * 16 * 8 * 8) * 1e-12, square = 2 * (2 * 16 * 16 * 4) * 2 * 1e-12;
+  CHECK(attention() == Approx(3e-3 + products + square / 2));
+  e.workload.attention = AttentionKernel::Eager;  // four products, and three passes over 2 x 16 x 16 scores
+  CHECK(attention() == Approx(4e-3 + products + square + 3e-4 + 6 * 2 * 256 * 4 * 1e-9));
+  e.workload.attention = AttentionKernel::Flash;
+  e.workload.products = DType::Fp8;
+  CHECK_THROWS_WITH(price_plan(e, Plan{}), "calibration round has no GEMM cost for fp8; it has fp32");
+  e.calibration.edit().gemms.push_back({DType::Fp8, Seconds(5e-4), SecondsPerFlop(5e-13), {}});
+  // Both matrices are cast, 4 bytes to 1; the scores stay in fp32.
+  CHECK(attention() == Approx(2 * 5e-4 + products / 2 + 1e-3 + square / 2 + 2e-4 + 5 * (8 * 24 + 8 * 8) * 1e-9));
+}
+
 TEST_CASE("a plan is refused whose messages the calibration knows no cost of") {
   const Experiment e = test::testbed_b();
   Plan plan;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "models/plan/expert_sharding.hpp"
@@ -56,7 +57,8 @@ TEST_CASE("attention, dense layers and experts do two operations for each parame
     const double projections = tokens * static_cast<double>(v.attention_parameters);
     const double scores = v.attention_score_flops.value();
     CHECK(work.attention(Phase::Forward).flops.value() == Approx(projections + scores));
-    CHECK(work.attention(Phase::Backward).flops.value() == Approx(2 * projections + 2.5 * scores));
+    const double backward = e.workload.attention == AttentionKernel::Flash ? 2.5 : 2;
+    CHECK(work.attention(Phase::Backward).flops.value() == Approx(2 * projections + backward * scores));
     CHECK(work.dense_ffn(Phase::Forward).flops.value() == Approx(tokens * static_cast<double>(v.ffn_parameters)));
     const ChunkRange all = RowRange{0, v.capacity};
     const auto experts = [&](Phase phase) { return std::get<KernelWork>(work.expert(phase, all)).flops.value(); };
@@ -79,6 +81,99 @@ TEST_CASE("chunks of attention add up to the whole") {
     }
     CHECK(chunks == Approx(OpWork(v, e, plan, writer).attention_chunk(Phase::Forward).flops.value()));
   }
+}
+
+namespace {
+
+// 2 samples of 8 tokens, 4 heads of 4 elements, hidden size 8; experts of 2 matrices. In fp32.
+Experiment small_attention() {
+  Experiment e = test::round_numbers(1);
+  e.parallelism = {};
+  e.cluster.nodes = e.cluster.gpus_per_node = 1;
+  e.model.attention = {4, 4, 4};
+  e.model.hidden = 8;
+  e.workload.batch = 2;
+  e.workload.sequence = 8;
+  e.workload.dtype = DType::Fp32;
+  return e;
+}
+
+KernelWork scores_of(const Experiment& e, Phase phase) {
+  const LayerVolumes v = layer_volumes(e, Plan{}, 0);
+  ScheduleWriter writer(0);
+  return OpWork(v, e, Plan{}, writer).attention_chunk(phase);  // without the first projections
+}
+
+}  // namespace
+
+TEST_CASE("a mask halves the scores of flash attention alone") {
+  Experiment e = small_attention();
+  const double output = 2 * 16 * 8 * 16;          // 16 tokens through a matrix of 8 x 16
+  const double square = 2 * (2 * 8 * 8 * 4) * 8;  // two products of 8 x 8 x 4 for each of 4 heads and 2 samples
+  CHECK(scores_of(e, Phase::Forward).flops.value() == output + square / 2);
+  CHECK(scores_of(e, Phase::Backward).flops.value() == 2 * output + 2.5 * square / 2);
+  e.workload.causal = false;
+  CHECK(scores_of(e, Phase::Forward).flops.value() == output + square);
+  CHECK(scores_of(e, Phase::Backward).flops.value() == 2 * output + 2.5 * square);
+  for (const bool causal : {false, true}) {
+    e.workload.causal = causal;
+    e.workload.attention = AttentionKernel::Eager;
+    CHECK(scores_of(e, Phase::Forward).flops.value() == output + square);
+    CHECK(scores_of(e, Phase::Backward).flops.value() == 2 * output + 2 * square);
+  }
+}
+
+TEST_CASE("eager attention passes its scores through device memory, a kernel for each pass") {
+  Experiment e = small_attention();
+  CHECK(scores_of(e, Phase::Forward).memory_traffic == Bytes(0));
+  e.workload.attention = AttentionKernel::Eager;
+  const double scores = 4 * 2 * 4 * 8 * 8;                                              // bytes of 2 x 4 squares
+  CHECK(scores_of(e, Phase::Forward).memory_traffic.value() == (2 + 2 + 2) * scores);   // scale, mask, softmax
+  CHECK(scores_of(e, Phase::Backward).memory_traffic.value() == (3 + 2 + 2) * scores);  // softmax, mask, scale
+  CHECK(scores_of(e, Phase::Backward).memory_kernels == 3);
+  e.workload.causal = false;
+  CHECK(scores_of(e, Phase::Forward).memory_traffic.value() == (2 + 2) * scores);
+  CHECK(scores_of(e, Phase::Forward).memory_kernels == 2);
+  // Its products are batches of all heads: queries by keys, probabilities by values; then the output's projection.
+  const Schedule s = build_schedule(e, Plan{});
+  const Op& attention = *std::ranges::find(s.ops, OpKind::Attention, &Op::kind);
+  const auto kernels = s.kernels_of(*attention.kernel());
+  REQUIRE(kernels.size() == 4);
+  CHECK(kernels[1].shape == gemm_shape(8, 8, 4, 8));
+  CHECK(kernels[2].shape == gemm_shape(8, 4, 8, 8));
+}
+
+TEST_CASE("products in fp8 cast their right factors in passes of their own") {
+  Experiment e = small_attention();
+  const LayerVolumes v = layer_volumes(e, Plan{}, 0);
+  const Plan plan;
+  ScheduleWriter writer(0);
+  CHECK(OpWork(v, e, plan, writer).projection(Phase::Forward).memory_traffic == Bytes(0));
+  e.workload.products = DType::Fp8;
+  const OpWork work(v, e, plan, writer);
+  // Forward: 8 x 48 weights, 4 bytes read and 1 written for each. Backward: these, and the gradients of 16 tokens' 48
+  // outputs, of which those of the weights are made.
+  CHECK(work.projection(Phase::Forward).memory_traffic.value() == 5 * 8 * 48);
+  CHECK(work.projection(Phase::Backward).memory_traffic.value() == 5 * (8 * 48 + 16 * 48));
+  CHECK(work.projection(Phase::Backward).memory_kernels == 2);
+  const ChunkRange all = RowRange{0, v.capacity};
+  const auto matrices = static_cast<double>(v.expert_gemms);
+  const double weights = static_cast<double>(v.dispatched_experts * v.worked_parameters());
+  const auto experts = [&](Phase phase) { return std::get<KernelWork>(work.expert(phase, all)); };
+  CHECK(experts(Phase::Forward).memory_traffic.value() == 5 * weights);
+  CHECK(experts(Phase::Forward).memory_kernels == matrices);
+  // The gradients of the hidden rows, once for each matrix but the last, and those of the outputs.
+  const double rows = static_cast<double>(v.expert_rows(all));
+  const double gradients = rows * static_cast<double>((v.expert_gemms - 1) * v.worked_hidden() + v.hidden);
+  CHECK(experts(Phase::Backward).memory_traffic.value() == 5 * (weights + gradients));
+  // The gate and the scores of attention stay as they are.
+  CHECK(std::get<KernelWork>(work.gate(Phase::Forward)).memory_kernels == 1);
+  const Schedule s = build_schedule(e, plan);
+  const auto attention = s.kernels_of(*std::ranges::find(s.ops, OpKind::Attention, &Op::kind)->kernel());
+  REQUIRE(attention.size() == 3);
+  CHECK(attention[0].dtype == DType::Fp8);
+  CHECK_FALSE(attention[1].dtype);
+  CHECK(attention[2].dtype == DType::Fp8);
 }
 
 TEST_CASE("products backward have the shapes of the gradients of the input and of the weights") {

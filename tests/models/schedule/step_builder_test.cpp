@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 #include <map>
@@ -281,6 +282,41 @@ TEST_CASE("block: the share of causal attention is (2 c + 1) / p^2") {
             Approx((2.0 * c + 1) / (p * p)));
   CHECK(token_part(v, 3, 1).volumes.attention_score_flops / v.attention_score_flops ==
         Approx((10.0 * 10 - 5 * 5) / (16 * 16)));  // positions 5 to 10
+}
+
+TEST_CASE("block: chunks of queries that see all keys take equal shares") {
+  Experiment e = test::round_numbers();  // 16 positions
+  for (const auto& [kernel, causal] : {std::pair{AttentionKernel::Flash, false}, {AttentionKernel::Eager, true}}) {
+    e.workload.attention = kernel;
+    e.workload.causal = causal;
+    const LayerVolumes v = layer_volumes(e);
+    CHECK(token_part(v, 4, 0).volumes.attention_score_flops / v.attention_score_flops == Approx(1. / 4));
+    CHECK(token_part(v, 3, 1).volumes.attention_score_flops / v.attention_score_flops == Approx(5. / 16));
+  }
+}
+
+TEST_CASE("eager attention keeps its probabilities, and its scores live in one op") {
+  Experiment e = test::round_numbers(2);
+  e.parallelism = {.dp = 2, .mp = 2, .ep = 4, .esp = 1, .pp = 1, .edp = 1};
+  e.workload.attention = AttentionKernel::Eager;
+  const std::int64_t scores = 16 * 16;  // of one sample, for one of the 2 heads on each of 2 ranks
+  for (const Plan& plan : {Plan{}, block(2)}) {
+    const Schedule s = build_schedule(e, plan);
+    validate(s);
+    std::int64_t kept = 0, scratch = 0;
+    for (const TensorId id : s.tensors.ids()) {
+      const Tensor& t = s.tensors[id];
+      CHECK(t.kind != TensorKind::LogSumExp);
+      if (t.kind == TensorKind::AttentionProbabilities) kept += t.elements;
+      if (t.kind != TensorKind::AttentionScores) continue;
+      scratch += t.elements;
+      CHECK(std::ranges::count_if(s.ops, [&](const Op& op) {
+              return std::ranges::count(s.reads_of(op), id) + std::ranges::count(s.writes_of(op), id) > 0;
+            }) == 1);
+    }
+    CHECK(kept == 2 * scores);         // of 2 layers
+    CHECK(scratch == 2 * 2 * scores);  // forward, and their gradients backward
+  }
 }
 
 TEST_CASE("host_sync: every op of a phase is before the wait, every op of the next one after it") {
