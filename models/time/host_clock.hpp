@@ -14,7 +14,7 @@ class HostClock {
   // The time from which an op of the class may begin. All host waits before it must have ended.
   Seconds issued(OpId op) const { return issued_[op]; }
 
-  // An op of the class has. What follows a host wait is issued from then on.
+  // An op of the class has ended. Ops that follow a host wait are issued from then on.
   void ended(OpId op, Seconds now) {
     if (std::holds_alternative<HostWait>(priced_->schedule->ops[op].work))
       issue_after(OpId(op + 1), std::max(issued_[op], now));

@@ -154,7 +154,8 @@ TEST_CASE("every rule between knobs is listed, names knobs, and refuses them") {
       {"degrees", [](Plan& p, Experiment&) { p.forward_degree = 2; }},
       {"block", [](Plan& p, Experiment&) { p.scope = Scope::Block, p.split = Split::Peers; }},
       {"rings", [](Plan& p, Experiment&) { p.buffers = Buffers::Double; }},
-      {"gradients", [](Plan& p, Experiment&) {
+      {"gradients",
+       [](Plan& p, Experiment&) {
          p.gradient_slices = {{Window::Tail, 0, 1}};
        }},
       {"graphs", [](Plan& p, Experiment&) { p.graphs = Graphs::All, p.host_sync = true; }}};
