@@ -8,13 +8,14 @@
 
 #include "bench/sweep/sweep_grid.hpp"
 #include "models/base/json/json_text.hpp"
+#include "models/question/experiment.hpp"
 
 namespace dovetail::bench {
 namespace {
 
 constexpr std::array known_keys{"cell",          "system",   "values",     "refused",       "makespan_s",
                                 "forward_s",     "feasible", "backward_s", "lower_bound_s", "exposed_communication_s",
-                                "missing_bytes", "plan",     "peak_bytes"};
+                                "missing_bytes", "plan",     "peak_bytes", "overlap"};
 
 void require_known_keys(const JsonReader& json) {
   for (const auto& [key, value] : json.value().items())
@@ -30,6 +31,7 @@ void require_results(const JsonReader& json) {
   for (const char* time : {"makespan_s", "forward_s", "backward_s", "exposed_communication_s", "lower_bound_s"})
     json.number(time, 0);
   json.number("peak_bytes", 0);
+  json.enumeration("overlap", overlap_names);
   require_object(json.at("plan"));
   if (json.boolean("feasible") == json.has("missing_bytes"))
     json.fail("feasible", "expected missing_bytes if and only if this is false");
