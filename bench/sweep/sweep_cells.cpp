@@ -7,6 +7,7 @@
 #include "bench/pipeline/backends.hpp"
 #include "bench/sweep/sweep_line.hpp"
 #include "models/base/errors.hpp"
+#include "models/base/names.hpp"
 #include "models/files/input_file.hpp"
 #include "models/files/plan_json.hpp"
 
@@ -64,6 +65,7 @@ std::string SweepCells::line(std::int64_t cell) {
     Evaluation& evaluation = ask(point.request);
     const SystemResult result = evaluation.evaluate(systems_[at], evaluation.choose(systems_[at]), Arenas::LeftOut);
     json.update(outcome(result));
+    json["overlap"] = name_in(overlap_names, question_.experiment.overlap);
     json["plan"] = knobs_of(result.plan);
     if (!result.feasible) json["missing_bytes"] = result.missing.value();
   } catch (const InputError& error) {

@@ -8,13 +8,14 @@
 
 #include "bench/sweep/sweep_grid.hpp"
 #include "models/base/json/json_text.hpp"
+#include "models/question/experiment.hpp"
 
 namespace dovetail::bench {
 namespace {
 
-constexpr std::array known_keys{"cell",          "system",   "values",     "refused",       "makespan_s",
-                                "forward_s",     "feasible", "backward_s", "lower_bound_s", "exposed_communication_s",
-                                "missing_bytes", "plan",     "peak_bytes", "launch_bound_s"};
+constexpr std::array known_keys{"cell",          "system",   "values",     "refused",        "makespan_s",
+                                "forward_s",     "feasible", "backward_s", "lower_bound_s",  "exposed_communication_s",
+                                "missing_bytes", "plan",     "peak_bytes", "launch_bound_s", "overlap"};
 
 void require_known_keys(const JsonReader& json) {
   for (const auto& [key, value] : json.value().items())
@@ -31,6 +32,7 @@ void require_results(const JsonReader& json) {
        {"makespan_s", "forward_s", "backward_s", "exposed_communication_s", "launch_bound_s", "lower_bound_s"})
     json.number(time, 0);
   json.number("peak_bytes", 0);
+  json.enumeration("overlap", overlap_names);
   require_object(json.at("plan"));
   if (json.boolean("feasible") == json.has("missing_bytes"))
     json.fail("feasible", "expected missing_bytes if and only if this is false");

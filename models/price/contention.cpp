@@ -6,6 +6,22 @@
 #include "models/price/sharing.hpp"
 
 namespace dovetail {
+namespace {
+
+// Whether an op of another stream demands a resource of this one too. `user`: the last stream of each resource.
+bool meets_another(const PricedSchedule& priced, OpId op, std::vector<StreamId>& user) {
+  const StreamId stream = priced.schedule->ops[op].stream;
+  bool meets = false;
+  priced.for_each_demand(op, [&](const Demand& demand) {
+    if (demand.seconds <= Seconds(0)) return;
+    StreamId& last = user[static_cast<std::size_t>(demand.resource)];
+    meets = meets || (last.exists() && last != stream);
+    last = stream;
+  });
+  return meets;
+}
+
+}  // namespace
 
 std::vector<bool> shared_resources(const PricedSchedule& priced) {
   std::vector<StreamId> user(priced.resources.size());
@@ -25,7 +41,9 @@ std::vector<bool> shared_resources(const PricedSchedule& priced) {
 }
 
 bool is_contended(const PricedSchedule& priced) {
-  return std::ranges::count(shared_resources(priced), true) > 0;
+  if (!priced.speed_changes.empty()) return true;
+  std::vector<StreamId> user(priced.resources.size());
+  return std::ranges::any_of(priced.schedule->ops.ids(), [&](OpId op) { return meets_another(priced, op, user); });
 }
 
 std::vector<Seconds> ends_together(const PricedSchedule& priced, std::span<const ActivityId> activities) {

@@ -1,9 +1,5 @@
 #include "models/price/overlap.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "models/price/calibration.hpp"
 
 namespace dovetail {
@@ -11,15 +7,6 @@ namespace dovetail {
 std::span<const Interference> interference_of(const Experiment& experiment) {
   if (experiment.overlap == Overlap::Ideal) return {};
   return experiment.calibration->interference;
-}
-
-std::string describe_overlap(const Experiment& experiment) {
-  const std::span<const Interference> pairs = interference_of(experiment);
-  if (experiment.overlap == Overlap::Ideal) return "ideal";
-  if (pairs.empty()) return "ideal: the calibration has none";
-  const auto assumed =
-      std::ranges::count_if(pairs, [](const Interference& pair) { return pair.provenance.origin == Origin::Assumed; });
-  return fmt::format("interfering, {} assumed factor{}", assumed, assumed == 1 ? "" : "s");
 }
 
 }  // namespace dovetail

@@ -75,21 +75,13 @@ class Pricer {
       for (InterferenceClass kind : kinds_) p_.resources.push_back(name_of(name_in(interference_class_names, kind), c));
     if (network_ != nullptr) std::ranges::copy(network_->resources(), std::back_inserter(p_.resources));
     p_.physical = p_.resources.size();
-    for (const Interference& pair : interference_of(e_))
-      contention_.push_back(
-          {pair, shares_of(pair),
-           static_cast<int>(p_.resources.size()) + static_cast<int>(contention_.size() * s_.classes.size())});
-    for (const Contention& c : contention_)
-      for (std::size_t k = 0; k < s_.classes.size(); ++k)
-        p_.resources.push_back(name_of(fmt::format("{}/{}", name_in(interference_class_names, c.pair.a),
-                                                   name_in(interference_class_names, c.pair.b)),
-                                       k));
+    for (const Interference& pair : interference_of(e_)) add_contention(pair);
   }
 
   PricedSchedule price() {
     p_.fixed.reserve(s_.ops.size());
     p_.duration.reserve(s_.ops.size());
-    p_.demands.reserve(s_.ops.size());
+    p_.demands.reserve(s_.ops.size() * (contention_.empty() ? 1 : interference_class_names.size()));
     p_.first_demand.reserve(s_.ops.size() + 1);
     p_.first_demand.push_back(0);
     for (const Op& op : s_.ops) {
@@ -108,10 +100,24 @@ class Pricer {
 
  private:
   struct Contention {
-    Interference pair;
+    std::size_t a, b;  // kinds
     Shares shares;
-    int resource;  // of rank class 0
+    double of_a, of_b;  // demanded for each second at full speed
+    int resource;       // of rank class 0
   };
+
+  // Kinds that no op of the schedule is of slow nothing.
+  void add_contention(const Interference& pair) {
+    const Shares s = shares_of(pair);
+    if (std::max(static_cast<std::size_t>(pair.a), static_cast<std::size_t>(pair.b)) >= kinds_.size()) return;
+    const auto resource = static_cast<int>(p_.resources.size());
+    contention_.push_back({static_cast<std::size_t>(pair.a), static_cast<std::size_t>(pair.b), s, s.of_a() / s.a_speed,
+                           s.of_b() / s.b_speed, resource});
+    for (std::size_t k = 0; k < s_.classes.size(); ++k)
+      p_.resources.push_back(name_of(
+          fmt::format("{}/{}", name_in(interference_class_names, pair.a), name_in(interference_class_names, pair.b)),
+          k));
+  }
 
   void price(const Op& op) {
     std::visit(Overloaded{[&](const KernelWork& work) { price_kernel(op, work); },
@@ -163,19 +169,18 @@ class Pricer {
     const StepCost cost = network_ == nullptr ? full_speed : slowed(full_speed, rank_class);
     p_.fixed.push_back(fixed_of(cost));
     p_.duration.push_back(duration_of(cost));
-    const auto busy = [&](InterferenceClass kind) { return cost[static_cast<std::size_t>(kind)].busy; };
-    for (const auto& [name, kind] : interference_class_names)
-      if (busy(kind) > Seconds(0))
-        p_.demands.push_back({static_cast<int>(kinds_.size()) * rank_class + static_cast<int>(kind), busy(kind), 1});
+    for (std::size_t kind = 0; kind < cost.size(); ++kind)
+      if (cost[kind].busy > Seconds(0))
+        p_.demands.push_back(
+            {static_cast<int>(kinds_.size()) * rank_class + static_cast<int>(kind), cost[kind].busy, 1});
     for (const Contention& c : contention_) {
-      const Shares& s = c.shares;
-      const Seconds by_a = busy(c.pair.a) * (s.of_a() / s.a_speed), by_b = busy(c.pair.b) * (s.of_b() / s.b_speed);
+      const Seconds by_a = cost[c.a].busy * c.of_a, by_b = cost[c.b].busy * c.of_b;
       // An op of both kinds does not slow itself: it counts as what demands more. So no part of it counts for more than
       // the whole, and planners may add up what a step's ops demand.
       if (by_a > Seconds(0) && by_a >= by_b)
-        p_.demands.push_back({c.resource + rank_class, by_a, s.a});
+        p_.demands.push_back({c.resource + rank_class, by_a, c.shares.a});
       else if (by_b > Seconds(0))
-        p_.demands.push_back({c.resource + rank_class, by_b, s.b});
+        p_.demands.push_back({c.resource + rank_class, by_b, c.shares.b});
     }
   }
 

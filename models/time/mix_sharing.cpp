@@ -273,7 +273,7 @@ class MixRun {
     });
   }
 
-  // What runs in a class changes now: so far it ran as `ending`.
+  // The ops of a class that run change now: so far they ran as `ending`.
   void change(Class& c, MixRates::Key mix) {
     if (c.since < now_ && c.ending != 0) {
       const MixRates::Mix& before = c.rates.of(c.ending, rates_);

@@ -48,7 +48,7 @@ bool synchronises(OpKind kind) {
   return entry_of(kind).part == OpPart::StepEnd;
 }
 
-// What an op demands of the GPUs' computation.
+// The time that an op demands of the GPUs' computation.
 Seconds computing_of(const PricedSchedule& priced, OpId id) {
   Seconds seconds;
   priced.for_each_demand(id, [&](const Demand& d) {
@@ -128,7 +128,7 @@ class Sweep {
     if (kind == StreamKind::Communication || kind == StreamKind::Inter) link_ = at;
   }
 
-  // In `busy`, of a resource of the first class. Those of contention stand after the physical ones, pair by pair.
+  // In `busy`, of a resource of the first class. Resources of contention stand after the physical ones, pair by pair.
   std::size_t place_of(int resource) const {
     const auto r = static_cast<std::size_t>(resource);
     if (r < priced_.physical) return r < interference_class_names.size() ? streams + r : sample_.forward.busy.size();

@@ -8,8 +8,8 @@
 
 #include "models/base/names.hpp"
 #include "models/base/plain_text.hpp"
-#include "models/price/overlap.hpp"
 #include "models/results/figures.hpp"
+#include "models/results/overlap_text.hpp"
 
 namespace dovetail::reports {
 namespace {

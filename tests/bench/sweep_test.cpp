@@ -87,7 +87,9 @@ TEST_CASE("The first cell of every shipped sweep gives numbers") {
     const SweepGrid grid = load_sweep_grid(name, files);
     CHECK(grid.name == name);
     CHECK_FALSE(grid.description.empty());
-    CHECK_THAT(SweepCells(grid).line(0), Catch::Contains("\"makespan_s\":"));
+    const std::string line = SweepCells(grid).line(0);
+    CHECK_THAT(line, Catch::Contains("\"makespan_s\":"));
+    CHECK_THAT(line, Catch::Contains("\"overlap\":\"interfering\""));
   }
 }
 
