@@ -111,7 +111,7 @@ TEST_CASE("A bad cluster file is refused") {
       {"8 GiB", "-8 GiB", "f.json:3:37: /device/memory: expected more than zero, got \"-8 GiB\""},
       {"8 GiB", "0 GiB", "f.json:3:37: /device/memory: expected more than zero, got \"0 GiB\""},
       {"\"fp32\"", "\"fp4\"",
-       "f.json:3:87: /device/peak/fp4: unknown key \"fp4\", expected bf16, fp16, fp32, fp64 or fp8"},
+       "f.json:3:87: /device/peak/fp4: unknown key \"fp4\", did you mean \"fp64\"?"},
       {"\"pcie\"", "\"pci\"",
        "f.json:4:16: /node_link: expected \"nvswitch\", \"nvlink_pairs\" or \"pcie\", got the "
        "string \"pci\", did you mean \"pcie\"?"},
