@@ -39,6 +39,7 @@ void for_each_cost(const Calibration& calibration, Counts counts, Look look) {
   for (const MessageCost& cost : calibration.messages)
     look(cost.provenance,
          fmt::format("{} messages ({})", name_in(protocol_names, cost.protocol), name_in(link_kind_names, cost.link)));
+  if (calibration.host) look(calibration.host->provenance, "the host's time of a launch");
 }
 
 template <class Look>
@@ -46,7 +47,6 @@ void for_each_pair(std::span<const Interference> pairs, Look look) {
   for (const Interference& pair : pairs)
     look(pair.provenance, fmt::format("interference {}/{}", name_in(interference_class_names, pair.a),
                                       name_in(interference_class_names, pair.b)));
-  if (calibration.host) look(calibration.host->provenance, "the host's time of a launch");
 }
 
 // The products of a step in this number format take these costs alone, or hardly any.
