@@ -20,7 +20,7 @@ inline std::uint64_t mixed(std::uint64_t seed, std::string_view text) {
   return seed;
 }
 
-// Of a normal quantity, nine of ten draws are within so many standard deviations of its mean.
+// Nine of ten draws of a normal quantity are within so many standard deviations of its mean.
 inline constexpr double nine_of_ten = 1.6448536269514722;
 
 // Above 0, at most 1.

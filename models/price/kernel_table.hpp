@@ -43,8 +43,8 @@ class KernelTable {
   KernelTable(KernelKind kind, DType dtype, std::vector<double> law, std::vector<MeasuredKernel> points);
 
   Seconds seconds(const KernelShape& shape) const;  // remembered; may be called from several threads
-  // Of ten shapes that the table does not hold, the true times of nine are within this factor of seconds(): it is wide
-  // where the nearest measured shapes disagree. How wide follows from predicting measured shapes by the others.
+  // The true times of nine of ten shapes that the table does not hold are within this factor of seconds(). It is wide
+  // where the nearest measured shapes disagree, and how wide follows from predicting measured shapes by the others.
   double within(const KernelShape& shape) const;
   Seconds launch() const;  // the part of it that no shape goes below
   // No shape does more in a second than the fastest measured one: amount(shape) / seconds.

@@ -21,7 +21,7 @@ class Retiming {
     nominal_ = times(*experiment.calibration);
   }
 
-  // Of each schedule, the time over that with the experiment's own costs.
+  // The time of each schedule over that with the experiment's own costs.
   std::vector<double> ratios(Calibration costs) {
     std::vector<double> result = times(std::move(costs));
     for (std::size_t i = 0; i < result.size(); ++i) result[i] = nominal_[i] > 0 ? result[i] / nominal_[i] : 1;

@@ -1,4 +1,5 @@
-// How far a modelled step may be off because costs are (price/cost_ranges.hpp). What the model leaves out is not in it.
+// How far a modelled step may be off because costs are (price/cost_ranges.hpp). It does not hold what the model leaves
+// out.
 #pragma once
 #include <cmath>
 #include <cstdint>

@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "models/base/names.hpp"
+#include "models/results/ranking.hpp"
 #include "models/schedule/op_table.hpp"
 #include "reports/data/json_report.hpp"
 #include "reports/page/page_text.hpp"

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "models/base/names.hpp"
+#include "models/results/ranking.hpp"
 #include "reports/sections/section.hpp"
-#include "reports/text/summary.hpp"
 
 namespace dovetail::reports {
 namespace {
@@ -16,7 +16,7 @@ std::string change(double ratio) {
   return fmt::format("{:+.1f}", (ratio - 1) * 100);
 }
 
-// Of the fastest result alone; the data has those of all.
+// The table is that of the fastest result alone; the data has those of all.
 SectionTable costs_table(const Report& report) {
   SectionTable table{{"system", "cost", "known\nfrom", "within\nx", "step, if the\ncost is low, %", "high, %"}, {}};
   const SystemResult* best = fastest(report);

@@ -21,13 +21,6 @@ struct SummaryRow {
 // In the order of the report. The report must outlive the rows.
 std::vector<SummaryRow> summarize(const Report& report);
 
-// The fastest result that fits, among those of the first result's kind; null when none fits.
-const SystemResult* fastest(const Report& report);
-
-// With it all that fit and are not known to be slower: they take less than 1 % longer, or, where results have ranges,
-// are slower in fewer than 19 of 20 draws of the costs. In the order of the report. Empty when none fits.
-std::vector<const SystemResult*> tied_fastest(const Report& report);
-
 // "4", or "1..4" where the degree differs between layers.
 std::string backward_degrees(const Plan& plan);
 

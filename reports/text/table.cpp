@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "models/base/names.hpp"
+#include "models/results/ranking.hpp"
 #include "reports/sections/section.hpp"
 #include "reports/text/format.hpp"
 #include "reports/text/summary.hpp"
@@ -28,7 +29,7 @@ bool has_ranges(const Report& report) {
   return std::ranges::any_of(report.results, [](const SystemResult& r) { return r.range.has_value(); });
 }
 
-// Where results say how sure they are, one digit fewer: no step is known to four.
+// One digit fewer where results say how sure they are: no step is known to four.
 int ms_decimals(const Report& report) {
   std::vector<double> steps;
   for (const SystemResult& result : report.results) steps.push_back(ms(result.metrics.makespan));
@@ -88,12 +89,10 @@ void write_fastest(std::ostream& out, const Report& report, bool colour) {
   if (compared(report) < 2 || tied.size() < 2) return;
   std::string names;
   for (const SystemResult* result : tied) names += (names.empty() ? "" : ", ") + name_of(*result);
-  out << inked(wrapped(fmt::format("a tie: {} ({}; costs are not known better than that)", names,
-                                   has_ranges(report) ? "within 1 %, or the order depends on costs that are not sure"
-                                                      : "within 1 %"),
-                       page_width, 2),
-               Ink::Good, colour)
-      << '\n';
+  const std::string tie = has_ranges(report)
+                              ? fmt::format("a tie, as far as costs are known: {}", names)
+                              : fmt::format("a tie: {} (within 1 %; costs are not known better than that)", names);
+  out << inked(wrapped(tie, page_width, 2), Ink::Good, colour) << '\n';
 }
 
 void write_results(std::ostream& out, const Report& report, const std::vector<SummaryRow>& rows, bool colour) {

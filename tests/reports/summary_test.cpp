@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
+#include "models/results/ranking.hpp"
 #include "reports/text/link_use.hpp"
 #include "reports/text/window.hpp"
 #include "tests/reports/sample_reports.hpp"
