@@ -260,7 +260,7 @@ constexpr int parts = 5;  // that may run side by side
 
 void ask_part(std::uint64_t part) {
   const std::uint64_t first = from_environment("DOVETAIL_FUZZ_SEED", 1),
-                      count = from_environment("DOVETAIL_FUZZ_COUNT", 500);
+                      count = from_environment("DOVETAIL_FUZZ_COUNT", 250);
   Totals totals;
   for (std::uint64_t seed = first + part; seed < first + count; seed += parts) {
     INFO("DOVETAIL_FUZZ_SEED=" << seed);
