@@ -110,15 +110,16 @@ void price_layer_by_shapes(benchmark::State& state) {
 BENCHMARK(price_layer_by_shapes);
 
 // The interval of a step of 32 layers, from 200 draws of its costs.
-void draw_costs(benchmark::State& state, Experiment (*experiment)(int layers)) {
-  const Experiment e = experiment(32);
+void draw_costs(benchmark::State& state, Experiment (*experiment)(int, Overlap), Overlap overlap) {
+  const Experiment e = experiment(32, overlap);
   const std::vector<std::shared_ptr<const Schedule>> steps{
       std::make_shared<const Schedule>(build_schedule(e, co_scheduled(8)))};
   for (auto _ : state) benchmark::DoNotOptimize(step_ranges(e, steps, 200, 0));
   state.counters["ops"] = static_cast<double>(steps.front()->ops.size());
 }
-BENCHMARK_CAPTURE(draw_costs, testbed_b, bench::testbed_b)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(draw_costs, h100s, bench::h100s)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(draw_costs, testbed_b_ideal, bench::testbed_b, Overlap::Ideal)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(draw_costs, testbed_b, bench::testbed_b, Overlap::Interfering)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(draw_costs, h100s, bench::h100s, Overlap::Interfering)->Unit(benchmark::kMillisecond);
 
 // A shape that nobody has asked for: its neighbours among 3000 measured ones are looked for.
 void new_kernel_shape(benchmark::State& state) {
