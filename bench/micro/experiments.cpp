@@ -8,26 +8,26 @@ namespace dovetail::bench {
 
 namespace {
 
-Experiment mixtral_on(const std::string& cluster, int layers) {
+Experiment mixtral_on(const std::string& cluster, int layers, Overlap overlap) {
   ExperimentRequest request;
   request.cluster = cluster;
   request.model = "mixtral-8x7b";
   request.set = {fmt::format("workload.layers={}", layers)};
   FilesRead files;
   std::vector<std::string> notes;
-  return load_experiment(request, files, notes);
+  Experiment e = load_experiment(request, files, notes);
+  e.overlap = overlap;
+  return e;
 }
 
 }  // namespace
 
 Experiment testbed_b(int layers, Overlap overlap) {
-  Experiment e = mixtral_on("fsmoe-testbed-b", layers);
-  e.overlap = overlap;
-  return e;
+  return mixtral_on("fsmoe-testbed-b", layers, overlap);
 }
 
-Experiment h100s(int layers) {
-  return mixtral_on("dgx-h100", layers);
+Experiment h100s(int layers, Overlap overlap) {
+  return mixtral_on("dgx-h100", layers, overlap);
 }
 
 }  // namespace dovetail::bench

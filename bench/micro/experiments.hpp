@@ -7,6 +7,6 @@ namespace dovetail::bench {
 Experiment testbed_b(int layers = 1, Overlap overlap = Overlap::Ideal);
 
 // The same model on H100s, whose kernels are priced by their shapes.
-Experiment h100s(int layers = 1);
+Experiment h100s(int layers = 1, Overlap overlap = Overlap::Interfering);
 
 }  // namespace dovetail::bench
