@@ -31,10 +31,11 @@ void add_step_ranges(const Options& options, Report& report) {
   std::vector<StepRange> ranges =
       step_ranges(report.experiment, schedules, draws, static_cast<std::uint64_t>(options.seed));
   for (std::size_t i = 0; i < results.size(); ++i) results[i]->range = std::move(ranges[i]);
-  report.notes.push_back(fmt::format(
-      "90 % range: the step in 90 % of {} draws of all costs, each within the range in which it is known; what the model "
-      "leaves out is not in it",
-      draws));
+  report.notes.push_back(
+      fmt::format("90 % range: the step in 90 % of {} draws of all costs, each within the range in which it is known; "
+                  "what the model "
+                  "leaves out is not in it",
+                  draws));
 }
 
 }  // namespace dovetail::bench

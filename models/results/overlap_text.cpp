@@ -13,8 +13,8 @@ std::string describe_overlap(const Experiment& experiment) {
   if (experiment.overlap == Overlap::Ideal) return "ideal";
   const std::span<const Interference> pairs = interference_of(experiment);
   if (pairs.empty()) return "ideal: the calibration has none";
-  const auto assumed = std::ranges::count_if(
-      pairs, [](const Interference& pair) { return pair.provenance.origin == Origin::Assumed; });
+  const auto assumed =
+      std::ranges::count_if(pairs, [](const Interference& pair) { return pair.provenance.origin == Origin::Assumed; });
   return fmt::format("interfering, {} assumed factor{}", assumed, assumed == 1 ? "" : "s");
 }
 

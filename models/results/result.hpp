@@ -73,7 +73,7 @@ struct SystemResult {
   bool feasible = true;
   Bytes missing;  // device memory that lacks when not feasible
   std::optional<RunReport> run;
-  std::optional<StepRange> range;  // of modelled results, where it was asked for
+  std::optional<StepRange> range;   // of modelled results, where it was asked for
   std::vector<NetworkUse> network;  // by add_figures; empty without a described network
 };
 

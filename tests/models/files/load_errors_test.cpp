@@ -110,8 +110,7 @@ TEST_CASE("A bad cluster file is refused") {
        "got \"1e308 GB\", which is too large"},
       {"8 GiB", "-8 GiB", "f.json:3:37: /device/memory: expected more than zero, got \"-8 GiB\""},
       {"8 GiB", "0 GiB", "f.json:3:37: /device/memory: expected more than zero, got \"0 GiB\""},
-      {"\"fp32\"", "\"fp4\"",
-       "f.json:3:87: /device/peak/fp4: unknown key \"fp4\", did you mean \"fp64\"?"},
+      {"\"fp32\"", "\"fp4\"", "f.json:3:87: /device/peak/fp4: unknown key \"fp4\", did you mean \"fp64\"?"},
       {"\"pcie\"", "\"pci\"",
        "f.json:4:16: /node_link: expected \"nvswitch\", \"nvlink_pairs\" or \"pcie\", got the "
        "string \"pci\", did you mean \"pcie\"?"},
