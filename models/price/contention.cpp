@@ -14,7 +14,9 @@ bool meets_another(const PricedSchedule& priced, OpId op, std::vector<StreamId>&
   bool meets = false;
   priced.for_each_demand(op, [&](const Demand& demand) {
     if (demand.seconds <= Seconds(0)) return;
-    StreamId& last = user[static_cast<std::size_t>(demand.resource)];
+    const auto r = static_cast<std::size_t>(demand.resource);
+    check(r < user.size(), "an op demands a resource that is not there");
+    StreamId& last = user[r];
     meets = meets || (last.exists() && last != stream);
     last = stream;
   });
