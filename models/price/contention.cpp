@@ -8,19 +8,18 @@
 namespace dovetail {
 namespace {
 
-// Whether an op of another stream demands a resource of this one too. `user`: the last stream of each resource.
-bool meets_another(const PricedSchedule& priced, OpId op, std::vector<StreamId>& user) {
+// visit(resource) for each resource of an op that an earlier op of another stream demands too. `user`: the last stream
+// of each resource.
+template <class Visit>
+void for_each_meeting(const PricedSchedule& priced, OpId op, std::vector<StreamId>& user, Visit visit) {
   const StreamId stream = priced.schedule->ops[op].stream;
-  bool meets = false;
   priced.for_each_demand(op, [&](const Demand& demand) {
     if (demand.seconds <= Seconds(0)) return;
     const auto r = static_cast<std::size_t>(demand.resource);
     check(r < user.size(), "an op demands a resource that is not there");
-    StreamId& last = user[r];
-    meets = meets || (last.exists() && last != stream);
-    last = stream;
+    if (user[r].exists() && user[r] != stream) visit(r);
+    user[r] = stream;
   });
-  return meets;
 }
 
 }  // namespace
@@ -29,23 +28,20 @@ std::vector<bool> shared_resources(const PricedSchedule& priced) {
   std::vector<StreamId> user(priced.resources.size());
   std::vector<bool> shared(priced.resources.size());
   for (const SpeedChange& change : priced.speed_changes) shared[static_cast<std::size_t>(change.resource)] = true;
-  for (const OpId i : priced.schedule->ops.ids()) {
-    const StreamId stream = priced.schedule->ops[i].stream;
-    priced.for_each_demand(i, [&](const Demand& demand) {
-      if (demand.seconds <= Seconds(0)) return;
-      const auto r = static_cast<std::size_t>(demand.resource);
-      check(r < shared.size(), "an op demands a resource that is not there");
-      if (user[r] >= 0 && user[r] != stream) shared[r] = true;
-      user[r] = stream;
-    });
-  }
+  for (const OpId op : priced.schedule->ops.ids())
+    for_each_meeting(priced, op, user, [&](std::size_t resource) { shared[resource] = true; });
   return shared;
 }
 
+// Most schedules that are contended show it within their first ops.
 bool is_contended(const PricedSchedule& priced) {
   if (!priced.speed_changes.empty()) return true;
   std::vector<StreamId> user(priced.resources.size());
-  return std::ranges::any_of(priced.schedule->ops.ids(), [&](OpId op) { return meets_another(priced, op, user); });
+  return std::ranges::any_of(priced.schedule->ops.ids(), [&](OpId op) {
+    bool meets = false;
+    for_each_meeting(priced, op, user, [&](std::size_t) { meets = true; });
+    return meets;
+  });
 }
 
 std::vector<Seconds> ends_together(const PricedSchedule& priced, std::span<const ActivityId> activities) {

@@ -6,6 +6,7 @@
 
 #include "models/files/load.hpp"
 #include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
 #include "models/time/fair_sharing.hpp"
 #include "tests/support/hand_made.hpp"
 
@@ -83,6 +84,23 @@ TEST_CASE("Plans under a shipped calibration: the same times as by following eve
       check_agreement(priced);
     }
   }
+}
+
+TEST_CASE("Launches of the host hold ops back as when every rate is followed") {
+  Experiment e = shipped({"workload.layers=2"});
+  Plan plan;
+  plan.scope = Scope::Moe;
+  plan.forward_degree = plan.backward_degree = 4;
+  plan.comm_streams = CommStreams::InterIntra;
+  const Seconds ideal = *run_mixes(price_plan(e, plan), nullptr);
+  for (const double launch : {1e-5, 1e-4, 1e-3})
+    for (const bool waits : {false, true}) {
+      INFO(launch << " s for each launch, the host waits: " << waits);
+      e.calibration.edit().host = HostCost{Seconds(launch), {}};
+      plan.host_sync = waits;
+      check_agreement(price_plan(e, plan));
+    }
+  CHECK(*run_mixes(price_plan(e, plan), nullptr) > ideal);
 }
 
 TEST_CASE("Schedules of other kinds are left to the general way") {
