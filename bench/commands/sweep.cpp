@@ -49,7 +49,10 @@ struct SweepOptions : Options {
   std::vector<std::string> merge;
   int jobs = 0;
 
-  SweepOptions() { backend.clear(); }
+  SweepOptions() {
+    backend.clear();
+    draws = 0;
+  }
 };
 
 std::optional<int> number_in(const char* name) {
@@ -94,6 +97,10 @@ Json header_of(const SweepGrid& grid, const FilesRead& files, const std::vector<
               {"cells", grid.cells()},           {"systems", grid.systems}, {"axes", axes},
               {"backend", grid.backend},         {"version", p.version},    {"git_revision", p.git_revision},
               {"input_sha256", p.input_sha256}};
+  if (grid.draws > 0) {
+    header["draws"] = grid.draws;
+    header["seed"] = grid.seed;
+  }
   if (!notes.empty()) header["notes"] = notes;
   return header;
 }
@@ -162,6 +169,11 @@ Exit sweep(const SweepOptions& options) {
   SweepGrid grid = load_sweep_grid(options.grid, files);
   if (!options.backend.empty()) grid.backend = options.backend;
   make_backend(grid.backend);
+  grid.draws = options.draws;
+  grid.seed = static_cast<std::uint64_t>(options.seed);
+  if (grid.draws > 0 && find_backend(grid.backend)->links_alone)
+    throw InputError(
+        fmt::format("--draws {}: the times of {} are not those of the calibration's costs", grid.draws, grid.backend));
   const std::vector<std::string> notes = sentences(read_inputs(grid, files));
   SweepSettings settings{options.output, own_shard(options), options.jobs, options.talk()};
   if (settings.workers == 0) settings.workers = exec::free_cores();
@@ -191,6 +203,13 @@ Action declare_sweep(CLI::App& app) {
            options->shard);
   add_text(app, {"--backend", "NAME", "what computes the times: " + describe_backends() + " [the grid's]", group},
            options->backend);
+  add_integer(app,
+              {"--draws", "COUNT",
+               "how often all costs are drawn from the ranges in which they are known, for an interval in each cell; "
+               "200 make a cell about 50 times as dear [0]",
+               group},
+              options->draws, 0, 1'000'000);
+  add_integer(app, {"--seed", "NUMBER", "seed of the draws [0]", group}, options->seed, 0, 2'000'000'000);
   add_text(app, {"-o,--output", "FILE", "write the cells as JSON lines", "Results"}, options->output);
   add_text(app, {"--csv", "FILE", "write the cells as a table", "Results"}, options->csv);
   add_list(app, {"--merge", "FILE,..", "put the files of all shards together; takes no grid", "Results"},

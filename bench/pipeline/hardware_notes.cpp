@@ -9,6 +9,7 @@
 #include "models/base/errors.hpp"
 #include "models/base/json/quantity.hpp"
 #include "models/base/names.hpp"
+#include "models/network/network.hpp"
 #include "models/price/collective_price.hpp"
 
 namespace dovetail::bench {
@@ -157,6 +158,17 @@ std::string ways_to_count(const std::vector<HardwareFinding>& findings) {
                      links ? ", a described network with --backend " + backends_of_links() : "");
 }
 
+// Settings of PCIe switches count only where messages between GPUs cross them.
+void add_idle_switches(const Experiment& e, const Asked& asked, std::vector<std::string>& notes) {
+  if (!e.cluster.network || Topology(e.cluster).crosses_switches()) return;
+  for (const char* key : {"gpus_per_switch", "switch_bandwidth"})
+    if (const std::string setting = fmt::format("cluster.network.pcie.{}", key);
+        std::ranges::any_of(asked.request.set, [&](const std::string& set) { return set.starts_with(setting + "="); }))
+      notes.push_back(fmt::format(
+          "{} changes nothing: no message between GPUs of {} passes the link from a PCIe switch to its root", setting,
+          e.cluster.name));
+}
+
 }  // namespace
 
 std::vector<HardwareFinding> hardware_findings(const Experiment& e, const Asked& asked) {
@@ -201,6 +213,7 @@ void add_hardware(const Experiment& e, const Asked& asked, std::vector<std::stri
   Comparison comparison(e, asked);
   std::ranges::copy(e.calibration->adapted, std::back_inserter(notes));
   std::ranges::copy(sentences(comparison.findings()), std::back_inserter(notes));
+  add_idle_switches(e, asked, notes);
   std::vector<std::string_view> names;
   for (Collective held : comparison.contradictions()) names.push_back(name_in(collective_names, held));
   if (names.empty()) return;

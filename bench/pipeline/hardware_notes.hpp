@@ -37,7 +37,8 @@ void add_findings(const std::vector<HardwareFinding>& more, std::vector<Hardware
 // A line for all that change nothing, a line for each bound.
 std::vector<std::string> sentences(const std::vector<HardwareFinding>& findings);
 
-// The same lines, after one for each cost that was adapted, and one where calibrated costs contradict the network cards
+// The same lines, after one for each cost that was adapted, with one for settings of PCIe switches that no message
+// crosses, and one where calibrated costs contradict the network cards
 // that are described.
 void add_hardware(const Experiment& experiment, const Asked& asked, std::vector<std::string>& notes);
 

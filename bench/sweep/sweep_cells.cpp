@@ -10,6 +10,7 @@
 #include "models/base/names.hpp"
 #include "models/files/input_file.hpp"
 #include "models/files/plan_json.hpp"
+#include "models/results/step_range.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -65,6 +66,7 @@ std::string SweepCells::line(std::int64_t cell) {
     Evaluation& evaluation = ask(point.request);
     const SystemResult result = evaluation.evaluate(systems_[at], evaluation.choose(systems_[at]), Arenas::LeftOut);
     json.update(outcome(result));
+    add_interval(result, json);
     json["overlap"] = name_in(overlap_names, question_.experiment.overlap);
     json["plan"] = knobs_of(result.plan);
     if (!result.feasible) json["missing_bytes"] = result.missing.value();
@@ -74,6 +76,15 @@ std::string SweepCells::line(std::int64_t cell) {
     json["refused"] = fmt::format("{}{}", a_bug, error.what());
   }
   return json.dump();
+}
+
+void SweepCells::add_interval(const SystemResult& result, Json& json) const {
+  if (grid_.draws == 0) return;
+  const std::vector schedules{result.schedule};
+  const int draws = affordable_draws(schedules, grid_.draws);
+  const StepRange range = step_ranges(question_.experiment, schedules, draws, grid_.seed).front();
+  json["interval_low_s"] = range.low * result.metrics.makespan.value();
+  json["interval_high_s"] = range.high * result.metrics.makespan.value();
 }
 
 const Json& SweepCells::knobs_of(const Plan& plan) {

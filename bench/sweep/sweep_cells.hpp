@@ -28,6 +28,7 @@ class SweepCells {
 
   Evaluation& ask(const ExperimentRequest& request);
   const ExperimentParts& parts_of(const ExperimentRequest& request);
+  void add_interval(const SystemResult& result, nlohmann::ordered_json& json) const;
   const nlohmann::ordered_json& knobs_of(const Plan& plan);
 
   const SweepGrid& grid_;

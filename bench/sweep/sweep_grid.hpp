@@ -29,6 +29,8 @@ struct SweepGrid {
   ExperimentRequest base;
   std::vector<SweepAxis> axes;       // the last one varies fastest
   std::vector<std::string> systems;  // at every point; names or files
+  int draws = 0;                     // of unsure costs, for the interval of each step; 0: none. Not of the file
+  std::uint64_t seed = 0;            // of the draws
 
   std::int64_t points() const;
   std::int64_t cells() const { return points() * static_cast<std::int64_t>(systems.size()); }

@@ -13,9 +13,11 @@
 namespace dovetail::bench {
 namespace {
 
-constexpr std::array known_keys{"cell",          "system",   "values",     "refused",        "makespan_s",
-                                "forward_s",     "feasible", "backward_s", "lower_bound_s",  "exposed_communication_s",
-                                "missing_bytes", "plan",     "peak_bytes", "launch_bound_s", "overlap"};
+constexpr std::array known_keys{
+    "cell",           "system",         "values",     "refused",        "makespan_s",
+    "forward_s",      "feasible",       "backward_s", "lower_bound_s",  "exposed_communication_s",
+    "missing_bytes",  "plan",           "peak_bytes", "launch_bound_s", "overlap",
+    "interval_low_s", "interval_high_s"};
 
 void require_known_keys(const JsonReader& json) {
   for (const auto& [key, value] : json.value().items())
@@ -32,6 +34,7 @@ void require_results(const JsonReader& json) {
        {"makespan_s", "forward_s", "backward_s", "exposed_communication_s", "launch_bound_s", "lower_bound_s"})
     json.number(time, 0);
   json.number("peak_bytes", 0);
+  if (json.has("interval_low_s")) json.number("interval_high_s", json.number("interval_low_s", 0));
   json.enumeration("overlap", overlap_names);
   require_object(json.at("plan"));
   if (json.boolean("feasible") == json.has("missing_bytes"))

@@ -110,9 +110,10 @@ double quantile(const std::vector<double>& ascending, double q) {
   return ascending[static_cast<std::size_t>(q * static_cast<double>(ascending.size() - 1) + .5)];
 }
 
-constexpr std::array result_keys{"makespan_s",    "forward_s",  "backward_s",    "exposed_communication_s",
-                                 "lower_bound_s", "peak_bytes", "feasible",      "missing_bytes",
-                                 "plan",          "refused",    "launch_bound_s"};
+constexpr std::array result_keys{"makespan_s",     "forward_s",  "backward_s",     "exposed_communication_s",
+                                 "lower_bound_s",  "peak_bytes", "feasible",       "missing_bytes",
+                                 "plan",           "refused",    "launch_bound_s", "interval_low_s",
+                                 "interval_high_s"};
 
 std::string csv_cell(const Json& value) {
   return value.is_number() ? text_of(value) : reports::csv_text(text_of(value));

@@ -30,20 +30,25 @@ Bytes predicted_peak(const PricedSchedule& priced) {
 
 Json kernels_json(const exec::RunResult& run) {
   Json times = Json::array(), held = Json::array();
-  for (const Seconds time : run.predicted->duration) times.push_back(time.value());
+  for (const Seconds time : run.work) times.push_back(time.value());
   for (const bool each : run.timeline.emulated) held.push_back(each);
   return Json{{"times", times}, {"held", held}};
 }
 
-void add_kernels(const JsonReader& json, const PricedSchedule& priced, KernelFit& fit) {
+struct OpWork {
   IdVector<OpId, Seconds> times;
   IdVector<OpId, bool> held;
+};
+
+OpWork read_work(const JsonReader& json, const PricedSchedule& priced) {
+  OpWork work;
+  auto& [times, held] = work;
   for (const JsonReader& time : json.at("times").elements()) times.push_back(Seconds(time.number(0)));
   for (const JsonReader& each : json.at("held").elements()) held.push_back(each.boolean());
   if (times.size() != priced.duration.size() || held.size() != times.size())
     json.fail(
         fmt::format("{} times and {} times held, expected {}", times.size(), held.size(), priced.duration.size()));
-  fit.add(priced, times, held);
+  return work;
 }
 
 }  // namespace
@@ -75,18 +80,23 @@ exec::RunResult GridDevice::execute(const ScheduleFile& file, bool check_numeric
   return exec::run_on_host(file.experiment, std::make_shared<const PricedSchedule>(file.priced), how);
 }
 
-void GridDevice::measure_kernels(const exec::HostScale& size, int degree, int round, KernelFit& fit) {
+void GridDevice::measure_kernels(const exec::HostScale& size, const Plan& plan, int round, KernelFit& fit) {
   const Experiment e = experiment_of(size, {});
-  Plan plan;
-  plan.scope = Scope::Moe;
-  plan.forward_degree = plan.backward_degree = degree;
   const PricedSchedule priced = price_plan(e, plan);
   measurements_.make(
-      fmt::format("calibrate {} {} round {}", size_name(size), degree, round),
+      fmt::format("calibrate {} {} round {}", size_name(size), to_json(plan).dump(), round),
       [&] {
         return kernels_json(execute({e, plan, priced}, false));
       },
-      [&](const JsonReader& json) { add_kernels(json, priced, fit); });
+      [&](const JsonReader& json) {
+        const OpWork work = read_work(json, priced);
+        fit.add(priced, work.times, work.held, size_of(e.workload.dtype));
+        for (const OpId i : work.held.ids()) {
+          if (!work.held[i]) continue;
+          held_time_ += priced.duration[i];
+          held_work_ += work.times[i];
+        }
+      });
 }
 
 void GridDevice::measure_plan(const Experiment& e, const std::string& where, int round, bool check_numerics,

@@ -22,12 +22,15 @@ class GridDevice {
   // The experiment at one size, with these costs of kernels; none: those of the cluster's calibration.
   Experiment experiment_of(const exec::HostScale& size, const std::vector<KernelCost>& kernels) const;
 
-  // Adds to `fit` what the ops take in so many chunks, where nothing overlaps.
-  void measure_kernels(const exec::HostScale& size, int degree, int round, KernelFit& fit);
+  // Adds to `fit` what the ops of a plan take.
+  void measure_kernels(const exec::HostScale& size, const Plan& plan, int round, KernelFit& fit);
 
   // Adds a round to the outcome of its plan. `where`: the name of the size.
   void measure_plan(const Experiment& experiment, const std::string& where, int round, bool check_numerics,
                     PlanOutcome& outcome);
+
+  // The share of their held time that links were at work on cores, while kernels were measured; 0: nothing was held.
+  double held_work() const { return held_time_ > Seconds(0) ? held_work_ / held_time_ : 0; }
 
   const std::string& described() const { return described_; }  // as the device calls itself; empty: CPUs
 
@@ -38,6 +41,7 @@ class GridDevice {
   const ValidationSettings& settings_;
   Experiment cluster_;
   Measurements& measurements_;
+  Seconds held_time_, held_work_;
   std::string described_;
 };
 

@@ -1,30 +1,44 @@
-// Costs of kernels from what ops of executed schedules really took: one line for each kind of op and pass.
+// Costs of kernels from what ops of executed schedules really took, for each kind of op and pass.
 #pragma once
 #include <vector>
 
-#include "models/base/fit.hpp"
 #include "models/price/calibration.hpp"
 #include "models/price/price.hpp"
 
 namespace dovetail::bench {
 
+// The form of the costs. ByWork: alpha and rates for what the kernels do (work_rates.hpp), for processors that no table
+// knows. ByPrice: alpha + factor * the time that the calibration gives the work, where its tables know the shapes.
+enum class CostForm { ByWork, ByPrice };
+
 class KernelFit {
  public:
-  // Ops of the compute streams count, but for those that `held` says were held to a modelled time. `priced` without
-  // kernel costs; `work`: by op.
-  void add(const PricedSchedule& priced, const IdVector<OpId, Seconds>& work, const IdVector<OpId, bool>& held);
+  explicit KernelFit(CostForm form) : form_(form) {}
 
-  // alpha + factor * modelled work, fitted by least squares of relative errors; a kind that was seen at one size only
-  // gets a factor alone, one without modelled work an alpha alone. `source` goes into the provenance.
+  // Ops of the compute streams count, but for those that `held` says were held to a modelled time. `priced` without
+  // kernel costs; `work`: by op; `element`: bytes of a number.
+  void add(const PricedSchedule& priced, const IdVector<OpId, Seconds>& work, const IdVector<OpId, bool>& held,
+           Bytes element);
+
+  // Fitted to the median time of each size, by least squares of relative errors; a kind of one size has no alpha unless
+  // its work is 0. `source` goes into the provenance.
   std::vector<KernelCost> costs(const std::string& source) const;
 
  private:
-  struct Points {
+  struct Size {
+    WorkAmounts amounts;
+    Seconds by_price;
+    std::vector<Seconds> times;
+  };
+  struct Kind {
     OpKind op;
     Phase phase;
-    std::vector<TimedSize> points;  // modelled seconds, measured
+    std::vector<Size> sizes;
   };
-  std::vector<Points> kinds_;
+  static KernelCost cost_of(const Kind& kind, CostForm form);
+
+  CostForm form_;
+  std::vector<Kind> kinds_;
 };
 
 }  // namespace dovetail::bench

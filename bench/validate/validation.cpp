@@ -1,14 +1,15 @@
 #include "bench/validate/validation.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "bench/pipeline/hardware_notes.hpp"
@@ -20,6 +21,9 @@
 #include "bench/validate/measurements.hpp"
 #include "exec/host/host_run.hpp"
 #include "models/base/build_info.hpp"
+#include "models/base/names.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/price.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -66,6 +70,10 @@ std::vector<std::string> conditions(const ValidationGrid& grid, const Experiment
            : fmt::format("kernels really run; links are held to {:.4g} times their modelled times on {}",
                          grid.link_slowdown, e.cluster.name));
   notes.emplace_back("held ops do not slow each other, and predictions leave that out too");
+  if (!held && grid.device == exec::RunDevice::Host)
+    notes.emplace_back(
+        "each rank has cores of its own where there are enough, and links wake before kernels where the system allows "
+        "it");
   if (!grid.planners.empty())
     notes.emplace_back(
         "regret is against the fastest measured plan of the system, whichever planner looked at it: one that varies "
@@ -89,6 +97,44 @@ Json work_json(const ValidationGrid& grid, const ValidationSettings& settings, c
           {"grid", grid.name},         {"files", inputs},
           {"seed", settings.seed},     {"measure_s", settings.measure_time.value()},
           {"rounds", settings.rounds}, {"check_numerics", settings.check_numerics}};
+}
+
+// Steps whose ops tell what kernels take: in one chunk and in two, and where a system brings back what it did not keep
+// by doing it again.
+std::vector<Plan> calibration_plans(const std::vector<System>& systems) {
+  std::vector<Plan> plans;
+  for (const int degree : {1, 2}) {
+    Plan& plan = plans.emplace_back();
+    plan.scope = Scope::Moe;
+    plan.forward_degree = plan.backward_degree = degree;
+  }
+  const auto restores = [](const System& s) { return s.plan.restore != Restore::Keep; };
+  if (const auto again = std::ranges::find_if(systems, restores); again != systems.end()) {
+    Plan& plan = plans.emplace_back(again->plan);
+    plan.restore = Restore::S4;
+    plan.forward_degree = plan.backward_degree = 2;
+  }
+  return plans;
+}
+
+CostForm form_of(const Experiment& e) {
+  return find_table(e.calibration->tables, KernelKind::Gemm, e.workload.dtype) == nullptr ? CostForm::ByWork
+                                                                                          : CostForm::ByPrice;
+}
+
+// A note on the kinds of op, if any, that plans compute and no cost was fitted to.
+void add_unfitted(const Experiment& e, const ValidationCell& cell, std::vector<std::string>& notes) {
+  std::set<std::string> kinds;
+  for (const PlanOutcome& p : cell.plans) {
+    const PricedSchedule priced = price_plan(e, p.plan);
+    for (const OpId i : priced.schedule->ops.ids())
+      if (const Op& op = priced.schedule->ops[i];
+          op.kernel() != nullptr && priced.duration[i] > Seconds(0) && !find_kernel(*e.calibration, op.kind, op.phase))
+        kinds.insert(fmt::format("{} {}", name_in(op_kind_names, op.kind), name_in(phase_names, op.phase)));
+  }
+  if (!kinds.empty())
+    notes.push_back(fmt::format("{}: {} were not measured and take what the calibration of {} says", cell.name,
+                                fmt::join(kinds, ", "), e.cluster.name));
 }
 
 // Leaves out plans without a sample, and choices of them. False: nothing is left.
@@ -149,20 +195,25 @@ class GridRun {
     std::mt19937_64 random;
   };
 
-  // Nothing overlaps, in one chunk and in two: so that costs cover chunks that are half as large. False: time ran out
+  // In one chunk and in several, so that costs cover smaller ones too, and with every kind of op. False: time ran out
   // in the first round.
   bool calibrate() {
     ProgressLine progress("calibrate", static_cast<int>(grid_.calibrate.size()) * settings_.rounds, settings_.talk);
-    KernelFit fit;
-    constexpr std::array degrees{1, 2};
+    KernelFit fit(form_of(device_.experiment_of(grid_.calibrate.front(), {})));
+    const std::vector<Plan> plans = calibration_plans(grid_.systems);
     for (const exec::HostScale& size : grid_.calibrate) result_.calibrated.push_back(size_name(size));
     for (int round = 0; round < settings_.rounds; ++round)
       for (const exec::HostScale& size : grid_.calibrate) {
         progress.begin(size_name(size));
-        for (int degree : degrees) device_.measure_kernels(size, degree, round, fit);
+        for (const Plan& plan : plans) device_.measure_kernels(size, plan, round, fit);
         progress.done();
       }
-    if (measurements_.progression().made < std::ssize(grid_.calibrate) * std::ssize(degrees)) return false;
+    if (measurements_.progression().made < std::ssize(grid_.calibrate) * std::ssize(plans)) return false;
+    if (const double share = device_.held_work(); share > 0 && grid_.device == exec::RunDevice::Host)
+      result_.notes.push_back(fmt::format(
+          "the copies behind held links took cores {:.0f} % of the links' time; predictions leave out that kernels "
+          "which run beside them are slowed by this",
+          100 * share));
     result_.kernels = fit.costs(fmt::format("validation grid {}: ops of executed steps", grid_.name));
     return true;
   }
@@ -173,6 +224,7 @@ class GridRun {
       const Experiment e = device_.experiment_of(size, result_.kernels);
       cells.push_back(
           {e, considered_plans(grid_, size_name(size), e, result_.notes), {}, std::mt19937_64(settings_.seed)});
+      if (!result_.kernels_held) add_unfitted(e, cells.back().cell, result_.notes);
       std::vector<std::size_t>& order = cells.back().order;
       order.resize(cells.back().cell.plans.size());
       std::iota(order.begin(), order.end(), 0);

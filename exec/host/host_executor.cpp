@@ -33,7 +33,7 @@ class TypedExecutor final : public HostExecutor {
       kernels_.push_back(op.exchange() == nullptr ? kernel_of<Scalar>(op) : OpKernel<Scalar>());
     lower_exchanges();
     runtime_ = std::make_unique<StreamRuntime>(
-        schedule_, ranks_, [this](const OpRun& run) { return run_op(run); }, cancellation_,
+        schedule_, ranks_, placement(), [this](const OpRun& run) { return run_op(run); }, cancellation_,
         [this] { transport_.cancel(); });
   }
 
@@ -114,6 +114,12 @@ class TypedExecutor final : public HostExecutor {
   }
 
  private:
+  // Ranks that are processes are placed by who started them.
+  Placement placement() const {
+    const bool alone = ranks_.size() == static_cast<std::size_t>(transport_.machine_ranks());
+    return Placement(alone ? ranks_.size() : 0);
+  }
+
   void lower_exchanges() {
     for (int rank : ranks_)
       for (const Op& op : schedule_->ops) {
@@ -168,8 +174,9 @@ class TypedExecutor final : public HostExecutor {
     else
       communicate(context, lowered_[run.local * schedule_->ops.size() + id]);
     if (place.after) call_hook(*place.after, context, rank, schedule_->writes_of(op).back());
+    // An exchange waits for others; what else runs late is woken late, which is part of what it takes.
     work_[run.local * schedule_->ops.size() + static_cast<std::size_t>(id)] =
-        clock.now() - std::max(start, context.ready);
+        clock.now() - (op.exchange() == nullptr ? context.ready : std::max(start, context.ready));
     if (poison_) tensors_[run.local]->release(op);
     if (sends) return emulation_->holds(run.op) ? context.ready : clock.now();
     return emulation_->finish(run.op, context.ready, clock, cancellation_);

@@ -1,15 +1,14 @@
 #include "exec/host/host_run.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "exec/host/host_executor.hpp"
+#include "exec/host/placement.hpp"
 #include "exec/reference/reference.hpp"
 #include "exec/run/dilation.hpp"
 #include "exec/transport/inproc_transport.hpp"
@@ -139,9 +138,7 @@ class HostTarget final : public RunTarget {
     IdVector<OpId, std::optional<Seconds>> durations(held.size());
     for (const OpId i : held.ids())
       if (held[i]) durations[i] = predicted.duration[i];
-    const int threads = e_.parallelism.stage_ranks() * static_cast<int>(schedule_->streams.size()) *
-                        transport_.machine_ranks() / e_.cluster.gpus();
-    executor_->emulate(std::move(durations), overrun_tolerance(predicted), threads <= free_cores());
+    executor_->emulate(std::move(durations), overrun_tolerance(predicted), transport_.machine_ranks() <= free_cores());
   }
   void expect(Seconds longest) override { progress_->expect(longest.value()); }
 
@@ -190,10 +187,7 @@ void resolve_routed_capacity(Experiment& experiment, std::uint64_t seed) {
 }
 
 int free_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return static_cast<int>(free_cpus().size());
 }
 
 }  // namespace dovetail::exec

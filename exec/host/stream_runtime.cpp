@@ -17,10 +17,11 @@ constexpr std::uint32_t never = std::numeric_limits<std::uint32_t>::max();  // w
 
 }  // namespace
 
-StreamRuntime::StreamRuntime(std::shared_ptr<const Schedule> schedule, std::vector<int> ranks, Body body,
-                             Cancellation& cancellation, std::function<void()> wake_waits)
+StreamRuntime::StreamRuntime(std::shared_ptr<const Schedule> schedule, std::vector<int> ranks, Placement placement,
+                             Body body, Cancellation& cancellation, std::function<void()> wake_waits)
     : schedule_(std::move(schedule)),
       ranks_(std::move(ranks)),
+      placement_(std::move(placement)),
       body_(std::move(body)),
       cancellation_(cancellation),
       wake_waits_(std::move(wake_waits)),
@@ -79,6 +80,7 @@ double StreamRuntime::run_step(StepClock::Time origin) {
 
 void StreamRuntime::serve(std::size_t local, StreamId stream) {
   request_exact_timers();
+  placement_.place(local, schedule_->streams[stream].kind == StreamKind::Compute);
   for (std::uint32_t step = 0;;) {
     step_.wait(step, std::memory_order_acquire);
     ++step;

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "exec/host/placement.hpp"
 #include "exec/run/step_clock.hpp"
 #include "models/schedule/schedule.hpp"
 
@@ -37,8 +38,8 @@ class StreamRuntime {
 
   // `ranks` are the global ranks here. When an op fails, `wake_waits` must end all waits inside of bodies; they
   // throw Cancelled. Throws DeviceError where the system has no room for so many threads.
-  StreamRuntime(std::shared_ptr<const Schedule> schedule, std::vector<int> ranks, Body body, Cancellation& cancellation,
-                std::function<void()> wake_waits);
+  StreamRuntime(std::shared_ptr<const Schedule> schedule, std::vector<int> ranks, Placement placement, Body body,
+                Cancellation& cancellation, std::function<void()> wake_waits);
   ~StreamRuntime();
   StreamRuntime(const StreamRuntime&) = delete;
   StreamRuntime& operator=(const StreamRuntime&) = delete;
@@ -65,6 +66,7 @@ class StreamRuntime {
 
   std::shared_ptr<const Schedule> schedule_;
   std::vector<int> ranks_;
+  Placement placement_;
   Body body_;
   Cancellation& cancellation_;
   std::function<void()> wake_waits_;

@@ -122,13 +122,20 @@ class MeasuredRun {
     IdVector<OpId, std::vector<Seconds>> samples(priced_->schedule->ops.size());
     for (int i = 0; i < work_samples; ++i) {
       executor_->run_stamped();
-      const IdVector<OpId, Seconds> of_step = executor_->work();
-      for (const OpId op : of_step.ids()) samples[op].push_back(of_step[op]);
+      keep(executor_->work(), samples);
     }
-    IdVector<OpId, Seconds> work;
+    IdVector<OpId, Seconds> work = medians(samples);
     for (const OpId op : samples.ids())
-      work.push_back(emulated_.held[op] ? std::ranges::min(samples[op]) : median(samples[op]));
+      if (emulated_.held[op]) work[op] = std::ranges::min(samples[op]);
     return work;
+  }
+  static void keep(const IdVector<OpId, Seconds>& of_step, IdVector<OpId, std::vector<Seconds>>& samples) {
+    for (const OpId op : of_step.ids()) samples[op].push_back(of_step[op]);
+  }
+  static IdVector<OpId, Seconds> medians(const IdVector<OpId, std::vector<Seconds>>& samples) {
+    IdVector<OpId, Seconds> all;
+    for (const std::vector<Seconds>& of_op : samples) all.push_back(median(of_op));
+    return all;
   }
 
   bool holds() const { return std::ranges::find(emulated_.held, true) != emulated_.held.end(); }
@@ -165,11 +172,13 @@ class MeasuredRun {
   // Returns false if too many ops overran: then only the `last` repetition goes on to the end.
   bool sample(double dilation, bool last) {
     std::vector<std::pair<Seconds, Timeline>> timelines;
+    IdVector<OpId, std::vector<Seconds>> work(priced_->schedule->ops.size());
     const Measurement m = measure(
         [&] {
           ++steps_;
           const Seconds time = executor_->run_step(Poison::No);
           timelines.emplace_back(time, executor_->timeline());
+          if (!captured_) keep(executor_->work(), work);
           return time;
         },
         options_.measure, [&] { return !last && overran_too_often(); },
@@ -184,6 +193,7 @@ class MeasuredRun {
     }
     const auto distance = [&](const auto& timed) { return std::fabs((timed.first - m.median).value()); };
     result_.timeline = std::ranges::min_element(timelines, {}, distance)->second;
+    result_.work = captured_ ? emulated_.work : medians(work);
     report(m, dilation);
     return true;
   }

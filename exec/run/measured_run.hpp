@@ -38,6 +38,7 @@ struct RunOptions {
 struct RunResult {
   Timeline timeline;                                // of the step nearest to the median, wall seconds
   std::shared_ptr<const PricedSchedule> predicted;  // wall seconds too: dilated, and measured where not held
+  IdVector<OpId, Seconds> work;                     // wall seconds of each op without waiting, median of the steps
   RunReport report;
   NumericsReport numerics;
   std::vector<std::string> notes;  // what a reader must know

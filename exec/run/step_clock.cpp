@@ -3,17 +3,33 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <thread>
 
 namespace dovetail::exec {
 namespace {
 
 constexpr double longest_sleep = 20e-3;  // a cancellation waits for at most this
-constexpr double spin_time = 80e-6;      // longer than a wake-up takes
+
+// By how much most sleeps of this machine end late, by a few of this thread.
+double usual_lateness() {
+  constexpr std::chrono::microseconds nap{200};
+  constexpr std::size_t naps = 11, of_most = 9;
+  std::array<double, naps> late{};
+  for (double& each : late) {
+    const auto end = std::chrono::steady_clock::now() + nap;
+    std::this_thread::sleep_for(nap);
+    each = std::chrono::duration<double>(std::chrono::steady_clock::now() - end).count();
+  }
+  std::ranges::sort(late);
+  return std::max(0.0, late[of_most - 1]);
+}
 
 }  // namespace
 
 void StepClock::hold_until(double time, bool spin, const Cancellation& cancellation) const {
+  static const double spin_time = usual_lateness();
   const double sleep_end = spin ? time - spin_time : time;
   for (double t = now(); t < sleep_end; t = now()) {
     cancellation.check();

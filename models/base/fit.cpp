@@ -1,8 +1,11 @@
 #include "models/base/fit.hpp"
 
-#include <Eigen/QR>
+#include <Eigen/Dense>
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "models/base/errors.hpp"
 
@@ -40,12 +43,48 @@ double r_squared(const std::vector<FitPoint>& points) {
   return total > 0 ? 1 - residual / total : 1;
 }
 
+// Least squares of A x = 1 over some columns of A; none: a coefficient would be negative.
+std::optional<Eigen::VectorXd> solve_some(const Eigen::MatrixXd& a, const std::vector<Eigen::Index>& columns) {
+  const Eigen::MatrixXd some = a(Eigen::all, columns);
+  Eigen::VectorXd x = some.colPivHouseholderQr().solve(Eigen::VectorXd::Ones(a.rows()));
+  if ((x.array() < 0).any()) return {};
+  return x;
+}
+
+// The best choice of columns, by trying all: there are few. With fewer columns where more do not help.
+Eigen::VectorXd solve_nonnegative(const Eigen::MatrixXd& a, std::size_t most) {
+  constexpr double better = 1 - 1e-9;
+  Eigen::VectorXd best = Eigen::VectorXd::Zero(a.cols());
+  double least = HUGE_VAL;
+  for (std::size_t count = 1; count <= most; ++count)
+    for (unsigned mask = 1; mask < 1U << a.cols(); ++mask) {
+      if (static_cast<std::size_t>(std::popcount(mask)) != count) continue;
+      std::vector<Eigen::Index> columns;
+      for (Eigen::Index j = 0; j < a.cols(); ++j)
+        if ((mask >> j & 1U) != 0) columns.push_back(j);
+      const std::optional<Eigen::VectorXd> x = solve_some(a, columns);
+      if (!x) continue;
+      const double error = (a(Eigen::all, columns) * *x - Eigen::VectorXd::Ones(a.rows())).squaredNorm();
+      if (error >= better * least) continue;
+      least = error;
+      best.setZero();
+      best(columns) = *x;
+    }
+  return best;
+}
+
 }  // namespace
 
 double worst_error(const Fit& fit) {
   double worst = 0;
   for (const FitPoint& p : fit.points) worst = std::max(worst, std::fabs(p.error));
   return worst;
+}
+
+Fit with_r2(Fit fit) {
+  std::ranges::sort(fit.points, {}, &FitPoint::size);
+  fit.r2 = r_squared(fit.points);
+  return fit;
 }
 
 LineFit fit_line(std::vector<TimedSize> points) {
@@ -63,7 +102,27 @@ LineFit fit_line(std::vector<TimedSize> points) {
   LineFit fit{Seconds(best[0]), Seconds(best[1] / scale), {}};
   for (const TimedSize& p : points)
     fit.quality.points.push_back({p.size, p.time, (fit.alpha + p.size * fit.beta) / p.time - 1});
-  fit.quality.r2 = r_squared(fit.quality.points);
+  fit.quality = with_r2(std::move(fit.quality));
+  return fit;
+}
+
+TermsFit fit_terms(const std::vector<TimedTerms>& points) {
+  if (points.empty() || points.front().terms.empty()) throw InputError("a fit of terms needs times and terms");
+  const std::size_t terms = points.front().terms.size();
+  Eigen::MatrixXd a(static_cast<Eigen::Index>(points.size()), static_cast<Eigen::Index>(terms));
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (points[i].terms.size() != terms || !(points[i].time > Seconds(0)))
+      throw InputError("a fit of terms needs as many terms of each point, and positive times");
+    for (std::size_t j = 0; j < terms; ++j)
+      a(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) = points[i].terms[j] / points[i].time.value();
+  }
+  Eigen::VectorXd scale = a.colwise().maxCoeff();  // terms of 10^9 beside 1 would cost digits
+  scale = (scale.array() > 0).select(scale, 1);
+  const std::size_t most = std::clamp<std::size_t>(points.size() / 2, 1, terms);
+  const Eigen::VectorXd x = solve_nonnegative(a * scale.cwiseInverse().asDiagonal(), most).cwiseQuotient(scale);
+  TermsFit fit;
+  for (const double each : x) fit.coefficients.emplace_back(each);
+  for (const double ratio : Eigen::VectorXd(a * x)) fit.errors.push_back(ratio - 1);
   return fit;
 }
 

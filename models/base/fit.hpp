@@ -21,4 +21,23 @@ struct LineFit {
 // Throws InputError unless there are two different sizes and all times are positive.
 LineFit fit_line(std::vector<TimedSize> points);
 
+// Sorted by size, and with r2 as fit_line() has it.
+Fit with_r2(Fit fit);
+
+// A time that is a sum of terms, each with a coefficient.
+struct TimedTerms {
+  std::vector<double> terms;  // >= 0
+  Seconds time;
+};
+
+struct TermsFit {
+  std::vector<Seconds> coefficients;  // per unit of each term
+  std::vector<double> errors;         // fitted / measured - 1, in the order of the points
+};
+
+// The coefficients >= 0 with the least sum of (fitted / t - 1)^2. At most one is above 0 for each two points, so that a
+// few points do not explain themselves; of terms that fit as well the first is taken. Throws InputError unless there
+// are points, all with as many terms and a positive time.
+TermsFit fit_terms(const std::vector<TimedTerms>& points);
+
 }  // namespace dovetail

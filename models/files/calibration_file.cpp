@@ -128,11 +128,18 @@ Json hardware_entry(const Hardware& hardware) {
 }
 
 Json kernel_entry(const KernelCost& cost) {
-  return {{"op", name_in(op_kind_names, cost.op)},
-          {"phase", name_in(phase_names, cost.phase)},
-          {"alpha", text(cost.alpha)},
-          {"factor", cost.factor},
-          {"provenance", provenance_entry(cost.provenance)}};
+  Json entry{{"op", name_in(op_kind_names, cost.op)},
+             {"phase", name_in(phase_names, cost.phase)},
+             {"alpha", text(cost.alpha)}};
+  if (cost.rates)
+    entry["rates"] = {{"products", text(cost.rates->products)},
+                      {"attention", text(cost.rates->attention)},
+                      {"outputs", text(cost.rates->outputs)},
+                      {"memory", text(cost.rates->memory)}};
+  else
+    entry["factor"] = cost.factor;
+  entry["provenance"] = provenance_entry(cost.provenance);
+  return entry;
 }
 
 Json interference_entry(const Interference& pair) {

@@ -77,12 +77,23 @@ Json table_json(const KernelTable& table) {
   return json;
 }
 
+Json rates_json(const WorkRates& rates) {
+  return {{"products_s_per_flop", rates.products.value()},
+          {"attention_s_per_flop", rates.attention.value()},
+          {"outputs_s_per_byte", rates.outputs.value()},
+          {"memory_s_per_byte", rates.memory.value()}};
+}
+
 Json kernel_json(const KernelCost& cost) {
-  return {{"op", name_in(op_kind_names, cost.op)},
-          {"phase", name_in(phase_names, cost.phase)},
-          {"alpha_s", cost.alpha.value()},
-          {"factor", cost.factor},
-          {"provenance", provenance_json(cost.provenance)}};
+  Json json{{"op", name_in(op_kind_names, cost.op)},
+            {"phase", name_in(phase_names, cost.phase)},
+            {"alpha_s", cost.alpha.value()}};
+  if (cost.rates)
+    json["rates"] = rates_json(*cost.rates);
+  else
+    json["factor"] = cost.factor;
+  json["provenance"] = provenance_json(cost.provenance);
+  return json;
 }
 
 Json interference_json(const Interference& pair) {
@@ -249,6 +260,10 @@ Json to_json(const Calibration& calibration) {
   if (!calibration.kernels.empty()) json["kernels"] = list_json(calibration.kernels, kernel_json);
   if (calibration.copy) json["copy"] = memory_json(*calibration.copy);
   return json;
+}
+
+Json to_json(const WorkRates& rates) {
+  return rates_json(rates);
 }
 
 Json to_json(const Workload& workload) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 
+#include "models/price/work_rates.hpp"
 #include "models/question/experiment.hpp"
 
 namespace dovetail {
@@ -11,6 +12,7 @@ nlohmann::ordered_json to_json(const Cluster& cluster);
 nlohmann::ordered_json to_json(const Model& model);
 nlohmann::ordered_json to_json(const Calibration& calibration);
 nlohmann::ordered_json to_json(const Workload& workload);
+nlohmann::ordered_json to_json(const WorkRates& rates);
 nlohmann::ordered_json to_json(const Parallelism& parallelism);
 
 // An object of the five: cluster, model, calibration, workload, parallelism.

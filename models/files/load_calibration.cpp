@@ -154,12 +154,22 @@ KernelTable read_table(const JsonReader& json, const std::vector<KernelTable>& e
   return table;
 }
 
+WorkRates read_rates(const JsonReader& json) {
+  return {json.quantity<SecondsPerFlop>("products"), json.quantity<SecondsPerFlop>("attention"),
+          json.quantity<SecondsPerByte>("outputs"), json.quantity<SecondsPerByte>("memory")};
+}
+
 KernelCost read_kernel(const JsonReader& json, const std::vector<KernelCost>& earlier) {
   KernelCost cost;
   cost.op = json.enumeration("op", op_kind_names);
   cost.phase = json.enumeration("phase", phase_names);
   cost.alpha = json.quantity<Seconds>("alpha");
-  cost.factor = json.number("factor", 0, 1e6);
+  if (const auto rates = json.find("rates")) {
+    cost.rates = read_rates(*rates);
+    if (json.has("factor")) json.fail("factor", "beside rates, expected one of both");
+  } else {
+    cost.factor = json.number("factor", 0, 1e6);
+  }
   cost.provenance = read_provenance(json.at("provenance"));
   for (const KernelCost& other : earlier)
     if (other.op == cost.op && other.phase == cost.phase)

@@ -66,6 +66,10 @@ TierMask Topology::inside(int from, int to) const {
   return tree.link_of(from) == tree.link_of(to) ? pcie_ : pcie_ | switch_;
 }
 
+bool Topology::crosses_switches() const {
+  return switch_ != 0 && ((to_nic_ & switch_) != 0 || nvlink_ == 0 || nvlink_gpus_ < gpus_per_node_);
+}
+
 TierMask Topology::between(int from, int to) const {
   if (from == to) return 0;
   if (from / gpus_per_node_ == to / gpus_per_node_) return inside(from, to);

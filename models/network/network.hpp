@@ -35,6 +35,8 @@ class Topology {
 
   const std::vector<LinkTier>& tiers() const { return tiers_; }
   TierMask between(int from_gpu, int to_gpu) const;  // 0: the same GPU
+  // Whether any message between GPUs passes the link from a PCIe switch to its root.
+  bool crosses_switches() const;
   int gpus() const { return gpus_; }
   int gpus_per_node() const { return gpus_per_node_; }
 

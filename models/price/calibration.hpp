@@ -14,6 +14,7 @@
 #include "models/base/units.hpp"
 #include "models/plan/communication.hpp"
 #include "models/price/kernel_table.hpp"
+#include "models/price/work_rates.hpp"
 #include "models/question/parallelism.hpp"
 #include "models/schedule/op_kind.hpp"
 
@@ -95,13 +96,14 @@ struct Interference {
   Provenance provenance;
 };
 
-// The time of the kernels of one kind of op in one pass: alpha + factor * the time that the rates of GEMMs and device
-// memory give its work. Kinds without an entry take the time of those rates, with their alphas.
+// The time of the kernels of one kind of op in one pass: alpha, and either its own rates for what they do or `factor`
+// times what GEMMs, tables and device memory say of them. Kinds without an entry take the time that those say.
 struct KernelCost {
   OpKind op = OpKind::Expert;
   Phase phase = Phase::Forward;
   Seconds alpha;
-  double factor = 1;
+  double factor = 1;               // where there are no rates
+  std::optional<WorkRates> rates;  // see work_rates.hpp
   Provenance provenance;
 };
 

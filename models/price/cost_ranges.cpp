@@ -151,6 +151,12 @@ void CostRanges::add_kernel(std::size_t i) {
       within, [i, within](Calibration& c, double ends, std::uint64_t) {
         put_off(c.kernels[i].alpha, within, ends);
         put_off(c.kernels[i].factor, within, ends);
+        if (std::optional<WorkRates>& rates = c.kernels[i].rates) {
+          put_off(rates->products, within, ends);
+          put_off(rates->attention, within, ends);
+          put_off(rates->outputs, within, ends);
+          put_off(rates->memory, within, ends);
+        }
       });
 }
 

@@ -184,10 +184,13 @@ class Pricer {
     }
   }
 
-  // Kinds that the calibration has measured keep their own launch time, and a factor on what the rates say.
+  // Kinds that the calibration has measured keep their own launch time, and rates or a factor of their own.
   ResourceTime measured(const Op& op, ResourceTime by_rates) const {
     const KernelCost* kernel = find_kernel(*e_.calibration, op.kind, op.phase);
-    return kernel == nullptr ? by_rates : ResourceTime{kernel->alpha, by_rates.busy * kernel->factor};
+    if (kernel == nullptr) return by_rates;
+    const KernelWork* work = op.kernel();
+    if (!kernel->rates || work == nullptr) return {kernel->alpha, by_rates.busy * kernel->factor};
+    return {kernel->alpha, seconds_of(amounts_of(s_, *work, size_of(e_.workload.dtype)), *kernel->rates)};
   }
 
   void add_kernel(const Op& op, ResourceTime by_rates) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <ostream>
 #include <utility>
 
@@ -26,11 +27,14 @@ Json estimate_json(const Estimate& e) {
 }
 
 Json kernel_json(const KernelCost& k) {
-  return {{"op", name_in(op_kind_names, k.op)},
-          {"phase", name_in(phase_names, k.phase)},
-          {"alpha_s", number(k.alpha)},
-          {"factor", number(k.factor)},
-          {"source", k.provenance.source}};
+  Json json{
+      {"op", name_in(op_kind_names, k.op)}, {"phase", name_in(phase_names, k.phase)}, {"alpha_s", number(k.alpha)}};
+  if (k.rates)
+    json["rates"] = to_json(*k.rates);
+  else
+    json["factor"] = number(k.factor);
+  json["source"] = k.provenance.source;
+  return json;
 }
 
 Json op_json(const OpTimes& op) {
@@ -90,10 +94,14 @@ Json summary_json(const Validation& v) {
   for (const Goal& goal : goals(v))
     all_goals.push_back({{"what", goal.what}, {"most", goal.most}, {"value", number(goal.value)}, {"hit", goal.hit()}});
   for (const OpTimes& op : op_differences(v)) differences.push_back(op_json(op));
+  const std::optional<Repeatability> again = repeatability(v);
   return {
       {"goals", std::move(all_goals)},
       {"mean_error", estimate_json(mean_error(v))},
       {"rank_correlation", estimate_json(mean_rank_correlation(v))},
+      {"repeatability",
+       again ? Json{{"mean_error", number(again->mean_error)}, {"rank_correlation", number(again->rank_correlation)}}
+             : Json(nullptr)},
       {"worst", {{"cell", worst.cell->name}, {"system", worst.plan->system}, {"error", number(worst.plan->error())}}},
       {"planners", std::move(planners)},
       {"op_differences", std::move(differences)}};
@@ -155,6 +163,11 @@ std::size_t plan_count(const Validation& v) {
   return count;
 }
 
+std::string to_text(const Repeatability& again) {
+  return fmt::format("measured again (every second round for the others): {} % off, rank correlation {:.3f}",
+                     percent(again.mean_error), again.rank_correlation);
+}
+
 void write_summary(std::ostream& out, const Validation& v) {
   const Estimate error = mean_error(v), ranks = mean_rank_correlation(v);
   const WorstPlan worst = worst_plan(v);
@@ -169,8 +182,10 @@ void write_summary(std::ostream& out, const Validation& v) {
   for (const Goal& goal : goals(v))
     out << fmt::format("  {} at most {} %: {} ({} %)\n", goal.what, percent(goal.most), goal.hit() ? "hit" : "MISS",
                        percent(goal.value));
-  out << fmt::format("  rank correlation of plans {:.3f}  (95 %: {:.3f} to {:.3f})\n\n", ranks.value, ranks.low,
+  out << fmt::format("  rank correlation of plans {:.3f}  (95 %: {:.3f} to {:.3f})\n", ranks.value, ranks.low,
                      ranks.high);
+  if (const std::optional<Repeatability> again = repeatability(v)) out << "  " << to_text(*again) << '\n';
+  out << '\n';
 }
 
 void write_choices(std::ostream& out, const Validation& v, bool colour) {

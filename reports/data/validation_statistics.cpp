@@ -1,6 +1,7 @@
 #include "reports/data/validation_statistics.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -140,6 +141,24 @@ Estimate mean_rank_correlation(const Validation& validation) {
     const double r = rank_correlation(predicted, measured);
     return std::isfinite(r) ? std::vector{r} : std::vector<double>{};
   });
+}
+
+std::optional<Repeatability> repeatability(const Validation& validation) {
+  Validation halves;
+  for (const ValidationCell& cell : validation.cells) {
+    ValidationCell& half = halves.cells.emplace_back();
+    for (const PlanOutcome& plan : cell.plans) {
+      std::array<std::vector<double>, 2> rounds;
+      for (std::size_t i = 0; i < plan.samples.size(); ++i) rounds[i % 2].push_back(plan.samples[i].value());
+      if (rounds[1].empty()) continue;
+      PlanOutcome& against = half.plans.emplace_back();
+      against.predicted = Seconds(median(rounds[1]));
+      against.median = Seconds(median(rounds[0]));
+    }
+    if (half.plans.empty()) halves.cells.pop_back();
+  }
+  if (halves.cells.empty()) return {};
+  return Repeatability{mean_error(halves).value, mean_rank_correlation(halves).value};
 }
 
 Estimate regret(const ValidationCell& cell, const ChoiceOutcome& choice) {

@@ -1,6 +1,7 @@
 // How well predictions agree with measured times. Intervals are 95 % percentile intervals over 2,000 bootstrap
 // resamples.
 #pragma once
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,13 @@ std::string_view meaning_of_error(const Validation& validation);
 
 // The mean over cells of the rank correlation of predicted and measured times.
 Estimate mean_rank_correlation(const Validation& validation);
+
+// Measurements against themselves: the medians of every second round as predictions of the other rounds' medians. No
+// prediction can be expected to come closer on that machine. None: no plan was measured in two rounds.
+struct Repeatability {
+  double mean_error = 0, rank_correlation = 0;  // as mean_error() and mean_rank_correlation() have them
+};
+std::optional<Repeatability> repeatability(const Validation& validation);
 
 // Measured time of the choice over that of the fastest measured plan of its system, minus 1; by the medians of
 // resampled rounds. The best is chosen anew in every resample, so that a tie has no regret but an interval.

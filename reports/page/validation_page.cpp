@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <ostream>
 
 #include "models/base/names.hpp"
@@ -120,6 +121,9 @@ void write_cards(std::ostream& out, const Validation& v) {
        fmt::format("{} at {}", escaped(worst.plan->system), escaped(worst.cell->name)));
   card("Rank correlation of plans", fmt::format("{:.3f}", ranks.value),
        fmt::format("95 %: {:.3f} to {:.3f}", ranks.low, ranks.high));
+  if (const std::optional<Repeatability> again = repeatability(v))
+    card("Measured again", fmt::format("{:.2f} %", 100 * again->mean_error),
+         fmt::format("every second round for the others; rank correlation {:.3f}", again->rank_correlation));
   out << fmt::format("</div>\n<p class=\"hint\">{}</p>\n", meaning_of_error(v));
 }
 

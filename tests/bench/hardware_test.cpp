@@ -100,6 +100,37 @@ TEST_CASE("described links count: a narrower one makes the step slower, and a wi
   }
 }
 
+TEST_CASE("PCIe switches count where messages cross them, or a note says that none does") {
+  const auto with = [](std::vector<std::string> set, const std::string& more) {
+    if (!more.empty()) set.push_back("cluster.network.pcie." + more);
+    return ask("ndv4-links", set);
+  };
+  // Four GPUs share a card, so that it is at the root and two of them come through a switch.
+  const std::vector<std::string> shared{"cluster.nics_per_node=2"};
+  const Seconds usual = with(shared, "").step;
+  CHECK(with(shared, "switch_bandwidth=63 GB/s").step <= usual);
+  CHECK(with(shared, "switch_bandwidth=4 GB/s").step > usual);
+  CHECK(with(shared, "gpus_per_switch=1").step <= usual);
+  // As shipped each switch has cards of its own, and NVSwitch joins all GPUs of a node.
+  const Answer shipped = with({}, "");
+  CHECK(shipped.notes.empty());
+  for (const std::string set : {"switch_bandwidth=4 GB/s", "gpus_per_switch=4"}) {
+    const Answer idle = with({}, set);
+    CHECK(idle.step == shipped.step);
+    REQUIRE(idle.notes.size() == 1);
+    CHECK_THAT(idle.notes[0], Catch::Contains("changes nothing: no message between GPUs of ndv4-links"));
+  }
+}
+
+TEST_CASE("one node or GPU that is slower makes the step slower") {
+  for (const std::string part : {R"({"nodes": [0], "compute_speed": 0.5})", R"({"nodes": [1], "link_speed": 0.5})",
+                                 R"({"gpus": [3], "nic_speed": 0.5})", R"({"gpus": [9], "compute_speed": 0.9})"})
+    for (const std::string cluster : {"ndv4-links", "dgx-h100-rails"}) {
+      INFO(cluster << " " << part);
+      CHECK(ask(cluster, {"cluster.network.slow=[" + part + "]"}).step > ask(cluster, {}).step);
+    }
+}
+
 TEST_CASE("costs scale with the rate that bounds them") {
   FilesRead files;
   std::vector<std::string> notes;

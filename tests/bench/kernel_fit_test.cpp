@@ -2,6 +2,7 @@
 #include "bench/validate/kernel_fit.hpp"
 
 #include <catch2/catch.hpp>
+#include <functional>
 
 #include "models/plan/plan.hpp"
 #include "models/price/build_schedule.hpp"
@@ -22,14 +23,9 @@ PricedSchedule priced(const Experiment& e, int degree) {
   return price_plan(e, plan);
 }
 
-}  // namespace
-
-TEST_CASE("A fit finds the costs that times were made with, and prices with them give the times") {
-  Experiment e = round_numbers(1);
-  KernelFit fit;
-  const auto time_of = [](const PricedSchedule& p, OpId i) {  // 2 ms + 3 times the modelled work
-    return Seconds(2e-3) + 3 * p.demands_of(PricedSchedule::only_activity(i)).front().seconds;
-  };
+// Times of the experts and of attention in one chunk and in two; all other ops count as held.
+void add_made_up(const Experiment& e, KernelFit& fit,
+                 const std::function<Seconds(const PricedSchedule& priced, OpId op)>& time_of) {
   for (int degree : {1, 2}) {
     const PricedSchedule p = priced(e, degree);
     IdVector<OpId, Seconds> work(p.duration.size(), Seconds(1));
@@ -39,25 +35,56 @@ TEST_CASE("A fit finds the costs that times were made with, and prices with them
       held[i] = kind != OpKind::Expert && kind != OpKind::Attention;
       if (!held[i]) work[i] = time_of(p, i);
     }
-    fit.add(p, work, held);
+    fit.add(p, work, held, size_of(e.workload.dtype));
   }
-  e.calibration.edit().kernels = fit.costs("made up");
-  CHECK(e.calibration->kernels.size() == 4);  // two kinds, two passes
-  const KernelCost* expert = find_kernel(*e.calibration, OpKind::Expert, Phase::Backward);
-  REQUIRE(expert != nullptr);
-  CHECK(expert->alpha.value() == Approx(2e-3));
-  CHECK(expert->factor == Approx(3));
-  // Attention has one size: all of its time is put on the factor, 3 + 2 ms / work.
-  const KernelCost* attention = find_kernel(*e.calibration, OpKind::Attention, Phase::Forward);
-  REQUIRE(attention != nullptr);
-  CHECK(attention->alpha == Seconds(0));
-  e.calibration.edit().kernels.clear();
+}
+
+}  // namespace
+
+TEST_CASE("A fit finds the costs that times were made with, and prices with them give the times") {
+  Experiment e = round_numbers(1);
+  const CostForm form = GENERATE(CostForm::ByPrice, CostForm::ByWork);
+  CAPTURE(static_cast<int>(form));
+  KernelFit fit(form);
+  const auto time_of = [](const PricedSchedule& p, OpId i) {  // 3 times the modelled work
+    return 3 * p.demands_of(PricedSchedule::only_activity(i)).front().seconds;
+  };
+  add_made_up(e, fit, time_of);
   const PricedSchedule without = priced(e, 4);
   e.calibration.edit().kernels = fit.costs("made up");
+  CHECK(e.calibration->kernels.size() == 4);  // two kinds, two passes
   const PricedSchedule with = priced(e, 4);
   for (const OpId i : with.duration.ids())
-    if (with.schedule->ops[i].kind == OpKind::Expert)
+    if (with.schedule->ops[i].kind == OpKind::Expert || with.schedule->ops[i].kind == OpKind::Attention)
       CHECK(with.duration[i].value() == Approx(time_of(without, i).value()));
-    else if (with.schedule->ops[i].kind != OpKind::Attention)
+    else
       CHECK(with.duration[i] == without.duration[i]);
+}
+
+TEST_CASE("Costs by work have rates, costs by price a factor; a kind of one size has one coefficient") {
+  const Experiment e = round_numbers(1);
+  KernelFit by_work(CostForm::ByWork), by_price(CostForm::ByPrice);
+  for (KernelFit* fit : {&by_work, &by_price})
+    add_made_up(e, *fit, [](const PricedSchedule&, OpId) { return Seconds(2e-3); });
+  for (const KernelCost& cost : by_work.costs("made up")) {
+    REQUIRE(cost.rates);
+    // Experts of two sizes take as long; attention of one size takes as long for all that is known.
+    CHECK(cost.alpha.value() == Approx(cost.op == OpKind::Expert ? 2e-3 : 0));
+    CHECK((cost.rates->products > SecondsPerFlop(0)) == (cost.op == OpKind::Attention));
+  }
+  for (const KernelCost& cost : by_price.costs("made up")) {
+    CHECK(!cost.rates);
+    CHECK(cost.provenance.origin == Origin::Measured);
+    REQUIRE(cost.provenance.fit != nullptr);
+    CHECK(worst_error(*cost.provenance.fit) < 1e-9);
+  }
+}
+
+TEST_CASE("Of several times of one size the median counts") {
+  const Experiment e = round_numbers(1);
+  KernelFit fit(CostForm::ByPrice);
+  for (const double milliseconds : {2.0, 50.0, 2.0})
+    add_made_up(e, fit, [&](const PricedSchedule&, OpId) { return Seconds(1e-3 * milliseconds); });
+  for (const KernelCost& cost : fit.costs("made up"))
+    if (cost.op == OpKind::Expert) CHECK(cost.alpha.value() == Approx(2e-3));
 }

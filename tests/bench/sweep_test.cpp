@@ -101,6 +101,22 @@ TEST_CASE("A cell does not depend on those computed before it") {
     CHECK(after_others.line(cell) == SweepCells(grid).line(cell));
 }
 
+TEST_CASE("Cells say how sure they are where costs are drawn, and are as without it else") {
+  const test::TemporaryFolder folder;
+  SweepGrid grid = grid_of(folder, small);
+  const Json without = Json::parse(SweepCells(grid).line(0));
+  CHECK_FALSE(without.contains("interval_low_s"));
+  grid.draws = 50;
+  Json with = Json::parse(SweepCells(grid).line(0));
+  CHECK(with["interval_low_s"] < with["makespan_s"]);
+  CHECK(with["interval_high_s"] > with["makespan_s"]);
+  grid.seed = 1;
+  CHECK(Json::parse(SweepCells(grid).line(0))["interval_low_s"] != with["interval_low_s"]);
+  with.erase("interval_low_s");
+  with.erase("interval_high_s");
+  CHECK(with == without);
+}
+
 TEST_CASE("A sweep gives the same bytes with any number of processes and shards") {
   const test::TemporaryFolder folder;
   const SweepGrid grid = grid_of(folder, small);

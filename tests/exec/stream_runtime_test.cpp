@@ -42,7 +42,7 @@ TEST_CASE("Ops run after their stream's predecessor and their dependencies, each
   std::atomic<int> early = 0;
   Cancellation cancellation;
   StreamRuntime runtime(
-      schedule, {0, 1},
+      schedule, {0, 1}, Placement(0),
       [&](const OpRun& run) {
         const auto at = [&](OpId op) { return run.local * ops + static_cast<std::size_t>(op); };
         ++runs[at(run.op)];
@@ -67,7 +67,7 @@ TEST_CASE("The first failure ends a step in which others wait, and names op and 
   Cancellation cancellation;
   Rendezvous never(1000);
   StreamRuntime runtime(
-      schedule, {4, 5},
+      schedule, {4, 5}, Placement(0),
       [&](const OpRun& run) {
         if (run.local == 1 && run.op == 0) throw std::runtime_error("broken cable");
         if (run.local == 0) never.arrive_and_wait();
@@ -83,7 +83,8 @@ TEST_CASE("A bug in an op stays a bug") {
   const auto schedule = random_schedule(1, 1, 3);
   Cancellation cancellation;
   StreamRuntime runtime(
-      schedule, {0}, [](const OpRun&) -> double { throw InternalError("two is three"); }, cancellation, [] {});
+      schedule, {0}, Placement(0), [](const OpRun&) -> double { throw InternalError("two is three"); }, cancellation,
+      [] {});
   CHECK_THROWS_AS(runtime.run_step(), InternalError);
 }
 
@@ -92,7 +93,7 @@ TEST_CASE("A failure ends a hold") {
   Cancellation cancellation;
   StepClock clock;
   StreamRuntime runtime(
-      schedule, {0, 1},
+      schedule, {0, 1}, Placement(0),
       [&](const OpRun& run) -> double {
         if (run.local == 0) throw std::runtime_error("broken");
         clock.hold_until(1e6, false, cancellation);
@@ -108,8 +109,9 @@ TEST_CASE("Held ops take their durations, one after the other without delays add
   Emulation emulation(IdVector<OpId, std::optional<Seconds>>(20, Seconds(2e-3)), Seconds(20e-3), false);
   StreamRuntime* self = nullptr;
   StreamRuntime runtime(
-      schedule, {0}, [&](const OpRun& run) { return emulation.finish(run.op, run.ready, self->clock(), cancellation); },
-      cancellation, [] {});
+      schedule, {0}, Placement(0),
+      [&](const OpRun& run) { return emulation.finish(run.op, run.ready, self->clock(), cancellation); }, cancellation,
+      [] {});
   self = &runtime;
   const double time = runtime.run_step();
   CHECK(time >= 40e-3);

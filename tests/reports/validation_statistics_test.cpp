@@ -53,6 +53,17 @@ TEST_CASE("The mean error is over plans, its interval over cells") {
   CHECK(mean_error(v).high == Approx(.3));
 }
 
+TEST_CASE("Measurements are compared with themselves, every second round with the others") {
+  Validation v;
+  v.cells.push_back({"c", {outcome("a", 9, {1.0, 1.1, 1.0, 1.1, 1.0}), outcome("a", 9, {2.0, 2.0, 2.0})}, {}});
+  const auto again = repeatability(v);
+  REQUIRE(again);
+  CHECK(again->mean_error == Approx(.05));  // 1.1 for 1.0, and 2.0 for 2.0
+  CHECK(again->rank_correlation == Approx(1));
+  v.cells[0].plans = {outcome("a", 1, {1.0})};
+  CHECK(!repeatability(v));
+}
+
 TEST_CASE("Regret is against the fastest measured plan of the same system") {
   ValidationCell cell{
       "c",

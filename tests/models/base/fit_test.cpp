@@ -57,3 +57,35 @@ TEST_CASE("a fit needs two sizes and positive times") {
   CHECK_THROWS_AS(fit_line({{8, Seconds(1)}, {8, Seconds(2)}}), InputError);
   CHECK_THROWS_AS(fit_line({{8, Seconds(1)}, {9, Seconds(0)}}), InputError);
 }
+
+TEST_CASE("terms give back their coefficients, and those that do not help stay 0") {
+  // 5 us + 2 ns * a + 0 * b: (a, b) of (1000, 7): 7 us, (4000, 1): 13 us, (2000, 9): 9 us, (500, 3): 6 us.
+  const TermsFit fit = fit_terms({{{1, 1000, 7}, Seconds(7e-6)},
+                                  {{1, 4000, 1}, Seconds(13e-6)},
+                                  {{1, 2000, 9}, Seconds(9e-6)},
+                                  {{1, 500, 3}, Seconds(6e-6)}});
+  CHECK(fit.coefficients[0].value() == Approx(5e-6));
+  CHECK(fit.coefficients[1].value() == Approx(2e-9));
+  CHECK(fit.coefficients[2] == Seconds(0));
+  for (const double error : fit.errors) CHECK(error == Approx(0).margin(1e-9));
+}
+
+TEST_CASE("no coefficient becomes negative, and few points have few of them") {
+  // Larger is faster, as above: only the constant is left, 6/5.
+  const TermsFit falling = fit_terms({{{1, 1}, Seconds(2)}, {{1, 2}, Seconds(1)}});
+  CHECK(falling.coefficients[0].value() == Approx(1.2));
+  CHECK(falling.coefficients[1] == Seconds(0));
+  CHECK(falling.errors[0] == Approx(-.4));
+  // Through (1, 2 s) and (3, 4 s) goes n + 1, but two points carry one coefficient. The constant alone:
+  // (1/2 + 1/4) / (1/4 + 1/16) = 2.4, errors .2 and -.4; n alone: (1/2 + 3/4) / (1/4 + 9/16) = 1.538, errors -.23 and
+  // .15, which are less.
+  const TermsFit rising = fit_terms({{{1, 1}, Seconds(2)}, {{1, 3}, Seconds(4)}});
+  CHECK(rising.coefficients[0] == Seconds(0));
+  CHECK(rising.coefficients[1].value() == Approx(1.25 / .8125));
+}
+
+TEST_CASE("a fit of terms needs points with as many terms and positive times") {
+  CHECK_THROWS_AS(fit_terms({}), InputError);
+  CHECK_THROWS_AS(fit_terms({{{1, 2}, Seconds(1)}, {{1}, Seconds(1)}}), InputError);
+  CHECK_THROWS_AS(fit_terms({{{1}, Seconds(0)}}), InputError);
+}

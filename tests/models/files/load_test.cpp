@@ -1,8 +1,10 @@
 #include "models/files/load.hpp"
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "models/base/errors.hpp"
+#include "models/files/calibration_file.hpp"
 #include "models/price/calibration.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -254,4 +256,37 @@ TEST_CASE("A plan file gives every knob") {
                   .recompute = Recompute::Full,
                   .zero = 1});
   CHECK(files.contains("plan.json"));
+}
+
+TEST_CASE("Kernels with rates or a factor of their own return from a calibration file") {
+  Calibration written = *load(mixtral_on("fsmoe-testbed-b")).experiment.calibration;
+  KernelCost by_work, by_price;
+  by_work.alpha = Seconds(3e-6);
+  by_work.rates = WorkRates{SecondsPerFlop(1e-12), SecondsPerFlop(2e-12), SecondsPerByte(3e-12), SecondsPerByte(4e-12)};
+  by_price.phase = Phase::Backward;
+  by_price.factor = 1.5;
+  written.kernels = {by_work, by_price};
+  const TemporaryFolder folder;
+  const std::string text = to_calibration_file(written, nlohmann::ordered_json::object());
+  ExperimentRequest request = mixtral_on("fsmoe-testbed-b");
+  folder.write("own.json", text);
+  request.calibration = "./own.json";
+  const Loaded loaded = load(request);
+  const std::vector<KernelCost>& read = loaded.experiment.calibration->kernels;
+  REQUIRE(read.size() == 2);
+  REQUIRE(read[0].rates);
+  CHECK(read[0].alpha.value() == Approx(3e-6));
+  CHECK(read[0].rates->products.value() == Approx(1e-12));
+  CHECK(read[0].rates->attention.value() == Approx(2e-12));
+  CHECK(read[0].rates->outputs.value() == Approx(3e-12));
+  CHECK(read[0].rates->memory.value() == Approx(4e-12));
+  CHECK(!read[1].rates);
+  CHECK(read[1].factor == 1.5);
+  std::string both = text;
+  both.replace(both.find("\"factor\""), 8,
+               "\"rates\": {\"products\": \"1 fs/flop\", \"attention\": \"1 fs/flop\", "
+               "\"outputs\": \"1 ps/B\", \"memory\": \"1 ps/B\"}, \"factor\"");
+  folder.write("both.json", both);
+  request.calibration = "./both.json";
+  CHECK_THROWS_WITH(load(request), Catch::Contains("expected one of both"));
 }

@@ -1,0 +1,24 @@
+// Where the threads of ranks run. Each rank has cores of its own, so that ranks do not disturb each other. Threads that
+// wait for links go before those that compute: so held ops end on time although their rank computes on the same core.
+#pragma once
+#include <cstddef>
+#include <vector>
+
+namespace dovetail::exec {
+
+// CPUs that this process may use, as the system numbers them; at least one.
+std::vector<int> free_cpus();
+
+class Placement {
+ public:
+  // For so many ranks as threads of this process. With fewer free cores than ranks the system places all threads.
+  explicit Placement(std::size_t ranks);
+
+  // Places the calling thread: a stream of the rank. What the system refuses is left as it was.
+  void place(std::size_t rank, bool computes) const;
+
+ private:
+  std::vector<std::vector<int>> cpus_;  // by rank; empty: wherever the system likes
+};
+
+}  // namespace dovetail::exec
