@@ -1,5 +1,6 @@
-// Where the threads of ranks run. Each rank has cores of its own, so that ranks do not disturb each other. Threads that
-// wait for links go before those that compute: so held ops end on time although their rank computes on the same core.
+// Places the threads of ranks on cores. Each rank has cores of its own, so that ranks do not disturb each other.
+// Threads that wait for links go before those that compute: so held ops end on time although their rank computes on the
+// same core.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -14,7 +15,7 @@ class Placement {
   // For so many ranks as threads of this process. With fewer free cores than ranks the system places all threads.
   explicit Placement(std::size_t ranks);
 
-  // Places the calling thread: a stream of the rank. What the system refuses is left as it was.
+  // Places the calling thread: a stream of the rank. The system may refuse, which leaves it as it was.
   void place(std::size_t rank, bool computes) const;
 
  private:

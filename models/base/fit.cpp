@@ -43,11 +43,11 @@ double r_squared(const std::vector<FitPoint>& points) {
   return total > 0 ? 1 - residual / total : 1;
 }
 
-// Least squares of A x = 1 over some columns of A; none: a coefficient would be negative.
+// Least squares of A x = 1 over some columns of A; none: not all coefficients are above 0.
 std::optional<Eigen::VectorXd> solve_some(const Eigen::MatrixXd& a, const std::vector<Eigen::Index>& columns) {
   const Eigen::MatrixXd some = a(Eigen::all, columns);
   Eigen::VectorXd x = some.colPivHouseholderQr().solve(Eigen::VectorXd::Ones(a.rows()));
-  if ((x.array() < 0).any()) return {};
+  if (!(x.array() > 0).all()) return {};
   return x;
 }
 
@@ -65,7 +65,7 @@ Eigen::VectorXd solve_nonnegative(const Eigen::MatrixXd& a, std::size_t most) {
       const std::optional<Eigen::VectorXd> x = solve_some(a, columns);
       if (!x) continue;
       const double error = (a(Eigen::all, columns) * *x - Eigen::VectorXd::Ones(a.rows())).squaredNorm();
-      if (error >= better * least) continue;
+      if (!(error < better * least)) continue;
       least = error;
       best.setZero();
       best(columns) = *x;

@@ -4,14 +4,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <optional>
 
 #include "bench/pipeline/hardware_notes.hpp"
 #include "models/base/json/quantity.hpp"
+#include "models/network/schedule_classes.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/calibration.hpp"
 #include "models/price/collective_price.hpp"
+#include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
 
 using namespace dovetail;
@@ -35,8 +38,9 @@ Answer ask(const std::string& cluster, const std::vector<std::string>& set) {
   Answer answer;
   const Experiment e = load_experiment(request, files, notes);
   add_hardware(e, {request, files, "analytic"}, answer.notes);
-  std::vector<double> scratch;
-  answer.step = analytic_makespan(price_plan(e, Plan{}), scratch);
+  const auto schedule = std::make_shared<const Schedule>(split_by_class(e, build_schedule(e, Plan{})));
+  for (const Interval& op : AnalyticBackend().run(price(schedule, e)).ops)
+    answer.step = std::max(answer.step, op.finish);
   return answer;
 }
 

@@ -135,7 +135,7 @@ TEST_CASE("what was not measured comes from another calibration, what was does n
   base.interference = {{InterferenceClass::Compute, InterferenceClass::Copy, .8, .8, named("base")},
                        {InterferenceClass::Compute, InterferenceClass::Inter, .8, .8, named("base")}};
   base.collectives.push_back({Collective::AllToAll, LinkKind::Inter, 0, {}, {}, named("base")});
-  base.kernels.push_back({OpKind::Gate, Phase::Forward, {}, 2, named("base")});
+  base.kernels.push_back({OpKind::Gate, Phase::Forward, {}, 2, {}, named("base")});
   add_unmeasured(own, base);
   REQUIRE(own.gemms.size() == 2);
   CHECK(find_gemm(own, DType::Bf16).provenance.source == "own");

@@ -11,7 +11,7 @@ using namespace dovetail::exec;
 
 namespace {
 
-// Where a thread may run once it is placed.
+// The CPUs of a thread once it is placed.
 std::vector<int> cpus_of(const Placement& placement, std::size_t rank, bool computes) {
   std::vector<int> cpus;
   std::thread([&] {

@@ -95,7 +95,9 @@ TEST_CASE("Regrets of a planner are summed up over cells") {
 TEST_CASE("A validation as JSON keeps to its schema; table and page say how far off it is") {
   Validation v;
   v.experiment = test::round_numbers(1);
-  v.kernels = {{OpKind::Expert, Phase::Backward, Seconds(1e-5), 1.5, {Origin::Measured, "here"}}};
+  const Provenance here{Origin::Measured, "here"};
+  v.kernels = {{OpKind::Expert, Phase::Backward, Seconds(1e-5), 1.5, {}, here},
+               {OpKind::Gate, Phase::Forward, Seconds(1e-5), 1, WorkRates{SecondsPerFlop(1e-12), {}, {}, {}}, here}};
   v.cells.push_back(
       {"small", {outcome("a<b", 1.1, {1, 1, 1}), outcome("a<b", 2, {2, 2, 2})}, {{"a<b", "exhaustive", 1}}});
   v.cells[0].plans[1].numerics_ok = true;

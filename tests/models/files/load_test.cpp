@@ -265,6 +265,7 @@ TEST_CASE("Kernels with rates or a factor of their own return from a calibration
   by_work.rates = WorkRates{SecondsPerFlop(1e-12), SecondsPerFlop(2e-12), SecondsPerByte(3e-12), SecondsPerByte(4e-12)};
   by_price.phase = Phase::Backward;
   by_price.factor = 1.5;
+  by_work.provenance = by_price.provenance = {Origin::Measured, "a test"};
   written.kernels = {by_work, by_price};
   const TemporaryFolder folder;
   const std::string text = to_calibration_file(written, nlohmann::ordered_json::object());
