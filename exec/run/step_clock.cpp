@@ -12,6 +12,8 @@ namespace {
 
 constexpr double longest_sleep = 20e-3;  // a cancellation waits for at most this
 
+constexpr double longest_spin = 150e-6;  // a busy machine wakes later: then holds end late, and no core spins for it
+
 // By how much most sleeps of this machine end late, by a few of this thread.
 double usual_lateness() {
   constexpr std::chrono::microseconds nap{200};
@@ -23,7 +25,7 @@ double usual_lateness() {
     each = std::chrono::duration<double>(std::chrono::steady_clock::now() - end).count();
   }
   std::ranges::sort(late);
-  return std::max(0.0, late[of_most - 1]);
+  return std::clamp(late[of_most - 1], 0.0, longest_spin);
 }
 
 }  // namespace
