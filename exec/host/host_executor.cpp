@@ -32,8 +32,12 @@ class TypedExecutor final : public HostExecutor {
     for (const Op& op : schedule_->ops)
       kernels_.push_back(op.exchange() == nullptr ? kernel_of<Scalar>(op) : OpKernel<Scalar>());
     lower_exchanges();
+    // Ranks that are processes are placed by who started them.
+    const bool alone = ranks_.size() == static_cast<std::size_t>(transport_.machine_ranks());
+    Placement placement(alone ? ranks_.size() : 0);
+    own_cores_ = placement.own_cores();
     runtime_ = std::make_unique<StreamRuntime>(
-        schedule_, ranks_, placement(), [this](const OpRun& run) { return run_op(run); }, cancellation_,
+        schedule_, ranks_, std::move(placement), [this](const OpRun& run) { return run_op(run); }, cancellation_,
         [this] { transport_.cancel(); });
   }
 
@@ -114,12 +118,6 @@ class TypedExecutor final : public HostExecutor {
   }
 
  private:
-  // Ranks that are processes are placed by who started them.
-  Placement placement() const {
-    const bool alone = ranks_.size() == static_cast<std::size_t>(transport_.machine_ranks());
-    return Placement(alone ? ranks_.size() : 0);
-  }
-
   void lower_exchanges() {
     for (int rank : ranks_)
       for (const Op& op : schedule_->ops) {
@@ -174,9 +172,11 @@ class TypedExecutor final : public HostExecutor {
     else
       communicate(context, lowered_[run.local * schedule_->ops.size() + id]);
     if (place.after) call_hook(*place.after, context, rank, schedule_->writes_of(op).back());
-    // An exchange waits for others; what else runs late is woken late, which is part of what it takes.
+    // An exchange waits for others. A kernel that begins late was woken late, which is part of what it takes, unless
+    // other ranks had its core.
+    const bool counts_waking = op.exchange() == nullptr && own_cores_;
     work_[run.local * schedule_->ops.size() + static_cast<std::size_t>(id)] =
-        clock.now() - (op.exchange() == nullptr ? context.ready : std::max(start, context.ready));
+        clock.now() - (counts_waking ? context.ready : std::max(start, context.ready));
     if (poison_) tensors_[run.local]->release(op);
     if (sends) return emulation_->holds(run.op) ? context.ready : clock.now();
     return emulation_->finish(run.op, context.ready, clock, cancellation_);
@@ -201,6 +201,7 @@ class TypedExecutor final : public HostExecutor {
   std::vector<HookPlace> hook_places_;  // by op; empty: no hooks
   Progress* progress_ = nullptr;
   bool poison_ = false;
+  bool own_cores_ = false;  // of each rank
   Cancellation cancellation_;
   std::unique_ptr<StreamRuntime> runtime_;  // its threads use all above
   std::optional<StallWatch> watch_;

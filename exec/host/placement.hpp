@@ -15,6 +15,8 @@ class Placement {
   // For so many ranks as threads of this process. With fewer free cores than ranks the system places all threads.
   explicit Placement(std::size_t ranks);
 
+  bool own_cores() const { return !cpus_.empty(); }
+
   // Places the calling thread: a stream of the rank. The system may refuse, which leaves it as it was.
   void place(std::size_t rank, bool computes) const;
 

@@ -37,5 +37,6 @@ TEST_CASE("each rank has cores of its own, for all of its streams") {
 
 TEST_CASE("more ranks than cores are left to the system") {
   const Placement placement(free_cpus().size() + 1);
+  CHECK(!placement.own_cores());
   CHECK(cpus_of(placement, 0, false) == free_cpus());
 }
