@@ -27,8 +27,9 @@ std::string_view meaning_of_error(const Validation& validation);
 // The mean over cells of the rank correlation of predicted and measured times.
 Estimate mean_rank_correlation(const Validation& validation);
 
-// Measurements against themselves: the medians of every second round as predictions of the other rounds' medians. No
-// prediction can be expected to come closer on that machine. None: no plan was measured in two rounds.
+// Measurements against themselves: the medians of every second round as predictions of the other rounds' medians. It
+// tells how much of a prediction's error may be noise; medians of all rounds have less of it. None: no plan was
+// measured in two rounds.
 struct Repeatability {
   double mean_error = 0, rank_correlation = 0;  // as mean_error() and mean_rank_correlation() have them
 };
