@@ -206,7 +206,7 @@ Action declare_sweep(CLI::App& app) {
   add_integer(app,
               {"--draws", "COUNT",
                "how often all costs are drawn from the ranges in which they are known, for an interval in each cell; "
-               "200 make a cell about 50 times as dear [0]",
+               "with 200 the cells of grid degrees take 3 times as long [0]",
                group},
               options->draws, 0, 1'000'000);
   add_integer(app, {"--seed", "NUMBER", "seed of the draws [0]", group}, options->seed, 0, 2'000'000'000);

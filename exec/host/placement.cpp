@@ -20,7 +20,7 @@ void hurry() {
     std::uint64_t flags = 0;
     std::int32_t nice = 0;
     std::uint32_t priority = 0;
-    std::uint64_t runtime = 100'000, deadline = 0, period = 0;  // nanoseconds; runtime: the slice
+    std::uint64_t runtime = 100'000, deadline = 0, period = 0;  // nanoseconds; runtime: the slice, the shortest allowed
   } slices;
   syscall(SYS_sched_setattr, 0, &slices, 0);
 }

@@ -77,19 +77,12 @@ Json table_json(const KernelTable& table) {
   return json;
 }
 
-Json rates_json(const WorkRates& rates) {
-  return {{"products_s_per_flop", rates.products.value()},
-          {"attention_s_per_flop", rates.attention.value()},
-          {"outputs_s_per_byte", rates.outputs.value()},
-          {"memory_s_per_byte", rates.memory.value()}};
-}
-
 Json kernel_json(const KernelCost& cost) {
   Json json{{"op", name_in(op_kind_names, cost.op)},
             {"phase", name_in(phase_names, cost.phase)},
             {"alpha_s", cost.alpha.value()}};
   if (cost.rates)
-    json["rates"] = rates_json(*cost.rates);
+    json["rates"] = to_json(*cost.rates);
   else
     json["factor"] = cost.factor;
   json["provenance"] = provenance_json(cost.provenance);
@@ -263,7 +256,10 @@ Json to_json(const Calibration& calibration) {
 }
 
 Json to_json(const WorkRates& rates) {
-  return rates_json(rates);
+  return {{"products_s_per_flop", rates.products.value()},
+          {"attention_s_per_flop", rates.attention.value()},
+          {"outputs_s_per_byte", rates.outputs.value()},
+          {"memory_s_per_byte", rates.memory.value()}};
 }
 
 Json to_json(const Workload& workload) {

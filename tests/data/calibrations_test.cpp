@@ -82,13 +82,22 @@ std::string error_cell(const Calibration& c, KernelKind kind) {
 constexpr std::array with_tables{"dgx-h100", "hgx-h200", "dgx-b200", "gb200-nvl72"};
 constexpr std::array of_a100{"dgx-a100-40gb", "ndv4", "a800-8"};  // nothing in fp8
 
-void check_half(const char* name, const Calibration& c, KernelKind kind, double limit) {
-  const KernelTable* table = find_table(c.tables, kind, DType::Bf16);
-  REQUIRE(table != nullptr);
-  const HeldBackError error = fit_table(DType::Bf16, table->points(), table->points().size() / 2).error;
-  INFO(name << " " << name_in(kernel_kind_names, kind) << " " << error.mean);
-  CHECK(error.mean < limit);
-  CHECK(error.mean > .01);  // they were held back
+using Limits = std::vector<std::pair<KernelKind, double>>;
+
+template <std::size_t Count>
+void check_halves(const std::array<const char*, Count>& names, DType dtype, const Limits& limits) {
+  for (const char* name : names) {
+    FilesRead files;
+    const Calibration c = load_calibration(name, files);
+    for (const auto& [kind, limit] : limits) {
+      const KernelTable* table = find_table(c.tables, kind, dtype);
+      REQUIRE(table != nullptr);
+      const HeldBackError error = fit_table(dtype, table->points(), table->points().size() / 2).error;
+      INFO(name << " " << name_in(kernel_kind_names, kind) << " " << error.mean);
+      CHECK(error.mean < limit);
+      CHECK(error.mean > .01);  // they were held back
+    }
+  }
 }
 
 void check_half_of_collectives(const char* name) {
@@ -106,38 +115,17 @@ void check_half_of_collectives(const char* name) {
 }  // namespace
 
 TEST_CASE("half of the shipped measured kernels predicts the other half") {
-  for (const char* name : with_tables) {
-    FilesRead files;
-    const Calibration c = load_calibration(name, files);
-    for (const auto& [kind, limit] :
-         {std::pair{KernelKind::Gemm, .11}, {KernelKind::Attention, .075}, {KernelKind::Experts, .065}})
-      check_half(name, c, kind, limit);
-  }
+  check_halves(with_tables, DType::Bf16,
+               {{KernelKind::Gemm, .11}, {KernelKind::Attention, .075}, {KernelKind::Experts, .065}});
 }
 
 TEST_CASE("half of the shipped kernels of A100 predicts the other half") {
-  for (const char* name : of_a100) {
-    FilesRead files;
-    const Calibration c = load_calibration(name, files);
-    for (const auto& [kind, limit] :
-         {std::pair{KernelKind::Gemm, .11}, {KernelKind::Attention, .075}, {KernelKind::Experts, .12}})
-      check_half(name, c, kind, limit);
-  }
+  check_halves(of_a100, DType::Bf16,
+               {{KernelKind::Gemm, .11}, {KernelKind::Attention, .075}, {KernelKind::Experts, .12}});
 }
 
 TEST_CASE("half of the shipped measured kernels in fp8 predicts the other half") {
-  for (const char* name : with_tables) {
-    FilesRead files;
-    const Calibration c = load_calibration(name, files);
-    for (const auto& [kind, limit] : {std::pair{KernelKind::Gemm, .13}, {KernelKind::Experts, .2}}) {
-      const KernelTable* table = find_table(c.tables, kind, DType::Fp8);
-      REQUIRE(table != nullptr);
-      const HeldBackError error = fit_table(DType::Fp8, table->points(), table->points().size() / 2).error;
-      INFO(name << " " << name_in(kernel_kind_names, kind) << " " << error.mean);
-      CHECK(error.mean < limit);
-      CHECK(error.mean > .01);
-    }
-  }
+  check_halves(with_tables, DType::Fp8, {{KernelKind::Gemm, .13}, {KernelKind::Experts, .2}});
 }
 
 TEST_CASE("half of the shipped sizes of collectives predicts the other half") {
