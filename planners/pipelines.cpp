@@ -31,6 +31,7 @@ std::vector<Pipeline> pipelines(const PlanningTask& task) {
   // Some gates refuse the plain plan, and some bases refuse all degrees but those still to be chosen.
   const auto buildable = [&](Plan plan, Pipeline pipeline) {
     set_pipeline(plan, pipeline);
+    plan.virtual_stages = task.base.virtual_stages;
     return !refusal(plan, task.experiment);
   };
   const auto add = [&](Pipeline pipeline) {
@@ -45,6 +46,10 @@ std::vector<Pipeline> pipelines(const PlanningTask& task) {
     if (task.experiment.workload.batch % parts != 0) continue;
     if (parts == 1) {
       add({as_given.schedule, 1});
+      continue;
+    }
+    if (task.base.virtual_stages > 1) {
+      add({PipelineSchedule::Interleaved, parts});
       continue;
     }
     add({PipelineSchedule::OneForwardOneBackward, parts});

@@ -12,7 +12,8 @@ struct Pipeline {
 };
 void set_pipeline(Plan& plan, Pipeline pipeline);
 
-// Every number of equal micro-batches, up to 256, by 1f1b and by gpipe, few micro-batches first: those that the
+// Every number of equal micro-batches, up to 256, by 1f1b and by gpipe (by interleaved where the base has virtual
+// stages), few micro-batches first: those that the
 // experiment allows and the task does not fix otherwise. One micro-batch comes once, as in the base. If the base has
 // several that the task does not fix, they belong to the system, and there is only the base's own way.
 std::vector<Pipeline> pipelines(const PlanningTask& task);

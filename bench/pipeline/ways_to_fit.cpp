@@ -88,9 +88,10 @@ class Fitting {
   std::optional<Attempt> micro_batches(int parts) {
     Plan plan = plan_;
     plan.micro_batches = parts;
-    plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
-    return attempt(fmt::format("plan.micro_batches={} with plan.pipeline_schedule=1f1b", parts), question_.experiment,
-                   plan);
+    if (plan.virtual_stages == 1) plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+    return attempt(fmt::format("plan.micro_batches={} with plan.pipeline_schedule={}", parts,
+                               name_in(pipeline_schedule_names, plan.pipeline_schedule)),
+                   question_.experiment, plan);
   }
 
   std::optional<Attempt> more_nodes(int nodes) {

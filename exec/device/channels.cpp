@@ -1,5 +1,7 @@
 #include "exec/device/channels.hpp"
 
+#include <algorithm>
+
 #include "exec/device/group_op.hpp"
 #include "models/base/errors.hpp"
 #include "models/schedule/op_table.hpp"
@@ -29,19 +31,21 @@ DeviceCommunicator& Channels::of(const Op& op) const {
 }
 
 // A rank class is a stage. Forward a stage sends to the next one and receives from the one before, else the other way.
+// The first stage comes after the last one, in the next lap.
 Channels::Key Channels::key_of(const Op& op) const {
   if (!between_stages(op)) return {op.stream, static_cast<int>(op.group())};
   const bool from_before = (op.kind == OpKind::StageReceive) == (op.phase == Phase::Forward);
-  return {-1 - (schedule_.class_of(op) - (from_before ? 1 : 0)), static_cast<int>(op.phase)};
+  const int stages = schedule_.groups.pp;
+  return {-1 - (schedule_.class_of(op) + (from_before ? stages - 1 : 0)) % stages, static_cast<int>(op.phase)};
 }
 
 std::vector<int> Channels::members_of(const Op& op, const Key& key, int rank) const {
   const int stage = schedule_.class_of_rank(rank), ranks = schedule_.groups.stage_ranks();
   if (between_stages(op)) {
-    const int earlier = -1 - std::get<0>(key);
-    if (stage == earlier) return {rank, rank + ranks};
-    if (stage == earlier + 1) return {rank - ranks, rank};
-    return {};
+    const int earlier = -1 - std::get<0>(key), later = (earlier + 1) % schedule_.groups.pp;
+    if (stage != earlier && stage != later) return {};
+    const auto [first, last] = std::minmax(earlier, later);
+    return {rank + (first - stage) * ranks, rank + (last - stage) * ranks};
   }
   if (stage != schedule_.class_of(op)) return {};
   return group_members(schedule_.groups, op.group(), rank);

@@ -42,7 +42,7 @@ class RankExchange {
   }
 
  private:
-  // Two neighbouring stages have a communicator of their own, in which the earlier one is the first.
+  // Two neighbouring stages have a communicator of their own, in which the one of lower ranks is the first.
   int peer(const Transfer& t) const {
     const Op& op = self_.operands.op;
     if (op.group() != GroupKind::Pp) return t.peer;

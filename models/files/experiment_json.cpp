@@ -286,8 +286,10 @@ Json to_json(const Workload& workload) {
 }
 
 Json to_json(const Parallelism& parallelism) {
-  return {{"dp", parallelism.dp},   {"mp", parallelism.mp}, {"ep", parallelism.ep},
-          {"esp", parallelism.esp}, {"pp", parallelism.pp}, {"edp", parallelism.edp}};
+  Json json{{"dp", parallelism.dp},   {"mp", parallelism.mp}, {"ep", parallelism.ep},
+            {"esp", parallelism.esp}, {"pp", parallelism.pp}, {"edp", parallelism.edp}};
+  if (!parallelism.pipeline_layout.empty()) json["pipeline_layout"] = parallelism.pipeline_layout;
+  return json;
 }
 
 Json to_json(const Experiment& experiment) {

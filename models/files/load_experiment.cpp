@@ -113,6 +113,7 @@ Parallelism read_parallelism(const JsonReader& json, Experiment& e, std::vector<
   const Parallelism usual = default_parallelism(e.cluster, e.model);
   Parallelism p;
   p.pp = json.integer_or("pp", usual.pp, 1);
+  if (json.has("pipeline_layout")) p.pipeline_layout = json.string("pipeline_layout");
   p.mp = json.integer_or("mp", usual.mp, 1);
   p.esp = json.integer_or("esp", usual.esp, 1);
   p.dp = json.integer_or("dp", rest(p.pp, p.mp), 1);

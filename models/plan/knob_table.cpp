@@ -308,7 +308,9 @@ constexpr std::array table{
              pipeline_schedule_names,
              {{PipelineSchedule::Gpipe, "All run forward; then they run backward in reverse."},
               {PipelineSchedule::OneForwardOneBackward, "One forward and one backward pass take turns."},
-              {PipelineSchedule::Interleaved, "Each rank has several stages, which take turns.", not_built}}),
+              {PipelineSchedule::Interleaved,
+               "One forward and one backward pass take turns, on ranks that have several stages each "
+               "(Megatron-LM's interleaved 1F1B)."}}),
          .group = Pipeline,
          .search = Together,
          .holds_rows = true,
@@ -317,9 +319,9 @@ constexpr std::array table{
          .type = CountKnob{&Plan::virtual_stages, 1, most_stages},
          .group = Pipeline,
          .search = Kept,
-         .holds_rows = false,
-         .built = not_built,
-         .help = "Each rank has so many pipeline stages."},
+         .holds_rows = true,
+         .help = "With pipeline_schedule interleaved, each rank has so many pipeline stages, at least 2: micro-batches "
+                 "pass all ranks so often, in groups of as many as there are ranks in the pipeline."},
     Knob{.name = "micro_batches",
          .type = CountKnob{&Plan::micro_batches, 1, most_micro_batches},
          .group = Pipeline,

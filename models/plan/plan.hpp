@@ -14,6 +14,8 @@
 
 namespace dovetail {
 
+class StageLayout;
+
 enum class Scope { Layer, Moe, Block, Batch };
 inline constexpr Names<Scope, 4> scope_names{
     {{"layer", Scope::Layer}, {"moe", Scope::Moe}, {"block", Scope::Block}, {"batch", Scope::Batch}}};
@@ -161,6 +163,6 @@ struct Plan {
 // The slices that a plan's grad_sync stands for, in backward order, of each pipeline stage. `elements`: dense gradients
 // of each layer.
 std::vector<GradientSlice> gradient_slices(const Plan& plan, std::span<const std::int64_t> elements, Bytes element,
-                                           int stages = 1);
+                                           const StageLayout& layout);
 
 }  // namespace dovetail

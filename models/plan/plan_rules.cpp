@@ -14,6 +14,8 @@
 #include "models/plan/knob_table.hpp"
 #include "models/plan/refuse.hpp"
 #include "models/question/capacity.hpp"
+#include "models/question/pipeline_layout.hpp"
+#include "models/question/stage_layout.hpp"
 #include "models/question/volumes.hpp"
 
 namespace dovetail {
@@ -135,28 +137,32 @@ void require_rings(const RuledPlan& r) {
                            name, j, degree, chunks, p.forward_degree));
 }
 
-// Windows in the order in which the backward pass reaches them.
-int window_order(const GradientSlice& slice, int layers) {
-  return 3 * (layers - 1 - slice.layer) + static_cast<int>(slice.window);
+// Windows in the order in which the backward pass of their stage reaches them, the last stage first.
+std::array<int, 3> window_order(const GradientSlice& slice, const StageLayout& layout) {
+  return {-layout.stage_of(slice.layer), -slice.layer, static_cast<int>(slice.window)};
 }
 
-void require_slice(const GradientSlice& s, LayerRun run) {
+void require_slice(const GradientSlice& s, int first_layer) {
   if (s.elements < 1) refuse("gradient_slices", fmt::format("a slice of {} elements, expected at least 1", s.elements));
-  if (s.window == Window::Tail && s.layer != run.first)
-    refuse("gradient_slices", fmt::format("a slice of the tail at layer {}, expected {}", s.layer, run.first));
+  if (s.window == Window::Tail && s.layer != first_layer)
+    refuse("gradient_slices", fmt::format("a slice of the tail at layer {}, expected {}", s.layer, first_layer));
 }
 
 // The slices of one stage, from `next` on, which is left at the first of another.
-void require_slices_of_stage(const Plan& p, const Experiment& e, LayerRun run, std::size_t& next) {
+void require_slices_of_stage(const Plan& p, const Experiment& e, const StageLayout& layout, int stage,
+                             std::size_t& next) {
   const std::vector<std::int64_t> elements = dense_elements(e);
+  const std::span<const int> layers = layout.layers_of(stage);
   const auto after = [&](int layer) {  // in the stage
-    return std::reduce(elements.begin() + layer + 1, elements.begin() + run.last);
+    std::int64_t sum = 0;
+    for (int later : layers) sum += later > layer ? elements[static_cast<std::size_t>(later)] : 0;
+    return sum;
   };
-  const std::int64_t all = after(run.first - 1);
+  const std::int64_t all = after(-1);
   std::int64_t sum = 0;
-  for (; next < p.gradient_slices.size() && run.contains(p.gradient_slices[next].layer); ++next) {
+  for (; next < p.gradient_slices.size() && layout.stage_of(p.gradient_slices[next].layer) == stage; ++next) {
     const GradientSlice& s = p.gradient_slices[next];
-    require_slice(s, run);
+    require_slice(s, layers.front());
     if (s.elements > all - sum) refuse("gradient_slices", fmt::format("slices exceed the {} dense gradients", all));
     sum += s.elements;
     // Backward order: when layer s.layer runs, the gradients of the layers after it exist.
@@ -179,17 +185,18 @@ void require_slices(const RuledPlan& r) {
     if (!p.gradient_slices.empty()) refuse("gradient_slices", "given, but plan.grad_sync is not partitioned");
     return;
   }
-  int last_window = 0;
+  const StageLayout layout(e.workload.layers, e.parallelism, p.virtual_stages);
+  std::array<int, 3> last_window{-e.parallelism.pp, 0, 0};
   for (const GradientSlice& s : p.gradient_slices) {
     if (s.layer < 0 || s.layer >= e.workload.layers)
       refuse("gradient_slices", fmt::format("layer {}, expected 0 to {}", s.layer, e.workload.layers - 1));
-    const int window = window_order(s, e.workload.layers);
+    const std::array<int, 3> window = window_order(s, layout);
     if (window < last_window) refuse("gradient_slices", "windows are not in backward order");
     last_window = window;
   }
   std::size_t next = 0;
   for (int stage = e.parallelism.pp - 1; stage >= 0; --stage)
-    require_slices_of_stage(p, e, layers_of_stage(e.workload.layers, e.parallelism.pp, stage), next);
+    require_slices_of_stage(p, e, layout, stage, next);
 }
 
 void require_micro_batches(const Plan& p, const Experiment& e) {
@@ -203,6 +210,43 @@ void require_micro_batches(const Plan& p, const Experiment& e) {
   if (tokens % e.parallelism.mp != 0)
     refuse("micro_batches", fmt::format("{} leave {} tokens each, which do not divide over mp {} ranks",
                                         p.micro_batches, tokens, e.parallelism.mp));
+}
+
+// Interleaved stages: micro-batches go through a rank's virtual stages in groups of as many as the pipeline has stages.
+void require_interleaved(const Plan& p, int stages) {
+  if (p.virtual_stages == 1)
+    refuse("pipeline_schedule", "interleaved needs several stages on each rank; expected plan.virtual_stages of 2 or more");
+  if (stages == 1)
+    refuse("pipeline_schedule", "interleaved needs a pipeline; expected parallelism.pp of 2 or more");
+  if (p.micro_batches % stages != 0)
+    refuse("micro_batches", fmt::format("{} do not divide over the {} pipeline stages, which plan.pipeline_schedule "
+                                        "interleaved needs; expected a multiple of {}",
+                                        p.micro_batches, stages, stages));
+}
+
+void require_stages(const RuledPlan& r) {
+  const Plan& p = r.plan;
+  const Experiment& e = r.experiment;
+  const int pp = e.parallelism.pp;
+  if (p.pipeline_schedule == PipelineSchedule::Interleaved)
+    require_interleaved(p, pp);
+  else if (p.virtual_stages > 1)
+    refuse("virtual_stages", fmt::format("{} contradicts plan.pipeline_schedule {}, where each rank has one stage; "
+                                         "expected 1, or pipeline_schedule interleaved",
+                                         p.virtual_stages, name_in(pipeline_schedule_names, p.pipeline_schedule)));
+  const std::string& layout = e.parallelism.pipeline_layout;
+  const std::int64_t stages = std::int64_t{pp} * p.virtual_stages;
+  if (layout.empty()) {
+    if (stages > e.workload.layers)
+      refuse("virtual_stages", fmt::format("{} on each of {} pipeline stages are more than the {} layers",
+                                           p.virtual_stages, pp, e.workload.layers));
+    return;
+  }
+  if (const auto laid_out = std::ssize(parse_pipeline_layout(layout)); laid_out != stages)
+    refuse("virtual_stages",
+           fmt::format("{} on each of {} pipeline stages are {} stages, but parallelism.pipeline_layout has {}; "
+                       "expected {}",
+                       p.virtual_stages, pp, stages, laid_out, laid_out / pp));
 }
 
 // A graph is launched again and again as it was captured: no host waits inside, and sizes stay.
@@ -226,6 +270,11 @@ constexpr std::array rules{
     PlanRule{"micro_batches", "micro_batches",
              "Micro-batches divide the batch, and the tokens of each divide over the mp ranks.",
              [](const RuledPlan& r) { require_micro_batches(r.plan, r.experiment); }},
+    PlanRule{"stages", "pipeline_schedule virtual_stages micro_batches",
+             "The pipeline_schedule interleaved goes with virtual_stages of 2 or more, pp of 2 or more and micro-batches "
+             "that divide over pp; other schedules have one stage on each rank. There are no more stages than layers, "
+             "and as many as parallelism.pipeline_layout has.",
+             require_stages},
     PlanRule{"sharding", "sharding_repeats row_tile",
              "Tokens are repeated with expert_sharding ep_mp alone, to a number of shards that divides esp.",
              [](const RuledPlan& r) { require_sharding(r.plan, r.micro_batch); }},

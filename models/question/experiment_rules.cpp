@@ -7,6 +7,7 @@
 
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
+#include "models/question/pipeline_layout.hpp"
 #include "models/question/volumes.hpp"
 
 namespace dovetail {
@@ -96,6 +97,28 @@ void require_message_sizes(const Experiment& e) {
           name_in(gate_kind_names, e.workload.gate.kind));
 }
 
+// Each stage needs a layer of its own in one of its laps, because it has gradients to reduce and weights to update.
+void require_layout(const Experiment& e) {
+  constexpr auto at = "/parallelism/pipeline_layout";
+  if (e.parallelism.pipeline_layout.empty()) return;
+  const std::vector<LayoutStage> stages = parse_pipeline_layout(e.parallelism.pipeline_layout);
+  const int pp = e.parallelism.pp, count = static_cast<int>(stages.size());
+  require(count % pp == 0, at, "{} stages do not divide over pp {}", count, pp);
+  std::vector<int> layers(static_cast<std::size_t>(pp));
+  int all = 0, predictions = 0;
+  for (int i = 0; i < count; ++i) {
+    const LayoutStage& stage = stages[static_cast<std::size_t>(i)];
+    layers[static_cast<std::size_t>(i % pp)] += stage.layers;
+    all += stage.layers;
+    predictions += stage.predictions;
+  }
+  require(all == e.workload.layers, at, "{} layers (t), but workload.layers is {}", all, e.workload.layers);
+  require(predictions == 0, at, "multi-token prediction (m) is not built yet");
+  for (int stage = 0; stage < pp; ++stage)
+    require(layers[static_cast<std::size_t>(stage)] > 0, at,
+            "pipeline stage {} has no layer (t), which is not built yet", stage);
+}
+
 }  // namespace
 
 void validate(const Experiment& e) {
@@ -109,6 +132,7 @@ void validate(const Experiment& e) {
           w.layers, e.model.name, e.model.first_moe() + 1);
   require(e.parallelism.pp <= w.layers, "/parallelism", "pp {}: more pipeline stages than the {} layers",
           e.parallelism.pp, w.layers);
+  require_layout(e);
   require(w.top_k >= 1 && w.top_k <= e.model.experts, "/workload/top_k", "{}, expected 1 to {} (the experts of {})",
           w.top_k, e.model.experts, e.model.name);
   require(std::isfinite(w.capacity_factor), "/workload/capacity_factor", "{}, expected a finite number",

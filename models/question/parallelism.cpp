@@ -36,11 +36,6 @@ void require(bool condition, fmt::format_string<const Args&...> message, const A
 
 }  // namespace
 
-LayerRun layers_of_stage(int layers, int stages, int stage) {
-  const int each = layers / stages, longer = layers % stages;
-  return {stage * each + std::min(stage, longer), (stage + 1) * each + std::min(stage + 1, longer)};
-}
-
 Parallelism default_parallelism(const Cluster& cluster, const Model& model) {
   Parallelism p;
   p.mp = default_mp(cluster.gpus_per_node, model);

@@ -4,6 +4,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@ struct Parallelism {
   int esp = 1;  // expert sharding: one expert's hidden size over esp ranks
   int pp = 1;   // pipeline stages
   int edp = 1;  // replicas of the experts
+  std::string pipeline_layout;  // what each (virtual) stage holds (pipeline_layout.hpp); empty: equal runs of layers
 
   int stage_ranks() const { return dp * mp; }  // stage s holds ranks [s stage_ranks, (s + 1) stage_ranks)
 };
@@ -39,13 +41,6 @@ struct GroupShape {
   int nodes = 1;  // nodes they are on
   bool crosses_nodes() const { return nodes > 1; }
 };
-
-// Layers [first, last) of a pipeline stage: equal runs, the first ones one longer where stages do not divide layers.
-struct LayerRun {
-  int first = 0, last = 0;
-  bool contains(int layer) const { return first <= layer && layer < last; }
-};
-LayerRun layers_of_stage(int layers, int stages, int stage);
 
 // Members of a group whose place in it differs in one digit only: those at r, r + stride, ..., size of them. `stride`
 // consecutive members form a part, size parts a larger one.

@@ -22,9 +22,9 @@ class Lowering {
   LoweredOp lowered() const {
     switch (op_.kind) {
       case OpKind::StageSend:
-        return between_stages(stage(), stage() + onward());
+        return between_stages(stage(), neighbour(onward()));
       case OpKind::StageReceive:
-        return between_stages(stage() - onward(), stage());
+        return between_stages(neighbour(-onward()), stage());
       case OpKind::ShadowWeights:
         return op_.phase == Phase::Forward ? broadcast_shadow() : return_shadow_gradient();
       case OpKind::GatherExpertWeights:
@@ -133,6 +133,8 @@ class Lowering {
   // A stage's place in its group is its rank class. Stages send forward in the forward pass, else back.
   int stage() const { return s_.class_of(op_); }
   int onward() const { return op_.phase == Phase::Forward ? 1 : -1; }
+  // From one lap to the next the last stage sends to the first one.
+  int neighbour(int steps) const { return (stage() + steps + group_.size) % group_.size; }
 
   LoweredOp between_stages(int sender, int receiver) const {
     Transfers message;

@@ -193,32 +193,38 @@ class Step {
 
   void add(const StageUnit& unit) {
     c_.enter(unit.stage, unit.micro_batch);
-    unit.phase == Phase::Forward ? add_forward() : add_backward();
+    unit.phase == Phase::Forward ? add_forward(unit.lap) : add_backward(unit.lap);
   }
 
  private:
-  void add_forward() {
-    const LayerRun run = c_.layers_of_stage();
-    TensorId x =
-        c_.stage() == 0 ? c_.persistent(TensorKind::LayerInput, 0, tokens_) : received(Phase::Forward, run.first);
+  void add_forward(int lap) {
+    const int here = virtual_stage(lap);
+    const LayerRun run = c_.layout().run(here);
+    TensorId x = here == 0 ? c_.persistent(TensorKind::LayerInput, 0, tokens_) : received(Phase::Forward, run.first);
     for (int layer = run.first; layer < run.last; ++layer) x = forward(c_, layer, x, saved(layer));
-    if (c_.stage() + 1 < c_.stages()) arriving() = send_to_stage(c_, c_.stage() + 1, Phase::Forward, run.last, {x});
+    if (here != last_virtual_stage()) send_on(here + 1, Phase::Forward, run.last, {x});
   }
 
-  void add_backward() {
-    const LayerRun run = c_.layers_of_stage();
+  void add_backward(int lap) {
+    const int here = virtual_stage(lap);
+    const LayerRun run = c_.layout().run(here);
     GradientPart& gradients = gradients_[static_cast<std::size_t>(c_.stage())];
-    gradients.begin_pass();
-    const TensorId of_output = c_.stage() + 1 == c_.stages()
+    gradients.begin_pass(lap);
+    const TensorId of_output = here == last_virtual_stage()
                                    ? c_.persistent(TensorKind::LayerInput, run.last, tokens_, true)
                                    : received(Phase::Backward, run.last);
-    Gradient gradient(c_.parts(run.last - 1).size(), {of_output});
+    Gradient gradient(run.empty() ? 1 : c_.parts(run.last - 1).size(), {of_output});
     for (int layer = run.last - 1; layer >= run.first; --layer)
       gradient = backward(c_, layer, gradient, saved(layer), gradients);
-    if (c_.stage() > 0) arriving() = send_to_stage(c_, c_.stage() - 1, Phase::Backward, run.first, all_parts(gradient));
+    if (here > 0) send_on(here - 1, Phase::Backward, run.first, all_parts(gradient));
     gradients.end_pass();
   }
 
+  int virtual_stage(int lap) const { return lap * c_.stages() + c_.stage(); }
+  int last_virtual_stage() const { return c_.layout().virtual_stages() - 1; }
+  void send_on(int virtual_stage, Phase phase, int layer, const TensorIds& parts) {
+    arriving() = send_to_stage(c_, virtual_stage % c_.stages(), phase, layer, parts);
+  }
   TensorId received(Phase phase, int layer) {
     receive_from_stage(c_, phase, layer, arriving());
     return arriving();
@@ -242,7 +248,8 @@ Schedule build_step(const Experiment& experiment, const Plan& plan) {
   validate(plan, experiment);
   StepContext c(experiment, plan);
   Step step(c);
-  for (const StageUnit& unit : pipeline_order(plan.pipeline_schedule, c.stages(), plan.micro_batches, c.training()))
+  for (const StageUnit& unit :
+       pipeline_order(plan.pipeline_schedule, c.stages(), plan.micro_batches, c.training(), plan.virtual_stages))
     step.add(unit);
   return c.finish();
 }

@@ -262,12 +262,13 @@ GradientPartition partition_gradients(const LayerTimes& times, CommStreams strea
                                       PartitionMethod method) {
   GradientPartition all;
   all.degrees.resize(times.moe.size());
-  for (int stage = times.stages - 1; stage >= 0; --stage) {
-    const LayerRun run = layers_of_stage(times.layers(), times.stages, stage);
-    GradientPartition part = method(gradient_problem(times.of_layers(run), streams, degrees));
-    for (GradientSlice& slice : part.slices) slice.layer += run.first;
+  for (int stage = times.layout.stages() - 1; stage >= 0; --stage) {
+    const std::span<const int> layers = times.layout.layers_of(stage);
+    GradientPartition part = method(gradient_problem(times.of_layers(layers), streams, degrees));
+    const auto layer_of = [&](int place) { return layers[static_cast<std::size_t>(place)]; };
+    for (GradientSlice& slice : part.slices) slice.layer = layer_of(slice.layer);
     all.slices.insert(all.slices.end(), part.slices.begin(), part.slices.end());
-    std::ranges::copy(part.degrees, all.degrees.begin() + run.first);
+    for (std::size_t i = 0; i < layers.size(); ++i) all.degrees[static_cast<std::size_t>(layers[i])] = part.degrees[i];
     all.time = std::max(all.time, part.time);
   }
   return all;
@@ -289,7 +290,7 @@ Plan with_partition(Plan plan, const GradientPartition& partition) {
 Plan with_slices_of(Plan plan, GradSync other, const LayerTimes& times) {
   plan.grad_sync = other;
   plan.gradient_slices.clear();
-  plan.gradient_slices = gradient_slices(plan, times.dense_elements, Bytes(1), times.stages);
+  plan.gradient_slices = gradient_slices(plan, times.dense_elements, Bytes(1), times.layout);
   plan.grad_sync = GradSync::Partitioned;
   return plan;
 }

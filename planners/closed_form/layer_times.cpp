@@ -77,10 +77,14 @@ std::int64_t LayerTimes::elements_after(int layer) const {
   return std::reduce(dense_elements.begin() + layer + 1, dense_elements.end());
 }
 
-LayerTimes LayerTimes::of_layers(LayerRun run) const {
+LayerTimes LayerTimes::of_layers(std::span<const int> layers) const {
   LayerTimes part = *this;
-  part.moe.assign(moe.begin() + run.first, moe.begin() + run.last);
-  part.dense_elements.assign(dense_elements.begin() + run.first, dense_elements.begin() + run.last);
+  part.moe.clear();
+  part.dense_elements.clear();
+  for (int layer : layers) {
+    part.moe.push_back(is_moe(layer));
+    part.dense_elements.push_back(dense_elements[static_cast<std::size_t>(layer)]);
+  }
   const auto experts = [](const LayerTimes& times) { return static_cast<double>(std::ranges::count(times.moe, true)); };
   part.expert_all_reduce = expert_all_reduce * (experts(part) / experts(*this));
   return part;
@@ -103,13 +107,14 @@ Plan sequential_plan(const Plan& plan) {
 }
 
 LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
-  const Experiment experiment = one_micro_batch(whole, plan.micro_batches);
+  Experiment experiment = one_micro_batch(whole, plan.micro_batches);
+  LayerTimes times;
+  times.layout = StageLayout(whole.workload.layers, whole.parallelism, plan.virtual_stages);
+  if (plan.virtual_stages > 1) experiment.parallelism.pipeline_layout.clear();  // which the sequential plan cannot have
   const PricedSchedule priced = price_plan(experiment, sequential_plan(plan));
   const Schedule& schedule = *priced.schedule;
   const LayerVolumes volumes = layer_volumes(experiment);
-  LayerTimes times;
   for (int layer = 0; layer < experiment.workload.layers; ++layer) times.moe.push_back(experiment.model.is_moe(layer));
-  times.stages = experiment.parallelism.pp;
   times.capacity = volumes.capacity;
   times.dense_elements = dense_elements(experiment);
   std::vector<Seconds> updates(schedule.classes.size());

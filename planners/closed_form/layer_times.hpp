@@ -2,10 +2,12 @@
 // fixed time is the alpha of a chunk, and the rest is shared among chunks.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "models/plan/plan.hpp"
 #include "models/question/experiment.hpp"
+#include "models/question/stage_layout.hpp"
 #include "models/schedule/schedule.hpp"
 #include "planners/closed_form/four_case.hpp"
 
@@ -33,7 +35,7 @@ struct PhaseTimes {
 // MoE layers are alike, and so are dense layers. Attention takes as long in both.
 struct LayerTimes {
   std::vector<bool> moe;                     // by layer; else dense
-  int stages = 1;                            // of the pipeline
+  StageLayout layout{0};                     // which pipeline stage has which layers
   std::vector<std::int64_t> dense_elements;  // by layer: its dense gradients
   std::int64_t capacity = 0;                 // rows that are cut into chunks
   PhaseTimes forward, backward;              // of an MoE layer; backward is all 0 in a forward-only workload
@@ -47,7 +49,7 @@ struct LayerTimes {
   bool is_moe(int layer) const { return moe[static_cast<std::size_t>(layer)]; }
   // Dense gradients that exist when the backward pass reaches a layer: those of the layers after it. -1: all.
   std::int64_t elements_after(int layer) const;
-  LayerTimes of_layers(LayerRun run) const;
+  LayerTimes of_layers(std::span<const int> layers) const;
 };
 
 // The plan that does the same work one op after the other: it keeps the knobs of class volumes, except shadowed

@@ -22,6 +22,7 @@ Experiment one_moe_layer(Experiment e) {
   e.model.first_dense = 0;
   e.model.moe_every = 1;
   e.workload.layers = e.parallelism.pp;
+  e.parallelism.pipeline_layout.clear();
   return e;
 }
 
@@ -208,9 +209,8 @@ StepBound::StepBound(const Experiment& experiment, const Plan& plan)
       training_(experiment.workload.phases == Phases::Training) {
   const int layers = times_.layers();
   for (int stage = 0; stage < stages_; ++stage) {
-    const LayerRun run = layers_of_stage(layers, stages_, stage);
-    const auto here =
-        static_cast<double>(std::count(times_.moe.begin() + run.first, times_.moe.begin() + run.last, true));
+    const auto here = static_cast<double>(
+        std::ranges::count_if(times_.layout.layers_of(stage), [this](int layer) { return times_.is_moe(layer); }));
     of_stage_ = std::max(of_stage_, here);
     moe_ += here;
   }
@@ -238,8 +238,7 @@ StepBound::StepBound(const Experiment& experiment, const Plan& plan)
 }
 
 PricedSchedule StepBound::priced(Plan plan, const Experiment& layer) const {
-  plan.micro_batches = 1;
-  copy_knobs(KnobClass::Gradients, Plan{}, plan);
+  for (const KnobClass group : {KnobClass::Pipeline, KnobClass::Gradients}) copy_knobs(group, Plan{}, plan);
   plan.backward_degrees.clear();
   return price_plan(layer, plan);
 }

@@ -1,5 +1,7 @@
 #include "models/schedule/builder/gradient_part.hpp"
 
+#include <algorithm>
+
 #include "models/base/errors.hpp"
 
 namespace dovetail::builder {
@@ -15,8 +17,14 @@ bool experts_in_windows(const Plan& plan) {
 GradientPart::GradientPart(StepContext& c)
     : c_(c),
       slices_(gradient_slices(c.plan(), dense_elements(c.experiment()), size_of(c.experiment().workload.dtype),
-                              c.stages())) {
-  std::erase_if(slices_, [run = c.layers_of_stage()](const GradientSlice& s) { return !run.contains(s.layer); });
+                              c.layout())),
+      passes_(static_cast<std::size_t>(c.plan().virtual_stages)) {
+  std::erase_if(slices_, [&c](const GradientSlice& s) { return c.layout().stage_of(s.layer) != c.stage(); });
+}
+
+void GradientPart::begin_pass(int lap) {
+  lap_ = static_cast<std::size_t>(lap);
+  ++passes_[lap_];
 }
 
 void GradientPart::add_slices(Window window, int layer) {
@@ -49,20 +57,19 @@ void GradientPart::reduce_experts(int layer) {
 }
 
 void GradientPart::end_pass() {
-  if (!last_pass()) return;
+  if (!last_pass() || lap_ > 0) return;
   c_.enter(c_.stage(), 0);  // what follows belongs to no micro-batch
-  const LayerRun run = c_.layers_of_stage();
-  if (!experts_in_windows(c_.plan()))
-    for (int layer = run.last - 1; layer >= run.first; --layer) reduce_experts(layer);
-  add_slices(Window::Tail, run.first);
+  const std::span<const int> layers = c_.layers_of_stage();
+  if (!experts_in_windows(c_.plan())) std::for_each(layers.rbegin(), layers.rend(), [&](int l) { reduce_experts(l); });
+  add_slices(Window::Tail, layers.front());
   check(next_ == slices_.size(), "a gradient slice was not placed");
   add_update();
 }
 
 void GradientPart::add_update() {
   const auto add_existing = [this](TensorIds& to, TensorId LayerWeightIds::*kind) {
-    for (const LayerWeightIds& layer : c_.weights_of_stage())
-      if (layer.*kind >= 0) to.push_back(layer.*kind);
+    for (int layer : c_.layers_of_stage())
+      if (const TensorId id = c_.weights(layer).*kind; id >= 0) to.push_back(id);
   };
   TensorIds writes;
   for (TensorId LayerWeightIds::*kind : {&LayerWeightIds::dense, &LayerWeightIds::router, &LayerWeightIds::expert})
@@ -73,7 +80,7 @@ void GradientPart::add_update() {
     add_existing(reads, kind);
   reads.push_back(c_.optimizer_state());
   writes.push_back(c_.optimizer_state());
-  const int layer = c_.layers_of_stage().first;
+  const int layer = c_.layers_of_stage().front();
   c_.add(c_.op(OpKind::Update, Phase::Update, layer, c_.streams().compute, c_.work(layer).update(c_.parameters())),
          reads, writes);
 }

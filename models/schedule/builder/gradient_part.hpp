@@ -1,5 +1,6 @@
 // Reductions of one stage's weight gradients over the ranks that hold the same weights, and the optimizer update after
-// them. Gradients add up over the backward passes of the micro-batches; only the last one reduces.
+// them. Gradients add up over the backward passes of the micro-batches; only the last one reduces. A stage's last lap has
+// its last pass before the laps before it have theirs.
 #pragma once
 #include "models/schedule/builder/step_context.hpp"
 
@@ -9,15 +10,15 @@ class GradientPart {
  public:
   explicit GradientPart(StepContext& c);  // of the stage entered
 
-  void begin_pass() { ++passes_; }
-  // In the last pass: the all-reduces of the slices in this window, after the gradients that exist by now; beside a
+  void begin_pass(int lap);
+  // In the last pass of a lap: the all-reduces of the slices in this window, after the gradients that exist by now; beside a
   // layer's attention, with with_dense and fixed_chunks, those of its experts too.
   void add_slices(Window window, int layer);
-  // After the last pass: what is left, then the update.
+  // After the last pass of all: what is left, then the update.
   void end_pass();
 
  private:
-  bool last_pass() const { return passes_ == c_.plan().micro_batches; }
+  bool last_pass() const { return passes_[lap_] == c_.plan().micro_batches; }
   void reduce_dense(Window window, int layer);
   void reduce_experts(int layer);
   void add_update();
@@ -26,7 +27,8 @@ class GradientPart {
   std::vector<GradientSlice> slices_;  // those not yet placed start at next_
   std::size_t next_ = 0;
   std::int64_t reduced_ = 0;  // dense gradients covered by the slices placed so far
-  int passes_ = 0;            // begun
+  std::vector<int> passes_;   // begun, by lap
+  std::size_t lap_ = 0;       // of the pass begun last
 };
 
 }  // namespace dovetail::builder

@@ -7,11 +7,12 @@
 
 namespace dovetail::builder {
 
-// One micro-batch through one stage, forward or backward.
+// One micro-batch through one stage, forward or backward; with virtual stages, through one of them.
 struct StageUnit {
   int stage = 0;
   Phase phase = Phase::Forward;
   int micro_batch = 0;
+  int lap = 0;  // see StageLayout
   friend bool operator==(const StageUnit&, const StageUnit&) = default;
 };
 
@@ -19,9 +20,13 @@ struct StageUnit {
 // Gpipe (Huang et al. 2019): all forwards, then the backwards in reverse.
 // OneForwardOneBackward (PipeDream-Flush, Narayanan et al. 2021): stage s runs stages - 1 - s forwards ahead, then one
 // forward and one backward in turn, so that it holds at most stages - s micro-batches.
-std::vector<StageUnit> stage_order(PipelineSchedule schedule, int stage, int stages, int micro_batches);
+// Interleaved (Narayanan et al. 2021, as in Megatron-LM): each group of `stages` micro-batches passes all laps, before
+// the next one does: forward from the first lap on, backward from the last one on. Stage s runs
+// 2 (stages - 1 - s) + (laps - 1) stages units ahead.
+std::vector<StageUnit> stage_order(PipelineSchedule schedule, int stage, int stages, int micro_batches, int laps = 1);
 
 // All stages' units, each after the unit that it gets its data from. Without `training` forwards only.
-std::vector<StageUnit> pipeline_order(PipelineSchedule schedule, int stages, int micro_batches, bool training);
+std::vector<StageUnit> pipeline_order(PipelineSchedule schedule, int stages, int micro_batches, bool training,
+                                      int laps = 1);
 
 }  // namespace dovetail::builder

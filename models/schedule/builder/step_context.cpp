@@ -22,9 +22,11 @@ StepContext::StepContext(const Experiment& experiment, const Plan& plan)
       experiment_(micro_batch_of_ ? *micro_batch_of_ : experiment),
       plan_(plan),
       groups_(exchange_groups(plan, experiment.parallelism)),
+      layout_(experiment.workload.layers, experiment.parallelism, plan.virtual_stages),
       writer_(op_estimate(experiment, plan)),
       all_to_all_steps_(dovetail::all_to_all_steps(plan, experiment)),
-      stages_(static_cast<std::size_t>(experiment.parallelism.pp)) {
+      stages_(static_cast<std::size_t>(experiment.parallelism.pp)),
+      weights_(static_cast<std::size_t>(experiment.workload.layers)) {
   writer_.set_steps(all_to_all_steps_);
   for (int layer = 0; layer < layers(); ++layer) {
     const LayerVolumes& v = volumes_.emplace_back(layer_volumes(experiment_, plan, layer));
@@ -62,20 +64,19 @@ void StepContext::add_streams(StreamIds& streams) {
 }
 
 void StepContext::add_weights(Stage& stage) {
-  const LayerRun run = layers_of_stage();
-  for (int layer = run.first; layer < run.last; ++layer) {
+  const std::span<const int> own = layers_of_stage();
+  for (int layer : own) {
     const LayerVolumes& v = volumes(layer);
-    LayerWeightIds ids;
+    LayerWeightIds& ids = weights_[static_cast<std::size_t>(layer)];
     ids.dense = persistent(TensorKind::DenseWeights, layer, v.dense_parameters);
     if (v.moe) {
       ids.router = persistent(TensorKind::RouterWeights, layer, v.router_parameters);
       ids.expert = persistent(TensorKind::ExpertWeights, layer, v.expert_parameters);
     }
-    weights_.push_back(ids);
   }
   if (!training()) return;
-  stage.dense_gradients = persistent(TensorKind::DenseGradients, run.first, dense_gradients_of(run.first).last);
-  for (int layer = run.first; layer < run.last; ++layer) {
+  stage.dense_gradients = persistent(TensorKind::DenseGradients, own.front(), dense_gradients_of(own.front()).last);
+  for (int layer : own) {
     const LayerVolumes& v = volumes(layer);
     if (!v.moe) continue;
     LayerWeightIds& ids = weights_[static_cast<std::size_t>(layer)];
@@ -85,27 +86,21 @@ void StepContext::add_weights(Stage& stage) {
   // Two Adam moments, and a master weight where weights are not fp32.
   const DType dtype = experiment_.workload.dtype;
   const int states = dtype == DType::Fp32 || dtype == DType::Fp64 ? 2 : 3;
-  Tensor state = tensor(TensorKind::OptimizerState, run.first, states * parameters());
+  Tensor state = tensor(TensorKind::OptimizerState, own.front(), states * parameters());
   state.persistent = true;
   state.dtype = DType::Fp32;
   stage.optimizer_state = writer_.add_tensor(state);
 }
 
-std::span<const LayerWeightIds> StepContext::weights_of_stage() const {
-  const LayerRun run = layers_of_stage();
-  return std::span(weights_).subspan(static_cast<std::size_t>(run.first),
-                                     static_cast<std::size_t>(run.last - run.first));
-}
-
 RowRange StepContext::dense_gradients_of(int layer) const {
   std::int64_t first = 0;
-  for (int later = layers_of_stage().last - 1; later > layer; --later) first += volumes(later).dense_parameters;
+  for (int later : layers_of_stage()) first += later > layer ? volumes(later).dense_parameters : 0;
   return {first, first + volumes(layer).dense_parameters};
 }
 
 std::int64_t StepContext::parameters() const {
   std::int64_t sum = 0;
-  for (int layer = layers_of_stage().first; layer < layers_of_stage().last; ++layer) sum += volumes(layer).parameters();
+  for (int layer : layers_of_stage()) sum += volumes(layer).parameters();
   return sum;
 }
 

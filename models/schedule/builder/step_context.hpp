@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/question/experiment.hpp"
+#include "models/question/stage_layout.hpp"
 #include "models/schedule/op_work.hpp"
 #include "models/schedule/schedule_writer.hpp"
 
@@ -42,8 +43,9 @@ class StepContext {
   void enter(int stage, int micro_batch);
   int stage() const { return stage_; }
   int micro_batch() const { return micro_batch_; }
-  int stages() const { return experiment_.parallelism.pp; }
-  LayerRun layers_of_stage() const { return dovetail::layers_of_stage(layers(), stages(), stage_); }
+  int stages() const { return layout_.stages(); }
+  const StageLayout& layout() const { return layout_; }
+  std::span<const int> layers_of_stage() const { return layout_.layers_of(stage_); }
 
   const Experiment& experiment() const { return experiment_; }  // of one micro-batch
   const Plan& plan() const { return plan_; }
@@ -60,7 +62,6 @@ class StepContext {
   Wire wire(OpKind exchange) const;
   const StreamIds& streams() const { return here().streams; }
   const LayerWeightIds& weights(int layer) const { return weights_[static_cast<std::size_t>(layer)]; }
-  std::span<const LayerWeightIds> weights_of_stage() const;
   // The steps of the all-to-all among the experts' ranks; empty: it is one exchange. ExchangeWork::steps index these.
   std::span<const CollectiveStep> all_to_all_steps() const { return all_to_all_steps_; }
   TensorId dense_gradients() const { return here().dense_gradients; }
@@ -113,6 +114,7 @@ class StepContext {
   const Experiment& experiment_;
   const Plan& plan_;
   Parallelism groups_;
+  StageLayout layout_;
   std::vector<LayerVolumes> volumes_;          // by layer
   std::vector<std::vector<TokenPart>> parts_;  // by layer
   ScheduleWriter writer_;

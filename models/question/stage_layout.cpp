@@ -1,0 +1,41 @@
+#include "models/question/stage_layout.hpp"
+
+#include <algorithm>
+
+#include "models/base/errors.hpp"
+#include "models/question/pipeline_layout.hpp"
+
+namespace dovetail {
+namespace {
+
+std::vector<LayerRun> stage_runs(int layers, const Parallelism& parallelism, int laps) {
+  std::vector<LayerRun> runs;
+  int next = 0;
+  const auto add = [&](int length) {
+    runs.push_back({next, next + length});
+    next += length;
+  };
+  const int stages = parallelism.pp * laps;
+  if (parallelism.pipeline_layout.empty())
+    for (int i = 0; i < stages; ++i) add(layers / stages + (i < layers % stages ? 1 : 0));
+  else
+    for (const LayoutStage& stage : parse_pipeline_layout(parallelism.pipeline_layout)) add(stage.layers);
+  check(next == layers && runs.size() == static_cast<std::size_t>(stages), "a layout of other stages or layers");
+  return runs;
+}
+
+}  // namespace
+
+StageLayout::StageLayout(int layers, const Parallelism& parallelism, int laps)
+    : runs_(stage_runs(layers, parallelism, laps)),
+      layers_(static_cast<std::size_t>(parallelism.pp)),
+      stage_of_(static_cast<std::size_t>(layers)) {
+  for (int i = 0; i < virtual_stages(); ++i)
+    for (int layer = run(i).first; layer < run(i).last; ++layer) {
+      const int stage = i % stages();
+      layers_[static_cast<std::size_t>(stage)].push_back(layer);
+      stage_of_[static_cast<std::size_t>(layer)] = stage;
+    }
+}
+
+}  // namespace dovetail

@@ -1,0 +1,39 @@
+// Which layers each pipeline stage holds: the one place that knows.
+//
+// A stage is the ranks of one place in the pipeline. With virtual stages a micro-batch passes all stages several times,
+// in laps: in lap c stage s works on virtual stage c p + s, for p stages (Narayanan et al. 2021).
+#pragma once
+#include <span>
+#include <vector>
+
+#include "models/question/parallelism.hpp"
+
+namespace dovetail {
+
+// Layers [first, last) of a virtual stage.
+struct LayerRun {
+  int first = 0, last = 0;
+  bool empty() const { return first == last; }
+};
+
+class StageLayout {
+ public:
+  // Virtual stages have the runs that parallelism.pipeline_layout gives them. Without one they have equal runs, the first
+  // ones one longer where they do not divide the layers.
+  explicit StageLayout(int layers, const Parallelism& parallelism = {}, int laps = 1);
+
+  int stages() const { return static_cast<int>(layers_.size()); }
+  int virtual_stages() const { return static_cast<int>(runs_.size()); }  // of all stages together
+  LayerRun run(int virtual_stage) const { return runs_[static_cast<std::size_t>(virtual_stage)]; }
+
+  // In ascending order; the backward pass reaches them in the reverse order. They are no single run in several laps.
+  std::span<const int> layers_of(int stage) const { return layers_[static_cast<std::size_t>(stage)]; }
+  int stage_of(int layer) const { return stage_of_[static_cast<std::size_t>(layer)]; }
+
+ private:
+  std::vector<LayerRun> runs_;            // by virtual stage
+  std::vector<std::vector<int>> layers_;  // by stage
+  std::vector<int> stage_of_;             // by layer
+};
+
+}  // namespace dovetail
