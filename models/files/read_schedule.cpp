@@ -69,6 +69,7 @@ Workload read_workload(const JsonReader& r) {
   w.attention = r.enumeration("attention", attention_kernel_names);
   w.causal = r.boolean("causal");
   w.products = r.enumeration("products", dtype_names);
+  w.extent = r.enumeration_or("extent", extent_names, w.extent);
   if (const auto loads = r.find("router_loads"))
     for (const JsonReader& load : loads->elements())
       w.router_loads.push_back({load.integer("micro_batches", 1, small_max), load.long_integer("largest", 0)});
@@ -174,7 +175,8 @@ Work read_work(const JsonReader& r, OpKind kind, const Schedule& s) {
                     memory,
                     r.integer("memory_kernels", 1),
                     read_span(r.at("kernels"), s.kernels.size()),
-                    r.number("row_share", 0)};
+                    r.number("row_share", 0),
+                    r.integer_or("elsewhere", 0)};
 }
 
 Span append_dependencies(const JsonReader& list, Schedule& s) {

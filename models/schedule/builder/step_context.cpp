@@ -24,7 +24,8 @@ StepContext::StepContext(const Experiment& experiment, const Plan& plan)
       groups_(exchange_groups(plan, experiment.parallelism)),
       writer_(op_estimate(experiment, plan)),
       all_to_all_steps_(dovetail::all_to_all_steps(plan, experiment)),
-      stages_(static_cast<std::size_t>(experiment.parallelism.pp)) {
+      stages_(static_cast<std::size_t>(experiment.parallelism.pp)),
+      ends_(end_volumes(experiment_)) {
   writer_.set_steps(all_to_all_steps_);
   for (int layer = 0; layer < layers(); ++layer) {
     const LayerVolumes& v = volumes_.emplace_back(layer_volumes(experiment_, plan, layer));
@@ -61,8 +62,16 @@ void StepContext::add_streams(StreamIds& streams) {
   streams.receive = add_stream(StreamKind::Receive);
 }
 
+void StepContext::add_end_weights() {
+  if (has_embedding()) end_weights_.embedding = persistent(TensorKind::EmbeddingWeights, 0, ends_.embedding_parameters);
+  if (!has_head()) return;
+  end_weights_.head = persistent(TensorKind::HeadWeights, layers(), ends_.head_parameters);
+  end_weights_.norm = persistent(TensorKind::NormWeights, layers(), ends_.norm_parameters);
+}
+
 void StepContext::add_weights(Stage& stage) {
   const LayerRun run = layers_of_stage();
+  add_end_weights();
   for (int layer = run.first; layer < run.last; ++layer) {
     const LayerVolumes& v = volumes(layer);
     LayerWeightIds ids;
@@ -71,15 +80,19 @@ void StepContext::add_weights(Stage& stage) {
       ids.router = persistent(TensorKind::RouterWeights, layer, v.router_parameters);
       ids.expert = persistent(TensorKind::ExpertWeights, layer, v.expert_parameters);
     }
+    if (has_norms()) ids.norm = persistent(TensorKind::NormWeights, layer, v.norm_parameters);
     weights_.push_back(ids);
   }
   if (!training()) return;
-  stage.dense_gradients = persistent(TensorKind::DenseGradients, run.first, dense_gradients_of(run.first).last);
+  stage.dense_gradients = persistent(TensorKind::DenseGradients, run.first, embedding_gradients().last);
+  if (has_norms())
+    stage.replicated_gradients = persistent(TensorKind::ReplicatedGradients, run.first,
+                                            replicated_gradients_of(has_head() ? layers() : run.last - 1).last);
   for (int layer = run.first; layer < run.last; ++layer) {
     const LayerVolumes& v = volumes(layer);
     if (!v.moe) continue;
     LayerWeightIds& ids = weights_[static_cast<std::size_t>(layer)];
-    ids.router_gradient = persistent(TensorKind::RouterGradient, layer, v.router_parameters);
+    if (!has_norms()) ids.router_gradient = persistent(TensorKind::RouterGradient, layer, v.router_parameters);
     ids.expert_gradient = persistent(TensorKind::ExpertGradient, layer, v.expert_parameters);
   }
   // Two Adam moments, and a master weight where weights are not fp32.
@@ -98,13 +111,26 @@ std::span<const LayerWeightIds> StepContext::weights_of_stage() const {
 }
 
 RowRange StepContext::dense_gradients_of(int layer) const {
-  std::int64_t first = 0;
+  std::int64_t first = head_gradients().last;
   for (int later = layers_of_stage().last - 1; later > layer; --later) first += volumes(later).dense_parameters;
   return {first, first + volumes(layer).dense_parameters};
 }
 
+RowRange StepContext::embedding_gradients() const {
+  const std::int64_t first = dense_gradients_of(layers_of_stage().first).last;
+  return {first, first + (has_embedding() ? ends_.embedding_parameters : 0)};
+}
+
+RowRange StepContext::replicated_gradients_of(int layer) const {
+  std::int64_t first = 0;
+  for (int earlier = layers_of_stage().first; earlier < layer; ++earlier)
+    first += volumes(earlier).replicated_parameters();
+  return {first, first + (layer == layers() ? ends_.norm_parameters : volumes(layer).replicated_parameters())};
+}
+
 std::int64_t StepContext::parameters() const {
-  std::int64_t sum = 0;
+  std::int64_t sum = (has_embedding() ? ends_.embedding_parameters : 0) +
+                     (has_head() ? ends_.head_parameters + ends_.norm_parameters : 0);
   for (int layer = layers_of_stage().first; layer < layers_of_stage().last; ++layer) sum += volumes(layer).parameters();
   return sum;
 }
