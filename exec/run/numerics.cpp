@@ -8,6 +8,7 @@
 
 #include "exec/step/wire_format.hpp"
 #include "models/base/errors.hpp"
+#include "models/question/capacity.hpp"
 #include "models/question/volumes.hpp"
 
 namespace dovetail::exec {
@@ -44,7 +45,7 @@ double worse(double a, double b) {
 class Comparison {
  public:
   Comparison(const Experiment& e, const Schedule& s, const RankValues& executor, const Reference& reference)
-      : e_(e), s_(s), executor_(executor), reference_(reference) {}
+      : e_(e), s_(s), executor_(executor), reference_(reference), ends_(end_volumes(e)) {}
 
   NumericsReport report() const {
     NumericsReport r;
@@ -52,14 +53,18 @@ class Comparison {
     r.reference_dropped = reference_.dropped;
     r.dropped = drops();
     r.output_error = output_error(reference_);
+    if (ends_.exist()) r.output_error = worse(loss_error(), r.output_error);
     if (reference_.gradients.empty()) return r;
     r.input_gradient_error = tokens_error(input_gradient_parts(), reference_.input_gradient);
     for (int layer = 0; layer < layers; ++layer) {
       r.dense_gradient_error = worse(dense_error(layer), r.dense_gradient_error);
+      if (whole_layers()) r.dense_gradient_error = worse(replicated_error(layer, Alike::Norms), r.dense_gradient_error);
       if (!e_.model.is_moe(layer)) continue;
-      r.router_gradient_error = worse(router_error(layer), r.router_gradient_error);
+      r.router_gradient_error =
+          worse(whole_layers() ? replicated_error(layer, Alike::Router) : router_error(layer), r.router_gradient_error);
       r.expert_gradient_error = worse(expert_error(layer), r.expert_gradient_error);
     }
+    if (ends_.exist()) r.dense_gradient_error = worse(end_error(), r.dense_gradient_error);
     return r;
   }
 
@@ -113,6 +118,7 @@ class Comparison {
   }
 
   std::vector<Result> input_gradient_parts() const {
+    if (whole_layers()) return {{TensorKind::LayerInput, true, 0}};
     const Result sum{TensorKind::AttentionSumGradient, false, 0}, own{TensorKind::AttentionInput, true, 0};
     return {{TensorKind::MoeInput, true, 0}, find(0, sum).empty() ? own : sum};
   }
@@ -137,15 +143,77 @@ class Comparison {
 
   double dense_error(int layer) const {
     RelativeError error;
-    const std::vector<std::int64_t> elements = dense_elements(e_);
     for_each_rank(layer, [&](std::size_t local, int rank) {
-      const int stage = executor_.ranks()[local] / e_.parallelism.stage_ranks();
-      const LayerRun run = layers_of_stage(e_.workload.layers, e_.parallelism.pp, stage);
-      const auto later = std::reduce(elements.begin() + layer + 1, elements.begin() + run.last);
+      const LayerRun run = stage_of(layer);
+      std::int64_t later = run.last == e_.workload.layers ? ends_.head_parameters : 0;
+      for (int l = layer + 1; l < run.last; ++l) later += layer_volumes(e_, l).dense_parameters;
       const Values all = find(local, {TensorKind::DenseGradients, false, run.first});
       const Values expected = dense_shard(e_, gradients(layer), rank);
       error.add(&all.at(static_cast<std::size_t>(later)), expected.data(), expected.size());
     });
+    return error.over(executor_);
+  }
+
+  bool whole_layers() const { return e_.workload.whole_layers(); }
+
+  LayerRun stage_of(int layer) const {
+    for (int stage = 0;; ++stage)
+      if (const LayerRun run = layers_of_stage(e_.workload.layers, e_.parallelism.pp, stage); run.contains(layer))
+        return run;
+  }
+
+  // All ranks hold the whole sum.
+  enum class Alike { Norms, Router };
+  double replicated_error(int layer, Alike which) const {
+    const LayerRun run = stage_of(layer);
+    std::int64_t first = which == Alike::Router ? layer_volumes(e_, layer).norm_parameters : 0;
+    for (int l = run.first; l < layer; ++l) first += layer_volumes(e_, l).replicated_parameters();
+    return replicated_error(layer, run.first, first,
+                            which == Alike::Router ? gradients(layer).router : gradients(layer).norm);
+  }
+  double replicated_error(int layer, int first_layer, std::int64_t first, const Values& expected) const {
+    RelativeError error;
+    for_each_rank(layer, [&](std::size_t local, int) {
+      const Values all = find(local, {TensorKind::ReplicatedGradients, false, first_layer});
+      error.add(&all.at(static_cast<std::size_t>(first)), expected.data(), expected.size());
+    });
+    return error.over(executor_);
+  }
+
+  // Of the embedding, the output head and the final norm. Each rank has the words of its place in its group.
+  double end_error() const {
+    const int last = e_.workload.layers - 1;
+    const LayerRun first_run = stage_of(0), last_run = stage_of(last);
+    const auto words_error = [&](int layer, int first_layer, bool at_end, const Values& expected) {
+      RelativeError error;
+      for_each_rank(layer, [&](std::size_t local, int rank) {
+        const auto size = static_cast<std::size_t>(ends_.head_parameters),
+                   part = static_cast<std::size_t>(rank % e_.parallelism.mp);
+        const Values all = find(local, {TensorKind::DenseGradients, false, first_layer});
+        error.add(&all.at(at_end ? all.size() - size : 0), &expected.at(part * size), size);
+      });
+      return error.over(executor_);
+    };
+    std::int64_t before = 0;
+    for (int l = last_run.first; l <= last; ++l) before += layer_volumes(e_, l).replicated_parameters();
+    return worse(worse(words_error(0, first_run.first, true, reference_.end_gradients.embedding),
+                       words_error(last, last_run.first, false, reference_.end_gradients.head)),
+                 replicated_error(last, last_run.first, before, reference_.end_gradients.norm));
+  }
+
+  // Losses by position; every rank of a model-parallel group has all of the group's.
+  double loss_error() const {
+    RelativeError error;
+    const std::vector<std::int64_t> rows =
+        token_rows(layer_volumes(one_micro_batch(e_, s_.micro_batches)), rules_of(s_).token_chunks);
+    for (int micro_batch = 0; micro_batch < s_.micro_batches; ++micro_batch)
+      for_each_rank(e_.workload.layers - 1, [&](std::size_t local, int rank) {
+        const Values held = find(local, {TensorKind::Loss, false, e_.workload.layers}, micro_batch);
+        const auto group = static_cast<std::size_t>(micro_batch * e_.parallelism.dp + rank / e_.parallelism.mp);
+        Values loss;
+        for (const std::int64_t row : rows) loss.push_back(held.at(static_cast<std::size_t>(row)));
+        error.add(loss.data(), &reference_.loss.at(group * loss.size()), loss.size());
+      });
     return error.over(executor_);
   }
 
@@ -175,6 +243,7 @@ class Comparison {
   const Schedule& s_;
   const RankValues& executor_;
   const Reference& reference_;
+  const EndVolumes ends_;
 };
 
 }  // namespace

@@ -61,7 +61,8 @@ inline constexpr Role attention_input = LayerInput | AttentionInput | NormedInpu
                       ffn_output = FfnPartial | FfnOutput, d_ffn_partial = gradient_of(FfnPartial | LayerInput),
                       through_ffn = FfnSumGradient | gradient_of(FfnInput);
 inline constexpr Role head_input = HeadInput | NormedInput, router_gradient = RouterGradient | ReplicatedGradients,
-                      d_normed = gradient_of(HeadInput | normed) | through_attention | through_ffn;
+                      d_normed = gradient_of(HeadInput | normed) | through_attention | through_ffn,
+                      past_norm = gradient_of(MoeInput | LayerInput) | OutputGradient;
 inline constexpr Role summands = LayerInput | attended | MoeInput | ffn_output,
                       d_output = gradient_of(LayerInput | MoeInput) | through_attention,
                       d_summands = d_output | through_ffn | gradient_of(NormedMoeInput);

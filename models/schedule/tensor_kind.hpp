@@ -139,7 +139,7 @@ inline constexpr auto tensor_table = std::to_array<TensorEntry>({
     {TensorKind::Loss, "loss", "(L)", "cross-entropy of each position", true},
     {TensorKind::EmbeddingWeights, "embedding_weights", "(V, M)", "a row for each word of this rank"},
     {TensorKind::HeadWeights, "head_weights", "(V, M)", "the same of the output head"},
-    {TensorKind::NormWeights, "norm_weights", "(2 M)", "of a layer's two norms; (M) of the final one"},
+    {TensorKind::NormWeights, "norm_weights", "", "(2, M) of a layer's two norms; (M) of the final one"},
     {TensorKind::ReplicatedGradients, "replicated_gradients", "",
      "of what all ranks of the stage hold alike: by layer, its norms and its router; then the final norm"},
 });

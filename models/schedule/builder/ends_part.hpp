@@ -7,7 +7,7 @@ namespace dovetail::builder {
 
 // Tensors of one micro-batch that the forward pass leaves for the backward pass.
 struct SavedEnds {
-  TensorId tokens_first, tokens_last;    // of the first and the last stage, which may be the same
+  TensorId tokens_first, tokens_last;   // of the first and the last stage, which may be the same
   TensorId output, head_input, logits;  // the last layer's output; after the loss the logits' gradient
 };
 

@@ -25,8 +25,7 @@ TensorId norm_forward(StepContext& c, int layer, TensorId x) {
 }
 
 TensorId norm_forward(StepContext& c, int layer, const TokenPart& part, TensorId moe_input) {
-  const TensorId result =
-      c.activation(TensorKind::NormedMoeInput, layer, c.elements_of(moe_input), false, part.chunk);
+  const TensorId result = c.activation(TensorKind::NormedMoeInput, layer, c.elements_of(moe_input), false, part.chunk);
   c.add(c.part_op(OpKind::Norm, Phase::Forward, layer, part, c.work(part).norm(Phase::Forward)),
         {moe_input, weights_of(c, layer)}, {result});
   return result;
