@@ -143,6 +143,16 @@ void record_op(DeviceOp<Scalar>& op) {
     case OpKind::Offload:
     case OpKind::Prefetch:
       return record_copy(op);
+    case OpKind::Norm:
+      return record_norm(op);
+    case OpKind::Embedding:
+      return record_embedding(op);
+    case OpKind::OutputHead:
+      return record_output_head(op);
+    case OpKind::LossStatistics:
+      return record_loss_statistics(op);
+    case OpKind::Loss:
+      return record_loss(op);
     case OpKind::Update:
       return record_update(op);
     case OpKind::HostSync:

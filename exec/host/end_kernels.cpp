@@ -111,7 +111,6 @@ template void embedding_backward<double>(const RankWords<double>&, Matrix<const 
 template void loss_statistics_of<float>(const RankWords<float>&, Matrix<const float>, float*);
 template void loss_statistics_of<double>(const RankWords<double>&, Matrix<const double>, double*);
 template void loss_and_gradient<float>(const RankWords<float>&, const float*, std::int64_t, float*, Matrix<float>);
-template void loss_and_gradient<double>(const RankWords<double>&, const double*, std::int64_t, double*,
-                                        Matrix<double>);
+template void loss_and_gradient<double>(const RankWords<double>&, const double*, std::int64_t, double*, Matrix<double>);
 
 }  // namespace dovetail::exec

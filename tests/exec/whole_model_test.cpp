@@ -61,8 +61,8 @@ TEST_CASE("A whole model with dense layers and shared experts, in a pipeline of 
 
 TEST_CASE("Every gate routes the norm's result in a whole model") {
   Experiment e = whole_model(2, 1);
-  e.workload.gate.kind = GENERATE(GateKind::Gshard, GateKind::Sigmoid, GateKind::XMoe, GateKind::ExpertChoice,
-                                  GateKind::SoftMoe);
+  e.workload.gate.kind =
+      GENERATE(GateKind::Gshard, GateKind::Sigmoid, GateKind::XMoe, GateKind::ExpertChoice, GateKind::SoftMoe);
   Plan plan;
   if (GENERATE(false, true) || e.workload.gate.kind == GateKind::SoftMoe) plan.encoding = Encoding::Dense;
   check_numerics(e, plan);

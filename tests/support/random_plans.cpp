@@ -175,6 +175,8 @@ Experiment random_experiment(Random& random) {
   if (tables.chance(40)) add_tables(tables, e);
   if (tables.chance(30)) e.calibration.edit().host = HostCost{Seconds(tables.one_of({1e-5, 1e-4, 1e-3})), {}};
   add_kernels(tables, e);
+  e.model.vocabulary = tables.between(3, 40);
+  if (tables.chance(40)) e.workload.extent = tables.one_of({Extent::WholeLayers, Extent::Model});
   return e;
 }
 
