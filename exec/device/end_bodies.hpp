@@ -205,15 +205,13 @@ struct LossStatisticsOf {
     Number largest = wide(row[0]);
     for_columns<Scalar>(lanes, cols, [&](std::int64_t c, auto size) {
       const auto values = load_constant<decltype(size)::value>(row + c);
-      for (const Scalar value : values.at)
-        largest = wide(value) > largest ? wide(value) : largest;
+      for (const Scalar value : values.at) largest = wide(value) > largest ? wide(value) : largest;
     });
     largest = lanes.max(largest);
     Number sum = 0;
     for_columns<Scalar>(lanes, cols, [&](std::int64_t c, auto size) {
       const auto values = load_constant<decltype(size)::value>(row + c);
-      for (const Scalar value : values.at)
-        sum += std::exp(wide(value) - largest);
+      for (const Scalar value : values.at) sum += std::exp(wide(value) - largest);
     });
     sum = lanes.sum(sum);
     if (lanes.index() != 0) return;

@@ -86,9 +86,8 @@ void record_embedding(DeviceOp<Scalar>& op) {
   auto* const next = op.out.template scratch<std::int32_t>(words.positions);
   auto* const not_first = op.out.template scratch<std::int32_t>(words.positions);
   op.out.launch(words.positions, LinkSameWords<Scalar>{words, next, not_first});
-  op.out.launch(words.positions,
-                AddToWords<Scalar>{words, next, not_first, op.data(op.source()), op.shape.hidden,
-                                   op.write(TensorKind::DenseGradients) + op.op.gradients.first});
+  op.out.launch(words.positions, AddToWords<Scalar>{words, next, not_first, op.data(op.source()), op.shape.hidden,
+                                                    op.write(TensorKind::DenseGradients) + op.op.gradients.first});
 }
 
 template <class Scalar>
@@ -101,9 +100,8 @@ void record_output_head(DeviceOp<Scalar>& op) {
 template <class Scalar>
 void record_loss_statistics(DeviceOp<Scalar>& op) {
   const DeviceWords<Scalar> words = words_of(op);
-  op.out.launch(words.positions,
-                LossStatisticsOf<Scalar>{words, op.data(op.source()),
-                                         op.template write<Wide<Scalar>>(TensorKind::LossStatistics)});
+  op.out.launch(words.positions, LossStatisticsOf<Scalar>{words, op.data(op.source()),
+                                                          op.template write<Wide<Scalar>>(TensorKind::LossStatistics)});
 }
 
 template <class Scalar>
@@ -111,10 +109,9 @@ void record_loss(DeviceOp<Scalar>& op) {
   using Number = Wide<Scalar>;
   const DeviceWords<Scalar> words = words_of(op);
   const auto of_step = static_cast<Number>(words.positions * op.schedule.groups.dp * op.schedule.micro_batches);
-  op.out.launch(words.positions,
-                LossOf<Scalar>{words, op.template data<Number>(op.source()), word_share(op).ranks, 1 / of_step,
-                               op.template write<Number>(TensorKind::Loss),
-                               op.data(op.find_write(TensorKind::Logits))});
+  op.out.launch(words.positions, LossOf<Scalar>{words, op.template data<Number>(op.source()), word_share(op).ranks,
+                                                1 / of_step, op.template write<Number>(TensorKind::Loss),
+                                                op.data(op.find_write(TensorKind::Logits))});
 }
 
 DOVETAIL_FOR_DEVICE(record_norm);
