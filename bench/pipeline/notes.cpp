@@ -105,6 +105,8 @@ void add_executed_attention(const Experiment& asked, std::vector<std::string>& n
     notes.emplace_back(
         "attention runs, and is predicted here, as a flash kernel, which keeps no scores; eager attention is simulated "
         "alone");
+  if (asked.workload.whole_layers())
+    notes.emplace_back("rotary positions are predicted but not executed: queries and keys are not turned in a run");
 }
 
 void add_stage_transfers(const Experiment& e, std::vector<std::string>& notes) {
@@ -131,19 +133,25 @@ void add_routing(const Experiment& e, std::vector<std::string>& notes) {
 namespace {
 
 // Embedding and output head are one matrix each, on the first and the last stage, divided over mp ranks.
-std::string memory_left_out(const Experiment& e) {
-  constexpr std::string_view rest = "logits, and what CUDA and NCCL take for themselves";
+std::string left_out(const Experiment& e) {
+  if (e.workload.extent == Extent::Model)
+    return "the whole model is in time and memory; what CUDA and NCCL take for themselves is not in the memory";
+  const std::string rest = fmt::format(
+      "the loss with its logits{}, and the memory that CUDA and NCCL take for themselves are left out; workload.extent "
+      "model has all but the last",
+      e.workload.whole_layers() ? "" : ", norms and other passes of the layers");
   if (e.model.vocabulary == 0)
     return fmt::format(
-        "memory is that of the layers: embedding and output head (their size is not known), {} are left out", rest);
+        "time and memory are those of the layers: embedding and output head (their size is not known), {}", rest);
   const double parameters =
       static_cast<double>(e.model.vocabulary) * static_cast<double>(e.model.hidden) / e.parallelism.mp;
   const bool training = e.workload.phases == Phases::Training;
   const double element = size_of(e.workload.dtype).value();
   const double bytes = training ? 2 * element + 4 * (element < 4 ? 3 : 2) : element;  // as of the layers' parameters
   return fmt::format(
-      "memory is that of the layers: embedding and output head ({} each for weights{}, if divided over mp{}), {} are "
-      "left out",
+      "time and memory are those of the layers: embedding and output head ({} each for weights{}, if divided over "
+      "mp{}), "
+      "{}",
       reports::bytes(Bytes(parameters * bytes)), training ? ", gradients and Adam" : "",
       e.parallelism.pp > 1 ? "; on the first and the last stage" : "", rest);
 }
@@ -163,7 +171,7 @@ void add_limits(Report& report) {
   const auto add = [&](std::string note) {
     if (std::ranges::find(report.notes, note) == report.notes.end()) report.notes.push_back(std::move(note));
   };
-  add(memory_left_out(e));
+  add(left_out(e));
   for (std::string& note : extrapolated_groups(e)) add(std::move(note));
   if (e.workload.batch < e.parallelism.pp) add(idle_stages(e));
   for (const SystemResult& result : report.results)

@@ -45,7 +45,7 @@ class Cosine {
     out_.launch(tokens_, SumUp<Number>{along, experts_, experts_, 1, false, of_token});
     out_.launch(experts_, SumUp<Number>{along, 1, tokens_, experts_, false, of_expert});
     out_.launch(1, SumUp<Number>{of_expert, 0, experts_, 1, false, of_all});
-    Scalar* const d_weights = op_.write(TensorKind::RouterGradient);
+    Scalar* const d_weights = router_gradient(op_);
     Scalar* const d_embeddings = d_weights + hidden_ * width_;
     out_.launch(1, ThetaGradient<Scalar>{of_all, theta(c.weights), d_embeddings + width_ * experts_});
 
@@ -61,12 +61,12 @@ class Cosine {
     out_.launch(tokens_ * width_,
                 WithoutRadial<Scalar>{width_, false, false, first_of_h, of_token, c.token_length, c.projected, d_h});
     const Matrix<const Scalar> d_projected(d_h, tokens_, width_),
-        x(read_tokens(op_, TensorKind::MoeInput), tokens_, hidden_),
+        x(read_tokens(op_, roles::moe_input), tokens_, hidden_),
         w(op_.read(TensorKind::RouterWeights), hidden_, width_);
     out_.multiply(product<Scalar>(transposed(x), d_projected, Matrix<Scalar>(d_weights, hidden_, width_), Into::Add));
-    out_.multiply(product<Scalar>(
-        d_projected, transposed(w),
-        Matrix<Scalar>(write_tokens(op_, gradient_of(TensorKind::MoeInput)), tokens_, hidden_), Into::Add));
+    out_.multiply(product<Scalar>(d_projected, transposed(w),
+                                  Matrix<Scalar>(write_tokens(op_, gradient_of(roles::moe_input)), tokens_, hidden_),
+                                  Into::Add));
   }
 
  private:

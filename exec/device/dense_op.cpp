@@ -76,13 +76,13 @@ void record_dense_encode(DeviceOp<Scalar>& op) {
   const LayerShape& s = op.shape;
   const Scalar* const mask = op.read(TensorKind::RoutingMask);
   if (op.op.phase == Phase::Forward)
-    return fill<Scalar>(op, mask, read_tokens(op, TensorKind::MoeInput), TensorKind::Encoded | TensorKind::ShadowInput);
+    return fill<Scalar>(op, mask, read_tokens(op, roles::moe_input), TensorKind::Encoded | TensorKind::ShadowInput);
   const Role d_encoded = gradient_of(roles::expert_input);
-  Scalar* const d_tokens = write_tokens(op, gradient_of(TensorKind::MoeInput));
+  Scalar* const d_tokens = write_tokens(op, gradient_of(roles::moe_input));
   op.out.zero(d_tokens, s.tokens * s.hidden);
   collect<Scalar>(op, mask, d_encoded, d_tokens);
-  if (op.find_read(TensorKind::MoeInput).exists())  // soft
-    weights_gradient<Scalar>(op, read_tokens(op, TensorKind::MoeInput), d_encoded,
+  if (op.find_read(roles::moe_input).exists())  // soft
+    weights_gradient<Scalar>(op, read_tokens(op, roles::moe_input), d_encoded,
                              op.write(gradient_of(TensorKind::RoutingMask)));
 }
 

@@ -89,9 +89,10 @@ Values decode(const std::vector<std::byte>& bytes, Stored stored) {
 ModelData rounded(ModelData data, Stored stored) {
   const auto round = [stored](Values& values) { values = decode(encode(values, stored), stored); };
   for (LayerWeights& w : data.layers)
-    for (Values* values :
-         {&w.query, &w.key, &w.value, &w.output, &w.router, &w.w1, &w.w2, &w.w3, &w.dense_w1, &w.dense_w2, &w.dense_w3})
+    for (Values* values : {&w.query, &w.key, &w.value, &w.output, &w.router, &w.w1, &w.w2, &w.w3, &w.dense_w1,
+                           &w.dense_w2, &w.dense_w3, &w.norm})
       round(*values);
+  for (Values* values : {&data.ends.embedding, &data.ends.head, &data.ends.norm}) round(*values);
   round(data.input);
   round(data.output_gradient);
   return data;

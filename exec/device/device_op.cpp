@@ -22,11 +22,11 @@ void record_copy(const DeviceOp<Scalar>& op) {
 // The result may be the first of the parts.
 template <class Scalar>
 void record_residual(const DeviceOp<Scalar>& op) {
-  const std::int64_t count = op.tensor(op.result()).elements;
-  Scalar* const sum = op.data(op.result());
+  const std::int64_t count = op.shape.tokens * op.shape.hidden;
+  Scalar* const sum = tokens_of(op, op.result());
   const Scalar* so_far = nullptr;
   for (TensorId part : op.reads()) {
-    const Scalar* const from = op.data(part);
+    const Scalar* const from = tokens_of(op, part);
     if (so_far != nullptr) record_sum<Scalar>(op.out, so_far, from, sum, count);
     so_far = so_far == nullptr ? from : sum;
   }
@@ -143,6 +143,16 @@ void record_op(DeviceOp<Scalar>& op) {
     case OpKind::Offload:
     case OpKind::Prefetch:
       return record_copy(op);
+    case OpKind::Norm:
+      return record_norm(op);
+    case OpKind::Embedding:
+      return record_embedding(op);
+    case OpKind::OutputHead:
+      return record_output_head(op);
+    case OpKind::LossStatistics:
+      return record_loss_statistics(op);
+    case OpKind::Loss:
+      return record_loss(op);
     case OpKind::Update:
       return record_update(op);
     case OpKind::HostSync:

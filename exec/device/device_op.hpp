@@ -66,6 +66,22 @@ template <class Scalar>
 void record_restore_hidden(DeviceOp<Scalar>& op);
 template <class Scalar>
 void record_dense_ffn(DeviceOp<Scalar>& op);
+template <class Scalar>
+void record_norm(DeviceOp<Scalar>& op);
+template <class Scalar>
+void record_embedding(DeviceOp<Scalar>& op);
+template <class Scalar>
+void record_output_head(DeviceOp<Scalar>& op);
+template <class Scalar>
+void record_loss_statistics(DeviceOp<Scalar>& op);
+template <class Scalar>
+void record_loss(DeviceOp<Scalar>& op);
+
+// The gate's own tensor, or its range of those that all ranks hold alike.
+template <class Scalar>
+Scalar* router_gradient(const DeviceOp<Scalar>& op) {
+  return op.write(roles::router_gradient) + op.op.gradients.first;
+}
 
 // sum = a + b
 template <class Scalar>

@@ -60,9 +60,10 @@ class TaskMaker {
     return members;
   }
 
+  // From one lap to the next the last stage sends to the first one.
   std::size_t receiver_of(std::size_t local, const Op& op) const {
-    const auto ranks = static_cast<std::size_t>(schedule_.groups.stage_ranks());
-    return op.phase == Phase::Forward ? local + ranks : local - ranks;
+    const auto ranks = static_cast<std::size_t>(schedule_.groups.stage_ranks()), all = ranks_.size();
+    return (op.phase == Phase::Forward ? local + ranks : local + all - ranks) % all;
   }
 
   ComputeDevice& device_;

@@ -131,25 +131,33 @@ void record_soft_logits(const DeviceOp<Scalar>& op, const Scalar* tokens, const 
                                   Matrix<Wide<Scalar>>(logits, s.tokens, s.slots())));
 }
 
+// The norm's result or, without norms, the sum of the residual, which the gate makes.
+template <class Scalar>
+const Scalar* gate_input(const DeviceOp<Scalar>& op) {
+  if (op.find_read(TensorKind::NormedMoeInput).exists()) return read_tokens(op, TensorKind::NormedMoeInput);
+  Scalar* const sum = write_tokens(op, TensorKind::MoeInput);
+  record_sum(op.out, read_tokens(op, TensorKind::LayerInput), read_tokens(op, roles::attended), sum,
+             op.shape.tokens * op.shape.hidden);
+  return sum;
+}
+
 template <class Scalar>
 void forward(const DeviceOp<Scalar>& op) {
   using Number = Wide<Scalar>;
   const LayerShape& s = op.shape;
-  Scalar* const moe_input = write_tokens(op, TensorKind::MoeInput);
-  record_sum(op.out, read_tokens(op, TensorKind::LayerInput), read_tokens(op, roles::attended), moe_input,
-             s.tokens * s.hidden);
+  const Scalar* const input = gate_input(op);
   const Scalar* const router = op.read(TensorKind::RouterWeights);
   auto* const combine = op.template data<Number>(op.find_write(TensorKind::CombineWeights));
   auto* const mask = op.template data<Scalar>(op.find_write(TensorKind::RoutingMask));
   if (s.gate.kind == GateKind::SoftMoe) {
-    record_soft_logits<Scalar>(op, moe_input, router, combine);
+    record_soft_logits<Scalar>(op, input, router, combine);
     op.out.launch(s.slots(), SoftDispatch<Scalar>{s.tokens, s.slots(), combine, mask});
     GateShape slots = gate_shape(s);
     slots.experts = s.slots();
     op.out.launch(s.tokens, ExpertScores<Number>{slots, combine});
     return;
   }
-  const Scores<Scalar> scores = record_scores<Scalar>(op, moe_input, router);
+  const Scores<Scalar> scores = record_scores<Scalar>(op, input, router);
   const Chosen chosen = s.gate.kind == GateKind::ExpertChoice ? record_tokens_of_experts(op, scores.scores)
                                                               : record_choices(op, scores.scores);
   auto* const routing = op.template write<Number>(TensorKind::Routing);
@@ -166,10 +174,10 @@ void forward(const DeviceOp<Scalar>& op) {
 template <class Scalar>
 void through_logits(const DeviceOp<Scalar>& op, const Scalar* d_logits, std::int64_t first, std::int64_t cols) {
   const LayerShape& s = op.shape;
-  const Matrix<const Scalar> d(d_logits, s.tokens, cols), x(read_tokens(op, TensorKind::MoeInput), s.tokens, s.hidden),
+  const Matrix<const Scalar> d(d_logits, s.tokens, cols), x(read_tokens(op, roles::moe_input), s.tokens, s.hidden),
       w(op.read(TensorKind::RouterWeights) + first, s.hidden, cols);
-  const Matrix<Scalar> d_x(write_tokens(op, gradient_of(TensorKind::MoeInput)), s.tokens, s.hidden),
-      d_w(op.write(TensorKind::RouterGradient) + first, s.hidden, cols);
+  const Matrix<Scalar> d_x(write_tokens(op, gradient_of(roles::moe_input)), s.tokens, s.hidden),
+      d_w(router_gradient(op) + first, s.hidden, cols);
   op.out.multiply(product<Scalar>(d, transposed(w), d_x, Into::Add));
   op.out.multiply(product<Scalar>(transposed(x), d, d_w, Into::Add));
 }
@@ -182,7 +190,7 @@ void soft_backward(const DeviceOp<Scalar>& op) {
   auto* const logits = op.out.template scratch<Number>(size);
   auto* const d_dispatch = op.out.template scratch<Number>(size);
   auto* const d_logits = op.out.template scratch<Scalar>(size);
-  record_soft_logits<Scalar>(op, read_tokens(op, TensorKind::MoeInput), op.read(TensorKind::RouterWeights), logits);
+  record_soft_logits<Scalar>(op, read_tokens(op, roles::moe_input), op.read(TensorKind::RouterWeights), logits);
   op.out.launch(s.slots(), SoftDispatchBackward<Scalar>{s.tokens, s.slots(), logits,
                                                         op.read(gradient_of(TensorKind::RoutingMask)), d_dispatch});
   op.out.launch(s.tokens, SoftCombineBackward<Scalar>{s.slots(), logits,
@@ -207,12 +215,14 @@ template <class Scalar>
 void backward(const DeviceOp<Scalar>& op) {
   using Number = Wide<Scalar>;
   const LayerShape& s = op.shape;
-  Scalar* const d_tokens = write_tokens(op, gradient_of(TensorKind::MoeInput));
-  record_sum<Scalar>(op.out, d_tokens, read_tokens(op, TensorKind::OutputGradient), d_tokens, s.tokens * s.hidden);
+  if (op.find_read(TensorKind::OutputGradient).exists()) {
+    Scalar* const d_tokens = write_tokens(op, gradient_of(TensorKind::MoeInput));
+    record_sum<Scalar>(op.out, d_tokens, read_tokens(op, TensorKind::OutputGradient), d_tokens, s.tokens * s.hidden);
+  }
   if (s.gate.kind == GateKind::SoftMoe) return soft_backward(op);
   const std::int64_t size = s.tokens * s.experts;
   const Scores<Scalar> scores =
-      record_scores<Scalar>(op, read_tokens(op, TensorKind::MoeInput), op.read(TensorKind::RouterWeights));
+      record_scores<Scalar>(op, read_tokens(op, roles::moe_input), op.read(TensorKind::RouterWeights));
   Scalar* const d_logits = op.out.template scratch<Scalar>(size);
   const auto* const routing = op.template read<Number>(TensorKind::Routing);
   op.out.launch(size, LogitGradients<Scalar>{gate_shape(s), token_entries(op, routing), scores.scores, routing,

@@ -111,12 +111,12 @@ void record_encode(DeviceOp<Scalar>& op) {
   if (op.find_read(TensorKind::RoutingMask).exists()) return record_dense_encode(op);
   const auto* const routing = op.template read<Wide<Scalar>>(TensorKind::Routing);
   if (op.op.phase == Phase::Forward)
-    return fill_chunks(op, read_tokens(op, TensorKind::MoeInput), routing, false,
+    return fill_chunks(op, read_tokens(op, roles::moe_input), routing, false,
                        TensorKind::Encoded | TensorKind::ShadowInput);
   const Views<Scalar> d_encoded = read_chunks(op, gradient_of(roles::expert_input));
   op.out.launch(op.shape.tokens, CollectSlots<Scalar>{slot_shape(op.shape), token_entries(op, routing), nullptr,
                                                       routing, false, d_encoded.chunks, d_encoded.count,
-                                                      write_tokens(op, gradient_of(TensorKind::MoeInput))});
+                                                      write_tokens(op, gradient_of(roles::moe_input))});
 }
 
 template <class Scalar>

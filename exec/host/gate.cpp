@@ -65,12 +65,9 @@ Values score_gradients(const LayerShape& shape, const Routing& routing, const Ga
 }  // namespace
 
 template <class Scalar>
-void gate_forward(const LayerShape& shape, Matrix<const Scalar> layer_input, Matrix<const Scalar> attention_output,
-                  const Scalar* router_weights, const TokenPlace& place, const Routing& preset,
-                  Matrix<Scalar> moe_input, const GateWeights<Scalar>& weights) {
-  const std::int64_t elements = shape.tokens * shape.hidden;
-  for (std::int64_t i = 0; i < elements; ++i) moe_input.data[i] = layer_input.data[i] + attention_output.data[i];
-  const Values x(moe_input.data, moe_input.data + elements);
+void gate_forward(const LayerShape& shape, Matrix<const Scalar> input, const Scalar* router_weights,
+                  const TokenPlace& place, const Routing& preset, const GateWeights<Scalar>& weights) {
+  const Values x(input.data, input.data + shape.tokens * shape.hidden);
   const Values router(router_weights, router_weights + shape.router_parameters);
   Values logits = gate_logits(shape, place, tokens_of(shape, x), router.data());
   if (shape.gate.kind == GateKind::SoftMoe) {
@@ -89,11 +86,10 @@ void gate_forward(const LayerShape& shape, Matrix<const Scalar> layer_input, Mat
 }
 
 template <class Scalar>
-void gate_backward(const LayerShape& shape, Matrix<const Scalar> output_gradient,
-                   const GateWeights<const Scalar>& weights_gradient, const Scalar* routing,
-                   const GateOperands<Scalar>& operands, Matrix<Scalar> d_moe_input, Scalar* router_gradient) {
+void gate_backward(const LayerShape& shape, const GateWeights<const Scalar>& weights_gradient, const Scalar* routing,
+                   const GateOperands<Scalar>& operands, Matrix<Scalar> d_input, Scalar* router_gradient) {
   const std::int64_t elements = shape.tokens * shape.hidden, dense = shape.tokens * shape.slots();
-  const Values x(operands.moe_input.data, operands.moe_input.data + elements);
+  const Values x(operands.input.data, operands.input.data + elements);
   const Values router(operands.router_weights, operands.router_weights + shape.router_parameters);
   const Values logits = gate_logits(shape, operands.place, tokens_of(shape, x), router.data());
   Values d_logits;
@@ -109,18 +105,17 @@ void gate_backward(const LayerShape& shape, Matrix<const Scalar> output_gradient
   Values d_x(x.size()), d_router(router.size());
   gate_logits_backward(shape, operands.place, tokens_of(shape, x), router.data(), d_logits,
                        {d_x.data(), shape.tokens, shape.hidden}, d_router.data());
-  for (std::int64_t i = 0; i < elements; ++i)
-    d_moe_input.data[i] += static_cast<Scalar>(output_gradient.data[i] + d_x[static_cast<std::size_t>(i)]);
+  for (std::int64_t i = 0; i < elements; ++i) d_input.data[i] += static_cast<Scalar>(d_x[static_cast<std::size_t>(i)]);
   for (std::size_t i = 0; i < d_router.size(); ++i) router_gradient[i] += static_cast<Scalar>(d_router[i]);
 }
 
-template void gate_forward<float>(const LayerShape&, Matrix<const float>, Matrix<const float>, const float*,
-                                  const TokenPlace&, const Routing&, Matrix<float>, const GateWeights<float>&);
-template void gate_forward<double>(const LayerShape&, Matrix<const double>, Matrix<const double>, const double*,
-                                   const TokenPlace&, const Routing&, Matrix<double>, const GateWeights<double>&);
-template void gate_backward<float>(const LayerShape&, Matrix<const float>, const GateWeights<const float>&,
-                                   const float*, const GateOperands<float>&, Matrix<float>, float*);
-template void gate_backward<double>(const LayerShape&, Matrix<const double>, const GateWeights<const double>&,
-                                    const double*, const GateOperands<double>&, Matrix<double>, double*);
+template void gate_forward<float>(const LayerShape&, Matrix<const float>, const float*, const TokenPlace&,
+                                  const Routing&, const GateWeights<float>&);
+template void gate_forward<double>(const LayerShape&, Matrix<const double>, const double*, const TokenPlace&,
+                                   const Routing&, const GateWeights<double>&);
+template void gate_backward<float>(const LayerShape&, const GateWeights<const float>&, const float*,
+                                   const GateOperands<float>&, Matrix<float>, float*);
+template void gate_backward<double>(const LayerShape&, const GateWeights<const double>&, const double*,
+                                    const GateOperands<double>&, Matrix<double>, double*);
 
 }  // namespace dovetail::exec

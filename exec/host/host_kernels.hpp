@@ -74,21 +74,19 @@ struct GateWeights {
 };
 template <class Scalar>
 struct GateOperands {
-  Matrix<const Scalar> moe_input;
+  Matrix<const Scalar> input;
   const Scalar* router_weights = nullptr;
   TokenPlace place = {};
 };
-// moe_input = layer_input + attention_output, then its routing. `preset`, unless empty, gives experts (and slots, if it
+// The routing of `input`. `preset`, unless empty, gives experts (and slots, if it
 // has them) in place of the kernel's own choice; scores are always the kernel's.
 template <class Scalar>
-void gate_forward(const LayerShape& shape, Matrix<const Scalar> layer_input, Matrix<const Scalar> attention_output,
-                  const Scalar* router_weights, const TokenPlace& place, const Routing& preset,
-                  Matrix<Scalar> moe_input, const GateWeights<Scalar>& weights);
-// Adds output_gradient and what comes through the scores to d_moe_input; adds to router_gradient.
+void gate_forward(const LayerShape& shape, Matrix<const Scalar> input, const Scalar* router_weights,
+                  const TokenPlace& place, const Routing& preset, const GateWeights<Scalar>& weights);
+// Adds what comes through the scores to d_input; adds to router_gradient.
 template <class Scalar>
-void gate_backward(const LayerShape& shape, Matrix<const Scalar> output_gradient,
-                   const GateWeights<const Scalar>& weights_gradient, const Scalar* routing,
-                   const GateOperands<Scalar>& operands, Matrix<Scalar> d_moe_input, Scalar* router_gradient);
+void gate_backward(const LayerShape& shape, const GateWeights<const Scalar>& weights_gradient, const Scalar* routing,
+                   const GateOperands<Scalar>& operands, Matrix<Scalar> d_input, Scalar* router_gradient);
 
 // The capacity rows `rows` of every expert, of any tensor whose layout is (blocks, c, M).
 template <class Scalar>

@@ -151,6 +151,11 @@ const Scalar* read_router(const OpContext<Scalar>& c) {
 }
 
 template <class Scalar>
+void add_to(Matrix<Scalar> sum, const Scalar* summand) {
+  std::transform(sum.data, sum.data + sum.rows * sum.cols, summand, sum.data, std::plus());
+}
+
+template <class Scalar>
 TokenPlace place_of(const OpContext<Scalar>& c) {
   return {c.op.layer, c.group * c.shape.rank_tokens + c.part.tokens.first};
 }
@@ -158,8 +163,17 @@ TokenPlace place_of(const OpContext<Scalar>& c) {
 template <class Scalar>
 void forward_gate(OpContext<Scalar>& c) {
   const auto find = [&](TensorKind kind) { return c.data(c.find_write(kind)); };
-  gate_forward<Scalar>(c.shape, read_tokens(c, TensorKind::LayerInput), read_tokens(c, roles::attended), read_router(c),
-                       place_of(c), preset_of_part(c), write_tokens(c, TensorKind::MoeInput),
+  Matrix<const Scalar> input;
+  if (c.find_read(TensorKind::NormedMoeInput).exists()) {
+    input = read_tokens(c, TensorKind::NormedMoeInput);
+  } else {
+    const Matrix<Scalar> sum = write_tokens(c, TensorKind::MoeInput);
+    const Scalar* const attended = read_tokens(c, roles::attended).data;
+    std::transform(attended, attended + sum.rows * sum.cols, read_tokens(c, TensorKind::LayerInput).data, sum.data,
+                   std::plus());
+    input = sum;
+  }
+  gate_forward<Scalar>(c.shape, input, read_router(c), place_of(c), preset_of_part(c),
                        {find(TensorKind::Routing), find(TensorKind::CombineWeights), find(TensorKind::RoutingMask)});
 }
 
@@ -169,27 +183,31 @@ void backward_gate(OpContext<Scalar>& c) {
   const GateWeights<const Scalar> gradient{find(TensorKind::ScoreGradient),
                                            find(gradient_of(TensorKind::CombineWeights)),
                                            find(gradient_of(TensorKind::RoutingMask))};
-  gate_backward<Scalar>(c.shape, read_tokens(c, TensorKind::OutputGradient), gradient, find(TensorKind::Routing),
-                        {read_tokens(c, TensorKind::MoeInput), read_router(c), place_of(c)},
-                        write_tokens(c, gradient_of(TensorKind::MoeInput)), c.write(TensorKind::RouterGradient));
+  const Matrix<Scalar> d_input = write_tokens(c, gradient_of(roles::moe_input));
+  if (const TensorId past = c.find_read(TensorKind::OutputGradient); past.exists())
+    add_to(d_input, tokens(c, past).data);
+  // Where the range is empty, the gradient is a tensor of its own.
+  gate_backward<Scalar>(c.shape, gradient, find(TensorKind::Routing),
+                        {read_tokens(c, roles::moe_input), read_router(c), place_of(c)}, d_input,
+                        c.write(roles::router_gradient) + c.op.gradients.first);
 }
 
 template <class Scalar>
 void forward_encode(OpContext<Scalar>& c) {
   const auto encode =
       c.find_read(TensorKind::RoutingMask).exists() ? dense_encode_forward<Scalar> : encode_forward<Scalar>;
-  encode(c.shape, read_tokens(c, TensorKind::MoeInput), c.read(roles::encoding),
+  encode(c.shape, read_tokens(c, roles::moe_input), c.read(roles::encoding),
          write_chunks(c, TensorKind::Encoded | TensorKind::ShadowInput));
 }
 
 template <class Scalar>
 void backward_encode(OpContext<Scalar>& c) {
   const std::vector<Chunk<const Scalar>> d_encoded = read_chunks(c, gradient_of(roles::expert_input));
-  const Matrix<Scalar> d_input = write_tokens(c, gradient_of(TensorKind::MoeInput));
+  const Matrix<Scalar> d_input = write_tokens(c, gradient_of(roles::moe_input));
   if (!c.find_read(TensorKind::RoutingMask).exists())
     return encode_backward<Scalar>(c.shape, c.read(TensorKind::Routing), d_encoded, d_input);
-  const bool soft = c.find_read(TensorKind::MoeInput).exists();
-  dense_encode_backward<Scalar>(c.shape, soft ? read_tokens(c, TensorKind::MoeInput) : Matrix<const Scalar>(),
+  const bool soft = c.find_read(roles::moe_input).exists();
+  dense_encode_backward<Scalar>(c.shape, soft ? read_tokens(c, roles::moe_input) : Matrix<const Scalar>(),
                                 c.read(TensorKind::RoutingMask), d_encoded, d_input,
                                 c.data(c.find_write(gradient_of(TensorKind::RoutingMask))));
 }
@@ -296,15 +314,14 @@ void backward_dense_ffn(OpContext<Scalar>& c) {
 // The result may be the first of the parts.
 template <class Scalar>
 void residual(OpContext<Scalar>& c) {
-  const std::int64_t count = c.tensor(c.result()).elements;
-  Scalar* const sum = c.data(c.result());
+  const Matrix<Scalar> sum = tokens(c, c.result());
   bool first = true;
   for (TensorId part : c.reads()) {
-    const Scalar* const from = c.data(part);
+    const Scalar* const from = tokens(c, part).data;
     if (!first)
-      std::transform(sum, sum + count, from, sum, std::plus());
-    else if (from != sum)
-      std::copy(from, from + count, sum);
+      add_to(sum, from);
+    else if (from != sum.data)
+      std::copy_n(from, sum.rows * sum.cols, sum.data);
     first = false;
   }
 }
@@ -327,6 +344,93 @@ void update(OpContext<Scalar>& c) {
   }
 }
 
+// The rows of a part of the gradient, whichever tokens these are.
+template <class Scalar>
+const Scalar* tokens_of_any_part(const OpContext<Scalar>& c, TensorId id) {
+  return c.part.chunk < 0 ? c.data(id) : tokens(c, id).data;
+}
+
+template <class Scalar>
+RankWords<Scalar> words_of(const OpContext<Scalar>& c) {
+  const WordShare share = word_share(c);
+  return {c.read(TensorKind::Tokens), c.rows, share.first, share.count, share.ranks};
+}
+
+template <class Scalar>
+NormRow<Scalar> norm_weights(const OpContext<Scalar>& c) {
+  // A layer's second norm has the second half.
+  const std::int64_t skipped = c.find_read(TensorKind::MoeInput).exists() ? c.shape.hidden : 0;
+  return {c.read(TensorKind::NormWeights) + skipped, c.shape.hidden};
+}
+
+template <class Scalar>
+void forward_norm(OpContext<Scalar>& c) {
+  norm_forward<Scalar>(norm_weights(c), read_tokens(c, roles::before_norm), write_tokens(c, roles::normed));
+}
+
+template <class Scalar>
+void backward_norm(OpContext<Scalar>& c) {
+  const Matrix<Scalar> d_x = write_tokens(c, gradient_of(roles::before_norm));
+  norm_backward<Scalar>(norm_weights(c), read_tokens(c, roles::before_norm), read_tokens(c, roles::d_normed), d_x,
+                        c.write(TensorKind::ReplicatedGradients) + c.op.gradients.first);
+  Scalar* to = d_x.data;  // chunks of tokens follow one another
+  for (TensorId past : c.all_reads(roles::past_norm)) {
+    const std::int64_t count = std::min(c.tensor(past).elements, d_x.rows * d_x.cols);
+    add_to(Matrix<Scalar>(to, 1, count), tokens_of_any_part(c, past));
+    to += count;
+  }
+}
+
+template <class Scalar>
+void forward_embedding(OpContext<Scalar>& c) {
+  const TensorId rows = c.result();
+  embedding_forward<Scalar>(words_of(c), c.read(TensorKind::EmbeddingWeights),
+                            matrix(c, rows, c.shape.sequence_tokens(), c.shape.hidden));
+}
+
+template <class Scalar>
+void backward_embedding(OpContext<Scalar>& c) {
+  embedding_backward<Scalar>(words_of(c), matrix(c, c.source(), c.shape.sequence_tokens(), c.shape.hidden),
+                             dense_gradients(c));
+}
+
+template <class Scalar>
+Matrix<const Scalar> head_input(const OpContext<Scalar>& c) {
+  return read_matrix(c, roles::head_input, c.shape.sequence_tokens(), c.shape.hidden);
+}
+template <class Scalar>
+Matrix<Scalar> logits(const OpContext<Scalar>& c, TensorId id) {
+  return matrix(c, id, c.shape.sequence_tokens(), c.tensor(id).elements / c.shape.sequence_tokens());
+}
+
+template <class Scalar>
+void forward_head(OpContext<Scalar>& c) {
+  const Matrix<Scalar> to = logits(c, c.result());
+  multiply(head_input(c), transposed(read_matrix(c, TensorKind::HeadWeights, to.cols, c.shape.hidden)), to);
+}
+
+template <class Scalar>
+void backward_head(OpContext<Scalar>& c) {
+  const Matrix<const Scalar> d_logits = logits(c, c.source());
+  const Matrix<Scalar> d_weights(dense_gradients(c), d_logits.cols, c.shape.hidden);
+  multiply(transposed(d_logits), head_input(c), d_weights, Into::Add);
+  multiply(d_logits, read_matrix(c, TensorKind::HeadWeights, d_logits.cols, c.shape.hidden),
+           write_matrix(c, gradient_of(TensorKind::HeadInput), c.shape.sequence_tokens(), c.shape.hidden));
+}
+
+template <class Scalar>
+void forward_loss_statistics(OpContext<Scalar>& c) {
+  loss_statistics_of<Scalar>(words_of(c), logits(c, c.source()), c.write(TensorKind::LossStatistics));
+}
+
+template <class Scalar>
+void forward_loss(OpContext<Scalar>& c) {
+  const TensorId in_place = c.find_write(TensorKind::Logits);
+  const std::int64_t of_step = c.shape.sequence_tokens() * c.schedule.groups.dp * c.schedule.micro_batches;
+  loss_and_gradient<Scalar>(words_of(c), c.data(c.source()), of_step, c.write(TensorKind::Loss),
+                            in_place.exists() ? logits(c, in_place) : Matrix<Scalar>());
+}
+
 template <class Scalar>
 constexpr auto kernels =
     std::to_array<KernelEntry<Scalar>>({{OpKind::Projection, forward_projection<Scalar>, backward_projection<Scalar>},
@@ -343,6 +447,11 @@ constexpr auto kernels =
                                         {OpKind::Offload, copy<Scalar>, nullptr},
                                         {OpKind::Prefetch, nullptr, copy<Scalar>},
                                         {OpKind::RestoreHidden, nullptr, restore_hidden<Scalar>},
+                                        {OpKind::Norm, forward_norm<Scalar>, backward_norm<Scalar>},
+                                        {OpKind::Embedding, forward_embedding<Scalar>, backward_embedding<Scalar>},
+                                        {OpKind::OutputHead, forward_head<Scalar>, backward_head<Scalar>},
+                                        {OpKind::LossStatistics, forward_loss_statistics<Scalar>, nullptr},
+                                        {OpKind::Loss, forward_loss<Scalar>, nullptr},
                                         {OpKind::Update, update<Scalar>, update<Scalar>}});
 
 }  // namespace

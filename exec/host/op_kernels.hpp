@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "exec/host/end_kernels.hpp"
 #include "exec/host/host_kernels.hpp"
 #include "exec/step/op_operands.hpp"
 #include "exec/transport/transport.hpp"

@@ -21,15 +21,18 @@ std::size_t count(std::int64_t a, std::int64_t b, std::int64_t c = 1) {
 }
 
 using Weight = Values LayerWeights::*;
-constexpr std::array<Weight, 11> all_weights{&LayerWeights::query,    &LayerWeights::key,     &LayerWeights::value,
-                                             &LayerWeights::output,   &LayerWeights::router,  &LayerWeights::w1,
-                                             &LayerWeights::w2,       &LayerWeights::w3,      &LayerWeights::dense_w1,
-                                             &LayerWeights::dense_w2, &LayerWeights::dense_w3};
+constexpr std::array<Weight, 12> all_weights{&LayerWeights::query,    &LayerWeights::key,      &LayerWeights::value,
+                                             &LayerWeights::output,   &LayerWeights::router,   &LayerWeights::w1,
+                                             &LayerWeights::w2,       &LayerWeights::w3,       &LayerWeights::dense_w1,
+                                             &LayerWeights::dense_w2, &LayerWeights::dense_w3, &LayerWeights::norm};
+
+constexpr double norm_deviation = .1;  // around 1
 
 double deviation(const Experiment& e, int layer, Weight weight) {
   const Model& m = e.model;
   // Half as large: activations that grew over layers without normalisation would cost digits.
   if (weight == &LayerWeights::output) return .5 / std::sqrt(1. * m.attention.heads * m.attention.head_size);
+  if (weight == &LayerWeights::norm) return norm_deviation;
   if (weight == &LayerWeights::w2) return .5 / std::sqrt(m.expert_hidden);
   if (weight == &LayerWeights::dense_w2)
     return .5 / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, m.ffn_hidden(layer))));
@@ -56,6 +59,27 @@ Values drawn(std::uint64_t key, double deviation, std::size_t elements) {
     draw(key, deviation, from, {values.data() + from, values.data() + to});
   });
   return values;
+}
+
+Values drawn_norm(std::uint64_t key, std::size_t elements) {
+  Values values = drawn(key, norm_deviation, elements);
+  for (double& value : values) value = static_cast<float>(1 + value);
+  return values;
+}
+
+// The sequences of the ends' weights, after those of the data.
+enum class EndKey : std::uint64_t { Embedding = 2, Head, Norm, Words };
+std::uint64_t key_of_end(std::uint64_t seed, EndKey which) {
+  return mixed(mixed(seed) + static_cast<std::uint64_t>(which));
+}
+double end_deviation(const Experiment& e, EndKey which) {
+  return which == EndKey::Head ? 1 / std::sqrt(e.model.hidden) : 1;
+}
+
+// Any word of the vocabulary, each as likely.
+double drawn_word(const Experiment& e, std::uint64_t seed, std::int64_t index) {
+  const std::uint64_t bits = mixed(key_of_end(seed, EndKey::Words) + static_cast<std::uint64_t>(index));
+  return static_cast<double>(bits % static_cast<std::uint64_t>(e.model.vocabulary));
 }
 
 Values drawn_router(const Experiment& e, const RandomModel& random, int layer) {
@@ -195,8 +219,27 @@ LayerWeights zero_weights(const Experiment& e, int layer) {
     w.w3.resize(w.w1.size());
     w.dense_w3.resize(w.dense_w1.size());
   }
+  if (e.workload.whole_layers()) w.norm.resize(count(2, m.hidden));
   return w;
 }
+
+EndWeights zero_end_weights(const Experiment& e) {
+  const EndVolumes v = end_volumes(e);
+  const std::size_t elements = count(v.embedding_parameters, e.parallelism.mp);
+  return {Values(elements), Values(elements), Values(static_cast<std::size_t>(v.norm_parameters))};
+}
+
+namespace {
+
+EndWeights drawn_ends(const Experiment& e, std::uint64_t seed) {
+  EndWeights w = zero_end_weights(e);
+  w.embedding = drawn(key_of_end(seed, EndKey::Embedding), end_deviation(e, EndKey::Embedding), w.embedding.size());
+  w.head = drawn(key_of_end(seed, EndKey::Head), end_deviation(e, EndKey::Head), w.head.size());
+  w.norm = drawn_norm(key_of_end(seed, EndKey::Norm), w.norm.size());
+  return w;
+}
+
+}  // namespace
 
 ModelData random_model_data(const Experiment& e, std::uint64_t seed, int micro_batches) {
   const Experiment part = one_micro_batch(e, micro_batches);
@@ -206,6 +249,8 @@ ModelData random_model_data(const Experiment& e, std::uint64_t seed, int micro_b
     for (Weight weight : all_weights)
       if (weight == &LayerWeights::router)
         w.router = drawn_router(e, {seed, micro_batches}, layer);
+      else if (weight == &LayerWeights::norm)
+        w.norm = drawn_norm(key_of_weight(seed, layer, weight), w.norm.size());
       else
         w.*weight = drawn(key_of_weight(seed, layer, weight), deviation(e, layer, weight), (w.*weight).size());
     data.layers.push_back(std::move(w));
@@ -213,6 +258,10 @@ ModelData random_model_data(const Experiment& e, std::uint64_t seed, int micro_b
   const std::size_t elements = count(e.parallelism.stage_ranks(), layer_volumes(e).tokens, e.model.hidden);
   data.input = drawn(key_of_data(seed, false), 1, elements);
   data.output_gradient = drawn(key_of_data(seed, true), 1, elements);
+  if (!end_volumes(e).exist()) return data;
+  data.ends = drawn_ends(e, seed);
+  const std::int64_t words = std::int64_t{e.workload.batch} * e.workload.sequence * e.parallelism.dp;
+  for (std::int64_t i = 0; i < words; ++i) data.words.push_back(drawn_word(e, seed, i));
   return data;
 }
 
@@ -242,6 +291,48 @@ Numbers router_numbers(const Experiment& e, const ModelData& data, int layer) {
     std::copy_n(router.begin() + first, to.size(), to.begin());
   };
 }
+Numbers norm_numbers(const Experiment& e, const ModelData& data, int layer) {
+  const bool last = layer == e.workload.layers;
+  const auto elements =
+      static_cast<std::size_t>(last ? end_volumes(e).norm_parameters : layer_volumes(e, layer).norm_parameters);
+  Values norm;
+  if (!data.drawn_later)
+    norm = last ? data.ends.norm : data.layers[static_cast<std::size_t>(layer)].norm;
+  else if (const std::uint64_t seed = data.drawn_later->seed; last)
+    norm = drawn_norm(key_of_end(seed, EndKey::Norm), elements);
+  else
+    norm = drawn_norm(key_of_weight(seed, layer, &LayerWeights::norm), elements);
+  return [norm = std::move(norm)](std::int64_t first, std::span<double> to) {
+    std::copy_n(norm.begin() + first, to.size(), to.begin());
+  };
+}
+
+Numbers end_numbers(const Experiment& e, const ModelData& data, End end, int rank) {
+  const std::int64_t skipped = rank_in_group(e.parallelism, GroupKind::Mp, rank) * end_volumes(e).head_parameters;
+  const EndKey which = end == End::Embedding ? EndKey::Embedding : EndKey::Head;
+  if (data.drawn_later)
+    return [key = key_of_end(data.drawn_later->seed, which), deviation = end_deviation(e, which), skipped](
+               std::int64_t first, std::span<double> to) { draw(key, deviation, skipped + first, to); };
+  return [&all = end == End::Embedding ? data.ends.embedding : data.ends.head, skipped](std::int64_t first,
+                                                                                        std::span<double> to) {
+    std::copy_n(all.begin() + skipped + first, to.size(), to.begin());
+  };
+}
+
+Numbers word_numbers(const Experiment& e, const ModelData& data, int micro_batch, int micro_batches, int rank) {
+  const std::int64_t sequence = e.workload.sequence, here = e.workload.batch / micro_batches * sequence;
+  const std::int64_t group = rank % e.parallelism.stage_ranks() / e.parallelism.mp;
+  const std::int64_t skipped = (micro_batch * e.parallelism.dp + group) * here;
+  return [&e, &data, sequence, here, skipped](std::int64_t first, std::span<double> to) {
+    for (double& word : to) {
+      std::int64_t at = first % here;
+      if (first++ >= here) at = at / sequence * sequence + (at % sequence + 1) % sequence;  // the one after it
+      at += skipped;
+      word = data.drawn_later ? drawn_word(e, data.drawn_later->seed, at) : data.words[static_cast<std::size_t>(at)];
+    }
+  };
+}
+
 Numbers input_numbers(const ModelData& data, bool gradient) {
   if (data.drawn_later)
     return [key = key_of_data(data.drawn_later->seed, gradient)](std::int64_t first, std::span<double> to) {

@@ -20,7 +20,16 @@ struct LayerWeights {
   Values w1, w2, w3;                 // (E, M, H), (E, H, M), gated: (E, M, H)
   // Weights of the dense feed-forward part, if there is one: (M, D), (D, M), gated: (M, D).
   Values dense_w1, dense_w2, dense_w3;
+  Values norm;  // (2, M): before the attention, and after it; empty where the workload leaves norms out
 };
+
+// Weights before and after the layers, or their gradients; empty where the workload leaves them out. The words are
+// rounded up to a multiple of mp.
+struct EndWeights {
+  Values embedding, head;  // (V, M)
+  Values norm;             // (M)
+};
+EndWeights zero_end_weights(const Experiment& experiment);
 LayerWeights zero_weights(const Experiment& experiment, int layer);
 
 // How to draw a model: each number follows from the seed, what it belongs to and its place there.
@@ -35,6 +44,8 @@ struct ModelData {
   std::vector<LayerWeights> layers;
   Values input;            // (data ranks T, M)
   Values output_gradient;  // of the loss by the model's output, alike
+  EndWeights ends;
+  Values words;  // (micro-batches, dp, L): of each position; empty where the workload has no embedding
   // Given: the members above are empty, and what a rank holds is drawn when it is asked for. Only a reference needs
   // all.
   std::optional<RandomModel> drawn_later;
@@ -56,6 +67,11 @@ using Numbers = std::function<void(std::int64_t first, std::span<double> to)>;
 Numbers dense_numbers(const Experiment& experiment, const ModelData& data, int layer, int rank);   // dense_shard
 Numbers expert_numbers(const Experiment& experiment, const ModelData& data, int layer, int rank);  // expert_shard
 Numbers router_numbers(const Experiment& experiment, const ModelData& data, int layer);
+Numbers norm_numbers(const Experiment& experiment, const ModelData& data, int layer);  // layer = layers: the final one
+enum class End { Embedding, Head };
+Numbers end_numbers(const Experiment& experiment, const ModelData& data, End end, int rank);  // this rank's words
+// The words of a micro-batch of the rank's model-parallel group, and then those after them.
+Numbers word_numbers(const Experiment& experiment, const ModelData& data, int micro_batch, int micro_batches, int rank);
 Numbers input_numbers(const ModelData& data, bool gradient);  // of all data ranks; else the output's gradient
 
 }  // namespace dovetail::exec

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "exec/host/gate_logits.hpp"
+#include "exec/reference/ends.hpp"
 #include "exec/step/gate_scores.hpp"
 #include "exec/step/wire_format.hpp"
 #include "models/question/capacity.hpp"
@@ -82,13 +83,12 @@ Values attend(const Sizes& s, const AttentionPass& pass, Size query_token, Size 
   return p;
 }
 
-// x + attention(x).
-Values attention_sum(const Sizes& s, const LayerWeights& w, const Values& x, AttentionPass& pass) {
+// sum += attention(x).
+void add_attention(const Sizes& s, const LayerWeights& w, const Values& x, AttentionPass& pass, Values& sum) {
   pass.query.assign(s.tokens * s.queries(), 0);
   pass.key.assign(s.tokens * s.keys(), 0);
   pass.value.assign(s.tokens * s.keys(), 0);
   pass.context.assign(s.tokens * s.queries(), 0);
-  Values sum = x;
   for (Size t = 0; t < s.tokens; ++t) {
     add_product(&x[t * s.hidden], w.query.data(), s.hidden, s.queries(), &pass.query[t * s.queries()]);
     add_product(&x[t * s.hidden], w.key.data(), s.hidden, s.keys(), &pass.key[t * s.keys()]);
@@ -102,7 +102,6 @@ Values attention_sum(const Sizes& s, const LayerWeights& w, const Values& x, Att
     }
     add_product(&pass.context[t * s.queries()], w.output.data(), s.queries(), s.hidden, &sum[t * s.hidden]);
   }
-  return sum;
 }
 
 void attend_backward(const Sizes& s, const AttentionPass& pass, Size t, Size head, const double* d_context,
@@ -124,9 +123,9 @@ void attend_backward(const Sizes& s, const AttentionPass& pass, Size t, Size hea
   }
 }
 
-// Takes the gradient of x + attention(x) and returns the gradient of x.
-Values attention_sum_backward(const Sizes& s, const LayerWeights& w, const Values& x, const AttentionPass& pass,
-                              const Values& d_sum, LayerWeights& gradient) {
+// Takes the gradient of attention(x) and returns that of x.
+Values attention_backward(const Sizes& s, const LayerWeights& w, const Values& x, const AttentionPass& pass,
+                          const Values& d_sum, LayerWeights& gradient) {
   AttentionPass d{Values(pass.query.size()), Values(pass.key.size()), Values(pass.value.size()),
                   Values(pass.context.size())};
   for (Size t = 0; t < s.tokens; ++t) {
@@ -135,7 +134,7 @@ Values attention_sum_backward(const Sizes& s, const LayerWeights& w, const Value
     for (Size head = 0; head < s.heads; ++head)
       attend_backward(s, pass, t, head, &d.context[t * s.queries() + head * s.head_size], d);
   }
-  Values d_x = d_sum;
+  Values d_x(d_sum.size());
   for (Size t = 0; t < s.tokens; ++t) {
     const double* const token = &x[t * s.hidden];
     double* const to = &d_x[t * s.hidden];
@@ -273,10 +272,9 @@ std::vector<SlotPass> run_slots(const Sizes& s, const Competitors& c, const Laye
   return slots;
 }
 
-// x + the experts' outputs, weighted by their scores.
-Values moe_sum(const Experiment& e, const Sizes& s, const std::vector<Competitors>& all, const LayerWeights& w,
-               int layer, MoePass& pass) {
-  Values sum = pass.input;
+// sum += the experts' outputs, weighted by their scores.
+void add_moe(const Experiment& e, const Sizes& s, const std::vector<Competitors>& all, const LayerWeights& w, int layer,
+             MoePass& pass, Values& sum) {
   for (const Competitors& c : all) {
     pass.logits.push_back(gate_logits(c.shape, place_of(c, layer), tokens_of(c, pass), w.router.data()));
     pass.links.push_back(links_of(c, preset_of(e, c, layer), pass));
@@ -284,7 +282,6 @@ Values moe_sum(const Experiment& e, const Sizes& s, const std::vector<Competitor
     for (const Link& link : pass.links.back())
       add_scaled(link.combine, slots[link.slot].expert.output.data(), s.hidden, &sum[link.token * s.hidden]);
   }
-  return sum;
 }
 
 // Takes the gradients of what the links carry and returns the gradients of the gate's logits.
@@ -296,9 +293,9 @@ Values logits_gradient(const LayerShape& shape, const Values& logits, const Rout
 }
 
 // Gradients are sent like rows, the other way; the gradient of rounding itself is left out.
-Values moe_sum_backward(const Sizes& s, const std::vector<Competitors>& all, const LayerWeights& w, int layer,
-                        const MoePass& pass, const Values& d_sum, LayerWeights& gradient) {
-  Values d_x = d_sum;
+Values moe_backward(const Sizes& s, const std::vector<Competitors>& all, const LayerWeights& w, int layer,
+                    const MoePass& pass, const Values& d_sum, LayerWeights& gradient) {
+  Values d_x(d_sum.size());
   for (Size unit = 0; unit < all.size(); ++unit) {
     const Competitors& c = all[unit];
     const std::vector<Link>& links = pass.links[unit];
@@ -424,6 +421,26 @@ class TokenOrder {
 
 }  // namespace
 
+namespace {
+
+struct LayerPass {
+  Values input, normed;  // by position: the layer's, and the attention's
+  AttentionPass attention;
+  Values middle;  // as held: input + attention
+  MoePass moe;    // its input is that of a dense feed-forward part too
+};
+
+template <class Numbers>
+auto first_norm(const Sizes& s, Numbers& weights) {
+  return std::span(weights).first(s.hidden);
+}
+template <class Numbers>
+auto second_norm(const Sizes& s, Numbers& weights) {
+  return std::span(weights).last(s.hidden);
+}
+
+}  // namespace
+
 Reference compute_reference(const Experiment& experiment, const ModelData& data, const ComputeRules& rules) {
   const Experiment e = one_micro_batch(experiment, rules.micro_batches);
   const Sizes s(e, rules);
@@ -431,39 +448,58 @@ Reference compute_reference(const Experiment& experiment, const ModelData& data,
   const TokenOrder order(s, e);
   const Size layers = data.layers.size();
   const auto is_moe = [&](Size layer) { return e.model.is_moe(static_cast<int>(layer)); };
-  std::vector<Values> inputs(layers);  // by position
-  std::vector<AttentionPass> attention(layers);
-  std::vector<MoePass> moe(layers);
+  const bool norms = e.workload.whole_layers(), ends = e.workload.extent == Extent::Model;
+  std::vector<LayerPass> passes(layers);
   Reference result;
-  result.output = data.input;
+  result.output = ends ? order.as_held(look_up(data.ends, data.words, s.hidden)) : data.input;
   for (Size l = 0; l < layers; ++l) {
-    inputs[l] = order.by_position(result.output);
-    moe[l].input = order.as_held(attention_sum(s, data.layers[l], inputs[l], attention[l]));
-    result.output = moe[l].input;
+    const LayerWeights& w = data.layers[l];
+    LayerPass& pass = passes[l];
+    pass.input = order.by_position(result.output);
+    pass.normed = norms ? norm(first_norm(s, w.norm), pass.input) : pass.input;
+    Values sum = pass.input;
+    add_attention(s, w, pass.normed, pass.attention, sum);
+    result.output = pass.middle = order.as_held(sum);
+    pass.moe.input = norms ? norm(second_norm(s, w.norm), pass.middle) : pass.middle;
     result.routing.emplace_back();
     if (is_moe(l)) {
-      result.output = moe_sum(e, s, competitors, data.layers[l], static_cast<int>(l), moe[l]);
-      result.routing.back() = routing_by_part(competitors, moe[l].routing);
+      add_moe(e, s, competitors, w, static_cast<int>(l), pass.moe, result.output);
+      result.routing.back() = routing_by_part(competitors, pass.moe.routing);
     }
-    add_dense_ffn(s, data.layers[l], moe[l].input, result.output);
+    add_dense_ffn(s, w, pass.moe.input, result.output);
     for (const Routing& routing : result.routing.back()) {
       result.dropped += drop_count(routing);
       result.largest_load = std::max(result.largest_load, largest_load(routing, e.model.experts));
     }
   }
-  if (e.workload.phases == Phases::ForwardOnly) return result;
-  for (Size l = 0; l < layers; ++l) result.gradients.push_back(zero_weights(e, static_cast<int>(l)));
-  result.input_gradient = data.output_gradient;
-  for (Size l = layers; l-- > 0;) {
-    const Values& d_sum = result.input_gradient;
-    Values d_moe_input = d_sum;
-    if (is_moe(l))
-      d_moe_input =
-          moe_sum_backward(s, competitors, data.layers[l], static_cast<int>(l), moe[l], d_sum, result.gradients[l]);
-    add_dense_ffn_backward(s, data.layers[l], moe[l].input, d_sum, d_moe_input, result.gradients[l]);
-    result.input_gradient = order.as_held(attention_sum_backward(s, data.layers[l], inputs[l], attention[l],
-                                                                 order.by_position(d_moe_input), result.gradients[l]));
+  const bool trains = e.workload.phases == Phases::Training;
+  Values d_output = data.output_gradient;  // as held
+  if (ends) {
+    result.end_gradients = zero_end_weights(e);
+    result.loss = head_losses(data.ends, order.by_position(result.output), next_words(data.words, s.sequence),
+                              trains ? &result.end_gradients : nullptr, &d_output);
+    if (trains) d_output = order.as_held(d_output);
   }
+  if (!trains) return result;
+  for (Size l = 0; l < layers; ++l) result.gradients.push_back(zero_weights(e, static_cast<int>(l)));
+  result.input_gradient = std::move(d_output);
+  for (Size l = layers; l-- > 0;) {
+    const LayerWeights& w = data.layers[l];
+    const LayerPass& pass = passes[l];
+    LayerWeights& gradient = result.gradients[l];
+    Values& d_sum = result.input_gradient;
+    Values d(d_sum.size());
+    if (is_moe(l)) d = moe_backward(s, competitors, w, static_cast<int>(l), pass.moe, d_sum, gradient);
+    add_dense_ffn_backward(s, w, pass.moe.input, d_sum, d, gradient);
+    if (norms) d = norm_backward(second_norm(s, w.norm), pass.middle, d, second_norm(s, gradient.norm));
+    add_scaled(1, d.data(), d.size(), d_sum.data());
+    d_sum = order.by_position(d_sum);
+    d = attention_backward(s, w, pass.normed, pass.attention, d_sum, gradient);
+    if (norms) d = norm_backward(first_norm(s, w.norm), pass.input, d, first_norm(s, gradient.norm));
+    add_scaled(1, d.data(), d.size(), d_sum.data());
+    d_sum = order.as_held(d_sum);
+  }
+  if (ends) look_up_backward(data.words, order.by_position(result.input_gradient), s.hidden, result.end_gradients);
   return result;
 }
 

@@ -8,6 +8,7 @@
 
 #include "exec/step/wire_format.hpp"
 #include "models/base/errors.hpp"
+#include "models/question/capacity.hpp"
 #include "models/question/volumes.hpp"
 
 namespace dovetail::exec {
@@ -44,7 +45,10 @@ double worse(double a, double b) {
 class Comparison {
  public:
   Comparison(const Experiment& e, const Schedule& s, const RankValues& executor, const Reference& reference)
-      : e_(e), s_(s), executor_(executor), reference_(reference) {}
+      : e_(e), s_(s), executor_(executor),
+        reference_(reference),
+        ends_(end_volumes(e)),
+        layout_(e.workload.layers, e.parallelism, s.virtual_stages) {}
 
   NumericsReport report() const {
     NumericsReport r;
@@ -52,14 +56,18 @@ class Comparison {
     r.reference_dropped = reference_.dropped;
     r.dropped = drops();
     r.output_error = output_error(reference_);
+    if (ends_.exist()) r.output_error = worse(loss_error(), r.output_error);
     if (reference_.gradients.empty()) return r;
     r.input_gradient_error = tokens_error(input_gradient_parts(), reference_.input_gradient);
     for (int layer = 0; layer < layers; ++layer) {
       r.dense_gradient_error = worse(dense_error(layer), r.dense_gradient_error);
+      if (whole_layers()) r.dense_gradient_error = worse(replicated_error(layer, Alike::Norms), r.dense_gradient_error);
       if (!e_.model.is_moe(layer)) continue;
-      r.router_gradient_error = worse(router_error(layer), r.router_gradient_error);
+      r.router_gradient_error =
+          worse(whole_layers() ? replicated_error(layer, Alike::Router) : router_error(layer), r.router_gradient_error);
       r.expert_gradient_error = worse(expert_error(layer), r.expert_gradient_error);
     }
+    if (ends_.exist()) r.dense_gradient_error = worse(end_error(), r.dense_gradient_error);
     return r;
   }
 
@@ -88,20 +96,20 @@ class Comparison {
     return values;
   }
 
-  // visit(index into the executor's ranks, rank within the stage) for the ranks of the stage that holds a layer.
+  // visit(index into the executor's ranks, rank within the stage) for the ranks of a stage.
   template <class Visit>
-  void for_each_rank(int layer, Visit visit) const {
-    const Parallelism& p = e_.parallelism;
-    for (std::size_t local = 0; local < executor_.ranks().size(); ++local) {
-      const int rank = executor_.ranks()[local], stage = rank / p.stage_ranks();
-      if (layers_of_stage(e_.workload.layers, p.pp, stage).contains(layer)) visit(local, rank % p.stage_ranks());
-    }
+  void for_each_rank(int stage, Visit visit) const {
+    const int ranks = e_.parallelism.stage_ranks();
+    for (std::size_t local = 0; local < executor_.ranks().size(); ++local)
+      if (const int rank = executor_.ranks()[local]; rank / ranks == stage) visit(local, rank % ranks);
   }
+  int stage_of(int layer) const { return layout_.stage_of(layer); }
+  int last_stage() const { return layout_.stages() - 1; }
 
   std::int64_t drops() const {
     std::int64_t dropped = 0;
     for (int layer = 0; layer < e_.workload.layers; ++layer)
-      for_each_rank(layer, [&](std::size_t local, int) {
+      for_each_rank(stage_of(layer), [&](std::size_t local, int) {
         for (int micro_batch = 0; micro_batch < s_.micro_batches && e_.model.is_moe(layer); ++micro_batch) {
           const Values routing = find(local, {TensorKind::Routing, false, layer}, micro_batch);
           for (std::size_t i = 1; i < routing.size(); i += 3) dropped += routing[i] < 0;
@@ -113,6 +121,7 @@ class Comparison {
   }
 
   std::vector<Result> input_gradient_parts() const {
+    if (whole_layers()) return {{TensorKind::LayerInput, true, 0}};
     const Result sum{TensorKind::AttentionSumGradient, false, 0}, own{TensorKind::AttentionInput, true, 0};
     return {{TensorKind::MoeInput, true, 0}, find(0, sum).empty() ? own : sum};
   }
@@ -120,9 +129,9 @@ class Comparison {
   // The error of the sum of tensors (T, M) of each micro-batch against the ranks' parts of `expected`.
   double tokens_error(const std::vector<Result>& parts, const Values& expected) const {
     RelativeError error;
-    const int layer = std::min(parts.front().layer, e_.workload.layers - 1);  // the output is the last stage's
+    const int layer = std::min(parts.front().layer, e_.workload.layers - 1);  // the output is the last one's
     for (int micro_batch = 0; micro_batch < s_.micro_batches; ++micro_batch)
-      for_each_rank(layer, [&](std::size_t local, int rank) {
+      for_each_rank(stage_of(layer), [&](std::size_t local, int rank) {
         Values sum = find(local, parts.front(), micro_batch);
         check(!sum.empty(), "the schedule lacks a tensor that results are read from");
         for (std::size_t i = 1; i < parts.size(); ++i)
@@ -137,22 +146,78 @@ class Comparison {
 
   double dense_error(int layer) const {
     RelativeError error;
-    const std::vector<std::int64_t> elements = dense_elements(e_);
-    for_each_rank(layer, [&](std::size_t local, int rank) {
-      const int stage = executor_.ranks()[local] / e_.parallelism.stage_ranks();
-      const LayerRun run = layers_of_stage(e_.workload.layers, e_.parallelism.pp, stage);
-      const auto later = std::reduce(elements.begin() + layer + 1, elements.begin() + run.last);
-      const Values all = find(local, {TensorKind::DenseGradients, false, run.first});
+    const int stage = stage_of(layer);
+    std::int64_t later = stage == last_stage() ? ends_.head_parameters : 0;
+    for (int l : layout_.layers_of(stage)) later += l > layer ? layer_volumes(e_, l).dense_parameters : 0;
+    for_each_rank(stage, [&](std::size_t local, int rank) {
+      const Values all = find(local, {TensorKind::DenseGradients, false, first_layer(stage)});
       const Values expected = dense_shard(e_, gradients(layer), rank);
       error.add(&all.at(static_cast<std::size_t>(later)), expected.data(), expected.size());
     });
     return error.over(executor_);
   }
 
+  bool whole_layers() const { return e_.workload.whole_layers(); }
+
+  int first_layer(int stage) const { return layout_.layers_of(stage).front(); }
+
+  // All ranks hold the whole sum.
+  enum class Alike { Norms, Router };
+  double replicated_error(int layer, Alike which) const {
+    std::int64_t first = which == Alike::Router ? layer_volumes(e_, layer).norm_parameters : 0;
+    for (int l : layout_.layers_of(stage_of(layer)))
+      first += l < layer ? layer_volumes(e_, l).replicated_parameters() : 0;
+    return replicated_error(stage_of(layer), first,
+                            which == Alike::Router ? gradients(layer).router : gradients(layer).norm);
+  }
+  double replicated_error(int stage, std::int64_t first, const Values& expected) const {
+    RelativeError error;
+    for_each_rank(stage, [&](std::size_t local, int) {
+      const Values all = find(local, {TensorKind::ReplicatedGradients, false, first_layer(stage)});
+      error.add(&all.at(static_cast<std::size_t>(first)), expected.data(), expected.size());
+    });
+    return error.over(executor_);
+  }
+
+  // Of the embedding, the output head and the final norm. Each rank has the words of its place in its group.
+  double end_error() const {
+    const auto words_error = [&](int stage, bool at_end, const Values& expected) {
+      RelativeError error;
+      for_each_rank(stage, [&](std::size_t local, int rank) {
+        const auto size = static_cast<std::size_t>(ends_.head_parameters),
+                   part = static_cast<std::size_t>(rank % e_.parallelism.mp);
+        const Values all = find(local, {TensorKind::DenseGradients, false, first_layer(stage)});
+        error.add(&all.at(at_end ? all.size() - size : 0), &expected.at(part * size), size);
+      });
+      return error.over(executor_);
+    };
+    std::int64_t before = 0;
+    for (int l : layout_.layers_of(last_stage())) before += layer_volumes(e_, l).replicated_parameters();
+    return worse(worse(words_error(0, true, reference_.end_gradients.embedding),
+                       words_error(last_stage(), false, reference_.end_gradients.head)),
+                 replicated_error(last_stage(), before, reference_.end_gradients.norm));
+  }
+
+  // Losses by position; every rank of a model-parallel group has all of the group's.
+  double loss_error() const {
+    RelativeError error;
+    const std::vector<std::int64_t> rows =
+        token_rows(layer_volumes(one_micro_batch(e_, s_.micro_batches)), rules_of(s_).token_chunks);
+    for (int micro_batch = 0; micro_batch < s_.micro_batches; ++micro_batch)
+      for_each_rank(last_stage(), [&](std::size_t local, int rank) {
+        const Values held = find(local, {TensorKind::Loss, false, e_.workload.layers}, micro_batch);
+        const auto group = static_cast<std::size_t>(micro_batch * e_.parallelism.dp + rank / e_.parallelism.mp);
+        Values loss;
+        for (const std::int64_t row : rows) loss.push_back(held.at(static_cast<std::size_t>(row)));
+        error.add(loss.data(), &reference_.loss.at(group * loss.size()), loss.size());
+      });
+    return error.over(executor_);
+  }
+
   // Each rank holds its own tokens' part of the sum.
   double router_error(int layer) const {
     Values sum(gradients(layer).router.size());
-    for_each_rank(layer, [&](std::size_t local, int) {
+    for_each_rank(stage_of(layer), [&](std::size_t local, int) {
       std::ranges::transform(sum, find(local, {TensorKind::RouterGradient, false, layer}), sum.begin(), std::plus());
     });
     executor_.sum(sum);
@@ -163,7 +228,7 @@ class Comparison {
 
   double expert_error(int layer) const {
     RelativeError error;
-    for_each_rank(layer, [&](std::size_t local, int rank) {
+    for_each_rank(stage_of(layer), [&](std::size_t local, int rank) {
       error.add(find(local, {TensorKind::ExpertGradient, false, layer}), expert_shard(e_, gradients(layer), rank));
     });
     return error.over(executor_);
@@ -175,6 +240,8 @@ class Comparison {
   const Schedule& s_;
   const RankValues& executor_;
   const Reference& reference_;
+  const EndVolumes ends_;
+  const StageLayout layout_;
 };
 
 }  // namespace

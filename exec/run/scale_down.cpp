@@ -90,6 +90,9 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   e.cluster.network.reset();   // of other nodes than these; ranks here are held to calibrated times alone
   e.overlap = Overlap::Ideal;  // held ops last their own time whatever runs beside them
   e.model.layers = e.workload.layers = scale.layers;
+  if (big.model.vocabulary > 0)  // smaller as a token is
+    e.model.vocabulary = std::max(gpus, static_cast<int>(std::int64_t{big.model.vocabulary} * scale.hidden /
+                                                         std::max(scale.hidden, big.model.hidden)));
   e.model.hidden = scale.hidden;
   e.model.expert_hidden = (scale.expert_hidden + gpus - 1) / gpus * gpus;
   e.model.experts = scale.experts > 0 ? scale.experts : scale.ranks;

@@ -62,18 +62,48 @@ LayerShape expert_shape(const OpOperands& o) {
   return s;
 }
 
+namespace {
+
+// The elements of what the update reads of a role, in the layers that `counts` picks.
+template <class Counts>
+std::int64_t elements_of(const OpOperands& update, Role role, Counts counts) {
+  std::int64_t sum = 0;
+  for (TensorId id : update.all_reads(role))
+    if (counts(update.tensor(id).layer)) sum += update.tensor(id).elements;
+  return sum;
+}
+
+// The output head comes first, then the last layer; the embedding is last.
+std::int64_t place_in_dense(const OpOperands& update, const Tensor& weights) {
+  if (weights.kind == TensorKind::HeadWeights) return 0;
+  const bool embedding = weights.kind == TensorKind::EmbeddingWeights;
+  return elements_of(update, TensorKind::HeadWeights | TensorKind::DenseWeights,
+                     [&](int layer) { return embedding || layer > weights.layer; });
+}
+
+}  // namespace
+
 GradientPlace gradient_of(const OpOperands& update, const Tensor& weights) {
-  if (weights.kind == TensorKind::DenseWeights) {
-    std::int64_t later = 0;  // the last layer's gradients come first
-    for (TensorId id : update.all_reads(TensorKind::DenseWeights))
-      if (update.tensor(id).layer > weights.layer) later += update.tensor(id).elements;
-    return {update.read_id(TensorKind::DenseGradients), later};
+  if ((TensorKind::DenseWeights | TensorKind::HeadWeights | TensorKind::EmbeddingWeights).covers(weights))
+    return {update.read_id(TensorKind::DenseGradients), place_in_dense(update, weights)};
+  const TensorId replicated = update.find_read(TensorKind::ReplicatedGradients);
+  if (replicated.exists() && weights.kind != TensorKind::ExpertWeights) {
+    const Role alike = TensorKind::NormWeights | TensorKind::RouterWeights;
+    const std::int64_t own_norms =
+        elements_of(update, TensorKind::NormWeights, [&](int layer) { return layer == weights.layer; });
+    return {replicated, elements_of(update, alike, [&](int layer) { return layer < weights.layer; }) +
+                            (weights.kind == TensorKind::RouterWeights ? own_norms : 0)};
   }
   const TensorKind gradient =
       weights.kind == TensorKind::RouterWeights ? TensorKind::RouterGradient : TensorKind::ExpertGradient;
   for (TensorId id : update.all_reads(gradient))
     if (update.tensor(id).layer == weights.layer) return {id, 0};
   throw InternalError("weights without a gradient");
+}
+
+WordShare word_share(const OpOperands& o) {
+  const std::int64_t ranks = o.schedule.groups.mp, rank = o.group % o.schedule.groups.stage_ranks() % ranks;
+  return {rank * o.words, o.words, ranks};
 }
 
 OpSetup::OpSetup(const Experiment& experiment, std::shared_ptr<const Schedule> schedule, std::vector<int> ranks,
@@ -85,6 +115,7 @@ OpSetup::OpSetup(const Experiment& experiment, std::shared_ptr<const Schedule> s
   const int token_chunks = rules_of(*schedule_).token_chunks;
   const Experiment part = one_micro_batch(experiment, schedule_->micro_batches);
   const LayerVolumes volumes = layer_volumes(part);
+  words_ = end_volumes(experiment).words;
   rows_ = token_rows(volumes, token_chunks);
   parts_.push_back(all_tokens(volumes));
   if (token_chunks > 0)
@@ -100,7 +131,7 @@ OpOperands OpSetup::operands(std::size_t local, const Op& op) const {
   // Chunks are chunks of tokens only where attention is chunked.
   const std::size_t part = parts_.size() == 1 ? 0 : static_cast<std::size_t>(op.chunk + 1);
   const int group = op.micro_batch * stage_ranks_ + ranks_[local] % stage_ranks_;
-  return {*schedule_, op, shapes_[local][part], parts_[part], rows_, preset(op, group), group};
+  return {*schedule_, op, shapes_[local][part], parts_[part], rows_, preset(op, group), words_, group};
 }
 
 const Routing& OpSetup::preset(const Op& op, int group) const {

@@ -21,6 +21,7 @@ struct OpOperands {
   const TokenPart& part;               // all tokens, or those of the op's chunk where attention is chunked
   std::span<const std::int64_t> rows;  // see token_rows()
   const Routing& preset;               // of this rank and layer, for the gate; may be empty
+  std::int64_t words = 0;              // of the vocabulary, on each rank; 0: the step has no embedding
   int group = 0;                       // of its tokens among all: micro-batch * data ranks + rank
 
   std::span<const TensorId> reads() const { return schedule.reads_of(op); }
@@ -61,6 +62,12 @@ struct GradientPlace {
 };
 GradientPlace gradient_of(const OpOperands& update, const Tensor& weights);
 
+// The words [first, first + count) that a rank has of the vocabulary, which so many ranks share.
+struct WordShare {
+  std::int64_t first = 0, count = 0, ranks = 1;
+};
+WordShare word_share(const OpOperands& o);  // of an op that reads or writes words' weights, or logits
+
 // Everything that the ops of an executor's steps work on.
 class OpSetup {
  public:
@@ -80,6 +87,7 @@ class OpSetup {
   std::vector<TokenPart> parts_;                 // of one micro-batch: all tokens, then the chunks
   std::vector<std::vector<LayerShape>> shapes_;  // by local rank and part
   std::vector<std::int64_t> rows_;
+  std::int64_t words_ = 0;
 };
 
 }  // namespace dovetail::exec

@@ -9,8 +9,9 @@ namespace {
 
 // Results are read after the step: the output, the input's gradient, and the routing for its drops.
 bool is_result(const Experiment& e, const Tensor& t) {
-  return t.kind == TensorKind::Routing || (t.kind == TensorKind::LayerInput && t.layer == e.workload.layers) ||
-         (t.gradient && t.kind == TensorKind::MoeInput && t.layer == 0);
+  return t.kind == TensorKind::Routing || t.kind == TensorKind::Loss ||
+         (t.kind == TensorKind::LayerInput && t.layer == e.workload.layers) ||
+         (t.gradient && t.layer == 0 && (t.kind == TensorKind::MoeInput || t.kind == TensorKind::LayerInput));
 }
 
 }  // namespace
@@ -30,6 +31,16 @@ Numbers initial_values(const Experiment& e, const Tensor& t, const ModelData& da
       return router_numbers(e, data, t.layer);
     case TensorKind::ExpertWeights:
       return expert_numbers(e, data, t.layer, rank);
+    case TensorKind::NormWeights:
+      return norm_numbers(e, data, t.layer);
+    case TensorKind::EmbeddingWeights:
+      return end_numbers(e, data, End::Embedding, rank);
+    case TensorKind::HeadWeights:
+      return end_numbers(e, data, End::Head, rank);
+    case TensorKind::Tokens:
+      return word_numbers(e, data, t.micro_batch,
+                          static_cast<int>(2 * std::int64_t{e.workload.batch} * e.workload.sequence / t.elements),
+                          rank);
     default:
       return {};
   }
@@ -37,7 +48,8 @@ Numbers initial_values(const Experiment& e, const Tensor& t, const ModelData& da
 
 bool starts_at_zero(const Tensor& t) {
   return t.kind == TensorKind::DenseGradients || t.kind == TensorKind::RouterGradient ||
-         t.kind == TensorKind::ExpertGradient || t.kind == TensorKind::OptimizerState;
+         t.kind == TensorKind::ExpertGradient || t.kind == TensorKind::ReplicatedGradients ||
+         t.kind == TensorKind::OptimizerState;
 }
 
 IdVector<TensorId, std::vector<OpId>> users_until_release(const Experiment& experiment, const Schedule& schedule,

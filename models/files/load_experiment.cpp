@@ -74,6 +74,7 @@ Workload read_workload(const JsonReader& json, const ExperimentFile& file, const
       "capacity_factor", step.capacity_factor.value_or(defaults.capacity_factor.value_or(w.capacity_factor)));
   w.dtype = json.enumeration_or("dtype", dtype_names, defaults.dtype.value_or(w.dtype));
   w.phases = json.enumeration_or("phases", phases_names, w.phases);
+  w.extent = json.enumeration_or("extent", extent_names, w.extent);
   if (json.has("products")) w.products = json.enumeration("products", dtype_names);
   w.attention = json.enumeration_or("attention", attention_kernel_names, defaults.attention.value_or(w.attention));
   w.causal = json.boolean_or("causal", defaults.causal.value_or(w.causal));

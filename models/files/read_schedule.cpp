@@ -69,6 +69,7 @@ Workload read_workload(const JsonReader& r) {
   w.attention = r.enumeration("attention", attention_kernel_names);
   w.causal = r.boolean("causal");
   w.products = r.enumeration("products", dtype_names);
+  w.extent = r.enumeration_or("extent", extent_names, w.extent);
   if (const auto loads = r.find("router_loads"))
     for (const JsonReader& load : loads->elements())
       w.router_loads.push_back({load.integer("micro_batches", 1, small_max), load.long_integer("largest", 0)});
@@ -176,7 +177,8 @@ Work read_work(const JsonReader& r, OpKind kind, const Schedule& s) {
                     memory,
                     r.integer("memory_kernels", 1),
                     read_span(r.at("kernels"), s.kernels.size()),
-                    r.number("row_share", 0)};
+                    r.number("row_share", 0),
+                    r.integer_or("elsewhere", 0)};
 }
 
 Span append_dependencies(const JsonReader& list, Schedule& s) {
@@ -260,6 +262,7 @@ ScheduleFile read_schedule(const JsonFile& input) {
   s.groups = read_parallelism(root.at("groups"));
   s.micro_batches = root.integer("micro_batches", 1, small_max);
   s.graphs = file.plan.graphs;
+  s.virtual_stages = file.plan.virtual_stages;
   for (const JsonReader& r : root.at("rank_classes").elements()) s.classes.push_back({r.integer("ranks", 1)});
   for (const JsonReader& r : root.at("streams").elements())
     s.streams.push_back(

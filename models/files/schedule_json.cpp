@@ -66,23 +66,25 @@ Json work_json(const Op& op) {
   const ExchangeWork e = op.exchange() == nullptr ? ExchangeWork{} : *op.exchange();
   const auto* copy = std::get_if<CopyWork>(&op.work);
   const ProfiledWork* profiled = op.profiled();
-  return {{"flops", k.flops.value()},
-          {"gemms", k.gemms},
-          {"gemm_rows", k.gemm_rows},
-          {"gemm_traffic_bytes", k.gemm_traffic.value()},
-          {"memory_traffic_bytes", op.memory_traffic().value()},
-          {"memory_kernels", k.memory_kernels},
-          {"kernels", span_json(k.kernels)},
-          {"row_share", k.row_share},
-          {"collective", name_in(collective_names, e.collective)},
-          {"group", name_in(group_kind_names, e.group)},
-          {"protocol", name_in(protocol_names, e.protocol)},
-          {"message_bytes", e.message.value()},
-          {"steps", span_json(e.steps)},
-          {"host_traffic_bytes", copy == nullptr ? 0.0 : copy->bytes.value()},
-          {"host_waits", std::holds_alternative<HostWait>(op.work)},
-          {"profiled", profiled == nullptr ? "no" : name_in(profiled_names, profiled->module)},
-          {"profiled_size", profiled == nullptr ? 0 : profiled->size}};
+  Json json{{"flops", k.flops.value()},
+            {"gemms", k.gemms},
+            {"gemm_rows", k.gemm_rows},
+            {"gemm_traffic_bytes", k.gemm_traffic.value()},
+            {"memory_traffic_bytes", op.memory_traffic().value()},
+            {"memory_kernels", k.memory_kernels},
+            {"kernels", span_json(k.kernels)},
+            {"row_share", k.row_share},
+            {"collective", name_in(collective_names, e.collective)},
+            {"group", name_in(group_kind_names, e.group)},
+            {"protocol", name_in(protocol_names, e.protocol)},
+            {"message_bytes", e.message.value()},
+            {"steps", span_json(e.steps)},
+            {"host_traffic_bytes", copy == nullptr ? 0.0 : copy->bytes.value()},
+            {"host_waits", std::holds_alternative<HostWait>(op.work)},
+            {"profiled", profiled == nullptr ? "no" : name_in(profiled_names, profiled->module)},
+            {"profiled_size", profiled == nullptr ? 0 : profiled->size}};
+  if (k.elsewhere > 0) json["elsewhere"] = k.elsewhere;
+  return json;
 }
 
 Json demands_json(std::span<const Demand> demands) {

@@ -16,6 +16,7 @@ class Splitter {
     out_.steps = s_.steps;
     out_.kernels = s_.kernels;
     out_.micro_batches = s_.micro_batches;
+    out_.virtual_stages = s_.virtual_stages;
     for (int c = 0; c < network_.classes(); ++c) {
       out_.classes.push_back({network_.ranks(c)});
       for (Stream stream : s_.streams) {

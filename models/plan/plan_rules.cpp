@@ -151,7 +151,7 @@ void require_slice(const GradientSlice& s, int first_layer) {
 // The slices of one stage, from `next` on, which is left at the first of another.
 void require_slices_of_stage(const Plan& p, const Experiment& e, const StageLayout& layout, int stage,
                              std::size_t& next) {
-  const std::vector<std::int64_t> elements = dense_elements(e);
+  const std::vector<std::int64_t> elements = dense_elements(e, layout);
   const std::span<const int> layers = layout.layers_of(stage);
   const auto after = [&](int layer) {  // in the stage
     std::int64_t sum = 0;

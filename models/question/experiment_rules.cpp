@@ -43,6 +43,7 @@ void require_countable(const Experiment& e) {
   countable("/workload/capacity_factor", "elements of the experts' hidden rows:", rows * m.expert_hidden);
   countable("/workload/top_k", "slots of tokens in experts:", w.top_k * tokens * experts);
   countable("/workload/sequence", "elements of the dense part:", tokens * (hidden + 3 * width + 2 * ffn));
+  if (w.extent == Extent::Model) countable("/model/vocabulary", "logits:", tokens * (m.vocabulary + e.parallelism.mp));
   if (w.attention == AttentionKernel::Eager)
     countable("/workload/sequence", "scores of attention:", tokens * w.sequence * m.attention.heads);
   countable("/model", "parameters:", w.layers * weights);
@@ -149,6 +150,8 @@ void validate(const Experiment& e) {
                                            std::pair{"/model/gate_profile", &e.model.gate_profile}})
       require(!profile->given() || !profile->backward.empty(), pointer,
               "no backward times, which training needs (or set workload.phases to forward_only)");
+  require(w.extent != Extent::Model || e.model.vocabulary > 0, "/workload/extent",
+          "model needs the vocabulary of {}, which its file does not give", e.model.name);
   const std::int64_t tokens = std::int64_t{w.batch} * w.sequence;
   require(tokens <= (std::int64_t{1} << 40), "/workload/sequence", "batch {} x sequence {} is more than 2^40 tokens",
           w.batch, w.sequence);

@@ -70,7 +70,7 @@ struct Model {
   int top_k = 0;
   int expert_hidden = 0;                     // H
   ExpertKind expert_kind = ExpertKind::Ffn;  // of dense layers and shared experts too
-  int vocabulary = 0;                        // kept for reports; embedding and head are not modelled
+  int vocabulary = 0;                        // words; 0: not known
   int first_dense = 0;                       // that many layers are dense; of those after them
   int moe_every = 1;                         // each layer whose number, from 1, this divides is MoE
   int dense_hidden = 0;                      // of a dense layer

@@ -87,6 +87,7 @@ LayerVolumes layer_volumes(const Experiment& e, int layer) {
   set_attention(v, m.attention, p.mp);
   v.ffn_parameters = v.expert_gemms * v.hidden * v.ffn_hidden;
   v.dense_parameters = v.attention_parameters + v.ffn_parameters;
+  if (e.workload.whole_layers()) v.norm_parameters = 2 * v.hidden;
   if (v.moe) {
     add_router(e, v);
     v.expert_parameters = v.expert_gemms * v.hidden * v.hidden_shard * v.local_experts;
@@ -102,9 +103,21 @@ LayerVolumes layer_volumes(const Experiment& e) {
   return layer_volumes(e, e.model.first_moe());
 }
 
-std::vector<std::int64_t> dense_elements(const Experiment& e) {
+EndVolumes end_volumes(const Experiment& e) {
+  EndVolumes ends;
+  if (e.workload.extent != Extent::Model) return ends;
+  ends.words = (e.model.vocabulary + e.parallelism.mp - 1) / e.parallelism.mp;
+  ends.embedding_parameters = ends.head_parameters = ends.words * e.model.hidden;
+  ends.norm_parameters = e.model.hidden;
+  return ends;
+}
+
+std::vector<std::int64_t> dense_elements(const Experiment& e, const StageLayout& layout) {
   std::vector<std::int64_t> elements;
   for (int layer = 0; layer < e.workload.layers; ++layer) elements.push_back(layer_volumes(e, layer).dense_parameters);
+  const EndVolumes ends = end_volumes(e);
+  elements[static_cast<std::size_t>(layout.layers_of(0).front())] += ends.embedding_parameters;
+  elements[static_cast<std::size_t>(layout.layers_of(layout.stages() - 1).back())] += ends.head_parameters;
   return elements;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/question/experiment.hpp"
+#include "models/question/stage_layout.hpp"
 
 namespace dovetail {
 
@@ -52,7 +53,10 @@ struct LayerVolumes {
   std::int64_t projection = 0;            // P, of a cosine gate
   std::int64_t routing_entries = 0;       // T k, or E C where experts choose; 0: soft
   std::int64_t expert_parameters = 0;     // g M H E / (ep esp)
-  std::int64_t parameters() const { return dense_parameters + router_parameters + expert_parameters; }
+  std::int64_t norm_parameters = 0;       // on every rank: 2 M of both norms; 0 where the workload leaves norms out
+  // The parameters that all ranks of a stage hold alike.
+  std::int64_t replicated_parameters() const { return norm_parameters + router_parameters; }
+  std::int64_t parameters() const { return dense_parameters + replicated_parameters() + expert_parameters; }
   // The parameters of one expert that this rank works with.
   std::int64_t worked_parameters() const { return expert_gemms * hidden * worked_hidden(); }
   std::int64_t worked_hidden() const { return hidden_shard * weight_shards; }
@@ -91,11 +95,21 @@ struct LayerVolumes {
   std::int64_t ffn_hidden = 0;       // F: this rank's share of a dense layer's hidden size, or of all shared experts'
 };
 
+// The parts of a model before and after its layers, on a rank that has them; 0 where the workload leaves them out.
+struct EndVolumes {
+  std::int64_t words = 0;  // V / mp, rounded up: this rank's share of the vocabulary
+  std::int64_t embedding_parameters = 0, head_parameters = 0;  // of this rank: words M
+  std::int64_t norm_parameters = 0;                            // M of the final norm, on every rank
+  bool exist() const { return words > 0; }
+};
+EndVolumes end_volumes(const Experiment& experiment);
+
 LayerVolumes layer_volumes(const Experiment& experiment, int layer);
 LayerVolumes layer_volumes(const Experiment& experiment);  // of the first MoE layer
 
-// Dense gradients of each trained layer on one rank.
-std::vector<std::int64_t> dense_elements(const Experiment& experiment);
+// Dense gradients of each trained layer on one rank, those of the embedding with the first layer of the first pipeline
+// stage and those of the output head with the last layer of the last one.
+std::vector<std::int64_t> dense_elements(const Experiment& experiment, const StageLayout& layout);
 
 // The rows that the capacity factor allows: ceil(k |f| T / E), or all T for f = 0.
 std::int64_t capacity_limit(const Experiment& experiment);

@@ -28,6 +28,13 @@ enum class AttentionKernel { Flash, Eager };
 inline constexpr std::array<std::pair<std::string_view, AttentionKernel>, 2> attention_kernel_names{
     {{"flash", AttentionKernel::Flash}, {"eager", AttentionKernel::Eager}}};
 
+// The parts of a training step that are modelled. Layers: the products, attention and exchanges of the layers, as
+// papers model them. WholeLayers: with their norms, rotary positions and activations too. Model: with the embedding,
+// the final norm and the output head with its loss as well.
+enum class Extent { Layers, WholeLayers, Model };
+inline constexpr std::array<std::pair<std::string_view, Extent>, 3> extent_names{
+    {{"layers", Extent::Layers}, {"whole_layers", Extent::WholeLayers}, {"model", Extent::Model}}};
+
 // The largest load of one rank in one expert, over all layers and micro-batches of a step in so many of them.
 struct RouterLoad {
   int micro_batches = 1;
@@ -53,7 +60,9 @@ struct Workload {
   bool causal = true;                         // a position sees itself and those before it; else all
   std::optional<DType> products = {};         // of attention's projections, dense layers and experts; none: dtype
   std::vector<RouterLoad> router_loads = {};  // where a router has really run; else its loads are modelled
+  Extent extent = Extent::Layers;
 
+  bool whole_layers() const { return extent != Extent::Layers; }
   // A flash kernel leaves out the scores that the mask hides; products of whole matrices compute all of them.
   bool skips_masked() const { return causal && attention == AttentionKernel::Flash; }
   // The format of products, where it is another than that of everything else.

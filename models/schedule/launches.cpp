@@ -16,7 +16,7 @@ int small_kernels(const Op& op) {
 }  // namespace
 
 int launches_of(const Op& op) {
-  return std::visit(Overloaded{[&](const KernelWork& work) { return work.gemms + small_kernels(op); },
+  return std::visit(Overloaded{[&](const KernelWork& work) { return work.gemms + small_kernels(op) - work.elsewhere; },
                                [](const ProfiledWork&) { return 1; }, [](const ExchangeWork&) { return 1; },
                                [](const CopyWork&) { return 1; }, [](HostWait) { return 0; }},
                     op.work);

@@ -64,7 +64,7 @@ struct Op : StepPlace {
   OpKind kind = OpKind::Attention;
   Phase phase = Phase::Forward;
   StreamId stream{0};
-  RowRange gradients;  // elements of DenseGradients that it writes or sums; else empty
+  RowRange gradients;  // elements of Dense- or ReplicatedGradients that it writes or sums; else empty
   Work work;
   Span dependencies, reads, writes;
 

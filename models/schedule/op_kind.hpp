@@ -42,6 +42,13 @@ enum class OpKind : std::uint8_t {
   HostSync,
   DenseGradientAllReduce,
   ExpertGradientAllReduce,
+  ReplicatedGradientAllReduce,
+  Embedding,
+  Norm,
+  OutputHead,
+  LossStatistics,
+  GatherStatistics,
+  Loss,
   Update
 };
 inline constexpr std::size_t op_kinds = static_cast<std::size_t>(OpKind::Update) + 1;

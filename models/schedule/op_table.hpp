@@ -9,7 +9,7 @@
 namespace dovetail {
 
 // The part of a training step that a kind of op belongs to. Host: it only waits.
-enum class OpPart : std::uint8_t { Attention, Routing, Experts, DenseFfn, Stages, Host, StepEnd };
+enum class OpPart : std::uint8_t { Attention, Routing, Experts, DenseFfn, Ends, Stages, Host, StepEnd };
 
 // Kernels that an eager framework launches for an op, one by one, beside the products, attention and exchanges of its
 // work. Assumed: the usual kernels of training frameworks, each element-wise chain fused into one.

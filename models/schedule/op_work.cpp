@@ -14,6 +14,7 @@ constexpr double flash_backward = 2.5;  // times the forward flops: the scores a
 // the scores; mask and scale read and write each. There is no dropout.
 constexpr double scale_pass = 2, mask_pass = 2, softmax_pass = 2, softmax_backward_pass = 3;
 constexpr double gated_matrices = 3;
+constexpr int norm_gradients = 2;  // kernels: of the input, and of the weights
 
 // Backward: gradients of the input and of the weights.
 double passes(Phase phase) {
@@ -97,18 +98,44 @@ void OpWork::add_eager(KernelList& kernels, Phase phase, MemoryPasses& memory) c
   memory.add(scores * (phase == Phase::Forward ? softmax_pass : softmax_backward_pass));
 }
 
+// Each element of queries and keys that has a position is read and written, in both passes.
+void OpWork::add_rotary(MemoryPasses& memory) const {
+  if (!workload_.whole_layers()) return;
+  const Attention& a = model_.attention;
+  const std::int64_t turned =
+      a.kind == AttentionKind::Latent ? (v_.query_heads + 1) * a.rope_size : v_.query_width + v_.key_value_width;
+  memory.add(static_cast<double>(2 * v_.sequence_tokens * turned) * size_);
+}
+
+// Forward: all hidden numbers are read and one of each g - 1 written. Backward: these are read with the gradient, and
+// the gradients of the first written.
+void OpWork::add_activation(Phase phase, MemoryPasses& memory) const {
+  if (!workload_.whole_layers()) return;
+  const std::int64_t hidden = v_.expert_gemms - 1;  // numbers of each column
+  const std::int64_t columns = phase == Phase::Forward ? hidden + 1 : 2 * hidden + 1;
+  memory.add(static_cast<double>(columns * v_.sequence_tokens * v_.ffn_hidden) * size_);
+}
+
+KernelWork OpWork::without_norm(KernelWork work, Phase phase) const {
+  if (workload_.whole_layers()) work.elsewhere = phase == Phase::Forward ? 1 : norm_gradients;
+  return work;
+}
+
 KernelWork OpWork::attention(Phase phase) const {
   KernelList kernels(products_);
   MemoryPasses memory;
   add_projections(kernels, phase);
+  add_rotary(memory);
   add_scores(kernels, phase, memory);
-  return of(kernels, memory);
+  return without_norm(of(kernels, memory), phase);
 }
 
 KernelWork OpWork::projection(Phase phase) const {
   KernelList kernels(products_);
+  MemoryPasses memory;
   add_projections(kernels, phase);
-  return of(kernels);
+  add_rotary(memory);
+  return without_norm(of(kernels, memory), phase);
 }
 
 KernelWork OpWork::attention_chunk(Phase phase) const {
@@ -122,7 +149,13 @@ KernelWork OpWork::dense_ffn(Phase phase) const {
   KernelList kernels(products_);
   for (int i = 1; i < v_.expert_gemms; ++i) kernels.add_product(phase, v_.sequence_tokens, v_.ffn_hidden, v_.hidden);
   kernels.add_product(phase, v_.sequence_tokens, v_.hidden, v_.ffn_hidden);
-  return of(kernels);
+  MemoryPasses memory;
+  add_activation(phase, memory);
+  return without_norm(of(kernels, memory), phase);
+}
+
+KernelWork OpWork::norm(Phase phase) const {
+  return memory((phase == Phase::Forward ? 2 : 4) * v_.tokens * v_.hidden);
 }
 
 KernelWork OpWork::residual(std::size_t parts) const {
@@ -140,13 +173,18 @@ Work OpWork::gate(Phase phase) const {
     for (int i = 0; i < v_.router_gemms; ++i)
       kernels.add_product(phase, v_.tokens, v_.router_parameters / v_.hidden / v_.router_gemms, v_.hidden);
   }
-  // Residual sum: two read, one written; backward adds three parts.
-  Bytes traffic = static_cast<double>((forward ? 3 : 4) * v_.tokens * v_.hidden) * size_;
+  // Residual sum: two read, one written; backward adds three parts. With norms the sums are ops of their own, but for
+  // that of the two gradients of the norm's result.
+  const bool sums = !workload_.whole_layers();
+  const int parts = forward ? (sums ? 3 : 0) : (sums ? 4 : 3);
+  Bytes traffic = static_cast<double>(parts * v_.tokens * v_.hidden) * size_;
   // The forward pass writes the fp32 weights and the mask; the backward pass reads what is their gradient.
   if (plan_.encoding == Encoding::Dense)
     traffic +=
         static_cast<double>(v_.dense_weights()) * (size_of(DType::Fp32) + (forward || soft() ? 1.0 : 0.0) * size_);
-  return of(kernels, {traffic});
+  KernelWork work = of(kernels, {traffic});
+  if (!sums) work.elsewhere = norm_gradients;  // forward: the sum with the residual, and the norm
+  return work;
 }
 
 KernelWork OpWork::encode(Phase phase) const {

@@ -57,6 +57,7 @@ class OpWork {
   KernelWork projection(Phase phase) const;
   KernelWork attention_chunk(Phase phase) const;
   KernelWork dense_ffn(Phase phase) const;
+  KernelWork norm(Phase phase) const;            // of (T, M); backward with the gradient that comes past it
   KernelWork residual(std::size_t parts) const;  // the sum of that many tensors (T, M)
   Work gate(Phase phase) const;
   // Dense: products with (T, E, C) weights. Soft gates need the gradient of those too.
@@ -91,6 +92,10 @@ class OpWork {
   KernelWork of(const KernelList& kernels, MemoryPasses memory = {}) const;
   void add_projections(KernelList& kernels, Phase phase) const;
   void add_scores(KernelList& kernels, Phase phase, MemoryPasses& memory) const;  // with the output's projection
+  // Passes that the workload counts with whole layers.
+  KernelWork without_norm(KernelWork work, Phase phase) const;  // which is an op of its own then
+  void add_rotary(MemoryPasses& memory) const;
+  void add_activation(Phase phase, MemoryPasses& memory) const;
   void add_flash(KernelList& kernels, Phase phase) const;
   void add_eager(KernelList& kernels, Phase phase, MemoryPasses& memory) const;
   // Products in a narrower format cast their left factor themselves. Their right factor has a pass of its own, which

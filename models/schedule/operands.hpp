@@ -52,16 +52,20 @@ std::string to_string(Role role);  // "expert_weights or gathered_weights"
 // The roles that several tensors can have.
 namespace roles {
 using enum TensorKind;
-inline constexpr Role attention_input = LayerInput | AttentionInput, attended = AttentionPartial | AttentionOutput,
-                      softmax = LogSumExp | AttentionProbabilities,
+inline constexpr Role normed = NormedInput | NormedMoeInput, before_norm = LayerInput | MoeInput;
+inline constexpr Role attention_input = LayerInput | AttentionInput | NormedInput,
+                      attended = AttentionPartial | AttentionOutput, softmax = LogSumExp | AttentionProbabilities,
                       d_attention_partial = gradient_of(AttentionPartial | MoeInput),
                       through_attention = AttentionSumGradient | gradient_of(AttentionInput),
-                      ffn_input = FfnInput | MoeInput, ffn_output = FfnPartial | FfnOutput,
-                      d_ffn_partial = gradient_of(FfnPartial | LayerInput),
+                      moe_input = MoeInput | NormedMoeInput, ffn_input = FfnInput | moe_input,
+                      ffn_output = FfnPartial | FfnOutput, d_ffn_partial = gradient_of(FfnPartial | LayerInput),
                       through_ffn = FfnSumGradient | gradient_of(FfnInput);
+inline constexpr Role head_input = HeadInput | NormedInput, router_gradient = RouterGradient | ReplicatedGradients,
+                      d_normed = gradient_of(HeadInput | normed) | through_attention | through_ffn,
+                      past_norm = gradient_of(MoeInput | LayerInput) | OutputGradient;
 inline constexpr Role summands = LayerInput | attended | MoeInput | ffn_output,
                       d_output = gradient_of(LayerInput | MoeInput) | through_attention,
-                      d_summands = d_output | through_ffn;
+                      d_summands = d_output | through_ffn | gradient_of(NormedMoeInput);
 inline constexpr Role encoding = Routing | RoutingMask, decoding = Routing | CombineWeights,
                       d_scores = ScoreGradient | gradient_of(CombineWeights);
 // Rows on their way to the experts and back, without those that are compressed.
@@ -73,7 +77,8 @@ inline constexpr Role expert_input = arrived | ShadowInput, expert_output = Expe
                       to_decode = returned | ShadowOutput;
 inline constexpr Role expert_weights = ExpertWeights | GatheredWeights,
                       expert_gradient = ExpertGradient | GatheredWeightGradient | gradient_of(GatheredWeightGradient);
-inline constexpr Role weights = DenseWeights | RouterWeights | ExpertWeights;
+inline constexpr Role weights =
+    DenseWeights | RouterWeights | ExpertWeights | EmbeddingWeights | HeadWeights | NormWeights;
 }  // namespace roles
 
 // One: exactly one. Optional: none or one. Some: one or more, one after another. Any: also none.
@@ -105,7 +110,7 @@ class UpTo {
   std::array<Item, most> all_;
   std::size_t size_ = 0;
 };
-using Operands = UpTo<Operand, 7>;  // in their order
+using Operands = UpTo<Operand, 11>;  // in their order
 
 // The operands of an op in one pass.
 struct Signature {
@@ -113,6 +118,6 @@ struct Signature {
   Operands reads = {}, writes = {};
   std::string_view remark = {};
 };
-using Signatures = UpTo<Signature, 4>;
+using Signatures = UpTo<Signature, 7>;
 
 }  // namespace dovetail

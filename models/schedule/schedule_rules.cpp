@@ -32,13 +32,14 @@ class Ancestors {
 
 struct Access {
   OpId op;
-  RowRange part;  // of the tensor; the whole unless it is DenseGradients
+  RowRange part;  // of the tensor; the whole unless it is gradients that ops share
 };
 
 Access access_of(const Schedule& s, OpId id, TensorId tensor) {
   const Tensor& t = s.tensors[tensor];
   const Op& op = s.ops[id];
-  if (t.kind == TensorKind::DenseGradients && op.phase == Phase::Backward) return {id, op.gradients};
+  const bool in_ranges = t.kind == TensorKind::DenseGradients || t.kind == TensorKind::ReplicatedGradients;
+  if (in_ranges && op.phase == Phase::Backward && op.gradients.size() > 0) return {id, op.gradients};
   return {id, {0, t.elements}};
 }
 

@@ -11,8 +11,10 @@
 #include "models/question/experiment_rules.hpp"
 #include "models/schedule/builder/attention_part.hpp"
 #include "models/schedule/builder/dense_ffn_part.hpp"
+#include "models/schedule/builder/ends_part.hpp"
 #include "models/schedule/builder/gradient_part.hpp"
 #include "models/schedule/builder/moe_part.hpp"
+#include "models/schedule/builder/norm_part.hpp"
 #include "models/schedule/builder/pipeline_order.hpp"
 #include "models/schedule/builder/stage_part.hpp"
 
@@ -31,7 +33,9 @@ TensorId dense_layer_forward(StepContext& c, int layer, TensorId x, TensorId att
   const std::int64_t tokens = c.volumes(layer).tokens * c.volumes(layer).hidden;
   const TensorId input = c.activation(TensorKind::MoeInput, layer, tokens);
   add_up(c, Phase::Forward, layer, {x, attended}, input);
-  const TensorId ffn_output = dense_ffn_forward(c, layer, input, saved);
+  saved.before_norm = input;
+  const TensorId normed = c.has_norms() ? norm_forward(c, layer, c.parts(layer).front(), input) : input;
+  const TensorId ffn_output = dense_ffn_forward(c, layer, normed, saved);
   const TensorId output = c.activation(TensorKind::LayerInput, layer + 1, tokens);
   add_up(c, Phase::Forward, layer, {input, ffn_output}, output);
   return output;
@@ -86,7 +90,10 @@ TensorId forward(StepContext& c, int layer, TensorId x, SavedLayer& saved) {
       c.activation(TensorKind::LayerInput, layer + 1, c.volumes(layer).tokens * c.volumes(layer).hidden);
   for (const TokenPart& part : parts) decode_forward(c, layer, part, of_part(part, combined), output, saved.moe);
   if (c.volumes(layer).ffn_hidden > 0)  // shared experts
-    add_up(c, Phase::Forward, layer, {output, dense_ffn_forward(c, layer, saved.moe.input.front(), saved.ffn)}, output);
+    add_up(
+        c, Phase::Forward, layer,
+        {output, dense_ffn_forward(c, layer, (c.has_norms() ? saved.moe.normed : saved.moe.input).front(), saved.ffn)},
+        output);
   return output;
 }
 
@@ -106,6 +113,11 @@ Gradient attention_layer_backward(StepContext& c, int layer, const SavedLayer& s
     result.push_back({d_sum});
   }
   const TensorId sum = attention_backward_finish(c, layer, saved.attention, d_attention);
+  if (c.has_norms()) {
+    TensorIds past;
+    for (const TensorIds& of_part : result) past.push_back(of_part.front());
+    return Gradient(result.size(), {norm_backward(c, layer, saved.attention.before_norm, sum, past)});
+  }
   for (TensorIds& of_part : result) of_part.push_back(sum);
   return result;
 }
@@ -126,6 +138,10 @@ Gradient dense_layer_backward(StepContext& c, int layer, const Gradient& gradien
   const TensorId sum = gradient_sum(c, layer, gradient);
   const TensorId through_ffn =
       dense_ffn_backward(c, layer, sum, saved.ffn, [&] { gradients.add_slices(Window::Moe, layer); });
+  if (c.has_norms()) {
+    const TensorId d_input = norm_backward(c, layer, c.parts(layer).front(), saved.ffn.before_norm, through_ffn, sum);
+    return attention_layer_backward(c, layer, saved, gradients, [&](const TokenPart&) { return d_input; });
+  }
   const TensorId d_input = c.activation(TensorKind::MoeInput, layer, v.tokens * v.hidden, /*gradient=*/true);
   add_up(c, Phase::Backward, layer, {sum, through_ffn}, d_input);
   return attention_layer_backward(c, layer, saved, gradients, [&](const TokenPart&) { return d_input; });
@@ -152,10 +168,11 @@ Gradient moe_layer_backward(StepContext& c, int layer, const Gradient& gradient,
   c.host_sync(Phase::Backward, layer);
   std::size_t done = 0;
   return attention_layer_backward(c, layer, saved, gradients, [&](const TokenPart& part) {
-    const TensorId d_input =
-        encode_backward(c, layer, part, decoded[done++], of_part(part, d_encoded), d_shadows, saved.moe);
+    const DecodeGradients& d = decoded[done];
+    const TensorId d_input = encode_backward(c, layer, part, d, of_part(part, d_encoded), d_shadows, saved.moe);
     if (through_shared >= 0) add_up(c, Phase::Backward, layer, {d_input, through_shared}, d_input);
-    return d_input;
+    const TensorId input = saved.moe.input[done++];
+    return c.has_norms() ? norm_backward(c, layer, part, input, d_input, d.output) : d_input;
   });
 }
 
@@ -170,7 +187,8 @@ Gradient backward(StepContext& c, int layer, const Gradient& gradient, const Sav
 }
 
 // The parts' own tensors, then what they have in common.
-TensorIds all_parts(const Gradient& gradient) {
+TensorIds all_parts(const StepContext& c, const Gradient& gradient) {
+  if (c.has_norms()) return gradient.front();  // a norm's gradient covers all parts
   TensorIds all;
   for (const TensorIds& part : gradient) all.push_back(part.front());
   all.insert(all.end(), gradient.front().begin() + 1, gradient.front().end());
@@ -184,6 +202,7 @@ class Step {
         tokens_(c.volumes(0).tokens * c.volumes(0).hidden),
         saved_(static_cast<std::size_t>(c.plan().micro_batches),
                std::vector<SavedLayer>(static_cast<std::size_t>(c.layers()))),
+        ends_(static_cast<std::size_t>(c.plan().micro_batches)),
         arriving_(static_cast<std::size_t>(c.plan().micro_batches)) {
     for (int stage = 0; stage < c.stages() && c.training(); ++stage) {
       c.enter(stage, 0);
@@ -200,9 +219,12 @@ class Step {
   void add_forward(int lap) {
     const int here = virtual_stage(lap);
     const LayerRun run = c_.layout().run(here);
-    TensorId x = here == 0 ? c_.persistent(TensorKind::LayerInput, 0, tokens_) : received(Phase::Forward, run.first);
+    TensorId x = here == 0 ? input() : received(Phase::Forward, run.first);
     for (int layer = run.first; layer < run.last; ++layer) x = forward(c_, layer, x, saved(layer));
-    if (here != last_virtual_stage()) send_on(here + 1, Phase::Forward, run.last, {x});
+    if (here != last_virtual_stage())
+      send_on(here + 1, Phase::Forward, run.last, {x});
+    else if (c_.has_head())
+      head_forward(c_, x, ends());
   }
 
   void add_backward(int lap) {
@@ -210,13 +232,15 @@ class Step {
     const LayerRun run = c_.layout().run(here);
     GradientPart& gradients = gradients_[static_cast<std::size_t>(c_.stage())];
     gradients.begin_pass(lap);
-    const TensorId of_output = here == last_virtual_stage()
-                                   ? c_.persistent(TensorKind::LayerInput, run.last, tokens_, true)
-                                   : received(Phase::Backward, run.last);
+    const TensorId of_output =
+        here == last_virtual_stage() ? output_gradient(run.last) : received(Phase::Backward, run.last);
     Gradient gradient(run.empty() ? 1 : c_.parts(run.last - 1).size(), {of_output});
     for (int layer = run.last - 1; layer >= run.first; --layer)
       gradient = backward(c_, layer, gradient, saved(layer), gradients);
-    if (here > 0) send_on(here - 1, Phase::Backward, run.first, all_parts(gradient));
+    if (here > 0)
+      send_on(here - 1, Phase::Backward, run.first, all_parts(c_, gradient));
+    else if (c_.has_embedding())
+      embedding_backward(c_, gradient.front().front(), ends());
     gradients.end_pass();
   }
 
@@ -225,6 +249,15 @@ class Step {
   void send_on(int virtual_stage, Phase phase, int layer, const TensorIds& parts) {
     arriving() = send_to_stage(c_, virtual_stage % c_.stages(), phase, layer, parts);
   }
+
+  // A step without an embedding begins with its output, one without a head with the gradient of its input.
+  TensorId input() {
+    return c_.has_embedding() ? embedding_forward(c_, ends()) : c_.persistent(TensorKind::LayerInput, 0, tokens_);
+  }
+  TensorId output_gradient(int layers) {
+    return c_.has_head() ? head_backward(c_, ends()) : c_.persistent(TensorKind::LayerInput, layers, tokens_, true);
+  }
+
   TensorId received(Phase phase, int layer) {
     receive_from_stage(c_, phase, layer, arriving());
     return arriving();
@@ -232,11 +265,13 @@ class Step {
   SavedLayer& saved(int layer) {
     return saved_[static_cast<std::size_t>(c_.micro_batch())][static_cast<std::size_t>(layer)];
   }
+  SavedEnds& ends() { return ends_[static_cast<std::size_t>(c_.micro_batch())]; }
   TensorId& arriving() { return arriving_[static_cast<std::size_t>(c_.micro_batch())]; }
 
   StepContext& c_;
   std::int64_t tokens_;
   std::vector<std::vector<SavedLayer>> saved_;  // by micro-batch and layer
+  std::vector<SavedEnds> ends_;                 // by micro-batch
   std::vector<TensorId> arriving_;              // by micro-batch: on its way to the next stage
   std::vector<GradientPart> gradients_;         // by stage
 };

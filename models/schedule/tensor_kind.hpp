@@ -50,7 +50,20 @@ enum class TensorKind : std::uint8_t {
   ExpertGradient,
   GatheredWeights,
   GatheredWeightGradient,
-  OptimizerState
+  OptimizerState,
+  Tokens,
+  EmbeddingPartial,
+  NormedInput,
+  NormedMoeInput,
+  HeadInput,
+  Logits,
+  LossStatistics,
+  GatheredStatistics,
+  Loss,
+  EmbeddingWeights,
+  HeadWeights,
+  NormWeights,
+  ReplicatedGradients
 };
 
 // A chunked tensor exists once per chunk. Shapes are in the letters of operands.md; empty: said there in words.
@@ -113,6 +126,22 @@ inline constexpr auto tensor_table = std::to_array<TensorEntry>({
     {TensorKind::GatheredWeightGradient, "gathered_weight_gradient", "(dE, P g M S)", "of `gathered_weights`"},
     {TensorKind::OptimizerState, "optimizer_state", "",
      "both Adam moments and, where weights are not fp32, the weights in fp32", true},
+    {TensorKind::Tokens, "tokens", "(2, L)", "the word at each position, by sample and position, then the one after it",
+     true},
+    {TensorKind::EmbeddingPartial, "embedding_partial", "(L, M)", "rows of the words that this rank has, else 0"},
+    {TensorKind::NormedInput, "normed_input", "(T, M)", "`layer_input`, each row over its root mean square"},
+    {TensorKind::NormedMoeInput, "normed_moe_input", "(T, M)", "the same of `moe_input`"},
+    {TensorKind::HeadInput, "head_input", "(L, M)", "`normed_input` of all model-parallel ranks, after the last layer"},
+    {TensorKind::Logits, "logits", "(L, V)", "this rank's words; after the loss the gradient of these"},
+    {TensorKind::LossStatistics, "loss_statistics", "(L, 3)",
+     "of each row of `logits`: largest, sum of exp(logit - largest), the right word's logit or 0", true},
+    {TensorKind::GatheredStatistics, "gathered_statistics", "(mp, L, 3)", "those of all model-parallel ranks", true},
+    {TensorKind::Loss, "loss", "(L)", "cross-entropy of each position", true},
+    {TensorKind::EmbeddingWeights, "embedding_weights", "(V, M)", "a row for each word of this rank"},
+    {TensorKind::HeadWeights, "head_weights", "(V, M)", "the same of the output head"},
+    {TensorKind::NormWeights, "norm_weights", "", "(2, M) of a layer's two norms; (M) of the final one"},
+    {TensorKind::ReplicatedGradients, "replicated_gradients", "",
+     "of what all ranks of the stage hold alike: by layer, its norms and its router; then the final norm"},
 });
 
 inline constexpr auto tensor_kind_names = [] {

@@ -31,6 +31,7 @@ struct KernelWork {
   int memory_kernels = 1;      // launches of those, where there is such traffic
   Span kernels = {};           // the products and attention (Schedule::kernels)
   double row_share = 1;        // of the shapes' rows, where fewer arrive
+  int elsewhere = 0;           // small kernels of the kind of op (OpEntry::small) that other ops of the step do
 };
 
 // A module whose time the model gives for a size: the rows of all experts of this rank, or the tokens of a gate.

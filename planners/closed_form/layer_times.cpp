@@ -116,7 +116,7 @@ LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
   const LayerVolumes volumes = layer_volumes(experiment);
   for (int layer = 0; layer < experiment.workload.layers; ++layer) times.moe.push_back(experiment.model.is_moe(layer));
   times.capacity = volumes.capacity;
-  times.dense_elements = dense_elements(experiment);
+  times.dense_elements = dense_elements(experiment, times.layout);
   std::vector<Seconds> updates(schedule.classes.size());
   const int moe_layer = first_layer(times, true), dense_layer = first_layer(times, false);
   for (const OpId i : schedule.ops.ids()) {

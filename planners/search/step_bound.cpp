@@ -23,6 +23,7 @@ Experiment one_moe_layer(Experiment e) {
   e.model.moe_every = 1;
   e.workload.layers = e.parallelism.pp;
   e.parallelism.pipeline_layout.clear();
+  if (e.workload.extent == Extent::Model) e.workload.extent = Extent::WholeLayers;
   return e;
 }
 

@@ -109,9 +109,11 @@ std::string wrapped(std::string_view text, std::size_t width, std::size_t indent
 
 namespace {
 
-// How kernels run, where that is not as usual.
+// The parts of a step and how kernels run, where that is not as usual.
 std::string unusual_kernels(const Workload& workload) {
   std::string text;
+  if (workload.extent == Extent::WholeLayers) text += "whole layers; ";
+  if (workload.extent == Extent::Model) text += "whole model; ";
   if (workload.attention == AttentionKernel::Eager) text += "eager attention; ";
   if (!workload.causal) text += "no causal mask; ";
   if (const auto products = workload.other_products())

@@ -33,8 +33,8 @@ LayerShape gate_shape(GateKind kind = GateKind::Softmax) {
 
 struct GateRun {
   LayerShape shape;
-  Values layer_input = random_values(24, 1), attention_output = random_values(24, 2), router;
-  Values moe_input = Values(24), routing, combine, dispatch;
+  Values input = random_values(24, 1), router;
+  Values routing, combine, dispatch;
   TokenPlace place{1, 12};
 
   explicit GateRun(const LayerShape& s)
@@ -46,10 +46,10 @@ struct GateRun {
     if (s.gate.cosine()) router.back() = .4;
   }
   void forward(const Routing& preset = {}) {
-    gate_forward<double>(shape, matrix(layer_input, 4), matrix(attention_output, 4), router.data(), place, preset,
-                         matrix(moe_input, 4), {routing.data(), combine.data(), dispatch.data()});
+    gate_forward<double>(shape, matrix(input, 4), router.data(), place, preset,
+                         {routing.data(), combine.data(), dispatch.data()});
   }
-  Values logits() { return gate_logits(shape, place, matrix(moe_input, 4), router.data()); }
+  Values logits() { return gate_logits(shape, place, matrix(input, 4), router.data()); }
   bool soft() const { return shape.gate.kind == GateKind::SoftMoe; }
 };
 
@@ -66,12 +66,9 @@ LayerShape one_token(GateKind kind, std::int64_t hidden, std::int64_t experts) {
 
 }  // namespace
 
-TEST_CASE("The gate adds the residual and routes its sum") {
+TEST_CASE("The gate routes its input") {
   GateRun run(gate_shape());
   run.forward();
-  Values sum;
-  for (std::size_t i = 0; i < 24; ++i) sum.push_back(run.layer_input[i] + run.attention_output[i]);
-  CHECK(run.moe_input == sum);
   const Values p = expert_scores(run.shape, run.logits());
   const Routing expected = route(run.shape, p);
   CHECK(drop_count(expected) > 0);
@@ -204,45 +201,43 @@ TEST_CASE("Every gate's gradients are those of finite differences") {
   if (renormalise && !run.shape.gate.token_choice()) return;
   run.shape.gate.renormalise = renormalise;
   run.forward();
-  const Values routing = run.routing, output_gradient = random_values(24, 5);
+  const Values routing = run.routing;
   Values d_scores = random_values(routing.size() / 3, 4), d_combine = random_values(54, 6), d_dispatch = d_combine;
   std::reverse(d_dispatch.begin(), d_dispatch.end());
   if (!run.soft()) std::ranges::fill(d_combine, 0);  // a linear loss of the scores, dropped ones included
-  // The loss: the output through the residual, and each choice's score or each weight.
+  // The loss: each choice's score or each weight.
   const auto loss = [&] {
     run.forward();
-    double sum = dovetail::test::dot(run.moe_input, output_gradient);
+    double sum = 0;
     for (std::size_t i = 0; i < d_scores.size(); ++i) sum += run.routing[3 * i + 2] * d_scores[i];
     return run.soft()
                ? sum + dovetail::test::dot(run.combine, d_combine) + dovetail::test::dot(run.dispatch, d_dispatch)
                : sum;
   };
-  Values d_moe_input(24), d_router(run.router.size());
+  Values d_input(24), d_router(run.router.size());
   GateWeights<const double> gradient{d_scores.data()};
   if (run.soft()) gradient = {nullptr, d_combine.data(), d_dispatch.data()};
-  gate_backward<double>(run.shape, matrix(output_gradient, 4), gradient, routing.data(),
-                        {matrix(run.moe_input, 4), run.router.data(), run.place}, matrix(d_moe_input, 4),
-                        d_router.data());
-  CHECK(gradient_error(run.layer_input, d_moe_input, loss) < 1e-7);
+  gate_backward<double>(run.shape, gradient, routing.data(), {matrix(run.input, 4), run.router.data(), run.place},
+                        matrix(d_input, 4), d_router.data());
+  CHECK(gradient_error(run.input, d_input, loss) < 1e-7);
   CHECK(gradient_error(run.router, d_router, loss) < 1e-7);
 }
 
 TEST_CASE("Gradients that stand in dense weights are those of the choices' scores") {
   GateRun run(gate_shape());
   run.forward();
-  const Values output_gradient(24), d_combine = random_values(54, 4);
+  const Values d_combine = random_values(54, 4);
   Values d_scores;
   for (std::int64_t i = 0; i < 12; ++i) {
     const RoutedChoice<double> c(run.routing.data(), i);
     d_scores.push_back(c.dropped() ? 0 : d_combine[static_cast<std::size_t>(c.token * 9 + c.place)]);
   }
   const auto backward = [&](const GateWeights<const double>& gradient) {
-    Values d_moe_input(24), d_router(12);
-    gate_backward<double>(run.shape, matrix(output_gradient, 4), gradient, run.routing.data(),
-                          {matrix(run.moe_input, 4), run.router.data(), run.place}, matrix(d_moe_input, 4),
-                          d_router.data());
-    d_moe_input.insert(d_moe_input.end(), d_router.begin(), d_router.end());
-    return d_moe_input;
+    Values d_input(24), d_router(12);
+    gate_backward<double>(run.shape, gradient, run.routing.data(), {matrix(run.input, 4), run.router.data(), run.place},
+                          matrix(d_input, 4), d_router.data());
+    d_input.insert(d_input.end(), d_router.begin(), d_router.end());
+    return d_input;
   };
   CHECK(backward({nullptr, d_combine.data()}) == backward({d_scores.data()}));
 }

@@ -203,7 +203,7 @@ TEST_CASE("Planners slice the gradients of mixed layers, and are not beaten by w
       CHECK(makespan(e, ours.plan) <= makespan(e, oracle.plan) * (1 + 1e-12));
       std::int64_t sum = 0;
       for (const GradientSlice& slice : ours.plan.gradient_slices) sum += slice.elements;
-      const std::vector<std::int64_t> elements = dense_elements(e);
+      const std::vector<std::int64_t> elements = dense_elements(e, StageLayout(e.workload.layers));
       CHECK(sum == elements[0] + elements[1] + elements[2] + elements[3]);
       CHECK(elements[0] > elements[1]);
     }

@@ -43,18 +43,20 @@ class Draw {
 };
 
 // Random cuts of each stage's dense gradients; slices that come before their gradients are refused by validate().
-std::vector<GradientSlice> random_slices(Draw& draw, const Experiment& e) {
-  const std::vector<std::int64_t> all = dense_elements(e);
+std::vector<GradientSlice> random_slices(Draw& draw, const Experiment& e, int virtual_stages) {
+  const StageLayout layout(e.workload.layers, e.parallelism, virtual_stages);
+  const std::vector<std::int64_t> all = dense_elements(e, layout);
   std::vector<GradientSlice> slices;
   for (int stage = e.parallelism.pp - 1; stage >= 0; --stage) {
-    const LayerRun run = layers_of_stage(e.workload.layers, e.parallelism.pp, stage);
-    std::int64_t left = std::reduce(all.begin() + run.first, all.begin() + run.last);
-    for (int layer = run.last - 2; layer >= run.first; --layer)
+    const std::span<const int> layers = layout.layers_of(stage);
+    std::int64_t left = 0;
+    for (int layer : layers) left += all[static_cast<std::size_t>(layer)];
+    for (std::size_t i = layers.size() - 1; i-- > 0;)
       for (Window window : {Window::Moe, Window::Dense}) {
-        slices.push_back({window, layer, all[static_cast<std::size_t>(layer) + 1] / draw.between(2, 4)});
+        slices.push_back({window, layers[i], all[static_cast<std::size_t>(layers[i + 1])] / draw.between(2, 4)});
         left -= slices.back().elements;
       }
-    slices.push_back({Window::Tail, run.first, left});
+    slices.push_back({Window::Tail, layers.front(), left});
   }
   return slices;
 }
@@ -175,6 +177,8 @@ Experiment random_experiment(Random& random) {
   if (tables.chance(40)) add_tables(tables, e);
   if (tables.chance(30)) e.calibration.edit().host = HostCost{Seconds(tables.one_of({1e-5, 1e-4, 1e-3})), {}};
   add_kernels(tables, e);
+  e.model.vocabulary = tables.between(3, 40);
+  if (tables.chance(40)) e.workload.extent = tables.one_of({Extent::WholeLayers, Extent::Model});
   return e;
 }
 

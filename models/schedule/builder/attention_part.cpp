@@ -1,11 +1,9 @@
 #include "models/schedule/builder/attention_part.hpp"
 
+#include "models/schedule/builder/norm_part.hpp"
+
 namespace dovetail::builder {
 namespace {
-
-bool mp_gathers(const StepContext& c) {
-  return c.groups().mp > 1;
-}
 
 bool chunked(const StepContext& c, int layer) {
   return c.parts(layer).front().chunk >= 0;
@@ -42,8 +40,10 @@ Op part_collective(StepContext& c, OpKind kind, Phase phase, int layer, const To
 void attention_start(StepContext& c, int layer, TensorId x, SavedAttention& saved) {
   const LayerVolumes& v = c.volumes(layer);
   const OpWork work = c.work(layer);
-  saved.input = x;
-  if (mp_gathers(c)) {
+  saved.before_norm = x;
+  saved.input = c.has_norms() ? norm_forward(c, layer, x) : x;
+  if (c.mp_gathers()) {
+    x = saved.input;
     saved.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden);
     c.add(c.op(OpKind::MpAllGather, Phase::Forward, layer, c.streams().intra, work.mp(Collective::AllGather)), {x},
           {saved.input});
@@ -71,7 +71,7 @@ TensorId attention_forward(StepContext& c, int layer, const TokenPart& part, con
   c.add(c.part_op(OpKind::Attention, Phase::Forward, layer, part,
                   projects ? work.attention(Phase::Forward) : work.attention_chunk(Phase::Forward)),
         std::array{projects ? saved.input : saved.query_key_value, weights}, writes);
-  if (!mp_gathers(c)) return partial;
+  if (!c.mp_gathers()) return partial;
   const TensorId output = c.activation(TensorKind::AttentionOutput, layer, v.tokens * v.hidden, false, part.chunk);
   c.add(part_collective(c, OpKind::MpReduceScatter, Phase::Forward, layer, part, Collective::ReduceScatter), {partial},
         {output});
@@ -79,7 +79,7 @@ TensorId attention_forward(StepContext& c, int layer, const TokenPart& part, con
 }
 
 TensorId attention_backward_gather(StepContext& c, int layer, const TokenPart& part, TensorId d_output) {
-  if (!mp_gathers(c)) return d_output;
+  if (!c.mp_gathers()) return d_output;
   const LayerVolumes& v = part.volumes;
   const TensorId gathered =
       c.activation(TensorKind::AttentionPartial, layer, v.sequence_tokens * v.hidden, /*gradient=*/true, part.chunk);
@@ -125,7 +125,7 @@ TensorId attention_backward_finish(StepContext& c, int layer, const SavedAttenti
     o.gradients.last -= v.context_width * v.hidden;
     c.add(o, {d.query_key_value, saved.input, c.weights(layer).dense}, {c.dense_gradients(), d.input});
   }
-  if (!mp_gathers(c)) return d.input;
+  if (!c.mp_gathers()) return d.input;
   const TensorId sum = c.activation(TensorKind::AttentionSumGradient, layer, v.tokens * v.hidden);
   c.add(c.op(OpKind::MpAllGather, Phase::Backward, layer, c.streams().intra, work.mp(Collective::ReduceScatter)),
         {d.input}, {sum});

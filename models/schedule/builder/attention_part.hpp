@@ -8,6 +8,7 @@ namespace dovetail::builder {
 // Tensors that the forward pass leaves for the backward pass. With one model-parallel rank `input` is the layer's
 // input. `softmax`: its logarithm of the sum or, with eager attention, its probabilities.
 struct SavedAttention {
+  TensorId before_norm;  // the layer's input
   TensorId input, query_key_value, context, softmax;
 };
 

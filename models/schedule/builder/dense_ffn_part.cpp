@@ -5,7 +5,7 @@ namespace dovetail::builder {
 TensorId dense_ffn_forward(StepContext& c, int layer, TensorId x, SavedFfn& saved) {
   const LayerVolumes& v = c.volumes(layer);
   const OpWork work = c.work(layer);
-  const bool gathers = c.groups().mp > 1;
+  const bool gathers = c.mp_gathers();
   const std::int64_t gathered = v.sequence_tokens * v.hidden;
   saved.input = x;
   if (gathers) {
@@ -28,7 +28,7 @@ TensorId dense_ffn_backward(StepContext& c, int layer, TensorId d_output, const 
                             const std::function<void()>& after_gather) {
   const LayerVolumes& v = c.volumes(layer);
   const OpWork work = c.work(layer);
-  const bool gathers = c.groups().mp > 1;
+  const bool gathers = c.mp_gathers();
   const std::int64_t gathered = v.sequence_tokens * v.hidden;
   TensorId d_partial = d_output;
   if (gathers) {

@@ -9,6 +9,7 @@ namespace dovetail::builder {
 
 // Tensors that the forward pass leaves for the backward pass. With one model-parallel rank `input` is the FFN's input.
 struct SavedFfn {
+  TensorId before_norm;  // of a dense layer
   TensorId input, hidden;
 };
 

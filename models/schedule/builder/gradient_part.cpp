@@ -16,7 +16,7 @@ bool experts_in_windows(const Plan& plan) {
 
 GradientPart::GradientPart(StepContext& c)
     : c_(c),
-      slices_(gradient_slices(c.plan(), dense_elements(c.experiment()), size_of(c.experiment().workload.dtype),
+      slices_(gradient_slices(c.plan(), dense_elements(c.experiment(), c.layout()), size_of(c.experiment().workload.dtype),
                               c.layout())),
       passes_(static_cast<std::size_t>(c.plan().virtual_stages)) {
   std::erase_if(slices_, [&c](const GradientSlice& s) { return c.layout().stage_of(s.layer) != c.stage(); });
@@ -56,12 +56,25 @@ void GradientPart::reduce_experts(int layer) {
          {gradient}, {gradient});
 }
 
+// Norms and routers work on the tokens of a rank, so that ranks of both groups have parts of the sum.
+void GradientPart::reduce_replicated() {
+  if (!c_.has_norms()) return;
+  const TensorId gradients = c_.replicated_gradients();
+  const int layer = c_.layers_of_stage().front();
+  for (const auto& [group, size] : {std::pair{GroupKind::Mp, c_.groups().mp}, {GroupKind::Dp, c_.groups().dp}})
+    if (size > 1)
+      c_.add(c_.op(OpKind::ReplicatedGradientAllReduce, Phase::Backward, layer, c_.streams().inter,
+                   c_.work(layer).all_reduce(group, c_.elements_of(gradients))),
+             {gradients}, {gradients});
+}
+
 void GradientPart::end_pass() {
   if (!last_pass() || lap_ > 0) return;
   c_.enter(c_.stage(), 0);  // what follows belongs to no micro-batch
   const std::span<const int> layers = c_.layers_of_stage();
   if (!experts_in_windows(c_.plan())) std::for_each(layers.rbegin(), layers.rend(), [&](int l) { reduce_experts(l); });
   add_slices(Window::Tail, layers.front());
+  reduce_replicated();
   check(next_ == slices_.size(), "a gradient slice was not placed");
   add_update();
 }
@@ -74,10 +87,16 @@ void GradientPart::add_update() {
   TensorIds writes;
   for (TensorId LayerWeightIds::*kind : {&LayerWeightIds::dense, &LayerWeightIds::router, &LayerWeightIds::expert})
     add_existing(writes, kind);
+  for (TensorId id : {c_.has_embedding() ? c_.end_weights().embedding : TensorId(),
+                      c_.has_head() ? c_.end_weights().head : TensorId()})
+    if (id.exists()) writes.push_back(id);
+  add_existing(writes, &LayerWeightIds::norm);
+  if (c_.has_head()) writes.push_back(c_.end_weights().norm);
   TensorIds reads = writes;
   reads.push_back(c_.dense_gradients());
   for (TensorId LayerWeightIds::*kind : {&LayerWeightIds::router_gradient, &LayerWeightIds::expert_gradient})
     add_existing(reads, kind);
+  if (c_.has_norms()) reads.push_back(c_.replicated_gradients());
   reads.push_back(c_.optimizer_state());
   writes.push_back(c_.optimizer_state());
   const int layer = c_.layers_of_stage().front();

@@ -21,6 +21,7 @@ class GradientPart {
   bool last_pass() const { return passes_[lap_] == c_.plan().micro_batches; }
   void reduce_dense(Window window, int layer);
   void reduce_experts(int layer);
+  void reduce_replicated();
   void add_update();
 
   StepContext& c_;

@@ -2,6 +2,7 @@
 
 #include "models/schedule/builder/chunks.hpp"
 #include "models/schedule/builder/exchange.hpp"
+#include "models/schedule/builder/norm_part.hpp"
 
 namespace dovetail::builder {
 namespace {
@@ -72,12 +73,20 @@ TensorIds encode_forward(StepContext& c, int layer, const TokenPart& part, Tenso
                          SavedMoe& saved) {
   const LayerVolumes& v = part.volumes;
   const OpWork work = c.work(part);
-  const TensorId input = c.activation(TensorKind::MoeInput, layer, v.tokens * v.hidden, false, part.chunk);
+  TensorId input = c.activation(TensorKind::MoeInput, layer, v.tokens * v.hidden, false, part.chunk);
   saved.input.push_back(input);
-  TensorIds gate_writes{input};
+  TensorIds gate_reads{x, attended}, gate_writes{input};
+  if (c.has_norms()) {  // else the gate adds up what it looks at
+    Op sum = c.part_op(OpKind::Residual, Phase::Forward, layer, part, work.residual(2));
+    c.add(sum, gate_reads, gate_writes);
+    input = norm_forward(c, layer, part, input);
+    saved.normed.push_back(input);
+    gate_reads = {input};
+    gate_writes.clear();
+  }
+  gate_reads.push_back(c.weights(layer).router);
   append(gate_writes, add_routing(c, layer, part, saved));
-  c.add(c.part_op(OpKind::Gate, Phase::Forward, layer, part, work.gate(Phase::Forward)),
-        TensorIds{x, attended, c.weights(layer).router}, gate_writes);
+  c.add(c.part_op(OpKind::Gate, Phase::Forward, layer, part, work.gate(Phase::Forward)), gate_reads, gate_writes);
 
   const std::vector<Op> chunks = chunks_of_part(c, OpKind::Dispatch, Phase::Forward, layer, part);
   TensorIds encoded = chunk_tensors(c, TensorKind::Encoded, chunks), writes = encoded;
@@ -135,9 +144,12 @@ TensorId encode_backward(StepContext& c, int layer, const TokenPart& part, const
                          const TensorIds& d_encoded, const TensorIds& d_shadows, const SavedMoe& saved) {
   const LayerVolumes& v = part.volumes;
   const OpWork work = c.work(part);
-  const TensorId input = saved.input[index(part)], routing = saved.routing[index(part)];
-  const TensorId d_input = c.activation(TensorKind::MoeInput, layer, v.tokens * v.hidden, true, part.chunk);
-  TensorIds reads{encode_by(saved, part)}, writes{d_input}, gate_reads{decoded.output, decoded.score};
+  const TensorId routing = saved.routing[index(part)];
+  const TensorId input = (c.has_norms() ? saved.normed : saved.input)[index(part)];
+  const TensorId d_input = c.activation(c.has_norms() ? TensorKind::NormedMoeInput : TensorKind::MoeInput, layer,
+                                        v.tokens * v.hidden, true, part.chunk);
+  TensorIds reads{encode_by(saved, part)}, writes{d_input}, gate_reads{decoded.score};
+  if (!c.has_norms()) gate_reads.insert(gate_reads.begin(), decoded.output);
   if (routing < 0) {  // soft: what a slot takes of a token has a gradient too
     reads.push_back(input);
     writes.push_back(c.activation(TensorKind::RoutingMask, layer, v.dense_weights(), true, part.chunk));
@@ -151,11 +163,15 @@ TensorId encode_backward(StepContext& c, int layer, const TokenPart& part, const
   append(reads, d_shadows);
   c.add(c.part_op(OpKind::Encode, Phase::Backward, layer, part, work.encode(Phase::Backward)), reads, writes);
   // Each part adds to the router's gradient; the first one overwrites it.
-  const TensorId router_gradient = c.weights(layer).router_gradient;
+  const TensorId router_gradient = c.has_norms() ? c.replicated_gradients() : c.weights(layer).router_gradient;
   append(gate_reads, {input, c.weights(layer).router, d_input});
-  if (part.chunk > 0) gate_reads.push_back(router_gradient);
-  c.add(c.part_op(OpKind::Gate, Phase::Backward, layer, part, work.gate(Phase::Backward)), gate_reads,
-        std::array{d_input, router_gradient});
+  if (part.chunk > 0 && !c.has_norms()) gate_reads.push_back(router_gradient);
+  Op gate = c.part_op(OpKind::Gate, Phase::Backward, layer, part, work.gate(Phase::Backward));
+  if (c.has_norms()) {
+    gate.gradients = c.replicated_gradients_of(layer);
+    gate.gradients.first += v.norm_parameters;
+  }
+  c.add(gate, gate_reads, std::array{d_input, router_gradient});
   return d_input;
 }
 

@@ -26,7 +26,8 @@ StepContext::StepContext(const Experiment& experiment, const Plan& plan)
       writer_(op_estimate(experiment, plan)),
       all_to_all_steps_(dovetail::all_to_all_steps(plan, experiment)),
       stages_(static_cast<std::size_t>(experiment.parallelism.pp)),
-      weights_(static_cast<std::size_t>(experiment.workload.layers)) {
+      weights_(static_cast<std::size_t>(experiment.workload.layers)),
+      ends_(end_volumes(experiment_)) {
   writer_.set_steps(all_to_all_steps_);
   for (int layer = 0; layer < layers(); ++layer) {
     const LayerVolumes& v = volumes_.emplace_back(layer_volumes(experiment_, plan, layer));
@@ -63,8 +64,16 @@ void StepContext::add_streams(StreamIds& streams) {
   streams.receive = add_stream(StreamKind::Receive);
 }
 
+void StepContext::add_end_weights() {
+  if (has_embedding()) end_weights_.embedding = persistent(TensorKind::EmbeddingWeights, 0, ends_.embedding_parameters);
+  if (!has_head()) return;
+  end_weights_.head = persistent(TensorKind::HeadWeights, layers(), ends_.head_parameters);
+  end_weights_.norm = persistent(TensorKind::NormWeights, layers(), ends_.norm_parameters);
+}
+
 void StepContext::add_weights(Stage& stage) {
   const std::span<const int> own = layers_of_stage();
+  add_end_weights();
   for (int layer : own) {
     const LayerVolumes& v = volumes(layer);
     LayerWeightIds& ids = weights_[static_cast<std::size_t>(layer)];
@@ -73,14 +82,18 @@ void StepContext::add_weights(Stage& stage) {
       ids.router = persistent(TensorKind::RouterWeights, layer, v.router_parameters);
       ids.expert = persistent(TensorKind::ExpertWeights, layer, v.expert_parameters);
     }
+    if (has_norms()) ids.norm = persistent(TensorKind::NormWeights, layer, v.norm_parameters);
   }
   if (!training()) return;
-  stage.dense_gradients = persistent(TensorKind::DenseGradients, own.front(), dense_gradients_of(own.front()).last);
+  stage.dense_gradients = persistent(TensorKind::DenseGradients, own.front(), embedding_gradients().last);
+  if (has_norms())
+    stage.replicated_gradients = persistent(TensorKind::ReplicatedGradients, own.front(),
+                                            replicated_gradients_of(has_head() ? layers() : own.back()).last);
   for (int layer : own) {
     const LayerVolumes& v = volumes(layer);
     if (!v.moe) continue;
     LayerWeightIds& ids = weights_[static_cast<std::size_t>(layer)];
-    ids.router_gradient = persistent(TensorKind::RouterGradient, layer, v.router_parameters);
+    if (!has_norms()) ids.router_gradient = persistent(TensorKind::RouterGradient, layer, v.router_parameters);
     ids.expert_gradient = persistent(TensorKind::ExpertGradient, layer, v.expert_parameters);
   }
   // Two Adam moments, and a master weight where weights are not fp32.
@@ -93,13 +106,25 @@ void StepContext::add_weights(Stage& stage) {
 }
 
 RowRange StepContext::dense_gradients_of(int layer) const {
-  std::int64_t first = 0;
+  std::int64_t first = head_gradients().last;
   for (int later : layers_of_stage()) first += later > layer ? volumes(later).dense_parameters : 0;
   return {first, first + volumes(layer).dense_parameters};
 }
 
+RowRange StepContext::embedding_gradients() const {
+  const std::int64_t first = dense_gradients_of(layers_of_stage().front()).last;
+  return {first, first + (has_embedding() ? ends_.embedding_parameters : 0)};
+}
+
+RowRange StepContext::replicated_gradients_of(int layer) const {
+  std::int64_t first = 0;
+  for (int earlier : layers_of_stage()) first += earlier < layer ? volumes(earlier).replicated_parameters() : 0;
+  return {first, first + (layer == layers() ? ends_.norm_parameters : volumes(layer).replicated_parameters())};
+}
+
 std::int64_t StepContext::parameters() const {
-  std::int64_t sum = 0;
+  std::int64_t sum = (has_embedding() ? ends_.embedding_parameters : 0) +
+                     (has_head() ? ends_.head_parameters + ends_.norm_parameters : 0);
   for (int layer : layers_of_stage()) sum += volumes(layer).parameters();
   return sum;
 }
@@ -107,6 +132,7 @@ std::int64_t StepContext::parameters() const {
 Schedule StepContext::finish() {
   Schedule schedule = writer_.finish(experiment_.parallelism.stage_ranks());
   schedule.micro_batches = plan_.micro_batches;
+  schedule.virtual_stages = plan_.virtual_stages;
   schedule.graphs = plan_.graphs;
   schedule.groups = groups_;
   return schedule;

@@ -8,6 +8,7 @@
 
 #include "models/question/experiment.hpp"
 #include "models/question/stage_layout.hpp"
+#include "models/schedule/end_work.hpp"
 #include "models/schedule/op_work.hpp"
 #include "models/schedule/schedule_writer.hpp"
 
@@ -34,6 +35,12 @@ ChunkRange chunk_of(const Item& item) {
 // Persistent tensors of one layer; gradients are -1 in a forward-only step, routers and experts in a dense layer.
 struct LayerWeightIds {
   TensorId dense, router, expert, router_gradient, expert_gradient;
+  TensorId norm;  // -1 where the workload leaves norms out
+};
+
+// The weights of a model before and after its layers; -1 where the workload leaves them out.
+struct EndWeightIds {
+  TensorId embedding, head, norm;
 };
 
 class StepContext {
@@ -49,6 +56,7 @@ class StepContext {
 
   const Experiment& experiment() const { return experiment_; }  // of one micro-batch
   const Plan& plan() const { return plan_; }
+  bool mp_gathers() const { return groups_.mp > 1; }  // from the model-parallel ranks' tokens to all of theirs
   bool training() const { return experiment_.workload.phases == Phases::Training; }
   int layers() const { return experiment_.workload.layers; }
   const LayerVolumes& volumes(int layer) const { return volumes_[static_cast<std::size_t>(layer)]; }
@@ -56,19 +64,31 @@ class StepContext {
   const Parallelism& groups() const { return groups_; }
   OpWork work(int layer) { return {volumes(layer), experiment_, plan_, writer_}; }
   OpWork work(const TokenPart& part) { return {part.volumes, experiment_, plan_, writer_}; }
+  EndWork end_work() { return {ends_, volumes(0), experiment_, writer_}; }
   // All tokens in one part or, where attention is chunked too, one part for each chunk.
   const std::vector<TokenPart>& parts(int layer) const { return parts_[static_cast<std::size_t>(layer)]; }
   // The format in which this exchange sends rows; Same if another would not make them smaller.
   Wire wire(OpKind exchange) const;
   const StreamIds& streams() const { return here().streams; }
   const LayerWeightIds& weights(int layer) const { return weights_[static_cast<std::size_t>(layer)]; }
+  const EndWeightIds& end_weights() const { return end_weights_; }
+  const EndVolumes& ends() const { return ends_; }
+  bool has_embedding() const { return ends_.exist() && stage_ == 0; }
+  bool has_head() const { return ends_.exist() && stage_ + 1 == stages(); }
+  bool has_norms() const { return experiment_.workload.whole_layers(); }
   // The steps of the all-to-all among the experts' ranks; empty: it is one exchange. ExchangeWork::steps index these.
   std::span<const CollectiveStep> all_to_all_steps() const { return all_to_all_steps_; }
   TensorId dense_gradients() const { return here().dense_gradients; }
   TensorId optimizer_state() const { return here().optimizer_state; }
-  // Elements of the stage's `dense_gradients` that belong to a layer, as in its dense_weights: the last layer comes
-  // first.
+  TensorId replicated_gradients() const { return here().replicated_gradients; }
+  // Elements of the stage's `dense_gradients` that belong to a layer, as in its dense_weights: those of the output head
+  // come first, then the last layer, and those of the embedding last.
   RowRange dense_gradients_of(int layer) const;
+  RowRange embedding_gradients() const;
+  RowRange head_gradients() const { return {0, has_head() ? ends_.head_parameters : 0}; }
+  // Elements of the stage's `replicated_gradients`: by layer, its norms and then its router; the final norm, as that of
+  // layer `layers`, is last.
+  RowRange replicated_gradients_of(int layer) const;
   std::int64_t parameters() const;  // of a rank of this stage
 
   // --- ops ---
@@ -91,6 +111,7 @@ class StepContext {
   // restores what was dropped. `buffer`: see Tensor.
   TensorId chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire = Wire::Same, TensorId buffer = {});
   TensorId copy_of(TensorId original, Place place, TensorId buffer = {});
+  std::int64_t elements_of(TensorId tensor) const { return writer_.tensor(tensor).elements; }
   Bytes bytes_of(TensorId tensor) const { return writer_.tensor(tensor).bytes(); }
   // The elements of the op's rows, times `copies`, in the format they are sent in.
   std::int64_t row_elements(const Op& op, Wire wire, std::int64_t copies = 1) const;
@@ -103,11 +124,12 @@ class StepContext {
  private:
   struct Stage {
     StreamIds streams;
-    TensorId dense_gradients, optimizer_state;
+    TensorId dense_gradients, optimizer_state, replicated_gradients;
   };
   const Stage& here() const { return stages_[static_cast<std::size_t>(stage_)]; }
   void add_streams(StreamIds& streams);
   Tensor tensor(TensorKind kind, int layer, std::int64_t elements) const;
+  void add_end_weights();
   void add_weights(Stage& stage);
 
   const std::optional<Experiment> micro_batch_of_;  // none: the experiment has one
@@ -121,6 +143,8 @@ class StepContext {
   std::vector<CollectiveStep> all_to_all_steps_;
   std::vector<Stage> stages_;
   std::vector<LayerWeightIds> weights_;  // by layer
+  EndVolumes ends_;
+  EndWeightIds end_weights_;
   int stage_ = 0, micro_batch_ = 0;
 };
 

@@ -1,0 +1,18 @@
+// The two norms of a layer and the final one, each over the rows of this rank's tokens.
+#pragma once
+#include "models/schedule/builder/step_context.hpp"
+
+namespace dovetail::builder {
+
+// Of a layer's input; with layer = layers: of the last layer's output. Returns normed_input (T, M).
+TensorId norm_forward(StepContext& c, int layer, TensorId x);
+// Before the feed-forward part: of moe_input. Returns normed_moe_input of the part's tokens.
+TensorId norm_forward(StepContext& c, int layer, const TokenPart& part, TensorId moe_input);
+
+// From the gradient of the norm's result to that of its input `x`. `past`: parts of the gradient that come past the
+// norm, which the result includes.
+TensorId norm_backward(StepContext& c, int layer, TensorId x, TensorId d_normed, const TensorIds& past);
+TensorId norm_backward(StepContext& c, int layer, const TokenPart& part, TensorId moe_input, TensorId d_normed,
+                       TensorId past);
+
+}  // namespace dovetail::builder

@@ -1,0 +1,128 @@
+// Norms, embedding, output head and loss in schedules: work and memory by hand.
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "models/schedule/launches.hpp"
+#include "models/schedule/operands.hpp"
+#include "models/schedule/schedule.hpp"
+#include "models/schedule/step_builder.hpp"
+#include "tests/support/experiments.hpp"
+
+using namespace dovetail;
+using namespace dovetail::test;
+
+namespace {
+
+// 1 sample of 16 tokens, M 8, 4 experts (M x 16 and back), 10 words; fp32. mp ranks share the dense part.
+Experiment whole(int mp, int pp = 1) {
+  Experiment e = round_numbers(2);
+  e.model.vocabulary = 10;
+  e.workload.extent = Extent::Model;
+  e.parallelism = {4 / mp, mp, 2, 2, pp, 1};
+  e.cluster.nodes = 2 * pp;
+  return e;
+}
+
+double bytes_of(const Schedule& s, int rank_class, bool (*wanted)(const Tensor&)) {
+  double bytes = 0;
+  for (const Tensor& t : s.tensors)
+    if (t.rank_class == rank_class && wanted(t)) bytes += t.bytes().value();
+  return bytes;
+}
+
+bool is_weight(const Tensor& t) {
+  return t.persistent && roles::weights.covers(t);
+}
+bool is_gradient(const Tensor& t) {
+  return t.kind == TensorKind::DenseGradients || t.kind == TensorKind::ReplicatedGradients ||
+         t.kind == TensorKind::ExpertGradient || t.kind == TensorKind::RouterGradient;
+}
+bool is_state(const Tensor& t) {
+  return t.kind == TensorKind::OptimizerState;
+}
+
+const Op& find_op(const Schedule& s, OpKind kind, Phase phase) {
+  return *std::ranges::find_if(s.ops, [&](const Op& op) { return op.kind == kind && op.phase == phase; });
+}
+
+void check_bytes(const Schedule& s, int rank_class, std::int64_t parameters) {
+  CHECK(bytes_of(s, rank_class, is_weight) == 4. * static_cast<double>(parameters));
+  CHECK(bytes_of(s, rank_class, is_gradient) == 4. * static_cast<double>(parameters));
+  CHECK(bytes_of(s, rank_class, is_state) == 8. * static_cast<double>(parameters));  // two moments in fp32
+}
+
+}  // namespace
+
+TEST_CASE("Memory of weights, gradients and Adam's states of a whole model, by hand, in three layouts") {
+  // Attention of 2 heads of 4, 2 kv heads: 4 x 8 x 8 = 256. Router 8 x 4 = 32. Norms 2 x 8 = 16 a layer, 8 at the end.
+  // Experts of a rank with ep 2 and esp 2: 2 x (2 x 8 x 8) = 256. Embedding and head 10 x 8 = 80 each.
+  SECTION("one model-parallel rank: 2 (256 + 32 + 16 + 256) + 80 + 80 + 8") {
+    check_bytes(build_step(whole(1), {}), 0, 2 * (256 + 32 + 16 + 256) + 168);
+  }
+  SECTION("two of them: attention and words in halves, the rest on both") {
+    check_bytes(build_step(whole(2), {}), 0, 2 * (128 + 32 + 16 + 256) + 40 + 40 + 8);
+  }
+  SECTION("two pipeline stages: the embedding on the first, head and final norm on the last") {
+    const Schedule s = build_step(whole(1, 2), {});
+    check_bytes(s, 0, 256 + 32 + 16 + 256 + 80);
+    check_bytes(s, 1, 256 + 32 + 16 + 256 + 80 + 8);
+  }
+}
+
+TEST_CASE("A vocabulary that the ranks do not divide is rounded up to as many words on each") {
+  Experiment e = whole(2);
+  e.model.vocabulary = 11;
+  CHECK(end_volumes(e).words == 6);
+  CHECK(end_volumes(e).head_parameters == 48);
+  e.workload.extent = Extent::WholeLayers;
+  CHECK_FALSE(end_volumes(e).exist());
+}
+
+TEST_CASE("The work of embedding, norms, output head and loss") {
+  const Schedule s = build_step(whole(2), {});
+  // Forward a product (16, 5) of 8: 2 x 16 x 5 x 8 = 1280 flops; backward two of these.
+  CHECK(find_op(s, OpKind::OutputHead, Phase::Forward).flops() == Flops(1280));
+  CHECK(find_op(s, OpKind::OutputHead, Phase::Backward).flops() == Flops(2560));
+  // Rows of 8 numbers: 16 positions are read and written, 32 bytes each; backward a third pass.
+  CHECK(find_op(s, OpKind::Embedding, Phase::Forward).memory_traffic() == Bytes(2 * 16 * 32));
+  CHECK(find_op(s, OpKind::Embedding, Phase::Backward).memory_traffic() == Bytes(3 * 16 * 32));
+  // A rank's 8 tokens: read and written; backward two gradients and the input are read, one is written.
+  CHECK(find_op(s, OpKind::Norm, Phase::Forward).memory_traffic() == Bytes(2 * 8 * 32));
+  CHECK(find_op(s, OpKind::Norm, Phase::Backward).memory_traffic() == Bytes(4 * 8 * 32));
+  // 16 x 5 logits of 4 bytes: one pass for the statistics, two to replace them by their gradient.
+  CHECK(find_op(s, OpKind::LossStatistics, Phase::Forward).memory_traffic() == Bytes(16 * 5 * 4));
+  CHECK(find_op(s, OpKind::Loss, Phase::Forward).memory_traffic() == Bytes(2 * 16 * 5 * 4));
+  // Three fp32 numbers of each of 16 positions from both ranks.
+  CHECK(find_op(s, OpKind::GatherStatistics, Phase::Forward).message() == Bytes(2 * 16 * 3 * 4));
+}
+
+TEST_CASE("Dense gradients hold the head's first and the embedding's last; all of them are reduced") {
+  for (const GradSync sync : {GradSync::After, GradSync::WithDense, GradSync::FixedChunks}) {
+    Plan plan;
+    plan.grad_sync = sync;
+    plan.gradient_chunk_bytes = 400;
+    const Schedule s = build_step(whole(2), plan);
+    CHECK(find_op(s, OpKind::OutputHead, Phase::Backward).gradients == RowRange{0, 40});
+    CHECK(find_op(s, OpKind::Embedding, Phase::Backward).gradients == RowRange{40 + 2 * 128, 80 + 2 * 128});
+    std::int64_t reduced = 0;
+    for (const Op& op : s.ops)
+      if (op.kind == OpKind::DenseGradientAllReduce) reduced += op.gradients.size();
+    CHECK(reduced == 2 * 128 + 80);
+    CHECK(std::ranges::count(s.ops, OpKind::ReplicatedGradientAllReduce, &Op::kind) == 2);  // over mp, over dp
+  }
+}
+
+TEST_CASE("Norms that are ops of their own leave the launches of the step as they were") {
+  Experiment e = whole(1);
+  const auto launches = [&](Extent extent) {
+    e.workload.extent = extent;
+    const Schedule s = build_step(e, {});
+    int sum = 0;
+    for (const Op& op : s.ops) sum += op.phase == Phase::Forward ? launches_of(op) : 0;
+    return sum;
+  };
+  // The gate counts a sum and a norm, attention a norm: one launch each, wherever they are.
+  CHECK(launches(Extent::WholeLayers) == launches(Extent::Layers));
+  // Embedding; final norm; head's product; statistics; loss.
+  CHECK(launches(Extent::Model) == launches(Extent::Layers) + 5);
+}
