@@ -218,7 +218,7 @@ TEST_CASE("each pipeline stage's gradients are partitioned by themselves, in the
   plan.comm_streams = CommStreams::InterIntra;
   plan.micro_batches = 4;
   const LayerTimes times = layer_times(e, plan);
-  CHECK(times.stages == 2);
+  CHECK(times.layout.stages() == 2);
   CHECK(times.capacity == layer_times(test::testbed_b(5)).capacity);  // one of four samples
   const std::vector<int> degrees{1, 2, 4};
   plan = with_partition(plan, partition_gradients(times, plan.comm_streams, degrees));

@@ -138,6 +138,26 @@ void add_kernels(Draw& draw, Experiment& e) {
   if (draw.chance(50)) add_kernel_tables(draw, c, DType::Fp8);
 }
 
+// Enough layers for two virtual stages on each rank, or stages of any lengths.
+void add_pipeline(Draw& draw, Experiment& e) {
+  const int pp = e.parallelism.pp;
+  e.model.layers = e.workload.layers = 2 * pp + draw.between(0, 1);
+  resolve_capacity(e);
+  if (draw.chance(60)) return;
+  std::string layout = "E";
+  for (int stage = 0, left = e.workload.layers; stage < pp; ++stage) {
+    const int layers = stage + 1 == pp ? left : draw.between(1, left - (pp - 1 - stage));
+    layout += std::string(static_cast<std::size_t>(layers), 't') + (stage + 1 == pp ? "L" : "|");
+    left -= layers;
+  }
+  e.parallelism.pipeline_layout = layout;
+}
+
+bool can_interleave(const Experiment& e) {
+  const Parallelism& p = e.parallelism;
+  return p.pp > 1 && p.pipeline_layout.empty() && e.workload.layers >= 2 * p.pp && e.workload.batch % p.pp == 0;
+}
+
 }  // namespace
 
 Experiment random_experiment(Random& random) {
@@ -179,6 +199,7 @@ Experiment random_experiment(Random& random) {
   add_kernels(tables, e);
   e.model.vocabulary = tables.between(3, 40);
   if (tables.chance(40)) e.workload.extent = tables.one_of({Extent::WholeLayers, Extent::Model});
+  if (p.pp > 1 && tables.chance(60)) add_pipeline(tables, e);
   return e;
 }
 
@@ -211,8 +232,7 @@ bool draw_specially(Draw& draw, std::string_view knob, const Experiment& e, Plan
     if (draw.chance(50)) p.peer_group = draw.between(1, 4);
   } else if (knob == "all_to_all_levels") {
     if (draw.chance(20)) p.all_to_all_levels = {2, draw.between(1, 2)};
-  } else if (knob == "gradient_slices") {
-    if (p.grad_sync == GradSync::Partitioned) p.gradient_slices = random_slices(draw, e);
+  } else if (knob == "gradient_slices") {  // at the end
   } else if (knob == "gradient_chunk_bytes") {
     if (p.grad_sync == GradSync::FixedChunks) p.gradient_chunk_bytes = draw.between(100, 2000);
   } else if (knob == "sharding_repeats") {
@@ -221,6 +241,11 @@ bool draw_specially(Draw& draw, std::string_view knob, const Experiment& e, Plan
     if (draw.chance(20)) p.shadowed_experts = {draw.between(0, e.model.experts - 1)};
   } else if (knob == "micro_batches") {
     if (draw.chance(40)) p.micro_batches = draw.one_of({1, 2, 4});
+    if (p.pipeline_schedule == PipelineSchedule::Interleaved) p.micro_batches *= e.parallelism.pp;
+  } else if (knob == "pipeline_schedule" && can_interleave(e) && draw.chance(50)) {
+    p.pipeline_schedule = PipelineSchedule::Interleaved;
+  } else if (knob == "virtual_stages") {
+    if (p.pipeline_schedule == PipelineSchedule::Interleaved || draw.chance(2)) p.virtual_stages = 2;
   } else {
     return false;
   }
@@ -257,6 +282,9 @@ Plan random_plan(Random& random, const Experiment& e, std::span<const Knob> tabl
   for (const Knob& knob : table)
     if (const bool drawable = knob.built || draw.chance(2); drawable && !draw_specially(draw, knob.name, e, p))
       std::visit(DrawByType{draw, p}, knob.type);
+  if (p.grad_sync == GradSync::Partitioned && e.parallelism.pp * p.virtual_stages <= e.workload.layers &&
+      (p.virtual_stages == 1 || e.parallelism.pipeline_layout.empty()))
+    p.gradient_slices = random_slices(draw, e, p.virtual_stages);
   return p;
 }
 

@@ -7,6 +7,7 @@
 
 #include "models/base/errors.hpp"
 #include "models/plan/plan_rules.hpp"
+#include "models/question/stage_layout.hpp"
 #include "models/question/volumes.hpp"
 #include "tests/support/experiments.hpp"
 
@@ -41,7 +42,13 @@ TEST_CASE("what cannot be built is refused with the knob and the reason") {
       {[](Plan& p) { p.micro_batches = 4; }, "/plan/micro_batches: 4 do not divide the batch of 1 samples"},
       {[](Plan& p) { p.micro_batches = 0; }, "/plan/micro_batches: 0, expected 1 to 32767"},
       {[](Plan& p) { p.pipeline_schedule = PipelineSchedule::Interleaved; },
-       "/plan/pipeline_schedule: interleaved is not built yet; built: gpipe, 1f1b"},
+       "/plan/pipeline_schedule: interleaved needs several stages on each rank; expected plan.virtual_stages of 2 or "
+       "more"},
+      {[](Plan& p) { p.virtual_stages = 2; },
+       "/plan/virtual_stages: 2 contradicts plan.pipeline_schedule gpipe, where each rank has one stage; expected 1, or "
+       "pipeline_schedule interleaved"},
+      {[](Plan& p) { p.pipeline_schedule = PipelineSchedule::Interleaved, p.virtual_stages = 2; },
+       "/plan/pipeline_schedule: interleaved needs a pipeline; expected parallelism.pp of 2 or more"},
       {[](Plan& p) { p.gradient_chunk_bytes = 3; }, "/plan/gradient_chunk_bytes: 3, expected at least one element"},
       {[](Plan& p) { p.scope = Scope::Moe, p.split = Split::Peers, p.dispatch_wire = Wire::Fp8; },
        "/plan/dispatch_wire: not built yet together with plan.split peers; expected same"},
@@ -114,23 +121,72 @@ TEST_CASE("levels of an all-to-all fit the nodes that its ranks lie on") {
 TEST_CASE("grad_sync after, with_dense and fixed_chunks as slices, last layer first") {
   Plan p;
   const std::vector<std::int64_t> elements{30, 20, 10};
-  CHECK(gradient_slices(p, elements, Bytes(4)) ==
+  CHECK(gradient_slices(p, elements, Bytes(4), StageLayout(3)) ==
         std::vector<GradientSlice>{{Window::Tail, 0, 10}, {Window::Tail, 0, 20}, {Window::Tail, 0, 30}});
   p.grad_sync = GradSync::WithDense;
-  CHECK(gradient_slices(p, elements, Bytes(4)) ==
+  CHECK(gradient_slices(p, elements, Bytes(4), StageLayout(3)) ==
         std::vector<GradientSlice>{{Window::Dense, 1, 10}, {Window::Dense, 0, 20}, {Window::Tail, 0, 30}});
   // Chunks of 12: after layer 1 there are 30 gradients, after layer 0 another 30 beside the 6 that are left.
   p.grad_sync = GradSync::FixedChunks;
   p.gradient_chunk_bytes = 48;
-  CHECK(gradient_slices(p, elements, Bytes(4)) == std::vector<GradientSlice>{{Window::Moe, 0, 12},
+  CHECK(gradient_slices(p, elements, Bytes(4), StageLayout(3)) == std::vector<GradientSlice>{{Window::Moe, 0, 12},
                                                                              {Window::Moe, 0, 12},
                                                                              {Window::Tail, 0, 12},
                                                                              {Window::Tail, 0, 12},
                                                                              {Window::Tail, 0, 12}});
   // Two stages: layers 0 and 1, and layer 2.
   p.grad_sync = GradSync::WithDense;
-  CHECK(gradient_slices(p, elements, Bytes(4), 2) ==
+  CHECK(gradient_slices(p, elements, Bytes(4), StageLayout(3, {.pp = 2})) ==
         std::vector<GradientSlice>{{Window::Tail, 2, 10}, {Window::Dense, 0, 20}, {Window::Tail, 0, 30}});
+}
+
+TEST_CASE("interleaved stages: micro-batches divide over the stages, and stages are no more than layers") {
+  Experiment e = test::testbed_b(5);
+  e.parallelism.pp = 2;
+  e.parallelism.dp = e.parallelism.ep = 4;
+  e.workload.batch = 12;
+  Plan p;
+  p.pipeline_schedule = PipelineSchedule::Interleaved;
+  p.virtual_stages = 2;
+  p.micro_batches = 3;
+  CHECK_THROWS_WITH(validate(p, e), Contains("/plan/micro_batches: 3 do not divide over the 2 pipeline stages, which "
+                                             "plan.pipeline_schedule interleaved needs; expected a multiple of 2"));
+  p.micro_batches = 4;
+  CHECK_NOTHROW(validate(p, e));
+  p.virtual_stages = 3;
+  CHECK_THROWS_WITH(validate(p, e),
+                    Contains("/plan/virtual_stages: 3 on each of 2 pipeline stages are more than the 5 layers"));
+  e.parallelism.pipeline_layout = "Et|t|t|t|t|L";
+  CHECK_NOTHROW(validate(p, e));
+  p.virtual_stages = 2;
+  CHECK_THROWS_WITH(validate(p, e), Contains("/plan/virtual_stages: 2 on each of 2 pipeline stages are 4 stages, but "
+                                             "parallelism.pipeline_layout has 6; expected 3"));
+}
+
+TEST_CASE("slices of interleaved stages follow the backward pass through the layers of each") {
+  // Virtual stages 0 to 3 have layers 0; 1; 2 and 3: stage 0 has layers 0 and 2, stage 1 layers 1 and 3.
+  const StageLayout layout(4, {.pp = 2}, 2);
+  const std::vector<std::int64_t> elements{40, 30, 20, 10};
+  Plan p;
+  p.grad_sync = GradSync::WithDense;
+  CHECK(gradient_slices(p, elements, Bytes(4), layout) == std::vector<GradientSlice>{{Window::Dense, 1, 10},
+                                                                                     {Window::Tail, 1, 30},
+                                                                                     {Window::Dense, 0, 20},
+                                                                                     {Window::Tail, 0, 40}});
+  Experiment e = test::testbed_b(4);
+  e.parallelism.pp = 2;
+  e.parallelism.dp = e.parallelism.ep = 4;
+  e.workload.batch = 2;
+  const std::int64_t n = layer_volumes(e).dense_parameters;
+  p.grad_sync = GradSync::Partitioned;
+  p.pipeline_schedule = PipelineSchedule::Interleaved;
+  p.virtual_stages = p.micro_batches = 2;
+  p.gradient_slices = {{Window::Moe, 1, n}, {Window::Tail, 1, n}, {Window::Dense, 0, n}, {Window::Tail, 0, n}};
+  CHECK_NOTHROW(validate(p, e));
+  p.gradient_slices = {{Window::Moe, 2, n}, {Window::Tail, 1, n}, {Window::Dense, 0, n}, {Window::Tail, 0, n}};
+  CHECK_THROWS_WITH(validate(p, e), Contains("windows are not in backward order"));
+  p.gradient_slices = {{Window::Tail, 1, 2 * n}, {Window::Moe, 2, n}, {Window::Tail, 0, n}};
+  CHECK_THROWS_WITH(validate(p, e), Contains("beside layer 2 ends at element") && Contains("only 0 gradients"));
 }
 
 TEST_CASE("slices of each stage carry the gradients of that stage") {

@@ -5,6 +5,7 @@
 
 #include "models/base/errors.hpp"
 #include "models/plan/plan_rules.hpp"
+#include "models/question/stage_layout.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;
@@ -74,7 +75,7 @@ TEST_CASE("pipeline stages: consecutive ranks, equal runs of layers, the first o
   CHECK(group_members(p, GroupKind::Ep, 9) == std::vector{8, 9, 10, 11});
   std::vector<std::pair<int, int>> runs;
   for (int stage = 0; stage < 3; ++stage) {
-    const LayerRun run = layers_of_stage(8, 3, stage);
+    const LayerRun run = StageLayout(8, {.pp = 3}).run(stage);
     runs.emplace_back(run.first, run.last);
   }
   CHECK(runs == std::vector<std::pair<int, int>>{{0, 3}, {3, 6}, {6, 8}});

@@ -16,23 +16,25 @@ using namespace dovetail::builder;
 
 namespace {
 
-constexpr auto gpipe = PipelineSchedule::Gpipe, one_f_one_b = PipelineSchedule::OneForwardOneBackward;
+constexpr auto gpipe = PipelineSchedule::Gpipe, one_f_one_b = PipelineSchedule::OneForwardOneBackward,
+               interleaved = PipelineSchedule::Interleaved;
 
-// "F0 B0 ..."
+// "F0 B0 ...", with a ' for each lap before.
 std::string text(const std::vector<StageUnit>& units) {
   std::string result;
   for (const StageUnit& u : units)
-    result += (u.phase == Phase::Forward ? "F" : "B") + std::to_string(u.micro_batch) + " ";
+    result += (u.phase == Phase::Forward ? "F" : "B") + std::to_string(u.micro_batch) +
+              std::string(static_cast<std::size_t>(u.lap), '\'') + " ";
   return result;
 }
 
 struct Run {
   double makespan = 0;
-  std::vector<int> most_alive;  // by stage: micro-batches between their forward's start and their backward's end
+  std::vector<int> most_alive;  // by stage: units between their forward's start and their backward's end
 };
 
 // Each unit after its stage's last one and after the unit that its data come from.
-Run run(const std::vector<StageUnit>& order, int stages, double forward, double backward) {
+Run run(const std::vector<StageUnit>& order, int stages, double forward, double backward, int laps = 1) {
   Run r;
   r.most_alive.resize(static_cast<std::size_t>(stages));
   std::vector<double> stage_free(static_cast<std::size_t>(stages));
@@ -41,13 +43,13 @@ Run run(const std::vector<StageUnit>& order, int stages, double forward, double 
   for (const StageUnit& u : order) {
     const auto at = static_cast<std::size_t>(u.stage);
     const bool is_forward = u.phase == Phase::Forward;
-    const int from = u.stage + (is_forward ? -1 : 1);
+    const int here = u.lap * stages + u.stage, from = here + (is_forward ? -1 : 1);
     double start = stage_free[at];
-    if (from >= 0 && from < stages) start = std::max(start, finish.at({from, is_forward, u.micro_batch}));
+    if (from >= 0 && from < stages * laps) start = std::max(start, finish.at({from, is_forward, u.micro_batch}));
     alive[at] += is_forward;
     r.most_alive[at] = std::max(r.most_alive[at], alive[at]);
     alive[at] -= !is_forward;
-    stage_free[at] = finish[{u.stage, is_forward, u.micro_batch}] = start + (is_forward ? forward : backward);
+    stage_free[at] = finish[{here, is_forward, u.micro_batch}] = start + (is_forward ? forward : backward);
     r.makespan = std::max(r.makespan, stage_free[at]);
   }
   return r;
@@ -91,6 +93,73 @@ TEST_CASE("With equal units and free transfers a step takes (m + p - 1)(t_f + t_
       CHECK(r.makespan == expected);
       for (int s = 0; s < p; ++s) CHECK(r.most_alive[static_cast<std::size_t>(s)] == std::min(m, p - s));
     }
+}
+
+TEST_CASE("Interleaved: groups of p micro-batches pass all laps, forward from the first, backward from the last") {
+  // p = 2, v = 2, m = 4: stage 0 is 2 (2 - 0 - 1) + (2 - 1) 2 = 4 units ahead, stage 1 is 2 ahead.
+  CHECK(text(stage_order(interleaved, 0, 2, 4, 2)) ==
+        "F0 F1 F0' F1' F2 B0' F3 B1' F2' B0 F3' B1 B2' B3' B2 B3 ");
+  CHECK(text(stage_order(interleaved, 1, 2, 4, 2)) ==
+        "F0 F1 F0' B0' F1' B1' F2 B0 F3 B1 F2' B2' F3' B3' B2 B3 ");
+  // All units are ahead where there are no more: m v = 4.
+  CHECK(text(stage_order(interleaved, 0, 2, 2, 2)) == "F0 F1 F0' F1' B0' B1' B0 B1 ");
+}
+
+TEST_CASE("Interleaved: laps divide the bubble (p - 1)(t_f + t_b), and keep 2 (p - r - 1) + (v - 1) p + 1 units") {
+  for (int p : {2, 3, 4, 8})
+    for (int v : {2, 3, 4})
+      for (int groups : {1, 2, 5}) {
+        const int m = groups * p;
+        const double f = 2, b = 3;  // of a stage, all laps together
+        const Run r = run(pipeline_order(interleaved, p, m, true, v), p, f / v, b / v, v);
+        CHECK(r.makespan == Approx(m * (f + b) + (p - 1) * (f + b) / v).epsilon(1e-12));
+        for (int s = 0; s < p; ++s)
+          CHECK(r.most_alive[static_cast<std::size_t>(s)] == std::min(m * v, 2 * (p - s - 1) + (v - 1) * p + 1));
+      }
+  // Published by Megatron-LM's schedule: p = 8, v = 4 keep 2 x 7 + 3 x 8 + 1 = 39 quarters of a micro-batch on rank 0.
+  CHECK(run(pipeline_order(interleaved, 8, 16, true, 4), 8, 1, 2, 4).most_alive[0] == 39);
+}
+
+TEST_CASE("The schedules built with interleaved stages have that bubble, and update once") {
+  const int p = GENERATE(2, 3), v = GENERATE(2, 3);
+  const Experiment one = free_transfers(1, 1, p * v);
+  const auto whole = std::make_shared<const Schedule>(build_schedule(one, Plan{}));
+  const double all_layers = metrics(*whole, AnalyticBackend().run(price(whole, one))).makespan.value();
+  const int m = 2 * p;
+  const Experiment e = free_transfers(p, m, p * v);
+  Plan plan = pipelined(interleaved, m);
+  plan.virtual_stages = v;
+  const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
+  validate(*schedule);
+  // A stage's m micro-batches take m (t_f + t_b) of its v layers, t_f + t_b = all_layers / p; then the bubble.
+  const double stage = all_layers / p;
+  CHECK(metrics(*schedule, AnalyticBackend().run(price(schedule, e))).makespan.value() ==
+        Approx(m * stage + (p - 1) * stage / v).epsilon(1e-12));
+  CHECK(std::ranges::count(schedule->ops, OpKind::Update, &Op::kind) == p);
+}
+
+TEST_CASE("Interleaved stages keep their units in memory") {
+  // Layers are alike and each is a virtual stage. The activations of rank r are at most those of its live units, and at
+  // least of one less: that which runs last may be freed in parts. A unit alone is that of a step of one layer.
+  constexpr int p = 2, v = 2, m = 6;
+  const auto activations = [](const Experiment& e, const Plan& plan) {
+    const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
+    std::vector<double> bytes;
+    for (const MemoryUse& use : memory_by_class(*schedule, AnalyticBackend().run(price(schedule, e))))
+      bytes.push_back((use.peak - use.persistent).value());
+    return bytes;
+  };
+  Plan plan = pipelined(interleaved, m);
+  plan.virtual_stages = v;
+  const std::vector<double> many = activations(free_transfers(p, m, p * v), plan);
+  // 1F1B on as many ranks as virtual stages keeps 1 unit on its last stage, and 2 on the one before.
+  const std::vector<double> plain = activations(free_transfers(p * v, m, p * v), pipelined(one_f_one_b, m));
+  const double unit = plain[p * v - 2] - plain[p * v - 1];
+  for (int r = 0; r < p; ++r) {
+    const int live = 2 * (p - r - 1) + (v - 1) * p + 1;
+    CHECK(many[static_cast<std::size_t>(r)] / unit == Approx(live).margin(1));
+  }
+  CHECK((many[0] - many[1]) / unit == Approx(2).margin(.5));  // rank 0 keeps two more
 }
 
 TEST_CASE("The schedules built have that bubble") {

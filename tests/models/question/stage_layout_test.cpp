@@ -1,0 +1,110 @@
+#include "models/question/stage_layout.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "models/base/errors.hpp"
+#include "models/question/experiment_rules.hpp"
+#include "models/question/pipeline_layout.hpp"
+#include "models/question/volumes.hpp"
+#include "tests/support/experiments.hpp"
+
+using namespace dovetail;
+using Catch::Matchers::Contains;
+
+namespace {
+
+std::vector<int> layers_of(const StageLayout& layout, int stage) {
+  const std::span<const int> layers = layout.layers_of(stage);
+  return {layers.begin(), layers.end()};
+}
+
+// "E2 2 1mL": layers, with what else a stage has around them.
+std::string text(const std::string& layout) {
+  std::string all;
+  for (const LayoutStage& s : parse_pipeline_layout(layout))
+    all += (all.empty() ? "" : " ") + std::string(s.embedding ? "E" : "") + std::to_string(s.layers) +
+           std::string(static_cast<std::size_t>(s.predictions), 'm') + (s.head ? "L" : "");
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("layout strings: Megatron's example has 14 layers on 8 stages") {
+  // E, then t twice, a border; five times two layers and a border; a layer, a border; a layer, MTP and the head.
+  CHECK(text("Et*2|(tt|)*5t|tmL") == "E2 2 2 2 2 2 1 1mL");
+  CHECK(text("E|t*3|L") == "E0 3 0L");  // stages of the embedding or the head alone
+  CHECK(text("Ett|ttL") == text(" E,t*2 | (t)*2 L "));
+  CHECK(text("E(t|)*2(t*2|(tt|)*2)*2L") == "E1 1 2 2 2 2 2 2 0L");
+  CHECK(text("E||tL") == text("E|*2tL"));
+  CHECK(text("EL") == "E0L");
+}
+
+TEST_CASE("layout strings: errors show the position") {
+  const auto refuses = [](const std::string& layout, const std::string& message) {
+    INFO(layout);
+    CHECK_THROWS_WITH(parse_pipeline_layout(layout), Contains("/parallelism/pipeline_layout: position " + message));
+  };
+  refuses("Et|xL", "4: 'x', expected E, t, m, L, | or a group of them in parentheses");
+  refuses("Et|*L", "5: expected how often to repeat, 1 to 100000");
+  refuses("Et*0|L", "4: expected how often to repeat");
+  refuses("Et*100001L", "4: expected how often to repeat");
+  refuses("Et*99999999999999999999L", "4: expected how often to repeat");
+  refuses("Et*100000L", "9: more than 100000 items");
+  refuses("E(tt|*2L", "2: a ( without its )");
+  refuses("Ett)L", "4: a ) without its (");
+  refuses("tE|tL", "1: the embedding (E) is the first item of a layout, and no other");
+  refuses("Et|EtL", "4: the embedding (E) is the first item");
+  refuses("EtL|t", "3: the head (L) is the last item of a layout, and no other");
+  refuses("Et|t", "4: the head (L) is the last item");
+  refuses("Em|tL", "4: a layer (t) after a layer of multi-token prediction (m)");
+  refuses("", "1: expected at least the embedding (E) and the head (L)");
+}
+
+TEST_CASE("virtual stages: chunk c of stage r is virtual stage c p + r") {
+  // 10 layers on 2 x 2 virtual stages: runs of 3, 3, 2 and 2 layers.
+  const StageLayout layout(10, {.pp = 2}, 2);
+  CHECK(layout.virtual_stages() == 4);
+  CHECK(layers_of(layout, 0) == std::vector{0, 1, 2, 6, 7});
+  CHECK(layers_of(layout, 1) == std::vector{3, 4, 5, 8, 9});
+  CHECK(layout.run(2).first == 6);
+  CHECK(layout.run(2).last == 8);
+  for (int layer : {0, 1, 2, 6, 7}) CHECK(layout.stage_of(layer) == 0);
+  for (int layer : {3, 4, 5, 8, 9}) CHECK(layout.stage_of(layer) == 1);
+}
+
+TEST_CASE("a layout string gives each virtual stage its layers") {
+  const StageLayout layout(5, {.pp = 2, .pipeline_layout = "Et|ttt|t|L"}, 2);
+  CHECK(layers_of(layout, 0) == std::vector{0, 4});
+  CHECK(layers_of(layout, 1) == std::vector{1, 2, 3});
+  CHECK(layout.run(3).empty());
+}
+
+TEST_CASE("gradients of the embedding and the head belong to the first and the last stage") {
+  Experiment e = test::round_numbers(3);
+  e.model.vocabulary = 10;
+  e.workload.extent = Extent::Model;
+  e.cluster.nodes = 2;
+  e.cluster.gpus_per_node = 1;
+  e.parallelism = {.pp = 2, .pipeline_layout = "E|t|tt|L"};
+  const std::int64_t layer = layer_volumes(e).dense_parameters, end = 10 * e.model.hidden;
+  // Stage 0 has layers 1 and 2, stage 1 has layer 0 and no other.
+  CHECK(dense_elements(e, StageLayout(3, e.parallelism, 2)) ==
+        std::vector<std::int64_t>{layer + end, layer + end, layer});
+}
+
+TEST_CASE("layouts of other layers or stages are refused, and what is not built yet") {
+  Experiment e = test::round_numbers(4);
+  e.cluster.nodes = 2;
+  e.cluster.gpus_per_node = 1;
+  const auto refuses = [&](const std::string& layout, const std::string& message) {
+    e.parallelism = {.pp = 2, .pipeline_layout = layout};
+    INFO(layout);
+    CHECK_THROWS_WITH(validate(e), Contains("/parallelism/pipeline_layout: " + message));
+  };
+  refuses("Ett|tL", "3 layers (t), but workload.layers is 4");
+  refuses("Ett|t|tL", "3 stages do not divide over pp 2");
+  refuses("Ett|ttmL", "multi-token prediction (m) is not built yet");
+  refuses("E|ttttL", "pipeline stage 0 has no layer (t), which is not built yet");
+  e.parallelism.pipeline_layout = "Et|tttL";
+  CHECK_NOTHROW(validate(e));
+}
