@@ -39,6 +39,7 @@ constexpr std::array entries{
     Entry{"ampipe-appendix-c", ampipe_appendix_c},
     Entry{"ampipe-56", ampipe_cases},
     Entry{"ampipe-table2", ampipe_table2},
+    Entry{"zero-bubble-table5", zero_bubble_rates},
 };
 
 }  // namespace

@@ -37,5 +37,6 @@ Recomputed mpipemoe_fig13(const JsonReader& settings, FilesRead& files);
 Recomputed ampipe_appendix_c(const JsonReader& settings, FilesRead& files);
 Recomputed ampipe_cases(const JsonReader& settings, FilesRead& files);
 Recomputed ampipe_table2(const JsonReader& settings, FilesRead& files);
+Recomputed zero_bubble_rates(const JsonReader& settings, FilesRead& files);
 
 }  // namespace dovetail::bench

@@ -68,7 +68,7 @@ Seconds least_time(const PricedSchedule& priced, OpId op) {
 }  // namespace
 
 Experiment conformance_experiment(int ranks, bool staged) {
-  Experiment e = round_numbers(2);
+  Experiment e = round_numbers(staged ? 4 : 2);
   e.workload.batch = 2;
   e.cluster.nodes = 2;
   e.cluster.gpus_per_node = ranks / 2;
@@ -77,7 +77,7 @@ Experiment conformance_experiment(int ranks, bool staged) {
   return e;
 }
 
-std::vector<Plan> conformance_plans() {
+std::vector<Plan> conformance_plans(bool staged) {
   std::vector<Plan> all(7);
   all[1].scope = Scope::Moe;
   all[1].forward_degree = all[1].backward_degree = 2;
@@ -96,6 +96,10 @@ std::vector<Plan> conformance_plans() {
   all[6] = all[1];
   all[6].micro_batches = 2;
   all[6].pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  if (!staged) return all;
+  all.push_back(all[6]);
+  all.back().pipeline_schedule = PipelineSchedule::Interleaved;
+  all.back().virtual_stages = 2;
   return all;
 }
 

@@ -21,7 +21,7 @@ std::vector<BackendUnderTest> backends_under_test();
 // A small experiment of so many ranks (even), as stages of a pipeline or not, and plans that differ in the shape of
 // their schedule: streams, chunks, overlap with the dense part.
 Experiment conformance_experiment(int ranks, bool staged);
-std::vector<Plan> conformance_plans();
+std::vector<Plan> conformance_plans(bool staged);
 
 // Catch2 checks: an interval for each op, dependencies respected, streams first in first out with one op at a time,
 // none issued later than it begins, no op and no schedule faster than possible, and, unless times are measured, the

@@ -30,11 +30,12 @@ TEST_CASE("Each backend has the name it is listed under") {
 }
 
 TEST_CASE("Backends conform on the schedules of plans") {
-  Experiment experiment = conformance_experiment(4, GENERATE(false, true));
+  const bool staged = GENERATE(false, true);
+  Experiment experiment = conformance_experiment(4, staged);
   experiment.calibration.edit().interference = {{InterferenceClass::Compute, InterferenceClass::Inter, 0.9, 0.8, {}},
                                                 {InterferenceClass::Compute, InterferenceClass::Intra, 0.95, 0.3, {}},
                                                 {InterferenceClass::Compute, InterferenceClass::Copy, 0.95, 0.7, {}}};
-  for (const Plan& plan : conformance_plans()) {
+  for (const Plan& plan : conformance_plans(staged)) {
     const auto schedule = std::make_shared<const Schedule>(build_schedule(experiment, plan));
     const PricedSchedule priced = price(schedule, experiment);
     for (const BackendUnderTest& candidate : backends_under_test()) {
@@ -45,9 +46,10 @@ TEST_CASE("Backends conform on the schedules of plans") {
 }
 
 TEST_CASE("Backends conform where launches take the host time, and it waits") {
-  Experiment experiment = conformance_experiment(4, GENERATE(false, true));
+  const bool staged = GENERATE(false, true);
+  Experiment experiment = conformance_experiment(4, staged);
   experiment.calibration.edit().host = HostCost{Seconds(1e-4), {}};
-  for (Plan plan : conformance_plans()) {
+  for (Plan plan : conformance_plans(staged)) {
     plan.host_sync = true;
     plan.graphs = Graphs::Attention;
     const PricedSchedule priced = price_plan(experiment, plan);

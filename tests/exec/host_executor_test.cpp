@@ -130,6 +130,43 @@ TEST_CASE("Micro-batches and pipeline stages compute what the reference does") {
   check_numerics(small_experiment(s), plan);
 }
 
+TEST_CASE("Virtual stages and uneven layouts compute what the reference does") {
+  SmallExperiment s;
+  s.layers = 7;
+  s.batch = 4;
+  s.sequence = 4;
+  s.pp = 2;
+  s.dp = s.mp = s.ep = s.esp = GENERATE(1, 2);
+  Plan plan = moe_plan(2, 1, CommStreams::InterIntra);
+  plan.pipeline_schedule = PipelineSchedule::Interleaved;
+  plan.virtual_stages = 3;
+  plan.micro_batches = GENERATE(2, 4);
+  plan.grad_sync = GENERATE(GradSync::After, GradSync::WithDense, GradSync::FixedChunks);
+  plan.gradient_chunk_bytes = 4 * 150;
+  const Extent extent = GENERATE(Extent::Layers, Extent::Model);
+  // Equal runs; stages without layers at both ends and in between; and layer 0 on stage 1, the last layer on stage 0.
+  const std::string layout = GENERATE("", "Et|tt||t|ttt|L", "E|tt|t|t|ttt|L");
+  CAPTURE(layout, plan.micro_batches, name_in(extent_names, extent), name_in(grad_sync_names, plan.grad_sync));
+  Experiment e = small_experiment(s);
+  e.parallelism.pipeline_layout = layout;
+  e.workload.extent = extent;
+  e.model.vocabulary = 23;
+  check_numerics(e, plan);
+}
+
+TEST_CASE("One stage on each rank with an uneven layout") {
+  SmallExperiment s = four_ranks();
+  s.layers = 5;
+  s.batch = s.pp = 2;
+  Plan plan = moe_plan(1, 2);
+  plan.micro_batches = 2;
+  plan.pipeline_schedule = GENERATE(PipelineSchedule::Gpipe, PipelineSchedule::OneForwardOneBackward);
+  plan.grad_sync = GradSync::WithDense;
+  Experiment e = small_experiment(s);
+  e.parallelism.pipeline_layout = "Et|ttttL";
+  check_numerics(e, plan);
+}
+
 TEST_CASE("Micro-batches that drop tokens drop those of the reference") {
   SmallExperiment s = four_ranks();
   s.layers = s.pp = 2;

@@ -168,8 +168,9 @@ TEST_CASE("Cancelling ends waits for processes that never come") {
 }
 
 TEST_CASE("The host executor over MPI conforms on the schedules of plans") {
-  const Experiment e = conformance_experiment(world().size(), GENERATE(false, true));
-  for (const Plan& plan : conformance_plans()) {
+  const bool staged = GENERATE(false, true);
+  const Experiment e = conformance_experiment(world().size(), staged);
+  for (const Plan& plan : conformance_plans(staged)) {
     HostBackend backend(e, transport_of);
     check_conformance(backend, price_plan(e, plan));
   }
