@@ -10,8 +10,8 @@
 namespace dovetail::bench {
 namespace {
 
-struct Systems {
-  explicit Systems(FilesRead& files)
+struct FootprintSystems {
+  explicit FootprintSystems(FilesRead& files)
       : fastmoe(load_system("fastmoe", files)),
         fastermoe(load_system("fastermoe", files)),
         pipemoe(load_system("pipemoe_micro", files)),
@@ -30,7 +30,7 @@ struct Reached {
 
 // The saving of MPipeMoE over the saving by equation 6, twice: relative to the arena planned for PipeMoE, and relative
 // to the memory that equations 1 and 4 count.
-Reached reached(const Experiment& e, const Systems& systems, int n) {
+Reached reached(const Experiment& e, const FootprintSystems& systems, int n) {
   const double b = e.workload.sequence, m = e.model.hidden, h = e.model.expert_hidden;
   const double saved = 2 * b * (2 * m * (n - 2) + h * (n - 1)) / n;
   const double counted = 4 * (e.model.experts * m + 2 * h * m) + 2 * (4 * b * m + b * h);
@@ -40,7 +40,7 @@ Reached reached(const Experiment& e, const Systems& systems, int n) {
           (1 - with / (counted * size_of(e.workload.dtype))) / phi};
 }
 
-void add_points(const Experiment& e, const Systems& systems, Recomputed& result) {
+void add_points(const Experiment& e, const FootprintSystems& systems, Recomputed& result) {
   const std::vector<std::pair<std::string, Plan>> points{{"FastMoE", systems.fastmoe.plan},
                                                          {"FasterMoE", systems.fastermoe.plan},
                                                          {"PipeMoE n = 1", in_degree(systems.pipemoe.plan, 1)},
@@ -64,7 +64,7 @@ void add_points(const Experiment& e, const Systems& systems, Recomputed& result)
 }  // namespace
 
 Recomputed mpipemoe_fig9_11(const JsonReader& settings, FilesRead& files) {
-  const Systems systems(files);
+  const FootprintSystems systems(files);
   const std::vector<int> degrees = read_integers(settings.at("degrees"));
   std::vector<double> memory, of_arena, of_equation, speed_up;
   for (const MpipemoeLayer& layer : mpipemoe_layers(settings, files)) {

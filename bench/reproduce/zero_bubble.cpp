@@ -46,8 +46,8 @@ Recomputed zero_bubble_rates(const JsonReader& settings, FilesRead&) {
     const StageTimes times{row.number("forward_ms"), row.number("input_gradient_ms") + row.number("weight_gradient_ms"),
                            row.number("hop_ms")};
     const auto rate = [&](PipelineSchedule schedule, int laps) {
-      const double cost = pipeline_cost(builder::pipeline_order(schedule, stages, micro_batches, true, laps), stages,
-                                        laps, times);
+      const double cost =
+          pipeline_cost(builder::pipeline_order(schedule, stages, micro_batches, true, laps), stages, laps, times);
       return (cost - micro_batches * (times.forward + times.backward)) / cost;
     };
     const std::string name =

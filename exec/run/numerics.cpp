@@ -45,7 +45,9 @@ double worse(double a, double b) {
 class Comparison {
  public:
   Comparison(const Experiment& e, const Schedule& s, const RankValues& executor, const Reference& reference)
-      : e_(e), s_(s), executor_(executor),
+      : e_(e),
+        s_(s),
+        executor_(executor),
         reference_(reference),
         ends_(end_volumes(e)),
         layout_(e.workload.layers, e.parallelism, s.virtual_stages) {}
@@ -58,7 +60,7 @@ class Comparison {
     r.output_error = output_error(reference_);
     if (ends_.exist()) r.output_error = worse(loss_error(), r.output_error);
     if (reference_.gradients.empty()) return r;
-    r.input_gradient_error = tokens_error(input_gradient_parts(), reference_.input_gradient);
+    r.input_gradient_error = tokens_error(0, input_gradient_parts(), reference_.input_gradient);
     for (int layer = 0; layer < layers; ++layer) {
       r.dense_gradient_error = worse(dense_error(layer), r.dense_gradient_error);
       if (whole_layers()) r.dense_gradient_error = worse(replicated_error(layer, Alike::Norms), r.dense_gradient_error);
@@ -72,7 +74,7 @@ class Comparison {
   }
 
   double output_error(const Reference& reference) const {
-    return tokens_error({{TensorKind::LayerInput, false, e_.workload.layers}}, reference.output);
+    return tokens_error(last_stage(), {{TensorKind::LayerInput, false, e_.workload.layers}}, reference.output);
   }
 
  private:
@@ -121,17 +123,17 @@ class Comparison {
   }
 
   std::vector<Result> input_gradient_parts() const {
-    if (whole_layers()) return {{TensorKind::LayerInput, true, 0}};
+    // The embedding's stage may have no layer of its own, and gets the whole gradient then.
+    if (whole_layers() || layout_.run(0).empty()) return {{TensorKind::LayerInput, true, 0}};
     const Result sum{TensorKind::AttentionSumGradient, false, 0}, own{TensorKind::AttentionInput, true, 0};
     return {{TensorKind::MoeInput, true, 0}, find(0, sum).empty() ? own : sum};
   }
 
-  // The error of the sum of tensors (T, M) of each micro-batch against the ranks' parts of `expected`.
-  double tokens_error(const std::vector<Result>& parts, const Values& expected) const {
+  // The error of the sum of tensors (T, M) of each micro-batch in a stage against the ranks' parts of `expected`.
+  double tokens_error(int stage, const std::vector<Result>& parts, const Values& expected) const {
     RelativeError error;
-    const int layer = std::min(parts.front().layer, e_.workload.layers - 1);  // the output is the last one's
     for (int micro_batch = 0; micro_batch < s_.micro_batches; ++micro_batch)
-      for_each_rank(stage_of(layer), [&](std::size_t local, int rank) {
+      for_each_rank(stage, [&](std::size_t local, int rank) {
         Values sum = find(local, parts.front(), micro_batch);
         check(!sum.empty(), "the schedule lacks a tensor that results are read from");
         for (std::size_t i = 1; i < parts.size(); ++i)

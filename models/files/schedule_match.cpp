@@ -71,7 +71,8 @@ class Match {
   double slices() const {
     if (file_.plan.grad_sync != GradSync::FixedChunks || !training()) return 0;
     double elements = 0;
-    for (const std::int64_t of_layer : dense_elements(e_, StageLayout(e_.workload.layers))) elements += static_cast<double>(of_layer);
+    for (const std::int64_t of_layer : dense_elements(e_, StageLayout(e_.workload.layers)))
+      elements += static_cast<double>(of_layer);
     return elements * size_of(e_.workload.dtype).value() / static_cast<double>(file_.plan.gradient_chunk_bytes);
   }
 

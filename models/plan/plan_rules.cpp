@@ -195,8 +195,7 @@ void require_slices(const RuledPlan& r) {
     last_window = window;
   }
   std::size_t next = 0;
-  for (int stage = e.parallelism.pp - 1; stage >= 0; --stage)
-    require_slices_of_stage(p, e, layout, stage, next);
+  for (int stage = e.parallelism.pp - 1; stage >= 0; --stage) require_slices_of_stage(p, e, layout, stage, next);
 }
 
 void require_micro_batches(const Plan& p, const Experiment& e) {
@@ -215,9 +214,9 @@ void require_micro_batches(const Plan& p, const Experiment& e) {
 // Interleaved stages: micro-batches go through a rank's virtual stages in groups of as many as the pipeline has stages.
 void require_interleaved(const Plan& p, int stages) {
   if (p.virtual_stages == 1)
-    refuse("pipeline_schedule", "interleaved needs several stages on each rank; expected plan.virtual_stages of 2 or more");
-  if (stages == 1)
-    refuse("pipeline_schedule", "interleaved needs a pipeline; expected parallelism.pp of 2 or more");
+    refuse("pipeline_schedule",
+           "interleaved needs several stages on each rank; expected plan.virtual_stages of 2 or more");
+  if (stages == 1) refuse("pipeline_schedule", "interleaved needs a pipeline; expected parallelism.pp of 2 or more");
   if (p.micro_batches % stages != 0)
     refuse("micro_batches", fmt::format("{} do not divide over the {} pipeline stages, which plan.pipeline_schedule "
                                         "interleaved needs; expected a multiple of {}",
@@ -270,11 +269,12 @@ constexpr std::array rules{
     PlanRule{"micro_batches", "micro_batches",
              "Micro-batches divide the batch, and the tokens of each divide over the mp ranks.",
              [](const RuledPlan& r) { require_micro_batches(r.plan, r.experiment); }},
-    PlanRule{"stages", "pipeline_schedule virtual_stages micro_batches",
-             "The pipeline_schedule interleaved goes with virtual_stages of 2 or more, pp of 2 or more and micro-batches "
-             "that divide over pp; other schedules have one stage on each rank. There are no more stages than layers, "
-             "and as many as parallelism.pipeline_layout has.",
-             require_stages},
+    PlanRule{
+        "stages", "pipeline_schedule virtual_stages micro_batches",
+        "The pipeline_schedule interleaved goes with virtual_stages of 2 or more, pp of 2 or more and micro-batches "
+        "that divide over pp; other schedules have one stage on each rank. There are no more stages than layers, "
+        "and as many as parallelism.pipeline_layout has.",
+        require_stages},
     PlanRule{"sharding", "sharding_repeats row_tile",
              "Tokens are repeated with expert_sharding ep_mp alone, to a number of shards that divides esp.",
              [](const RuledPlan& r) { require_sharding(r.plan, r.micro_batch); }},

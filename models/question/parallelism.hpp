@@ -21,7 +21,8 @@ struct Parallelism {
   int esp = 1;  // expert sharding: one expert's hidden size over esp ranks
   int pp = 1;   // pipeline stages
   int edp = 1;  // replicas of the experts
-  std::string pipeline_layout = {};  // what each (virtual) stage holds (pipeline_layout.hpp); empty: equal runs of layers
+  std::string pipeline_layout =
+      {};  // what each (virtual) stage holds (pipeline_layout.hpp); empty: equal runs of layers
 
   int stage_ranks() const { return dp * mp; }  // stage s holds ranks [s stage_ranks, (s + 1) stage_ranks)
 };

@@ -17,8 +17,7 @@ using LayoutItems = std::vector<LayoutItem>;
 constexpr std::size_t most_items = 100'000;  // of the layout written out
 
 [[noreturn]] void fail_at(std::size_t at, const std::string& message) {
-  throw InputError(Location{"", 0, 0, "/parallelism/pipeline_layout"},
-                   fmt::format("position {}: {}", at + 1, message));
+  throw InputError(Location{"", 0, 0, "/parallelism/pipeline_layout"}, fmt::format("position {}: {}", at + 1, message));
 }
 
 // Writes all repetitions out.
@@ -96,7 +95,8 @@ std::vector<LayoutStage> parse_pipeline_layout(std::string_view layout) {
   for (std::size_t i = 0; i < items.size(); ++i) {
     const auto [item, at] = items[i];
     if ((item == 'E') != (i == 0)) fail_at(at, "the embedding (E) is the first item of a layout, and no other");
-    if ((item == 'L') != (i + 1 == items.size())) fail_at(at, "the head (L) is the last item of a layout, and no other");
+    if ((item == 'L') != (i + 1 == items.size()))
+      fail_at(at, "the head (L) is the last item of a layout, and no other");
     if (item == 't' && predicts) fail_at(at, "a layer (t) after a layer of multi-token prediction (m)");
     predicts = predicts || item == 'm';
     LayoutStage& stage = stages.back();

@@ -18,8 +18,8 @@ struct LayerRun {
 
 class StageLayout {
  public:
-  // Virtual stages have the runs that parallelism.pipeline_layout gives them. Without one they have equal runs, the first
-  // ones one longer where they do not divide the layers.
+  // Virtual stages have the runs that parallelism.pipeline_layout gives them. Without one they have equal runs, the
+  // first ones one longer where they do not divide the layers.
   explicit StageLayout(int layers, const Parallelism& parallelism = {}, int laps = 1);
 
   int stages() const { return static_cast<int>(layers_.size()); }

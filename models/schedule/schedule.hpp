@@ -30,7 +30,7 @@ class Schedule {
   std::vector<OpId> dependencies;     // Op::dependencies index this
   std::vector<TensorId> operands;     // Op::reads and Op::writes index this
   int micro_batches = 1;
-  int virtual_stages = 1;  // of each pipeline stage
+  int virtual_stages = 1;        // of each pipeline stage
   Graphs graphs = Graphs::None;  // see launches.hpp
 
   int class_of(const Op& op) const { return streams[op.stream].rank_class; }

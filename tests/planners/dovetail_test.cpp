@@ -57,6 +57,7 @@ std::optional<Case> random_case(test::Random& random, double most) {
   Plan held = test::random_legal_plan(random, c.experiment);
   held.host_sync = false;
   c.base.scope = Scope::Moe;
+  c.base.virtual_stages = held.virtual_stages;
   c.base.encoding = c.experiment.workload.gate.kind == GateKind::SoftMoe ? Encoding::Dense : Encoding::Sparse;
   c.hold = hold_some(held, static_cast<unsigned>(random()) | static_cast<unsigned>(random()));
   c.hold(c.base);

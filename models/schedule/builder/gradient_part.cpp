@@ -16,8 +16,8 @@ bool experts_in_windows(const Plan& plan) {
 
 GradientPart::GradientPart(StepContext& c)
     : c_(c),
-      slices_(gradient_slices(c.plan(), dense_elements(c.experiment(), c.layout()), size_of(c.experiment().workload.dtype),
-                              c.layout())),
+      slices_(gradient_slices(c.plan(), dense_elements(c.experiment(), c.layout()),
+                              size_of(c.experiment().workload.dtype), c.layout())),
       passes_(static_cast<std::size_t>(c.plan().virtual_stages)) {
   std::erase_if(slices_, [&c](const GradientSlice& s) { return c.layout().stage_of(s.layer) != c.stage(); });
 }

@@ -1,6 +1,6 @@
 // Reductions of one stage's weight gradients over the ranks that hold the same weights, and the optimizer update after
-// them. Gradients add up over the backward passes of the micro-batches; only the last one reduces. A stage's last lap has
-// its last pass before the laps before it have theirs.
+// them. Gradients add up over the backward passes of the micro-batches; only the last one reduces. A stage's last lap
+// has its last pass before the laps before it have theirs.
 #pragma once
 #include "models/schedule/builder/step_context.hpp"
 
@@ -11,8 +11,8 @@ class GradientPart {
   explicit GradientPart(StepContext& c);  // of the stage entered
 
   void begin_pass(int lap);
-  // In the last pass of a lap: the all-reduces of the slices in this window, after the gradients that exist by now; beside a
-  // layer's attention, with with_dense and fixed_chunks, those of its experts too.
+  // In the last pass of a lap: the all-reduces of the slices in this window, after the gradients that exist by now;
+  // beside a layer's attention, with with_dense and fixed_chunks, those of its experts too.
   void add_slices(Window window, int layer);
   // After the last pass of all: what is left, then the update.
   void end_pass();

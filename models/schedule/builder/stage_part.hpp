@@ -5,7 +5,8 @@
 namespace dovetail::builder {
 
 // Sends the sum of `parts` (T, M), made by the stage entered, to a neighbour: `layer` is the first layer that follows
-// the border between the two, or the number of layers where none does. Returns where it arrives there: layer_input[layer], in the backward pass its gradient.
+// the border between the two, or the number of layers where none does. Returns where it arrives there:
+// layer_input[layer], in the backward pass its gradient.
 TensorId send_to_stage(StepContext& c, int to, Phase phase, int layer, const TensorIds& parts);
 
 // In the stage that it was sent to: what is read after this op is there.

@@ -45,7 +45,8 @@ TEST_CASE("what cannot be built is refused with the knob and the reason") {
        "/plan/pipeline_schedule: interleaved needs several stages on each rank; expected plan.virtual_stages of 2 or "
        "more"},
       {[](Plan& p) { p.virtual_stages = 2; },
-       "/plan/virtual_stages: 2 contradicts plan.pipeline_schedule gpipe, where each rank has one stage; expected 1, or "
+       "/plan/virtual_stages: 2 contradicts plan.pipeline_schedule gpipe, where each rank has one stage; expected 1, "
+       "or "
        "pipeline_schedule interleaved"},
       {[](Plan& p) { p.pipeline_schedule = PipelineSchedule::Interleaved, p.virtual_stages = 2; },
        "/plan/pipeline_schedule: interleaved needs a pipeline; expected parallelism.pp of 2 or more"},
@@ -130,10 +131,10 @@ TEST_CASE("grad_sync after, with_dense and fixed_chunks as slices, last layer fi
   p.grad_sync = GradSync::FixedChunks;
   p.gradient_chunk_bytes = 48;
   CHECK(gradient_slices(p, elements, Bytes(4), StageLayout(3)) == std::vector<GradientSlice>{{Window::Moe, 0, 12},
-                                                                             {Window::Moe, 0, 12},
-                                                                             {Window::Tail, 0, 12},
-                                                                             {Window::Tail, 0, 12},
-                                                                             {Window::Tail, 0, 12}});
+                                                                                             {Window::Moe, 0, 12},
+                                                                                             {Window::Tail, 0, 12},
+                                                                                             {Window::Tail, 0, 12},
+                                                                                             {Window::Tail, 0, 12}});
   // Two stages: layers 0 and 1, and layer 2.
   p.grad_sync = GradSync::WithDense;
   CHECK(gradient_slices(p, elements, Bytes(4), StageLayout(3, {.pp = 2})) ==
@@ -169,10 +170,9 @@ TEST_CASE("slices of interleaved stages follow the backward pass through the lay
   const std::vector<std::int64_t> elements{40, 30, 20, 10};
   Plan p;
   p.grad_sync = GradSync::WithDense;
-  CHECK(gradient_slices(p, elements, Bytes(4), layout) == std::vector<GradientSlice>{{Window::Dense, 1, 10},
-                                                                                     {Window::Tail, 1, 30},
-                                                                                     {Window::Dense, 0, 20},
-                                                                                     {Window::Tail, 0, 40}});
+  CHECK(gradient_slices(p, elements, Bytes(4), layout) ==
+        std::vector<GradientSlice>{
+            {Window::Dense, 1, 10}, {Window::Tail, 1, 30}, {Window::Dense, 0, 20}, {Window::Tail, 0, 40}});
   Experiment e = test::testbed_b(4);
   e.parallelism.pp = 2;
   e.parallelism.dp = e.parallelism.ep = 4;

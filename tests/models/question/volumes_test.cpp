@@ -69,8 +69,9 @@ TEST_CASE("dense layers and shared experts share their hidden size over mp") {
   CHECK(layer_volumes(e).moe);
   CHECK(layer_volumes(e, 0).ffn_hidden == 12);
   CHECK(layer_volumes(e, 1).ffn_hidden == 15);  // 3 x 10 / 2
-  CHECK(dense_elements(e, StageLayout(e.workload.layers)) == std::vector<std::int64_t>{attention + 2 * 8 * 12, attention + 2 * 8 * 15,
-                                                       attention + 2 * 8 * 12, attention + 2 * 8 * 15});
+  CHECK(dense_elements(e, StageLayout(e.workload.layers)) ==
+        std::vector<std::int64_t>{attention + 2 * 8 * 12, attention + 2 * 8 * 15, attention + 2 * 8 * 12,
+                                  attention + 2 * 8 * 15});
   CHECK(layer_volumes(e, 0).parameters() == layer_volumes(e, 0).dense_parameters);
   CHECK(layer_volumes(e, 0).ffn_parameters == 2 * 8 * 12);
   e.workload.layers = 1;

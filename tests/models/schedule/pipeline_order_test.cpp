@@ -97,10 +97,8 @@ TEST_CASE("With equal units and free transfers a step takes (m + p - 1)(t_f + t_
 
 TEST_CASE("Interleaved: groups of p micro-batches pass all laps, forward from the first, backward from the last") {
   // p = 2, v = 2, m = 4: stage 0 is 2 (2 - 0 - 1) + (2 - 1) 2 = 4 units ahead, stage 1 is 2 ahead.
-  CHECK(text(stage_order(interleaved, 0, 2, 4, 2)) ==
-        "F0 F1 F0' F1' F2 B0' F3 B1' F2' B0 F3' B1 B2' B3' B2 B3 ");
-  CHECK(text(stage_order(interleaved, 1, 2, 4, 2)) ==
-        "F0 F1 F0' B0' F1' B1' F2 B0 F3 B1 F2' B2' F3' B3' B2 B3 ");
+  CHECK(text(stage_order(interleaved, 0, 2, 4, 2)) == "F0 F1 F0' F1' F2 B0' F3 B1' F2' B0 F3' B1 B2' B3' B2 B3 ");
+  CHECK(text(stage_order(interleaved, 1, 2, 4, 2)) == "F0 F1 F0' B0' F1' B1' F2 B0 F3 B1 F2' B2' F3' B3' B2 B3 ");
   // All units are ahead where there are no more: m v = 4.
   CHECK(text(stage_order(interleaved, 0, 2, 2, 2)) == "F0 F1 F0' F1' B0' B1' B0 B1 ");
 }
