@@ -430,15 +430,6 @@ struct LayerPass {
   MoePass moe;    // its input is that of a dense feed-forward part too
 };
 
-template <class Numbers>
-auto first_norm(const Sizes& s, Numbers& weights) {
-  return std::span(weights).first(s.hidden);
-}
-template <class Numbers>
-auto second_norm(const Sizes& s, Numbers& weights) {
-  return std::span(weights).last(s.hidden);
-}
-
 }  // namespace
 
 Reference compute_reference(const Experiment& experiment, const ModelData& data, const ComputeRules& rules) {
@@ -449,6 +440,8 @@ Reference compute_reference(const Experiment& experiment, const ModelData& data,
   const Size layers = data.layers.size();
   const auto is_moe = [&](Size layer) { return e.model.is_moe(static_cast<int>(layer)); };
   const bool norms = e.workload.whole_layers(), ends = e.workload.extent == Extent::Model;
+  const auto first_norm = [&](auto& weights) { return std::span(weights).first(s.hidden); };
+  const auto second_norm = [&](auto& weights) { return std::span(weights).last(s.hidden); };
   std::vector<LayerPass> passes(layers);
   Reference result;
   result.output = ends ? order.as_held(look_up(data.ends, data.words, s.hidden)) : data.input;
@@ -456,11 +449,11 @@ Reference compute_reference(const Experiment& experiment, const ModelData& data,
     const LayerWeights& w = data.layers[l];
     LayerPass& pass = passes[l];
     pass.input = order.by_position(result.output);
-    pass.normed = norms ? norm(first_norm(s, w.norm), pass.input) : pass.input;
+    pass.normed = norms ? norm(first_norm(w.norm), pass.input) : pass.input;
     Values sum = pass.input;
     add_attention(s, w, pass.normed, pass.attention, sum);
     result.output = pass.middle = order.as_held(sum);
-    pass.moe.input = norms ? norm(second_norm(s, w.norm), pass.middle) : pass.middle;
+    pass.moe.input = norms ? norm(second_norm(w.norm), pass.middle) : pass.middle;
     result.routing.emplace_back();
     if (is_moe(l)) {
       add_moe(e, s, competitors, w, static_cast<int>(l), pass.moe, result.output);
@@ -491,11 +484,11 @@ Reference compute_reference(const Experiment& experiment, const ModelData& data,
     Values d(d_sum.size());
     if (is_moe(l)) d = moe_backward(s, competitors, w, static_cast<int>(l), pass.moe, d_sum, gradient);
     add_dense_ffn_backward(s, w, pass.moe.input, d_sum, d, gradient);
-    if (norms) d = norm_backward(second_norm(s, w.norm), pass.middle, d, second_norm(s, gradient.norm));
+    if (norms) d = norm_backward(second_norm(w.norm), pass.middle, d, second_norm(gradient.norm));
     add_scaled(1, d.data(), d.size(), d_sum.data());
     d_sum = order.by_position(d_sum);
     d = attention_backward(s, w, pass.normed, pass.attention, d_sum, gradient);
-    if (norms) d = norm_backward(first_norm(s, w.norm), pass.input, d, first_norm(s, gradient.norm));
+    if (norms) d = norm_backward(first_norm(w.norm), pass.input, d, first_norm(gradient.norm));
     add_scaled(1, d.data(), d.size(), d_sum.data());
     d_sum = order.as_held(d_sum);
   }

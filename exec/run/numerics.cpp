@@ -180,7 +180,7 @@ class Comparison {
     return error.over(executor_);
   }
 
-  // Of the embedding, the output head and the final norm. Each rank has the words of its place in its group.
+  // The error of the embedding, the output head and the final norm. Each rank has the words of its place in its group.
   double end_error() const {
     const int last = e_.workload.layers - 1;
     const LayerRun first_run = stage_of(0), last_run = stage_of(last);
