@@ -1,77 +1,81 @@
 #include "models/time/memory_kinds.hpp"
 
+#include <utility>
+
 #include "models/base/errors.hpp"
 
 namespace dovetail {
+namespace {
+
+// In the order of the kinds of tensors.
+constexpr auto kinds = std::to_array<std::pair<TensorKind, MemoryKind>>({
+    {TensorKind::LayerInput, MemoryKind::Stream},
+    {TensorKind::AttentionInput, MemoryKind::Exchanged},
+    {TensorKind::QueryKeyValue, MemoryKind::Attention},
+    {TensorKind::AttentionContext, MemoryKind::Attention},
+    {TensorKind::LogSumExp, MemoryKind::Attention},
+    {TensorKind::AttentionScores, MemoryKind::Attention},
+    {TensorKind::AttentionProbabilities, MemoryKind::Attention},
+    {TensorKind::AttentionPartial, MemoryKind::Attention},
+    {TensorKind::AttentionOutput, MemoryKind::Attention},
+    {TensorKind::MoeInput, MemoryKind::Stream},
+    {TensorKind::Routing, MemoryKind::Routing},
+    {TensorKind::Encoded, MemoryKind::Exchanged},
+    {TensorKind::Dispatched, MemoryKind::Exchanged},
+    {TensorKind::ExpertInput, MemoryKind::Exchanged},
+    {TensorKind::Hidden, MemoryKind::Experts},
+    {TensorKind::ExpertPartial, MemoryKind::Experts},
+    {TensorKind::ExpertOutput, MemoryKind::Exchanged},
+    {TensorKind::Combined, MemoryKind::Exchanged},
+    {TensorKind::RoutingMask, MemoryKind::Routing},
+    {TensorKind::CombineWeights, MemoryKind::Routing},
+    {TensorKind::Compressed, MemoryKind::Exchanged},
+    {TensorKind::Staging, MemoryKind::Exchanged},
+    {TensorKind::ShadowInput, MemoryKind::Experts},
+    {TensorKind::ShadowOutput, MemoryKind::Experts},
+    {TensorKind::FfnInput, MemoryKind::Exchanged},
+    {TensorKind::FfnHidden, MemoryKind::DenseFfn},
+    {TensorKind::FfnPartial, MemoryKind::DenseFfn},
+    {TensorKind::FfnOutput, MemoryKind::DenseFfn},
+    {TensorKind::FfnSumGradient, MemoryKind::DenseFfn},
+    {TensorKind::ScoreGradient, MemoryKind::Routing},
+    {TensorKind::OutputGradient, MemoryKind::Stream},
+    {TensorKind::AttentionSumGradient, MemoryKind::Attention},
+    {TensorKind::DenseWeights, MemoryKind::Weights},
+    {TensorKind::DenseGradients, MemoryKind::Gradients},
+    {TensorKind::RouterWeights, MemoryKind::Weights},
+    {TensorKind::RouterGradient, MemoryKind::Gradients},
+    {TensorKind::ExpertWeights, MemoryKind::Weights},
+    {TensorKind::ExpertGradient, MemoryKind::Gradients},
+    {TensorKind::GatheredWeights, MemoryKind::Exchanged},
+    {TensorKind::GatheredWeightGradient, MemoryKind::Exchanged},
+    {TensorKind::OptimizerState, MemoryKind::Optimizer},
+    {TensorKind::Tokens, MemoryKind::Stream},
+    {TensorKind::EmbeddingPartial, MemoryKind::Exchanged},
+    {TensorKind::NormedInput, MemoryKind::Stream},
+    {TensorKind::NormedMoeInput, MemoryKind::Stream},
+    {TensorKind::HeadInput, MemoryKind::Exchanged},
+    {TensorKind::Logits, MemoryKind::Logits},
+    {TensorKind::LossStatistics, MemoryKind::Logits},
+    {TensorKind::GatheredStatistics, MemoryKind::Logits},
+    {TensorKind::Loss, MemoryKind::Logits},
+    {TensorKind::EmbeddingWeights, MemoryKind::Weights},
+    {TensorKind::HeadWeights, MemoryKind::Weights},
+    {TensorKind::NormWeights, MemoryKind::Weights},
+    {TensorKind::ReplicatedGradients, MemoryKind::Gradients},
+});
+
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < kinds.size(); ++i)
+    if (kinds[i].first != static_cast<TensorKind>(i)) return false;
+  return kinds.size() == tensor_table.size();
+}
+static_assert(in_order(), "every kind of tensor needs its line here");
+
+}  // namespace
 
 MemoryKind memory_kind_of(const Tensor& tensor) {
-  switch (tensor.kind) {
-    case TensorKind::DenseWeights:
-    case TensorKind::RouterWeights:
-    case TensorKind::ExpertWeights:
-    case TensorKind::EmbeddingWeights:
-    case TensorKind::HeadWeights:
-    case TensorKind::NormWeights:
-      return MemoryKind::Weights;
-    case TensorKind::DenseGradients:
-    case TensorKind::RouterGradient:
-    case TensorKind::ExpertGradient:
-    case TensorKind::ReplicatedGradients:
-      return MemoryKind::Gradients;
-    case TensorKind::OptimizerState:
-      return MemoryKind::Optimizer;
-    case TensorKind::LayerInput:
-    case TensorKind::MoeInput:
-    case TensorKind::NormedInput:
-    case TensorKind::NormedMoeInput:
-    case TensorKind::OutputGradient:
-    case TensorKind::Tokens:
-      return MemoryKind::Stream;
-    case TensorKind::QueryKeyValue:
-    case TensorKind::AttentionContext:
-    case TensorKind::LogSumExp:
-    case TensorKind::AttentionScores:
-    case TensorKind::AttentionProbabilities:
-    case TensorKind::AttentionPartial:
-    case TensorKind::AttentionOutput:
-    case TensorKind::AttentionSumGradient:
-      return MemoryKind::Attention;
-    case TensorKind::FfnHidden:
-    case TensorKind::FfnPartial:
-    case TensorKind::FfnOutput:
-    case TensorKind::FfnSumGradient:
-      return MemoryKind::DenseFfn;
-    case TensorKind::Hidden:
-    case TensorKind::ExpertPartial:
-    case TensorKind::ShadowInput:
-    case TensorKind::ShadowOutput:
-      return MemoryKind::Experts;
-    case TensorKind::Routing:
-    case TensorKind::RoutingMask:
-    case TensorKind::CombineWeights:
-    case TensorKind::ScoreGradient:
-      return MemoryKind::Routing;
-    case TensorKind::Encoded:
-    case TensorKind::Dispatched:
-    case TensorKind::ExpertInput:
-    case TensorKind::ExpertOutput:
-    case TensorKind::Combined:
-    case TensorKind::Compressed:
-    case TensorKind::Staging:
-    case TensorKind::AttentionInput:
-    case TensorKind::FfnInput:
-    case TensorKind::HeadInput:
-    case TensorKind::EmbeddingPartial:
-    case TensorKind::GatheredWeights:
-    case TensorKind::GatheredWeightGradient:
-      return MemoryKind::Exchanged;
-    case TensorKind::Logits:
-    case TensorKind::LossStatistics:
-    case TensorKind::GatheredStatistics:
-    case TensorKind::Loss:
-      return MemoryKind::Logits;
-  }
-  throw InternalError("tensor kind");
+  return kinds[static_cast<std::size_t>(tensor.kind)].second;
 }
 
 }  // namespace dovetail

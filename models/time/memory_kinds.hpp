@@ -9,7 +9,18 @@ namespace dovetail {
 
 // Stream: inputs, outputs and sums of layers, with the results of norms. Exchanged: rows on their way between ranks,
 // and what ranks gather of each other.
-enum class MemoryKind { Weights, Gradients, Optimizer, Stream, Attention, DenseFfn, Experts, Routing, Exchanged, Logits };
+enum class MemoryKind {
+  Weights,
+  Gradients,
+  Optimizer,
+  Stream,
+  Attention,
+  DenseFfn,
+  Experts,
+  Routing,
+  Exchanged,
+  Logits
+};
 inline constexpr Names<MemoryKind, 10> memory_kind_names{{{"weights", MemoryKind::Weights},
                                                           {"gradients", MemoryKind::Gradients},
                                                           {"optimizer", MemoryKind::Optimizer},

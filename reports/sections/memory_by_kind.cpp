@@ -1,6 +1,4 @@
 // The memory of each pipeline stage at its fullest moment, by what it holds.
-#include "models/time/memory_kinds.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <utility>
 
 #include "models/results/ranking.hpp"
+#include "models/time/memory_kinds.hpp"
 #include "reports/sections/section.hpp"
 
 namespace dovetail::reports {
