@@ -17,7 +17,8 @@ inline void add_product(const double* x, const double* w, Size rows, Size cols, 
 }
 
 // dx += dy W^T and dW += x^T dy.
-inline void add_gradients(const double* x, const double* w, const double* dy, Size rows, Size cols, double* dx, double* dw) {
+inline void add_gradients(const double* x, const double* w, const double* dy, Size rows, Size cols, double* dx,
+                          double* dw) {
   for (Size i = 0; i < rows; ++i) {
     double sum = 0;
     for (Size j = 0; j < cols; ++j) {
