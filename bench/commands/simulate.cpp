@@ -43,7 +43,7 @@ void write_timeline(std::ostream& out, const SystemResult& result) {
 void write_memory(std::ostream& out, const MemoryUse& memory) {
   const auto gib = [](Bytes bytes) { return bytes / Bytes(1024.0 * 1024 * 1024); };
   out << fmt::format(
-      "\nmemory of one GPU, layers alone: {:.2f} GiB at the peak, {:.2f} of them weights, gradients and optimizer "
+      "\nmemory of one GPU: {:.2f} GiB at the peak, {:.2f} of them weights, gradients and optimizer "
       "states; {:.2f}\n  with addresses planned ahead",
       gib(memory.peak), gib(memory.persistent), gib(memory.arena));
   if (memory.pinned > Bytes(0)) out << fmt::format("; {:.2f} of pinned host memory", gib(memory.pinned));

@@ -13,6 +13,7 @@
 #include "models/price/overlap.hpp"
 #include "models/price/price.hpp"
 #include "models/question/expert_loads.hpp"
+#include "models/question/model_flops.hpp"
 #include "models/question/volumes.hpp"
 #include "reports/text/format.hpp"
 
@@ -156,6 +157,17 @@ std::string left_out(const Experiment& e) {
       e.parallelism.pp > 1 ? "; on the first and the last stage" : "", rest);
 }
 
+std::string flops_of_token(const Experiment& e) {
+  const ModelFlops flops = model_flops(e);
+  return fmt::format(
+      "model flops of a token: {} x {:.4g} billion active parameters of products{} + {:.3g} GFLOP of attention = "
+      "{:.4g} "
+      "GFLOP; MFU divides by the peak of the products' format",
+      e.workload.phases == Phases::Training ? 6 : 2, flops.active_parameters / 1e9,
+      e.workload.extent == Extent::Model ? ", output head included" : " of the layers", flops.of_attention / 1e9,
+      flops.per_token() / 1e9);
+}
+
 std::string idle_stages(const Experiment& e) {
   return fmt::format(
       "{} pipeline stages, but a batch of {} sample{} makes {} micro-batch{} at most: the stages mostly wait for one "
@@ -172,6 +184,7 @@ void add_limits(Report& report) {
     if (std::ranges::find(report.notes, note) == report.notes.end()) report.notes.push_back(std::move(note));
   };
   add(left_out(e));
+  if (report.kind != "run") add(flops_of_token(e));
   for (std::string& note : extrapolated_groups(e)) add(std::move(note));
   if (e.workload.batch < e.parallelism.pp) add(idle_stages(e));
   for (const SystemResult& result : report.results)

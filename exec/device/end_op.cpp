@@ -12,7 +12,7 @@ const Scalar* norm_weights(const DeviceOp<Scalar>& op) {
   return op.read(TensorKind::NormWeights) + (second ? op.shape.hidden : 0);
 }
 
-// What comes past the norm; chunks of tokens follow one another.
+// Adds the gradient that comes past the norm. Its chunks of tokens follow one another.
 template <class Scalar>
 void add_past_norm(const DeviceOp<Scalar>& op, Scalar* d_x) {
   std::int64_t done = 0;

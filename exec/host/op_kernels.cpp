@@ -186,7 +186,7 @@ void backward_gate(OpContext<Scalar>& c) {
   const Matrix<Scalar> d_input = write_tokens(c, gradient_of(roles::moe_input));
   if (const TensorId past = c.find_read(TensorKind::OutputGradient); past.exists())
     add_to(d_input, tokens(c, past).data);
-  // Where the range is empty, the gradient is a tensor of its own.
+  // A gradient that is a tensor of its own has an empty range.
   gate_backward<Scalar>(c.shape, gradient, find(TensorKind::Routing),
                         {read_tokens(c, roles::moe_input), read_router(c), place_of(c)}, d_input,
                         c.write(roles::router_gradient) + c.op.gradients.first);

@@ -322,7 +322,7 @@ Numbers end_numbers(const Experiment& e, const ModelData& data, End end, int ran
 Numbers word_numbers(const Experiment& e, const ModelData& data, int micro_batch, int micro_batches, int rank) {
   const std::int64_t sequence = e.workload.sequence, here = e.workload.batch / micro_batches * sequence;
   const std::int64_t group = rank % e.parallelism.stage_ranks() / e.parallelism.mp;
-  const std::int64_t skipped = (micro_batch * e.parallelism.dp + group) * here;
+  const std::int64_t skipped = (std::int64_t{micro_batch} * e.parallelism.dp + group) * here;
   return [&e, &data, sequence, here, skipped](std::int64_t first, std::span<double> to) {
     for (double& word : to) {
       std::int64_t at = first % here;

@@ -4,146 +4,17 @@
 #include <cmath>
 
 #include "exec/host/gate_logits.hpp"
+#include "exec/reference/attention.hpp"
 #include "exec/reference/ends.hpp"
 #include "exec/step/gate_scores.hpp"
 #include "exec/step/wire_format.hpp"
 #include "models/question/capacity.hpp"
 #include "models/question/expert_loads.hpp"
-#include "models/question/volumes.hpp"
 
 namespace dovetail::exec {
 namespace {
 
-using Size = std::size_t;
-
-// y += x W, for W (rows, cols).
-void add_product(const double* x, const double* w, Size rows, Size cols, double* y) {
-  for (Size i = 0; i < rows; ++i)
-    for (Size j = 0; j < cols; ++j) y[j] += x[i] * w[i * cols + j];
-}
-
-// dx += dy W^T and dW += x^T dy.
-void add_gradients(const double* x, const double* w, const double* dy, Size rows, Size cols, double* dx, double* dw) {
-  for (Size i = 0; i < rows; ++i) {
-    double sum = 0;
-    for (Size j = 0; j < cols; ++j) {
-      sum += w[i * cols + j] * dy[j];
-      dw[i * cols + j] += x[i] * dy[j];
-    }
-    dx[i] += sum;
-  }
-}
-
-double dot(const double* a, const double* b, Size count) {
-  double sum = 0;
-  for (Size i = 0; i < count; ++i) sum += a[i] * b[i];
-  return sum;
-}
-
-void add_scaled(double scale, const double* x, Size count, double* y) {
-  for (Size i = 0; i < count; ++i) y[i] += scale * x[i];
-}
-
-struct Sizes {
-  Size tokens, sequence, hidden, heads, kv_heads, head_size, expert_hidden, tokens_of_part;
-  // `e` is of one micro-batch, each of whose ranks holds a part of the tokens.
-  Sizes(const Experiment& e, const ComputeRules& r)
-      : tokens_of_part(static_cast<Size>(layer_volumes(e).tokens)),
-        rules(r),
-        parts(token_parts(layer_volumes(e), r.token_chunks)) {
-    tokens = tokens_of_part * static_cast<Size>(e.parallelism.stage_ranks() * r.micro_batches);
-    sequence = static_cast<Size>(e.workload.sequence);
-    hidden = static_cast<Size>(e.model.hidden);
-    heads = static_cast<Size>(e.model.attention.heads);
-    kv_heads = static_cast<Size>(e.model.attention.kv_heads);
-    head_size = static_cast<Size>(e.model.attention.head_size);
-    expert_hidden = static_cast<Size>(e.model.expert_hidden);
-  }
-  ComputeRules rules;
-  std::vector<TokenPart> parts;
-  Size queries() const { return heads * head_size; }
-  Size keys() const { return kv_heads * head_size; }
-};
-
-// --- attention ---
-
-struct AttentionPass {
-  Values query, key, value, context;
-};
-
-// Probabilities of `query_token` over the tokens of its sample up to itself, for one head.
-Values attend(const Sizes& s, const AttentionPass& pass, Size query_token, Size head) {
-  const Size first = query_token / s.sequence * s.sequence, kv = head * s.kv_heads / s.heads;
-  Values p;
-  for (Size t = first; t <= query_token; ++t)
-    p.push_back(dot(&pass.query[query_token * s.queries() + head * s.head_size],
-                    &pass.key[t * s.keys() + kv * s.head_size], s.head_size) /
-                std::sqrt(static_cast<double>(s.head_size)));
-  softmax(p);
-  return p;
-}
-
-// sum += attention(x).
-void add_attention(const Sizes& s, const LayerWeights& w, const Values& x, AttentionPass& pass, Values& sum) {
-  pass.query.assign(s.tokens * s.queries(), 0);
-  pass.key.assign(s.tokens * s.keys(), 0);
-  pass.value.assign(s.tokens * s.keys(), 0);
-  pass.context.assign(s.tokens * s.queries(), 0);
-  for (Size t = 0; t < s.tokens; ++t) {
-    add_product(&x[t * s.hidden], w.query.data(), s.hidden, s.queries(), &pass.query[t * s.queries()]);
-    add_product(&x[t * s.hidden], w.key.data(), s.hidden, s.keys(), &pass.key[t * s.keys()]);
-    add_product(&x[t * s.hidden], w.value.data(), s.hidden, s.keys(), &pass.value[t * s.keys()]);
-    for (Size head = 0; head < s.heads; ++head) {
-      const Values p = attend(s, pass, t, head);
-      const Size first = t / s.sequence * s.sequence, kv = head * s.kv_heads / s.heads;
-      for (Size i = 0; i < p.size(); ++i)
-        add_scaled(p[i], &pass.value[(first + i) * s.keys() + kv * s.head_size], s.head_size,
-                   &pass.context[t * s.queries() + head * s.head_size]);
-    }
-    add_product(&pass.context[t * s.queries()], w.output.data(), s.queries(), s.hidden, &sum[t * s.hidden]);
-  }
-}
-
-void attend_backward(const Sizes& s, const AttentionPass& pass, Size t, Size head, const double* d_context,
-                     AttentionPass& d) {
-  const Size first = t / s.sequence * s.sequence, kv = head * s.kv_heads / s.heads, n = s.head_size;
-  const Values p = attend(s, pass, t, head);
-  const auto key_at = [&](Size i) { return (first + i) * s.keys() + kv * n; };
-  const Size query_at = t * s.queries() + head * n;
-  Values d_p(p.size());
-  for (Size i = 0; i < p.size(); ++i) {
-    d_p[i] = dot(d_context, &pass.value[key_at(i)], n);
-    add_scaled(p[i], d_context, n, &d.value[key_at(i)]);
-  }
-  const double mean = dot(p.data(), d_p.data(), p.size());
-  for (Size i = 0; i < p.size(); ++i) {
-    const double d_score = p[i] * (d_p[i] - mean) / std::sqrt(static_cast<double>(n));
-    add_scaled(d_score, &pass.key[key_at(i)], n, &d.query[query_at]);
-    add_scaled(d_score, &pass.query[query_at], n, &d.key[key_at(i)]);
-  }
-}
-
-// Takes the gradient of attention(x) and returns that of x.
-Values attention_backward(const Sizes& s, const LayerWeights& w, const Values& x, const AttentionPass& pass,
-                          const Values& d_sum, LayerWeights& gradient) {
-  AttentionPass d{Values(pass.query.size()), Values(pass.key.size()), Values(pass.value.size()),
-                  Values(pass.context.size())};
-  for (Size t = 0; t < s.tokens; ++t) {
-    add_gradients(&pass.context[t * s.queries()], w.output.data(), &d_sum[t * s.hidden], s.queries(), s.hidden,
-                  &d.context[t * s.queries()], gradient.output.data());
-    for (Size head = 0; head < s.heads; ++head)
-      attend_backward(s, pass, t, head, &d.context[t * s.queries() + head * s.head_size], d);
-  }
-  Values d_x(d_sum.size());
-  for (Size t = 0; t < s.tokens; ++t) {
-    const double* const token = &x[t * s.hidden];
-    double* const to = &d_x[t * s.hidden];
-    add_gradients(token, w.query.data(), &d.query[t * s.queries()], s.hidden, s.queries(), to, gradient.query.data());
-    add_gradients(token, w.key.data(), &d.key[t * s.keys()], s.hidden, s.keys(), to, gradient.key.data());
-    add_gradients(token, w.value.data(), &d.value[t * s.keys()], s.hidden, s.keys(), to, gradient.value.data());
-  }
-  return d_x;
-}
+using namespace naive;
 
 // --- experts ---
 
@@ -419,10 +290,6 @@ class TokenOrder {
   std::vector<std::int64_t> rows_;
 };
 
-}  // namespace
-
-namespace {
-
 struct LayerPass {
   Values input, normed;  // by position: the layer's, and the attention's
   AttentionPass attention;
@@ -430,75 +297,95 @@ struct LayerPass {
   MoePass moe;    // its input is that of a dense feed-forward part too
 };
 
-template <class Numbers>
-auto first_norm(const Sizes& s, Numbers& weights) {
+template <class Norms>
+auto first_norm(const Sizes& s, Norms& weights) {
   return std::span(weights).first(s.hidden);
 }
-template <class Numbers>
-auto second_norm(const Sizes& s, Numbers& weights) {
+template <class Norms>
+auto second_norm(const Sizes& s, Norms& weights) {
   return std::span(weights).last(s.hidden);
 }
+
+// The layers of a step, forward and then backward. Values between layers are as ranks hold them.
+class Layers {
+ public:
+  Layers(const Experiment& e, const Sizes& s, const ModelData& data)
+      : e_(e), s_(s), data_(data), order_(s, e), competitors_(all_competitors(e, s)), passes_(data.layers.size()) {}
+
+  const TokenOrder& order() const { return order_; }
+
+  // Turns a layer's input into its output; returns the routing of its parts.
+  std::vector<Routing> forward(Size layer, Values& x) {
+    const LayerWeights& w = data_.layers[layer];
+    LayerPass& pass = passes_[layer];
+    pass.input = order_.by_position(x);
+    pass.normed = norms() ? norm(first_norm(s_, w.norm), pass.input) : pass.input;
+    Values sum = pass.input;
+    add_attention(s_, w, pass.normed, pass.attention, sum);
+    x = pass.middle = order_.as_held(sum);
+    pass.moe.input = norms() ? norm(second_norm(s_, w.norm), pass.middle) : pass.middle;
+    if (is_moe(layer)) add_moe(e_, s_, competitors_, w, static_cast<int>(layer), pass.moe, x);
+    add_dense_ffn(s_, w, pass.moe.input, x);
+    return is_moe(layer) ? routing_by_part(competitors_, pass.moe.routing) : std::vector<Routing>();
+  }
+
+  // Turns the gradient of a layer's output into that of its input.
+  void backward(Size layer, Values& d_x, LayerWeights& gradient) const {
+    const LayerWeights& w = data_.layers[layer];
+    const LayerPass& pass = passes_[layer];
+    Values d(d_x.size());
+    if (is_moe(layer)) d = moe_backward(s_, competitors_, w, static_cast<int>(layer), pass.moe, d_x, gradient);
+    add_dense_ffn_backward(s_, w, pass.moe.input, d_x, d, gradient);
+    if (norms()) d = norm_backward(second_norm(s_, w.norm), pass.middle, d, second_norm(s_, gradient.norm));
+    add_scaled(1, d.data(), d.size(), d_x.data());
+    d_x = order_.by_position(d_x);
+    d = attention_backward(s_, w, pass.normed, pass.attention, d_x, gradient);
+    if (norms()) d = norm_backward(first_norm(s_, w.norm), pass.input, d, first_norm(s_, gradient.norm));
+    add_scaled(1, d.data(), d.size(), d_x.data());
+    d_x = order_.as_held(d_x);
+  }
+
+ private:
+  bool norms() const { return e_.workload.whole_layers(); }
+  bool is_moe(Size layer) const { return e_.model.is_moe(static_cast<int>(layer)); }
+
+  const Experiment& e_;
+  const Sizes& s_;
+  const ModelData& data_;
+  TokenOrder order_;
+  std::vector<Competitors> competitors_;
+  std::vector<LayerPass> passes_;
+};
 
 }  // namespace
 
 Reference compute_reference(const Experiment& experiment, const ModelData& data, const ComputeRules& rules) {
   const Experiment e = one_micro_batch(experiment, rules.micro_batches);
   const Sizes s(e, rules);
-  const std::vector<Competitors> competitors = all_competitors(e, s);
-  const TokenOrder order(s, e);
-  const Size layers = data.layers.size();
-  const auto is_moe = [&](Size layer) { return e.model.is_moe(static_cast<int>(layer)); };
-  const bool norms = e.workload.whole_layers(), ends = e.workload.extent == Extent::Model;
-  std::vector<LayerPass> passes(layers);
+  Layers all(e, s, data);
+  const TokenOrder& order = all.order();
+  const bool ends = e.workload.extent == Extent::Model, trains = e.workload.phases == Phases::Training;
   Reference result;
   result.output = ends ? order.as_held(look_up(data.ends, data.words, s.hidden)) : data.input;
-  for (Size l = 0; l < layers; ++l) {
-    const LayerWeights& w = data.layers[l];
-    LayerPass& pass = passes[l];
-    pass.input = order.by_position(result.output);
-    pass.normed = norms ? norm(first_norm(s, w.norm), pass.input) : pass.input;
-    Values sum = pass.input;
-    add_attention(s, w, pass.normed, pass.attention, sum);
-    result.output = pass.middle = order.as_held(sum);
-    pass.moe.input = norms ? norm(second_norm(s, w.norm), pass.middle) : pass.middle;
-    result.routing.emplace_back();
-    if (is_moe(l)) {
-      add_moe(e, s, competitors, w, static_cast<int>(l), pass.moe, result.output);
-      result.routing.back() = routing_by_part(competitors, pass.moe.routing);
-    }
-    add_dense_ffn(s, w, pass.moe.input, result.output);
-    for (const Routing& routing : result.routing.back()) {
+  for (Size l = 0; l < data.layers.size(); ++l)
+    for (const Routing& routing : result.routing.emplace_back(all.forward(l, result.output))) {
       result.dropped += drop_count(routing);
       result.largest_load = std::max(result.largest_load, largest_load(routing, e.model.experts));
     }
-  }
-  const bool trains = e.workload.phases == Phases::Training;
-  Values d_output = data.output_gradient;  // as held
+  result.input_gradient = data.output_gradient;
   if (ends) {
     result.end_gradients = zero_end_weights(e);
+    Values d_output;
     result.loss = head_losses(data.ends, order.by_position(result.output), next_words(data.words, s.sequence),
                               trains ? &result.end_gradients : nullptr, &d_output);
-    if (trains) d_output = order.as_held(d_output);
+    if (trains) result.input_gradient = order.as_held(d_output);
   }
-  if (!trains) return result;
-  for (Size l = 0; l < layers; ++l) result.gradients.push_back(zero_weights(e, static_cast<int>(l)));
-  result.input_gradient = std::move(d_output);
-  for (Size l = layers; l-- > 0;) {
-    const LayerWeights& w = data.layers[l];
-    const LayerPass& pass = passes[l];
-    LayerWeights& gradient = result.gradients[l];
-    Values& d_sum = result.input_gradient;
-    Values d(d_sum.size());
-    if (is_moe(l)) d = moe_backward(s, competitors, w, static_cast<int>(l), pass.moe, d_sum, gradient);
-    add_dense_ffn_backward(s, w, pass.moe.input, d_sum, d, gradient);
-    if (norms) d = norm_backward(second_norm(s, w.norm), pass.middle, d, second_norm(s, gradient.norm));
-    add_scaled(1, d.data(), d.size(), d_sum.data());
-    d_sum = order.by_position(d_sum);
-    d = attention_backward(s, w, pass.normed, pass.attention, d_sum, gradient);
-    if (norms) d = norm_backward(first_norm(s, w.norm), pass.input, d, first_norm(s, gradient.norm));
-    add_scaled(1, d.data(), d.size(), d_sum.data());
-    d_sum = order.as_held(d_sum);
+  if (!trains) {
+    result.input_gradient.clear();
+    return result;
   }
+  for (Size l = 0; l < data.layers.size(); ++l) result.gradients.push_back(zero_weights(e, static_cast<int>(l)));
+  for (Size l = data.layers.size(); l-- > 0;) all.backward(l, result.input_gradient, result.gradients[l]);
   if (ends) look_up_backward(data.words, order.by_position(result.input_gradient), s.hidden, result.end_gradients);
   return result;
 }

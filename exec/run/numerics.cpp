@@ -181,7 +181,7 @@ class Comparison {
     return error.over(executor_);
   }
 
-  // Of the embedding, the output head and the final norm. Each rank has the words of its place in its group.
+  // The error of the embedding, the output head and the final norm. Each rank has the words of its place in its group.
   double end_error() const {
     const auto words_error = [&](int stage, bool at_end, const Values& expected) {
       RelativeError error;
@@ -208,7 +208,8 @@ class Comparison {
     for (int micro_batch = 0; micro_batch < s_.micro_batches; ++micro_batch)
       for_each_rank(last_stage(), [&](std::size_t local, int rank) {
         const Values held = find(local, {TensorKind::Loss, false, e_.workload.layers}, micro_batch);
-        const auto group = static_cast<std::size_t>(micro_batch * e_.parallelism.dp + rank / e_.parallelism.mp);
+        const auto group =
+            static_cast<std::size_t>(std::int64_t{micro_batch} * e_.parallelism.dp + rank / e_.parallelism.mp);
         Values loss;
         for (const std::int64_t row : rows) loss.push_back(held.at(static_cast<std::size_t>(row)));
         error.add(loss.data(), &reference_.loss.at(group * loss.size()), loss.size());

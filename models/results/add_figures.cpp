@@ -7,8 +7,13 @@ namespace dovetail {
 void add_figures(Report& report) {
   const Experiment& e = report.experiment;
   report.routing = {layer_volumes(e).capacity, summarize_routing(e)};
-  for (SystemResult& result : report.results)
-    if (result.schedule != nullptr) result.network = network_use(e, *result.schedule);
+  for (SystemResult& result : report.results) {
+    result.throughput = throughput(e, result.metrics);
+    if (report.kind == "run") result.throughput.mfu.reset();  // this machine is not the described device
+    if (result.schedule == nullptr) continue;
+    result.network = network_use(e, *result.schedule);
+    result.memory_by_stage = memory_by_kind(*result.schedule, result.timeline);
+  }
 }
 
 }  // namespace dovetail

@@ -9,6 +9,7 @@
 #include "models/plan/plan.hpp"
 #include "models/results/figures.hpp"
 #include "models/results/step_range.hpp"
+#include "models/results/throughput.hpp"
 #include "models/time/memory.hpp"
 #include "models/time/timeline.hpp"
 
@@ -70,6 +71,8 @@ struct SystemResult {
   Metrics metrics;
   Seconds lower_bound, plan_bound;
   MemoryUse memory;
+  std::vector<MemoryByKind> memory_by_stage = {};  // by add_figures
+  Throughput throughput = {};                      // by add_figures
   bool feasible = true;
   Bytes missing;  // device memory that lacks when not feasible
   std::optional<RunReport> run;

@@ -105,6 +105,23 @@ MemoryUse use_of_class(const Schedule& s, const Blocks& blocks, const IdVector<B
 
 }  // namespace
 
+std::vector<MemoryByKind> memory_by_kind(const Schedule& s, const Timeline& timeline) {
+  const Blocks blocks = memory_blocks(s);
+  const IdVector<BlockId, Life> life = lives(s, blocks, timeline);
+  std::vector<MemoryByKind> classes(s.classes.size());
+  std::vector<MemoryUse> uses;
+  for (int c = 0; c < static_cast<int>(classes.size()); ++c) uses.push_back(use_of_class(s, blocks, life, c));
+  for (const BlockId b : blocks.all.ids()) {
+    const Tensor& t = s.tensors[blocks.all[b].first];
+    const auto c = static_cast<std::size_t>(t.rank_class);
+    const double peak_at = uses[c].peak_at.value();
+    const bool lives_then = life[b].used() && life[b].born <= peak_at && peak_at < life[b].dead;
+    if (t.persistent || (t.place == Place::Device && lives_then))
+      classes[c][static_cast<std::size_t>(memory_kind_of(t))] += blocks.all[b].bytes;
+  }
+  return classes;
+}
+
 MemoryPlan plan_memory(const Schedule& s, const Timeline& timeline) {
   const Blocks blocks = memory_blocks(s);
   IdVector<BlockId, std::int64_t> offsets(blocks.all.size(), -1);

@@ -4,6 +4,7 @@
 #pragma once
 #include <vector>
 
+#include "models/time/memory_kinds.hpp"
 #include "models/time/timeline.hpp"
 
 namespace dovetail {
@@ -21,6 +22,9 @@ std::vector<MemoryUse> memory_by_class(const Schedule& schedule, const Timeline&
                                        Arenas arenas = Arenas::Planned);
 // The memory of the class that needs most.
 MemoryUse memory_use(const Schedule& schedule, const Timeline& timeline, Arenas arenas = Arenas::Planned);
+
+// The device memory of each class at its own peak, by what it holds. The sum is the peak.
+std::vector<MemoryByKind> memory_by_kind(const Schedule& schedule, const Timeline& timeline);
 
 // Offsets in that arena, aligned to 256 bytes, by TensorId, of each rank class by itself (sizes: of the largest);
 // tensors that no op uses have -1. Tensors that share a buffer share an address; device and host memory are counted

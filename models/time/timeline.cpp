@@ -13,8 +13,13 @@ StreamKind stream_kind(const Schedule& s, const Op& op) {
   return s.streams[op.stream].kind;
 }
 
-// Time in which communication runs and no computation does, on the ranks of a class: sweep over starts and ends.
-Seconds exposed(const Schedule& s, const Timeline& timeline, int rank_class) {
+// Times on the ranks of a class: communication runs and no computation does, or neither runs.
+struct Idle {
+  Seconds exposed, waiting;
+};
+
+// A sweep over starts and ends.
+Idle idle_of(const Schedule& s, const Timeline& timeline, int rank_class, Seconds makespan) {
   struct Change {
     double at;
     int compute, communication;
@@ -30,15 +35,16 @@ Seconds exposed(const Schedule& s, const Timeline& timeline, int rank_class) {
     changes.push_back({timeline.ops[i].finish.value(), -c, c - 1});
   }
   std::ranges::sort(changes, {}, &Change::at);
-  double sum = 0, last = 0;
+  changes.push_back({makespan.value(), 0, 0});
+  double exposed = 0, waiting = 0, last = 0;
   int compute = 0, communication = 0;
   for (const Change& change : changes) {
-    if (communication > 0 && compute == 0) sum += change.at - last;
+    if (compute == 0) (communication > 0 ? exposed : waiting) += change.at - last;
     compute += change.compute;
     communication += change.communication;
     last = change.at;
   }
-  return Seconds(sum);
+  return {Seconds(exposed), Seconds(waiting)};
 }
 
 }  // namespace
@@ -55,8 +61,13 @@ Metrics metrics(const Schedule& s, const Timeline& timeline) {
     m.streams[s.ops[i].stream].busy += finish - start;
   }
   m.backward = m.makespan - m.forward;
-  for (int c = 0; c < static_cast<int>(s.classes.size()); ++c)
-    m.exposed_communication = std::max(m.exposed_communication, exposed(s, timeline, c));
+  double ranks = 0;
+  for (const RankClass& c : s.classes) ranks += c.ranks;
+  for (int c = 0; c < static_cast<int>(s.classes.size()); ++c) {
+    const Idle idle = idle_of(s, timeline, c, m.makespan);
+    m.exposed_communication = std::max(m.exposed_communication, idle.exposed);
+    m.waiting += idle.waiting * (s.classes[static_cast<std::size_t>(c)].ranks / ranks);
+  }
   return m;
 }
 

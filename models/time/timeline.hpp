@@ -35,6 +35,7 @@ struct Metrics {
   Seconds forward;                // end of the last forward op; of pipelined stages some are backward by then
   Seconds backward;               // the rest: backward, gradient synchronisation, optimizer
   Seconds exposed_communication;  // communication active and no compute, on the rank class where that is longest
+  Seconds waiting;                // neither computation nor communication runs: the mean over all ranks
   Seconds launch_bound;           // by launch_bound(), where launches take time
   std::vector<StreamUse> streams;
 };

@@ -4,9 +4,9 @@
 
 namespace dovetail::builder {
 
-// Of a layer's input; with layer = layers: of the last layer's output. Returns normed_input (T, M).
+// The norm of a layer's input or, with layer = layers, of the last layer's output. Returns normed_input (T, M).
 TensorId norm_forward(StepContext& c, int layer, TensorId x);
-// Before the feed-forward part: of moe_input. Returns normed_moe_input of the part's tokens.
+// The norm before the feed-forward part. Returns normed_moe_input of the part's tokens.
 TensorId norm_forward(StepContext& c, int layer, const TokenPart& part, TensorId moe_input);
 
 // From the gradient of the norm's result to that of its input `x`. `past`: parts of the gradient that come past the

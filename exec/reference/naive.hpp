@@ -1,0 +1,63 @@
+// The small parts that the reference is made of: products and sums in plain loops, and the sizes of a step.
+#pragma once
+#include <cstddef>
+
+#include "exec/reference/model_data.hpp"
+#include "exec/run/compute_rules.hpp"
+#include "models/question/volumes.hpp"
+
+namespace dovetail::exec::naive {
+
+using Size = std::size_t;
+
+// y += x W, for W (rows, cols).
+inline void add_product(const double* x, const double* w, Size rows, Size cols, double* y) {
+  for (Size i = 0; i < rows; ++i)
+    for (Size j = 0; j < cols; ++j) y[j] += x[i] * w[i * cols + j];
+}
+
+// dx += dy W^T and dW += x^T dy.
+inline void add_gradients(const double* x, const double* w, const double* dy, Size rows, Size cols, double* dx,
+                          double* dw) {
+  for (Size i = 0; i < rows; ++i) {
+    double sum = 0;
+    for (Size j = 0; j < cols; ++j) {
+      sum += w[i * cols + j] * dy[j];
+      dw[i * cols + j] += x[i] * dy[j];
+    }
+    dx[i] += sum;
+  }
+}
+
+inline double dot(const double* a, const double* b, Size count) {
+  double sum = 0;
+  for (Size i = 0; i < count; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+inline void add_scaled(double scale, const double* x, Size count, double* y) {
+  for (Size i = 0; i < count; ++i) y[i] += scale * x[i];
+}
+
+struct Sizes {
+  Size tokens, sequence, hidden, heads, kv_heads, head_size, expert_hidden, tokens_of_part;
+  // `e` is of one micro-batch, each of whose ranks holds a part of the tokens.
+  Sizes(const Experiment& e, const ComputeRules& r)
+      : tokens_of_part(static_cast<Size>(layer_volumes(e).tokens)),
+        rules(r),
+        parts(token_parts(layer_volumes(e), r.token_chunks)) {
+    tokens = tokens_of_part * static_cast<Size>(e.parallelism.stage_ranks() * r.micro_batches);
+    sequence = static_cast<Size>(e.workload.sequence);
+    hidden = static_cast<Size>(e.model.hidden);
+    heads = static_cast<Size>(e.model.attention.heads);
+    kv_heads = static_cast<Size>(e.model.attention.kv_heads);
+    head_size = static_cast<Size>(e.model.attention.head_size);
+    expert_hidden = static_cast<Size>(e.model.expert_hidden);
+  }
+  ComputeRules rules;
+  std::vector<TokenPart> parts;
+  Size queries() const { return heads * head_size; }
+  Size keys() const { return kv_heads * head_size; }
+};
+
+}  // namespace dovetail::exec::naive

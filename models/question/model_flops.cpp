@@ -1,0 +1,26 @@
+#include "models/question/model_flops.hpp"
+
+#include "models/question/volumes.hpp"
+
+namespace dovetail {
+
+ModelFlops model_flops(const Experiment& experiment) {
+  Experiment e = experiment;
+  e.parallelism = {};  // all of the model on one rank
+  const Model& m = e.model;
+  const double passes = e.workload.phases == Phases::Training ? 3 : 1;  // a backward pass counts as two forward ones
+  const double expert = static_cast<double>(m.expert_gemms()) * m.hidden * m.expert_hidden;
+  const double seen = (e.workload.causal ? .5 : 1) * e.workload.sequence;  // positions, on average
+  ModelFlops flops;
+  flops.active_parameters = static_cast<double>(end_volumes(e).head_parameters);
+  for (int layer = 0; layer < e.workload.layers; ++layer) {
+    const LayerVolumes v = layer_volumes(e, layer);
+    flops.active_parameters += static_cast<double>(v.dense_parameters + v.router_parameters);
+    if (v.moe) flops.active_parameters += e.workload.top_k * expert;
+    flops.of_attention += passes * 2 * seen * static_cast<double>(v.query_width + v.context_width);
+  }
+  flops.of_parameters = 2 * passes * flops.active_parameters;
+  return flops;
+}
+
+}  // namespace dovetail

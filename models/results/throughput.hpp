@@ -1,0 +1,21 @@
+// The figures that a step achieves: tokens and model flops a second, and the share in which ranks wait.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "models/question/experiment.hpp"
+#include "models/time/timeline.hpp"
+
+namespace dovetail {
+
+struct Throughput {
+  std::int64_t samples = 0, tokens = 0;  // of a step, over all data-parallel groups
+  double tokens_per_second = 0, of_gpu = 0;
+  FlopsPerSecond model_flops;  // of a GPU, by model_flops()
+  std::optional<double> mfu;   // those over the peak of the products' format; none: the device states no peak
+  double exposed = 0;          // share of the step, see Metrics
+  double waiting = 0;
+};
+Throughput throughput(const Experiment& experiment, const Metrics& metrics);
+
+}  // namespace dovetail

@@ -1,0 +1,69 @@
+// The memory of each pipeline stage at its fullest moment, by what it holds.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "models/results/ranking.hpp"
+#include "models/time/memory_kinds.hpp"
+#include "reports/sections/section.hpp"
+
+namespace dovetail::reports {
+namespace {
+
+constexpr double gibibyte = 1024. * 1024 * 1024;
+
+double sum_of(const MemoryByKind& stage) {
+  double sum = 0;
+  for (const Bytes bytes : stage) sum += bytes.value();
+  return sum;
+}
+
+// The fastest result: a row for each stage, a column for each kind that is anywhere.
+SectionTable memory_table(const Report& report) {
+  SectionTable table{{"system", "stage", "peak\nGiB"}, {}};
+  if (report.kind == "run") return table;  // sizes are scaled down
+  const SystemResult* best = fastest(report);
+  if (best == nullptr && !report.results.empty()) best = &report.results.front();
+  if (best == nullptr) return table;
+  std::vector<std::size_t> shown;
+  for (std::size_t kind = 0; kind < memory_kind_names.size(); ++kind)
+    if (std::ranges::any_of(best->memory_by_stage, [&](const MemoryByKind& m) { return m[kind] > Bytes(0); })) {
+      shown.push_back(kind);
+      table.headings.emplace_back(memory_kind_names[kind].first);
+    }
+  std::string name = best->system;
+  for (std::size_t stage = 0; stage < best->memory_by_stage.size(); ++stage) {
+    const MemoryByKind& of_stage = best->memory_by_stage[stage];
+    std::vector<std::string> row{std::exchange(name, ""), fmt::format("{}", stage),
+                                 fmt::format("{:.2f}", sum_of(of_stage) / gibibyte)};
+    for (const std::size_t kind : shown) row.push_back(fmt::format("{:.2f}", of_stage[kind].value() / gibibyte));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+nlohmann::ordered_json memory_json(const SystemResult& result) {
+  auto list = nlohmann::ordered_json::array();
+  for (const MemoryByKind& of_stage : result.memory_by_stage) {
+    nlohmann::ordered_json stage{{"peak_bytes", sum_of(of_stage)}};
+    for (const auto& [name, kind] : memory_kind_names) {
+      std::string key = fmt::format("{}_bytes", name);
+      std::ranges::replace(key, ' ', '_');
+      stage[key] = of_stage[static_cast<std::size_t>(kind)].value();
+    }
+    list.push_back(std::move(stage));
+  }
+  return list;
+}
+
+}  // namespace
+
+Section memory_by_kind() {
+  return {"memory by kind",
+          "Device memory of a rank of each pipeline stage at its own peak, in GiB, of the fastest system.",
+          "memory_by_stage", memory_table, memory_json};
+}
+
+}  // namespace dovetail::reports
