@@ -45,7 +45,7 @@ void scale_down(Question& question, const exec::HostScale& scale, int seed, bool
       scale.ranks, e.cluster.nodes, e.cluster.gpus_per_node, e.workload.layers, e.workload.layers == 1 ? "" : "s",
       e.model.experts, e.model.hidden, e.model.expert_hidden, e.model.attention.heads, e.model.attention.head_size,
       scale.tokens_per_rank));
-  add_executed_attention(big, question.notes);
+  add_run_differences(big, question.notes);
   question.notes.emplace_back(
       "ops of a run are predicted at, and held to, the times that they take alone: overlap is ideal");
   if (big.calibration->host)

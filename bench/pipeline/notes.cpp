@@ -101,11 +101,13 @@ void add_bad_fits(const Calibration& calibration, std::vector<std::string>& note
                                 calibration.name, usual_r2, fmt::join(bad, ", ")));
 }
 
-void add_executed_attention(const Experiment& asked, std::vector<std::string>& notes) {
+void add_run_differences(const Experiment& asked, std::vector<std::string>& notes) {
   if (asked.workload.attention == AttentionKernel::Eager)
     notes.emplace_back(
         "attention runs, and is predicted here, as a flash kernel, which keeps no scores; eager attention is simulated "
         "alone");
+  if (!asked.parallelism.pipeline_layout.empty())
+    notes.emplace_back("a run has few layers, in equal parts on all stages: parallelism.pipeline_layout is left out");
   if (asked.workload.whole_layers())
     notes.emplace_back("rotary positions are predicted but not executed: queries and keys are not turned in a run");
 }

@@ -15,8 +15,9 @@ void add_assumptions(const Experiment& experiment, std::vector<std::string>& not
 // One line for the costs whose measured times are far from the line that was fitted to them, if there are such.
 void add_bad_fits(const Calibration& calibration, std::vector<std::string>& notes);
 
-// One line if the question has eager attention, which runs for real as a flash kernel.
-void add_executed_attention(const Experiment& asked, std::vector<std::string>& notes);
+// A line for each thing that a run leaves out or does otherwise than the question asks: eager attention, layouts of
+// stages, rotary positions.
+void add_run_differences(const Experiment& asked, std::vector<std::string>& notes);
 
 // One line if stages are pipelined and what passes between them has no cost of its own.
 void add_stage_transfers(const Experiment& experiment, std::vector<std::string>& notes);

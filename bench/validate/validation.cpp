@@ -60,7 +60,7 @@ Experiment full_size(const ValidationGrid& grid, FilesRead& files) {
 std::vector<std::string> conditions(const ValidationGrid& grid, const Experiment& e, const FilesRead& files) {
   std::vector<std::string> notes;
   add_assumptions(e, notes);
-  add_executed_attention(e, notes);
+  add_run_differences(e, notes);
   add_hardware(e, {grid.request, files, ""}, notes);
   const bool held = grid.kernels == KernelTimes::Held;
   notes.push_back(

@@ -139,7 +139,7 @@ TEST_CASE("Random plans on several devices compute what the reference does, in d
   Random random(26);
   std::set<OpKind> kinds;
   int run = 0, stages = 0, stepped = 0;
-  for (std::uint64_t i = 0; run < 60; ++i) {
+  for (std::uint64_t i = 0; run < 90; ++i) {
     const Experiment e = random_executable(random);
     const Plan plan = random_legal_plan(random, e);
     if (e.cluster.gpus() < 2) continue;

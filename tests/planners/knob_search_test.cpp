@@ -70,7 +70,8 @@ void add_protocols(Experiment& e) {
           {link, protocol, Seconds(1e-4), 10, BytesPerSecond(1e9), BytesPerSecond(5e8), {}});
 }
 
-// All searches together: on ranks that share experts, on nodes of several, and with pipeline stages.
+// All searches together: on ranks that share experts, on nodes of several, and with pipeline stages, one or two
+// on each rank.
 Given given_by_searches() {
   Given given;
   Experiment e = test::testbed_b(2);
@@ -87,6 +88,10 @@ Given given_by_searches() {
   e.parallelism.pp = 2;
   e.parallelism.dp = e.parallelism.ep = 4;
   add(given_by(task_of(e)), given);
+  e.model.layers = e.workload.layers = 4;
+  PlanningTask laps = task_of(e);
+  laps.base.virtual_stages = 2;
+  add(given_by(laps), given);
   return given;
 }
 
