@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
 #include "models/question/model_flops.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"
