@@ -153,8 +153,7 @@ std::string left_out(const Experiment& e) {
   const double bytes = training ? 2 * element + 4 * (element < 4 ? 3 : 2) : element;  // as of the layers' parameters
   return fmt::format(
       "time and memory are those of the layers: embedding and output head ({} each for weights{}, if divided over "
-      "mp{}), "
-      "{}",
+      "mp{}), {}",
       reports::bytes(Bytes(parameters * bytes)), training ? ", gradients and Adam" : "",
       e.parallelism.pp > 1 ? "; on the first and the last stage" : "", rest);
 }
@@ -163,8 +162,7 @@ std::string flops_of_token(const Experiment& e) {
   const ModelFlops flops = model_flops(e);
   return fmt::format(
       "model flops of a token: {} x {:.4g} billion active parameters of products{} + {:.3g} GFLOP of attention = "
-      "{:.4g} "
-      "GFLOP; MFU divides by the peak of the products' format",
+      "{:.4g} GFLOP; MFU divides by the peak of the products' format",
       e.workload.phases == Phases::Training ? 6 : 2, flops.active_parameters / 1e9,
       e.workload.extent == Extent::Model ? ", output head included" : " of the layers", flops.of_attention / 1e9,
       flops.per_token() / 1e9);

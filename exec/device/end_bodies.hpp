@@ -4,6 +4,7 @@
 
 #include "exec/device/launch.hpp"
 #include "exec/step/norm_rule.hpp"
+#include "models/schedule/loss_statistics.hpp"
 
 namespace dovetail::exec {
 
@@ -191,7 +192,7 @@ struct AddToWords {
   }
 };
 
-// By position: the statistics of its row of logits (norm_rule.hpp).
+// By position: the statistics of its row of logits (loss_statistics.hpp).
 template <class Scalar>
 struct LossStatisticsOf {
   DeviceWords<Scalar> words;

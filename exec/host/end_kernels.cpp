@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "exec/step/norm_rule.hpp"
+#include "models/schedule/loss_statistics.hpp"
 
 namespace dovetail::exec {
 namespace {

@@ -78,8 +78,8 @@ struct GateOperands {
   const Scalar* router_weights = nullptr;
   TokenPlace place = {};
 };
-// The routing of `input`. `preset`, unless empty, gives experts (and slots, if it
-// has them) in place of the kernel's own choice; scores are always the kernel's.
+// The routing of `input`. `preset`, unless empty, gives experts (and slots, if it has them) in place of the kernel's
+// own choice; scores are always the kernel's.
 template <class Scalar>
 void gate_forward(const LayerShape& shape, Matrix<const Scalar> input, const Scalar* router_weights,
                   const TokenPlace& place, const Routing& preset, const GateWeights<Scalar>& weights);

@@ -14,6 +14,7 @@ SectionTable throughput_table(const Report& report) {
   SectionTable table{{"system", "global\nbatch", "tokens\na step", "tokens/s", "tokens/s\na GPU",
                       "model TFLOP/s\na GPU", "MFU\n%", "exposed\n%", "waiting\n%"},
                      {}};
+  if (report.kind == "run") return table;  // scaled down, and mostly held to modelled times
   for (const SystemResult& result : report.results) {
     const Throughput& t = result.throughput;
     if (t.tokens_per_second <= 0) continue;

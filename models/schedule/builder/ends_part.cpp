@@ -3,11 +3,10 @@
 #include <array>
 
 #include "models/schedule/builder/norm_part.hpp"
+#include "models/schedule/loss_statistics.hpp"
 
 namespace dovetail::builder {
 namespace {
-
-constexpr std::int64_t statistics = 3;  // of a row of logits: its largest, the sum of exponentials, the right word's
 
 TensorId add_tokens(StepContext& c) {
   return c.persistent(TensorKind::Tokens, 0, 2 * c.volumes(0).sequence_tokens);
@@ -22,12 +21,12 @@ void add_loss(StepContext& c, TensorId tokens, TensorId logits) {
   const std::int64_t rows = c.volumes(0).sequence_tokens;
   const StreamId compute = c.streams().compute;
   const int layer = c.layers();
-  TensorId of_rows = c.fp32(TensorKind::LossStatistics, layer, statistics * rows);
+  TensorId of_rows = c.fp32(TensorKind::LossStatistics, layer, loss_statistics * rows);
   c.add(c.op(OpKind::LossStatistics, Phase::Forward, layer, compute, c.end_work().statistics()), {logits, tokens},
         {of_rows});
   if (c.mp_gathers()) {
     const TensorId own = of_rows;
-    of_rows = c.fp32(TensorKind::GatheredStatistics, layer, c.groups().mp * statistics * rows);
+    of_rows = c.fp32(TensorKind::GatheredStatistics, layer, c.groups().mp * loss_statistics * rows);
     c.add(c.op(OpKind::GatherStatistics, Phase::Forward, layer, c.streams().intra,
                c.end_work().gather_statistics(c.elements_of(of_rows))),
           {own}, {of_rows});

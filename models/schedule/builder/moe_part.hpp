@@ -31,8 +31,8 @@ struct DecodeGradients {
 // `gradient`: parts (one or two) that add up to the output's gradient.
 DecodeGradients decode_backward(StepContext& c, int layer, const TokenPart& part, const TensorIds& gradient,
                                 const SavedMoe& saved);
-// `d_encoded`: the part's chunks as they came; `d_shadows`: of shadow_input. Returns
-// d_moe_input or, with norms, d_normed_moe_input.
+// `d_encoded`: the part's chunks as they came; `d_shadows`: of shadow_input. Returns d_moe_input or,
+// with norms, d_normed_moe_input.
 TensorId encode_backward(StepContext& c, int layer, const TokenPart& part, const DecodeGradients& decoded,
                          const TensorIds& d_encoded, const TensorIds& d_shadows, const SavedMoe& saved);
 
