@@ -122,70 +122,56 @@ DeviceMemory::DeviceMemory(ComputeDevice& device, const Experiment& experiment, 
 }
 
 void DeviceMemory::upload_initial(const Experiment& experiment, const ModelData& data, int rank) {
-  const IdVector<TensorId, Master> masters = master_weights();
+  const IdVector<TensorId, std::vector<Master>> masters = master_weights(rank);
   for (const TensorId i : schedule_.tensors.ids())
     if (tensors_[i] != nullptr && starts_at_zero(schedule_.tensors[i]))
       initial_.push_back({tensors_[i], nullptr, bytes_of(i)});
   for (const TensorId i : schedule_.tensors.ids()) {
     const Tensor& t = schedule_.tensors[i];
     if (tensors_[i] == nullptr || starts_at_zero(t)) continue;
-    if (const Numbers numbers = initial_values(experiment, t, data, rank))
-      upload_initial(numbers, t.elements, stored_[i], tensors_[i], masters[i]);
+    const Numbers numbers = initial_values(experiment, t, data, rank);
+    if (!numbers) continue;
+    upload_initial(numbers, {0, t.elements}, stored_[i], tensors_[i], {});
+    for (const Master& m : masters[i]) upload_initial(numbers, m.elements, m.stored, m.at, stored_[i]);
   }
 }
 
-// Piece by piece: a large layer in double would fill the host's memory.
-void DeviceMemory::upload_initial(const Numbers& numbers, std::int64_t elements, Stored stored, void* to,
-                                  Master master) {
-  const std::int64_t size = size_of(stored), master_size = master.at == nullptr ? 0 : size_of(master.stored);
-  const auto keep = [&](void* place, std::int64_t bytes) {
-    kept_.push_back(device_.allocate(bytes, Place::Device));
-    initial_.push_back({place, kept_.back()->data(), bytes});
-    return kept_.back()->data();
-  };
-  std::byte* weights = keep(to, elements * size);
-  std::byte* masters = master.at == nullptr ? nullptr : keep(master.at, elements * master_size);
-  std::vector<std::byte> encoded, master_encoded;
-  for (std::int64_t first = 0; first < elements; first += copied_at_once) {
-    const std::int64_t count = std::min(copied_at_once, elements - first);
+// Elements of the numbers, rounded to another format before if one is given. Piece by piece: a large layer in double
+// would fill the host's memory.
+void DeviceMemory::upload_initial(const Numbers& numbers, RowRange elements, Stored stored, void* to,
+                                  std::optional<Stored> by_way) {
+  const std::int64_t size = size_of(stored);
+  kept_.push_back(device_.allocate(elements.size() * size, Place::Device));
+  initial_.push_back({to, kept_.back()->data(), elements.size() * size});
+  std::vector<std::byte> encoded;
+  for (std::int64_t done = 0; done < elements.size(); done += copied_at_once) {
+    const std::int64_t count = std::min(copied_at_once, elements.size() - done);
     encoded.resize(static_cast<std::size_t>(count * size));
-    master_encoded.resize(static_cast<std::size_t>(count * master_size));
     in_parallel(count, [&](std::int64_t from, std::int64_t last) {
       Values values;
       for (; from < last; from += std::ssize(values)) {
         values.resize(static_cast<std::size_t>(std::min(encoded_at_once, last - from)));
-        numbers(first + from, values);
-        const std::vector<std::byte> narrow = encode(values, stored);
-        std::ranges::copy(narrow, encoded.begin() + from * size);
-        if (masters != nullptr)
-          std::ranges::copy(encode(decode(narrow, stored), master.stored), master_encoded.begin() + from * master_size);
+        numbers(elements.first + done + from, values);
+        if (by_way) values = decode(encode(values, *by_way), *by_way);
+        std::ranges::copy(encode(values, stored), encoded.begin() + from * size);
       }
     });
-    device_.copy_now(weights + first * size, encoded.data(), std::ssize(encoded));
-    if (masters != nullptr)
-      device_.copy_now(masters + first * master_size, master_encoded.data(), std::ssize(master_encoded));
+    device_.copy_now(kept_.back()->data() + done * size, encoded.data(), std::ssize(encoded));
   }
 }
 
-IdVector<TensorId, DeviceMemory::Master> DeviceMemory::master_weights() const {
-  IdVector<TensorId, Master> masters(tensors_.size());
+IdVector<TensorId, std::vector<DeviceMemory::Master>> DeviceMemory::master_weights(int rank) const {
+  IdVector<TensorId, std::vector<Master>> masters(tensors_.size());
   for (const Op& op : schedule_.ops) {
-    if (op.kind != OpKind::Update) continue;
-    const auto writes = schedule_.writes_of(op);
-    const auto in = [&](Role role) {
-      return writes | std::views::filter([this, role](TensorId id) { return role.covers(schedule_.tensors[id]); });
-    };
-    const TensorId state = in(TensorKind::OptimizerState).front();
-    auto weights = in(roles::weights);
-    std::int64_t parameters = 0;
-    for (TensorId id : weights) parameters += schedule_.tensors[id].elements;
-    if (tensors_[state] == nullptr || schedule_.tensors[state].elements < 3 * parameters) continue;
+    if (op.kind != OpKind::Update || schedule_.class_of(op) != schedule_.class_of_rank(rank)) continue;
+    const OpRoles update{schedule_, op};
+    const TensorId state = update.write_id(TensorKind::OptimizerState);
+    const UpdatedParts parts = updated_parts(update, rank % schedule_.groups.stage_ranks());
+    if (schedule_.tensors[state].elements < 3 * parts.total) continue;
     const std::int64_t size = size_of(stored_[state]);
-    auto* to = static_cast<std::byte*>(tensors_[state]) + 2 * parameters * size;
-    for (TensorId id : weights) {
-      masters[id] = {to, stored_[state]};
-      to += schedule_.tensors[id].elements * size;
-    }
+    auto* const first = static_cast<std::byte*>(tensors_[state]) + 2 * parts.total * size;
+    for (const UpdatedPart& part : parts.all)
+      masters[part.weights].push_back({part.elements, first + part.state * size, stored_[state]});
   }
   return masters;
 }

@@ -1,6 +1,7 @@
 // The tensors of one rank on a device: one arena, their contents when a step starts, poison.
 #pragma once
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "exec/device/device.hpp"
@@ -51,14 +52,16 @@ class DeviceMemory {
     const void* from;  // null: zeros
     std::int64_t bytes;
   };
-  // Weights once more, in full precision, after the two moments; null: of weights that are in full precision already.
+  // Elements of weights once more, in full precision, after the two moments.
   struct Master {
+    RowRange elements;
     void* at = nullptr;
     Stored stored = Stored::Float;
   };
-  IdVector<TensorId, Master> master_weights() const;
+  // Those of each weight tensor that the rank updates; none of weights that are in full precision already.
+  IdVector<TensorId, std::vector<Master>> master_weights(int rank) const;
   void upload_initial(const Experiment& experiment, const ModelData& data, int rank);
-  void upload_initial(const Numbers& numbers, std::int64_t elements, Stored stored, void* to, Master master);
+  void upload_initial(const Numbers& numbers, RowRange elements, Stored stored, void* to, std::optional<Stored> by_way);
 
   ComputeDevice& device_;
   const Schedule& schedule_;

@@ -64,29 +64,26 @@ void record_decompress(const DeviceOp<Scalar>& op) {
 template <class Scalar>
 void record_update(const DeviceOp<Scalar>& op) {
   using Number = Wide<Scalar>;
-  const std::vector<TensorId> weights = op.all_writes(roles::weights);
-  std::int64_t parameters = 0, done = 0;
-  for (TensorId id : weights) parameters += op.tensor(id).elements;
+  const UpdatedParts parts = updated_parts(op, op.rank());
   const bool master = !std::is_same_v<Scalar, Number>;
-  check(op.write_tensor(TensorKind::OptimizerState).elements >= (master ? 3 : 2) * parameters,
+  check(op.write_tensor(TensorKind::OptimizerState).elements >= (master ? 3 : 2) * parts.total,
         "an optimizer state too small");
   Number* const state = op.template write<Number>(TensorKind::OptimizerState);
-  for (TensorId id : weights) {
-    const Tensor& t = op.tensor(id);
-    const GradientPlace gradient = gradient_of(op, t);
+  for (const UpdatedPart& part : parts.all) {
+    const std::int64_t count = part.elements.size();
     const auto step = [&]<int size>() {
-      return AdamStep<Scalar, size>{op.data(gradient.tensor) + gradient.first,
-                                    op.data(id),
-                                    state + done,
-                                    state + parameters + done,
-                                    master ? state + 2 * parameters + done : nullptr,
+      return AdamStep<Scalar, size>{op.data(part.gradient.tensor) + part.gradient.first,
+                                    op.data(part.weights) + part.elements.first,
+                                    state + part.state,
+                                    state + parts.total + part.state,
+                                    master ? state + 2 * parts.total + part.state : nullptr,
                                     static_cast<Number>(1e-3 / (1 - .9)),
                                     static_cast<Number>(1 / (1 - .999))};
     };
-    const std::int64_t begins[] = {gradient.first, done, parameters, t.elements};  // tensors begin at multiples of 256
+    // Tensors begin at multiples of 256 bytes.
+    const std::int64_t begins[] = {part.gradient.first, part.elements.first, part.state, parts.total, count};
     const bool packs = std::ranges::all_of(begins, [](std::int64_t at) { return at % pack_size<Scalar> == 0; });
-    launch_packed<Scalar>(op.out, t.elements, step, packs);
-    done += t.elements;
+    launch_packed<Scalar>(op.out, count, step, packs);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "exec/device/self_exchange.hpp"
 
 #include <algorithm>
+#include <variant>
 
 namespace dovetail::exec {
 namespace {
@@ -33,7 +34,11 @@ std::vector<Piece> pieces_of(const GroupMember& self, Recorder& recorder) {
   std::vector<Piece> pieces;
   if (self.at(source) == self.at(result)) {
     constexpr std::int64_t most_beside = 1 << 27;
-    const Region summed = std::get<NativeCollective>(self.lowered().steps.front()).from;
+    const LoweredOp lowered = self.lowered();
+    const auto native = std::ranges::find_if(
+        lowered.steps, [](const LoweredStep& step) { return std::holds_alternative<NativeCollective>(step); });
+    const auto& exchanged = std::get<NativeCollective>(*native);
+    const Region summed = exchanged.from.tensor == Region::scratch ? exchanged.to : exchanged.from;
     const std::int64_t size = self.element_bytes(summed.tensor), bytes = summed.count * size,
                        beside = std::min(bytes, most_beside);
     add_pieces(recorder.scratch<std::byte>(beside), beside, self.at(summed.tensor) + summed.first * size, bytes,

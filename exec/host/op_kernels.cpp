@@ -329,19 +329,13 @@ void residual(OpContext<Scalar>& c) {
 // Every step of an executor starts from the same weights, so that this is always Adam's first step.
 template <class Scalar>
 void update(OpContext<Scalar>& c) {
-  const std::vector<TensorId> weights = c.all_writes(roles::weights);
-  std::int64_t parameters = 0, done = 0;
-  for (TensorId id : weights) parameters += c.tensor(id).elements;
-  check(c.write_tensor(TensorKind::OptimizerState).elements >= 2 * parameters,
+  const UpdatedParts parts = updated_parts(c, c.rank());
+  check(c.write_tensor(TensorKind::OptimizerState).elements >= 2 * parts.total,
         "an optimizer state too small for two moments");
   Scalar* const mean = c.write(TensorKind::OptimizerState);
-  for (TensorId id : weights) {
-    const Tensor& t = c.tensor(id);
-    const GradientPlace gradient = gradient_of(c, t);
-    adam_step<Scalar>(t.elements, c.data(gradient.tensor) + gradient.first, 1, c.data(id), mean + done,
-                      mean + parameters + done);
-    done += t.elements;
-  }
+  for (const UpdatedPart& part : parts.all)
+    adam_step<Scalar>(part.elements.size(), c.data(part.gradient.tensor) + part.gradient.first, 1,
+                      c.data(part.weights) + part.elements.first, mean + part.state, mean + parts.total + part.state);
 }
 
 // The rows of a part of the gradient, whichever tokens these are.

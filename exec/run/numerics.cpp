@@ -10,6 +10,7 @@
 #include "models/base/errors.hpp"
 #include "models/question/capacity.hpp"
 #include "models/question/volumes.hpp"
+#include "models/schedule/shards.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -50,7 +51,10 @@ class Comparison {
         executor_(executor),
         reference_(reference),
         ends_(end_volumes(e)),
-        layout_(e.workload.layers, e.parallelism, s.virtual_stages) {}
+        layout_(e.workload.layers, e.parallelism, s.virtual_stages) {
+    for (int rank : executor.ranks())
+      updated_.push_back(updated_ranges(s, s.class_of_rank(rank), rank % e.parallelism.stage_ranks()));
+  }
 
   NumericsReport report() const {
     NumericsReport r;
@@ -96,6 +100,24 @@ class Comparison {
       values.insert(values.end(), of_chunk.begin(), of_chunk.end());
     }
     return values;
+  }
+
+  // Adds the errors of a persistent gradient from element `first` on, of those elements that the rank has the sums of.
+  void add_sums(std::size_t local, TensorKind kind, int layer, std::int64_t first, std::span<const double> expected,
+                RelativeError& error) const {
+    const int rank_class = s_.class_of_rank(executor_.ranks()[local]);
+    TensorId id;
+    for (const TensorId i : s_.tensors.ids())
+      if (const Tensor& t = s_.tensors[i];
+          t.persistent && t.kind == kind && t.layer == layer && t.rank_class == rank_class)
+        id = i;
+    check(id.exists(), "the schedule lacks a gradient");
+    const Values values = executor_.values(local, id);
+    const RowRange all{first, first + std::ssize(expected)};
+    check(all.last <= std::ssize(values), "gradients of another shape than the reference");
+    for (const RowRange& part : intersect(updated_[local][id], all))
+      error.add(&values.at(static_cast<std::size_t>(part.first)),
+                &expected[static_cast<std::size_t>(part.first - first)], static_cast<std::size_t>(part.size()));
   }
 
   // visit(index into the executor's ranks, rank within the stage) for the ranks of a stage.
@@ -152,9 +174,8 @@ class Comparison {
     std::int64_t later = stage == last_stage() ? ends_.head_parameters : 0;
     for (int l : layout_.layers_of(stage)) later += l > layer ? layer_volumes(e_, l).dense_parameters : 0;
     for_each_rank(stage, [&](std::size_t local, int rank) {
-      const Values all = find(local, {TensorKind::DenseGradients, false, first_layer(stage)});
-      const Values expected = dense_shard(e_, gradients(layer), rank);
-      error.add(&all.at(static_cast<std::size_t>(later)), expected.data(), expected.size());
+      add_sums(local, TensorKind::DenseGradients, first_layer(stage), later, dense_shard(e_, gradients(layer), rank),
+               error);
     });
     return error.over(executor_);
   }
@@ -175,8 +196,7 @@ class Comparison {
   double replicated_error(int stage, std::int64_t first, const Values& expected) const {
     RelativeError error;
     for_each_rank(stage, [&](std::size_t local, int) {
-      const Values all = find(local, {TensorKind::ReplicatedGradients, false, first_layer(stage)});
-      error.add(&all.at(static_cast<std::size_t>(first)), expected.data(), expected.size());
+      add_sums(local, TensorKind::ReplicatedGradients, first_layer(stage), first, expected, error);
     });
     return error.over(executor_);
   }
@@ -188,8 +208,8 @@ class Comparison {
       for_each_rank(stage, [&](std::size_t local, int rank) {
         const auto size = static_cast<std::size_t>(ends_.head_parameters),
                    part = static_cast<std::size_t>(rank % e_.parallelism.mp);
-        const Values all = find(local, {TensorKind::DenseGradients, false, first_layer(stage)});
-        error.add(&all.at(at_end ? all.size() - size : 0), &expected.at(part * size), size);
+        add_sums(local, TensorKind::DenseGradients, first_layer(stage), at_end ? embedding_gradients() : 0,
+                 std::span(expected).subspan(part * size, size), error);
       });
       return error.over(executor_);
     };
@@ -198,6 +218,13 @@ class Comparison {
     return worse(worse(words_error(0, true, reference_.end_gradients.embedding),
                        words_error(last_stage(), false, reference_.end_gradients.head)),
                  replicated_error(last_stage(), before, reference_.end_gradients.norm));
+  }
+
+  // The first element of the embedding's among the dense gradients of the first stage.
+  std::int64_t embedding_gradients() const {
+    std::int64_t first = last_stage() == 0 ? ends_.head_parameters : 0;
+    for (int l : layout_.layers_of(0)) first += layer_volumes(e_, l).dense_parameters;
+    return first;
   }
 
   // Losses by position; every rank of a model-parallel group has all of the group's.
@@ -232,7 +259,7 @@ class Comparison {
   double expert_error(int layer) const {
     RelativeError error;
     for_each_rank(stage_of(layer), [&](std::size_t local, int rank) {
-      error.add(find(local, {TensorKind::ExpertGradient, false, layer}), expert_shard(e_, gradients(layer), rank));
+      add_sums(local, TensorKind::ExpertGradient, layer, 0, expert_shard(e_, gradients(layer), rank), error);
     });
     return error.over(executor_);
   }
@@ -245,6 +272,7 @@ class Comparison {
   const Reference& reference_;
   const EndVolumes ends_;
   const StageLayout layout_;
+  std::vector<IdVector<TensorId, std::vector<RowRange>>> updated_;  // by the executor's ranks
 };
 
 }  // namespace

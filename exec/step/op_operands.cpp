@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "exec/run/compute_rules.hpp"
+#include "models/schedule/shards.hpp"
 #include "models/base/errors.hpp"
 #include "models/question/capacity.hpp"
 
@@ -27,18 +28,18 @@ std::vector<std::vector<Routing>> modelled_routing(const Experiment& experiment,
 
 }  // namespace
 
-TensorId OpOperands::find(std::span<const TensorId> ids, Role role) const {
+TensorId OpRoles::find(std::span<const TensorId> ids, Role role) const {
   const auto found = std::ranges::find_if(ids, [&](TensorId id) { return role.covers(tensor(id)); });
   return found == ids.end() ? TensorId() : *found;
 }
 
-TensorId OpOperands::required(std::span<const TensorId> ids, Role role) const {
+TensorId OpRoles::required(std::span<const TensorId> ids, Role role) const {
   const TensorId found = find(ids, role);
   if (!found.exists()) throw InternalError(to_string(op) + " has no operand " + to_string(role));
   return found;
 }
 
-std::vector<TensorId> OpOperands::all(std::span<const TensorId> ids, Role role) const {
+std::vector<TensorId> OpRoles::all(std::span<const TensorId> ids, Role role) const {
   std::vector<TensorId> found;
   std::ranges::copy_if(ids, std::back_inserter(found), [&](TensorId id) { return role.covers(tensor(id)); });
   return found;
@@ -66,7 +67,7 @@ namespace {
 
 // The elements of what the update reads of a role, in the layers that `counts` picks.
 template <class Counts>
-std::int64_t elements_of(const OpOperands& update, Role role, Counts counts) {
+std::int64_t elements_of(const OpRoles& update, Role role, Counts counts) {
   std::int64_t sum = 0;
   for (TensorId id : update.all_reads(role))
     if (counts(update.tensor(id).layer)) sum += update.tensor(id).elements;
@@ -74,16 +75,14 @@ std::int64_t elements_of(const OpOperands& update, Role role, Counts counts) {
 }
 
 // The output head comes first, then the last layer; the embedding is last.
-std::int64_t place_in_dense(const OpOperands& update, const Tensor& weights) {
+std::int64_t place_in_dense(const OpRoles& update, const Tensor& weights) {
   if (weights.kind == TensorKind::HeadWeights) return 0;
   const bool embedding = weights.kind == TensorKind::EmbeddingWeights;
   return elements_of(update, TensorKind::HeadWeights | TensorKind::DenseWeights,
                      [&](int layer) { return embedding || layer > weights.layer; });
 }
 
-}  // namespace
-
-GradientPlace gradient_of(const OpOperands& update, const Tensor& weights) {
+GradientPlace gradient_of(const OpRoles& update, const Tensor& weights) {
   if ((TensorKind::DenseWeights | TensorKind::HeadWeights | TensorKind::EmbeddingWeights).covers(weights))
     return {update.read_id(TensorKind::DenseGradients), place_in_dense(update, weights)};
   const TensorId replicated = update.find_read(TensorKind::ReplicatedGradients);
@@ -101,8 +100,27 @@ GradientPlace gradient_of(const OpOperands& update, const Tensor& weights) {
   throw InternalError("weights without a gradient");
 }
 
+}  // namespace
+
+UpdatedParts updated_parts(const OpRoles& update, int rank) {
+  const auto ranges = updated_ranges(update.schedule, update.schedule.class_of(update.op), rank);
+  UpdatedParts parts;
+  for (TensorId weights : update.all_writes(roles::weights)) {
+    const GradientPlace of_first = gradient_of(update, update.tensor(weights));
+    const RowRange all{of_first.first, of_first.first + update.tensor(weights).elements};
+    for (const RowRange& range : intersect(ranges[of_first.tensor], all)) {
+      parts.all.push_back({weights,
+                           {range.first - all.first, range.last - all.first},
+                           {of_first.tensor, range.first},
+                           parts.total});
+      parts.total += range.size();
+    }
+  }
+  return parts;
+}
+
 WordShare word_share(const OpOperands& o) {
-  const std::int64_t ranks = o.schedule.groups.mp, rank = o.group % o.schedule.groups.stage_ranks() % ranks;
+  const std::int64_t ranks = o.schedule.groups.mp, rank = o.rank() % ranks;
   return {rank * o.words, o.words, ranks};
 }
 
@@ -131,7 +149,7 @@ OpOperands OpSetup::operands(std::size_t local, const Op& op) const {
   // Chunks are chunks of tokens only where attention is chunked.
   const std::size_t part = parts_.size() == 1 ? 0 : static_cast<std::size_t>(op.chunk + 1);
   const int group = op.micro_batch * stage_ranks_ + ranks_[local] % stage_ranks_;
-  return {*schedule_, op, shapes_[local][part], parts_[part], rows_, preset(op, group), words_, group};
+  return {{*schedule_, op}, shapes_[local][part], parts_[part], rows_, preset(op, group), words_, group};
 }
 
 const Routing& OpSetup::preset(const Op& op, int group) const {

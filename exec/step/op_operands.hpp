@@ -13,16 +13,10 @@
 
 namespace dovetail::exec {
 
-// One op on one rank.
-struct OpOperands {
+// The operands of one op by their roles.
+struct OpRoles {
   const Schedule& schedule;
   const Op& op;
-  const LayerShape& shape;             // with the tokens and slots of `part`
-  const TokenPart& part;               // all tokens, or those of the op's chunk where attention is chunked
-  std::span<const std::int64_t> rows;  // see token_rows()
-  const Routing& preset;               // of this rank and layer, for the gate; may be empty
-  std::int64_t words = 0;              // of the vocabulary, on each rank; 0: the step has no embedding
-  int group = 0;                       // of its tokens among all: micro-batch * data ranks + rank
 
   std::span<const TensorId> reads() const { return schedule.reads_of(op); }
   std::span<const TensorId> writes() const { return schedule.writes_of(op); }
@@ -48,6 +42,18 @@ struct OpOperands {
   std::vector<TensorId> all(std::span<const TensorId> ids, Role role) const;
 };
 
+// One op on one rank.
+struct OpOperands : OpRoles {
+  const LayerShape& shape;             // with the tokens and slots of `part`
+  const TokenPart& part;               // all tokens, or those of the op's chunk where attention is chunked
+  std::span<const std::int64_t> rows;  // see token_rows()
+  const Routing& preset;               // of this rank and layer, for the gate; may be empty
+  std::int64_t words = 0;              // of the vocabulary, on each rank; 0: the step has no embedding
+  int group = 0;                       // of its tokens among all: micro-batch * data ranks + rank
+
+  int rank() const { return group % schedule.groups.stage_ranks(); }  // in its stage
+};
+
 // The preset choices of the op's part; empty where the gate decides.
 Routing preset_of_part(const OpOperands& o);
 
@@ -60,7 +66,20 @@ struct GradientPlace {
   TensorId tensor;
   std::int64_t first = 0;
 };
-GradientPlace gradient_of(const OpOperands& update, const Tensor& weights);
+
+// Weights that a rank updates: `elements` of a tensor, whose gradients and states begin at those elements.
+struct UpdatedPart {
+  TensorId weights;
+  RowRange elements;
+  GradientPlace gradient;
+  std::int64_t state = 0;  // in each of the states, which stand one after another: means, variances, weights in fp32
+};
+// All parts of a rank, in the order of their states. Each state has `total` elements.
+struct UpdatedParts {
+  std::vector<UpdatedPart> all;
+  std::int64_t total = 0;
+};
+UpdatedParts updated_parts(const OpRoles& update, int rank);
 
 // The words [first, first + count) that a rank has of the vocabulary, which so many ranks share.
 struct WordShare {

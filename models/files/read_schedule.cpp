@@ -213,8 +213,10 @@ Op read_op(const JsonReader& r, Schedule& s) {
   op.dependencies = append_dependencies(r.at("dependencies"), s);
   op.reads = append_operands(r.at("reads"), s);
   op.writes = append_operands(r.at("writes"), s);
-  const auto is_sum = [&](TensorId t) { return s.tensors[t].kind == TensorKind::DenseGradients; };
-  if (std::ranges::any_of(s.writes_of(op), is_sum)) std::swap(op.rows, op.gradients);  // one word of the file for both
+  constexpr Role sums = TensorKind::DenseGradients | TensorKind::ReplicatedGradients;
+  const auto is_sum = [&](TensorId t) { return sums.covers(s.tensors[t]); };
+  if (op.kind == OpKind::ParameterAllGather || std::ranges::any_of(s.writes_of(op), is_sum))
+    std::swap(op.rows, op.gradients);  // one word of the file for both
   if (const auto fault = operand_fault(s, op)) r.fail(*fault);
   return op;
 }

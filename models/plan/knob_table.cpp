@@ -339,11 +339,22 @@ constexpr std::array table{
          .help = "The dense part, or some of it, is computed again in the backward pass instead of being kept."},
     Knob{.name = "zero",
          .type = CountKnob{&Plan::zero, 0, 1},
-         .group = Memory,
+         .group = Volumes,
          .search = Kept,
          .holds_rows = false,
-         .built = not_built,
-         .help = "This is the ZeRO stage: 1 divides optimizer states among the data-parallel ranks."},
+         .help = "This is the ZeRO stage. With 1 the ranks that have the same weights share the optimizer's work: "
+                 "gradients are reduce-scattered, each rank updates its shard of the weights and keeps the states of "
+                 "that shard alone, and updated weights are gathered."},
+    Knob{.name = "parameter_gather",
+         .type = choice<&Plan::parameter_gather>(
+             parameter_gather_names,
+             {{ParameterGather::AfterUpdate, "They are gathered when all are updated."},
+              {ParameterGather::Ahead, "The next step gathers those of a layer beside the forward pass of the layer "
+                                       "before it."}}),
+         .group = Gradients,
+         .search = Kept,
+         .holds_rows = false,
+         .help = "With zero 1, weights that other ranks have updated are gathered at this time."},
 };
 
 // How many members Plan has, counted by the compiler.

@@ -102,6 +102,12 @@ enum class Recompute { None, Selective, Full };
 inline constexpr Names<Recompute, 3> recompute_names{
     {{"none", Recompute::None}, {"selective", Recompute::Selective}, {"full", Recompute::Full}}};
 
+// With zero 1, the time at which ranks gather the weights that others have updated: when all are updated, or in the next
+// step, where each layer's weights are gathered beside the forward pass of the layer before it.
+enum class ParameterGather { AfterUpdate, Ahead };
+inline constexpr Names<ParameterGather, 2> parameter_gather_names{
+    {{"after_update", ParameterGather::AfterUpdate}, {"ahead", ParameterGather::Ahead}}};
+
 // The time at which the backward pass reduces a slice of the dense gradients: beside a layer's MoE part (after its
 // first all-to-alls), beside its attention, or after the last layer.
 enum class Window { Moe, Dense, Tail };
@@ -153,6 +159,7 @@ struct Plan {
   int micro_batches = 1;
   Recompute recompute = Recompute::None;
   int zero = 0;
+  ParameterGather parameter_gather = ParameterGather::AfterUpdate;
 
   int backward_degree_of(int layer) const {
     return backward_degrees.empty() ? backward_degree : backward_degrees[static_cast<std::size_t>(layer)];

@@ -248,6 +248,11 @@ void require_stages(const RuledPlan& r) {
                        p.virtual_stages, pp, stages, laid_out, laid_out / pp));
 }
 
+void require_zero(const RuledPlan& r) {
+  if (r.plan.zero == 0 && r.plan.parameter_gather != ParameterGather::AfterUpdate)
+    refuse("parameter_gather", "ahead contradicts plan.zero 0, where nothing is gathered; expected zero 1");
+}
+
 // A graph is launched again and again as it was captured: no host waits inside, and sizes stay.
 void require_graphs(const RuledPlan& r) {
   if (r.plan.graphs != Graphs::All) return;
@@ -275,6 +280,7 @@ constexpr std::array rules{
         "that divide over pp; other schedules have one stage on each rank. There are no more stages than layers, "
         "and as many as parallelism.pipeline_layout has.",
         require_stages},
+    PlanRule{"zero", "zero parameter_gather", "Weights are gathered ahead with zero 1 alone.", require_zero},
     PlanRule{"sharding", "sharding_repeats row_tile",
              "Tokens are repeated with expert_sharding ep_mp alone, to a number of shards that divides esp.",
              [](const RuledPlan& r) { require_sharding(r.plan, r.micro_batch); }},

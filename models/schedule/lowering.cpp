@@ -5,6 +5,7 @@
 
 #include "models/base/errors.hpp"
 #include "models/schedule/op_table.hpp"
+#include "models/schedule/shards.hpp"
 
 namespace dovetail {
 namespace {
@@ -31,7 +32,11 @@ class Lowering {
         if (op_.phase == Phase::Backward) return return_gradient();
         break;
       case OpKind::DenseGradientAllReduce:
-        return {{all_reduce(op_.gradients)}};
+      case OpKind::ExpertGradientAllReduce:
+      case OpKind::ReplicatedGradientAllReduce:
+        return reduce_gradients(op_.gradients.size() > 0 ? op_.gradients : RowRange{0, elements(source())});
+      case OpKind::ParameterAllGather:
+        return gather_parameters();
       default:
         break;
     }
@@ -50,7 +55,7 @@ class Lowering {
   const Tensor& tensor(TensorId id) const { return s_.tensors[id]; }
   std::int64_t elements(TensorId id) const { return tensor(id).elements; }
   Region whole(TensorId id) const { return {id, 0, elements(id)}; }
-  static Region scratch(std::int64_t count) { return {Region::scratch, 0, count}; }
+  static Region scratch(std::int64_t first, std::int64_t count) { return {Region::scratch, first, count}; }
   NativeCollective native(const Region& from, const Region& to, int root = -1) const {
     return {op_.collective(), from, to, root};
   }
@@ -101,14 +106,58 @@ class Lowering {
     return all;
   }
 
-  NativeCollective all_reduce(RowRange part) const {
-    return native({source(), part.first, part.size()}, {result(), part.first, part.size()});
+  // In place: all of it, or what each member updates.
+  LoweredOp reduce_gradients(RowRange part) const {
+    const auto in_place = [&](RowRange range) { return Region{result(), range.first, range.size()}; };
+    if (op_.collective() == Collective::AllReduce) return {{native(in_place(part), in_place(part))}};
+    const Shards shards(part, group_.size);
+    LoweredOp all;
+    if (shards.size() > 0) {
+      all.scratch = shards.size();
+      all.steps = {native(in_place(shards.sharded()), scratch(0, shards.size())),
+                   LocalSteps{{LocalKind::Copy, scratch(0, shards.size()), in_place(shards.of(own_))}}};
+    }
+    if (const Region rest = in_place(shards.rest()); rest.count > 0)
+      all.steps.push_back(NativeCollective{Collective::AllReduce, rest, rest});
+    return all;
+  }
+
+  // Elements of the tensors that are read, as if these stood one after another.
+  std::vector<Region> pieces(RowRange of_all) const {
+    std::vector<Region> all;
+    std::int64_t begin = 0;
+    for (TensorId id : s_.reads_of(op_)) {
+      const std::int64_t first = std::max(of_all.first - begin, std::int64_t{0}),
+                         last = std::min(of_all.last - begin, elements(id));
+      if (first < last) all.push_back({id, first, last - first});
+      begin += elements(id);
+    }
+    return all;
+  }
+
+  // Each member gives its shard. Scratch memory holds it, and then all shards where they go to several tensors.
+  LoweredOp gather_parameters() const {
+    const Shards shards(op_.gradients, group_.size);
+    const std::int64_t own = shards.size(), gathered = own * group_.size;
+    LocalSteps give, take;
+    std::int64_t at = 0;
+    for (const Region& piece : pieces(shards.of(own_))) {
+      give.push_back({LocalKind::Copy, piece, scratch(at, piece.count)});
+      at += piece.count;
+    }
+    const std::vector<Region> targets = pieces(shards.sharded());
+    if (targets.size() == 1) return {{std::move(give), native(scratch(0, own), targets.front())}, own};
+    for (const Region& piece : targets) {
+      take.push_back({LocalKind::Copy, scratch(at, piece.count), piece});
+      at += piece.count;
+    }
+    return {{std::move(give), native(scratch(0, own), scratch(own, gathered)), std::move(take)}, own + gathered};
   }
 
   // The gathered shards' gradients: each member adds those of its own shard.
   LoweredOp return_gradient() const {
     const std::int64_t own = elements(result());
-    return {{native(whole(source()), scratch(own)), LocalSteps{{LocalKind::Add, scratch(own), whole(result())}}}, own};
+    return {{native(whole(source()), scratch(0, own)), LocalSteps{{LocalKind::Add, scratch(0, own), whole(result())}}}, own};
   }
 
   // The place of a shadowed expert in the tensor of its owner's experts, each of them of `size` elements.
@@ -126,8 +175,8 @@ class Lowering {
     const std::int64_t size = elements(source());
     const auto [owner, gradient] = owned(result(), size);
     LocalSteps add;
-    if (own_ == owner) add.push_back({LocalKind::Add, scratch(size), gradient});
-    return {{native(whole(source()), scratch(size), owner), std::move(add)}, size};
+    if (own_ == owner) add.push_back({LocalKind::Add, scratch(0, size), gradient});
+    return {{native(whole(source()), scratch(0, size), owner), std::move(add)}, size};
   }
 
   // A stage's place in its group is its rank class. Stages send forward in the forward pass, else back.
@@ -142,8 +191,8 @@ class Lowering {
     if (own_ == receiver) message.receives.push_back({sender, whole(result())});
     if (own_ != sender) return {{LocalSteps(), std::move(message)}};
     const std::int64_t size = elements(result());
-    message.sends.push_back({receiver, scratch(size)});
-    return {{stage_sum(scratch(size)), std::move(message)}, size};
+    message.sends.push_back({receiver, scratch(0, size)});
+    return {{stage_sum(scratch(0, size)), std::move(message)}, size};
   }
 
   // The sum of what is read, where chunks of tokens stand one after the other.

@@ -64,7 +64,9 @@ struct Op : StepPlace {
   OpKind kind = OpKind::Attention;
   Phase phase = Phase::Forward;
   StreamId stream{0};
-  RowRange gradients;  // elements of Dense- or ReplicatedGradients that it writes or sums; else empty
+  // Elements of Dense- or ReplicatedGradients that it writes or sums; of the weights, one tensor after another, that it
+  // gathers; else empty.
+  RowRange gradients;
   Work work;
   Span dependencies, reads, writes;
 

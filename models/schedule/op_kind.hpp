@@ -43,6 +43,7 @@ enum class OpKind : std::uint8_t {
   DenseGradientAllReduce,
   ExpertGradientAllReduce,
   ReplicatedGradientAllReduce,
+  ParameterAllGather,
   Embedding,
   Norm,
   OutputHead,

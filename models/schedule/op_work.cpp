@@ -306,8 +306,8 @@ ExchangeWork OpWork::shadow(Collective kind) const {
   return collective(kind, GroupKind::Ep, v_.worked_parameters());
 }
 
-ExchangeWork OpWork::all_reduce(GroupKind group, std::int64_t elements) const {
-  return collective(Collective::AllReduce, group, elements);
+ExchangeWork OpWork::among_replicas(Collective kind, GroupKind group, std::int64_t elements) const {
+  return collective(kind, group, elements);
 }
 
 ExchangeWork OpWork::stage_send() const {

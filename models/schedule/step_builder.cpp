@@ -15,6 +15,7 @@
 #include "models/schedule/builder/gradient_part.hpp"
 #include "models/schedule/builder/moe_part.hpp"
 #include "models/schedule/builder/norm_part.hpp"
+#include "models/schedule/builder/gather_part.hpp"
 #include "models/schedule/builder/pipeline_order.hpp"
 #include "models/schedule/builder/stage_part.hpp"
 
@@ -207,6 +208,7 @@ class Step {
     for (int stage = 0; stage < c.stages() && c.training(); ++stage) {
       c.enter(stage, 0);
       gradients_.emplace_back(c);
+      if (c.plan().parameter_gather == ParameterGather::Ahead) gathers_.emplace_back(c);
     }
   }
 
@@ -219,8 +221,13 @@ class Step {
   void add_forward(int lap) {
     const int here = virtual_stage(lap);
     const LayerRun run = c_.layout().run(here);
+    GatherPart* const gathers = gathers_.empty() ? nullptr : &gathers_[static_cast<std::size_t>(c_.stage())];
+    if (gathers != nullptr) gathers->gather(c_.layers_of_stage().front(), Phase::Forward);
     TensorId x = here == 0 ? input() : received(Phase::Forward, run.first);
-    for (int layer = run.first; layer < run.last; ++layer) x = forward(c_, layer, x, saved(layer));
+    for (int layer = run.first; layer < run.last; ++layer) {
+      if (gathers != nullptr) gathers->gather_ahead(layer);
+      x = forward(c_, layer, x, saved(layer));
+    }
     if (here != last_virtual_stage())
       send_on(here + 1, Phase::Forward, run.last, {x});
     else if (c_.has_head())
@@ -274,6 +281,7 @@ class Step {
   std::vector<SavedEnds> ends_;                 // by micro-batch
   std::vector<TensorId> arriving_;              // by micro-batch: on its way to the next stage
   std::vector<GradientPart> gradients_;         // by stage
+  std::vector<GatherPart> gathers_;        // by stage; empty: not before the forward pass
 };
 
 }  // namespace

@@ -127,6 +127,8 @@ LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
       times.all_reduce_per_element = (duration - fixed) / static_cast<double>(op.gradients.size());
     } else if (op.kind == OpKind::ExpertGradientAllReduce) {
       times.expert_all_reduce += duration;
+    } else if (op.kind == OpKind::ParameterAllGather) {
+      continue;  // every plan of the same volumes has it
     } else if (op.phase == Phase::Update) {
       updates[static_cast<std::size_t>(schedule.class_of(op))] += duration;
     } else if (op.layer == moe_layer || op.layer == dense_layer) {

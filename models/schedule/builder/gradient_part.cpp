@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/base/errors.hpp"
+#include "models/schedule/builder/gather_part.hpp"
 
 namespace dovetail::builder {
 namespace {
@@ -15,11 +16,12 @@ bool experts_in_windows(const Plan& plan) {
 }  // namespace
 
 GradientPart::GradientPart(StepContext& c)
-    : c_(c),
-      slices_(gradient_slices(c.plan(), dense_elements(c.experiment(), c.layout()),
-                              size_of(c.experiment().workload.dtype), c.layout())),
-      passes_(static_cast<std::size_t>(c.plan().virtual_stages)) {
-  std::erase_if(slices_, [&c](const GradientSlice& s) { return c.layout().stage_of(s.layer) != c.stage(); });
+    : c_(c), slices_(c.gradient_slices()), passes_(static_cast<std::size_t>(c.plan().virtual_stages)) {}
+
+// With zero 1 over the ranks that share the optimizer's work: these are the replicas of data-parallel groups.
+ExchangeWork GradientPart::reduction(int layer, GroupKind group, std::int64_t elements) const {
+  const bool scatter = c_.plan().zero > 0 && group != GroupKind::Mp;
+  return c_.work(layer).among_replicas(scatter ? Collective::ReduceScatter : Collective::AllReduce, group, elements);
 }
 
 void GradientPart::begin_pass(int lap) {
@@ -42,7 +44,7 @@ void GradientPart::reduce_dense(Window window, int layer) {
     reduced_ = elements.last;
     if (c_.groups().dp == 1) continue;
     Op o = c_.op(OpKind::DenseGradientAllReduce, Phase::Backward, layer, c_.streams().inter,
-                 c_.work(layer).all_reduce(GroupKind::Dp, slice.elements));
+                 reduction(layer, GroupKind::Dp, slice.elements));
     o.gradients = elements;
     c_.add(o, {c_.dense_gradients()}, {c_.dense_gradients()});
   }
@@ -52,7 +54,7 @@ void GradientPart::reduce_experts(int layer) {
   if (c_.groups().edp == 1 || !c_.volumes(layer).moe) return;
   const TensorId gradient = c_.weights(layer).expert_gradient;
   c_.add(c_.op(OpKind::ExpertGradientAllReduce, Phase::Backward, layer, c_.streams().inter,
-               c_.work(layer).all_reduce(GroupKind::Edp, c_.volumes(layer).expert_parameters)),
+               reduction(layer, GroupKind::Edp, c_.volumes(layer).expert_parameters)),
          {gradient}, {gradient});
 }
 
@@ -64,7 +66,7 @@ void GradientPart::reduce_replicated() {
   for (const auto& [group, size] : {std::pair{GroupKind::Mp, c_.groups().mp}, {GroupKind::Dp, c_.groups().dp}})
     if (size > 1)
       c_.add(c_.op(OpKind::ReplicatedGradientAllReduce, Phase::Backward, layer, c_.streams().inter,
-                   c_.work(layer).all_reduce(group, c_.elements_of(gradients))),
+                   reduction(layer, group, c_.elements_of(gradients))),
              {gradients}, {gradients});
 }
 
@@ -77,6 +79,7 @@ void GradientPart::end_pass() {
   reduce_replicated();
   check(next_ == slices_.size(), "a gradient slice was not placed");
   add_update();
+  if (c_.plan().zero > 0 && c_.plan().parameter_gather == ParameterGather::AfterUpdate) GatherPart(c_).gather_all();
 }
 
 void GradientPart::add_update() {
@@ -100,7 +103,7 @@ void GradientPart::add_update() {
   reads.push_back(c_.optimizer_state());
   writes.push_back(c_.optimizer_state());
   const int layer = c_.layers_of_stage().front();
-  c_.add(c_.op(OpKind::Update, Phase::Update, layer, c_.streams().compute, c_.work(layer).update(c_.parameters())),
+  c_.add(c_.op(OpKind::Update, Phase::Update, layer, c_.streams().compute, c_.work(layer).update(c_.updated_parameters())),
          reads, writes);
 }
 

@@ -14,18 +14,19 @@ class GradientPart {
   // In the last pass of a lap: the all-reduces of the slices in this window, after the gradients that exist by now;
   // beside a layer's attention, with with_dense and fixed_chunks, those of its experts too.
   void add_slices(Window window, int layer);
-  // After the last pass of all: what is left, then the update.
+  // After the last pass of all: what is left, then the update, and with zero 1 the weights that others have updated.
   void end_pass();
 
  private:
   bool last_pass() const { return passes_[lap_] == c_.plan().micro_batches; }
+  ExchangeWork reduction(int layer, GroupKind group, std::int64_t elements) const;
   void reduce_dense(Window window, int layer);
   void reduce_experts(int layer);
   void reduce_replicated();
   void add_update();
 
   StepContext& c_;
-  std::vector<GradientSlice> slices_;  // those not yet placed start at next_
+  std::span<const GradientSlice> slices_;  // those not yet placed start at next_
   std::size_t next_ = 0;
   std::int64_t reduced_ = 0;  // dense gradients covered by the slices placed so far
   std::vector<int> passes_;   // begun, by lap

@@ -4,6 +4,7 @@
 #include "models/plan/expert_sharding.hpp"
 #include "models/question/capacity.hpp"
 #include "models/schedule/op_table.hpp"
+#include "models/schedule/shards.hpp"
 
 namespace dovetail::builder {
 namespace {
@@ -96,10 +97,13 @@ void StepContext::add_weights(Stage& stage) {
     if (!has_norms()) ids.router_gradient = persistent(TensorKind::RouterGradient, layer, v.router_parameters);
     ids.expert_gradient = persistent(TensorKind::ExpertGradient, layer, v.expert_parameters);
   }
+  stage.slices = dovetail::gradient_slices(plan_, dense_elements(experiment_, layout_),
+                                           size_of(experiment_.workload.dtype), layout_);
+  std::erase_if(stage.slices, [this](const GradientSlice& s) { return layout_.stage_of(s.layer) != stage_; });
   // Two Adam moments, and a master weight where weights are not fp32.
   const DType dtype = experiment_.workload.dtype;
   const int states = dtype == DType::Fp32 || dtype == DType::Fp64 ? 2 : 3;
-  Tensor state = tensor(TensorKind::OptimizerState, own.front(), states * parameters());
+  Tensor state = tensor(TensorKind::OptimizerState, own.front(), states * updated_parameters());
   state.persistent = true;
   state.dtype = DType::Fp32;
   stage.optimizer_state = writer_.add_tensor(state);
@@ -122,10 +126,17 @@ RowRange StepContext::replicated_gradients_of(int layer) const {
   return {first, first + (layer == layers() ? ends_.norm_parameters : volumes(layer).replicated_parameters())};
 }
 
-std::int64_t StepContext::parameters() const {
-  std::int64_t sum = (has_embedding() ? ends_.embedding_parameters : 0) +
-                     (has_head() ? ends_.head_parameters + ends_.norm_parameters : 0);
-  for (int layer : layers_of_stage()) sum += volumes(layer).parameters();
+std::int64_t StepContext::updated_parameters() const {
+  const auto updated = [this](std::int64_t elements, int replicas) {
+    return Shards({0, elements}, plan_.zero > 0 ? replicas : 1).updated();
+  };
+  std::int64_t sum = 0;
+  for (const GradientSlice& slice : here().slices) sum += updated(slice.elements, groups_.dp);
+  if (has_norms()) sum += updated(elements_of(replicated_gradients()), groups_.dp);
+  for (int layer : layers_of_stage()) {
+    const LayerVolumes& v = volumes(layer);
+    if (v.moe) sum += updated(v.expert_parameters, groups_.edp) + (has_norms() ? 0 : v.router_parameters);
+  }
   return sum;
 }
 

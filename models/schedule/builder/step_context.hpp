@@ -89,7 +89,9 @@ class StepContext {
   // Elements of the stage's `replicated_gradients`: by layer, its norms and then its router; the final norm, as that of
   // layer `layers`, is last.
   RowRange replicated_gradients_of(int layer) const;
-  std::int64_t parameters() const;  // of a rank of this stage
+  // The slices of the stage's dense gradients, in backward order.
+  std::span<const GradientSlice> gradient_slices() const { return here().slices; }
+  std::int64_t updated_parameters() const;  // by a rank of this stage: all that it has, or with zero 1 its shards
 
   // --- ops ---
   Op op(OpKind kind, Phase phase, int layer, StreamId stream, const Work& work) const;
@@ -125,6 +127,7 @@ class StepContext {
   struct Stage {
     StreamIds streams;
     TensorId dense_gradients, optimizer_state, replicated_gradients;
+    std::vector<GradientSlice> slices;
   };
   const Stage& here() const { return stages_[static_cast<std::size_t>(stage_)]; }
   void add_streams(StreamIds& streams);
