@@ -106,19 +106,20 @@ class Lowering {
     return all;
   }
 
-  // In place: all of it, or what each member updates.
+  // Sums of all elements, or on each member of those that it updates.
   LoweredOp reduce_gradients(RowRange part) const {
-    const auto in_place = [&](RowRange range) { return Region{result(), range.first, range.size()}; };
-    if (op_.collective() == Collective::AllReduce) return {{native(in_place(part), in_place(part))}};
+    const auto own = [&](RowRange range) { return Region{source(), range.first, range.size()}; };
+    const auto sums = [&](RowRange range) { return Region{result(), range.first, range.size()}; };
+    if (op_.collective() == Collective::AllReduce) return {{native(own(part), sums(part))}};
     const Shards shards(part, group_.size);
     LoweredOp all;
     if (shards.size() > 0) {
       all.scratch = shards.size();
-      all.steps = {native(in_place(shards.sharded()), scratch(0, shards.size())),
-                   LocalSteps{{LocalKind::Copy, scratch(0, shards.size()), in_place(shards.of(own_))}}};
+      all.steps = {native(own(shards.sharded()), scratch(0, shards.size())),
+                   LocalSteps{{LocalKind::Copy, scratch(0, shards.size()), sums(shards.of(own_))}}};
     }
-    if (const Region rest = in_place(shards.rest()); rest.count > 0)
-      all.steps.push_back(NativeCollective{Collective::AllReduce, rest, rest});
+    if (const RowRange rest = shards.rest(); rest.size() > 0)
+      all.steps.push_back(NativeCollective{Collective::AllReduce, own(rest), sums(rest)});
     return all;
   }
 

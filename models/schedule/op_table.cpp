@@ -228,7 +228,7 @@ constexpr auto entries = std::to_array<OpEntry>({
      .part = OpPart::StepEnd,
      .communicates = true,
      .stands_alone = true,
-     .signatures = {{Phase::Forward, {{Count::Some, weights}}, {{Count::Some, weights, "shards of `gradients` of them"}}},
+     .signatures = {{Phase::Forward, {{Count::Some, weights}}, {{Count::Some, weights, "of which it gathers `gradients`"}}},
                     {Phase::Update, {{Count::Some, weights}}, {{Count::Some, weights, "the same"}}}}},
     {.kind = OpKind::Embedding,
      .name = "embedding",

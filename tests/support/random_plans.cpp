@@ -244,6 +244,10 @@ bool draw_specially(Draw& draw, std::string_view knob, const Experiment& e, Plan
     if (p.pipeline_schedule == PipelineSchedule::Interleaved) p.micro_batches *= e.parallelism.pp;
   } else if (knob == "pipeline_schedule" && can_interleave(e) && draw.chance(50)) {
     p.pipeline_schedule = PipelineSchedule::Interleaved;
+  } else if (knob == "zero") {
+    p.zero = draw.chance(40) ? 1 : 0;
+  } else if (knob == "parameter_gather") {
+    if (p.zero == 1 && draw.chance(50)) p.parameter_gather = ParameterGather::Ahead;
   } else if (knob == "virtual_stages") {
     if (p.pipeline_schedule == PipelineSchedule::Interleaved || draw.chance(2)) p.virtual_stages = 2;
   } else {

@@ -224,6 +224,35 @@ TEST_CASE("dense gradients: the op's elements alone") {
   CHECK(lowered(one, 0) == "all_reduce 0[3, 7) to 1[3, 7)");
 }
 
+// 3 members of 11 elements: shards of 3 from element 2 on, and the 2 that are left over.
+TEST_CASE("scattered gradients: a shard for each member, and for all what is left over") {
+  OneOp one{op_of(OpKind::DenseGradientAllReduce, Phase::Backward, Collective::ReduceScatter, GroupKind::Dp),
+            {of_elements(20)},
+            {of_elements(20)},
+            ep_of(3),
+            {}};
+  one.op.gradients = {2, 13};
+  CHECK(lowered(one, 1) == "reduce_scatter 0[2, 11) to s[0, 3); copy s[0, 3) to 1[5, 8); "
+                           "all_reduce 0[11, 13) to 1[11, 13)");
+  one.op.gradients = {2, 4};
+  CHECK(lowered(one, 1) == "all_reduce 0[2, 4) to 1[2, 4)");
+}
+
+// Elements [3, 13) of tensors of 6, 2 and 5: 5 for each of two members.
+TEST_CASE("gathered weights: each member's shard, by way of scratch memory where several tensors share it") {
+  OneOp one{op_of(OpKind::ParameterAllGather, Phase::Update, Collective::AllGather, GroupKind::Dp),
+            {of_elements(6), of_elements(2), of_elements(5)},
+            {of_elements(6), of_elements(2), of_elements(5)},
+            ep_of(2),
+            {}};
+  one.op.gradients = {3, 13};
+  CHECK(lowered(one, 0) == "copy 0[3, 6) to s[0, 3); copy 1[0, 2) to s[3, 5); all_gather s[0, 5) to s[5, 15); "
+                           "copy s[5, 8) to 0[3, 6); copy s[8, 10) to 1[0, 2); copy s[10, 15) to 2[0, 5)");
+  CHECK(lowered(one, 1).starts_with("copy 2[0, 5) to s[0, 5); all_gather"));
+  one.op.gradients = {1, 6};
+  CHECK(lowered(one, 1) == "copy 0[3, 5) to s[0, 2); all_gather s[0, 2) to 0[1, 5)");
+}
+
 // Stages of two ranks: stage 1 is ranks 2 and 3. Chunks of 4 and 2 elements stand after each other, and all 6 of the
 // other part are added to them. In the backward pass what stage 1 sends goes to stage 0.
 TEST_CASE("a stage sends the sum of what the op reads") {
@@ -419,7 +448,8 @@ TEST_CASE("plans drawn at random: every send has its receive, and every element 
   for (OpKind kind :
        {OpKind::MpAllGather, OpKind::MpReduceScatter, OpKind::Dispatch, OpKind::EspAllGather, OpKind::EspReduceScatter,
         OpKind::Combine, OpKind::GatherExpertWeights, OpKind::ShadowWeights, OpKind::RestoreDispatch,
-        OpKind::RestoreGather, OpKind::StageSend, OpKind::DenseGradientAllReduce, OpKind::ExpertGradientAllReduce}) {
+        OpKind::RestoreGather, OpKind::StageSend, OpKind::DenseGradientAllReduce, OpKind::ExpertGradientAllReduce,
+        OpKind::ParameterAllGather}) {
     INFO(name_in(op_kind_names, kind));
     CHECK(checked[kind] > 0);
   }

@@ -1,6 +1,7 @@
 // Norms, embedding, output head and loss in schedules: work and memory by hand.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <vector>
 
 #include "models/schedule/launches.hpp"
 #include "models/schedule/operands.hpp"
@@ -125,4 +126,57 @@ TEST_CASE("Norms that are ops of their own leave the launches of the step as the
   CHECK(launches(Extent::WholeLayers) == launches(Extent::Layers));
   // Embedding; final norm; head's product; statistics; loss.
   CHECK(launches(Extent::Model) == launches(Extent::Layers) + 5);
+}
+
+TEST_CASE("ZeRO-1: what is sent, and what each rank keeps, by hand") {
+  // As above, with 2 replicas of the experts: 2 x 2 x 256 elements of a rank's experts in two layers, ep 1 and esp 2.
+  Experiment e = whole(1);
+  e.parallelism = {.dp = 4, .mp = 1, .ep = 1, .esp = 2, .pp = 1, .edp = 2};
+  Plan plan;
+  const Schedule all = build_step(e, plan);
+  plan.zero = 1;
+  const Schedule shards = build_step(e, plan);
+  const auto sent = [](const Schedule& s, Collective collective) {
+    double bytes = 0;
+    for (const Op& op : s.ops)
+      if (op.collective() == collective && (op.group() == GroupKind::Dp || op.group() == GroupKind::Edp))
+        bytes += op.message().value();
+    return bytes;
+  };
+  // Attention 2 x 256, embedding and head 160, routers and norms 2 x (32 + 16) + 8, experts 2 x 512; fp32.
+  const double elements = 2 * 256 + 160 + 104 + 2 * 512;
+  CHECK(sent(all, Collective::AllReduce) == 4 * elements);
+  CHECK(sent(shards, Collective::AllReduce) == 0);
+  CHECK(sent(shards, Collective::ReduceScatter) == 4 * elements);
+  CHECK(sent(shards, Collective::AllGather) == 4 * elements);
+  // A quarter of the dense part and half of the experts: two moments of 4 bytes each.
+  CHECK(bytes_of(shards, 0, is_state) == 8 * ((2 * 256 + 160 + 104) / 4. + 2 * 512 / 2.));
+  CHECK(bytes_of(shards, 0, is_weight) == 4 * elements);
+  CHECK(bytes_of(shards, 0, is_gradient) == 4 * elements);
+  CHECK(find_op(shards, OpKind::Update, Phase::Update).memory_traffic().value() ==
+        28 * ((2 * 256 + 160 + 104) / 4. + 2 * 512 / 2.));
+}
+
+TEST_CASE("Weights gathered ahead: those of a layer before the layer before it, once, none after the update") {
+  Experiment e = whole(1, 2);
+  e.model.layers = e.workload.layers = 6;
+  e.workload.batch = 4;
+  Plan plan;
+  plan.micro_batches = 2;
+  plan.zero = 1;
+  plan.parameter_gather = ParameterGather::Ahead;
+  const Schedule s = build_step(e, plan);
+  validate(s);
+  std::vector<int> gathered, order;  // layers of the first stage's gathers, and where attention stands among them
+  for (const Op& op : s.ops) {
+    if (s.class_of(op) != 0 || op.micro_batch != 0 || op.phase != Phase::Forward) continue;
+    if (op.kind == OpKind::ParameterAllGather && op.group() == GroupKind::Dp) gathered.push_back(op.layer);
+    if (op.kind == OpKind::Attention) order.push_back(static_cast<int>(gathered.size()));
+  }
+  // Norms and routers come with the first layer: 0, 0, 1, then attention of layer 0.
+  CHECK(gathered == std::vector{0, 0, 1, 2});
+  CHECK(order == std::vector{3, 4, 4});
+  CHECK(std::ranges::none_of(s.ops, [](const Op& op) {
+    return op.kind == OpKind::ParameterAllGather && op.phase == Phase::Update;
+  }));
 }
