@@ -106,6 +106,9 @@ void add_run_differences(const Experiment& asked, std::vector<std::string>& note
     notes.emplace_back(
         "attention runs, and is predicted here, as a flash kernel, which keeps no scores; eager attention is simulated "
         "alone");
+  if (asked.workload.gradient_dtype() != asked.workload.dtype)
+    notes.push_back(fmt::format("a run keeps the gradients of weights in the format of everything else, not in {}",
+                                name_in(dtype_names, asked.workload.gradient_dtype())));
   if (!asked.parallelism.pipeline_layout.empty())
     notes.emplace_back("a run has few layers, in equal parts on all stages: parallelism.pipeline_layout is left out");
   if (asked.workload.whole_layers())

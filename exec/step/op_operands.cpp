@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "exec/run/compute_rules.hpp"
-#include "models/schedule/shards.hpp"
 #include "models/base/errors.hpp"
 #include "models/question/capacity.hpp"
+#include "models/schedule/shards.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -109,10 +109,8 @@ UpdatedParts updated_parts(const OpRoles& update, int rank) {
     const GradientPlace of_first = gradient_of(update, update.tensor(weights));
     const RowRange all{of_first.first, of_first.first + update.tensor(weights).elements};
     for (const RowRange& range : intersect(ranges[of_first.tensor], all)) {
-      parts.all.push_back({weights,
-                           {range.first - all.first, range.last - all.first},
-                           {of_first.tensor, range.first},
-                           parts.total});
+      parts.all.push_back(
+          {weights, {range.first - all.first, range.last - all.first}, {of_first.tensor, range.first}, parts.total});
       parts.total += range.size();
     }
   }

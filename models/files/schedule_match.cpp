@@ -73,7 +73,8 @@ class Match {
     double elements = 0;
     for (const std::int64_t of_layer : dense_elements(e_, StageLayout(e_.workload.layers)))
       elements += static_cast<double>(of_layer);
-    return elements * size_of(e_.workload.dtype).value() / static_cast<double>(file_.plan.gradient_chunk_bytes);
+    return elements * size_of(e_.workload.gradient_dtype()).value() /
+           static_cast<double>(file_.plan.gradient_chunk_bytes);
   }
 
   Schedule as_in_file(Schedule step) const {

@@ -347,9 +347,9 @@ constexpr std::array table{
                  "that shard alone, and updated weights are gathered."},
     Knob{.name = "parameter_gather",
          .type = choice<&Plan::parameter_gather>(
-             parameter_gather_names,
-             {{ParameterGather::AfterUpdate, "They are gathered when all are updated."},
-              {ParameterGather::Ahead, "The next step gathers those of a layer beside the forward pass of the layer "
+             parameter_gather_names, {{ParameterGather::AfterUpdate, "They are gathered when all are updated."},
+                                      {ParameterGather::Ahead,
+                                       "The next step gathers those of a layer beside the forward pass of the layer "
                                        "before it."}}),
          .group = Gradients,
          .search = Kept,

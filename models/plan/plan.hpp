@@ -102,8 +102,8 @@ enum class Recompute { None, Selective, Full };
 inline constexpr Names<Recompute, 3> recompute_names{
     {{"none", Recompute::None}, {"selective", Recompute::Selective}, {"full", Recompute::Full}}};
 
-// With zero 1, the time at which ranks gather the weights that others have updated: when all are updated, or in the next
-// step, where each layer's weights are gathered beside the forward pass of the layer before it.
+// With zero 1, the time at which ranks gather the weights that others have updated: when all are updated, or in the
+// next step, where each layer's weights are gathered beside the forward pass of the layer before it.
 enum class ParameterGather { AfterUpdate, Ahead };
 inline constexpr Names<ParameterGather, 2> parameter_gather_names{
     {{"after_update", ParameterGather::AfterUpdate}, {"ahead", ParameterGather::Ahead}}};

@@ -179,7 +179,7 @@ void require_slices_of_stage(const Plan& p, const Experiment& e, const StageLayo
 void require_slices(const RuledPlan& r) {
   const Plan& p = r.plan;
   const Experiment& e = r.experiment;
-  if (static_cast<double>(p.gradient_chunk_bytes) < size_of(e.workload.dtype).value())
+  if (static_cast<double>(p.gradient_chunk_bytes) < size_of(e.workload.gradient_dtype()).value())
     refuse("gradient_chunk_bytes", fmt::format("{}, expected at least one element", p.gradient_chunk_bytes));
   if (p.grad_sync != GradSync::Partitioned) {
     if (!p.gradient_slices.empty()) refuse("gradient_slices", "given, but plan.grad_sync is not partitioned");

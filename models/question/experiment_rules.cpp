@@ -145,6 +145,10 @@ void validate(const Experiment& e) {
   if (const auto products = w.other_products())
     require(*products == DType::Fp8, "/workload/products", "{}, expected fp8 or the {} of everything else",
             name_in(dtype_names, *products), name_in(dtype_names, w.dtype));
+  require(
+      w.gradient_dtype() == w.dtype || (w.gradient_dtype() == DType::Fp32 && size_of(w.dtype) < size_of(DType::Fp32)),
+      "/workload/gradients", "{}, expected fp32 or the {} of everything else", name_in(dtype_names, w.gradient_dtype()),
+      name_in(dtype_names, w.dtype));
   if (w.phases == Phases::Training)
     for (const auto& [pointer, profile] : {std::pair{"/model/expert_profile", &e.model.expert_profile},
                                            std::pair{"/model/gate_profile", &e.model.gate_profile}})

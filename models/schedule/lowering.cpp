@@ -158,7 +158,8 @@ class Lowering {
   // The gathered shards' gradients: each member adds those of its own shard.
   LoweredOp return_gradient() const {
     const std::int64_t own = elements(result());
-    return {{native(whole(source()), scratch(0, own)), LocalSteps{{LocalKind::Add, scratch(0, own), whole(result())}}}, own};
+    return {{native(whole(source()), scratch(0, own)), LocalSteps{{LocalKind::Add, scratch(0, own), whole(result())}}},
+            own};
   }
 
   // The place of a shadowed expert in the tensor of its owner's experts, each of them of `size` elements.

@@ -228,8 +228,9 @@ constexpr auto entries = std::to_array<OpEntry>({
      .part = OpPart::StepEnd,
      .communicates = true,
      .stands_alone = true,
-     .signatures = {{Phase::Forward, {{Count::Some, weights}}, {{Count::Some, weights, "of which it gathers `gradients`"}}},
-                    {Phase::Update, {{Count::Some, weights}}, {{Count::Some, weights, "the same"}}}}},
+     .signatures =
+         {{Phase::Forward, {{Count::Some, weights}}, {{Count::Some, weights, "of which it gathers `gradients`"}}},
+          {Phase::Update, {{Count::Some, weights}}, {{Count::Some, weights, "the same"}}}}},
     {.kind = OpKind::Embedding,
      .name = "embedding",
      .letter = '@',

@@ -306,8 +306,14 @@ ExchangeWork OpWork::shadow(Collective kind) const {
   return collective(kind, GroupKind::Ep, v_.worked_parameters());
 }
 
-ExchangeWork OpWork::among_replicas(Collective kind, GroupKind group, std::int64_t elements) const {
-  return collective(kind, group, elements);
+ExchangeWork OpWork::reduce_gradients(Collective kind, GroupKind group, std::int64_t elements) const {
+  ExchangeWork work = collective(kind, group, elements);
+  work.message = static_cast<double>(elements) * size_of(workload_.gradient_dtype());
+  return work;
+}
+
+ExchangeWork OpWork::gather_weights(GroupKind group, std::int64_t elements) const {
+  return collective(Collective::AllGather, group, elements);
 }
 
 ExchangeWork OpWork::stage_send() const {
@@ -315,10 +321,12 @@ ExchangeWork OpWork::stage_send() const {
 }
 
 KernelWork OpWork::update(std::int64_t parameters) const {
-  // 28 bytes a parameter: fp32 reads weight, gradient and two moments and writes three of them; bf16 with an
-  // fp32 master weight reads 2 + 12 and writes 12 + 2.
+  // Read are the gradient and, in fp32, the weight and two moments; written are these three. Where the weight in fp32
+  // is a master copy, the weight itself is written too.
+  const Bytes copy = size_of(workload_.dtype) < size_of(DType::Fp32) ? size_of(workload_.dtype) : Bytes();
   KernelWork work;
-  work.memory_traffic = Bytes(28.0 * static_cast<double>(parameters));
+  work.memory_traffic =
+      static_cast<double>(parameters) * (6 * size_of(DType::Fp32) + size_of(workload_.gradient_dtype()) + copy);
   return work;
 }
 

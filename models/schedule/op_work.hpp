@@ -80,7 +80,8 @@ class OpWork {
                    Wire wire = Wire::Same) const;           // over a chunk's gathered rows
   ExchangeWork weight_shards(Collective collective) const;  // over the gathered weights of a rank's experts
   ExchangeWork shadow(Collective collective) const;         // the weights of one expert to all its peers, or back
-  ExchangeWork among_replicas(Collective kind, GroupKind group, std::int64_t elements) const;  // of weights
+  ExchangeWork reduce_gradients(Collective kind, GroupKind group, std::int64_t elements) const;  // in their format
+  ExchangeWork gather_weights(GroupKind group, std::int64_t elements) const;
   ExchangeWork stage_send() const;                   // (T, M) to the next pipeline stage, or its gradient back
   KernelWork update(std::int64_t parameters) const;  // one Adam step
 

@@ -12,10 +12,10 @@
 #include "models/schedule/builder/attention_part.hpp"
 #include "models/schedule/builder/dense_ffn_part.hpp"
 #include "models/schedule/builder/ends_part.hpp"
+#include "models/schedule/builder/gather_part.hpp"
 #include "models/schedule/builder/gradient_part.hpp"
 #include "models/schedule/builder/moe_part.hpp"
 #include "models/schedule/builder/norm_part.hpp"
-#include "models/schedule/builder/gather_part.hpp"
 #include "models/schedule/builder/pipeline_order.hpp"
 #include "models/schedule/builder/stage_part.hpp"
 
@@ -281,7 +281,7 @@ class Step {
   std::vector<SavedEnds> ends_;                 // by micro-batch
   std::vector<TensorId> arriving_;              // by micro-batch: on its way to the next stage
   std::vector<GradientPart> gradients_;         // by stage
-  std::vector<GatherPart> gathers_;        // by stage; empty: not before the forward pass
+  std::vector<GatherPart> gathers_;             // by stage; empty: not before the forward pass
 };
 
 }  // namespace

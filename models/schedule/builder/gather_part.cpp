@@ -46,8 +46,7 @@ void GatherPart::gather_slice(int layer, Phase phase) {
   };
   if (c_.has_head()) add_part(c_.end_weights().head, c_.head_gradients());
   const std::span<const int> layers = c_.layers_of_stage();
-  for (std::size_t i = layers.size(); i-- > 0;)
-    add_part(c_.weights(layers[i]).dense, c_.dense_gradients_of(layers[i]));
+  for (std::size_t i = layers.size(); i-- > 0;) add_part(c_.weights(layers[i]).dense, c_.dense_gradients_of(layers[i]));
   if (c_.has_embedding()) add_part(c_.end_weights().embedding, c_.embedding_gradients());
   add(GroupKind::Dp, layer, phase, weights, {slice.first - begin, slice.last - begin});
 }
@@ -72,7 +71,7 @@ void GatherPart::add(GroupKind group, int layer, Phase phase, const TensorIds& w
   const int ranks = group_size(c_.groups(), group);
   if (ranks == 1 || Shards(range, ranks).size() == 0) return;
   Op op = c_.op(OpKind::ParameterAllGather, phase, layer, c_.streams().inter,
-                c_.work(layer).among_replicas(Collective::AllGather, group, range.size()));
+                c_.work(layer).gather_weights(group, range.size()));
   op.gradients = range;
   c_.add(op, weights, weights);
 }

@@ -21,7 +21,7 @@ GradientPart::GradientPart(StepContext& c)
 // With zero 1 over the ranks that share the optimizer's work: these are the replicas of data-parallel groups.
 ExchangeWork GradientPart::reduction(int layer, GroupKind group, std::int64_t elements) const {
   const bool scatter = c_.plan().zero > 0 && group != GroupKind::Mp;
-  return c_.work(layer).among_replicas(scatter ? Collective::ReduceScatter : Collective::AllReduce, group, elements);
+  return c_.work(layer).reduce_gradients(scatter ? Collective::ReduceScatter : Collective::AllReduce, group, elements);
 }
 
 void GradientPart::begin_pass(int lap) {
@@ -103,8 +103,9 @@ void GradientPart::add_update() {
   reads.push_back(c_.optimizer_state());
   writes.push_back(c_.optimizer_state());
   const int layer = c_.layers_of_stage().front();
-  c_.add(c_.op(OpKind::Update, Phase::Update, layer, c_.streams().compute, c_.work(layer).update(c_.updated_parameters())),
-         reads, writes);
+  c_.add(
+      c_.op(OpKind::Update, Phase::Update, layer, c_.streams().compute, c_.work(layer).update(c_.updated_parameters())),
+      reads, writes);
 }
 
 }  // namespace dovetail::builder

@@ -86,19 +86,19 @@ void StepContext::add_weights(Stage& stage) {
     if (has_norms()) ids.norm = persistent(TensorKind::NormWeights, layer, v.norm_parameters);
   }
   if (!training()) return;
-  stage.dense_gradients = persistent(TensorKind::DenseGradients, own.front(), embedding_gradients().last);
+  stage.dense_gradients = weight_gradients(TensorKind::DenseGradients, own.front(), embedding_gradients().last);
   if (has_norms())
-    stage.replicated_gradients = persistent(TensorKind::ReplicatedGradients, own.front(),
-                                            replicated_gradients_of(has_head() ? layers() : own.back()).last);
+    stage.replicated_gradients = weight_gradients(TensorKind::ReplicatedGradients, own.front(),
+                                                  replicated_gradients_of(has_head() ? layers() : own.back()).last);
   for (int layer : own) {
     const LayerVolumes& v = volumes(layer);
     if (!v.moe) continue;
     LayerWeightIds& ids = weights_[static_cast<std::size_t>(layer)];
-    if (!has_norms()) ids.router_gradient = persistent(TensorKind::RouterGradient, layer, v.router_parameters);
-    ids.expert_gradient = persistent(TensorKind::ExpertGradient, layer, v.expert_parameters);
+    if (!has_norms()) ids.router_gradient = weight_gradients(TensorKind::RouterGradient, layer, v.router_parameters);
+    ids.expert_gradient = weight_gradients(TensorKind::ExpertGradient, layer, v.expert_parameters);
   }
   stage.slices = dovetail::gradient_slices(plan_, dense_elements(experiment_, layout_),
-                                           size_of(experiment_.workload.dtype), layout_);
+                                           size_of(experiment_.workload.gradient_dtype()), layout_);
   std::erase_if(stage.slices, [this](const GradientSlice& s) { return layout_.stage_of(s.layer) != stage_; });
   // Two Adam moments, and a master weight where weights are not fp32.
   const DType dtype = experiment_.workload.dtype;
@@ -208,6 +208,13 @@ TensorId StepContext::persistent(TensorKind kind, int layer, std::int64_t elemen
   Tensor t = tensor(kind, layer, elements);
   t.persistent = true;
   t.gradient = gradient;
+  return writer_.add_tensor(t);
+}
+
+TensorId StepContext::weight_gradients(TensorKind kind, int layer, std::int64_t elements) {
+  Tensor t = tensor(kind, layer, elements);
+  t.persistent = true;
+  t.dtype = experiment_.workload.gradient_dtype();
   return writer_.add_tensor(t);
 }
 

@@ -107,6 +107,7 @@ class StepContext {
 
   // --- tensors ---
   TensorId persistent(TensorKind kind, int layer, std::int64_t elements, bool gradient = false);
+  TensorId weight_gradients(TensorKind kind, int layer, std::int64_t elements);  // in their own format
   TensorId activation(TensorKind kind, int layer, std::int64_t elements, bool gradient = false, int chunk = -1);
   TensorId fp32(TensorKind kind, int layer, std::int64_t elements, bool gradient = false, int chunk = -1);
   // A tensor like the op in layer, expert, chunk, rows and peers; a gradient in the backward pass, unless the op

@@ -232,8 +232,9 @@ TEST_CASE("scattered gradients: a shard for each member, and for all what is lef
             ep_of(3),
             {}};
   one.op.gradients = {2, 13};
-  CHECK(lowered(one, 1) == "reduce_scatter 0[2, 11) to s[0, 3); copy s[0, 3) to 1[5, 8); "
-                           "all_reduce 0[11, 13) to 1[11, 13)");
+  CHECK(lowered(one, 1) ==
+        "reduce_scatter 0[2, 11) to s[0, 3); copy s[0, 3) to 1[5, 8); "
+        "all_reduce 0[11, 13) to 1[11, 13)");
   one.op.gradients = {2, 4};
   CHECK(lowered(one, 1) == "all_reduce 0[2, 4) to 1[2, 4)");
 }
@@ -246,8 +247,9 @@ TEST_CASE("gathered weights: each member's shard, by way of scratch memory where
             ep_of(2),
             {}};
   one.op.gradients = {3, 13};
-  CHECK(lowered(one, 0) == "copy 0[3, 6) to s[0, 3); copy 1[0, 2) to s[3, 5); all_gather s[0, 5) to s[5, 15); "
-                           "copy s[5, 8) to 0[3, 6); copy s[8, 10) to 1[0, 2); copy s[10, 15) to 2[0, 5)");
+  CHECK(lowered(one, 0) ==
+        "copy 0[3, 6) to s[0, 3); copy 1[0, 2) to s[3, 5); all_gather s[0, 5) to s[5, 15); "
+        "copy s[5, 8) to 0[3, 6); copy s[8, 10) to 1[0, 2); copy s[10, 15) to 2[0, 5)");
   CHECK(lowered(one, 1).starts_with("copy 2[0, 5) to s[0, 5); all_gather"));
   one.op.gradients = {1, 6};
   CHECK(lowered(one, 1) == "copy 0[3, 5) to s[0, 2); all_gather s[0, 2) to 0[1, 5)");
@@ -445,11 +447,10 @@ TEST_CASE("plans drawn at random: every send has its receive, and every element 
     for (const Op& op : s.ops)
       if (op.exchange() != nullptr) checked[op.kind] += check_op(s, op, e.cluster.gpus());
   }
-  for (OpKind kind :
-       {OpKind::MpAllGather, OpKind::MpReduceScatter, OpKind::Dispatch, OpKind::EspAllGather, OpKind::EspReduceScatter,
-        OpKind::Combine, OpKind::GatherExpertWeights, OpKind::ShadowWeights, OpKind::RestoreDispatch,
-        OpKind::RestoreGather, OpKind::StageSend, OpKind::DenseGradientAllReduce, OpKind::ExpertGradientAllReduce,
-        OpKind::ParameterAllGather}) {
+  for (OpKind kind : {OpKind::MpAllGather, OpKind::MpReduceScatter, OpKind::Dispatch, OpKind::EspAllGather,
+                      OpKind::EspReduceScatter, OpKind::Combine, OpKind::GatherExpertWeights, OpKind::ShadowWeights,
+                      OpKind::RestoreDispatch, OpKind::RestoreGather, OpKind::StageSend, OpKind::DenseGradientAllReduce,
+                      OpKind::ExpertGradientAllReduce, OpKind::ParameterAllGather}) {
     INFO(name_in(op_kind_names, kind));
     CHECK(checked[kind] > 0);
   }

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "models/base/errors.hpp"
 #include "models/schedule/launches.hpp"
 #include "models/schedule/operands.hpp"
 #include "models/schedule/schedule.hpp"
@@ -176,7 +177,31 @@ TEST_CASE("Weights gathered ahead: those of a layer before the layer before it, 
   // Norms and routers come with the first layer: 0, 0, 1, then attention of layer 0.
   CHECK(gathered == std::vector{0, 0, 1, 2});
   CHECK(order == std::vector{3, 4, 4});
-  CHECK(std::ranges::none_of(s.ops, [](const Op& op) {
-    return op.kind == OpKind::ParameterAllGather && op.phase == Phase::Update;
-  }));
+  CHECK(std::ranges::none_of(
+      s.ops, [](const Op& op) { return op.kind == OpKind::ParameterAllGather && op.phase == Phase::Update; }));
+}
+
+TEST_CASE("Gradients of weights in fp32: their memory, what is reduced and what the update reads") {
+  Experiment e = whole(1);
+  e.workload.dtype = DType::Bf16;
+  const double elements = 2 * (256 + 32 + 16 + 256) + 168;  // of a rank, as above
+  const auto reduced = [](const Schedule& s) {
+    return find_op(s, OpKind::ReplicatedGradientAllReduce, Phase::Backward).message().value();
+  };
+  const auto updated = [](const Schedule& s) {
+    return find_op(s, OpKind::Update, Phase::Update).memory_traffic().value();
+  };
+  const Schedule same = build_step(e, {});
+  CHECK(bytes_of(same, 0, is_gradient) == 2 * elements);
+  CHECK(reduced(same) == 2 * 104);
+  CHECK(updated(same) == 28 * elements);
+  e.workload.gradients = DType::Fp32;
+  const Schedule wide = build_step(e, {});
+  CHECK(bytes_of(wide, 0, is_gradient) == 4 * elements);
+  CHECK(bytes_of(wide, 0, is_weight) == 2 * elements);
+  CHECK(bytes_of(wide, 0, is_state) == 12 * elements);
+  CHECK(reduced(wide) == 4 * 104);
+  CHECK(updated(wide) == 30 * elements);
+  e.workload.gradients = DType::Fp16;
+  CHECK_THROWS_AS(build_step(e, {}), InputError);
 }
