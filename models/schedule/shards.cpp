@@ -10,6 +10,12 @@ namespace {
 constexpr Role gradients = TensorKind::DenseGradients | TensorKind::ReplicatedGradients | TensorKind::RouterGradient |
                            TensorKind::ExpertGradient;
 
+bool scatters_gradients(const Op& op) {
+  return op.collective() == Collective::ReduceScatter &&
+         (op.kind == OpKind::DenseGradientAllReduce || op.kind == OpKind::ExpertGradientAllReduce ||
+          op.kind == OpKind::ReplicatedGradientAllReduce);
+}
+
 void add(RowRange range, std::vector<RowRange>& ranges) {
   if (range.size() > 0) ranges.push_back(range);
 }
@@ -19,9 +25,8 @@ void add(RowRange range, std::vector<RowRange>& ranges) {
 IdVector<TensorId, std::vector<RowRange>> updated_ranges(const Schedule& schedule, int rank_class, int rank) {
   IdVector<TensorId, std::vector<RowRange>> updated(schedule.tensors.size());
   for (const Op& op : schedule.ops) {
-    if (op.collective() != Collective::ReduceScatter || schedule.class_of(op) != rank_class) continue;
+    if (!scatters_gradients(op) || schedule.class_of(op) != rank_class) continue;
     const TensorId sum = schedule.writes_of(op).front();
-    if (!gradients.covers(schedule.tensors[sum])) continue;
     const Subgroup group = group_comb(schedule.groups, op.group());
     const RowRange all = op.gradients.size() > 0 ? op.gradients : RowRange{0, schedule.tensors[sum].elements};
     const Shards shards(all, group.size);

@@ -304,8 +304,8 @@ StreamFloor StepBound::streams(const Plan& plan) const {
       elements += op.gradients.size();
     } else if (op.kind == OpKind::ExpertGradientAllReduce) {
       floor.gradients += link == op.stream ? moe_ * duration : Seconds(0);
-    } else if (op.kind == OpKind::ParameterAllGather) {
-      continue;  // once a step, beside whatever the plan says
+    } else if (synchronises(op.kind)) {
+      continue;  // once a step, however many layers and micro-batches it has
     } else if (const StreamKind kind = s.streams[op.stream].kind;
                kind != StreamKind::Compute && !between_stages(kind)) {
       busy[op.stream] += duration;
