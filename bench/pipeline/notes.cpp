@@ -138,10 +138,32 @@ void add_routing(const Experiment& e, std::vector<std::string>& notes) {
 
 namespace {
 
+// Parts of the model that no step has, though its layers, or all of it, are asked for with norms and other passes.
+std::vector<std::string> parts_left_out(const Experiment& e) {
+  const Model& m = e.model;
+  std::vector<std::string> parts;
+  if (!e.workload.whole_layers()) return parts;
+  if (m.attention.qk_norm != QkNorm::None) parts.emplace_back("norms of queries and keys");
+  if (m.attention.kind == AttentionKind::Latent) parts.emplace_back("norms of the low ranks of latent attention");
+  if (m.biases != Biases::None) parts.emplace_back("biases");
+  if (m.norms == NormKind::Layer) parts.emplace_back("means and biases of layer norms, which count as RMS norms");
+  if (m.shared_experts.gate) parts.emplace_back("the gate of shared experts");
+  if (e.workload.extent != Extent::Model) return parts;
+  if (m.learned_positions > 0) parts.emplace_back("learned positions");
+  if (m.tied_embeddings) parts.emplace_back("the tie of the output head to the embedding: both have weights");
+  if (m.mtp_layers > 0)
+    parts.emplace_back(fmt::format("{} of multi-token prediction",
+                                   m.mtp_layers == 1 ? "the layer" : fmt::format("{} layers", m.mtp_layers)));
+  return parts;
+}
+
 // Embedding and output head are one matrix each, on the first and the last stage, divided over mp ranks.
 std::string left_out(const Experiment& e) {
-  if (e.workload.extent == Extent::Model)
-    return "the whole model is in time and memory; what CUDA and NCCL take for themselves is not in the memory";
+  if (e.workload.extent == Extent::Model) {
+    const bool whole = parts_left_out(e).empty() && e.workload.layers == e.model.layers;
+    return fmt::format("{} in time and memory; what CUDA and NCCL take for themselves is not in the memory",
+                       whole ? "the whole model is" : "embedding, layers, norms, output head and loss are");
+  }
   const std::string rest = fmt::format(
       "the loss with its logits{}, and the memory that CUDA and NCCL take for themselves are left out; workload.extent "
       "model has all but the last",
@@ -187,6 +209,8 @@ void add_limits(Report& report) {
     if (std::ranges::find(report.notes, note) == report.notes.end()) report.notes.push_back(std::move(note));
   };
   add(left_out(e));
+  if (const auto parts = parts_left_out(e); !parts.empty())
+    add(fmt::format("neither time nor memory has these parts of {}: {}", e.model.name, fmt::join(parts, "; ")));
   if (report.kind != "run") add(flops_of_token(e));
   for (std::string& note : extrapolated_groups(e)) add(std::move(note));
   if (e.workload.batch < e.parallelism.pp) add(idle_stages(e));

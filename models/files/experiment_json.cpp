@@ -109,8 +109,11 @@ Json message_json(const MessageCost& cost) {
 }
 
 Json attention_json(const Attention& a) {
-  if (a.kind == AttentionKind::GroupedQuery)
-    return {{"heads", a.heads}, {"kv_heads", a.kv_heads}, {"head_size", a.head_size}};
+  if (a.kind == AttentionKind::GroupedQuery) {
+    Json json{{"heads", a.heads}, {"kv_heads", a.kv_heads}, {"head_size", a.head_size}};
+    if (a.qk_norm != QkNorm::None) json["qk_norm"] = name_in(qk_norm_names, a.qk_norm);
+    return json;
+  }
   return {{"kind", name_in(attention_kind_names, a.kind)},
           {"heads", a.heads},
           {"q_rank", a.q_rank},
@@ -214,6 +217,18 @@ Json to_json(const Cluster& cluster) {
   return json;
 }
 
+namespace {
+
+void add_small_parts(const Model& model, Json& json) {
+  if (model.biases != Biases::None) json["biases"] = name_in(biases_names, model.biases);
+  if (model.norms != NormKind::Rms) json["norms"] = name_in(norm_kind_names, model.norms);
+  if (model.tied_embeddings) json["tied_embeddings"] = true;
+  if (model.learned_positions > 0) json["learned_positions"] = model.learned_positions;
+  if (model.mtp_layers > 0) json["mtp_layers"] = model.mtp_layers;
+}
+
+}  // namespace
+
 // Fields that only some models have are written only for them.
 Json to_json(const Model& model) {
   Json json{{"name", model.name},
@@ -226,6 +241,8 @@ Json to_json(const Model& model) {
             {"expert_hidden", model.expert_hidden},
             {"expert_kind", name_in(expert_kind_names, model.expert_kind)},
             {"vocabulary", model.vocabulary}};
+  if (model.sequence > 0) json["sequence"] = model.sequence;
+  add_small_parts(model, json);
   if (model.first_dense > 0) json["first_dense"] = model.first_dense;
   if (model.moe_every > 1) json["moe_every"] = model.moe_every;
   if (model.dense_hidden > 0) json["dense_hidden"] = model.dense_hidden;

@@ -12,11 +12,12 @@
 namespace dovetail {
 namespace {
 
-enum class ModelType { Mixtral, Qwen2Moe, Qwen3Moe, DeepseekV2, DeepseekV3, Gpt2 };
-constexpr std::array<std::pair<std::string_view, ModelType>, 6> model_type_names{
+enum class ModelType { Mixtral, Qwen2Moe, Qwen3Moe, Olmoe, DeepseekV2, DeepseekV3, Gpt2 };
+constexpr std::array<std::pair<std::string_view, ModelType>, 7> model_type_names{
     {{"mixtral", ModelType::Mixtral},
      {"qwen2_moe", ModelType::Qwen2Moe},
      {"qwen3_moe", ModelType::Qwen3Moe},
+     {"olmoe", ModelType::Olmoe},
      {"deepseek_v2", ModelType::DeepseekV2},
      {"deepseek_v3", ModelType::DeepseekV3},
      {"gpt2", ModelType::Gpt2}}};
@@ -45,6 +46,7 @@ Model read_common(const JsonReader& json) {
   model.top_k = json.integer("num_experts_per_tok", 1);
   model.expert_kind = ExpertKind::Gated;
   model.vocabulary = json.integer("vocab_size", 1);
+  model.tied_embeddings = json.boolean_or("tie_word_embeddings", false);
   return model;
 }
 
@@ -79,7 +81,21 @@ Model read_qwen(const JsonReader& json, ModelType type) {
   model.moe_every = integer_or(json, "decoder_sparse_step", 1);
   if (const auto dense = json.find("mlp_only_layers")) model.first_dense = read_first_dense(*dense);
   if (model.first_dense > 0 || model.moe_every > 1) model.dense_hidden = json.integer("intermediate_size", 1);
-  if (type == ModelType::Qwen2Moe) model.shared_experts = {1, json.integer("shared_expert_intermediate_size", 1), true};
+  if (type == ModelType::Qwen2Moe) {
+    model.shared_experts = {1, json.integer("shared_expert_intermediate_size", 1), true};
+    model.biases = Biases::QueryKeyValue;  // always; the configs of today have no key for it
+  } else {
+    model.attention.qk_norm = QkNorm::Head;
+  }
+  model.router.normalise = json.boolean_or("norm_topk_prob", false);
+  return model;
+}
+
+Model read_olmoe(const JsonReader& json) {
+  Model model = read_grouped_query(json);
+  model.experts = json.integer("num_experts", 1);
+  model.expert_hidden = json.integer("intermediate_size", 1);
+  model.attention.qk_norm = QkNorm::Width;
   model.router.normalise = json.boolean_or("norm_topk_prob", false);
   return model;
 }
@@ -116,6 +132,7 @@ Model read_deepseek(const JsonReader& json, ModelType type) {
     model.shared_experts = {shared, model.expert_hidden, false};
   model.first_dense = integer_or(json, "first_k_dense_replace", 0, 0);
   if (model.first_dense > 0) model.dense_hidden = json.integer("intermediate_size", 1);
+  model.mtp_layers = integer_or(json, "num_nextn_predict_layers", 0, 0);
   if (integer_or(json, "moe_layer_freq", 1) != 1)
     json.fail("moe_layer_freq", "other steps than 1 are not built yet, expected 1");
   model.router = read_deepseek_router(json, type);
@@ -134,6 +151,11 @@ Model read_gpt2(const JsonReader& json, const ExpertChoice& choice) {
   model.top_k = std::min(2, *choice.experts);
   model.expert_kind = ExpertKind::Ffn;
   model.vocabulary = json.integer("vocab_size", 1);
+  model.biases = Biases::All;
+  model.norms = NormKind::Layer;
+  model.tied_embeddings = json.boolean_or("tie_word_embeddings", true);
+  model.learned_positions = integer_or(json, "n_positions", 0, 0);
+  model.sequence = model.learned_positions;
   return model;
 }
 
@@ -152,6 +174,8 @@ Model read_config(const JsonReader& json, const ExpertChoice& choice) {
     case ModelType::Qwen2Moe:
     case ModelType::Qwen3Moe:
       return read_qwen(json, type);
+    case ModelType::Olmoe:
+      return read_olmoe(json);
     case ModelType::DeepseekV2:
     case ModelType::DeepseekV3:
       return read_deepseek(json, type);

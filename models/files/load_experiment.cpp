@@ -20,8 +20,9 @@
 namespace dovetail {
 namespace {
 
-// Keeps GPUs busy where nothing says how large the batch is: samples as long as pretraining usually has them, as
-// many tokens for each GPU, and for each pipeline stage four samples to follow one another.
+// Keeps GPUs busy where nothing says how large the batch is: samples as long as in the model's own training, or else as
+// pretraining usually has them, as many tokens for each GPU, and for each pipeline stage four samples to follow one
+// another.
 constexpr int usual_sequence = 4096, filling_tokens = 4096, filling_samples = 4;
 
 // The calibration whose costs a cluster without one takes, adapted to its hardware.
@@ -67,8 +68,9 @@ Workload read_workload(const JsonReader& json, const ExperimentFile& file, const
   if (const auto gate = json.find("gate")) w.gate = read_gate(*gate);
   if (const auto routing = json.find("routing")) w.routing = read_routing(*routing);
   const TraceStep step = read_trace_step(json, file, e, w, files);
+  const int usual = e.model.sequence > 0 ? e.model.sequence : usual_sequence;
   w.batch = json.integer_or("batch", step.batch.value_or(defaults.batch.value_or(0)), 1);
-  w.sequence = json.integer_or("sequence", step.sequence.value_or(defaults.sequence.value_or(usual_sequence)), 1);
+  w.sequence = json.integer_or("sequence", step.sequence.value_or(defaults.sequence.value_or(usual)), 1);
   w.top_k = json.integer_or("top_k", step.top_k.value_or(e.model.top_k), 1);
   w.capacity_factor = json.number_or(
       "capacity_factor", step.capacity_factor.value_or(defaults.capacity_factor.value_or(w.capacity_factor)));

@@ -18,7 +18,7 @@ Attention read_attention(const JsonReader& json) {
   a.kind = json.enumeration_or("kind", attention_kind_names, a.kind);
   a.heads = json.integer("heads", 1);
   if (a.kind == AttentionKind::Latent) {
-    refuse_keys(json, {"kv_heads", "head_size"}, a.kind);
+    refuse_keys(json, {"kv_heads", "head_size", "qk_norm"}, a.kind);
     a.q_rank = json.integer_or("q_rank", 0);
     a.kv_rank = json.integer("kv_rank", 1);
     a.nope_size = json.integer("nope_size", 1);
@@ -29,6 +29,7 @@ Attention read_attention(const JsonReader& json) {
     return a;
   }
   refuse_keys(json, {"q_rank", "kv_rank", "nope_size", "rope_size", "value_size"}, a.kind);
+  a.qk_norm = json.enumeration_or("qk_norm", qk_norm_names, a.qk_norm);
   a.kv_heads = json.integer("kv_heads", 1);
   a.head_size = json.integer("head_size", 1);
   if (a.heads % a.kv_heads != 0)
@@ -65,6 +66,17 @@ Router read_router(const JsonReader& json, const Model& model) {
     json.fail("top_groups", fmt::format("{} of {} groups hold fewer than the {} experts of a token", r.top_groups,
                                         r.groups, model.top_k));
   return r;
+}
+
+// What layers and ends have beside their matrices.
+void read_small_parts(const JsonReader& json, Model& model) {
+  model.biases = json.enumeration_or("biases", biases_names, model.biases);
+  model.norms = json.enumeration_or("norms", norm_kind_names, model.norms);
+  model.tied_embeddings = json.boolean_or("tied_embeddings", model.tied_embeddings);
+  model.learned_positions = json.integer_or("learned_positions", 0);
+  model.mtp_layers = json.integer_or("mtp_layers", 0);
+  if (model.biases != Biases::None && model.attention.kind == AttentionKind::Latent)
+    json.fail("biases", "latent attention with biases is not counted yet, expected \"none\"");
 }
 
 TimeCurve read_curve(const JsonReader& json) {
@@ -107,6 +119,8 @@ Model read_model(const JsonReader& json) {
   model.expert_hidden = json.integer("expert_hidden", 1);
   model.expert_kind = json.enumeration("expert_kind", expert_kind_names);
   model.vocabulary = json.integer_or("vocabulary", 0);
+  model.sequence = json.integer_or("sequence", 0);
+  read_small_parts(json, model);
   read_dense_layers(json, model);
   if (const auto shared = json.find("shared_experts"))
     model.shared_experts = {shared->integer("count", 1), shared->integer("hidden", 1),

@@ -21,6 +21,11 @@ enum class AttentionKind { GroupedQuery, Latent };
 inline constexpr std::array<std::pair<std::string_view, AttentionKind>, 2> attention_kind_names{
     {{"grouped_query", AttentionKind::GroupedQuery}, {"latent", AttentionKind::Latent}}};
 
+// Norms of queries and keys. Head: a weight for each element of a head (Qwen3). Width: for each of all heads (OLMoE).
+enum class QkNorm { None, Head, Width };
+inline constexpr std::array<std::pair<std::string_view, QkNorm>, 3> qk_norm_names{
+    {{"none", QkNorm::None}, {"head", QkNorm::Head}, {"width", QkNorm::Width}}};
+
 // head_size need not be hidden / heads. With Latent every head has a key and a value of its own, made from kv_rank
 // elements a token; a query or key is nope_size elements without position and rope_size with (key: one for all heads).
 struct Attention {
@@ -32,6 +37,7 @@ struct Attention {
   int q_rank = 0;  // 0: queries are not low-rank
   int kv_rank = 0;
   int nope_size = 0, rope_size = 0, value_size = 0;
+  QkNorm qk_norm = QkNorm::None;  // Latent norms its low ranks instead
 
   int value_head_size() const { return kind == AttentionKind::Latent ? value_size : head_size; }
 };
@@ -59,6 +65,17 @@ struct Router {
   friend bool operator==(const Router&, const Router&) = default;
 };
 
+// Vectors that linear layers add. QueryKeyValue: those that make queries, keys and values (Qwen2). All: every one but
+// the router and the output head (GPT-2).
+enum class Biases { None, QueryKeyValue, All };
+inline constexpr std::array<std::pair<std::string_view, Biases>, 3> biases_names{
+    {{"none", Biases::None}, {"query_key_value", Biases::QueryKeyValue}, {"all", Biases::All}}};
+
+// Rms: a weight for each element. Layer: a weight and a bias.
+enum class NormKind { Rms, Layer };
+inline constexpr std::array<std::pair<std::string_view, NormKind>, 2> norm_kind_names{
+    {{"rms", NormKind::Rms}, {"layer", NormKind::Layer}}};
+
 // Every layer is attention followed by a feed-forward part: routed and shared experts (MoE), or one dense.
 struct Model {
   std::string name;
@@ -80,6 +97,13 @@ struct Model {
   // the time of the gate by the rank's tokens.
   TimeProfile expert_profile = {};
   TimeProfile gate_profile = {};
+  int sequence = 0;  // tokens of a sample in most of its training; 0: not known
+  // All of these count as parameters. Notes of a result name those that its step does not have.
+  Biases biases = Biases::None;
+  NormKind norms = NormKind::Rms;
+  bool tied_embeddings = false;  // the output head's weights are the embedding's
+  int learned_positions = 0;     // of which each has an embedding
+  int mtp_layers = 0;            // that predict tokens further ahead, after the last layer (DeepSeek-V3)
 
   bool is_moe(int layer) const { return layer >= first_dense && (layer + 1) % moe_every == 0; }
   int first_moe() const {  // may be past the last layer

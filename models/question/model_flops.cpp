@@ -1,5 +1,6 @@
 #include "models/question/model_flops.hpp"
 
+#include "models/question/parameters.hpp"
 #include "models/question/volumes.hpp"
 
 namespace dovetail {
@@ -9,7 +10,7 @@ ModelFlops model_flops(const Experiment& experiment) {
   e.parallelism = {};  // all of the model on one rank
   const Model& m = e.model;
   const double passes = e.workload.phases == Phases::Training ? 3 : 1;  // a backward pass counts as two forward ones
-  const double expert = static_cast<double>(m.expert_gemms()) * m.hidden * m.expert_hidden;
+  const double expert = static_cast<double>(ffn_matrices(m, m.expert_hidden));
   const double seen = (e.workload.causal ? .5 : 1) * e.workload.sequence;  // positions, on average
   ModelFlops flops;
   flops.active_parameters = static_cast<double>(end_volumes(e).head_parameters);

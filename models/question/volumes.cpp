@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/question/parameters.hpp"
+
 namespace dovetail {
 
 Flops LayerVolumes::expert_flops(std::int64_t rows) const {
@@ -11,16 +13,6 @@ Flops LayerVolumes::expert_flops(std::int64_t rows) const {
 
 namespace {
 
-// Weights of one rank. With mp ranks Latent's projections down to the low ranks are on all of them.
-std::int64_t attention_parameters(const Attention& a, const LayerVolumes& v) {
-  const std::int64_t output = v.context_width * v.hidden;
-  if (a.kind == AttentionKind::GroupedQuery) return v.hidden * (v.query_width + 2 * v.key_value_width) + output;
-  const std::int64_t query = a.q_rank > 0 ? a.q_rank * (v.hidden + v.query_width) : v.hidden * v.query_width;
-  const std::int64_t key_value =
-      v.hidden * (a.kv_rank + a.rope_size) + a.kv_rank * v.query_heads * (std::int64_t{a.nope_size} + a.value_size);
-  return query + key_value + output;
-}
-
 void set_attention(LayerVolumes& v, const Attention& a, int mp) {
   const std::int64_t key_value_heads = (a.kv_heads + mp - 1) / mp;
   v.query_heads = key_value_heads * (a.heads / a.kv_heads);
@@ -28,7 +20,8 @@ void set_attention(LayerVolumes& v, const Attention& a, int mp) {
   v.key_value_width = key_value_heads * a.head_size;
   v.context_width = v.query_heads * a.value_head_size();
   v.projected_width = v.query_width + v.key_value_width + key_value_heads * a.value_head_size();
-  v.attention_parameters = attention_parameters(a, v);
+  // With mp ranks Latent's projections down to the low ranks are on all of them.
+  v.attention_parameters = attention_matrices(a, v.hidden, v.query_heads, key_value_heads);
 }
 
 // Rows of k f T / E, rounded up. A capacity of, say, 153.60000000000002 rows is 154, but 154.00000000000003 is 154 too.
@@ -85,12 +78,12 @@ LayerVolumes layer_volumes(const Experiment& e, int layer) {
   v.expert_gemms = m.expert_gemms();
   v.ffn_hidden = m.ffn_hidden(layer) / p.mp;
   set_attention(v, m.attention, p.mp);
-  v.ffn_parameters = v.expert_gemms * v.hidden * v.ffn_hidden;
+  v.ffn_parameters = ffn_matrices(m, v.ffn_hidden);
   v.dense_parameters = v.attention_parameters + v.ffn_parameters;
   if (e.workload.whole_layers()) v.norm_parameters = 2 * v.hidden;
   if (v.moe) {
     add_router(e, v);
-    v.expert_parameters = v.expert_gemms * v.hidden * v.hidden_shard * v.local_experts;
+    v.expert_parameters = ffn_matrices(m, v.hidden_shard) * v.local_experts;
   }
   const auto tokens = static_cast<double>(v.sequence_tokens);
   v.skips_masked = e.workload.skips_masked();

@@ -42,10 +42,17 @@ std::string refusal(const JsonFile& config, const ExpertChoice& choice = {}) {
 
 }  // namespace
 
-TEST_CASE("The shipped models are what import makes of the public configs") {
-  for (const char* name :
-       {"mixtral-8x7b", "mixtral-8x22b", "qwen1.5-moe-a2.7b", "qwen3-30b-a3b", "deepseek-v2", "deepseek-v3"})
-    CHECK(to_model_file(import_hf(config_of(name), name)) == shipped(name));
+TEST_CASE("The shipped models are what import makes of the public configs, and the sequences of papers") {
+  for (const char* name : {"mixtral-8x7b", "mixtral-8x22b", "qwen1.5-moe-a2.7b", "qwen3-30b-a3b", "qwen3-235b-a22b",
+                           "olmoe-1b-7b", "deepseek-v2", "deepseek-v2-lite", "deepseek-v3"}) {
+    Model model = import_hf(config_of(name), name);
+    FilesRead files;
+    const Model read = load_model(name, files);
+    CHECK(read.source.starts_with(model.source));
+    model.source = read.source;
+    model.sequence = read.sequence;  // configs say only how long one may be
+    CHECK(to_model_file(model) == shipped(name));
+  }
   CHECK(to_model_file(import_hf(config_of("gpt2-xl"), "gpt2-xl-moe", {.experts = 8, .top_k = {}})) ==
         shipped("gpt2-xl-moe"));
 }
@@ -53,6 +60,14 @@ TEST_CASE("The shipped models are what import makes of the public configs") {
 TEST_CASE("A written model reads back as the same model") {
   Model model{"a \"b\" \u00e9", "no\nsource", 3, 64, {6, 2, 48}, 10, 3, 100, ExpertKind::Ffn, 7};
   if (GENERATE(false, true)) {
+    model.sequence = 99;
+    model.biases = Biases::QueryKeyValue;
+    model.norms = NormKind::Layer;
+    model.tied_embeddings = true;
+    model.learned_positions = 77;
+    model.mtp_layers = 2;
+    model.attention.qk_norm = GENERATE(QkNorm::Head, QkNorm::Width);
+  } else if (GENERATE(false, true)) {
     model.attention = {6, 6, 48, AttentionKind::Latent, 0, 24, 32, 16, 20};
     model.first_dense = 1;
     model.moe_every = 2;
@@ -72,6 +87,7 @@ TEST_CASE("Head sizes need not be hidden / heads, and experts have their own hid
   CHECK(qwen.expert_hidden == 768);
   CHECK(qwen.experts == 128);
   CHECK(qwen.top_k == 8);
+  CHECK(qwen.attention.qk_norm == QkNorm::Head);
 }
 
 TEST_CASE("What checkpoints leave out or write as null has its usual value") {
@@ -110,7 +126,8 @@ TEST_CASE("The user's experts come before the config's") {
 
 TEST_CASE("A config that cannot be imported is refused in one line") {
   CHECK(refusal(JsonFile::parse("{\n  \"model_type\": \"llama\"\n}", "config.json")) ==
-        "config.json:2:17: /model_type: expected \"mixtral\", \"qwen2_moe\", \"qwen3_moe\", \"deepseek_v2\", "
+        "config.json:2:17: /model_type: expected \"mixtral\", \"qwen2_moe\", \"qwen3_moe\", \"olmoe\", "
+        "\"deepseek_v2\", "
         "\"deepseek_v3\" or \"gpt2\", got \"llama\"");
   CHECK(refusal(JsonFile::parse("{}", "config.json")) == "config.json:1:1: missing key \"model_type\"");
   CHECK(refusal(JsonFile::parse("[]", "config.json")) == "config.json:1:1: expected an object, got an empty array");
