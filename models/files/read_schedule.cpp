@@ -109,7 +109,7 @@ StepPlace read_place(const JsonReader& r) {
     return static_cast<std::int16_t>(r.integer(key, least, small_max));
   };
   return {small("layer", 0),   small("micro_batch", 0),  small("chunk", -1),       small("step", -1),
-          small("expert", -1), read_range(r.at("rows")), read_range(r.at("peers"))};
+          small("expert", -1), read_range(r.at("rows")), read_range(r.at("peers")), r.boolean_or("recomputed", false)};
 }
 
 Tensor read_tensor(const JsonReader& r, std::size_t classes, std::size_t earlier) {

@@ -43,7 +43,7 @@ Json kernel_use_json(const KernelUse& use) {
 }
 
 Json tensor_json(const Tensor& t) {
-  return {{"kind", name_in(tensor_kind_names, t.kind)},
+  Json json{{"kind", name_in(tensor_kind_names, t.kind)},
           {"gradient", t.gradient},
           {"persistent", t.persistent},
           {"dtype", name_in(dtype_names, t.dtype)},
@@ -58,6 +58,8 @@ Json tensor_json(const Tensor& t) {
           {"peers", range_json(t.peers)},
           {"buffer", t.buffer},
           {"elements", t.elements}};
+  if (t.recomputed) json["recomputed"] = true;
+  return json;
 }
 
 // The file has one flat record for all kinds of work: fields that a kind does not have are 0, "none" or "no".
@@ -114,6 +116,7 @@ Json op_json(const PricedSchedule& priced, OpId id) {
             {"writes", s.writes_of(op)},
             {"fixed_s", priced.fixed[id].value()},
             {"duration_s", priced.duration[id].value()}};
+  if (op.recomputed) json["recomputed"] = true;
   if (!priced.launch.empty()) json["launch_s"] = priced.launch[id].value();
   return json;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/base/enum_set.hpp"
 #include "models/base/names.hpp"
 #include "models/base/units.hpp"
 #include "models/plan/communication.hpp"
@@ -98,9 +99,16 @@ inline constexpr Names<PipelineSchedule, 3> pipeline_schedule_names{{{"gpipe", P
                                                                      {"1f1b", PipelineSchedule::OneForwardOneBackward},
                                                                      {"interleaved", PipelineSchedule::Interleaved}}};
 
-enum class Recompute { None, Selective, Full };
-inline constexpr Names<Recompute, 3> recompute_names{
-    {{"none", Recompute::None}, {"selective", Recompute::Selective}, {"full", Recompute::Full}}};
+// The parts of a layer that the backward pass may compute again, with the names that Megatron-LM's recompute_modules
+// have for most of them.
+enum class Recompute { Full, Attention, Norms, Activation, DenseFfn, SharedExperts, Moe };
+inline constexpr Names<Recompute, 7> recompute_names{{{"full", Recompute::Full},
+                                                      {"attention", Recompute::Attention},
+                                                      {"norms", Recompute::Norms},
+                                                      {"activation", Recompute::Activation},
+                                                      {"dense_ffn", Recompute::DenseFfn},
+                                                      {"shared_experts", Recompute::SharedExperts},
+                                                      {"moe", Recompute::Moe}}};
 
 // The time at which the backward pass reduces a slice of the dense gradients: beside a layer's MoE part (after its
 // first all-to-alls), beside its attention, or after the last layer.
@@ -151,7 +159,7 @@ struct Plan {
   PipelineSchedule pipeline_schedule = PipelineSchedule::Gpipe;
   int virtual_stages = 1;
   int micro_batches = 1;
-  Recompute recompute = Recompute::None;
+  EnumSet<Recompute> recompute;
   int zero = 0;
 
   int backward_degree_of(int layer) const {

@@ -39,6 +39,12 @@ TensorId decode_by(const SavedMoe& saved, const TokenPart& part) {
   return weights >= 0 ? weights : saved.routing[index(part)];
 }
 
+// The rows that came back to a part's tokens.
+TensorIds combined_of(const SavedMoe& saved, const TokenPart& part) {
+  if (part.chunk < 0) return saved.combined;
+  return {saved.combined[index(part)]};
+}
+
 // The expert chunks that a part's tokens take rows of, as ops without work: its own, or all.
 std::vector<Op> chunks_of_part(const StepContext& c, OpKind kind, Phase phase, int layer, const TokenPart& part) {
   const StreamId compute = c.streams().compute;
@@ -100,18 +106,16 @@ TensorIds encode_forward(StepContext& c, int layer, const TokenPart& part, Tenso
   return encoded;
 }
 
-void decode_forward(StepContext& c, int layer, const TokenPart& part, const TensorIds& combined, TensorId output,
-                    SavedMoe& saved) {
-  TensorIds reads{saved.input[index(part)], decode_by(saved, part)};
+void receive_rows(StepContext& c, int layer, const TokenPart& part, const TensorIds& combined, SavedMoe& saved) {
   const std::vector<Op> chunks = chunks_of_part(c, OpKind::Combine, Phase::Forward, layer, part);
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
+  for (std::size_t i = 0; i < chunks.size(); ++i)
     saved.combined.push_back(decompress(c, chunks[i], combined[i], TensorKind::Combined));
-    reads.push_back(saved.combined.back());
-  }
-  for (const SavedShadow& shadow : saved.shadows) {
-    saved.combined.push_back(shadow.output);
-    reads.push_back(shadow.output);
-  }
+  for (const SavedShadow& shadow : saved.shadows) saved.combined.push_back(shadow.output);
+}
+
+void decode_forward(StepContext& c, int layer, const TokenPart& part, TensorId output, const SavedMoe& saved) {
+  TensorIds reads{saved.input[index(part)], decode_by(saved, part)};
+  append(reads, combined_of(saved, part));
   c.add(c.part_op(OpKind::Decode, Phase::Forward, layer, part, c.work(part).decode(Phase::Forward)), reads,
         {&output, 1});
 }
@@ -126,10 +130,7 @@ DecodeGradients decode_backward(StepContext& c, int layer, const TokenPart& part
                 : c.fp32(TensorKind::ScoreGradient, layer, v.routing_entries, false, part.chunk);
   TensorIds reads = gradient, writes{d.output, d.score};
   reads.push_back(decode_by(saved, part));
-  if (part.chunk < 0)
-    append(reads, saved.combined);
-  else
-    reads.push_back(saved.combined[index(part)]);
+  append(reads, combined_of(saved, part));
   const std::vector<Op> chunks = chunks_of_part(c, OpKind::Combine, Phase::Backward, layer, part);
   d.combined = chunk_tensors(c, TensorKind::Combined, chunks);
   d.shadows = shadow_rows(c, Phase::Backward, layer, TensorKind::ShadowOutput);
