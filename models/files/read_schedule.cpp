@@ -178,7 +178,7 @@ Work read_work(const JsonReader& r, OpKind kind, const Schedule& s) {
                     r.long_integer("gemm_rows", 0),
                     Bytes(r.number("gemm_traffic_bytes", 0)),
                     memory,
-                    r.integer("memory_kernels", 1),
+                    r.integer("memory_kernels", 0),
                     read_span(r.at("kernels"), s.kernels.size()),
                     r.number("row_share", 0),
                     r.integer_or("elsewhere", 0)};

@@ -26,7 +26,7 @@ using namespace builder;
 using Gradient = std::vector<TensorIds>;
 
 // From the gradient of the attention's sum, which `d_sum_of` makes part by part.
-Gradient attention_layer_backward(StepContext& c, int layer, const SavedLayer& saved, GradientPart& gradients,
+Gradient attention_layer_backward(StepContext& c, int layer, SavedLayer& saved, GradientPart& gradients,
                                   const std::function<TensorId(const TokenPart&)>& d_sum_of) {
   Gradient result;
   AttentionGradients d_attention;
@@ -34,9 +34,14 @@ Gradient attention_layer_backward(StepContext& c, int layer, const SavedLayer& s
     const TensorId d_sum = d_sum_of(part);
     const TensorId gathered = attention_backward_gather(c, layer, part, d_sum);
     if (result.empty()) gradients.add_slices(Window::Dense, layer);
+    const OpId begin = c.last_writer(d_sum);
+    if (part.chunk < 0) recompute_attention_input(c, layer, begin, saved.attention);
+    recompute_core_attention(c, layer, part, begin, saved.attention);
     attention_backward(c, layer, part, gathered, saved.attention, d_attention);
     result.push_back({d_sum});
   }
+  if (c.parts(layer).front().chunk >= 0)
+    recompute_attention_input(c, layer, c.last_writer(d_attention.query_key_value), saved.attention);
   const TensorId sum = attention_backward_finish(c, layer, saved.attention, d_attention);
   if (c.has_norms()) {
     TensorIds past;
@@ -57,10 +62,21 @@ TensorId gradient_sum(StepContext& c, int layer, const Gradient& gradient) {
   return sum;
 }
 
-Gradient dense_layer_backward(StepContext& c, int layer, const Gradient& gradient, const SavedLayer& saved,
+// The op that the backward pass of a layer waits for: the last to write the gradient or, where that was there from the
+// start, the layer's output.
+OpId begin_of(const StepContext& c, const Gradient& gradient, TensorId output) {
+  OpId last;
+  for (const TensorIds& part : gradient)
+    for (const TensorId t : part) last = std::max(last, c.last_writer(t));
+  return last.exists() ? last : c.last_writer(output);
+}
+
+Gradient dense_layer_backward(StepContext& c, int layer, const Gradient& gradient, SavedLayer& saved,
                               GradientPart& gradients) {
   const LayerVolumes& v = c.volumes(layer);
+  const OpId begin = begin_of(c, gradient, saved.output);
   const TensorId sum = gradient_sum(c, layer, gradient);
+  recompute_dense_part(c, layer, begin, saved);
   const TensorId through_ffn =
       dense_ffn_backward(c, layer, sum, saved.ffn, [&] { gradients.add_slices(Window::Moe, layer); });
   if (c.has_norms()) {
@@ -73,9 +89,10 @@ Gradient dense_layer_backward(StepContext& c, int layer, const Gradient& gradien
 }
 
 // `through_shared`: what comes through the shared experts; -1 without.
-Gradient moe_layer_backward(StepContext& c, int layer, const Gradient& gradient, const SavedLayer& saved,
+Gradient moe_layer_backward(StepContext& c, int layer, const Gradient& gradient, SavedLayer& saved,
                             TensorId through_shared, GradientPart& gradients) {
   const std::vector<TokenPart>& parts = c.parts(layer);
+  recompute_experts(c, layer, begin_of(c, gradient, saved.output), saved.moe);
   const bool chunked = parts.front().chunk >= 0;
   std::vector<DecodeGradients> decoded;
   TensorIds d_shadows, shadow_gradients;
@@ -94,20 +111,13 @@ Gradient moe_layer_backward(StepContext& c, int layer, const Gradient& gradient,
   std::size_t done = 0;
   return attention_layer_backward(c, layer, saved, gradients, [&](const TokenPart& part) {
     const DecodeGradients& d = decoded[done];
-    const TensorId d_input = encode_backward(c, layer, part, d, of_part(part, d_encoded), d_shadows, saved.moe);
+    const TensorIds of_chunks = of_part(part, d_encoded);
+    recompute_normed(c, layer, part, c.last_writer(of_chunks.front()), saved.moe);
+    const TensorId d_input = encode_backward(c, layer, part, d, of_chunks, d_shadows, saved.moe);
     if (through_shared >= 0) add_up(c, Phase::Backward, layer, {d_input, through_shared}, d_input);
     const TensorId input = saved.moe.input[done++];
     return c.has_norms() ? norm_backward(c, layer, part, input, d_input, d.output) : d_input;
   });
-}
-
-// The op that the backward pass of a layer waits for: the last to write the gradient or, where that was there from the
-// start, the layer's output.
-OpId begin_of(const StepContext& c, const Gradient& gradient, TensorId output) {
-  OpId last;
-  for (const TensorIds& part : gradient)
-    for (const TensorId t : part) last = std::max(last, c.last_writer(t));
-  return last.exists() ? last : c.last_writer(output);
 }
 
 Gradient backward(StepContext& c, int layer, const Gradient& gradient, SavedLayer saved, GradientPart& gradients) {
@@ -115,7 +125,9 @@ Gradient backward(StepContext& c, int layer, const Gradient& gradient, SavedLaye
   recompute_layer(c, layer, begin_of(c, gradient, saved.output), saved);
   if (!v.moe) return dense_layer_backward(c, layer, gradient, saved, gradients);
   if (v.ffn_hidden == 0) return moe_layer_backward(c, layer, gradient, saved, {}, gradients);
+  const OpId begin = begin_of(c, gradient, saved.output);
   const TensorId sum = gradient_sum(c, layer, gradient);
+  recompute_dense_part(c, layer, begin, saved);
   const TensorId through_shared = dense_ffn_backward(c, layer, sum, saved.ffn, [] {});
   return moe_layer_backward(c, layer, {{sum}}, saved, through_shared, gradients);
 }

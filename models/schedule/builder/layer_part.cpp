@@ -1,6 +1,7 @@
 #include "models/schedule/builder/layer_part.hpp"
 
 #include <functional>
+#include <utility>
 
 #include "models/schedule/builder/norm_part.hpp"
 #include "models/schedule/builder/part_by_part.hpp"
@@ -74,6 +75,34 @@ void recompute_layer(StepContext& c, int layer, OpId begin, SavedLayer& saved) {
   const TensorId input = saved.attention.before_norm;
   saved = {};
   layer_forward(c, layer, input, saved);
+}
+
+void recompute_dense_part(StepContext& c, int layer, OpId begin, SavedLayer& saved) {
+  const bool moe = c.volumes(layer).moe;
+  const TokenPart& all = c.parts(layer).front();
+  if (moe) {
+    recompute_normed(c, layer, all, begin, saved.moe);
+    if (c.has_norms()) saved.ffn.own_input = saved.moe.normed.front();
+  } else if (c.has_norms() && c.recomputes(Recompute::Norms)) {
+    const Recomputation again(c, begin);
+    saved.ffn.own_input = norm_forward(c, layer, all, saved.ffn.before_norm);
+  }
+  const bool whole = moe ? c.recomputes(Recompute::SharedExperts) || c.recomputes(Recompute::Moe)
+                         : c.recomputes(Recompute::DenseFfn);
+  recompute_ffn(c, layer, whole, begin, saved.ffn);
+}
+
+void recompute_experts(StepContext& c, int layer, OpId begin, SavedMoe& saved) {
+  if (!c.recomputes(Recompute::Moe)) return;
+  for (const TokenPart& part : c.parts(layer)) recompute_normed(c, layer, part, begin, saved);
+  const Recomputation again(c, begin);
+  SavedMoe made;
+  made.input = saved.input;
+  made.normed = saved.normed;
+  const auto encode = [&](const TokenPart& part) { return encode_again(c, layer, part, made); };
+  const TensorIds combined = moe_forward(c, layer, encode, made);
+  for (const TokenPart& part : c.parts(layer)) receive_rows(c, layer, part, of_part(part, combined), made);
+  saved = std::move(made);
 }
 
 }  // namespace dovetail::builder

@@ -73,6 +73,25 @@ void append(TensorIds& to, const TensorIds& more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
+// The tensor that a part's gate looks at.
+TensorId gate_input(const StepContext& c, const TokenPart& part, const SavedMoe& saved) {
+  return (c.has_norms() ? saved.normed : saved.input)[index(part)];
+}
+
+// The rows of a part's tokens, from what its gate has looked at.
+TensorIds to_chunks(StepContext& c, int layer, const TokenPart& part, TensorId input, SavedMoe& saved) {
+  const std::vector<Op> chunks = chunks_of_part(c, OpKind::Dispatch, Phase::Forward, layer, part);
+  TensorIds encoded = chunk_tensors(c, TensorKind::Encoded, chunks), writes = encoded;
+  const TensorIds shadows = shadow_rows(c, Phase::Forward, layer, TensorKind::ShadowInput);
+  for (std::size_t i = 0; i < shadows.size(); ++i)
+    saved.shadows.push_back({.expert = c.plan().shadowed_experts[i], .input = shadows[i]});
+  append(writes, shadows);
+  c.add(c.part_op(OpKind::Encode, Phase::Forward, layer, part, c.work(part).encode(Phase::Forward)),
+        std::array{input, encode_by(saved, part)}, writes);
+  compress_all(c, chunks, encoded);
+  return encoded;
+}
+
 }  // namespace
 
 TensorIds encode_forward(StepContext& c, int layer, const TokenPart& part, TensorId x, TensorId attended,
@@ -93,17 +112,23 @@ TensorIds encode_forward(StepContext& c, int layer, const TokenPart& part, Tenso
   gate_reads.push_back(c.weights(layer).router);
   append(gate_writes, add_routing(c, layer, part, saved));
   c.add(c.part_op(OpKind::Gate, Phase::Forward, layer, part, work.gate(Phase::Forward)), gate_reads, gate_writes);
+  return to_chunks(c, layer, part, input, saved);
+}
 
-  const std::vector<Op> chunks = chunks_of_part(c, OpKind::Dispatch, Phase::Forward, layer, part);
-  TensorIds encoded = chunk_tensors(c, TensorKind::Encoded, chunks), writes = encoded;
-  const TensorIds shadows = shadow_rows(c, Phase::Forward, layer, TensorKind::ShadowInput);
-  for (std::size_t i = 0; i < shadows.size(); ++i)
-    saved.shadows.push_back({.expert = c.plan().shadowed_experts[i], .input = shadows[i]});
-  append(writes, shadows);
-  c.add(c.part_op(OpKind::Encode, Phase::Forward, layer, part, work.encode(Phase::Forward)),
-        std::array{input, encode_by(saved, part)}, writes);
-  compress_all(c, chunks, encoded);
-  return encoded;
+TensorIds encode_again(StepContext& c, int layer, const TokenPart& part, SavedMoe& saved) {
+  const TensorId input = gate_input(c, part, saved);
+  const TensorIds routing = add_routing(c, layer, part, saved);
+  c.add(c.part_op(OpKind::Gate, Phase::Forward, layer, part, c.work(part).gate(Phase::Forward, /*from_sum=*/true)),
+        std::array{input, c.weights(layer).router}, routing);
+  return to_chunks(c, layer, part, input, saved);
+}
+
+void recompute_normed(StepContext& c, int layer, const TokenPart& part, OpId begin, SavedMoe& saved) {
+  if (!c.has_norms() || !c.recomputes(Recompute::Norms)) return;
+  TensorId& normed = saved.normed[index(part)];
+  if (c.is_recomputed(normed)) return;
+  const Recomputation again(c, begin);
+  normed = norm_forward(c, layer, part, saved.input[index(part)]);
 }
 
 void receive_rows(StepContext& c, int layer, const TokenPart& part, const TensorIds& combined, SavedMoe& saved) {
@@ -146,7 +171,7 @@ TensorId encode_backward(StepContext& c, int layer, const TokenPart& part, const
   const LayerVolumes& v = part.volumes;
   const OpWork work = c.work(part);
   const TensorId routing = saved.routing[index(part)];
-  const TensorId input = (c.has_norms() ? saved.normed : saved.input)[index(part)];
+  const TensorId input = gate_input(c, part, saved);
   const TensorId d_input = c.activation(c.has_norms() ? TensorKind::NormedMoeInput : TensorKind::MoeInput, layer,
                                         v.tokens * v.hidden, true, part.chunk);
   TensorIds reads{encode_by(saved, part)}, writes{d_input}, gate_reads{decoded.score};

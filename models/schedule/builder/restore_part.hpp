@@ -9,6 +9,7 @@ namespace dovetail::builder {
 // the hidden rows -1, since they follow from the input.
 struct SavedExperts {
   TensorIds input, hidden;
+  TensorIds activated;  // empty: the backward pass computes it again
   TensorId weights;  // of the layer: what the experts worked with
 };
 
@@ -25,7 +26,7 @@ class Restoration {
   void sent(int j);
   void before_work(int j);
   void worked(OpId op) { latest_ = op; }
-  // The inputs, then the hidden rows of the forward chunks that share rows with backward chunk j.
+  // The inputs, then the hidden rows, then the activated ones if these are kept, of the forward chunks that share rows with backward chunk j.
   TensorIds needed(int j) const;
 
  private:

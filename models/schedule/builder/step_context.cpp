@@ -182,6 +182,11 @@ OpId StepContext::add(const Op& op, std::initializer_list<TensorId> reads, std::
   return add(op, std::span(reads.begin(), reads.size()), std::span(writes.begin(), writes.size()), after);
 }
 
+bool StepContext::keeps_activated() const {
+  return has_norms() && training() && experiment_.model.expert_kind == ExpertKind::Gated &&
+         plan_.restore == Restore::Keep && !recomputes(Recompute::Activation);
+}
+
 void StepContext::begin_recomputing(OpId begin) {
   recomputing_ = true;
   recomputing_after_ = begin;

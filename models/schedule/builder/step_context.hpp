@@ -76,6 +76,9 @@ class StepContext {
   bool has_embedding() const { return ends_.exist() && stage_ == 0; }
   bool has_head() const { return ends_.exist() && stage_ + 1 == stages(); }
   bool has_norms() const { return experiment_.workload.whole_layers(); }
+  // Whether the backward pass reads the activated rows of experts and feed-forward parts. It computes them again
+  // where experts have no gate, whose hidden rows they are, and in steps as the papers count them.
+  bool keeps_activated() const;
   bool recomputes(Recompute part) const { return training() && plan_.recompute.has(part); }
   // The steps of the all-to-all among the experts' ranks; empty: it is one exchange. ExchangeWork::steps index these.
   std::span<const CollectiveStep> all_to_all_steps() const { return all_to_all_steps_; }
@@ -121,6 +124,7 @@ class StepContext {
   Bytes bytes_of(TensorId tensor) const { return writer_.tensor(tensor).bytes(); }
   // The elements of the op's rows, times `copies`, in the format they are sent in.
   std::int64_t row_elements(const Op& op, Wire wire, std::int64_t copies = 1) const;
+  bool is_recomputed(TensorId id) const { return writer_.tensor(id).recomputed; }
   bool is_compressed(TensorId id) const { return writer_.tensor(id).kind == TensorKind::Compressed; }
   // Adds an op that makes one chunked tensor of another.
   TensorId pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements, TensorId buffer = {});

@@ -158,6 +158,10 @@ TEST_CASE("every rule between knobs is listed, names knobs, and refuses them") {
       {"degrees", [](Plan& p, Experiment&) { p.forward_degree = 2; }},
       {"block", [](Plan& p, Experiment&) { p.scope = Scope::Block, p.split = Split::Peers; }},
       {"rings", [](Plan& p, Experiment&) { p.buffers = Buffers::Double; }},
+      {"recompute",
+       [](Plan& p, Experiment&) {
+         p.recompute = {Recompute::Full, Recompute::Moe};
+       }},
       {"gradients",
        [](Plan& p, Experiment&) {
          p.gradient_slices = {{Window::Tail, 0, 1}};
