@@ -116,8 +116,8 @@ struct ActivationBackward {
       Scalar *const d = d_activation + (b + shard) * width, *const d_h = d_hidden + (b + shard) * parts * width;
       for_columns<Scalar>(lanes, width, [&](std::int64_t c, auto count) {
         if (gated)
-          through_gate<decltype(count)::value>(h + c, activated == nullptr ? nullptr : activated + (a + shard) * width + c,
-                                               d + c, d_h + c);
+          through_gate<decltype(count)::value>(
+              h + c, activated == nullptr ? nullptr : activated + (a + shard) * width + c, d + c, d_h + c);
         else
           through_relu<decltype(count)::value>(h + c, d + c, d_h + c);
       });

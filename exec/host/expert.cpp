@@ -79,8 +79,8 @@ struct KeptRun {
 // Gradients of one run of rows by one shard. d_x: `into`.
 template <class Scalar>
 void run_backward(const LayerShape& shape, const ExpertWeights<const Scalar>& weights,
-                  const ExpertWeights<Scalar>& gradient, const KeptRun<Scalar>& kept, Matrix<const Scalar> d_output, Matrix<Scalar> d_x, Into into, Matrix<Scalar> d_hidden,
-                  Scratch<Scalar>& scratch) {
+                  const ExpertWeights<Scalar>& gradient, const KeptRun<Scalar>& kept, Matrix<const Scalar> d_output,
+                  Matrix<Scalar> d_x, Into into, Matrix<Scalar> d_hidden, Scratch<Scalar>& scratch) {
   const std::int64_t s = shape.shard;
   const Matrix<const Scalar>&x = kept.x, &hidden = kept.hidden;
   scratch.d_activation.resize(static_cast<std::size_t>(x.rows * s));
@@ -179,11 +179,10 @@ void expert_backward(const LayerShape& shape, Chunk<const Scalar> d_partial, con
         const Matrix<Scalar> d_h(gradients.hidden + run.first_in_b * width, run.count, width);
         if (expert < 0) std::fill_n(d_x.data, run.count * m, Scalar(0));
         for (std::int64_t shard = 0; expert >= 0 && shard < shape.weight_shards; ++shard)
-          run_backward<Scalar>(shape, {shape, weights, shard, expert}, {shape, gradients.weights, shard, expert},
-                               {x, of_shard(shape, h, shard),
-                                activated_of(shape, forward.activated, run.first_in_a, run.count, shard)},
-                               d_y, d_x, shard == 0 ? Into::Overwrite : Into::Add,
-                               of_shard(shape, d_h, shard), scratch);
+          run_backward<Scalar>(
+              shape, {shape, weights, shard, expert}, {shape, gradients.weights, shard, expert},
+              {x, of_shard(shape, h, shard), activated_of(shape, forward.activated, run.first_in_a, run.count, shard)},
+              d_y, d_x, shard == 0 ? Into::Overwrite : Into::Add, of_shard(shape, d_h, shard), scratch);
       }
   }
 }

@@ -108,7 +108,7 @@ StepPlace read_place(const JsonReader& r) {
   const auto small = [&](std::string_view key, int least) {
     return static_cast<std::int16_t>(r.integer(key, least, small_max));
   };
-  return {small("layer", 0),   small("micro_batch", 0),  small("chunk", -1),       small("step", -1),
+  return {small("layer", 0),   small("micro_batch", 0),  small("chunk", -1),        small("step", -1),
           small("expert", -1), read_range(r.at("rows")), read_range(r.at("peers")), r.boolean_or("recomputed", false)};
 }
 

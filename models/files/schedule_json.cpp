@@ -44,20 +44,20 @@ Json kernel_use_json(const KernelUse& use) {
 
 Json tensor_json(const Tensor& t) {
   Json json{{"kind", name_in(tensor_kind_names, t.kind)},
-          {"gradient", t.gradient},
-          {"persistent", t.persistent},
-          {"dtype", name_in(dtype_names, t.dtype)},
-          {"place", name_in(place_names, t.place)},
-          {"rank_class", t.rank_class},
-          {"layer", t.layer},
-          {"micro_batch", t.micro_batch},
-          {"chunk", t.chunk},
-          {"step", t.step},
-          {"expert", t.expert},
-          {"rows", range_json(t.rows)},
-          {"peers", range_json(t.peers)},
-          {"buffer", t.buffer},
-          {"elements", t.elements}};
+            {"gradient", t.gradient},
+            {"persistent", t.persistent},
+            {"dtype", name_in(dtype_names, t.dtype)},
+            {"place", name_in(place_names, t.place)},
+            {"rank_class", t.rank_class},
+            {"layer", t.layer},
+            {"micro_batch", t.micro_batch},
+            {"chunk", t.chunk},
+            {"step", t.step},
+            {"expert", t.expert},
+            {"rows", range_json(t.rows)},
+            {"peers", range_json(t.peers)},
+            {"buffer", t.buffer},
+            {"elements", t.elements}};
   if (t.recomputed) json["recomputed"] = true;
   return json;
 }

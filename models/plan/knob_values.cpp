@@ -11,8 +11,8 @@
 namespace dovetail {
 namespace {
 
-// Calls `of_names` for a ChoiceKnob or a SetKnob, and `of_member` with the pointer to the member of Plan for every other
-// type.
+// Calls `of_names` for a ChoiceKnob or a SetKnob, and `of_member` with the pointer to the member of Plan for every
+// other type.
 template <class OfNames, class OfMember>
 auto visit(const Knob& knob, OfNames of_names, OfMember of_member) {
   return std::visit(

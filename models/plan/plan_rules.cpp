@@ -265,13 +265,7 @@ void require_graphs(const RuledPlan& r) {
                                            : std::string("message_sizes routed")));
 }
 
-bool has_dense_layers(const Experiment& e) {
-  for (int layer = 0; layer < e.workload.layers; ++layer)
-    if (!e.model.is_moe(layer)) return true;
-  return false;
-}
-
-// A part that no layer has, or that is not kept anyway, could not be honoured.
+// A part that no layer of the model has, or that is never kept, could not be honoured.
 void require_recomputed_parts(const RuledPlan& r) {
   const Experiment& e = r.experiment;
   const auto refuse_if = [&](Recompute part, bool condition, const std::string& reason) {
@@ -291,7 +285,8 @@ void require_recomputed_parts(const RuledPlan& r) {
   refuse_if(Recompute::Activation, r.plan.restore != Restore::Keep,
             fmt::format("contradicts plan.restore {}, which never keeps activated rows; expected restore keep",
                         name_in(restore_names, r.plan.restore)));
-  refuse_if(Recompute::DenseFfn, !has_dense_layers(e), "needs dense layers, which the step has not");
+  refuse_if(Recompute::DenseFfn, e.model.dense_hidden == 0,
+            fmt::format("needs dense layers, which {} has not", e.model.name));
   refuse_if(Recompute::SharedExperts, e.model.shared_experts.count == 0,
             fmt::format("needs shared experts, which {} has not", e.model.name));
 }
@@ -303,10 +298,10 @@ void require_recompute(const RuledPlan& r) {
   require_recomputed_parts(r);
   const bool experts = p.recompute.has(Recompute::Full) || p.recompute.has(Recompute::Moe);
   if (experts && p.restore != Restore::Keep)
-    refuse("recompute", fmt::format("{} contradicts plan.restore {}, which keeps the experts' rows in its own way; "
-                                    "expected restore keep",
-                                    p.recompute.has(Recompute::Full) ? "full" : "moe",
-                                    name_in(restore_names, p.restore)));
+    refuse("recompute",
+           fmt::format("{} contradicts plan.restore {}, which keeps the experts' rows in its own way; "
+                       "expected restore keep",
+                       p.recompute.has(Recompute::Full) ? "full" : "moe", name_in(restore_names, p.restore)));
 }
 
 constexpr std::array rules{

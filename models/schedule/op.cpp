@@ -21,7 +21,10 @@ std::string indexed(std::string_view prefix, std::string_view name, const StepPl
 }  // namespace
 
 std::string to_string(const Tensor& tensor) {
-  const std::string text = indexed(tensor.recomputed ? "r_" : tensor.gradient ? "d_" : "", name_in(tensor_kind_names, tensor.kind), tensor);
+  const std::string text = indexed(tensor.recomputed ? "r_"
+                                   : tensor.gradient ? "d_"
+                                                     : "",
+                                   name_in(tensor_kind_names, tensor.kind), tensor);
   return tensor.place == Place::Host ? text + " on the host" : text;
 }
 

@@ -69,7 +69,7 @@ struct Op : StepPlace {
   Work work;
   Span dependencies, reads, writes;
 
-  Phase pass() const { return recomputed ? Phase::Backward : phase; }  // in which it runs
+  Phase pass() const { return recomputed ? Phase::Backward : phase; }          // in which it runs
   const KernelWork* kernel() const { return std::get_if<KernelWork>(&work); }  // null: the work is of another kind
   const ProfiledWork* profiled() const { return std::get_if<ProfiledWork>(&work); }  // the same
   const ExchangeWork* exchange() const { return std::get_if<ExchangeWork>(&work); }  // the same

@@ -67,9 +67,9 @@ class OpWork {
   KernelWork encode(Phase phase) const;
   KernelWork decode(Phase phase) const;
   Work expert(Phase phase, const ChunkRange& chunk, bool keeps = true) const;  // keeps: as of dense_ffn
-  KernelWork restore_hidden(const ChunkRange& chunk) const;  // of the expert's forward GEMMs all but the last
+  KernelWork restore_hidden(const ChunkRange& chunk) const;          // of the expert's forward GEMMs all but the last
   KernelWork shadowed_expert(Phase phase, bool keeps = true) const;  // one expert on this rank's own rows
-  CopyWork copy(Bytes bytes) const;                          // between device and pinned host memory
+  CopyWork copy(Bytes bytes) const;                                  // between device and pinned host memory
   // Rows are sent in the activations' format or in `wire`; an fp8 row carries an fp32 scale.
   // A peer group's exchange: its share of the whole all-to-all's message. Rows that stay cross no link, so the
   // other peers carry the message in equal parts.

@@ -63,8 +63,9 @@ std::string legend(const std::set<OpKind>& used, bool recomputes) {
   for (const OpEntry& entry : op_table)
     if (used.contains(entry.kind))
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", entry.letter, name_in(op_kind_names, entry.kind));
-  const std::string_view passes = recomputes ? "; small letters: backward pass, with large ones for what it computes again"
-                                             : "; small letters: backward pass";
+  const std::string_view passes = recomputes
+                                      ? "; small letters: backward pass, with large ones for what it computes again"
+                                      : "; small letters: backward pass";
   return wrapped(fmt::format("{}{}; then the chunk; . idle", text, passes), 118, 2);
 }
 

@@ -42,17 +42,16 @@ Plan chunked_plan(EnumSet<Recompute> parts, Scope scope) {
 }
 
 // Every part alone, and some together.
-const std::vector<EnumSet<Recompute>> all_parts{
-    {Recompute::Full},
-    {Recompute::Attention},
-    {Recompute::Norms},
-    {Recompute::Activation},
-    {Recompute::DenseFfn},
-    {Recompute::SharedExperts},
-    {Recompute::Moe},
-    {Recompute::Norms, Recompute::Moe},
-    {Recompute::Attention, Recompute::Norms, Recompute::Activation, Recompute::DenseFfn, Recompute::SharedExperts,
-     Recompute::Moe}};
+const std::vector<EnumSet<Recompute>> all_parts{{Recompute::Full},
+                                                {Recompute::Attention},
+                                                {Recompute::Norms},
+                                                {Recompute::Activation},
+                                                {Recompute::DenseFfn},
+                                                {Recompute::SharedExperts},
+                                                {Recompute::Moe},
+                                                {Recompute::Norms, Recompute::Moe},
+                                                {Recompute::Attention, Recompute::Norms, Recompute::Activation,
+                                                 Recompute::DenseFfn, Recompute::SharedExperts, Recompute::Moe}};
 
 }  // namespace
 

@@ -62,9 +62,9 @@ void attention_start(StepContext& c, int layer, TensorId x, SavedAttention& save
   saved.query_key_value = c.activation(TensorKind::QueryKeyValue, layer, projection_elements(c.volumes(layer)));
   add_state(c, layer, saved);
   if (chunked(c, layer))
-    c.add(c.op(OpKind::Projection, Phase::Forward, layer, c.streams().compute,
-               c.work(layer).projection(Phase::Forward)),
-          {saved.input, c.weights(layer).dense}, {saved.query_key_value});
+    c.add(
+        c.op(OpKind::Projection, Phase::Forward, layer, c.streams().compute, c.work(layer).projection(Phase::Forward)),
+        {saved.input, c.weights(layer).dense}, {saved.query_key_value});
 }
 
 void recompute_attention_input(StepContext& c, int layer, OpId begin, SavedAttention& saved) {

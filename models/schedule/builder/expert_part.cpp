@@ -79,7 +79,8 @@ class ExpertPass {
 
   // `needed`: of the forward pass.
   OpId work_backward(int j, TensorId weights, const TensorIds& needed, WorkedGradient& gradient) {
-    const Op o = op(OpKind::Expert, c_.streams().compute, j, work_.expert(Phase::Backward, chunk(j), c_.keeps_activated()));
+    const Op o =
+        op(OpKind::Expert, c_.streams().compute, j, work_.expert(Phase::Backward, chunk(j), c_.keeps_activated()));
     TensorIds reads{unpacked(j), weights};
     if (gradient.has_value) reads.push_back(gradient.tensor);
     gradient.has_value = true;

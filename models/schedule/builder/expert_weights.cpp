@@ -15,7 +15,8 @@ Op of_expert(Op op, int expert) {
 }
 
 Op shadow_op(StepContext& c, Phase phase, int layer, int expert) {
-  Op op = c.op(OpKind::Expert, phase, layer, c.streams().compute, c.work(layer).shadowed_expert(phase, c.keeps_activated()));
+  Op op = c.op(OpKind::Expert, phase, layer, c.streams().compute,
+               c.work(layer).shadowed_expert(phase, c.keeps_activated()));
   op.rows = {0, c.volumes(layer).capacity};
   return of_expert(op, expert);
 }

@@ -87,8 +87,8 @@ void recompute_dense_part(StepContext& c, int layer, OpId begin, SavedLayer& sav
     const Recomputation again(c, begin);
     saved.ffn.own_input = norm_forward(c, layer, all, saved.ffn.before_norm);
   }
-  const bool whole = moe ? c.recomputes(Recompute::SharedExperts) || c.recomputes(Recompute::Moe)
-                         : c.recomputes(Recompute::DenseFfn);
+  const bool whole =
+      moe ? c.recomputes(Recompute::SharedExperts) || c.recomputes(Recompute::Moe) : c.recomputes(Recompute::DenseFfn);
   recompute_ffn(c, layer, whole, begin, saved.ffn);
 }
 

@@ -10,7 +10,7 @@ namespace dovetail::builder {
 struct SavedExperts {
   TensorIds input, hidden;
   TensorIds activated;  // empty: the backward pass computes it again
-  TensorId weights;  // of the layer: what the experts worked with
+  TensorId weights;     // of the layer: what the experts worked with
 };
 
 // After `chunk`, the expert op of a forward chunk.
@@ -26,7 +26,8 @@ class Restoration {
   void sent(int j);
   void before_work(int j);
   void worked(OpId op) { latest_ = op; }
-  // The inputs, then the hidden rows, then the activated ones if these are kept, of the forward chunks that share rows with backward chunk j.
+  // The inputs, then the hidden rows, then the activated ones if these are kept, of the forward chunks that share rows
+  // with backward chunk j.
   TensorIds needed(int j) const;
 
  private:

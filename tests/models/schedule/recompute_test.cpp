@@ -88,12 +88,12 @@ double traffic_of(const Schedule& s, OpKind kind, Phase phase) {
       .value();
 }
 
-const double row_of_tokens = 16 * 8 * 4;  // (T, M)
-const double experts_kept = 16 * 2 * 3 * 4 +       // routing: token, place and score of both choices
-                            2 * 2 * 8 * 8 * 4 +    // combined
-                            64 * 8 * 4 +           // expert_input
-                            64 * 2 * 8 * 4 +       // hidden: x W1 and x W3
-                            64 * 8 * 4;            // activated
+const double row_of_tokens = 16 * 8 * 4;         // (T, M)
+const double experts_kept = 16 * 2 * 3 * 4 +     // routing: token, place and score of both choices
+                            2 * 2 * 8 * 8 * 4 +  // combined
+                            64 * 8 * 4 +         // expert_input
+                            64 * 2 * 8 * 4 +     // hidden: x W1 and x W3
+                            64 * 8 * 4;          // activated
 
 }  // namespace
 
@@ -158,7 +158,7 @@ TEST_CASE("Dense layers and shared experts run again from their input", "[recomp
   e.model.dense_hidden = 12;
   e.model.shared_experts = {2, 6, false};
   const Schedule plain = step_of(e, {});
-  const double freed = 16 * 3 * 12 * 4;       // x W1, x W3 and the activated rows
+  const double freed = 16 * 3 * 12 * 4;      // x W1, x W3 and the activated rows
   const double flops = 3 * 2 * 16 * 8 * 12;  // three products
   const Schedule dense = step_of(e, {Recompute::DenseFfn}), shared = step_of(e, {Recompute::SharedExperts});
   CHECK(kept_bytes(dense, 0) == kept_bytes(plain, 0) - freed);
