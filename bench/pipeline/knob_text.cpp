@@ -22,9 +22,8 @@ std::string knob_text(const Knob& knob) {
   const std::string shown = usual.is_string() ? usual.get<std::string>() : usual.is_array() ? "none" : usual.dump();
   const std::string remark = fmt::format(" [{}{}]", shown, knob.built ? "" : ", others are not built yet");
   std::string text = entry(knob.name, remark, knob.help);
-  if (const auto* choice = std::get_if<ChoiceKnob>(&knob.type))
-    for (const KnobValue& value : choice->values())
-      text += entry(fmt::format("    {}", value.name), value.built ? "" : " Not built yet.", value.help);
+  for (const KnobValue& value : named_values(knob))
+    text += entry(fmt::format("    {}", value.name), value.built ? "" : " Not built yet.", value.help);
   return text;
 }
 

@@ -65,6 +65,7 @@ void project_backward(const DeviceOp<Scalar>& op, const Scalar* d_projected, con
   op.out.launch(x.rows, MoveRows<Scalar>{d_x.data, d_input, x.cols, nullptr, to});
 }
 
+// Without the output's projection if `partial` is null.
 template <class Scalar>
 void attend(const DeviceOp<Scalar>& op, const Scalar* projected, const Scalar* weights, Scalar* context,
             Wide<Scalar>* log_sum_exp, Scalar* partial) {
@@ -78,6 +79,7 @@ void attend(const DeviceOp<Scalar>& op, const Scalar* projected, const Scalar* w
   for_each_sample(s, [&](std::int64_t sample, std::int64_t token) {
     const SampleChunk<Scalar> c{AttentionHeads(s), rows, token};
     record_heads(op.out, c, qkv, AttentionScratch<Scalar>{scores, p}, log_sum_exp + token * s.heads, contexts);
+    if (partial == nullptr) return;
     op.out.multiply(product<Scalar>(
         contexts.rows_from(token + rows.first, rows.count), DenseWeights<const Scalar>(s, weights).output,
         Matrix<Scalar>(partial, s.samples * rows.count, s.hidden).rows_from(sample * rows.count, rows.count)));
@@ -134,13 +136,14 @@ void record_projection(DeviceOp<Scalar>& op) {
 template <class Scalar>
 void record_attention(DeviceOp<Scalar>& op) {
   using Number = Wide<Scalar>;
-  const bool projects = op.part.chunk < 0;
-  const Scalar* const weights = op.read(TensorKind::DenseWeights);
+  const bool projects =
+      op.op.phase == Phase::Forward ? op.find_write(TensorKind::QueryKeyValue).exists() : op.part.chunk < 0;
+  const Scalar* const weights = op.data(op.find_read(TensorKind::DenseWeights));
   if (op.op.phase == Phase::Forward) {
     if (projects) project(op, op.read(roles::attention_input), weights, op.write(TensorKind::QueryKeyValue));
-    attend(op, projects ? op.write(TensorKind::QueryKeyValue) : op.read(TensorKind::QueryKeyValue), weights,
-           op.write(TensorKind::AttentionContext), op.template write<Number>(TensorKind::LogSumExp),
-           op.write(TensorKind::AttentionPartial));
+    attend<Scalar>(op, projects ? op.write(TensorKind::QueryKeyValue) : op.read(TensorKind::QueryKeyValue), weights,
+                   op.write(TensorKind::AttentionContext), op.template write<Number>(TensorKind::LogSumExp),
+                   op.data(op.find_write(TensorKind::AttentionPartial)));
     return;
   }
   const std::int64_t width = op.shape.query_width() + 2 * op.shape.key_width();

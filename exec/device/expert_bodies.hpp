@@ -98,7 +98,7 @@ struct MoveBlocks {
 };
 
 // From the activation's gradient (rows of b) to that of the hidden rows (of b), by hidden rows of a. The activation may
-// take its gradient's place.
+// take its gradient's place: that of a gate is computed, or taken from `activated` (rows of a) unless that is null.
 template <class Scalar>
 struct ActivationBackward {
   SharedRows rows;
@@ -106,6 +106,7 @@ struct ActivationBackward {
   Scalar *d_activation, *d_hidden;
   std::int64_t width, shards;
   bool gated, leaves_activation;
+  const Scalar* activated = nullptr;
   template <class Lanes>
   DOVETAIL_BOTH void operator()(std::int64_t index, const Lanes& lanes) const {
     const auto i = static_cast<std::uint32_t>(index);
@@ -115,7 +116,8 @@ struct ActivationBackward {
       Scalar *const d = d_activation + (b + shard) * width, *const d_h = d_hidden + (b + shard) * parts * width;
       for_columns<Scalar>(lanes, width, [&](std::int64_t c, auto count) {
         if (gated)
-          through_gate<decltype(count)::value>(h + c, d + c, d_h + c);
+          through_gate<decltype(count)::value>(
+              h + c, activated == nullptr ? nullptr : activated + (a + shard) * width + c, d + c, d_h + c);
         else
           through_relu<decltype(count)::value>(h + c, d + c, d_h + c);
       });
@@ -133,7 +135,7 @@ struct ActivationBackward {
     if (leaves_activation) store(d, kept);
   }
   template <int size>
-  DOVETAIL_BOTH void through_gate(const Scalar* h, Scalar* d, Scalar* d_h) const {
+  DOVETAIL_BOTH void through_gate(const Scalar* h, const Scalar* kept, Scalar* d, Scalar* d_h) const {
     using Number = Wide<Scalar>;
     const Pack<size, Scalar> h1 = load_constant<size>(h), h3 = load_constant<size>(h + width), d_out = load<size>(d);
     Pack<size, Scalar> d_h1, d_h3, activation;
@@ -145,7 +147,7 @@ struct ActivationBackward {
     }
     store(d_h, d_h1);
     store(d_h + width, d_h3);
-    if (leaves_activation) store(d, activation);
+    if (leaves_activation) store(d, kept == nullptr ? activation : load_constant<size>(kept));
   }
 };
 

@@ -162,11 +162,13 @@ void record_hidden(Recorder& out, const LayerShape& s, RowRange rows, const Scal
                           [&]<int size>() { return Relu<Scalar, size>{hidden}; });
 }
 
-// The input of W2: the hidden rows themselves, or scratch.
+// The input of W2: the hidden rows themselves, or `activated` or, if that is null, scratch.
 template <class Scalar>
-const Scalar* record_activation(Recorder& out, const LayerShape& s, RowRange rows, const Scalar* hidden) {
+const Scalar* record_activation(Recorder& out, const LayerShape& s, RowRange rows, const Scalar* hidden,
+                                Scalar* activated) {
   if (!s.gated) return hidden;
-  Scalar* const activation = out.scratch<Scalar>(rows_of(s, rows) * s.weight_shards * s.shard);
+  Scalar* const activation =
+      activated != nullptr ? activated : out.scratch<Scalar>(rows_of(s, rows) * s.weight_shards * s.shard);
   out.launch(rows_of(s, rows), GatedActivation<Scalar>{hidden, activation, s.shard, s.weight_shards});
   return activation;
 }
@@ -182,11 +184,11 @@ void clear_unused(Recorder& out, const LayerShape& s, RowRange rows, Scalar* dat
 
 template <class Scalar>
 void record_forward(Recorder& out, const LayerShape& s, RowRange rows, const Scalar* input, const Scalar* weights,
-                    Scalar* hidden, Scalar* partial) {
+                    Scalar* hidden, Scalar* partial, Scalar* activated) {
   Scalar* const memory = memory_by_expert<Scalar>(out, s, rows);  // of the input, then of the result
   if (memory != nullptr) record_bring(out, s, rows, rows, input, memory);
   record_hidden<Scalar>(out, s, rows, memory == nullptr ? input : memory, weights, hidden);
-  const Scalar* const activation = record_activation<Scalar>(out, s, rows, hidden);
+  const Scalar* const activation = record_activation<Scalar>(out, s, rows, hidden, activated);
   const std::vector<RunBatch> runs = runs_of(s, rows, BatchOf::Rows);
   const RowBuffer<Scalar> result{memory == nullptr ? partial : memory, s.hidden, 0, s.hidden};
   for (std::int64_t shard = 0; shard < s.weight_shards; ++shard)
@@ -201,6 +203,7 @@ template <class Scalar>
 struct ForwardChunk {
   RowRange rows;
   const Scalar *input, *hidden;
+  const Scalar* activated;  // null: computed again
 };
 template <class Scalar>
 struct BackwardChunk {
@@ -221,19 +224,20 @@ const Scalar* record_input(Recorder& out, const LayerShape& s, const std::vector
 }
 
 // From the activation's gradient, which the activation replaces, to that of the hidden rows. Returns the activation:
-// without a gate the hidden rows are.
+// without a gate the hidden rows are, and with one it may be there.
 template <class Scalar>
 const Scalar* record_activation_backward(Recorder& out, const LayerShape& s,
                                          const std::vector<ForwardChunk<Scalar>>& kept, const BackwardChunk<Scalar>& b,
                                          Scalar* d_activation, bool same_rows) {
-  const bool kept_activation = !s.gated && same_rows;
+  const Scalar* const there = s.gated ? kept.front().activated : kept.front().hidden;
+  const bool kept_activation = same_rows && there != nullptr;
   for (const ForwardChunk<Scalar>& forward : kept) {
     const SharedRows shared = shared_rows(forward.rows, b.rows);
     out.launch(s.row_copies * s.positions() * shared.shared,
                ActivationBackward<Scalar>{shared, forward.hidden, d_activation, b.d_hidden, s.shard, s.weight_shards,
-                                          s.gated, !kept_activation});
+                                          s.gated, !kept_activation, forward.activated});
   }
-  return kept_activation ? kept.front().hidden : d_activation;
+  return kept_activation ? there : d_activation;
 }
 
 template <class Scalar>
@@ -301,17 +305,21 @@ void record_expert(DeviceOp<Scalar>& op) {
   const LayerShape s = expert_shape(op);
   const Scalar* const weights = op.read(roles::expert_weights);
   if (op.op.phase == Phase::Forward)
-    return record_forward(op.out, s, op.op.rows, op.read(roles::expert_input), weights, op.write(TensorKind::Hidden),
-                          op.write(roles::expert_output));
+    return record_forward<Scalar>(op.out, s, op.op.rows, op.read(roles::expert_input), weights,
+                                  op.write(TensorKind::Hidden), op.write(roles::expert_output),
+                                  op.data(op.find_write(TensorKind::Activated)));
   Scalar* const gradient = op.write(roles::expert_gradient);
   if (!op.find_read(roles::expert_gradient).exists())
     op.out.zero(gradient, op.write_tensor(roles::expert_gradient).elements);
-  const std::vector<TensorId> inputs = op.all_reads(roles::expert_input), hidden = op.all_reads(TensorKind::Hidden);
-  check(inputs.size() == hidden.size(), "hidden rows for each input of an expert");
+  const std::vector<TensorId> inputs = op.all_reads(roles::expert_input), hidden = op.all_reads(TensorKind::Hidden),
+                              activated = op.all_reads(TensorKind::Activated);
+  check(inputs.size() == hidden.size() && (activated.empty() || activated.size() == hidden.size()),
+        "hidden rows for each input of an expert");
   std::vector<ForwardChunk<Scalar>> kept;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (const RowRange rows = op.tensor(inputs[i]).rows; rows.overlaps(op.op.rows))
-      kept.push_back({rows, op.data(inputs[i]), op.data(hidden[i])});
+      kept.push_back(
+          {rows, op.data(inputs[i]), op.data(hidden[i]), activated.empty() ? nullptr : op.data(activated[i])});
   record_backward<Scalar>(op.out, s, kept,
                           {op.op.rows, op.read(roles::d_expert_output), weights, gradient,
                            op.write(gradient_of(roles::expert_input)), op.write(gradient_of(TensorKind::Hidden))});
@@ -324,11 +332,11 @@ void record_dense_ffn(DeviceOp<Scalar>& op) {
   const Scalar *const input = op.read(roles::ffn_input), *const weights =
                                                              op.read(TensorKind::DenseWeights) + s.dense_parameters();
   if (op.op.phase == Phase::Forward)
-    return record_forward(op.out, s, tokens, input, weights, op.write(TensorKind::FfnHidden),
-                          op.write(TensorKind::FfnPartial));
+    return record_forward<Scalar>(op.out, s, tokens, input, weights, op.write(TensorKind::FfnHidden),
+                                  op.write(TensorKind::FfnPartial), op.data(op.find_write(TensorKind::FfnActivated)));
   Scalar* const d_hidden = op.out.template scratch<Scalar>(tokens.size() * s.hidden_width());
   record_backward<Scalar>(
-      op.out, s, {{tokens, input, op.read(TensorKind::FfnHidden)}},
+      op.out, s, {{tokens, input, op.read(TensorKind::FfnHidden), op.data(op.find_read(TensorKind::FfnActivated))}},
       {tokens, op.read(roles::d_ffn_partial), weights, op.write(TensorKind::DenseGradients) + op.op.gradients.first,
        op.write(gradient_of(TensorKind::FfnInput)), d_hidden});
 }

@@ -131,10 +131,10 @@ void record_soft_logits(const DeviceOp<Scalar>& op, const Scalar* tokens, const 
                                   Matrix<Wide<Scalar>>(logits, s.tokens, s.slots())));
 }
 
-// The norm's result or, without norms, the sum of the residual, which the gate makes.
+// The norm's result or, without norms, the sum of the residual, which the gate makes unless it was kept.
 template <class Scalar>
 const Scalar* gate_input(const DeviceOp<Scalar>& op) {
-  if (op.find_read(TensorKind::NormedMoeInput).exists()) return read_tokens(op, TensorKind::NormedMoeInput);
+  if (op.find_read(roles::moe_input).exists()) return read_tokens(op, roles::moe_input);
   Scalar* const sum = write_tokens(op, TensorKind::MoeInput);
   record_sum(op.out, read_tokens(op, TensorKind::LayerInput), read_tokens(op, roles::attended), sum,
              op.shape.tokens * op.shape.hidden);

@@ -134,8 +134,7 @@ void projection_forward(const LayerShape& shape, std::span<const std::int64_t> r
 }
 
 template <class Scalar>
-void attention_forward(const LayerShape& shape, RowRange positions, const DenseWeights<const Scalar>& weights,
-                       const AttentionState<Scalar>& state, Matrix<Scalar> partial) {
+void core_attention(const LayerShape& shape, RowRange positions, const AttentionState<Scalar>& state) {
   std::vector<Scalar> memory;
   for_each_block(shape, positions, [&](const QueryBlock& b) {
     const HeadViews<const Scalar> head(shape, state.query_key_value, b);
@@ -148,6 +147,12 @@ void attention_forward(const LayerShape& shape, RowRange positions, const DenseW
     multiply(scores, head.value,
              state.context.rows_from(first, b.count).cols_from(b.head * shape.head_size, shape.head_size));
   });
+}
+
+template <class Scalar>
+void attention_forward(const LayerShape& shape, RowRange positions, const DenseWeights<const Scalar>& weights,
+                       const AttentionState<Scalar>& state, Matrix<Scalar> partial) {
+  core_attention(shape, positions, state);
   for_each_sample(shape, positions, [&](std::int64_t token, std::int64_t row) {
     multiply(state.context.rows_from(token, positions.size()), weights.output,
              partial.rows_from(row, positions.size()));
@@ -193,6 +198,7 @@ void projection_backward(const LayerShape& shape, std::span<const std::int64_t> 
 
 template void projection_forward<float>(const LayerShape&, std::span<const std::int64_t>, Matrix<const float>,
                                         const DenseWeights<const float>&, Matrix<float>);
+template void core_attention<float>(const LayerShape&, RowRange, const AttentionState<float>&);
 template void attention_forward<float>(const LayerShape&, RowRange, const DenseWeights<const float>&,
                                        const AttentionState<float>&, Matrix<float>);
 template void attention_backward<float>(const LayerShape&, RowRange, Matrix<const float>,
@@ -203,6 +209,7 @@ template void projection_backward<float>(const LayerShape&, std::span<const std:
                                          const DenseWeights<float>&, Matrix<float>);
 template void projection_forward<double>(const LayerShape&, std::span<const std::int64_t>, Matrix<const double>,
                                          const DenseWeights<const double>&, Matrix<double>);
+template void core_attention<double>(const LayerShape&, RowRange, const AttentionState<double>&);
 template void attention_forward<double>(const LayerShape&, RowRange, const DenseWeights<const double>&,
                                         const AttentionState<double>&, Matrix<double>);
 template void attention_backward<double>(const LayerShape&, RowRange, Matrix<const double>,

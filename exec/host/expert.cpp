@@ -29,13 +29,15 @@ auto row(Scalar* first, std::int64_t count) {  // its exp() is vectorised, std::
   return Eigen::Map<std::conditional_t<std::is_const_v<Scalar>, const Array, Array>>(first, count);
 }
 
-// The input of W2, from the hidden rows: themselves (ffn, after ReLU), or silu(x W1) (x W3) in `memory`.
+// The input of W2, from the hidden rows: themselves (ffn, after ReLU), or silu(x W1) (x W3) in `kept` or, if that is
+// nowhere, in `memory`.
 template <class Scalar>
-Matrix<const Scalar> activation(const LayerShape& shape, Matrix<const Scalar> hidden, std::vector<Scalar>& memory) {
+Matrix<const Scalar> activation(const LayerShape& shape, Matrix<const Scalar> hidden, Matrix<Scalar> kept,
+                                std::vector<Scalar>& memory) {
   if (!shape.gated) return hidden;
   const std::int64_t s = shape.shard;
-  memory.resize(static_cast<std::size_t>(hidden.rows * s));
-  const Matrix<Scalar> result(memory.data(), hidden.rows, s);
+  if (kept.data == nullptr) memory.resize(static_cast<std::size_t>(hidden.rows * s));
+  const Matrix<Scalar> result = kept.data == nullptr ? Matrix<Scalar>(memory.data(), hidden.rows, s) : kept;
   for (std::int64_t i = 0; i < hidden.rows; ++i) {
     const auto h1 = row(hidden.row(i), s), h3 = row(hidden.row(i) + s, s);
     row(result.row(i), s) = h1 / (1 + (-h1).exp()) * h3;
@@ -68,16 +70,24 @@ struct Scratch {
   std::vector<Scalar> activation, d_activation;
 };
 
-// Gradients of one run of rows by one shard: `x` and `hidden` are kept from the forward pass. d_x: `into`.
+// What the forward pass has left of one run of rows and one shard. `activated` may be nowhere.
+template <class Scalar>
+struct KeptRun {
+  Matrix<const Scalar> x, hidden, activated;
+};
+
+// Gradients of one run of rows by one shard. d_x: `into`.
 template <class Scalar>
 void run_backward(const LayerShape& shape, const ExpertWeights<const Scalar>& weights,
-                  const ExpertWeights<Scalar>& gradient, Matrix<const Scalar> x, Matrix<const Scalar> hidden,
-                  Matrix<const Scalar> d_output, Matrix<Scalar> d_x, Into into, Matrix<Scalar> d_hidden,
-                  Scratch<Scalar>& scratch) {
+                  const ExpertWeights<Scalar>& gradient, const KeptRun<Scalar>& kept, Matrix<const Scalar> d_output,
+                  Matrix<Scalar> d_x, Into into, Matrix<Scalar> d_hidden, Scratch<Scalar>& scratch) {
   const std::int64_t s = shape.shard;
+  const Matrix<const Scalar>&x = kept.x, &hidden = kept.hidden;
   scratch.d_activation.resize(static_cast<std::size_t>(x.rows * s));
   const Matrix<Scalar> d_activation(scratch.d_activation.data(), x.rows, s);
-  multiply(transposed(activation(shape, hidden, scratch.activation)), d_output, gradient.w2, Into::Add);
+  const bool there = kept.activated.data != nullptr;
+  multiply(transposed(there ? kept.activated : activation<Scalar>(shape, hidden, {}, scratch.activation)), d_output,
+           gradient.w2, Into::Add);
   multiply(d_output, transposed(weights.w2), d_activation);
   activation_backward<Scalar>(shape, hidden, d_activation, d_hidden);
   const Matrix<Scalar> d_h1 = d_hidden.cols_from(0, s);
@@ -107,6 +117,15 @@ Matrix<Scalar> of_shard(const LayerShape& shape, Matrix<Scalar> hidden, std::int
   return hidden.cols_from(shard * shape.hidden_width(), shape.hidden_width());
 }
 
+// A shard's columns of the activated rows of a run; nowhere if `all` is.
+template <class Scalar>
+Matrix<Scalar> activated_of(const LayerShape& shape, Scalar* all, std::int64_t first, std::int64_t count,
+                            std::int64_t shard) {
+  if (all == nullptr) return {};
+  const std::int64_t width = shape.weight_shards * shape.shard;
+  return Matrix<Scalar>(all + first * width, count, width).cols_from(shard * shape.shard, shape.shard);
+}
+
 }  // namespace
 
 template <class Scalar>
@@ -123,7 +142,7 @@ void expert_hidden(const LayerShape& shape, Chunk<const Scalar> input, const Sca
 
 template <class Scalar>
 void expert_forward(const LayerShape& shape, Chunk<const Scalar> input, const Scalar* weights, Scalar* hidden,
-                    Scalar* partial) {
+                    Scalar* partial, Scalar* activated) {
   const std::int64_t m = shape.hidden, width = shape.hidden_row();
   std::vector<Scalar> memory;
   for (std::int64_t position = 0; position < shape.positions(); ++position) {
@@ -137,7 +156,8 @@ void expert_forward(const LayerShape& shape, Chunk<const Scalar> input, const Sc
         const ExpertWeights<const Scalar> w(shape, weights, shard, expert);
         const Matrix<Scalar> columns = of_shard(shape, h, shard);
         hidden_rows(shape, w, x, columns);
-        multiply(activation<Scalar>(shape, columns, memory), w.w2, y, shard == 0 ? Into::Overwrite : Into::Add);
+        const Matrix<Scalar> kept = activated_of(shape, activated, run.first_in_a, run.count, shard);
+        multiply(activation<Scalar>(shape, columns, kept, memory), w.w2, y, shard == 0 ? Into::Overwrite : Into::Add);
       }
     }
   }
@@ -159,15 +179,16 @@ void expert_backward(const LayerShape& shape, Chunk<const Scalar> d_partial, con
         const Matrix<Scalar> d_h(gradients.hidden + run.first_in_b * width, run.count, width);
         if (expert < 0) std::fill_n(d_x.data, run.count * m, Scalar(0));
         for (std::int64_t shard = 0; expert >= 0 && shard < shape.weight_shards; ++shard)
-          run_backward<Scalar>(shape, {shape, weights, shard, expert}, {shape, gradients.weights, shard, expert}, x,
-                               of_shard(shape, h, shard), d_y, d_x, shard == 0 ? Into::Overwrite : Into::Add,
-                               of_shard(shape, d_h, shard), scratch);
+          run_backward<Scalar>(
+              shape, {shape, weights, shard, expert}, {shape, gradients.weights, shard, expert},
+              {x, of_shard(shape, h, shard), activated_of(shape, forward.activated, run.first_in_a, run.count, shard)},
+              d_y, d_x, shard == 0 ? Into::Overwrite : Into::Add, of_shard(shape, d_h, shard), scratch);
       }
   }
 }
 
-template void expert_forward<float>(const LayerShape&, Chunk<const float>, const float*, float*, float*);
-template void expert_forward<double>(const LayerShape&, Chunk<const double>, const double*, double*, double*);
+template void expert_forward<float>(const LayerShape&, Chunk<const float>, const float*, float*, float*, float*);
+template void expert_forward<double>(const LayerShape&, Chunk<const double>, const double*, double*, double*, double*);
 template void expert_hidden<float>(const LayerShape&, Chunk<const float>, const float*, float*);
 template void expert_hidden<double>(const LayerShape&, Chunk<const double>, const double*, double*);
 template void expert_backward<float>(const LayerShape&, Chunk<const float>, const float*,

@@ -39,6 +39,9 @@ void projection_forward(const LayerShape& shape, std::span<const std::int64_t> r
                         const DenseWeights<const Scalar>& weights, Matrix<Scalar> query_key_value);
 // partial: the range's tokens by sample and position.
 template <class Scalar>
+void core_attention(const LayerShape& shape, RowRange positions, const AttentionState<Scalar>& state);
+// The same, and the projection of its result.
+template <class Scalar>
 void attention_forward(const LayerShape& shape, RowRange positions, const DenseWeights<const Scalar>& weights,
                        const AttentionState<Scalar>& state, Matrix<Scalar> partial);
 // Adds to d_query_key_value and to the gradient of the output's projection.
@@ -140,7 +143,7 @@ void dense_decode_backward(const LayerShape& shape, std::span<const Matrix<const
 // expert.cpp
 template <class Scalar>
 void expert_forward(const LayerShape& shape, Chunk<const Scalar> input, const Scalar* weights, Scalar* hidden,
-                    Scalar* partial);
+                    Scalar* partial, Scalar* activated = nullptr);
 // The hidden rows alone, as expert_forward leaves them to the bit.
 template <class Scalar>
 void expert_hidden(const LayerShape& shape, Chunk<const Scalar> input, const Scalar* weights, Scalar* hidden);
@@ -148,6 +151,7 @@ template <class Scalar>
 struct KeptChunk {  // of the forward pass
   Chunk<const Scalar> input;
   const Scalar* hidden = nullptr;
+  const Scalar* activated = nullptr;  // null: computed again
 };
 template <class Scalar>
 struct ExpertGradients {

@@ -94,12 +94,13 @@ template <class Scalar>
 void forward_attention(OpContext<Scalar>& c) {
   const LayerShape& s = c.shape;
   const std::int64_t tokens = s.sequence_tokens();
-  const bool projects = c.part.chunk < 0;
+  const bool projects = c.find_write(TensorKind::QueryKeyValue).exists();
   if (projects) forward_projection(c);
   const TensorId projected = projects ? c.write_id(TensorKind::QueryKeyValue) : c.read_id(TensorKind::QueryKeyValue);
   const AttentionState<Scalar> state{projections(c, projected),
                                      write_matrix(c, TensorKind::AttentionContext, tokens, s.query_width()),
                                      write_matrix(c, TensorKind::LogSumExp, tokens, s.heads)};
+  if (!c.find_write(TensorKind::AttentionPartial).exists()) return core_attention<Scalar>(s, c.part.positions, state);
   attention_forward<Scalar>(
       s, c.part.positions, {s, dense_weights(c)}, state,
       write_matrix(c, TensorKind::AttentionPartial, s.samples * c.part.positions.size(), s.hidden));
@@ -164,8 +165,8 @@ template <class Scalar>
 void forward_gate(OpContext<Scalar>& c) {
   const auto find = [&](TensorKind kind) { return c.data(c.find_write(kind)); };
   Matrix<const Scalar> input;
-  if (c.find_read(TensorKind::NormedMoeInput).exists()) {
-    input = read_tokens(c, TensorKind::NormedMoeInput);
+  if (c.find_read(roles::moe_input).exists()) {
+    input = read_tokens(c, roles::moe_input);
   } else {
     const Matrix<Scalar> sum = write_tokens(c, TensorKind::MoeInput);
     const Scalar* const attended = read_tokens(c, roles::attended).data;
@@ -235,7 +236,8 @@ void backward_decode(OpContext<Scalar>& c) {
 template <class Scalar>
 void forward_expert(OpContext<Scalar>& c) {
   expert_forward<Scalar>(expert_shape(c), {c.op.rows, c.read(roles::expert_input)}, c.read(roles::expert_weights),
-                         c.write(TensorKind::Hidden), c.write(roles::expert_output));
+                         c.write(TensorKind::Hidden), c.write(roles::expert_output),
+                         c.data(c.find_write(TensorKind::Activated)));
 }
 
 template <class Scalar>
@@ -257,11 +259,15 @@ void backward_expert(OpContext<Scalar>& c) {
   Scalar* const gradient = c.write(roles::expert_gradient);
   if (!c.find_read(roles::expert_gradient).exists())
     std::fill_n(gradient, c.write_tensor(roles::expert_gradient).elements, Scalar(0));
-  const std::vector<TensorId> inputs = c.all_reads(roles::expert_input), hidden = c.all_reads(TensorKind::Hidden);
-  check(inputs.size() == hidden.size(), "hidden rows for each input of an expert");
+  const std::vector<TensorId> inputs = c.all_reads(roles::expert_input), hidden = c.all_reads(TensorKind::Hidden),
+                              activated = c.all_reads(TensorKind::Activated);
+  check(inputs.size() == hidden.size() && (activated.empty() || activated.size() == hidden.size()),
+        "hidden rows for each input of an expert");
   std::vector<KeptChunk<Scalar>> kept;
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    kept.push_back({{c.tensor(inputs[i]).rows, c.data(inputs[i])}, c.data(hidden[i])});
+    kept.push_back({{c.tensor(inputs[i]).rows, c.data(inputs[i])},
+                    c.data(hidden[i]),
+                    activated.empty() ? nullptr : c.data(activated[i])});
   expert_backward<Scalar>(
       expert_shape(c), {c.op.rows, c.read(roles::d_expert_output)}, c.read(roles::expert_weights), kept,
       {gradient, c.write(gradient_of(roles::expert_input)), c.write(gradient_of(TensorKind::Hidden))});
@@ -298,14 +304,15 @@ void forward_dense_ffn(OpContext<Scalar>& c) {
   const LayerShape s = ffn_shape(c);
   expert_forward<Scalar>(s, {{0, s.sequence_tokens()}, c.read(roles::ffn_input)},
                          dense_weights(c) + s.dense_parameters(), c.write(TensorKind::FfnHidden),
-                         c.write(TensorKind::FfnPartial));
+                         c.write(TensorKind::FfnPartial), c.data(c.find_write(TensorKind::FfnActivated)));
 }
 
 template <class Scalar>
 void backward_dense_ffn(OpContext<Scalar>& c) {
   const LayerShape s = ffn_shape(c);
   const RowRange all{0, s.sequence_tokens()};
-  const KeptChunk<Scalar> kept{{all, c.read(roles::ffn_input)}, c.read(TensorKind::FfnHidden)};
+  const KeptChunk<Scalar> kept{
+      {all, c.read(roles::ffn_input)}, c.read(TensorKind::FfnHidden), c.data(c.find_read(TensorKind::FfnActivated))};
   std::vector<Scalar> d_hidden(static_cast<std::size_t>(s.sequence_tokens() * s.hidden_width()));
   expert_backward<Scalar>(s, {all, c.read(roles::d_ffn_partial)}, dense_weights(c) + s.dense_parameters(), {&kept, 1},
                           {dense_gradients(c), c.write(gradient_of(TensorKind::FfnInput)), d_hidden.data()});

@@ -21,7 +21,8 @@ std::vector<HookPlace> hook_places(const Schedule& s) {
   std::map<std::tuple<Phase, int, int>, std::pair<std::size_t, std::size_t>> layers;  // first and last op
   for (const OpId i : s.ops.ids()) {
     const Op& op = s.ops[i];
-    if (in_layer(op)) layers.try_emplace({op.phase, op.layer, op.micro_batch}, i, i).first->second.second = i;
+    if (in_layer(op) && !op.recomputed)
+      layers.try_emplace({op.phase, op.layer, op.micro_batch}, i, i).first->second.second = i;
     if (op.kind == OpKind::Dispatch) places[i] = {HookPoint::BeforeDispatch, HookPoint::AfterDispatch};
     if (op.kind == OpKind::Combine) places[i] = {HookPoint::BeforeCombine, HookPoint::AfterCombine};
   }

@@ -22,7 +22,10 @@ inline constexpr Names<HookPoint, 6> hook_point_names{{{"before_layer", HookPoin
 
 struct HookCall {
   HookPoint point;
-  Phase phase;  // in the backward pass the points are those of the mirrored ops: the layer begins at its decode
+  // In the backward pass the points are those of the mirrored ops: the layer begins at its decode. Exchanges that the
+  // backward pass repeats (plan.recompute) are called as those of the forward pass; a layer's input is not, because it
+  // was kept as it had become.
+  Phase phase;
   int layer, chunk, rank;
   // The first operand that the op at this point reads, or after it the last one that it writes, laid out as in
   // models/schedule/operands.md. It may be changed in place; its size may not.

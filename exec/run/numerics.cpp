@@ -95,6 +95,7 @@ class Comparison {
     for (const TensorId i : s_.tensors.ids()) {
       const Tensor& t = s_.tensors[i];
       if (t.kind != result.kind || t.gradient != result.gradient || t.layer != result.layer) continue;
+      if (t.recomputed) continue;  // the same values once more
       if (t.micro_batch != micro_batch || t.rank_class != rank_class) continue;
       const Values of_chunk = executor_.values(local, i);
       values.insert(values.end(), of_chunk.begin(), of_chunk.end());

@@ -9,6 +9,7 @@ namespace {
 
 // Results are read after the step: the output, the input's gradient, and the routing for its drops.
 bool is_result(const Experiment& e, const Tensor& t) {
+  if (t.recomputed) return false;
   return t.kind == TensorKind::Routing || t.kind == TensorKind::Loss ||
          (t.kind == TensorKind::LayerInput && t.layer == e.workload.layers) ||
          (t.gradient && t.layer == 0 && (t.kind == TensorKind::MoeInput || t.kind == TensorKind::LayerInput));

@@ -29,6 +29,18 @@ struct ValueReader {
     plan.*list.member = read_list<int>([&](const JsonReader& each) { return each.integer(list.least); });
   }
   void operator()(const SlicesKnob& list) const { plan.*list.member = read_list<GradientSlice>(read_slice); }
+  void operator()(const SetKnob& set) const {
+    std::vector<std::pair<std::string_view, std::uint32_t>> names;
+    for (const KnobValue& value : set.values()) names.emplace_back(value.name, std::uint32_t{1} << value.value);
+    std::uint32_t bits = 0;
+    if (json.at(key).value().is_array()) {
+      for (const JsonReader& each : json.at(key).elements()) bits |= each.enumeration(names);
+    } else {
+      names.emplace_back(no_values, 0);
+      bits = json.enumeration(key, names);
+    }
+    set.set(plan, bits);
+  }
 
  private:
   template <class T, class Read>

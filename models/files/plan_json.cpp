@@ -17,6 +17,13 @@ struct ValueJson {
       if (value.value == choice.get(plan)) return value.name;
     throw InternalError("enumerator without a name");
   }
+  Json operator()(const SetKnob& set) const {
+    auto list = Json::array();
+    for (const KnobValue& value : set.values())
+      if (set.has(plan, value)) list.push_back(value.name);
+    if (list.size() > 1) return list;
+    return list.empty() ? Json(no_values) : list.front();
+  }
   Json operator()(const SlicesKnob& slices) const {
     auto list = Json::array();
     for (const GradientSlice& slice : plan.*slices.member)

@@ -109,8 +109,8 @@ StepPlace read_place(const JsonReader& r) {
   const auto small = [&](std::string_view key, int least) {
     return static_cast<std::int16_t>(r.integer(key, least, small_max));
   };
-  return {small("layer", 0),   small("micro_batch", 0),  small("chunk", -1),       small("step", -1),
-          small("expert", -1), read_range(r.at("rows")), read_range(r.at("peers"))};
+  return {small("layer", 0),   small("micro_batch", 0),  small("chunk", -1),        small("step", -1),
+          small("expert", -1), read_range(r.at("rows")), read_range(r.at("peers")), r.boolean_or("recomputed", false)};
 }
 
 Tensor read_tensor(const JsonReader& r, std::size_t classes, std::size_t earlier) {
@@ -179,7 +179,7 @@ Work read_work(const JsonReader& r, OpKind kind, const Schedule& s) {
                     r.long_integer("gemm_rows", 0),
                     Bytes(r.number("gemm_traffic_bytes", 0)),
                     memory,
-                    r.integer("memory_kernels", 1),
+                    r.integer("memory_kernels", 0),
                     read_span(r.at("kernels"), s.kernels.size()),
                     r.number("row_share", 0),
                     r.integer_or("elsewhere", 0)};

@@ -43,21 +43,23 @@ Json kernel_use_json(const KernelUse& use) {
 }
 
 Json tensor_json(const Tensor& t) {
-  return {{"kind", name_in(tensor_kind_names, t.kind)},
-          {"gradient", t.gradient},
-          {"persistent", t.persistent},
-          {"dtype", name_in(dtype_names, t.dtype)},
-          {"place", name_in(place_names, t.place)},
-          {"rank_class", t.rank_class},
-          {"layer", t.layer},
-          {"micro_batch", t.micro_batch},
-          {"chunk", t.chunk},
-          {"step", t.step},
-          {"expert", t.expert},
-          {"rows", range_json(t.rows)},
-          {"peers", range_json(t.peers)},
-          {"buffer", t.buffer},
-          {"elements", t.elements}};
+  Json json{{"kind", name_in(tensor_kind_names, t.kind)},
+            {"gradient", t.gradient},
+            {"persistent", t.persistent},
+            {"dtype", name_in(dtype_names, t.dtype)},
+            {"place", name_in(place_names, t.place)},
+            {"rank_class", t.rank_class},
+            {"layer", t.layer},
+            {"micro_batch", t.micro_batch},
+            {"chunk", t.chunk},
+            {"step", t.step},
+            {"expert", t.expert},
+            {"rows", range_json(t.rows)},
+            {"peers", range_json(t.peers)},
+            {"buffer", t.buffer},
+            {"elements", t.elements}};
+  if (t.recomputed) json["recomputed"] = true;
+  return json;
 }
 
 // The file has one flat record for all kinds of work: fields that a kind does not have are 0, "none" or "no".
@@ -114,6 +116,7 @@ Json op_json(const PricedSchedule& priced, OpId id) {
             {"writes", s.writes_of(op)},
             {"fixed_s", priced.fixed[id].value()},
             {"duration_s", priced.duration[id].value()}};
+  if (op.recomputed) json["recomputed"] = true;
   if (!priced.launch.empty()) json["launch_s"] = priced.launch[id].value();
   return json;
 }

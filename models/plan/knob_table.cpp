@@ -34,6 +34,19 @@ constexpr ChoiceKnob choice(const std::array<std::pair<std::string_view, Enum>, 
   return knob;
 }
 
+template <auto Member, class Enum, std::size_t N>
+constexpr SetKnob set_of(const std::array<std::pair<std::string_view, Enum>, N>& names, const Said<Enum> (&said)[N]) {
+  SetKnob knob{{},
+               N,
+               [](const Plan& plan) { return (plan.*Member).bits(); },
+               [](Plan& plan, std::uint32_t bits) { plan.*Member = EnumSet<Enum>::of_bits(bits); }};
+  for (std::size_t i = 0; i < N; ++i) {
+    if (names[i].second != said[i].value) throw InternalError("the sentences of a knob are in another order");
+    knob.stored[i] = {names[i].first, static_cast<int>(said[i].value), said[i].help, said[i].built};
+  }
+  return knob;
+}
+
 constexpr Said<Wire> said_of_wires[]{{Wire::Same, "They are sent as the activations are."},
                                      {Wire::Bf16, "They are sent as bf16."},
                                      {Wire::Fp8, "They are sent as fp8 (e4m3), each row with an fp32 scale."}};
@@ -329,14 +342,20 @@ constexpr std::array table{
          .holds_rows = true,
          .help = "The batch is cut into so many equal parts, which go through the pipeline stages one after another."},
     Knob{.name = "recompute",
-         .type = choice<&Plan::recompute>(recompute_names,
-                                          {{Recompute::None, "None of it is."},
-                                           {Recompute::Selective, "The scores of the attention are.", not_built},
-                                           {Recompute::Full, "All of it is.", not_built}}),
+         .type = set_of<&Plan::recompute>(
+             recompute_names,
+             {{Recompute::Full, "Each layer keeps its input alone and runs its whole forward pass again."},
+              {Recompute::Attention, "The heads' sums and softmax statistics are made from the projections."},
+              {Recompute::Norms, "The results of norms are, where the workload has norms."},
+              {Recompute::Activation, "The activated hidden rows of gated experts and feed-forward parts are."},
+              {Recompute::DenseFfn, "The feed-forward parts of dense layers run again."},
+              {Recompute::SharedExperts, "Shared experts run again."},
+              {Recompute::Moe, "Gate, exchanges and experts, shared ones too, run again."}}),
          .group = Memory,
          .search = Kept,
          .holds_rows = true,
-         .help = "The dense part, or some of it, is computed again in the backward pass instead of being kept."},
+         .help = "These parts of each layer are computed again in the backward pass, right before they are needed, "
+                 "instead of being kept (Megatron-LM's recompute_granularity and recompute_modules)."},
     Knob{.name = "zero",
          .type = CountKnob{&Plan::zero, 0, 1},
          .group = Volumes,

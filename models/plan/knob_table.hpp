@@ -48,7 +48,21 @@ struct CountsKnob {
 struct SlicesKnob {
   std::vector<GradientSlice> Plan::*member;
 };
-using KnobType = std::variant<ChoiceKnob, FlagKnob, CountKnob, BytesKnob, CountsKnob, SlicesKnob>;
+// Some of the named values, or none, which is the default. In files: "none", one name, or a list of names. `get` and
+// `set`: as EnumSet::bits().
+struct SetKnob {
+  std::array<KnobValue, ChoiceKnob::most> stored;
+  std::size_t count;
+  std::uint32_t (*get)(const Plan&);
+  void (*set)(Plan&, std::uint32_t);
+
+  constexpr std::span<const KnobValue> values() const { return {stored.data(), count}; }
+  bool has(const Plan& plan, const KnobValue& value) const {
+    return (get(plan) >> static_cast<unsigned>(value.value) & 1U) != 0;
+  }
+};
+inline constexpr std::string_view no_values = "none";  // of a SetKnob
+using KnobType = std::variant<ChoiceKnob, FlagKnob, CountKnob, BytesKnob, CountsKnob, SlicesKnob, SetKnob>;
 
 // Arrangement: what runs side by side. Volumes: which ops there are, and how long each of them takes. Pipeline: how the
 // batch goes through the stages. Memory: what is kept for the backward pass. Gradients: when they are reduced. Degrees:
@@ -94,6 +108,9 @@ std::span<const Knob> knobs();
 
 // The knob of that name; an InternalError where there is none.
 const Knob& knob(std::string_view name, std::span<const Knob> table = knobs());
+
+// The names of a knob that is a ChoiceKnob or a SetKnob; empty for the others.
+std::span<const KnobValue> named_values(const Knob& knob);
 
 // The values of a knob that is a ChoiceKnob, as `Enum`, those alone that can be built.
 std::vector<int> built_values(const Knob& knob);

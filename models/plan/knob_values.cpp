@@ -11,13 +11,14 @@
 namespace dovetail {
 namespace {
 
-// Calls `of_choice` for a ChoiceKnob, and `of_member` with the pointer to the member of Plan for every other type.
-template <class OfChoice, class OfMember>
-auto visit(const Knob& knob, OfChoice of_choice, OfMember of_member) {
+// Calls `of_names` for a ChoiceKnob or a SetKnob, and `of_member` with the pointer to the member of Plan for every
+// other type.
+template <class OfNames, class OfMember>
+auto visit(const Knob& knob, OfNames of_names, OfMember of_member) {
   return std::visit(
       [&](const auto& type) {
-        if constexpr (std::is_same_v<decltype(type), const ChoiceKnob&>)
-          return of_choice(type);
+        if constexpr (requires { type.values(); })
+          return of_names(type);
         else
           return of_member(type.member);
       },
@@ -50,15 +51,23 @@ std::string text(const std::vector<T>& list) {
   refuse(knob.name, fmt::format("{} is not built yet; built: {}", value, built));
 }
 
-void require_choice(const Knob& knob, const ChoiceKnob& choice, const Plan& plan) {
+void require_built_value(const Knob& knob, const KnobValue& value, std::vector<std::string_view> built) {
+  if (value.built) return;
+  for (const KnobValue& other : named_values(knob))
+    if (other.built) built.push_back(other.name);
+  refuse_value(knob, value.name, fmt::format("{}", fmt::join(built, ", ")));
+}
+
+void require_names(const Knob& knob, const ChoiceKnob& choice, const Plan& plan) {
   const auto values = choice.values();
   const auto found = std::ranges::find(values, choice.get(plan), &KnobValue::value);
   check(found != values.end(), "enumerator without a name");
-  if (found->built) return;
-  std::vector<std::string_view> built;
-  for (const KnobValue& value : values)
-    if (value.built) built.push_back(value.name);
-  refuse_value(knob, found->name, fmt::format("{}", fmt::join(built, ", ")));
+  require_built_value(knob, *found, {});
+}
+
+void require_names(const Knob& knob, const SetKnob& set, const Plan& plan) {
+  for (const KnobValue& value : set.values())
+    if (set.has(plan, value)) require_built_value(knob, value, {no_values});
 }
 
 }  // namespace
@@ -67,6 +76,11 @@ const Knob& knob(std::string_view name, std::span<const Knob> table) {
   const auto found = std::ranges::find(table, name, &Knob::name);
   check(found != table.end(), "no knob has this name");
   return *found;
+}
+
+std::span<const KnobValue> named_values(const Knob& knob) {
+  return visit(
+      knob, [](const auto& names) { return names.values(); }, [](auto) { return std::span<const KnobValue>(); });
 }
 
 std::vector<int> built_values(const Knob& knob) {
@@ -78,7 +92,7 @@ std::vector<int> built_values(const Knob& knob) {
 
 bool same_value(const Knob& knob, const Plan& a, const Plan& b) {
   return visit(
-      knob, [&](const ChoiceKnob& choice) { return choice.get(a) == choice.get(b); },
+      knob, [&](const auto& names) { return names.get(a) == names.get(b); },
       [&](auto member) { return a.*member == b.*member; });
 }
 
@@ -91,13 +105,13 @@ void copy_knobs(KnobClass group, const Plan& from, Plan& to) {
   for (const Knob& knob : knobs())
     if (knob.group == group)
       visit(
-          knob, [&](const ChoiceKnob& choice) { choice.set(to, choice.get(from)); },
+          knob, [&](const auto& names) { names.set(to, names.get(from)); },
           [&](auto member) { to.*member = from.*member; });
 }
 
 void append_value(const Knob& knob, const Plan& plan, std::vector<std::int64_t>& numbers) {
   visit(
-      knob, [&](const ChoiceKnob& choice) { append(choice.get(plan), numbers); },
+      knob, [&](const auto& names) { append(names.get(plan), numbers); },
       [&](auto member) { append(plan.*member, numbers); });
 }
 
@@ -105,7 +119,7 @@ void require_built(const Plan& plan, std::span<const Knob> table) {
   static const Plan usual;
   for (const Knob& knob : table)
     visit(
-        knob, [&](const ChoiceKnob& choice) { require_choice(knob, choice, plan); },
+        knob, [&](const auto& names) { require_names(knob, names, plan); },
         [&](auto member) {
           if (!knob.built && plan.*member != usual.*member) refuse_value(knob, text(plan.*member), text(usual.*member));
         });

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/base/enum_set.hpp"
 #include "models/base/names.hpp"
 #include "models/base/units.hpp"
 #include "models/plan/communication.hpp"
@@ -98,9 +99,16 @@ inline constexpr Names<PipelineSchedule, 3> pipeline_schedule_names{{{"gpipe", P
                                                                      {"1f1b", PipelineSchedule::OneForwardOneBackward},
                                                                      {"interleaved", PipelineSchedule::Interleaved}}};
 
-enum class Recompute { None, Selective, Full };
-inline constexpr Names<Recompute, 3> recompute_names{
-    {{"none", Recompute::None}, {"selective", Recompute::Selective}, {"full", Recompute::Full}}};
+// The parts of a layer that the backward pass may compute again, with the names that Megatron-LM's recompute_modules
+// have for most of them.
+enum class Recompute { Full, Attention, Norms, Activation, DenseFfn, SharedExperts, Moe };
+inline constexpr Names<Recompute, 7> recompute_names{{{"full", Recompute::Full},
+                                                      {"attention", Recompute::Attention},
+                                                      {"norms", Recompute::Norms},
+                                                      {"activation", Recompute::Activation},
+                                                      {"dense_ffn", Recompute::DenseFfn},
+                                                      {"shared_experts", Recompute::SharedExperts},
+                                                      {"moe", Recompute::Moe}}};
 
 // With zero 1, the time at which ranks gather the weights that others have updated: when all are updated, or in the
 // next step, where each layer's weights are gathered beside the forward pass of the layer before it.
@@ -157,7 +165,7 @@ struct Plan {
   PipelineSchedule pipeline_schedule = PipelineSchedule::Gpipe;
   int virtual_stages = 1;
   int micro_batches = 1;
-  Recompute recompute = Recompute::None;
+  EnumSet<Recompute> recompute;
   int zero = 0;
   ParameterGather parameter_gather = ParameterGather::AfterUpdate;
 

@@ -270,6 +270,45 @@ void require_graphs(const RuledPlan& r) {
                                            : std::string("message_sizes routed")));
 }
 
+// A part that no layer of the model has, or that is never kept, could not be honoured.
+void require_recomputed_parts(const RuledPlan& r) {
+  const Experiment& e = r.experiment;
+  const auto refuse_if = [&](Recompute part, bool condition, const std::string& reason) {
+    if (r.plan.recompute.has(part) && condition)
+      refuse("recompute", fmt::format("{} {}", name_in(recompute_names, part), reason));
+  };
+  const std::string extent(name_in(extent_names, e.workload.extent));
+  const bool whole = e.workload.whole_layers();
+  refuse_if(Recompute::Norms, !whole,
+            fmt::format("contradicts workload.extent {}, which has no norms; expected whole_layers or model", extent));
+  refuse_if(Recompute::Activation, !whole,
+            fmt::format("contradicts workload.extent {}, where activated rows are never kept; expected whole_layers or "
+                        "model",
+                        extent));
+  refuse_if(Recompute::Activation, e.model.expert_kind != ExpertKind::Gated,
+            "needs gated experts: without a gate the activated rows are the hidden rows");
+  refuse_if(Recompute::Activation, r.plan.restore != Restore::Keep,
+            fmt::format("contradicts plan.restore {}, which never keeps activated rows; expected restore keep",
+                        name_in(restore_names, r.plan.restore)));
+  refuse_if(Recompute::DenseFfn, e.model.dense_hidden == 0,
+            fmt::format("needs dense layers, which {} has not", e.model.name));
+  refuse_if(Recompute::SharedExperts, e.model.shared_experts.count == 0,
+            fmt::format("needs shared experts, which {} has not", e.model.name));
+}
+
+void require_recompute(const RuledPlan& r) {
+  const Plan& p = r.plan;
+  if (p.recompute.has(Recompute::Full) && p.recompute != EnumSet{Recompute::Full})
+    refuse("recompute", "full has every other part in it; expected full alone");
+  require_recomputed_parts(r);
+  const bool experts = p.recompute.has(Recompute::Full) || p.recompute.has(Recompute::Moe);
+  if (experts && p.restore != Restore::Keep)
+    refuse("recompute",
+           fmt::format("{} contradicts plan.restore {}, which keeps the experts' rows in its own way; "
+                       "expected restore keep",
+                       p.recompute.has(Recompute::Full) ? "full" : "moe", name_in(restore_names, p.restore)));
+}
+
 constexpr std::array rules{
     PlanRule{"micro_batches", "micro_batches",
              "Micro-batches divide the batch, and the tokens of each divide over the mp ranks.",
@@ -318,6 +357,10 @@ constexpr std::array rules{
              "In training single and double buffers need a restore, an order that sends chunks back in between, and "
              "backward chunks within forward ones.",
              require_rings},
+    PlanRule{"recompute", "recompute",
+             "Full stands alone. Other parts exist in the step and would be kept otherwise: norms and activation with "
+             "whole layers, activation with gated experts. Full, moe and activation go with restore keep.",
+             require_recompute},
     PlanRule{"gradients", "gradient_chunk_bytes gradient_slices",
              "Slices are for grad_sync partitioned alone, in backward order, and add up to all dense gradients that "
              "exist by then.",

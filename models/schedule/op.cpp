@@ -21,7 +21,10 @@ std::string indexed(std::string_view prefix, std::string_view name, const StepPl
 }  // namespace
 
 std::string to_string(const Tensor& tensor) {
-  const std::string text = indexed(tensor.gradient ? "d_" : "", name_in(tensor_kind_names, tensor.kind), tensor);
+  const std::string text = indexed(tensor.recomputed ? "r_"
+                                   : tensor.gradient ? "d_"
+                                                     : "",
+                                   name_in(tensor_kind_names, tensor.kind), tensor);
   return tensor.place == Place::Host ? text + " on the host" : text;
 }
 
@@ -32,7 +35,7 @@ Bytes Op::memory_traffic() const {
 
 std::string to_string(const Op& op) {
   const bool mirrored = op.phase == Phase::Backward && !entry_of(op.kind).stands_alone;
-  return indexed(mirrored ? "d_" : "", name_in(op_kind_names, op.kind), op);
+  return indexed(op.recomputed ? "r_" : mirrored ? "d_" : "", name_in(op_kind_names, op.kind), op);
 }
 
 }  // namespace dovetail

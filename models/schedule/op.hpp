@@ -44,6 +44,7 @@ struct StepPlace {
   std::int16_t expert = -1;  // a shadowed expert, of all; -1: not of one
   RowRange rows;             // capacity rows of a chunk
   RowRange peers;            // with split peers: offsets of the ranks it is for; else empty
+  bool recomputed = false;   // once more, in the backward pass (plan.recompute)
 };
 
 struct Tensor : StepPlace {
@@ -58,11 +59,11 @@ struct Tensor : StepPlace {
 
   Bytes bytes() const { return static_cast<double>(elements) * size_of(dtype); }
 };
-std::string to_string(const Tensor& tensor);  // "d_expert_input[3].2": layer 3, chunk 2
+std::string to_string(const Tensor& tensor);  // "d_expert_input[3].2": layer 3, chunk 2; "r_..": recomputed
 
 struct Op : StepPlace {
   OpKind kind = OpKind::Attention;
-  Phase phase = Phase::Forward;
+  Phase phase = Phase::Forward;  // what it computes: an op of the forward pass that runs again has the same
   StreamId stream{0};
   // Elements of Dense- or ReplicatedGradients that it writes or sums; of the weights, one tensor after another, that it
   // gathers; else empty.
@@ -70,6 +71,7 @@ struct Op : StepPlace {
   Work work;
   Span dependencies, reads, writes;
 
+  Phase pass() const { return recomputed ? Phase::Backward : phase; }          // in which it runs
   const KernelWork* kernel() const { return std::get_if<KernelWork>(&work); }  // null: the work is of another kind
   const ProfiledWork* profiled() const { return std::get_if<ProfiledWork>(&work); }  // the same
   const ExchangeWork* exchange() const { return std::get_if<ExchangeWork>(&work); }  // the same
@@ -81,7 +83,7 @@ struct Op : StepPlace {
   Bytes message() const { return exchange() == nullptr ? Bytes() : exchange()->message; }
   Bytes memory_traffic() const;  // of kernels, without matrix products, and of copies between the steps of an exchange
 };
-std::string to_string(const Op& op);  // "dispatch[3].2", "d_dispatch[3].2" in the backward pass
+std::string to_string(const Op& op);  // "dispatch[3].2"; "d_dispatch[3].2": backward; "r_dispatch[3].2": recomputed
 
 struct Stream {
   StreamKind kind = StreamKind::Compute;

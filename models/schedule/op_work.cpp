@@ -66,12 +66,16 @@ void OpWork::add_projections(KernelList& kernels, Phase phase) const {
   project(v_.query_heads * (std::int64_t{a.nope_size} + a.value_size), a.kv_rank);
 }
 
-void OpWork::add_scores(KernelList& kernels, Phase phase, MemoryPasses& memory) const {
-  kernels.set_dtype({});
+void OpWork::add_core(KernelList& kernels, Phase phase, MemoryPasses& memory) const {
   if (workload_.attention == AttentionKernel::Eager)
     add_eager(kernels, phase, memory);
   else
     add_flash(kernels, phase);
+}
+
+void OpWork::add_scores(KernelList& kernels, Phase phase, MemoryPasses& memory) const {
+  kernels.set_dtype({});
+  add_core(kernels, phase, memory);
   kernels.set_dtype(products_);
   kernels.add_product(phase, v_.sequence_tokens, v_.hidden, v_.context_width);
 }
@@ -145,13 +149,31 @@ KernelWork OpWork::attention_chunk(Phase phase) const {
   return of(kernels, memory);
 }
 
-KernelWork OpWork::dense_ffn(Phase phase) const {
+KernelWork OpWork::core_attention() const {
+  KernelList kernels;
+  MemoryPasses memory;
+  add_core(kernels, Phase::Forward, memory);
+  return of(kernels, memory);
+}
+
+KernelWork OpWork::dense_ffn(Phase phase, bool keeps) const {
   KernelList kernels(products_);
   for (int i = 1; i < v_.expert_gemms; ++i) kernels.add_product(phase, v_.sequence_tokens, v_.ffn_hidden, v_.hidden);
   kernels.add_product(phase, v_.sequence_tokens, v_.hidden, v_.ffn_hidden);
   MemoryPasses memory;
   add_activation(phase, memory);
-  return without_norm(of(kernels, memory), phase);
+  return with_activated(without_norm(of(kernels, memory), phase), phase, keeps, v_.sequence_tokens, v_.ffn_hidden);
+}
+
+// The kernel of the activation's gradient reads the hidden numbers anyway. Where the activated rows were not kept, it
+// also writes them: they are a factor of a weight gradient.
+KernelWork OpWork::with_activated(KernelWork work, Phase phase, bool keeps, std::int64_t rows,
+                                  std::int64_t columns) const {
+  const bool gated = v_.expert_gemms == 3;
+  if (phase == Phase::Forward || keeps || !gated || !workload_.whole_layers()) return work;
+  if (work.memory_traffic == Bytes(0)) work.memory_kernels = 0;
+  work.memory_traffic += static_cast<double>(rows * columns) * size_;
+  return work;
 }
 
 KernelWork OpWork::norm(Phase phase) const {
@@ -162,7 +184,7 @@ KernelWork OpWork::residual(std::size_t parts) const {
   return memory((static_cast<std::int64_t>(parts) + 1) * v_.tokens * v_.hidden);
 }
 
-Work OpWork::gate(Phase phase) const {
+Work OpWork::gate(Phase phase, bool from_sum) const {
   if (model_.gate_profile.given()) return ProfiledWork{Profiled::Gate, v_.tokens};
   const bool forward = phase == Phase::Forward;
   KernelList kernels;
@@ -175,7 +197,7 @@ Work OpWork::gate(Phase phase) const {
   }
   // Residual sum: two read, one written; backward adds three parts. With norms the sums are ops of their own, but for
   // that of the two gradients of the norm's result.
-  const bool sums = !workload_.whole_layers();
+  const bool sums = !workload_.whole_layers() && !from_sum;
   const int parts = forward ? (sums ? 3 : 0) : (sums ? 4 : 3);
   Bytes traffic = static_cast<double>(parts * v_.tokens * v_.hidden) * size_;
   // The forward pass writes the fp32 weights and the mask; the backward pass reads what is their gradient.
@@ -183,7 +205,7 @@ Work OpWork::gate(Phase phase) const {
     traffic +=
         static_cast<double>(v_.dense_weights()) * (size_of(DType::Fp32) + (forward || soft() ? 1.0 : 0.0) * size_);
   KernelWork work = of(kernels, {traffic});
-  if (!sums) work.elsewhere = norm_gradients;  // forward: the sum with the residual, and the norm
+  if (!sums) work.elsewhere = workload_.whole_layers() ? norm_gradients : 1;  // forward: the sum, and the norm
   return work;
 }
 
@@ -202,9 +224,9 @@ KernelWork OpWork::decode(Phase phase) const {
   return memory(phase == Phase::Forward ? encoded + 2 * tokens : 2 * encoded + 3 * tokens);
 }
 
-Work OpWork::expert(Phase phase, const ChunkRange& chunk) const {
+Work OpWork::expert(Phase phase, const ChunkRange& chunk, bool keeps) const {
   if (model_.expert_profile.given()) return ProfiledWork{Profiled::Expert, v_.expert_rows(chunk)};
-  return expert_gemms(phase, chunk);
+  return with_activated(expert_gemms(phase, chunk), phase, keeps, v_.expert_rows(chunk), v_.worked_hidden());
 }
 
 KernelWork OpWork::expert_gemms(Phase phase, const ChunkRange& chunk, int left_out) const {
@@ -226,8 +248,8 @@ KernelWork OpWork::restore_hidden(const ChunkRange& chunk) const {
   return expert_gemms(Phase::Forward, chunk, 1);
 }
 
-KernelWork OpWork::shadowed_expert(Phase phase) const {
-  return expert_runs(phase, 1, 1, v_.capacity, 0);
+KernelWork OpWork::shadowed_expert(Phase phase, bool keeps) const {
+  return with_activated(expert_runs(phase, 1, 1, v_.capacity, 0), phase, keeps, v_.capacity, v_.worked_hidden());
 }
 
 // A batch of GEMMs is one launch. The shape is that of a gated expert, which has three matrices.

@@ -56,17 +56,20 @@ class OpWork {
   KernelWork attention(Phase phase) const;
   KernelWork projection(Phase phase) const;
   KernelWork attention_chunk(Phase phase) const;
-  KernelWork dense_ffn(Phase phase) const;
+  KernelWork core_attention() const;  // forward, without the output's projection
+  // `keeps`: the backward pass reads the activated rows instead of computing them again.
+  KernelWork dense_ffn(Phase phase, bool keeps = true) const;
   KernelWork norm(Phase phase) const;            // of (T, M); backward with the gradient that comes past it
   KernelWork residual(std::size_t parts) const;  // the sum of that many tensors (T, M)
-  Work gate(Phase phase) const;
+  // `from_sum`: what the gate looks at is there, without norms too.
+  Work gate(Phase phase, bool from_sum = false) const;
   // Dense: products with (T, E, C) weights. Soft gates need the gradient of those too.
   KernelWork encode(Phase phase) const;
   KernelWork decode(Phase phase) const;
-  Work expert(Phase phase, const ChunkRange& chunk) const;
-  KernelWork restore_hidden(const ChunkRange& chunk) const;  // of the expert's forward GEMMs all but the last
-  KernelWork shadowed_expert(Phase phase) const;             // one expert on this rank's own rows
-  CopyWork copy(Bytes bytes) const;                          // between device and pinned host memory
+  Work expert(Phase phase, const ChunkRange& chunk, bool keeps = true) const;  // keeps: as of dense_ffn
+  KernelWork restore_hidden(const ChunkRange& chunk) const;          // of the expert's forward GEMMs all but the last
+  KernelWork shadowed_expert(Phase phase, bool keeps = true) const;  // one expert on this rank's own rows
+  CopyWork copy(Bytes bytes) const;                                  // between device and pinned host memory
   // Rows are sent in the activations' format or in `wire`; an fp8 row carries an fp32 scale.
   // A peer group's exchange: its share of the whole all-to-all's message. Rows that stay cross no link, so the
   // other peers carry the message in equal parts.
@@ -92,11 +95,13 @@ class OpWork {
   // Their flops, launches and shapes. `memory` is what else the op reads and writes; casts are added to it.
   KernelWork of(const KernelList& kernels, MemoryPasses memory = {}) const;
   void add_projections(KernelList& kernels, Phase phase) const;
+  void add_core(KernelList& kernels, Phase phase, MemoryPasses& memory) const;
   void add_scores(KernelList& kernels, Phase phase, MemoryPasses& memory) const;  // with the output's projection
   // Passes that the workload counts with whole layers.
   KernelWork without_norm(KernelWork work, Phase phase) const;  // which is an op of its own then
   void add_rotary(MemoryPasses& memory) const;
   void add_activation(Phase phase, MemoryPasses& memory) const;
+  KernelWork with_activated(KernelWork work, Phase phase, bool keeps, std::int64_t rows, std::int64_t columns) const;
   void add_flash(KernelList& kernels, Phase phase) const;
   void add_eager(KernelList& kernels, Phase phase, MemoryPasses& memory) const;
   // Products in a narrower format cast their left factor themselves. Their right factor has a pass of its own, which

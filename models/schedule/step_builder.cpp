@@ -9,13 +9,12 @@
 
 #include "models/plan/plan_rules.hpp"
 #include "models/question/experiment_rules.hpp"
-#include "models/schedule/builder/attention_part.hpp"
-#include "models/schedule/builder/dense_ffn_part.hpp"
 #include "models/schedule/builder/ends_part.hpp"
 #include "models/schedule/builder/gather_part.hpp"
 #include "models/schedule/builder/gradient_part.hpp"
-#include "models/schedule/builder/moe_part.hpp"
+#include "models/schedule/builder/layer_part.hpp"
 #include "models/schedule/builder/norm_part.hpp"
+#include "models/schedule/builder/part_by_part.hpp"
 #include "models/schedule/builder/pipeline_order.hpp"
 #include "models/schedule/builder/stage_part.hpp"
 
@@ -24,85 +23,11 @@ namespace {
 
 using namespace builder;
 
-struct SavedLayer {
-  SavedAttention attention;
-  SavedMoe moe;
-  SavedFfn ffn;
-};
-
-TensorId dense_layer_forward(StepContext& c, int layer, TensorId x, TensorId attended, SavedFfn& saved) {
-  const std::int64_t tokens = c.volumes(layer).tokens * c.volumes(layer).hidden;
-  const TensorId input = c.activation(TensorKind::MoeInput, layer, tokens);
-  add_up(c, Phase::Forward, layer, {x, attended}, input);
-  saved.before_norm = input;
-  const TensorId normed = c.has_norms() ? norm_forward(c, layer, c.parts(layer).front(), input) : input;
-  const TensorId ffn_output = dense_ffn_forward(c, layer, normed, saved);
-  const TensorId output = c.activation(TensorKind::LayerInput, layer + 1, tokens);
-  add_up(c, Phase::Forward, layer, {input, ffn_output}, output);
-  return output;
-}
-
-// The tensors of the parts' chunks, made when the first of a part is asked for.
-template <class Make>
-class PartByPart {
- public:
-  PartByPart(const std::vector<TokenPart>& parts, Make make) : parts_(parts), make_(make) {}
-  TensorId operator()(int chunk) {
-    const auto at = static_cast<std::size_t>(chunk);
-    if (at == tensors_.size()) {
-      const TensorIds made = make_(parts_[std::min(at, parts_.size() - 1)]);
-      tensors_.insert(tensors_.end(), made.begin(), made.end());
-    }
-    return tensors_[at];
-  }
-
- private:
-  const std::vector<TokenPart>& parts_;
-  Make make_;
-  TensorIds tensors_;
-};
-
-// A part's share of the tensors of all chunks.
-TensorIds of_part(const TokenPart& part, const TensorIds& chunks) {
-  if (part.chunk < 0) return chunks;
-  return {chunks[static_cast<std::size_t>(part.chunk)]};
-}
-
-// Phases, between which a host_sync waits: all that is before the experts, the experts, decode. If attention is
-// chunked, the first takes the chunks' sends with it.
-TensorId forward(StepContext& c, int layer, TensorId x, SavedLayer& saved) {
-  const std::vector<TokenPart>& parts = c.parts(layer);
-  const bool chunked = parts.front().chunk >= 0;
-  attention_start(c, layer, x, saved.attention);
-  if (!c.volumes(layer).moe)
-    return dense_layer_forward(c, layer, x, attention_forward(c, layer, parts.front(), saved.attention), saved.ffn);
-  PartByPart encoded(parts, [&](const TokenPart& part) {
-    const TensorId attended = attention_forward(c, layer, part, saved.attention);
-    TensorIds chunks = encode_forward(c, layer, part, x, attended, saved.moe);
-    if (!chunked) c.host_sync(Phase::Forward, layer);
-    shadows_forward(c, layer, saved.moe.shadows);
-    return chunks;
-  });
-  const TensorIds combined = experts_forward(c, layer, std::ref(encoded), saved.moe.experts, [&] {
-    if (chunked) c.host_sync(Phase::Forward, layer);
-  });
-  c.host_sync(Phase::Forward, layer);
-  const TensorId output =
-      c.activation(TensorKind::LayerInput, layer + 1, c.volumes(layer).tokens * c.volumes(layer).hidden);
-  for (const TokenPart& part : parts) decode_forward(c, layer, part, of_part(part, combined), output, saved.moe);
-  if (c.volumes(layer).ffn_hidden > 0)  // shared experts
-    add_up(
-        c, Phase::Forward, layer,
-        {output, dense_ffn_forward(c, layer, (c.has_norms() ? saved.moe.normed : saved.moe.input).front(), saved.ffn)},
-        output);
-  return output;
-}
-
 // By part: tensors that add up to the gradient of a layer's output (backward: input).
 using Gradient = std::vector<TensorIds>;
 
 // From the gradient of the attention's sum, which `d_sum_of` makes part by part.
-Gradient attention_layer_backward(StepContext& c, int layer, const SavedLayer& saved, GradientPart& gradients,
+Gradient attention_layer_backward(StepContext& c, int layer, SavedLayer& saved, GradientPart& gradients,
                                   const std::function<TensorId(const TokenPart&)>& d_sum_of) {
   Gradient result;
   AttentionGradients d_attention;
@@ -110,9 +35,14 @@ Gradient attention_layer_backward(StepContext& c, int layer, const SavedLayer& s
     const TensorId d_sum = d_sum_of(part);
     const TensorId gathered = attention_backward_gather(c, layer, part, d_sum);
     if (result.empty()) gradients.add_slices(Window::Dense, layer);
+    const OpId begin = c.last_writer(d_sum);
+    if (part.chunk < 0) recompute_attention_input(c, layer, begin, saved.attention);
+    recompute_core_attention(c, layer, part, begin, saved.attention);
     attention_backward(c, layer, part, gathered, saved.attention, d_attention);
     result.push_back({d_sum});
   }
+  if (c.parts(layer).front().chunk >= 0)
+    recompute_attention_input(c, layer, c.last_writer(d_attention.query_key_value), saved.attention);
   const TensorId sum = attention_backward_finish(c, layer, saved.attention, d_attention);
   if (c.has_norms()) {
     TensorIds past;
@@ -133,10 +63,21 @@ TensorId gradient_sum(StepContext& c, int layer, const Gradient& gradient) {
   return sum;
 }
 
-Gradient dense_layer_backward(StepContext& c, int layer, const Gradient& gradient, const SavedLayer& saved,
+// The op that the backward pass of a layer waits for: the last to write the gradient or, where that was there from the
+// start, the layer's output.
+OpId begin_of(const StepContext& c, const Gradient& gradient, TensorId output) {
+  OpId last;
+  for (const TensorIds& part : gradient)
+    for (const TensorId t : part) last = std::max(last, c.last_writer(t));
+  return last.exists() ? last : c.last_writer(output);
+}
+
+Gradient dense_layer_backward(StepContext& c, int layer, const Gradient& gradient, SavedLayer& saved,
                               GradientPart& gradients) {
   const LayerVolumes& v = c.volumes(layer);
+  const OpId begin = begin_of(c, gradient, saved.output);
   const TensorId sum = gradient_sum(c, layer, gradient);
+  recompute_dense_part(c, layer, begin, saved);
   const TensorId through_ffn =
       dense_ffn_backward(c, layer, sum, saved.ffn, [&] { gradients.add_slices(Window::Moe, layer); });
   if (c.has_norms()) {
@@ -149,9 +90,10 @@ Gradient dense_layer_backward(StepContext& c, int layer, const Gradient& gradien
 }
 
 // `through_shared`: what comes through the shared experts; -1 without.
-Gradient moe_layer_backward(StepContext& c, int layer, const Gradient& gradient, const SavedLayer& saved,
+Gradient moe_layer_backward(StepContext& c, int layer, const Gradient& gradient, SavedLayer& saved,
                             TensorId through_shared, GradientPart& gradients) {
   const std::vector<TokenPart>& parts = c.parts(layer);
+  recompute_experts(c, layer, begin_of(c, gradient, saved.output), saved.moe);
   const bool chunked = parts.front().chunk >= 0;
   std::vector<DecodeGradients> decoded;
   TensorIds d_shadows, shadow_gradients;
@@ -170,19 +112,23 @@ Gradient moe_layer_backward(StepContext& c, int layer, const Gradient& gradient,
   std::size_t done = 0;
   return attention_layer_backward(c, layer, saved, gradients, [&](const TokenPart& part) {
     const DecodeGradients& d = decoded[done];
-    const TensorId d_input = encode_backward(c, layer, part, d, of_part(part, d_encoded), d_shadows, saved.moe);
+    const TensorIds of_chunks = of_part(part, d_encoded);
+    recompute_normed(c, layer, part, c.last_writer(of_chunks.front()), saved.moe);
+    const TensorId d_input = encode_backward(c, layer, part, d, of_chunks, d_shadows, saved.moe);
     if (through_shared >= 0) add_up(c, Phase::Backward, layer, {d_input, through_shared}, d_input);
     const TensorId input = saved.moe.input[done++];
     return c.has_norms() ? norm_backward(c, layer, part, input, d_input, d.output) : d_input;
   });
 }
 
-Gradient backward(StepContext& c, int layer, const Gradient& gradient, const SavedLayer& saved,
-                  GradientPart& gradients) {
+Gradient backward(StepContext& c, int layer, const Gradient& gradient, SavedLayer saved, GradientPart& gradients) {
   const LayerVolumes& v = c.volumes(layer);
+  recompute_layer(c, layer, begin_of(c, gradient, saved.output), saved);
   if (!v.moe) return dense_layer_backward(c, layer, gradient, saved, gradients);
   if (v.ffn_hidden == 0) return moe_layer_backward(c, layer, gradient, saved, {}, gradients);
+  const OpId begin = begin_of(c, gradient, saved.output);
   const TensorId sum = gradient_sum(c, layer, gradient);
+  recompute_dense_part(c, layer, begin, saved);
   const TensorId through_shared = dense_ffn_backward(c, layer, sum, saved.ffn, [] {});
   return moe_layer_backward(c, layer, {{sum}}, saved, through_shared, gradients);
 }
@@ -226,7 +172,7 @@ class Step {
     TensorId x = here == 0 ? input() : received(Phase::Forward, run.first);
     for (int layer = run.first; layer < run.last; ++layer) {
       if (gathers != nullptr) gathers->gather_ahead(layer);
-      x = forward(c_, layer, x, saved(layer));
+      x = layer_forward(c_, layer, x, saved(layer));
     }
     if (here != last_virtual_stage())
       send_on(here + 1, Phase::Forward, run.last, {x});

@@ -57,7 +57,7 @@ Metrics metrics(const Schedule& s, const Timeline& timeline) {
   for (const OpId i : s.ops.ids()) {
     const auto [start, finish] = timeline.ops[i];
     m.makespan = std::max(m.makespan, finish);
-    if (s.ops[i].phase == Phase::Forward) m.forward = std::max(m.forward, finish);
+    if (s.ops[i].pass() == Phase::Forward) m.forward = std::max(m.forward, finish);
     m.streams[s.ops[i].stream].busy += finish - start;
   }
   m.backward = m.makespan - m.forward;

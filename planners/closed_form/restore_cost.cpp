@@ -44,7 +44,7 @@ Seconds restore_cost(const PricedSchedule& priced, std::span<const Interference>
   for (const OpId i : ops.ids()) {
     if (!of_experts(ops[i].kind)) continue;
     const std::size_t kind = kind_of(priced, i);
-    (ops[i].phase == Phase::Forward ? forward : backward)[kind] += priced.duration[i].value();
+    (ops[i].pass() == Phase::Forward ? forward : backward)[kind] += priced.duration[i].value();
     both[kind] += priced.duration[i].value();
   }
   const auto pass = [&](const Work& work) {

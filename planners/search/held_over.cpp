@@ -12,7 +12,7 @@ Bytes held_over(const Schedule& s, bool rows) {
   IdVector<BlockId, char> made(blocks.all.size()), needed(blocks.all.size());
   const bool one_pass = rows && s.micro_batches == 1 && s.classes.size() == 1;
   for (const Op& op : s.ops) {
-    if (op.phase == Phase::Forward)
+    if (op.pass() == Phase::Forward)
       for (TensorId t : s.writes_of(op)) made[blocks.of_tensor[t]] = one_pass ? 1 : 0;
     else
       for (TensorId t : s.reads_of(op)) needed[blocks.of_tensor[t]] = 1;

@@ -106,7 +106,7 @@ class Sweep {
 
   void note(OpId id, Seconds start, Seconds finish) {
     const Op& op = s_.ops[id];
-    const bool forward = op.phase == Phase::Forward;
+    const bool forward = op.pass() == Phase::Forward;
     Ends& ends = forward ? forward_ : backward_;
     if (!floats(s_, op)) {
       ends.first = std::min(ends.first, start);
@@ -256,8 +256,8 @@ LayerSample StepBound::sample(const Plan& plan) const {
   for (const OpId i : timeline.ops.ids()) {
     const Op& op = s.ops[i];
     if (synchronises(op.kind) || floats(s, op) || s.class_of(op) != 0) continue;
-    if (op.phase == Phase::Forward) forward = std::max(forward, timeline.ops[i].finish);
-    if (op.phase != Phase::Backward) continue;
+    if (op.pass() == Phase::Forward) forward = std::max(forward, timeline.ops[i].finish);
+    if (op.pass() != Phase::Backward) continue;
     first = std::min(first, timeline.ops[i].start);
     last = std::max(last, timeline.ops[i].finish);
   }
@@ -279,7 +279,7 @@ LayerFloor StepBound::floor(const Plan& plan) const {
     PassFloor& pass = phase == Phase::Forward ? floor.forward : floor.backward;
     std::vector<Seconds> resources(all.resources.size());
     for (const OpId i : all.schedule->ops.ids())
-      if (const Op& op = all.schedule->ops[i]; op.phase == phase && op.layer == 0 && all.schedule->class_of(op) == 0 &&
+      if (const Op& op = all.schedule->ops[i]; op.pass() == phase && op.layer == 0 && all.schedule->class_of(op) == 0 &&
                                                !synchronises(op.kind) && !shrinks_in_parts(op, plan))
         add_to_floor(all, i, simple, resources, pass);
     pass.busiest = *std::ranges::max_element(resources);
@@ -309,10 +309,10 @@ StreamFloor StepBound::streams(const Plan& plan) const {
     } else if (const StreamKind kind = s.streams[op.stream].kind;
                kind != StreamKind::Compute && !between_stages(kind)) {
       busy[op.stream] += duration;
-      if (op.stream == link && op.phase == Phase::Backward && !floats(s, op)) floor.backward += duration;
+      if (op.stream == link && op.pass() == Phase::Backward && !floats(s, op)) floor.backward += duration;
     } else if (kind == StreamKind::Compute && op.layer == 0 && op.phase != Phase::Update && !floats(s, op) &&
                !synchronises(op.kind) && !shrinks_in_parts(op, plan)) {
-      (op.phase == Phase::Forward ? forward : backward) += computing_of(all, i);
+      (op.pass() == Phase::Forward ? forward : backward) += computing_of(all, i);
     }
   }
   if (link.exists())

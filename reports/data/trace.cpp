@@ -90,7 +90,7 @@ Json op_event(const SystemResult& result, OpId id, int first) {
   const Interval& interval = result.timeline.ops[id];
   const long long start = nanoseconds(interval.start), finish = nanoseconds(interval.finish);
   return {{"name", to_string(op)},
-          {"cat", fmt::format("{},{}", name_in(phase_names, op.phase), name_in(op_kind_names, op.kind))},
+          {"cat", fmt::format("{},{}", name_in(phase_names, op.pass()), name_in(op_kind_names, op.kind))},
           {"ph", "X"},
           {"pid", first + result.schedule->class_of(op)},
           {"tid", op.stream},

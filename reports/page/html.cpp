@@ -51,7 +51,7 @@ Json columns_json(const SystemResult& result) {
   for (const OpId i : result.schedule->ops.ids()) {
     const Op& op = result.schedule->ops[i];
     kind.push_back(index_of(op.kind));
-    phase.push_back(index_of(op.phase));
+    phase.push_back(index_of(op.pass()));
     stream.push_back(op.stream);
     layer.push_back(op.layer);
     micro_batch.push_back(op.micro_batch);

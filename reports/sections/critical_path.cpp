@@ -58,7 +58,7 @@ std::vector<PathShare> path_shares(const SystemResult& result) {
     if (result.timeline.ops[i].finish > result.timeline.ops[op].finish) op = i;
   for (; op.exists(); op = awaited(schedule, result.timeline, before, op)) {
     const OpKind kind = schedule.ops[op].kind;
-    const Phase phase = schedule.ops[op].phase;
+    const Phase phase = schedule.ops[op].pass();
     auto share = std::ranges::find_if(shares, [&](const PathShare& s) { return s.kind == kind && s.phase == phase; });
     if (share == shares.end()) share = shares.insert(shares.end(), PathShare{kind, phase, 0, {}});
     share->ops += 1;

@@ -58,12 +58,15 @@ std::string blocks(const Schedule& schedule, const std::vector<OpId>& winner) {
   return line;
 }
 
-std::string legend(const std::set<OpKind>& used) {
+std::string legend(const std::set<OpKind>& used, bool recomputes) {
   std::string text;
   for (const OpEntry& entry : op_table)
     if (used.contains(entry.kind))
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", entry.letter, name_in(op_kind_names, entry.kind));
-  return wrapped(text + "; small letters: backward pass; then the chunk; . idle", 118, 2);
+  const std::string_view passes = recomputes
+                                      ? "; small letters: backward pass, with large ones for what it computes again"
+                                      : "; small letters: backward pass";
+  return wrapped(fmt::format("{}{}; then the chunk; . idle", text, passes), 118, 2);
 }
 
 }  // namespace
@@ -85,7 +88,7 @@ std::string gantt_text(const Schedule& schedule, const Timeline& timeline, const
     if (schedule.classes.size() > 1) name = fmt::format("{} {}", schedule.streams[s].rank_class, name);
     text += fmt::format("{:>14} {}\n", name, blocks(schedule, winner));
   }
-  return text + legend(used) + '\n';
+  return text + legend(used, std::ranges::any_of(schedule.ops, &Op::recomputed)) + '\n';
 }
 
 }  // namespace dovetail::reports

@@ -26,9 +26,9 @@ Interval representative_window(const Schedule& schedule, const Timeline& timelin
   for (const OpId i : schedule.ops.ids()) {
     const Op& op = schedule.ops[i];
     if (!belongs_to_a_layer(op)) continue;
-    if (op.phase == Phase::Forward && op.layer == last_layer)
+    if (op.pass() == Phase::Forward && op.layer == last_layer)
       window.start = std::min(window.start, timeline.ops[i].start);
-    if (op.layer >= last_layer - (op.phase == Phase::Forward ? 0 : 1))
+    if (op.layer >= last_layer - (op.pass() == Phase::Forward ? 0 : 1))
       window.finish = std::max(window.finish, timeline.ops[i].finish);
   }
   return window;

@@ -24,7 +24,7 @@ struct Setup {
   std::unique_ptr<Transport> transport;
   std::unique_ptr<HostExecutor> executor;
 
-  explicit Setup(int forward_degree, int backward_degree) {
+  explicit Setup(int forward_degree, int backward_degree, EnumSet<Recompute> recompute = {}) {
     SmallExperiment s;
     s.dp = s.mp = s.ep = s.esp = 2;
     s.layers = 2;
@@ -33,6 +33,7 @@ struct Setup {
     plan.scope = Scope::Moe;
     plan.forward_degree = forward_degree;
     plan.backward_degree = backward_degree;
+    plan.recompute = recompute;
     schedule = std::make_shared<const Schedule>(build_schedule(experiment, plan));
     transport = make_inproc_transport(experiment.parallelism, 4, static_cast<int>(schedule->streams.size()));
     executor =
@@ -65,6 +66,26 @@ TEST_CASE("A counting hook sees every point of every layer, on every rank") {
   for (const auto& [name, point] : hook_point_names) {
     const bool of_layer = point == HookPoint::BeforeLayer || point == HookPoint::AfterLayer;
     CHECK(calls[{point, Phase::Forward}] == layers * ranks * (of_layer ? 1 : 2));
+    CHECK(calls[{point, Phase::Backward}] == layers * ranks * (of_layer ? 1 : 3));
+  }
+}
+
+TEST_CASE("Exchanges that the backward pass repeats are shown again, and layers are not") {
+  Setup setup(2, 3, {Recompute::Full});
+  std::mutex mutex;
+  std::map<std::pair<HookPoint, Phase>, int> calls;
+  Hooks hooks;
+  for (const auto& [name, point] : hook_point_names)
+    hooks.at(point) = [&](const HookCall& call) {
+      const std::lock_guard lock(mutex);
+      ++calls[{call.point, call.phase}];
+    };
+  setup.executor->set_hooks(hooks);
+  setup.executor->run_step(Poison::No);
+  constexpr int layers = 2, ranks = 4;
+  for (const auto& [name, point] : hook_point_names) {
+    const bool of_layer = point == HookPoint::BeforeLayer || point == HookPoint::AfterLayer;
+    CHECK(calls[{point, Phase::Forward}] == layers * ranks * (of_layer ? 1 : 2 * 2));
     CHECK(calls[{point, Phase::Backward}] == layers * ranks * (of_layer ? 1 : 3));
   }
 }

@@ -190,6 +190,20 @@ TEST_CASE("Every shipped system computes over MPI what the reference does") {
   }
 }
 
+TEST_CASE("What the backward pass computes again is sent again over MPI") {
+  Random random(11);
+  for (const auto& [name, part] : recompute_names) {
+    INFO(name);
+    Plan plan;
+    plan.recompute = {part};
+    int attempts = 0;
+    Experiment e = random_experiment_here(random);
+    for (; refusal(plan, e) && attempts < 1000; ++attempts) e = random_experiment_here(random);
+    REQUIRE(attempts < 1000);
+    check_numerics(e, plan);
+  }
+}
+
 TEST_CASE("Random plans compute over MPI what the reference does") {
   Random random(31);
   for (int i = 0; i < 15; ++i) {

@@ -17,17 +17,25 @@ Json whole_number(std::int64_t least, std::int64_t most) {
   return {{"type", "integer"}, {"minimum", least}, {"maximum", most}};
 }
 
-Json names(const auto& table) {
+Json names_in(const auto& table) {
   Json list = Json::array();
   for (const auto& [name, value] : table) list.push_back(name);
   return list;
 }
 
+Json names(std::span<const KnobValue> values) {
+  Json list = Json::array();
+  for (const KnobValue& value : values) list.push_back(value.name);
+  return list;
+}
+
 struct TypeSchema {
-  Json operator()(const ChoiceKnob& choice) const {
-    Json list = Json::array();
-    for (const KnobValue& value : choice.values()) list.push_back(value.name);
-    return {{"enum", list}};
+  Json operator()(const ChoiceKnob& choice) const { return {{"enum", names(choice.values())}}; }
+  Json operator()(const SetKnob& set) const {
+    const Json each{{"enum", names(set.values())}};
+    Json one = names(set.values());
+    one.insert(one.begin(), no_values);
+    return {{"anyOf", {{{"enum", one}}, {{"type", "array"}, {"items", each}}}}};
   }
   Json operator()(const FlagKnob&) const { return {{"type", "boolean"}}; }
   Json operator()(const CountKnob& count) const { return whole_number(count.least, count.most); }
@@ -39,7 +47,7 @@ struct TypeSchema {
     Json layer = whole_number(0, 10'000), elements{{"type", "integer"}, {"minimum", 1}};
     layer["description"] = "Layer of the window, from 0; for tail the first layer of the pipeline stage. Default: 0.";
     elements["description"] = "Size of the slice (elements).";
-    const Json window{{"enum", names(window_names)},
+    const Json window{{"enum", names_in(window_names)},
                       {"description", "Beside a layer's MoE part, beside its attention, or after the last layer."}};
     return {{"type", "array"},
             {"items",
@@ -58,19 +66,23 @@ std::string default_text(const Knob& knob) {
 std::string meaning(const Knob& knob, std::string_view quote) {
   std::string text(knob.help);
   if (!knob.built) text += " Other values than the default are not built yet.";
-  if (const auto* choice = std::get_if<ChoiceKnob>(&knob.type))
-    for (const KnobValue& value : choice->values())
-      text += fmt::format(" {}{}{}{}: {}", quote, value.name, quote, value.built ? "" : " (not built yet)", value.help);
+  for (const KnobValue& value : named_values(knob))
+    text += fmt::format(" {}{}{}{}: {}", quote, value.name, quote, value.built ? "" : " (not built yet)", value.help);
+  return text;
+}
+
+std::string listed(std::span<const KnobValue> values) {
+  std::string text;
+  for (const KnobValue& value : values) text += fmt::format("{}`{}`", text.empty() ? "" : ", ", value.name);
   return text;
 }
 
 struct ValuesText {
   std::string usual;
 
-  std::string operator()(const ChoiceKnob& choice) const {
-    std::string text;
-    for (const KnobValue& value : choice.values()) text += fmt::format("{}`{}`", text.empty() ? "" : ", ", value.name);
-    return text;
+  std::string operator()(const ChoiceKnob& choice) const { return listed(choice.values()); }
+  std::string operator()(const SetKnob& set) const {
+    return fmt::format("`{}`, one of the following or a list of them: {}", no_values, listed(set.values()));
   }
   std::string operator()(const FlagKnob&) const { return fmt::format("true or false [{}]", usual); }
   std::string operator()(const CountKnob& count) const {

@@ -272,6 +272,16 @@ struct DrawByType {
   void operator()(const CountsKnob& list) const {
     if (draw.chance(20)) plan.*list.member = {draw.between(list.least, std::min(list.most, list.least + 4))};
   }
+  void operator()(const SetKnob& set) const {
+    if (!draw.chance(35)) return;
+    std::uint32_t bits = 0;
+    const int most = draw.between(1, 3);
+    for (int i = 0; i < most; ++i) {
+      const KnobValue& value = set.values()[draw.below(set.count)];
+      if (value.built || draw.chance(10)) bits |= std::uint32_t{1} << static_cast<unsigned>(value.value);
+    }
+    set.set(plan, bits);
+  }
   template <class Type>
   void operator()(const Type&) const {
     throw InternalError("a knob of this type needs a way of its own to be drawn");

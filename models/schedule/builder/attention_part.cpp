@@ -1,6 +1,7 @@
 #include "models/schedule/builder/attention_part.hpp"
 
 #include "models/schedule/builder/norm_part.hpp"
+#include "models/schedule/op_table.hpp"
 
 namespace dovetail::builder {
 namespace {
@@ -35,26 +36,52 @@ Op part_collective(StepContext& c, OpKind kind, Phase phase, int layer, const To
   return o;
 }
 
-}  // namespace
-
-void attention_start(StepContext& c, int layer, TensorId x, SavedAttention& saved) {
+// What the projections read: the norm of the layer's input, of all model-parallel ranks.
+TensorId projected_input(StepContext& c, int layer, TensorId x) {
   const LayerVolumes& v = c.volumes(layer);
-  const OpWork work = c.work(layer);
-  saved.before_norm = x;
-  saved.input = c.has_norms() ? norm_forward(c, layer, x) : x;
-  if (c.mp_gathers()) {
-    x = saved.input;
-    saved.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden);
-    c.add(c.op(OpKind::MpAllGather, Phase::Forward, layer, c.streams().intra, work.mp(Collective::AllGather)), {x},
-          {saved.input});
-  }
-  saved.query_key_value = c.activation(TensorKind::QueryKeyValue, layer, projection_elements(v));
+  const TensorId own = c.has_norms() ? norm_forward(c, layer, x) : x;
+  if (!c.mp_gathers()) return own;
+  const TensorId gathered = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden);
+  c.add(c.op(OpKind::MpAllGather, Phase::Forward, layer, c.streams().intra, c.work(layer).mp(Collective::AllGather)),
+        {own}, {gathered});
+  return gathered;
+}
+
+void add_state(StepContext& c, int layer, SavedAttention& saved) {
+  const LayerVolumes& v = c.volumes(layer);
   saved.context = c.activation(TensorKind::AttentionContext, layer, v.sequence_tokens * v.context_width);
   saved.softmax = eager(c) ? c.activation(TensorKind::AttentionProbabilities, layer, v.score_elements())
                            : c.fp32(TensorKind::LogSumExp, layer, v.sequence_tokens * v.query_heads);
+}
+
+}  // namespace
+
+void attention_start(StepContext& c, int layer, TensorId x, SavedAttention& saved) {
+  saved.before_norm = x;
+  saved.input = projected_input(c, layer, x);
+  saved.query_key_value = c.activation(TensorKind::QueryKeyValue, layer, projection_elements(c.volumes(layer)));
+  add_state(c, layer, saved);
   if (chunked(c, layer))
-    c.add(c.op(OpKind::Projection, Phase::Forward, layer, c.streams().compute, work.projection(Phase::Forward)),
-          {saved.input, c.weights(layer).dense}, {saved.query_key_value});
+    c.add(
+        c.op(OpKind::Projection, Phase::Forward, layer, c.streams().compute, c.work(layer).projection(Phase::Forward)),
+        {saved.input, c.weights(layer).dense}, {saved.query_key_value});
+}
+
+void recompute_attention_input(StepContext& c, int layer, OpId begin, SavedAttention& saved) {
+  if (!c.has_norms() || !c.recomputes(Recompute::Norms)) return;
+  const Recomputation again(c, begin);
+  saved.input = projected_input(c, layer, saved.before_norm);
+}
+
+void recompute_core_attention(StepContext& c, int layer, const TokenPart& part, OpId begin, SavedAttention& saved) {
+  if (!c.recomputes(Recompute::Attention)) return;
+  const Recomputation again(c, begin);
+  if (!c.is_recomputed(saved.context)) add_state(c, layer, saved);
+  KernelWork work = c.work(part).core_attention();
+  if (part.chunk < 0) work.elsewhere = entry_of(OpKind::Projection).small.forward;
+  TensorIds writes{saved.context, saved.softmax};
+  if (eager(c)) writes.push_back(scores(c, layer, part, /*gradient=*/false));
+  c.add(c.part_op(OpKind::Attention, Phase::Forward, layer, part, work), {&saved.query_key_value, 1}, writes);
 }
 
 TensorId attention_forward(StepContext& c, int layer, const TokenPart& part, const SavedAttention& saved) {

@@ -17,6 +17,11 @@ void attention_start(StepContext& c, int layer, TensorId x, SavedAttention& save
 // Returns attention_output (T, M) of the part's tokens of this rank.
 TensorId attention_forward(StepContext& c, int layer, const TokenPart& part, const SavedAttention& saved);
 
+// In the backward pass, after `begin` (plan.recompute): what the projections read; and what the heads leave of a part.
+// If the plan keeps it, nothing is done.
+void recompute_attention_input(StepContext& c, int layer, OpId begin, SavedAttention& saved);
+void recompute_core_attention(StepContext& c, int layer, const TokenPart& part, OpId begin, SavedAttention& saved);
+
 // From the gradient (T, M) of the part's output to that of the gathered one (L, M).
 TensorId attention_backward_gather(StepContext& c, int layer, const TokenPart& part, TensorId d_output);
 // Backward of one part. `d_input` is what attention_backward_finish returns its own or the gathered sum of.

@@ -1,27 +1,50 @@
 #include "models/schedule/builder/dense_ffn_part.hpp"
 
+#include <array>
+
 namespace dovetail::builder {
+namespace {
+
+// The input of all model-parallel ranks.
+TensorId gathered_input(StepContext& c, int layer, TensorId own) {
+  if (!c.mp_gathers()) return own;
+  const LayerVolumes& v = c.volumes(layer);
+  const TensorId gathered = c.activation(TensorKind::FfnInput, layer, v.sequence_tokens * v.hidden);
+  c.add(c.op(OpKind::MpAllGather, Phase::Forward, layer, c.streams().intra, c.work(layer).mp(Collective::AllGather)),
+        {own}, {gathered});
+  return gathered;
+}
+
+}  // namespace
 
 TensorId dense_ffn_forward(StepContext& c, int layer, TensorId x, SavedFfn& saved) {
   const LayerVolumes& v = c.volumes(layer);
   const OpWork work = c.work(layer);
-  const bool gathers = c.mp_gathers();
-  const std::int64_t gathered = v.sequence_tokens * v.hidden;
-  saved.input = x;
-  if (gathers) {
-    saved.input = c.activation(TensorKind::FfnInput, layer, gathered);
-    c.add(c.op(OpKind::MpAllGather, Phase::Forward, layer, c.streams().intra, work.mp(Collective::AllGather)), {x},
-          {saved.input});
-  }
+  saved.own_input = x;
+  saved.input = gathered_input(c, layer, x);
   saved.hidden = c.activation(TensorKind::FfnHidden, layer, v.sequence_tokens * (v.expert_gemms - 1) * v.ffn_hidden);
-  const TensorId partial = c.activation(TensorKind::FfnPartial, layer, gathered);
-  c.add(c.op(OpKind::DenseFfn, Phase::Forward, layer, c.streams().compute, work.dense_ffn(Phase::Forward)),
-        {saved.input, c.weights(layer).dense}, {saved.hidden, partial});
-  if (!gathers) return partial;
+  const TensorId partial = c.activation(TensorKind::FfnPartial, layer, v.sequence_tokens * v.hidden);
+  TensorIds writes{saved.hidden, partial};
+  if (c.keeps_activated()) {
+    saved.activated = c.activation(TensorKind::FfnActivated, layer, v.sequence_tokens * v.ffn_hidden);
+    writes.insert(writes.begin() + 1, saved.activated);
+  }
+  c.add(c.op(OpKind::DenseFfn, Phase::Forward, layer, c.streams().compute,
+             work.dense_ffn(Phase::Forward, c.keeps_activated())),
+        std::array{saved.input, c.weights(layer).dense}, writes);
+  if (!c.mp_gathers()) return partial;
   const TensorId output = c.activation(TensorKind::FfnOutput, layer, v.tokens * v.hidden);
   c.add(c.op(OpKind::MpReduceScatter, Phase::Forward, layer, c.streams().intra, work.mp(Collective::ReduceScatter)),
         {partial}, {output});
   return output;
+}
+
+void recompute_ffn(StepContext& c, int layer, bool whole, OpId begin, SavedFfn& saved) {
+  const Recomputation again(c, begin);
+  if (whole)
+    dense_ffn_forward(c, layer, saved.own_input, saved);
+  else if (c.is_recomputed(saved.own_input) && !c.is_recomputed(saved.input))
+    saved.input = gathered_input(c, layer, saved.own_input);
 }
 
 TensorId dense_ffn_backward(StepContext& c, int layer, TensorId d_output, const SavedFfn& saved,
@@ -38,10 +61,13 @@ TensorId dense_ffn_backward(StepContext& c, int layer, TensorId d_output, const 
   }
   after_gather();
   const TensorId d_input = c.activation(TensorKind::FfnInput, layer, gathered, true);
-  Op ffn = c.op(OpKind::DenseFfn, Phase::Backward, layer, c.streams().compute, work.dense_ffn(Phase::Backward));
+  Op ffn = c.op(OpKind::DenseFfn, Phase::Backward, layer, c.streams().compute,
+                work.dense_ffn(Phase::Backward, c.keeps_activated()));
   ffn.gradients = c.dense_gradients_of(layer);
   ffn.gradients.first += v.attention_parameters;
-  c.add(ffn, {d_partial, saved.input, saved.hidden, c.weights(layer).dense}, {c.dense_gradients(), d_input});
+  TensorIds reads{d_partial, saved.input, saved.hidden, c.weights(layer).dense};
+  if (saved.activated >= 0) reads.insert(reads.begin() + 3, saved.activated);
+  c.add(ffn, reads, std::array{c.dense_gradients(), d_input});
   if (!gathers) return d_input;
   const TensorId sum = c.activation(TensorKind::FfnSumGradient, layer, v.tokens * v.hidden);
   c.add(c.op(OpKind::MpAllGather, Phase::Backward, layer, c.streams().intra, work.mp(Collective::ReduceScatter)),

@@ -7,14 +7,20 @@
 
 namespace dovetail::builder {
 
-// Tensors that the forward pass leaves for the backward pass. With one model-parallel rank `input` is the FFN's input.
+// Tensors that the forward pass leaves for the backward pass. With one model-parallel rank `input` is `own_input`.
 struct SavedFfn {
   TensorId before_norm;  // of a dense layer
+  TensorId own_input;    // (T, M)
   TensorId input, hidden;
+  TensorId activated;  // -1: the backward pass computes it again
 };
 
 // From (T, M) to (T, M), of this rank's tokens.
 TensorId dense_ffn_forward(StepContext& c, int layer, TensorId x, SavedFfn& saved);
+
+// In the backward pass, after `begin` (plan.recompute): the whole forward pass again, if `whole`, or else the gather of
+// an input that was made again.
+void recompute_ffn(StepContext& c, int layer, bool whole, OpId begin, SavedFfn& saved);
 
 // From the gradient (T, M) of the output to that of the input. `after_gather` adds what is enqueued beside the op.
 TensorId dense_ffn_backward(StepContext& c, int layer, TensorId d_output, const SavedFfn& saved,

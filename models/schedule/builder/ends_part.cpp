@@ -37,6 +37,16 @@ void add_loss(StepContext& c, TensorId tokens, TensorId logits) {
         std::array{of_rows, tokens, logits}, writes);
 }
 
+// The final norm of all model-parallel ranks.
+TensorId head_input(StepContext& c, TensorId output) {
+  const TensorId own = norm_forward(c, c.layers(), output);
+  if (!c.mp_gathers()) return own;
+  const LayerVolumes& v = c.volumes(0);
+  const TensorId gathered = c.activation(TensorKind::HeadInput, c.layers(), v.sequence_tokens * v.hidden);
+  add_collective(c, OpKind::MpAllGather, Phase::Forward, c.layers(), Collective::AllGather, own, gathered);
+  return gathered;
+}
+
 }  // namespace
 
 TensorId embedding_forward(StepContext& c, SavedEnds& saved) {
@@ -68,12 +78,7 @@ void head_forward(StepContext& c, TensorId output, SavedEnds& saved) {
   const LayerVolumes& v = c.volumes(0);
   if (!c.has_embedding()) saved.tokens_last = add_tokens(c);
   saved.output = output;
-  saved.head_input = norm_forward(c, c.layers(), output);
-  if (c.mp_gathers()) {
-    const TensorId own = saved.head_input;
-    saved.head_input = c.activation(TensorKind::HeadInput, c.layers(), v.sequence_tokens * v.hidden);
-    add_collective(c, OpKind::MpAllGather, Phase::Forward, c.layers(), Collective::AllGather, own, saved.head_input);
-  }
+  saved.head_input = head_input(c, output);
   saved.logits = c.activation(TensorKind::Logits, c.layers(), v.sequence_tokens * c.ends().words);
   c.add(c.op(OpKind::OutputHead, Phase::Forward, c.layers(), c.streams().compute, c.end_work().head(Phase::Forward)),
         {saved.head_input, c.end_weights().head}, {saved.logits});
@@ -82,10 +87,15 @@ void head_forward(StepContext& c, TensorId output, SavedEnds& saved) {
 
 TensorId head_backward(StepContext& c, const SavedEnds& saved) {
   const LayerVolumes& v = c.volumes(0);
+  TensorId input = saved.head_input;
+  if (c.recomputes(Recompute::Norms)) {
+    const Recomputation again(c, c.last_writer(saved.logits));
+    input = head_input(c, saved.output);
+  }
   TensorId d_normed = c.activation(TensorKind::HeadInput, c.layers(), v.sequence_tokens * v.hidden, /*gradient=*/true);
   Op o = c.op(OpKind::OutputHead, Phase::Backward, c.layers(), c.streams().compute, c.end_work().head(Phase::Backward));
   o.gradients = c.head_gradients();
-  c.add(o, {saved.logits, saved.head_input, c.end_weights().head}, {c.dense_gradients(), d_normed});
+  c.add(o, {saved.logits, input, c.end_weights().head}, {c.dense_gradients(), d_normed});
   if (c.mp_gathers()) {
     const TensorId own = d_normed;
     d_normed = c.activation(TensorKind::NormedInput, c.layers(), v.tokens * v.hidden, /*gradient=*/true);

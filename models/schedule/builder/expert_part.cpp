@@ -1,6 +1,7 @@
 #include "models/schedule/builder/expert_part.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "models/schedule/builder/chunk_order.hpp"
@@ -62,17 +63,24 @@ class ExpertPass {
   }
 
   void work_forward(int i, SavedExperts& saved) {
-    const Op o = op(OpKind::Expert, c_.streams().compute, i, work_.expert(Phase::Forward, chunk(i)));
+    const bool keeps = c_.keeps_activated();
+    const Op o = op(OpKind::Expert, c_.streams().compute, i, work_.expert(Phase::Forward, chunk(i), keeps));
     const TensorId input = unpacked(i), hidden = add_hidden(o);
-    tensor(i) = add_result(TensorKind::ExpertPartial, o);
-    c_.add(o, {input, saved.weights}, {hidden, tensor(i)});
+    TensorIds writes{hidden};
+    if (keeps) {
+      saved.activated.push_back(add_activated(c_, o, v_.expert_rows(chunk(i))));
+      writes.push_back(saved.activated.back());
+    }
+    writes.push_back(tensor(i) = add_result(TensorKind::ExpertPartial, o));
+    c_.add(o, std::array{input, saved.weights}, writes);
     save_chunk(c_, o, source(i), input, hidden, saved);
     bring_early(i);
   }
 
   // `needed`: of the forward pass.
   OpId work_backward(int j, TensorId weights, const TensorIds& needed, WorkedGradient& gradient) {
-    const Op o = op(OpKind::Expert, c_.streams().compute, j, work_.expert(Phase::Backward, chunk(j)));
+    const Op o =
+        op(OpKind::Expert, c_.streams().compute, j, work_.expert(Phase::Backward, chunk(j), c_.keeps_activated()));
     TensorIds reads{unpacked(j), weights};
     if (gradient.has_value) reads.push_back(gradient.tensor);
     gradient.has_value = true;

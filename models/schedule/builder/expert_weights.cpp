@@ -1,5 +1,7 @@
 #include "models/schedule/builder/expert_weights.hpp"
 
+#include <array>
+
 namespace dovetail::builder {
 namespace {
 
@@ -13,7 +15,8 @@ Op of_expert(Op op, int expert) {
 }
 
 Op shadow_op(StepContext& c, Phase phase, int layer, int expert) {
-  Op op = c.op(OpKind::Expert, phase, layer, c.streams().compute, c.work(layer).shadowed_expert(phase));
+  Op op = c.op(OpKind::Expert, phase, layer, c.streams().compute,
+               c.work(layer).shadowed_expert(phase, c.keeps_activated()));
   op.rows = {0, c.volumes(layer).capacity};
   return of_expert(op, expert);
 }
@@ -24,6 +27,10 @@ TensorId add_hidden(StepContext& c, const Op& op) {
 }
 
 }  // namespace
+
+TensorId add_activated(StepContext& c, const Op& op, std::int64_t rows) {
+  return c.chunked(TensorKind::Activated, op, rows * c.volumes(op.layer).worked_hidden());
+}
 
 TensorId worked_weights(StepContext& c, int layer) {
   const TensorId own = c.weights(layer).expert;
@@ -70,7 +77,12 @@ void shadows_forward(StepContext& c, int layer, std::vector<SavedShadow>& shadow
     const Op work = shadow_op(c, Phase::Forward, layer, shadow.expert);
     shadow.hidden = add_hidden(c, work);
     shadow.output = c.chunked(TensorKind::ShadowOutput, work, v.shadow_elements());
-    c.add(work, {shadow.input, shadow.weights}, {shadow.hidden, shadow.output});
+    TensorIds writes{shadow.hidden, shadow.output};
+    if (c.keeps_activated()) {
+      shadow.activated = add_activated(c, work, v.capacity);
+      writes.insert(writes.begin() + 1, shadow.activated);
+    }
+    c.add(work, std::array{shadow.input, shadow.weights}, writes);
   }
 }
 
@@ -80,8 +92,9 @@ TensorIds shadows_backward(StepContext& c, int layer, const TensorIds& d_outputs
   for (std::size_t i = 0; i < saved.size(); ++i) {
     const Op work = shadow_op(c, Phase::Backward, layer, saved[i].expert);
     gradients.push_back(c.chunked(TensorKind::GatheredWeightGradient, work, c.volumes(layer).worked_parameters()));
-    c.add(work, {d_outputs[i], saved[i].weights, saved[i].input, saved[i].hidden},
-          {gradients.back(), d_inputs[i], add_hidden(c, work)});
+    TensorIds reads{d_outputs[i], saved[i].weights, saved[i].input, saved[i].hidden};
+    if (saved[i].activated >= 0) reads.push_back(saved[i].activated);
+    c.add(work, reads, std::array{gradients.back(), d_inputs[i], add_hidden(c, work)});
   }
   return d_inputs;
 }

@@ -18,10 +18,13 @@ WorkedGradient worked_gradient(StepContext& c, int layer);
 // Gathered shards: adds every rank's gradients to those of the owners.
 void return_gradient(StepContext& c, int layer, const WorkedGradient& gradient);
 
+// The activated rows of an expert op, which are kept beside its hidden rows.
+TensorId add_activated(StepContext& c, const Op& op, std::int64_t rows);
+
 // The tensors of one shadowed expert; all but the output are for the backward pass.
 struct SavedShadow {
   int expert = 0;
-  TensorId weights = {}, input = {}, hidden = {}, output = {};
+  TensorId weights = {}, input = {}, hidden = {}, activated = {}, output = {};
 };
 
 // A tensor (1, C, M) for each shadowed expert; `phase` backward: of gradients.

@@ -39,6 +39,12 @@ TensorId decode_by(const SavedMoe& saved, const TokenPart& part) {
   return weights >= 0 ? weights : saved.routing[index(part)];
 }
 
+// The rows that came back to a part's tokens.
+TensorIds combined_of(const SavedMoe& saved, const TokenPart& part) {
+  if (part.chunk < 0) return saved.combined;
+  return {saved.combined[index(part)]};
+}
+
 // The expert chunks that a part's tokens take rows of, as ops without work: its own, or all.
 std::vector<Op> chunks_of_part(const StepContext& c, OpKind kind, Phase phase, int layer, const TokenPart& part) {
   const StreamId compute = c.streams().compute;
@@ -67,6 +73,25 @@ void append(TensorIds& to, const TensorIds& more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
+// The tensor that a part's gate looks at.
+TensorId gate_input(const StepContext& c, const TokenPart& part, const SavedMoe& saved) {
+  return (c.has_norms() ? saved.normed : saved.input)[index(part)];
+}
+
+// The rows of a part's tokens, from what its gate has looked at.
+TensorIds to_chunks(StepContext& c, int layer, const TokenPart& part, TensorId input, SavedMoe& saved) {
+  const std::vector<Op> chunks = chunks_of_part(c, OpKind::Dispatch, Phase::Forward, layer, part);
+  TensorIds encoded = chunk_tensors(c, TensorKind::Encoded, chunks), writes = encoded;
+  const TensorIds shadows = shadow_rows(c, Phase::Forward, layer, TensorKind::ShadowInput);
+  for (std::size_t i = 0; i < shadows.size(); ++i)
+    saved.shadows.push_back({.expert = c.plan().shadowed_experts[i], .input = shadows[i]});
+  append(writes, shadows);
+  c.add(c.part_op(OpKind::Encode, Phase::Forward, layer, part, c.work(part).encode(Phase::Forward)),
+        std::array{input, encode_by(saved, part)}, writes);
+  compress_all(c, chunks, encoded);
+  return encoded;
+}
+
 }  // namespace
 
 TensorIds encode_forward(StepContext& c, int layer, const TokenPart& part, TensorId x, TensorId attended,
@@ -87,31 +112,35 @@ TensorIds encode_forward(StepContext& c, int layer, const TokenPart& part, Tenso
   gate_reads.push_back(c.weights(layer).router);
   append(gate_writes, add_routing(c, layer, part, saved));
   c.add(c.part_op(OpKind::Gate, Phase::Forward, layer, part, work.gate(Phase::Forward)), gate_reads, gate_writes);
-
-  const std::vector<Op> chunks = chunks_of_part(c, OpKind::Dispatch, Phase::Forward, layer, part);
-  TensorIds encoded = chunk_tensors(c, TensorKind::Encoded, chunks), writes = encoded;
-  const TensorIds shadows = shadow_rows(c, Phase::Forward, layer, TensorKind::ShadowInput);
-  for (std::size_t i = 0; i < shadows.size(); ++i)
-    saved.shadows.push_back({.expert = c.plan().shadowed_experts[i], .input = shadows[i]});
-  append(writes, shadows);
-  c.add(c.part_op(OpKind::Encode, Phase::Forward, layer, part, work.encode(Phase::Forward)),
-        std::array{input, encode_by(saved, part)}, writes);
-  compress_all(c, chunks, encoded);
-  return encoded;
+  return to_chunks(c, layer, part, input, saved);
 }
 
-void decode_forward(StepContext& c, int layer, const TokenPart& part, const TensorIds& combined, TensorId output,
-                    SavedMoe& saved) {
-  TensorIds reads{saved.input[index(part)], decode_by(saved, part)};
+TensorIds encode_again(StepContext& c, int layer, const TokenPart& part, SavedMoe& saved) {
+  const TensorId input = gate_input(c, part, saved);
+  const TensorIds routing = add_routing(c, layer, part, saved);
+  c.add(c.part_op(OpKind::Gate, Phase::Forward, layer, part, c.work(part).gate(Phase::Forward, /*from_sum=*/true)),
+        std::array{input, c.weights(layer).router}, routing);
+  return to_chunks(c, layer, part, input, saved);
+}
+
+void recompute_normed(StepContext& c, int layer, const TokenPart& part, OpId begin, SavedMoe& saved) {
+  if (!c.has_norms() || !c.recomputes(Recompute::Norms)) return;
+  TensorId& normed = saved.normed[index(part)];
+  if (c.is_recomputed(normed)) return;
+  const Recomputation again(c, begin);
+  normed = norm_forward(c, layer, part, saved.input[index(part)]);
+}
+
+void receive_rows(StepContext& c, int layer, const TokenPart& part, const TensorIds& combined, SavedMoe& saved) {
   const std::vector<Op> chunks = chunks_of_part(c, OpKind::Combine, Phase::Forward, layer, part);
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
+  for (std::size_t i = 0; i < chunks.size(); ++i)
     saved.combined.push_back(decompress(c, chunks[i], combined[i], TensorKind::Combined));
-    reads.push_back(saved.combined.back());
-  }
-  for (const SavedShadow& shadow : saved.shadows) {
-    saved.combined.push_back(shadow.output);
-    reads.push_back(shadow.output);
-  }
+  for (const SavedShadow& shadow : saved.shadows) saved.combined.push_back(shadow.output);
+}
+
+void decode_forward(StepContext& c, int layer, const TokenPart& part, TensorId output, const SavedMoe& saved) {
+  TensorIds reads{saved.input[index(part)], decode_by(saved, part)};
+  append(reads, combined_of(saved, part));
   c.add(c.part_op(OpKind::Decode, Phase::Forward, layer, part, c.work(part).decode(Phase::Forward)), reads,
         {&output, 1});
 }
@@ -126,10 +155,7 @@ DecodeGradients decode_backward(StepContext& c, int layer, const TokenPart& part
                 : c.fp32(TensorKind::ScoreGradient, layer, v.routing_entries, false, part.chunk);
   TensorIds reads = gradient, writes{d.output, d.score};
   reads.push_back(decode_by(saved, part));
-  if (part.chunk < 0)
-    append(reads, saved.combined);
-  else
-    reads.push_back(saved.combined[index(part)]);
+  append(reads, combined_of(saved, part));
   const std::vector<Op> chunks = chunks_of_part(c, OpKind::Combine, Phase::Backward, layer, part);
   d.combined = chunk_tensors(c, TensorKind::Combined, chunks);
   d.shadows = shadow_rows(c, Phase::Backward, layer, TensorKind::ShadowOutput);
@@ -145,7 +171,7 @@ TensorId encode_backward(StepContext& c, int layer, const TokenPart& part, const
   const LayerVolumes& v = part.volumes;
   const OpWork work = c.work(part);
   const TensorId routing = saved.routing[index(part)];
-  const TensorId input = (c.has_norms() ? saved.normed : saved.input)[index(part)];
+  const TensorId input = gate_input(c, part, saved);
   const TensorId d_input = c.activation(c.has_norms() ? TensorKind::NormedMoeInput : TensorKind::MoeInput, layer,
                                         v.tokens * v.hidden, true, part.chunk);
   TensorIds reads{encode_by(saved, part)}, writes{d_input}, gate_reads{decoded.score};

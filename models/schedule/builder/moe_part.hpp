@@ -19,9 +19,14 @@ struct SavedMoe {
 // and the rows of shadowed experts.
 TensorIds encode_forward(StepContext& c, int layer, const TokenPart& part, TensorId x, TensorId attended,
                          SavedMoe& saved);
-// `combined`: the part's chunks as they came. Writes the part's tokens of the layer's output.
-void decode_forward(StepContext& c, int layer, const TokenPart& part, const TensorIds& combined, TensorId output,
-                    SavedMoe& saved);
+// In the backward pass (plan.recompute): the chunks again, from what the gate looks at, which is in `saved`; and, after
+// `begin` and if the plan does not keep it, the norm that the gate looks at.
+TensorIds encode_again(StepContext& c, int layer, const TokenPart& part, SavedMoe& saved);
+void recompute_normed(StepContext& c, int layer, const TokenPart& part, OpId begin, SavedMoe& saved);
+// `combined`: the part's chunks as they came, which are kept as decode reads them.
+void receive_rows(StepContext& c, int layer, const TokenPart& part, const TensorIds& combined, SavedMoe& saved);
+// Writes the part's tokens of the layer's output.
+void decode_forward(StepContext& c, int layer, const TokenPart& part, TensorId output, const SavedMoe& saved);
 
 struct DecodeGradients {
   TensorId output, score;

@@ -9,7 +9,8 @@ namespace dovetail::builder {
 // the hidden rows -1, since they follow from the input.
 struct SavedExperts {
   TensorIds input, hidden;
-  TensorId weights;  // of the layer: what the experts worked with
+  TensorIds activated;  // empty: the backward pass computes it again
+  TensorId weights;     // of the layer: what the experts worked with
 };
 
 // After `chunk`, the expert op of a forward chunk.
@@ -25,7 +26,8 @@ class Restoration {
   void sent(int j);
   void before_work(int j);
   void worked(OpId op) { latest_ = op; }
-  // The inputs, then the hidden rows of the forward chunks that share rows with backward chunk j.
+  // The inputs, then the hidden rows, then the activated ones if these are kept, of the forward chunks that share rows
+  // with backward chunk j.
   TensorIds needed(int j) const;
 
  private:

@@ -1,5 +1,7 @@
 #include "models/schedule/builder/step_context.hpp"
 
+#include <algorithm>
+
 #include "models/plan/collectives/all_to_all.hpp"
 #include "models/plan/expert_sharding.hpp"
 #include "models/question/capacity.hpp"
@@ -162,6 +164,7 @@ Op StepContext::op(OpKind kind, Phase phase, int layer, StreamId stream, const W
   o.stream = stream;
   o.layer = static_cast<std::int16_t>(layer);
   o.micro_batch = static_cast<std::int16_t>(micro_batch_);
+  o.recomputed = recomputing_;
   o.work = work;
   return o;
 }
@@ -179,13 +182,25 @@ Op StepContext::chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, i
   return o;
 }
 
-OpId StepContext::add(const Op& op, std::span<const TensorId> reads, std::span<const TensorId> writes) {
-  return writer_.add_op(op, reads, writes);
+OpId StepContext::add(const Op& op, std::span<const TensorId> reads, std::span<const TensorId> writes, OpId after) {
+  const auto is_new = [&](TensorId t) { return writer_.tensor(t).recomputed; };
+  if (recomputing_ && std::ranges::none_of(reads, is_new)) after = std::max(after, recomputing_after_);
+  return writer_.add_op(op, reads, writes, after);
 }
 
 OpId StepContext::add(const Op& op, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> writes,
                       OpId after) {
-  return writer_.add_op(op, {reads.begin(), reads.size()}, {writes.begin(), writes.size()}, after);
+  return add(op, std::span(reads.begin(), reads.size()), std::span(writes.begin(), writes.size()), after);
+}
+
+bool StepContext::keeps_activated() const {
+  return has_norms() && training() && experiment_.model.expert_kind == ExpertKind::Gated &&
+         plan_.restore == Restore::Keep && !recomputes(Recompute::Activation);
+}
+
+void StepContext::begin_recomputing(OpId begin) {
+  recomputing_ = true;
+  recomputing_after_ = begin;
 }
 
 void StepContext::host_sync(Phase phase, int layer) {
@@ -200,6 +215,7 @@ Tensor StepContext::tensor(TensorKind kind, int layer, std::int64_t elements) co
   t.rank_class = static_cast<std::int16_t>(stage_);
   t.layer = static_cast<std::int16_t>(layer);
   t.micro_batch = static_cast<std::int16_t>(micro_batch_);
+  t.recomputed = recomputing_;
   t.elements = elements;
   return t;
 }

@@ -76,6 +76,10 @@ class StepContext {
   bool has_embedding() const { return ends_.exist() && stage_ == 0; }
   bool has_head() const { return ends_.exist() && stage_ + 1 == stages(); }
   bool has_norms() const { return experiment_.workload.whole_layers(); }
+  // Whether the backward pass reads the activated rows of experts and feed-forward parts. It computes them again
+  // where experts have no gate, whose hidden rows they are, and in steps as the papers count them.
+  bool keeps_activated() const;
+  bool recomputes(Recompute part) const { return training() && plan_.recompute.has(part); }
   // The steps of the all-to-all among the experts' ranks; empty: it is one exchange. ExchangeWork::steps index these.
   std::span<const CollectiveStep> all_to_all_steps() const { return all_to_all_steps_; }
   TensorId dense_gradients() const { return here().dense_gradients; }
@@ -98,10 +102,15 @@ class StepContext {
   Op part_op(OpKind kind, Phase phase, int layer, const TokenPart& part, const Work& work) const;  // of compute
   Op chunk_op(OpKind kind, Phase phase, int layer, StreamId stream, int chunk, const ChunkRange& range,
               const Work& work) const;
-  OpId add(const Op& op, std::span<const TensorId> reads, std::span<const TensorId> writes);
+  OpId add(const Op& op, std::span<const TensorId> reads, std::span<const TensorId> writes, OpId after = {});
   OpId add(const Op& op, std::initializer_list<TensorId> reads, std::initializer_list<TensorId> writes,
            OpId after = {});
   OpId last_writer(TensorId tensor) const { return writer_.last_writer(tensor); }
+
+  // From now on ops and tensors are recomputed ones, until end_recomputing(). Those that read nothing recomputed wait
+  // for `begin`. See Recomputation.
+  void begin_recomputing(OpId begin);
+  void end_recomputing() { recomputing_ = false; }
 
   void host_sync(Phase phase, int layer);  // where the plan has the host wait: between the phases of a layer
 
@@ -118,6 +127,7 @@ class StepContext {
   Bytes bytes_of(TensorId tensor) const { return writer_.tensor(tensor).bytes(); }
   // The elements of the op's rows, times `copies`, in the format they are sent in.
   std::int64_t row_elements(const Op& op, Wire wire, std::int64_t copies = 1) const;
+  bool is_recomputed(TensorId id) const { return writer_.tensor(id).recomputed; }
   bool is_compressed(TensorId id) const { return writer_.tensor(id).kind == TensorKind::Compressed; }
   // Adds an op that makes one chunked tensor of another.
   TensorId pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements, TensorId buffer = {});
@@ -150,6 +160,21 @@ class StepContext {
   EndVolumes ends_;
   EndWeightIds end_weights_;
   int stage_ = 0, micro_batch_ = 0;
+  bool recomputing_ = false;
+  OpId recomputing_after_;
+};
+
+// While it lives, parts of the forward pass that are built are built again for the backward pass: from what was kept
+// and after the op `begin`, which is the one that the backward pass of the layer waits for.
+class Recomputation {
+ public:
+  Recomputation(StepContext& c, OpId begin) : c_(c) { c_.begin_recomputing(begin); }
+  ~Recomputation() { c_.end_recomputing(); }
+  Recomputation(const Recomputation&) = delete;
+  Recomputation& operator=(const Recomputation&) = delete;
+
+ private:
+  StepContext& c_;
 };
 
 }  // namespace dovetail::builder

@@ -217,7 +217,7 @@ TEST_CASE("A plan file gives every knob") {
     "grad_sync": "fixed_chunks", "gradient_chunk_bytes": 7, "restore": "s3", "buffers": "double",
     "expert_sharding": "ep_mp", "sharding_repeats": 2, "shadowed_experts": [0, 5], "layout": "rank_major",
     "row_tile": 16, "expert_kernel": "grouped", "shared_experts": "overlapped", "host_sync": true,
-    "pipeline_schedule": "1f1b", "virtual_stages": 3, "micro_batches": 4, "recompute": "full", "zero": 1,
+    "pipeline_schedule": "1f1b", "virtual_stages": 3, "micro_batches": 4, "recompute": ["moe", "norms"], "zero": 1,
     "forward_degree": 5, "backward_degree": 6})");
   FilesRead files;
   const Plan p = load_plan("plan.json", files);
@@ -253,7 +253,7 @@ TEST_CASE("A plan file gives every knob") {
                   .pipeline_schedule = PipelineSchedule::OneForwardOneBackward,
                   .virtual_stages = 3,
                   .micro_batches = 4,
-                  .recompute = Recompute::Full,
+                  .recompute = {Recompute::Norms, Recompute::Moe},
                   .zero = 1});
   CHECK(files.contains("plan.json"));
 }

@@ -48,6 +48,9 @@ struct Other {
   Plan operator()(const SlicesKnob& list) const {
     return changed([&](Plan& p) { p.*list.member = {{Window::Moe, 1, 5}}; });
   }
+  Plan operator()(const SetKnob& set) const {
+    return changed([&](Plan& p) { set.set(p, 0b101); });
+  }
   static Plan changed(const std::function<void(Plan&)>& change) {
     Plan plan;
     change(plan);
@@ -72,12 +75,12 @@ TEST_CASE("every knob is described once, by a name, sentences and a member of it
     // The compiler counts the members of Plan; here no two knobs have the same one.
     const Plan plan = other(knob);
     for (const Knob& each : knobs()) CHECK(has_default(each, plan) == (each.name != knob.name));
-    const auto* choice = std::get_if<ChoiceKnob>(&knob.type);
-    if (choice == nullptr) continue;
-    CHECK(choice->get(Plan{}) == choice->values().front().value);
-    CHECK(choice->values().front().built);
+    if (const auto* choice = std::get_if<ChoiceKnob>(&knob.type)) {
+      CHECK(choice->get(Plan{}) == choice->values().front().value);
+      CHECK(choice->values().front().built);
+    }
     std::set<std::string_view> values;
-    for (const KnobValue& value : choice->values()) {
+    for (const KnobValue& value : named_values(knob)) {
       INFO(value.name);
       CHECK(values.insert(value.name).second);
       CHECK(value.help.ends_with('.'));
@@ -156,6 +159,10 @@ TEST_CASE("every rule between knobs is listed, names knobs, and refuses them") {
       {"degrees", [](Plan& p, Experiment&) { p.forward_degree = 2; }},
       {"block", [](Plan& p, Experiment&) { p.scope = Scope::Block, p.split = Split::Peers; }},
       {"rings", [](Plan& p, Experiment&) { p.buffers = Buffers::Double; }},
+      {"recompute",
+       [](Plan& p, Experiment&) {
+         p.recompute = {Recompute::Full, Recompute::Moe};
+       }},
       {"gradients",
        [](Plan& p, Experiment&) {
          p.gradient_slices = {{Window::Tail, 0, 1}};

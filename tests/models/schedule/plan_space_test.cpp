@@ -31,7 +31,7 @@ Plan sequential(const Plan& plan) {
 double flops(const Schedule& s, std::initializer_list<OpKind> kinds) {
   double sum = 0;
   for (const Op& op : s.ops)
-    if (std::ranges::find(kinds, op.kind) != kinds.end())
+    if (!op.recomputed && std::ranges::find(kinds, op.kind) != kinds.end())
       sum += op.flops().value() * s.classes[static_cast<std::size_t>(s.streams[op.stream].rank_class)].ranks;
   return sum;
 }
