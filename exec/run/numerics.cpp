@@ -47,6 +47,7 @@ class Comparison {
  public:
   Comparison(const Experiment& e, const Schedule& s, const RankValues& executor, const Reference& reference)
       : e_(e),
+        part_(one_micro_batch(e, s.micro_batches)),
         s_(s),
         executor_(executor),
         reference_(reference),
@@ -173,7 +174,7 @@ class Comparison {
     RelativeError error;
     const int stage = stage_of(layer);
     std::int64_t later = stage == last_stage() ? ends_.head_parameters : 0;
-    for (int l : layout_.layers_of(stage)) later += l > layer ? layer_volumes(e_, l).dense_parameters : 0;
+    for (int l : layout_.layers_of(stage)) later += l > layer ? layer_volumes(part_, l).dense_parameters : 0;
     for_each_rank(stage, [&](std::size_t local, int rank) {
       add_sums(local, TensorKind::DenseGradients, first_layer(stage), later, dense_shard(e_, gradients(layer), rank),
                error);
@@ -188,9 +189,9 @@ class Comparison {
   // All ranks hold the whole sum.
   enum class Alike { Norms, Router };
   double replicated_error(int layer, Alike which) const {
-    std::int64_t first = which == Alike::Router ? layer_volumes(e_, layer).norm_parameters : 0;
+    std::int64_t first = which == Alike::Router ? layer_volumes(part_, layer).norm_parameters : 0;
     for (int l : layout_.layers_of(stage_of(layer)))
-      first += l < layer ? layer_volumes(e_, l).replicated_parameters() : 0;
+      first += l < layer ? layer_volumes(part_, l).replicated_parameters() : 0;
     return replicated_error(stage_of(layer), first,
                             which == Alike::Router ? gradients(layer).router : gradients(layer).norm);
   }
@@ -215,7 +216,7 @@ class Comparison {
       return error.over(executor_);
     };
     std::int64_t before = 0;
-    for (int l : layout_.layers_of(last_stage())) before += layer_volumes(e_, l).replicated_parameters();
+    for (int l : layout_.layers_of(last_stage())) before += layer_volumes(part_, l).replicated_parameters();
     return worse(worse(words_error(0, true, reference_.end_gradients.embedding),
                        words_error(last_stage(), false, reference_.end_gradients.head)),
                  replicated_error(last_stage(), before, reference_.end_gradients.norm));
@@ -224,15 +225,14 @@ class Comparison {
   // The first element of the embedding's among the dense gradients of the first stage.
   std::int64_t embedding_gradients() const {
     std::int64_t first = last_stage() == 0 ? ends_.head_parameters : 0;
-    for (int l : layout_.layers_of(0)) first += layer_volumes(e_, l).dense_parameters;
+    for (int l : layout_.layers_of(0)) first += layer_volumes(part_, l).dense_parameters;
     return first;
   }
 
   // Losses by position; every rank of a model-parallel group has all of the group's.
   double loss_error() const {
     RelativeError error;
-    const std::vector<std::int64_t> rows =
-        token_rows(layer_volumes(one_micro_batch(e_, s_.micro_batches)), rules_of(s_).token_chunks);
+    const std::vector<std::int64_t> rows = token_rows(layer_volumes(part_), rules_of(s_).token_chunks);
     for (int micro_batch = 0; micro_batch < s_.micro_batches; ++micro_batch)
       for_each_rank(last_stage(), [&](std::size_t local, int rank) {
         const Values held = find(local, {TensorKind::Loss, false, e_.workload.layers}, micro_batch);
@@ -268,6 +268,7 @@ class Comparison {
   const LayerWeights& gradients(int layer) const { return reference_.gradients[static_cast<std::size_t>(layer)]; }
 
   const Experiment& e_;
+  const Experiment part_;  // of one micro-batch, on which the weights of some gates depend
   const Schedule& s_;
   const RankValues& executor_;
   const Reference& reference_;
