@@ -58,7 +58,7 @@ class DeviceMemory {
     void* at = nullptr;
     Stored stored = Stored::Float;
   };
-  // Those of each weight tensor that the rank updates; none of weights that are in full precision already.
+  // By weight tensor, of the elements that the rank updates; none of weights that are in full precision already.
   IdVector<TensorId, std::vector<Master>> master_weights(int rank) const;
   void upload_initial(const Experiment& experiment, const ModelData& data, int rank);
   void upload_initial(const Numbers& numbers, RowRange elements, Stored stored, void* to, std::optional<Stored> by_way);

@@ -70,7 +70,7 @@ struct Scratch {
   std::vector<Scalar> activation, d_activation;
 };
 
-// What the forward pass has left of one run of rows and one shard. `activated` may be nowhere.
+// The forward pass has left this of one run of rows and one shard. `activated` may be nowhere.
 template <class Scalar>
 struct KeptRun {
   Matrix<const Scalar> x, hidden, activated;

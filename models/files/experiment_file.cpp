@@ -63,6 +63,8 @@ ExperimentFile::ExperimentFile(const ExperimentRequest& request, FilesRead& file
   name(cluster_input, request.cluster);
   name(model_input, request.model);
   name(calibration_input, request.calibration);
+  if (const auto nodes = reader().find("nodes"); nodes && nodes->value().is_number_integer())
+    put("cluster", {"/nodes", nodes->value().dump(), json_.name() + ": nodes"});
   for (const std::string& option : request.set) set_option(option);
   if (request.nodes != 0)
     put("cluster", {"/nodes", std::to_string(request.nodes), fmt::format("--nodes {}", request.nodes)});

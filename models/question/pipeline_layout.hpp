@@ -7,7 +7,7 @@
 
 namespace dovetail {
 
-// What one (virtual) stage of a layout holds.
+// The contents of one (virtual) stage of a layout.
 struct LayoutStage {
   int layers = 0;
   int predictions = 0;  // m

@@ -1,4 +1,4 @@
-// Which layers each pipeline stage holds: the one place that knows.
+// The layers that each pipeline stage holds: the one place that knows.
 //
 // A stage is the ranks of one place in the pipeline. With virtual stages a micro-batch passes all stages several times,
 // in laps: in lap c stage s works on virtual stage c p + s, for p stages (Narayanan et al. 2021).

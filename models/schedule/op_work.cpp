@@ -165,7 +165,7 @@ KernelWork OpWork::dense_ffn(Phase phase, bool keeps) const {
   return with_activated(without_norm(of(kernels, memory), phase), phase, keeps, v_.sequence_tokens, v_.ffn_hidden);
 }
 
-// The kernel of the activation's gradient reads the hidden numbers anyway. Where the activated rows were not kept, it
+// The kernel of the activation's gradient reads the hidden numbers anyway. If the activated rows were not kept, it
 // also writes them: they are a factor of a weight gradient.
 KernelWork OpWork::with_activated(KernelWork work, Phase phase, bool keeps, std::int64_t rows,
                                   std::int64_t columns) const {
@@ -343,7 +343,7 @@ ExchangeWork OpWork::stage_send() const {
 }
 
 KernelWork OpWork::update(std::int64_t parameters) const {
-  // Read are the gradient and, in fp32, the weight and two moments; written are these three. Where the weight in fp32
+  // Read are the gradient and, in fp32, the weight and two moments; written are these three. If the weight in fp32
   // is a master copy, the weight itself is written too.
   const Bytes copy = size_of(workload_.dtype) < size_of(DType::Fp32) ? size_of(workload_.dtype) : Bytes();
   KernelWork work;

@@ -118,7 +118,7 @@ FILES = [
          bad='{"cluster": "good.json", "model": "tiny.json",\n "plan": {"forward_degree": 2}}'),
     Case("contradictory system", f"simulate {TINY} --system bad.json", r"^bad\.json:1:\d+: /plan/forward_degree: 2 contradicts",
          bad='{"name": "x", "plan": {"scope": "layer", "forward_degree": 2}, "planner": {"name": "fixed"}}'),
-    Case("knob not built yet", WITH_BAD_PLAN, r"^bad\.json:1:\d+: /zero: 1 is not built yet", bad='{"zero": 1}'),
+    Case("knob not built yet", WITH_BAD_PLAN, r"^bad\.json:1:\d+: /delay_weight_gradient: true is not built yet", bad='{"delay_weight_gradient": true}'),
     Case("knob that does not exist", WITH_BAD_PLAN, r'^bad\.json:1:2: .*"?forward_degre"?.*did you mean "forward_degree"', bad='{"forward_degre": 1}'),
     Case("a result as a plan", WITH_BAD_PLAN, r"^bad\.json:1:2: ", bad='{"schema_version": "1.0", "results": []}'),
     Case("unknown planner in a system", f"simulate {TINY} --system bad.json", r'exhaustiv.*did you mean "exhaustive"',

@@ -61,9 +61,24 @@ TEST_CASE("Every shipped plan loads") {
   }
 }
 
+TEST_CASE("Every shipped experiment loads, with its plan, and its layout") {
+  for (const auto& file : fs::directory_iterator(data_directory() / "experiments")) {
+    INFO(file.path());
+    ExperimentRequest request;
+    request.file = file.path().string();
+    FilesRead files;
+    std::vector<std::string> notes;
+    const Experiment e = load_experiment(request, files, notes);
+    CHECK(e.workload.extent == Extent::Model);
+    CHECK(e.parallelism.pp * e.parallelism.stage_ranks() == e.cluster.gpus());
+    CHECK(file.path().stem().string().find(e.model.name) == 0);
+    CHECK(file.path().stem().string().find(std::to_string(e.cluster.gpus()) + "-h100") != std::string::npos);
+  }
+}
+
 TEST_CASE("No folder of data is forgotten by these tests") {
-  const std::set<std::string> known{"clusters", "models",  "calibrations", "systems",   "plans",
-                                    "traces",   "schemas", "validation",   "published", "sweeps"};
+  const std::set<std::string> known{"clusters",    "models",  "calibrations", "systems",   "plans", "traces",
+                                    "experiments", "schemas", "validation",   "published", "sweeps"};
   for (const auto& entry : fs::directory_iterator(data_directory())) {
     if (!entry.is_directory()) continue;
     INFO(entry.path());

@@ -50,6 +50,7 @@ class Dropper {
       if (!step()) {
         ++drops.refused;
       } else {
+        INFO("wait " << n << " of " << waits_ << ", captured " << captured_);
         REQUIRE(device_->commands().size() + 1 == commands_);
         const bool unordered = !unordered_accesses(device_->commands()).empty(), reported = !device_->races().empty();
         ++(unordered ? reported ? drops.found : drops.missed : reported ? drops.invented : drops.redundant);

@@ -36,7 +36,7 @@ Op part_collective(StepContext& c, OpKind kind, Phase phase, int layer, const To
   return o;
 }
 
-// What the projections read: the norm of the layer's input, of all model-parallel ranks.
+// Adds the tensor that the projections read: the norm of the layer's input, of all model-parallel ranks.
 TensorId projected_input(StepContext& c, int layer, TensorId x) {
   const LayerVolumes& v = c.volumes(layer);
   const TensorId own = c.has_norms() ? norm_forward(c, layer, x) : x;

@@ -18,7 +18,7 @@ struct SavedLayer {
 // From a layer's input (T, M) to its output.
 TensorId layer_forward(StepContext& c, int layer, TensorId x, SavedLayer& saved);
 
-// What the backward pass reads instead of what the plan did not keep (plan.recompute): each makes it again, after
+// The backward pass reads these instead of what the plan did not keep (plan.recompute): each makes it again, after
 // `begin`, and puts it into `saved`; if the plan keeps all that it is about, it does nothing. The whole layer, before
 // its backward pass; its dense feed-forward part, or its shared experts; its experts, before decode's backward pass.
 void recompute_layer(StepContext& c, int layer, OpId begin, SavedLayer& saved);

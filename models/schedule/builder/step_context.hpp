@@ -107,7 +107,7 @@ class StepContext {
            OpId after = {});
   OpId last_writer(TensorId tensor) const { return writer_.last_writer(tensor); }
 
-  // From now on ops and tensors are recomputed ones, until end_recomputing(). Those that read nothing recomputed wait
+  // From now on ops and tensors are recomputed ones, until end_recomputing(). An op that reads nothing recomputed waits
   // for `begin`. See Recomputation.
   void begin_recomputing(OpId begin);
   void end_recomputing() { recomputing_ = false; }
