@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <variant>
 
+#include "models/base/errors.hpp"
+
 namespace dovetail::exec {
 namespace {
 
@@ -26,6 +28,14 @@ void add_pieces(std::byte* to, std::int64_t to_bytes, const std::byte* from, std
         {to_bytes == all ? to + at : to, from_bytes == all ? from + at : from, std::min(at_once, all - at)});
 }
 
+// The elements that an exchange in place sums or gathers; in scratch memory where several tensors share them.
+Region exchanged_in_place(const GroupMember& self) {
+  for (const LoweredStep& step : self.lowered().steps)
+    if (const auto* native = std::get_if<NativeCollective>(&step))
+      return native->collective == Collective::AllGather ? native->to : native->from;
+  throw InternalError("an exchange in place without a collective");
+}
+
 // Sums read all that they are given. Data that stays in its place is copied to some memory beside it, larger than a
 // cache.
 std::vector<Piece> pieces_of(const GroupMember& self, Recorder& recorder) {
@@ -34,15 +44,12 @@ std::vector<Piece> pieces_of(const GroupMember& self, Recorder& recorder) {
   std::vector<Piece> pieces;
   if (self.at(source) == self.at(result)) {
     constexpr std::int64_t most_beside = 1 << 27;
-    const LoweredOp lowered = self.lowered();
-    const auto native = std::ranges::find_if(
-        lowered.steps, [](const LoweredStep& step) { return std::holds_alternative<NativeCollective>(step); });
-    const auto& exchanged = std::get<NativeCollective>(*native);
-    const Region summed = exchanged.from.tensor == Region::scratch ? exchanged.to : exchanged.from;
-    const std::int64_t size = self.element_bytes(summed.tensor), bytes = summed.count * size,
+    const Region moved = exchanged_in_place(self);
+    const std::int64_t size = self.element_bytes(source), bytes = moved.count * size,
                        beside = std::min(bytes, most_beside);
-    add_pieces(recorder.scratch<std::byte>(beside), beside, self.at(summed.tensor) + summed.first * size, bytes,
-               pieces);
+    const std::int64_t there = moved.tensor == Region::scratch ? std::min(bytes, self.bytes(source)) : bytes;
+    add_pieces(recorder.scratch<std::byte>(beside), beside,
+               self.at(source) + (moved.tensor == Region::scratch ? 0 : moved.first * size), there, pieces);
   } else if (o.op.collective() == Collective::ReduceScatter) {
     add_pieces(self.at(result), self.bytes(result), self.at(source), self.bytes(source), pieces);
   } else if (o.op.kind != OpKind::StageSend) {

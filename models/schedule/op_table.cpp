@@ -287,7 +287,7 @@ constexpr auto entries = std::to_array<OpEntry>({
      .part = OpPart::Ends,
      .small = {1, 0, "loss, and its gradient in the place of the logits"},
      .signatures = {{Phase::Forward,
-                     {TensorKind::LossStatistics | GatheredStatistics, Tokens, Logits},
+                     {TensorKind::LossStatistics | GatheredStatistics, Tokens, {Count::Optional, Logits, "in training"}},
                      {TensorKind::Loss, {Count::Optional, Logits, "in training: their gradient"}}}}},
     {.kind = OpKind::Update,
      .name = "update",

@@ -18,7 +18,8 @@ struct Drops {
   int refused = 0;    // by the capture
   int missed = 0;     // not reported, but unordered by the log
   int invented = 0;   // reported, but ordered by the log
-  int total() const { return redundant + found + refused + missed + invented; }
+  int outside = 0;    // not captured in full
+  int total() const { return redundant + found + refused + missed + invented + outside; }
 };
 
 // Steps of one plan. With `captured` as graphs, from whose capture a wait is left out.
@@ -50,8 +51,14 @@ class Dropper {
       if (!step()) {
         ++drops.refused;
       } else {
-        INFO("wait " << n << " of " << waits_ << ", captured " << captured_);
-        REQUIRE(device_->commands().size() + 1 == commands_);
+        // A queue's first wait takes it into the capture: the graph lacks what comes before the second one.
+        if (const std::size_t commands = device_->commands().size() + 1; commands != commands_) {
+          REQUIRE((captured_ && commands < commands_));
+          ++drops.outside;
+          device_->synchronize();
+          device_->forget_races();
+          continue;
+        }
         const bool unordered = !unordered_accesses(device_->commands()).empty(), reported = !device_->races().empty();
         ++(unordered ? reported ? drops.found : drops.missed : reported ? drops.invented : drops.redundant);
       }
@@ -92,7 +99,7 @@ TEST_CASE("Whatever order a missing wait leaves out is reported, and nothing els
     ++run;
   }
   INFO(all.total() << " waits: " << all.redundant << " redundant, " << all.found << " found, " << all.refused
-                   << " refused by captures");
+                   << " refused by captures, " << all.outside << " captured in part");
   CHECK(all.missed == 0);
   CHECK(all.invented == 0);
   CHECK(all.found > 100);

@@ -31,10 +31,11 @@ void add_loss(StepContext& c, TensorId tokens, TensorId logits) {
                c.end_work().gather_statistics(c.elements_of(of_rows))),
           {own}, {of_rows});
   }
-  TensorIds writes{c.fp32(TensorKind::Loss, layer, rows)};
-  if (c.training()) writes.push_back(logits);
+  TensorIds reads{of_rows, tokens}, writes{c.fp32(TensorKind::Loss, layer, rows)};
+  for (TensorIds* ids : {&reads, &writes})
+    if (c.training()) ids->push_back(logits);
   c.add(c.op(OpKind::Loss, Phase::Forward, layer, compute, c.end_work().loss(c.training())),
-        std::array{of_rows, tokens, logits}, writes);
+        reads, writes);
 }
 
 // The final norm of all model-parallel ranks.
