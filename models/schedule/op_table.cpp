@@ -286,9 +286,10 @@ constexpr auto entries = std::to_array<OpEntry>({
      .colour = "#293f5c",
      .part = OpPart::Ends,
      .small = {1, 0, "loss, and its gradient in the place of the logits"},
-     .signatures = {{Phase::Forward,
-                     {TensorKind::LossStatistics | GatheredStatistics, Tokens, {Count::Optional, Logits, "in training"}},
-                     {TensorKind::Loss, {Count::Optional, Logits, "in training: their gradient"}}}}},
+     .signatures =
+         {{Phase::Forward,
+           {TensorKind::LossStatistics | GatheredStatistics, Tokens, {Count::Optional, Logits, "in training"}},
+           {TensorKind::Loss, {Count::Optional, Logits, "in training: their gradient"}}}}},
     {.kind = OpKind::Update,
      .name = "update",
      .letter = 'U',

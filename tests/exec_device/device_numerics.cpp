@@ -1,5 +1,7 @@
 #include "tests/exec_device/device_numerics.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 
@@ -40,10 +42,12 @@ void check_step(const Experiment& e, const Plan& plan, const DeviceCheck& how, c
     executor->run_step(Poison::Before);
   }
   const NumericsReport r = compare(e, *schedule, *executor, reference);
-  CAPTURE(r.input_gradient_error, r.dense_gradient_error, r.router_gradient_error, r.expert_gradient_error);
+  INFO(fmt::format("gradient errors: input {}, dense {}, router {}, experts {}", r.input_gradient_error,
+                   r.dense_gradient_error, r.router_gradient_error, r.expert_gradient_error));
   CHECK(r.dropped == r.reference_dropped);
-  CHECK(r.output_error <= device_tolerance(how.scalar, rules));
-  CHECK(r.gradient_error() <= device_tolerance(how.scalar, rules));
+  const double tolerance = rounding_growth(e) * device_tolerance(how.scalar, rules);
+  CHECK(r.output_error <= tolerance);
+  CHECK(r.gradient_error() <= tolerance);
 }
 
 }  // namespace

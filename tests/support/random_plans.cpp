@@ -160,6 +160,10 @@ bool can_interleave(const Experiment& e) {
 
 }  // namespace
 
+double rounding_growth(const Experiment& e) {
+  return e.workload.layers > 3 ? 100 : 1;
+}
+
 Experiment random_experiment(Random& random) {
   Draw draw(random);
   Experiment e = round_numbers(draw.between(1, 3));

@@ -34,8 +34,7 @@ void add_loss(StepContext& c, TensorId tokens, TensorId logits) {
   TensorIds reads{of_rows, tokens}, writes{c.fp32(TensorKind::Loss, layer, rows)};
   for (TensorIds* ids : {&reads, &writes})
     if (c.training()) ids->push_back(logits);
-  c.add(c.op(OpKind::Loss, Phase::Forward, layer, compute, c.end_work().loss(c.training())),
-        reads, writes);
+  c.add(c.op(OpKind::Loss, Phase::Forward, layer, compute, c.end_work().loss(c.training())), reads, writes);
 }
 
 // The final norm of all model-parallel ranks.
