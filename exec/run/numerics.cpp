@@ -46,6 +46,7 @@ class Comparison {
  public:
   Comparison(const Experiment& e, const Schedule& s, const RankValues& executor, const Reference& reference)
       : e_(e),
+        micro_batch_(one_micro_batch(e, s.micro_batches)),
         s_(s),
         executor_(executor),
         reference_(reference),
@@ -167,9 +168,9 @@ class Comparison {
   // All ranks hold the whole sum.
   enum class Alike { Norms, Router };
   double replicated_error(int layer, Alike which) const {
-    std::int64_t first = which == Alike::Router ? layer_volumes(e_, layer).norm_parameters : 0;
+    std::int64_t first = which == Alike::Router ? layer_volumes(micro_batch_, layer).norm_parameters : 0;
     for (int l : layout_.layers_of(stage_of(layer)))
-      first += l < layer ? layer_volumes(e_, l).replicated_parameters() : 0;
+      first += l < layer ? layer_volumes(micro_batch_, l).replicated_parameters() : 0;
     return replicated_error(stage_of(layer), first,
                             which == Alike::Router ? gradients(layer).router : gradients(layer).norm);
   }
@@ -195,7 +196,7 @@ class Comparison {
       return error.over(executor_);
     };
     std::int64_t before = 0;
-    for (int l : layout_.layers_of(last_stage())) before += layer_volumes(e_, l).replicated_parameters();
+    for (int l : layout_.layers_of(last_stage())) before += layer_volumes(micro_batch_, l).replicated_parameters();
     return worse(worse(words_error(0, true, reference_.end_gradients.embedding),
                        words_error(last_stage(), false, reference_.end_gradients.head)),
                  replicated_error(last_stage(), before, reference_.end_gradients.norm));
@@ -241,6 +242,7 @@ class Comparison {
   const LayerWeights& gradients(int layer) const { return reference_.gradients[static_cast<std::size_t>(layer)]; }
 
   const Experiment& e_;
+  const Experiment micro_batch_;  // whose capacity is that of a router by slots (soft_moe)
   const Schedule& s_;
   const RankValues& executor_;
   const Reference& reference_;

@@ -306,6 +306,7 @@ StreamFloor StepBound::streams(const Plan& plan) const {
       floor.gradients += link == op.stream ? moe_ * duration : Seconds(0);
     } else if (const StreamKind kind = s.streams[op.stream].kind;
                kind != StreamKind::Compute && !between_stages(kind)) {
+      if (synchronises(op.kind)) continue;  // once in a step, not in each layer
       busy[op.stream] += duration;
       if (op.stream == link && op.pass() == Phase::Backward && !floats(s, op)) floor.backward += duration;
     } else if (kind == StreamKind::Compute && op.layer == 0 && op.phase != Phase::Update && !floats(s, op) &&
