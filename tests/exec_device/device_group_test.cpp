@@ -2,6 +2,7 @@
 // and that the bytes which move make the reference's numbers.
 #include "exec/device/device_group.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <mutex>
 #include <set>
@@ -136,10 +137,15 @@ TEST_CASE("Shipped systems on 2, 4 and 8 devices compute what the reference does
 }
 
 TEST_CASE("Random plans on several devices compute what the reference does, in double and float") {
+  const std::set<OpKind> rare{
+      OpKind::ShadowWeights,           OpKind::GatherExpertWeights, OpKind::StageSend,
+      OpKind::EspReduceScatter,        OpKind::MpAllGather,         OpKind::DenseGradientAllReduce,
+      OpKind::ExpertGradientAllReduce, OpKind::RestoreDispatch};
   Random random(26);
   std::set<OpKind> kinds;
   int run = 0, stages = 0, stepped = 0;
-  for (std::uint64_t i = 0; run < 90; ++i) {
+  // Until each of them has come, for which 60 plans are enough most of the time.
+  for (std::uint64_t i = 0; run < 60 || (run < 300 && !std::ranges::includes(kinds, rare)); ++i) {
     const Experiment e = random_executable(random);
     const Plan plan = random_legal_plan(random, e);
     if (e.cluster.gpus() < 2) continue;
@@ -153,10 +159,7 @@ TEST_CASE("Random plans on several devices compute what the reference does, in d
     stages += e.parallelism.pp > 1;
     ++run;
   }
-  for (OpKind kind :
-       {OpKind::ShadowWeights, OpKind::GatherExpertWeights, OpKind::StageSend, OpKind::EspReduceScatter,
-        OpKind::MpAllGather, OpKind::DenseGradientAllReduce, OpKind::ExpertGradientAllReduce, OpKind::RestoreDispatch})
-    CHECK(kinds.contains(kind));
+  CHECK(std::ranges::includes(kinds, rare));
   CHECK(stages > 0);
   CHECK(stepped > 0);
 }

@@ -90,7 +90,8 @@ Given given_by_searches() {
   add(given_by(task_of(e)), given);
   e.model.layers = e.workload.layers = 4;
   PlanningTask laps = task_of(e);
-  laps.base.virtual_stages = 2;
+  laps.base.pipeline_schedule = PipelineSchedule::Interleaved;
+  laps.base.virtual_stages = laps.base.micro_batches = 2;
   add(given_by(laps), given);
   return given;
 }
