@@ -308,7 +308,6 @@ StreamFloor StepBound::streams(const Plan& plan) const {
       continue;  // once a step, however many layers and micro-batches it has
     } else if (const StreamKind kind = s.streams[op.stream].kind;
                kind != StreamKind::Compute && !between_stages(kind)) {
-      if (synchronises(op.kind)) continue;  // once in a step, not in each layer
       busy[op.stream] += duration;
       if (op.stream == link && op.pass() == Phase::Backward && !floats(s, op)) floor.backward += duration;
     } else if (kind == StreamKind::Compute && op.layer == 0 && op.phase != Phase::Update && !floats(s, op) &&
