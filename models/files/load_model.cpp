@@ -68,7 +68,7 @@ Router read_router(const JsonReader& json, const Model& model) {
   return r;
 }
 
-// What layers and ends have beside their matrices.
+// Small parts that layers and ends have beside their matrices.
 void read_small_parts(const JsonReader& json, Model& model) {
   model.biases = json.enumeration_or("biases", biases_names, model.biases);
   model.norms = json.enumeration_or("norms", norm_kind_names, model.norms);
