@@ -15,7 +15,7 @@ std::vector<std::string> limits(const std::string& model, const std::string& ext
   ExperimentRequest request;
   request.cluster = "dgx-h100";
   request.model = model;
-  request.set = {"workload.extent=" + extent, "workload.layers=1"};
+  request.set = {"workload.extent=" + extent, "workload.layers=4"};
   FilesRead files;
   std::vector<std::string> notes;
   Report report;
