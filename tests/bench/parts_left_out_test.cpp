@@ -29,7 +29,8 @@ bool has(const std::vector<std::string>& notes, const std::string& note) {
   return std::ranges::find(notes, note) != notes.end();
 }
 
-constexpr auto whole = "the whole model is in time and memory; what CUDA and NCCL take for themselves is not in the memory";
+constexpr auto whole =
+    "the whole model is in time and memory; what CUDA and NCCL take for themselves is not in the memory";
 
 }  // namespace
 
