@@ -150,7 +150,6 @@ std::vector<std::string> parts_left_out(const Experiment& e) {
   if (m.shared_experts.gate) parts.emplace_back("the gate of shared experts");
   if (e.workload.extent != Extent::Model) return parts;
   if (m.learned_positions > 0) parts.emplace_back("learned positions");
-  if (m.tied_embeddings) parts.emplace_back("the tie of the output head to the embedding: both have weights");
   if (m.mtp_layers > 0)
     parts.emplace_back(fmt::format("{} of multi-token prediction",
                                    m.mtp_layers == 1 ? "the layer" : fmt::format("{} layers", m.mtp_layers)));
@@ -160,7 +159,7 @@ std::vector<std::string> parts_left_out(const Experiment& e) {
 // Embedding and output head are one matrix each, on the first and the last stage, divided over mp ranks.
 std::string left_out(const Experiment& e) {
   if (e.workload.extent == Extent::Model) {
-    const bool whole = parts_left_out(e).empty() && e.workload.layers == e.model.layers;
+    const bool whole = parts_left_out(e).empty() && !e.model.tied_embeddings;
     return fmt::format("{} in time and memory; what CUDA and NCCL take for themselves is not in the memory",
                        whole ? "the whole model is" : "embedding, layers, norms, output head and loss are");
   }
@@ -211,6 +210,9 @@ void add_limits(Report& report) {
   add(left_out(e));
   if (const auto parts = parts_left_out(e); !parts.empty())
     add(fmt::format("neither time nor memory has these parts of {}: {}", e.model.name, fmt::join(parts, "; ")));
+  if (e.workload.extent == Extent::Model && e.model.tied_embeddings)
+    add(fmt::format("embedding and output head of {} share their weights, but count as two matrices here",
+                    e.model.name));
   if (report.kind != "run") add(flops_of_token(e));
   for (std::string& note : extrapolated_groups(e)) add(std::move(note));
   if (e.workload.batch < e.parallelism.pp) add(idle_stages(e));

@@ -33,6 +33,7 @@ void require_positive(std::string_view name, int value) {
 // Heads that fill `hidden` and divide over mp ranks; key heads in the big model's ratio.
 Attention scaled_attention(const Attention& big, const HostScale& scale, int mp) {
   Attention small;
+  small.qk_norm = big.qk_norm;
   small.head_size = head_size_of(scale);
   const int per_rank = std::max(1, scale.hidden / (small.head_size * mp));
   small.heads = per_rank * mp;
