@@ -189,15 +189,15 @@ TEST_CASE("Full recomputation does the forward work of every layer twice", "[rec
   }
   const Schedule s = build_step(e, plan);
   validate(s);
-  using Work = std::tuple<OpKind, int, int, double, double, double>;
-  std::multiset<Work> once, again;
+  using OpFigures = std::tuple<OpKind, int, int, double, double, double>;
+  std::multiset<OpFigures> once, again;
   for (const Op& op : s.ops)
     if (op.phase == Phase::Forward && entry_of(op.kind).part != OpPart::Ends && op.layer < 3)
       (op.recomputed ? again : once)
           .insert({op.kind, op.layer, op.chunk, op.flops().value(), op.memory_traffic().value(), op.message().value()});
   if (e.workload.extent == Extent::Model && e.parallelism.mp > 1) {  // that of the embedding
     const auto embedding = std::ranges::find_if(
-        once, [](const Work& w) { return std::get<0>(w) == OpKind::MpReduceScatter && std::get<1>(w) == 0; });
+        once, [](const OpFigures& w) { return std::get<0>(w) == OpKind::MpReduceScatter && std::get<1>(w) == 0; });
     once.erase(embedding);
   }
   CHECK(once == again);
