@@ -47,10 +47,8 @@ struct Setup {
   }
 };
 
-}  // namespace
-
-TEST_CASE("A counting hook sees every point of every layer, on every rank") {
-  Setup setup(2, 3);
+// How often each point is called in a step, by the pass that the call names. Every call has values.
+std::map<std::pair<HookPoint, Phase>, int> calls_in_step(Setup& setup) {
   std::mutex mutex;
   std::map<std::pair<HookPoint, Phase>, int> calls;
   Hooks hooks;
@@ -62,6 +60,14 @@ TEST_CASE("A counting hook sees every point of every layer, on every rank") {
     };
   setup.executor->set_hooks(hooks);
   setup.executor->run_step(Poison::No);
+  return calls;
+}
+
+}  // namespace
+
+TEST_CASE("A counting hook sees every point of every layer, on every rank") {
+  Setup setup(2, 3);
+  auto calls = calls_in_step(setup);
   constexpr int layers = 2, ranks = 4;
   for (const auto& [name, point] : hook_point_names) {
     const bool of_layer = point == HookPoint::BeforeLayer || point == HookPoint::AfterLayer;
@@ -72,16 +78,7 @@ TEST_CASE("A counting hook sees every point of every layer, on every rank") {
 
 TEST_CASE("Exchanges that the backward pass repeats are shown again, and layers are not") {
   Setup setup(2, 3, {Recompute::Full});
-  std::mutex mutex;
-  std::map<std::pair<HookPoint, Phase>, int> calls;
-  Hooks hooks;
-  for (const auto& [name, point] : hook_point_names)
-    hooks.at(point) = [&](const HookCall& call) {
-      const std::lock_guard lock(mutex);
-      ++calls[{call.point, call.phase}];
-    };
-  setup.executor->set_hooks(hooks);
-  setup.executor->run_step(Poison::No);
+  auto calls = calls_in_step(setup);
   constexpr int layers = 2, ranks = 4;
   for (const auto& [name, point] : hook_point_names) {
     const bool of_layer = point == HookPoint::BeforeLayer || point == HookPoint::AfterLayer;

@@ -1,5 +1,6 @@
 #include "models/schedule/builder/attention_part.hpp"
 
+#include "models/schedule/builder/gather_tokens.hpp"
 #include "models/schedule/builder/norm_part.hpp"
 #include "models/schedule/op_table.hpp"
 
@@ -36,15 +37,9 @@ Op part_collective(StepContext& c, OpKind kind, Phase phase, int layer, const To
   return o;
 }
 
-// Adds the tensor that the projections read: the norm of the layer's input, of all model-parallel ranks.
+// The tensor that the projections read: the norm of the layer's input, of all model-parallel ranks.
 TensorId projected_input(StepContext& c, int layer, TensorId x) {
-  const LayerVolumes& v = c.volumes(layer);
-  const TensorId own = c.has_norms() ? norm_forward(c, layer, x) : x;
-  if (!c.mp_gathers()) return own;
-  const TensorId gathered = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden);
-  c.add(c.op(OpKind::MpAllGather, Phase::Forward, layer, c.streams().intra, c.work(layer).mp(Collective::AllGather)),
-        {own}, {gathered});
-  return gathered;
+  return gather_tokens(c, TensorKind::AttentionInput, layer, c.has_norms() ? norm_forward(c, layer, x) : x);
 }
 
 void add_state(StepContext& c, int layer, SavedAttention& saved) {

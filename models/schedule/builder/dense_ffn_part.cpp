@@ -2,26 +2,15 @@
 
 #include <array>
 
+#include "models/schedule/builder/gather_tokens.hpp"
+
 namespace dovetail::builder {
-namespace {
-
-// The input of all model-parallel ranks.
-TensorId gathered_input(StepContext& c, int layer, TensorId own) {
-  if (!c.mp_gathers()) return own;
-  const LayerVolumes& v = c.volumes(layer);
-  const TensorId gathered = c.activation(TensorKind::FfnInput, layer, v.sequence_tokens * v.hidden);
-  c.add(c.op(OpKind::MpAllGather, Phase::Forward, layer, c.streams().intra, c.work(layer).mp(Collective::AllGather)),
-        {own}, {gathered});
-  return gathered;
-}
-
-}  // namespace
 
 TensorId dense_ffn_forward(StepContext& c, int layer, TensorId x, SavedFfn& saved) {
   const LayerVolumes& v = c.volumes(layer);
   const OpWork work = c.work(layer);
   saved.own_input = x;
-  saved.input = gathered_input(c, layer, x);
+  saved.input = gather_tokens(c, TensorKind::FfnInput, layer, x);
   saved.hidden = c.activation(TensorKind::FfnHidden, layer, v.sequence_tokens * (v.expert_gemms - 1) * v.ffn_hidden);
   const TensorId partial = c.activation(TensorKind::FfnPartial, layer, v.sequence_tokens * v.hidden);
   TensorIds writes{saved.hidden, partial};
@@ -44,7 +33,7 @@ void recompute_ffn(StepContext& c, int layer, bool whole, OpId begin, SavedFfn& 
   if (whole)
     dense_ffn_forward(c, layer, saved.own_input, saved);
   else if (c.is_recomputed(saved.own_input) && !c.is_recomputed(saved.input))
-    saved.input = gathered_input(c, layer, saved.own_input);
+    saved.input = gather_tokens(c, TensorKind::FfnInput, layer, saved.own_input);
 }
 
 TensorId dense_ffn_backward(StepContext& c, int layer, TensorId d_output, const SavedFfn& saved,

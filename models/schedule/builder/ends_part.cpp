@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "models/schedule/builder/gather_tokens.hpp"
 #include "models/schedule/builder/norm_part.hpp"
 #include "models/schedule/loss_statistics.hpp"
 
@@ -39,12 +40,7 @@ void add_loss(StepContext& c, TensorId tokens, TensorId logits) {
 
 // The final norm of all model-parallel ranks.
 TensorId head_input(StepContext& c, TensorId output) {
-  const TensorId own = norm_forward(c, c.layers(), output);
-  if (!c.mp_gathers()) return own;
-  const LayerVolumes& v = c.volumes(0);
-  const TensorId gathered = c.activation(TensorKind::HeadInput, c.layers(), v.sequence_tokens * v.hidden);
-  add_collective(c, OpKind::MpAllGather, Phase::Forward, c.layers(), Collective::AllGather, own, gathered);
-  return gathered;
+  return gather_tokens(c, TensorKind::HeadInput, c.layers(), norm_forward(c, c.layers(), output));
 }
 
 }  // namespace
