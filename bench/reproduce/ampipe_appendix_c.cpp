@@ -60,7 +60,7 @@ Recomputed ampipe_appendix_c(const JsonReader& settings, FilesRead& files) {
   const Experiment experiment = read_experiment(settings.at("experiment"), files);
   const int samples = settings.integer("samples", 1, 1'000'000);
   Recomputed result;
-  for (int p : read_integers(settings.at("chunks"))) {
+  for (int p : read_integer_axis(settings.at("chunks"))) {
     Layer layer(experiment, p);
     std::mt19937_64 random(1);
     const auto draw = [&] { return .1 + 9.9 * static_cast<double>(random() >> 11) * 0x1p-53; };  // .1 to 10 s

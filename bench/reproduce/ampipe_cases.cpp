@@ -35,9 +35,9 @@ std::vector<Case> all_cases(const JsonReader& settings, int layers, FilesRead& f
   for (const std::string& model : read_strings(settings.at("models"))) {
     Experiment e = read_experiment(settings.at("experiment"), files,
                                    {"model=" + model, fmt::format("workload.layers={}", layers)});
-    for (int sequence : read_integers(settings.at("sequences")))
-      for (int batch : read_integers(settings.at("batches")))
-        for (double factor : read_numbers(settings.at("capacity_factors"))) {
+    for (int sequence : read_integer_axis(settings.at("sequences")))
+      for (int batch : read_integer_axis(settings.at("batches")))
+        for (double factor : read_axis(settings.at("capacity_factors"))) {
           e.workload.sequence = sequence;
           e.workload.batch = batch;
           e.workload.capacity_factor = factor;
@@ -51,7 +51,7 @@ std::vector<Case> all_cases(const JsonReader& settings, int layers, FilesRead& f
 
 Recomputed ampipe_cases(const JsonReader& settings, FilesRead& files) {
   Recomputed result;
-  for (int layers : read_integers(settings.at("layers"))) {
+  for (int layers : read_integer_axis(settings.at("layers"))) {
     std::vector<double> gains;
     double overhead = 0;
     for (const Case& each : all_cases(settings, layers, files))

@@ -8,10 +8,10 @@ namespace dovetail::bench {
 Recomputed ampipe_table2(const JsonReader& settings, FilesRead& files) {
   Recomputed result;
   const System baseline = load_system(settings.string("baseline"), files);
-  for (int sequence : read_integers(settings.at("sequences"))) {
+  for (int sequence : read_integer_axis(settings.at("sequences"))) {
     const Experiment e =
         read_experiment(settings.at("experiment"), files, {fmt::format("workload.sequence={}", sequence)});
-    for (int degree : read_integers(settings.at("degrees"))) {
+    for (int degree : read_integer_axis(settings.at("degrees"))) {
       System system = degree == 1 ? baseline : load_system(settings.string("system"), files);
       system.plan.forward_degree = system.plan.backward_degree = degree;
       result.values[fmt::format("{}K tokens, degree {}", sequence / 1024, degree)] = 1e3 * step_seconds(e, system);

@@ -31,7 +31,7 @@ struct Reading {
 
 Recomputed fsmoe_degrees(const JsonReader& settings, FilesRead&) {
   const int largest = settings.integer("largest_degree", 1, 1000);
-  const std::vector<int> few = read_integers(settings.at("few_degrees"));
+  const std::vector<int> few = read_integer_axis(settings.at("few_degrees"));
   const auto exact = [&](CommStreams streams) {
     return [=](const MoeTimes& moe, Seconds r) { return planners::best_degree(moe, streams, r, largest).degree; };
   };

@@ -59,7 +59,7 @@ Times added_by_a_layer(const Experiment& layer, const System& system, Stack stac
 }  // namespace
 
 Recomputed fsmoe_layer_speedups(const JsonReader& settings, FilesRead& files) {
-  const std::vector<int> layers = read_integers(settings.at("layers"));
+  const std::vector<int> layers = read_integer_axis(settings.at("layers"));
   const Stack stack{layers.at(0), layers.at(1)};
   const System baseline = load_system(settings.string("baseline"), files);
   const std::vector<System> systems = read_systems(settings.at("systems"), files);

@@ -119,7 +119,7 @@ void compare(const Experiment& e, Plan plan, std::span<const int> degrees, Diffe
 
 Recomputed mpipemoe_memory(const JsonReader& settings, FilesRead& files) {
   const System mpipemoe = load_system("mpipemoe", files), fastmoe = load_system("fastmoe", files);
-  const std::vector<int> degrees = read_integers(settings.at("degrees"));
+  const std::vector<int> degrees = read_integer_axis(settings.at("degrees"));
   Recomputed result;
   Differences differences(result);
   std::vector<double> saved;

@@ -65,7 +65,7 @@ void add_points(const Experiment& e, const FootprintSystems& systems, Recomputed
 
 Recomputed mpipemoe_fig9_11(const JsonReader& settings, FilesRead& files) {
   const FootprintSystems systems(files);
-  const std::vector<int> degrees = read_integers(settings.at("degrees"));
+  const std::vector<int> degrees = read_integer_axis(settings.at("degrees"));
   std::vector<double> memory, of_arena, of_equation, speed_up;
   for (const MpipemoeLayer& layer : mpipemoe_layers(settings, files)) {
     const Experiment& e = layer.experiment;

@@ -20,7 +20,7 @@ std::vector<MpipemoeLayer> mpipemoe_layers(const JsonReader& settings, FilesRead
   const Experiment base = read_experiment(settings.at("experiment"), files);
   std::vector<MpipemoeLayer> layers;
   for (const std::string& model : read_strings(settings.at("models")))
-    for (int tokens : read_integers(settings.at("tokens")))
+    for (int tokens : read_integer_axis(settings.at("tokens")))
       layers.push_back({fmt::format("{}, {} tokens", model, tokens), mpipemoe_layer(base, model, tokens, files)});
   return layers;
 }

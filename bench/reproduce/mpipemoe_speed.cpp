@@ -76,7 +76,7 @@ Recomputed mpipemoe_fig12(const JsonReader& settings, FilesRead& files) {
   const std::vector<int> thresholds{2, 4, 8};
   std::map<int, double> first;  // tokens from which the best degree is at least that
   Recomputed result;
-  for (int tokens : read_integers(settings.at("tokens"))) {
+  for (int tokens : read_integer_axis(settings.at("tokens"))) {
     const Experiment e = mpipemoe_layer(base, settings.string("model"), tokens, files);
     const int best = plan_moe(e, pipemoe).forward_degree;
     for (int degree : thresholds)
@@ -92,12 +92,12 @@ Recomputed mpipemoe_fig13(const JsonReader& settings, FilesRead& files) {
   const Experiment base = read_experiment(settings.at("experiment"), files);
   const System mpipemoe = load_system("mpipemoe", files);
   Recomputed result;
-  for (int gpus : read_integers(settings.at("gpus"))) {
+  for (int gpus : read_integer_axis(settings.at("gpus"))) {
     Experiment on = base;
     on.cluster.nodes = gpus / on.cluster.gpus_per_node;
     std::vector<std::string> orders;
     std::array<Seconds, 4> times;
-    for (int tokens : read_integers(settings.at("tokens"))) {
+    for (int tokens : read_integer_axis(settings.at("tokens"))) {
       times = strategy_times(mpipemoe_layer(on, settings.string("model"), tokens, files), mpipemoe);
       orders.push_back(in_order(
           {{"S1", times[0].value()}, {"S2", times[1].value()}, {"S3", times[2].value()}, {"S4", times[3].value()}}));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
 #include "bench/pipeline/evaluate.hpp"
 #include "bench/reproduce/published.hpp"
@@ -84,11 +85,20 @@ std::vector<System> read_systems(const JsonReader& names, FilesRead& files) {
 std::vector<std::string> read_strings(const JsonReader& json) {
   return read_list<std::string>(json, [](const JsonReader& each) { return each.string(); });
 }
-std::vector<int> read_integers(const JsonReader& json) {
-  return read_list<int>(json, [](const JsonReader& each) { return each.integer(-largest_setting, largest_setting); });
-}
 std::vector<double> read_numbers(const JsonReader& json) {
   return read_list<double>(json, [](const JsonReader& each) { return each.number(); });
+}
+std::vector<double> read_axis(const JsonReader& json) {
+  std::set<double> seen;
+  return read_list<double>(json, [&](const JsonReader& each) {
+    if (!seen.insert(each.number()).second) each.fail("given twice, expected once");
+    return each.number();
+  });
+}
+std::vector<int> read_integer_axis(const JsonReader& json) {
+  for (const JsonReader& each : json.elements()) each.integer(-largest_setting, largest_setting);
+  const std::vector<double> numbers = read_axis(json);
+  return {numbers.begin(), numbers.end()};
 }
 
 double mean(std::span<const double> values) {

@@ -46,8 +46,10 @@ double contended_seconds(const Experiment& experiment, const Plan& plan, const s
 std::vector<System> read_systems(const JsonReader& names, FilesRead& files);
 
 std::vector<std::string> read_strings(const JsonReader& json);
-std::vector<int> read_integers(const JsonReader& json);
 std::vector<double> read_numbers(const JsonReader& json);
+// Values that a table goes over. Throw InputError for one that stands there twice: it would count twice in means.
+std::vector<double> read_axis(const JsonReader& json);
+std::vector<int> read_integer_axis(const JsonReader& json);
 
 // Every n-th, from the first on.
 template <class T>

@@ -48,10 +48,10 @@ class AllToAlls {
 Recomputed tutel_2dh(const JsonReader& settings, FilesRead& files) {
   const Experiment experiment = read_experiment(settings.at("experiment"), files);
   const AllToAlls all_to_alls(experiment);
-  const std::vector<int> scales = read_integers(settings.at("gpus"));
+  const std::vector<int> scales = read_integer_axis(settings.at("gpus"));
   Recomputed result;
   std::vector<std::pair<std::string, double>> crossings;
-  for (int size : read_integers(settings.at("mebibytes"))) {
+  for (int size : read_integer_axis(settings.at("mebibytes"))) {
     int from = 0;  // the smallest scale from which on 2DH wins at all larger ones
     for (int gpus : scales) {
       const double gain = all_to_alls.gain(gpus, size * mebibyte);

@@ -62,7 +62,7 @@ Recomputed tutel_fig23(const JsonReader& settings, FilesRead& files) {
   const Experiment base = read_experiment(settings.at("experiment"), files);
   const System fairseq = load_system("fairseq", files);
   Recomputed result;
-  for (int gpus : read_integers(settings.at("gpus"))) {
+  for (int gpus : read_integer_axis(settings.at("gpus"))) {
     LayerSizes sizes;
     sizes.gpus = gpus;
     add_steps(moe_layer(base, read_sizes(settings.at("layer"), sizes)), fairseq.plan, result);
@@ -87,7 +87,7 @@ namespace {
 // GiB by number of tokens.
 std::vector<double> memory(const Experiment& base, const Plan& plan, const JsonReader& settings) {
   std::vector<double> memory;
-  for (int tokens : read_integers(settings.at("tokens"))) {
+  for (int tokens : read_integer_axis(settings.at("tokens"))) {
     LayerSizes sizes;
     sizes.tokens = tokens;
     memory.push_back(arena_of(moe_layer(base, read_sizes(settings.at("layer"), sizes)), plan).value() / gibibyte);
@@ -101,7 +101,7 @@ Recomputed tutel_table4(const JsonReader& settings, FilesRead& files) {
   const Experiment base = read_experiment(settings.at("experiment"), files);
   Experiment half = base;
   half.workload.dtype = DType::Fp16;
-  const std::vector<int> tokens = read_integers(settings.at("tokens"));
+  const std::vector<int> tokens = read_integer_axis(settings.at("tokens"));
   Recomputed result;
   for (const auto& [name, id] : {std::pair{"Fairseq", "fairseq"}, {"Tutel", "tutel"}}) {
     const Plan plan = load_system(id, files).plan;

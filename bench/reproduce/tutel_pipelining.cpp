@@ -45,11 +45,11 @@ std::vector<LayerSizes> layers_of(const JsonReader& grid, int gpus) {
   s.gpus = gpus;
   s.top_k = grid.integer("top_k", 1);
   s.capacity_factor = grid.number("capacity_factor");
-  for (int samples : read_integers(grid.at("samples")))
-    for (int sequence : read_integers(grid.at("sequence")))
-      for (int hidden : read_integers(grid.at("hidden")))
-        for (int expert_hidden : read_integers(grid.at("expert_hidden")))
-          for (double experts : read_numbers(grid.at("experts_per_gpu"))) {
+  for (int samples : read_integer_axis(grid.at("samples")))
+    for (int sequence : read_integer_axis(grid.at("sequence")))
+      for (int hidden : read_integer_axis(grid.at("hidden")))
+        for (int expert_hidden : read_integer_axis(grid.at("expert_hidden")))
+          for (double experts : read_axis(grid.at("experts_per_gpu"))) {
             s.tokens = tokens_of(samples, sequence);
             s.hidden = hidden;
             s.expert_hidden = expert_hidden;
@@ -95,9 +95,9 @@ Recomputed tutel_fig22(const JsonReader& settings, FilesRead& files) {
   const Experiment base = read_experiment(settings.at("experiment"), files);
   const std::array systems = both_systems(files);
   Recomputed result;
-  for (int factor : read_integers(settings.at("factors"))) {
+  for (int factor : read_integer_axis(settings.at("factors"))) {
     double most = 0;
-    for (int gpus : read_integers(settings.at("gpus"))) {
+    for (int gpus : read_integer_axis(settings.at("gpus"))) {
       LayerSizes sizes;
       sizes.gpus = gpus;
       sizes = read_sizes(settings.at("layer"), sizes);

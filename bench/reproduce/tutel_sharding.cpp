@@ -54,7 +54,7 @@ Recomputed tutel_table5(const JsonReader& settings, FilesRead& files) {
 
   const JsonReader mixed = settings.at("mixed");
   Seconds gathered, repeated, best;
-  for (int factor : read_integers(mixed.at("factors"))) {
+  for (int factor : read_integer_axis(mixed.at("factors"))) {
     const ShardingTimes t = times(base, read_sizes(mixed, usual), factor);
     gathered += t.gathered;
     repeated += t.repeated;

@@ -35,14 +35,34 @@ struct Relu {
   }
 };
 
-// silu(x W1) (x W3), by rows.
+// Rows times their scores.
+template <class Scalar>
+struct ScaleRows {
+  const Scalar* from;
+  const Wide<Scalar>* scores;
+  Scalar* to;
+  std::int64_t cols;
+  template <class Lanes>
+  DOVETAIL_BOTH void operator()(std::int64_t row, const Lanes& lanes) const {
+    const Wide<Scalar> score = scores[row];
+    for_columns<Scalar>(lanes, cols, [&](std::int64_t c, auto count) {
+      Pack<decltype(count)::value, Scalar> values = load_constant<decltype(count)::value>(from + row * cols + c);
+      for (Scalar& x : values.at) x = narrow<Scalar>(score * wide(x));
+      store(to + row * cols + c, values);
+    });
+  }
+};
+
+// silu(x W1) (x W3), times the row's score if there are any, by rows.
 template <class Scalar>
 struct GatedActivation {
   const Scalar* hidden;
   Scalar* activation;
   std::int64_t width, shards;
+  const Wide<Scalar>* scores = nullptr;
   template <class Lanes>
   DOVETAIL_BOTH void operator()(std::int64_t row, const Lanes& lanes) const {
+    const Wide<Scalar> score = scores == nullptr ? 1 : scores[row];
     for (std::int64_t shard = 0; shard < shards; ++shard) {
       const Scalar* const h = hidden + (row * shards + shard) * 2 * width;
       Scalar* const to = activation + (row * shards + shard) * width;
@@ -52,7 +72,7 @@ struct GatedActivation {
         Pack<size, Scalar> result;
         for (int j = 0; j < size; ++j) {
           const Wide<Scalar> x = wide(h1.at[j]);
-          result.at[j] = narrow<Scalar>(x * sigmoid(x) * wide(h3.at[j]));
+          result.at[j] = narrow<Scalar>(x * sigmoid(x) * wide(h3.at[j]) * score);
         }
         store<size>(to + c, result);
       });
@@ -99,51 +119,66 @@ struct MoveBlocks {
 
 // From the activation's gradient (rows of b) to that of the hidden rows (of b), by hidden rows of a. The activation may
 // take its gradient's place: that of a gate is computed, or taken from `activated` (rows of a) unless that is null.
+// `scores` (rows of b) have multiplied the activation unless they are null; d_scores are their gradients, in double
+// until the end, as gate gradients are differences of these.
 template <class Scalar>
 struct ActivationBackward {
+  using Number = Wide<Scalar>;
   SharedRows rows;
   const Scalar* hidden;
   Scalar *d_activation, *d_hidden;
   std::int64_t width, shards;
   bool gated, leaves_activation;
   const Scalar* activated = nullptr;
+  const Number* scores = nullptr;
+  Number* d_scores = nullptr;
   template <class Lanes>
   DOVETAIL_BOTH void operator()(std::int64_t index, const Lanes& lanes) const {
     const auto i = static_cast<std::uint32_t>(index);
-    const std::int64_t a = rows.in_a(i) * shards, b = rows.in_b(i) * shards, parts = gated ? 2 : 1;
+    const std::int64_t row = rows.in_b(i), a = rows.in_a(i) * shards, b = row * shards, parts = gated ? 2 : 1;
+    const Number score = scores == nullptr ? 1 : scores[row];
+    double dot = 0;
     for (std::int64_t shard = 0; shard < shards; ++shard) {
       const Scalar* const h = hidden + (a + shard) * parts * width;
       Scalar *const d = d_activation + (b + shard) * width, *const d_h = d_hidden + (b + shard) * parts * width;
       for_columns<Scalar>(lanes, width, [&](std::int64_t c, auto count) {
         if (gated)
           through_gate<decltype(count)::value>(
-              h + c, activated == nullptr ? nullptr : activated + (a + shard) * width + c, d + c, d_h + c);
+              h + c, activated == nullptr ? nullptr : activated + (a + shard) * width + c, score, d + c, d_h + c, dot);
         else
-          through_relu<decltype(count)::value>(h + c, d + c, d_h + c);
+          through_relu<decltype(count)::value>(h + c, score, d + c, d_h + c, dot);
       });
     }
+    if (d_scores == nullptr) return;
+    dot = lanes.sum(dot);
+    if (lanes.index() == 0) d_scores[row] = static_cast<Number>(dot);
   }
 
  private:
   template <int size>
-  DOVETAIL_BOTH void through_relu(const Scalar* h, Scalar* d, Scalar* d_h) const {
-    const Pack<size, Scalar> kept = load_constant<size>(h);
-    Pack<size, Scalar> result = load<size>(d);
-    for (int j = 0; j < size; ++j)
-      if (!(wide(kept.at[j]) > 0)) result.at[j] = narrow<Scalar>(0);
+  DOVETAIL_BOTH void through_relu(const Scalar* h, Number score, Scalar* d, Scalar* d_h, double& dot) const {
+    const Pack<size, Scalar> kept = load_constant<size>(h), d_out = load<size>(d);
+    Pack<size, Scalar> result, activation;
+    for (int j = 0; j < size; ++j) {
+      const Number x = wide(kept.at[j]), out = wide(d_out.at[j]);
+      if (d_scores != nullptr) dot += static_cast<double>(out) * x;
+      result.at[j] = narrow<Scalar>(x > 0 ? out * score : 0);
+      activation.at[j] = narrow<Scalar>(x * score);
+    }
     store(d_h, result);
-    if (leaves_activation) store(d, kept);
+    if (leaves_activation) store(d, activation);
   }
   template <int size>
-  DOVETAIL_BOTH void through_gate(const Scalar* h, const Scalar* kept, Scalar* d, Scalar* d_h) const {
-    using Number = Wide<Scalar>;
+  DOVETAIL_BOTH void through_gate(const Scalar* h, const Scalar* kept, Number score, Scalar* d, Scalar* d_h,
+                                  double& dot) const {
     const Pack<size, Scalar> h1 = load_constant<size>(h), h3 = load_constant<size>(h + width), d_out = load<size>(d);
     Pack<size, Scalar> d_h1, d_h3, activation;
     for (int j = 0; j < size; ++j) {
-      const Number x = wide(h1.at[j]), y = wide(h3.at[j]), out = wide(d_out.at[j]), s = sigmoid(x);
+      const Number x = wide(h1.at[j]), y = wide(h3.at[j]), s = sigmoid(x), out = wide(d_out.at[j]) * score;
+      if (d_scores != nullptr) dot += static_cast<double>(wide(d_out.at[j])) * (x * s * y);
       d_h1.at[j] = narrow<Scalar>(out * y * s * (1 + x * (1 - s)));
       d_h3.at[j] = narrow<Scalar>(out * x * s);
-      activation.at[j] = narrow<Scalar>(x * s * y);
+      activation.at[j] = narrow<Scalar>(x * s * y * score);
     }
     store(d_h, d_h1);
     store(d_h + width, d_h3);

@@ -162,15 +162,25 @@ void record_hidden(Recorder& out, const LayerShape& s, RowRange rows, const Scal
                           [&]<int size>() { return Relu<Scalar, size>{hidden}; });
 }
 
-// The input of W2: the hidden rows themselves, or `activated` or, if that is null, scratch.
+// The input of W2: the hidden rows themselves, or `activated` or, if that is null, scratch. `scores`, of the rows as
+// they are worked on, may be null.
 template <class Scalar>
 const Scalar* record_activation(Recorder& out, const LayerShape& s, RowRange rows, const Scalar* hidden,
-                                Scalar* activated) {
-  if (!s.gated) return hidden;
-  Scalar* const activation =
-      activated != nullptr ? activated : out.scratch<Scalar>(rows_of(s, rows) * s.weight_shards * s.shard);
-  out.launch(rows_of(s, rows), GatedActivation<Scalar>{hidden, activation, s.shard, s.weight_shards});
+                                const Wide<Scalar>* scores, Scalar* activated) {
+  if (!s.gated && scores == nullptr) return hidden;
+  const std::int64_t width = s.weight_shards * s.shard;
+  Scalar* const activation = activated != nullptr ? activated : out.scratch<Scalar>(rows_of(s, rows) * width);
+  if (s.gated)
+    out.launch(rows_of(s, rows), GatedActivation<Scalar>{hidden, activation, s.shard, s.weight_shards, scores});
+  else
+    out.launch(rows_of(s, rows), ScaleRows<Scalar>{hidden, scores, activation, width});
   return activation;
+}
+
+// Of chunks whose rows are one number each.
+LayerShape shape_of_scores(LayerShape s) {
+  s.hidden = 1;
+  return s;
 }
 
 // Rows that belong to nobody's expert.
@@ -184,11 +194,16 @@ void clear_unused(Recorder& out, const LayerShape& s, RowRange rows, Scalar* dat
 
 template <class Scalar>
 void record_forward(Recorder& out, const LayerShape& s, RowRange rows, const Scalar* input, const Scalar* weights,
-                    Scalar* hidden, Scalar* partial, Scalar* activated) {
+                    const Wide<Scalar>* scores, Scalar* hidden, Scalar* partial, Scalar* activated) {
   Scalar* const memory = memory_by_expert<Scalar>(out, s, rows);  // of the input, then of the result
   if (memory != nullptr) record_bring(out, s, rows, rows, input, memory);
   record_hidden<Scalar>(out, s, rows, memory == nullptr ? input : memory, weights, hidden);
-  const Scalar* const activation = record_activation<Scalar>(out, s, rows, hidden, activated);
+  if (scores != nullptr && memory != nullptr) {
+    auto* const by_expert = out.scratch<Wide<Scalar>>(rows_of(s, rows));
+    record_bring(out, shape_of_scores(s), rows, rows, scores, by_expert);
+    scores = by_expert;
+  }
+  const Scalar* const activation = record_activation<Scalar>(out, s, rows, hidden, scores, activated);
   const std::vector<RunBatch> runs = runs_of(s, rows, BatchOf::Rows);
   const RowBuffer<Scalar> result{memory == nullptr ? partial : memory, s.hidden, 0, s.hidden};
   for (std::int64_t shard = 0; shard < s.weight_shards; ++shard)
@@ -203,7 +218,8 @@ template <class Scalar>
 struct ForwardChunk {
   RowRange rows;
   const Scalar *input, *hidden;
-  const Scalar* activated;  // null: computed again
+  const Scalar* activated;               // null: computed again
+  const Wide<Scalar>* scores = nullptr;  // null: decode applies them
 };
 template <class Scalar>
 struct BackwardChunk {
@@ -211,6 +227,7 @@ struct BackwardChunk {
   const Scalar* d_partial;
   const Scalar* weights;
   Scalar *gradient, *d_input, *d_hidden;
+  Wide<Scalar>* d_scores = nullptr;  // null: decode applies scores
 };
 
 // Rows of the forward chunks as the backward chunk works on them: they are moved unless they lie so.
@@ -223,20 +240,42 @@ const Scalar* record_input(Recorder& out, const LayerShape& s, const std::vector
   return x;
 }
 
+// Scores of the rows that are worked on, and memory for their gradients; null where decode applies scores.
+template <class Scalar>
+struct WorkedScores {
+  const Wide<Scalar>* scores = nullptr;
+  Wide<Scalar>* gradients = nullptr;
+};
+template <class Scalar>
+WorkedScores<Scalar> record_scores(Recorder& out, const LayerShape& s, const std::vector<ForwardChunk<Scalar>>& kept,
+                                   const BackwardChunk<Scalar>& b, bool same_rows) {
+  if (b.d_scores == nullptr) return {};
+  if (same_rows && !by_expert(s)) return {kept.front().scores, b.d_scores};
+  auto* const scores = out.scratch<Wide<Scalar>>(rows_of(s, b.rows));
+  for (const ForwardChunk<Scalar>& forward : kept)
+    record_bring(out, shape_of_scores(s), forward.rows, b.rows, forward.scores, scores);
+  return {scores, by_expert(s) ? out.scratch<Wide<Scalar>>(rows_of(s, b.rows)) : b.d_scores};
+}
+
 // From the activation's gradient, which the activation replaces, to that of the hidden rows. Returns the activation:
-// without a gate the hidden rows are, and with one it may be there.
+// without a gate and without scores the hidden rows are, and with a gate it may be there.
 template <class Scalar>
 const Scalar* record_activation_backward(Recorder& out, const LayerShape& s,
                                          const std::vector<ForwardChunk<Scalar>>& kept, const BackwardChunk<Scalar>& b,
                                          Scalar* d_activation, bool same_rows) {
-  const Scalar* const there = s.gated ? kept.front().activated : kept.front().hidden;
+  const WorkedScores<Scalar> worked = record_scores(out, s, kept, b, same_rows);
+  const Scalar* const there = s.gated ? kept.front().activated : b.d_scores == nullptr ? kept.front().hidden : nullptr;
   const bool kept_activation = same_rows && there != nullptr;
   for (const ForwardChunk<Scalar>& forward : kept) {
     const SharedRows shared = shared_rows(forward.rows, b.rows);
-    out.launch(s.row_copies * s.positions() * shared.shared,
-               ActivationBackward<Scalar>{shared, forward.hidden, d_activation, b.d_hidden, s.shard, s.weight_shards,
-                                          s.gated, !kept_activation, forward.activated});
+    out.launch(
+        s.row_copies * s.positions() * shared.shared,
+        ActivationBackward<Scalar>{shared, forward.hidden, d_activation, b.d_hidden, s.shard, s.weight_shards, s.gated,
+                                   !kept_activation, forward.activated, worked.scores, worked.gradients});
   }
+  if (worked.gradients != b.d_scores)
+    record_return<Wide<Scalar>>(out, shape_of_scores(s), b.rows, worked.gradients, b.d_scores);
+  if (b.d_scores != nullptr) clear_unused(out, shape_of_scores(s), b.rows, b.d_scores);
   return kept_activation ? there : d_activation;
 }
 
@@ -306,23 +345,26 @@ void record_expert(DeviceOp<Scalar>& op) {
   const Scalar* const weights = op.read(roles::expert_weights);
   if (op.op.phase == Phase::Forward)
     return record_forward<Scalar>(op.out, s, op.op.rows, op.read(roles::expert_input), weights,
+                                  op.template data<Wide<Scalar>>(op.find_read(roles::row_scores)),
                                   op.write(TensorKind::Hidden), op.write(roles::expert_output),
                                   op.data(op.find_write(TensorKind::Activated)));
   Scalar* const gradient = op.write(roles::expert_gradient);
   if (!op.find_read(roles::expert_gradient).exists())
     op.out.zero(gradient, op.write_tensor(roles::expert_gradient).elements);
   const std::vector<TensorId> inputs = op.all_reads(roles::expert_input), hidden = op.all_reads(TensorKind::Hidden),
-                              activated = op.all_reads(TensorKind::Activated);
-  check(inputs.size() == hidden.size() && (activated.empty() || activated.size() == hidden.size()),
+                              activated = op.all_reads(TensorKind::Activated), scores = op.all_reads(roles::row_scores);
+  check(inputs.size() == hidden.size() && (activated.empty() || activated.size() == hidden.size()) &&
+            (scores.empty() || scores.size() == hidden.size()),
         "hidden rows for each input of an expert");
   std::vector<ForwardChunk<Scalar>> kept;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (const RowRange rows = op.tensor(inputs[i]).rows; rows.overlaps(op.op.rows))
-      kept.push_back(
-          {rows, op.data(inputs[i]), op.data(hidden[i]), activated.empty() ? nullptr : op.data(activated[i])});
+      kept.push_back({rows, op.data(inputs[i]), op.data(hidden[i]), activated.empty() ? nullptr : op.data(activated[i]),
+                      scores.empty() ? nullptr : op.template data<Wide<Scalar>>(scores[i])});
   record_backward<Scalar>(op.out, s, kept,
                           {op.op.rows, op.read(roles::d_expert_output), weights, gradient,
-                           op.write(gradient_of(roles::expert_input)), op.write(gradient_of(TensorKind::Hidden))});
+                           op.write(gradient_of(roles::expert_input)), op.write(gradient_of(TensorKind::Hidden)),
+                           op.template data<Wide<Scalar>>(op.find_write(gradient_of(TensorKind::DispatchedScores)))});
 }
 
 template <class Scalar>
@@ -332,7 +374,7 @@ void record_dense_ffn(DeviceOp<Scalar>& op) {
   const Scalar *const input = op.read(roles::ffn_input), *const weights =
                                                              op.read(TensorKind::DenseWeights) + s.dense_parameters();
   if (op.op.phase == Phase::Forward)
-    return record_forward<Scalar>(op.out, s, tokens, input, weights, op.write(TensorKind::FfnHidden),
+    return record_forward<Scalar>(op.out, s, tokens, input, weights, nullptr, op.write(TensorKind::FfnHidden),
                                   op.write(TensorKind::FfnPartial), op.data(op.find_write(TensorKind::FfnActivated)));
   Scalar* const d_hidden = op.out.template scratch<Scalar>(tokens.size() * s.hidden_width());
   record_backward<Scalar>(

@@ -75,6 +75,21 @@ struct FillSlots {
   }
 };
 
+// The number of a chunk's row: the score of its token's choice; 0 where no token has it.
+template <class Number>
+struct FillScores {
+  SlotShape shape;
+  const Number* routing;
+  const std::int32_t *slot_entry, *block_expert;
+  std::int64_t first, rows;  // slots [first, first + rows) of each block
+  Number* chunk;
+  DOVETAIL_BOTH void operator()(std::int64_t row) const {
+    const std::int64_t expert = block_expert[row / rows], slot = first + row % rows - shape.first_slot;
+    const std::int64_t entry = expert < 0 ? -1 : slot_entry[expert * shape.capacity + slot];
+    chunk[row] = entry < 0 ? 0 : routing[3 * entry + 2];
+  }
+};
+
 // visit(row) for each copy of a place's row that the chunks hold.
 template <class Scalar, class Visit>
 DOVETAIL_BOTH void for_copies(const SlotShape& shape, const ChunkView<Scalar>* chunks, std::int64_t chunk_count,
@@ -202,6 +217,22 @@ struct ScoreGradients {
       });
     dot = lanes.sum(dot);
     if (lanes.index() == 0) score_gradient[entry] = static_cast<Wide<Scalar>>(dot);
+  }
+};
+
+// The gradient of an entry's score: the sum of those of its row's copies; 0 where dropped. Rows are one number each.
+template <class Number>
+struct CollectScores {
+  SlotShape shape;
+  const Number* routing;
+  const ChunkView<Number>* chunks;
+  std::int64_t chunk_count;
+  Number* score_gradient;
+  DOVETAIL_BOTH void operator()(std::int64_t entry) const {
+    const auto place = static_cast<std::int64_t>(routing[3 * entry + 1]);
+    Number sum = 0;
+    if (place >= 0) for_copies(shape, chunks, chunk_count, place, [&](const Number* d_score) { sum += *d_score; });
+    score_gradient[entry] = sum;
   }
 };
 

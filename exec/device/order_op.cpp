@@ -11,6 +11,12 @@ SlotShape slot_shape(const LayerShape& s) {
   return {s.hidden, s.capacity, s.first_slot};
 }
 
+// Of chunks whose rows are one number each.
+LayerShape shape_of_numbers(LayerShape s) {
+  s.hidden = 1;
+  return s;
+}
+
 // Blocks of a chunk's experts (E, copies), -1 where there is none; and the other way round.
 struct BlockTables {
   std::int64_t copies = 1;
@@ -36,30 +42,38 @@ BlockTables block_tables(const LayerShape& s, const Tensor& chunk) {
   return tables;
 }
 
-template <class Scalar>
+template <class Item>
 struct Views {
-  const ChunkView<Scalar>* chunks;
+  const ChunkView<Item>* chunks;
   std::int64_t count;
 };
-template <class Scalar>
-Views<Scalar> read_chunks(const DeviceOp<Scalar>& op, Role role) {
-  std::vector<ChunkView<Scalar>> views;
+template <class Item, class Scalar>
+Views<Item> read_chunks(const DeviceOp<Scalar>& op, const LayerShape& s, Role role) {
+  std::vector<ChunkView<Item>> views;
   for (TensorId chunk : op.all_reads(role)) {
     const Tensor& t = op.tensor(chunk);
-    const BlockTables tables = block_tables(op.shape, t);
-    views.push_back({t.rows.first, t.rows.last, op.data(chunk), op.out.table(tables.blocks), tables.copies});
+    const BlockTables tables = block_tables(s, t);
+    views.push_back(
+        {t.rows.first, t.rows.last, op.template data<Item>(chunk), op.out.table(tables.blocks), tables.copies});
   }
   return {op.out.table(views), std::ssize(views)};
 }
 
-// Fills the chunks that an op writes with rows of `tokens`.
+// By slot: the entry of the routing that has it, or -1.
 template <class Scalar>
-void fill_chunks(const DeviceOp<Scalar>& op, const Scalar* tokens, const Wide<Scalar>* routing, bool weighted,
-                 Role chunks) {
+const std::int32_t* slot_entries(const DeviceOp<Scalar>& op, const Wide<Scalar>* routing) {
   const LayerShape& s = op.shape;
   auto* const slot_entry = op.out.template scratch<std::int32_t>(s.slots());
   op.out.fill(slot_entry, 0xff, s.slots() * static_cast<std::int64_t>(sizeof(std::int32_t)));  // -1
   op.out.launch(s.routing_entries(), InvertRouting<Wide<Scalar>>{routing, slot_entry});
+  return slot_entry;
+}
+
+// Fills the chunks that an op writes with rows of `tokens`.
+template <class Scalar>
+void fill_chunks(const DeviceOp<Scalar>& op, const Scalar* tokens, const Wide<Scalar>* routing,
+                 const std::int32_t* slot_entry, bool weighted, Role chunks) {
+  const LayerShape& s = op.shape;
   for (TensorId chunk : op.all_writes(chunks)) {
     const Tensor& t = op.tensor(chunk);
     const BlockTables tables = block_tables(s, t);
@@ -70,16 +84,55 @@ void fill_chunks(const DeviceOp<Scalar>& op, const Scalar* tokens, const Wide<Sc
 }
 
 template <class Scalar>
+void fill_scores(const DeviceOp<Scalar>& op, const Wide<Scalar>* routing, const std::int32_t* slot_entry) {
+  const LayerShape numbers = shape_of_numbers(op.shape);
+  for (TensorId chunk : op.all_writes(TensorKind::EncodedScores)) {
+    const Tensor& t = op.tensor(chunk);
+    const BlockTables tables = block_tables(numbers, t);
+    op.out.launch(t.elements,
+                  FillScores<Wide<Scalar>>{slot_shape(numbers), routing, slot_entry, op.out.table(tables.block_expert),
+                                           t.rows.first, t.rows.size(), op.template data<Wide<Scalar>>(chunk)});
+  }
+}
+
+template <class Scalar>
+void encode_forward(const DeviceOp<Scalar>& op, const Wide<Scalar>* routing) {
+  const std::int32_t* const slot_entry = slot_entries(op, routing);
+  fill_chunks(op, read_tokens(op, roles::moe_input), routing, slot_entry, false,
+              TensorKind::Encoded | TensorKind::ShadowInput);
+  fill_scores(op, routing, slot_entry);
+}
+
+template <class Scalar>
+void encode_backward(const DeviceOp<Scalar>& op, const Wide<Scalar>* routing) {
+  const Views<Scalar> d_encoded = read_chunks<Scalar>(op, op.shape, gradient_of(roles::expert_input));
+  op.out.launch(op.shape.tokens, CollectSlots<Scalar>{slot_shape(op.shape), token_entries(op, routing), nullptr,
+                                                      routing, false, d_encoded.chunks, d_encoded.count,
+                                                      write_tokens(op, gradient_of(roles::moe_input))});
+  const TensorId d_scores = op.find_write(TensorKind::ScoreGradient);
+  if (!d_scores.exists()) return;
+  const LayerShape numbers = shape_of_numbers(op.shape);
+  const Views<Wide<Scalar>> parts = read_chunks<Wide<Scalar>>(op, numbers, gradient_of(roles::row_scores));
+  op.out.launch(op.shape.routing_entries(),
+                CollectScores<Wide<Scalar>>{slot_shape(numbers), routing, parts.chunks, parts.count,
+                                            op.template data<Wide<Scalar>>(d_scores)});
+}
+
+template <class Scalar>
 void decode_backward(const DeviceOp<Scalar>& op) {
   const LayerShape& s = op.shape;
   Scalar* const gradient = write_tokens(op, TensorKind::OutputGradient);
   record_gradient_sum(op, gradient);
   const auto* const routing = op.template read<Wide<Scalar>>(TensorKind::Routing);
-  const Views<Scalar> combined = read_chunks(op, roles::to_decode);
-  op.out.launch(s.routing_entries(),
-                ScoreGradients<Scalar>{slot_shape(s), gradient, routing, combined.chunks, combined.count,
-                                       op.template write<Wide<Scalar>>(TensorKind::ScoreGradient)});
-  fill_chunks<Scalar>(op, gradient, routing, true, gradient_of(TensorKind::Combined | TensorKind::ShadowOutput));
+  const bool weighted = op.schedule.scores_at == ScoresAt::Decode;
+  if (weighted) {
+    const Views<Scalar> combined = read_chunks<Scalar>(op, s, roles::to_decode);
+    op.out.launch(s.routing_entries(),
+                  ScoreGradients<Scalar>{slot_shape(s), gradient, routing, combined.chunks, combined.count,
+                                         op.template write<Wide<Scalar>>(TensorKind::ScoreGradient)});
+  }
+  fill_chunks<Scalar>(op, gradient, routing, slot_entries(op, routing), weighted,
+                      gradient_of(TensorKind::Combined | TensorKind::ShadowOutput));
 }
 
 }  // namespace
@@ -110,13 +163,7 @@ template <class Scalar>
 void record_encode(DeviceOp<Scalar>& op) {
   if (op.find_read(TensorKind::RoutingMask).exists()) return record_dense_encode(op);
   const auto* const routing = op.template read<Wide<Scalar>>(TensorKind::Routing);
-  if (op.op.phase == Phase::Forward)
-    return fill_chunks(op, read_tokens(op, roles::moe_input), routing, false,
-                       TensorKind::Encoded | TensorKind::ShadowInput);
-  const Views<Scalar> d_encoded = read_chunks(op, gradient_of(roles::expert_input));
-  op.out.launch(op.shape.tokens, CollectSlots<Scalar>{slot_shape(op.shape), token_entries(op, routing), nullptr,
-                                                      routing, false, d_encoded.chunks, d_encoded.count,
-                                                      write_tokens(op, gradient_of(roles::moe_input))});
+  op.op.phase == Phase::Forward ? encode_forward(op, routing) : encode_backward(op, routing);
 }
 
 template <class Scalar>
@@ -124,11 +171,11 @@ void record_decode(DeviceOp<Scalar>& op) {
   if (op.find_read(TensorKind::CombineWeights).exists()) return record_dense_decode(op);
   if (op.op.phase == Phase::Backward) return decode_backward(op);
   const auto* const routing = op.template read<Wide<Scalar>>(TensorKind::Routing);
-  const Views<Scalar> combined = read_chunks(op, roles::to_decode);
-  op.out.launch(
-      op.shape.tokens,
-      CollectSlots<Scalar>{slot_shape(op.shape), token_entries(op, routing), read_tokens(op, TensorKind::MoeInput),
-                           routing, true, combined.chunks, combined.count, write_tokens(op, TensorKind::LayerInput)});
+  const Views<Scalar> combined = read_chunks<Scalar>(op, op.shape, roles::to_decode);
+  op.out.launch(op.shape.tokens, CollectSlots<Scalar>{slot_shape(op.shape), token_entries(op, routing),
+                                                      read_tokens(op, TensorKind::MoeInput), routing,
+                                                      op.schedule.scores_at == ScoresAt::Decode, combined.chunks,
+                                                      combined.count, write_tokens(op, TensorKind::LayerInput)});
 }
 
 template TokenEntries token_entries(const DeviceOp<double>&, const double*);

@@ -29,18 +29,23 @@ auto row(Scalar* first, std::int64_t count) {  // its exp() is vectorised, std::
   return Eigen::Map<std::conditional_t<std::is_const_v<Scalar>, const Array, Array>>(first, count);
 }
 
-// The input of W2, from the hidden rows: themselves (ffn, after ReLU), or silu(x W1) (x W3) in `kept` or, if that is
-// nowhere, in `memory`.
+// The input of W2, from the hidden rows: these (ffn, after ReLU), or silu(x W1) (x W3), times the rows' scores if they
+// have any. It is the hidden rows themselves, or in `kept` or, if that is nowhere, in `memory`.
 template <class Scalar>
-Matrix<const Scalar> activation(const LayerShape& shape, Matrix<const Scalar> hidden, Matrix<Scalar> kept,
-                                std::vector<Scalar>& memory) {
-  if (!shape.gated) return hidden;
+Matrix<const Scalar> activation(const LayerShape& shape, Matrix<const Scalar> hidden, const Scalar* scores,
+                                Matrix<Scalar> kept, std::vector<Scalar>& memory) {
+  if (!shape.gated && scores == nullptr) return hidden;
   const std::int64_t s = shape.shard;
   if (kept.data == nullptr) memory.resize(static_cast<std::size_t>(hidden.rows * s));
   const Matrix<Scalar> result = kept.data == nullptr ? Matrix<Scalar>(memory.data(), hidden.rows, s) : kept;
   for (std::int64_t i = 0; i < hidden.rows; ++i) {
-    const auto h1 = row(hidden.row(i), s), h3 = row(hidden.row(i) + s, s);
-    row(result.row(i), s) = h1 / (1 + (-h1).exp()) * h3;
+    const auto h1 = row(hidden.row(i), s);
+    auto to = row(result.row(i), s);
+    if (shape.gated)
+      to = h1 / (1 + (-h1).exp()) * row(hidden.row(i) + s, s);
+    else
+      to = h1;
+    if (scores != nullptr) to *= scores[i];
   }
   return result;
 }
@@ -65,30 +70,46 @@ void activation_backward(const LayerShape& shape, Matrix<const Scalar> hidden, M
   }
 }
 
+// Adds each row's part to the gradient of its score, and multiplies the gradient of the activation by the score.
+template <class Scalar>
+void scores_backward(const LayerShape& shape, Matrix<const Scalar> hidden, const Scalar* scores,
+                     Matrix<Scalar> d_activation, Scalar* d_scores, std::vector<Scalar>& memory) {
+  const Matrix<const Scalar> unweighted = activation<Scalar>(shape, hidden, nullptr, {}, memory);
+  for (std::int64_t i = 0; i < hidden.rows; ++i) {
+    auto d = row(d_activation.row(i), shape.shard);
+    const auto products = d.template cast<double>() * row(unweighted.row(i), shape.shard).template cast<double>();
+    d_scores[i] += static_cast<Scalar>(products.sum());
+    d *= scores[i];
+  }
+}
+
 template <class Scalar>
 struct Scratch {
   std::vector<Scalar> activation, d_activation;
 };
 
-// The forward pass has left this of one run of rows and one shard. `activated` may be nowhere.
+// The forward pass has left this of one run of rows and one shard. `activated` may be nowhere; scores null.
 template <class Scalar>
 struct KeptRun {
   Matrix<const Scalar> x, hidden, activated;
+  const Scalar* scores = nullptr;
 };
 
-// Gradients of one run of rows by one shard. d_x: `into`.
+// Gradients of one run of rows by one shard. d_x: `into`; d_scores: added to, null without scores.
 template <class Scalar>
 void run_backward(const LayerShape& shape, const ExpertWeights<const Scalar>& weights,
                   const ExpertWeights<Scalar>& gradient, const KeptRun<Scalar>& kept, Matrix<const Scalar> d_output,
-                  Matrix<Scalar> d_x, Into into, Matrix<Scalar> d_hidden, Scratch<Scalar>& scratch) {
+                  Matrix<Scalar> d_x, Into into, Matrix<Scalar> d_hidden, Scalar* d_scores, Scratch<Scalar>& scratch) {
   const std::int64_t s = shape.shard;
   const Matrix<const Scalar>&x = kept.x, &hidden = kept.hidden;
   scratch.d_activation.resize(static_cast<std::size_t>(x.rows * s));
   const Matrix<Scalar> d_activation(scratch.d_activation.data(), x.rows, s);
   const bool there = kept.activated.data != nullptr;
-  multiply(transposed(there ? kept.activated : activation<Scalar>(shape, hidden, {}, scratch.activation)), d_output,
-           gradient.w2, Into::Add);
+  multiply(transposed(there ? kept.activated : activation<Scalar>(shape, hidden, kept.scores, {}, scratch.activation)),
+           d_output, gradient.w2, Into::Add);
   multiply(d_output, transposed(weights.w2), d_activation);
+  if (d_scores != nullptr)
+    scores_backward<Scalar>(shape, hidden, kept.scores, d_activation, d_scores, scratch.activation);
   activation_backward<Scalar>(shape, hidden, d_activation, d_hidden);
   const Matrix<Scalar> d_h1 = d_hidden.cols_from(0, s);
   multiply(transposed(x), d_h1, gradient.w1, Into::Add);
@@ -142,7 +163,7 @@ void expert_hidden(const LayerShape& shape, Chunk<const Scalar> input, const Sca
 
 template <class Scalar>
 void expert_forward(const LayerShape& shape, Chunk<const Scalar> input, const Scalar* weights, Scalar* hidden,
-                    Scalar* partial, Scalar* activated) {
+                    Scalar* partial, Scalar* activated, const Scalar* scores) {
   const std::int64_t m = shape.hidden, width = shape.hidden_row();
   std::vector<Scalar> memory;
   for (std::int64_t position = 0; position < shape.positions(); ++position) {
@@ -151,13 +172,15 @@ void expert_forward(const LayerShape& shape, Chunk<const Scalar> input, const Sc
       const Matrix<const Scalar> x(input.data + run.first_in_a * m, run.count, m);
       const Matrix<Scalar> h(hidden + run.first_in_a * width, run.count, width);
       const Matrix<Scalar> y(partial + run.first_in_a * m, run.count, m);
+      const Scalar* const own_scores = scores == nullptr ? nullptr : scores + run.first_in_a;
       if (expert < 0) std::fill_n(y.data, run.count * m, Scalar(0));
       for (std::int64_t shard = 0; expert >= 0 && shard < shape.weight_shards; ++shard) {
         const ExpertWeights<const Scalar> w(shape, weights, shard, expert);
         const Matrix<Scalar> columns = of_shard(shape, h, shard);
         hidden_rows(shape, w, x, columns);
         const Matrix<Scalar> kept = activated_of(shape, activated, run.first_in_a, run.count, shard);
-        multiply(activation<Scalar>(shape, columns, kept, memory), w.w2, y, shard == 0 ? Into::Overwrite : Into::Add);
+        multiply(activation<Scalar>(shape, columns, own_scores, kept, memory), w.w2, y,
+                 shard == 0 ? Into::Overwrite : Into::Add);
       }
     }
   }
@@ -177,18 +200,23 @@ void expert_backward(const LayerShape& shape, Chunk<const Scalar> d_partial, con
         const Matrix<const Scalar> d_y(d_partial.data + run.first_in_b * m, run.count, m);
         const Matrix<Scalar> d_x(gradients.input + run.first_in_b * m, run.count, m);
         const Matrix<Scalar> d_h(gradients.hidden + run.first_in_b * width, run.count, width);
+        Scalar* const d_scores = gradients.scores == nullptr ? nullptr : gradients.scores + run.first_in_b;
         if (expert < 0) std::fill_n(d_x.data, run.count * m, Scalar(0));
+        if (d_scores != nullptr) std::fill_n(d_scores, run.count, Scalar(0));
         for (std::int64_t shard = 0; expert >= 0 && shard < shape.weight_shards; ++shard)
           run_backward<Scalar>(
               shape, {shape, weights, shard, expert}, {shape, gradients.weights, shard, expert},
-              {x, of_shard(shape, h, shard), activated_of(shape, forward.activated, run.first_in_a, run.count, shard)},
-              d_y, d_x, shard == 0 ? Into::Overwrite : Into::Add, of_shard(shape, d_h, shard), scratch);
+              {x, of_shard(shape, h, shard), activated_of(shape, forward.activated, run.first_in_a, run.count, shard),
+               forward.scores == nullptr ? nullptr : forward.scores + run.first_in_a},
+              d_y, d_x, shard == 0 ? Into::Overwrite : Into::Add, of_shard(shape, d_h, shard), d_scores, scratch);
       }
   }
 }
 
-template void expert_forward<float>(const LayerShape&, Chunk<const float>, const float*, float*, float*, float*);
-template void expert_forward<double>(const LayerShape&, Chunk<const double>, const double*, double*, double*, double*);
+template void expert_forward<float>(const LayerShape&, Chunk<const float>, const float*, float*, float*, float*,
+                                    const float*);
+template void expert_forward<double>(const LayerShape&, Chunk<const double>, const double*, double*, double*, double*,
+                                     const double*);
 template void expert_hidden<float>(const LayerShape&, Chunk<const float>, const float*, float*);
 template void expert_hidden<double>(const LayerShape&, Chunk<const double>, const double*, double*);
 template void expert_backward<float>(const LayerShape&, Chunk<const float>, const float*,

@@ -9,6 +9,7 @@
 #include "exec/reference/routing.hpp"
 #include "exec/step/layer_shape.hpp"
 #include "exec/step/matrix.hpp"
+#include "models/plan/plan.hpp"
 #include "models/question/volumes.hpp"
 
 namespace dovetail::exec {
@@ -113,10 +114,18 @@ void encode_forward(const LayerShape& shape, Matrix<const Scalar> moe_input, con
 template <class Scalar>
 void encode_backward(const LayerShape& shape, const Scalar* routing, std::span<const Chunk<const Scalar>> d_encoded,
                      Matrix<Scalar> d_moe_input);
+// Scores of the rows, as `encoded` has these, one number each; and from their gradients those of the choices.
 template <class Scalar>
-void decode_forward(const LayerShape& shape, Matrix<const Scalar> moe_input, const Scalar* routing,
+void encode_scores(const LayerShape& shape, const Scalar* routing, std::span<const Chunk<Scalar>> scores);
+template <class Scalar>
+void score_gradients(const LayerShape& shape, const Scalar* routing, std::span<const Chunk<const Scalar>> d_scores,
+                     Scalar* score_gradient);
+// `scores_at` experts: the rows have been multiplied by their scores.
+template <class Scalar>
+void decode_forward(const LayerShape& shape, Matrix<const Scalar> moe_input, const Scalar* routing, ScoresAt scores_at,
                     std::span<const Chunk<const Scalar>> combined, Matrix<Scalar> output);
-// output_gradient: sum of `gradients`.
+// output_gradient: sum of `gradients`. score_gradient: null where the experts apply the scores; `combined` is not read
+// then.
 template <class Scalar>
 void decode_backward(const LayerShape& shape, std::span<const Matrix<const Scalar>> gradients, const Scalar* routing,
                      std::span<const Chunk<const Scalar>> combined, Matrix<Scalar> output_gradient,
@@ -140,10 +149,10 @@ void dense_decode_backward(const LayerShape& shape, std::span<const Matrix<const
                            Matrix<Scalar> output_gradient, Scalar* d_combine,
                            std::span<const Chunk<Scalar>> d_combined);
 
-// expert.cpp
+// expert.cpp. `scores`, unless null, multiply the activated rows, one each.
 template <class Scalar>
 void expert_forward(const LayerShape& shape, Chunk<const Scalar> input, const Scalar* weights, Scalar* hidden,
-                    Scalar* partial, Scalar* activated = nullptr);
+                    Scalar* partial, Scalar* activated = nullptr, const Scalar* scores = nullptr);
 // The hidden rows alone, as expert_forward leaves them to the bit.
 template <class Scalar>
 void expert_hidden(const LayerShape& shape, Chunk<const Scalar> input, const Scalar* weights, Scalar* hidden);
@@ -152,12 +161,14 @@ struct KeptChunk {  // of the forward pass
   Chunk<const Scalar> input;
   const Scalar* hidden = nullptr;
   const Scalar* activated = nullptr;  // null: computed again
+  const Scalar* scores = nullptr;     // null: decode applies them
 };
 template <class Scalar>
 struct ExpertGradients {
   Scalar* weights = nullptr;  // added to
   Scalar* input = nullptr;
   Scalar* hidden = nullptr;
+  Scalar* scores = nullptr;  // null: decode applies them
 };
 // `kept`: all forward chunks that share rows with this one.
 template <class Scalar>

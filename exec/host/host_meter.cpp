@@ -59,7 +59,7 @@ Task order(const Probe& p) {
       encode_forward<float>(shape, from, routing->data(), {&chunk, 1});
     } else {
       const Chunk<const float> chunk{{0, p.rows}, rows->data()};
-      decode_forward<float>(shape, from, routing->data(), {&chunk, 1}, to);
+      decode_forward<float>(shape, from, routing->data(), ScoresAt::Decode, {&chunk, 1}, to);
     }
   };
 }

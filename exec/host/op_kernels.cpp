@@ -199,12 +199,17 @@ void forward_encode(OpContext<Scalar>& c) {
       c.find_read(TensorKind::RoutingMask).exists() ? dense_encode_forward<Scalar> : encode_forward<Scalar>;
   encode(c.shape, read_tokens(c, roles::moe_input), c.read(roles::encoding),
          write_chunks(c, TensorKind::Encoded | TensorKind::ShadowInput));
+  if (c.schedule.scores_at == ScoresAt::Experts)
+    encode_scores<Scalar>(c.shape, c.read(TensorKind::Routing), write_chunks(c, TensorKind::EncodedScores));
 }
 
 template <class Scalar>
 void backward_encode(OpContext<Scalar>& c) {
   const std::vector<Chunk<const Scalar>> d_encoded = read_chunks(c, gradient_of(roles::expert_input));
   const Matrix<Scalar> d_input = write_tokens(c, gradient_of(roles::moe_input));
+  if (c.schedule.scores_at == ScoresAt::Experts)
+    score_gradients<Scalar>(c.shape, c.read(TensorKind::Routing), read_chunks(c, gradient_of(roles::row_scores)),
+                            c.write(TensorKind::ScoreGradient));
   if (!c.find_read(TensorKind::RoutingMask).exists())
     return encode_backward<Scalar>(c.shape, c.read(TensorKind::Routing), d_encoded, d_input);
   const bool soft = c.find_read(roles::moe_input).exists();
@@ -215,10 +220,12 @@ void backward_encode(OpContext<Scalar>& c) {
 
 template <class Scalar>
 void forward_decode(OpContext<Scalar>& c) {
-  const auto decode =
-      c.find_read(TensorKind::CombineWeights).exists() ? dense_decode_forward<Scalar> : decode_forward<Scalar>;
-  decode(c.shape, read_tokens(c, TensorKind::MoeInput), c.read(roles::decoding), read_chunks(c, roles::to_decode),
-         write_tokens(c, TensorKind::LayerInput));
+  const Matrix<const Scalar> input = read_tokens(c, TensorKind::MoeInput);
+  const Matrix<Scalar> output = write_tokens(c, TensorKind::LayerInput);
+  const std::vector<Chunk<const Scalar>> rows = read_chunks(c, roles::to_decode);
+  if (const TensorId weights = c.find_read(TensorKind::CombineWeights); weights.exists())
+    return dense_decode_forward<Scalar>(c.shape, input, c.data(weights), rows, output);
+  decode_forward<Scalar>(c.shape, input, c.read(TensorKind::Routing), c.schedule.scores_at, rows, output);
 }
 
 // The gradient from above has one part for the last layer, else two.
@@ -229,7 +236,7 @@ void backward_decode(OpContext<Scalar>& c) {
   const auto decode =
       c.find_read(TensorKind::CombineWeights).exists() ? dense_decode_backward<Scalar> : decode_backward<Scalar>;
   decode(c.shape, gradients, c.read(roles::decoding), read_chunks(c, roles::to_decode),
-         write_tokens(c, TensorKind::OutputGradient), c.write(roles::d_scores),
+         write_tokens(c, TensorKind::OutputGradient), c.data(c.find_write(roles::d_scores)),
          write_chunks(c, gradient_of(TensorKind::Combined | TensorKind::ShadowOutput)));
 }
 
@@ -237,7 +244,7 @@ template <class Scalar>
 void forward_expert(OpContext<Scalar>& c) {
   expert_forward<Scalar>(expert_shape(c), {c.op.rows, c.read(roles::expert_input)}, c.read(roles::expert_weights),
                          c.write(TensorKind::Hidden), c.write(roles::expert_output),
-                         c.data(c.find_write(TensorKind::Activated)));
+                         c.data(c.find_write(TensorKind::Activated)), c.data(c.find_read(roles::row_scores)));
 }
 
 template <class Scalar>
@@ -260,17 +267,20 @@ void backward_expert(OpContext<Scalar>& c) {
   if (!c.find_read(roles::expert_gradient).exists())
     std::fill_n(gradient, c.write_tensor(roles::expert_gradient).elements, Scalar(0));
   const std::vector<TensorId> inputs = c.all_reads(roles::expert_input), hidden = c.all_reads(TensorKind::Hidden),
-                              activated = c.all_reads(TensorKind::Activated);
-  check(inputs.size() == hidden.size() && (activated.empty() || activated.size() == hidden.size()),
+                              activated = c.all_reads(TensorKind::Activated), scores = c.all_reads(roles::row_scores);
+  check(inputs.size() == hidden.size() && (activated.empty() || activated.size() == hidden.size()) &&
+            (scores.empty() || scores.size() == hidden.size()),
         "hidden rows for each input of an expert");
   std::vector<KeptChunk<Scalar>> kept;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     kept.push_back({{c.tensor(inputs[i]).rows, c.data(inputs[i])},
                     c.data(hidden[i]),
-                    activated.empty() ? nullptr : c.data(activated[i])});
+                    activated.empty() ? nullptr : c.data(activated[i]),
+                    scores.empty() ? nullptr : c.data(scores[i])});
   expert_backward<Scalar>(
       expert_shape(c), {c.op.rows, c.read(roles::d_expert_output)}, c.read(roles::expert_weights), kept,
-      {gradient, c.write(gradient_of(roles::expert_input)), c.write(gradient_of(TensorKind::Hidden))});
+      {gradient, c.write(gradient_of(roles::expert_input)), c.write(gradient_of(TensorKind::Hidden)),
+       c.data(c.find_write(gradient_of(TensorKind::DispatchedScores)))});
 }
 
 // The format is that of the compressed rows.

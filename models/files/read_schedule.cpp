@@ -268,6 +268,7 @@ ScheduleFile read_schedule(const JsonFile& input) {
   s.groups = read_parallelism(root.at("groups"));
   s.micro_batches = root.integer("micro_batches", 1, small_max);
   s.graphs = file.plan.graphs;
+  s.scores_at = file.plan.scores_at;
   s.virtual_stages = file.plan.virtual_stages;
   for (const JsonReader& r : root.at("rank_classes").elements()) s.classes.push_back({r.integer("ranks", 1)});
   for (const JsonReader& r : root.at("streams").elements())

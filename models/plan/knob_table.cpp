@@ -195,6 +195,18 @@ constexpr std::array table{
          .searched_as = "encodings",
          .holds_rows = true,
          .help = "Tokens get to the rows of their experts in one of two ways."},
+    Knob{
+        .name = "scores_at",
+        .type = choice<&Plan::scores_at>(
+            scores_at_names, {{ScoresAt::Decode,
+                               "Rows that come back are multiplied when they are added up, and kept for the gradient."},
+                              {ScoresAt::Experts,
+                               "Scores are sent after the rows, in an exchange of their own, and multiply the "
+                               "activated rows; rows that come back are not kept (Megatron-LM)."}}),
+        .group = Memory,
+        .search = Kept,
+        .holds_rows = true,
+        .help = "This says which operation multiplies rows by the scores of the gate."},
     Knob{.name = "grad_sync",
          .type = choice<&Plan::grad_sync>(
              grad_sync_names,

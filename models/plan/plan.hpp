@@ -50,6 +50,10 @@ inline constexpr Names<Encoding, 2> encoding_names{{{"sparse", Encoding::Sparse}
 enum class Wire { Same, Bf16, Fp8 };
 inline constexpr Names<Wire, 3> wire_names{{{"same", Wire::Same}, {"bf16", Wire::Bf16}, {"fp8", Wire::Fp8}}};
 
+// The op that multiplies rows by the scores of their choices.
+enum class ScoresAt { Decode, Experts };
+inline constexpr Names<ScoresAt, 2> scores_at_names{{{"decode", ScoresAt::Decode}, {"experts", ScoresAt::Experts}}};
+
 enum class GradSync { After, WithDense, FixedChunks, Partitioned };
 inline constexpr Names<GradSync, 4> grad_sync_names{{{"after", GradSync::After},
                                                      {"with_dense", GradSync::WithDense},
@@ -148,6 +152,7 @@ struct Plan {
   Wire dispatch_wire = Wire::Same;
   Wire combine_wire = Wire::Same;
   Encoding encoding = Encoding::Sparse;
+  ScoresAt scores_at = ScoresAt::Decode;
   GradSync grad_sync = GradSync::After;
   std::int64_t gradient_chunk_bytes = 30'000'000;  // Lina's
   std::vector<GradientSlice> gradient_slices;

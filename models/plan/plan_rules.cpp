@@ -253,6 +253,24 @@ void require_zero(const RuledPlan& r) {
     refuse("parameter_gather", "ahead contradicts plan.zero 0, where nothing is gathered; expected zero 1");
 }
 
+void require_scores(const RuledPlan& r) {
+  const Plan& p = r.plan;
+  if (p.scores_at == ScoresAt::Decode) return;
+  if (p.encoding == Encoding::Dense)
+    refuse("scores_at",
+           "experts contradicts plan.encoding dense, whose decoding is a product with the scores; expected decode");
+  if (p.combine_wire != Wire::Same)
+    refuse("scores_at", fmt::format("experts is not built yet with plan.combine_wire {}; built: decode",
+                                    name_in(wire_names, p.combine_wire)));
+  if (!p.shadowed_experts.empty())
+    refuse("scores_at", "experts is not built yet with plan.shadowed_experts; built: decode");
+  if (p.expert_sharding == ExpertSharding::Ep && r.experiment.parallelism.esp > 1)
+    refuse("scores_at",
+           fmt::format("experts is not built yet with parallelism.esp {} and plan.expert_sharding ep, where "
+                       "rows are gathered over the shards of an expert; built: decode",
+                       r.experiment.parallelism.esp));
+}
+
 // A graph is launched again and again as it was captured: no host waits inside, and sizes stay.
 void require_graphs(const RuledPlan& r) {
   if (r.plan.graphs != Graphs::All) return;
@@ -319,6 +337,11 @@ constexpr std::array rules{
         "that divide over pp; other schedules have one stage on each rank. There are no more stages than layers, "
         "and as many as parallelism.pipeline_layout has.",
         require_stages},
+    PlanRule{
+        "scores", "scores_at",
+        "Experts apply scores with sparse encoding and combine_wire same, without shadowed experts and where rows are "
+        "not gathered over shards.",
+        require_scores},
     PlanRule{"zero", "zero parameter_gather", "Weights are gathered ahead with zero 1 alone.", require_zero},
     PlanRule{"sharding", "sharding_repeats row_tile",
              "Tokens are repeated with expert_sharding ep_mp alone, to a number of shards that divides esp.",

@@ -21,6 +21,7 @@ enum class OpKind : std::uint8_t {
   Gate,
   Encode,
   Dispatch,
+  DispatchScores,
   EspAllGather,
   Expert,
   EspReduceScatter,

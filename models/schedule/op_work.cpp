@@ -221,7 +221,8 @@ KernelWork OpWork::decode(Phase phase) const {
   if (plan_.encoding == Encoding::Dense)
     return dense_order(phase == Phase::Backward, phase == Phase::Backward, 3 * v_.tokens * v_.hidden);
   const std::int64_t encoded = v_.encoded_elements(), tokens = v_.tokens * v_.hidden;
-  return memory(phase == Phase::Forward ? encoded + 2 * tokens : 2 * encoded + 3 * tokens);
+  if (phase == Phase::Forward) return memory(encoded + 2 * tokens);
+  return memory((plan_.scores_at == ScoresAt::Decode ? 2 : 1) * encoded + 3 * tokens);
 }
 
 Work OpWork::expert(Phase phase, const ChunkRange& chunk, bool keeps) const {
@@ -287,6 +288,12 @@ ExchangeWork OpWork::all_to_all(const ChunkRange& chunk, Wire wire) const {
   if (!chunk.by_peers()) return work;
   const auto others = static_cast<double>(chunk.peers.size() - (chunk.peers.first == 0 ? 1 : 0));
   work.message = work.message * (others / static_cast<double>(v_.peers - 1));
+  return work;
+}
+
+ExchangeWork OpWork::score_exchange(const ChunkRange& chunk) const {
+  ExchangeWork work = all_to_all(chunk);
+  work.message = work.message * (size_of(DType::Fp32) / (static_cast<double>(v_.hidden) * size_));
   return work;
 }
 

@@ -32,6 +32,7 @@ class Schedule {
   int micro_batches = 1;
   int virtual_stages = 1;        // of each pipeline stage
   Graphs graphs = Graphs::None;  // see launches.hpp
+  ScoresAt scores_at = ScoresAt::Decode;
 
   int class_of(const Op& op) const { return streams[op.stream].rank_class; }
   int class_of_rank(int rank) const;

@@ -103,7 +103,7 @@ Gradient moe_layer_backward(StepContext& c, int layer, const Gradient& gradient,
     d_shadows = shadows_backward(c, layer, decoded.back().shadows, saved.moe.shadows, shadow_gradients);
     return decoded.back().combined;
   });
-  const TensorIds d_encoded = experts_backward(c, layer, std::ref(d_combined), saved.moe.experts, [&] {
+  const BroughtRows d_encoded = experts_backward(c, layer, std::ref(d_combined), saved.moe.experts, [&] {
     if (chunked) c.host_sync(Phase::Backward, layer);
     gradients.add_slices(Window::Moe, layer);
   });
@@ -112,8 +112,8 @@ Gradient moe_layer_backward(StepContext& c, int layer, const Gradient& gradient,
   std::size_t done = 0;
   return attention_layer_backward(c, layer, saved, gradients, [&](const TokenPart& part) {
     const DecodeGradients& d = decoded[done];
-    const TensorIds of_chunks = of_part(part, d_encoded);
-    recompute_normed(c, layer, part, c.last_writer(of_chunks.front()), saved.moe);
+    const BroughtRows of_chunks{of_part(part, d_encoded.rows), of_part(part, d_encoded.d_scores)};
+    recompute_normed(c, layer, part, c.last_writer(of_chunks.rows.front()), saved.moe);
     const TensorId d_input = encode_backward(c, layer, part, d, of_chunks, d_shadows, saved.moe);
     if (through_shared >= 0) add_up(c, Phase::Backward, layer, {d_input, through_shared}, d_input);
     const TensorId input = saved.moe.input[done++];

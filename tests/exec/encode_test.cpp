@@ -54,7 +54,8 @@ TEST_CASE("Decode adds rows weighted by their scores to the residual") {
   chunks.first = {10, 20, 30, 40, 50, 60, 70, 80};  // expert 0 slots 0, 1; expert 1 slots 0, 1
   chunks.second = {-1, -1, 8, 16};                  // expert 0 slot 2, unused; expert 1 slot 2
   Values output(6);
-  decode_forward<double>(run.shape, matrix(run.tokens, 2), run.routing.data(), chunks.readable(), matrix(output, 2));
+  decode_forward<double>(run.shape, matrix(run.tokens, 2), run.routing.data(), ScoresAt::Decode, chunks.readable(),
+                         matrix(output, 2));
   CHECK(output == Values{1 + 5 + 17.5, 2 + 10 + 20, 3 + 50, 4 + 60, 5 + 60 + 1, 6 + 80 + 2});
 }
 
@@ -89,7 +90,8 @@ TEST_CASE("Dense order computes what sparse order does, with other chunks in eve
   combined.first = {10, 20, 30, 40, 50, 60, 70, 80};
   combined.second = {-1, -1, 8, 16};
   Values output(6), dense_output(6);
-  decode_forward<double>(run.shape, matrix(run.tokens, 2), run.routing.data(), combined.readable(), matrix(output, 2));
+  decode_forward<double>(run.shape, matrix(run.tokens, 2), run.routing.data(), ScoresAt::Decode, combined.readable(),
+                         matrix(output, 2));
   dense_decode_forward<double>(run.shape, matrix(run.tokens, 2), run.combine.data(), combined.readable(),
                                matrix(dense_output, 2));
   CHECK(dense_output == output);

@@ -17,5 +17,9 @@ DOVETAIL_KERNELS(float);
 DOVETAIL_KERNELS(Bf16);
 DOVETAIL_KERNEL(InvertRouting<double>);
 DOVETAIL_KERNEL(InvertRouting<float>);
+DOVETAIL_KERNEL(FillScores<double>);
+DOVETAIL_KERNEL(FillScores<float>);
+DOVETAIL_KERNEL(CollectScores<double>);
+DOVETAIL_KERNEL(CollectScores<float>);
 
 }  // namespace dovetail::exec

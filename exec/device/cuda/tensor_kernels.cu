@@ -16,6 +16,7 @@ namespace dovetail::exec {
   DOVETAIL_KERNEL(AdamStep<Scalar, pack_size<Scalar>>); \
   DOVETAIL_KERNEL(Relu<Scalar, 1>);                     \
   DOVETAIL_KERNEL(Relu<Scalar, pack_size<Scalar>>);     \
+  DOVETAIL_KERNEL(ScaleRows<Scalar>);                   \
   DOVETAIL_KERNEL(GatedActivation<Scalar>);             \
   DOVETAIL_KERNEL(ActivationBackward<Scalar>)
 

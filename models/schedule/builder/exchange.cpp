@@ -77,6 +77,11 @@ class SteppedExchange {
   std::int64_t elements_;
 };
 
+// Rows for the own rank alone cross no link.
+bool only_own(const StepContext& c, const Op& op) {
+  return c.groups().ep == 1 || (op.peers.first == 0 && op.peers.last == 1);
+}
+
 }  // namespace
 
 TensorId compress(StepContext& c, const Op& op, TensorId input, TensorId buffer) {
@@ -88,8 +93,7 @@ TensorId compress(StepContext& c, const Op& op, TensorId input, TensorId buffer)
 }
 
 TensorId exchange(StepContext& c, const Op& op, TensorId input, TensorKind kind, TensorId buffer) {
-  const bool only_own = c.groups().ep == 1 || (op.peers.first == 0 && op.peers.last == 1);
-  if (only_own) return input;
+  if (only_own(c, op)) return input;
   const Wire wire = c.is_compressed(input) ? c.wire(op.kind) : Wire::Same;
   const TensorKind sent = wire == Wire::Same ? kind : TensorKind::Compressed;
   if (!c.all_to_all_steps().empty()) {
@@ -100,6 +104,16 @@ TensorId exchange(StepContext& c, const Op& op, TensorId input, TensorKind kind,
   Op o = op;
   o.work = c.work(op.layer).all_to_all(chunk_of(op), wire);
   const TensorId output = c.chunked(sent, o, c.row_elements(op, wire), wire, buffer);
+  c.add(o, {input}, {output});
+  return output;
+}
+
+TensorId exchange_scores(StepContext& c, const Op& op, TensorId input, TensorKind kind) {
+  if (only_own(c, op)) return input;
+  Op o = op;
+  o.kind = OpKind::DispatchScores;
+  o.work = c.work(op.layer).score_exchange(chunk_of(op));
+  const TensorId output = c.row_scores(kind, o);
   c.add(o, {input}, {output});
   return output;
 }

@@ -16,6 +16,9 @@ TensorId compress(StepContext& c, const Op& op, TensorId input, TensorId buffer 
 // only.
 TensorId exchange(StepContext& c, const Op& op, TensorId input, TensorKind kind, TensorId buffer = {});
 
+// The scores of the rows, one fp32 number each, sent by themselves on the stream of `op`; or their gradients.
+TensorId exchange_scores(StepContext& c, const Op& op, TensorId input, TensorKind kind);
+
 // Makes a tensor of `kind` of compressed rows; others are returned as they are. `copies`: ranks whose rows these are
 // together, after a gather.
 TensorId decompress(StepContext& c, const Op& op, TensorId input, TensorKind kind, std::int64_t copies = 1,

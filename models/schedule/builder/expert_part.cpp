@@ -27,6 +27,7 @@ class ExpertPass {
         inputs_(inputs),
         sources_(chunks_.size()),
         tensors_(chunks_.size()),
+        d_scores_(chunks_.size()),
         brought_(chunks_.size()),
         sent_{ring(true), ring(true)},
         worked_(ring(exchanges(c) || gathers(c))),
@@ -40,6 +41,11 @@ class ExpertPass {
   void send(int i) {
     const TensorId source = sources_[static_cast<std::size_t>(i)] = inputs_(i);
     tensor(i) = send_rows(c_, op({}, {}, i), phase_ == Phase::Forward ? forward_send : backward_send, source, sent_);
+  }
+  void send_scores(int i, SavedExperts& saved) {
+    if (saved.scores.empty()) return;
+    TensorId& scores = saved.scores[static_cast<std::size_t>(i)];
+    scores = exchange_scores(c_, op({}, c_.streams().inter, i), scores, TensorKind::DispatchedScores);
   }
   TensorId source(int i) const { return sources_[static_cast<std::size_t>(i)]; }
 
@@ -60,6 +66,8 @@ class ExpertPass {
     const Op bringing = op(forward ? OpKind::Combine : OpKind::Dispatch, stream, i);
     t = exchange(c_, bringing, packed_.add(compress(c_, bringing, t, packed_.next())),
                  forward ? TensorKind::Combined : TensorKind::Encoded);
+    if (TensorId& scores = d_scores(i); scores.exists())
+      scores = exchange_scores(c_, bringing, scores, TensorKind::EncodedScores);
   }
 
   void work_forward(int i, SavedExperts& saved) {
@@ -72,7 +80,9 @@ class ExpertPass {
       writes.push_back(saved.activated.back());
     }
     writes.push_back(tensor(i) = add_result(TensorKind::ExpertPartial, o));
-    c_.add(o, std::array{input, saved.weights}, writes);
+    TensorIds reads{input, saved.weights};
+    if (!saved.scores.empty()) reads.push_back(saved.scores[static_cast<std::size_t>(i)]);
+    c_.add(o, reads, writes);
     save_chunk(c_, o, source(i), input, hidden, saved);
     bring_early(i);
   }
@@ -86,12 +96,15 @@ class ExpertPass {
     gradient.has_value = true;
     reads.insert(reads.end(), needed.begin(), needed.end());
     tensor(j) = add_result(TensorKind::ExpertInput, o);
-    const OpId worked = c_.add(o, reads, std::array{gradient.tensor, tensor(j), add_hidden(o)});
+    TensorIds writes{gradient.tensor, tensor(j), add_hidden(o)};
+    if (c_.plan().scores_at == ScoresAt::Experts)
+      writes.push_back(d_scores(j) = c_.row_scores(TensorKind::DispatchedScores, o));
+    const OpId worked = c_.add(o, reads, writes);
     bring_early(j);
     return worked;
   }
 
-  TensorIds finish() { return std::move(tensors_); }
+  BroughtRows finish() { return {std::move(tensors_), std::move(d_scores_)}; }
 
  private:
   Ring ring(bool of_chunks) const { return Ring(of_chunks ? ring_depth(c_.plan().buffers) : 0); }
@@ -113,6 +126,7 @@ class ExpertPass {
 
   const ChunkRange& chunk(int i) const { return chunks_[static_cast<std::size_t>(i)]; }
   TensorId& tensor(int i) { return tensors_[static_cast<std::size_t>(i)]; }
+  TensorId& d_scores(int i) { return d_scores_[static_cast<std::size_t>(i)]; }
   Op op(OpKind kind, StreamId stream, int i, const Work& work = {}) const {
     return c_.chunk_op(kind, phase_, layer_, stream, i, chunk(i), work);
   }
@@ -133,6 +147,7 @@ class ExpertPass {
   std::vector<ChunkRange> chunks_;
   const ChunkSource& inputs_;
   TensorIds sources_, tensors_;  // by chunk: what was sent; what has become of it so far
+  TensorIds d_scores_;           // by chunk, of the backward pass; -1: scores are not applied here
   std::vector<bool> brought_;
   SendRings sent_;
   Ring worked_, unpacked_, scattered_, packed_, hidden_;
@@ -145,16 +160,19 @@ TensorIds experts_forward(StepContext& c, int layer, const ChunkSource& encoded,
   ExpertPass pass(c, Phase::Forward, layer, encoded);
   saved.weights = worked_weights(c, layer);
   for (const auto [turn, i] : chunk_order(c.plan().order, pass.degree(), ring_depth(c.plan().buffers))) {
-    if (turn == Turn::Send) pass.send(i);
+    if (turn == Turn::Send) {
+      pass.send(i);
+      pass.send_scores(i, saved);
+    }
     if (turn == Turn::Work) pass.work_forward(i, saved);
     if (turn == Turn::Bring) pass.bring(i);
     if (turn == Turn::Send && i == pass.degree() - 1) after_sends();
   }
-  return pass.finish();
+  return pass.finish().rows;
 }
 
-TensorIds experts_backward(StepContext& c, int layer, const ChunkSource& d_combined, const SavedExperts& saved,
-                           const std::function<void()>& after_sends) {
+BroughtRows experts_backward(StepContext& c, int layer, const ChunkSource& d_combined, const SavedExperts& saved,
+                             const std::function<void()>& after_sends) {
   ExpertPass pass(c, Phase::Backward, layer, d_combined);
   WorkedGradient gradient = worked_gradient(c, layer);
   std::optional<Restoration> kept;

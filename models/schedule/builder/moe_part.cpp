@@ -85,6 +85,11 @@ TensorIds to_chunks(StepContext& c, int layer, const TokenPart& part, TensorId i
   const TensorIds shadows = shadow_rows(c, Phase::Forward, layer, TensorKind::ShadowInput);
   for (std::size_t i = 0; i < shadows.size(); ++i)
     saved.shadows.push_back({.expert = c.plan().shadowed_experts[i], .input = shadows[i]});
+  if (c.plan().scores_at == ScoresAt::Experts)
+    for (const Op& chunk : chunks) {
+      saved.experts.scores.push_back(c.row_scores(TensorKind::EncodedScores, chunk));
+      writes.push_back(saved.experts.scores.back());
+    }
   append(writes, shadows);
   c.add(c.part_op(OpKind::Encode, Phase::Forward, layer, part, c.work(part).encode(Phase::Forward)),
         std::array{input, encode_by(saved, part)}, writes);
@@ -153,9 +158,12 @@ DecodeGradients decode_backward(StepContext& c, int layer, const TokenPart& part
   d.score = saved.weights[index(part)] >= 0
                 ? c.fp32(TensorKind::CombineWeights, layer, v.dense_weights(), true, part.chunk)
                 : c.fp32(TensorKind::ScoreGradient, layer, v.routing_entries, false, part.chunk);
-  TensorIds reads = gradient, writes{d.output, d.score};
+  TensorIds reads = gradient, writes{d.output};
   reads.push_back(decode_by(saved, part));
-  append(reads, combined_of(saved, part));
+  if (c.plan().scores_at == ScoresAt::Decode) {
+    append(reads, combined_of(saved, part));
+    writes.push_back(d.score);
+  }
   const std::vector<Op> chunks = chunks_of_part(c, OpKind::Combine, Phase::Backward, layer, part);
   d.combined = chunk_tensors(c, TensorKind::Combined, chunks);
   d.shadows = shadow_rows(c, Phase::Backward, layer, TensorKind::ShadowOutput);
@@ -167,7 +175,7 @@ DecodeGradients decode_backward(StepContext& c, int layer, const TokenPart& part
 }
 
 TensorId encode_backward(StepContext& c, int layer, const TokenPart& part, const DecodeGradients& decoded,
-                         const TensorIds& d_encoded, const TensorIds& d_shadows, const SavedMoe& saved) {
+                         const BroughtRows& d_encoded, const TensorIds& d_shadows, const SavedMoe& saved) {
   const LayerVolumes& v = part.volumes;
   const OpWork work = c.work(part);
   const TensorId routing = saved.routing[index(part)];
@@ -185,7 +193,11 @@ TensorId encode_backward(StepContext& c, int layer, const TokenPart& part, const
   }
   const std::vector<Op> chunks = chunks_of_part(c, OpKind::Dispatch, Phase::Backward, layer, part);
   for (std::size_t j = 0; j < chunks.size(); ++j)
-    reads.push_back(decompress(c, chunks[j], d_encoded[j], TensorKind::Encoded));
+    reads.push_back(decompress(c, chunks[j], d_encoded.rows[j], TensorKind::Encoded));
+  if (c.plan().scores_at == ScoresAt::Experts) {
+    append(reads, d_encoded.d_scores);
+    writes.push_back(decoded.score);
+  }
   append(reads, d_shadows);
   c.add(c.part_op(OpKind::Encode, Phase::Backward, layer, part, work.encode(Phase::Backward)), reads, writes);
   // Each part adds to the router's gradient; the first one overwrites it.

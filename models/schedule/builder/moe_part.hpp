@@ -29,9 +29,9 @@ void receive_rows(StepContext& c, int layer, const TokenPart& part, const Tensor
 void decode_forward(StepContext& c, int layer, const TokenPart& part, TensorId output, const SavedMoe& saved);
 
 struct DecodeGradients {
-  TensorId output, score;
-  TensorIds combined;  // of the part's backward chunks, as they are sent
-  TensorIds shadows;   // of shadow_output
+  TensorId output, score;  // of the scores: left to encode_backward where the experts apply them
+  TensorIds combined;      // of the part's backward chunks, as they are sent
+  TensorIds shadows;       // of shadow_output
 };
 // `gradient`: parts (one or two) that add up to the output's gradient.
 DecodeGradients decode_backward(StepContext& c, int layer, const TokenPart& part, const TensorIds& gradient,
@@ -39,6 +39,6 @@ DecodeGradients decode_backward(StepContext& c, int layer, const TokenPart& part
 // `d_encoded`: the part's chunks as they came; `d_shadows`: of shadow_input. Returns d_moe_input or,
 // with norms, d_normed_moe_input.
 TensorId encode_backward(StepContext& c, int layer, const TokenPart& part, const DecodeGradients& decoded,
-                         const TensorIds& d_encoded, const TensorIds& d_shadows, const SavedMoe& saved);
+                         const BroughtRows& d_encoded, const TensorIds& d_shadows, const SavedMoe& saved);
 
 }  // namespace dovetail::builder

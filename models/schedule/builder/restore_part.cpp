@@ -84,7 +84,7 @@ void Restoration::before_work(int j) {
 TensorIds Restoration::needed(int j) const {
   const ChunkSpan chunks = forward_chunks(j);
   TensorIds tensors;
-  for (const TensorIds* part : {&now_.input, &now_.hidden, &now_.activated})
+  for (const TensorIds* part : {&now_.input, &now_.hidden, &now_.activated, &now_.scores})
     if (!part->empty()) tensors.insert(tensors.end(), part->begin() + chunks.first, part->begin() + chunks.last);
   return tensors;
 }

@@ -10,6 +10,7 @@ namespace dovetail::builder {
 struct SavedExperts {
   TensorIds input, hidden;
   TensorIds activated;  // empty: the backward pass computes it again
+  TensorIds scores;     // empty: they are not applied here
   TensorId weights;     // of the layer: what the experts worked with
 };
 
@@ -26,8 +27,8 @@ class Restoration {
   void sent(int j);
   void before_work(int j);
   void worked(OpId op) { latest_ = op; }
-  // The inputs, then the hidden rows, then the activated ones if these are kept, of the forward chunks that share rows
-  // with backward chunk j.
+  // Of the forward chunks that share rows with backward chunk j: the inputs, the hidden rows, the activated ones if
+  // these are kept, and the scores if they are applied here.
   TensorIds needed(int j) const;
 
  private:

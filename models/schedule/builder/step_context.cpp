@@ -147,6 +147,7 @@ Schedule StepContext::finish() {
   schedule.micro_batches = plan_.micro_batches;
   schedule.virtual_stages = plan_.virtual_stages;
   schedule.graphs = plan_.graphs;
+  schedule.scores_at = plan_.scores_at;
   schedule.groups = groups_;
   return schedule;
 }
@@ -249,13 +250,25 @@ TensorId StepContext::fp32(TensorKind kind, int layer, std::int64_t elements, bo
   return writer_.add_tensor(t);
 }
 
-TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire, TensorId buffer) {
+Tensor StepContext::tensor_like(const Op& op, TensorKind kind, std::int64_t elements) const {
   Tensor t = tensor(kind, op.layer, elements);
   const StepPlace& place = op;
   static_cast<StepPlace&>(t) = place;
-  if (wire != Wire::Same) t.dtype = wire_dtype(wire);
   t.gradient = op.phase == Phase::Backward && !entry_of(op.kind).restores;
+  return t;
+}
+
+TensorId StepContext::chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire, TensorId buffer) {
+  Tensor t = tensor_like(op, kind, elements);
+  if (wire != Wire::Same) t.dtype = wire_dtype(wire);
   t.buffer = buffer;
+  return writer_.add_tensor(t);
+}
+
+TensorId StepContext::row_scores(TensorKind kind, const Op& op) {
+  const LayerVolumes& v = volumes(op.layer);
+  Tensor t = tensor_like(op, kind, v.all_to_all_elements(chunk_of(op)) / v.hidden);
+  t.dtype = DType::Fp32;
   return writer_.add_tensor(t);
 }
 

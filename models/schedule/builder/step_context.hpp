@@ -122,6 +122,8 @@ class StepContext {
   // A tensor like the op in layer, expert, chunk, rows and peers; a gradient in the backward pass, unless the op
   // restores what was dropped. `buffer`: see Tensor.
   TensorId chunked(TensorKind kind, const Op& op, std::int64_t elements, Wire wire = Wire::Same, TensorId buffer = {});
+  // One fp32 number for each of the op's rows between the ranks that exchange them.
+  TensorId row_scores(TensorKind kind, const Op& op);
   TensorId copy_of(TensorId original, Place place, TensorId buffer = {});
   std::int64_t elements_of(TensorId tensor) const { return writer_.tensor(tensor).elements; }
   Bytes bytes_of(TensorId tensor) const { return writer_.tensor(tensor).bytes(); }
@@ -143,6 +145,7 @@ class StepContext {
   const Stage& here() const { return stages_[static_cast<std::size_t>(stage_)]; }
   void add_streams(StreamIds& streams);
   Tensor tensor(TensorKind kind, int layer, std::int64_t elements) const;
+  Tensor tensor_like(const Op& op, TensorKind kind, std::int64_t elements) const;
   void add_end_weights();
   void add_weights(Stage& stage);
 

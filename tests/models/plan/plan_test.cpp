@@ -57,6 +57,14 @@ TEST_CASE("what cannot be built is refused with the knob and the reason") {
        "/plan/restore: not built yet together with plan.split peers; expected keep"},
       {[](Plan& p) { p.expert_sharding = ExpertSharding::EpMp, p.encoding = Encoding::Dense; },
        "/plan/encoding: not built yet together with rows repeated by plan.expert_sharding ep_mp; expected sparse"},
+      {[](Plan& p) { p.scores_at = ScoresAt::Experts, p.encoding = Encoding::Dense; },
+       "/plan/scores_at: experts contradicts plan.encoding dense, whose decoding is a product with the scores; "
+       "expected "
+       "decode"},
+      {[](Plan& p) { p.scores_at = ScoresAt::Experts, p.combine_wire = Wire::Fp8; },
+       "/plan/scores_at: experts is not built yet with plan.combine_wire fp8; built: decode"},
+      {[](Plan& p) { p.scores_at = ScoresAt::Experts; },
+       "/plan/scores_at: experts is not built yet with parallelism.esp 4 and plan.expert_sharding ep"},
       {[](Plan& p) { p.all_to_all = AllToAll::NodeDeduplicated; },
        "/plan/all_to_all: node_deduplicated is not built yet; built: linear, naive_local, "},
       {[](Plan& p) { p.all_to_all_levels = {8}; }, "/plan/all_to_all_levels: given, but plan.all_to_all is linear"},
