@@ -177,7 +177,7 @@ const Scalar* record_activation(Recorder& out, const LayerShape& s, RowRange row
   return activation;
 }
 
-// Of chunks whose rows are one number each.
+// Chunks whose rows are one number each.
 LayerShape shape_of_scores(LayerShape s) {
   s.hidden = 1;
   return s;

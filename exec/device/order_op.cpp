@@ -11,7 +11,7 @@ SlotShape slot_shape(const LayerShape& s) {
   return {s.hidden, s.capacity, s.first_slot};
 }
 
-// Of chunks whose rows are one number each.
+// Chunks whose rows are one number each.
 LayerShape shape_of_numbers(LayerShape s) {
   s.hidden = 1;
   return s;

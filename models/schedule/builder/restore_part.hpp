@@ -27,8 +27,8 @@ class Restoration {
   void sent(int j);
   void before_work(int j);
   void worked(OpId op) { latest_ = op; }
-  // Of the forward chunks that share rows with backward chunk j: the inputs, the hidden rows, the activated ones if
-  // these are kept, and the scores if they are applied here.
+  // The inputs of the forward chunks that share rows with backward chunk j; then their hidden rows, their activated ones
+  // if these are kept, and their scores if these are applied here.
   TensorIds needed(int j) const;
 
  private:
