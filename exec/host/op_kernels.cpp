@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "exec/host/clipping.hpp"
 #include "exec/step/wire_format.hpp"
 #include "models/base/errors.hpp"
 #include "models/schedule/op_work.hpp"
@@ -341,8 +342,12 @@ void update(OpContext<Scalar>& c) {
         "an optimizer state too small for two moments");
   Scalar* const mean = c.write(TensorKind::OptimizerState);
   for (const UpdatedPart& part : parts.all)
-    adam_step<Scalar>(part.elements.size(), c.data(part.gradient.tensor) + part.gradient.first, 1,
-                      c.data(part.weights) + part.elements.first, mean + part.state, mean + parts.total + part.state);
+    for_clipped(c, c.data(part.gradient.tensor) + part.gradient.first, part.elements.size(),
+                [&](std::int64_t first, std::span<const Scalar> gradients) {
+                  Scalar* const state = mean + part.state + first;
+                  adam_step<Scalar>(std::ssize(gradients), gradients.data(), 1,
+                                    c.data(part.weights) + part.elements.first + first, state, state + parts.total);
+                });
 }
 
 // The rows of a part of the gradient, whichever tokens these are.
@@ -453,6 +458,7 @@ constexpr auto kernels =
                                         {OpKind::OutputHead, forward_head<Scalar>, backward_head<Scalar>},
                                         {OpKind::LossStatistics, forward_loss_statistics<Scalar>, nullptr},
                                         {OpKind::Loss, forward_loss<Scalar>, nullptr},
+                                        {OpKind::GradientNorm, gradient_norm<Scalar>, gradient_norm<Scalar>},
                                         {OpKind::Update, update<Scalar>, update<Scalar>}});
 
 }  // namespace

@@ -50,6 +50,8 @@ enum class OpKind : std::uint8_t {
   LossStatistics,
   GatherStatistics,
   Loss,
+  GradientNorm,
+  GradientNormAllReduce,
   Update
 };
 inline constexpr std::size_t op_kinds = static_cast<std::size_t>(OpKind::Update) + 1;

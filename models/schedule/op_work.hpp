@@ -86,7 +86,9 @@ class OpWork {
   ExchangeWork reduce_gradients(Collective kind, GroupKind group, std::int64_t elements) const;  // in their format
   ExchangeWork gather_weights(GroupKind group, std::int64_t elements) const;
   ExchangeWork stage_send() const;                   // (T, M) to the next pipeline stage, or its gradient back
-  KernelWork update(std::int64_t parameters) const;  // one Adam step
+  KernelWork gradient_norm(std::int64_t parameters) const;  // the squares of so many gradients
+  ExchangeWork reduce_gradient_norm() const;                // one number of all ranks
+  KernelWork update(std::int64_t parameters) const;         // one Adam step
 
  private:
   ExchangeWork collective(Collective collective, GroupKind group, std::int64_t elements) const;

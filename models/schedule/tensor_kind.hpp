@@ -65,7 +65,9 @@ enum class TensorKind : std::uint8_t {
   EmbeddingWeights,
   HeadWeights,
   NormWeights,
-  ReplicatedGradients
+  ReplicatedGradients,
+  GradientSquares,
+  SquaresOfAll
 };
 
 // A chunked tensor exists once per chunk. Shapes are in the letters of operands.md; empty: said there in words.
@@ -147,6 +149,9 @@ inline constexpr auto tensor_table = std::to_array<TensorEntry>({
     {TensorKind::NormWeights, "norm_weights", "", "(2, M) of a layer's two norms; (M) of the final one"},
     {TensorKind::ReplicatedGradients, "replicated_gradients", "",
      "of what all ranks of the stage hold alike: by layer, its norms and its router; then the final norm"},
+    {TensorKind::GradientSquares, "gradient_squares", "(1)",
+     "the sum of the squares of the gradients that this rank updates, each divided by the ranks that update it", true},
+    {TensorKind::SquaresOfAll, "squares_of_all", "(1)", "the sum of these over all ranks: the norm's square", true},
 });
 
 inline constexpr auto tensor_kind_names = [] {
