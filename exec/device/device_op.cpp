@@ -72,9 +72,8 @@ void record_gradient_norm(const DeviceOp<Scalar>& op) {
   for (const GradientShare& share : shares) {
     const RowRange at = share.elements;
     const bool packs = at.first % pack_size<Scalar> == 0 && at.size() % pack_size<Scalar> == 0;
-    op.out.launch(parts_of(share),
-                  SquareParts<Scalar>{op.data(share.tensor) + at.first, at.size(), packs,
-                                      1 / static_cast<Number>(share.copies), parts + done});
+    op.out.launch(parts_of(share), SquareParts<Scalar>{op.data(share.tensor) + at.first, at.size(), packs,
+                                                       1 / static_cast<Number>(share.copies), parts + done});
     done += parts_of(share);
   }
   op.out.launch(1, AddSquares<Number>{parts, all, op.template write<Number>(TensorKind::GradientSquares)});
@@ -142,6 +141,8 @@ void record_op(DeviceOp<Scalar>& op) {
       return record_projection(op);
     case OpKind::Attention:
       return record_attention(op);
+    case OpKind::QueryKeyNorm:
+      return record_query_key_norm(op);
     case OpKind::Gate:
       return record_gate(op);
     case OpKind::Encode:

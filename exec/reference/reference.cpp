@@ -303,7 +303,7 @@ auto first_norm(const Sizes& s, Norms& weights) {
 }
 template <class Norms>
 auto second_norm(const Sizes& s, Norms& weights) {
-  return std::span(weights).last(s.hidden);
+  return std::span(weights).subspan(s.hidden, s.hidden);
 }
 
 // The layers of a step, forward and then backward. Values between layers are as ranks hold them.

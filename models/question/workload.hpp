@@ -61,7 +61,7 @@ struct Workload {
   std::optional<DType> products = {};         // of attention's projections, dense layers and experts; none: dtype
   std::vector<RouterLoad> router_loads = {};  // where a router has really run; else its loads are modelled
   Extent extent = Extent::Layers;
-  std::optional<DType> gradients = {};  // of weights, as they add up and are reduced; none: dtype
+  std::optional<DType> gradients = {};        // of weights, as they add up and are reduced; none: dtype
   std::optional<double> clip_gradients = {};  // the largest norm of all gradients together; none: see clip()
 
   bool whole_layers() const { return extent != Extent::Layers; }

@@ -16,6 +16,7 @@ inline constexpr Names<Phase, 3> phase_names{
 enum class OpKind : std::uint8_t {
   MpAllGather,
   Projection,
+  QueryKeyNorm,
   Attention,
   MpReduceScatter,
   Gate,

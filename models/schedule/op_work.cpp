@@ -149,6 +149,11 @@ KernelWork OpWork::attention_chunk(Phase phase) const {
   return of(kernels, memory);
 }
 
+// Backward: the gradient of the result and the input are read, and that of the input is written.
+KernelWork OpWork::query_key_norm(Phase phase) const {
+  return memory((phase == Phase::Forward ? 2 : 3) * v_.sequence_tokens * v_.query_key_normed);
+}
+
 KernelWork OpWork::core_attention() const {
   KernelList kernels;
   MemoryPasses memory;

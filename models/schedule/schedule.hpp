@@ -17,8 +17,8 @@ struct RankClass {
 
 // Ops stand in an order in which they could run one by one: dependencies point backwards, and a
 // stream's FIFO order is the order of its ops here. A collective is one op shared by its group. Classes exchange data
-// by StageSend, which writes a tensor of another class, and the StageReceive there, which depends on it. A collective of
-// all stages is an op of each of them, which reads a tensor of every stage.
+// by StageSend, which writes a tensor of another class, and the StageReceive there, which depends on it. A collective
+// of all stages is an op of each of them, which reads a tensor of every stage.
 class Schedule {
  public:
   std::vector<RankClass> classes;

@@ -67,6 +67,7 @@ constexpr auto kinds = std::to_array<std::pair<TensorKind, MemoryKind>>({
     {TensorKind::ReplicatedGradients, MemoryKind::Gradients},
     {TensorKind::GradientSquares, MemoryKind::Gradients},
     {TensorKind::SquaresOfAll, MemoryKind::Gradients},
+    {TensorKind::QueryKeyInput, MemoryKind::Attention},
 });
 
 constexpr bool in_order() {

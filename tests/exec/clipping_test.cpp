@@ -35,7 +35,7 @@ Experiment clipped_model(int mp, int layers) {
 struct Step {
   std::shared_ptr<const Schedule> schedule;
   exec::NumericsReport report;
-  double norm = 0;                          // of the reference's gradients
+  double norm = 0;                           // of the reference's gradients
   std::vector<std::vector<Values>> tensors;  // after the step, by rank and tensor; empty in other rank classes
 };
 
@@ -45,8 +45,8 @@ Step step_of(const Experiment& e, const Plan& plan) {
   const exec::Reference reference = exec::compute_reference(e, data, exec::rules_of(*step.schedule));
   const auto transport = exec::make_inproc_transport(step.schedule->groups, e.cluster.gpus(),
                                                      static_cast<int>(step.schedule->streams.size()));
-  const auto executor = exec::make_host_executor(e, step.schedule, exec::Element::Double, data, reference.routing,
-                                                 *transport);
+  const auto executor =
+      exec::make_host_executor(e, step.schedule, exec::Element::Double, data, reference.routing, *transport);
   executor->run_step(exec::Poison::No);
   step.report = exec::compare(e, *step.schedule, *executor, reference);
   step.norm = exec::gradient_norm(reference);
@@ -110,7 +110,8 @@ TEST_CASE("Clipped gradients: the norm is the reference's, and Adam's moments ar
   CHECK(worst < 1e-9);  // of sums that nearly vanish, which another order changes
   // The first step of Adam is hardly shorter: rate g / (|g| + 1e-8 / s).
   double differ = 0;
-  for_both(clipped, plain, roles::weights, [&](double a, double b, double) { differ = std::max(differ, std::abs(a - b)); });
+  for_both(clipped, plain, roles::weights,
+           [&](double a, double b, double) { differ = std::max(differ, std::abs(a - b)); });
   CHECK(differ > 0);
   CHECK(differ < 2e-3);
 }

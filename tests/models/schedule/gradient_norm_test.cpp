@@ -18,7 +18,7 @@ using namespace dovetail::test;
 namespace {
 
 // Of 1 sample, as in whole_model_test.cpp: a rank has 2 (256 + 32 + 16 + 256) + 168 parameters without mp and pp.
-Experiment whole(const Parallelism& p) {
+Experiment clipped_model(const Parallelism& p) {
   Experiment e = round_numbers(2);
   e.model.vocabulary = 10;
   e.workload.extent = Extent::Model;
@@ -27,7 +27,7 @@ Experiment whole(const Parallelism& p) {
   return e;
 }
 
-std::vector<const Op*> ops_of(const Schedule& s, OpKind kind) {
+std::vector<const Op*> ops_of_kind(const Schedule& s, OpKind kind) {
   std::vector<const Op*> ops;
   for (const Op& op : s.ops)
     if (op.kind == kind) ops.push_back(&op);
@@ -46,21 +46,21 @@ double counted(const Schedule& s) {
 }  // namespace
 
 TEST_CASE("Whole models clip gradients at a norm of 1 unless the workload says otherwise, and never forward only") {
-  Experiment e = whole({.dp = 2, .mp = 2, .ep = 2, .esp = 2});
+  Experiment e = clipped_model({.dp = 2, .mp = 2, .ep = 2, .esp = 2});
   CHECK(e.workload.clip() == 1);
   const Schedule s = build_step(e, {});
-  CHECK(ops_of(s, OpKind::GradientNorm).size() == 1);
-  CHECK(ops_of(s, OpKind::GradientNormAllReduce).size() == 1);
+  CHECK(ops_of_kind(s, OpKind::GradientNorm).size() == 1);
+  CHECK(ops_of_kind(s, OpKind::GradientNormAllReduce).size() == 1);
   e.workload.phases = Phases::ForwardOnly;
-  CHECK(ops_of(build_step(e, {}), OpKind::GradientNorm).empty());
+  CHECK(ops_of_kind(build_step(e, {}), OpKind::GradientNorm).empty());
   e.workload.phases = Phases::Training;
   e.workload.clip_gradients = 0;
-  CHECK(ops_of(build_step(e, {}), OpKind::GradientNorm).empty());
+  CHECK(ops_of_kind(build_step(e, {}), OpKind::GradientNorm).empty());
   e.workload.clip_gradients = {};
   e.workload.extent = Extent::WholeLayers;
-  CHECK(ops_of(build_step(e, {}), OpKind::GradientNorm).empty());
+  CHECK(ops_of_kind(build_step(e, {}), OpKind::GradientNorm).empty());
   e.workload.clip_gradients = 2;
-  CHECK(ops_of(build_step(e, {}), OpKind::GradientNorm).size() == 1);
+  CHECK(ops_of_kind(build_step(e, {}), OpKind::GradientNorm).size() == 1);
   e.workload.extent = Extent::Layers;
   CHECK_THROWS_AS(build_step(e, {}), InputError);  // routers' gradients are not summed
   e.workload.extent = Extent::Model;
@@ -80,26 +80,26 @@ TEST_CASE("Every gradient counts once in the norm, however many ranks have it") 
       Plan plan;
       plan.zero = zero;
       CAPTURE(p.dp, p.mp, p.edp, p.pp, zero);
-      CHECK(counted(build_step(whole(p), plan)) == Approx(all));
+      CHECK(counted(build_step(clipped_model(p), plan)) == Approx(all));
     }
 }
 
 TEST_CASE("The norm's work: the gradients that a rank updates are read once, and one number is summed") {
-  Experiment e = whole({.dp = 4, .mp = 1, .ep = 2, .esp = 2});
+  Experiment e = clipped_model({.dp = 4, .mp = 1, .ep = 2, .esp = 2});
   Plan plan;
   const Schedule s = build_step(e, plan);
   const double elements = 2 * (256 + 32 + 16 + 256) + 168;
-  CHECK(ops_of(s, OpKind::GradientNorm).front()->memory_traffic() == Bytes(4 * elements));
-  CHECK(ops_of(s, OpKind::GradientNormAllReduce).front()->message() == Bytes(4));
+  CHECK(ops_of_kind(s, OpKind::GradientNorm).front()->memory_traffic() == Bytes(4 * elements));
+  CHECK(ops_of_kind(s, OpKind::GradientNormAllReduce).front()->message() == Bytes(4));
   CHECK(group_size(s.groups, GroupKind::World) == 4);
   plan.zero = 1;  // of the dense part a quarter; experts have no replicas
   const Schedule shards = build_step(e, plan);
-  CHECK(ops_of(shards, OpKind::GradientNorm).front()->memory_traffic() ==
+  CHECK(ops_of_kind(shards, OpKind::GradientNorm).front()->memory_traffic() ==
         Bytes(4 * ((2 * 256 + 104 + 160) / 4. + 2 * 256)));
 }
 
 TEST_CASE("The updates of all pipeline stages wait for the norms of all of them") {
-  Experiment e = whole({.dp = 2, .mp = 2, .ep = 2, .esp = 2, .pp = 2});
+  Experiment e = clipped_model({.dp = 2, .mp = 2, .ep = 2, .esp = 2, .pp = 2});
   e.workload.batch = 2;
   Plan plan;
   plan.micro_batches = 2;
@@ -113,7 +113,7 @@ TEST_CASE("The updates of all pipeline stages wait for the norms of all of them"
     if (s.ops[i].kind == OpKind::Update) updates = std::min(updates, timeline.ops[i].start);
   }
   // The first stage ends its backward pass last. Between its norm and the updates is one all-reduce.
-  const Op& reduce = *ops_of(s, OpKind::GradientNormAllReduce).front();
+  const Op& reduce = *ops_of_kind(s, OpKind::GradientNormAllReduce).front();
   CHECK(updates.value() ==
         Approx((norms + priced.duration[OpId(static_cast<std::int32_t>(&reduce - &s.ops[OpId(0)]))]).value()));
   CHECK(s.reads_of(reduce).size() == 2);
