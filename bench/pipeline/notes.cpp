@@ -143,8 +143,6 @@ std::vector<std::string> parts_left_out(const Experiment& e) {
   const Model& m = e.model;
   std::vector<std::string> parts;
   if (!e.workload.whole_layers()) return parts;
-  if (m.attention.qk_norm != QkNorm::None) parts.emplace_back("norms of queries and keys");
-  if (m.attention.kind == AttentionKind::Latent) parts.emplace_back("norms of the low ranks of latent attention");
   if (m.biases != Biases::None) parts.emplace_back("biases");
   if (m.norms == NormKind::Layer) parts.emplace_back("means and biases of layer norms, which count as RMS norms");
   if (m.shared_experts.gate) parts.emplace_back("the gate of shared experts");

@@ -136,8 +136,8 @@ void record_projection(DeviceOp<Scalar>& op) {
 template <class Scalar>
 void record_attention(DeviceOp<Scalar>& op) {
   using Number = Wide<Scalar>;
-  const bool projects =
-      op.op.phase == Phase::Forward ? op.find_write(TensorKind::QueryKeyValue).exists() : op.part.chunk < 0;
+  const bool projects = op.op.phase == Phase::Forward ? op.find_write(TensorKind::QueryKeyValue).exists()
+                                                      : op.find_read(roles::attention_input).exists();
   const Scalar* const weights = op.data(op.find_read(TensorKind::DenseWeights));
   if (op.op.phase == Phase::Forward) {
     if (projects) project(op, op.read(roles::attention_input), weights, op.write(TensorKind::QueryKeyValue));

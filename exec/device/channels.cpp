@@ -33,9 +33,10 @@ DeviceCommunicator& Channels::of(const Op& op) const {
 // A rank class is a stage. Forward a stage sends to the next one and receives from the one before, else the other way.
 // The first stage comes after the last one, in the next lap.
 Channels::Key Channels::key_of(const Op& op) const {
+  const int stages = schedule_.groups.pp;
+  if (schedule_.joins_stages(op)) return {-1 - stages, 0};
   if (!between_stages(op)) return {op.stream, static_cast<int>(op.group())};
   const bool from_before = (op.kind == OpKind::StageReceive) == (op.phase == Phase::Forward);
-  const int stages = schedule_.groups.pp;
   return {-1 - (schedule_.class_of(op) + (from_before ? stages - 1 : 0)) % stages, static_cast<int>(op.phase)};
 }
 
@@ -47,7 +48,7 @@ std::vector<int> Channels::members_of(const Op& op, const Key& key, int rank) co
     const auto [first, last] = std::minmax(earlier, later);
     return {rank + (first - stage) * ranks, rank + (last - stage) * ranks};
   }
-  if (stage != schedule_.class_of(op)) return {};
+  if (stage != schedule_.class_of(op) && !schedule_.joins_stages(op)) return {};
   return group_members(schedule_.groups, op.group(), rank);
 }
 

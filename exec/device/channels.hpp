@@ -1,5 +1,5 @@
 // The communicators of one rank for a schedule: one for each stream and kind of group that move data, so that what runs
-// beside each other never waits for each other; and one for each two neighbouring stages and direction.
+// beside each other never waits for each other; one for each two neighbouring stages and direction; and one for all.
 #pragma once
 #include <map>
 #include <memory>
@@ -17,7 +17,8 @@ class Channels {
   DeviceCommunicator& of(const Op& op) const;
 
  private:
-  // A stage message has -1 - the earlier stage, and the pass; any other has the stream and the kind of group.
+  // A stage message has -1 - the earlier stage, and the pass; what joins all stages has -1 - their number; any other
+  // has the stream and the kind of group.
   using Key = std::tuple<int, int>;
   Key key_of(const Op& op) const;
   std::vector<int> members_of(const Op& op, const Key& key, int rank) const;

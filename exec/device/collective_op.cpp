@@ -36,7 +36,7 @@ class RankExchange {
                                 here_.at(n.from),
                                 here_.at(n.to),
                                 here_.bytes(whole.part(0, n.block(communicator_.size()))),
-                                StoredOf<Scalar>::value,
+                                here_.is_wide(n.from) ? StoredOf<Wide<Scalar>>::value : StoredOf<Scalar>::value,
                                 n.root};
     out_.call([&c = communicator_, call](Queue& queue) { c.collective(queue, call); });
   }

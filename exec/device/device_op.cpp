@@ -7,6 +7,7 @@
 #include "exec/device/wire_bodies.hpp"
 #include "models/base/errors.hpp"
 #include "models/schedule/op_work.hpp"
+#include "models/schedule/shards.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -59,6 +60,25 @@ void record_decompress(const DeviceOp<Scalar>& op) {
                 DecompressFp8<Scalar>{op.template read<std::uint8_t>(roles::compressed), rows, hidden});
 }
 
+template <class Scalar>
+void record_gradient_norm(const DeviceOp<Scalar>& op) {
+  using Number = Wide<Scalar>;
+  constexpr std::int64_t segment = SquareParts<Scalar>::segment;
+  const auto shares = gradient_shares(op.schedule, op.schedule.class_of(op.op), op.rank());
+  const auto parts_of = [](const GradientShare& share) { return (share.elements.size() + segment - 1) / segment; };
+  std::int64_t all = 0, done = 0;
+  for (const GradientShare& share : shares) all += parts_of(share);
+  auto* const parts = op.out.template scratch<Number>(all);
+  for (const GradientShare& share : shares) {
+    const RowRange at = share.elements;
+    const bool packs = at.first % pack_size<Scalar> == 0 && at.size() % pack_size<Scalar> == 0;
+    op.out.launch(parts_of(share), SquareParts<Scalar>{op.data(share.tensor) + at.first, at.size(), packs,
+                                                       1 / static_cast<Number>(share.copies), parts + done});
+    done += parts_of(share);
+  }
+  op.out.launch(1, AddSquares<Number>{parts, all, op.template write<Number>(TensorKind::GradientSquares)});
+}
+
 // Every step starts from the same weights, so that this is always Adam's first one. States: means, variances and, of
 // bf16, the weights in full precision; each in the order of the weights among the writes.
 template <class Scalar>
@@ -78,7 +98,9 @@ void record_update(const DeviceOp<Scalar>& op) {
                                     state + parts.total + part.state,
                                     master ? state + 2 * parts.total + part.state : nullptr,
                                     static_cast<Number>(1e-3 / (1 - .9)),
-                                    static_cast<Number>(1 / (1 - .999))};
+                                    static_cast<Number>(1 / (1 - .999)),
+                                    op.template data<Number>(op.find_read(roles::squares)),
+                                    static_cast<Number>(op.clip)};
     };
     // Tensors begin at multiples of 256 bytes.
     const std::int64_t begins[] = {part.gradient.first, part.elements.first, part.state, parts.total, count};
@@ -119,6 +141,8 @@ void record_op(DeviceOp<Scalar>& op) {
       return record_projection(op);
     case OpKind::Attention:
       return record_attention(op);
+    case OpKind::QueryKeyNorm:
+      return record_query_key_norm(op);
     case OpKind::Gate:
       return record_gate(op);
     case OpKind::Encode:
@@ -150,6 +174,8 @@ void record_op(DeviceOp<Scalar>& op) {
       return record_loss_statistics(op);
     case OpKind::Loss:
       return record_loss(op);
+    case OpKind::GradientNorm:
+      return record_gradient_norm(op);
     case OpKind::Update:
       return record_update(op);
     case OpKind::HostSync:

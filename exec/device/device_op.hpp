@@ -44,6 +44,8 @@ void record_projection(DeviceOp<Scalar>& op);
 template <class Scalar>
 void record_attention(DeviceOp<Scalar>& op);
 template <class Scalar>
+void record_query_key_norm(DeviceOp<Scalar>& op);
+template <class Scalar>
 void record_gate(DeviceOp<Scalar>& op);
 template <class Scalar>
 void record_encode(DeviceOp<Scalar>& op);

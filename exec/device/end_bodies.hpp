@@ -8,12 +8,25 @@
 
 namespace dovetail::exec {
 
+// Where rows of some columns begin: one after another, or with a stride several rows in each piece of so many elements.
+struct NormLayout {
+  std::int64_t rows = 1, stride = 0;
+  DOVETAIL_BOTH std::int64_t at(std::int64_t i, std::int64_t cols) const {
+    return stride == 0 ? i * cols : i / rows * stride + i % rows * cols;
+  }
+  // A length by which for_columns() knows whether rows may be read in packs.
+  template <class Scalar>
+  DOVETAIL_BOTH std::int64_t length(std::int64_t cols) const {
+    return stride % pack_size<Scalar> == 0 ? cols : 1;
+  }
+};
+
 // One over the root of a row's mean square.
 template <class Scalar, class Lanes>
-DOVETAIL_BOTH Wide<Scalar> inverse_root(const Scalar* row, std::int64_t cols, const Lanes& lanes) {
+DOVETAIL_BOTH Wide<Scalar> inverse_root(const Scalar* row, std::int64_t length, std::int64_t cols, const Lanes& lanes) {
   using Number = Wide<Scalar>;
   Number squares = 0;
-  for_columns<Scalar>(lanes, cols, [&](std::int64_t c, auto size) {
+  for_columns<Scalar>(lanes, length, cols, [&](std::int64_t c, auto size) {
     const auto x = load_constant<decltype(size)::value>(row + c);
     for (const Scalar value : x.at) squares += wide(value) * wide(value);
   });
@@ -26,16 +39,19 @@ struct NormRows {
   const Scalar *x, *weights;
   std::int64_t cols;
   Scalar* y;
+  NormLayout from = {}, to = {};
   template <class Lanes>
   DOVETAIL_BOTH void operator()(std::int64_t i, const Lanes& lanes) const {
-    const Scalar* const row = x + i * cols;
-    const Wide<Scalar> r = inverse_root(row, cols, lanes);
-    for_columns<Scalar>(lanes, cols, [&](std::int64_t c, auto size) {
+    const Scalar* const row = x + from.at(i, cols);
+    Scalar* const result = y + to.at(i, cols);
+    const std::int64_t length = to.length<Scalar>(from.length<Scalar>(cols));
+    const Wide<Scalar> r = inverse_root(row, length, cols, lanes);
+    for_columns<Scalar>(lanes, length, cols, [&](std::int64_t c, auto size) {
       constexpr int count = decltype(size)::value;
       const auto in = load_constant<count>(row + c), w = load_constant<count>(weights + c);
       Pack<count, Scalar> out;
       for (int j = 0; j < count; ++j) out.at[j] = narrow<Scalar>(wide(w.at[j]) * wide(in.at[j]) * r);
-      store(y + i * cols + c, out);
+      store(result + c, out);
     });
   }
 };
@@ -47,27 +63,30 @@ struct NormRowsBackward {
   std::int64_t cols;
   Scalar* d_x;
   Wide<Scalar>* inverse;
+  NormLayout from = {}, to = {};  // from: of x and d_y
   template <class Lanes>
   DOVETAIL_BOTH void operator()(std::int64_t i, const Lanes& lanes) const {
     using Number = Wide<Scalar>;
-    const Scalar *const row = x + i * cols, *const d = d_y + i * cols;
-    const Number r = inverse_root(row, cols, lanes);
+    const Scalar *const row = x + from.at(i, cols), *const d = d_y + from.at(i, cols);
+    Scalar* const back_to = d_x + to.at(i, cols);
+    const std::int64_t length = to.length<Scalar>(from.length<Scalar>(cols));
+    const Number r = inverse_root(row, length, cols, lanes);
     Number dot = 0;
-    for_columns<Scalar>(lanes, cols, [&](std::int64_t c, auto size) {
+    for_columns<Scalar>(lanes, length, cols, [&](std::int64_t c, auto size) {
       constexpr int count = decltype(size)::value;
       const auto in = load_constant<count>(row + c), w = load_constant<count>(weights + c),
                  out = load_constant<count>(d + c);
       for (int j = 0; j < count; ++j) dot += wide(w.at[j]) * wide(out.at[j]) * wide(in.at[j]);
     });
     const Number back = r * r * lanes.sum(dot) / static_cast<Number>(cols);
-    for_columns<Scalar>(lanes, cols, [&](std::int64_t c, auto size) {
+    for_columns<Scalar>(lanes, length, cols, [&](std::int64_t c, auto size) {
       constexpr int count = decltype(size)::value;
       const auto in = load_constant<count>(row + c), w = load_constant<count>(weights + c),
                  out = load_constant<count>(d + c);
       Pack<count, Scalar> result;
       for (int j = 0; j < count; ++j)
         result.at[j] = narrow<Scalar>(r * (wide(w.at[j]) * wide(out.at[j]) - wide(in.at[j]) * back));
-      store(d_x + i * cols + c, result);
+      store(back_to + c, result);
     });
     if (lanes.index() == 0) inverse[i] = r;
   }
@@ -81,12 +100,15 @@ struct NormWeightParts {
   const Wide<Scalar>* inverse;
   std::int64_t rows, cols;
   Wide<Scalar>* parts;
+  NormLayout from = {};
   DOVETAIL_BOTH void operator()(std::int64_t i) const {
     const std::int64_t first = i / cols * segment, col = i % cols;
     const std::int64_t last = first + segment < rows ? first + segment : rows;
     Wide<Scalar> sum = 0;
-    for (std::int64_t row = first; row < last; ++row)
-      sum += wide(d_y[row * cols + col]) * wide(x[row * cols + col]) * inverse[row];
+    for (std::int64_t row = first; row < last; ++row) {
+      const std::int64_t at = from.at(row, cols) + col;
+      sum += wide(d_y[at]) * wide(x[at]) * inverse[row];
+    }
     parts[i] = sum;
   }
 };
@@ -100,6 +122,24 @@ struct AddNormWeightParts {
     Wide<Scalar> sum = wide(gradient[col]);
     for (std::int64_t segment = 0; segment < segments; ++segment) sum += parts[segment * cols + col];
     gradient[col] = narrow<Scalar>(sum);
+  }
+};
+
+// By row: `cols` elements of it, between rows of other lengths.
+template <class Scalar>
+struct CopyColumns {
+  const Scalar* from;
+  std::int64_t from_length;
+  Scalar* to;
+  std::int64_t to_length, cols;
+  template <class Lanes>
+  DOVETAIL_BOTH void operator()(std::int64_t i, const Lanes& lanes) const {
+    const Scalar* const source = from + i * from_length;
+    Scalar* const target = to + i * to_length;
+    const bool packs = from_length % pack_size<Scalar> == 0 && to_length % pack_size<Scalar> == 0;
+    for_columns<Scalar>(lanes, packs ? cols : 1, cols, [&](std::int64_t c, auto size) {
+      store(target + c, load_constant<decltype(size)::value>(source + c));
+    });
   }
 };
 

@@ -1,4 +1,6 @@
-// Norms, embedding, output head and loss.
+// Norms (those of queries and keys too), embedding, output head and loss.
+#include <array>
+
 #include "exec/device/device_op.hpp"
 #include "exec/device/end_bodies.hpp"
 
@@ -24,20 +26,69 @@ void add_past_norm(const DeviceOp<Scalar>& op, Scalar* d_x) {
   }
 }
 
+// With the gradient of the weights, which is added to.
+template <class Scalar>
+void rows_backward(const DeviceOp<Scalar>& op, NormRowsBackward<Scalar> body, std::int64_t rows, Scalar* d_weights) {
+  using Number = Wide<Scalar>;
+  const std::int64_t segments = (rows + NormWeightParts<Scalar>::segment - 1) / NormWeightParts<Scalar>::segment;
+  body.inverse = op.out.template scratch<Number>(rows);
+  auto* const parts = op.out.template scratch<Number>(segments * body.cols);
+  op.out.launch(rows, body);
+  op.out.launch(segments * body.cols,
+                NormWeightParts<Scalar>{body.x, body.d_y, body.inverse, rows, body.cols, parts, body.from});
+  op.out.launch(body.cols, AddNormWeightParts<Scalar>{parts, segments, body.cols, d_weights});
+}
+
 template <class Scalar>
 void norm_backward(const DeviceOp<Scalar>& op) {
-  using Number = Wide<Scalar>;
-  const std::int64_t rows = op.shape.tokens, cols = op.shape.hidden;
-  const std::int64_t segments = (rows + NormWeightParts<Scalar>::segment - 1) / NormWeightParts<Scalar>::segment;
-  const Scalar *const x = read_tokens(op, roles::before_norm), *const d_y = read_tokens(op, roles::d_normed);
   Scalar* const d_x = write_tokens(op, gradient_of(roles::before_norm));
-  auto* const inverse = op.out.template scratch<Number>(rows);
-  auto* const parts = op.out.template scratch<Number>(segments * cols);
-  op.out.launch(rows, NormRowsBackward<Scalar>{x, norm_weights(op), d_y, cols, d_x, inverse});
-  op.out.launch(segments * cols, NormWeightParts<Scalar>{x, d_y, inverse, rows, cols, parts});
-  op.out.launch(cols, AddNormWeightParts<Scalar>{parts, segments, cols,
-                                                 op.write(TensorKind::ReplicatedGradients) + op.op.gradients.first});
+  rows_backward(op,
+                NormRowsBackward<Scalar>{read_tokens(op, roles::before_norm), norm_weights(op),
+                                         read_tokens(op, roles::d_normed), op.shape.hidden, d_x, nullptr},
+                op.shape.tokens, op.write(TensorKind::ReplicatedGradients) + op.op.gradients.first);
   add_past_norm(op, d_x);
+}
+
+// Queries and keys stand side by side in rows of other lengths, before their norms without values. Each of the two is
+// so many rows of a norm.
+template <class Scalar>
+struct NormedColumns {
+  std::int64_t first, cols, weights;  // weights: where they begin
+  NormLayout input, normed;
+};
+template <class Scalar>
+std::array<NormedColumns<Scalar>, 2> query_key_columns(const LayerShape& s) {
+  const std::int64_t queries = s.query_width(), keys = s.key_width(), before = queries + keys, all = before + keys;
+  const auto layout = [](std::int64_t width, std::int64_t cols, std::int64_t length) {
+    return NormLayout{width / cols, length};
+  };
+  const std::int64_t q = s.query_norm(), k = s.key_norm();
+  return {{{0, q, 0, layout(queries, q, before), layout(queries, q, all)},
+           {queries, k, q, layout(keys, k, before), layout(keys, k, all)}}};
+}
+
+// The first Q + K columns of (L, Q + 2K).
+template <class Scalar>
+void copy_queries_keys(const DeviceOp<Scalar>& op, const Scalar* query_key_value, Scalar* to) {
+  const std::int64_t cols = op.shape.query_width() + op.shape.key_width();
+  op.out.launch(op.shape.sequence_tokens(),
+                CopyColumns<Scalar>{query_key_value, cols + op.shape.key_width(), to, cols, cols});
+}
+
+template <class Scalar>
+void query_key_norm_backward(const DeviceOp<Scalar>& op) {
+  const LayerShape& s = op.shape;
+  const Scalar *const x = op.read(TensorKind::QueryKeyInput), *const weights =
+                                                                  op.read(TensorKind::NormWeights) + 2 * s.hidden;
+  Scalar* const d = op.write(gradient_of(TensorKind::QueryKeyValue));
+  Scalar* const d_y = op.out.template scratch<Scalar>(s.sequence_tokens() * (s.query_width() + s.key_width()));
+  copy_queries_keys<Scalar>(op, d, d_y);
+  for (const NormedColumns<Scalar>& c : query_key_columns<Scalar>(s))
+    rows_backward(op,
+                  NormRowsBackward<Scalar>{x + c.first, weights + c.weights, d_y + c.first, c.cols, d + c.first,
+                                           nullptr, c.input, c.normed},
+                  s.sequence_tokens() * c.input.rows,
+                  op.write(TensorKind::ReplicatedGradients) + op.op.gradients.first + c.weights);
 }
 
 template <class Scalar>
@@ -78,6 +129,17 @@ void record_norm(DeviceOp<Scalar>& op) {
 }
 
 template <class Scalar>
+void record_query_key_norm(DeviceOp<Scalar>& op) {
+  if (op.op.phase == Phase::Backward) return query_key_norm_backward(op);
+  Scalar *const normed = op.write(TensorKind::QueryKeyValue), *const x = op.write(TensorKind::QueryKeyInput);
+  const Scalar* const weights = op.read(TensorKind::NormWeights) + 2 * op.shape.hidden;
+  copy_queries_keys<Scalar>(op, normed, x);
+  for (const NormedColumns<Scalar>& c : query_key_columns<Scalar>(op.shape))
+    op.out.launch(op.shape.sequence_tokens() * c.input.rows,
+                  NormRows<Scalar>{x + c.first, weights + c.weights, c.cols, normed + c.first, c.input, c.normed});
+}
+
+template <class Scalar>
 void record_embedding(DeviceOp<Scalar>& op) {
   const DeviceWords<Scalar> words = words_of(op);
   if (op.op.phase == Phase::Forward)
@@ -115,6 +177,7 @@ void record_loss(DeviceOp<Scalar>& op) {
 }
 
 DOVETAIL_FOR_DEVICE(record_norm);
+DOVETAIL_FOR_DEVICE(record_query_key_norm);
 DOVETAIL_FOR_DEVICE(record_embedding);
 DOVETAIL_FOR_DEVICE(record_output_head);
 DOVETAIL_FOR_DEVICE(record_loss_statistics);

@@ -82,18 +82,13 @@ class GroupExchange {
             copy(from, all[from].from, to, block_of(all[to].to, from, all[from].from.count));
         return;
       case Collective::ReduceScatter: {
-        const Sources from = sources(all);
+        const Sources<Scalar> from = sources(all);
         for (std::size_t to = 0; to < all.size(); ++to)
           sum(from, static_cast<std::int64_t>(to) * all[to].to.count, all[to].to.count, at(to).scalars(all[to].to));
         return;
       }
-      case Collective::AllReduce: {
-        auto* const total = out_.scratch<Scalar>(all[0].to.count);
-        sum(sources(all), 0, all[0].to.count, total);
-        for (std::size_t to = 0; to < all.size(); ++to)
-          out_.copy(at(to).at(all[to].to), total, at(to).bytes(all[to].to));
-        return;
-      }
+      case Collective::AllReduce:
+        return at(0).is_wide(all[0].from) ? all_reduce<Wide<Scalar>>(all) : all_reduce<Scalar>(all);
       case Collective::Broadcast:
         for (std::size_t to = 0; to < all.size(); ++to)
           copy(static_cast<std::size_t>(all[to].root), all[to].from, to, all[to].to);
@@ -107,6 +102,16 @@ class GroupExchange {
     }
   }
 
+  // Of several stages, only the members of one get the sum.
+  template <class Number>
+  void all_reduce(const std::vector<NativeCollective>& all) {
+    const std::int64_t count = all[0].from.count;
+    auto* const total = out_.scratch<Number>(count);
+    sum(sources<Number>(all), 0, count, total);
+    for (std::size_t to = 0; to < all.size(); ++to)
+      if (all[to].to.count > 0) out_.copy(at(to).at(all[to].to), total, at(to).bytes(all[to].to));
+  }
+
   static Region block_of(const Region& region, std::size_t i, std::int64_t count) {
     return region.part(static_cast<std::int64_t>(i) * count, count);
   }
@@ -115,24 +120,28 @@ class GroupExchange {
     out_.copy(at(to).at(target), at(from).at(source), at(to).bytes(target));
   }
 
+  template <class Number>
   struct Sources {
-    const Scalar* const* tensors;  // of the members
+    const Number* const* tensors;  // of the members
     std::int64_t count, first;     // how many; the element of each that the region begins with
   };
-  Sources sources(const std::vector<NativeCollective>& all) {
-    std::vector<const Scalar*> tensors;
-    for (std::size_t m = 0; m < all.size(); ++m) tensors.push_back(at(m).scalars({all[m].from.tensor, 0, 0}));
+  template <class Number = Scalar>
+  Sources<Number> sources(const std::vector<NativeCollective>& all) {
+    std::vector<const Number*> tensors;
+    for (std::size_t m = 0; m < all.size(); ++m)
+      tensors.push_back(reinterpret_cast<const Number*>(at(m).at({all[m].from.tensor, 0, 0})));
     return {out_.table(tensors), std::ssize(all), all[0].from.first};
   }
 
   // Elements [first, first + count) of all regions that are read, in group order.
-  void sum(const Sources& from, std::int64_t first, std::int64_t count, Scalar* total) {
-    launch_packed<Scalar>(
+  template <class Number>
+  void sum(const Sources<Number>& from, std::int64_t first, std::int64_t count, Number* total) {
+    launch_packed<Number>(
         out_, count,
         [&]<int size>() {
-          return SumOf<Scalar, size>{from.tensors, from.count, from.first + first, total};
+          return SumOf<Number, size>{from.tensors, from.count, from.first + first, total};
         },
-        (from.first + first) % pack_size<Scalar> == 0);
+        (from.first + first) % pack_size<Number> == 0);
   }
 
   Recorder& out_;

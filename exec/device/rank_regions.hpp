@@ -18,7 +18,7 @@ struct GroupMember {
   std::int64_t element_bytes(TensorId id) const { return bytes(id) / operands.tensor(id).elements; }
 };
 
-// Scratch memory consists of Scalars, and so do all operands of sums.
+// Scratch memory consists of Scalars, and so do the operands of sums, unless they are wide.
 template <class Scalar>
 class RankRegions {
  public:
@@ -29,6 +29,7 @@ class RankRegions {
   std::byte* at(const Region& region);
   Scalar* scalars(const Region& region) { return reinterpret_cast<Scalar*>(at(region)); }
   std::int64_t bytes(const Region& region) const { return region.count * unit(region); }
+  bool is_wide(const Region& region) const { return unit(region) > static_cast<std::int64_t>(sizeof(Scalar)); }
   void record(const LocalSteps& steps);
 
  private:

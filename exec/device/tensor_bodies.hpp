@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "exec/device/launch.hpp"
+#include "exec/step/clip_rule.hpp"
 
 namespace dovetail::exec {
 
@@ -55,6 +56,42 @@ struct MoveRows {
   }
 };
 
+// By segment of gradients: the sum of their squares, times `weight`.
+template <class Scalar>
+struct SquareParts {
+  static constexpr std::int64_t segment = 1 << 16;
+  const Scalar* gradients;
+  std::int64_t count;
+  bool packs;  // they begin at a multiple of 16 bytes, and end at one
+  Wide<Scalar> weight;
+  Wide<Scalar>* parts;
+  template <class Lanes>
+  DOVETAIL_BOTH void operator()(std::int64_t i, const Lanes& lanes) const {
+    const std::int64_t first = i * segment, left = count - first;
+    Wide<Scalar> sum = 0;
+    for_columns<Scalar>(lanes, packs ? segment : 1, left < segment ? left : segment, [&](std::int64_t c, auto size) {
+      const auto x = load_constant<decltype(size)::value>(gradients + first + c);
+      for (const Scalar value : x.at) sum += wide(value) * wide(value);
+    });
+    sum = lanes.sum(sum);
+    if (lanes.index() == 0) parts[i] = weight * sum;
+  }
+};
+// One row: the sum of all parts.
+template <class Number>
+struct AddSquares {
+  const Number* parts;
+  std::int64_t count;
+  Number* sum;
+  template <class Lanes>
+  DOVETAIL_BOTH void operator()(std::int64_t, const Lanes& lanes) const {
+    Number own = 0;
+    for (std::int64_t i = lanes.index(); i < count; i += lanes.count()) own += parts[i];
+    own = lanes.sum(own);
+    if (lanes.index() == 0) *sum = own;
+  }
+};
+
 // The first Adam step with the settings of update.cpp; `master`, of bf16 weights, holds them in full precision.
 template <class Scalar, int size>
 struct AdamStep {
@@ -62,6 +99,8 @@ struct AdamStep {
   Scalar* weights;
   Wide<Scalar>*mean, *variance, *master;
   Wide<Scalar> mean_scale, variance_scale;
+  const Wide<Scalar>* squares = nullptr;  // of all gradients, whose norm is `largest` at most; null: any
+  Wide<Scalar> largest = 0;
   DOVETAIL_BOTH void operator()(std::int64_t i) const {
     using Number = Wide<Scalar>;
     constexpr Number beta1 = Number(.9), beta2 = Number(.999), epsilon = Number(1e-8);
@@ -69,8 +108,9 @@ struct AdamStep {
     const Pack<size, Scalar> g = load_constant<size>(gradient + first);
     Pack<size, Number> m = load<size>(mean + first), v = load<size>(variance + first), w = in_full(first);
     Pack<size, Scalar> rounded;
+    const Number scale = clipped();
     for (int j = 0; j < size; ++j) {
-      const Number d = wide(g.at[j]);
+      const Number d = scale * wide(g.at[j]);
       m.at[j] = beta1 * m.at[j] + (1 - beta1) * d;
       v.at[j] = beta2 * v.at[j] + (1 - beta2) * d * d;
       w.at[j] -= mean_scale * m.at[j] / (std::sqrt(v.at[j] * variance_scale) + epsilon);
@@ -83,6 +123,11 @@ struct AdamStep {
   }
 
  private:
+  DOVETAIL_BOTH Wide<Scalar> clipped() const {
+    if (squares == nullptr) return 1;
+    const Wide<Scalar> scale = largest / (std::sqrt(*squares) + Wide<Scalar>(clip_epsilon));
+    return scale < 1 ? scale : 1;
+  }
   DOVETAIL_BOTH Pack<size, Wide<Scalar>> in_full(std::int64_t first) const {
     if (master != nullptr) return load<size>(master + first);
     const Pack<size, Scalar> stored = load<size>(weights + first);

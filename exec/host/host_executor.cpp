@@ -159,7 +159,9 @@ class TypedExecutor final : public HostExecutor {
     const int rank = ranks_[run.local];
     const Progress::Running running(progress_, op.stream, run.op, run.local);
     OpContext<Scalar> context{setup_.operands(run.local, op), tensors_[run.local]->all(), nullptr, run.ready};
-    if (op.exchange() != nullptr) context.communicator = &transport_.communicator(rank, op.stream, op.group());
+    if (op.exchange() != nullptr)  // stages have no stream in common
+      context.communicator =
+          &transport_.communicator(rank, schedule_->joins_stages(op) ? StreamId(0) : op.stream, op.group());
     const StepClock& clock = runtime_->clock();
     // A message goes off when the time of its transfer is over: receiving takes none.
     const bool sends = op.kind == OpKind::StageSend;

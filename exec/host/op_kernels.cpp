@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "exec/host/clipping.hpp"
+#include "exec/host/query_key_norm.hpp"
 #include "exec/step/wire_format.hpp"
 #include "models/base/errors.hpp"
 #include "models/schedule/op_work.hpp"
@@ -124,7 +126,7 @@ void backward_attention(OpContext<Scalar>& c) {
   const LayerShape& s = c.shape;
   const std::int64_t tokens = s.sequence_tokens();
   Scalar* const gradients = dense_gradients(c);
-  if (c.part.chunk >= 0) {
+  if (c.find_write(gradient_of(TensorKind::QueryKeyValue)).exists()) {
     backward_attention_of_part<Scalar>(c, projections(c, c.write_id(gradient_of(TensorKind::QueryKeyValue))),
                                        {gradients, s.query_width(), s.hidden});
     return;
@@ -351,8 +353,12 @@ void update(OpContext<Scalar>& c) {
         "an optimizer state too small for two moments");
   Scalar* const mean = c.write(TensorKind::OptimizerState);
   for (const UpdatedPart& part : parts.all)
-    adam_step<Scalar>(part.elements.size(), c.data(part.gradient.tensor) + part.gradient.first, 1,
-                      c.data(part.weights) + part.elements.first, mean + part.state, mean + parts.total + part.state);
+    for_clipped(c, c.data(part.gradient.tensor) + part.gradient.first, part.elements.size(),
+                [&](std::int64_t first, std::span<const Scalar> gradients) {
+                  Scalar* const state = mean + part.state + first;
+                  adam_step<Scalar>(std::ssize(gradients), gradients.data(), 1,
+                                    c.data(part.weights) + part.elements.first + first, state, state + parts.total);
+                });
 }
 
 // The rows of a part of the gradient, whichever tokens these are.
@@ -443,27 +449,29 @@ void forward_loss(OpContext<Scalar>& c) {
 }
 
 template <class Scalar>
-constexpr auto kernels =
-    std::to_array<KernelEntry<Scalar>>({{OpKind::Projection, forward_projection<Scalar>, backward_projection<Scalar>},
-                                        {OpKind::Attention, forward_attention<Scalar>, backward_attention<Scalar>},
-                                        {OpKind::Gate, forward_gate<Scalar>, backward_gate<Scalar>},
-                                        {OpKind::Encode, forward_encode<Scalar>, backward_encode<Scalar>},
-                                        {OpKind::Expert, forward_expert<Scalar>, backward_expert<Scalar>},
-                                        {OpKind::Decode, forward_decode<Scalar>, backward_decode<Scalar>},
-                                        {OpKind::DenseFfn, forward_dense_ffn<Scalar>, backward_dense_ffn<Scalar>},
-                                        {OpKind::Residual, residual<Scalar>, residual<Scalar>},
-                                        {OpKind::Compress, compress<Scalar>, compress<Scalar>},
-                                        {OpKind::Decompress, decompress<Scalar>, decompress<Scalar>},
-                                        {OpKind::HostSync, host_sync<Scalar>, host_sync<Scalar>},
-                                        {OpKind::Offload, copy<Scalar>, nullptr},
-                                        {OpKind::Prefetch, nullptr, copy<Scalar>},
-                                        {OpKind::RestoreHidden, nullptr, restore_hidden<Scalar>},
-                                        {OpKind::Norm, forward_norm<Scalar>, backward_norm<Scalar>},
-                                        {OpKind::Embedding, forward_embedding<Scalar>, backward_embedding<Scalar>},
-                                        {OpKind::OutputHead, forward_head<Scalar>, backward_head<Scalar>},
-                                        {OpKind::LossStatistics, forward_loss_statistics<Scalar>, nullptr},
-                                        {OpKind::Loss, forward_loss<Scalar>, nullptr},
-                                        {OpKind::Update, update<Scalar>, update<Scalar>}});
+constexpr auto kernels = std::to_array<KernelEntry<Scalar>>(
+    {{OpKind::Projection, forward_projection<Scalar>, backward_projection<Scalar>},
+     {OpKind::Attention, forward_attention<Scalar>, backward_attention<Scalar>},
+     {OpKind::QueryKeyNorm, forward_query_key_norm<Scalar>, backward_query_key_norm<Scalar>},
+     {OpKind::Gate, forward_gate<Scalar>, backward_gate<Scalar>},
+     {OpKind::Encode, forward_encode<Scalar>, backward_encode<Scalar>},
+     {OpKind::Expert, forward_expert<Scalar>, backward_expert<Scalar>},
+     {OpKind::Decode, forward_decode<Scalar>, backward_decode<Scalar>},
+     {OpKind::DenseFfn, forward_dense_ffn<Scalar>, backward_dense_ffn<Scalar>},
+     {OpKind::Residual, residual<Scalar>, residual<Scalar>},
+     {OpKind::Compress, compress<Scalar>, compress<Scalar>},
+     {OpKind::Decompress, decompress<Scalar>, decompress<Scalar>},
+     {OpKind::HostSync, host_sync<Scalar>, host_sync<Scalar>},
+     {OpKind::Offload, copy<Scalar>, nullptr},
+     {OpKind::Prefetch, nullptr, copy<Scalar>},
+     {OpKind::RestoreHidden, nullptr, restore_hidden<Scalar>},
+     {OpKind::Norm, forward_norm<Scalar>, backward_norm<Scalar>},
+     {OpKind::Embedding, forward_embedding<Scalar>, backward_embedding<Scalar>},
+     {OpKind::OutputHead, forward_head<Scalar>, backward_head<Scalar>},
+     {OpKind::LossStatistics, forward_loss_statistics<Scalar>, nullptr},
+     {OpKind::Loss, forward_loss<Scalar>, nullptr},
+     {OpKind::GradientNorm, gradient_norm<Scalar>, gradient_norm<Scalar>},
+     {OpKind::Update, update<Scalar>, update<Scalar>}});
 
 }  // namespace
 

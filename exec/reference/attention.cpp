@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "exec/reference/ends.hpp"
 #include "exec/step/gate_scores.hpp"
 
 namespace dovetail::exec::naive {
@@ -40,6 +41,16 @@ void attend_backward(const Sizes& s, const AttentionPass& pass, Size t, Size hea
 
 }  // namespace
 
+// Weights of the norms of queries and keys, or their gradients.
+template <class Norms>
+auto query_norm(const Sizes& s, Norms& weights) {
+  return std::span(weights).subspan(2 * s.hidden, s.query_norm());
+}
+template <class Norms>
+auto key_norm(const Sizes& s, Norms& weights) {
+  return std::span(weights).subspan(2 * s.hidden + s.query_norm(), s.key_norm());
+}
+
 void add_attention(const Sizes& s, const LayerWeights& w, const Values& x, AttentionPass& pass, Values& sum) {
   pass.query.assign(s.tokens * s.queries(), 0);
   pass.key.assign(s.tokens * s.keys(), 0);
@@ -49,6 +60,14 @@ void add_attention(const Sizes& s, const LayerWeights& w, const Values& x, Atten
     add_product(&x[t * s.hidden], w.query.data(), s.hidden, s.queries(), &pass.query[t * s.queries()]);
     add_product(&x[t * s.hidden], w.key.data(), s.hidden, s.keys(), &pass.key[t * s.keys()]);
     add_product(&x[t * s.hidden], w.value.data(), s.hidden, s.keys(), &pass.value[t * s.keys()]);
+  }
+  if (s.qk_norm != QkNorm::None) {
+    pass.query_before_norm = pass.query;
+    pass.key_before_norm = pass.key;
+    pass.query = norm(query_norm(s, w.norm), pass.query);
+    pass.key = norm(key_norm(s, w.norm), pass.key);
+  }
+  for (Size t = 0; t < s.tokens; ++t) {
     for (Size head = 0; head < s.heads; ++head) {
       const Values p = attend(s, pass, t, head);
       const Size first = t / s.sequence * s.sequence, kv = head * s.kv_heads / s.heads;
@@ -62,13 +81,21 @@ void add_attention(const Sizes& s, const LayerWeights& w, const Values& x, Atten
 
 Values attention_backward(const Sizes& s, const LayerWeights& w, const Values& x, const AttentionPass& pass,
                           const Values& d_sum, LayerWeights& gradient) {
-  AttentionPass d{Values(pass.query.size()), Values(pass.key.size()), Values(pass.value.size()),
-                  Values(pass.context.size())};
+  AttentionPass d{Values(pass.query.size()),
+                  Values(pass.key.size()),
+                  Values(pass.value.size()),
+                  Values(pass.context.size()),
+                  {},
+                  {}};
   for (Size t = 0; t < s.tokens; ++t) {
     add_gradients(&pass.context[t * s.queries()], w.output.data(), &d_sum[t * s.hidden], s.queries(), s.hidden,
                   &d.context[t * s.queries()], gradient.output.data());
     for (Size head = 0; head < s.heads; ++head)
       attend_backward(s, pass, t, head, &d.context[t * s.queries() + head * s.head_size], d);
+  }
+  if (s.qk_norm != QkNorm::None) {
+    d.query = norm_backward(query_norm(s, w.norm), pass.query_before_norm, d.query, query_norm(s, gradient.norm));
+    d.key = norm_backward(key_norm(s, w.norm), pass.key_before_norm, d.key, key_norm(s, gradient.norm));
   }
   Values d_x(d_sum.size());
   for (Size t = 0; t < s.tokens; ++t) {

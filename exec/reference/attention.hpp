@@ -6,6 +6,7 @@ namespace dovetail::exec::naive {
 
 struct AttentionPass {
   Values query, key, value, context;
+  Values query_before_norm, key_before_norm;  // empty where queries and keys have no norms
 };
 
 // sum += attention(x), by sample and position.

@@ -219,7 +219,7 @@ LayerWeights zero_weights(const Experiment& e, int layer) {
     w.w3.resize(w.w1.size());
     w.dense_w3.resize(w.dense_w1.size());
   }
-  if (e.workload.whole_layers()) w.norm.resize(count(2, m.hidden));
+  w.norm.resize(static_cast<std::size_t>(layer_volumes(e, layer).norm_parameters));
   return w;
 }
 

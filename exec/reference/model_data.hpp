@@ -20,7 +20,8 @@ struct LayerWeights {
   Values w1, w2, w3;                 // (E, M, H), (E, H, M), gated: (E, M, H)
   // Weights of the dense feed-forward part, if there is one: (M, D), (D, M), gated: (M, D).
   Values dense_w1, dense_w2, dense_w3;
-  Values norm;  // (2, M): before the attention, and after it; empty where the workload leaves norms out
+  // (2, M): before the attention, and after it; then of queries and of keys. Empty where the workload leaves norms out.
+  Values norm;
 };
 
 // Weights before and after the layers, or their gradients; empty where the workload leaves them out. The words are

@@ -41,6 +41,7 @@ inline void add_scaled(double scale, const double* x, Size count, double* y) {
 
 struct Sizes {
   Size tokens, sequence, hidden, heads, kv_heads, head_size, expert_hidden, tokens_of_part;
+  QkNorm qk_norm;
   // `e` is of one micro-batch, each of whose ranks holds a part of the tokens.
   Sizes(const Experiment& e, const ComputeRules& r)
       : tokens_of_part(static_cast<Size>(layer_volumes(e).tokens)),
@@ -53,11 +54,15 @@ struct Sizes {
     kv_heads = static_cast<Size>(e.model.attention.kv_heads);
     head_size = static_cast<Size>(e.model.attention.head_size);
     expert_hidden = static_cast<Size>(e.model.expert_hidden);
+    qk_norm = e.workload.whole_layers() ? e.model.attention.qk_norm : QkNorm::None;
   }
   ComputeRules rules;
   std::vector<TokenPart> parts;
   Size queries() const { return heads * head_size; }
   Size keys() const { return kv_heads * head_size; }
+  // The places of the weights of the norms of queries and keys, behind those of the layer's two norms.
+  Size query_norm() const { return qk_norm == QkNorm::Head ? head_size : queries(); }
+  Size key_norm() const { return qk_norm == QkNorm::Head ? head_size : keys(); }
 };
 
 }  // namespace dovetail::exec::naive

@@ -303,7 +303,7 @@ auto first_norm(const Sizes& s, Norms& weights) {
 }
 template <class Norms>
 auto second_norm(const Sizes& s, Norms& weights) {
-  return std::span(weights).last(s.hidden);
+  return std::span(weights).subspan(s.hidden, s.hidden);
 }
 
 // The layers of a step, forward and then backward. Values between layers are as ranks hold them.
@@ -388,6 +388,19 @@ Reference compute_reference(const Experiment& experiment, const ModelData& data,
   for (Size l = data.layers.size(); l-- > 0;) all.backward(l, result.input_gradient, result.gradients[l]);
   if (ends) look_up_backward(data.words, order.by_position(result.input_gradient), s.hidden, result.end_gradients);
   return result;
+}
+
+double gradient_norm(const Reference& reference) {
+  double squares = 0;
+  const auto add = [&](const Values& values) { squares += dot(values.data(), values.data(), values.size()); };
+  for (const LayerWeights& g : reference.gradients)
+    for (const Values* values : {&g.query, &g.key, &g.value, &g.output, &g.router, &g.w1, &g.w2, &g.w3, &g.dense_w1,
+                                 &g.dense_w2, &g.dense_w3, &g.norm})
+      add(*values);
+  for (const Values* values :
+       {&reference.end_gradients.embedding, &reference.end_gradients.head, &reference.end_gradients.norm})
+    add(*values);
+  return std::sqrt(squares);
 }
 
 }  // namespace dovetail::exec

@@ -18,6 +18,8 @@ struct Reference {
   std::int64_t largest_load = 0;              // choices of one rank for one expert, before drops
 };
 
+double gradient_norm(const Reference& reference);  // of all gradients together
+
 // Each micro-batch of each rank is gated by itself. Forward only: gradients stay empty. A capacity that nothing has
 // resolved yet (f <= 0) is as large as f allows. Chunks of tokens only decide which tokens compete for capacity.
 Reference compute_reference(const Experiment& experiment, const ModelData& data, const ComputeRules& rules = {});

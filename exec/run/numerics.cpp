@@ -75,6 +75,7 @@ class Comparison {
       r.expert_gradient_error = worse(expert_error(layer), r.expert_gradient_error);
     }
     if (ends_.exist()) r.dense_gradient_error = worse(end_error(), r.dense_gradient_error);
+    if (e_.workload.clips()) r.gradient_norm_error = norm_error();
     return r;
   }
 
@@ -245,6 +246,19 @@ class Comparison {
     return error.over(executor_);
   }
 
+  // Every rank of every stage has the square of the whole norm.
+  double norm_error() const {
+    RelativeError error;
+    const Values expected{gradient_norm(reference_)};
+    for (int stage = 0; stage < layout_.stages(); ++stage)
+      for_each_rank(stage, [&](std::size_t local, int) {
+        Values squares = find(local, {TensorKind::SquaresOfAll, false, first_layer(stage)});
+        if (squares.empty()) squares = find(local, {TensorKind::GradientSquares, false, first_layer(stage)});
+        error.add({std::sqrt(squares.at(0))}, expected);
+      });
+    return error.over(executor_);
+  }
+
   // Each rank holds its own tokens' part of the sum.
   double router_error(int layer) const {
     Values sum(gradients(layer).router.size());
@@ -280,7 +294,8 @@ class Comparison {
 }  // namespace
 
 double NumericsReport::gradient_error() const {
-  return worse(worse(input_gradient_error, dense_gradient_error), worse(router_gradient_error, expert_gradient_error));
+  return worse(worse(worse(input_gradient_error, dense_gradient_error), gradient_norm_error),
+               worse(router_gradient_error, expert_gradient_error));
 }
 
 bool NumericsReport::ok(double tolerance) const {

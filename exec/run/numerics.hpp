@@ -10,6 +10,7 @@ namespace dovetail::exec {
 struct NumericsReport {
   double output_error = 0;
   double input_gradient_error = 0, dense_gradient_error = 0, router_gradient_error = 0, expert_gradient_error = 0;
+  double gradient_norm_error = 0;  // where gradients are clipped
   std::int64_t dropped = 0, reference_dropped = 0;
   double rounding_error = 0;  // of the outputs against a reference without compressed messages, if they are
 

@@ -10,6 +10,8 @@ void require_executable(const Experiment& e) {
   };
   require(e.model.attention.kind != AttentionKind::Latent, "/model/attention/kind",
           "latent attention is simulated, not executed yet");
+  require(e.model.attention.qk_norm != QkNorm::Width || e.parallelism.mp == 1 || !e.workload.whole_layers(),
+          "/model/attention/qk_norm", "width over several model-parallel ranks is simulated, not executed yet");
   require(e.workload.attention == AttentionKernel::Flash, "/workload/attention",
           "eager attention is simulated, not executed yet: executors keep no probabilities");
   require(e.workload.causal, "/workload/causal", "attention without a mask is simulated, not executed yet");
@@ -35,6 +37,7 @@ LayerShape layer_shape(const Experiment& e) {
   s.hidden = v.hidden;
   s.heads = v.query_heads;
   s.head_size = e.model.attention.head_size;
+  if (v.query_key_normed > 0) s.qk_norm = e.model.attention.qk_norm;
   s.kv_heads = v.key_value_width / s.head_size;
   s.experts = v.experts;
   s.local_experts = v.local_experts;

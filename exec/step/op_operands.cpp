@@ -127,7 +127,8 @@ OpSetup::OpSetup(const Experiment& experiment, std::shared_ptr<const Schedule> s
     : schedule_(std::move(schedule)),
       ranks_(std::move(ranks)),
       stage_ranks_(experiment.parallelism.stage_ranks()),
-      routing_(routing.empty() ? modelled_routing(experiment, schedule_->micro_batches) : std::move(routing)) {
+      routing_(routing.empty() ? modelled_routing(experiment, schedule_->micro_batches) : std::move(routing)),
+      clip_(experiment.workload.clip()) {
   const int token_chunks = rules_of(*schedule_).token_chunks;
   const Experiment part = one_micro_batch(experiment, schedule_->micro_batches);
   const LayerVolumes volumes = layer_volumes(part);
@@ -147,7 +148,7 @@ OpOperands OpSetup::operands(std::size_t local, const Op& op) const {
   // Chunks are chunks of tokens only where attention is chunked.
   const std::size_t part = parts_.size() == 1 ? 0 : static_cast<std::size_t>(op.chunk + 1);
   const int group = op.micro_batch * stage_ranks_ + ranks_[local] % stage_ranks_;
-  return {{*schedule_, op}, shapes_[local][part], parts_[part], rows_, preset(op, group), words_, group};
+  return {{*schedule_, op}, shapes_[local][part], parts_[part], rows_, preset(op, group), words_, group, clip_};
 }
 
 const Routing& OpSetup::preset(const Op& op, int group) const {

@@ -50,6 +50,7 @@ struct OpOperands : OpRoles {
   const Routing& preset;               // of this rank and layer, for the gate; may be empty
   std::int64_t words = 0;              // of the vocabulary, on each rank; 0: the step has no embedding
   int group = 0;                       // of its tokens among all: micro-batch * data ranks + rank
+  double clip = 0;                     // the largest norm of gradients; 0: any
 
   int rank() const { return group % schedule.groups.stage_ranks(); }  // in its stage
 };
@@ -107,6 +108,7 @@ class OpSetup {
   std::vector<std::vector<LayerShape>> shapes_;  // by local rank and part
   std::vector<std::int64_t> rows_;
   std::int64_t words_ = 0;
+  double clip_;
 };
 
 }  // namespace dovetail::exec

@@ -79,6 +79,7 @@ Workload read_workload(const JsonReader& json, const ExperimentFile& file, const
   w.extent = json.enumeration_or("extent", extent_names, w.extent);
   if (json.has("products")) w.products = json.enumeration("products", dtype_names);
   if (json.has("gradients")) w.gradients = json.enumeration("gradients", dtype_names);
+  if (json.has("clip_gradients")) w.clip_gradients = json.number("clip_gradients", 0);
   w.attention = json.enumeration_or("attention", attention_kernel_names, defaults.attention.value_or(w.attention));
   w.causal = json.boolean_or("causal", defaults.causal.value_or(w.causal));
   w.message_sizes = json.enumeration_or("message_sizes", message_sizes_names, w.message_sizes);

@@ -71,6 +71,7 @@ Workload read_workload(const JsonReader& r) {
   w.products = r.enumeration("products", dtype_names);
   w.extent = r.enumeration_or("extent", extent_names, w.extent);
   if (r.has("gradients")) w.gradients = r.enumeration("gradients", dtype_names);
+  if (r.has("clip_gradients")) w.clip_gradients = r.number("clip_gradients", 0);
   if (const auto loads = r.find("router_loads"))
     for (const JsonReader& load : loads->elements())
       w.router_loads.push_back({load.integer("micro_batches", 1, small_max), load.long_integer("largest", 0)});

@@ -21,7 +21,7 @@ std::vector<Subgroup> combs_of(const Experiment& e, const Schedule& s) {
   std::vector<Subgroup> combs;
   for (const auto& [name, kind] : group_kind_names)
     if (const Subgroup comb = group_comb(s.groups, kind);
-        comb.size > 1 && (kind != GroupKind::Pp || e.parallelism.pp > 1))
+        comb.size > 1 && kind != GroupKind::World && (kind != GroupKind::Pp || e.parallelism.pp > 1))
       combs.push_back(comb);
   const Subgroup experts = group_comb(s.groups, GroupKind::Ep);
   for (const CollectiveStep& step : s.steps)
@@ -165,7 +165,7 @@ void NetworkLoad::for_each_ring(const Op& op, Visit visit) {
 
 std::vector<NetworkActivity> NetworkLoad::activities(const Op& op) {
   std::vector<NetworkActivity> list;
-  if (op.collective() == Collective::None) return list;
+  if (op.collective() == Collective::None || s_.joins_stages(op)) return list;  // one number of all stages
   if (op.collective() != Collective::AllToAll && op.collective() != Collective::Send) {
     for_each_ring(op, [&](const RingClass& ring, Bytes bytes) {
       NetworkActivity& activity = list.emplace_back(NetworkActivity{ring.members, {}});
@@ -197,7 +197,7 @@ std::vector<LinkAmount> NetworkLoad::volumes(const Op& op) {
       for (const LinkAmount& use : flow.uses)
         sum[use.link] += use.amount * network_.links()[static_cast<std::size_t>(use.link)].links * bytes.value();
     });
-  else if (op.collective() != Collective::None)
+  else if (op.collective() != Collective::None && !s_.joins_stages(op))
     for_each_ring(op, [&](const RingClass& ring, Bytes bytes) {
       for (const LinkAmount& use : ring.all) sum[use.link] += use.amount * bytes.value();
     });

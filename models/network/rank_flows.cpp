@@ -40,7 +40,7 @@ std::vector<RankFlow> RankFlows::of(const Op& op) const {
   std::vector<RankFlow> flows;
   const int gpus = e_.cluster.gpus();
   const bool messages = op.collective() == Collective::AllToAll || op.collective() == Collective::Send;
-  if (op.collective() == Collective::None) return flows;
+  if (op.collective() == Collective::None || s_.joins_stages(op)) return flows;  // one number of all stages
   if (!messages) add_ring(op, flows);
   for (int rank = 0; messages && rank < gpus; ++rank)
     if (const std::vector<int> group = group_members(s_.groups, op.group(), rank); group.front() == rank)

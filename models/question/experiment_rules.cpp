@@ -154,6 +154,11 @@ void validate(const Experiment& e) {
                                            std::pair{"/model/gate_profile", &e.model.gate_profile}})
       require(!profile->given() || !profile->backward.empty(), pointer,
               "no backward times, which training needs (or set workload.phases to forward_only)");
+  require(std::isfinite(w.clip()) && w.clip() >= 0, "/workload/clip_gradients", "{}, expected a number from 0 on",
+          w.clip());
+  require(w.clip() == 0 || w.whole_layers(), "/workload/clip_gradients",
+          "{}, but gradients of routers are not summed with workload.extent {}, so that there is no norm of all",
+          w.clip(), name_in(extent_names, w.extent));
   require(w.extent != Extent::Model || e.model.vocabulary > 0, "/workload/extent",
           "model needs the vocabulary of {}, which its file does not give", e.model.name);
   const std::int64_t tokens = std::int64_t{w.batch} * w.sequence;

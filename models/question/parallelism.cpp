@@ -87,6 +87,8 @@ Subgroup group_comb(const Parallelism& p, GroupKind kind) {
       return {p.esp * p.ep, p.edp};
     case GroupKind::Pp:
       return {p.stage_ranks(), p.pp};
+    case GroupKind::World:
+      return {1, p.stage_ranks() * p.pp};
   }
   throw InternalError("group kind");
 }

@@ -27,14 +27,15 @@ struct Parallelism {
   int stage_ranks() const { return dp * mp; }  // stage s holds ranks [s stage_ranks, (s + 1) stage_ranks)
 };
 
-// Pp: the ranks with the same place in each pipeline stage.
-enum class GroupKind { Dp, Mp, Ep, Esp, Edp, Pp };
-inline constexpr std::array<std::pair<std::string_view, GroupKind>, 6> group_kind_names{{{"dp", GroupKind::Dp},
+// Pp: the ranks with the same place in each pipeline stage. World: all ranks of all stages.
+enum class GroupKind { Dp, Mp, Ep, Esp, Edp, Pp, World };
+inline constexpr std::array<std::pair<std::string_view, GroupKind>, 7> group_kind_names{{{"dp", GroupKind::Dp},
                                                                                          {"mp", GroupKind::Mp},
                                                                                          {"ep", GroupKind::Ep},
                                                                                          {"esp", GroupKind::Esp},
                                                                                          {"edp", GroupKind::Edp},
-                                                                                         {"pp", GroupKind::Pp}}};
+                                                                                         {"pp", GroupKind::Pp},
+                                                                                         {"world", GroupKind::World}}};
 
 // The place of one group of a kind (all groups of a kind lie alike).
 struct GroupShape {

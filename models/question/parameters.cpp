@@ -1,5 +1,7 @@
 #include "models/question/parameters.hpp"
 
+#include "models/base/errors.hpp"
+
 namespace dovetail {
 namespace {
 
@@ -10,14 +12,11 @@ std::int64_t norm_size(const Model& m) {
 std::int64_t attention_size(const Model& m) {
   const Attention& a = m.attention;
   const std::int64_t matrices = attention_matrices(a, m.hidden, a.heads, a.kv_heads);
-  if (a.kind == AttentionKind::Latent) return matrices + a.q_rank + a.kv_rank;  // a norm on each low rank
+  if (a.kind == AttentionKind::Latent) return matrices + query_key_norms(a);
   const std::int64_t queries = std::int64_t{a.heads} * a.head_size, keys = std::int64_t{a.kv_heads} * a.head_size;
   const std::int64_t biases = m.biases == Biases::None ? 0 : queries + 2 * keys;
   const std::int64_t output_bias = m.biases == Biases::All ? m.hidden : 0;
-  std::int64_t norms = 0;
-  if (a.qk_norm == QkNorm::Head) norms = 2 * std::int64_t{a.head_size};
-  if (a.qk_norm == QkNorm::Width) norms = queries + keys;
-  return matrices + biases + output_bias + norms;
+  return matrices + biases + output_bias + query_key_norms(a);
 }
 
 // A feed-forward part with so many hidden elements.
@@ -75,6 +74,19 @@ std::int64_t attention_matrices(const Attention& a, std::int64_t hidden, std::in
   const std::int64_t key_value =
       hidden * (a.kv_rank + a.rope_size) + a.kv_rank * query_heads * (std::int64_t{a.nope_size} + a.value_size);
   return query + key_value + output;
+}
+
+std::int64_t query_key_norms(const Attention& a) {
+  if (a.kind == AttentionKind::Latent) return a.q_rank + a.kv_rank;
+  switch (a.qk_norm) {
+    case QkNorm::None:
+      return 0;
+    case QkNorm::Head:
+      return 2 * std::int64_t{a.head_size};
+    case QkNorm::Width:
+      return (std::int64_t{a.heads} + a.kv_heads) * a.head_size;
+  }
+  throw InternalError("norms of queries and keys");
 }
 
 std::int64_t ffn_matrices(const Model& m, std::int64_t ffn_hidden) {

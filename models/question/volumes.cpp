@@ -24,6 +24,14 @@ void set_attention(LayerVolumes& v, const Attention& a, int mp) {
   v.attention_parameters = attention_matrices(a, v.hidden, v.query_heads, key_value_heads);
 }
 
+void set_norms(const Attention& a, LayerVolumes& v) {
+  v.norm_parameters = 2 * v.hidden + query_key_norms(a);
+  if (a.kind == AttentionKind::Latent)
+    v.query_key_normed = a.q_rank + a.kv_rank;
+  else if (a.qk_norm != QkNorm::None)
+    v.query_key_normed = v.query_width + v.key_value_width;
+}
+
 // Rows of k f T / E, rounded up. A capacity of, say, 153.60000000000002 rows is 154, but 154.00000000000003 is 154 too.
 std::int64_t rows_of_factor(const Experiment& e, double factor, std::int64_t tokens) {
   const double rows = e.workload.top_k * factor * static_cast<double>(tokens) / static_cast<double>(e.model.experts);
@@ -80,7 +88,7 @@ LayerVolumes layer_volumes(const Experiment& e, int layer) {
   set_attention(v, m.attention, p.mp);
   v.ffn_parameters = ffn_matrices(m, v.ffn_hidden);
   v.dense_parameters = v.attention_parameters + v.ffn_parameters;
-  if (e.workload.whole_layers()) v.norm_parameters = 2 * v.hidden;
+  if (e.workload.whole_layers()) set_norms(m.attention, v);
   if (v.moe) {
     add_router(e, v);
     v.expert_parameters = ffn_matrices(m, v.hidden_shard) * v.local_experts;

@@ -53,7 +53,10 @@ struct LayerVolumes {
   std::int64_t projection = 0;            // P, of a cosine gate
   std::int64_t routing_entries = 0;       // T k, or E C where experts choose; 0: soft
   std::int64_t expert_parameters = 0;     // g M H E / (ep esp)
-  std::int64_t norm_parameters = 0;       // on every rank: 2 M of both norms; 0 where the workload leaves norms out
+  // On every rank: 2 M of both norms, then those of queries and keys; 0 where the workload leaves norms out.
+  std::int64_t norm_parameters = 0;
+  // Elements of a token's queries and keys on this rank that have norms of their own; Latent: of its low ranks.
+  std::int64_t query_key_normed = 0;
   // The parameters that all ranks of a stage hold alike.
   std::int64_t replicated_parameters() const { return norm_parameters + router_parameters; }
   std::int64_t parameters() const { return dense_parameters + replicated_parameters() + expert_parameters; }

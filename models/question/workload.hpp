@@ -61,11 +61,16 @@ struct Workload {
   std::optional<DType> products = {};         // of attention's projections, dense layers and experts; none: dtype
   std::vector<RouterLoad> router_loads = {};  // where a router has really run; else its loads are modelled
   Extent extent = Extent::Layers;
-  std::optional<DType> gradients = {};  // of weights, as they add up and are reduced; none: dtype
+  std::optional<DType> gradients = {};        // of weights, as they add up and are reduced; none: dtype
+  std::optional<double> clip_gradients = {};  // the largest norm of all gradients together; none: see clip()
 
   bool whole_layers() const { return extent != Extent::Layers; }
   // A flash kernel leaves out the scores that the mask hides; products of whole matrices compute all of them.
   bool skips_masked() const { return causal && attention == AttentionKernel::Flash; }
+  // Gradients whose norm is larger are scaled down to this norm before the update; 0: none are. Whole models are
+  // trained with 1, Megatron-LM's default.
+  double clip() const { return clip_gradients.value_or(extent == Extent::Model ? 1 : 0); }
+  bool clips() const { return phases == Phases::Training && clip() > 0; }
   DType gradient_dtype() const { return gradients.value_or(dtype); }
   // The format of products, where it is another than that of everything else.
   std::optional<DType> other_products() const { return products == dtype ? std::nullopt : products; }

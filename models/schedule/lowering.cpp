@@ -16,6 +16,7 @@ class Lowering {
       : s_(schedule),
         op_(op),
         group_(group_comb(schedule.groups, op.group())),
+        rank_(rank),
         own_(rank / group_.stride % group_.size) {
     check(!schedule.reads_of(op).empty() && !schedule.writes_of(op).empty(), "an exchange without operands");
   }
@@ -37,6 +38,8 @@ class Lowering {
         return reduce_gradients(op_.gradients.size() > 0 ? op_.gradients : RowRange{0, elements(source())});
       case OpKind::ParameterAllGather:
         return gather_parameters();
+      case OpKind::GradientNormAllReduce:
+        return join_stages();
       default:
         break;
     }
@@ -155,6 +158,15 @@ class Lowering {
     return {{std::move(give), native(scratch(0, own), scratch(own, gathered)), std::move(take)}, own + gathered};
   }
 
+  // Each stage gives its own tensor. On the ranks of other stages, the sum is that of another op.
+  LoweredOp join_stages() const {
+    const int rank_class = s_.groups.pp > 1 ? s_.class_of_rank(rank_) : s_.class_of(op_);
+    const auto reads = s_.reads_of(op_);
+    const auto own = std::ranges::find_if(reads, [&](TensorId id) { return tensor(id).rank_class == rank_class; });
+    check(own != reads.end(), "a sum over stages without this one's part");
+    return {{native(whole(*own), rank_class == s_.class_of(op_) ? whole(result()) : Region())}};
+  }
+
   // The gathered shards' gradients: each member adds those of its own shard.
   LoweredOp return_gradient() const {
     const std::int64_t own = elements(result());
@@ -214,6 +226,7 @@ class Lowering {
   const Schedule& s_;
   const Op& op_;
   Subgroup group_;
+  int rank_;
   int own_;  // place in the group
 };
 

@@ -16,6 +16,7 @@ inline constexpr Names<Phase, 3> phase_names{
 enum class OpKind : std::uint8_t {
   MpAllGather,
   Projection,
+  QueryKeyNorm,
   Attention,
   MpReduceScatter,
   Gate,
@@ -51,6 +52,8 @@ enum class OpKind : std::uint8_t {
   LossStatistics,
   GatherStatistics,
   Loss,
+  GradientNorm,
+  GradientNormAllReduce,
   Update
 };
 inline constexpr std::size_t op_kinds = static_cast<std::size_t>(OpKind::Update) + 1;

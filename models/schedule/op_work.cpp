@@ -149,6 +149,11 @@ KernelWork OpWork::attention_chunk(Phase phase) const {
   return of(kernels, memory);
 }
 
+// Backward: the gradient of the result and the input are read, and that of the input is written.
+KernelWork OpWork::query_key_norm(Phase phase) const {
+  return memory((phase == Phase::Forward ? 2 : 3) * v_.sequence_tokens * v_.query_key_normed);
+}
+
 KernelWork OpWork::core_attention() const {
   KernelList kernels;
   MemoryPasses memory;
@@ -349,6 +354,19 @@ ExchangeWork OpWork::stage_send() const {
   return collective(Collective::Send, GroupKind::Pp, v_.tokens * v_.hidden);
 }
 
+KernelWork OpWork::gradient_norm(std::int64_t parameters) const {
+  KernelWork work;
+  work.memory_traffic = static_cast<double>(parameters) * size_of(workload_.gradient_dtype());
+  return work;
+}
+
+ExchangeWork OpWork::reduce_gradient_norm() const {
+  ExchangeWork work = collective(Collective::AllReduce, GroupKind::World, 1);
+  work.message = size_of(DType::Fp32);
+  return work;
+}
+
+// Gradients that are clipped are scaled on their way, in the same kernel.
 KernelWork OpWork::update(std::int64_t parameters) const {
   // Read are the gradient and, in fp32, the weight and two moments; written are these three. If the weight in fp32
   // is a master copy, the weight itself is written too.

@@ -56,6 +56,7 @@ class OpWork {
   KernelWork attention(Phase phase) const;
   KernelWork projection(Phase phase) const;
   KernelWork attention_chunk(Phase phase) const;
+  KernelWork query_key_norm(Phase phase) const;
   KernelWork core_attention() const;  // forward, without the output's projection
   // `keeps`: the backward pass reads the activated rows instead of computing them again.
   KernelWork dense_ffn(Phase phase, bool keeps = true) const;
@@ -86,8 +87,10 @@ class OpWork {
   ExchangeWork shadow(Collective collective) const;         // the weights of one expert to all its peers, or back
   ExchangeWork reduce_gradients(Collective kind, GroupKind group, std::int64_t elements) const;  // in their format
   ExchangeWork gather_weights(GroupKind group, std::int64_t elements) const;
-  ExchangeWork stage_send() const;                   // (T, M) to the next pipeline stage, or its gradient back
-  KernelWork update(std::int64_t parameters) const;  // one Adam step
+  ExchangeWork stage_send() const;                          // (T, M) to the next pipeline stage, or its gradient back
+  KernelWork gradient_norm(std::int64_t parameters) const;  // the squares of so many gradients
+  ExchangeWork reduce_gradient_norm() const;                // one number of all ranks
+  KernelWork update(std::int64_t parameters) const;         // one Adam step
 
  private:
   ExchangeWork collective(Collective collective, GroupKind group, std::int64_t elements) const;

@@ -17,7 +17,8 @@ struct RankClass {
 
 // Ops stand in an order in which they could run one by one: dependencies point backwards, and a
 // stream's FIFO order is the order of its ops here. A collective is one op shared by its group. Classes exchange data
-// by StageSend, which writes a tensor of another class, and the StageReceive there, which depends on it.
+// by StageSend, which writes a tensor of another class, and the StageReceive there, which depends on it. A collective
+// of all stages is an op of each of them, which reads a tensor of every stage.
 class Schedule {
  public:
   std::vector<RankClass> classes;
@@ -33,6 +34,11 @@ class Schedule {
   int virtual_stages = 1;        // of each pipeline stage
   Graphs graphs = Graphs::None;  // see launches.hpp
   ScoresAt scores_at = ScoresAt::Decode;
+
+  // A collective among the ranks of several stages.
+  bool joins_stages(const Op& op) const {
+    return groups.pp > 1 && op.exchange() != nullptr && op.group() == GroupKind::World;
+  }
 
   int class_of(const Op& op) const { return streams[op.stream].rank_class; }
   int class_of_rank(int rank) const;
@@ -74,7 +80,7 @@ class Schedule {
 // Throws InternalError unless dependencies point backwards, streams and tensors exist, every op has the operands of its
 // kind (op_table.hpp), every tensor is written before it is read, steps and kernels exist, conflicting accesses are
 // ordered by dependencies or stream order, ops keep to tensors of their own rank class (but for what a StageSend
-// writes), tensors that share memory are never in use together, and sizes are positive.
+// writes and what is read to join stages), tensors that share memory are never in use together, and sizes are positive.
 void validate(const Schedule& schedule);
 
 }  // namespace dovetail

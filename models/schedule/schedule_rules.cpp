@@ -69,7 +69,8 @@ void check_indices(const Schedule& s) {
 void check_classes(const Schedule& s) {
   for (const Op& op : s.ops) {
     const auto own = [&](TensorId t) { return s.tensors[t].rank_class == s.class_of(op); };
-    for (TensorId t : s.reads_of(op)) check(own(t), to_string(op) + " reads a tensor of another rank class");
+    for (TensorId t : s.reads_of(op))
+      check(own(t) || s.joins_stages(op), to_string(op) + " reads a tensor of another rank class");
     for (TensorId t : s.writes_of(op))
       check(own(t) != (op.kind == OpKind::StageSend), to_string(op) + " writes a tensor of the wrong rank class");
   }

@@ -26,6 +26,14 @@ class Shards {
   int members_;
 };
 
+// Elements of a gradient tensor that a rank updates, as `copies` ranks of its stage do.
+struct GradientShare {
+  TensorId tensor;
+  RowRange elements;
+  int copies = 1;
+};
+std::vector<GradientShare> gradient_shares(const Schedule& schedule, int rank_class, int rank);
+
 // The elements of each gradient tensor of a rank class that one of its ranks updates, in ascending order: all of it,
 // unless reductions of the schedule scatter it. Empty for other tensors.
 IdVector<TensorId, std::vector<RowRange>> updated_ranges(const Schedule& schedule, int rank_class, int rank);

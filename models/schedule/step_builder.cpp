@@ -1,5 +1,6 @@
 // One training step: each micro-batch forward and backward through the layers of each pipeline stage; after a stage's
-// last backward pass what is left of its gradients' reduction, and its update.
+// last backward pass what is left of its gradients' reduction, and its update. Updates of clipped gradients wait for
+// all stages.
 // The ops of each part of a layer are in builder/, operands in operands.md.
 #include "models/schedule/step_builder.hpp"
 
@@ -163,6 +164,20 @@ class Step {
     unit.phase == Phase::Forward ? add_forward(unit.lap) : add_backward(unit.lap);
   }
 
+  // After all units.
+  void finish() {
+    if (!c_.clips()) return;
+    TensorIds norms;
+    for (int stage = 0; stage < c_.stages(); ++stage) {
+      c_.enter(stage, 0);
+      norms.push_back(c_.gradient_squares());
+    }
+    for (int stage = 0; stage < c_.stages(); ++stage) {
+      c_.enter(stage, 0);
+      gradients_[static_cast<std::size_t>(stage)].finish(norms);
+    }
+  }
+
  private:
   void add_forward(int lap) {
     const int here = virtual_stage(lap);
@@ -240,6 +255,7 @@ Schedule build_step(const Experiment& experiment, const Plan& plan) {
   for (const StageUnit& unit :
        pipeline_order(plan.pipeline_schedule, c.stages(), plan.micro_batches, c.training(), plan.virtual_stages))
     step.add(unit);
+  step.finish();
   return c.finish();
 }
 

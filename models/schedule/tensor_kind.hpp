@@ -67,7 +67,10 @@ enum class TensorKind : std::uint8_t {
   EmbeddingWeights,
   HeadWeights,
   NormWeights,
-  ReplicatedGradients
+  ReplicatedGradients,
+  GradientSquares,
+  SquaresOfAll,
+  QueryKeyInput
 };
 
 // A chunked tensor exists once per chunk. Shapes are in the letters of operands.md; empty: said there in words.
@@ -149,9 +152,15 @@ inline constexpr auto tensor_table = std::to_array<TensorEntry>({
     {TensorKind::Loss, "loss", "(L)", "cross-entropy of each position", true},
     {TensorKind::EmbeddingWeights, "embedding_weights", "(V, M)", "a row for each word of this rank"},
     {TensorKind::HeadWeights, "head_weights", "(V, M)", "the same of the output head"},
-    {TensorKind::NormWeights, "norm_weights", "", "(2, M) of a layer's two norms; (M) of the final one"},
+    {TensorKind::NormWeights, "norm_weights", "",
+     "(2, M) of a layer's two norms, then those of queries and of keys; (M) of the final one"},
     {TensorKind::ReplicatedGradients, "replicated_gradients", "",
      "of what all ranks of the stage hold alike: by layer, its norms and its router; then the final norm"},
+    {TensorKind::GradientSquares, "gradient_squares", "(1)",
+     "the sum of the squares of the gradients that this rank updates, each divided by the ranks that update it", true},
+    {TensorKind::SquaresOfAll, "squares_of_all", "(1)", "the sum of these over all ranks: the norm's square", true},
+    {TensorKind::QueryKeyInput, "query_key_input", "",
+     "(L, Q+K) queries and keys before their norms; of latent attention its low ranks"},
 });
 
 inline constexpr auto tensor_kind_names = [] {

@@ -67,6 +67,9 @@ constexpr auto kinds = std::to_array<std::pair<TensorKind, MemoryKind>>({
     {TensorKind::HeadWeights, MemoryKind::Weights},
     {TensorKind::NormWeights, MemoryKind::Weights},
     {TensorKind::ReplicatedGradients, MemoryKind::Gradients},
+    {TensorKind::GradientSquares, MemoryKind::Gradients},
+    {TensorKind::SquaresOfAll, MemoryKind::Gradients},
+    {TensorKind::QueryKeyInput, MemoryKind::Attention},
 });
 
 constexpr bool in_order() {

@@ -38,8 +38,10 @@ void read_layer_op(const Op& op, Seconds fixed, Seconds duration, PhaseTimes& ph
     case OpKind::Expert:
       phase.moe.expert = chunk;
       break;
+    case OpKind::Projection:
+    case OpKind::QueryKeyNorm:
     case OpKind::Attention:
-      phase.attention = duration;
+      phase.attention += duration;
       break;
     case OpKind::Gate:
       phase.gate = duration;

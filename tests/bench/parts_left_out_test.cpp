@@ -36,11 +36,9 @@ constexpr auto whole =
 
 TEST_CASE("A step of a whole model names the parts that it does not have; one of layers says so of norms") {
   CHECK(has(limits("mixtral-8x7b", "model"), whole));
-  CHECK(has(limits("qwen3-30b-a3b", "model"),
-            "neither time nor memory has these parts of qwen3-30b-a3b: norms of queries and keys"));
+  CHECK(has(limits("qwen3-30b-a3b", "model"), whole));
   CHECK(has(limits("deepseek-v3", "model"),
-            "neither time nor memory has these parts of deepseek-v3: norms of the low ranks of latent attention; the "
-            "layer of multi-token prediction"));
+            "neither time nor memory has these parts of deepseek-v3: the layer of multi-token prediction"));
   const auto gpt = limits("gpt2-xl-moe", "model");
   CHECK(has(gpt,
             "neither time nor memory has these parts of gpt2-xl-moe: biases; means and biases of layer norms, which "

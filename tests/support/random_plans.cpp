@@ -204,6 +204,9 @@ Experiment random_experiment(Random& random) {
   e.model.vocabulary = tables.between(3, 40);
   if (tables.chance(40)) e.workload.extent = tables.one_of({Extent::WholeLayers, Extent::Model});
   if (p.pp > 1 && tables.chance(60)) add_pipeline(tables, e);
+  if (tables.chance(30))
+    e.model.attention.qk_norm = p.mp == 1 ? tables.one_of({QkNorm::Head, QkNorm::Width}) : QkNorm::Head;
+  if (e.workload.whole_layers() && tables.chance(50)) e.workload.clip_gradients = tables.one_of({0., .01, 100.});
   return e;
 }
 

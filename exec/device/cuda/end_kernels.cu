@@ -9,6 +9,7 @@ namespace dovetail::exec {
   DOVETAIL_KERNEL(NormRowsBackward<Scalar>);   \
   DOVETAIL_KERNEL(NormWeightParts<Scalar>);    \
   DOVETAIL_KERNEL(AddNormWeightParts<Scalar>); \
+  DOVETAIL_KERNEL(CopyColumns<Scalar>);        \
   DOVETAIL_KERNEL(LookUpWords<Scalar>);        \
   DOVETAIL_KERNEL(LinkSameWords<Scalar>);      \
   DOVETAIL_KERNEL(AddToWords<Scalar>);         \

@@ -12,6 +12,7 @@ namespace dovetail::exec {
   DOVETAIL_KERNEL(SumOf<Scalar, pack_size<Scalar>>);    \
   DOVETAIL_KERNEL(MoveRows<Scalar>);                    \
   DOVETAIL_KERNEL(MoveBlocks<Scalar>);                  \
+  DOVETAIL_KERNEL(SquareParts<Scalar>);                 \
   DOVETAIL_KERNEL(AdamStep<Scalar, 1>);                 \
   DOVETAIL_KERNEL(AdamStep<Scalar, pack_size<Scalar>>); \
   DOVETAIL_KERNEL(Relu<Scalar, 1>);                     \
@@ -23,5 +24,7 @@ namespace dovetail::exec {
 DOVETAIL_KERNELS(double);
 DOVETAIL_KERNELS(float);
 DOVETAIL_KERNELS(Bf16);
+DOVETAIL_KERNEL(AddSquares<double>);
+DOVETAIL_KERNEL(AddSquares<float>);
 
 }  // namespace dovetail::exec

@@ -11,6 +11,15 @@ bool chunked(const StepContext& c, int layer) {
   return c.parts(layer).front().chunk >= 0;
 }
 
+bool norms_queries(const StepContext& c, int layer) {
+  return c.volumes(layer).query_key_normed > 0;
+}
+
+// Whether the projections are an op of their own.
+bool projects_apart(const StepContext& c, int layer) {
+  return chunked(c, layer) || norms_queries(c, layer);
+}
+
 std::int64_t projection_elements(const LayerVolumes& v) {
   return v.sequence_tokens * v.projected_width;
 }
@@ -42,6 +51,32 @@ TensorId projected_input(StepContext& c, int layer, TensorId x) {
   return gather_tokens(c, TensorKind::AttentionInput, layer, c.has_norms() ? norm_forward(c, layer, x) : x);
 }
 
+Op query_key_norm(StepContext& c, int layer, Phase phase) {
+  return c.op(OpKind::QueryKeyNorm, phase, layer, c.streams().compute, c.work(layer).query_key_norm(phase));
+}
+
+void query_key_norm_forward(StepContext& c, int layer, SavedAttention& saved) {
+  const LayerVolumes& v = c.volumes(layer);
+  saved.query_key_input = c.activation(TensorKind::QueryKeyInput, layer, v.sequence_tokens * v.query_key_normed);
+  c.add(query_key_norm(c, layer, Phase::Forward), {saved.query_key_value, c.weights(layer).norm},
+        {saved.query_key_input, saved.query_key_value});
+}
+
+void query_key_norm_backward(StepContext& c, int layer, const SavedAttention& saved, TensorId d_query_key_value) {
+  Op o = query_key_norm(c, layer, Phase::Backward);
+  o.gradients.first = c.replicated_gradients_of(layer).first + 2 * c.volumes(layer).hidden;
+  o.gradients.last = c.replicated_gradients_of(layer).first + c.volumes(layer).norm_parameters;
+  c.add(o, {d_query_key_value, saved.query_key_input, c.weights(layer).norm},
+        {d_query_key_value, c.replicated_gradients()});
+}
+
+// What an attention op launches, if its projections are an op of their own: launches_of() counts these with attention
+// that is not in chunks.
+KernelWork without_projections(KernelWork work, const TokenPart& part, Phase phase) {
+  if (part.chunk < 0) work.elsewhere = entry_of(OpKind::Projection).small.of(phase);
+  return work;
+}
+
 void add_state(StepContext& c, int layer, SavedAttention& saved) {
   const LayerVolumes& v = c.volumes(layer);
   saved.context = c.activation(TensorKind::AttentionContext, layer, v.sequence_tokens * v.context_width);
@@ -56,10 +91,10 @@ void attention_start(StepContext& c, int layer, TensorId x, SavedAttention& save
   saved.input = projected_input(c, layer, x);
   saved.query_key_value = c.activation(TensorKind::QueryKeyValue, layer, projection_elements(c.volumes(layer)));
   add_state(c, layer, saved);
-  if (chunked(c, layer))
-    c.add(
-        c.op(OpKind::Projection, Phase::Forward, layer, c.streams().compute, c.work(layer).projection(Phase::Forward)),
+  if (!projects_apart(c, layer)) return;
+  c.add(c.op(OpKind::Projection, Phase::Forward, layer, c.streams().compute, c.work(layer).projection(Phase::Forward)),
         {saved.input, c.weights(layer).dense}, {saved.query_key_value});
+  if (norms_queries(c, layer)) query_key_norm_forward(c, layer, saved);
 }
 
 void recompute_attention_input(StepContext& c, int layer, OpId begin, SavedAttention& saved) {
@@ -72,8 +107,7 @@ void recompute_core_attention(StepContext& c, int layer, const TokenPart& part, 
   if (!c.recomputes(Recompute::Attention)) return;
   const Recomputation again(c, begin);
   if (!c.is_recomputed(saved.context)) add_state(c, layer, saved);
-  KernelWork work = c.work(part).core_attention();
-  if (part.chunk < 0) work.elsewhere = entry_of(OpKind::Projection).small.forward;
+  const KernelWork work = without_projections(c.work(part).core_attention(), part, Phase::Forward);
   TensorIds writes{saved.context, saved.softmax};
   if (eager(c)) writes.push_back(scores(c, layer, part, /*gradient=*/false));
   c.add(c.part_op(OpKind::Attention, Phase::Forward, layer, part, work), {&saved.query_key_value, 1}, writes);
@@ -85,13 +119,14 @@ TensorId attention_forward(StepContext& c, int layer, const TokenPart& part, con
   const TensorId weights = c.weights(layer).dense;
   const TensorId partial =
       c.activation(TensorKind::AttentionPartial, layer, v.sequence_tokens * v.hidden, false, part.chunk);
-  const bool projects = part.chunk < 0;
+  const bool projects = !projects_apart(c, layer);
   TensorIds writes{saved.context, saved.softmax};
   if (projects) writes.insert(writes.begin(), saved.query_key_value);
   if (eager(c)) writes.push_back(scores(c, layer, part, /*gradient=*/false));
   writes.push_back(partial);
   c.add(c.part_op(OpKind::Attention, Phase::Forward, layer, part,
-                  projects ? work.attention(Phase::Forward) : work.attention_chunk(Phase::Forward)),
+                  projects ? work.attention(Phase::Forward)
+                           : without_projections(work.attention_chunk(Phase::Forward), part, Phase::Forward)),
         std::array{projects ? saved.input : saved.query_key_value, weights}, writes);
   if (!c.mp_gathers()) return partial;
   const TensorId output = c.activation(TensorKind::AttentionOutput, layer, v.tokens * v.hidden, false, part.chunk);
@@ -117,7 +152,7 @@ void attention_backward(StepContext& c, int layer, const TokenPart& part, Tensor
   const TensorId weights = c.weights(layer).dense;
   Op o = c.part_op(OpKind::Attention, Phase::Backward, layer, part, work.attention(Phase::Backward));
   o.gradients = attention_gradients_of(c, layer);
-  if (part.chunk < 0) {
+  if (!projects_apart(c, layer)) {
     d.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden, /*gradient=*/true);
     TensorIds writes{c.dense_gradients(), d.input};
     if (eager(c)) writes.push_back(scores(c, layer, part, /*gradient=*/true));
@@ -125,10 +160,10 @@ void attention_backward(StepContext& c, int layer, const TokenPart& part, Tensor
     return;
   }
   // The first part overwrites the gradients of queries, keys, values and the output's projection; the others add.
-  o.work = work.attention_chunk(Phase::Backward);
+  o.work = without_projections(work.attention_chunk(Phase::Backward), part, Phase::Backward);
   o.gradients.first = o.gradients.last - v.context_width * v.hidden;
   TensorIds reads{d_gathered, saved.query_key_value, saved.context, saved.softmax, weights};
-  if (part.chunk == 0)
+  if (part.chunk <= 0)
     d.query_key_value = c.activation(TensorKind::QueryKeyValue, layer, projection_elements(v), /*gradient=*/true);
   else
     reads.push_back(d.query_key_value);
@@ -140,7 +175,8 @@ void attention_backward(StepContext& c, int layer, const TokenPart& part, Tensor
 TensorId attention_backward_finish(StepContext& c, int layer, const SavedAttention& saved, AttentionGradients& d) {
   const LayerVolumes& v = c.volumes(layer);
   const OpWork work = c.work(layer);
-  if (chunked(c, layer)) {
+  if (norms_queries(c, layer)) query_key_norm_backward(c, layer, saved, d.query_key_value);
+  if (projects_apart(c, layer)) {
     d.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden, /*gradient=*/true);
     Op o = c.op(OpKind::Projection, Phase::Backward, layer, c.streams().compute, work.projection(Phase::Backward));
     o.gradients = attention_gradients_of(c, layer);

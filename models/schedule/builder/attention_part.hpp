@@ -1,5 +1,6 @@
 // The attention of one layer, with its collectives over the model-parallel group. Chunked, the first projections are
-// one op for all tokens and the rest is one op for each part.
+// one op for all tokens and the rest is one op for each part. They are an op of their own too where queries and keys
+// have norms, which come after them.
 #pragma once
 #include "models/schedule/builder/step_context.hpp"
 
@@ -10,9 +11,10 @@ namespace dovetail::builder {
 struct SavedAttention {
   TensorId before_norm;  // the layer's input
   TensorId input, query_key_value, context, softmax;
+  TensorId query_key_input;  // -1: queries and keys have no norms
 };
 
-// Adds the ops before the first part: the gather and, chunked, the projections.
+// Adds the ops before the first part: the gather and, where they are ops of their own, projections and norms.
 void attention_start(StepContext& c, int layer, TensorId x, SavedAttention& saved);
 // Returns attention_output (T, M) of the part's tokens of this rank.
 TensorId attention_forward(StepContext& c, int layer, const TokenPart& part, const SavedAttention& saved);
@@ -26,7 +28,7 @@ void recompute_core_attention(StepContext& c, int layer, const TokenPart& part, 
 TensorId attention_backward_gather(StepContext& c, int layer, const TokenPart& part, TensorId d_output);
 // Backward of one part. `d_input` is what attention_backward_finish returns its own or the gathered sum of.
 struct AttentionGradients {
-  TensorId input, query_key_value;  // the second where attention is chunked
+  TensorId input, query_key_value;  // the second where projections are apart
 };
 void attention_backward(StepContext& c, int layer, const TokenPart& part, TensorId d_gathered,
                         const SavedAttention& saved, AttentionGradients& d);

@@ -1,6 +1,7 @@
 #include "models/schedule/builder/gradient_part.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "models/base/errors.hpp"
 #include "models/schedule/builder/gather_part.hpp"
@@ -78,6 +79,31 @@ void GradientPart::end_pass() {
   add_slices(Window::Tail, layers.front());
   reduce_replicated();
   check(next_ == slices_.size(), "a gradient slice was not placed");
+  c_.clips() ? add_norm() : update();
+}
+
+// Every rank counts what it updates.
+void GradientPart::add_norm() {
+  const int layer = c_.layers_of_stage().front();
+  TensorIds reads{c_.dense_gradients()};
+  for (int l : c_.layers_of_stage())
+    if (c_.volumes(l).moe) reads.push_back(c_.weights(l).expert_gradient);
+  reads.push_back(c_.replicated_gradients());
+  c_.add(c_.op(OpKind::GradientNorm, Phase::Update, layer, c_.streams().compute,
+               c_.work(layer).gradient_norm(c_.updated_parameters())),
+         reads, std::array{c_.gradient_squares()});
+}
+
+void GradientPart::finish(std::span<const TensorId> norms) {
+  const int layer = c_.layers_of_stage().front();
+  if (c_.squares_of_all() != c_.gradient_squares())
+    c_.add(c_.op(OpKind::GradientNormAllReduce, Phase::Update, layer, c_.streams().inter,
+                 c_.work(layer).reduce_gradient_norm()),
+           norms, std::array{c_.squares_of_all()});
+  update();
+}
+
+void GradientPart::update() {
   add_update();
   if (c_.plan().zero > 0 && c_.plan().parameter_gather == ParameterGather::AfterUpdate) GatherPart(c_).gather_all();
 }
@@ -100,6 +126,7 @@ void GradientPart::add_update() {
   for (TensorId LayerWeightIds::*kind : {&LayerWeightIds::router_gradient, &LayerWeightIds::expert_gradient})
     add_existing(reads, kind);
   if (c_.has_norms()) reads.push_back(c_.replicated_gradients());
+  if (c_.clips()) reads.push_back(c_.squares_of_all());
   reads.push_back(c_.optimizer_state());
   writes.push_back(c_.optimizer_state());
   const int layer = c_.layers_of_stage().front();

@@ -102,13 +102,23 @@ void StepContext::add_weights(Stage& stage) {
   stage.slices = dovetail::gradient_slices(plan_, dense_elements(experiment_, layout_),
                                            size_of(experiment_.workload.gradient_dtype()), layout_);
   std::erase_if(stage.slices, [this](const GradientSlice& s) { return layout_.stage_of(s.layer) != stage_; });
+  add_optimizer(stage);
+}
+
+void StepContext::add_optimizer(Stage& stage) {
+  const auto add = [&](TensorKind kind, std::int64_t elements) {
+    Tensor t = tensor(kind, layers_of_stage().front(), elements);
+    t.persistent = true;
+    t.dtype = DType::Fp32;
+    return writer_.add_tensor(t);
+  };
   // Two Adam moments, and a master weight where weights are not fp32.
   const DType dtype = experiment_.workload.dtype;
   const int states = dtype == DType::Fp32 || dtype == DType::Fp64 ? 2 : 3;
-  Tensor state = tensor(TensorKind::OptimizerState, own.front(), states * updated_parameters());
-  state.persistent = true;
-  state.dtype = DType::Fp32;
-  stage.optimizer_state = writer_.add_tensor(state);
+  stage.optimizer_state = add(TensorKind::OptimizerState, states * updated_parameters());
+  if (!clips()) return;
+  stage.gradient_squares = stage.squares_of_all = add(TensorKind::GradientSquares, 1);
+  if (experiment_.cluster.gpus() > 1) stage.squares_of_all = add(TensorKind::SquaresOfAll, 1);
 }
 
 RowRange StepContext::dense_gradients_of(int layer) const {

@@ -85,6 +85,10 @@ class StepContext {
   TensorId dense_gradients() const { return here().dense_gradients; }
   TensorId optimizer_state() const { return here().optimizer_state; }
   TensorId replicated_gradients() const { return here().replicated_gradients; }
+  bool clips() const { return experiment_.workload.clips(); }
+  // This stage's part of the norm's square and, where there are several ranks, the whole; -1: nothing is clipped.
+  TensorId gradient_squares() const { return here().gradient_squares; }
+  TensorId squares_of_all() const { return here().squares_of_all; }
   // Elements of the stage's `dense_gradients` that belong to a layer, as in its dense_weights: those of the output head
   // come first, then the last layer, and those of the embedding last.
   RowRange dense_gradients_of(int layer) const;
@@ -139,7 +143,7 @@ class StepContext {
  private:
   struct Stage {
     StreamIds streams;
-    TensorId dense_gradients, optimizer_state, replicated_gradients;
+    TensorId dense_gradients, optimizer_state, replicated_gradients, gradient_squares, squares_of_all;
     std::vector<GradientSlice> slices;
   };
   const Stage& here() const { return stages_[static_cast<std::size_t>(stage_)]; }
@@ -148,6 +152,7 @@ class StepContext {
   Tensor tensor_like(const Op& op, TensorKind kind, std::int64_t elements) const;
   void add_end_weights();
   void add_weights(Stage& stage);
+  void add_optimizer(Stage& stage);
 
   const std::optional<Experiment> micro_batch_of_;  // none: the experiment has one
   const Experiment& experiment_;

@@ -1,0 +1,49 @@
+// The norms of queries and keys, over each head or over all of a token's.
+#pragma once
+#include <algorithm>
+
+#include "exec/host/op_kernels.hpp"
+
+namespace dovetail::exec {
+
+// visit(first column, columns, place of the weights) for each norm of a token: queries and keys stand side by side.
+template <class Visit>
+void for_each_query_key_norm(const LayerShape& s, Visit visit) {
+  for (std::int64_t first = 0; first < s.query_width(); first += s.query_norm()) visit(first, s.query_norm(), 0);
+  for (std::int64_t first = 0; first < s.key_width(); first += s.key_norm())
+    visit(s.query_width() + first, s.key_norm(), s.query_norm());
+}
+
+template <class Scalar>
+Matrix<Scalar> query_key_columns(const LayerShape& s, Scalar* query_key_value) {
+  const std::int64_t queries_keys = s.query_width() + s.key_width();
+  return {query_key_value, s.sequence_tokens(), queries_keys, queries_keys + s.key_width()};
+}
+
+// The weights, or their place among gradients, follow those of the layer's two norms.
+template <class Scalar>
+void forward_query_key_norm(OpContext<Scalar>& c) {
+  const LayerShape& s = c.shape;
+  const Matrix<Scalar> normed = query_key_columns(s, c.write(TensorKind::QueryKeyValue));
+  const Matrix<Scalar> input(c.write(TensorKind::QueryKeyInput), normed.rows, normed.cols);
+  for (std::int64_t row = 0; row < input.rows; ++row) std::copy_n(normed.row(row), input.cols, input.row(row));
+  const Scalar* const weights = c.read(TensorKind::NormWeights) + 2 * s.hidden;
+  for_each_query_key_norm(s, [&](std::int64_t first, std::int64_t size, std::int64_t at) {
+    norm_forward<Scalar>({weights + at, size}, input.cols_from(first, size), normed.cols_from(first, size));
+  });
+}
+
+template <class Scalar>
+void backward_query_key_norm(OpContext<Scalar>& c) {
+  const LayerShape& s = c.shape;
+  const Matrix<Scalar> d = query_key_columns(s, c.write(gradient_of(TensorKind::QueryKeyValue)));
+  const Matrix<const Scalar> input(c.read(TensorKind::QueryKeyInput), d.rows, d.cols);
+  const Scalar* const weights = c.read(TensorKind::NormWeights) + 2 * s.hidden;
+  Scalar* const gradients = c.write(TensorKind::ReplicatedGradients) + c.op.gradients.first;
+  for_each_query_key_norm(s, [&](std::int64_t first, std::int64_t size, std::int64_t at) {
+    const Matrix<Scalar> in_place = d.cols_from(first, size);
+    norm_backward<Scalar>({weights + at, size}, input.cols_from(first, size), in_place, in_place, gradients + at);
+  });
+}
+
+}  // namespace dovetail::exec

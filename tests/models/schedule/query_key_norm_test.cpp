@@ -1,0 +1,78 @@
+// Norms of queries and keys in schedules: work, memory and launches by hand.
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "models/schedule/launches.hpp"
+#include "models/schedule/step_builder.hpp"
+#include "tests/support/experiments.hpp"
+
+using namespace dovetail;
+using namespace dovetail::test;
+
+namespace {
+
+// 16 tokens, M 8, 2 heads and 2 key heads of 4: Q = K = 8 on one model-parallel rank; fp32.
+Experiment layer_with_norms() {
+  Experiment e = round_numbers(1);
+  e.workload.extent = Extent::WholeLayers;
+  e.parallelism = {.dp = 4, .mp = 1, .ep = 2, .esp = 2};
+  return e;
+}
+
+const Op& op_of_pass(const Schedule& s, OpKind kind, Phase phase) {
+  return *std::ranges::find_if(s.ops, [&](const Op& op) { return op.kind == kind && op.phase == phase; });
+}
+
+std::int64_t elements_in(const Schedule& s, TensorKind kind) {
+  std::int64_t elements = 0;
+  for (const Tensor& t : s.tensors) elements += t.kind == kind ? t.elements : 0;
+  return elements;
+}
+
+int launched(const Schedule& s, Phase phase) {
+  int sum = 0;
+  for (const Op& op : s.ops) sum += op.phase == phase ? launches_of(op) : 0;
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("Norms of queries and keys: weights behind those of the layer, what is kept, and what is read and written") {
+  Experiment e = layer_with_norms();
+  const Schedule plain = build_step(e, {});
+  CHECK(elements_in(plain, TensorKind::NormWeights) == 2 * 8);
+  CHECK(std::ranges::count(plain.ops, OpKind::QueryKeyNorm, &Op::kind) == 0);
+  const auto [norm, weights] = GENERATE(std::pair{QkNorm::Head, 2 * 4}, std::pair{QkNorm::Width, 8 + 8});
+  e.model.attention.qk_norm = norm;
+  const Scope scope = GENERATE(Scope::Layer, Scope::Block);
+  Plan plan;
+  plan.scope = scope;
+  if (scope == Scope::Block) plan.forward_degree = plan.backward_degree = 2;
+  const Schedule s = build_step(e, plan);
+  validate(s);
+  CHECK(elements_in(s, TensorKind::NormWeights) == 2 * 8 + weights);
+  CHECK(elements_in(s, TensorKind::ReplicatedGradients) == 2 * 8 + weights + 8 * 4);  // with the router
+  CHECK(elements_in(s, TensorKind::QueryKeyInput) == 16 * 16);
+  CHECK(op_of_pass(s, OpKind::QueryKeyNorm, Phase::Forward).memory_traffic() == Bytes(2 * 16 * 16 * 4));
+  const Op& backward = op_of_pass(s, OpKind::QueryKeyNorm, Phase::Backward);
+  CHECK(backward.memory_traffic() == Bytes(3 * 16 * 16 * 4));
+  CHECK(backward.gradients == RowRange{16, 16 + weights});
+  // Two norms forward, and two gradients of each; all else is launched as before.
+  if (scope == Scope::Block) return;
+  CHECK(launched(s, Phase::Forward) == launched(plain, Phase::Forward) + 2);
+  CHECK(launched(s, Phase::Backward) == launched(plain, Phase::Backward) + 4);
+}
+
+TEST_CASE("Low ranks of latent attention have norms of their own") {
+  Experiment e = layer_with_norms();
+  e.model.attention = {.heads = 2, .kv_heads = 2, .head_size = 6, .kind = AttentionKind::Latent, .q_rank = 5,
+                       .kv_rank = 3, .nope_size = 4, .rope_size = 2, .value_size = 4};
+  const Schedule s = build_step(e, {});
+  CHECK(elements_in(s, TensorKind::NormWeights) == 2 * 8 + 5 + 3);
+  CHECK(elements_in(s, TensorKind::QueryKeyInput) == 16 * (5 + 3));
+  CHECK(op_of_pass(s, OpKind::QueryKeyNorm, Phase::Forward).memory_traffic() == Bytes(2 * 16 * 8 * 4));
+  e.model.attention.q_rank = 0;  // queries are made at once
+  CHECK(elements_in(build_step(e, {}), TensorKind::QueryKeyInput) == 16 * 3);
+  e.workload.extent = Extent::Layers;
+  CHECK(elements_in(build_step(e, {}), TensorKind::QueryKeyInput) == 0);
+}
