@@ -115,6 +115,11 @@ Exit verdict(const RunReport& run, const RunOptions& options) {
                     run.output_error, run.gradient_error));
     return Exit::Failure;
   }
+  if (run.training && !run.training->ok) {
+    say(fmt::format("dovetail: losses of the training differ from the reference's (error {:.1e})\n",
+                    run.training->loss_error));
+    return Exit::Failure;
+  }
   if (run.valid) return Exit::Ok;
   say("dovetail: the run is not valid: too many ops outlasted their modelled times; see its notes\n");
   return Exit::NotValid;
@@ -186,6 +191,12 @@ void add_run_options(CLI::App& app, RunOptions& options) {
        "[all]",
        group},
       o.gemm_multiprocessors, 1, 1024);
+  add_integer(app,
+              {"--train", "STEPS",
+               "after measuring, train as many steps of Adam on a language that the seed makes up, and compare each "
+               "loss with that of the reference; needs --set workload.extent=model [0]",
+               group},
+              o.train, 0, 1'000'000);
   add_flag(app, {"--no-check", "", "do not compare with the reference, which takes long if tensors are large", group},
            o.no_check);
   add_text(app,

@@ -59,7 +59,7 @@ void record_decompress(const DeviceOp<Scalar>& op) {
                 DecompressFp8<Scalar>{op.template read<std::uint8_t>(roles::compressed), rows, hidden});
 }
 
-// Every step starts from the same weights, so that this is always Adam's first one. States: means, variances and, of
+// States: means, variances and, of
 // bf16, the weights in full precision; each in the order of the weights among the writes.
 template <class Scalar>
 void record_update(const DeviceOp<Scalar>& op) {
@@ -77,8 +77,7 @@ void record_update(const DeviceOp<Scalar>& op) {
                                     state + part.state,
                                     state + parts.total + part.state,
                                     master ? state + 2 * parts.total + part.state : nullptr,
-                                    static_cast<Number>(1e-3 / (1 - .9)),
-                                    static_cast<Number>(1 / (1 - .999))};
+                                    static_cast<const AdamScales<Number>*>(op.adam_scales)};
     };
     // Tensors begin at multiples of 256 bytes.
     const std::int64_t begins[] = {part.gradient.first, part.elements.first, part.state, parts.total, count};

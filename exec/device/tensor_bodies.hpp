@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "exec/device/launch.hpp"
+#include "exec/step/adam_rule.hpp"
 
 namespace dovetail::exec {
 
@@ -55,16 +56,18 @@ struct MoveRows {
   }
 };
 
-// The first Adam step with the settings of update.cpp; `master`, of bf16 weights, holds them in full precision.
+// A step of Adam, whose scales are on the device, so that recorded work is that of every step; `master`, of bf16
+// weights, holds them in full precision.
 template <class Scalar, int size>
 struct AdamStep {
   const Scalar* gradient;
   Scalar* weights;
   Wide<Scalar>*mean, *variance, *master;
-  Wide<Scalar> mean_scale, variance_scale;
+  const AdamScales<Wide<Scalar>>* scales;
   DOVETAIL_BOTH void operator()(std::int64_t i) const {
     using Number = Wide<Scalar>;
-    constexpr Number beta1 = Number(.9), beta2 = Number(.999), epsilon = Number(1e-8);
+    constexpr Number beta1 = Number(adam_beta1), beta2 = Number(adam_beta2), epsilon = Number(adam_epsilon);
+    const Number mean_scale = scales->mean, variance_scale = scales->variance;
     const std::int64_t first = i * size;
     const Pack<size, Scalar> g = load_constant<size>(gradient + first);
     Pack<size, Number> m = load<size>(mean + first), v = load<size>(variance + first), w = in_full(first);

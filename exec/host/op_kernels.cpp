@@ -333,7 +333,6 @@ void residual(OpContext<Scalar>& c) {
   }
 }
 
-// Every step of an executor starts from the same weights, so that this is always Adam's first step.
 template <class Scalar>
 void update(OpContext<Scalar>& c) {
   const UpdatedParts parts = updated_parts(c, c.rank());
@@ -341,7 +340,8 @@ void update(OpContext<Scalar>& c) {
         "an optimizer state too small for two moments");
   Scalar* const mean = c.write(TensorKind::OptimizerState);
   for (const UpdatedPart& part : parts.all)
-    adam_step<Scalar>(part.elements.size(), c.data(part.gradient.tensor) + part.gradient.first, 1,
+    adam_step<Scalar>(part.elements.size(), c.data(part.gradient.tensor) + part.gradient.first,
+                      c.training_step,
                       c.data(part.weights) + part.elements.first, mean + part.state, mean + parts.total + part.state);
 }
 

@@ -147,10 +147,20 @@ Json speed_changes_json(std::span<const SpeedChange> changes) {
   return list;
 }
 
+Json training_json(const TrainingReport& training) {
+  Json json = {{"losses", training.losses},
+               {"reference_losses", training.reference_losses},
+               {"loss_error", training.loss_error},
+               {"weight_error", training.weight_error},
+               {"ok", training.ok}};
+  if (training.tolerance) json["tolerance"] = *training.tolerance;
+  return json;
+}
+
 Json run_json(const RunReport& run) {
   Json samples = Json::array();
   for (Seconds sample : run.samples) samples.push_back(sample.value());
-  return {{"device", run.device},
+  Json json = {{"device", run.device},
           {"transport", run.transport},
           {"ranks", run.ranks},
           {"dilation", run.dilation},
@@ -166,6 +176,8 @@ Json run_json(const RunReport& run) {
           {"output_error", run.output_error},
           {"gradient_error", run.gradient_error},
           {"numerics_ok", run.numerics_ok}};
+  if (run.training) json["training"] = training_json(*run.training);
+  return json;
 }
 
 }  // namespace
