@@ -59,10 +59,7 @@ class DeviceTarget final : public RunTarget {
 
   bool in_float() const override { return settings_.scalar == Stored::Float; }
   double tolerance(const ComputeRules& rules) const override { return device_tolerance(settings_.scalar, rules); }
-  std::optional<double> training_tolerance(int steps) const override {
-    if (settings_.scalar != Stored::Double) return {};
-    return steps * tolerance_of(Element::Double);
-  }
+  bool judges_training() const override { return settings_.scalar == Stored::Double; }
   // Only the reference needs the numbers of all ranks.
   ModelData data(std::uint64_t seed) const override {
     const int micro_batches = priced_.schedule->micro_batches;

@@ -74,8 +74,8 @@ struct AdamStep {
     Pack<size, Scalar> rounded;
     for (int j = 0; j < size; ++j) {
       const Number d = wide(g.at[j]);
-      m.at[j] = beta1 * m.at[j] + (1 - beta1) * d;
-      v.at[j] = beta2 * v.at[j] + (1 - beta2) * d * d;
+      m.at[j] = beta1 * m.at[j] + adam_new_mean<Number> * d;
+      v.at[j] = beta2 * v.at[j] + adam_new_variance<Number> * d * d;
       w.at[j] -= mean_scale * m.at[j] / (std::sqrt(v.at[j] * variance_scale) + epsilon);
       rounded.at[j] = narrow<Scalar>(w.at[j]);
     }

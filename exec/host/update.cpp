@@ -10,8 +10,8 @@ void adam_step(std::int64_t count, const Scalar* gradient, int step, Scalar* wei
   constexpr Scalar beta1 = Scalar(adam_beta1), beta2 = Scalar(adam_beta2), epsilon = Scalar(adam_epsilon);
   const AdamScales<Scalar> scales(step);
   for (std::int64_t i = 0; i < count; ++i) {
-    mean[i] = beta1 * mean[i] + (1 - beta1) * gradient[i];
-    variance[i] = beta2 * variance[i] + (1 - beta2) * gradient[i] * gradient[i];
+    mean[i] = beta1 * mean[i] + adam_new_mean<Scalar> * gradient[i];
+    variance[i] = beta2 * variance[i] + adam_new_variance<Scalar> * gradient[i] * gradient[i];
     weights[i] -= scales.mean * mean[i] / (std::sqrt(variance[i] * scales.variance) + epsilon);
   }
 }

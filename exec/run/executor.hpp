@@ -14,7 +14,7 @@ namespace dovetail::exec {
 struct TrainingStep {
   int number = 1;   // from 1 on, without a gap; the first one begins with the executor's initial weights
   ModelData batch;  // its words alone count
-  // Where an executor shares choices: by layer and group, in place of the gates' own unless empty.
+  // By layer and group, in place of the gates' own choices unless empty; only for executors that share choices.
   std::vector<std::vector<Routing>> routing;
 };
 
@@ -27,7 +27,7 @@ class Executor : public RankValues {
   // A step of Adam on a batch, from the weights and the moments that the step before left. The next run_step() begins
   // with the initial weights all the same.
   virtual Seconds train_step(const TrainingStep& step) = 0;
-  virtual bool shares_choices() const { return false; }  // of each training step
+  virtual bool shares_choices() const { return false; }  // does it take a training step's `routing`?
   // run_step() with time stamps, which return as the step's timeline.
   virtual Timeline run_stamped() = 0;
   // The last step with time stamps, by op, over all ranks: the latest start and finish, and whether it was held.

@@ -146,9 +146,9 @@ class MeasuredRun {
     executor_.reset();
     ModelData start = target_.data(options_.seed);
     executor_ = target_.make_exact(start, {});
-    return exec::train(*executor_, e_, *priced_->schedule, std::move(start),
-                       {options_.train, options_.seed, options_.check_numerics,
-                        target_.training_tolerance(options_.train)});
+    TrainingSettings settings{options_.train, options_.seed, options_.check_numerics, {}};
+    if (target_.judges_training()) settings.tolerance = training_tolerance(options_.train, target_.tolerance(rules_));
+    return exec::train(*executor_, e_, *priced_->schedule, std::move(start), settings);
   }
 
   bool holds() const { return std::ranges::find(emulated_.held, true) != emulated_.held.end(); }

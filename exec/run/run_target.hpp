@@ -1,7 +1,6 @@
 // The devices of a measured run: CPUs or GPUs. Everything that differs between the two for a run stands here.
 #pragma once
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +25,8 @@ class RunTarget {
   // Numerics. With ReLU in float, an input within rounding of 0 has a gradient that the reference lacks.
   virtual bool in_float() const = 0;
   virtual double tolerance(const ComputeRules& rules) const = 0;
-  // Of the losses of a training of so many steps; none: they are reported and not judged.
-  virtual std::optional<double> training_tolerance(int steps) const = 0;
+  // Are a training's losses to be those of the reference? Not where gates choose by scores in a short format.
+  virtual bool judges_training() const = 0;
   virtual ModelData data(std::uint64_t seed) const = 0;  // in the format that is computed in
   // With all ranks, so that results are exact. `routing` as in Reference: replaces the gates' own choices, unless
   // empty.

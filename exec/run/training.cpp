@@ -9,6 +9,7 @@
 #include "exec/reference/training.hpp"
 #include "exec/run/compute_rules.hpp"
 #include "exec/run/relative_error.hpp"
+#include "exec/step/adam_rule.hpp"
 #include "exec/step/op_operands.hpp"
 #include "exec/step/tensor_use.hpp"
 #include "models/base/errors.hpp"
@@ -62,6 +63,10 @@ double largest_difference(const TrainingReport& r) {
 }
 
 }  // namespace
+
+double training_tolerance(int steps, double of_gradients) {
+  return of_gradients * std::max(1.0, steps * adam_rate);
+}
 
 void require_trainable(const Experiment& e) {
   if (e.workload.extent != Extent::Model || e.workload.phases != Phases::Training)
