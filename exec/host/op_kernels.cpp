@@ -340,8 +340,7 @@ void update(OpContext<Scalar>& c) {
         "an optimizer state too small for two moments");
   Scalar* const mean = c.write(TensorKind::OptimizerState);
   for (const UpdatedPart& part : parts.all)
-    adam_step<Scalar>(part.elements.size(), c.data(part.gradient.tensor) + part.gradient.first,
-                      c.training_step,
+    adam_step<Scalar>(part.elements.size(), c.data(part.gradient.tensor) + part.gradient.first, c.training_step,
                       c.data(part.weights) + part.elements.first, mean + part.state, mean + parts.total + part.state);
 }
 

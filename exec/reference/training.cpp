@@ -44,8 +44,7 @@ Reference ReferenceTraining::step(Values words) {
                              gradients = all_matrices(result.gradients, result.end_gradients);
   means_.resize(weights.size());
   variances_.resize(weights.size());
-  for (std::size_t i = 0; i < weights.size(); ++i)
-    adam(steps_, *gradients[i], *weights[i], means_[i], variances_[i]);
+  for (std::size_t i = 0; i < weights.size(); ++i) adam(steps_, *gradients[i], *weights[i], means_[i], variances_[i]);
   return result;
 }
 

@@ -132,8 +132,7 @@ int calibrate_on(const Cuda& cuda, const ProgramOptions& options) {
 int report_training(const RunReport& run) {
   if (!run.training) return 0;
   const TrainingReport& t = *run.training;
-  say(fmt::format("{} steps of training: loss {:.6g} to {:.6g}\n", t.losses.size(), t.losses.front(),
-                  t.losses.back()));
+  say(fmt::format("{} steps of training: loss {:.6g} to {:.6g}\n", t.losses.size(), t.losses.front(), t.losses.back()));
   if (t.ok) return 0;
   say(fmt::format("dovetail-exec: losses of the training differ from the reference's by {:.1e}\n", t.loss_error));
   return 1;

@@ -28,9 +28,10 @@ constexpr std::array run_refusals{
                "--exchange-blocks: only with --device cuda --emulate-links, where one GPU stands for one rank"},
     RunRefusal{[](const RunRequest& r) { return r.gemm_multiprocessors > 0 && !r.cuda(); },
                "--gemm-multiprocessors: only with --device cuda"},
-    RunRefusal{[](const RunRequest& r) { return r.train > 0 && r.cuda() && r.emulate_links; },
-               "--train: not with --device cuda --emulate-links, where one GPU stands for one rank and computes nothing "
-               "of use"},
+    RunRefusal{
+        [](const RunRequest& r) { return r.train > 0 && r.cuda() && r.emulate_links; },
+        "--train: not with --device cuda --emulate-links, where one GPU stands for one rank and computes nothing "
+        "of use"},
     RunRefusal{[](const RunRequest& r) { return !r.hostfile.empty() && !r.processes(); },
                "--hostfile: only with --transport mpi or nccl-mpi"},
 };

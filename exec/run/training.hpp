@@ -26,7 +26,8 @@ double training_tolerance(int steps, double of_gradients);
 void require_trainable(const Experiment& experiment);
 
 // Trains an executor that was made from `start` without preset choices. Each step has a batch of its own. Where the
-// executor can share them, the gates' choices are those of the reference. All processes call it and get the same report.
+// executor can share them, the gates' choices are those of the reference. All processes call it and get the same
+// report.
 TrainingReport train(Executor& executor, const Experiment& experiment, const Schedule& schedule, ModelData start,
                      const TrainingSettings& settings);
 

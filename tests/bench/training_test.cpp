@@ -1,5 +1,7 @@
 // A model of two layers and 8 experts learns a language under every shipped system, and each loss is that of the same
 // training in sequence.
+#include "exec/reference/training.hpp"
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -8,7 +10,6 @@
 #include "bench/pipeline/host_scale.hpp"
 #include "exec/host/host_executor.hpp"
 #include "exec/reference/language.hpp"
-#include "exec/reference/training.hpp"
 #include "exec/run/numerics.hpp"
 #include "exec/run/training.hpp"
 #include "exec/transport/inproc_transport.hpp"
@@ -31,9 +32,9 @@ Question training_question(const std::string& system) {
   options.request.model = "mixtral-8x7b";
   options.request.set = {"workload.extent=model", "workload.capacity_factor=4"};
   FilesRead files;
-  if (const Plan plan = load_system(system, files).plan;
-      plan.scope != Scope::Layer && plan.split == Split::Capacity && system != "dovetail")
-    for (const char* degree : {"plan.forward_degree=2", "plan.backward_degree=2"}) options.request.set.push_back(degree);
+  if (const Plan plan = load_system(system, files).plan; plan.scope != Scope::Layer && plan.split == Split::Capacity)
+    for (const char* degree : {"plan.forward_degree=2", "plan.backward_degree=2"})
+      options.request.set.push_back(degree);
   options.systems = {system};
   Question question = load_question(options);
   exec::HostScale scale;

@@ -18,6 +18,7 @@
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "tests/exec/exec_support.hpp"
+#include "tests/support/random_plans.hpp"
 
 using namespace dovetail;
 using namespace dovetail::exec;
@@ -47,8 +48,8 @@ class HostTraining {
   HostTraining(const Experiment& e, const Plan& plan, Element element)
       : e_(e),
         schedule_(std::make_shared<const Schedule>(build_schedule(e, plan))),
-        transport_(make_inproc_transport(schedule_->groups, e.cluster.gpus(),
-                                         static_cast<int>(schedule_->streams.size()))),
+        transport_(
+            make_inproc_transport(schedule_->groups, e.cluster.gpus(), static_cast<int>(schedule_->streams.size()))),
         executor_(make_host_executor(e_, schedule_, element, start(), {}, *transport_)) {}
 
   TrainingReport train(int steps, bool check = true) {
@@ -164,6 +165,22 @@ TEST_CASE("A training goes on with ZeRO-1, whose weights may be gathered in the 
   CHECK(r.losses.back() < r.losses.front());
   CHECK(r.loss_error <= 1e-12);
   CHECK(r.weight_error <= 1e-12);
+}
+
+TEST_CASE("Random plans train as the reference does") {
+  Random random(37);
+  for (int run = 0; run < 40;) {
+    const Experiment e = random_executable(random);
+    const Plan plan = random_legal_plan(random, e);
+    if (e.workload.extent != Extent::Model || e.workload.phases != Phases::Training) continue;
+    ++run;
+    INFO(describe(e, plan));
+    HostTraining training(e, plan, Element::Double);
+    const TrainingReport r = training.train(5);
+    const double tolerance = rounding_growth(e) * tolerance_of(Element::Double, rules_of(training.schedule()));
+    REQUIRE(r.loss_error <= tolerance);
+    REQUIRE(r.weight_error <= tolerance);
+  }
 }
 
 TEST_CASE("A training may begin again, and a step that is none begins with the initial weights") {
