@@ -43,6 +43,10 @@ constexpr auto run_examples = R"(Examples:
     dovetail run --ranks 2 --cluster fsmoe-testbed-a --model gpt2-xl-moe --system tutel --layers 2 --tokens 256 \
       --measure-time 5
 
+  A model that learns a made-up language for 100 steps, each of whose losses must be that of the sequential training:
+    dovetail run --train 100 --layers 2 --experts 8 --hidden 16 --expert-hidden 16 --head-size 8 --tokens 32 \
+      --cluster fsmoe-testbed-b --model mixtral-8x7b --system fsmoe --set workload.extent=model
+
 The experiment is scaled down to the ranks (two nodes for each pipeline stage) and planned again. Times are milliseconds
 on this machine's clock. With --emulate-links they are modelled times, all stretched by one factor, the dilation, so
 that the real work fits. Over MPI, dovetail-exec must be at the same path on all machines. Exit codes: 1 for wrong

@@ -147,7 +147,10 @@ class MeasuredRun {
     ModelData start = target_.data(options_.seed);
     executor_ = target_.make_exact(start, {});
     TrainingSettings settings{options_.train, options_.seed, options_.check_numerics, {}};
-    if (target_.judges_training()) settings.tolerance = training_tolerance(options_.train, target_.tolerance(rules_));
+    if (target_.judges_training())
+      settings.tolerance = training_tolerance(options_.train, target_.tolerance(rules_));
+    else
+      result_.notes.emplace_back("losses of the training are not judged: gates choose by themselves here");
     return exec::train(*executor_, e_, *priced_->schedule, std::move(start), settings);
   }
 

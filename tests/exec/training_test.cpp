@@ -198,7 +198,7 @@ TEST_CASE("A training may begin again, and a step that is none begins with the i
   training.executor().run_step(Poison::Yes);
   CHECK(weights() == after_first_step);
   CHECK(training.train(5).losses == first.losses);
-  CHECK(training.train(5, false).losses == first.losses);  // in double gates choose the same by themselves
+  CHECK(training.train(5, false).losses == first.losses);  // gates choose the same by themselves
 }
 
 TEST_CASE("A wrong batch is seen in the losses") {

@@ -88,7 +88,7 @@ void check_trainings(int models, std::uint64_t seed, bool graph, const MakeExecu
     const Experiment e = random_executable(random);
     const Plan plan = random_legal_plan(random, e);
     if (e.workload.extent != Extent::Model || e.workload.phases != Phases::Training || e.cluster.gpus() > 8 ||
-        e.workload.gate.batch_prioritised)
+        e.workload.gate.batch_prioritised || e.workload.gate.kind == GateKind::ExpertChoice)
       continue;
     ++run;
     INFO(describe(e, plan));
