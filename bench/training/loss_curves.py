@@ -14,7 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 # Experts have room for every token: otherwise systems drop different tokens by design, and learn different things.
 QUESTION = ["run", "--cluster", "fsmoe-testbed-b", "--model", "mixtral-8x7b", "--ranks", "4", "--layers", "2", "--experts", "8",
-            "--hidden", "16", "--expert-hidden", "16", "--head-size", "8", "--tokens", "32", "--set", "workload.extent=model",
+            "--hidden", "16", "--expert-hidden", "16", "--head-size", "8", "--tokens", "64", "--set", "workload.extent=model",
             "--set", "workload.capacity_factor=4", "--set", "model.vocabulary=8192", "--measure-time", "0.1"]
 COLOURS = ["#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2", "#eeca3b", "#9d755d",
            "#2f62b5", "#a05a00", "#1c7c3c", "#b3261e", "#2a8c86", "#7a4fb0", "#8a6100", "#5c6575"]
@@ -69,7 +69,7 @@ def text(x, y, words, anchor="start", style="quiet"):
 
 def line(points, colour, width, extra=""):
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    return f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{width}" {extra}/>'
+    return f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{width}" stroke-linejoin="round" {extra}/>'
 
 
 class Panel:
@@ -93,7 +93,7 @@ class Panel:
     def steps_axis(self):
         apart = max(1, self.steps // 8)
         for step in range(apart, self.steps + 1, apart):
-            yield text(self.x(step), self.top + self.height + 18, str(step), "middle")
+            yield text(self.x(step), self.top + self.height + 18, f"step {step}" if step == apart else str(step), "middle")
 
 
 def losses_panel(kept, largest):

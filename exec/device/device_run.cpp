@@ -59,7 +59,7 @@ class DeviceTarget final : public RunTarget {
 
   bool in_float() const override { return settings_.scalar == Stored::Float; }
   double tolerance(const ComputeRules& rules) const override { return device_tolerance(settings_.scalar, rules); }
-  // Gates choose by themselves. Where experts choose among tokens, equal words at the same place tie in double too.
+  // Gates choose by themselves. Experts that choose among tokens see ties of equal words at one place, in double too.
   bool judges_training() const override {
     return settings_.scalar == Stored::Double && e_.workload.gate.kind != GateKind::ExpertChoice;
   }

@@ -32,7 +32,7 @@ double mean_loss(const Schedule& s, const RankValues& executor) {
   return sum_and_count[0] / sum_and_count[1];
 }
 
-// Of the weights that each rank updates.
+// The error of the weights that each rank updates.
 double weight_error(const Experiment& e, const Schedule& s, const RankValues& executor, const ModelData& expected) {
   RelativeError error;
   for (std::size_t local = 0; local < executor.ranks().size(); ++local) {

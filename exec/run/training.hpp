@@ -16,18 +16,17 @@ struct TrainingSettings {
   std::optional<double> tolerance;  // of losses; none: they are not judged
 };
 
-// Of the relative difference of each step's losses, from that of one step's gradients. Adam moves a weight by its rate
-// whatever the gradient's size: an error of the gradient moves it by the rate times the relative error. So over
-// 1 / rate = 1,000 steps weights, whose size is about 1, are off by no more than gradients are; afterwards in
-// proportion.
+// The tolerance of the relative difference of each step's losses, from that of one step's gradients. Adam moves a
+// weight by its rate whatever the gradient's size: an error of the gradient moves it by the rate times the relative
+// error. So over 1 / rate = 1,000 steps weights, whose size is about 1, are off by no more than gradients are;
+// afterwards in proportion.
 double training_tolerance(int steps, double of_gradients);
 
 // Throws InputError, in terms of the option, where there is no loss to report.
 void require_trainable(const Experiment& experiment);
 
-// Trains an executor that was made from `start` without preset choices. Each step has a batch of its own. Where the
-// executor can share them, the gates' choices are those of the reference. All processes call it and get the same
-// report.
+// Trains an executor that was made from `start` without preset choices. Each step has a batch of its own, and gates
+// take the reference's choices if the executor shares them. All processes call it and get the same report.
 TrainingReport train(Executor& executor, const Experiment& experiment, const Schedule& schedule, ModelData start,
                      const TrainingSettings& settings);
 

@@ -16,7 +16,7 @@ function traceLosses(context, losses, x, y) {
 function drawLosses() {
   const height = 260, left = 56, bottom = height - 36, top = 12;
   const [context, width] = prepare(byId("losses"), height);
-  const right = width - 16, steps = training.losses.length;
+  const right = width - 32, steps = training.losses.length;
   const largest = Math.max(...[...training.losses, ...(training.reference_losses || [])].filter(known), 0) || 1;
   const x = (i) => left + (steps > 1 ? i / (steps - 1) : 0.5) * (right - left);
   const y = (loss) => bottom - loss / (1.05 * largest) * (bottom - top);
