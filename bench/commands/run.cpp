@@ -43,6 +43,10 @@ constexpr auto run_examples = R"(Examples:
     dovetail run --ranks 2 --cluster fsmoe-testbed-a --model gpt2-xl-moe --system tutel --layers 2 --tokens 256 \
       --measure-time 5
 
+  A model that learns a made-up language for 100 steps, each of whose losses must be that of the sequential training:
+    dovetail run --train 100 --layers 2 --experts 8 --hidden 16 --expert-hidden 16 --head-size 8 --tokens 32 \
+      --cluster fsmoe-testbed-b --model mixtral-8x7b --system fsmoe --set workload.extent=model
+
 The experiment is scaled down to the ranks (two nodes for each pipeline stage) and planned again. Times are milliseconds
 on this machine's clock. With --emulate-links they are modelled times, all stretched by one factor, the dilation, so
 that the real work fits. Over MPI, dovetail-exec must be at the same path on all machines. Exit codes: 1 for wrong
@@ -113,6 +117,11 @@ Exit verdict(const RunReport& run, const RunOptions& options) {
   if (!options.how.no_check && !run.numerics_ok) {
     say(fmt::format("dovetail: outputs or gradients differ from the reference (error {:.1e} and {:.1e})\n",
                     run.output_error, run.gradient_error));
+    return Exit::Failure;
+  }
+  if (run.training && !run.training->ok) {
+    say(fmt::format("dovetail: losses of the training differ from the reference's (error {:.1e})\n",
+                    run.training->loss_error));
     return Exit::Failure;
   }
   if (run.valid) return Exit::Ok;
@@ -186,6 +195,12 @@ void add_run_options(CLI::App& app, RunOptions& options) {
        "[all]",
        group},
       o.gemm_multiprocessors, 1, 1024);
+  add_integer(app,
+              {"--train", "STEPS",
+               "after measuring, train as many steps of Adam on a language that the seed makes up, and compare each "
+               "loss with that of the reference; needs --set workload.extent=model [0]",
+               group},
+              o.train, 0, 1'000'000);
   add_flag(app, {"--no-check", "", "do not compare with the reference, which takes long if tensors are large", group},
            o.no_check);
   add_text(app,

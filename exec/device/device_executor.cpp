@@ -32,6 +32,7 @@ class ScheduleOnDevice final : public DeviceExecutor {
   ScheduleOnDevice(ComputeDevice& device, const Experiment& experiment, std::shared_ptr<const Schedule> schedule,
                    const ModelData& data, DeviceSettings settings)
       : device_(device),
+        experiment_(experiment),
         schedule_(std::move(schedule)),
         settings_(std::move(settings)),
         ranks_(ranks_on_device(experiment, settings_)),
@@ -54,6 +55,11 @@ class ScheduleOnDevice final : public DeviceExecutor {
   }
 
   Seconds run_step(Poison poison) override { return step(poison, Stamped::No); }
+
+  Seconds train_step(const TrainingStep& training) override {
+    for (const auto& memory : memory_) memory->prepare_training(*origin_, experiment_, training.number, training.batch);
+    return prepared_step(Poison::No, Stamped::No);
+  }
 
   Timeline stamped_step() override {
     step(Poison::No, Stamped::Yes);
@@ -106,6 +112,10 @@ class ScheduleOnDevice final : public DeviceExecutor {
 
   Seconds step(Poison poison, Stamped stamped) {
     for (const auto& memory : memory_) memory->prepare(*origin_, poison != Poison::No);
+    return prepared_step(poison, stamped);
+  }
+
+  Seconds prepared_step(Poison poison, Stamped stamped) {
     device_.synchronize();
     stamps_->clear();
     if (settings_.align) settings_.align();
@@ -136,6 +146,7 @@ class ScheduleOnDevice final : public DeviceExecutor {
   }
 
   ComputeDevice& device_;
+  const Experiment experiment_;
   std::shared_ptr<const Schedule> schedule_;
   DeviceSettings settings_;
   std::vector<int> ranks_;

@@ -54,6 +54,12 @@ class GroupExecutor final : public DeviceExecutor {
     return Seconds(largest(std::ranges::max(times)));
   }
 
+  Seconds train_step(const TrainingStep& training) override {
+    std::vector<double> times(ranks_.size());
+    for_each([&](std::size_t local) { times[local] = ranks_[local].executor->train_step(training).value(); });
+    return Seconds(largest(std::ranges::max(times)));
+  }
+
   std::string capture() override {
     std::vector<std::string> reasons(ranks_.size());
     for_each([&](std::size_t local) { reasons[local] = ranks_[local].executor->capture(); });

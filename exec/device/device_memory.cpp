@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <ranges>
+#include <utility>
 
 #include "exec/device/device_op.hpp"
 #include "exec/reference/in_parallel.hpp"
+#include "exec/step/adam_rule.hpp"
 #include "models/base/errors.hpp"
 #include "models/schedule/op_table.hpp"
 #include "models/schedule/operands.hpp"
@@ -89,9 +91,7 @@ Values decode(const std::vector<std::byte>& bytes, Stored stored) {
 ModelData rounded(ModelData data, Stored stored) {
   const auto round = [stored](Values& values) { values = decode(encode(values, stored), stored); };
   for (LayerWeights& w : data.layers)
-    for (Values* values : {&w.query, &w.key, &w.value, &w.output, &w.router, &w.w1, &w.w2, &w.w3, &w.dense_w1,
-                           &w.dense_w2, &w.dense_w3, &w.norm})
-      round(*values);
+    for (const Weight weight : all_weights) round(w.*weight);
   for (Values* values : {&data.ends.embedding, &data.ends.head, &data.ends.norm}) round(*values);
   round(data.input);
   round(data.output_gradient);
@@ -102,10 +102,13 @@ DeviceMemory::DeviceMemory(ComputeDevice& device, const Experiment& experiment, 
                            const ModelData& data, int rank, Stored scalar)
     : device_(device),
       schedule_(schedule),
+      rank_(rank),
+      wide_(scalar == Stored::Double ? Stored::Double : Stored::Float),
       stored_(stored_tensors(schedule, scalar)),
       layout_(arena_layout(schedule, stored_, schedule.class_of_rank(rank))),
       arena_(device.allocate(layout_.device_bytes, Place::Device)),
       pinned_(device.allocate(layout_.host_bytes, Place::Host)),
+      adam_scales_(device.allocate(2 * size_of(wide_), Place::Device)),
       users_(users_until_release(experiment, schedule, schedule.class_of_rank(rank))),
       released_(schedule.ops.size()) {
   for (const TensorId i : schedule.tensors.ids()) {
@@ -125,24 +128,24 @@ void DeviceMemory::upload_initial(const Experiment& experiment, const ModelData&
   const IdVector<TensorId, std::vector<Master>> masters = master_weights(rank);
   for (const TensorId i : schedule_.tensors.ids())
     if (tensors_[i] != nullptr && starts_at_zero(schedule_.tensors[i]))
-      initial_.push_back({tensors_[i], nullptr, bytes_of(i)});
+      initial_.push_back({i, tensors_[i], nullptr, bytes_of(i)});
   for (const TensorId i : schedule_.tensors.ids()) {
     const Tensor& t = schedule_.tensors[i];
     if (tensors_[i] == nullptr || starts_at_zero(t)) continue;
     const Numbers numbers = initial_values(experiment, t, data, rank);
     if (!numbers) continue;
-    upload_initial(numbers, {0, t.elements}, stored_[i], tensors_[i], {});
-    for (const Master& m : masters[i]) upload_initial(numbers, m.elements, m.stored, m.at, stored_[i]);
+    upload_initial(numbers, {0, t.elements}, stored_[i], {i, tensors_[i], nullptr, 0}, {});
+    for (const Master& m : masters[i]) upload_initial(numbers, m.elements, m.stored, {i, m.at, nullptr, 0}, stored_[i]);
   }
 }
 
 // Elements of the numbers, rounded to another format before if one is given. Piece by piece: a large layer in double
 // would fill the host's memory.
-void DeviceMemory::upload_initial(const Numbers& numbers, RowRange elements, Stored stored, void* to,
+void DeviceMemory::upload_initial(const Numbers& numbers, RowRange elements, Stored stored, const Initial& initial,
                                   std::optional<Stored> by_way) {
   const std::int64_t size = size_of(stored);
   kept_.push_back(device_.allocate(elements.size() * size, Place::Device));
-  initial_.push_back({to, kept_.back()->data(), elements.size() * size});
+  initial_.push_back({initial.tensor, initial.to, kept_.back()->data(), elements.size() * size});
   std::vector<std::byte> encoded;
   for (std::int64_t done = 0; done < elements.size(); done += copied_at_once) {
     const std::int64_t count = std::min(copied_at_once, elements.size() - done);
@@ -180,17 +183,45 @@ std::int64_t DeviceMemory::bytes_of(TensorId id) const {
   return schedule_.tensors[id].elements * size_of(stored_[id]);
 }
 
-void DeviceMemory::prepare(Queue& queue, bool poison) const {
+void DeviceMemory::prepare(Queue& queue, bool poison) {
+  set_training_step(1);
   if (poison) {  // all bits set: a NaN in every format
     queue.fill(arena_->data(), 0xff, layout_.device_bytes);
     queue.fill(pinned_->data(), 0xff, layout_.host_bytes);
   }
+  for (const Initial& i : initial_) write(queue, i);
+}
+
+void DeviceMemory::prepare_training(Queue& queue, const Experiment& experiment, int step, const ModelData& batch) {
+  set_training_step(step);
   for (const Initial& i : initial_) {
-    if (i.from == nullptr)
-      queue.fill(i.to, 0, i.bytes);
-    else
-      queue.copy(i.to, i.from, i.bytes);
+    const Tensor& t = schedule_.tensors[i.tensor];
+    if (is_trained(t) && step > 1) continue;
+    if (t.kind != TensorKind::Tokens) {
+      write(queue, i);
+      continue;
+    }
+    Values words(static_cast<std::size_t>(t.elements));
+    initial_values(experiment, t, batch, rank_)(0, words);
+    const std::vector<std::byte> encoded = encode(words, stored_[i.tensor]);
+    device_.copy_now(i.to, encoded.data(), std::ssize(encoded));
   }
+}
+
+void DeviceMemory::write(Queue& queue, const Initial& initial) const {
+  if (initial.from == nullptr)
+    queue.fill(initial.to, 0, initial.bytes);
+  else
+    queue.copy(initial.to, initial.from, initial.bytes);
+}
+
+void DeviceMemory::set_training_step(int step) {
+  if (std::exchange(training_step_, step) == step) return;
+  const auto upload = [&](auto scales) { device_.copy_now(adam_scales_->data(), &scales, sizeof(scales)); };
+  if (wide_ == Stored::Double)
+    upload(AdamScales<double>(step));
+  else
+    upload(AdamScales<float>(step));
 }
 
 Values DeviceMemory::values(TensorId id) const {

@@ -38,8 +38,13 @@ class DeviceMemory {
   std::int64_t bytes_of(TensorId id) const;
   std::int64_t device_bytes() const { return layout_.device_bytes; }
 
-  // Writes the values that a step must find; with `poison` NaN in all the rest.
-  void prepare(Queue& queue, bool poison) const;
+  // AdamScales of the step, of the numbers that moments consist of.
+  const void* adam_scales() const { return adam_scales_->data(); }
+
+  // Writes the values that a step must find; with `poison` NaN in all the rest. No queue may be at work.
+  void prepare(Queue& queue, bool poison);
+  // The same for a step of a training: weights and moments stay, unless it is the first one.
+  void prepare_training(Queue& queue, const Experiment& experiment, int step, const ModelData& batch);
   // Tensors that nobody needs after an op: it is the last of their users in program order.
   const std::vector<TensorId>& released_by(OpId op) const { return released_[op]; }
   const std::vector<OpId>& users_of(TensorId id) const { return users_[id]; }
@@ -48,10 +53,13 @@ class DeviceMemory {
 
  private:
   struct Initial {
+    TensorId tensor;  // that it belongs to
     void* to;
     const void* from;  // null: zeros
     std::int64_t bytes;
   };
+  void write(Queue& queue, const Initial& initial) const;
+  void set_training_step(int step);
   // Elements of weights once more, in full precision, after the two moments.
   struct Master {
     RowRange elements;
@@ -61,13 +69,17 @@ class DeviceMemory {
   // By weight tensor, of the elements that the rank updates; none of weights that are in full precision already.
   IdVector<TensorId, std::vector<Master>> master_weights(int rank) const;
   void upload_initial(const Experiment& experiment, const ModelData& data, int rank);
-  void upload_initial(const Numbers& numbers, RowRange elements, Stored stored, void* to, std::optional<Stored> by_way);
+  void upload_initial(const Numbers& numbers, RowRange elements, Stored stored, const Initial& initial,
+                      std::optional<Stored> by_way);
 
   ComputeDevice& device_;
   const Schedule& schedule_;
+  const int rank_;
+  Stored wide_;
   IdVector<TensorId, Stored> stored_;
   ArenaLayout layout_;
-  std::unique_ptr<Memory> arena_, pinned_;
+  std::unique_ptr<Memory> arena_, pinned_, adam_scales_;
+  int training_step_ = 0;  // that the scales are of
   std::vector<std::unique_ptr<Memory>> kept_;
   std::vector<Initial> initial_;
   IdVector<TensorId, void*> tensors_;

@@ -79,7 +79,7 @@ void record_gradient_norm(const DeviceOp<Scalar>& op) {
   op.out.launch(1, AddSquares<Number>{parts, all, op.template write<Number>(TensorKind::GradientSquares)});
 }
 
-// Every step starts from the same weights, so that this is always Adam's first one. States: means, variances and, of
+// States: means, variances and, of
 // bf16, the weights in full precision; each in the order of the weights among the writes.
 template <class Scalar>
 void record_update(const DeviceOp<Scalar>& op) {
@@ -97,8 +97,7 @@ void record_update(const DeviceOp<Scalar>& op) {
                                     state + part.state,
                                     state + parts.total + part.state,
                                     master ? state + 2 * parts.total + part.state : nullptr,
-                                    static_cast<Number>(1e-3 / (1 - .9)),
-                                    static_cast<Number>(1 / (1 - .999)),
+                                    static_cast<const AdamScales<Number>*>(op.adam_scales),
                                     op.template data<Number>(op.find_read(roles::squares)),
                                     static_cast<Number>(op.clip)};
     };

@@ -13,6 +13,7 @@ template <class Scalar>
 struct DeviceOp : OpOperands {
   const IdVector<TensorId, void*>& tensors;  // of this rank
   Recorder& out;
+  const void* adam_scales = nullptr;  // see DeviceMemory
 
   template <class Item = Scalar>
   Item* data(TensorId id) const {

@@ -59,6 +59,10 @@ class DeviceTarget final : public RunTarget {
 
   bool in_float() const override { return settings_.scalar == Stored::Float; }
   double tolerance(const ComputeRules& rules) const override { return device_tolerance(settings_.scalar, rules); }
+  // Gates choose by themselves. Experts that choose among tokens see ties of equal words at one place, in double too.
+  bool judges_training() const override {
+    return settings_.scalar == Stored::Double && e_.workload.gate.kind != GateKind::ExpertChoice;
+  }
   // Only the reference needs the numbers of all ranks.
   ModelData data(std::uint64_t seed) const override {
     const int micro_batches = priced_.schedule->micro_batches;

@@ -44,7 +44,8 @@ void record(const Schedule& schedule, const RanksHere& here, const DeviceTask& t
       for (std::size_t rank : *ranks) members.push_back(member(here, rank, op));
     return record_exchange<Scalar>(recorder, members);
   }
-  DeviceOp<Scalar> device_op{here.setup.operands(local, op), here.memory[local]->tensors(), recorder};
+  DeviceOp<Scalar> device_op{here.setup.operands(local, op), here.memory[local]->tensors(), recorder,
+                             here.memory[local]->adam_scales()};
   record_op(device_op);
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "exec/device/launch.hpp"
+#include "exec/step/adam_rule.hpp"
 #include "exec/step/clip_rule.hpp"
 
 namespace dovetail::exec {
@@ -92,18 +93,20 @@ struct AddSquares {
   }
 };
 
-// The first Adam step with the settings of update.cpp; `master`, of bf16 weights, holds them in full precision.
+// A step of Adam, whose scales are on the device, so that recorded work is that of every step; `master`, of bf16
+// weights, holds them in full precision.
 template <class Scalar, int size>
 struct AdamStep {
   const Scalar* gradient;
   Scalar* weights;
   Wide<Scalar>*mean, *variance, *master;
-  Wide<Scalar> mean_scale, variance_scale;
+  const AdamScales<Wide<Scalar>>* scales;
   const Wide<Scalar>* squares = nullptr;  // of all gradients, whose norm is `largest` at most; null: any
   Wide<Scalar> largest = 0;
   DOVETAIL_BOTH void operator()(std::int64_t i) const {
     using Number = Wide<Scalar>;
-    constexpr Number beta1 = Number(.9), beta2 = Number(.999), epsilon = Number(1e-8);
+    constexpr Number beta1 = Number(adam_beta1), beta2 = Number(adam_beta2), epsilon = Number(adam_epsilon);
+    const Number mean_scale = scales->mean, variance_scale = scales->variance;
     const std::int64_t first = i * size;
     const Pack<size, Scalar> g = load_constant<size>(gradient + first);
     Pack<size, Number> m = load<size>(mean + first), v = load<size>(variance + first), w = in_full(first);
@@ -111,8 +114,8 @@ struct AdamStep {
     const Number scale = clipped();
     for (int j = 0; j < size; ++j) {
       const Number d = scale * wide(g.at[j]);
-      m.at[j] = beta1 * m.at[j] + (1 - beta1) * d;
-      v.at[j] = beta2 * v.at[j] + (1 - beta2) * d * d;
+      m.at[j] = beta1 * m.at[j] + adam_new_mean<Number> * d;
+      v.at[j] = beta2 * v.at[j] + adam_new_variance<Number> * d * d;
       w.at[j] -= mean_scale * m.at[j] / (std::sqrt(v.at[j] * variance_scale) + epsilon);
       rounded.at[j] = narrow<Scalar>(w.at[j]);
     }

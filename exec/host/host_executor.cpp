@@ -21,10 +21,12 @@ class TypedExecutor final : public HostExecutor {
  public:
   TypedExecutor(const Experiment& experiment, std::shared_ptr<const Schedule> schedule, const ModelData& data,
                 std::vector<std::vector<Routing>> routing, Transport& transport)
-      : schedule_(std::move(schedule)),
+      : experiment_(experiment),
+        schedule_(std::move(schedule)),
         transport_(transport),
         ranks_(transport.local_ranks()),
-        setup_(experiment, schedule_, ranks_, std::move(routing)),
+        routing_(std::move(routing)),
+        setup_(experiment, schedule_, ranks_, routing_),
         emulation_(std::make_unique<Emulation>()),
         work_(ranks_.size() * schedule_->ops.size()) {
     for (int rank : ranks_)
@@ -43,11 +45,21 @@ class TypedExecutor final : public HostExecutor {
 
   Seconds run_step(Poison poison) override {
     poison_ = poison != Poison::No;
+    training_step_ = 1;
+    if (std::exchange(trained_, false)) setup_.set_routing(routing_);
     for (const auto& tensors : tensors_) tensors->prepare(poison_);
-    double time = runtime_->run_step(common_start());
-    transport_.maximum({&time, 1});
-    return Seconds(time);
+    return run();
   }
+
+  Seconds train_step(const TrainingStep& step) override {
+    poison_ = false;
+    training_step_ = step.number;
+    trained_ = true;
+    setup_.set_routing(step.routing);
+    for (const auto& tensors : tensors_) tensors->prepare_training(experiment_, step.batch, step.number == 1);
+    return run();
+  }
+  bool shares_choices() const override { return true; }
 
   void set_hooks(Hooks hooks) override {
     hooks_ = std::move(hooks);
@@ -118,6 +130,12 @@ class TypedExecutor final : public HostExecutor {
   }
 
  private:
+  Seconds run() {
+    double time = runtime_->run_step(common_start());
+    transport_.maximum({&time, 1});
+    return Seconds(time);
+  }
+
   void lower_exchanges() {
     for (int rank : ranks_)
       for (const Op& op : schedule_->ops) {
@@ -158,7 +176,8 @@ class TypedExecutor final : public HostExecutor {
     const Op& op = schedule_->ops[id];
     const int rank = ranks_[run.local];
     const Progress::Running running(progress_, op.stream, run.op, run.local);
-    OpContext<Scalar> context{setup_.operands(run.local, op), tensors_[run.local]->all(), nullptr, run.ready};
+    OpContext<Scalar> context{setup_.operands(run.local, op), tensors_[run.local]->all(), nullptr, run.ready,
+                              training_step_};
     if (op.exchange() != nullptr)  // stages have no stream in common
       context.communicator =
           &transport_.communicator(rank, schedule_->joins_stages(op) ? StreamId(0) : op.stream, op.group());
@@ -190,9 +209,11 @@ class TypedExecutor final : public HostExecutor {
     hooks_.at(point)({point, c.op.phase, c.op.layer, c.op.chunk, rank, values});
   }
 
+  const Experiment experiment_;
   std::shared_ptr<const Schedule> schedule_;
   Transport& transport_;
   std::vector<int> ranks_;
+  const std::vector<std::vector<Routing>> routing_;  // of steps that are no training
   OpSetup setup_;
   std::vector<std::unique_ptr<RankTensors<Scalar>>> tensors_;  // by local rank
   std::vector<OpKernel<Scalar>> kernels_;                      // by op; null: it exchanges
@@ -202,6 +223,8 @@ class TypedExecutor final : public HostExecutor {
   Hooks hooks_;
   std::vector<HookPlace> hook_places_;  // by op; empty: no hooks
   Progress* progress_ = nullptr;
+  int training_step_ = 1;
+  bool trained_ = false;  // by the last step
   bool poison_ = false;
   bool own_cores_ = false;  // of each rank
   Cancellation cancellation_;

@@ -175,7 +175,7 @@ template <class Scalar>
 void expert_backward(const LayerShape& shape, Chunk<const Scalar> d_partial, const Scalar* weights,
                      std::span<const KeptChunk<Scalar>> kept, const ExpertGradients<Scalar>& gradients);
 
-// update.cpp: one Adam step; `step` counts from 1.
+// update.cpp: one step of Adam (adam_rule.hpp), which counts from 1.
 template <class Scalar>
 void adam_step(std::int64_t count, const Scalar* gradient, int step, Scalar* weights, Scalar* mean, Scalar* variance);
 

@@ -100,6 +100,7 @@ class HostTarget final : public RunTarget {
 
   bool in_float() const override { return element_ == Element::Float; }
   double tolerance(const ComputeRules& rules) const override { return tolerance_of(element_, rules); }
+  bool judges_training() const override { return true; }
   ModelData data(std::uint64_t seed) const override { return random_model_data(e_, seed, schedule_->micro_batches); }
 
   std::unique_ptr<Executor> make_exact(const ModelData& data, std::vector<std::vector<Routing>> routing) override {

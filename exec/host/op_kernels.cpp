@@ -345,7 +345,6 @@ void residual(OpContext<Scalar>& c) {
   }
 }
 
-// Every step of an executor starts from the same weights, so that this is always Adam's first step.
 template <class Scalar>
 void update(OpContext<Scalar>& c) {
   const UpdatedParts parts = updated_parts(c, c.rank());
@@ -356,7 +355,7 @@ void update(OpContext<Scalar>& c) {
     for_clipped(c, c.data(part.gradient.tensor) + part.gradient.first, part.elements.size(),
                 [&](std::int64_t first, std::span<const Scalar> gradients) {
                   Scalar* const state = mean + part.state + first;
-                  adam_step<Scalar>(std::ssize(gradients), gradients.data(), 1,
+                  adam_step<Scalar>(std::ssize(gradients), gradients.data(), c.training_step,
                                     c.data(part.weights) + part.elements.first + first, state, state + parts.total);
                 });
 }

@@ -16,6 +16,7 @@ struct OpContext : OpOperands {
   const IdVector<TensorId, Scalar*>& tensors;  // of this rank
   Communicator* communicator = nullptr;        // of the op's group and stream; null where it talks to no other rank
   double ready = 0;                            // virtual; a collective raises it to the latest of its group
+  int training_step = 1;                       // for Adam; counts from 1
 
   Scalar* data(TensorId id) const { return id.exists() ? tensors[id] : nullptr; }
   const Scalar* read(Role role) const { return data(read_id(role)); }

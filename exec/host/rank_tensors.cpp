@@ -8,7 +8,7 @@ namespace dovetail::exec {
 template <class Scalar>
 RankTensors<Scalar>::RankTensors(const Experiment& experiment, const Schedule& schedule, const ModelData& data,
                                  int rank)
-    : schedule_(schedule), uses_left_(schedule.tensors.size()) {
+    : schedule_(schedule), rank_(rank), uses_left_(schedule.tensors.size()) {
   const int rank_class = schedule.class_of_rank(rank);
   const Blocks blocks = memory_blocks(schedule);
   for (const Block& block : blocks.all) {
@@ -41,6 +41,21 @@ void RankTensors<Scalar>::prepare(bool poison) {
     else if (poison)
       std::ranges::fill(all, std::numeric_limits<Scalar>::quiet_NaN());
     uses_left_[static_cast<std::size_t>(i)].store(uses_[i], std::memory_order_relaxed);
+  }
+}
+
+template <class Scalar>
+void RankTensors<Scalar>::prepare_training(const Experiment& experiment, const ModelData& batch, bool first) {
+  for (const TensorId i : first_.ids()) {
+    const Tensor& t = schedule_.tensors[i];
+    if (first_[i] == nullptr || initial_[i].empty() || (is_trained(t) && !first)) continue;
+    if (t.kind == TensorKind::Tokens) {
+      Values words(static_cast<std::size_t>(t.elements));
+      initial_values(experiment, t, batch, rank_)(0, words);
+      std::ranges::copy(words, first_[i]);
+    } else {
+      std::ranges::copy(initial_[i], first_[i]);
+    }
   }
 }
 

@@ -16,6 +16,8 @@ class RankTensors {
 
   // Before a step: weights, inputs and sums as they must be at its start; with `poison` NaN in all the rest.
   void prepare(bool poison);
+  // Before a step of a training, on the words of its batch. Weights and moments stay, unless it is the first one.
+  void prepare_training(const Experiment& experiment, const ModelData& batch, bool first);
   // After an op, only in poisoned steps: NaN in what nobody will read again. Thread-safe.
   void release(const Op& op);
 
@@ -29,6 +31,7 @@ class RankTensors {
   void release(TensorId id);
 
   const Schedule& schedule_;
+  const int rank_;
   IdVector<BlockId, std::vector<Scalar>> blocks_;
   IdVector<TensorId, Scalar*> first_;                // into its block
   IdVector<TensorId, std::vector<Scalar>> initial_;  // empty: none

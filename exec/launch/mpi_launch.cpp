@@ -42,6 +42,7 @@ void add_run_options(std::vector<std::string>& command, const RunOptions& option
   add({"--hold-compute", std::string(name_in(hold_compute_names, options.hold_compute))});
   if (options.emulate_links) add({"--emulate-links"});
   if (options.gemm_multiprocessors > 0) add({"--gemm-multiprocessors", std::to_string(options.gemm_multiprocessors)});
+  if (options.train > 0) add({"--train", std::to_string(options.train)});
   if (!options.check_numerics) add({"--no-check"});
 }
 

@@ -1,7 +1,6 @@
 #include "exec/reference/model_data.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <utility>
@@ -19,12 +18,6 @@ namespace {
 std::size_t count(std::int64_t a, std::int64_t b, std::int64_t c = 1) {
   return static_cast<std::size_t>(a * b * c);
 }
-
-using Weight = Values LayerWeights::*;
-constexpr std::array<Weight, 12> all_weights{&LayerWeights::query,    &LayerWeights::key,      &LayerWeights::value,
-                                             &LayerWeights::output,   &LayerWeights::router,   &LayerWeights::w1,
-                                             &LayerWeights::w2,       &LayerWeights::w3,       &LayerWeights::dense_w1,
-                                             &LayerWeights::dense_w2, &LayerWeights::dense_w3, &LayerWeights::norm};
 
 constexpr double norm_deviation = .1;  // around 1
 

@@ -1,6 +1,7 @@
 // Weights, inputs and loss gradients of an experiment in double, whole (not split over ranks), and what part of
 // them each rank holds.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -23,6 +24,11 @@ struct LayerWeights {
   // (2, M): before the attention, and after it; then of queries and of keys. Empty where the workload leaves norms out.
   Values norm;
 };
+using Weight = Values LayerWeights::*;
+inline constexpr std::array<Weight, 12> all_weights{
+    &LayerWeights::query,    &LayerWeights::key,      &LayerWeights::value,    &LayerWeights::output,
+    &LayerWeights::router,   &LayerWeights::w1,       &LayerWeights::w2,       &LayerWeights::w3,
+    &LayerWeights::dense_w1, &LayerWeights::dense_w2, &LayerWeights::dense_w3, &LayerWeights::norm};
 
 // Weights before and after the layers, or their gradients; empty where the workload leaves them out. The words are
 // rounded up to a multiple of mp.

@@ -3,10 +3,20 @@
 #include <string>
 #include <vector>
 
+#include "exec/reference/model_data.hpp"
+#include "exec/reference/routing.hpp"
 #include "exec/run/rank_values.hpp"
 #include "models/time/timeline.hpp"
 
 namespace dovetail::exec {
+
+// A step of a training.
+struct TrainingStep {
+  int number = 1;   // from 1 on, without a gap; the first one begins with the executor's initial weights
+  ModelData batch;  // its words alone count
+  // By layer and group, in place of the gates' own choices unless empty; only for executors that share choices.
+  std::vector<std::vector<Routing>> routing;
+};
 
 // All processes of a run call the same functions in the same order and get the same figures.
 class Executor : public RankValues {
@@ -14,7 +24,11 @@ class Executor : public RankValues {
   // One training step from the initial weights; returns the step time of the slowest rank. Throws InternalError or
   // DeviceError with the op and the rank that failed, or with the ops that were under way; no step can follow it.
   virtual Seconds run_step(Poison poison) = 0;
-  // The same with time stamps, which return as the step's timeline.
+  // A step of Adam on a batch, from the weights and the moments that the step before left. The next run_step() begins
+  // with the initial weights all the same.
+  virtual Seconds train_step(const TrainingStep& step) = 0;
+  virtual bool shares_choices() const { return false; }  // does it take a training step's `routing`?
+  // run_step() with time stamps, which return as the step's timeline.
   virtual Timeline run_stamped() = 0;
   // The last step with time stamps, by op, over all ranks: the latest start and finish, and whether it was held.
   virtual Timeline timeline() = 0;

@@ -9,6 +9,7 @@
 
 #include "exec/reference/reference.hpp"
 #include "exec/run/emulation.hpp"
+#include "exec/run/training.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -31,6 +32,7 @@ class MeasuredRun {
 
   RunResult run() {
     target_.require_possible();
+    if (options_.train > 0) require_trainable(e_);
     prepare();
     emulated_.held = target_.held_ops(result_.notes);
     const Executor* const exact = executor_.get();
@@ -49,6 +51,7 @@ class MeasuredRun {
       const bool last = given || repetition == most_repetitions;
       if (sample(dilation, last) || last) break;
     }
+    if (options_.train > 0) result_.report.training = train();
     return std::move(result_);
   }
 
@@ -136,6 +139,19 @@ class MeasuredRun {
     IdVector<OpId, Seconds> all;
     for (const std::vector<Seconds>& of_op : samples) all.push_back(median(of_op));
     return all;
+  }
+
+  // By an executor of its own, whose gates choose by weights that change; the one before it makes room.
+  TrainingReport train() {
+    executor_.reset();
+    ModelData start = target_.data(options_.seed);
+    executor_ = target_.make_exact(start, {});
+    TrainingSettings settings{options_.train, options_.seed, options_.check_numerics, {}};
+    if (target_.judges_training())
+      settings.tolerance = training_tolerance(options_.train, target_.tolerance(rules_));
+    else
+      result_.notes.emplace_back("losses of the training are not judged: gates choose by themselves here");
+    return exec::train(*executor_, e_, *priced_->schedule, std::move(start), settings);
   }
 
   bool holds() const { return std::ranges::find(emulated_.held, true) != emulated_.held.end(); }

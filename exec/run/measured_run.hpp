@@ -26,6 +26,7 @@ struct RunOptions {
   int exchange_blocks = 16;      // of a GPU that stands for one rank: multiprocessors that each exchange takes
   int gemm_multiprocessors = 0;  // of a GPU: for how many of them products are made; 0: all
   MeasureSettings measure;
+  int train = 0;                 // steps of a training after the measured ones
   std::uint64_t seed = 1;        // of weights and data
   Hooks hooks;                   // of the user
   Progress* progress = nullptr;  // of a watched process: is told of each op, if given

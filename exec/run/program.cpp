@@ -129,6 +129,15 @@ int calibrate_on(const Cuda& cuda, const ProgramOptions& options) {
   return 0;
 }
 
+int report_training(const RunReport& run) {
+  if (!run.training) return 0;
+  const TrainingReport& t = *run.training;
+  say(fmt::format("{} steps of training: loss {:.6g} to {:.6g}\n", t.losses.size(), t.losses.front(), t.losses.back()));
+  if (t.ok) return 0;
+  say(fmt::format("dovetail-exec: losses of the training differ from the reference's by {:.1e}\n", t.loss_error));
+  return 1;
+}
+
 int report(const ProgramOptions& options, const RunResult& result) {
   for (const std::string& note : result.notes) say(note + '\n');
   const RunReport& r = result.report;
@@ -142,7 +151,7 @@ int report(const ProgramOptions& options, const RunResult& result) {
                     r.output_error, r.gradient_error));
     return 1;
   }
-  return 0;
+  return report_training(r);
 }
 
 // Calls `body`, and turns what it throws into a line and an exit code.

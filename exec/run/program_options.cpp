@@ -56,6 +56,7 @@ std::map<std::string, Take, std::less<>> options_with_value(ProgramOptions& o) {
           {"--transport", take_name(o.run.transport, run_transport_names)},
           {"--exchange-blocks", take_number(o.run.exchange_blocks, 1)},
           {"--gemm-multiprocessors", take_number(o.run.gemm_multiprocessors, 1)},
+          {"--train", take_number(o.run.train, 1)},
           {"--hold-compute", take_name(o.run.hold_compute, hold_compute_names)},
           {"--limit",
            [&](std::string_view option, const std::string& value) {
@@ -119,6 +120,8 @@ Executes a schedule file on this machine and writes a timeline file: when each o
                                      there are more ranks than cores)
   --limit SECONDS                    longest time to measure (default 15)
   --seed N                           seed of weights and data (default 1)
+  --train N                          after measuring, train N steps of Adam on a language that a seed makes up, and
+                                     compare each loss with that of the reference; needs workload.extent model
   --no-check                         do not compare with the reference
   --hang-time SECONDS                with inproc: end the run if no operation finishes for this time and for twice the
                                      time of the longest operation, while none computes (default 8)

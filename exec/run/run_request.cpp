@@ -28,6 +28,10 @@ constexpr std::array run_refusals{
                "--exchange-blocks: only with --device cuda --emulate-links, where one GPU stands for one rank"},
     RunRefusal{[](const RunRequest& r) { return r.gemm_multiprocessors > 0 && !r.cuda(); },
                "--gemm-multiprocessors: only with --device cuda"},
+    RunRefusal{
+        [](const RunRequest& r) { return r.train > 0 && r.cuda() && r.emulate_links; },
+        "--train: not with --device cuda --emulate-links, where one GPU stands for one rank and computes nothing "
+        "of use"},
     RunRefusal{[](const RunRequest& r) { return !r.hostfile.empty() && !r.processes(); },
                "--hostfile: only with --transport mpi or nccl-mpi"},
 };
@@ -84,6 +88,7 @@ RunOptions run_options(const RunRequest& request) {
   how.measure.limit = Seconds(request.measure_time);
   how.seed = request.seed;
   how.patience = Seconds(request.hang_time);
+  how.train = request.train;
   how.gemm_multiprocessors = request.gemm_multiprocessors;
   if (request.exchange_blocks > 0) how.exchange_blocks = request.exchange_blocks;
   return how;

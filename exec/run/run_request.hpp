@@ -29,6 +29,7 @@ struct RunRequest {
   std::uint64_t seed = 1;
   int exchange_blocks = 0;       // 0: as many as by default
   int gemm_multiprocessors = 0;  // 0: all
+  int train = 0;                 // steps; 0: none
   std::string hostfile{};        // of Open MPI; empty: none
 
   bool cuda() const { return device == RunDevice::Cuda; }

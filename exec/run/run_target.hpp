@@ -25,6 +25,9 @@ class RunTarget {
   // Numerics. With ReLU in float, an input within rounding of 0 has a gradient that the reference lacks.
   virtual bool in_float() const = 0;
   virtual double tolerance(const ComputeRules& rules) const = 0;
+  // Are a training's losses to be those of the reference? Not where choices are not shared and near ties may fall
+  // otherwise.
+  virtual bool judges_training() const = 0;
   virtual ModelData data(std::uint64_t seed) const = 0;  // in the format that is computed in
   // With all ranks, so that results are exact. `routing` as in Reference: replaces the gates' own choices, unless
   // empty.

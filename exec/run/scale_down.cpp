@@ -101,7 +101,7 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   e.workload.top_k = e.model.top_k = std::min(big.workload.top_k, e.model.experts);
   e.workload.batch = std::gcd(big.workload.batch, scale.tokens_per_rank * gpus);
   e.workload.sequence = scale.tokens_per_rank * gpus / e.workload.batch;
-  e.workload.dtype = DType::Fp32;
+  if (e.workload.dtype != DType::Fp64) e.workload.dtype = DType::Fp32;  // what CPUs compute in
   if (e.calibration->host) e.calibration.edit().host.reset();
   scale_dense_parts(e.model);
   Cluster stage = e.cluster;

@@ -127,7 +127,8 @@ OpSetup::OpSetup(const Experiment& experiment, std::shared_ptr<const Schedule> s
     : schedule_(std::move(schedule)),
       ranks_(std::move(ranks)),
       stage_ranks_(experiment.parallelism.stage_ranks()),
-      routing_(routing.empty() ? modelled_routing(experiment, schedule_->micro_batches) : std::move(routing)),
+      modelled_(modelled_routing(experiment, schedule_->micro_batches)),
+      routing_(std::move(routing)),
       clip_(experiment.workload.clip()) {
   const int token_chunks = rules_of(*schedule_).token_chunks;
   const Experiment part = one_micro_batch(experiment, schedule_->micro_batches);
@@ -153,8 +154,9 @@ OpOperands OpSetup::operands(std::size_t local, const Op& op) const {
 
 const Routing& OpSetup::preset(const Op& op, int group) const {
   static const Routing none;
-  if (op.kind != OpKind::Gate || routing_.empty()) return none;
-  return routing_[static_cast<std::size_t>(op.layer)][static_cast<std::size_t>(group)];
+  const auto& routing = routing_.empty() ? modelled_ : routing_;
+  if (op.kind != OpKind::Gate || routing.empty()) return none;
+  return routing[static_cast<std::size_t>(op.layer)][static_cast<std::size_t>(group)];
 }
 
 }  // namespace dovetail::exec

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "exec/reference/routing.hpp"
@@ -96,6 +97,8 @@ class OpSetup {
   OpSetup(const Experiment& experiment, std::shared_ptr<const Schedule> schedule, std::vector<int> ranks,
           std::vector<std::vector<Routing>> routing);
   OpOperands operands(std::size_t local, const Op& op) const;
+  // Other choices, for later operands; empty: as the routing model says.
+  void set_routing(std::vector<std::vector<Routing>> routing) { routing_ = std::move(routing); }
 
  private:
   const Routing& preset(const Op& op, int group) const;
@@ -103,7 +106,7 @@ class OpSetup {
   std::shared_ptr<const Schedule> schedule_;
   std::vector<int> ranks_;
   int stage_ranks_;
-  std::vector<std::vector<Routing>> routing_;
+  std::vector<std::vector<Routing>> modelled_, routing_;
   std::vector<TokenPart> parts_;                 // of one micro-batch: all tokens, then the chunks
   std::vector<std::vector<LayerShape>> shapes_;  // by local rank and part
   std::vector<std::int64_t> rows_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/question/volumes.hpp"
+#include "models/schedule/operands.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -51,6 +52,10 @@ bool starts_at_zero(const Tensor& t) {
   return t.kind == TensorKind::DenseGradients || t.kind == TensorKind::RouterGradient ||
          t.kind == TensorKind::ExpertGradient || t.kind == TensorKind::ReplicatedGradients ||
          t.kind == TensorKind::OptimizerState;
+}
+
+bool is_trained(const Tensor& t) {
+  return t.persistent && (roles::weights.covers(t) || t.kind == TensorKind::OptimizerState);
 }
 
 IdVector<TensorId, std::vector<OpId>> users_until_release(const Experiment& experiment, const Schedule& schedule,

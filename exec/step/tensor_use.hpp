@@ -13,6 +13,9 @@ Numbers initial_values(const Experiment& experiment, const Tensor& tensor, const
 // Gradients are added to, and moments too.
 bool starts_at_zero(const Tensor& tensor);
 
+// Weights and moments, which the next step of a training takes over.
+bool is_trained(const Tensor& tensor);
+
 // By tensor of a rank class, the ops after the last of which nobody needs its values. They stand in program order, and
 // an op that reads and writes the tensor stands twice. Some tensors have none: those of other classes, those that
 // outlive the step, those that are read after it, and those that nobody reads.

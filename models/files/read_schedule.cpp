@@ -26,11 +26,25 @@ JsonReader open(const JsonFile& file, std::string_view kind, int readable) {
   return root;
 }
 
+// JSON has no NaN: what was not a number is null.
+double number_or_nan(const JsonReader& r) {
+  return r.value().is_null() ? std::numeric_limits<double>::quiet_NaN() : r.number(0);
+}
+
+TrainingReport read_training(const JsonReader& r) {
+  TrainingReport training;
+  for (const JsonReader& loss : r.at("losses").elements()) training.losses.push_back(number_or_nan(loss));
+  for (const JsonReader& loss : r.at("reference_losses").elements())
+    training.reference_losses.push_back(number_or_nan(loss));
+  training.loss_error = number_or_nan(r.at("loss_error"));
+  training.weight_error = number_or_nan(r.at("weight_error"));
+  if (r.has("tolerance")) training.tolerance = r.number("tolerance", 0);
+  training.ok = r.boolean("ok");
+  return training;
+}
+
 RunReport read_run(const JsonReader& r) {
-  // JSON has no NaN: what was not a number is null.
-  const auto error = [&](std::string_view key) {
-    return r.at(key).value().is_null() ? std::numeric_limits<double>::quiet_NaN() : r.number(key, 0);
-  };
+  const auto error = [&](std::string_view key) { return number_or_nan(r.at(key)); };
   RunReport run;
   run.device = r.string("device");
   run.transport = r.string("transport");
@@ -48,6 +62,7 @@ RunReport read_run(const JsonReader& r) {
   run.output_error = error("output_error");
   run.gradient_error = error("gradient_error");
   run.numerics_ok = r.boolean("numerics_ok");
+  if (r.has("training")) run.training = read_training(r.at("training"));
   return run;
 }
 

@@ -147,25 +147,37 @@ Json speed_changes_json(std::span<const SpeedChange> changes) {
   return list;
 }
 
+Json training_json(const TrainingReport& training) {
+  Json json = {{"losses", training.losses},
+               {"reference_losses", training.reference_losses},
+               {"loss_error", training.loss_error},
+               {"weight_error", training.weight_error},
+               {"ok", training.ok}};
+  if (training.tolerance) json["tolerance"] = *training.tolerance;
+  return json;
+}
+
 Json run_json(const RunReport& run) {
   Json samples = Json::array();
   for (Seconds sample : run.samples) samples.push_back(sample.value());
-  return {{"device", run.device},
-          {"transport", run.transport},
-          {"ranks", run.ranks},
-          {"dilation", run.dilation},
-          {"emulated_share", run.emulated_share},
-          {"overruns", run.overruns},
-          {"valid", run.valid},
-          {"samples_s", samples},
-          {"ci95_low_s", run.ci95_low.value()},
-          {"ci95_high_s", run.ci95_high.value()},
-          {"stopped_by", run.stopped_by},
-          {"allocated_bytes", run.allocated_bytes},
-          {"dropped", run.dropped},
-          {"output_error", run.output_error},
-          {"gradient_error", run.gradient_error},
-          {"numerics_ok", run.numerics_ok}};
+  Json json = {{"device", run.device},
+               {"transport", run.transport},
+               {"ranks", run.ranks},
+               {"dilation", run.dilation},
+               {"emulated_share", run.emulated_share},
+               {"overruns", run.overruns},
+               {"valid", run.valid},
+               {"samples_s", samples},
+               {"ci95_low_s", run.ci95_low.value()},
+               {"ci95_high_s", run.ci95_high.value()},
+               {"stopped_by", run.stopped_by},
+               {"allocated_bytes", run.allocated_bytes},
+               {"dropped", run.dropped},
+               {"output_error", run.output_error},
+               {"gradient_error", run.gradient_error},
+               {"numerics_ok", run.numerics_ok}};
+  if (run.training) json["training"] = training_json(*run.training);
+  return json;
 }
 
 }  // namespace

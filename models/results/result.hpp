@@ -43,6 +43,16 @@ struct PlannerReport {
   std::vector<FrontPoint> front;  // fastest first
 };
 
+// Steps of Adam that were really executed, each on words of its own.
+struct TrainingReport {
+  std::vector<double> losses;            // by step: the mean over its words, before its update
+  std::vector<double> reference_losses;  // of the same training in sequence and in double; empty: not compared
+  double loss_error = 0;                 // largest relative difference of a step's losses
+  double weight_error = 0;               // relative Frobenius, of the weights after the last step
+  std::optional<double> tolerance;       // of loss_error; none: it is not judged
+  bool ok = true;
+};
+
 // Only for really executed plans.
 struct RunReport {
   std::string device, transport;
@@ -59,6 +69,7 @@ struct RunReport {
   double output_error = 0;           // relative Frobenius against the double reference
   double gradient_error = 0;
   bool numerics_ok = false;
+  std::optional<TrainingReport> training;  // where one was asked for
 };
 
 struct SystemResult {

@@ -145,7 +145,7 @@ constexpr auto entries = std::to_array<OpEntry>({
                      {gradient_of(Encoded | Compressed | Staging), {Count::Any, gradient_of(Staging)}}}}},
     {.kind = OpKind::DispatchScores,
      .name = "dispatch_scores",
-     .letter = '*',
+     .letter = ':',
      .colour = "#f7a85a",
      .part = OpPart::Experts,
      .communicates = true,

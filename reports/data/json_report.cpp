@@ -85,6 +85,23 @@ Json network_json(const SystemResult& result) {
   return list;
 }
 
+Json losses_json(const std::vector<double>& losses) {
+  Json list = Json::array();
+  for (const double loss : losses) list.push_back(number(loss));
+  return list;
+}
+
+// Without a reference there is nothing to differ from.
+Json training_json(const TrainingReport& training) {
+  const bool compared = !training.reference_losses.empty();
+  return {{"losses", losses_json(training.losses)},
+          {"reference_losses", compared ? losses_json(training.reference_losses) : Json(nullptr)},
+          {"loss_error", compared ? number(training.loss_error) : Json(nullptr)},
+          {"weight_error", compared ? number(training.weight_error) : Json(nullptr)},
+          {"tolerance", number(training.tolerance)},
+          {"ok", training.ok}};
+}
+
 Json run_json(const RunReport& run) {
   return {{"device", run.device},
           {"transport", run.transport},
@@ -97,7 +114,8 @@ Json run_json(const RunReport& run) {
           {"numerics",
            {{"ok", run.numerics_ok},
             {"output_error", number(run.output_error)},
-            {"gradient_error", number(run.gradient_error)}}}};
+            {"gradient_error", number(run.gradient_error)}}},
+          {"training", run.training ? training_json(*run.training) : Json(nullptr)}};
 }
 
 Json range_json(const SystemResult& result) {

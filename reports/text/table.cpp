@@ -138,6 +138,14 @@ std::string numerics_line(const RunReport& run) {
                      error);
 }
 
+std::string training_line(const TrainingReport& training) {
+  std::string line = fmt::format("    loss {:.4f} at step 1, {:.4f} at step {}", training.losses.front(),
+                                 training.losses.back(), training.losses.size());
+  if (training.reference_losses.empty()) return line;
+  const std::string_view equal = !training.tolerance ? "not judged" : training.ok ? "yes" : "NO";
+  return line + fmt::format("; equal to the sequential training: {} (error {:.1e})", equal, training.loss_error);
+}
+
 void write_runs(std::ostream& out, const Report& report, const std::vector<SummaryRow>& rows, bool colour) {
   const int decimals = ms_decimals(report);
   TextTable table({"\nmeasured beside modelled", "modelled\nms", "measured\nms", "95 %\ninterval ms",
@@ -153,6 +161,7 @@ void write_runs(std::ostream& out, const Report& report, const std::vector<Summa
                fixed(row.measured_ratio, 3), fixed(run.dilation, 1), fixed(run.emulated_share * 100, 0),
                std::to_string(run.overruns), std::to_string(run.samples.size())});
     table.add_remark(numerics_line(run), run.numerics_ok ? Ink::Good : Ink::Bad);
+    if (run.training) table.add_remark(training_line(*run.training), run.training->ok ? Ink::Good : Ink::Bad);
     table.add_remark(printable(fmt::format("    on {} over {}, {} ranks; stopped by {}", run.device, run.transport,
                                            run.ranks, run.stopped_by)),
                      Ink::Dim);

@@ -83,6 +83,17 @@ def test_same_numerics_as_inproc(checks, program):
     checks.check(all(math.isclose(errors[0][key], errors[1][key], rel_tol=1e-9) for key in errors[0]), f"sums are taken in the same order: {errors}")
 
 
+def test_training(checks, program):
+    losses = []
+    for transport in ("mpi", "inproc"):
+        result = program.run(*[transport if word == "mpi" else word for word in RUN], "--measure-time", "0.1", "-o", "run.json", "-q",
+                             "--train", "10", "--set", "workload.extent=model")
+        training = json.loads((program.folder / "run.json").read_text())["results"][1]["run"]["training"]
+        checks.check(result.returncode == 0 and training["ok"] and len(training["losses"]) == 10, f"training over {transport}: {training}")
+        losses.append(training["losses"])
+    checks.check(losses[0] == losses[1], f"sums are taken in the same order: {losses}")
+
+
 def test_host_file(checks, program):
     (program.folder / "hosts").write_text("localhost slots=4\n")
     result = program.run(*RUN, "--hostfile", "hosts", "--measure-time", "0.1", "-q", "-o", "run.json")

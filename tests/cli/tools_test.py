@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """The scripts in bench/ that developers use. Usage: tools_test.py DOVETAIL"""
+import json
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
@@ -55,6 +57,31 @@ class BuildTime(unittest.TestCase):
             done = run(ROOT / "bench/build_time.sh", folder)
         self.assertEqual(done.returncode, 2)
         self.assertIn("is not built yet", done.stderr)
+
+
+class LossCurves(unittest.TestCase):
+    SCRIPT = ROOT / "bench/training/loss_curves.py"
+
+    def test_every_system_trains_and_is_drawn(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = run(sys.executable, "-B", self.SCRIPT, "--program", PROGRAM, "--steps", "3", "--keep", folder)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            kept = json.loads((pathlib.Path(folder) / "loss-curves.json").read_text())
+            drawn = xml.etree.ElementTree.parse(pathlib.Path(folder) / "loss-curves.svg")
+        systems = sorted(path.stem for path in (ROOT / "data/systems").glob("*.json"))
+        self.assertEqual(sorted(kept["systems"]), systems)
+        self.assertEqual({len(system["losses"]) for system in kept["systems"].values()}, {3})
+        words = [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
+        self.assertTrue(set(systems) <= set(words))
+
+    def test_the_kept_curves_are_of_every_system_and_are_the_sequential_one(self):
+        kept = json.loads((ROOT / "bench/training/loss-curves.json").read_text())
+        self.assertEqual(sorted(kept["systems"]), sorted(path.stem for path in (ROOT / "data/systems").glob("*.json")))
+        self.assertEqual(len(kept["sequential"]), 200)
+        self.assertLess(kept["sequential"][-1], kept["sequential"][0] - 1.5)
+        for name, system in kept["systems"].items():
+            worst = max(abs(loss / expected - 1) for loss, expected in zip(system["losses"], kept["sequential"], strict=True))
+            self.assertLessEqual(worst, kept["tolerance"], name)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 
 #include "exec/host/host_executor.hpp"
 #include "exec/host/host_run.hpp"
+#include "exec/run/training.hpp"
 #include "exec/transport/inproc_transport.hpp"
 #include "exec/transport/mpi_world.hpp"
 #include "models/files/load.hpp"
@@ -209,6 +210,26 @@ TEST_CASE("Random plans compute over MPI what the reference does") {
   for (int i = 0; i < 15; ++i) {
     const Experiment e = random_experiment_here(random);
     check_numerics(e, random_legal_plan(random, e));
+  }
+}
+
+TEST_CASE("Trainings over MPI have the losses of the sequential one") {
+  Random random(17);
+  for (int run = 0; run < 5;) {
+    const Experiment e = random_experiment_here(random);
+    const Plan plan = random_legal_plan(random, e);
+    if (e.workload.extent != Extent::Model || e.workload.phases != Phases::Training) continue;
+    ++run;
+    INFO(describe(e, plan));
+    const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
+    const auto transport = transport_of(*schedule);
+    ModelData data = random_model_data(e, 5, plan.micro_batches);
+    const auto executor = make_host_executor(e, schedule, Element::Double, data, {}, *transport);
+    const double tolerance = rounding_growth(e) * tolerance_of(Element::Double, rules_of(*schedule));
+    const TrainingReport r = train(*executor, e, *schedule, std::move(data), {5, 5, true, tolerance});
+    CHECK(r.loss_error <= tolerance);
+    CHECK(r.weight_error <= tolerance);
+    CHECK(r.ok);
   }
 }
 

@@ -36,6 +36,11 @@ TEST_CASE("run request: each contradiction is refused by the option that makes i
   CHECK_NOTHROW(validate(emulated));
   emulated.emulate_links = false;
   CHECK_THROWS_WITH(validate(emulated), StartsWith("--exchange-blocks: only with"));
+  emulated = on_gpus(RunTransport::Inproc);
+  emulated.train = 10;
+  CHECK_NOTHROW(validate(emulated));
+  emulated.emulate_links = true;
+  CHECK_THROWS_WITH(validate(emulated), StartsWith("--train: not with --device cuda --emulate-links"));
   CHECK_THROWS_WITH(validate(RunRequest{.gemm_multiprocessors = 4}), StartsWith("--gemm-multiprocessors: only with"));
   CHECK_THROWS_WITH(validate(RunRequest{.hostfile = "hosts"}), StartsWith("--hostfile: only with"));
   CHECK_THROWS_WITH(validate(RunRequest{.transport = RunTransport::Mpi, .hostfile = "no-such-file"}),
@@ -69,6 +74,10 @@ TEST_CASE("run request: dovetail-exec's options fill it, and it becomes the opti
   CHECK(how.measure.limit == Seconds(2));
   CHECK(how.patience == Seconds(3));
   CHECK(how.seed == 7);
+  CHECK(how.train == 0);
+  CHECK(run_options(parse_program_options({"in.json", "--train", "20"}).run).train == 20);
+  CHECK_THROWS_WITH(parse_program_options({"in.json", "--train", "0"}),
+                    StartsWith("--train 0: expected a number from 1"));
   CHECK(run_options({}).exchange_blocks == RunOptions().exchange_blocks);
 }
 

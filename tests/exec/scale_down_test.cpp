@@ -36,6 +36,18 @@ TEST_CASE("A big experiment in the size of this machine") {
   CHECK(!e.calibration->host);  // this machine has a host of its own
 }
 
+TEST_CASE("CPUs compute in float, unless double is asked for") {
+  Experiment big = test::testbed_b();
+  CHECK(scaled_for_host(big, {}).workload.dtype == DType::Fp32);
+  big.workload.dtype = DType::Bf16;
+  CHECK(scaled_for_host(big, {}).workload.dtype == DType::Fp32);
+  big.workload.dtype = DType::Fp64;
+  GemmCost cost = big.calibration->gemms.front();
+  cost.dtype = DType::Fp64;
+  big.calibration.edit().gemms.push_back(cost);
+  CHECK(scaled_for_host(big, {}).workload.dtype == DType::Fp64);
+}
+
 TEST_CASE("Heads of any size fill the hidden size, in the big model's ratio of key heads") {
   Experiment big = test::testbed_b();
   big.model.attention.heads = 32;

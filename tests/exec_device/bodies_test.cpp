@@ -70,7 +70,8 @@ TEST_CASE("The k best experts come best first, ties to the lower index") {
 TEST_CASE("A bf16 weight follows its master copy") {
   Bf16 gradient = bf16(1.0F), weight = bf16(1.0F);
   float mean = 0, variance = 0, master = 1;
-  AdamStep<Bf16, 1>{&gradient, &weight, &mean, &variance, &master, 1e-3F / .1F, 1 / .001F}(0);
+  const AdamScales<float> first(1);
+  AdamStep<Bf16, 1>{&gradient, &weight, &mean, &variance, &master, &first}(0);
   CHECK(master == Approx(1 - 1e-3));  // the first step is the rate, whatever the gradient's size
   CHECK(wide(weight) == 1);           // bf16 has steps of 2^-8 below 1: 0.999 rounds to 1
 }

@@ -91,6 +91,18 @@ TEST_CASE("Shipped systems compute in random orders what the reference does, in 
   check_no_races(*device);
 }
 
+TEST_CASE("Trainings in random orders, given out and captured, have the losses of the sequential one") {
+  const bool graph = GENERATE(false, true);
+  const auto device = make_deferred_device({23, traces});
+  check_trainings(8, 19, graph,
+                  [&](const Experiment& e, std::shared_ptr<const Schedule> schedule, const ModelData& data) {
+                    DeviceSettings settings;
+                    settings.scalar = Stored::Double;
+                    return make_device_executor(*device, e, std::move(schedule), data, std::move(settings));
+                  });
+  check_no_races(*device);
+}
+
 TEST_CASE("Random plans compute on a device for each rank, each in random orders, what the reference does") {
   Random random(41);
   for (std::uint64_t i = 0; i < 40;) {

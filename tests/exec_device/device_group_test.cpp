@@ -136,6 +136,18 @@ TEST_CASE("Shipped systems on 2, 4 and 8 devices compute what the reference does
   }
 }
 
+TEST_CASE("Trainings on several devices have the losses of the sequential one") {
+  Cancellation cancellation;
+  DeviceGroup group;  // outlives each executor
+  check_trainings(8, 29, false,
+                  [&](const Experiment& e, const std::shared_ptr<const Schedule>& schedule, const ModelData& data) {
+                    group = loop_group(e.cluster.gpus(), cancellation);
+                    DeviceSettings settings;
+                    settings.scalar = Stored::Double;
+                    return make_group_executor(group, e, schedule, data, settings, cancellation);
+                  });
+}
+
 TEST_CASE("Random plans on several devices compute what the reference does, in double and float") {
   const std::set<OpKind> rare{
       OpKind::ShadowWeights,           OpKind::GatherExpertWeights, OpKind::StageSend,

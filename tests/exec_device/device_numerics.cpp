@@ -8,6 +8,7 @@
 #include "exec/device/device_memory.hpp"
 #include "exec/device/device_run.hpp"
 #include "exec/run/compute_rules.hpp"
+#include "exec/run/training.hpp"
 #include "models/files/load.hpp"
 #include "models/price/build_schedule.hpp"
 #include "tests/support/random_plans.hpp"
@@ -18,14 +19,14 @@ using namespace exec;
 
 namespace {
 
-using MakeExecutor = std::function<std::unique_ptr<DeviceExecutor>(std::shared_ptr<const Schedule>, const ModelData&,
-                                                                   const DeviceSettings&)>;
+using MakeChecked = std::function<std::unique_ptr<DeviceExecutor>(std::shared_ptr<const Schedule>, const ModelData&,
+                                                                  const DeviceSettings&)>;
 
 bool host_waits(const Schedule& schedule) {
   return std::ranges::any_of(schedule.ops, [](const Op& op) { return op.kind == OpKind::HostSync; });
 }
 
-void check_step(const Experiment& e, const Plan& plan, const DeviceCheck& how, const MakeExecutor& make) {
+void check_step(const Experiment& e, const Plan& plan, const DeviceCheck& how, const MakeChecked& make) {
   INFO(describe(e, plan));
   const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
   const ModelData data = rounded(random_model_data(e, how.seed, plan.micro_batches), how.scalar);
@@ -78,6 +79,29 @@ void check_on_devices(const Experiment& e, const Plan& plan, const DeviceCheck& 
       [&](const std::shared_ptr<const Schedule>& schedule, const ModelData& data, const DeviceSettings& settings) {
         return make_group_executor(group, e, schedule, data, settings, cancellation);
       });
+}
+
+void check_trainings(int models, std::uint64_t seed, bool graph, const MakeExecutor& make) {
+  constexpr int steps = 4;
+  Random random(seed);
+  for (int run = 0; run < models;) {
+    const Experiment e = random_executable(random);
+    const Plan plan = random_legal_plan(random, e);
+    if (e.workload.extent != Extent::Model || e.workload.phases != Phases::Training || e.cluster.gpus() > 8 ||
+        e.workload.gate.batch_prioritised || e.workload.gate.kind == GateKind::ExpertChoice)
+      continue;
+    ++run;
+    INFO(describe(e, plan));
+    const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
+    ModelData data = random_model_data(e, 5, plan.micro_batches);
+    const auto executor = make(e, schedule, data);
+    executor->run_step(Poison::No);
+    if (graph) executor->capture();
+    const TrainingReport r = train(*executor, e, *schedule, std::move(data), {steps, 5, true, {}});
+    const double tolerance = rounding_growth(e) * device_tolerance(Stored::Double, rules_of(*schedule));
+    CHECK(r.loss_error <= tolerance);
+    CHECK(r.weight_error <= tolerance);
+  }
 }
 
 void check_systems_on_device(ComputeDevice& device, bool graph) {

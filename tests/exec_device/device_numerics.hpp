@@ -32,6 +32,12 @@ void check_on_devices(const Experiment& experiment, const Plan& plan, const Devi
 exec::DeviceGroup loop_group(int ranks, const exec::Cancellation& cancellation,
                              const MakeDevice& make_device = loop_device);
 
+// Trains random models of random plans for some steps: losses and weights are the reference's. `make`: an executor in
+// double whose gates choose by themselves. `graph` as above.
+using MakeExecutor = std::function<std::unique_ptr<exec::DeviceExecutor>(
+    const Experiment& experiment, std::shared_ptr<const Schedule>, const exec::ModelData&)>;
+void check_trainings(int models, std::uint64_t seed, bool graph, const MakeExecutor& make);
+
 // Each shipped system with a few random experiments, in all three formats.
 void check_systems_on_device(exec::ComputeDevice& device, bool graph);
 

@@ -55,6 +55,27 @@ TEST_CASE("A run with all ranks on a device checks its numerics and measures") {
   CHECK(r.timeline.ops.size() == r.predicted->duration.size());
 }
 
+TEST_CASE("A run on a device that trains reports its losses, which are judged in double alone") {
+  const auto device = make_loop_device();
+  Experiment e = experiment_with_exchanges();
+  e.workload.extent = Extent::Model;
+  e.model.vocabulary = 40;
+  RunOptions options = quick(false);
+  options.train = 3;
+  const RunResult in_float = run_on_device(*device, e, priced_schedule(e), options);
+  REQUIRE(in_float.report.training);
+  CHECK(in_float.report.training->losses.size() == 3);
+  CHECK(in_float.report.training->loss_error < 1e-4);
+  CHECK_FALSE(in_float.report.training->tolerance);
+  CHECK(in_float.report.training->ok);
+  const auto priced = priced_schedule(e);
+  e.workload.dtype = DType::Fp64;
+  const RunResult in_double = run_on_device(*device, e, priced, options);
+  REQUIRE(in_double.report.training);
+  CHECK(in_double.report.training->tolerance == 1e-12);
+  CHECK(in_double.report.training->ok);
+}
+
 TEST_CASE("A run with a device for each rank checks its numerics and measures") {
   const Experiment e = experiment_with_exchanges();
   Cancellation cancellation;

@@ -27,8 +27,8 @@ class Restoration {
   void sent(int j);
   void before_work(int j);
   void worked(OpId op) { latest_ = op; }
-  // The inputs of the forward chunks that share rows with backward chunk j; then their hidden rows, their activated ones
-  // if these are kept, and their scores if these are applied here.
+  // The inputs of the forward chunks that share rows with backward chunk j; then their hidden rows, their activated
+  // ones if these are kept, and their scores if these are applied here.
   TensorIds needed(int j) const;
 
  private:

@@ -158,12 +158,16 @@ TEST_CASE("a timeline file keeps what was predicted and how the run went, errors
   run.dropped = 7;
   run.output_error = 1e-7;
   run.gradient_error = std::numeric_limits<double>::quiet_NaN();
+  run.training = TrainingReport{{4.5, std::numeric_limits<double>::quiet_NaN()}, {4.5, 4}, 2e-7, 3e-7, 1e-5, false};
   const std::string text = to_json(file).dump();
   const TimelineFile again = read_timeline(JsonFile::parse(text, "t.json"));
   CHECK(to_json(again).dump() == text);
   REQUIRE(again.run);
   CHECK(again.run->samples == run.samples);
   CHECK(std::isnan(again.run->gradient_error));
+  REQUIRE(again.run->training);
+  CHECK(again.run->training->reference_losses == std::vector<double>{4.5, 4});
+  CHECK(again.run->training->tolerance == 1e-5);
   auto partly = to_json(file);
   partly["ops"][0].erase("predicted_s");
   CHECK_THROWS_WITH(read_timeline(JsonFile::parse(partly.dump(), "t.json")), Contains("of all or of none"));

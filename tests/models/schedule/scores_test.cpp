@@ -14,8 +14,8 @@ using namespace dovetail::test;
 
 namespace {
 
-// One sample of 16 tokens on each of 2 ranks, M 8; 4 gated experts, 2 on each rank: with top 2 and f 1 each takes 8 rows
-// of each rank, so that 2 x 2 x 8 = 32 rows go out and as many come back; fp32.
+// One sample of 16 tokens on each of 2 ranks, M 8; 4 gated experts, 2 on each rank: with top 2 and f 1 each takes 8
+// rows of each rank, so that 2 x 2 x 8 = 32 rows go out and as many come back; fp32.
 Experiment two_ranks(Extent extent) {
   Experiment e = round_numbers(1);
   e.model.expert_kind = ExpertKind::Gated;
@@ -75,9 +75,8 @@ TEST_CASE("Scores go out with the rows, and their gradients come back, 4 bytes a
     CHECK(messages(s, OpKind::Dispatch, phase) == rows * row_bytes);
     CHECK(messages(s, OpKind::Combine, phase) == rows * row_bytes);
     CHECK(messages(s, OpKind::DispatchScores, phase) == rows * number);
-    CHECK(std::ranges::count_if(s.ops, [&](const Op& op) {
-            return op.kind == OpKind::DispatchScores && op.phase == phase;
-          }) == degree);
+    CHECK(std::ranges::count_if(
+              s.ops, [&](const Op& op) { return op.kind == OpKind::DispatchScores && op.phase == phase; }) == degree);
   }
   CHECK(messages(step_of(two_ranks(Extent::Layers), ScoresAt::Decode), OpKind::DispatchScores, Phase::Forward) == 0);
 }

@@ -1,0 +1,55 @@
+#include "exec/reference/training.hpp"
+
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "exec/step/adam_rule.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+// All matrices of a model, or of its gradients, in the same order.
+std::vector<Values*> all_matrices(std::vector<LayerWeights>& layers, EndWeights& ends) {
+  std::vector<Values*> all;
+  for (LayerWeights& w : layers)
+    for (const Weight weight : all_weights) all.push_back(&(w.*weight));
+  for (Values* const end : {&ends.embedding, &ends.head, &ends.norm}) all.push_back(end);
+  return all;
+}
+
+// As the paper writes it: the moments without their bias, and then the step.
+void adam(int step, const Values& gradient, Values& weights, Values& mean, Values& variance) {
+  mean.resize(weights.size());
+  variance.resize(weights.size());
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    mean[i] = adam_beta1 * mean[i] + (1 - adam_beta1) * gradient[i];
+    variance[i] = adam_beta2 * variance[i] + (1 - adam_beta2) * gradient[i] * gradient[i];
+    const double unbiased_mean = mean[i] / (1 - std::pow(adam_beta1, step));
+    const double unbiased_variance = variance[i] / (1 - std::pow(adam_beta2, step));
+    weights[i] -= adam_rate * unbiased_mean / (std::sqrt(unbiased_variance) + adam_epsilon);
+  }
+}
+
+}  // namespace
+
+ReferenceTraining::ReferenceTraining(const Experiment& experiment, ModelData start, const ComputeRules& rules)
+    : e_(experiment), rules_(rules), model_(std::move(start)) {}
+
+Reference ReferenceTraining::step(Values words) {
+  model_.words = std::move(words);
+  Reference result = compute_reference(e_, model_, rules_);
+  ++steps_;
+  const std::vector<Values*> weights = all_matrices(model_.layers, model_.ends),
+                             gradients = all_matrices(result.gradients, result.end_gradients);
+  means_.resize(weights.size());
+  variances_.resize(weights.size());
+  for (std::size_t i = 0; i < weights.size(); ++i) adam(steps_, *gradients[i], *weights[i], means_[i], variances_[i]);
+  return result;
+}
+
+double mean_loss(const Reference& reference) {
+  return std::reduce(reference.loss.begin(), reference.loss.end()) / static_cast<double>(reference.loss.size());
+}
+
+}  // namespace dovetail::exec
