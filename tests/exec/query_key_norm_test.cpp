@@ -63,7 +63,8 @@ TEST_CASE("Gradients of the norms of queries and keys are those of finite differ
   Experiment e = normed(GENERATE(QkNorm::Head, QkNorm::Width), 1, 1);
   exec::ModelData data = exec::random_model_data(e, 5);
   Values& weights = data.layers[0].norm;
-  REQUIRE(weights.size() == static_cast<std::size_t>(2 * 8 + (e.model.attention.qk_norm == QkNorm::Head ? 2 * 4 : 6 * 4)));
+  REQUIRE(weights.size() ==
+          static_cast<std::size_t>(2 * 8 + (e.model.attention.qk_norm == QkNorm::Head ? 2 * 4 : 6 * 4)));
   const exec::Reference reference = exec::compute_reference(e, data);
   const auto loss = [&] { return dot(exec::compute_reference(e, data).output, data.output_gradient); };
   // The gate chooses the same experts, so that small steps change nothing else.

@@ -65,8 +65,15 @@ TEST_CASE("Norms of queries and keys: weights behind those of the layer, what is
 
 TEST_CASE("Low ranks of latent attention have norms of their own") {
   Experiment e = layer_with_norms();
-  e.model.attention = {.heads = 2, .kv_heads = 2, .head_size = 6, .kind = AttentionKind::Latent, .q_rank = 5,
-                       .kv_rank = 3, .nope_size = 4, .rope_size = 2, .value_size = 4};
+  e.model.attention = {.heads = 2,
+                       .kv_heads = 2,
+                       .head_size = 6,
+                       .kind = AttentionKind::Latent,
+                       .q_rank = 5,
+                       .kv_rank = 3,
+                       .nope_size = 4,
+                       .rope_size = 2,
+                       .value_size = 4};
   const Schedule s = build_step(e, {});
   CHECK(elements_in(s, TensorKind::NormWeights) == 2 * 8 + 5 + 3);
   CHECK(elements_in(s, TensorKind::QueryKeyInput) == 16 * (5 + 3));
