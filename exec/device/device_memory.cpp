@@ -49,7 +49,7 @@ IdVector<TensorId, Stored> stored_tensors(const Schedule& schedule, Stored scala
   IdVector<TensorId, Stored> stored;
   for (const Tensor& t : schedule.tensors) stored.push_back(stored_as(t, scalar));
   for (const Op& op : schedule.ops) {
-    if (!entry_of(op.kind).exchanges_rows) continue;
+    if (!entry_of(op.kind).exchanges_rows && op.kind != OpKind::RestoreDispatch) continue;
     for (TensorId id : schedule.writes_of(op)) stored[id] = stored[schedule.reads_of(op).front()];
   }
   return stored;

@@ -26,8 +26,8 @@ void gradient_norm(OpContext<Scalar>& c) {
 template <class Scalar, class Visit>
 void for_clipped(const OpContext<Scalar>& c, const Scalar* gradients, std::int64_t count, Visit visit) {
   const TensorId squares = c.find_read(roles::squares);
-  const double scale = squares.exists() ? c.clip / (std::sqrt(*c.data(squares)) + clip_epsilon) : 1;
-  if (scale >= 1) return visit(std::int64_t{0}, std::span(gradients, static_cast<std::size_t>(count)));
+  const double scale = squares.exists() ? clip_scale(std::sqrt(*c.data(squares)), c.clip) : 1;
+  if (scale == 1) return visit(std::int64_t{0}, std::span(gradients, static_cast<std::size_t>(count)));
   constexpr std::int64_t at_once = 1 << 12;
   std::vector<Scalar> scaled;
   for (std::int64_t first = 0; first < count; first += at_once) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "exec/step/adam_rule.hpp"
+#include "exec/step/clip_rule.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -18,13 +19,14 @@ std::vector<Values*> all_matrices(std::vector<LayerWeights>& layers, EndWeights&
   return all;
 }
 
-// As the paper writes it: the moments without their bias, and then the step.
-void adam(int step, const Values& gradient, Values& weights, Values& mean, Values& variance) {
+// As the paper writes it, of a gradient times `scale`: the moments without their bias, and then the step.
+void adam(int step, const Values& gradients, double scale, Values& weights, Values& mean, Values& variance) {
   mean.resize(weights.size());
   variance.resize(weights.size());
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    mean[i] = adam_beta1 * mean[i] + (1 - adam_beta1) * gradient[i];
-    variance[i] = adam_beta2 * variance[i] + (1 - adam_beta2) * gradient[i] * gradient[i];
+    const double gradient = scale * gradients[i];
+    mean[i] = adam_beta1 * mean[i] + (1 - adam_beta1) * gradient;
+    variance[i] = adam_beta2 * variance[i] + (1 - adam_beta2) * gradient * gradient;
     const double unbiased_mean = mean[i] / (1 - std::pow(adam_beta1, step));
     const double unbiased_variance = variance[i] / (1 - std::pow(adam_beta2, step));
     weights[i] -= adam_rate * unbiased_mean / (std::sqrt(unbiased_variance) + adam_epsilon);
@@ -44,7 +46,9 @@ Reference ReferenceTraining::step(Values words) {
                              gradients = all_matrices(result.gradients, result.end_gradients);
   means_.resize(weights.size());
   variances_.resize(weights.size());
-  for (std::size_t i = 0; i < weights.size(); ++i) adam(steps_, *gradients[i], *weights[i], means_[i], variances_[i]);
+  const double largest = e_.workload.clip(), scale = largest > 0 ? clip_scale(gradient_norm(result), largest) : 1;
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    adam(steps_, *gradients[i], scale, *weights[i], means_[i], variances_[i]);
   return result;
 }
 

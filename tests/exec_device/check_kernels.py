@@ -59,7 +59,7 @@ def faults(name, body, report, together):
         yield f"uses local memory: {report.strip().splitlines()[-2:]}"
     if len(LOAD.findall(body)) < together:
         yield f"{len(LOAD.findall(body))} loads of 16 bytes, expected at least {together}"
-    if not (STORE.search(body) or name == "ScoreGradients"):
+    if not (STORE.search(body) or name in {"ScoreGradients", "SquareParts"}):  # these write single numbers
         yield "no store of 16 bytes"
     loops = [loop for loop in innermost_loops(body) if LOAD.search(loop)]
     divided = [loop for loop in loops if DIVISION.search(loop)]

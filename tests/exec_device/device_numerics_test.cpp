@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "models/price/calibration.hpp"
+#include "tests/support/experiments.hpp"
 #include "tests/support/random_plans.hpp"
 
 using namespace dovetail;
@@ -68,4 +70,44 @@ TEST_CASE("Every gate in every encoding computes on a device what the reference 
   for (const auto& [how, count] : runs) (how.second == Encoding::Sparse ? sparse : dense).insert(how.first);
   CHECK(sparse.size() >= 6);
   CHECK(dense.size() == 7);
+}
+
+TEST_CASE("Rows that are sent to the experts again, in steps, arrive on a device in the format of their messages") {
+  const auto device = make_loop_device();
+  Experiment e = round_numbers(1);
+  e.parallelism = {.dp = 2, .mp = 2, .ep = 4, .esp = 1};
+  Plan plan;
+  plan.scope = Scope::Moe;
+  plan.forward_degree = 2;
+  plan.backward_degree = 4;
+  plan.all_to_all = AllToAll::Hierarchical1d;
+  plan.dispatch_wire = plan.combine_wire = GENERATE(Wire::Same, Wire::Bf16, Wire::Fp8);
+  plan.restore = Restore::S2;
+  check_on_device(*device, e, plan, {Stored::Double, true, false, 1});
+}
+
+TEST_CASE("Clipped gradients of a whole model with norms of queries and keys, on one device and on several") {
+  const auto device = make_loop_device();
+  const int mp = GENERATE(1, 2), pp = GENERATE(1, 2);
+  Experiment e = round_numbers(pp);
+  e.cluster.nodes = 2 * pp;
+  e.parallelism = {.dp = 4 / mp, .mp = mp, .ep = 2, .esp = 1, .pp = pp, .edp = 2};
+  e.model.expert_kind = ExpertKind::Gated;
+  e.model.vocabulary = 10;
+  e.model.attention.qk_norm = mp == 1 ? GENERATE(QkNorm::Head, QkNorm::Width) : QkNorm::Head;
+  e.workload.extent = Extent::Model;
+  e.workload.clip_gradients = .01;
+  e.workload.batch = 2;
+  Plan plan;
+  plan.scope = GENERATE(Scope::Layer, Scope::Block);
+  if (plan.scope == Scope::Block) plan.forward_degree = plan.backward_degree = 2;
+  plan.micro_batches = pp;
+  plan.zero = GENERATE(0, 1);
+  check_on_device(*device, e, plan, {Stored::Double, true, false, 1});
+  check_on_devices(e, plan, {Stored::Double, true, false, 1});
+  if (pp > 1) return;
+  e.workload.dtype = DType::Bf16;
+  e.calibration.edit().gemms.front().dtype = DType::Bf16;
+  check_on_device(*device, e, plan, {Stored::Bf16, true, false, 1});
+  check_on_devices(e, plan, {Stored::Bf16, true, false, 1});
 }
