@@ -2,6 +2,8 @@
 // training in sequence.
 #include "exec/reference/training.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -77,12 +79,12 @@ TEST_CASE("every shipped system trains a model as the sequential training does")
     const Question question = training_question(system);
     const planners::PlanChoice choice = choose_plan(question, question.candidates.front());
     const auto schedule = std::make_shared<const Schedule>(build_schedule(question.experiment, choice.plan));
-    INFO(system << " with " << schedule->ops.size() << " ops");
     const std::vector<double> losses = losses_of(question.experiment, schedule);
     double difference = 0;
     for (std::size_t i = 0; i < expected.size(); ++i)
       difference = std::max(difference, std::fabs(losses[i] / expected[i] - 1));
-    CAPTURE(losses.back(), difference);
+    INFO(fmt::format("{} with {} ops ends at {:.6f} and differs by {:.1e}", system, schedule->ops.size(), losses.back(),
+                     difference));
     CHECK(difference <= tolerance);
   }
 }
