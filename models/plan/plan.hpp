@@ -105,9 +105,10 @@ inline constexpr Names<PipelineSchedule, 3> pipeline_schedule_names{{{"gpipe", P
 
 // The parts of a layer that the backward pass may compute again, with the names that Megatron-LM's recompute_modules
 // have for most of them.
-enum class Recompute { Full, Attention, Norms, Activation, DenseFfn, SharedExperts, Moe };
-inline constexpr Names<Recompute, 7> recompute_names{{{"full", Recompute::Full},
+enum class Recompute { Full, Attention, UpProjections, Norms, Activation, DenseFfn, SharedExperts, Moe };
+inline constexpr Names<Recompute, 8> recompute_names{{{"full", Recompute::Full},
                                                       {"attention", Recompute::Attention},
+                                                      {"mla_up_proj", Recompute::UpProjections},
                                                       {"norms", Recompute::Norms},
                                                       {"activation", Recompute::Activation},
                                                       {"dense_ffn", Recompute::DenseFfn},

@@ -297,6 +297,11 @@ void require_recomputed_parts(const RuledPlan& r) {
   };
   const std::string extent(name_in(extent_names, e.workload.extent));
   const bool whole = e.workload.whole_layers();
+  refuse_if(Recompute::UpProjections, e.model.attention.kind != AttentionKind::Latent,
+            fmt::format("needs latent attention, which {} has not", e.model.name));
+  refuse_if(
+      Recompute::UpProjections, !whole,
+      fmt::format("contradicts workload.extent {}, which keeps no low ranks; expected whole_layers or model", extent));
   refuse_if(Recompute::Norms, !whole,
             fmt::format("contradicts workload.extent {}, which has no norms; expected whole_layers or model", extent));
   refuse_if(Recompute::Activation, !whole,
@@ -381,8 +386,9 @@ constexpr std::array rules{
              "backward chunks within forward ones.",
              require_rings},
     PlanRule{"recompute", "recompute",
-             "Full stands alone. Other parts exist in the step and would be kept otherwise: norms and activation with "
-             "whole layers, activation with gated experts. Full, moe and activation go with restore keep.",
+             "Full stands alone. Other parts exist in the step and would be kept otherwise: norms, activation and "
+             "mla_up_proj with whole layers, activation with gated experts, mla_up_proj with latent attention. Full, "
+             "moe and activation go with restore keep.",
              require_recompute},
     PlanRule{"gradients", "gradient_chunk_bytes gradient_slices",
              "Slices are for grad_sync partitioned alone, in backward order, and add up to all dense gradients that "

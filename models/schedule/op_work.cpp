@@ -54,15 +54,16 @@ Bytes OpWork::cast(std::int64_t elements) const {
 }
 
 // Latent attention makes queries, keys and values in two steps each, down to the low rank and up.
-void OpWork::add_projections(KernelList& kernels, Phase phase) const {
+void OpWork::add_projections(KernelList& kernels, Phase phase, Projections which) const {
   const Attention& a = model_.attention;
   const auto project = [&](std::int64_t columns, std::int64_t inner) {
     kernels.add_product(phase, v_.sequence_tokens, columns, inner);
   };
   if (a.kind == AttentionKind::GroupedQuery) return project(v_.query_width + 2 * v_.key_value_width, v_.hidden);
-  if (a.q_rank > 0) project(a.q_rank, v_.hidden);
+  const bool down = which == Projections::All;
+  if (down && a.q_rank > 0) project(a.q_rank, v_.hidden);
   project(v_.query_width, a.q_rank > 0 ? a.q_rank : v_.hidden);
-  project(a.kv_rank + a.rope_size, v_.hidden);
+  if (down) project(a.kv_rank + a.rope_size, v_.hidden);
   project(v_.query_heads * (std::int64_t{a.nope_size} + a.value_size), a.kv_rank);
 }
 
@@ -140,6 +141,14 @@ KernelWork OpWork::projection(Phase phase) const {
   add_projections(kernels, phase);
   add_rotary(memory);
   return without_norm(of(kernels, memory), phase);
+}
+
+KernelWork OpWork::up_projections() const {
+  KernelList kernels(products_);
+  MemoryPasses memory;
+  add_projections(kernels, Phase::Forward, Projections::FromLowRanks);
+  add_rotary(memory);
+  return without_norm(of(kernels, memory), Phase::Forward);
 }
 
 KernelWork OpWork::attention_chunk(Phase phase) const {

@@ -38,6 +38,7 @@ Gradient attention_layer_backward(StepContext& c, int layer, SavedLayer& saved, 
     if (result.empty()) gradients.add_slices(Window::Dense, layer);
     const OpId begin = c.last_writer(d_sum);
     if (part.chunk < 0) recompute_attention_input(c, layer, begin, saved.attention);
+    recompute_up_projections(c, layer, begin, saved.attention);
     recompute_core_attention(c, layer, part, begin, saved.attention);
     attention_backward(c, layer, part, gathered, saved.attention, d_attention);
     result.push_back({d_sum});

@@ -103,6 +103,16 @@ void recompute_attention_input(StepContext& c, int layer, OpId begin, SavedAtten
   saved.input = projected_input(c, layer, saved.before_norm);
 }
 
+void recompute_up_projections(StepContext& c, int layer, OpId begin, SavedAttention& saved) {
+  if (!c.recomputes(Recompute::UpProjections) || c.is_recomputed(saved.query_key_value)) return;
+  const Recomputation again(c, begin);
+  saved.query_key_value = c.activation(TensorKind::QueryKeyValue, layer, projection_elements(c.volumes(layer)));
+  TensorIds reads{saved.query_key_input, c.weights(layer).dense};
+  if (c.experiment().model.attention.q_rank == 0) reads.insert(reads.begin(), saved.input);
+  c.add(c.op(OpKind::Projection, Phase::Forward, layer, c.streams().compute, c.work(layer).up_projections()), reads,
+        {&saved.query_key_value, 1});
+}
+
 void recompute_core_attention(StepContext& c, int layer, const TokenPart& part, OpId begin, SavedAttention& saved) {
   if (!c.recomputes(Recompute::Attention)) return;
   const Recomputation again(c, begin);

@@ -19,9 +19,10 @@ void attention_start(StepContext& c, int layer, TensorId x, SavedAttention& save
 // Returns attention_output (T, M) of the part's tokens of this rank.
 TensorId attention_forward(StepContext& c, int layer, const TokenPart& part, const SavedAttention& saved);
 
-// In the backward pass, after `begin` (plan.recompute): what the projections read; and what the heads leave of a part.
-// If the plan keeps it, nothing is done.
+// In the backward pass, after `begin` (plan.recompute): what the projections read; what latent attention makes of its
+// low ranks; and what the heads leave of a part. If the plan keeps it, nothing is done.
 void recompute_attention_input(StepContext& c, int layer, OpId begin, SavedAttention& saved);
+void recompute_up_projections(StepContext& c, int layer, OpId begin, SavedAttention& saved);
 void recompute_core_attention(StepContext& c, int layer, const TokenPart& part, OpId begin, SavedAttention& saved);
 
 // From the gradient (T, M) of the part's output to that of the gathered one (L, M).
