@@ -195,12 +195,13 @@ void add_run_options(CLI::App& app, RunOptions& options) {
        "[all]",
        group},
       o.gemm_multiprocessors, 1, 1024);
-  add_integer(app,
-              {"--train", "STEPS",
-               "after measuring, train as many steps of Adam on a language that the seed makes up, and compare each "
-               "loss with that of the reference; needs --set workload.extent=model [0]",
-               group},
-              o.train, 0, 1'000'000);
+  add_integer(
+      app,
+      {"--train", "STEPS",
+       "after measuring, train as many steps of Adam on a language that the seed makes up (in double on CPUs), and "
+       "compare each loss with that of the reference; needs --set workload.extent=model [0]",
+       group},
+      o.train, 0, 1'000'000);
   add_flag(app, {"--no-check", "", "do not compare with the reference, which takes long if tensors are large", group},
            o.no_check);
   add_text(app,

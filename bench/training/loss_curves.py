@@ -38,10 +38,6 @@ def trained(program, system, steps, seed):
         return json.loads(result.read_text())
 
 
-def rounded(losses):
-    return [float(f"{loss:.10g}") for loss in losses]
-
-
 def measure(options):
     kept = {}
     for path in sorted((ROOT / "data/systems").glob("*.json")):
@@ -54,8 +50,8 @@ def measure(options):
                     "command": "bench/training/loss_curves.py",
                     "question": " ".join(["dovetail", *QUESTION, "--train", str(options.steps), "--seed", str(options.seed)]),
                     **{key: provenance[key] for key in ("version", "git_revision", "compiler", "created")},
-                    "tolerance": training["tolerance"], "sequential": rounded(training["reference_losses"]), "systems": {}}
-        kept["systems"][path.stem] = {"options": " ".join(options_of(path.stem)), "losses": rounded(training["losses"]),
+                    "tolerance": training["tolerance"], "sequential": training["reference_losses"], "systems": {}}
+        kept["systems"][path.stem] = {"options": " ".join(options_of(path.stem)), "losses": training["losses"],
                                       "loss_error": float(f"{training['loss_error']:.3g}"),
                                       "weight_error": float(f"{training['weight_error']:.3g}"), "equal": training["ok"]}
         print(f"{path.stem:16} loss {training['losses'][0]:.4f} at step 1, {training['losses'][-1]:.4f} at step {options.steps}; "
@@ -111,14 +107,14 @@ def losses_panel(kept, largest):
 
 
 def differences_panel(kept):
-    least, most = -10, math.log10(kept["tolerance"]) + 0.5
+    least, most = -17, math.log10(kept["tolerance"]) + 0.5
     panel = Panel(440, 170, len(kept["sequential"]), lambda d: (math.log10(max(d, 1e-300)) - least) / (most - least))
     yield text(panel.LEFT, 426, "Largest relative difference from the sequential loss up to each step", style="title")
-    yield from panel.grid([(10.0**power, f"1e{power}") for power in range(least, math.floor(most) + 1)])
+    yield from panel.grid([(10.0**power, f"1e{power}") for power in range(least, math.floor(most) + 1) if power % 2 == 0])
     yield from panel.steps_axis()
     yield line([(panel.x(1), panel.y(kept["tolerance"])), (panel.x(panel.steps), panel.y(kept["tolerance"]))], "#b3261e", 1.5,
                'stroke-dasharray="6 4"')
-    yield text(panel.LEFT + panel.WIDTH - 6, panel.y(kept["tolerance"]) - 5, "tolerance (fp32)", "end", "bad")
+    yield text(panel.LEFT + panel.WIDTH - 6, panel.y(kept["tolerance"]) - 5, "tolerance", "end", "bad")
     for colour, system in zip(COLOURS, kept["systems"].values()):
         points, worst = [], 0.0
         for i, (loss, expected) in enumerate(zip(system["losses"], kept["sequential"])):

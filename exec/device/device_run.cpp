@@ -59,10 +59,6 @@ class DeviceTarget final : public RunTarget {
 
   bool in_float() const override { return settings_.scalar == Stored::Float; }
   double tolerance(const ComputeRules& rules) const override { return device_tolerance(settings_.scalar, rules); }
-  // Gates choose by themselves. Experts that choose among tokens see ties of equal words at one place, in double too.
-  bool judges_training() const override {
-    return settings_.scalar == Stored::Double && e_.workload.gate.kind != GateKind::ExpertChoice;
-  }
   // Only the reference needs the numbers of all ranks.
   ModelData data(std::uint64_t seed) const override {
     const int micro_batches = priced_.schedule->micro_batches;
@@ -73,6 +69,13 @@ class DeviceTarget final : public RunTarget {
   std::unique_ptr<Executor> make_exact(const ModelData& data, std::vector<std::vector<Routing>> routing) override {
     settings_.routing = std::move(routing);
     return make_(data, settings_);
+  }
+
+  std::unique_ptr<Executor> make_trained(const ModelData& data) override { return make_exact(data, {}); }
+  // Gates choose by themselves. Experts that choose among tokens see ties of equal words at one place, in double too.
+  std::optional<double> training_tolerance(const ComputeRules& rules) const override {
+    if (settings_.scalar != Stored::Double || e_.workload.gate.kind == GateKind::ExpertChoice) return {};
+    return tolerance(rules);
   }
 
   IdVector<OpId, bool> held_ops(std::vector<std::string>&) override {

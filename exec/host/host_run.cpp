@@ -95,23 +95,22 @@ class HostTarget final : public RunTarget {
   }
   void require_possible() const override {
     require_executable(*schedule_);
-    require_memory(e_, *schedule_, transport_, element_, options_.check_numerics);
+    require_memory(e_, *schedule_, transport_, options_.train > 0 ? Element::Double : element_,
+                   options_.check_numerics);
   }
 
   bool in_float() const override { return element_ == Element::Float; }
   double tolerance(const ComputeRules& rules) const override { return tolerance_of(element_, rules); }
-  bool judges_training() const override { return true; }
   ModelData data(std::uint64_t seed) const override { return random_model_data(e_, seed, schedule_->micro_batches); }
 
   std::unique_ptr<Executor> make_exact(const ModelData& data, std::vector<std::vector<Routing>> routing) override {
-    auto executor = make_host_executor(e_, schedule_, element_, data, std::move(routing), transport_);
-    if (!options_.hooks.empty()) executor->set_hooks(options_.hooks);
-    executor->report_to(*progress_);
-    if (options_.progress == nullptr && static_cast<int>(executor->ranks().size()) == e_.cluster.gpus())
-      executor->watch_stalls(options_.patience, options_.stuck);
-    executor_ = executor.get();
-    return executor;
+    return make(element_, data, std::move(routing));
   }
+  std::unique_ptr<Executor> make_trained(const ModelData& data) override { return make(Element::Double, data, {}); }
+  std::optional<double> training_tolerance(const ComputeRules& rules) const override {
+    return tolerance_of(Element::Double, rules);
+  }
+
   std::unique_ptr<Executor> make_timed(std::unique_ptr<Executor> exact, const ModelData& data,
                                        const IdVector<OpId, bool>&, std::vector<std::string>&) override {
     return exact == nullptr ? make_exact(data, {}) : std::move(exact);
@@ -144,6 +143,16 @@ class HostTarget final : public RunTarget {
   void expect(Seconds longest) override { progress_->expect(longest.value()); }
 
  private:
+  std::unique_ptr<Executor> make(Element element, const ModelData& data, std::vector<std::vector<Routing>> routing) {
+    auto executor = make_host_executor(e_, schedule_, element, data, std::move(routing), transport_);
+    if (!options_.hooks.empty()) executor->set_hooks(options_.hooks);
+    executor->report_to(*progress_);
+    if (options_.progress == nullptr && static_cast<int>(executor->ranks().size()) == e_.cluster.gpus())
+      executor->watch_stalls(options_.patience, options_.stuck);
+    executor_ = executor.get();
+    return executor;
+  }
+
   const Experiment& e_;
   std::shared_ptr<const Schedule> schedule_;
   const RunOptions& options_;

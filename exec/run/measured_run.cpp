@@ -145,12 +145,12 @@ class MeasuredRun {
   TrainingReport train() {
     executor_.reset();
     ModelData start = target_.data(options_.seed);
-    executor_ = target_.make_exact(start, {});
+    executor_ = target_.make_trained(start);
     TrainingSettings settings{options_.train, options_.seed, options_.check_numerics, {}};
-    if (target_.judges_training())
-      settings.tolerance = training_tolerance(options_.train, target_.tolerance(rules_));
-    else
-      result_.notes.emplace_back("losses of the training are not judged: gates choose by themselves here");
+    if (const auto of_gradients = target_.training_tolerance(rules_))
+      settings.tolerance = training_tolerance(options_.train, *of_gradients);
+    else if (settings.check)
+      result_.notes.emplace_back("losses of the training are not judged: gates choose by scores that are rounded");
     return exec::train(*executor_, e_, *priced_->schedule, std::move(start), settings);
   }
 

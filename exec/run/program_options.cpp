@@ -120,8 +120,9 @@ Executes a schedule file on this machine and writes a timeline file: when each o
                                      there are more ranks than cores)
   --limit SECONDS                    longest time to measure (default 15)
   --seed N                           seed of weights and data (default 1)
-  --train N                          after measuring, train N steps of Adam on a language that a seed makes up, and
-                                     compare each loss with that of the reference; needs workload.extent model
+  --train N                          after measuring, train N steps of Adam on a language that the seed makes up (in
+                                     double on CPUs), and compare each loss with that of the reference; needs
+                                     workload.extent model
   --no-check                         do not compare with the reference
   --hang-time SECONDS                with inproc: end the run if no operation finishes for this time and for twice the
                                      time of the longest operation, while none computes (default 8)

@@ -1,6 +1,7 @@
 // The devices of a measured run: CPUs or GPUs. Everything that differs between the two for a run stands here.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,13 +26,16 @@ class RunTarget {
   // Numerics. With ReLU in float, an input within rounding of 0 has a gradient that the reference lacks.
   virtual bool in_float() const = 0;
   virtual double tolerance(const ComputeRules& rules) const = 0;
-  // Are a training's losses to be those of the reference? Not where choices are not shared and near ties may fall
-  // otherwise.
-  virtual bool judges_training() const = 0;
   virtual ModelData data(std::uint64_t seed) const = 0;  // in the format that is computed in
   // With all ranks, so that results are exact. `routing` as in Reference: replaces the gates' own choices, unless
   // empty.
   virtual std::unique_ptr<Executor> make_exact(const ModelData& data, std::vector<std::vector<Routing>> routing) = 0;
+
+  // A training. With all ranks; in double where that can be chosen, so that what a schedule computes can be told from
+  // what rounding makes of it over many steps.
+  virtual std::unique_ptr<Executor> make_trained(const ModelData& data) = 0;
+  // The tolerance of the gradients of one of its steps; none: losses are reported and not judged.
+  virtual std::optional<double> training_tolerance(const ComputeRules& rules) const = 0;
 
   // Times. By op: is it held to its modelled time?
   virtual IdVector<OpId, bool> held_ops(std::vector<std::string>& notes) = 0;

@@ -36,6 +36,9 @@ TrainingReport read_training(const JsonReader& r) {
   for (const JsonReader& loss : r.at("losses").elements()) training.losses.push_back(number_or_nan(loss));
   for (const JsonReader& loss : r.at("reference_losses").elements())
     training.reference_losses.push_back(number_or_nan(loss));
+  if (training.losses.empty()) r.fail("losses", "expected the loss of each step");
+  if (!training.reference_losses.empty() && training.reference_losses.size() != training.losses.size())
+    r.fail("reference_losses", "expected as many as losses, or none");
   training.loss_error = number_or_nan(r.at("loss_error"));
   training.weight_error = number_or_nan(r.at("weight_error"));
   if (r.has("tolerance")) training.tolerance = r.number("tolerance", 0);

@@ -185,7 +185,7 @@ Report small_run_report() {
   run.output_error = 3.1e-7;
   run.gradient_error = 2.5e-7;
   run.numerics_ok = true;
-  run.training = TrainingReport{{4.5, 4.25, 3.5}, {4.5, 4.25, 3.5}, 1.5e-7, 2e-7, 1e-5, true};
+  run.training = TrainingReport{{4.5, 4.25, 3.5}, {4.5, 4.25, 3.5}, 1.5e-15, 2e-15, 1e-12, true};
   measured.run = run;
   add_figures(report);
   return report;

@@ -168,6 +168,11 @@ TEST_CASE("a timeline file keeps what was predicted and how the run went, errors
   REQUIRE(again.run->training);
   CHECK(again.run->training->reference_losses == std::vector<double>{4.5, 4});
   CHECK(again.run->training->tolerance == 1e-5);
+  auto other = to_json(file);
+  other["run"]["training"]["reference_losses"].erase(0);
+  CHECK_THROWS_WITH(read_timeline(JsonFile::parse(other.dump(), "t.json")), Contains("as many as losses, or none"));
+  other["run"]["training"]["losses"].clear();
+  CHECK_THROWS_WITH(read_timeline(JsonFile::parse(other.dump(), "t.json")), Contains("the loss of each step"));
   auto partly = to_json(file);
   partly["ops"][0].erase("predicted_s");
   CHECK_THROWS_WITH(read_timeline(JsonFile::parse(partly.dump(), "t.json")), Contains("of all or of none"));
