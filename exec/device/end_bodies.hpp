@@ -8,7 +8,8 @@
 
 namespace dovetail::exec {
 
-// Where rows of some columns begin: one after another, or with a stride several rows in each piece of so many elements.
+// The places at which rows of some columns begin: one after another, or with a stride several rows in each piece of so
+// many elements.
 struct NormLayout {
   std::int64_t rows = 1, stride = 0;
   DOVETAIL_BOTH std::int64_t at(std::int64_t i, std::int64_t cols) const {

@@ -105,7 +105,7 @@ Matrix<const Scalar> head_input(const DeviceOp<Scalar>& op) {
 }
 template <class Scalar>
 Matrix<const Scalar> head_weights(const DeviceOp<Scalar>& op) {
-  return {op.read(TensorKind::HeadWeights), op.words, op.shape.hidden};
+  return {op.read(roles::head_weights), op.words, op.shape.hidden};
 }
 
 template <class Scalar>

@@ -102,7 +102,7 @@ class GroupExchange {
     }
   }
 
-  // Of several stages, only the members of one get the sum.
+  // If several stages meet, only the members of one get the sum.
   template <class Number>
   void all_reduce(const std::vector<NativeCollective>& all) {
     const std::int64_t count = all[0].from.count;

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "exec/host/op_kernels.hpp"
+#include "exec/host/op_context.hpp"
 #include "exec/step/clip_rule.hpp"
 #include "models/schedule/shards.hpp"
 

@@ -422,7 +422,7 @@ Matrix<Scalar> logits(const OpContext<Scalar>& c, TensorId id) {
 template <class Scalar>
 void forward_head(OpContext<Scalar>& c) {
   const Matrix<Scalar> to = logits(c, c.result());
-  multiply(head_input(c), transposed(read_matrix(c, TensorKind::HeadWeights, to.cols, c.shape.hidden)), to);
+  multiply(head_input(c), transposed(read_matrix(c, roles::head_weights, to.cols, c.shape.hidden)), to);
 }
 
 template <class Scalar>
@@ -430,7 +430,7 @@ void backward_head(OpContext<Scalar>& c) {
   const Matrix<const Scalar> d_logits = logits(c, c.source());
   const Matrix<Scalar> d_weights(dense_gradients(c), d_logits.cols, c.shape.hidden);
   multiply(transposed(d_logits), head_input(c), d_weights, Into::Add);
-  multiply(d_logits, read_matrix(c, TensorKind::HeadWeights, d_logits.cols, c.shape.hidden),
+  multiply(d_logits, read_matrix(c, roles::head_weights, d_logits.cols, c.shape.hidden),
            write_matrix(c, gradient_of(TensorKind::HeadInput), c.shape.sequence_tokens(), c.shape.hidden));
 }
 

@@ -2,7 +2,8 @@
 #pragma once
 #include <algorithm>
 
-#include "exec/host/op_kernels.hpp"
+#include "exec/host/end_kernels.hpp"
+#include "exec/host/op_context.hpp"
 
 namespace dovetail::exec {
 

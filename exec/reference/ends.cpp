@@ -78,19 +78,20 @@ void look_up_backward(std::span<const double> words, const Values& d_rows, std::
 Values head_losses(const EndWeights& weights, const Values& x, std::span<const double> next, EndWeights* gradient,
                    Values* d_x) {
   const std::size_t m = weights.norm.size();
-  const Values normed = norm(weights.norm, x);
+  const bool shared = weights.head.empty();
+  const Values &head = shared ? weights.embedding : weights.head, normed = norm(weights.norm, x);
   Values losses, d_normed(x.size());
   for (std::size_t row = 0; row < next.size(); ++row) {
     const auto right = static_cast<std::size_t>(next[row]);
-    WordScores scores(weights.head, &normed[row * m], m, right);
+    WordScores scores(head, &normed[row * m], m, right);
     losses.push_back(scores.loss);
     if (gradient == nullptr) continue;
     scores.probability[right] -= 1;
     for (std::size_t word = 0; word < scores.probability.size(); ++word)
       for (std::size_t i = 0; i < m; ++i) {
         const double d_logit = scores.probability[word] / static_cast<double>(next.size());
-        gradient->head[word * m + i] += d_logit * normed[row * m + i];
-        d_normed[row * m + i] += d_logit * weights.head[word * m + i];
+        (shared ? gradient->embedding : gradient->head)[word * m + i] += d_logit * normed[row * m + i];
+        d_normed[row * m + i] += d_logit * head[word * m + i];
       }
   }
   if (gradient != nullptr) *d_x = norm_backward(weights.norm, x, d_normed, gradient->norm);

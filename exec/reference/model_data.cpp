@@ -218,8 +218,9 @@ LayerWeights zero_weights(const Experiment& e, int layer) {
 
 EndWeights zero_end_weights(const Experiment& e) {
   const EndVolumes v = end_volumes(e);
-  const std::size_t elements = count(v.embedding_parameters, e.parallelism.mp);
-  return {Values(elements), Values(elements), Values(static_cast<std::size_t>(v.norm_parameters))};
+  const int mp = e.parallelism.mp;
+  return {Values(count(v.embedding_parameters, mp)), Values(count(v.head_parameters, mp)),
+          Values(static_cast<std::size_t>(v.norm_parameters))};
 }
 
 namespace {
@@ -301,7 +302,7 @@ Numbers norm_numbers(const Experiment& e, const ModelData& data, int layer) {
 }
 
 Numbers end_numbers(const Experiment& e, const ModelData& data, End end, int rank) {
-  const std::int64_t skipped = rank_in_group(e.parallelism, GroupKind::Mp, rank) * end_volumes(e).head_parameters;
+  const std::int64_t skipped = rank_in_group(e.parallelism, GroupKind::Mp, rank) * end_volumes(e).embedding_parameters;
   const EndKey which = end == End::Embedding ? EndKey::Embedding : EndKey::Head;
   if (data.drawn_later)
     return [key = key_of_end(data.drawn_later->seed, which), deviation = end_deviation(e, which), skipped](

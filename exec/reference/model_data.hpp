@@ -33,7 +33,7 @@ inline constexpr std::array<Weight, 12> all_weights{
 // Weights before and after the layers, or their gradients; empty where the workload leaves them out. The words are
 // rounded up to a multiple of mp.
 struct EndWeights {
-  Values embedding, head;  // (V, M)
+  Values embedding, head;  // (V, M); the head's are empty where they are the embedding's
   Values norm;             // (M)
 };
 EndWeights zero_end_weights(const Experiment& experiment);

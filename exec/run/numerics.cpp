@@ -186,7 +186,7 @@ class Comparison {
     const auto words_error = [&](int stage, bool at_end, const Values& expected) {
       RelativeError error;
       for_each_rank(stage, [&](std::size_t local, int rank) {
-        const auto size = static_cast<std::size_t>(ends_.head_parameters),
+        const auto size = static_cast<std::size_t>(ends_.embedding_parameters),
                    part = static_cast<std::size_t>(rank % e_.parallelism.mp);
         add_sums(local, TensorKind::DenseGradients, first_layer(stage), at_end ? embedding_gradients() : 0,
                  std::span(expected).subspan(part * size, size), error);
@@ -195,9 +195,10 @@ class Comparison {
     };
     std::int64_t before = 0;
     for (int l : layout_.layers_of(last_stage())) before += layer_volumes(part_, l).replicated_parameters();
-    return worse(worse(words_error(0, true, reference_.end_gradients.embedding),
-                       words_error(last_stage(), false, reference_.end_gradients.head)),
-                 replicated_error(last_stage(), before, reference_.end_gradients.norm));
+    const double norm = replicated_error(last_stage(), before, reference_.end_gradients.norm),
+                 words = worse(words_error(0, true, reference_.end_gradients.embedding), norm);
+    return ends_.share_weights() ? words
+                                 : worse(words_error(last_stage(), false, reference_.end_gradients.head), words);
   }
 
   // The first element of the embedding's among the dense gradients of the first stage.

@@ -13,7 +13,7 @@ ModelFlops model_flops(const Experiment& experiment) {
   const double expert = static_cast<double>(ffn_matrices(m, m.expert_hidden));
   const double seen = (e.workload.causal ? .5 : 1) * e.workload.sequence;  // positions, on average
   ModelFlops flops;
-  flops.active_parameters = static_cast<double>(end_volumes(e).head_parameters);
+  flops.active_parameters = static_cast<double>(end_volumes(e).words * m.hidden);  // of the output head
   for (int layer = 0; layer < e.workload.layers; ++layer) {
     const LayerVolumes v = layer_volumes(e, layer);
     flops.active_parameters += static_cast<double>(v.dense_parameters + v.router_parameters);

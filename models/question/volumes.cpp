@@ -108,7 +108,10 @@ EndVolumes end_volumes(const Experiment& e) {
   EndVolumes ends;
   if (e.workload.extent != Extent::Model) return ends;
   ends.words = (e.model.vocabulary + e.parallelism.mp - 1) / e.parallelism.mp;
-  ends.embedding_parameters = ends.head_parameters = ends.words * e.model.hidden;
+  ends.embedding_parameters = ends.words * e.model.hidden;
+  // On several stages tied weights count as two matrices.
+  const bool shared = e.model.tied_embeddings && e.parallelism.pp == 1;
+  ends.head_parameters = shared ? 0 : ends.embedding_parameters;
   ends.norm_parameters = e.model.hidden;
   return ends;
 }

@@ -100,10 +100,12 @@ struct LayerVolumes {
 
 // The parts of a model before and after its layers, on a rank that has them; 0 where the workload leaves them out.
 struct EndVolumes {
-  std::int64_t words = 0;  // V / mp, rounded up: this rank's share of the vocabulary
-  std::int64_t embedding_parameters = 0, head_parameters = 0;  // of this rank: words M
-  std::int64_t norm_parameters = 0;                            // M of the final norm, on every rank
+  std::int64_t words = 0;                 // V / mp, rounded up: this rank's share of the vocabulary
+  std::int64_t embedding_parameters = 0;  // of this rank: words M
+  std::int64_t head_parameters = 0;       // the same; 0 where its weights are the embedding's
+  std::int64_t norm_parameters = 0;       // M of the final norm, on every rank
   bool exist() const { return words > 0; }
+  bool share_weights() const { return exist() && head_parameters == 0; }
 };
 EndVolumes end_volumes(const Experiment& experiment);
 

@@ -52,6 +52,18 @@ TEST_CASE("A whole model computes what the reference does: loss, and gradients o
   check_numerics(e, chunked_plan(Scope::Block, sync));
 }
 
+TEST_CASE("An output head with the embedding's weights: one matrix, whose gradient comes from both ends") {
+  Experiment e = whole_model(GENERATE(1, 2), 2);
+  e.model.tied_embeddings = true;
+  e.workload.batch = 2;
+  Plan plan = chunked_plan(GENERATE(Scope::Moe, Scope::Block),
+                           GENERATE(GradSync::After, GradSync::WithDense, GradSync::FixedChunks));
+  plan.gradient_chunk_bytes = 4 * 150;
+  plan.micro_batches = GENERATE(1, 2);
+  plan.zero = GENERATE(0, 1);
+  check_numerics(e, plan);
+}
+
 TEST_CASE("A whole model with dense layers and shared experts, in a pipeline of micro-batches") {
   Experiment e = whole_model(GENERATE(1, 2), 3);
   e.model.dense_hidden = 20;

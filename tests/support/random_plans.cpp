@@ -206,6 +206,7 @@ Experiment random_experiment(Random& random) {
   if (p.pp > 1 && tables.chance(60)) add_pipeline(tables, e);
   if (tables.chance(30))
     e.model.attention.qk_norm = p.mp == 1 ? tables.one_of({QkNorm::Head, QkNorm::Width}) : QkNorm::Head;
+  e.model.tied_embeddings = tables.chance(50);
   if (e.workload.whole_layers() && tables.chance(50)) e.workload.clip_gradients = tables.one_of({0., .01, 100.});
   return e;
 }

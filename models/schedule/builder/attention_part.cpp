@@ -70,8 +70,8 @@ void query_key_norm_backward(StepContext& c, int layer, const SavedAttention& sa
         {d_query_key_value, c.replicated_gradients()});
 }
 
-// What an attention op launches, if its projections are an op of their own: launches_of() counts these with attention
-// that is not in chunks.
+// The work of an attention op whose projections are an op of their own: launches_of() counts the small kernels of these
+// with attention that is not in chunks.
 KernelWork without_projections(KernelWork work, const TokenPart& part, Phase phase) {
   if (part.chunk < 0) work.elsewhere = entry_of(OpKind::Projection).small.of(phase);
   return work;

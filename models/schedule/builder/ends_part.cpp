@@ -90,7 +90,7 @@ TensorId head_backward(StepContext& c, const SavedEnds& saved) {
   }
   TensorId d_normed = c.activation(TensorKind::HeadInput, c.layers(), v.sequence_tokens * v.hidden, /*gradient=*/true);
   Op o = c.op(OpKind::OutputHead, Phase::Backward, c.layers(), c.streams().compute, c.end_work().head(Phase::Backward));
-  o.gradients = c.head_gradients();
+  o.gradients = c.ends().share_weights() ? c.embedding_gradients() : c.head_gradients();
   c.add(o, {saved.logits, input, c.end_weights().head}, {c.dense_gradients(), d_normed});
   if (c.mp_gathers()) {
     const TensorId own = d_normed;

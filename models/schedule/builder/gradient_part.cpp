@@ -117,7 +117,7 @@ void GradientPart::add_update() {
   for (TensorId LayerWeightIds::*kind : {&LayerWeightIds::dense, &LayerWeightIds::router, &LayerWeightIds::expert})
     add_existing(writes, kind);
   for (TensorId id : {c_.has_embedding() ? c_.end_weights().embedding : TensorId(),
-                      c_.has_head() ? c_.end_weights().head : TensorId()})
+                      c_.has_head() && !c_.ends().share_weights() ? c_.end_weights().head : TensorId()})
     if (id.exists()) writes.push_back(id);
   add_existing(writes, &LayerWeightIds::norm);
   if (c_.has_head()) writes.push_back(c_.end_weights().norm);

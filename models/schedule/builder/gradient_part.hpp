@@ -15,7 +15,7 @@ class GradientPart {
   // beside a layer's attention, with with_dense and fixed_chunks, those of its experts too.
   void add_slices(Window window, int layer);
   // After the last pass of all: what is left, then the update, and with zero 1 the weights that others have updated.
-  // Where gradients are clipped, only this stage's part of their norm, and finish() does the rest.
+  // If gradients are clipped, it adds only this stage's part of their norm, and finish() does the rest.
   void end_pass();
   // Once all stages have their `norms`: the sum of these, the update and what follows it.
   void finish(std::span<const TensorId> norms);

@@ -70,7 +70,8 @@ void StepContext::add_streams(StreamIds& streams) {
 void StepContext::add_end_weights() {
   if (has_embedding()) end_weights_.embedding = persistent(TensorKind::EmbeddingWeights, 0, ends_.embedding_parameters);
   if (!has_head()) return;
-  end_weights_.head = persistent(TensorKind::HeadWeights, layers(), ends_.head_parameters);
+  end_weights_.head = ends_.share_weights() ? end_weights_.embedding
+                                            : persistent(TensorKind::HeadWeights, layers(), ends_.head_parameters);
   end_weights_.norm = persistent(TensorKind::NormWeights, layers(), ends_.norm_parameters);
 }
 

@@ -38,7 +38,8 @@ struct LayerWeightIds {
   TensorId norm;  // -1 where the workload leaves norms out
 };
 
-// The weights of a model before and after its layers; -1 where the workload leaves them out.
+// The weights of a model before and after its layers; -1 where the workload leaves them out. The head's may be the
+// embedding's.
 struct EndWeightIds {
   TensorId embedding, head, norm;
 };
@@ -90,7 +91,7 @@ class StepContext {
   TensorId gradient_squares() const { return here().gradient_squares; }
   TensorId squares_of_all() const { return here().squares_of_all; }
   // Elements of the stage's `dense_gradients` that belong to a layer, as in its dense_weights: those of the output head
-  // come first, then the last layer, and those of the embedding last.
+  // come first, if it has its own, then the last layer, and those of the embedding last.
   RowRange dense_gradients_of(int layer) const;
   RowRange embedding_gradients() const;
   RowRange head_gradients() const { return {0, has_head() ? ends_.head_parameters : 0}; }

@@ -17,7 +17,7 @@ using namespace dovetail::test;
 
 namespace {
 
-// Of 1 sample, as in whole_model_test.cpp: a rank has 2 (256 + 32 + 16 + 256) + 168 parameters without mp and pp.
+// A sample as in whole_model_test.cpp: a rank has 2 (256 + 32 + 16 + 256) + 168 parameters without mp and pp.
 Experiment clipped_model(const Parallelism& p) {
   Experiment e = round_numbers(2);
   e.model.vocabulary = 10;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "models/base/errors.hpp"
+#include "models/question/model_flops.hpp"
 #include "models/schedule/launches.hpp"
 #include "models/schedule/operands.hpp"
 #include "models/schedule/schedule.hpp"
@@ -63,6 +64,16 @@ TEST_CASE("Memory of weights, gradients and Adam's states of a whole model, by h
   }
   SECTION("two of them: attention and words in halves, the rest on both") {
     check_bytes(build_step(whole(2), {}), 0, 2 * (128 + 32 + 16 + 256) + 40 + 40 + 8);
+  }
+  SECTION("an output head with the embedding's weights, on one stage") {
+    Experiment e = whole(1);
+    const double flops = model_flops(e).active_parameters;
+    e.model.tied_embeddings = true;
+    check_bytes(build_step(e, {}), 0, 2 * (256 + 32 + 16 + 256) + 88);
+    CHECK(model_flops(e).active_parameters == flops);
+    e = whole(1, 2);
+    e.model.tied_embeddings = true;
+    check_bytes(build_step(e, {}), 1, 256 + 32 + 16 + 256 + 80 + 8);
   }
   SECTION("two pipeline stages: the embedding on the first, head and final norm on the last") {
     const Schedule s = build_step(whole(1, 2), {});

@@ -1,0 +1,21 @@
+// An op of a schedule on one rank of a host, as kernels see it.
+#pragma once
+#include "exec/step/op_operands.hpp"
+#include "exec/transport/transport.hpp"
+
+namespace dovetail::exec {
+
+// With where its tensors lie and how it talks to other ranks.
+template <class Scalar>
+struct OpContext : OpOperands {
+  const IdVector<TensorId, Scalar*>& tensors;  // of this rank
+  Communicator* communicator = nullptr;        // of the op's group and stream; null where it talks to no other rank
+  double ready = 0;                            // virtual; a collective raises it to the latest of its group
+  int training_step = 1;                       // for Adam; counts from 1
+
+  Scalar* data(TensorId id) const { return id.exists() ? tensors[id] : nullptr; }
+  const Scalar* read(Role role) const { return data(read_id(role)); }
+  Scalar* write(Role role) const { return data(write_id(role)); }
+};
+
+}  // namespace dovetail::exec
