@@ -88,6 +88,11 @@ double traffic_of(const Schedule& s, OpKind kind, Phase phase) {
       .value();
 }
 
+// Dense layers, shared experts or latent attention.
+bool needs_another_model(Recompute part) {
+  return part == Recompute::DenseFfn || part == Recompute::SharedExperts || part == Recompute::UpProjections;
+}
+
 const double row_of_tokens = 16 * 8 * 4;         // (T, M)
 const double experts_kept = 16 * 2 * 3 * 4 +     // routing: token, place and score of both choices
                             2 * 2 * 8 * 8 * 4 +  // combined
@@ -136,6 +141,31 @@ TEST_CASE("What each part adds to the backward pass, by hand", "[recompute]") {
                               OpKind::EspReduceScatter, OpKind::Combine});
   CHECK(moe.flops == 2 * 16 * 8 * 4 + 3 * 2 * 64 * 8 * 8);
   CHECK(moe.messages == (2 + 2 * 2) * 2 * 2 * 8 * 8 * 4);
+}
+
+TEST_CASE("Up-projections of latent attention run again from its low ranks, by hand", "[recompute]") {
+  Experiment e = gated();
+  const int q_rank = GENERATE(5, 0);
+  e.model.attention = {.heads = 2,
+                       .kv_heads = 2,
+                       .head_size = 6,
+                       .kind = AttentionKind::Latent,
+                       .q_rank = q_rank,
+                       .kv_rank = 3,
+                       .nope_size = 4,
+                       .rope_size = 2,
+                       .value_size = 4};
+  const Schedule plain = step_of(e, {}), again = step_of(e, {Recompute::UpProjections});
+  CHECK(kept_bytes(again, 1) == kept_bytes(plain, 1) - 16 * (2 * 6 + 2 * 6 + 2 * 4) * 4);  // queries, keys, values
+  CHECK(kept(again, 1).contains(TensorKind::QueryKeyInput));
+  // Queries are made from their low rank or, without one, from the layer's input; keys and values from theirs.
+  const Added up = added(again, 1);
+  CHECK(up.kinds == std::set{OpKind::Projection});
+  CHECK(up.flops == 2 * 16 * ((q_rank > 0 ? q_rank : 8) * 2 * 6 + 3 * 2 * (4 + 4)));
+  CHECK(up.traffic == 2 * 16 * (2 + 1) * 2 * 4);  // rotary positions: of both heads' queries, and of one key
+  // The heads' sums run after them, where both are dropped.
+  const Schedule both = step_of(e, {Recompute::UpProjections, Recompute::Attention});
+  CHECK(added(both, 1).kinds == std::set{OpKind::Projection, OpKind::Attention});
 }
 
 TEST_CASE("Activated rows that were not kept are written once more by the backward pass", "[recompute]") {
@@ -207,7 +237,7 @@ TEST_CASE("Full recomputation does the forward work of every layer twice", "[rec
 TEST_CASE("Nothing runs again before the gradient of its layer has come", "[recompute]") {
   const Experiment e = gated(3);
   for (const auto& [name, part] : recompute_names) {
-    if (part == Recompute::DenseFfn || part == Recompute::SharedExperts) continue;
+    if (needs_another_model(part)) continue;
     INFO(name);
     const auto schedule = std::make_shared<const Schedule>(step_of(e, {part}));
     const Timeline timeline = AnalyticBackend().run(price(schedule, e));
@@ -230,7 +260,7 @@ TEST_CASE("Peak memory never grows, and falls where the layers are many", "[reco
   };
   const Bytes plain = peak({});
   for (const auto& [name, part] : recompute_names) {
-    if (part == Recompute::DenseFfn || part == Recompute::SharedExperts) continue;
+    if (needs_another_model(part)) continue;
     INFO(name << ", " << layers << " layers");
     CHECK(peak({part}) <= plain);
     if (layers > 1 && part != Recompute::Norms) CHECK(peak({part}) < plain);
