@@ -118,7 +118,8 @@ TEST_CASE("Steps have texts of their own in one language, and another seed has a
 }
 
 TEST_CASE("The reference's second step goes by the moments of both gradients without their bias") {
-  const Experiment e = small_language_model();
+  Experiment e = small_language_model();
+  e.workload.clip_gradients = 0;
   ReferenceTraining training(e, random_model_data(e, 5), {});
   const double before = training.model().ends.norm[0];
   const double first = training.step(language_words(e, 5, 1)).end_gradients.norm[0];
@@ -126,6 +127,22 @@ TEST_CASE("The reference's second step goes by the moments of both gradients wit
   CHECK(between == Approx(before - 1e-3 * (first > 0 ? 1 : -1)).epsilon(1e-6));  // the rate, against the gradient
   const double second = training.step(language_words(e, 5, 2)).end_gradients.norm[0];
   // (.9 x .1 g1 + .1 g2) / (1 - .9^2) and (.999 x .001 g1^2 + .001 g2^2) / (1 - .999^2)
+  const double mean = (.09 * first + .1 * second) / .19;
+  const double variance = (.000999 * first * first + .001 * second * second) / .001999;
+  CHECK(training.model().ends.norm[0] == Approx(between - 1e-3 * mean / (std::sqrt(variance) + 1e-8)).epsilon(1e-12));
+}
+
+TEST_CASE("The reference's second step goes by clipped gradients, where these are clipped") {
+  Experiment e = small_language_model();
+  e.workload.clip_gradients = .25;
+  ReferenceTraining training(e, random_model_data(e, 5), {});
+  const auto clipped = [](const Reference& r) {
+    const double norm = gradient_norm(r);
+    CHECK(norm > .3);
+    return r.end_gradients.norm[0] * .25 / (norm + 1e-6);
+  };
+  const double first = clipped(training.step(language_words(e, 5, 1))), between = training.model().ends.norm[0];
+  const double second = clipped(training.step(language_words(e, 5, 2)));
   const double mean = (.09 * first + .1 * second) / .19;
   const double variance = (.000999 * first * first + .001 * second * second) / .001999;
   CHECK(training.model().ends.norm[0] == Approx(between - 1e-3 * mean / (std::sqrt(variance) + 1e-8)).epsilon(1e-12));

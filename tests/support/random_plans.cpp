@@ -161,7 +161,7 @@ bool can_interleave(const Experiment& e) {
 }  // namespace
 
 double rounding_growth(const Experiment& e) {
-  return e.workload.layers > 3 ? 100 : 1;
+  return e.workload.layers > 3 ? 100 : e.workload.layers > 2 ? 2 : 1;
 }
 
 Experiment random_experiment(Random& random) {
