@@ -116,6 +116,11 @@ Parallelism read_parallelism(const JsonReader& json, Experiment& e, std::vector<
     return taken < gpus ? static_cast<int>(gpus / taken) : 1;
   };
   const Parallelism usual = default_parallelism(e.cluster, e.model);
+  if (const int cp = json.integer_or("cp", 1, 1); cp > 1)
+    json.fail("cp",
+              fmt::format("{}: context parallelism, which divides the positions of each sample over ranks, is not "
+                          "built yet; expected 1",
+                          cp));
   Parallelism p;
   p.pp = json.integer_or("pp", usual.pp, 1);
   if (json.has("pipeline_layout")) p.pipeline_layout = json.string("pipeline_layout");

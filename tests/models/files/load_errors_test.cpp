@@ -278,6 +278,9 @@ TEST_CASE("A bad option is refused by its name") {
             "expected a bandwidth with unit, such as \"200 Gb/s\", got \"20 Gb\", which is an amount of data"},
            {"cluster.device.memory.x=1", "no \"x\" inside the string \"11 GiB\""},
            {"calibration.collectives.9.alpha=1 us", "no element \"9\", expected an index below 8"},
+           {"parallelism.cp=2",
+            "2: context parallelism, which divides the positions of each sample over ranks, is not built yet; expected "
+            "1"},
            {"plan.scop=moe", "unknown key \"scop\", did you mean \"scope\"?"},
            {"workload=7", "expected an object, got the number 7"},
            {"workload.batch", "expected key=value, such as workload.batch=4"},
