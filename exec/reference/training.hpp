@@ -8,6 +8,7 @@ class ReferenceTraining {
  public:
   // `start`: the model before the first step. The experiment must outlive this; it trains a model with a loss.
   ReferenceTraining(const Experiment& experiment, ModelData start, const ComputeRules& rules);
+  ReferenceTraining(Experiment&& experiment, ModelData start, const ComputeRules& rules) = delete;
 
   // One step on these words (as ModelData::words); returns its results, which are those of the weights before it.
   Reference step(Values words);

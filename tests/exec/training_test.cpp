@@ -219,13 +219,14 @@ TEST_CASE("A training may begin again, and a step that is none begins with the i
 }
 
 TEST_CASE("A wrong batch is seen in the losses") {
-  HostTraining training(small_language_model(), Plan{}, Element::Double);
+  const Experiment e = small_language_model();
+  HostTraining training(e, Plan{}, Element::Double);
   TrainingStep step;
-  step.batch.words = language_words(small_language_model(), 6, 1);  // of another language than that of 5
+  step.batch.words = language_words(e, 6, 1);  // of another language than that of 5
   training.executor().train_step(step);
   const TrainingReport other = training.train(1);
   CHECK(other.loss_error <= 1e-12);
-  ReferenceTraining reference(small_language_model(), training.start(), {});
+  ReferenceTraining reference(e, training.start(), {});
   CHECK(mean_loss(reference.step(step.batch.words)) != Approx(other.losses.front()).epsilon(1e-6));
 }
 
