@@ -7,6 +7,7 @@
 
 #include "models/base/json/json_reader.hpp"
 #include "models/files/experiment_json.hpp"
+#include "models/files/read_parts.hpp"
 #include "models/files/schema_file.hpp"
 
 namespace dovetail {
@@ -122,9 +123,9 @@ Model read_deepseek(const JsonReader& json, ModelType type) {
   a.kv_heads = a.heads;
   a.q_rank = integer_or(json, "q_lora_rank", 0);
   a.kv_rank = json.integer("kv_lora_rank", 1);
-  a.nope_size = json.integer("qk_nope_head_dim", 1);
-  a.rope_size = json.integer("qk_rope_head_dim");
-  a.value_size = json.integer("v_head_dim", 1);
+  a.nope_size = json.integer("qk_nope_head_dim", 1, most_head_size);
+  a.rope_size = json.integer("qk_rope_head_dim", 0, most_head_size);
+  a.value_size = json.integer("v_head_dim", 1, most_head_size);
   a.head_size = a.nope_size + a.rope_size;
   model.experts = json.integer("n_routed_experts", 1);
   model.expert_hidden = json.integer("moe_intermediate_size", 1);

@@ -7,7 +7,7 @@
 
 namespace dovetail {
 
-inline constexpr int most_experts = 65'536;  // as in the model schema
+inline constexpr int most_experts = 65'536, most_head_size = 65'536;  // as in the model schema
 
 Cluster read_cluster(const JsonReader& json, WorkloadDefaults& defaults);
 Provenance read_provenance(const JsonReader& json);

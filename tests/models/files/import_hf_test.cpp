@@ -140,6 +140,8 @@ TEST_CASE("A config that cannot be imported is refused in one line") {
             .ends_with("/mlp_only_layers/1: expected 1: dense layers are the first ones"));
   CHECK(refusal(changed({{"moe_layer_freq", 2}}, "deepseek-v2"))
             .ends_with("/moe_layer_freq: other steps than 1 are not built yet, expected 1"));
+  CHECK(refusal(changed({{"qk_nope_head_dim", 2147483647}}, "deepseek-v3"))
+            .ends_with("expected a whole number from 1 to 65536, got the number 2147483647"));
   CHECK(refusal(changed({{"kv_lora_rank", 0}}, "deepseek-v3"))
             .ends_with("/kv_lora_rank: expected a whole number of at least 1, got the number 0"));
   CHECK(refusal(config_of("mixtral-8x7b"), {.experts = -1, .top_k = {}})
