@@ -36,24 +36,41 @@ double pipeline_cost(const std::vector<builder::StageUnit>& order, int stages, i
   return *std::ranges::max_element(free);
 }
 
+struct Pipeline {
+  int stages, virtual_stages, micro_batches;
+};
+
+// Interleaved micro-batches go through the stages in groups of as many as there are stages.
+Pipeline read_pipeline(const JsonReader& row) {
+  constexpr std::int64_t most_units = 1'000'000;
+  const Pipeline p{row.integer("stages", 2, 1000), row.integer("virtual_stages", 2, 100),
+                   row.integer("micro_batches", 1, 10'000)};
+  if (p.micro_batches % p.stages != 0)
+    row.fail("micro_batches", fmt::format("{}, expected a multiple of the {} stages", p.micro_batches, p.stages));
+  if (std::int64_t{p.stages} * p.virtual_stages * p.micro_batches > most_units)
+    row.fail("micro_batches", fmt::format("{} on {} virtual stages are more than {} passes", p.micro_batches,
+                                          p.stages * p.virtual_stages, most_units));
+  return p;
+}
+
 }  // namespace
 
 // The rate is (cost - m (T_F + T_B + T_W)) / cost, for m micro-batches.
 Recomputed zero_bubble_rates(const JsonReader& settings, FilesRead&) {
   Recomputed result;
   for (const JsonReader& row : settings.at("measured").elements()) {
-    const int stages = row.integer("stages", 1, 1000), micro_batches = row.integer("micro_batches", 1, 10'000);
+    const Pipeline p = read_pipeline(row);
     const StageTimes times{row.number("forward_ms"), row.number("input_gradient_ms") + row.number("weight_gradient_ms"),
                            row.number("hop_ms")};
     const auto rate = [&](PipelineSchedule schedule, int laps) {
-      const double cost =
-          pipeline_cost(builder::pipeline_order(schedule, stages, micro_batches, true, laps), stages, laps, times);
-      return (cost - micro_batches * (times.forward + times.backward)) / cost;
+      const double cost = pipeline_cost(builder::pipeline_order(schedule, p.stages, p.micro_batches, true, laps),
+                                        p.stages, laps, times);
+      return (cost - p.micro_batches * (times.forward + times.backward)) / cost;
     };
     const std::string name =
-        fmt::format("{}, {} stages, {} micro-batches: ", row.string("model"), stages, micro_batches);
+        fmt::format("{}, {} stages, {} micro-batches: ", row.string("model"), p.stages, p.micro_batches);
     result.values[name + "1F1B"] = rate(PipelineSchedule::OneForwardOneBackward, 1);
-    result.values[name + "1F1B-I"] = rate(PipelineSchedule::Interleaved, row.integer("virtual_stages", 2, 100));
+    result.values[name + "1F1B-I"] = rate(PipelineSchedule::Interleaved, p.virtual_stages);
   }
   return result;
 }
