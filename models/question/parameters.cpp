@@ -90,7 +90,7 @@ std::int64_t query_key_norms(const Attention& a) {
 }
 
 std::int64_t ffn_matrices(const Model& m, std::int64_t ffn_hidden) {
-  return m.expert_gemms() * m.hidden * ffn_hidden;
+  return std::int64_t{m.expert_gemms()} * m.hidden * ffn_hidden;
 }
 
 }  // namespace dovetail
