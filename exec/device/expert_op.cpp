@@ -177,12 +177,6 @@ const Scalar* record_activation(Recorder& out, const LayerShape& s, RowRange row
   return activation;
 }
 
-// Chunks whose rows are one number each.
-LayerShape shape_of_scores(LayerShape s) {
-  s.hidden = 1;
-  return s;
-}
-
 // Rows that belong to nobody's expert.
 template <class Scalar>
 void clear_unused(Recorder& out, const LayerShape& s, RowRange rows, Scalar* data) {
@@ -200,7 +194,7 @@ void record_forward(Recorder& out, const LayerShape& s, RowRange rows, const Sca
   record_hidden<Scalar>(out, s, rows, memory == nullptr ? input : memory, weights, hidden);
   if (scores != nullptr && memory != nullptr) {
     auto* const by_expert = out.scratch<Wide<Scalar>>(rows_of(s, rows));
-    record_bring(out, shape_of_scores(s), rows, rows, scores, by_expert);
+    record_bring(out, with_numbers(s), rows, rows, scores, by_expert);
     scores = by_expert;
   }
   const Scalar* const activation = record_activation<Scalar>(out, s, rows, hidden, scores, activated);
@@ -253,7 +247,7 @@ WorkedScores<Scalar> record_scores(Recorder& out, const LayerShape& s, const std
   if (same_rows && !by_expert(s)) return {kept.front().scores, b.d_scores};
   auto* const scores = out.scratch<Wide<Scalar>>(rows_of(s, b.rows));
   for (const ForwardChunk<Scalar>& forward : kept)
-    record_bring(out, shape_of_scores(s), forward.rows, b.rows, forward.scores, scores);
+    record_bring(out, with_numbers(s), forward.rows, b.rows, forward.scores, scores);
   return {scores, by_expert(s) ? out.scratch<Wide<Scalar>>(rows_of(s, b.rows)) : b.d_scores};
 }
 
@@ -274,8 +268,8 @@ const Scalar* record_activation_backward(Recorder& out, const LayerShape& s,
                                    !kept_activation, forward.activated, worked.scores, worked.gradients});
   }
   if (worked.gradients != b.d_scores)
-    record_return<Wide<Scalar>>(out, shape_of_scores(s), b.rows, worked.gradients, b.d_scores);
-  if (b.d_scores != nullptr) clear_unused(out, shape_of_scores(s), b.rows, b.d_scores);
+    record_return<Wide<Scalar>>(out, with_numbers(s), b.rows, worked.gradients, b.d_scores);
+  if (b.d_scores != nullptr) clear_unused(out, with_numbers(s), b.rows, b.d_scores);
   return kept_activation ? there : d_activation;
 }
 

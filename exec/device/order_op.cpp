@@ -11,12 +11,6 @@ SlotShape slot_shape(const LayerShape& s) {
   return {s.hidden, s.capacity, s.first_slot};
 }
 
-// Chunks whose rows are one number each.
-LayerShape shape_of_numbers(LayerShape s) {
-  s.hidden = 1;
-  return s;
-}
-
 // Blocks of a chunk's experts (E, copies), -1 where there is none; and the other way round.
 struct BlockTables {
   std::int64_t copies = 1;
@@ -85,7 +79,7 @@ void fill_chunks(const DeviceOp<Scalar>& op, const Scalar* tokens, const Wide<Sc
 
 template <class Scalar>
 void fill_scores(const DeviceOp<Scalar>& op, const Wide<Scalar>* routing, const std::int32_t* slot_entry) {
-  const LayerShape numbers = shape_of_numbers(op.shape);
+  const LayerShape numbers = with_numbers(op.shape);
   for (TensorId chunk : op.all_writes(TensorKind::EncodedScores)) {
     const Tensor& t = op.tensor(chunk);
     const BlockTables tables = block_tables(numbers, t);
@@ -111,7 +105,7 @@ void encode_backward(const DeviceOp<Scalar>& op, const Wide<Scalar>* routing) {
                                                       write_tokens(op, gradient_of(roles::moe_input))});
   const TensorId d_scores = op.find_write(TensorKind::ScoreGradient);
   if (!d_scores.exists()) return;
-  const LayerShape numbers = shape_of_numbers(op.shape);
+  const LayerShape numbers = with_numbers(op.shape);
   const Views<Wide<Scalar>> parts = read_chunks<Wide<Scalar>>(op, numbers, gradient_of(roles::row_scores));
   op.out.launch(op.shape.routing_entries(),
                 CollectScores<Wide<Scalar>>{slot_shape(numbers), routing, parts.chunks, parts.count,

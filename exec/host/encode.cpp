@@ -43,12 +43,6 @@ void clear(const LayerShape& shape, std::span<const Chunk<Scalar>> chunks) {
   }
 }
 
-// Chunks whose rows are one number each.
-LayerShape of_numbers(LayerShape shape) {
-  shape.hidden = 1;
-  return shape;
-}
-
 // 1 where the rows have been multiplied by their scores.
 template <class Scalar>
 Scalar weight_of(const RoutedChoice<Scalar>& choice, ScoresAt scores_at) {
@@ -77,7 +71,7 @@ void encode_forward(const LayerShape& shape, Matrix<const Scalar> moe_input, con
 
 template <class Scalar>
 void encode_scores(const LayerShape& shape, const Scalar* routing, std::span<const Chunk<Scalar>> scores) {
-  const LayerShape numbers = of_numbers(shape);
+  const LayerShape numbers = with_numbers(shape);
   clear(numbers, scores);
   for_each_routed(numbers, routing, [&](std::int64_t, const auto& choice) {
     for_each_copy(numbers, scores, choice.place, [&](Scalar* score) { *score = choice.score; });
@@ -87,7 +81,7 @@ void encode_scores(const LayerShape& shape, const Scalar* routing, std::span<con
 template <class Scalar>
 void score_gradients(const LayerShape& shape, const Scalar* routing, std::span<const Chunk<const Scalar>> d_scores,
                      Scalar* score_gradient) {
-  const LayerShape numbers = of_numbers(shape);
+  const LayerShape numbers = with_numbers(shape);
   std::fill_n(score_gradient, shape.routing_entries(), Scalar(0));
   for_each_routed(numbers, routing, [&](std::int64_t i, const auto& choice) {
     for_each_copy(numbers, d_scores, choice.place, [&](const Scalar* d_score) { score_gradient[i] += *d_score; });

@@ -19,6 +19,11 @@ void require_executable(const Experiment& e) {
           "products in another format than workload.dtype are simulated, not executed yet");
 }
 
+LayerShape with_numbers(LayerShape layer) {
+  layer.hidden = 1;
+  return layer;
+}
+
 LayerShape ffn_shape(const LayerShape& layer, std::int64_t parameters) {
   LayerShape s = layer;
   s.local_experts = s.row_copies = 1;

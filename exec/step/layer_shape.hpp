@@ -54,6 +54,9 @@ struct LayerShape {
   }
 };
 
+// The same layer with rows of one number each, such as their scores.
+LayerShape with_numbers(LayerShape layer);
+
 // As the dense feed-forward part has them: one expert whose rows are the L tokens. `parameters`: dense weights of the
 // layer.
 LayerShape ffn_shape(const LayerShape& layer, std::int64_t parameters);

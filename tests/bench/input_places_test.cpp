@@ -108,4 +108,18 @@ TEST_CASE("Published tables whose settings do not fit") {
   CHECK_THAT(refusal([](Json& table) { table["values"].erase(0); }), Contains("/values: nothing is published for"));
   CHECK_THAT(refusal([](Json& table) { table["settings"]["experiment"]["cluster"] = "nowhere"; }),
              Contains("tutel-table1.json:") && Contains("unknown cluster \"nowhere\""));
+  CHECK_THAT(refusal_of_table("tutel-table7a",
+                              [](Json& table) {
+                                table["settings"]["grid"]["sequence"] = {512, 1024, 512};
+                              }),
+             Contains("tutel-table7a.json:") && Contains("/settings/grid/sequence/2: given twice, expected once"));
+  CHECK_THAT(refusal_of_table("zero-bubble-table5",
+                              [](Json& table) { table["settings"]["measured"][0]["micro_batches"] = 25; }),
+             Contains("/settings/measured/0/micro_batches: 25, expected a multiple of the 8 stages"));
+  CHECK_THAT(refusal_of_table("zero-bubble-table5",
+                              [](Json& table) {
+                                table["settings"]["measured"][0]["virtual_stages"] = 100;
+                                table["settings"]["measured"][0]["micro_batches"] = 8000;
+                              }),
+             Contains("8000 on 800 virtual stages are more than 1000000 passes"));
 }
