@@ -21,14 +21,19 @@ std::size_t count(std::int64_t a, std::int64_t b, std::int64_t c = 1) {
 
 constexpr double norm_deviation = .1;  // around 1
 
+// How much of itself each part of a layer adds to its input. Half, and in deep models one over the layers: gated
+// experts square their input, so that without norms activations would grow until digits, and then floats, end.
+double added(const Experiment& e) {
+  return std::min(.5, 1. / e.workload.layers);
+}
+
 double deviation(const Experiment& e, int layer, Weight weight) {
   const Model& m = e.model;
-  // Half as large: activations that grew over layers without normalisation would cost digits.
-  if (weight == &LayerWeights::output) return .5 / std::sqrt(1. * m.attention.heads * m.attention.head_size);
+  if (weight == &LayerWeights::output) return added(e) / std::sqrt(1. * m.attention.heads * m.attention.head_size);
   if (weight == &LayerWeights::norm) return norm_deviation;
-  if (weight == &LayerWeights::w2) return .5 / std::sqrt(m.expert_hidden);
+  if (weight == &LayerWeights::w2) return added(e) / std::sqrt(m.expert_hidden);
   if (weight == &LayerWeights::dense_w2)
-    return .5 / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, m.ffn_hidden(layer))));
+    return added(e) / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, m.ffn_hidden(layer))));
   return 1 / std::sqrt(m.hidden);
 }
 

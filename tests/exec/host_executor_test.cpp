@@ -48,6 +48,13 @@ TEST_CASE("The sequential plan computes what the reference does") {
   check_numerics(small_experiment(s), Plan{});
 }
 
+TEST_CASE("Deep models without norms stay within the digits of floats") {
+  SmallExperiment s = four_ranks();
+  s.kind = ExpertKind::Gated;  // squares its input
+  s.layers = 32;
+  check_numerics(small_experiment(s), Plan{});
+}
+
 TEST_CASE("Chunked plans compute what the reference does, with any degrees") {
   SmallExperiment s = four_ranks();
   s.kind = GENERATE(ExpertKind::Ffn, ExpertKind::Gated);
