@@ -40,11 +40,12 @@ void scale_down(Question& question, const exec::HostScale& scale, int seed, bool
   const Experiment& e = question.experiment;
   question.notes.clear();  // they were about the big one
   question.notes.push_back(fmt::format(
-      "scaled down to this machine and planned again: {} ranks stand for {} nodes x {} GPUs, {} layer{}, {} experts, "
+      "scaled down to this machine and planned again: {} ranks stand for {} nodes x {} GPUs, {} layer{}, {}, "
       "hidden {} and {}, {} attention heads of {}, {} tokens per rank",
       scale.ranks, e.cluster.nodes, e.cluster.gpus_per_node, e.workload.layers, e.workload.layers == 1 ? "" : "s",
-      e.model.experts, e.model.hidden, e.model.expert_hidden, e.model.attention.heads, e.model.attention.head_size,
-      scale.tokens_per_rank));
+      e.model.dense() ? "no experts" : fmt::format("{} experts", e.model.experts), e.model.hidden,
+      e.model.dense() ? e.model.dense_hidden : e.model.expert_hidden, e.model.attention.heads,
+      e.model.attention.head_size, scale.tokens_per_rank));
   add_run_differences(big, question.notes);
   question.notes.emplace_back(
       "ops of a run are predicted at, and held to, the times that they take alone: overlap is ideal");

@@ -126,7 +126,10 @@ void add_stage_transfers(const Experiment& e, std::vector<std::string>& notes) {
 
 void add_routing(const Experiment& e, std::vector<std::string>& notes) {
   const Workload& w = e.workload;
-  if (w.routing.kind == RoutingKind::Router && w.capacity_factor > 0) return;
+  if (e.model.dense())
+    notes.push_back(
+        fmt::format("{} has no experts: degrees, and knobs of exchanges and of experts, change nothing", e.model.name));
+  if (e.model.dense() || (w.routing.kind == RoutingKind::Router && w.capacity_factor > 0)) return;
   const RoutingSummary routing = summarize_routing(e);
   const bool by_router = w.routing.kind == RoutingKind::Router;
   notes.push_back(fmt::format(

@@ -129,6 +129,9 @@ class StepTimes {
 }  // namespace
 
 Experiment at_step(const Experiment& experiment, const TraceStep& step) {
+  if (experiment.model.dense())
+    throw InputError(Location{"", 0, 0, "/model"},
+                     fmt::format("{} has no experts, whose loads online planners look at", experiment.model.name));
   Experiment e = experiment;
   Workload& w = e.workload;
   w.batch = step.batch.value_or(w.batch);

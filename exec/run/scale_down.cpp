@@ -43,8 +43,14 @@ Attention scaled_attention(const Attention& big, const HostScale& scale, int mp)
   return small;
 }
 
-// Dense layers and shared experts become as wide as the experts; one layer at least stays MoE.
+// Dense layers and shared experts become as wide as the experts; one layer at least stays MoE, unless none was.
 void scale_dense_parts(Model& m) {
+  if (m.dense()) {
+    m.first_dense = m.layers;
+    m.dense_hidden = m.expert_hidden;
+    m.expert_hidden = 0;
+    return;
+  }
   m.first_dense = std::min(m.first_dense, m.layers - 1);
   m.moe_every = std::min(m.moe_every, m.layers);
   if (m.first_moe() >= m.layers) m.moe_every = 1;
@@ -54,6 +60,7 @@ void scale_dense_parts(Model& m) {
 
 // Fewer experts: those that share a remainder become one.
 void scale_routing(Experiment& e) {
+  if (e.model.dense()) return;
   RoutingModel& r = e.workload.routing;
   const auto experts = static_cast<std::size_t>(e.model.experts);
   r.hot_expert %= e.model.experts;
@@ -96,7 +103,7 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
                                                          std::max(scale.hidden, big.model.hidden)));
   e.model.hidden = scale.hidden;
   e.model.expert_hidden = (scale.expert_hidden + gpus - 1) / gpus * gpus;
-  e.model.experts = scale.experts > 0 ? scale.experts : scale.ranks;
+  if (!e.model.dense()) e.model.experts = scale.experts > 0 ? scale.experts : scale.ranks;
   e.model.attention = scaled_attention(big.model.attention, scale, gpus);
   e.workload.top_k = e.model.top_k = std::min(big.workload.top_k, e.model.experts);
   e.workload.batch = std::gcd(big.workload.batch, scale.tokens_per_rank * gpus);

@@ -241,9 +241,11 @@ Json to_json(const Model& model) {
             {"expert_hidden", model.expert_hidden},
             {"expert_kind", name_in(expert_kind_names, model.expert_kind)},
             {"vocabulary", model.vocabulary}};
+  if (model.dense())
+    for (const char* key : {"top_k", "expert_hidden"}) json.erase(key);
   if (model.sequence > 0) json["sequence"] = model.sequence;
   add_small_parts(model, json);
-  if (model.first_dense > 0) json["first_dense"] = model.first_dense;
+  if (model.first_dense > 0 && !model.dense()) json["first_dense"] = model.first_dense;
   if (model.moe_every > 1) json["moe_every"] = model.moe_every;
   if (model.dense_hidden > 0) json["dense_hidden"] = model.dense_hidden;
   if (const SharedExpertSizes& shared = model.shared_experts; shared.count > 0)
@@ -313,8 +315,11 @@ Json to_json(const Parallelism& parallelism) {
 }
 
 Json to_json(const Experiment& experiment) {
+  Json workload = to_json(experiment.workload);
+  if (experiment.model.dense())
+    for (std::string_view key : workload_of_experts) workload.erase(std::string(key));
   return {{"cluster", to_json(experiment.cluster)},          {"model", to_json(experiment.model)},
-          {"calibration", to_json(*experiment.calibration)}, {"workload", to_json(experiment.workload)},
+          {"calibration", to_json(*experiment.calibration)}, {"workload", std::move(workload)},
           {"parallelism", to_json(experiment.parallelism)},  {"overlap", name_in(overlap_names, experiment.overlap)}};
 }
 

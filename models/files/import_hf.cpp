@@ -197,6 +197,9 @@ Model import_hf(const JsonFile& config, const std::string& name, const ExpertCho
   model.top_k = choice.top_k.value_or(model.top_k);
   const JsonFile written = JsonFile::wrap(to_json(model), name + " from " + config.name());
   shipped_schema("model").validate(written);
+  if (model.dense())
+    throw InputError(written.locate("/experts"),
+                     "0, expected at least 1: checkpoints without experts are not imported yet");
   if (model.top_k > model.experts)
     throw InputError(written.locate("/top_k"),
                      fmt::format("{}, expected at most the {} experts", model.top_k, model.experts));

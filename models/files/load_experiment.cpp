@@ -8,6 +8,7 @@
 
 #include "models/base/json/at_place_of.hpp"
 #include "models/files/experiment_file.hpp"
+#include "models/files/experiment_json.hpp"
 #include "models/files/load_trace.hpp"
 #include "models/files/read_parts.hpp"
 #include "models/price/calibration.hpp"
@@ -63,6 +64,9 @@ TraceStep read_trace_step(const JsonReader& workload, const ExperimentFile& file
 Workload read_workload(const JsonReader& json, const ExperimentFile& file, const Experiment& e,
                        const WorkloadDefaults& defaults, FilesRead& files, std::vector<std::string>& notes) {
   Workload w;
+  if (e.model.dense())
+    for (std::string_view key : workload_of_experts)
+      if (json.has(key)) json.fail(key, fmt::format("given, but {} has no experts", e.model.name));
   w.layers = json.has("layers") ? json.integer("layers", 1) : default_layers(e, defaults, notes);
   w.step = json.integer_or("step", 0);
   if (const auto gate = json.find("gate")) w.gate = read_gate(*gate);
@@ -71,7 +75,7 @@ Workload read_workload(const JsonReader& json, const ExperimentFile& file, const
   const int usual = e.model.sequence > 0 ? e.model.sequence : usual_sequence;
   w.batch = json.integer_or("batch", step.batch.value_or(defaults.batch.value_or(0)), 1);
   w.sequence = json.integer_or("sequence", step.sequence.value_or(defaults.sequence.value_or(usual)), 1);
-  w.top_k = json.integer_or("top_k", step.top_k.value_or(e.model.top_k), 1);
+  w.top_k = json.integer_or("top_k", step.top_k.value_or(e.model.top_k), e.model.dense() ? 0 : 1);
   w.capacity_factor = json.number_or(
       "capacity_factor", step.capacity_factor.value_or(defaults.capacity_factor.value_or(w.capacity_factor)));
   w.dtype = json.enumeration_or("dtype", dtype_names, defaults.dtype.value_or(w.dtype));
@@ -91,6 +95,7 @@ Workload read_workload(const JsonReader& json, const ExperimentFile& file, const
 void place_experts(const JsonReader& json, Parallelism& p, Experiment& e, std::vector<std::string>& notes) {
   const JsonReader place = json.at("count_per_node");
   const int count = place.integer(-JsonReader::int_max), gpus = e.cluster.gpus() / p.pp;
+  if (e.model.dense()) place.fail(fmt::format("given, but {} has no experts", e.model.name));
   if (count == 0) place.fail("0, expected experts on each GPU, or minus the GPUs that share one");
   p.esp = count > 0 ? 1 : -count;
   if (gpus % p.esp != 0) place.fail(fmt::format("{}: {} GPUs do not divide the cluster's {}", count, p.esp, gpus));
@@ -131,7 +136,8 @@ Parallelism read_parallelism(const JsonReader& json, Experiment& e, std::vector<
     place_experts(json, p, e, notes);
     return p;
   }
-  p.ep = json.has("edp") ? rest(p.pp, p.esp, json.integer("edp", 1)) : std::gcd(e.model.experts, rest(p.pp, p.esp));
+  p.ep = usual_ep(e.model, rest(p.pp, p.esp));
+  if (json.has("edp")) p.ep = rest(p.pp, p.esp, json.integer("edp", 1));
   p.ep = json.integer_or("ep", p.ep, 1);
   p.edp = json.integer_or("edp", rest(p.pp, p.ep, p.esp), 1);
   return p;
@@ -188,10 +194,14 @@ void require_fit(Experiment& e, const JsonFile& json) {
 // Sharing over all GPUs of a node is usual, as in the papers. A note says when fewer GPUs share.
 void note_groups(const Experiment& e, const JsonReader& given, std::vector<std::string>& notes) {
   const int gpus = e.cluster.gpus_per_node;
-  for (const auto& [name, size, what] : {std::tuple{"mp", e.parallelism.mp, "heads or dense hidden sizes"},
-                                         {"esp", e.parallelism.esp, "expert hidden size"}})
-    if (!given.has(name) && !(given.has("count_per_node") && name == std::string_view("esp")) && size != gpus)
-      notes.push_back(fmt::format("{} {}, not the {} GPUs of a node, which do not fit the {}", name, size, gpus, what));
+  const bool no_esp = e.model.dense() || given.has("count_per_node");
+  const auto note = [&](const char* name, int size, const char* sizes) {
+    if (!given.has(name) && size != gpus)
+      notes.push_back(
+          fmt::format("{} {}, not the {} GPUs of a node, which do not fit the {}", name, size, gpus, sizes));
+  };
+  note("mp", e.parallelism.mp, "heads or dense hidden sizes");
+  if (!no_esp) note("esp", e.parallelism.esp, "expert hidden size");
 }
 
 void note_padding(const Experiment& e, std::vector<std::string>& notes) {

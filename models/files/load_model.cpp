@@ -37,7 +37,26 @@ Attention read_attention(const JsonReader& json) {
   return a;
 }
 
+void read_experts(const JsonReader& json, Model& model) {
+  model.experts = json.integer("experts", 0, most_experts);
+  if (model.dense()) {
+    for (std::string_view key : {"top_k", "expert_hidden", "first_dense", "moe_every", "shared_experts", "router",
+                                 "expert_profile", "gate_profile"})
+      if (json.has(key)) json.fail(key, "given, but experts is 0");
+    return;
+  }
+  model.top_k = json.integer("top_k", 1);
+  if (model.top_k > model.experts)
+    json.fail("top_k", fmt::format("{}, expected at most the {} experts", model.top_k, model.experts));
+  model.expert_hidden = json.integer("expert_hidden", 1);
+}
+
 void read_dense_layers(const JsonReader& json, Model& model) {
+  if (model.dense()) {
+    model.first_dense = model.layers;
+    model.dense_hidden = json.integer("dense_hidden", 1);
+    return;
+  }
   constexpr int most = 10'000;  // as in the model schema
   model.first_dense = json.integer_or("first_dense", 0, 0, most);
   model.moe_every = json.integer_or("moe_every", 1, 1, most);
@@ -112,11 +131,7 @@ Model read_model(const JsonReader& json) {
   model.layers = json.integer("layers", 1);
   model.hidden = json.integer("hidden", 1);
   model.attention = read_attention(json.at("attention"));
-  model.experts = json.integer("experts", 1, most_experts);
-  model.top_k = json.integer("top_k", 1);
-  if (model.top_k > model.experts)
-    json.fail("top_k", fmt::format("{}, expected at most the {} experts", model.top_k, model.experts));
-  model.expert_hidden = json.integer("expert_hidden", 1);
+  read_experts(json, model);
   model.expert_kind = json.enumeration("expert_kind", expert_kind_names);
   model.vocabulary = json.integer_or("vocabulary", 0);
   model.sequence = json.integer_or("sequence", 0);

@@ -33,23 +33,26 @@ void require_slots(const RuledPlan& r) {
     refuse("encoding", fmt::format("dense has {:.3g} weights of tokens for slots, expected at most 2^53", weights));
 }
 
-void require_degree(std::string_view knob, int degree, const Plan& p, std::int64_t capacity) {
+void require_degree(std::string_view knob, int degree, const RuledPlan& r) {
+  const std::int64_t capacity = r.volumes.capacity;
   if (degree < 1) refuse(knob, fmt::format("{}, expected at least 1", degree));
-  if (degree > capacity)
+  if (degree > 1 && r.experiment.model.dense())
+    refuse(knob, fmt::format("{} chunks, but {} has no experts", degree, r.experiment.model.name));
+  if (degree > std::max<std::int64_t>(1, capacity))
     refuse(knob, fmt::format("{} chunks, but an expert takes only {} rows of each rank", degree, capacity));
-  if (p.scope == Scope::Layer && degree > 1)
+  if (r.plan.scope == Scope::Layer && degree > 1)
     refuse(knob, fmt::format("{} contradicts plan.scope layer, which overlaps nothing; expected 1", degree));
 }
 
 void require_degrees(const RuledPlan& r) {
   const Plan& p = r.plan;
-  require_degree("forward_degree", p.forward_degree, p, r.volumes.capacity);
-  require_degree("backward_degree", p.backward_degree, p, r.volumes.capacity);
+  require_degree("forward_degree", p.forward_degree, r);
+  require_degree("backward_degree", p.backward_degree, r);
   if (!p.backward_degrees.empty() &&
       p.backward_degrees.size() != static_cast<std::size_t>(r.experiment.workload.layers))
     refuse("backward_degrees", fmt::format("{} degrees for {} layers; expected one each or none",
                                            p.backward_degrees.size(), r.experiment.workload.layers));
-  for (int degree : p.backward_degrees) require_degree("backward_degrees", degree, p, r.volumes.capacity);
+  for (int degree : p.backward_degrees) require_degree("backward_degrees", degree, r);
 }
 
 // Chunks of tokens are the chunks of both passes, in the order of the published code.
@@ -114,7 +117,7 @@ void require_rings(const RuledPlan& r) {
   const Plan& p = r.plan;
   const std::int64_t capacity = r.volumes.capacity;
   const int depth = ring_depth(p.buffers);
-  if (depth == 0) return;
+  if (depth == 0 || r.experiment.model.dense()) return;
   const std::string_view name = name_in(buffers_names, p.buffers);
   const std::vector<int> backward = backward_degrees(p, r.experiment);
   if (!backward.empty() && p.restore == Restore::Keep)

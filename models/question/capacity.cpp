@@ -18,7 +18,7 @@ std::int64_t load_of_part(const Experiment& e, int micro_batches) {
 void resolve_part(Experiment& e, int micro_batches) {
   Workload& w = e.workload;
   w.capacity_rows = 0;
-  if (w.capacity_factor > 0) return;
+  if (w.capacity_factor > 0 || e.model.dense()) return;
   w.capacity_rows = std::max<std::int64_t>(1, std::min(load_of_part(e, micro_batches), capacity_limit(e)));
 }
 

@@ -120,6 +120,18 @@ void require_layout(const Experiment& e) {
             "pipeline stage {} has no layer (t), which is not built yet", stage);
 }
 
+void require_capacity(const Experiment& e) {
+  const Workload& w = e.workload;
+  const LayerVolumes v = layer_volumes(e);
+  const bool fits = v.capacity >= 1 && v.capacity <= w.top_k * v.tokens * e.model.experts;
+  require(fits || w.capacity_factor <= 0, "/workload/capacity_factor",
+          "{} gives each expert {} rows of the {} tokens of a rank", w.capacity_factor, v.capacity, v.tokens);
+  require(fits, "/workload/capacity_factor", "{} leaves the capacity open; nothing has resolved it, got {} rows",
+          w.capacity_factor, v.capacity);
+  require(w.gate.kind != GateKind::ExpertChoice || v.capacity <= v.tokens, "/workload/capacity_factor",
+          "{} lets each expert choose {} of only {} tokens", w.capacity_factor, v.capacity, v.tokens);
+}
+
 }  // namespace
 
 void validate(const Experiment& e) {
@@ -129,13 +141,14 @@ void validate(const Experiment& e) {
   require(w.sequence >= 1, "/workload/sequence", "{}, expected at least 1", w.sequence);
   require(w.layers >= 1 && w.layers <= e.model.layers, "/workload/layers", "{}, expected 1 to {} (the layers of {})",
           w.layers, e.model.layers, e.model.name);
-  require(w.layers > e.model.first_moe(), "/workload/layers", "{}, but the first MoE layer of {} is its number {}",
-          w.layers, e.model.name, e.model.first_moe() + 1);
+  require(w.layers > e.model.first_moe() || e.model.dense(), "/workload/layers",
+          "{}, but the first MoE layer of {} is its number {}", w.layers, e.model.name, e.model.first_moe() + 1);
   require(e.parallelism.pp <= w.layers, "/parallelism", "pp {}: more pipeline stages than the {} layers",
           e.parallelism.pp, w.layers);
   require_layout(e);
-  require(w.top_k >= 1 && w.top_k <= e.model.experts, "/workload/top_k", "{}, expected 1 to {} (the experts of {})",
-          w.top_k, e.model.experts, e.model.name);
+  const int fewest = e.model.dense() ? 0 : 1;
+  require(w.top_k >= fewest && w.top_k <= e.model.experts, "/workload/top_k",
+          "{}, expected {} to {} (the experts of {})", w.top_k, fewest, e.model.experts, e.model.name);
   require(std::isfinite(w.capacity_factor), "/workload/capacity_factor", "{}, expected a finite number",
           w.capacity_factor);
   require(
@@ -171,14 +184,7 @@ void validate(const Experiment& e) {
   require_gate(e);
   require_routing(e);
   require_message_sizes(e);
-  const LayerVolumes v = layer_volumes(e);
-  const bool fits = v.capacity >= 1 && v.capacity <= w.top_k * v.tokens * e.model.experts;
-  require(fits || w.capacity_factor <= 0, "/workload/capacity_factor",
-          "{} gives each expert {} rows of the {} tokens of a rank", w.capacity_factor, v.capacity, v.tokens);
-  require(fits, "/workload/capacity_factor", "{} leaves the capacity open; nothing has resolved it, got {} rows",
-          w.capacity_factor, v.capacity);
-  require(w.gate.kind != GateKind::ExpertChoice || v.capacity <= v.tokens, "/workload/capacity_factor",
-          "{} lets each expert choose {} of only {} tokens", w.capacity_factor, v.capacity, v.tokens);
+  if (!e.model.dense()) require_capacity(e);
 }
 
 }  // namespace dovetail

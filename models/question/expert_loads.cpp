@@ -100,6 +100,7 @@ std::vector<std::int64_t> expert_loads(const Experiment& e, int layer, int rank)
 
 RoutingSummary summarize_routing(const Experiment& e) {
   RoutingSummary summary;
+  if (e.model.dense()) return summary;
   const std::int64_t capacity = layer_volumes(e).capacity;
   std::vector<std::vector<double>> of_layer(static_cast<std::size_t>(e.workload.layers));
   for_each_load(e, [&](int layer, const std::vector<std::int64_t>& loads, std::int64_t times) {

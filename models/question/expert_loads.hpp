@@ -11,7 +11,8 @@ namespace dovetail {
 // are rounded by largest remainder; what exceeds T goes to the other experts in proportion.
 std::vector<std::int64_t> expert_loads(const Experiment& experiment, int layer, int rank);
 
-// Sums over all layers and ranks, at the workload's capacity. Experts that choose and soft gates drop nothing.
+// Sums over all layers and ranks, at the workload's capacity; of a dense model nothing. Experts that choose and soft
+// gates drop nothing.
 struct RoutingSummary {
   std::int64_t choices = 0, dropped = 0;
   std::int64_t largest = 0;  // tokens of one rank in one expert

@@ -76,14 +76,15 @@ enum class NormKind { Rms, Layer };
 inline constexpr std::array<std::pair<std::string_view, NormKind>, 2> norm_kind_names{
     {{"rms", NormKind::Rms}, {"layer", NormKind::Layer}}};
 
-// Every layer is attention followed by a feed-forward part: routed and shared experts (MoE), or one dense.
+// Every layer is attention followed by a feed-forward part: routed and shared experts (MoE), or one dense. A dense
+// model has no MoE layer: no experts, none of their sizes, and first_dense is its layers.
 struct Model {
   std::string name;
   std::string source;  // where the sizes come from
   int layers = 0;
   int hidden = 0;  // M, the embedding size
   Attention attention;
-  int experts = 0;  // E
+  int experts = 0;  // E; 0: a dense model
   int top_k = 0;
   int expert_hidden = 0;                     // H
   ExpertKind expert_kind = ExpertKind::Ffn;  // of dense layers and shared experts too
@@ -105,7 +106,8 @@ struct Model {
   int learned_positions = 0;     // of which each has an embedding
   int mtp_layers = 0;            // that predict tokens further ahead, after the last layer (DeepSeek-V3)
 
-  bool is_moe(int layer) const { return layer >= first_dense && (layer + 1) % moe_every == 0; }
+  bool dense() const { return experts == 0; }
+  bool is_moe(int layer) const { return !dense() && layer >= first_dense && (layer + 1) % moe_every == 0; }
   int first_moe() const {  // may be past the last layer
     return (first_dense + moe_every) / moe_every * moe_every - 1;
   }

@@ -36,12 +36,16 @@ void require(bool condition, fmt::format_string<const Args&...> message, const A
 
 }  // namespace
 
+int usual_ep(const Model& model, int ranks) {
+  return model.dense() ? 1 : std::gcd(model.experts, ranks);
+}
+
 Parallelism default_parallelism(const Cluster& cluster, const Model& model) {
   Parallelism p;
   p.mp = default_mp(cluster.gpus_per_node, model);
-  p.esp = std::gcd(cluster.gpus_per_node, model.expert_hidden);
+  p.esp = model.dense() ? 1 : std::gcd(cluster.gpus_per_node, model.expert_hidden);
   p.dp = cluster.gpus() / p.mp;
-  p.ep = std::gcd(model.experts, cluster.gpus() / p.esp);
+  p.ep = usual_ep(model, cluster.gpus() / p.esp);
   p.edp = cluster.gpus() / p.esp / p.ep;
   return p;
 }
@@ -58,6 +62,8 @@ void validate(const Parallelism& p, const Cluster& cluster, const Model& model) 
           p.mp, dense, gpus, cluster.nodes, cluster.gpus_per_node);
   require(experts == gpus, "pp {} x edp {} x ep {} x esp {} = {:.0f} ranks, but the cluster has {} GPUs", p.pp, p.edp,
           p.ep, p.esp, experts, gpus);
+  require(!model.dense() || (p.ep == 1 && p.esp == 1), "ep {} and esp {}, but {} has no experts", p.ep, p.esp,
+          model.name);
   require(model.experts % p.ep == 0, "ep {} does not divide the model's {} experts", p.ep, model.experts);
   require(model.expert_hidden % p.esp == 0, "esp {} does not divide the expert hidden size {}", p.esp,
           model.expert_hidden);

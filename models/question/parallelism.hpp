@@ -51,8 +51,12 @@ struct Subgroup {
   friend bool operator==(const Subgroup&, const Subgroup&) = default;
 };
 
+// The largest ep that so many ranks of a pipeline stage and the model's experts allow: 1 of a dense model.
+int usual_ep(const Model& model, int ranks);
+
 // mp = esp = GPUs per node. If the model's sizes do not allow so many, mp is a power of two that fits, and esp is a
-// number of GPUs that divides the expert hidden size. ep = gcd(experts, GPUs / esp); edp and dp take the rest.
+// number of GPUs that divides the expert hidden size. ep = gcd(experts, GPUs / esp); edp and dp take the rest. A
+// dense model has esp 1 and ep 1.
 Parallelism default_parallelism(const Cluster& cluster, const Model& model);
 
 // Throws InputError naming the numbers that do not divide or multiply up.

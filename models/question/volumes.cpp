@@ -62,6 +62,7 @@ void add_router(const Experiment& e, LayerVolumes& v) {
 }  // namespace
 
 std::int64_t capacity_limit(const Experiment& e) {
+  if (e.model.dense()) return 0;
   const std::int64_t tokens = std::int64_t{e.workload.batch} * e.workload.sequence / e.parallelism.mp;
   const double factor = std::fabs(e.workload.capacity_factor);
   return factor > 0 ? rows_of_factor(e, factor, tokens) : tokens;

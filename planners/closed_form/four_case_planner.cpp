@@ -147,10 +147,11 @@ PlanChoice FourCasePlanner::choose(const PlanningTask& task, const Evaluator& ev
   for (int degree : for_all) propose_slices(contest, task, times, with_degrees(task.base, degree, degree));
 
   const Plan& best = contest.best();
-  std::string reason = describe_forward(best, times);
-  if (is_training(task)) reason += "; " + describe_backward(best, times);
+  const bool dense = task.experiment.model.dense();
+  std::string reason = dense ? "no experts, so no degrees" : describe_forward(best, times);
+  if (!dense && is_training(task)) reason += "; " + describe_backward(best, times);
   if (chooses_slices(task)) reason += "; " + describe_slices(best, times);
-  if (best.comm_streams == CommStreams::InterIntra) reason += "; " + describe_paper(best, times);
+  if (!dense && best.comm_streams == CommStreams::InterIntra) reason += "; " + describe_paper(best, times);
   if (!tied && best != solved)
     reason += fmt::format("; by evaluation better than the closed forms' choice of {}", describe_degrees(solved));
   return contest.finish(name(), std::move(reason));

@@ -276,10 +276,9 @@ GradientPartition partition_gradients(const LayerTimes& times, CommStreams strea
 
 Plan with_partition(Plan plan, const GradientPartition& partition) {
   const auto chosen = std::ranges::find_if(partition.degrees, [](int degree) { return degree > 0; });
-  check(chosen != partition.degrees.end(), "a partition has MoE layers");
   plan.grad_sync = GradSync::Partitioned;
   plan.gradient_slices = partition.slices;
-  plan.backward_degree = *chosen;
+  plan.backward_degree = chosen == partition.degrees.end() ? 1 : *chosen;  // a dense model's
   plan.backward_degrees = partition.degrees;
   std::ranges::replace(plan.backward_degrees, 0, plan.backward_degree);
   if (std::ranges::count(plan.backward_degrees, plan.backward_degree) == std::ssize(plan.backward_degrees))

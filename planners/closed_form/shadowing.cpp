@@ -43,6 +43,8 @@ class Shadowing final : public Planner {
     Contest contest(evaluate);
     for (const Plan& plan : degree_plans(unshadowed, unshadowed.base)) contest.propose(plan);
     if (contest.empty()) contest.propose(simplest(unshadowed));
+    if (task.experiment.model.dense())
+      return contest.finish(name(), "no expert is shadowed: the model has none", describe_shadows);
     try {
       validate(with_shadows(contest.best(), std::array{0}), task.experiment);
       return with_best_set(unshadowed, contest);

@@ -121,6 +121,12 @@ std::string unusual_kernels(const Workload& workload) {
   return text;
 }
 
+std::string describe_experts(const Model& model, const Workload& workload) {
+  if (model.dense()) return "no experts";
+  return fmt::format("top {} of {} experts, capacity factor {}", workload.top_k, model.experts,
+                     workload.capacity_factor);
+}
+
 }  // namespace
 
 std::vector<std::string> experiment_lines(const Experiment& experiment) {
@@ -128,10 +134,10 @@ std::vector<std::string> experiment_lines(const Experiment& experiment) {
   return {
       printable(fmt::format("{} on {}: {} x {} ({}, {})", model.name, cluster.name, counted(cluster.nodes, "node"),
                             counted(cluster.gpus_per_node, "GPU"), cluster.device.name, bytes(cluster.device.memory))),
-      fmt::format("{}, batch {}, sequence {}, top {} of {} experts, capacity factor {}, {}, {}",
+      fmt::format("{}, batch {}, sequence {}, {}, {}, {}",
                   workload.layers == model.layers ? counted(model.layers, "layer")
                                                   : fmt::format("{} of {} layers", workload.layers, model.layers),
-                  workload.batch, workload.sequence, workload.top_k, model.experts, workload.capacity_factor,
+                  workload.batch, workload.sequence, describe_experts(model, workload),
                   name_in(dtype_names, workload.dtype),
                   workload.phases == Phases::Training ? "one training step" : "forward only"),
       printable(fmt::format("groups dp {}, mp {}, ep {}, esp {}, edp {}, pp {}; {}costs {}", groups.dp, groups.mp,

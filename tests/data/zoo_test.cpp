@@ -40,6 +40,7 @@ TEST_CASE("Parameters of the shipped models are exactly as many as those of thei
       {"olmoe-1b-7b", 6'919'161'856},         // allenai/OLMoE-1B-7B-0924
       {"deepseek-v2", 235'741'434'880},       // deepseek-ai/DeepSeek-V2
       {"deepseek-v2-lite", 15'706'484'224},   // deepseek-ai/DeepSeek-V2-Lite
+      {"llama-3.1-8b", 8'030'261'248},        // meta-llama/Llama-3.1-8B
       {"deepseek-v3", 671'026'419'200},       // deepseek-ai/DeepSeek-V3, without its MTP layer and scales of fp8
   };
   // Models of papers, which publish no exact number, and GPT-2 with experts, which has no checkpoint.

@@ -9,6 +9,7 @@
 #include "models/price/build_schedule.hpp"
 #include "tests/exec/check_numerics.hpp"
 #include "tests/exec/exec_support.hpp"
+#include "tests/support/dense_models.hpp"
 
 using namespace dovetail;
 using namespace dovetail::exec;
@@ -46,6 +47,21 @@ TEST_CASE("The sequential plan computes what the reference does") {
   s.kind = GENERATE(ExpertKind::Ffn, ExpertKind::Gated);
   s.layers = GENERATE(1, 2, 3);
   check_numerics(small_experiment(s), Plan{});
+}
+
+TEST_CASE("Models without experts compute what the reference does") {
+  SmallExperiment s = four_ranks();
+  s.kind = GENERATE(ExpertKind::Ffn, ExpertKind::Gated);
+  s.layers = 4;
+  s.batch = 2;
+  s.pp = GENERATE(1, 2);
+  Experiment e = without_experts(small_experiment(s));
+  e.model.vocabulary = 32;
+  e.workload.extent = GENERATE(Extent::Layers, Extent::Model);
+  Plan plan;
+  plan.micro_batches = s.pp;
+  plan.grad_sync = GradSync::WithDense;
+  check_numerics(e, plan);
 }
 
 TEST_CASE("Deep models without norms stay within the digits of floats") {

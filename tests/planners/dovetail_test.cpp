@@ -8,6 +8,7 @@
 #include "planners/search/plan_search.hpp"
 #include "planners/search/plan_space.hpp"
 #include "tests/planners/random_costs.hpp"
+#include "tests/support/dense_models.hpp"
 #include "tests/support/experiments.hpp"
 #include "tests/support/random_plans.hpp"
 
@@ -110,6 +111,24 @@ TEST_CASE("dovetail: no regret against the oracle, and the bound is one") {
   }
   CHECK(best_of_all > 0);
   CHECK(proven == tried);  // nothing cut the searches short
+}
+
+TEST_CASE("dovetail: no regret with models that have no experts") {
+  test::Random random(9);
+  for (int tried = 0; tried < 100;) {
+    Case c{test::without_experts(test::random_experiment(random)), {}, [](Plan&) {}};
+    c.base.scope = Scope::Moe;
+    INFO(tried << ": " << describe(c, c.base));
+    const PlanningTask task = c.task({1, 2, 3});
+    const Evaluator evaluate = analytic_evaluator(c.experiment);
+    const Seconds best = evaluate(find_planner("exhaustive").choose(task, evaluate).plan);
+    const SearchResult found = search_plans(task, {}, Bytes(1e18), without_end);
+    REQUIRE_FALSE(found.plans.empty());
+    CHECK(found.plans.front().time <= best * (1 + 1e-9));
+    CHECK(found.plans.front().plan.forward_degree == 1);
+    CHECK(found.proof.bound <= best * (1 + 1e-9));
+    ++tried;
+  }
 }
 
 namespace {

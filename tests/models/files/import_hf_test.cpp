@@ -145,7 +145,9 @@ TEST_CASE("A config that cannot be imported is refused in one line") {
   CHECK(refusal(changed({{"kv_lora_rank", 0}}, "deepseek-v3"))
             .ends_with("/kv_lora_rank: expected a whole number of at least 1, got the number 0"));
   CHECK(refusal(config_of("mixtral-8x7b"), {.experts = -1, .top_k = {}})
-            .ends_with("config.json: /experts: expected at least 1, got -1"));
+            .ends_with("config.json: /experts: expected at least 0, got -1"));
+  CHECK(refusal(config_of("mixtral-8x7b"), {.experts = 0, .top_k = 0})
+            .ends_with("/experts: 0, expected at least 1: checkpoints without experts are not imported yet"));
   CHECK(refusal(config_of("mixtral-8x7b"), {.experts = {}, .top_k = 9})
             .ends_with("config.json: /top_k: 9, expected at most the 8 experts"));
 }

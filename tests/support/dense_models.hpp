@@ -1,0 +1,25 @@
+// Experiments without experts.
+#pragma once
+#include "models/question/experiment.hpp"
+
+namespace dovetail::test {
+
+// The experiment with layers that are all dense, as wide as its experts were over all ranks that shared one.
+inline Experiment without_experts(Experiment e) {
+  Model& m = e.model;
+  m.first_dense = m.layers;
+  m.dense_hidden = m.expert_hidden * e.parallelism.mp;
+  m.experts = m.top_k = m.expert_hidden = 0;
+  m.shared_experts = {};
+  m.router = {};
+  m.expert_profile = m.gate_profile = {};
+  e.workload.top_k = 0;
+  e.workload.gate = {};
+  e.workload.routing = {};
+  e.workload.capacity_rows = 0;
+  e.parallelism.ep = e.parallelism.esp = 1;
+  e.parallelism.edp = e.parallelism.stage_ranks();
+  return e;
+}
+
+}  // namespace dovetail::test
