@@ -359,6 +359,10 @@ constexpr std::array table{
              {{Recompute::Full, "Each layer keeps its input alone and runs its whole forward pass again."},
               {Recompute::Attention, "The heads' sums and softmax statistics are made from the projections."},
               {Recompute::UpProjections, "Queries, keys and values of latent attention are made from its low ranks."},
+              {Recompute::MpGather,
+               "Tokens that the mp ranks have gathered are gathered again, and each rank keeps its own (as "
+               "Megatron-LM's "
+               "sequence parallelism does without being asked)."},
               {Recompute::Norms, "The results of norms are, where the workload has norms."},
               {Recompute::Activation, "The activated hidden rows of gated experts and feed-forward parts are."},
               {Recompute::DenseFfn, "The feed-forward parts of dense layers run again."},

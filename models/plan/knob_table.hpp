@@ -23,7 +23,7 @@ struct KnobValue {
 
 // The types of knobs. Bounds are inclusive.
 struct ChoiceKnob {
-  static constexpr std::size_t most = 8;
+  static constexpr std::size_t most = 9;
   std::array<KnobValue, most> stored;  // the default is the first
   std::size_t count;
   int (*get)(const Plan&);

@@ -105,10 +105,11 @@ inline constexpr Names<PipelineSchedule, 3> pipeline_schedule_names{{{"gpipe", P
 
 // The parts of a layer that the backward pass may compute again, with the names that Megatron-LM's recompute_modules
 // have for most of them.
-enum class Recompute { Full, Attention, UpProjections, Norms, Activation, DenseFfn, SharedExperts, Moe };
-inline constexpr Names<Recompute, 8> recompute_names{{{"full", Recompute::Full},
+enum class Recompute { Full, Attention, UpProjections, MpGather, Norms, Activation, DenseFfn, SharedExperts, Moe };
+inline constexpr Names<Recompute, 9> recompute_names{{{"full", Recompute::Full},
                                                       {"attention", Recompute::Attention},
                                                       {"mla_up_proj", Recompute::UpProjections},
+                                                      {"mp_gather", Recompute::MpGather},
                                                       {"norms", Recompute::Norms},
                                                       {"activation", Recompute::Activation},
                                                       {"dense_ffn", Recompute::DenseFfn},

@@ -44,7 +44,10 @@ Plan chunked_plan(EnumSet<Recompute> parts, Scope scope) {
 // Every part alone, and some together.
 const std::vector<EnumSet<Recompute>> all_parts{{Recompute::Full},
                                                 {Recompute::Attention},
+                                                {Recompute::MpGather},
                                                 {Recompute::Norms},
+                                                {Recompute::MpGather, Recompute::Norms},
+                                                {Recompute::MpGather, Recompute::Attention, Recompute::SharedExperts},
                                                 {Recompute::Activation},
                                                 {Recompute::DenseFfn},
                                                 {Recompute::SharedExperts},

@@ -46,9 +46,12 @@ Op part_collective(StepContext& c, OpKind kind, Phase phase, int layer, const To
   return o;
 }
 
-// The tensor that the projections read: the norm of the layer's input, of all model-parallel ranks.
-TensorId projected_input(StepContext& c, int layer, TensorId x) {
-  return gather_tokens(c, TensorKind::AttentionInput, layer, c.has_norms() ? norm_forward(c, layer, x) : x);
+// Makes what the projections read: the norm of the layer's input, of all model-parallel ranks.
+void norm_input(StepContext& c, int layer, SavedAttention& saved) {
+  saved.own_input = c.has_norms() ? norm_forward(c, layer, saved.before_norm) : saved.before_norm;
+}
+void gather_input(StepContext& c, int layer, SavedAttention& saved) {
+  saved.input = gather_tokens(c, TensorKind::AttentionInput, layer, saved.own_input);
 }
 
 Op query_key_norm(StepContext& c, int layer, Phase phase) {
@@ -88,7 +91,8 @@ void add_state(StepContext& c, int layer, SavedAttention& saved) {
 
 void attention_start(StepContext& c, int layer, TensorId x, SavedAttention& saved) {
   saved.before_norm = x;
-  saved.input = projected_input(c, layer, x);
+  norm_input(c, layer, saved);
+  gather_input(c, layer, saved);
   saved.query_key_value = c.activation(TensorKind::QueryKeyValue, layer, projection_elements(c.volumes(layer)));
   add_state(c, layer, saved);
   if (!projects_apart(c, layer)) return;
@@ -98,9 +102,11 @@ void attention_start(StepContext& c, int layer, TensorId x, SavedAttention& save
 }
 
 void recompute_attention_input(StepContext& c, int layer, OpId begin, SavedAttention& saved) {
-  if (!c.has_norms() || !c.recomputes(Recompute::Norms)) return;
+  const bool norms = c.has_norms() && c.recomputes(Recompute::Norms);
+  if (!norms && !c.recomputes(Recompute::MpGather)) return;
   const Recomputation again(c, begin);
-  saved.input = projected_input(c, layer, saved.before_norm);
+  if (norms) norm_input(c, layer, saved);
+  gather_input(c, layer, saved);
 }
 
 void recompute_up_projections(StepContext& c, int layer, OpId begin, SavedAttention& saved) {

@@ -10,6 +10,7 @@ namespace dovetail::builder {
 // input. `softmax`: its logarithm of the sum or, with eager attention, its probabilities.
 struct SavedAttention {
   TensorId before_norm;  // the layer's input
+  TensorId own_input;    // (T, M): the norm of it, or itself
   TensorId input, query_key_value, context, softmax;
   TensorId query_key_input;  // -1: queries and keys have no norms
 };

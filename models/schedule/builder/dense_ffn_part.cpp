@@ -32,7 +32,7 @@ void recompute_ffn(StepContext& c, int layer, bool whole, OpId begin, SavedFfn& 
   const Recomputation again(c, begin);
   if (whole)
     dense_ffn_forward(c, layer, saved.own_input, saved);
-  else if (c.is_recomputed(saved.own_input) && !c.is_recomputed(saved.input))
+  else if ((c.is_recomputed(saved.own_input) || c.recomputes(Recompute::MpGather)) && !c.is_recomputed(saved.input))
     saved.input = gather_tokens(c, TensorKind::FfnInput, layer, saved.own_input);
 }
 

@@ -19,7 +19,7 @@ struct SavedFfn {
 TensorId dense_ffn_forward(StepContext& c, int layer, TensorId x, SavedFfn& saved);
 
 // In the backward pass, after `begin` (plan.recompute): the whole forward pass again, if `whole`, or else the gather of
-// an input that was made again.
+// an input that was made again or of which only the own tokens were kept.
 void recompute_ffn(StepContext& c, int layer, bool whole, OpId begin, SavedFfn& saved);
 
 // From the gradient (T, M) of the output to that of the input. `after_gather` adds what is enqueued beside the op.

@@ -38,9 +38,12 @@ void add_loss(StepContext& c, TensorId tokens, TensorId logits) {
   c.add(c.op(OpKind::Loss, Phase::Forward, layer, compute, c.end_work().loss(c.training())), reads, writes);
 }
 
-// The final norm of all model-parallel ranks.
-TensorId head_input(StepContext& c, TensorId output) {
-  return gather_tokens(c, TensorKind::HeadInput, c.layers(), norm_forward(c, c.layers(), output));
+// The final norm, of this rank's tokens; and of all model-parallel ranks'.
+void norm_output(StepContext& c, SavedEnds& saved) {
+  saved.own_head_input = norm_forward(c, c.layers(), saved.output);
+}
+void gather_head_input(StepContext& c, SavedEnds& saved) {
+  saved.head_input = gather_tokens(c, TensorKind::HeadInput, c.layers(), saved.own_head_input);
 }
 
 }  // namespace
@@ -74,24 +77,26 @@ void head_forward(StepContext& c, TensorId output, SavedEnds& saved) {
   const LayerVolumes& v = c.volumes(0);
   if (!c.has_embedding()) saved.tokens_last = add_tokens(c);
   saved.output = output;
-  saved.head_input = head_input(c, output);
+  norm_output(c, saved);
+  gather_head_input(c, saved);
   saved.logits = c.activation(TensorKind::Logits, c.layers(), v.sequence_tokens * c.ends().words);
   c.add(c.op(OpKind::OutputHead, Phase::Forward, c.layers(), c.streams().compute, c.end_work().head(Phase::Forward)),
         {saved.head_input, c.end_weights().head}, {saved.logits});
   add_loss(c, saved.tokens_last, saved.logits);
 }
 
-TensorId head_backward(StepContext& c, const SavedEnds& saved) {
+TensorId head_backward(StepContext& c, SavedEnds saved) {
   const LayerVolumes& v = c.volumes(0);
-  TensorId input = saved.head_input;
-  if (c.recomputes(Recompute::Norms)) {
+  const bool norms = c.recomputes(Recompute::Norms);
+  if (norms || c.recomputes(Recompute::MpGather)) {
     const Recomputation again(c, c.last_writer(saved.logits));
-    input = head_input(c, saved.output);
+    if (norms) norm_output(c, saved);
+    gather_head_input(c, saved);
   }
   TensorId d_normed = c.activation(TensorKind::HeadInput, c.layers(), v.sequence_tokens * v.hidden, /*gradient=*/true);
   Op o = c.op(OpKind::OutputHead, Phase::Backward, c.layers(), c.streams().compute, c.end_work().head(Phase::Backward));
   o.gradients = c.ends().share_weights() ? c.embedding_gradients() : c.head_gradients();
-  c.add(o, {saved.logits, input, c.end_weights().head}, {c.dense_gradients(), d_normed});
+  c.add(o, {saved.logits, saved.head_input, c.end_weights().head}, {c.dense_gradients(), d_normed});
   if (c.mp_gathers()) {
     const TensorId own = d_normed;
     d_normed = c.activation(TensorKind::NormedInput, c.layers(), v.tokens * v.hidden, /*gradient=*/true);

@@ -7,8 +7,9 @@ namespace dovetail::builder {
 
 // Tensors of one micro-batch that the forward pass leaves for the backward pass.
 struct SavedEnds {
-  TensorId tokens_first, tokens_last;   // of the first and the last stage, which may be the same
-  TensorId output, head_input, logits;  // the last layer's output; after the loss the logits' gradient
+  TensorId tokens_first, tokens_last;  // of the first and the last stage, which may be the same
+  TensorId output, own_head_input;     // the last layer's; the final norm (T, M) of it
+  TensorId head_input, logits;         // of all model-parallel ranks; after the loss the logits' gradient
 };
 
 // Returns the first layer's input (T, M).
@@ -19,6 +20,6 @@ void embedding_backward(StepContext& c, TensorId d_input, const SavedEnds& saved
 // The final norm, the output head, and the loss with its gradient by the logits.
 void head_forward(StepContext& c, TensorId output, SavedEnds& saved);
 // Returns the gradient of the last layer's output.
-TensorId head_backward(StepContext& c, const SavedEnds& saved);
+TensorId head_backward(StepContext& c, SavedEnds saved);
 
 }  // namespace dovetail::builder

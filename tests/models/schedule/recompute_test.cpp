@@ -168,6 +168,26 @@ TEST_CASE("Up-projections of latent attention run again from its low ranks, by h
   CHECK(added(both, 1).kinds == std::set{OpKind::Projection, OpKind::Attention});
 }
 
+TEST_CASE("Tokens of the mp ranks are gathered again from the own ones, by hand", "[recompute]") {
+  Experiment e = gated(2, Extent::Model);
+  e.parallelism = {2, 2, 2, 2, 1, 1};  // 16 tokens of two ranks, 8 of them here
+  e.model.shared_experts = {2, 6, false};
+  const Schedule plain = step_of(e, {}), again = step_of(e, {Recompute::MpGather});
+  // Attention and shared experts read 16 rows of 8; the normed 8 of the rank are kept for one, as they are for the
+  // gate's backward pass already for the other.
+  CHECK(kept_bytes(again, 1) == kept_bytes(plain, 1) - 2 * 16 * 8 * 4 + 8 * 8 * 4);
+  const Added gathers = added(again, 1);
+  CHECK(gathers.kinds == std::set{OpKind::MpAllGather});
+  CHECK(gathers.messages == 2 * 16 * 8 * 4);
+  CHECK(added(again, 2).messages == 16 * 8 * 4);  // the output head's
+  CHECK(kept_bytes(again, 2) == kept_bytes(plain, 2) - 16 * 8 * 4 + 8 * 8 * 4);
+  // Without the norm of the own ones too, both run again.
+  CHECK(added(step_of(e, {Recompute::MpGather, Recompute::Norms}), 1).kinds ==
+        std::set{OpKind::Norm, OpKind::MpAllGather});
+  e.parallelism = {4, 1, 2, 2, 1, 1};
+  CHECK_THROWS_WITH(step_of(e, {Recompute::MpGather}), Contains("needs mp ranks that gather tokens"));
+}
+
 TEST_CASE("Activated rows that were not kept are written once more by the backward pass", "[recompute]") {
   const Experiment e = gated();
   const Schedule plain = step_of(e, {}), without = step_of(e, {Recompute::Activation});
