@@ -288,6 +288,8 @@ ScheduleFile read_schedule(const JsonFile& input) {
   s.micro_batches = root.integer("micro_batches", 1, small_max);
   s.graphs = file.plan.graphs;
   s.scores_at = file.plan.scores_at;
+  s.expert_kernel = file.plan.expert_kernel;
+  s.row_tile = file.plan.row_tile;
   s.virtual_stages = file.plan.virtual_stages;
   for (const JsonReader& r : root.at("rank_classes").elements()) s.classes.push_back({r.integer("ranks", 1)});
   for (const JsonReader& r : root.at("streams").elements())

@@ -16,7 +16,16 @@ RoutedRows::RoutedRows(const Experiment& experiment, const Schedule& schedule)
       capacity_(layer_volumes(e_).capacity),
       group_(group_comb(schedule.groups, GroupKind::Ep)),
       experts_(e_.model.experts / group_.size),
-      alike_(e_.workload.routing.kind != RoutingKind::Trace) {}
+      alike_(e_.workload.routing.kind != RoutingKind::Trace),
+      grouped_(schedule.expert_kernel == ExpertKernel::Grouped),
+      tile_(std::max(1, schedule.row_tile)),
+      shards_(group_comb(schedule.groups, GroupKind::Esp)),
+      ranks_(e_.parallelism.stage_ranks()) {}
+
+bool RoutedRows::moves(const Op& op) {
+  const OpEntry& entry = entry_of(op.kind);
+  return op.exchange() != nullptr && (entry.exchanges_rows || entry.on_arrived);
+}
 
 const RoutedRows::Loads& RoutedRows::loads(int layer, int rank) const {
   const auto [at, fresh] = loads_.try_emplace(alike_ ? std::pair{0, 0} : std::pair{layer, rank});
@@ -80,11 +89,48 @@ double RoutedRows::exchanged(const Op& op, int rank) const {
   return std::max(sent / group_.size, arrived(op, rank));
 }
 
-Work RoutedRows::work(const Op& op, int rank) const {
-  Work work = op.work;
+// The share of the capacity's rows that a grouped kernel computes: each expert's own ones from all ranks that share it,
+// in whole tiles.
+double RoutedRows::computed(const Op& op, int owner) const {
+  const RowRange rows = op.rows.size() == 0 ? RowRange{0, capacity_} : op.rows;
+  const auto tiles = [&](std::int64_t count) { return (count + tile_ - 1) / tile_ * tile_; };
+  const std::int64_t copies = std::int64_t{group_.size} * shards_.size;
+  std::int64_t sum = 0;
+  for (int local = 0; local < experts_; ++local) {
+    std::int64_t own = 0;
+    for (int shard = 0; shard < shards_.size; ++shard)
+      for (int source = 0; source < group_.size; ++source) {
+        const int rank = member(owner / shards_.size * shards_.size + shard, source);
+        const std::int64_t load = loads(op.layer, rank)[static_cast<std::size_t>(place(owner) * experts_ + local)];
+        own += std::clamp<std::int64_t>(load - rows.first, 0, rows.size());
+      }
+    sum += tiles(own);
+  }
+  return static_cast<double>(sum) / static_cast<double>(experts_ * tiles(copies * rows.size()));
+}
+
+double RoutedRows::share_of(const Op& op, int rank) const {
   const OpEntry& entry = entry_of(op.kind);
-  if (!entry.exchanges_rows && !entry.on_arrived) return work;
-  const double share = entry.exchanges_rows ? exchanged(op, rank) : arrived(op, rank);
+  if (entry.exchanges_rows) return exchanged(op, rank);
+  if (!entry.on_arrived) return 1;
+  if (op.exchange() != nullptr) return arrived(op, rank);
+  return grouped_ ? computed(op, rank) : 1;
+}
+
+Work RoutedRows::work(const Op& op, int rank) const {
+  return shared(op, share_of(op, rank));
+}
+
+Work RoutedRows::largest(const Op& op) const {
+  if (const OpEntry& entry = entry_of(op.kind); !entry.exchanges_rows && !entry.on_arrived) return op.work;
+  double most = 0;
+  for (int rank = 0; rank < ranks_; ++rank) most = std::max(most, share_of(op, rank));
+  return shared(op, most);
+}
+
+Work RoutedRows::shared(const Op& op, double share) {
+  Work work = op.work;
+  if (share == 1) return work;
   if (auto* exchange = std::get_if<ExchangeWork>(&work)) exchange->message = exchange->message * share;
   if (auto* kernel = std::get_if<KernelWork>(&work)) {
     kernel->flops = kernel->flops * share;
