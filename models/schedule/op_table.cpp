@@ -9,7 +9,9 @@ using namespace roles;
 constexpr std::string_view scratch = "eager; nothing else reads it";
 
 // Of the rows that an op sends, and of those that it receives; of an expert's rows.
-constexpr Operand moved_counts{Count::Any, row_counts, "routed messages: of what is sent, then of what arrives"};
+constexpr std::string_view two_counts = "routed messages: of what is sent, then of what arrives";
+constexpr Operand moved_counts{Count::Any, RowCounts | ArrivingCounts, two_counts};
+constexpr Operand shard_counts{Count::Any, row_counts, two_counts};
 constexpr Operand own_counts{Count::Optional, row_counts, "routed messages"};
 constexpr Operand gate_counts{Count::Optional, RowCounts, "routed messages"};
 
@@ -182,8 +184,8 @@ constexpr auto entries = std::to_array<OpEntry>({
      .communicates = true,
      .on_arrived = true,
      .signatures =
-         {{Phase::Forward, {Dispatched | Encoded | Compressed, moved_counts}, {ExpertInput | Compressed}},
-          {Phase::Backward, {gradient_of(ExpertInput), moved_counts}, {gradient_of(Dispatched)}, "a reduce-scatter"}}},
+         {{Phase::Forward, {Dispatched | Encoded | Compressed, shard_counts}, {ExpertInput | Compressed}},
+          {Phase::Backward, {gradient_of(ExpertInput), shard_counts}, {gradient_of(Dispatched)}, "a reduce-scatter"}}},
     {.kind = OpKind::Expert,
      .name = "expert",
      .letter = 'E',
@@ -214,9 +216,9 @@ constexpr auto entries = std::to_array<OpEntry>({
      .part = OpPart::Experts,
      .communicates = true,
      .on_arrived = true,
-     .signatures = {{Phase::Forward, {ExpertPartial, moved_counts}, {ExpertOutput}},
+     .signatures = {{Phase::Forward, {ExpertPartial, shard_counts}, {ExpertOutput}},
                     {Phase::Backward,
-                     {gradient_of(ExpertOutput | Combined | Compressed), moved_counts},
+                     {gradient_of(ExpertOutput | Combined | Compressed), shard_counts},
                      {gradient_of(ExpertPartial | Compressed)},
                      "an all-gather"}}},
     {.kind = OpKind::Combine,
@@ -452,7 +454,7 @@ constexpr auto entries = std::to_array<OpEntry>({
      .on_arrived = true,
      .floats = true,
      .restores = true,
-     .signatures = {{Phase::Backward, {Dispatched | Encoded | Compressed, moved_counts}, {ExpertInput | Compressed}}}},
+     .signatures = {{Phase::Backward, {Dispatched | Encoded | Compressed, shard_counts}, {ExpertInput | Compressed}}}},
     {.kind = OpKind::RestoreHidden,
      .name = "restore_hidden",
      .letter = 'K',

@@ -19,7 +19,7 @@ namespace {
 Experiment experiment_with_exchanges() {
   Random random(3);
   for (;;) {
-    Experiment e = random_executable(random);
+    Experiment e = random_on_device(random);
     e.workload.gate = {};
     e.workload.dtype = DType::Fp32;
     e.model.expert_kind = ExpertKind::Gated;
