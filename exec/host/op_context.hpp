@@ -5,6 +5,12 @@
 
 namespace dovetail::exec {
 
+// Bytes that an op sends to other ranks, in the formats of its tensors; and those that it would send with room for the
+// whole capacity.
+struct SentBytes {
+  double sent = 0, padded = 0;
+};
+
 // With where its tensors lie and how it talks to other ranks.
 template <class Scalar>
 struct OpContext : OpOperands {
@@ -12,6 +18,7 @@ struct OpContext : OpOperands {
   Communicator* communicator = nullptr;        // of the op's group and stream; null where it talks to no other rank
   double ready = 0;                            // virtual; a collective raises it to the latest of its group
   int training_step = 1;                       // for Adam; counts from 1
+  SentBytes traffic = {};                      // of an exchange, which fills it
 
   Scalar* data(TensorId id) const { return id.exists() ? tensors[id] : nullptr; }
   const Scalar* read(Role role) const { return data(read_id(role)); }

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "exec/host/clipping.hpp"
 #include "exec/host/query_key_norm.hpp"
+#include "exec/host/row_exchange.hpp"
 #include "exec/step/wire_format.hpp"
 #include "models/base/errors.hpp"
 #include "models/schedule/op_work.hpp"
@@ -178,6 +180,8 @@ void forward_gate(OpContext<Scalar>& c) {
   }
   gate_forward<Scalar>(c.shape, input, read_router(c), place_of(c), preset_of_part(c),
                        {find(TensorKind::Routing), find(TensorKind::CombineWeights), find(TensorKind::RoutingMask)});
+  if (Scalar* const counts = find(TensorKind::RowCounts); counts != nullptr)
+    count_rows<Scalar>(c.shape, find(TensorKind::Routing), counts);
 }
 
 template <class Scalar>
@@ -242,8 +246,22 @@ void backward_decode(OpContext<Scalar>& c) {
          write_chunks(c, gradient_of(TensorKind::Combined | TensorKind::ShadowOutput)));
 }
 
+// The rows of each block that a grouped kernel computes.
+template <class Scalar>
+std::optional<OwnRows> own_rows(const OpContext<Scalar>& c) {
+  if (c.schedule.expert_kernel != ExpertKernel::Grouped) return std::nullopt;
+  const TensorId counts = c.read_id(roles::row_counts);
+  const std::int64_t blocks = c.tensor(counts).elements;
+  return OwnRows{taken_rows<Scalar>(c.data(counts), blocks, {0, c.shape.capacity}), std::max(1, c.schedule.row_tile)};
+}
+
 template <class Scalar>
 void forward_expert(OpContext<Scalar>& c) {
+  if (const auto own = own_rows(c))
+    return grouped_forward<Scalar>(expert_shape(c), *own, {c.op.rows, c.read(roles::expert_input)},
+                                   c.read(roles::expert_weights), c.write(TensorKind::Hidden),
+                                   c.write(roles::expert_output), c.data(c.find_write(TensorKind::Activated)),
+                                   c.data(c.find_read(roles::row_scores)));
   expert_forward<Scalar>(expert_shape(c), {c.op.rows, c.read(roles::expert_input)}, c.read(roles::expert_weights),
                          c.write(TensorKind::Hidden), c.write(roles::expert_output),
                          c.data(c.find_write(TensorKind::Activated)), c.data(c.find_read(roles::row_scores)));
@@ -251,6 +269,9 @@ void forward_expert(OpContext<Scalar>& c) {
 
 template <class Scalar>
 void restore_hidden(OpContext<Scalar>& c) {
+  if (const auto own = own_rows(c))
+    return grouped_hidden<Scalar>(expert_shape(c), *own, {c.op.rows, c.read(roles::expert_input)},
+                                  c.read(roles::expert_weights), c.write(TensorKind::Hidden));
   expert_hidden<Scalar>(expert_shape(c), {c.op.rows, c.read(roles::expert_input)}, c.read(roles::expert_weights),
                         c.write(TensorKind::Hidden));
 }
@@ -279,10 +300,14 @@ void backward_expert(OpContext<Scalar>& c) {
                     c.data(hidden[i]),
                     activated.empty() ? nullptr : c.data(activated[i]),
                     scores.empty() ? nullptr : c.data(scores[i])});
-  expert_backward<Scalar>(
-      expert_shape(c), {c.op.rows, c.read(roles::d_expert_output)}, c.read(roles::expert_weights), kept,
-      {gradient, c.write(gradient_of(roles::expert_input)), c.write(gradient_of(TensorKind::Hidden)),
-       c.data(c.find_write(gradient_of(TensorKind::DispatchedScores)))});
+  const Chunk<const Scalar> d_output{c.op.rows, c.read(roles::d_expert_output)};
+  const ExpertGradients<Scalar> gradients{gradient, c.write(gradient_of(roles::expert_input)),
+                                          c.write(gradient_of(TensorKind::Hidden)),
+                                          c.data(c.find_write(gradient_of(TensorKind::DispatchedScores)))};
+  if (const auto own = own_rows(c))
+    grouped_backward<Scalar>(expert_shape(c), *own, d_output, c.read(roles::expert_weights), kept, gradients);
+  else
+    expert_backward<Scalar>(expert_shape(c), d_output, c.read(roles::expert_weights), kept, gradients);
 }
 
 // The format is that of the compressed rows.
