@@ -55,8 +55,11 @@ class MemberExchange {
   static std::int64_t sent_by(const NativeCollective& n, const Communicator& communicator) {
     const std::int64_t others = communicator.size() - 1, block = n.block(communicator.size());
     switch (n.collective) {
-      case Collective::AllReduce:  // its part of the sums to each other, and theirs back
-        return 2 * others * block / communicator.size();
+      case Collective::AllReduce: {  // what the others sum up, and then its own share of the sums
+        const std::int64_t own = block * (communicator.rank() + 1) / communicator.size() -
+                                 block * communicator.rank() / communicator.size();
+        return block - own + others * own;
+      }
       case Collective::Broadcast:
         return communicator.rank() == n.root ? others * block : 0;
       case Collective::Reduce:

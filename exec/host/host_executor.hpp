@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "exec/host/op_context.hpp"
 #include "exec/reference/model_data.hpp"
 #include "exec/reference/routing.hpp"
 #include "exec/run/emulation.hpp"
@@ -31,9 +30,6 @@ class HostExecutor : public Executor {
   // Holds ops to `durations` (by op, wall seconds; none: not held) from the next step on, and counts overruns from 0.
   // See Emulation.
   virtual void emulate(IdVector<OpId, std::optional<Seconds>> durations, Seconds tolerance, bool spin) = 0;
-
-  // By op, the bytes that all ranks have sent to others in the last step.
-  virtual IdVector<OpId, SentBytes> sent_bytes() = 0;
 
   // Is told of each op of each rank here from the next step on.
   virtual void report_to(Progress& progress) = 0;

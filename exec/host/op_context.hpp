@@ -1,15 +1,10 @@
 // An op of a schedule on one rank of a host, as kernels see it.
 #pragma once
+#include "exec/run/sent_bytes.hpp"
 #include "exec/step/op_operands.hpp"
 #include "exec/transport/transport.hpp"
 
 namespace dovetail::exec {
-
-// Bytes that an op sends to other ranks, in the formats of its tensors; and those that it would send with room for the
-// whole capacity.
-struct SentBytes {
-  double sent = 0, padded = 0;
-};
 
 // With where its tensors lie and how it talks to other ranks.
 template <class Scalar>
