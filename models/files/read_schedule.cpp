@@ -88,6 +88,7 @@ Workload read_workload(const JsonReader& r) {
   w.causal = r.boolean("causal");
   w.products = r.enumeration("products", dtype_names);
   w.extent = r.enumeration_or("extent", extent_names, w.extent);
+  w.message_sizes = r.enumeration_or("message_sizes", message_sizes_names, w.message_sizes);
   if (r.has("gradients")) w.gradients = r.enumeration("gradients", dtype_names);
   if (r.has("clip_gradients")) w.clip_gradients = r.number("clip_gradients", 0);
   if (const auto loads = r.find("router_loads"))
