@@ -126,6 +126,10 @@ void add_stage_transfers(const Experiment& e, std::vector<std::string>& notes) {
 
 void add_routing(const Experiment& e, std::vector<std::string>& notes) {
   const Workload& w = e.workload;
+  if (w.message_sizes == MessageSizes::Routed && !e.cluster.network)
+    notes.emplace_back(
+        "routed messages: every rank takes the time of the one that has most rows, since the cluster has no network in "
+        "which ranks differ; memory counts buffers for the whole capacity");
   if (w.routing.kind == RoutingKind::Router && w.capacity_factor > 0) return;
   const RoutingSummary routing = summarize_routing(e);
   const bool by_router = w.routing.kind == RoutingKind::Router;

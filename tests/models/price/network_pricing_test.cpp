@@ -233,6 +233,24 @@ TEST_CASE("routed messages: the owner of a hot expert receives and works more") 
   // Sent: (6 + 10) / 64. Received by member 1: 10 / 32 of both blocks.
   CHECK(dispatched(0) == Approx(padded * 16 / 64));
   CHECK(dispatched(1) == Approx(padded * 10 / 32));
+  // Of 128 rows a member's experts have those that are taken with a grouped kernel, and all with a batched one.
+  const auto worked = [](const PricedSchedule& priced, int c) {
+    const OpId i = first_op(*priced.schedule, OpKind::Expert, c);
+    return (priced.duration[i] - priced.fixed[i]).value();
+  };
+  e.cluster.device.memory_bandwidth = BytesPerSecond(1e20);
+  Plan grouped;
+  grouped.expert_kernel = ExpertKernel::Grouped;
+  const PricedSchedule own = priced_on(e, grouped), batched = priced_on(e, Plan{});
+  REQUIRE(own.schedule->classes.size() == 2);
+  const double all = worked(batched, 0);
+  CHECK(worked(batched, 1) == Approx(all));
+  CHECK(worked(own, 0) == Approx(all * 6 / 32));
+  CHECK(worked(own, 1) == Approx(all * 10 / 32));
+  grouped.row_tile = 8;  // of 4 ranks: 12 and 12 rows are two tiles each; 8 and 32 rows are five in all
+  const PricedSchedule tiled = priced_on(e, grouped);
+  CHECK(worked(tiled, 0) == Approx(all * 32 / 128));
+  CHECK(worked(tiled, 1) == Approx(all * 40 / 128));
 }
 
 TEST_CASE("what is not simulated with a described network is refused with the reason") {
