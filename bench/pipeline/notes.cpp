@@ -129,7 +129,7 @@ void add_routing(const Experiment& e, std::vector<std::string>& notes) {
   if (w.message_sizes == MessageSizes::Routed && !e.cluster.network)
     notes.emplace_back(
         "routed messages: every rank takes the time of the one that has most rows, since the cluster has no network in "
-        "which ranks differ; memory counts buffers for the whole capacity");
+        "which ranks differ");
   if (w.routing.kind == RoutingKind::Router && w.capacity_factor > 0) return;
   const RoutingSummary routing = summarize_routing(e);
   const bool by_router = w.routing.kind == RoutingKind::Router;

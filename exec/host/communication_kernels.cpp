@@ -56,8 +56,8 @@ class MemberExchange {
     const std::int64_t others = communicator.size() - 1, block = n.block(communicator.size());
     switch (n.collective) {
       case Collective::AllReduce: {  // what the others sum up, and then its own share of the sums
-        const std::int64_t own = block * (communicator.rank() + 1) / communicator.size() -
-                                 block * communicator.rank() / communicator.size();
+        const std::int64_t own =
+            block * (communicator.rank() + 1) / communicator.size() - block * communicator.rank() / communicator.size();
         return block - own + others * own;
       }
       case Collective::Broadcast:

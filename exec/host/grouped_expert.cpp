@@ -136,9 +136,8 @@ void grouped_forward(const LayerShape& shape, const OwnRows& own, Chunk<const Sc
 }
 
 template <class Scalar>
-void grouped_backward(const LayerShape& shape, const OwnRows& own, Chunk<const Scalar> d_partial,
-                      const Scalar* weights, std::span<const KeptChunk<Scalar>> kept,
-                      const ExpertGradients<Scalar>& gradients) {
+void grouped_backward(const LayerShape& shape, const OwnRows& own, Chunk<const Scalar> d_partial, const Scalar* weights,
+                      std::span<const KeptChunk<Scalar>> kept, const ExpertGradients<Scalar>& gradients) {
   const std::int64_t m = shape.hidden, width = shape.hidden_row(), wide = shape.weight_shards * shape.shard;
   std::fill_n(gradients.input, rows_of(shape, d_partial.rows) * m, Scalar(0));
   if (gradients.scores != nullptr) std::fill_n(gradients.scores, rows_of(shape, d_partial.rows), Scalar(0));
@@ -170,12 +169,11 @@ void grouped_backward(const LayerShape& shape, const OwnRows& own, Chunk<const S
     const Scalar* const scores =
         has_scores ? pack.gather(memory.scores, 1, kept_at([](Kept k) { return k.scores; }, 1)).data : nullptr;
     for (std::int64_t shard = 0; shard < shape.weight_shards; ++shard)
-      run_backward<Scalar>(
-          shape, {shape, weights, shard, expert}, {shape, gradients.weights, shard, expert},
-          {x, of_shard<const Scalar>(shape, h, shard),
-           activated_of<const Scalar>(shape, activated.data, 0, pack.rows(), shard), scores},
-          d_y, d_x, shard == 0 ? Into::Overwrite : Into::Add, of_shard(shape, d_h, shard),
-          gradients.scores == nullptr ? nullptr : d_scores.data, scratch);
+      run_backward<Scalar>(shape, {shape, weights, shard, expert}, {shape, gradients.weights, shard, expert},
+                           {x, of_shard<const Scalar>(shape, h, shard),
+                            activated_of<const Scalar>(shape, activated.data, 0, pack.rows(), shard), scores},
+                           d_y, d_x, shard == 0 ? Into::Overwrite : Into::Add, of_shard(shape, d_h, shard),
+                           gradients.scores == nullptr ? nullptr : d_scores.data, scratch);
     pack.scatter(d_x, at(gradients.input, m));
     pack.scatter(d_h, at(gradients.hidden, width));
     if (gradients.scores != nullptr) pack.scatter(d_scores, at(gradients.scores, 1));

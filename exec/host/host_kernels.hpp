@@ -191,9 +191,8 @@ template <class Scalar>
 void grouped_hidden(const LayerShape& shape, const OwnRows& own, Chunk<const Scalar> input, const Scalar* weights,
                     Scalar* hidden);
 template <class Scalar>
-void grouped_backward(const LayerShape& shape, const OwnRows& own, Chunk<const Scalar> d_partial,
-                      const Scalar* weights, std::span<const KeptChunk<Scalar>> kept,
-                      const ExpertGradients<Scalar>& gradients);
+void grouped_backward(const LayerShape& shape, const OwnRows& own, Chunk<const Scalar> d_partial, const Scalar* weights,
+                      std::span<const KeptChunk<Scalar>> kept, const ExpertGradients<Scalar>& gradients);
 
 // update.cpp: one step of Adam (adam_rule.hpp), which counts from 1.
 template <class Scalar>

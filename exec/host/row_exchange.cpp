@@ -32,7 +32,8 @@ class CountedBlocks {
   std::vector<Scalar> pack(std::int64_t i, std::int64_t parts) const {
     std::vector<Scalar> packed;
     packed.reserve(static_cast<std::size_t>(elements(i, parts)));
-    for_each(i, parts, [&](const Scalar* first, std::int64_t count) { packed.insert(packed.end(), first, first + count); });
+    for_each(i, parts,
+             [&](const Scalar* first, std::int64_t count) { packed.insert(packed.end(), first, first + count); });
     return packed;
   }
   void unpack(std::int64_t i, std::int64_t parts, const std::vector<Scalar>& packed) const {

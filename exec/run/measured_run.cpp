@@ -67,9 +67,10 @@ class MeasuredRun {
         rows.sent += sent[i].sent;
         rows.padded += sent[i].padded;
       }
-    result_.notes.push_back(fmt::format("routed messages: ranks sent each other {:.4g} MB of rows in a step; with room "
-                                        "for the whole capacity it would be {:.4g} MB",
-                                        1e-6 * rows.sent, 1e-6 * rows.padded));
+    result_.notes.push_back(
+        fmt::format("routed messages: ranks sent each other {:.4g} MB of rows in a step; with room "
+                    "for the whole capacity it would be {:.4g} MB",
+                    1e-6 * rows.sent, 1e-6 * rows.padded));
   }
 
   // A poisoned first step, compared with the reference. With ReLU in float, about one in ten large runs has a gradient

@@ -10,6 +10,7 @@
 #include "models/base/names.hpp"
 #include "models/files/read_parts.hpp"
 #include "models/files/schedule_match.hpp"
+#include "models/network/routed_rows.hpp"
 #include "models/price/contention.hpp"
 #include "models/schedule/op_table.hpp"
 #include "models/schedule/operand_check.hpp"
@@ -310,8 +311,10 @@ ScheduleFile read_schedule(const JsonFile& input) {
   }
   if (!file.priced.launch.empty() && file.priced.launch.size() != s.ops.size())
     root.fail("ops", "launch_s in some ops alone, expected it in all or none");
-  file.priced.schedule = std::make_shared<const Schedule>(std::move(s));
+  const auto schedule = std::make_shared<Schedule>(std::move(s));
+  file.priced.schedule = schedule;
   require_match(file, input);
+  set_held_rows(file.experiment, *schedule);  // not in the file: it follows from the question, which is right now
   file.priced.contended = is_contended(file.priced);
   return file;
 }

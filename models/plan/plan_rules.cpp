@@ -113,11 +113,13 @@ void require_grouped(const RuledPlan& r) {
            "grouped contradicts workload.message_sizes padded, which does not tell an expert how many of its rows are "
            "used; expected batched, or message_sizes routed");
   if (p.layout == Layout::RankMajor)
-    refuse("expert_kernel", "grouped contradicts plan.layout rank_major, where an expert has a product for the rows of "
-                            "each rank; expected batched, or layout expert_major");
+    refuse("expert_kernel",
+           "grouped contradicts plan.layout rank_major, where an expert has a product for the rows of "
+           "each rank; expected batched, or layout expert_major");
   if (r.experiment.model.expert_profile.given())
-    refuse("expert_kernel", "grouped contradicts model.expert_profile, whose times are of equally many rows; expected "
-                            "batched");
+    refuse("expert_kernel",
+           "grouped contradicts model.expert_profile, whose times are of equally many rows; expected "
+           "batched");
 }
 
 std::vector<int> backward_degrees(const Plan& p, const Experiment& e) {

@@ -72,8 +72,8 @@ Executed execute(const Experiment& e, const Plan& plan) {
   const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
   const auto transport =
       make_inproc_transport(schedule->groups, e.cluster.gpus(), static_cast<int>(schedule->streams.size()));
-  const auto executor = make_host_executor(e, schedule, Element::Float, random_model_data(e, 3, plan.micro_batches), {},
-                                           *transport);
+  const auto executor =
+      make_host_executor(e, schedule, Element::Float, random_model_data(e, 3, plan.micro_batches), {}, *transport);
   executor->run_step(Poison::Yes);
   return {schedule, executor->sent_bytes()};
 }
@@ -229,9 +229,7 @@ TEST_CASE("A grouped kernel touches no row but the expert's own", "[dropless]") 
   const auto width = static_cast<std::size_t>(shape.hidden_row());
   test::Values weights = random_values(static_cast<std::size_t>(2 * shape.expert_parameters()), 1),
                input = random_values(all * 4, 2), d_output = random_values(all * 4, 3);
-  const auto taken = [&](std::size_t row) {
-    return static_cast<std::int64_t>(row % 3) < own.counts[row / 3];
-  };
+  const auto taken = [&](std::size_t row) { return static_cast<std::int64_t>(row % 3) < own.counts[row / 3]; };
   const auto with = [&](test::Values values, double value) {
     for (std::size_t i = 0; i < values.size(); ++i)
       if (!taken(i / 4)) values[i] = value;

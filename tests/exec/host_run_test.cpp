@@ -129,7 +129,8 @@ TEST_CASE("A run says what it sent with messages as large as what was chosen") {
   const RunResult r = run_on_host(e, priced(e, plan), options);
   CHECK(r.report.numerics_ok);
   CHECK(r.report.dropped == 0);
-  CHECK(std::ranges::any_of(r.notes, [](const std::string& n) { return n.starts_with("routed messages: ranks sent"); }));
+  CHECK(
+      std::ranges::any_of(r.notes, [](const std::string& n) { return n.starts_with("routed messages: ranks sent"); }));
 }
 
 TEST_CASE("Where the router decides, an open capacity is what it needs with this seed") {

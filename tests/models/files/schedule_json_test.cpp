@@ -70,8 +70,8 @@ ScheduleFile read_text(const std::string& text) {
 }  // namespace
 
 TEST_CASE("a schedule file read and written again is the same file, and predicts the same") {
-  const ScheduleFile file = GENERATE(example(), pipelined_example(), sharded_example(true), sharded_example(false),
-                                     dropless_example());
+  const ScheduleFile file =
+      GENERATE(example(), pipelined_example(), sharded_example(true), sharded_example(false), dropless_example());
   const std::string text = to_json(file).dump(1);
   const ScheduleFile again = read_text(text);
   CHECK(to_json(again).dump(1) == text);
@@ -79,6 +79,8 @@ TEST_CASE("a schedule file read and written again is the same file, and predicts
   CHECK(analytic_makespan(again.priced, scratch) == analytic_makespan(file.priced, scratch));
   CHECK(again.priced.schedule->expert_kernel == file.plan.expert_kernel);
   CHECK(again.priced.schedule->row_tile == file.plan.row_tile);
+  for (const TensorId i : again.priced.schedule->tensors.ids())
+    CHECK(again.priced.schedule->tensors[i].held == file.priced.schedule->tensors[i].held);
 }
 
 TEST_CASE("a schedule file keeps activities that ops share, and changes of speed") {

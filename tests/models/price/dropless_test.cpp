@@ -43,7 +43,7 @@ double busy(const PricedSchedule& p, OpKind kind, Phase phase = Phase::Forward) 
   return 0;
 }
 
-constexpr double rows_of_all = 2 * 4 * 8;     // of two experts on a rank: 4 ranks with room for 8 rows each
+constexpr double rows_of_all = 2 * 4 * 8;       // of two experts on a rank: 4 ranks with room for 8 rows each
 constexpr double flops_of_row = 2 * 2 * 8 * 8;  // two products of M 8 by S 8
 
 }  // namespace
@@ -68,6 +68,24 @@ TEST_CASE("A grouped kernel rounds the rows of each expert up to a tile, a batch
   const PricedSchedule batched = price_plan(hot_expert(), Plan());
   CHECK(busy(batched, OpKind::Expert) == Approx(rows_of_all * flops_of_row * 1e-12));
   CHECK(busy(batched, OpKind::Dispatch) == busy(tiled, OpKind::Dispatch));
+}
+
+TEST_CASE("Tensors hold the rows that are there, on the rank that has most") {
+  const auto held = [](const Plan& plan, TensorKind kind) {
+    const Schedule s = build_schedule(hot_expert(), plan);
+    const auto t = std::ranges::find(s.tensors, kind, &Tensor::kind);
+    REQUIRE(t != s.tensors.end());
+    CHECK(t->bytes().value() == Approx(t->held * static_cast<double>(t->elements) * 4));
+    return t->held;
+  };
+  CHECK(held(grouped(), TensorKind::Encoded) == Approx(16. / 32));
+  CHECK(held(grouped(), TensorKind::Combined) == Approx(16. / 32));
+  CHECK(held(grouped(), TensorKind::Dispatched) == Approx(10. / 16));
+  CHECK(held(grouped(), TensorKind::Hidden) == Approx(10. / 16));
+  CHECK(held(grouped(12), TensorKind::Hidden) == Approx(48. / 72));
+  CHECK(held(Plan(), TensorKind::Hidden) == 1);
+  CHECK(held(Plan(), TensorKind::Encoded) == Approx(16. / 32));
+  CHECK(held(grouped(), TensorKind::MoeInput) == 1);
 }
 
 TEST_CASE("Chunks of a grouped kernel have the rows that fall into them") {

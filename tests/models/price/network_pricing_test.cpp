@@ -153,8 +153,7 @@ TEST_CASE("no collective or step is faster than its calibration, nor any exchang
       const double least = into_node(e, folded.schedule->groups, op);
       REQUIRE((folded.duration[i] - folded.fixed[i]).value() >= least * (1 - 1e-9));
       native += least > 0;
-      if (op.collective() != Collective::AllToAll || !folded.schedule->steps_of(op).empty())
-        continue;
+      if (op.collective() != Collective::AllToAll || !folded.schedule->steps_of(op).empty()) continue;
       double bound = 0;
       for (const auto& [link, bytes] : counted(e, folded.schedule->groups, op, network))
         bound = std::max(bound, bytes / network.links()[static_cast<std::size_t>(link)].bandwidth.value());
@@ -260,7 +259,8 @@ TEST_CASE("what is not simulated with a described network is refused with the re
   e.parallelism.pp = 2;
   e.cluster.nodes = 4;
   e.workload.layers = e.model.layers = 2;
-  CHECK_THROWS_WITH(validate(e), Catch::Contains("routed is not built yet with pipeline stages on a described network"));
+  CHECK_THROWS_WITH(validate(e),
+                    Catch::Contains("routed is not built yet with pipeline stages on a described network"));
   e.cluster.network.reset();
   CHECK_NOTHROW(validate(e));
   e = small(1e9, 2);
