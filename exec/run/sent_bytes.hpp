@@ -3,7 +3,7 @@
 
 namespace dovetail::exec {
 
-// Of an op, in the formats of its tensors; and what it would send with room for the whole capacity.
+// An op's, in the formats of its tensors; and what it would send with room for the whole capacity.
 struct SentBytes {
   double sent = 0, padded = 0;
 };

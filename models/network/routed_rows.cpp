@@ -146,7 +146,7 @@ double RoutedRows::of_largest(Share share, const StepPlace& place) const {
   if (share == Share::All) return 1;
   const auto [at, fresh] =
       largest_.try_emplace({share, alike_ ? 0 : place.layer, place.rows.first, place.rows.last}, 0.0);
-  // Where all choose alike, ranks at one place have the same rows.
+  // Ranks at one place have the same rows if all choose alike.
   const int step = alike_ ? group_.stride : 1, ranks = alike_ ? group_.stride * group_.size : ranks_;
   for (int rank = 0; fresh && rank < ranks; rank += step)
     at->second = std::max(at->second, of_rank(share, place, rank));

@@ -8,7 +8,7 @@ using namespace roles;
 
 constexpr std::string_view scratch = "eager; nothing else reads it";
 
-// Of the rows that an op sends, and of those that it receives; of an expert's rows.
+// Counts of the rows that an op sends, then of those that it receives; and of an expert's rows.
 constexpr std::string_view two_counts = "routed messages: of what is sent, then of what arrives";
 constexpr Operand moved_counts{Count::Any, RowCounts | ArrivingCounts, two_counts};
 constexpr Operand shard_counts{Count::Any, row_counts, two_counts};

@@ -1,13 +1,12 @@
 #include "models/schedule/builder/row_counts.hpp"
 
-#include "models/schedule/builder/send.hpp"
 #include "models/schedule/lowering.hpp"
 #include "models/schedule/op_table.hpp"
 
 namespace dovetail::builder {
 namespace {
 
-// Where rows are after their exchange.
+// The counts of rows after their exchange.
 TensorId arrived(const RowCountIds& counts) {
   return counts.arriving.exists() ? counts.arriving : counts.own;
 }

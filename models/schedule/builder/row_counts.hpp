@@ -14,7 +14,7 @@ void exchange_counts(StepContext& c, int layer, TensorId row_counts);
 // The host reads them, and only then knows how much it sends and computes. Every later op waits for it.
 void wait_for_counts(StepContext& c, int layer);
 
-// What an op that moves `rows` reads: these, and with routed messages the counts of what it sends and of what arrives.
+// An op that moves `rows` reads these and, with routed messages, the counts of what it sends and of what arrives.
 TensorIds with_counts(const StepContext& c, const Op& op, TensorId rows);
 // The counts that an op which works on rows reads, at the end of `reads`; nothing with padded messages.
 void append_counts(const StepContext& c, int layer, TensorIds& reads);

@@ -44,8 +44,8 @@ struct EndWeightIds {
   TensorId embedding, head, norm;
 };
 
-// Of the rows of one layer and micro-batch: those of the rank's tokens, those that arrive from its peers, and those of
-// all shards. -1: padded messages, or a group of one rank.
+// Counts of the rows of one layer and micro-batch: those of the rank's tokens, those that arrive from its peers, and
+// those of all shards. -1: padded messages, or a group of one rank.
 struct RowCountIds {
   TensorId own, arriving, gathered;
 };
@@ -123,7 +123,7 @@ class StepContext {
   void begin_recomputing(OpId begin);
   void end_recomputing() { recomputing_ = false; }
 
-  // Those of the micro-batch entered last.
+  // The counts of the micro-batch entered last.
   const RowCountIds& row_counts(int layer) const { return row_counts_[count_place(layer)]; }
   RowCountIds& row_counts(int layer) { return row_counts_[count_place(layer)]; }
   void hold_back(OpId id) { writer_.hold_back(id); }  // every later op of the stage waits for it
@@ -201,5 +201,13 @@ class Recomputation {
  private:
   StepContext& c_;
 };
+
+inline bool exchanges(const StepContext& c) {
+  return c.groups().ep > 1;
+}
+// Tells whether rows are gathered over shards; a plan may bring the shards' weights or rows together otherwise.
+inline bool gathers(const StepContext& c) {
+  return c.plan().expert_sharding == ExpertSharding::Ep && c.groups().esp > 1;
+}
 
 }  // namespace dovetail::builder

@@ -52,7 +52,7 @@ TEST_CASE("Without a network, routed ops take the time of the rank that has most
   REQUIRE(layer_volumes(hot_expert()).capacity == 8);
   const PricedSchedule p = price_plan(hot_expert(), grouped());
   const double padded = 4 * 8 * 8 * 4e-9;  // E C M elements of 4 bytes
-  // Of 32 rows a rank sends 16; to member 1 come 2 + 8 of 16 from each.
+  // A rank sends 16 of 32 rows; to member 1 come 2 + 8 of 16 from each.
   CHECK(busy(p, OpKind::Dispatch) == Approx(padded * 10 / 16));
   CHECK(busy(p, OpKind::Combine) == Approx(padded * 10 / 16));
   CHECK(busy(p, OpKind::Combine, Phase::Backward) == Approx(padded * 10 / 16));

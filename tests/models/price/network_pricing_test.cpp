@@ -232,7 +232,7 @@ TEST_CASE("routed messages: the owner of a hot expert receives and works more") 
   // Sent: (6 + 10) / 64. Received by member 1: 10 / 32 of both blocks.
   CHECK(dispatched(0) == Approx(padded * 16 / 64));
   CHECK(dispatched(1) == Approx(padded * 10 / 32));
-  // Of 128 rows a member's experts have those that are taken with a grouped kernel, and all with a batched one.
+  // A grouped kernel computes those that are taken of a member's 128 rows, and a batched one all.
   const auto worked = [](const PricedSchedule& priced, int c) {
     const OpId i = first_op(*priced.schedule, OpKind::Expert, c);
     return (priced.duration[i] - priced.fixed[i]).value();
