@@ -126,10 +126,16 @@ void add_stage_transfers(const Experiment& e, std::vector<std::string>& notes) {
 
 void add_routing(const Experiment& e, std::vector<std::string>& notes) {
   const Workload& w = e.workload;
-  if (e.model.dense())
+  if (e.model.dense()) {
     notes.push_back(
         fmt::format("{} has no experts: degrees, and knobs of exchanges and of experts, change nothing", e.model.name));
-  if (e.model.dense() || (w.routing.kind == RoutingKind::Router && w.capacity_factor > 0)) return;
+    return;
+  }
+  if (w.message_sizes == MessageSizes::Routed && !e.cluster.network)
+    notes.emplace_back(
+        "routed messages: every rank takes the time of the one that has most rows, since the cluster has no network in "
+        "which ranks differ");
+  if (w.routing.kind == RoutingKind::Router && w.capacity_factor > 0) return;
   const RoutingSummary routing = summarize_routing(e);
   const bool by_router = w.routing.kind == RoutingKind::Router;
   notes.push_back(fmt::format(

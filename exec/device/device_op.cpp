@@ -118,6 +118,9 @@ Stored stored_as(const Tensor& t, Stored scalar) {
 }
 
 void require_device_ops(const Schedule& schedule) {
+  if (std::ranges::any_of(schedule.tensors, [](const Tensor& t) { return t.kind == TensorKind::RowCounts; }))
+    throw InputError(Location{"", 0, 0, "/workload/message_sizes"},
+                     "routed is simulated and runs on hosts, but not on devices yet; expected padded");
   for (const Op& op : schedule.ops)
     if (op.profiled() != nullptr) throw InputError("a module known only by its times can be simulated, not executed");
 }

@@ -109,6 +109,15 @@ void gate_backward(const LayerShape& shape, const GateWeights<const Scalar>& wei
   for (std::size_t i = 0; i < d_router.size(); ++i) router_gradient[i] += static_cast<Scalar>(d_router[i]);
 }
 
+template <class Scalar>
+void count_rows(const LayerShape& shape, const Scalar* routing, Scalar* counts) {
+  std::fill_n(counts, shape.experts, Scalar(0));
+  for (std::int64_t i = 0; i < shape.routing_entries(); ++i)
+    if (const RoutedChoice<Scalar> choice(routing, i); !choice.dropped()) counts[choice.place / shape.capacity] += 1;
+}
+
+template void count_rows(const LayerShape&, const float*, float*);
+template void count_rows(const LayerShape&, const double*, double*);
 template void gate_forward<float>(const LayerShape&, Matrix<const float>, const float*, const TokenPlace&,
                                   const Routing&, const GateWeights<float>&);
 template void gate_forward<double>(const LayerShape&, Matrix<const double>, const double*, const TokenPlace&,

@@ -28,7 +28,8 @@ class TypedExecutor final : public HostExecutor {
         routing_(std::move(routing)),
         setup_(experiment, schedule_, ranks_, routing_),
         emulation_(std::make_unique<Emulation>()),
-        work_(ranks_.size() * schedule_->ops.size()) {
+        work_(ranks_.size() * schedule_->ops.size()),
+        sent_(work_.size()) {
     for (int rank : ranks_)
       tensors_.push_back(std::make_unique<RankTensors<Scalar>>(experiment, *schedule_, data, rank));
     for (const Op& op : schedule_->ops)
@@ -122,6 +123,19 @@ class TypedExecutor final : public HostExecutor {
     return result;
   }
 
+  IdVector<OpId, SentBytes> sent_bytes() override {
+    const std::size_t ops = schedule_->ops.size();
+    std::vector<double> sums(2 * ops);
+    for (std::size_t i = 0; i < sent_.size(); ++i) {
+      sums[i % ops] += sent_[i].sent;
+      sums[ops + i % ops] += sent_[i].padded;
+    }
+    transport_.sum(sums);
+    IdVector<OpId, SentBytes> result;
+    for (std::size_t i = 0; i < ops; ++i) result.push_back({sums[i], sums[ops + i]});
+    return result;
+  }
+
   void sum(std::span<double> values) const override { transport_.sum(values); }
   std::vector<int> ranks() const override { return ranks_; }
   Values values(std::size_t local, TensorId id) const override {
@@ -192,6 +206,7 @@ class TypedExecutor final : public HostExecutor {
       kernels_[id](context);
     else
       communicate(context, lowered_[run.local * schedule_->ops.size() + id]);
+    sent_[run.local * schedule_->ops.size() + static_cast<std::size_t>(id)] = context.traffic;
     if (place.after) call_hook(*place.after, context, rank, schedule_->writes_of(op).back());
     // An exchange waits for others. A kernel that begins late was woken late, which is part of what it takes, unless
     // other ranks had its core.
@@ -219,7 +234,8 @@ class TypedExecutor final : public HostExecutor {
   std::vector<OpKernel<Scalar>> kernels_;                      // by op; null: it exchanges
   std::vector<LoweredOp> lowered_;                             // by local rank and op; empty: it does not exchange here
   std::unique_ptr<Emulation> emulation_;
-  std::vector<double> work_;  // of the last step, by local rank and op
+  std::vector<double> work_;     // of the last step, by local rank and op
+  std::vector<SentBytes> sent_;  // the same
   Hooks hooks_;
   std::vector<HookPlace> hook_places_;  // by op; empty: no hooks
   Progress* progress_ = nullptr;

@@ -87,6 +87,9 @@ struct GateOperands {
 template <class Scalar>
 void gate_forward(const LayerShape& shape, Matrix<const Scalar> input, const Scalar* router_weights,
                   const TokenPlace& place, const Routing& preset, const GateWeights<Scalar>& weights);
+// By expert, the choices that are not dropped.
+template <class Scalar>
+void count_rows(const LayerShape& shape, const Scalar* routing, Scalar* counts);
 // Adds what comes through the scores to d_input; adds to router_gradient.
 template <class Scalar>
 void gate_backward(const LayerShape& shape, const GateWeights<const Scalar>& weights_gradient, const Scalar* routing,
@@ -174,6 +177,22 @@ struct ExpertGradients {
 template <class Scalar>
 void expert_backward(const LayerShape& shape, Chunk<const Scalar> d_partial, const Scalar* weights,
                      std::span<const KeptChunk<Scalar>> kept, const ExpertGradients<Scalar>& gradients);
+
+// grouped_expert.cpp: the same on each expert's own rows, brought together for one product of each matrix. The other
+// rows of the chunk are neither read nor computed. Results for them are 0, and hidden rows are left as they are.
+struct OwnRows {
+  std::vector<std::int64_t> counts;  // by block of rows: so many slots, from the first on, are taken
+  std::int64_t tile = 1;             // each expert's rows are rounded up to it with rows of 0
+};
+template <class Scalar>
+void grouped_forward(const LayerShape& shape, const OwnRows& own, Chunk<const Scalar> input, const Scalar* weights,
+                     Scalar* hidden, Scalar* partial, Scalar* activated = nullptr, const Scalar* scores = nullptr);
+template <class Scalar>
+void grouped_hidden(const LayerShape& shape, const OwnRows& own, Chunk<const Scalar> input, const Scalar* weights,
+                    Scalar* hidden);
+template <class Scalar>
+void grouped_backward(const LayerShape& shape, const OwnRows& own, Chunk<const Scalar> d_partial, const Scalar* weights,
+                      std::span<const KeptChunk<Scalar>> kept, const ExpertGradients<Scalar>& gradients);
 
 // update.cpp: one step of Adam (adam_rule.hpp), which counts from 1.
 template <class Scalar>

@@ -1,5 +1,6 @@
 // An op of a schedule on one rank of a host, as kernels see it.
 #pragma once
+#include "exec/run/sent_bytes.hpp"
 #include "exec/step/op_operands.hpp"
 #include "exec/transport/transport.hpp"
 
@@ -12,6 +13,7 @@ struct OpContext : OpOperands {
   Communicator* communicator = nullptr;        // of the op's group and stream; null where it talks to no other rank
   double ready = 0;                            // virtual; a collective raises it to the latest of its group
   int training_step = 1;                       // for Adam; counts from 1
+  SentBytes traffic = {};                      // of an exchange, which fills it
 
   Scalar* data(TensorId id) const { return id.exists() ? tensors[id] : nullptr; }
   const Scalar* read(Role role) const { return data(read_id(role)); }

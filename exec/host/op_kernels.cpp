@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "exec/host/clipping.hpp"
+#include "exec/host/expert_ops.hpp"
 #include "exec/host/query_key_norm.hpp"
 #include "exec/step/wire_format.hpp"
 #include "models/base/errors.hpp"
@@ -178,6 +179,8 @@ void forward_gate(OpContext<Scalar>& c) {
   }
   gate_forward<Scalar>(c.shape, input, read_router(c), place_of(c), preset_of_part(c),
                        {find(TensorKind::Routing), find(TensorKind::CombineWeights), find(TensorKind::RoutingMask)});
+  if (Scalar* const counts = find(TensorKind::RowCounts); counts != nullptr)
+    count_rows<Scalar>(c.shape, find(TensorKind::Routing), counts);
 }
 
 template <class Scalar>
@@ -243,46 +246,10 @@ void backward_decode(OpContext<Scalar>& c) {
 }
 
 template <class Scalar>
-void forward_expert(OpContext<Scalar>& c) {
-  expert_forward<Scalar>(expert_shape(c), {c.op.rows, c.read(roles::expert_input)}, c.read(roles::expert_weights),
-                         c.write(TensorKind::Hidden), c.write(roles::expert_output),
-                         c.data(c.find_write(TensorKind::Activated)), c.data(c.find_read(roles::row_scores)));
-}
-
-template <class Scalar>
-void restore_hidden(OpContext<Scalar>& c) {
-  expert_hidden<Scalar>(expert_shape(c), {c.op.rows, c.read(roles::expert_input)}, c.read(roles::expert_weights),
-                        c.write(TensorKind::Hidden));
-}
-
-template <class Scalar>
 void copy(OpContext<Scalar>& c) {
   const std::int64_t count = c.write_tensor(roles::kept).elements;
   check(c.read_tensor(roles::kept).elements == count, "a copy of another size");
   std::copy_n(c.read(roles::kept), count, c.write(roles::kept));
-}
-
-// It reads the gradient only if that has a value already.
-template <class Scalar>
-void backward_expert(OpContext<Scalar>& c) {
-  Scalar* const gradient = c.write(roles::expert_gradient);
-  if (!c.find_read(roles::expert_gradient).exists())
-    std::fill_n(gradient, c.write_tensor(roles::expert_gradient).elements, Scalar(0));
-  const std::vector<TensorId> inputs = c.all_reads(roles::expert_input), hidden = c.all_reads(TensorKind::Hidden),
-                              activated = c.all_reads(TensorKind::Activated), scores = c.all_reads(roles::row_scores);
-  check(inputs.size() == hidden.size() && (activated.empty() || activated.size() == hidden.size()) &&
-            (scores.empty() || scores.size() == hidden.size()),
-        "hidden rows for each input of an expert");
-  std::vector<KeptChunk<Scalar>> kept;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    kept.push_back({{c.tensor(inputs[i]).rows, c.data(inputs[i])},
-                    c.data(hidden[i]),
-                    activated.empty() ? nullptr : c.data(activated[i]),
-                    scores.empty() ? nullptr : c.data(scores[i])});
-  expert_backward<Scalar>(
-      expert_shape(c), {c.op.rows, c.read(roles::d_expert_output)}, c.read(roles::expert_weights), kept,
-      {gradient, c.write(gradient_of(roles::expert_input)), c.write(gradient_of(TensorKind::Hidden)),
-       c.data(c.find_write(gradient_of(TensorKind::DispatchedScores)))});
 }
 
 // The format is that of the compressed rows.

@@ -6,6 +6,7 @@
 #include "exec/reference/model_data.hpp"
 #include "exec/reference/routing.hpp"
 #include "exec/run/rank_values.hpp"
+#include "exec/run/sent_bytes.hpp"
 #include "models/time/timeline.hpp"
 
 namespace dovetail::exec {
@@ -34,6 +35,9 @@ class Executor : public RankValues {
   virtual Timeline timeline() = 0;
   // Real work in the same step, by op, the longest of any rank: without waiting for other members of the group.
   virtual IdVector<OpId, Seconds> work() = 0;
+
+  // By op, what all ranks sent in the last step; empty: nobody has counted it.
+  virtual IdVector<OpId, SentBytes> sent_bytes() { return {}; }
 
   // Can steps be captured at all? Then capture() does it, after a first step with time stamps and one without; it
   // returns the reason where this schedule or device cannot, and the executor goes on without.

@@ -10,6 +10,7 @@
 #include "exec/reference/reference.hpp"
 #include "exec/run/emulation.hpp"
 #include "exec/run/training.hpp"
+#include "models/network/routed_rows.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -51,11 +52,27 @@ class MeasuredRun {
       const bool last = given || repetition == most_repetitions;
       if (sample(dilation, last) || last) break;
     }
+    if (e_.workload.message_sizes == MessageSizes::Routed) note_sent_rows();
     if (options_.train > 0) result_.report.training = train();
     return std::move(result_);
   }
 
  private:
+  void note_sent_rows() {
+    const Schedule& s = *priced_->schedule;
+    SentBytes rows;
+    const IdVector<OpId, SentBytes> sent = executor_->sent_bytes();
+    for (const OpId i : sent.ids())
+      if (RoutedRows::moves(s.ops[i])) {
+        rows.sent += sent[i].sent;
+        rows.padded += sent[i].padded;
+      }
+    result_.notes.push_back(
+        fmt::format("routed messages: ranks sent each other {:.4g} MB of rows in a step; with room "
+                    "for the whole capacity it would be {:.4g} MB",
+                    1e-6 * rows.sent, 1e-6 * rows.padded));
+  }
+
   // A poisoned first step, compared with the reference. With ReLU in float, about one in ten large runs has a gradient
   // that differs: then other data decide.
   void prepare() {

@@ -83,9 +83,6 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   Experiment e = big;
   e.workload.attention = AttentionKernel::Flash;
   require_executable(e);
-  if (big.workload.message_sizes == MessageSizes::Routed)
-    throw InputError(Location{"", 0, 0, "/workload/message_sizes"},
-                     "routed is only simulated: real messages have room for the whole capacity");
   require_positive("layers", scale.layers);
   require_positive("hidden", scale.hidden);
   require_positive("expert_hidden", scale.expert_hidden);

@@ -10,6 +10,7 @@
 #include "models/base/names.hpp"
 #include "models/files/read_parts.hpp"
 #include "models/files/schedule_match.hpp"
+#include "models/network/routed_rows.hpp"
 #include "models/price/contention.hpp"
 #include "models/schedule/op_table.hpp"
 #include "models/schedule/operand_check.hpp"
@@ -88,6 +89,7 @@ Workload read_workload(const JsonReader& r) {
   w.causal = r.boolean("causal");
   w.products = r.enumeration("products", dtype_names);
   w.extent = r.enumeration_or("extent", extent_names, w.extent);
+  w.message_sizes = r.enumeration_or("message_sizes", message_sizes_names, w.message_sizes);
   if (r.has("gradients")) w.gradients = r.enumeration("gradients", dtype_names);
   if (r.has("clip_gradients")) w.clip_gradients = r.number("clip_gradients", 0);
   if (const auto loads = r.find("router_loads"))
@@ -288,6 +290,8 @@ ScheduleFile read_schedule(const JsonFile& input) {
   s.micro_batches = root.integer("micro_batches", 1, small_max);
   s.graphs = file.plan.graphs;
   s.scores_at = file.plan.scores_at;
+  s.expert_kernel = file.plan.expert_kernel;
+  s.row_tile = file.plan.row_tile;
   s.virtual_stages = file.plan.virtual_stages;
   for (const JsonReader& r : root.at("rank_classes").elements()) s.classes.push_back({r.integer("ranks", 1)});
   for (const JsonReader& r : root.at("streams").elements())
@@ -307,8 +311,10 @@ ScheduleFile read_schedule(const JsonFile& input) {
   }
   if (!file.priced.launch.empty() && file.priced.launch.size() != s.ops.size())
     root.fail("ops", "launch_s in some ops alone, expected it in all or none");
-  file.priced.schedule = std::make_shared<const Schedule>(std::move(s));
+  const auto schedule = std::make_shared<Schedule>(std::move(s));
+  file.priced.schedule = schedule;
   require_match(file, input);
+  set_held_rows(file.experiment, *schedule);  // not in the file: it follows from the question, which is right now
   file.priced.contended = is_contended(file.priced);
   return file;
 }

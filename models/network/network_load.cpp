@@ -139,7 +139,7 @@ Bytes NetworkLoad::block_bytes(const Op& op) const {
 }
 
 double NetworkLoad::share(const Op& op, const FlowClass& flow) const {
-  if (!routed_ || op.group() != GroupKind::Ep) return 1;
+  if (!routed_ || op.group() != GroupKind::Ep || !RoutedRows::moves(op)) return 1;
   return routed_->share(op, network_.representative(flow.from), network_.representative(flow.to));
 }
 

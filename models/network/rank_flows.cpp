@@ -54,7 +54,7 @@ void RankFlows::add_messages(const Op& op, const std::vector<int>& group, std::v
   std::vector<LoweredOp> members;
   for (int rank : group) members.push_back(lower(s_, op, rank));
   const DType stored = s_.tensors[s_.reads_of(op).front()].dtype;
-  const bool routed = routed_ && op.group() == GroupKind::Ep;
+  const bool routed = routed_ && op.group() == GroupKind::Ep && RoutedRows::moves(op);
   for (std::size_t step = 0; step < members.front().steps.size(); ++step)
     for (std::size_t from = 0; from < group.size(); ++from) {
       std::vector<std::int64_t> elements(group.size());

@@ -15,8 +15,17 @@ RoutedRows::RoutedRows(const Experiment& experiment, const Schedule& schedule)
     : e_(one_micro_batch(experiment, schedule.micro_batches)),
       capacity_(layer_volumes(e_).capacity),
       group_(group_comb(schedule.groups, GroupKind::Ep)),
+      shards_(group_comb(schedule.groups, GroupKind::Esp)),
+      ranks_(e_.parallelism.stage_ranks()),
       experts_(e_.model.experts / group_.size),
-      alike_(e_.workload.routing.kind != RoutingKind::Trace) {}
+      alike_(e_.workload.routing.kind != RoutingKind::Trace),
+      grouped_(schedule.expert_kernel == ExpertKernel::Grouped),
+      tile_(std::max(1, schedule.row_tile)) {}
+
+bool RoutedRows::moves(const Op& op) {
+  const OpEntry& entry = entry_of(op.kind);
+  return op.exchange() != nullptr && (entry.exchanges_rows || entry.on_arrived);
+}
 
 const RoutedRows::Loads& RoutedRows::loads(int layer, int rank) const {
   const auto [at, fresh] = loads_.try_emplace(alike_ ? std::pair{0, 0} : std::pair{layer, rank});
@@ -66,25 +75,99 @@ double RoutedRows::share(const Op& op, int from, int to) const {
   return to_owners(op) ? taken(op.layer, op.rows, from, to) : taken(op.layer, op.rows, to, from);
 }
 
-// The share that is taken of the rows from all members.
-double RoutedRows::arrived(const Op& op, int owner) const {
-  if (alike_) return taken(op.layer, op.rows, owner, owner);
+double RoutedRows::sent(const StepPlace& place, int rank) const {
   double sum = 0;
-  for (int i = 0; i < group_.size; ++i) sum += taken(op.layer, op.rows, member(owner, i), owner);
+  for (int i = 0; i < group_.size; ++i) sum += taken(place.layer, place.rows, rank, member(rank, i));
   return sum / group_.size;
 }
 
-double RoutedRows::exchanged(const Op& op, int rank) const {
-  double sent = 0;
-  for (int i = 0; i < group_.size; ++i) sent += taken(op.layer, op.rows, rank, member(rank, i));
-  return std::max(sent / group_.size, arrived(op, rank));
+// The share that is taken of the rows from all members.
+double RoutedRows::arrived(const StepPlace& place, int owner) const {
+  if (alike_) return taken(place.layer, place.rows, owner, owner);
+  double sum = 0;
+  for (int i = 0; i < group_.size; ++i) sum += taken(place.layer, place.rows, member(owner, i), owner);
+  return sum / group_.size;
+}
+
+// The share of the capacity's rows that a grouped kernel computes: each expert's own ones from all ranks that share it,
+// in whole tiles.
+double RoutedRows::computed(const StepPlace& at, int owner) const {
+  const RowRange rows = at.rows.size() == 0 ? RowRange{0, capacity_} : at.rows;
+  const auto tiles = [&](std::int64_t count) { return (count + tile_ - 1) / tile_ * tile_; };
+  Loads own(static_cast<std::size_t>(experts_));
+  for (int shard = 0; shard < shards_.size; ++shard)
+    for (int source = 0; source < group_.size; ++source) {
+      const Loads& all = loads(at.layer, member(owner / shards_.size * shards_.size + shard, source));
+      for (std::size_t i = 0; i < own.size(); ++i)
+        own[i] += std::clamp<std::int64_t>(all[static_cast<std::size_t>(place(owner)) * own.size() + i] - rows.first, 0,
+                                           rows.size());
+    }
+  std::int64_t sum = 0;
+  for (std::int64_t count : own) sum += tiles(count);
+  const std::int64_t copies = std::int64_t{group_.size} * shards_.size;
+  return static_cast<double>(sum) / static_cast<double>(experts_ * tiles(copies * rows.size()));
+}
+
+RoutedRows::Share RoutedRows::share_of(const Op& op) const {
+  const OpEntry& entry = entry_of(op.kind);
+  if (entry.exchanges_rows) return Share::Exchanged;
+  if (!entry.on_arrived) return Share::All;
+  if (op.exchange() != nullptr) return Share::Arrived;
+  return grouped_ ? Share::Computed : Share::All;
+}
+
+RoutedRows::Share RoutedRows::share_of(const Tensor& tensor) const {
+  using enum TensorKind;
+  if (constexpr Role tokens = Encoded | EncodedScores | Combined; tokens.covers(tensor.kind, false)) return Share::Sent;
+  if (!grouped_) return Share::All;
+  if (constexpr Role rows = Dispatched | DispatchedScores | ExpertOutput; rows.covers(tensor.kind, false))
+    return Share::Arrived;
+  constexpr Role worked = ExpertInput | Hidden | Activated | ExpertPartial;
+  return worked.covers(tensor.kind, false) ? Share::Computed : Share::All;
+}
+
+double RoutedRows::of_rank(Share share, const StepPlace& place, int rank) const {
+  switch (share) {
+    case Share::Sent:
+      return sent(place, rank);
+    case Share::Exchanged:
+      return std::max(sent(place, rank), arrived(place, rank));
+    case Share::Arrived:
+      return arrived(place, rank);
+    case Share::Computed:
+      return computed(place, rank);
+    case Share::All:
+      break;
+  }
+  return 1;
+}
+
+double RoutedRows::of_largest(Share share, const StepPlace& place) const {
+  if (share == Share::All) return 1;
+  const auto [at, fresh] =
+      largest_.try_emplace({share, alike_ ? 0 : place.layer, place.rows.first, place.rows.last}, 0.0);
+  // Ranks at one place have the same rows if all choose alike.
+  const int step = alike_ ? group_.stride : 1, ranks = alike_ ? group_.stride * group_.size : ranks_;
+  for (int rank = 0; fresh && rank < ranks; rank += step)
+    at->second = std::max(at->second, of_rank(share, place, rank));
+  return at->second;
 }
 
 Work RoutedRows::work(const Op& op, int rank) const {
+  return shared(op, of_rank(share_of(op), op, rank));
+}
+
+Work RoutedRows::largest(const Op& op) const {
+  return shared(op, of_largest(share_of(op), op));
+}
+
+double RoutedRows::held(const Tensor& tensor) const {
+  return std::min(1.0, of_largest(share_of(tensor), tensor));
+}
+
+Work RoutedRows::shared(const Op& op, double share) {
   Work work = op.work;
-  const OpEntry& entry = entry_of(op.kind);
-  if (!entry.exchanges_rows && !entry.on_arrived) return work;
-  const double share = entry.exchanges_rows ? exchanged(op, rank) : arrived(op, rank);
+  if (share == 1) return work;
   if (auto* exchange = std::get_if<ExchangeWork>(&work)) exchange->message = exchange->message * share;
   if (auto* kernel = std::get_if<KernelWork>(&work)) {
     kernel->flops = kernel->flops * share;
@@ -93,6 +176,12 @@ Work RoutedRows::work(const Op& op, int rank) const {
     kernel->memory_traffic = kernel->memory_traffic * share;
   }
   return work;
+}
+
+void set_held_rows(const Experiment& experiment, Schedule& schedule) {
+  if (experiment.workload.message_sizes == MessageSizes::Padded) return;
+  const RoutedRows rows(experiment, schedule);
+  for (Tensor& tensor : schedule.tensors) tensor.held = rows.held(tensor);
 }
 
 }  // namespace dovetail

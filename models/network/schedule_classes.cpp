@@ -17,6 +17,10 @@ class Splitter {
     out_.kernels = s_.kernels;
     out_.micro_batches = s_.micro_batches;
     out_.virtual_stages = s_.virtual_stages;
+    out_.graphs = s_.graphs;
+    out_.scores_at = s_.scores_at;
+    out_.expert_kernel = s_.expert_kernel;
+    out_.row_tile = s_.row_tile;
     for (int c = 0; c < network_.classes(); ++c) {
       out_.classes.push_back({network_.ranks(c)});
       for (Stream stream : s_.streams) {

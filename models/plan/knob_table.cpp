@@ -295,7 +295,9 @@ constexpr std::array table{
     Knob{.name = "expert_kernel",
          .type = choice<&Plan::expert_kernel>(
              expert_kernel_names, {{ExpertKernel::Batched, "All experts are computed with equally many rows."},
-                                   {ExpertKernel::Grouped, "Each expert is computed with its own rows.", not_built}}),
+                                   {ExpertKernel::Grouped,
+                                    "Each expert is computed with its own rows, as one product "
+                                    "(dropless training, with workload.message_sizes routed)."}}),
          .group = Volumes,
          .search = Kept,
          .holds_rows = false,

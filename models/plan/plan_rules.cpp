@@ -107,6 +107,24 @@ void require_message_sizes(const RuledPlan& r) {
   refuse_unless("shadowed_experts", p.shadowed_experts.empty(), "shadowing");
 }
 
+// Padded messages do not tell how many of their rows are used.
+void require_grouped(const RuledPlan& r) {
+  const Plan& p = r.plan;
+  if (p.expert_kernel == ExpertKernel::Batched) return;
+  if (r.experiment.workload.message_sizes == MessageSizes::Padded)
+    refuse("expert_kernel",
+           "grouped contradicts workload.message_sizes padded, which does not tell an expert how many of its rows are "
+           "used; expected batched, or message_sizes routed");
+  if (p.layout == Layout::RankMajor)
+    refuse("expert_kernel",
+           "grouped contradicts plan.layout rank_major, where an expert has a product for the rows of "
+           "each rank; expected batched, or layout expert_major");
+  if (r.experiment.model.expert_profile.given())
+    refuse("expert_kernel",
+           "grouped contradicts model.expert_profile, whose times are of equally many rows; expected "
+           "batched");
+}
+
 std::vector<int> backward_degrees(const Plan& p, const Experiment& e) {
   if (e.workload.phases != Phases::Training) return {};
   return p.backward_degrees.empty() ? std::vector{p.backward_degree} : p.backward_degrees;
@@ -375,6 +393,10 @@ constexpr std::array rules{
     PlanRule{"message_sizes", "scope split all_to_all expert_sharding shadowed_experts",
              "Routed messages (workload.message_sizes) go with linear all-to-alls of chunks of rows alone.",
              require_message_sizes},
+    PlanRule{"grouped", "expert_kernel layout",
+             "A grouped kernel of experts needs routed messages (workload.message_sizes), layout expert_major and no "
+             "expert_profile of the model.",
+             require_grouped},
     PlanRule{"slots", "encoding", "The gate soft_moe needs encoding dense, whose weights must be countable.",
              require_slots},
     PlanRule{"degrees", "forward_degree backward_degree backward_degrees",

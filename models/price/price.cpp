@@ -10,6 +10,7 @@
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
 #include "models/base/overloaded.hpp"
+#include "models/network/routed_rows.hpp"
 #include "models/price/calibration.hpp"
 #include "models/price/collective_price.hpp"
 #include "models/price/contention.hpp"
@@ -84,8 +85,14 @@ class Pricer {
     p_.demands.reserve(s_.ops.size() * (contention_.empty() ? 1 : interference_class_names.size()));
     p_.first_demand.reserve(s_.ops.size() + 1);
     p_.first_demand.push_back(0);
+    std::optional<RoutedRows> routed;  // the ranks that have most rows, since the others wait for them
+    if (network_ == nullptr && e_.workload.message_sizes == MessageSizes::Routed) routed.emplace(e_, s_);
     for (const Op& op : s_.ops) {
-      if (network_ == nullptr) {
+      if (routed) {
+        Op largest = op;
+        largest.work = routed->largest(op);
+        price(largest);
+      } else if (network_ == nullptr) {
         price(op);
       } else {
         Op worked = op;

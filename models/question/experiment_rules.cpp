@@ -89,9 +89,8 @@ void require_routing(const Experiment& e) {
 void require_message_sizes(const Experiment& e) {
   if (e.workload.message_sizes == MessageSizes::Padded) return;
   constexpr auto at = "/workload/message_sizes";
-  require(e.cluster.network.has_value(), at, "routed needs a cluster with a network, which {} does not describe",
-          e.cluster.name);
-  require(e.parallelism.pp == 1, at, "routed is not built yet with pipeline stages");
+  require(e.parallelism.pp == 1 || !e.cluster.network, at,
+          "routed is not built yet with pipeline stages on a described network, which {} has", e.cluster.name);
   require(!e.workload.other_products(), at, "routed is not built yet with workload.products {}",
           name_in(dtype_names, e.workload.products.value_or(e.workload.dtype)));
   require(e.workload.gate.token_choice(), at, "routed contradicts the gate {}, which fills every expert alike",

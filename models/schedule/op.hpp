@@ -56,8 +56,11 @@ struct Tensor : StepPlace {
   std::int16_t rank_class = 0;  // whose memory it is in
   TensorId buffer;              // an earlier tensor whose memory it takes over; none: memory of its own
   std::int64_t elements = 0;
+  // The share of its rows that are there, with routed messages and on the rank that has most. Executors have room for
+  // all.
+  double held = 1;
 
-  Bytes bytes() const { return static_cast<double>(elements) * size_of(dtype); }
+  Bytes bytes() const { return held * static_cast<double>(elements) * size_of(dtype); }
 };
 std::string to_string(const Tensor& tensor);  // "d_expert_input[3].2": layer 3, chunk 2; "r_..": recomputed
 

@@ -54,9 +54,10 @@ enum class OpKind : std::uint8_t {
   Loss,
   GradientNorm,
   GradientNormAllReduce,
-  Update
+  Update,
+  ExchangeCounts
 };
-inline constexpr std::size_t op_kinds = static_cast<std::size_t>(OpKind::Update) + 1;
+inline constexpr std::size_t op_kinds = static_cast<std::size_t>(OpKind::ExchangeCounts) + 1;
 extern const Names<OpKind, op_kinds> op_kind_names;
 
 }  // namespace dovetail

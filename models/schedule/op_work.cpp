@@ -311,6 +311,18 @@ ExchangeWork OpWork::score_exchange(const ChunkRange& chunk) const {
   return work;
 }
 
+ExchangeWork OpWork::count_exchange() const {
+  ExchangeWork work = collective(Collective::AllToAll, GroupKind::Ep, v_.experts);
+  work.message = static_cast<double>(v_.experts) * size_of(DType::Fp32);
+  return work;
+}
+
+ExchangeWork OpWork::gather_counts() const {
+  ExchangeWork work = collective(Collective::AllGather, GroupKind::Esp, v_.esp * v_.experts);
+  work.message = static_cast<double>(v_.esp * v_.experts) * size_of(DType::Fp32);
+  return work;
+}
+
 KernelWork OpWork::convert(const ChunkRange& chunk, std::int64_t copies, Wire wire) const {
   KernelWork work = memory(copies * v_.all_to_all_elements(chunk));
   work.memory_traffic += static_cast<double>(copies) * wire_bytes(chunk, wire);

@@ -77,6 +77,8 @@ class OpWork {
   // other peers carry the message in equal parts.
   ExchangeWork all_to_all(const ChunkRange& chunk, Wire wire = Wire::Same) const;
   ExchangeWork score_exchange(const ChunkRange& chunk) const;  // of an fp32 number for each row
+  ExchangeWork count_exchange() const;                         // of an fp32 number for each expert, from each rank
+  ExchangeWork gather_counts() const;                          // of such numbers, over the shards of an expert
   ExchangeWork all_to_all(const ChunkRange& chunk, Wire wire,
                           std::span<const CollectiveStep> steps) const;               // these steps of it
   KernelWork convert(const ChunkRange& chunk, std::int64_t copies, Wire wire) const;  // rows between the two formats

@@ -76,6 +76,7 @@ inline constexpr Role expert_input = arrived | ShadowInput, expert_output = Expe
                       d_expert_output = gradient_of(returned | ShadowOutput), kept = arrived | Hidden,
                       to_decode = returned | ShadowOutput;
 inline constexpr Role row_scores = EncodedScores | DispatchedScores;
+inline constexpr Role row_counts = RowCounts | ArrivingCounts | GatheredCounts;
 inline constexpr Role expert_weights = ExpertWeights | GatheredWeights,
                       expert_gradient = ExpertGradient | GatheredWeightGradient | gradient_of(GatheredWeightGradient);
 inline constexpr Role weights =

@@ -34,6 +34,8 @@ class Schedule {
   int virtual_stages = 1;        // of each pipeline stage
   Graphs graphs = Graphs::None;  // see launches.hpp
   ScoresAt scores_at = ScoresAt::Decode;
+  ExpertKernel expert_kernel = ExpertKernel::Batched;
+  int row_tile = 0;  // see Plan
 
   // A collective among the ranks of several stages.
   bool joins_stages(const Op& op) const {

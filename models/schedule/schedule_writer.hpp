@@ -24,6 +24,8 @@ class ScheduleWriter {
   OpId add_op(Op op, std::span<const TensorId> reads, std::span<const TensorId> writes, OpId after = {});
   // The op runs after every op of its rank class so far, and every later one after it.
   OpId add_barrier(const Op& op);
+  // Every later op of its rank class runs after this one.
+  void hold_back(OpId id) { barrier_of(schedule_.ops[id]) = id; }
   Schedule finish(int ranks);  // of each class
 
  private:

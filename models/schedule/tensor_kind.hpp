@@ -70,7 +70,10 @@ enum class TensorKind : std::uint8_t {
   ReplicatedGradients,
   GradientSquares,
   SquaresOfAll,
-  QueryKeyInput
+  QueryKeyInput,
+  RowCounts,
+  ArrivingCounts,
+  GatheredCounts
 };
 
 // A chunked tensor exists once per chunk. Shapes are in the letters of operands.md; empty: said there in words.
@@ -161,6 +164,12 @@ inline constexpr auto tensor_table = std::to_array<TensorEntry>({
     {TensorKind::SquaresOfAll, "squares_of_all", "(1)", "the sum of these over all ranks: the norm's square", true},
     {TensorKind::QueryKeyInput, "query_key_input", "",
      "(L, Q+K) queries and keys before their norms; of latent attention its low ranks"},
+    {TensorKind::RowCounts, "row_counts", "(E)", "routed messages: rows of this rank's tokens that each expert takes",
+     true},
+    {TensorKind::ArrivingCounts, "arriving_counts", "(ep, dE)",
+     "routed messages: `row_counts` of each rank for the experts here", true},
+    {TensorKind::GatheredCounts, "gathered_counts", "(esp, ep, dE)",
+     "routed messages: `arriving_counts` of all ranks that share the experts' shards", true},
 });
 
 inline constexpr auto tensor_kind_names = [] {

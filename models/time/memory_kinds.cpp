@@ -70,6 +70,9 @@ constexpr auto kinds = std::to_array<std::pair<TensorKind, MemoryKind>>({
     {TensorKind::GradientSquares, MemoryKind::Gradients},
     {TensorKind::SquaresOfAll, MemoryKind::Gradients},
     {TensorKind::QueryKeyInput, MemoryKind::Attention},
+    {TensorKind::RowCounts, MemoryKind::Routing},
+    {TensorKind::ArrivingCounts, MemoryKind::Routing},
+    {TensorKind::GatheredCounts, MemoryKind::Routing},
 });
 
 constexpr bool in_order() {

@@ -116,6 +116,23 @@ TEST_CASE("A run says what compressed messages cost in digits") {
   CHECK(std::ranges::any_of(r.notes, [](const std::string& n) { return n.starts_with("compressed messages change"); }));
 }
 
+TEST_CASE("A run says what it sent with messages as large as what was chosen") {
+  Experiment e = small_experiment(four_gated_ranks());
+  e.workload.capacity_factor = 0;
+  e.workload.message_sizes = MessageSizes::Routed;
+  resolve_routed_capacity(e, RunOptions().seed);
+  Plan plan = overlapping_plan();
+  plan.expert_kernel = ExpertKernel::Grouped;
+  RunOptions options;
+  options.emulate_links = false;
+  options.measure.limit = Seconds(.1);
+  const RunResult r = run_on_host(e, priced(e, plan), options);
+  CHECK(r.report.numerics_ok);
+  CHECK(r.report.dropped == 0);
+  CHECK(
+      std::ranges::any_of(r.notes, [](const std::string& n) { return n.starts_with("routed messages: ranks sent"); }));
+}
+
 TEST_CASE("Where the router decides, an open capacity is what it needs with this seed") {
   SmallExperiment sizes;
   sizes.dp = sizes.ep = 2;

@@ -11,8 +11,10 @@
 #include "exec/transport/inproc_transport.hpp"
 #include "exec/transport/mpi_world.hpp"
 #include "models/files/load.hpp"
+#include "models/network/rank_flows.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
+#include "models/question/capacity.hpp"
 #include "tests/conformance/conformance.hpp"
 #include "tests/conformance/host_backend.hpp"
 #include "tests/exec/transport_checks.hpp"
@@ -211,6 +213,36 @@ TEST_CASE("Random plans compute over MPI what the reference does") {
   for (int i = 0; i < 15; ++i) {
     const Experiment e = random_experiment_here(random);
     check_numerics(e, random_legal_plan(random, e));
+  }
+}
+
+TEST_CASE("Dropless experts over MPI: the reference's numbers, and the bytes that the routing model says") {
+  Random random(19);
+  Experiment e;
+  Plan plan;
+  plan.scope = Scope::Moe;
+  plan.forward_degree = 2;
+  plan.expert_kernel = ExpertKernel::Grouped;
+  plan.row_tile = 8;
+  do {
+    e = random_experiment_here(random);
+    e.workload.capacity_factor = 0;
+    e.workload.message_sizes = MessageSizes::Routed;
+    e.workload.routing.kind = RoutingKind::Zipf;
+    resolve_capacity(e);
+  } while (!e.workload.gate.token_choice() || e.parallelism.ep == 1 || refusal(plan, e));
+  check_numerics(e, plan);
+  const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
+  const auto transport = transport_of(*schedule);
+  const auto executor = make_host_executor(e, schedule, Element::Float, random_model_data(e, 5), {}, *transport);
+  executor->run_step(Poison::Yes);
+  const RankFlows flows(e, *schedule);
+  const IdVector<OpId, SentBytes> sent = executor->sent_bytes();
+  for (const OpId i : sent.ids()) {
+    if (!RoutedRows::moves(schedule->ops[i])) continue;
+    double simulated = 0;
+    for (const RankFlow& flow : flows.of(schedule->ops[i])) simulated += flow.bytes.value();
+    CHECK(sent[i].sent == Approx(simulated).epsilon(1e-12));
   }
 }
 

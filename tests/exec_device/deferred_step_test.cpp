@@ -77,7 +77,7 @@ void check_one_rank(const Experiment& e, const Plan& plan, std::uint64_t seed) {
 TEST_CASE("Random plans compute in random orders what the reference does") {
   Random random(31);
   for (std::uint64_t i = 0; i < 200; ++i) {
-    const Experiment e = random_executable(random);
+    const Experiment e = random_on_device(random);
     const Plan plan = random_legal_plan(random, e);
     INFO(describe(e, plan));
     check_in_random_orders(e, plan, i);
@@ -106,7 +106,7 @@ TEST_CASE("Trainings in random orders, given out and captured, have the losses o
 TEST_CASE("Random plans compute on a device for each rank, each in random orders, what the reference does") {
   Random random(41);
   for (std::uint64_t i = 0; i < 40;) {
-    const Experiment e = random_executable(random);
+    const Experiment e = random_on_device(random);
     const Plan plan = random_legal_plan(random, e);
     if (e.cluster.gpus() > 8) continue;
     ++i;
@@ -127,7 +127,7 @@ TEST_CASE("Wherever a device fails, the error names the op that it failed in, gi
   Random random(3);
   int named = 0;
   for (int i = 0; i < 60; ++i) {
-    const Experiment e = random_executable(random);
+    const Experiment e = random_on_device(random);
     const Plan plan = random_legal_plan(random, e);
     if (e.workload.gate.batch_prioritised) continue;
     const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));

@@ -24,7 +24,7 @@ namespace {
 // A random experiment that a plan fits, on so many GPUs.
 Experiment experiment_on(int gpus, const Plan& plan, Random& random) {
   for (int attempt = 0; attempt < 20000; ++attempt) {
-    Experiment e = random_executable(random);
+    Experiment e = random_on_device(random);
     e.model.expert_kind = ExpertKind::Gated;
     if (e.cluster.gpus() == gpus && !refusal(plan, e)) return e;
   }
@@ -115,7 +115,7 @@ void run_logged(const Experiment& e, const Plan& plan, CallLog& log) {
 Experiment four_gpus() {
   Random random(11);
   for (;;) {
-    Experiment e = random_executable(random);
+    Experiment e = random_on_device(random);
     const Parallelism& p = e.parallelism;
     if (p.ep == 4 && p.pp == 1 && p.esp == 1 && p.mp == 1 && p.edp == 1 && e.workload.layers == 1 && !refusal({}, e))
       return e;
@@ -158,7 +158,7 @@ TEST_CASE("Random plans on several devices compute what the reference does, in d
   int run = 0, stages = 0, stepped = 0;
   // Until each of them has come, for which 60 plans are enough most of the time.
   for (std::uint64_t i = 0; run < 60 || (run < 300 && !std::ranges::includes(kinds, rare)); ++i) {
-    const Experiment e = random_executable(random);
+    const Experiment e = random_on_device(random);
     const Plan plan = random_legal_plan(random, e);
     if (e.cluster.gpus() < 2) continue;
     const bool in_float = run % 3 == 0 && e.model.expert_kind == ExpertKind::Gated;
@@ -213,7 +213,7 @@ TEST_CASE("What a rank sends to a peer is what that receives from it, in the sam
   Random random(5);
   int stepped = 0;
   for (int run = 0; run < 12 || stepped == 0;) {
-    const Experiment e = random_executable(random);
+    const Experiment e = random_on_device(random);
     const Plan plan = random_legal_plan(random, e);
     if (e.parallelism.ep < 2 || e.workload.gate.batch_prioritised) continue;
     INFO(describe(e, plan));

@@ -189,8 +189,8 @@ TEST_CASE("What a device measures, completed by another calibration, prices a sc
   const TemporaryFolder folder;
   folder.write("own.json", to_calibration_file(c, nlohmann::ordered_json::object()));
   Random random(3);
-  Experiment e = random_executable(random);
-  while (e.parallelism.pp > 1 || refusal(Plan(), e)) e = random_executable(random);
+  Experiment e = random_on_device(random);
+  while (e.parallelism.pp > 1 || refusal(Plan(), e)) e = random_on_device(random);
   e.calibration = load_calibration("own.json", files);
   e.workload.dtype = DType::Bf16;
   const auto priced = price_plan(e, Plan());

@@ -85,7 +85,7 @@ void check_trainings(int models, std::uint64_t seed, bool graph, const MakeExecu
   constexpr int steps = 4;
   Random random(seed);
   for (int run = 0; run < models;) {
-    const Experiment e = random_executable(random);
+    const Experiment e = random_on_device(random);
     const Plan plan = random_legal_plan(random, e);
     if (e.workload.extent != Extent::Model || e.workload.phases != Phases::Training || e.cluster.gpus() > 8 ||
         e.workload.gate.batch_prioritised || e.workload.gate.kind == GateKind::ExpertChoice)
@@ -111,7 +111,7 @@ void check_systems_on_device(ComputeDevice& device, bool graph) {
     Plan plan = shipped_plan(name);
     int run = 0;
     for (int attempt = 0; run < 3 && attempt < 1000; ++attempt) {
-      Experiment e = random_executable(random);
+      Experiment e = random_on_device(random);
       cut_rows(plan, 2 + attempt % 2);
       // ReLU has a kink, at which a rounded input may fall on the other side.
       e.model.expert_kind = ExpertKind::Gated;

@@ -18,7 +18,7 @@ TEST_CASE("Random plans compute on a device what the reference does") {
   Random random(31);
   int run = 0;
   for (std::uint64_t i = 0; run < 200; ++i) {
-    const Experiment e = random_executable(random);
+    const Experiment e = random_on_device(random);
     const Plan plan = random_legal_plan(random, e);
     check_on_device(*device, e, plan, {Stored::Double, true, false, i});
     ++run;
@@ -30,7 +30,7 @@ TEST_CASE("Gates of a device choose experts and slots as the reference does") {
   Random random(5);
   int run = 0;
   for (std::uint64_t i = 0; run < 50; ++i) {
-    const Experiment e = random_executable(random);
+    const Experiment e = random_on_device(random);
     const Plan plan = random_legal_plan(random, e);
     if (e.workload.gate.batch_prioritised) continue;
     check_on_device(*device, e, plan, {Stored::Double, false, false, i});
@@ -48,7 +48,7 @@ TEST_CASE("Every gate in every encoding computes on a device what the reference 
   Random random(13);
   std::map<std::pair<GateKind, Encoding>, int> runs;
   for (std::uint64_t i = 0; i < 6000 && runs.size() < 13; ++i) {
-    Experiment e = random_executable(random);
+    Experiment e = random_on_device(random);
     Plan plan = random_legal_plan(random, e);
     const GateKind kind = e.workload.gate.kind;
     e.model.expert_kind = ExpertKind::Gated;  // no kink

@@ -19,7 +19,7 @@ namespace {
 Experiment experiment_with_exchanges() {
   Random random(3);
   for (;;) {
-    Experiment e = random_executable(random);
+    Experiment e = random_on_device(random);
     e.workload.gate = {};
     e.workload.dtype = DType::Fp32;
     e.model.expert_kind = ExpertKind::Gated;
@@ -53,6 +53,15 @@ TEST_CASE("A run with all ranks on a device checks its numerics and measures") {
   CHECK(r.report.samples.size() >= 3);
   CHECK(r.report.emulated_share == 0);
   CHECK(r.timeline.ops.size() == r.predicted->duration.size());
+}
+
+TEST_CASE("Routed messages are refused on a device, by name") {
+  const auto device = make_loop_device();
+  Experiment e = experiment_with_exchanges();
+  e.workload.message_sizes = MessageSizes::Routed;
+  CHECK_THROWS_WITH(run_on_device(*device, e, priced_schedule(e), quick(false)),
+                    Catch::Contains("/workload/message_sizes: routed is simulated and runs on hosts, but not on "
+                                    "devices yet"));
 }
 
 TEST_CASE("A run on a device that trains reports its losses, which are judged in double alone") {

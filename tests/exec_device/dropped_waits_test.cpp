@@ -87,7 +87,7 @@ TEST_CASE("Whatever order a missing wait leaves out is reported, and nothing els
   Random random(77);
   Drops all;
   for (int run = 0; run < 18;) {
-    const Experiment e = random_executable(random);
+    const Experiment e = random_on_device(random);
     const Plan plan = random_legal_plan(random, e);
     if (e.workload.gate.batch_prioritised) continue;
     const DeviceRanks ranks = run % 3 == 2 ? DeviceRanks::One : DeviceRanks::All;

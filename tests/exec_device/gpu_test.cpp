@@ -65,7 +65,7 @@ HeldStep held_step(Seconds exchange) {
   Random random(3);
   for (;;) {
     HeldStep step;
-    step.experiment = random_executable(random);
+    step.experiment = random_on_device(random);
     step.experiment.workload.gate = {};
     if (step.experiment.parallelism.ep < 2 || step.experiment.parallelism.pp > 1 || refusal(Plan(), step.experiment))
       continue;
@@ -97,7 +97,7 @@ TEST_CASE("Every kernel leaves on a GPU what its body leaves on the host, in dou
   const auto device = gpu(), host = make_loop_device();
   Random random(17);
   for (int run = 0; run < 10;) {
-    const Experiment e = random_executable(random);
+    const Experiment e = random_on_device(random);
     // bf16: see check_systems_on_device
     if (refusal(Plan(), e) || e.parallelism.pp > 1 || e.workload.layers > 1 || e.workload.gate.cosine()) continue;
     INFO(describe(e, Plan()));
@@ -123,7 +123,7 @@ TEST_CASE("Random plans compute on a GPU what the reference does") {
   Random random(31);
   int run = 0;
   for (std::uint64_t i = 0; run < 60; ++i) {
-    const Experiment e = random_executable(random);
+    const Experiment e = random_on_device(random);
     const Plan plan = random_legal_plan(random, e);
     check_on_device(*device, e, plan, {Stored::Double, true, false, i});
     ++run;
@@ -135,7 +135,7 @@ TEST_CASE("Gates of a GPU choose experts and slots as the reference does") {
   Random random(5);
   int run = 0;
   for (std::uint64_t i = 0; run < 20; ++i) {
-    const Experiment e = random_executable(random);
+    const Experiment e = random_on_device(random);
     const Plan plan = random_legal_plan(random, e);
     if (e.workload.gate.batch_prioritised) continue;
     check_on_device(*device, e, plan, {Stored::Double, false, false, i});

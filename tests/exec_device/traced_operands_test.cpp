@@ -117,7 +117,7 @@ TEST_CASE("Ops touch the tensors that the schedule says, and no others") {
   Random random(55);
   std::size_t untouched = 0, all = 0;
   for (int i = 0; i < 60; ++i) {
-    const Experiment e = random_executable(random);
+    const Experiment e = random_on_device(random);
     const Plan plan = random_legal_plan(random, e);
     if (e.workload.gate.batch_prioritised) continue;
     INFO(describe(e, plan));
@@ -138,7 +138,7 @@ TEST_CASE("One rank's exchange reads all that the rank would send or sum, and fi
   Random random(12);
   int exchanges_seen = 0;
   for (int i = 0; i < 20; ++i) {
-    const Experiment e = random_executable(random);
+    const Experiment e = random_on_device(random);
     const Plan plan = random_legal_plan(random, e);
     if (e.workload.gate.batch_prioritised) continue;
     INFO(describe(e, plan));

@@ -94,8 +94,12 @@ double worst(int draws, int most_gpus, Change change) {
   for (int seed = 0; seed < draws; ++seed) {
     Draw draw(static_cast<std::uint32_t>(seed));
     Experiment e = draw.experiment(most_gpus);
-    const Plan plan = draw.plan();
+    Plan plan = draw.plan();
     change(draw, e);
+    if (e.workload.message_sizes == MessageSizes::Routed && draw.coin()) {
+      plan.expert_kernel = ExpertKernel::Grouped;
+      plan.row_tile = 8;
+    }
     try {
       validate(e);
       validate(plan, e);

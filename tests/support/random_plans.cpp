@@ -208,6 +208,14 @@ Experiment random_experiment(Random& random) {
     e.model.attention.qk_norm = p.mp == 1 ? tables.one_of({QkNorm::Head, QkNorm::Width}) : QkNorm::Head;
   e.model.tied_embeddings = tables.chance(50);
   if (e.workload.whole_layers() && tables.chance(50)) e.workload.clip_gradients = tables.one_of({0., .01, 100.});
+  if (e.workload.gate.token_choice() && !e.workload.other_products() && tables.chance(25))
+    e.workload.message_sizes = MessageSizes::Routed;
+  return e;
+}
+
+Experiment random_on_device(Random& random) {
+  Experiment e = random_executable(random);
+  e.workload.message_sizes = MessageSizes::Padded;
   return e;
 }
 

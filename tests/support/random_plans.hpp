@@ -16,6 +16,8 @@ using Random = std::mt19937;
 Experiment random_experiment(Random& random);
 // The same, with kernels that executors have: causal flash attention, products in the format of all else.
 Experiment random_executable(Random& random);
+// The same, with padded messages: devices send no others yet.
+Experiment random_on_device(Random& random);
 // The factor on a tolerance: rounding grows through many layers of random weights, to 1.2e-5 in float through three of
 // them and to 5e-11 in double through five, whatever the plan is. Wrong data is off by far more.
 double rounding_growth(const Experiment& e);

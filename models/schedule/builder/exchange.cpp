@@ -1,5 +1,7 @@
 #include "models/schedule/builder/exchange.hpp"
 
+#include "models/schedule/builder/row_counts.hpp"
+
 namespace dovetail::builder {
 namespace {
 
@@ -104,7 +106,7 @@ TensorId exchange(StepContext& c, const Op& op, TensorId input, TensorKind kind,
   Op o = op;
   o.work = c.work(op.layer).all_to_all(chunk_of(op), wire);
   const TensorId output = c.chunked(sent, o, c.row_elements(op, wire), wire, buffer);
-  c.add(o, {input}, {output});
+  c.add(o, with_counts(c, o, input), std::array{output});
   return output;
 }
 
@@ -114,7 +116,7 @@ TensorId exchange_scores(StepContext& c, const Op& op, TensorId input, TensorKin
   o.kind = OpKind::DispatchScores;
   o.work = c.work(op.layer).score_exchange(chunk_of(op));
   const TensorId output = c.row_scores(kind, o);
-  c.add(o, {input}, {output});
+  c.add(o, with_counts(c, o, input), std::array{output});
   return output;
 }
 

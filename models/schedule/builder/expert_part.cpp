@@ -8,6 +8,7 @@
 #include "models/schedule/builder/chunks.hpp"
 #include "models/schedule/builder/exchange.hpp"
 #include "models/schedule/builder/expert_weights.hpp"
+#include "models/schedule/builder/row_counts.hpp"
 
 namespace dovetail::builder {
 namespace {
@@ -56,12 +57,14 @@ class ExpertPass {
     const StreamIds& streams = c_.streams();
     const StreamId stream = forward ? streams.combine : streams.inter;
     TensorId& t = tensor(i);
-    if (gathers(c_))
-      t = scattered_.add(c_.pass(op(forward ? OpKind::EspReduceScatter : OpKind::EspAllGather,
-                                    streams.intra == streams.inter ? stream : streams.intra, i,
-                                    work_.esp(Collective::ReduceScatter, chunk(i))),
-                                 t, forward ? TensorKind::ExpertOutput : TensorKind::Dispatched,
+    if (gathers(c_)) {
+      const Op scatter = op(forward ? OpKind::EspReduceScatter : OpKind::EspAllGather,
+                            streams.intra == streams.inter ? stream : streams.intra, i,
+                            work_.esp(Collective::ReduceScatter, chunk(i)));
+      t = scattered_.add(c_.pass(scatter, with_counts(c_, scatter, t),
+                                 forward ? TensorKind::ExpertOutput : TensorKind::Dispatched,
                                  v_.all_to_all_elements(chunk(i)), scattered_.next()));
+    }
     if (!exchanges(c_)) return;
     const Op bringing = op(forward ? OpKind::Combine : OpKind::Dispatch, stream, i);
     t = exchange(c_, bringing, packed_.add(compress(c_, bringing, t, packed_.next())),
@@ -82,6 +85,7 @@ class ExpertPass {
     writes.push_back(tensor(i) = add_result(TensorKind::ExpertPartial, o));
     TensorIds reads{input, saved.weights};
     if (!saved.scores.empty()) reads.push_back(saved.scores[static_cast<std::size_t>(i)]);
+    append_counts(c_, layer_, reads);
     c_.add(o, reads, writes);
     save_chunk(c_, o, source(i), input, hidden, saved);
     bring_early(i);
@@ -95,6 +99,7 @@ class ExpertPass {
     if (gradient.has_value) reads.push_back(gradient.tensor);
     gradient.has_value = true;
     reads.insert(reads.end(), needed.begin(), needed.end());
+    append_counts(c_, layer_, reads);
     tensor(j) = add_result(TensorKind::ExpertInput, o);
     TensorIds writes{gradient.tensor, tensor(j), add_hidden(o)};
     if (c_.plan().scores_at == ScoresAt::Experts)

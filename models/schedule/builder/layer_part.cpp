@@ -5,6 +5,7 @@
 
 #include "models/schedule/builder/norm_part.hpp"
 #include "models/schedule/builder/part_by_part.hpp"
+#include "models/schedule/builder/row_counts.hpp"
 
 namespace dovetail::builder {
 namespace {
@@ -30,6 +31,7 @@ TensorIds moe_forward(StepContext& c, int layer, Encode encode, SavedMoe& saved)
   PartByPart encoded(parts, [&](const TokenPart& part) {
     TensorIds chunks = encode(part);
     if (!chunked) c.host_sync(Phase::Forward, layer);
+    wait_for_counts(c, layer);
     shadows_forward(c, layer, saved.shadows);
     return chunks;
   });

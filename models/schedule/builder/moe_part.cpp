@@ -3,6 +3,7 @@
 #include "models/schedule/builder/chunks.hpp"
 #include "models/schedule/builder/exchange.hpp"
 #include "models/schedule/builder/norm_part.hpp"
+#include "models/schedule/builder/row_counts.hpp"
 
 namespace dovetail::builder {
 namespace {
@@ -105,6 +106,7 @@ TensorIds encode_forward(StepContext& c, int layer, const TokenPart& part, Tenso
   const OpWork work = c.work(part);
   TensorId input = c.activation(TensorKind::MoeInput, layer, v.tokens * v.hidden, false, part.chunk);
   saved.input.push_back(input);
+  const TensorId counts = add_row_counts(c, layer);
   TensorIds gate_reads{x, attended}, gate_writes{input};
   if (c.has_norms()) {  // else the gate adds up what it looks at
     Op sum = c.part_op(OpKind::Residual, Phase::Forward, layer, part, work.residual(2));
@@ -116,15 +118,20 @@ TensorIds encode_forward(StepContext& c, int layer, const TokenPart& part, Tenso
   }
   gate_reads.push_back(c.weights(layer).router);
   append(gate_writes, add_routing(c, layer, part, saved));
+  if (counts.exists()) gate_writes.push_back(counts);
   c.add(c.part_op(OpKind::Gate, Phase::Forward, layer, part, work.gate(Phase::Forward)), gate_reads, gate_writes);
+  exchange_counts(c, layer, counts);
   return to_chunks(c, layer, part, input, saved);
 }
 
 TensorIds encode_again(StepContext& c, int layer, const TokenPart& part, SavedMoe& saved) {
   const TensorId input = gate_input(c, part, saved);
-  const TensorIds routing = add_routing(c, layer, part, saved);
+  const TensorId counts = add_row_counts(c, layer);
+  TensorIds routing = add_routing(c, layer, part, saved);
+  if (counts.exists()) routing.push_back(counts);
   c.add(c.part_op(OpKind::Gate, Phase::Forward, layer, part, c.work(part).gate(Phase::Forward, /*from_sum=*/true)),
         std::array{input, c.weights(layer).router}, routing);
+  exchange_counts(c, layer, counts);
   return to_chunks(c, layer, part, input, saved);
 }
 

@@ -4,6 +4,7 @@
 
 #include "models/schedule/builder/chunks.hpp"
 #include "models/schedule/builder/exchange.hpp"
+#include "models/schedule/builder/row_counts.hpp"
 
 namespace dovetail::builder {
 namespace {
@@ -130,7 +131,9 @@ void Restoration::compute_hidden(int j) {
     hidden = hidden_.add(c_.chunked(TensorKind::Hidden, o,
                                     v_.expert_rows(chunk_of(o)) * (v_.expert_gemms - 1) * v_.worked_hidden(),
                                     Wire::Same, hidden_.next()));
-    c_.add(o, {now_.input[at(i)], saved_.weights}, {hidden});
+    TensorIds reads{now_.input[at(i)], saved_.weights};
+    append_counts(c_, layer_, reads);
+    c_.add(o, reads, {&hidden, 1});
   }
 }
 

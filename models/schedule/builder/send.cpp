@@ -1,6 +1,7 @@
 #include "models/schedule/builder/send.hpp"
 
 #include "models/schedule/builder/exchange.hpp"
+#include "models/schedule/builder/row_counts.hpp"
 
 namespace dovetail::builder {
 
@@ -23,7 +24,7 @@ TensorId send_rows(StepContext& c, const Op& chunk, const SendKinds& kinds, Tens
     const TensorKind kind = wire == Wire::Same ? kinds.gathered : TensorKind::Compressed;
     const std::int64_t elements = c.row_elements(gather, wire, c.volumes(chunk.layer).esp);
     const TensorId gathered = rings.gathered.add(c.chunked(kind, gather, elements, wire, rings.gathered.next()));
-    c.add(gather, {t}, {gathered});
+    c.add(gather, with_counts(c, gather, t), {&gathered, 1});
     t = gathered;
   }
   return t;

@@ -20,14 +20,6 @@ struct SendRings {
   Ring exchanged, gathered;
 };
 
-inline bool exchanges(const StepContext& c) {
-  return c.groups().ep > 1;
-}
-// Tells whether rows are gathered over shards; a plan may bring the shards' weights or rows together otherwise.
-inline bool gathers(const StepContext& c) {
-  return c.plan().expert_sharding == ExpertSharding::Ep && c.groups().esp > 1;
-}
-
 // Returns the tensor that the rows `input` of `chunk` end in; `input` itself where both groups have one rank. Kind,
 // stream and work of `chunk` (an op) do not matter.
 TensorId send_rows(StepContext& c, const Op& chunk, const SendKinds& kinds, TensorId input, SendRings& rings);

@@ -30,6 +30,7 @@ StepContext::StepContext(const Experiment& experiment, const Plan& plan)
       all_to_all_steps_(dovetail::all_to_all_steps(plan, experiment)),
       stages_(static_cast<std::size_t>(experiment.parallelism.pp)),
       weights_(static_cast<std::size_t>(experiment.workload.layers)),
+      row_counts_(static_cast<std::size_t>(experiment.workload.layers * plan.micro_batches)),
       ends_(end_volumes(experiment_)) {
   writer_.set_steps(all_to_all_steps_);
   for (int layer = 0; layer < layers(); ++layer) {
@@ -159,6 +160,8 @@ Schedule StepContext::finish() {
   schedule.virtual_stages = plan_.virtual_stages;
   schedule.graphs = plan_.graphs;
   schedule.scores_at = plan_.scores_at;
+  schedule.expert_kernel = plan_.expert_kernel;
+  schedule.row_tile = plan_.row_tile;
   schedule.groups = groups_;
   return schedule;
 }
@@ -296,9 +299,10 @@ TensorId StepContext::copy_of(TensorId original, Place place, TensorId buffer) {
   return writer_.add_tensor(t);
 }
 
-TensorId StepContext::pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements, TensorId buffer) {
+TensorId StepContext::pass(const Op& op, std::span<const TensorId> inputs, TensorKind kind, std::int64_t elements,
+                           TensorId buffer) {
   const TensorId output = chunked(kind, op, elements, Wire::Same, buffer);
-  add(op, {input}, {output});
+  add(op, inputs, {&output, 1});
   return output;
 }
 

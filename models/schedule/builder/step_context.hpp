@@ -44,6 +44,12 @@ struct EndWeightIds {
   TensorId embedding, head, norm;
 };
 
+// Counts of the rows of one layer and micro-batch: those of the rank's tokens, those that arrive from its peers, and
+// those of all shards. -1: padded messages, or a group of one rank.
+struct RowCountIds {
+  TensorId own, arriving, gathered;
+};
+
 class StepContext {
  public:
   StepContext(const Experiment& experiment, const Plan& plan);
@@ -117,6 +123,11 @@ class StepContext {
   void begin_recomputing(OpId begin);
   void end_recomputing() { recomputing_ = false; }
 
+  // The counts of the micro-batch entered last.
+  const RowCountIds& row_counts(int layer) const { return row_counts_[count_place(layer)]; }
+  RowCountIds& row_counts(int layer) { return row_counts_[count_place(layer)]; }
+  void hold_back(OpId id) { writer_.hold_back(id); }  // every later op of the stage waits for it
+
   void host_sync(Phase phase, int layer);  // where the plan has the host wait: between the phases of a layer
 
   // --- tensors ---
@@ -136,8 +147,9 @@ class StepContext {
   std::int64_t row_elements(const Op& op, Wire wire, std::int64_t copies = 1) const;
   bool is_recomputed(TensorId id) const { return writer_.tensor(id).recomputed; }
   bool is_compressed(TensorId id) const { return writer_.tensor(id).kind == TensorKind::Compressed; }
-  // Adds an op that makes one chunked tensor of another.
-  TensorId pass(const Op& op, TensorId input, TensorKind kind, std::int64_t elements, TensorId buffer = {});
+  // Adds an op that makes one chunked tensor of others.
+  TensorId pass(const Op& op, std::span<const TensorId> inputs, TensorKind kind, std::int64_t elements,
+                TensorId buffer = {});
 
   Schedule finish();
 
@@ -148,6 +160,9 @@ class StepContext {
     std::vector<GradientSlice> slices;
   };
   const Stage& here() const { return stages_[static_cast<std::size_t>(stage_)]; }
+  std::size_t count_place(int layer) const {
+    return static_cast<std::size_t>(micro_batch_) * volumes_.size() + static_cast<std::size_t>(layer);
+  }
   void add_streams(StreamIds& streams);
   Tensor tensor(TensorKind kind, int layer, std::int64_t elements) const;
   Tensor tensor_like(const Op& op, TensorKind kind, std::int64_t elements) const;
@@ -166,6 +181,7 @@ class StepContext {
   std::vector<CollectiveStep> all_to_all_steps_;
   std::vector<Stage> stages_;
   std::vector<LayerWeightIds> weights_;  // by layer
+  std::vector<RowCountIds> row_counts_;  // by micro-batch and layer
   EndVolumes ends_;
   EndWeightIds end_weights_;
   int stage_ = 0, micro_batch_ = 0;
@@ -185,5 +201,13 @@ class Recomputation {
  private:
   StepContext& c_;
 };
+
+inline bool exchanges(const StepContext& c) {
+  return c.groups().ep > 1;
+}
+// Tells whether rows are gathered over shards; a plan may bring the shards' weights or rows together otherwise.
+inline bool gathers(const StepContext& c) {
+  return c.plan().expert_sharding == ExpertSharding::Ep && c.groups().esp > 1;
+}
 
 }  // namespace dovetail::builder

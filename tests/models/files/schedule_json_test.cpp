@@ -53,6 +53,16 @@ ScheduleFile sharded_example(bool shadowed) {
   return {e, plan, price_plan(e, plan)};
 }
 
+ScheduleFile dropless_example() {
+  Experiment e = test::round_numbers(1);
+  e.workload.message_sizes = MessageSizes::Routed;
+  e.workload.routing.kind = RoutingKind::Zipf;
+  Plan plan;
+  plan.expert_kernel = ExpertKernel::Grouped;
+  plan.row_tile = 8;
+  return {e, plan, price_plan(e, plan)};
+}
+
 ScheduleFile read_text(const std::string& text) {
   return read_schedule(JsonFile::parse(text, "s.json"));
 }
@@ -60,12 +70,17 @@ ScheduleFile read_text(const std::string& text) {
 }  // namespace
 
 TEST_CASE("a schedule file read and written again is the same file, and predicts the same") {
-  const ScheduleFile file = GENERATE(example(), pipelined_example(), sharded_example(true), sharded_example(false));
+  const ScheduleFile file =
+      GENERATE(example(), pipelined_example(), sharded_example(true), sharded_example(false), dropless_example());
   const std::string text = to_json(file).dump(1);
   const ScheduleFile again = read_text(text);
   CHECK(to_json(again).dump(1) == text);
   std::vector<double> scratch;
   CHECK(analytic_makespan(again.priced, scratch) == analytic_makespan(file.priced, scratch));
+  CHECK(again.priced.schedule->expert_kernel == file.plan.expert_kernel);
+  CHECK(again.priced.schedule->row_tile == file.plan.row_tile);
+  for (const TensorId i : again.priced.schedule->tensors.ids())
+    CHECK(again.priced.schedule->tensors[i].held == file.priced.schedule->tensors[i].held);
 }
 
 TEST_CASE("a schedule file keeps activities that ops share, and changes of speed") {

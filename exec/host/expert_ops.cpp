@@ -1,0 +1,79 @@
+#include "exec/host/expert_ops.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "exec/host/host_kernels.hpp"
+#include "exec/host/row_exchange.hpp"
+#include "models/base/errors.hpp"
+
+namespace dovetail::exec {
+namespace {
+
+// The rows of each block that a grouped kernel computes.
+template <class Scalar>
+std::optional<OwnRows> own_rows(const OpContext<Scalar>& c) {
+  if (c.schedule.expert_kernel != ExpertKernel::Grouped) return std::nullopt;
+  const TensorId counts = c.read_id(roles::row_counts);
+  const std::int64_t blocks = c.tensor(counts).elements;
+  return OwnRows{taken_rows<Scalar>(c.data(counts), blocks, {0, c.shape.capacity}), std::max(1, c.schedule.row_tile)};
+}
+
+}  // namespace
+
+template <class Scalar>
+void forward_expert(OpContext<Scalar>& c) {
+  if (const auto own = own_rows(c))
+    return grouped_forward<Scalar>(expert_shape(c), *own, {c.op.rows, c.read(roles::expert_input)},
+                                   c.read(roles::expert_weights), c.write(TensorKind::Hidden),
+                                   c.write(roles::expert_output), c.data(c.find_write(TensorKind::Activated)),
+                                   c.data(c.find_read(roles::row_scores)));
+  expert_forward<Scalar>(expert_shape(c), {c.op.rows, c.read(roles::expert_input)}, c.read(roles::expert_weights),
+                         c.write(TensorKind::Hidden), c.write(roles::expert_output),
+                         c.data(c.find_write(TensorKind::Activated)), c.data(c.find_read(roles::row_scores)));
+}
+
+template <class Scalar>
+void restore_hidden(OpContext<Scalar>& c) {
+  if (const auto own = own_rows(c))
+    return grouped_hidden<Scalar>(expert_shape(c), *own, {c.op.rows, c.read(roles::expert_input)},
+                                  c.read(roles::expert_weights), c.write(TensorKind::Hidden));
+  expert_hidden<Scalar>(expert_shape(c), {c.op.rows, c.read(roles::expert_input)}, c.read(roles::expert_weights),
+                        c.write(TensorKind::Hidden));
+}
+
+// It reads the gradient only if that has a value already.
+template <class Scalar>
+void backward_expert(OpContext<Scalar>& c) {
+  Scalar* const gradient = c.write(roles::expert_gradient);
+  if (!c.find_read(roles::expert_gradient).exists())
+    std::fill_n(gradient, c.write_tensor(roles::expert_gradient).elements, Scalar(0));
+  const std::vector<TensorId> inputs = c.all_reads(roles::expert_input), hidden = c.all_reads(TensorKind::Hidden),
+                              activated = c.all_reads(TensorKind::Activated), scores = c.all_reads(roles::row_scores);
+  check(inputs.size() == hidden.size() && (activated.empty() || activated.size() == hidden.size()) &&
+            (scores.empty() || scores.size() == hidden.size()),
+        "hidden rows for each input of an expert");
+  std::vector<KeptChunk<Scalar>> kept;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    kept.push_back({{c.tensor(inputs[i]).rows, c.data(inputs[i])},
+                    c.data(hidden[i]),
+                    activated.empty() ? nullptr : c.data(activated[i]),
+                    scores.empty() ? nullptr : c.data(scores[i])});
+  const Chunk<const Scalar> d_output{c.op.rows, c.read(roles::d_expert_output)};
+  const ExpertGradients<Scalar> gradients{gradient, c.write(gradient_of(roles::expert_input)),
+                                          c.write(gradient_of(TensorKind::Hidden)),
+                                          c.data(c.find_write(gradient_of(TensorKind::DispatchedScores)))};
+  if (const auto own = own_rows(c))
+    grouped_backward<Scalar>(expert_shape(c), *own, d_output, c.read(roles::expert_weights), kept, gradients);
+  else
+    expert_backward<Scalar>(expert_shape(c), d_output, c.read(roles::expert_weights), kept, gradients);
+}
+
+template void forward_expert(OpContext<float>&);
+template void forward_expert(OpContext<double>&);
+template void backward_expert(OpContext<float>&);
+template void backward_expert(OpContext<double>&);
+template void restore_hidden(OpContext<float>&);
+template void restore_hidden(OpContext<double>&);
+
+}  // namespace dovetail::exec

@@ -1,0 +1,71 @@
+#include "models/schedule/builder/row_counts.hpp"
+
+#include "models/schedule/lowering.hpp"
+#include "models/schedule/op_table.hpp"
+
+namespace dovetail::builder {
+namespace {
+
+// The counts of rows after their exchange.
+TensorId arrived(const RowCountIds& counts) {
+  return counts.arriving.exists() ? counts.arriving : counts.own;
+}
+TensorId worked(const RowCountIds& counts) {
+  return counts.gathered.exists() ? counts.gathered : arrived(counts);
+}
+
+// Brings rows of all shards' ranks together; else sums theirs.
+bool gathers_rows(const Op& op) {
+  const bool forward = op.phase == Phase::Forward;
+  return op.kind == OpKind::RestoreGather || (op.kind == OpKind::EspAllGather && forward) ||
+         (op.kind == OpKind::EspReduceScatter && !forward);
+}
+
+}  // namespace
+
+bool sends_routed(const StepContext& c) {
+  return c.experiment().workload.message_sizes == MessageSizes::Routed;
+}
+
+TensorId add_row_counts(StepContext& c, int layer) {
+  return sends_routed(c) ? c.fp32(TensorKind::RowCounts, layer, c.volumes(layer).experts) : TensorId();
+}
+
+void exchange_counts(StepContext& c, int layer, TensorId row_counts) {
+  if (!row_counts.exists()) return;
+  const LayerVolumes& v = c.volumes(layer);
+  RowCountIds& counts = c.row_counts(layer);
+  counts = {row_counts, {}, {}};
+  const auto exchange = [&](StreamId stream, const ExchangeWork& work, TensorKind kind, std::int64_t elements) {
+    const TensorId from = arrived(counts), to = c.fp32(kind, layer, elements);
+    c.add(c.op(OpKind::ExchangeCounts, Phase::Forward, layer, stream, work), {from}, {to});
+    return to;
+  };
+  if (exchanges(c))
+    counts.arriving =
+        exchange(c.streams().inter, c.work(layer).count_exchange(), TensorKind::ArrivingCounts, v.experts);
+  if (gathers(c))
+    counts.gathered =
+        exchange(c.streams().intra, c.work(layer).gather_counts(), TensorKind::GatheredCounts, v.esp * v.experts);
+}
+
+void wait_for_counts(StepContext& c, int layer) {
+  if (!sends_routed(c) || c.plan().host_sync) return;  // which waits for everything
+  c.hold_back(c.add(c.op(OpKind::HostSync, Phase::Forward, layer, c.streams().compute, c.work(layer).host_sync()),
+                    {worked(c.row_counts(layer))}, {}));
+}
+
+TensorIds with_counts(const StepContext& c, const Op& op, TensorId rows) {
+  if (!sends_routed(c)) return {rows};
+  const RowCountIds& counts = c.row_counts(op.layer);
+  if (entry_of(op.kind).exchanges_rows || op.kind == OpKind::RestoreDispatch)
+    return to_owners(op) ? TensorIds{rows, counts.own, counts.arriving} : TensorIds{rows, counts.arriving, counts.own};
+  return gathers_rows(op) ? TensorIds{rows, arrived(counts), counts.gathered}
+                          : TensorIds{rows, counts.gathered, arrived(counts)};
+}
+
+void append_counts(const StepContext& c, int layer, TensorIds& reads) {
+  if (sends_routed(c)) reads.push_back(worked(c.row_counts(layer)));
+}
+
+}  // namespace dovetail::builder
