@@ -70,7 +70,11 @@ enum class TensorKind : std::uint8_t {
   ReplicatedGradients,
   GradientSquares,
   SquaresOfAll,
-  QueryKeyInput
+  QueryKeyInput,
+  MtpInput,
+  GatheredMtpInput,
+  MtpColumns,
+  SharedGradient
 };
 
 // A chunked tensor exists once per chunk. Shapes are in the letters of operands.md; empty: said there in words.
@@ -161,6 +165,12 @@ inline constexpr auto tensor_table = std::to_array<TensorEntry>({
     {TensorKind::SquaresOfAll, "squares_of_all", "(1)", "the sum of these over all ranks: the norm's square", true},
     {TensorKind::QueryKeyInput, "query_key_input", "",
      "(L, Q+K) queries and keys before their norms; of latent attention its low ranks"},
+    {TensorKind::MtpInput, "mtp_input", "(T, 2M)",
+     "multi-token prediction: norms of the next words' embeddings and of the output before, side by side"},
+    {TensorKind::GatheredMtpInput, "gathered_mtp_input", "(L, 2M)", "`mtp_input` of all model-parallel ranks"},
+    {TensorKind::MtpColumns, "mtp_columns", "(L, M / mp)", "multi-token prediction: this rank's columns of the projection"},
+    {TensorKind::SharedGradient, "shared_gradient", "(V, M)",
+     "the gradient of the embedding that another stage has, on the stage where it arrives"},
 });
 
 inline constexpr auto tensor_kind_names = [] {

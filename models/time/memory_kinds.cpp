@@ -70,6 +70,10 @@ constexpr auto kinds = std::to_array<std::pair<TensorKind, MemoryKind>>({
     {TensorKind::GradientSquares, MemoryKind::Gradients},
     {TensorKind::SquaresOfAll, MemoryKind::Gradients},
     {TensorKind::QueryKeyInput, MemoryKind::Attention},
+    {TensorKind::MtpInput, MemoryKind::Stream},
+    {TensorKind::GatheredMtpInput, MemoryKind::Exchanged},
+    {TensorKind::MtpColumns, MemoryKind::Exchanged},
+    {TensorKind::SharedGradient, MemoryKind::Exchanged},
 });
 
 constexpr bool in_order() {
