@@ -283,7 +283,8 @@ Json to_json(const WorkRates& rates) {
 
 Json to_json(const Workload& workload) {
   const auto& [batch, sequence, layers, top_k, capacity_factor, dtype, phases, capacity_rows, gate, routing, step,
-               message_sizes, attention, causal, products, router_loads, extent, gradients, clip_gradients, mtp_layers] = workload;
+               message_sizes, attention, causal, products, router_loads, extent, gradients, clip_gradients,
+               mtp_layers] = workload;
   Json json{{"batch", batch},
             {"sequence", sequence},
             {"layers", layers},

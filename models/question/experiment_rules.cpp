@@ -104,12 +104,13 @@ void require_prediction(const Experiment& e) {
   require(layers >= 0 && layers <= e.model.mtp_layers, at, "{}, expected 0 to {} (those of {})", layers,
           e.model.mtp_layers, e.model.name);
   if (layers == 0) return;
-  require(e.workload.extent == Extent::Model, at, "{} layers need the embedding and the output head (workload.extent model)",
-          layers);
-  require(e.model.moe_every == 1 && !e.model.dense(), at, "{} is not built yet where some layers are dense ({})", layers,
-          e.model.name);
-  require(e.model.hidden % e.parallelism.mp == 0, at, "{} layers have projections whose {} columns do not divide over mp {}",
-          layers, e.model.hidden, e.parallelism.mp);
+  require(e.workload.extent == Extent::Model, at,
+          "{} layers need the embedding and the output head (workload.extent model)", layers);
+  require(e.model.moe_every == 1 && !e.model.dense(), at, "{} is not built yet where some layers are dense ({})",
+          layers, e.model.name);
+  require(e.model.hidden % e.parallelism.mp == 0, at,
+          "{} layers have projections whose {} columns do not divide over mp {}", layers, e.model.hidden,
+          e.parallelism.mp);
 }
 
 // Each stage needs a layer of its own in one of its laps, because it has gradients to reduce and weights to update.
@@ -128,8 +129,8 @@ void require_layout(const Experiment& e) {
     predictions += stage.predictions;
   }
   require(all == e.workload.layers, at, "{} layers (t), but workload.layers is {}", all, e.workload.layers);
-  require(predictions == e.workload.mtp_layers, at, "{} layers of multi-token prediction (m), but workload.mtp_layers is {}",
-          predictions, e.workload.mtp_layers);
+  require(predictions == e.workload.mtp_layers, at,
+          "{} layers of multi-token prediction (m), but workload.mtp_layers is {}", predictions, e.workload.mtp_layers);
   require(predictions == stages.back().predictions, at,
           "multi-token prediction (m) on another stage than the output head (L), which is not built yet");
   for (int stage = 0; stage < pp; ++stage)

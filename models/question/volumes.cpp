@@ -127,7 +127,8 @@ EndVolumes end_volumes(const Experiment& e) {
 
 std::vector<std::int64_t> dense_elements(const Experiment& e, const StageLayout& layout) {
   std::vector<std::int64_t> elements;
-  for (int layer = 0; layer < e.workload.all_layers(); ++layer) elements.push_back(layer_volumes(e, layer).dense_parameters);
+  for (int layer = 0; layer < e.workload.all_layers(); ++layer)
+    elements.push_back(layer_volumes(e, layer).dense_parameters);
   const EndVolumes ends = end_volumes(e);
   const auto last = layout.layers_of(layout.stages() - 1);
   elements[static_cast<std::size_t>(layout.layers_of(0).front())] += ends.embedding_parameters;

@@ -54,8 +54,8 @@ struct LayerVolumes {
   std::int64_t projection = 0;            // P, of a cosine gate
   std::int64_t routing_entries = 0;       // T k, or E C where experts choose; 0: soft
   std::int64_t expert_parameters = 0;     // g M H E / (ep esp)
-  // On every rank: 2 M of both norms, those of queries and keys, and 3 M of multi-token prediction; 0 where the workload
-  // leaves norms out.
+  // On every rank: 2 M of both norms, those of queries and keys, and 3 M of multi-token prediction; 0 where the
+  // workload leaves norms out.
   std::int64_t norm_parameters = 0;
   std::int64_t mtp_norm_parameters = 0;  // the 3 M among these
   // Elements of a token's queries and keys on this rank that have norms of their own; Latent: of its low ranks.

@@ -20,9 +20,7 @@ class Role {
  public:
   constexpr Role(TensorKind kind) : values_(only(kind)) {}
 
-  constexpr bool covers(TensorKind kind, bool gradient) const {
-    return (gradient ? gradients_ : values_).has(kind);
-  }
+  constexpr bool covers(TensorKind kind, bool gradient) const { return (gradient ? gradients_ : values_).has(kind); }
   template <class Tensor>
   constexpr bool covers(const Tensor& tensor) const {
     return covers(tensor.kind, tensor.gradient);
@@ -135,6 +133,6 @@ struct Signature {
   Operands reads = {}, writes = {};
   std::string_view remark = {};
 };
-using Signatures = UpTo<Signature, 7>;
+using Signatures = UpTo<Signature, 10>;
 
 }  // namespace dovetail

@@ -277,12 +277,12 @@ class Step {
 
   StepContext& c_;
   std::int64_t tokens_;
-  std::vector<std::vector<SavedLayer>> saved_;  // by micro-batch and layer
-  std::vector<SavedEnds> ends_;                 // by micro-batch
+  std::vector<std::vector<SavedLayer>> saved_;             // by micro-batch and layer
+  std::vector<SavedEnds> ends_;                            // by micro-batch
   std::vector<std::vector<SavedPrediction>> predictions_;  // by micro-batch and layer of multi-token prediction
-  std::vector<TensorId> arriving_;              // by micro-batch: on its way to the next stage
-  std::vector<GradientPart> gradients_;         // by stage
-  std::vector<GatherPart> gathers_;             // by stage; empty: not before the forward pass
+  std::vector<TensorId> arriving_;                         // by micro-batch: on its way to the next stage
+  std::vector<GradientPart> gradients_;                    // by stage
+  std::vector<GatherPart> gathers_;                        // by stage; empty: not before the forward pass
 };
 
 }  // namespace

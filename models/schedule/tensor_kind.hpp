@@ -168,7 +168,8 @@ inline constexpr auto tensor_table = std::to_array<TensorEntry>({
     {TensorKind::MtpInput, "mtp_input", "(T, 2M)",
      "multi-token prediction: norms of the next words' embeddings and of the output before, side by side"},
     {TensorKind::GatheredMtpInput, "gathered_mtp_input", "(L, 2M)", "`mtp_input` of all model-parallel ranks"},
-    {TensorKind::MtpColumns, "mtp_columns", "(L, M / mp)", "multi-token prediction: this rank's columns of the projection"},
+    {TensorKind::MtpColumns, "mtp_columns", "(L, M / mp)",
+     "multi-token prediction: this rank's columns of the projection"},
     {TensorKind::SharedGradient, "shared_gradient", "(V, M)",
      "the gradient of the embedding that another stage has, on the stage where it arrives"},
 });

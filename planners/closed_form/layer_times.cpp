@@ -116,7 +116,8 @@ LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
   const PricedSchedule priced = price_plan(experiment, sequential_plan(plan));
   const Schedule& schedule = *priced.schedule;
   const LayerVolumes volumes = layer_volumes(experiment);
-  for (int layer = 0; layer < experiment.workload.all_layers(); ++layer) times.moe.push_back(experiment.model.is_moe(layer));
+  for (int layer = 0; layer < experiment.workload.all_layers(); ++layer)
+    times.moe.push_back(experiment.model.is_moe(layer));
   times.capacity = volumes.capacity;
   times.dense_elements = dense_elements(experiment, times.layout);
   std::vector<Seconds> updates(schedule.classes.size());

@@ -76,10 +76,11 @@ TensorId mtp_input_backward(StepContext& c, int layer, TensorId d_input, TensorI
 void exchange_embedding_gradients(StepContext& c) {
   const std::array stages{0, c.stages() - 1};
   std::array<TensorId, 2> arriving;
+  std::array<OpId, 2> sent;  // before a stage adds to what it sends
   for (std::size_t i = 0; i < stages.size(); ++i) {
     c.enter(stages[i], 0);
-    arriving[i] = c.arriving_gradients(TensorKind::SharedGradient, c.layers_of_stage().front(),
-                                       c.ends().embedding_parameters);
+    arriving[i] =
+        c.arriving_gradients(TensorKind::SharedGradient, c.layers_of_stage().front(), c.ends().embedding_parameters);
   }
   for (std::size_t i = 0; i < stages.size(); ++i) {
     c.enter(stages[i], 0);
@@ -87,7 +88,7 @@ void exchange_embedding_gradients(StepContext& c) {
     Op o = c.op(OpKind::StageSend, Phase::Backward, layer, c.streams().send,
                 c.work(layer).send_gradients(c.ends().embedding_parameters));
     o.gradients = c.embedding_gradients();
-    c.add(o, {c.dense_gradients()}, {arriving[1 - i]});
+    sent[i] = c.add(o, {c.dense_gradients()}, {arriving[1 - i]});
   }
   for (std::size_t i = 0; i < stages.size(); ++i) {
     c.enter(stages[i], 0);
@@ -98,7 +99,7 @@ void exchange_embedding_gradients(StepContext& c) {
     Op o = c.op(OpKind::Residual, Phase::Backward, layer, c.streams().compute,
                 c.work(layer).add_gradients(c.ends().embedding_parameters));
     o.gradients = c.embedding_gradients();
-    c.add(o, {arriving[i], c.dense_gradients()}, {c.dense_gradients()});
+    c.add(o, {arriving[i], c.dense_gradients()}, {c.dense_gradients()}, sent[i]);
   }
 }
 

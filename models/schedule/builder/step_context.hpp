@@ -78,7 +78,9 @@ class StepContext {
   const EndVolumes& ends() const { return ends_; }
   bool has_embedding() const { return ends_.exist() && stage_ == 0; }
   // On this stage, for its input or for multi-token prediction.
-  TensorId embedding_weights() const { return has_embedding() ? end_weights_.embedding : end_weights_.second_embedding; }
+  TensorId embedding_weights() const {
+    return has_embedding() ? end_weights_.embedding : end_weights_.second_embedding;
+  }
   bool holds_embedding() const { return has_embedding() || (ends_.embedding_twice && has_head()); }
   bool has_head() const { return ends_.exist() && stage_ + 1 == stages(); }
   bool has_norms() const { return experiment_.workload.whole_layers(); }
@@ -126,7 +128,7 @@ class StepContext {
 
   // --- tensors ---
   TensorId persistent(TensorKind kind, int layer, std::int64_t elements, bool gradient = false);
-  TensorId weight_gradients(TensorKind kind, int layer, std::int64_t elements);  // in their own format
+  TensorId weight_gradients(TensorKind kind, int layer, std::int64_t elements);    // in their own format
   TensorId arriving_gradients(TensorKind kind, int layer, std::int64_t elements);  // of another stage, in that format
   TensorId activation(TensorKind kind, int layer, std::int64_t elements, bool gradient = false, int chunk = -1);
   TensorId fp32(TensorKind kind, int layer, std::int64_t elements, bool gradient = false, int chunk = -1);
