@@ -157,9 +157,9 @@ std::vector<std::string> parts_left_out(const Experiment& e) {
   if (m.shared_experts.gate) parts.emplace_back("the gate of shared experts");
   if (e.workload.extent != Extent::Model) return parts;
   if (m.learned_positions > 0) parts.emplace_back("learned positions");
-  if (m.mtp_layers > 0)
-    parts.emplace_back(fmt::format("{} of multi-token prediction",
-                                   m.mtp_layers == 1 ? "the layer" : fmt::format("{} layers", m.mtp_layers)));
+  if (const int left = m.mtp_layers - e.workload.mtp_layers; left > 0)
+    parts.emplace_back(
+        fmt::format("{} of multi-token prediction", left == 1 ? "the layer" : fmt::format("{} layers", left)));
   return parts;
 }
 

@@ -29,7 +29,7 @@ class Comparison {
         executor_(executor),
         reference_(reference),
         ends_(end_volumes(e)),
-        layout_(e.workload.layers, e.parallelism, s.virtual_stages) {
+        layout_(e.workload, e.parallelism, s.virtual_stages) {
     for (int rank : executor.ranks())
       updated_.push_back(updated_ranges(s, s.class_of_rank(rank), rank % e.parallelism.stage_ranks()));
   }

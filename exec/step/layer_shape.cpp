@@ -12,6 +12,8 @@ void require_executable(const Experiment& e) {
           "latent attention is simulated, not executed yet");
   require(e.model.attention.qk_norm != QkNorm::Width || e.parallelism.mp == 1 || !e.workload.whole_layers(),
           "/model/attention/qk_norm", "width over several model-parallel ranks is simulated, not executed yet");
+  require(e.workload.mtp_layers == 0, "/workload/mtp_layers",
+          "multi-token prediction is simulated, not executed yet; set it to 0");
   require(e.workload.attention == AttentionKernel::Flash, "/workload/attention",
           "eager attention is simulated, not executed yet: executors keep no probabilities");
   require(e.workload.causal, "/workload/causal", "attention without a mask is simulated, not executed yet");

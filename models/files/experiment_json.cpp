@@ -283,7 +283,8 @@ Json to_json(const WorkRates& rates) {
 
 Json to_json(const Workload& workload) {
   const auto& [batch, sequence, layers, top_k, capacity_factor, dtype, phases, capacity_rows, gate, routing, step,
-               message_sizes, attention, causal, products, router_loads, extent, gradients, clip_gradients] = workload;
+               message_sizes, attention, causal, products, router_loads, extent, gradients, clip_gradients,
+               mtp_layers] = workload;
   Json json{{"batch", batch},
             {"sequence", sequence},
             {"layers", layers},
@@ -302,6 +303,7 @@ Json to_json(const Workload& workload) {
     json["router_loads"].push_back({{"micro_batches", micro_batches}, {"largest", largest}});
   if (gradients && *gradients != dtype) json["gradients"] = name_in(dtype_names, *gradients);
   if (clip_gradients) json["clip_gradients"] = *clip_gradients;
+  if (extent == Extent::Model) json["mtp_layers"] = mtp_layers;
   if (extent != Extent::Layers) json["extent"] = name_in(extent_names, extent);
   if (message_sizes != MessageSizes::Padded) json["message_sizes"] = name_in(message_sizes_names, message_sizes);
   return json;

@@ -81,6 +81,7 @@ Workload read_workload(const JsonReader& json, const ExperimentFile& file, const
   w.dtype = json.enumeration_or("dtype", dtype_names, defaults.dtype.value_or(w.dtype));
   w.phases = json.enumeration_or("phases", phases_names, w.phases);
   w.extent = json.enumeration_or("extent", extent_names, w.extent);
+  w.mtp_layers = json.integer_or("mtp_layers", w.extent == Extent::Model ? e.model.mtp_layers : 0, 0);
   if (json.has("products")) w.products = json.enumeration("products", dtype_names);
   if (json.has("gradients")) w.gradients = json.enumeration("gradients", dtype_names);
   if (json.has("clip_gradients")) w.clip_gradients = json.number("clip_gradients", 0);

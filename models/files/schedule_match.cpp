@@ -45,8 +45,8 @@ class Match {
   // A plan of more ops than the file holds is refused before anything is made for each of them.
   void require_no_more_ops() const {
     const Plan& p = file_.plan;
-    double ops = e_.workload.layers;
-    for (int layer = 0; layer < e_.workload.layers; ++layer)
+    double ops = e_.workload.all_layers();
+    for (int layer = 0; layer < e_.workload.all_layers(); ++layer)
       if (e_.model.is_moe(layer)) ops += p.forward_degree + backward_degree(layer);
     ops *= p.micro_batches;
     if (e_.parallelism.dp > 1)
@@ -71,7 +71,7 @@ class Match {
   double slices() const {
     if (file_.plan.grad_sync != GradSync::FixedChunks || !training()) return 0;
     double elements = 0;
-    for (const std::int64_t of_layer : dense_elements(e_, StageLayout(e_.workload.layers)))
+    for (const std::int64_t of_layer : dense_elements(e_, StageLayout(e_.workload)))
       elements += static_cast<double>(of_layer);
     return elements * size_of(e_.workload.gradient_dtype()).value() /
            static_cast<double>(file_.plan.gradient_chunk_bytes);

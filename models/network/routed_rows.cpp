@@ -56,7 +56,7 @@ std::uint64_t RoutedRows::colour(int rank) const {
   }
   add(place(rank));
   const int tables = static_cast<int>(e_.workload.routing.layers.size());
-  for (int layer = 0; layer < std::min(tables, e_.workload.layers); ++layer)
+  for (int layer = 0; layer < std::min(tables, e_.workload.all_layers()); ++layer)
     for (std::int64_t load : loads(layer, rank)) add(load);
   return colour;
 }

@@ -49,9 +49,9 @@ void require_degrees(const RuledPlan& r) {
   require_degree("forward_degree", p.forward_degree, r);
   require_degree("backward_degree", p.backward_degree, r);
   if (!p.backward_degrees.empty() &&
-      p.backward_degrees.size() != static_cast<std::size_t>(r.experiment.workload.layers))
+      p.backward_degrees.size() != static_cast<std::size_t>(r.experiment.workload.all_layers()))
     refuse("backward_degrees", fmt::format("{} degrees for {} layers; expected one each or none",
-                                           p.backward_degrees.size(), r.experiment.workload.layers));
+                                           p.backward_degrees.size(), r.experiment.workload.all_layers()));
   for (int degree : p.backward_degrees) require_degree("backward_degrees", degree, r);
 }
 
@@ -63,7 +63,7 @@ void require_block(const RuledPlan& r) {
     refuse("scope", fmt::format("block is not built yet with dense layers or shared experts, as {} has; built: "
                                 "layer, moe",
                                 e.model.name));
-  for (int layer = 0; layer < e.workload.layers; ++layer)
+  for (int layer = 0; layer < e.workload.all_layers(); ++layer)
     if (p.backward_degree_of(layer) != p.forward_degree)
       refuse(p.backward_degrees.empty() ? "backward_degree" : "backward_degrees",
              fmt::format("{} contradicts plan.scope block, where both passes have the chunks of the forward pass; "
@@ -206,11 +206,11 @@ void require_slices(const RuledPlan& r) {
     if (!p.gradient_slices.empty()) refuse("gradient_slices", "given, but plan.grad_sync is not partitioned");
     return;
   }
-  const StageLayout layout(e.workload.layers, e.parallelism, p.virtual_stages);
+  const StageLayout layout(e.workload, e.parallelism, p.virtual_stages);
   std::array<int, 3> last_window{-e.parallelism.pp, 0, 0};
   for (const GradientSlice& s : p.gradient_slices) {
-    if (s.layer < 0 || s.layer >= e.workload.layers)
-      refuse("gradient_slices", fmt::format("layer {}, expected 0 to {}", s.layer, e.workload.layers - 1));
+    if (s.layer < 0 || s.layer >= e.workload.all_layers())
+      refuse("gradient_slices", fmt::format("layer {}, expected 0 to {}", s.layer, e.workload.all_layers() - 1));
     const std::array<int, 3> window = window_order(s, layout);
     if (window < last_window) refuse("gradient_slices", "windows are not in backward order");
     last_window = window;

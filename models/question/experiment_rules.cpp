@@ -97,6 +97,21 @@ void require_message_sizes(const Experiment& e) {
           name_in(gate_kind_names, e.workload.gate.kind));
 }
 
+void require_prediction(const Experiment& e) {
+  constexpr auto at = "/workload/mtp_layers";
+  const int layers = e.workload.mtp_layers;
+  require(layers >= 0 && layers <= e.model.mtp_layers, at, "{}, expected 0 to {} (those of {})", layers,
+          e.model.mtp_layers, e.model.name);
+  if (layers == 0) return;
+  require(e.workload.extent == Extent::Model, at,
+          "{} layers need the embedding and the output head (workload.extent model)", layers);
+  require(e.model.moe_every == 1 && !e.model.dense(), at, "{} is not built yet where some layers are dense ({})",
+          layers, e.model.name);
+  require(e.model.hidden % e.parallelism.mp == 0, at,
+          "{} layers have projections whose {} columns do not divide over mp {}", layers, e.model.hidden,
+          e.parallelism.mp);
+}
+
 // Each stage needs a layer of its own in one of its laps, because it has gradients to reduce and weights to update.
 void require_layout(const Experiment& e) {
   constexpr auto at = "/parallelism/pipeline_layout";
@@ -113,7 +128,10 @@ void require_layout(const Experiment& e) {
     predictions += stage.predictions;
   }
   require(all == e.workload.layers, at, "{} layers (t), but workload.layers is {}", all, e.workload.layers);
-  require(predictions == 0, at, "multi-token prediction (m) is not built yet");
+  require(predictions == e.workload.mtp_layers, at,
+          "{} layers of multi-token prediction (m), but workload.mtp_layers is {}", predictions, e.workload.mtp_layers);
+  require(predictions == stages.back().predictions, at,
+          "multi-token prediction (m) on another stage than the output head (L), which is not built yet");
   for (int stage = 0; stage < pp; ++stage)
     require(layers[static_cast<std::size_t>(stage)] > 0, at,
             "pipeline stage {} has no layer (t), which is not built yet", stage);
@@ -144,6 +162,7 @@ void validate(const Experiment& e) {
           "{}, but the first MoE layer of {} is its number {}", w.layers, e.model.name, e.model.first_moe() + 1);
   require(e.parallelism.pp <= w.layers, "/parallelism", "pp {}: more pipeline stages than the {} layers",
           e.parallelism.pp, w.layers);
+  require_prediction(e);
   require_layout(e);
   const int fewest = e.model.dense() ? 0 : 1;
   require(w.top_k >= fewest && w.top_k <= e.model.experts, "/workload/top_k",

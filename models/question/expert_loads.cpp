@@ -81,8 +81,8 @@ template <class Visit>
 void for_each_load(const Experiment& e, Visit visit) {
   const RoutingModel& routing = e.workload.routing;
   const std::int64_t all = e.parallelism.stage_ranks();
-  if (routing.kind != RoutingKind::Trace) return visit(0, expert_loads(e, 0, 0), e.workload.layers * all);
-  for (int layer = 0; layer < e.workload.layers; ++layer) {
+  if (routing.kind != RoutingKind::Trace) return visit(0, expert_loads(e, 0, 0), e.workload.all_layers() * all);
+  for (int layer = 0; layer < e.workload.all_layers(); ++layer) {
     const auto table = routing.layers[static_cast<std::size_t>(layer) % routing.layers.size()].size();
     const auto recorded = static_cast<std::int64_t>(table);  // rank r does as r mod recorded did
     for (std::int64_t rank = 0; rank < std::min(recorded, all); ++rank)
@@ -102,7 +102,7 @@ RoutingSummary summarize_routing(const Experiment& e) {
   RoutingSummary summary;
   if (e.model.dense()) return summary;
   const std::int64_t capacity = layer_volumes(e).capacity;
-  std::vector<std::vector<double>> of_layer(static_cast<std::size_t>(e.workload.layers));
+  std::vector<std::vector<double>> of_layer(static_cast<std::size_t>(e.workload.all_layers()));
   for_each_load(e, [&](int layer, const std::vector<std::int64_t>& loads, std::int64_t times) {
     std::vector<double>& sum = of_layer[static_cast<std::size_t>(layer)];
     sum.resize(loads.size());

@@ -13,8 +13,9 @@ ModelFlops model_flops(const Experiment& experiment) {
   const double expert = static_cast<double>(ffn_matrices(m, m.expert_hidden));
   const double seen = (e.workload.causal ? .5 : 1) * e.workload.sequence;  // positions, on average
   ModelFlops flops;
-  flops.active_parameters = static_cast<double>(end_volumes(e).words * m.hidden);  // of the output head
-  for (int layer = 0; layer < e.workload.layers; ++layer) {
+  // The output head works once for each token that is predicted.
+  flops.active_parameters = static_cast<double>((1 + e.workload.mtp_layers) * end_volumes(e).words * m.hidden);
+  for (int layer = 0; layer < e.workload.all_layers(); ++layer) {
     const LayerVolumes v = layer_volumes(e, layer);
     flops.active_parameters += static_cast<double>(v.dense_parameters + v.router_parameters);
     if (v.moe) flops.active_parameters += e.workload.top_k * expert;

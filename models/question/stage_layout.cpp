@@ -8,7 +8,7 @@
 namespace dovetail {
 namespace {
 
-std::vector<LayerRun> stage_runs(int layers, const Parallelism& parallelism, int laps) {
+std::vector<LayerRun> stage_runs(int layers, const Parallelism& parallelism, int laps, int mtp_layers) {
   std::vector<LayerRun> runs;
   int next = 0;
   const auto add = [&](int length) {
@@ -21,15 +21,16 @@ std::vector<LayerRun> stage_runs(int layers, const Parallelism& parallelism, int
   else
     for (const LayoutStage& stage : parse_pipeline_layout(parallelism.pipeline_layout)) add(stage.layers);
   check(next == layers && runs.size() == static_cast<std::size_t>(stages), "a layout of other stages or layers");
+  runs.back().last += mtp_layers;
   return runs;
 }
 
 }  // namespace
 
-StageLayout::StageLayout(int layers, const Parallelism& parallelism, int laps)
-    : runs_(stage_runs(layers, parallelism, laps)),
+StageLayout::StageLayout(int layers, const Parallelism& parallelism, int laps, int mtp_layers)
+    : runs_(stage_runs(layers, parallelism, laps, mtp_layers)),
       layers_(static_cast<std::size_t>(parallelism.pp)),
-      stage_of_(static_cast<std::size_t>(layers)) {
+      stage_of_(static_cast<std::size_t>(layers + mtp_layers)) {
   for (int i = 0; i < virtual_stages(); ++i)
     for (int layer = run(i).first; layer < run(i).last; ++layer) {
       const int stage = i % stages();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/question/parallelism.hpp"
+#include "models/question/workload.hpp"
 
 namespace dovetail {
 
@@ -19,8 +20,11 @@ struct LayerRun {
 class StageLayout {
  public:
   // Virtual stages have the runs that parallelism.pipeline_layout gives them. Without one they have equal runs, the
-  // first ones one longer where they do not divide the layers.
-  explicit StageLayout(int layers, const Parallelism& parallelism = {}, int laps = 1);
+  // first ones one longer where they do not divide the layers. Layers of multi-token prediction are the last ones of
+  // the last run.
+  explicit StageLayout(const Workload& workload, const Parallelism& parallelism = {}, int laps = 1)
+      : StageLayout(workload.layers, parallelism, laps, workload.mtp_layers) {}
+  explicit StageLayout(int layers, const Parallelism& parallelism = {}, int laps = 1, int mtp_layers = 0);
 
   int stages() const { return static_cast<int>(layers_.size()); }
   int virtual_stages() const { return static_cast<int>(runs_.size()); }  // of all stages together

@@ -32,6 +32,12 @@ void set_norms(const Attention& a, LayerVolumes& v) {
     v.query_key_normed = v.query_width + v.key_value_width;
 }
 
+void set_prediction(int mp, LayerVolumes& v) {
+  v.mtp_parameters = 2 * v.hidden * v.hidden / mp;
+  v.mtp_norm_parameters = 3 * v.hidden;
+  v.norm_parameters += v.mtp_norm_parameters;
+}
+
 // Rows of k f T / E, rounded up. A capacity of, say, 153.60000000000002 rows is 154, but 154.00000000000003 is 154 too.
 std::int64_t rows_of_factor(const Experiment& e, double factor, std::int64_t tokens) {
   const double rows = e.workload.top_k * factor * static_cast<double>(tokens) / static_cast<double>(e.model.experts);
@@ -88,8 +94,9 @@ LayerVolumes layer_volumes(const Experiment& e, int layer) {
   v.ffn_hidden = m.ffn_hidden(layer) / p.mp;
   set_attention(v, m.attention, p.mp);
   v.ffn_parameters = ffn_matrices(m, v.ffn_hidden);
-  v.dense_parameters = v.attention_parameters + v.ffn_parameters;
   if (e.workload.whole_layers()) set_norms(m.attention, v);
+  if (layer >= e.workload.layers && e.workload.mtp_layers > 0) set_prediction(p.mp, v);
+  v.dense_parameters = v.attention_parameters + v.ffn_parameters + v.mtp_parameters;
   if (v.moe) {
     add_router(e, v);
     v.expert_parameters = ffn_matrices(m, v.hidden_shard) * v.local_experts;
@@ -114,15 +121,19 @@ EndVolumes end_volumes(const Experiment& e) {
   const bool shared = e.model.tied_embeddings && e.parallelism.pp == 1;
   ends.head_parameters = shared ? 0 : ends.embedding_parameters;
   ends.norm_parameters = e.model.hidden;
+  ends.embedding_twice = e.workload.mtp_layers > 0 && e.parallelism.pp > 1;
   return ends;
 }
 
 std::vector<std::int64_t> dense_elements(const Experiment& e, const StageLayout& layout) {
   std::vector<std::int64_t> elements;
-  for (int layer = 0; layer < e.workload.layers; ++layer) elements.push_back(layer_volumes(e, layer).dense_parameters);
+  for (int layer = 0; layer < e.workload.all_layers(); ++layer)
+    elements.push_back(layer_volumes(e, layer).dense_parameters);
   const EndVolumes ends = end_volumes(e);
+  const auto last = layout.layers_of(layout.stages() - 1);
   elements[static_cast<std::size_t>(layout.layers_of(0).front())] += ends.embedding_parameters;
-  elements[static_cast<std::size_t>(layout.layers_of(layout.stages() - 1).back())] += ends.head_parameters;
+  elements[static_cast<std::size_t>(last.back())] += ends.head_parameters;
+  if (ends.embedding_twice) elements[static_cast<std::size_t>(last.front())] += ends.embedding_parameters;
   return elements;
 }
 

@@ -47,14 +47,17 @@ struct LayerVolumes {
   bool moe = true;                        // else a dense layer, which has no router and no experts
   std::int64_t attention_parameters = 0;  // of this rank; Latent: with its low-rank projections, which ranks repeat
   std::int64_t ffn_parameters = 0;        // of this rank: g M ffn_hidden
-  std::int64_t dense_parameters = 0;      // the two: what the gradient all-reduce carries
+  std::int64_t mtp_parameters = 0;        // of multi-token prediction: of the projection, 2 M M / mp
+  std::int64_t dense_parameters = 0;      // the three: what the gradient all-reduce carries
   std::int64_t router_parameters = 0;     // on every rank: M E, or what the gate's matrices are
   std::int64_t router_gemms = 0;          // of its forward pass
   std::int64_t projection = 0;            // P, of a cosine gate
   std::int64_t routing_entries = 0;       // T k, or E C where experts choose; 0: soft
   std::int64_t expert_parameters = 0;     // g M H E / (ep esp)
-  // On every rank: 2 M of both norms, then those of queries and keys; 0 where the workload leaves norms out.
+  // On every rank: 2 M of both norms, those of queries and keys, and 3 M of multi-token prediction; 0 where the
+  // workload leaves norms out.
   std::int64_t norm_parameters = 0;
+  std::int64_t mtp_norm_parameters = 0;  // the 3 M among these
   // Elements of a token's queries and keys on this rank that have norms of their own; Latent: of its low ranks.
   std::int64_t query_key_normed = 0;
   // The parameters that all ranks of a stage hold alike.
@@ -104,6 +107,7 @@ struct EndVolumes {
   std::int64_t embedding_parameters = 0;  // of this rank: words M
   std::int64_t head_parameters = 0;       // the same; 0 where its weights are the embedding's
   std::int64_t norm_parameters = 0;       // M of the final norm, on every rank
+  bool embedding_twice = false;           // on the last of several stages too, for multi-token prediction
   bool exist() const { return words > 0; }
   bool share_weights() const { return exist() && head_parameters == 0; }
 };
@@ -112,8 +116,8 @@ EndVolumes end_volumes(const Experiment& experiment);
 LayerVolumes layer_volumes(const Experiment& experiment, int layer);
 LayerVolumes layer_volumes(const Experiment& experiment);  // of the first MoE layer
 
-// Dense gradients of each trained layer on one rank, those of the embedding with the first layer of the first pipeline
-// stage and those of the output head with the last layer of the last one.
+// Dense gradients of each trained layer on one rank, those of the embedding with the first layer of its pipeline stages
+// and those of the output head with the last layer of the last one.
 std::vector<std::int64_t> dense_elements(const Experiment& experiment, const StageLayout& layout);
 
 // The rows that the capacity factor allows: ceil(k |f| T / E), or all T for f = 0.

@@ -63,6 +63,9 @@ struct Workload {
   Extent extent = Extent::Layers;
   std::optional<DType> gradients = {};        // of weights, as they add up and are reduced; none: dtype
   std::optional<double> clip_gradients = {};  // the largest norm of all gradients together; none: see clip()
+  int mtp_layers = 0;                         // layers of multi-token prediction that are trained, after the others
+
+  int all_layers() const { return layers + mtp_layers; }
 
   bool whole_layers() const { return extent != Extent::Layers; }
   // A flash kernel leaves out the scores that the mask hides; products of whole matrices compute all of them.

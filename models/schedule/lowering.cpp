@@ -24,9 +24,9 @@ class Lowering {
   LoweredOp lowered() const {
     switch (op_.kind) {
       case OpKind::StageSend:
-        return between_stages(stage(), neighbour(onward()));
+        return between_stages(stage(), shares_embedding() ? other_end() : neighbour(onward()));
       case OpKind::StageReceive:
-        return between_stages(neighbour(-onward()), stage());
+        return between_stages(shares_embedding() ? other_end() : neighbour(-onward()), stage());
       case OpKind::ShadowWeights:
         return op_.phase == Phase::Forward ? broadcast_shadow() : return_shadow_gradient();
       case OpKind::GatherExpertWeights:
@@ -199,6 +199,10 @@ class Lowering {
   // From one lap to the next the last stage sends to the first one.
   int neighbour(int steps) const { return (stage() + steps + group_.size) % group_.size; }
 
+  // The gradient of an embedding that the first and the last stage have goes both ways between these.
+  bool shares_embedding() const { return tensor(result()).kind == TensorKind::SharedGradient; }
+  int other_end() const { return stage() == 0 ? group_.size - 1 : 0; }
+
   LoweredOp between_stages(int sender, int receiver) const {
     Transfers message;
     message.arrives = result();
@@ -216,8 +220,10 @@ class Lowering {
     for (TensorId id : s_.reads_of(op_)) {
       const bool chunk = tensor(id).chunk >= 0;
       const std::int64_t first = chunk ? next_chunk : 0;
-      check(first + elements(id) <= sum.count, "a part larger than the message");
-      all.push_back({LocalKind::Add, whole(id), sum.part(first, elements(id))});
+      const Region part =
+          op_.gradients.size() > 0 ? whole(id).part(op_.gradients.first, op_.gradients.size()) : whole(id);
+      check(first + part.count <= sum.count, "a part larger than the message");
+      all.push_back({LocalKind::Add, part, sum.part(first, part.count)});
       if (chunk) next_chunk += elements(id);
     }
     return all;

@@ -47,6 +47,7 @@ enum class OpKind : std::uint8_t {
   ReplicatedGradientAllReduce,
   ParameterAllGather,
   Embedding,
+  MtpProjection,
   Norm,
   OutputHead,
   LossStatistics,

@@ -343,8 +343,26 @@ ExchangeWork OpWork::all_to_all(const ChunkRange& chunk, Wire wire, std::span<co
   return work;
 }
 
-ExchangeWork OpWork::mp(Collective kind) const {
-  return collective(kind, GroupKind::Mp, v_.sequence_tokens * v_.hidden);
+ExchangeWork OpWork::mp(Collective kind, std::int64_t widths) const {
+  return collective(kind, GroupKind::Mp, widths * v_.sequence_tokens * v_.hidden);
+}
+
+KernelWork OpWork::mtp_projection(Phase phase) const {
+  KernelList kernels(products_);
+  kernels.add_product(phase, v_.sequence_tokens, v_.mtp_parameters / (2 * v_.hidden), 2 * v_.hidden);
+  return of(kernels, {});
+}
+
+ExchangeWork OpWork::send_gradients(std::int64_t elements) const {
+  ExchangeWork work = collective(Collective::Send, GroupKind::Pp, elements);
+  work.message = static_cast<double>(elements) * size_of(workload_.gradient_dtype());
+  return work;
+}
+
+KernelWork OpWork::add_gradients(std::int64_t elements) const {
+  KernelWork work;
+  work.memory_traffic = 3 * static_cast<double>(elements) * size_of(workload_.gradient_dtype());
+  return work;
 }
 
 ExchangeWork OpWork::esp(Collective kind, const ChunkRange& chunk, Wire wire) const {

@@ -18,11 +18,9 @@ namespace dovetail {
 // group of ranks has one member, or where rows are compressed.
 class Role {
  public:
-  constexpr Role(TensorKind kind) : values_(bit(kind)) {}
+  constexpr Role(TensorKind kind) : values_(only(kind)) {}
 
-  constexpr bool covers(TensorKind kind, bool gradient) const {
-    return ((gradient ? gradients_ : values_) & bit(kind)) != 0;
-  }
+  constexpr bool covers(TensorKind kind, bool gradient) const { return (gradient ? gradients_ : values_).has(kind); }
   template <class Tensor>
   constexpr bool covers(const Tensor& tensor) const {
     return covers(tensor.kind, tensor.gradient);
@@ -30,16 +28,29 @@ class Role {
 
   friend constexpr Role operator|(Role a, Role b) { return {a.values_ | b.values_, a.gradients_ | b.gradients_}; }
   friend constexpr Role gradient_of(Role role) {
-    if (role.gradients_ != 0) throw InternalError("the gradient of a gradient");
-    return {0, role.values_};
+    if (role.gradients_ != Kinds{}) throw InternalError("the gradient of a gradient");
+    return {{}, role.values_};
   }
 
  private:
-  constexpr Role(std::uint64_t values, std::uint64_t gradients) : values_(values), gradients_(gradients) {}
-  static constexpr std::uint64_t bit(TensorKind kind) { return std::uint64_t{1} << static_cast<unsigned>(kind); }
-  static_assert(tensor_table.size() <= 64);
+  // A bit for each kind.
+  struct Kinds {
+    std::array<std::uint64_t, 2> words{};
+    constexpr bool has(TensorKind kind) const { return ((words[word(kind)] >> place(kind)) & 1U) != 0; }
+    friend constexpr Kinds operator|(Kinds a, Kinds b) { return {{a.words[0] | b.words[0], a.words[1] | b.words[1]}}; }
+    friend constexpr bool operator==(Kinds, Kinds) = default;
+  };
+  static_assert(tensor_table.size() <= 128);
+  static constexpr std::size_t word(TensorKind kind) { return static_cast<std::size_t>(kind) / 64; }
+  static constexpr unsigned place(TensorKind kind) { return static_cast<unsigned>(kind) % 64; }
+  static constexpr Kinds only(TensorKind kind) {
+    Kinds kinds;
+    kinds.words[word(kind)] = std::uint64_t{1} << place(kind);
+    return kinds;
+  }
+  constexpr Role(Kinds values, Kinds gradients) : values_(values), gradients_(gradients) {}
 
-  std::uint64_t values_ = 0, gradients_ = 0;  // bits by kind
+  Kinds values_, gradients_;
 };
 constexpr Role operator|(TensorKind a, TensorKind b) {
   return Role(a) | Role(b);
@@ -53,6 +64,7 @@ std::string to_string(Role role);  // "expert_weights or gathered_weights"
 namespace roles {
 using enum TensorKind;
 inline constexpr Role normed = NormedInput | NormedMoeInput, before_norm = LayerInput | MoeInput;
+inline constexpr Role mtp_input = MtpInput | GatheredMtpInput, mtp_output = LayerInput | MtpColumns;
 inline constexpr Role attention_input = LayerInput | AttentionInput | NormedInput,
                       attended = AttentionPartial | AttentionOutput, softmax = LogSumExp | AttentionProbabilities,
                       d_attention_partial = gradient_of(AttentionPartial | MoeInput),
@@ -122,6 +134,6 @@ struct Signature {
   Operands reads = {}, writes = {};
   std::string_view remark = {};
 };
-using Signatures = UpTo<Signature, 7>;
+using Signatures = UpTo<Signature, 10>;
 
 }  // namespace dovetail

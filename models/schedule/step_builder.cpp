@@ -14,6 +14,7 @@
 #include "models/schedule/builder/gather_part.hpp"
 #include "models/schedule/builder/gradient_part.hpp"
 #include "models/schedule/builder/layer_part.hpp"
+#include "models/schedule/builder/mtp_part.hpp"
 #include "models/schedule/builder/norm_part.hpp"
 #include "models/schedule/builder/part_by_part.hpp"
 #include "models/schedule/builder/pipeline_order.hpp"
@@ -152,6 +153,8 @@ class Step {
         saved_(static_cast<std::size_t>(c.plan().micro_batches),
                std::vector<SavedLayer>(static_cast<std::size_t>(c.layers()))),
         ends_(static_cast<std::size_t>(c.plan().micro_batches)),
+        predictions_(static_cast<std::size_t>(c.plan().micro_batches),
+                     std::vector<SavedPrediction>(static_cast<std::size_t>(c.layers() - c.main_layers()))),
         arriving_(static_cast<std::size_t>(c.plan().micro_batches)) {
     for (int stage = 0; stage < c.stages() && c.training(); ++stage) {
       c.enter(stage, 0);
@@ -167,6 +170,13 @@ class Step {
 
   // After all units.
   void finish() {
+    if (c_.training() && c_.ends().embedding_twice) {
+      exchange_embedding_gradients(c_);
+      for (int stage : {0, c_.stages() - 1}) {
+        c_.enter(stage, 0);
+        gradients_[static_cast<std::size_t>(stage)].settle();
+      }
+    }
     if (!c_.clips()) return;
     TensorIds norms;
     for (int stage = 0; stage < c_.stages(); ++stage) {
@@ -186,14 +196,20 @@ class Step {
     GatherPart* const gathers = gathers_.empty() ? nullptr : &gathers_[static_cast<std::size_t>(c_.stage())];
     if (gathers != nullptr) gathers->gather(c_.layers_of_stage().front(), Phase::Forward);
     TensorId x = here == 0 ? input() : received(Phase::Forward, run.first);
-    for (int layer = run.first; layer < run.last; ++layer) {
+    const auto through = [&](int layer, TensorId input) {
       if (gathers != nullptr) gathers->gather_ahead(layer);
-      x = layer_forward(c_, layer, x, saved(layer));
-    }
+      return layer_forward(c_, layer, input, saved(layer));
+    };
+    for (int layer = run.first; layer < std::min(run.last, c_.main_layers()); ++layer) x = through(layer, x);
     if (here != last_virtual_stage())
       send_on(here + 1, Phase::Forward, run.last, {x});
     else if (c_.has_head())
       head_forward(c_, x, ends());
+    for (int layer = c_.main_layers(); layer < run.last; ++layer) {
+      SavedPrediction& p = prediction(layer);
+      x = through(layer, mtp_input_forward(c_, layer, output_before(layer), ends().tokens_last, p));
+      predict_forward(c_, layer, x, ends().tokens_last, p.head);
+    }
   }
 
   void add_backward(int lap) {
@@ -201,16 +217,34 @@ class Step {
     const LayerRun run = c_.layout().run(here);
     GradientPart& gradients = gradients_[static_cast<std::size_t>(c_.stage())];
     gradients.begin_pass(lap);
-    const TensorId of_output =
-        here == last_virtual_stage() ? output_gradient(run.last) : received(Phase::Backward, run.last);
+    const bool last = here == last_virtual_stage();
+    const TensorId past = last ? predictions_backward(run, gradients) : TensorId();
+    const TensorId of_output = last ? output_gradient(past) : received(Phase::Backward, run.last);
     Gradient gradient(run.empty() ? 1 : c_.parts(run.last - 1).size(), {of_output});
-    for (int layer = run.last - 1; layer >= run.first; --layer)
+    for (int layer = std::min(run.last, c_.main_layers()) - 1; layer >= run.first; --layer)
       gradient = backward(c_, layer, gradient, saved(layer), gradients);
     if (here > 0)
       send_on(here - 1, Phase::Backward, run.first, all_parts(c_, gradient));
     else if (c_.has_embedding())
       embedding_backward(c_, gradient.front().front(), ends());
     gradients.end_pass();
+  }
+
+  // Layers of multi-token prediction, the last first. Returns the gradient of the model's normed output that comes
+  // through them, or -1.
+  TensorId predictions_backward(LayerRun run, GradientPart& gradients) {
+    TensorId d_before;
+    for (int layer = run.last - 1; layer >= c_.main_layers(); --layer) {
+      const SavedPrediction& p = prediction(layer);
+      const TensorId d_output = predict_backward(c_, layer, p.head, d_before);
+      const Gradient gradient =
+          backward(c_, layer, Gradient(c_.parts(layer).size(), {d_output}), saved(layer), gradients);
+      d_before = mtp_input_backward(c_, layer, gradient.front().front(), ends().tokens_last, p);
+    }
+    return d_before;
+  }
+  TensorId output_before(int layer) {
+    return layer == c_.main_layers() ? ends().head.own_input : prediction(layer - 1).head.own_input;
   }
 
   int virtual_stage(int lap) const { return lap * c_.stages() + c_.stage(); }
@@ -223,8 +257,9 @@ class Step {
   TensorId input() {
     return c_.has_embedding() ? embedding_forward(c_, ends()) : c_.persistent(TensorKind::LayerInput, 0, tokens_);
   }
-  TensorId output_gradient(int layers) {
-    return c_.has_head() ? head_backward(c_, ends()) : c_.persistent(TensorKind::LayerInput, layers, tokens_, true);
+  TensorId output_gradient(TensorId past) {
+    return c_.has_head() ? head_backward(c_, ends(), past)
+                         : c_.persistent(TensorKind::LayerInput, c_.layers(), tokens_, true);
   }
 
   TensorId received(Phase phase, int layer) {
@@ -234,16 +269,20 @@ class Step {
   SavedLayer& saved(int layer) {
     return saved_[static_cast<std::size_t>(c_.micro_batch())][static_cast<std::size_t>(layer)];
   }
+  SavedPrediction& prediction(int layer) {
+    return predictions_[static_cast<std::size_t>(c_.micro_batch())][static_cast<std::size_t>(layer - c_.main_layers())];
+  }
   SavedEnds& ends() { return ends_[static_cast<std::size_t>(c_.micro_batch())]; }
   TensorId& arriving() { return arriving_[static_cast<std::size_t>(c_.micro_batch())]; }
 
   StepContext& c_;
   std::int64_t tokens_;
-  std::vector<std::vector<SavedLayer>> saved_;  // by micro-batch and layer
-  std::vector<SavedEnds> ends_;                 // by micro-batch
-  std::vector<TensorId> arriving_;              // by micro-batch: on its way to the next stage
-  std::vector<GradientPart> gradients_;         // by stage
-  std::vector<GatherPart> gathers_;             // by stage; empty: not before the forward pass
+  std::vector<std::vector<SavedLayer>> saved_;             // by micro-batch and layer
+  std::vector<SavedEnds> ends_;                            // by micro-batch
+  std::vector<std::vector<SavedPrediction>> predictions_;  // by micro-batch and layer of multi-token prediction
+  std::vector<TensorId> arriving_;                         // by micro-batch: on its way to the next stage
+  std::vector<GradientPart> gradients_;                    // by stage
+  std::vector<GatherPart> gathers_;                        // by stage; empty: not before the forward pass
 };
 
 }  // namespace

@@ -73,7 +73,11 @@ enum class TensorKind : std::uint8_t {
   QueryKeyInput,
   RowCounts,
   ArrivingCounts,
-  GatheredCounts
+  GatheredCounts,
+  MtpInput,
+  GatheredMtpInput,
+  MtpColumns,
+  SharedGradient
 };
 
 // A chunked tensor exists once per chunk. Shapes are in the letters of operands.md; empty: said there in words.
@@ -170,6 +174,13 @@ inline constexpr auto tensor_table = std::to_array<TensorEntry>({
      "routed messages: `row_counts` of each rank for the experts here", true},
     {TensorKind::GatheredCounts, "gathered_counts", "(esp, ep, dE)",
      "routed messages: `arriving_counts` of all ranks that share the experts' shards", true},
+    {TensorKind::MtpInput, "mtp_input", "(T, 2M)",
+     "multi-token prediction: norms of the next words' embeddings and of the output before, side by side"},
+    {TensorKind::GatheredMtpInput, "gathered_mtp_input", "(L, 2M)", "`mtp_input` of all model-parallel ranks"},
+    {TensorKind::MtpColumns, "mtp_columns", "(L, M / mp)",
+     "multi-token prediction: this rank's columns of the projection"},
+    {TensorKind::SharedGradient, "shared_gradient", "(V, M)",
+     "the gradient of the embedding that another stage has, on the stage where it arrives"},
 });
 
 inline constexpr auto tensor_kind_names = [] {

@@ -73,6 +73,10 @@ constexpr auto kinds = std::to_array<std::pair<TensorKind, MemoryKind>>({
     {TensorKind::RowCounts, MemoryKind::Routing},
     {TensorKind::ArrivingCounts, MemoryKind::Routing},
     {TensorKind::GatheredCounts, MemoryKind::Routing},
+    {TensorKind::MtpInput, MemoryKind::Stream},
+    {TensorKind::GatheredMtpInput, MemoryKind::Exchanged},
+    {TensorKind::MtpColumns, MemoryKind::Exchanged},
+    {TensorKind::SharedGradient, MemoryKind::Exchanged},
 });
 
 constexpr bool in_order() {

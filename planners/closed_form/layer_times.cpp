@@ -111,12 +111,13 @@ Plan sequential_plan(const Plan& plan) {
 LayerTimes layer_times(const Experiment& whole, const Plan& plan) {
   Experiment experiment = one_micro_batch(whole, plan.micro_batches);
   LayerTimes times;
-  times.layout = StageLayout(whole.workload.layers, whole.parallelism, plan.virtual_stages);
+  times.layout = StageLayout(whole.workload, whole.parallelism, plan.virtual_stages);
   if (plan.virtual_stages > 1) experiment.parallelism.pipeline_layout.clear();  // which the sequential plan cannot have
   const PricedSchedule priced = price_plan(experiment, sequential_plan(plan));
   const Schedule& schedule = *priced.schedule;
   const LayerVolumes volumes = layer_volumes(experiment);
-  for (int layer = 0; layer < experiment.workload.layers; ++layer) times.moe.push_back(experiment.model.is_moe(layer));
+  for (int layer = 0; layer < experiment.workload.all_layers(); ++layer)
+    times.moe.push_back(experiment.model.is_moe(layer));
   times.capacity = volumes.capacity;
   times.dense_elements = dense_elements(experiment, times.layout);
   std::vector<Seconds> updates(schedule.classes.size());

@@ -36,7 +36,7 @@ ShadowLatency::ShadowLatency(const Experiment& experiment, const Plan& plan) : e
 
   total_.resize(static_cast<std::size_t>(e_.model.experts));
   largest_.resize(total_.size());
-  for (int layer = 0; layer < e_.workload.layers; ++layer) {
+  for (int layer = 0; layer < e_.workload.all_layers(); ++layer) {
     if (!times.is_moe(layer)) continue;
     ++moe_layers_;
     if (layers_alike(e_) && !loads_.empty()) continue;

@@ -22,6 +22,7 @@ Experiment one_moe_layer(Experiment e) {
   e.model.first_dense = 0;
   e.model.moe_every = 1;
   e.workload.layers = e.parallelism.pp;
+  e.workload.mtp_layers = 0;
   e.parallelism.pipeline_layout.clear();
   if (e.workload.extent == Extent::Model) e.workload.extent = Extent::WholeLayers;
   return e;

@@ -9,7 +9,7 @@
 #include "models/price/build_schedule.hpp"
 #include "tests/exec/check_numerics.hpp"
 #include "tests/exec/exec_support.hpp"
-#include "tests/support/dense_models.hpp"
+#include "tests/support/other_models.hpp"
 
 using namespace dovetail;
 using namespace dovetail::exec;

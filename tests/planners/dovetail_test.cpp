@@ -8,8 +8,8 @@
 #include "planners/search/plan_search.hpp"
 #include "planners/search/plan_space.hpp"
 #include "tests/planners/random_costs.hpp"
-#include "tests/support/dense_models.hpp"
 #include "tests/support/experiments.hpp"
+#include "tests/support/other_models.hpp"
 #include "tests/support/random_plans.hpp"
 
 using namespace dovetail;
@@ -115,7 +115,7 @@ TEST_CASE("dovetail: no regret against the oracle, and the bound is one") {
 
 TEST_CASE("dovetail: no regret with models that have no experts") {
   test::Random random(9);
-  for (int tried = 0; tried < 100;) {
+  for (int tried = 0; tried < 100; ++tried) {
     Case c{test::without_experts(test::random_experiment(random)), {}, [](Plan&) {}};
     c.base.scope = Scope::Moe;
     INFO(tried << ": " << describe(c, c.base));
@@ -126,6 +126,29 @@ TEST_CASE("dovetail: no regret with models that have no experts") {
     REQUIRE_FALSE(found.plans.empty());
     CHECK(found.plans.front().time <= best * (1 + 1e-9));
     CHECK(found.plans.front().plan.forward_degree == 1);
+    CHECK(found.proof.bound <= best * (1 + 1e-9));
+  }
+}
+
+TEST_CASE("dovetail: no regret with layers of multi-token prediction") {
+  test::Random random(10);
+  for (int tried = 0; tried < 60;) {
+    std::optional<Case> c = random_case(random, 200);
+    if (!c || c->experiment.model.moe_every > 1) continue;
+    c->experiment = test::with_predictions(c->experiment, 1 + static_cast<int>(random() % 2));
+    const PlanningTask task = c->task({1, 2, 3});
+    const Evaluator evaluate = analytic_evaluator(c->experiment);
+    std::optional<PlanChoice> oracle;
+    try {
+      oracle = find_planner("exhaustive").choose(task, evaluate);
+    } catch (const InputError&) {
+      continue;  // the space holds no plan that can be built
+    }
+    INFO(tried << ": oracle " << describe(*c, oracle->plan));
+    const Seconds best = evaluate(oracle->plan);
+    const SearchResult found = search_plans(task, {}, Bytes(1e18), without_end);
+    REQUIRE_FALSE(found.plans.empty());
+    CHECK(found.plans.front().time <= best * (1 + 1e-9));
     CHECK(found.proof.bound <= best * (1 + 1e-9));
     ++tried;
   }

@@ -54,6 +54,7 @@ TensorId dense_ffn_backward(StepContext& c, int layer, TensorId d_output, const 
                 work.dense_ffn(Phase::Backward, c.keeps_activated()));
   ffn.gradients = c.dense_gradients_of(layer);
   ffn.gradients.first += v.attention_parameters;
+  ffn.gradients.last -= v.mtp_parameters;
   TensorIds reads{d_partial, saved.input, saved.hidden, c.weights(layer).dense};
   if (saved.activated >= 0) reads.insert(reads.begin() + 3, saved.activated);
   c.add(ffn, reads, std::array{c.dense_gradients(), d_input});

@@ -18,10 +18,9 @@ void add_collective(StepContext& c, OpKind kind, Phase phase, int layer, Collect
   c.add(c.op(kind, phase, layer, c.streams().intra, c.work(0).mp(collective)), {from}, {to});
 }
 
-void add_loss(StepContext& c, TensorId tokens, TensorId logits) {
+void add_loss(StepContext& c, int layer, TensorId tokens, TensorId logits) {
   const std::int64_t rows = c.volumes(0).sequence_tokens;
   const StreamId compute = c.streams().compute;
-  const int layer = c.layers();
   TensorId of_rows = c.fp32(TensorKind::LossStatistics, layer, loss_statistics * rows);
   c.add(c.op(OpKind::LossStatistics, Phase::Forward, layer, compute, c.end_work().statistics()), {logits, tokens},
         {of_rows});
@@ -38,71 +37,103 @@ void add_loss(StepContext& c, TensorId tokens, TensorId logits) {
   c.add(c.op(OpKind::Loss, Phase::Forward, layer, compute, c.end_work().loss(c.training())), reads, writes);
 }
 
-// The final norm, of this rank's tokens; and of all model-parallel ranks'.
-void norm_output(StepContext& c, SavedEnds& saved) {
-  saved.own_head_input = norm_forward(c, c.layers(), saved.output);
+// Layer `layers` stands for the model's own output; a layer of multi-token prediction has a norm of its own.
+void norm_output(StepContext& c, int layer, SavedHead& saved) {
+  if (layer == c.layers()) {
+    saved.own_input = norm_forward(c, layer, saved.output);
+    return;
+  }
+  saved.own_input = c.activation(TensorKind::NormedInput, layer, c.elements_of(saved.output));
+  mtp_norm_forward(c, layer, saved.output, saved.own_input);
 }
-void gather_head_input(StepContext& c, SavedEnds& saved) {
-  saved.head_input = gather_tokens(c, TensorKind::HeadInput, c.layers(), saved.own_head_input);
+
+TensorId norm_output_backward(StepContext& c, int layer, const SavedHead& saved, TensorId d_normed) {
+  return layer == c.layers() ? norm_backward(c, layer, saved.output, d_normed, {})
+                             : mtp_norm_backward(c, layer, MtpNorm::Own, saved.output, d_normed);
+}
+
+void gather_head_input(StepContext& c, int layer, SavedHead& saved) {
+  saved.input = gather_tokens(c, TensorKind::HeadInput, layer, saved.own_input);
 }
 
 }  // namespace
 
-TensorId embedding_forward(StepContext& c, SavedEnds& saved) {
+TensorId look_up(StepContext& c, int layer, TensorId tokens) {
   const LayerVolumes& v = c.volumes(0);
-  saved.tokens_first = saved.tokens_last = add_tokens(c);
-  const TensorId input = c.activation(TensorKind::LayerInput, 0, v.tokens * v.hidden);
+  const TensorId input = c.activation(TensorKind::LayerInput, layer, v.tokens * v.hidden);
   const TensorId looked_up =
-      c.mp_gathers() ? c.activation(TensorKind::EmbeddingPartial, 0, v.sequence_tokens * v.hidden) : input;
-  c.add(c.op(OpKind::Embedding, Phase::Forward, 0, c.streams().compute, c.end_work().embedding(Phase::Forward)),
-        {saved.tokens_first, c.end_weights().embedding}, {looked_up});
+      c.mp_gathers() ? c.activation(TensorKind::EmbeddingPartial, layer, v.sequence_tokens * v.hidden) : input;
+  c.add(c.op(OpKind::Embedding, Phase::Forward, layer, c.streams().compute, c.end_work().embedding(Phase::Forward)),
+        {tokens, c.embedding_weights()}, {looked_up});
   if (c.mp_gathers())
-    add_collective(c, OpKind::MpReduceScatter, Phase::Forward, 0, Collective::ReduceScatter, looked_up, input);
+    add_collective(c, OpKind::MpReduceScatter, Phase::Forward, layer, Collective::ReduceScatter, looked_up, input);
   return input;
 }
 
-void embedding_backward(StepContext& c, TensorId d_input, const SavedEnds& saved) {
+void look_up_backward(StepContext& c, int layer, TensorId d_rows, TensorId tokens) {
   const LayerVolumes& v = c.volumes(0);
   if (c.mp_gathers()) {
-    const TensorId own = d_input;
-    d_input = c.activation(TensorKind::EmbeddingPartial, 0, v.sequence_tokens * v.hidden, /*gradient=*/true);
-    add_collective(c, OpKind::MpReduceScatter, Phase::Backward, 0, Collective::AllGather, own, d_input);
+    const TensorId own = d_rows;
+    d_rows = c.activation(TensorKind::EmbeddingPartial, layer, v.sequence_tokens * v.hidden, /*gradient=*/true);
+    add_collective(c, OpKind::MpReduceScatter, Phase::Backward, layer, Collective::AllGather, own, d_rows);
   }
-  Op o = c.op(OpKind::Embedding, Phase::Backward, 0, c.streams().compute, c.end_work().embedding(Phase::Backward));
+  Op o = c.op(OpKind::Embedding, Phase::Backward, layer, c.streams().compute, c.end_work().embedding(Phase::Backward));
   o.gradients = c.embedding_gradients();
-  c.add(o, {d_input, saved.tokens_first}, {c.dense_gradients()});
+  c.add(o, {d_rows, tokens}, {c.dense_gradients()});
 }
 
-void head_forward(StepContext& c, TensorId output, SavedEnds& saved) {
-  const LayerVolumes& v = c.volumes(0);
-  if (!c.has_embedding()) saved.tokens_last = add_tokens(c);
+TensorId embedding_forward(StepContext& c, SavedEnds& saved) {
+  saved.tokens_first = saved.tokens_last = add_tokens(c);
+  return look_up(c, 0, saved.tokens_first);
+}
+
+void embedding_backward(StepContext& c, TensorId d_input, const SavedEnds& saved) {
+  look_up_backward(c, 0, d_input, saved.tokens_first);
+}
+
+void predict_forward(StepContext& c, int layer, TensorId output, TensorId tokens, SavedHead& saved) {
   saved.output = output;
-  norm_output(c, saved);
-  gather_head_input(c, saved);
-  saved.logits = c.activation(TensorKind::Logits, c.layers(), v.sequence_tokens * c.ends().words);
-  c.add(c.op(OpKind::OutputHead, Phase::Forward, c.layers(), c.streams().compute, c.end_work().head(Phase::Forward)),
-        {saved.head_input, c.end_weights().head}, {saved.logits});
-  add_loss(c, saved.tokens_last, saved.logits);
+  norm_output(c, layer, saved);
+  gather_head_input(c, layer, saved);
+  saved.logits = c.activation(TensorKind::Logits, layer, c.volumes(0).sequence_tokens * c.ends().words);
+  c.add(c.op(OpKind::OutputHead, Phase::Forward, layer, c.streams().compute, c.end_work().head(Phase::Forward)),
+        {saved.input, c.end_weights().head}, {saved.logits});
+  add_loss(c, layer, tokens, saved.logits);
 }
 
-TensorId head_backward(StepContext& c, SavedEnds saved) {
+TensorId predict_backward(StepContext& c, int layer, SavedHead saved, TensorId past) {
   const LayerVolumes& v = c.volumes(0);
   const bool norms = c.recomputes(Recompute::Norms);
   if (norms || c.recomputes(Recompute::MpGather)) {
     const Recomputation again(c, c.last_writer(saved.logits));
-    if (norms) norm_output(c, saved);
-    gather_head_input(c, saved);
+    if (norms) norm_output(c, layer, saved);
+    gather_head_input(c, layer, saved);
   }
-  TensorId d_normed = c.activation(TensorKind::HeadInput, c.layers(), v.sequence_tokens * v.hidden, /*gradient=*/true);
-  Op o = c.op(OpKind::OutputHead, Phase::Backward, c.layers(), c.streams().compute, c.end_work().head(Phase::Backward));
+  TensorId d_normed = c.activation(TensorKind::HeadInput, layer, v.sequence_tokens * v.hidden, /*gradient=*/true);
+  Op o = c.op(OpKind::OutputHead, Phase::Backward, layer, c.streams().compute, c.end_work().head(Phase::Backward));
   o.gradients = c.ends().share_weights() ? c.embedding_gradients() : c.head_gradients();
-  c.add(o, {saved.logits, saved.head_input, c.end_weights().head}, {c.dense_gradients(), d_normed});
+  c.add(o, {saved.logits, saved.input, c.end_weights().head}, {c.dense_gradients(), d_normed});
   if (c.mp_gathers()) {
     const TensorId own = d_normed;
-    d_normed = c.activation(TensorKind::NormedInput, c.layers(), v.tokens * v.hidden, /*gradient=*/true);
-    add_collective(c, OpKind::MpAllGather, Phase::Backward, c.layers(), Collective::ReduceScatter, own, d_normed);
+    d_normed = c.activation(TensorKind::NormedInput, layer, v.tokens * v.hidden, /*gradient=*/true);
+    add_collective(c, OpKind::MpAllGather, Phase::Backward, layer, Collective::ReduceScatter, own, d_normed);
   }
-  return norm_backward(c, c.layers(), saved.output, d_normed, {});
+  if (past.exists()) {
+    const TensorId own = d_normed;
+    d_normed = c.activation(TensorKind::NormedInput, layer, v.tokens * v.hidden, /*gradient=*/true);
+    c.add(c.op(OpKind::Residual, Phase::Backward, layer, c.streams().compute, c.work(0).residual(2)), {own, past},
+          {d_normed});
+  }
+  return norm_output_backward(c, layer, saved, d_normed);
+}
+
+void head_forward(StepContext& c, TensorId output, SavedEnds& saved) {
+  if (!c.has_embedding()) saved.tokens_last = add_tokens(c);
+  predict_forward(c, c.layers(), output, saved.tokens_last, saved.head);
+}
+
+TensorId head_backward(StepContext& c, const SavedEnds& saved, TensorId past) {
+  return predict_backward(c, c.layers(), saved.head, past);
 }
 
 }  // namespace dovetail::builder

@@ -5,11 +5,16 @@
 
 namespace dovetail::builder {
 
+// Tensors that a prediction leaves for the backward pass.
+struct SavedHead {
+  TensorId output, own_input;  // a layer's; the norm (T, M) of it
+  TensorId input, logits;      // of all model-parallel ranks; after the loss the logits' gradient
+};
+
 // Tensors of one micro-batch that the forward pass leaves for the backward pass.
 struct SavedEnds {
   TensorId tokens_first, tokens_last;  // of the first and the last stage, which may be the same
-  TensorId output, own_head_input;     // the last layer's; the final norm (T, M) of it
-  TensorId head_input, logits;         // of all model-parallel ranks; after the loss the logits' gradient
+  SavedHead head;
 };
 
 // Returns the first layer's input (T, M).
@@ -17,9 +22,17 @@ TensorId embedding_forward(StepContext& c, SavedEnds& saved);
 // `d_input`: the gradient of the first layer's input.
 void embedding_backward(StepContext& c, TensorId d_input, const SavedEnds& saved);
 
+// Looks up words for a layer (T, M); and adds to their gradients.
+TensorId look_up(StepContext& c, int layer, TensorId tokens);
+void look_up_backward(StepContext& c, int layer, TensorId d_rows, TensorId tokens);
+
 // The final norm, the output head, and the loss with its gradient by the logits.
 void head_forward(StepContext& c, TensorId output, SavedEnds& saved);
-// Returns the gradient of the last layer's output.
-TensorId head_backward(StepContext& c, SavedEnds saved);
+// Returns the gradient of the last layer's output. `past`: what comes to the final norm's result on another way, or -1.
+TensorId head_backward(StepContext& c, const SavedEnds& saved, TensorId past);
+
+// The same for the output of a layer of multi-token prediction, from tokens further on.
+void predict_forward(StepContext& c, int layer, TensorId output, TensorId tokens, SavedHead& saved);
+TensorId predict_backward(StepContext& c, int layer, SavedHead saved, TensorId past);
 
 }  // namespace dovetail::builder

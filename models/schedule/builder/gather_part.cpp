@@ -47,7 +47,7 @@ void GatherPart::gather_slice(int layer, Phase phase) {
   if (c_.has_head()) add_part(c_.end_weights().head, c_.head_gradients());
   const std::span<const int> layers = c_.layers_of_stage();
   for (std::size_t i = layers.size(); i-- > 0;) add_part(c_.weights(layers[i]).dense, c_.dense_gradients_of(layers[i]));
-  if (c_.has_embedding()) add_part(c_.end_weights().embedding, c_.embedding_gradients());
+  if (c_.holds_embedding()) add_part(c_.embedding_weights(), c_.embedding_gradients());
   add(GroupKind::Dp, layer, phase, weights, {slice.first - begin, slice.last - begin});
 }
 

@@ -4,8 +4,8 @@
 
 namespace dovetail::builder {
 
-// From `own` (T, M), of this rank's tokens, to a new tensor (L, M) of `kind`, of all ranks' in group order. `own`
-// itself where a group has one rank.
-TensorId gather_tokens(StepContext& c, TensorKind kind, int layer, TensorId own);
+// From `own` (T, widths M), of this rank's tokens, to a new tensor (L, widths M) of `kind`, of all ranks' in group
+// order. `own` itself where a group has one rank.
+TensorId gather_tokens(StepContext& c, TensorKind kind, int layer, TensorId own, int widths = 1);
 
 }  // namespace dovetail::builder

@@ -79,6 +79,14 @@ void GradientPart::end_pass() {
   add_slices(Window::Tail, layers.front());
   reduce_replicated();
   check(next_ == slices_.size(), "a gradient slice was not placed");
+  if (!exchanges_embedding()) settle();
+}
+
+bool GradientPart::exchanges_embedding() const {
+  return c_.ends().embedding_twice && c_.holds_embedding();
+}
+
+void GradientPart::settle() {
   c_.clips() ? add_norm() : update();
 }
 
@@ -116,7 +124,7 @@ void GradientPart::add_update() {
   TensorIds writes;
   for (TensorId LayerWeightIds::*kind : {&LayerWeightIds::dense, &LayerWeightIds::router, &LayerWeightIds::expert})
     add_existing(writes, kind);
-  for (TensorId id : {c_.has_embedding() ? c_.end_weights().embedding : TensorId(),
+  for (TensorId id : {c_.holds_embedding() ? c_.embedding_weights() : TensorId(),
                       c_.has_head() && !c_.ends().share_weights() ? c_.end_weights().head : TensorId()})
     if (id.exists()) writes.push_back(id);
   add_existing(writes, &LayerWeightIds::norm);

@@ -14,9 +14,13 @@ class GradientPart {
   // In the last pass of a lap: the all-reduces of the slices in this window, after the gradients that exist by now;
   // beside a layer's attention, with with_dense and fixed_chunks, those of its experts too.
   void add_slices(Window window, int layer);
-  // After the last pass of all: what is left, then the update, and with zero 1 the weights that others have updated.
-  // If gradients are clipped, it adds only this stage's part of their norm, and finish() does the rest.
+  // After the last pass of all: what is left and, unless the stage exchanges gradients of the embedding with another,
+  // what settle() adds.
   void end_pass();
+  bool exchanges_embedding() const;
+  // Once the gradients are complete: the update, and with zero 1 the weights that others have updated. If gradients are
+  // clipped, only this stage's part of their norm, and finish() does the rest.
+  void settle();
   // Once all stages have their `norms`: the sum of these, the update and what follows it.
   void finish(std::span<const TensorId> norms);
 

@@ -54,4 +54,21 @@ TensorId norm_backward(StepContext& c, int layer, const TokenPart& part, TensorI
   return result;
 }
 
+void mtp_norm_forward(StepContext& c, int layer, TensorId x, TensorId result) {
+  c.add(c.op(OpKind::Norm, Phase::Forward, layer, c.streams().compute, c.work(layer).norm(Phase::Forward)),
+        {x, weights_of(c, layer)}, {result});
+}
+
+TensorId mtp_norm_backward(StepContext& c, int layer, MtpNorm which, TensorId x, TensorId d_normed) {
+  const LayerVolumes& v = c.volumes(layer);
+  const TensorKind kind = which == MtpNorm::Before ? TensorKind::NormedInput : TensorKind::LayerInput;
+  const TensorId result = c.activation(kind, layer, c.elements_of(x), /*gradient=*/true);
+  Op o = c.op(OpKind::Norm, Phase::Backward, layer, c.streams().compute, c.work(layer).norm(Phase::Backward));
+  o.gradients.first = c.replicated_gradients_of(layer).first + v.norm_parameters - v.mtp_norm_parameters +
+                      static_cast<std::int64_t>(which) * v.hidden;
+  o.gradients.last = o.gradients.first + v.hidden;
+  c.add(o, {d_normed, x, weights_of(c, layer)}, {result, c.replicated_gradients()});
+  return result;
+}
+
 }  // namespace dovetail::builder

@@ -15,4 +15,11 @@ TensorId norm_backward(StepContext& c, int layer, TensorId x, TensorId d_normed,
 TensorId norm_backward(StepContext& c, int layer, const TokenPart& part, TensorId moe_input, TensorId d_normed,
                        TensorId past);
 
+// The norms of a layer of multi-token prediction beside those of any layer: of the next words' embeddings and of the
+// output before, each of which is half of `result`, and of the layer's own output.
+enum class MtpNorm { Embedding, Before, Own };
+void mtp_norm_forward(StepContext& c, int layer, TensorId x, TensorId result);
+// Returns the gradient of `x`.
+TensorId mtp_norm_backward(StepContext& c, int layer, MtpNorm which, TensorId x, TensorId d_normed);
+
 }  // namespace dovetail::builder

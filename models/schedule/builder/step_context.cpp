@@ -13,7 +13,7 @@ namespace {
 
 std::size_t op_estimate(const Experiment& e, const Plan& plan) {
   const std::size_t chunks = 5 * static_cast<std::size_t>(plan.forward_degree + plan.backward_degree);
-  return static_cast<std::size_t>(e.workload.layers * plan.micro_batches) * (chunks + 16) +
+  return static_cast<std::size_t>(e.workload.all_layers() * plan.micro_batches) * (chunks + 16) +
          plan.gradient_slices.size() + 4;
 }
 
@@ -25,12 +25,12 @@ StepContext::StepContext(const Experiment& experiment, const Plan& plan)
       experiment_(micro_batch_of_ ? *micro_batch_of_ : experiment),
       plan_(plan),
       groups_(exchange_groups(plan, experiment.parallelism)),
-      layout_(experiment.workload.layers, experiment.parallelism, plan.virtual_stages),
+      layout_(experiment.workload, experiment.parallelism, plan.virtual_stages),
       writer_(op_estimate(experiment, plan)),
       all_to_all_steps_(dovetail::all_to_all_steps(plan, experiment)),
       stages_(static_cast<std::size_t>(experiment.parallelism.pp)),
-      weights_(static_cast<std::size_t>(experiment.workload.layers)),
-      row_counts_(static_cast<std::size_t>(experiment.workload.layers * plan.micro_batches)),
+      weights_(static_cast<std::size_t>(experiment.workload.all_layers())),
+      row_counts_(static_cast<std::size_t>(experiment.workload.all_layers() * plan.micro_batches)),
       ends_(end_volumes(experiment_)) {
   writer_.set_steps(all_to_all_steps_);
   for (int layer = 0; layer < layers(); ++layer) {
@@ -74,6 +74,8 @@ void StepContext::add_end_weights() {
   end_weights_.head = ends_.share_weights() ? end_weights_.embedding
                                             : persistent(TensorKind::HeadWeights, layers(), ends_.head_parameters);
   end_weights_.norm = persistent(TensorKind::NormWeights, layers(), ends_.norm_parameters);
+  if (ends_.embedding_twice)
+    end_weights_.second_embedding = persistent(TensorKind::EmbeddingWeights, main_layers(), ends_.embedding_parameters);
 }
 
 void StepContext::add_weights(Stage& stage) {
@@ -131,7 +133,7 @@ RowRange StepContext::dense_gradients_of(int layer) const {
 
 RowRange StepContext::embedding_gradients() const {
   const std::int64_t first = dense_gradients_of(layers_of_stage().front()).last;
-  return {first, first + (has_embedding() ? ends_.embedding_parameters : 0)};
+  return {first, first + (holds_embedding() ? ends_.embedding_parameters : 0)};
 }
 
 RowRange StepContext::replicated_gradients_of(int layer) const {
@@ -245,6 +247,12 @@ TensorId StepContext::persistent(TensorKind kind, int layer, std::int64_t elemen
 TensorId StepContext::weight_gradients(TensorKind kind, int layer, std::int64_t elements) {
   Tensor t = tensor(kind, layer, elements);
   t.persistent = true;
+  t.dtype = experiment_.workload.gradient_dtype();
+  return writer_.add_tensor(t);
+}
+
+TensorId StepContext::arriving_gradients(TensorKind kind, int layer, std::int64_t elements) {
+  Tensor t = tensor(kind, layer, elements);
   t.dtype = experiment_.workload.gradient_dtype();
   return writer_.add_tensor(t);
 }

@@ -42,6 +42,7 @@ struct LayerWeightIds {
 // embedding's.
 struct EndWeightIds {
   TensorId embedding, head, norm;
+  TensorId second_embedding;  // on the last of several stages, for multi-token prediction
 };
 
 // Counts of the rows of one layer and micro-batch: those of the rank's tokens, those that arrive from its peers, and
@@ -65,7 +66,8 @@ class StepContext {
   const Plan& plan() const { return plan_; }
   bool mp_gathers() const { return groups_.mp > 1; }  // from the model-parallel ranks' tokens to all of theirs
   bool training() const { return experiment_.workload.phases == Phases::Training; }
-  int layers() const { return experiment_.workload.layers; }
+  int layers() const { return experiment_.workload.all_layers(); }
+  int main_layers() const { return experiment_.workload.layers; }  // those after them predict further tokens
   const LayerVolumes& volumes(int layer) const { return volumes_[static_cast<std::size_t>(layer)]; }
   // The groups that GroupKind names here: the experiment's parallelism unless the plan repeats rows to shards.
   const Parallelism& groups() const { return groups_; }
@@ -81,6 +83,11 @@ class StepContext {
   const EndWeightIds& end_weights() const { return end_weights_; }
   const EndVolumes& ends() const { return ends_; }
   bool has_embedding() const { return ends_.exist() && stage_ == 0; }
+  // On this stage, for its input or for multi-token prediction.
+  TensorId embedding_weights() const {
+    return has_embedding() ? end_weights_.embedding : end_weights_.second_embedding;
+  }
+  bool holds_embedding() const { return has_embedding() || (ends_.embedding_twice && has_head()); }
   bool has_head() const { return ends_.exist() && stage_ + 1 == stages(); }
   bool has_norms() const { return experiment_.workload.whole_layers(); }
   // Whether the backward pass reads the activated rows of experts and feed-forward parts. It computes them again
@@ -97,7 +104,7 @@ class StepContext {
   TensorId gradient_squares() const { return here().gradient_squares; }
   TensorId squares_of_all() const { return here().squares_of_all; }
   // Elements of the stage's `dense_gradients` that belong to a layer, as in its dense_weights: those of the output head
-  // come first, if it has its own, then the last layer, and those of the embedding last.
+  // come first, if it has its own, then the last layer, and those of the embedding last, on each stage that holds it.
   RowRange dense_gradients_of(int layer) const;
   RowRange embedding_gradients() const;
   RowRange head_gradients() const { return {0, has_head() ? ends_.head_parameters : 0}; }
@@ -132,7 +139,8 @@ class StepContext {
 
   // --- tensors ---
   TensorId persistent(TensorKind kind, int layer, std::int64_t elements, bool gradient = false);
-  TensorId weight_gradients(TensorKind kind, int layer, std::int64_t elements);  // in their own format
+  TensorId weight_gradients(TensorKind kind, int layer, std::int64_t elements);    // in their own format
+  TensorId arriving_gradients(TensorKind kind, int layer, std::int64_t elements);  // of another stage, in that format
   TensorId activation(TensorKind kind, int layer, std::int64_t elements, bool gradient = false, int chunk = -1);
   TensorId fp32(TensorKind kind, int layer, std::int64_t elements, bool gradient = false, int chunk = -1);
   // A tensor like the op in layer, expert, chunk, rows and peers; a gradient in the backward pass, unless the op

@@ -79,6 +79,14 @@ TEST_CASE("a layout string gives each virtual stage its layers") {
   CHECK(layout.run(3).empty());
 }
 
+TEST_CASE("layers of multi-token prediction are the last ones of the last run") {
+  const StageLayout even(4, {.pp = 2}, 1, 2), written(3, {.pp = 2, .pipeline_layout = "Et|tt|m|mL"}, 2, 2);
+  CHECK(layers_of(even, 0) == std::vector{0, 1});
+  CHECK(layers_of(even, 1) == std::vector{2, 3, 4, 5});
+  CHECK(written.run(3).first == 3);
+  CHECK(written.run(3).last == 5);
+}
+
 TEST_CASE("gradients of the embedding and the head belong to the first and the last stage") {
   Experiment e = test::round_numbers(3);
   e.model.vocabulary = 10;
@@ -103,7 +111,13 @@ TEST_CASE("layouts of other layers or stages are refused, and what is not built 
   };
   refuses("Ett|tL", "3 layers (t), but workload.layers is 4");
   refuses("Ett|t|tL", "3 stages do not divide over pp 2");
-  refuses("Ett|ttmL", "multi-token prediction (m) is not built yet");
+  refuses("Ett|ttmL", "1 layers of multi-token prediction (m), but workload.mtp_layers is 0");
+  e.model.vocabulary = 10;
+  e.workload.extent = Extent::Model;
+  e.model.mtp_layers = e.workload.mtp_layers = 1;
+  refuses("Ett|ttL", "0 layers of multi-token prediction (m), but workload.mtp_layers is 1");
+  refuses("Ett|tt|m|L", "multi-token prediction (m) on another stage than the output head (L), which is not built yet");
+  e.workload.mtp_layers = 0;
   refuses("E|ttttL", "pipeline stage 0 has no layer (t), which is not built yet");
   e.parallelism.pipeline_layout = "Et|tttL";
   CHECK_NOTHROW(validate(e));

@@ -88,9 +88,10 @@ double traffic_of(const Schedule& s, OpKind kind, Phase phase) {
       .value();
 }
 
-// Dense layers, shared experts or latent attention.
+// Dense layers, shared experts, latent attention or ranks that gather tokens.
 bool needs_another_model(Recompute part) {
-  return part == Recompute::DenseFfn || part == Recompute::SharedExperts || part == Recompute::UpProjections;
+  return part == Recompute::DenseFfn || part == Recompute::SharedExperts || part == Recompute::UpProjections ||
+         part == Recompute::MpGather;
 }
 
 const double row_of_tokens = 16 * 8 * 4;         // (T, M)

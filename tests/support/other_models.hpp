@@ -1,5 +1,7 @@
-// Experiments without experts.
+// Experiments without experts, and with layers of multi-token prediction.
 #pragma once
+#include <string>
+
 #include "models/question/experiment.hpp"
 
 namespace dovetail::test {
@@ -19,6 +21,15 @@ inline Experiment without_experts(Experiment e) {
   e.workload.capacity_rows = 0;
   e.parallelism.ep = e.parallelism.esp = 1;
   e.parallelism.edp = e.parallelism.stage_ranks();
+  return e;
+}
+
+// A whole model with so many layers more, which a layout has before the output head (L).
+inline Experiment with_predictions(Experiment e, int layers) {
+  e.workload.extent = Extent::Model;
+  e.model.mtp_layers = e.workload.mtp_layers = layers;
+  std::string& layout = e.parallelism.pipeline_layout;
+  if (!layout.empty()) layout.insert(layout.size() - 1, static_cast<std::size_t>(layers), 'm');
   return e;
 }
 
