@@ -60,6 +60,8 @@ struct LayerVolumes {
   std::int64_t mtp_norm_parameters = 0;  // the 3 M among these
   // Elements of a token's queries and keys on this rank that have norms of their own; Latent: of its low ranks.
   std::int64_t query_key_normed = 0;
+  std::int64_t normed_tokens = 0;  // whose they are: L, or T of low ranks
+  std::int64_t query_key_normed_elements() const { return normed_tokens * query_key_normed; }
   // The parameters that all ranks of a stage hold alike.
   std::int64_t replicated_parameters() const { return norm_parameters + router_parameters; }
   std::int64_t parameters() const { return dense_parameters + replicated_parameters() + expert_parameters; }
@@ -97,6 +99,9 @@ struct LayerVolumes {
   std::int64_t key_value_width = 0;  // K: this rank's key heads x head size
   std::int64_t context_width = 0;    // query heads x value head size: Q, but with Latent
   std::int64_t projected_width = 0;  // queries, keys and values together: Q + 2K, but with Latent
+  // A: elements of a token that the projections of several model-parallel ranks read, which they gather: M. Latent: its
+  // low ranks and the keys' positions, since each rank makes these of its own tokens.
+  std::int64_t attention_input_width = 0;
   std::int64_t query_heads = 0;      // heads / mp; where mp does not divide, padded up as tensor parallelism needs
   std::int64_t ffn_hidden = 0;       // F: this rank's share of a dense layer's hidden size, or of all shared experts'
 };

@@ -60,10 +60,12 @@ void OpWork::add_projections(KernelList& kernels, Phase phase, Projections which
     kernels.add_product(phase, v_.sequence_tokens, columns, inner);
   };
   if (a.kind == AttentionKind::GroupedQuery) return project(v_.query_width + 2 * v_.key_value_width, v_.hidden);
-  const bool down = which == Projections::All;
-  if (down && a.q_rank > 0) project(a.q_rank, v_.hidden);
+  const auto to_low_rank = [&](std::int64_t columns) {  // each rank of its own tokens
+    if (which == Projections::All) kernels.add_product(phase, v_.tokens, columns, v_.hidden);
+  };
+  if (a.q_rank > 0) to_low_rank(a.q_rank);
   project(v_.query_width, a.q_rank > 0 ? a.q_rank : v_.hidden);
-  if (down) project(a.kv_rank + a.rope_size, v_.hidden);
+  to_low_rank(a.kv_rank + a.rope_size);
   project(v_.query_heads * (std::int64_t{a.nope_size} + a.value_size), a.kv_rank);
 }
 
@@ -160,7 +162,7 @@ KernelWork OpWork::attention_chunk(Phase phase) const {
 
 // Backward: the gradient of the result and the input are read, and that of the input is written.
 KernelWork OpWork::query_key_norm(Phase phase) const {
-  return memory((phase == Phase::Forward ? 2 : 3) * v_.sequence_tokens * v_.query_key_normed);
+  return memory((phase == Phase::Forward ? 2 : 3) * v_.query_key_normed_elements());
 }
 
 KernelWork OpWork::core_attention() const {
@@ -343,8 +345,8 @@ ExchangeWork OpWork::all_to_all(const ChunkRange& chunk, Wire wire, std::span<co
   return work;
 }
 
-ExchangeWork OpWork::mp(Collective kind, std::int64_t widths) const {
-  return collective(kind, GroupKind::Mp, widths * v_.sequence_tokens * v_.hidden);
+ExchangeWork OpWork::mp(Collective kind, std::int64_t width) const {
+  return collective(kind, GroupKind::Mp, v_.sequence_tokens * width);
 }
 
 KernelWork OpWork::mtp_projection(Phase phase) const {

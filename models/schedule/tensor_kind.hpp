@@ -88,7 +88,8 @@ struct TensorEntry {
 };
 inline constexpr auto tensor_table = std::to_array<TensorEntry>({
     {TensorKind::LayerInput, "layer_input", "(T, M)", "a layer's input; that of layer `layers` is the model's output"},
-    {TensorKind::AttentionInput, "attention_input", "(L, M)", "`layer_input` of all model-parallel ranks"},
+    {TensorKind::AttentionInput, "attention_input", "(L, A)",
+     "`layer_input` of all model-parallel ranks; of latent attention its low ranks"},
     {TensorKind::QueryKeyValue, "query_key_value", "(L, Q+2K)", "queries, keys and values by sample and position"},
     {TensorKind::AttentionContext, "attention_context", "(L, Q)", "the heads' sums of values"},
     {TensorKind::LogSumExp, "log_sum_exp", "(L, heads here)", "of the attention's scores", true},

@@ -20,6 +20,11 @@ bool projects_apart(const StepContext& c, int layer) {
   return chunked(c, layer) || norms_queries(c, layer);
 }
 
+// From each rank's own tokens, whose gradients need the tokens' input again.
+bool makes_low_ranks(const StepContext& c) {
+  return c.experiment().model.attention.kind == AttentionKind::Latent;
+}
+
 std::int64_t projection_elements(const LayerVolumes& v) {
   return v.sequence_tokens * v.projected_width;
 }
@@ -51,7 +56,7 @@ void norm_input(StepContext& c, int layer, SavedAttention& saved) {
   saved.own_input = c.has_norms() ? norm_forward(c, layer, saved.before_norm) : saved.before_norm;
 }
 void gather_input(StepContext& c, int layer, SavedAttention& saved) {
-  saved.input = gather_tokens(c, TensorKind::AttentionInput, layer, saved.own_input);
+  saved.input = gather_tokens(c, TensorKind::AttentionInput, layer, saved.own_input, c.volumes(layer).attention_input_width);
 }
 
 Op query_key_norm(StepContext& c, int layer, Phase phase) {
@@ -60,7 +65,7 @@ Op query_key_norm(StepContext& c, int layer, Phase phase) {
 
 void query_key_norm_forward(StepContext& c, int layer, SavedAttention& saved) {
   const LayerVolumes& v = c.volumes(layer);
-  saved.query_key_input = c.activation(TensorKind::QueryKeyInput, layer, v.sequence_tokens * v.query_key_normed);
+  saved.query_key_input = c.activation(TensorKind::QueryKeyInput, layer, v.query_key_normed_elements());
   c.add(query_key_norm(c, layer, Phase::Forward), {saved.query_key_value, c.weights(layer).norm},
         {saved.query_key_input, saved.query_key_value});
 }
@@ -170,7 +175,7 @@ void attention_backward(StepContext& c, int layer, const TokenPart& part, Tensor
   Op o = c.part_op(OpKind::Attention, Phase::Backward, layer, part, work.attention(Phase::Backward));
   o.gradients = attention_gradients_of(c, layer);
   if (!projects_apart(c, layer)) {
-    d.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden, /*gradient=*/true);
+    d.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.attention_input_width, /*gradient=*/true);
     TensorIds writes{c.dense_gradients(), d.input};
     if (eager(c)) writes.push_back(scores(c, layer, part, /*gradient=*/true));
     c.add(o, std::array{d_gathered, saved.input, saved.query_key_value, saved.context, saved.softmax, weights}, writes);
@@ -194,15 +199,17 @@ TensorId attention_backward_finish(StepContext& c, int layer, const SavedAttenti
   const OpWork work = c.work(layer);
   if (norms_queries(c, layer)) query_key_norm_backward(c, layer, saved, d.query_key_value);
   if (projects_apart(c, layer)) {
-    d.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden, /*gradient=*/true);
+    d.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.attention_input_width, /*gradient=*/true);
     Op o = c.op(OpKind::Projection, Phase::Backward, layer, c.streams().compute, work.projection(Phase::Backward));
     o.gradients = attention_gradients_of(c, layer);
     o.gradients.last -= v.context_width * v.hidden;
-    c.add(o, {d.query_key_value, saved.input, c.weights(layer).dense}, {c.dense_gradients(), d.input});
+    TensorIds reads{d.query_key_value, saved.input, c.weights(layer).dense};
+    if (makes_low_ranks(c) && saved.own_input != saved.input) reads.insert(reads.begin() + 2, saved.own_input);
+    c.add(o, reads, std::array{c.dense_gradients(), d.input});
   }
   if (!c.mp_gathers()) return d.input;
   const TensorId sum = c.activation(TensorKind::AttentionSumGradient, layer, v.tokens * v.hidden);
-  c.add(c.op(OpKind::MpAllGather, Phase::Backward, layer, c.streams().intra, work.mp(Collective::ReduceScatter)),
+  c.add(c.op(OpKind::MpAllGather, Phase::Backward, layer, c.streams().intra, work.mp(Collective::ReduceScatter, v.attention_input_width)),
         {d.input}, {sum});
   return sum;
 }

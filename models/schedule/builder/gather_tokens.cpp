@@ -2,12 +2,16 @@
 
 namespace dovetail::builder {
 
-TensorId gather_tokens(StepContext& c, TensorKind kind, int layer, TensorId own, int widths) {
+TensorId gather_tokens(StepContext& c, TensorKind kind, int layer, TensorId own) {
+  return gather_tokens(c, kind, layer, own, c.volumes(0).hidden);
+}
+
+TensorId gather_tokens(StepContext& c, TensorKind kind, int layer, TensorId own, std::int64_t width) {
   if (!c.mp_gathers()) return own;
   const LayerVolumes& any = c.volumes(0);  // all layers have the same tokens
-  const TensorId gathered = c.activation(kind, layer, any.sequence_tokens * widths * any.hidden);
+  const TensorId gathered = c.activation(kind, layer, any.sequence_tokens * width);
   c.add(
-      c.op(OpKind::MpAllGather, Phase::Forward, layer, c.streams().intra, c.work(0).mp(Collective::AllGather, widths)),
+      c.op(OpKind::MpAllGather, Phase::Forward, layer, c.streams().intra, c.work(0).mp(Collective::AllGather, width)),
       {own}, {gathered});
   return gathered;
 }

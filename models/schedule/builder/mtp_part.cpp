@@ -11,11 +11,11 @@ namespace {
 constexpr int halves = 2;
 
 void gather_mtp_input(StepContext& c, int layer, SavedPrediction& saved) {
-  saved.input = gather_tokens(c, TensorKind::GatheredMtpInput, layer, saved.own_input, halves);
+  saved.input = gather_tokens(c, TensorKind::GatheredMtpInput, layer, saved.own_input, halves * c.volumes(layer).hidden);
 }
 
 Op mp_collective(StepContext& c, OpKind kind, Phase phase, int layer, Collective collective, int widths = 1) {
-  return c.op(kind, phase, layer, c.streams().intra, c.work(layer).mp(collective, widths));
+  return c.op(kind, phase, layer, c.streams().intra, c.work(layer).mp(collective, widths * c.volumes(layer).hidden));
 }
 
 Op projection(StepContext& c, int layer, Phase phase) {

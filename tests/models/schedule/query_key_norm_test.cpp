@@ -19,6 +19,20 @@ Experiment layer_with_norms() {
   return e;
 }
 
+Experiment latent_layer() {
+  Experiment e = layer_with_norms();
+  e.model.attention = {.heads = 2,
+                       .kv_heads = 2,
+                       .head_size = 6,
+                       .kind = AttentionKind::Latent,
+                       .q_rank = 5,
+                       .kv_rank = 3,
+                       .nope_size = 4,
+                       .rope_size = 2,
+                       .value_size = 4};
+  return e;
+}
+
 const Op& op_of_pass(const Schedule& s, OpKind kind, Phase phase) {
   return *std::ranges::find_if(s.ops, [&](const Op& op) { return op.kind == kind && op.phase == phase; });
 }
@@ -64,16 +78,7 @@ TEST_CASE("Norms of queries and keys: weights behind those of the layer, what is
 }
 
 TEST_CASE("Low ranks of latent attention have norms of their own") {
-  Experiment e = layer_with_norms();
-  e.model.attention = {.heads = 2,
-                       .kv_heads = 2,
-                       .head_size = 6,
-                       .kind = AttentionKind::Latent,
-                       .q_rank = 5,
-                       .kv_rank = 3,
-                       .nope_size = 4,
-                       .rope_size = 2,
-                       .value_size = 4};
+  Experiment e = latent_layer();
   const Schedule s = build_step(e, {});
   CHECK(elements_in(s, TensorKind::NormWeights) == 2 * 8 + 5 + 3);
   CHECK(elements_in(s, TensorKind::QueryKeyInput) == 16 * (5 + 3));
@@ -82,4 +87,28 @@ TEST_CASE("Low ranks of latent attention have norms of their own") {
   CHECK(elements_in(build_step(e, {}), TensorKind::QueryKeyInput) == 16 * 3);
   e.workload.extent = Extent::Layers;
   CHECK(elements_in(build_step(e, {}), TensorKind::QueryKeyInput) == 0);
+}
+
+TEST_CASE("Model-parallel ranks make low ranks of their own tokens, and gather these") {
+  Experiment e = latent_layer();
+  e.parallelism = {.dp = 2, .mp = 2, .ep = 2, .esp = 2};  // 16 tokens, 8 of them here; a head of two here
+  const int q_rank = GENERATE(5, 0);
+  e.model.attention.q_rank = q_rank;
+  const int queries = q_rank > 0 ? q_rank : 8;  // elements of a token that queries are made from
+  const Schedule s = build_step(e, {});
+  validate(s);
+  const int gathered = queries + 3 + 2;
+  CHECK(op_of_pass(s, OpKind::MpAllGather, Phase::Forward).message() == Bytes(16 * gathered * 4));
+  CHECK(op_of_pass(s, OpKind::MpAllGather, Phase::Backward).message() == Bytes(16 * gathered * 4));
+  CHECK(op_of_pass(s, OpKind::MpReduceScatter, Phase::Forward).message() == Bytes(16 * 8 * 4));
+  CHECK(elements_in(s, TensorKind::QueryKeyInput) == 8 * (q_rank + 3));
+  // Down: 8 tokens. Up: 16 tokens to one head's query of 6, and to its key and value of 4 each.
+  const double down = 2. * 8 * 8 * (q_rank + 3 + 2), up = 2. * 16 * (queries * 6 + 3 * 8);
+  CHECK(op_of_pass(s, OpKind::Projection, Phase::Forward).flops() == Flops(down + up));
+  CHECK(op_of_pass(s, OpKind::Projection, Phase::Backward).flops() == Flops(2 * (down + up)));
+  // The weights of the projections down need the own tokens again.
+  const auto reads = s.reads_of(op_of_pass(s, OpKind::Projection, Phase::Backward));
+  REQUIRE(reads.size() == 4);
+  CHECK(s.tensors[reads[2]].kind == TensorKind::NormedInput);
+  CHECK(s.tensors[reads[2]].elements == 8 * 8);
 }
