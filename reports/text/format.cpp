@@ -123,8 +123,9 @@ std::string unusual_kernels(const Workload& workload) {
 
 std::string describe_experts(const Model& model, const Workload& workload) {
   if (model.dense()) return "no experts";
-  return fmt::format("top {} of {} experts, capacity factor {}", workload.top_k, model.experts,
-                     workload.capacity_factor);
+  const bool dropless = workload.message_sizes == MessageSizes::Routed && workload.capacity_factor == 0;
+  return fmt::format("top {} of {} experts, {}", workload.top_k, model.experts,
+                     dropless ? "dropless" : fmt::format("capacity factor {}", workload.capacity_factor));
 }
 
 }  // namespace
