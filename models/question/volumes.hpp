@@ -102,8 +102,8 @@ struct LayerVolumes {
   // A: elements of a token that the projections of several model-parallel ranks read, which they gather: M. Latent: its
   // low ranks and the keys' positions, since each rank makes these of its own tokens.
   std::int64_t attention_input_width = 0;
-  std::int64_t query_heads = 0;      // heads / mp; where mp does not divide, padded up as tensor parallelism needs
-  std::int64_t ffn_hidden = 0;       // F: this rank's share of a dense layer's hidden size, or of all shared experts'
+  std::int64_t query_heads = 0;  // heads / mp; where mp does not divide, padded up as tensor parallelism needs
+  std::int64_t ffn_hidden = 0;   // F: this rank's share of a dense layer's hidden size, or of all shared experts'
 };
 
 // The parts of a model before and after its layers, on a rank that has them; 0 where the workload leaves them out.

@@ -83,11 +83,11 @@ class OpWork {
                           std::span<const CollectiveStep> steps) const;               // these steps of it
   KernelWork convert(const ChunkRange& chunk, std::int64_t copies, Wire wire) const;  // rows between the two formats
   HostWait host_sync() const;
-  ExchangeWork mp(Collective collective, std::int64_t width) const;       // over the buffer (L, width)
+  ExchangeWork mp(Collective collective, std::int64_t width) const;  // over the buffer (L, width)
   ExchangeWork mp(Collective collective) const { return mp(collective, v_.hidden); }
-  KernelWork mtp_projection(Phase phase) const;                           // a product (L, 2M) by (2M, M / mp)
-  ExchangeWork send_gradients(std::int64_t elements) const;               // to another stage
-  KernelWork add_gradients(std::int64_t elements) const;                  // to others
+  KernelWork mtp_projection(Phase phase) const;              // a product (L, 2M) by (2M, M / mp)
+  ExchangeWork send_gradients(std::int64_t elements) const;  // to another stage
+  KernelWork add_gradients(std::int64_t elements) const;     // to others
   ExchangeWork esp(Collective collective, const ChunkRange& chunk,
                    Wire wire = Wire::Same) const;           // over a chunk's gathered rows
   ExchangeWork weight_shards(Collective collective) const;  // over the gathered weights of a rank's experts

@@ -56,7 +56,8 @@ void norm_input(StepContext& c, int layer, SavedAttention& saved) {
   saved.own_input = c.has_norms() ? norm_forward(c, layer, saved.before_norm) : saved.before_norm;
 }
 void gather_input(StepContext& c, int layer, SavedAttention& saved) {
-  saved.input = gather_tokens(c, TensorKind::AttentionInput, layer, saved.own_input, c.volumes(layer).attention_input_width);
+  saved.input =
+      gather_tokens(c, TensorKind::AttentionInput, layer, saved.own_input, c.volumes(layer).attention_input_width);
 }
 
 Op query_key_norm(StepContext& c, int layer, Phase phase) {
@@ -175,7 +176,8 @@ void attention_backward(StepContext& c, int layer, const TokenPart& part, Tensor
   Op o = c.part_op(OpKind::Attention, Phase::Backward, layer, part, work.attention(Phase::Backward));
   o.gradients = attention_gradients_of(c, layer);
   if (!projects_apart(c, layer)) {
-    d.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.attention_input_width, /*gradient=*/true);
+    d.input =
+        c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.attention_input_width, /*gradient=*/true);
     TensorIds writes{c.dense_gradients(), d.input};
     if (eager(c)) writes.push_back(scores(c, layer, part, /*gradient=*/true));
     c.add(o, std::array{d_gathered, saved.input, saved.query_key_value, saved.context, saved.softmax, weights}, writes);
@@ -199,7 +201,8 @@ TensorId attention_backward_finish(StepContext& c, int layer, const SavedAttenti
   const OpWork work = c.work(layer);
   if (norms_queries(c, layer)) query_key_norm_backward(c, layer, saved, d.query_key_value);
   if (projects_apart(c, layer)) {
-    d.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.attention_input_width, /*gradient=*/true);
+    d.input =
+        c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.attention_input_width, /*gradient=*/true);
     Op o = c.op(OpKind::Projection, Phase::Backward, layer, c.streams().compute, work.projection(Phase::Backward));
     o.gradients = attention_gradients_of(c, layer);
     o.gradients.last -= v.context_width * v.hidden;
@@ -209,7 +212,8 @@ TensorId attention_backward_finish(StepContext& c, int layer, const SavedAttenti
   }
   if (!c.mp_gathers()) return d.input;
   const TensorId sum = c.activation(TensorKind::AttentionSumGradient, layer, v.tokens * v.hidden);
-  c.add(c.op(OpKind::MpAllGather, Phase::Backward, layer, c.streams().intra, work.mp(Collective::ReduceScatter, v.attention_input_width)),
+  c.add(c.op(OpKind::MpAllGather, Phase::Backward, layer, c.streams().intra,
+             work.mp(Collective::ReduceScatter, v.attention_input_width)),
         {d.input}, {sum});
   return sum;
 }

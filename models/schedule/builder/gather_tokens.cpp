@@ -10,9 +10,8 @@ TensorId gather_tokens(StepContext& c, TensorKind kind, int layer, TensorId own,
   if (!c.mp_gathers()) return own;
   const LayerVolumes& any = c.volumes(0);  // all layers have the same tokens
   const TensorId gathered = c.activation(kind, layer, any.sequence_tokens * width);
-  c.add(
-      c.op(OpKind::MpAllGather, Phase::Forward, layer, c.streams().intra, c.work(0).mp(Collective::AllGather, width)),
-      {own}, {gathered});
+  c.add(c.op(OpKind::MpAllGather, Phase::Forward, layer, c.streams().intra, c.work(0).mp(Collective::AllGather, width)),
+        {own}, {gathered});
   return gathered;
 }
 

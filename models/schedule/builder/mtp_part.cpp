@@ -11,7 +11,8 @@ namespace {
 constexpr int halves = 2;
 
 void gather_mtp_input(StepContext& c, int layer, SavedPrediction& saved) {
-  saved.input = gather_tokens(c, TensorKind::GatheredMtpInput, layer, saved.own_input, halves * c.volumes(layer).hidden);
+  saved.input =
+      gather_tokens(c, TensorKind::GatheredMtpInput, layer, saved.own_input, halves * c.volumes(layer).hidden);
 }
 
 Op mp_collective(StepContext& c, OpKind kind, Phase phase, int layer, Collective collective, int widths = 1) {

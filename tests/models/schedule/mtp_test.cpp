@@ -176,7 +176,8 @@ TEST_CASE("Steps with multi-token prediction take longer in every schedule, and 
   plan.forward_degree = 2;
   plan.pipeline_schedule = PipelineSchedule::Interleaved;
   plan.virtual_stages = 2;
-  plan.recompute = GENERATE(EnumSet<Recompute>{}, EnumSet{Recompute::Full}, EnumSet{Recompute::Norms, Recompute::MpGather});
+  plan.recompute =
+      GENERATE(EnumSet<Recompute>{}, EnumSet{Recompute::Full}, EnumSet{Recompute::Norms, Recompute::MpGather});
   const Seconds with = time_of(e, plan);
   e.workload.mtp_layers = 0;
   CHECK(with > time_of(e, plan));
