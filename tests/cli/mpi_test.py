@@ -186,7 +186,8 @@ def test_rank_stopped_before_it_says_anything(checks, program):
 
 
 def test_timeout(checks, program):
-    result = program.run(*LONG, "--timeout", "3")
+    # A rank that hangs keeps the run from ending by itself, however fast the machine is.
+    result = program.run(*LONG, "--hang-time", "100", "--timeout", "3", DOVETAIL_TEST_FAULT="hang:3")
     checks.check(result.returncode == 1 and result.stderr.count("\n") == 1 and "--timeout" in result.stderr, f"timeout: {result.stderr!r}")
     check_nothing_left(checks, program, "timeout")
 
