@@ -72,6 +72,13 @@ std::optional<Case> random_case(test::Random& random, double most) {
   return c;
 }
 
+// The best of all plans; nothing where none can be built.
+std::optional<PlanChoice> oracle_of(const PlanningTask& task, const Evaluator& evaluate) try {
+  return find_planner("exhaustive").choose(task, evaluate);
+} catch (const InputError&) {
+  return std::nullopt;
+}
+
 std::string describe(const Case& c, const Plan& plan) {
   return test::describe(c.experiment, plan);
 }
@@ -90,12 +97,8 @@ TEST_CASE("dovetail: no regret against the oracle, and the bound is one") {
     if (interfering) test::slow_each_other(c->experiment.calibration.edit(), interference);
     const PlanningTask task = c->task({1, 2, 3});
     const Evaluator evaluate = analytic_evaluator(c->experiment);
-    std::optional<PlanChoice> oracle;
-    try {
-      oracle = find_planner("exhaustive").choose(task, evaluate);
-    } catch (const InputError&) {
-      continue;  // the space holds no plan that can be built
-    }
+    const std::optional<PlanChoice> oracle = oracle_of(task, evaluate);
+    if (!oracle) continue;
     ++tried;
     const double best = evaluate(oracle->plan).value();
     const SearchResult found = search_plans(task, {}, Bytes(1e18), without_end);
@@ -138,12 +141,8 @@ TEST_CASE("dovetail: no regret with layers of multi-token prediction") {
     c->experiment = test::with_predictions(c->experiment, 1 + static_cast<int>(random() % 2));
     const PlanningTask task = c->task({1, 2, 3});
     const Evaluator evaluate = analytic_evaluator(c->experiment);
-    std::optional<PlanChoice> oracle;
-    try {
-      oracle = find_planner("exhaustive").choose(task, evaluate);
-    } catch (const InputError&) {
-      continue;  // the space holds no plan that can be built
-    }
+    const std::optional<PlanChoice> oracle = oracle_of(task, evaluate);
+    if (!oracle) continue;
     INFO(tried << ": oracle " << describe(*c, oracle->plan));
     const Seconds best = evaluate(oracle->plan);
     const SearchResult found = search_plans(task, {}, Bytes(1e18), without_end);
