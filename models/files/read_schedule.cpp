@@ -77,7 +77,7 @@ Workload read_workload(const JsonReader& r) {
   Workload w{r.integer("batch", 1),
              r.integer("sequence", 1),
              r.integer("layers", 1, small_max),
-             r.integer("top_k", 1),
+             r.integer("top_k", 0),  // of dense models
              r.number("capacity_factor"),
              r.enumeration("dtype", dtype_names),
              r.enumeration("phases", phases_names),
@@ -89,6 +89,7 @@ Workload read_workload(const JsonReader& r) {
   w.causal = r.boolean("causal");
   w.products = r.enumeration("products", dtype_names);
   w.extent = r.enumeration_or("extent", extent_names, w.extent);
+  w.mtp_layers = r.integer_or("mtp_layers", 0, 0, small_max);
   w.message_sizes = r.enumeration_or("message_sizes", message_sizes_names, w.message_sizes);
   if (r.has("gradients")) w.gradients = r.enumeration("gradients", dtype_names);
   if (r.has("clip_gradients")) w.clip_gradients = r.number("clip_gradients", 0);

@@ -83,6 +83,14 @@ def test_same_numerics_as_inproc(checks, program):
     checks.check(all(math.isclose(errors[0][key], errors[1][key], rel_tol=1e-9) for key in errors[0]), f"sums are taken in the same order: {errors}")
 
 
+def test_model_without_experts(checks, program):
+    dense = ["llama-3.1-8b" if word == "mixtral-8x7b" else word for word in RUN]
+    result = program.run(*dense, "--measure-time", "0.1", "-q", "-o", "dense.json")
+    checks.check(result.returncode == 0 and result.stderr == "", f"no experts: {result.returncode} {result.stderr!r}")
+    (program.folder / "dense.json").unlink()
+    check_nothing_left(checks, program, "no experts")
+
+
 def test_training(checks, program):
     losses = []
     for transport in ("mpi", "inproc"):

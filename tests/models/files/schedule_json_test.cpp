@@ -11,6 +11,7 @@
 #include "models/price/price.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "tests/support/experiments.hpp"
+#include "tests/support/other_models.hpp"
 
 using namespace dovetail;
 using Catch::Matchers::Contains;
@@ -63,6 +64,17 @@ ScheduleFile dropless_example() {
   return {e, plan, price_plan(e, plan)};
 }
 
+ScheduleFile dense_example() {
+  Experiment e = test::without_experts(test::round_numbers(2));
+  return {e, {}, price_plan(e, {})};
+}
+
+ScheduleFile predicting_example() {
+  Experiment e = test::with_predictions(test::round_numbers(1), 1);
+  e.model.vocabulary = 10;
+  return {e, {}, price_plan(e, {})};
+}
+
 ScheduleFile read_text(const std::string& text) {
   return read_schedule(JsonFile::parse(text, "s.json"));
 }
@@ -70,8 +82,8 @@ ScheduleFile read_text(const std::string& text) {
 }  // namespace
 
 TEST_CASE("a schedule file read and written again is the same file, and predicts the same") {
-  const ScheduleFile file =
-      GENERATE(example(), pipelined_example(), sharded_example(true), sharded_example(false), dropless_example());
+  const ScheduleFile file = GENERATE(example(), pipelined_example(), sharded_example(true), sharded_example(false),
+                                     dropless_example(), dense_example(), predicting_example());
   const std::string text = to_json(file).dump(1);
   const ScheduleFile again = read_text(text);
   CHECK(to_json(again).dump(1) == text);
