@@ -83,6 +83,8 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   Experiment e = big;
   e.workload.attention = AttentionKernel::Flash;
   require_executable(e);
+  if (big.model.dense() && scale.experts > 0)
+    throw InputError(fmt::format("{} experts, but {} has none", scale.experts, big.model.name));
   require_positive("layers", scale.layers);
   require_positive("hidden", scale.hidden);
   require_positive("expert_hidden", scale.expert_hidden);

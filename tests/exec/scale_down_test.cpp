@@ -8,6 +8,7 @@
 #include "models/price/calibration.hpp"
 #include "models/question/volumes.hpp"
 #include "tests/support/experiments.hpp"
+#include "tests/support/other_models.hpp"
 
 using namespace dovetail;
 using namespace dovetail::exec;
@@ -34,6 +35,17 @@ TEST_CASE("A big experiment in the size of this machine") {
   CHECK(e.parallelism.edp == 1);
   CHECK(e.calibration->collectives.size() == big.calibration->collectives.size());
   CHECK(!e.calibration->host);  // this machine has a host of its own
+}
+
+TEST_CASE("A model without experts stays one, and is given none") {
+  const Experiment big = test::without_experts(test::testbed_b(7));
+  const Experiment e = scaled_for_host(big, {});
+  CHECK(e.model.dense());
+  CHECK(e.model.dense_hidden == 256);
+  CHECK(e.parallelism.ep == 1);
+  HostScale scale;
+  scale.experts = 8;
+  CHECK_THROWS_WITH(scaled_for_host(big, scale), Catch::Contains("8 experts, but mixtral-8x7b has none"));
 }
 
 TEST_CASE("CPUs compute in float, unless double is asked for") {
@@ -92,6 +104,8 @@ TEST_CASE("Attention runs as a flash kernel, and what no executor runs is refuse
   big.workload.causal = true;
   big.workload.products = DType::Fp8;
   CHECK_THROWS_WITH(scaled_for_host(big, {}), Catch::Contains("/workload/products"));
+  const Experiment predicting = test::with_predictions(test::testbed_b(), 1);
+  CHECK_THROWS_WITH(scaled_for_host(predicting, {}), Catch::Contains("/workload/mtp_layers"));
 }
 
 TEST_CASE("Sizes may be overridden, and must make sense") {
