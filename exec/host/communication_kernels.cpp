@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 
+#include "exec/host/relayed_exchange.hpp"
 #include "exec/host/row_exchange.hpp"
 
 namespace dovetail::exec {
@@ -95,6 +96,7 @@ class MemberExchange {
 
 template <class Scalar>
 void communicate(OpContext<Scalar>& context, const LoweredOp& op) {
+  if (context.schedule.relays(context.op)) return exchange_relayed(context);
   if (moves_counted_rows(context)) return exchange_rows(context);
   MemberExchange<Scalar> exchange(context, op.scratch);
   for (const LoweredStep& step : op.steps) std::visit(exchange, step);

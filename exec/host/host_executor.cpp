@@ -207,7 +207,7 @@ class TypedExecutor final : public HostExecutor {
     else
       communicate(context, lowered_[run.local * schedule_->ops.size() + id]);
     sent_[run.local * schedule_->ops.size() + static_cast<std::size_t>(id)] = context.traffic;
-    if (place.after) call_hook(*place.after, context, rank, schedule_->writes_of(op).back());
+    if (place.after) call_hook(*place.after, context, rank, last_result(op));
     // An exchange waits for others. A kernel that begins late was woken late, which is part of what it takes, unless
     // other ranks had its core.
     const bool counts_waking = op.exchange() == nullptr && own_cores_;
@@ -216,6 +216,12 @@ class TypedExecutor final : public HostExecutor {
     if (poison_) tensors_[run.local]->release(op);
     if (sends) return emulation_->holds(run.op) ? context.ready : clock.now();
     return emulation_->finish(run.op, context.ready, clock, cancellation_);
+  }
+
+  // An exchange ends in the first tensor that it writes.
+  TensorId last_result(const Op& op) const {
+    const std::span<const TensorId> writes = schedule_->writes_of(op);
+    return op.exchange() != nullptr ? writes.front() : writes.back();
   }
 
   void call_hook(HookPoint point, const OpContext<Scalar>& c, int rank, TensorId operand) const {

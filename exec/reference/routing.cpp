@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
-#include <random>
 
-#include "models/question/expert_loads.hpp"
+#include "models/question/drawn_choices.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -77,29 +76,11 @@ Routing route(const LayerShape& s, const std::vector<double>& scores) {
   return routing;
 }
 
-// The experts one after the other, each as often as its load, dealt out to shuffled tokens in turn: since no load
-// exceeds the tokens, no token gets an expert twice.
 Routing modelled_choices(const Experiment& e, int layer, int rank) {
-  const RoutingModel& model = e.workload.routing;
-  if (model.kind == RoutingKind::Router || !e.workload.gate.token_choice()) return {};
-  const std::vector<std::int64_t> loads = expert_loads(e, layer, rank);
-  const auto k = static_cast<std::size_t>(e.workload.top_k);
-  const std::size_t choices = static_cast<std::size_t>(std::accumulate(loads.begin(), loads.end(), std::int64_t{0}));
-  const std::size_t tokens = choices / k;
-  std::seed_seq seed{model.seed, layer, rank};
-  std::mt19937_64 random(seed);
-  std::vector<std::size_t> dealt_to(tokens);
-  std::iota(dealt_to.begin(), dealt_to.end(), std::size_t{0});
-  std::ranges::shuffle(dealt_to, random);
-  Routing routing(choices);
-  std::size_t next = 0;
-  for (std::size_t expert = 0; expert < loads.size(); ++expert)
-    for (std::int64_t i = 0; i < loads[expert]; ++i, ++next) {
-      const std::size_t token = dealt_to[next % tokens];
-      routing[token * k + next / tokens] = {static_cast<std::int32_t>(token), static_cast<std::int32_t>(expert)};
-    }
-  for (auto first = routing.begin(); first != routing.end(); first += static_cast<std::ptrdiff_t>(k))
-    std::shuffle(first, first + static_cast<std::ptrdiff_t>(k), random);
+  if (e.workload.routing.kind == RoutingKind::Router || !e.workload.gate.token_choice()) return {};
+  Routing routing;
+  for (const std::int32_t expert : drawn_choices(e, layer, rank))
+    routing.push_back({static_cast<std::int32_t>(routing.size()) / e.workload.top_k, expert});
   return routing;
 }
 

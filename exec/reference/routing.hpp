@@ -33,8 +33,8 @@ void assign_slots(const LayerShape& shape, const std::vector<double>& expert_sco
 // Both.
 Routing route(const LayerShape& shape, const std::vector<double>& expert_scores);
 
-// The choices of tokens, without slots, if the workload gives a routing model. They have exactly its loads, in an order
-// drawn from its seed. Empty if the router decides.
+// The choices of tokens, without slots, if the workload gives a routing model: its drawn_choices(). Empty if the router
+// decides.
 Routing modelled_choices(const Experiment& experiment, int layer, int rank);
 
 // The place of a choice that is not dropped among the shape's slots: expert C + slot, from its first slot on.

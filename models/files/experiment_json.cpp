@@ -16,10 +16,12 @@ using Json = nlohmann::ordered_json;
 Json device_json(const Device& device) {
   Json peak = Json::object();
   for (const auto& [dtype, rate] : device.peak) peak[std::string(name_in(dtype_names, dtype))] = rate.value();
-  return {{"name", device.name},
-          {"memory_bytes", device.memory.value()},
-          {"memory_bandwidth_bytes_per_s", device.memory_bandwidth.value()},
-          {"peak_flops_per_s", std::move(peak)}};
+  Json json{{"name", device.name},
+            {"memory_bytes", device.memory.value()},
+            {"memory_bandwidth_bytes_per_s", device.memory_bandwidth.value()},
+            {"peak_flops_per_s", std::move(peak)}};
+  if (device.multiprocessors > 0) json["multiprocessors"] = device.multiprocessors;
+  return json;
 }
 
 Json fit_json(const Fit& fit) {

@@ -10,6 +10,7 @@
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
 #include "models/files/csv.hpp"
+#include "models/question/drawn_choices.hpp"
 
 namespace dovetail {
 namespace {
@@ -71,15 +72,6 @@ std::optional<Reading> read_collective_row(const CsvTable& t, const CsvTable::Ro
                               row.whole(t.column("message_size"), 1) * element)};
 }
 
-// Ranks that hold an expert of a token that chooses `topk` of all, on average; experts lie evenly on the ranks:
-// ranks (1 - C(experts - experts / ranks, topk) / C(experts, topk)).
-double ranks_of_a_token(std::int64_t ranks, std::int64_t experts, std::int64_t topk) {
-  const std::int64_t elsewhere = experts - experts / ranks;
-  double none = 1;  // of a rank's experts is chosen
-  for (std::int64_t i = 0; i < topk; ++i) none *= static_cast<double>(elsewhere - i) / static_cast<double>(experts - i);
-  return static_cast<double>(ranks) * (1 - std::max(none, 0.0));
-}
-
 // Over several nodes another kernel does this.
 template <KernelKind kind>
 std::optional<Reading> read_exchange_row(const CsvTable& t, const CsvTable::Row& row) {
@@ -87,7 +79,7 @@ std::optional<Reading> read_exchange_row(const CsvTable& t, const CsvTable::Row&
   const std::int64_t tokens = size("tokens"), experts = size("experts"), topk = size("topk");
   if (topk > experts) row.fail(t.column("topk"), fmt::format("more than the {} experts", experts));
   if (size("nodes") != 1) return {};
-  const double copies = static_cast<double>(tokens) * ranks_of_a_token(node_ranks, experts, topk);
+  const double copies = static_cast<double>(tokens) * groups_of_a_token(node_ranks, experts, topk);
   return Reading{kind == KernelKind::Dispatch ? DType::Fp8 : DType::Bf16,
                  exchange_shape(kind, tokens, std::llround(copies), size("hidden"), size("sms"))};
 }

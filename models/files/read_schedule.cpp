@@ -11,6 +11,7 @@
 #include "models/files/read_parts.hpp"
 #include "models/files/schedule_match.hpp"
 #include "models/network/routed_rows.hpp"
+#include "models/plan/collectives/all_to_all.hpp"
 #include "models/price/contention.hpp"
 #include "models/schedule/op_table.hpp"
 #include "models/schedule/operand_check.hpp"
@@ -190,6 +191,8 @@ Work read_work(const JsonReader& r, OpKind kind, const Schedule& s) {
                               r.enumeration("protocol", protocol_names),
                               Bytes(r.number("message_bytes", 0)),
                               memory,
+                              {},
+                              {},
                               read_span(r.at("steps"), s.steps.size())};
   if (entry_of(kind).communicates) return exchange;
   if (const Bytes bytes(r.number("host_traffic_bytes", 0)); bytes > Bytes(0)) return CopyWork{bytes};
@@ -201,6 +204,7 @@ Work read_work(const JsonReader& r, OpKind kind, const Schedule& s) {
                     r.long_integer("gemm_rows", 0),
                     Bytes(r.number("gemm_traffic_bytes", 0)),
                     memory,
+                    Bytes(r.number_or("row_traffic_bytes", 0)),
                     r.integer("memory_kernels", 0),
                     read_span(r.at("kernels"), s.kernels.size()),
                     r.number("row_share", 0),
@@ -291,6 +295,8 @@ ScheduleFile read_schedule(const JsonFile& input) {
   s.micro_batches = root.integer("micro_batches", 1, small_max);
   s.graphs = file.plan.graphs;
   s.scores_at = file.plan.scores_at;
+  s.node_ranks = deduplicating_ranks(file.plan, file.experiment);
+  s.comm_sms = file.plan.comm_sms;
   s.expert_kernel = file.plan.expert_kernel;
   s.row_tile = file.plan.row_tile;
   s.virtual_stages = file.plan.virtual_stages;

@@ -86,6 +86,7 @@ Json work_json(const Op& op) {
             {"profiled", profiled == nullptr ? "no" : name_in(profiled_names, profiled->module)},
             {"profiled_size", profiled == nullptr ? 0 : profiled->size}};
   if (k.elsewhere > 0) json["elsewhere"] = k.elsewhere;
+  if (k.row_traffic > Bytes(0)) json["row_traffic_bytes"] = k.row_traffic.value();
   return json;
 }
 

@@ -17,6 +17,16 @@ bool leads(const CollectiveStep& step) {
   return step.every > 1 || step.kind == StepKind::Gather || step.kind == StepKind::Scatter;
 }
 
+// In members of the group of experts: the ranks at one place of all nodes, and those of a node.
+std::vector<Subgroup> relay_steps(const Schedule& s) {
+  std::vector<Subgroup> steps;
+  if (s.node_ranks == 0) return steps;
+  const int ranks = group_comb(s.groups, GroupKind::Ep).size;
+  if (s.node_ranks < ranks) steps.push_back({s.node_ranks, ranks / s.node_ranks});
+  if (s.node_ranks > 1) steps.push_back({1, s.node_ranks});
+  return steps;
+}
+
 std::vector<Subgroup> combs_of(const Experiment& e, const Schedule& s) {
   std::vector<Subgroup> combs;
   for (const auto& [name, kind] : group_kind_names)
@@ -24,6 +34,7 @@ std::vector<Subgroup> combs_of(const Experiment& e, const Schedule& s) {
         comb.size > 1 && kind != GroupKind::World && (kind != GroupKind::Pp || e.parallelism.pp > 1))
       combs.push_back(comb);
   const Subgroup experts = group_comb(s.groups, GroupKind::Ep);
+  for (const Subgroup& relay : relay_steps(s)) combs.push_back({experts.stride * relay.stride, relay.size});
   for (const CollectiveStep& step : s.steps)
     if (step.kind != StepKind::Copy) combs.push_back({experts.stride * step.subgroup.stride, step.subgroup.size});
   return combs;
@@ -107,9 +118,19 @@ bool NetworkLoad::concerns(int rank_class, const Op& op) const {
 
 const std::vector<NetworkLoad::Exchange>& NetworkLoad::exchanges(const Op& op) {
   const auto steps = s_.steps_of(op);
-  const auto [at, fresh] = exchanges_.try_emplace({op.group(), steps.empty() ? -1 : op.exchange()->steps.first});
+  constexpr int whole = -1, relayed = -2;
+  const bool relays = s_.relays(op);
+  const auto [at, fresh] = exchanges_.try_emplace({op.group(), relays          ? relayed
+                                                               : steps.empty() ? whole
+                                                                               : op.exchange()->steps.first});
   if (!fresh) return at->second;
   const Subgroup group = group_comb(s_.groups, op.group());
+  if (relays) {
+    for (const Subgroup& step : relay_steps(s_))
+      at->second.push_back(
+          {network_.flows({group, StepKind::Exchange, step, 1}), 0, {group.stride * step.stride, step.size}});
+    return at->second;
+  }
   if (steps.empty()) at->second.push_back({network_.flows({group, StepKind::Exchange, {1, group.size}, 1}), 1});
   for (const CollectiveStep& step : steps)
     if (step.kind != StepKind::Copy)
@@ -138,6 +159,22 @@ Bytes NetworkLoad::block_bytes(const Op& op) const {
   return op.message() / static_cast<double>(group_comb(s_.groups, op.group()).size);
 }
 
+// The mean over the rank's peers that the flows go to.
+Bytes NetworkLoad::relayed_bytes(const Op& op, Subgroup peers, const FlowClass& flow) const {
+  const int rank = network_.representative(flow.from), place = rank / peers.stride % peers.size;
+  Bytes sum;
+  double count = 0;
+  for (int i = 0; i < peers.size; ++i) {
+    const int peer = rank + (i - place) * peers.stride;
+    if (i == place || network_.class_of(peer) != flow.to || network_.topology().between(rank, peer) != flow.tiers)
+      continue;
+    sum += routed_->copies().bytes(op, rank, peer);
+    ++count;
+  }
+  check(count > 0, "flows to no peer");
+  return sum / count;
+}
+
 double NetworkLoad::share(const Op& op, const FlowClass& flow) const {
   if (!routed_ || op.group() != GroupKind::Ep || !RoutedRows::moves(op)) return 1;
   return routed_->share(op, network_.representative(flow.from), network_.representative(flow.to));
@@ -149,7 +186,9 @@ void NetworkLoad::for_each_flow(const Op& op, Visit visit) {
   if (op.collective() == Collective::Send) return visit(stage_flow(op), op.message());
   for (const Exchange& exchange : exchanges(op))
     for (const FlowClass& flow : exchange.flows)
-      if (concerns(flow.from, op)) visit(flow, block_bytes(op) * exchange.blocks * share(op, flow));
+      if (concerns(flow.from, op))
+        visit(flow, s_.relays(op) ? relayed_bytes(op, exchange.relay, flow)
+                                  : block_bytes(op) * exchange.blocks * share(op, flow));
 }
 
 // visit(ring, bytes that each rank passes on).

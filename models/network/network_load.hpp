@@ -55,7 +55,8 @@ class NetworkLoad {
  private:
   struct Exchange {  // a step of an all-to-all
     std::vector<FlowClass> flows;
-    double blocks = 0;  // of each flow
+    double blocks = 0;    // of each flow
+    Subgroup relay = {};  // of an exchange that sends a token to a node once: who exchanges, in ranks
   };
   const std::vector<Exchange>& exchanges(const Op& op);
   const std::vector<RingClass>& rings(GroupKind group);
@@ -65,6 +66,7 @@ class NetworkLoad {
   void for_each_ring(const Op& op, Visit visit);
   Bytes block_bytes(const Op& op) const;
   double share(const Op& op, const FlowClass& flow) const;
+  Bytes relayed_bytes(const Op& op, Subgroup peers, const FlowClass& flow) const;
   FlowClass stage_flow(const Op& op) const;
   NetworkDemand on_link(const LinkAmount& use, Bytes bytes, double flows) const;
   bool concerns(int rank_class, const Op& op) const;

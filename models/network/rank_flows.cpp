@@ -44,7 +44,7 @@ std::vector<RankFlow> RankFlows::of(const Op& op) const {
   if (!messages) add_ring(op, flows);
   for (int rank = 0; messages && rank < gpus; ++rank)
     if (const std::vector<int> group = group_members(s_.groups, op.group(), rank); group.front() == rank)
-      add_messages(op, group, flows);
+      s_.relays(op) ? add_relayed(op, group, flows) : add_messages(op, group, flows);
   if (e_.parallelism.pp > 1)
     std::erase_if(flows, [&](const RankFlow& flow) { return s_.class_of_rank(flow.from) != s_.class_of(op); });
   return flows;
@@ -65,6 +65,15 @@ void RankFlows::add_messages(const Op& op, const std::vector<int>& group, std::v
             static_cast<double>(elements[to]) * size_of(stored) *
                 (routed ? routed_->share(op, group[from], group[to]) : 1));
     }
+}
+
+// To the ranks of the node, and to those at the same place of the other nodes.
+void RankFlows::add_relayed(const Op& op, const std::vector<int>& group, std::vector<RankFlow>& flows) const {
+  const auto node = static_cast<std::size_t>(s_.node_ranks);
+  for (std::size_t from = 0; from < group.size(); ++from)
+    for (std::size_t to = 0; to < group.size(); ++to)
+      if (from != to && (from / node == to / node || from % node == to % node))
+        add(flows, group[from], group[to], routed_->copies().bytes(op, group[from], group[to]));
 }
 
 void RankFlows::add_ring(const Op& op, std::vector<RankFlow>& flows) const {

@@ -26,6 +26,7 @@ class RankFlows {
 
  private:
   void add_messages(const Op& op, const std::vector<int>& group, std::vector<RankFlow>& flows) const;
+  void add_relayed(const Op& op, const std::vector<int>& group, std::vector<RankFlow>& flows) const;
   void add_ring(const Op& op, std::vector<RankFlow>& flows) const;
 
   const Experiment& e_;

@@ -12,7 +12,8 @@
 namespace dovetail {
 
 RoutedRows::RoutedRows(const Experiment& experiment, const Schedule& schedule)
-    : e_(one_micro_batch(experiment, schedule.micro_batches)),
+    : s_(schedule),
+      e_(one_micro_batch(experiment, schedule.micro_batches)),
       capacity_(layer_volumes(e_).capacity),
       group_(group_comb(schedule.groups, GroupKind::Ep)),
       shards_(group_comb(schedule.groups, GroupKind::Esp)),
@@ -20,7 +21,9 @@ RoutedRows::RoutedRows(const Experiment& experiment, const Schedule& schedule)
       experts_(e_.model.experts / group_.size),
       alike_(e_.workload.routing.kind != RoutingKind::Trace),
       grouped_(schedule.expert_kernel == ExpertKernel::Grouped),
-      tile_(std::max(1, schedule.row_tile)) {}
+      tile_(std::max(1, schedule.row_tile)) {
+  if (schedule.node_ranks > 0) copies_.emplace(e_, schedule, capacity_);
+}
 
 bool RoutedRows::moves(const Op& op) {
   const OpEntry& entry = entry_of(op.kind);
@@ -75,7 +78,7 @@ double RoutedRows::share(const Op& op, int from, int to) const {
   return to_owners(op) ? taken(op.layer, op.rows, from, to) : taken(op.layer, op.rows, to, from);
 }
 
-double RoutedRows::sent(const StepPlace& place, int rank) const {
+double RoutedRows::chosen(const StepPlace& place, int rank) const {
   double sum = 0;
   for (int i = 0; i < group_.size; ++i) sum += taken(place.layer, place.rows, rank, member(rank, i));
   return sum / group_.size;
@@ -110,6 +113,7 @@ double RoutedRows::computed(const StepPlace& at, int owner) const {
 
 RoutedRows::Share RoutedRows::share_of(const Op& op) const {
   const OpEntry& entry = entry_of(op.kind);
+  if (op.kernel() != nullptr && op.kernel()->row_traffic > Bytes(0)) return Share::Sent;
   if (entry.exchanges_rows) return Share::Exchanged;
   if (!entry.on_arrived) return Share::All;
   if (op.exchange() != nullptr) return Share::Arrived;
@@ -118,7 +122,8 @@ RoutedRows::Share RoutedRows::share_of(const Op& op) const {
 
 RoutedRows::Share RoutedRows::share_of(const Tensor& tensor) const {
   using enum TensorKind;
-  if (constexpr Role tokens = Encoded | EncodedScores | Combined; tokens.covers(tensor.kind, false)) return Share::Sent;
+  if (constexpr Role tokens = Encoded | Combined; tokens.covers(tensor.kind, false)) return Share::Sent;
+  if (tensor.kind == EncodedScores) return Share::Chosen;
   if (!grouped_) return Share::All;
   if (constexpr Role rows = Dispatched | DispatchedScores | ExpertOutput; rows.covers(tensor.kind, false))
     return Share::Arrived;
@@ -128,10 +133,12 @@ RoutedRows::Share RoutedRows::share_of(const Tensor& tensor) const {
 
 double RoutedRows::of_rank(Share share, const StepPlace& place, int rank) const {
   switch (share) {
+    case Share::Chosen:
+      return chosen(place, rank);
     case Share::Sent:
-      return sent(place, rank);
+      return chosen(place, rank) * (copies_ ? copies_->to_nodes(place, rank) : 1);
     case Share::Exchanged:
-      return std::max(sent(place, rank), arrived(place, rank));
+      return std::max(chosen(place, rank), arrived(place, rank));
     case Share::Arrived:
       return arrived(place, rank);
     case Share::Computed:
@@ -142,23 +149,34 @@ double RoutedRows::of_rank(Share share, const StepPlace& place, int rank) const 
   return 1;
 }
 
+// visit(rank). Ranks at one place have the same rows if all choose alike.
+template <class Visit>
+void RoutedRows::for_each_unlike(Visit visit) const {
+  const int step = alike_ ? group_.stride : 1, ranks = alike_ ? group_.stride * group_.size : ranks_;
+  for (int rank = 0; rank < ranks; rank += step) visit(rank);
+}
+
 double RoutedRows::of_largest(Share share, const StepPlace& place) const {
   if (share == Share::All) return 1;
   const auto [at, fresh] =
       largest_.try_emplace({share, alike_ ? 0 : place.layer, place.rows.first, place.rows.last}, 0.0);
-  // Ranks at one place have the same rows if all choose alike.
-  const int step = alike_ ? group_.stride : 1, ranks = alike_ ? group_.stride * group_.size : ranks_;
-  for (int rank = 0; fresh && rank < ranks; rank += step)
-    at->second = std::max(at->second, of_rank(share, place, rank));
+  if (fresh) for_each_unlike([&](int rank) { at->second = std::max(at->second, of_rank(share, place, rank)); });
   return at->second;
 }
 
 Work RoutedRows::work(const Op& op, int rank) const {
+  if (s_.relays(op)) return relayed(op, copies_->load(op, rank));
   return shared(op, of_rank(share_of(op), op, rank));
 }
 
 Work RoutedRows::largest(const Op& op) const {
-  return shared(op, of_largest(share_of(op), op));
+  if (!s_.relays(op)) return shared(op, of_largest(share_of(op), op));
+  TokenCopies::Load most;
+  for_each_unlike([&](int rank) {
+    const TokenCopies::Load load = copies_->load(op, rank);
+    most = {std::max(most.network, load.network), std::max(most.inside, load.inside), std::max(most.rows, load.rows)};
+  });
+  return relayed(op, most);
 }
 
 double RoutedRows::held(const Tensor& tensor) const {
@@ -173,8 +191,18 @@ Work RoutedRows::shared(const Op& op, double share) {
     kernel->flops = kernel->flops * share;
     kernel->row_share *= share;
     kernel->gemm_traffic = kernel->gemm_traffic * share;
-    kernel->memory_traffic = kernel->memory_traffic * share;
+    const Bytes rows = kernel->row_traffic > Bytes(0) ? kernel->row_traffic : kernel->memory_traffic;
+    kernel->memory_traffic = kernel->memory_traffic - rows * (1 - share);
   }
+  return work;
+}
+
+Work RoutedRows::relayed(const Op& op, const TokenCopies::Load& load) {
+  Work work = op.work;
+  auto& exchange = std::get<ExchangeWork>(work);
+  exchange.message = load.rows;
+  exchange.to_nodes = load.network;
+  exchange.in_node = load.inside;
   return work;
 }
 

@@ -21,6 +21,8 @@ class Splitter {
     out_.scores_at = s_.scores_at;
     out_.expert_kernel = s_.expert_kernel;
     out_.row_tile = s_.row_tile;
+    out_.node_ranks = s_.node_ranks;
+    out_.comm_sms = s_.comm_sms;
     for (int c = 0; c < network_.classes(); ++c) {
       out_.classes.push_back({network_.ranks(c)});
       for (Stream stream : s_.streams) {

@@ -139,8 +139,9 @@ constexpr std::array table{
               {AllToAll::NaiveLocal, "Ranks of a node swap blocks first, in many short messages (Tutel)."},
               {AllToAll::Hierarchical1d, "One leader of each node sends for the whole node (Hetu)."},
               {AllToAll::TwoDimensional, "As naive_local, but blocks are first copied next to each other (Tutel 2DH)."},
-              {AllToAll::NodeDeduplicated, "A row is sent to a node once, however many of its experts want it.",
-               not_built}}),
+              {AllToAll::NodeDeduplicated,
+               "A token is sent to a node once, and there to each rank once, however many of their experts it has "
+               "chosen; the results are summed on their way back (DeepEP)."}}),
          .group = Volumes,
          .search = Together,
          .searched_as = "all-to-alls",
@@ -163,6 +164,14 @@ constexpr std::array table{
          .search = Together,
          .holds_rows = false,
          .help = "An all-to-all in steps is one operation or several."},
+    Knob{.name = "comm_sms",
+         .type = CountKnob{&Plan::comm_sms, 0, 1024},
+         .group = Volumes,
+         .search = Kept,
+         .holds_rows = false,
+         .help = "These are the multiprocessors that the kernels of a node_deduplicated all-to-all run on; products "
+                 "beside communication have the others. With 0 the kernels have 20, as DeepEP's, and products keep "
+                 "the speed that the calibration says."},
     Knob{.name = "protocol",
          .type = choice<&Plan::protocol>(protocol_names,
                                          {{Protocol::Simple, "Large messages are fast."},
@@ -203,7 +212,7 @@ constexpr std::array table{
                               {ScoresAt::Experts,
                                "Scores are sent after the rows, in an exchange of their own, and multiply the "
                                "activated rows; rows that come back are not kept (Megatron-LM)."}}),
-        .group = Memory,
+        .group = Volumes,
         .search = Kept,
         .holds_rows = true,
         .help = "This says which operation multiplies rows by the scores of the gate."},

@@ -150,6 +150,7 @@ struct Plan {
   AllToAll all_to_all = AllToAll::Linear;
   std::vector<int> all_to_all_levels;
   AllToAllImplementation all_to_all_implementation = AllToAllImplementation::PointToPoint;
+  int comm_sms = 0;
   Protocol protocol = Protocol::Simple;
   Wire dispatch_wire = Wire::Same;
   Wire combine_wire = Wire::Same;

@@ -83,13 +83,44 @@ void require_block(const RuledPlan& r) {
                                            p.forward_degree, tokens, e.parallelism.mp));
 }
 
+// Copies of a token are alike on their way to the experts. On the way back they can be summed where they have been
+// multiplied by their scores, and no other format has rounded them.
+void require_deduplicated(const RuledPlan& r) {
+  const Plan& p = r.plan;
+  if (p.all_to_all != AllToAll::NodeDeduplicated) return;
+  const auto refuse_unless = [](bool condition, std::string_view why) {
+    if (!condition) refuse("all_to_all", fmt::format("node_deduplicated {}", why));
+  };
+  refuse_unless(r.experiment.workload.message_sizes == MessageSizes::Routed,
+                "needs workload.message_sizes routed, since padded messages do not tell which rows are of one token");
+  refuse_unless(p.scores_at == ScoresAt::Experts,
+                "needs plan.scores_at experts, since it sums the rows of a token before they come back");
+  refuse_unless(r.experiment.workload.gate.token_choice(),
+                fmt::format("contradicts the gate {}, where tokens do not choose",
+                            name_in(gate_kind_names, r.experiment.workload.gate.kind)));
+  refuse_unless(p.dispatch_wire == Wire::Same, fmt::format("is not built yet with plan.dispatch_wire {}; built: same",
+                                                           name_in(wire_names, p.dispatch_wire)));
+  refuse_unless(p.protocol == Protocol::Simple,
+                fmt::format("contradicts plan.protocol {}; expected simple", name_in(protocol_names, p.protocol)));
+  deduplicating_ranks(p, r.experiment);
+}
+
 void require_all_to_all(const RuledPlan& r) {
   const Plan& p = r.plan;
-  if (p.all_to_all == AllToAll::Linear) {
-    if (!p.all_to_all_levels.empty()) refuse("all_to_all_levels", "given, but plan.all_to_all is linear");
+  if (p.all_to_all == AllToAll::Linear || p.all_to_all == AllToAll::NodeDeduplicated) {
+    const std::string_view name = name_in(all_to_all_names, p.all_to_all);
+    if (!p.all_to_all_levels.empty())
+      refuse("all_to_all_levels", fmt::format("given, but plan.all_to_all is {}", name));
     if (p.all_to_all_implementation == AllToAllImplementation::Fused)
-      refuse("all_to_all_implementation", "fused contradicts plan.all_to_all linear, which has one step; expected p2p");
+      refuse("all_to_all_implementation",
+             fmt::format("fused contradicts plan.all_to_all {}, which has one step; expected p2p", name));
   }
+  if (p.comm_sms > 0 && p.all_to_all != AllToAll::NodeDeduplicated)
+    refuse("comm_sms",
+           fmt::format("contradicts plan.all_to_all {}, whose kernels take as many multiprocessors as their "
+                       "library says; expected 0, or node_deduplicated",
+                       name_in(all_to_all_names, p.all_to_all)));
+  require_deduplicated(r);
   all_to_all_steps(p, r.experiment);  // throws for levels that do not fit
 }
 
@@ -101,7 +132,8 @@ void require_message_sizes(const RuledPlan& r) {
   };
   refuse_unless("scope", p.scope != Scope::Block, name_in(scope_names, p.scope));
   refuse_unless("split", p.split == Split::Capacity, name_in(split_names, p.split));
-  refuse_unless("all_to_all", p.all_to_all == AllToAll::Linear, name_in(all_to_all_names, p.all_to_all));
+  refuse_unless("all_to_all", p.all_to_all == AllToAll::Linear || p.all_to_all == AllToAll::NodeDeduplicated,
+                name_in(all_to_all_names, p.all_to_all));
   refuse_unless("expert_sharding", p.expert_sharding == ExpertSharding::Ep,
                 name_in(expert_sharding_names, p.expert_sharding));
   refuse_unless("shadowed_experts", p.shadowed_experts.empty(), "shadowing");
@@ -386,12 +418,16 @@ constexpr std::array rules{
              "With split peers, shadowed experts, repeated tokens or the model's expert_profile, knobs of rows and "
              "weights keep their defaults.",
              [](const RuledPlan& r) { require_built_together(r.plan, r.micro_batch); }},
-    PlanRule{"all_to_all", "all_to_all all_to_all_levels all_to_all_implementation",
-             "A linear all-to-all has neither levels nor steps to fuse; the levels of others multiply up to the ranks "
-             "and fit the nodes.",
+    PlanRule{"all_to_all",
+             "all_to_all all_to_all_levels all_to_all_implementation scores_at dispatch_wire protocol comm_sms",
+             "An all-to-all that is linear or node_deduplicated has neither levels nor steps to fuse; the levels of "
+             "others multiply up to the ranks and fit the nodes. With node_deduplicated tokens choose, messages are "
+             "routed (workload.message_sizes), experts apply the scores, and dispatch_wire and protocol keep their "
+             "defaults; comm_sms goes with it alone.",
              require_all_to_all},
     PlanRule{"message_sizes", "scope split all_to_all expert_sharding shadowed_experts",
-             "Routed messages (workload.message_sizes) go with linear all-to-alls of chunks of rows alone.",
+             "Routed messages (workload.message_sizes) go with all-to-alls of chunks of rows that are linear or "
+             "node_deduplicated.",
              require_message_sizes},
     PlanRule{"grouped", "expert_kernel layout",
              "A grouped kernel of experts needs routed messages (workload.message_sizes), layout expert_major and no "

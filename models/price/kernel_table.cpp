@@ -197,4 +197,9 @@ const KernelTable* find_table(const std::vector<KernelTable>& tables, KernelKind
   return like;
 }
 
+const KernelTable* find_table(const std::vector<KernelTable>& tables, KernelKind kind) {
+  const auto found = std::ranges::find(tables, kind, &KernelTable::kind);
+  return found == tables.end() ? nullptr : &*found;
+}
+
 }  // namespace dovetail

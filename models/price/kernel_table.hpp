@@ -91,5 +91,7 @@ class KernelTable {
 // where only these were measured, and the other way round: the same units do both at the same rate. Collectives take
 // the same time in every format, because their sizes are bytes.
 const KernelTable* find_table(const std::vector<KernelTable>& tables, KernelKind kind, DType dtype);
+// The same of kernels that only move numbers: in whatever format they were measured. Null: none.
+const KernelTable* find_table(const std::vector<KernelTable>& tables, KernelKind kind);
 
 }  // namespace dovetail

@@ -22,7 +22,27 @@ void require_costs(const Experiment& e) {
     at("/workload/products", [&] { require_products(*e.calibration, *products); });
 }
 
+namespace {
+
+void require_multiprocessors(const Plan& p, const Experiment& e) {
+  if (p.comm_sms == 0) return;
+  const int all = e.cluster.device.multiprocessors;
+  if (all == 0)
+    refuse("comm_sms",
+           fmt::format("needs to know how many multiprocessors a {} has (device.multiprocessors of cluster {})",
+                       e.cluster.device.name, e.cluster.name));
+  if (p.comm_sms >= all)
+    refuse("comm_sms", fmt::format("{} of {} multiprocessors leave none for computation", p.comm_sms, all));
+  for (const KernelKind kind : {KernelKind::Dispatch, KernelKind::Combine})
+    if (find_table(e.calibration->tables, kind) == nullptr)
+      refuse("comm_sms", fmt::format("needs the times of {} by multiprocessors, which calibration {} lacks",
+                                     name_in(kernel_kind_names, kind), e.calibration->name));
+}
+
+}  // namespace
+
 void require_costs(const Plan& p, const Experiment& e) {
+  require_multiprocessors(p, e);
   const Parallelism groups = exchange_groups(p, e.parallelism);
   if (p.protocol == Protocol::Simple || groups.ep == 1) return;
   const int on_node = ranks_per_node(groups, GroupKind::Ep, e.cluster);

@@ -19,6 +19,7 @@
 #include "models/price/overlap.hpp"
 #include "models/price/step_cost.hpp"
 #include "models/schedule/launches.hpp"
+#include "models/schedule/lowering.hpp"
 
 namespace dovetail {
 namespace {
@@ -55,6 +56,8 @@ Shares shares_of(const Interference& pair) {
                                pair.a_speed, pair.b_speed));
 }
 
+constexpr int usual_multiprocessors = 20;  // of DeepEP's kernels, unless a caller says otherwise
+
 const TimeCurve& curve_of(const ProfiledWork& work, Phase phase, const Model& model) {
   const TimeProfile& profile = work.module == Profiled::Gate ? model.gate_profile : model.expert_profile;
   const TimeCurve& curve = phase == Phase::Forward ? profile.forward : profile.backward;
@@ -76,7 +79,7 @@ class Pricer {
       for (InterferenceClass kind : kinds_) p_.resources.push_back(name_of(name_in(interference_class_names, kind), c));
     if (network_ != nullptr) std::ranges::copy(network_->resources(), std::back_inserter(p_.resources));
     p_.physical = p_.resources.size();
-    for (const Interference& pair : interference_of(e_)) add_contention(pair);
+    for (const Interference& pair : interference_of(e_, s_.comm_sms)) add_contention(pair);
   }
 
   PricedSchedule price() {
@@ -234,6 +237,7 @@ class Pricer {
   }
 
   void price_exchange(const Op& op, const ExchangeWork& w) {
+    if (s_.relays(op)) return add(op, relayed_cost(op, w));
     if (w.collective == Collective::AllToAll || !w.steps.empty()) return add(op, all_to_all_cost(op, w));
     if (w.collective == Collective::None) return add(op, StepCost{});  // the receiving end of a send
     std::optional<CollectivePrice>& cost =
@@ -242,6 +246,16 @@ class Pricer {
     const auto kind = cost->link == LinkKind::Inter ? InterferenceClass::Inter : InterferenceClass::Intra;
     const ResourceTime time = cost->of(w.message);
     add(op, kind, time.fixed, time.busy);
+  }
+
+  StepCost relayed_cost(const Op& op, const ExchangeWork& w) const {
+    RelayKernel kernel;
+    kernel.kind = to_owners(op) ? KernelKind::Dispatch : KernelKind::Combine;
+    kernel.row = static_cast<double>(e_.model.hidden) * size_of(e_.workload.dtype);
+    kernel.tokens = layer_volumes(e_).tokens / s_.micro_batches;
+    kernel.copies = std::llround(w.message / kernel.row);
+    kernel.multiprocessors = s_.comm_sms > 0 ? s_.comm_sms : usual_multiprocessors;
+    return relay_cost(*e_.calibration, w, place_of(s_.groups, w.group, e_.cluster), kernel);
   }
 
   const StepCost& all_to_all_cost(const Op& op, const ExchangeWork& w) {

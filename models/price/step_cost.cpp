@@ -1,6 +1,7 @@
 #include "models/price/step_cost.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "models/base/errors.hpp"
 
@@ -102,6 +103,30 @@ StepCost step_cost(const Calibration& calibration, std::span<const CollectiveSte
     }
   }
   return sum;
+}
+
+StepCost relay_cost(const Calibration& calibration, const ExchangeWork& work, const GroupPlace& place,
+                    const RelayKernel& kernel) {
+  const int on_node = place.ranks_per_node, nodes = place.shape.ranks / on_node;
+  // Costs count what a rank has for itself too.
+  const auto linear = [&](Subgroup ranks, Bytes sent) {
+    const CollectiveStep step = exchange_step(ranks, 1, place.shape.ranks / ranks.size);
+    return one_step(calibration, step, Protocol::Simple, place, sent * ranks.size / (ranks.size - 1.0));
+  };
+  StepCost cost;
+  if (nodes > 1) cost = linear({on_node, nodes}, work.to_nodes);
+  if (on_node == 1) return cost;
+  const KernelTable* const measured = find_table(calibration.tables, kernel.kind);
+  if (measured == nullptr) {
+    cost[intra] = linear({1, on_node}, work.in_node)[intra];
+    return cost;
+  }
+  const auto numbers = std::llround(kernel.row / size_of(measured->dtype()));
+  const Seconds time =
+      measured->seconds(exchange_shape(kernel.kind, kernel.tokens, kernel.copies, numbers, kernel.multiprocessors));
+  const Seconds launch = std::min(time, measured->launch());
+  cost[intra] = {launch, time - launch};
+  return cost;
 }
 
 }  // namespace dovetail

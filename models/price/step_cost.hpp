@@ -22,4 +22,16 @@ Seconds duration_of(const StepCost& cost);
 StepCost step_cost(const Calibration& calibration, std::span<const CollectiveStep> steps, const ExchangeWork& work,
                    const GroupPlace& place);
 
+// An exchange that sends a token to a node once, in one kernel: between nodes among the ranks of the same place, and
+// inside the node at the same time. `tokens` and `copies` (one for each rank that a token goes to) are rows of the
+// kernel (KernelKind::Dispatch or Combine) that the calibration may have measured inside a node.
+struct RelayKernel {
+  KernelKind kind = KernelKind::Dispatch;
+  std::int64_t tokens = 0, copies = 0;
+  Bytes row;
+  int multiprocessors = 0;
+};
+StepCost relay_cost(const Calibration& calibration, const ExchangeWork& work, const GroupPlace& place,
+                    const RelayKernel& kernel);
+
 }  // namespace dovetail

@@ -18,6 +18,7 @@ struct Device {
   Bytes memory;
   BytesPerSecond memory_bandwidth;
   std::map<DType, FlopsPerSecond> peak;  // datasheet rates, by number format
+  int multiprocessors = 0;               // 0: not known
 };
 
 enum class NodeLink { NvSwitch, NvLinkPairs, Pcie };

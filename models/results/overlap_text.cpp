@@ -11,7 +11,7 @@ namespace dovetail {
 
 std::string describe_overlap(const Experiment& experiment) {
   if (experiment.overlap == Overlap::Ideal) return "ideal";
-  const std::span<const Interference> pairs = interference_of(experiment);
+  const std::vector<Interference> pairs = interference_of(experiment);
   if (pairs.empty()) return "ideal: the calibration has none";
   const auto assumed =
       std::ranges::count_if(pairs, [](const Interference& pair) { return pair.provenance.origin == Origin::Assumed; });

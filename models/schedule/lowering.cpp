@@ -22,6 +22,7 @@ class Lowering {
   }
 
   LoweredOp lowered() const {
+    if (s_.relays(op_)) return {};
     switch (op_.kind) {
       case OpKind::StageSend:
         return between_stages(stage(), shares_embedding() ? other_end() : neighbour(onward()));

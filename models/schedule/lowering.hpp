@@ -69,7 +69,8 @@ struct LoweredOp {
 
 // Lowers an op with ExchangeWork for one of the ranks of its group; throws InternalError for an op that does not fit
 // its operands. On each side of a pair of stages the op is another one: StageSend on the sender, StageReceive on the
-// receiver. On the other stages a StageSend is what the receiver does for it, or nothing.
+// receiver. On the other stages a StageSend is what the receiver does for it, or nothing. An exchange that sends a
+// token to a node once (Schedule::relays) has no steps here: its messages are not known before it runs.
 LoweredOp lower(const Schedule& schedule, const Op& op, int rank);
 
 // The messages of an all-to-all in a group of `members`.

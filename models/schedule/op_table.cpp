@@ -11,6 +11,9 @@ constexpr std::string_view scratch = "eager; nothing else reads it";
 // Counts of the rows that an op sends, then of those that it receives; and of an expert's rows.
 constexpr std::string_view two_counts = "routed messages: of what is sent, then of what arrives";
 constexpr Operand moved_counts{Count::Any, RowCounts | ArrivingCounts, two_counts};
+constexpr Operand own_choices{Count::Optional, Routing, "all-to-all node_deduplicated"};
+constexpr Operand row_tokens{Count::Optional, RowTokens, "the same"};
+constexpr Operand row_tokens_again{Count::Optional, gradient_of(RowTokens), "the same"};
 constexpr Operand shard_counts{Count::Any, row_counts, two_counts};
 constexpr Operand own_counts{Count::Optional, row_counts, "routed messages"};
 constexpr Operand gate_counts{Count::Optional, RowCounts, "routed messages"};
@@ -155,10 +158,11 @@ constexpr auto entries = std::to_array<OpEntry>({
      .exchanges_rows = true,
      .to_experts = true,
      .signatures = {{Phase::Forward,
-                     {Encoded | Compressed | Staging, moved_counts},
-                     {Dispatched | Compressed | Staging, {Count::Any, Staging}}},
+                     {Encoded | Compressed | Staging, moved_counts, own_choices},
+                     {Dispatched | Compressed | Staging, {Count::Any, Staging}, row_tokens}},
                     {Phase::Backward,
-                     {gradient_of(Dispatched | ExpertInput | Compressed | Staging), moved_counts},
+                     {gradient_of(Dispatched | ExpertInput | Compressed | Staging), moved_counts, own_choices,
+                      row_tokens_again},
                      {gradient_of(Encoded | Compressed | Staging), {Count::Any, gradient_of(Staging)}}}}},
     {.kind = OpKind::DispatchScores,
      .name = "dispatch_scores",
@@ -237,12 +241,13 @@ constexpr auto entries = std::to_array<OpEntry>({
      .part = OpPart::Experts,
      .communicates = true,
      .exchanges_rows = true,
-     .signatures = {{Phase::Forward,
-                     {worked | Compressed | Staging, moved_counts},
-                     {Combined | Compressed | Staging, {Count::Any, Staging}}},
-                    {Phase::Backward,
-                     {gradient_of(Combined | Compressed | Staging), moved_counts},
-                     {gradient_of(ExpertOutput | Compressed | Staging), {Count::Any, gradient_of(Staging)}}}}},
+     .signatures =
+         {{Phase::Forward,
+           {worked | Compressed | Staging, moved_counts, own_choices, row_tokens},
+           {Combined | Compressed | Staging, {Count::Any, Staging}}},
+          {Phase::Backward,
+           {gradient_of(Combined | Compressed | Staging), moved_counts, own_choices},
+           {gradient_of(ExpertOutput | Compressed | Staging), {Count::Any, gradient_of(Staging)}, row_tokens_again}}}},
     {.kind = OpKind::Decode,
      .name = "decode",
      .letter = 'O',
@@ -467,7 +472,7 @@ constexpr auto entries = std::to_array<OpEntry>({
      .floats = true,
      .restores = true,
      .signatures = {{Phase::Backward,
-                     {Encoded | Compressed | Staging, moved_counts},
+                     {Encoded | Compressed | Staging, moved_counts, own_choices},
                      {Dispatched | Compressed | Staging, {Count::Any, Staging}}}}},
     {.kind = OpKind::RestoreGather,
      .name = "restore_gather",

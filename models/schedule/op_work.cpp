@@ -229,16 +229,23 @@ KernelWork OpWork::encode(Phase phase) const {
   const bool mask_gradient = phase == Phase::Backward && soft();
   if (plan_.encoding == Encoding::Dense) return dense_order(phase == Phase::Forward, mask_gradient, 0);
   const std::int64_t encoded = v_.encoded_elements(), once = encoded / v_.repeats;  // a repeated row is read once
-  return memory(phase == Phase::Forward ? once + encoded : encoded + v_.tokens * v_.hidden);
+  return moving_rows(phase == Phase::Forward ? once + encoded : encoded, phase == Phase::Forward ? 0 : 1);
 }
 
 KernelWork OpWork::decode(Phase phase) const {
   // Beside the products: the residual forward, the sum of the gradients backward.
   if (plan_.encoding == Encoding::Dense)
     return dense_order(phase == Phase::Backward, phase == Phase::Backward, 3 * v_.tokens * v_.hidden);
-  const std::int64_t encoded = v_.encoded_elements(), tokens = v_.tokens * v_.hidden;
-  if (phase == Phase::Forward) return memory(encoded + 2 * tokens);
-  return memory((plan_.scores_at == ScoresAt::Decode ? 2 : 1) * encoded + 3 * tokens);
+  const std::int64_t encoded = v_.encoded_elements();
+  if (phase == Phase::Forward) return moving_rows(encoded, 2);
+  return moving_rows((plan_.scores_at == ScoresAt::Decode ? 2 : 1) * encoded, 3);
+}
+
+// Rows of the capacity, and passes over all tokens.
+KernelWork OpWork::moving_rows(std::int64_t elements, std::int64_t token_passes) const {
+  KernelWork work = memory(elements + token_passes * v_.tokens * v_.hidden);
+  work.row_traffic = static_cast<double>(elements) * size_;
+  return work;
 }
 
 Work OpWork::expert(Phase phase, const ChunkRange& chunk, bool keeps) const {

@@ -102,6 +102,7 @@ class OpWork {
  private:
   ExchangeWork collective(Collective collective, GroupKind group, std::int64_t elements) const;
   KernelWork memory(std::int64_t elements) const;
+  KernelWork moving_rows(std::int64_t elements, std::int64_t token_passes) const;
   KernelWork dense_order(bool to_rows, bool weight_gradient, std::int64_t elements) const;
   // Their flops, launches and shapes. `memory` is what else the op reads and writes; casts are added to it.
   KernelWork of(const KernelList& kernels, MemoryPasses memory = {}) const;

@@ -13,4 +13,10 @@ int Schedule::class_of_rank(int rank) const {
   throw InternalError(fmt::format("rank {} of {}", rank, first));
 }
 
+bool Schedule::relays(const Op& op) const {
+  const bool moves_rows =
+      op.kind == OpKind::Dispatch || op.kind == OpKind::Combine || op.kind == OpKind::RestoreDispatch;
+  return node_ranks > 0 && moves_rows;
+}
+
 }  // namespace dovetail

@@ -35,12 +35,17 @@ class Schedule {
   Graphs graphs = Graphs::None;  // see launches.hpp
   ScoresAt scores_at = ScoresAt::Decode;
   ExpertKernel expert_kernel = ExpertKernel::Batched;
-  int row_tile = 0;  // see Plan
+  int row_tile = 0;    // see Plan
+  int node_ranks = 0;  // see deduplicating_ranks()
+  int comm_sms = 0;    // see Plan
 
   // A collective among the ranks of several stages.
   bool joins_stages(const Op& op) const {
     return groups.pp > 1 && op.exchange() != nullptr && op.group() == GroupKind::World;
   }
+
+  // An exchange that sends a token once to each node.
+  bool relays(const Op& op) const;
 
   int class_of(const Op& op) const { return streams[op.stream].rank_class; }
   int class_of_rank(int rank) const;

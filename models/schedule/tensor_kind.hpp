@@ -77,7 +77,8 @@ enum class TensorKind : std::uint8_t {
   MtpInput,
   GatheredMtpInput,
   MtpColumns,
-  SharedGradient
+  SharedGradient,
+  RowTokens
 };
 
 // A chunked tensor exists once per chunk. Shapes are in the letters of operands.md; empty: said there in words.
@@ -182,6 +183,8 @@ inline constexpr auto tensor_table = std::to_array<TensorEntry>({
      "multi-token prediction: this rank's columns of the projection"},
     {TensorKind::SharedGradient, "shared_gradient", "(V, M)",
      "the gradient of the embedding that another stage has, on the stage where it arrives"},
+    {TensorKind::RowTokens, "row_tokens", "(ep, dE, c)",
+     "all-to-all node_deduplicated: which token of its rank each row is that arrives", true},
 });
 
 inline constexpr auto tensor_kind_names = [] {

@@ -28,6 +28,7 @@ struct KernelWork {
   std::int64_t gemm_rows = 0;  // of each product, where the layout cuts an expert's rows; 0: all of them
   Bytes gemm_traffic = {};     // read plus written by such products: they take at least as long as this
   Bytes memory_traffic = {};   // read plus written by kernels bound by device memory
+  Bytes row_traffic = {};      // the part of it that is of rows between tokens and experts, all of the capacity
   int memory_kernels = 1;      // launches of those, where there is such traffic
   Span kernels = {};           // the products and attention (Schedule::kernels)
   double row_share = 1;        // of the shapes' rows, where fewer arrive
@@ -49,7 +50,10 @@ struct ExchangeWork {
   Bytes message =
       {};  // n of CollectiveCost; of steps: the bytes that the busiest rank has before or after each exchange
   Bytes copy_traffic = {};  // read plus written by the steps that copy
-  Span steps = {};          // the steps of an all-to-all that this op does (Schedule::steps); empty: the whole at once
+  // For an exchange that sends a token to a node once (Schedule::relays), whose `message` is a row for each token and
+  // rank: the bytes that the busiest rank has for other nodes, and for other ranks of its node.
+  Bytes to_nodes = {}, in_node = {};
+  Span steps = {};  // the steps of an all-to-all that this op does (Schedule::steps); empty: the whole at once
   friend bool operator==(const ExchangeWork&, const ExchangeWork&) = default;
 };
 

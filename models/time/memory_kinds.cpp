@@ -77,6 +77,7 @@ constexpr auto kinds = std::to_array<std::pair<TensorKind, MemoryKind>>({
     {TensorKind::GatheredMtpInput, MemoryKind::Exchanged},
     {TensorKind::MtpColumns, MemoryKind::Exchanged},
     {TensorKind::SharedGradient, MemoryKind::Exchanged},
+    {TensorKind::RowTokens, MemoryKind::Routing},
 });
 
 constexpr bool in_order() {

@@ -110,7 +110,8 @@ std::string describe_paper(const PlanningTask& task, const Plan& best, const std
     same.restore = best.restore;
     same.buffers = best.buffers;
     if (same != best) continue;
-    const Seconds cost = restore_cost(price_plan(task.experiment, c.plan), interference_of(task.experiment));
+    const Seconds cost =
+        restore_cost(price_plan(task.experiment, c.plan), interference_of(task.experiment, c.plan.comm_sms));
     costs += fmt::format("{}{} {:.4g}", costs.empty() ? "" : ", ", name_of(c.plan.restore), 1e3 * cost.value());
     if (pick == nullptr || cost < least) {
       pick = &c;

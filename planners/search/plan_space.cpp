@@ -57,7 +57,7 @@ Axis exchanges(const PlanningTask& task, Knobs table) {
     axis.push_back([=](Plan& plan) {
       plan.all_to_all = algorithm;
       plan.all_to_all_implementation = implementation;
-      if (algorithm == AllToAll::Linear) plan.all_to_all_levels.clear();
+      if (algorithm == AllToAll::Linear || algorithm == AllToAll::NodeDeduplicated) plan.all_to_all_levels.clear();
     });
   };
   add(AllToAll::Linear, AllToAllImplementation::PointToPoint);
@@ -66,7 +66,9 @@ Axis exchanges(const PlanningTask& task, Knobs table) {
     Plan plan = task.base;
     plan.all_to_all = algorithm;
     plan.split = Split::Capacity;
-    if (refusal(plan, task.experiment) || all_to_all_steps(plan, task.experiment).size() < 2) continue;
+    if (refusal(plan, task.experiment)) continue;
+    if (deduplicating_ranks(plan, task.experiment) > 0) add(algorithm, AllToAllImplementation::PointToPoint);
+    if (all_to_all_steps(plan, task.experiment).size() < 2) continue;
     for (const auto implementation : built_values<AllToAllImplementation>("all_to_all_implementation", table))
       add(algorithm, implementation);
   }

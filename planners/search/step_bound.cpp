@@ -249,7 +249,8 @@ LayerSample StepBound::sample(const Plan& plan) const {
   const PricedSchedule all = priced(plan, layer_);
   const Schedule& s = *all.schedule;
   const bool any_order = plan.order == Order::ReadyFirst;
-  LayerSample sample = Sweep(all, any_order, interference_of(layer_)).run();
+  const std::vector<Interference> pairs = interference_of(layer_, plan.comm_sms);
+  LayerSample sample = Sweep(all, any_order, pairs).run();
   if (any_order)  // all that a forward pass sends, it sends between its ends
     sample.forward.chain = std::max(sample.forward.chain, busiest_resource(sample.forward));
   const Timeline timeline = AnalyticBackend().run(all);
@@ -268,10 +269,15 @@ LayerSample StepBound::sample(const Plan& plan) const {
   return sample;
 }
 
+// Chunks together may take less than all rows at once where times were measured by size.
+bool StepBound::exchanges_bend(const Plan& plan) const {
+  return plan.all_to_all == AllToAll::NodeDeduplicated &&
+         find_table(layer_.calibration->tables, KernelKind::Dispatch) != nullptr;
+}
+
 LayerFloor StepBound::floor(const Plan& plan) const {
   LayerFloor floor;
-  // A measured curve of the experts may bend: then chunks together may take less than all rows at once.
-  if (layer_.model.expert_profile.given() || layer_.model.gate_profile.given()) return floor;
+  if (layer_.model.expert_profile.given() || layer_.model.gate_profile.given() || exchanges_bend(plan)) return floor;
   Plan sequential = in_one_chunk(plan);
   sequential.comm_streams = CommStreams::One;
   const PricedSchedule all = priced(sequential, least_);
@@ -290,6 +296,7 @@ LayerFloor StepBound::floor(const Plan& plan) const {
 
 StreamFloor StepBound::streams(const Plan& plan) const {
   StreamFloor floor;
+  if (exchanges_bend(plan)) return floor;
   const PricedSchedule all = priced(in_one_chunk(plan), least_);
   const Schedule& s = *all.schedule;
   const auto reducing = std::ranges::find(s.ops, OpKind::DenseGradientAllReduce, &Op::kind);
@@ -318,7 +325,7 @@ StreamFloor StepBound::streams(const Plan& plan) const {
   }
   if (link.exists())
     floor.gradients += dense / static_cast<double>(elements) * static_cast<double>(times_.elements_after(-1));
-  const std::span<const Interference> pairs = interference_of(least_);
+  const std::vector<Interference> pairs = interference_of(least_, plan.comm_sms);
   floor.dragged = drag_of(all, link, pairs) * backward;
   for (const StreamId stream : busy.ids()) {
     if (s.streams[stream].rank_class != 0) continue;

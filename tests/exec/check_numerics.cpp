@@ -4,6 +4,7 @@
 
 #include "exec/host/host_executor.hpp"
 #include "exec/transport/inproc_transport.hpp"
+#include "models/network/rank_flows.hpp"
 #include "models/price/build_schedule.hpp"
 
 namespace dovetail::test {
@@ -38,6 +39,22 @@ void check_numerics(const Experiment& e, const Plan& plan, bool some_dropped) {
     CHECK(r.ok(tolerance));
     if (some_dropped) CHECK(r.dropped > 0);
   }
+}
+
+ExecutedStep execute(const Experiment& e, const Plan& plan) {
+  const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
+  const auto transport =
+      make_inproc_transport(schedule->groups, e.cluster.gpus(), static_cast<int>(schedule->streams.size()));
+  const auto executor =
+      make_host_executor(e, schedule, Element::Float, random_model_data(e, 3, plan.micro_batches), {}, *transport);
+  executor->run_step(Poison::Yes);
+  return {schedule, executor->sent_bytes()};
+}
+
+double simulated_bytes(const Experiment& e, const Schedule& schedule, const Op& op) {
+  double sum = 0;
+  for (const RankFlow& flow : RankFlows(e, schedule).of(op)) sum += flow.bytes.value();
+  return sum;
 }
 
 }  // namespace dovetail::test

@@ -216,21 +216,22 @@ TEST_CASE("Random plans compute over MPI what the reference does") {
   }
 }
 
-TEST_CASE("Dropless experts over MPI: the reference's numbers, and the bytes that the routing model says") {
-  Random random(19);
-  Experiment e;
-  Plan plan;
-  plan.scope = Scope::Moe;
-  plan.forward_degree = 2;
-  plan.expert_kernel = ExpertKernel::Grouped;
-  plan.row_tile = 8;
-  do {
-    e = random_experiment_here(random);
+namespace {
+
+// A random experiment with loads of its own for each expert, that this plan fits.
+Experiment routed_here(Random& random, const Plan& plan) {
+  for (;;) {
+    Experiment e = random_experiment_here(random);
     e.workload.capacity_factor = 0;
     e.workload.message_sizes = MessageSizes::Routed;
     e.workload.routing.kind = RoutingKind::Zipf;
     resolve_capacity(e);
-  } while (!e.workload.gate.token_choice() || e.parallelism.ep == 1 || refusal(plan, e));
+    if (e.workload.gate.token_choice() && e.parallelism.ep > 1 && !refusal(plan, e)) return e;
+  }
+}
+
+void check_numbers_and_bytes(const Experiment& e, const Plan& plan) {
+  INFO(describe(e, plan));
   check_numerics(e, plan);
   const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
   const auto transport = transport_of(*schedule);
@@ -244,6 +245,23 @@ TEST_CASE("Dropless experts over MPI: the reference's numbers, and the bytes tha
     for (const RankFlow& flow : flows.of(schedule->ops[i])) simulated += flow.bytes.value();
     CHECK(sent[i].sent == Approx(simulated).epsilon(1e-12));
   }
+}
+
+}  // namespace
+
+TEST_CASE("Routed rows over MPI: the reference's numbers, and the bytes that the routing model says") {
+  Random random(19);
+  Plan plan;
+  plan.scope = Scope::Moe;
+  plan.forward_degree = 2;
+  plan.expert_kernel = ExpertKernel::Grouped;
+  plan.row_tile = 8;
+  SECTION("to each expert") {}
+  SECTION("to each node once") {
+    plan.all_to_all = AllToAll::NodeDeduplicated;
+    plan.scores_at = ScoresAt::Experts;
+  }
+  for (int run = 0; run < 3; ++run) check_numbers_and_bytes(routed_here(random, plan), plan);
 }
 
 TEST_CASE("Trainings over MPI have the losses of the sequential one") {

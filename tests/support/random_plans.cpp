@@ -246,6 +246,10 @@ bool draw_specially(Draw& draw, std::string_view knob, const Experiment& e, Plan
       for (int layer = 0; layer < e.workload.layers; ++layer) p.backward_degrees.push_back(draw.between(1, 4));
   } else if (knob == "peer_group") {
     if (draw.chance(50)) p.peer_group = draw.between(1, 4);
+  } else if (knob == "all_to_all" && e.workload.message_sizes == MessageSizes::Routed && draw.chance(50)) {
+    p.all_to_all = AllToAll::NodeDeduplicated;
+  } else if (knob == "scores_at" && p.all_to_all == AllToAll::NodeDeduplicated && draw.chance(90)) {
+    p.scores_at = ScoresAt::Experts;
   } else if (knob == "all_to_all_levels") {
     if (draw.chance(20)) p.all_to_all_levels = {2, draw.between(1, 2)};
   } else if (knob == "gradient_slices") {  // at the end

@@ -24,6 +24,12 @@ std::vector<int> levels_of(const Plan& plan, int ranks, int on_node) {
   return plan.all_to_all_levels;
 }
 
+int even_ranks_per_node(const Parallelism& groups, const Cluster& cluster) {
+  const int ranks = ranks_per_node(groups, GroupKind::Ep, cluster);
+  if (ranks == 0) refuse("all_to_all", "expected linear: nodes have different numbers of the ranks that share experts");
+  return ranks;
+}
+
 }  // namespace
 
 std::vector<CollectiveStep> all_to_all_steps(AllToAll algorithm, Levels levels) {
@@ -36,11 +42,9 @@ std::vector<CollectiveStep> all_to_all_steps(AllToAll algorithm, Levels levels) 
 }
 
 std::vector<CollectiveStep> all_to_all_steps(const Plan& plan, const Experiment& e) {
-  if (plan.all_to_all == AllToAll::Linear) return {};
+  if (plan.all_to_all == AllToAll::Linear || plan.all_to_all == AllToAll::NodeDeduplicated) return {};
   const Parallelism groups = exchange_groups(plan, e.parallelism);
-  const int on_node = ranks_per_node(groups, GroupKind::Ep, e.cluster);
-  if (on_node == 0)
-    refuse("all_to_all", "expected linear: nodes have different numbers of the ranks that share experts");
+  const int on_node = even_ranks_per_node(groups, e.cluster);
   const std::vector<int> levels = levels_of(plan, groups.ep, on_node);
   std::vector<CollectiveStep> steps = all_to_all_steps(plan.all_to_all, levels);
   for (const CollectiveStep& step : steps)
@@ -49,6 +53,11 @@ std::vector<CollectiveStep> all_to_all_steps(const Plan& plan, const Experiment&
              fmt::format("{} cut a node's {} ranks into unequal parts", fmt::join(levels, " x "), on_node));
   if (steps.size() == 1) steps.clear();
   return steps;
+}
+
+int deduplicating_ranks(const Plan& plan, const Experiment& e) {
+  if (plan.all_to_all != AllToAll::NodeDeduplicated || e.parallelism.ep == 1) return 0;
+  return even_ranks_per_node(exchange_groups(plan, e.parallelism), e.cluster);
 }
 
 }  // namespace dovetail

@@ -37,4 +37,8 @@ std::vector<CollectiveStep> all_to_all_steps(AllToAll algorithm, Levels levels);
 // levels that do not fit the group, or cut a node.
 std::vector<CollectiveStep> all_to_all_steps(const Plan& plan, const Experiment& experiment);
 
+// With all_to_all node_deduplicated the ranks of each node among those that share experts, else 0. They are numbered
+// node by node. Throws InputError where nodes have different numbers of them.
+int deduplicating_ranks(const Plan& plan, const Experiment& experiment);
+
 }  // namespace dovetail

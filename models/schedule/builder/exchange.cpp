@@ -106,7 +106,7 @@ TensorId exchange(StepContext& c, const Op& op, TensorId input, TensorKind kind,
   Op o = op;
   o.work = c.work(op.layer).all_to_all(chunk_of(op), wire);
   const TensorId output = c.chunked(sent, o, c.row_elements(op, wire), wire, buffer);
-  c.add(o, with_counts(c, o, input), std::array{output});
+  c.add(o, with_counts(c, o, input), with_tokens(c, o, output));
   return output;
 }
 

@@ -120,7 +120,7 @@ TensorIds encode_forward(StepContext& c, int layer, const TokenPart& part, Tenso
   append(gate_writes, add_routing(c, layer, part, saved));
   if (counts.exists()) gate_writes.push_back(counts);
   c.add(c.part_op(OpKind::Gate, Phase::Forward, layer, part, work.gate(Phase::Forward)), gate_reads, gate_writes);
-  exchange_counts(c, layer, counts);
+  exchange_counts(c, layer, counts, saved.routing.back());
   return to_chunks(c, layer, part, input, saved);
 }
 
@@ -131,7 +131,7 @@ TensorIds encode_again(StepContext& c, int layer, const TokenPart& part, SavedMo
   if (counts.exists()) routing.push_back(counts);
   c.add(c.part_op(OpKind::Gate, Phase::Forward, layer, part, c.work(part).gate(Phase::Forward, /*from_sum=*/true)),
         std::array{input, c.weights(layer).router}, routing);
-  exchange_counts(c, layer, counts);
+  exchange_counts(c, layer, counts, saved.routing.back());
   return to_chunks(c, layer, part, input, saved);
 }
 

@@ -1,5 +1,7 @@
 #include "models/schedule/builder/row_counts.hpp"
 
+#include <algorithm>
+
 #include "models/schedule/lowering.hpp"
 #include "models/schedule/op_table.hpp"
 
@@ -21,6 +23,10 @@ bool gathers_rows(const Op& op) {
          (op.kind == OpKind::EspReduceScatter && !forward);
 }
 
+bool deduplicates(const StepContext& c, const Op& op) {
+  return c.deduplicates() && op.kind != OpKind::DispatchScores;
+}
+
 }  // namespace
 
 bool sends_routed(const StepContext& c) {
@@ -31,11 +37,11 @@ TensorId add_row_counts(StepContext& c, int layer) {
   return sends_routed(c) ? c.fp32(TensorKind::RowCounts, layer, c.volumes(layer).experts) : TensorId();
 }
 
-void exchange_counts(StepContext& c, int layer, TensorId row_counts) {
+void exchange_counts(StepContext& c, int layer, TensorId row_counts, TensorId routing) {
   if (!row_counts.exists()) return;
   const LayerVolumes& v = c.volumes(layer);
   RowCountIds& counts = c.row_counts(layer);
-  counts = {row_counts, {}, {}};
+  counts = {row_counts, {}, {}, routing};
   const auto exchange = [&](StreamId stream, const ExchangeWork& work, TensorKind kind, std::int64_t elements) {
     const TensorId from = arrived(counts), to = c.fp32(kind, layer, elements);
     c.add(c.op(OpKind::ExchangeCounts, Phase::Forward, layer, stream, work), {from}, {to});
@@ -58,10 +64,25 @@ void wait_for_counts(StepContext& c, int layer) {
 TensorIds with_counts(const StepContext& c, const Op& op, TensorId rows) {
   if (!sends_routed(c)) return {rows};
   const RowCountIds& counts = c.row_counts(op.layer);
-  if (entry_of(op.kind).exchanges_rows || op.kind == OpKind::RestoreDispatch)
-    return to_owners(op) ? TensorIds{rows, counts.own, counts.arriving} : TensorIds{rows, counts.arriving, counts.own};
+  if (entry_of(op.kind).exchanges_rows || op.kind == OpKind::RestoreDispatch) {
+    TensorIds reads =
+        to_owners(op) ? TensorIds{rows, counts.own, counts.arriving} : TensorIds{rows, counts.arriving, counts.own};
+    if (!deduplicates(c, op)) return reads;
+    reads.push_back(counts.choices);
+    if (!to_owners(op)) reads.push_back(counts.tokens.at(static_cast<std::size_t>(op.chunk)));
+    return reads;
+  }
   return gathers_rows(op) ? TensorIds{rows, arrived(counts), counts.gathered}
                           : TensorIds{rows, counts.gathered, arrived(counts)};
+}
+
+TensorIds with_tokens(StepContext& c, const Op& op, TensorId arriving) {
+  if (!deduplicates(c, op) || !to_owners(op) || op.kind == OpKind::RestoreDispatch) return {arriving};
+  TensorIds& tokens = c.row_counts(op.layer).tokens;
+  const auto chunk = static_cast<std::size_t>(op.chunk);
+  tokens.resize(std::max(tokens.size(), chunk + 1));
+  tokens[chunk] = c.row_scores(TensorKind::RowTokens, op);
+  return {arriving, tokens[chunk]};
 }
 
 void append_counts(const StepContext& c, int layer, TensorIds& reads) {

@@ -162,6 +162,8 @@ Schedule StepContext::finish() {
   schedule.virtual_stages = plan_.virtual_stages;
   schedule.graphs = plan_.graphs;
   schedule.scores_at = plan_.scores_at;
+  schedule.node_ranks = deduplicating_ranks(plan_, experiment_);
+  schedule.comm_sms = plan_.comm_sms;
   schedule.expert_kernel = plan_.expert_kernel;
   schedule.row_tile = plan_.row_tile;
   schedule.groups = groups_;

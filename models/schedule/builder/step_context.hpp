@@ -46,9 +46,12 @@ struct EndWeightIds {
 };
 
 // Counts of the rows of one layer and micro-batch: those of the rank's tokens, those that arrive from its peers, and
-// those of all shards. -1: padded messages, or a group of one rank.
+// those of all shards. -1: padded messages, or a group of one rank. `choices` and `tokens` are for an exchange that
+// sends a token to a node once: what the rank's tokens choose and, by chunk, which tokens the rows are of that arrived
+// last.
 struct RowCountIds {
-  TensorId own, arriving, gathered;
+  TensorId own, arriving, gathered, choices;
+  std::vector<TensorId> tokens = {};
 };
 
 class StepContext {
@@ -94,6 +97,8 @@ class StepContext {
   // where experts have no gate, whose hidden rows they are, and in steps as the papers count them.
   bool keeps_activated() const;
   bool recomputes(Recompute part) const { return training() && plan_.recompute.has(part); }
+  // Tokens go to each node once.
+  bool deduplicates() const { return plan_.all_to_all == AllToAll::NodeDeduplicated && groups_.ep > 1; }
   // The steps of the all-to-all among the experts' ranks; empty: it is one exchange. ExchangeWork::steps index these.
   std::span<const CollectiveStep> all_to_all_steps() const { return all_to_all_steps_; }
   TensorId dense_gradients() const { return here().dense_gradients; }

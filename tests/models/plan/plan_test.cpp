@@ -66,7 +66,7 @@ TEST_CASE("what cannot be built is refused with the knob and the reason") {
       {[](Plan& p) { p.scores_at = ScoresAt::Experts; },
        "/plan/scores_at: experts is not built yet with parallelism.esp 4 and plan.expert_sharding ep"},
       {[](Plan& p) { p.all_to_all = AllToAll::NodeDeduplicated; },
-       "/plan/all_to_all: node_deduplicated is not built yet; built: linear, naive_local, "},
+       "/plan/all_to_all: node_deduplicated needs workload.message_sizes routed"},
       {[](Plan& p) { p.all_to_all_levels = {8}; }, "/plan/all_to_all_levels: given, but plan.all_to_all is linear"},
       {[](Plan& p) {
          p.all_to_all = AllToAll::TwoDimensional, p.all_to_all_levels = {2, 3};

@@ -1,0 +1,57 @@
+// An all-to-all that sends a token once to each node, however many of its experts are there (plan.all_to_all
+// node_deduplicated): over the network to the rank of the same place on that node, which passes it on once to each rank
+// that has one of its experts. Sums of the experts' results go the same way back. The tokens that have experts together
+// are those of drawn_choices(); a router's choices are taken as uniform.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "models/question/experiment.hpp"
+#include "models/schedule/schedule.hpp"
+
+namespace dovetail {
+
+// Bytes of one message: a row for each token, and beside it fp32 numbers. To the experts these say which token it is
+// and which of the capacity's rows it takes; back they say which token. Each message begins with the number of rows
+// that it has of each rank it brings rows of.
+Bytes relayed_bytes(double rows, Bytes row, bool to_owners, int top_k, int sources);
+
+class TokenCopies {
+ public:
+  // `experiment`: of one micro-batch. `capacity`: rows that an expert takes of a rank.
+  TokenCopies(const Experiment& experiment, const Schedule& schedule, std::int64_t capacity);
+
+  // Bytes from one rank to another of its group, two that an exchange has a message between: on one node, or at the
+  // same place of two nodes.
+  Bytes bytes(const Op& op, int from, int to) const;
+  // The largest sums of what a rank sends or receives in one exchange: to other nodes, to other ranks of its node, and
+  // a row for each token and rank that has one of its experts.
+  struct Load {
+    Bytes network, inside, rows;
+  };
+  Load load(const Op& op, int rank) const;
+  // The share of all its choices' rows that a rank keeps if it has one for each token and node.
+  double to_nodes(const StepPlace& place, int rank) const;
+
+ private:
+  struct Tokens {
+    std::vector<double> to_rank, to_node;  // by place in the group, and by node
+    double choices = 0;
+  };
+  const Tokens& tokens(const StepPlace& place, int rank) const;
+  Tokens count(const StepPlace& place, int rank) const;
+  int place(int rank) const { return rank / group_.stride % group_.size; }
+  int member(int rank, int place) const;
+  int nodes() const { return group_.size / node_; }
+
+  Experiment e_;
+  Subgroup group_;
+  int node_;  // members of the group on each node
+  std::int64_t capacity_;
+  bool uniform_, alike_;  // all experts have the same load; all ranks and layers choose alike
+  mutable std::map<std::tuple<int, int, std::int64_t, std::int64_t>, Tokens> tokens_;  // by layer, rank and rows
+};
+
+}  // namespace dovetail
