@@ -73,6 +73,20 @@ void scale_routing(Experiment& e) {
   resolve_capacity(e);
 }
 
+// Groups inside a node are as large as it, or of one rank where they are in the original.
+Parallelism scaled_parallelism(const Parallelism& big, const Cluster& stage, const Model& model) {
+  Parallelism p = default_parallelism(stage, model);
+  const int ranks = stage.gpus();
+  if (big.mp == 1) p.mp = 1;
+  if (big.esp == 1) {
+    p.esp = 1;
+    p.ep = model.dense() ? 1 : std::gcd(model.experts, ranks);
+    p.edp = ranks / p.ep;
+  }
+  p.dp = ranks / p.mp;
+  return p;
+}
+
 }  // namespace
 
 Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
@@ -105,15 +119,16 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   if (!e.model.dense()) e.model.experts = scale.experts > 0 ? scale.experts : scale.ranks;
   e.model.attention = scaled_attention(big.model.attention, scale, gpus);
   e.workload.top_k = e.model.top_k = std::min(big.workload.top_k, e.model.experts);
-  e.workload.batch = std::gcd(big.workload.batch, scale.tokens_per_rank * gpus);
-  e.workload.sequence = scale.tokens_per_rank * gpus / e.workload.batch;
+  Cluster stage = e.cluster;
+  stage.nodes = nodes_of_stage;
+  e.parallelism = scaled_parallelism(big.parallelism, stage, e.model);
+  e.parallelism.pp = stages;
+  const int tokens = scale.tokens_per_rank * e.parallelism.mp;
+  e.workload.batch = std::gcd(big.workload.batch, tokens);
+  e.workload.sequence = tokens / e.workload.batch;
   if (e.workload.dtype != DType::Fp64) e.workload.dtype = DType::Fp32;  // what CPUs compute in
   if (e.calibration->host) e.calibration.edit().host.reset();
   scale_dense_parts(e.model);
-  Cluster stage = e.cluster;
-  stage.nodes = nodes_of_stage;
-  e.parallelism = default_parallelism(stage, e.model);
-  e.parallelism.pp = stages;
   scale_routing(e);
   validate(e);
   return e;

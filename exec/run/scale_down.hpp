@@ -17,8 +17,9 @@ struct HostScale {
 // Keeps the cluster's links and costs (but for its host's launches, since this machine has a host), and the model's
 // kind: gated or not, top_k (at most `experts`), capacity factor, query heads per key head (as far as they divide over
 // the ranks), pipeline stages, batch (as far as it divides the tokens). Overlap is ideal. fp32 unless it is fp64, and
-// flash attention in place of eager; in a stage mp = esp = GPUs per node, ep = gcd(experts, 2). Routing loads are
-// folded onto the fewer experts. Throws InputError for sizes that do not divide, and for what no executor runs.
+// flash attention in place of eager; in a stage mp and esp are the GPUs of a node, or 1 where they are so in the
+// big experiment, and ep is as large as the experts and the other ranks allow. Routing loads are folded onto the fewer
+// experts. Throws InputError for sizes that do not divide, and for what no executor runs.
 Experiment scaled_for_host(const Experiment& big, const HostScale& scale);
 
 }  // namespace dovetail::exec

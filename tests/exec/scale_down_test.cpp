@@ -37,6 +37,29 @@ TEST_CASE("A big experiment in the size of this machine") {
   CHECK(!e.calibration->host);  // this machine has a host of its own
 }
 
+TEST_CASE("Groups of one rank stay so, and each rank keeps its tokens") {
+  Experiment big = test::testbed_b(7);
+  Parallelism& p = big.parallelism;
+  SECTION("experts are not cut") {
+    p.ep *= p.esp;
+    p.esp = 1;
+    const Experiment e = scaled_for_host(big, {});
+    CHECK(e.parallelism.mp == 2);
+    CHECK(e.parallelism.esp == 1);
+    CHECK(e.parallelism.ep == 4);
+    CHECK(layer_volumes(e).tokens == 512);
+  }
+  SECTION("attention is not cut") {
+    p.dp *= p.mp;
+    p.mp = 1;
+    const Experiment e = scaled_for_host(big, {});
+    CHECK(e.parallelism.dp == 4);
+    CHECK(e.parallelism.mp == 1);
+    CHECK(e.parallelism.esp == 2);
+    CHECK(layer_volumes(e).tokens == 512);
+  }
+}
+
 TEST_CASE("A model without experts stays one, and is given none") {
   const Experiment big = test::without_experts(test::testbed_b(7));
   const Experiment e = scaled_for_host(big, {});
