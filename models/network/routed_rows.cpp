@@ -171,12 +171,19 @@ Work RoutedRows::work(const Op& op, int rank) const {
 
 Work RoutedRows::largest(const Op& op) const {
   if (!s_.relays(op)) return shared(op, of_largest(share_of(op), op));
-  TokenCopies::Load most;
-  for_each_unlike([&](int rank) {
-    const TokenCopies::Load load = copies_->load(op, rank);
-    most = {std::max(most.network, load.network), std::max(most.inside, load.inside), std::max(most.rows, load.rows)};
-  });
-  return relayed(op, most);
+  return relayed(op, largest_load(op));
+}
+
+const TokenCopies::Load& RoutedRows::largest_load(const Op& op) const {
+  const auto [at, fresh] =
+      largest_loads_.try_emplace({to_owners(op), alike_ ? 0 : op.layer, op.rows.first, op.rows.last});
+  TokenCopies::Load& most = at->second;
+  if (fresh)
+    for_each_unlike([&](int rank) {
+      const TokenCopies::Load& load = copies_->load(op, rank);
+      most = {std::max(most.network, load.network), std::max(most.inside, load.inside), std::max(most.rows, load.rows)};
+    });
+  return most;
 }
 
 double RoutedRows::held(const Tensor& tensor) const {

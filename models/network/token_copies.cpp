@@ -65,9 +65,12 @@ TokenCopies::Tokens TokenCopies::count(const StepPlace& place, int rank) const {
   return counts;
 }
 
+TokenCopies::Key TokenCopies::key(const StepPlace& place, int rank) const {
+  return {alike_ ? 0 : place.layer, rank, place.rows.first, place.rows.last};
+}
+
 const TokenCopies::Tokens& TokenCopies::tokens(const StepPlace& place, int rank) const {
-  const auto [at, fresh] =
-      tokens_.try_emplace({alike_ ? 0 : place.layer, alike_ ? 0 : rank, place.rows.first, place.rows.last});
+  const auto [at, fresh] = tokens_.try_emplace(key(place, alike_ ? 0 : rank));
   if (fresh) at->second = count(place, rank);
   return at->second;
 }
@@ -88,7 +91,13 @@ Bytes TokenCopies::bytes(const Op& op, int from, int to) const {
   return relayed_bytes(rows, row, to_experts, e_.workload.top_k, nodes());
 }
 
-TokenCopies::Load TokenCopies::load(const Op& op, int rank) const {
+const TokenCopies::Load& TokenCopies::load(const Op& op, int rank) const {
+  const auto [at, fresh] = loads_.try_emplace({to_owners(op), key(op, uniform_ ? 0 : rank)});
+  if (fresh) at->second = load_of(op, rank);
+  return at->second;
+}
+
+TokenCopies::Load TokenCopies::load_of(const Op& op, int rank) const {
   const int own = place(rank);
   Load sent, received;
   const auto add = [&](int place, Bytes Load::*part) {

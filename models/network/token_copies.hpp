@@ -31,7 +31,7 @@ class TokenCopies {
   struct Load {
     Bytes network, inside, rows;
   };
-  Load load(const Op& op, int rank) const;
+  const Load& load(const Op& op, int rank) const;
   // The share of all its choices' rows that a rank keeps if it has one for each token and node.
   double to_nodes(const StepPlace& place, int rank) const;
 
@@ -40,6 +40,9 @@ class TokenCopies {
     std::vector<double> to_rank, to_node;  // by place in the group, and by node
     double choices = 0;
   };
+  using Key = std::tuple<int, int, std::int64_t, std::int64_t>;  // layer, rank and rows, as far as they matter
+  Key key(const StepPlace& place, int rank) const;
+  Load load_of(const Op& op, int rank) const;
   const Tokens& tokens(const StepPlace& place, int rank) const;
   Tokens count(const StepPlace& place, int rank) const;
   int place(int rank) const { return rank / group_.stride % group_.size; }
@@ -51,7 +54,8 @@ class TokenCopies {
   int node_;  // members of the group on each node
   std::int64_t capacity_;
   bool uniform_, alike_;  // all experts have the same load; all ranks and layers choose alike
-  mutable std::map<std::tuple<int, int, std::int64_t, std::int64_t>, Tokens> tokens_;  // by layer, rank and rows
+  mutable std::map<Key, Tokens> tokens_;
+  mutable std::map<std::pair<bool, Key>, Load> loads_;  // whether to the experts
 };
 
 }  // namespace dovetail
