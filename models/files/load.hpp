@@ -19,6 +19,7 @@ struct WorkloadDefaults {
   std::optional<DType> dtype;
   std::optional<AttentionKernel> attention;
   std::optional<bool> causal;
+  std::optional<Extent> extent;
   std::map<std::string, int> layers;  // of models that have more, by name
   std::string layers_reason;
 };

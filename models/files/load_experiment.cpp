@@ -80,10 +80,14 @@ Workload read_workload(const JsonReader& json, const ExperimentFile& file, const
       "capacity_factor", step.capacity_factor.value_or(defaults.capacity_factor.value_or(w.capacity_factor)));
   w.dtype = json.enumeration_or("dtype", dtype_names, defaults.dtype.value_or(w.dtype));
   w.phases = json.enumeration_or("phases", phases_names, w.phases);
-  w.extent = json.enumeration_or("extent", extent_names, w.extent);
+  const Extent usual_extent = e.model.vocabulary > 0 ? Extent::Model : Extent::WholeLayers;
+  w.extent = json.enumeration_or("extent", extent_names, defaults.extent.value_or(usual_extent));
   w.mtp_layers = json.integer_or("mtp_layers", w.extent == Extent::Model ? e.model.mtp_layers : 0, 0);
   if (json.has("products")) w.products = json.enumeration("products", dtype_names);
-  if (json.has("gradients")) w.gradients = json.enumeration("gradients", dtype_names);
+  if (json.has("gradients"))
+    w.gradients = json.enumeration("gradients", dtype_names);
+  else if (w.extent == Extent::Model && size_of(w.dtype) < size_of(DType::Fp32))
+    w.gradients = DType::Fp32;
   if (json.has("clip_gradients")) w.clip_gradients = json.number("clip_gradients", 0);
   w.attention = json.enumeration_or("attention", attention_kernel_names, defaults.attention.value_or(w.attention));
   w.causal = json.boolean_or("causal", defaults.causal.value_or(w.causal));
