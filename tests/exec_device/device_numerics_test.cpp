@@ -94,7 +94,7 @@ TEST_CASE("Clipped gradients of a whole model with norms of queries and keys, on
   e.parallelism = {.dp = 4 / mp, .mp = mp, .ep = 2, .esp = 1, .pp = pp, .edp = 2};
   e.model.expert_kind = ExpertKind::Gated;
   e.model.vocabulary = 10;
-  e.model.attention.qk_norm = mp == 1 ? GENERATE(QkNorm::Head, QkNorm::Width) : QkNorm::Head;
+  e.model.attention.qk_norm = mp == 1 ? GENERATE(QkNorm::None, QkNorm::Head, QkNorm::Width) : QkNorm::Head;
   e.workload.extent = Extent::Model;
   e.workload.clip_gradients = .01;
   e.workload.batch = 2;
