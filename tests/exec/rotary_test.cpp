@@ -133,8 +133,7 @@ TEST_CASE("Hosts turn what the reference turns: whole, in chunks of positions, r
   Plan plan;
   check_numerics(e, plan);
   plan.scope = Scope::Block;
-  plan.forward_degree = 4;
-  plan.backward_degree = 2;
+  plan.forward_degree = plan.backward_degree = 4;
   check_numerics(e, plan);
   plan.recompute = {Recompute::Full};
   check_numerics(e, plan);
