@@ -7,7 +7,7 @@
 
 namespace dovetail::exec {
 
-// Cosine and sine of an angle in whole turns. Those of a GPU take half turns and need no table for large angles.
+// Cosine and sine of an angle in whole turns. A GPU's own take half turns, and need no table for large angles.
 template <class Number>
 struct Direction {
   Number cosine, sine;
@@ -22,8 +22,8 @@ struct Direction {
   }
 };
 
-// By token and pack of pairs: those pairs of all heads, turned. Rows of tokens have `length` elements and begin with
-// these heads; `to` may be `from`.
+// By token and pack of pairs: these pairs of all its heads, turned. A token's row begins with the heads; `to` may be
+// `from`.
 template <class Scalar, int size>
 struct TurnHeads {
   const Scalar* from;

@@ -41,7 +41,7 @@ struct LayerShape {
   // Elements of queries (keys: of keys) that one norm goes over, each with a weight of its own.
   std::int64_t query_norm() const { return qk_norm == QkNorm::Head ? head_size : query_width(); }
   std::int64_t key_norm() const { return qk_norm == QkNorm::Head ? head_size : key_width(); }
-  // Where queries and keys have no norms, they are turned once they are projected; otherwise once they are normed.
+  // Queries and keys that have no norms are turned once they are projected, others once they are normed.
   bool turns_projections() const { return rotary && qk_norm == QkNorm::None; }
   // The parameters of attention, with which dense_weights begins.
   std::int64_t dense_parameters() const { return hidden * 2 * (query_width() + key_width()); }
