@@ -163,15 +163,10 @@ std::vector<std::string> parts_left_out(const Experiment& e) {
   return parts;
 }
 
-// Weights of embedding and output head that are the same, but on different stages.
-bool counts_twice(const Experiment& e) {
-  return e.workload.extent == Extent::Model && e.model.tied_embeddings && !end_volumes(e).share_weights();
-}
-
 // Embedding and output head are one matrix each, on the first and the last stage, divided over mp ranks.
 std::string left_out(const Experiment& e) {
   if (e.workload.extent == Extent::Model) {
-    const bool whole = parts_left_out(e).empty() && !counts_twice(e);
+    const bool whole = parts_left_out(e).empty();
     return fmt::format("{} in time and memory; what CUDA and NCCL take for themselves is not in the memory",
                        whole ? "the whole model is" : "embedding, layers, norms, output head and loss are");
   }
@@ -222,9 +217,6 @@ void add_limits(Report& report) {
   add(left_out(e));
   if (const auto parts = parts_left_out(e); !parts.empty())
     add(fmt::format("neither time nor memory has these parts of {}: {}", e.model.name, fmt::join(parts, "; ")));
-  if (counts_twice(e))
-    add(fmt::format("embedding and output head of {} share their weights, but count as two matrices on several stages",
-                    e.model.name));
   if (report.kind != "run") add(flops_of_token(e));
   for (std::string& note : extrapolated_groups(e)) add(std::move(note));
   if (e.workload.batch < e.parallelism.pp) add(idle_stages(e));

@@ -3,6 +3,7 @@
 // another, those that do not in one batch.
 #include "exec/device/attention_heads.hpp"
 #include "exec/device/device_op.hpp"
+#include "exec/device/rotary.hpp"
 #include "exec/device/tensor_bodies.hpp"
 #include "exec/host/host_kernels.hpp"
 #include "models/base/errors.hpp"
@@ -41,6 +42,23 @@ void project(const DeviceOp<Scalar>& op, const Scalar* input, const Scalar* weig
   op.out.multiply(product<Scalar>(x, w.query, to.query));
   op.out.multiply(product<Scalar>(x, w.key, to.key));
   op.out.multiply(product<Scalar>(x, w.value, to.value));
+  if (op.shape.turns_projections())
+    record_turn<Scalar>(op.out, op.shape, Turn::On, {to.query, to.key}, {to.query, to.key});
+}
+
+// The gradients of what the projections gave; scratch memory takes them if that was turned.
+template <class Scalar>
+ProjectedColumns<const Scalar> before_turn(const DeviceOp<Scalar>& op, const Scalar* d_projected) {
+  const LayerShape& s = op.shape;
+  ProjectedColumns<const Scalar> d(s, d_projected);
+  if (!s.turns_projections()) return d;
+  const std::int64_t tokens = s.sequence_tokens(), turned = s.query_width() + s.key_width();
+  const Matrix<Scalar> back(op.out.template scratch<Scalar>(tokens * turned), tokens, turned);
+  const QueryKeyColumns<Scalar> to{back.cols_from(0, s.query_width()), back.cols_from(s.query_width(), s.key_width())};
+  record_turn<Scalar>(op.out, s, Turn::Back, {d.query, d.key}, to);
+  d.query = to.query;
+  d.key = to.key;
+  return d;
 }
 
 // Adds to the gradients of the projections' weights.
@@ -50,7 +68,7 @@ void project_backward(const DeviceOp<Scalar>& op, const Scalar* d_projected, con
   const LayerShape& s = op.shape;
   const DenseWeights<const Scalar> w(s, weights);
   const DenseWeights<Scalar> g(s, gradients);
-  const ProjectedColumns<const Scalar> d(s, d_projected);
+  const ProjectedColumns<const Scalar> d = before_turn(op, d_projected);
   const Matrix<const Scalar> x = ordered_rows(op, input);
   op.out.multiply(product<Scalar>(transposed(x), d.query, g.query, Into::Add));
   op.out.multiply(product<Scalar>(transposed(x), d.key, g.key, Into::Add));

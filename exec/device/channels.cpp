@@ -9,8 +9,15 @@
 namespace dovetail::exec {
 namespace {
 
+// Beside the passes, as the second part of a key: the gradient of an embedding that both ends have, from each of them.
+constexpr int from_first_end = 10, from_last_end = 11;
+
 bool between_stages(const Op& op) {
   return entry_of(op.kind).part == OpPart::Stages;
+}
+
+bool between_ends(const Schedule& s, const Op& op) {
+  return between_stages(op) && s.tensors[s.writes_of(op).front()].kind == TensorKind::SharedGradient;
 }
 
 }  // namespace
@@ -36,6 +43,10 @@ Channels::Key Channels::key_of(const Op& op) const {
   const int stages = schedule_.groups.pp;
   if (schedule_.joins_stages(op)) return {-1 - stages, 0};
   if (!between_stages(op)) return {op.stream, static_cast<int>(op.group())};
+  if (between_ends(schedule_, op)) {
+    const bool first_sends = (op.kind == OpKind::StageSend) == (schedule_.class_of(op) == 0);
+    return {-stages, first_sends ? from_first_end : from_last_end};
+  }
   const bool from_before = (op.kind == OpKind::StageReceive) == (op.phase == Phase::Forward);
   return {-1 - (schedule_.class_of(op) + (from_before ? stages - 1 : 0)) % stages, static_cast<int>(op.phase)};
 }

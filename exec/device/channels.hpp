@@ -17,7 +17,8 @@ class Channels {
   DeviceCommunicator& of(const Op& op) const;
 
  private:
-  // A stage message has -1 - the earlier stage, and the pass; what joins all stages has -1 - their number; any other
+  // A stage message has -1 - the earlier stage, and the pass (between both ends the last counts as the earlier one, and
+  // each way has a number of its own); what joins all stages has -1 - their number; any other
   // has the stream and the kind of group.
   using Key = std::tuple<int, int>;
   Key key_of(const Op& op) const;

@@ -60,10 +60,11 @@ class TaskMaker {
     return members;
   }
 
-  // From one lap to the next the last stage sends to the first one.
+  // The rank of the same place in the stage where the message arrives.
   std::size_t receiver_of(std::size_t local, const Op& op) const {
-    const auto ranks = static_cast<std::size_t>(schedule_.groups.stage_ranks()), all = ranks_.size();
-    return (op.phase == Phase::Forward ? local + ranks : local + all - ranks) % all;
+    const auto ranks = static_cast<std::size_t>(schedule_.groups.stage_ranks());
+    const int stage = schedule_.tensors[schedule_.writes_of(op).front()].rank_class;
+    return static_cast<std::size_t>(stage) * ranks + local % ranks;
   }
 
   ComputeDevice& device_;

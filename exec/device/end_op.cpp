@@ -3,6 +3,7 @@
 
 #include "exec/device/device_op.hpp"
 #include "exec/device/end_bodies.hpp"
+#include "exec/device/rotary.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -82,7 +83,14 @@ void query_key_norm_backward(const DeviceOp<Scalar>& op) {
                                                                   op.read(TensorKind::NormWeights) + 2 * s.hidden;
   Scalar* const d = op.write(gradient_of(TensorKind::QueryKeyValue));
   Scalar* const d_y = op.out.template scratch<Scalar>(s.sequence_tokens() * (s.query_width() + s.key_width()));
-  copy_queries_keys<Scalar>(op, d, d_y);
+  const ProjectedColumns<Scalar> turned(s, d);
+  if (s.rotary) {
+    const Matrix<Scalar> normed(d_y, s.sequence_tokens(), s.query_width() + s.key_width());
+    record_turn<Scalar>(op.out, s, Turn::Back, {turned.query, turned.key},
+                        {normed.cols_from(0, s.query_width()), normed.cols_from(s.query_width(), s.key_width())});
+  } else {
+    copy_queries_keys<Scalar>(op, d, d_y);
+  }
   for (const NormedColumns<Scalar>& c : query_key_columns<Scalar>(s))
     rows_backward(op,
                   NormRowsBackward<Scalar>{x + c.first, weights + c.weights, d_y + c.first, c.cols, d + c.first,
@@ -137,6 +145,9 @@ void record_query_key_norm(DeviceOp<Scalar>& op) {
   for (const NormedColumns<Scalar>& c : query_key_columns<Scalar>(op.shape))
     op.out.launch(op.shape.sequence_tokens() * c.input.rows,
                   NormRows<Scalar>{x + c.first, weights + c.weights, c.cols, normed + c.first, c.input, c.normed});
+  const ProjectedColumns<Scalar> turned(op.shape, normed);
+  if (op.shape.rotary)
+    record_turn<Scalar>(op.out, op.shape, Turn::On, {turned.query, turned.key}, {turned.query, turned.key});
 }
 
 template <class Scalar>

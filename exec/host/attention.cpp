@@ -6,6 +6,7 @@
 
 #include "exec/host/gemm.hpp"
 #include "exec/host/host_kernels.hpp"
+#include "exec/host/rotary.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -119,6 +120,20 @@ struct Projections {
         value(qkv.cols_from(shape.query_width() + shape.key_width(), shape.key_width())) {}
 };
 
+// The gradients of what the projections gave, which `memory` takes if that was turned.
+template <class Scalar>
+Projections<const Scalar> before_turn(const LayerShape& shape, Matrix<const Scalar> d_query_key_value,
+                                      std::vector<Scalar>& memory) {
+  Projections<const Scalar> d(shape, d_query_key_value);
+  if (!shape.turns_projections()) return d;
+  const std::int64_t turned = shape.query_width() + shape.key_width();
+  const Matrix<Scalar> back = scratch(memory, shape.sequence_tokens(), turned);
+  turn_queries_keys<Scalar>(shape, Turn::Back, d_query_key_value.cols_from(0, turned), back);
+  d.query = back.cols_from(0, shape.query_width());
+  d.key = back.cols_from(shape.query_width(), shape.key_width());
+  return d;
+}
+
 }  // namespace
 
 template <class Scalar>
@@ -131,6 +146,9 @@ void projection_forward(const LayerShape& shape, std::span<const std::int64_t> r
   multiply(ordered, weights.query, projected.query);
   multiply(ordered, weights.key, projected.key);
   multiply(ordered, weights.value, projected.value);
+  if (!shape.turns_projections()) return;
+  const Matrix<Scalar> turned = query_key_value.cols_from(0, shape.query_width() + shape.key_width());
+  turn_queries_keys<Scalar>(shape, Turn::On, turned, turned);
 }
 
 template <class Scalar>
@@ -181,10 +199,10 @@ void projection_backward(const LayerShape& shape, std::span<const std::int64_t> 
                          Matrix<const Scalar> d_query_key_value, Matrix<const Scalar> input,
                          const DenseWeights<const Scalar>& weights, const DenseWeights<Scalar>& gradients,
                          Matrix<Scalar> d_input) {
-  std::vector<Scalar> memory, d_memory;
+  std::vector<Scalar> memory, d_memory, turned_memory;
   const Matrix<Scalar> ordered = scratch(memory, input.rows, input.cols);
   copy_rows(input, rows, ordered);
-  const Projections<const Scalar> d(shape, d_query_key_value);
+  const Projections<const Scalar> d = before_turn(shape, d_query_key_value, turned_memory);
   multiply(transposed(ordered), d.query, gradients.query, Into::Add);
   multiply(transposed(ordered), d.key, gradients.key, Into::Add);
   multiply(transposed(ordered), d.value, gradients.value, Into::Add);

@@ -28,7 +28,8 @@ struct DenseWeights {
 };
 
 // Causal self-attention of each sample, in two parts: the projections of all tokens; then, for any range of positions
-// of every sample, the queries there with the keys up to them and the output's projection. (attention.cpp)
+// of every sample, the queries there with the keys up to them and the output's projection. Queries and keys are turned
+// by their positions as they are projected (LayerShape::turns_projections). (attention.cpp)
 template <class Scalar>
 struct AttentionState {  // what the forward pass leaves; rows by sample and position
   Matrix<const Scalar> query_key_value;

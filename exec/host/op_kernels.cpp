@@ -297,9 +297,17 @@ void backward_dense_ffn(OpContext<Scalar>& c) {
                           {dense_gradients(c), c.write(gradient_of(TensorKind::FfnInput)), d_hidden.data()});
 }
 
+// The gradient of an embedding that another stage has too.
+template <class Scalar>
+void add_shared_gradient(OpContext<Scalar>& c) {
+  check(c.read_tensor(TensorKind::SharedGradient).elements == c.op.gradients.size(), "an embedding of another size");
+  add_to(Matrix<Scalar>(dense_gradients(c), 1, c.op.gradients.size()), c.read(TensorKind::SharedGradient));
+}
+
 // The result may be the first of the parts.
 template <class Scalar>
 void residual(OpContext<Scalar>& c) {
+  if (c.find_read(TensorKind::SharedGradient).exists()) return add_shared_gradient(c);
   const Matrix<Scalar> sum = tokens(c, c.result());
   bool first = true;
   for (TensorId part : c.reads()) {

@@ -1,9 +1,10 @@
-// The norms of queries and keys, over each head or over all of a token's.
+// The norms of queries and keys, over each head or over all of a token's, and the turn by their positions that follows.
 #pragma once
 #include <algorithm>
 
 #include "exec/host/end_kernels.hpp"
 #include "exec/host/op_context.hpp"
+#include "exec/host/rotary.hpp"
 
 namespace dovetail::exec {
 
@@ -32,6 +33,7 @@ void forward_query_key_norm(OpContext<Scalar>& c) {
   for_each_query_key_norm(s, [&](std::int64_t first, std::int64_t size, std::int64_t at) {
     norm_forward<Scalar>({weights + at, size}, input.cols_from(first, size), normed.cols_from(first, size));
   });
+  if (s.rotary) turn_queries_keys<Scalar>(s, Turn::On, normed, normed);
 }
 
 template <class Scalar>
@@ -41,6 +43,7 @@ void backward_query_key_norm(OpContext<Scalar>& c) {
   const Matrix<const Scalar> input(c.read(TensorKind::QueryKeyInput), d.rows, d.cols);
   const Scalar* const weights = c.read(TensorKind::NormWeights) + 2 * s.hidden;
   Scalar* const gradients = c.write(TensorKind::ReplicatedGradients) + c.op.gradients.first;
+  if (s.rotary) turn_queries_keys<Scalar>(s, Turn::Back, d, d);
   for_each_query_key_norm(s, [&](std::int64_t first, std::int64_t size, std::int64_t at) {
     const Matrix<Scalar> in_place = d.cols_from(first, size);
     norm_backward<Scalar>({weights + at, size}, input.cols_from(first, size), in_place, in_place, gradients + at);

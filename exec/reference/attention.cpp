@@ -4,6 +4,7 @@
 
 #include "exec/reference/ends.hpp"
 #include "exec/step/gate_scores.hpp"
+#include "exec/step/rotary_rule.hpp"
 
 namespace dovetail::exec::naive {
 namespace {
@@ -39,6 +40,21 @@ void attend_backward(const Sizes& s, const AttentionPass& pass, Size t, Size hea
   }
 }
 
+// Rows of heads, one for each token, turned by the token's position in its sample, or back.
+void turn(const Sizes& s, Size width, Turn way, Values& rows) {
+  if (!s.rotary) return;
+  const Size half = s.head_size / 2;
+  for (Size at = 0; at < rows.size(); at += s.head_size)
+    for (Size i = 0; i < half; ++i) {
+      const auto position = static_cast<double>(at / width % s.sequence);
+      const double speed = std::pow(rotary_base, -2.0 * static_cast<double>(i) / static_cast<double>(s.head_size));
+      const double angle = (way == Turn::On ? 1 : -1) * position * speed;
+      const double low = rows[at + i], high = rows[at + half + i];
+      rows[at + i] = low * std::cos(angle) - high * std::sin(angle);
+      rows[at + half + i] = high * std::cos(angle) + low * std::sin(angle);
+    }
+}
+
 }  // namespace
 
 // Weights of the norms of queries and keys, or their gradients.
@@ -67,6 +83,8 @@ void add_attention(const Sizes& s, const LayerWeights& w, const Values& x, Atten
     pass.query = norm(query_norm(s, w.norm), pass.query);
     pass.key = norm(key_norm(s, w.norm), pass.key);
   }
+  turn(s, s.queries(), Turn::On, pass.query);
+  turn(s, s.keys(), Turn::On, pass.key);
   for (Size t = 0; t < s.tokens; ++t) {
     for (Size head = 0; head < s.heads; ++head) {
       const Values p = attend(s, pass, t, head);
@@ -93,6 +111,8 @@ Values attention_backward(const Sizes& s, const LayerWeights& w, const Values& x
     for (Size head = 0; head < s.heads; ++head)
       attend_backward(s, pass, t, head, &d.context[t * s.queries() + head * s.head_size], d);
   }
+  turn(s, s.queries(), Turn::Back, d.query);
+  turn(s, s.keys(), Turn::Back, d.key);
   if (s.qk_norm != QkNorm::None) {
     d.query = norm_backward(query_norm(s, w.norm), pass.query_before_norm, d.query, query_norm(s, gradient.norm));
     d.key = norm_backward(key_norm(s, w.norm), pass.key_before_norm, d.key, key_norm(s, gradient.norm));

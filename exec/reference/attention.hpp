@@ -5,7 +5,7 @@
 namespace dovetail::exec::naive {
 
 struct AttentionPass {
-  Values query, key, value, context;
+  Values query, key, value, context;          // queries and keys as the scores take them: normed and turned
   Values query_before_norm, key_before_norm;  // empty where queries and keys have no norms
 };
 

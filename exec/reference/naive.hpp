@@ -42,6 +42,7 @@ inline void add_scaled(double scale, const double* x, Size count, double* y) {
 struct Sizes {
   Size tokens, sequence, hidden, heads, kv_heads, head_size, expert_hidden, tokens_of_part;
   QkNorm qk_norm;
+  bool rotary;  // queries and keys are turned by their positions
   // `e` is of one micro-batch, each of whose ranks holds a part of the tokens.
   Sizes(const Experiment& e, const ComputeRules& r)
       : tokens_of_part(static_cast<Size>(layer_volumes(e).tokens)),
@@ -54,6 +55,7 @@ struct Sizes {
     kv_heads = static_cast<Size>(e.model.attention.kv_heads);
     head_size = static_cast<Size>(e.model.attention.head_size);
     expert_hidden = static_cast<Size>(e.model.expert_hidden);
+    rotary = e.workload.whole_layers();
     qk_norm = e.workload.whole_layers() ? e.model.attention.qk_norm : QkNorm::None;
   }
   ComputeRules rules;

@@ -188,7 +188,7 @@ class Comparison {
       for_each_rank(stage, [&](std::size_t local, int rank) {
         const auto size = static_cast<std::size_t>(ends_.embedding_parameters),
                    part = static_cast<std::size_t>(rank % e_.parallelism.mp);
-        add_sums(local, TensorKind::DenseGradients, first_layer(stage), at_end ? embedding_gradients() : 0,
+        add_sums(local, TensorKind::DenseGradients, first_layer(stage), at_end ? embedding_gradients(stage) : 0,
                  std::span(expected).subspan(part * size, size), error);
       });
       return error.over(executor_);
@@ -197,14 +197,16 @@ class Comparison {
     for (int l : layout_.layers_of(last_stage())) before += layer_volumes(part_, l).replicated_parameters();
     const double norm = replicated_error(last_stage(), before, reference_.end_gradients.norm),
                  words = worse(words_error(0, true, reference_.end_gradients.embedding), norm);
-    return ends_.share_weights() ? words
-                                 : worse(words_error(last_stage(), false, reference_.end_gradients.head), words);
+    if (ends_.share_weights())  // both stages have the sum
+      return ends_.embedding_twice ? worse(words_error(last_stage(), true, reference_.end_gradients.embedding), words)
+                                   : words;
+    return worse(words_error(last_stage(), false, reference_.end_gradients.head), words);
   }
 
-  // The first element of the embedding's among the dense gradients of the first stage.
-  std::int64_t embedding_gradients() const {
-    std::int64_t first = last_stage() == 0 ? ends_.head_parameters : 0;
-    for (int l : layout_.layers_of(0)) first += layer_volumes(part_, l).dense_parameters;
+  // The first element of the embedding's among the dense gradients of a stage that has it.
+  std::int64_t embedding_gradients(int stage) const {
+    std::int64_t first = last_stage() == stage ? ends_.head_parameters : 0;
+    for (int l : layout_.layers_of(stage)) first += layer_volumes(part_, l).dense_parameters;
     return first;
   }
 

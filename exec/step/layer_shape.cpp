@@ -12,6 +12,8 @@ void require_executable(const Experiment& e) {
           "latent attention is simulated, not executed yet");
   require(e.model.attention.qk_norm != QkNorm::Width || e.parallelism.mp == 1 || !e.workload.whole_layers(),
           "/model/attention/qk_norm", "width over several model-parallel ranks is simulated, not executed yet");
+  require(!e.workload.whole_layers() || e.model.attention.head_size % 2 == 0, "/model/attention/head_size",
+          "rotary positions turn pairs of elements; expected an even size");
   require(e.workload.mtp_layers == 0, "/workload/mtp_layers",
           "multi-token prediction is simulated, not executed yet; set it to 0");
   require(e.workload.attention == AttentionKernel::Flash, "/workload/attention",
@@ -45,6 +47,7 @@ LayerShape layer_shape(const Experiment& e) {
   s.heads = v.query_heads;
   s.head_size = e.model.attention.head_size;
   if (v.query_key_normed > 0) s.qk_norm = e.model.attention.qk_norm;
+  s.rotary = e.workload.whole_layers();
   s.kv_heads = v.key_value_width / s.head_size;
   s.experts = v.experts;
   s.local_experts = v.local_experts;

@@ -17,6 +17,7 @@ struct LayerShape {
   std::int64_t heads = 0, kv_heads = 0;    // of this rank
   std::int64_t head_size = 0;
   QkNorm qk_norm = QkNorm::None;
+  bool rotary = false;  // queries and keys are turned by their positions (rotary_rule.hpp)
   std::int64_t experts = 0, local_experts = 0;
   std::int64_t row_copies = 0;     // blocks of rows that an expert works on
   std::int64_t shard = 0;          // S, of the expert's hidden size
@@ -40,6 +41,8 @@ struct LayerShape {
   // Elements of queries (keys: of keys) that one norm goes over, each with a weight of its own.
   std::int64_t query_norm() const { return qk_norm == QkNorm::Head ? head_size : query_width(); }
   std::int64_t key_norm() const { return qk_norm == QkNorm::Head ? head_size : key_width(); }
+  // Queries and keys that have no norms are turned once they are projected, others once they are normed.
+  bool turns_projections() const { return rotary && qk_norm == QkNorm::None; }
   // The parameters of attention, with which dense_weights begins.
   std::int64_t dense_parameters() const { return hidden * 2 * (query_width() + key_width()); }
   std::int64_t expert_parameters() const { return (gated ? 3 : 2) * hidden * shard; }  // of one expert

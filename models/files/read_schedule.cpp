@@ -240,7 +240,7 @@ Op read_op(const JsonReader& r, Schedule& s) {
   op.dependencies = append_dependencies(r.at("dependencies"), s);
   op.reads = append_operands(r.at("reads"), s);
   op.writes = append_operands(r.at("writes"), s);
-  constexpr Role sums = TensorKind::DenseGradients | TensorKind::ReplicatedGradients;
+  constexpr Role sums = TensorKind::DenseGradients | TensorKind::ReplicatedGradients | TensorKind::SharedGradient;
   const auto is_sum = [&](TensorId t) { return sums.covers(s.tensors[t]); };
   if (op.kind == OpKind::ParameterAllGather || std::ranges::any_of(s.writes_of(op), is_sum))
     std::swap(op.rows, op.gradients);  // one word of the file for both

@@ -121,11 +121,9 @@ EndVolumes end_volumes(const Experiment& e) {
   if (e.workload.extent != Extent::Model) return ends;
   ends.words = (e.model.vocabulary + e.parallelism.mp - 1) / e.parallelism.mp;
   ends.embedding_parameters = ends.words * e.model.hidden;
-  // On several stages tied weights count as two matrices.
-  const bool shared = e.model.tied_embeddings && e.parallelism.pp == 1;
-  ends.head_parameters = shared ? 0 : ends.embedding_parameters;
+  ends.head_parameters = e.model.tied_embeddings ? 0 : ends.embedding_parameters;
   ends.norm_parameters = e.model.hidden;
-  ends.embedding_twice = e.workload.mtp_layers > 0 && e.parallelism.pp > 1;
+  ends.embedding_twice = (e.model.tied_embeddings || e.workload.mtp_layers > 0) && e.parallelism.pp > 1;
   return ends;
 }
 

@@ -112,7 +112,7 @@ struct EndVolumes {
   std::int64_t embedding_parameters = 0;  // of this rank: words M
   std::int64_t head_parameters = 0;       // the same; 0 where its weights are the embedding's
   std::int64_t norm_parameters = 0;       // M of the final norm, on every rank
-  bool embedding_twice = false;           // on the last of several stages too, for multi-token prediction
+  bool embedding_twice = false;           // on the last of several stages too, for multi-token prediction or the head
   bool exist() const { return words > 0; }
   bool share_weights() const { return exist() && head_parameters == 0; }
 };

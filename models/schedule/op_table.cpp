@@ -581,7 +581,7 @@ constexpr auto entries = std::to_array<OpEntry>({
      .letter = '*',
      .colour = "#5b8fbf",
      .part = OpPart::Attention,
-     .small = {2, 4, "norms of queries and of keys; of each two gradients"},
+     .small = {4, 6, "norms and rotary positions of queries and of keys; norms: two gradients each"},
      .signatures = {{Phase::Forward, {QueryKeyValue, NormWeights}, {QueryKeyInput, {QueryKeyValue, "in place"}}},
                     {Phase::Backward,
                      {gradient_of(QueryKeyValue), QueryKeyInput, NormWeights},

@@ -15,6 +15,7 @@ constexpr double flash_backward = 2.5;  // times the forward flops: the scores a
 constexpr double scale_pass = 2, mask_pass = 2, softmax_pass = 2, softmax_backward_pass = 3;
 constexpr double gated_matrices = 3;
 constexpr int norm_gradients = 2;  // kernels: of the input, and of the weights
+constexpr int rotary_kernels = 2;  // of queries, and of keys
 
 // Backward: gradients of the input and of the weights.
 double passes(Phase phase) {
@@ -109,9 +110,17 @@ void OpWork::add_eager(KernelList& kernels, Phase phase, MemoryPasses& memory) c
 void OpWork::add_rotary(MemoryPasses& memory) const {
   if (!workload_.whole_layers()) return;
   const Attention& a = model_.attention;
-  const std::int64_t turned =
-      a.kind == AttentionKind::Latent ? (v_.query_heads + 1) * a.rope_size : v_.query_width + v_.key_value_width;
-  memory.add(static_cast<double>(2 * v_.sequence_tokens * turned) * size_);
+  const auto turn = [&](std::int64_t width) {
+    memory.add(static_cast<double>(2 * v_.sequence_tokens * width) * size_);
+  };
+  const bool latent = a.kind == AttentionKind::Latent;  // of which one key serves all heads
+  turn(latent ? v_.query_heads * a.rope_size : v_.query_width);
+  turn(latent ? a.rope_size : v_.key_value_width);
+}
+
+// Latent attention norms its low ranks, before it makes queries and keys of them.
+bool OpWork::turned_after_norm() const {
+  return v_.query_key_normed > 0 && model_.attention.kind != AttentionKind::Latent;
 }
 
 // Forward: all hidden numbers are read and one of each g - 1 written. Backward: these are read with the gradient, and
@@ -141,8 +150,10 @@ KernelWork OpWork::projection(Phase phase) const {
   KernelList kernels(products_);
   MemoryPasses memory;
   add_projections(kernels, phase);
-  add_rotary(memory);
-  return without_norm(of(kernels, memory), phase);
+  if (!turned_after_norm()) add_rotary(memory);
+  KernelWork work = without_norm(of(kernels, memory), phase);
+  if (turned_after_norm()) work.elsewhere += rotary_kernels;
+  return work;
 }
 
 KernelWork OpWork::up_projections() const {
@@ -162,7 +173,16 @@ KernelWork OpWork::attention_chunk(Phase phase) const {
 
 // Backward: the gradient of the result and the input are read, and that of the input is written.
 KernelWork OpWork::query_key_norm(Phase phase) const {
-  return memory((phase == Phase::Forward ? 2 : 3) * v_.query_key_normed_elements());
+  KernelWork work = memory((phase == Phase::Forward ? 2 : 3) * v_.query_key_normed_elements());
+  if (!turned_after_norm()) {
+    work.elsewhere = rotary_kernels;
+    return work;
+  }
+  MemoryPasses turns;
+  add_rotary(turns);
+  work.memory_traffic += turns.traffic;
+  work.memory_kernels += turns.kernels;
+  return work;
 }
 
 KernelWork OpWork::core_attention() const {

@@ -113,6 +113,8 @@ class OpWork {
   // Passes that the workload counts with whole layers.
   KernelWork without_norm(KernelWork work, Phase phase) const;  // which is an op of its own then
   void add_rotary(MemoryPasses& memory) const;
+  // Whether queries and keys are turned once they have their norms, and not once they are projected.
+  bool turned_after_norm() const;
   void add_activation(Phase phase, MemoryPasses& memory) const;
   KernelWork with_activated(KernelWork work, Phase phase, bool keeps, std::int64_t rows, std::int64_t columns) const;
   void add_flash(KernelList& kernels, Phase phase) const;

@@ -30,6 +30,28 @@ int copies_of(const Parallelism& groups, TensorKind kind) {
   }
 }
 
+// Parts of the share inside and outside the elements that `stages` stages have.
+void add_parts(const GradientShare& share, const GradientShare& on_stages, std::vector<GradientShare>& parts) {
+  const auto add = [&](std::int64_t first, std::int64_t last, int stages) {
+    const RowRange part{std::max(first, share.elements.first), std::min(last, share.elements.last)};
+    if (part.first < part.last) parts.push_back({share.tensor, part, share.copies * stages});
+  };
+  if (share.tensor != on_stages.tensor) return parts.push_back(share);
+  const RowRange shared = on_stages.elements;
+  add(share.elements.first, shared.first, 1);
+  add(shared.first, shared.last, on_stages.copies);
+  add(shared.last, share.elements.last, 1);
+}
+
+// The gradient of an embedding that the stage exchanges with another one; no tensor where it has none.
+GradientShare exchanged_embedding(const Schedule& s, int rank_class) {
+  for (const Op& op : s.ops)
+    if (op.kind == OpKind::Residual && s.class_of(op) == rank_class &&
+        s.tensors[s.reads_of(op).front()].kind == TensorKind::SharedGradient)
+      return {s.writes_of(op).front(), op.gradients, 2};
+  return {};
+}
+
 }  // namespace
 
 IdVector<TensorId, std::vector<RowRange>> updated_ranges(const Schedule& schedule, int rank_class, int rank) {
@@ -42,10 +64,11 @@ IdVector<TensorId, std::vector<RowRange>> updated_ranges(const Schedule& schedul
 
 std::vector<GradientShare> gradient_shares(const Schedule& schedule, int rank_class, int rank) {
   std::vector<GradientShare> shares;
+  const GradientShare exchanged = exchanged_embedding(schedule, rank_class);
   IdVector<TensorId, bool> scattered(schedule.tensors.size());
   const auto add = [&](TensorId tensor, RowRange elements, int in_as_many) {
     const int copies = copies_of(schedule.groups, schedule.tensors[tensor].kind) / in_as_many;
-    if (elements.size() > 0) shares.push_back({tensor, elements, copies});
+    if (elements.size() > 0) add_parts({tensor, elements, copies}, exchanged, shares);
   };
   for (const Op& op : schedule.ops) {
     if (!scatters_gradients(op) || schedule.class_of(op) != rank_class) continue;

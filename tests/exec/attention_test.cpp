@@ -77,6 +77,12 @@ LayerShape attention_shape(int samples, int sequence, int heads, int kv_heads) {
   return s;
 }
 
+LayerShape turned_by_position(LayerShape s) {
+  s.head_size = 4;
+  s.rotary = true;
+  return s;
+}
+
 }  // namespace
 
 TEST_CASE("Attention of one head of size 1, by hand") {
@@ -105,7 +111,8 @@ TEST_CASE("Attention is causal and keeps samples apart") {
 }
 
 TEST_CASE("Attention by chunks of positions is the same attention") {
-  const LayerShape shape = attention_shape(2, 75, 4, 2);  // more than one block of queries in a chunk
+  LayerShape shape = attention_shape(2, 75, 4, 2);  // more than one block of queries in a chunk
+  if (GENERATE(false, true)) shape = turned_by_position(shape);
   AttentionRun whole(shape), chunked(shape, GENERATE(2, 3));
   whole.forward();
   chunked.forward();
@@ -114,8 +121,9 @@ TEST_CASE("Attention by chunks of positions is the same attention") {
 }
 
 TEST_CASE("Attention's gradients are those of finite differences, chunked or not") {
-  const LayerShape shape = GENERATE(attention_shape(1, 7, 2, 2), attention_shape(2, 4, 4, 2),
-                                    attention_shape(1, 5, 4, 1), attention_shape(1, 70, 1, 1));
+  const LayerShape shape =
+      GENERATE(attention_shape(1, 7, 2, 2), attention_shape(2, 4, 4, 2), attention_shape(1, 5, 4, 1),
+               attention_shape(1, 70, 1, 1), turned_by_position(attention_shape(2, 7, 4, 2)));
   AttentionRun run(shape, GENERATE(1, 3));
   run.forward();
   run.backward();

@@ -1,5 +1,6 @@
 // The MPI transport and what runs over it. All processes of mpirun run all cases in the same order; figures are summed
 // over them, so that all see the failure of one.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -18,6 +19,7 @@
 #include "tests/conformance/conformance.hpp"
 #include "tests/conformance/host_backend.hpp"
 #include "tests/exec/transport_checks.hpp"
+#include "tests/support/experiments.hpp"
 #include "tests/support/random_plans.hpp"
 
 using namespace dovetail;
@@ -282,6 +284,28 @@ TEST_CASE("Trainings over MPI have the losses of the sequential one") {
     CHECK(r.weight_error <= tolerance);
     CHECK(r.ok);
   }
+}
+
+TEST_CASE("Tied embeddings on the first and the last process's stage train over MPI as in sequence") {
+  Experiment e = round_numbers(4);
+  const int stages = std::min(4, world().size()), ranks = world().size() / stages;
+  e.cluster.nodes = stages;
+  e.cluster.gpus_per_node = ranks;
+  e.parallelism = {.dp = ranks, .mp = 1, .ep = ranks, .esp = 1, .pp = stages};
+  e.model.vocabulary = 10;
+  e.model.tied_embeddings = true;
+  e.workload.extent = Extent::Model;
+  e.workload.batch = 2;
+  Plan plan;
+  plan.micro_batches = 2;
+  plan.zero = 1;
+  const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
+  const auto transport = transport_of(*schedule);
+  ModelData data = random_model_data(e, 5, plan.micro_batches);
+  const auto executor = make_host_executor(e, schedule, Element::Double, data, {}, *transport);
+  const TrainingReport r = train(*executor, e, *schedule, std::move(data), {5, 5, true, 1e-12});
+  CHECK(r.loss_error <= 1e-12);
+  CHECK(r.weight_error <= 1e-12);
 }
 
 TEST_CASE("A step over MPI differs from the reference by as much as one between threads") {

@@ -184,6 +184,32 @@ TEST_CASE("A training goes on with ZeRO-1, whose weights may be gathered in the 
   CHECK(r.weight_error <= 1e-12);
 }
 
+TEST_CASE("Tied embeddings train on several stages as in sequence, and both ends keep the same weights") {
+  Experiment e = small_language_model(GENERATE(1, 2));
+  e.model.tied_embeddings = true;
+  e.model.layers = e.workload.layers = 4;
+  e.workload.batch = 4;
+  e.parallelism.pp = GENERATE(2, 4);
+  e.cluster.nodes *= e.parallelism.pp;
+  Plan plan;
+  plan.micro_batches = 2;
+  plan.zero = GENERATE(0, 1);
+  CAPTURE(e.parallelism.mp, e.parallelism.pp, plan.zero);
+  HostTraining training(e, plan, Element::Double);
+  const TrainingReport r = training.train(20);
+  CHECK(r.losses.back() < r.losses.front());
+  CHECK(r.loss_error <= 1e-12);
+  CHECK(r.weight_error <= 1e-12);
+  const Schedule& s = training.schedule();
+  std::vector<TensorId> ends;
+  for (const TensorId id : s.tensors.ids())
+    if (s.tensors[id].kind == TensorKind::EmbeddingWeights) ends.push_back(id);
+  REQUIRE(ends.size() == 2);
+  const auto ranks = static_cast<std::size_t>(s.groups.stage_ranks()), last = ranks * (s.classes.size() - 1);
+  for (std::size_t rank = 0; rank < ranks; ++rank)
+    CHECK(training.executor().values(rank, ends[0]) == training.executor().values(last + rank, ends[1]));
+}
+
 TEST_CASE("Random plans train as the reference does") {
   Random random(37);
   for (int run = 0; run < 40;) {

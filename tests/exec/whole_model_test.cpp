@@ -64,6 +64,25 @@ TEST_CASE("An output head with the embedding's weights: one matrix, whose gradie
   check_numerics(e, plan);
 }
 
+TEST_CASE("Tied embeddings at both ends of a pipeline have the sum of both gradients, which counts once in the norm") {
+  const int mp = GENERATE(1, 2), pp = GENERATE(2, 4);
+  Experiment e = whole_model(mp, 4);
+  e.model.tied_embeddings = true;
+  e.model.vocabulary = 22;
+  e.workload.batch = 4;
+  e.workload.clip_gradients = .01;
+  e.parallelism.pp = pp;
+  e.cluster.nodes *= pp;
+  Plan plan = chunked_plan(GENERATE(Scope::Moe, Scope::Block), GENERATE(GradSync::After, GradSync::FixedChunks));
+  plan.gradient_chunk_bytes = 4 * 150;
+  plan.micro_batches = 4;
+  plan.zero = GENERATE(0, 1);
+  plan.pipeline_schedule = pp == 2 ? PipelineSchedule::Interleaved : PipelineSchedule::OneForwardOneBackward;
+  plan.virtual_stages = pp == 2 ? 2 : 1;
+  CAPTURE(mp, pp, plan.zero, name_in(grad_sync_names, plan.grad_sync));
+  check_numerics(e, plan);
+}
+
 TEST_CASE("A whole model with dense layers and shared experts, in a pipeline of micro-batches") {
   Experiment e = whole_model(GENERATE(1, 2), 3);
   e.model.dense_hidden = 20;

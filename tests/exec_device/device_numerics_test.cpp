@@ -86,6 +86,23 @@ TEST_CASE("Rows that are sent to the experts again, in steps, arrive on a device
   check_on_device(*device, e, plan, {Stored::Double, true, false, 1});
 }
 
+TEST_CASE("Tied embeddings at both ends of a pipeline, on one device and on several") {
+  const auto device = make_loop_device();
+  const int pp = GENERATE(2, 3);
+  Experiment e = round_numbers(3);
+  e.cluster.nodes = pp;
+  e.parallelism = {.dp = 2, .mp = 1, .ep = 2, .esp = 1, .pp = pp};
+  e.model.vocabulary = 10;
+  e.model.tied_embeddings = true;
+  e.workload.extent = Extent::Model;
+  e.workload.batch = 2;
+  Plan plan;
+  plan.micro_batches = 2;
+  plan.zero = GENERATE(0, 1);
+  check_on_device(*device, e, plan, {Stored::Double, true, false, 1});
+  check_on_devices(e, plan, {Stored::Double, true, false, 1});
+}
+
 TEST_CASE("Clipped gradients of a whole model with norms of queries and keys, on one device and on several") {
   const auto device = make_loop_device();
   const int mp = GENERATE(1, 2), pp = GENERATE(1, 2);
@@ -94,7 +111,7 @@ TEST_CASE("Clipped gradients of a whole model with norms of queries and keys, on
   e.parallelism = {.dp = 4 / mp, .mp = mp, .ep = 2, .esp = 1, .pp = pp, .edp = 2};
   e.model.expert_kind = ExpertKind::Gated;
   e.model.vocabulary = 10;
-  e.model.attention.qk_norm = mp == 1 ? GENERATE(QkNorm::Head, QkNorm::Width) : QkNorm::Head;
+  e.model.attention.qk_norm = mp == 1 ? GENERATE(QkNorm::None, QkNorm::Head, QkNorm::Width) : QkNorm::Head;
   e.workload.extent = Extent::Model;
   e.workload.clip_gradients = .01;
   e.workload.batch = 2;

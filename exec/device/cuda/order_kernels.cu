@@ -1,15 +1,18 @@
-// Kernels of encode, decode and the attention's softmax: what the bodies become on a GPU.
+// Kernels of encode, decode, rotary positions and the attention's softmax: what the bodies become on a GPU.
 #include "exec/device/attention_bodies.hpp"
 #include "exec/device/cuda/launch.cuh"
 #include "exec/device/order_bodies.hpp"
+#include "exec/device/rotary_bodies.hpp"
 
 namespace dovetail::exec {
 
-#define DOVETAIL_KERNELS(Scalar)            \
-  DOVETAIL_KERNEL(CausalSoftmax<Scalar>);   \
-  DOVETAIL_KERNEL(SoftmaxBackward<Scalar>); \
-  DOVETAIL_KERNEL(FillSlots<Scalar>);       \
-  DOVETAIL_KERNEL(CollectSlots<Scalar>);    \
+#define DOVETAIL_KERNELS(Scalar)                         \
+  DOVETAIL_KERNEL(CausalSoftmax<Scalar>);                \
+  DOVETAIL_KERNEL(SoftmaxBackward<Scalar>);              \
+  DOVETAIL_KERNEL(TurnHeads<Scalar, 1>);                 \
+  DOVETAIL_KERNEL(TurnHeads<Scalar, pack_size<Scalar>>); \
+  DOVETAIL_KERNEL(FillSlots<Scalar>);                    \
+  DOVETAIL_KERNEL(CollectSlots<Scalar>);                 \
   DOVETAIL_KERNEL(ScoreGradients<Scalar>)
 
 DOVETAIL_KERNELS(double);

@@ -35,4 +35,7 @@ TensorId head_backward(StepContext& c, const SavedEnds& saved, TensorId past);
 void predict_forward(StepContext& c, int layer, TensorId output, TensorId tokens, SavedHead& saved);
 TensorId predict_backward(StepContext& c, int layer, SavedHead saved, TensorId past);
 
+// Both ways between the two stages that have the embedding: each adds the gradient of the other to its own.
+void exchange_embedding_gradients(StepContext& c);
+
 }  // namespace dovetail::builder

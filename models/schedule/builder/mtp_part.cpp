@@ -1,7 +1,5 @@
 #include "models/schedule/builder/mtp_part.hpp"
 
-#include <array>
-
 #include "models/schedule/builder/gather_tokens.hpp"
 #include "models/schedule/builder/norm_part.hpp"
 
@@ -72,36 +70,6 @@ TensorId mtp_input_backward(StepContext& c, int layer, TensorId d_input, TensorI
   }
   look_up_backward(c, layer, mtp_norm_backward(c, layer, MtpNorm::Embedding, saved.embedded, d_both), tokens);
   return mtp_norm_backward(c, layer, MtpNorm::Before, saved.before, d_both);
-}
-
-void exchange_embedding_gradients(StepContext& c) {
-  const std::array stages{0, c.stages() - 1};
-  std::array<TensorId, 2> arriving;
-  std::array<OpId, 2> sent;  // before a stage adds to what it sends
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    c.enter(stages[i], 0);
-    arriving[i] =
-        c.arriving_gradients(TensorKind::SharedGradient, c.layers_of_stage().front(), c.ends().embedding_parameters);
-  }
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    c.enter(stages[i], 0);
-    const int layer = c.layers_of_stage().front();
-    Op o = c.op(OpKind::StageSend, Phase::Backward, layer, c.streams().send,
-                c.work(layer).send_gradients(c.ends().embedding_parameters));
-    o.gradients = c.embedding_gradients();
-    sent[i] = c.add(o, {c.dense_gradients()}, {arriving[1 - i]});
-  }
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    c.enter(stages[i], 0);
-    const int layer = c.layers_of_stage().front();
-    c.add(c.op(OpKind::StageReceive, Phase::Backward, layer, c.streams().receive,
-               ExchangeWork{Collective::None, GroupKind::Pp}),
-          {arriving[i]}, {arriving[i]});
-    Op o = c.op(OpKind::Residual, Phase::Backward, layer, c.streams().compute,
-                c.work(layer).add_gradients(c.ends().embedding_parameters));
-    o.gradients = c.embedding_gradients();
-    c.add(o, {arriving[i], c.dense_gradients()}, {c.dense_gradients()}, sent[i]);
-  }
 }
 
 }  // namespace dovetail::builder

@@ -19,7 +19,4 @@ TensorId mtp_input_forward(StepContext& c, int layer, TensorId before, TensorId 
 // From the gradient of the layer's input to that of `before`.
 TensorId mtp_input_backward(StepContext& c, int layer, TensorId d_input, TensorId tokens, SavedPrediction saved);
 
-// Both ways between the two stages that have the embedding: each adds the gradient of the other to its own.
-void exchange_embedding_gradients(StepContext& c);
-
 }  // namespace dovetail::builder

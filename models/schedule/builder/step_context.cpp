@@ -17,6 +17,20 @@ std::size_t op_estimate(const Experiment& e, const Plan& plan) {
          plan.gradient_slices.size() + 4;
 }
 
+// The last elements become a slice of their own. Both stages that hold the embedding then cut its gradient into the
+// same shards, so that each rank's shard of one is that of the same rank of the other. Megatron-LM has a bucket for it.
+void set_last_apart(std::vector<GradientSlice>& slices, std::int64_t elements) {
+  GradientSlice apart = slices.back();
+  apart.elements = elements;
+  for (std::int64_t left = elements; left > 0;) {
+    const std::int64_t taken = std::min(left, slices.back().elements);
+    slices.back().elements -= taken;
+    left -= taken;
+    if (slices.back().elements == 0) slices.pop_back();
+  }
+  slices.push_back(apart);
+}
+
 }  // namespace
 
 StepContext::StepContext(const Experiment& experiment, const Plan& plan)
@@ -71,11 +85,11 @@ void StepContext::add_streams(StreamIds& streams) {
 void StepContext::add_end_weights() {
   if (has_embedding()) end_weights_.embedding = persistent(TensorKind::EmbeddingWeights, 0, ends_.embedding_parameters);
   if (!has_head()) return;
-  end_weights_.head = ends_.share_weights() ? end_weights_.embedding
-                                            : persistent(TensorKind::HeadWeights, layers(), ends_.head_parameters);
+  if (!ends_.share_weights()) end_weights_.head = persistent(TensorKind::HeadWeights, layers(), ends_.head_parameters);
   end_weights_.norm = persistent(TensorKind::NormWeights, layers(), ends_.norm_parameters);
   if (ends_.embedding_twice)
     end_weights_.second_embedding = persistent(TensorKind::EmbeddingWeights, main_layers(), ends_.embedding_parameters);
+  if (ends_.share_weights()) end_weights_.head = embedding_weights();
 }
 
 void StepContext::add_weights(Stage& stage) {
@@ -106,6 +120,8 @@ void StepContext::add_weights(Stage& stage) {
   stage.slices = dovetail::gradient_slices(plan_, dense_elements(experiment_, layout_),
                                            size_of(experiment_.workload.gradient_dtype()), layout_);
   std::erase_if(stage.slices, [this](const GradientSlice& s) { return layout_.stage_of(s.layer) != stage_; });
+  if (plan_.zero > 0 && ends_.embedding_twice && holds_embedding())
+    set_last_apart(stage.slices, ends_.embedding_parameters);
   add_optimizer(stage);
 }
 

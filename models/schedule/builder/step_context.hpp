@@ -42,7 +42,7 @@ struct LayerWeightIds {
 // embedding's.
 struct EndWeightIds {
   TensorId embedding, head, norm;
-  TensorId second_embedding;  // on the last of several stages, for multi-token prediction
+  TensorId second_embedding;  // on the last of several stages, for multi-token prediction or for the head
 };
 
 // Counts of the rows of one layer and micro-batch: those of the rank's tokens, those that arrive from its peers, and
@@ -86,7 +86,7 @@ class StepContext {
   const EndWeightIds& end_weights() const { return end_weights_; }
   const EndVolumes& ends() const { return ends_; }
   bool has_embedding() const { return ends_.exist() && stage_ == 0; }
-  // On this stage, for its input or for multi-token prediction.
+  // On this stage, for its input, for multi-token prediction or for a head that shares it.
   TensorId embedding_weights() const {
     return has_embedding() ? end_weights_.embedding : end_weights_.second_embedding;
   }

@@ -75,6 +75,18 @@ ScheduleFile predicting_example() {
   return {e, {}, price_plan(e, {})};
 }
 
+// A whole model whose embedding two stages have, with the shards of its gradients.
+ScheduleFile tied_example() {
+  ScheduleFile file = pipelined_example();
+  Experiment& e = file.experiment;
+  e.parallelism = {.dp = 2, .mp = 1, .ep = 2, .esp = 1, .pp = 2, .edp = 1};
+  e.model.vocabulary = 10;
+  e.model.tied_embeddings = true;
+  e.workload.extent = Extent::Model;
+  file.plan.zero = 1;
+  return {e, file.plan, price_plan(e, file.plan)};
+}
+
 ScheduleFile read_text(const std::string& text) {
   return read_schedule(JsonFile::parse(text, "s.json"));
 }
@@ -83,7 +95,7 @@ ScheduleFile read_text(const std::string& text) {
 
 TEST_CASE("a schedule file read and written again is the same file, and predicts the same") {
   const ScheduleFile file = GENERATE(example(), pipelined_example(), sharded_example(true), sharded_example(false),
-                                     dropless_example(), dense_example(), predicting_example());
+                                     dropless_example(), dense_example(), predicting_example(), tied_example());
   const std::string text = to_json(file).dump(1);
   const ScheduleFile again = read_text(text);
   CHECK(to_json(again).dump(1) == text);
@@ -93,6 +105,10 @@ TEST_CASE("a schedule file read and written again is the same file, and predicts
   CHECK(again.priced.schedule->row_tile == file.plan.row_tile);
   for (const TensorId i : again.priced.schedule->tensors.ids())
     CHECK(again.priced.schedule->tensors[i].held == file.priced.schedule->tensors[i].held);
+  for (const OpId i : again.priced.schedule->ops.ids()) {  // one word of the file for both
+    CHECK(again.priced.schedule->ops[i].rows == file.priced.schedule->ops[i].rows);
+    CHECK(again.priced.schedule->ops[i].gradients == file.priced.schedule->ops[i].gradients);
+  }
 }
 
 TEST_CASE("a schedule file keeps activities that ops share, and changes of speed") {

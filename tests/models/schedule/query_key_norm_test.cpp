@@ -67,14 +67,36 @@ TEST_CASE("Norms of queries and keys: weights behind those of the layer, what is
   CHECK(elements_in(s, TensorKind::NormWeights) == 2 * 8 + weights);
   CHECK(elements_in(s, TensorKind::ReplicatedGradients) == 2 * 8 + weights + 8 * 4);  // with the router
   CHECK(elements_in(s, TensorKind::QueryKeyInput) == 16 * 16);
-  CHECK(op_of_pass(s, OpKind::QueryKeyNorm, Phase::Forward).memory_traffic() == Bytes(2 * 16 * 16 * 4));
+  // Once normed, queries and keys are turned by their positions: read and written again.
+  CHECK(op_of_pass(s, OpKind::QueryKeyNorm, Phase::Forward).memory_traffic() == Bytes((2 + 2) * 16 * 16 * 4));
   const Op& backward = op_of_pass(s, OpKind::QueryKeyNorm, Phase::Backward);
-  CHECK(backward.memory_traffic() == Bytes(3 * 16 * 16 * 4));
+  CHECK(backward.memory_traffic() == Bytes((3 + 2) * 16 * 16 * 4));
   CHECK(backward.gradients == RowRange{16, 16 + weights});
   // Two norms forward, and two gradients of each; all else is launched as before.
   if (scope == Scope::Block) return;
   CHECK(launched(s, Phase::Forward) == launched(plain, Phase::Forward) + 2);
   CHECK(launched(s, Phase::Backward) == launched(plain, Phase::Backward) + 4);
+}
+
+TEST_CASE("Queries and keys are turned by their positions where they are ready for the scores, by hand", "[rotary]") {
+  Experiment e = layer_with_norms();
+  const bool norms = GENERATE(false, true);
+  if (norms) e.model.attention.qk_norm = QkNorm::Head;
+  Plan plan;
+  plan.scope = Scope::Block;
+  plan.forward_degree = plan.backward_degree = 2;
+  const Schedule s = build_step(e, plan);
+  e.workload.extent = Extent::Layers;
+  const Schedule layers = build_step(e, plan);
+  for (const Phase phase : {Phase::Forward, Phase::Backward}) {
+    // A kernel each for queries and keys, which are read and written.
+    const Op& projection = op_of_pass(s, OpKind::Projection, phase);
+    CHECK(projection.memory_traffic() == (norms ? Bytes(0) : Bytes(2 * 16 * 16 * 4)));
+    CHECK(op_of_pass(layers, OpKind::Projection, phase).memory_traffic() == Bytes(0));
+    const int products = phase == Phase::Forward ? 1 : 2;  // those of queries, keys and values are one
+    CHECK(launches_of(projection) == products + (norms ? 0 : 2));
+    if (norms) CHECK(launches_of(op_of_pass(s, OpKind::QueryKeyNorm, phase)) == (phase == Phase::Forward ? 4 : 6));
+  }
 }
 
 TEST_CASE("Low ranks of latent attention have norms of their own") {
@@ -83,7 +105,8 @@ TEST_CASE("Low ranks of latent attention have norms of their own") {
   CHECK(elements_in(s, TensorKind::NormWeights) == 2 * 8 + 5 + 3);
   CHECK(elements_in(s, TensorKind::QueryKeyInput) == 16 * (5 + 3));
   CHECK(op_of_pass(s, OpKind::QueryKeyNorm, Phase::Forward).memory_traffic() == Bytes(2 * 16 * 8 * 4));
-  e.model.attention.q_rank = 0;  // queries are made at once
+  CHECK(launches_of(op_of_pass(s, OpKind::QueryKeyNorm, Phase::Forward)) == 2);  // turned by the projections after it
+  e.model.attention.q_rank = 0;                                                  // queries are made at once
   CHECK(elements_in(build_step(e, {}), TensorKind::QueryKeyInput) == 16 * 3);
   e.workload.extent = Extent::Layers;
   CHECK(elements_in(build_step(e, {}), TensorKind::QueryKeyInput) == 0);

@@ -8,6 +8,7 @@
 #include "models/schedule/launches.hpp"
 #include "models/schedule/operands.hpp"
 #include "models/schedule/schedule.hpp"
+#include "models/schedule/shards.hpp"
 #include "models/schedule/step_builder.hpp"
 #include "tests/support/experiments.hpp"
 
@@ -65,21 +66,90 @@ TEST_CASE("Memory of weights, gradients and Adam's states of a whole model, by h
   SECTION("two of them: attention and words in halves, the rest on both") {
     check_bytes(build_step(whole(2), {}), 0, 2 * (128 + 32 + 16 + 256) + 40 + 40 + 8);
   }
-  SECTION("an output head with the embedding's weights, on one stage") {
+  SECTION("an output head with the embedding's weights: on one stage one matrix, on several one at each end") {
     Experiment e = whole(1);
     const double flops = model_flops(e).active_parameters;
     e.model.tied_embeddings = true;
     check_bytes(build_step(e, {}), 0, 2 * (256 + 32 + 16 + 256) + 88);
     CHECK(model_flops(e).active_parameters == flops);
-    e = whole(1, 2);
+    e = whole(1, 4);
+    e.model.layers = e.workload.layers = 4;
     e.model.tied_embeddings = true;
-    check_bytes(build_step(e, {}), 1, 256 + 32 + 16 + 256 + 80 + 8);
+    const Schedule s = build_step(e, {});
+    check_bytes(s, 0, 256 + 32 + 16 + 256 + 80);
+    check_bytes(s, 1, 256 + 32 + 16 + 256);
+    check_bytes(s, 3, 256 + 32 + 16 + 256 + 80 + 8);
+    const auto arrives = [](const Tensor& t) { return t.kind == TensorKind::SharedGradient; };
+    CHECK(bytes_of(s, 0, arrives) == 80 * 4);
+    CHECK(bytes_of(s, 1, arrives) == 0);
+    CHECK(bytes_of(s, 3, arrives) == 80 * 4);
   }
   SECTION("two pipeline stages: the embedding on the first, head and final norm on the last") {
     const Schedule s = build_step(whole(1, 2), {});
     check_bytes(s, 0, 256 + 32 + 16 + 256 + 80);
     check_bytes(s, 1, 256 + 32 + 16 + 256 + 80 + 8);
   }
+}
+
+TEST_CASE("Tied embeddings at both ends of a pipeline exchange their gradients once a step, and update after that") {
+  Experiment e = whole(2, 4);
+  e.model.layers = e.workload.layers = 4;
+  e.model.tied_embeddings = true;
+  e.workload.batch = 2;
+  Plan plan;
+  plan.micro_batches = 2;
+  plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  const Schedule s = build_step(e, plan);
+  validate(s);
+  const auto of_embedding = [&](const Op& op) { return s.tensors[s.writes_of(op).front()].kind; };
+  std::vector<const Op*> sends;
+  for (const Op& op : s.ops)
+    if (op.kind == OpKind::StageSend && of_embedding(op) == TensorKind::SharedGradient) sends.push_back(&op);
+  REQUIRE(sends.size() == 2);  // of 5 words by 8 each, half of them on each mp rank
+  for (const Op* send : sends) {
+    CHECK(send->message() == Bytes(40 * 4));
+    CHECK(s.tensors[s.writes_of(*send).front()].rank_class == 3 - s.class_of(*send));
+  }
+  for (const int stage : {0, 3}) {
+    // The head and the embedding add to one range; the sum of both stages reads it last, before the update.
+    RowRange sum;
+    std::vector<OpKind> order;
+    for (const Op& op : s.ops) {
+      if (s.class_of(op) != stage) continue;
+      if (op.kind == OpKind::Residual && s.tensors[s.reads_of(op).front()].kind == TensorKind::SharedGradient) {
+        sum = op.gradients;
+        CHECK(op.memory_traffic() == Bytes(3 * 40 * 4));  // two are read and one is written
+        order.push_back(op.kind);
+      }
+      if (op.kind == OpKind::GradientNorm || op.kind == OpKind::Update) order.push_back(op.kind);
+    }
+    CHECK(order == std::vector{OpKind::Residual, OpKind::GradientNorm, OpKind::Update});
+    const OpKind adds = stage == 0 ? OpKind::Embedding : OpKind::OutputHead;
+    for (const Op& op : s.ops)
+      if (op.kind == adds && op.phase == Phase::Backward && s.class_of(op) == stage) CHECK(op.gradients == sum);
+  }
+}
+
+TEST_CASE("With ZeRO-1 a rank updates the same shard of a tied embedding on both stages") {
+  Experiment e = whole(1, 2);
+  e.model.tied_embeddings = true;
+  Plan plan;
+  plan.zero = 1;
+  plan.grad_sync = GENERATE(GradSync::After, GradSync::WithDense, GradSync::FixedChunks);
+  plan.gradient_chunk_bytes = 4 * 150;
+  const Schedule s = build_step(e, plan);
+  validate(s);
+  // A layer has 256 dense parameters, and the embedding of 80 follows it: four ranks have 20 of these each.
+  for (int rank = 0; rank < 4; ++rank)
+    for (int stage : {0, 1}) {
+      std::vector<RowRange> shards;
+      for (const GradientShare& share : gradient_shares(s, stage, rank))
+        if (s.tensors[share.tensor].kind == TensorKind::DenseGradients && share.elements.first >= 256) {
+          shards.push_back(share.elements);
+          CHECK(share.copies == 2);
+        }
+      CHECK(shards == std::vector{RowRange{256 + 20 * rank, 256 + 20 * (rank + 1)}});
+    }
 }
 
 TEST_CASE("A vocabulary that the ranks do not divide is rounded up to as many words on each") {
