@@ -53,7 +53,7 @@ constexpr auto plan_examples = R"(Examples:
 
   A whole model in four pipeline stages on GPUs with less memory, planned by the unified planner:
     dovetail plan --cluster dgx-h100 --model deepseek-v3 --nodes 32 --system dovetail --set parallelism.pp=4 \
-      --set cluster.device.memory="64 GiB"
+      --set cluster.device.memory="72 GiB"
 
 Times are milliseconds. Memory is GiB. Exit code 3 says that no plan fits the memory of a GPU; the message names the
 missing bytes and the changes that would make a plan fit.)";
