@@ -114,7 +114,10 @@ std::optional<NetworkLoad> network_load(const Experiment& experiment, const Sche
       return std::nullopt;
     Experiment alike = experiment;
     alike.cluster.network->slow.clear();
-    alike.workload.message_sizes = MessageSizes::Padded;
+    if (schedule.node_ranks > 0)  // tokens that choose alike, since nobody pads such exchanges
+      alike.workload.routing = RoutingModel{};
+    else
+      alike.workload.message_sizes = MessageSizes::Padded;
     network = fold(alike, schedule);
     if (static_cast<std::size_t>(network.classes()) != schedule.classes.size()) return std::nullopt;
     return NetworkLoad(alike, schedule, std::move(network));

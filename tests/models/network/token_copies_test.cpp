@@ -214,6 +214,23 @@ TEST_CASE("Described networks carry the copies, and no more") {
   }
 }
 
+TEST_CASE("A schedule for all ranks alike is priced by uniform copies, where a network tells them apart") {
+  Experiment e = all_experts();
+  e.workload.top_k = 2;
+  e.workload.routing.kind = RoutingKind::Zipf;
+  resolve_capacity(e);
+  e.cluster.network = NetworkDescription{};
+  e.cluster.node_link = NodeLink::NvSwitch;
+  e.cluster.nics_per_node = 2;
+  e.cluster.node_bandwidth = e.cluster.nic_bandwidth = BytesPerSecond(1e9);
+  const PricedSchedule folded = price_plan(e, deduplicated());
+  e.workload.routing.kind = RoutingKind::Uniform;
+  const PricedSchedule uniform = price_plan(e, deduplicated());
+  REQUIRE(folded.schedule->ops.size() == uniform.schedule->ops.size());
+  for (const OpId i : folded.schedule->ops.ids())
+    if (folded.schedule->relays(folded.schedule->ops[i])) CHECK(folded.duration[i] == uniform.duration[i]);
+}
+
 TEST_CASE("Tokens of many go as often as the formula says") {
   Experiment e = all_experts();
   e.model.experts = 64;
