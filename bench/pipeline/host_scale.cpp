@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bench/cli/option_values.hpp"
 #include "bench/pipeline/hardware_notes.hpp"
 #include "bench/pipeline/notes.hpp"
@@ -46,6 +48,12 @@ void scale_down(Question& question, const exec::HostScale& scale, int seed, bool
       e.model.dense() ? "no experts" : fmt::format("{} experts", e.model.experts), e.model.hidden,
       e.model.dense() ? e.model.dense_hidden : e.model.expert_hidden, e.model.attention.heads,
       e.model.attention.head_size, scale.tokens_per_rank));
+  const auto of_groups = [](const std::string& set) { return set.starts_with("parallelism."); };
+  if (std::ranges::any_of(question.request.set, of_groups))
+    question.notes.push_back(fmt::format(
+        "groups of a run follow its ranks: mp and esp are 1 where they were 1, else the {} ranks of a node, "
+        "and dp {}, ep {} and edp {} are what is left",
+        e.cluster.gpus_per_node, e.parallelism.dp, e.parallelism.ep, e.parallelism.edp));
   add_run_differences(big, question.notes);
   question.notes.emplace_back(
       "ops of a run are predicted at, and held to, the times that they take alone: overlap is ideal");
