@@ -235,10 +235,11 @@ class Relay {
   void count(const Messages<Scalar>& sent) {
     const double number = size_of(DType::Fp32).value(), element = size_of(c_.tensor(c_.source()).dtype).value();
     const double row = static_cast<double>(shape_.hidden) * element + static_cast<double>(1 + places_) * number;
-    for (const Message<Scalar>& m : sent)
-      if (m.peer != own_)
-        c_.traffic.sent +=
-            static_cast<double>(std::ssize(m.rows) / row_size()) * row + static_cast<double>(m.heads.size()) * number;
+    for (const Message<Scalar>& m : sent) {
+      if (m.peer == own_) continue;
+      const std::int64_t rows = std::ssize(m.rows) / row_size();
+      c_.traffic.sent += static_cast<double>(rows) * row + static_cast<double>(m.heads.size()) * number;
+    }
   }
 
   OpContext<Scalar>& c_;

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <random>
 
+#include "models/base/errors.hpp"
 #include "models/question/expert_loads.hpp"
 
 namespace dovetail {
@@ -18,6 +19,7 @@ using Choices = std::vector<std::int32_t>;
 Choices dealt(const std::vector<std::int64_t>& loads, std::size_t top_k) {
   const auto all = static_cast<std::size_t>(std::accumulate(loads.begin(), loads.end(), std::int64_t{0}));
   const std::size_t tokens = all / top_k;
+  check(tokens > 0, "a draw for no token");
   Choices choices(all);
   std::size_t next = 0;
   for (std::size_t expert = 0; expert < loads.size(); ++expert)

@@ -22,7 +22,8 @@ Question scaled(std::vector<std::string> set) {
 }
 
 bool notes_groups(const Question& question) {
-  return std::ranges::any_of(question.notes, [](const std::string& note) { return note.starts_with("groups of a run"); });
+  return std::ranges::any_of(question.notes,
+                             [](const std::string& note) { return note.starts_with("groups of a run"); });
 }
 
 }  // namespace

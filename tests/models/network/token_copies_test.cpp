@@ -41,6 +41,13 @@ Plan deduplicated() {
   return plan;
 }
 
+void describe_network(Cluster& cluster) {
+  cluster.network = NetworkDescription{};
+  cluster.node_link = NodeLink::NvSwitch;
+  cluster.nics_per_node = 2;
+  cluster.node_bandwidth = cluster.nic_bandwidth = BytesPerSecond(1e9);
+}
+
 const Op& first_of(const Schedule& s, OpKind kind, Phase phase) {
   return *std::ranges::find_if(s.ops, [&](const Op& op) { return op.kind == kind && op.phase == phase; });
 }
@@ -195,10 +202,7 @@ TEST_CASE("Described networks carry the copies, and no more") {
   e.workload.top_k = 2;
   e.workload.sequence = 64;
   resolve_capacity(e);
-  e.cluster.network = NetworkDescription{};
-  e.cluster.node_link = NodeLink::NvSwitch;
-  e.cluster.nics_per_node = 2;
-  e.cluster.node_bandwidth = e.cluster.nic_bandwidth = BytesPerSecond(1e9);
+  describe_network(e.cluster);
   const Schedule s = build_schedule(e, deduplicated());
   NetworkLoad load(e, s, fold(e, s));
   const RankFlows flows(e, s);
@@ -219,10 +223,7 @@ TEST_CASE("A schedule for all ranks alike is priced by uniform copies, where a n
   e.workload.top_k = 2;
   e.workload.routing.kind = RoutingKind::Zipf;
   resolve_capacity(e);
-  e.cluster.network = NetworkDescription{};
-  e.cluster.node_link = NodeLink::NvSwitch;
-  e.cluster.nics_per_node = 2;
-  e.cluster.node_bandwidth = e.cluster.nic_bandwidth = BytesPerSecond(1e9);
+  describe_network(e.cluster);
   const PricedSchedule folded = price_plan(e, deduplicated());
   e.workload.routing.kind = RoutingKind::Uniform;
   const PricedSchedule uniform = price_plan(e, deduplicated());
