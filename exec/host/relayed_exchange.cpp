@@ -32,7 +32,8 @@ class Relay {
         nodes_(members_ / node_),
         index_(own_ % node_),
         local_(shape_.experts / members_),
-        room_(c.op.rows.size()) {}
+        room_(c.op.rows.size()),
+        width_(c.tensor(c.source()).elements / (shape_.experts * room_)) {}
 
   void to_experts() {
     places_ = shape_.top_k;
@@ -46,7 +47,7 @@ class Relay {
       for_each_place(row, [&](std::int64_t place) {
         if (owner(place) != own_) return;
         const std::int64_t at = (source * local_ + expert(place) % local_) * room_ + slot(place);
-        std::copy_n(elements(row), shape_.hidden, result + at * shape_.hidden);
+        std::copy_n(elements(row), width_, result + at * width_);
         if (tokens != nullptr) tokens[at] = row[0];
       });
     });
@@ -59,8 +60,8 @@ class Relay {
     Scalar* const result = c_.data(c_.result());
     std::fill_n(result, c_.tensor(c_.result()).elements, Scalar(0));
     for_each_row(here, [&](int relay, int /*source*/, const Scalar* row) {
-      std::copy_n(elements(row), shape_.hidden,
-                  result + first_row_at(static_cast<std::int64_t>(row[0]), relay / node_) * shape_.hidden);
+      std::copy_n(elements(row), width_,
+                  result + first_row_at(static_cast<std::int64_t>(row[0]), relay / node_) * width_);
     });
   }
 
@@ -83,11 +84,11 @@ class Relay {
         at = std::ssize(message_.rows);
         message_.heads[static_cast<std::size_t>(source)] += Scalar(1);
         message_.rows.push_back(static_cast<Scalar>(token));
-        message_.rows.insert(message_.rows.end(), elements, elements + relay_.shape_.hidden);
+        message_.rows.insert(message_.rows.end(), elements, elements + relay_.width_);
         return;
       }
       Scalar* const sum = message_.rows.data() + at + 1;
-      for (std::int64_t i = 0; i < relay_.shape_.hidden; ++i) sum[i] += elements[i];
+      for (std::int64_t i = 0; i < relay_.width_; ++i) sum[i] += elements[i];
     }
     Message<Scalar> take() { return std::move(message_); }
 
@@ -97,7 +98,7 @@ class Relay {
     std::vector<std::int64_t> at_;  // by token: its sum among the rows; -1: none yet
   };
 
-  std::int64_t row_size() const { return 1 + places_ + shape_.hidden; }
+  std::int64_t row_size() const { return 1 + places_ + width_; }
   const Scalar* elements(const Scalar* row) const { return row + 1 + places_; }
   std::int64_t expert(std::int64_t place) const { return place / shape_.capacity; }
   std::int64_t owner(std::int64_t place) const { return expert(place) / local_; }
@@ -140,7 +141,7 @@ class Relay {
           if (goes) some = place;
         }
         if (some < 0) continue;
-        std::copy_n(c_.data(c_.source()) + (expert(some) * room_ + slot(some)) * shape_.hidden, shape_.hidden,
+        std::copy_n(c_.data(c_.source()) + (expert(some) * room_ + slot(some)) * width_, width_,
                     row.begin() + static_cast<std::ptrdiff_t>(1 + places_));
         out.append(0, row.data());
       }
@@ -179,7 +180,7 @@ class Relay {
         const std::int64_t first = std::int64_t{node * node_ + i} * local_;
         for (std::int64_t block = first; block < first + local_; ++block)
           for (std::int64_t at = block * room_; at < block * room_ + taken[static_cast<std::size_t>(block)]; ++at)
-            out.add(node, static_cast<std::int64_t>(tokens[at]), rows + at * shape_.hidden);
+            out.add(node, static_cast<std::int64_t>(tokens[at]), rows + at * width_);
       }
       messages.push_back(out.take());
     }
@@ -234,7 +235,7 @@ class Relay {
   // Tokens, places and numbers of rows are fp32.
   void count(const Messages<Scalar>& sent) {
     const double number = size_of(DType::Fp32).value(), element = size_of(c_.tensor(c_.source()).dtype).value();
-    const double row = static_cast<double>(shape_.hidden) * element + static_cast<double>(1 + places_) * number;
+    const double row = static_cast<double>(width_) * element + static_cast<double>(1 + places_) * number;
     for (const Message<Scalar>& m : sent) {
       if (m.peer == own_) continue;
       const std::int64_t rows = std::ssize(m.rows) / row_size();
@@ -245,8 +246,8 @@ class Relay {
   OpContext<Scalar>& c_;
   const LayerShape& shape_;
   int members_, own_, node_, nodes_, index_;
-  std::int64_t local_, room_;
-  std::int64_t places_ = 0;  // of a row
+  std::int64_t local_, room_, width_;  // width_: elements of a row as it is sent
+  std::int64_t places_ = 0;            // of a row
 };
 
 }  // namespace

@@ -179,7 +179,7 @@ Values moe_backward(const Sizes& s, const std::vector<Competitors>& all, const L
         round_row(s.rules.combine, d_output[i]);
         expert_backward(s, w, i / static_cast<Size>(c.shape.capacity), slots[i].input.data(), slots[i].expert,
                         d_output[i].data(), d_input[i].data(), gradient);
-        round_row(s.rules.dispatch, d_input[i]);
+        round_row(s.rules.dispatch_back, d_input[i]);
       }
     const Size entries = std::max(pass.routing[unit].size(), links.size());
     Values d_dispatch(entries), d_combine(entries);

@@ -9,7 +9,9 @@ namespace dovetail::exec {
 namespace {
 
 Wire sent_in(const Schedule& s, const Op& op) {
-  switch (s.tensors[s.reads_of(op).front()].dtype) {
+  const Tensor& sent = s.tensors[s.reads_of(op).front()];
+  if (sent.kind != TensorKind::Compressed) return Wire::Same;
+  switch (sent.dtype) {
     case DType::Bf16:
       return Wire::Bf16;
     case DType::Fp8:
@@ -25,12 +27,12 @@ ComputeRules rules_of(const Schedule& s) {
   ComputeRules rules;
   rules.micro_batches = s.micro_batches;
   for (const Op& op : s.ops) {
+    if (op.kind == OpKind::Dispatch && op.phase == Phase::Backward) rules.dispatch_back = sent_in(s, op);
     if (op.phase != Phase::Forward) continue;
     if (op.kind == OpKind::Attention) rules.token_chunks = std::max<int>(rules.token_chunks, op.chunk + 1);
     if (!entry_of(op.kind).exchanges_rows) continue;
-    const TensorId sent = s.reads_of(op).front();
-    if (s.tensors[sent].kind == TensorKind::Compressed)
-      (op.kind == OpKind::Dispatch ? rules.dispatch : rules.combine) = sent_in(s, op);
+    if (op.kind == OpKind::Dispatch) rules.dispatch = sent_in(s, op);
+    if (op.kind == OpKind::Combine) rules.combine = sent_in(s, op);
   }
   return rules;
 }

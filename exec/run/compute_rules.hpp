@@ -12,9 +12,10 @@ namespace dovetail::exec {
 struct ComputeRules {
   int token_chunks = 0;                              // where attention is chunked: into how many; else 0
   Wire dispatch = Wire::Same, combine = Wire::Same;  // formats in which rows are really sent
+  Wire dispatch_back = Wire::Same;                   // of gradients that go back from dispatched rows
   int micro_batches = 1;                             // each is gated by itself
 
-  ComputeRules exact() const { return {token_chunks, Wire::Same, Wire::Same, micro_batches}; }
+  ComputeRules exact() const { return {token_chunks, Wire::Same, Wire::Same, Wire::Same, micro_batches}; }
   bool rounds() const { return dispatch != Wire::Same || combine != Wire::Same; }
 };
 ComputeRules rules_of(const Schedule& schedule);

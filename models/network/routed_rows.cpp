@@ -111,9 +111,17 @@ double RoutedRows::computed(const StepPlace& at, int owner) const {
   return static_cast<double>(sum) / static_cast<double>(experts_ * tiles(copies * rows.size()));
 }
 
+// The rows that a kernel passes over: those that tokens send or get back, or those that are at their experts.
+RoutedRows::Share RoutedRows::share_of_passes(const Op& op) const {
+  constexpr Role of_tokens = TensorKind::Encoded | TensorKind::Combined;
+  const bool converts = op.kind == OpKind::Compress || op.kind == OpKind::Decompress;
+  const TensorId rows = op.kind == OpKind::Compress ? s_.reads_of(op).front() : s_.writes_of(op).front();
+  return !converts || of_tokens.covers(s_.tensors[rows].kind, false) ? Share::Sent : Share::Arrived;
+}
+
 RoutedRows::Share RoutedRows::share_of(const Op& op) const {
   const OpEntry& entry = entry_of(op.kind);
-  if (op.kernel() != nullptr && op.kernel()->row_traffic > Bytes(0)) return Share::Sent;
+  if (op.kernel() != nullptr && op.kernel()->row_traffic > Bytes(0)) return share_of_passes(op);
   if (entry.exchanges_rows) return Share::Exchanged;
   if (!entry.on_arrived) return Share::All;
   if (op.exchange() != nullptr) return Share::Arrived;

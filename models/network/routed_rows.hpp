@@ -45,6 +45,7 @@ class RoutedRows {
   enum class Share : std::uint8_t { All, Chosen, Sent, Exchanged, Arrived, Computed };
 
   Share share_of(const Op& op) const;
+  Share share_of_passes(const Op& op) const;
   Share share_of(const Tensor& tensor) const;
   double of_rank(Share share, const StepPlace& place, int rank) const;
   double of_largest(Share share, const StepPlace& place) const;

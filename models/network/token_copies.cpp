@@ -21,8 +21,14 @@ Bytes relayed_bytes(double rows, Bytes row, bool to_owners, int top_k, int sourc
   return rows * (row + numbers * size_of(DType::Fp32)) + sources * size_of(DType::Fp32);
 }
 
+Bytes row_bytes(const Schedule& schedule, const Op& op, int experts) {
+  const Tensor& sent = schedule.tensors[schedule.reads_of(op).front()];
+  return static_cast<double>(sent.elements / (experts * op.rows.size())) * size_of(sent.dtype);
+}
+
 TokenCopies::TokenCopies(const Experiment& experiment, const Schedule& schedule, std::int64_t capacity)
-    : e_(experiment),
+    : s_(schedule),
+      e_(experiment),
       group_(group_comb(schedule.groups, GroupKind::Ep)),
       node_(schedule.node_ranks),
       capacity_(capacity),
@@ -79,7 +85,7 @@ const TokenCopies::Tokens& TokenCopies::tokens(const StepPlace& place, int rank)
 Bytes TokenCopies::bytes(const Op& op, int from, int to) const {
   const bool to_experts = to_owners(op);
   const int source = to_experts ? from : to, target = to_experts ? to : from;
-  const Bytes row = static_cast<double>(e_.model.hidden) * size_of(e_.workload.dtype);
+  const Bytes row = row_bytes(s_, op, e_.model.experts);
   const int node = place(target) / node_;
   if (node != place(source) / node_)
     return relayed_bytes(tokens(op, source).to_node[static_cast<std::size_t>(node)], row, to_experts, e_.workload.top_k,
@@ -113,7 +119,7 @@ TokenCopies::Load TokenCopies::load_of(const Op& op, int rank) const {
   for (int i = 0; i < group_.size; ++i) arriving += tokens(op, member(rank, i)).to_rank[static_cast<std::size_t>(own)];
   const double copies = std::max(arriving, std::accumulate(chosen.to_rank.begin(), chosen.to_rank.end(), 0.0));
   return {std::max(sent.network, received.network), std::max(sent.inside, received.inside),
-          copies * static_cast<double>(e_.model.hidden) * size_of(e_.workload.dtype)};
+          copies * row_bytes(s_, op, e_.model.experts)};
 }
 
 double TokenCopies::to_nodes(const StepPlace& place, int rank) const {

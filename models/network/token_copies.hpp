@@ -18,6 +18,9 @@ namespace dovetail {
 // that it has of each rank it brings rows of.
 Bytes relayed_bytes(double rows, Bytes row, bool to_owners, int top_k, int sources);
 
+// A row of the op in the format that it is sent in.
+Bytes row_bytes(const Schedule& schedule, const Op& op, int experts);
+
 class TokenCopies {
  public:
   // `experiment`: of one micro-batch. `capacity`: rows that an expert takes of a rank.
@@ -49,6 +52,7 @@ class TokenCopies {
   int member(int rank, int place) const;
   int nodes() const { return group_.size / node_; }
 
+  const Schedule& s_;
   Experiment e_;
   Subgroup group_;
   int node_;  // members of the group on each node

@@ -186,7 +186,8 @@ constexpr std::array table{
          .group = Numerics,
          .search = Kept,
          .holds_rows = false,
-         .help = "Dispatched rows, and their gradients on the way back, are sent in this number format unless the "
+         .help = "Dispatched rows, and (but for node_deduplicated) their gradients on the way back, are sent in this "
+                 "number format unless the "
                  "activations are as small."},
     Knob{.name = "combine_wire",
          .type = choice<&Plan::combine_wire>(wire_names, said_of_wires),

@@ -98,8 +98,6 @@ void require_deduplicated(const RuledPlan& r) {
   refuse_unless(r.experiment.workload.gate.token_choice(),
                 fmt::format("contradicts the gate {}, where tokens do not choose",
                             name_in(gate_kind_names, r.experiment.workload.gate.kind)));
-  refuse_unless(p.dispatch_wire == Wire::Same, fmt::format("is not built yet with plan.dispatch_wire {}; built: same",
-                                                           name_in(wire_names, p.dispatch_wire)));
   refuse_unless(p.protocol == Protocol::Simple,
                 fmt::format("contradicts plan.protocol {}; expected simple", name_in(protocol_names, p.protocol)));
   deduplicating_ranks(p, r.experiment);
@@ -418,12 +416,11 @@ constexpr std::array rules{
              "With split peers, shadowed experts, repeated tokens or the model's expert_profile, knobs of rows and "
              "weights keep their defaults.",
              [](const RuledPlan& r) { require_built_together(r.plan, r.micro_batch); }},
-    PlanRule{"all_to_all",
-             "all_to_all all_to_all_levels all_to_all_implementation scores_at dispatch_wire protocol comm_sms",
+    PlanRule{"all_to_all", "all_to_all all_to_all_levels all_to_all_implementation scores_at protocol comm_sms",
              "An all-to-all that is linear or node_deduplicated has neither levels nor steps to fuse; the levels of "
              "others multiply up to the ranks and fit the nodes. With node_deduplicated tokens choose, messages are "
-             "routed (workload.message_sizes), experts apply the scores, and dispatch_wire and protocol keep their "
-             "defaults; comm_sms goes with it alone.",
+             "routed (workload.message_sizes), experts apply the scores, and protocol keeps its "
+             "default; comm_sms goes with it alone.",
              require_all_to_all},
     PlanRule{"message_sizes", "scope split all_to_all expert_sharding shadowed_experts",
              "Routed messages (workload.message_sizes) go with all-to-alls of chunks of rows that are linear or "

@@ -251,7 +251,7 @@ class Pricer {
   StepCost relayed_cost(const Op& op, const ExchangeWork& w) const {
     RelayKernel kernel;
     kernel.kind = to_owners(op) ? KernelKind::Dispatch : KernelKind::Combine;
-    kernel.row = static_cast<double>(e_.model.hidden) * size_of(e_.workload.dtype);
+    kernel.row = row_bytes(s_, op, e_.model.experts);
     kernel.tokens = layer_volumes(e_).tokens / s_.micro_batches;
     kernel.copies = std::llround(w.message / kernel.row);
     kernel.multiprocessors = s_.comm_sms > 0 ? s_.comm_sms : usual_multiprocessors;

@@ -355,6 +355,7 @@ ExchangeWork OpWork::gather_counts() const {
 KernelWork OpWork::convert(const ChunkRange& chunk, std::int64_t copies, Wire wire) const {
   KernelWork work = memory(copies * v_.all_to_all_elements(chunk));
   work.memory_traffic += static_cast<double>(copies) * wire_bytes(chunk, wire);
+  work.row_traffic = work.memory_traffic;
   return work;
 }
 

@@ -65,6 +65,10 @@ TEST_CASE("Tokens sent to a node once, beside other choices of a plan", "[dedupl
     extent = Extent::WholeLayers;
     plan.recompute = {GENERATE(Recompute::Full, Recompute::Moe, Recompute::Activation)};
   }
+  SECTION("rows in other formats on their way out") {
+    plan.dispatch_wire = GENERATE(Wire::Bf16, Wire::Fp8);
+    plan.restore = GENERATE(Restore::Keep, Restore::S4);
+  }
   SECTION("batched experts") {
     plan.expert_kernel = ExpertKernel::Batched;
   }
@@ -118,6 +122,7 @@ TEST_CASE("Ranks send as many copies as are simulated, op by op", "[deduplicated
   resolve_capacity(e);
   Plan plan = once_to_a_node(2, 1);
   plan.restore = Restore::S4;
+  plan.dispatch_wire = GENERATE(Wire::Same, Wire::Fp8);
   const auto [schedule, sent] = execute(e, plan);
   std::map<OpKind, double> all;
   for (const OpId i : sent.ids()) {

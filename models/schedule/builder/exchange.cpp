@@ -9,7 +9,7 @@ Op convert(StepContext& c, OpKind kind, const Op& of, std::int64_t copies) {
   Op o = of;
   o.kind = kind;
   o.stream = c.streams().compute;
-  o.work = c.work(of.layer).convert(chunk_of(of), copies, c.wire(of.kind));
+  o.work = c.work(of.layer).convert(chunk_of(of), copies, c.wire(of));
   return o;
 }
 
@@ -87,7 +87,7 @@ bool only_own(const StepContext& c, const Op& op) {
 }  // namespace
 
 TensorId compress(StepContext& c, const Op& op, TensorId input, TensorId buffer) {
-  const Wire wire = c.wire(op.kind);
+  const Wire wire = c.wire(op);
   if (wire == Wire::Same) return input;
   const TensorId output = c.chunked(TensorKind::Compressed, op, c.row_elements(op, wire), wire, buffer);
   c.add(convert(c, OpKind::Compress, op, 1), {input}, {output});
@@ -96,7 +96,7 @@ TensorId compress(StepContext& c, const Op& op, TensorId input, TensorId buffer)
 
 TensorId exchange(StepContext& c, const Op& op, TensorId input, TensorKind kind, TensorId buffer) {
   if (only_own(c, op)) return input;
-  const Wire wire = c.is_compressed(input) ? c.wire(op.kind) : Wire::Same;
+  const Wire wire = c.is_compressed(input) ? c.wire(op) : Wire::Same;
   const TensorKind sent = wire == Wire::Same ? kind : TensorKind::Compressed;
   if (!c.all_to_all_steps().empty()) {
     SteppedExchange exchange(c, op, sent, wire, buffer);

@@ -124,7 +124,7 @@ class ExpertPass {
   // Rows are compressed on the compute stream. There a chunk must not wait behind the work of all later ones, nor the
   // next chunk's work behind this one's reduction over shards.
   void bring_early(int i) {
-    if (c_.wire(phase_ == Phase::Forward ? OpKind::Combine : OpKind::Dispatch) == Wire::Same) return;
+    if (c_.wire(phase_ == Phase::Forward ? OpKind::Combine : OpKind::Dispatch, phase_) == Wire::Same) return;
     const int ready = gathers(c_) ? i - 1 : i;
     if (ready >= 0) bring(ready);
   }

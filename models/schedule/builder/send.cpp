@@ -18,7 +18,7 @@ TensorId send_rows(StepContext& c, const Op& chunk, const SendKinds& kinds, Tens
     t = rings.exchanged.add(
         exchange(c, op(kinds.exchange, c.streams().inter, {}), t, kinds.exchanged, rings.exchanged.next()));
   if (gathers(c)) {
-    const Wire wire = c.is_compressed(t) ? c.wire(kinds.exchange) : Wire::Same;
+    const Wire wire = c.is_compressed(t) ? c.wire(kinds.exchange, chunk.phase) : Wire::Same;
     const Work work = c.work(chunk.layer).esp(Collective::AllGather, chunk_of(chunk), wire);
     const Op gather = op(kinds.gather, c.streams().intra, work);
     const TensorKind kind = wire == Wire::Same ? kinds.gathered : TensorKind::Compressed;

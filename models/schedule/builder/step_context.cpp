@@ -186,7 +186,8 @@ Schedule StepContext::finish() {
   return schedule;
 }
 
-Wire StepContext::wire(OpKind exchange) const {
+Wire StepContext::wire(OpKind exchange, Phase phase) const {
+  if (deduplicates() && exchange == OpKind::Dispatch && phase == Phase::Backward) return Wire::Same;
   const Wire wire = exchange == OpKind::Combine ? plan_.combine_wire : plan_.dispatch_wire;
   if (wire == Wire::Same || groups_.ep == 1) return Wire::Same;
   return size_of(wire_dtype(wire)) < size_of(experiment_.workload.dtype) ? wire : Wire::Same;

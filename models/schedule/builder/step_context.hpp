@@ -79,8 +79,10 @@ class StepContext {
   EndWork end_work() { return {ends_, volumes(0), experiment_, writer_}; }
   // All tokens in one part or, where attention is chunked too, one part for each chunk.
   const std::vector<TokenPart>& parts(int layer) const { return parts_[static_cast<std::size_t>(layer)]; }
-  // The format in which this exchange sends rows; Same if another would not make them smaller.
-  Wire wire(OpKind exchange) const;
+  // The format in which this exchange sends rows; Same if another would not make them smaller, and for rows that are
+  // summed on their way back.
+  Wire wire(OpKind exchange, Phase phase) const;
+  Wire wire(const Op& exchange) const { return wire(exchange.kind, exchange.phase); }
   const StreamIds& streams() const { return here().streams; }
   const LayerWeightIds& weights(int layer) const { return weights_[static_cast<std::size_t>(layer)]; }
   const EndWeightIds& end_weights() const { return end_weights_; }

@@ -90,6 +90,19 @@ TEST_CASE("Flows of such an exchange: two for each rank") {
   CHECK(sent == 4 * 3 * 8 * number);
 }
 
+TEST_CASE("Rows go to the experts in another format, and come back as sums in their own") {
+  const Experiment e = all_experts();
+  Plan plan = deduplicated();
+  plan.dispatch_wire = Wire::Fp8;
+  const Schedule s = build_schedule(e, plan);
+  const TokenCopies copies(e, s, layer_volumes(e).capacity);
+  constexpr double small = 8 * (8 + 4 + 5 * number);  // 8 bytes and a scale
+  CHECK(copies.bytes(first_of(s, OpKind::Dispatch, Phase::Forward), 0, 2).value() == small + number);
+  CHECK(copies.load(first_of(s, OpKind::Dispatch, Phase::Forward), 0).rows.value() == 4 * 8 * (8 + 4));
+  CHECK(copies.bytes(first_of(s, OpKind::Dispatch, Phase::Backward), 2, 0).value() == back + number);
+  CHECK(copies.bytes(first_of(s, OpKind::Combine, Phase::Backward), 0, 2).value() == there + number);
+}
+
 TEST_CASE("Such an exchange takes the longer of what it does between nodes and inside") {
   const Experiment e = all_experts();  // 1 ms and 1 ns a byte, of which a rank's own part counts too
   const PricedSchedule p = price_plan(e, deduplicated());
@@ -168,6 +181,13 @@ TEST_CASE("Encoding and decoding take as long as their rows, one for each token 
   CHECK(traffic(rows_once, once, OpKind::Encode, Phase::Forward) == 2 * 2 * tokens);
   CHECK(traffic(rows_once, once, OpKind::Decode, Phase::Forward) == (2 + 2) * tokens);
   CHECK(traffic(rows_once, once, OpKind::Decode, Phase::Backward) == (2 + 3) * tokens);
+  Plan small = deduplicated();
+  small.dispatch_wire = Wire::Fp8;
+  const Schedule compressed = build_schedule(e, small);
+  const RoutedRows rows_small(e, compressed);
+  const double row_of_both = row + 8 + 4;  // as it is, and as it is sent
+  CHECK(traffic(rows_small, compressed, OpKind::Compress, Phase::Forward) == 2 * 8 * row_of_both);
+  CHECK(traffic(rows_small, compressed, OpKind::Decompress, Phase::Forward) == 4 * 8 * row_of_both);
   const auto held = [](const Schedule& s, TensorKind kind) {
     return std::ranges::find(s.tensors, kind, &Tensor::kind)->bytes().value();
   };
@@ -266,7 +286,7 @@ TEST_CASE("What cannot be deduplicated is refused by name") {
     p.expert_kernel = ExpertKernel::Batched;
   });
   says("needs plan.scores_at experts", [](Experiment&, Plan& p) { p.scores_at = ScoresAt::Decode; });
-  says("not built yet with plan.dispatch_wire bf16", [](Experiment&, Plan& p) { p.dispatch_wire = Wire::Bf16; });
+  says("not built yet with plan.combine_wire bf16", [](Experiment&, Plan& p) { p.combine_wire = Wire::Bf16; });
   says("contradicts plan.protocol by_size", [](Experiment&, Plan& p) { p.protocol = Protocol::BySize; });
   says("given, but plan.all_to_all is node_deduplicated", [](Experiment&, Plan& p) { p.all_to_all_levels = {2, 2}; });
   says("fused contradicts plan.all_to_all node_deduplicated",
