@@ -27,12 +27,13 @@ ComputeRules rules_of(const Schedule& s) {
   ComputeRules rules;
   rules.micro_batches = s.micro_batches;
   for (const Op& op : s.ops) {
-    if (op.kind == OpKind::Dispatch && op.phase == Phase::Backward) rules.dispatch_back = sent_in(s, op);
-    if (op.phase != Phase::Forward) continue;
-    if (op.kind == OpKind::Attention) rules.token_chunks = std::max<int>(rules.token_chunks, op.chunk + 1);
+    const bool forward = op.phase == Phase::Forward;
+    if (forward && op.kind == OpKind::Attention) rules.token_chunks = std::max<int>(rules.token_chunks, op.chunk + 1);
     if (!entry_of(op.kind).exchanges_rows) continue;
-    if (op.kind == OpKind::Dispatch) rules.dispatch = sent_in(s, op);
-    if (op.kind == OpKind::Combine) rules.combine = sent_in(s, op);
+    const Wire sent = sent_in(s, op);
+    if (sent == Wire::Same) continue;  // later steps of an exchange send what lies between
+    if (op.kind == OpKind::Dispatch) (forward ? rules.dispatch : rules.dispatch_back) = sent;
+    if (op.kind == OpKind::Combine && forward) rules.combine = sent;
   }
   return rules;
 }

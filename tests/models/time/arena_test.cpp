@@ -112,13 +112,17 @@ Ratio ratio(const Experiment& e, const Plan& plan) {
 }  // namespace
 
 TEST_CASE("planned memory of the shipped systems is within 2 % of the most that lives at one time") {
+  Experiment e = test::testbed_b(3);
+  for (Collective sharded :
+       {Collective::AllGather, Collective::ReduceScatter})  // of zero 1, which FSMoE did not measure
+    e.calibration.edit().collectives.push_back({sharded, LinkKind::Inter, 0, Seconds(1e-4), SecondsPerByte(1e-9), {}});
   for (const std::string& name : known_names("systems"))
     for (int degree : {1, 2, 4, 8}) {
       Plan plan = test::shipped_plan(name);
       if ((plan.scope == Scope::Layer || plan.split == Split::Peers) && degree > 1) continue;
       plan.forward_degree = plan.backward_degree = degree;
       INFO(name << ", degree " << degree);
-      const Ratio r = ratio(test::testbed_b(3), plan);
+      const Ratio r = ratio(e, plan);
       CHECK(r.all <= 1.02);
       CHECK(r.transient <= 1.02);
     }
