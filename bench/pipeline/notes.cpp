@@ -111,8 +111,6 @@ void add_run_differences(const Experiment& asked, std::vector<std::string>& note
                                 name_in(dtype_names, asked.workload.gradient_dtype())));
   if (!asked.parallelism.pipeline_layout.empty())
     notes.emplace_back("a run has few layers, in equal parts on all stages: parallelism.pipeline_layout is left out");
-  if (asked.workload.whole_layers())
-    notes.emplace_back("rotary positions are predicted but not executed: queries and keys are not turned in a run");
 }
 
 void add_stage_transfers(const Experiment& e, std::vector<std::string>& notes) {

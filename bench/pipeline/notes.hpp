@@ -16,7 +16,7 @@ void add_assumptions(const Experiment& experiment, std::vector<std::string>& not
 void add_bad_fits(const Calibration& calibration, std::vector<std::string>& notes);
 
 // A line for each thing that a run leaves out or does otherwise than the question asks: eager attention, layouts of
-// stages, rotary positions.
+// stages.
 void add_run_differences(const Experiment& asked, std::vector<std::string>& notes);
 
 // One line if stages are pipelined and what passes between them has no cost of its own.
