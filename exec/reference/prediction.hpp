@@ -1,5 +1,5 @@
-// A layer of multi-token prediction before and after what it has in common with any layer: its input of the output before
-// and the next words, and the norm of its own output.
+// A layer of multi-token prediction before and after what it has in common with any layer: its input of the output
+// before and the next words, and the norm of its own output.
 #pragma once
 #include "exec/reference/ends.hpp"
 

@@ -1,5 +1,5 @@
-// Layers of multi-token prediction, really executed: which word each position predicts, gradients by finite differences,
-// and steps and trainings that are those of the reference.
+// Layers of multi-token prediction, really executed: which word each position predicts, gradients by finite
+// differences, and steps and trainings that are those of the reference.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -138,6 +138,16 @@ TEST_CASE("Layers of multi-token prediction compute what the reference does", "[
   check_numerics(e, plan);
 }
 
+TEST_CASE("The output head's gradient is complete before it is reduced beside layers of multi-token prediction",
+          "[mtp]") {
+  const Experiment e = predicting(GENERATE(1, 2), GENERATE(1, 2), 3);
+  Plan plan = chunked_in_micro_batches(Scope::Moe, 2);
+  plan.grad_sync = GENERATE(GradSync::WithDense, GradSync::FixedChunks);
+  plan.gradient_chunk_bytes = 4 * 50;
+  INFO(describe(e, plan));
+  check_numerics(e, plan);
+}
+
 TEST_CASE("Multi-token prediction shares a tied embedding with the output head, and nothing counts twice", "[mtp]") {
   const int mp = GENERATE(1, 2), pp = GENERATE(1, 2), zero = GENERATE(0, 1);
   Experiment e = predicting(mp, pp, 2);
@@ -160,9 +170,9 @@ TEST_CASE("Layers of multi-token prediction compute the same again where plans r
   Experiment e = predicting(mp, 1, 2);
   if (GENERATE(false, true)) e.model.shared_experts = {2, 6, false};
   for (const Scope scope : {Scope::Layer, Scope::Moe, Scope::Block})
-    for (const EnumSet<Recompute> parts : {EnumSet{Recompute::Full}, EnumSet{Recompute::Norms},
-                                           EnumSet{Recompute::MpGather}, EnumSet{Recompute::Norms, Recompute::MpGather},
-                                           EnumSet{Recompute::Moe, Recompute::Attention}}) {
+    for (const EnumSet<Recompute> parts :
+         {EnumSet{Recompute::Full}, EnumSet{Recompute::Norms}, EnumSet{Recompute::MpGather},
+          EnumSet{Recompute::Norms, Recompute::MpGather}, EnumSet{Recompute::Moe, Recompute::Attention}}) {
       Plan plan = chunked_in_micro_batches(scope, 2);
       plan.pipeline_schedule = PipelineSchedule::Gpipe;
       plan.recompute = parts;
