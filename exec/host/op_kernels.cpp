@@ -5,6 +5,7 @@
 
 #include "exec/host/clipping.hpp"
 #include "exec/host/expert_ops.hpp"
+#include "exec/host/mtp_projection.hpp"
 #include "exec/host/query_key_norm.hpp"
 #include "exec/step/wire_format.hpp"
 #include "models/base/errors.hpp"
@@ -397,34 +398,6 @@ void backward_embedding(OpContext<Scalar>& c) {
                              dense_gradients(c));
 }
 
-// (L, 2M) by (2M, M / mp).
-template <class Scalar>
-Matrix<const Scalar> prediction_input(const OpContext<Scalar>& c) {
-  return read_matrix(c, roles::mtp_input, c.shape.sequence_tokens(), 2 * c.shape.hidden);
-}
-template <class Scalar>
-Matrix<const Scalar> prediction_weights(const OpContext<Scalar>& c) {
-  return {dense_weights(c) + parameters_before_projection(c), 2 * c.shape.hidden,
-          c.shape.hidden / c.schedule.groups.mp};
-}
-
-template <class Scalar>
-void forward_prediction(OpContext<Scalar>& c) {
-  const Matrix<const Scalar> weights = prediction_weights(c);
-  multiply(prediction_input(c), weights, write_matrix(c, roles::mtp_output, c.shape.sequence_tokens(), weights.cols));
-}
-
-template <class Scalar>
-void backward_prediction(OpContext<Scalar>& c) {
-  const Matrix<const Scalar> weights = prediction_weights(c);
-  const Matrix<const Scalar> d_columns =
-      read_matrix(c, gradient_of(roles::mtp_output), c.shape.sequence_tokens(), weights.cols);
-  multiply(transposed(prediction_input(c)), d_columns, Matrix<Scalar>(dense_gradients(c), weights.rows, weights.cols),
-           Into::Add);
-  multiply(d_columns, transposed(weights),
-           write_matrix(c, gradient_of(roles::mtp_input), c.shape.sequence_tokens(), weights.rows));
-}
-
 template <class Scalar>
 Matrix<const Scalar> head_input(const OpContext<Scalar>& c) {
   return read_matrix(c, roles::head_input, c.shape.sequence_tokens(), c.shape.hidden);
@@ -481,7 +454,7 @@ constexpr auto kernels = std::to_array<KernelEntry<Scalar>>(
      {OpKind::RestoreHidden, nullptr, restore_hidden<Scalar>},
      {OpKind::Norm, forward_norm<Scalar>, backward_norm<Scalar>},
      {OpKind::Embedding, forward_embedding<Scalar>, backward_embedding<Scalar>},
-     {OpKind::MtpProjection, forward_prediction<Scalar>, backward_prediction<Scalar>},
+     {OpKind::MtpProjection, forward_mtp_projection<Scalar>, backward_mtp_projection<Scalar>},
      {OpKind::OutputHead, forward_head<Scalar>, backward_head<Scalar>},
      {OpKind::LossStatistics, forward_loss_statistics<Scalar>, nullptr},
      {OpKind::Loss, forward_loss<Scalar>, nullptr},

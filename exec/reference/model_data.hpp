@@ -23,8 +23,8 @@ struct LayerWeights {
   Values dense_w1, dense_w2, dense_w3;
   // (2, M): before the attention, and after it; then of queries and of keys. Empty where the workload leaves norms out.
   Values norm;
-  // Of multi-token prediction: (2M, M), first the rows of the next words' embeddings; then `norm` goes on with the
-  // norms of the next words, of the output before and of its own output, M each.
+  // A layer of multi-token prediction has (2M, M), first the rows of the next words' embeddings; then `norm` goes on
+  // with the norms of the next words, of the output before and of its own output, M each.
   Values projection;
 };
 using Weight = Values LayerWeights::*;

@@ -18,7 +18,7 @@ namespace dovetail::exec {
 namespace {
 
 // The ranks of a model-parallel group hold the losses of all its words, so that the mean is that over all of them.
-// Those of multi-token prediction are added, as they are in the reference.
+// The means of multi-token prediction are added, as they are in the reference.
 double mean_loss(const Workload& workload, const Schedule& s, const RankValues& executor) {
   std::array<double, 2> sum_and_count{};
   for (std::size_t local = 0; local < executor.ranks().size(); ++local)

@@ -13,6 +13,7 @@ namespace dovetail::exec {
 // a smaller weight, and count no word past the end of a sample.)
 DOVETAIL_BOTH inline std::int64_t shifted_position(std::int64_t position, std::int64_t sequence,
                                                    std::int64_t distance) {
+  if (distance == 0) return position;  // kernels ask for each word of many rows
   const std::int64_t in_sample = position % sequence;
   return position - in_sample + (in_sample + distance) % sequence;
 }
