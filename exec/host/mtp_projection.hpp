@@ -18,8 +18,7 @@ Matrix<const Scalar> mtp_weights(const OpContext<Scalar>& c) {
 template <class Scalar>
 void forward_mtp_projection(OpContext<Scalar>& c) {
   const Matrix<const Scalar> weights = mtp_weights(c);
-  multiply(mtp_input(c), weights,
-           Matrix<Scalar>(c.write(roles::mtp_output), c.shape.sequence_tokens(), weights.cols));
+  multiply(mtp_input(c), weights, Matrix<Scalar>(c.write(roles::mtp_output), c.shape.sequence_tokens(), weights.cols));
 }
 
 // Adds to the gradient of the weights.
