@@ -178,6 +178,8 @@ void record_op(DeviceOp<Scalar>& op) {
       return record_norm(op);
     case OpKind::Embedding:
       return record_embedding(op);
+    case OpKind::MtpProjection:
+      return record_mtp_projection(op);
     case OpKind::OutputHead:
       return record_output_head(op);
     case OpKind::LossStatistics:

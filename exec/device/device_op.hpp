@@ -74,6 +74,8 @@ void record_norm(DeviceOp<Scalar>& op);
 template <class Scalar>
 void record_embedding(DeviceOp<Scalar>& op);
 template <class Scalar>
+void record_mtp_projection(DeviceOp<Scalar>& op);
+template <class Scalar>
 void record_output_head(DeviceOp<Scalar>& op);
 template <class Scalar>
 void record_loss_statistics(DeviceOp<Scalar>& op);

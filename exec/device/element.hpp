@@ -3,13 +3,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "exec/step/both.hpp"
 #include "models/base/errors.hpp"
-
-#ifdef __CUDACC__
-#define DOVETAIL_BOTH __host__ __device__
-#else
-#define DOVETAIL_BOTH
-#endif
 
 namespace dovetail::exec {
 

@@ -4,6 +4,7 @@
 
 #include "exec/device/launch.hpp"
 #include "exec/step/norm_rule.hpp"
+#include "exec/step/word_rule.hpp"
 #include "models/schedule/loss_statistics.hpp"
 
 namespace dovetail::exec {
@@ -150,10 +151,16 @@ struct DeviceWords {
   const Wide<Scalar>* tokens;  // (2, L)
   const std::int64_t* rows;
   std::int64_t positions, first, count;
-  DOVETAIL_BOTH std::int64_t word(std::int64_t position) const { return here(tokens[position]); }
-  DOVETAIL_BOTH std::int64_t next_word(std::int64_t position) const { return here(tokens[positions + position]); }
+  std::int64_t sequence, depth;  // words are so many positions further on, see shifted_position()
+  DOVETAIL_BOTH std::int64_t word(std::int64_t position) const { return here(tokens[shifted(position)]); }
+  DOVETAIL_BOTH std::int64_t next_word(std::int64_t position) const {
+    return here(tokens[positions + shifted(position)]);
+  }
 
  private:
+  DOVETAIL_BOTH std::int64_t shifted(std::int64_t position) const {
+    return shifted_position(position, sequence, depth);
+  }
   DOVETAIL_BOTH std::int64_t here(Wide<Scalar> token) const {
     const std::int64_t word = static_cast<std::int64_t>(token) - first;
     return 0 <= word && word < count ? word : -1;

@@ -8,11 +8,9 @@
 namespace dovetail::exec {
 namespace {
 
-// A layer's second norm has the second half.
 template <class Scalar>
 const Scalar* norm_weights(const DeviceOp<Scalar>& op) {
-  const bool second = op.find_read(TensorKind::MoeInput).exists();
-  return op.read(TensorKind::NormWeights) + (second ? op.shape.hidden : 0);
+  return op.read(TensorKind::NormWeights) + first_norm_weight(op);
 }
 
 // Adds the gradient that comes past the norm. Its chunks of tokens follow one another.
@@ -40,8 +38,32 @@ void rows_backward(const DeviceOp<Scalar>& op, NormRowsBackward<Scalar> body, st
   op.out.launch(body.cols, AddNormWeightParts<Scalar>{parts, segments, body.cols, d_weights});
 }
 
+// Multi-token prediction's input (T, 2M) has the results of two norms side by side.
+template <class Scalar>
+void input_norm_forward(const DeviceOp<Scalar>& op) {
+  const std::int64_t cols = op.shape.hidden;
+  op.out.launch(op.shape.tokens, NormRows<Scalar>{read_tokens(op, roles::before_mtp_norm),
+                                                  norm_weights(op),
+                                                  cols,
+                                                  op.write(TensorKind::MtpInput) + input_half(op) * cols,
+                                                  {},
+                                                  {1, 2 * cols}});
+}
+template <class Scalar>
+void input_norm_backward(const DeviceOp<Scalar>& op, const Scalar* d_input) {
+  const std::int64_t rows = op.shape.tokens, cols = op.shape.hidden;
+  Scalar* const d_normed = op.out.template scratch<Scalar>(rows * cols);
+  op.out.launch(rows, CopyColumns<Scalar>{d_input + input_half(op) * cols, 2 * cols, d_normed, cols, cols});
+  rows_backward(op,
+                NormRowsBackward<Scalar>{read_tokens(op, roles::before_mtp_norm), norm_weights(op), d_normed, cols,
+                                         write_tokens(op, gradient_of(roles::before_mtp_norm)), nullptr},
+                rows, op.write(TensorKind::ReplicatedGradients) + op.op.gradients.first);
+}
+
 template <class Scalar>
 void norm_backward(const DeviceOp<Scalar>& op) {
+  if (const TensorId d_input = op.find_read(gradient_of(TensorKind::MtpInput)); d_input.exists())
+    return input_norm_backward<Scalar>(op, op.data(d_input));
   Scalar* const d_x = write_tokens(op, gradient_of(roles::before_norm));
   rows_backward(op,
                 NormRowsBackward<Scalar>{read_tokens(op, roles::before_norm), norm_weights(op),
@@ -103,8 +125,35 @@ template <class Scalar>
 DeviceWords<Scalar> words_of(const DeviceOp<Scalar>& op) {
   const WordShare share = word_share(op);
   return {op.template read<Wide<Scalar>>(TensorKind::Tokens),
-          op.out.table(std::vector<std::int64_t>(op.rows.begin(), op.rows.end())), std::ssize(op.rows), share.first,
-          share.count};
+          op.out.table(std::vector<std::int64_t>(op.rows.begin(), op.rows.end())),
+          std::ssize(op.rows),
+          share.first,
+          share.count,
+          op.shape.sequence,
+          op.depth};
+}
+
+// (L, 2M) by (2M, M / mp).
+template <class Scalar>
+Matrix<const Scalar> prediction_input(const DeviceOp<Scalar>& op) {
+  return {op.read(roles::mtp_input), op.shape.sequence_tokens(), 2 * op.shape.hidden};
+}
+template <class Scalar>
+Matrix<const Scalar> prediction_weights(const DeviceOp<Scalar>& op) {
+  return {op.read(TensorKind::DenseWeights) + parameters_before_projection(op), 2 * op.shape.hidden,
+          op.shape.hidden / op.schedule.groups.mp};
+}
+
+template <class Scalar>
+void prediction_backward(const DeviceOp<Scalar>& op) {
+  const Matrix<const Scalar> weights = prediction_weights(op);
+  const std::int64_t rows = op.shape.sequence_tokens();
+  const Matrix<const Scalar> d_columns(op.read(gradient_of(roles::mtp_output)), rows, weights.cols);
+  const Matrix<Scalar> d_weights(op.write(TensorKind::DenseGradients) + op.op.gradients.first, weights.rows,
+                                 weights.cols);
+  op.out.multiply(product<Scalar>(transposed(prediction_input(op)), d_columns, d_weights, Into::Add));
+  const Matrix<Scalar> d_input(op.write(gradient_of(roles::mtp_input)), rows, weights.rows);
+  op.out.multiply(product<Scalar>(d_columns, transposed(weights), d_input));
 }
 
 template <class Scalar>
@@ -132,6 +181,7 @@ void head_backward(const DeviceOp<Scalar>& op) {
 template <class Scalar>
 void record_norm(DeviceOp<Scalar>& op) {
   if (op.op.phase == Phase::Backward) return norm_backward(op);
+  if (op.find_write(TensorKind::MtpInput).exists()) return input_norm_forward(op);
   op.out.launch(op.shape.tokens, NormRows<Scalar>{read_tokens(op, roles::before_norm), norm_weights(op),
                                                   op.shape.hidden, write_tokens(op, roles::normed)});
 }
@@ -164,6 +214,14 @@ void record_embedding(DeviceOp<Scalar>& op) {
 }
 
 template <class Scalar>
+void record_mtp_projection(DeviceOp<Scalar>& op) {
+  if (op.op.phase == Phase::Backward) return prediction_backward(op);
+  const Matrix<const Scalar> weights = prediction_weights(op);
+  const Matrix<Scalar> output(op.write(roles::mtp_output), op.shape.sequence_tokens(), weights.cols);
+  op.out.multiply(product<Scalar>(prediction_input(op), weights, output));
+}
+
+template <class Scalar>
 void record_output_head(DeviceOp<Scalar>& op) {
   if (op.op.phase == Phase::Backward) return head_backward(op);
   const Matrix<Scalar> logits(op.data(op.result()), op.shape.sequence_tokens(), op.words);
@@ -190,6 +248,7 @@ void record_loss(DeviceOp<Scalar>& op) {
 DOVETAIL_FOR_DEVICE(record_norm);
 DOVETAIL_FOR_DEVICE(record_query_key_norm);
 DOVETAIL_FOR_DEVICE(record_embedding);
+DOVETAIL_FOR_DEVICE(record_mtp_projection);
 DOVETAIL_FOR_DEVICE(record_output_head);
 DOVETAIL_FOR_DEVICE(record_loss_statistics);
 DOVETAIL_FOR_DEVICE(record_loss);

@@ -363,7 +363,7 @@ void record_expert(DeviceOp<Scalar>& op) {
 
 template <class Scalar>
 void record_dense_ffn(DeviceOp<Scalar>& op) {
-  const LayerShape s = ffn_shape(op.shape, op.read_tensor(TensorKind::DenseWeights).elements);
+  const LayerShape s = ffn_shape(op.shape, parameters_before_projection(op));
   const RowRange tokens{0, s.sequence_tokens()};
   const Scalar *const input = op.read(roles::ffn_input), *const weights =
                                                              op.read(TensorKind::DenseWeights) + s.dense_parameters();

@@ -1,6 +1,7 @@
 #include "exec/device/rank_regions.hpp"
 
 #include "exec/device/device_op.hpp"
+#include "exec/device/end_bodies.hpp"
 
 namespace dovetail::exec {
 
@@ -28,12 +29,20 @@ void RankRegions<Scalar>::record(const LocalSteps& steps) {
         out_->zero(scalars(step.to), step.to.count);
         break;
       case LocalKind::Copy:
-        out_->copy(at(step.to), at(step.from), bytes(step.to));
+        copy(step);
         break;
       case LocalKind::Add:
         record_sum<Scalar>(*out_, scalars(step.to), scalars(step.from), scalars(step.to), step.to.count);
         break;
     }
+}
+
+template <class Scalar>
+void RankRegions<Scalar>::copy(const LocalStep& step) {
+  const RowStrides& strides = step.strides;
+  if (strides.rows == 1) return out_->copy(at(step.to), at(step.from), bytes(step.to));
+  out_->launch(strides.rows,
+               CopyColumns<Scalar>{scalars(step.from), strides.from, scalars(step.to), strides.to, step.to.count});
 }
 
 template class RankRegions<double>;

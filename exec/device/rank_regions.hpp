@@ -34,6 +34,7 @@ class RankRegions {
 
  private:
   std::int64_t unit(const Region& region) const;  // bytes of an element
+  void copy(const LocalStep& step);
 
   Recorder* out_;
   const GroupMember* member_;

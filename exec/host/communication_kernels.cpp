@@ -24,7 +24,8 @@ class MemberExchange {
           std::fill_n(to, step.to.count, Scalar(0));
           break;
         case LocalKind::Copy:
-          std::copy_n(at(step.from), step.to.count, to);
+          for (std::int64_t row = 0; row < step.strides.rows; ++row)
+            std::copy_n(at(step.from) + row * step.strides.from, step.to.count, to + row * step.strides.to);
           break;
         case LocalKind::Add:
           std::transform(to, to + step.to.count, at(step.from), to, std::plus<Scalar>());

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "exec/step/matrix.hpp"
+#include "exec/step/word_rule.hpp"
 
 namespace dovetail::exec {
 
@@ -24,13 +25,15 @@ template <class Scalar>
 struct RankWords {
   const Scalar* tokens;                // (2, L): of each position, and the one after it
   std::span<const std::int64_t> rows;  // of each position
+  std::int64_t sequence, depth;        // words are so many positions further on, see shifted_position()
   std::int64_t first, count, ranks;
   std::int64_t positions() const { return std::ssize(rows); }
-  // The place among the rank's words of that at a position, or of the one after it; -1: another rank has it.
-  std::int64_t word(std::int64_t position) const { return here(tokens[position]); }
-  std::int64_t next_word(std::int64_t position) const { return here(tokens[positions() + position]); }
+  // The place among the rank's words of that of a position, or of the one after it; -1: another rank has it.
+  std::int64_t word(std::int64_t position) const { return here(tokens[shifted(position)]); }
+  std::int64_t next_word(std::int64_t position) const { return here(tokens[positions() + shifted(position)]); }
 
  private:
+  std::int64_t shifted(std::int64_t position) const { return shifted_position(position, sequence, depth); }
   std::int64_t here(Scalar token) const {
     const std::int64_t word = static_cast<std::int64_t>(token) - first;
     return 0 <= word && word < count ? word : -1;

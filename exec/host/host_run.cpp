@@ -27,7 +27,7 @@ int ranks_of(const Schedule& s, int rank_class) {
 // Bytes that random_model_data() makes, and compute_reference() once more: all weights and all inputs and outputs.
 double data_bytes(const Experiment& e, bool check_numerics) {
   double elements = 0;
-  for (int layer = 0; layer < e.workload.layers; ++layer) {
+  for (int layer = 0; layer < e.workload.all_layers(); ++layer) {
     const LayerVolumes v = layer_volumes(e, layer);
     elements += static_cast<double>(v.dense_parameters) * e.parallelism.mp + static_cast<double>(v.router_parameters) +
                 static_cast<double>(v.expert_parameters) * e.parallelism.ep * e.parallelism.esp;

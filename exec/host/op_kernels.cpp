@@ -5,6 +5,7 @@
 
 #include "exec/host/clipping.hpp"
 #include "exec/host/expert_ops.hpp"
+#include "exec/host/mtp_projection.hpp"
 #include "exec/host/query_key_norm.hpp"
 #include "exec/step/wire_format.hpp"
 #include "models/base/errors.hpp"
@@ -275,7 +276,7 @@ void host_sync(OpContext<Scalar>&) {}
 
 template <class Scalar>
 LayerShape ffn_shape(const OpContext<Scalar>& c) {
-  return ffn_shape(c.shape, c.read_tensor(TensorKind::DenseWeights).elements);
+  return ffn_shape(c.shape, parameters_before_projection(c));
 }
 
 template <class Scalar>
@@ -344,23 +345,35 @@ const Scalar* tokens_of_any_part(const OpContext<Scalar>& c, TensorId id) {
 template <class Scalar>
 RankWords<Scalar> words_of(const OpContext<Scalar>& c) {
   const WordShare share = word_share(c);
-  return {c.read(TensorKind::Tokens), c.rows, share.first, share.count, share.ranks};
+  return {c.read(TensorKind::Tokens), c.rows, c.shape.sequence, c.depth, share.first, share.count, share.ranks};
 }
 
 template <class Scalar>
 NormRow<Scalar> norm_weights(const OpContext<Scalar>& c) {
-  // A layer's second norm has the second half.
-  const std::int64_t skipped = c.find_read(TensorKind::MoeInput).exists() ? c.shape.hidden : 0;
-  return {c.read(TensorKind::NormWeights) + skipped, c.shape.hidden};
+  return {c.read(TensorKind::NormWeights) + first_norm_weight(c), c.shape.hidden};
+}
+
+// (T, M), the half of multi-token prediction's input that a norm of it makes.
+template <class Scalar>
+Matrix<Scalar> half_of_input(const OpContext<Scalar>& c, TensorId id) {
+  const std::int64_t half = input_half(c) * c.shape.hidden;
+  return matrix(c, id, c.shape.tokens, 2 * c.shape.hidden).cols_from(half, c.shape.hidden);
 }
 
 template <class Scalar>
 void forward_norm(OpContext<Scalar>& c) {
+  if (c.find_write(TensorKind::MtpInput).exists())
+    return norm_forward<Scalar>(norm_weights(c), read_tokens(c, roles::before_mtp_norm),
+                                half_of_input(c, c.write_id(TensorKind::MtpInput)));
   norm_forward<Scalar>(norm_weights(c), read_tokens(c, roles::before_norm), write_tokens(c, roles::normed));
 }
 
 template <class Scalar>
 void backward_norm(OpContext<Scalar>& c) {
+  if (const TensorId d_input = c.find_read(gradient_of(TensorKind::MtpInput)); d_input.exists())
+    return norm_backward<Scalar>(norm_weights(c), read_tokens(c, roles::before_mtp_norm), half_of_input(c, d_input),
+                                 write_tokens(c, gradient_of(roles::before_mtp_norm)),
+                                 c.write(TensorKind::ReplicatedGradients) + c.op.gradients.first);
   const Matrix<Scalar> d_x = write_tokens(c, gradient_of(roles::before_norm));
   norm_backward<Scalar>(norm_weights(c), read_tokens(c, roles::before_norm), read_tokens(c, roles::d_normed), d_x,
                         c.write(TensorKind::ReplicatedGradients) + c.op.gradients.first);
@@ -441,6 +454,7 @@ constexpr auto kernels = std::to_array<KernelEntry<Scalar>>(
      {OpKind::RestoreHidden, nullptr, restore_hidden<Scalar>},
      {OpKind::Norm, forward_norm<Scalar>, backward_norm<Scalar>},
      {OpKind::Embedding, forward_embedding<Scalar>, backward_embedding<Scalar>},
+     {OpKind::MtpProjection, forward_mtp_projection<Scalar>, backward_mtp_projection<Scalar>},
      {OpKind::OutputHead, forward_head<Scalar>, backward_head<Scalar>},
      {OpKind::LossStatistics, forward_loss_statistics<Scalar>, nullptr},
      {OpKind::Loss, forward_loss<Scalar>, nullptr},

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "exec/step/norm_rule.hpp"
+#include "exec/step/word_rule.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -75,12 +76,13 @@ void look_up_backward(std::span<const double> words, const Values& d_rows, std::
       gradient.embedding[static_cast<std::size_t>(words[row]) * hidden + i] += d_rows[row * hidden + i];
 }
 
-Values head_losses(const EndWeights& weights, const Values& x, std::span<const double> next, EndWeights* gradient,
-                   Values* d_x) {
+Values head_losses(const EndWeights& weights, const Values& normed, std::span<const double> next, EndWeights* gradient,
+                   Values* d_normed) {
   const std::size_t m = weights.norm.size();
   const bool shared = weights.head.empty();
-  const Values &head = shared ? weights.embedding : weights.head, normed = norm(weights.norm, x);
-  Values losses, d_normed(x.size());
+  const Values& head = shared ? weights.embedding : weights.head;
+  Values losses;
+  if (gradient != nullptr) d_normed->assign(normed.size(), 0);
   for (std::size_t row = 0; row < next.size(); ++row) {
     const auto right = static_cast<std::size_t>(next[row]);
     WordScores scores(head, &normed[row * m], m, right);
@@ -91,20 +93,18 @@ Values head_losses(const EndWeights& weights, const Values& x, std::span<const d
       for (std::size_t i = 0; i < m; ++i) {
         const double d_logit = scores.probability[word] / static_cast<double>(next.size());
         (shared ? gradient->embedding : gradient->head)[word * m + i] += d_logit * normed[row * m + i];
-        d_normed[row * m + i] += d_logit * head[word * m + i];
+        (*d_normed)[row * m + i] += d_logit * head[word * m + i];
       }
   }
-  if (gradient != nullptr) *d_x = norm_backward(weights.norm, x, d_normed, gradient->norm);
   return losses;
 }
 
-Values next_words(std::span<const double> words, std::size_t sequence) {
-  Values next(words.size());
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::size_t sample = i / sequence * sequence;
-    next[i] = words[sample + (i - sample + 1) % sequence];
-  }
-  return next;
+Values words_after(std::span<const double> words, std::size_t sequence, std::size_t distance) {
+  Values after(words.size());
+  for (std::size_t i = 0; i < words.size(); ++i)
+    after[i] = words[static_cast<std::size_t>(shifted_position(
+        static_cast<std::int64_t>(i), static_cast<std::int64_t>(sequence), static_cast<std::int64_t>(distance)))];
+  return after;
 }
 
 }  // namespace dovetail::exec

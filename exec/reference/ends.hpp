@@ -13,12 +13,12 @@ Values norm_backward(std::span<const double> weights, const Values& x, const Val
 Values look_up(const EndWeights& weights, std::span<const double> words, std::size_t hidden);
 void look_up_backward(std::span<const double> words, const Values& d_rows, std::size_t hidden, EndWeights& gradient);
 
-// Cross-entropies of the words after each row (final norm, head, softmax). `gradient`: null, or where the gradients of
-// the weights by the mean of all losses are added; then d_x gets that of x.
-Values head_losses(const EndWeights& weights, const Values& x, std::span<const double> next_words, EndWeights* gradient,
-                   Values* d_x);
+// Cross-entropies of the words after each row (M) of the final norm's results (head, softmax). `gradient`: null, or
+// where the gradients of the weights by the mean of all losses are added; then d_normed gets that of the rows.
+Values head_losses(const EndWeights& weights, const Values& normed, std::span<const double> next_words,
+                   EndWeights* gradient, Values* d_normed);
 
-// The word after that of each position; after the last one of a sample comes its first.
-Values next_words(std::span<const double> words, std::size_t sequence);
+// The word so many positions after each one of a sample; after its last one comes its first.
+Values words_after(std::span<const double> words, std::size_t sequence, std::size_t distance);
 
 }  // namespace dovetail::exec

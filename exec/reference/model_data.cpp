@@ -8,6 +8,7 @@
 #include "exec/reference/in_parallel.hpp"
 #include "exec/reference/random_numbers.hpp"
 #include "exec/step/layer_shape.hpp"
+#include "exec/step/word_rule.hpp"
 #include "models/base/errors.hpp"
 #include "models/question/capacity.hpp"
 #include "models/question/volumes.hpp"
@@ -31,10 +32,15 @@ double deviation(const Experiment& e, int layer, Weight weight) {
   const Model& m = e.model;
   if (weight == &LayerWeights::output) return added(e) / std::sqrt(1. * m.attention.heads * m.attention.head_size);
   if (weight == &LayerWeights::norm) return norm_deviation;
+  if (weight == &LayerWeights::projection) return 1 / std::sqrt(2. * m.hidden);
   if (weight == &LayerWeights::w2) return added(e) / std::sqrt(m.expert_hidden);
   if (weight == &LayerWeights::dense_w2)
     return added(e) / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, m.ffn_hidden(layer))));
   return 1 / std::sqrt(m.hidden);
+}
+
+bool is_prediction(const Experiment& e, int layer) {
+  return layer >= e.workload.layers;
 }
 
 // Names the sequence of random numbers that a matrix, or the data, is made of.
@@ -157,8 +163,8 @@ int rank_in_group(const Parallelism& parallelism, GroupKind kind, int rank) {
   return 0;
 }
 
-// `ffn`: hidden size of the dense feed-forward part.
-std::vector<WeightBlock> dense_blocks(const Experiment& e, std::int64_t ffn, int rank) {
+// `ffn`: hidden size of the dense feed-forward part. `predicts`: a layer of multi-token prediction.
+std::vector<WeightBlock> dense_blocks(const Experiment& e, std::int64_t ffn, bool predicts, int rank) {
   const Model& m = e.model;
   const LayerVolumes v = layer_volumes(e);
   const std::int64_t all_queries = std::int64_t{m.attention.heads} * m.attention.head_size;
@@ -174,6 +180,14 @@ std::vector<WeightBlock> dense_blocks(const Experiment& e, std::int64_t ffn, int
                                   {&LayerWeights::dense_w1, 0, m.hidden, ffn, all, f},
                                   {&LayerWeights::dense_w2, 0, ffn, m.hidden, f, all}};
   if (m.expert_kind == ExpertKind::Gated) blocks.push_back({&LayerWeights::dense_w3, 0, m.hidden, ffn, all, f});
+  const std::int64_t columns = m.hidden / e.parallelism.mp;
+  if (predicts)
+    blocks.push_back({&LayerWeights::projection,
+                      0,
+                      2 * m.hidden,
+                      m.hidden,
+                      {0, 2 * m.hidden},
+                      {part * columns, (part + 1) * columns}});
   return blocks;
 }
 
@@ -218,6 +232,7 @@ LayerWeights zero_weights(const Experiment& e, int layer) {
     w.dense_w3.resize(w.dense_w1.size());
   }
   w.norm.resize(static_cast<std::size_t>(layer_volumes(e, layer).norm_parameters));
+  if (is_prediction(e, layer)) w.projection.resize(count(2 * m.hidden, m.hidden));
   return w;
 }
 
@@ -243,7 +258,7 @@ EndWeights drawn_ends(const Experiment& e, std::uint64_t seed) {
 ModelData random_model_data(const Experiment& e, std::uint64_t seed, int micro_batches) {
   const Experiment part = one_micro_batch(e, micro_batches);
   ModelData data;
-  for (int layer = 0; layer < e.workload.layers; ++layer) {
+  for (int layer = 0; layer < e.workload.all_layers(); ++layer) {
     LayerWeights w = zero_weights(part, layer);
     for (Weight weight : all_weights)
       if (weight == &LayerWeights::router)
@@ -271,14 +286,14 @@ ModelData random_rank_data(std::uint64_t seed, int micro_batches) {
 }
 
 Values dense_shard(const Experiment& e, const LayerWeights& w, int rank) {
-  return all_of(dense_blocks(e, std::ssize(w.dense_w1) / e.model.hidden, rank), w);
+  return all_of(dense_blocks(e, std::ssize(w.dense_w1) / e.model.hidden, !w.projection.empty(), rank), w);
 }
 Values expert_shard(const Experiment& e, const LayerWeights& w, int rank) {
   return all_of(expert_blocks(e, rank), w);
 }
 
 Numbers dense_numbers(const Experiment& e, const ModelData& data, int layer, int rank) {
-  return assembled(dense_blocks(e, e.model.ffn_hidden(layer), rank), from(e, data, layer));
+  return assembled(dense_blocks(e, e.model.ffn_hidden(layer), is_prediction(e, layer), rank), from(e, data, layer));
 }
 Numbers expert_numbers(const Experiment& e, const ModelData& data, int layer, int rank) {
   return assembled(expert_blocks(e, rank), from(e, data, layer));
@@ -291,7 +306,7 @@ Numbers router_numbers(const Experiment& e, const ModelData& data, int layer) {
   };
 }
 Numbers norm_numbers(const Experiment& e, const ModelData& data, int layer) {
-  const bool last = layer == e.workload.layers;
+  const bool last = layer == e.workload.all_layers();
   const auto elements =
       static_cast<std::size_t>(last ? end_volumes(e).norm_parameters : layer_volumes(e, layer).norm_parameters);
   Values norm;
@@ -325,7 +340,7 @@ Numbers word_numbers(const Experiment& e, const ModelData& data, int micro_batch
   return [&e, &data, sequence, here, skipped](std::int64_t first, std::span<double> to) {
     for (double& word : to) {
       std::int64_t at = first % here;
-      if (first++ >= here) at = at / sequence * sequence + (at % sequence + 1) % sequence;  // the one after it
+      if (first++ >= here) at = shifted_position(at, sequence, 1);  // the one after it
       at += skipped;
       word = data.drawn_later ? drawn_word(e, data.drawn_later->seed, at) : data.words[static_cast<std::size_t>(at)];
     }

@@ -23,12 +23,16 @@ struct LayerWeights {
   Values dense_w1, dense_w2, dense_w3;
   // (2, M): before the attention, and after it; then of queries and of keys. Empty where the workload leaves norms out.
   Values norm;
+  // A layer of multi-token prediction has (2M, M), first the rows of the next words' embeddings; then `norm` goes on
+  // with the norms of the next words, of the output before and of its own output, M each.
+  Values projection;
 };
 using Weight = Values LayerWeights::*;
-inline constexpr std::array<Weight, 12> all_weights{
-    &LayerWeights::query,    &LayerWeights::key,      &LayerWeights::value,    &LayerWeights::output,
-    &LayerWeights::router,   &LayerWeights::w1,       &LayerWeights::w2,       &LayerWeights::w3,
-    &LayerWeights::dense_w1, &LayerWeights::dense_w2, &LayerWeights::dense_w3, &LayerWeights::norm};
+inline constexpr std::array<Weight, 13> all_weights{
+    &LayerWeights::query,     &LayerWeights::key,      &LayerWeights::value,    &LayerWeights::output,
+    &LayerWeights::router,    &LayerWeights::w1,       &LayerWeights::w2,       &LayerWeights::w3,
+    &LayerWeights::dense_w1,  &LayerWeights::dense_w2, &LayerWeights::dense_w3, &LayerWeights::norm,
+    &LayerWeights::projection};
 
 // Weights before and after the layers, or their gradients; empty where the workload leaves them out. The words are
 // rounded up to a multiple of mp.

@@ -5,7 +5,7 @@
 
 #include "exec/host/gate_logits.hpp"
 #include "exec/reference/attention.hpp"
-#include "exec/reference/ends.hpp"
+#include "exec/reference/prediction.hpp"
 #include "exec/step/gate_scores.hpp"
 #include "exec/step/wire_format.hpp"
 #include "models/question/capacity.hpp"
@@ -357,36 +357,107 @@ class Layers {
   std::vector<LayerPass> passes_;
 };
 
+// The model's output, its predictions and their losses, which add up. Rows by position.
+class Heads {
+ public:
+  Heads(const Experiment& e, const Sizes& s, const ModelData& data, Layers& layers, Reference& result)
+      : s_(s),
+        data_(data),
+        layers_(layers),
+        result_(result),
+        main_(static_cast<Size>(e.workload.layers)),
+        trains_(e.workload.phases == Phases::Training) {
+    if (trains_ && e.workload.extent == Extent::Model) result_.end_gradients = zero_end_weights(e);
+  }
+
+  // `note`: takes the routing of a layer's parts.
+  template <class Note>
+  void forward(Note note) {
+    outputs_.push_back(layers_.order().by_position(result_.output));
+    result_.loss = predict(0);
+    for (Size layer = main_; layer < data_.layers.size(); ++layer) {
+      const Size depth = depth_of(layer);
+      inputs_.emplace_back(data_.layers[layer], data_.ends, words_after(data_.words, s_.sequence, depth),
+                           normed_.back());
+      Values x = layers_.order().as_held(inputs_.back().forward());
+      note(layers_.forward(layer, x));
+      outputs_.push_back(layers_.order().by_position(x));
+      result_.further_losses.push_back(predict(depth));
+    }
+  }
+
+  // Returns the gradient of the model's output.
+  Values backward() {
+    Values d_before;
+    for (Size layer = data_.layers.size(); layer-- > main_;) {
+      Values d = layers_.order().as_held(output_gradient(depth_of(layer), d_before));
+      layers_.backward(layer, d, result_.gradients[layer]);
+      d_before = inputs_[depth_of(layer) - 1].backward(layers_.order().by_position(d), result_.gradients[layer],
+                                                       result_.end_gradients);
+    }
+    return layers_.order().as_held(output_gradient(0, d_before));
+  }
+
+ private:
+  Size depth_of(Size layer) const { return layer - main_ + 1; }
+  // The final norm, or that of a layer of multi-token prediction.
+  std::span<const double> norm_of(Size depth) const {
+    if (depth == 0) return data_.ends.norm;
+    return prediction_norm(s_.hidden, data_.layers[main_ + depth - 1].norm, own_norm);
+  }
+  std::span<double> norm_gradient(Size depth) {
+    if (depth == 0) return result_.end_gradients.norm;
+    return prediction_norm(s_.hidden, result_.gradients[main_ + depth - 1].norm, own_norm);
+  }
+
+  Values predict(Size depth) {
+    normed_.push_back(norm(norm_of(depth), outputs_.back()));
+    return head_losses(data_.ends, normed_.back(), words_after(data_.words, s_.sequence, depth + 1),
+                       trains_ ? &result_.end_gradients : nullptr, &d_normed_.emplace_back());
+  }
+  // `further`: what comes through the layer after it; may be empty.
+  Values output_gradient(Size depth, const Values& further) {
+    Values& d = d_normed_[depth];
+    add_scaled(1, further.data(), further.size(), d.data());
+    return norm_backward(norm_of(depth), outputs_[depth], d, norm_gradient(depth));
+  }
+
+  const Sizes& s_;
+  const ModelData& data_;
+  Layers& layers_;
+  Reference& result_;
+  Size main_;
+  bool trains_;
+  std::vector<PredictionInput> inputs_;              // by layer of multi-token prediction
+  std::vector<Values> outputs_, normed_, d_normed_;  // by depth
+};
+
 }  // namespace
 
 Reference compute_reference(const Experiment& experiment, const ModelData& data, const ComputeRules& rules) {
   const Experiment e = one_micro_batch(experiment, rules.micro_batches);
   const Sizes s(e, rules);
   Layers all(e, s, data);
-  const TokenOrder& order = all.order();
   const bool ends = e.workload.extent == Extent::Model, trains = e.workload.phases == Phases::Training;
+  const auto layers = static_cast<Size>(e.workload.layers);
   Reference result;
-  result.output = ends ? order.as_held(look_up(data.ends, data.words, s.hidden)) : data.input;
-  for (Size l = 0; l < data.layers.size(); ++l)
-    for (const Routing& routing : result.routing.emplace_back(all.forward(l, result.output))) {
+  for (Size l = 0; l < data.layers.size() && trains; ++l)
+    result.gradients.push_back(zero_weights(e, static_cast<int>(l)));
+  const auto note = [&](std::vector<Routing> of_layer) {
+    for (const Routing& routing : result.routing.emplace_back(std::move(of_layer))) {
       result.dropped += drop_count(routing);
       result.largest_load = std::max(result.largest_load, largest_load(routing, e.model.experts));
     }
-  result.input_gradient = data.output_gradient;
-  if (ends) {
-    result.end_gradients = zero_end_weights(e);
-    Values d_output;
-    result.loss = head_losses(data.ends, order.by_position(result.output), next_words(data.words, s.sequence),
-                              trains ? &result.end_gradients : nullptr, &d_output);
-    if (trains) result.input_gradient = order.as_held(d_output);
-  }
-  if (!trains) {
-    result.input_gradient.clear();
-    return result;
-  }
-  for (Size l = 0; l < data.layers.size(); ++l) result.gradients.push_back(zero_weights(e, static_cast<int>(l)));
-  for (Size l = data.layers.size(); l-- > 0;) all.backward(l, result.input_gradient, result.gradients[l]);
-  if (ends) look_up_backward(data.words, order.by_position(result.input_gradient), s.hidden, result.end_gradients);
+  };
+  result.output = ends ? all.order().as_held(look_up(data.ends, data.words, s.hidden)) : data.input;
+  for (Size l = 0; l < layers; ++l) note(all.forward(l, result.output));
+  Heads heads(e, s, data, all, result);
+  if (ends) heads.forward(note);
+  if (!trains) return result;
+  result.input_gradient = ends ? heads.backward() : data.output_gradient;
+  for (Size l = layers; l-- > 0;) all.backward(l, result.input_gradient, result.gradients[l]);
+  if (ends)
+    look_up_backward(data.words, all.order().by_position(result.input_gradient), s.hidden, result.end_gradients);
   return result;
 }
 
@@ -395,7 +466,7 @@ double gradient_norm(const Reference& reference) {
   const auto add = [&](const Values& values) { squares += dot(values.data(), values.data(), values.size()); };
   for (const LayerWeights& g : reference.gradients)
     for (const Values* values : {&g.query, &g.key, &g.value, &g.output, &g.router, &g.w1, &g.w2, &g.w3, &g.dense_w1,
-                                 &g.dense_w2, &g.dense_w3, &g.norm})
+                                 &g.dense_w2, &g.dense_w3, &g.norm, &g.projection})
       add(*values);
   for (const Values* values :
        {&reference.end_gradients.embedding, &reference.end_gradients.head, &reference.end_gradients.norm})

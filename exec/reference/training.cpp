@@ -53,7 +53,9 @@ Reference ReferenceTraining::step(Values words) {
 }
 
 double mean_loss(const Reference& reference) {
-  return std::reduce(reference.loss.begin(), reference.loss.end()) / static_cast<double>(reference.loss.size());
+  double sum = std::reduce(reference.loss.begin(), reference.loss.end());
+  for (const Values& further : reference.further_losses) sum += std::reduce(further.begin(), further.end());
+  return sum / static_cast<double>(reference.loss.size());
 }
 
 }  // namespace dovetail::exec

@@ -24,7 +24,7 @@ class ReferenceTraining {
   std::vector<Values> means_, variances_;  // of all weights, by matrix
 };
 
-// The mean of all words' losses.
+// The mean of all words' losses; with multi-token prediction the sum of these means over all depths.
 double mean_loss(const Reference& reference);
 
 }  // namespace dovetail::exec

@@ -36,7 +36,7 @@ class Comparison {
 
   NumericsReport report() const {
     NumericsReport r;
-    const int layers = e_.workload.layers;
+    const int layers = e_.workload.all_layers();
     r.reference_dropped = reference_.dropped;
     r.dropped = drops();
     r.output_error = output_error(reference_);
@@ -78,6 +78,8 @@ class Comparison {
       if (t.micro_batch != micro_batch || t.rank_class != rank_class) continue;
       const Values of_chunk = executor_.values(local, i);
       values.insert(values.end(), of_chunk.begin(), of_chunk.end());
+      // It is in no chunks, and the layer before made the first one. Multi-token prediction adds others.
+      if (t.kind == TensorKind::LayerInput) break;
     }
     return values;
   }
@@ -112,7 +114,7 @@ class Comparison {
 
   std::int64_t drops() const {
     std::int64_t dropped = 0;
-    for (int layer = 0; layer < e_.workload.layers; ++layer)
+    for (int layer = 0; layer < e_.workload.all_layers(); ++layer)
       for_each_rank(stage_of(layer), [&](std::size_t local, int) {
         for (int micro_batch = 0; micro_batch < s_.micro_batches && e_.model.is_moe(layer); ++micro_batch) {
           const Values routing = find(local, {TensorKind::Routing, false, layer}, micro_batch);
@@ -195,12 +197,12 @@ class Comparison {
     };
     std::int64_t before = 0;
     for (int l : layout_.layers_of(last_stage())) before += layer_volumes(part_, l).replicated_parameters();
-    const double norm = replicated_error(last_stage(), before, reference_.end_gradients.norm),
-                 words = worse(words_error(0, true, reference_.end_gradients.embedding), norm);
-    if (ends_.share_weights())  // both stages have the sum
-      return ends_.embedding_twice ? worse(words_error(last_stage(), true, reference_.end_gradients.embedding), words)
-                                   : words;
-    return worse(words_error(last_stage(), false, reference_.end_gradients.head), words);
+    const Values& embedding = reference_.end_gradients.embedding;
+    double worst =
+        worse(words_error(0, true, embedding), replicated_error(last_stage(), before, reference_.end_gradients.norm));
+    if (ends_.embedding_twice) worst = worse(words_error(last_stage(), true, embedding), worst);  // both have the sum
+    return ends_.share_weights() ? worst
+                                 : worse(words_error(last_stage(), false, reference_.end_gradients.head), worst);
   }
 
   // The first element of the embedding's among the dense gradients of a stage that has it.
@@ -210,18 +212,25 @@ class Comparison {
     return first;
   }
 
-  // Losses by position; every rank of a model-parallel group has all of the group's.
   double loss_error() const {
+    double worst = loss_error(e_.workload.all_layers(), reference_.loss);
+    for (int layer = e_.workload.layers; layer < e_.workload.all_layers(); ++layer)
+      worst = worse(
+          loss_error(layer, reference_.further_losses.at(static_cast<std::size_t>(layer - e_.workload.layers))), worst);
+    return worst;
+  }
+  // Losses by position; every rank of a model-parallel group has all of the group's.
+  double loss_error(int layer, const Values& expected) const {
     RelativeError error;
     const std::vector<std::int64_t> rows = token_rows(layer_volumes(part_), rules_of(s_).token_chunks);
     for (int micro_batch = 0; micro_batch < s_.micro_batches; ++micro_batch)
       for_each_rank(last_stage(), [&](std::size_t local, int rank) {
-        const Values held = find(local, {TensorKind::Loss, false, e_.workload.layers}, micro_batch);
+        const Values held = find(local, {TensorKind::Loss, false, layer}, micro_batch);
         const auto group =
             static_cast<std::size_t>(std::int64_t{micro_batch} * e_.parallelism.dp + rank / e_.parallelism.mp);
         Values loss;
         for (const std::int64_t row : rows) loss.push_back(held.at(static_cast<std::size_t>(row)));
-        error.add(loss.data(), &reference_.loss.at(group * loss.size()), loss.size());
+        error.add(loss.data(), &expected.at(group * loss.size()), loss.size());
       });
     return error.over(executor_);
   }

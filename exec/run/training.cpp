@@ -18,7 +18,8 @@ namespace dovetail::exec {
 namespace {
 
 // The ranks of a model-parallel group hold the losses of all its words, so that the mean is that over all of them.
-double mean_loss(const Schedule& s, const RankValues& executor) {
+// The means of multi-token prediction are added, as they are in the reference.
+double mean_loss(const Workload& workload, const Schedule& s, const RankValues& executor) {
   std::array<double, 2> sum_and_count{};
   for (std::size_t local = 0; local < executor.ranks().size(); ++local)
     for (const TensorId id : s.tensors.ids()) {
@@ -26,7 +27,7 @@ double mean_loss(const Schedule& s, const RankValues& executor) {
       if (t.kind != TensorKind::Loss || t.recomputed || t.rank_class != s.class_of_rank(executor.ranks()[local]))
         continue;
       for (const double loss : executor.values(local, id)) sum_and_count[0] += loss;
-      sum_and_count[1] += static_cast<double>(t.elements);
+      if (t.layer == workload.all_layers()) sum_and_count[1] += static_cast<double>(t.elements);
     }
   executor.sum(sum_and_count);
   return sum_and_count[0] / sum_and_count[1];
@@ -87,7 +88,7 @@ TrainingReport train(Executor& executor, const Experiment& e, const Schedule& sc
       if (executor.shares_choices()) step.routing = std::move(expected.routing);
     }
     executor.train_step(step);
-    report.losses.push_back(mean_loss(schedule, executor));
+    report.losses.push_back(mean_loss(e.workload, schedule, executor));
   }
   if (!reference) return report;
   report.loss_error = largest_difference(report);

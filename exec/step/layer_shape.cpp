@@ -14,8 +14,6 @@ void require_executable(const Experiment& e) {
           "/model/attention/qk_norm", "width over several model-parallel ranks is simulated, not executed yet");
   require(!e.workload.whole_layers() || e.model.attention.head_size % 2 == 0, "/model/attention/head_size",
           "rotary positions turn pairs of elements; expected an even size");
-  require(e.workload.mtp_layers == 0, "/workload/mtp_layers",
-          "multi-token prediction is simulated, not executed yet; set it to 0");
   require(e.workload.attention == AttentionKernel::Flash, "/workload/attention",
           "eager attention is simulated, not executed yet: executors keep no probabilities");
   require(e.workload.causal, "/workload/causal", "attention without a mask is simulated, not executed yet");

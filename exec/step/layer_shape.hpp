@@ -60,8 +60,8 @@ struct LayerShape {
 // The same layer with rows of one number each, such as their scores.
 LayerShape with_numbers(LayerShape layer);
 
-// As the dense feed-forward part has them: one expert whose rows are the L tokens. `parameters`: dense weights of the
-// layer.
+// As the dense feed-forward part has them: one expert whose rows are the L tokens. `parameters`: those of attention and
+// of that part.
 LayerShape ffn_shape(const LayerShape& layer, std::int64_t parameters);
 
 // Throws InputError for what no executor runs yet: other attention than causal flash kernels over heads, and products

@@ -17,7 +17,7 @@ std::vector<std::vector<Routing>> modelled_routing(const Experiment& experiment,
   const Experiment e = one_micro_batch(experiment, micro_batches);
   std::vector<std::vector<Routing>> routing;
   if (modelled_choices(e, 0, 0).empty()) return routing;
-  for (int layer = 0; layer < e.workload.layers; ++layer) {
+  for (int layer = 0; layer < e.workload.all_layers(); ++layer) {
     routing.emplace_back();
     for (int i = 0; i < micro_batches; ++i)
       for (int rank = 0; rank < e.parallelism.stage_ranks(); ++rank)
@@ -117,6 +117,26 @@ UpdatedParts updated_parts(const OpRoles& update, int rank) {
   return parts;
 }
 
+std::int64_t input_half(const OpOperands& norm) {
+  return norm.find_read(TensorKind::NormedInput).exists() ? 1 : 0;
+}
+
+std::int64_t first_norm_weight(const OpOperands& norm) {
+  const std::int64_t hidden = norm.shape.hidden, all = norm.read_tensor(TensorKind::NormWeights).elements;
+  if (norm.find_read(TensorKind::MoeInput).exists()) return hidden;
+  if (norm.depth == 0) return 0;
+  const bool of_input =
+      norm.find_write(TensorKind::MtpInput).exists() || norm.find_read(gradient_of(TensorKind::MtpInput)).exists();
+  if (of_input) return all - (3 - input_half(norm)) * hidden;
+  const bool of_output = norm.read_tensor(TensorKind::LayerInput).layer > norm.op.layer;
+  return of_output ? all - hidden : 0;
+}
+
+std::int64_t parameters_before_projection(const OpOperands& o) {
+  const std::int64_t all = o.read_tensor(TensorKind::DenseWeights).elements;
+  return o.depth == 0 ? all : all - 2 * o.shape.hidden * o.shape.hidden / o.schedule.groups.mp;
+}
+
 WordShare word_share(const OpOperands& o) {
   const std::int64_t ranks = o.schedule.groups.mp, rank = o.rank() % ranks;
   return {rank * o.words, o.words, ranks};
@@ -129,7 +149,9 @@ OpSetup::OpSetup(const Experiment& experiment, std::shared_ptr<const Schedule> s
       stage_ranks_(experiment.parallelism.stage_ranks()),
       modelled_(modelled_routing(experiment, schedule_->micro_batches)),
       routing_(std::move(routing)),
-      clip_(experiment.workload.clip()) {
+      clip_(experiment.workload.clip()),
+      main_layers_(experiment.workload.layers),
+      all_layers_(experiment.workload.all_layers()) {
   const int token_chunks = rules_of(*schedule_).token_chunks;
   const Experiment part = one_micro_batch(experiment, schedule_->micro_batches);
   const LayerVolumes volumes = layer_volumes(part);
@@ -149,7 +171,8 @@ OpOperands OpSetup::operands(std::size_t local, const Op& op) const {
   // Chunks are chunks of tokens only where attention is chunked.
   const std::size_t part = parts_.size() == 1 ? 0 : static_cast<std::size_t>(op.chunk + 1);
   const int group = op.micro_batch * stage_ranks_ + ranks_[local] % stage_ranks_;
-  return {{*schedule_, op}, shapes_[local][part], parts_[part], rows_, preset(op, group), words_, group, clip_};
+  const int depth = op.layer < all_layers_ ? std::max(0, op.layer - main_layers_ + 1) : 0;
+  return {{*schedule_, op}, shapes_[local][part], parts_[part], rows_, preset(op, group), words_, group, clip_, depth};
 }
 
 const Routing& OpSetup::preset(const Op& op, int group) const {

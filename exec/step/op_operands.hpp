@@ -52,6 +52,7 @@ struct OpOperands : OpRoles {
   std::int64_t words = 0;              // of the vocabulary, on each rank; 0: the step has no embedding
   int group = 0;                       // of its tokens among all: micro-batch * data ranks + rank
   double clip = 0;                     // the largest norm of gradients; 0: any
+  int depth = 0;                       // of a layer of multi-token prediction, from 1 on; of all others 0
 
   int rank() const { return group % schedule.groups.stage_ranks(); }  // in its stage
 };
@@ -83,6 +84,17 @@ struct UpdatedParts {
 };
 UpdatedParts updated_parts(const OpRoles& update, int rank);
 
+// The first weight of a norm among those of its layer: the two norms of any layer, those of queries and keys, and those
+// of multi-token prediction, of the next words' embeddings, of the output before and of its own output. The final norm
+// has weights of its own.
+std::int64_t first_norm_weight(const OpOperands& norm);
+// The half of multi-token prediction's input that a norm of it makes: 0, the next words', or 1.
+std::int64_t input_half(const OpOperands& norm);
+
+// The parameters of attention and of a dense feed-forward part, with which a layer's dense weights begin; those of
+// multi-token prediction's projection (2M, M / mp) come after them.
+std::int64_t parameters_before_projection(const OpOperands& o);
+
 // The words [first, first + count) that a rank has of the vocabulary, which so many ranks share.
 struct WordShare {
   std::int64_t first = 0, count = 0, ranks = 1;
@@ -112,6 +124,7 @@ class OpSetup {
   std::vector<std::int64_t> rows_;
   std::int64_t words_ = 0;
   double clip_;
+  int main_layers_, all_layers_;
 };
 
 }  // namespace dovetail::exec

@@ -41,6 +41,10 @@ class Lowering {
         return gather_parameters();
       case OpKind::GradientNormAllReduce:
         return join_stages();
+      case OpKind::MpAllGather:
+        if (tensor(source()).kind == TensorKind::MtpColumns) return gather_columns();
+        if (tensor(result()).kind == TensorKind::MtpColumns) return gather_own_columns();
+        break;
       default:
         break;
     }
@@ -157,6 +161,24 @@ class Lowering {
       at += piece.count;
     }
     return {{std::move(give), native(scratch(0, own), scratch(own, gathered)), std::move(take)}, own + gathered};
+  }
+
+  // The columns (L, M / mp) of all members, of which each keeps the rows of its own tokens (T, M).
+  LoweredOp gather_columns() const {
+    const std::int64_t members = group_.size, all = elements(source()), block = all / members;
+    const std::int64_t width = s_.hidden, cols = width / members, rows = block / cols;
+    LocalSteps keep;
+    for (std::int64_t m = 0; m < members; ++m)
+      keep.push_back(
+          {LocalKind::Copy, scratch(m * all + own_ * block, cols), {result(), m * cols, cols}, {rows, cols, width}});
+    return {{native(whole(source()), scratch(0, members * all)), std::move(keep)}, members * all};
+  }
+
+  // The rows (T, M) of all members, of which each keeps its own columns (L, M / mp).
+  LoweredOp gather_own_columns() const {
+    const std::int64_t all = elements(result()) * group_.size, width = s_.hidden, cols = width / group_.size;
+    const LocalStep keep{LocalKind::Copy, scratch(own_ * cols, cols), {result(), 0, cols}, {all / width, width, cols}};
+    return {{native(whole(source()), scratch(0, all)), LocalSteps{keep}}, all};
   }
 
   // Each stage gives its own tensor. On the ranks of other stages, the sum is that of another op.

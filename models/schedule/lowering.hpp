@@ -19,11 +19,19 @@ struct Region {
   friend bool operator==(const Region&, const Region&) = default;
 };
 
+// Columns of matrices: so many rows, each of as many elements as the two regions have, which are those of the first
+// row. From a row to the next are so many elements.
+struct RowStrides {
+  std::int64_t rows = 1, from = 0, to = 0;
+  friend bool operator==(const RowStrides&, const RowStrides&) = default;
+};
+
 // Within the member's own memory. Zero: `to` becomes 0, and there is no `from`. Add: `from` is added to `to`.
 enum class LocalKind : std::uint8_t { Zero, Copy, Add };
 struct LocalStep {
   LocalKind kind = LocalKind::Copy;
   Region from, to;
+  RowStrides strides = {};  // of a copy
   friend bool operator==(const LocalStep&, const LocalStep&) = default;
 };
 using LocalSteps = std::vector<LocalStep>;  // one after another

@@ -64,6 +64,7 @@ std::string to_string(Role role);  // "expert_weights or gathered_weights"
 namespace roles {
 using enum TensorKind;
 inline constexpr Role normed = NormedInput | NormedMoeInput, before_norm = LayerInput | MoeInput;
+inline constexpr Role before_mtp_norm = LayerInput | NormedInput;
 inline constexpr Role mtp_input = MtpInput | GatheredMtpInput, mtp_output = LayerInput | MtpColumns;
 inline constexpr Role attention_input = LayerInput | AttentionInput | NormedInput,
                       attended = AttentionPartial | AttentionOutput, softmax = LogSumExp | AttentionProbabilities,

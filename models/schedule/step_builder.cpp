@@ -218,8 +218,7 @@ class Step {
     GradientPart& gradients = gradients_[static_cast<std::size_t>(c_.stage())];
     gradients.begin_pass(lap);
     const bool last = here == last_virtual_stage();
-    const TensorId past = last ? predictions_backward(run, gradients) : TensorId();
-    const TensorId of_output = last ? output_gradient(past) : received(Phase::Backward, run.last);
+    const TensorId of_output = last ? output_gradient(run, gradients) : received(Phase::Backward, run.last);
     Gradient gradient(run.empty() ? 1 : c_.parts(run.last - 1).size(), {of_output});
     for (int layer = std::min(run.last, c_.main_layers()) - 1; layer >= run.first; --layer)
       gradient = backward(c_, layer, gradient, saved(layer), gradients);
@@ -230,18 +229,24 @@ class Step {
     gradients.end_pass();
   }
 
-  // Layers of multi-token prediction, the last first. Returns the gradient of the model's normed output that comes
-  // through them, or -1.
+  // Returns the gradient of the model's output, which layers of multi-token prediction read too. All that adds to the
+  // output head's gradient comes before these layers, beside which it may be reduced. (Megatron-LM's order: it makes
+  // all logits after these layers.)
   TensorId predictions_backward(LayerRun run, GradientPart& gradients) {
+    const TensorId d_normed = logits_backward(c_, c_.layers(), ends().head);
+    TensorIds further;  // by layer
+    for (int layer = c_.main_layers(); layer < run.last; ++layer)
+      further.push_back(logits_backward(c_, layer, prediction(layer).head));
     TensorId d_before;
     for (int layer = run.last - 1; layer >= c_.main_layers(); --layer) {
       const SavedPrediction& p = prediction(layer);
-      const TensorId d_output = predict_backward(c_, layer, p.head, d_before);
+      const TensorId d_output = output_backward(c_, layer, p.head, further.back(), d_before);
+      further.pop_back();
       const Gradient gradient =
           backward(c_, layer, Gradient(c_.parts(layer).size(), {d_output}), saved(layer), gradients);
       d_before = mtp_input_backward(c_, layer, gradient.front().front(), ends().tokens_last, p);
     }
-    return d_before;
+    return output_backward(c_, c_.layers(), ends().head, d_normed, d_before);
   }
   TensorId output_before(int layer) {
     return layer == c_.main_layers() ? ends().head.own_input : prediction(layer - 1).head.own_input;
@@ -257,8 +262,8 @@ class Step {
   TensorId input() {
     return c_.has_embedding() ? embedding_forward(c_, ends()) : c_.persistent(TensorKind::LayerInput, 0, tokens_);
   }
-  TensorId output_gradient(TensorId past) {
-    return c_.has_head() ? head_backward(c_, ends(), past)
+  TensorId output_gradient(LayerRun run, GradientPart& gradients) {
+    return c_.has_head() ? predictions_backward(run, gradients)
                          : c_.persistent(TensorKind::LayerInput, c_.layers(), tokens_, true);
   }
 

@@ -20,6 +20,7 @@
 #include "tests/conformance/host_backend.hpp"
 #include "tests/exec/transport_checks.hpp"
 #include "tests/support/experiments.hpp"
+#include "tests/support/other_models.hpp"
 #include "tests/support/random_plans.hpp"
 
 using namespace dovetail;
@@ -286,8 +287,8 @@ TEST_CASE("Trainings over MPI have the losses of the sequential one") {
   }
 }
 
-TEST_CASE("Tied embeddings on the first and the last process's stage train over MPI as in sequence") {
-  Experiment e = round_numbers(4);
+TEST_CASE("Tied embeddings and further predictions on the first and the last process's stage train over MPI") {
+  Experiment e = with_predictions(round_numbers(4), GENERATE(0, 2));
   const int stages = std::min(4, world().size()), ranks = world().size() / stages;
   e.cluster.nodes = stages;
   e.cluster.gpus_per_node = ranks;

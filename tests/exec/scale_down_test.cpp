@@ -127,8 +127,12 @@ TEST_CASE("Attention runs as a flash kernel, and what no executor runs is refuse
   big.workload.causal = true;
   big.workload.products = DType::Fp8;
   CHECK_THROWS_WITH(scaled_for_host(big, {}), Catch::Contains("/workload/products"));
-  const Experiment predicting = test::with_predictions(test::testbed_b(), 1);
-  CHECK_THROWS_WITH(scaled_for_host(predicting, {}), Catch::Contains("/workload/mtp_layers"));
+}
+
+TEST_CASE("Layers of multi-token prediction stay when a question is scaled down") {
+  const Experiment e = scaled_for_host(test::with_predictions(test::testbed_b(), 1), {});
+  CHECK(e.workload.mtp_layers == 1);
+  CHECK_NOTHROW(build_schedule(e, Plan{}));
 }
 
 TEST_CASE("Sizes may be overridden, and must make sense") {

@@ -7,6 +7,7 @@
 
 #include "models/price/calibration.hpp"
 #include "tests/support/experiments.hpp"
+#include "tests/support/other_models.hpp"
 #include "tests/support/random_plans.hpp"
 
 using namespace dovetail;
@@ -101,6 +102,33 @@ TEST_CASE("Tied embeddings at both ends of a pipeline, on one device and on seve
   plan.zero = GENERATE(0, 1);
   check_on_device(*device, e, plan, {Stored::Double, true, false, 1});
   check_on_devices(e, plan, {Stored::Double, true, false, 1});
+}
+
+TEST_CASE("Layers of multi-token prediction compute on one device and on several what the reference does", "[mtp]") {
+  const auto device = make_loop_device();
+  const int mp = GENERATE(1, 2), pp = GENERATE(1, 2);
+  Experiment e = round_numbers(pp);
+  e.cluster.nodes = 2 * pp;
+  e.parallelism = {.dp = 4 / mp, .mp = mp, .ep = 4, .esp = 1, .pp = pp};
+  e.model.expert_kind = ExpertKind::Gated;
+  e.model.vocabulary = 10;
+  e.model.tied_embeddings = GENERATE(false, true);
+  e = with_predictions(e, 2);
+  e.workload.batch = 2;
+  Plan plan;
+  plan.scope = GENERATE(Scope::Layer, Scope::Block);
+  if (plan.scope == Scope::Block)
+    plan.forward_degree = plan.backward_degree = 2;
+  else
+    e.model.shared_experts = {1, 4, false};
+  plan.micro_batches = pp;
+  check_on_device(*device, e, plan, {Stored::Double, true, false, 1});
+  check_on_devices(e, plan, {Stored::Double, true, false, 1});
+  if (pp > 1) return;
+  e.workload.dtype = DType::Bf16;
+  e.calibration.edit().gemms.front().dtype = DType::Bf16;
+  check_on_device(*device, e, plan, {Stored::Bf16, true, false, 1});
+  check_on_devices(e, plan, {Stored::Bf16, true, false, 1});
 }
 
 TEST_CASE("Clipped gradients of a whole model with norms of queries and keys, on one device and on several") {

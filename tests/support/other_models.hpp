@@ -6,7 +6,8 @@
 
 namespace dovetail::test {
 
-// The experiment with layers that are all dense, as wide as its experts were over all ranks that shared one.
+// The experiment with layers that are all dense, as wide as its experts were over all ranks that shared one. These are
+// not built with multi-token prediction yet.
 inline Experiment without_experts(Experiment e) {
   Model& m = e.model;
   m.first_dense = m.layers;
@@ -19,6 +20,8 @@ inline Experiment without_experts(Experiment e) {
   e.workload.gate = {};
   e.workload.routing = {};
   e.workload.capacity_rows = 0;
+  m.mtp_layers = e.workload.mtp_layers = 0;
+  std::erase(e.parallelism.pipeline_layout, 'm');
   e.parallelism.ep = e.parallelism.esp = 1;
   e.parallelism.edp = e.parallelism.stage_ranks();
   return e;

@@ -18,6 +18,7 @@
 #include "models/question/capacity.hpp"
 #include "models/question/volumes.hpp"
 #include "tests/support/experiments.hpp"
+#include "tests/support/other_models.hpp"
 
 namespace dovetail::test {
 namespace {
@@ -44,7 +45,7 @@ class Draw {
 
 // Random cuts of each stage's dense gradients; slices that come before their gradients are refused by validate().
 std::vector<GradientSlice> random_slices(Draw& draw, const Experiment& e, int virtual_stages) {
-  const StageLayout layout(e.workload.layers, e.parallelism, virtual_stages);
+  const StageLayout layout(e.workload, e.parallelism, virtual_stages);
   const std::vector<std::int64_t> all = dense_elements(e, layout);
   std::vector<GradientSlice> slices;
   for (int stage = e.parallelism.pp - 1; stage >= 0; --stage) {
@@ -153,6 +154,13 @@ void add_pipeline(Draw& draw, Experiment& e) {
   e.parallelism.pipeline_layout = layout;
 }
 
+// A whole model that predicts further words.
+void add_predictions(Draw& draw, Experiment& e) {
+  if (e.workload.extent != Extent::Model || e.model.moe_every > 1) return;
+  if (draw.chance(40)) e = with_predictions(std::move(e), draw.between(1, 2));
+  resolve_capacity(e);
+}
+
 bool can_interleave(const Experiment& e) {
   const Parallelism& p = e.parallelism;
   return p.pp > 1 && p.pipeline_layout.empty() && e.workload.layers >= 2 * p.pp && e.workload.batch % p.pp == 0;
@@ -161,7 +169,8 @@ bool can_interleave(const Experiment& e) {
 }  // namespace
 
 double rounding_growth(const Experiment& e) {
-  return e.workload.layers > 3 ? 100 : e.workload.layers > 2 ? 2 : 1;
+  const int layers = e.workload.all_layers();
+  return layers > 3 ? 100 : layers > 2 ? 2 : 1;
 }
 
 Experiment random_experiment(Random& random) {
@@ -210,6 +219,7 @@ Experiment random_experiment(Random& random) {
   if (e.workload.whole_layers() && tables.chance(50)) e.workload.clip_gradients = tables.one_of({0., .01, 100.});
   if (e.workload.gate.token_choice() && !e.workload.other_products() && tables.chance(25))
     e.workload.message_sizes = MessageSizes::Routed;
+  add_predictions(tables, e);
   return e;
 }
 

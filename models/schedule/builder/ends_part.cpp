@@ -101,7 +101,7 @@ void predict_forward(StepContext& c, int layer, TensorId output, TensorId tokens
   add_loss(c, layer, tokens, saved.logits);
 }
 
-TensorId predict_backward(StepContext& c, int layer, SavedHead saved, TensorId past) {
+TensorId logits_backward(StepContext& c, int layer, SavedHead saved) {
   const LayerVolumes& v = c.volumes(0);
   const bool norms = c.recomputes(Recompute::Norms);
   if (norms || c.recomputes(Recompute::MpGather)) {
@@ -118,9 +118,13 @@ TensorId predict_backward(StepContext& c, int layer, SavedHead saved, TensorId p
     d_normed = c.activation(TensorKind::NormedInput, layer, v.tokens * v.hidden, /*gradient=*/true);
     add_collective(c, OpKind::MpAllGather, Phase::Backward, layer, Collective::ReduceScatter, own, d_normed);
   }
+  return d_normed;
+}
+
+TensorId output_backward(StepContext& c, int layer, const SavedHead& saved, TensorId d_normed, TensorId past) {
   if (past.exists()) {
     const TensorId own = d_normed;
-    d_normed = c.activation(TensorKind::NormedInput, layer, v.tokens * v.hidden, /*gradient=*/true);
+    d_normed = c.activation(TensorKind::NormedInput, layer, c.elements_of(saved.output), /*gradient=*/true);
     c.add(c.op(OpKind::Residual, Phase::Backward, layer, c.streams().compute, c.work(0).residual(2)), {own, past},
           {d_normed});
   }
@@ -130,10 +134,6 @@ TensorId predict_backward(StepContext& c, int layer, SavedHead saved, TensorId p
 void head_forward(StepContext& c, TensorId output, SavedEnds& saved) {
   if (!c.has_embedding()) saved.tokens_last = add_tokens(c);
   predict_forward(c, c.layers(), output, saved.tokens_last, saved.head);
-}
-
-TensorId head_backward(StepContext& c, const SavedEnds& saved, TensorId past) {
-  return predict_backward(c, c.layers(), saved.head, past);
 }
 
 void exchange_embedding_gradients(StepContext& c) {

@@ -28,12 +28,14 @@ void look_up_backward(StepContext& c, int layer, TensorId d_rows, TensorId token
 
 // The final norm, the output head, and the loss with its gradient by the logits.
 void head_forward(StepContext& c, TensorId output, SavedEnds& saved);
-// Returns the gradient of the last layer's output. `past`: what comes to the final norm's result on another way, or -1.
-TensorId head_backward(StepContext& c, const SavedEnds& saved, TensorId past);
-
-// The same for the output of a layer of multi-token prediction, from tokens further on.
+// The same for the output of a layer of multi-token prediction, from tokens further on; layer `layers` stands for the
+// model's own.
 void predict_forward(StepContext& c, int layer, TensorId output, TensorId tokens, SavedHead& saved);
-TensorId predict_backward(StepContext& c, int layer, SavedHead saved, TensorId past);
+
+// From the gradient of the logits to that of the norm's result, which it returns.
+TensorId logits_backward(StepContext& c, int layer, SavedHead saved);
+// From there to the gradient of the layer's output. `past`: what comes to the norm's result on another way, or -1.
+TensorId output_backward(StepContext& c, int layer, const SavedHead& saved, TensorId d_normed, TensorId past);
 
 // Both ways between the two stages that have the embedding: each adds the gradient of the other to its own.
 void exchange_embedding_gradients(StepContext& c);

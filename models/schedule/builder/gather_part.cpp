@@ -20,7 +20,7 @@ void GatherPart::gather(int layer, Phase phase) {
 void GatherPart::gather_ahead(int layer) {
   for (int own : c_.layers_of_stage()) {
     gather(own, Phase::Forward);
-    if (own > layer) return;
+    if (own > layer && own < c_.main_layers()) return;
   }
 }
 

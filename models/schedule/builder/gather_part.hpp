@@ -11,7 +11,8 @@ class GatherPart {
   // The weights that a layer needs and, on the stage's first layer, the embedding, norms and routers, on its last one
   // the output head; nothing that was gathered before. The ops belong to `phase`.
   void gather(int layer, Phase phase);
-  // A layer's and, if the stage has another one after it, that one's, in the forward pass.
+  // A layer's and, if the stage has another one after it, that one's, in the forward pass. All layers of multi-token
+  // prediction go together, since the first of them comes after the output head.
   void gather_ahead(int layer);
   void gather_all();  // after the update
 

@@ -182,6 +182,7 @@ Schedule StepContext::finish() {
   schedule.comm_sms = plan_.comm_sms;
   schedule.expert_kernel = plan_.expert_kernel;
   schedule.row_tile = plan_.row_tile;
+  schedule.hidden = experiment_.model.hidden;
   schedule.groups = groups_;
   return schedule;
 }

@@ -399,7 +399,9 @@ std::int64_t written(const LoweredOp& op, const Tensor& tensor, TensorId id) {
     std::fill_n(seen.begin() + r.first, r.count, 1);
   };
   const auto local = [&](const LocalSteps& steps) {
-    for (const LocalStep& l : steps) write(l.to);
+    for (const LocalStep& l : steps)
+      for (std::int64_t row = 0; row < l.strides.rows; ++row)
+        write({l.to.tensor, l.to.first + row * l.strides.to, l.to.count});
   };
   const auto transfers = [&](const Transfers& all) {
     for (const Transfer& t : all.receives) write(t.region);

@@ -195,3 +195,40 @@ TEST_CASE("Multi-token prediction is refused where it is not built or has no end
   e.model.dense_hidden = 16;
   CHECK_THROWS_WITH(validate(e), Contains("not built yet where some layers are dense"));
 }
+
+// Two ranks, 16 rows of which each has 8, M 8, so that each has 4 columns of the projection.
+TEST_CASE("Each rank gets all columns of its own rows, and back the own columns of all rows", "[mtp]") {
+  const Schedule s = build_step(predicting(2), {});
+  for (const Op& op : s.ops) {
+    const TensorId from = s.reads_of(op).empty() ? TensorId() : s.reads_of(op).front();
+    if (op.kind != OpKind::MpAllGather || op.layer != 2) continue;
+    const TensorId to = s.writes_of(op).front();
+    const LoweredOp second = lower(s, op, 1);
+    if (s.tensors[from].kind == TensorKind::MtpColumns) {
+      REQUIRE(second.steps.size() == 2);
+      CHECK(second.scratch == 2 * 64);  // both ranks' (16, 4)
+      // Its rows begin at row 8 of each of these, that is at 8 x 4 = 32 and at 64 + 32 = 96.
+      CHECK(std::get<LocalSteps>(second.steps.back()) ==
+            LocalSteps{{LocalKind::Copy, {Region::scratch, 32, 4}, {to, 0, 4}, {8, 4, 8}},
+                       {LocalKind::Copy, {Region::scratch, 96, 4}, {to, 4, 4}, {8, 4, 8}}});
+    } else if (s.tensors[to].kind == TensorKind::MtpColumns) {
+      REQUIRE(second.steps.size() == 2);
+      CHECK(second.scratch == 2 * 64);  // both ranks' (8, 8)
+      CHECK(std::get<LocalSteps>(second.steps.back()) ==
+            LocalSteps{{LocalKind::Copy, {Region::scratch, 4, 4}, {to, 0, 4}, {16, 8, 4}}});
+    }
+  }
+}
+
+TEST_CASE("All that adds to the output head's gradient comes before the layers of multi-token prediction", "[mtp]") {
+  const Schedule s = build_step(predicting(1, 1, 2), {});
+  OpId last_head, first_decode;
+  for (const OpId id : s.ops.ids()) {
+    const Op& op = s.ops[id];
+    if (op.phase != Phase::Backward) continue;
+    if (op.kind == OpKind::OutputHead) last_head = id;
+    if (op.kind == OpKind::Decode && !first_decode.exists()) first_decode = id;
+  }
+  REQUIRE(first_decode.exists());
+  CHECK(last_head < first_decode);
+}
