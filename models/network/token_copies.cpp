@@ -23,7 +23,8 @@ Bytes relayed_bytes(double rows, Bytes row, bool to_owners, int top_k, int sourc
 
 Bytes row_bytes(const Schedule& schedule, const Op& op, int experts) {
   const Tensor& sent = schedule.tensors[schedule.reads_of(op).front()];
-  return static_cast<double>(sent.elements / (experts * op.rows.size())) * size_of(sent.dtype);
+  const std::int64_t width = sent.elements / (experts * op.rows.size());
+  return static_cast<double>(width) * size_of(sent.dtype);
 }
 
 TokenCopies::TokenCopies(const Experiment& experiment, const Schedule& schedule, std::int64_t capacity)

@@ -21,10 +21,14 @@ Choices dealt(const std::vector<std::int64_t>& loads, std::size_t top_k) {
   const std::size_t tokens = all / top_k;
   check(tokens > 0, "a draw for no token");
   Choices choices(all);
-  std::size_t next = 0;
+  std::size_t token = 0, choice = 0;
   for (std::size_t expert = 0; expert < loads.size(); ++expert)
-    for (std::int64_t i = 0; i < loads[expert]; ++i, ++next)
-      choices[next % tokens * top_k + next / tokens] = static_cast<std::int32_t>(expert);
+    for (std::int64_t i = 0; i < loads[expert]; ++i) {
+      choices[token * top_k + choice] = static_cast<std::int32_t>(expert);
+      if (++token < tokens) continue;
+      token = 0;
+      ++choice;
+    }
   return choices;
 }
 
