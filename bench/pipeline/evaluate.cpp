@@ -64,11 +64,17 @@ Evaluation::Evaluation(const Question& question, Backend& backend, planners::Eva
       ask_(std::move(ask)),
       settings_(settings_of(question)) {}
 
+const Experiment& Evaluation::experiment_of(const System& system) {
+  if (!system.sequence_parallel) return question_.experiment;
+  if (!repeating_) repeating_ = as_run_by(system, question_.experiment);
+  return repeating_ ? *repeating_ : question_.experiment;
+}
+
 planners::PlanChoice Evaluation::choose(const Candidate& candidate) {
   try {
     planners::PlanChoice choice = complete(candidate, ask_);
-    validate(choice.plan, question_.experiment);
-    require_costs(choice.plan, question_.experiment);
+    validate(choice.plan, experiment_of(candidate.system));
+    require_costs(choice.plan, experiment_of(candidate.system));
     if (candidate.file.empty()) chosen_[candidate.system.name] = choice.plan;
     return choice;
   } catch (const InputError& error) {
@@ -78,7 +84,7 @@ planners::PlanChoice Evaluation::choose(const Candidate& candidate) {
 }
 
 planners::PlanChoice Evaluation::complete(const Candidate& candidate, const planners::Evaluator& ask) {
-  planners::PlanningTask task{question_.experiment, candidate.system.plan, candidate.system.planner};
+  planners::PlanningTask task{experiment_of(candidate.system), candidate.system.plan, candidate.system.planner};
   if (settings_) settings_(task.base);
   const Settings hold = hold_of(settings_, task.base);
   planners::PlanChoice choice = plan(candidate, task, hold, ask);
@@ -148,8 +154,9 @@ planners::Outcome Evaluation::try_out(const Plan& plan) {
 }
 
 SystemResult Evaluation::evaluate(const Candidate& candidate, const planners::PlanChoice& choice, Arenas arenas) {
-  SystemResult result = bench::evaluate(question_.experiment, candidate.system.name, choice, backend_, arenas);
-  if (question_.experiment.events.empty())
+  const Experiment& experiment = experiment_of(candidate.system);
+  SystemResult result = bench::evaluate(experiment, candidate.system.name, choice, backend_, arenas);
+  if (&experiment == &question_.experiment && experiment.events.empty())
     tried_.emplace_back(choice.plan, planners::Outcome{result.metrics.makespan, result.feasible});
   return result;
 }

@@ -35,6 +35,8 @@ class Evaluation {
  private:
   using Settings = std::function<void(Plan&)>;
 
+  // The question's experiment as the system runs it.
+  const Experiment& experiment_of(const System& system);
   planners::PlanChoice complete(const Candidate& candidate, const planners::Evaluator& ask);
   planners::PlanChoice plan(const Candidate& candidate, planners::PlanningTask task, const Settings& hold,
                             const planners::Evaluator& ask);
@@ -48,6 +50,7 @@ class Evaluation {
   const Settings settings_;                            // that the user has fixed; empty: none
   std::map<std::string, std::optional<Plan>> chosen_;  // by shipped systems; none: it cannot
   std::vector<std::pair<Plan, planners::Outcome>> tried_;
+  std::optional<Experiment> repeating_;  // the experiment with ranks that repeat tokens, once a system has asked for it
 };
 
 // The same for one candidate, by the analytic model.

@@ -38,10 +38,11 @@ Recomputed fsmoe_model_speedups(const JsonReader& settings, FilesRead& files) {
   std::vector<Steps> ideal, contended;
   Recomputed result;
   for (const JsonReader& each : settings.at("experiments").elements()) {
-    const Experiment e = read_experiment(each, files);
+    const Experiment asked = read_experiment(each, files);
     ideal.emplace_back();
     contended.emplace_back();
     for (const System& system : systems) {
+      const Experiment e = as_run_by(system, asked).value_or(asked);
       const Plan plan = choose_plan(e, system);
       ideal.back()[system.name] = step_seconds(e, plan);
       contended.back()[system.name] = contended_seconds(e, plan, read_contention(e.cluster.name, files));

@@ -53,8 +53,9 @@ Plan choose_plan(const Experiment& experiment, const System& system) {
   return choice_of(experiment, system).plan;
 }
 
-SystemResult run_system(const Experiment& experiment, const System& system) {
+SystemResult run_system(const Experiment& asked, const System& system) {
   AnalyticBackend backend;
+  const Experiment experiment = as_run_by(system, asked).value_or(asked);
   return evaluate(experiment, system.name, choice_of(experiment, system), backend);
 }
 
@@ -62,7 +63,8 @@ double step_seconds(const Experiment& experiment, const Plan& plan) {
   return planners::analytic_evaluator(experiment)(plan).value();
 }
 
-double step_seconds(const Experiment& experiment, const System& system) {
+double step_seconds(const Experiment& asked, const System& system) {
+  const Experiment experiment = as_run_by(system, asked).value_or(asked);
   return step_seconds(experiment, choose_plan(experiment, system));
 }
 

@@ -72,7 +72,7 @@ template <class Scalar>
 void record_gradient_norm(const DeviceOp<Scalar>& op) {
   using Number = Wide<Scalar>;
   constexpr std::int64_t segment = SquareParts<Scalar>::segment;
-  const auto shares = gradient_shares(op.schedule, op.schedule.class_of(op.op), op.rank());
+  const auto shares = gradient_shares(op.schedule, op.schedule.class_of(op.op), op.rank);
   const auto parts_of = [](const GradientShare& share) { return (share.elements.size() + segment - 1) / segment; };
   std::int64_t all = 0, done = 0;
   for (const GradientShare& share : shares) all += parts_of(share);
@@ -92,7 +92,7 @@ void record_gradient_norm(const DeviceOp<Scalar>& op) {
 template <class Scalar>
 void record_update(const DeviceOp<Scalar>& op) {
   using Number = Wide<Scalar>;
-  const UpdatedParts parts = updated_parts(op, op.rank());
+  const UpdatedParts parts = updated_parts(op, op.rank);
   const bool master = !std::is_same_v<Scalar, Number>;
   check(op.write_tensor(TensorKind::OptimizerState).elements >= (master ? 3 : 2) * parts.total,
         "an optimizer state too small");

@@ -15,7 +15,7 @@ namespace dovetail::exec {
 template <class Scalar>
 void gradient_norm(OpContext<Scalar>& c) {
   double sum = 0;
-  for (const GradientShare& share : gradient_shares(c.schedule, c.schedule.class_of(c.op), c.rank())) {
+  for (const GradientShare& share : gradient_shares(c.schedule, c.schedule.class_of(c.op), c.rank)) {
     const Scalar* const first = c.data(share.tensor) + share.elements.first;
     sum += std::inner_product(first, first + share.elements.size(), first, 0.0) / share.copies;
   }

@@ -33,7 +33,7 @@ double data_bytes(const Experiment& e, bool check_numerics) {
                 static_cast<double>(v.expert_parameters) * e.parallelism.ep * e.parallelism.esp;
   }
   const LayerVolumes v = layer_volumes(e);
-  elements += 2 * static_cast<double>(v.tokens * v.hidden) * e.parallelism.stage_ranks();
+  elements += 2 * static_cast<double>(v.tokens * v.hidden) * e.parallelism.token_ranks();
   return elements * sizeof(double) * (check_numerics ? 2 : 1);
 }
 

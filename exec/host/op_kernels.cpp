@@ -323,7 +323,7 @@ void residual(OpContext<Scalar>& c) {
 
 template <class Scalar>
 void update(OpContext<Scalar>& c) {
-  const UpdatedParts parts = updated_parts(c, c.rank());
+  const UpdatedParts parts = updated_parts(c, c.rank);
   check(c.write_tensor(TensorKind::OptimizerState).elements >= 2 * parts.total,
         "an optimizer state too small for two moments");
   Scalar* const mean = c.write(TensorKind::OptimizerState);

@@ -269,7 +269,7 @@ ModelData random_model_data(const Experiment& e, std::uint64_t seed, int micro_b
         w.*weight = drawn(key_of_weight(seed, layer, weight), deviation(e, layer, weight), (w.*weight).size());
     data.layers.push_back(std::move(w));
   }
-  const std::size_t elements = count(e.parallelism.stage_ranks(), layer_volumes(e).tokens, e.model.hidden);
+  const std::size_t elements = count(e.parallelism.token_ranks(), layer_volumes(e).tokens, e.model.hidden);
   data.input = drawn(key_of_data(seed, false), 1, elements);
   data.output_gradient = drawn(key_of_data(seed, true), 1, elements);
   if (!end_volumes(e).exist()) return data;

@@ -43,12 +43,12 @@ struct Sizes {
   Size tokens, sequence, hidden, heads, kv_heads, head_size, expert_hidden, tokens_of_part;
   QkNorm qk_norm;
   bool rotary;  // queries and keys are turned by their positions
-  // `e` is of one micro-batch, each of whose ranks holds a part of the tokens.
+  // `e` is of one micro-batch, each of whose token_ranks() holds a part of the tokens.
   Sizes(const Experiment& e, const ComputeRules& r)
       : tokens_of_part(static_cast<Size>(layer_volumes(e).tokens)),
         rules(r),
         parts(token_parts(layer_volumes(e), r.token_chunks)) {
-    tokens = tokens_of_part * static_cast<Size>(e.parallelism.stage_ranks() * r.micro_batches);
+    tokens = tokens_of_part * static_cast<Size>(e.parallelism.token_ranks() * r.micro_batches);
     sequence = static_cast<Size>(e.workload.sequence);
     hidden = static_cast<Size>(e.model.hidden);
     heads = static_cast<Size>(e.model.attention.heads);

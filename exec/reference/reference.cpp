@@ -70,7 +70,7 @@ struct Link {
 struct Competitors {
   LayerShape shape;
   Size first_token;  // of all ranks
-  int part;          // micro-batch * data ranks + rank
+  int part;          // micro-batch * token_ranks + holder of the tokens
   RowRange tokens;   // of the part's
 };
 
@@ -92,7 +92,8 @@ TokenPlace place_of(const Competitors& c, int layer) {
 
 // The choices that a routing model gives these tokens; empty: the router decides.
 Routing preset_of(const Experiment& e, const Competitors& c, int layer) {
-  const Routing all = modelled_choices(e, layer, c.part % e.parallelism.stage_ranks());
+  const Parallelism& p = e.parallelism;
+  const Routing all = modelled_choices(e, layer, c.part % p.token_ranks() * p.token_repeats());
   return all.empty() ? all : routing_of_part(c.shape, c.tokens, all);
 }
 

@@ -14,7 +14,7 @@ struct Reference {
   EndWeights end_gradients;                   // of embedding, head and final norm; empty where the step has none
   Values loss;                                // of each position, as ModelData::words
   std::vector<Values> further_losses;         // the same of each layer of multi-token prediction (step/word_rule.hpp)
-  std::vector<std::vector<Routing>> routing;  // by layer, and micro-batch * data ranks + rank
+  std::vector<std::vector<Routing>> routing;  // by layer, and micro-batch * token_ranks + holder
   std::int64_t dropped = 0;                   // choices over capacity, over all of these
   std::int64_t largest_load = 0;              // choices of one rank for one expert, before drops
 };

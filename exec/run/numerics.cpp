@@ -109,13 +109,16 @@ class Comparison {
     for (std::size_t local = 0; local < executor_.ranks().size(); ++local)
       if (const int rank = executor_.ranks()[local]; rank / ranks == stage) visit(local, rank % ranks);
   }
+  // One rank of those that repeat the work on the same tokens.
+  bool holds_own(int rank) const { return rank % e_.parallelism.token_repeats() == 0; }
   int stage_of(int layer) const { return layout_.stage_of(layer); }
   int last_stage() const { return layout_.stages() - 1; }
 
   std::int64_t drops() const {
     std::int64_t dropped = 0;
     for (int layer = 0; layer < e_.workload.all_layers(); ++layer)
-      for_each_rank(stage_of(layer), [&](std::size_t local, int) {
+      for_each_rank(stage_of(layer), [&](std::size_t local, int rank) {
+        if (!holds_own(rank)) return;
         for (int micro_batch = 0; micro_batch < s_.micro_batches && e_.model.is_moe(layer); ++micro_batch) {
           const Values routing = find(local, {TensorKind::Routing, false, layer}, micro_batch);
           for (std::size_t i = 1; i < routing.size(); i += 3) dropped += routing[i] < 0;
@@ -143,8 +146,8 @@ class Comparison {
         for (std::size_t i = 1; i < parts.size(); ++i)
           std::ranges::transform(sum, find(local, parts[i], micro_batch), sum.begin(), std::plus());
         const auto part =
-            static_cast<std::size_t>(micro_batch) * static_cast<std::size_t>(e_.parallelism.stage_ranks()) +
-            static_cast<std::size_t>(rank);
+            static_cast<std::size_t>(micro_batch) * static_cast<std::size_t>(e_.parallelism.token_ranks()) +
+            static_cast<std::size_t>(rank / e_.parallelism.token_repeats());
         error.add(sum.data(), &expected.at(part * sum.size()), sum.size());
       });
     return error.over(executor_);
@@ -251,7 +254,8 @@ class Comparison {
   // Each rank holds its own tokens' part of the sum.
   double router_error(int layer) const {
     Values sum(gradients(layer).router.size());
-    for_each_rank(stage_of(layer), [&](std::size_t local, int) {
+    for_each_rank(stage_of(layer), [&](std::size_t local, int rank) {
+      if (!holds_own(rank)) return;
       std::ranges::transform(sum, find(local, {TensorKind::RouterGradient, false, layer}), sum.begin(), std::plus());
     });
     executor_.sum(sum);

@@ -84,6 +84,7 @@ Parallelism scaled_parallelism(const Parallelism& big, const Cluster& stage, con
     p.edp = ranks / p.ep;
   }
   p.dp = ranks / p.mp;
+  p.sequence_parallel = big.sequence_parallel;
   return p;
 }
 
@@ -123,7 +124,7 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   stage.nodes = nodes_of_stage;
   e.parallelism = scaled_parallelism(big.parallelism, stage, e.model);
   e.parallelism.pp = stages;
-  const int tokens = scale.tokens_per_rank * e.parallelism.mp;
+  const int tokens = scale.tokens_per_rank * e.parallelism.token_shares();
   e.workload.batch = std::gcd(big.workload.batch, tokens);
   e.workload.sequence = tokens / e.workload.batch;
   if (e.workload.dtype != DType::Fp64) e.workload.dtype = DType::Fp32;  // what CPUs compute in

@@ -20,7 +20,7 @@ std::vector<std::vector<Routing>> modelled_routing(const Experiment& experiment,
   for (int layer = 0; layer < e.workload.all_layers(); ++layer) {
     routing.emplace_back();
     for (int i = 0; i < micro_batches; ++i)
-      for (int rank = 0; rank < e.parallelism.stage_ranks(); ++rank)
+      for (int rank = 0; rank < e.parallelism.stage_ranks(); rank += e.parallelism.token_repeats())
         routing.back().push_back(modelled_choices(e, layer, rank));
   }
   return routing;
@@ -138,7 +138,7 @@ std::int64_t parameters_before_projection(const OpOperands& o) {
 }
 
 WordShare word_share(const OpOperands& o) {
-  const std::int64_t ranks = o.schedule.groups.mp, rank = o.rank() % ranks;
+  const std::int64_t ranks = o.schedule.groups.mp, rank = o.rank % ranks;
   return {rank * o.words, o.words, ranks};
 }
 
@@ -146,7 +146,7 @@ OpSetup::OpSetup(const Experiment& experiment, std::shared_ptr<const Schedule> s
                  std::vector<std::vector<Routing>> routing)
     : schedule_(std::move(schedule)),
       ranks_(std::move(ranks)),
-      stage_ranks_(experiment.parallelism.stage_ranks()),
+      parallelism_(experiment.parallelism),
       modelled_(modelled_routing(experiment, schedule_->micro_batches)),
       routing_(std::move(routing)),
       clip_(experiment.workload.clip()),
@@ -170,9 +170,10 @@ OpSetup::OpSetup(const Experiment& experiment, std::shared_ptr<const Schedule> s
 OpOperands OpSetup::operands(std::size_t local, const Op& op) const {
   // Chunks are chunks of tokens only where attention is chunked.
   const std::size_t part = parts_.size() == 1 ? 0 : static_cast<std::size_t>(op.chunk + 1);
-  const int group = op.micro_batch * stage_ranks_ + ranks_[local] % stage_ranks_;
+  const int rank = ranks_[local] % parallelism_.stage_ranks();
+  const int group = op.micro_batch * parallelism_.token_ranks() + rank / parallelism_.token_repeats();
   const int depth = op.layer < all_layers_ ? std::max(0, op.layer - main_layers_ + 1) : 0;
-  return {{*schedule_, op}, shapes_[local][part], parts_[part], rows_, preset(op, group), words_, group, clip_, depth};
+  return {{*schedule_, op}, shapes_[local][part], parts_[part], rows_, preset(op, group), words_, group, rank, clip_, depth};
 }
 
 const Routing& OpSetup::preset(const Op& op, int group) const {

@@ -50,11 +50,10 @@ struct OpOperands : OpRoles {
   std::span<const std::int64_t> rows;  // see token_rows()
   const Routing& preset;               // of this rank and layer, for the gate; may be empty
   std::int64_t words = 0;              // of the vocabulary, on each rank; 0: the step has no embedding
-  int group = 0;                       // of its tokens among all: micro-batch * data ranks + rank
+  int group = 0;                       // of its tokens among all: micro-batch * token_ranks + holder (Parallelism)
+  int rank = 0;                        // in its stage
   double clip = 0;                     // the largest norm of gradients; 0: any
   int depth = 0;                       // of a layer of multi-token prediction, from 1 on; of all others 0
-
-  int rank() const { return group % schedule.groups.stage_ranks(); }  // in its stage
 };
 
 // The preset choices of the op's part; empty where the gate decides.
@@ -117,7 +116,7 @@ class OpSetup {
 
   std::shared_ptr<const Schedule> schedule_;
   std::vector<int> ranks_;
-  int stage_ranks_;
+  Parallelism parallelism_;
   std::vector<std::vector<Routing>> modelled_, routing_;
   std::vector<TokenPart> parts_;                 // of one micro-batch: all tokens, then the chunks
   std::vector<std::vector<LayerShape>> shapes_;  // by local rank and part

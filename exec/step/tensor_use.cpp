@@ -23,8 +23,10 @@ Numbers initial_values(const Experiment& e, const Tensor& t, const ModelData& da
   switch (t.kind) {
     case TensorKind::LayerInput: {
       if (!t.persistent) return {};
-      const int ranks = e.parallelism.stage_ranks();
-      return [all = input_numbers(data, t.gradient), skipped = (t.micro_batch * ranks + rank % ranks) * t.elements](
+      const Parallelism& p = e.parallelism;
+      const int holder = rank % p.stage_ranks() / p.token_repeats();
+      return [all = input_numbers(data, t.gradient),
+              skipped = (t.micro_batch * p.token_ranks() + holder) * t.elements](
                  std::int64_t first, std::span<double> to) { all(skipped + first, to); };
     }
     case TensorKind::DenseWeights:

@@ -314,6 +314,7 @@ Json to_json(const Workload& workload) {
 Json to_json(const Parallelism& parallelism) {
   Json json{{"dp", parallelism.dp},   {"mp", parallelism.mp}, {"ep", parallelism.ep},
             {"esp", parallelism.esp}, {"pp", parallelism.pp}, {"edp", parallelism.edp}};
+  if (parallelism.sequence_parallel) json["sequence_parallel"] = *parallelism.sequence_parallel;
   if (!parallelism.pipeline_layout.empty()) json["pipeline_layout"] = parallelism.pipeline_layout;
   return json;
 }

@@ -135,6 +135,7 @@ Parallelism read_parallelism(const JsonReader& json, Experiment& e, std::vector<
   p.pp = json.integer_or("pp", usual.pp, 1);
   if (json.has("pipeline_layout")) p.pipeline_layout = json.string("pipeline_layout");
   p.mp = json.integer_or("mp", usual.mp, 1);
+  if (json.has("sequence_parallel")) p.sequence_parallel = json.boolean("sequence_parallel");
   p.esp = json.integer_or("esp", usual.esp, 1);
   p.dp = json.integer_or("dp", rest(p.pp, p.mp), 1);
   if (json.has("count_per_node")) {
@@ -170,7 +171,7 @@ void fill_gpus(Experiment& e, std::vector<std::string>& notes) {
   Workload& w = e.workload;
   const Parallelism& p = e.parallelism;
   if (w.batch > 0) return;
-  const std::int64_t tokens = std::int64_t{filling_tokens} * p.mp;
+  const std::int64_t tokens = std::int64_t{filling_tokens} * p.token_shares();
   const std::int64_t samples = std::max<std::int64_t>((tokens + w.sequence - 1) / w.sequence,
                                                       p.pp > 1 ? std::int64_t{filling_samples} * p.pp : 1);
   const int together = std::max(1, p.mp / std::gcd(p.mp, w.sequence));
@@ -179,7 +180,7 @@ void fill_gpus(Experiment& e, std::vector<std::string>& notes) {
       "nothing says how large the batch is: {} samples of {} tokens for each {}, which give every GPU {} tokens{}; set "
       "workload.batch",
       w.batch, w.sequence, p.mp == 1 ? "GPU" : fmt::format("{} GPUs of mp", p.mp),
-      std::int64_t{w.batch} * w.sequence / p.mp,
+      std::int64_t{w.batch} * w.sequence / p.token_shares(),
       p.pp == 1 ? "" : fmt::format(" and each of the {} stages {} samples or more", p.pp, filling_samples)));
 }
 

@@ -64,6 +64,7 @@ System read_system(const JsonReader& json) {
   system.description = json.string_or("description", "");
   system.source = json.string_or("source", "");
   read_plan(json.at("plan"), system.plan);
+  if (json.has("sequence_parallel")) system.sequence_parallel = json.boolean("sequence_parallel");
   const JsonReader planner = json.at("planner");
   system.planner.name = planner.string("name");
   system.planner.tie_degrees = planner.boolean_or("tie_degrees", true);

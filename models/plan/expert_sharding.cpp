@@ -59,6 +59,9 @@ void require_sharding(const Plan& plan, const Experiment& e) {
     refuse("sharding_repeats", "given, but plan.expert_sharding is not ep_mp");
   if (repeats < 0 || (repeats > 0 && esp % repeats != 0))
     refuse("sharding_repeats", fmt::format("{}, expected a divisor of esp {}, or 0 for all shards", repeats, esp));
+  if (e.parallelism.repeats_tokens() && plan.expert_sharding != ExpertSharding::Ep)
+    refuse("expert_sharding", fmt::format("{} is not built yet without parallelism.sequence_parallel; built: ep",
+                                          name_in(expert_sharding_names, plan.expert_sharding)));
   if (plan.row_tile < 0) refuse("row_tile", fmt::format("{}, expected at least 0", plan.row_tile));
 }
 

@@ -78,7 +78,7 @@ void require_block(const RuledPlan& r) {
     refuse("forward_degree", fmt::format("{} chunks of {} positions", p.forward_degree, v.sequence));
   for (int i = 0; i < p.forward_degree; ++i)
     if (const std::int64_t tokens = token_part(v, p.forward_degree, i).volumes.sequence_tokens;
-        tokens % e.parallelism.mp != 0)
+        tokens % e.parallelism.token_shares() != 0)
       refuse("forward_degree", fmt::format("chunk {} of {} has {} tokens, which do not divide over mp {} ranks", i,
                                            p.forward_degree, tokens, e.parallelism.mp));
 }
@@ -257,7 +257,7 @@ void require_micro_batches(const Plan& p, const Experiment& e) {
   if (batch % p.micro_batches != 0)
     refuse("micro_batches", fmt::format("{} do not divide the batch of {} samples", p.micro_batches, batch));
   const std::int64_t tokens = std::int64_t{batch / p.micro_batches} * e.workload.sequence;
-  if (tokens % e.parallelism.mp != 0)
+  if (tokens % e.parallelism.token_shares() != 0)
     refuse("micro_batches", fmt::format("{} leave {} tokens each, which do not divide over mp {} ranks",
                                         p.micro_batches, tokens, e.parallelism.mp));
 }
@@ -354,6 +354,8 @@ void require_recomputed_parts(const RuledPlan& r) {
       Recompute::UpProjections, !whole,
       fmt::format("contradicts workload.extent {}, which keeps no low ranks; expected whole_layers or model", extent));
   refuse_if(Recompute::MpGather, e.parallelism.mp == 1, "needs mp ranks that gather tokens, but parallelism.mp is 1");
+  refuse_if(Recompute::MpGather, e.parallelism.repeats_tokens(),
+            "needs mp ranks that gather tokens, but without parallelism.sequence_parallel each has all of them");
   refuse_if(Recompute::Norms, !whole,
             fmt::format("contradicts workload.extent {}, which has no norms; expected whole_layers or model", extent));
   refuse_if(Recompute::Activation, !whole,

@@ -1,9 +1,11 @@
 // A published system or baseline: a preset of the plan space and who chooses its degrees.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "models/plan/plan.hpp"
+#include "models/question/experiment.hpp"
 
 namespace dovetail {
 
@@ -26,6 +28,10 @@ struct System {
   std::string source;
   Plan plan;
   PlannerChoice planner;
+  std::optional<bool> sequence_parallel = {};  // where the experiment leaves it open and its groups allow it
 };
+
+// The experiment as the system runs it, with the capacity that follows; empty: as it is.
+std::optional<Experiment> as_run_by(const System& system, const Experiment& experiment);
 
 }  // namespace dovetail

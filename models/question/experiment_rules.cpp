@@ -93,6 +93,8 @@ void require_message_sizes(const Experiment& e) {
           "routed is not built yet with pipeline stages on a described network, which {} has", e.cluster.name);
   require(!e.workload.other_products(), at, "routed is not built yet with workload.products {}",
           name_in(dtype_names, e.workload.products.value_or(e.workload.dtype)));
+  require(!e.parallelism.repeats_tokens(), at,
+          "routed is not built yet without sequence_parallel, where {} ranks of mp repeat tokens", e.parallelism.mp);
   require(e.workload.gate.token_choice(), at, "routed contradicts the gate {}, which fills every expert alike",
           name_in(gate_kind_names, e.workload.gate.kind));
 }
@@ -107,6 +109,8 @@ void require_prediction(const Experiment& e) {
           "{} layers need the embedding and the output head (workload.extent model)", layers);
   require(e.model.moe_every == 1 && !e.model.dense(), at, "{} is not built yet where some layers are dense ({})",
           layers, e.model.name);
+  require(!e.parallelism.repeats_tokens(), at, "{} layers over {} ranks of mp are built with sequence_parallel alone",
+          layers, e.parallelism.mp);
   require(e.model.hidden % e.parallelism.mp == 0, at,
           "{} layers have projections whose {} columns do not divide over mp {}", layers, e.model.hidden,
           e.parallelism.mp);
@@ -196,7 +200,7 @@ void validate(const Experiment& e) {
   require(tokens <= (std::int64_t{1} << 40), "/workload/sequence", "batch {} x sequence {} is more than 2^40 tokens",
           w.batch, w.sequence);
   require_countable(e);
-  require(tokens % e.parallelism.mp == 0, "/workload/sequence",
+  require(tokens % e.parallelism.token_shares() == 0, "/workload/sequence",
           "batch {} x sequence {} = {} tokens do not divide over mp {} ranks", w.batch, w.sequence, tokens,
           e.parallelism.mp);
   require_gate(e);

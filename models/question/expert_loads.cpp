@@ -27,7 +27,7 @@ std::vector<double> shares(const Experiment& e, int layer, int rank) {
     case RoutingKind::Trace: {
       check(!model.layers.empty(), "a routing trace that was not read");
       const LoadTable& table = model.layers[static_cast<std::size_t>(layer) % model.layers.size()];
-      share = table[static_cast<std::size_t>(rank) % table.size()];
+      share = table[static_cast<std::size_t>(rank / e.parallelism.token_repeats()) % table.size()];
       break;
     }
   }
@@ -80,20 +80,20 @@ std::vector<std::int64_t> round_to(const std::vector<double>& load, std::int64_t
 template <class Visit>
 void for_each_load(const Experiment& e, Visit visit) {
   const RoutingModel& routing = e.workload.routing;
-  const std::int64_t all = e.parallelism.stage_ranks();
+  const std::int64_t all = e.parallelism.token_ranks(), repeats = e.parallelism.token_repeats();
   if (routing.kind != RoutingKind::Trace) return visit(0, expert_loads(e, 0, 0), e.workload.all_layers() * all);
   for (int layer = 0; layer < e.workload.all_layers(); ++layer) {
     const auto table = routing.layers[static_cast<std::size_t>(layer) % routing.layers.size()].size();
-    const auto recorded = static_cast<std::int64_t>(table);  // rank r does as r mod recorded did
+    const auto recorded = static_cast<std::int64_t>(table);  // rank r of those does as r mod recorded did
     for (std::int64_t rank = 0; rank < std::min(recorded, all); ++rank)
-      visit(layer, expert_loads(e, layer, static_cast<int>(rank)), (all - rank - 1) / recorded + 1);
+      visit(layer, expert_loads(e, layer, static_cast<int>(rank * repeats)), (all - rank - 1) / recorded + 1);
   }
 }
 
 }  // namespace
 
 std::vector<std::int64_t> expert_loads(const Experiment& e, int layer, int rank) {
-  const std::int64_t tokens = std::int64_t{e.workload.batch} * e.workload.sequence / e.parallelism.mp;
+  const std::int64_t tokens = std::int64_t{e.workload.batch} * e.workload.sequence / e.parallelism.token_shares();
   const std::int64_t choices = tokens * e.workload.top_k;
   return round_to(fill(shares(e, layer, rank), static_cast<double>(choices), static_cast<double>(tokens)), choices);
 }

@@ -4,6 +4,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,8 +24,15 @@ struct Parallelism {
   int edp = 1;  // replicas of the experts
   std::string pipeline_layout =
       {};  // what each (virtual) stage holds (pipeline_layout.hpp); empty: equal runs of layers
+  // Between the parts that mp ranks share, each has a share of their tokens. Without it all repeat the work on all
+  // tokens, as Megatron-LM without its option of this name does. Not given: as the system does it, with it by default.
+  std::optional<bool> sequence_parallel = {};
 
   int stage_ranks() const { return dp * mp; }  // stage s holds ranks [s stage_ranks, (s + 1) stage_ranks)
+  bool repeats_tokens() const { return mp > 1 && !sequence_parallel.value_or(true); }
+  int token_repeats() const { return repeats_tokens() ? mp : 1; }  // ranks that have the same tokens: neighbours
+  int token_shares() const { return mp / token_repeats(); }        // of the tokens of a model-parallel group
+  int token_ranks() const { return stage_ranks() / token_repeats(); }  // of a stage, with tokens of their own
 };
 
 // Pp: the ranks with the same place in each pipeline stage. World: all ranks of all stages.

@@ -73,7 +73,7 @@ void add_router(const Experiment& e, LayerVolumes& v) {
 
 std::int64_t capacity_limit(const Experiment& e) {
   if (e.model.dense()) return 0;
-  const std::int64_t tokens = std::int64_t{e.workload.batch} * e.workload.sequence / e.parallelism.mp;
+  const std::int64_t tokens = std::int64_t{e.workload.batch} * e.workload.sequence / e.parallelism.token_shares();
   const double factor = std::fabs(e.workload.capacity_factor);
   return factor > 0 ? rows_of_factor(e, factor, tokens) : tokens;
 }
@@ -84,7 +84,7 @@ LayerVolumes layer_volumes(const Experiment& e, int layer) {
   LayerVolumes v;
   v.sequence = e.workload.sequence;
   v.sequence_tokens = std::int64_t{e.workload.batch} * e.workload.sequence;
-  v.tokens = v.sequence_tokens / p.mp;
+  v.tokens = v.sequence_tokens / p.token_shares();
   v.capacity = e.workload.capacity_factor > 0 ? capacity_limit(e) : e.workload.capacity_rows;
   v.moe = m.is_moe(layer);
   v.experts = m.experts;
@@ -92,7 +92,7 @@ LayerVolumes layer_volumes(const Experiment& e, int layer) {
   v.hidden = m.hidden;
   v.hidden_shard = m.expert_hidden / p.esp;
   v.peers = p.ep;
-  v.esp = p.esp;
+  v.esp = p.repeats_tokens() ? 1 : p.esp;
   v.dispatched_experts = v.local_experts;
   v.expert_gemms = m.expert_gemms();
   v.ffn_hidden = m.ffn_hidden(layer) / p.mp;
@@ -148,11 +148,11 @@ TokenPart all_tokens(const LayerVolumes& v) {
 }
 
 TokenPart token_part(const LayerVolumes& v, int degree, int chunk) {
-  const std::int64_t samples = v.sequence_tokens / v.sequence, mp = v.sequence_tokens / v.tokens;
+  const std::int64_t samples = v.sequence_tokens / v.sequence, shares = v.sequence_tokens / v.tokens;
   const RowRange positions = chunk_rows(v.sequence, degree, chunk);
   TokenPart part{chunk,
                  positions,
-                 {positions.first * samples / mp, positions.last * samples / mp},
+                 {positions.first * samples / shares, positions.last * samples / shares},
                  chunk_rows(v.capacity, degree, chunk),
                  v};
   LayerVolumes& of_part = part.volumes;

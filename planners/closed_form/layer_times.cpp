@@ -22,11 +22,17 @@ void read_layer_op(const Op& op, Seconds fixed, Seconds duration, PhaseTimes& ph
     case OpKind::MpAllGather:
       (forward ? phase.mp_before : phase.mp_after) = duration;
       break;
+    case OpKind::MpAllReduce:
+      phase.mp_after = duration;
+      break;
     case OpKind::MpReduceScatter:
       (forward ? phase.mp_after : phase.mp_before) = duration;
       break;
     case OpKind::EspAllGather:
       (forward ? phase.moe.all_gather : phase.moe.reduce_scatter) = chunk;
+      break;
+    case OpKind::EspAllReduce:
+      phase.moe.reduce_scatter = chunk;
       break;
     case OpKind::EspReduceScatter:
       (forward ? phase.moe.reduce_scatter : phase.moe.all_gather) = chunk;

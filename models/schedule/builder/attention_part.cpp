@@ -44,13 +44,6 @@ TensorId scores(StepContext& c, int layer, const TokenPart& part, bool gradient)
   return c.activation(TensorKind::AttentionScores, layer, part.volumes.score_elements(), gradient, part.chunk);
 }
 
-// The collective of a part over the model-parallel group.
-Op part_collective(StepContext& c, OpKind kind, Phase phase, int layer, const TokenPart& part, Collective collective) {
-  Op o = c.part_op(kind, phase, layer, part, c.work(part).mp(collective));
-  o.stream = c.streams().intra;
-  return o;
-}
-
 // Makes what the projections read: the norm of the layer's input, of all model-parallel ranks.
 void norm_input(StepContext& c, int layer, SavedAttention& saved) {
   saved.own_input = c.has_norms() ? norm_forward(c, layer, saved.before_norm) : saved.before_norm;
@@ -151,10 +144,9 @@ TensorId attention_forward(StepContext& c, int layer, const TokenPart& part, con
                   projects ? work.attention(Phase::Forward)
                            : without_projections(work.attention_chunk(Phase::Forward), part, Phase::Forward)),
         std::array{projects ? saved.input : saved.query_key_value, weights}, writes);
-  if (!c.mp_gathers()) return partial;
+  if (!c.model_parallel()) return partial;
   const TensorId output = c.activation(TensorKind::AttentionOutput, layer, v.tokens * v.hidden, false, part.chunk);
-  c.add(part_collective(c, OpKind::MpReduceScatter, Phase::Forward, layer, part, Collective::ReduceScatter), {partial},
-        {output});
+  sum_tokens(c, c.part_op({}, Phase::Forward, layer, part, {}), work, partial, output, v.hidden);
   return output;
 }
 
@@ -163,8 +155,9 @@ TensorId attention_backward_gather(StepContext& c, int layer, const TokenPart& p
   const LayerVolumes& v = part.volumes;
   const TensorId gathered =
       c.activation(TensorKind::AttentionPartial, layer, v.sequence_tokens * v.hidden, /*gradient=*/true, part.chunk);
-  c.add(part_collective(c, OpKind::MpReduceScatter, Phase::Backward, layer, part, Collective::AllGather), {d_output},
-        {gathered});
+  Op gather = c.part_op(OpKind::MpReduceScatter, Phase::Backward, layer, part, c.work(part).mp(Collective::AllGather));
+  gather.stream = c.streams().intra;
+  c.add(gather, {d_output}, {gathered});
   return gathered;
 }
 
@@ -210,11 +203,9 @@ TensorId attention_backward_finish(StepContext& c, int layer, const SavedAttenti
     if (makes_low_ranks(c) && saved.own_input != saved.input) reads.insert(reads.begin() + 2, saved.own_input);
     c.add(o, reads, std::array{c.dense_gradients(), d.input});
   }
-  if (!c.mp_gathers()) return d.input;
+  if (!c.model_parallel()) return d.input;
   const TensorId sum = c.activation(TensorKind::AttentionSumGradient, layer, v.tokens * v.hidden);
-  c.add(c.op(OpKind::MpAllGather, Phase::Backward, layer, c.streams().intra,
-             work.mp(Collective::ReduceScatter, v.attention_input_width)),
-        {d.input}, {sum});
+  sum_tokens(c, c.op({}, Phase::Backward, layer, c.streams().intra, {}), work, d.input, sum, v.attention_input_width);
   return sum;
 }
 

@@ -21,10 +21,9 @@ TensorId dense_ffn_forward(StepContext& c, int layer, TensorId x, SavedFfn& save
   c.add(c.op(OpKind::DenseFfn, Phase::Forward, layer, c.streams().compute,
              work.dense_ffn(Phase::Forward, c.keeps_activated())),
         std::array{saved.input, c.weights(layer).dense}, writes);
-  if (!c.mp_gathers()) return partial;
+  if (!c.model_parallel()) return partial;
   const TensorId output = c.activation(TensorKind::FfnOutput, layer, v.tokens * v.hidden);
-  c.add(c.op(OpKind::MpReduceScatter, Phase::Forward, layer, c.streams().intra, work.mp(Collective::ReduceScatter)),
-        {partial}, {output});
+  sum_tokens(c, Phase::Forward, layer, partial, output);
   return output;
 }
 
@@ -40,10 +39,9 @@ TensorId dense_ffn_backward(StepContext& c, int layer, TensorId d_output, const 
                             const std::function<void()>& after_gather) {
   const LayerVolumes& v = c.volumes(layer);
   const OpWork work = c.work(layer);
-  const bool gathers = c.mp_gathers();
   const std::int64_t gathered = v.sequence_tokens * v.hidden;
   TensorId d_partial = d_output;
-  if (gathers) {
+  if (c.mp_gathers()) {
     d_partial = c.activation(TensorKind::FfnPartial, layer, gathered, /*gradient=*/true);
     c.add(c.op(OpKind::MpReduceScatter, Phase::Backward, layer, c.streams().intra, work.mp(Collective::AllGather)),
           {d_output}, {d_partial});
@@ -58,10 +56,9 @@ TensorId dense_ffn_backward(StepContext& c, int layer, TensorId d_output, const 
   TensorIds reads{d_partial, saved.input, saved.hidden, c.weights(layer).dense};
   if (saved.activated >= 0) reads.insert(reads.begin() + 3, saved.activated);
   c.add(ffn, reads, std::array{c.dense_gradients(), d_input});
-  if (!gathers) return d_input;
+  if (!c.model_parallel()) return d_input;
   const TensorId sum = c.activation(TensorKind::FfnSumGradient, layer, v.tokens * v.hidden);
-  c.add(c.op(OpKind::MpAllGather, Phase::Backward, layer, c.streams().intra, work.mp(Collective::ReduceScatter)),
-        {d_input}, {sum});
+  sum_tokens(c, Phase::Backward, layer, d_input, sum);
   return sum;
 }
 

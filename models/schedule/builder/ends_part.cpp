@@ -13,18 +13,13 @@ TensorId add_tokens(StepContext& c) {
   return c.persistent(TensorKind::Tokens, 0, 2 * c.volumes(0).sequence_tokens);
 }
 
-void add_collective(StepContext& c, OpKind kind, Phase phase, int layer, Collective collective, TensorId from,
-                    TensorId to) {
-  c.add(c.op(kind, phase, layer, c.streams().intra, c.work(0).mp(collective)), {from}, {to});
-}
-
 void add_loss(StepContext& c, int layer, TensorId tokens, TensorId logits) {
   const std::int64_t rows = c.volumes(0).sequence_tokens;
   const StreamId compute = c.streams().compute;
   TensorId of_rows = c.fp32(TensorKind::LossStatistics, layer, loss_statistics * rows);
   c.add(c.op(OpKind::LossStatistics, Phase::Forward, layer, compute, c.end_work().statistics()), {logits, tokens},
         {of_rows});
-  if (c.mp_gathers()) {
+  if (c.model_parallel()) {
     const TensorId own = of_rows;
     of_rows = c.fp32(TensorKind::GatheredStatistics, layer, c.groups().mp * loss_statistics * rows);
     c.add(c.op(OpKind::GatherStatistics, Phase::Forward, layer, c.streams().intra,
@@ -62,11 +57,10 @@ TensorId look_up(StepContext& c, int layer, TensorId tokens) {
   const LayerVolumes& v = c.volumes(0);
   const TensorId input = c.activation(TensorKind::LayerInput, layer, v.tokens * v.hidden);
   const TensorId looked_up =
-      c.mp_gathers() ? c.activation(TensorKind::EmbeddingPartial, layer, v.sequence_tokens * v.hidden) : input;
+      c.model_parallel() ? c.activation(TensorKind::EmbeddingPartial, layer, v.sequence_tokens * v.hidden) : input;
   c.add(c.op(OpKind::Embedding, Phase::Forward, layer, c.streams().compute, c.end_work().embedding(Phase::Forward)),
         {tokens, c.embedding_weights()}, {looked_up});
-  if (c.mp_gathers())
-    add_collective(c, OpKind::MpReduceScatter, Phase::Forward, layer, Collective::ReduceScatter, looked_up, input);
+  if (c.model_parallel()) sum_tokens(c, Phase::Forward, layer, looked_up, input);
   return input;
 }
 
@@ -75,7 +69,8 @@ void look_up_backward(StepContext& c, int layer, TensorId d_rows, TensorId token
   if (c.mp_gathers()) {
     const TensorId own = d_rows;
     d_rows = c.activation(TensorKind::EmbeddingPartial, layer, v.sequence_tokens * v.hidden, /*gradient=*/true);
-    add_collective(c, OpKind::MpReduceScatter, Phase::Backward, layer, Collective::AllGather, own, d_rows);
+    c.add(c.op(OpKind::MpReduceScatter, Phase::Backward, layer, c.streams().intra, c.work(0).mp(Collective::AllGather)),
+          {own}, {d_rows});
   }
   Op o = c.op(OpKind::Embedding, Phase::Backward, layer, c.streams().compute, c.end_work().embedding(Phase::Backward));
   o.gradients = c.embedding_gradients();
@@ -113,10 +108,10 @@ TensorId logits_backward(StepContext& c, int layer, SavedHead saved) {
   Op o = c.op(OpKind::OutputHead, Phase::Backward, layer, c.streams().compute, c.end_work().head(Phase::Backward));
   o.gradients = c.ends().share_weights() ? c.embedding_gradients() : c.head_gradients();
   c.add(o, {saved.logits, saved.input, c.end_weights().head}, {c.dense_gradients(), d_normed});
-  if (c.mp_gathers()) {
+  if (c.model_parallel()) {
     const TensorId own = d_normed;
     d_normed = c.activation(TensorKind::NormedInput, layer, v.tokens * v.hidden, /*gradient=*/true);
-    add_collective(c, OpKind::MpAllGather, Phase::Backward, layer, Collective::ReduceScatter, own, d_normed);
+    sum_tokens(c, Phase::Backward, layer, own, d_normed);
   }
   return d_normed;
 }

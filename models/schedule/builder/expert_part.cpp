@@ -31,7 +31,7 @@ class ExpertPass {
         d_scores_(chunks_.size()),
         brought_(chunks_.size()),
         sent_{ring(true), ring(true)},
-        worked_(ring(exchanges(c) || gathers(c))),
+        worked_(ring(exchanges(c) || gathers(c) || sums(c))),
         unpacked_(ring(exchanges(c))),
         scattered_(ring(exchanges(c))),
         packed_(ring(exchanges(c))),
@@ -57,10 +57,11 @@ class ExpertPass {
     const StreamIds& streams = c_.streams();
     const StreamId stream = forward ? streams.combine : streams.inter;
     TensorId& t = tensor(i);
-    if (gathers(c_)) {
-      const Op scatter = op(forward ? OpKind::EspReduceScatter : OpKind::EspAllGather,
-                            streams.intra == streams.inter ? stream : streams.intra, i,
-                            work_.esp(Collective::ReduceScatter, chunk(i)));
+    if (gathers(c_) || sums(c_)) {
+      const OpKind kind = sums(c_) ? OpKind::EspAllReduce : forward ? OpKind::EspReduceScatter : OpKind::EspAllGather;
+      const Op scatter =
+          op(kind, streams.intra == streams.inter ? stream : streams.intra, i,
+             work_.esp(sums(c_) ? Collective::AllReduce : Collective::ReduceScatter, chunk(i)));
       t = scattered_.add(c_.pass(scatter, with_counts(c_, scatter, t),
                                  forward ? TensorKind::ExpertOutput : TensorKind::Dispatched,
                                  v_.all_to_all_elements(chunk(i)), scattered_.next()));
@@ -125,7 +126,7 @@ class ExpertPass {
   // next chunk's work behind this one's reduction over shards.
   void bring_early(int i) {
     if (c_.wire(phase_ == Phase::Forward ? OpKind::Combine : OpKind::Dispatch, phase_) == Wire::Same) return;
-    const int ready = gathers(c_) ? i - 1 : i;
+    const int ready = gathers(c_) || sums(c_) ? i - 1 : i;
     if (ready >= 0) bring(ready);
   }
 

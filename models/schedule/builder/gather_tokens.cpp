@@ -15,4 +15,16 @@ TensorId gather_tokens(StepContext& c, TensorKind kind, int layer, TensorId own,
   return gathered;
 }
 
+void sum_tokens(StepContext& c, Op op, const OpWork& work, TensorId partial, TensorId sum, std::int64_t width) {
+  const bool own = c.mp_gathers(), forward = op.phase == Phase::Forward;
+  op.kind = !own ? OpKind::MpAllReduce : forward ? OpKind::MpReduceScatter : OpKind::MpAllGather;
+  op.stream = c.streams().intra;
+  op.work = work.mp(own ? Collective::ReduceScatter : Collective::AllReduce, width);
+  c.add(op, {partial}, {sum});
+}
+
+void sum_tokens(StepContext& c, Phase phase, int layer, TensorId partial, TensorId sum) {
+  sum_tokens(c, c.op({}, phase, layer, c.streams().intra, {}), c.work(0), partial, sum, c.volumes(0).hidden);
+}
+
 }  // namespace dovetail::builder

@@ -59,12 +59,14 @@ void GradientPart::reduce_experts(int layer) {
          {gradient}, {gradient});
 }
 
-// Norms and routers work on the tokens of a rank, so that ranks of both groups have parts of the sum.
+// Norms and routers work on the tokens of a rank, so that ranks of both groups have parts of the sum. Model-parallel
+// ranks that repeat tokens have the same part of it.
 void GradientPart::reduce_replicated() {
   if (!c_.has_norms()) return;
   const TensorId gradients = c_.replicated_gradients();
   const int layer = c_.layers_of_stage().front();
-  for (const auto& [group, size] : {std::pair{GroupKind::Mp, c_.groups().mp}, {GroupKind::Dp, c_.groups().dp}})
+  for (const auto& [group, size] :
+       {std::pair{GroupKind::Mp, c_.groups().token_shares()}, {GroupKind::Dp, c_.groups().dp}})
     if (size > 1)
       c_.add(c_.op(OpKind::ReplicatedGradientAllReduce, Phase::Backward, layer, c_.streams().inter,
                    reduction(layer, group, c_.elements_of(gradients))),

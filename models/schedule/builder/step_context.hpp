@@ -67,7 +67,9 @@ class StepContext {
 
   const Experiment& experiment() const { return experiment_; }  // of one micro-batch
   const Plan& plan() const { return plan_; }
-  bool mp_gathers() const { return groups_.mp > 1; }  // from the model-parallel ranks' tokens to all of theirs
+  bool model_parallel() const { return groups_.mp > 1; }  // parts of the dense layers are sums over ranks
+  // From the model-parallel ranks' tokens to all of theirs; else each has all of them.
+  bool mp_gathers() const { return model_parallel() && !groups_.repeats_tokens(); }
   bool training() const { return experiment_.workload.phases == Phases::Training; }
   int layers() const { return experiment_.workload.all_layers(); }
   int main_layers() const { return experiment_.workload.layers; }  // those after them predict further tokens
@@ -222,7 +224,11 @@ inline bool exchanges(const StepContext& c) {
 }
 // Tells whether rows are gathered over shards; a plan may bring the shards' weights or rows together otherwise.
 inline bool gathers(const StepContext& c) {
-  return c.plan().expert_sharding == ExpertSharding::Ep && c.groups().esp > 1;
+  return c.plan().expert_sharding == ExpertSharding::Ep && c.groups().esp > 1 && !c.groups().repeats_tokens();
+}
+// Tells whether all shards' ranks get the same rows, so that they only need to sum what their experts make of these.
+inline bool sums(const StepContext& c) {
+  return c.groups().esp > 1 && c.groups().repeats_tokens();
 }
 
 }  // namespace dovetail::builder

@@ -1,0 +1,26 @@
+#include "models/plan/system.hpp"
+
+#include "models/question/capacity.hpp"
+
+namespace dovetail {
+namespace {
+
+// What parallelism and experiment rules ask of ranks that repeat tokens.
+bool may_repeat_tokens(const Experiment& e) {
+  const Parallelism& p = e.parallelism;
+  return p.mp > 1 && (e.model.dense() || p.esp == p.mp) && e.model.attention.kind != AttentionKind::Latent &&
+         e.workload.mtp_layers == 0 && e.workload.message_sizes == MessageSizes::Padded;
+}
+
+}  // namespace
+
+std::optional<Experiment> as_run_by(const System& system, const Experiment& experiment) {
+  if (!system.sequence_parallel || experiment.parallelism.sequence_parallel) return {};
+  if (*system.sequence_parallel || !may_repeat_tokens(experiment)) return {};
+  Experiment e = experiment;
+  e.parallelism.sequence_parallel = system.sequence_parallel;
+  resolve_capacity(e);
+  return e;
+}
+
+}  // namespace dovetail
