@@ -32,6 +32,7 @@ inline Experiment with_predictions(Experiment e, int layers) {
   e.workload.extent = Extent::Model;
   e.model.mtp_layers = e.workload.mtp_layers = layers;
   std::string& layout = e.parallelism.pipeline_layout;
+  std::erase(layout, 'm');
   if (!layout.empty()) layout.insert(layout.size() - 1, static_cast<std::size_t>(layers), 'm');
   return e;
 }
