@@ -220,6 +220,11 @@ Experiment random_experiment(Random& random) {
   if (e.workload.gate.token_choice() && !e.workload.other_products() && tables.chance(25))
     e.workload.message_sizes = MessageSizes::Routed;
   add_predictions(tables, e);
+  if (p.esp == p.mp && e.workload.mtp_layers == 0 && e.workload.message_sizes == MessageSizes::Padded &&
+      tables.chance(40)) {
+    p.sequence_parallel = false;
+    resolve_capacity(e);
+  }
   return e;
 }
 

@@ -66,9 +66,7 @@ void query_key_norm_forward(StepContext& c, int layer, SavedAttention& saved) {
 
 void query_key_norm_backward(StepContext& c, int layer, const SavedAttention& saved, TensorId d_query_key_value) {
   Op o = query_key_norm(c, layer, Phase::Backward);
-  o.gradients.first = c.replicated_gradients_of(layer).first + 2 * c.volumes(layer).hidden;
-  o.gradients.last =
-      c.replicated_gradients_of(layer).first + c.volumes(layer).norm_parameters - c.volumes(layer).mtp_norm_parameters;
+  o.gradients = c.query_key_norm_gradients_of(layer);
   c.add(o, {d_query_key_value, saved.query_key_input, c.weights(layer).norm},
         {d_query_key_value, c.replicated_gradients()});
 }

@@ -60,17 +60,24 @@ void GradientPart::reduce_experts(int layer) {
 }
 
 // Norms and routers work on the tokens of a rank, so that ranks of both groups have parts of the sum. Model-parallel
-// ranks that repeat tokens have the same part of it.
+// ranks that repeat tokens have parts only where they norm their own heads.
 void GradientPart::reduce_replicated() {
   if (!c_.has_norms()) return;
+  const RowRange all{0, c_.elements_of(c_.replicated_gradients())};
+  if (c_.mp_gathers()) reduce_replicated(GroupKind::Mp, all);
+  if (c_.groups().repeats_tokens())
+    for (int layer : c_.layers_of_stage()) reduce_replicated(GroupKind::Mp, c_.query_key_norm_gradients_of(layer));
+  if (c_.groups().dp > 1) reduce_replicated(GroupKind::Dp, all);
+}
+
+void GradientPart::reduce_replicated(GroupKind group, RowRange elements) {
+  if (elements.size() == 0) return;
   const TensorId gradients = c_.replicated_gradients();
   const int layer = c_.layers_of_stage().front();
-  for (const auto& [group, size] :
-       {std::pair{GroupKind::Mp, c_.groups().token_shares()}, {GroupKind::Dp, c_.groups().dp}})
-    if (size > 1)
-      c_.add(c_.op(OpKind::ReplicatedGradientAllReduce, Phase::Backward, layer, c_.streams().inter,
-                   reduction(layer, group, c_.elements_of(gradients))),
-             {gradients}, {gradients});
+  Op o = c_.op(OpKind::ReplicatedGradientAllReduce, Phase::Backward, layer, c_.streams().inter,
+               reduction(layer, group, elements.size()));
+  if (elements.size() < c_.elements_of(gradients)) o.gradients = elements;
+  c_.add(o, {gradients}, {gradients});
 }
 
 void GradientPart::end_pass() {

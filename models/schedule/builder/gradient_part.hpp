@@ -30,6 +30,7 @@ class GradientPart {
   void reduce_dense(Window window, int layer);
   void reduce_experts(int layer);
   void reduce_replicated();
+  void reduce_replicated(GroupKind group, RowRange elements);  // of `replicated_gradients`
   void add_norm();
   void update();
   void add_update();

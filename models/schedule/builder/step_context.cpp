@@ -158,6 +158,12 @@ RowRange StepContext::replicated_gradients_of(int layer) const {
   return {first, first + (layer == layers() ? ends_.norm_parameters : volumes(layer).replicated_parameters())};
 }
 
+RowRange StepContext::query_key_norm_gradients_of(int layer) const {
+  const LayerVolumes& v = volumes(layer);
+  const std::int64_t first = replicated_gradients_of(layer).first;
+  return {first + 2 * v.hidden, first + v.norm_parameters - v.mtp_norm_parameters};
+}
+
 std::int64_t StepContext::updated_parameters() const {
   const auto updated = [this](std::int64_t elements, int replicas) {
     return Shards({0, elements}, plan_.zero > 0 ? replicas : 1).updated();

@@ -120,6 +120,7 @@ class StepContext {
   // Elements of the stage's `replicated_gradients`: by layer, its norms and then its router; the final norm, as that of
   // layer `layers`, is last.
   RowRange replicated_gradients_of(int layer) const;
+  RowRange query_key_norm_gradients_of(int layer) const;  // among these
   // The slices of the stage's dense gradients, in backward order.
   std::span<const GradientSlice> gradient_slices() const { return here().slices; }
   std::int64_t updated_parameters() const;  // by a rank of this stage: all that it has, or with zero 1 its shards

@@ -37,8 +37,9 @@ Attention latent_attention(bool low_rank_queries) {
 
 Schedule random_schedule(Random& random) {
   Experiment e = random_experiment(random);
-  if (random() % 8 == 0) e.model.attention = latent_attention(random() % 2 == 0);
-  if (e.workload.extent == Extent::Model && e.model.moe_every == 1 && random() % 2 == 0)
+  const bool repeats = e.parallelism.repeats_tokens();
+  if (random() % 8 == 0 && !repeats) e.model.attention = latent_attention(random() % 2 == 0);
+  if (e.workload.extent == Extent::Model && !repeats && e.model.moe_every == 1 && random() % 2 == 0)
     e = with_predictions(e, 1 + static_cast<int>(random() % 2));
   const Plan plan = random_legal_plan(random, e);
   INFO(describe(e, plan));
