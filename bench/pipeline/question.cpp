@@ -43,6 +43,24 @@ std::vector<Candidate> load_candidates(const Options& options, FilesRead& files)
   return candidates;
 }
 
+// Systems that repeat tokens, or would. The experiment of a single system is the one that it runs.
+void add_repeated_tokens(Question& question) {
+  Experiment& e = question.experiment;
+  if (e.parallelism.mp == 1 || e.parallelism.sequence_parallel) return;
+  for (const Candidate& candidate : question.candidates) {
+    if (candidate.system.sequence_parallel.value_or(true)) continue;
+    std::optional<Experiment> own = as_run_by(candidate.system, e);
+    question.notes.push_back(
+        own ? fmt::format("{} does without parallelism.sequence_parallel: each of the {} ranks of mp repeats the work "
+                          "on all tokens of their group, and dispatches them all",
+                          candidate.system.name, e.parallelism.mp)
+            : fmt::format("{} would repeat tokens over the ranks of mp, which needs as many of esp and is not built "
+                          "with latent attention, multi-token prediction or routed messages: here they share them",
+                          candidate.system.name));
+    if (own && question.candidates.size() == 1) e = *std::move(own);
+  }
+}
+
 }  // namespace
 
 void require_planner(const std::string& name, const System& system) {
@@ -59,6 +77,7 @@ Question load_question(const Options& options) {
   question.request = options.request;
   question.experiment = load_experiment(options.request, question.files, question.notes);
   question.candidates = load_candidates(options, question.files);
+  add_repeated_tokens(question);
   add_routing(question.experiment, question.notes);
   add_assumptions(question.experiment, question.notes);
   add_stage_transfers(question.experiment, question.notes);

@@ -85,6 +85,11 @@ Parallelism scaled_parallelism(const Parallelism& big, const Cluster& stage, con
   }
   p.dp = ranks / p.mp;
   p.sequence_parallel = big.sequence_parallel;
+  if (p.repeats_tokens() && !model.dense()) {
+    p.esp = p.mp;
+    p.ep = std::gcd(model.experts, ranks / p.esp);
+    p.edp = ranks / p.esp / p.ep;
+  }
   return p;
 }
 
@@ -124,7 +129,7 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   stage.nodes = nodes_of_stage;
   e.parallelism = scaled_parallelism(big.parallelism, stage, e.model);
   e.parallelism.pp = stages;
-  const int tokens = scale.tokens_per_rank * e.parallelism.token_shares();
+  const int tokens = scale.tokens_per_rank * e.parallelism.mp;
   e.workload.batch = std::gcd(big.workload.batch, tokens);
   e.workload.sequence = tokens / e.workload.batch;
   if (e.workload.dtype != DType::Fp64) e.workload.dtype = DType::Fp32;  // what CPUs compute in

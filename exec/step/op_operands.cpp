@@ -173,7 +173,16 @@ OpOperands OpSetup::operands(std::size_t local, const Op& op) const {
   const int rank = ranks_[local] % parallelism_.stage_ranks();
   const int group = op.micro_batch * parallelism_.token_ranks() + rank / parallelism_.token_repeats();
   const int depth = op.layer < all_layers_ ? std::max(0, op.layer - main_layers_ + 1) : 0;
-  return {{*schedule_, op}, shapes_[local][part], parts_[part], rows_, preset(op, group), words_, group, rank, clip_, depth};
+  return {{*schedule_, op},
+          shapes_[local][part],
+          parts_[part],
+          rows_,
+          preset(op, group),
+          words_,
+          group,
+          rank,
+          clip_,
+          depth};
 }
 
 const Routing& OpSetup::preset(const Op& op, int group) const {

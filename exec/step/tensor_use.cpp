@@ -25,8 +25,7 @@ Numbers initial_values(const Experiment& e, const Tensor& t, const ModelData& da
       if (!t.persistent) return {};
       const Parallelism& p = e.parallelism;
       const int holder = rank % p.stage_ranks() / p.token_repeats();
-      return [all = input_numbers(data, t.gradient),
-              skipped = (t.micro_batch * p.token_ranks() + holder) * t.elements](
+      return [all = input_numbers(data, t.gradient), skipped = (t.micro_batch * p.token_ranks() + holder) * t.elements](
                  std::int64_t first, std::span<double> to) { all(skipped + first, to); };
     }
     case TensorKind::DenseWeights:

@@ -171,7 +171,7 @@ void fill_gpus(Experiment& e, std::vector<std::string>& notes) {
   Workload& w = e.workload;
   const Parallelism& p = e.parallelism;
   if (w.batch > 0) return;
-  const std::int64_t tokens = std::int64_t{filling_tokens} * p.token_shares();
+  const std::int64_t tokens = std::int64_t{filling_tokens} * p.mp;
   const std::int64_t samples = std::max<std::int64_t>((tokens + w.sequence - 1) / w.sequence,
                                                       p.pp > 1 ? std::int64_t{filling_samples} * p.pp : 1);
   const int together = std::max(1, p.mp / std::gcd(p.mp, w.sequence));

@@ -102,12 +102,12 @@ Workload read_workload(const JsonReader& r) {
 
 Parallelism read_parallelism(const JsonReader& r) {
   Parallelism p{r.integer("dp", 1),
-          r.integer("mp", 1),
-          r.integer("ep", 1),
-          r.integer("esp", 1),
-          r.integer("pp", 1),
-          r.integer("edp", 1),
-          r.has("pipeline_layout") ? r.string("pipeline_layout") : std::string()};
+                r.integer("mp", 1),
+                r.integer("ep", 1),
+                r.integer("esp", 1),
+                r.integer("pp", 1),
+                r.integer("edp", 1),
+                r.has("pipeline_layout") ? r.string("pipeline_layout") : std::string()};
   if (r.has("sequence_parallel")) p.sequence_parallel = r.boolean("sequence_parallel");
   return p;
 }

@@ -5,7 +5,7 @@
 namespace dovetail {
 namespace {
 
-// What parallelism and experiment rules ask of ranks that repeat tokens.
+// Whether the rules of parallelism and experiments let ranks repeat tokens.
 bool may_repeat_tokens(const Experiment& e) {
   const Parallelism& p = e.parallelism;
   return p.mp > 1 && (e.model.dense() || p.esp == p.mp) && e.model.attention.kind != AttentionKind::Latent &&

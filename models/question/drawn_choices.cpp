@@ -64,7 +64,8 @@ Choices drawn_choices(const Experiment& e, int layer, int rank) {
     Choices choices;
   };
   thread_local Draw last;
-  const std::array<int, 3> numbers{model.seed, recorded ? layer : 0, recorded ? rank / e.parallelism.token_repeats() : 0};
+  const std::array<int, 3> numbers{model.seed, recorded ? layer : 0,
+                                   recorded ? rank / e.parallelism.token_repeats() : 0};
   std::vector<std::int64_t> loads = expert_loads(e, layer, rank);
   if (last.loads == loads && last.top_k == top_k && last.seed == numbers) return last.choices;
   std::seed_seq seed(numbers.begin(), numbers.end());

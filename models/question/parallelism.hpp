@@ -30,8 +30,8 @@ struct Parallelism {
 
   int stage_ranks() const { return dp * mp; }  // stage s holds ranks [s stage_ranks, (s + 1) stage_ranks)
   bool repeats_tokens() const { return mp > 1 && !sequence_parallel.value_or(true); }
-  int token_repeats() const { return repeats_tokens() ? mp : 1; }  // ranks that have the same tokens: neighbours
-  int token_shares() const { return mp / token_repeats(); }        // of the tokens of a model-parallel group
+  int token_repeats() const { return repeats_tokens() ? mp : 1; }      // ranks that have the same tokens: neighbours
+  int token_shares() const { return mp / token_repeats(); }            // of the tokens of a model-parallel group
   int token_ranks() const { return stage_ranks() / token_repeats(); }  // of a stage, with tokens of their own
 };
 

@@ -141,9 +141,9 @@ std::vector<std::string> experiment_lines(const Experiment& experiment) {
                   workload.batch, workload.sequence, describe_experts(model, workload),
                   name_in(dtype_names, workload.dtype),
                   workload.phases == Phases::Training ? "one training step" : "forward only"),
-      printable(fmt::format("groups dp {}, mp {}, ep {}, esp {}, edp {}, pp {}; {}costs {}", groups.dp, groups.mp,
-                            groups.ep, groups.esp, groups.edp, groups.pp, unusual_kernels(workload),
-                            calibration_name(experiment))),
+      printable(fmt::format("groups dp {}, mp {}{}, ep {}, esp {}, edp {}, pp {}; {}costs {}", groups.dp, groups.mp,
+                            groups.repeats_tokens() ? " (tokens repeated)" : "", groups.ep, groups.esp, groups.edp,
+                            groups.pp, unusual_kernels(workload), calibration_name(experiment))),
       "overlap: " + describe_overlap(experiment)};
 }
 

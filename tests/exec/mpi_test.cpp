@@ -226,6 +226,7 @@ Experiment routed_here(Random& random, const Plan& plan) {
   for (;;) {
     Experiment e = random_experiment_here(random);
     e.workload.capacity_factor = 0;
+    e.parallelism.sequence_parallel.reset();
     e.workload.message_sizes = MessageSizes::Routed;
     e.workload.routing.kind = RoutingKind::Zipf;
     resolve_capacity(e);
@@ -285,6 +286,28 @@ TEST_CASE("Trainings over MPI have the losses of the sequential one") {
     CHECK(r.weight_error <= tolerance);
     CHECK(r.ok);
   }
+}
+
+TEST_CASE("Ranks that repeat tokens train over MPI as the reference does") {
+  Experiment e = round_numbers(2);
+  e.cluster.nodes = world().size() / 2;
+  e.parallelism = {.dp = world().size() / 2, .mp = 2, .ep = world().size() / 2, .esp = 2, .sequence_parallel = false};
+  e.model.experts = world().size();
+  e.model.vocabulary = 10;
+  e.model.attention.qk_norm = QkNorm::Head;
+  e.workload.extent = Extent::Model;
+  e.workload.clip_gradients = .5;
+  Plan plan;
+  plan.scope = Scope::Moe;
+  plan.forward_degree = plan.backward_degree = 2;
+  plan.zero = GENERATE(0, 1);
+  const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
+  const auto transport = transport_of(*schedule);
+  ModelData data = random_model_data(e, 5);
+  const auto executor = make_host_executor(e, schedule, Element::Double, data, {}, *transport);
+  const TrainingReport r = train(*executor, e, *schedule, std::move(data), {5, 5, true, 1e-12});
+  CHECK(r.loss_error <= 1e-12);
+  CHECK(r.weight_error <= 1e-12);
 }
 
 TEST_CASE("Tied embeddings and further predictions on the first and the last process's stage train over MPI") {

@@ -169,6 +169,7 @@ TEST_CASE("dovetail: no regret where a token may go to a node once") {
     e.cluster.gpus_per_node *= 2;
     if (e.cluster.nodes % 2 != 0) continue;
     e.cluster.nodes /= 2;
+    e.parallelism.sequence_parallel.reset();
     e.workload.message_sizes = MessageSizes::Routed;
     c->base = Plan{};
     c->base.scope = Scope::Moe;

@@ -59,9 +59,8 @@ class ExpertPass {
     TensorId& t = tensor(i);
     if (gathers(c_) || sums(c_)) {
       const OpKind kind = sums(c_) ? OpKind::EspAllReduce : forward ? OpKind::EspReduceScatter : OpKind::EspAllGather;
-      const Op scatter =
-          op(kind, streams.intra == streams.inter ? stream : streams.intra, i,
-             work_.esp(sums(c_) ? Collective::AllReduce : Collective::ReduceScatter, chunk(i)));
+      const Op scatter = op(kind, streams.intra == streams.inter ? stream : streams.intra, i,
+                            work_.esp(sums(c_) ? Collective::AllReduce : Collective::ReduceScatter, chunk(i)));
       t = scattered_.add(c_.pass(scatter, with_counts(c_, scatter, t),
                                  forward ? TensorKind::ExpertOutput : TensorKind::Dispatched,
                                  v_.all_to_all_elements(chunk(i)), scattered_.next()));

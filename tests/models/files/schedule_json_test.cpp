@@ -87,6 +87,25 @@ ScheduleFile tied_example() {
   return {e, file.plan, price_plan(e, file.plan)};
 }
 
+// Model-parallel ranks that repeat tokens.
+ScheduleFile repeating_example() {
+  Experiment e = test::round_numbers(1);
+  e.parallelism.sequence_parallel = false;
+  return {e, {}, price_plan(e, {})};
+}
+
+// Tokens that go to each node once, by kernels on a part of the multiprocessors.
+ScheduleFile deduplicated_example() {
+  Experiment e = test::round_numbers(1);
+  e.parallelism = {.dp = 4, .mp = 1, .ep = 4, .esp = 1};
+  e.workload.message_sizes = MessageSizes::Routed;
+  e.workload.routing.kind = RoutingKind::Zipf;
+  Plan plan;
+  plan.scores_at = ScoresAt::Experts;
+  plan.all_to_all = AllToAll::NodeDeduplicated;
+  return {e, plan, price_plan(e, plan)};
+}
+
 ScheduleFile read_text(const std::string& text) {
   return read_schedule(JsonFile::parse(text, "s.json"));
 }
@@ -94,8 +113,9 @@ ScheduleFile read_text(const std::string& text) {
 }  // namespace
 
 TEST_CASE("a schedule file read and written again is the same file, and predicts the same") {
-  const ScheduleFile file = GENERATE(example(), pipelined_example(), sharded_example(true), sharded_example(false),
-                                     dropless_example(), dense_example(), predicting_example(), tied_example());
+  const ScheduleFile file =
+      GENERATE(example(), pipelined_example(), sharded_example(true), sharded_example(false), dropless_example(),
+               dense_example(), predicting_example(), tied_example(), repeating_example(), deduplicated_example());
   const std::string text = to_json(file).dump(1);
   const ScheduleFile again = read_text(text);
   CHECK(to_json(again).dump(1) == text);
@@ -103,6 +123,8 @@ TEST_CASE("a schedule file read and written again is the same file, and predicts
   CHECK(analytic_makespan(again.priced, scratch) == analytic_makespan(file.priced, scratch));
   CHECK(again.priced.schedule->expert_kernel == file.plan.expert_kernel);
   CHECK(again.priced.schedule->row_tile == file.plan.row_tile);
+  CHECK(again.priced.schedule->node_ranks == file.priced.schedule->node_ranks);
+  CHECK(again.priced.schedule->groups.repeats_tokens() == file.experiment.parallelism.repeats_tokens());
   for (const TensorId i : again.priced.schedule->tensors.ids())
     CHECK(again.priced.schedule->tensors[i].held == file.priced.schedule->tensors[i].held);
   for (const OpId i : again.priced.schedule->ops.ids()) {  // one word of the file for both
