@@ -142,11 +142,21 @@ def test_failing_op(checks, program):
     check_failure(checks, program, process, r"^dovetail: dovetail-exec: dispatch\S*: told to fail, rank 3$", 20, "failing op")
 
 
+def run_slow_ranks(program):
+    process = program.start(*RUN, "--layers", "2", "--emulate-links", "--no-check", "--measure-time", "10", "-q", "-o", "slow.json", DOVETAIL_TEST_FAULT="slow:0")
+    out, err = process.communicate(timeout=60)
+    return process.returncode, err.decode()
+
+
 def test_slow_ranks(checks, program):
-    process = program.start(*RUN, "--layers", "2", "--emulate-links", "--no-check", "--measure-time", "2", "-q", "-o", "slow.json", DOVETAIL_TEST_FAULT="slow:0")
-    out, err = (text.decode() for text in process.communicate(timeout=60))
+    # Ranks become slow after a dozen steps. On a busy machine a stall before them may dilate the run so far that they
+    # never come to that, so there are three tries.
+    for _ in range(3):
+        code, err = run_slow_ranks(program)
+        if code != 0:
+            break
     line = "dovetail: the run is not valid: too many ops outlasted their modelled times; see its notes\n"
-    checks.check(process.returncode == 6 and err == line, f"slow ranks: {process.returncode} {err!r}")
+    checks.check(code == 6 and err == line, f"slow ranks: {code} {err!r}")
     checks.check((program.folder / "slow.json").exists(), "a run that is not valid has a result")
     (program.folder / "slow.json").unlink()
     check_nothing_left(checks, program, "slow ranks")
