@@ -93,7 +93,12 @@ ValidationCell considered_plans(const ValidationGrid& grid, const std::string& n
                                 std::vector<std::string>& notes) {
   ValidationCell cell;
   cell.name = name;
-  for (const System& system : grid.systems) consider(grid, system, experiment, cell, notes);
+  for (const System& system : grid.systems) {
+    if (as_run_by(system, experiment))
+      notes.push_back(fmt::format("{}, {}: shares tokens over mp here, so that all plans work on the same parts", name,
+                                  system.name));
+    consider(grid, system, experiment, cell, notes);
+  }
   return cell;
 }
 
