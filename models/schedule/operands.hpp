@@ -67,7 +67,7 @@ inline constexpr Role normed = NormedInput | NormedMoeInput, before_norm = Layer
 inline constexpr Role before_mtp_norm = LayerInput | NormedInput;
 inline constexpr Role mtp_input = MtpInput | GatheredMtpInput, mtp_output = LayerInput | MtpColumns;
 inline constexpr Role attention_input = LayerInput | AttentionInput | NormedInput,
-                      attended = AttentionPartial | AttentionOutput, softmax = LogSumExp | AttentionProbabilities,
+                      low_ranks = LowRanks | GatheredLowRanks, attended = AttentionPartial | AttentionOutput, softmax = LogSumExp | AttentionProbabilities,
                       d_attention_partial = gradient_of(AttentionPartial | MoeInput),
                       through_attention = AttentionSumGradient | gradient_of(AttentionInput),
                       moe_input = MoeInput | NormedMoeInput, ffn_input = FfnInput | moe_input,
@@ -135,6 +135,6 @@ struct Signature {
   Operands reads = {}, writes = {};
   std::string_view remark = {};
 };
-using Signatures = UpTo<Signature, 10>;
+using Signatures = UpTo<Signature, 12>;
 
 }  // namespace dovetail

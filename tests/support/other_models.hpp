@@ -1,4 +1,4 @@
-// Experiments without experts, and with layers of multi-token prediction.
+// Experiments without experts, with latent attention, and with layers of multi-token prediction.
 #pragma once
 #include <string>
 
@@ -27,11 +27,27 @@ inline Experiment without_experts(Experiment e) {
   return e;
 }
 
+// The same number of heads, with sizes of which no two are equal. q_rank 0: queries are made straight from the input.
+inline Experiment with_latent_attention(Experiment e, int q_rank) {
+  const int heads = e.model.attention.heads;
+  e.model.attention = {.heads = heads,
+                       .kv_heads = heads,
+                       .head_size = 3 + 2,
+                       .kind = AttentionKind::Latent,
+                       .q_rank = q_rank,
+                       .kv_rank = 6,
+                       .nope_size = 3,
+                       .rope_size = 2,
+                       .value_size = 4};
+  return e;
+}
+
 // A whole model with so many layers more, which a layout has before the output head (L).
 inline Experiment with_predictions(Experiment e, int layers) {
   e.workload.extent = Extent::Model;
   e.model.mtp_layers = e.workload.mtp_layers = layers;
   std::string& layout = e.parallelism.pipeline_layout;
+  std::erase(layout, 'm');
   if (!layout.empty()) layout.insert(layout.size() - 1, static_cast<std::size_t>(layers), 'm');
   return e;
 }

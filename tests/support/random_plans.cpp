@@ -220,12 +220,14 @@ Experiment random_experiment(Random& random) {
   if (e.workload.gate.token_choice() && !e.workload.other_products() && tables.chance(25))
     e.workload.message_sizes = MessageSizes::Routed;
   add_predictions(tables, e);
+  if (tables.chance(20)) e = with_latent_attention(std::move(e), tables.one_of({0, 7}));
   return e;
 }
 
 Experiment random_on_device(Random& random) {
   Experiment e = random_executable(random);
   e.workload.message_sizes = MessageSizes::Padded;
+  if (e.model.attention.kind == AttentionKind::Latent) e.model.attention = {4, 4, 4};
   return e;
 }
 
