@@ -46,8 +46,7 @@ Gradient attention_layer_backward(StepContext& c, int layer, SavedLayer& saved, 
     attention_backward(c, layer, part, gathered, saved.attention, d_attention);
     result.push_back({d_sum});
   }
-  if (input_last)
-    recompute_attention_input(c, layer, c.last_writer(d_attention.query_key_value), saved.attention);
+  if (input_last) recompute_attention_input(c, layer, c.last_writer(d_attention.query_key_value), saved.attention);
   const TensorId sum = attention_backward_finish(c, layer, saved.attention, d_attention);
   if (c.has_norms()) {
     TensorIds past;

@@ -34,7 +34,8 @@ std::int64_t projection_elements(const LayerVolumes& v) {
   return v.sequence_tokens * v.projected_width;
 }
 
-// Elements of `dense_gradients`: a layer's begin with its attention's, and these with those of projections to low ranks.
+// Elements of `dense_gradients`: a layer's begin with its attention's, and these with those of projections to low
+// ranks.
 RowRange attention_gradients_of(const StepContext& c, int layer) {
   const std::int64_t first = c.dense_gradients_of(layer).first;
   return {first, first + c.volumes(layer).attention_parameters};
@@ -61,7 +62,8 @@ Op part_collective(StepContext& c, OpKind kind, Phase phase, int layer, const To
   return o;
 }
 
-// Makes what the projections read: the norm of the layer's input, of all model-parallel ranks; or the low ranks of these.
+// Makes what the projections read: the norm of the layer's input, of all model-parallel ranks; or the low ranks of
+// these.
 void norm_input(StepContext& c, int layer, SavedAttention& saved) {
   saved.own_input = c.has_norms() ? norm_forward(c, layer, saved.before_norm) : saved.before_norm;
 }
@@ -70,8 +72,8 @@ void gather_input(StepContext& c, int layer, SavedAttention& saved) {
 }
 void gather_low_ranks(StepContext& c, int layer, SavedAttention& saved) {
   if (makes_low_ranks(c))
-    saved.low_ranks = gather_tokens(c, TensorKind::GatheredLowRanks, layer, saved.own_low_ranks,
-                                    c.volumes(layer).low_rank_width);
+    saved.low_ranks =
+        gather_tokens(c, TensorKind::GatheredLowRanks, layer, saved.own_low_ranks, c.volumes(layer).low_rank_width);
 }
 
 Op projection(StepContext& c, int layer, Phase phase, const KernelWork& work) {
@@ -252,8 +254,7 @@ TensorId scatter_input_sums(StepContext& c, int layer, TensorId d_input) {
 TensorId up_projection_backward(StepContext& c, int layer, const SavedAttention& saved, AttentionGradients& d) {
   const LayerVolumes& v = c.volumes(layer);
   const TensorKind kind = c.mp_gathers() ? TensorKind::GatheredLowRanks : TensorKind::LowRanks;
-  const TensorId d_low_ranks =
-      c.activation(kind, layer, v.sequence_tokens * v.low_rank_width, /*gradient=*/true);
+  const TensorId d_low_ranks = c.activation(kind, layer, v.sequence_tokens * v.low_rank_width, /*gradient=*/true);
   TensorIds reads{d.query_key_value, saved.low_ranks, c.weights(layer).dense}, writes{c.dense_gradients(), d_low_ranks};
   if (projects_input(c)) {
     d.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden, /*gradient=*/true);
@@ -275,9 +276,8 @@ void down_projection_backward(StepContext& c, int layer, const SavedAttention& s
   if (projects_input(c))
     reads.push_back(d.input);
   else
-    d.input = c.mp_gathers()
-                  ? c.activation(TensorKind::AttentionSumGradient, layer, v.tokens * v.hidden)
-                  : c.activation(TensorKind::AttentionInput, layer, v.tokens * v.hidden, /*gradient=*/true);
+    d.input = c.mp_gathers() ? c.activation(TensorKind::AttentionSumGradient, layer, v.tokens * v.hidden)
+                             : c.activation(TensorKind::AttentionInput, layer, v.tokens * v.hidden, /*gradient=*/true);
   Op o = projection(c, layer, Phase::Backward, c.work(layer).down_projection(Phase::Backward));
   o.gradients = attention_gradients_of(c, layer);
   o.gradients.last = o.gradients.first + v.low_rank_parameters();
