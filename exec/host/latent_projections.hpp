@@ -106,8 +106,8 @@ struct UpGradients {
     for_each_turn<Scalar>(s, Turn::Back, [&](std::int64_t token, auto turn) {
       Scalar* const sum = position->row(token);
       for (std::int64_t head = 0; head < s.heads; ++head) {
-        const Scalar *const d_query = d.query.row(token) + head * s.head_size,
-                            *const d_key = d.key.row(token) + head * s.head_size;
+        const Scalar *const d_query = d.query.row(token) + head * s.head_size, *const d_key = d.key.row(token) +
+                                                                                              head * s.head_size;
         Scalar* const to = query->row(token) + head * s.head_size;
         std::copy_n(d_query, nope, to);
         turn(d_query + nope, to + nope);

@@ -29,7 +29,8 @@ Heads position_heads(const Sizes& s) {
 void make_low_ranks(const Sizes& s, const LayerWeights& w, const Values& x, AttentionPass& pass, Values& position) {
   pass.query_before_norm.assign(s.tokens * s.q_rank, 0);
   for (Size t = 0; t < s.tokens; ++t) {
-    add_product(&x[t * s.hidden], w.query_down.data(), s.hidden, s.q_rank, pass.query_before_norm.data() + t * s.q_rank);
+    add_product(&x[t * s.hidden], w.query_down.data(), s.hidden, s.q_rank,
+                pass.query_before_norm.data() + t * s.q_rank);
     Values both(s.kv_rank + s.rope);
     add_product(&x[t * s.hidden], w.key_value_down.data(), s.hidden, both.size(), both.data());
     const auto end = both.begin() + static_cast<std::ptrdiff_t>(s.kv_rank);

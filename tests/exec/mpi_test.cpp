@@ -199,7 +199,6 @@ TEST_CASE("Every shipped system computes over MPI what the reference does") {
 TEST_CASE("What the backward pass computes again is sent again over MPI") {
   Random random(11);
   for (const auto& [name, part] : recompute_names) {
-    if (part == Recompute::UpProjections) continue;  // no executor runs latent attention
     INFO(name);
     Plan plan;
     plan.recompute = {part};
