@@ -9,6 +9,7 @@
 #include "exec/reference/routing.hpp"
 #include "exec/step/layer_shape.hpp"
 #include "exec/step/matrix.hpp"
+#include "exec/step/projection_columns.hpp"
 #include "models/plan/plan.hpp"
 #include "models/question/volumes.hpp"
 
@@ -32,16 +33,6 @@ struct DenseWeights {
     value = next(shape.key_inner(), shape.value_width());
     output = next(shape.context_width(), shape.hidden);
   }
-};
-
-// The columns of queries, keys and values (L, Q + K + V).
-template <class Scalar>
-struct ProjectionColumns {
-  Matrix<Scalar> query, key, value;
-  ProjectionColumns(const LayerShape& s, Matrix<Scalar> all)
-      : query(all.cols_from(0, s.query_width())),
-        key(all.cols_from(s.query_width(), s.key_width())),
-        value(all.cols_from(s.query_width() + s.key_width(), s.value_width())) {}
 };
 
 // Causal self-attention of each sample, in two parts: the projections of all tokens; then, for any range of positions

@@ -8,7 +8,7 @@
 #include "exec/host/op_context.hpp"
 #include "exec/host/rotary.hpp"
 #include "exec/host/token_order.hpp"
-#include "exec/step/low_rank_columns.hpp"
+#include "exec/step/projection_columns.hpp"
 #include "models/base/errors.hpp"
 
 namespace dovetail::exec {

@@ -1,11 +1,12 @@
 // Latent attention: the reference against a step worked out by hand and finite differences, executed steps against the
 // reference, and trainings.
+#include "exec/reference/latent.hpp"
+
 #include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <vector>
 
-#include "exec/reference/latent.hpp"
 #include "exec/reference/reference.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
@@ -58,9 +59,9 @@ TEST_CASE("Queries, keys and values of latent attention, by hand", "[latent]") {
   const Experiment e = by_hand(extent);
   const exec::naive::Sizes s(e, {});
   exec::LayerWeights w;
-  w.query_down = {1, 1};                 // the sum of both elements
-  w.key_value_down = {1, 0, 1,           // the first element is the low rank and the second of the position's part,
-                      0, 1, 0};          // whose first is the second element
+  w.query_down = {1, 1};         // the sum of both elements
+  w.key_value_down = {1, 0, 1,   // the first element is the low rank and the second of the position's part,
+                      0, 1, 0};  // whose first is the second element
   w.query = {2, 1, 0};
   w.key = {3};
   w.value = {5};

@@ -227,7 +227,6 @@ Experiment random_experiment(Random& random) {
 Experiment random_on_device(Random& random) {
   Experiment e = random_executable(random);
   e.workload.message_sizes = MessageSizes::Padded;
-  if (e.model.attention.kind == AttentionKind::Latent) e.model.attention = {4, 4, 4};
   return e;
 }
 
