@@ -73,8 +73,7 @@ struct UpInputs {
   explicit UpInputs(const DeviceOp<Scalar>& op) {
     const LayerShape& s = op.shape;
     const LowRankColumns<const Scalar> columns(s, ordered_rows(op, op.read(roles::low_ranks), s.low_rank_width()));
-    query =
-        s.latent.q_rank > 0 ? columns.query : ordered_rows(op, op.read(roles::attention_input), s.hidden);
+    query = s.latent.q_rank > 0 ? columns.query : ordered_rows(op, op.read(roles::attention_input), s.hidden);
     key_value = columns.key_value;
     position = columns.position;
   }
@@ -87,9 +86,8 @@ void project_up(const DeviceOp<Scalar>& op) {
   const DenseWeights<const Scalar> w(s, op.read(TensorKind::DenseWeights));
   const ProjectionColumns<Scalar> to(s, op.write(TensorKind::QueryKeyValue));
   op.out.multiply(product<Scalar>(from.query, w.query, to.query));
-  op.out.multiply(product<Scalar>(from.key_value, w.key.cols_from(0, s.latent.nope),
-                                  without_position(s, to.key).first, Into::Overwrite,
-                                  {s.heads, 0, s.latent.nope, s.head_size}));
+  op.out.multiply(product<Scalar>(from.key_value, w.key.cols_from(0, s.latent.nope), without_position(s, to.key).first,
+                                  Into::Overwrite, {s.heads, 0, s.latent.nope, s.head_size}));
   op.out.multiply(product<Scalar>(from.key_value, w.value, to.value));
   const PartsOfHeads<Scalar> query = with_position(s, to.query), key = with_position(s, to.key);
   const PartsOfHeads<const Scalar> position{from.position, 0};
@@ -129,8 +127,8 @@ void project_up_backward(const DeviceOp<Scalar>& op) {
   const LayerShape& s = op.shape;
   const UpInputs<Scalar> from(op);
   const DenseWeights<const Scalar> w(s, op.read(TensorKind::DenseWeights));
-  const DenseWeights<Scalar> g(
-      s, op.write(TensorKind::DenseGradients) + op.op.gradients.first - s.low_rank_parameters());
+  const DenseWeights<Scalar> g(s,
+                               op.write(TensorKind::DenseGradients) + op.op.gradients.first - s.low_rank_parameters());
   const RowsToReturn<Scalar> d_low_ranks(op, op.write(gradient_of(roles::low_ranks)), s.low_rank_width());
   const LowRankColumns<Scalar> to(s, d_low_ranks.rows());
   const UpGradients<Scalar> d = gradients_of_products(op, to.position);
@@ -188,8 +186,8 @@ void project_down_backward(const DeviceOp<Scalar>& op) {
 template <class Scalar>
 void record_latent_projection(DeviceOp<Scalar>& op) {
   const bool forward = op.op.phase == Phase::Forward;
-  const bool down = forward ? op.find_write(TensorKind::LowRanks).exists()
-                            : op.find_read(gradient_of(TensorKind::LowRanks)).exists();
+  const bool down =
+      forward ? op.find_write(TensorKind::LowRanks).exists() : op.find_read(gradient_of(TensorKind::LowRanks)).exists();
   if (down) return forward ? project_down(op) : project_down_backward(op);
   forward ? project_up(op) : project_up_backward(op);
 }

@@ -150,18 +150,22 @@ TEST_CASE("Heads that pad a rank's share of latent attention change nothing", "[
 
 TEST_CASE("Parts of latent attention that run again compute the same", "[latent]") {
   const int q_rank = GENERATE(0, 7), mp = GENERATE(1, 2);
-  const Experiment e = latent(q_rank, mp, Extent::WholeLayers);
+  const Extent extent = GENERATE(Extent::Layers, Extent::WholeLayers);
+  const Experiment e = latent(q_rank, mp, extent);
   Plan plan;
   plan.scope = GENERATE(Scope::Layer, Scope::Block);
   if (plan.scope == Scope::Block) plan.forward_degree = plan.backward_degree = 2;
   using Parts = EnumSet<Recompute>;
-  std::vector<Parts> all{{Recompute::UpProjections},
-                         {Recompute::Norms},
-                         {Recompute::UpProjections, Recompute::Norms, Recompute::Attention},
-                         {Recompute::Full}};
+  std::vector<Parts> all{
+      {Recompute::UpProjections}, {Recompute::UpProjections, Recompute::Attention}, {Recompute::Full}};
   if (mp > 1) {
     all.push_back({Recompute::MpGather});
-    all.push_back({Recompute::MpGather, Recompute::Norms, Recompute::UpProjections});
+    all.push_back({Recompute::MpGather, Recompute::UpProjections});
+  }
+  if (extent == Extent::WholeLayers) {
+    all.push_back({Recompute::Norms});
+    all.push_back({Recompute::UpProjections, Recompute::Norms, Recompute::Attention});
+    if (mp > 1) all.push_back({Recompute::MpGather, Recompute::Norms, Recompute::UpProjections});
   }
   for (const Parts& parts : all) {
     plan.recompute = parts;

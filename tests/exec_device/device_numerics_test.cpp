@@ -150,7 +150,7 @@ TEST_CASE("Latent attention computes on one device and on several what the refer
   Plan plan;
   plan.scope = GENERATE(Scope::Layer, Scope::Block);
   if (plan.scope == Scope::Block) plan.forward_degree = plan.backward_degree = 2;
-  if (e.workload.whole_layers()) plan.recompute = {Recompute::UpProjections};
+  plan.recompute = {Recompute::UpProjections};
   check_on_device(*device, e, plan, {Stored::Double, true, false, 1});
   check_on_devices(e, plan, {Stored::Double, true, false, 1});
   e.model.layers = e.workload.layers = 1;
