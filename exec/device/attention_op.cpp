@@ -4,7 +4,7 @@
 #include "exec/device/attention_heads.hpp"
 #include "exec/device/device_op.hpp"
 #include "exec/device/rotary.hpp"
-#include "exec/device/tensor_bodies.hpp"
+#include "exec/device/token_order.hpp"
 #include "exec/host/host_kernels.hpp"
 #include "models/base/errors.hpp"
 
@@ -17,28 +17,11 @@ void for_each_sample(const LayerShape& s, Visit visit) {
   for (std::int64_t sample = 0; sample < s.samples; ++sample) visit(sample, sample * s.sequence);
 }
 
-// The tokens by sample and position, which may be ordered otherwise; `scratch` takes them if so.
-bool in_order(std::span<const std::int64_t> rows) {
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    if (rows[i] != static_cast<std::int64_t>(i)) return false;
-  return true;
-}
-
-template <class Scalar>
-Matrix<const Scalar> ordered_rows(const DeviceOp<Scalar>& op, const Scalar* input) {
-  const std::int64_t count = op.shape.sequence_tokens(), cols = op.shape.hidden;
-  if (in_order(op.rows)) return {input, count, cols};
-  const std::int64_t* const from = op.out.table(std::vector<std::int64_t>(op.rows.begin(), op.rows.end()));
-  Scalar* const to = op.out.template scratch<Scalar>(count * cols);
-  op.out.launch(count, MoveRows<Scalar>{input, to, cols, from, nullptr});
-  return {to, count, cols};
-}
-
 template <class Scalar>
 void project(const DeviceOp<Scalar>& op, const Scalar* input, const Scalar* weights, Scalar* projected) {
   const DenseWeights<const Scalar> w(op.shape, weights);
-  const ProjectedColumns<Scalar> to(op.shape, projected);
-  const Matrix<const Scalar> x = ordered_rows(op, input);
+  const ProjectionColumns<Scalar> to(op.shape, projected);
+  const Matrix<const Scalar> x = ordered_rows(op, input, op.shape.hidden);
   op.out.multiply(product<Scalar>(x, w.query, to.query));
   op.out.multiply(product<Scalar>(x, w.key, to.key));
   op.out.multiply(product<Scalar>(x, w.value, to.value));
@@ -48,9 +31,9 @@ void project(const DeviceOp<Scalar>& op, const Scalar* input, const Scalar* weig
 
 // The gradients of what the projections gave; scratch memory takes them if that was turned.
 template <class Scalar>
-ProjectedColumns<const Scalar> before_turn(const DeviceOp<Scalar>& op, const Scalar* d_projected) {
+ProjectionColumns<const Scalar> before_turn(const DeviceOp<Scalar>& op, const Scalar* d_projected) {
   const LayerShape& s = op.shape;
-  ProjectedColumns<const Scalar> d(s, d_projected);
+  ProjectionColumns<const Scalar> d(s, d_projected);
   if (!s.turns_projections()) return d;
   const std::int64_t tokens = s.sequence_tokens(), turned = s.query_width() + s.key_width();
   const Matrix<Scalar> back(op.out.template scratch<Scalar>(tokens * turned), tokens, turned);
@@ -68,19 +51,17 @@ void project_backward(const DeviceOp<Scalar>& op, const Scalar* d_projected, con
   const LayerShape& s = op.shape;
   const DenseWeights<const Scalar> w(s, weights);
   const DenseWeights<Scalar> g(s, gradients);
-  const ProjectedColumns<const Scalar> d = before_turn(op, d_projected);
-  const Matrix<const Scalar> x = ordered_rows(op, input);
+  const ProjectionColumns<const Scalar> d = before_turn(op, d_projected);
+  const Matrix<const Scalar> x = ordered_rows(op, input, op.shape.hidden);
   op.out.multiply(product<Scalar>(transposed(x), d.query, g.query, Into::Add));
   op.out.multiply(product<Scalar>(transposed(x), d.key, g.key, Into::Add));
   op.out.multiply(product<Scalar>(transposed(x), d.value, g.value, Into::Add));
-  const bool ordered = in_order(op.rows);
-  const Matrix<Scalar> d_x(ordered ? d_input : op.out.template scratch<Scalar>(x.rows * x.cols), x.rows, x.cols);
+  const RowsToReturn<Scalar> ordered(op, d_input, x.cols);
+  const Matrix<Scalar>& d_x = ordered.rows();
   op.out.multiply(product<Scalar>(d.query, transposed(w.query), d_x));
   op.out.multiply(product<Scalar>(d.key, transposed(w.key), d_x, Into::Add));
   op.out.multiply(product<Scalar>(d.value, transposed(w.value), d_x, Into::Add));
-  if (ordered) return;
-  const std::int64_t* const to = op.out.table(std::vector<std::int64_t>(op.rows.begin(), op.rows.end()));
-  op.out.launch(x.rows, MoveRows<Scalar>{d_x.data, d_input, x.cols, nullptr, to});
+  ordered.give();
 }
 
 // Without the output's projection if `partial` is null.
@@ -89,8 +70,8 @@ void attend(const DeviceOp<Scalar>& op, const Scalar* projected, const Scalar* w
             Wide<Scalar>* log_sum_exp, Scalar* partial) {
   const LayerShape& s = op.shape;
   const RowRange positions = op.part.positions;
-  const ProjectedColumns<const Scalar> qkv(s, projected);
-  const Matrix<Scalar> contexts(context, s.sequence_tokens(), s.query_width());
+  const ProjectionColumns<const Scalar> qkv(s, projected);
+  const Matrix<Scalar> contexts(context, s.sequence_tokens(), s.context_width());
   const CausalRows rows{positions.first, positions.size(), s.heads};
   Wide<Scalar>* const scores = op.out.template scratch<Wide<Scalar>>(rows.heads * rows.count * rows.keys());
   Scalar* const p = op.out.template scratch<Scalar>(rows.heads * rows.count * rows.keys());
@@ -116,11 +97,11 @@ void attend_backward(const DeviceOp<Scalar>& op, const Scalar* d_partial, const 
   const LayerShape& s = op.shape;
   const CausalRows rows{op.part.positions.first, op.part.positions.size(), s.heads};
   const std::int64_t scores_size = rows.heads * rows.count * rows.keys();
-  const ProjectedColumns<const Scalar> qkv(s, projected);
-  const ProjectedColumns<Scalar> d_qkv(s, to.projected);
-  const Matrix<const Scalar> contexts(context, s.sequence_tokens(), s.query_width());
-  const Matrix<Scalar> d_contexts(op.out.template scratch<Scalar>(s.sequence_tokens() * s.query_width()),
-                                  s.sequence_tokens(), s.query_width());
+  const ProjectionColumns<const Scalar> qkv(s, projected);
+  const ProjectionColumns<Scalar> d_qkv(s, to.projected);
+  const Matrix<const Scalar> contexts(context, s.sequence_tokens(), s.context_width());
+  const Matrix<Scalar> d_contexts(op.out.template scratch<Scalar>(s.sequence_tokens() * s.context_width()),
+                                  s.sequence_tokens(), s.context_width());
   Wide<Scalar>* const scores = op.out.template scratch<Wide<Scalar>>(scores_size);
   Wide<Scalar>* const d_p = op.out.template scratch<Wide<Scalar>>(scores_size);
   Scalar* const p = op.out.template scratch<Scalar>(scores_size);
@@ -131,7 +112,7 @@ void attend_backward(const DeviceOp<Scalar>& op, const Scalar* d_partial, const 
         Matrix<const Scalar>(d_partial, s.samples * rows.count, s.hidden).rows_from(sample * rows.count, rows.count);
     const Matrix<Scalar> d_context = d_contexts.rows_from(token + rows.first, rows.count);
     op.out.multiply(product<Scalar>(transposed(contexts.rows_from(token + rows.first, rows.count)), d_out,
-                                    Matrix<Scalar>(to.output_weights, s.query_width(), s.hidden), Into::Add));
+                                    Matrix<Scalar>(to.output_weights, s.context_width(), s.hidden), Into::Add));
     op.out.multiply(product<Scalar>(d_out, transposed(DenseWeights<const Scalar>(s, weights).output), d_context));
     record_heads_backward(op.out, c, AttentionForward<Scalar>{qkv, log_sum_exp + token * s.heads},
                           Matrix<const Scalar>(d_contexts), AttentionBackwardScratch<Scalar>{scores, d_p, p, d_s},
@@ -143,6 +124,7 @@ void attend_backward(const DeviceOp<Scalar>& op, const Scalar* d_partial, const 
 
 template <class Scalar>
 void record_projection(DeviceOp<Scalar>& op) {
+  if (op.shape.makes_low_ranks()) return record_latent_projection(op);
   const Scalar *const input = op.read(roles::attention_input), *const weights = op.read(TensorKind::DenseWeights);
   if (op.op.phase == Phase::Forward) return project(op, input, weights, op.write(TensorKind::QueryKeyValue));
   project_backward(op, op.read(gradient_of(TensorKind::QueryKeyValue)), input, weights,
@@ -164,8 +146,7 @@ void record_attention(DeviceOp<Scalar>& op) {
                    op.data(op.find_write(TensorKind::AttentionPartial)));
     return;
   }
-  const std::int64_t width = op.shape.query_width() + 2 * op.shape.key_width();
-  const std::int64_t size = op.shape.sequence_tokens() * width;
+  const std::int64_t size = op.shape.sequence_tokens() * op.shape.projected_width();
   Scalar* const gradients = op.write(TensorKind::DenseGradients) + op.op.gradients.first;
   Scalar* const d_projected =
       projects ? op.out.template scratch<Scalar>(size) : op.write(gradient_of(TensorKind::QueryKeyValue));

@@ -115,11 +115,11 @@ class LaneMaker {
     shape.heads = probe_.heads;
     shape.kv_heads = probe_.kv_heads;
     shape.head_size = probe_.columns;
-    const std::int64_t tokens = shape.sequence_tokens(), width = shape.query_width() + 2 * shape.key_width();
+    const std::int64_t tokens = shape.sequence_tokens(), width = shape.projected_width();
     const CausalRows rows{0, shape.sequence, shape.heads};
     const std::int64_t scores = rows.heads * rows.count * rows.keys();
     Scalar* const projected = tensor(tokens * width);
-    const Matrix<Scalar> contexts(tensor(tokens * shape.query_width()), tokens, shape.query_width());
+    const Matrix<Scalar> contexts(tensor(tokens * shape.context_width()), tokens, shape.context_width());
     auto* const log_sum_exp = reinterpret_cast<Wide<Scalar>*>(
         memory(tokens * shape.heads * static_cast<std::int64_t>(sizeof(Wide<Scalar>)), Place::Device));
     const auto wide = [&] {
@@ -131,7 +131,7 @@ class LaneMaker {
       return SampleChunk<Scalar>{AttentionHeads(shape), rows, sample * shape.sequence};
     };
     Recorder forward(nullptr, nullptr), backward(nullptr, nullptr);
-    const ProjectedColumns<const Scalar> qkv(shape, projected);
+    const ProjectionColumns<const Scalar> qkv(shape, projected);
     for (std::int64_t i = 0; i < probe_.batch; ++i)
       record_heads(forward, chunk(i), qkv, scratch, log_sum_exp + chunk(i).token * shape.heads, contexts);
     if (probe_.kind != ProbeKind::AttentionForward) {
@@ -141,7 +141,7 @@ class LaneMaker {
       for (std::int64_t i = 0; i < probe_.batch; ++i)
         record_heads_backward(backward, chunk(i),
                               AttentionForward<Scalar>{qkv, log_sum_exp + chunk(i).token * shape.heads},
-                              Matrix<const Scalar>(contexts), more, ProjectedColumns<Scalar>(shape, gradients));
+                              Matrix<const Scalar>(contexts), more, ProjectionColumns<Scalar>(shape, gradients));
     }
     std::vector<DeviceWork> works = forward.take();
     if (probe_.kind == ProbeKind::AttentionBackward) {

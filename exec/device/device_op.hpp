@@ -43,6 +43,8 @@ void record_op(DeviceOp<Scalar>& op);
 template <class Scalar>
 void record_projection(DeviceOp<Scalar>& op);
 template <class Scalar>
+void record_latent_projection(DeviceOp<Scalar>& op);
+template <class Scalar>
 void record_attention(DeviceOp<Scalar>& op);
 template <class Scalar>
 void record_query_key_norm(DeviceOp<Scalar>& op);

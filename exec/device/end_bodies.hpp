@@ -13,13 +13,14 @@ namespace dovetail::exec {
 // many elements.
 struct NormLayout {
   std::int64_t rows = 1, stride = 0;
+  bool packs = true;  // they begin at multiples of a pack, if the strides are
   DOVETAIL_BOTH std::int64_t at(std::int64_t i, std::int64_t cols) const {
     return stride == 0 ? i * cols : i / rows * stride + i % rows * cols;
   }
   // A length by which for_columns() knows whether rows may be read in packs.
   template <class Scalar>
   DOVETAIL_BOTH std::int64_t length(std::int64_t cols) const {
-    return stride % pack_size<Scalar> == 0 ? cols : 1;
+    return packs && stride % pack_size<Scalar> == 0 ? cols : 1;
   }
 };
 

@@ -73,14 +73,22 @@ void norm_backward(const DeviceOp<Scalar>& op) {
 }
 
 // Queries and keys stand side by side in rows of other lengths, before their norms without values. Each of the two is
-// so many rows of a norm.
+// so many rows of a norm. Low ranks of latent attention alike, of which there may be one.
 template <class Scalar>
 struct NormedColumns {
   std::int64_t first, cols, weights;  // weights: where they begin
   NormLayout input, normed;
 };
 template <class Scalar>
+std::array<NormedColumns<Scalar>, 2> low_rank_columns(const LayerShape& s) {
+  const std::int64_t q = s.latent.q_rank, before = q + s.latent.kv_rank;
+  const bool packs = q % pack_size<Scalar> == 0;
+  const NormLayout input{1, before, packs}, normed{1, s.low_rank_width(), packs};
+  return {{{0, q, 0, input, normed}, {q, s.latent.kv_rank, q, input, normed}}};
+}
+template <class Scalar>
 std::array<NormedColumns<Scalar>, 2> query_key_columns(const LayerShape& s) {
+  if (s.makes_low_ranks()) return low_rank_columns<Scalar>(s);
   const std::int64_t queries = s.query_width(), keys = s.key_width(), before = queries + keys, all = before + keys;
   const auto layout = [](std::int64_t width, std::int64_t cols, std::int64_t length) {
     return NormLayout{width / cols, length};
@@ -90,12 +98,18 @@ std::array<NormedColumns<Scalar>, 2> query_key_columns(const LayerShape& s) {
            {queries, k, q, layout(keys, k, before), layout(keys, k, all)}}};
 }
 
-// The first Q + K columns of (L, Q + 2K).
+// The columns that have norms, of queries, keys and values or of low ranks, and how many rows of them there are.
+std::int64_t normed_rows(const LayerShape& s) {
+  return s.makes_low_ranks() ? s.rank_tokens : s.sequence_tokens();
+}
+std::int64_t normed_width(const LayerShape& s) {
+  return s.makes_low_ranks() ? s.latent.q_rank + s.latent.kv_rank : s.query_width() + s.key_width();
+}
 template <class Scalar>
-void copy_queries_keys(const DeviceOp<Scalar>& op, const Scalar* query_key_value, Scalar* to) {
-  const std::int64_t cols = op.shape.query_width() + op.shape.key_width();
-  op.out.launch(op.shape.sequence_tokens(),
-                CopyColumns<Scalar>{query_key_value, cols + op.shape.key_width(), to, cols, cols});
+void copy_normed_columns(const DeviceOp<Scalar>& op, const Scalar* values, Scalar* to) {
+  const LayerShape& s = op.shape;
+  const std::int64_t cols = normed_width(s), length = s.makes_low_ranks() ? s.low_rank_width() : s.projected_width();
+  op.out.launch(normed_rows(s), CopyColumns<Scalar>{values, length, to, cols, cols});
 }
 
 template <class Scalar>
@@ -103,22 +117,23 @@ void query_key_norm_backward(const DeviceOp<Scalar>& op) {
   const LayerShape& s = op.shape;
   const Scalar *const x = op.read(TensorKind::QueryKeyInput), *const weights =
                                                                   op.read(TensorKind::NormWeights) + 2 * s.hidden;
-  Scalar* const d = op.write(gradient_of(TensorKind::QueryKeyValue));
-  Scalar* const d_y = op.out.template scratch<Scalar>(s.sequence_tokens() * (s.query_width() + s.key_width()));
-  const ProjectedColumns<Scalar> turned(s, d);
-  if (s.rotary) {
+  Scalar* const d = op.write(gradient_of(roles::query_key_normed));
+  Scalar* const d_y = op.out.template scratch<Scalar>(normed_rows(s) * normed_width(s));
+  if (s.turns_normed()) {
+    const ProjectionColumns<Scalar> turned(s, d);
     const Matrix<Scalar> normed(d_y, s.sequence_tokens(), s.query_width() + s.key_width());
     record_turn<Scalar>(op.out, s, Turn::Back, {turned.query, turned.key},
                         {normed.cols_from(0, s.query_width()), normed.cols_from(s.query_width(), s.key_width())});
   } else {
-    copy_queries_keys<Scalar>(op, d, d_y);
+    copy_normed_columns<Scalar>(op, d, d_y);
   }
   for (const NormedColumns<Scalar>& c : query_key_columns<Scalar>(s))
-    rows_backward(op,
-                  NormRowsBackward<Scalar>{x + c.first, weights + c.weights, d_y + c.first, c.cols, d + c.first,
-                                           nullptr, c.input, c.normed},
-                  s.sequence_tokens() * c.input.rows,
-                  op.write(TensorKind::ReplicatedGradients) + op.op.gradients.first + c.weights);
+    if (c.cols > 0)
+      rows_backward(op,
+                    NormRowsBackward<Scalar>{x + c.first, weights + c.weights, d_y + c.first, c.cols, d + c.first,
+                                             nullptr, c.input, c.normed},
+                    normed_rows(s) * c.input.rows,
+                    op.write(TensorKind::ReplicatedGradients) + op.op.gradients.first + c.weights);
 }
 
 template <class Scalar>
@@ -189,15 +204,16 @@ void record_norm(DeviceOp<Scalar>& op) {
 template <class Scalar>
 void record_query_key_norm(DeviceOp<Scalar>& op) {
   if (op.op.phase == Phase::Backward) return query_key_norm_backward(op);
-  Scalar *const normed = op.write(TensorKind::QueryKeyValue), *const x = op.write(TensorKind::QueryKeyInput);
+  Scalar *const normed = op.write(roles::query_key_normed), *const x = op.write(TensorKind::QueryKeyInput);
   const Scalar* const weights = op.read(TensorKind::NormWeights) + 2 * op.shape.hidden;
-  copy_queries_keys<Scalar>(op, normed, x);
+  copy_normed_columns<Scalar>(op, normed, x);
   for (const NormedColumns<Scalar>& c : query_key_columns<Scalar>(op.shape))
-    op.out.launch(op.shape.sequence_tokens() * c.input.rows,
-                  NormRows<Scalar>{x + c.first, weights + c.weights, c.cols, normed + c.first, c.input, c.normed});
-  const ProjectedColumns<Scalar> turned(op.shape, normed);
-  if (op.shape.rotary)
-    record_turn<Scalar>(op.out, op.shape, Turn::On, {turned.query, turned.key}, {turned.query, turned.key});
+    if (c.cols > 0)
+      op.out.launch(normed_rows(op.shape) * c.input.rows,
+                    NormRows<Scalar>{x + c.first, weights + c.weights, c.cols, normed + c.first, c.input, c.normed});
+  if (!op.shape.turns_normed()) return;
+  const ProjectionColumns<Scalar> turned(op.shape, normed);
+  record_turn<Scalar>(op.out, op.shape, Turn::On, {turned.query, turned.key}, {turned.query, turned.key});
 }
 
 template <class Scalar>

@@ -22,17 +22,17 @@ struct Direction {
   }
 };
 
-// By token and pack of pairs: these pairs of all its heads, turned. A token's row begins with the heads; `to` may be
-// `from`.
+// By token and pack of pairs: these pairs of all its heads, turned. A token's row begins with the heads' part that is
+// turned, and the steps are from one head's to the next; `to` may be `from`.
 template <class Scalar, int size>
 struct TurnHeads {
   const Scalar* from;
-  std::int64_t from_length;
+  std::int64_t from_length, from_step;
   Scalar* to;
-  std::int64_t to_length;
-  std::int64_t sequence, heads, head_size;
-  const double* speeds;  // turns from one position to the next, by pair
-  int way;               // -1: back
+  std::int64_t to_length, to_step;
+  std::int64_t sequence, heads, head_size;  // head_size: of the part
+  const double* speeds;                     // turns from one position to the next, by pair
+  int way;                                  // -1: back
   DOVETAIL_BOTH void operator()(std::int64_t i) const {
     using Number = Wide<Scalar>;
     const std::int64_t half = head_size / 2, packs = half / size, token = i / packs, first = i % packs * size;
@@ -46,7 +46,7 @@ struct TurnHeads {
     }
     const Scalar* source = from + token * from_length + first;
     Scalar* target = to + token * to_length + first;
-    for (std::int64_t head = 0; head < heads; ++head, source += head_size, target += head_size) {
+    for (std::int64_t head = 0; head < heads; ++head, source += from_step, target += to_step) {
       const Pack<size, Scalar> low = load<size>(source), high = load<size>(source + half);
       Pack<size, Scalar> new_low, new_high;
       for (int j = 0; j < size; ++j) {

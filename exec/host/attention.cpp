@@ -7,6 +7,7 @@
 #include "exec/host/gemm.hpp"
 #include "exec/host/host_kernels.hpp"
 #include "exec/host/rotary.hpp"
+#include "exec/host/token_order.hpp"
 
 namespace dovetail::exec {
 namespace {
@@ -38,22 +39,23 @@ void for_each_sample(const LayerShape& shape, RowRange positions, Visit visit) {
 }
 
 template <class Scalar>
-void copy_rows(Matrix<const Scalar> from, std::span<const std::int64_t> rows, Matrix<Scalar> to) {
-  for (std::int64_t i = 0; i < to.rows; ++i)
-    std::copy_n(from.row(rows[static_cast<std::size_t>(i)]), to.cols, to.row(i));
-}
-
-template <class Scalar>
 struct HeadViews {
-  Matrix<Scalar> query, key, value;  // of (L, Q + 2K)
+  Matrix<Scalar> query, key, value;
   HeadViews(const LayerShape& shape, Matrix<Scalar> qkv, const QueryBlock& b) {
-    const std::int64_t d = shape.head_size;
-    const Matrix<Scalar> keys = qkv.rows_from(b.token, b.keys());
-    query = qkv.rows_from(b.token + b.first, b.count).cols_from(b.head * d, d);
-    key = keys.cols_from(shape.query_width() + b.kv_head * d, d);
-    value = keys.cols_from(shape.query_width() + shape.key_width() + b.kv_head * d, d);
+    const ProjectionColumns<Scalar> all(shape, qkv);
+    const std::int64_t d = shape.head_size, v = shape.value_head();
+    query = all.query.rows_from(b.token + b.first, b.count).cols_from(b.head * d, d);
+    key = all.key.rows_from(b.token, b.keys()).cols_from(b.kv_head * d, d);
+    value = all.value.rows_from(b.token, b.keys()).cols_from(b.kv_head * v, v);
   }
 };
+
+// The block's part of the heads' sums of values (L, C).
+template <class Scalar>
+Matrix<Scalar> context_of(const LayerShape& shape, Matrix<Scalar> context, const QueryBlock& b) {
+  const std::int64_t v = shape.value_head();
+  return context.rows_from(b.token + b.first, b.count).cols_from(b.head * v, v);
+}
 
 template <class Scalar>
 Scalar score_scale(const LayerShape& shape) {
@@ -98,8 +100,7 @@ void attend_backward(const LayerShape& shape, const QueryBlock& b, const Attenti
                      Matrix<const Scalar> d_context, Matrix<Scalar> p, Matrix<Scalar> d_p, Matrix<Scalar> d_qkv) {
   const HeadViews<const Scalar> head(shape, state.query_key_value, b);
   const HeadViews<Scalar> gradient(shape, d_qkv, b);
-  const auto d_out =
-      d_context.rows_from(b.token + b.first, b.count).cols_from(b.head * shape.head_size, shape.head_size);
+  const auto d_out = context_of(shape, d_context, b);
   multiply(head.query, transposed(head.key), p);
   multiply(d_out, transposed(head.value), d_p);
   for (std::int64_t i = 0; i < b.count; ++i)
@@ -110,21 +111,11 @@ void attend_backward(const LayerShape& shape, const QueryBlock& b, const Attenti
   multiply(transposed(d_p), head.query, gradient.key, Into::Add);
 }
 
-// The columns of (L, Q + 2K) that belong to each projection.
-template <class Scalar>
-struct Projections {
-  Matrix<Scalar> query, key, value;
-  Projections(const LayerShape& shape, Matrix<Scalar> qkv)
-      : query(qkv.cols_from(0, shape.query_width())),
-        key(qkv.cols_from(shape.query_width(), shape.key_width())),
-        value(qkv.cols_from(shape.query_width() + shape.key_width(), shape.key_width())) {}
-};
-
 // The gradients of what the projections gave, which `memory` takes if that was turned.
 template <class Scalar>
-Projections<const Scalar> before_turn(const LayerShape& shape, Matrix<const Scalar> d_query_key_value,
-                                      std::vector<Scalar>& memory) {
-  Projections<const Scalar> d(shape, d_query_key_value);
+ProjectionColumns<const Scalar> before_turn(const LayerShape& shape, Matrix<const Scalar> d_query_key_value,
+                                            std::vector<Scalar>& memory) {
+  ProjectionColumns<const Scalar> d(shape, d_query_key_value);
   if (!shape.turns_projections()) return d;
   const std::int64_t turned = shape.query_width() + shape.key_width();
   const Matrix<Scalar> back = scratch(memory, shape.sequence_tokens(), turned);
@@ -141,8 +132,8 @@ void projection_forward(const LayerShape& shape, std::span<const std::int64_t> r
                         const DenseWeights<const Scalar>& weights, Matrix<Scalar> query_key_value) {
   std::vector<Scalar> memory;
   const Matrix<Scalar> ordered = scratch(memory, input.rows, input.cols);
-  copy_rows(input, rows, ordered);
-  const Projections<Scalar> projected(shape, query_key_value);
+  order_rows<Scalar>(input, rows, ordered);
+  const ProjectionColumns<Scalar> projected(shape, query_key_value);
   multiply(ordered, weights.query, projected.query);
   multiply(ordered, weights.key, projected.key);
   multiply(ordered, weights.value, projected.value);
@@ -162,8 +153,7 @@ void core_attention(const LayerShape& shape, RowRange positions, const Attention
     for (std::int64_t i = 0; i < b.count; ++i)
       state.log_sum_exp.row(first + i)[b.head] =
           causal_softmax(scores.row(i), b.first + i + 1, b.keys(), score_scale<Scalar>(shape));
-    multiply(scores, head.value,
-             state.context.rows_from(first, b.count).cols_from(b.head * shape.head_size, shape.head_size));
+    multiply(scores, head.value, context_of(shape, state.context, b));
   });
 }
 
@@ -182,7 +172,7 @@ void attention_backward(const LayerShape& shape, RowRange positions, Matrix<cons
                         const AttentionState<const Scalar>& state, const DenseWeights<const Scalar>& weights,
                         Matrix<Scalar> d_query_key_value, Matrix<Scalar> d_output_weights) {
   std::vector<Scalar> d_context_memory, p_memory, d_p_memory;
-  const Matrix<Scalar> d_context = scratch(d_context_memory, shape.sequence_tokens(), shape.query_width());
+  const Matrix<Scalar> d_context = scratch(d_context_memory, shape.sequence_tokens(), shape.context_width());
   for_each_sample(shape, positions, [&](std::int64_t token, std::int64_t row) {
     const Matrix<const Scalar> of_sample = d_partial.rows_from(row, positions.size());
     multiply(transposed(state.context.rows_from(token, positions.size())), of_sample, d_output_weights, Into::Add);
@@ -201,8 +191,8 @@ void projection_backward(const LayerShape& shape, std::span<const std::int64_t> 
                          Matrix<Scalar> d_input) {
   std::vector<Scalar> memory, d_memory, turned_memory;
   const Matrix<Scalar> ordered = scratch(memory, input.rows, input.cols);
-  copy_rows(input, rows, ordered);
-  const Projections<const Scalar> d = before_turn(shape, d_query_key_value, turned_memory);
+  order_rows<Scalar>(input, rows, ordered);
+  const ProjectionColumns<const Scalar> d = before_turn(shape, d_query_key_value, turned_memory);
   multiply(transposed(ordered), d.query, gradients.query, Into::Add);
   multiply(transposed(ordered), d.key, gradients.key, Into::Add);
   multiply(transposed(ordered), d.value, gradients.value, Into::Add);
@@ -210,8 +200,7 @@ void projection_backward(const LayerShape& shape, std::span<const std::int64_t> 
   multiply(d.query, transposed(weights.query), d_ordered);
   multiply(d.key, transposed(weights.key), d_ordered, Into::Add);
   multiply(d.value, transposed(weights.value), d_ordered, Into::Add);
-  for (std::int64_t i = 0; i < d_ordered.rows; ++i)
-    std::copy_n(d_ordered.row(i), d_ordered.cols, d_input.row(rows[static_cast<std::size_t>(i)]));
+  return_rows<Scalar>(d_ordered, rows, d_input);
 }
 
 template void projection_forward<float>(const LayerShape&, std::span<const std::int64_t>, Matrix<const float>,

@@ -9,27 +9,36 @@
 #include "exec/reference/routing.hpp"
 #include "exec/step/layer_shape.hpp"
 #include "exec/step/matrix.hpp"
+#include "exec/step/projection_columns.hpp"
 #include "models/plan/plan.hpp"
 #include "models/question/volumes.hpp"
 
 namespace dovetail::exec {
 
-// dense_weights[l], or the same range of the dense gradients, as its four matrices.
+// The matrices of attention in dense_weights[l], or in the same range of the dense gradients.
 template <class Scalar>
 struct DenseWeights {
+  Matrix<Scalar> query_down, key_value_down;  // of latent attention; `query_down` only with a low rank of queries
   Matrix<Scalar> query, key, value, output;
   DenseWeights(const LayerShape& shape, Scalar* first) {
-    const std::int64_t m = shape.hidden, q = shape.query_width(), k = shape.key_width();
-    query = {first, m, q};
-    key = {first + m * q, m, k};
-    value = {first + m * (q + k), m, k};
-    output = {first + m * (q + 2 * k), q, m};
+    const auto next = [&first](std::int64_t rows, std::int64_t cols) {
+      const Matrix<Scalar> matrix(first, rows, cols);
+      first += rows * cols;
+      return matrix;
+    };
+    query_down = next(shape.hidden, shape.latent.q_rank);
+    key_value_down = next(shape.hidden, shape.latent.kv_rank + shape.latent.rope);
+    query = next(shape.query_inner(), shape.query_width());
+    key = next(shape.key_inner(), shape.key_columns());
+    value = next(shape.key_inner(), shape.value_width());
+    output = next(shape.context_width(), shape.hidden);
   }
 };
 
 // Causal self-attention of each sample, in two parts: the projections of all tokens; then, for any range of positions
 // of every sample, the queries there with the keys up to them and the output's projection. Queries and keys are turned
-// by their positions as they are projected (LayerShape::turns_projections). (attention.cpp)
+// by their positions as they are projected (LayerShape::turns_projections). The projections of latent attention are
+// in latent_projections.hpp. (attention.cpp)
 template <class Scalar>
 struct AttentionState {  // what the forward pass leaves; rows by sample and position
   Matrix<const Scalar> query_key_value;

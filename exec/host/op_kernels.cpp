@@ -5,6 +5,7 @@
 
 #include "exec/host/clipping.hpp"
 #include "exec/host/expert_ops.hpp"
+#include "exec/host/latent_projections.hpp"
 #include "exec/host/mtp_projection.hpp"
 #include "exec/host/query_key_norm.hpp"
 #include "exec/step/wire_format.hpp"
@@ -64,7 +65,7 @@ std::vector<Chunk<Scalar>> write_chunks(const OpContext<Scalar>& c, Role role) {
 
 template <class Scalar>
 Matrix<Scalar> projections(const OpContext<Scalar>& c, TensorId id) {
-  return matrix(c, id, c.shape.sequence_tokens(), c.shape.query_width() + 2 * c.shape.key_width());
+  return matrix(c, id, c.shape.sequence_tokens(), c.shape.projected_width());
 }
 
 // As the attention takes them in and gives their gradient.
@@ -89,6 +90,8 @@ Scalar* dense_gradients(const OpContext<Scalar>& c) {
 
 template <class Scalar>
 void forward_projection(OpContext<Scalar>& c) {
+  if (c.find_write(TensorKind::LowRanks).exists()) return forward_down_projection(c);
+  if (c.shape.makes_low_ranks()) return forward_up_projection(c);
   projection_forward<Scalar>(c.shape, c.rows, attention_input(c), {c.shape, dense_weights(c)},
                              projections(c, c.write_id(TensorKind::QueryKeyValue)));
 }
@@ -102,7 +105,7 @@ void forward_attention(OpContext<Scalar>& c) {
   if (projects) forward_projection(c);
   const TensorId projected = projects ? c.write_id(TensorKind::QueryKeyValue) : c.read_id(TensorKind::QueryKeyValue);
   const AttentionState<Scalar> state{projections(c, projected),
-                                     write_matrix(c, TensorKind::AttentionContext, tokens, s.query_width()),
+                                     write_matrix(c, TensorKind::AttentionContext, tokens, s.context_width()),
                                      write_matrix(c, TensorKind::LogSumExp, tokens, s.heads)};
   if (!c.find_write(TensorKind::AttentionPartial).exists()) return core_attention<Scalar>(s, c.part.positions, state);
   attention_forward<Scalar>(
@@ -115,7 +118,7 @@ void backward_attention_of_part(OpContext<Scalar>& c, Matrix<Scalar> d_projected
   const LayerShape& s = c.shape;
   const std::int64_t tokens = s.sequence_tokens();
   const AttentionState<const Scalar> state{projections(c, c.read_id(TensorKind::QueryKeyValue)),
-                                           read_matrix(c, TensorKind::AttentionContext, tokens, s.query_width()),
+                                           read_matrix(c, TensorKind::AttentionContext, tokens, s.context_width()),
                                            read_matrix(c, TensorKind::LogSumExp, tokens, s.heads)};
   if (c.part.chunk <= 0) std::fill_n(d_projected.data, d_projected.rows * d_projected.cols, Scalar(0));
   attention_backward<Scalar>(s, c.part.positions,
@@ -130,11 +133,11 @@ void backward_attention(OpContext<Scalar>& c) {
   Scalar* const gradients = dense_gradients(c);
   if (c.find_write(gradient_of(TensorKind::QueryKeyValue)).exists()) {
     backward_attention_of_part<Scalar>(c, projections(c, c.write_id(gradient_of(TensorKind::QueryKeyValue))),
-                                       {gradients, s.query_width(), s.hidden});
+                                       {gradients, s.context_width(), s.hidden});
     return;
   }
-  std::vector<Scalar> memory(static_cast<std::size_t>(tokens * (s.query_width() + 2 * s.key_width())));
-  const Matrix<Scalar> d_projected(memory.data(), tokens, s.query_width() + 2 * s.key_width());
+  std::vector<Scalar> memory(static_cast<std::size_t>(tokens * s.projected_width()));
+  const Matrix<Scalar> d_projected(memory.data(), tokens, s.projected_width());
   const DenseWeights<Scalar> d_weights(s, gradients);
   backward_attention_of_part<Scalar>(c, d_projected, d_weights.output);
   projection_backward<Scalar>(s, c.rows, d_projected, attention_input(c), {s, dense_weights(c)}, d_weights,
@@ -143,6 +146,8 @@ void backward_attention(OpContext<Scalar>& c) {
 
 template <class Scalar>
 void backward_projection(OpContext<Scalar>& c) {
+  if (c.find_read(gradient_of(TensorKind::LowRanks)).exists()) return backward_down_projection(c);
+  if (c.shape.makes_low_ranks()) return backward_up_projection(c);
   projection_backward<Scalar>(c.shape, c.rows, projections(c, c.read_id(gradient_of(TensorKind::QueryKeyValue))),
                               attention_input(c), {c.shape, dense_weights(c)}, {c.shape, dense_gradients(c)},
                               d_attention_input(c));

@@ -5,8 +5,10 @@
 namespace dovetail::exec::naive {
 
 struct AttentionPass {
-  Values query, key, value, context;          // queries and keys as the scores take them: normed and turned
-  Values query_before_norm, key_before_norm;  // empty where queries and keys have no norms
+  Values query, key, value, context;  // queries and keys as the scores take them: normed and turned
+  // Empty where queries and keys have no norms. Of latent attention: the low ranks before their norms, if any.
+  Values query_before_norm, key_before_norm;
+  Values query_rank, key_value_rank;  // of latent attention: the low ranks that the projections up read
 };
 
 // sum += attention(x), by sample and position.

@@ -28,9 +28,31 @@ double added(const Experiment& e) {
   return std::min(.5, 1. / e.workload.layers);
 }
 
+// The matrices of attention.
+struct AttentionSizes {
+  std::int64_t query_inner, key_inner;            // rows of the matrices that make queries, and keys and values
+  std::int64_t query_head, key_head, value_head;  // columns of a head
+  std::int64_t low_query, low_key_value;          // columns of the projections to low ranks; 0: none
+  explicit AttentionSizes(const Model& m) {
+    const Attention& a = m.attention;
+    const bool latent = a.kind == AttentionKind::Latent;
+    query_inner = latent && a.q_rank > 0 ? a.q_rank : m.hidden;
+    key_inner = latent ? a.kv_rank : m.hidden;
+    query_head = a.head_size;
+    key_head = latent ? a.nope_size : a.head_size;
+    value_head = a.value_head_size();
+    low_query = latent ? a.q_rank : 0;
+    low_key_value = latent ? a.kv_rank + a.rope_size : 0;
+  }
+};
+
 double deviation(const Experiment& e, int layer, Weight weight) {
   const Model& m = e.model;
-  if (weight == &LayerWeights::output) return added(e) / std::sqrt(1. * m.attention.heads * m.attention.head_size);
+  const AttentionSizes a(m);
+  if (weight == &LayerWeights::output) return added(e) / std::sqrt(1. * m.attention.heads * a.value_head);
+  if (weight == &LayerWeights::query) return 1 / std::sqrt(static_cast<double>(a.query_inner));
+  if (weight == &LayerWeights::key || weight == &LayerWeights::value)
+    return 1 / std::sqrt(static_cast<double>(a.key_inner));
   if (weight == &LayerWeights::norm) return norm_deviation;
   if (weight == &LayerWeights::projection) return 1 / std::sqrt(2. * m.hidden);
   if (weight == &LayerWeights::w2) return added(e) / std::sqrt(m.expert_hidden);
@@ -167,26 +189,31 @@ int rank_in_group(const Parallelism& parallelism, GroupKind kind, int rank) {
 std::vector<WeightBlock> dense_blocks(const Experiment& e, std::int64_t ffn, bool predicts, int rank) {
   const Model& m = e.model;
   const LayerVolumes v = layer_volumes(e);
-  const std::int64_t all_queries = std::int64_t{m.attention.heads} * m.attention.head_size;
-  const std::int64_t all_keys = std::int64_t{m.attention.kv_heads} * m.attention.head_size;
+  const AttentionSizes a(m);
+  const std::int64_t heads = m.attention.heads, key_heads = m.attention.kv_heads;
+  const std::int64_t here = v.query_heads, keys_here = v.key_value_width / m.attention.head_size;
   const int part = rank_in_group(e.parallelism, GroupKind::Mp, rank);
-  const std::int64_t share = ffn / e.parallelism.mp;
-  const RowRange all{0, m.hidden}, q{part * v.query_width, (part + 1) * v.query_width},
-      k{part * v.key_value_width, (part + 1) * v.key_value_width}, f{part * share, (part + 1) * share};
-  std::vector<WeightBlock> blocks{{&LayerWeights::query, 0, m.hidden, all_queries, all, q},
-                                  {&LayerWeights::key, 0, m.hidden, all_keys, all, k},
-                                  {&LayerWeights::value, 0, m.hidden, all_keys, all, k},
-                                  {&LayerWeights::output, 0, all_queries, m.hidden, q, all},
-                                  {&LayerWeights::dense_w1, 0, m.hidden, ffn, all, f},
-                                  {&LayerWeights::dense_w2, 0, ffn, m.hidden, f, all}};
+  const auto own = [&](std::int64_t width) { return RowRange{part * width, (part + 1) * width}; };
+  const auto rows = [](std::int64_t count) { return RowRange{0, count}; };
+  const RowRange all = rows(m.hidden), f = own(ffn / e.parallelism.mp), context = own(here * a.value_head);
+  std::vector<WeightBlock> blocks{
+      {&LayerWeights::query_down, 0, m.hidden, a.low_query, all, rows(a.low_query)},
+      {&LayerWeights::key_value_down, 0, m.hidden, a.low_key_value, all, rows(a.low_key_value)},
+      {&LayerWeights::query, 0, a.query_inner, heads * a.query_head, rows(a.query_inner), own(here * a.query_head)},
+      {&LayerWeights::key, 0, a.key_inner, key_heads * a.key_head, rows(a.key_inner), own(keys_here * a.key_head)},
+      {&LayerWeights::value, 0, a.key_inner, key_heads * a.value_head, rows(a.key_inner),
+       own(keys_here * a.value_head)},
+      {&LayerWeights::output, 0, heads * a.value_head, m.hidden, context, all},
+      {&LayerWeights::dense_w1, 0, m.hidden, ffn, all, f},
+      {&LayerWeights::dense_w2, 0, ffn, m.hidden, f, all}};
   if (m.expert_kind == ExpertKind::Gated) blocks.push_back({&LayerWeights::dense_w3, 0, m.hidden, ffn, all, f});
   const std::int64_t columns = m.hidden / e.parallelism.mp;
   if (predicts)
     blocks.push_back({&LayerWeights::projection,
                       0,
-                      2 * m.hidden,
+                      2 * std::int64_t{m.hidden},
                       m.hidden,
-                      {0, 2 * m.hidden},
+                      {0, 2 * std::int64_t{m.hidden}},
                       {part * columns, (part + 1) * columns}});
   return blocks;
 }
@@ -213,13 +240,14 @@ std::vector<WeightBlock> expert_blocks(const Experiment& e, int rank) {
 
 LayerWeights zero_weights(const Experiment& e, int layer) {
   const Model& m = e.model;
-  const std::int64_t q = std::int64_t{m.attention.heads} * m.attention.head_size;
-  const std::int64_t k = std::int64_t{m.attention.kv_heads} * m.attention.head_size;
+  const AttentionSizes a(m);
   LayerWeights w;
-  w.query.resize(count(m.hidden, q));
-  w.key.resize(count(m.hidden, k));
-  w.value.resize(count(m.hidden, k));
-  w.output.resize(count(q, m.hidden));
+  w.query_down.resize(count(m.hidden, a.low_query));
+  w.key_value_down.resize(count(m.hidden, a.low_key_value));
+  w.query.resize(count(a.query_inner, m.attention.heads, a.query_head));
+  w.key.resize(count(a.key_inner, m.attention.kv_heads, a.key_head));
+  w.value.resize(count(a.key_inner, m.attention.kv_heads, a.value_head));
+  w.output.resize(count(m.attention.heads, a.value_head, m.hidden));
   if (m.is_moe(layer)) {
     w.router.resize(static_cast<std::size_t>(layer_shape(e).router_parameters));
     w.w1.resize(count(m.experts, m.hidden, m.expert_hidden));

@@ -17,22 +17,27 @@ using Values = std::vector<double>;
 // Weights of one layer, or their gradients. All heads and experts (of a dense layer none); row-major.
 struct LayerWeights {
   Values query, key, value, output;  // (M, heads d), (M, kv_heads d), (M, kv_heads d), (heads d, M)
-  Values router;                     // the gate's matrices, as models/schedule/operands.md lays them out
-  Values w1, w2, w3;                 // (E, M, H), (E, H, M), gated: (E, M, H)
+  // Latent attention has (M, q_rank) and (M, kv_rank + rope_size) too. Then `query` is (q_rank or M, heads d), `key`
+  // (kv_rank, heads nope_size), `value` (kv_rank, heads value_size) and `output` (heads value_size, M).
+  Values query_down, key_value_down;
+  Values router;      // the gate's matrices, as models/schedule/operands.md lays them out
+  Values w1, w2, w3;  // (E, M, H), (E, H, M), gated: (E, M, H)
   // Weights of the dense feed-forward part, if there is one: (M, D), (D, M), gated: (M, D).
   Values dense_w1, dense_w2, dense_w3;
-  // (2, M): before the attention, and after it; then of queries and of keys. Empty where the workload leaves norms out.
+  // (2, M): before the attention, and after it; then of queries and of keys, or of their low ranks. Empty where the
+  // workload leaves norms out.
   Values norm;
   // A layer of multi-token prediction has (2M, M), first the rows of the next words' embeddings; then `norm` goes on
   // with the norms of the next words, of the output before and of its own output, M each.
   Values projection;
 };
 using Weight = Values LayerWeights::*;
-inline constexpr std::array<Weight, 13> all_weights{
-    &LayerWeights::query,     &LayerWeights::key,      &LayerWeights::value,    &LayerWeights::output,
-    &LayerWeights::router,    &LayerWeights::w1,       &LayerWeights::w2,       &LayerWeights::w3,
-    &LayerWeights::dense_w1,  &LayerWeights::dense_w2, &LayerWeights::dense_w3, &LayerWeights::norm,
-    &LayerWeights::projection};
+inline constexpr std::array<Weight, 15> all_weights{
+    &LayerWeights::query,      &LayerWeights::key,        &LayerWeights::value,
+    &LayerWeights::output,     &LayerWeights::router,     &LayerWeights::w1,
+    &LayerWeights::w2,         &LayerWeights::w3,         &LayerWeights::dense_w1,
+    &LayerWeights::dense_w2,   &LayerWeights::dense_w3,   &LayerWeights::norm,
+    &LayerWeights::projection, &LayerWeights::query_down, &LayerWeights::key_value_down};
 
 // Weights before and after the layers, or their gradients; empty where the workload leaves them out. The words are
 // rounded up to a multiple of mp.

@@ -41,8 +41,11 @@ inline void add_scaled(double scale, const double* x, Size count, double* y) {
 
 struct Sizes {
   Size tokens, sequence, hidden, heads, kv_heads, head_size, expert_hidden, tokens_of_part;
+  Size value_size;
+  Size q_rank, kv_rank, nope, rope;  // of latent attention, else 0; q_rank 0: queries are made from the input
   QkNorm qk_norm;
-  bool rotary;  // queries and keys are turned by their positions
+  bool low_rank_norms;  // of latent attention
+  bool rotary;          // queries and keys are turned by their positions
   // `e` is of one micro-batch, each of whose token_ranks() holds a part of the tokens.
   Sizes(const Experiment& e, const ComputeRules& r)
       : tokens_of_part(static_cast<Size>(layer_volumes(e).tokens)),
@@ -55,13 +58,21 @@ struct Sizes {
     kv_heads = static_cast<Size>(e.model.attention.kv_heads);
     head_size = static_cast<Size>(e.model.attention.head_size);
     expert_hidden = static_cast<Size>(e.model.expert_hidden);
-    rotary = e.workload.whole_layers();
+    value_size = static_cast<Size>(e.model.attention.value_head_size());
+    q_rank = static_cast<Size>(e.model.attention.q_rank);
+    kv_rank = static_cast<Size>(e.model.attention.kv_rank);
+    nope = static_cast<Size>(e.model.attention.nope_size);
+    rope = static_cast<Size>(e.model.attention.rope_size);
+    low_rank_norms = rotary = e.workload.whole_layers();
     qk_norm = e.workload.whole_layers() ? e.model.attention.qk_norm : QkNorm::None;
   }
   ComputeRules rules;
   std::vector<TokenPart> parts;
   Size queries() const { return heads * head_size; }
   Size keys() const { return kv_heads * head_size; }
+  Size values() const { return kv_heads * value_size; }
+  Size contexts() const { return heads * value_size; }
+  bool makes_low_ranks() const { return kv_rank > 0; }
   // The places of the weights of the norms of queries and keys, behind those of the layer's two norms.
   Size query_norm() const { return qk_norm == QkNorm::Head ? head_size : queries(); }
   Size key_norm() const { return qk_norm == QkNorm::Head ? head_size : keys(); }

@@ -466,9 +466,7 @@ double gradient_norm(const Reference& reference) {
   double squares = 0;
   const auto add = [&](const Values& values) { squares += dot(values.data(), values.data(), values.size()); };
   for (const LayerWeights& g : reference.gradients)
-    for (const Values* values : {&g.query, &g.key, &g.value, &g.output, &g.router, &g.w1, &g.w2, &g.w3, &g.dense_w1,
-                                 &g.dense_w2, &g.dense_w3, &g.norm, &g.projection})
-      add(*values);
+    for (const Weight weight : all_weights) add(g.*weight);
   for (const Values* values :
        {&reference.end_gradients.embedding, &reference.end_gradients.head, &reference.end_gradients.norm})
     add(*values);

@@ -30,13 +30,35 @@ void require_positive(std::string_view name, int value) {
   if (value < 1) throw InputError(fmt::format("{} is {}, expected at least 1", name, value));
 }
 
+// With as many heads, whose values have the scale's head size. The other sizes are in the big model's ratio to these.
+// Low ranks are in that to `hidden`, but no smaller than a value: norms over very few elements lose digits of
+// gradients.
+Attention scaled_latent(const Model& model, const HostScale& scale, int heads) {
+  const Attention& big = model.attention;
+  const auto scaled = [](std::int64_t size, int to, int from) {
+    return size == 0 ? 0 : static_cast<int>(std::max<std::int64_t>(1, size * to / from));
+  };
+  Attention small;
+  small.kind = AttentionKind::Latent;
+  small.heads = small.kv_heads = heads;
+  small.value_size = head_size_of(scale);
+  small.nope_size = scaled(big.nope_size, small.value_size, big.value_size);
+  small.rope_size = (scaled(big.rope_size, small.value_size, big.value_size) + 1) / 2 * 2;  // pairs are turned
+  small.head_size = small.nope_size + small.rope_size;
+  if (big.q_rank > 0) small.q_rank = std::max(small.value_size, scaled(big.q_rank, scale.hidden, model.hidden));
+  small.kv_rank = std::max(small.value_size, scaled(big.kv_rank, scale.hidden, model.hidden));
+  return small;
+}
+
 // Heads that fill `hidden` and divide over mp ranks; key heads in the big model's ratio.
-Attention scaled_attention(const Attention& big, const HostScale& scale, int mp) {
+Attention scaled_attention(const Model& model, const HostScale& scale, int mp) {
+  const Attention& big = model.attention;
   Attention small;
   small.qk_norm = big.qk_norm;
   small.head_size = head_size_of(scale);
   const int per_rank = std::max(1, scale.hidden / (small.head_size * mp));
   small.heads = per_rank * mp;
+  if (big.kind == AttentionKind::Latent) return scaled_latent(model, scale, small.heads);
   int ratio = std::clamp(big.heads / std::max(1, big.kv_heads), 1, per_rank);
   while (per_rank % ratio != 0) --ratio;
   small.kv_heads = small.heads / ratio;
@@ -63,6 +85,7 @@ void scale_routing(Experiment& e) {
   if (e.model.dense()) return;
   RoutingModel& r = e.workload.routing;
   const auto experts = static_cast<std::size_t>(e.model.experts);
+  e.model.router.groups = e.model.router.top_groups = 1;  // of other experts; executed routers ask for none
   r.hot_expert %= e.model.experts;
   for (LoadTable& table : r.layers)
     for (std::vector<double>& row : table) {
@@ -123,7 +146,7 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   e.model.hidden = scale.hidden;
   e.model.expert_hidden = (scale.expert_hidden + gpus - 1) / gpus * gpus;
   if (!e.model.dense()) e.model.experts = scale.experts > 0 ? scale.experts : scale.ranks;
-  e.model.attention = scaled_attention(big.model.attention, scale, gpus);
+  e.model.attention = scaled_attention(big.model, scale, gpus);
   e.workload.top_k = e.model.top_k = std::min(big.workload.top_k, e.model.experts);
   Cluster stage = e.cluster;
   stage.nodes = nodes_of_stage;

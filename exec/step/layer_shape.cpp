@@ -8,11 +8,12 @@ void require_executable(const Experiment& e) {
   const auto require = [](bool condition, const char* pointer, const char* why) {
     if (!condition) throw InputError(Location{"", 0, 0, pointer}, why);
   };
-  require(e.model.attention.kind != AttentionKind::Latent, "/model/attention/kind",
-          "latent attention is simulated, not executed yet");
   require(e.model.attention.qk_norm != QkNorm::Width || e.parallelism.mp == 1 || !e.workload.whole_layers(),
           "/model/attention/qk_norm", "width over several model-parallel ranks is simulated, not executed yet");
-  require(!e.workload.whole_layers() || e.model.attention.head_size % 2 == 0, "/model/attention/head_size",
+  const Attention& a = e.model.attention;
+  const bool latent = a.kind == AttentionKind::Latent;
+  require(!e.workload.whole_layers() || (latent ? a.rope_size : a.head_size) % 2 == 0,
+          latent ? "/model/attention/rope_size" : "/model/attention/head_size",
           "rotary positions turn pairs of elements; expected an even size");
   require(e.workload.attention == AttentionKernel::Flash, "/workload/attention",
           "eager attention is simulated, not executed yet: executors keep no probabilities");
@@ -44,7 +45,12 @@ LayerShape layer_shape(const Experiment& e) {
   s.hidden = v.hidden;
   s.heads = v.query_heads;
   s.head_size = e.model.attention.head_size;
-  if (v.query_key_normed > 0) s.qk_norm = e.model.attention.qk_norm;
+  if (const Attention& a = e.model.attention; a.kind == AttentionKind::Latent) {
+    s.value_size = a.value_size;
+    s.latent = {a.q_rank, a.kv_rank, a.nope_size, a.rope_size};
+  } else if (v.query_key_normed > 0) {
+    s.qk_norm = a.qk_norm;
+  }
   s.rotary = e.workload.whole_layers();
   s.kv_heads = v.key_value_width / s.head_size;
   s.experts = v.experts;

@@ -9,13 +9,23 @@
 
 namespace dovetail::exec {
 
+// Sizes of latent attention: of the low ranks that queries, and keys and values, are made from, and of the parts of a
+// head's query or key without and with position. No kv_rank: other attention.
+struct LatentSizes {
+  std::int64_t q_rank = 0;  // 0: queries are made from the input
+  std::int64_t kv_rank = 0;
+  std::int64_t nope = 0, rope = 0;
+};
+
 struct LayerShape {
   std::int64_t samples = 0, sequence = 0;  // of the model-parallel group: L = samples x sequence tokens
   std::int64_t rank_tokens = 0;            // T of this rank, whatever part of them the shape is of
   std::int64_t tokens = 0;                 // T, of this rank between the parts (of a chunk's ops: the chunk's)
   std::int64_t hidden = 0;                 // M
   std::int64_t heads = 0, kv_heads = 0;    // of this rank
-  std::int64_t head_size = 0;
+  std::int64_t head_size = 0;              // of queries and keys
+  std::int64_t value_size = 0;             // of values; 0: head_size
+  LatentSizes latent;
   QkNorm qk_norm = QkNorm::None;
   bool rotary = false;  // queries and keys are turned by their positions (rotary_rule.hpp)
   std::int64_t experts = 0, local_experts = 0;
@@ -38,13 +48,29 @@ struct LayerShape {
   std::int64_t sequence_tokens() const { return samples * sequence; }  // L
   std::int64_t query_width() const { return heads * head_size; }       // Q
   std::int64_t key_width() const { return kv_heads * head_size; }      // K
+  std::int64_t value_head() const { return value_size > 0 ? value_size : head_size; }
+  std::int64_t value_width() const { return kv_heads * value_head(); }  // V
+  std::int64_t context_width() const { return heads * value_head(); }   // C
+  std::int64_t projected_width() const { return query_width() + key_width() + value_width(); }
+  bool makes_low_ranks() const { return latent.kv_rank > 0; }
+  std::int64_t low_rank_width() const { return latent.q_rank + latent.kv_rank + latent.rope; }  // R
+  // What each element of queries, and of keys (those without position) and values, is a product with.
+  std::int64_t query_inner() const { return latent.q_rank > 0 ? latent.q_rank : hidden; }
+  std::int64_t key_inner() const { return makes_low_ranks() ? latent.kv_rank : hidden; }
+  // Columns of the matrix that keys are made by: with latent attention without the positions' part.
+  std::int64_t key_columns() const { return makes_low_ranks() ? kv_heads * latent.nope : key_width(); }
   // Elements of queries (keys: of keys) that one norm goes over, each with a weight of its own.
   std::int64_t query_norm() const { return qk_norm == QkNorm::Head ? head_size : query_width(); }
   std::int64_t key_norm() const { return qk_norm == QkNorm::Head ? head_size : key_width(); }
-  // Queries and keys that have no norms are turned once they are projected, others once they are normed.
+  // Queries and keys that have no norms of their own are turned once they are projected, others once they are normed.
   bool turns_projections() const { return rotary && qk_norm == QkNorm::None; }
-  // The parameters of attention, with which dense_weights begins.
-  std::int64_t dense_parameters() const { return hidden * 2 * (query_width() + key_width()); }
+  bool turns_normed() const { return rotary && qk_norm != QkNorm::None; }
+  // The parameters of attention, with which dense_weights begins, and of its projections to low ranks, which are first.
+  std::int64_t low_rank_parameters() const { return hidden * low_rank_width(); }
+  std::int64_t dense_parameters() const {
+    return low_rank_parameters() + query_inner() * query_width() + key_inner() * (key_columns() + value_width()) +
+           context_width() * hidden;
+  }
   std::int64_t expert_parameters() const { return (gated ? 3 : 2) * hidden * shard; }  // of one expert
   std::int64_t hidden_width() const { return (gated ? 2 : 1) * shard; }  // of one shard, kept for backward
   std::int64_t hidden_row() const { return weight_shards * hidden_width(); }

@@ -11,6 +11,9 @@ namespace {
 // Results are read after the step: the output, the input's gradient, and the routing for its drops.
 bool is_result(const Experiment& e, const Tensor& t) {
   if (t.recomputed) return false;
+  const bool through_attention = e.parallelism.mp > 1 ? t.kind == TensorKind::AttentionSumGradient
+                                                      : t.kind == TensorKind::AttentionInput && t.gradient;
+  if (t.layer == 0 && through_attention) return true;
   return t.kind == TensorKind::Routing || t.kind == TensorKind::Loss ||
          (t.kind == TensorKind::LayerInput && t.layer == e.workload.layers) ||
          (t.gradient && t.layer == 0 && (t.kind == TensorKind::MoeInput || t.kind == TensorKind::LayerInput));

@@ -350,9 +350,6 @@ void require_recomputed_parts(const RuledPlan& r) {
   const bool whole = e.workload.whole_layers();
   refuse_if(Recompute::UpProjections, e.model.attention.kind != AttentionKind::Latent,
             fmt::format("needs latent attention, which {} has not", e.model.name));
-  refuse_if(
-      Recompute::UpProjections, !whole,
-      fmt::format("contradicts workload.extent {}, which keeps no low ranks; expected whole_layers or model", extent));
   refuse_if(Recompute::MpGather, e.parallelism.mp == 1, "needs mp ranks that gather tokens, but parallelism.mp is 1");
   refuse_if(Recompute::MpGather, e.parallelism.repeats_tokens(),
             "needs mp ranks that gather tokens, but without parallelism.sequence_parallel each has all of them");
@@ -447,9 +444,9 @@ constexpr std::array rules{
              "backward chunks within forward ones.",
              require_rings},
     PlanRule{"recompute", "recompute",
-             "Full stands alone. Other parts exist in the step and would be kept otherwise: norms, activation and "
-             "mla_up_proj with whole layers, activation with gated experts, mla_up_proj with latent attention, "
-             "mp_gather with mp above 1. Full, moe and activation go with restore keep.",
+             "Full stands alone. Other parts exist in the step and would be kept otherwise: norms and activation with "
+             "whole layers, activation with gated experts, mla_up_proj with latent attention, mp_gather with mp above "
+             "1. Full, moe and activation go with restore keep.",
              require_recompute},
     PlanRule{"gradients", "gradient_chunk_bytes gradient_slices",
              "Slices are for grad_sync partitioned alone, in backward order, and add up to all dense gradients that "

@@ -70,10 +70,13 @@ std::int64_t attention_matrices(const Attention& a, std::int64_t hidden, std::in
                                 std::int64_t key_value_heads) {
   const std::int64_t queries = query_heads * a.head_size, output = query_heads * a.value_head_size() * hidden;
   if (a.kind == AttentionKind::GroupedQuery) return hidden * (queries + 2 * key_value_heads * a.head_size) + output;
-  const std::int64_t query = a.q_rank > 0 ? a.q_rank * (hidden + queries) : hidden * queries;
-  const std::int64_t key_value =
-      hidden * (a.kv_rank + a.rope_size) + a.kv_rank * query_heads * (std::int64_t{a.nope_size} + a.value_size);
-  return query + key_value + output;
+  const std::int64_t up_to_queries = (a.q_rank > 0 ? a.q_rank : hidden) * queries;
+  const std::int64_t up_to_keys_values = a.kv_rank * query_heads * (std::int64_t{a.nope_size} + a.value_size);
+  return hidden * low_rank_width(a) + up_to_queries + up_to_keys_values + output;
+}
+
+std::int64_t low_rank_width(const Attention& a) {
+  return a.kind == AttentionKind::Latent ? std::int64_t{a.q_rank} + a.kv_rank + a.rope_size : 0;
 }
 
 std::int64_t query_key_norms(const Attention& a) {

@@ -29,6 +29,8 @@ Parameters active_parameters(const Model& model);
 // Matrices of an attention with so many heads. Latent's projections down to its low ranks do not depend on them.
 std::int64_t attention_matrices(const Attention& attention, std::int64_t hidden, std::int64_t query_heads,
                                 std::int64_t key_value_heads);
+// Elements of a token that Latent's projections down give: both low ranks and the keys' positions. Else 0.
+std::int64_t low_rank_width(const Attention& attention);
 // Weights of the norms of queries and keys, or of Latent's low ranks.
 std::int64_t query_key_norms(const Attention& attention);
 // Matrices of a feed-forward part with so many hidden elements: an expert's, a dense layer's or shared experts'.

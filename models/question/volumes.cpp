@@ -20,9 +20,7 @@ void set_attention(LayerVolumes& v, const Attention& a, int mp) {
   v.key_value_width = key_value_heads * a.head_size;
   v.context_width = v.query_heads * a.value_head_size();
   v.projected_width = v.query_width + v.key_value_width + key_value_heads * a.value_head_size();
-  v.attention_input_width = v.hidden;
-  if (a.kind == AttentionKind::Latent && mp > 1)
-    v.attention_input_width = (a.q_rank > 0 ? a.q_rank : v.hidden) + a.kv_rank + a.rope_size;
+  v.low_rank_width = low_rank_width(a);
   // With mp ranks Latent's projections down to the low ranks are on all of them.
   v.attention_parameters = attention_matrices(a, v.hidden, v.query_heads, key_value_heads);
 }

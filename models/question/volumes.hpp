@@ -99,9 +99,10 @@ struct LayerVolumes {
   std::int64_t key_value_width = 0;  // K: this rank's key heads x head size
   std::int64_t context_width = 0;    // query heads x value head size: Q, but with Latent
   std::int64_t projected_width = 0;  // queries, keys and values together: Q + 2K, but with Latent
-  // A: elements of a token that the projections of several model-parallel ranks read, which they gather: M. Latent: its
-  // low ranks and the keys' positions, since each rank makes these of its own tokens.
-  std::int64_t attention_input_width = 0;
+  // R: elements of a token's low ranks and of the keys' positions, which each model-parallel rank makes of its own
+  // tokens and all gather; 0 unless Latent.
+  std::int64_t low_rank_width = 0;
+  std::int64_t low_rank_parameters() const { return hidden * low_rank_width; }  // the first of attention_parameters
   std::int64_t query_heads = 0;  // heads / mp; where mp does not divide, padded up as tensor parallelism needs
   std::int64_t ffn_hidden = 0;   // F: this rank's share of a dense layer's hidden size, or of all shared experts'
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/base/errors.hpp"
+#include "models/schedule/op_table.hpp"
 
 namespace dovetail {
 namespace {
@@ -54,20 +55,26 @@ Bytes OpWork::cast(std::int64_t elements) const {
   return static_cast<double>(elements) * (size_ + size_of(products_.value()));
 }
 
-// Latent attention makes queries, keys and values in two steps each, down to the low rank and up.
-void OpWork::add_projections(KernelList& kernels, Phase phase, Projections which) const {
+// Latent attention makes them from its low ranks, which down_projection() is the work of.
+void OpWork::add_projections(KernelList& kernels, Phase phase) const {
   const Attention& a = model_.attention;
   const auto project = [&](std::int64_t columns, std::int64_t inner) {
     kernels.add_product(phase, v_.sequence_tokens, columns, inner);
   };
   if (a.kind == AttentionKind::GroupedQuery) return project(v_.query_width + 2 * v_.key_value_width, v_.hidden);
-  const auto to_low_rank = [&](std::int64_t columns) {  // each rank of its own tokens
-    if (which == Projections::All) kernels.add_product(phase, v_.tokens, columns, v_.hidden);
-  };
-  if (a.q_rank > 0) to_low_rank(a.q_rank);
   project(v_.query_width, a.q_rank > 0 ? a.q_rank : v_.hidden);
-  to_low_rank(a.kv_rank + a.rope_size);
   project(v_.query_heads * (std::int64_t{a.nope_size} + a.value_size), a.kv_rank);
+}
+
+// Each rank of its own tokens. The small kernels of a projection are those of the one up.
+KernelWork OpWork::down_projection(Phase phase) const {
+  const Attention& a = model_.attention;
+  KernelList kernels(products_);
+  if (a.q_rank > 0) kernels.add_product(phase, v_.tokens, a.q_rank, v_.hidden);
+  kernels.add_product(phase, v_.tokens, a.kv_rank + a.rope_size, v_.hidden);
+  KernelWork work = of(kernels);
+  work.elsewhere = entry_of(OpKind::Projection).small.of(phase);
+  return work;
 }
 
 void OpWork::add_core(KernelList& kernels, Phase phase, MemoryPasses& memory) const {
@@ -154,14 +161,6 @@ KernelWork OpWork::projection(Phase phase) const {
   KernelWork work = without_norm(of(kernels, memory), phase);
   if (turned_after_norm()) work.elsewhere += rotary_kernels;
   return work;
-}
-
-KernelWork OpWork::up_projections() const {
-  KernelList kernels(products_);
-  MemoryPasses memory;
-  add_projections(kernels, Phase::Forward, Projections::FromLowRanks);
-  add_rotary(memory);
-  return without_norm(of(kernels, memory), Phase::Forward);
 }
 
 KernelWork OpWork::attention_chunk(Phase phase) const {

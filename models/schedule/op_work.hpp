@@ -55,7 +55,7 @@ class OpWork {
   // first are one op and the rest is one op for each chunk.
   KernelWork attention(Phase phase) const;
   KernelWork projection(Phase phase) const;
-  KernelWork up_projections() const;  // forward, from the low ranks of latent attention
+  KernelWork down_projection(Phase phase) const;  // to the low ranks of latent attention
   KernelWork attention_chunk(Phase phase) const;
   KernelWork query_key_norm(Phase phase) const;
   KernelWork core_attention() const;  // forward, without the output's projection
@@ -106,8 +106,7 @@ class OpWork {
   KernelWork dense_order(bool to_rows, bool weight_gradient, std::int64_t elements) const;
   // Their flops, launches and shapes. `memory` is what else the op reads and writes; casts are added to it.
   KernelWork of(const KernelList& kernels, MemoryPasses memory = {}) const;
-  enum class Projections { All, FromLowRanks };
-  void add_projections(KernelList& kernels, Phase phase, Projections which = Projections::All) const;
+  void add_projections(KernelList& kernels, Phase phase) const;
   void add_core(KernelList& kernels, Phase phase, MemoryPasses& memory) const;
   void add_scores(KernelList& kernels, Phase phase, MemoryPasses& memory) const;  // with the output's projection
   // Passes that the workload counts with whole layers.

@@ -66,8 +66,10 @@ using enum TensorKind;
 inline constexpr Role normed = NormedInput | NormedMoeInput, before_norm = LayerInput | MoeInput;
 inline constexpr Role before_mtp_norm = LayerInput | NormedInput;
 inline constexpr Role mtp_input = MtpInput | GatheredMtpInput, mtp_output = LayerInput | MtpColumns;
-inline constexpr Role attention_input = LayerInput | AttentionInput | NormedInput,
-                      attended = AttentionPartial | AttentionOutput, softmax = LogSumExp | AttentionProbabilities,
+inline constexpr Role own_attention_input = LayerInput | NormedInput,
+                      attention_input = own_attention_input | AttentionInput, low_ranks = LowRanks | GatheredLowRanks,
+                      query_key_normed = QueryKeyValue | LowRanks, attended = AttentionPartial | AttentionOutput,
+                      softmax = LogSumExp | AttentionProbabilities,
                       d_attention_partial = gradient_of(AttentionPartial | MoeInput),
                       through_attention = AttentionSumGradient | gradient_of(AttentionInput),
                       moe_input = MoeInput | NormedMoeInput, ffn_input = FfnInput | moe_input,
@@ -135,6 +137,6 @@ struct Signature {
   Operands reads = {}, writes = {};
   std::string_view remark = {};
 };
-using Signatures = UpTo<Signature, 10>;
+using Signatures = UpTo<Signature, 12>;
 
 }  // namespace dovetail

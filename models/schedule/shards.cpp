@@ -1,6 +1,7 @@
 #include "models/schedule/shards.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "models/schedule/operands.hpp"
 
@@ -30,26 +31,38 @@ int copies_of(const Parallelism& groups, TensorKind kind) {
   }
 }
 
-// Parts of the share inside and outside the elements that `stages` stages have.
-void add_parts(const GradientShare& share, const GradientShare& on_stages, std::vector<GradientShare>& parts) {
-  const auto add = [&](std::int64_t first, std::int64_t last, int stages) {
-    const RowRange part{std::max(first, share.elements.first), std::min(last, share.elements.last)};
-    if (part.first < part.last) parts.push_back({share.tensor, part, share.copies * stages});
+// Splits a share where it enters or leaves one of `further`, none of which overlap; their copies are times its own.
+std::vector<GradientShare> split(GradientShare share, std::span<const GradientShare> further) {
+  std::vector<GradientShare> parts;
+  const auto add = [&](std::int64_t last, int times) {
+    const RowRange part{share.elements.first, std::min(last, share.elements.last)};
+    if (part.size() <= 0) return;
+    parts.push_back({share.tensor, part, share.copies * times});
+    share.elements.first = part.last;
   };
-  if (share.tensor != on_stages.tensor) return parts.push_back(share);
-  const RowRange shared = on_stages.elements;
-  add(share.elements.first, shared.first, 1);
-  add(shared.first, shared.last, on_stages.copies);
-  add(shared.last, share.elements.last, 1);
+  for (const GradientShare& other : further) {
+    if (share.tensor != other.tensor || other.elements.last <= share.elements.first) continue;
+    add(other.elements.first, 1);
+    if (share.elements.overlaps(other.elements)) add(other.elements.last, other.copies);
+  }
+  add(share.elements.last, 1);
+  return parts;
 }
 
-// The gradient of an embedding that the stage exchanges with another one; no tensor where it has none.
-GradientShare exchanged_embedding(const Schedule& s, int rank_class) {
-  for (const Op& op : s.ops)
-    if (op.kind == OpKind::Residual && s.class_of(op) == rank_class &&
-        s.tensors[s.reads_of(op).front()].kind == TensorKind::SharedGradient)
-      return {s.writes_of(op).front(), op.gradients, 2};
-  return {};
+// Dense gradients that ranks beyond the data-parallel group have too, in ascending order: of projections to low ranks,
+// which all model-parallel ranks sum up, and of an embedding that the stage exchanges with another one.
+std::vector<GradientShare> further_copies(const Schedule& s, int rank_class) {
+  std::vector<GradientShare> all;
+  for (const Op& op : s.ops) {
+    if (s.class_of(op) != rank_class || op.gradients.size() == 0) continue;
+    const TensorId sums = s.writes_of(op).front();
+    if (op.kind == OpKind::ReplicatedGradientAllReduce && s.tensors[sums].kind == TensorKind::DenseGradients)
+      all.push_back({sums, op.gradients, group_comb(s.groups, op.group()).size});
+    if (op.kind == OpKind::Residual && s.tensors[s.reads_of(op).front()].kind == TensorKind::SharedGradient)
+      all.push_back({sums, op.gradients, 2});
+  }
+  std::ranges::sort(all, {}, [](const GradientShare& share) { return share.elements.first; });
+  return all;
 }
 
 }  // namespace
@@ -64,11 +77,13 @@ IdVector<TensorId, std::vector<RowRange>> updated_ranges(const Schedule& schedul
 
 std::vector<GradientShare> gradient_shares(const Schedule& schedule, int rank_class, int rank) {
   std::vector<GradientShare> shares;
-  const GradientShare exchanged = exchanged_embedding(schedule, rank_class);
+  const std::vector<GradientShare> further = further_copies(schedule, rank_class);
   IdVector<TensorId, bool> scattered(schedule.tensors.size());
   const auto add = [&](TensorId tensor, RowRange elements, int in_as_many) {
     const int copies = copies_of(schedule.groups, schedule.tensors[tensor].kind) / in_as_many;
-    if (elements.size() > 0) add_parts({tensor, elements, copies}, exchanged, shares);
+    if (elements.size() <= 0) return;
+    const std::vector<GradientShare> parts = split({tensor, elements, copies}, further);
+    shares.insert(shares.end(), parts.begin(), parts.end());
   };
   for (const Op& op : schedule.ops) {
     if (!scatters_gradients(op) || schedule.class_of(op) != rank_class) continue;

@@ -26,8 +26,8 @@ class Shards {
   int members_;
 };
 
-// Elements of a gradient tensor that a rank updates, as `copies` ranks do: ranks of its stage and, of an embedding that
-// two stages have, those of the other one.
+// Elements of a gradient tensor that a rank updates, as `copies` ranks do: ranks of its stage (of projections to low
+// ranks also its model-parallel ones) and, of an embedding that two stages have, those of the other one.
 struct GradientShare {
   TensorId tensor;
   RowRange elements;

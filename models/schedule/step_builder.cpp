@@ -33,19 +33,20 @@ Gradient attention_layer_backward(StepContext& c, int layer, SavedLayer& saved, 
                                   const std::function<TensorId(const TokenPart&)>& d_sum_of) {
   Gradient result;
   AttentionGradients d_attention;
+  // Chunks need the projections' input after their last one only, unless these run again.
+  const bool input_last = c.parts(layer).front().chunk >= 0 && !c.recomputes(Recompute::UpProjections);
   for (const TokenPart& part : c.parts(layer)) {
     const TensorId d_sum = d_sum_of(part);
     const TensorId gathered = attention_backward_gather(c, layer, part, d_sum);
     if (result.empty()) gradients.add_slices(Window::Dense, layer);
     const OpId begin = c.last_writer(d_sum);
-    if (part.chunk < 0) recompute_attention_input(c, layer, begin, saved.attention);
+    if (!input_last && result.empty()) recompute_attention_input(c, layer, begin, saved.attention);
     recompute_up_projections(c, layer, begin, saved.attention);
     recompute_core_attention(c, layer, part, begin, saved.attention);
     attention_backward(c, layer, part, gathered, saved.attention, d_attention);
     result.push_back({d_sum});
   }
-  if (c.parts(layer).front().chunk >= 0)
-    recompute_attention_input(c, layer, c.last_writer(d_attention.query_key_value), saved.attention);
+  if (input_last) recompute_attention_input(c, layer, c.last_writer(d_attention.query_key_value), saved.attention);
   const TensorId sum = attention_backward_finish(c, layer, saved.attention, d_attention);
   if (c.has_norms()) {
     TensorIds past;

@@ -78,7 +78,9 @@ enum class TensorKind : std::uint8_t {
   GatheredMtpInput,
   MtpColumns,
   SharedGradient,
-  RowTokens
+  RowTokens,
+  LowRanks,
+  GatheredLowRanks
 };
 
 // A chunked tensor exists once per chunk. Shapes are in the letters of operands.md; empty: said there in words.
@@ -89,10 +91,9 @@ struct TensorEntry {
 };
 inline constexpr auto tensor_table = std::to_array<TensorEntry>({
     {TensorKind::LayerInput, "layer_input", "(T, M)", "a layer's input; that of layer `layers` is the model's output"},
-    {TensorKind::AttentionInput, "attention_input", "(L, A)",
-     "`layer_input` of all model-parallel ranks; of latent attention its low ranks"},
-    {TensorKind::QueryKeyValue, "query_key_value", "(L, Q+2K)", "queries, keys and values by sample and position"},
-    {TensorKind::AttentionContext, "attention_context", "(L, Q)", "the heads' sums of values"},
+    {TensorKind::AttentionInput, "attention_input", "(L, M)", "`layer_input` of all model-parallel ranks"},
+    {TensorKind::QueryKeyValue, "query_key_value", "(L, Q+K+V)", "queries, keys and values by sample and position"},
+    {TensorKind::AttentionContext, "attention_context", "(L, C)", "the heads' sums of values"},
     {TensorKind::LogSumExp, "log_sum_exp", "(L, heads here)", "of the attention's scores", true},
     {TensorKind::AttentionScores, "attention_scores", "(L, heads here, n)",
      "eager attention: each query's with all n keys of its sample, before the softmax"},
@@ -169,7 +170,7 @@ inline constexpr auto tensor_table = std::to_array<TensorEntry>({
      "the sum of the squares of the gradients that this rank updates, each divided by the ranks that update it", true},
     {TensorKind::SquaresOfAll, "squares_of_all", "(1)", "the sum of these over all ranks: the norm's square", true},
     {TensorKind::QueryKeyInput, "query_key_input", "",
-     "(L, Q+K) queries and keys before their norms; of latent attention its low ranks"},
+     "(L, Q+K) queries and keys before their norms; (T, q_rank+kv_rank) low ranks of latent attention before theirs"},
     {TensorKind::RowCounts, "row_counts", "(E)", "routed messages: rows of this rank's tokens that each expert takes",
      true},
     {TensorKind::ArrivingCounts, "arriving_counts", "(ep, dE)",
@@ -185,6 +186,9 @@ inline constexpr auto tensor_table = std::to_array<TensorEntry>({
      "the gradient of the embedding that another stage has, on the stage where it arrives"},
     {TensorKind::RowTokens, "row_tokens", "(ep, dE, c)",
      "all-to-all node_deduplicated: which token of its rank each row is that arrives", true},
+    {TensorKind::LowRanks, "low_ranks", "(T, R)",
+     "latent attention: what queries, and keys and values, are made from, and the positions' part of the keys"},
+    {TensorKind::GatheredLowRanks, "gathered_low_ranks", "(L, R)", "`low_ranks` of all model-parallel ranks"},
 });
 
 inline constexpr auto tensor_kind_names = [] {

@@ -78,6 +78,8 @@ constexpr auto kinds = std::to_array<std::pair<TensorKind, MemoryKind>>({
     {TensorKind::MtpColumns, MemoryKind::Exchanged},
     {TensorKind::SharedGradient, MemoryKind::Exchanged},
     {TensorKind::RowTokens, MemoryKind::Routing},
+    {TensorKind::LowRanks, MemoryKind::Attention},
+    {TensorKind::GatheredLowRanks, MemoryKind::Exchanged},
 });
 
 constexpr bool in_order() {

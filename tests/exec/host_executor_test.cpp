@@ -411,12 +411,6 @@ TEST_CASE("Eager attention, attention without a mask and products in fp8 are ref
   refused("/workload/products", [](Workload& w) { w.products = DType::Fp8; });
 }
 
-TEST_CASE("Latent attention is refused, not run as another kind") {
-  Experiment e = small_experiment(four_ranks());
-  e.model.attention = {4, 4, 6, AttentionKind::Latent, 8, 8, 4, 2, 4};
-  CHECK_THROWS_WITH(layer_shape(e), Catch::Contains("latent attention is simulated, not executed yet"));
-}
-
 TEST_CASE("Attention in chunks computes what the reference does, with capacity by chunk") {
   SmallExperiment s;
   s.layers = 2;

@@ -199,7 +199,6 @@ TEST_CASE("Every shipped system computes over MPI what the reference does") {
 TEST_CASE("What the backward pass computes again is sent again over MPI") {
   Random random(11);
   for (const auto& [name, part] : recompute_names) {
-    if (part == Recompute::UpProjections) continue;  // no executor runs latent attention
     INFO(name);
     Plan plan;
     plan.recompute = {part};
@@ -323,6 +322,26 @@ TEST_CASE("Tied embeddings and further predictions on the first and the last pro
   Plan plan;
   plan.micro_batches = 2;
   plan.zero = 1;
+  const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
+  const auto transport = transport_of(*schedule);
+  ModelData data = random_model_data(e, 5, plan.micro_batches);
+  const auto executor = make_host_executor(e, schedule, Element::Double, data, {}, *transport);
+  const TrainingReport r = train(*executor, e, *schedule, std::move(data), {5, 5, true, 1e-12});
+  CHECK(r.loss_error <= 1e-12);
+  CHECK(r.weight_error <= 1e-12);
+}
+
+TEST_CASE("Latent attention over model-parallel processes trains over MPI") {
+  Experiment e = with_latent_attention(round_numbers(2), GENERATE(0, 7));
+  const int mp = 2, dp = world().size() / mp;
+  e.cluster.nodes = dp;
+  e.cluster.gpus_per_node = mp;
+  e.parallelism = {.dp = dp, .mp = mp, .ep = dp, .esp = mp};
+  e.model.vocabulary = 10;
+  e.workload.extent = Extent::Model;
+  Plan plan;
+  plan.zero = GENERATE(0, 1);
+  plan.recompute = {Recompute::UpProjections, Recompute::MpGather};
   const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
   const auto transport = transport_of(*schedule);
   ModelData data = random_model_data(e, 5, plan.micro_batches);

@@ -107,6 +107,32 @@ TEST_CASE("Heads of any size fill the hidden size, in the big model's ratio of k
   CHECK(scaled_for_host(big, scale).model.attention.head_size == 16);
 }
 
+TEST_CASE(
+    "Latent attention stays so, with low ranks in the ratio of the hidden size and heads in that of their values") {
+  Experiment big = test::testbed_b(7);  // hidden 4096
+  big.model.attention = {.heads = 32,
+                         .kv_heads = 32,
+                         .head_size = 128 + 64,
+                         .kind = AttentionKind::Latent,
+                         .q_rank = GENERATE(0, 1536),
+                         .kv_rank = 512,
+                         .nope_size = 128,
+                         .rope_size = 64,
+                         .value_size = 128};
+  const Experiment e = scaled_for_host(big, {});
+  const Attention& a = e.model.attention;
+  CHECK(a.kind == AttentionKind::Latent);
+  CHECK(a.heads == 128 / 32);
+  CHECK(a.kv_heads == a.heads);
+  CHECK(a.value_size == 32);
+  CHECK(a.nope_size == 32);
+  CHECK(a.rope_size == 16);
+  CHECK(a.head_size == 48);
+  CHECK(a.q_rank == big.model.attention.q_rank * 128 / 4096);  // 0 or 48
+  CHECK(a.kv_rank == 32);                                      // not 16, which is fewer than a value has
+  CHECK_NOTHROW(build_schedule(e, Plan{}));
+}
+
 TEST_CASE("Any even number of ranks builds a schedule") {
   for (int ranks : {2, 4, 6, 8, 12, 16}) {
     HostScale scale;

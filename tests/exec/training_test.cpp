@@ -18,6 +18,7 @@
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "tests/exec/exec_support.hpp"
+#include "tests/support/other_models.hpp"
 #include "tests/support/random_plans.hpp"
 
 using namespace dovetail;
@@ -208,6 +209,27 @@ TEST_CASE("Tied embeddings train on several stages as in sequence, and both ends
   const auto ranks = static_cast<std::size_t>(s.groups.stage_ranks()), last = ranks * (s.classes.size() - 1);
   for (std::size_t rank = 0; rank < ranks; ++rank)
     CHECK(training.executor().values(rank, ends[0]) == training.executor().values(last + rank, ends[1]));
+}
+
+TEST_CASE("Latent attention trains as in sequence, and model-parallel ranks keep the same projections to low ranks") {
+  const int mp = GENERATE(1, 2), q_rank = GENERATE(0, 7);
+  const Experiment e = with_latent_attention(small_language_model(mp), q_rank);
+  Plan plan = chunked_plan(GENERATE(GradSync::After, GradSync::WithDense));
+  plan.zero = GENERATE(0, 1);
+  CAPTURE(mp, q_rank, plan.zero);
+  HostTraining training(e, plan, Element::Double);
+  const TrainingReport r = training.train(20);
+  CHECK(r.losses.back() < r.losses.front());
+  CHECK(r.loss_error <= 1e-12);
+  CHECK(r.weight_error <= 1e-12);
+  const Schedule& s = training.schedule();
+  const auto down = static_cast<std::ptrdiff_t>(layer_volumes(e, 0).low_rank_parameters());
+  for (const TensorId id : s.tensors.ids()) {
+    if (s.tensors[id].kind != TensorKind::DenseWeights) continue;
+    const Values first = training.executor().values(0, id), second = training.executor().values(1, id);
+    CHECK(std::equal(first.begin(), first.begin() + down, second.begin()));
+    CHECK((first == second) == (mp == 1));  // ranks 0 and 1 are replicas, or have other heads
+  }
 }
 
 TEST_CASE("Random plans train as the reference does") {

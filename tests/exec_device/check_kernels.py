@@ -10,7 +10,7 @@ from pathlib import Path
 
 # By source: kernels whose operands are rows or packs of bf16, as they are instantiated. A number: loads that go together.
 KERNELS = {
-    "order_kernels": {"CausalSoftmax": 2, "SoftmaxBackward": 4, "TurnHeads": 2, "FillSlots": 1, "CollectSlots": 8, "ScoreGradients": 2},
+    "order_kernels": {"CausalSoftmax": 2, "SoftmaxBackward": 4, "TurnHeads": 2, "CopyHeads": 1, "SumHeads": 1, "FillSlots": 1, "CollectSlots": 8, "ScoreGradients": 2},
     "tensor_kernels": {"Add": 2, "SumOf": 1, "MoveRows": 1, "MoveBlocks": 1, "SquareParts": 1, "AdamStep": 7, "Relu": 1, "GatedActivation": 2,
                        "ActivationBackward": 3},
     "gate_kernels": {"SpreadGradients": 5, "ToBf16": 1, "FromBf16": 1},

@@ -126,7 +126,7 @@ TEST_CASE("Random plans compute on a device for each rank, each in random orders
 TEST_CASE("Wherever a device fails, the error names the op that it failed in, given out or captured") {
   Random random(3);
   int named = 0;
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 80; ++i) {
     const Experiment e = random_on_device(random);
     const Plan plan = random_legal_plan(random, e);
     if (e.workload.gate.batch_prioritised) continue;

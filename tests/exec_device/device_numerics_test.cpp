@@ -131,6 +131,34 @@ TEST_CASE("Layers of multi-token prediction compute on one device and on several
   check_on_devices(e, plan, {Stored::Bf16, true, false, 1});
 }
 
+TEST_CASE("Latent attention computes on one device and on several what the reference does", "[latent]") {
+  const auto device = make_loop_device();
+  const int mp = GENERATE(1, 2), q_rank = GENERATE(0, 7, 8);
+  Experiment e = round_numbers(2);
+  e.cluster.nodes = 2;
+  e.parallelism = {.dp = 4 / mp, .mp = mp, .ep = 4, .esp = 1};
+  e.model.expert_kind = ExpertKind::Gated;
+  e.model.vocabulary = 10;
+  e.workload.extent = GENERATE(Extent::Layers, Extent::Model);
+  e.workload.batch = 2;
+  e = with_latent_attention(e, q_rank);
+  if (q_rank == 8) {  // sizes of which GPUs load and store packs
+    e.model.attention.kv_rank = e.model.attention.value_size = 8;
+    e.model.attention.nope_size = e.model.attention.rope_size = 16;
+    e.model.attention.head_size = 32;
+  }
+  Plan plan;
+  plan.scope = GENERATE(Scope::Layer, Scope::Block);
+  if (plan.scope == Scope::Block) plan.forward_degree = plan.backward_degree = 2;
+  plan.recompute = {Recompute::UpProjections};
+  check_on_device(*device, e, plan, {Stored::Double, true, false, 1});
+  check_on_devices(e, plan, {Stored::Double, true, false, 1});
+  e.model.layers = e.workload.layers = 1;
+  e.workload.dtype = DType::Bf16;
+  e.calibration.edit().gemms.front().dtype = DType::Bf16;
+  check_on_device(*device, e, plan, {Stored::Bf16, true, false, 1});
+}
+
 TEST_CASE("Clipped gradients of a whole model with norms of queries and keys, on one device and on several") {
   const auto device = make_loop_device();
   const int mp = GENERATE(1, 2), pp = GENERATE(1, 2);

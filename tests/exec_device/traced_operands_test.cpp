@@ -164,7 +164,7 @@ TEST_CASE("One rank's exchange reads all that the rank would send or sum, and fi
         return t.elements * size_of(stored_as(t, settings.scalar));
       };
       const std::int64_t read = bytes(schedule->reads_of(op)[0]), written = bytes(schedule->writes_of(op)[0]);
-      const bool slice = op.kind == OpKind::DenseGradientAllReduce, in_place = op.kind == OpKind::ParameterAllGather;
+      const bool slice = op.gradients.size() > 0, in_place = op.kind == OpKind::ParameterAllGather;
       const bool sums = op.collective() == Collective::ReduceScatter || op.collective() == Collective::AllReduce;
       const std::int64_t summed = slice ? op.gradients.size() * size_of(settings.scalar) : read;
       if (!in_place) CHECK(size_of_all(c.reads) >= (sums ? summed : std::min(read, written)));

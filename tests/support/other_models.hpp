@@ -1,4 +1,4 @@
-// Experiments without experts, and with layers of multi-token prediction.
+// Experiments without experts, with latent attention, and with layers of multi-token prediction.
 #pragma once
 #include <string>
 
@@ -24,6 +24,21 @@ inline Experiment without_experts(Experiment e) {
   std::erase(e.parallelism.pipeline_layout, 'm');
   e.parallelism.ep = e.parallelism.esp = 1;
   e.parallelism.edp = e.parallelism.stage_ranks();
+  return e;
+}
+
+// The same number of heads, with sizes of which no two are equal. q_rank 0: queries are made straight from the input.
+inline Experiment with_latent_attention(Experiment e, int q_rank) {
+  const int heads = e.model.attention.heads;
+  e.model.attention = {.heads = heads,
+                       .kv_heads = heads,
+                       .head_size = 3 + 2,
+                       .kind = AttentionKind::Latent,
+                       .q_rank = q_rank,
+                       .kv_rank = 6,
+                       .nope_size = 3,
+                       .rope_size = 2,
+                       .value_size = 4};
   return e;
 }
 

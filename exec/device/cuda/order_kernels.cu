@@ -1,6 +1,7 @@
 // Kernels of encode, decode, rotary positions and the attention's softmax: what the bodies become on a GPU.
 #include "exec/device/attention_bodies.hpp"
 #include "exec/device/cuda/launch.cuh"
+#include "exec/device/latent_bodies.hpp"
 #include "exec/device/order_bodies.hpp"
 #include "exec/device/rotary_bodies.hpp"
 
@@ -11,6 +12,10 @@ namespace dovetail::exec {
   DOVETAIL_KERNEL(SoftmaxBackward<Scalar>);              \
   DOVETAIL_KERNEL(TurnHeads<Scalar, 1>);                 \
   DOVETAIL_KERNEL(TurnHeads<Scalar, pack_size<Scalar>>); \
+  DOVETAIL_KERNEL(CopyHeads<Scalar, 1>);                 \
+  DOVETAIL_KERNEL(CopyHeads<Scalar, pack_size<Scalar>>); \
+  DOVETAIL_KERNEL(SumHeads<Scalar, 1>);                  \
+  DOVETAIL_KERNEL(SumHeads<Scalar, pack_size<Scalar>>);  \
   DOVETAIL_KERNEL(FillSlots<Scalar>);                    \
   DOVETAIL_KERNEL(CollectSlots<Scalar>);                 \
   DOVETAIL_KERNEL(ScoreGradients<Scalar>)

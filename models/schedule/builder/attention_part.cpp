@@ -15,24 +15,35 @@ bool norms_queries(const StepContext& c, int layer) {
   return c.volumes(layer).query_key_normed > 0;
 }
 
-// Whether the projections are an op of their own.
-bool projects_apart(const StepContext& c, int layer) {
-  return chunked(c, layer) || norms_queries(c, layer);
-}
-
-// From each rank's own tokens, whose gradients need the tokens' input again.
+// Latent attention.
 bool makes_low_ranks(const StepContext& c) {
   return c.experiment().model.attention.kind == AttentionKind::Latent;
+}
+
+// Whether the projections (of latent attention those up) are an op of their own.
+bool projects_apart(const StepContext& c, int layer) {
+  return chunked(c, layer) || norms_queries(c, layer) || makes_low_ranks(c);
+}
+
+// Whether queries, at least, are made straight from the input.
+bool projects_input(const StepContext& c) {
+  return !makes_low_ranks(c) || c.experiment().model.attention.q_rank == 0;
 }
 
 std::int64_t projection_elements(const LayerVolumes& v) {
   return v.sequence_tokens * v.projected_width;
 }
 
-// Elements of `dense_gradients`: a layer's begin with its attention's.
+// Elements of `dense_gradients`: a layer's begin with its attention's, and these with those of projections to low
+// ranks.
 RowRange attention_gradients_of(const StepContext& c, int layer) {
   const std::int64_t first = c.dense_gradients_of(layer).first;
   return {first, first + c.volumes(layer).attention_parameters};
+}
+RowRange projection_gradients_of(const StepContext& c, int layer) {
+  const LayerVolumes& v = c.volumes(layer);
+  const RowRange all = attention_gradients_of(c, layer);
+  return {all.first + v.low_rank_parameters(), all.last - v.context_width * v.hidden};
 }
 
 bool eager(const StepContext& c) {
@@ -44,31 +55,59 @@ TensorId scores(StepContext& c, int layer, const TokenPart& part, bool gradient)
   return c.activation(TensorKind::AttentionScores, layer, part.volumes.score_elements(), gradient, part.chunk);
 }
 
-// Makes what the projections read: the norm of the layer's input, of all model-parallel ranks.
+// Makes what the projections read: the norm of the layer's input, of all model-parallel ranks; or the low ranks of
+// these.
 void norm_input(StepContext& c, int layer, SavedAttention& saved) {
   saved.own_input = c.has_norms() ? norm_forward(c, layer, saved.before_norm) : saved.before_norm;
 }
 void gather_input(StepContext& c, int layer, SavedAttention& saved) {
-  saved.input =
-      gather_tokens(c, TensorKind::AttentionInput, layer, saved.own_input, c.volumes(layer).attention_input_width);
+  if (projects_input(c)) saved.input = gather_tokens(c, TensorKind::AttentionInput, layer, saved.own_input);
+}
+void gather_low_ranks(StepContext& c, int layer, SavedAttention& saved) {
+  if (makes_low_ranks(c))
+    saved.low_ranks =
+        gather_tokens(c, TensorKind::GatheredLowRanks, layer, saved.own_low_ranks, c.volumes(layer).low_rank_width);
+}
+
+Op projection(StepContext& c, int layer, Phase phase, const KernelWork& work) {
+  return c.op(OpKind::Projection, phase, layer, c.streams().compute, work);
 }
 
 Op query_key_norm(StepContext& c, int layer, Phase phase) {
   return c.op(OpKind::QueryKeyNorm, phase, layer, c.streams().compute, c.work(layer).query_key_norm(phase));
 }
 
-void query_key_norm_forward(StepContext& c, int layer, SavedAttention& saved) {
+// `values`: queries, keys and values, or low ranks, in place.
+void query_key_norm_forward(StepContext& c, int layer, TensorId values, SavedAttention& saved) {
   const LayerVolumes& v = c.volumes(layer);
   saved.query_key_input = c.activation(TensorKind::QueryKeyInput, layer, v.query_key_normed_elements());
-  c.add(query_key_norm(c, layer, Phase::Forward), {saved.query_key_value, c.weights(layer).norm},
-        {saved.query_key_input, saved.query_key_value});
+  c.add(query_key_norm(c, layer, Phase::Forward), {values, c.weights(layer).norm}, {saved.query_key_input, values});
 }
 
-void query_key_norm_backward(StepContext& c, int layer, const SavedAttention& saved, TensorId d_query_key_value) {
+void query_key_norm_backward(StepContext& c, int layer, const SavedAttention& saved, TensorId d_values) {
   Op o = query_key_norm(c, layer, Phase::Backward);
   o.gradients = c.query_key_norm_gradients_of(layer);
-  c.add(o, {d_query_key_value, saved.query_key_input, c.weights(layer).norm},
-        {d_query_key_value, c.replicated_gradients()});
+  c.add(o, {d_values, saved.query_key_input, c.weights(layer).norm}, {d_values, c.replicated_gradients()});
+}
+
+// Each model-parallel rank makes low ranks of its own tokens.
+void make_low_ranks(StepContext& c, int layer, SavedAttention& saved) {
+  if (!makes_low_ranks(c)) return;
+  const LayerVolumes& v = c.volumes(layer);
+  saved.own_low_ranks = c.activation(TensorKind::LowRanks, layer, v.tokens * v.low_rank_width);
+  c.add(projection(c, layer, Phase::Forward, c.work(layer).down_projection(Phase::Forward)),
+        {saved.own_input, c.weights(layer).dense}, {saved.own_low_ranks});
+  if (norms_queries(c, layer)) query_key_norm_forward(c, layer, saved.own_low_ranks, saved);
+}
+
+// Queries, keys and values of all tokens.
+void project(StepContext& c, int layer, SavedAttention& saved) {
+  TensorIds reads;
+  if (projects_input(c)) reads.push_back(saved.input);
+  if (makes_low_ranks(c)) reads.push_back(saved.low_ranks);
+  reads.push_back(c.weights(layer).dense);
+  c.add(projection(c, layer, Phase::Forward, c.work(layer).projection(Phase::Forward)), reads,
+        {&saved.query_key_value, 1});
 }
 
 // The work of an attention op whose projections are an op of their own: launches_of() counts the small kernels of these
@@ -90,13 +129,14 @@ void add_state(StepContext& c, int layer, SavedAttention& saved) {
 void attention_start(StepContext& c, int layer, TensorId x, SavedAttention& saved) {
   saved.before_norm = x;
   norm_input(c, layer, saved);
+  make_low_ranks(c, layer, saved);
   gather_input(c, layer, saved);
+  gather_low_ranks(c, layer, saved);
   saved.query_key_value = c.activation(TensorKind::QueryKeyValue, layer, projection_elements(c.volumes(layer)));
   add_state(c, layer, saved);
   if (!projects_apart(c, layer)) return;
-  c.add(c.op(OpKind::Projection, Phase::Forward, layer, c.streams().compute, c.work(layer).projection(Phase::Forward)),
-        {saved.input, c.weights(layer).dense}, {saved.query_key_value});
-  if (norms_queries(c, layer)) query_key_norm_forward(c, layer, saved);
+  project(c, layer, saved);
+  if (norms_queries(c, layer) && !makes_low_ranks(c)) query_key_norm_forward(c, layer, saved.query_key_value, saved);
 }
 
 void recompute_attention_input(StepContext& c, int layer, OpId begin, SavedAttention& saved) {
@@ -105,16 +145,14 @@ void recompute_attention_input(StepContext& c, int layer, OpId begin, SavedAtten
   const Recomputation again(c, begin);
   if (norms) norm_input(c, layer, saved);
   gather_input(c, layer, saved);
+  if (c.recomputes(Recompute::MpGather)) gather_low_ranks(c, layer, saved);
 }
 
 void recompute_up_projections(StepContext& c, int layer, OpId begin, SavedAttention& saved) {
   if (!c.recomputes(Recompute::UpProjections) || c.is_recomputed(saved.query_key_value)) return;
   const Recomputation again(c, begin);
   saved.query_key_value = c.activation(TensorKind::QueryKeyValue, layer, projection_elements(c.volumes(layer)));
-  TensorIds reads{saved.query_key_input, c.weights(layer).dense};
-  if (c.experiment().model.attention.q_rank == 0) reads.insert(reads.begin(), saved.input);
-  c.add(c.op(OpKind::Projection, Phase::Forward, layer, c.streams().compute, c.work(layer).up_projections()), reads,
-        {&saved.query_key_value, 1});
+  project(c, layer, saved);
 }
 
 void recompute_core_attention(StepContext& c, int layer, const TokenPart& part, OpId begin, SavedAttention& saved) {
@@ -167,8 +205,7 @@ void attention_backward(StepContext& c, int layer, const TokenPart& part, Tensor
   Op o = c.part_op(OpKind::Attention, Phase::Backward, layer, part, work.attention(Phase::Backward));
   o.gradients = attention_gradients_of(c, layer);
   if (!projects_apart(c, layer)) {
-    d.input =
-        c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.attention_input_width, /*gradient=*/true);
+    d.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden, /*gradient=*/true);
     TensorIds writes{c.dense_gradients(), d.input};
     if (eager(c)) writes.push_back(scores(c, layer, part, /*gradient=*/true));
     c.add(o, std::array{d_gathered, saved.input, saved.query_key_value, saved.context, saved.softmax, weights}, writes);
@@ -187,24 +224,73 @@ void attention_backward(StepContext& c, int layer, const TokenPart& part, Tensor
   c.add(o, reads, writes);
 }
 
+namespace {
+
+// From the gradient of all model-parallel ranks' tokens, of which each has a part, to that of the own ones.
+TensorId own_sums(StepContext& c, int layer, TensorId d_tokens, TensorKind kind, std::int64_t width) {
+  const TensorId sum = c.activation(kind, layer, c.volumes(layer).tokens * width,
+                                    /*gradient=*/kind == TensorKind::LowRanks);
+  sum_tokens(c, c.op({}, Phase::Backward, layer, c.streams().intra, {}), c.work(layer), d_tokens, sum, width);
+  return sum;
+}
+
+TensorId own_input_sums(StepContext& c, int layer, TensorId d_input) {
+  if (!c.model_parallel()) return d_input;
+  return own_sums(c, layer, d_input, TensorKind::AttentionSumGradient, c.volumes(layer).hidden);
+}
+
+// Returns the gradient of the low ranks of this rank's tokens; that of what queries are made from straight is d.input.
+TensorId up_projection_backward(StepContext& c, int layer, const SavedAttention& saved, AttentionGradients& d) {
+  const LayerVolumes& v = c.volumes(layer);
+  const TensorKind kind = c.mp_gathers() ? TensorKind::GatheredLowRanks : TensorKind::LowRanks;
+  const TensorId d_low_ranks = c.activation(kind, layer, v.sequence_tokens * v.low_rank_width, /*gradient=*/true);
+  TensorIds reads{d.query_key_value, saved.low_ranks, c.weights(layer).dense}, writes{c.dense_gradients(), d_low_ranks};
+  if (projects_input(c)) {
+    d.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden, /*gradient=*/true);
+    reads.insert(reads.begin() + 1, saved.input);
+    writes.push_back(d.input);
+  }
+  Op o = projection(c, layer, Phase::Backward, c.work(layer).projection(Phase::Backward));
+  o.gradients = projection_gradients_of(c, layer);
+  c.add(o, reads, writes);
+  if (projects_input(c)) d.input = own_input_sums(c, layer, d.input);
+  return c.mp_gathers() ? own_sums(c, layer, d_low_ranks, TensorKind::LowRanks, v.low_rank_width) : d_low_ranks;
+}
+
+// Adds to what came straight through queries, if these have no low rank.
+void down_projection_backward(StepContext& c, int layer, const SavedAttention& saved, TensorId d_low_ranks,
+                              AttentionGradients& d) {
+  const LayerVolumes& v = c.volumes(layer);
+  TensorIds reads{d_low_ranks, saved.own_input, c.weights(layer).dense};
+  if (projects_input(c))
+    reads.push_back(d.input);
+  else
+    d.input = c.mp_gathers() ? c.activation(TensorKind::AttentionSumGradient, layer, v.tokens * v.hidden)
+                             : c.activation(TensorKind::AttentionInput, layer, v.tokens * v.hidden, /*gradient=*/true);
+  Op o = projection(c, layer, Phase::Backward, c.work(layer).down_projection(Phase::Backward));
+  o.gradients = attention_gradients_of(c, layer);
+  o.gradients.last = o.gradients.first + v.low_rank_parameters();
+  c.add(o, reads, std::array{c.dense_gradients(), d.input});
+}
+
+}  // namespace
+
 TensorId attention_backward_finish(StepContext& c, int layer, const SavedAttention& saved, AttentionGradients& d) {
   const LayerVolumes& v = c.volumes(layer);
-  const OpWork work = c.work(layer);
+  if (makes_low_ranks(c)) {
+    const TensorId d_low_ranks = up_projection_backward(c, layer, saved, d);
+    if (norms_queries(c, layer)) query_key_norm_backward(c, layer, saved, d_low_ranks);
+    down_projection_backward(c, layer, saved, d_low_ranks, d);
+    return d.input;
+  }
   if (norms_queries(c, layer)) query_key_norm_backward(c, layer, saved, d.query_key_value);
   if (projects_apart(c, layer)) {
-    d.input =
-        c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.attention_input_width, /*gradient=*/true);
-    Op o = c.op(OpKind::Projection, Phase::Backward, layer, c.streams().compute, work.projection(Phase::Backward));
-    o.gradients = attention_gradients_of(c, layer);
-    o.gradients.last -= v.context_width * v.hidden;
-    TensorIds reads{d.query_key_value, saved.input, c.weights(layer).dense};
-    if (makes_low_ranks(c) && saved.own_input != saved.input) reads.insert(reads.begin() + 2, saved.own_input);
-    c.add(o, reads, std::array{c.dense_gradients(), d.input});
+    d.input = c.activation(TensorKind::AttentionInput, layer, v.sequence_tokens * v.hidden, /*gradient=*/true);
+    Op o = projection(c, layer, Phase::Backward, c.work(layer).projection(Phase::Backward));
+    o.gradients = projection_gradients_of(c, layer);
+    c.add(o, {d.query_key_value, saved.input, c.weights(layer).dense}, {c.dense_gradients(), d.input});
   }
-  if (!c.model_parallel()) return d.input;
-  const TensorId sum = c.activation(TensorKind::AttentionSumGradient, layer, v.tokens * v.hidden);
-  sum_tokens(c, c.op({}, Phase::Backward, layer, c.streams().intra, {}), work, d.input, sum, v.attention_input_width);
-  return sum;
+  return own_input_sums(c, layer, d.input);
 }
 
 }  // namespace dovetail::builder

@@ -1,6 +1,6 @@
 // The attention of one layer, with its collectives over the model-parallel group. Chunked, the first projections are
 // one op for all tokens and the rest is one op for each part. They are an op of their own too where queries and keys
-// have norms, which come after them.
+// have norms, which come after them, and in latent attention, which makes low ranks before them.
 #pragma once
 #include "models/schedule/builder/step_context.hpp"
 
@@ -12,7 +12,8 @@ struct SavedAttention {
   TensorId before_norm;  // the layer's input
   TensorId own_input;    // (T, M): the norm of it, or itself
   TensorId input, query_key_value, context, softmax;
-  TensorId query_key_input;  // -1: queries and keys have no norms
+  TensorId own_low_ranks, low_ranks;  // (T, R), and of all model-parallel ranks; -1: other attention
+  TensorId query_key_input;           // -1: queries and keys, or low ranks, have no norms
 };
 
 // Adds the ops before the first part: the gather and, where they are ops of their own, projections and norms.

@@ -59,6 +59,20 @@ void GradientPart::reduce_experts(int layer) {
          {gradient}, {gradient});
 }
 
+// Projections to low ranks work on the tokens of a rank too, but are reduced with the dense gradients over dp.
+void GradientPart::reduce_low_ranks() {
+  if (!c_.mp_gathers()) return;
+  for (const int layer : c_.layers_of_stage()) {
+    const std::int64_t elements = c_.volumes(layer).low_rank_parameters();
+    if (elements == 0) continue;
+    Op o = c_.op(OpKind::ReplicatedGradientAllReduce, Phase::Backward, layer, c_.streams().inter,
+                 reduction(layer, GroupKind::Mp, elements));
+    o.gradients.first = c_.dense_gradients_of(layer).first;
+    o.gradients.last = o.gradients.first + elements;
+    c_.add(o, {c_.dense_gradients()}, {c_.dense_gradients()});
+  }
+}
+
 // Norms and routers work on the tokens of a rank, so that ranks of both groups have parts of the sum. Model-parallel
 // ranks that repeat tokens have parts only where they norm their own heads.
 void GradientPart::reduce_replicated() {
@@ -86,6 +100,7 @@ void GradientPart::end_pass() {
   const std::span<const int> layers = c_.layers_of_stage();
   if (!experts_in_windows(c_.plan())) std::for_each(layers.rbegin(), layers.rend(), [&](int l) { reduce_experts(l); });
   add_slices(Window::Tail, layers.front());
+  reduce_low_ranks();
   reduce_replicated();
   check(next_ == slices_.size(), "a gradient slice was not placed");
   if (!exchanges_embedding()) settle();

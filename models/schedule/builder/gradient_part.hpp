@@ -29,6 +29,7 @@ class GradientPart {
   ExchangeWork reduction(int layer, GroupKind group, std::int64_t elements) const;
   void reduce_dense(Window window, int layer);
   void reduce_experts(int layer);
+  void reduce_low_ranks();
   void reduce_replicated();
   void reduce_replicated(GroupKind group, RowRange elements);  // of `replicated_gradients`
   void add_norm();

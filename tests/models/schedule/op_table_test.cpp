@@ -23,23 +23,10 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-Attention latent_attention(bool low_rank_queries) {
-  return {.heads = 4,
-          .kv_heads = 4,
-          .head_size = 6,
-          .kind = AttentionKind::Latent,
-          .q_rank = low_rank_queries ? 5 : 0,
-          .kv_rank = 3,
-          .nope_size = 4,
-          .rope_size = 2,
-          .value_size = 4};
-}
-
 Schedule random_schedule(Random& random) {
   Experiment e = random_experiment(random);
-  const bool repeats = e.parallelism.repeats_tokens();
-  if (random() % 8 == 0 && !repeats) e.model.attention = latent_attention(random() % 2 == 0);
-  if (e.workload.extent == Extent::Model && !repeats && e.model.moe_every == 1 && random() % 2 == 0)
+  if (e.workload.extent == Extent::Model && !e.parallelism.repeats_tokens() && e.model.moe_every == 1 &&
+      random() % 2 == 0)
     e = with_predictions(e, 1 + static_cast<int>(random() % 2));
   const Plan plan = random_legal_plan(random, e);
   INFO(describe(e, plan));

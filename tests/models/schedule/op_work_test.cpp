@@ -54,11 +54,15 @@ TEST_CASE("attention, dense layers and experts do two operations for each parame
     ScheduleWriter writer(0);
     const OpWork work(v, e, plan, writer);
     const double tokens = 2.0 * static_cast<double>(v.sequence_tokens);
-    const double projections = tokens * static_cast<double>(v.attention_parameters);
+    const double down = 2.0 * static_cast<double>(v.tokens * v.low_rank_parameters());
+    const double projections = tokens * static_cast<double>(v.attention_parameters - v.low_rank_parameters());
     const double scores = v.attention_score_flops.value();
     CHECK(work.attention(Phase::Forward).flops.value() == Approx(projections + scores));
     const double backward = e.workload.attention == AttentionKernel::Flash ? 2.5 : 2;
     CHECK(work.attention(Phase::Backward).flops.value() == Approx(2 * projections + backward * scores));
+    for (const Phase phase : {Phase::Forward, Phase::Backward})
+      if (down > 0)
+        CHECK(work.down_projection(phase).flops.value() == Approx(phase == Phase::Forward ? down : 2 * down));
     CHECK(work.dense_ffn(Phase::Forward).flops.value() == Approx(tokens * static_cast<double>(v.ffn_parameters)));
     const ChunkRange all = RowRange{0, v.capacity};
     const auto experts = [&](Phase phase) { return std::get<KernelWork>(work.expert(phase, all)).flops.value(); };

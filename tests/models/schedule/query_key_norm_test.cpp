@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/schedule/launches.hpp"
+#include "models/schedule/shards.hpp"
 #include "models/schedule/step_builder.hpp"
 #include "tests/support/experiments.hpp"
 
@@ -117,21 +118,72 @@ TEST_CASE("Model-parallel ranks make low ranks of their own tokens, and gather t
   e.parallelism = {.dp = 2, .mp = 2, .ep = 2, .esp = 2};  // 16 tokens, 8 of them here; a head of two here
   const int q_rank = GENERATE(5, 0);
   e.model.attention.q_rank = q_rank;
-  const int queries = q_rank > 0 ? q_rank : 8;  // elements of a token that queries are made from
+  const int width = q_rank + 3 + 2;
   const Schedule s = build_step(e, {});
   validate(s);
-  const int gathered = queries + 3 + 2;
-  CHECK(op_of_pass(s, OpKind::MpAllGather, Phase::Forward).message() == Bytes(16 * gathered * 4));
-  CHECK(op_of_pass(s, OpKind::MpAllGather, Phase::Backward).message() == Bytes(16 * gathered * 4));
+  // Both gathers or one: of the tokens that queries are made from straight, and of low ranks.
+  const auto messages = [&](Phase phase) {
+    Bytes sum(0);
+    for (const Op& op : s.ops)
+      if (op.kind == OpKind::MpAllGather && op.phase == phase) sum += op.message();
+    return sum;
+  };
+  const Bytes gathered(16. * ((q_rank > 0 ? 0 : 8) + width) * 4);
+  CHECK(messages(Phase::Forward) == gathered);
+  CHECK(messages(Phase::Backward) == gathered);
   CHECK(op_of_pass(s, OpKind::MpReduceScatter, Phase::Forward).message() == Bytes(16 * 8 * 4));
   CHECK(elements_in(s, TensorKind::QueryKeyInput) == 8 * (q_rank + 3));
   // Down: 8 tokens. Up: 16 tokens to one head's query of 6, and to its key and value of 4 each.
-  const double down = 2. * 8 * 8 * (q_rank + 3 + 2), up = 2. * 16 * (queries * 6 + 3 * 8);
-  CHECK(op_of_pass(s, OpKind::Projection, Phase::Forward).flops() == Flops(down + up));
-  CHECK(op_of_pass(s, OpKind::Projection, Phase::Backward).flops() == Flops(2 * (down + up)));
+  const double down = 2. * 8 * 8 * width, up = 2. * 16 * ((q_rank > 0 ? q_rank : 8) * 6 + 3 * 8);
+  const auto projections = [&](Phase phase) {
+    std::vector<const Op*> all;
+    for (const Op& op : s.ops)
+      if (op.kind == OpKind::Projection && op.phase == phase) all.push_back(&op);
+    REQUIRE(all.size() == 2);
+    return all;
+  };
+  CHECK(projections(Phase::Forward)[0]->flops() == Flops(down));
+  CHECK(projections(Phase::Forward)[1]->flops() == Flops(up));
+  CHECK(projections(Phase::Backward)[0]->flops() == Flops(2 * up));
   // The weights of the projections down need the own tokens again.
-  const auto reads = s.reads_of(op_of_pass(s, OpKind::Projection, Phase::Backward));
-  REQUIRE(reads.size() == 4);
-  CHECK(s.tensors[reads[2]].kind == TensorKind::NormedInput);
-  CHECK(s.tensors[reads[2]].elements == 8 * 8);
+  const Op& last = *projections(Phase::Backward)[1];
+  CHECK(last.flops() == Flops(2 * down));
+  const auto reads = s.reads_of(last);
+  REQUIRE(reads.size() == (q_rank > 0 ? 3 : 4));
+  CHECK(s.tensors[reads[1]].kind == TensorKind::NormedInput);
+  CHECK(s.tensors[reads[1]].elements == 8 * 8);
+}
+
+TEST_CASE("Gradients of projections to low ranks are summed over the model-parallel ranks, once a step") {
+  Experiment e = latent_layer();
+  e.model.layers = e.workload.layers = 2;
+  e.parallelism = {.dp = 2, .mp = 2, .ep = 2, .esp = 2};
+  Plan plan;
+  plan.micro_batches = 1;
+  plan.zero = GENERATE(0, 1);
+  const Schedule s = build_step(e, plan);
+  validate(s);
+  std::vector<RowRange> summed;
+  for (const Op& op : s.ops)
+    if (op.kind == OpKind::ReplicatedGradientAllReduce && op.gradients.size() > 0) {
+      CHECK(op.group() == GroupKind::Mp);
+      CHECK(op.collective() == Collective::AllReduce);
+      CHECK(op.message() == Bytes(8 * 10 * 4));  // M (q_rank + kv_rank + rope_size) in fp32
+      summed.push_back(op.gradients);
+    }
+  // The gradients of the last layer come first, and each layer's begin with these. A layer here: (8, 10), (5, 6),
+  // (3, 4), (3, 4) and (4, 8).
+  const std::int64_t layer = 80 + 30 + 12 + 12 + 32;
+  CHECK(summed == std::vector<RowRange>{{layer, layer + 80}, {0, 80}});
+  // Both ranks of the group update them, which the norm of all gradients must not count twice.
+  std::int64_t once = 0, twice = 0;
+  for (const GradientShare& share : gradient_shares(s, 0, 0)) {
+    if (s.tensors[share.tensor].kind != TensorKind::DenseGradients) continue;
+    const int replicas = plan.zero == 1 ? 1 : 2;  // of dp
+    CHECK((share.copies == replicas || share.copies == 2 * replicas));
+    (share.copies == replicas ? once : twice) += share.elements.size();
+  }
+  const int shards = plan.zero == 1 ? 2 : 1;
+  CHECK(once + twice == 2 * layer / shards);
+  CHECK((plan.zero == 1 || twice == 2 * 80));
 }

@@ -158,7 +158,7 @@ TEST_CASE("Up-projections of latent attention run again from its low ranks, by h
                        .value_size = 4};
   const Schedule plain = step_of(e, {}), again = step_of(e, {Recompute::UpProjections});
   CHECK(kept_bytes(again, 1) == kept_bytes(plain, 1) - 16 * (2 * 6 + 2 * 6 + 2 * 4) * 4);  // queries, keys, values
-  CHECK(kept(again, 1).contains(TensorKind::QueryKeyInput));
+  CHECK(kept(again, 1).contains(TensorKind::LowRanks));
   // Queries are made from their low rank or, without one, from the layer's input; keys and values from theirs.
   const Added up = added(again, 1);
   CHECK(up.kinds == std::set{OpKind::Projection});
