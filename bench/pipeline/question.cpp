@@ -55,7 +55,7 @@ void add_repeated_tokens(Question& question) {
                           "on all tokens of their group, and dispatches them all",
                           candidate.system.name, e.parallelism.mp)
             : fmt::format("{} would repeat tokens over the ranks of mp, which needs as many of esp and is not built "
-                          "with latent attention, multi-token prediction or routed messages: here they share them",
+                          "with multi-token prediction or routed messages: here they share them",
                           candidate.system.name));
     if (own && question.candidates.size() == 1) e = *std::move(own);
   }

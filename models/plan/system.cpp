@@ -8,8 +8,8 @@ namespace {
 // Whether the rules of parallelism and experiments let ranks repeat tokens.
 bool may_repeat_tokens(const Experiment& e) {
   const Parallelism& p = e.parallelism;
-  return p.mp > 1 && (e.model.dense() || p.esp == p.mp) && e.model.attention.kind != AttentionKind::Latent &&
-         e.workload.mtp_layers == 0 && e.workload.message_sizes == MessageSizes::Padded;
+  return p.mp > 1 && (e.model.dense() || p.esp == p.mp) && e.workload.mtp_layers == 0 &&
+         e.workload.message_sizes == MessageSizes::Padded;
 }
 
 }  // namespace

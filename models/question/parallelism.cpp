@@ -71,8 +71,6 @@ void validate(const Parallelism& p, const Cluster& cluster, const Model& model) 
           "without sequence_parallel the {} ranks of mp have the same tokens, which the shards of experts need to have "
           "too; expected esp {}, not {}",
           p.mp, p.mp, p.esp);
-  require(!p.repeats_tokens() || model.attention.kind != AttentionKind::Latent,
-          "latent attention over {} ranks of mp is built with sequence_parallel alone", p.mp);
   require(model.attention.heads % model.attention.kv_heads == 0,
           "the model's {} attention heads are not a multiple of its {} key/value heads", model.attention.heads,
           model.attention.kv_heads);

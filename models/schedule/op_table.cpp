@@ -109,6 +109,7 @@ constexpr auto entries = std::to_array<OpEntry>({
                     {Phase::Forward, {EmbeddingPartial}, {LayerInput}, "after the embedding"},
                     {Phase::Backward, {gradient_of(HeadInput)}, {gradient_of(NormedInput)}, "of the output head"},
                     {Phase::Backward, {gradient_of(AttentionInput)}, {AttentionSumGradient}},
+                    {Phase::Backward, {gradient_of(GatheredLowRanks)}, {gradient_of(LowRanks)}, "latent attention"},
                     {Phase::Backward, {gradient_of(FfnInput)}, {FfnSumGradient}, "of a dense feed-forward part"}}},
     {.kind = OpKind::Gate,
      .name = "gate",

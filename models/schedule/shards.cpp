@@ -50,18 +50,21 @@ std::vector<GradientShare> split(GradientShare share, std::span<const GradientSh
 }
 
 // Dense gradients that ranks beyond the data-parallel group have too, in ascending order: of projections to low ranks,
-// which all model-parallel ranks sum up, and of an embedding that the stage exchanges with another one.
+// which all model-parallel ranks hold, and of an embedding that the stage exchanges with another one.
 std::vector<GradientShare> further_copies(const Schedule& s, int rank_class) {
   std::vector<GradientShare> all;
   for (const Op& op : s.ops) {
     if (s.class_of(op) != rank_class || op.gradients.size() == 0) continue;
     const TensorId sums = s.writes_of(op).front();
-    if (op.kind == OpKind::ReplicatedGradientAllReduce && s.tensors[sums].kind == TensorKind::DenseGradients)
-      all.push_back({sums, op.gradients, group_comb(s.groups, op.group()).size});
+    if (op.kind == OpKind::Projection && s.tensors[s.reads_of(op).front()].kind == TensorKind::LowRanks)
+      all.push_back({sums, op.gradients, s.groups.mp});
     if (op.kind == OpKind::Residual && s.tensors[s.reads_of(op).front()].kind == TensorKind::SharedGradient)
       all.push_back({sums, op.gradients, 2});
   }
-  std::ranges::sort(all, {}, [](const GradientShare& share) { return share.elements.first; });
+  const auto first = [](const GradientShare& share) { return share.elements.first; };
+  std::ranges::sort(all, {}, first);
+  const auto of_later_micro_batches = std::ranges::unique(all, {}, first);
+  all.erase(of_later_micro_batches.begin(), of_later_micro_batches.end());
   return all;
 }
 

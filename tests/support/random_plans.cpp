@@ -225,7 +225,7 @@ Experiment random_experiment(Random& random) {
     p.sequence_parallel = false;
     resolve_capacity(e);
   }
-  if (!p.repeats_tokens() && tables.chance(20)) e = with_latent_attention(std::move(e), tables.one_of({0, 7}));
+  if (tables.chance(20)) e = with_latent_attention(std::move(e), tables.one_of({0, 7}));
   return e;
 }
 

@@ -242,7 +242,7 @@ TensorId own_input_sums(StepContext& c, int layer, TensorId d_input) {
 // Returns the gradient of the low ranks of this rank's tokens; that of what queries are made from straight is d.input.
 TensorId up_projection_backward(StepContext& c, int layer, const SavedAttention& saved, AttentionGradients& d) {
   const LayerVolumes& v = c.volumes(layer);
-  const TensorKind kind = c.mp_gathers() ? TensorKind::GatheredLowRanks : TensorKind::LowRanks;
+  const TensorKind kind = c.model_parallel() ? TensorKind::GatheredLowRanks : TensorKind::LowRanks;
   const TensorId d_low_ranks = c.activation(kind, layer, v.sequence_tokens * v.low_rank_width, /*gradient=*/true);
   TensorIds reads{d.query_key_value, saved.low_ranks, c.weights(layer).dense}, writes{c.dense_gradients(), d_low_ranks};
   if (projects_input(c)) {
@@ -254,7 +254,7 @@ TensorId up_projection_backward(StepContext& c, int layer, const SavedAttention&
   o.gradients = projection_gradients_of(c, layer);
   c.add(o, reads, writes);
   if (projects_input(c)) d.input = own_input_sums(c, layer, d.input);
-  return c.mp_gathers() ? own_sums(c, layer, d_low_ranks, TensorKind::LowRanks, v.low_rank_width) : d_low_ranks;
+  return c.model_parallel() ? own_sums(c, layer, d_low_ranks, TensorKind::LowRanks, v.low_rank_width) : d_low_ranks;
 }
 
 // Adds to what came straight through queries, if these have no low rank.

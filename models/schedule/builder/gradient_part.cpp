@@ -74,12 +74,12 @@ void GradientPart::reduce_low_ranks() {
 }
 
 // Norms and routers work on the tokens of a rank, so that ranks of both groups have parts of the sum. Model-parallel
-// ranks that repeat tokens have parts only where they norm their own heads.
+// ranks that repeat tokens have parts only where they norm their own heads, as those of latent attention do not.
 void GradientPart::reduce_replicated() {
   if (!c_.has_norms()) return;
   const RowRange all{0, c_.elements_of(c_.replicated_gradients())};
   if (c_.mp_gathers()) reduce_replicated(GroupKind::Mp, all);
-  if (c_.groups().repeats_tokens())
+  if (c_.groups().repeats_tokens() && c_.experiment().model.attention.kind != AttentionKind::Latent)
     for (int layer : c_.layers_of_stage()) reduce_replicated(GroupKind::Mp, c_.query_key_norm_gradients_of(layer));
   if (c_.groups().dp > 1) reduce_replicated(GroupKind::Dp, all);
 }
