@@ -54,7 +54,7 @@ struct LayerShape {
   std::int64_t projected_width() const { return query_width() + key_width() + value_width(); }
   bool makes_low_ranks() const { return latent.kv_rank > 0; }
   std::int64_t low_rank_width() const { return latent.q_rank + latent.kv_rank + latent.rope; }  // R
-  // What each element of queries, and of keys (those without position) and values, is a product with.
+  // Rows of the matrices that queries, and keys (their part without position) and values, are made by.
   std::int64_t query_inner() const { return latent.q_rank > 0 ? latent.q_rank : hidden; }
   std::int64_t key_inner() const { return makes_low_ranks() ? latent.kv_rank : hidden; }
   // Columns of the matrix that keys are made by: with latent attention without the positions' part.
