@@ -18,13 +18,14 @@ struct LatentSizes {
 };
 
 struct LayerShape {
-  std::int64_t samples = 0, sequence = 0;  // of the model-parallel group: L = samples x sequence tokens
-  std::int64_t rank_tokens = 0;            // T of this rank, whatever part of them the shape is of
-  std::int64_t tokens = 0;                 // T, of this rank between the parts (of a chunk's ops: the chunk's)
-  std::int64_t hidden = 0;                 // M
-  std::int64_t heads = 0, kv_heads = 0;    // of this rank
-  std::int64_t head_size = 0;              // of queries and keys
-  std::int64_t value_size = 0;             // of values; 0: head_size
+  std::int64_t samples = 0, sequence = 0;        // of the model-parallel group: L = samples x sequence tokens
+  std::int64_t rank_tokens = 0;                  // T of this rank, whatever part of them the shape is of
+  std::int64_t tokens = 0;                       // T, of this rank between the parts (of a chunk's ops: the chunk's)
+  std::int64_t hidden = 0;                       // M
+  std::int64_t heads = 0, kv_heads = 0;          // of this rank
+  std::int64_t all_heads = 0, all_kv_heads = 0;  // of the model
+  std::int64_t head_size = 0;                    // of queries and keys
+  std::int64_t value_size = 0;                   // of values; 0: head_size
   LatentSizes latent;
   QkNorm qk_norm = QkNorm::None;
   bool rotary = false;  // queries and keys are turned by their positions (rotary_rule.hpp)
