@@ -129,6 +129,9 @@ void require_device_ops(const Schedule& schedule) {
   if (std::ranges::any_of(schedule.tensors, [](const Tensor& t) { return t.kind == TensorKind::RowCounts; }))
     throw InputError(Location{"", 0, 0, "/workload/message_sizes"},
                      "routed is simulated and runs on hosts, but not on devices yet; expected padded");
+  if (std::ranges::any_of(schedule.tensors, [](const Tensor& t) { return t.kind == TensorKind::QueryKeySums; }))
+    throw InputError(Location{"", 0, 0, "/model/attention/qk_norm"},
+                     "width over several model-parallel ranks is simulated and runs on hosts, but not on devices yet");
   for (const Op& op : schedule.ops)
     if (op.profiled() != nullptr) throw InputError("a module known only by its times can be simulated, not executed");
 }

@@ -66,7 +66,7 @@ Matrix<Scalar> scratch_rows(const DeviceOp<Scalar>& op, std::int64_t cols) {
   return {op.out.template scratch<Scalar>(rows * cols), rows, cols};
 }
 
-// What the projections up read, by position.
+// The inputs of the projections up, by position.
 template <class Scalar>
 struct UpInputs {
   Matrix<const Scalar> query, key_value, position;
@@ -163,7 +163,7 @@ void project_down(const DeviceOp<Scalar>& op) {
       product<Scalar>(own_input(op), w.key_value_down, to.cols_from(s.latent.q_rank, w.key_value_down.cols)));
 }
 
-// Where queries are made straight from the input, what came through them is there already.
+// A gradient that came straight through queries, which have no low rank then, is there already.
 template <class Scalar>
 void project_down_backward(const DeviceOp<Scalar>& op) {
   const LayerShape& s = op.shape;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "exec/step/norm_rule.hpp"
 #include "models/schedule/loss_statistics.hpp"
 
 namespace dovetail::exec {
@@ -13,7 +12,7 @@ template <class Scalar>
 Scalar inverse_root(const Scalar* x, std::int64_t count) {
   Scalar squares = 0;
   for (std::int64_t i = 0; i < count; ++i) squares += x[i] * x[i];
-  return 1 / std::sqrt(squares / static_cast<Scalar>(count) + Scalar(norm_epsilon));
+  return inverse_root_of(squares, count);
 }
 
 }  // namespace

@@ -1,12 +1,20 @@
 // The kernels of norms, embedding and loss on the host, on one thread, for float and double; layouts as in
 // models/schedule/operands.md. Outputs are overwritten unless a comment says otherwise.
 #pragma once
+#include <cmath>
 #include <span>
 
 #include "exec/step/matrix.hpp"
+#include "exec/step/norm_rule.hpp"
 #include "exec/step/word_rule.hpp"
 
 namespace dovetail::exec {
+
+// One over the root of a row's mean square, from the sum of its squares.
+template <class Scalar>
+Scalar inverse_root_of(Scalar squares, std::int64_t count) {
+  return 1 / std::sqrt(squares / static_cast<Scalar>(count) + Scalar(norm_epsilon));
+}
 
 template <class Scalar>
 struct NormRow {

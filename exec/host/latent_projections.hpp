@@ -27,7 +27,7 @@ class OwnMatrix {
   Matrix<Scalar> matrix_;
 };
 
-// What the projections up read, by sample and position.
+// The inputs of the projections up, by sample and position.
 template <class Scalar>
 struct UpInputs {
   Matrix<const Scalar> query, key_value, position;
@@ -56,7 +56,7 @@ class OrderedLowRanks {
 };
 
 // visit(token, turn): turn(from, to) turns the part of a head that has a position by that of the token, or back; `to`
-// may be `from`. Where nothing is turned it copies.
+// may be `from`. It copies if nothing is turned.
 template <class Scalar, class Visit>
 void for_each_turn(const LayerShape& s, Turn way, Visit visit) {
   PositionTurn<Scalar> at(s.latent.rope);
@@ -179,7 +179,7 @@ void forward_down_projection(OpContext<Scalar>& c) {
   multiply(own_input(c), w.key_value_down, to.cols_from(s.latent.q_rank, w.key_value_down.cols));
 }
 
-// Where queries are made straight from the input, what came through them is there already.
+// A gradient that came straight through queries, which have no low rank then, is there already.
 template <class Scalar>
 void backward_down_projection(OpContext<Scalar>& c) {
   const LayerShape& s = c.shape;

@@ -39,7 +39,7 @@ void make_low_ranks(const Sizes& s, const LayerWeights& w, const Values& x, Atte
   }
 }
 
-// What queries are made from.
+// Queries are made from it.
 const Values& query_source(const Sizes& s, const Values& x, const AttentionPass& pass) {
   return s.q_rank > 0 ? pass.query_rank : x;
 }

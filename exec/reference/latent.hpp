@@ -1,7 +1,7 @@
 // Queries, keys and values of latent attention in the reference, token by token (DeepSeek-V2, arXiv:2405.04434,
 // equations 9 to 19; its norms of the low ranks follow section 2.1.4).
 #pragma once
-#include "exec/reference/attention.hpp"
+#include "exec/reference/attention_pass.hpp"
 
 namespace dovetail::exec::naive {
 

@@ -8,8 +8,6 @@ void require_executable(const Experiment& e) {
   const auto require = [](bool condition, const char* pointer, const char* why) {
     if (!condition) throw InputError(Location{"", 0, 0, pointer}, why);
   };
-  require(e.model.attention.qk_norm != QkNorm::Width || e.parallelism.mp == 1 || !e.workload.whole_layers(),
-          "/model/attention/qk_norm", "width over several model-parallel ranks is simulated, not executed yet");
   const Attention& a = e.model.attention;
   const bool latent = a.kind == AttentionKind::Latent;
   require(!e.workload.whole_layers() || (latent ? a.rope_size : a.head_size) % 2 == 0,
@@ -53,6 +51,8 @@ LayerShape layer_shape(const Experiment& e) {
   }
   s.rotary = e.workload.whole_layers();
   s.kv_heads = v.key_value_width / s.head_size;
+  s.all_heads = e.model.attention.heads;
+  s.all_kv_heads = e.model.attention.kv_heads;
   s.experts = v.experts;
   s.local_experts = v.local_experts;
   s.row_copies = v.peers * v.esp;

@@ -18,13 +18,14 @@ struct LatentSizes {
 };
 
 struct LayerShape {
-  std::int64_t samples = 0, sequence = 0;  // of the model-parallel group: L = samples x sequence tokens
-  std::int64_t rank_tokens = 0;            // T of this rank, whatever part of them the shape is of
-  std::int64_t tokens = 0;                 // T, of this rank between the parts (of a chunk's ops: the chunk's)
-  std::int64_t hidden = 0;                 // M
-  std::int64_t heads = 0, kv_heads = 0;    // of this rank
-  std::int64_t head_size = 0;              // of queries and keys
-  std::int64_t value_size = 0;             // of values; 0: head_size
+  std::int64_t samples = 0, sequence = 0;        // of the model-parallel group: L = samples x sequence tokens
+  std::int64_t rank_tokens = 0;                  // T of this rank, whatever part of them the shape is of
+  std::int64_t tokens = 0;                       // T, of this rank between the parts (of a chunk's ops: the chunk's)
+  std::int64_t hidden = 0;                       // M
+  std::int64_t heads = 0, kv_heads = 0;          // of this rank
+  std::int64_t all_heads = 0, all_kv_heads = 0;  // of the model
+  std::int64_t head_size = 0;                    // of queries and keys
+  std::int64_t value_size = 0;                   // of values; 0: head_size
   LatentSizes latent;
   QkNorm qk_norm = QkNorm::None;
   bool rotary = false;  // queries and keys are turned by their positions (rotary_rule.hpp)
@@ -54,7 +55,7 @@ struct LayerShape {
   std::int64_t projected_width() const { return query_width() + key_width() + value_width(); }
   bool makes_low_ranks() const { return latent.kv_rank > 0; }
   std::int64_t low_rank_width() const { return latent.q_rank + latent.kv_rank + latent.rope; }  // R
-  // What each element of queries, and of keys (those without position) and values, is a product with.
+  // Rows of the matrices that queries, and keys (their part without position) and values, are made by.
   std::int64_t query_inner() const { return latent.q_rank > 0 ? latent.q_rank : hidden; }
   std::int64_t key_inner() const { return makes_low_ranks() ? latent.kv_rank : hidden; }
   // Columns of the matrix that keys are made by: with latent attention without the positions' part.

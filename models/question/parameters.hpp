@@ -29,7 +29,7 @@ Parameters active_parameters(const Model& model);
 // Matrices of an attention with so many heads. Latent's projections down to its low ranks do not depend on them.
 std::int64_t attention_matrices(const Attention& attention, std::int64_t hidden, std::int64_t query_heads,
                                 std::int64_t key_value_heads);
-// Elements of a token that Latent's projections down give: both low ranks and the keys' positions. Else 0.
+// Elements of a token that Latent's projections down give: both low ranks and the keys' positions; 0 of others.
 std::int64_t low_rank_width(const Attention& attention);
 // Weights of the norms of queries and keys, or of Latent's low ranks.
 std::int64_t query_key_norms(const Attention& attention);

@@ -177,10 +177,36 @@ KernelWork OpWork::query_key_norm(Phase phase) const {
     work.elsewhere = rotary_kernels;
     return work;
   }
+  if (sums_over_ranks() && phase == Phase::Backward)
+    work.elsewhere = rotary_kernels;
+  else
+    add_turns(work);
+  return work;
+}
+
+void OpWork::add_turns(KernelWork& work) const {
   MemoryPasses turns;
   add_rotary(turns);
   work.memory_traffic += turns.traffic;
   work.memory_kernels += turns.kernels;
+}
+
+bool OpWork::sums_over_ranks() const {
+  return v_.query_key_normed > 0 && model_.attention.qk_norm == QkNorm::Width &&
+         v_.query_heads < model_.attention.heads;
+}
+
+// Queries and keys are read; backward their gradients too, which are turned back first. A kernel for each.
+KernelWork OpWork::query_key_sums(Phase phase) const {
+  KernelWork work = memory((phase == Phase::Forward ? 1 : 2) * v_.query_key_normed_elements());
+  work.elsewhere = 2;
+  if (phase == Phase::Backward) add_turns(work);
+  return work;
+}
+
+ExchangeWork OpWork::sum_over_ranks() const {
+  ExchangeWork work = collective(Collective::AllReduce, GroupKind::Mp, 0);
+  work.message = static_cast<double>(2 * v_.sequence_tokens) * size_of(DType::Fp32);
   return work;
 }
 

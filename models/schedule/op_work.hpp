@@ -58,6 +58,10 @@ class OpWork {
   KernelWork down_projection(Phase phase) const;  // to the low ranks of latent attention
   KernelWork attention_chunk(Phase phase) const;
   KernelWork query_key_norm(Phase phase) const;
+  // Of norms over all heads, which several ranks share: the sums of this rank's part, and those over all ranks.
+  bool sums_over_ranks() const;
+  KernelWork query_key_sums(Phase phase) const;
+  ExchangeWork sum_over_ranks() const;
   KernelWork core_attention() const;  // forward, without the output's projection
   // `keeps`: the backward pass reads the activated rows instead of computing them again.
   KernelWork dense_ffn(Phase phase, bool keeps = true) const;
@@ -112,6 +116,7 @@ class OpWork {
   // Passes that the workload counts with whole layers.
   KernelWork without_norm(KernelWork work, Phase phase) const;  // which is an op of its own then
   void add_rotary(MemoryPasses& memory) const;
+  void add_turns(KernelWork& work) const;
   // Whether queries and keys are turned once they have their norms, and not once they are projected.
   bool turned_after_norm() const;
   void add_activation(Phase phase, MemoryPasses& memory) const;

@@ -137,6 +137,6 @@ struct Signature {
   Operands reads = {}, writes = {};
   std::string_view remark = {};
 };
-using Signatures = UpTo<Signature, 12>;
+using Signatures = UpTo<Signature, 14>;
 
 }  // namespace dovetail

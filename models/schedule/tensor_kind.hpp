@@ -80,7 +80,8 @@ enum class TensorKind : std::uint8_t {
   SharedGradient,
   RowTokens,
   LowRanks,
-  GatheredLowRanks
+  GatheredLowRanks,
+  QueryKeySums
 };
 
 // A chunked tensor exists once per chunk. Shapes are in the letters of operands.md; empty: said there in words.
@@ -189,6 +190,10 @@ inline constexpr auto tensor_table = std::to_array<TensorEntry>({
     {TensorKind::LowRanks, "low_ranks", "(T, R)",
      "latent attention: what queries, and keys and values, are made from, and the positions' part of the keys"},
     {TensorKind::GatheredLowRanks, "gathered_low_ranks", "(L, R)", "`low_ranks` of all model-parallel ranks"},
+    {TensorKind::QueryKeySums, "query_key_sums", "(L, 2)",
+     "norms over all heads, which several ranks share: of queries and of keys, the sum of squares; as a gradient, of "
+     "weight x gradient x input",
+     true},
 });
 
 inline constexpr auto tensor_kind_names = [] {

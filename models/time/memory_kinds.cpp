@@ -80,6 +80,7 @@ constexpr auto kinds = std::to_array<std::pair<TensorKind, MemoryKind>>({
     {TensorKind::RowTokens, MemoryKind::Routing},
     {TensorKind::LowRanks, MemoryKind::Attention},
     {TensorKind::GatheredLowRanks, MemoryKind::Exchanged},
+    {TensorKind::QueryKeySums, MemoryKind::Attention},
 });
 
 constexpr bool in_order() {

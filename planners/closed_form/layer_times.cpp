@@ -20,13 +20,13 @@ void read_layer_op(const Op& op, Seconds fixed, Seconds duration, PhaseTimes& ph
   const ChunkTime chunk{fixed, duration - fixed};
   switch (op.kind) {
     case OpKind::MpAllGather:
-      (forward ? phase.mp_before : phase.mp_after) = duration;
+      (forward ? phase.mp_before : phase.mp_after) += duration;
       break;
     case OpKind::MpAllReduce:
-      phase.mp_after = duration;
+      phase.mp_after += duration;
       break;
     case OpKind::MpReduceScatter:
-      (forward ? phase.mp_after : phase.mp_before) = duration;
+      (forward ? phase.mp_after : phase.mp_before) += duration;
       break;
     case OpKind::EspAllGather:
       (forward ? phase.moe.all_gather : phase.moe.reduce_scatter) = chunk;

@@ -29,7 +29,7 @@ Experiment normed(QkNorm norm, int mp, int layers) {
 
 TEST_CASE("Norms of queries and keys compute what the reference does, whole, in chunks and recomputed") {
   const QkNorm norm = GENERATE(QkNorm::Head, QkNorm::Width);
-  const int mp = norm == QkNorm::Head ? GENERATE(1, 2) : 1;
+  const int mp = GENERATE(1, 2);
   const Experiment e = normed(norm, mp, 2);
   CAPTURE(name_in(qk_norm_names, norm), mp);
   Plan plan;
@@ -45,18 +45,30 @@ TEST_CASE("Norms of queries and keys compute what the reference does, whole, in 
 }
 
 TEST_CASE("The norm of padded heads is nothing") {
+  const QkNorm norm = GENERATE(QkNorm::Head, QkNorm::Width);
   SmallExperiment s;
   s.mp = s.esp = 2;
   s.dp = s.ep = 2;
   s.heads = s.kv_heads = 3;  // padded to 4
   Experiment e = small_experiment(s);
-  e.model.attention.qk_norm = QkNorm::Head;
+  e.model.attention.qk_norm = norm;
   e.workload.extent = Extent::WholeLayers;
   check_numerics(e, Plan{});
 }
 
-TEST_CASE("A norm over all heads needs them on one rank") {
-  CHECK_THROWS_AS(check_numerics(normed(QkNorm::Width, 2, 1), Plan{}), InputError);
+TEST_CASE("Ranks that share all heads of a norm send the sums that are simulated") {
+  const Experiment e = normed(QkNorm::Width, 2, 1);
+  const ExecutedStep step = execute(e, Plan{});
+  int sums = 0;
+  for (const OpId i : step.schedule->ops.ids()) {
+    const Op& op = step.schedule->ops[i];
+    if (op.exchange() == nullptr ||
+        step.schedule->tensors[step.schedule->reads_of(op)[0]].kind != TensorKind::QueryKeySums)
+      continue;
+    CHECK(step.sent[i].sent == Approx(simulated_bytes(e, *step.schedule, op)));
+    ++sums;
+  }
+  CHECK(sums == 2);  // forward and backward
 }
 
 TEST_CASE("Gradients of the norms of queries and keys are those of finite differences") {

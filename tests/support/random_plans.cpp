@@ -213,8 +213,7 @@ Experiment random_experiment(Random& random) {
   e.model.vocabulary = tables.between(3, 40);
   if (tables.chance(40)) e.workload.extent = tables.one_of({Extent::WholeLayers, Extent::Model});
   if (p.pp > 1 && tables.chance(60)) add_pipeline(tables, e);
-  if (tables.chance(30))
-    e.model.attention.qk_norm = p.mp == 1 ? tables.one_of({QkNorm::Head, QkNorm::Width}) : QkNorm::Head;
+  if (tables.chance(30)) e.model.attention.qk_norm = tables.one_of({QkNorm::Head, QkNorm::Width});
   e.model.tied_embeddings = tables.chance(50);
   if (e.workload.whole_layers() && tables.chance(50)) e.workload.clip_gradients = tables.one_of({0., .01, 100.});
   if (e.workload.gate.token_choice() && !e.workload.other_products() && tables.chance(25))
@@ -232,6 +231,7 @@ Experiment random_experiment(Random& random) {
 Experiment random_on_device(Random& random) {
   Experiment e = random_executable(random);
   e.workload.message_sizes = MessageSizes::Padded;
+  if (e.parallelism.mp > 1 && e.model.attention.qk_norm == QkNorm::Width) e.model.attention.qk_norm = QkNorm::Head;
   return e;
 }
 

@@ -77,17 +77,45 @@ Op query_key_norm(StepContext& c, int layer, Phase phase) {
   return c.op(OpKind::QueryKeyNorm, phase, layer, c.streams().compute, c.work(layer).query_key_norm(phase));
 }
 
+// Sums that a rank's op has made of each token, over all model-parallel ranks.
+void sum_over_ranks(StepContext& c, int layer, Phase phase, TensorId sums) {
+  c.add(c.op(OpKind::MpAllReduce, phase, layer, c.streams().intra, c.work(layer).sum_over_ranks()), {sums}, {sums});
+}
+
+TensorId query_key_sums(StepContext& c, int layer, Phase phase, std::initializer_list<TensorId> reads,
+                        std::initializer_list<TensorId> in_place) {
+  const TensorId sums = c.fp32(TensorKind::QueryKeySums, layer, 2 * c.volumes(layer).sequence_tokens,
+                               /*gradient=*/phase == Phase::Backward);
+  TensorIds writes(in_place);
+  writes.push_back(sums);
+  c.add(c.op(OpKind::QueryKeyNorm, phase, layer, c.streams().compute, c.work(layer).query_key_sums(phase)),
+        std::span(reads.begin(), reads.size()), writes);
+  sum_over_ranks(c, layer, phase, sums);
+  return sums;
+}
+
 // `values`: queries, keys and values, or low ranks, in place.
 void query_key_norm_forward(StepContext& c, int layer, TensorId values, SavedAttention& saved) {
   const LayerVolumes& v = c.volumes(layer);
+  TensorIds reads{values, c.weights(layer).norm};
+  if (c.work(layer).sums_over_ranks()) {
+    saved.query_key_sums = query_key_sums(c, layer, Phase::Forward, {values}, {});
+    reads.insert(reads.begin() + 1, saved.query_key_sums);
+  }
   saved.query_key_input = c.activation(TensorKind::QueryKeyInput, layer, v.query_key_normed_elements());
-  c.add(query_key_norm(c, layer, Phase::Forward), {values, c.weights(layer).norm}, {saved.query_key_input, values});
+  c.add(query_key_norm(c, layer, Phase::Forward), reads, std::array{saved.query_key_input, values});
 }
 
 void query_key_norm_backward(StepContext& c, int layer, const SavedAttention& saved, TensorId d_values) {
   Op o = query_key_norm(c, layer, Phase::Backward);
   o.gradients = c.query_key_norm_gradients_of(layer);
-  c.add(o, {d_values, saved.query_key_input, c.weights(layer).norm}, {d_values, c.replicated_gradients()});
+  TensorIds reads{d_values, saved.query_key_input, c.weights(layer).norm};
+  if (saved.query_key_sums.exists()) {
+    const TensorId sums =
+        query_key_sums(c, layer, Phase::Backward, {d_values, saved.query_key_input, c.weights(layer).norm}, {d_values});
+    reads.insert(reads.begin() + 2, {saved.query_key_sums, sums});
+  }
+  c.add(o, reads, std::array{d_values, c.replicated_gradients()});
 }
 
 // Each model-parallel rank makes low ranks of its own tokens.

@@ -14,6 +14,7 @@ struct SavedAttention {
   TensorId input, query_key_value, context, softmax;
   TensorId own_low_ranks, low_ranks;  // (T, R), and of all model-parallel ranks; -1: other attention
   TensorId query_key_input;           // -1: queries and keys, or low ranks, have no norms
+  TensorId query_key_sums;            // -1: no norm goes over several ranks
 };
 
 // Adds the ops before the first part: the gather and, where they are ops of their own, projections and norms.

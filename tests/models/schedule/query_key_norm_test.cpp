@@ -100,6 +100,32 @@ TEST_CASE("Queries and keys are turned by their positions where they are ready f
   }
 }
 
+TEST_CASE("A norm over heads of several ranks sums squares over these, and products backward") {
+  Experiment e = layer_with_norms();
+  e.parallelism = {.dp = 2, .mp = 2, .ep = 2, .esp = 2};  // 16 tokens, 8 of them here; one head here
+  e.model.attention.qk_norm = QkNorm::Width;
+  const Schedule s = build_step(e, {});
+  validate(s);
+  CHECK(elements_in(s, TensorKind::NormWeights) == 2 * 8 + 8 + 8);  // those of all heads
+  CHECK(elements_in(s, TensorKind::QueryKeyInput) == 16 * 8);       // a query and a key of 4
+  std::vector<const Op*> norms, sums;
+  for (const Op& op : s.ops) {
+    if (op.kind == OpKind::QueryKeyNorm) norms.push_back(&op);
+    if (op.kind == OpKind::MpAllReduce) sums.push_back(&op);
+  }
+  REQUIRE(sums.size() == 2);
+  for (const Op* op : sums) CHECK(op->message() == Bytes(16 * 2 * 4));  // of each token's queries and keys, in fp32
+  REQUIRE(norms.size() == 4);
+  const double all = 16 * 8 * 4;
+  CHECK(norms[0]->memory_traffic() == Bytes(all));            // read
+  CHECK(norms[1]->memory_traffic() == Bytes((2 + 2) * all));  // normed, and turned
+  CHECK(norms[2]->memory_traffic() == Bytes((2 + 2) * all));  // turned back; gradients and inputs are read
+  CHECK(norms[3]->memory_traffic() == Bytes(3 * all));
+  CHECK(launches_of(*norms[0]) == 2);
+  CHECK(launches_of(*norms[2]) == 2 + 2);
+  CHECK(launches_of(*norms[3]) == 4);
+}
+
 TEST_CASE("Low ranks of latent attention have norms of their own") {
   Experiment e = latent_layer();
   const Schedule s = build_step(e, {});
