@@ -28,6 +28,7 @@ Heads position_heads(const Sizes& s) {
 // The projections down: the low ranks before their norms, and the part of the keys that has a position.
 void make_low_ranks(const Sizes& s, const LayerWeights& w, const Values& x, AttentionPass& pass, Values& position) {
   pass.query_before_norm.assign(s.tokens * s.q_rank, 0);
+  pass.key_before_norm.clear();
   for (Size t = 0; t < s.tokens; ++t) {
     add_product(&x[t * s.hidden], w.query_down.data(), s.hidden, s.q_rank,
                 pass.query_before_norm.data() + t * s.q_rank);

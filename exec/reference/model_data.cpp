@@ -260,7 +260,7 @@ LayerWeights zero_weights(const Experiment& e, int layer) {
     w.dense_w3.resize(w.dense_w1.size());
   }
   w.norm.resize(static_cast<std::size_t>(layer_volumes(e, layer).norm_parameters));
-  if (is_prediction(e, layer)) w.projection.resize(count(2 * m.hidden, m.hidden));
+  if (is_prediction(e, layer)) w.projection.resize(count(2 * std::int64_t{m.hidden}, m.hidden));
   return w;
 }
 

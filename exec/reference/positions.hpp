@@ -14,7 +14,7 @@ struct Heads {
 
 // Rows, one for each token, turned by the token's position in its sample, or back.
 inline void turn(const Sizes& s, const Heads& heads, Turn way, Values& rows) {
-  if (!s.rotary) return;
+  if (!s.rotary || heads.width == 0) return;
   const Size half = (heads.size - heads.first) / 2;
   for (Size at = heads.first; at < rows.size(); at += heads.size)
     for (Size i = 0; i < half; ++i) {

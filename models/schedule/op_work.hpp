@@ -58,7 +58,7 @@ class OpWork {
   KernelWork down_projection(Phase phase) const;  // to the low ranks of latent attention
   KernelWork attention_chunk(Phase phase) const;
   KernelWork query_key_norm(Phase phase) const;
-  // Of norms over all heads, which several ranks share: the sums of this rank's part, and those over all ranks.
+  // Norms over all heads that several ranks share: the sums of this rank's part, and those over all ranks.
   bool sums_over_ranks() const;
   KernelWork query_key_sums(Phase phase) const;
   ExchangeWork sum_over_ranks() const;

@@ -64,6 +64,18 @@ TEST_CASE("Routed messages are refused on a device, by name") {
                                     "devices yet"));
 }
 
+TEST_CASE("Norms over heads of several ranks are refused on a device, by name") {
+  const auto device = make_loop_device();
+  Experiment e = experiment_with_exchanges();
+  REQUIRE(e.parallelism.mp > 1);
+  e.workload.extent = Extent::WholeLayers;
+  e.model.attention.qk_norm = QkNorm::Width;
+  CHECK_THROWS_WITH(
+      run_on_device(*device, e, priced_schedule(e), quick(false)),
+      Catch::Contains("/model/attention/qk_norm: width over several model-parallel ranks is simulated and "
+                      "runs on hosts, but not on devices yet"));
+}
+
 TEST_CASE("A run on a device that trains reports its losses, which are judged in double alone") {
   const auto device = make_loop_device();
   Experiment e = experiment_with_exchanges();

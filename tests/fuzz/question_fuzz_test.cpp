@@ -219,6 +219,7 @@ class Asked {
     for (int i = 0; i < 4; ++i) {
       Candidate rival = draw_.one_of(question.candidates);
       if (rival.system.planner.space == SearchSpace::Plans) continue;
+      if (as_run_by(rival.system, question.experiment)) continue;  // in other groups than dovetail's
       std::string as = rival.system.name;
       if (i >= 2) {
         set_knobs(draw_, rival.system.plan, question.experiment);
