@@ -233,6 +233,18 @@ Experiment routed_here(Random& random, const Plan& plan) {
   }
 }
 
+// Five steps of Adam beside the same in sequence.
+void check_training(const Experiment& e, const Plan& plan, double tolerance) {
+  const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
+  const auto transport = transport_of(*schedule);
+  ModelData data = random_model_data(e, 5, plan.micro_batches);
+  const auto executor = make_host_executor(e, schedule, Element::Double, data, {}, *transport);
+  const TrainingReport r = train(*executor, e, *schedule, std::move(data), {5, 5, true, tolerance});
+  CHECK(r.loss_error <= tolerance);
+  CHECK(r.weight_error <= tolerance);
+  CHECK(r.ok);
+}
+
 void check_numbers_and_bytes(const Experiment& e, const Plan& plan) {
   INFO(describe(e, plan));
   check_numerics(e, plan);
@@ -275,15 +287,8 @@ TEST_CASE("Trainings over MPI have the losses of the sequential one") {
     if (e.workload.extent != Extent::Model || e.workload.phases != Phases::Training) continue;
     ++run;
     INFO(describe(e, plan));
-    const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
-    const auto transport = transport_of(*schedule);
-    ModelData data = random_model_data(e, 5, plan.micro_batches);
-    const auto executor = make_host_executor(e, schedule, Element::Double, data, {}, *transport);
-    const double tolerance = rounding_growth(e) * tolerance_of(Element::Double, rules_of(*schedule));
-    const TrainingReport r = train(*executor, e, *schedule, std::move(data), {5, 5, true, tolerance});
-    CHECK(r.loss_error <= tolerance);
-    CHECK(r.weight_error <= tolerance);
-    CHECK(r.ok);
+    const ComputeRules rules = rules_of(build_schedule(e, plan));
+    check_training(e, plan, rounding_growth(e) * tolerance_of(Element::Double, rules));
   }
 }
 
@@ -300,13 +305,7 @@ TEST_CASE("Ranks that repeat tokens train over MPI as the reference does") {
   plan.scope = Scope::Moe;
   plan.forward_degree = plan.backward_degree = 2;
   plan.zero = GENERATE(0, 1);
-  const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
-  const auto transport = transport_of(*schedule);
-  ModelData data = random_model_data(e, 5);
-  const auto executor = make_host_executor(e, schedule, Element::Double, data, {}, *transport);
-  const TrainingReport r = train(*executor, e, *schedule, std::move(data), {5, 5, true, 1e-12});
-  CHECK(r.loss_error <= 1e-12);
-  CHECK(r.weight_error <= 1e-12);
+  check_training(e, plan, 1e-12);
 }
 
 TEST_CASE("Tied embeddings and further predictions on the first and the last process's stage train over MPI") {
@@ -322,13 +321,7 @@ TEST_CASE("Tied embeddings and further predictions on the first and the last pro
   Plan plan;
   plan.micro_batches = 2;
   plan.zero = 1;
-  const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
-  const auto transport = transport_of(*schedule);
-  ModelData data = random_model_data(e, 5, plan.micro_batches);
-  const auto executor = make_host_executor(e, schedule, Element::Double, data, {}, *transport);
-  const TrainingReport r = train(*executor, e, *schedule, std::move(data), {5, 5, true, 1e-12});
-  CHECK(r.loss_error <= 1e-12);
-  CHECK(r.weight_error <= 1e-12);
+  check_training(e, plan, 1e-12);
 }
 
 TEST_CASE("Latent attention over model-parallel processes trains over MPI") {
@@ -342,13 +335,7 @@ TEST_CASE("Latent attention over model-parallel processes trains over MPI") {
   Plan plan;
   plan.zero = GENERATE(0, 1);
   plan.recompute = {Recompute::UpProjections, Recompute::MpGather};
-  const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
-  const auto transport = transport_of(*schedule);
-  ModelData data = random_model_data(e, 5, plan.micro_batches);
-  const auto executor = make_host_executor(e, schedule, Element::Double, data, {}, *transport);
-  const TrainingReport r = train(*executor, e, *schedule, std::move(data), {5, 5, true, 1e-12});
-  CHECK(r.loss_error <= 1e-12);
-  CHECK(r.weight_error <= 1e-12);
+  check_training(e, plan, 1e-12);
 }
 
 TEST_CASE("A step over MPI differs from the reference by as much as one between threads") {
