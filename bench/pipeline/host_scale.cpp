@@ -35,12 +35,14 @@ void add_scale_options(CLI::App& app, const char* group, exec::HostScale& scale)
 
 void scale_down(Question& question, const exec::HostScale& scale, int seed, bool keep_type) {
   const DType dtype = question.experiment.workload.dtype;
-  const Experiment big = question.experiment;
-  question.experiment = exec::scaled_for_host(question.experiment, scale);
+  Experiment big = question.experiment;
+  if (question.repeats_for_system) big.parallelism.sequence_parallel.reset();  // the small one has groups of its own
+  question.experiment = exec::scaled_for_host(big, scale);
+  question.notes.clear();  // they were about the big one
+  add_repeated_tokens(question);
   if (keep_type) question.experiment.workload.dtype = dtype;
   exec::resolve_routed_capacity(question.experiment, static_cast<std::uint64_t>(seed));
   const Experiment& e = question.experiment;
-  question.notes.clear();  // they were about the big one
   question.notes.push_back(fmt::format(
       "scaled down to this machine and planned again: {} ranks stand for {} nodes x {} GPUs, {} layer{}, {}, "
       "hidden {} and {}, {} attention heads of {}, {} tokens per rank",

@@ -43,9 +43,11 @@ std::vector<Candidate> load_candidates(const Options& options, FilesRead& files)
   return candidates;
 }
 
-// Systems that repeat tokens, or would. The experiment of a single system is the one that it runs.
+}  // namespace
+
 void add_repeated_tokens(Question& question) {
   Experiment& e = question.experiment;
+  question.repeats_for_system = false;
   if (e.parallelism.mp == 1 || e.parallelism.sequence_parallel) return;
   for (const Candidate& candidate : question.candidates) {
     if (candidate.system.sequence_parallel.value_or(true)) continue;
@@ -57,11 +59,10 @@ void add_repeated_tokens(Question& question) {
             : fmt::format("{} would repeat tokens over the ranks of mp, which needs as many of esp and is not built "
                           "with multi-token prediction or routed messages: here they share them",
                           candidate.system.name));
-    if (own && question.candidates.size() == 1) e = *std::move(own);
+    question.repeats_for_system = own && question.candidates.size() == 1;
+    if (question.repeats_for_system) e = *std::move(own);
   }
 }
-
-}  // namespace
 
 void require_planner(const std::string& name, const System& system) {
   try {

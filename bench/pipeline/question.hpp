@@ -25,7 +25,11 @@ struct Question {
   std::vector<Candidate> candidates;
   std::vector<std::string> notes;
   FilesRead files;
+  bool repeats_for_system = false;  // the experiment is as its only system runs it (as_run_by())
 };
+
+// Notes which systems repeat tokens, or would. The experiment of a single system becomes the one that it runs.
+void add_repeated_tokens(Question& question);
 
 // Candidates: those of --system and --plan; without either all shipped systems, those that overlap nothing first.
 Question load_question(const Options& options);

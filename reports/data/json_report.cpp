@@ -151,6 +151,7 @@ Json result_json(const Report& report, const SummaryRow& row) {
                {"missing_bytes", result.feasible ? Json(nullptr) : number(result.missing)},
                {"streams", streams_json(metrics)},
                {"links", links_json(report.experiment, result)}};
+  if (result.schedule && result.schedule->groups.repeats_tokens()) json["sequence_parallel"] = false;
   if (report.experiment.cluster.network) json["network"] = network_json(result);
   for (const Section& section : sections()) json[section.member] = section.json(result);
   const bool ran = result.run.has_value();

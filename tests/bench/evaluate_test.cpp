@@ -1,5 +1,6 @@
 #include "bench/pipeline/evaluate.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -89,6 +90,23 @@ TEST_CASE("a wrong knob is reported where the user wrote it") {
   const Question question = load_question(options);
   CHECK_THROWS_WITH(choose_plan(question, question.candidates.front()),
                     Contains("--set plan.forward_degree=2: ") && Contains("contradicts plan.scope layer"));
+}
+
+TEST_CASE("a system that repeats tokens does so beside others, and alone it is the question's experiment") {
+  const Question both = load_question(shipped({"deepspeed_moe", "tutel"}));
+  CHECK_FALSE(both.experiment.parallelism.repeats_tokens());
+  CHECK(std::ranges::count(both.notes,
+                           "deepspeed_moe does without parallelism.sequence_parallel: each of the 4 ranks of mp "
+                           "repeats the work on all tokens of their group, and dispatches them all") == 1);
+  const std::unique_ptr<Backend> backend = make_backend("analytic");
+  Evaluation evaluation(both, *backend);
+  std::vector<bool> repeat;
+  for (const Candidate& candidate : both.candidates)
+    repeat.push_back(evaluation.evaluate(candidate, evaluation.choose(candidate)).schedule->groups.repeats_tokens());
+  CHECK(repeat == std::vector{true, false});
+  const Question alone = load_question(shipped({"deepspeed_moe"}));
+  CHECK(alone.experiment.parallelism.repeats_tokens());
+  CHECK(alone.repeats_for_system);
 }
 
 TEST_CASE("what does not fit has its missing bytes") {
