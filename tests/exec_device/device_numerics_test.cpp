@@ -14,6 +14,21 @@ using namespace dovetail;
 using namespace dovetail::exec;
 using namespace dovetail::test;
 
+namespace {
+
+// On one device and on several, in double and, without pipeline stages, in bf16.
+void check_everywhere(ComputeDevice& device, Experiment e, const Plan& plan) {
+  check_on_device(device, e, plan, {Stored::Double, true, false, 1});
+  check_on_devices(e, plan, {Stored::Double, true, false, 1});
+  if (e.parallelism.pp > 1) return;
+  e.workload.dtype = DType::Bf16;
+  e.calibration.edit().gemms.front().dtype = DType::Bf16;
+  check_on_device(device, e, plan, {Stored::Bf16, true, false, 1});
+  check_on_devices(e, plan, {Stored::Bf16, true, false, 1});
+}
+
+}  // namespace
+
 TEST_CASE("Random plans compute on a device what the reference does") {
   const auto device = make_loop_device();
   Random random(31);
@@ -122,13 +137,7 @@ TEST_CASE("Layers of multi-token prediction compute on one device and on several
   else
     e.model.shared_experts = {1, 4, false};
   plan.micro_batches = pp;
-  check_on_device(*device, e, plan, {Stored::Double, true, false, 1});
-  check_on_devices(e, plan, {Stored::Double, true, false, 1});
-  if (pp > 1) return;
-  e.workload.dtype = DType::Bf16;
-  e.calibration.edit().gemms.front().dtype = DType::Bf16;
-  check_on_device(*device, e, plan, {Stored::Bf16, true, false, 1});
-  check_on_devices(e, plan, {Stored::Bf16, true, false, 1});
+  check_everywhere(*device, e, plan);
 }
 
 TEST_CASE("Latent attention computes on one device and on several what the reference does", "[latent]") {
@@ -176,11 +185,5 @@ TEST_CASE("Clipped gradients of a whole model with norms of queries and keys, on
   if (plan.scope == Scope::Block) plan.forward_degree = plan.backward_degree = 2;
   plan.micro_batches = pp;
   plan.zero = GENERATE(0, 1);
-  check_on_device(*device, e, plan, {Stored::Double, true, false, 1});
-  check_on_devices(e, plan, {Stored::Double, true, false, 1});
-  if (pp > 1) return;
-  e.workload.dtype = DType::Bf16;
-  e.calibration.edit().gemms.front().dtype = DType::Bf16;
-  check_on_device(*device, e, plan, {Stored::Bf16, true, false, 1});
-  check_on_devices(e, plan, {Stored::Bf16, true, false, 1});
+  check_everywhere(*device, e, plan);
 }
