@@ -6,7 +6,6 @@
 
 #include "bench/pipeline/fsmoe_layers.hpp"
 #include "bench/reproduce/tables.hpp"
-#include "models/price/calibration.hpp"
 #include "planners/closed_form/gradient_partition.hpp"
 #include "planners/contest.hpp"
 
@@ -29,31 +28,29 @@ Plan closed_form_plan(const Experiment& e, const System& system) {
   return planners::with_partition(plan, planners::partition_gradients(times, streams, degrees));
 }
 
-// Times of a step: with the calibration's interference; and with no other than that fitted to this table, which
-// planners do not know.
+// Times of a step, with the calibration's interference and with none.
 struct Times {
-  double shipped = 0, fitted = 0;
+  double shipped = 0, ideal = 0;
 };
 
 Plan plan_of(const Experiment& e, const System& system) {
   return system.planner.name == "four_case" ? closed_form_plan(e, system) : choose_plan(e, system);
 }
 
-Times step(const Experiment& layer, const System& system, int layers, const std::vector<Interference>& contention) {
+Times step(const Experiment& layer, const System& system, int layers) {
   Experiment e = layer;
   e.model.layers = e.workload.layers = layers;
   Times times;
   times.shipped = step_seconds(e, plan_of(e, system));
   e.overlap = Overlap::Ideal;
-  times.fitted = contended_seconds(e, plan_of(e, system), contention);
+  times.ideal = step_seconds(e, plan_of(e, system));
   return times;
 }
 
-Times added_by_a_layer(const Experiment& layer, const System& system, Stack stack,
-                       const std::vector<Interference>& contention) {
-  const Times few = step(layer, system, stack.few, contention), many = step(layer, system, stack.many, contention);
+Times added_by_a_layer(const Experiment& layer, const System& system, Stack stack) {
+  const Times few = step(layer, system, stack.few), many = step(layer, system, stack.many);
   const int layers = stack.many - stack.few;
-  return {(many.shipped - few.shipped) / layers, (many.fitted - few.fitted) / layers};
+  return {(many.shipped - few.shipped) / layers, (many.ideal - few.ideal) / layers};
 }
 
 }  // namespace
@@ -65,16 +62,14 @@ Recomputed fsmoe_layer_speedups(const JsonReader& settings, FilesRead& files) {
   const std::vector<System> systems = read_systems(settings.at("systems"), files);
   Recomputed result;
   for (const char testbed : {'a', 'b'}) {
-    const std::vector<Interference> contention = read_contention(fmt::format("fsmoe-testbed-{}", testbed), files);
     std::map<std::string, std::vector<double>> speedups;
     for (const Experiment& layer : thinned(fsmoe_layers(testbed), settings.integer_or("every", 1, 1))) {
-      const Times base = added_by_a_layer(layer, baseline, stack, contention);
+      const Times base = added_by_a_layer(layer, baseline, stack);
       for (const System& system : systems) {
-        const Times own = added_by_a_layer(layer, system, stack, contention);
+        const Times own = added_by_a_layer(layer, system, stack);
         const std::string name = fmt::format("{}, {}", testbed == 'a' ? "A" : "B", system.name);
         speedups[name].push_back(base.shipped / own.shipped);
-        if (system.plan.comm_streams == CommStreams::InterIntra)
-          speedups[name + " with contention"].push_back(base.fitted / own.fitted);
+        speedups[name + ", ideal overlap"].push_back(base.ideal / own.ideal);
       }
     }
     for (const auto& [name, values] : speedups) result.values[name] = mean(values);

@@ -1,4 +1,4 @@
-// FSMoE's table 2: what each operation of one layer takes, forward and backward together.
+// FSMoE's table 2: what each operation of one layer takes, in each pass.
 #include <fmt/format.h>
 
 #include <array>
@@ -11,39 +11,47 @@
 namespace dovetail::bench {
 namespace {
 
-// The ESP collectives swap in the backward pass: what was gathered is scattered.
+// Gathers and scatters count by what they do, those of experts and those of model parallelism together: in the
+// backward pass they swap.
 struct Row {
   const char* name;
   bool (*covers)(const Op& op);
 };
 template <Collective collective>
-bool for_experts(const Op& op) {
-  return entry_of(op.kind).part == OpPart::Experts && op.collective() == collective;
+bool moves_by(const Op& op) {
+  return op.collective() == collective;
 }
-template <OpKind kind>
+template <OpKind... kinds>
 bool is(const Op& op) {
-  return op.kind == kind;
+  return ((op.kind == kinds) || ...);
 }
-constexpr std::array rows{Row{"all-to-all", for_experts<Collective::AllToAll>},
-                          Row{"all-gather", for_experts<Collective::AllGather>},
-                          Row{"reduce-scatter", for_experts<Collective::ReduceScatter>},
-                          Row{"experts", is<OpKind::Expert>},
+constexpr std::array rows{Row{"all-to-all", moves_by<Collective::AllToAll>},
                           Row{"all-reduce", is<OpKind::DenseGradientAllReduce>},
+                          Row{"all-gather", moves_by<Collective::AllGather>},
+                          Row{"reduce-scatter", moves_by<Collective::ReduceScatter>},
+                          Row{"experts", is<OpKind::Expert>},
+                          Row{"routing", is<OpKind::Gate>},
+                          Row{"order", is<OpKind::Encode, OpKind::Decode>},
                           Row{"attention", is<OpKind::Attention>}};
+
+double milliseconds_of(const PricedSchedule& priced, const Row& row, Phase phase) {
+  double milliseconds = 0;
+  for (const OpId i : priced.duration.ids()) {
+    const Op& op = priced.schedule->ops[i];
+    if (op.phase == phase && row.covers(op)) milliseconds += 1e3 * priced.duration[i].value();
+  }
+  return milliseconds;
+}
 
 }  // namespace
 
 Recomputed fsmoe_operations(const JsonReader& settings, FilesRead& files) {
   Recomputed result;
   for (const auto& [name, options] : settings.at("experiments").members()) {
-    const Experiment e = read_experiment(options, files);
-    const PricedSchedule priced = price_plan(e, Plan{});
-    for (const Row& row : rows) {
-      double milliseconds = 0;
-      for (const OpId i : priced.duration.ids())
-        if (row.covers(priced.schedule->ops[i])) milliseconds += 1e3 * priced.duration[i].value();
-      result.values[fmt::format("{}: {}", name, row.name)] = milliseconds;
-    }
+    const PricedSchedule priced = price_plan(read_experiment(options, files), Plan{});
+    for (const auto& [pass, phase] : {std::pair{"forward", Phase::Forward}, {"backward", Phase::Backward}})
+      for (const Row& row : rows)
+        result.values[fmt::format("{} {}: {}", name, pass, row.name)] = milliseconds_of(priced, row, phase);
   }
   return result;
 }

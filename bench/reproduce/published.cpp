@@ -39,15 +39,25 @@ ReproducedValue read_row(const JsonReader& json, const Target& usual, const std:
       if (std::ranges::find(fitted, row.fitted.back(), &FittedConstant::name) == fitted.end())
         each.fail(fmt::format("{}, expected the name of a constant in /fitted", in_quotes(row.fitted.back())));
     }
+  if (const auto given = json.find("given")) row.given = given->boolean();
   row.note = json.string_or("note", "");
   return row;
 }
 
 ReproducedTable read_table(const JsonReader& json) {
-  ReproducedTable table{json.string("id"), json.string("title"), json.string("source"), {}, {}, {}};
+  ReproducedTable table;
+  table.id = json.string("id");
+  table.title = json.string("title");
+  table.source = json.string("source");
   if (const auto fitted = json.find("fitted"))
     for (const JsonReader& each : fitted->elements())
       table.fitted.push_back({each.string("name"), each.string("value"), each.string("file")});
+  if (const auto shared = json.find("shared"))
+    for (const JsonReader& each : shared->elements())
+      table.shared.push_back({each.string("name"), each.string("value"), each.string("from"), each.string("file")});
+  if (const auto unanswered = json.find("unanswered"))
+    for (const JsonReader& each : unanswered->elements())
+      table.unanswered.push_back({each.string("what"), each.string("why")});
   const auto target = json.find("target");
   const Target usual = target ? read_target(*target) : Target{};
   for (const JsonReader& each : json.at("values").elements()) {

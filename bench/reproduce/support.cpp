@@ -8,8 +8,6 @@
 #include <set>
 
 #include "bench/pipeline/evaluate.hpp"
-#include "bench/reproduce/published.hpp"
-#include "models/price/calibration.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/registry.hpp"
@@ -66,18 +64,6 @@ double step_seconds(const Experiment& experiment, const Plan& plan) {
 double step_seconds(const Experiment& asked, const System& system) {
   const Experiment experiment = as_run_by(system, asked).value_or(asked);
   return step_seconds(experiment, choose_plan(experiment, system));
-}
-
-std::vector<Interference> read_contention(const std::string& cluster, FilesRead& files) {
-  const PublishedTable fitted("fsmoe-table5", files);
-  return read_experiment(fitted.settings().at("contention").at(cluster), files).calibration->interference;
-}
-
-double contended_seconds(const Experiment& experiment, const Plan& plan, const std::vector<Interference>& contention) {
-  Experiment contended = experiment;
-  contended.calibration.edit().interference = contention;
-  contended.overlap = Overlap::Interfering;
-  return step_seconds(contended, plan);
 }
 
 std::vector<System> read_systems(const JsonReader& names, FilesRead& files) {

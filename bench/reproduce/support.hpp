@@ -11,10 +11,6 @@
 #include "models/files/load.hpp"
 #include "models/results/reproduction.hpp"
 
-namespace dovetail {
-struct Interference;
-}
-
 namespace dovetail::bench {
 
 inline constexpr double gibibyte = 1 << 30;
@@ -36,11 +32,6 @@ Plan choose_plan(const Experiment& experiment, const System& system);
 SystemResult run_system(const Experiment& experiment, const System& system);
 double step_seconds(const Experiment& experiment, const System& system);
 double step_seconds(const Experiment& experiment, const Plan& plan);
-
-// How much traffic between nodes and inside them slows each other on an FSMoE testbed: a constant fitted to FSMoE's
-// table 5 (see data/published/fsmoe-table5.json), and the makespan of a plan with it and no other interference.
-std::vector<Interference> read_contention(const std::string& cluster, FilesRead& files);
-double contended_seconds(const Experiment& experiment, const Plan& plan, const std::vector<Interference>& contention);
 
 // Shipped systems.
 std::vector<System> read_systems(const JsonReader& names, FilesRead& files);

@@ -22,6 +22,8 @@ constexpr std::array entries{
     Entry{"fsmoe-table5", fsmoe_layer_speedups},
     Entry{"fsmoe-degrees", fsmoe_degrees},
     Entry{"fsmoe-end-to-end", fsmoe_model_speedups},
+    Entry{"fsmoe-fig7", fsmoe_varied_speedups},
+    Entry{"fsmoe-fig8", fsmoe_varied_speedups},
     Entry{"fsmoe-table6", fsmoe_gates},
     Entry{"tutel-table1", tutel_table1},
     Entry{"tutel-table4", tutel_table4},

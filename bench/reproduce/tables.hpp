@@ -21,6 +21,7 @@ Recomputed fsmoe_gates(const JsonReader& settings, FilesRead& files);
 Recomputed fsmoe_layer_speedups(const JsonReader& settings, FilesRead& files);
 Recomputed fsmoe_model_speedups(const JsonReader& settings, FilesRead& files);
 Recomputed fsmoe_operations(const JsonReader& settings, FilesRead& files);
+Recomputed fsmoe_varied_speedups(const JsonReader& settings, FilesRead& files);
 Recomputed tutel_table1(const JsonReader& settings, FilesRead& files);
 Recomputed tutel_table4(const JsonReader& settings, FilesRead& files);
 Recomputed tutel_table5(const JsonReader& settings, FilesRead& files);

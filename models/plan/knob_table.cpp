@@ -126,7 +126,10 @@ constexpr std::array table{
              {{CommStreams::One, "All communication is on one stream."},
               {CommStreams::InterIntra,
                "All-to-alls and all-reduces are on one stream, gathers and scatters inside a node on another (FSMoE)."},
-              {CommStreams::DispatchCombine, "Dispatch and combine have a communicator each (MPipeMoE)."}}),
+              {CommStreams::DispatchCombine, "Dispatch and combine have a communicator each (MPipeMoE)."},
+              {CommStreams::MpApart,
+               "Model-parallel collectives outside the experts are on a stream of their own, so that gradients can be "
+               "reduced beside them; all else is on one (the baselines of FSMoE)."}}),
          .group = Arrangement,
          .search = Together,
          .searched_as = "streams",

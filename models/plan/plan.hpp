@@ -28,10 +28,11 @@ enum class Order { DispatchFirst, Alternate, ReadyFirst };
 inline constexpr Names<Order, 3> order_names{
     {{"dispatch_first", Order::DispatchFirst}, {"alternate", Order::Alternate}, {"ready_first", Order::ReadyFirst}}};
 
-enum class CommStreams { One, InterIntra, DispatchCombine };
-inline constexpr Names<CommStreams, 3> comm_streams_names{{{"one", CommStreams::One},
+enum class CommStreams { One, InterIntra, DispatchCombine, MpApart };
+inline constexpr Names<CommStreams, 4> comm_streams_names{{{"one", CommStreams::One},
                                                            {"inter_intra", CommStreams::InterIntra},
-                                                           {"dispatch_combine", CommStreams::DispatchCombine}}};
+                                                           {"dispatch_combine", CommStreams::DispatchCombine},
+                                                           {"mp_apart", CommStreams::MpApart}}};
 
 enum class AllToAll { Linear, NaiveLocal, Hierarchical1d, TwoDimensional, NodeDeduplicated };
 inline constexpr Names<AllToAll, 5> all_to_all_names{{{"linear", AllToAll::Linear},

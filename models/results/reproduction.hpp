@@ -40,6 +40,7 @@ struct ReproducedValue {
   TableValue ours;
   Target target;
   std::vector<std::string> fitted;  // constants fitted to this very table; none: a prediction
+  bool given = false;               // ours is an input that was copied from the paper: neither
   std::string note;
 };
 // Ours less published (target Absolute), else ours / published - 1. None where one is not a number, or published is 0.
@@ -51,10 +52,22 @@ struct FittedConstant {
   std::string name, value, file;
 };
 
+// A constant that ours depends on and that was fitted to another table, whose id is `from`.
+struct SharedConstant {
+  std::string name, value, from, file;
+};
+
+// What the table has and no model of ours can say.
+struct Unanswered {
+  std::string what, why;
+};
+
 struct ReproducedTable {
-  std::string id, title, source;
+  std::string id, title, source;  // the source begins with the paper's name and, in brackets, where it appeared
   std::vector<ReproducedValue> values;
   std::vector<FittedConstant> fitted;
+  std::vector<SharedConstant> shared;
+  std::vector<Unanswered> unanswered;
   std::vector<std::string> notes;  // readings of the paper, and why a target is missed
 };
 
@@ -63,5 +76,19 @@ struct Reproduction {
   RunProvenance provenance;
 };
 int count(const ReproducedTable& table, Verdict verdict);
+
+// How the tables of one paper came out.
+struct PaperSummary {
+  std::string paper;
+  int targets = 0, predicted = 0, fitted = 0,
+      missed = 0;  // met without and with constants fitted to the table; not met
+  int shown = 0;   // values without a target
+  int unanswered = 0;
+  // |ours / published - 1| of the numbers that are neither fitted nor given, with a target or not; none: no such
+  // number.
+  std::optional<double> mean_error, median_error;
+};
+// Paper by paper, in the order in which they first appear; of several, all together at the end under "all".
+std::vector<PaperSummary> summarise(const Reproduction& reproduction);
 
 }  // namespace dovetail

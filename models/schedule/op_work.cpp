@@ -1,6 +1,7 @@
 #include "models/schedule/op_work.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "models/base/errors.hpp"
 
@@ -89,6 +90,31 @@ KernelWork OpWork::residual(std::size_t parts) const {
   return memory((static_cast<std::int64_t>(parts) + 1) * v_.tokens * v_.hidden);
 }
 
+namespace {
+
+// Passes that a kind of gate makes beyond those of a softmax gate, forward and backward, from the formulas of
+// operands.md without fusion: over the scores of all experts, and over the projection of the tokens.
+struct GatePasses {
+  GateKind kind;
+  std::array<int, 2> scores, projected;
+};
+constexpr std::array gate_passes{GatePasses{GateKind::Gshard, {3, 2}, {0, 0}},  // softplus, times noise, sum
+                                 GatePasses{GateKind::XMoe, {1, 1}, {2, 3}},    // over the temperature; norms, quotient
+                                 GatePasses{GateKind::Cosine, {1, 1}, {2, 3}},  // as XMoe
+                                 GatePasses{GateKind::ExpertChoice, {1, 1}, {0, 0}},  // transposition
+                                 GatePasses{GateKind::SoftMoe, {1, 1}, {0, 0}}};  // a second softmax, over the slots
+
+}  // namespace
+
+void OpWork::add_gate_passes(Phase phase, MemoryPasses& memory) const {
+  const auto found = std::ranges::find(gate_passes, workload_.gate.kind, &GatePasses::kind);
+  if (found == gate_passes.end()) return;
+  const std::size_t at = phase == Phase::Forward ? 0 : 1;
+  const double row = 2.0 * static_cast<double>(v_.tokens);  // read and written
+  for (int i = 0; i < found->scores[at]; ++i) memory.add(row * static_cast<double>(v_.experts) * size_of(DType::Fp32));
+  for (int i = 0; i < found->projected[at]; ++i) memory.add(row * static_cast<double>(v_.projection) * size_);
+}
+
 Work OpWork::gate(Phase phase, bool from_sum) const {
   if (model_.gate_profile.given()) return ProfiledWork{Profiled::Gate, v_.tokens};
   const bool forward = phase == Phase::Forward;
@@ -109,7 +135,10 @@ Work OpWork::gate(Phase phase, bool from_sum) const {
   if (plan_.encoding == Encoding::Dense)
     traffic +=
         static_cast<double>(v_.dense_weights()) * (size_of(DType::Fp32) + (forward || soft() ? 1.0 : 0.0) * size_);
-  KernelWork work = of(kernels, {traffic});
+  MemoryPasses memory;
+  if (traffic > Bytes(0)) memory.add(traffic);
+  add_gate_passes(phase, memory);
+  KernelWork work = of(kernels, memory);
   if (!sums) work.elsewhere = workload_.whole_layers() ? norm_gradients : 1;  // forward: the sum, and the norm
   return work;
 }

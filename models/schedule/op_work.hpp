@@ -120,6 +120,7 @@ class OpWork {
   // Whether queries and keys are turned once they have their norms, and not once they are projected.
   bool turned_after_norm() const;
   void add_activation(Phase phase, MemoryPasses& memory) const;
+  void add_gate_passes(Phase phase, MemoryPasses& memory) const;
   KernelWork with_activated(KernelWork work, Phase phase, bool keeps, std::int64_t rows, std::int64_t columns) const;
   void add_flash(KernelList& kernels, Phase phase) const;
   void add_eager(KernelList& kernels, Phase phase, MemoryPasses& memory) const;

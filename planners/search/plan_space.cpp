@@ -126,6 +126,7 @@ Axis streams(const PlanningTask& task, Knobs) {
   const Parallelism& p = task.experiment.parallelism;
   std::vector<CommStreams> all{CommStreams::One, CommStreams::DispatchCombine};
   if (p.mp > 1 || p.esp > 1) all.push_back(CommStreams::InterIntra);  // else nothing would be on the second stream
+  if (p.mp > 1) all.push_back(CommStreams::MpApart);
   Axis axis;
   for (const CommStreams streams : all) axis.push_back([streams](Plan& plan) { plan.comm_streams = streams; });
   return axis;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 #include <ostream>
 
 #include "models/base/names.hpp"
@@ -38,24 +39,45 @@ Json row_json(const ReproducedValue& value) {
           {"target", target_json(value.target)},
           {"fitted_constants", value.fitted.size()},
           {"fitted", value.fitted},
+          {"given", value.given},
           {"verdict", name_in(verdict_names, verdict(value))},
           {"note", value.note}};
 }
 
 Json table_json(const ReproducedTable& table) {
-  Json values = Json::array(), fitted = Json::array();
+  Json values = Json::array(), fitted = Json::array(), shared = Json::array(), unanswered = Json::array();
   for (const ReproducedValue& value : table.values) values.push_back(row_json(value));
   for (const FittedConstant& constant : table.fitted)
     fitted.push_back({{"name", constant.name}, {"value", constant.value}, {"file", constant.file}});
+  for (const SharedConstant& c : table.shared)
+    shared.push_back({{"name", c.name}, {"value", c.value}, {"from", c.from}, {"file", c.file}});
+  for (const Unanswered& each : table.unanswered) unanswered.push_back({{"what", each.what}, {"why", each.why}});
   return {{"id", table.id},
           {"title", table.title},
           {"source", table.source},
           {"values", std::move(values)},
           {"fitted", std::move(fitted)},
+          {"shared", std::move(shared)},
+          {"unanswered", std::move(unanswered)},
           {"notes", table.notes},
           {"pass", count(table, Verdict::Pass)},
           {"miss", count(table, Verdict::Miss)},
           {"shown", count(table, Verdict::Shown)}};
+}
+
+Json summary_json(const Reproduction& reproduction) {
+  Json summaries = Json::array();
+  for (const PaperSummary& s : summarise(reproduction))
+    summaries.push_back({{"paper", s.paper},
+                         {"targets", s.targets},
+                         {"predicted", s.predicted},
+                         {"fitted", s.fitted},
+                         {"missed", s.missed},
+                         {"shown", s.shown},
+                         {"unanswered", s.unanswered},
+                         {"mean_error", number(s.mean_error)},
+                         {"median_error", number(s.median_error)}});
+  return summaries;
 }
 
 // Four significant digits; whole numbers as such.
@@ -81,8 +103,8 @@ void add_row(TextTable& table, const ReproducedValue& value) {
   const Verdict v = verdict(value);
   const bool below = is_long(value);
   table.add({"  " + printable(value.name), printable(value.unit), below ? "below" : cells.published,
-             below ? "below" : cells.ours, cells.error, cells.target, std::to_string(value.fitted.size()),
-             std::string(name_in(verdict_names, v))},
+             below ? "below" : cells.ours, cells.error, cells.target,
+             value.given ? "given" : std::to_string(value.fitted.size()), std::string(name_in(verdict_names, v))},
             v == Verdict::Miss   ? Ink::Bad
             : v == Verdict::Pass ? Ink::Good
                                  : Ink::Plain);
@@ -140,6 +162,7 @@ Json to_json(const Reproduction& reproduction) {
   return {{"schema_version", reproduction_schema_version},
           {"kind", "reproduction"},
           {"provenance", provenance_json(reproduction.provenance)},
+          {"summary", summary_json(reproduction)},
           {"tables", std::move(tables)}};
 }
 
@@ -164,7 +187,52 @@ void write_csv(std::ostream& out, const Reproduction& reproduction) {
     }
 }
 
+std::vector<std::string> cells_of(const PaperSummary& s) {
+  std::vector<std::string> cells;
+  for (const int count : {s.targets, s.predicted, s.fitted, s.missed, s.shown, s.unanswered})
+    cells.push_back(std::to_string(count));
+  for (const std::optional<double> off : {s.mean_error, s.median_error})
+    cells.push_back(off ? fixed(100 * *off, 1) + " %" : "-");
+  return cells;
+}
+
+std::vector<std::string> describe_shared(const Reproduction& reproduction) {
+  std::vector<std::string> lines;
+  std::map<std::string, std::vector<std::string>> users;  // by what the constant is
+  for (const ReproducedTable& table : reproduction.tables)
+    for (const SharedConstant& c : table.shared)
+      users[fmt::format("{}, {} in {}: fitted to {}", c.name, c.value, c.file, c.from)].push_back(table.id);
+  for (const auto& [constant, tables] : users)
+    lines.push_back(fmt::format("{}, used by {}", constant, fmt::join(tables, ", ")));
+  return lines;
+}
+
+namespace {
+
+void write_summary(std::ostream& out, const Reproduction& reproduction, bool colour) {
+  std::vector<std::string> headings{"summary"};
+  headings.insert(headings.end(), summary_headings.begin(), summary_headings.end());
+  TextTable rows(headings);
+  for (const PaperSummary& summary : summarise(reproduction)) {
+    std::vector<std::string> cells = cells_of(summary);
+    cells.insert(cells.begin(), "  " + printable(summary.paper));
+    rows.add(cells);
+  }
+  out << rows.text(colour);
+  out << wrapped(fmt::format("  - {}", summary_legend), 100, 4) << '\n';
+  for (const std::string& line : describe_shared(reproduction))
+    out << wrapped("  - " + printable(line), 100, 4) << '\n';
+  for (const ReproducedTable& table : reproduction.tables)
+    for (const Unanswered& each : table.unanswered)
+      out << wrapped(fmt::format("  - cannot be answered: {}: {}", printable(each.what), printable(each.why)), 100, 4)
+          << '\n';
+  out << '\n';
+}
+
+}  // namespace
+
 void write_table(std::ostream& out, const Reproduction& reproduction, bool colour) {
+  write_summary(out, reproduction, colour);
   for (const ReproducedTable& table : reproduction.tables) {
     out << inked(wrapped(fmt::format("{}: {}", table.id, printable(table.title)), 100, 2), Ink::Bold, colour) << '\n';
     out << wrapped("  " + printable(table.source), 100, 2) << "\n\n";
@@ -174,6 +242,11 @@ void write_table(std::ostream& out, const Reproduction& reproduction, bool colou
     for (const FittedConstant& constant : table.fitted)
       out << wrapped(fmt::format("  fitted to this table: {}, {} in {}", printable(constant.name),
                                  printable(constant.value), printable(constant.file)),
+                     100, 4)
+          << '\n';
+    for (const SharedConstant& c : table.shared)
+      out << wrapped(fmt::format("  fitted to {}: {}, {} in {}", printable(c.from), printable(c.name),
+                                 printable(c.value), printable(c.file)),
                      100, 4)
           << '\n';
     for (const std::string& note : table.notes) out << wrapped("  - " + printable(note), 100, 4) << '\n';

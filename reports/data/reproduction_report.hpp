@@ -1,6 +1,7 @@
 // Published tables beside ours: for a terminal, as the public file data/schemas/reproduction.schema.json, as
 // comma-separated values, and as a page.
 #pragma once
+#include <array>
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
 
@@ -8,7 +9,7 @@
 
 namespace dovetail::reports {
 
-inline constexpr const char* reproduction_schema_version = "1.0";
+inline constexpr const char* reproduction_schema_version = "1.1";
 
 nlohmann::ordered_json to_json(const Reproduction& reproduction);
 void write_json(std::ostream& out, const Reproduction& reproduction);
@@ -23,5 +24,17 @@ struct ReproducedCells {
 ReproducedCells cells_of(const ReproducedValue& value);
 // "12 of 14 targets met, 6 values shown without one"
 std::string describe_verdicts(const Reproduction& reproduction);
+
+// The summary by paper as people read it: a heading for each column, and the cells of each paper.
+inline constexpr std::array summary_headings{"targets", "predicted",  "fitted",     "missed",
+                                             "shown",   "unanswered", "mean error", "median error"};
+std::vector<std::string> cells_of(const PaperSummary& summary);
+inline constexpr const char* summary_legend =
+    "predicted: targets met without a constant fitted to their own table; fitted: with one. Errors are |ours / "
+    "published - 1| of all numbers that are neither fitted nor given, with a target or not; gains of few percent make "
+    "their mean large.";
+// Constants of several tables: "contention, c = 0.58 in FILE: fitted to fsmoe-table5, used by fsmoe-fig7 and
+// fsmoe-fig8".
+std::vector<std::string> describe_shared(const Reproduction& reproduction);
 
 }  // namespace dovetail::reports

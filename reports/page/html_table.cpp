@@ -4,7 +4,7 @@
 
 namespace dovetail::reports {
 
-void write_row(std::ostream& out, std::string_view cell, std::initializer_list<std::string> values) {
+void write_row(std::ostream& out, std::string_view cell, const std::vector<std::string>& values) {
   out << "<tr>";
   for (const std::string& value : values) out << fmt::format("<{0}>{1}</{0}>", cell, value);
   out << "</tr>\n";

@@ -12,11 +12,14 @@ namespace dovetail::reports {
 namespace {
 
 void write_notes(std::ostream& out, const ReproducedTable& table) {
-  if (table.fitted.empty() && table.notes.empty()) return;
+  if (table.fitted.empty() && table.shared.empty() && table.notes.empty()) return;
   out << "<ul>\n";
   for (const FittedConstant& constant : table.fitted)
     out << fmt::format("<li>fitted to this table: {}, {} in {}</li>\n", escaped(constant.name), escaped(constant.value),
                        escaped(constant.file));
+  for (const SharedConstant& c : table.shared)
+    out << fmt::format("<li>fitted to {}: {}, {} in {}</li>\n", escaped(c.from), escaped(c.name), escaped(c.value),
+                       escaped(c.file));
   for (const std::string& note : table.notes) out << "<li>" << escaped(note) << "</li>\n";
   out << "</ul>\n";
 }
@@ -32,12 +35,30 @@ void write_section(std::ostream& out, const ReproducedTable& table) {
     const std::string_view word = name_in(verdict_names, v);
     write_row(out, "td",
               {escaped(value.name), escaped(value.unit), escaped(cells.published), escaped(cells.ours), cells.error,
-               cells.target, std::to_string(value.fitted.size()),
+               cells.target, value.given ? "given" : std::to_string(value.fitted.size()),
                v == Verdict::Miss ? fmt::format("<strong>{}</strong>", word) : std::string(word), escaped(value.note)});
   }
   out << "</table></div>\n";
   write_notes(out, table);
   out << "</section>\n";
+}
+
+void write_summary(std::ostream& out, const Reproduction& reproduction) {
+  out << "<section><h2>Summary</h2><div class=\"scroll\"><table>\n";
+  std::vector<std::string> headings{"Paper"};
+  headings.insert(headings.end(), summary_headings.begin(), summary_headings.end());
+  write_row(out, "th", headings);
+  for (const PaperSummary& summary : summarise(reproduction)) {
+    std::vector<std::string> cells = cells_of(summary);
+    cells.insert(cells.begin(), escaped(summary.paper));
+    write_row(out, "td", cells);
+  }
+  out << "</table></div><ul>\n<li>" << escaped(summary_legend) << "</li>\n";
+  for (const std::string& line : describe_shared(reproduction)) out << "<li>" << escaped(line) << "</li>\n";
+  for (const ReproducedTable& table : reproduction.tables)
+    for (const Unanswered& each : table.unanswered)
+      out << fmt::format("<li>cannot be answered: {}: {}</li>\n", escaped(each.what), escaped(each.why));
+  out << "</ul></section>\n";
 }
 
 void write_overview(std::ostream& out, const Reproduction& reproduction) {
@@ -59,6 +80,7 @@ void write_html(std::ostream& out, const Reproduction& reproduction) {
       "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<title>{0}</title>\n<style>{1}</style></head>\n"
       "<body><header><p class=\"brand\">Dovetail <span>reproduction</span></p><h1>{0}</h1></header><main>\n",
       "Published tables beside ours", style_text);
+  write_summary(out, reproduction);
   write_overview(out, reproduction);
   for (const ReproducedTable& table : reproduction.tables) write_section(out, table);
   out << fmt::format("<section><h2>How it was made</h2><p class=\"hint\">{} {}, {}</p></section>\n",

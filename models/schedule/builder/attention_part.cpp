@@ -79,7 +79,7 @@ Op query_key_norm(StepContext& c, int layer, Phase phase) {
 
 // Sums that a rank's op has made of each token, over all model-parallel ranks.
 void sum_over_ranks(StepContext& c, int layer, Phase phase, TensorId sums) {
-  c.add(c.op(OpKind::MpAllReduce, phase, layer, c.streams().intra, c.work(layer).sum_over_ranks()), {sums}, {sums});
+  c.add(c.op(OpKind::MpAllReduce, phase, layer, c.streams().mp, c.work(layer).sum_over_ranks()), {sums}, {sums});
 }
 
 TensorId query_key_sums(StepContext& c, int layer, Phase phase, std::initializer_list<TensorId> reads,
@@ -220,7 +220,7 @@ TensorId attention_backward_gather(StepContext& c, int layer, const TokenPart& p
   const TensorId gathered =
       c.activation(TensorKind::AttentionPartial, layer, v.sequence_tokens * v.hidden, /*gradient=*/true, part.chunk);
   Op gather = c.part_op(OpKind::MpReduceScatter, Phase::Backward, layer, part, c.work(part).mp(Collective::AllGather));
-  gather.stream = c.streams().intra;
+  gather.stream = c.streams().mp;
   c.add(gather, {d_output}, {gathered});
   return gathered;
 }
@@ -258,7 +258,7 @@ namespace {
 TensorId own_sums(StepContext& c, int layer, TensorId d_tokens, TensorKind kind, std::int64_t width) {
   const TensorId sum = c.activation(kind, layer, c.volumes(layer).tokens * width,
                                     /*gradient=*/kind == TensorKind::LowRanks);
-  sum_tokens(c, c.op({}, Phase::Backward, layer, c.streams().intra, {}), c.work(layer), d_tokens, sum, width);
+  sum_tokens(c, c.op({}, Phase::Backward, layer, c.streams().mp, {}), c.work(layer), d_tokens, sum, width);
   return sum;
 }
 

@@ -43,7 +43,7 @@ TensorId dense_ffn_backward(StepContext& c, int layer, TensorId d_output, const 
   TensorId d_partial = d_output;
   if (c.mp_gathers()) {
     d_partial = c.activation(TensorKind::FfnPartial, layer, gathered, /*gradient=*/true);
-    c.add(c.op(OpKind::MpReduceScatter, Phase::Backward, layer, c.streams().intra, work.mp(Collective::AllGather)),
+    c.add(c.op(OpKind::MpReduceScatter, Phase::Backward, layer, c.streams().mp, work.mp(Collective::AllGather)),
           {d_output}, {d_partial});
   }
   after_gather();

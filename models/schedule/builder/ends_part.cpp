@@ -22,7 +22,7 @@ void add_loss(StepContext& c, int layer, TensorId tokens, TensorId logits) {
   if (c.model_parallel()) {
     const TensorId own = of_rows;
     of_rows = c.fp32(TensorKind::GatheredStatistics, layer, c.groups().mp * loss_statistics * rows);
-    c.add(c.op(OpKind::GatherStatistics, Phase::Forward, layer, c.streams().intra,
+    c.add(c.op(OpKind::GatherStatistics, Phase::Forward, layer, c.streams().mp,
                c.end_work().gather_statistics(c.elements_of(of_rows))),
           {own}, {of_rows});
   }
@@ -69,7 +69,7 @@ void look_up_backward(StepContext& c, int layer, TensorId d_rows, TensorId token
   if (c.mp_gathers()) {
     const TensorId own = d_rows;
     d_rows = c.activation(TensorKind::EmbeddingPartial, layer, v.sequence_tokens * v.hidden, /*gradient=*/true);
-    c.add(c.op(OpKind::MpReduceScatter, Phase::Backward, layer, c.streams().intra, c.work(0).mp(Collective::AllGather)),
+    c.add(c.op(OpKind::MpReduceScatter, Phase::Backward, layer, c.streams().mp, c.work(0).mp(Collective::AllGather)),
           {own}, {d_rows});
   }
   Op o = c.op(OpKind::Embedding, Phase::Backward, layer, c.streams().compute, c.end_work().embedding(Phase::Backward));

@@ -10,7 +10,7 @@ TensorId gather_tokens(StepContext& c, TensorKind kind, int layer, TensorId own,
   if (!c.mp_gathers()) return own;
   const LayerVolumes& any = c.volumes(0);  // all layers have the same tokens
   const TensorId gathered = c.activation(kind, layer, any.sequence_tokens * width);
-  c.add(c.op(OpKind::MpAllGather, Phase::Forward, layer, c.streams().intra, c.work(0).mp(Collective::AllGather, width)),
+  c.add(c.op(OpKind::MpAllGather, Phase::Forward, layer, c.streams().mp, c.work(0).mp(Collective::AllGather, width)),
         {own}, {gathered});
   return gathered;
 }
@@ -18,13 +18,13 @@ TensorId gather_tokens(StepContext& c, TensorKind kind, int layer, TensorId own,
 void sum_tokens(StepContext& c, Op op, const OpWork& work, TensorId partial, TensorId sum, std::int64_t width) {
   const bool own = c.mp_gathers(), forward = op.phase == Phase::Forward;
   op.kind = !own ? OpKind::MpAllReduce : forward ? OpKind::MpReduceScatter : OpKind::MpAllGather;
-  op.stream = c.streams().intra;
+  op.stream = c.streams().mp;
   op.work = work.mp(own ? Collective::ReduceScatter : Collective::AllReduce, width);
   c.add(op, {partial}, {sum});
 }
 
 void sum_tokens(StepContext& c, Phase phase, int layer, TensorId partial, TensorId sum) {
-  sum_tokens(c, c.op({}, phase, layer, c.streams().intra, {}), c.work(0), partial, sum, c.volumes(0).hidden);
+  sum_tokens(c, c.op({}, phase, layer, c.streams().mp, {}), c.work(0), partial, sum, c.volumes(0).hidden);
 }
 
 }  // namespace dovetail::builder

@@ -14,7 +14,7 @@ void gather_mtp_input(StepContext& c, int layer, SavedPrediction& saved) {
 }
 
 Op mp_collective(StepContext& c, OpKind kind, Phase phase, int layer, Collective collective, int widths = 1) {
-  return c.op(kind, phase, layer, c.streams().intra, c.work(layer).mp(collective, widths * c.volumes(layer).hidden));
+  return c.op(kind, phase, layer, c.streams().mp, c.work(layer).mp(collective, widths * c.volumes(layer).hidden));
 }
 
 Op projection(StepContext& c, int layer, Phase phase) {

@@ -71,8 +71,10 @@ void StepContext::add_streams(StreamIds& streams) {
   const auto add_stream = [&](StreamKind kind) { return writer_.add_stream(kind, stage_); };
   streams.compute = add_stream(StreamKind::Compute);
   const bool split = plan_.comm_streams == CommStreams::InterIntra;
-  streams.inter = add_stream(split ? StreamKind::Inter : StreamKind::Communication);
-  streams.intra = split ? add_stream(StreamKind::Intra) : streams.inter;
+  const bool apart = split || plan_.comm_streams == CommStreams::MpApart;
+  streams.inter = add_stream(apart ? StreamKind::Inter : StreamKind::Communication);
+  streams.mp = apart ? add_stream(StreamKind::Intra) : streams.inter;
+  streams.intra = split ? streams.mp : streams.inter;
   streams.combine =
       plan_.comm_streams == CommStreams::DispatchCombine ? add_stream(StreamKind::Combine) : streams.inter;
   if (training() && (offloads_input(plan_.restore) || offloads_hidden(plan_.restore)))

@@ -21,7 +21,8 @@ struct StreamIds {
   StreamId compute{0};
   StreamId inter{0};       // all-to-alls and gradient reductions
   StreamId combine{0};     // the all-to-all that brings rows back
-  StreamId intra{0};       // gathers and scatters of the groups inside a node
+  StreamId intra{0};       // gathers and scatters of the experts' groups, steps of all-to-alls inside a node
+  StreamId mp{0};          // collectives of model parallelism outside the experts
   StreamId copy;           // between device and host; -1: the plan copies nothing
   StreamId send, receive;  // between pipeline stages; -1 with one stage
 };
