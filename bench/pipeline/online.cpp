@@ -186,7 +186,7 @@ std::unique_ptr<OnlinePlanner> online_planner(std::string_view name, const Exper
   for (const OnlineStrategy& strategy : strategies) {
     settings.strategies.push_back(strategy.name);
     all["plans"].push_back(to_json(strategy.plan));
-    if (name == router) settings.lines.push_back(planners::link_line(experiment, strategy.plan));
+    if (name == router) settings.lines.push_back(planners::size_line(experiment, strategy.plan));
   }
   // Reported times are the same under any version of this program; its own are not.
   const std::string by = times_from == "reported" ? "" : " by dovetail " + build_info().version;

@@ -29,6 +29,8 @@ constexpr std::array entries{
     Entry{"tutel-table4", tutel_table4},
     Entry{"tutel-table5", tutel_table5},
     Entry{"tutel-table7a", tutel_table7a},
+    Entry{"tutel-table7b", tutel_table7b},
+    Entry{"tutel-fig5", tutel_fig5},
     Entry{"tutel-2dh", tutel_2dh},
     Entry{"tutel-layout", tutel_layout},
     Entry{"tutel-fig22", tutel_fig22},

@@ -26,6 +26,8 @@ Recomputed tutel_table1(const JsonReader& settings, FilesRead& files);
 Recomputed tutel_table4(const JsonReader& settings, FilesRead& files);
 Recomputed tutel_table5(const JsonReader& settings, FilesRead& files);
 Recomputed tutel_table7a(const JsonReader& settings, FilesRead& files);
+Recomputed tutel_table7b(const JsonReader& settings, FilesRead& files);
+Recomputed tutel_fig5(const JsonReader& settings, FilesRead& files);
 Recomputed tutel_2dh(const JsonReader& settings, FilesRead& files);
 Recomputed tutel_layout(const JsonReader& settings, FilesRead& files);
 Recomputed tutel_fig22(const JsonReader& settings, FilesRead& files);

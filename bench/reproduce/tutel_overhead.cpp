@@ -13,10 +13,13 @@ Recomputed tutel_table1(const JsonReader& settings, FilesRead& files) {
   const Experiment base = read_experiment(settings.at("experiment"), files);
   Recomputed result;
   for (const JsonReader& measured : settings.at("measured").elements()) {
-    const double compute = measured.number("compute_ms"), exchange = measured.number("all_to_all_ms");
+    const double whole = measured.number("overhead_ms"), compute = measured.number("compute_ms"),
+                 exchange = measured.number("all_to_all_ms");
     const std::string gpus = fmt::format("{} GPUs: ", measured.integer("gpus"));
-    result.values[gpus + "share of all-to-all"] = 100 * exchange / (compute + exchange);
-    result.values[gpus + "potential speed-up"] = (compute + exchange) / std::max(compute, exchange);
+    result.values[gpus + "share of all-to-all"] = 100 * exchange / whole;
+    result.values[gpus + "potential saving"] = 100 * std::min(exchange, whole - exchange) / whole;
+    result.values[gpus + "potential speed-up"] = whole / std::max(whole - exchange, exchange);
+    result.values[gpus + "compute and all-to-all"] = compute + exchange;
 
     LayerSizes sizes;
     sizes.gpus = measured.integer("gpus", 1, largest_setting);
@@ -27,7 +30,7 @@ Recomputed tutel_table1(const JsonReader& settings, FilesRead& files) {
       if (priced.schedule->ops[i].collective() == Collective::AllToAll) all_to_all += priced.duration[i];
     }
     result.values[gpus + "all-to-all"] = milliseconds(all_to_all);
-    result.values[gpus + "the rest"] = milliseconds(all - all_to_all);
+    result.values[gpus + "computation"] = milliseconds(all - all_to_all);
   }
   return result;
 }

@@ -61,33 +61,76 @@ std::vector<LayerSizes> layers_of(const JsonReader& grid, int gpus) {
 
 }  // namespace
 
-Recomputed tutel_table7a(const JsonReader& settings, FilesRead& files) {
+namespace {
+
+std::string strategy_name(std::size_t i) {
+  return fmt::format("{} of degree {}", i < degrees.size() ? "linear" : "2DH", degrees[i % degrees.size()]);
+}
+
+// How much slower each strategy is than the best, in percent, on every layer of the grid. A degree that has not enough
+// rows on some layer is not counted there.
+using Gains = std::array<std::vector<double>, 2 * degrees.size()>;
+Gains gains_of(const Experiment& base, const std::array<System, 2>& systems, const JsonReader& grid, int gpus) {
+  Gains gains;
+  for (const LayerSizes& sizes : layers_of(grid, gpus)) {
+    const Experiment e = moe_layer(base, sizes);
+    std::vector<Seconds> times;
+    for (const Plan& plan : strategies(systems, e)) times.push_back(moe_time(e, plan));
+    const Seconds best = *std::ranges::min_element(times);
+    for (std::size_t i = 0; i < times.size(); ++i) gains[i].push_back(percent_more(times[i], best));
+  }
+  return gains;
+}
+
+// Calls `visit` with the GPUs, the gains and the published numbers of each scale.
+template <class Visit>
+void each_scale(const JsonReader& settings, FilesRead& files, Visit visit) {
   const Experiment base = read_experiment(settings.at("experiment"), files);
   const std::array systems = both_systems(files);
-  Recomputed result;
-  std::vector<double> errors;
   for (const JsonReader& scale : settings.at("scales").elements()) {
     const int gpus = scale.integer("gpus", 1);
-    std::array<std::vector<double>, 2 * degrees.size()> gains;
-    for (const LayerSizes& sizes : layers_of(settings.at("grid"), gpus)) {
-      const Experiment e = moe_layer(base, sizes);
-      const std::vector<Plan> plans = strategies(systems, e);
-      std::vector<Seconds> times;
-      for (const Plan& plan : plans) times.push_back(moe_time(e, plan));
-      const Seconds best = *std::ranges::min_element(times);
-      for (std::size_t i = 0; i < times.size(); ++i) gains[i].push_back(percent_more(times[i], best));
-    }
     const std::vector<double> published = read_numbers(scale.at("published"));
-    if (published.size() != gains.size())
-      scale.fail("published", fmt::format("{} numbers, expected {}", published.size(), gains.size()));
+    if (published.size() != Gains{}.size())
+      scale.fail("published", fmt::format("{} numbers, expected {}", published.size(), Gains{}.size()));
+    visit(gpus, gains_of(base, systems, settings.at("grid"), gpus), published);
+  }
+}
+
+}  // namespace
+
+Recomputed tutel_table7a(const JsonReader& settings, FilesRead& files) {
+  Recomputed result;
+  std::vector<double> errors;
+  each_scale(settings, files, [&](int gpus, const Gains& gains, const std::vector<double>& published) {
+    std::vector<double> own;
     for (std::size_t i = 0; i < gains.size(); ++i) {
       const double gain = mean(gains[i]);
-      errors.push_back(std::abs(gain - published[i]));
-      result.values[fmt::format("{} GPUs: over {} of degree {}", gpus, i < degrees.size() ? "linear" : "2DH",
-                                degrees[i % degrees.size()])] = gain;
+      own.push_back(std::abs(gain - published[i]));
+      result.values[fmt::format("{} GPUs: over {}", gpus, strategy_name(i))] = gain;
     }
-  }
+    result.values[fmt::format("{} GPUs: mean absolute error", gpus)] = mean(own);
+    errors.insert(errors.end(), own.begin(), own.end());
+  });
   result.values["mean absolute error"] = mean(errors);
+  return result;
+}
+
+Recomputed tutel_table7b(const JsonReader& settings, FilesRead& files) {
+  Recomputed result;
+  each_scale(settings, files, [&](int gpus, const Gains& gains, const std::vector<double>&) {
+    for (std::size_t i = 0; i < gains.size(); ++i)
+      result.values[fmt::format("{} GPUs: over {}", gpus, strategy_name(i))] = std::ranges::max(gains[i]);
+  });
+  return result;
+}
+
+Recomputed tutel_fig5(const JsonReader& settings, FilesRead& files) {
+  Recomputed result;
+  each_scale(settings, files, [&](int gpus, const Gains& gains, const std::vector<double>&) {
+    for (std::size_t i = 0; i < gains.size(); ++i)
+      result.values[fmt::format("{} GPUs: best with {}", gpus, strategy_name(i))] =
+          static_cast<double>(std::ranges::count(gains[i], 0.0));
+  });
   return result;
 }
 

@@ -33,6 +33,7 @@ enum class TensorKind : std::uint8_t {
   Combined,
   RoutingMask,
   CombineWeights,
+  GateScratch,
   Compressed,
   Staging,
   ShadowInput,
@@ -120,6 +121,10 @@ inline constexpr auto tensor_table = std::to_array<TensorEntry>({
     {TensorKind::RoutingMask, "routing_mask", "(T, E, C)",
      "dense encoding: 1 where a token has the slot; of soft_moe its share of the slot"},
     {TensorKind::CombineWeights, "combine_weights", "(T, E, C)", "dense encoding: the score of a token in a slot, or 0",
+     true},
+    {TensorKind::GateScratch, "gate_scratch", "",
+     "dense encoding: what a gate of published code makes on the way to `combine_weights` and frees again; nothing here "
+     "works on it",
      true},
     {TensorKind::Compressed, "compressed", "",
      "rows as they are sent: bf16 M elements; fp8 M e4m3 elements and an fp32 scale (M + 4 bytes)"},

@@ -32,6 +32,7 @@ constexpr auto kinds = std::to_array<std::pair<TensorKind, MemoryKind>>({
     {TensorKind::Combined, MemoryKind::Exchanged},
     {TensorKind::RoutingMask, MemoryKind::Routing},
     {TensorKind::CombineWeights, MemoryKind::Routing},
+    {TensorKind::GateScratch, MemoryKind::Routing},
     {TensorKind::Compressed, MemoryKind::Exchanged},
     {TensorKind::Staging, MemoryKind::Exchanged},
     {TensorKind::ShadowInput, MemoryKind::Experts},

@@ -28,10 +28,10 @@ struct StepSize {
   double load() const { return capacity_factor * tokens; }
 };
 
-// Time of a strategy at a load: fixed + per_load * load.
+// Bytes that a strategy moves at a load: fixed + per_load * load.
 struct LoadLine {
-  Seconds fixed, per_load;
-  Seconds at(double load) const { return fixed + per_load * load; }
+  Bytes fixed, per_load;
+  Bytes at(double load) const { return fixed + per_load * load; }
 };
 
 struct OnlineSettings {

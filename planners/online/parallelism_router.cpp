@@ -8,38 +8,12 @@
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
 #include "models/plan/expert_sharding.hpp"
-#include "models/price/build_schedule.hpp"
-#include "models/price/price.hpp"
-#include "models/schedule/op_table.hpp"
-#include "planners/closed_form/layer_times.hpp"
 #include "planners/contest.hpp"
 
 namespace dovetail::planners {
 namespace {
 
-bool moves_for_experts(const Op& op) {
-  return op.collective() != Collective::None && entry_of(op.kind).part == OpPart::Experts;
-}
-
-PricedSchedule priced(const Experiment& experiment, const Plan& plan) {
-  return price_plan(experiment, sequential_plan(plan));
-}
-
-double moved_mebibytes(const PricedSchedule& p) {
-  double bytes = 0;
-  for (const Op& op : p.schedule->ops)
-    if (moves_for_experts(op)) bytes += op.message().value();
-  return bytes / (1 << 20);
-}
-
-Seconds link_time(const PricedSchedule& p) {
-  Seconds sum;
-  for (const OpId i : p.schedule->ops.ids())
-    if (moves_for_experts(p.schedule->ops[i])) sum += p.duration[i];
-  return sum;
-}
-
-// Chooses the sharding alone, by time on the links; the evaluator tells what that costs against the best of all.
+// Chooses the sharding alone, by sizes; the evaluator tells what that costs against the best of all.
 class Router final : public Planner {
  public:
   std::string_view name() const override { return "parallelism_router"; }
@@ -47,17 +21,16 @@ class Router final : public Planner {
   PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
     Contest contest(evaluate);
     const std::vector<Plan> plans = sharding_plans(task.experiment, task.base);
-    std::vector<Seconds> links;
+    std::vector<Bytes> sizes;
     std::string reason;
     for (const Plan& plan : plans) {
-      const PricedSchedule p = priced(task.experiment, plan);
-      links.push_back(link_time(p));
+      sizes.push_back(moved_size(task.experiment, plan));
       contest.propose(plan);
-      reason += fmt::format("{}{} {:.3g} ms ({:.3g} MiB)", reason.empty() ? "" : ", ", sharding_name(plan),
-                            1e3 * links.back().value(), moved_mebibytes(p));
+      reason += fmt::format("{}{} {:.3g} MiB", reason.empty() ? "" : ", ", sharding_name(plan),
+                            sizes.back().value() / (1 << 20));
     }
-    PlanChoice choice = contest.finish(name(), "on the links of a step: " + reason);
-    choice.plan = plans[static_cast<std::size_t>(std::ranges::min_element(links) - links.begin())];
+    PlanChoice choice = contest.finish(name(), "rows in one all-to-all and gathered weights of a layer: " + reason);
+    choice.plan = plans[static_cast<std::size_t>(std::ranges::min_element(sizes) - sizes.begin())];
     choice.report.runner_up.reset();  // which would be by degree
     choice.report.regret = contest.time_of(choice.plan) / contest.best_time() - 1;
     return choice;
@@ -102,18 +75,23 @@ std::string sharding_name(const Plan& plan) {
   return plan.sharding_repeats == 0 ? name : fmt::format("{} {}", name, plan.sharding_repeats);
 }
 
-Seconds link_time(const Experiment& experiment, const Plan& plan) {
-  return link_time(priced(experiment, plan));
+Bytes moved_size(const Experiment& experiment, const Plan& plan) {
+  const LayerVolumes v = layer_volumes(experiment, plan);
+  const ChunkRange all{{0, v.capacity}};
+  std::int64_t elements = v.all_to_all_elements(all);
+  if (v.weight_shards > 1) elements += v.local_experts * v.worked_parameters();
+  if (v.esp > 1) elements += v.gathered_elements(all);
+  return static_cast<double>(elements) * size_of(experiment.workload.dtype);
 }
 
-LoadLine link_line(const Experiment& experiment, const Plan& plan) {
+LoadLine size_line(const Experiment& experiment, const Plan& plan) {
   // Two factors at which no expert can be full: k f T / E <= T.
   constexpr double low = .5, high = 1;
   Experiment e = experiment;
   e.workload.capacity_factor = low;
-  const Seconds at_low = link_time(e, plan);
+  const Bytes at_low = moved_size(e, plan);
   e.workload.capacity_factor = high;
-  const Seconds per_load = (link_time(e, plan) - at_low) / (high - low);
+  const Bytes per_load = (moved_size(e, plan) - at_low) / (high - low);
   return {at_low - per_load * low, per_load};
 }
 

@@ -1,5 +1,5 @@
-// Tutel's choice between gathering weights and repeating rows (section 3.2): whatever moves least in this step. Ranks
-// keep the same shards of experts under all of them, so a change costs nothing.
+// Tutel's choice between gathering weights and repeating rows (section 3.2): whatever moves least in this step, by sizes
+// alone. Ranks keep the same shards of experts under all of them, so a change costs nothing.
 #pragma once
 #include <span>
 #include <vector>
@@ -8,12 +8,6 @@
 #include "planners/planner.hpp"
 
 namespace dovetail::planners {
-
-// Tutel's rule in bytes, of a rank and top 1: with ep_mp its rows go to all `shards` of an expert, with ep_dp they go
-// once and the expert's parameters are gathered (and their gradients scattered). True: ep_mp.
-constexpr bool repeats_rows(int shards, Bytes rows, Bytes expert_parameters) {
-  return rows * shards < rows + expert_parameters;
-}
 
 // Picks the line that is lowest at the step's load: O(strategies), nothing to learn.
 class ParallelismRouter final : public OnlinePlanner {
@@ -33,10 +27,10 @@ class ParallelismRouter final : public OnlinePlanner {
 std::vector<Plan> sharding_plans(const Experiment& experiment, const Plan& base);
 std::string sharding_name(const Plan& plan);  // "ep_mp 2"
 
-// Links of one step that sharding decides: rows exchanged, gathered and scattered, weights gathered and their
-// gradients scattered, one after another.
-Seconds link_time(const Experiment& experiment, const Plan& plan);
+// Tutel's cost of a sharding: the bytes that a rank's rows have in one all-to-all of a layer, and those of the weights
+// that it gathers (T_data, T_model) or, with ep, of the rows.
+Bytes moved_size(const Experiment& experiment, const Plan& plan);
 // The same as a line over the capacity factor.
-LoadLine link_line(const Experiment& experiment, const Plan& plan);
+LoadLine size_line(const Experiment& experiment, const Plan& plan);
 
 }  // namespace dovetail::planners

@@ -26,7 +26,7 @@ namespace {
 OnlineSettings settings(std::vector<std::string> strategies = {"1", "2", "4"}) {
   OnlineSettings s{std::move(strategies), "a model on a cluster", .5, {}};
   for (std::size_t i = 0; i < s.strategies.size(); ++i)
-    s.lines.push_back({Seconds(static_cast<double>(i)), Seconds(3 - static_cast<double>(i))});
+    s.lines.push_back({Bytes(static_cast<double>(i)), Bytes(3 - static_cast<double>(i))});
   return s;
 }
 

@@ -24,24 +24,51 @@ Experiment sharded() {
   return e;
 }
 
+// A published setting: experts in 8 / E shards on one node. Factors above E are published, but no more than all tokens
+// can go to one expert: as many times the tokens at factor 1 are the same rows.
+Experiment published(const test::ShardingSetting& s) {
+  Experiment e = test::round_numbers();
+  e.cluster.nodes = 1;
+  e.cluster.gpus_per_node = 8;
+  e.model.experts = s.experts;
+  e.model.top_k = e.workload.top_k = 1;
+  e.model.hidden = 2048;
+  e.model.expert_hidden = s.expert_hidden;
+  e.workload.sequence = static_cast<int>(s.capacity_factor) * s.tokens;
+  e.workload.capacity_factor = 1;
+  e.parallelism = {.dp = 8, .mp = 1, .ep = s.experts, .esp = 8 / s.experts, .pp = 1, .edp = 1};
+  return e;
+}
+
 }  // namespace
 
-TEST_CASE("parallelism_router makes 11 of Tutel's 11 published choices") {
+TEST_CASE("parallelism_router makes 11 of Tutel's 11 published choices, all at once and step by step") {
   for (std::size_t i = 0; i < test::tutel_table5.size(); ++i) {
     const test::ShardingSetting& s = test::tutel_table5[i];
     INFO("setting " << i);
-    const int shards = 8 / s.experts;
-    const Bytes row(4.0 * 2048), parameters = row * (2.0 * s.expert_hidden);
-    CHECK(repeats_rows(shards, row * (s.capacity_factor * s.tokens), parameters) == s.repeats_rows);
-    // The same as lines over the capacity factor, at a second per byte.
-    const Seconds rows(row.value() * s.tokens);
-    ParallelismRouter router(
-        {{"ep_dp", "ep_mp"}, "", 1, {{Seconds(parameters.value()), rows}, {Seconds(0), rows * shards}}});
-    CHECK((router.choose({s.capacity_factor}) == 1) == s.repeats_rows);
+    const Experiment e = published(s);
+    Plan gathered = test::moe_plan(), repeated = test::moe_plan();  // Tutel's P1 and P2
+    gathered.expert_sharding = ExpertSharding::EpDp;
+    repeated.expert_sharding = ExpertSharding::EpMp;
+    CHECK((moved_size(e, repeated) < moved_size(e, gathered)) == s.repeats_rows);
+    ParallelismRouter router({{"P1", "P2"}, "", 1, {size_line(e, gathered), size_line(e, repeated)}});
+    CHECK((router.choose({1}) == 1) == s.repeats_rows);
   }
-  // The first by hand: y = 2K rows of 2K elements = 4 Mi; 4 y = 16 Mi < y + 2 * 2K * 8K = 36 Mi.
-  CHECK(repeats_rows(4, Bytes(4), Bytes(32)));
-  CHECK_FALSE(repeats_rows(4, Bytes(16), Bytes(32)));  // f = 4: 64 against 48
+}
+
+TEST_CASE("what a sharding moves, by hand") {
+  // 2K rows of 2K elements are 4 Mi, 16 MiB; an expert has 2 x 2K x 8K elements, 128 MiB.
+  const Experiment e = published(test::tutel_table5.front());
+  const auto mebibytes = [&](ExpertSharding sharding, int repeats) {
+    Plan plan = test::moe_plan();
+    plan.expert_sharding = sharding;
+    plan.sharding_repeats = repeats;
+    return moved_size(e, plan).value() / (1 << 20);
+  };
+  CHECK(mebibytes(ExpertSharding::EpDp, 0) == Approx(16 + 128));
+  CHECK(mebibytes(ExpertSharding::EpMp, 4) == Approx(4 * 16));
+  CHECK(mebibytes(ExpertSharding::EpMp, 2) == Approx(2 * 16 + 128 / 2));  // each of two ranks gathers half an expert
+  CHECK(mebibytes(ExpertSharding::Ep, 0) == Approx(16 + 4 * 16));         // rows of four ranks are gathered
 }
 
 TEST_CASE("the plans that a router chooses among: every way to shard that the experiment allows") {
@@ -53,7 +80,7 @@ TEST_CASE("the plans that a router chooses among: every way to shard that the ex
   CHECK(sharding_plans(whole, test::moe_plan()) == std::vector<Plan>{test::moe_plan()});
 }
 
-TEST_CASE("the router's lines are the links' times, and cross where weights become cheaper than rows") {
+TEST_CASE("the router's lines are sizes, and cross where weights become cheaper than rows") {
   Experiment e = sharded();
   e.model.hidden = 64;
   e.model.attention.head_size = 32;
@@ -63,11 +90,11 @@ TEST_CASE("the router's lines are the links' times, and cross where weights beco
   OnlineSettings settings;
   for (const Plan& plan : plans) {
     settings.strategies.push_back(sharding_name(plan));
-    settings.lines.push_back(link_line(e, plan));
+    settings.lines.push_back(size_line(e, plan));
     for (double f : {.25, 1.0, 2.0}) {  // k f T / E is a whole number
       Experiment at = e;
       at.workload.capacity_factor = f;
-      CHECK(link_time(at, plan) / settings.lines.back().at(f) == Approx(1).epsilon(1e-9));
+      CHECK(moved_size(at, plan) / settings.lines.back().at(f) == Approx(1).epsilon(1e-9));
     }
   }
   // Gathered weights cost the same at any load; rows do not.
@@ -79,16 +106,16 @@ TEST_CASE("the router's lines are the links' times, and cross where weights beco
   CHECK_THROWS_WITH(ParallelismRouter({{"a", "b"}, "", 1, {{}}}), Catch::Contains("1 lines for 2 strategies"));
 }
 
-TEST_CASE("parallelism_router as a planner takes the least time on the links and says what that costs") {
+TEST_CASE("parallelism_router as a planner moves least and says what that costs") {
   const Experiment e = sharded();
   const Evaluator evaluate = analytic_evaluator(e);
   const PlanChoice choice = find_planner("parallelism_router").choose({e, test::moe_plan(), {}}, evaluate);
   double least = 1e300, best = 1e300;
   for (const Plan& plan : sharding_plans(e, test::moe_plan())) {
-    least = std::min(least, link_time(e, plan).value());
+    least = std::min(least, moved_size(e, plan).value());
     best = std::min(best, evaluate(plan).value());
   }
-  CHECK(link_time(e, choice.plan).value() == least);
+  CHECK(moved_size(e, choice.plan).value() == least);
   CHECK(choice.report.regret.value() == Approx(evaluate(choice.plan).value() / best - 1).margin(1e-12));
   CHECK(choice.report.evaluations == 4);
   CHECK_THAT(choice.report.reason, Catch::Contains("ep_mp 4") && Catch::Contains("MiB"));

@@ -1,5 +1,7 @@
 #include "models/schedule/builder/moe_part.hpp"
 
+#include <algorithm>
+
 #include "models/schedule/builder/chunks.hpp"
 #include "models/schedule/builder/exchange.hpp"
 #include "models/schedule/builder/norm_part.hpp"
@@ -12,20 +14,35 @@ std::size_t index(const TokenPart& part) {
   return part.chunk < 0 ? 0 : static_cast<std::size_t>(part.chunk);
 }
 
+// Fp32 elements of a gate's scratch, read off Fairseq's (fairseq/modules/moe/top2gate.py, commit 26d62ae): for each of
+// k > 1 choices its own combine weights; the mask as bytes; the places of each choice in its expert as ones and zeros,
+// 8-byte integers and the same as fp32; and in a narrower format than fp32 the combine weights once more. The mask in
+// the format of rows takes over the memory of the choices' own.
+std::int64_t scratch_elements(const StepContext& c, const LayerVolumes& v) {
+  const std::int64_t choices = v.routing_entries / v.tokens, entries = v.dense_weights();
+  const auto row = static_cast<std::int64_t>(size_of(c.experiment().workload.dtype).value());
+  const std::int64_t own = choices > 1 ? choices * 4 * entries : 0;
+  const std::int64_t places = choices * v.tokens * v.capacity * (8 + 4);
+  const std::int64_t again = row < 4 ? row * entries : 0;
+  return (std::max<std::int64_t>(own - row * entries, 0) + entries + places + again + 3) / 4;
+}
+
 // Routing of a soft gate is dense alone, of a dense encoding both, else sparse.
 TensorIds add_routing(StepContext& c, int layer, const TokenPart& part, SavedMoe& saved) {
   const LayerVolumes& v = part.volumes;
-  TensorId routing, weights, mask;
+  TensorId routing, weights, mask, scratch;
   if (v.routing_entries > 0) routing = c.fp32(TensorKind::Routing, layer, 3 * v.routing_entries, false, part.chunk);
   if (c.plan().encoding == Encoding::Dense) {
     weights = c.fp32(TensorKind::CombineWeights, layer, v.dense_weights(), false, part.chunk);
     mask = c.activation(TensorKind::RoutingMask, layer, v.dense_weights(), false, part.chunk);
+    if (c.experiment().workload.gate.token_choice())
+      scratch = c.fp32(TensorKind::GateScratch, layer, scratch_elements(c, v), false, part.chunk);
   }
   saved.routing.push_back(routing);
   saved.weights.push_back(weights);
   saved.mask.push_back(mask);
   TensorIds added;
-  for (TensorId id : {routing, weights, mask})
+  for (TensorId id : {routing, weights, mask, scratch})
     if (id >= 0) added.push_back(id);
   return added;
 }
