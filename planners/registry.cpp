@@ -18,15 +18,18 @@ const Planner& four_case();
 const Planner& four_case_slsqp();
 const Planner& granularity_search();
 const Planner& memory_reuse();
+const Planner& equation_10();
 const Planner& all_to_all_choice();
+const Planner& tutel_adaptive();
 const Planner& parallelism_router();
 const Planner& shadowing();
 const Planner& dovetail();
 
 namespace {
 
-constexpr std::array planners{fixed,        exhaustive,        four_case,          four_case_slsqp, granularity_search,
-                              memory_reuse, all_to_all_choice, parallelism_router, shadowing,       dovetail};
+constexpr std::array planners{fixed,        exhaustive,     four_case,         four_case_slsqp, granularity_search,
+                              memory_reuse, equation_10,    all_to_all_choice, tutel_adaptive,  parallelism_router,
+                              shadowing,    dovetail};
 
 }  // namespace
 

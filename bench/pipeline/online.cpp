@@ -24,6 +24,7 @@
 #include "models/question/volumes.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "planners/contest.hpp"
+#include "planners/online/bucketed_search.hpp"
 #include "planners/online/parallelism_router.hpp"
 
 namespace dovetail::bench {
@@ -31,7 +32,12 @@ namespace {
 
 using planners::OnlinePlanner;
 
-constexpr std::string_view router = "parallelism_router", buckets = "bucketed_search";
+constexpr std::string_view router = "parallelism_router";
+
+// Whether a planner chooses the all-to-all with the degree, as Tutel's does.
+bool chooses_exchange(std::string_view planner) {
+  return planner == planners::BucketRules{}.name || planner == planners::published_rules.name;
+}
 
 std::vector<OnlineStrategy> of_degrees(const std::vector<int>& degrees, const Plan& base) {
   std::vector<OnlineStrategy> strategies;
@@ -53,7 +59,7 @@ std::vector<OnlineStrategy> of_system(const Experiment& e, const System& system,
       strategies.push_back({planners::sharding_name(plan), plan});
     return strategies;
   }
-  if (planner != buckets) return of_degrees(system.planner.degrees, base);
+  if (!chooses_exchange(planner)) return of_degrees(system.planner.degrees, base);
   for (AllToAll algorithm : {AllToAll::Linear, AllToAll::TwoDimensional}) {
     Plan plan = base;
     plan.all_to_all = algorithm;

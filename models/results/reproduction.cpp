@@ -53,7 +53,8 @@ PaperSummary summary_of(const std::string& paper, const std::vector<const Reprod
       const Verdict v = verdict(value);
       ++(v == Verdict::Shown ? summary.shown : summary.targets);
       if (v == Verdict::Miss) ++summary.missed;
-      if (v == Verdict::Pass) ++(value.fitted.empty() ? summary.predicted : summary.fitted);
+      if (v == Verdict::Pass)
+        ++(value.given ? summary.given : value.fitted.empty() ? summary.predicted : summary.fitted);
       if (const auto off = relative_error(value)) errors.push_back(*off);
     }
   }

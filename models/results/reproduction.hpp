@@ -80,9 +80,10 @@ int count(const ReproducedTable& table, Verdict verdict);
 // How the tables of one paper came out.
 struct PaperSummary {
   std::string paper;
-  int targets = 0, predicted = 0, fitted = 0,
-      missed = 0;  // met without and with constants fitted to the table; not met
-  int shown = 0;   // values without a target
+  int targets = 0, missed = 0;
+  int predicted = 0, fitted = 0;  // met without and with constants fitted to their own table
+  int given = 0;                  // met by arithmetic on what the paper gives
+  int shown = 0;                  // values without a target
   int unanswered = 0;
   // |ours / published - 1| of the numbers that are neither fitted nor given, with a target or not; none: no such
   // number.

@@ -100,6 +100,10 @@ std::string describe_missing(const PlanningTask& task, const Candidate& nearest)
                      remedy(task, nearest.plan));
 }
 
+Seconds cost_of(const PlanningTask& task, const Plan& plan) {
+  return restore_cost(price_plan(task.experiment, plan), interference_of(task.experiment, plan.comm_sms));
+}
+
 // Says which strategy equation 10 picks among those that fit at the chosen degrees.
 std::string describe_paper(const PlanningTask& task, const Plan& best, const std::vector<Candidate>& fitting) {
   const Candidate* pick = nullptr;
@@ -110,8 +114,7 @@ std::string describe_paper(const PlanningTask& task, const Plan& best, const std
     same.restore = best.restore;
     same.buffers = best.buffers;
     if (same != best) continue;
-    const Seconds cost =
-        restore_cost(price_plan(task.experiment, c.plan), interference_of(task.experiment, c.plan.comm_sms));
+    const Seconds cost = cost_of(task, c.plan);
     costs += fmt::format("{}{} {:.4g}", costs.empty() ? "" : ", ", name_of(c.plan.restore), 1e3 * cost.value());
     if (pick == nullptr || cost < least) {
       pick = &c;
@@ -121,6 +124,44 @@ std::string describe_paper(const PlanningTask& task, const Plan& best, const std
   return fmt::format("equation 10 picks {}{} ({} ms)", name_of(pick->plan.restore),
                      pick->plan.restore == best.restore ? " too" : "", costs);
 }
+
+// As MPipeMoE itself: the degree by search among plans that keep what they need, then the strategy of least cost by
+// equation 10 at that degree. The evaluator tells what that costs against the best of all.
+class Equation10 final : public Planner {
+ public:
+  std::string_view name() const override { return "equation_10"; }
+
+  PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
+    PlanningTask keeping = task;
+    keeping.base.restore = Restore::Keep;
+    keeping.base.buffers = Buffers::PerChunk;
+    Contest degrees(evaluate);
+    for (const Plan& plan : degree_plans(keeping, keeping.base)) degrees.propose(plan);
+    Contest contest(evaluate);
+    std::vector<Plan> picked;
+    std::string costs;
+    if (!degrees.empty())
+      for (const Plan& base : bases(task)) {
+        Plan plan = base;
+        plan.forward_degree = degrees.best().forward_degree;
+        plan.backward_degree = degrees.best().backward_degree;
+        if (base.restore == Restore::Keep || !allowed(task, plan)) continue;
+        contest.propose(plan);
+        picked.push_back(plan);
+        costs += fmt::format("{}{} {:.4g} ms", costs.empty() ? "" : ", ", name_of(plan.restore),
+                             1e3 * cost_of(task, plan).value());
+      }
+    if (picked.empty()) {
+      contest.propose(simplest(task));
+      return contest.finish(name(), "nothing to restore", describe_restore);
+    }
+    PlanChoice choice = contest.finish(name(), "least cost by equation 10: " + costs, describe_restore);
+    choice.plan = *std::ranges::min_element(picked, {}, [&](const Plan& plan) { return cost_of(task, plan); });
+    choice.report.runner_up.reset();  // which would be by the evaluator
+    choice.report.regret = contest.time_of(choice.plan) / contest.best_time() - 1;
+    return choice;
+  }
+};
 
 class MemoryReuse final : public Planner {
  public:
@@ -150,6 +191,11 @@ class MemoryReuse final : public Planner {
 
 const Planner& memory_reuse() {
   static const MemoryReuse planner;
+  return planner;
+}
+
+const Planner& equation_10() {
+  static const Equation10 planner;
   return planner;
 }
 

@@ -19,26 +19,15 @@ constexpr double resolution = .01;  // of the bucket length
 constexpr double prior = .01;
 constexpr double steepest = 2;  // p of a part that grows with the square of the load, as attention with the sequence
 
-constexpr double noise = .05;  // of a single time, at most; 2.5 times a deviation of 2 %
-
 template <class Timings>
 bool all_tried(const Timings& timings) {
   return std::ranges::none_of(timings, [](const auto& t) { return t.count == 0; });
 }
 
-// The tried strategy that may be the best. One that was unlucky once and is close gets another chance.
-template <class Timings>
-std::size_t best(const Timings& timings) {
-  const auto least = [](const auto& t) {
-    if (t.count == 0) return std::numeric_limits<double>::infinity();
-    return t.mean() * (1 - noise / std::sqrt(static_cast<double>(t.count)));
-  };
-  return static_cast<std::size_t>(std::ranges::min_element(timings, {}, least) - timings.begin());
-}
-
 }  // namespace
 
-BucketedSearch::BucketedSearch(OnlineSettings settings) : OnlinePlanner(std::move(settings)) {
+BucketedSearch::BucketedSearch(OnlineSettings settings, BucketRules rules)
+    : OnlinePlanner(std::move(settings)), rules_(rules) {
   const double length = this->settings().bucket_length;
   if (!(length > 0) || !std::isfinite(length))
     throw InputError(fmt::format("bucket length {}, expected a number above 0", length));
@@ -53,7 +42,17 @@ std::int64_t BucketedSearch::key(double load) const {
   return std::llround(steps);
 }
 
+// The tried strategy that may be the best. One that was unlucky once and is close gets another chance.
+std::size_t BucketedSearch::best(const Timings& timings) const {
+  const auto least = [this](const Timing& t) {
+    if (t.count == 0) return std::numeric_limits<double>::infinity();
+    return t.mean() * (1 - rules_.noise / std::sqrt(static_cast<double>(t.count)));
+  };
+  return static_cast<std::size_t>(std::ranges::min_element(timings, {}, least) - timings.begin());
+}
+
 double BucketedSearch::growth() const {
+  if (!rules_.learns_growth) return 1;
   double xy = prior, xx = prior;
   for (const Growth& g : growth_) {
     if (g.n == 0) continue;
@@ -71,11 +70,12 @@ const BucketedSearch::Timings* BucketedSearch::bucket_of(double load) const {
 }
 
 bool BucketedSearch::hopeless(std::size_t strategy, double load) const {
+  if (!rules_.skips_hopeless) return false;
   return std::ranges::any_of(buckets_, [&](const auto& entry) {
     const auto& [lowest, timings] = entry;
     if (timings[strategy].count == 0) return false;
     const double ratio = timings[strategy].mean() / timings[best(timings)].mean();
-    return ratio > (1 + noise) * std::max(load / lowest, lowest / load);
+    return ratio > (1 + rules_.noise) * std::max(load / lowest, lowest / load);
   });
 }
 
@@ -140,7 +140,7 @@ void BucketedSearch::write(Json& state) const {
 }
 
 void BucketedSearch::read(const JsonReader& state) {
-  BucketedSearch read(settings());
+  BucketedSearch read(settings(), rules_);
   const std::size_t count = strategies().size();
   const auto elements = [](const JsonReader& json, std::size_t size) {
     const std::vector<JsonReader> list = json.elements();

@@ -24,10 +24,19 @@ namespace dovetail::planners {
 //
 // choose: O(1) for a load where all was tried, O(log buckets) for another, O(buckets) while there is something to try.
 // report: O(1), O(N log N) for the first at a load. Each is multiplied by the number of strategies.
+// The planner tutel_search is the same without these three changes: Algorithm 2 as it is published.
+struct BucketRules {
+  std::string_view name = "bucketed_search";
+  double noise = .05;            // of a single time, at most; 2.5 times a deviation of 2 %
+  bool learns_growth = true;     // p; else 1
+  bool skips_hopeless = true;    // strategies that cannot be the best
+};
+inline constexpr BucketRules published_rules{"tutel_search", 0, false, false};
+
 class BucketedSearch final : public OnlinePlanner {
  public:
-  explicit BucketedSearch(OnlineSettings settings);
-  std::string_view name() const override { return "bucketed_search"; }
+  explicit BucketedSearch(OnlineSettings settings, BucketRules rules = {});
+  std::string_view name() const override { return rules_.name; }
 
   std::size_t buckets() const { return buckets_.size(); }
   double growth() const;  // p
@@ -55,10 +64,12 @@ class BucketedSearch final : public OnlinePlanner {
 
   std::int64_t key(double load) const;
   const Timings* bucket_of(double load) const;
+  std::size_t best(const Timings& timings) const;
   bool hopeless(std::size_t strategy, double load) const;
   void pool(Timings& bucket, double lowest, const Tried& tried) const;
   void rebuild();
 
+  BucketRules rules_;
   std::unordered_map<std::int64_t, Tried> tried_;  // by key
   std::map<double, Timings> buckets_;              // by lowest load
   std::vector<Growth> growth_;                     // by strategy

@@ -22,7 +22,12 @@ std::unique_ptr<OnlinePlanner> make(OnlineSettings settings) {
   return std::make_unique<Type>(std::move(settings));
 }
 
-constexpr std::array<std::pair<std::string_view, Make>, 3> table{{{"bucketed_search", make<BucketedSearch>},
+std::unique_ptr<OnlinePlanner> make_published(OnlineSettings settings) {
+  return std::make_unique<BucketedSearch>(std::move(settings), published_rules);
+}
+
+constexpr std::array<std::pair<std::string_view, Make>, 4> table{{{"bucketed_search", make<BucketedSearch>},
+                                                                  {published_rules.name, make_published},
                                                                   {"granularity_search", make<GranularitySearch>},
                                                                   {"parallelism_router", make<ParallelismRouter>}}};
 

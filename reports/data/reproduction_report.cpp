@@ -72,6 +72,7 @@ Json summary_json(const Reproduction& reproduction) {
                          {"targets", s.targets},
                          {"predicted", s.predicted},
                          {"fitted", s.fitted},
+                         {"given", s.given},
                          {"missed", s.missed},
                          {"shown", s.shown},
                          {"unanswered", s.unanswered},
@@ -189,7 +190,7 @@ void write_csv(std::ostream& out, const Reproduction& reproduction) {
 
 std::vector<std::string> cells_of(const PaperSummary& s) {
   std::vector<std::string> cells;
-  for (const int count : {s.targets, s.predicted, s.fitted, s.missed, s.shown, s.unanswered})
+  for (const int count : {s.targets, s.predicted, s.fitted, s.given, s.missed, s.shown, s.unanswered})
     cells.push_back(std::to_string(count));
   for (const std::optional<double> off : {s.mean_error, s.median_error})
     cells.push_back(off ? fixed(100 * *off, 1) + " %" : "-");

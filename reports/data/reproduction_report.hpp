@@ -26,11 +26,12 @@ ReproducedCells cells_of(const ReproducedValue& value);
 std::string describe_verdicts(const Reproduction& reproduction);
 
 // The summary by paper as people read it: a heading for each column, and the cells of each paper.
-inline constexpr std::array summary_headings{"targets", "predicted",  "fitted",     "missed",
+inline constexpr std::array summary_headings{"targets", "predicted",  "fitted",     "given",       "missed",
                                              "shown",   "unanswered", "mean error", "median error"};
 std::vector<std::string> cells_of(const PaperSummary& summary);
 inline constexpr const char* summary_legend =
-    "predicted: targets met without a constant fitted to their own table; fitted: with one. Errors are |ours / "
+    "predicted: targets met without a constant fitted to their own table; fitted: with one; given: by "
+    "arithmetic on numbers of the paper. Errors are |ours / "
     "published - 1| of all numbers that are neither fitted nor given, with a target or not; gains of few percent make "
     "their mean large.";
 // Constants of several tables: "contention, c = 0.58 in FILE: fitted to fsmoe-table5, used by fsmoe-fig7 and
