@@ -27,8 +27,8 @@ const Planner& dovetail();
 
 namespace {
 
-constexpr std::array planners{fixed,        exhaustive,     four_case,         four_case_slsqp, granularity_search,
-                              memory_reuse, equation_10,    all_to_all_choice, tutel_adaptive,  parallelism_router,
+constexpr std::array planners{fixed,        exhaustive,  four_case,         four_case_slsqp, granularity_search,
+                              memory_reuse, equation_10, all_to_all_choice, tutel_adaptive,  parallelism_router,
                               shadowing,    dovetail};
 
 }  // namespace

@@ -117,6 +117,32 @@ void compare(const Experiment& e, Plan plan, std::span<const int> degrees, Diffe
 
 }  // namespace
 
+Recomputed mpipemoe_fig2(const JsonReader& settings, FilesRead& files) {
+  Recomputed result;
+  for (const MpipemoeLayer& layer : mpipemoe_layers(settings, files)) {
+    const Schedule s = build_schedule(layer.experiment, Plan{});
+    const double rows = activation_elements(s) + sequential_buffer(s);
+    result.values[layer.name] = 100 * rows / (rows + model_states(s));
+  }
+  return result;
+}
+
+Recomputed mpipemoe_fig3(const JsonReader& settings, FilesRead& files) {
+  const Experiment e = read_experiment(settings.at("experiment"), files);
+  Recomputed result;
+  for (const Interference& pair : e.calibration->interference) {
+    if (pair.b == InterferenceClass::Inter && pair.a == InterferenceClass::Compute) {
+      result.values["communication beside computation"] = pair.b_speed;
+      result.values["computation beside communication"] = pair.a_speed;
+    }
+    if (pair.a == InterferenceClass::Inter && pair.b == InterferenceClass::Copy) {
+      result.values["communication beside copies"] = pair.a_speed;
+      result.values["copies beside communication"] = pair.b_speed;
+    }
+  }
+  return result;
+}
+
 Recomputed mpipemoe_memory(const JsonReader& settings, FilesRead& files) {
   const System mpipemoe = load_system("mpipemoe", files), fastmoe = load_system("fastmoe", files);
   const std::vector<int> degrees = read_integer_axis(settings.at("degrees"));

@@ -25,4 +25,14 @@ std::vector<MpipemoeLayer> mpipemoe_layers(const JsonReader& settings, FilesRead
   return layers;
 }
 
+// The calibration with fp32 products at this rate, whatever their shape.
+Calibration without_tensor_cores(Calibration calibration, double tflops) {
+  std::erase_if(calibration.tables, [](const KernelTable& table) {
+    return table.kind() == KernelKind::Gemm && table.dtype() == DType::Fp32;
+  });
+  for (GemmCost& cost : calibration.gemms)
+    if (cost.dtype == DType::Fp32) cost.beta = SecondsPerFlop(1 / (tflops * 1e12));
+  return calibration;
+}
+
 }  // namespace dovetail::bench

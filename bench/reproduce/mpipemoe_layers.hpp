@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bench/reproduce/moe_layer.hpp"
+#include "models/price/calibration.hpp"
 
 namespace dovetail::bench {
 
@@ -16,5 +17,8 @@ struct MpipemoeLayer {
 // cluster.
 std::vector<MpipemoeLayer> mpipemoe_layers(const JsonReader& settings, FilesRead& files);
 Experiment mpipemoe_layer(const Experiment& base, const std::string& model, int tokens, FilesRead& files);
+
+// The calibration with fp32 products at this rate, whatever their shape.
+Calibration without_tensor_cores(Calibration calibration, double tflops);
 
 }  // namespace dovetail::bench

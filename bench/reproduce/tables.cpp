@@ -35,6 +35,8 @@ constexpr std::array entries{
     Entry{"tutel-layout", tutel_layout},
     Entry{"tutel-fig22", tutel_fig22},
     Entry{"tutel-fig23", tutel_fig23},
+    Entry{"mpipemoe-fig2", mpipemoe_fig2},
+    Entry{"mpipemoe-fig3", mpipemoe_fig3},
     Entry{"mpipemoe-memory", mpipemoe_memory},
     Entry{"mpipemoe-fig8", mpipemoe_fig8},
     Entry{"mpipemoe-fig9-11", mpipemoe_fig9_11},

@@ -32,6 +32,8 @@ Recomputed tutel_2dh(const JsonReader& settings, FilesRead& files);
 Recomputed tutel_layout(const JsonReader& settings, FilesRead& files);
 Recomputed tutel_fig22(const JsonReader& settings, FilesRead& files);
 Recomputed tutel_fig23(const JsonReader& settings, FilesRead& files);
+Recomputed mpipemoe_fig2(const JsonReader& settings, FilesRead& files);
+Recomputed mpipemoe_fig3(const JsonReader& settings, FilesRead& files);
 Recomputed mpipemoe_memory(const JsonReader& settings, FilesRead& files);
 Recomputed mpipemoe_fig8(const JsonReader& settings, FilesRead& files);
 Recomputed mpipemoe_fig9_11(const JsonReader& settings, FilesRead& files);

@@ -262,7 +262,8 @@ constexpr std::array table{
          .type = choice<&Plan::buffers>(
              buffers_names, {{Buffers::PerChunk, "Every chunk has its own memory."},
                              {Buffers::Single, "All chunks share the memory of one chunk."},
-                             {Buffers::Double, "All chunks share the memory of two chunks (hidden rows: of one)."}}),
+                             {Buffers::Double, "All chunks share the memory of two chunks (hidden rows: of one)."},
+                             {Buffers::DoubleHidden, "All chunks share the memory of two chunks, hidden rows too."}}),
          .group = Memory,
          .search = Together,
          .holds_rows = true,

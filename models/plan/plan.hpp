@@ -71,12 +71,18 @@ constexpr bool offloads_hidden(Restore r) {
   return r == Restore::S1 || r == Restore::S2;
 }
 
-enum class Buffers { PerChunk, Single, Double };
-inline constexpr Names<Buffers, 3> buffers_names{
-    {{"per_chunk", Buffers::PerChunk}, {"single", Buffers::Single}, {"double", Buffers::Double}}};
+enum class Buffers { PerChunk, Single, Double, DoubleHidden };
+inline constexpr Names<Buffers, 4> buffers_names{{{"per_chunk", Buffers::PerChunk},
+                                                  {"single", Buffers::Single},
+                                                  {"double", Buffers::Double},
+                                                  {"double_hidden", Buffers::DoubleHidden}}};
 // How many chunks' rows have buffers; those after them take over their memory. 0: as many as there are chunks.
 constexpr int ring_depth(Buffers b) {
   return b == Buffers::PerChunk ? 0 : b == Buffers::Single ? 1 : 2;
+}
+// The same of hidden rows.
+constexpr int hidden_ring_depth(Buffers b) {
+  return b == Buffers::PerChunk ? 0 : b == Buffers::DoubleHidden ? 2 : 1;
 }
 
 enum class ExpertSharding { Ep, EpDp, EpMp };

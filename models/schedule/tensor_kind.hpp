@@ -123,7 +123,8 @@ inline constexpr auto tensor_table = std::to_array<TensorEntry>({
     {TensorKind::CombineWeights, "combine_weights", "(T, E, C)", "dense encoding: the score of a token in a slot, or 0",
      true},
     {TensorKind::GateScratch, "gate_scratch", "",
-     "dense encoding: what a gate of published code makes on the way to `combine_weights` and frees again; nothing here "
+     "dense encoding: what a gate of published code makes on the way to `combine_weights` and frees again; nothing "
+     "here "
      "works on it",
      true},
     {TensorKind::Compressed, "compressed", "",

@@ -1,5 +1,5 @@
-// All that Tutel adapts while it trains, at its best: linear or two-dimensional all-to-alls, the degree, and how experts
-// that several ranks share meet their rows (sections 3.2 to 3.4).
+// All that Tutel adapts while it trains, at its best: linear or two-dimensional all-to-alls, the degree, and how
+// experts that several ranks share meet their rows (sections 3.2 to 3.4).
 #include <fmt/format.h>
 
 #include "models/base/names.hpp"

@@ -27,9 +27,9 @@ namespace dovetail::planners {
 // The planner tutel_search is the same without these three changes: Algorithm 2 as it is published.
 struct BucketRules {
   std::string_view name = "bucketed_search";
-  double noise = .05;            // of a single time, at most; 2.5 times a deviation of 2 %
-  bool learns_growth = true;     // p; else 1
-  bool skips_hopeless = true;    // strategies that cannot be the best
+  double noise = .05;          // of a single time, at most; 2.5 times a deviation of 2 %
+  bool learns_growth = true;   // p; else 1
+  bool skips_hopeless = true;  // strategies that cannot be the best
 };
 inline constexpr BucketRules published_rules{"tutel_search", 0, false, false};
 

@@ -1,5 +1,5 @@
-// Tutel's choice between gathering weights and repeating rows (section 3.2): whatever moves least in this step, by sizes
-// alone. Ranks keep the same shards of experts under all of them, so a change costs nothing.
+// Tutel's choice between gathering weights and repeating rows (section 3.2): whatever moves least in this step, by
+// sizes alone. Ranks keep the same shards of experts under all of them, so a change costs nothing.
 #pragma once
 #include <span>
 #include <vector>

@@ -35,7 +35,7 @@ class ExpertPass {
         unpacked_(ring(exchanges(c))),
         scattered_(ring(exchanges(c))),
         packed_(ring(exchanges(c))),
-        hidden_(std::min(1, ring_depth(c.plan().buffers))) {}
+        hidden_(hidden_ring_depth(c.plan().buffers)) {}
 
   int degree() const { return static_cast<int>(chunks_.size()); }
 

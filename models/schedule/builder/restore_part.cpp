@@ -47,7 +47,7 @@ Restoration::Restoration(StepContext& c, int layer, const SavedExperts& saved, O
       sent_{Ring(ring_depth(c.plan().buffers)), Ring(ring_depth(c.plan().buffers))},
       input_(ring_depth(c.plan().buffers)),
       unpacked_(ring_depth(c.plan().buffers)),
-      hidden_(std::min(1, ring_depth(c.plan().buffers))),
+      hidden_(hidden_ring_depth(c.plan().buffers)),
       layer_(layer),
       forward_(chunks_of(c, Phase::Forward, layer)),
       backward_(chunks_of(c, Phase::Backward, layer)),
