@@ -73,6 +73,41 @@ TEST_CASE("results as JSON follow the schema") {
   CHECK_THROWS_WITH(validate(JsonFile::wrap(broken, "result"), load_schema("reproduction")), Contains("nearly"));
 }
 
+TEST_CASE("a summary by paper: what is predicted, fitted, given and missed, and the errors of what is predicted") {
+  const auto value = [](double published, double ours, std::vector<std::string> fitted = {}, bool given = false) {
+    ReproducedValue v;
+    v.published = published;
+    v.ours = ours;
+    v.target = {TargetKind::Relative, .1};
+    v.fitted = std::move(fitted);
+    v.given = given;
+    return v;
+  };
+  Reproduction r;
+  ReproducedTable& a = r.tables.emplace_back();
+  a.source = "A (2020), table 1";
+  a.values = {value(10, 10.5), value(10, 13), value(10, 10, {"c"}), value(10, 10, {}, true)};
+  a.unanswered = {{"figure 1", "it has no numbers"}};
+  ReproducedTable& b = r.tables.emplace_back();
+  b.source = "B (2021), table 2";
+  b.values = {value(10, 9.5)};
+  b.values.front().target = {};
+  const std::vector<PaperSummary> papers = summarise(r);
+  REQUIRE(papers.size() == 3);
+  CHECK(papers[0].paper == "A");
+  CHECK(papers[0].targets == 4);
+  CHECK(papers[0].predicted == 1);
+  CHECK(papers[0].fitted == 1);
+  CHECK(papers[0].given == 1);
+  CHECK(papers[0].missed == 1);
+  CHECK(papers[0].unanswered == 1);
+  CHECK(papers[0].mean_error.value() == Approx((.05 + .3) / 2));
+  CHECK(papers[1].shown == 1);
+  CHECK(papers[2].paper == "all");
+  CHECK(papers[2].mean_error.value() == Approx((.05 + .3 + .05) / 3));
+  CHECK(papers[2].median_error.value() == Approx(.05));
+}
+
 TEST_CASE("results as CSV have a line for each value, as a page a section for each table") {
   const Reproduction reproduction = cheap_tables();
   std::ostringstream csv, page;
@@ -81,7 +116,7 @@ TEST_CASE("results as CSV have a line for each value, as a page a section for ea
   std::size_t values = 0;
   for (const ReproducedTable& table : reproduction.tables) values += table.values.size();
   CHECK(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) == values + 1);
-  CHECK_THAT(text, Contains("fsmoe-table2,\"A, Mixtral-7B: all-reduce\",ms,26.45,"));
+  CHECK_THAT(text, Contains("fsmoe-table2,\"A, Mixtral-7B backward: all-reduce\",ms,26.45,"));
   reports::write_html(page, reproduction);
   for (const ReproducedTable& table : reproduction.tables)
     CHECK_THAT(page.str(), Contains("<section id=\"" + table.id));

@@ -3,15 +3,22 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
 namespace dovetail::test {
 
+std::filesystem::path golden_file(const std::string& name) {
+  return std::filesystem::path(DOVETAIL_GOLDEN) / name;
+}
+
+bool approves_now() {
+  return std::getenv("DOVETAIL_UPDATE_GOLDEN") != nullptr;
+}
+
 std::string golden_difference(const std::string& name, const std::string& text) {
-  const std::filesystem::path path = std::filesystem::path(DOVETAIL_GOLDEN) / name;
-  if (std::getenv("DOVETAIL_UPDATE_GOLDEN") != nullptr) {
+  const std::filesystem::path path = golden_file(name);
+  if (approves_now()) {
     std::filesystem::create_directories(path.parent_path());
     std::ofstream(path, std::ios::binary) << text;
   }
