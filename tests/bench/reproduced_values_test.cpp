@@ -1,10 +1,11 @@
 // Every value of every published table: ours as approved (tests/golden/reproduce, by paper), so that a change of the
 // model is seen; the published ones as a second transcription of the papers has them, made without sight of the first.
-#include <catch2/catch.hpp>
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "bench/reproduce/published.hpp"
 #include "bench/reproduce/tables.hpp"
@@ -87,11 +88,14 @@ TEST_CASE("values of every row of Zero Bubble's table") {
 // closed form, which has no numbers, were transcribed once.
 TEST_CASE("published values are those of a second transcription") {
   const Json second = read("transcription");
+  const std::set<std::string> once{"zero-bubble-table5", "ampipe-appendix-c"};
   FilesRead files;
   std::size_t found = 0, transcribed = 0;
-  for (const auto& [id, values] : second["tables"].items()) {
-    const Json readings = second["readings"].value(id, Json::array());
-    transcribed += values.size();
+  for (const auto& [id, values] : second["tables"].items()) transcribed += values.size();
+  for (const std::string& id : reproduced_ids()) {
+    if (once.contains(id)) continue;
+    const Json values = second["tables"].value(id, Json::object());
+    const auto readings = second["readings"].value(id, std::vector<std::string>());
     for (const ReproducedValue& value : PublishedTable(id, files).table().values) {
       if (!value.published || std::ranges::find(readings, value.name) != readings.end()) continue;
       INFO(id << ": " << value.name);
@@ -101,8 +105,4 @@ TEST_CASE("published values are those of a second transcription") {
     }
   }
   CHECK(found == transcribed);
-  for (const std::string& id : reproduced_ids())
-    CHECK((second["tables"].contains(id) || std::ranges::none_of(PublishedTable(id, files).table().values, [](const ReproducedValue& v) {
-             return v.published.has_value();
-           }) || id == "zero-bubble-table5" || id == "ampipe-appendix-c"));
 }
