@@ -15,7 +15,8 @@ namespace {
 std::set<std::string> missed(const std::string& id) {
   FilesRead files;
   std::set<std::string> names;
-  for (const ReproducedValue& value : reproduce_table(id, files).values)
+  const ReproducedTable table = reproduce_table(id, files);
+  for (const ReproducedValue& value : table.values)
     if (verdict(value) == Verdict::Miss) names.insert(value.name);
   return names;
 }

@@ -43,7 +43,8 @@ Json ours_of(const std::string& paper) {
   Json tables = Json::object();
   for (const std::string& id : reproduced_ids()) {
     if (!id.starts_with(paper)) continue;
-    for (const ReproducedValue& value : reproduce_table(id, files).values) tables[id][value.name] = json(value.ours);
+    const ReproducedTable table = reproduce_table(id, files);
+    for (const ReproducedValue& value : table.values) tables[id][value.name] = json(value.ours);
   }
   return tables;
 }
@@ -96,7 +97,8 @@ TEST_CASE("published values are those of a second transcription") {
     if (once.contains(id)) continue;
     const Json values = second["tables"].value(id, Json::object());
     const auto readings = second["readings"].value(id, std::vector<std::string>());
-    for (const ReproducedValue& value : PublishedTable(id, files).table().values) {
+    const PublishedTable published(id, files);
+    for (const ReproducedValue& value : published.table().values) {
       if (!value.published || std::ranges::find(readings, value.name) != readings.end()) continue;
       INFO(id << ": " << value.name);
       ++found;
