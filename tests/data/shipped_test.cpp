@@ -156,13 +156,18 @@ TEST_CASE("The five systems of FSMoE differ in the knobs that the paper says") {
   FilesRead files;
   CHECK(load_system("deepspeed_moe", files).plan == Plan{});
   CHECK(load_system("deepspeed_moe", files).planner.name == "fixed");
-  const System tutel = load_system("tutel", files), improved = load_system("tutel_improved", files);
+  const System tutel = load_system("tutel", files), pipemoe = load_system("pipemoe", files),
+               improved = load_system("tutel_improved", files);
   CHECK(tutel.plan.scope == Scope::Moe);
   CHECK(tutel.planner.tie_degrees);
   CHECK(tutel.planner.degrees == std::vector<int>{1, 2, 4, 8});
   Plan plan = tutel.plan;
+  CHECK(pipemoe.plan == plan);
+  // The baselines reduce gradients beside all that is not MoE, model-parallel collectives included.
+  plan.comm_streams = CommStreams::MpApart;
   plan.grad_sync = GradSync::WithDense;
   CHECK(improved.plan == plan);
+  CHECK(improved.planner.degrees == pipemoe.planner.degrees);
   plan.grad_sync = GradSync::Partitioned;
   const System alone = load_system("fsmoe_no_iio", files), fsmoe = load_system("fsmoe", files);
   CHECK(alone.plan == plan);
