@@ -1,6 +1,7 @@
 // dovetail reproduce: published tables of the papers, recomputed and put beside the published numbers.
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <iostream>
 #include <memory>
 
@@ -33,16 +34,18 @@ struct ReproduceOptions : Options {
   bool list = false, strict = false;
 };
 
-void list_tables() {
+std::string list_of_tables() {
   FilesRead files;
-  for (const std::string& id : reproduced_ids()) fmt::print("{:<20}{}\n", id, describe_table(id, files));
+  std::string list;
+  for (const std::string& id : reproduced_ids()) list += fmt::format("{:<20}{}\n", id, describe_table(id, files));
+  return list;
 }
 
 Exit reproduce(const ReproduceOptions& options, const std::vector<std::string>& command_line) {
   check_options(options);
   stop_after(options.timeout);
   if (options.list) {
-    list_tables();
+    std::fputs(list_of_tables().c_str(), stdout);  // main() finds out whether it could be written
     return Exit::Ok;
   }
   const std::vector<std::string> ids = options.ids.empty() ? reproduced_ids() : options.ids;

@@ -25,7 +25,7 @@ double block_seconds(const Experiment& experiment, const Plan& plan) {
   return analytic_makespan(without_cost_of(price_plan(experiment, plan), ends_step), scratch).value();
 }
 
-Plan in_degree(Plan plan, int degree) {
+Plan with_degree(Plan plan, int degree) {
   plan.forward_degree = plan.backward_degree = degree;
   return plan;
 }
@@ -83,8 +83,8 @@ Case run_case(const Experiment& e, const System& baseline, const System& system,
     expected += pass.expected(system.plan.forward_degree);
   }
   for (int degree : degrees) {
-    best = std::min(best, block_seconds(e, in_degree(system.plan, degree)));
-    rivals = std::min(rivals, block_seconds(e, in_degree(rival.plan, degree)));
+    best = std::min(best, block_seconds(e, with_degree(system.plan, degree)));
+    rivals = std::min(rivals, block_seconds(e, with_degree(rival.plan, degree)));
   }
   return {base.feasible && chunked.feasible,
           100 * (before / own - 1),

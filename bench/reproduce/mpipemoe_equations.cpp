@@ -9,6 +9,7 @@
 #include "bench/reproduce/mpipemoe_layers.hpp"
 #include "bench/reproduce/tables.hpp"
 #include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
 #include "models/time/blocks.hpp"
 
 namespace dovetail::bench {

@@ -6,6 +6,7 @@
 #include "bench/reproduce/mpipemoe_layers.hpp"
 #include "bench/reproduce/support.hpp"
 #include "bench/reproduce/tables.hpp"
+#include "models/price/calibration.hpp"
 
 namespace dovetail::bench {
 namespace {

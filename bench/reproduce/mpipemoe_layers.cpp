@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "models/price/calibration.hpp"
+
 namespace dovetail::bench {
 
 Experiment mpipemoe_layer(const Experiment& base, const std::string& model, int tokens, FilesRead& files) {

@@ -4,7 +4,10 @@
 #include <vector>
 
 #include "bench/reproduce/moe_layer.hpp"
-#include "models/price/calibration.hpp"
+
+namespace dovetail {
+struct Calibration;
+}
 
 namespace dovetail::bench {
 

@@ -7,6 +7,7 @@
 #include "bench/reproduce/mpipemoe_layers.hpp"
 #include "bench/reproduce/tables.hpp"
 #include "models/base/names.hpp"
+#include "models/price/calibration.hpp"
 
 namespace dovetail::bench {
 namespace {

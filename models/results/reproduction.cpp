@@ -35,7 +35,7 @@ std::string paper_of(const ReproducedTable& table) {
   return table.source.substr(0, table.source.find(" ("));
 }
 
-// Of values that say something about the model.
+// None where a value says nothing about the model.
 std::optional<double> relative_error(const ReproducedValue& value) {
   const double* ours = std::get_if<double>(&value.ours);
   const double* published = number_in(value.published);

@@ -57,7 +57,7 @@ struct SharedConstant {
   std::string name, value, from, file;
 };
 
-// What the table has and no model of ours can say.
+// Numbers or statements of the table that no model of ours can make.
 struct Unanswered {
   std::string what, why;
 };

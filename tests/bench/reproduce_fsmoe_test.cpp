@@ -41,7 +41,7 @@ TEST_CASE("FSMoE's table 2 by the published costs") {
   // k f B L M / 8 = 2 x 4096 x 4096 / 8 elements in each of two; 171 rows for each of 6 experts are 1026, not 1024.
   const double elements = 1026. * 4096, sequence = 4. * 1024 * 4096;
   CHECK(ours("A, Mixtral-7B forward: all-to-all") == Approx(2 * (.28746 + 2.3201e-6 * elements)).epsilon(1e-4));
-  // That of the experts, of 8 ranks' rows, and that of model parallelism, of all 4 x 1024 tokens.
+  // One of the experts, of 8 ranks' rows, and one of model parallelism, of all 4 x 1024 tokens.
   CHECK(ours("A, Mixtral-7B forward: all-gather") ==
         Approx(2 * .33789 + 2.3478e-7 * (8 * elements + sequence)).epsilon(1e-4));
   CHECK(ours("A, Mixtral-7B backward: reduce-scatter") ==

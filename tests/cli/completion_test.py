@@ -9,7 +9,7 @@ CASES = [
     (["simulate", "--clu"], {"--cluster"}),
     (["compare", "--cluster", "fsmoe-"], {"fsmoe-testbed-a", "fsmoe-testbed-b", "fsmoe-testbed-b-links"}),
     (["plan", "--model", "mix"], {"mixtral-8x7b", "mixtral-8x22b"}),
-    (["simulate", "--system", "tutel"], {"tutel", "tutel_2dh", "tutel_improved"}),
+    (["simulate", "--system", "tutel"], {"tutel", "tutel_2dh", "tutel_adaptive", "tutel_improved"}),
     (["compare", "--format", ""], {"table", "json", "csv"}),
     (["run", "--device", "h"], {"host"}),
     (["simulate", "--set", "plan.host"], {"plan.host_sync="}),

@@ -56,7 +56,8 @@ class TracedStep {
       if (op.kind == OpKind::StageReceive) continue;  // its sender writes
       for (const bool writes : {false, true})
         for (TensorId id : writes ? schedule_->writes_of(op) : schedule_->reads_of(op))
-          if (!touches(static_cast<std::int32_t>(i), id, writes))
+          if (schedule_->tensors[id].kind != TensorKind::GateScratch &&  // memory of published code alone
+              !touches(static_cast<std::int32_t>(i), id, writes))
             names.push_back(to_string(op) + (writes ? " writes " : " reads ") + std::to_string(id));
     }
     return names;

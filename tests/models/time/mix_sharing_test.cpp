@@ -70,9 +70,12 @@ TEST_CASE("Random schedules that share: the same times as by following every rat
   }
 }
 
-TEST_CASE("Plans under a shipped calibration: the same times as by following every rate") {
+TEST_CASE("Plans under the interference of a shipped calibration: the same times as by following every rate") {
+  FilesRead files;
+  const std::vector<Interference> interference = load_calibration("dgx-h100", files).interference;
   for (const char* stages : {"parallelism.pp=1", "parallelism.pp=4"}) {
-    const Experiment e = shipped({"workload.layers=4", "workload.batch=4", stages});
+    Experiment e = shipped({"workload.layers=4", "workload.batch=4", stages});
+    e.calibration.edit().interference = interference;
     for (const CommStreams streams : {CommStreams::One, CommStreams::InterIntra}) {
       Plan plan;
       plan.scope = Scope::Moe;
