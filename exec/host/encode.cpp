@@ -114,12 +114,11 @@ void decode_forward(const LayerShape& shape, Matrix<const Scalar> moe_input, con
 }
 
 template <class Scalar>
-void decode_backward(const LayerShape& shape, std::span<const Matrix<const Scalar>> gradients, const Scalar* routing,
-                     std::span<const Chunk<const Scalar>> combined, Matrix<Scalar> output_gradient,
-                     Scalar* score_gradient, std::span<const Chunk<Scalar>> d_combined) {
+void decode_backward(const LayerShape& shape, Matrix<const Scalar> output_gradient, const Scalar* routing,
+                     std::span<const Chunk<const Scalar>> combined, Scalar* score_gradient,
+                     std::span<const Chunk<Scalar>> d_combined) {
   const std::int64_t hidden = shape.hidden;
   const ScoresAt scores_at = score_gradient != nullptr ? ScoresAt::Decode : ScoresAt::Experts;
-  add_up(gradients, output_gradient);
   clear(shape, d_combined);
   if (scores_at == ScoresAt::Decode) std::fill_n(score_gradient, shape.routing_entries(), Scalar(0));
   for_each_routed(shape, routing, [&](std::int64_t i, const auto& choice) {
@@ -155,11 +154,9 @@ template void decode_forward<float>(const LayerShape&, Matrix<const float>, cons
                                     std::span<const Chunk<const float>>, Matrix<float>);
 template void decode_forward<double>(const LayerShape&, Matrix<const double>, const double*, ScoresAt,
                                      std::span<const Chunk<const double>>, Matrix<double>);
-template void decode_backward<float>(const LayerShape&, std::span<const Matrix<const float>>, const float*,
-                                     std::span<const Chunk<const float>>, Matrix<float>, float*,
-                                     std::span<const Chunk<float>>);
-template void decode_backward<double>(const LayerShape&, std::span<const Matrix<const double>>, const double*,
-                                      std::span<const Chunk<const double>>, Matrix<double>, double*,
-                                      std::span<const Chunk<double>>);
+template void decode_backward<float>(const LayerShape&, Matrix<const float>, const float*,
+                                     std::span<const Chunk<const float>>, float*, std::span<const Chunk<float>>);
+template void decode_backward<double>(const LayerShape&, Matrix<const double>, const double*,
+                                      std::span<const Chunk<const double>>, double*, std::span<const Chunk<double>>);
 
 }  // namespace dovetail::exec
