@@ -51,7 +51,7 @@ class DeviceTarget final : public RunTarget {
     return value;
   }
   void require_possible() const override {
-    require_device_ops(*priced_.schedule);
+    require_device_ops(e_, *priced_.schedule);
     if (emulates() && e_.parallelism.pp > 1)
       throw InputError(
           "--emulate-links on one GPU: it stands for one rank, which in a pipeline waits for the other stages");

@@ -20,7 +20,7 @@ FOLDERS = {
 
 # The layers inside a folder, lowest first: each may include itself and those below it.
 LAYERS = {
-    "models": ["base", "question", "plan", "schedule", "network", "price", "time", "results", "files"],
+    "models": ["base", "extend", "question", "plan", "schedule", "network", "price", "time", "results", "files"],
     "reports": ["sections", "text", "data", "page"],
 }
 
