@@ -28,8 +28,7 @@ Routing own_choices(const LayerShape& s, const TokenPlace& place, Matrix<const d
   Routing routing;
   for (const std::int32_t expert : experts) {
     if (expert < 0 || expert >= s.experts)
-      throw InputError(
-          fmt::format("gate {}: chose expert {}, expected 0 to {}", gate.name(), expert, s.experts - 1));
+      throw InputError(fmt::format("gate {}: chose expert {}, expected 0 to {}", gate.name(), expert, s.experts - 1));
     const auto token = static_cast<std::int64_t>(routing.size()) / s.top_k;
     routing.push_back({static_cast<std::int32_t>(token), expert});
   }

@@ -84,8 +84,8 @@ void custom_decode_backward(const LayerShape& s, Matrix<const Scalar> output_gra
                             std::span<const Chunk<Scalar>> d_combined) {
   const auto [choices, entries] = placed(s, routing);
   std::vector<double> d_rows = no_rows(s, s.slots()), d_scores(choices.size());
-  s.extensions.order->decode_backward(order_sizes(s), choices, from_chunks(s, combined),
-                                      token_rows(s, output_gradient), d_rows, d_scores);
+  s.extensions.order->decode_backward(order_sizes(s), choices, from_chunks(s, combined), token_rows(s, output_gradient),
+                                      d_rows, d_scores);
   to_chunks(s, d_rows, d_combined);
   std::fill_n(score_gradient, s.routing_entries(), Scalar(0));
   for (std::size_t i = 0; i < entries.size(); ++i) score_gradient[entries[i]] = static_cast<Scalar>(d_scores[i]);

@@ -24,7 +24,7 @@ ExpertPass feed_forward(const Sizes& s, const LayerWeights& w, Size e, const dou
 }
 
 void feed_forward_backward(const Sizes& s, const LayerWeights& w, Size e, const double* x, const ExpertPass& pass,
-                     const double* d_output, double* d_x, LayerWeights& gradient) {
+                           const double* d_output, double* d_x, LayerWeights& gradient) {
   const Size at = e * s.hidden * s.expert_hidden;
   Values d_activation(s.expert_hidden), d_h1(s.expert_hidden), d_h3(s.expert_hidden);
   add_gradients(pass.activation.data(), &w.w2[at], d_output, s.expert_hidden, s.hidden, d_activation.data(),

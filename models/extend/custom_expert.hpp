@@ -48,7 +48,8 @@ class CustomExpert {
                         std::span<const double> kept, std::span<const double> d_results, std::span<double> d_rows,
                         std::span<double> d_parameters) const = 0;
 
-  // The work of one op: `rows` rows, evenly over `experts` experts or shards of a rank. Plan.layout makes no difference.
+  // The work of one op: `rows` rows, evenly over `experts` experts or shards of a rank. Plan.layout makes no
+  // difference.
   virtual StatedWork forward_work(const ExpertSizes& sizes, std::int64_t experts, std::int64_t rows) const = 0;
   virtual StatedWork backward_work(const ExpertSizes& sizes, std::int64_t experts, std::int64_t rows) const = 0;
 };

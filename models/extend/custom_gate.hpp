@@ -40,8 +40,8 @@ class CustomGate {
   // The standard deviation of the random number that parameter `index` starts a run with.
   virtual double deviation(const GateSizes& sizes, std::int64_t index) const;
 
-  // Writes the experts (T, k) of every token, best first: 0 to E - 1. Choices past an expert's capacity are dropped, all
-  // first choices before all second ones, in token order.
+  // Writes the experts (T, k) of every token, best first: 0 to E - 1. Choices past an expert's capacity are dropped,
+  // all first choices before all second ones, in token order.
   virtual void choose(const GateSizes& sizes, const GateTokens& tokens, std::span<const double> parameters,
                       std::span<std::int32_t> experts) const = 0;
 

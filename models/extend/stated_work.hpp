@@ -17,8 +17,8 @@ struct MatrixProduct {
 // What one op does on one rank.
 struct StatedWork {
   std::vector<MatrixProduct> products = {};  // at most 16, each a launch
-  Bytes traffic = {};                   // of device memory, read plus written by all other kernels
-  int kernels = 1;                      // launches of those, where there is traffic
+  Bytes traffic = {};                        // of device memory, read plus written by all other kernels
+  int kernels = 1;                           // launches of those, where there is traffic
 };
 
 }  // namespace dovetail

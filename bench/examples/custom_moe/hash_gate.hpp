@@ -5,7 +5,7 @@
 
 #include "models/extend/custom_gate.hpp"
 
-class HashGate final : public dovetail::CustomGate {
+class HashGate : public dovetail::CustomGate {
  public:
   std::string name() const override { return "hash"; }
   std::int64_t parameters(const dovetail::GateSizes&) const override { return 0; }

@@ -1,6 +1,6 @@
-// A program outside the project that brings an MoE layer's gate, order, experts and all-to-all with it (FSMoE's listings
-// 1 and 2): it simulates a training step with them, really executes it, and compares both with the project's own.
-// Usage: custom_moe [GATE [EXPERT]]
+// A program outside the project that brings an MoE layer's gate, order, experts and all-to-all with it (FSMoE's
+// listings 1 and 2): it simulates a training step with them, really executes it, and compares both with the project's
+// own. Usage: custom_moe [GATE [EXPERT]]
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -64,8 +64,8 @@ bool try_out(const char* name, const Experiment& e) {
   options.hooks.at(exec::HookPoint::BeforeMoe) = [&](const exec::HookCall& call) { hook_calls += call.rank == 0; };
   const exec::RunResult run = exec::run_on_host(e, priced, options);
   std::printf("%-6s simulated %.3f ms; executed: outputs off by %.1e, gradients by %.1e, %lld choices dropped\n", name,
-              1e3 * metrics(*priced->schedule, simulated).makespan.value(), run.report.output_error, run.report.gradient_error,
-              static_cast<long long>(run.report.dropped));
+              1e3 * metrics(*priced->schedule, simulated).makespan.value(), run.report.output_error,
+              run.report.gradient_error, static_cast<long long>(run.report.dropped));
   for (const std::string& note : run.notes) std::printf("       note: %s\n", note.c_str());
   return run.report.numerics_ok && hook_calls > 0;
 }
@@ -77,7 +77,8 @@ int run(const char* gate, const char* expert) {
   e.extensions = registry.choose({.gate = gate, .order = "reversed", .expert = expert, .all_to_all = "nodes-first"});
   const double gate_error = derivative_error(*e.extensions.gate, gate_sizes(e), 5, 1),
                expert_error = derivative_error(*e.extensions.expert, expert_sizes(e), 5, 1);
-  std::printf("derivatives differ from finite differences by %.1e (gate) and %.1e (expert)\n", gate_error, expert_error);
+  std::printf("derivatives differ from finite differences by %.1e (gate) and %.1e (expert)\n", gate_error,
+              expert_error);
   const bool right = try_out("own", own), custom_right = try_out("custom", e);
   return right && custom_right && gate_error < 1e-6 && expert_error < 1e-6 ? 0 : 1;
 }

@@ -6,7 +6,7 @@
 #include "models/extend/custom_all_to_all.hpp"
 #include "models/plan/collectives/step.hpp"
 
-class NodesFirst final : public dovetail::CustomAllToAll {
+class NodesFirst : public dovetail::CustomAllToAll {
  public:
   std::string name() const override { return "nodes-first"; }
 

@@ -3,7 +3,7 @@
 #pragma once
 #include "models/extend/custom_order.hpp"
 
-class ReversedOrder final : public dovetail::CustomOrder {
+class ReversedOrder : public dovetail::CustomOrder {
  public:
   using Sizes = dovetail::OrderSizes;
   using Choices = std::span<const dovetail::PlacedChoice>;

@@ -5,7 +5,7 @@
 
 #include "models/extend/custom_expert.hpp"
 
-class TanhExpert final : public dovetail::CustomExpert {
+class TanhExpert : public dovetail::CustomExpert {
  public:
   using Sizes = dovetail::ExpertSizes;
 
@@ -27,7 +27,7 @@ class TanhExpert final : public dovetail::CustomExpert {
       for (std::int64_t n = 0; n < s.inner; ++n) {
         double sum = 0;
         for (std::int64_t m = 0; m < s.hidden; ++m) sum += x[m] * w1[m * s.inner + n];
-        h[n] = std::tanh(sum);
+        h[n] = activation(sum);
       }
       for (std::int64_t m = 0; m < s.hidden; ++m) {
         y[m] = 0;
@@ -51,7 +51,7 @@ class TanhExpert final : public dovetail::CustomExpert {
           d_h += d_y[m] * w2[n * s.hidden + m];
           d_w2[n * s.hidden + m] += h[n] * d_y[m];
         }
-        const double d_sum = d_h * (1 - h[n] * h[n]);
+        const double d_sum = d_h * derivative(h[n]);
         for (std::int64_t m = 0; m < s.hidden; ++m) {
           d_x[m] += d_sum * w1[m * s.inner + n];
           d_w1[m * s.inner + n] += x[m] * d_sum;
@@ -76,6 +76,9 @@ class TanhExpert final : public dovetail::CustomExpert {
   }
 
  private:
+  virtual double activation(double x) const { return std::tanh(x); }
+  virtual double derivative(double activated) const { return 1 - activated * activated; }  // of what came out
+
   static std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
   static std::int64_t count_of(const Sizes& s, std::span<const double> rows) {
     return static_cast<std::int64_t>(rows.size()) / s.hidden;
