@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "bench/examples/custom_moe/nodes_first.hpp"
 #include "models/base/names.hpp"
 #include "models/plan/collectives/all_to_all.hpp"
 #include "models/plan/collectives/delivery.hpp"
@@ -95,6 +96,12 @@ TEST_CASE("every block of every all-to-all algorithm arrives, once and in its pl
         ++cases;
       }
   CHECK(cases > 4 * 64);
+}
+
+TEST_CASE("every block of the example's all-to-all arrives, once and in its place") {
+  for (int ranks = 2; ranks <= 64; ++ranks)
+    for (const std::vector<int>& levels : factorisations(ranks))
+      CHECK(delivery_error(NodesFirst().steps(levels), ranks).empty());
 }
 
 TEST_CASE("a step's traffic is that of its moves, and no algorithm beats the bandwidth bound") {
