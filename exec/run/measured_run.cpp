@@ -43,9 +43,7 @@ class MeasuredRun {
     if (executor_->captures()) capture(executor_.get() == exact);
     note_graphs();
     if (!e_.extensions.empty())
-      result_.notes.push_back(e_.extensions.names() +
-                              ": of this program's own; predictions take the work that they state, and the reference "
-                              "calls the same gate and experts");
+      result_.notes.push_back(e_.extensions.note() + ", and the reference calls the same gate and experts");
     data_ = {};
     reference_.reset();
     emulated_.work = measure_work();

@@ -61,6 +61,11 @@ std::string Extensions::names() const {
   return names;
 }
 
+std::string Extensions::note() const {
+  if (empty()) return "";
+  return names() + ": of this program's own; predictions take the work that they state";
+}
+
 void ExtensionRegistry::add(std::shared_ptr<const CustomGate> gate) {
   add_part(gates_, gate_kind, std::move(gate));
 }

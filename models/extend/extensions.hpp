@@ -22,6 +22,7 @@ struct Extensions {
 
   bool empty() const;
   std::string names() const;  // "gate hash, expert gelu"; empty if there are none
+  std::string note() const;   // the names, and whose word predictions take; empty if there are none
 };
 
 // Which of the registered sub-modules to take; an empty name is none.

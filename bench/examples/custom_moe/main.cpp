@@ -1,9 +1,13 @@
 // A program outside the project that brings an MoE layer's gate, order, experts and all-to-all with it (FSMoE's
-// listings 1 and 2): it simulates a training step with them, really executes it, and compares both with the project's
-// own. Usage: custom_moe [GATE [EXPERT]]
+// listings 1 and 2), and hooks around its exchanges. It simulates a training step with them, really executes it, and
+// does the same with the project's own. Usage: custom_moe [GATE [EXPERT]]
+#include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <utility>
+#include <variant>
 
 #include "exec/host/host_run.hpp"
 #include "exec/run/scale_down.hpp"
@@ -44,6 +48,15 @@ Experiment question() {
       e, {.ranks = 8, .layers = 2, .experts = 8, .hidden = 32, .expert_hidden = 64, .tokens_per_rank = 64});
 }
 
+// Rows are halved before they are sent and doubled where they arrive, as a compression would do it.
+void compress_dispatches(exec::Hooks& hooks) {
+  for (const auto& [point, factor] :
+       {std::pair(exec::HookPoint::BeforeDispatch, .5F), std::pair(exec::HookPoint::AfterDispatch, 2.F)})
+    hooks.at(point) = [factor = factor](const exec::HookCall& call) {
+      std::visit([&](auto rows) { std::ranges::for_each(rows, [&](auto& number) { number *= factor; }); }, call.values);
+    };
+}
+
 // The chunks of tokens go through the experts one by one, while those before and after them are on their way.
 Plan two_chunks() {
   Plan plan;
@@ -60,14 +73,15 @@ bool try_out(const char* name, const Experiment& e) {
   options.emulate_links = false;  // as fast as this machine can: it is about the numbers
   options.hold_compute = exec::HoldCompute::Never;
   options.measure.limit = Seconds(0);
-  int hook_calls = 0;
-  options.hooks.at(exec::HookPoint::BeforeMoe) = [&](const exec::HookCall& call) { hook_calls += call.rank == 0; };
+  compress_dispatches(options.hooks);
+  std::atomic<int> layers = 0;  // that the MoE hook has seen, on all ranks and in both passes
+  options.hooks.at(exec::HookPoint::BeforeMoe) = [&](const exec::HookCall&) { ++layers; };
   const exec::RunResult run = exec::run_on_host(e, priced, options);
   std::printf("%-6s simulated %.3f ms; executed: outputs off by %.1e, gradients by %.1e, %lld choices dropped\n", name,
               1e3 * metrics(*priced->schedule, simulated).makespan.value(), run.report.output_error,
               run.report.gradient_error, static_cast<long long>(run.report.dropped));
   for (const std::string& note : run.notes) std::printf("       note: %s\n", note.c_str());
-  return run.report.numerics_ok && hook_calls > 0;
+  return run.report.numerics_ok && layers > 0;
 }
 
 int run(const char* gate, const char* expert) {
