@@ -30,7 +30,7 @@ struct LayerWeights {
   // A layer of multi-token prediction has (2M, M), first the rows of the next words' embeddings; then `norm` goes on
   // with the norms of the next words, of the output before and of its own output, M each.
   Values projection;
-  // Of experts of the user's own, which have no w1 to w3: (shards, E, parameters of a shard).
+  // The experts' parameters where they are the user's own, which have no w1 to w3: (shards, E, those of a shard).
   Values custom_experts;
 };
 using Weight = Values LayerWeights::*;

@@ -87,7 +87,7 @@ std::vector<Link> links_of(const Competitors& c, Routing preset, MoePass& pass) 
   return links;
 }
 
-// Of a gate of the user's own, which has no logits.
+// A gate of the user's own has no logits.
 std::vector<Link> custom_links(const Competitors& c, int layer, const Values& parameters, MoePass& pass) {
   const Matrix<const double> x = tokens_of(c, pass);
   pass.logits.emplace_back();

@@ -25,7 +25,7 @@ void add_exchange(const Schedule& s, OpId op, HookPoint before, HookPoint after,
   if (!is_staging(s, s.writes_of(s.ops[op]).front())) place.after.push_back(after);
 }
 
-// What the gate reads is made by the norm before it or, without norms, by the gate itself.
+// The norm before the gate makes what the gate reads or, without norms, the gate itself does.
 void add_moe(const Schedule& s, OpId op, HookPlace& place) {
   const Op& o = s.ops[op];
   const bool forward = o.phase == Phase::Forward;

@@ -25,7 +25,7 @@ struct Extensions {
   std::string note() const;   // the names, and whose word predictions take; empty if there are none
 };
 
-// Which of the registered sub-modules to take; an empty name is none.
+// The registered sub-modules to take; an empty name is none.
 struct ExtensionNames {
   std::string gate, order, expert, all_to_all;
 };

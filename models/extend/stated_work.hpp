@@ -14,7 +14,7 @@ struct MatrixProduct {
   std::int64_t rows = 0, columns = 0, inner = 0, groups = 1;
 };
 
-// What one op does on one rank.
+// The work of one op on one rank.
 struct StatedWork {
   std::vector<MatrixProduct> products = {};  // at most 16, each a launch
   Bytes traffic = {};                        // of device memory, read plus written by all other kernels

@@ -7,7 +7,7 @@ namespace dovetail {
 GateSizes gate_sizes(const Experiment& experiment);
 ExpertSizes expert_sizes(const Experiment& experiment);
 
-// Of the experiment's own gate or expert, which must be there: at least 1, because no tensor is empty.
+// Sizes of the experiment's own gate or expert, which must be there: at least 1, because no tensor is empty.
 std::int64_t gate_parameters(const Experiment& experiment);
 std::int64_t expert_parameters(const Experiment& experiment);  // of one shard of one expert
 std::int64_t expert_kept(const Experiment& experiment);        // of one row

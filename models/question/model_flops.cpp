@@ -7,7 +7,8 @@
 namespace dovetail {
 namespace {
 
-// Of one row in one expert: the parameters of its matrices, or half of the flops that a user's own states.
+// The multiply-adds of one row in one expert: the parameters of its matrices, or half of the flops that a user's own
+// states.
 double expert_multiplications(const Experiment& e) {
   if (e.extensions.expert == nullptr) return static_cast<double>(ffn_matrices(e.model, e.model.expert_hidden));
   double sum = 0;

@@ -54,7 +54,7 @@ struct LayerVolumes {
   std::int64_t projection = 0;            // P, of a cosine gate
   std::int64_t routing_entries = 0;       // T k, or E C where experts choose; 0: soft
   std::int64_t expert_parameters = 0;     // g M H E / (ep esp), or what experts of the user's own have
-  // Of one shard of an expert of the user's own: its parameters, and the numbers that it keeps of a row; 0: the
+  // Parameters of one shard of an expert of the user's own, and numbers that it keeps of a row; 0: experts are the
   // model's.
   std::int64_t custom_parameters = 0, custom_kept = 0;
   // On every rank: 2 M of both norms, those of queries and keys, and 3 M of multi-token prediction; 0 where the

@@ -113,7 +113,7 @@ class OpWork {
   KernelWork dense_order(bool to_rows, bool weight_gradient, std::int64_t elements) const;
   // Their flops, launches and shapes. `memory` is what else the op reads and writes; casts are added to it.
   KernelWork of(const KernelList& kernels, MemoryPasses memory = {}) const;
-  // What a sub-module of the user's own states, with other traffic of the op.
+  // The work that a sub-module of the user's own states, with other traffic of the op.
   KernelWork stated(const StatedWork& work, Bytes traffic = {}) const;
   KernelWork gate_kernels(Phase phase, Bytes traffic) const;
   KernelWork order(OrderStep step, const KernelWork& own) const;

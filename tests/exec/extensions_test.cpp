@@ -147,7 +147,7 @@ Extensions example(std::string_view which) {
   return all;
 }
 
-// What a step leaves of a kind in its last layer, on all ranks.
+// An executed step, whose tensors are there on all ranks.
 struct Executed {
   std::shared_ptr<const Schedule> schedule;
   std::unique_ptr<Transport> transport;

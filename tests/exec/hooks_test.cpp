@@ -69,7 +69,7 @@ struct Setup {
         return executor->values(rank, i);
     return {};
   }
-  // Of all ranks, one after another.
+  // The outputs of all ranks, one after another.
   Values output() const {
     Values all;
     for (std::size_t rank = 0; rank < 4; ++rank)

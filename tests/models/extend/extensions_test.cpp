@@ -1,4 +1,4 @@
-// What a program's own gates, orders, experts and all-to-alls make of plans, schedules and prices.
+// The marks that a program's own gates, orders, experts and all-to-alls leave on plans, schedules and prices.
 #include "models/extend/extensions.hpp"
 
 #include <catch2/catch.hpp>
