@@ -53,7 +53,8 @@ struct HookCall {
   // - With plan.scope block the MoE points have the tokens of one chunk at a time; else all tokens of the rank.
   // - In steps of layers alone (workload.extent layers) what the gate reads is also the residual that the decode adds.
   //   With norms the residual is not what the gate reads, and the decode adds it all the same. Gradients are alike.
-  // - Shared experts read what before_moe has left. They are no part of after_moe, in neither pass.
+  // - Shared experts read what before_moe has left. They are no part of after_moe, in neither pass, so that a hook that
+  //   changes what they read cannot give its derivative for them.
   // - A hook that changes values in the forward pass has to apply its derivative at the mirrored point of the backward
   //   pass: one that scales by a at before_moe scales by a at after_moe there.
   std::variant<std::span<float>, std::span<double>> values;
@@ -63,7 +64,8 @@ struct HookCall {
 // process; the op waits for them, and their time counts as its work. An exception ends the step like one of the op.
 // A point whose op a schedule lacks (dispatch over one rank) is not reached; an exchange in several steps is one pair
 // of points. Empty functions cost nothing. The reference knows no hooks: a run that checks its numerics says how far
-// hooks that change values lead away from it. Only hosts call hooks, ranks as threads and over MPI.
+// hooks that change values lead away from it. Only hosts call hooks, ranks as threads and over MPI; devices refuse
+// them.
 using HookFunction = std::function<void(const HookCall&)>;
 struct Hooks {
   std::array<HookFunction, hook_point_names.size()> functions;
