@@ -41,7 +41,7 @@ class ScheduleOnDevice final : public DeviceExecutor {
         moment_(device.allocate(sizeof(std::int64_t), Place::Device)),
         begin_(device.make_event()),
         end_(device.make_event()) {
-    require_device_ops(*schedule_);
+    require_device_ops(experiment, *schedule_);
     if (own()) channels_ = std::make_unique<Channels>(*schedule_, *settings_.network);
     for (int rank : ranks_)
       memory_.push_back(std::make_unique<DeviceMemory>(device, experiment, *schedule_, data, rank, settings_.scalar));

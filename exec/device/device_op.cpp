@@ -125,7 +125,10 @@ Stored stored_as(const Tensor& t, Stored scalar) {
   return entry_of(t.kind).wide && scalar == Stored::Bf16 ? Stored::Float : scalar;
 }
 
-void require_device_ops(const Schedule& schedule) {
+void require_device_ops(const Experiment& experiment, const Schedule& schedule) {
+  if (!experiment.extensions.empty())
+    throw InputError(experiment.extensions.names() +
+                     ": sub-modules of a program's own are simulated and run on hosts, but not on devices");
   if (std::ranges::any_of(schedule.tensors, [](const Tensor& t) { return t.kind == TensorKind::RowCounts; }))
     throw InputError(Location{"", 0, 0, "/workload/message_sizes"},
                      "routed is simulated and runs on hosts, but not on devices yet; expected padded");

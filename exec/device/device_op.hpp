@@ -33,7 +33,7 @@ struct DeviceOp : OpOperands {
 Stored stored_as(const Tensor& tensor, Stored scalar);
 
 // Throws InputError for what no device executes: modules known only by their times.
-void require_device_ops(const Schedule& schedule);
+void require_device_ops(const Experiment& experiment, const Schedule& schedule);
 
 // Records ops that move no data between ranks.
 template <class Scalar>

@@ -51,7 +51,8 @@ class DeviceTarget final : public RunTarget {
     return value;
   }
   void require_possible() const override {
-    require_device_ops(*priced_.schedule);
+    require_device_ops(e_, *priced_.schedule);
+    if (!options_.hooks.empty()) throw InputError("hooks are called on hosts, but not on devices");
     if (emulates() && e_.parallelism.pp > 1)
       throw InputError(
           "--emulate-links on one GPU: it stands for one rank, which in a pipeline waits for the other stages");

@@ -54,11 +54,9 @@ void dense_decode_forward(const LayerShape& shape, Matrix<const Scalar> moe_inpu
 }
 
 template <class Scalar>
-void dense_decode_backward(const LayerShape& shape, std::span<const Matrix<const Scalar>> gradients,
-                           const Scalar* combine, std::span<const Chunk<const Scalar>> combined,
-                           Matrix<Scalar> output_gradient, Scalar* d_combine,
+void dense_decode_backward(const LayerShape& shape, Matrix<const Scalar> output_gradient, const Scalar* combine,
+                           std::span<const Chunk<const Scalar>> combined, Scalar* d_combine,
                            std::span<const Chunk<Scalar>> d_combined) {
-  add_up(gradients, output_gradient);
   for_each_block(shape, combine, d_combined, [&](Matrix<const Scalar> weights, Matrix<Scalar> d_rows) {
     multiply<Scalar>(transposed(weights), output_gradient, d_rows);
   });
@@ -79,11 +77,10 @@ template void dense_decode_forward<float>(const LayerShape&, Matrix<const float>
                                           std::span<const Chunk<const float>>, Matrix<float>);
 template void dense_decode_forward<double>(const LayerShape&, Matrix<const double>, const double*,
                                            std::span<const Chunk<const double>>, Matrix<double>);
-template void dense_decode_backward<float>(const LayerShape&, std::span<const Matrix<const float>>, const float*,
-                                           std::span<const Chunk<const float>>, Matrix<float>, float*,
-                                           std::span<const Chunk<float>>);
-template void dense_decode_backward<double>(const LayerShape&, std::span<const Matrix<const double>>, const double*,
-                                            std::span<const Chunk<const double>>, Matrix<double>, double*,
+template void dense_decode_backward<float>(const LayerShape&, Matrix<const float>, const float*,
+                                           std::span<const Chunk<const float>>, float*, std::span<const Chunk<float>>);
+template void dense_decode_backward<double>(const LayerShape&, Matrix<const double>, const double*,
+                                            std::span<const Chunk<const double>>, double*,
                                             std::span<const Chunk<double>>);
 
 }  // namespace dovetail::exec

@@ -1,47 +1,11 @@
 // Encode and decode: tokens to the capacity rows of their experts, and back weighted by their scores.
 #include <algorithm>
 
-#include "exec/host/host_kernels.hpp"
-#include "models/base/errors.hpp"
+#include "exec/host/custom_order.hpp"
+#include "exec/host/row_copies.hpp"
 
 namespace dovetail::exec {
 namespace {
-
-// visit(row) for each copy of a place's row that the chunks hold.
-template <class Scalar, class Visit>
-void for_each_copy(const LayerShape& shape, std::span<const Chunk<Scalar>> chunks, std::int64_t place, Visit visit) {
-  const std::int64_t expert = place / shape.capacity, slot = place % shape.capacity + shape.first_slot;
-  std::int64_t copies = 0;
-  for (const Chunk<Scalar>& chunk : chunks) {
-    if (!chunk.holds(slot)) continue;
-    const auto in_block = [&](std::int64_t block) {
-      ++copies;
-      visit(chunk.data + (block * chunk.rows.size() + slot - chunk.rows.first) * shape.hidden);
-    };
-    if (chunk.expert < 0)
-      shape.placement.for_each_block(expert, chunk.peers, in_block);
-    else if (chunk.expert == expert)
-      in_block(0);
-  }
-  if (copies == 0) throw InternalError("no chunk holds a slot");
-}
-
-// visit(entry, choice) for those that are not dropped.
-template <class Scalar, class Visit>
-void for_each_routed(const LayerShape& shape, const Scalar* routing, Visit visit) {
-  for (std::int64_t i = 0; i < shape.routing_entries(); ++i)
-    if (const RoutedChoice<Scalar> choice(routing, i); !choice.dropped()) visit(i, choice);
-}
-
-template <class Scalar>
-void clear(const LayerShape& shape, std::span<const Chunk<Scalar>> chunks) {
-  const RowPlacement& placement = shape.placement;
-  for (const Chunk<Scalar>& chunk : chunks) {
-    const std::int64_t peers = chunk.peers.size() > 0 ? chunk.peers.size() : placement.peers;
-    const std::int64_t blocks = placement.places.empty() ? shape.experts : peers * placement.positions;
-    std::fill_n(chunk.data, (chunk.expert < 0 ? blocks : 1) * chunk.rows.size() * shape.hidden, Scalar(0));
-  }
-}
 
 // 1 where the rows have been multiplied by their scores.
 template <class Scalar>
@@ -62,6 +26,7 @@ void add_up(std::span<const Matrix<const Scalar>> gradients, Matrix<Scalar> sum)
 template <class Scalar>
 void encode_forward(const LayerShape& shape, Matrix<const Scalar> moe_input, const Scalar* routing,
                     std::span<const Chunk<Scalar>> encoded) {
+  if (shape.extensions.order != nullptr) return custom_encode(shape, moe_input, routing, encoded);
   clear(shape, encoded);
   for_each_routed(shape, routing, [&](std::int64_t, const auto& choice) {
     for_each_copy(shape, encoded, choice.place,
@@ -91,6 +56,7 @@ void score_gradients(const LayerShape& shape, const Scalar* routing, std::span<c
 template <class Scalar>
 void encode_backward(const LayerShape& shape, const Scalar* routing, std::span<const Chunk<const Scalar>> d_encoded,
                      Matrix<Scalar> d_moe_input) {
+  if (shape.extensions.order != nullptr) return custom_encode_backward(shape, routing, d_encoded, d_moe_input);
   std::fill_n(d_moe_input.data, d_moe_input.rows * d_moe_input.cols, Scalar(0));
   for_each_routed(shape, routing, [&](std::int64_t, const auto& choice) {
     Scalar* const to = d_moe_input.row(choice.token);
@@ -103,6 +69,7 @@ void encode_backward(const LayerShape& shape, const Scalar* routing, std::span<c
 template <class Scalar>
 void decode_forward(const LayerShape& shape, Matrix<const Scalar> moe_input, const Scalar* routing, ScoresAt scores_at,
                     std::span<const Chunk<const Scalar>> combined, Matrix<Scalar> output) {
+  if (shape.extensions.order != nullptr) return custom_decode(shape, moe_input, routing, combined, output);
   std::copy_n(moe_input.data, shape.tokens * shape.hidden, output.data);
   for_each_routed(shape, routing, [&](std::int64_t, const auto& choice) {
     Scalar* const to = output.row(choice.token);
@@ -114,12 +81,13 @@ void decode_forward(const LayerShape& shape, Matrix<const Scalar> moe_input, con
 }
 
 template <class Scalar>
-void decode_backward(const LayerShape& shape, std::span<const Matrix<const Scalar>> gradients, const Scalar* routing,
-                     std::span<const Chunk<const Scalar>> combined, Matrix<Scalar> output_gradient,
-                     Scalar* score_gradient, std::span<const Chunk<Scalar>> d_combined) {
+void decode_backward(const LayerShape& shape, Matrix<const Scalar> output_gradient, const Scalar* routing,
+                     std::span<const Chunk<const Scalar>> combined, Scalar* score_gradient,
+                     std::span<const Chunk<Scalar>> d_combined) {
+  if (shape.extensions.order != nullptr)
+    return custom_decode_backward(shape, output_gradient, routing, combined, score_gradient, d_combined);
   const std::int64_t hidden = shape.hidden;
   const ScoresAt scores_at = score_gradient != nullptr ? ScoresAt::Decode : ScoresAt::Experts;
-  add_up(gradients, output_gradient);
   clear(shape, d_combined);
   if (scores_at == ScoresAt::Decode) std::fill_n(score_gradient, shape.routing_entries(), Scalar(0));
   for_each_routed(shape, routing, [&](std::int64_t i, const auto& choice) {
@@ -155,11 +123,9 @@ template void decode_forward<float>(const LayerShape&, Matrix<const float>, cons
                                     std::span<const Chunk<const float>>, Matrix<float>);
 template void decode_forward<double>(const LayerShape&, Matrix<const double>, const double*, ScoresAt,
                                      std::span<const Chunk<const double>>, Matrix<double>);
-template void decode_backward<float>(const LayerShape&, std::span<const Matrix<const float>>, const float*,
-                                     std::span<const Chunk<const float>>, Matrix<float>, float*,
-                                     std::span<const Chunk<float>>);
-template void decode_backward<double>(const LayerShape&, std::span<const Matrix<const double>>, const double*,
-                                      std::span<const Chunk<const double>>, Matrix<double>, double*,
-                                      std::span<const Chunk<double>>);
+template void decode_backward<float>(const LayerShape&, Matrix<const float>, const float*,
+                                     std::span<const Chunk<const float>>, float*, std::span<const Chunk<float>>);
+template void decode_backward<double>(const LayerShape&, Matrix<const double>, const double*,
+                                      std::span<const Chunk<const double>>, double*, std::span<const Chunk<double>>);
 
 }  // namespace dovetail::exec

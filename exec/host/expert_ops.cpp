@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "exec/host/custom_expert.hpp"
 #include "exec/host/host_kernels.hpp"
 #include "exec/host/row_exchange.hpp"
 #include "models/base/errors.hpp"
@@ -23,6 +24,10 @@ std::optional<OwnRows> own_rows(const OpContext<Scalar>& c) {
 
 template <class Scalar>
 void forward_expert(OpContext<Scalar>& c) {
+  if (c.shape.extensions.expert != nullptr)
+    return custom_expert_forward<Scalar>(expert_shape(c), {c.op.rows, c.read(roles::expert_input)},
+                                         c.read(roles::expert_weights), c.write(TensorKind::Hidden),
+                                         c.write(roles::expert_output));
   if (const auto own = own_rows(c))
     return grouped_forward<Scalar>(expert_shape(c), *own, {c.op.rows, c.read(roles::expert_input)},
                                    c.read(roles::expert_weights), c.write(TensorKind::Hidden),
@@ -35,6 +40,9 @@ void forward_expert(OpContext<Scalar>& c) {
 
 template <class Scalar>
 void restore_hidden(OpContext<Scalar>& c) {
+  if (c.shape.extensions.expert != nullptr)
+    return custom_expert_forward<Scalar>(expert_shape(c), {c.op.rows, c.read(roles::expert_input)},
+                                         c.read(roles::expert_weights), c.write(TensorKind::Hidden), nullptr);
   if (const auto own = own_rows(c))
     return grouped_hidden<Scalar>(expert_shape(c), *own, {c.op.rows, c.read(roles::expert_input)},
                                   c.read(roles::expert_weights), c.write(TensorKind::Hidden));
@@ -63,7 +71,9 @@ void backward_expert(OpContext<Scalar>& c) {
   const ExpertGradients<Scalar> gradients{gradient, c.write(gradient_of(roles::expert_input)),
                                           c.write(gradient_of(TensorKind::Hidden)),
                                           c.data(c.find_write(gradient_of(TensorKind::DispatchedScores)))};
-  if (const auto own = own_rows(c))
+  if (c.shape.extensions.expert != nullptr)
+    custom_expert_backward<Scalar>(expert_shape(c), d_output, c.read(roles::expert_weights), kept, gradients);
+  else if (const auto own = own_rows(c))
     grouped_backward<Scalar>(expert_shape(c), *own, d_output, c.read(roles::expert_weights), kept, gradients);
   else
     expert_backward<Scalar>(expert_shape(c), d_output, c.read(roles::expert_weights), kept, gradients);

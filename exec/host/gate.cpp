@@ -2,6 +2,7 @@
 // hold, so that no choice depends on their precision.
 #include <algorithm>
 
+#include "exec/host/custom_gate.hpp"
 #include "exec/host/host_kernels.hpp"
 #include "exec/step/gate_scores.hpp"
 #include "models/base/errors.hpp"
@@ -52,6 +53,14 @@ void write_dense(const LayerShape& shape, const Routing& routing, const Values& 
   }
 }
 
+template <class Scalar>
+void write_weights(const LayerShape& shape, const Routing& routing, const Values& scores,
+                   const GateWeights<Scalar>& weights) {
+  check(static_cast<std::int64_t>(routing.size()) == shape.routing_entries(), "preset routing of another shape");
+  write_sparse(shape, routing, scores, weights.routing);
+  if (weights.combine != nullptr) write_dense(shape, routing, scores, weights);
+}
+
 // The gradients of the choices' scores, wherever they stand.
 template <class Scalar>
 Values score_gradients(const LayerShape& shape, const Routing& routing, const GateWeights<const Scalar>& gradient) {
@@ -62,6 +71,19 @@ Values score_gradients(const LayerShape& shape, const Routing& routing, const Ga
   return result;
 }
 
+template <class Scalar>
+Values logits_gradient(const LayerShape& shape, const Values& logits, const GateWeights<const Scalar>& gradient,
+                       const Scalar* routing) {
+  const std::int64_t dense = shape.tokens * shape.slots();
+  if (shape.gate.kind == GateKind::SoftMoe)
+    return soft_weights_backward(
+        shape, soft_weights(shape, logits),
+        {Values(gradient.dispatch, gradient.dispatch + dense), Values(gradient.combine, gradient.combine + dense)});
+  const Routing choices = read_sparse(shape, routing);
+  return choice_scores_backward(shape, expert_scores(shape, logits), choices,
+                                score_gradients(shape, choices, gradient));
+}
+
 }  // namespace
 
 template <class Scalar>
@@ -69,6 +91,11 @@ void gate_forward(const LayerShape& shape, Matrix<const Scalar> input, const Sca
                   const TokenPlace& place, const Routing& preset, const GateWeights<Scalar>& weights) {
   const Values x(input.data, input.data + shape.tokens * shape.hidden);
   const Values router(router_weights, router_weights + shape.router_parameters);
+  if (shape.extensions.gate != nullptr) {
+    const Routing routing = custom_routing(shape, place, tokens_of(shape, x), router.data(), preset);
+    const Values chosen = custom_scores(shape, place, tokens_of(shape, x), router.data(), routing);
+    return write_weights(shape, routing, chosen, weights);
+  }
   Values logits = gate_logits(shape, place, tokens_of(shape, x), router.data());
   if (shape.gate.kind == GateKind::SoftMoe) {
     const SoftWeights soft = soft_weights(shape, logits);
@@ -78,33 +105,28 @@ void gate_forward(const LayerShape& shape, Matrix<const Scalar> input, const Sca
   }
   const Values scores = expert_scores(shape, std::move(logits));
   Routing routing = preset.empty() ? choose(shape, scores) : preset;
-  check(static_cast<std::int64_t>(routing.size()) == shape.routing_entries(), "preset routing of another shape");
   assign_slots(shape, scores, routing);
   const Values chosen = choice_scores(shape, scores, routing);
-  write_sparse(shape, routing, chosen, weights.routing);
-  if (weights.combine != nullptr) write_dense(shape, routing, chosen, weights);
+  write_weights(shape, routing, chosen, weights);
 }
 
 template <class Scalar>
 void gate_backward(const LayerShape& shape, const GateWeights<const Scalar>& weights_gradient, const Scalar* routing,
                    const GateOperands<Scalar>& operands, Matrix<Scalar> d_input, Scalar* router_gradient) {
-  const std::int64_t elements = shape.tokens * shape.hidden, dense = shape.tokens * shape.slots();
+  const std::int64_t elements = shape.tokens * shape.hidden;
   const Values x(operands.input.data, operands.input.data + elements);
   const Values router(operands.router_weights, operands.router_weights + shape.router_parameters);
-  const Values logits = gate_logits(shape, operands.place, tokens_of(shape, x), router.data());
-  Values d_logits;
-  if (shape.gate.kind == GateKind::SoftMoe) {
-    d_logits = soft_weights_backward(shape, soft_weights(shape, logits),
-                                     {Values(weights_gradient.dispatch, weights_gradient.dispatch + dense),
-                                      Values(weights_gradient.combine, weights_gradient.combine + dense)});
-  } else {
-    const Routing choices = read_sparse(shape, routing);
-    d_logits = choice_scores_backward(shape, expert_scores(shape, logits), choices,
-                                      score_gradients(shape, choices, weights_gradient));
-  }
   Values d_x(x.size()), d_router(router.size());
-  gate_logits_backward(shape, operands.place, tokens_of(shape, x), router.data(), d_logits,
-                       {d_x.data(), shape.tokens, shape.hidden}, d_router.data());
+  const Matrix<double> d_tokens(d_x.data(), shape.tokens, shape.hidden);
+  if (shape.extensions.gate != nullptr) {
+    const Routing choices = read_sparse(shape, routing);
+    custom_scores_backward(shape, operands.place, tokens_of(shape, x), router.data(), choices,
+                           score_gradients(shape, choices, weights_gradient), d_tokens, d_router.data());
+  } else {
+    const Values logits = gate_logits(shape, operands.place, tokens_of(shape, x), router.data());
+    gate_logits_backward(shape, operands.place, tokens_of(shape, x), router.data(),
+                         logits_gradient(shape, logits, weights_gradient, routing), d_tokens, d_router.data());
+  }
   for (std::int64_t i = 0; i < elements; ++i) d_input.data[i] += static_cast<Scalar>(d_x[static_cast<std::size_t>(i)]);
   for (std::size_t i = 0; i < d_router.size(); ++i) router_gradient[i] += static_cast<Scalar>(d_router[i]);
 }

@@ -200,14 +200,16 @@ class TypedExecutor final : public HostExecutor {
     const bool sends = op.kind == OpKind::StageSend;
     if (sends) context.ready = emulation_->finish(run.op, context.ready, clock, cancellation_);
     const double start = clock.now();
-    const HookPlace place = hook_places_.empty() ? HookPlace{} : hook_places_[id];
-    if (place.before) call_hook(*place.before, context, rank, schedule_->reads_of(op).front());
+    static const HookPlace nowhere;
+    const HookPlace& place = hook_places_.empty() ? nowhere : hook_places_[id];
+    if (!place.amid.empty()) context.amid = [&] { call_hooks(place.amid, context, rank); };
+    call_hooks(place.before, context, rank);
     if (op.exchange() == nullptr)
       kernels_[id](context);
     else
       communicate(context, lowered_[run.local * schedule_->ops.size() + id]);
     sent_[run.local * schedule_->ops.size() + static_cast<std::size_t>(id)] = context.traffic;
-    if (place.after) call_hook(*place.after, context, rank, last_result(op));
+    call_hooks(place.after, context, rank);
     // An exchange waits for others. A kernel that begins late was woken late, which is part of what it takes, unless
     // other ranks had its core.
     const bool counts_waking = op.exchange() == nullptr && own_cores_;
@@ -218,16 +220,19 @@ class TypedExecutor final : public HostExecutor {
     return emulation_->finish(run.op, context.ready, clock, cancellation_);
   }
 
-  // An exchange ends in the first tensor that it writes.
-  TensorId last_result(const Op& op) const {
-    const std::span<const TensorId> writes = schedule_->writes_of(op);
-    return op.exchange() != nullptr ? writes.front() : writes.back();
+  void call_hooks(const std::vector<HookPoint>& points, const OpContext<Scalar>& c, int rank) const {
+    for (const HookPoint point : points)
+      if (hooks_.at(point)) hooks_.at(point)({point, c.op.phase, c.op.layer, c.op.chunk, rank, shown(point, c)});
   }
-
-  void call_hook(HookPoint point, const OpContext<Scalar>& c, int rank, TensorId operand) const {
-    if (!hooks_.at(point)) return;
-    const std::span<Scalar> values(c.tensors[operand], static_cast<std::size_t>(schedule_->tensors[operand].elements));
-    hooks_.at(point)({point, c.op.phase, c.op.layer, c.op.chunk, rank, values});
+  // The points of the MoE part have the rows of the op's own tokens in a tensor of all tokens.
+  std::span<Scalar> shown(HookPoint point, const OpContext<Scalar>& c) const {
+    const TensorId id = shown_at(point, *schedule_, c.op);
+    const Tensor& t = schedule_->tensors[id];
+    const std::span<Scalar> all(c.tensors[id], static_cast<std::size_t>(t.elements));
+    const bool of_moe = point == HookPoint::BeforeMoe || point == HookPoint::AfterMoe;
+    if (!of_moe || c.part.chunk < 0 || t.chunk >= 0) return all;
+    return all.subspan(static_cast<std::size_t>(c.part.tokens.first * c.shape.hidden),
+                       static_cast<std::size_t>(c.part.tokens.size() * c.shape.hidden));
   }
 
   const Experiment experiment_;

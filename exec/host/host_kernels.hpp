@@ -137,12 +137,11 @@ void score_gradients(const LayerShape& shape, const Scalar* routing, std::span<c
 template <class Scalar>
 void decode_forward(const LayerShape& shape, Matrix<const Scalar> moe_input, const Scalar* routing, ScoresAt scores_at,
                     std::span<const Chunk<const Scalar>> combined, Matrix<Scalar> output);
-// output_gradient: sum of `gradients`. score_gradient: null where the experts apply the scores; `combined` is not read
-// then.
+// score_gradient: null where the experts apply the scores; `combined` is not read then.
 template <class Scalar>
-void decode_backward(const LayerShape& shape, std::span<const Matrix<const Scalar>> gradients, const Scalar* routing,
-                     std::span<const Chunk<const Scalar>> combined, Matrix<Scalar> output_gradient,
-                     Scalar* score_gradient, std::span<const Chunk<Scalar>> d_combined);
+void decode_backward(const LayerShape& shape, Matrix<const Scalar> output_gradient, const Scalar* routing,
+                     std::span<const Chunk<const Scalar>> combined, Scalar* score_gradient,
+                     std::span<const Chunk<Scalar>> d_combined);
 
 // dense_order.cpp: the same as matrix products with the dense weights (T, E, C) of the gate.
 template <class Scalar>
@@ -157,9 +156,8 @@ template <class Scalar>
 void dense_decode_forward(const LayerShape& shape, Matrix<const Scalar> moe_input, const Scalar* combine,
                           std::span<const Chunk<const Scalar>> combined, Matrix<Scalar> output);
 template <class Scalar>
-void dense_decode_backward(const LayerShape& shape, std::span<const Matrix<const Scalar>> gradients,
-                           const Scalar* combine, std::span<const Chunk<const Scalar>> combined,
-                           Matrix<Scalar> output_gradient, Scalar* d_combine,
+void dense_decode_backward(const LayerShape& shape, Matrix<const Scalar> output_gradient, const Scalar* combine,
+                           std::span<const Chunk<const Scalar>> combined, Scalar* d_combine,
                            std::span<const Chunk<Scalar>> d_combined);
 
 // expert.cpp. `scores`, unless null, multiply the activated rows, one each.

@@ -182,6 +182,7 @@ void forward_gate(OpContext<Scalar>& c) {
     std::transform(attended, attended + sum.rows * sum.cols, read_tokens(c, TensorKind::LayerInput).data, sum.data,
                    std::plus());
     input = sum;
+    c.call_amid();
   }
   gate_forward<Scalar>(c.shape, input, read_router(c), place_of(c), preset_of_part(c),
                        {find(TensorKind::Routing), find(TensorKind::CombineWeights), find(TensorKind::RoutingMask)});
@@ -244,10 +245,13 @@ template <class Scalar>
 void backward_decode(OpContext<Scalar>& c) {
   std::vector<Matrix<const Scalar>> gradients;
   for (TensorId id : c.all_reads(roles::d_output)) gradients.push_back(tokens(c, id));
+  const Matrix<Scalar> d_output = write_tokens(c, TensorKind::OutputGradient);
+  add_up<Scalar>(gradients, d_output);
+  c.call_amid();
   const auto decode =
       c.find_read(TensorKind::CombineWeights).exists() ? dense_decode_backward<Scalar> : decode_backward<Scalar>;
-  decode(c.shape, gradients, c.read(roles::decoding), read_chunks(c, roles::to_decode),
-         write_tokens(c, TensorKind::OutputGradient), c.data(c.find_write(roles::d_scores)),
+  decode(c.shape, d_output, c.read(roles::decoding), read_chunks(c, roles::to_decode),
+         c.data(c.find_write(roles::d_scores)),
          write_chunks(c, gradient_of(TensorKind::Combined | TensorKind::ShadowOutput)));
 }
 

@@ -11,6 +11,7 @@
 #include "exec/step/word_rule.hpp"
 #include "models/base/errors.hpp"
 #include "models/question/capacity.hpp"
+#include "models/question/extension_sizes.hpp"
 #include "models/question/volumes.hpp"
 
 namespace dovetail::exec {
@@ -87,6 +88,18 @@ Values drawn(std::uint64_t key, double deviation, std::size_t elements) {
   return values;
 }
 
+// Elements [first, first + to.size()) of the experts of the user's own, whose every parameter has its own deviation.
+void draw_custom_experts(const Experiment& e, std::uint64_t key, std::int64_t first, std::span<double> to) {
+  if (to.empty()) return;
+  const ExpertSizes sizes = expert_sizes(e);
+  const std::int64_t parameters = expert_parameters(e);
+  draw(key, 1, first, to);
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    const std::int64_t parameter = (first + static_cast<std::int64_t>(i)) % parameters;
+    to[i] = static_cast<float>(to[i] * e.extensions.expert->deviation(sizes, parameter));
+  }
+}
+
 Values drawn_norm(std::uint64_t key, std::size_t elements) {
   Values values = drawn(key, norm_deviation, elements);
   for (double& value : values) value = static_cast<float>(1 + value);
@@ -114,6 +127,12 @@ Values drawn_router(const Experiment& e, const RandomModel& random, int layer) {
   const Weight weight = &LayerWeights::router;
   Values router = drawn(key_of_weight(random.seed, layer, weight), deviation(e, layer, weight),
                         static_cast<std::size_t>(shape.router_parameters));
+  if (e.extensions.gate != nullptr) {
+    draw(key_of_weight(random.seed, layer, weight), 1, 0, router);
+    for (std::size_t i = 0; i < router.size(); ++i)
+      router[i] =
+          static_cast<float>(router[i] * e.extensions.gate->deviation(gate_sizes(e), static_cast<std::int64_t>(i)));
+  }
   // Log of the inverse temperature: X-MoE starts at .07, Tutel at .5.
   if (e.workload.gate.cosine())
     router.back() = static_cast<float>(std::log(1 / (e.workload.gate.kind == GateKind::XMoe ? .07 : .5)));
@@ -166,6 +185,8 @@ FillWeights from(const LayerWeights& weights) {
 FillWeights from(const Experiment& e, const ModelData& data, int layer) {
   if (!data.drawn_later) return from(data.layers[static_cast<std::size_t>(layer)]);
   return [&e, seed = data.drawn_later->seed, layer](Weight weight, std::int64_t first, std::span<double> to) {
+    if (weight == &LayerWeights::custom_experts)
+      return draw_custom_experts(e, key_of_weight(seed, layer, weight), first, to);
     draw(key_of_weight(seed, layer, weight), deviation(e, layer, weight), first, to);
   };
 }
@@ -218,7 +239,16 @@ std::vector<WeightBlock> dense_blocks(const Experiment& e, std::int64_t ffn, boo
   return blocks;
 }
 
+// The experts of a shard follow one another, and so do those of a rank.
+std::vector<WeightBlock> custom_expert_blocks(const Experiment& e, int rank) {
+  const std::int64_t here = e.model.experts / e.parallelism.ep, size = here * expert_parameters(e);
+  const std::int64_t shard = rank_in_group(e.parallelism, GroupKind::Esp, rank),
+                     owner = rank_in_group(e.parallelism, GroupKind::Ep, rank);
+  return {{&LayerWeights::custom_experts, (shard * e.parallelism.ep + owner) * size, 1, size, {0, 1}, {0, size}}};
+}
+
 std::vector<WeightBlock> expert_blocks(const Experiment& e, int rank) {
+  if (e.extensions.expert != nullptr) return custom_expert_blocks(e, rank);
   const Model& m = e.model;
   const Parallelism& p = e.parallelism;
   const std::int64_t here = m.experts / p.ep, width = m.expert_hidden / p.esp;
@@ -250,7 +280,10 @@ LayerWeights zero_weights(const Experiment& e, int layer) {
   w.output.resize(count(m.attention.heads, a.value_head, m.hidden));
   if (m.is_moe(layer)) {
     w.router.resize(static_cast<std::size_t>(layer_shape(e).router_parameters));
-    w.w1.resize(count(m.experts, m.hidden, m.expert_hidden));
+    if (e.extensions.expert == nullptr)
+      w.w1.resize(count(m.experts, m.hidden, m.expert_hidden));
+    else
+      w.custom_experts.resize(count(e.parallelism.esp, m.experts, expert_parameters(e)));
     w.w2.resize(w.w1.size());
   }
   w.dense_w1.resize(count(m.hidden, m.ffn_hidden(layer)));
@@ -293,6 +326,8 @@ ModelData random_model_data(const Experiment& e, std::uint64_t seed, int micro_b
         w.router = drawn_router(e, {seed, micro_batches}, layer);
       else if (weight == &LayerWeights::norm)
         w.norm = drawn_norm(key_of_weight(seed, layer, weight), w.norm.size());
+      else if (weight == &LayerWeights::custom_experts)
+        draw_custom_experts(e, key_of_weight(seed, layer, weight), 0, w.custom_experts);
       else
         w.*weight = drawn(key_of_weight(seed, layer, weight), deviation(e, layer, weight), (w.*weight).size());
     data.layers.push_back(std::move(w));

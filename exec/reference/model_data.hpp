@@ -30,14 +30,26 @@ struct LayerWeights {
   // A layer of multi-token prediction has (2M, M), first the rows of the next words' embeddings; then `norm` goes on
   // with the norms of the next words, of the output before and of its own output, M each.
   Values projection;
+  // The experts' parameters where they are the user's own, which have no w1 to w3: (shards, E, those of a shard).
+  Values custom_experts;
 };
 using Weight = Values LayerWeights::*;
-inline constexpr std::array<Weight, 15> all_weights{
-    &LayerWeights::query,      &LayerWeights::key,        &LayerWeights::value,
-    &LayerWeights::output,     &LayerWeights::router,     &LayerWeights::w1,
-    &LayerWeights::w2,         &LayerWeights::w3,         &LayerWeights::dense_w1,
-    &LayerWeights::dense_w2,   &LayerWeights::dense_w3,   &LayerWeights::norm,
-    &LayerWeights::projection, &LayerWeights::query_down, &LayerWeights::key_value_down};
+inline constexpr std::array<Weight, 16> all_weights{&LayerWeights::query,
+                                                    &LayerWeights::key,
+                                                    &LayerWeights::value,
+                                                    &LayerWeights::output,
+                                                    &LayerWeights::router,
+                                                    &LayerWeights::w1,
+                                                    &LayerWeights::w2,
+                                                    &LayerWeights::w3,
+                                                    &LayerWeights::dense_w1,
+                                                    &LayerWeights::dense_w2,
+                                                    &LayerWeights::dense_w3,
+                                                    &LayerWeights::norm,
+                                                    &LayerWeights::projection,
+                                                    &LayerWeights::query_down,
+                                                    &LayerWeights::key_value_down,
+                                                    &LayerWeights::custom_experts};
 
 // Weights before and after the layers, or their gradients; empty where the workload leaves them out. The words are
 // rounded up to a multiple of mp.

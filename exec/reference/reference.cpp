@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "exec/host/gate_logits.hpp"
+#include "exec/host/custom_gate.hpp"
 #include "exec/reference/attention.hpp"
+#include "exec/reference/experts.hpp"
 #include "exec/reference/prediction.hpp"
 #include "exec/step/gate_scores.hpp"
 #include "exec/step/wire_format.hpp"
@@ -15,46 +16,6 @@ namespace dovetail::exec {
 namespace {
 
 using namespace naive;
-
-// --- experts ---
-
-double sigmoid(double x) {
-  return 1 / (1 + std::exp(-x));
-}
-
-struct ExpertPass {
-  Values h1, h3, activation, output;
-};
-
-ExpertPass expert(const Sizes& s, const LayerWeights& w, Size e, const double* x) {
-  const Size at = e * s.hidden * s.expert_hidden;
-  ExpertPass pass{Values(s.expert_hidden), Values(s.expert_hidden), Values(s.expert_hidden), Values(s.hidden)};
-  add_product(x, &w.w1[at], s.hidden, s.expert_hidden, pass.h1.data());
-  if (!w.w3.empty()) add_product(x, &w.w3[at], s.hidden, s.expert_hidden, pass.h3.data());
-  for (Size i = 0; i < s.expert_hidden; ++i)
-    pass.activation[i] = w.w3.empty() ? std::max(pass.h1[i], 0.0) : pass.h1[i] * sigmoid(pass.h1[i]) * pass.h3[i];
-  add_product(pass.activation.data(), &w.w2[at], s.expert_hidden, s.hidden, pass.output.data());
-  return pass;
-}
-
-void expert_backward(const Sizes& s, const LayerWeights& w, Size e, const double* x, const ExpertPass& pass,
-                     const double* d_output, double* d_x, LayerWeights& gradient) {
-  const Size at = e * s.hidden * s.expert_hidden;
-  Values d_activation(s.expert_hidden), d_h1(s.expert_hidden), d_h3(s.expert_hidden);
-  add_gradients(pass.activation.data(), &w.w2[at], d_output, s.expert_hidden, s.hidden, d_activation.data(),
-                &gradient.w2[at]);
-  for (Size i = 0; i < s.expert_hidden; ++i) {
-    const double h = pass.h1[i], g = sigmoid(h);
-    if (w.w3.empty()) {
-      d_h1[i] = h > 0 ? d_activation[i] : 0;
-    } else {
-      d_h1[i] = d_activation[i] * pass.h3[i] * (g + h * g * (1 - g));
-      d_h3[i] = d_activation[i] * h * g;
-    }
-  }
-  add_gradients(x, &w.w1[at], d_h1.data(), s.hidden, s.expert_hidden, d_x, &gradient.w1[at]);
-  if (!w.w3.empty()) add_gradients(x, &w.w3[at], d_h3.data(), s.hidden, s.expert_hidden, d_x, &gradient.w3[at]);
-}
 
 // --- the gate and what it connects ---
 
@@ -97,6 +58,15 @@ Routing preset_of(const Experiment& e, const Competitors& c, int layer) {
   return all.empty() ? all : routing_of_part(c.shape, c.tokens, all);
 }
 
+std::vector<Link> links_of_choices(const Competitors& c, const Routing& routing, const Values& scores) {
+  std::vector<Link> links;
+  for (Size i = 0; i < routing.size(); ++i)
+    if (const Choice& choice = routing[i]; choice.slot >= 0)
+      links.push_back({c.first_token + static_cast<Size>(choice.token), static_cast<Size>(slot_place(c.shape, choice)),
+                       1, scores[i], i});
+  return links;
+}
+
 // The links of the competitors whose logits are the last ones of the pass.
 std::vector<Link> links_of(const Competitors& c, Routing preset, MoePass& pass) {
   const LayerShape& shape = c.shape;
@@ -112,13 +82,18 @@ std::vector<Link> links_of(const Competitors& c, Routing preset, MoePass& pass) 
   const Values scores = expert_scores(shape, pass.logits.back());
   Routing routing = preset.empty() ? choose(shape, scores) : std::move(preset);
   assign_slots(shape, scores, routing);
-  const Values chosen = choice_scores(shape, scores, routing);
-  for (Size i = 0; i < routing.size(); ++i)
-    if (const Choice& choice = routing[i]; choice.slot >= 0)
-      links.push_back({c.first_token + static_cast<Size>(choice.token), static_cast<Size>(slot_place(shape, choice)), 1,
-                       chosen[i], i});
+  links = links_of_choices(c, routing, choice_scores(shape, scores, routing));
   pass.routing.push_back(std::move(routing));
   return links;
+}
+
+// A gate of the user's own has no logits.
+std::vector<Link> custom_links(const Competitors& c, int layer, const Values& parameters, MoePass& pass) {
+  const Matrix<const double> x = tokens_of(c, pass);
+  pass.logits.emplace_back();
+  pass.routing.push_back(custom_routing(c.shape, place_of(c, layer), x, parameters.data(), {}));
+  return links_of_choices(c, pass.routing.back(),
+                          custom_scores(c.shape, place_of(c, layer), x, parameters.data(), pass.routing.back()));
 }
 
 struct SlotPass {
@@ -138,7 +113,7 @@ std::vector<SlotPass> run_slots(const Sizes& s, const Competitors& c, const Laye
   for (Size i = 0; i < slots.size(); ++i)
     if (!slots[i].input.empty()) {
       round_row(s.rules.dispatch, slots[i].input);
-      slots[i].expert = expert(s, w, i / static_cast<Size>(c.shape.capacity), slots[i].input.data());
+      slots[i].expert = routed_expert(c.shape, s, w, i / static_cast<Size>(c.shape.capacity), slots[i].input.data());
       round_row(s.rules.combine, slots[i].expert.output);
     }
   return slots;
@@ -148,8 +123,12 @@ std::vector<SlotPass> run_slots(const Sizes& s, const Competitors& c, const Laye
 void add_moe(const Experiment& e, const Sizes& s, const std::vector<Competitors>& all, const LayerWeights& w, int layer,
              MoePass& pass, Values& sum) {
   for (const Competitors& c : all) {
-    pass.logits.push_back(gate_logits(c.shape, place_of(c, layer), tokens_of(c, pass), w.router.data()));
-    pass.links.push_back(links_of(c, preset_of(e, c, layer), pass));
+    if (c.shape.extensions.gate != nullptr) {
+      pass.links.push_back(custom_links(c, layer, w.router, pass));
+    } else {
+      pass.logits.push_back(gate_logits(c.shape, place_of(c, layer), tokens_of(c, pass), w.router.data()));
+      pass.links.push_back(links_of(c, preset_of(e, c, layer), pass));
+    }
     const std::vector<SlotPass> slots = run_slots(s, c, w, pass, pass.links.back());
     for (const Link& link : pass.links.back())
       add_scaled(link.combine, slots[link.slot].expert.output.data(), s.hidden, &sum[link.token * s.hidden]);
@@ -162,6 +141,23 @@ Values logits_gradient(const LayerShape& shape, const Values& logits, const Rout
   if (shape.gate.kind == GateKind::SoftMoe)
     return soft_weights_backward(shape, soft_weights(shape, logits), {d_dispatch, d_combine});
   return choice_scores_backward(shape, expert_scores(shape, logits), routing, d_combine);
+}
+
+struct GatePass {
+  const MoePass* moe;
+  Size unit;  // of its competitors
+};
+
+void gate_backward(const Competitors& c, int layer, const LayerWeights& w, GatePass pass, const Values& d_dispatch,
+                   const Values& d_combine, Matrix<double> d_x, LayerWeights& gradient) {
+  const Matrix<const double> x = tokens_of(c, *pass.moe);
+  const Routing& routing = pass.moe->routing[pass.unit];
+  if (c.shape.extensions.gate != nullptr)
+    return custom_scores_backward(c.shape, place_of(c, layer), x, w.router.data(), routing, d_combine, d_x,
+                                  gradient.router.data());
+  gate_logits_backward(c.shape, place_of(c, layer), x, w.router.data(),
+                       logits_gradient(c.shape, pass.moe->logits[pass.unit], routing, d_dispatch, d_combine), d_x,
+                       gradient.router.data());
 }
 
 // Gradients are sent like rows, the other way; the gradient of rounding itself is left out.
@@ -178,8 +174,8 @@ Values moe_backward(const Sizes& s, const std::vector<Competitors>& all, const L
     for (Size i = 0; i < slots.size(); ++i)
       if (!slots[i].input.empty()) {
         round_row(s.rules.combine, d_output[i]);
-        expert_backward(s, w, i / static_cast<Size>(c.shape.capacity), slots[i].input.data(), slots[i].expert,
-                        d_output[i].data(), d_input[i].data(), gradient);
+        routed_expert_backward(c.shape, s, w, i / static_cast<Size>(c.shape.capacity), slots[i].input.data(),
+                               slots[i].expert, d_output[i].data(), d_input[i].data(), gradient);
         round_row(s.rules.dispatch_back, d_input[i]);
       }
     const Size entries = std::max(pass.routing[unit].size(), links.size());
@@ -190,9 +186,8 @@ Values moe_backward(const Sizes& s, const std::vector<Competitors>& all, const L
       d_dispatch[link.entry] = dot(&pass.input[token], d_input[link.slot].data(), s.hidden);
       add_scaled(link.dispatch, d_input[link.slot].data(), s.hidden, &d_x[token]);
     }
-    gate_logits_backward(c.shape, place_of(c, layer), tokens_of(c, pass), w.router.data(),
-                         logits_gradient(c.shape, pass.logits[unit], pass.routing[unit], d_dispatch, d_combine),
-                         {&d_x[c.first_token * s.hidden], c.shape.tokens, c.shape.hidden}, gradient.router.data());
+    gate_backward(c, layer, w, {&pass, unit}, d_dispatch, d_combine,
+                  {&d_x[c.first_token * s.hidden], c.shape.tokens, c.shape.hidden}, gradient);
   }
   return d_x;
 }
@@ -215,7 +210,8 @@ void add_dense_ffn(const Sizes& s, const LayerWeights& w, const Values& x, Value
   if (w.dense_w1.empty()) return;
   const DenseFfn ffn(s, w);
   for (Size t = 0; t < s.tokens; ++t)
-    add_scaled(1, expert(ffn.sizes, ffn.weights, 0, &x[t * s.hidden]).output.data(), s.hidden, &sum[t * s.hidden]);
+    add_scaled(1, feed_forward(ffn.sizes, ffn.weights, 0, &x[t * s.hidden]).output.data(), s.hidden,
+               &sum[t * s.hidden]);
 }
 
 void add_dense_ffn_backward(const Sizes& s, const LayerWeights& w, const Values& x, const Values& d_sum, Values& d_x,
@@ -225,8 +221,8 @@ void add_dense_ffn_backward(const Sizes& s, const LayerWeights& w, const Values&
   DenseFfn d(s, gradient);
   for (Size t = 0; t < s.tokens; ++t) {
     const double* const token = &x[t * s.hidden];
-    expert_backward(ffn.sizes, ffn.weights, 0, token, expert(ffn.sizes, ffn.weights, 0, token), &d_sum[t * s.hidden],
-                    &d_x[t * s.hidden], d.weights);
+    feed_forward_backward(ffn.sizes, ffn.weights, 0, token, feed_forward(ffn.sizes, ffn.weights, 0, token),
+                          &d_sum[t * s.hidden], &d_x[t * s.hidden], d.weights);
   }
   gradient.dense_w1 = std::move(d.weights.w1);
   gradient.dense_w2 = std::move(d.weights.w2);

@@ -42,6 +42,8 @@ class MeasuredRun {
       result_.notes.insert(result_.notes.begin(), what);
     if (executor_->captures()) capture(executor_.get() == exact);
     note_graphs();
+    if (!e_.extensions.empty())
+      result_.notes.push_back(e_.extensions.note() + ", and the reference calls the same gate and experts");
     data_ = {};
     reference_.reset();
     emulated_.work = measure_work();

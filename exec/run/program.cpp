@@ -105,8 +105,8 @@ RunResult run(const ProgramOptions& options, const Cuda& cuda, World* world, Sig
   RunOptions how = options_of(options.run);
   if (options.pulse) signs->of(world->rank(), priced->schedule->streams.size());
   how.progress = signs->progress();
-  add_fault(how.hooks);
   if (options.run.nccl()) return cuda.run_over_nccl(experiment, priced, how, world);
+  add_fault(how.hooks);
   const auto transport = world->transport(priced->schedule->groups, streams);
   return run_on_host(experiment, priced, how, *transport);
 }

@@ -1,6 +1,7 @@
 #include "exec/step/layer_shape.hpp"
 
 #include "models/base/errors.hpp"
+#include "models/question/extension_sizes.hpp"
 
 namespace dovetail::exec {
 
@@ -63,6 +64,11 @@ LayerShape layer_shape(const Experiment& e) {
   s.projection = v.projection;
   s.router_parameters = v.router_parameters;
   s.gated = e.model.expert_kind == ExpertKind::Gated;
+  s.extensions = e.extensions;
+  s.gate_sizes = gate_sizes(e);
+  s.expert_sizes = expert_sizes(e);
+  s.custom_parameters = v.custom_parameters;
+  s.custom_kept = v.custom_kept;
   return s;
 }
 

@@ -41,6 +41,10 @@ struct LayerShape {
   std::int64_t projection = 0;         // P, of a cosine gate
   std::int64_t router_parameters = 0;  // of all the gate's matrices
   bool gated = false;
+  Extensions extensions = {};  // sub-modules of the user's own, with the sizes that they get
+  GateSizes gate_sizes = {};
+  ExpertSizes expert_sizes = {};
+  std::int64_t custom_parameters = 0, custom_kept = 0;  // see LayerVolumes
 
   std::int64_t slots() const { return experts * capacity; }
   std::int64_t routing_entries() const {  // none of a soft gate

@@ -58,8 +58,9 @@ LayerShape expert_shape(const OpOperands& o) {
   const Role rows = roles::expert_input | roles::d_expert_output;
   const std::int64_t row_elements = s.positions() * o.op.rows.size() * s.hidden;
   s.row_copies = o.read_tensor(rows).elements / row_elements;
-  s.weight_shards = o.read_tensor(roles::expert_weights).elements / (s.local_experts * s.expert_parameters());
   s.block_gemms = o.op.kernel() != nullptr && o.op.kernel()->gemm_rows == o.op.rows.size();
+  if (s.extensions.expert != nullptr) return s;  // with its own shard alone
+  s.weight_shards = o.read_tensor(roles::expert_weights).elements / (s.local_experts * s.expert_parameters());
   return s;
 }
 

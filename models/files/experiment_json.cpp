@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "models/base/errors.hpp"
 #include "models/base/names.hpp"
 #include "models/plan/communication.hpp"
 #include "models/price/calibration.hpp"
@@ -320,6 +321,9 @@ Json to_json(const Parallelism& parallelism) {
 }
 
 Json to_json(const Experiment& experiment) {
+  if (!experiment.extensions.empty())
+    throw InputError(
+        fmt::format("{}: a file cannot hold what a program has of its own", experiment.extensions.names()));
   Json workload = to_json(experiment.workload);
   if (experiment.model.dense())
     for (std::string_view key : workload_of_experts) workload.erase(std::string(key));

@@ -11,6 +11,7 @@
 #include "models/base/names.hpp"
 #include "models/plan/collectives/all_to_all.hpp"
 #include "models/plan/expert_sharding.hpp"
+#include "models/plan/extension_rules.hpp"
 #include "models/plan/knob_table.hpp"
 #include "models/plan/refuse.hpp"
 #include "models/question/capacity.hpp"
@@ -105,7 +106,7 @@ void require_deduplicated(const RuledPlan& r) {
 
 void require_all_to_all(const RuledPlan& r) {
   const Plan& p = r.plan;
-  if (p.all_to_all == AllToAll::Linear || p.all_to_all == AllToAll::NodeDeduplicated) {
+  if (!has_steps(p, r.experiment)) {
     const std::string_view name = name_in(all_to_all_names, p.all_to_all);
     if (!p.all_to_all_levels.empty())
       refuse("all_to_all_levels", fmt::format("given, but plan.all_to_all is {}", name));
@@ -415,6 +416,11 @@ constexpr std::array rules{
              "With split peers, shadowed experts, repeated tokens or the model's expert_profile, knobs of rows and "
              "weights keep their defaults.",
              [](const RuledPlan& r) { require_built_together(r.plan, r.micro_batch); }},
+    PlanRule{
+        "extensions", "expert_kernel scores_at expert_sharding shadowed_experts encoding all_to_all split",
+        "Sub-modules of a program's own (models/extend) take the place of batched kernels, of sparse encoding or of "
+        "a linear all-to-all, where scores are applied at decode.",
+        [](const RuledPlan& r) { require_extensions(r.plan, r.micro_batch); }},
     PlanRule{"all_to_all", "all_to_all all_to_all_levels all_to_all_implementation scores_at protocol comm_sms",
              "An all-to-all that is linear or node_deduplicated has neither levels nor steps to fuse; the levels of "
              "others multiply up to the ranks and fit the nodes. With node_deduplicated tokens choose, messages are "

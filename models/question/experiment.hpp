@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/base/shared.hpp"
+#include "models/extend/extensions.hpp"
 #include "models/question/cluster.hpp"
 #include "models/question/model.hpp"
 #include "models/question/parallelism.hpp"
@@ -29,6 +30,7 @@ struct Experiment {
   Parallelism parallelism;
   std::vector<SpeedEvent> events = {};
   Overlap overlap = Overlap::Interfering;
+  Extensions extensions = {};  // sub-modules of the user's own program; no file has them
 };
 
 }  // namespace dovetail

@@ -7,6 +7,7 @@
 
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
+#include "models/question/extension_sizes.hpp"
 #include "models/question/pipeline_layout.hpp"
 #include "models/question/volumes.hpp"
 
@@ -204,6 +205,7 @@ void validate(const Experiment& e) {
           "batch {} x sequence {} = {} tokens do not divide over mp {} ranks", w.batch, w.sequence, tokens,
           e.parallelism.mp);
   require_gate(e);
+  require_extensions(e);
   require_routing(e);
   require_message_sizes(e);
   if (!e.model.dense()) require_capacity(e);

@@ -1,16 +1,30 @@
 #include "models/question/model_flops.hpp"
 
+#include "models/question/extension_sizes.hpp"
 #include "models/question/parameters.hpp"
 #include "models/question/volumes.hpp"
 
 namespace dovetail {
+namespace {
+
+// The multiply-adds of one row in one expert: the parameters of its matrices, or half of the flops that a user's own
+// states.
+double expert_multiplications(const Experiment& e) {
+  if (e.extensions.expert == nullptr) return static_cast<double>(ffn_matrices(e.model, e.model.expert_hidden));
+  double sum = 0;
+  for (const MatrixProduct& p : e.extensions.expert->forward_work(expert_sizes(e), 1, 1).products)
+    sum += static_cast<double>(p.groups) * static_cast<double>(p.rows * p.columns) * static_cast<double>(p.inner);
+  return sum;
+}
+
+}  // namespace
 
 ModelFlops model_flops(const Experiment& experiment) {
   Experiment e = experiment;
   e.parallelism = {};  // all of the model on one rank
   const Model& m = e.model;
   const double passes = e.workload.phases == Phases::Training ? 3 : 1;  // a backward pass counts as two forward ones
-  const double expert = static_cast<double>(ffn_matrices(m, m.expert_hidden));
+  const double expert = expert_multiplications(e);
   const double seen = (e.workload.causal ? .5 : 1) * e.workload.sequence;  // positions, on average
   ModelFlops flops;
   // The output head works once for each token that is predicted.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/question/extension_sizes.hpp"
 #include "models/question/parameters.hpp"
 
 namespace dovetail {
@@ -51,7 +52,9 @@ void add_router(const Experiment& e, LayerVolumes& v) {
   v.router_gemms = 1;
   v.routing_entries = v.tokens * e.workload.top_k;
   v.router_parameters = v.hidden * v.experts;
-  if (gate.kind == GateKind::Gshard) {
+  if (e.extensions.gate != nullptr) {
+    v.router_parameters = gate_parameters(e);
+  } else if (gate.kind == GateKind::Gshard) {
     v.router_gemms = 2;
     v.router_parameters *= 2;
   } else if (gate.cosine()) {
@@ -65,6 +68,14 @@ void add_router(const Experiment& e, LayerVolumes& v) {
     v.routing_entries = 0;
     v.router_parameters *= v.capacity;
   }
+}
+
+void add_experts(const Experiment& e, LayerVolumes& v) {
+  if (e.extensions.expert != nullptr) {
+    v.custom_parameters = expert_parameters(e);
+    v.custom_kept = expert_kept(e);
+  }
+  v.expert_parameters = v.shard_parameters() * v.local_experts;
 }
 
 }  // namespace
@@ -101,7 +112,7 @@ LayerVolumes layer_volumes(const Experiment& e, int layer) {
   v.dense_parameters = v.attention_parameters + v.ffn_parameters + v.mtp_parameters;
   if (v.moe) {
     add_router(e, v);
-    v.expert_parameters = ffn_matrices(m, v.hidden_shard) * v.local_experts;
+    add_experts(e, v);
   }
   const auto tokens = static_cast<double>(v.sequence_tokens);
   v.skips_masked = e.workload.skips_masked();

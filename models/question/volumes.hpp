@@ -53,7 +53,10 @@ struct LayerVolumes {
   std::int64_t router_gemms = 0;          // of its forward pass
   std::int64_t projection = 0;            // P, of a cosine gate
   std::int64_t routing_entries = 0;       // T k, or E C where experts choose; 0: soft
-  std::int64_t expert_parameters = 0;     // g M H E / (ep esp)
+  std::int64_t expert_parameters = 0;     // g M H E / (ep esp), or what experts of the user's own have
+  // Parameters of one shard of an expert of the user's own, and numbers that it keeps of a row; 0: experts are the
+  // model's.
+  std::int64_t custom_parameters = 0, custom_kept = 0;
   // On every rank: 2 M of both norms, those of queries and keys, and 3 M of multi-token prediction; 0 where the
   // workload leaves norms out.
   std::int64_t norm_parameters = 0;
@@ -65,9 +68,16 @@ struct LayerVolumes {
   // The parameters that all ranks of a stage hold alike.
   std::int64_t replicated_parameters() const { return norm_parameters + router_parameters; }
   std::int64_t parameters() const { return dense_parameters + replicated_parameters() + expert_parameters; }
-  // The parameters of one expert that this rank works with.
-  std::int64_t worked_parameters() const { return expert_gemms * hidden * worked_hidden(); }
+  // The parameters of one shard of one expert, and of one expert that this rank works with.
+  std::int64_t shard_parameters() const {
+    return custom_parameters > 0 ? custom_parameters : expert_gemms * hidden * hidden_shard;
+  }
+  std::int64_t worked_parameters() const { return weight_shards * shard_parameters(); }
   std::int64_t worked_hidden() const { return hidden_shard * weight_shards; }
+  // Numbers of each row that an expert leaves for its backward pass.
+  std::int64_t kept_hidden() const {
+    return custom_parameters > 0 ? custom_kept : (expert_gemms - 1) * worked_hidden();
+  }
 
   std::int64_t peers_of(const ChunkRange& c) const { return c.by_peers() ? c.peers.size() : peers; }
   // Ranks whose rows meet here in one expert.

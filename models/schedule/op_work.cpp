@@ -115,9 +115,10 @@ void OpWork::add_gate_passes(Phase phase, MemoryPasses& memory) const {
   for (int i = 0; i < found->projected[at]; ++i) memory.add(row * static_cast<double>(v_.projection) * size_);
 }
 
-Work OpWork::gate(Phase phase, bool from_sum) const {
-  if (model_.gate_profile.given()) return ProfiledWork{Profiled::Gate, v_.tokens};
-  const bool forward = phase == Phase::Forward;
+KernelWork OpWork::gate_kernels(Phase phase, Bytes traffic) const {
+  if (extensions_.gate != nullptr)
+    return phase == Phase::Forward ? stated(extensions_.gate->forward_work(gate_sizes_, v_.tokens), traffic)
+                                   : stated(extensions_.gate->backward_work(gate_sizes_, v_.tokens), traffic);
   KernelList kernels;
   if (v_.projection > 0) {
     kernels.add_product(phase, v_.tokens, v_.projection, v_.hidden);
@@ -126,6 +127,26 @@ Work OpWork::gate(Phase phase, bool from_sum) const {
     for (int i = 0; i < v_.router_gemms; ++i)
       kernels.add_product(phase, v_.tokens, v_.router_parameters / v_.hidden / v_.router_gemms, v_.hidden);
   }
+  MemoryPasses memory;
+  if (traffic > Bytes(0)) memory.add(traffic);
+  add_gate_passes(phase, memory);
+  return of(kernels, memory);
+}
+
+KernelWork OpWork::stated(const StatedWork& work, Bytes traffic) const {
+  KernelList kernels;
+  for (const MatrixProduct& p : work.products) kernels.add(gemm_shape(p.rows, p.columns, p.inner, p.groups));
+  MemoryPasses memory{traffic, traffic > Bytes(0) ? 1 : 0};
+  if (work.traffic > Bytes(0)) {
+    memory.traffic += work.traffic;
+    memory.kernels += work.kernels;
+  }
+  return of(kernels, memory);
+}
+
+Work OpWork::gate(Phase phase, bool from_sum) const {
+  if (model_.gate_profile.given()) return ProfiledWork{Profiled::Gate, v_.tokens};
+  const bool forward = phase == Phase::Forward;
   // Residual sum: two read, one written; backward adds three parts. With norms the sums are ops of their own, but for
   // that of the two gradients of the norm's result.
   const bool sums = !workload_.whole_layers() && !from_sum;
@@ -135,10 +156,7 @@ Work OpWork::gate(Phase phase, bool from_sum) const {
   if (plan_.encoding == Encoding::Dense)
     traffic +=
         static_cast<double>(v_.dense_weights()) * (size_of(DType::Fp32) + (forward || soft() ? 1.0 : 0.0) * size_);
-  MemoryPasses memory;
-  if (traffic > Bytes(0)) memory.add(traffic);
-  add_gate_passes(phase, memory);
-  KernelWork work = of(kernels, memory);
+  KernelWork work = gate_kernels(phase, traffic);
   if (!sums) work.elsewhere = workload_.whole_layers() ? norm_gradients : 1;  // forward: the sum, and the norm
   return work;
 }
@@ -147,7 +165,8 @@ KernelWork OpWork::encode(Phase phase) const {
   const bool mask_gradient = phase == Phase::Backward && soft();
   if (plan_.encoding == Encoding::Dense) return dense_order(phase == Phase::Forward, mask_gradient, 0);
   const std::int64_t encoded = v_.encoded_elements(), once = encoded / v_.repeats;  // a repeated row is read once
-  return moving_rows(phase == Phase::Forward ? once + encoded : encoded, phase == Phase::Forward ? 0 : 1);
+  if (phase == Phase::Forward) return order(OrderStep::Encode, moving_rows(once + encoded, 0));
+  return order(OrderStep::EncodeBackward, moving_rows(encoded, 1));
 }
 
 KernelWork OpWork::decode(Phase phase) const {
@@ -155,8 +174,17 @@ KernelWork OpWork::decode(Phase phase) const {
   if (plan_.encoding == Encoding::Dense)
     return dense_order(phase == Phase::Backward, phase == Phase::Backward, 3 * v_.tokens * v_.hidden);
   const std::int64_t encoded = v_.encoded_elements();
-  if (phase == Phase::Forward) return moving_rows(encoded, 2);
-  return moving_rows((plan_.scores_at == ScoresAt::Decode ? 2 : 1) * encoded, 3);
+  if (phase == Phase::Forward) return order(OrderStep::Decode, moving_rows(encoded, 2));
+  return order(OrderStep::DecodeBackward, moving_rows((plan_.scores_at == ScoresAt::Decode ? 2 : 1) * encoded, 3));
+}
+
+// The sums with the residual are the library's: two parts and their sum, or the gradient's.
+KernelWork OpWork::order(OrderStep step, const KernelWork& own) const {
+  if (extensions_.order == nullptr) return own;
+  const std::optional<StatedWork> work = extensions_.order->work(step, {v_.tokens, v_.hidden, v_.experts, v_.capacity});
+  if (!work) return own;
+  const bool sums = step == OrderStep::Decode || step == OrderStep::DecodeBackward;
+  return stated(*work, (sums ? 3 : 0) * static_cast<double>(v_.tokens * v_.hidden) * size_);
 }
 
 // Rows of the capacity, and passes over all tokens.
@@ -168,7 +196,14 @@ KernelWork OpWork::moving_rows(std::int64_t elements, std::int64_t token_passes)
 
 Work OpWork::expert(Phase phase, const ChunkRange& chunk, bool keeps) const {
   if (model_.expert_profile.given()) return ProfiledWork{Profiled::Expert, v_.expert_rows(chunk)};
+  if (extensions_.expert != nullptr) return custom_expert(phase, chunk);
   return with_activated(expert_gemms(phase, chunk), phase, keeps, v_.expert_rows(chunk), v_.worked_hidden());
+}
+
+KernelWork OpWork::custom_expert(Phase phase, const ChunkRange& chunk) const {
+  const std::int64_t experts = v_.dispatched_experts, rows = v_.expert_rows(chunk);
+  return phase == Phase::Forward ? stated(extensions_.expert->forward_work(expert_sizes_, experts, rows))
+                                 : stated(extensions_.expert->backward_work(expert_sizes_, experts, rows));
 }
 
 KernelWork OpWork::expert_gemms(Phase phase, const ChunkRange& chunk, int left_out) const {
@@ -187,7 +222,7 @@ KernelWork OpWork::expert_gemms(Phase phase, const ChunkRange& chunk, int left_o
 }
 
 KernelWork OpWork::restore_hidden(const ChunkRange& chunk) const {
-  return expert_gemms(Phase::Forward, chunk, 1);
+  return extensions_.expert != nullptr ? custom_expert(Phase::Forward, chunk) : expert_gemms(Phase::Forward, chunk, 1);
 }
 
 KernelWork OpWork::shadowed_expert(Phase phase, bool keeps) const {

@@ -5,7 +5,7 @@
 
 #include "models/plan/collectives/step.hpp"
 #include "models/plan/plan.hpp"
-#include "models/question/experiment.hpp"
+#include "models/question/extension_sizes.hpp"
 #include "models/question/volumes.hpp"
 #include "models/schedule/op.hpp"
 #include "models/schedule/schedule_writer.hpp"
@@ -46,6 +46,9 @@ class OpWork {
       : v_(volumes),
         model_(experiment.model),
         plan_(plan),
+        extensions_(experiment.extensions),
+        gate_sizes_(gate_sizes(experiment)),
+        expert_sizes_(expert_sizes(experiment)),
         writer_(writer),
         workload_(experiment.workload),
         products_(workload_.other_products()),
@@ -110,6 +113,10 @@ class OpWork {
   KernelWork dense_order(bool to_rows, bool weight_gradient, std::int64_t elements) const;
   // Their flops, launches and shapes. `memory` is what else the op reads and writes; casts are added to it.
   KernelWork of(const KernelList& kernels, MemoryPasses memory = {}) const;
+  // The work that a sub-module of the user's own states, with other traffic of the op.
+  KernelWork stated(const StatedWork& work, Bytes traffic = {}) const;
+  KernelWork gate_kernels(Phase phase, Bytes traffic) const;
+  KernelWork order(OrderStep step, const KernelWork& own) const;
   void add_projections(KernelList& kernels, Phase phase) const;
   void add_core(KernelList& kernels, Phase phase, MemoryPasses& memory) const;
   void add_scores(KernelList& kernels, Phase phase, MemoryPasses& memory) const;  // with the output's projection
@@ -130,6 +137,7 @@ class OpWork {
   void add_casts(Phase phase, std::int64_t experts, std::int64_t rows, int matrices, MemoryPasses& memory) const;
   bool soft() const { return v_.routing_entries == 0; }
   // The experts' matrices, but `left_out` of them; expert_runs: each matrix by `runs` runs of rows, over the experts.
+  KernelWork custom_expert(Phase phase, const ChunkRange& chunk) const;
   KernelWork expert_gemms(Phase phase, const ChunkRange& chunk, int left_out = 0) const;
   KernelWork expert_runs(Phase phase, std::int64_t experts, std::int64_t runs, std::int64_t rows, int left_out) const;
   Bytes wire_bytes(const ChunkRange& chunk, Wire wire) const;
@@ -137,6 +145,9 @@ class OpWork {
   const LayerVolumes& v_;
   const Model& model_;
   const Plan& plan_;
+  const Extensions& extensions_;
+  GateSizes gate_sizes_;
+  ExpertSizes expert_sizes_;
   ScheduleWriter& writer_;
   const Workload& workload_;
   std::optional<DType> products_;  // where products have a format of their own

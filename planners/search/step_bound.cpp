@@ -269,15 +269,16 @@ LayerSample StepBound::sample(const Plan& plan) const {
   return sample;
 }
 
-// Chunks together may take less than all rows at once where times were measured by size.
-bool StepBound::exchanges_bend(const Plan& plan) const {
+// Chunks together may take less than all rows at once where times were measured by size, or are stated.
+bool StepBound::times_bend(const Plan& plan) const {
+  if (!layer_.extensions.empty()) return true;
   return plan.all_to_all == AllToAll::NodeDeduplicated &&
          find_table(layer_.calibration->tables, KernelKind::Dispatch) != nullptr;
 }
 
 LayerFloor StepBound::floor(const Plan& plan) const {
   LayerFloor floor;
-  if (layer_.model.expert_profile.given() || layer_.model.gate_profile.given() || exchanges_bend(plan)) return floor;
+  if (layer_.model.expert_profile.given() || layer_.model.gate_profile.given() || times_bend(plan)) return floor;
   Plan sequential = in_one_chunk(plan);
   sequential.comm_streams = CommStreams::One;
   const PricedSchedule all = priced(sequential, least_);
@@ -296,7 +297,7 @@ LayerFloor StepBound::floor(const Plan& plan) const {
 
 StreamFloor StepBound::streams(const Plan& plan) const {
   StreamFloor floor;
-  if (exchanges_bend(plan)) return floor;
+  if (times_bend(plan)) return floor;
   const PricedSchedule all = priced(in_one_chunk(plan), least_);
   const Schedule& s = *all.schedule;
   const auto reducing = std::ranges::find(s.ops, OpKind::DenseGradientAllReduce, &Op::kind);

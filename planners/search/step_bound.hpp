@@ -70,7 +70,7 @@ class StepBound {
   const LayerTimes& times() const { return times_; }
 
  private:
-  bool exchanges_bend(const Plan& plan) const;
+  bool times_bend(const Plan& plan) const;
   PricedSchedule priced(Plan plan, const Experiment& layer) const;
   Seconds of(Seconds forward, Seconds backward) const;
   Seconds dragged(const PassSample& backward) const;

@@ -131,8 +131,8 @@ std::string describe_experts(const Model& model, const Workload& workload) {
 }  // namespace
 
 std::vector<std::string> experiment_lines(const Experiment& experiment) {
-  const auto& [cluster, model, calibration, workload, groups, events, overlap] = experiment;
-  return {
+  const auto& [cluster, model, calibration, workload, groups, events, overlap, extensions] = experiment;
+  std::vector<std::string> lines{
       printable(fmt::format("{} on {}: {} x {} ({}, {})", model.name, cluster.name, counted(cluster.nodes, "node"),
                             counted(cluster.gpus_per_node, "GPU"), cluster.device.name, bytes(cluster.device.memory))),
       fmt::format("{}, batch {}, sequence {}, {}, {}, {}",
@@ -145,6 +145,8 @@ std::vector<std::string> experiment_lines(const Experiment& experiment) {
                             groups.repeats_tokens() ? " (tokens repeated)" : "", groups.ep, groups.esp, groups.edp,
                             groups.pp, unusual_kernels(workload), calibration_name(experiment))),
       "overlap: " + describe_overlap(experiment)};
+  if (!extensions.empty()) lines.push_back(printable(extensions.note()));
+  return lines;
 }
 
 }  // namespace dovetail::reports

@@ -66,8 +66,9 @@ TEST_CASE("The backward pass of decode and encode, with other chunks than forwar
   combined.second = {-1, -1, 8, 16};
   Values above{1, 0, 0, 1, 1, 1}, more{1, 1, 1, 0, 0, 0}, sum(6), score_gradient(6, 99);
   const std::vector<Matrix<const double>> gradients{matrix(above, 2), matrix(more, 2)};
-  decode_backward<double>(run.shape, gradients, run.routing.data(), combined.readable(), matrix(sum, 2),
-                          score_gradient.data(), d_combined.writable());
+  add_up<double>(gradients, matrix(sum, 2));
+  decode_backward<double>(run.shape, matrix(sum, 2), run.routing.data(), combined.readable(), score_gradient.data(),
+                          d_combined.writable());
   CHECK(sum == Values{2, 1, 1, 1, 1, 1});
   CHECK(score_gradient == Values{40, 220, 110, 0, 70, 24});
   CHECK(d_combined.first == Values{1, .5, 1, 1});
@@ -99,8 +100,9 @@ TEST_CASE("Dense order computes what sparse order does, with other chunks in eve
   Values above{1, 0, 0, 1, 1, 1}, more{1, 1, 1, 0, 0, 0}, sum(6), d_combine(18, 99);
   const std::vector<Matrix<const double>> gradients{matrix(above, 2), matrix(more, 2)};
   Chunks d_combined(1, 99);
-  dense_decode_backward<double>(run.shape, gradients, run.combine.data(), combined.readable(), matrix(sum, 2),
-                                d_combine.data(), d_combined.writable());
+  add_up<double>(gradients, matrix(sum, 2));
+  dense_decode_backward<double>(run.shape, matrix(sum, 2), run.combine.data(), combined.readable(), d_combine.data(),
+                                d_combined.writable());
   CHECK(sum == Values{2, 1, 1, 1, 1, 1});
   CHECK(d_combined.first == Values{1, .5, 1, 1});
   CHECK(d_combined.second == Values{2, 2, 0, 0, .5, .25, .125, .125});

@@ -6,6 +6,10 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
+#include "bench/examples/custom_moe/hash_gate.hpp"
+#include "bench/examples/custom_moe/nodes_first.hpp"
+#include "bench/examples/custom_moe/reversed_order.hpp"
+#include "bench/examples/custom_moe/tanh_expert.hpp"
 #include "exec/host/host_executor.hpp"
 #include "exec/host/host_run.hpp"
 #include "exec/run/training.hpp"
@@ -74,6 +78,37 @@ Experiment random_experiment_here(Random& random) {
 }
 
 }  // namespace
+
+TEST_CASE("Sub-modules of a program's own and hooks run over MPI") {
+  Experiment e = round_numbers(2);
+  const int ranks = world().size();
+  e.cluster.nodes = 2;
+  e.cluster.gpus_per_node = ranks / 2;
+  e.model.experts = 8;
+  e.parallelism = {.dp = ranks, .mp = 1, .ep = ranks, .esp = 1, .pp = 1, .edp = 1};
+  e.extensions = {std::make_shared<HashGate>(), std::make_shared<ReversedOrder>(), std::make_shared<TanhExpert>(),
+                  std::make_shared<NodesFirst>()};
+  Plan plan;
+  plan.scope = Scope::Moe;
+  plan.forward_degree = plan.backward_degree = 2;
+  check_numerics(e, plan);
+
+  const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
+  const auto transport = transport_of(*schedule);
+  const ModelData data = random_model_data(e, 5);
+  const auto executor = make_host_executor(e, schedule, Element::Double, data, {}, *transport);
+  Hooks hooks;
+  std::atomic<int> calls = 0;
+  for (const auto& [point, factor] : {std::pair(HookPoint::BeforeDispatch, .5), {HookPoint::AfterDispatch, 2.}})
+    hooks.at(point) = [&calls, factor](const HookCall& call) {
+      ++calls;
+      for (double& value : std::get<std::span<double>>(call.values)) value *= factor;
+    };
+  executor->set_hooks(hooks);
+  executor->run_step(Poison::Yes);
+  CHECK(summed(*transport, calls) == 2 * 2 * 2 * 2 * ranks);  // points, passes, layers, chunks
+  CHECK(compare(e, *schedule, *executor, compute_reference(e, data, rules_of(*schedule))).ok(1e-12));
+}
 
 TEST_CASE("Every block of every collective arrives over MPI, small and large") {
   const auto transport = one_group(GroupKind::Ep);

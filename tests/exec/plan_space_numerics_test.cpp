@@ -1,11 +1,16 @@
 // Random plans and every shipped system, really executed: outputs, gradients and drops are those of the reference.
 #include <catch2/catch.hpp>
 
+#include "bench/examples/custom_moe/hash_gate.hpp"
+#include "bench/examples/custom_moe/nodes_first.hpp"
+#include "bench/examples/custom_moe/reversed_order.hpp"
+#include "bench/examples/custom_moe/tanh_expert.hpp"
 #include "exec/host/host_executor.hpp"
 #include "exec/run/numerics.hpp"
 #include "exec/transport/inproc_transport.hpp"
 #include "models/files/load.hpp"
 #include "models/price/build_schedule.hpp"
+#include "models/question/capacity.hpp"
 #include "tests/support/random_plans.hpp"
 
 using namespace dovetail;
@@ -43,6 +48,23 @@ TEST_CASE("200 random plans compute what the reference does") {
     grouped += plan.expert_kernel == ExpertKernel::Grouped ? 1 : 0;
   }
   CHECK(grouped > 0);
+}
+
+TEST_CASE("100 random plans compute what the reference does with sub-modules of a program's own") {
+  Random random(37);
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    Experiment e = random_executable(random);
+    const unsigned which = 1 + static_cast<unsigned>(i) % 15;  // a bit for each
+    if ((which & 1U) != 0) e.extensions.gate = std::make_shared<HashGate>();
+    if ((which & 2U) != 0) e.extensions.order = std::make_shared<ReversedOrder>();
+    if ((which & 4U) != 0) e.extensions.expert = std::make_shared<TanhExpert>();
+    if ((which & 8U) != 0) e.extensions.all_to_all = std::make_shared<NodesFirst>();
+    e.workload.gate = {};  // soft ones need dense encoding
+    e.workload.routing = {};
+    if (which != 1) e.workload.message_sizes = MessageSizes::Padded;
+    resolve_capacity(e);
+    check_seeded_numerics(e, random_legal_plan(random, e), i);
+  }
 }
 
 TEST_CASE("Every shipped system computes what the reference does") {

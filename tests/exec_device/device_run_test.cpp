@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "bench/examples/custom_moe/hash_gate.hpp"
+#include "exec/device/device_executor.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "tests/exec_device/device_numerics.hpp"
@@ -62,6 +64,20 @@ TEST_CASE("Routed messages are refused on a device, by name") {
   CHECK_THROWS_WITH(run_on_device(*device, e, priced_schedule(e), quick(false)),
                     Catch::Contains("/workload/message_sizes: routed is simulated and runs on hosts, but not on "
                                     "devices yet"));
+}
+
+TEST_CASE("Sub-modules of a program's own and hooks are refused on a device, by name") {
+  const auto device = make_loop_device();
+  Experiment e = experiment_with_exchanges();
+  e.extensions.gate = std::make_shared<HashGate>();
+  constexpr auto line = "gate hash: sub-modules of a program's own are simulated and run on hosts, but not on devices";
+  CHECK_THROWS_WITH(run_on_device(*device, e, priced_schedule(e), quick(false)), line);
+  CHECK_THROWS_WITH(make_device_executor(*device, e, priced_schedule(e)->schedule, random_model_data(e, 1), {}), line);
+  e.extensions = {};
+  RunOptions hooked = quick(false);
+  hooked.hooks.at(HookPoint::BeforeMoe) = [](const HookCall&) {};
+  CHECK_THROWS_WITH(run_on_device(*device, e, priced_schedule(e), hooked),
+                    "hooks are called on hosts, but not on devices");
 }
 
 TEST_CASE("Norms over heads of several ranks are refused on a device, by name") {

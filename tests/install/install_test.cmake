@@ -17,6 +17,8 @@ if(NOT data STREQUAL "${prefix}/share/dovetail/data")
   message(FATAL_ERROR "the installed program reads its data from ${data}")
 endif()
 
+execute_process(COMMAND ${prefix}/bin/custom_moe COMMAND_ERROR_IS_FATAL ANY)
+
 # Its state is kept between runs.
 foreach(run 1 2)
   execute_process(COMMAND ${prefix}/bin/online_planner ${WORK}/state.json COMMAND_ERROR_IS_FATAL ANY)

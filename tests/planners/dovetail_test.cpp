@@ -2,6 +2,10 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "bench/examples/custom_moe/hash_gate.hpp"
+#include "bench/examples/custom_moe/nodes_first.hpp"
+#include "bench/examples/custom_moe/reversed_order.hpp"
+#include "bench/examples/custom_moe/tanh_expert.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/contest.hpp"
 #include "planners/registry.hpp"
@@ -156,6 +160,17 @@ TEST_CASE("dovetail: no regret with layers of multi-token prediction") {
     INFO(tried);
     if (without_regret(*c)) ++tried;
   }
+}
+
+TEST_CASE("dovetail: no regret with sub-modules of a program's own, whose work it cannot bound") {
+  Case c{test::testbed_b(2), {}, {}};
+  Experiment& e = c.experiment;
+  e.extensions = {std::make_shared<HashGate>(), std::make_shared<ReversedOrder>(), std::make_shared<TanhExpert>(),
+                  std::make_shared<NodesFirst>()};
+  c.base.scope = Scope::Moe;
+  c.hold = hold_some(c.base, ~0U & ~6U);  // but the order and the streams
+  REQUIRE(plan_space(c.task({1, 2, 3})).points() > 9);
+  CHECK(without_regret(c));
 }
 
 TEST_CASE("dovetail: no regret where a token may go to a node once") {

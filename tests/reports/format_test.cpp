@@ -3,8 +3,19 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
+#include "bench/examples/custom_moe/hash_gate.hpp"
+#include "tests/support/experiments.hpp"
+
 using namespace dovetail;
 using namespace dovetail::reports;
+
+TEST_CASE("the lines of an experiment say what is of a program's own, and that it is believed") {
+  Experiment e = test::testbed_b();
+  const std::size_t lines = experiment_lines(e).size();
+  e.extensions.gate = std::make_shared<HashGate>();
+  REQUIRE(experiment_lines(e).size() == lines + 1);
+  CHECK(experiment_lines(e).back() == "gate hash: of this program's own; predictions take the work that they state");
+}
 
 TEST_CASE("durations and sizes have three digits and a fitting unit") {
   CHECK(duration(Seconds(0)) == "0.00 us");

@@ -35,6 +35,10 @@ class Checks(unittest.TestCase):
         self.assertEqual(len(self.layers("sim/a.cpp", "#include <planners/a.hpp>\n")), 1)
         self.assertEqual(len(self.layers("sim/a.cpp", "#include <models/a.hpp>\n")), 1)
 
+    def test_examples_alone_include_their_own_files_as_they_lie(self):
+        self.assertEqual(self.layers("bench/examples/a/a.cpp", '#include "b.hpp"\n'), [])
+        self.assertEqual(len(self.layers("bench/sweep/a.cpp", '#include "b.hpp"\n')), 1)
+
     def test_reports_compute_nothing(self):
         self.assertEqual(len(self.layers("reports/text/a.cpp", '#include "models/price/price.hpp"\n')), 1)
         self.assertEqual(len(self.layers("reports/text/a.cpp", '#include "models/network/fold.hpp"\n')), 1)

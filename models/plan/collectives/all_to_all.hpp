@@ -33,8 +33,12 @@ inline constexpr std::array<AllToAllAlgorithm, 4> all_to_all_algorithms{
 // Levels may hold ones; those are left out. Never empty.
 std::vector<CollectiveStep> all_to_all_steps(AllToAll algorithm, Levels levels);
 
-// The steps of the plan's all-to-all among the experts' ranks; empty where one exchange is all. Throws InputError for
-// levels that do not fit the group, or cut a node.
+// Whether rows are exchanged by an algorithm of steps: the plan's, or the one of the user's own that the experiment
+// has.
+bool has_steps(const Plan& plan, const Experiment& experiment);
+
+// The steps of the all-to-all among the experts' ranks; empty where one exchange is all. Throws InputError for levels
+// that do not fit the group, or cut a node, and for steps of the user's own that do not deliver.
 std::vector<CollectiveStep> all_to_all_steps(const Plan& plan, const Experiment& experiment);
 
 // With all_to_all node_deduplicated the ranks of each node among those that share experts, else 0. They are numbered

@@ -54,10 +54,11 @@ class SteppedExchange {
   }
 
   // Steps inside nodes go beside those between them where the plan keeps these streams apart; a copy stands before
-  // the exchange it is for.
+  // the exchange it is for, if there is one.
   StreamId stream_of(std::size_t i) const {
     if (c_.plan().comm_streams != CommStreams::InterIntra) return op_.stream;
-    const CollectiveStep& exchange = steps_[steps_[i].kind == StepKind::Copy ? i + 1 : i];
+    const bool prepares = steps_[i].kind == StepKind::Copy && i + 1 < steps_.size();
+    const CollectiveStep& exchange = steps_[prepares ? i + 1 : i];
     return crosses_nodes(exchange, ranks_per_node(c_.groups(), GroupKind::Ep, c_.experiment().cluster))
                ? op_.stream
                : c_.streams().intra;

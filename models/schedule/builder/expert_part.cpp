@@ -74,7 +74,7 @@ class ExpertPass {
   }
 
   void work_forward(int i, SavedExperts& saved) {
-    const bool keeps = c_.keeps_activated();
+    const bool keeps = keeps_activated();
     const Op o = op(OpKind::Expert, c_.streams().compute, i, work_.expert(Phase::Forward, chunk(i), keeps));
     const TensorId input = unpacked(i), hidden = add_hidden(o);
     TensorIds writes{hidden};
@@ -94,7 +94,7 @@ class ExpertPass {
   // `needed`: of the forward pass.
   OpId work_backward(int j, TensorId weights, const TensorIds& needed, WorkedGradient& gradient) {
     const Op o =
-        op(OpKind::Expert, c_.streams().compute, j, work_.expert(Phase::Backward, chunk(j), c_.keeps_activated()));
+        op(OpKind::Expert, c_.streams().compute, j, work_.expert(Phase::Backward, chunk(j), keeps_activated()));
     TensorIds reads{unpacked(j), weights};
     if (gradient.has_value) reads.push_back(gradient.tensor);
     gradient.has_value = true;
@@ -112,6 +112,9 @@ class ExpertPass {
   BroughtRows finish() { return {std::move(tensors_), std::move(d_scores_)}; }
 
  private:
+  // Experts of the user's own keep what they like.
+  bool keeps_activated() const { return c_.keeps_activated() && c_.experiment().extensions.expert == nullptr; }
+
   Ring ring(bool of_chunks) const { return Ring(of_chunks ? ring_depth(c_.plan().buffers) : 0); }
 
   TensorId unpacked(int i) {
@@ -139,9 +142,8 @@ class ExpertPass {
     return worked_.add(c_.chunked(kind, o, v_.gathered_elements(chunk_of(o)), Wire::Same, worked_.next()));
   }
   TensorId add_hidden(const Op& o) {
-    const std::int64_t width = (v_.expert_gemms - 1) * v_.worked_hidden();
     return hidden_.add(
-        c_.chunked(TensorKind::Hidden, o, v_.expert_rows(chunk_of(o)) * width, Wire::Same, hidden_.next()));
+        c_.chunked(TensorKind::Hidden, o, v_.expert_rows(chunk_of(o)) * v_.kept_hidden(), Wire::Same, hidden_.next()));
   }
 
   StepContext& c_;

@@ -23,7 +23,7 @@ Op shadow_op(StepContext& c, Phase phase, int layer, int expert) {
 
 TensorId add_hidden(StepContext& c, const Op& op) {
   const LayerVolumes& v = c.volumes(op.layer);
-  return c.chunked(TensorKind::Hidden, op, v.capacity * (v.expert_gemms - 1) * v.worked_hidden());
+  return c.chunked(TensorKind::Hidden, op, v.capacity * v.kept_hidden());
 }
 
 }  // namespace

@@ -128,9 +128,8 @@ void Restoration::compute_hidden(int j) {
     if (hidden >= 0) continue;
     Op o = op(OpKind::RestoreHidden, c_.streams().compute, i);
     o.work = c_.work(layer_).restore_hidden(chunk_of(o));
-    hidden = hidden_.add(c_.chunked(TensorKind::Hidden, o,
-                                    v_.expert_rows(chunk_of(o)) * (v_.expert_gemms - 1) * v_.worked_hidden(),
-                                    Wire::Same, hidden_.next()));
+    hidden = hidden_.add(
+        c_.chunked(TensorKind::Hidden, o, v_.expert_rows(chunk_of(o)) * v_.kept_hidden(), Wire::Same, hidden_.next()));
     TensorIds reads{now_.input[at(i)], saved_.weights};
     append_counts(c_, layer_, reads);
     c_.add(o, reads, {&hidden, 1});

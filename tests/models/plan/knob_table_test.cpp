@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "bench/examples/custom_moe/reversed_order.hpp"
 #include "models/base/errors.hpp"
 #include "models/files/plan_json.hpp"
 #include "models/files/read_parts.hpp"
@@ -151,6 +152,10 @@ TEST_CASE("every rule between knobs is listed, names knobs, and refuses them") {
       {"shadowing", [](Plan& p, Experiment&) { p.shadowed_experts = {-1}; }},
       {"peers", [](Plan& p, Experiment&) { p.split = Split::Peers, p.forward_degree = 2; }},
       {"built_together", [](Plan& p, Experiment&) { p.split = Split::Peers, p.restore = Restore::S4; }},
+      {"extensions",
+       [](Plan& p, Experiment& e) {
+         e.extensions.order = std::make_shared<ReversedOrder>(), p.encoding = Encoding::Dense;
+       }},
       {"all_to_all", [](Plan& p, Experiment&) { p.all_to_all_levels = {8}; }},
       {"message_sizes",
        [](Plan& p, Experiment& e) {
