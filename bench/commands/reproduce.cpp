@@ -18,7 +18,7 @@ namespace dovetail::bench {
 namespace {
 
 constexpr auto reproduce_examples = R"(Examples:
-  List the tables, then recompute two of them (all of them take a minute):
+  List the tables, then recompute two of them (all of them take half a minute):
     dovetail reproduce --list
     dovetail reproduce ampipe-appendix-c fsmoe-table2
 
