@@ -17,7 +17,8 @@ QUESTION = ["run", "--cluster", "fsmoe-testbed-b", "--model", "mixtral-8x7b", "-
             "--hidden", "16", "--expert-hidden", "16", "--head-size", "8", "--tokens", "64", "--set", "workload.extent=model",
             "--set", "workload.capacity_factor=4", "--set", "model.vocabulary=8192", "--measure-time", "0.1"]
 COLOURS = ["#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2", "#eeca3b", "#9d755d",
-           "#2f62b5", "#a05a00", "#1c7c3c", "#b3261e", "#2a8c86", "#7a4fb0", "#8a6100", "#5c6575", "#d67195"]
+           "#2f62b5", "#a05a00", "#1c7c3c", "#b3261e", "#2a8c86", "#7a4fb0", "#8a6100", "#5c6575", "#d67195",
+           "#3a3f8f"]
 
 
 def options_of(system):

@@ -224,7 +224,7 @@ constexpr std::array table{
          .type = choice<&Plan::grad_sync>(
              grad_sync_names,
              {{GradSync::After, "They are reduced after the backward pass."},
-              {GradSync::WithDense, "They are reduced beside the attention of earlier layers."},
+              {GradSync::WithDense, "They are reduced beside the parts outside the experts of earlier layers."},
               {GradSync::FixedChunks, "They are reduced in chunks of fixed size, as soon as these exist (Lina)."},
               {GradSync::Partitioned, "They are reduced in slices that a planner chooses (FSMoE)."}}),
          .group = Gradients,
