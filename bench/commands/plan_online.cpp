@@ -57,9 +57,12 @@ TraceStep parse_step(const std::string& text) {
       step.batch = number<int>(part, value);
     else if (key == "sequence")
       step.sequence = number<int>(part, value);
+    else if (key == "k" || key == "top_k")
+      step.top_k = number<int>(part, value);
     else
-      throw InputError(fmt::format("--step {}: expected f=NUMBER, batch=NUMBER or sequence=NUMBER, with commas between",
-                                   in_quotes(part)));
+      throw InputError(
+          fmt::format("--step {}: expected f=NUMBER, k=NUMBER, batch=NUMBER or sequence=NUMBER, with commas between",
+                      in_quotes(part)));
   }
   return step;
 }
@@ -259,11 +262,11 @@ void add_online_options(CLI::App& app, OnlineOptions& options) {
            {"--state", "FILE", "keep what was learned in this file; it is read if it exists, and replaced at the end",
             group},
            options.state);
-  add_text(
-      app,
-      {"--step", "f=NUMBER,..",
-       "print the strategy for a step with this capacity factor, and with this batch= and sequence= if given", group},
-      options.step);
+  add_text(app,
+           {"--step", "f=NUMBER,..",
+            "print the strategy for a step with this capacity factor, and with this k=, batch= and sequence= if given",
+            group},
+           options.step);
   add_number(app, {"--report", "SECONDS", "report how long the last --step took, before the next one is chosen", group},
              options.report, 1e-9, 1e9);
   add_number(app,

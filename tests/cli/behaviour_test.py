@@ -154,6 +154,8 @@ def test_online_planning_from_outside(checks, program):
     for _ in range(6):
         chosen.append(program.run(*command, "--report", str(times[chosen[-1]]), "--step", "f=2").stdout.strip())
     checks.check(chosen == [*times, "linear 4", "linear 4", "linear 4"], f"each once, then the best: {chosen}")
+    half = program.run(*command, "--step", "f=4,k=1").stdout.strip()
+    checks.check(half == "linear 4", f"half the choices at twice the factor are the same load: {half}")
     choice = json.loads(program.run(*command, "--step", "f=2.1", "--format", "json", "--save-plan", "p.json").stdout)
     checks.check(choice["strategy"] == "linear 4" and choice["plan"] == load(program, "p.json"), "as JSON, with its plan")
     checks.check(program.run(*command, "--report", "2").returncode == 0, "a report alone")
