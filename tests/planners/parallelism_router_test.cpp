@@ -24,20 +24,9 @@ Experiment sharded() {
   return e;
 }
 
-// A published setting: experts in 8 / E shards on one node. Factors above E are published, but no more than all tokens
-// can go to one expert: as many times the tokens at factor 1 are the same rows.
+// As many times the tokens at factor 1 are the rows of a published setting.
 Experiment published(const test::ShardingSetting& s) {
-  Experiment e = test::round_numbers();
-  e.cluster.nodes = 1;
-  e.cluster.gpus_per_node = 8;
-  e.model.experts = s.experts;
-  e.model.top_k = e.workload.top_k = 1;
-  e.model.hidden = 2048;
-  e.model.expert_hidden = s.expert_hidden;
-  e.workload.sequence = static_cast<int>(s.capacity_factor) * s.tokens;
-  e.workload.capacity_factor = 1;
-  e.parallelism = {.dp = 8, .mp = 1, .ep = s.experts, .esp = 8 / s.experts, .pp = 1, .edp = 1};
-  return e;
+  return test::tutel_layer(s, static_cast<int>(s.capacity_factor) * s.tokens);
 }
 
 }  // namespace

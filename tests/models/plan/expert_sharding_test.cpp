@@ -312,19 +312,8 @@ TEST_CASE("bytes moved choose between ep_dp and ep_mp as Tutel's measurements do
   std::vector<std::size_t> missed;
   for (std::size_t i = 0; i < test::tutel_table5.size(); ++i) {
     const test::ShardingSetting& s = test::tutel_table5[i];
-    const int esp = 8 / s.experts;
-    const auto bytes = [&](ExpertSharding sharding) {
-      Experiment e = test::round_numbers();
-      e.cluster.nodes = 1;
-      e.cluster.gpus_per_node = 8;
-      e.model.experts = s.experts;
-      e.model.top_k = e.workload.top_k = 1;
-      e.model.hidden = 2048;
-      e.model.expert_hidden = s.expert_hidden;
-      e.workload.sequence = s.tokens;
-      e.parallelism = {.dp = 8, .mp = 1, .ep = s.experts, .esp = esp, .pp = 1, .edp = 1};
-      // Factors above E are published, but no more than all tokens can go to one expert: scale rows by hand.
-      e.workload.capacity_factor = 1;
+    const Experiment e = test::tutel_layer(s, s.tokens);
+    const auto bytes = [&](ExpertSharding sharding) {  // of f times the rows
       const auto sum = totals(build_schedule(e, sharded(sharding)));
       const auto of = [&](const char* name) { return sum.contains(name) ? sum.at(name) : 0; };
       return s.capacity_factor * of("all_to_all") + of("all_gather") + of("reduce_scatter");
