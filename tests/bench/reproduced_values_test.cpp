@@ -69,9 +69,11 @@ void check_against_approved(const std::string& paper) {
 
 }  // namespace
 
+#ifndef __SANITIZE_ADDRESS__  // ten minutes there; the sample of layers in reproduce_fsmoe_test.cpp runs the same code
 TEST_CASE("values of every row of FSMoE's tables") {
   check_against_approved("fsmoe");
 }
+#endif
 TEST_CASE("values of every row of Tutel's tables") {
   check_against_approved("tutel");
 }

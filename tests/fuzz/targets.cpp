@@ -429,7 +429,9 @@ std::vector<FuzzTarget> fuzz_targets() {
   write("model.json", tiny_model);
   std::vector<FuzzTarget> targets = files_of_experiments();
   std::ranges::move(files_of_commands(), std::back_inserter(targets));
-  const Words slow{"fsmoe-table5", "fsmoe-end-to-end", "ampipe-56", "fsmoe-table6"};
+  // Tables that take long, and those that are read and computed as another one is.
+  const Words slow{"fsmoe-table5", "fsmoe-end-to-end", "fsmoe-fig7",    "fsmoe-fig8",
+                   "ampipe-56",    "fsmoe-table6",     "tutel-table7b", "tutel-fig5"};
   for (const std::string& id : bench::reproduced_ids())
     if (std::ranges::find(slow, id) == slow.end()) targets.push_back(published_target(id));
 #if DOVETAIL_HAS_SIMGRID
