@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "bench/reproduce/ampipe_formula.hpp"
 #include "bench/reproduce/tables.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
@@ -17,16 +18,6 @@
 namespace dovetail::bench {
 namespace {
 
-struct LayerCost {
-  double attention, all_to_all, experts;  // of all chunks together; A, C, M in the paper
-};
-
-// A/p + max(A, C)/p (p - 1) + max(M, C)/p p + C/p
-double formula(const LayerCost& cost, int p) {
-  const auto [a, c, m] = cost;
-  return a / p + std::max(a, c) / p * (p - 1) + std::max(m, c) + c / p;
-}
-
 class Layer {
  public:
   Layer(const Experiment& experiment, int chunks) : chunks_(chunks) {
@@ -36,14 +27,14 @@ class Layer {
     priced_ = price_plan(experiment, plan);
   }
 
-  double makespan(const LayerCost& cost) {
+  double makespan(const AmpipeCost& cost) {
     IdVector<OpId, Seconds> durations;
     for (const Op& op : priced_.schedule->ops) durations.push_back(Seconds(seconds(op.kind, cost) / chunks_));
     return analytic_makespan(with_durations(priced_, std::move(durations)), scratch_).value();
   }
 
  private:
-  static double seconds(OpKind kind, const LayerCost& cost) {
+  static double seconds(OpKind kind, const AmpipeCost& cost) {
     if (kind == OpKind::Attention) return cost.attention;
     if (entry_of(kind).exchanges_rows) return cost.all_to_all;
     return kind == OpKind::Expert ? cost.experts : 0;
@@ -66,8 +57,8 @@ Recomputed ampipe_appendix_c(const JsonReader& settings, FilesRead& files) {
     const auto draw = [&] { return .1 + 9.9 * static_cast<double>(random() >> 11) * 0x1p-53; };  // .1 to 10 s
     double lowest = 1e9, highest = 0;
     for (int i = 0; i < samples; ++i) {
-      const LayerCost cost{draw(), draw(), draw()};
-      const double ratio = formula(cost, p) / layer.makespan(cost);
+      const AmpipeCost cost{draw(), draw(), draw()};
+      const double ratio = ampipe_formula(cost, p) / layer.makespan(cost);
       lowest = std::min(lowest, ratio);
       highest = std::max(highest, ratio);
     }

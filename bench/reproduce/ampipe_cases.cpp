@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "bench/reproduce/ampipe_formula.hpp"
 #include "bench/reproduce/tables.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
@@ -41,11 +42,7 @@ double busy(const SystemResult& result, std::string_view stream) {
 struct PassCost {
   double attention = 0, all_to_all = 0, experts = 0, other = 0;  // all_to_all: of both
   double sequential() const { return attention + all_to_all + experts + other; }
-  // A/p + max(A, C)/p (p - 1) + max(M, C)/p p + C/p, all else hidden.
-  double expected(int p) const {
-    const double c = all_to_all / 2;
-    return attention / p + std::max(attention, c) / p * (p - 1) + std::max(experts, c) + c / p;
-  }
+  double expected(int p) const { return ampipe_formula({attention, all_to_all / 2, experts}, p); }
 };
 
 // Forward, backward.

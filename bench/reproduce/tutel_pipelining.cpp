@@ -67,8 +67,8 @@ std::string strategy_name(std::size_t i) {
   return fmt::format("{} of degree {}", i < degrees.size() ? "linear" : "2DH", degrees[i % degrees.size()]);
 }
 
-// How much slower each strategy is than the best, in percent, on every layer of the grid. A degree that has not enough
-// rows on some layer is not counted there.
+// How much slower each strategy is than the best, in percent, on every layer of the grid. Throws InputError for a layer
+// that has fewer rows than the largest degree has chunks.
 using Gains = std::array<std::vector<double>, 2 * degrees.size()>;
 Gains gains_of(const Experiment& base, const std::array<System, 2>& systems, const JsonReader& grid, int gpus) {
   Gains gains;
@@ -76,6 +76,7 @@ Gains gains_of(const Experiment& base, const std::array<System, 2>& systems, con
     const Experiment e = moe_layer(base, sizes);
     std::vector<Seconds> times;
     for (const Plan& plan : strategies(systems, e)) times.push_back(moe_time(e, plan));
+    if (times.size() != gains.size()) throw InputError("a layer of the grid has fewer rows than the largest degree");
     const Seconds best = *std::ranges::min_element(times);
     for (std::size_t i = 0; i < times.size(); ++i) gains[i].push_back(percent_more(times[i], best));
   }
