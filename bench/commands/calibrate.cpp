@@ -3,6 +3,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -128,14 +129,16 @@ void write_table(std::ostream& out, const Calibration& c, bool colour) {
   }
   out << table.text(colour);
   if (c.interference.empty()) return;
-  reports::TextTable pairs({"together", "speed of\nthe first", "speed of\nthe second", "result"});
-  for (const Interference& pair : c.interference)
-    pairs.add(
-        {fmt::format("{}, {}", name_in(interference_class_names, pair.a), name_in(interference_class_names, pair.b)),
-         fmt::format("{:.3f}", pair.a_speed), fmt::format("{:.3f}", pair.b_speed),
-         pair.provenance.disturbed ? "disturbed" : std::string(name_in(origin_names, pair.provenance.origin))},
-        pair.provenance.disturbed ? reports::Ink::Bad : reports::Ink::Plain);
-  out << '\n' << pairs.text(colour);
+  reports::TextTable together({"together", "each keeps\nof its speed", "result"});
+  for (const Interference& entry : c.interference) {
+    std::vector<std::string> speeds;
+    for_each_kept(entry, [&](const KeptSpeed& kept) { speeds.push_back(fmt::format("{:.3f}", kept.speed)); });
+    together.add(
+        {name_of(entry), fmt::format("{}", fmt::join(speeds, " / ")),
+         entry.provenance.disturbed ? "disturbed" : std::string(name_in(origin_names, entry.provenance.origin))},
+        entry.provenance.disturbed ? reports::Ink::Bad : reports::Ink::Plain);
+  }
+  out << '\n' << together.text(colour);
 }
 
 // Times that do not lie on a line are of several algorithms, of several tests or disturbed.

@@ -44,10 +44,8 @@ void for_each_cost(const Calibration& calibration, Counts counts, Look look) {
 }
 
 template <class Look>
-void for_each_pair(std::span<const Interference> pairs, Look look) {
-  for (const Interference& pair : pairs)
-    look(pair.provenance, fmt::format("interference {}/{}", name_in(interference_class_names, pair.a),
-                                      name_in(interference_class_names, pair.b)));
+void for_each_interference(std::span<const Interference> all, Look look) {
+  for (const Interference& entry : all) look(entry.provenance, "interference " + name_of(entry));
 }
 
 // The products of a step in this number format take these costs alone, or hardly any.
@@ -74,7 +72,7 @@ void add_assumptions(const Experiment& e, std::vector<std::string>& notes) {
     if (provenance.disturbed) add_once(disturbed, what);
   };
   for_each_cost(calibration, used, look);
-  for_each_pair(interference_of(e), look);
+  for_each_interference(interference_of(e), look);
   if (!assumed.empty())
     notes.push_back(fmt::format("{}: assumed costs, neither published nor measured: {}", calibration.name,
                                 fmt::join(assumed, ", ")));
@@ -95,7 +93,7 @@ void add_bad_fits(const Calibration& calibration, std::vector<std::string>& note
                                 100 * worst_error(*provenance.fit)));
   };
   for_each_cost(calibration, all, look);
-  for_each_pair(calibration.interference, look);
+  for_each_interference(calibration.interference, look);
   if (!bad.empty())
     notes.push_back(fmt::format("{}: measured times far from alpha + n beta (r2 below {}), not to be trusted: {}",
                                 calibration.name, usual_r2, fmt::join(bad, ", ")));

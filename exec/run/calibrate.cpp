@@ -299,13 +299,13 @@ void add_unmeasured(Calibration& measured, const Calibration& base) {
   for (const GemmCost& cost : base.gemms)
     if (std::ranges::find(measured.gemms, cost.dtype, &GemmCost::dtype) == measured.gemms.end())
       measured.gemms.push_back(cost);
-  const auto known = [&](const Interference& pair) {
-    return std::ranges::any_of(measured.interference, [&](const Interference& m) {
-      return (m.a == pair.a && m.b == pair.b) || (m.a == pair.b && m.b == pair.a);
-    });
+  // An entry of three kinds goes with the speeds of their pairs.
+  const auto known = [pairs = measured.interference](const Interference& entry) {
+    return std::ranges::any_of(pairs,
+                               [&](const Interference& m) { return has_kind(entry, m.a) && has_kind(entry, m.b); });
   };
-  for (const Interference& pair : base.interference)
-    if (!known(pair)) measured.interference.push_back(pair);
+  for (const Interference& entry : base.interference)
+    if (!known(entry)) measured.interference.push_back(entry);
 }
 
 }  // namespace dovetail::exec

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "models/base/names.hpp"
+#include "models/files/interference_json.hpp"
 #include "models/plan/communication.hpp"
 #include "models/price/calibration.hpp"
 
@@ -142,12 +143,10 @@ Json kernel_entry(const KernelCost& cost) {
   return entry;
 }
 
-Json interference_entry(const Interference& pair) {
-  return {{"a", name_in(interference_class_names, pair.a)},
-          {"b", name_in(interference_class_names, pair.b)},
-          {"a_speed", pair.a_speed},
-          {"b_speed", pair.b_speed},
-          {"provenance", provenance_entry(pair.provenance)}};
+Json interference_entry(const Interference& interference) {
+  Json entry = to_json(interference);
+  entry["provenance"] = provenance_entry(interference.provenance);
+  return entry;
 }
 
 template <class T>

@@ -6,6 +6,7 @@
 
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
+#include "models/files/interference_json.hpp"
 #include "models/plan/communication.hpp"
 #include "models/price/calibration.hpp"
 
@@ -92,12 +93,10 @@ Json kernel_json(const KernelCost& cost) {
   return json;
 }
 
-Json interference_json(const Interference& pair) {
-  return {{"a", name_in(interference_class_names, pair.a)},
-          {"b", name_in(interference_class_names, pair.b)},
-          {"a_speed", pair.a_speed},
-          {"b_speed", pair.b_speed},
-          {"provenance", provenance_json(pair.provenance)}};
+Json interference_json(const Interference& interference) {
+  Json json = to_json(interference);
+  json["provenance"] = provenance_json(interference.provenance);
+  return json;
 }
 
 Json message_json(const MessageCost& cost) {

@@ -7,6 +7,7 @@
 #include "models/base/json/json_text.hpp"
 #include "models/base/names.hpp"
 #include "models/files/input_file.hpp"
+#include "models/files/interference_json.hpp"
 #include "models/files/read_parts.hpp"
 #include "models/price/calibration.hpp"
 
@@ -186,24 +187,6 @@ Fit read_fit(const JsonReader& json) {
   return fit;
 }
 
-Interference read_interference(const JsonReader& json, const std::vector<Interference>& earlier) {
-  Interference pair;
-  pair.a = json.enumeration("a", interference_class_names);
-  pair.b = json.enumeration("b", interference_class_names);
-  pair.a_speed = json.number("a_speed", 0, 1);
-  pair.b_speed = json.number("b_speed", 0, 1);
-  pair.provenance = read_provenance(json.at("provenance"));
-  const auto name = [](InterferenceClass c) { return name_in(interference_class_names, c); };
-  if (pair.a == pair.b) json.fail("b", fmt::format("{} twice, expected two kinds", name(pair.a)));
-  if (pair.a_speed + pair.b_speed < 1)
-    json.fail(fmt::format("speeds {} and {} add up to less than 1: then one after the other would be faster",
-                          pair.a_speed, pair.b_speed));
-  for (const Interference& other : earlier)
-    if ((other.a == pair.a && other.b == pair.b) || (other.a == pair.b && other.b == pair.a))
-      json.fail(fmt::format("a second entry for {} and {}, expected one", name(pair.a), name(pair.b)));
-  return pair;
-}
-
 HostCost read_host(const JsonReader& json) {
   return {json.quantity<Seconds>("launch"), read_provenance(json.at("provenance"))};
 }
@@ -253,9 +236,7 @@ Calibration read_calibration(const JsonReader& json) {
   if (const auto kernels = json.find("kernels"))
     for (const JsonReader& each : kernels->elements())
       calibration.kernels.push_back(read_kernel(each, calibration.kernels));
-  if (const auto pairs = json.find("interference"))
-    for (const JsonReader& each : pairs->elements())
-      calibration.interference.push_back(read_interference(each, calibration.interference));
+  if (const auto list = json.find("interference")) calibration.interference = read_interference(*list);
   if (const auto host = json.find("host")) calibration.host = read_host(*host);
   return calibration;
 }

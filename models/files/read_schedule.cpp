@@ -299,6 +299,7 @@ ScheduleFile read_schedule(const JsonFile& input) {
   s.scores_at = file.plan.scores_at;
   s.node_ranks = deduplicating_ranks(file.plan, file.experiment);
   s.comm_sms = file.plan.comm_sms;
+  s.all_to_all = file.plan.all_to_all;
   s.hidden = file.experiment.model.hidden;
   s.expert_kernel = file.plan.expert_kernel;
   s.row_tile = file.plan.row_tile;

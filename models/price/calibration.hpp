@@ -13,6 +13,7 @@
 #include "models/base/provenance.hpp"
 #include "models/base/units.hpp"
 #include "models/plan/communication.hpp"
+#include "models/price/interference.hpp"
 #include "models/price/kernel_table.hpp"
 #include "models/price/work_rates.hpp"
 #include "models/question/parallelism.hpp"
@@ -75,24 +76,9 @@ struct MessageCost {
   Provenance provenance;
 };
 
-// Kinds of op that slow each other when they run together.
-enum class InterferenceClass { Compute, Inter, Intra, Copy };
-inline constexpr std::array<std::pair<std::string_view, InterferenceClass>, 4> interference_class_names{
-    {{"compute", InterferenceClass::Compute},
-     {"inter", InterferenceClass::Inter},
-     {"intra", InterferenceClass::Intra},
-     {"copy", InterferenceClass::Copy}}};
-
 // The host of an eager framework, which launches kernels one by one.
 struct HostCost {
   Seconds launch;  // of one kernel, with all that the framework does for it
-  Provenance provenance;
-};
-
-// While a and b run together, a keeps a_speed of its own speed and b keeps b_speed. a_speed + b_speed >= 1.
-struct Interference {
-  InterferenceClass a = InterferenceClass::Compute, b = InterferenceClass::Inter;
-  double a_speed = 1, b_speed = 1;
   Provenance provenance;
 };
 

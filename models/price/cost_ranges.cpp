@@ -178,20 +178,20 @@ void CostRanges::add_memory_costs() {
 
 // Speeds that would add up to less than 1 are raised together: ops would rather run one after the other.
 void CostRanges::add_interference(std::size_t i) {
-  const Interference& pair = calibration_.interference[i];
-  const double within = within_of(pair.provenance, assumed_slowing);
-  const std::string name = pair.provenance.origin == Origin::Assumed
-                               ? "interference"
-                               : fmt::format("interference {}/{}", name_in(interference_class_names, pair.a),
-                                             name_in(interference_class_names, pair.b));
-  add(name, pair.provenance.origin, within, [i, within](Calibration& c, double ends, std::uint64_t) {
+  const Interference& entry = calibration_.interference[i];
+  const double within = within_of(entry.provenance, assumed_slowing);
+  const std::string name =
+      entry.provenance.origin == Origin::Assumed ? "interference" : "interference " + name_of(entry);
+  add(name, entry.provenance.origin, within, [i, within](Calibration& c, double ends, std::uint64_t) {
     Interference& to = c.interference[i];
     to.a_speed = slowed(to.a_speed, std::pow(within, ends));
     to.b_speed = slowed(to.b_speed, std::pow(within, ends));
-    const double sum = to.a_speed + to.b_speed;
+    if (to.c) to.c->speed = slowed(to.c->speed, std::pow(within, ends));
+    const double sum = to.a_speed + to.b_speed + (to.c ? to.c->speed : 0);
     if (sum >= 1) return;
     to.a_speed = to.a_speed / sum;
-    to.b_speed = 1 - to.a_speed;
+    if (to.c) to.c->speed = to.c->speed / sum;
+    to.b_speed = 1 - to.a_speed - (to.c ? to.c->speed : 0);
   });
 }
 

@@ -14,6 +14,7 @@
 #include "models/price/calibration.hpp"
 #include "models/price/collective_price.hpp"
 #include "models/price/contention.hpp"
+#include "models/price/contention_shares.hpp"
 #include "models/price/kernel_price.hpp"
 #include "models/price/network_pricing.hpp"
 #include "models/price/overlap.hpp"
@@ -23,38 +24,6 @@
 
 namespace dovetail {
 namespace {
-
-// How many of the shares of a contention resource each side of a pair gets, so that neither is held by its share below
-// the speed it keeps: a / (a + b) <= a_speed, b / (a + b) <= b_speed. If speeds add up to hardly more than 1, no small
-// shares do so. Then the nearest shares are taken, and the side that they favour keeps that much more of its speed.
-struct Shares {
-  int a = 1, b = 1;
-  double a_speed = 1, b_speed = 1;
-  double of_a() const { return static_cast<double>(a) / (a + b); }
-  double of_b() const { return static_cast<double>(b) / (a + b); }
-};
-
-Shares shares_of(const Interference& pair) {
-  constexpr int largest = 20;  // flows of one op cost time to simulate
-  Shares nearest;
-  double least = 1;  // excess over the speeds
-  for (int sum = 2; sum <= largest; ++sum)
-    for (int a = 1; a < sum; ++a) {
-      if (a <= pair.a_speed * sum && sum - a <= pair.b_speed * sum) return {a, sum - a, pair.a_speed, pair.b_speed};
-      Shares s{a, sum - a};
-      s.a_speed = std::max(pair.a_speed, s.of_a());
-      s.b_speed = std::max(pair.b_speed, s.of_b());
-      const double excess = s.a_speed - pair.a_speed + s.b_speed - pair.b_speed;
-      if (excess < least) {
-        least = excess;
-        nearest = s;
-      }
-    }
-  if (pair.a_speed + pair.b_speed >= 1) return nearest;
-  throw InputError(fmt::format("interference of {} and {}: speeds {} and {} add up to less than 1",
-                               name_in(interference_class_names, pair.a), name_in(interference_class_names, pair.b),
-                               pair.a_speed, pair.b_speed));
-}
 
 constexpr int usual_multiprocessors = 20;  // of DeepEP's kernels, unless a caller says otherwise
 
@@ -79,7 +48,8 @@ class Pricer {
       for (InterferenceClass kind : kinds_) p_.resources.push_back(name_of(name_in(interference_class_names, kind), c));
     if (network_ != nullptr) std::ranges::copy(network_->resources(), std::back_inserter(p_.resources));
     p_.physical = p_.resources.size();
-    for (const Interference& pair : interference_of(e_, s_.comm_sms)) add_contention(pair);
+    const std::vector<Interference> interference = interference_of(e_, s_.all_to_all, s_.comm_sms);
+    for (const Interference& entry : interference) add_contention(entry, interference);
   }
 
   PricedSchedule price() {
@@ -110,23 +80,24 @@ class Pricer {
 
  private:
   struct Contention {
-    std::size_t a, b;  // kinds
-    Shares shares;
-    double of_a, of_b;  // demanded for each second at full speed
-    int resource;       // of rank class 0
+    std::vector<ContentionShare> shares;
+    int resource;                                 // of rank class 0
+    bool other_collectives, simple, low_latency;  // exchanges that demand it; the last two are all-to-alls
+    bool counts(const ExchangeWork& exchange) const {
+      if (exchange.collective != Collective::AllToAll && exchange.steps.empty()) return other_collectives;
+      return exchange.protocol == Protocol::LowLatency ? low_latency : simple;
+    }
   };
 
   // Kinds that no op of the schedule is of slow nothing.
-  void add_contention(const Interference& pair) {
-    const Shares s = shares_of(pair);
-    if (std::max(static_cast<std::size_t>(pair.a), static_cast<std::size_t>(pair.b)) >= kinds_.size()) return;
+  void add_contention(const Interference& entry, std::span<const Interference> all) {
+    std::vector<ContentionShare> shares = contention_shares(entry);
+    const auto missing = [&](const ContentionShare& s) { return static_cast<std::size_t>(s.kind) >= kinds_.size(); };
+    if (std::ranges::any_of(shares, missing)) return;
     const auto resource = static_cast<int>(p_.resources.size());
-    contention_.push_back({static_cast<std::size_t>(pair.a), static_cast<std::size_t>(pair.b), s, s.of_a() / s.a_speed,
-                           s.of_b() / s.b_speed, resource});
-    for (std::size_t k = 0; k < s_.classes.size(); ++k)
-      p_.resources.push_back(name_of(
-          fmt::format("{}/{}", name_in(interference_class_names, pair.a), name_in(interference_class_names, pair.b)),
-          k));
+    contention_.push_back({std::move(shares), resource, counts_for(entry, all, {}),
+                           counts_for(entry, all, Protocol::Simple), counts_for(entry, all, Protocol::LowLatency)});
+    for (std::size_t k = 0; k < s_.classes.size(); ++k) p_.resources.push_back(name_of(dovetail::name_of(entry), k));
   }
 
   void price(const Op& op) {
@@ -183,15 +154,19 @@ class Pricer {
       if (cost[kind].busy > Seconds(0))
         p_.demands.push_back(
             {static_cast<int>(kinds_.size()) * rank_class + static_cast<int>(kind), cost[kind].busy, 1});
-    for (const Contention& c : contention_) {
-      const Seconds by_a = cost[c.a].busy * c.of_a, by_b = cost[c.b].busy * c.of_b;
-      // An op of both kinds does not slow itself: it counts as what demands more. So no part of it counts for more than
-      // the whole, and planners may add up what a step's ops demand.
-      if (by_a > Seconds(0) && by_a >= by_b)
-        p_.demands.push_back({c.resource + rank_class, by_a, c.shares.a});
-      else if (by_b > Seconds(0))
-        p_.demands.push_back({c.resource + rank_class, by_b, c.shares.b});
-    }
+    for (const Contention& c : contention_)
+      if (op.exchange() == nullptr || c.counts(*op.exchange())) demand(c, rank_class, cost);
+  }
+
+  // An op of several kinds does not slow itself: it counts as what demands most. So no part of it counts for more than
+  // the whole, and planners may add up what a step's ops demand.
+  void demand(const Contention& c, int rank_class, const StepCost& cost) {
+    Demand most{c.resource + rank_class, {}, 1};
+    for (const ContentionShare& share : c.shares)
+      if (const Seconds by_kind = cost[static_cast<std::size_t>(share.kind)].busy * share.demand;
+          by_kind > most.seconds)
+        most = {most.resource, by_kind, share.flows};
+    if (most.seconds > Seconds(0)) p_.demands.push_back(most);
   }
 
   // Kinds that the calibration has measured keep their own launch time, and rates or a factor of their own.

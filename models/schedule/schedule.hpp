@@ -38,7 +38,8 @@ class Schedule {
   int row_tile = 0;    // see Plan
   int node_ranks = 0;  // see deduplicating_ranks()
   int comm_sms = 0;    // see Plan
-  int hidden = 0;      // M, elements of a token
+  AllToAll all_to_all = AllToAll::Linear;
+  int hidden = 0;  // M, elements of a token
 
   // A collective among the ranks of several stages.
   bool joins_stages(const Op& op) const {

@@ -101,7 +101,9 @@ std::string describe_missing(const PlanningTask& task, const Candidate& nearest)
 }
 
 Seconds cost_of(const PlanningTask& task, const Plan& plan) {
-  return restore_cost(price_plan(task.experiment, plan), interference_of(task.experiment, plan.comm_sms));
+  const std::vector<Interference> all = interference_of(task.experiment, plan.all_to_all, plan.comm_sms);
+  const Protocol messages = plan.protocol == Protocol::LowLatency ? Protocol::LowLatency : Protocol::Simple;
+  return restore_cost(price_plan(task.experiment, plan), of_all_to_alls(all, messages));
 }
 
 // Says which strategy equation 10 picks among those that fit at the chosen degrees.

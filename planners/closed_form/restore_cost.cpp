@@ -27,11 +27,17 @@ std::size_t kind_of(const PricedSchedule& p, OpId op) {
 }
 
 double speed(std::size_t kind, const Work& used, std::span<const Interference> interference) {
-  const auto runs = [&](InterferenceClass other) { return used[static_cast<std::size_t>(other)] > 0; };
   double slowest = 1;
-  for (const Interference& pair : interference) {
-    if (static_cast<std::size_t>(pair.a) == kind && runs(pair.b)) slowest = std::min(slowest, pair.a_speed);
-    if (static_cast<std::size_t>(pair.b) == kind && runs(pair.a)) slowest = std::min(slowest, pair.b_speed);
+  for (const Interference& entry : interference) {
+    bool others_run = true;
+    double kept_speed = 1;
+    for_each_kept(entry, [&](const KeptSpeed& kept) {
+      if (static_cast<std::size_t>(kept.kind) == kind)
+        kept_speed = kept.speed;
+      else
+        others_run = others_run && used[static_cast<std::size_t>(kept.kind)] > 0;
+    });
+    if (others_run) slowest = std::min(slowest, kept_speed);
   }
   return slowest;
 }

@@ -249,7 +249,7 @@ LayerSample StepBound::sample(const Plan& plan) const {
   const PricedSchedule all = priced(plan, layer_);
   const Schedule& s = *all.schedule;
   const bool any_order = plan.order == Order::ReadyFirst;
-  const std::vector<Interference> pairs = interference_of(layer_, plan.comm_sms);
+  const std::vector<Interference> pairs = interference_of(layer_, plan.all_to_all, plan.comm_sms);
   LayerSample sample = Sweep(all, any_order, pairs).run();
   if (any_order)  // all that a forward pass sends, it sends between its ends
     sample.forward.chain = std::max(sample.forward.chain, busiest_resource(sample.forward));
@@ -326,7 +326,7 @@ StreamFloor StepBound::streams(const Plan& plan) const {
   }
   if (link.exists())
     floor.gradients += dense / static_cast<double>(elements) * static_cast<double>(times_.elements_after(-1));
-  const std::vector<Interference> pairs = interference_of(least_, plan.comm_sms);
+  const std::vector<Interference> pairs = interference_of(least_, plan.all_to_all, plan.comm_sms);
   floor.dragged = drag_of(all, link, pairs) * backward;
   for (const StreamId stream : busy.ids()) {
     if (s.streams[stream].rank_class != 0) continue;

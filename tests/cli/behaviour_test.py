@@ -271,7 +271,7 @@ def test_calibrate(checks, program):
     # Short measurements on a busy machine may lie far from a line, which is told.
     quiet = all(line.startswith("warning: here: measured times far from") for line in result.stderr.splitlines())
     checks.check(result.returncode == 0 and quiet, f"calibrate: {result.stderr!r}")
-    checks.check("GEMM fp32" in result.stdout and "compute, inter" in result.stdout, "the table has fits and pairs")
+    checks.check("GEMM fp32" in result.stdout and "compute/inter" in result.stdout, "the table has fits and pairs")
     own = load(program, "own.json")
     checks.check(own["measurement"]["ranks"] == 2 and own["measurement"]["command_line"][1] == "calibrate", "how it was measured")
     costs = [*own["collectives"], *own["gemms"], own["memory"], own["copy"]]

@@ -133,14 +133,16 @@ TEST_CASE("what was not measured comes from another calibration, what was does n
   own.interference.push_back({InterferenceClass::Copy, InterferenceClass::Compute, .9, .9, named("own")});
   base.gemms = {{DType::Bf16, {}, {}, named("base")}, {DType::Fp32, {}, {}, named("base")}};
   base.interference = {{InterferenceClass::Compute, InterferenceClass::Copy, .8, .8, named("base")},
-                       {InterferenceClass::Compute, InterferenceClass::Inter, .8, .8, named("base")}};
+                       {InterferenceClass::Compute, InterferenceClass::Inter, .8, .8, named("base")},
+                       {InterferenceClass::Compute, InterferenceClass::Inter, .9, .9, named("base")}};
+  base.interference[2].c = KeptSpeed{InterferenceClass::Copy, .9};
   base.collectives.push_back({Collective::AllToAll, LinkKind::Inter, 0, {}, {}, named("base")});
   base.kernels.push_back({OpKind::Gate, Phase::Forward, {}, 2, {}, named("base")});
   add_unmeasured(own, base);
   REQUIRE(own.gemms.size() == 2);
   CHECK(find_gemm(own, DType::Bf16).provenance.source == "own");
   CHECK(find_gemm(own, DType::Fp32).provenance.source == "base");
-  REQUIRE(own.interference.size() == 2);  // copy and compute are compute and copy
+  REQUIRE(own.interference.size() == 2);  // copy and compute are compute and copy; three kinds go with their pairs
   CHECK(own.interference[0].a_speed == .9);
   CHECK(own.interference[1].b == InterferenceClass::Inter);
   CHECK(own.collectives.size() == 1);

@@ -48,10 +48,19 @@ std::string random_interference(Draw& draw) {
   std::vector<std::string> pairs;
   for (std::size_t a = 0; a < kinds.size(); ++a)
     for (std::size_t b = a + 1; b < kinds.size(); ++b)
-      if (draw.chance(30))
-        pairs.push_back(fmt::format(
-            R"({{"a": "{}", "b": "{}", "a_speed": {}, "b_speed": {}, "provenance": {{"origin": "assumed", "source": "x"}}}})",
-            kinds[a], kinds[b], draw.between(50, 100) / 100.0, draw.between(50, 100) / 100.0));
+      if (draw.chance(30)) {
+        const auto entry = [&](const std::string& restriction) {
+          pairs.push_back(fmt::format(
+              R"({{"a": "{}", "b": "{}", "a_speed": {}, "b_speed": {}{}, "provenance": {{"origin": "assumed", "source": "x"}}}})",
+              kinds[a], kinds[b], draw.between(50, 100) / 100.0, draw.between(50, 100) / 100.0, restriction));
+        };
+        entry("");
+        if (draw.chance(20)) entry(R"(, "all_to_all": "two_dimensional")");
+        if (draw.chance(20)) entry(R"(, "messages": "simple")");
+      }
+  if (draw.chance(20))  // no two of them keep more
+    pairs.push_back(R"({"a": "compute", "b": "inter", "c": "copy", "a_speed": 1, "b_speed": 0.5, "c_speed": 0.5, )"
+                    R"("provenance": {"origin": "assumed", "source": "x"}})");
   return fmt::format("calibration.interference=[{}]", fmt::join(pairs, ", "));
 }
 

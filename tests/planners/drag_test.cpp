@@ -41,9 +41,24 @@ TEST_CASE("drag: the least loss of the kinds on a stream, where each kind has on
   CHECK(drag(CommStreams::DispatchCombine, StreamKind::Communication, pairs) == 0);
 }
 
+TEST_CASE("drag: the least loss where entries of some all-to-alls stand beside that of all exchanges") {
+  std::vector<Interference> pairs{{Compute, Inter, 1, .8, {}}, {Compute, Inter, 1, .9, {}}};
+  pairs[1].all_to_all = AllToAll::Linear;
+  CHECK(drag(CommStreams::InterIntra, StreamKind::Inter, pairs) == Approx(.1));
+  pairs[1].b_speed = .5;
+  CHECK(drag(CommStreams::InterIntra, StreamKind::Inter, pairs) == Approx(.2));
+  CHECK(drag(CommStreams::InterIntra, StreamKind::Inter, {pairs[1]}) == 0);  // other exchanges keep their speed
+}
+
 TEST_CASE("drag: none without interference, or where computation is slowed too") {
   CHECK(drag(CommStreams::One, StreamKind::Communication, {}) == 0);
   CHECK(drag(CommStreams::One, StreamKind::Communication, {{Compute, Inter, 1, .8, {}}}) == 0);  // not inside nodes
   CHECK(drag(CommStreams::InterIntra, StreamKind::Inter, {{Compute, Inter, 1, .8, {}}, {Compute, Intra, .9, 1, {}}}) ==
         0);
+  // Three kinds at once may slow computation, where there are such ops: there are no copies to the host.
+  std::vector<Interference> three{{Compute, Inter, 1, .8, {}}, {Compute, Inter, 1, .5, {}}};
+  three[1].c = KeptSpeed{Intra, .8};
+  CHECK(drag(CommStreams::InterIntra, StreamKind::Inter, three) == 0);
+  three[1].c = KeptSpeed{Copy, .8};
+  CHECK(drag(CommStreams::InterIntra, StreamKind::Inter, three) == Approx(.2));
 }

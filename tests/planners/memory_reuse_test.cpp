@@ -94,6 +94,11 @@ TEST_CASE("equation 10: mu beside compute, mu_all and eta_all where copies run t
   CHECK(cost(e, Restore::S4) == Approx((2 * 3 + 3 * 3) / .75));
   CHECK(cost(e, Restore::S1) == Approx(2 * 3 / .5 + 2 * 3 / .5));  // copies: 5 / .8
   CHECK(cost(e, Restore::S3) == Approx(2 * 3 / .5 + 2 * 3 / .5));
+  // While all three run, which they do not in S4, communication keeps .4.
+  e.calibration.edit().interference.push_back({InterferenceClass::Compute, InterferenceClass::Inter, 1, .4, {}});
+  e.calibration.edit().interference.back().c = KeptSpeed{InterferenceClass::Copy, .9};
+  CHECK(cost(e, Restore::S4) == Approx((2 * 3 + 3 * 3) / .75));
+  CHECK(cost(e, Restore::S1) == Approx(2 * 3 / .4 + 2 * 3 / .4));
 }
 
 TEST_CASE("memory_reuse: the fastest plan that fits, as trying all of them says") {

@@ -41,6 +41,27 @@ inline void scale_costs(Calibration& calibration, std::mt19937& engine) {
   if (calibration.copy) calibration.copy->beta = calibration.copy->beta * factor();
 }
 
+// Three kinds together; the loader would refuse some of these, whose pairs keep more.
+inline Interference random_three(std::mt19937& engine) {
+  const bool copies = engine() % 2 == 0;
+  Interference three{
+      InterferenceClass::Compute, InterferenceClass::Inter, real(engine, .5, 1), real(engine, .5, 1), {}};
+  three.c = KeptSpeed{copies ? InterferenceClass::Copy : InterferenceClass::Intra, real(engine, .5, 1)};
+  return three;
+}
+
+// All-to-alls of one algorithm interfere in another way.
+inline void restrict_one(Calibration& calibration, std::mt19937& engine) {
+  if (calibration.interference.empty()) return;
+  Interference entry = calibration.interference[engine() % calibration.interference.size()];
+  if (engine() % 2 == 0)
+    entry.all_to_all = engine() % 2 == 0 ? AllToAll::Linear : AllToAll::TwoDimensional;
+  else
+    entry.messages = Protocol::Simple;
+  entry.b_speed = real(engine, std::max(.05, 1 - entry.a_speed), 1);
+  calibration.interference.push_back(entry);
+}
+
 // Kinds of ops slow each other; in half of the cases computation keeps all of its speed, as on the shipped A100s.
 inline void slow_each_other(Calibration& calibration, std::mt19937& engine) {
   const bool computes_freely = engine() % 2 == 0;
@@ -53,6 +74,8 @@ inline void slow_each_other(Calibration& calibration, std::mt19937& engine) {
       pair.b_speed = real(engine, pair.a_speed == 1 ? .05 : .5, 1);
       calibration.interference.push_back(pair);
     }
+  if (engine() % 3 == 0) calibration.interference.push_back(random_three(engine));
+  if (engine() % 3 == 0) restrict_one(calibration, engine);
 }
 
 inline planners::MoeTimes random_moe(std::mt19937& engine) {

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "models/price/contention_shares.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "sim/simgrid_backend.hpp"
 #include "tests/support/hand_made.hpp"
@@ -48,6 +49,12 @@ class Together {
 constexpr int compute = 0, inter = 1, intra = 2, compute_inter = 3, compute_intra = 4, inter_intra = 5;
 double half(double seconds, double speed) {
   return seconds * 0.5 / speed;
+}
+
+// A demand of one kind of an entry, for so many seconds at full speed.
+Demand share(const Interference& entry, std::size_t kind, int resource, double seconds) {
+  const ContentionShare share = contention_shares(entry)[kind];
+  return use(resource, seconds * share.demand, share.flows);
 }
 
 }  // namespace
@@ -96,6 +103,27 @@ TEST_CASE("Sharing is between flows, not ops") {
     CHECK(Together(1).op({use(0, 3, 7)}).finish()[0] == exactly(3));
     CHECK(Together(1).op({use(0, 3, 511)}).finish()[0] == exactly(3));
   }
+}
+
+TEST_CASE("A contention resource of three kinds slows three together, and two of them no more than their pair") {
+  // Each keeps half beside the two others, and .75 beside one: 1.5 in all, whether two or three run.
+  Interference three{InterferenceClass::Compute, InterferenceClass::Inter, .5, .5, {}};
+  three.c = KeptSpeed{InterferenceClass::Intra, .5};
+  const auto run = [&](double first, double second, double third) {
+    const auto pair = [](double seconds) { return half(seconds, .75); };
+    Together together(7);
+    together.op({use(0, first), use(3, pair(first)), use(4, pair(first)), share(three, 0, 6, first)});
+    together.op({use(1, second), use(3, pair(second)), use(5, pair(second)), share(three, 1, 6, second)});
+    if (third > 0) together.op({use(2, third), use(4, pair(third)), use(5, pair(third)), share(three, 2, 6, third)});
+    return together.finish();
+  };
+  // 3 s at 3/4 each.
+  CHECK(run(3, 3, 0)[0] == exactly(4));
+  // The first ends at 1 / .5 = 2. The others did 1 of 4 s by then, and 3 at 3/4 take 4.
+  const auto finish = run(1, 4, 4);
+  CHECK(finish[0] == exactly(2));
+  CHECK(finish[1] == exactly(6));
+  CHECK(finish[2] == exactly(6));
 }
 
 TEST_CASE("A contention resource reproduces the slow-down of a pair") {

@@ -188,6 +188,7 @@ Schedule StepContext::finish() {
   schedule.scores_at = plan_.scores_at;
   schedule.node_ranks = deduplicating_ranks(plan_, experiment_);
   schedule.comm_sms = plan_.comm_sms;
+  schedule.all_to_all = plan_.all_to_all;
   schedule.expert_kernel = plan_.expert_kernel;
   schedule.row_tile = plan_.row_tile;
   schedule.hidden = experiment_.model.hidden;

@@ -188,6 +188,12 @@ TEST_CASE("A bad calibration file is refused") {
        "other would be faster"},
       {"0.75", "1.5", "f.json:14:61: /interference/0/b_speed: expected at most 1, got 1.5"},
       {"\"b\": \"intra\"", "\"b\": \"inter\"", "f.json:14:25: /interference/0/b: inter twice, expected two kinds"},
+      {"0.75,", "0.75, \"c\": \"intra\", \"c_speed\": 1,",
+       "f.json:14:72: /interference/0/c: intra twice, expected three kinds"},
+      {"0.75,", "0.75, \"c\": \"copy\", \"c_speed\": 0.5,",
+       "f.json:14:5: /interference/0: speeds add up to 1.75, less than the 2 of its kinds without inter"},
+      {"0.75,", "0.75, \"messages\": \"by_size\",",
+       "f.json:14:79: /interference/0/messages: expected \"simple\" or \"low_latency\", got the string \"by_size\""},
       {"\"measured\"", "\"guessed\"",
        "f.json:5:31: /collectives/0/provenance/origin: expected \"published\", \"measured\", \"fitted\" or "
        "\"assumed\", got the string \"guessed\""},

@@ -148,7 +148,7 @@ TEST_CASE("Measured kernels give the time inside a node, by the multiprocessors 
   CHECK(dispatch_time(0) == dispatch_time(20));
 
   const auto compute_speed = [&](int multiprocessors) {
-    for (const Interference& pair : interference_of(e, multiprocessors))
+    for (const Interference& pair : interference_of(e, AllToAll::NodeDeduplicated, multiprocessors))
       if (pair.a == InterferenceClass::Compute && pair.b == InterferenceClass::Intra) return pair.a_speed;
     return 1.0;
   };

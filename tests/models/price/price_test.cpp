@@ -191,6 +191,31 @@ TEST_CASE("interference becomes demands on a shared contention resource") {
   CHECK_THROWS_AS(price_plan(e, Plan{}), InputError);
 }
 
+TEST_CASE("an entry of one algorithm holds for its all-to-alls, in place of that of all exchanges") {
+  Experiment e = test::testbed_b();
+  e.calibration.edit().interference = {{InterferenceClass::Compute, InterferenceClass::Inter, 1, .8, {}},
+                                       {InterferenceClass::Compute, InterferenceClass::Inter, 1, .6, {}}};
+  e.calibration.edit().interference[1].all_to_all = AllToAll::TwoDimensional;
+  Plan plan;
+  CHECK(price_plan(e, plan).resources == std::vector<std::string>{"compute", "inter", "intra", "compute/inter"});
+  plan.all_to_all = AllToAll::TwoDimensional;
+  const PricedSchedule p = price_plan(e, plan);
+  REQUIRE(p.resources.size() == 5);
+  CHECK(p.resources[4] == "compute/inter, two_dimensional");
+  const auto contended = [&](OpKind kind) {
+    std::vector<int> resources;
+    for (const OpId i : p.schedule->ops.ids())
+      if (p.schedule->ops[i].kind == kind && resources.empty())
+        p.for_each_demand(i, [&](const Demand& d) {
+          if (d.resource >= 3) resources.push_back(d.resource);
+        });
+    return resources;
+  };
+  CHECK(contended(OpKind::Dispatch) == std::vector<int>{4});
+  CHECK(contended(OpKind::DenseGradientAllReduce) == std::vector<int>{3});
+  CHECK(contended(OpKind::Expert) == std::vector<int>{3, 4});
+}
+
 TEST_CASE("a sequential layer takes the sum of its ops; bounds hold on pipelined ones") {
   const Experiment e = test::round_numbers(2);
   const PricedSchedule sequential = price_plan(e, Plan{});
