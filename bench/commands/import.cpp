@@ -1,5 +1,8 @@
 // dovetail import: a model file from the config.json of a Hugging Face checkpoint.
+#include <fmt/format.h>
+
 #include <filesystem>
+#include <iostream>
 #include <memory>
 
 #include "bench/cli/commands.hpp"
@@ -8,6 +11,7 @@
 #include "models/base/errors.hpp"
 #include "models/base/json/write_file.hpp"
 #include "models/files/import_hf.hpp"
+#include "models/question/parameters.hpp"
 
 namespace dovetail::bench {
 namespace {
@@ -17,15 +21,25 @@ constexpr auto import_examples = R"(Examples:
     dovetail import tests/data/hf/mixtral-8x7b/config.json -o mixtral.json
     dovetail simulate --cluster fsmoe-testbed-b --model mixtral.json --system tutel
 
-  A dense model; each of its feed-forward parts becomes 8 experts of the same size:
+  A dense model whose feed-forward parts each become 8 experts of the same size:
     dovetail import tests/data/hf/gpt2-xl/config.json --experts 8 --top-k 2
 
-Sizes are counts (elements, heads, layers, experts).)";
+Configs of any family are read, by the sizes that they have. The parameters, of the model and of a token, and what the
+model file cannot say are printed on standard error. Sizes are counts (elements, heads, layers, experts).)";
 
 struct ImportOptions {
   std::string config, name, output = "-";
   int experts = 0, top_k = 0;
 };
+
+// On standard error, since the model may go to standard output.
+void describe(const ImportedModel& imported) {
+  const auto billions = [](const Parameters& p) { return static_cast<double>(p.total()) * 1e-9; };
+  const Model& model = imported.model;
+  std::cerr << fmt::format("{}: {:.4g} billion parameters, {:.4g} billion of them for a token\n", model.name,
+                           billions(parameters(model)), billions(active_parameters(model)));
+  for (const std::string& part : imported.left_out) std::cerr << "note: left out: " << part << '\n';
+}
 
 Exit import_model(const ImportOptions& options) {
   if (options.config.empty())
@@ -37,8 +51,10 @@ Exit import_model(const ImportOptions& options) {
   const std::filesystem::path path(options.config);
   const std::string own_name = (path.stem() == "config" ? path.parent_path().filename() : path.stem()).string();
   const std::string name = !options.name.empty() ? options.name : !own_name.empty() ? own_name : "imported";
-  const std::string text = to_model_file(import_hf(JsonFile::read(path), name, choice));
+  const ImportedModel imported = import_hf(JsonFile::read(path), name, choice);
+  const std::string text = to_model_file(imported.model);
   write_all({{options.output, [&](std::ostream& out) { out << text; }}});
+  describe(imported);
   return Exit::Ok;
 }
 

@@ -1,209 +1,177 @@
 #include "models/files/import_hf.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "models/base/json/json_reader.hpp"
 #include "models/files/experiment_json.hpp"
+#include "models/files/hf_config.hpp"
+#include "models/files/hf_conventions.hpp"
+#include "models/files/hf_layers.hpp"
 #include "models/files/read_parts.hpp"
 #include "models/files/schema_file.hpp"
 
 namespace dovetail {
 namespace {
 
-enum class ModelType { Mixtral, Qwen2Moe, Qwen3Moe, Olmoe, DeepseekV2, DeepseekV3, Gpt2 };
-constexpr std::array<std::pair<std::string_view, ModelType>, 7> model_type_names{
-    {{"mixtral", ModelType::Mixtral},
-     {"qwen2_moe", ModelType::Qwen2Moe},
-     {"qwen3_moe", ModelType::Qwen3Moe},
-     {"olmoe", ModelType::Olmoe},
-     {"deepseek_v2", ModelType::DeepseekV2},
-     {"deepseek_v3", ModelType::DeepseekV3},
-     {"gpt2", ModelType::Gpt2}}};
-
-// Checkpoints write null for "the usual".
-bool is_given(const JsonReader& json, std::string_view key) {
-  return json.has(key) && !json.at(key).value().is_null();
-}
-
-int integer_or(const JsonReader& json, std::string_view key, int usual, int min = 1) {
-  return is_given(json, key) ? json.integer(key, min) : usual;
-}
-
-int usual_head_size(const JsonReader& json, const Model& model) {
+int usual_head_size(const HfConfig& config, const Model& model) {
   if (model.hidden % model.attention.heads != 0)
-    json.fail(fmt::format("{} attention heads do not divide the hidden size {}", model.attention.heads, model.hidden));
+    config.text().fail(
+        fmt::format("{} attention heads do not divide the hidden size {}", model.attention.heads, model.hidden));
   return model.hidden / model.attention.heads;
 }
 
-// The fields that all but gpt2 share.
-Model read_common(const JsonReader& json) {
-  Model model;
-  model.layers = json.integer("num_hidden_layers", 1);
-  model.hidden = json.integer("hidden_size", 1);
-  model.attention.heads = json.integer("num_attention_heads", 1);
-  model.top_k = json.integer("num_experts_per_tok", 1);
-  model.expert_kind = ExpertKind::Gated;
-  model.vocabulary = json.integer("vocab_size", 1);
-  model.tied_embeddings = json.boolean_or("tie_word_embeddings", false);
-  return model;
+void read_grouped_query(const HfConfig& config, const HfConventions& family, Model& model) {
+  Attention& a = model.attention;
+  a.kv_heads = config.integer_or({"num_key_value_heads", "attn_config/kv_n_heads", "num_kv_heads"}, a.heads);
+  const int head_size = config.integer_or({"head_dim", "attention_head_dim"}, 0);
+  a.head_size = head_size > 0 ? head_size : usual_head_size(config, model);
+  a.qk_norm = family.qk_norm;
+  if (config.boolean_or({"use_qk_norm", "qk_layernorm"}, false)) a.qk_norm = family.use_qk_norm;
+  model.biases = family.biases;
+  if (model.biases == Biases::None && config.boolean_or({"attention_bias"}, false))
+    model.biases = family.attention_bias;
 }
 
-Model read_grouped_query(const JsonReader& json) {
-  Model model = read_common(json);
-  model.attention.kv_heads = integer_or(json, "num_key_value_heads", model.attention.heads);
-  const int head_size = integer_or(json, "head_dim", 0);
-  model.attention.head_size = head_size > 0 ? head_size : usual_head_size(json, model);
-  return model;
-}
-
-Model read_mixtral(const JsonReader& json) {
-  Model model = read_grouped_query(json);
-  model.experts = json.integer("num_local_experts", 1);
-  model.expert_hidden = json.integer("intermediate_size", 1);
-  model.router.normalise = true;  // always; the config has no key for it
-  return model;
-}
-
-// Layers without experts by their numbers from 0: the first ones, or none.
-int read_first_dense(const JsonReader& layers) {
-  int next = 0;
-  for (const JsonReader& layer : layers.elements())
-    if (layer.integer() != next++) layer.fail(fmt::format("expected {}: dense layers are the first ones", next - 1));
-  return next;
-}
-
-Model read_qwen(const JsonReader& json, ModelType type) {
-  Model model = read_grouped_query(json);
-  model.experts = json.integer("num_experts", 1);
-  model.expert_hidden = json.integer("moe_intermediate_size", 1);
-  model.moe_every = integer_or(json, "decoder_sparse_step", 1);
-  if (const auto dense = json.find("mlp_only_layers")) model.first_dense = read_first_dense(*dense);
-  if (model.first_dense > 0 || model.moe_every > 1) model.dense_hidden = json.integer("intermediate_size", 1);
-  if (type == ModelType::Qwen2Moe) {
-    model.shared_experts = {1, json.integer("shared_expert_intermediate_size", 1), true};
-    model.biases = Biases::QueryKeyValue;  // always; the configs of today have no key for it
-  } else {
-    model.attention.qk_norm = QkNorm::Head;
-  }
-  model.router.normalise = json.boolean_or("norm_topk_prob", false);
-  return model;
-}
-
-Model read_olmoe(const JsonReader& json) {
-  Model model = read_grouped_query(json);
-  model.experts = json.integer("num_experts", 1);
-  model.expert_hidden = json.integer("intermediate_size", 1);
-  model.attention.qk_norm = QkNorm::Width;
-  model.router.normalise = json.boolean_or("norm_topk_prob", false);
-  return model;
-}
-
-Router read_deepseek_router(const JsonReader& json, ModelType type) {
-  const bool v3 = type == ModelType::DeepseekV3;
-  Router router;
-  router.scoring = json.enumeration_or("scoring_func", scoring_names, v3 ? Scoring::Sigmoid : Scoring::Softmax);
-  const std::string method = json.string_or("topk_method", v3 ? "noaux_tc" : "greedy");
-  if (method != "greedy") {
-    router.groups = integer_or(json, "n_group", 1);
-    router.top_groups = integer_or(json, "topk_group", router.groups);
-  }
-  router.correction_bias = method == "noaux_tc";
-  router.scale = json.number_or("routed_scaling_factor", 1);
-  router.normalise = json.boolean_or("norm_topk_prob", v3);
-  return router;
-}
-
-Model read_deepseek(const JsonReader& json, ModelType type) {
-  Model model = read_common(json);
+void read_latent(const HfConfig& config, Model& model) {
   Attention& a = model.attention;
   a.kind = AttentionKind::Latent;
   a.kv_heads = a.heads;
-  a.q_rank = integer_or(json, "q_lora_rank", 0);
-  a.kv_rank = json.integer("kv_lora_rank", 1);
-  a.nope_size = json.integer("qk_nope_head_dim", 1, most_head_size);
-  a.rope_size = json.integer("qk_rope_head_dim", 0, most_head_size);
-  a.value_size = json.integer("v_head_dim", 1, most_head_size);
+  a.q_rank = config.integer_or({"q_lora_rank"}, 0);
+  a.kv_rank = config.integer({"kv_lora_rank"}, 1);
+  a.nope_size = config.integer({"qk_nope_head_dim"}, 1, most_head_size);
+  a.rope_size = config.integer({"qk_rope_head_dim"}, 0, most_head_size);
+  a.value_size = config.integer({"v_head_dim"}, 1, most_head_size);
   a.head_size = a.nope_size + a.rope_size;
-  model.experts = json.integer("n_routed_experts", 1);
-  model.expert_hidden = json.integer("moe_intermediate_size", 1);
-  if (const int shared = integer_or(json, "n_shared_experts", 0, 0); shared > 0)
-    model.shared_experts = {shared, model.expert_hidden, false};
-  model.first_dense = integer_or(json, "first_k_dense_replace", 0, 0);
-  if (model.first_dense > 0) model.dense_hidden = json.integer("intermediate_size", 1);
-  model.mtp_layers = integer_or(json, "num_nextn_predict_layers", 0, 0);
-  if (integer_or(json, "moe_layer_freq", 1) != 1)
-    json.fail("moe_layer_freq", "other steps than 1 are not built yet, expected 1");
-  model.router = read_deepseek_router(json, type);
-  return model;
 }
 
-Model read_gpt2(const JsonReader& json, const ExpertChoice& choice) {
-  if (!choice.experts) json.fail("gpt2 has no experts, expected their number from you (experts)");
-  Model model;
-  model.layers = json.integer("n_layer", 1);
-  model.hidden = json.integer("n_embd", 1);
-  model.attention.heads = model.attention.kv_heads = json.integer("n_head", 1);
-  model.attention.head_size = usual_head_size(json, model);
-  constexpr int usual_growth = 4, largest = JsonReader::int_max / usual_growth;
-  model.expert_hidden = integer_or(json, "n_inner", usual_growth * std::min(model.hidden, largest));
+int dense_hidden(const HfConfig& config, const Model& model) {
+  constexpr int usual_growth = 4, largest = JsonReader::int_max / usual_growth;  // of GPT-2
+  if (config.given({"n_embd"})) return config.integer_or({"n_inner"}, usual_growth * std::min(model.hidden, largest));
+  return config.integer({"intermediate_size_mlp", "intermediate_size", "ffn_hidden_size"}, 1);
+}
+
+Router read_router(const HfConfig& config, const HfConventions& family) {
+  Router router;
+  router.scoring = family.scoring;
+  if (const auto scoring = config.find({"scoring_func"})) router.scoring = scoring->enumeration(scoring_names);
+  const auto named = config.find({"topk_method"});
+  const std::string method = named ? named->string() : family.correction_bias ? "noaux_tc" : "greedy";
+  if (method != "greedy") {
+    router.groups = config.integer_or({"n_group"}, 1);
+    router.top_groups = config.integer_or({"topk_group"}, router.groups);
+  }
+  router.correction_bias = method == "noaux_tc" || config.boolean_or({"use_routing_bias", "moe_use_aux_free"}, false);
+  router.scale = config.number_or({"routed_scaling_factor"}, 1);
+  router.normalise = config.boolean_or({"norm_topk_prob", "ffn_config/moe_normalize_expert_weights"}, family.normalise);
+  return router;
+}
+
+SharedExpertSizes read_shared(const HfConfig& config, const HfConventions& family, const Model& model) {
+  if (const int hidden = config.integer_or({"shared_expert_intermediate_size", "shared_intermediate_size"}, 0, 0);
+      hidden > 0)
+    return {1, hidden, family.shared_gate};
+  const int count =
+      config.integer_or({"n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts"},
+                        family.shared_experts, 0);
+  return count > 0 ? SharedExpertSizes{count, model.expert_hidden, false} : SharedExpertSizes{};
+}
+
+// Experts but for their number.
+void read_experts(const HfConfig& config, const HfConventions& family, Model& model) {
+  model.top_k =
+      config.integer({"num_experts_per_tok", "moe_topk", "moe_k", "ffn_config/moe_top_k", "num_experts_per_token"}, 1);
+  model.expert_hidden = config.integer({"moe_intermediate_size", "ffn_config/ffn_hidden_size", "intermediate_size"}, 1);
+  read_moe_layers(config, model);
+  if (model.first_dense > 0 || model.moe_every > 1) model.dense_hidden = dense_hidden(config, model);
+  model.shared_experts = read_shared(config, family, model);
+  model.router = read_router(config, family);
+  model.mtp_layers = config.integer_or({"num_nextn_predict_layers"}, 0, 0);
+}
+
+// Without experts, or with as many as are chosen in the place of each feed-forward part.
+void read_dense(const HfConfig& config, const ExpertChoice& choice, Model& model) {
+  const int hidden = dense_hidden(config, model);
+  if (choice.experts.value_or(0) == 0) {
+    model.first_dense = model.layers;
+    model.dense_hidden = hidden;
+    return;
+  }
+  model.expert_hidden = hidden;
   model.top_k = std::min(2, *choice.experts);
-  model.expert_kind = ExpertKind::Ffn;
-  model.vocabulary = json.integer("vocab_size", 1);
-  model.biases = Biases::All;
-  model.norms = NormKind::Layer;
-  model.tied_embeddings = json.boolean_or("tie_word_embeddings", true);
-  model.learned_positions = integer_or(json, "n_positions", 0, 0);
-  model.sequence = model.learned_positions;
+}
+
+Model read_config(const HfConfig& config, const HfConventions& family, const ExpertChoice& choice) {
+  Model model;
+  model.layers = config.integer({"num_hidden_layers", "n_layers", "n_layer"}, 1);
+  model.hidden = config.integer({"hidden_size", "d_model", "n_embd"}, 1);
+  model.attention.heads = config.integer({"num_attention_heads", "n_heads", "n_head"}, 1);
+  model.vocabulary = config.integer({"vocab_size"}, 1);
+  model.expert_kind = family.kind;
+  model.norms = family.norms;
+  model.tied_embeddings = config.boolean_or({"tie_word_embeddings"}, family.tied_embeddings);
+  refuse_other_layers(config);
+  if (config.given({"kv_lora_rank"}))
+    read_latent(config, model);
+  else
+    read_grouped_query(config, family, model);
+  if (config.given({"n_positions"})) model.sequence = model.learned_positions = config.integer({"n_positions"}, 0);
+  model.experts = config.integer_or(
+      {"num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts", "ffn_config/moe_num_experts"}, 0, 0);
+  if (!model.dense())
+    read_experts(config, family, model);
+  else
+    read_dense(config, choice, model);
   return model;
 }
 
-std::string source_of(const JsonReader& json, const ExpertChoice& choice) {
-  std::string source = fmt::format("Hugging Face config.json of {}", json.string_or("_name_or_path", "a checkpoint"));
+std::string source_of(const JsonFile& config, const ExpertChoice& choice) {
+  std::string source =
+      fmt::format("Hugging Face config.json of {}", JsonReader(config).string_or("_name_or_path", "a checkpoint"));
   if (choice.experts) source += fmt::format("; {} experts by choice", *choice.experts);
   if (choice.top_k) source += fmt::format("; top {} by choice", *choice.top_k);
   return source;
 }
 
-Model read_config(const JsonReader& json, const ExpertChoice& choice) {
-  const ModelType type = json.enumeration("model_type", model_type_names);
-  switch (type) {
-    case ModelType::Mixtral:
-      return read_mixtral(json);
-    case ModelType::Qwen2Moe:
-    case ModelType::Qwen3Moe:
-      return read_qwen(json, type);
-    case ModelType::Olmoe:
-      return read_olmoe(json);
-    case ModelType::DeepseekV2:
-    case ModelType::DeepseekV3:
-      return read_deepseek(json, type);
-    case ModelType::Gpt2:
-      return read_gpt2(json, choice);
-  }
-  throw InternalError("model type");
+void require_whole(const Model& model, const JsonFile& config) {
+  const JsonFile written = JsonFile::wrap(to_json(model), model.name + " from " + config.name());
+  shipped_schema("model").validate(written);
+  if (model.dense() && model.expert_hidden > 0)
+    throw InputError(written.locate("/experts"), "0, expected at least 1: the checkpoint has experts");
+  if (!model.dense() && model.top_k > model.experts)
+    throw InputError(written.locate("/top_k"),
+                     fmt::format("{}, expected at most the {} experts", model.top_k, model.experts));
 }
 
 }  // namespace
 
-Model import_hf(const JsonFile& config, const std::string& name, const ExpertChoice& choice) {
-  const JsonReader json(config);
-  Model model = read_config(json, choice);
+ImportedModel import_hf(const JsonFile& file, const std::string& name, const ExpertChoice& choice) {
+  const HfConfig config(file);
+  const std::string type = config.model_type();
+  const HfConventions* known = find_conventions(type);
+  ImportedModel imported{read_config(config, known != nullptr ? *known : HfConventions{}, choice), left_out_of(config)};
+  if (known == nullptr)
+    imported.left_out.push_back(fmt::format(
+        "what the code of {} does and its config does not say: assumed are gated experts and RMS norms, and no biases",
+        type.empty() ? "this family" : type));
+  else if (!known->left_out.empty())
+    imported.left_out.emplace_back(known->left_out);
+  Model& model = imported.model;
   model.name = name;
-  model.source = source_of(json, choice);
+  model.source = source_of(file, choice);
+  if (!imported.left_out.empty()) model.source += fmt::format("; left out: {}", fmt::join(imported.left_out, "; "));
   model.experts = choice.experts.value_or(model.experts);
+  if (model.dense() && model.expert_hidden == 0 && choice.top_k)
+    throw InputError(
+        fmt::format("{}: {} experts of a token chosen, but the checkpoint has none; expected a number of "
+                    "experts too",
+                    file.name(), *choice.top_k));
   model.top_k = choice.top_k.value_or(model.top_k);
-  const JsonFile written = JsonFile::wrap(to_json(model), name + " from " + config.name());
-  shipped_schema("model").validate(written);
-  if (model.dense())
-    throw InputError(written.locate("/experts"),
-                     "0, expected at least 1: checkpoints without experts are not imported yet");
-  if (model.top_k > model.experts)
-    throw InputError(written.locate("/top_k"),
-                     fmt::format("{}, expected at most the {} experts", model.top_k, model.experts));
-  return model;
+  require_whole(model, file);
+  return imported;
 }
 
 std::string to_model_file(const Model& model) {

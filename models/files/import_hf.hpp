@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "models/base/json/json_file.hpp"
 #include "models/question/model.hpp"
@@ -13,10 +14,17 @@ struct ExpertChoice {
   std::optional<int> experts, top_k;
 };
 
-// Model types mixtral, qwen2_moe, qwen3_moe, deepseek_v2, deepseek_v3 (its main model, without multi-token prediction)
-// and gpt2, whose dense layers become `experts` experts of the same size (top_k 2 unless given). Throws InputError at
-// the place of what is missing, wrong or not built.
-Model import_hf(const JsonFile& config, const std::string& name, const ExpertChoice& choice = {});
+struct ImportedModel {
+  Model model;
+  std::vector<std::string> left_out;  // a sentence for each part that the model cannot say, and for each assumption
+};
+
+// Reads a config by its structure, whatever family it is of: sizes under the names that families give them, which
+// layers have experts, latent or grouped-query attention, and a language model inside one of several kinds of input.
+// Facts that only the code of a family tells come from hf_conventions.hpp. A dense model gets `experts` experts of its
+// own size (top_k 2 unless given) if they are chosen. Throws InputError at the place of a size that is missing or
+// wrong, and of a layer that is neither attention nor a feed-forward part, such as a state-space layer.
+ImportedModel import_hf(const JsonFile& config, const std::string& name, const ExpertChoice& choice = {});
 
 // The text of a model file, which load_model reads back as the same model.
 std::string to_model_file(const Model& model);

@@ -15,6 +15,7 @@ namespace dovetail {
 namespace {
 
 constexpr int largest_sum = 20;
+constexpr double raised_within = 1e-9;  // speeds that were raised to add up to 1 do so nearly
 
 // The demand of `flows` out of `sum`, which gives a kind this speed, or more where its share alone is more.
 ContentionShare share_of(const KeptSpeed& kept, int flows, int sum) {
@@ -64,7 +65,7 @@ std::vector<ContentionShare> contention_shares(const Interference& entry) {
   std::vector<double> speeds;
   std::ranges::transform(kept, std::back_inserter(speeds), &KeptSpeed::speed);
   const double sum = std::accumulate(speeds.begin(), speeds.end(), 0.);
-  if (sum < 1)
+  if (sum < 1 - raised_within)
     throw InputError(
         fmt::format("interference of {}: speeds {} add up to less than 1", name_of(entry), fmt::join(speeds, " and ")));
   return entry.c ? of_three(kept, sum) : of_two(kept[0], kept[1]);

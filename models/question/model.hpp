@@ -65,11 +65,14 @@ struct Router {
   friend bool operator==(const Router&, const Router&) = default;
 };
 
-// Vectors that linear layers add. QueryKeyValue: those that make queries, keys and values (Qwen2). All: every one but
-// the router and the output head (GPT-2).
-enum class Biases { None, QueryKeyValue, All };
-inline constexpr std::array<std::pair<std::string_view, Biases>, 3> biases_names{
-    {{"none", Biases::None}, {"query_key_value", Biases::QueryKeyValue}, {"all", Biases::All}}};
+// Vectors that linear layers add. QueryKeyValue: those that make queries, keys and values (Qwen2). Attention: these and
+// attention's output (Phi-3.5-MoE). All: every one but the router and the output head (GPT-2).
+enum class Biases { None, QueryKeyValue, Attention, All };
+inline constexpr std::array<std::pair<std::string_view, Biases>, 4> biases_names{
+    {{"none", Biases::None},
+     {"query_key_value", Biases::QueryKeyValue},
+     {"attention", Biases::Attention},
+     {"all", Biases::All}}};
 
 // Rms: a weight for each element. Layer: a weight and a bias.
 enum class NormKind { Rms, Layer };

@@ -15,7 +15,7 @@ std::int64_t attention_size(const Model& m) {
   if (a.kind == AttentionKind::Latent) return matrices + query_key_norms(a);
   const std::int64_t queries = std::int64_t{a.heads} * a.head_size, keys = std::int64_t{a.kv_heads} * a.head_size;
   const std::int64_t biases = m.biases == Biases::None ? 0 : queries + 2 * keys;
-  const std::int64_t output_bias = m.biases == Biases::All ? m.hidden : 0;
+  const std::int64_t output_bias = m.biases == Biases::All || m.biases == Biases::Attention ? m.hidden : 0;
   return matrices + biases + output_bias + query_key_norms(a);
 }
 

@@ -8,6 +8,7 @@
 
 #include "models/files/data_path.hpp"
 #include "models/files/load.hpp"
+#include "models/question/parameters.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 using namespace dovetail;
@@ -40,12 +41,46 @@ std::string refusal(const JsonFile& config, const ExpertChoice& choice = {}) {
   return "imported";
 }
 
+// Made-up sizes under the names of a family.
+JsonFile family(nlohmann::json own) {
+  nlohmann::json config{{"num_hidden_layers", 8},   {"hidden_size", 64},        {"num_attention_heads", 8},
+                        {"num_key_value_heads", 2}, {"intermediate_size", 256}, {"vocab_size", 1000}};
+  config.merge_patch(own);
+  return JsonFile::parse(config.dump(), "config.json");
+}
+
+Model of_family(const nlohmann::json& own) {
+  return import_hf(family(own), "x").model;
+}
+
 }  // namespace
 
 TEST_CASE("The shipped models are what import makes of the public configs, and the sequences of papers") {
-  for (const char* name : {"mixtral-8x7b", "mixtral-8x22b", "qwen1.5-moe-a2.7b", "qwen3-30b-a3b", "qwen3-235b-a22b",
-                           "olmoe-1b-7b", "deepseek-v2", "deepseek-v2-lite", "deepseek-v3"}) {
-    Model model = import_hf(config_of(name), name);
+  for (const char* name : {"mixtral-8x7b",
+                           "mixtral-8x22b",
+                           "qwen1.5-moe-a2.7b",
+                           "qwen3-30b-a3b",
+                           "qwen3-235b-a22b",
+                           "olmoe-1b-7b",
+                           "deepseek-v2",
+                           "deepseek-v2-lite",
+                           "deepseek-v3",
+                           "kimi-k2",
+                           "glm-4.5",
+                           "glm-4.5-air",
+                           "gpt-oss-120b",
+                           "gpt-oss-20b",
+                           "llama-4-scout",
+                           "llama-4-maverick",
+                           "dbrx",
+                           "phi-3.5-moe",
+                           "hunyuan-a13b",
+                           "minimax-m2",
+                           "granite-3.1-3b-a800m",
+                           "qwen2-57b-a14b",
+                           "llama-3.1-70b",
+                           "ernie-4.5-21b-a3b"}) {
+    Model model = import_hf(config_of(name), name).model;
     FilesRead files;
     const Model read = load_model(name, files);
     CHECK(read.source.starts_with(model.source));
@@ -53,7 +88,7 @@ TEST_CASE("The shipped models are what import makes of the public configs, and t
     model.sequence = read.sequence;  // configs say only how long one may be
     CHECK(to_model_file(model) == shipped(name));
   }
-  CHECK(to_model_file(import_hf(config_of("gpt2-xl"), "gpt2-xl-moe", {.experts = 8, .top_k = {}})) ==
+  CHECK(to_model_file(import_hf(config_of("gpt2-xl"), "gpt2-xl-moe", {.experts = 8, .top_k = {}}).model) ==
         shipped("gpt2-xl-moe"));
 }
 
@@ -82,7 +117,7 @@ TEST_CASE("A written model reads back as the same model") {
 }
 
 TEST_CASE("Head sizes need not be hidden / heads, and experts have their own hidden size") {
-  const Model qwen = import_hf(config_of("qwen3-30b-a3b"), "qwen3-30b-a3b");
+  const Model qwen = import_hf(config_of("qwen3-30b-a3b"), "qwen3-30b-a3b").model;
   CHECK(qwen.attention.head_size == 128);  // hidden 2048 / 32 heads is 64
   CHECK(qwen.expert_hidden == 768);
   CHECK(qwen.experts == 128);
@@ -91,14 +126,14 @@ TEST_CASE("Head sizes need not be hidden / heads, and experts have their own hid
 }
 
 TEST_CASE("What checkpoints leave out or write as null has its usual value") {
-  const Model plain = import_hf(changed({{"num_key_value_heads", nullptr}}), "x");
+  const Model plain = import_hf(changed({{"num_key_value_heads", nullptr}}), "x").model;
   CHECK(plain.attention.kv_heads == 32);
   CHECK(plain.attention.head_size == 128);
-  CHECK(import_hf(changed({{"n_inner", 100}}, "gpt2-xl"), "x", {.experts = 4, .top_k = 1}).expert_hidden == 100);
+  CHECK(import_hf(changed({{"n_inner", 100}}, "gpt2-xl"), "x", {.experts = 4, .top_k = 1}).model.expert_hidden == 100);
 }
 
 TEST_CASE("Dense layers, shared experts and router of newer checkpoints") {
-  const Model v2 = import_hf(config_of("deepseek-v2"), "x"), v3 = import_hf(config_of("deepseek-v3"), "x");
+  const Model v2 = import_hf(config_of("deepseek-v2"), "x").model, v3 = import_hf(config_of("deepseek-v3"), "x").model;
   CHECK(v2.first_dense == 1);
   CHECK(v3.first_dense == 3);
   CHECK_FALSE(v3.is_moe(2));
@@ -106,11 +141,12 @@ TEST_CASE("Dense layers, shared experts and router of newer checkpoints") {
   CHECK(v2.shared_experts == SharedExpertSizes{2, 1536, false});
   CHECK(v2.router == Router{Scoring::Softmax, 8, 3, 16, false, false});
   CHECK(v3.router == Router{Scoring::Sigmoid, 8, 4, 2.5, true, true});
-  CHECK(import_hf(changed({{"topk_method", "greedy"}}, "deepseek-v2"), "x").router.groups == 1);  // no groups then
-  CHECK(import_hf(changed({{"q_lora_rank", nullptr}}, "deepseek-v2"), "x").attention.q_rank == 0);
-  CHECK(import_hf(config_of("qwen1.5-moe-a2.7b"), "x").shared_experts == SharedExpertSizes{1, 5632, true});
+  CHECK(import_hf(changed({{"topk_method", "greedy"}}, "deepseek-v2"), "x").model.router.groups ==
+        1);  // no groups then
+  CHECK(import_hf(changed({{"q_lora_rank", nullptr}}, "deepseek-v2"), "x").model.attention.q_rank == 0);
+  CHECK(import_hf(config_of("qwen1.5-moe-a2.7b"), "x").model.shared_experts == SharedExpertSizes{1, 5632, true});
   const Model half =
-      import_hf(changed({{"decoder_sparse_step", 2}, {"mlp_only_layers", {0, 1}}}, "qwen3-30b-a3b"), "x");
+      import_hf(changed({{"decoder_sparse_step", 2}, {"mlp_only_layers", {0, 1}}}, "qwen3-30b-a3b"), "x").model;
   CHECK(half.moe_every == 2);
   CHECK(half.first_dense == 2);
   CHECK(half.first_moe() == 3);
@@ -118,28 +154,184 @@ TEST_CASE("Dense layers, shared experts and router of newer checkpoints") {
 }
 
 TEST_CASE("The user's experts come before the config's") {
-  const Model model = import_hf(config_of("mixtral-8x7b"), "x", {.experts = 16, .top_k = 4});
+  const Model model = import_hf(config_of("mixtral-8x7b"), "x", {.experts = 16, .top_k = 4}).model;
   CHECK(model.experts == 16);
   CHECK(model.top_k == 4);
-  CHECK(import_hf(config_of("gpt2-xl"), "x", {.experts = 1, .top_k = {}}).top_k == 1);
+  CHECK(import_hf(config_of("gpt2-xl"), "x", {.experts = 1, .top_k = {}}).model.top_k == 1);
+}
+
+TEST_CASE("A dense checkpoint is a dense model, or one with experts of its size") {
+  const Model llama = of_family({{"model_type", "llama"}});
+  CHECK(llama.dense());
+  CHECK(llama.dense_hidden == 256);
+  CHECK(llama.biases == Biases::None);
+  CHECK(of_family({{"model_type", "llama"}, {"attention_bias", true}}).biases == Biases::Attention);
+  CHECK(of_family({{"model_type", "qwen2"}}).biases == Biases::QueryKeyValue);
+  const Model experts = import_hf(family({{"model_type", "llama"}}), "x", {.experts = 4, .top_k = {}}).model;
+  CHECK(experts.experts == 4);
+  CHECK(experts.top_k == 2);
+  CHECK(experts.expert_hidden == 256);
+  // The whole of shipped Llama: without `model_type`, since its structure says it all.
+  FilesRead files;
+  Model shipped_llama = load_model("llama-3.1-8b", files);
+  Model read = of_family({{"num_hidden_layers", 32},
+                          {"hidden_size", 4096},
+                          {"num_attention_heads", 32},
+                          {"num_key_value_heads", 8},
+                          {"intermediate_size", 14336},
+                          {"vocab_size", 128256}});
+  CHECK(parameters(read).total() == parameters(shipped_llama).total());
+}
+
+TEST_CASE("Sizes are read under the names that families give them") {
+  const Model glm = of_family({{"model_type", "glm4_moe"},
+                               {"n_routed_experts", 16},
+                               {"num_experts_per_tok", 4},
+                               {"moe_intermediate_size", 32},
+                               {"first_k_dense_replace", 3},
+                               {"n_shared_experts", 1},
+                               {"use_qk_norm", true},
+                               {"attention_bias", true},
+                               {"num_nextn_predict_layers", 1},
+                               {"routed_scaling_factor", 2.5}});
+  CHECK(glm.first_dense == 3);
+  CHECK(glm.dense_hidden == 256);
+  CHECK(glm.shared_experts == SharedExpertSizes{1, 32, false});
+  CHECK(glm.attention.qk_norm == QkNorm::Head);
+  CHECK(glm.biases == Biases::QueryKeyValue);
+  CHECK(glm.router == Router{Scoring::Sigmoid, 1, 1, 2.5, true, true});
+  CHECK(glm.mtp_layers == 1);
+
+  const Model dbrx = import_hf(JsonFile::parse(R"({"model_type": "dbrx", "n_layers": 4, "d_model": 64, "n_heads": 8,
+      "vocab_size": 100, "attn_config": {"kv_n_heads": 2},
+      "ffn_config": {"moe_num_experts": 16, "moe_top_k": 4, "ffn_hidden_size": 96, "moe_normalize_expert_weights": 1}})",
+                                               "config.json"),
+                               "x")
+                         .model;
+  CHECK(dbrx.layers == 4);
+  CHECK(dbrx.attention.kv_heads == 2);
+  CHECK(dbrx.experts == 16);
+  CHECK(dbrx.top_k == 4);
+  CHECK(dbrx.expert_hidden == 96);
+  CHECK(dbrx.router.normalise);
+
+  // A list of equal sizes, one for each layer, is that size.
+  const Model hunyuan = of_family({{"model_type", "hunyuan_v1_moe"},
+                                   {"num_experts", 8},
+                                   {"moe_topk", {2, 2, 2}},
+                                   {"moe_intermediate_size", {96, 96, 96}},
+                                   {"num_shared_expert", {1, 1, 1}},
+                                   {"use_qk_norm", true},
+                                   {"use_cla", false}});
+  CHECK(hunyuan.top_k == 2);
+  CHECK(hunyuan.expert_hidden == 96);
+  CHECK(hunyuan.shared_experts == SharedExpertSizes{1, 96, false});
+  CHECK(refusal(family({{"num_experts", 8}, {"moe_topk", {2, 3}}}))
+            .ends_with("/moe_topk/1: 3 after 2: layers of different sizes are not built, expected the same"));
+
+  const Model minimax = of_family({{"model_type", "minimax_m2"},
+                                   {"num_local_experts", 8},
+                                   {"num_experts_per_tok", 2},
+                                   {"use_qk_norm", true},
+                                   {"use_routing_bias", true},
+                                   {"attn_type_list", {1, 1}},
+                                   {"shared_intermediate_size", 0}});
+  CHECK(minimax.attention.qk_norm == QkNorm::Width);
+  CHECK(minimax.router.correction_bias);
+  CHECK(minimax.shared_experts.count == 0);
+  CHECK(of_family({{"model_type", "granitemoeshared"},
+                   {"num_local_experts", 8},
+                   {"num_experts_per_tok", 2},
+                   {"shared_intermediate_size", 48}})
+            .shared_experts == SharedExpertSizes{1, 48, false});
+  const Model phi = of_family({{"model_type", "phimoe"},
+                               {"num_local_experts", 8},
+                               {"num_experts_per_tok", 2},
+                               {"attention_bias", true},
+                               {"lm_head_bias", true}});
+  CHECK(phi.norms == NormKind::Layer);
+  CHECK(phi.biases == Biases::Attention);
+}
+
+TEST_CASE("A language model is read out of one with other inputs") {
+  const nlohmann::json text{{"model_type", "llama4_text"},    {"num_hidden_layers", 8},   {"hidden_size", 64},
+                            {"num_attention_heads", 8},       {"num_key_value_heads", 2}, {"intermediate_size", 128},
+                            {"intermediate_size_mlp", 256},   {"num_local_experts", 16},  {"num_experts_per_tok", 1},
+                            {"interleave_moe_layer_step", 2}, {"use_qk_norm", true},      {"vocab_size", 1000},
+                            {"attention_chunk_size", 8192}};
+  const nlohmann::json whole{{"model_type", "llama4"}, {"text_config", text}, {"vision_config", {{"hidden_size", 1}}}};
+  const ImportedModel imported = import_hf(JsonFile::parse(whole.dump(), "config.json"), "x");
+  const Model& llama4 = imported.model;
+  CHECK(llama4.moe_every == 2);
+  CHECK(llama4.first_dense == 0);
+  CHECK(llama4.dense_hidden == 256);
+  CHECK(llama4.shared_experts == SharedExpertSizes{1, 128, false});
+  CHECK(llama4.router.scoring == Scoring::Sigmoid);
+  CHECK(llama4.attention.qk_norm == QkNorm::None);
+  CHECK(imported.left_out ==
+        std::vector<std::string>{"all but the language model: parts for images, sounds and films",
+                                 "chunked attention of 8192 tokens: it is priced over the whole sequence",
+                                 "norms of queries and keys, which have no weights"});
+  nlohmann::json refused = whole;
+  refused["text_config"].erase("vocab_size");
+  CHECK(refusal(JsonFile::parse(refused.dump(2), "config.json")).ends_with("/text_config: missing key \"vocab_size\""));
+}
+
+TEST_CASE("Layers with experts are those that any of the keys say") {
+  const auto placed = [](const nlohmann::json& own) {
+    nlohmann::json config{{"num_experts", 8}, {"num_experts_per_tok", 2}};
+    config.merge_patch(own);
+    const Model model = of_family(config);
+    return std::pair{model.first_dense, model.moe_every};
+  };
+  CHECK(placed(nlohmann::json::object()) == std::pair{0, 1});
+  CHECK(placed({{"moe_layers", {1, 3, 5, 7}}}) == std::pair{0, 2});
+  CHECK(placed({{"moe_layer_freq", {0, 1, 1, 1, 1, 1, 1, 1}}}) == std::pair{1, 1});
+  CHECK(placed({{"moe_layer_start_index", 1}, {"moe_layer_interval", 1}, {"moe_layer_end_index", 7}}) ==
+        std::pair{1, 1});
+  CHECK(placed({{"expert_layer_period", 2}, {"expert_layer_offset", 1}}) == std::pair{0, 2});
+  CHECK(placed({{"moe_layers", {7}}}) == std::pair{0, 8});
+  CHECK(placed({{"first_k_dense_replace", 7}}) == std::pair{0, 8});
+}
+
+TEST_CASE("Attention that is not built is refused, or named where only its time is that of another") {
+  const auto refused = [](const nlohmann::json& own) { return refusal(family(own)); };
+  CHECK(refused({{"mamba_d_state", 16}}).ends_with("/mamba_d_state: state-space layers are not built, only attention"));
+  CHECK(refused({{"use_cla", true}}).ends_with("/use_cla: layers that share keys and values are not built"));
+  CHECK(
+      refused({{"attn_type_list", {1, 0}}}).ends_with("/attn_type_list/1: linear attention is not built, expected 1"));
+  CHECK(refused({{"layer_types", {"full_attention", "linear_attention"}}})
+            .ends_with("/layer_types/1: layers of linear_attention are not built, only attention"));
+  const auto left_out = [](const nlohmann::json& own) { return import_hf(family(own), "x").left_out; };
+  CHECK(left_out({{"model_type", "mistral"}, {"sliding_window", nullptr}}).empty());
+  CHECK(left_out({{"model_type", "qwen2"}, {"sliding_window", 4096}, {"use_sliding_window", false}}).empty());
+  CHECK(left_out({{"model_type", "mistral"},
+                  {"sliding_window", 128},
+                  {"layer_types", {"sliding_attention", "full_attention"}}}) ==
+        std::vector<std::string>{"sliding attention of 128 tokens in 1 layer: it is priced over the whole sequence"});
+  CHECK(left_out({{"model_type", "deepseek_v3"}, {"index_topk", 2048}}).size() == 1);
+  CHECK(left_out({{"model_type", "new_family"}}) ==
+        std::vector<std::string>{"what the code of new_family does and its config does not say: assumed are gated "
+                                 "experts and RMS norms, and no biases"});
 }
 
 TEST_CASE("A config that cannot be imported is refused in one line") {
-  CHECK(refusal(JsonFile::parse("{\n  \"model_type\": \"llama\"\n}", "config.json")) ==
-        "config.json:2:17: /model_type: expected \"mixtral\", \"qwen2_moe\", \"qwen3_moe\", \"olmoe\", "
-        "\"deepseek_v2\", "
-        "\"deepseek_v3\" or \"gpt2\", got \"llama\"");
-  CHECK(refusal(JsonFile::parse("{}", "config.json")) == "config.json:1:1: missing key \"model_type\"");
+  CHECK(refusal(JsonFile::parse("{}", "config.json")) ==
+        "config.json:1:1: missing key \"num_hidden_layers\", in other families \"n_layers\", \"n_layer\"");
   CHECK(refusal(JsonFile::parse("[]", "config.json")) == "config.json:1:1: expected an object, got an empty array");
   CHECK(refusal(JsonFile::parse("{\"model_type\": \"mixtral\", \"hidden_sise\": 4}", "config.json")) ==
-        "config.json:1:1: missing key \"num_hidden_layers\"");
-  CHECK(refusal(config_of("gpt2-xl")).ends_with("gpt2 has no experts, expected their number from you (experts)"));
+        "config.json:1:1: missing key \"num_hidden_layers\", in other families \"n_layers\", \"n_layer\"");
+  CHECK(refusal(config_of("gpt2-xl"), {.experts = {}, .top_k = 2})
+            .ends_with("2 experts of a token chosen, but the checkpoint has none; expected a number of experts too"));
   CHECK(refusal(changed({{"num_attention_heads", 24}}))
             .ends_with("24 attention heads do not divide the hidden size 4096"));
   CHECK(refusal(changed({{"mlp_only_layers", {0, 2}}}, "qwen3-30b-a3b"))
-            .ends_with("/mlp_only_layers/1: expected 1: dense layers are the first ones"));
+            .ends_with(
+                "experts in layers 1, 3, 4, 5, 6, ... (from 0): dense layers must be the first ones, or every n-th "
+                "layer (from 1) have experts"));
   CHECK(refusal(changed({{"moe_layer_freq", 2}}, "deepseek-v2"))
-            .ends_with("/moe_layer_freq: other steps than 1 are not built yet, expected 1"));
+            .ends_with("experts in layers 2, 4, 6, 8, 10, ... (from 0): dense layers must be the first ones, or every "
+                       "n-th layer (from 1) have experts"));
   CHECK(refusal(changed({{"qk_nope_head_dim", 2147483647}}, "deepseek-v3"))
             .ends_with("expected a whole number from 1 to 65536, got the number 2147483647"));
   CHECK(refusal(changed({{"kv_lora_rank", 0}}, "deepseek-v3"))
@@ -147,7 +339,7 @@ TEST_CASE("A config that cannot be imported is refused in one line") {
   CHECK(refusal(config_of("mixtral-8x7b"), {.experts = -1, .top_k = {}})
             .ends_with("config.json: /experts: expected at least 0, got -1"));
   CHECK(refusal(config_of("mixtral-8x7b"), {.experts = 0, .top_k = 0})
-            .ends_with("/experts: 0, expected at least 1: checkpoints without experts are not imported yet"));
+            .ends_with("/experts: 0, expected at least 1: the checkpoint has experts"));
   CHECK(refusal(config_of("mixtral-8x7b"), {.experts = {}, .top_k = 9})
             .ends_with("config.json: /top_k: 9, expected at most the 8 experts"));
 }

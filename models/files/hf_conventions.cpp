@@ -1,0 +1,58 @@
+#include "models/files/hf_conventions.hpp"
+
+#include <array>
+
+namespace dovetail {
+namespace {
+
+// Read off the modelling code that the library transformers or the checkpoint itself brings.
+constexpr std::array families{
+    HfConventions{.model_type = "llama"},
+    HfConventions{.model_type = "mistral"},
+    HfConventions{.model_type = "mixtral", .normalise = true},
+    HfConventions{.model_type = "qwen2", .biases = Biases::QueryKeyValue, .shared_gate = true},
+    HfConventions{.model_type = "qwen3", .qk_norm = QkNorm::Head},
+    HfConventions{.model_type = "olmoe", .qk_norm = QkNorm::Width},
+    HfConventions{.model_type = "deepseek_v2"},
+    HfConventions{.model_type = "deepseek_v3", .scoring = Scoring::Sigmoid, .normalise = true, .correction_bias = true},
+    HfConventions{.model_type = "kimi_k2", .scoring = Scoring::Sigmoid, .normalise = true, .correction_bias = true},
+    HfConventions{.model_type = "glm4",
+                  .attention_bias = Biases::QueryKeyValue,
+                  .scoring = Scoring::Sigmoid,
+                  .normalise = true,
+                  .correction_bias = true},
+    HfConventions{.model_type = "gpt_oss",
+                  .biases = Biases::All,
+                  .normalise = true,
+                  .left_out = "the router's biases and the sinks of attention, one number for each expert and head"},
+    HfConventions{.model_type = "llama4",
+                  .use_qk_norm = QkNorm::None,
+                  .scoring = Scoring::Sigmoid,
+                  .shared_experts = 1,
+                  .left_out = "norms of queries and keys, which have no weights"},
+    HfConventions{.model_type = "dbrx"},
+    HfConventions{.model_type = "phimoe", .norms = NormKind::Layer},
+    HfConventions{.model_type = "hunyuan", .normalise = true},
+    HfConventions{
+        .model_type = "minimax", .use_qk_norm = QkNorm::Width, .scoring = Scoring::Sigmoid, .normalise = true},
+    HfConventions{.model_type = "granite", .normalise = true},
+    HfConventions{.model_type = "ernie4_5", .normalise = true, .correction_bias = true},
+    HfConventions{.model_type = "gpt2",
+                  .kind = ExpertKind::Ffn,
+                  .norms = NormKind::Layer,
+                  .biases = Biases::All,
+                  .tied_embeddings = true},
+};
+
+}  // namespace
+
+const HfConventions* find_conventions(std::string_view model_type) {
+  const HfConventions* longest = nullptr;
+  for (const HfConventions& family : families)
+    if (model_type.starts_with(family.model_type) &&
+        (longest == nullptr || family.model_type.size() > longest->model_type.size()))
+      longest = &family;
+  return longest;
+}
+
+}  // namespace dovetail

@@ -1,0 +1,156 @@
+#include "models/files/hf_layers.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace dovetail {
+namespace {
+
+// By layer, from 0.
+using LayerFlags = std::vector<bool>;
+
+void keep_where(LayerFlags& layers, auto&& holds) {
+  for (std::size_t i = 0; i < layers.size(); ++i) layers[i] = layers[i] && holds(static_cast<int>(i));
+}
+
+std::vector<int> listed(const JsonReader& list) {
+  std::vector<int> numbers;
+  for (const JsonReader& each : list.elements()) numbers.push_back(each.integer());
+  return numbers;
+}
+
+// DeepSeek: every n-th from 0 on. Others: 1 for each layer with experts.
+void keep_frequent(const JsonReader& frequency, LayerFlags& layers) {
+  if (!frequency.value().is_array()) {
+    const int every = frequency.integer(1);
+    return keep_where(layers, [&](int layer) { return layer % every == 0; });
+  }
+  const std::vector<int> flags = listed(frequency);
+  if (flags.size() != layers.size())
+    frequency.fail(fmt::format("{} flags, expected one for each of the {} layers", flags.size(), layers.size()));
+  keep_where(layers, [&](int layer) { return flags[static_cast<std::size_t>(layer)] != 0; });
+}
+
+LayerFlags layers_with_experts(const HfConfig& config, int count) {
+  LayerFlags layers(static_cast<std::size_t>(count), true);
+  const auto in = [](const std::vector<int>& numbers, int layer) { return std::ranges::count(numbers, layer) > 0; };
+  if (const auto list = config.find({"moe_layers"})) {
+    const std::vector<int> numbers = listed(*list);
+    keep_where(layers, [&](int layer) { return in(numbers, layer); });
+  } else {
+    const int every = config.integer_or({"interleave_moe_layer_step"}, 1);
+    keep_where(layers, [&](int layer) { return (layer + 1) % every == 0; });
+  }
+  if (const auto list = config.find({"mlp_only_layers"})) {
+    const std::vector<int> numbers = listed(*list);
+    keep_where(layers, [&](int layer) { return !in(numbers, layer); });
+  }
+  if (const auto frequency = config.find({"moe_layer_freq"})) keep_frequent(*frequency, layers);
+  const int first = config.integer_or({"first_k_dense_replace", "moe_layer_start_index"}, 0, 0);
+  const int last = config.integer_or({"moe_layer_end_index"}, -1, -1);
+  const int every = config.integer_or({"decoder_sparse_step", "moe_layer_interval"}, 1);
+  keep_where(layers,
+             [&](int layer) { return layer >= first && (last < 0 || layer <= last) && (layer + 1) % every == 0; });
+  const int period = config.integer_or({"expert_layer_period"}, 1),
+            offset = config.integer_or({"expert_layer_offset"}, 0, 0);
+  keep_where(layers, [&](int layer) { return layer % period == offset % period; });
+  return layers;
+}
+
+struct Unbuilt {
+  std::string_view key, why;
+};
+constexpr std::array unbuilt{
+    Unbuilt{"mamba_d_state", "state-space layers are not built, only attention"},
+    Unbuilt{"mamba_d_conv", "state-space layers are not built, only attention"},
+    Unbuilt{"ssm_cfg", "state-space layers are not built, only attention"},
+    Unbuilt{"hybrid_override_pattern", "state-space layers are not built, only attention"},
+    Unbuilt{"linear_attn_config", "linear attention is not built"},
+    Unbuilt{"linear_num_value_heads", "linear attention is not built"},
+    Unbuilt{"use_cla", "layers that share keys and values are not built"},
+    Unbuilt{"is_encoder_decoder", "an encoder is not built, only layers of a decoder"},
+};
+
+bool is_set(const JsonReader& json) {
+  const nlohmann::json& value = json.value();
+  return !(value.is_boolean() && !value.get<bool>()) && !(value.is_number() && value.get<double>() == 0);
+}
+
+int count_of(const HfConfig& config, std::string_view kind) {
+  const auto types = config.find({"layer_types"});
+  if (!types) return -1;
+  int count = 0;
+  for (const JsonReader& each : types->elements()) count += each.string() == kind ? 1 : 0;
+  return count;
+}
+
+// Windows, chunks and sparse choices: attention that sees less than the whole sequence.
+void add_narrow_attention(const HfConfig& config, std::vector<std::string>& left_out) {
+  const auto add = [&](std::string_view kind, const JsonReader& size) {
+    const int layers = count_of(config, fmt::format("{}_attention", kind));
+    if (layers == 0) return;
+    left_out.push_back(fmt::format("{} attention of {} tokens{}: it is priced over the whole sequence", kind,
+                                   size.integer(),
+                                   layers < 0 ? "" : fmt::format(" in {} layer{}", layers, layers == 1 ? "" : "s")));
+  };
+  if (const auto window = config.find({"sliding_window"}); window && config.boolean_or({"use_sliding_window"}, true))
+    add("sliding", *window);
+  if (const auto chunk = config.find({"attention_chunk_size"})) add("chunked", *chunk);
+  if (const auto top = config.find({"index_topk"}))
+    left_out.push_back(fmt::format(
+        "sparse attention, which chooses {} tokens by an index of its own: it is priced over the whole sequence",
+        top->integer()));
+}
+
+}  // namespace
+
+void read_moe_layers(const HfConfig& config, Model& model) {
+  const LayerFlags moe = layers_with_experts(config, model.layers);
+  const auto first = std::ranges::find(moe, true);
+  if (first == moe.end()) config.text().fail("no layer has experts, though their number is given");
+  const auto next = std::find(first + 1, moe.end(), true);
+  model.moe_every = static_cast<int>(next == moe.end() ? first - moe.begin() + 1 : next - first);
+  for (model.first_dense = 0; model.first_dense <= first - moe.begin(); ++model.first_dense) {
+    bool same = true;
+    for (int layer = 0; layer < model.layers; ++layer)
+      same = same && model.is_moe(layer) == moe[static_cast<std::size_t>(layer)];
+    if (same) return;
+  }
+  std::vector<int> numbers;
+  for (int layer = 0; layer < model.layers && numbers.size() < 5; ++layer)
+    if (moe[static_cast<std::size_t>(layer)]) numbers.push_back(layer);
+  config.text().fail(
+      fmt::format("experts in layers {}, ... (from 0): dense layers must be the first ones, or every "
+                  "n-th layer (from 1) have experts",
+                  fmt::join(numbers, ", ")));
+}
+
+void refuse_other_layers(const HfConfig& config) {
+  for (const auto& [key, why] : unbuilt)
+    if (const auto found = config.find({key}); found && is_set(*found)) found->fail(why);
+  if (const auto types = config.find({"layer_types", "layers_block_type"}))
+    for (const JsonReader& each : types->elements())
+      if (const std::string type = each.string(); !type.ends_with("attention") || type.starts_with("linear"))
+        each.fail(fmt::format("layers of {} are not built, only attention", type));
+  if (const auto types = config.find({"attn_type_list"}))
+    for (const JsonReader& each : types->elements())
+      if (each.integer() != 1) each.fail("linear attention is not built, expected 1");
+}
+
+std::vector<std::string> left_out_of(const HfConfig& config) {
+  std::vector<std::string> left_out;
+  if (config.nested()) left_out.emplace_back("all but the language model: parts for images, sounds and films");
+  add_narrow_attention(config, left_out);
+  if (config.boolean_or({"lm_head_bias"}, false))
+    left_out.emplace_back("the biases of the output head, one number for each word");
+  if (const auto modules = config.find({"num_mtp_modules"}); modules && config.boolean_or({"use_mtp"}, true))
+    left_out.push_back(fmt::format("{} modules that predict tokens further ahead", modules->integer()));
+  return left_out;
+}
+
+}  // namespace dovetail

@@ -1,0 +1,21 @@
+// The layers of a checkpoint: those with experts, and what they have that no model here can say.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "models/files/hf_config.hpp"
+#include "models/question/model.hpp"
+
+namespace dovetail {
+
+// Sets first_dense and moe_every. Throws InputError for layers with experts in an order that these two cannot say.
+void read_moe_layers(const HfConfig& config, Model& model);
+
+// Throws InputError at the key of a layer that is not built: state-space and linear attention, keys and values shared
+// between layers, encoders.
+void refuse_other_layers(const HfConfig& config);
+
+// A sentence for each part of attention and of the whole that is left out of the model.
+std::vector<std::string> left_out_of(const HfConfig& config);
+
+}  // namespace dovetail
