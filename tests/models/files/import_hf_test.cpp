@@ -42,7 +42,7 @@ std::string refusal(const JsonFile& config, const ExpertChoice& choice = {}) {
 }
 
 // Made-up sizes under the names of a family.
-JsonFile family(nlohmann::json own) {
+JsonFile family(const nlohmann::json& own) {
   nlohmann::json config{{"num_hidden_layers", 8},   {"hidden_size", 64},        {"num_attention_heads", 8},
                         {"num_key_value_heads", 2}, {"intermediate_size", 256}, {"vocab_size", 1000}};
   config.merge_patch(own);
