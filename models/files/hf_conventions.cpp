@@ -5,7 +5,8 @@
 namespace dovetail {
 namespace {
 
-// Read off the modelling code that the library transformers or the checkpoint itself brings.
+// As the modelling code of each family has it: the vendors' own, or that of mlx-lm. Phi's routing is known from
+// descriptions alone.
 constexpr std::array families{
     HfConventions{.model_type = "llama"},
     HfConventions{.model_type = "mistral"},
