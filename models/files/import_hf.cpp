@@ -106,7 +106,8 @@ void read_dense(const HfConfig& config, const ExpertChoice& choice, Model& model
 
 Model read_config(const HfConfig& config, const HfConventions& family, const ExpertChoice& choice) {
   Model model;
-  model.layers = config.integer({"num_hidden_layers", "n_layers", "n_layer"}, 1);
+  constexpr int most_layers = 10'000;  // far above any model; each layer is looked at
+  model.layers = config.integer({"num_hidden_layers", "n_layers", "n_layer"}, 1, most_layers);
   model.hidden = config.integer({"hidden_size", "d_model", "n_embd"}, 1);
   model.attention.heads = config.integer({"num_attention_heads", "n_heads", "n_head"}, 1);
   model.vocabulary = config.integer({"vocab_size"}, 1);

@@ -332,6 +332,8 @@ TEST_CASE("A config that cannot be imported is refused in one line") {
   CHECK(refusal(changed({{"moe_layer_freq", 2}}, "deepseek-v2"))
             .ends_with("experts in layers 2, 4, 6, 8, 10, ... (from 0): dense layers must be the first ones, or every "
                        "n-th layer (from 1) have experts"));
+  CHECK(refusal(changed({{"num_hidden_layers", 2147483647}}))
+            .ends_with("expected a whole number from 1 to 10000, got the number 2147483647"));
   CHECK(refusal(changed({{"qk_nope_head_dim", 2147483647}}, "deepseek-v3"))
             .ends_with("expected a whole number from 1 to 65536, got the number 2147483647"));
   CHECK(refusal(changed({{"kv_lora_rank", 0}}, "deepseek-v3"))
