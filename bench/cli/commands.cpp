@@ -6,6 +6,7 @@ namespace dovetail::bench {
 namespace {
 
 constexpr std::array table{
+    Command{"tune", "Find the fastest layout and plan to train a model on a cluster", declare_tune},
     Command{"compare", "Compare systems or plans on one experiment", declare_compare},
     Command{"plan", "Choose a plan and say why", declare_plan},
     Command{"simulate", "Predict one system or plan in detail", declare_simulate},

@@ -22,6 +22,7 @@ struct Command {
 std::span<const Command> commands();
 
 Action declare_compare(CLI::App& app);
+Action declare_tune(CLI::App& app);
 Action declare_plan(CLI::App& app);
 Action declare_simulate(CLI::App& app);
 Action declare_run(CLI::App& app);

@@ -23,13 +23,6 @@ namespace {
 
 using Settings = std::function<void(Plan&)>;
 
-// Empty where the user has fixed no knob.
-Settings settings_of(const Question& question) {
-  const auto of_plan = [](const std::string& set) { return set.starts_with("plan.") || set.starts_with("plan="); };
-  if (question.request.file.empty() && std::ranges::none_of(question.request.set, of_plan)) return {};
-  return plan_settings(question.request);
-}
-
 // Sets the knobs that the user has fixed.
 Settings hold_of(const Settings& settings, const Plan& base) {
   if (!settings) return {};
@@ -57,12 +50,18 @@ void hold_to_request(const Settings& hold, planners::PlanChoice& choice) {
 
 }  // namespace
 
+std::function<void(Plan&)> fixed_knobs(const Question& question) {
+  const auto of_plan = [](const std::string& set) { return set.starts_with("plan.") || set.starts_with("plan="); };
+  if (question.request.file.empty() && std::ranges::none_of(question.request.set, of_plan)) return {};
+  return plan_settings(question.request);
+}
+
 Evaluation::Evaluation(const Question& question, Backend& backend, planners::Evaluator ask)
     : question_(question),
       backend_(backend),
       analytic_(planners::analytic_evaluator(question.experiment)),
       ask_(std::move(ask)),
-      settings_(settings_of(question)) {}
+      settings_(fixed_knobs(question)) {}
 
 const Experiment& Evaluation::experiment_of(const System& system) {
   if (!system.sequence_parallel) return question_.experiment;

@@ -18,6 +18,9 @@ namespace dovetail::bench {
 SystemResult evaluate(const Experiment& experiment, const std::string& name, const planners::PlanChoice& choice,
                       Backend& backend, Arenas arenas = Arenas::Planned);
 
+// Sets the knobs that the user has fixed, in the experiment file or by --set plan.x=y; empty where none are.
+std::function<void(Plan&)> fixed_knobs(const Question& question);
+
 // Chooses and evaluates on one question, and remembers: what other systems chose are rivals of a planner that looks at
 // all plans, and what a backend has already said is not asked again. Every system may choose micro-batches and the
 // schedule of its pipeline stages (planners/pipeline_choice.hpp). Question and backend must outlive it.

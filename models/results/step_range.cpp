@@ -1,6 +1,7 @@
 #include "models/results/step_range.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "models/base/draws.hpp"
 #include "models/base/errors.hpp"
@@ -61,11 +62,11 @@ void set_ends(StepRange& range) {
   range.high = quantile(ascending, (1 + StepRange::level) / 2);
 }
 
-void add_influences(const CostRanges& ranges, Retiming& retiming, std::vector<StepRange>& steps) {
+void add_influences(const CostRanges& ranges, const StepRatios& ratios, std::vector<StepRange>& steps) {
   constexpr std::size_t most = 3;
   constexpr double least_width = 1e-3;  // of a cost that matters
   for (std::size_t c = 0; c < ranges.costs().size(); ++c) {
-    const std::vector<double> fast = retiming.ratios(ranges.at_end(c, -1)), slow = retiming.ratios(ranges.at_end(c, 1));
+    const std::vector<double> fast = ratios(ranges.at_end(c, -1)), slow = ratios(ranges.at_end(c, 1));
     const auto& [name, origin, within] = ranges.costs()[c];
     for (std::size_t i = 0; i < steps.size(); ++i) {
       CostInfluence influence{name, origin, within, fast[i], slow[i]};
@@ -87,18 +88,25 @@ int affordable_draws(Schedules schedules, int wanted) {
   return std::min(wanted, static_cast<int>(std::max(least, most_ops / ops)));
 }
 
-std::vector<StepRange> step_ranges(const Experiment& experiment, Schedules schedules, int draws, std::uint64_t seed) {
+std::vector<StepRange> step_ranges(const Calibration& calibration, std::size_t count, const StepRatios& ratios,
+                                   int draws, std::uint64_t seed) {
   check(draws > 0, "a range needs draws");
-  std::vector<StepRange> steps(schedules.size());
-  const CostRanges ranges(*experiment.calibration);
-  Retiming retiming(experiment, schedules);
+  std::vector<StepRange> steps(count);
+  const CostRanges ranges(calibration);
   for (int draw = 0; draw < draws; ++draw) {
-    const std::vector<double> ratios = retiming.ratios(ranges.drawn(mixed(seed) + static_cast<std::uint64_t>(draw)));
-    for (std::size_t i = 0; i < steps.size(); ++i) steps[i].draws.push_back(ratios[i]);
+    const std::vector<double> drawn = ratios(ranges.drawn(mixed(seed) + static_cast<std::uint64_t>(draw)));
+    for (std::size_t i = 0; i < count; ++i) steps[i].draws.push_back(drawn[i]);
   }
   for (StepRange& step : steps) set_ends(step);
-  add_influences(ranges, retiming, steps);
+  add_influences(ranges, ratios, steps);
   return steps;
+}
+
+std::vector<StepRange> step_ranges(const Experiment& experiment, Schedules schedules, int draws, std::uint64_t seed) {
+  Retiming retiming(experiment, schedules);
+  return step_ranges(
+      *experiment.calibration, schedules.size(), [&](Calibration costs) { return retiming.ratios(std::move(costs)); },
+      draws, seed);
 }
 
 }  // namespace dovetail

@@ -3,6 +3,7 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,6 +31,11 @@ struct StepRange {
   std::vector<double> draws;         // the ratio in each draw; a draw gives the same costs to all steps of a question
   std::vector<CostInfluence> costs;  // the three that matter most, or fewer; the first matters most
 };
+
+// The ranges of so many steps. `ratios`: the time of each step with these costs over that with the calibration's own.
+using StepRatios = std::function<std::vector<double>(Calibration costs)>;
+std::vector<StepRange> step_ranges(const Calibration& calibration, std::size_t steps, const StepRatios& ratios,
+                                   int draws, std::uint64_t seed);
 
 // The draws that these schedules get: those that are wanted, or fewer, but at least 20, where all of them would
 // simulate more than 5 million operations.

@@ -75,32 +75,34 @@ std::vector<ClassMemory> plan_classes(const Schedule& s, const Blocks& blocks, c
   return classes;
 }
 
-MemoryUse use_of_class(const Schedule& s, const Blocks& blocks, const IdVector<BlockId, Life>& life, int rank_class) {
+// By class. At one moment what ends is freed before what starts is placed.
+std::vector<MemoryUse> uses_of(const Schedule& s, const Blocks& blocks, const IdVector<BlockId, Life>& life) {
   struct Change {
     double at, bytes;
   };
-  MemoryUse use;
-  std::vector<Change> changes;
+  std::vector<MemoryUse> uses(s.classes.size());
+  std::vector<std::vector<Change>> changes(s.classes.size());
   for (const BlockId b : blocks.all.ids()) {
     const Tensor& t = s.tensors[blocks.all[b].first];
-    if (t.rank_class != rank_class) continue;
-    if (t.persistent) use.persistent += blocks.all[b].bytes;
+    const auto c = static_cast<std::size_t>(t.rank_class);
+    if (t.persistent) uses[c].persistent += blocks.all[b].bytes;
     if (t.persistent || t.place == Place::Host || !life[b].used()) continue;
-    changes.push_back({life[b].born, blocks.all[b].bytes.value()});
-    changes.push_back({life[b].dead, -blocks.all[b].bytes.value()});
+    changes[c].push_back({life[b].born, blocks.all[b].bytes.value()});
+    changes[c].push_back({life[b].dead, -blocks.all[b].bytes.value()});
   }
-  // At one moment what ends is freed before what starts is placed.
-  std::ranges::sort(changes,
-                    [](const Change& a, const Change& b) { return a.at != b.at ? a.at < b.at : a.bytes < b.bytes; });
-  double alive = 0, peak = 0;
-  for (const Change& change : changes) {
-    alive += change.bytes;
-    if (alive <= peak) continue;
-    peak = alive;
-    use.peak_at = Seconds(change.at);
+  for (std::size_t c = 0; c < uses.size(); ++c) {
+    std::ranges::sort(changes[c],
+                      [](const Change& a, const Change& b) { return a.at != b.at ? a.at < b.at : a.bytes < b.bytes; });
+    double alive = 0, peak = 0;
+    for (const Change& change : changes[c]) {
+      alive += change.bytes;
+      if (alive <= peak) continue;
+      peak = alive;
+      uses[c].peak_at = Seconds(change.at);
+    }
+    uses[c].peak = uses[c].persistent + Bytes(peak);
   }
-  use.peak = use.persistent + Bytes(peak);
-  return use;
+  return uses;
 }
 
 }  // namespace
@@ -109,8 +111,7 @@ std::vector<MemoryByKind> memory_by_kind(const Schedule& s, const Timeline& time
   const Blocks blocks = memory_blocks(s);
   const IdVector<BlockId, Life> life = lives(s, blocks, timeline);
   std::vector<MemoryByKind> classes(s.classes.size());
-  std::vector<MemoryUse> uses;
-  for (int c = 0; c < static_cast<int>(classes.size()); ++c) uses.push_back(use_of_class(s, blocks, life, c));
+  const std::vector<MemoryUse> uses = uses_of(s, blocks, life);
   for (const BlockId b : blocks.all.ids()) {
     const Tensor& t = s.tensors[blocks.all[b].first];
     const auto c = static_cast<std::size_t>(t.rank_class);
@@ -138,8 +139,7 @@ MemoryPlan plan_memory(const Schedule& s, const Timeline& timeline) {
 std::vector<MemoryUse> memory_by_class(const Schedule& s, const Timeline& timeline, Arenas arenas) {
   const Blocks blocks = memory_blocks(s);
   const IdVector<BlockId, Life> life = lives(s, blocks, timeline);
-  std::vector<MemoryUse> uses;
-  for (int c = 0; c < static_cast<int>(s.classes.size()); ++c) uses.push_back(use_of_class(s, blocks, life, c));
+  std::vector<MemoryUse> uses = uses_of(s, blocks, life);
   if (arenas == Arenas::LeftOut) return uses;
   IdVector<BlockId, std::int64_t> offsets(blocks.all.size(), -1);
   const std::vector<ClassMemory> planned = plan_classes(s, blocks, life, offsets);

@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "models/base/errors.hpp"
-#include "models/price/build_schedule.hpp"
-#include "models/price/price.hpp"
-#include "models/time/analytic_backend.hpp"
-#include "models/time/memory.hpp"
 #include "planners/search/held_over.hpp"
 #include "planners/search/plan_space.hpp"
+#include "planners/step_prediction.hpp"
 
 namespace dovetail::planners {
 
@@ -21,23 +19,21 @@ Seconds Predictions::predict(Plan plan, bool always) {
   }
   seen_.push_back(plan);
   if (!allowed(task_, plan)) return never;
-  PricedSchedule priced;
+  std::optional<StepPrediction> step;
   try {
-    priced = price_plan(task_.experiment, plan);
+    step.emplace(task_.experiment, plan);
   } catch (const InputError&) {  // a cost is missing, or the network cannot be folded for its groups
     return never;
   }
-  layers_ += static_cast<long>(task_.experiment.workload.layers) * plan.micro_batches;
-  const Timeline timeline = AnalyticBackend().run(priced);
-  Prediction p{std::move(plan), {}, {}};
-  for (const Interval& op : timeline.ops) p.time = std::max(p.time, op.finish);
-  if (always || faster(p.time, best_)) p.peak = memory_use(*priced.schedule, timeline, Arenas::LeftOut).peak;
+  layers_ += static_cast<long>(task_.experiment.workload.layers) * step->built();
+  Prediction p{std::move(plan), step->time(), {}};
+  if (always || faster(p.time, best_)) p.peak = step->peak();
   if (p.peak <= limit_) {
     if (p.peak > Bytes(0)) best_ = std::min(best_, p.time);
   } else {
     ++refused_;
     bool& too_large = too_large_.try_emplace(memory_kind(p.plan), false).first->second;
-    too_large = too_large || held_over(*priced.schedule) > limit_;
+    too_large = too_large || held_over(step->schedule()) > limit_;
   }
   plans_.push_back(std::move(p));
   return plans_.back().time;

@@ -25,7 +25,7 @@ class Predictions {
   Seconds predict(Plan plan, bool always = false);
 
   const std::vector<Prediction>& all() const { return plans_; }
-  long layers() const { return layers_; }    // of all predicted plans, once for each micro-batch: the work done
+  long layers() const { return layers_; }    // of all predicted plans, once for each micro-batch built: the work done
   long refused() const { return refused_; }  // how many need more memory than there is
   Seconds best() const { return best_; }     // time of the fastest that fits; `never`: none does
   const Plan* fastest_fitting() const;       // null: none fits

@@ -47,6 +47,8 @@ CASES = [
     ("help", ["--help"], same),
     ("help_compare", ["compare", "--help"], unlisted),
     ("help_plan", ["plan", "--help"], unlisted),
+    ("help_tune", ["tune", "--help"], same),
+    ("tune", ["tune", *SHIPPED, "--nodes", "2", "--global-batch", "16", "--set", "workload.layers=2"], same),
     ("help_simulate", ["simulate", "--help"], same),
     ("help_run", ["run", "--help"], unlisted),
     ("help_calibrate", ["calibrate", "--help"], same),

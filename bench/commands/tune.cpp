@@ -1,0 +1,146 @@
+// dovetail tune: the fastest layout and plan for a model, a cluster and a global batch.
+#include "bench/pipeline/tune.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "bench/cli/commands.hpp"
+#include "bench/cli/interrupt.hpp"
+#include "bench/cli/option_values.hpp"
+#include "bench/cli/outputs.hpp"
+#include "bench/pipeline/plan_text.hpp"
+#include "bench/pipeline/provenance.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/streams.hpp"
+#include "models/files/experiment_file.hpp"
+#include "models/files/experiment_json.hpp"
+#include "models/files/plan_json.hpp"
+#include "reports/data/tuning_report.hpp"
+#include "reports/text/format.hpp"
+#include "reports/text/tuning_table.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+constexpr auto tune_examples = R"(Examples:
+  The fastest way to train a model on 128 GPUs, with 512 samples of 4096 tokens a step:
+    dovetail tune --cluster dgx-h100 --nodes 16 --model mixtral-8x22b --global-batch 512 --sequence 4096
+
+  With eight pipeline stages and one sample at a time, and with 15 % of the memory left free:
+    dovetail tune --cluster dgx-h100 --nodes 16 --model mixtral-8x22b --global-batch 512 --sequence 4096 \
+      --set parallelism.pp=8 --micro-batch 1 --memory-margin 15
+
+  The best one kept for other commands:
+    dovetail tune --cluster dgx-h100 --nodes 2 --model qwen3-30b-a3b --global-batch 128 --save best.json
+    dovetail simulate --experiment best.json --system megatron_lm
+
+A layout says how many ranks share what: pp pipeline stages, each of mp x dp ranks, whose experts lie on ep x esp x edp
+ranks. Every layout that divides the GPUs, the batch and the model takes part, with every micro-batch, virtual stages,
+recomputing, ZeRO and the whole space of plans. Settings by --set parallelism.x=y and --set plan.x=y restrict them.
+capacity_factor is not searched, because it changes what is trained. Exit code 3 says that nothing fits the memory.)";
+
+Exit refuse(const Tuning& tuning) {
+  say(fmt::format("dovetail: no plan fits {} of each {}: {}\n", reports::bytes(tuning.limit),
+                  tuning.experiment.cluster.device.name, reports::proof_line(tuning)));
+  return Exit::NoPlan;
+}
+
+bool of_parts(const std::string& set) {
+  return set.starts_with("cluster.") || set.starts_with("model.") || set.starts_with("calibration.");
+}
+
+std::string from_anywhere(const std::string& name) {
+  return is_path(name) ? std::filesystem::absolute(name).string() : name;
+}
+
+// The winner as a file for --experiment of other commands: what the user has set, then groups, batch and plan.
+nlohmann::ordered_json experiment_of(const Tuning& tuning, const Options& options) {
+  const TunedPlan& best = tuning.best.front();
+  ExperimentRequest request = options.request;
+  for (std::string* name : {&request.cluster, &request.model, &request.calibration}) *name = from_anywhere(*name);
+  std::erase_if(request.set, [](const std::string& set) { return of_parts(set) || set.starts_with("parallelism."); });
+  FilesRead files;
+  nlohmann::ordered_json file = ExperimentFile(request, files).json().root();
+  if (request.nodes > 0) file["nodes"] = request.nodes;
+  file["workload"]["batch"] = best.micro_batch * best.plan.micro_batches;
+  file["workload"]["sequence"] = tuning.experiment.workload.sequence;
+  file["parallelism"] = to_json(best.groups);
+  file["plan"] = to_json(best.plan);
+  return file;
+}
+
+// Settings that a file of names cannot hold.
+void say_what_is_not_saved(const std::string& save, const Options& options) {
+  for (const std::string& set : options.request.set)
+    if (!save.empty() && of_parts(set))
+      say(fmt::format("note: {} does not hold --set {}: give it to the other command too\n", save, set));
+}
+
+void write_table(std::ostream& out, const Tuning& tuning, const Options& options, bool colour) {
+  reports::write_tuning(out, tuning, colour);
+  out << "\nthe best plan\n" << plan_text(tuning.best.front().plan, options.verbose);
+}
+
+Exit tune(const TuneOptions& options, const std::string& save, const std::vector<std::string>& command_line) {
+  check_options(options);
+  stop_after(options.timeout);
+  if (options.global_batch == 0) throw InputError("--global-batch is missing: how many samples a step trains");
+  const TuneQuestion question = load_tune_question(options);
+  const Outputs outputs(options, question.question.files, {{{"--save", save}}, {}});
+  Tuning tuning;
+  {
+    ProgressLine progress("tune", 1, options.talk());
+    tuning = bench::tune(question, options, [&](const std::string& part) { progress.begin(part); });
+    progress.done();
+  }
+  if (tuning.best.empty()) return refuse(tuning);
+  tuning.provenance = provenance(command_line, question.question.files, options.seed);
+  Writers writers;
+  writers.table = [&](std::ostream& out, bool colour) { write_table(out, tuning, options, colour); };
+  writers.json = [&](std::ostream& out) { reports::write_json(out, tuning); };
+  writers.csv = [&](std::ostream& out) { reports::write_csv(out, tuning); };
+  outputs.write(writers, {{save, [&](std::ostream& out) { out << experiment_of(tuning, options).dump(2) << '\n'; }}});
+  say_what_is_not_saved(save, options);
+  return Exit::Ok;
+}
+
+}  // namespace
+
+Action declare_tune(CLI::App& app) {
+  const auto options = std::make_shared<TuneOptions>();
+  const auto save = std::make_shared<std::string>();
+  add_experiment_options(app, *options);
+  constexpr auto group = "Training";
+  add_integer(app, {"--global-batch", "SAMPLES", "samples that a step trains, over all GPUs", group},
+              options->global_batch, 1, 1'000'000'000);
+  add_integer(app, {"--sequence", "TOKENS", "tokens of a sample [those of the model's own training, or 4096]", group},
+              options->sequence, 1, 1'000'000'000);
+  add_integer(app, {"--micro-batch", "SAMPLES", "samples that go through the layers together [every number]", group},
+              options->micro_batch, 1, 1'000'000'000);
+  add_number(app,
+             {"--memory-margin", "PERCENT", "of device memory, left free for what the model does not know [10]", group},
+             options->memory_margin, 0, 99);
+  add_list(app, {"--systems,--system", "NAME|FILE,..", "systems to compare with the best plan [all shipped]", group},
+           options->systems);
+  add_repeatable(app, {"--plan", "FILE", "a plan file to compare like a system; may be repeated", group},
+                 options->plans);
+  add_integer(app, {"--count", "COUNT", "how many of the best plans are shown [10]", "Results"}, options->count, 1,
+              1000);
+  options->draws = 50;
+  add_integer(app,
+              {"--draws", "COUNT", "draws of all costs for the ranges of the best plans; 0: no ranges [50]", "Results"},
+              options->draws, 0, 1'000'000);
+  add_text(app, {"-o,--output", "FILE", "write the result to this file; \"-\" is standard output", "Results"},
+           options->output);
+  add_text(app, {"--save", "FILE", "write the best one as a file for --experiment of other commands", "Results"},
+           *save);
+  add_general_options(app, *options);
+  app.footer(tune_examples);
+  return [options, save](const std::vector<std::string>& command_line) { return tune(*options, *save, command_line); };
+}
+
+}  // namespace dovetail::bench

@@ -1,0 +1,261 @@
+#include "bench/pipeline/tune.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "bench/pipeline/evaluate.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/json/json_reader.hpp"
+#include "models/price/calibration.hpp"
+#include "planners/layouts/layout_search.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+using planners::LaidOutPlan;
+using planners::LayoutSearch;
+using planners::ParallelLayout;
+
+constexpr std::array sizes{"pp", "mp", "dp", "ep", "esp", "edp"};
+
+// The size of groups that a setting fixes: "parallelism.pp=8".
+std::optional<std::pair<std::string, int>> fixed_size(const std::string& set) {
+  for (const std::string name : sizes) {
+    const std::string key = fmt::format("parallelism.{}=", name);
+    if (!set.starts_with(key)) continue;
+    int value = 0;
+    const char *first = set.data() + key.size(), *last = set.data() + set.size();
+    const auto [end, error] = std::from_chars(first, last, value);
+    if (error != std::errc() || end != last || value < 1)
+      throw InputError(fmt::format("--set {}: expected a whole number of at least 1", set));
+    return std::pair{name, value};
+  }
+  return std::nullopt;
+}
+
+// The groups of the experiment file: their sizes are fixed, and all else about them is set again.
+void fix_sizes_of_file(const std::string& file, std::map<std::string, int>& fixed, std::vector<std::string>& set) {
+  if (file.empty()) return;
+  const JsonFile json = JsonFile::read(file);
+  const auto groups = JsonReader(json).find("parallelism");
+  if (!groups) return;
+  for (const std::string name : sizes)
+    if (groups->has(name)) fixed[name] = groups->integer(name, 1);
+  if (groups->has("sequence_parallel"))
+    set.push_back(fmt::format("parallelism.sequence_parallel={}", groups->boolean("sequence_parallel")));
+}
+
+std::optional<int> of(const std::map<std::string, int>& fixed, const std::string& name) {
+  const auto found = fixed.find(name);
+  return found == fixed.end() ? std::nullopt : std::optional(found->second);
+}
+
+class Tuner {
+ public:
+  Tuner(const TuneQuestion& asked, const TuneOptions& options, const std::function<void(const std::string&)>& say)
+      : question_(asked.question),
+        options_(options),
+        say_(say),
+        limit_((1 - options.memory_margin / 100) * asked.question.experiment.cluster.device.memory),
+        search_(
+            {asked.question.experiment, request_of(asked.fixed, options), limit_, fixed_knobs(asked.question), say}) {}
+
+  Tuning run() {
+    const auto start = std::chrono::steady_clock::now();
+    Tuning tuning;
+    tuning.experiment = question_.experiment;
+    tuning.global_batch = options_.global_batch;
+    tuning.limit = limit_;
+    tuning.notes = question_.notes;
+    std::vector<LaidOutPlan> best = search_.best(all_systems(), static_cast<std::size_t>(options_.count));
+    require_plans();
+    if (!best.empty()) compare_systems(tuning, best);
+    best.resize(std::min(best.size(), static_cast<std::size_t>(options_.count)));
+    for (const LaidOutPlan& plan : best) tuning.best.push_back(described(plan, "dovetail"));
+    set_front(tuning);
+    set_ranges(tuning, best);
+    set_proof(tuning, start);
+    return tuning;
+  }
+
+ private:
+  static planners::LayoutRequest request_of(const std::map<std::string, int>& fixed, const TuneOptions& options) {
+    planners::LayoutRequest request{options.global_batch, of(fixed, "pp"),  of(fixed, "mp"),  of(fixed, "dp"),
+                                    of(fixed, "ep"),      of(fixed, "esp"), of(fixed, "edp"), {}};
+    if (options.micro_batch > 0) request.micro_batch = options.micro_batch;
+    return request;
+  }
+
+  // Throws InputError where nothing could be built at all, which memory has no part in.
+  void require_plans() const {
+    const planners::LayoutSearchReport r = search_.report();
+    if (r.layouts == 0)
+      throw InputError(fmt::format("no layout divides {} GPUs, {} samples and the model as asked; expected other sizes",
+                                   question_.experiment.cluster.gpus(), options_.global_batch));
+    if (r.estimated == 0)
+      throw InputError(fmt::format("the settings can be built on none of {} layouts{}", r.layouts,
+                                   r.refusal.empty() ? "" : ": " + r.refusal));
+  }
+
+  // Plans that the search begins with: those of all shipped systems and of the candidates.
+  std::vector<System> all_systems() const {
+    std::vector<System> systems;
+    for (const Candidate& candidate : question_.candidates) systems.push_back(candidate.system);
+    FilesRead files;
+    for (const std::string& name : known_names("systems"))
+      if (std::ranges::count(systems, name, &System::name) == 0) systems.push_back(load_system(name, files));
+    std::erase_if(systems, [](const System& system) { return system.planner.space == SearchSpace::Plans; });
+    return systems;
+  }
+
+  // Whatever a system does better than the search is the search's answer too.
+  void compare_systems(Tuning& tuning, std::vector<LaidOutPlan>& best) {
+    for (const Candidate& candidate : question_.candidates) {
+      const System& system = candidate.system;
+      if (system.planner.space == SearchSpace::Plans) continue;
+      if (say_) say_(system.name);
+      try {
+        const std::optional<LaidOutPlan> plan = search_.best_of(system);
+        if (plan) {
+          tuning.systems.push_back({described(*plan, system.name), {}});
+          take_if_faster(*plan, best);
+        } else {
+          tuning.refused.push_back({system.name, "fits on none of the most promising layouts"});
+        }
+      } catch (const InputError& error) {
+        tuning.refused.push_back({system.name, error.message()});
+      }
+    }
+    const ParallelLayout winner = best.front().layout;
+    for (TunedSystem& system : tuning.systems) {
+      const auto candidate = std::ranges::find_if(
+          question_.candidates, [&](const Candidate& c) { return c.system.name == system.own.system; });
+      const std::optional<LaidOutPlan> plan = search_.best_of(candidate->system, winner);
+      if (!plan) continue;
+      system.on_winners = plan->time;
+      take_if_faster(*plan, best);
+      if (plan->time < system.own.step) system.own = described(*plan, system.own.system);
+    }
+    std::ranges::stable_sort(tuning.systems, {}, [](const TunedSystem& system) { return system.own.step; });
+  }
+
+  static void take_if_faster(const LaidOutPlan& plan, std::vector<LaidOutPlan>& best) {
+    const auto same = std::ranges::find(best, plan.layout, &LaidOutPlan::layout);
+    if (same != best.end() && same->time <= plan.time) return;
+    if (same != best.end()) best.erase(same);
+    const auto place = std::ranges::upper_bound(best, plan.time, {}, &LaidOutPlan::time);
+    best.insert(place, plan);
+  }
+
+  TunedPlan described(const LaidOutPlan& plan, const std::string& system) const {
+    TunedPlan row;
+    row.system = system;
+    row.groups = plan.layout.groups;
+    row.micro_batch = plan.layout.micro_batch;
+    row.plan = plan.plan;
+    row.step = plan.time;
+    row.throughput = throughput(with_layout(question_.experiment, plan.layout), plan.metrics);
+    row.launch_bound = plan.metrics.launch_bound;
+    row.stage_peaks = plan.stage_peaks;
+    return row;
+  }
+
+  // The fastest first.
+  static void set_front(Tuning& tuning) {
+    std::vector<TunedPlan> all = tuning.best;
+    for (const TunedSystem& system : tuning.systems) all.push_back(system.own);
+    std::ranges::stable_sort(all, {}, &TunedPlan::step);
+    for (TunedPlan& plan : all)
+      if (tuning.front.empty() || plan.peak() < tuning.front.back().peak()) tuning.front.push_back(std::move(plan));
+  }
+
+  // Draws are of the estimates, which take less than a millisecond for each.
+  void set_ranges(Tuning& tuning, const std::vector<LaidOutPlan>& best) {
+    if (options_.draws == 0 || best.empty()) return;
+    if (say_) say_("how sure this is");
+    const std::vector<StepRange> ranges = step_ranges(
+        *question_.experiment.calibration, best.size(),
+        [&](Calibration costs) { return search_.ratios(best, Shared<Calibration>(std::move(costs))); }, options_.draws,
+        static_cast<std::uint64_t>(options_.seed));
+    tuning.notes.push_back(fmt::format(
+        "90 % range: the estimated step in 90 % of {} draws of all costs, each within the range in which it is "
+        "known; what the model leaves out is not in it",
+        options_.draws));
+    for (std::size_t i = 0; i < best.size(); ++i) {
+      TunedPlan& plan = tuning.best[i];
+      plan.range = ranges[i];
+      plan.tied = i == 0 || is_tied(tuning.best[0], ranges[0], plan, ranges[i]);
+    }
+  }
+
+  // As results of a report are (results/ranking.hpp).
+  static bool is_tied(const TunedPlan& first, const StepRange& of_first, const TunedPlan& plan,
+                      const StepRange& range) {
+    if (plan.step <= first.step * 1.01) return true;
+    std::size_t slower = 0;
+    for (std::size_t d = 0; d < range.draws.size(); ++d)
+      if (plan.step * range.draws[d] > first.step * of_first.draws[d]) ++slower;
+    return slower * 20 < range.draws.size() * 19;
+  }
+
+  void set_proof(Tuning& tuning, std::chrono::steady_clock::time_point start) const {
+    const planners::LayoutSearchReport r = search_.report();
+    tuning.proof = {r.layouts,
+                    r.too_large,
+                    r.slower,
+                    r.estimated,
+                    r.looked_at,
+                    r.predicted,
+                    r.bound,
+                    r.least,
+                    Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count())};
+  }
+
+  const Question& question_;
+  const TuneOptions& options_;
+  const std::function<void(const std::string&)>& say_;
+  const Bytes limit_;
+  LayoutSearch search_;
+};
+
+}  // namespace
+
+TuneQuestion load_tune_question(const TuneOptions& options) {
+  TuneQuestion asked;
+  Options left = static_cast<const Options&>(options);
+  // Groups and batch that suit every question; the search takes others.
+  left.request.set = {R"(parallelism={"mp": 1, "esp": 1})", "workload.batch=1"};
+  fix_sizes_of_file(options.request.file, asked.fixed, left.request.set);
+  for (const std::string& set : options.request.set) {
+    if (set.starts_with("workload.batch="))
+      throw InputError(fmt::format("--set {}: tune chooses it; give the samples of a step by --global-batch", set));
+    if (set.starts_with("parallelism.pipeline_layout="))
+      throw InputError(fmt::format("--set {}: tune gives all stages equal runs of layers", set));
+    if (const auto size = fixed_size(set))
+      asked.fixed.insert_or_assign(size->first, size->second);
+    else
+      left.request.set.push_back(set);
+  }
+  if (options.sequence > 0) left.request.set.push_back(fmt::format("workload.sequence={}", options.sequence));
+  asked.question = load_question(left);
+  const Experiment& e = asked.question.experiment;
+  if (!e.events.empty()) throw InputError("/events: tune searches steps without events; leave them out");
+  if (e.cluster.network || e.workload.message_sizes == MessageSizes::Routed)
+    asked.question.notes.emplace_back(
+        "all ranks of a stage are taken as alike, and estimates know no described network; simulate tells how the best "
+        "one does with ranks of their own");
+  return asked;
+}
+
+Tuning tune(const TuneQuestion& question, const TuneOptions& options,
+            const std::function<void(const std::string&)>& say) {
+  return Tuner(question, options, say).run();
+}
+
+}  // namespace dovetail::bench

@@ -1,0 +1,29 @@
+// From a question without groups to the fastest layouts and plans for it.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "bench/pipeline/question.hpp"
+#include "models/results/tuning.hpp"
+
+namespace dovetail::bench {
+
+struct TuneOptions : Options {
+  int global_batch = 0, sequence = 0, micro_batch = 0;  // 0: not given
+  double memory_margin = 10;                            // percent of device memory that is left free
+  int count = 10;                                       // of the best that are shown
+};
+
+// The question with groups and batch left open. `fixed`: the sizes that the user has set by --set parallelism.x=y or
+// in the experiment file. Throws InputError where something in it contradicts that.
+struct TuneQuestion {
+  Question question;
+  std::map<std::string, int> fixed;
+};
+TuneQuestion load_tune_question(const TuneOptions& options);
+
+// Searches. `say` is told what is being searched.
+Tuning tune(const TuneQuestion& question, const TuneOptions& options,
+            const std::function<void(const std::string&)>& say);
+
+}  // namespace dovetail::bench

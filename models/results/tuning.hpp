@@ -1,0 +1,60 @@
+// The answer to "how do I train this model on this cluster": plans on layouts, the fastest first. Reports print it.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/results/result.hpp"
+
+namespace dovetail {
+
+// A plan on a layout, predicted for a whole step.
+struct TunedPlan {
+  std::string system;  // whose plan; "dovetail": any
+  Parallelism groups;
+  int micro_batch = 1;  // samples of a model-parallel group that go through together; as many of these as the plan says
+  Plan plan;
+  Seconds step;
+  Throughput throughput;
+  std::vector<Bytes> stage_peaks;  // by stage
+  Seconds launch_bound;            // of the step
+  std::optional<StepRange> range;
+  bool tied = false;  // not known to be slower than the fastest
+
+  Bytes peak() const;
+};
+
+// A system with a layout of its own, and on the winner's.
+struct TunedSystem {
+  TunedPlan own;
+  std::optional<Seconds> on_winners;  // step; none: it does not fit or cannot be built there
+};
+
+// How the search went.
+struct TuningProof {
+  long layouts = 0;    // that divide GPUs, batch, heads, experts and hidden sizes
+  long too_large = 0;  // of those, by the least that they hold
+  long slower = 0;     // of the rest, by their bound
+  long estimated = 0;  // plans on layouts
+  long stages = 0;     // kinds of stages that were built for that
+  long predicted = 0;  // whole steps
+  Seconds bound;       // no plan of any layout takes less
+  Bytes least;         // that any of the layouts that were looked at holds
+  Seconds time;        // of the search
+};
+
+struct Tuning {
+  Experiment experiment;  // its groups and batch are of no meaning here
+  int global_batch = 1;
+  Bytes limit;                       // of device memory that may be used
+  std::vector<TunedPlan> best;       // one for each layout, the fastest first; empty: none fits
+  std::vector<TunedSystem> systems;  // the fastest first
+  std::vector<RefusedSystem> refused;
+  std::vector<TunedPlan> front;  // of all these, those that no other beats in both time and memory
+  TuningProof proof;
+  std::vector<std::string> notes;
+  RunProvenance provenance;
+};
+
+}  // namespace dovetail

@@ -1,0 +1,434 @@
+#include "planners/layouts/layout_search.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "planners/analytic_evaluator.hpp"
+#include "planners/contest.hpp"
+#include "planners/registry.hpp"
+#include "planners/step_prediction.hpp"
+
+namespace dovetail::planners {
+namespace {
+
+constexpr std::size_t most_arranged = 48;  // layouts, the most promising ones, that are arranged in every system's way
+constexpr std::size_t most_improved = 6;   // of those, that are improved knob by knob
+constexpr long most_layers = 2000;         // predicted of plans that are not the first of their layout
+constexpr int small_question = 64;         // layers x GPUs: what whole steps can be predicted of as easily as estimated
+constexpr std::size_t most_polished = 1;   // of those, by predictions of whole steps
+constexpr int most_planned = 128;          // layers x micro-batches of a step that planners look at whole
+constexpr int most_laps = 8;
+
+// Less and less memory and more and more time.
+std::vector<EnumSet<Recompute>> recomputed_parts() {
+  return {{},
+          {Recompute::Norms, Recompute::Activation},
+          {Recompute::UpProjections, Recompute::Norms, Recompute::Activation},
+          {Recompute::Norms, Recompute::Moe},
+          {Recompute::Full}};
+}
+
+// The ways in which a layout's micro-batches may go through its stages.
+std::vector<Plan> piped(const Plan& plan, const ParallelLayout& layout, const Experiment& e) {
+  Plan one = plan;
+  one.micro_batches = layout.micro_batches;
+  one.virtual_stages = 1;
+  one.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  std::vector<Plan> ways{one};
+  const int pp = layout.groups.pp;
+  if (pp == 1 || layout.micro_batches % pp != 0 || !layout.groups.pipeline_layout.empty()) return ways;
+  for (int laps = 2; laps <= std::min(most_laps, e.workload.layers / pp); ++laps) {
+    one.virtual_stages = laps;
+    one.pipeline_schedule = PipelineSchedule::Interleaved;
+    ways.push_back(one);
+  }
+  return ways;
+}
+
+// An arrangement of layers and gradients, on the pipeline and memory of another plan.
+Plan arranged_as(const Plan& arrangement, const Plan& plan) {
+  Plan result = without_choices(arrangement);
+  copy_knobs(KnobClass::Pipeline, plan, result);
+  result.recompute = plan.recompute;
+  if (plan.zero != 0) result.zero = plan.zero;
+  return result;
+}
+
+Plan of_degree(Plan plan, int degree) {
+  plan.forward_degree = plan.backward_degree = degree;
+  return plan;
+}
+
+PlannerChoice all_knobs() {
+  return {"dovetail", {1, 2, 3, 4, 6, 8}, false, SearchSpace::Plans};
+}
+
+bool faster_than(const LaidOutPlan& a, const LaidOutPlan& b) {
+  return a.estimate.time < b.estimate.time;
+}
+
+}  // namespace
+
+LayoutSearch::LayoutSearch(LayoutQuestion question) : question_(std::move(question)) {}
+
+bool LayoutSearch::fits(const LaidOutPlan& plan) const {
+  return plan.estimate.peak <= question_.limit && plan.peak <= question_.limit;
+}
+
+bool LayoutSearch::planned_whole(const LaidOutPlan& plan) const {
+  return question_.experiment.workload.layers * plan.plan.micro_batches <= most_planned;
+}
+
+bool LayoutSearch::small() const {
+  const Experiment& e = question_.experiment;
+  return e.workload.layers * e.cluster.gpus() <= small_question;
+}
+
+bool LayoutSearch::holds(const Plan& plan) const {
+  if (!question_.hold) return true;
+  Plan held = plan;
+  question_.hold(held);
+  return held == plan;
+}
+
+std::optional<LaidOutPlan> LayoutSearch::estimated(const Experiment& e, const ParallelLayout& layout, const Plan& plan,
+                                                   Detail detail) {
+  if (!holds(plan)) return std::nullopt;
+  if (const std::optional<InputError> refused = refusal(plan, e)) {
+    if (report_.refusal.empty()) report_.refusal = refused->what();
+    return std::nullopt;
+  }
+  try {
+    const StageCosts& costs = costs_.of(e, plan);
+    const Seconds hop = costs_.hop(e, plan);
+    const StepEstimate step =
+        detail == Detail::Quick ? quick_estimate(e, plan, costs, hop) : estimate(e, plan, costs, hop, orders_);
+    ++report_.estimated;
+    return LaidOutPlan{layout, plan, step, {}, {}};
+  } catch (const InputError&) {  // a cost is missing
+    return std::nullopt;
+  }
+}
+
+// By the fastest pipeline of those that fit; where none fits, by the one that holds least. Quick estimates say which
+// pipelines are worth a look.
+std::optional<LaidOutPlan> LayoutSearch::best_piped(const Experiment& e, const ParallelLayout& layout,
+                                                    const Plan& plan) {
+  std::vector<LaidOutPlan> ways;
+  for (const Plan& way : piped(plan, layout, e))
+    if (std::optional<LaidOutPlan> found = estimated(e, layout, way, Detail::Quick)) ways.push_back(*std::move(found));
+  std::ranges::stable_sort(ways, faster_than);
+  std::optional<LaidOutPlan> best, least;
+  for (const LaidOutPlan& way : ways) {
+    if (best && best->estimate.time <= way.estimate.time) break;
+    std::optional<LaidOutPlan> found = estimated(e, layout, way.plan, Detail::Whole);
+    if (!found) continue;
+    if (!least || found->estimate.held < least->estimate.held) least = found;
+    if (found->estimate.peak <= question_.limit && (!best || faster_than(*found, *best))) best = std::move(found);
+  }
+  return best ? best : least;
+}
+
+// With as little recomputed as fits. Without anything that fits, the plan that holds least.
+std::optional<LaidOutPlan> LayoutSearch::fitting(const ParallelLayout& layout, const Plan& plan) {
+  const Experiment e = with_layout(question_.experiment, layout);
+  std::optional<LaidOutPlan> least;
+  for (const EnumSet<Recompute>& parts : recomputed_parts()) {
+    Plan with = plan;
+    if (plan.restore == Restore::Keep) with.recompute = parts;
+    std::optional<LaidOutPlan> found = best_piped(e, layout, with);
+    if (!found) continue;
+    if (found->estimate.peak <= question_.limit) return found;
+    if (!least || found->estimate.held < least->estimate.held) least = std::move(found);
+    if (plan.restore != Restore::Keep) break;
+  }
+  return least;
+}
+
+void LayoutSearch::look_at_layouts(const Plan& base) {
+  if (!promising_.empty()) return;
+  const std::vector<ParallelLayout> all = layouts(question_.experiment, question_.request);
+  report_.layouts = static_cast<long>(all.size());
+  std::optional<Parallelism> full;  // groups that a smaller micro-batch has filled already
+  const auto groups = [](const Parallelism& p) { return std::tuple(p.pp, p.mp, p.dp, p.ep, p.esp); };
+  for (const ParallelLayout& layout : all) {
+    if (full && groups(*full) == groups(layout.groups)) {
+      ++report_.too_large;
+      continue;
+    }
+    const std::optional<LaidOutPlan> found = fitting(layout, base);
+    if (!found) continue;
+    if (report_.least == Bytes(0) || found->estimate.held < report_.least) report_.least = found->estimate.held;
+    if (found->estimate.held > question_.limit) {
+      ++report_.too_large;
+      full = layout.groups;
+      continue;
+    }
+    floors_.push_back(found->estimate.floor);
+    if (fits(*found)) promising_.push_back({layout, found->estimate.time});
+  }
+  std::ranges::stable_sort(promising_, {}, &Promising::time);
+  if (!floors_.empty()) report_.bound = std::ranges::min(floors_);
+}
+
+// A layout's best arrangement, of all that the systems have. Remembers what each system would do with it.
+std::optional<LaidOutPlan> LayoutSearch::arranged(const ParallelLayout& layout, const Plan& base,
+                                                  const std::vector<System>& systems) {
+  std::optional<LaidOutPlan> best = fitting(layout, base);
+  Plan whole = base;
+  whole.zero = 0;
+  if (std::optional<LaidOutPlan> way = fitting(layout, whole); way && fits(*way)) {
+    arranged_.push_back({"", *way});
+    if (faster_than(*way, *best)) best = std::move(way);
+  }
+  arranged_.push_back({"", *best});
+  const Experiment e = with_layout(question_.experiment, layout);
+  for (const System& system : systems) {
+    ParallelLayout own = layout;
+    if (const auto as_run = as_run_by(system, e)) own.groups = as_run->parallelism;
+    std::optional<LaidOutPlan> of_system;
+    for (const int degree : {1, 2, 4}) {
+      const bool chooses = std::ranges::count(system.planner.degrees, degree) > 0 && system.planner.degrees.size() > 1;
+      if (!chooses && degree != 1) continue;
+      Plan plan = arranged_as(system.plan, best->plan);
+      if (chooses) plan = of_degree(plan, degree);
+      if (question_.hold) question_.hold(plan);
+      std::optional<LaidOutPlan> way = fitting(own, plan);
+      if (way && fits(*way) && (!of_system || faster_than(*way, *of_system))) of_system = std::move(way);
+    }
+    if (!of_system) continue;
+    arranged_.push_back({system.name, *of_system});
+    if (faster_than(*of_system, *best)) best = std::move(of_system);
+  }
+  return best;
+}
+
+std::vector<LaidOutPlan> LayoutSearch::best(const std::vector<System>& systems, std::size_t count) {
+  const auto say = [this](const std::string& part) {
+    if (question_.say) question_.say(part);
+  };
+  Plan base;
+  base.zero = 1;
+  if (question_.hold) question_.hold(base);
+  say("layouts");
+  look_at_layouts(base);
+  say("arrangements");
+  std::vector<LaidOutPlan> found;
+  const std::size_t most = small() ? promising_.size() : std::min(most_arranged, promising_.size());
+  for (std::size_t i = 0; i < most; ++i) found.push_back(*arranged(promising_[i].layout, base, systems));
+  std::ranges::stable_sort(found, faster_than);
+  say("knobs of the best");
+  for (std::size_t i = 0; i < std::min(small() ? most_arranged : most_improved, found.size()); ++i)
+    found[i] = improved(std::move(found[i]));
+  std::ranges::stable_sort(found, faster_than);
+  say("finalists");
+  found = predicted_best(std::move(found), count);
+  for (std::size_t i = 0; i < std::min(small() ? most_arranged : most_polished, found.size()); ++i) polish(found[i]);
+  for (std::size_t i = 0; i < std::min(most_polished, found.size()); ++i)
+    let_plan(found[i], all_knobs(), found[i].plan.grad_sync);
+  std::ranges::stable_sort(found, {}, &LaidOutPlan::time);
+  found.resize(std::min(found.size(), count));
+  if (!found.empty())
+    report_.slower = std::ranges::count_if(floors_, [&](Seconds floor) { return floor >= found[0].time; });
+  return found;
+}
+
+// Predicts the most promising plans, and those of small questions all. Returns the best of each layout.
+std::vector<LaidOutPlan> LayoutSearch::predicted_best(std::vector<LaidOutPlan> found, std::size_t count) {
+  for (const Arranged& each : arranged_) found.push_back(each.plan);
+  std::ranges::stable_sort(found, faster_than);
+  std::vector<LaidOutPlan> best;
+  long layers = 0;
+  for (LaidOutPlan& plan : found) {
+    const auto same = std::ranges::find(best, plan.layout, &LaidOutPlan::layout);
+    const bool few = layers < most_layers;
+    if (!few && (same != best.end() || best.size() >= count)) continue;
+    layers += predict(plan);
+    if (plan.peak > question_.limit) continue;
+    if (same == best.end())
+      best.push_back(std::move(plan));
+    else if (plan.time < same->time)
+      *same = std::move(plan);
+  }
+  std::ranges::stable_sort(best, {}, &LaidOutPlan::time);
+  return best;
+}
+
+// The alternatives of every knob that the user leaves open, the pipeline apart.
+std::vector<Axis> LayoutSearch::axes_of(const Experiment& e, const LaidOutPlan& plan) const {
+  const auto fixed = [this, pipeline = plan.plan](Plan& changed) {
+    copy_knobs(KnobClass::Pipeline, pipeline, changed);
+    if (question_.hold) question_.hold(changed);
+  };
+  const PlanSpace open = plan_space({e, plan.plan, all_knobs(), {}, fixed, {}});
+  std::vector<Axis> axes = open.volumes;
+  axes.insert(axes.end(), open.arrangements.begin(), open.arrangements.end());
+  axes.push_back(open.keeping);
+  const auto of_values = [&](auto values, auto set) {
+    Axis& axis = axes.emplace_back();
+    for (const auto& value : values) axis.push_back([=](Plan& changed) { set(changed, value); });
+  };
+  of_values(open.forward_degrees, [](Plan& p, int degree) { p.forward_degree = degree; });
+  of_values(open.backward_degrees, [](Plan& p, int degree) { p.backward_degree = degree; });
+  of_values(open.forward_degrees, [](Plan& p, int degree) { p.forward_degree = p.backward_degree = degree; });
+  of_values(recomputed_parts(), [](Plan& p, EnumSet<Recompute> parts) { p.recompute = parts; });
+  of_values(shared_experts_names, [](Plan& p, const auto& value) { p.shared_experts = value.second; });
+  of_values(std::array{GradSync::After, GradSync::WithDense}, [](Plan& p, GradSync sync) { p.grad_sync = sync; });
+  of_values(std::array{0, 1, 2}, [](Plan& p, int way) {
+    p.zero = way == 0 ? 0 : 1;
+    p.parameter_gather = way == 2 ? ParameterGather::Ahead : ParameterGather::AfterUpdate;
+  });
+  return axes;
+}
+
+// Changes one knob after the other as long as that makes the step faster. An order by readiness is left out where it
+// would take the whole step to predict.
+LaidOutPlan LayoutSearch::improved(LaidOutPlan best) try {
+  const Experiment e = with_layout(question_.experiment, best.layout);
+  const std::vector<Axis> axes = axes_of(e, best);
+  for (bool better = true; better;) {
+    better = false;
+    for (const Axis& axis : axes)
+      for (const Setting& set : axis) {
+        Plan plan = best.plan;
+        set(plan);
+        if (plan == best.plan || (plan.order == Order::ReadyFirst && plan.micro_batches > 1)) continue;
+        std::optional<LaidOutPlan> other = estimated(e, best.layout, plan, Detail::Whole);
+        if (!other || !fits(*other)) continue;
+        if (other->estimate.time >= best.estimate.time * (1 - 1e-6)) continue;
+        best = *std::move(other);
+        better = true;
+      }
+  }
+  return best;
+} catch (const InputError&) {  // the user's settings leave nothing open
+  return best;
+}
+
+// The estimate does not know when exactly gradients and weights meet other traffic, so these are tried in whole steps;
+// in small questions every knob is.
+void LayoutSearch::polish(LaidOutPlan& best) try {
+  const Experiment e = with_layout(question_.experiment, best.layout);
+  const std::vector<Axis> axes = axes_of(e, best);
+  constexpr std::size_t of_gradients = 2;  // the last ones: see axes_of()
+  constexpr double promising = 1.02;       // times the estimate of the best
+  for (bool better = true; better;) {
+    better = false;
+    for (std::size_t i = small() ? 0 : axes.size() - of_gradients; i < axes.size(); ++i)
+      for (const Setting& set : axes[i]) {
+        Plan plan = best.plan;
+        set(plan);
+        if (plan == best.plan) continue;
+        std::optional<LaidOutPlan> other = estimated(e, best.layout, plan, Detail::Whole);
+        if (!other || (!small() && other->estimate.time > best.estimate.time * promising)) continue;
+        predict(*other);
+        if (other->time >= best.time * (1 - 1e-9) || other->peak > question_.limit) continue;
+        best = *std::move(other);
+        better = small();
+      }
+  }
+} catch (const InputError&) {  // the user's settings leave nothing open
+}
+
+// A planner sees the whole step where it has few micro-batches: there slices of gradients and closed forms matter.
+void LayoutSearch::let_plan(LaidOutPlan& best, const PlannerChoice& choice, GradSync sync) try {
+  const Experiment e = with_layout(question_.experiment, best.layout);
+  if (choice.name == "fixed" || !planned_whole(best)) return;
+  const auto fixed = [this, pipeline = best.plan](Plan& plan) {
+    copy_knobs(KnobClass::Pipeline, pipeline, plan);
+    if (question_.hold) question_.hold(plan);
+  };
+  PlanningTask task{e, best.plan, choice, {best.plan}, fixed, {}};
+  task.base.grad_sync = sync;
+  const Plan plan = find_planner(choice.name).choose(task, analytic_evaluator(e)).plan;
+  if (plan == best.plan || !allowed(task, plan)) return;
+  std::optional<LaidOutPlan> planned = estimated(e, best.layout, plan, Detail::Whole);
+  if (!planned) return;
+  predict(*planned);
+  if (planned->time < best.time && planned->peak <= question_.limit) best = *std::move(planned);
+} catch (const InputError&) {  // it cannot plan this
+}
+
+// The system on a layout, with each of its degrees, with and without ZeRO; estimated.
+std::vector<LaidOutPlan> LayoutSearch::ways_of(const System& system, const ParallelLayout& asked) {
+  ParallelLayout layout = asked;
+  if (const auto own = as_run_by(system, with_layout(question_.experiment, layout))) layout.groups = own->parallelism;
+  std::vector<LaidOutPlan> ways;
+  for (const int degree : system.planner.degrees)
+    for (const int zero : {system.plan.zero, 1}) {
+      Plan plan = without_choices(system.plan);
+      if (system.planner.degrees.size() > 1) plan = of_degree(plan, degree);
+      plan.zero = zero;
+      if (question_.hold) question_.hold(plan);
+      if (std::optional<LaidOutPlan> way = fitting(layout, plan)) ways.push_back(*std::move(way));
+      if (zero == 1) break;
+    }
+  return ways;
+}
+
+std::optional<LaidOutPlan> LayoutSearch::best_of(const System& system, const ParallelLayout& layout) {
+  std::vector<LaidOutPlan> ways = ways_of(system, layout);
+  std::erase_if(ways, [&](const LaidOutPlan& way) { return !fits(way); });
+  std::ranges::stable_sort(ways, faster_than);
+  std::optional<LaidOutPlan> best;
+  std::set<int> seen;  // whether a system gains by ZeRO shows when its planner has planned with and without
+  for (LaidOutPlan& way : ways) {
+    if (!seen.insert(planned_whole(way) ? way.plan.zero : 0).second) continue;
+    predict(way);
+    let_plan(way, system.planner, system.plan.grad_sync);
+    if (fits(way) && (!best || way.time < best->time)) best = std::move(way);
+  }
+  return best;
+}
+
+std::optional<LaidOutPlan> LayoutSearch::best_of(const System& system) {
+  std::vector<LaidOutPlan> ways;
+  for (const Arranged& each : arranged_)
+    if (each.system == system.name) ways.push_back(each.plan);
+  if (ways.empty() && !promising_.empty()) {
+    Plan plan = without_choices(system.plan);
+    plan.micro_batches = promising_.front().layout.micro_batches;
+    const Experiment e = with_layout(question_.experiment, promising_.front().layout);
+    if (const std::optional<InputError> refused = refusal(plan, e)) throw InputError(*refused);
+  }
+  std::ranges::stable_sort(ways, faster_than);
+  constexpr std::size_t tries = 3;  // what is estimated to fit may not
+  for (std::size_t i = 0; i < std::min(tries, ways.size()); ++i)
+    if (std::optional<LaidOutPlan> best = best_of(system, ways[i].layout)) return best;
+  return std::nullopt;
+}
+
+std::vector<double> LayoutSearch::ratios(const std::vector<LaidOutPlan>& plans, const Shared<Calibration>& costs) {
+  StageCostTable other;
+  std::vector<double> result;
+  for (const LaidOutPlan& plan : plans) {
+    Experiment e = with_layout(question_.experiment, plan.layout);
+    e.calibration = costs;
+    result.push_back(estimate(e, plan.plan, other.of(e, plan.plan), other.hop(e, plan.plan), orders_).time /
+                     plan.estimate.time);
+  }
+  return result;
+}
+
+// Returns the layers that were built for it, once for each micro-batch.
+long LayoutSearch::predict(LaidOutPlan& plan) {
+  const auto known = std::ranges::find_if(
+      predicted_, [&](const LaidOutPlan& p) { return p.layout == plan.layout && p.plan == plan.plan; });
+  if (known != predicted_.end()) {
+    plan = *known;
+    return 0;
+  }
+  const StepPrediction step(with_layout(question_.experiment, plan.layout), plan.plan);
+  plan.time = step.time();
+  plan.stage_peaks = step.stage_peaks();
+  plan.peak = std::ranges::max(plan.stage_peaks);
+  plan.metrics = step.metrics();
+  predicted_.push_back(plan);
+  ++report_.predicted;
+  return static_cast<long>(question_.experiment.workload.layers) * step.built();
+}
+
+}  // namespace dovetail::planners

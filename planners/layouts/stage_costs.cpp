@@ -1,0 +1,277 @@
+#include "planners/layouts/stage_costs.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <variant>
+
+#include "models/plan/knob_table.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/price/calibration.hpp"
+#include "models/price/kernel_price.hpp"
+#include "models/price/price.hpp"
+#include "models/question/capacity.hpp"
+#include "models/question/parameters.hpp"
+#include "models/schedule/op_table.hpp"
+#include "models/time/analytic_backend.hpp"
+#include "models/time/memory.hpp"
+#include "planners/search/held_over.hpp"
+
+namespace dovetail::planners {
+namespace {
+
+// One stage by itself. Its groups lie as in the whole cluster where its ranks are whole nodes or part of one, and
+// nearly so elsewhere. A described network counts where whole steps are predicted.
+Experiment stage_alone(Experiment e) {
+  const int ranks = e.parallelism.stage_ranks();
+  int nodes = (ranks + e.cluster.gpus_per_node - 1) / e.cluster.gpus_per_node;
+  while (ranks % nodes != 0) ++nodes;
+  e.cluster.nodes = nodes;
+  e.cluster.nics_per_node = std::max(1, e.cluster.nics_per_node * (ranks / nodes) / e.cluster.gpus_per_node);
+  e.cluster.gpus_per_node = ranks / nodes;
+  e.cluster.network.reset();
+  e.parallelism.pipeline_layout.clear();
+  e.parallelism.pp = 1;
+  return e;
+}
+
+// So many layers of each kind on each stage.
+struct Layers {
+  int dense = 0, moe = 0, predictions = 0;
+};
+Experiment of_layers(Experiment e, Layers layers) {
+  const int stages = e.parallelism.pp;  // of a whole pipeline, where that is looked at
+  e.model.first_dense = layers.dense * stages;
+  e.model.moe_every = 1;
+  e.workload.layers = (layers.dense + layers.moe) * stages;
+  e.model.layers = std::max(e.workload.layers, 1);
+  e.workload.mtp_layers = layers.predictions;
+  resolve_capacity(e);
+  return e;
+}
+
+Plan of_one_stage(Plan plan) {
+  copy_knobs(KnobClass::Pipeline, Plan{}, plan);
+  plan.backward_degrees.clear();
+  plan.gradient_slices.clear();
+  if (plan.grad_sync == GradSync::Partitioned) plan.grad_sync = GradSync::WithDense;  // nearest without slices
+  return plan;
+}
+
+// The plan whose passes only compute and exchange rows. Gradients are reduced and weights gathered once in a step,
+// beside the passes of one micro-batch.
+Plan of_rows_alone(Plan plan) {
+  plan.grad_sync = GradSync::After;
+  plan.parameter_gather = ParameterGather::AfterUpdate;
+  return plan;
+}
+
+bool reduces(OpKind kind) {
+  return entry_of(kind).part == OpPart::StepEnd && entry_of(kind).communicates && kind != OpKind::GradientNormAllReduce;
+}
+
+// A schedule of a stage, timed.
+struct Look {
+  Seconds forward, both, reduced, step;  // the ends of the passes, of the reductions and of the step
+  Seconds embedding_forward, embedding_backward;
+  Seconds launches_forward, launches_backward;
+  Seconds compute, compute_forward, compute_embedding;
+  Bytes persistent, held, peak;
+};
+
+class Looking {
+ public:
+  Looking(const Experiment& stage, const Plan& plan, const Shared<Calibration>& least)
+      : stage_(stage), plan_(plan), least_(least) {}
+
+  Look at(Layers layers) const {
+    const Experiment e = of_layers(stage_, layers);
+    const Plan plan = of_one_stage(plan_), rows_alone = of_rows_alone(plan);
+    const PricedSchedule priced = price_plan(e, rows_alone);
+    const Schedule& s = *priced.schedule;
+    const Timeline timeline = AnalyticBackend().run(priced);
+    Experiment cheapest = e;
+    cheapest.calibration = least_;
+    const PricedSchedule least = price(priced.schedule, cheapest);
+    Look look;
+    for (const OpId i : s.ops.ids()) {
+      note(s.ops[i], s, timeline.ops[i], std::min(least.duration[i], if_sharded_otherwise(s.ops[i])), look);
+      if (!priced.launch.empty())
+        (s.ops[i].pass() == Phase::Forward ? look.launches_forward : look.launches_backward) += priced.launch[i];
+    }
+    look.reduced = std::max(look.reduced, look.both);
+    if (plan != rows_alone) {
+      const Seconds update = look.step - look.reduced, step = makespan(e, plan);
+      look.reduced = std::max(look.both, step - update);
+      look.step = std::max(step, look.reduced);
+    }
+    const MemoryUse use = memory_use(s, timeline, Arenas::LeftOut);
+    look.persistent = use.persistent;
+    look.peak = use.peak;
+    look.held = s.classes.size() == 1 ? held_over(s) - use.persistent : Bytes(0);
+    return look;
+  }
+
+ private:
+  // The shards of an expert may have other shapes, or none, which no calibration makes faster than the peak.
+  Seconds if_sharded_otherwise(const Op& op) const {
+    const auto* kernel = std::get_if<KernelWork>(&op.work);
+    if (stage_.parallelism.esp == 1 || entry_of(op.kind).part != OpPart::Experts || kernel == nullptr)
+      return Seconds(1e300);
+    const auto peak = stage_.cluster.device.peak.find(stage_.workload.products.value_or(stage_.workload.dtype));
+    return peak == stage_.cluster.device.peak.end() ? Seconds(0) : kernel->flops / peak->second;
+  }
+
+  static void note(const Op& op, const Schedule& s, Interval at, Seconds least, Look& look) {
+    look.step = std::max(look.step, at.finish);
+    const OpEntry& entry = entry_of(op.kind);
+    if (entry.part == OpPart::StepEnd) {
+      if (reduces(op.kind)) look.reduced = std::max(look.reduced, at.finish);
+      return;
+    }
+    const bool forward = op.pass() == Phase::Forward;
+    look.both = std::max(look.both, at.finish);
+    if (forward) look.forward = std::max(look.forward, at.finish);
+    const bool embeds = op.kind == OpKind::Embedding;
+    if (embeds) (forward ? look.embedding_forward : look.embedding_backward) += at.finish - at.start;
+    const bool computes = s.streams[op.stream].kind == StreamKind::Compute && !op.recomputed &&
+                          entry.part != OpPart::Routing && s.class_of(op) == 0;
+    if (!computes) return;
+    look.compute += least;
+    if (forward) look.compute_forward += least;
+    if (embeds) look.compute_embedding += least;
+  }
+
+  static Seconds makespan(const Experiment& e, const Plan& plan) {
+    std::vector<double> scratch;
+    return analytic_makespan(price_plan(e, plan), scratch);
+  }
+
+  const Experiment& stage_;
+  const Plan& plan_;
+  const Shared<Calibration>& least_;
+};
+
+PartCosts difference(const Look& more, const Look& less) {
+  PartCosts part;
+  part.forward = more.forward - less.forward;
+  part.backward = more.both - less.both - part.forward;
+  part.launches_forward = more.launches_forward - less.launches_forward;
+  part.launches_backward = more.launches_backward - less.launches_backward;
+  part.reduce = (more.reduced - more.both) - (less.reduced - less.both);
+  part.update = (more.step - more.reduced) - (less.step - less.reduced);
+  part.compute = more.compute - less.compute;
+  part.compute_forward = more.compute_forward - less.compute_forward;
+  part.persistent = more.persistent - less.persistent;
+  part.held = more.held - less.held;
+  return part;
+}
+
+// Splits what a stage has beside its layers: the embedding is the first stage's, and all else the last one's.
+void split_ends(const Experiment& e, const Look& one, const PartCosts& layer, StageCosts& costs) {
+  PartCosts& first = costs.first;
+  first.forward = one.embedding_forward;
+  first.backward = one.embedding_backward;
+  first.compute = one.compute_embedding;
+  PartCosts& last = costs.last;
+  last = difference(one, {});
+  last.forward -= layer.forward + first.forward;
+  last.backward -= layer.backward + first.backward;
+  last.launches_forward -= layer.launches_forward;
+  last.launches_backward -= layer.launches_backward;
+  last.compute -= layer.compute + first.compute;
+  last.compute_forward -= layer.compute_forward;
+  last.persistent -= layer.persistent;
+  last.held -= layer.held;
+  last.reduce -= layer.reduce;
+  last.update -= layer.update;
+  if (e.parallelism.pp == 1 || e.workload.extent != Extent::Model) return;
+  // Both ends have a matrix of the vocabulary, which is one and the same where the head is tied and on one stage.
+  const double share = parameters(e.model).head == 0 ? 1 : .5;
+  first.persistent = share * last.persistent;
+  last.persistent = first.persistent;
+  first.reduce = last.reduce;
+  first.update = last.update;
+}
+
+// The rows of a micro-batch on their way to the next stage.
+Seconds hop_of(const Experiment& e, const Plan& plan) {
+  if (e.parallelism.pp == 1) return {};
+  Experiment pipeline = e;
+  pipeline.parallelism.pipeline_layout.clear();
+  pipeline = of_layers(std::move(pipeline), {e.model.dense() ? 1 : 0, e.model.dense() ? 0 : 1, 0});
+  const PricedSchedule priced = price_plan(pipeline, of_one_stage(plan));
+  Seconds hop;
+  for (const OpId i : priced.schedule->ops.ids())
+    if (priced.schedule->ops[i].kind == OpKind::StageSend) hop = std::max(hop, priced.duration[i]);
+  return hop;
+}
+
+std::vector<std::int64_t> layout_key(const Experiment& e) {
+  const Parallelism& p = e.parallelism;
+  return {p.pp, p.mp, p.dp, p.ep, p.esp, p.edp, e.workload.batch};
+}
+
+std::vector<std::int64_t> key_of(const Experiment& stage, const Plan& plan) {
+  std::vector<std::int64_t> key = layout_key(stage);
+  for (const Knob& knob : knobs()) append_value(knob, plan, key);
+  return key;
+}
+
+StageCosts look_at(const Experiment& e, const Experiment& stage, const Plan& plan, const Shared<Calibration>& least) {
+  const Looking looking(stage, plan, least);
+  StageCosts costs;
+  const bool dense = e.model.dense();
+  const Layers one = dense ? Layers{1, 0, 0} : Layers{0, 1, 0}, two = dense ? Layers{2, 0, 0} : Layers{0, 2, 0};
+  const Look first = looking.at(one), second = looking.at(two);
+  PartCosts& layer = dense ? costs.dense : costs.moe;
+  layer = difference(second, first);
+  costs.working = second.peak - second.persistent - second.held;
+  if (!dense && e.model.first_moe() > 0) costs.dense = difference(looking.at({1, 1, 0}), first);
+  split_ends(e, first, layer, costs);
+  if (e.workload.mtp_layers > 0) {
+    const PartCosts further = difference(looking.at({0, 1, e.workload.mtp_layers}), first);
+    costs.last.forward += further.forward;
+    costs.last.backward += further.backward;
+    costs.last.launches_forward += further.launches_forward;
+    costs.last.launches_backward += further.launches_backward;
+    costs.last.compute += further.compute;
+    costs.last.persistent += further.persistent;
+    costs.last.held += further.held;
+    costs.last.reduce += further.reduce;
+    costs.last.update += further.update;
+  }
+  return costs;
+}
+
+}  // namespace
+
+const StageCosts& StageCostTable::of(const Experiment& experiment, const Plan& plan) {
+  if (!least_) {
+    const Workload& w = experiment.workload;
+    least_.emplace(least_costs(*experiment.calibration, w.dtype, w.other_products()));
+  }
+  Experiment e = experiment;
+  e.workload.batch /= plan.micro_batches;
+  Experiment stage = stage_alone(e);
+  Plan known = plan;
+  copy_knobs(KnobClass::Pipeline, Plan{}, known);
+  const std::vector<std::int64_t> key = key_of(stage, known);
+  const auto [place, added] = known_.try_emplace(key);
+  if (added) try {
+      place->second = look_at(e, stage, plan, *least_);
+    } catch (...) {
+      known_.erase(place);
+      throw;
+    }
+  return place->second;
+}
+
+Seconds StageCostTable::hop(const Experiment& experiment, const Plan& plan) {
+  Experiment e = experiment;
+  e.workload.batch /= plan.micro_batches;
+  const auto [place, added] = hops_.try_emplace(layout_key(e));
+  if (added) place->second = hop_of(e, plan);
+  return place->second;
+}
+
+}  // namespace dovetail::planners

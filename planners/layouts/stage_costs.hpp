@@ -1,0 +1,49 @@
+// The costs of the parts of a pipeline stage, for a rank and a micro-batch, from schedules of one and two layers.
+// Layers of one kind are alike, so that a model's step is estimated from these and never built (step_estimate.hpp).
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "models/plan/plan.hpp"
+#include "models/question/experiment.hpp"
+
+namespace dovetail::planners {
+
+struct PartCosts {
+  Seconds forward, backward;
+  Seconds launches_forward, launches_backward;  // of the host
+  Seconds reduce;                               // the exposed part of reducing gradients, once in a step
+  Seconds update;                               // after that: norm, update, gathering of weights
+  Seconds compute;                              // the least that any plan computes in both passes
+  Seconds compute_forward;
+  Bytes persistent;  // weights, gradients, states
+  Bytes held;        // rows that a micro-batch holds between its passes
+};
+
+struct StageCosts {
+  PartCosts dense, moe;   // a layer of that kind; 0 where the model has none
+  PartCosts first, last;  // what the first and last stage have beside layers
+  Bytes working;          // beside what is persistent or held, at the peak of a layer
+};
+
+// For one question: its cluster, model and costs. Looks at each kind of stage once. The experiment is laid out
+// (with_layout()); of the plan all but its pipeline counts.
+class StageCostTable {
+ public:
+  // Throws InputError where the plan is refused or a cost is missing.
+  const StageCosts& of(const Experiment& experiment, const Plan& plan);
+
+  // How long the rows of a micro-batch take to the next stage.
+  Seconds hop(const Experiment& experiment, const Plan& plan);
+
+  long looked_at() const { return static_cast<long>(known_.size()); }
+
+ private:
+  std::map<std::vector<std::int64_t>, StageCosts> known_;
+  std::map<std::vector<std::int64_t>, Seconds> hops_;
+  std::optional<Shared<Calibration>> least_;  // costs that no chunk undercuts
+};
+
+}  // namespace dovetail::planners

@@ -1,0 +1,184 @@
+#include "planners/layouts/step_estimate.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "models/question/stage_layout.hpp"
+
+namespace dovetail::planners {
+namespace {
+
+using builder::StageUnit;
+
+// The layers of a virtual stage, with the model's ends.
+struct Chunk {
+  Seconds forward, backward, launches_forward, launches_backward, reduce, update, compute, compute_forward;
+  Bytes persistent, held;
+
+  template <class Part>  // PartCosts or Chunk
+  void add(const Part& part) {
+    forward += part.forward;
+    backward += part.backward;
+    launches_forward += part.launches_forward;
+    launches_backward += part.launches_backward;
+    reduce += part.reduce;
+    update += part.update;
+    compute += part.compute;
+    compute_forward += part.compute_forward;
+    persistent += part.persistent;
+    held += part.held;
+  }
+};
+
+class Chunks {
+ public:
+  Chunks(const Experiment& e, int laps, const StageCosts& costs) : stages_(e.parallelism.pp), laps_(laps) {
+    const StageLayout layout(e.workload.layers, e.parallelism, laps);
+    for (int v = 0; v < layout.virtual_stages(); ++v) {
+      Chunk& chunk = chunks_.emplace_back();
+      for (int layer = layout.run(v).first; layer < layout.run(v).last; ++layer)
+        chunk.add(e.model.is_moe(layer) ? costs.moe : costs.dense);
+    }
+    chunks_.front().add(costs.first);
+    chunks_.back().add(costs.last);
+  }
+
+  int stages() const { return stages_; }
+  int laps() const { return laps_; }
+  const Chunk& of(int stage, int lap) const {
+    return chunks_[static_cast<std::size_t>(lap) * static_cast<std::size_t>(stages_) + static_cast<std::size_t>(stage)];
+  }
+  Chunk of_stage(int stage) const {
+    Chunk all = of(stage, 0);
+    for (int lap = 1; lap < laps_; ++lap) all.add(of(stage, lap));
+    return all;
+  }
+
+ private:
+  int stages_, laps_;
+  std::vector<Chunk> chunks_;  // by virtual stage
+};
+
+// No stage begins before the first lap has reached it, and then it computes for all micro-batches.
+Seconds floor_of(const Chunks& chunks, double micro_batches) {
+  Seconds floor, filled;
+  for (int s = 0; s < chunks.stages(); ++s) {
+    floor = std::max(floor, filled + micro_batches * chunks.of_stage(s).compute);
+    filled += chunks.of(s, 0).compute_forward;
+  }
+  return floor;
+}
+
+// Micro-batches whose rows stage s holds at the most.
+double under_way(int s, const Chunks& chunks, const Plan& plan) {
+  const double all = plan.micro_batches;
+  if (plan.pipeline_schedule == PipelineSchedule::Gpipe) return all;
+  if (chunks.laps() == 1) return std::min<double>(all, chunks.stages() - s);
+  const double units = 2 * (chunks.stages() - s - 1) + (chunks.laps() - 1) * chunks.stages() + 1;
+  return std::min<double>(all, units / chunks.laps());
+}
+
+// Gradients that are reduced beside the backward pass hold up the last micro-batch on its way through the stages.
+bool holds_up(const Plan& plan) {
+  return plan.grad_sync != GradSync::After;
+}
+
+// A step of few micro-batches, unit by unit.
+struct Run {
+  Seconds end;
+  std::vector<Bytes> rows;  // by stage: the most that its micro-batches hold
+};
+Run run(const Chunks& chunks, const Plan& plan, int micro_batches, bool training, Seconds hop, PipelineOrders& orders) {
+  const int stages = chunks.stages(), virtual_stages = stages * chunks.laps();
+  const auto count = static_cast<std::size_t>(stages);
+  Run result{{}, std::vector<Bytes>(count)};
+  std::vector<Seconds> free(count), issued(count), arrived(static_cast<std::size_t>(virtual_stages * micro_batches));
+  std::vector<Bytes> rows(count);
+  for (const StageUnit& unit : orders.of(plan.pipeline_schedule, stages, micro_batches, training, chunks.laps())) {
+    const auto stage = static_cast<std::size_t>(unit.stage);
+    const Chunk& chunk = chunks.of(unit.stage, unit.lap);
+    const bool forward = unit.phase == Phase::Forward;
+    // Forward rows and then their gradients are at one place after the other.
+    Seconds& data = arrived[static_cast<std::size_t>(unit.micro_batch)];
+    const int at = unit.lap * stages + unit.stage;
+    const bool first = forward ? at == 0 : at == virtual_stages - 1;
+    free[stage] =
+        std::max(free[stage], first || stages == 1 ? data : data + hop) + (forward ? chunk.forward : chunk.backward);
+    const bool last = unit.micro_batch == (plan.pipeline_schedule == PipelineSchedule::Gpipe ? 0 : micro_batches - 1);
+    if (!forward && last && holds_up(plan)) free[stage] += chunk.reduce;
+    issued[stage] += forward ? chunk.launches_forward : chunk.launches_backward;
+    free[stage] = std::max(free[stage], issued[stage]);
+    data = free[stage];
+    rows[stage] += forward ? chunk.held : -1.0 * chunk.held;
+    result.rows[stage] = std::max(result.rows[stage], rows[stage]);
+    result.end = std::max(result.end, data);
+  }
+  return result;
+}
+
+}  // namespace
+
+StepEstimate quick_estimate(const Experiment& e, const Plan& plan, const StageCosts& costs, Seconds hop) {
+  const Chunks chunks(e, plan.virtual_stages, costs);
+  StepEstimate step;
+  Seconds passes, slowest, issued, end, update;
+  for (int s = 0; s < chunks.stages(); ++s) {
+    const Chunk stage = chunks.of_stage(s);
+    passes += stage.forward + stage.backward;
+    issued = std::max(issued, stage.launches_forward + stage.launches_backward);
+    end = holds_up(plan) ? end + stage.reduce : std::max(end, stage.reduce);
+    update = std::max(update, stage.update);
+    const Bytes held = stage.persistent + under_way(s, chunks, plan) * stage.held;
+    step.held = std::max(step.held, held);
+    step.peak = std::max(step.peak, held + costs.working);
+  }
+  for (int lap = 0; lap < chunks.laps(); ++lap) {
+    Seconds of_lap;
+    for (int s = 0; s < chunks.stages(); ++s)
+      of_lap = std::max(of_lap, chunks.of(s, lap).forward + chunks.of(s, lap).backward);
+    slowest += of_lap;
+  }
+  const Seconds waiting =
+      std::max(Seconds(0), passes - slowest) / chunks.laps() + 2.0 * (chunks.stages() * chunks.laps() - 1) * hop;
+  step.time = plan.micro_batches * std::max(slowest, issued) + waiting + end + update;
+  step.floor = floor_of(chunks, plan.micro_batches);
+  return step;
+}
+
+StepEstimate estimate(const Experiment& e, const Plan& plan, const StageCosts& costs, Seconds hop,
+                      PipelineOrders& orders) {
+  const Chunks chunks(e, plan.virtual_stages, costs);
+  const int stages = chunks.stages(), all = plan.micro_batches;
+  const bool training = e.workload.phases == Phases::Training;
+  const auto run_of = [&](int micro_batches) { return run(chunks, plan, micro_batches, training, hop, orders); };
+  const int shorter = 2 * stages + all % stages;
+  StepEstimate step;
+  Run longest;
+  if (shorter + stages < all && plan.pipeline_schedule != PipelineSchedule::Gpipe) {
+    longest = run_of(shorter + stages);
+    step.time = longest.end + (all - shorter - stages) * ((longest.end - run_of(shorter).end) / stages);
+  } else {
+    longest = run_of(all);
+    step.time = longest.end;
+  }
+  Seconds end;
+  for (int s = 0; s < stages; ++s) {
+    const Chunk stage = chunks.of_stage(s);
+    end = std::max(end, stage.update + (holds_up(plan) ? Seconds(0) : stage.reduce));
+    const Bytes held = stage.persistent + longest.rows[static_cast<std::size_t>(s)];
+    step.held = std::max(step.held, held);
+    step.peak = std::max(step.peak, held + costs.working);
+  }
+  step.time += end;
+  step.floor = floor_of(chunks, all);
+  return step;
+}
+
+const std::vector<StageUnit>& PipelineOrders::of(PipelineSchedule schedule, int stages, int micro_batches,
+                                                 bool training, int laps) {
+  const auto [place, added] = known_.try_emplace({schedule, stages, micro_batches, training, laps});
+  if (added) place->second = builder::pipeline_order(schedule, stages, micro_batches, training, laps);
+  return place->second;
+}
+
+}  // namespace dovetail::planners

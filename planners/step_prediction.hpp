@@ -1,0 +1,50 @@
+// A whole step of a plan as the analytic model sees it, where many micro-batches are alike.
+//
+// From some micro-batch on every further one adds the same time and memory. So a step of many is not built whole: two
+// steps of few are, and what the second has more is what each further period adds. A period is as many micro-batches
+// as there are pipeline stages. The step is built whole where its host or one of its streams has more work in a period
+// than the period takes, because then the period has not settled yet, and with order ready_first or rows on the host.
+// Otherwise time and memory were those of the whole step, within 1e-5, in 99 of 100 random steps of small tensors. In
+// the others another bottleneck takes over late, and up to 8 % were seen.
+#pragma once
+#include <utility>
+#include <vector>
+
+#include "models/price/priced_schedule.hpp"
+#include "models/time/timeline.hpp"
+#include "planners/planner.hpp"
+
+namespace dovetail::planners {
+
+class StepPrediction {
+ public:
+  // Throws InputError where the plan is refused or a cost is missing. The experiment's samples are those of all the
+  // plan's micro-batches.
+  StepPrediction(const Experiment& experiment, const Plan& plan);
+
+  Seconds time() const;
+  Bytes peak() const;                      // device memory of the fullest rank
+  std::vector<Bytes> stage_peaks() const;  // of each class of ranks, which are stages
+  Metrics metrics() const;                 // of the whole step; `streams` are those of the longest that was built
+
+  // The longest step that was built is the whole one, or one of fewer micro-batches.
+  const Schedule& schedule() const { return *longest_.priced.schedule; }
+  int built() const { return longest_.micro_batches; }
+
+ private:
+  struct Step {
+    int micro_batches = 1;
+    PricedSchedule priced;
+    Timeline timeline;
+    Seconds time;
+  };
+  static Step step_of(const Experiment& experiment, const Plan& plan);
+
+  Step longest_, shorter_;  // `shorter_`: of one period less; empty where the whole step was built
+  double periods_ = 0;      // that the step has more than the longest
+};
+
+// The experiment with the samples of so many of the plan's micro-batches, and the plan for it.
+std::pair<Experiment, Plan> with_micro_batches(const Experiment& experiment, const Plan& plan, int micro_batches);
+
+}  // namespace dovetail::planners

@@ -1,0 +1,114 @@
+#include "reports/data/tuning_report.hpp"
+
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "models/base/names.hpp"
+#include "models/files/experiment_json.hpp"
+#include "models/files/plan_json.hpp"
+#include "reports/data/json_values.hpp"
+#include "reports/text/csv.hpp"
+#include "reports/text/tuning_table.hpp"
+
+namespace dovetail::reports {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json range_json(const StepRange& range) {
+  Json costs = Json::array();
+  for (const CostInfluence& cost : range.costs)
+    costs.push_back({{"cost", cost.cost},
+                     {"origin", name_in(origin_names, cost.origin)},
+                     {"within", number(cost.within)},
+                     {"fast", number(cost.fast)},
+                     {"slow", number(cost.slow)}});
+  return {{"low", number(range.low)}, {"high", number(range.high)}, {"draws", range.draws.size()}, {"costs", costs}};
+}
+
+Json plan_json(const TunedPlan& plan, const Tuning& tuning) {
+  Json peaks = Json::array();
+  for (const Bytes peak : plan.stage_peaks) peaks.push_back(number(peak));
+  const Throughput& t = plan.throughput;
+  return {{"system", plan.system},
+          {"parallelism", dovetail::to_json(plan.groups)},
+          {"micro_batch", plan.micro_batch},
+          {"plan", dovetail::to_json(plan.plan)},
+          {"step_s", number(plan.step)},
+          {"tokens_per_second", number(t.tokens_per_second)},
+          {"tokens_per_second_of_gpu", number(t.of_gpu)},
+          {"model_flops_per_second_of_gpu", number(t.model_flops.value())},
+          {"mfu", number(t.mfu)},
+          {"exposed_share", number(t.exposed)},
+          {"waiting_share", number(t.waiting)},
+          {"launch_bound_s", number(plan.launch_bound)},
+          {"peak_bytes", number(plan.peak())},
+          {"stage_peak_bytes", peaks},
+          {"free_bytes", number(tuning.experiment.cluster.device.memory - plan.peak())},
+          {"tied", plan.tied},
+          {"range", plan.range ? range_json(*plan.range) : Json(nullptr)}};
+}
+
+Json inputs_json(const Tuning& tuning) {
+  Json inputs = dovetail::to_json(tuning.experiment);
+  inputs.erase("parallelism");
+  inputs["workload"].erase("batch");
+  inputs["global_batch"] = tuning.global_batch;
+  inputs["usable_bytes"] = number(tuning.limit);
+  inputs["sha256"] = tuning.provenance.input_sha256;
+  return inputs;
+}
+
+Json proof_json(const TuningProof& p) {
+  return {{"layouts", p.layouts},       {"too_large", p.too_large}, {"slower", p.slower},
+          {"estimated", p.estimated},   {"stages", p.stages},       {"predicted", p.predicted},
+          {"bound_s", number(p.bound)}, {"seconds", number(p.time)}};
+}
+
+void write_line(std::ostream& out, const std::string& role, const TunedPlan& plan) {
+  const Parallelism& p = plan.groups;
+  out << fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", role, csv_text(plan.system), p.pp,
+                     plan.plan.virtual_stages, p.mp, p.dp, p.ep, p.esp, p.edp, plan.micro_batch,
+                     plan.plan.micro_batches, plan.plan.zero, csv_number(plan.step.value()),
+                     csv_number(plan.throughput.of_gpu), csv_number(plan.throughput.mfu),
+                     csv_number(plan.peak().value()), csv_number(plan.throughput.exposed),
+                     csv_number(plan.throughput.waiting), plan.tied ? 1 : 0);
+}
+
+}  // namespace
+
+Json to_json(const Tuning& tuning) {
+  Json best = Json::array(), systems = Json::array(), front = Json::array(), refused = Json::array();
+  for (const TunedPlan& plan : tuning.best) best.push_back(plan_json(plan, tuning));
+  for (const TunedSystem& system : tuning.systems)
+    systems.push_back({{"own", plan_json(system.own, tuning)}, {"on_best_layout_s", number(system.on_winners)}});
+  for (const TunedPlan& plan : tuning.front) front.push_back(plan_json(plan, tuning));
+  for (const RefusedSystem& each : tuning.refused)
+    refused.push_back({{"system", each.system}, {"reason", each.reason}});
+  return {{"schema_version", tuning_schema_version},
+          {"kind", "tuning"},
+          {"result_kind", "predicted"},
+          {"provenance", provenance_json(tuning.provenance)},
+          {"inputs", inputs_json(tuning)},
+          {"notes", tuning.notes},
+          {"best", std::move(best)},
+          {"systems", std::move(systems)},
+          {"refused", std::move(refused)},
+          {"front", std::move(front)},
+          {"proof", proof_json(tuning.proof)}};
+}
+
+void write_json(std::ostream& out, const Tuning& tuning) {
+  out << to_json(tuning).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+void write_csv(std::ostream& out, const Tuning& tuning) {
+  out << "role,system,pp,virtual_stages,mp,dp,ep,esp,edp,micro_batch,micro_batches,zero,step_s,tokens_per_second_of_"
+         "gpu,"
+         "mfu,peak_bytes,exposed_share,waiting_share,tied\n";
+  for (const TunedPlan& plan : tuning.best) write_line(out, "best", plan);
+  for (const TunedSystem& system : tuning.systems) write_line(out, "system", system.own);
+}
+
+}  // namespace dovetail::reports

@@ -1,0 +1,147 @@
+#include "bench/pipeline/tune.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "bench/pipeline/evaluate.hpp"
+#include "models/base/errors.hpp"
+#include "models/base/json/json_schema.hpp"
+#include "models/files/schema_file.hpp"
+#include "models/time/analytic_backend.hpp"
+#include "planners/layouts/layout.hpp"
+#include "reports/data/tuning_report.hpp"
+#include "reports/text/tuning_table.hpp"
+
+using namespace dovetail;
+using namespace dovetail::bench;
+
+namespace {
+
+TuneOptions two_nodes() {
+  TuneOptions options;
+  options.request.cluster = "dgx-h100";
+  options.request.nodes = 2;
+  options.request.model = "qwen3-30b-a3b";
+  options.request.set = {"workload.layers=8"};
+  options.global_batch = 64;
+  options.sequence = 2048;
+  options.draws = 5;
+  return options;
+}
+
+Tuning answer_of(const TuneOptions& options) {
+  return tune(load_tune_question(options), options, {});
+}
+
+std::string refusal_of(const TuneOptions& options) {
+  try {
+    load_tune_question(options);
+  } catch (const InputError& error) {
+    return error.message();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("tune: no system is faster than the best, on its own layout or on the best one") {
+  const Tuning tuning = answer_of(two_nodes());
+  REQUIRE(tuning.best.size() > 1);
+  REQUIRE(tuning.systems.size() > 10);
+  for (const TunedSystem& system : tuning.systems) {
+    INFO(system.own.system);
+    CHECK(system.own.step >= tuning.best.front().step);
+    if (system.on_winners) CHECK(*system.on_winners >= system.own.step);
+  }
+  for (std::size_t i = 1; i < tuning.best.size(); ++i) CHECK(tuning.best[i].step >= tuning.best[i - 1].step);
+  for (const TunedPlan& plan : tuning.best) {
+    CHECK(plan.peak() <= tuning.limit);
+    CHECK(plan.range->draws.size() == 5);
+  }
+  CHECK(tuning.best.front().tied);
+  CHECK(tuning.proof.bound <= tuning.best.front().step);
+}
+
+TEST_CASE("tune: the best step is the one that is simulated with its layout and plan") {
+  const TuneOptions options = two_nodes();
+  const TuneQuestion question = load_tune_question(options);
+  const TunedPlan best = tune(question, options, {}).best.front();
+  const Experiment e =
+      planners::with_layout(question.question.experiment, {best.groups, best.micro_batch, best.plan.micro_batches});
+  AnalyticBackend backend;
+  const SystemResult result = evaluate(e, "best", {best.plan, {}}, backend);
+  CHECK(best.step.value() == Approx(result.metrics.makespan.value()).epsilon(1e-5));
+  CHECK(best.peak().value() == Approx(result.memory.peak.value()).epsilon(1e-5));
+  CHECK(best.throughput.tokens == 64 * 2048);
+}
+
+TEST_CASE("tune: the front holds the fastest, and each further plan is smaller") {
+  const Tuning tuning = answer_of(two_nodes());
+  REQUIRE(!tuning.front.empty());
+  CHECK(tuning.front.front().step == tuning.best.front().step);
+  for (std::size_t i = 1; i < tuning.front.size(); ++i) {
+    CHECK(tuning.front[i].step >= tuning.front[i - 1].step);
+    CHECK(tuning.front[i].peak() < tuning.front[i - 1].peak());
+  }
+}
+
+TEST_CASE("tune: settings restrict the layouts and plans") {
+  TuneOptions options = two_nodes();
+  options.request.set.insert(options.request.set.end(), {"parallelism.pp=2", "parallelism.ep=4", "plan.zero=0"});
+  options.micro_batch = 2;
+  for (const TunedPlan& plan : answer_of(options).best) {
+    CHECK(plan.groups.pp == 2);
+    CHECK(plan.groups.ep == 4);
+    CHECK(plan.micro_batch == 2);
+    CHECK(plan.plan.zero == 0);
+  }
+}
+
+TEST_CASE("tune: what contradicts the search is refused in one line") {
+  TuneOptions options = two_nodes();
+  options.request.set.emplace_back("workload.batch=4");
+  CHECK(refusal_of(options) == "--set workload.batch=4: tune chooses it; give the samples of a step by --global-batch");
+  options.request.set.back() = "parallelism.pp=two";
+  CHECK(refusal_of(options) == "--set parallelism.pp=two: expected a whole number of at least 1");
+  options.request.set.back() = "parallelism.pipeline_layout=Et|tL";
+  CHECK(refusal_of(options) == "--set parallelism.pipeline_layout=Et|tL: tune gives all stages equal runs of layers");
+}
+
+TEST_CASE("tune: a described network counts in the steps that are predicted, and a note says what does not") {
+  TuneOptions options = two_nodes();
+  options.request.cluster = "dgx-h100-2to1";
+  options.request.set.emplace_back("parallelism.pp=1");
+  const TuneQuestion question = load_tune_question(options);
+  CHECK(std::ranges::any_of(question.question.notes,
+                            [](const std::string& note) { return note.starts_with("all ranks of a stage"); }));
+  CHECK(!tune(question, options, {}).best.empty());
+}
+
+TEST_CASE("tune: nothing fits where the memory is too small") {
+  TuneOptions options = two_nodes();
+  options.request.set.emplace_back(R"(cluster.device.memory="1 GiB")");
+  const Tuning tuning = answer_of(options);
+  CHECK(tuning.best.empty());
+  CHECK(tuning.proof.too_large > 0);
+}
+
+TEST_CASE("tune: the result file keeps its schema, and the table fits a terminal") {
+  const Tuning tuning = answer_of(two_nodes());
+  std::ostringstream json, table, csv;
+  reports::write_json(json, tuning);
+  CHECK_NOTHROW(validate(JsonFile::parse(json.str(), "result"), load_schema("tuning")));
+  nlohmann::ordered_json broken = reports::to_json(tuning);
+  broken["best"][0].erase("step_s");
+  CHECK_THROWS(validate(JsonFile::parse(broken.dump(), "result"), load_schema("tuning")));
+  reports::write_tuning(table, tuning, false);
+  std::istringstream lines(table.str());
+  for (std::string line; std::getline(lines, line);) {
+    INFO(line);
+    CHECK(line.size() <= 120);
+  }
+  reports::write_csv(csv, tuning);
+  const std::string text = csv.str();
+  CHECK(std::ranges::count(text, '\n') == static_cast<std::ptrdiff_t>(1 + tuning.best.size() + tuning.systems.size()));
+}

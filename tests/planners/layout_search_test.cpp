@@ -1,0 +1,187 @@
+#include "planners/layouts/layout_search.hpp"
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "models/base/errors.hpp"
+#include "models/files/load.hpp"
+#include "planners/contest.hpp"
+#include "planners/step_prediction.hpp"
+#include "tests/support/experiments.hpp"
+#include "tests/support/random_plans.hpp"
+
+using namespace dovetail;
+using namespace dovetail::planners;
+
+namespace {
+
+std::vector<System> shipped_systems() {
+  std::vector<System> systems;
+  FilesRead files;
+  for (const std::string& name : known_names("systems"))
+    if (name != "dovetail") systems.push_back(load_system(name, files));
+  return systems;
+}
+
+struct RandomQuestion {
+  Experiment experiment;
+  LayoutRequest request;
+};
+RandomQuestion random_question(test::Random& random) {
+  RandomQuestion question{test::random_experiment(random), {}};
+  Experiment& e = question.experiment;
+  test::weigh_bytes(random, e);
+  e.parallelism.pipeline_layout.clear();
+  e.parallelism.sequence_parallel.reset();
+  e.workload.router_loads.clear();
+  question.request.global_batch = e.workload.batch * e.parallelism.dp << random() % 3;
+  return question;
+}
+
+// The knobs that stay as the user has them: formats of messages, layouts in memory, graphs, shadowed experts. Slices of
+// gradients, backward degrees of each layer and rows that are restored are not searched either.
+void leave_unsearched(Plan& plan) {
+  copy_knobs(KnobClass::Numerics, Plan{}, plan);
+  copy_knobs(KnobClass::Memory, Plan{}, plan);
+  const Plan usual;
+  plan.graphs = usual.graphs;
+  plan.host_sync = usual.host_sync;
+  plan.layout = usual.layout;
+  plan.row_tile = usual.row_tile;
+  plan.comm_sms = usual.comm_sms;
+  plan.scores_at = usual.scores_at;
+  plan.expert_kernel = usual.expert_kernel;
+  plan.shadowed_experts.clear();
+  plan = without_choices(plan);
+}
+
+struct Setting {
+  Seconds time;
+  std::string text;
+};
+
+// A layout, and any plan that is allowed on it. Nothing if it does not fit.
+std::optional<Setting> random_setting(test::Random& random, const Experiment& base,
+                                      const std::vector<ParallelLayout>& all) {
+  const ParallelLayout& layout = all[random() % all.size()];
+  const Experiment e = with_layout(base, layout);
+  Plan plan;
+  for (int draw = 0;; ++draw) {
+    plan = test::random_plan(random, e);
+    leave_unsearched(plan);
+    plan.micro_batches = layout.micro_batches;
+    if (!refusal(plan, e)) break;
+    if (draw == 100) return std::nullopt;
+  }
+  const StepPrediction step(e, plan);
+  if (step.peak() > e.cluster.device.memory) return std::nullopt;
+  return Setting{step.time(), test::describe(e, plan)};
+}
+
+Experiment real_question(const std::string& cluster, int nodes, const std::string& model) {
+  ExperimentRequest request;
+  request.cluster = cluster;
+  request.nodes = nodes;
+  request.model = model;
+  request.set = {"workload.batch=8", "workload.sequence=4096"};
+  FilesRead files;
+  std::vector<std::string> notes;
+  return load_experiment(request, files, notes);
+}
+
+}  // namespace
+
+TEST_CASE("Layouts fold dense groups and experts' groups over the ranks of a stage") {
+  Experiment e = test::round_numbers(2);  // 2 nodes of 2 GPUs, 2 layers, 4 experts, 2 heads
+  const LayoutRequest request{.global_batch = 4};
+  // pp 1: mp 1 or 2 inside a node, esp 1 or 2, ep what divides 4 experts and the rest of 4 ranks. pp 2: the same on 2.
+  const auto count = [&](const LayoutRequest& asked) {
+    std::set<std::array<int, 5>> groups;
+    for (const ParallelLayout& layout : layouts(e, asked)) {
+      const Parallelism& p = layout.groups;
+      CHECK(p.pp * p.mp * p.dp == 4);
+      CHECK(p.pp * p.ep * p.esp * p.edp == 4);
+      CHECK(layout.micro_batch * layout.micro_batches * p.dp == asked.global_batch);
+      groups.insert({p.pp, p.mp, p.dp, p.ep, p.esp});
+    }
+    return groups.size();
+  };
+  // pp 1: (esp 1: ep 1, 2, 4; esp 2: ep 1, 2) with mp 1, 2. pp 2: (esp 1: ep 1, 2; esp 2: ep 1) with mp 1, 2.
+  CHECK(count(request) == 5 * 2 + 3 * 2);
+  CHECK(count({.global_batch = 4, .pp = 2}) == 3 * 2);
+  CHECK(count({.global_batch = 4, .pp = 2, .ep = 2}) == 2);
+  CHECK(count({.global_batch = 2}) == 5 + 3 * 2);                                           // not dp 4
+  CHECK(layouts(e, {.global_batch = 4, .pp = 1, .mp = 1, .ep = 1, .esp = 1}).size() == 1);  // one sample for each rank
+}
+
+TEST_CASE("Estimates of whole models are near what their whole steps take") {
+  for (const auto& [cluster, nodes, model, batch] :
+       {std::tuple{"dgx-h100", 16, "mixtral-8x22b", 512}, {"dgx-h100", 8, "qwen3-30b-a3b", 256}}) {
+    const Experiment e = real_question(cluster, nodes, model);
+    StageCostTable costs;
+    PipelineOrders orders;
+    test::Random random(1);
+    const std::vector<ParallelLayout> all = layouts(e, {.global_batch = batch});
+    for (int i = 0; i < 25;) {
+      const ParallelLayout& layout = all[random() % all.size()];
+      if (layout.groups.esp > 2 || layout.micro_batches > 64) continue;
+      ++i;
+      const Experiment laid_out = with_layout(e, layout);
+      Plan plan;
+      plan.zero = static_cast<int>(random() % 2);
+      plan.scope = random() % 2 == 0 ? Scope::Layer : Scope::Moe;
+      plan.micro_batches = layout.micro_batches;
+      plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+      INFO(test::describe(laid_out, plan));
+      const StepEstimate estimated =
+          estimate(laid_out, plan, costs.of(laid_out, plan), costs.hop(laid_out, plan), orders);
+      const StepPrediction predicted(laid_out, plan);
+      CHECK(estimated.time / predicted.time() == Approx(1).epsilon(.06));
+      CHECK(estimated.peak / predicted.peak() == Approx(1).epsilon(.1));
+      CHECK(estimated.floor <= predicted.time());
+      CHECK(estimated.held <= predicted.peak() * (1 + 1e-9));
+    }
+  }
+}
+
+TEST_CASE("No setting of a user is faster than the plan found on a layout of its own, nor than the bound") {
+  const std::vector<System> systems = shipped_systems();
+  int tried = 0;
+  for (unsigned seed = 1; seed <= 30; ++seed) {
+    test::Random random(seed);
+    const RandomQuestion question = random_question(random);
+    const Experiment& e = question.experiment;
+    const std::vector<ParallelLayout> all = layouts(e, question.request);
+    if (all.empty()) continue;
+    LayoutSearch search({e, question.request, e.cluster.device.memory});
+    const std::vector<LaidOutPlan> best = search.best(systems, 10);
+    if (best.empty()) continue;
+    for (int i = 0; i < 100; ++i)
+      if (const auto setting = random_setting(random, e, all)) {
+        ++tried;
+        INFO("seed " << seed << ": " << setting->text);
+        CHECK(setting->time >= best.front().time * (1 - 1e-9));
+        CHECK(setting->time >= search.report().bound * (1 - 1e-9));
+      }
+  }
+  CHECK(tried > 1000);
+}
+
+TEST_CASE("Sizes and knobs that the user has fixed hold in every plan found") {
+  const Experiment e = real_question("dgx-h100", 2, "qwen3-30b-a3b");
+  LayoutSearch search(
+      {e, {.global_batch = 128, .pp = 2, .micro_batch = 1}, .9 * e.cluster.device.memory, [](Plan& plan) {
+         plan.zero = 0;
+         plan.scope = Scope::Moe;
+       }});
+  const std::vector<LaidOutPlan> best = search.best(shipped_systems(), 5);
+  REQUIRE(!best.empty());
+  for (const LaidOutPlan& found : best) {
+    CHECK(found.layout.groups.pp == 2);
+    CHECK(found.layout.micro_batch == 1);
+    CHECK(found.plan.zero == 0);
+    CHECK(found.plan.scope == Scope::Moe);
+    CHECK(found.peak <= .9 * e.cluster.device.memory);
+  }
+}
