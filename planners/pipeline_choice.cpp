@@ -7,10 +7,10 @@
 #include <span>
 
 #include "models/base/names.hpp"
-#include "models/question/capacity.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/contest.hpp"
 #include "planners/search/plan_space.hpp"
+#include "planners/step_prediction.hpp"
 
 namespace dovetail::planners {
 namespace {
@@ -18,14 +18,6 @@ namespace {
 // A plan that is this much slower with another number of micro-batches is not planned anew for it: degrees and slices
 // make up for less.
 constexpr double hopeless = 1.3;
-
-// The experiment with fewer micro-batches of the same size.
-Experiment with_fewer(Experiment e, int micro_batches, int fewer) {
-  e.workload.batch = e.workload.batch / micro_batches * fewer;
-  e.workload.router_loads.clear();
-  resolve_capacity(e);
-  return e;
-}
 
 class PipelineChoice {
  public:

@@ -49,14 +49,11 @@ bool settled(const PricedSchedule& shorter, const PricedSchedule& longest, Secon
 
 }  // namespace
 
-std::pair<Experiment, Plan> with_micro_batches(const Experiment& experiment, const Plan& plan, int micro_batches) {
-  std::pair<Experiment, Plan> shorter{experiment, plan};
-  Workload& w = shorter.first.workload;
-  w.batch = w.batch / plan.micro_batches * micro_batches;
-  w.router_loads.clear();
-  resolve_capacity(shorter.first);
-  shorter.second.micro_batches = micro_batches;
-  return shorter;
+Experiment with_fewer(Experiment e, int micro_batches, int fewer) {
+  e.workload.batch = e.workload.batch / micro_batches * fewer;
+  e.workload.router_loads.clear();
+  resolve_capacity(e);
+  return e;
 }
 
 StepPrediction::Step StepPrediction::step_of(const Experiment& experiment, const Plan& plan) {
@@ -70,8 +67,9 @@ StepPrediction::StepPrediction(const Experiment& experiment, const Plan& plan) {
   const Lengths lengths = lengths_of(experiment.parallelism.pp, plan);
   if (shortened(lengths, plan)) {
     const auto step = [&](int micro_batches) {
-      const auto [shorter, with] = with_micro_batches(experiment, plan, micro_batches);
-      return step_of(shorter, with);
+      Plan few = plan;
+      few.micro_batches = micro_batches;
+      return step_of(with_fewer(experiment, plan.micro_batches, micro_batches), few);
     };
     shorter_ = step(lengths.shorter);
     longest_ = step(lengths.longest);

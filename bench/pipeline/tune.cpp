@@ -13,6 +13,7 @@
 #include "models/base/errors.hpp"
 #include "models/base/json/json_reader.hpp"
 #include "models/price/calibration.hpp"
+#include "models/results/ranking.hpp"
 #include "planners/layouts/layout_search.hpp"
 
 namespace dovetail::bench {
@@ -22,11 +23,11 @@ using planners::LaidOutPlan;
 using planners::LayoutSearch;
 using planners::ParallelLayout;
 
-constexpr std::array sizes{"pp", "mp", "dp", "ep", "esp", "edp"};
+constexpr std::array<std::string_view, 6> sizes{"pp", "mp", "dp", "ep", "esp", "edp"};
 
 // The size of groups that a setting fixes: "parallelism.pp=8".
 std::optional<std::pair<std::string, int>> fixed_size(const std::string& set) {
-  for (const std::string name : sizes) {
+  for (const std::string_view name : sizes) {
     const std::string key = fmt::format("parallelism.{}=", name);
     if (!set.starts_with(key)) continue;
     int value = 0;
@@ -34,21 +35,44 @@ std::optional<std::pair<std::string, int>> fixed_size(const std::string& set) {
     const auto [end, error] = std::from_chars(first, last, value);
     if (error != std::errc() || end != last || value < 1)
       throw InputError(fmt::format("--set {}: expected a whole number of at least 1", set));
-    return std::pair{name, value};
+    return std::pair{std::string(name), value};
   }
   return std::nullopt;
 }
 
+constexpr auto chosen_batch = "tune chooses it; give the samples of a step by --global-batch";
+constexpr auto chosen_groups =
+    "tune lays groups and stages out itself; expected one of pp, mp, dp, ep, esp, edp, "
+    "sequence_parallel, cp";
+
 // The groups of the experiment file: their sizes are fixed, and all else about them is set again.
-void fix_sizes_of_file(const std::string& file, std::map<std::string, int>& fixed, std::vector<std::string>& set) {
+void take_groups_of_file(const std::string& file, std::map<std::string, int>& fixed, std::vector<std::string>& set) {
   if (file.empty()) return;
   const JsonFile json = JsonFile::read(file);
+  if (const auto workload = JsonReader(json).find("workload"); workload && workload->has("batch"))
+    workload->fail("batch", chosen_batch);
   const auto groups = JsonReader(json).find("parallelism");
   if (!groups) return;
-  for (const std::string name : sizes)
-    if (groups->has(name)) fixed[name] = groups->integer(name, 1);
-  if (groups->has("sequence_parallel"))
-    set.push_back(fmt::format("parallelism.sequence_parallel={}", groups->boolean("sequence_parallel")));
+  for (const auto& [key, value] : groups->value().items())
+    if (std::ranges::count(sizes, key) > 0)
+      fixed[key] = groups->integer(key, 1);
+    else if (key == "sequence_parallel" || key == "cp")
+      set.push_back(fmt::format("parallelism.{}={}", key, value.dump()));
+    else
+      groups->fail(key, chosen_groups);
+}
+
+// The same of a setting. False: it is about something else.
+bool take_groups_of_setting(const std::string& setting, std::map<std::string, int>& fixed) {
+  if (setting.starts_with("workload.batch=")) throw InputError(fmt::format("--set {}: {}", setting, chosen_batch));
+  if (const auto size = fixed_size(setting)) {
+    fixed.insert_or_assign(size->first, size->second);
+    return true;
+  }
+  if (setting.starts_with("parallelism") && !setting.starts_with("parallelism.sequence_parallel=") &&
+      !setting.starts_with("parallelism.cp="))
+    throw InputError(fmt::format("--set {}: {}", setting, chosen_groups));
+  return false;
 }
 
 std::optional<int> of(const std::map<std::string, int>& fixed, const std::string& name) {
@@ -80,6 +104,7 @@ class Tuner {
     for (const LaidOutPlan& plan : best) tuning.best.push_back(described(plan, "dovetail"));
     set_front(tuning);
     set_ranges(tuning, best);
+    set_ties(tuning.best);
     set_proof(tuning, start);
     return tuning;
   }
@@ -187,21 +212,12 @@ class Tuner {
         "90 % range: the estimated step in 90 % of {} draws of all costs, each within the range in which it is "
         "known; what the model leaves out is not in it",
         options_.draws));
-    for (std::size_t i = 0; i < best.size(); ++i) {
-      TunedPlan& plan = tuning.best[i];
-      plan.range = ranges[i];
-      plan.tied = i == 0 || is_tied(tuning.best[0], ranges[0], plan, ranges[i]);
-    }
+    for (std::size_t i = 0; i < best.size(); ++i) tuning.best[i].range = ranges[i];
   }
 
-  // As results of a report are (results/ranking.hpp).
-  static bool is_tied(const TunedPlan& first, const StepRange& of_first, const TunedPlan& plan,
-                      const StepRange& range) {
-    if (plan.step <= first.step * 1.01) return true;
-    std::size_t slower = 0;
-    for (std::size_t d = 0; d < range.draws.size(); ++d)
-      if (plan.step * range.draws[d] > first.step * of_first.draws[d]) ++slower;
-    return slower * 20 < range.draws.size() * 19;
+  static void set_ties(std::vector<TunedPlan>& best) {
+    for (TunedPlan& plan : best)
+      plan.tied = !surely_slower(plan.step, plan.range, best.front().step, best.front().range);
   }
 
   void set_proof(Tuning& tuning, std::chrono::steady_clock::time_point start) const {
@@ -231,17 +247,9 @@ TuneQuestion load_tune_question(const TuneOptions& options) {
   Options left = static_cast<const Options&>(options);
   // Groups and batch that suit every question; the search takes others.
   left.request.set = {R"(parallelism={"mp": 1, "esp": 1})", "workload.batch=1"};
-  fix_sizes_of_file(options.request.file, asked.fixed, left.request.set);
-  for (const std::string& set : options.request.set) {
-    if (set.starts_with("workload.batch="))
-      throw InputError(fmt::format("--set {}: tune chooses it; give the samples of a step by --global-batch", set));
-    if (set.starts_with("parallelism.pipeline_layout="))
-      throw InputError(fmt::format("--set {}: tune gives all stages equal runs of layers", set));
-    if (const auto size = fixed_size(set))
-      asked.fixed.insert_or_assign(size->first, size->second);
-    else
-      left.request.set.push_back(set);
-  }
+  take_groups_of_file(options.request.file, asked.fixed, left.request.set);
+  for (const std::string& setting : options.request.set)
+    if (!take_groups_of_setting(setting, asked.fixed)) left.request.set.push_back(setting);
   if (options.sequence > 0) left.request.set.push_back(fmt::format("workload.sequence={}", options.sequence));
   asked.question = load_question(left);
   const Experiment& e = asked.question.experiment;

@@ -1,20 +1,17 @@
 #include "models/results/ranking.hpp"
 
 namespace dovetail {
-namespace {
 
-// One draw gives both the same costs.
-bool surely_slower(const SystemResult& result, const SystemResult& best) {
+bool surely_slower(Seconds step, const std::optional<StepRange>& range, Seconds best,
+                   const std::optional<StepRange>& of_best) {
   constexpr double tie = 1.01, sure = .95;
-  if (result.metrics.makespan < tie * best.metrics.makespan) return false;
-  if (!result.range || !best.range || result.range->draws.size() != best.range->draws.size()) return true;
+  if (step < tie * best) return false;
+  if (!range || !of_best || range->draws.size() != of_best->draws.size()) return true;
   std::size_t slower = 0;
-  for (std::size_t i = 0; i < result.range->draws.size(); ++i)
-    if (result.range->draws[i] * result.metrics.makespan > best.range->draws[i] * best.metrics.makespan) ++slower;
-  return static_cast<double>(slower) >= sure * static_cast<double>(result.range->draws.size());
+  for (std::size_t i = 0; i < range->draws.size(); ++i)
+    if (range->draws[i] * step > of_best->draws[i] * best) ++slower;
+  return static_cast<double>(slower) >= sure * static_cast<double>(range->draws.size());
 }
-
-}  // namespace
 
 const SystemResult* fastest(const Report& report) {
   const SystemResult* best = nullptr;
@@ -30,7 +27,8 @@ std::vector<const SystemResult*> tied_fastest(const Report& report) {
   const SystemResult* best = fastest(report);
   if (best == nullptr) return tied;
   for (const SystemResult& result : report.results)
-    if (result.feasible && result.timeline.kind == best->timeline.kind && !surely_slower(result, *best))
+    if (result.feasible && result.timeline.kind == best->timeline.kind &&
+        !surely_slower(result.metrics.makespan, result.range, best->metrics.makespan, best->range))
       tied.push_back(&result);
   return tied;
 }

@@ -6,6 +6,11 @@
 
 namespace dovetail {
 
+// Whether a step is known to be slower than the best: it takes at least 1 % longer and, where both have ranges, is
+// slower in at least 19 of 20 draws of the costs. One draw gives both the same costs.
+bool surely_slower(Seconds step, const std::optional<StepRange>& range, Seconds best,
+                   const std::optional<StepRange>& of_best);
+
 // The fastest result that fits, among those of the first result's kind; null when none fits.
 const SystemResult* fastest(const Report& report);
 

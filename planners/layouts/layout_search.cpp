@@ -14,6 +14,7 @@
 namespace dovetail::planners {
 namespace {
 
+// All by choice, between time and finds.
 constexpr std::size_t most_arranged = 48;  // layouts, the most promising ones, that are arranged in every system's way
 constexpr std::size_t most_improved = 6;   // of those, that are improved knob by knob
 constexpr long most_layers = 2000;         // predicted of plans that are not the first of their layout

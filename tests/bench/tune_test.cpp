@@ -99,6 +99,13 @@ TEST_CASE("tune: settings restrict the layouts and plans") {
   }
 }
 
+TEST_CASE("tune: ties need no draws") {
+  TuneOptions options = two_nodes();
+  options.draws = 0;
+  const Tuning tuning = answer_of(options);
+  for (const TunedPlan& plan : tuning.best) CHECK(plan.tied == (plan.step < 1.01 * tuning.best.front().step));
+}
+
 TEST_CASE("tune: what contradicts the search is refused in one line") {
   TuneOptions options = two_nodes();
   options.request.set.emplace_back("workload.batch=4");
@@ -106,7 +113,9 @@ TEST_CASE("tune: what contradicts the search is refused in one line") {
   options.request.set.back() = "parallelism.pp=two";
   CHECK(refusal_of(options) == "--set parallelism.pp=two: expected a whole number of at least 1");
   options.request.set.back() = "parallelism.pipeline_layout=Et|tL";
-  CHECK(refusal_of(options) == "--set parallelism.pipeline_layout=Et|tL: tune gives all stages equal runs of layers");
+  CHECK_THAT(refusal_of(options), Catch::StartsWith("--set parallelism.pipeline_layout=Et|tL: tune lays groups and "));
+  options.request.set.back() = "parallelism.count_per_node=1";
+  CHECK_THAT(refusal_of(options), Catch::StartsWith("--set parallelism.count_per_node=1: tune lays groups and "));
 }
 
 TEST_CASE("tune: a described network counts in the steps that are predicted, and a note says what does not") {
