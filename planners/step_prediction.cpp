@@ -56,20 +56,21 @@ Experiment with_fewer(Experiment e, int micro_batches, int fewer) {
   return e;
 }
 
-StepPrediction::Step StepPrediction::step_of(const Experiment& experiment, const Plan& plan) {
+StepPrediction::Step StepPrediction::step_of(const Experiment& experiment, const Plan& plan, const Reprice& reprice) {
   Step step{plan.micro_batches, price_plan(experiment, plan), {}, {}};
+  if (reprice) reprice(step.priced);
   step.timeline = AnalyticBackend().run(step.priced);
   for (const Interval& op : step.timeline.ops) step.time = std::max(step.time, op.finish);
   return step;
 }
 
-StepPrediction::StepPrediction(const Experiment& experiment, const Plan& plan) {
+StepPrediction::StepPrediction(const Experiment& experiment, const Plan& plan, const Reprice& reprice) {
   const Lengths lengths = lengths_of(experiment.parallelism.pp, plan);
   if (shortened(lengths, plan)) {
     const auto step = [&](int micro_batches) {
       Plan few = plan;
       few.micro_batches = micro_batches;
-      return step_of(with_fewer(experiment, plan.micro_batches, micro_batches), few);
+      return step_of(with_fewer(experiment, plan.micro_batches, micro_batches), few, reprice);
     };
     shorter_ = step(lengths.shorter);
     longest_ = step(lengths.longest);
@@ -78,7 +79,7 @@ StepPrediction::StepPrediction(const Experiment& experiment, const Plan& plan) {
     shorter_ = {};
     periods_ = 0;
   }
-  longest_ = step_of(experiment, plan);
+  longest_ = step_of(experiment, plan, reprice);
 }
 
 Seconds StepPrediction::time() const {
@@ -113,7 +114,7 @@ Metrics StepPrediction::metrics() const {
   if (periods_ == 0) return all;
   const Metrics less = metrics_of(shorter_);
   for (const auto part : {&Metrics::makespan, &Metrics::forward, &Metrics::backward, &Metrics::exposed_communication,
-                          &Metrics::waiting, &Metrics::launch_bound})
+                          &Metrics::waiting, &Metrics::computation, &Metrics::hidden, &Metrics::launch_bound})
     all.*part += periods_ * (all.*part - less.*part);
   return all;
 }

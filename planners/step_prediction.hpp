@@ -7,6 +7,7 @@
 // Otherwise time and memory were those of the whole step, within 1e-5, in 99 of 100 random steps of small tensors. In
 // the others another bottleneck takes over late, and up to 8 % were seen.
 #pragma once
+#include <functional>
 #include <vector>
 
 #include "models/price/priced_schedule.hpp"
@@ -17,9 +18,12 @@ namespace dovetail::planners {
 
 class StepPrediction {
  public:
+  // Changes what ops take, to ask what the step would be if they took something else.
+  using Reprice = std::function<void(PricedSchedule&)>;
+
   // Throws InputError where the plan is refused or a cost is missing. The experiment's samples are those of all the
-  // plan's micro-batches.
-  StepPrediction(const Experiment& experiment, const Plan& plan);
+  // plan's micro-batches. `reprice` sees every schedule that is built; empty: nothing changes.
+  StepPrediction(const Experiment& experiment, const Plan& plan, const Reprice& reprice = {});
 
   Seconds time() const;
   Bytes peak() const;                      // device memory of the fullest rank
@@ -37,7 +41,7 @@ class StepPrediction {
     Timeline timeline;
     Seconds time;
   };
-  static Step step_of(const Experiment& experiment, const Plan& plan);
+  static Step step_of(const Experiment& experiment, const Plan& plan, const Reprice& reprice);
 
   Step longest_, shorter_;  // `shorter_`: of one period less; empty where the whole step was built
   double periods_ = 0;      // that the step has more than the longest

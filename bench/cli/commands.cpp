@@ -10,6 +10,7 @@ constexpr std::array table{
     Command{"compare", "Compare systems or plans on one experiment", declare_compare},
     Command{"plan", "Choose a plan and say why", declare_plan},
     Command{"simulate", "Predict one system or plan in detail", declare_simulate},
+    Command{"explain", "Say why the best plan of a saved result is the best, and what limits it", declare_explain},
     Command{"run", "Execute a scaled-down plan on this machine, and compare measured with predicted times",
             declare_run},
     Command{"validate", "Measure how far predictions are off, on sizes that no cost was fitted to", declare_validate},

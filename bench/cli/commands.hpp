@@ -31,6 +31,7 @@ Action declare_reproduce(CLI::App& app);
 Action declare_sweep(CLI::App& app);
 Action declare_calibrate(CLI::App& app);
 Action declare_import(CLI::App& app);
+Action declare_explain(CLI::App& app);
 Action declare_doctor(CLI::App& app);
 
 }  // namespace dovetail::bench

@@ -77,9 +77,14 @@ void add_flag(CLI::App& app, const Shown& shown, bool& target) {
 }
 
 void add_repeatable(CLI::App& app, const Shown& shown, std::vector<std::string>& target) {
+  add_repeatable(app, shown, target, [](const std::string& text) { return std::vector{text}; });
+}
+
+void add_repeatable(CLI::App& app, const Shown& shown, std::vector<std::string>& target, Meaning meaning) {
   const std::string option = called(shown.names);
-  const auto take = [option, &target](const std::vector<std::string>& texts) {
-    for (const std::string& text : texts) target.push_back(present(option, text));
+  const auto take = [option, &target, meaning](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts)
+      for (std::string& each : meaning(present(option, text))) target.push_back(std::move(each));
   };
   show(app.add_option_function<std::vector<std::string>>(shown.names, take, shown.help), shown)
       ->allow_extra_args(false);

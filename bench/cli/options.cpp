@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "bench/cli/megatron_names.hpp"
 #include "bench/cli/option_values.hpp"
 #include "bench/pipeline/backends.hpp"
 #include "models/base/errors.hpp"
@@ -35,12 +36,14 @@ void add_experiment_options(CLI::App& app, Options& options) {
       app,
       {"--calibration", "NAME|FILE", "what operations cost: a shipped name or a .json file [the cluster's]", question},
       request.calibration);
-  add_repeatable(app,
-                 {"--set", "KEY=VALUE",
-                  "set a value by its dotted path, with its unit; may be repeated: workload.batch=4, parallelism.ep=2, "
-                  "calibration.memory.beta=\"1 ps/B\", plan.forward_degree=2",
-                  question},
-                 request.set);
+  add_repeatable(
+      app,
+      {"--set", "KEY=VALUE",
+       "set a value by its dotted path, with its unit; may be repeated: workload.batch=4, parallelism.ep=2, "
+       "calibration.memory.beta=\"1 ps/B\", plan.forward_degree=2; Megatron-LM's tp, pp, cp, ep, etp, dp, vpp, "
+       "mbs and gbs are understood too",
+       question},
+      request.set, without_megatron_names);
   add_flag(app,
            {"--ideal", "",
             "operations that run together do not slow each other; without this they do, by the calibration's "
@@ -87,6 +90,13 @@ void add_draws_option(CLI::App& app, Options& options) {
                "0: no intervals [200]",
                schedules},
               options.draws, 0, 1'000'000);
+}
+
+void add_explain_option(CLI::App& app, Options& options) {
+  add_flag(
+      app,
+      {"--explain", "", "say in words why the best plan is the best, what limits it, and what would help", results},
+      options.explain);
 }
 
 void add_result_options(CLI::App& app, Options& options, const std::string& page) {

@@ -19,6 +19,7 @@ struct Options {
   int seed = 0;
   int draws = 200;  // of unsure costs; 0: results say nothing of how sure they are
   std::optional<Format> format;
+  bool explain = false;             // the best result in words
   std::string output, html, trace;  // files; empty: none; "-": standard output
   bool quiet = false, verbose = false;
   Colour colour = Colour::Auto;
@@ -34,6 +35,7 @@ void add_experiment_options(CLI::App& app, Options& options);
 void add_system_options(CLI::App& app, Options& options, Systems systems);
 void add_backend_option(CLI::App& app, Options& options);
 void add_draws_option(CLI::App& app, Options& options);
+void add_explain_option(CLI::App& app, Options& options);
 void add_output_options(CLI::App& app, Options& options);                           // those and --trace
 void add_result_options(CLI::App& app, Options& options, const std::string& page);  // --format -o --html
 void add_general_options(CLI::App& app, Options& options);                          // -q -v --color --timeout

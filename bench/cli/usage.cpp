@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "bench/cli/help_format.hpp"
+#include "bench/cli/megatron_names.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/json_text.hpp"
 #include "models/base/json/nearest.hpp"
@@ -39,9 +40,13 @@ void refuse_leftovers(const CLI::App& command) {
   const std::vector<std::string> left = command.remaining();
   if (left.empty()) return;
   const std::string word = left.front().substr(0, left.front().find('='));
-  if (word.starts_with("-") && word.size() > 1)
-    throw InputError(fmt::format("unknown option {}{}; see {}", in_quotes(word),
-                                 did_you_mean(word, option_names(command)), help_of(command)));
+  if (word.starts_with("-") && word.size() > 1) {
+    const std::string setting = megatron_setting(word);
+    throw InputError(fmt::format(
+        "unknown option {}{}; see {}", in_quotes(word),
+        setting.empty() ? did_you_mean(word, option_names(command)) : fmt::format(", did you mean --set {}?", setting),
+        help_of(command)));
+  }
   if (command.get_parent() != nullptr)
     throw InputError(
         fmt::format("{}: {} is one argument too many; see {}", command.get_name(), in_quotes(word), help_of(command)));

@@ -11,6 +11,7 @@
 #include "bench/cli/outputs.hpp"
 #include "bench/pipeline/answer.hpp"
 #include "bench/pipeline/backends.hpp"
+#include "bench/pipeline/explain.hpp"
 #include "bench/pipeline/notes.hpp"
 #include "bench/pipeline/provenance.hpp"
 #include "bench/pipeline/step_ranges.hpp"
@@ -107,6 +108,7 @@ Exit compare(const Options& options, const std::vector<std::string>& fail_on,
   add_limits(report);
   add_figures(report);
   add_step_ranges(options, report);
+  add_explanation(options, report);
   report.provenance = provenance(command_line, question.files, options.seed);
   outputs.write(report);
   return judge(report, thresholds);
@@ -121,6 +123,7 @@ Action declare_compare(CLI::App& app) {
   add_system_options(app, *options, Systems::Many);
   add_backend_option(app, *options);
   add_draws_option(app, *options);
+  add_explain_option(app, *options);
   add_output_options(app, *options);
   add_repeatable(app,
                  {"--fail-on", "SYSTEM:SPEEDUP",

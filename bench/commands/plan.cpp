@@ -15,6 +15,7 @@
 #include "bench/pipeline/answer.hpp"
 #include "bench/pipeline/backends.hpp"
 #include "bench/pipeline/evaluators.hpp"
+#include "bench/pipeline/explain.hpp"
 #include "bench/pipeline/host_scale.hpp"
 #include "bench/pipeline/knob_text.hpp"
 #include "bench/pipeline/notes.hpp"
@@ -166,6 +167,7 @@ Exit plan(const PlanOptions& options, const std::vector<std::string>& command_li
   add_limits(report);
   add_figures(report);
   add_step_ranges(options, report);
+  add_explanation(options, report);
   report.provenance = provenance(command_line, question.files, options.seed);
   const Plan& best = report.results.front().plan;
   outputs.write(report, [&](std::ostream& out, bool colour) { write_plan(out, report, options, colour); },
@@ -200,6 +202,7 @@ Action declare_plan(CLI::App& app) {
   add_scale_options(app, group, options->scale);
   add_number(app, {"--measure-time", "SECONDS", "longest time to measure one plan [1]", group}, options->measure_time,
              .01, 1e6);
+  add_explain_option(app, *options);
   add_output_options(app, *options);
   add_text(app, {"--save-plan", "FILE", "write the chosen plan alone, for --plan of other commands", "Results"},
            options->save);

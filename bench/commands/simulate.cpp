@@ -9,6 +9,7 @@
 #include "bench/cli/outputs.hpp"
 #include "bench/pipeline/backends.hpp"
 #include "bench/pipeline/evaluate.hpp"
+#include "bench/pipeline/explain.hpp"
 #include "bench/pipeline/notes.hpp"
 #include "bench/pipeline/provenance.hpp"
 #include "bench/pipeline/step_ranges.hpp"
@@ -76,6 +77,7 @@ Exit simulate(const Options& options, const std::vector<std::string>& command_li
   add_limits(report);
   add_figures(report);
   add_step_ranges(options, report);
+  add_explanation(options, report);
   report.provenance = provenance(command_line, question.files, options.seed);
   outputs.write(report, [&](std::ostream& out, bool colour) {
     reports::write_table(out, report, colour);
@@ -94,6 +96,7 @@ Action declare_simulate(CLI::App& app) {
   add_system_options(app, *options, Systems::One);
   add_backend_option(app, *options);
   add_draws_option(app, *options);
+  add_explain_option(app, *options);
   add_output_options(app, *options);
   add_general_options(app, *options);
   app.footer(simulate_examples);

@@ -62,7 +62,10 @@ nlohmann::ordered_json experiment_of(const Tuning& tuning, const Options& option
   const TunedPlan& best = tuning.best.front();
   ExperimentRequest request = options.request;
   for (std::string* name : {&request.cluster, &request.model, &request.calibration}) *name = from_anywhere(*name);
-  std::erase_if(request.set, [](const std::string& set) { return of_parts(set) || set.starts_with("parallelism."); });
+  std::erase_if(request.set, [](const std::string& set) {
+    return of_parts(set) || set.starts_with("parallelism.") || set.starts_with("workload.global_batch=") ||
+           set.starts_with("workload.micro_batch=");
+  });
   FilesRead files;
   nlohmann::ordered_json file = ExperimentFile(request, files).json().root();
   if (request.nodes > 0) file["nodes"] = request.nodes;
@@ -88,7 +91,6 @@ void write_table(std::ostream& out, const Tuning& tuning, const Options& options
 Exit tune(const TuneOptions& options, const std::string& save, const std::vector<std::string>& command_line) {
   check_options(options);
   stop_after(options.timeout);
-  if (options.global_batch == 0) throw InputError("--global-batch is missing: how many samples a step trains");
   const TuneQuestion question = load_tune_question(options);
   const Outputs outputs(options, question.question.files, {{{"--save", save}}, {}});
   Tuning tuning;
@@ -134,6 +136,7 @@ Action declare_tune(CLI::App& app) {
   add_integer(app,
               {"--draws", "COUNT", "draws of all costs for the ranges of the best plans; 0: no ranges [50]", "Results"},
               options->draws, 0, 1'000'000);
+  add_explain_option(app, *options);
   add_text(app, {"-o,--output", "FILE", "write the result to this file; \"-\" is standard output", "Results"},
            options->output);
   add_text(app, {"--save", "FILE", "write the best one as a file for --experiment of other commands", "Results"},

@@ -77,7 +77,7 @@ std::vector<OnlineStrategy> all_strategies(const Question& question, std::string
   std::vector<OnlineStrategy> strategies;
   for (const Candidate& candidate : question.candidates) {
     Plan base = candidate.system.plan;
-    apply_to_plan(question.request, base);
+    apply_to_plan(question.request, question.experiment, base);
     if (!candidate.file.empty() && candidate.pointer.empty()) {
       strategies.push_back({candidate.system.name, base});
       continue;

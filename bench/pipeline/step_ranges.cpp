@@ -8,21 +8,18 @@
 #include "bench/pipeline/backends.hpp"
 
 namespace dovetail::bench {
-namespace {
 
-bool by_costs(const SystemResult& result) {
+bool is_by_costs(const SystemResult& result) {
   const BackendEntry* backend = find_backend(result.backend);
   return result.timeline.kind != ResultKind::Measured && backend != nullptr && !backend->links_alone;
 }
-
-}  // namespace
 
 void add_step_ranges(const Options& options, Report& report) {
   if (options.draws == 0) return;
   std::vector<SystemResult*> results;
   std::vector<std::shared_ptr<const Schedule>> schedules;
   for (SystemResult& result : report.results)
-    if (by_costs(result)) {
+    if (is_by_costs(result)) {
       results.push_back(&result);
       schedules.push_back(result.schedule);
     }

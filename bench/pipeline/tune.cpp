@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "bench/pipeline/evaluate.hpp"
+#include "bench/pipeline/explain.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/json_reader.hpp"
 #include "models/price/calibration.hpp"
@@ -25,19 +26,20 @@ using planners::ParallelLayout;
 
 constexpr std::array<std::string_view, 6> sizes{"pp", "mp", "dp", "ep", "esp", "edp"};
 
-// The size of groups that a setting fixes: "parallelism.pp=8".
-std::optional<std::pair<std::string, int>> fixed_size(const std::string& set) {
-  for (const std::string_view name : sizes) {
-    const std::string key = fmt::format("parallelism.{}=", name);
-    if (!set.starts_with(key)) continue;
-    int value = 0;
-    const char *first = set.data() + key.size(), *last = set.data() + set.size();
-    const auto [end, error] = std::from_chars(first, last, value);
-    if (error != std::errc() || end != last || value < 1)
-      throw InputError(fmt::format("--set {}: expected a whole number of at least 1", set));
-    return std::pair{std::string(name), value};
-  }
-  return std::nullopt;
+// The number that a setting gives to a key: 8 of "parallelism.pp=8". Nothing where it is of another key.
+std::optional<int> number_of(const std::string& set, const std::string& key) {
+  if (!set.starts_with(key + "=")) return std::nullopt;
+  int value = 0;
+  const char *first = set.data() + key.size() + 1, *last = set.data() + set.size();
+  const auto [end, error] = std::from_chars(first, last, value);
+  if (error != std::errc() || end != last || value < 1)
+    throw InputError(fmt::format("--set {}: expected a whole number of at least 1", set));
+  return value;
+}
+
+// The batches of the workload by our names for them.
+std::array<std::pair<const char*, int*>, 2> batches(TuneQuestion& asked) {
+  return {{{"global_batch", &asked.global_batch}, {"micro_batch", &asked.micro_batch}}};
 }
 
 constexpr auto chosen_batch = "tune chooses it; give the samples of a step by --global-batch";
@@ -46,16 +48,19 @@ constexpr auto chosen_groups =
     "sequence_parallel, cp";
 
 // The groups of the experiment file: their sizes are fixed, and all else about them is set again.
-void take_groups_of_file(const std::string& file, std::map<std::string, int>& fixed, std::vector<std::string>& set) {
+void take_sizes_of_file(const std::string& file, TuneQuestion& asked, std::vector<std::string>& set) {
   if (file.empty()) return;
   const JsonFile json = JsonFile::read(file);
-  if (const auto workload = JsonReader(json).find("workload"); workload && workload->has("batch"))
-    workload->fail("batch", chosen_batch);
+  if (const auto workload = JsonReader(json).find("workload")) {
+    for (const char* key : {"batch", "global_batch"})
+      if (workload->has(key)) workload->fail(key, chosen_batch);
+    if (workload->has("micro_batch")) workload->fail("micro_batch", "tune chooses it, or takes it by --micro-batch");
+  }
   const auto groups = JsonReader(json).find("parallelism");
   if (!groups) return;
   for (const auto& [key, value] : groups->value().items())
     if (std::ranges::count(sizes, key) > 0)
-      fixed[key] = groups->integer(key, 1);
+      asked.fixed[key] = groups->integer(key, 1);
     else if (key == "sequence_parallel" || key == "cp")
       set.push_back(fmt::format("parallelism.{}={}", key, value.dump()));
     else
@@ -63,12 +68,18 @@ void take_groups_of_file(const std::string& file, std::map<std::string, int>& fi
 }
 
 // The same of a setting. False: it is about something else.
-bool take_groups_of_setting(const std::string& setting, std::map<std::string, int>& fixed) {
+bool take_sizes_of_setting(const std::string& setting, TuneQuestion& asked) {
   if (setting.starts_with("workload.batch=")) throw InputError(fmt::format("--set {}: {}", setting, chosen_batch));
-  if (const auto size = fixed_size(setting)) {
-    fixed.insert_or_assign(size->first, size->second);
-    return true;
-  }
+  for (const auto& [name, batch] : batches(asked))
+    if (const auto samples = number_of(setting, fmt::format("workload.{}", name))) {
+      *batch = *samples;
+      return true;
+    }
+  for (const std::string_view name : sizes)
+    if (const auto size = number_of(setting, fmt::format("parallelism.{}", name))) {
+      asked.fixed.insert_or_assign(std::string(name), *size);
+      return true;
+    }
   if (setting.starts_with("parallelism") && !setting.starts_with("parallelism.sequence_parallel=") &&
       !setting.starts_with("parallelism.cp="))
     throw InputError(fmt::format("--set {}: {}", setting, chosen_groups));
@@ -84,17 +95,17 @@ class Tuner {
  public:
   Tuner(const TuneQuestion& asked, const TuneOptions& options, const std::function<void(const std::string&)>& say)
       : question_(asked.question),
+        global_batch_(asked.global_batch),
         options_(options),
         say_(say),
         limit_((1 - options.memory_margin / 100) * asked.question.experiment.cluster.device.memory),
-        search_(
-            {asked.question.experiment, request_of(asked.fixed, options), limit_, fixed_knobs(asked.question), say}) {}
+        search_({asked.question.experiment, request_of(asked), limit_, fixed_knobs(asked.question), say}) {}
 
   Tuning run() {
     const auto start = std::chrono::steady_clock::now();
     Tuning tuning;
     tuning.experiment = question_.experiment;
-    tuning.global_batch = options_.global_batch;
+    tuning.global_batch = global_batch_;
     tuning.limit = limit_;
     tuning.notes = question_.notes;
     std::vector<LaidOutPlan> best = search_.best(all_systems(), static_cast<std::size_t>(options_.count));
@@ -104,16 +115,22 @@ class Tuner {
     for (const LaidOutPlan& plan : best) tuning.best.push_back(described(plan, "dovetail"));
     set_front(tuning);
     set_ranges(tuning, best);
+    if (!best.empty() && is_explained(options_)) {
+      if (say_) say_("why it is the best");
+      tuning.explanation = explain(question_.experiment, limit_, best);
+    }
     set_ties(tuning.best);
+    if (tuning.explanation && tuning.explanation->next) tuning.explanation->next->tied = tuning.best[1].tied;
     set_proof(tuning, start);
     return tuning;
   }
 
  private:
-  static planners::LayoutRequest request_of(const std::map<std::string, int>& fixed, const TuneOptions& options) {
-    planners::LayoutRequest request{options.global_batch, of(fixed, "pp"),  of(fixed, "mp"),  of(fixed, "dp"),
-                                    of(fixed, "ep"),      of(fixed, "esp"), of(fixed, "edp"), {}};
-    if (options.micro_batch > 0) request.micro_batch = options.micro_batch;
+  static planners::LayoutRequest request_of(const TuneQuestion& asked) {
+    const auto& fixed = asked.fixed;
+    planners::LayoutRequest request{asked.global_batch, of(fixed, "pp"),  of(fixed, "mp"),  of(fixed, "dp"),
+                                    of(fixed, "ep"),    of(fixed, "esp"), of(fixed, "edp"), {}};
+    if (asked.micro_batch > 0) request.micro_batch = asked.micro_batch;
     return request;
   }
 
@@ -122,7 +139,7 @@ class Tuner {
     const planners::LayoutSearchReport r = search_.report();
     if (r.layouts == 0)
       throw InputError(fmt::format("no layout divides {} GPUs, {} samples and the model as asked; expected other sizes",
-                                   question_.experiment.cluster.gpus(), options_.global_batch));
+                                   question_.experiment.cluster.gpus(), global_batch_));
     if (r.estimated == 0)
       throw InputError(fmt::format("the settings can be built on none of {} layouts{}", r.layouts,
                                    r.refusal.empty() ? "" : ": " + r.refusal));
@@ -234,6 +251,7 @@ class Tuner {
   }
 
   const Question& question_;
+  const int global_batch_;
   const TuneOptions& options_;
   const std::function<void(const std::string&)>& say_;
   const Bytes limit_;
@@ -247,9 +265,12 @@ TuneQuestion load_tune_question(const TuneOptions& options) {
   Options left = static_cast<const Options&>(options);
   // Groups and batch that suit every question; the search takes others.
   left.request.set = {R"(parallelism={"mp": 1, "esp": 1})", "workload.batch=1"};
-  take_groups_of_file(options.request.file, asked.fixed, left.request.set);
+  take_sizes_of_file(options.request.file, asked, left.request.set);
   for (const std::string& setting : options.request.set)
-    if (!take_groups_of_setting(setting, asked.fixed)) left.request.set.push_back(setting);
+    if (!take_sizes_of_setting(setting, asked)) left.request.set.push_back(setting);
+  if (options.global_batch > 0) asked.global_batch = options.global_batch;
+  if (options.micro_batch > 0) asked.micro_batch = options.micro_batch;
+  if (asked.global_batch == 0) throw InputError("--global-batch is missing: how many samples a step trains");
   if (options.sequence > 0) left.request.set.push_back(fmt::format("workload.sequence={}", options.sequence));
   asked.question = load_question(left);
   const Experiment& e = asked.question.experiment;

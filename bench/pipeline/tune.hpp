@@ -15,10 +15,12 @@ struct TuneOptions : Options {
 };
 
 // The question with groups and batch left open. `fixed`: the sizes that the user has set by --set parallelism.x=y or
-// in the experiment file. Throws InputError where something in it contradicts that.
+// in the experiment file. Batches are those of the options, or else of --set workload.global_batch and micro_batch.
+// Throws InputError where something in it contradicts that, or where the global batch is missing.
 struct TuneQuestion {
   Question question;
   std::map<std::string, int> fixed;
+  int global_batch = 0, micro_batch = 0;  // micro_batch 0: open
 };
 TuneQuestion load_tune_question(const TuneOptions& options);
 

@@ -66,9 +66,9 @@ ExperimentParts load_parts(const ExperimentRequest& request, FilesRead& files);
 Experiment load_experiment(const ExperimentRequest& request, const ExperimentParts& parts, FilesRead& files,
                            std::vector<std::string>& notes);
 
-// A function that sets the knobs of the experiment file's "plan", then those of --set plan.x=y. When called it throws
-// InputError for a wrong value.
-std::function<void(Plan&)> plan_settings(const ExperimentRequest& request);
-void apply_to_plan(const ExperimentRequest& request, Plan& plan);  // the same, once
+// A function that sets the knobs of the experiment file's "plan", then those of --set plan.x=y, and the micro-batches
+// that workload.micro_batch stands for. When called it throws InputError for a wrong value.
+std::function<void(Plan&)> plan_settings(const ExperimentRequest& request, const Experiment& experiment);
+void apply_to_plan(const ExperimentRequest& request, const Experiment& experiment, Plan& plan);  // the same, once
 
 }  // namespace dovetail

@@ -184,6 +184,26 @@ void fill_gpus(Experiment& e, std::vector<std::string>& notes) {
       p.pp == 1 ? "" : fmt::format(" and each of the {} stages {} samples or more", p.pp, filling_samples)));
 }
 
+// The samples of a model-parallel group, of those of all groups.
+int samples_of_group(const JsonReader& workload, int groups) {
+  const int samples = workload.integer("global_batch", 1);
+  if (workload.has("batch"))
+    workload.fail("global_batch", "given beside batch, which is its share of a model-parallel group");
+  if (samples % groups != 0)
+    workload.fail("global_batch", fmt::format("{} samples do not divide over dp {}", samples, groups));
+  return samples / groups;
+}
+
+// Of a batch, by the samples of each.
+int micro_batches(const JsonReader& workload, int batch, const JsonReader& plan) {
+  const int samples = workload.integer("micro_batch", 1);
+  if (plan.has("micro_batches")) workload.fail("micro_batch", "given beside plan.micro_batches, which follows from it");
+  if (batch % samples != 0)
+    workload.fail("micro_batch",
+                  fmt::format("{} do not divide the {} samples of a model-parallel group", samples, batch));
+  return batch / samples;
+}
+
 // The rules that hold between the parts, with the place of the value that breaks one where there is such a place.
 void require_fit(Experiment& e, const JsonFile& json) {
   try {
@@ -264,6 +284,8 @@ Experiment load_experiment(const ExperimentRequest& request, const ExperimentFil
   Experiment e{parts.cluster, parts.model, parts.calibration, {}, {}};
   e.workload = read_workload(object_at(file.reader(), "workload"), file, e, parts.defaults, files, notes);
   e.parallelism = read_parallelism(object_at(file.reader(), "parallelism"), e, notes);
+  const JsonReader workload = object_at(file.reader(), "workload");
+  if (workload.has("global_batch")) e.workload.batch = samples_of_group(workload, e.parallelism.dp);
   fill_gpus(e, notes);
   if (const auto events = file.reader().find("events")) e.events = read_events(*events);
   e.overlap = file.reader().enumeration_or("overlap", overlap_names, e.overlap);
@@ -292,15 +314,18 @@ Experiment load_experiment(const ExperimentRequest& request, const ExperimentPar
   return load_experiment(request, ExperimentFile(request, files), parts, files, notes);
 }
 
-std::function<void(Plan&)> plan_settings(const ExperimentRequest& request) {
+std::function<void(Plan&)> plan_settings(const ExperimentRequest& request, const Experiment& experiment) {
   FilesRead seen;
-  return [file = std::make_shared<const ExperimentFile>(request, seen)](Plan& plan) {
-    read_plan(object_at(file->reader(), "plan"), plan);
+  return [file = std::make_shared<const ExperimentFile>(request, seen), batch = experiment.workload.batch](Plan& plan) {
+    const JsonReader settings = object_at(file->reader(), "plan");
+    read_plan(settings, plan);
+    const JsonReader workload = object_at(file->reader(), "workload");
+    if (workload.has("micro_batch")) plan.micro_batches = micro_batches(workload, batch, settings);
   };
 }
 
-void apply_to_plan(const ExperimentRequest& request, Plan& plan) {
-  plan_settings(request)(plan);
+void apply_to_plan(const ExperimentRequest& request, const Experiment& experiment, Plan& plan) {
+  plan_settings(request, experiment)(plan);
 }
 
 }  // namespace dovetail

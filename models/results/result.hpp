@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/plan/plan.hpp"
+#include "models/results/explanation.hpp"
 #include "models/results/figures.hpp"
 #include "models/results/step_range.hpp"
 #include "models/results/throughput.hpp"
@@ -113,6 +114,7 @@ struct Report {
   std::vector<RefusedSystem> refused = {};
   std::vector<std::string> notes;  // what a reader must know: assumed constants, layers cut to the testbed's default
   RoutingFigures routing = {};     // by add_figures
+  std::optional<Explanation> explanation = {};  // of the best result, where it was asked for
 };
 
 }  // namespace dovetail

@@ -51,7 +51,8 @@ struct Tuning {
   std::vector<TunedPlan> best;       // one for each layout, the fastest first; empty: none fits
   std::vector<TunedSystem> systems;  // the fastest first
   std::vector<RefusedSystem> refused;
-  std::vector<TunedPlan> front;  // of all these, those that no other beats in both time and memory
+  std::vector<TunedPlan> front;            // of all these, those that no other beats in both time and memory
+  std::optional<Explanation> explanation;  // of the best one, where it was asked for
   TuningProof proof;
   std::vector<std::string> notes;
   RunProvenance provenance;

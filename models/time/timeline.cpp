@@ -13,13 +13,13 @@ StreamKind stream_kind(const Schedule& s, const Op& op) {
   return s.streams[op.stream].kind;
 }
 
-// Times on the ranks of a class: communication runs and no computation does, or neither runs.
-struct Idle {
-  Seconds exposed, waiting;
+// Times on the ranks of a class: computation runs, communication beside it or without it, or neither runs.
+struct Shares {
+  Seconds computation, hidden, exposed, waiting;
 };
 
 // A sweep over starts and ends.
-Idle idle_of(const Schedule& s, const Timeline& timeline, int rank_class, Seconds makespan) {
+Shares shares_of(const Schedule& s, const Timeline& timeline, int rank_class, Seconds makespan) {
   struct Change {
     double at;
     int compute, communication;
@@ -36,15 +36,19 @@ Idle idle_of(const Schedule& s, const Timeline& timeline, int rank_class, Second
   }
   std::ranges::sort(changes, {}, &Change::at);
   changes.push_back({makespan.value(), 0, 0});
-  double exposed = 0, waiting = 0, last = 0;
+  Shares shares;
+  double last = 0;
   int compute = 0, communication = 0;
   for (const Change& change : changes) {
-    if (compute == 0) (communication > 0 ? exposed : waiting) += change.at - last;
+    const Seconds span(change.at - last);
+    if (compute > 0) shares.computation += span;
+    if (communication > 0) (compute > 0 ? shares.hidden : shares.exposed) += span;
+    if (compute == 0 && communication == 0) shares.waiting += span;
     compute += change.compute;
     communication += change.communication;
     last = change.at;
   }
-  return {Seconds(exposed), Seconds(waiting)};
+  return shares;
 }
 
 }  // namespace
@@ -64,9 +68,12 @@ Metrics metrics(const Schedule& s, const Timeline& timeline) {
   double ranks = 0;
   for (const RankClass& c : s.classes) ranks += c.ranks;
   for (int c = 0; c < static_cast<int>(s.classes.size()); ++c) {
-    const Idle idle = idle_of(s, timeline, c, m.makespan);
-    m.exposed_communication = std::max(m.exposed_communication, idle.exposed);
-    m.waiting += idle.waiting * (s.classes[static_cast<std::size_t>(c)].ranks / ranks);
+    const Shares shares = shares_of(s, timeline, c, m.makespan);
+    const double part = s.classes[static_cast<std::size_t>(c)].ranks / ranks;
+    m.exposed_communication = std::max(m.exposed_communication, shares.exposed);
+    m.waiting += shares.waiting * part;
+    m.computation += shares.computation * part;
+    m.hidden += shares.hidden * part;
   }
   return m;
 }

@@ -36,6 +36,8 @@ struct Metrics {
   Seconds backward;               // the rest: backward, gradient synchronisation, optimizer
   Seconds exposed_communication;  // communication active and no compute, on the rank class where that is longest
   Seconds waiting;                // neither computation nor communication runs: the mean over all ranks
+  Seconds computation;            // computation runs: the mean over all ranks
+  Seconds hidden;                 // of that, with communication beside it
   Seconds launch_bound;           // by launch_bound(), where launches take time
   std::vector<StreamUse> streams;
 };

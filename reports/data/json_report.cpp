@@ -6,6 +6,7 @@
 #include "models/base/names.hpp"
 #include "models/files/experiment_json.hpp"
 #include "models/files/plan_json.hpp"
+#include "reports/data/explanation_json.hpp"
 #include "reports/data/json_values.hpp"
 #include "reports/sections/section.hpp"
 #include "reports/text/link_use.hpp"
@@ -181,6 +182,7 @@ Json to_json(const Report& report) {
                {"routing", routing_json(report.routing)},
                {"notes", report.notes},
                {"results", std::move(results)}};
+  if (report.explanation) json["explanation"] = explanation_json(*report.explanation);
   for (const RefusedSystem& refused : report.refused)
     json["refused"].push_back({{"system", refused.system}, {"reason", refused.reason}});
   return json;

@@ -7,6 +7,7 @@
 #include "models/base/names.hpp"
 #include "models/files/experiment_json.hpp"
 #include "models/files/plan_json.hpp"
+#include "reports/data/explanation_json.hpp"
 #include "reports/data/json_values.hpp"
 #include "reports/text/csv.hpp"
 #include "reports/text/tuning_table.hpp"
@@ -92,6 +93,7 @@ Json to_json(const Tuning& tuning) {
           {"provenance", provenance_json(tuning.provenance)},
           {"inputs", inputs_json(tuning)},
           {"notes", tuning.notes},
+          {"explanation", tuning.explanation ? explanation_json(*tuning.explanation) : Json(nullptr)},
           {"best", std::move(best)},
           {"systems", std::move(systems)},
           {"refused", std::move(refused)},

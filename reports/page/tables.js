@@ -321,6 +321,8 @@ writeStreams();
 writeInputs();
 writeCosts();
 writeProvenance();
+byId("explanation").append(...(report.explanation?.text ?? []).map((paragraph) => element("p", {}, paragraph)));
+byId("explanation-section").hidden = !report.explanation;
 byId("notes").append(...report.notes.map((note) => element("li", {}, note)));
 byId("notes-section").hidden = report.notes.length === 0;
 if (results.length === 0)

@@ -8,6 +8,7 @@
 #include "models/base/names.hpp"
 #include "models/results/ranking.hpp"
 #include "reports/sections/section.hpp"
+#include "reports/text/explanation_text.hpp"
 #include "reports/text/format.hpp"
 #include "reports/text/summary.hpp"
 #include "reports/text/text_table.hpp"
@@ -223,6 +224,13 @@ void write_fronts(std::ostream& out, const Report& report, const std::vector<Sum
   }
 }
 
+void write_explanation(std::ostream& out, const Report& report, bool colour) {
+  if (!report.explanation) return;
+  out << '\n' << inked("explanation", Ink::Bold, colour) << '\n';
+  for (const std::string& paragraph : explanation_text(*report.explanation))
+    out << wrapped("  " + printable(paragraph), page_width, 2) << '\n';
+}
+
 void write_notes(std::ostream& out, const Report& report, bool colour) {
   if (report.notes.empty()) return;
   out << '\n' << inked("notes", Ink::Bold, colour) << '\n';
@@ -236,6 +244,7 @@ void write_table(std::ostream& out, const Report& report, bool colour) {
   write_header(out, report, colour);
   write_results(out, report, rows, colour);
   write_runs(out, report, rows, colour);
+  write_explanation(out, report, colour);
   write_sections(out, report, colour);
   write_reasons(out, rows, colour);
   write_fronts(out, report, rows, colour);

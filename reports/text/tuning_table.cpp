@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "models/base/names.hpp"
+#include "reports/text/explanation_text.hpp"
 #include "reports/text/format.hpp"
 #include "reports/text/text_table.hpp"
 
@@ -141,6 +142,11 @@ void write_tuning(std::ostream& out, const Tuning& tuning, bool colour) {
       printable(e.model.name), printable(e.cluster.name), e.cluster.nodes, e.cluster.gpus_per_node, tuning.global_batch,
       e.workload.sequence, bytes(tuning.limit), bytes(e.cluster.device.memory));
   write_best(out, tuning, colour);
+  if (tuning.explanation) {
+    out << "\nexplanation\n";
+    for (const std::string& paragraph : explanation_text(*tuning.explanation))
+      out << wrapped("  " + paragraph, width, 2) << '\n';
+  }
   write_systems(out, tuning, colour);
   write_front(out, tuning, colour);
   write_costs(out, tuning);

@@ -137,7 +137,9 @@ TEST_CASE("tune: nothing fits where the memory is too small") {
 }
 
 TEST_CASE("tune: the result file keeps its schema, and the table fits a terminal") {
-  const Tuning tuning = answer_of(two_nodes());
+  TuneOptions options = two_nodes();
+  options.explain = true;
+  const Tuning tuning = answer_of(options);
   std::ostringstream json, table, csv;
   reports::write_json(json, tuning);
   CHECK_NOTHROW(validate(JsonFile::parse(json.str(), "result"), load_schema("tuning")));

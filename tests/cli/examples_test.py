@@ -6,7 +6,7 @@ import tempfile
 import examples
 from program import SOURCE, Checks, Program, program_argument
 
-COMMANDS = ["tune", "compare", "plan", "simulate", "run", "reproduce", "calibrate", "import", "doctor"]
+COMMANDS = ["tune", "compare", "plan", "simulate", "explain", "run", "reproduce", "calibrate", "import", "doctor"]
 
 MARKDOWN = """
     dovetail not-in-a-block

@@ -5,6 +5,7 @@
 #include "models/base/errors.hpp"
 #include "models/files/load.hpp"
 #include "models/price/calibration.hpp"
+#include "tests/support/experiments.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 using namespace dovetail;
@@ -306,7 +307,7 @@ TEST_CASE("A bad option is refused by its name") {
              Catch::Contains(" ranks, but the cluster has 32 GPUs"));  // 2^64, which no integer holds
   request = with_set({"plan.zero=x"});
   Plan plan;
-  CHECK(refusal([&] { apply_to_plan(request, plan); }) ==
+  CHECK(refusal([&] { apply_to_plan(request, test::testbed_b(), plan); }) ==
         "--set plan.zero=x: expected a whole number, got the string \"x\"");
 }
 

@@ -199,7 +199,7 @@ TEST_CASE("An experiment file has comments, paths beside it and parts written ou
     plan.host_sync = true;
     plan.backward_degree = 3;
     request.set = {"plan.forward_degree=4", "plan.gradient_slices=[{\"window\": \"tail\", \"elements\": 5}]"};
-    apply_to_plan(request, plan);
+    apply_to_plan(request, load(request).experiment, plan);
     CHECK(plan.scope == Scope::Moe);
     CHECK(plan.forward_degree == 4);
     CHECK(plan.backward_degree == 3);

@@ -1,0 +1,17 @@
+// The names that Megatron-LM has for sizes of groups and batches, and ours.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dovetail::bench {
+
+// A setting in our names: "tp=8" and "parallelism.tp=8" are "parallelism.mp=8", and "vpp=2" is virtual stages with the
+// order that goes with them. Any other setting is itself.
+std::vector<std::string> without_megatron_names(const std::string& setting);
+
+// The setting that does what one of Megatron-LM's options does: "tp=N" for "--tensor-model-parallel-size" and "--tp".
+// Empty: it has no such option.
+std::string megatron_setting(std::string_view option);
+
+}  // namespace dovetail::bench

@@ -1,0 +1,215 @@
+#include "bench/pipeline/explain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "bench/cli/outputs.hpp"
+#include "bench/pipeline/evaluate.hpp"
+#include "bench/pipeline/step_ranges.hpp"
+#include "models/base/errors.hpp"
+#include "models/files/plan_json.hpp"
+#include "models/price/price.hpp"
+#include "models/price/speed_events.hpp"
+#include "models/question/capacity.hpp"
+#include "models/results/ranking.hpp"
+#include "models/time/analytic_backend.hpp"
+#include "planners/step_prediction.hpp"
+
+namespace dovetail::bench {
+namespace {
+
+using planners::LaidOutPlan;
+using planners::StepPrediction;
+
+// A plan on an experiment with its groups, and the way to find out how long others take.
+struct Explained {
+  const Experiment& experiment;
+  const Plan& plan;
+  std::function<ExplainedStep(const Experiment&, const Plan&)> step_of;
+  std::function<std::optional<Seconds>(StepPart)> without;  // none: the part takes no time anyway
+};
+
+void add_parts(const Explained& explained, Explanation& explanation) {
+  constexpr double least_gain = 5e-4;  // of the step
+  const Seconds step = explanation.best.metrics.makespan;
+  for (const auto& [name, part] : step_part_names) {
+    const std::optional<Seconds> without = explained.without(part);
+    if (without && *without < step * (1 - least_gain)) explanation.without.push_back({part, *without});
+  }
+  std::ranges::stable_sort(explanation.without, {}, &WithoutPart::step);
+}
+
+// The plan with the rows of its experts in so many chunks.
+Plan in_chunks(Plan plan, int chunks) {
+  plan.forward_degree = plan.backward_degree = chunks;
+  plan.backward_degrees.clear();
+  plan.split = Split::Capacity;
+  if (chunks > 1 && plan.scope == Scope::Layer) plan.scope = Scope::Moe;
+  return plan;
+}
+
+// Nothing where the choice cannot be built.
+void add_alternative(const Explained& explained, OtherChoice choice, const Experiment& experiment, const Plan& plan,
+                     Explanation& explanation) try {
+  explanation.alternatives.push_back({choice, explained.step_of(experiment, plan)});
+} catch (const InputError&) {
+}
+
+void add_alternatives(const Explained& explained, Explanation& explanation) {
+  const Plan& plan = explained.plan;
+  const bool cut = plan.forward_degree > 1 || plan.backward_degree > 1 || !plan.backward_degrees.empty() ||
+                   plan.split == Split::Peers;
+  const Experiment& e = explained.experiment;
+  if (!e.model.dense())
+    add_alternative(explained, cut ? OtherChoice::Uncut : OtherChoice::Cut, e, in_chunks(plan, cut ? 1 : 2),
+                    explanation);
+  if (!plan.recompute.empty() || plan.restore != Restore::Keep) {
+    Plan kept = plan;
+    kept.recompute = {};
+    kept.restore = Restore::Keep;
+    add_alternative(explained, OtherChoice::KeepRows, e, kept, explanation);
+  }
+  if (e.parallelism.pp > 1) {
+    Plan more = plan;
+    more.micro_batches *= 2;
+    add_alternative(explained, OtherChoice::MoreMicroBatches,
+                    planners::with_fewer(e, plan.micro_batches, more.micro_batches), more, explanation);
+  }
+}
+
+void explain_plan(const Explained& explained, Explanation& explanation) {
+  explanation.stages = explained.experiment.parallelism.pp;
+  explanation.degree = std::max(explained.plan.forward_degree, explained.plan.backward_degree);
+  add_parts(explained, explanation);
+  add_alternatives(explained, explanation);
+}
+
+// "pp 8 in place of 4", knob by knob; `of_best` is the best plan's.
+std::vector<std::string> changes(const Plan& other, const Plan& of_best) {
+  std::vector<std::string> list;
+  for (const Knob& knob : knobs()) {
+    const nlohmann::ordered_json there = value_json(knob, other), here = value_json(knob, of_best);
+    if (there == here) continue;
+    const auto text = [](const nlohmann::ordered_json& v) { return v.is_string() ? v.get<std::string>() : v.dump(); };
+    constexpr std::size_t longest = 40;
+    const bool brief = text(there).size() <= longest && text(here).size() <= longest;
+    list.push_back(brief ? fmt::format("{} {} in place of {}", knob.name, text(there), text(here))
+                         : fmt::format("other {}", knob.name));
+  }
+  return list;
+}
+
+std::vector<std::string> changes(const planners::ParallelLayout& other, const planners::ParallelLayout& of_best) {
+  std::vector<std::string> list;
+  const auto add = [&](const char* name, int there, int here) {
+    if (there != here) list.push_back(fmt::format("{} {} in place of {}", name, there, here));
+  };
+  const Parallelism &a = other.groups, &b = of_best.groups;
+  for (const auto& [name, there, here] :
+       {std::tuple{"pp", a.pp, b.pp}, {"mp", a.mp, b.mp}, {"ep", a.ep, b.ep}, {"esp", a.esp, b.esp}})
+    add(name, there, here);
+  add("micro-batch", other.micro_batch, of_best.micro_batch);
+  return list;
+}
+
+// "plan on pp 4, mp 8, ep 64, esp 1, micro-batch 2"
+std::string plan_on(const planners::ParallelLayout& layout) {
+  const Parallelism& p = layout.groups;
+  return fmt::format("plan on pp {}, mp {}, ep {}, esp {}, micro-batch {}", p.pp, p.mp, p.ep, p.esp,
+                     layout.micro_batch);
+}
+
+ExplainedStep step_of(const SystemResult& result) {
+  return {result.metrics, result.memory.peak};
+}
+
+// The fastest other result whose plan or groups are not those of the best one.
+const SystemResult* next_best(const Report& report, const SystemResult& best) {
+  const SystemResult* next = nullptr;
+  for (const SystemResult& result : report.results) {
+    const bool same =
+        result.plan == best.plan && result.schedule->groups.repeats_tokens() == best.schedule->groups.repeats_tokens();
+    if (same || !result.feasible || result.timeline.kind != best.timeline.kind) continue;
+    if (next == nullptr || result.metrics.makespan < next->metrics.makespan) next = &result;
+  }
+  return next;
+}
+
+}  // namespace
+
+bool is_explained(const Options& options) {
+  return options.explain || format_of(options) == Format::Json || !options.html.empty();
+}
+
+void add_explanation(const Options& options, Report& report) {
+  if (is_explained(options)) report.explanation = explain(report);
+}
+
+std::optional<Explanation> explain(const Report& report) {
+  const SystemResult* best = fastest(report);
+  if (best == nullptr && !report.results.empty()) best = &report.results.front();
+  if (best == nullptr || best->schedule == nullptr || !is_by_costs(*best)) return std::nullopt;
+  Experiment experiment = report.experiment;
+  if (best->schedule->groups.repeats_tokens() != experiment.parallelism.repeats_tokens()) {
+    experiment.parallelism.sequence_parallel = best->schedule->groups.sequence_parallel;
+    resolve_capacity(experiment);
+  }
+  AnalyticBackend backend;
+  const auto step = [&](const Experiment& e, const Plan& plan) {
+    return step_of(evaluate(e, best->system, {plan, {}}, backend, Arenas::LeftOut));
+  };
+  PricedSchedule priced = price(best->schedule, experiment);
+  inject(experiment.events, priced);
+  const auto without = [&](StepPart part) -> std::optional<Seconds> {
+    PricedSchedule other = priced;
+    std::vector<double> scratch;
+    return make_free(part, other) ? std::optional(analytic_makespan(other, scratch)) : std::nullopt;
+  };
+  Explanation explanation;
+  explanation.name = best->system;
+  explanation.plans = static_cast<int>(report.results.size());
+  explanation.limit = experiment.cluster.device.memory;
+  if (best->backend != backend.name()) explanation.reported = best->metrics.makespan;
+  const Timeline timeline = backend.run(priced);
+  explanation.best = {metrics(*best->schedule, timeline), best->memory.peak};
+  explanation.best.metrics.launch_bound = best->metrics.launch_bound;
+  if (const SystemResult* next = next_best(report, *best); next != nullptr && best->feasible) {
+    explanation.next = {next->system, step_of(*next), changes(next->plan, best->plan)};
+    explanation.next->tied = !surely_slower(next->metrics.makespan, next->range, best->metrics.makespan, best->range);
+  }
+  explain_plan({experiment, best->plan, step, without}, explanation);
+  return explanation;
+}
+
+Explanation explain(const Experiment& question, Bytes limit, const std::vector<LaidOutPlan>& best) {
+  const LaidOutPlan& first = best.front();
+  const Experiment experiment = with_layout(question, first.layout);
+  const auto step = [](const Experiment& e, const Plan& plan) {
+    const StepPrediction predicted(e, plan);
+    return ExplainedStep{predicted.metrics(), predicted.peak()};
+  };
+  const auto without = [&](StepPart part) -> std::optional<Seconds> {
+    bool any = false;
+    const StepPrediction free(experiment, first.plan,
+                              [&](PricedSchedule& priced) { any = make_free(part, priced) || any; });
+    return any ? std::optional(free.time()) : std::nullopt;
+  };
+  Explanation explanation;
+  explanation.name = "The " + plan_on(first.layout);
+  explanation.plans = static_cast<int>(best.size());
+  explanation.limit = limit;
+  explanation.best = {first.metrics, first.peak};
+  if (best.size() > 1) {
+    const LaidOutPlan& second = best[1];
+    explanation.next = {
+        "the " + plan_on(second.layout), {second.metrics, second.peak}, changes(second.layout, first.layout)};
+    for (std::string& change : changes(second.plan, first.plan)) explanation.next->changes.push_back(std::move(change));
+  }
+  explain_plan({experiment, first.plan, step, without}, explanation);
+  return explanation;
+}
+
+}  // namespace dovetail::bench

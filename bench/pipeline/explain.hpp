@@ -1,0 +1,28 @@
+// From the best of several plans to the numbers that explain it (models/results/explanation.hpp).
+#pragma once
+#include <functional>
+#include <optional>
+
+#include "bench/cli/options.hpp"
+#include "models/results/explanation.hpp"
+#include "models/results/result.hpp"
+#include "planners/layouts/layout_search.hpp"
+
+namespace dovetail::bench {
+
+// Whether the options ask for one: with --explain, and in a saved result or page, of which dovetail explain and readers
+// expect it.
+bool is_explained(const Options& options);
+
+// Sets the explanation of a report where the options ask for it.
+void add_explanation(const Options& options, Report& report);
+
+// Of the fastest result that fits, or else of the first one; none: no result is modelled. Times are those of the
+// analytic backend.
+std::optional<Explanation> explain(const Report& report);
+
+// Of the first plan, which is the fastest. The second, where there is one, is the next best. `experiment`: the question
+// without a layout.
+Explanation explain(const Experiment& experiment, Bytes limit, const std::vector<planners::LaidOutPlan>& best);
+
+}  // namespace dovetail::bench

@@ -1,0 +1,57 @@
+// Why the best plan takes as long as it does, in numbers of the analytic model: where its time goes, what the step
+// would be without a part of it, what the next best plan does otherwise, and what other choices would bring.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/price/step_part.hpp"
+#include "models/time/timeline.hpp"
+
+namespace dovetail {
+
+// A plan's step, and what it holds.
+struct ExplainedStep {
+  Metrics metrics;
+  Bytes peak;                                                                                   // of the fullest rank
+  Seconds exposed() const { return metrics.makespan - metrics.computation - metrics.waiting; }  // mean over ranks
+};
+
+// The step if one of its parts took no time.
+struct WithoutPart {
+  StepPart part;
+  Seconds step;
+};
+
+// Another choice than the best plan's.
+enum class OtherChoice { Uncut, Cut, KeepRows, MoreMicroBatches };
+inline constexpr Names<OtherChoice, 4> other_choice_names{{{"uncut", OtherChoice::Uncut},
+                                                           {"cut", OtherChoice::Cut},
+                                                           {"keep_rows", OtherChoice::KeepRows},
+                                                           {"more_micro_batches", OtherChoice::MoreMicroBatches}}};
+struct Alternative {
+  OtherChoice choice;
+  ExplainedStep step;
+};
+
+// The next best plan that is not the same.
+struct NextBest {
+  std::string name;
+  ExplainedStep step;
+  std::vector<std::string> changes;  // of its layout and plan: "pp 8 in place of 4"
+  bool tied = false;                 // not known to be slower
+};
+
+struct Explanation {
+  std::string name;  // of the best plan
+  int plans = 1;     // that stood beside each other
+  int stages = 1, degree = 1;
+  ExplainedStep best;
+  std::optional<NextBest> next;
+  std::vector<WithoutPart> without;  // those that gain, the largest gain first
+  std::vector<Alternative> alternatives;
+  Bytes limit;                      // of device memory that may be used
+  std::optional<Seconds> reported;  // the step of the result, where another backend than the analytic one timed it
+};
+
+}  // namespace dovetail

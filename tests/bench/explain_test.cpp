@@ -1,0 +1,105 @@
+#include "bench/pipeline/explain.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "bench/pipeline/evaluate.hpp"
+#include "bench/pipeline/tune.hpp"
+#include "models/results/ranking.hpp"
+#include "models/time/analytic_backend.hpp"
+
+using namespace dovetail;
+using namespace dovetail::bench;
+
+namespace {
+
+Report compared(const std::vector<std::string>& systems, const std::vector<std::string>& set = {}) {
+  Options options;
+  options.request.cluster = "fsmoe-testbed-b";
+  options.request.model = "mixtral-8x7b";
+  options.request.set = set;
+  options.systems = systems;
+  const Question question = load_question(options);
+  AnalyticBackend backend;
+  Evaluation evaluation(question, backend);
+  Report report{"compare", question.experiment, {}, {}, {}, {}};
+  for (const Candidate& candidate : question.candidates)
+    report.results.push_back(evaluation.evaluate(candidate, evaluation.choose(candidate)));
+  return report;
+}
+
+const Alternative* alternative(const Explanation& explanation, OtherChoice choice) {
+  const auto found = std::ranges::find(explanation.alternatives, choice, &Alternative::choice);
+  return found == explanation.alternatives.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+TEST_CASE("explain: the figures are those of the results") {
+  const Report report = compared({"tutel", "fsmoe", "fastmoe"});
+  const Explanation explanation = *explain(report);
+  const SystemResult& best = *fastest(report);
+  CHECK(explanation.name == best.system);
+  CHECK(explanation.best.metrics.makespan.value() == Approx(best.metrics.makespan.value()));
+  REQUIRE(explanation.next);
+  CHECK(explanation.next->name == "tutel");
+  CHECK(explanation.next->step.metrics.makespan == report.results[0].metrics.makespan);
+  CHECK(!explanation.next->changes.empty());
+  for (const WithoutPart& part : explanation.without) CHECK(part.step < best.metrics.makespan);
+  CHECK(std::ranges::is_sorted(explanation.without, {}, &WithoutPart::step));
+  REQUIRE(alternative(explanation, OtherChoice::Uncut) != nullptr);
+  CHECK(alternative(explanation, OtherChoice::KeepRows) == nullptr);
+  CHECK(alternative(explanation, OtherChoice::MoreMicroBatches) == nullptr);
+}
+
+TEST_CASE("explain: other choices are those plans evaluated") {
+  const Report report = compared({"fsmoe"}, {"plan.recompute=moe", "plan.forward_degree=4", "plan.backward_degree=4"});
+  const Explanation explanation = *explain(report);
+  AnalyticBackend backend;
+  const auto step_of = [&](const Plan& plan) {
+    return evaluate(report.experiment, "", {plan, {}}, backend).metrics.makespan.value();
+  };
+  Plan kept = report.results.front().plan, uncut = kept;
+  kept.recompute = {};
+  uncut.forward_degree = uncut.backward_degree = 1;
+  uncut.backward_degrees.clear();
+  CHECK(alternative(explanation, OtherChoice::KeepRows)->step.metrics.makespan.value() == Approx(step_of(kept)));
+  CHECK(alternative(explanation, OtherChoice::Uncut)->step.metrics.makespan.value() == Approx(step_of(uncut)));
+}
+
+TEST_CASE("explain: measured results have none") {
+  Report report = compared({"tutel"});
+  report.results.front().timeline.kind = ResultKind::Measured;
+  CHECK(!explain(report));
+  report.results.clear();
+  CHECK(!explain(report));
+}
+
+TEST_CASE("explain: shares of computation, exposed communication and waiting fill the step") {
+  for (const SystemResult& result : compared({"fastmoe", "fsmoe", "mpipemoe"}).results) {
+    const Metrics& m = result.metrics;
+    CHECK((m.computation + m.exposed_communication + m.waiting).value() == Approx(m.makespan.value()));  // one class
+    CHECK(m.hidden <= m.computation);
+  }
+}
+
+TEST_CASE("explain: of tune's best, the next best is another layout") {
+  TuneOptions options;
+  options.request.cluster = "dgx-h100";
+  options.request.nodes = 2;
+  options.request.model = "qwen3-30b-a3b";
+  options.request.set = {"workload.layers=4", "parallelism.pp=2"};
+  options.global_batch = 64;
+  options.sequence = 2048;
+  options.draws = 0;
+  options.explain = true;
+  options.systems = {"tutel"};
+  const Tuning tuning = tune(load_tune_question(options), options, {});
+  REQUIRE(tuning.explanation);
+  CHECK(tuning.explanation->best.metrics.makespan == tuning.best[0].step);
+  CHECK(tuning.explanation->next->step.metrics.makespan == tuning.best[1].step);
+  CHECK(tuning.explanation->next->tied == tuning.best[1].tied);
+  CHECK(alternative(*tuning.explanation, OtherChoice::MoreMicroBatches) != nullptr);
+  options.explain = false;
+  CHECK(!tune(load_tune_question(options), options, {}).explanation);
+}

@@ -1,0 +1,66 @@
+#include "bench/cli/megatron_names.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "bench/pipeline/evaluate.hpp"
+#include "models/base/errors.hpp"
+#include "models/time/analytic_backend.hpp"
+
+using namespace dovetail;
+using namespace dovetail::bench;
+
+namespace {
+
+Question asked(const std::vector<std::string>& settings) {
+  Options options;
+  options.request.cluster = "dgx-h100";
+  options.request.model = "mixtral-8x7b";
+  options.systems = {"megatron_lm"};
+  for (const std::string& setting : settings)
+    for (const std::string& ours : without_megatron_names(setting)) options.request.set.push_back(ours);
+  return load_question(options);
+}
+
+std::string refusal_of(const std::vector<std::string>& settings) {
+  try {
+    const Question question = asked(settings);
+    AnalyticBackend backend;
+    Evaluation(question, backend).choose(question.candidates.front());
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("Megatron-LM's names mean our settings") {
+  using Settings = std::vector<std::string>;
+  CHECK(without_megatron_names("tp=8") == Settings{"parallelism.mp=8"});
+  CHECK(without_megatron_names("parallelism.etp=2") == Settings{"parallelism.esp=2"});
+  CHECK(without_megatron_names("vpp=4") == Settings{"plan.virtual_stages=4", "plan.pipeline_schedule=interleaved"});
+  CHECK(without_megatron_names("vpp=1") == Settings{"plan.virtual_stages=1"});
+  for (const char* ours : {"parallelism.mp=8", "workload.batch=4", "parallelism.mbs=2", "tp", "model.tp=2"})
+    CHECK(without_megatron_names(ours) == Settings{ours});
+  CHECK(megatron_setting("--expert-model-parallel-size") == "ep=N");
+  CHECK(megatron_setting("--tp") == "tp=N");
+  CHECK(megatron_setting("--nodes").empty());
+}
+
+TEST_CASE("Megatron-LM's batches become samples of a group and micro-batches") {
+  // 8 nodes x 8 GPUs in pp 4 x mp 2 x dp 8: 256 / 8 = 32 samples for a group, in 32 / 2 = 16 micro-batches.
+  const Question question = asked({"pp=4", "tp=2", "ep=8", "etp=1", "gbs=256", "mbs=2"});
+  CHECK(question.experiment.parallelism.dp == question.experiment.cluster.gpus() / 8);
+  CHECK(question.experiment.workload.batch == 256 / question.experiment.parallelism.dp);
+  AnalyticBackend backend;
+  const planners::PlanChoice choice = Evaluation(question, backend).choose(question.candidates.front());
+  CHECK(choice.plan.micro_batches == question.experiment.workload.batch / 2);
+}
+
+TEST_CASE("Megatron-LM's batches that contradict something are refused") {
+  CHECK(refusal_of({"tp=1", "etp=1", "gbs=7"}).find("7 samples do not divide over dp") != std::string::npos);
+  CHECK(refusal_of({"gbs=64", "workload.batch=2"}).find("given beside batch") != std::string::npos);
+  CHECK(refusal_of({"workload.batch=4", "mbs=3"}).find("3 do not divide the 4 samples") != std::string::npos);
+  CHECK(refusal_of({"workload.batch=4", "mbs=2", "plan.micro_batches=2"}).find("given beside plan.micro_batches") !=
+        std::string::npos);
+}

@@ -1,0 +1,90 @@
+#include "reports/text/explanation_text.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "models/base/json/json_schema.hpp"
+#include "models/files/schema_file.hpp"
+#include "reports/data/explanation_json.hpp"
+
+using namespace dovetail;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr double gibibyte = 1024. * 1024 * 1024;
+
+ExplainedStep step(double ms, double computation, double hidden, double waiting, double peak) {
+  Metrics m;
+  m.makespan = Seconds(ms * 1e-3);
+  m.computation = Seconds(computation * 1e-3);
+  m.hidden = Seconds(hidden * 1e-3);
+  m.waiting = Seconds(waiting * 1e-3);
+  return {m, Bytes(peak * gibibyte)};
+}
+
+// 100 ms: 60 of computation, 10 of waiting, so 30 of exposed communication beside 20 that are hidden.
+Explanation example() {
+  Explanation x;
+  x.name = "fsmoe";
+  x.plans = 2;
+  x.degree = 4;
+  x.best = step(100, 60, 20, 10, 8);
+  x.limit = Bytes(11 * gibibyte);
+  x.next = NextBest{"tutel", step(110, 58, 10, 10, 8), {"order alternate in place of dispatch_first"}, false};
+  x.without = {{StepPart::RowExchanges, Seconds(.075)}, {StepPart::Experts, Seconds(.09)}};
+  x.alternatives = {{OtherChoice::Uncut, step(120, 55, 0, 10, 8)}};
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("an explanation says why, what limits, and what overlap brings") {
+  // tutel exposes 110 - 58 - 10 = 42 ms, so 12 more; in one piece 120 - 55 - 10 = 55 ms, so 25 more.
+  CHECK(reports::explanation_text(example()) ==
+        std::vector<std::string>{
+            "fsmoe takes 100 ms a step. The next best, tutel, takes 10 % more. On average over its ranks, it computes "
+            "2.00 ms less and waits for communication 12.0 ms more. It has order alternate in place of dispatch_first.",
+            "A rank computes for 60 % of the step, waits for communication for 30 %, and idles for 10 %.",
+            "The largest limit is the exchanges of rows between tokens and experts: if they took no time, the step "
+            "would take 75.0 ms, 25 % less. It would take, without products of experts 10 % less.",
+            "Overlap: 40 % of the time of communication lies beside computation. With the rows of experts in one "
+            "piece instead of up to 4, the step would take 20 % more. A rank then computes 5.00 ms less and waits for "
+            "communication 25.0 ms more.",
+            "Memory: the fullest rank holds 8.00 GiB of 11.0 GiB."});
+}
+
+TEST_CASE("an explanation says when memory, the pipeline or the host limit") {
+  Explanation x = example();
+  x.next.reset();
+  x.stages = 4;
+  x.best.metrics.launch_bound = Seconds(.02);
+  x.alternatives = {{OtherChoice::KeepRows, step(90, 50, 20, 10, 12)},
+                    {OtherChoice::MoreMicroBatches, step(190, 120, 40, 10, 8)}};
+  const std::vector<std::string> text = reports::explanation_text(x);
+  CHECK(text.front() == "fsmoe takes 100 ms a step.");
+  CHECK_THAT(text[4], Contains("would take 10 % less and need 12.0 GiB, so memory is a limit."));
+  CHECK_THAT(text[5], Contains("each would take 5.0 % less time, because"));  // 190 / 2 of 100
+  CHECK_THAT(text[6], Contains("for 20 % of its time"));
+}
+
+TEST_CASE("an explanation of a step that nothing limits alone, or that does not fit, says so") {
+  Explanation x = example();
+  x.without.clear();
+  x.alternatives.clear();
+  x.best.peak = Bytes(12 * gibibyte);
+  const std::vector<std::string> text = reports::explanation_text(x);
+  CHECK_THAT(text[2], Contains("No part of the step limits it alone"));
+  CHECK_THAT(text[4], Contains("1.00 GiB more than there are"));
+}
+
+TEST_CASE("a saved explanation follows its schema") {
+  nlohmann::json schema = load_schema("explanation");
+  schema["$ref"] = "#/definitions/explanation";
+  const nlohmann::ordered_json json = reports::explanation_json(example());
+  CHECK_NOTHROW(validate(JsonFile::parse(json.dump(), "explanation"), schema));
+  nlohmann::ordered_json broken = json;
+  broken["best"].erase("step_s");
+  CHECK_THROWS(validate(JsonFile::parse(broken.dump(), "explanation"), schema));
+  CHECK(json["step_without_s"]["row_exchanges"] == .075);
+}
