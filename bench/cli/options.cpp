@@ -99,6 +99,15 @@ void add_explain_option(CLI::App& app, Options& options) {
       options.explain);
 }
 
+void add_export_option(CLI::App& app, Options& options) {
+  add_choice(app,
+             {"--export", "megatron|deepspeed|tutel|json",
+              "print the best plan as arguments of this framework, with their versions and what it cannot do; with -q "
+              "these alone",
+              results},
+             reports::framework_names, options.framework);
+}
+
 void add_result_options(CLI::App& app, Options& options, const std::string& page) {
   add_choice(app,
              {"--format", "table|json|csv",

@@ -7,6 +7,7 @@
 
 #include "bench/cli/terminal.hpp"
 #include "models/files/load.hpp"
+#include "reports/flags/framework_flags.hpp"
 
 namespace dovetail::bench {
 
@@ -19,8 +20,9 @@ struct Options {
   int seed = 0;
   int draws = 200;  // of unsure costs; 0: results say nothing of how sure they are
   std::optional<Format> format;
-  bool explain = false;             // the best result in words
-  std::string output, html, trace;  // files; empty: none; "-": standard output
+  bool explain = false;                         // the best result in words
+  std::optional<reports::Framework> framework;  // whose arguments for the best plan are printed
+  std::string output, html, trace;              // files; empty: none; "-": standard output
   bool quiet = false, verbose = false;
   Colour colour = Colour::Auto;
   double timeout = 0;  // seconds; 0: none
@@ -36,6 +38,7 @@ void add_system_options(CLI::App& app, Options& options, Systems systems);
 void add_backend_option(CLI::App& app, Options& options);
 void add_draws_option(CLI::App& app, Options& options);
 void add_explain_option(CLI::App& app, Options& options);
+void add_export_option(CLI::App& app, Options& options);
 void add_output_options(CLI::App& app, Options& options);                           // those and --trace
 void add_result_options(CLI::App& app, Options& options, const std::string& page);  // --format -o --html
 void add_general_options(CLI::App& app, Options& options);                          // -q -v --color --timeout

@@ -16,6 +16,7 @@
 #include "bench/pipeline/backends.hpp"
 #include "bench/pipeline/evaluators.hpp"
 #include "bench/pipeline/explain.hpp"
+#include "bench/pipeline/export_flags.hpp"
 #include "bench/pipeline/host_scale.hpp"
 #include "bench/pipeline/knob_text.hpp"
 #include "bench/pipeline/notes.hpp"
@@ -126,9 +127,12 @@ Exit refuse(const Report& report, const Question& question) {
 }
 
 void write_plan(std::ostream& out, const Report& report, const Options& options, bool colour) {
-  reports::write_table(out, report, colour);
   const SystemResult& best = report.results.front();
-  out << fmt::format("\nplan of {}\n", best.system) << plan_text(best.plan, options.verbose);
+  if (!only_flags(options)) {
+    reports::write_table(out, report, colour);
+    out << fmt::format("\nplan of {}\n", best.system) << plan_text(best.plan, options.verbose);
+  }
+  write_export(out, options, report);
 }
 
 Exit plan(const PlanOptions& options, const std::vector<std::string>& command_line) {
@@ -203,6 +207,7 @@ Action declare_plan(CLI::App& app) {
   add_number(app, {"--measure-time", "SECONDS", "longest time to measure one plan [1]", group}, options->measure_time,
              .01, 1e6);
   add_explain_option(app, *options);
+  add_export_option(app, *options);
   add_output_options(app, *options);
   add_text(app, {"--save-plan", "FILE", "write the chosen plan alone, for --plan of other commands", "Results"},
            options->save);

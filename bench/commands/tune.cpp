@@ -1,8 +1,7 @@
 // dovetail tune: the fastest layout and plan for a model, a cluster and a global batch.
-#include "bench/pipeline/tune.hpp"
-
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,14 +11,17 @@
 #include "bench/cli/interrupt.hpp"
 #include "bench/cli/option_values.hpp"
 #include "bench/cli/outputs.hpp"
+#include "bench/pipeline/export_flags.hpp"
 #include "bench/pipeline/plan_text.hpp"
 #include "bench/pipeline/provenance.hpp"
+#include "bench/pipeline/tune_curve.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/streams.hpp"
 #include "models/files/experiment_file.hpp"
 #include "models/files/experiment_json.hpp"
 #include "models/files/plan_json.hpp"
 #include "reports/data/tuning_report.hpp"
+#include "reports/page/tuning_page.hpp"
 #include "reports/text/format.hpp"
 #include "reports/text/tuning_table.hpp"
 
@@ -37,6 +39,10 @@ constexpr auto tune_examples = R"(Examples:
   The best one kept for other commands:
     dovetail tune --cluster dgx-h100 --nodes 2 --model qwen3-30b-a3b --global-batch 128 --save best.json
     dovetail simulate --experiment best.json --system megatron_lm
+
+  On three sizes of two clusters, with the energy of GPUs that take 1000 W with all that they need:
+    dovetail tune --cluster dgx-h100,hgx-h200 --gpus 8..32 --model qwen3-30b-a3b --global-batch 128 --gpu-watts 1000 \
+      --html sizes.html
 
 A layout says how many ranks share what: pp pipeline stages, each of mp x dp ranks, whose experts lie on ep x esp x edp
 ranks. Every layout that divides the GPUs, the batch and the model takes part, with every micro-batch, virtual stages,
@@ -84,13 +90,52 @@ void say_what_is_not_saved(const std::string& save, const Options& options) {
 }
 
 void write_table(std::ostream& out, const Tuning& tuning, const Options& options, bool colour) {
-  reports::write_tuning(out, tuning, colour);
-  out << "\nthe best plan\n" << plan_text(tuning.best.front().plan, options.verbose);
+  if (!only_flags(options)) {
+    reports::write_tuning(out, tuning, colour);
+    out << "\nthe best plan\n" << plan_text(tuning.best.front().plan, options.verbose);
+  }
+  write_export(out, options, tuning);
 }
 
-Exit tune(const TuneOptions& options, const std::string& save, const std::vector<std::string>& command_line) {
-  check_options(options);
-  stop_after(options.timeout);
+Exit tune_several(const TuneOptions& options, const std::vector<TuneOptions>& choices,
+                  const std::vector<std::string>& command_line) {
+  FilesRead files;
+  const Outputs outputs(options, files);
+  TuningCurve curve;
+  {
+    ProgressLine progress("tune", static_cast<int>(choices.size()), options.talk());
+    curve = tune_curve(
+        choices, files, [&](const std::string& part) { progress.begin(part); }, [&] { progress.done(); });
+  }
+  curve.provenance = provenance(command_line, files, options.seed);
+  Writers writers;
+  writers.table = [&](std::ostream& out, bool colour) { reports::write_tuning(out, curve, colour); };
+  writers.json = [&](std::ostream& out) { reports::write_json(out, curve); };
+  writers.csv = [&](std::ostream& out) { reports::write_csv(out, curve); };
+  writers.html = [&](std::ostream& out) { reports::write_html(out, curve); };
+  outputs.write(writers);
+  const bool any = std::ranges::any_of(curve.points, [](const TuningPoint& point) { return point.best.has_value(); });
+  return any ? Exit::Ok : Exit::NoPlan;
+}
+
+// Options that are about one best plan.
+void require_one(const TuneOptions& options, const std::string& save) {
+  for (const auto& [given, option] : {std::pair{!save.empty(), "--save"},
+                                      {options.explain, "--explain"},
+                                      {options.framework.has_value(), "--export"}})
+    if (given)
+      throw InputError(fmt::format("{} is about one best plan; expected one cluster and one count of GPUs", option));
+}
+
+Exit tune(const TuneOptions& asked, const std::string& save, const std::vector<std::string>& command_line) {
+  check_options(asked);
+  stop_after(asked.timeout);
+  const std::vector<TuneOptions> choices = hardware_choices(asked);
+  if (choices.size() > 1) {
+    require_one(asked, save);
+    return tune_several(asked, choices, command_line);
+  }
+  const TuneOptions& options = choices.front();
   const TuneQuestion question = load_tune_question(options);
   const Outputs outputs(options, question.question.files, {{{"--save", save}}, {}});
   Tuning tuning;
@@ -105,6 +150,7 @@ Exit tune(const TuneOptions& options, const std::string& save, const std::vector
   writers.table = [&](std::ostream& out, bool colour) { write_table(out, tuning, options, colour); };
   writers.json = [&](std::ostream& out) { reports::write_json(out, tuning); };
   writers.csv = [&](std::ostream& out) { reports::write_csv(out, tuning); };
+  writers.html = [&](std::ostream& out) { reports::write_html(out, tuning); };
   outputs.write(writers, {{save, [&](std::ostream& out) { out << experiment_of(tuning, options).dump(2) << '\n'; }}});
   say_what_is_not_saved(save, options);
   return Exit::Ok;
@@ -117,6 +163,17 @@ Action declare_tune(CLI::App& app) {
   const auto save = std::make_shared<std::string>();
   add_experiment_options(app, *options);
   constexpr auto group = "Training";
+  add_text(
+      app,
+      {"--gpus", "N..M|N,..",
+       "so many GPUs, in whole nodes, in place of --nodes; a range is doubled from N to M. With several counts, or "
+       "several names after --cluster, the best plan of each is shown",
+       group},
+      options->gpus);
+  add_number(
+      app,
+      {"--gpu-watts", "WATTS", "power of a GPU with its share of all else, for the energy of several sizes", group},
+      options->gpu_watts, 1, 1e6);
   add_integer(app, {"--global-batch", "SAMPLES", "samples that a step trains, over all GPUs", group},
               options->global_batch, 1, 1'000'000'000);
   add_integer(app, {"--sequence", "TOKENS", "tokens of a sample [those of the model's own training, or 4096]", group},
@@ -137,8 +194,8 @@ Action declare_tune(CLI::App& app) {
               {"--draws", "COUNT", "draws of all costs for the ranges of the best plans; 0: no ranges [50]", "Results"},
               options->draws, 0, 1'000'000);
   add_explain_option(app, *options);
-  add_text(app, {"-o,--output", "FILE", "write the result to this file; \"-\" is standard output", "Results"},
-           options->output);
+  add_export_option(app, *options);
+  add_result_options(app, *options, "write a page with the tables, and with curves over several sizes");
   add_text(app, {"--save", "FILE", "write the best one as a file for --experiment of other commands", "Results"},
            *save);
   add_general_options(app, *options);

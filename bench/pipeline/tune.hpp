@@ -12,6 +12,8 @@ struct TuneOptions : Options {
   int global_batch = 0, sequence = 0, micro_batch = 0;  // 0: not given
   double memory_margin = 10;                            // percent of device memory that is left free
   int count = 10;                                       // of the best that are shown
+  std::string gpus;                                     // counts of them, see tune_curve.hpp; empty: by nodes
+  double gpu_watts = 0;                                 // for energy; 0: not given
 };
 
 // The question with groups and batch left open. `fixed`: the sizes that the user has set by --set parallelism.x=y or

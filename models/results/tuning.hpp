@@ -58,4 +58,29 @@ struct Tuning {
   RunProvenance provenance;
 };
 
+// The best plan of one size of one cluster.
+struct TuningPoint {
+  std::string cluster;
+  int gpus = 1;
+  Bytes memory;  // of a device
+  std::optional<TunedPlan> best;
+  std::string refusal;  // why there is none
+};
+
+// One training on several clusters, or on several sizes of one.
+struct TuningCurve {
+  std::string model;
+  int global_batch = 1, sequence = 1;
+  double gpu_watts = 0;  // that a GPU takes with its share of all else, as the user states it; 0: not stated
+  std::vector<TuningPoint> points;
+  std::vector<std::string> notes;
+  RunProvenance provenance;
+};
+
+inline constexpr double trillion = 1e12;  // tokens
+
+// Hours of GPUs that training on so many tokens takes, and their energy.
+double gpu_hours(const TunedPlan& plan, double tokens);
+double megawatt_hours(const TunedPlan& plan, double tokens, double gpu_watts);
+
 }  // namespace dovetail

@@ -28,7 +28,7 @@ Json range_json(const StepRange& range) {
   return {{"low", number(range.low)}, {"high", number(range.high)}, {"draws", range.draws.size()}, {"costs", costs}};
 }
 
-Json plan_json(const TunedPlan& plan, const Tuning& tuning) {
+Json plan_json(const TunedPlan& plan, Bytes memory) {
   Json peaks = Json::array();
   for (const Bytes peak : plan.stage_peaks) peaks.push_back(number(peak));
   const Throughput& t = plan.throughput;
@@ -46,7 +46,7 @@ Json plan_json(const TunedPlan& plan, const Tuning& tuning) {
           {"launch_bound_s", number(plan.launch_bound)},
           {"peak_bytes", number(plan.peak())},
           {"stage_peak_bytes", peaks},
-          {"free_bytes", number(tuning.experiment.cluster.device.memory - plan.peak())},
+          {"free_bytes", number(memory - plan.peak())},
           {"tied", plan.tied},
           {"range", plan.range ? range_json(*plan.range) : Json(nullptr)}};
 }
@@ -67,12 +67,17 @@ Json proof_json(const TuningProof& p) {
           {"bound_s", number(p.bound)}, {"seconds", number(p.time)}};
 }
 
-void write_line(std::ostream& out, const std::string& role, const TunedPlan& plan) {
+constexpr const char* columns =
+    "pp,virtual_stages,mp,dp,ep,esp,edp,micro_batch,micro_batches,zero,step_s,tokens_per_second_of_gpu,mfu,peak_bytes,"
+    "exposed_share,waiting_share,tied";
+
+// `names` begin the line, with the comma after them.
+void write_line(std::ostream& out, const std::string& names, const TunedPlan& plan) {
   const Parallelism& p = plan.groups;
-  out << fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", role, csv_text(plan.system), p.pp,
-                     plan.plan.virtual_stages, p.mp, p.dp, p.ep, p.esp, p.edp, plan.micro_batch,
-                     plan.plan.micro_batches, plan.plan.zero, csv_number(plan.step.value()),
-                     csv_number(plan.throughput.of_gpu), csv_number(plan.throughput.mfu),
+  out << names
+      << fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", p.pp, plan.plan.virtual_stages, p.mp, p.dp,
+                     p.ep, p.esp, p.edp, plan.micro_batch, plan.plan.micro_batches, plan.plan.zero,
+                     csv_number(plan.step.value()), csv_number(plan.throughput.of_gpu), csv_number(plan.throughput.mfu),
                      csv_number(plan.peak().value()), csv_number(plan.throughput.exposed),
                      csv_number(plan.throughput.waiting), plan.tied ? 1 : 0);
 }
@@ -80,11 +85,12 @@ void write_line(std::ostream& out, const std::string& role, const TunedPlan& pla
 }  // namespace
 
 Json to_json(const Tuning& tuning) {
+  const Bytes memory = tuning.experiment.cluster.device.memory;
   Json best = Json::array(), systems = Json::array(), front = Json::array(), refused = Json::array();
-  for (const TunedPlan& plan : tuning.best) best.push_back(plan_json(plan, tuning));
+  for (const TunedPlan& plan : tuning.best) best.push_back(plan_json(plan, memory));
   for (const TunedSystem& system : tuning.systems)
-    systems.push_back({{"own", plan_json(system.own, tuning)}, {"on_best_layout_s", number(system.on_winners)}});
-  for (const TunedPlan& plan : tuning.front) front.push_back(plan_json(plan, tuning));
+    systems.push_back({{"own", plan_json(system.own, memory)}, {"on_best_layout_s", number(system.on_winners)}});
+  for (const TunedPlan& plan : tuning.front) front.push_back(plan_json(plan, memory));
   for (const RefusedSystem& each : tuning.refused)
     refused.push_back({{"system", each.system}, {"reason", each.reason}});
   return {{"schema_version", tuning_schema_version},
@@ -105,12 +111,54 @@ void write_json(std::ostream& out, const Tuning& tuning) {
   out << to_json(tuning).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
 }
 
+Json to_json(const TuningCurve& curve) {
+  Json points = Json::array();
+  for (const TuningPoint& point : curve.points) {
+    Json json{{"cluster", point.cluster}, {"gpus", point.gpus}};
+    if (point.best) {
+      json["best"] = plan_json(*point.best, point.memory);
+      json["gpu_hours_of_trillion_tokens"] = number(gpu_hours(*point.best, trillion));
+      if (curve.gpu_watts > 0)
+        json["megawatt_hours_of_trillion_tokens"] = number(megawatt_hours(*point.best, trillion, curve.gpu_watts));
+    } else {
+      json["refusal"] = point.refusal;
+    }
+    points.push_back(std::move(json));
+  }
+  return {{"schema_version", tuning_schema_version},
+          {"kind", "tuning_curve"},
+          {"result_kind", "predicted"},
+          {"provenance", provenance_json(curve.provenance)},
+          {"sha256", curve.provenance.input_sha256},
+          {"model", curve.model},
+          {"global_batch", curve.global_batch},
+          {"sequence", curve.sequence},
+          {"gpu_watts", curve.gpu_watts > 0 ? number(curve.gpu_watts) : Json(nullptr)},
+          {"notes", curve.notes},
+          {"points", std::move(points)}};
+}
+
+void write_json(std::ostream& out, const TuningCurve& curve) {
+  out << to_json(curve).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
 void write_csv(std::ostream& out, const Tuning& tuning) {
-  out << "role,system,pp,virtual_stages,mp,dp,ep,esp,edp,micro_batch,micro_batches,zero,step_s,tokens_per_second_of_"
-         "gpu,"
-         "mfu,peak_bytes,exposed_share,waiting_share,tied\n";
-  for (const TunedPlan& plan : tuning.best) write_line(out, "best", plan);
-  for (const TunedSystem& system : tuning.systems) write_line(out, "system", system.own);
+  out << "role,system," << columns << '\n';
+  const auto write = [&](const char* role, const TunedPlan& plan) {
+    write_line(out, fmt::format("{},{},", role, csv_text(plan.system)), plan);
+  };
+  for (const TunedPlan& plan : tuning.best) write("best", plan);
+  for (const TunedSystem& system : tuning.systems) write("system", system.own);
+}
+
+void write_csv(std::ostream& out, const TuningCurve& curve) {
+  out << "cluster,gpus,gpu_hours_of_trillion_tokens," << columns << '\n';
+  for (const TuningPoint& point : curve.points)
+    if (point.best)
+      write_line(
+          out,
+          fmt::format("{},{},{},", csv_text(point.cluster), point.gpus, csv_number(gpu_hours(*point.best, trillion))),
+          *point.best);
 }
 
 }  // namespace dovetail::reports

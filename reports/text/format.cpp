@@ -64,6 +64,12 @@ std::string fixed(std::optional<double> value, int decimals) {
   return value && std::isfinite(*value) ? fmt::format("{:.{}f}", *value, decimals) : "-";
 }
 
+std::string significant(double value) {
+  const int digits = value > 0 ? static_cast<int>(std::floor(std::log10(value))) + 1 : 1;
+  const double unit = std::pow(10, digits - 3);
+  return fixed(std::round(value / unit) * unit, std::max(0, 3 - digits));
+}
+
 std::string percent(double share) {
   return fmt::format("{:.2f}", 100 * share);
 }

@@ -27,6 +27,9 @@ int decimals_for(const std::vector<double>& values);
 // "-" for what is missing or not finite.
 std::string fixed(std::optional<double> value, int decimals);
 
+// Three digits of a figure that is not known better: 22505 is "22500".
+std::string significant(double value);
+
 std::string percent(double share);  // 0.0123: "1.23"
 
 // "12.3 us", "4.56 ms", "1.23 s": three digits and a fitting unit.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <ostream>
+#include <utility>
 
 #include "models/base/names.hpp"
 #include "reports/text/explanation_text.hpp"
@@ -60,60 +61,106 @@ int decimals_of(const Tuning& tuning) {
   return decimals_for(steps);
 }
 
-void write_best(std::ostream& out, const Tuning& tuning, bool colour) {
+std::string range_text(const TunedPlan& plan) {
+  if (!plan.range) return "-";
+  return fmt::format("{}-{}", fixed(1e3 * plan.step.value() * plan.range->low, 0),
+                     fixed(1e3 * plan.step.value() * plan.range->high, 0));
+}
+
+TuningTable best_table(const Tuning& tuning) {
   const bool ranges = tuning.best.front().range.has_value();
   std::vector<std::string> headings = joined(joined({"rank"}, layout_headings), figure_headings);
   if (ranges) headings.emplace_back("90 % range\nms");
-  TextTable table(headings);
+  TuningTable table{"the best plans, one for each layout", headings, {}};
   const int decimals = decimals_of(tuning);
   for (std::size_t i = 0; i < tuning.best.size(); ++i) {
     const TunedPlan& plan = tuning.best[i];
     std::vector<std::string> cells{fmt::format("{}{}", i + 1, plan.tied && i > 0 ? " tied" : "")};
     cells = joined(joined(cells, layout_cells(plan)), figure_cells(plan, tuning, decimals));
-    if (ranges)
-      cells.push_back(fmt::format("{}-{}", fixed(1e3 * plan.step.value() * plan.range->low, 0),
-                                  fixed(1e3 * plan.step.value() * plan.range->high, 0)));
-    table.add(cells, i == 0 ? Ink::Bold : Ink::Plain);
+    if (ranges) cells.push_back(range_text(plan));
+    table.rows.push_back(std::move(cells));
   }
-  out << "the best plans, one for each layout\n" << table.text(colour);
+  return table;
 }
 
-void write_systems(std::ostream& out, const Tuning& tuning, bool colour) {
-  if (tuning.systems.empty() && tuning.refused.empty()) return;
-  TextTable table(joined(joined({"system"}, layout_headings),
-                         {"step\nms", "x of\nbest", "memory\nGiB", "recom-\nputed", "on best\nlayout"}));
+TuningTable systems_table(const Tuning& tuning) {
+  TuningTable table{"each system with its own best layout, and on the best one",
+                    joined(joined({"system"}, layout_headings),
+                           {"step\nms", "x of\nbest", "memory\nGiB", "recom-\nputed", "on best\nlayout"}),
+                    {}};
   const int decimals = decimals_of(tuning);
   for (const TunedSystem& system : tuning.systems) {
     const TunedPlan& own = system.own;
-    table.add(joined(
+    table.rows.push_back(joined(
         joined({printable(own.system, 20)}, layout_cells(own)),
         {fixed(1e3 * own.step.value(), decimals), fixed(own.step / tuning.best.front().step, 3), gigabytes(own.peak()),
          recomputed(own.plan), system.on_winners ? fixed(1e3 * system.on_winners->value(), decimals) : "-"}));
   }
-  out << "\neach system with its own best layout, and on the best one\n" << table.text(colour);
   for (const RefusedSystem& refused : tuning.refused)
-    out << wrapped(fmt::format("{}: {}", printable(refused.system), printable(refused.reason)), width, 2) << '\n';
+    table.remarks.push_back(fmt::format("{}: {}", printable(refused.system), printable(refused.reason)));
+  return table;
 }
 
-void write_front(std::ostream& out, const Tuning& tuning, bool colour) {
-  if (tuning.front.size() < 2) return;
-  TextTable table(joined(joined({"plan of"}, layout_headings), {"step\nms", "memory\nGiB"}));
+TuningTable front_table(const Tuning& tuning) {
+  TuningTable table{"no other plan of these is both faster and smaller",
+                    joined(joined({"plan of"}, layout_headings), {"step\nms", "memory\nGiB"}),
+                    {}};
+  if (tuning.front.size() < 2) return table;
   const int decimals = decimals_of(tuning);
   for (const TunedPlan& plan : tuning.front)
-    table.add(joined(joined({printable(plan.system, 20)}, layout_cells(plan)),
-                     {fixed(1e3 * plan.step.value(), decimals), gigabytes(plan.peak())}));
-  out << "\nno other plan of these is both faster and smaller\n" << table.text(colour);
+    table.rows.push_back(joined(joined({printable(plan.system, 20)}, layout_cells(plan)),
+                                {fixed(1e3 * plan.step.value(), decimals), gigabytes(plan.peak())}));
+  return table;
 }
 
-void write_costs(std::ostream& out, const Tuning& tuning) {
-  if (!tuning.best.front().range || tuning.best.front().range->costs.empty()) return;
-  out << "\nthe costs that matter most for the best step\n";
+TuningTable costs_table(const Tuning& tuning) {
+  TuningTable table{"the costs that matter most for the best step",
+                    {"cost", "known\nfrom", "within\nx", "step if\nlow, %", "high, %"},
+                    {}};
+  if (!tuning.best.front().range) return table;
   for (const CostInfluence& cost : tuning.best.front().range->costs)
-    out << wrapped(fmt::format("  {} ({}, within {:.2g} x): {:+.0f} % to {:+.0f} %", cost.cost,
-                               name_in(origin_names, cost.origin), cost.within, 100 * (cost.fast - 1),
-                               100 * (cost.slow - 1)),
-                   width, 4)
-        << '\n';
+    table.rows.push_back({printable(cost.cost, 60), std::string(name_in(origin_names, cost.origin)),
+                          fmt::format("{:.3g}", cost.within), fmt::format("{:+.1f}", 100 * (cost.fast - 1)),
+                          fmt::format("{:+.1f}", 100 * (cost.slow - 1))});
+  return table;
+}
+
+TuningTable curve_table(const TuningCurve& curve) {
+  std::vector<std::string> headings =
+      joined(joined({"cluster", "GPUs"}, layout_headings),
+             {"step\nms", "90 % range\nms", "M tok-\nens/s", "tokens/s\na GPU", "MFU\n%", "GPU-hours\nper 1e12"});
+  if (curve.gpu_watts > 0) headings.emplace_back("MWh\nper 1e12");
+  TuningTable table{"the best plan of each cluster", headings, {}};
+  for (const TuningPoint& point : curve.points) {
+    if (!point.best) {
+      table.remarks.push_back(fmt::format("{}, {} GPUs: {}", point.cluster, point.gpus, printable(point.refusal)));
+      continue;
+    }
+    const TunedPlan& plan = *point.best;
+    const Throughput& t = plan.throughput;
+    std::vector<std::string> cells =
+        joined(joined({printable(point.cluster, 20), std::to_string(point.gpus)}, layout_cells(plan)),
+               {significant(1e3 * plan.step.value()), range_text(plan), significant(t.tokens_per_second / 1e6),
+                significant(t.of_gpu), t.mfu ? fixed(100 * *t.mfu, 1) : "-", significant(gpu_hours(plan, trillion))});
+    if (curve.gpu_watts > 0) cells.push_back(significant(megawatt_hours(plan, trillion, curve.gpu_watts)));
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+void write(std::ostream& out, const TuningTable& content, bool colour) {
+  out << content.title << '\n';
+  TextTable table(content.headings);
+  for (const std::vector<std::string>& row : content.rows)
+    table.add(row, &row == &content.rows.front() && content.best_first ? Ink::Bold : Ink::Plain);
+  out << table.text(colour);
+  for (const std::string& remark : content.remarks) out << wrapped(remark, width, 2) << '\n';
+}
+
+void write_notes(std::ostream& out, const std::vector<std::string>& notes) {
+  if (notes.empty()) return;
+  out << "\nnotes\n";
+  for (const std::string& note : notes) out << wrapped("  - " + printable(note), width, 4) << '\n';
 }
 
 }  // namespace
@@ -135,25 +182,55 @@ std::string proof_line(const Tuning& tuning) {
                     p.slower, duration(p.bound), 100 * (1 - p.bound / best));
 }
 
-void write_tuning(std::ostream& out, const Tuning& tuning, bool colour) {
+std::vector<TuningTable> tuning_tables(const Tuning& tuning) {
+  std::vector<TuningTable> tables{best_table(tuning), systems_table(tuning), front_table(tuning), costs_table(tuning)};
+  tables.front().best_first = true;
+  std::erase_if(tables, [](const TuningTable& table) { return table.rows.empty() && table.remarks.empty(); });
+  return tables;
+}
+
+std::vector<TuningTable> tuning_tables(const TuningCurve& curve) {
+  return {curve_table(curve)};
+}
+
+std::vector<std::string> question_lines(const Tuning& tuning) {
   const Experiment& e = tuning.experiment;
-  out << fmt::format(
-      "{} on {}, {} nodes x {} GPUs\n{} samples of {} tokens a step; {} of {} of device memory may be used\n\n",
-      printable(e.model.name), printable(e.cluster.name), e.cluster.nodes, e.cluster.gpus_per_node, tuning.global_batch,
-      e.workload.sequence, bytes(tuning.limit), bytes(e.cluster.device.memory));
-  write_best(out, tuning, colour);
-  if (tuning.explanation) {
-    out << "\nexplanation\n";
-    for (const std::string& paragraph : explanation_text(*tuning.explanation))
-      out << wrapped("  " + paragraph, width, 2) << '\n';
+  return {fmt::format("{} on {}, {} nodes x {} GPUs", printable(e.model.name), printable(e.cluster.name),
+                      e.cluster.nodes, e.cluster.gpus_per_node),
+          fmt::format("{} samples of {} tokens a step; {} of {} of device memory may be used", tuning.global_batch,
+                      e.workload.sequence, bytes(tuning.limit), bytes(e.cluster.device.memory))};
+}
+
+std::vector<std::string> question_lines(const TuningCurve& curve) {
+  std::vector<std::string> lines{
+      fmt::format("{}: {} samples of {} tokens a step", printable(curve.model), curve.global_batch, curve.sequence)};
+  if (curve.gpu_watts > 0) lines.push_back(fmt::format("{:g} W for each GPU, as given", curve.gpu_watts));
+  return lines;
+}
+
+void write_tuning(std::ostream& out, const Tuning& tuning, bool colour) {
+  for (const std::string& line : question_lines(tuning)) out << line << '\n';
+  bool first = true;
+  for (const TuningTable& table : tuning_tables(tuning)) {
+    out << '\n';
+    write(out, table, colour);
+    if (std::exchange(first, false) && tuning.explanation) {
+      out << "\nexplanation\n";
+      for (const std::string& paragraph : explanation_text(*tuning.explanation))
+        out << wrapped("  " + paragraph, width, 2) << '\n';
+    }
   }
-  write_systems(out, tuning, colour);
-  write_front(out, tuning, colour);
-  write_costs(out, tuning);
   out << "\nhow it was found\n" << wrapped("  " + proof_line(tuning), width, 4) << '\n';
-  if (tuning.notes.empty()) return;
-  out << "\nnotes\n";
-  for (const std::string& note : tuning.notes) out << wrapped("  - " + printable(note), width, 4) << '\n';
+  write_notes(out, tuning.notes);
+}
+
+void write_tuning(std::ostream& out, const TuningCurve& curve, bool colour) {
+  for (const std::string& line : question_lines(curve)) out << line << '\n';
+  for (const TuningTable& table : tuning_tables(curve)) {
+    out << '\n';
+    write(out, table, colour);
+  }
+  write_notes(out, curve.notes);
 }
 
 }  // namespace dovetail::reports

@@ -1,12 +1,31 @@
-// The answer of `tune` for a terminal, at most 120 columns wide.
+// The answers of `tune` as tables: for a terminal, at most 120 columns wide, and for a page.
 #pragma once
 #include <iosfwd>
+#include <string>
+#include <vector>
 
 #include "models/results/tuning.hpp"
 
 namespace dovetail::reports {
 
+struct TuningTable {
+  std::string title;
+  std::vector<std::string> headings;  // a second line is the unit: "step\nms"
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> remarks = {};  // lines below it
+  bool best_first = false;                // its first row is the answer
+};
+
+// At least one plan must have been found. Tables without rows and remarks are left out.
+std::vector<TuningTable> tuning_tables(const Tuning& tuning);
+std::vector<TuningTable> tuning_tables(const TuningCurve& curve);
+
+// What was asked.
+std::vector<std::string> question_lines(const Tuning& tuning);
+std::vector<std::string> question_lines(const TuningCurve& curve);
+
 void write_tuning(std::ostream& out, const Tuning& tuning, bool colour);
+void write_tuning(std::ostream& out, const TuningCurve& curve, bool colour);
 
 // "no plan of any layout ...; of 3080 layouts 2664 ...": how far the best may be from the optimum, and why.
 std::string proof_line(const Tuning& tuning);

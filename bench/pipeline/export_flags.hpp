@@ -1,0 +1,18 @@
+// The best plan of a result as arguments of the framework that the options name; nothing where they name none.
+#pragma once
+#include <iosfwd>
+
+#include "bench/cli/options.hpp"
+#include "models/results/tuning.hpp"
+
+namespace dovetail::bench {
+
+// Whether only these are to be printed.
+bool only_flags(const Options& options);
+
+void write_export(std::ostream& out, const Options& options, const Report& report);  // of the first result
+
+// Where the framework cannot do all of the best plan, also the best plan of its own system, if that was compared.
+void write_export(std::ostream& out, const Options& options, const Tuning& tuning);
+
+}  // namespace dovetail::bench
