@@ -40,9 +40,11 @@ constexpr auto tune_examples = R"(Examples:
     dovetail tune --cluster dgx-h100 --nodes 2 --model qwen3-30b-a3b --global-batch 128 --save best.json
     dovetail simulate --experiment best.json --system megatron_lm
 
-  On three sizes of two clusters, with the energy of GPUs that take 1000 W with all that they need:
-    dovetail tune --cluster dgx-h100,hgx-h200 --gpus 8..32 --model qwen3-30b-a3b --global-batch 128 --gpu-watts 1000 \
-      --html sizes.html
+  Two clusters side by side, with the energy of GPUs that take 1000 W with all that they need:
+    dovetail tune --cluster dgx-h100,hgx-h200 --gpus 8 --model olmoe-1b-7b --global-batch 64 --gpu-watts 1000
+
+  In words, and as arguments of Megatron-LM:
+    dovetail tune --cluster dgx-h100 --nodes 1 --model olmoe-1b-7b --global-batch 64 --explain --export megatron
 
 A layout says how many ranks share what: pp pipeline stages, each of mp x dp ranks, whose experts lie on ep x esp x edp
 ranks. Every layout that divides the GPUs, the batch and the model takes part, with every micro-batch, virtual stages,
