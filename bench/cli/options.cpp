@@ -144,6 +144,12 @@ void add_general_options(CLI::App& app, Options& options) {
 
 void check_options(const Options& options) {
   if (options.quiet && options.verbose) throw InputError("--quiet contradicts --verbose");
+  const bool table =
+      options.output != "-" && (!options.output.empty() || options.format.value_or(Format::Table) == Format::Table);
+  if (options.framework && !table)
+    throw InputError("--export prints below the table; expected a file after --output for other formats");
+  if (options.explain && !table && options.format == Format::Csv)
+    throw InputError("--explain has no place in csv; expected a file after --output for it, or another format");
 }
 
 }  // namespace dovetail::bench

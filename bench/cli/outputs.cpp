@@ -134,7 +134,8 @@ void Outputs::write(const Writers& writers, const std::vector<Output>& more) con
                                                           : format_ == Format::Csv
                                                               ? writers.csv
                                                               : table(to_stdout && use_colour(options_.colour))});
-  if (!to_stdout && free_stdout && !options_.quiet) outputs.push_back({"-", table(use_colour(options_.colour))});
+  const bool shown = !options_.quiet || options_.framework;  // with -q the framework's arguments alone
+  if (!to_stdout && free_stdout && shown) outputs.push_back({"-", table(use_colour(options_.colour))});
   write_all(outputs);
 }
 

@@ -288,6 +288,8 @@ void check_online(const OnlineOptions& online, const Options& options) {
                                    options.trace));
     return;
   }
+  if (options.explain || options.framework)
+    throw InputError("--explain and --export are about one best plan; leave out --online");
   if (steps == !options.trace.empty())
     throw InputError(steps ? "--trace contradicts --step and --report"
                            : "--online: expected --trace FILE, or --step and --report with --state FILE");

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <type_traits>
 #include <vector>
 
 #include "bench/cli/option_values.hpp"
@@ -12,33 +11,29 @@
 #include "models/base/errors.hpp"
 #include "models/time/analytic_backend.hpp"
 #if DOVETAIL_HAS_SIMGRID
-#include "sim/flow_backend.hpp"
-#include "sim/simgrid_backend.hpp"
+#include "bench/pipeline/simgrid_module.hpp"
 #endif
 
 namespace dovetail::bench {
 namespace {
 
-template <class Type>
-std::unique_ptr<Backend> make(const std::string& platform) {
-  if constexpr (std::is_constructible_v<Type, std::string>)
-    return std::make_unique<Type>(platform);
-  else
-    return std::make_unique<Type>();
-}
+using Make = std::unique_ptr<Backend> (*)(const std::string& platform);
 
+constexpr Make make_analytic = [](const std::string&) -> std::unique_ptr<Backend> {
+  return std::make_unique<AnalyticBackend>();
+};
 #if DOVETAIL_HAS_SIMGRID
-constexpr auto make_simgrid = make<sim::SimGridBackend>, make_flow = make<sim::FlowBackend>;
+constexpr Make make_simgrid = [](const std::string& platform) { return make_simgrid_backend("simgrid", platform); };
+constexpr Make make_flow = [](const std::string& platform) { return make_simgrid_backend("simgrid-flow", platform); };
 #else
-constexpr std::unique_ptr<Backend> (*make_simgrid)(const std::string&) = nullptr;
-constexpr auto make_flow = make_simgrid;
+constexpr Make make_simgrid = nullptr, make_flow = nullptr;
 #endif
 constexpr std::string_view get_simgrid = "apt-get install libsimgrid-dev libexpat1-dev and build again";
 
 constexpr std::array table{
     BackendEntry{.name = "analytic",
                  .description = "fair sharing, computed here",
-                 .make = make<AnalyticBackend>,
+                 .make = make_analytic,
                  .kind = ResultKind::Predicted,
                  .planners_model = true},
     BackendEntry{

@@ -95,7 +95,8 @@ std::vector<std::string> changes(const Plan& other, const Plan& of_best) {
     if (there == here) continue;
     const auto text = [](const nlohmann::ordered_json& v) { return v.is_string() ? v.get<std::string>() : v.dump(); };
     constexpr std::size_t longest = 40;
-    const bool brief = text(there).size() <= longest && text(here).size() <= longest;
+    const auto is_brief = [&](const nlohmann::ordered_json& v) { return !v.is_array() && text(v).size() <= longest; };
+    const bool brief = is_brief(there) && is_brief(here);
     list.push_back(brief ? fmt::format("{} {} in place of {}", knob.name, text(there), text(here))
                          : fmt::format("other {}", knob.name));
   }

@@ -106,6 +106,7 @@ class Tuner {
     Tuning tuning;
     tuning.experiment = question_.experiment;
     tuning.global_batch = global_batch_;
+    tuning.gpu_watts = options_.gpu_watts;
     tuning.limit = limit_;
     tuning.notes = question_.notes;
     std::vector<LaidOutPlan> best = search_.best(all_systems(), static_cast<std::size_t>(options_.count));

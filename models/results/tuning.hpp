@@ -47,6 +47,7 @@ struct TuningProof {
 struct Tuning {
   Experiment experiment;  // its groups and batch are of no meaning here
   int global_batch = 1;
+  double gpu_watts = 0;              // see TuningCurve
   Bytes limit;                       // of device memory that may be used
   std::vector<TunedPlan> best;       // one for each layout, the fastest first; empty: none fits
   std::vector<TunedSystem> systems;  // the fastest first

@@ -93,18 +93,22 @@ Json to_json(const Tuning& tuning) {
   for (const TunedPlan& plan : tuning.front) front.push_back(plan_json(plan, memory));
   for (const RefusedSystem& each : tuning.refused)
     refused.push_back({{"system", each.system}, {"reason", each.reason}});
-  return {{"schema_version", tuning_schema_version},
-          {"kind", "tuning"},
-          {"result_kind", "predicted"},
-          {"provenance", provenance_json(tuning.provenance)},
-          {"inputs", inputs_json(tuning)},
-          {"notes", tuning.notes},
-          {"explanation", tuning.explanation ? explanation_json(*tuning.explanation) : Json(nullptr)},
-          {"best", std::move(best)},
-          {"systems", std::move(systems)},
-          {"refused", std::move(refused)},
-          {"front", std::move(front)},
-          {"proof", proof_json(tuning.proof)}};
+  return {
+      {"schema_version", tuning_schema_version},
+      {"kind", "tuning"},
+      {"result_kind", "predicted"},
+      {"provenance", provenance_json(tuning.provenance)},
+      {"inputs", inputs_json(tuning)},
+      {"gpu_hours_of_trillion_tokens", number(gpu_hours(tuning.best.front(), trillion))},
+      {"megawatt_hours_of_trillion_tokens",
+       tuning.gpu_watts > 0 ? number(megawatt_hours(tuning.best.front(), trillion, tuning.gpu_watts)) : Json(nullptr)},
+      {"notes", tuning.notes},
+      {"explanation", tuning.explanation ? explanation_json(*tuning.explanation) : Json(nullptr)},
+      {"best", std::move(best)},
+      {"systems", std::move(systems)},
+      {"refused", std::move(refused)},
+      {"front", std::move(front)},
+      {"proof", proof_json(tuning.proof)}};
 }
 
 void write_json(std::ostream& out, const Tuning& tuning) {

@@ -80,6 +80,13 @@ TuningTable best_table(const Tuning& tuning) {
     if (ranges) cells.push_back(range_text(plan));
     table.rows.push_back(std::move(cells));
   }
+  const TunedPlan& best = tuning.best.front();
+  table.remarks.push_back(
+      fmt::format("with the best one, 1e12 tokens take {} GPU-hours", significant(gpu_hours(best, trillion))));
+  if (tuning.gpu_watts > 0)
+    table.remarks.back() +=
+        fmt::format(" and {} MWh, at {:g} W for each GPU",
+                    significant(megawatt_hours(best, trillion, tuning.gpu_watts)), tuning.gpu_watts);
   return table;
 }
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The scripts in bench/ that developers use. Usage: tools_test.py DOVETAIL"""
 import json
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -36,6 +38,30 @@ class SameResults(unittest.TestCase):
 
     def test_a_question_that_nobody_asks_is_named(self):
         self.assertEqual(self.ask(PROGRAM, "no such question").returncode, 2)
+
+
+class SimGridOnDemand(unittest.TestCase):
+    """SimGrid is opened by the commands that use it, from a shared object that lies beside the program."""
+
+    QUESTION = ["simulate", "--cluster", "fsmoe-testbed-b", "--model", "mixtral-8x7b", "--system", "tutel", "--draws", "0"]
+
+    def test_the_program_itself_needs_none_of_its_libraries(self):
+        loaded = subprocess.run([str(PROGRAM)], env={**os.environ, "LD_TRACE_LOADED_OBJECTS": "1"}, capture_output=True,
+                                text=True, check=True).stdout
+        self.assertIn("libstdc++", loaded)
+        self.assertNotIn("simgrid", loaded)
+
+    def test_without_the_shared_object_one_line_says_so_and_the_rest_works(self):
+        with tempfile.TemporaryDirectory() as folder:
+            alone = pathlib.Path(folder) / "bin" / "dovetail"
+            alone.parent.mkdir()
+            shutil.copy(PROGRAM, alone)
+            data = {**os.environ, "DOVETAIL_DATA": str(ROOT / "data")}
+            asked = [subprocess.run([str(alone), *self.QUESTION, "--backend", backend], env=data, capture_output=True,
+                                    text=True, check=False) for backend in ("simgrid", "analytic")]
+        self.assertEqual(asked[0].returncode, 4)
+        self.assertRegex(asked[0].stderr, r"^dovetail: --backend simgrid: (cannot be loaded: .*simgrid\.so|not in this build).*\n$")
+        self.assertEqual(asked[1].returncode, 0)
 
 
 class BuildTime(unittest.TestCase):

@@ -1,0 +1,15 @@
+// The backends of SimGrid, from a shared object that is opened when the first one is asked for. SimGrid brings forty
+// libraries, which take the dynamic loader longer than most commands take.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "models/time/backend.hpp"
+
+namespace dovetail::bench {
+
+// "simgrid" or "simgrid-flow". Throws DeviceError where the shared object is not beside the program, and whatever the
+// backend's constructor throws.
+std::unique_ptr<Backend> make_simgrid_backend(const std::string& name, const std::string& platform);
+
+}  // namespace dovetail::bench
