@@ -42,6 +42,8 @@ class Planner {
  public:
   virtual ~Planner() = default;
   virtual std::string_view name() const = 0;
+  // The knobs that it chooses beside degrees and pipeline, in words: "gradient slices"; empty: none.
+  virtual std::string_view chooses() const { return ""; }
   virtual PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const = 0;
 };
 

@@ -1,5 +1,8 @@
 #include "bench/pipeline/evaluate.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -46,6 +49,25 @@ void hold_to_request(const Settings& hold, planners::PlanChoice& choice) {
   choice.report.reason += ", then changed as the user set";
   choice.report.runner_up.reset();  // they were about the planner's own choice
   choice.report.regret.reset();
+}
+
+// "degrees 1, 2, 4 and 8 (alike in both passes), micro-batches and their order"
+std::string choices_text(const planners::Planner& planner, const PlannerChoice& choices,
+                         const std::vector<planners::Pipeline>& ways) {
+  std::vector<std::string> list;
+  if (choices.space == SearchSpace::Plans)
+    list.emplace_back("every knob");
+  else if (!planner.chooses().empty())
+    list.emplace_back(planner.chooses());
+  if (choices.space != SearchSpace::Plans && choices.degrees.size() > 1)
+    list.push_back(fmt::format("degrees {}{}", fmt::join(choices.degrees, " "),
+                               choices.tie_degrees ? " (alike in both passes)" : ""));
+  const int first = ways.front().micro_batches;
+  if (std::ranges::any_of(ways, [&](const planners::Pipeline& way) { return way.micro_batches != first; }))
+    list.emplace_back("micro-batches and their order");
+  else if (ways.size() > 1)
+    list.emplace_back("the order of micro-batches");
+  return fmt::format("{}", fmt::join(list, ", "));
 }
 
 }  // namespace
@@ -100,6 +122,10 @@ planners::PlanChoice Evaluation::plan(const Candidate& candidate, planners::Plan
   planners::PlanningTask held = task;
   held.hold = hold;
   const std::vector<planners::Pipeline> ways = pipelines(held);
+  const auto with_choices = [&](planners::PlanChoice choice) {
+    choice.report.choices = choices_text(planner, task.choices, ways);
+    return choice;
+  };
   if (task.choices.space == SearchSpace::Plans) {
     task.hold = hold;
     task.rivals = choices_of_others(candidate.system.name);
@@ -108,12 +134,12 @@ planners::PlanChoice Evaluation::plan(const Candidate& candidate, planners::Plan
     else if (ask_)
       task.trial = [this](const Plan& plan) { return planners::Outcome{ask_(plan), true}; };
     if (task.experiment.parallelism.pp > 1)
-      return planner.choose(task, ask ? ask : analytic_);  // the pipeline is part of its space
+      return with_choices(planner.choose(task, ask ? ask : analytic_));  // the pipeline is part of its space
   }
   // A fixed plan is compared with nothing, so that its predicted time would be of no use.
   const bool alone = task.choices.name == "fixed" && ways.size() == 1;
-  return choose_with_pipeline(planner, task, ways,
-                              alone ? planners::Evaluator([](const Plan&) { return Seconds(0); }) : ask);
+  return with_choices(choose_with_pipeline(planner, task, ways,
+                                           alone ? planners::Evaluator([](const Plan&) { return Seconds(0); }) : ask));
 }
 
 // Systems that cannot be built here choose nothing. Systems that are no candidates of the question choose by the

@@ -42,6 +42,7 @@ struct PlannerReport {
   std::optional<std::string> runner_up;  // "degree 2 / 8, 0.8 % slower"
   std::optional<Proof> proof;
   std::vector<FrontPoint> front;  // fastest first
+  std::string choices = {};       // what it could choose, in words; empty: nothing was left open
 };
 
 // Steps of Adam that were really executed, each on words of its own.

@@ -44,6 +44,7 @@ Seconds time_alone(const Experiment& e, const Plan& plan) {
 class AllToAllChoice final : public Planner {
  public:
   std::string_view name() const override { return "all_to_all_choice"; }
+  std::string_view chooses() const override { return "linear or two-dimensional all-to-alls"; }
 
   PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
     allowed_degrees(task);  // throws where the base plan itself cannot be built

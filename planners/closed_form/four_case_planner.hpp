@@ -21,6 +21,7 @@ class FourCasePlanner final : public Planner {
  public:
   explicit FourCasePlanner(const FourCaseMethod& method) : method_(method) {}
   std::string_view name() const override { return method_.name; }
+  std::string_view chooses() const override { return "gradient slices"; }
   PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override;
 
  private:

@@ -132,6 +132,7 @@ std::string describe_paper(const PlanningTask& task, const Plan& best, const std
 class Equation10 final : public Planner {
  public:
   std::string_view name() const override { return "equation_10"; }
+  std::string_view chooses() const override { return "what is kept, sent or computed again"; }
 
   PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
     PlanningTask keeping = task;
@@ -168,6 +169,7 @@ class Equation10 final : public Planner {
 class MemoryReuse final : public Planner {
  public:
   std::string_view name() const override { return "memory_reuse"; }
+  std::string_view chooses() const override { return "what is kept, sent or computed again"; }
 
   PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
     Contest contest(evaluate);

@@ -35,6 +35,7 @@ std::string describe_shadows(const Plan& plan) {
 class Shadowing final : public Planner {
  public:
   std::string_view name() const override { return "shadowing"; }
+  std::string_view chooses() const override { return "shadowed experts"; }
 
   PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
     PlanningTask unshadowed = task;

@@ -18,6 +18,9 @@ std::string describe_strategy(const Plan& plan) {
 class TutelAdaptive final : public Planner {
  public:
   std::string_view name() const override { return "tutel_adaptive"; }
+  std::string_view chooses() const override {
+    return "linear or two-dimensional all-to-alls and how ranks share an expert";
+  }
 
   PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
     allowed_degrees(task);  // throws where the base plan itself cannot be built

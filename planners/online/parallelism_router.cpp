@@ -17,6 +17,7 @@ namespace {
 class Router final : public Planner {
  public:
   std::string_view name() const override { return "parallelism_router"; }
+  std::string_view chooses() const override { return "how ranks share an expert"; }
 
   PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
     Contest contest(evaluate);

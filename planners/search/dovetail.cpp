@@ -87,6 +87,7 @@ void try_shadows(const PlanningTask& task, Contest& contest) try {
 class Dovetail final : public Planner {
  public:
   std::string_view name() const override { return "dovetail"; }
+  std::string_view chooses() const override { return "every knob"; }
 
   PlanChoice choose(const PlanningTask& asked, const Evaluator& evaluate) const override {
     const PlanningTask task = with_allowed_base(asked);

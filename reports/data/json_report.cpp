@@ -49,6 +49,7 @@ Json front_json(const std::vector<FrontPoint>& front) {
 Json planner_json(const PlannerReport& planner) {
   return {{"name", planner.name},
           {"reason", planner.reason},
+          {"choices", planner.choices},
           {"evaluations", planner.evaluations},
           {"seconds", number(planner.time)},
           {"regret", number(planner.regret)},

@@ -162,6 +162,7 @@ function writeWhy() {
     if (r.kind === "measured" || !r.planner.reason) continue;
     const p = r.planner;
     const more = [
+      p.choices && `may choose ${p.choices}`,
       p.runner_up && `runner-up: ${p.runner_up}`,
       known(p.regret) &&
           (p.regret < 1e-4 ? "the best of all plans" : `${percent(p.regret, 2)} slower than the best of all plans`),

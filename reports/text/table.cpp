@@ -201,6 +201,25 @@ void write_reasons(std::ostream& out, const std::vector<SummaryRow>& rows, bool 
   if (!text.empty()) out << '\n' << inked("why", Ink::Bold, colour) << '\n' << text;
 }
 
+// Systems that could choose the same stand in one line.
+void write_choices(std::ostream& out, const std::vector<SummaryRow>& rows, bool colour) {
+  std::vector<std::pair<std::string, std::string>> lines;  // choices and names
+  for (const SummaryRow& row : rows) {
+    const std::string& choices = row.result->planner.choices;
+    if (row.result->timeline.kind == ResultKind::Measured) continue;
+    const std::string text = choices.empty() ? "nothing" : choices;
+    const auto known = std::ranges::find(lines, text, &std::pair<std::string, std::string>::first);
+    if (known == lines.end())
+      lines.emplace_back(text, name_of(*row.result));
+    else
+      known->second += ", " + name_of(*row.result);
+  }
+  if (rows.size() < 2) return;
+  out << '\n' << inked("what each may choose", Ink::Bold, colour) << '\n';
+  for (const auto& [choices, names] : lines)
+    out << wrapped(printable(fmt::format("  {}: {}", names, choices)), page_width, 4) << '\n';
+}
+
 // "one, s4, double" is what sets a point of a front apart.
 std::string memory_knobs(const Plan& plan) {
   std::string text = fmt::format("degree {} / {}", plan.forward_degree, backward_degrees(plan));
@@ -246,6 +265,7 @@ void write_table(std::ostream& out, const Report& report, bool colour) {
   write_runs(out, report, rows, colour);
   write_explanation(out, report, colour);
   write_sections(out, report, colour);
+  write_choices(out, rows, colour);
   write_reasons(out, rows, colour);
   write_fronts(out, report, rows, colour);
   write_notes(out, report, colour);

@@ -180,3 +180,22 @@ TEST_CASE("events slow a step down, and its plan is chosen without them") {
   question.experiment.events.resize(1);
   CHECK(run().metrics.makespan / before.metrics.makespan == Approx(1).epsilon(1e-9));  // after the step
 }
+
+TEST_CASE("every system may choose micro-batches, and says what else") {
+  Options options = shipped({"fastmoe", "tutel", "fsmoe", "mpipemoe", "dovetail"});
+  options.request.set = {"workload.batch=4"};
+  const auto choices = [&](std::size_t i) {
+    const Question question = load_question(options);
+    return choose_plan(question, question.candidates[i]).report.choices;
+  };
+  CHECK(choices(0) == "micro-batches and their order");
+  CHECK(choices(1) == "degrees 1 2 4 8 (alike in both passes), micro-batches and their order");
+  CHECK_THAT(choices(2), Contains("gradient slices, degrees ") && Contains("micro-batches and their order"));
+  CHECK_THAT(choices(3), Contains("what is kept, sent or computed again"));
+  CHECK_THAT(choices(4), Contains("every knob"));
+  options.request.set.emplace_back("plan.micro_batches=2");  // now the same for all
+  CHECK(choices(0) == "the order of micro-batches");
+  CHECK(choices(1) == "degrees 1 2 4 8 (alike in both passes), the order of micro-batches");
+  options.request.set.emplace_back("plan.pipeline_schedule=1f1b");
+  CHECK(choices(0).empty());
+}
