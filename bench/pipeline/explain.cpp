@@ -123,8 +123,27 @@ std::string plan_on(const planners::ParallelLayout& layout) {
                      layout.micro_batch);
 }
 
-ExplainedStep step_of(const SystemResult& result) {
-  return {result.metrics, result.memory.peak};
+PricedSchedule priced_again(const SystemResult& result, const Experiment& experiment) {
+  PricedSchedule priced = price(result.schedule, experiment);
+  inject(experiment.events, priced);
+  return priced;
+}
+
+// By the analytic backend, whatever timed the result: steps that stand beside each other are of one backend.
+ExplainedStep timed_again(const SystemResult& result, const PricedSchedule& priced) {
+  const Timeline timeline = AnalyticBackend().run(priced);
+  ExplainedStep step{metrics(*result.schedule, timeline), result.memory.peak};
+  if (!priced.launch.empty()) step.metrics.launch_bound = launch_bound(*result.schedule, timeline);
+  return step;
+}
+
+// The experiment as the result's system runs it.
+Experiment as_run(Experiment experiment, const SystemResult& result) {
+  const Parallelism& groups = result.schedule->groups;
+  if (groups.repeats_tokens() == experiment.parallelism.repeats_tokens()) return experiment;
+  experiment.parallelism.sequence_parallel = groups.sequence_parallel;
+  resolve_capacity(experiment);
+  return experiment;
 }
 
 // The fastest other result whose plan or groups are not those of the best one.
@@ -153,17 +172,13 @@ std::optional<Explanation> explain(const Report& report) {
   const SystemResult* best = fastest(report);
   if (best == nullptr && !report.results.empty()) best = &report.results.front();
   if (best == nullptr || best->schedule == nullptr || !is_by_costs(*best)) return std::nullopt;
-  Experiment experiment = report.experiment;
-  if (best->schedule->groups.repeats_tokens() != experiment.parallelism.repeats_tokens()) {
-    experiment.parallelism.sequence_parallel = best->schedule->groups.sequence_parallel;
-    resolve_capacity(experiment);
-  }
+  const Experiment experiment = as_run(report.experiment, *best);
   AnalyticBackend backend;
   const auto step = [&](const Experiment& e, const Plan& plan) {
-    return step_of(evaluate(e, best->system, {plan, {}}, backend, Arenas::LeftOut));
+    const SystemResult other = evaluate(e, best->system, {plan, {}}, backend, Arenas::LeftOut);
+    return ExplainedStep{other.metrics, other.memory.peak};
   };
-  PricedSchedule priced = price(best->schedule, experiment);
-  inject(experiment.events, priced);
+  const PricedSchedule priced = priced_again(*best, experiment);
   const auto without = [&](StepPart part) -> std::optional<Seconds> {
     PricedSchedule other = priced;
     std::vector<double> scratch;
@@ -171,14 +186,12 @@ std::optional<Explanation> explain(const Report& report) {
   };
   Explanation explanation;
   explanation.name = best->system;
-  explanation.plans = static_cast<int>(report.results.size());
   explanation.limit = experiment.cluster.device.memory;
   if (best->backend != backend.name()) explanation.reported = best->metrics.makespan;
-  const Timeline timeline = backend.run(priced);
-  explanation.best = {metrics(*best->schedule, timeline), best->memory.peak};
-  explanation.best.metrics.launch_bound = best->metrics.launch_bound;
+  explanation.best = timed_again(*best, priced);
   if (const SystemResult* next = next_best(report, *best); next != nullptr && best->feasible) {
-    explanation.next = {next->system, step_of(*next), changes(next->plan, best->plan)};
+    explanation.next = {next->system, timed_again(*next, priced_again(*next, as_run(report.experiment, *next))),
+                        changes(next->plan, best->plan)};
     explanation.next->tied = !surely_slower(next->metrics.makespan, next->range, best->metrics.makespan, best->range);
   }
   explain_plan({experiment, best->plan, step, without}, explanation);
@@ -200,7 +213,6 @@ Explanation explain(const Experiment& question, Bytes limit, const std::vector<L
   };
   Explanation explanation;
   explanation.name = "The " + plan_on(first.layout);
-  explanation.plans = static_cast<int>(best.size());
   explanation.limit = limit;
   explanation.best = {first.metrics, first.peak};
   if (best.size() > 1) {

@@ -44,7 +44,6 @@ struct NextBest {
 
 struct Explanation {
   std::string name;  // of the best plan
-  int plans = 1;     // that stood beside each other
   int stages = 1, degree = 1;
   ExplainedStep best;
   std::optional<NextBest> next;

@@ -27,7 +27,6 @@ ExplainedStep step(double ms, double computation, double hidden, double waiting,
 Explanation example() {
   Explanation x;
   x.name = "fsmoe";
-  x.plans = 2;
   x.degree = 4;
   x.best = step(100, 60, 20, 10, 8);
   x.limit = Bytes(11 * gibibyte);
