@@ -7,7 +7,7 @@
 
 #include "bench/cli/terminal.hpp"
 #include "models/files/load.hpp"
-#include "reports/flags/framework_flags.hpp"
+#include "reports/flags/frameworks.hpp"
 
 namespace dovetail::bench {
 

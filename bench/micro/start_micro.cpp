@@ -6,17 +6,14 @@
 #include <filesystem>
 #include <string>
 
-#include "sim/module.hpp"
+#include "bench/pipeline/simgrid_module.hpp"
 
 namespace {
 
-std::filesystem::path beside(const std::string& relative) {
-  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / relative;
-}
-
 // With an environment of its own, and standard output and errors thrown away.
 void start(benchmark::State& state, std::string preload) {
-  std::string program = beside("dovetail").string(), option = "--version";
+  std::string program = std::filesystem::read_symlink("/proc/self/exe").replace_filename("dovetail").string();
+  std::string option = "--version";
   char* arguments[] = {program.data(), option.data(), nullptr};
   char* environment[] = {preload.empty() ? nullptr : preload.data(), nullptr};
   posix_spawn_file_actions_t quiet;
@@ -40,8 +37,7 @@ void version(benchmark::State& state) {
 BENCHMARK(version)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 void version_with_simgrid(benchmark::State& state) {
-  start(state,
-        "LD_PRELOAD=" + beside(std::string("../") + DOVETAIL_MODULES + "/" + dovetail::sim::module_file).string());
+  start(state, "LD_PRELOAD=" + dovetail::bench::simgrid_module().string());
 }
 BENCHMARK(version_with_simgrid)->UseRealTime()->Unit(benchmark::kMillisecond);
 

@@ -17,12 +17,12 @@ bool is_explained(const Options& options);
 // Sets the explanation of a report where the options ask for it.
 void add_explanation(const Options& options, Report& report);
 
-// Of the fastest result that fits, or else of the first one; none: no result is modelled. Times are those of the
-// analytic backend.
+// Explains the fastest result that fits, or else the first one. Returns none where no result is modelled. Times are
+// those of the analytic backend.
 std::optional<Explanation> explain(const Report& report);
 
-// Of the first plan, which is the fastest. The second, where there is one, is the next best. `experiment`: the question
-// without a layout.
+// Explains the first plan, which is the fastest. The second, where there is one, is the next best. `experiment`: the
+// question without a layout.
 Explanation explain(const Experiment& experiment, Bytes limit, const std::vector<planners::LaidOutPlan>& best);
 
 }  // namespace dovetail::bench

@@ -12,7 +12,8 @@ bool only_flags(const Options& options);
 
 void write_export(std::ostream& out, const Options& options, const Report& report);  // of the first result
 
-// Where the framework cannot do all of the best plan, also the best plan of its own system, if that was compared.
+// Writes the best plan and, where the framework cannot do all of it, the best plan of its own system, if that was
+// compared.
 void write_export(std::ostream& out, const Options& options, const Tuning& tuning);
 
 }  // namespace dovetail::bench

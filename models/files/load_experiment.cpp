@@ -194,7 +194,7 @@ int samples_of_group(const JsonReader& workload, int groups) {
   return samples / groups;
 }
 
-// Of a batch, by the samples of each.
+// The micro-batches of a batch follow from the samples of each.
 int micro_batches(const JsonReader& workload, int batch, const JsonReader& plan) {
   const int samples = workload.integer("micro_batch", 1);
   if (plan.has("micro_batches")) workload.fail("micro_batch", "given beside plan.micro_batches, which follows from it");

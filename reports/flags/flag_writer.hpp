@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "models/plan/plan.hpp"
+#include "models/question/experiment.hpp"
 #include "reports/flags/framework_flags.hpp"
 
 namespace dovetail::reports {

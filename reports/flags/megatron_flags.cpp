@@ -51,7 +51,7 @@ class Megatron {
   }
 
  private:
-  // What it does whatever its arguments say.
+  // Knobs as Megatron-LM has them whatever its arguments say.
   Plan own() const {
     Plan own;
     own.scores_at = ScoresAt::Experts;

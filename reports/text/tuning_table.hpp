@@ -20,7 +20,7 @@ struct TuningTable {
 std::vector<TuningTable> tuning_tables(const Tuning& tuning);
 std::vector<TuningTable> tuning_tables(const TuningCurve& curve);
 
-// What was asked.
+// The question, as it was asked.
 std::vector<std::string> question_lines(const Tuning& tuning);
 std::vector<std::string> question_lines(const TuningCurve& curve);
 

@@ -1,5 +1,3 @@
-#include "reports/flags/framework_flags.hpp"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -8,6 +6,7 @@
 
 #include "models/base/overloaded.hpp"
 #include "models/plan/knob_table.hpp"
+#include "reports/flags/frameworks.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;

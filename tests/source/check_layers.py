@@ -21,7 +21,7 @@ FOLDERS = {
 # The layers inside a folder, lowest first: each may include itself and those below it.
 LAYERS = {
     "models": ["base", "extend", "question", "plan", "schedule", "network", "price", "time", "results", "files"],
-    "reports": ["sections", "text", "data", "page"],
+    "reports": ["flags", "sections", "text", "data", "page"],
 }
 
 # Folders that a folder may not include although its layer may. Reports show what was computed.

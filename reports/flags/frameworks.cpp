@@ -1,0 +1,37 @@
+#include "reports/flags/frameworks.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "models/files/experiment_json.hpp"
+#include "models/files/plan_json.hpp"
+#include "reports/flags/flag_writer.hpp"
+
+namespace dovetail::reports {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+FrameworkFlags own_json(const Experiment& e, const Plan& plan) {
+  const Json file{{"workload", {{"batch", e.workload.batch}, {"sequence", e.workload.sequence}}},
+                  {"parallelism", dovetail::to_json(e.parallelism)},
+                  {"plan", dovetail::to_json(plan)}};
+  return {"Dovetail", "an experiment file's parts", {}, {}, file.dump(2) + "\n"};
+}
+
+}  // namespace
+
+FrameworkFlags flags_for(Framework framework, const Experiment& experiment, const Plan& plan) {
+  switch (framework) {
+    case Framework::Megatron:
+      return megatron_flags(experiment, plan);
+    case Framework::DeepSpeed:
+      return deepspeed_flags(experiment, plan);
+    case Framework::Tutel:
+      return tutel_flags(experiment, plan);
+    case Framework::Json:
+      break;
+  }
+  return own_json(experiment, plan);
+}
+
+}  // namespace dovetail::reports

@@ -1,0 +1,20 @@
+// The frameworks whose arguments a plan is written as.
+#pragma once
+#include "models/base/names.hpp"
+#include "models/plan/plan.hpp"
+#include "models/question/experiment.hpp"
+#include "reports/flags/framework_flags.hpp"
+
+namespace dovetail::reports {
+
+enum class Framework { Megatron, DeepSpeed, Tutel, Json };
+inline constexpr Names<Framework, 4> framework_names{{{"megatron", Framework::Megatron},
+                                                      {"deepspeed", Framework::DeepSpeed},
+                                                      {"tutel", Framework::Tutel},
+                                                      {"json", Framework::Json}}};
+
+// `experiment` is laid out, with the samples of all the plan's micro-batches. Every knob of the plan and every group is
+// among the flags, is what the framework does anyway, or is in `cannot`.
+FrameworkFlags flags_for(Framework framework, const Experiment& experiment, const Plan& plan);
+
+}  // namespace dovetail::reports
