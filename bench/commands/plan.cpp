@@ -53,8 +53,8 @@ constexpr auto plan_examples = R"(Examples:
     dovetail plan --cluster fsmoe-testbed-b --model mixtral-8x7b --system tutel --evaluator host \
       --ranks 2 --tokens 128 --hidden 32 --measure-time 0.1
 
-  A whole model in four pipeline stages on GPUs with less memory, planned by the unified planner:
-    dovetail plan --cluster dgx-h100 --model deepseek-v3 --nodes 32 --system dovetail --set parallelism.pp=4 \
+  A whole model in two pipeline stages on GPUs with less memory, planned by the unified planner:
+    dovetail plan --cluster dgx-h100 --model qwen3-30b-a3b --nodes 2 --system dovetail --set parallelism.pp=2 \
       --set cluster.device.memory="72 GiB"
 
 Times are milliseconds. Memory is GiB. Exit code 3 says that no plan fits the memory of a GPU; the message names the

@@ -54,10 +54,17 @@ class Checks:
         sys.exit(1 if self.failed else 0)
 
 
-def program_argument():
+def arguments(**choices):
+    """The path of the program, and more arguments by name, each one of its choices."""
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
-    return parser.parse_args().program
+    for name, allowed in choices.items():
+        parser.add_argument(name, choices=allowed)
+    return parser.parse_args()
+
+
+def program_argument():
+    return arguments().program
 
 
 def run_every_test(names):
