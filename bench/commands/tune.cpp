@@ -1,5 +1,6 @@
 // dovetail tune: the fastest layout and plan for a model, a cluster and a global batch.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include "bench/cli/interrupt.hpp"
 #include "bench/cli/option_values.hpp"
 #include "bench/cli/outputs.hpp"
+#include "bench/pipeline/confirm.hpp"
 #include "bench/pipeline/export_flags.hpp"
 #include "bench/pipeline/plan_text.hpp"
 #include "bench/pipeline/provenance.hpp"
@@ -42,6 +44,9 @@ constexpr auto tune_examples = R"(Examples:
 
   Two clusters side by side, with the energy of GPUs that take 1000 W with all that they need:
     dovetail tune --cluster dgx-h100,hgx-h200 --gpus 8 --model olmoe-1b-7b --global-batch 64 --gpu-watts 1000
+
+  The best plans once more, each of them really run by threads of this machine in small:
+    dovetail tune --cluster dgx-h100 --nodes 2 --model qwen3-30b-a3b --global-batch 128 --count 3 --confirm host
 
   In words, and as arguments of Megatron-LM:
     dovetail tune --cluster dgx-h100 --nodes 1 --model olmoe-1b-7b --global-batch 64 --explain --export megatron
@@ -124,6 +129,7 @@ Exit tune_several(const TuneOptions& options, const std::vector<TuneOptions>& ch
 void require_one(const TuneOptions& options, const std::string& save) {
   for (const auto& [given, option] : {std::pair{!save.empty(), "--save"},
                                       {options.explain, "--explain"},
+                                      {!options.confirm.empty(), "--confirm"},
                                       {options.framework.has_value(), "--export"}})
     if (given)
       throw InputError(fmt::format("{} is about one best plan; expected one cluster and one count of GPUs", option));
@@ -140,10 +146,16 @@ Exit tune(const TuneOptions& asked, const std::string& save, const std::vector<s
   const TuneOptions& options = choices.front();
   const TuneQuestion question = load_tune_question(options);
   const Outputs outputs(options, question.question.files, {{{"--save", save}}, {}});
+  std::optional<Confirmer> confirmer;
+  if (!options.confirm.empty())
+    confirmer.emplace(question.question.experiment, options.confirm,
+                      EvaluatorSettings{Seconds(options.measure_time), static_cast<std::uint64_t>(options.seed)});
   Tuning tuning;
   {
     ProgressLine progress("tune", 1, options.talk());
-    tuning = bench::tune(question, options, [&](const std::string& part) { progress.begin(part); });
+    const auto say = [&](const std::string& part) { progress.begin(part); };
+    tuning = bench::tune(question, options, say);
+    if (confirmer) tuning.confirmation = confirmer->confirm(tuning, say);
     progress.done();
   }
   if (tuning.best.empty()) return refuse(tuning);
@@ -195,6 +207,15 @@ Action declare_tune(CLI::App& app) {
   add_integer(app,
               {"--draws", "COUNT", "draws of all costs for the ranges of the best plans; 0: no ranges [50]", "Results"},
               options->draws, 0, 1'000'000);
+  add_text(
+      app,
+      {"--confirm", "NAME",
+       fmt::format("show the best plans beside the same by other means: {}; host and cuda really run them in small",
+                   fmt::join(confirmer_names(), ", ")),
+       "Results"},
+      options->confirm);
+  add_number(app, {"--measure-time", "SECONDS", "longest time to measure a plan that really runs [1]", "Results"},
+             options->measure_time, .01, 1e6);
   add_explain_option(app, *options);
   add_export_option(app, *options);
   add_result_options(app, *options, "write a page with the tables, and with curves over several sizes");

@@ -4,9 +4,11 @@
 #include <memory>
 #include <utility>
 
+#include "bench/cli/interrupt.hpp"
 #include "bench/cli/option_values.hpp"
 #include "bench/pipeline/backends.hpp"
 #include "exec/host/host_run.hpp"
+#include "exec/launch/mpi_launch.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "planners/analytic_evaluator.hpp"
@@ -30,20 +32,33 @@ class Memory {
 };
 
 planners::Evaluator on_host(const Experiment& experiment, const EvaluatorSettings& settings) {
-  exec::RunOptions how;
-  how.hold_compute = exec::HoldCompute::Always;
-  how.check_numerics = false;
-  how.measure.limit = settings.measure_time;
-  how.seed = settings.seed;
-  const auto measure = [&experiment, how](const Plan& plan) {
-    const auto priced = std::make_shared<const PricedSchedule>(price_plan(experiment, plan));
-    const RunReport report = exec::run_on_host(experiment, priced, how).report;
-    return exec::median(report.samples) / report.dilation;
+  const auto measure = [&experiment, settings](const Plan& plan) {
+    return measured_step(experiment, plan, exec::RunDevice::Host, settings);
   };
   return [measure, memory = std::make_shared<Memory>()](const Plan& plan) { return memory->time_of(plan, measure); };
 }
 
+exec::RunResult executed(const ScheduleFile& file, exec::RunDevice device, const exec::RunOptions& how) {
+  if (device == exec::RunDevice::Host)
+    return exec::run_on_host(file.experiment, std::make_shared<const PricedSchedule>(file.priced), how);
+  const Writing writing;
+  return exec::run_on_gpu(file, how, false, Writing::poll);
+}
+
 }  // namespace
+
+Seconds measured_step(const Experiment& experiment, const Plan& plan, exec::RunDevice device,
+                      const EvaluatorSettings& settings) {
+  const bool host = device == exec::RunDevice::Host;
+  exec::RunOptions how;
+  how.hold_compute = host ? exec::HoldCompute::Always : exec::HoldCompute::Never;
+  how.dilation = host ? 0 : 1;
+  how.check_numerics = false;
+  how.measure.limit = settings.measure_time;
+  how.seed = settings.seed;
+  const RunReport report = executed({experiment, plan, price_plan(experiment, plan)}, device, how).report;
+  return exec::median(report.samples) / report.dilation;
+}
 
 planners::Evaluator make_evaluator(const std::string& name, const Experiment& experiment,
                                    const EvaluatorSettings& settings) {

@@ -4,14 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "exec/run/run_request.hpp"
 #include "models/time/timeline.hpp"
 #include "planners/planner.hpp"
 
 namespace dovetail::bench {
 
 struct EvaluatorSettings {
-  Seconds measure_time{1};  // host: longest, for the samples of one plan
-  std::uint64_t seed = 0;   // host: of weights and data
+  Seconds measure_time{1};  // of real runs: longest, for the samples of one plan
+  std::uint64_t seed = 0;   // of real runs: of weights and data
   std::string platform{};   // a SimGrid platform file, for the backend that takes one
 };
 
@@ -21,6 +22,12 @@ struct EvaluatorSettings {
 // build lacks.
 planners::Evaluator make_evaluator(const std::string& name, const Experiment& experiment,
                                    const EvaluatorSettings& settings = {});
+
+// The median step of a plan that really runs here, in modelled time: on CPUs with links and kernels held to their
+// modelled times, on a GPU with links alone. Throws InputError for what no executor runs, DeviceError where this
+// machine cannot.
+Seconds measured_step(const Experiment& experiment, const Plan& plan, exec::RunDevice device,
+                      const EvaluatorSettings& settings = {});
 
 // "host", then as the entry of its backend says.
 struct EvaluatorTraits {

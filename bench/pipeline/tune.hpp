@@ -14,6 +14,8 @@ struct TuneOptions : Options {
   int count = 10;                                       // of the best that are shown
   std::string gpus;                                     // counts of them, see tune_curve.hpp; empty: by nodes
   double gpu_watts = 0;                                 // for energy; 0: not given
+  std::string confirm;                                  // a name of confirm.hpp; empty: none
+  double measure_time = 1;                              // of a plan that really runs for that, in seconds
 };
 
 // The question with groups and batch left open. `fixed`: the sizes that the user has set by --set parallelism.x=y or

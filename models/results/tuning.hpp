@@ -31,6 +31,19 @@ struct TunedSystem {
   std::optional<Seconds> on_winners;  // step; none: it does not fit or cannot be built there
 };
 
+// A plan of Tuning::best again, by other means than the model that the search believes.
+struct ConfirmedPlan {
+  int rank = 1;            // from 1
+  Seconds modelled, step;  // of the same question: as the search predicts it, and by those means
+};
+
+struct Confirmation {
+  std::string by;         // a backend, or the device that really ran the plans
+  bool in_small = false;  // plans ran in a size of this machine, so that times are of that size
+  std::vector<ConfirmedPlan> plans;
+  std::vector<std::string> refused;  // plans that could not be confirmed, each with its reason
+};
+
 // How the search went.
 struct TuningProof {
   long layouts = 0;    // that divide GPUs, batch, heads, experts and hidden sizes
@@ -54,6 +67,7 @@ struct Tuning {
   std::vector<RefusedSystem> refused;
   std::vector<TunedPlan> front;            // of all these, those that no other beats in both time and memory
   std::optional<Explanation> explanation;  // of the best one, where it was asked for
+  std::optional<Confirmation> confirmation;
   TuningProof proof;
   std::vector<std::string> notes;
   RunProvenance provenance;

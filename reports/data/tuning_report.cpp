@@ -61,6 +61,17 @@ Json inputs_json(const Tuning& tuning) {
   return inputs;
 }
 
+Json confirmation_json(const Confirmation& confirmation) {
+  Json plans = Json::array();
+  for (const ConfirmedPlan& plan : confirmation.plans)
+    plans.push_back({{"rank", plan.rank}, {"predicted_s", number(plan.modelled)}, {"confirmed_s", number(plan.step)}});
+  return {{"by", confirmation.by},
+          {"result_kind", confirmation.in_small ? "measured" : "simulated"},
+          {"in_small", confirmation.in_small},
+          {"plans", std::move(plans)},
+          {"refused", confirmation.refused}};
+}
+
 Json proof_json(const TuningProof& p) {
   return {{"layouts", p.layouts},       {"too_large", p.too_large}, {"slower", p.slower},
           {"estimated", p.estimated},   {"stages", p.stages},       {"predicted", p.predicted},
@@ -104,6 +115,7 @@ Json to_json(const Tuning& tuning) {
        tuning.gpu_watts > 0 ? number(megawatt_hours(tuning.best.front(), trillion, tuning.gpu_watts)) : Json(nullptr)},
       {"notes", tuning.notes},
       {"explanation", tuning.explanation ? explanation_json(*tuning.explanation) : Json(nullptr)},
+      {"confirmation", tuning.confirmation ? confirmation_json(*tuning.confirmation) : Json(nullptr)},
       {"best", std::move(best)},
       {"systems", std::move(systems)},
       {"refused", std::move(refused)},

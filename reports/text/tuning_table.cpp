@@ -120,6 +120,35 @@ TuningTable front_table(const Tuning& tuning) {
   return table;
 }
 
+// The fastest by the other means, where it is not the search's.
+std::string order_remark(const Confirmation& confirmation) {
+  const auto fastest = std::ranges::min_element(confirmation.plans, {}, &ConfirmedPlan::step);
+  const ConfirmedPlan& first = confirmation.plans.front();
+  if (confirmation.in_small) return "sizes differ from plan to plan, so these times do not rank them";
+  if (fastest->step == first.step) return fmt::format("plan {} is the fastest there too", first.rank);
+  return fmt::format("there plan {} is the fastest, {:.2g} % faster than plan {}", fastest->rank,
+                     100 * (1 - fastest->step / first.step), first.rank);
+}
+
+TuningTable confirmation_table(const Tuning& tuning) {
+  TuningTable table;
+  if (!tuning.confirmation) return table;
+  const Confirmation& confirmation = *tuning.confirmation;
+  const std::string& by = confirmation.by;
+  table.title = confirmation.in_small ? fmt::format("the best plans, really run in small ({})", by)
+                                      : fmt::format("the best plans, simulated by {}", by);
+  table.headings = {"rank", "predicted\nms", (confirmation.in_small ? "measured" : by) + "\nms", "x"};
+  const auto milliseconds = [&](Seconds time) {
+    return confirmation.in_small ? significant(1e3 * time.value()) : fixed(1e3 * time.value(), decimals_of(tuning));
+  };
+  for (const ConfirmedPlan& plan : confirmation.plans)
+    table.rows.push_back({std::to_string(plan.rank), milliseconds(plan.modelled), milliseconds(plan.step),
+                          fixed(plan.step / plan.modelled, 3)});
+  if (!confirmation.plans.empty()) table.remarks.push_back(order_remark(confirmation));
+  for (const std::string& reason : confirmation.refused) table.remarks.push_back(printable(reason));
+  return table;
+}
+
 TuningTable costs_table(const Tuning& tuning) {
   TuningTable table{"the costs that matter most for the best step",
                     {"cost", "known\nfrom", "within\nx", "step if\nlow, %", "high, %"},
@@ -190,7 +219,8 @@ std::string proof_line(const Tuning& tuning) {
 }
 
 std::vector<TuningTable> tuning_tables(const Tuning& tuning) {
-  std::vector<TuningTable> tables{best_table(tuning), systems_table(tuning), front_table(tuning), costs_table(tuning)};
+  std::vector<TuningTable> tables{best_table(tuning), confirmation_table(tuning), systems_table(tuning),
+                                  front_table(tuning), costs_table(tuning)};
   tables.front().best_first = true;
   std::erase_if(tables, [](const TuningTable& table) { return table.rows.empty() && table.remarks.empty(); });
   return tables;

@@ -1,0 +1,32 @@
+// The best plans of tune by other means: simulated by another backend, or really run in the size of this machine.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/pipeline/evaluators.hpp"
+#include "models/results/tuning.hpp"
+
+namespace dovetail::bench {
+
+// Backends but for the one that the search believes, "host" and "cuda".
+std::vector<std::string> confirmer_names();
+
+class Confirmer {
+ public:
+  // `experiment`: the question without a layout; it must outlive this. Throws InputError for an unknown name,
+  // DeviceError for what this build lacks.
+  Confirmer(const Experiment& experiment, const std::string& by, const EvaluatorSettings& settings);
+
+  // Confirms each of tuning.best. A plan runs in small with its own pipeline, virtual stages and knobs, on two nodes
+  // for each stage, with two micro-batches for each stage at most and one layer in each virtual stage; degrees and
+  // slices of gradients that it gives for single layers are left out. A plan that cannot be confirmed is left out with
+  // its reason. Throws DeviceError where this machine can confirm none.
+  Confirmation confirm(const Tuning& tuning, const std::function<void(const std::string&)>& say) const;
+
+ private:
+  std::string by_;
+  std::function<ConfirmedPlan(const TunedPlan&)> one_;
+};
+
+}  // namespace dovetail::bench
