@@ -186,9 +186,11 @@ void split_ends(const Experiment& e, const Look& one, const PartCosts& layer, St
   last.update -= layer.update;
   if (e.parallelism.pp == 1 || e.workload.extent != Extent::Model) return;
   // Both ends have a matrix of the vocabulary, which is one and the same where the head is tied and on one stage.
-  const double share = parameters(e.model).head == 0 ? 1 : .5;
-  first.persistent = share * last.persistent;
-  last.persistent = first.persistent;
+  // Layers of multi-token prediction embed words too, on the last stage.
+  const bool tied = parameters(e.model).head == 0;
+  const Bytes matrix = (tied ? 1 : .5) * last.persistent;
+  first.persistent = matrix;
+  last.persistent = !tied && e.workload.mtp_layers > 0 ? 2. * matrix : matrix;
   first.reduce = last.reduce;
   first.update = last.update;
 }

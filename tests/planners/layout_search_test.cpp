@@ -116,16 +116,17 @@ TEST_CASE("Layouts fold dense groups and experts' groups over the ranks of a sta
 }
 
 TEST_CASE("Estimates of whole models are near what their whole steps take") {
-  for (const auto& [cluster, nodes, model, batch] :
-       {std::tuple{"dgx-h100", 16, "mixtral-8x22b", 512}, {"dgx-h100", 8, "qwen3-30b-a3b", 256}}) {
+  for (const auto& [cluster, nodes, model, batch, count] : {std::tuple{"dgx-h100", 16, "mixtral-8x22b", 512, 25},
+                                                            {"dgx-h100", 8, "qwen3-30b-a3b", 256, 25},
+                                                            {"dgx-h100", 32, "deepseek-v3", 2048, 5}}) {
     const Experiment e = real_question(cluster, nodes, model);
     StageCostTable costs;
     PipelineOrders orders;
     test::Random random(1);
     const std::vector<ParallelLayout> all = layouts(e, {.global_batch = batch});
-    for (int i = 0; i < 25;) {
+    for (int i = 0; i < count;) {
       const ParallelLayout& layout = all[random() % all.size()];
-      if (layout.groups.esp > 2 || layout.micro_batches > 64) continue;
+      if (layout.groups.esp > 2 || layout.micro_batches > 64 || layout.micro_batch > 8) continue;
       ++i;
       const Experiment laid_out = with_layout(e, layout);
       Plan plan;
@@ -138,7 +139,7 @@ TEST_CASE("Estimates of whole models are near what their whole steps take") {
           estimate(laid_out, plan, costs.of(laid_out, plan), costs.hop(laid_out, plan), orders);
       const StepPrediction predicted(laid_out, plan);
       CHECK(estimated.time / predicted.time() == Approx(1).epsilon(.06));
-      CHECK(estimated.peak / predicted.peak() == Approx(1).epsilon(.1));
+      CHECK(estimated.peak / predicted.peak() == Approx(1).epsilon(.03));
       CHECK(estimated.floor <= predicted.time());
       CHECK(estimated.held <= predicted.peak() * (1 + 1e-9));
     }
