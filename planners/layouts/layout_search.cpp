@@ -137,9 +137,13 @@ std::optional<LaidOutPlan> LayoutSearch::best_piped(const Experiment& e, const P
 std::optional<LaidOutPlan> LayoutSearch::fitting(const ParallelLayout& layout, const Plan& plan) {
   const Experiment e = with_layout(question_.experiment, layout);
   std::optional<LaidOutPlan> least;
+  std::optional<Plan> before;
   for (const EnumSet<Recompute>& parts : recomputed_parts()) {
     Plan with = plan;
     if (plan.restore == Restore::Keep) with.recompute = parts;
+    if (question_.hold) question_.hold(with);
+    if (before == with) continue;
+    before = with;
     std::optional<LaidOutPlan> found = best_piped(e, layout, with);
     if (!found) continue;
     if (found->estimate.peak <= question_.limit) return found;

@@ -11,6 +11,7 @@
 #include "planners/registry.hpp"
 #include "planners/search/plan_search.hpp"
 #include "planners/search/plan_space.hpp"
+#include "tests/planners/held_knobs.hpp"
 #include "tests/planners/random_costs.hpp"
 #include "tests/support/experiments.hpp"
 #include "tests/support/other_models.hpp"
@@ -22,26 +23,6 @@ using namespace dovetail::planners;
 namespace {
 
 constexpr long without_end = 1'000'000'000;
-
-// Holds some knobs to those of `plan`, by the bits of `which`.
-std::function<void(Plan&)> hold_some(const Plan& plan, unsigned which) {
-  return [plan, which](Plan& p) {
-    const auto held = [which](unsigned knob) { return ((which >> knob) & 1U) != 0; };
-    if (held(0)) p.scope = plan.scope, p.split = plan.split, p.peer_group = plan.peer_group;
-    if (held(1)) p.order = plan.order;
-    if (held(2)) p.comm_streams = plan.comm_streams;
-    if (held(3)) {
-      p.all_to_all = plan.all_to_all;
-      p.all_to_all_implementation = plan.all_to_all_implementation;
-      p.all_to_all_levels = plan.all_to_all_levels;
-    }
-    if (held(4)) p.encoding = plan.encoding;
-    if (held(5)) p.expert_sharding = plan.expert_sharding, p.sharding_repeats = plan.sharding_repeats;
-    if (held(6)) p.restore = plan.restore, p.buffers = plan.buffers;
-    if (held(7)) p.pipeline_schedule = plan.pipeline_schedule, p.micro_batches = plan.micro_batches;
-    if (held(8)) p.protocol = plan.protocol;
-  };
-}
 
 struct Case {
   Experiment experiment;
@@ -64,7 +45,7 @@ std::optional<Case> random_case(test::Random& random, double most) {
   c.base.scope = Scope::Moe;
   c.base.virtual_stages = held.virtual_stages;
   c.base.encoding = c.experiment.workload.gate.kind == GateKind::SoftMoe ? Encoding::Dense : Encoding::Sparse;
-  c.hold = hold_some(held, static_cast<unsigned>(random()) | static_cast<unsigned>(random()));
+  c.hold = test::hold_some(held, static_cast<unsigned>(random()) | static_cast<unsigned>(random()));
   c.hold(c.base);
   if (c.base.scope == Scope::Layer) return std::nullopt;
   const PlanningTask task = c.task({1, 2, 3});
@@ -168,7 +149,7 @@ TEST_CASE("dovetail: no regret with sub-modules of a program's own, whose work i
   e.extensions = {std::make_shared<HashGate>(), std::make_shared<ReversedOrder>(), std::make_shared<TanhExpert>(),
                   std::make_shared<NodesFirst>()};
   c.base.scope = Scope::Moe;
-  c.hold = hold_some(c.base, ~0U & ~6U);  // but the order and the streams
+  c.hold = test::hold_some(c.base, ~0U & ~6U);  // but the order and the streams
   REQUIRE(plan_space(c.task({1, 2, 3})).points() > 9);
   CHECK(without_regret(c));
 }

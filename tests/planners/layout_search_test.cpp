@@ -8,6 +8,7 @@
 #include "models/files/load.hpp"
 #include "planners/contest.hpp"
 #include "planners/step_prediction.hpp"
+#include "tests/planners/layout_questions.hpp"
 #include "tests/support/experiments.hpp"
 #include "tests/support/random_plans.hpp"
 
@@ -15,29 +16,6 @@ using namespace dovetail;
 using namespace dovetail::planners;
 
 namespace {
-
-std::vector<System> shipped_systems() {
-  std::vector<System> systems;
-  FilesRead files;
-  for (const std::string& name : known_names("systems"))
-    if (name != "dovetail") systems.push_back(load_system(name, files));
-  return systems;
-}
-
-struct RandomQuestion {
-  Experiment experiment;
-  LayoutRequest request;
-};
-RandomQuestion random_question(test::Random& random) {
-  RandomQuestion question{test::random_experiment(random), {}};
-  Experiment& e = question.experiment;
-  test::weigh_bytes(random, e);
-  e.parallelism.pipeline_layout.clear();
-  e.parallelism.sequence_parallel.reset();
-  e.workload.router_loads.clear();
-  question.request.global_batch = e.workload.batch * e.parallelism.dp << random() % 3;
-  return question;
-}
 
 // The knobs that stay as the user has them: formats of messages, layouts in memory, graphs, shadowed experts. Slices of
 // gradients, backward degrees of each layer and rows that are restored are not searched either.
@@ -71,7 +49,7 @@ std::optional<Setting> random_setting(test::Random& random, const Experiment& ba
     plan = test::random_plan(random, e);
     leave_unsearched(plan);
     plan.micro_batches = layout.micro_batches;
-    if (!refusal(plan, e)) break;
+    if (!planners::refusal(plan, e)) break;
     if (draw == 100) return std::nullopt;
   }
   const StepPrediction step(e, plan);
@@ -147,11 +125,11 @@ TEST_CASE("Estimates of whole models are near what their whole steps take") {
 }
 
 TEST_CASE("No setting of a user is faster than the plan found on a layout of its own, nor than the bound") {
-  const std::vector<System> systems = shipped_systems();
+  const std::vector<System> systems = test::shipped_systems();
   int tried = 0;
   for (unsigned seed = 1; seed <= 30; ++seed) {
     test::Random random(seed);
-    const RandomQuestion question = random_question(random);
+    const test::RandomQuestion question = test::random_question(random);
     const Experiment& e = question.experiment;
     const std::vector<ParallelLayout> all = layouts(e, question.request);
     if (all.empty()) continue;
@@ -176,7 +154,7 @@ TEST_CASE("Sizes and knobs that the user has fixed hold in every plan found") {
          plan.zero = 0;
          plan.scope = Scope::Moe;
        }});
-  const std::vector<LaidOutPlan> best = search.best(shipped_systems(), 5);
+  const std::vector<LaidOutPlan> best = search.best(test::shipped_systems(), 5);
   REQUIRE(!best.empty());
   for (const LaidOutPlan& found : best) {
     CHECK(found.layout.groups.pp == 2);
