@@ -224,11 +224,8 @@ std::vector<LaidOutPlan> LayoutSearch::best(const std::vector<System>& systems, 
   std::vector<LaidOutPlan> found;
   const std::size_t most = small() ? promising_.size() : std::min(most_arranged, promising_.size());
   for (std::size_t i = 0; i < most; ++i) found.push_back(*arranged(promising_[i].layout, base, systems));
-  std::ranges::stable_sort(found, faster_than);
   say("knobs of the best");
-  for (std::size_t i = 0; i < std::min(small() ? most_arranged : most_improved, found.size()); ++i)
-    found[i] = improved(std::move(found[i]));
-  std::ranges::stable_sort(found, faster_than);
+  improve_best(found);
   say("finalists");
   found = predicted_best(std::move(found), count);
   for (std::size_t i = 0; i < std::min(small() ? most_arranged : most_polished, found.size()); ++i) polish(found[i]);
@@ -239,6 +236,34 @@ std::vector<LaidOutPlan> LayoutSearch::best(const std::vector<System>& systems, 
   if (!found.empty())
     report_.slower = std::ranges::count_if(floors_, [&](Seconds floor) { return floor >= found[0].time; });
   return found;
+}
+
+// Improves the most promising plans, tries the best of them on all other layouts, and improves those that have become
+// promising by it. Sorts by time.
+void LayoutSearch::improve_best(std::vector<LaidOutPlan>& found) {
+  std::vector<ParallelLayout> done;
+  const auto improve = [&] {
+    std::ranges::stable_sort(found, faster_than);
+    for (std::size_t i = 0; i < (small() ? found.size() : std::min(most_improved, found.size())); ++i) {
+      if (std::ranges::count(done, found[i].layout) > 0) continue;
+      found[i] = improved(std::move(found[i]));
+      done.push_back(found[i].layout);
+    }
+    std::ranges::stable_sort(found, faster_than);
+  };
+  improve();
+  const Plan best = found.empty() ? Plan() : found.front().plan;
+  for (const Promising& other : promising_) {
+    if (std::ranges::count(done, other.layout) > 0) continue;
+    std::optional<LaidOutPlan> way = fitting(other.layout, best);
+    if (!way || !fits(*way)) continue;
+    const auto same = std::ranges::find(found, other.layout, &LaidOutPlan::layout);
+    if (same == found.end())
+      found.push_back(*std::move(way));
+    else if (faster_than(*way, *same))
+      *same = *std::move(way);
+  }
+  improve();
 }
 
 // Predicts the most promising plans, and those of small questions all. Returns the best of each layout.

@@ -3,7 +3,7 @@
 // Every layout is estimated with the search's own plan, memory first: what a smaller micro-batch holds rules larger
 // ones out before they are looked at, and rows are recomputed only where a layout does not fit otherwise. The most
 // promising layouts are then arranged in every way that the systems have, the best of these are improved knob by knob
-// over the whole plan space, and the finalists are predicted whole.
+// over the whole plan space, the best plan is tried on the other layouts, and the finalists are predicted whole.
 #pragma once
 #include <functional>
 #include <string>
@@ -93,6 +93,7 @@ class LayoutSearch {
                                       const std::vector<System>& systems);
   std::vector<Axis> axes_of(const Experiment& e, const LaidOutPlan& plan) const;
   LaidOutPlan improved(LaidOutPlan from);
+  void improve_best(std::vector<LaidOutPlan>& found);
   void polish(LaidOutPlan& best);
   void let_plan(LaidOutPlan& best, const PlannerChoice& planner, GradSync sync);
   std::vector<LaidOutPlan> predicted_best(std::vector<LaidOutPlan> found, std::size_t count);
