@@ -30,7 +30,8 @@ Confirm simulated(const Experiment& experiment, const std::string& backend, cons
   };
 }
 
-// As many micro-batches as show the pipeline full, each of one sample. What is said of each layer does not suit fewer.
+// As many micro-batches as show the pipeline full, each of one sample. Values for single layers do not suit fewer
+// layers.
 Plan small_plan(Plan plan, int stages) {
   plan.micro_batches = std::min(plan.micro_batches, 2 * stages);
   plan.backward_degrees.clear();
