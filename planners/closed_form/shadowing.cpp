@@ -65,7 +65,7 @@ class Shadowing final : public Planner {
     const std::size_t local = latency.experts_of_an_owner();
     // Large models have thousands of sets, each a whole step: those after as much work as a search has are not looked
     // at.
-    constexpr double most_layers = 20'000, experts_like_a_layer = 2'000;  // to put a set together takes time as well
+    constexpr double most_layers = 5'000, experts_like_a_layer = 2'000;  // to put a set together takes time as well
     const double layers = static_cast<double>(task.experiment.workload.layers) * task.base.micro_batches;
     double work = 0;
     for (std::size_t left = local; left > 0 && work < most_layers; --left)
