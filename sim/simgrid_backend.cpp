@@ -56,7 +56,7 @@ class Execution {
   const Schedule& schedule_;
   Simulation simulation_;
   ActivityProgress progress_;
-  std::vector<HostClock> hosts_;                // by rank class; empty: launches take no time
+  HostClock host_;
   std::vector<bool> shared_;                    // by resource, as in fair_sharing.hpp
   IdVector<OpId, std::int32_t> waiting_;        // edges from ops that have not ended
   IdVector<OpId, std::int32_t> end_successor_;  // one past its last in successors_; its first is where op - 1 ends
@@ -78,7 +78,7 @@ Execution::Execution(const PricedSchedule& priced)
       simulation_(priced.resources.size() + schedule_.streams.size() + priced.speed_changes.size(),
                   !priced.speed_changes.empty()),
       progress_(priced),
-      hosts_(host_clocks(priced)),
+      host_(priced),
       waiting_(schedule_.ops.size()) {
   timeline_.kind = ResultKind::Simulated;
   timeline_.ops.resize(schedule_.ops.size());
@@ -154,8 +154,8 @@ void Execution::begin_ready() {
 
 // The stream of an op that waits for the host is idle: its own resource counts the time.
 void Execution::begin(OpId op) {
-  if (hosts_.empty()) return begin_issued(op);
-  const Seconds issued = hosts_[static_cast<std::size_t>(schedule_.class_of(schedule_.ops[op]))].issued(op);
+  if (!host_.takes_time()) return begin_issued(op);
+  const Seconds issued = host_.issued(op);
   const Demand until{own_resource(schedule_.ops[op].stream), issued - now(), 1};
   if (until.seconds <= Sharing::used_up * issued) return begin_issued(op);
   if (!nothing_else()) return start(op, Part::Issue, {&until, 1});
@@ -216,7 +216,7 @@ void Execution::end_activity(ActivityId activity) {
 void Execution::end(OpId op) {
   ++ended_;
   timeline_.ops[op].finish = now();
-  if (!hosts_.empty()) hosts_[static_cast<std::size_t>(schedule_.class_of(schedule_.ops[op]))].ended(op, now());
+  host_.ended(op, now());
   const auto first = static_cast<std::size_t>(op == 0 ? 0 : end_successor_[OpId(op - 1)]);
   for (std::size_t i = first; i < static_cast<std::size_t>(end_successor_[op]); ++i)
     if (--waiting_[successors_[i]] == 0) ready_.push_back(successors_[i]);

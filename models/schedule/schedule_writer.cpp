@@ -7,12 +7,12 @@ namespace dovetail {
 
 ScheduleWriter::ScheduleWriter(std::size_t expected_ops) {
   schedule_.ops.reserve(expected_ops);
-  schedule_.tensors.reserve(2 * expected_ops);
-  schedule_.dependencies.reserve(3 * expected_ops);
-  schedule_.operands.reserve(6 * expected_ops);
-  last_writer_.reserve(2 * expected_ops);
-  last_use_.reserve(2 * expected_ops);
-  uses_.reserve(6 * expected_ops);
+  schedule_.tensors.reserve(3 * expected_ops / 2);
+  schedule_.dependencies.reserve(2 * expected_ops);
+  schedule_.operands.reserve(4 * expected_ops);
+  last_writer_.reserve(3 * expected_ops / 2);
+  last_use_.reserve(3 * expected_ops / 2);
+  uses_.reserve(4 * expected_ops);
 }
 
 StreamId ScheduleWriter::add_stream(StreamKind kind, int rank_class) {

@@ -24,7 +24,7 @@ class SharingRun {
         queue_(s_.streams.size()),
         busy_(s_.streams.size()),
         done_(s_.ops.size()),
-        hosts_(host_clocks(priced)) {
+        host_(priced) {
     for (const OpId i : s_.ops.ids()) queue_[s_.ops[i].stream].push_back(i);
     timeline_.kind = ResultKind::Predicted;
     timeline_.ops.resize(s_.ops.size());
@@ -55,8 +55,8 @@ class SharingRun {
 
   // Whether the host has issued an op that could begin otherwise; else it may be the next that the host makes begin.
   bool issued(OpId op) {
-    if (hosts_.empty()) return true;
-    const double at = hosts_[static_cast<std::size_t>(s_.class_of(s_.ops[op]))].issued(op).value();
+    if (!host_.takes_time()) return true;
+    const double at = host_.issued(op).value();
     if (at <= sharing_.now() * (1 + Sharing::used_up)) return true;
     next_issue_ = std::min(next_issue_, at);
     return false;
@@ -103,7 +103,7 @@ class SharingRun {
     timeline_.ops[op].finish = Seconds(sharing_.now());
     busy_[s_.ops[op].stream] = false;
     done_[op] = ended_ = true;
-    if (!hosts_.empty()) hosts_[static_cast<std::size_t>(s_.class_of(s_.ops[op]))].ended(op, Seconds(sharing_.now()));
+    host_.ended(op, Seconds(sharing_.now()));
   }
 
   void advance(double step) {
@@ -127,7 +127,7 @@ class SharingRun {
   IdVector<StreamId, std::vector<OpId>> queue_;
   IdVector<StreamId, bool> busy_;
   IdVector<OpId, bool> done_;
-  std::vector<HostClock> hosts_;  // by rank class; empty: launches take no time
+  HostClock host_;
   bool ended_ = true;             // an op has, or none has begun, or the host has issued one: others may begin
   double next_issue_ = no_issue;  // of the ops that wait for the host alone
   std::vector<Fixed> fixed_;

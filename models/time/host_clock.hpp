@@ -1,4 +1,4 @@
-// When a host issues ops (priced_schedule.hpp), for backends that go through time event by event.
+// When hosts issue ops (priced_schedule.hpp), for backends that go through time event by event.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -7,28 +7,28 @@
 
 namespace dovetail {
 
+// The hosts of all classes of ranks.
 class HostClock {
  public:
-  HostClock(const PricedSchedule& priced, int rank_class);
+  explicit HostClock(const PricedSchedule& priced);
 
-  // The time from which an op of the class may begin. All host waits before it must have ended.
+  bool takes_time() const { return !issued_.empty(); }
+
+  // The time from which an op may begin, where launches take time. All host waits of its class before it must have
+  // ended.
   Seconds issued(OpId op) const { return issued_[op]; }
 
-  // An op of the class has ended. Ops that follow a host wait are issued from then on.
+  // An op has ended. Ops of its class that follow a host wait are issued from then on.
   void ended(OpId op, Seconds now) {
-    if (std::holds_alternative<HostWait>(priced_->schedule->ops[op].work))
-      issue_after(OpId(op + 1), std::max(issued_[op], now));
+    if (takes_time() && std::holds_alternative<HostWait>(priced_->schedule->ops[op].work))
+      issue_after(op, std::max(issued_[op], now));
   }
 
  private:
-  void issue_after(OpId first, Seconds clock);  // up to the next host wait
+  void issue_after(OpId wait, Seconds clock);  // up to the next host wait of its class
 
   const PricedSchedule* priced_;
-  int rank_class_;
   IdVector<OpId, Seconds> issued_;
 };
-
-// One for each class; none where launches take no time.
-std::vector<HostClock> host_clocks(const PricedSchedule& priced);
 
 }  // namespace dovetail

@@ -1,6 +1,8 @@
 #include "models/time/memory.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <functional>
 #include <limits>
 
 #include "models/base/errors.hpp"
@@ -14,7 +16,19 @@ constexpr double never = std::numeric_limits<double>::infinity();
 
 struct Life {
   double born = never, dead = 0;
+  OpId first, last;  // whose start and end these are
   bool used() const { return born < never; }
+
+  void begin(OpId op, Seconds at) {
+    if (at.value() >= born) return;
+    born = at.value();
+    first = op;
+  }
+  void go_on(OpId op, Seconds until) {
+    if (last.exists() && until.value() <= dead) return;
+    dead = until.value();
+    last = op;
+  }
 };
 
 IdVector<BlockId, Life> lives(const Schedule& s, const Blocks& blocks, const Timeline& timeline) {
@@ -24,10 +38,10 @@ IdVector<BlockId, Life> lives(const Schedule& s, const Blocks& blocks, const Tim
     const auto [start, finish] = timeline.ops[i];
     const auto life_of = [&](TensorId t) -> Life& { return all[blocks.of_tensor[t]]; };
     for (TensorId t : s.writes_of(s.ops[i])) {
-      life_of(t).born = std::min(life_of(t).born, start.value());
-      life_of(t).dead = std::max(life_of(t).dead, finish.value());
+      life_of(t).begin(i, start);
+      life_of(t).go_on(i, finish);
     }
-    for (TensorId t : s.reads_of(s.ops[i])) life_of(t).dead = std::max(life_of(t).dead, finish.value());
+    for (TensorId t : s.reads_of(s.ops[i])) life_of(t).go_on(i, finish);
   }
   return all;
 }
@@ -75,26 +89,70 @@ std::vector<ClassMemory> plan_classes(const Schedule& s, const Blocks& blocks, c
   return classes;
 }
 
-// By class. At one moment what ends is freed before what starts is placed.
-std::vector<MemoryUse> uses_of(const Schedule& s, const Blocks& blocks, const IdVector<BlockId, Life>& life) {
-  struct Change {
-    double at, bytes;
-  };
-  std::vector<MemoryUse> uses(s.classes.size());
-  std::vector<std::vector<Change>> changes(s.classes.size());
+// A change of what a class of ranks holds. At one moment what ends is freed before what starts is placed.
+struct MemoryChange {
+  double at, bytes;
+  friend bool operator<(const MemoryChange& a, const MemoryChange& b) {
+    return a.at != b.at ? a.at < b.at : a.bytes < b.bytes;
+  }
+};
+
+using MemoryChanges = std::vector<MemoryChange>;
+
+void merge(MemoryChanges& all, const MemoryChanges& more) {
+  const auto middle = static_cast<std::ptrdiff_t>(all.size());
+  all.insert(all.end(), more.begin(), more.end());
+  if (!std::is_sorted(all.begin() + middle, all.end())) std::sort(all.begin() + middle, all.end());
+  std::inplace_merge(all.begin(), all.begin() + middle, all.end());
+}
+
+// The changes of each class, by time. Those at the starts of a stream's ops are in order as they come, and so are those
+// at their ends.
+std::vector<MemoryChanges> changes_by_time(const Schedule& s, const Timeline& timeline, const Blocks& blocks,
+                                           const IdVector<BlockId, Life>& life) {
+  std::vector<MemoryChanges> classes(s.classes.size());
+  IdVector<OpId, double> placed(s.ops.size()), freed(s.ops.size());
   for (const BlockId b : blocks.all.ids()) {
     const Tensor& t = s.tensors[blocks.all[b].first];
-    const auto c = static_cast<std::size_t>(t.rank_class);
-    if (t.persistent) uses[c].persistent += blocks.all[b].bytes;
     if (t.persistent || t.place == Place::Host || !life[b].used()) continue;
-    changes[c].push_back({life[b].born, blocks.all[b].bytes.value()});
-    changes[c].push_back({life[b].dead, -blocks.all[b].bytes.value()});
+    const double bytes = blocks.all[b].bytes.value();
+    MemoryChanges& of_class = classes[static_cast<std::size_t>(t.rank_class)];
+    const auto elsewhere = [&](OpId op) { return s.class_of(s.ops[op]) != t.rank_class; };  // between pipeline stages
+    if (elsewhere(life[b].first))
+      of_class.push_back({life[b].born, bytes});
+    else
+      placed[life[b].first] += bytes;
+    if (elsewhere(life[b].last))
+      of_class.push_back({life[b].dead, -bytes});
+    else
+      freed[life[b].last] += bytes;
   }
+  for (MemoryChanges& changes : classes) std::ranges::sort(changes, std::less());
+  IdVector<StreamId, MemoryChanges> starts(s.streams.size()), ends(s.streams.size());
+  for (const OpId i : s.ops.ids()) {
+    const StreamId stream = s.ops[i].stream;
+    if (placed[i] > 0) starts[stream].push_back({timeline.ops[i].start.value(), placed[i]});
+    if (freed[i] > 0) ends[stream].push_back({timeline.ops[i].finish.value(), -freed[i]});
+  }
+  for (const StreamId stream : s.streams.ids()) {
+    MemoryChanges& of_class = classes[static_cast<std::size_t>(s.streams[stream].rank_class)];
+    merge(of_class, starts[stream]);
+    merge(of_class, ends[stream]);
+  }
+  return classes;
+}
+
+// By class.
+std::vector<MemoryUse> uses_of(const Schedule& s, const Timeline& timeline, const Blocks& blocks,
+                               const IdVector<BlockId, Life>& life) {
+  std::vector<MemoryUse> uses(s.classes.size());
+  for (const BlockId b : blocks.all.ids())
+    if (const Tensor& t = s.tensors[blocks.all[b].first]; t.persistent)
+      uses[static_cast<std::size_t>(t.rank_class)].persistent += blocks.all[b].bytes;
+  const std::vector<MemoryChanges> changes = changes_by_time(s, timeline, blocks, life);
   for (std::size_t c = 0; c < uses.size(); ++c) {
-    std::ranges::sort(changes[c],
-                      [](const Change& a, const Change& b) { return a.at != b.at ? a.at < b.at : a.bytes < b.bytes; });
     double alive = 0, peak = 0;
-    for (const Change& change : changes[c]) {
+    for (const MemoryChange& change : changes[c]) {
       alive += change.bytes;
       if (alive <= peak) continue;
       peak = alive;
@@ -111,7 +169,7 @@ std::vector<MemoryByKind> memory_by_kind(const Schedule& s, const Timeline& time
   const Blocks blocks = memory_blocks(s);
   const IdVector<BlockId, Life> life = lives(s, blocks, timeline);
   std::vector<MemoryByKind> classes(s.classes.size());
-  const std::vector<MemoryUse> uses = uses_of(s, blocks, life);
+  const std::vector<MemoryUse> uses = uses_of(s, timeline, blocks, life);
   for (const BlockId b : blocks.all.ids()) {
     const Tensor& t = s.tensors[blocks.all[b].first];
     const auto c = static_cast<std::size_t>(t.rank_class);
@@ -139,7 +197,7 @@ MemoryPlan plan_memory(const Schedule& s, const Timeline& timeline) {
 std::vector<MemoryUse> memory_by_class(const Schedule& s, const Timeline& timeline, Arenas arenas) {
   const Blocks blocks = memory_blocks(s);
   const IdVector<BlockId, Life> life = lives(s, blocks, timeline);
-  std::vector<MemoryUse> uses = uses_of(s, blocks, life);
+  std::vector<MemoryUse> uses = uses_of(s, timeline, blocks, life);
   if (arenas == Arenas::LeftOut) return uses;
   IdVector<BlockId, std::int64_t> offsets(blocks.all.size(), -1);
   const std::vector<ClassMemory> planned = plan_classes(s, blocks, life, offsets);

@@ -130,7 +130,7 @@ class MixRun {
         next_(s_.ops.size()),
         waiter_(s_.ops.size(), none),
         owner_(priced.resources.size(), none),
-        hosts_(host_clocks(priced)) {
+        host_(priced) {
     for (auto i = static_cast<std::int32_t>(s_.ops.size()); i-- > 0;) {
       Stream& stream = streams_[s_.ops[OpId(i)].stream];
       next_[OpId(i)] = stream.head;
@@ -202,13 +202,13 @@ class MixRun {
     for (std::int32_t stream = waiter_[op]; stream != none; stream = streams_[StreamId(stream)].next_waiter)
       woken_.push_back(StreamId(stream));
     waiter_[op] = done;
-    if (!hosts_.empty()) hosts_[static_cast<std::size_t>(s_.class_of(s_.ops[op]))].ended(op, Seconds(now_));
+    host_.ended(op, Seconds(now_));
   }
 
   // Whether the host has issued an op whose turn it is; else its stream waits for that.
   bool issued(StreamId id, OpId op) {
-    if (hosts_.empty()) return true;
-    const double at = hosts_[static_cast<std::size_t>(s_.class_of(s_.ops[op]))].issued(op).value();
+    if (!host_.takes_time()) return true;
+    const double at = host_.issued(op).value();
     if (at <= now_) return true;
     streams_[id].end = at;
     touch(class_of(id));
@@ -314,7 +314,7 @@ class MixRun {
   std::vector<int> owner_;               // of each resource: the only rank class that demands it
   std::vector<StreamId> woken_;          // streams whose next op may be able to begin
   std::vector<Class*> changed_;
-  std::vector<HostClock> hosts_;  // by rank class; empty: launches take no time
+  HostClock host_;
   double now_ = 0;
   bool failed_ = false;
 };

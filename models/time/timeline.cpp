@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
+#include <vector>
 
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
@@ -18,22 +20,26 @@ struct Shares {
   Seconds computation, hidden, exposed, waiting;
 };
 
-// A sweep over starts and ends.
-Shares shares_of(const Schedule& s, const Timeline& timeline, int rank_class, Seconds makespan) {
-  struct Change {
-    double at;
-    int compute, communication;
-  };
-  std::vector<Change> changes;
-  changes.reserve(2 * s.ops.size());
+// The starts and ends of computation and communication on the ranks of a class.
+struct Change {
+  double at;
+  int compute, communication;
+};
+std::vector<std::vector<Change>> changes_of_classes(const Schedule& s, const Timeline& timeline) {
+  std::vector<std::vector<Change>> changes(s.classes.size());
   for (const OpId i : s.ops.ids()) {
-    if (s.class_of(s.ops[i]) != rank_class) continue;
     const StreamKind kind = stream_kind(s, s.ops[i]);
     if (kind == StreamKind::Copy) continue;
     const int c = kind == StreamKind::Compute ? 1 : 0;
-    changes.push_back({timeline.ops[i].start.value(), c, 1 - c});
-    changes.push_back({timeline.ops[i].finish.value(), -c, c - 1});
+    std::vector<Change>& of_class = changes[static_cast<std::size_t>(s.class_of(s.ops[i]))];
+    of_class.push_back({timeline.ops[i].start.value(), c, 1 - c});
+    of_class.push_back({timeline.ops[i].finish.value(), -c, c - 1});
   }
+  return changes;
+}
+
+// A sweep over them.
+Shares shares_of(std::vector<Change> changes, Seconds makespan) {
   std::ranges::sort(changes, {}, &Change::at);
   changes.push_back({makespan.value(), 0, 0});
   Shares shares;
@@ -67,9 +73,10 @@ Metrics metrics(const Schedule& s, const Timeline& timeline) {
   m.backward = m.makespan - m.forward;
   double ranks = 0;
   for (const RankClass& c : s.classes) ranks += c.ranks;
-  for (int c = 0; c < static_cast<int>(s.classes.size()); ++c) {
-    const Shares shares = shares_of(s, timeline, c, m.makespan);
-    const double part = s.classes[static_cast<std::size_t>(c)].ranks / ranks;
+  std::vector<std::vector<Change>> changes = changes_of_classes(s, timeline);
+  for (std::size_t c = 0; c < changes.size(); ++c) {
+    const Shares shares = shares_of(std::move(changes[c]), m.makespan);
+    const double part = s.classes[c].ranks / ranks;
     m.exposed_communication = std::max(m.exposed_communication, shares.exposed);
     m.waiting += shares.waiting * part;
     m.computation += shares.computation * part;

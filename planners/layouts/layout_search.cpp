@@ -114,13 +114,16 @@ std::optional<LaidOutPlan> LayoutSearch::estimated(const Experiment& e, const Pa
   }
 }
 
-// By the fastest pipeline of those that fit; where none fits, by the one that holds least. Quick estimates say which
-// pipelines are worth a look.
+// By the fastest pipeline of those that fit; where none fits, by the one that holds least, or by any where weights
+// alone do not fit. Quick estimates say which pipelines are worth a look.
 std::optional<LaidOutPlan> LayoutSearch::best_piped(const Experiment& e, const ParallelLayout& layout,
                                                     const Plan& plan) {
   std::vector<LaidOutPlan> ways;
   for (const Plan& way : piped(plan, layout, e))
-    if (std::optional<LaidOutPlan> found = estimated(e, layout, way, Detail::Quick)) ways.push_back(*std::move(found));
+    if (std::optional<LaidOutPlan> found = estimated(e, layout, way, Detail::Quick)) {
+      if (found->estimate.persistent > question_.limit) return found;
+      ways.push_back(*std::move(found));
+    }
   std::ranges::stable_sort(ways, faster_than);
   std::optional<LaidOutPlan> best, least;
   for (const LaidOutPlan& way : ways) {
@@ -146,7 +149,7 @@ std::optional<LaidOutPlan> LayoutSearch::fitting(const ParallelLayout& layout, c
     before = with;
     std::optional<LaidOutPlan> found = best_piped(e, layout, with);
     if (!found) continue;
-    if (found->estimate.peak <= question_.limit) return found;
+    if (found->estimate.peak <= question_.limit || found->estimate.persistent > question_.limit) return found;
     if (!least || found->estimate.held < least->estimate.held) least = std::move(found);
     if (plan.restore != Restore::Keep) break;
   }

@@ -129,6 +129,7 @@ StepEstimate quick_estimate(const Experiment& e, const Plan& plan, const StageCo
     end = holds_up(plan) ? end + stage.reduce : std::max(end, stage.reduce);
     update = std::max(update, stage.update);
     const Bytes held = stage.persistent + under_way(s, chunks, plan) * stage.held;
+    step.persistent = std::max(step.persistent, stage.persistent);
     step.held = std::max(step.held, held);
     step.peak = std::max(step.peak, held + costs.working);
   }
@@ -166,6 +167,7 @@ StepEstimate estimate(const Experiment& e, const Plan& plan, const StageCosts& c
     const Chunk stage = chunks.of_stage(s);
     end = std::max(end, stage.update + (holds_up(plan) ? Seconds(0) : stage.reduce));
     const Bytes held = stage.persistent + longest.rows[static_cast<std::size_t>(s)];
+    step.persistent = std::max(step.persistent, stage.persistent);
     step.held = std::max(step.held, held);
     step.peak = std::max(step.peak, held + costs.working);
   }

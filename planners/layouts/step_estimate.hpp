@@ -12,9 +12,10 @@ namespace dovetail::planners {
 
 struct StepEstimate {
   Seconds time;
-  Bytes peak;     // of the fullest stage
-  Bytes held;     // of that: persistent, and the rows of all micro-batches under way; no arrangement does without
-  Seconds floor;  // no plan of this layout takes less, whatever else it does
+  Bytes peak;        // of the fullest stage
+  Bytes persistent;  // of that: weights, gradients and states, which no micro-batch and no recomputing changes
+  Bytes held;        // persistent, and the rows of all micro-batches under way; no arrangement does without
+  Seconds floor;     // no plan of this layout takes less, whatever else it does
 };
 
 // `e` is laid out for all the plan's micro-batches; `hop` is what rows take to the next stage.

@@ -13,7 +13,7 @@ namespace {
 
 std::size_t op_estimate(const Experiment& e, const Plan& plan) {
   const std::size_t chunks = 5 * static_cast<std::size_t>(plan.forward_degree + plan.backward_degree);
-  return static_cast<std::size_t>(e.workload.all_layers() * plan.micro_batches) * (chunks + 16) +
+  return static_cast<std::size_t>(e.workload.all_layers() * plan.micro_batches) * (chunks + 45) +
          plan.gradient_slices.size() + 4;
 }
 
