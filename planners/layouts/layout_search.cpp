@@ -136,22 +136,45 @@ std::optional<LaidOutPlan> LayoutSearch::best_piped(const Experiment& e, const P
   return best ? best : least;
 }
 
-// With as little recomputed as fits. Without anything that fits, the plan that holds least.
+// The plan with less and less memory, and more and more recomputed.
+std::vector<Plan> LayoutSearch::recomputing(Plan plan) const {
+  std::vector<Plan> plans;
+  for (const EnumSet<Recompute>& parts : recomputed_parts()) {
+    if (plan.restore == Restore::Keep) plan.recompute = parts;
+    if (question_.hold) question_.hold(plan);
+    if (plans.empty() || plan != plans.back()) plans.push_back(plan);
+  }
+  return plans;
+}
+
+// With as little recomputed as fits. Without anything that fits, the plan that holds least. Begins with what the last
+// layout needed, because neighbours are alike.
 std::optional<LaidOutPlan> LayoutSearch::fitting(const ParallelLayout& layout, const Plan& plan) {
   const Experiment e = with_layout(question_.experiment, layout);
-  std::optional<LaidOutPlan> least;
-  std::optional<Plan> before;
-  for (const EnumSet<Recompute>& parts : recomputed_parts()) {
-    Plan with = plan;
-    if (plan.restore == Restore::Keep) with.recompute = parts;
-    if (question_.hold) question_.hold(with);
-    if (before == with) continue;
-    before = with;
-    std::optional<LaidOutPlan> found = best_piped(e, layout, with);
+  const std::vector<Plan> plans = recomputing(plan);
+  const auto fits_in = [&](const std::optional<LaidOutPlan>& found) {
+    return found && found->estimate.peak <= question_.limit;
+  };
+  std::size_t at = plans.size() > likely_ ? likely_ : 0;
+  std::optional<LaidOutPlan> found = best_piped(e, layout, plans[at]);
+  if (found && found->estimate.persistent > question_.limit) return found;
+  if (fits_in(found)) {
+    while (at > 0) {
+      std::optional<LaidOutPlan> less = best_piped(e, layout, plans[--at]);
+      if (less && !fits_in(less)) break;
+      if (!less) continue;
+      found = std::move(less);
+      likely_ = at;
+    }
+    return found;
+  }
+  std::optional<LaidOutPlan> least = std::move(found);
+  for (at = least ? at + 1 : 0; at < plans.size(); ++at) {
+    found = best_piped(e, layout, plans[at]);
     if (!found) continue;
-    if (found->estimate.peak <= question_.limit || found->estimate.persistent > question_.limit) return found;
+    if (plans.size() > 1) likely_ = at;
+    if (fits_in(found)) return found;
     if (!least || found->estimate.held < least->estimate.held) least = std::move(found);
-    if (plan.restore != Restore::Keep) break;
   }
   return least;
 }

@@ -88,6 +88,7 @@ class LayoutSearch {
   std::optional<LaidOutPlan> estimated(const Experiment& e, const ParallelLayout& layout, const Plan& plan,
                                        Detail detail);
   std::optional<LaidOutPlan> best_piped(const Experiment& e, const ParallelLayout& layout, const Plan& plan);
+  std::vector<Plan> recomputing(Plan plan) const;
   std::optional<LaidOutPlan> fitting(const ParallelLayout& layout, const Plan& plan);
   std::optional<LaidOutPlan> arranged(const ParallelLayout& layout, const Plan& base,
                                       const std::vector<System>& systems);
@@ -106,6 +107,7 @@ class LayoutSearch {
   LayoutQuestion question_;
   StageCostTable costs_;
   PipelineOrders orders_;
+  std::size_t likely_ = 0;  // how much the last plan that was made to fit recomputes
   LayoutSearchReport report_;
   std::vector<Promising> promising_;  // layouts that fit with the search's own plan, the fastest first
   std::vector<Seconds> floors_;       // of all that are not too large
