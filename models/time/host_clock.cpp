@@ -11,6 +11,7 @@ HostClock::HostClock(const PricedSchedule& priced) : priced_(&priced), issued_(p
     if (waiting[c]) continue;
     issued_[op] = clocks[c] += priced.launch[op];
     waiting[c] = std::holds_alternative<HostWait>(s.ops[op].work);
+    waits_ = waits_ || waiting[c];
   }
 }
 

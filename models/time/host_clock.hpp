@@ -20,7 +20,7 @@ class HostClock {
 
   // An op has ended. Ops of its class that follow a host wait are issued from then on.
   void ended(OpId op, Seconds now) {
-    if (takes_time() && std::holds_alternative<HostWait>(priced_->schedule->ops[op].work))
+    if (waits_ && std::holds_alternative<HostWait>(priced_->schedule->ops[op].work))
       issue_after(op, std::max(issued_[op], now));
   }
 
@@ -29,6 +29,7 @@ class HostClock {
 
   const PricedSchedule* priced_;
   IdVector<OpId, Seconds> issued_;
+  bool waits_ = false;  // some op is a host wait, and launches take time
 };
 
 }  // namespace dovetail

@@ -127,13 +127,14 @@ class MixRun {
         rates_(priced),
         streams_(s_.streams.size()),
         classes_(s_.classes.size()),
-        next_(s_.ops.size()),
+        links_(s_.ops.size()),
         waiter_(s_.ops.size(), none),
         owner_(priced.resources.size(), none),
         host_(priced) {
     for (auto i = static_cast<std::int32_t>(s_.ops.size()); i-- > 0;) {
-      Stream& stream = streams_[s_.ops[OpId(i)].stream];
-      next_[OpId(i)] = stream.head;
+      const Op& op = s_.ops[OpId(i)];
+      Stream& stream = streams_[op.stream];
+      links_[OpId(i)] = {stream.head, op.dependencies};
       stream.head = i;
     }
     for (const StreamId stream : streams_.ids())
@@ -161,6 +162,11 @@ class MixRun {
     double end = not_running;
     double left = 0;                  // of its activity, in seconds at its own speed, when its class last changed
     std::int32_t next_waiter = none;  // another stream that waits for the same op
+  };
+  // The parts of an op that begin it. Ops themselves are large, and are looked at in the order of time.
+  struct Link {
+    std::int32_t next = none;  // on its stream
+    Span dependencies;
   };
   struct Class {
     std::vector<StreamId> streams;
@@ -230,14 +236,17 @@ class MixRun {
     Stream& stream = streams_[id];
     while (stream.head != none) {
       const OpId op(stream.head);
-      for (const OpId before : s_.dependencies_of(s_.ops[op]))
+      const Link& link = links_[op];
+      for (std::int32_t i = link.dependencies.first; i < link.dependencies.last; ++i) {
+        const OpId before = s_.dependencies[static_cast<std::size_t>(i)];
         if (waiter_[before] != done) {
           stream.next_waiter = std::exchange(waiter_[before], std::int32_t{id});
           return;
         }
+      }
       if (!issued(id, op)) return;
       stream.op = op;
-      stream.head = next_[op];
+      stream.head = link.next;
       if (ops_ != nullptr) (*ops_)[op].start = Seconds(now_);
       if (const double fixed = priced_.fixed[op].value(); fixed > 0) {
         stream.end = now_ + fixed;
@@ -309,7 +318,7 @@ class MixRun {
   FairRates rates_;
   IdVector<StreamId, Stream> streams_;
   std::vector<Class> classes_;
-  IdVector<OpId, std::int32_t> next_;    // on its stream
+  IdVector<OpId, Link> links_;
   IdVector<OpId, std::int32_t> waiter_;  // the first stream that waits for it; `done`
   std::vector<int> owner_;               // of each resource: the only rank class that demands it
   std::vector<StreamId> woken_;          // streams whose next op may be able to begin
