@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -16,6 +17,7 @@ namespace {
 
 // All by choice, between time and finds.
 constexpr std::size_t most_arranged = 48;  // layouts, the most promising ones, that are arranged in every system's way
+constexpr std::size_t most_tried = 400;    // with the best plan of another
 constexpr std::size_t most_improved = 6;   // of those, that are improved knob by knob
 constexpr long most_layers = 2000;         // predicted of plans that are not the first of their layout
 constexpr int small_question = 64;         // layers x GPUs: what whole steps can be predicted of as easily as estimated
@@ -279,7 +281,7 @@ void LayoutSearch::improve_best(std::vector<LaidOutPlan>& found) {
   };
   improve();
   const Plan best = found.empty() ? Plan() : found.front().plan;
-  for (const Promising& other : promising_) {
+  for (const Promising& other : std::span(promising_).first(std::min(most_tried, promising_.size()))) {
     if (std::ranges::count(done, other.layout) > 0) continue;
     std::optional<LaidOutPlan> way = fitting(other.layout, best);
     if (!way || !fits(*way)) continue;

@@ -7,10 +7,12 @@
 #include "models/plan/knob_table.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/calibration.hpp"
+#include "models/price/collective_price.hpp"
 #include "models/price/kernel_price.hpp"
 #include "models/price/price.hpp"
 #include "models/question/capacity.hpp"
 #include "models/question/parameters.hpp"
+#include "models/question/volumes.hpp"
 #include "models/schedule/op_table.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"
@@ -34,15 +36,14 @@ Experiment stage_alone(Experiment e) {
   return e;
 }
 
-// So many layers of each kind on each stage.
+// So many layers of each kind.
 struct Layers {
   int dense = 0, moe = 0, predictions = 0;
 };
 Experiment of_layers(Experiment e, Layers layers) {
-  const int stages = e.parallelism.pp;  // of a whole pipeline, where that is looked at
-  e.model.first_dense = layers.dense * stages;
+  e.model.first_dense = layers.dense;
   e.model.moe_every = 1;
-  e.workload.layers = (layers.dense + layers.moe) * stages;
+  e.workload.layers = layers.dense + layers.moe;
   e.model.layers = std::max(e.workload.layers, 1);
   e.workload.mtp_layers = layers.predictions;
   resolve_capacity(e);
@@ -196,16 +197,13 @@ void split_ends(const Experiment& e, const Look& one, const PartCosts& layer, St
 }
 
 // The rows of a micro-batch on their way to the next stage.
-Seconds hop_of(const Experiment& e, const Plan& plan) {
+Seconds hop_of(const Experiment& e) {
   if (e.parallelism.pp == 1) return {};
-  Experiment pipeline = e;
-  pipeline.parallelism.pipeline_layout.clear();
-  pipeline = of_layers(std::move(pipeline), {e.model.dense() ? 1 : 0, e.model.dense() ? 0 : 1, 0});
-  const PricedSchedule priced = price_plan(pipeline, of_one_stage(plan));
-  Seconds hop;
-  for (const OpId i : priced.schedule->ops.ids())
-    if (priced.schedule->ops[i].kind == OpKind::StageSend) hop = std::max(hop, priced.duration[i]);
-  return hop;
+  const LayerVolumes v = layer_volumes(e, 0);
+  const Bytes rows = static_cast<double>(v.tokens * v.hidden) * size_of(e.workload.dtype);
+  const GroupPlace place = place_of(e.parallelism, GroupKind::Pp, e.cluster);
+  const ResourceTime time = find_cost(*e.calibration, Collective::Send, place).of(rows);
+  return time.fixed + time.busy;
 }
 
 std::vector<std::int64_t> layout_key(const Experiment& e) {
@@ -272,7 +270,7 @@ Seconds StageCostTable::hop(const Experiment& experiment, const Plan& plan) {
   Experiment e = experiment;
   e.workload.batch /= plan.micro_batches;
   const auto [place, added] = hops_.try_emplace(layout_key(e));
-  if (added) place->second = hop_of(e, plan);
+  if (added) place->second = hop_of(e);
   return place->second;
 }
 
