@@ -45,8 +45,8 @@ constexpr auto tune_examples = R"(Examples:
   Two clusters side by side, with the energy of GPUs that take 1000 W with all that they need:
     dovetail tune --cluster dgx-h100,hgx-h200 --gpus 8 --model olmoe-1b-7b --global-batch 64 --gpu-watts 1000
 
-  The best plans once more, each of them really run by threads of this machine in small:
-    dovetail tune --cluster dgx-h100 --nodes 2 --model qwen3-30b-a3b --global-batch 128 --count 3 --confirm host
+  The best plans once more, simulated by SimGrid; --confirm host really runs them in small:
+    dovetail tune --cluster dgx-h100 --nodes 2 --model qwen3-30b-a3b --global-batch 128 --count 3 --confirm simgrid
 
   In words, and as arguments of Megatron-LM:
     dovetail tune --cluster dgx-h100 --nodes 1 --model olmoe-1b-7b --global-batch 64 --explain --export megatron
