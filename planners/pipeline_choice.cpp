@@ -157,10 +157,12 @@ class PipelineChoice {
 
   bool compete(PlanChoice choice) {
     if (refusal(choice.plan, task_.experiment)) return false;
-    const Seconds time = measure_(choice.plan);
+    std::optional<StepPrediction> step;  // tells time and memory at once, unless the time is measured otherwise
+    if (!ask_ && !task_.trial) step.emplace(task_.experiment, choice.plan);
+    const Seconds time = step ? step->time() : measure_(choice.plan);
     // A plan that is too slow need not be looked at for its memory.
     if (found_ && found_->fits && time >= found_->time) return false;
-    const Bytes peak = peak_memory(task_.experiment, choice.plan);
+    const Bytes peak = step ? step->peak() : peak_memory(task_.experiment, choice.plan);
     const bool fits = peak <= limit();
     if (found_ && !fits && (found_->fits || peak >= found_->peak)) return false;
     found_ = Found{std::move(choice), time, peak, fits};
