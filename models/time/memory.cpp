@@ -106,8 +106,7 @@ void merge(MemoryChanges& all, const MemoryChanges& more) {
   std::inplace_merge(all.begin(), all.begin() + middle, all.end());
 }
 
-// The changes of each class, by time. Those at the starts of a stream's ops are in order as they come, and so are those
-// at their ends.
+// The changes of each class, by time. A stream starts and ends its ops in order, so that its changes come sorted.
 std::vector<MemoryChanges> changes_by_time(const Schedule& s, const Timeline& timeline, const Blocks& blocks,
                                            const IdVector<BlockId, Life>& life) {
   std::vector<MemoryChanges> classes(s.classes.size());

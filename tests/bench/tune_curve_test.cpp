@@ -22,7 +22,7 @@ TuneOptions several() {
   options.request.cluster = "dgx-h100,hgx-h200";
   options.gpus = "8..16";
   options.request.model = "qwen3-30b-a3b";
-  options.request.set = {"workload.layers=4"};
+  options.request.set = {"workload.layers=12", "parallelism.pp=1"};
   options.systems = {"tutel"};
   options.global_batch = 64;
   options.sequence = 2048;
