@@ -135,6 +135,17 @@ void require_one(const TuneOptions& options, const std::string& save) {
       throw InputError(fmt::format("{} is about one best plan; expected one cluster and one count of GPUs", option));
 }
 
+std::optional<Confirmer> confirmer_of(const TuneQuestion& question, const TuneOptions& options) {
+  const bool confirms = !options.confirm.empty();
+  if (options.measure_time > 0 && !(confirms && really_runs(options.confirm)))
+    throw InputError("--measure-time is for --confirm host and cuda, where plans really run");
+  if (!confirms) return std::nullopt;
+  EvaluatorSettings settings;
+  settings.seed = static_cast<std::uint64_t>(options.seed);
+  if (options.measure_time > 0) settings.measure_time = Seconds(options.measure_time);
+  return Confirmer(question.question.experiment, options.confirm, settings);
+}
+
 Exit tune(const TuneOptions& asked, const std::string& save, const std::vector<std::string>& command_line) {
   check_options(asked);
   stop_after(asked.timeout);
@@ -146,10 +157,7 @@ Exit tune(const TuneOptions& asked, const std::string& save, const std::vector<s
   const TuneOptions& options = choices.front();
   const TuneQuestion question = load_tune_question(options);
   const Outputs outputs(options, question.question.files, {{{"--save", save}}, {}});
-  std::optional<Confirmer> confirmer;
-  if (!options.confirm.empty())
-    confirmer.emplace(question.question.experiment, options.confirm,
-                      EvaluatorSettings{Seconds(options.measure_time), static_cast<std::uint64_t>(options.seed)});
+  const std::optional<Confirmer> confirmer = confirmer_of(question, options);
   Tuning tuning;
   {
     ProgressLine progress("tune", 1, options.talk());

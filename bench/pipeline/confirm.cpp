@@ -65,10 +65,6 @@ Confirm executed(const Experiment& experiment, exec::RunDevice device, const Eva
   };
 }
 
-bool really_runs(const std::string& by) {
-  return find_backend(by) == nullptr;
-}
-
 Confirm confirmer(const Experiment& experiment, const std::string& by, const EvaluatorSettings& settings) {
   if (!really_runs(by)) {
     make_backend(by);  // or else none of the plans is confirmed
@@ -81,6 +77,10 @@ Confirm confirmer(const Experiment& experiment, const std::string& by, const Eva
 }
 
 }  // namespace
+
+bool really_runs(const std::string& by) {
+  return find_backend(by) == nullptr;
+}
 
 std::vector<std::string> confirmer_names() {
   std::vector<std::string> names;

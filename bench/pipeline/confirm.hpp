@@ -12,6 +12,9 @@ namespace dovetail::bench {
 // Backends but for the one that the search believes, "host" and "cuda".
 std::vector<std::string> confirmer_names();
 
+// Whether plans really run to be confirmed by that.
+bool really_runs(const std::string& by);
+
 class Confirmer {
  public:
   // `experiment`: the question without a layout; it must outlive this. Throws InputError for an unknown name,

@@ -15,7 +15,7 @@ struct TuneOptions : Options {
   std::string gpus;                                     // counts of them, see tune_curve.hpp; empty: by nodes
   double gpu_watts = 0;                                 // for energy; 0: not given
   std::string confirm;                                  // a name of confirm.hpp; empty: none
-  double measure_time = 1;                              // of a plan that really runs for that, in seconds
+  double measure_time = 0;                              // of a plan that really runs for that; 0: not given
 };
 
 // The question with groups and batch left open. `fixed`: the sizes that the user has set by --set parallelism.x=y or
