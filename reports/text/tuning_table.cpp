@@ -120,12 +120,14 @@ TuningTable front_table(const Tuning& tuning) {
   return table;
 }
 
-// The fastest by the other means, where it is not the search's.
+// Whether the first of the plans is the fastest by the other means too. Ties are not told apart.
 std::string order_remark(const Confirmation& confirmation) {
+  if (confirmation.in_small) return "sizes differ from plan to plan, so these times do not rank them";
   const auto fastest = std::ranges::min_element(confirmation.plans, {}, &ConfirmedPlan::step);
   const ConfirmedPlan& first = confirmation.plans.front();
-  if (confirmation.in_small) return "sizes differ from plan to plan, so these times do not rank them";
-  if (fastest->step == first.step) return fmt::format("plan {} is the fastest there too", first.rank);
+  constexpr double alike = 1e-3;
+  if (fastest->step >= first.step * (1 - alike))
+    return fmt::format("none of these is more than {:g} % faster there than plan {}", 100 * alike, first.rank);
   return fmt::format("there plan {} is the fastest, {:.2g} % faster than plan {}", fastest->rank,
                      100 * (1 - fastest->step / first.step), first.rank);
 }
