@@ -9,15 +9,20 @@
 #include <cmath>
 #include <cstdio>
 #include <exception>
+#include <iterator>
 #include <simgrid/kernel/Timer.hpp>
+#include <simgrid/kernel/resource/Model.hpp>
 #include <simgrid/s4u.hpp>
 #include <string>
+#include <thread>
+#include <unordered_map>
 
 #include "models/base/errors.hpp"
 
 namespace dovetail::sim {
 namespace {
 
+namespace kernel = simgrid::kernel;
 namespace s4u = simgrid::s4u;
 
 // SimGrid counts whole bytes; on links of our own, so much finer ones.
@@ -32,6 +37,7 @@ void configure() {
   s4u::Engine::set_config("network/bandwidth-factor:1");
   s4u::Engine::set_config("network/latency-factor:1");
   s4u::Engine::set_config("network/crosstraffic:0");
+  s4u::Engine::set_config("network/optim:Full");  // every flow shares links with most others: none keeps its rate
 #if SIMGRID_VERSION >= 33400
   s4u::Engine::set_config("precision/timing:1e-15");
   s4u::Engine::set_config("precision/work-amount:1e-9");
@@ -74,38 +80,100 @@ void load_platform(s4u::Engine& engine, const Platform& platform) {
 
 }  // namespace
 
+#if SIMGRID_VERSION >= 33400
+
+// Flows that run, as communications without actors.
+class RunningFlows {
+ public:
+  explicit RunningFlows(std::function<void(std::int64_t)> ended) {
+    s4u::Engine::on_time_advance_cb([this](double) {
+      for (s4u::Activity* flow : over_) flow->unref();
+      over_.clear();
+    });
+    s4u::Comm::on_completion_cb([this, ended = std::move(ended)](const s4u::Activity& flow) {
+      over_.push_back(const_cast<s4u::Activity*>(&flow));
+      ended(reinterpret_cast<std::intptr_t>(flow.get_data<void>()));
+    });
+  }
+
+  void start(std::int64_t tag, s4u::Host* from, s4u::Host* to, double bytes) {
+    const s4u::CommPtr flow = s4u::Comm::sendto_init(from, to);
+    flow->set_payload_size(static_cast<std::uint64_t>(bytes));
+    flow->set_data(reinterpret_cast<void*>(static_cast<std::intptr_t>(tag)));
+    flow->add_ref();  // until time advances after its end
+    flow->start();
+  }
+
+ private:
+  std::vector<s4u::Activity*> over_;
+};
+
+#else
+
+// Flows that run, as parallel executions that only send, which the network model takes like communications. A
+// communication of SimGrid 3.32 walks a list of all others at its end; so does an execution, unless no actor made it.
+class RunningFlows {
+ public:
+  explicit RunningFlows(std::function<void(std::int64_t)> ended) : ended_(std::move(ended)) {
+    s4u::Engine::on_time_advance_cb([this](double) { take_finished(); });
+  }
+
+  void start(std::int64_t tag, s4u::Host* from, s4u::Host* to, double bytes) {
+    if (spare_.empty()) make_spare();
+    s4u::ExecPtr flow = std::move(spare_.back());
+    spare_.pop_back();
+    flow->set_state(s4u::Activity::State::INITED);
+    flow->set_hosts({from, to})->set_flops_amounts({0, 0})->set_bytes_amounts({0, bytes, 0, 0})->start();
+    auto* const activity = flow->get_impl();
+    running_.emplace(activity, Flow{tag, std::move(flow)});
+  }
+
+ private:
+  struct Flow {
+    std::int64_t tag;
+    s4u::ExecPtr execution;
+  };
+
+  // SimGrid tells actors only. It is done with an execution when time has advanced once more.
+  void take_finished() {
+    std::move(over_.begin(), over_.end(), std::back_inserter(spare_));
+    over_.clear();
+    std::vector<std::int64_t> tags;
+    for (kernel::resource::Model* model : s4u::Engine::get_instance()->get_all_models())
+      for (const kernel::resource::Action& action : *model->get_finished_action_set()) {
+        auto flow = running_.extract(action.get_activity());
+        tags.push_back(flow.mapped().tag);
+        over_.push_back(std::move(flow.mapped().execution));
+      }
+    for (std::int64_t tag : tags) ended_(tag);
+  }
+
+  // In a thread that SimGrid does not know, so that the main thread's actor is not taken for theirs.
+  void make_spare() {
+    std::thread([this] {
+      for (std::size_t i = 0; i <= running_.size(); ++i) spare_.push_back(s4u::Exec::init());
+    }).join();
+  }
+
+  std::function<void(std::int64_t)> ended_;
+  std::unordered_map<kernel::activity::ActivityImpl*, Flow> running_;
+  std::vector<s4u::ExecPtr> over_, spare_;
+};
+
+#endif
+
 struct FlowSimulation::State {
   explicit State(double bytes_scale) : scale(bytes_scale) {
     check(!s4u::Engine::is_initialized(), "SimGrid is in use already");
     engine = std::make_unique<s4u::Engine>("dovetail");
     configure();
-    s4u::Engine::on_time_advance_cb([this](double) {
-      for (s4u::Activity* activity : over) activity->unref();
-      over.clear();
-    });
-    const auto on_completion = [this](const s4u::Activity& activity) {
-      over.push_back(const_cast<s4u::Activity*>(&activity));
-      (*ended)(reinterpret_cast<std::intptr_t>(activity.get_data<void>()));
-    };
-#if SIMGRID_VERSION >= 33400
-    s4u::Exec::on_completion_cb(on_completion);
-    s4u::Comm::on_completion_cb(on_completion);
-#else
-    s4u::Activity::on_completion_cb(on_completion);
-#endif
-  }
-
-  template <class ActivityPtr>
-  void start(const ActivityPtr& activity, std::int64_t tag) {
-    activity->set_data(reinterpret_cast<void*>(static_cast<std::intptr_t>(tag)));
-    activity->add_ref();  // until time advances after its end
-    activity->start();
+    flows = std::make_unique<RunningFlows>([this](std::int64_t tag) { (*ended)(tag); });
   }
 
   double scale;
   std::unique_ptr<s4u::Engine> engine;
   std::vector<s4u::Host*> hosts;
-  std::vector<s4u::Activity*> over;
+  std::unique_ptr<RunningFlows> flows;
   const std::function<void(std::int64_t)>* ended = nullptr;
 };
 
@@ -148,14 +216,12 @@ FlowSimulation::FlowSimulation(int hosts, const Platform& platform) : state_(std
 FlowSimulation::~FlowSimulation() = default;
 
 void FlowSimulation::start_flow(std::int64_t tag, int from, int to, Bytes bytes) {
-  const s4u::CommPtr flow = s4u::Comm::sendto_init(state_->hosts[static_cast<std::size_t>(from)],
-                                                   state_->hosts[static_cast<std::size_t>(to)]);
-  flow->set_payload_size(static_cast<std::uint64_t>(std::llround(bytes.value() * state_->scale)));
-  state_->start(flow, tag);
+  state_->flows->start(tag, state_->hosts[static_cast<std::size_t>(from)], state_->hosts[static_cast<std::size_t>(to)],
+                       std::round(bytes.value() * state_->scale));
 }
 
 void FlowSimulation::start_delay(std::int64_t tag, Seconds time) {
-  simgrid::kernel::timer::Timer::set(now().value() + time.value(), [this, tag] { (*state_->ended)(tag); });
+  kernel::timer::Timer::set(now().value() + time.value(), [this, tag] { (*state_->ended)(tag); });
 }
 
 void FlowSimulation::run(const std::function<void(std::int64_t)>& ended) {
