@@ -26,7 +26,7 @@ class FlowBackend final : public Backend {
   std::string_view name() const override { return "simgrid-flow"; }
   void prepare(const Experiment& experiment) override;
 
-  // Runs in a child process, so that each run has a SimGrid of its own. Throws InputError for more than 128 GPUs,
+  // Runs in a child process, so that each run has a SimGrid of its own. Throws InputError for more than 1,024 GPUs,
   // without a network and for changes of speed.
   Timeline run(const PricedSchedule& priced) override;
 

@@ -39,7 +39,7 @@ constexpr std::array table{
     BackendEntry{
         .name = "simgrid", .description = "fair sharing by SimGrid", .make = make_simgrid, .get_it = get_simgrid},
     BackendEntry{.name = "simgrid-flow",
-                 .description = "every message of up to 128 GPUs by SimGrid",
+                 .description = "every message of up to 1,024 GPUs by SimGrid",
                  .make = make_flow,
                  .get_it = get_simgrid,
                  .links_alone = true},

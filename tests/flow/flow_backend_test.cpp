@@ -251,7 +251,7 @@ TEST_CASE("what the reference does not simulate is refused") {
   priced.resources = {"r"};
   priced.speed_changes = {{0, Seconds(1), .5}};
   CHECK_THROWS_WITH(run(e, priced), Catch::Contains("events"));
-  CHECK_THROWS_WITH(run(described(33, 4), made.priced()), Catch::Contains("132 GPUs, expected at most 128"));
+  CHECK_THROWS_WITH(run(described(257, 4), made.priced()), Catch::Contains("1028 GPUs, expected at most 1024"));
   e.cluster.network.reset();
   CHECK_THROWS_WITH(run(e, made.priced()), Catch::Contains("no \"network\""));
 }
