@@ -9,6 +9,7 @@
 
 #include "planners/analytic_evaluator.hpp"
 #include "planners/contest.hpp"
+#include "planners/layouts/least_state.hpp"
 #include "planners/registry.hpp"
 #include "planners/step_prediction.hpp"
 
@@ -149,10 +150,11 @@ std::vector<Plan> LayoutSearch::recomputing(Plan plan) const {
   return plans;
 }
 
-// With as little recomputed as fits. Without anything that fits, the plan that holds least. Begins with what the last
-// layout needed, because neighbours are alike.
+// With as little recomputed as fits. Without anything that fits, the plan that holds least, or none where state alone
+// is too large. Begins with what the last layout needed, because neighbours are alike.
 std::optional<LaidOutPlan> LayoutSearch::fitting(const ParallelLayout& layout, const Plan& plan) {
   const Experiment e = with_layout(question_.experiment, layout);
+  if (least_state(e, plan.zero) > question_.limit) return std::nullopt;
   const std::vector<Plan> plans = recomputing(plan);
   const auto fits_in = [&](const std::optional<LaidOutPlan>& found) {
     return found && found->estimate.peak <= question_.limit;
@@ -192,10 +194,15 @@ void LayoutSearch::look_at_layouts(const Plan& base) {
       ++report_.too_large;
       continue;
     }
-    const std::optional<LaidOutPlan> found = fitting(layout, base);
-    if (!found) continue;
-    if (report_.least == Bytes(0) || found->estimate.held < report_.least) report_.least = found->estimate.held;
-    if (found->estimate.held > question_.limit) {
+    Bytes least = least_state(with_layout(question_.experiment, layout), base.zero);
+    std::optional<LaidOutPlan> found;
+    if (least <= question_.limit) {
+      found = fitting(layout, base);
+      if (!found) continue;
+      least = found->estimate.held;
+    }
+    if (report_.least == Bytes(0) || least < report_.least) report_.least = least;
+    if (least > question_.limit) {
       ++report_.too_large;
       full = layout.groups;
       continue;

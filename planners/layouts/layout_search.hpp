@@ -35,7 +35,7 @@ struct LayoutSearchReport {
   long looked_at = 0;   // kinds of stages that were built for that
   long slower = 0;      // layouts that the bound rules out, now that the best is known
   long predicted = 0;   // whole steps
-  Bytes least;          // that any layout that was looked at holds
+  Bytes least;          // no layout holds less, whatever is recomputed
   std::string refusal;  // the first reason why a plan could not be built on a layout
   Seconds bound;        // no plan of any layout that fits takes less
 };

@@ -205,19 +205,16 @@ void write_notes(std::ostream& out, const std::vector<std::string>& notes) {
 
 std::string proof_line(const Tuning& tuning) {
   const TuningProof& p = tuning.proof;
-  std::string line = fmt::format(
-      "{} layouts divide everything; {} of them hold more than the memory whatever is recomputed; {} plans on the "
-      "others "
-      "were estimated from {} kinds of stages, and {} whole steps predicted",
-      p.layouts, p.too_large, p.estimated, p.stages, p.predicted);
-  if (tuning.best.empty() && p.layouts > 0)
-    return line + fmt::format("; the least that one holds is {}", bytes(p.least));
-  if (tuning.best.empty()) return line;
+  const std::string memory =
+      fmt::format("{} layouts divide everything; {} of them hold more than the memory whatever is recomputed",
+                  p.layouts, p.too_large);
+  if (tuning.best.empty()) return memory + fmt::format(", and none holds less than {}", bytes(p.least));
   const Seconds best = tuning.best.front().step;
-  return line + fmt::format(
-                    "; computing alone rules out {} layouts, and no plan of any layout takes less than {}, which "
-                    "is {:.2g} % below the best",
-                    p.slower, duration(p.bound), 100 * (1 - p.bound / best));
+  return memory + fmt::format(
+                      "; {} plans on the others were estimated from {} kinds of stages, and {} whole steps predicted; "
+                      "computing alone rules out {} layouts, and no plan of any layout takes less than {}, which is "
+                      "{:.2g} % below the best",
+                      p.estimated, p.stages, p.predicted, p.slower, duration(p.bound), 100 * (1 - p.bound / best));
 }
 
 std::vector<TuningTable> tuning_tables(const Tuning& tuning) {

@@ -6,7 +6,9 @@
 
 #include "models/base/errors.hpp"
 #include "models/files/load.hpp"
+#include "models/question/volumes.hpp"
 #include "planners/contest.hpp"
+#include "planners/layouts/least_state.hpp"
 #include "planners/step_prediction.hpp"
 #include "tests/planners/layout_questions.hpp"
 #include "tests/support/experiments.hpp"
@@ -122,6 +124,48 @@ TEST_CASE("Estimates of whole models are near what their whole steps take") {
       CHECK(estimated.held <= predicted.peak() * (1 + 1e-9));
     }
   }
+}
+
+TEST_CASE(
+    "The state of a layout: weights, gradients and a third of the optimizer's states for each of three replicas") {
+  Experiment e = real_question("dgx-h100", 3, "qwen3-30b-a3b");
+  e.workload.extent = Extent::Layers;
+  e.parallelism = {.dp = 24, .mp = 1, .ep = 8, .esp = 1, .pp = 1, .edp = 3};
+  const LayerVolumes v = layer_volumes(e, 0);
+  // bf16 weights, and gradients of the workload's type. Adam has two moments and a master weight of 4 bytes each, of
+  // which ZeRO leaves each of 24 or 3 replicas its share.
+  const double each = 2 + size_of(e.workload.gradient_dtype()).value();
+  const auto replicated = static_cast<double>(v.dense_parameters + v.replicated_parameters());
+  const auto experts = static_cast<double>(v.expert_parameters);
+  const double layer = (replicated + experts) * each + 12 * (replicated / 24 + experts / 3);
+  CHECK(least_state(e, 1).value() == Approx(48 * layer).epsilon(1e-6));
+  CHECK(least_state(e, 0).value() == Approx(48 * (replicated + experts) * (each + 12)).epsilon(1e-12));
+}
+
+TEST_CASE(
+    "The least state of a layout is never above what its fullest stage holds, and near it where stages are alike") {
+  int near = 0;
+  for (const auto& [cluster, nodes, model] : {std::tuple{"dgx-h100", 16, "mixtral-8x22b"},
+                                              {"dgx-h100", 8, "qwen3-30b-a3b"},
+                                              {"dgx-h100", 32, "deepseek-v3"}}) {
+    const Experiment e = real_question(cluster, nodes, model);
+    StageCostTable costs;
+    test::Random random(1);
+    const std::vector<ParallelLayout> all = layouts(e, {.global_batch = 512});
+    for (int i = 0; i < 40; ++i) {
+      const ParallelLayout& layout = all[random() % all.size()];
+      const Experiment laid_out = with_layout(e, layout);
+      Plan plan;
+      plan.zero = static_cast<int>(random() % 2);
+      plan.micro_batches = layout.micro_batches;
+      INFO(test::describe(laid_out, plan));
+      const Bytes least = least_state(laid_out, plan.zero);
+      const Bytes held = quick_estimate(laid_out, plan, costs.of(laid_out, plan), Seconds(0)).persistent;
+      CHECK(least <= held * (1 + 1e-9));
+      if (least > .9 * held) ++near;
+    }
+  }
+  CHECK(near > 60);
 }
 
 TEST_CASE("No setting of a user is faster than the plan found on a layout of its own, nor than the bound") {
