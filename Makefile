@@ -36,8 +36,10 @@ bench: release ## micro-benchmarks of our own code
 	@.ci/build release bench_micro
 	$(BIN)/bench_micro
 
-scale: release ## time and memory of simulations from 8 to 100,000 GPUs
-	@.ci/build release scale_layer
+scale: release ## time and memory of whole questions, and of simulations from 8 to 100,000 GPUs
+	@.ci/install bench
+	@.ci/build release scale_layer bench_micro
+	bench/scale/questions.py -o build/questions.json
 	bench/scale/scale.py -o build/scale.json
 
 asan tsan: ## tests under address+undefined (asan) or thread (tsan) sanitizers

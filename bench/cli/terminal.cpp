@@ -38,8 +38,14 @@ ProgressLine::~ProgressLine() {
   if (rewrite_) say("\r\033[K");
 }
 
-void ProgressLine::begin(std::string_view item) {
-  if (rewrite_) show(item);
+// An item with a share may be told of thousands of times a second.
+void ProgressLine::begin(std::string_view item, double share) {
+  constexpr auto pause = std::chrono::milliseconds(50);
+  const auto now = std::chrono::steady_clock::now();
+  if (!rewrite_ || (item == shown_ && now - shown_at_ < pause)) return;
+  shown_ = item;
+  shown_at_ = now;
+  show(item, share);
 }
 
 void ProgressLine::done() {
@@ -51,12 +57,15 @@ void ProgressLine::done() {
   say(fmt::format("dovetail: {} {}/{}\n", what_, done_, total_));
 }
 
-void ProgressLine::show(std::string_view item) {
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  std::string rate;
-  if (done_ > 0 && seconds > 1)
-    rate = fmt::format(", {:.3g}/s, {:.0f} s left", done_ / seconds, seconds / done_ * (total_ - done_));
-  say(fmt::format("\r\033[K{} {}/{}{}: {}", what_, done_, total_, rate, plain_text(item)));
+void ProgressLine::show(std::string_view item, double share) {
+  const double seconds = std::chrono::duration<double>(shown_at_ - start_).count(), done = done_ + share;
+  const bool known = done > 0 && seconds > 1;
+  std::string so_far;
+  if (total_ > 1) so_far = fmt::format(" {}/{}", done_, total_);
+  if (total_ == 1 && share > 0) so_far = fmt::format(" {:.0f} %", 100 * share);
+  if (known && total_ > 1) so_far += fmt::format(", {:.3g}/s", done / seconds);
+  if (known) so_far += fmt::format(", {:.0f} s left", seconds / done * (total_ - done));
+  say(fmt::format("\r\033[K{}{}: {}", what_, so_far, plain_text(item)));
 }
 
 }  // namespace dovetail::bench

@@ -13,8 +13,8 @@ bool use_colour(Colour colour);
 
 enum class Talk { Quiet, Normal, Verbose };
 
-// On a terminal one line that is rewritten: done, total, rate, time left; gone at the end. Elsewhere nothing,
-// or a line per tenth when verbose.
+// On a terminal one line that is rewritten: done, total, rate, time left, and of one thing its share; gone at the end.
+// Elsewhere nothing, or a line per tenth when verbose.
 class ProgressLine {
  public:
   ProgressLine(std::string what, int total, Talk talk);
@@ -22,16 +22,17 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  void begin(std::string_view item);  // what is worked on now
-  void done();                        // one more
+  void begin(std::string_view item, double share = 0);  // what is worked on now, and how much of this one is done
+  void done();                                          // one more
 
  private:
-  void show(std::string_view item);
+  void show(std::string_view item, double share);
 
   std::string what_;
   int total_, done_ = 0, tenth_ = 0;
   bool rewrite_, lines_;
-  std::chrono::steady_clock::time_point start_;
+  std::string shown_;
+  std::chrono::steady_clock::time_point start_, shown_at_;
 };
 
 }  // namespace dovetail::bench

@@ -112,7 +112,8 @@ Exit tune_several(const TuneOptions& options, const std::vector<TuneOptions>& ch
   {
     ProgressLine progress("tune", static_cast<int>(choices.size()), options.talk());
     curve = tune_curve(
-        choices, files, [&](const std::string& part) { progress.begin(part); }, [&] { progress.done(); });
+        choices, files, [&](std::string_view part, double share) { progress.begin(part, share); },
+        [&] { progress.done(); });
   }
   curve.provenance = provenance(command_line, files, options.seed);
   Writers writers;
@@ -161,10 +162,13 @@ Exit tune(const TuneOptions& asked, const std::string& save, const std::vector<s
   Tuning tuning;
   {
     ProgressLine progress("tune", 1, options.talk());
-    const auto say = [&](const std::string& part) { progress.begin(part); };
-    tuning = bench::tune(question, options, say);
-    if (confirmer) tuning.confirmation = confirmer->confirm(tuning, say);
+    tuning = bench::tune(question, options, [&](std::string_view part, double share) { progress.begin(part, share); });
     progress.done();
+  }
+  if (confirmer) {
+    ProgressLine progress("confirm", static_cast<int>(tuning.best.size()), options.talk());
+    tuning.confirmation = confirmer->confirm(
+        tuning, [&](std::string_view plan) { progress.begin(plan); }, [&] { progress.done(); });
   }
   if (tuning.best.empty()) return refuse(tuning);
   tuning.provenance = provenance(command_line, question.question.files, options.seed);

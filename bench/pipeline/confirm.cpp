@@ -95,7 +95,8 @@ Confirmer::Confirmer(const Experiment& experiment, const std::string& by, const 
   one_ = confirmer(experiment, by, settings);
 }
 
-Confirmation Confirmer::confirm(const Tuning& tuning, const std::function<void(const std::string&)>& say) const {
+Confirmation Confirmer::confirm(const Tuning& tuning, const std::function<void(std::string_view)>& begin,
+                                const std::function<void()>& done) const {
   Confirmation result{by_, really_runs(by_), {}, {}};
   std::optional<DeviceError> failure;
   for (std::size_t i = 0; i < tuning.best.size(); ++i) {
@@ -103,7 +104,7 @@ Confirmation Confirmer::confirm(const Tuning& tuning, const std::function<void(c
     const auto refuse = [&](const std::exception& error) {
       result.refused.push_back(fmt::format("plan {}: {}", rank, error.what()));
     };
-    if (say) say(fmt::format("plan {} by {}", rank, by_));
+    if (begin) begin(fmt::format("plan {} by {}", rank, by_));
     try {
       result.plans.push_back(one_(tuning.best[i]));
       result.plans.back().rank = rank;
@@ -113,6 +114,7 @@ Confirmation Confirmer::confirm(const Tuning& tuning, const std::function<void(c
       refuse(error);
       if (!failure) failure = error;
     }
+    if (done) done();
   }
   if (result.plans.empty() && failure) throw DeviceError(*failure);
   return result;

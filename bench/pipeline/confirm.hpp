@@ -25,7 +25,9 @@ class Confirmer {
   // for each stage, with two micro-batches for each stage at most and one layer in each virtual stage; degrees and
   // slices of gradients that it gives for single layers are left out. A plan that cannot be confirmed is left out with
   // its reason. Throws DeviceError where this machine can confirm none.
-  Confirmation confirm(const Tuning& tuning, const std::function<void(const std::string&)>& say) const;
+  // `begin` is told which plan comes next, and `done` follows each.
+  Confirmation confirm(const Tuning& tuning, const std::function<void(std::string_view)>& begin = {},
+                       const std::function<void()>& done = {}) const;
 
  private:
   std::string by_;

@@ -1,10 +1,11 @@
 // From a question without groups to the fastest layouts and plans for it.
 #pragma once
-#include <functional>
+#include <map>
 #include <string>
 
 #include "bench/pipeline/question.hpp"
 #include "models/results/tuning.hpp"
+#include "planners/layouts/layout_search.hpp"
 
 namespace dovetail::bench {
 
@@ -28,8 +29,7 @@ struct TuneQuestion {
 };
 TuneQuestion load_tune_question(const TuneOptions& options);
 
-// Searches. `say` is told what is being searched.
-Tuning tune(const TuneQuestion& question, const TuneOptions& options,
-            const std::function<void(const std::string&)>& say);
+// Searches. `say` is told what is being searched, and which share of everything is done.
+Tuning tune(const TuneQuestion& question, const TuneOptions& options, const planners::SearchProgress& say);
 
 }  // namespace dovetail::bench

@@ -36,7 +36,7 @@ int nodes_of(const std::string& cluster, int gpus) {
 }
 
 TuningPoint point_of(const TuneQuestion& question, const TuneOptions& options,
-                     const std::function<void(const std::string&)>& say) try {
+                     const planners::SearchProgress& say) try {
   const Cluster& cluster = question.question.experiment.cluster;
   Tuning tuning = tune(question, options, say);
   TuningPoint point{cluster.name, cluster.gpus(), cluster.device.memory, {}, {}};
@@ -81,8 +81,8 @@ std::vector<TuneOptions> hardware_choices(const TuneOptions& options) {
   return choices;
 }
 
-TuningCurve tune_curve(const std::vector<TuneOptions>& choices, FilesRead& files,
-                       const std::function<void(const std::string&)>& begin, const std::function<void()>& done) {
+TuningCurve tune_curve(const std::vector<TuneOptions>& choices, FilesRead& files, const planners::SearchProgress& begin,
+                       const std::function<void()>& done) {
   std::vector<TuneQuestion> questions;
   TuningCurve curve;
   for (const TuneOptions& options : choices) {
@@ -102,9 +102,9 @@ TuningCurve tune_curve(const std::vector<TuneOptions>& choices, FilesRead& files
     options.output = options.html = "";
     const Cluster& cluster = questions[i].question.experiment.cluster;
     const std::string name = fmt::format("{} {} GPUs", cluster.name, cluster.gpus());
-    begin(name);
-    curve.points.push_back(
-        point_of(questions[i], options, [&](const std::string& part) { begin(name + ", " + part); }));
+    curve.points.push_back(point_of(questions[i], options, [&](std::string_view part, double share) {
+      if (begin) begin(fmt::format("{}, {}", name, part), share);
+    }));
     done();
   }
   return curve;

@@ -16,9 +16,10 @@ std::vector<int> gpu_counts(const std::string& text);
 // varies. Throws InputError where GPUs are not whole nodes of a cluster, or where --nodes says how many there are.
 std::vector<TuneOptions> hardware_choices(const TuneOptions& options);
 
-// Tunes each of these. All questions are loaded before the first is searched. `begin` is told what comes next, and
-// `done` follows each. A cluster that nothing fits or divides is a point with its reason.
-TuningCurve tune_curve(const std::vector<TuneOptions>& choices, FilesRead& files,
-                       const std::function<void(const std::string&)>& begin, const std::function<void()>& done);
+// Tunes each of these. All questions are loaded before the first is searched. `begin` is told what is searched and
+// which share of this one is done; `done` follows each. A cluster that nothing fits or divides is a point with its
+// reason.
+TuningCurve tune_curve(const std::vector<TuneOptions>& choices, FilesRead& files, const planners::SearchProgress& begin,
+                       const std::function<void()>& done);
 
 }  // namespace dovetail::bench

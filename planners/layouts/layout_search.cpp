@@ -189,7 +189,9 @@ void LayoutSearch::look_at_layouts(const Plan& base) {
   report_.layouts = static_cast<long>(all.size());
   std::optional<Parallelism> full;  // groups that a smaller micro-batch has filled already
   const auto groups = [](const Parallelism& p) { return std::tuple(p.pp, p.mp, p.dp, p.ep, p.esp); };
-  for (const ParallelLayout& layout : all) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const ParallelLayout& layout = all[i];
+    say("layouts", i, all.size());
     if (full && groups(*full) == groups(layout.groups)) {
       ++report_.too_large;
       continue;
@@ -247,21 +249,17 @@ std::optional<LaidOutPlan> LayoutSearch::arranged(const ParallelLayout& layout, 
 }
 
 std::vector<LaidOutPlan> LayoutSearch::best(const std::vector<System>& systems, std::size_t count) {
-  const auto say = [this](const std::string& part) {
-    if (question_.say) question_.say(part);
-  };
   Plan base;
   base.zero = 1;
   if (question_.hold) question_.hold(base);
-  say("layouts");
   look_at_layouts(base);
-  say("arrangements");
   std::vector<LaidOutPlan> found;
   const std::size_t most = small() ? promising_.size() : std::min(most_arranged, promising_.size());
-  for (std::size_t i = 0; i < most; ++i) found.push_back(*arranged(promising_[i].layout, base, systems));
-  say("knobs of the best");
+  for (std::size_t i = 0; i < most; ++i) {
+    say("arrangements", i, most);
+    found.push_back(*arranged(promising_[i].layout, base, systems));
+  }
   improve_best(found);
-  say("finalists");
   found = predicted_best(std::move(found), count);
   for (std::size_t i = 0; i < std::min(small() ? most_arranged : most_polished, found.size()); ++i) polish(found[i]);
   for (std::size_t i = 0; i < std::min(most_polished, found.size()); ++i)
@@ -279,8 +277,10 @@ void LayoutSearch::improve_best(std::vector<LaidOutPlan>& found) {
   std::vector<ParallelLayout> done;
   const auto improve = [&] {
     std::ranges::stable_sort(found, faster_than);
-    for (std::size_t i = 0; i < (small() ? found.size() : std::min(most_improved, found.size())); ++i) {
+    const std::size_t most = small() ? found.size() : std::min(most_improved, found.size());
+    for (std::size_t i = 0; i < most; ++i) {
       if (std::ranges::count(done, found[i].layout) > 0) continue;
+      say("knobs", done.size(), std::max(done.size() + 1, 2 * most));
       found[i] = improved(std::move(found[i]));
       done.push_back(found[i].layout);
     }
@@ -309,6 +309,7 @@ std::vector<LaidOutPlan> LayoutSearch::predicted_best(std::vector<LaidOutPlan> f
   long layers = 0;
   for (LaidOutPlan& plan : found) {
     const auto same = std::ranges::find(best, plan.layout, &LaidOutPlan::layout);
+    say("finalists", static_cast<std::size_t>(std::min(layers, most_layers)), most_layers);
     const bool few = layers < most_layers;
     if (!few && (same != best.end() || best.size() >= count)) continue;
     layers += predict(plan);

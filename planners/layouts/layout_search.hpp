@@ -5,8 +5,10 @@
 // promising layouts are then arranged in every way that the systems have, the best of these are improved knob by knob
 // over the whole plan space, the best plan is tried on the other layouts, and the finalists are predicted whole.
 #pragma once
+#include <array>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/time/timeline.hpp"
@@ -40,12 +42,16 @@ struct LayoutSearchReport {
   Seconds bound;        // no plan of any layout that fits takes less
 };
 
+// Told of what is being searched, and which share of that part is done.
+using SearchProgress = std::function<void(std::string_view part, double done)>;
+inline constexpr std::array<std::string_view, 4> layout_search_parts{"layouts", "arrangements", "knobs", "finalists"};
+
 struct LayoutQuestion {
   const Experiment& experiment;
   LayoutRequest request;
-  Bytes limit;                                       // of device memory that may be used
-  std::function<void(Plan&)> hold = {};              // sets the knobs that the user has fixed; empty: none
-  std::function<void(const std::string&)> say = {};  // what is being searched
+  Bytes limit;                           // of device memory that may be used
+  std::function<void(Plan&)> hold = {};  // sets the knobs that the user has fixed; empty: none
+  SearchProgress say = {};
 };
 
 class LayoutSearch {
@@ -82,6 +88,9 @@ class LayoutSearch {
     Seconds time;
   };
 
+  void say(std::string_view part, std::size_t done, std::size_t all) const {
+    if (question_.say) question_.say(part, static_cast<double>(done) / static_cast<double>(all));
+  }
   void look_at_layouts(const Plan& base);
   std::vector<LaidOutPlan> ways_of(const System& system, const ParallelLayout& layout);
   enum class Detail { Quick, Whole };

@@ -39,7 +39,7 @@ Tuned tuned(int stages, int count) {
 }
 
 Confirmation confirmed(const Tuned& tuned, const std::string& by) {
-  return Confirmer(tuned.question.question.experiment, by, {Seconds(.05), 1}).confirm(tuned.tuning, {});
+  return Confirmer(tuned.question.question.experiment, by, {Seconds(.05), 1}).confirm(tuned.tuning);
 }
 
 std::string table_of(const Tuning& tuning) {

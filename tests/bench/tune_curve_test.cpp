@@ -33,8 +33,7 @@ TuneOptions several() {
 
 TuningCurve curve_of(const TuneOptions& options) {
   FilesRead files;
-  return tune_curve(
-      hardware_choices(options), files, [](const std::string&) {}, [] {});
+  return tune_curve(hardware_choices(options), files, {}, [] {});
 }
 
 }  // namespace

@@ -128,6 +128,22 @@ TEST_CASE("tune: a described network counts in the steps that are predicted, and
   CHECK(!tune(question, options, {}).best.empty());
 }
 
+TEST_CASE("tune: progress names each part in turn, and its share of the whole only grows") {
+  TuneOptions options = two_nodes();
+  options.explain = true;
+  std::vector<std::string> parts;
+  double last = 0;
+  tune(load_tune_question(options), options, [&](std::string_view part, double share) {
+    if (parts.empty() || parts.back() != part) parts.emplace_back(part);
+    CHECK(share >= last);
+    CHECK(share <= 1);
+    last = share;
+  });
+  CHECK(parts ==
+        std::vector<std::string>{"layouts", "arrangements", "knobs", "finalists", "systems", "ranges", "reasons"});
+  CHECK(last > .9);
+}
+
 TEST_CASE("tune: nothing fits where the memory is too small") {
   TuneOptions options = two_nodes();
   options.request.set.emplace_back(R"(cluster.device.memory="1 GiB")");
