@@ -1,19 +1,21 @@
 #include "planners/analytic_evaluator.hpp"
 
-#include <vector>
+#include <utility>
 
-#include "models/price/build_schedule.hpp"
-#include "models/price/price.hpp"
-#include "models/time/analytic_backend.hpp"
 #include "planners/step_prediction.hpp"
 
 namespace dovetail::planners {
 
 Evaluator analytic_evaluator(const Experiment& experiment) {
-  return [&experiment, scratch = std::vector<double>()](const Plan& plan) mutable {
-    if (plan.micro_batches > 1) return StepPrediction(experiment, plan).time();
-    return analytic_makespan(price_plan(experiment, plan), scratch);
-  };
+  return analytic_evaluator(experiment, std::make_shared<PredictedSteps>());
+}
+
+Evaluator analytic_evaluator(const Experiment& experiment, std::shared_ptr<PredictedSteps> steps) {
+  return [&experiment, steps = std::move(steps)](const Plan& plan) { return steps->time(experiment, plan); };
+}
+
+Evaluator task_evaluator(const PlanningTask& task) {
+  return analytic_evaluator(task.experiment, task.steps);
 }
 
 Bytes peak_memory(const Experiment& experiment, const Plan& plan) {

@@ -6,6 +6,9 @@ namespace dovetail::planners {
 
 // `experiment` must outlive the evaluator. Not for several threads at once.
 Evaluator analytic_evaluator(const Experiment& experiment);
+Evaluator analytic_evaluator(const Experiment& experiment, std::shared_ptr<PredictedSteps> steps);
+// For a task's experiment, with its predictions.
+Evaluator task_evaluator(const PlanningTask& task);
 
 // Device memory that the fullest rank needs, over the analytic backend's timeline.
 Bytes peak_memory(const Experiment& experiment, const Plan& plan);

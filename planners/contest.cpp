@@ -86,6 +86,11 @@ bool fits(const Plan& plan, const Experiment& e) {
   return !refusal(plan, e) && peak_memory(e, plan) <= e.cluster.device.memory;
 }
 
+bool fits(const Plan& plan, const PlanningTask& task) {
+  const Experiment& e = task.experiment;
+  return !refusal(plan, e) && task.steps->peak(e, plan) <= e.cluster.device.memory;
+}
+
 Plan simplest(const PlanningTask& task) {
   Plan plan = without_choices(task.base);
   plan.forward_degree = plan.backward_degree = allowed_degrees(task).front();

@@ -52,6 +52,7 @@ std::optional<InputError> refusal(const Plan& plan, const Experiment& experiment
 
 // Whether it can be built and needs no more than the device has.
 bool fits(const Plan& plan, const Experiment& experiment);
+bool fits(const Plan& plan, const PlanningTask& task);  // the same for the task's experiment
 
 // The base plan with the smallest degree that it allows and gradients reduced after the step where they are not sliced
 // yet. If a planner finds nothing to propose, evaluating this tells why: it throws the InputError.

@@ -24,7 +24,7 @@ class PipelineChoice {
   PipelineChoice(const Planner& planner, const PlanningTask& task, const Evaluator& ask)
       : planner_(planner), task_(task), ask_(ask), measure_(measure_of(task, ask)) {
     for (const Plan& rival : task.rivals)
-      if (allowed(task, rival) && fits(rival, task.experiment)) try {
+      if (allowed(task, rival) && fits(rival, task)) try {
           rivals_.push_back({rival, measure_(rival)});
         } catch (const InputError&) {  // it cannot be tried as the result is measured
         }
@@ -68,7 +68,7 @@ class PipelineChoice {
   static Evaluator measure_of(const PlanningTask& task, const Evaluator& ask) {
     if (ask) return ask;
     if (task.trial) return [&task](const Plan& plan) { return task.trial(plan).time; };
-    return analytic_evaluator(task.experiment);
+    return task_evaluator(task);
   }
 
   bool staged() const { return task_.experiment.parallelism.pp > 1; }
@@ -90,7 +90,7 @@ class PipelineChoice {
     set_pipeline(plan, way);
     if (refusal(plan, task_.experiment) || rival_with(way.micro_batches)) return true;
     ++evaluations_;
-    if (!found_->fits) return last || peak_memory(task_.experiment, plan) <= limit();
+    if (!found_->fits) return last || peak_of(plan) <= limit();
     const Seconds time = measure_(plan);
     if (time > found_->time) slower_with_ = way.micro_batches;
     return time <= found_->time * hopeless;
@@ -111,20 +111,20 @@ class PipelineChoice {
     set_pipeline(task.base, way);
     // A search starts from its rivals, and would come back to their numbers of micro-batches.
     std::erase_if(task.rivals, [&](const Plan& rival) { return rival.micro_batches != way.micro_batches; });
-    return counted(planner_.choose(task, ask_ ? ask_ : analytic_evaluator(task_.experiment)));
+    return counted(planner_.choose(task, ask_ ? ask_ : task_evaluator(task_)));
   }
 
   // All micro-batches are alike, so that two for each stage show which plan is fastest, but not all memory that it
   // needs: none where that turns out to be too much.
   std::optional<PlanChoice> planned_on_few(Pipeline way, int few) {
     const Experiment shorter = with_fewer(task_.experiment, way.micro_batches, few);
-    PlanningTask task{shorter, task_.base, task_.choices, {}, task_.hold, {}};
+    PlanningTask task{shorter, task_.base, task_.choices, {}, task_.hold, {}, task_.steps};
     set_pipeline(task.base, {way.schedule, few});
-    PlanChoice choice = counted(planner_.choose(task, analytic_evaluator(shorter)));
-    const bool fits_few = peak_memory(shorter, choice.plan) <= limit();
+    PlanChoice choice = counted(planner_.choose(task, task_evaluator(task)));
+    const bool fits_few = task.steps->peak(shorter, choice.plan) <= limit();
     set_pipeline(choice.plan, way);
     if (refusal(choice.plan, task_.experiment)) return std::nullopt;
-    if (fits_few && peak_memory(task_.experiment, choice.plan) > limit()) return std::nullopt;
+    if (fits_few && peak_of(choice.plan) > limit()) return std::nullopt;
     forget_comparisons(choice.report);
     choice.report.reason += fmt::format("; planned on {} of the micro-batches", few);
     return choice;
@@ -157,12 +157,10 @@ class PipelineChoice {
 
   bool compete(PlanChoice choice) {
     if (refusal(choice.plan, task_.experiment)) return false;
-    std::optional<StepPrediction> step;  // tells time and memory at once, unless the time is measured otherwise
-    if (!ask_ && !task_.trial) step.emplace(task_.experiment, choice.plan);
-    const Seconds time = step ? step->time() : measure_(choice.plan);
+    const Seconds time = measure_(choice.plan);
     // A plan that is too slow need not be looked at for its memory.
     if (found_ && found_->fits && time >= found_->time) return false;
-    const Bytes peak = step ? step->peak() : peak_memory(task_.experiment, choice.plan);
+    const Bytes peak = peak_of(choice.plan);
     const bool fits = peak <= limit();
     if (found_ && !fits && (found_->fits || peak >= found_->peak)) return false;
     found_ = Found{std::move(choice), time, peak, fits};
@@ -179,6 +177,7 @@ class PipelineChoice {
     }
   }
 
+  Bytes peak_of(const Plan& plan) const { return task_.steps->peak(task_.experiment, plan); }
   Bytes limit() const { return task_.experiment.cluster.device.memory; }
 
   std::string describe(const Plan& plan) const {
@@ -205,7 +204,7 @@ PlanChoice choose_with_pipeline(const Planner& planner, const PlanningTask& task
   if (ways.size() > 1) return PipelineChoice(planner, task, ask).choose(ways);
   PlanningTask only = task;
   set_pipeline(only.base, ways.front());
-  return planner.choose(only, ask ? ask : analytic_evaluator(task.experiment));
+  return planner.choose(only, ask ? ask : task_evaluator(task));
 }
 
 }  // namespace dovetail::planners

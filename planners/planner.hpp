@@ -1,12 +1,14 @@
 // A planner searches plans of one experiment for the fastest by an evaluator.
 #pragma once
 #include <functional>
+#include <memory>
 #include <string_view>
 #include <vector>
 
 #include "models/plan/system.hpp"
 #include "models/question/experiment.hpp"
 #include "models/results/result.hpp"
+#include "planners/predicted_steps.hpp"
 
 namespace dovetail::planners {
 
@@ -31,6 +33,8 @@ struct PlanningTask {
   // How the result will be measured, where that is not by the evaluator: on a described network, by a simulator. A
   // planner that searches by the evaluator lets the best of its plans, and the rivals, compete by this.
   Trial trial = {};
+  // Of all tasks of one question, so that none of its steps is predicted twice.
+  std::shared_ptr<PredictedSteps> steps = std::make_shared<PredictedSteps>();
 };
 
 struct PlanChoice {

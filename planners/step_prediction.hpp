@@ -10,9 +10,10 @@
 #include <functional>
 #include <vector>
 
+#include "models/plan/plan.hpp"
 #include "models/price/priced_schedule.hpp"
+#include "models/question/experiment.hpp"
 #include "models/time/timeline.hpp"
-#include "planners/planner.hpp"
 
 namespace dovetail::planners {
 

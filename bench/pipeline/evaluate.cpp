@@ -83,7 +83,7 @@ std::function<void(Plan&)> fixed_knobs(const Question& question) {
 Evaluation::Evaluation(const Question& question, Backend& backend, planners::Evaluator ask)
     : question_(question),
       backend_(backend),
-      analytic_(planners::analytic_evaluator(question.experiment)),
+      analytic_(planners::analytic_evaluator(question.experiment, steps_)),
       ask_(std::move(ask)),
       settings_(fixed_knobs(question)) {}
 
@@ -108,6 +108,7 @@ planners::PlanChoice Evaluation::choose(const Candidate& candidate) {
 
 planners::PlanChoice Evaluation::complete(const Candidate& candidate, const planners::Evaluator& ask) {
   planners::PlanningTask task{experiment_of(candidate.system), candidate.system.plan, candidate.system.planner};
+  task.steps = steps_;
   if (settings_) settings_(task.base);
   const Settings hold = hold_of(settings_, task.base);
   planners::PlanChoice choice = plan(candidate, task, hold, ask);

@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -49,6 +50,7 @@ class Evaluation {
 
   const Question& question_;
   Backend& backend_;
+  const std::shared_ptr<planners::PredictedSteps> steps_ = std::make_shared<planners::PredictedSteps>();
   const planners::Evaluator analytic_, ask_;
   const Settings settings_;                            // that the user has fixed; empty: none
   std::map<std::string, std::optional<Plan>> chosen_;  // by shipped systems; none: it cannot

@@ -59,7 +59,7 @@ std::vector<Candidate> candidates(const PlanningTask& task) {
   std::vector<Candidate> all;
   for (const Plan& base : bases(task))
     for (Plan& plan : degree_plans(task, base)) {
-      const Bytes peak = peak_memory(task.experiment, plan);
+      const Bytes peak = task.steps->peak(task.experiment, plan);
       all.push_back({std::move(plan), peak});
     }
   return all;
@@ -73,7 +73,7 @@ std::string remedy(const PlanningTask& task, Plan plan) {
   plan.backward_degrees.clear();
   for (Plan more = plan; more.forward_degree <= rows / 2;) {
     more.forward_degree = more.backward_degree = 2 * more.forward_degree;
-    if (fits(more, e)) return fmt::format("degree {} would fit", more.forward_degree);
+    if (fits(more, task)) return fmt::format("degree {} would fit", more.forward_degree);
   }
   Workload& w = e.workload;
   while (w.batch > 1 || w.sequence > 1) {
@@ -174,7 +174,7 @@ class MemoryReuse final : public Planner {
   PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
     Contest contest(evaluate);
     std::vector<Candidate> all = candidates(task);
-    if (all.empty()) all.push_back({simplest(task), peak_memory(task.experiment, simplest(task))});
+    if (all.empty()) all.push_back({simplest(task), task.steps->peak(task.experiment, simplest(task))});
     const Candidate nearest = *std::ranges::min_element(all, {}, &Candidate::peak);
     const auto proposed = all.size();
     std::erase_if(all, [&](const Candidate& c) { return c.peak > task.experiment.cluster.device.memory; });

@@ -75,7 +75,7 @@ void try_shadows(const PlanningTask& task, Contest& contest) try {
     for (std::size_t left = latency.experts_of_an_owner(); left-- > 1;) {
       plan.shadowed_experts = latency.smallest_set(0, left);
       std::ranges::sort(plan.shadowed_experts);
-      if (!allowed(task, plan) || !fits(plan, task.experiment)) break;
+      if (!allowed(task, plan) || !fits(plan, task)) break;
       const Seconds time = contest.time_of(plan);
       if (time >= before) break;
       before = time;
@@ -96,11 +96,12 @@ class Dovetail final : public Planner {
     std::vector<Plan> known = task.rivals;
     known.push_back(task.base);
     SearchResult found = search_plans(task, known, limit);
-    if (found.plans.empty()) found.plans.push_back({simplest(task), {}, peak_memory(task.experiment, simplest(task))});
+    if (found.plans.empty())
+      found.plans.push_back({simplest(task), {}, task.steps->peak(task.experiment, simplest(task))});
     const bool feasible = found.plans.front().peak <= limit;
     std::vector<Plan> competing = first_of(found.plans);
     for (const Plan& rival : task.rivals)
-      if (feasible && allowed(task, rival) && fits(rival, task.experiment)) competing.push_back(rival);
+      if (feasible && allowed(task, rival) && fits(rival, task)) competing.push_back(rival);
     const Evaluator judge = task.trial && feasible ? by_trial(task.trial) : evaluate;
     Contest contest(judge);
     for (const Plan& plan : competing) contest.propose(plan);

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 #include "models/base/errors.hpp"
 #include "planners/search/held_over.hpp"
 #include "planners/search/plan_space.hpp"
-#include "planners/step_prediction.hpp"
 
 namespace dovetail::planners {
 
@@ -19,21 +17,21 @@ Seconds Predictions::predict(Plan plan, bool always) {
   }
   seen_.push_back(plan);
   if (!allowed(task_, plan)) return never;
-  std::optional<StepPrediction> step;
+  Prediction p{std::move(plan), {}, {}};
+  const Experiment& e = task_.experiment;
   try {
-    step.emplace(task_.experiment, plan);
+    p.time = task_.steps->time(e, p.plan);
   } catch (const InputError&) {  // a cost is missing, or the network cannot be folded for its groups
     return never;
   }
-  layers_ += static_cast<long>(task_.experiment.workload.layers) * step->built();
-  Prediction p{std::move(plan), step->time(), {}};
-  if (always || faster(p.time, best_)) p.peak = step->peak();
+  layers_ += static_cast<long>(e.workload.layers) * task_.steps->built(e, p.plan);
+  if (always || faster(p.time, best_)) p.peak = task_.steps->peak(e, p.plan);
   if (p.peak <= limit_) {
     if (p.peak > Bytes(0)) best_ = std::min(best_, p.time);
   } else {
     ++refused_;
     bool& too_large = too_large_.try_emplace(memory_kind(p.plan), false).first->second;
-    too_large = too_large || held_over(step->schedule()) > limit_;
+    too_large = too_large || held_over(task_.steps->step(e, p.plan).schedule()) > limit_;
   }
   plans_.push_back(std::move(p));
   return plans_.back().time;

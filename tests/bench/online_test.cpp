@@ -122,7 +122,7 @@ TEST_CASE("Over a wave of capacity factors with 2 % noise, bucketed_search loses
     OnlineRun run;
     run.strategies = online_strategies(q, "bucketed_search", at, run.notes);
     const auto planner = online_planner("bucketed_search", q.experiment, run.strategies, .5, "analytic");
-    const Replay how{planners::analytic_evaluator, .02, 5, Talk::Quiet};
+    const Replay how{[](const Experiment& e) { return planners::analytic_evaluator(e); }, .02, 5, Talk::Quiet};
     run.steps = replay(q.experiment, at, run.strategies, *planner, how);
     INFO((across ? "across nodes" : "testbed B")
          << ": " << reports::regret(run) << ", last " << reports::regret(run, 1700));
