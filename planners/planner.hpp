@@ -33,7 +33,7 @@ struct PlanningTask {
   // How the result will be measured, where that is not by the evaluator: on a described network, by a simulator. A
   // planner that searches by the evaluator lets the best of its plans, and the rivals, compete by this.
   Trial trial = {};
-  // Of all tasks of one question, so that none of its steps is predicted twice.
+  // Shared by all tasks of one question, so that none of its steps is predicted twice.
   std::shared_ptr<PredictedSteps> steps = std::make_shared<PredictedSteps>();
 };
 
