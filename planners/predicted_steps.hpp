@@ -18,7 +18,7 @@ class PredictedSteps {
   // All throw InputError where the plan is refused or a cost is missing.
   Seconds time(const Experiment& experiment, const Plan& plan);
   Bytes peak(const Experiment& experiment, const Plan& plan);  // device memory of the fullest rank
-  int built(const Experiment& experiment, const Plan& plan);  // micro-batches of the longest step built for the time
+  int built(const Experiment& experiment, const Plan& plan);   // micro-batches of the longest step built for the time
   // The prediction itself, made again unless it is the last one.
   const StepPrediction& step(const Experiment& experiment, const Plan& plan);
 

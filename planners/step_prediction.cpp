@@ -21,11 +21,22 @@ Lengths lengths_of(int stages, const Plan& plan) {
   return {shorter, shorter + period};
 }
 
-// Whether two short steps are less work than the whole one, and tell of it. An order by readiness is made for a whole
-// step, and copies to the host may fall behind by more and more.
-bool shortened(const Lengths& lengths, const Plan& plan) {
-  return lengths.shorter + lengths.longest < plan.micro_batches && plan.order != Order::ReadyFirst &&
-         !offloads_input(plan.restore) && !offloads_hidden(plan.restore);
+// A step that is long enough to repeat itself before it drains, where all goes as usual: by which distance of
+// micro-batches, and in which share of that period it is steady for certain. Several laps take a period to fill.
+struct Window {
+  int micro_batches = 0, lag = 0;
+  double share = 1;
+};
+Window window_of(int stages, const Plan& plan) {
+  constexpr int steady = 4;  // the first of these waits less
+  if (plan.virtual_stages == 1) return {stages + steady, 1};
+  return {3 * stages, stages, .5 / plan.virtual_stages};
+}
+
+// Whether short steps tell of the whole one. An order by readiness is made for a whole step, and copies to the host may
+// fall behind by more and more.
+bool may_be_shortened(const Plan& plan) {
+  return plan.order != Order::ReadyFirst && !offloads_input(plan.restore) && !offloads_hidden(plan.restore);
 }
 
 // The work of each stream, and after them of the host of each class.
@@ -40,11 +51,30 @@ std::vector<Seconds> work_of(const PricedSchedule& priced) {
   return work;
 }
 
+// The tensors that a micro-batch has throughout the step, on each class: its input, and the gradient of its output.
+std::vector<Bytes> inputs_of(const Schedule& s, int micro_batch) {
+  std::vector<Bytes> inputs(s.classes.size());
+  for (const Tensor& t : s.tensors)
+    if (t.persistent && t.place == Place::Device && t.micro_batch == micro_batch)
+      inputs[static_cast<std::size_t>(t.rank_class)] += t.bytes();
+  return inputs;
+}
+
 bool settled(const PricedSchedule& shorter, const PricedSchedule& longest, Seconds period) {
   const std::vector<Seconds> less = work_of(shorter), more = work_of(longest);
   for (std::size_t i = 0; i < more.size(); ++i)
     if (more[i] - less[i] > period * (1 + 1e-9)) return false;
   return true;
+}
+
+// So many times what another span has, in all that spans add up to.
+void add(Metrics& all, double times, const Metrics& span) {
+  for (const auto part : {&Metrics::makespan, &Metrics::forward, &Metrics::backward, &Metrics::waiting,
+                          &Metrics::computation, &Metrics::hidden, &Metrics::launch_bound})
+    all.*part += times * (span.*part);
+  for (std::size_t c = 0; c < all.exposed_by_class.size(); ++c)
+    all.exposed_by_class[c] += times * span.exposed_by_class[c];
+  all.exposed_communication = std::ranges::max(all.exposed_by_class);
 }
 
 }  // namespace
@@ -64,16 +94,34 @@ StepPrediction::Step StepPrediction::step_of(const Experiment& experiment, const
   return step;
 }
 
-StepPrediction::StepPrediction(const Experiment& experiment, const Plan& plan, const Reprice& reprice) {
+// The first so many micro-batches of a step.
+StepPrediction::Step StepPrediction::part_of(const Experiment& experiment, const Plan& plan, int micro_batches,
+                                             const Reprice& reprice) {
+  Plan few = plan;
+  few.micro_batches = micro_batches;
+  return step_of(with_fewer(experiment, plan.micro_batches, micro_batches), few, reprice);
+}
+
+// Tries it only where that may save more than it costs if the step has not settled.
+bool StepPrediction::settles(const Experiment& experiment, const Plan& plan, int otherwise, const Reprice& reprice) {
+  constexpr double worthwhile = .7;
+  const Window window = window_of(experiment.parallelism.pp, plan);
+  if (plan.pipeline_schedule == PipelineSchedule::Gpipe || window.micro_batches > worthwhile * otherwise) return false;
+  longest_ = part_of(experiment, plan, window.micro_batches, reprice);
+  period_ = steady_period(longest_.priced, longest_.timeline, window.lag, window.share);
+  if (period_) periods_ = static_cast<double>(plan.micro_batches - window.micro_batches) / window.lag;
+  return period_.has_value();
+}
+
+StepPrediction::StepPrediction(const Experiment& experiment, const Plan& plan, const Reprice& reprice)
+    : micro_batches_(plan.micro_batches) {
   const Lengths lengths = lengths_of(experiment.parallelism.pp, plan);
-  if (shortened(lengths, plan)) {
-    const auto step = [&](int micro_batches) {
-      Plan few = plan;
-      few.micro_batches = micro_batches;
-      return step_of(with_fewer(experiment, plan.micro_batches, micro_batches), few, reprice);
-    };
-    shorter_ = step(lengths.shorter);
-    longest_ = step(lengths.longest);
+  const bool by_two = lengths.shorter + lengths.longest < plan.micro_batches, may = may_be_shortened(plan);
+  const int otherwise = by_two ? lengths.shorter + lengths.longest : plan.micro_batches;
+  if (may && settles(experiment, plan, otherwise, reprice)) return;
+  if (may && by_two) {
+    shorter_ = part_of(experiment, plan, lengths.shorter, reprice);
+    if (longest_.micro_batches != lengths.longest) longest_ = part_of(experiment, plan, lengths.longest, reprice);
     periods_ = static_cast<double>(plan.micro_batches - lengths.longest) / (lengths.longest - lengths.shorter);
     if (settled(shorter_.priced, longest_.priced, longest_.time - shorter_.time)) return;
     shorter_ = {};
@@ -83,6 +131,7 @@ StepPrediction::StepPrediction(const Experiment& experiment, const Plan& plan, c
 }
 
 Seconds StepPrediction::time() const {
+  if (period_) return longest_.time + periods_ * period_->time;
   return periods_ > 0 ? longest_.time + periods_ * (longest_.time - shorter_.time) : longest_.time;
 }
 
@@ -95,6 +144,11 @@ std::vector<Bytes> StepPrediction::stage_peaks() const {
   };
   std::vector<Bytes> peaks = peaks_of(longest_);
   if (periods_ == 0) return peaks;
+  if (period_) {  // rows under way are as many as before
+    const std::vector<Bytes> inputs = inputs_of(*longest_.priced.schedule, longest_.micro_batches - 1);
+    for (std::size_t i = 0; i < peaks.size(); ++i) peaks[i] += (micro_batches_ - longest_.micro_batches) * inputs[i];
+    return peaks;
+  }
   const std::vector<Bytes> less = peaks_of(shorter_);
   for (std::size_t i = 0; i < peaks.size(); ++i) peaks[i] += periods_ * (peaks[i] - less[i]);
   return peaks;
@@ -102,6 +156,22 @@ std::vector<Bytes> StepPrediction::stage_peaks() const {
 
 Bytes StepPrediction::peak() const {
   return std::ranges::max(stage_peaks());
+}
+
+// The last forward op moves on with each period, and the end of the step is as far behind it as before.
+Metrics StepPrediction::metrics_within(const Step& step, const SteadyPeriod& period) {
+  Timeline cut = step.timeline;
+  for (Interval& op : cut.ops) {
+    op.start = std::clamp(op.start, period.from, period.end()) - period.from;
+    op.finish = std::clamp(op.finish, period.from, period.end()) - period.from;
+  }
+  Metrics m = dovetail::metrics(*step.priced.schedule, cut);
+  m.waiting += period.time - m.makespan;
+  m.makespan = m.forward = period.time;
+  m.backward = Seconds(0);
+  if (!step.priced.launch.empty())
+    m.launch_bound = launch_bound(*step.priced.schedule, step.timeline, period.from, period.end());
+  return m;
 }
 
 Metrics StepPrediction::metrics() const {
@@ -112,10 +182,13 @@ Metrics StepPrediction::metrics() const {
   };
   Metrics all = metrics_of(longest_);
   if (periods_ == 0) return all;
-  const Metrics less = metrics_of(shorter_);
-  for (const auto part : {&Metrics::makespan, &Metrics::forward, &Metrics::backward, &Metrics::exposed_communication,
-                          &Metrics::waiting, &Metrics::computation, &Metrics::hidden, &Metrics::launch_bound})
-    all.*part += periods_ * (all.*part - less.*part);
+  if (period_) {
+    add(all, periods_, metrics_within(longest_, *period_));
+    return all;
+  }
+  const Metrics longest = all;
+  add(all, periods_, longest);
+  add(all, -periods_, metrics_of(shorter_));
   return all;
 }
 

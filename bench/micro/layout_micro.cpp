@@ -100,7 +100,7 @@ ParallelLayout eight_stages() {
   return layout;
 }
 
-// 64 micro-batches through eight stages: built whole, and from two steps of few.
+// 64 micro-batches through eight stages: built whole, and predicted.
 void step_of_64_micro_batches(benchmark::State& state) {
   const Experiment e = with_layout(question("mixtral-8x22b", 16), eight_stages());
   const Plan plan = piped_plan(64);

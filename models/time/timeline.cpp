@@ -1,6 +1,7 @@
 #include "models/time/timeline.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -77,15 +78,20 @@ Metrics metrics(const Schedule& s, const Timeline& timeline) {
   for (std::size_t c = 0; c < changes.size(); ++c) {
     const Shares shares = shares_of(std::move(changes[c]), m.makespan);
     const double part = s.classes[c].ranks / ranks;
-    m.exposed_communication = std::max(m.exposed_communication, shares.exposed);
+    m.exposed_by_class.push_back(shares.exposed);
     m.waiting += shares.waiting * part;
     m.computation += shares.computation * part;
     m.hidden += shares.hidden * part;
   }
+  if (!m.exposed_by_class.empty()) m.exposed_communication = std::ranges::max(m.exposed_by_class);
   return m;
 }
 
 Seconds launch_bound(const Schedule& s, const Timeline& timeline) {
+  return launch_bound(s, timeline, Seconds(0), Seconds(std::numeric_limits<double>::infinity()));
+}
+
+Seconds launch_bound(const Schedule& s, const Timeline& timeline, Seconds from, Seconds to) {
   IdVector<OpId, OpId> last(s.ops.size());  // of those that an op waits for, the one that ended last
   s.for_each_edge([&](OpId before, OpId op) {
     if (!last[op].exists() || timeline.ops[before].finish > timeline.ops[last[op]].finish) last[op] = before;
@@ -96,7 +102,7 @@ Seconds launch_bound(const Schedule& s, const Timeline& timeline) {
   Seconds sum;
   for (; op.exists(); op = last[op]) {
     const Seconds ready = last[op].exists() ? timeline.ops[last[op]].finish : Seconds(0);
-    sum += std::max(timeline.ops[op].start - ready, Seconds(0));
+    sum += std::max(std::min(timeline.ops[op].start, to) - std::max(ready, from), Seconds(0));
   }
   return sum;
 }

@@ -40,12 +40,15 @@ struct Metrics {
   Seconds hidden;                 // of that, with communication beside it
   Seconds launch_bound;           // by launch_bound(), where launches take time
   std::vector<StreamUse> streams;
+  std::vector<Seconds> exposed_by_class;  // exposed communication of each rank class
 };
 Metrics metrics(const Schedule& schedule, const Timeline& timeline);
 
 // The time that the step waits for launches of the host alone: from its last op back through what each waited for last,
 // the time between the end of that and the beginning of the op. A faster host saves no more.
 Seconds launch_bound(const Schedule& schedule, const Timeline& timeline);
+// The part of that between two times.
+Seconds launch_bound(const Schedule& schedule, const Timeline& timeline, Seconds from, Seconds to);
 
 // The longest stream or the longest dependency chain of this schedule, whichever is longer; a chain may begin with the
 // launches of the host.

@@ -2,11 +2,14 @@
 
 #include <catch2/catch.hpp>
 
+#include "models/files/load.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/question/capacity.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"
 #include "planners/analytic_evaluator.hpp"
+#include "planners/contest.hpp"
+#include "tests/support/experiments.hpp"
 #include "tests/support/random_plans.hpp"
 
 using namespace dovetail;
@@ -17,12 +20,14 @@ namespace {
 struct Whole {
   Seconds time;
   Bytes peak;
+  Metrics metrics;
 };
 Whole whole_step(const Experiment& e, const Plan& plan) {
   const PricedSchedule priced = price_plan(e, plan);
   const Timeline timeline = AnalyticBackend().run(priced);
-  Whole whole;
-  for (const Interval& op : timeline.ops) whole.time = std::max(whole.time, op.finish);
+  Whole whole{{}, {}, metrics(*priced.schedule, timeline)};
+  if (!priced.launch.empty()) whole.metrics.launch_bound = launch_bound(*priced.schedule, timeline);
+  whole.time = whole.metrics.makespan;
   whole.peak = memory_use(*priced.schedule, timeline, Arenas::LeftOut).peak;
   return whole;
 }
@@ -41,9 +46,56 @@ std::pair<Experiment, Plan> of_many(test::Random& random, int micro_batches) {
   }
 }
 
+// A real model in a deep pipeline, and any plan for it that goes through it in so many micro-batches.
+std::pair<Experiment, Plan> in_deep_pipeline(test::Random& random) {
+  ExperimentRequest request;
+  request.cluster = "dgx-h100";
+  request.nodes = 4;
+  request.model = "olmoe-1b-7b";
+  request.set = {R"(parallelism={"mp": 1, "esp": 1})", "workload.batch=1", "workload.sequence=4096"};
+  FilesRead files;
+  std::vector<std::string> notes;
+  Experiment e = load_experiment(request, files, notes);
+  const int pp = 4 << random() % 3, laps = random() % 2 == 0 ? 1 : 16 / pp;
+  e.parallelism = {.dp = 32 / pp, .mp = 1, .ep = 32 / pp, .esp = 1, .pp = pp, .edp = 1};
+  e.workload.batch = pp * static_cast<int>(3 + random() % 3);
+  e.workload.layers = static_cast<int>(16 - (laps == 1 && pp < 16 ? random() % 2 : 0));
+  resolve_capacity(e);
+  for (;;) {
+    Plan plan = test::random_plan(random, e);
+    plan.gradient_chunk_bytes = Plan{}.gradient_chunk_bytes;  // random ones are of small tensors
+    plan.micro_batches = e.workload.batch;
+    plan.virtual_stages = laps;
+    plan.pipeline_schedule = laps > 1 ? PipelineSchedule::Interleaved : PipelineSchedule::OneForwardOneBackward;
+    if (!refusal(plan, e)) return {e, plan};
+  }
+}
+
 }  // namespace
 
-TEST_CASE("A step of many micro-batches follows from two of few") {
+TEST_CASE("A deep pipeline of a real model is predicted in all that is reported of it") {
+  int shortened = 0, repeating = 0;
+  for (unsigned seed = 1; seed <= 100; ++seed) {
+    test::Random random(seed);
+    const auto [e, plan] = in_deep_pipeline(random);
+    const StepPrediction step(e, plan);
+    if (step.built() == plan.micro_batches) continue;
+    ++shortened;
+    const Whole whole = whole_step(e, plan);
+    INFO("seed " << seed << ": built " << step.built() << ", " << test::describe(e, plan));
+    repeating += step.repeats();
+    CHECK(step.time() / whole.time == Approx(1).epsilon(step.repeats() ? 1e-7 : .002));
+    CHECK(step.peak() / whole.peak == Approx(1).epsilon(step.repeats() ? 1e-7 : .003));
+    const Metrics metrics = step.metrics();
+    for (const auto part : {&Metrics::makespan, &Metrics::forward, &Metrics::exposed_communication, &Metrics::waiting,
+                            &Metrics::computation, &Metrics::hidden, &Metrics::launch_bound})
+      CHECK((metrics.*part - whole.metrics.*part) / whole.time == Approx(0).margin(.003));
+  }
+  CHECK(shortened > 50);
+  CHECK(repeating > 30);
+}
+
+TEST_CASE("A step of many micro-batches follows from one or two of few") {
   int shortened = 0, late = 0;  // late: a slower period began after the short steps
   for (unsigned seed = 1; seed <= 400; ++seed) {
     test::Random random(seed);
@@ -60,4 +112,31 @@ TEST_CASE("A step of many micro-batches follows from two of few") {
   }
   CHECK(shortened > 100);
   CHECK(late * 50 < shortened);
+}
+
+TEST_CASE("A steady period is what further micro-batches add, and there is none before the pipeline is full") {
+  Experiment e = test::round_numbers(2);
+  e.parallelism = {.dp = 2, .mp = 1, .ep = 2, .esp = 1, .pp = 2, .edp = 1};
+  e.workload.batch = 10;
+  resolve_capacity(e);
+  Plan plan = test::moe_plan();
+  plan.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  AnalyticBackend backend;
+  const auto period_of = [&](int micro_batches, int lag) {
+    plan.micro_batches = micro_batches;
+    const PricedSchedule priced = price_plan(with_fewer(e, 10, micro_batches), plan);
+    return steady_period(priced, backend.run(priced), lag);
+  };
+  const auto time_of = [&](int micro_batches) {
+    plan.micro_batches = micro_batches;
+    return whole_step(with_fewer(e, 10, micro_batches), plan).time;
+  };
+  // Rows reach the second stage now earlier and now later, so that the first one begins after 23 and after 21 ms.
+  const std::optional<SteadyPeriod> period = period_of(8, 2);
+  REQUIRE(period);
+  CHECK(period->time.value() == Approx((time_of(10) - time_of(8)).value()));
+  CHECK(period->time.value() == Approx(.044).margin(.0002));
+  CHECK(period->end() < time_of(8));
+  CHECK(!period_of(8, 1));
+  CHECK(!period_of(3, 1));
 }
