@@ -13,7 +13,7 @@ namespace {
 class PassOps {
  public:
   explicit PassOps(const Schedule& s)
-      : micro_batches_(s.micro_batches), ops_(s.classes.size() * static_cast<std::size_t>(2 * s.micro_batches)) {
+      : micro_batches_(static_cast<std::size_t>(s.micro_batches)), ops_(2 * s.classes.size() * micro_batches_) {
     for (const OpId i : s.ops.ids()) {
       const Op& op = s.ops[i];
       if (entry_of(op.kind).part != OpPart::StepEnd)
@@ -27,10 +27,11 @@ class PassOps {
 
  private:
   std::size_t place(int rank_class, int micro_batch, bool forward) const {
-    return static_cast<std::size_t>((rank_class * micro_batches_ + micro_batch) * 2 + (forward ? 1 : 0));
+    const auto c = static_cast<std::size_t>(rank_class), m = static_cast<std::size_t>(micro_batch);
+    return (c * micro_batches_ + m) * 2 + (forward ? 1 : 0);
   }
 
-  int micro_batches_;
+  std::size_t micro_batches_;
   std::vector<std::vector<OpId>> ops_;
 };
 
