@@ -208,7 +208,7 @@ Seconds hop_of(const Experiment& e) {
 
 std::vector<std::int64_t> layout_key(const Experiment& e) {
   const Parallelism& p = e.parallelism;
-  return {p.pp, p.mp, p.dp, p.ep, p.esp, p.edp, e.workload.batch};
+  return {p.pp, p.mp, p.dp, p.ep, p.esp, p.edp, p.token_repeats(), e.workload.batch};
 }
 
 std::vector<std::int64_t> key_of(const Experiment& stage, const Plan& plan) {

@@ -126,6 +126,19 @@ TEST_CASE("Estimates of whole models are near what their whole steps take") {
   }
 }
 
+TEST_CASE("A stage whose ranks repeat tokens has costs of its own in a table that knows the same stage without") {
+  Experiment e = real_question("dgx-h100", 1, "qwen3-30b-a3b");
+  e.parallelism = {.dp = 4, .mp = 2, .ep = 4, .esp = 2, .pp = 1, .edp = 1};
+  Experiment repeating = e;
+  repeating.parallelism.sequence_parallel = false;
+  Plan plan;
+  plan.micro_batches = e.workload.batch;
+  StageCostTable shared, own;
+  const Seconds usual = shared.of(e, plan).moe.forward, repeated = shared.of(repeating, plan).moe.forward;
+  CHECK(repeated == own.of(repeating, plan).moe.forward);
+  CHECK(repeated > usual);
+}
+
 TEST_CASE(
     "The state of a layout: weights, gradients and a third of the optimizer's states for each of three replicas") {
   Experiment e = real_question("dgx-h100", 3, "qwen3-30b-a3b");
