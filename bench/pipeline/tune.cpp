@@ -166,7 +166,7 @@ class Tuner {
     if (r.layouts == 0)
       throw InputError(fmt::format("no layout divides {} GPUs, {} samples and the model as asked; expected other sizes",
                                    question_.experiment.cluster.gpus(), global_batch_));
-    if (r.estimated == 0 && r.too_large == 0)
+    if (r.estimated == 0 && r.too_large < r.layouts)
       throw InputError(fmt::format("the settings can be built on none of {} layouts{}", r.layouts,
                                    r.refusal.empty() ? "" : ": " + r.refusal));
   }
