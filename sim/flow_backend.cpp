@@ -50,7 +50,7 @@ class FlowRun {
       auto& ranks = ranks_[static_cast<std::size_t>(classes[rank])];
       place_.push_back({classes[rank], static_cast<int>(ranks.size())});
       ranks.push_back(static_cast<int>(rank));
-      if (!priced.launch.empty()) hosts_.emplace_back(priced);
+      if (!priced.launch.empty()) hosts_.push_back(hosts_.empty() ? HostClock(priced) : hosts_.front());
     }
     add_instances();
     timeline_.kind = ResultKind::Simulated;

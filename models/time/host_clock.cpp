@@ -2,26 +2,26 @@
 
 namespace dovetail {
 
-HostClock::HostClock(const PricedSchedule& priced) : priced_(&priced), issued_(priced.launch.size()) {
+HostClock::HostClock(const PricedSchedule& priced) : launch_(&priced.launch), issued_(priced.launch.size()) {
   const Schedule& s = *priced.schedule;
-  std::vector<Seconds> clocks(s.classes.size());
-  std::vector<bool> waiting(s.classes.size());
+  Order order;
+  order.next.resize(issued_.size());
+  order.waits.resize(issued_.size());
+  std::vector<OpId> first(s.classes.size()), last(s.classes.size());
   for (const OpId op : issued_.ids()) {
     const auto c = static_cast<std::size_t>(s.class_of(s.ops[op]));
-    if (waiting[c]) continue;
-    issued_[op] = clocks[c] += priced.launch[op];
-    waiting[c] = std::holds_alternative<HostWait>(s.ops[op].work);
-    waits_ = waits_ || waiting[c];
+    (last[c].exists() ? order.next[last[c]] : first[c]) = op;
+    last[c] = op;
+    order.waits[op] = std::holds_alternative<HostWait>(s.ops[op].work);
   }
+  order_ = std::make_shared<const Order>(std::move(order));
+  for (const OpId op : first) issue_from(op, Seconds(0));
 }
 
-void HostClock::issue_after(OpId wait, Seconds clock) {
-  const Schedule& s = *priced_->schedule;
-  const int rank_class = s.class_of(s.ops[wait]);
-  for (OpId op(wait + 1); op < s.ops.size(); ++op) {
-    if (s.class_of(s.ops[op]) != rank_class) continue;
-    issued_[op] = clock += priced_->launch[op];
-    if (std::holds_alternative<HostWait>(s.ops[op].work)) return;
+void HostClock::issue_from(OpId op, Seconds clock) {
+  for (; op.exists(); op = order_->next[op]) {
+    issued_[op] = clock += (*launch_)[op];
+    if (order_->waits[op]) return;
   }
 }
 

@@ -1,6 +1,7 @@
 // When hosts issue ops (priced_schedule.hpp), for backends that go through time event by event.
 #pragma once
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "models/price/priced_schedule.hpp"
@@ -20,16 +21,20 @@ class HostClock {
 
   // An op has ended. Ops of its class that follow a host wait are issued from then on.
   void ended(OpId op, Seconds now) {
-    if (waits_ && std::holds_alternative<HostWait>(priced_->schedule->ops[op].work))
-      issue_after(op, std::max(issued_[op], now));
+    if (takes_time() && order_->waits[op]) issue_from(order_->next[op], std::max(issued_[op], now));
   }
 
  private:
-  void issue_after(OpId wait, Seconds clock);  // up to the next host wait of its class
+  // Apart from the ops, which are large. Copies of a clock share it.
+  struct Order {
+    IdVector<OpId, OpId> next;  // of the same class
+    IdVector<OpId, bool> waits;
+  };
+  void issue_from(OpId op, Seconds clock);  // up to the next host wait of its class
 
-  const PricedSchedule* priced_;
+  const IdVector<OpId, Seconds>* launch_;
   IdVector<OpId, Seconds> issued_;
-  bool waits_ = false;  // some op is a host wait, and launches take time
+  std::shared_ptr<const Order> order_;
 };
 
 }  // namespace dovetail

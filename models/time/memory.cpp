@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
+#include <span>
 
 #include "models/base/errors.hpp"
 #include "models/time/arena.hpp"
 #include "models/time/blocks.hpp"
+#include "models/time/merged_lists.hpp"
 
 namespace dovetail {
 namespace {
@@ -99,46 +101,51 @@ struct MemoryChange {
 
 using MemoryChanges = std::vector<MemoryChange>;
 
-void merge(MemoryChanges& all, const MemoryChanges& more) {
-  const auto middle = static_cast<std::ptrdiff_t>(all.size());
-  all.insert(all.end(), more.begin(), more.end());
-  if (!std::is_sorted(all.begin() + middle, all.end())) std::sort(all.begin() + middle, all.end());
-  std::inplace_merge(all.begin(), all.begin() + middle, all.end());
-}
+// Ops place memory at their start and free some at their end. Ops of other classes place and free what is sent between
+// pipeline stages.
+struct ChangesByStream {
+  IdVector<StreamId, MemoryChanges> starts, ends;
+  std::vector<MemoryChanges> elsewhere;  // by class
+};
 
-// The changes of each class, by time. A stream starts and ends its ops in order, so that its changes come sorted.
-std::vector<MemoryChanges> changes_by_time(const Schedule& s, const Timeline& timeline, const Blocks& blocks,
-                                           const IdVector<BlockId, Life>& life) {
-  std::vector<MemoryChanges> classes(s.classes.size());
+ChangesByStream changes_by_stream(const Schedule& s, const Timeline& timeline, const Blocks& blocks,
+                                  const IdVector<BlockId, Life>& life) {
+  ChangesByStream changes{IdVector<StreamId, MemoryChanges>(s.streams.size()),
+                          IdVector<StreamId, MemoryChanges>(s.streams.size()),
+                          std::vector<MemoryChanges>(s.classes.size())};
+  IdVector<OpId, StreamId> stream_of;  // apart from the ops, which are large
+  stream_of.reserve(s.ops.size());
+  for (const Op& op : s.ops) stream_of.push_back(op.stream);
   IdVector<OpId, double> placed(s.ops.size()), freed(s.ops.size());
   for (const BlockId b : blocks.all.ids()) {
     const Tensor& t = s.tensors[blocks.all[b].first];
     if (t.persistent || t.place == Place::Host || !life[b].used()) continue;
     const double bytes = blocks.all[b].bytes.value();
-    MemoryChanges& of_class = classes[static_cast<std::size_t>(t.rank_class)];
-    const auto elsewhere = [&](OpId op) { return s.class_of(s.ops[op]) != t.rank_class; };  // between pipeline stages
-    if (elsewhere(life[b].first))
-      of_class.push_back({life[b].born, bytes});
-    else
-      placed[life[b].first] += bytes;
-    if (elsewhere(life[b].last))
-      of_class.push_back({life[b].dead, -bytes});
-    else
-      freed[life[b].last] += bytes;
+    MemoryChanges& elsewhere = changes.elsewhere[static_cast<std::size_t>(t.rank_class)];
+    const auto is_here = [&](OpId op) { return s.streams[stream_of[op]].rank_class == t.rank_class; };
+    is_here(life[b].first) ? void(placed[life[b].first] += bytes) : elsewhere.push_back({life[b].born, bytes});
+    is_here(life[b].last) ? void(freed[life[b].last] += bytes) : elsewhere.push_back({life[b].dead, -bytes});
   }
-  for (MemoryChanges& changes : classes) std::ranges::sort(changes, std::less());
-  IdVector<StreamId, MemoryChanges> starts(s.streams.size()), ends(s.streams.size());
-  for (const OpId i : s.ops.ids()) {
-    const StreamId stream = s.ops[i].stream;
-    if (placed[i] > 0) starts[stream].push_back({timeline.ops[i].start.value(), placed[i]});
-    if (freed[i] > 0) ends[stream].push_back({timeline.ops[i].finish.value(), -freed[i]});
+  for (const OpId i : stream_of.ids()) {
+    if (placed[i] > 0) changes.starts[stream_of[i]].push_back({timeline.ops[i].start.value(), placed[i]});
+    if (freed[i] > 0) changes.ends[stream_of[i]].push_back({timeline.ops[i].finish.value(), -freed[i]});
   }
+  return changes;
+}
+
+// The lists of each class, by time. A stream starts and ends its ops in order, so that its changes come sorted.
+std::vector<std::vector<std::span<const MemoryChange>>> lists_of_classes(const Schedule& s, ChangesByStream& changes) {
+  std::vector<std::vector<std::span<const MemoryChange>>> lists(s.classes.size());
+  const auto add = [&](std::size_t rank_class, MemoryChanges& list) {
+    if (!std::ranges::is_sorted(list, std::less())) std::ranges::sort(list, std::less());
+    lists[rank_class].emplace_back(list);
+  };
+  for (std::size_t c = 0; c < lists.size(); ++c) add(c, changes.elsewhere[c]);
   for (const StreamId stream : s.streams.ids()) {
-    MemoryChanges& of_class = classes[static_cast<std::size_t>(s.streams[stream].rank_class)];
-    merge(of_class, starts[stream]);
-    merge(of_class, ends[stream]);
+    add(static_cast<std::size_t>(s.streams[stream].rank_class), changes.starts[stream]);
+    add(static_cast<std::size_t>(s.streams[stream].rank_class), changes.ends[stream]);
   }
-  return classes;
+  return lists;
 }
 
 // By class.
@@ -148,15 +155,16 @@ std::vector<MemoryUse> uses_of(const Schedule& s, const Timeline& timeline, cons
   for (const BlockId b : blocks.all.ids())
     if (const Tensor& t = s.tensors[blocks.all[b].first]; t.persistent)
       uses[static_cast<std::size_t>(t.rank_class)].persistent += blocks.all[b].bytes;
-  const std::vector<MemoryChanges> changes = changes_by_time(s, timeline, blocks, life);
+  ChangesByStream changes = changes_by_stream(s, timeline, blocks, life);
+  const auto lists = lists_of_classes(s, changes);
   for (std::size_t c = 0; c < uses.size(); ++c) {
     double alive = 0, peak = 0;
-    for (const MemoryChange& change : changes[c]) {
+    visit_in_order(lists[c], [&](const MemoryChange& change) {
       alive += change.bytes;
-      if (alive <= peak) continue;
+      if (alive <= peak) return;
       peak = alive;
       uses[c].peak_at = Seconds(change.at);
-    }
+    });
     uses[c].peak = uses[c].persistent + Bytes(peak);
   }
   return uses;

@@ -127,6 +127,7 @@ class MixRun {
         rates_(priced),
         streams_(s_.streams.size()),
         classes_(s_.classes.size()),
+        next_end_(s_.classes.size(), not_running),
         links_(s_.ops.size()),
         waiter_(s_.ops.size(), none),
         owner_(priced.resources.size(), none),
@@ -144,10 +145,10 @@ class MixRun {
   std::optional<Seconds> run() {
     for (const StreamId stream : streams_.ids()) woken_.push_back(stream);
     for (begin_woken(); !failed_; begin_woken()) {
-      Class* const next = &*std::ranges::min_element(classes_, {}, &Class::next_end);
-      if (next->next_end == not_running) break;
-      now_ = next->next_end;
-      pass(next->next);
+      const auto next = std::ranges::min_element(next_end_);
+      if (*next == not_running) break;
+      now_ = *next;
+      pass(classes_[static_cast<std::size_t>(next - next_end_.begin())].next);
     }
     if (failed_) return {};
     for (const Stream& stream : streams_) check(stream.head == none, "ops of a cycle never run");
@@ -174,8 +175,7 @@ class MixRun {
     MixRates::Key mix = 0, ending = 0;  // what runs; what the ends of its streams were worked out for
     double since = 0;                   // when `mix` last changed
     bool changed = false;
-    double next_end = not_running;
-    StreamId next;
+    StreamId next;  // to end
   };
 
   Class& class_of(StreamId stream) { return classes_[static_cast<std::size_t>(s_.streams[stream].rank_class)]; }
@@ -304,10 +304,11 @@ class MixRun {
     }
     c.ending = c.mix;
     c.changed = false;
-    c.next_end = not_running;
+    double& next_end = next_end_[static_cast<std::size_t>(&c - classes_.data())];
+    next_end = not_running;
     for (const StreamId id : c.streams)
-      if (streams_[id].end < c.next_end) {
-        c.next_end = streams_[id].end;
+      if (streams_[id].end < next_end) {
+        next_end = streams_[id].end;
         c.next = id;
       }
   }
@@ -318,6 +319,7 @@ class MixRun {
   FairRates rates_;
   IdVector<StreamId, Stream> streams_;
   std::vector<Class> classes_;
+  std::vector<double> next_end_;  // by class: when the first of its streams ends what it does
   IdVector<OpId, Link> links_;
   IdVector<OpId, std::int32_t> waiter_;  // the first stream that waits for it; `done`
   std::vector<int> owner_;               // of each resource: the only rank class that demands it

@@ -1,13 +1,15 @@
 #include "models/time/timeline.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
-#include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "models/base/errors.hpp"
 #include "models/base/names.hpp"
+#include "models/time/merged_lists.hpp"
 
 namespace dovetail {
 namespace {
@@ -21,32 +23,34 @@ struct Shares {
   Seconds computation, hidden, exposed, waiting;
 };
 
-// The starts and ends of computation and communication on the ranks of a class.
+// The starts and ends of computation or communication on a stream, which come in the order of time.
 struct Change {
   double at;
   int compute, communication;
+  friend bool operator<(const Change& a, const Change& b) { return a.at < b.at; }
 };
-std::vector<std::vector<Change>> changes_of_classes(const Schedule& s, const Timeline& timeline) {
-  std::vector<std::vector<Change>> changes(s.classes.size());
+IdVector<StreamId, std::vector<Change>> changes_of_streams(const Schedule& s, const Timeline& timeline) {
+  IdVector<StreamId, std::vector<Change>> changes(s.streams.size());
   for (const OpId i : s.ops.ids()) {
     const StreamKind kind = stream_kind(s, s.ops[i]);
     if (kind == StreamKind::Copy) continue;
     const int c = kind == StreamKind::Compute ? 1 : 0;
-    std::vector<Change>& of_class = changes[static_cast<std::size_t>(s.class_of(s.ops[i]))];
-    of_class.push_back({timeline.ops[i].start.value(), c, 1 - c});
-    of_class.push_back({timeline.ops[i].finish.value(), -c, c - 1});
+    changes[s.ops[i].stream].push_back({timeline.ops[i].start.value(), c, 1 - c});
+    changes[s.ops[i].stream].push_back({timeline.ops[i].finish.value(), -c, c - 1});
   }
+  for (std::vector<Change>& of_stream : changes)
+    if (!std::ranges::is_sorted(of_stream, std::less())) std::ranges::sort(of_stream, std::less());
   return changes;
 }
 
-// A sweep over them.
-Shares shares_of(std::vector<Change> changes, Seconds makespan) {
-  std::ranges::sort(changes, {}, &Change::at);
-  changes.push_back({makespan.value(), 0, 0});
+// A sweep over those of a class.
+Shares shares_of(std::vector<std::span<const Change>> changes, Seconds makespan) {
+  const Change end{makespan.value(), 0, 0};
+  changes.emplace_back(&end, 1);
   Shares shares;
   double last = 0;
   int compute = 0, communication = 0;
-  for (const Change& change : changes) {
+  visit_in_order(std::move(changes), [&](const Change& change) {
     const Seconds span(change.at - last);
     if (compute > 0) shares.computation += span;
     if (communication > 0) (compute > 0 ? shares.hidden : shares.exposed) += span;
@@ -54,7 +58,7 @@ Shares shares_of(std::vector<Change> changes, Seconds makespan) {
     compute += change.compute;
     communication += change.communication;
     last = change.at;
-  }
+  });
   return shares;
 }
 
@@ -74,9 +78,12 @@ Metrics metrics(const Schedule& s, const Timeline& timeline) {
   m.backward = m.makespan - m.forward;
   double ranks = 0;
   for (const RankClass& c : s.classes) ranks += c.ranks;
-  std::vector<std::vector<Change>> changes = changes_of_classes(s, timeline);
-  for (std::size_t c = 0; c < changes.size(); ++c) {
-    const Shares shares = shares_of(std::move(changes[c]), m.makespan);
+  const IdVector<StreamId, std::vector<Change>> changes = changes_of_streams(s, timeline);
+  std::vector<std::vector<std::span<const Change>>> of_classes(s.classes.size());
+  for (const StreamId stream : s.streams.ids())
+    of_classes[static_cast<std::size_t>(s.streams[stream].rank_class)].emplace_back(changes[stream]);
+  for (std::size_t c = 0; c < of_classes.size(); ++c) {
+    const Shares shares = shares_of(std::move(of_classes[c]), m.makespan);
     const double part = s.classes[c].ranks / ranks;
     m.exposed_by_class.push_back(shares.exposed);
     m.waiting += shares.waiting * part;
