@@ -60,25 +60,42 @@ class Pricer {
     p_.first_demand.push_back(0);
     std::optional<RoutedRows> routed;  // the ranks that have most rows, since the others wait for them
     if (network_ == nullptr && e_.workload.message_sizes == MessageSizes::Routed) routed.emplace(e_, s_);
-    for (const Op& op : s_.ops) {
-      if (routed) {
-        Op largest = op;
-        largest.work = routed->largest(op);
-        price(largest);
-      } else if (network_ == nullptr) {
-        price(op);
-      } else {
-        Op worked = op;
-        worked.work = network_->work(op);
-        price(worked);
-        demand_memory(worked);
+    const auto price_until = [&](OpId end) {
+      for (OpId i(p_.duration.size()); i < end; ++i) {
+        price(s_.ops[i], routed);
+        p_.first_demand.push_back(static_cast<std::int32_t>(p_.demands.size()));
       }
-      p_.first_demand.push_back(static_cast<std::int32_t>(p_.demands.size()));
+    };
+    for (const OpCopies& copies : s_.copies) {
+      price_until(copies.first);
+      if (network_ == nullptr) price_again(copies);
     }
+    price_until(OpId(s_.ops.size()));
     return std::move(p_);
   }
 
  private:
+  void price(const Op& op, const std::optional<RoutedRows>& routed) {
+    if (!routed && network_ == nullptr) return price(op);
+    Op worked = op;
+    worked.work = routed ? routed->largest(op) : network_->work(op);
+    price(worked);
+    if (network_ != nullptr) demand_memory(worked);
+  }
+
+  // Ops for another micro-batch cost the same again.
+  void price_again(const OpCopies& copies) {
+    for (OpId i = copies.original; i < copies.original + copies.count; ++i) {
+      p_.fixed.push_back(p_.fixed[i]);
+      p_.duration.push_back(p_.duration[i]);
+      for (std::int32_t d = p_.first_demand[static_cast<std::size_t>(i)],
+                        end = p_.first_demand[static_cast<std::size_t>(i) + 1];
+           d < end; ++d)
+        p_.demands.push_back(Demand(p_.demands[static_cast<std::size_t>(d)]));
+      p_.first_demand.push_back(static_cast<std::int32_t>(p_.demands.size()));
+    }
+  }
+
   struct Contention {
     std::vector<ContentionShare> shares;
     int resource;                                 // of rank class 0

@@ -89,6 +89,7 @@ Schedule ready_first(const PricedSchedule& priced) {
 
 Schedule reordered(const Schedule& schedule, std::span<const OpId> order) {
   Schedule result = schedule;
+  result.copies.clear();
   IdVector<OpId, OpId> place(order.size());
   for (const OpId id : result.ops.ids()) {
     const OpId from = order[static_cast<std::size_t>(id)];

@@ -15,6 +15,12 @@ struct RankClass {
   int ranks = 1;  // equal ranks that this class stands for; ranks are numbered class by class
 };
 
+// So many ops from `first` on do for another micro-batch what those from `original` on do for theirs.
+struct OpCopies {
+  OpId first, original;
+  std::int32_t count = 0;
+};
+
 // Ops stand in an order in which they could run one by one: dependencies point backwards, and a
 // stream's FIFO order is the order of its ops here. A collective is one op shared by its group. Classes exchange data
 // by StageSend, which writes a tensor of another class, and the StageReceive there, which depends on it. A collective
@@ -30,6 +36,7 @@ class Schedule {
   std::vector<KernelUse> kernels;     // KernelWork::kernels index this
   std::vector<OpId> dependencies;     // Op::dependencies index this
   std::vector<TensorId> operands;     // Op::reads and Op::writes index this
+  std::vector<OpCopies> copies;       // by `first`; not of all that are alike
   int micro_batches = 1;
   int virtual_stages = 1;        // of each pipeline stage
   Graphs graphs = Graphs::None;  // see launches.hpp

@@ -13,6 +13,7 @@ ScheduleWriter::ScheduleWriter(std::size_t expected_ops) {
   last_writer_.reserve(3 * expected_ops / 2);
   last_use_.reserve(3 * expected_ops / 2);
   uses_.reserve(4 * expected_ops);
+  asked_.reserve(expected_ops);
 }
 
 StreamId ScheduleWriter::add_stream(StreamKind kind, int rank_class) {
@@ -76,6 +77,7 @@ OpId ScheduleWriter::add_op(Op op, std::span<const TensorId> reads, std::span<co
     last_writer_[t] = id;
   }
   s.ops.push_back(op);
+  asked_.push_back({after});
   return id;
 }
 
@@ -87,7 +89,19 @@ OpId ScheduleWriter::add_barrier(const Op& op) {
     if (schedule_.streams[stream].rank_class == schedule_.class_of(op) && before[stream] > barrier_of(op))
       dependencies.push_back(before[stream]);
   schedule_.ops.back().dependencies.last = static_cast<std::int32_t>(dependencies.size());
+  asked_[id].hold = Hold::Barrier;
   return barrier_of(op) = id;
+}
+
+OpId ScheduleWriter::add_like(OpId original, int micro_batch, std::span<const TensorId> reads,
+                              std::span<const TensorId> writes, OpId after) {
+  Op op = schedule_.ops[original];
+  op.micro_batch = static_cast<std::int16_t>(micro_batch);
+  const Hold hold = asked_[original].hold;
+  if (hold == Hold::Barrier) return add_barrier(op);
+  const OpId id = add_op(op, reads, writes, after);
+  if (hold == Hold::Back) hold_back(id);
+  return id;
 }
 
 Schedule ScheduleWriter::finish(int ranks) {

@@ -19,6 +19,7 @@
 #include "models/schedule/builder/part_by_part.hpp"
 #include "models/schedule/builder/pipeline_order.hpp"
 #include "models/schedule/builder/stage_part.hpp"
+#include "models/schedule/builder/unit_copies.hpp"
 
 namespace dovetail {
 namespace {
@@ -148,11 +149,12 @@ TensorIds all_parts(const StepContext& c, const Gradient& gradient) {
 
 class Step {
  public:
-  explicit Step(StepContext& c)
+  Step(StepContext& c, Units units)
       : c_(c),
+        units_(units),
+        copies_(c),
         tokens_(c.volumes(0).tokens * c.volumes(0).hidden),
-        saved_(static_cast<std::size_t>(c.plan().micro_batches),
-               std::vector<SavedLayer>(static_cast<std::size_t>(c.layers()))),
+        saved_(static_cast<std::size_t>(c.plan().micro_batches)),
         ends_(static_cast<std::size_t>(c.plan().micro_batches)),
         predictions_(static_cast<std::size_t>(c.plan().micro_batches),
                      std::vector<SavedPrediction>(static_cast<std::size_t>(c.layers() - c.main_layers()))),
@@ -166,7 +168,13 @@ class Step {
 
   void add(const StageUnit& unit) {
     c_.enter(unit.stage, unit.micro_batch);
+    if (is_copied(unit.micro_batch)) {
+      if (unit.phase == Phase::Backward) gradients_[static_cast<std::size_t>(unit.stage)].begin_pass(unit.lap);
+      return copies_.copy(unit);
+    }
+    const UnitCopies::Begin begin = copies_.begin();
     unit.phase == Phase::Forward ? add_forward(unit.lap) : add_backward(unit.lap);
+    if (unit.micro_batch == example) copies_.keep(unit, begin);
   }
 
   // After all units.
@@ -191,6 +199,14 @@ class Step {
   }
 
  private:
+  // Micro-batches between the first, which may gather weights, and the last, which reduces gradients, are alike. Only
+  // where backward passes come in the order of micro-batches is the example the first of them in both passes.
+  static constexpr int example = 1;
+  bool is_copied(int micro_batch) const {
+    return units_ == Units::Copied && c_.plan().pipeline_schedule != PipelineSchedule::Gpipe && micro_batch > example &&
+           micro_batch + 1 < c_.plan().micro_batches;
+  }
+
   void add_forward(int lap) {
     const int here = virtual_stage(lap);
     const LayerRun run = c_.layout().run(here);
@@ -222,7 +238,7 @@ class Step {
     const TensorId of_output = last ? output_gradient(run, gradients) : received(Phase::Backward, run.last);
     Gradient gradient(run.empty() ? 1 : c_.parts(run.last - 1).size(), {of_output});
     for (int layer = std::min(run.last, c_.main_layers()) - 1; layer >= run.first; --layer)
-      gradient = backward(c_, layer, gradient, saved(layer), gradients);
+      gradient = backward(c_, layer, gradient, std::move(saved(layer)), gradients);
     if (here > 0)
       send_on(here - 1, Phase::Backward, run.first, all_parts(c_, gradient));
     else if (c_.has_embedding())
@@ -244,7 +260,7 @@ class Step {
       const TensorId d_output = output_backward(c_, layer, p.head, further.back(), d_before);
       further.pop_back();
       const Gradient gradient =
-          backward(c_, layer, Gradient(c_.parts(layer).size(), {d_output}), saved(layer), gradients);
+          backward(c_, layer, Gradient(c_.parts(layer).size(), {d_output}), std::move(saved(layer)), gradients);
       d_before = mtp_input_backward(c_, layer, gradient.front().front(), ends().tokens_last, p);
     }
     return output_backward(c_, c_.layers(), ends().head, d_normed, d_before);
@@ -273,7 +289,9 @@ class Step {
     return arriving();
   }
   SavedLayer& saved(int layer) {
-    return saved_[static_cast<std::size_t>(c_.micro_batch())][static_cast<std::size_t>(layer)];
+    std::vector<SavedLayer>& layers = saved_[static_cast<std::size_t>(c_.micro_batch())];
+    layers.resize(static_cast<std::size_t>(c_.layers()));
+    return layers[static_cast<std::size_t>(layer)];
   }
   SavedPrediction& prediction(int layer) {
     return predictions_[static_cast<std::size_t>(c_.micro_batch())][static_cast<std::size_t>(layer - c_.main_layers())];
@@ -282,8 +300,10 @@ class Step {
   TensorId& arriving() { return arriving_[static_cast<std::size_t>(c_.micro_batch())]; }
 
   StepContext& c_;
+  const Units units_;
+  UnitCopies copies_;
   std::int64_t tokens_;
-  std::vector<std::vector<SavedLayer>> saved_;             // by micro-batch and layer
+  std::vector<std::vector<SavedLayer>> saved_;             // by micro-batch and layer; empty for those that are copied
   std::vector<SavedEnds> ends_;                            // by micro-batch
   std::vector<std::vector<SavedPrediction>> predictions_;  // by micro-batch and layer of multi-token prediction
   std::vector<TensorId> arriving_;                         // by micro-batch: on its way to the next stage
@@ -293,11 +313,11 @@ class Step {
 
 }  // namespace
 
-Schedule build_step(const Experiment& experiment, const Plan& plan) {
+Schedule build_step(const Experiment& experiment, const Plan& plan, Units units) {
   validate(experiment);
   validate(plan, experiment);
   StepContext c(experiment, plan);
-  Step step(c);
+  Step step(c, units);
   for (const StageUnit& unit :
        pipeline_order(plan.pipeline_schedule, c.stages(), plan.micro_batches, c.training(), plan.virtual_stages))
     step.add(unit);

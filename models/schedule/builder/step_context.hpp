@@ -144,6 +144,7 @@ class StepContext {
   // The counts of the micro-batch entered last.
   const RowCountIds& row_counts(int layer) const { return row_counts_[count_place(layer)]; }
   RowCountIds& row_counts(int layer) { return row_counts_[count_place(layer)]; }
+  ScheduleWriter& writer() { return writer_; }
   void hold_back(OpId id) { writer_.hold_back(id); }  // every later op of the stage waits for it
 
   void host_sync(Phase phase, int layer);  // where the plan has the host wait: between the phases of a layer

@@ -1,0 +1,55 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "models/files/schedule_json.hpp"
+#include "models/price/price.hpp"
+#include "models/question/capacity.hpp"
+#include "models/schedule/step_builder.hpp"
+#include "tests/support/random_plans.hpp"
+
+using namespace dovetail;
+
+namespace {
+
+// Micro-batches as large as the samples of the experiment that is drawn, through as many stages as it has.
+std::pair<Experiment, Plan> of_micro_batches(test::Random& random) {
+  for (;;) {
+    Experiment e = test::random_experiment(random);
+    Plan plan = test::random_plan(random, e);
+    plan.pipeline_schedule =
+        plan.virtual_stages > 1 ? PipelineSchedule::Interleaved : PipelineSchedule::OneForwardOneBackward;
+    plan.micro_batches = e.parallelism.pp * static_cast<int>(2 + random() % 3);
+    plan.order = plan.order == Order::ReadyFirst ? Order::Alternate : plan.order;
+    e.workload.router_loads.clear();
+    e.workload.batch *= plan.micro_batches;
+    resolve_capacity(e);
+    if (!test::refusal(plan, e)) return {e, plan};
+  }
+}
+
+nlohmann::ordered_json document(const Experiment& e, const Plan& plan, Units units) {
+  return to_json({e, plan, price(std::make_shared<const Schedule>(build_step(e, plan, units)), e)});
+}
+
+}  // namespace
+
+TEST_CASE("Micro-batches that are copied are those that would be built, and cost the same") {
+  int copied = 0, piped = 0, laps = 0, waiting = 0, recomputed = 0;
+  for (unsigned seed = 1; seed <= 400; ++seed) {
+    test::Random random(seed);
+    const auto [e, plan] = of_micro_batches(random);
+    if (build_step(e, plan).copies.empty()) continue;
+    ++copied;
+    piped += e.parallelism.pp > 1 ? 1 : 0;
+    laps += plan.virtual_stages > 1 ? 1 : 0;
+    waiting += plan.host_sync ? 1 : 0;
+    recomputed += plan.recompute.empty() ? 0 : 1;
+    INFO("seed " << seed << ": " << test::describe(e, plan));
+    const bool equal = document(e, plan, Units::Copied) == document(e, plan, Units::Built);
+    CHECK(equal);  // the documents are long
+  }
+  CHECK(copied > 140);
+  CAPTURE(piped, laps, waiting, recomputed);
+  CHECK(std::min({piped, laps, waiting, recomputed}) >= 10);
+}
