@@ -89,7 +89,7 @@ def line(row, goals):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "build/release/bin", help="the folder with dovetail and bench_micro [build/release/bin]")
-    parser.add_argument("--against", type=pathlib.Path, help="the folder with dovetail of another build, measured beside the first")
+    parser.add_argument("--against", type=pathlib.Path, help="the folder with dovetail of another build, measured beside the first; a much older one may answer another question")
     parser.add_argument("--only", default="", help="questions whose name has this in it [all]")
     parser.add_argument("--repeat", type=int, default=3, help="how often each question is asked [3]")
     parser.add_argument("--patience", type=float, default=5, help="[5]")
