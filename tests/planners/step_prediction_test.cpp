@@ -9,6 +9,7 @@
 #include "models/time/memory.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/contest.hpp"
+#include "tests/planners/random_costs.hpp"
 #include "tests/support/experiments.hpp"
 #include "tests/support/random_plans.hpp"
 

@@ -13,8 +13,8 @@ UnitCopies::Begin UnitCopies::begin() const {
 }
 
 std::size_t UnitCopies::place_of(const StageUnit& unit) const {
-  const int half = unit.lap * c_.stages() + unit.stage;
-  return static_cast<std::size_t>(2 * half + (unit.phase == Phase::Forward ? 0 : 1));
+  const auto stages = static_cast<std::size_t>(c_.stages()), lap = static_cast<std::size_t>(unit.lap);
+  return 2 * (lap * stages + static_cast<std::size_t>(unit.stage)) + (unit.phase == Phase::Forward ? 0 : 1);
 }
 
 void UnitCopies::keep(const StageUnit& unit, Begin first) {
