@@ -20,7 +20,7 @@ def flows(nodes):
             f"--set workload.layers=1 --set model.experts={gpus} --set parallelism.ep={gpus} --set parallelism.esp=1 --set parallelism.mp=1")
 
 
-# What is asked, the command, and the goals: seconds and MiB; 0: none.
+# Each question has a name, a command, and its goals in seconds and MiB; 0 stands for no goal.
 QUESTIONS = [
     ("version", "--version", .01, 0),
     ("one step of Qwen3-235B, 256 H100, 16 micro-batches", f"simulate {QWEN} --system fsmoe", 1, 200),
@@ -39,7 +39,7 @@ QUESTIONS = [
     ("tune DeepSeek-V3, 4,096 H100", f"tune {ON_H100} 512 --model deepseek-v3 --global-batch 15360 --sequence 4096", 20, 500),
 ]
 
-# What is counted, the micro-benchmark that counts it, and the goal: so many a second.
+# Each rate has a name, the micro-benchmark that counts it, and its goal a second.
 RATES = [
     ("whole models estimated, none known", "whole_model_configurations/0", 5000),
     ("whole models estimated, parts known", "whole_model_configurations/1", 5000),
