@@ -104,7 +104,7 @@ StepPrediction::Step StepPrediction::part_of(const Experiment& experiment, const
 
 // Tries it only where that may save more than it costs if the step has not settled.
 bool StepPrediction::settles(const Experiment& experiment, const Plan& plan, int otherwise, const Reprice& reprice) {
-  constexpr double worthwhile = .7;
+  constexpr double worthwhile = .7;  // of the micro-batches that are built otherwise; by choice
   const Window window = window_of(experiment.parallelism.pp, plan);
   if (plan.pipeline_schedule == PipelineSchedule::Gpipe || window.micro_batches > worthwhile * otherwise) return false;
   longest_ = part_of(experiment, plan, window.micro_batches, reprice);

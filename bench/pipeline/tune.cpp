@@ -91,8 +91,8 @@ std::optional<int> of(const std::map<std::string, int>& fixed, const std::string
   return found == fixed.end() ? std::nullopt : std::optional(found->second);
 }
 
-// The usual share of each part of a search, in order; measured with questions of 16 to 4,096 GPUs. Explanations take
-// more where they are asked for.
+// The share of each part of a search, in order; about what Qwen3-235B and DeepSeek-V3 take on 256 GPUs. Other questions
+// have other shares, so that the time left is a guess at first.
 constexpr std::array<std::pair<std::string_view, double>, 7> parts{{{planners::layout_search_parts[0], .1},
                                                                     {planners::layout_search_parts[1], .15},
                                                                     {planners::layout_search_parts[2], .1},

@@ -78,12 +78,12 @@ def columns(measured):
 
 
 def line(row, goals):
-    ahead = row["measured"]["wall_s"] <= row["goal_s"] and (row["goal_mib"] == 0 or row["measured"]["peak_kib"] / 1024 <= row["goal_mib"])
+    met = row["measured"]["wall_s"] <= row["goal_s"] and (row["goal_mib"] == 0 or row["measured"]["peak_kib"] / 1024 <= row["goal_mib"])
     text = f"{row['question']:<52} | {columns(row['measured'])} |"
     if "against" in row:
         text += f" {columns(row['against'])} |"
         text += f" {row['against']['wall_s'] / row['measured']['wall_s']:6.1f} x |" if row["against"] else f" {'':>8} |"
-    return text + f" {goals:>18} {'met' if ahead else 'missed'}"
+    return text + f" {goals:>18} {'met' if met else 'missed'}"
 
 
 def main():
@@ -92,9 +92,11 @@ def main():
     parser.add_argument("--against", type=pathlib.Path, help="the folder with dovetail of another build, measured beside the first; a much older one may answer another question")
     parser.add_argument("--only", default="", help="questions whose name has this in it [all]")
     parser.add_argument("--repeat", type=int, default=3, help="how often each question is asked [3]")
-    parser.add_argument("--patience", type=float, default=5, help="[5]")
+    parser.add_argument("--patience", type=float, default=5, help="seconds; a question that takes longer is asked once [5]")
     parser.add_argument("-o", "--output", help="also write the table as JSON")
     options = parser.parse_args()
+    if not any(options.only in name for name, *_ in QUESTIONS):
+        parser.error(f"--only {options.only}: no question has this in its name")
     result = {"kind": "measured", **machine(), "questions": []}
     print(f"whole questions; measured on {result['machine']}, load {result['load']:.1f}: wall time, its CPU time, memory at the most, goal")
     for name, arguments, goal_s, goal_mib in QUESTIONS:

@@ -85,6 +85,35 @@ class BuildTime(unittest.TestCase):
         self.assertIn("is not built yet", done.stderr)
 
 
+class WholeQuestions(unittest.TestCase):
+    def ask(self, *arguments):
+        return run(sys.executable, "-B", ROOT / "bench/scale/questions.py", "--programs", PROGRAM.parent, "--repeat", "1", *arguments)
+
+    def test_a_question_is_measured_beside_another_build(self):
+        with tempfile.TemporaryDirectory() as folder:
+            other = pathlib.Path(folder) / "dovetail"
+            other.write_text(f'#!/bin/sh\nsleep .2\nexec "{PROGRAM}" "$@"\n')
+            other.chmod(0o755)
+            done = self.ask("--only", "version", "--against", folder, "-o", pathlib.Path(folder) / "result.json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            result = json.loads((pathlib.Path(folder) / "result.json").read_text())
+        self.assertEqual(result["kind"], "measured")
+        (question,) = result["questions"]
+        self.assertEqual(question["command"], "dovetail --version")
+        self.assertGreater(question["measured"]["peak_kib"], 0)
+        self.assertGreater(question["against"]["wall_s"], .2)
+
+    def test_a_build_that_cannot_answer_is_said_not_to(self):
+        with tempfile.TemporaryDirectory() as folder:
+            other = pathlib.Path(folder) / "dovetail"
+            other.write_text("#!/bin/sh\nexit 2\n")
+            other.chmod(0o755)
+            self.assertIn("not answered", self.ask("--only", "version", "--against", folder).stdout)
+
+    def test_a_question_that_nobody_asks_is_named(self):
+        self.assertEqual(self.ask("--only", "no such question").returncode, 2)
+
+
 class LossCurves(unittest.TestCase):
     SCRIPT = ROOT / "bench/training/loss_curves.py"
 
