@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
-#include "models/plan/plan_rules.hpp"
-#include "models/price/plan_costs.hpp"
 #include "planners/analytic_evaluator.hpp"
 
 namespace dovetail::planners {
@@ -14,7 +13,40 @@ namespace {
 // Times closer than this differ by rounding only.
 constexpr double rounding = 1e-12;
 
+// So many plans are evaluated where steps are estimated; by choice.
+constexpr std::size_t most_promising = 6;
+
 }  // namespace
+
+std::optional<Seconds> Contest::estimate_of(const Plan& plan) const {
+  const std::optional<StepEstimate> estimate = task_ != nullptr ? task_->estimate(plan) : std::nullopt;
+  return estimate ? std::optional(estimate->time) : std::nullopt;
+}
+
+void Contest::propose(const Plan& plan, std::optional<Seconds> estimate) {
+  const std::optional<Seconds> of_best = empty() || best_time() >= no_time ? std::nullopt : entries_[best_].estimate;
+  if (estimate && of_best && (*estimate > *of_best * clearly_slower || by_estimate_ >= most_promising)) {
+    ++left_out_;
+    return;
+  }
+  const std::size_t before = entries_.size();
+  time_of(plan);
+  if (entries_.size() == before || !estimate) return;
+  entries_.back().estimate = estimate;
+  ++by_estimate_;
+}
+
+void Contest::propose(const Plan& plan) {
+  propose(plan, estimate_of(plan));
+}
+
+void Contest::propose(const std::vector<Plan>& plans) {
+  std::vector<std::pair<Seconds, const Plan*>> promising;
+  for (const Plan& plan : plans) promising.emplace_back(estimate_of(plan).value_or(Seconds(0)), &plan);
+  std::ranges::stable_sort(promising, {}, &std::pair<Seconds, const Plan*>::first);
+  for (const auto& [estimate, plan] : promising)
+    propose(*plan, estimate > Seconds(0) ? std::optional(estimate) : std::nullopt);
+}
 
 Seconds Contest::time_of(const Plan& plan) {
   if (const auto seen = std::ranges::find(entries_, plan, &Entry::plan); seen != entries_.end()) return seen->time;
@@ -43,6 +75,7 @@ PlanChoice Contest::finish(std::string_view planner, std::string reason, const D
   PlannerReport& report = choice.report;
   report.name = planner;
   report.reason = std::move(reason);
+  if (left_out_ > 0) report.reason += fmt::format("; {} less promising by estimate were left out", left_out_);
   report.evaluations = static_cast<long>(entries_.size());
   const auto name = [&](const Plan& plan) { return describe ? describe(plan) : "degree " + describe_degrees(plan); };
   const Entry* second = nullptr;
@@ -70,16 +103,6 @@ std::string describe_degrees(const Plan& plan) {
   if (plan.backward_degrees.empty()) return fmt::format("{} / {}", plan.forward_degree, plan.backward_degree);
   const auto [low, high] = std::ranges::minmax(plan.backward_degrees);
   return fmt::format("{} / {}-{}", plan.forward_degree, low, high);
-}
-
-std::optional<InputError> refusal(const Plan& plan, const Experiment& experiment) {
-  try {
-    validate(plan, experiment);
-    require_costs(plan, experiment);
-    return std::nullopt;
-  } catch (const InputError& error) {
-    return error;
-  }
 }
 
 bool fits(const Plan& plan, const Experiment& e) {

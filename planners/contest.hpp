@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "models/base/errors.hpp"
 #include "planners/planner.hpp"
+#include "planners/refusal.hpp"
 
 namespace dovetail::planners {
 
@@ -16,14 +16,20 @@ inline constexpr Seconds no_time(1e9);
 
 class Contest {
  public:
+  // Evaluates all plans.
   explicit Contest(const Evaluator& evaluate) : evaluate_(evaluate) {}
+  // Looks at the most promising plans alone where the task has estimates, and says so.
+  Contest(const PlanningTask& task, const Evaluator& evaluate) : evaluate_(evaluate), task_(&task) {}
 
   // Evaluates a plan not seen before. The first of equally fast plans stays ahead, so propose small degrees first.
-  void propose(const Plan& plan) { time_of(plan); }
-  Seconds time_of(const Plan& plan);  // the same, and how long it takes
+  void propose(const Plan& plan);
+  // The same for several, where steps are estimated the most promising first.
+  void propose(const std::vector<Plan>& plans);
+  Seconds time_of(const Plan& plan);  // evaluates it in any case
 
   bool empty() const { return entries_.empty(); }
-  std::size_t timed() const;  // plans that have a time
+  std::size_t left_out() const { return left_out_; }  // by estimate
+  std::size_t timed() const;                          // plans that have a time
   const Plan& best() const;
   Seconds best_time() const;
   // `describe` says what is chosen in a plan, for the runner-up; by default "degree 4 / 8".
@@ -34,8 +40,14 @@ class Contest {
   struct Entry {
     Plan plan;
     Seconds time;
+    std::optional<Seconds> estimate = {};
   };
+  std::optional<Seconds> estimate_of(const Plan& plan) const;
+  void propose(const Plan& plan, std::optional<Seconds> estimate);
+
   const Evaluator& evaluate_;
+  const PlanningTask* task_ = nullptr;
+  std::size_t left_out_ = 0, by_estimate_ = 0;  // plans not evaluated, and evaluated ones that have an estimate
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::vector<Entry> entries_;
   std::size_t best_ = 0;
@@ -46,9 +58,6 @@ Plan without_choices(Plan plan);
 
 // "4 / 8" (forward / backward), "4 / 2-8" where layers differ.
 std::string describe_degrees(const Plan& plan);
-
-// Why the plan cannot be built; none: it can.
-std::optional<InputError> refusal(const Plan& plan, const Experiment& experiment);
 
 // Whether it can be built and needs no more than the device has.
 bool fits(const Plan& plan, const Experiment& experiment);

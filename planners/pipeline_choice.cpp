@@ -9,6 +9,7 @@
 #include "models/base/names.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/contest.hpp"
+#include "planners/outlook.hpp"
 #include "planners/search/plan_space.hpp"
 #include "planners/step_prediction.hpp"
 
@@ -18,6 +19,10 @@ namespace {
 // A plan that is this much slower with another number of micro-batches is not planned anew for it: degrees and slices
 // make up for less.
 constexpr double hopeless = 1.3;
+// The same for the best base plan by estimate.
+constexpr double much_slower = 1.1;
+// So much more rows held are no reason to prefer one of two plans that do not fit; by choice.
+constexpr double about_as_small = 1.05;
 
 class PipelineChoice {
  public:
@@ -30,7 +35,8 @@ class PipelineChoice {
         }
   }
 
-  PlanChoice choose(const std::vector<Pipeline>& ways) {
+  PlanChoice choose(const std::vector<Pipeline>& asked) {
+    const std::vector<Pipeline> ways = worth_planning(asked);
     std::optional<InputError> refused;
     int slower = 0;
     for (auto way = ways.begin(), next = way; way != ways.end(); way = next) {
@@ -69,6 +75,42 @@ class PipelineChoice {
     if (ask) return ask;
     if (task.trial) return [&task](const Plan& plan) { return task.trial(plan).time; };
     return task_evaluator(task);
+  }
+
+  // Whether plans are compared by the model that estimates are of.
+  bool estimates() const { return task_.estimates && !task_.trial && !ask_; }
+
+  // The ways that may be best by estimate: those that fit, if any do, else those that hold least, and of them those
+  // that are not much slower than the best. Rivals' numbers of micro-batches stay. All ways where steps are not
+  // estimated.
+  std::vector<Pipeline> worth_planning(const std::vector<Pipeline>& ways) const {
+    if (!estimates()) return ways;
+    struct Estimated {
+      Pipeline way;
+      std::optional<StepEstimate> step;
+    };
+    std::vector<Estimated> all;
+    for (const Pipeline way : ways) {
+      all.push_back({way, outlook(planner_, task_, {way})});
+      if (!all.back().step) return ways;
+    }
+    const Bytes smallest = std::ranges::min(all, {}, [](const Estimated& e) { return e.step->held; }).step->held;
+    const Bytes most = std::max(limit(), smallest * about_as_small);
+    std::erase_if(all, [&](const Estimated& e) { return e.step->held > most; });
+    const Seconds least = std::ranges::min(all, {}, [](const Estimated& e) { return e.step->time; }).step->time;
+    std::erase_if(all, [&](const Estimated& e) {
+      return e.step->time > least * much_slower && !rival_with(e.way.micro_batches);
+    });
+    std::vector<Pipeline> worth;
+    for (const Estimated& e : all) worth.push_back(e.way);
+    return worth;
+  }
+
+  // Is the plan that fits clearly not faster than another one?
+  bool no_faster(const Plan& plan, const Plan& than) const {
+    if (!estimates() || !found_ || !found_->fits) return false;
+    const auto step = task_.estimate(plan), other = task_.estimate(than);
+    return step && other && step->time >= other->time;
   }
 
   bool staged() const { return task_.experiment.parallelism.pp > 1; }
@@ -118,7 +160,7 @@ class PipelineChoice {
   // needs: none where that turns out to be too much.
   std::optional<PlanChoice> planned_on_few(Pipeline way, int few) {
     const Experiment shorter = with_fewer(task_.experiment, way.micro_batches, few);
-    PlanningTask task{shorter, task_.base, task_.choices, {}, task_.hold, {}, task_.steps};
+    PlanningTask task{shorter, task_.base, task_.choices, {}, task_.hold, {}, task_.steps, task_.estimates};
     set_pipeline(task.base, {way.schedule, few});
     PlanChoice choice = counted(planner_.choose(task, task_evaluator(task)));
     const bool fits_few = task.steps->peak(shorter, choice.plan) <= limit();
@@ -148,7 +190,7 @@ class PipelineChoice {
     for (const Pipeline way : ways) {
       PlanChoice same = choice;
       set_pipeline(same.plan, way);
-      if (same.plan == choice.plan) continue;
+      if (same.plan == choice.plan || no_faster(same.plan, choice.plan)) continue;
       forget_comparisons(same.report);
       better = compete(std::move(same)) || better;
     }

@@ -2,12 +2,14 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "models/plan/system.hpp"
 #include "models/question/experiment.hpp"
 #include "models/results/result.hpp"
+#include "planners/estimated_steps.hpp"
 #include "planners/predicted_steps.hpp"
 
 namespace dovetail::planners {
@@ -35,6 +37,13 @@ struct PlanningTask {
   Trial trial = {};
   // Shared by all tasks of one question, so that none of its steps is predicted twice.
   std::shared_ptr<PredictedSteps> steps = std::make_shared<PredictedSteps>();
+  // The same, of its estimates, where the evaluator is the analytic model. Plans that are clearly slower by them are
+  // left out. Null: every plan is evaluated.
+  std::shared_ptr<EstimatedSteps> estimates = {};
+
+  std::optional<StepEstimate> estimate(const Plan& plan) const {
+    return estimates ? estimates->of(experiment, plan) : std::nullopt;
+  }
 };
 
 struct PlanChoice {
@@ -48,6 +57,8 @@ class Planner {
   virtual std::string_view name() const = 0;
   // The knobs that it chooses beside degrees and pipeline, in words: "gradient slices"; empty: none.
   virtual std::string_view chooses() const { return ""; }
+  // Plans whose degrees it looks at, with or without slices of gradients.
+  virtual std::vector<Plan> bases(const PlanningTask& task) const { return {task.base}; }
   virtual PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const = 0;
 };
 

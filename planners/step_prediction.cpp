@@ -33,10 +33,14 @@ Window window_of(int stages, const Plan& plan) {
   return {3 * stages, stages, .5 / plan.virtual_stages};
 }
 
-// Whether short steps tell of the whole one. An order by readiness is made for a whole step, and copies to the host may
-// fall behind by more and more.
+// Whether a short step that repeats itself tells of the whole one. An order by readiness is made for a whole step.
+bool may_repeat(const Plan& plan) {
+  return plan.order != Order::ReadyFirst;
+}
+
+// Whether two short steps that have not settled do. Copies to the host may fall behind by more and more.
 bool may_be_shortened(const Plan& plan) {
-  return plan.order != Order::ReadyFirst && !offloads_input(plan.restore) && !offloads_hidden(plan.restore);
+  return may_repeat(plan) && !offloads_input(plan.restore) && !offloads_hidden(plan.restore);
 }
 
 // The work of each stream, and after them of the host of each class.
@@ -116,10 +120,10 @@ bool StepPrediction::settles(const Experiment& experiment, const Plan& plan, int
 StepPrediction::StepPrediction(const Experiment& experiment, const Plan& plan, const Reprice& reprice)
     : micro_batches_(plan.micro_batches) {
   const Lengths lengths = lengths_of(experiment.parallelism.pp, plan);
-  const bool by_two = lengths.shorter + lengths.longest < plan.micro_batches, may = may_be_shortened(plan);
+  const bool by_two = may_be_shortened(plan) && lengths.shorter + lengths.longest < plan.micro_batches;
   const int otherwise = by_two ? lengths.shorter + lengths.longest : plan.micro_batches;
-  if (may && settles(experiment, plan, otherwise, reprice)) return;
-  if (may && by_two) {
+  if (may_repeat(plan) && settles(experiment, plan, otherwise, reprice)) return;
+  if (by_two) {
     shorter_ = part_of(experiment, plan, lengths.shorter, reprice);
     if (longest_.micro_batches != lengths.longest) longest_ = part_of(experiment, plan, lengths.longest, reprice);
     periods_ = static_cast<double>(plan.micro_batches - lengths.longest) / (lengths.longest - lengths.shorter);

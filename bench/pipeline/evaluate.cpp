@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "bench/cli/knob_place.hpp"
 #include "bench/pipeline/backends.hpp"
@@ -16,8 +17,11 @@
 #include "models/price/plan_costs.hpp"
 #include "models/price/price.hpp"
 #include "models/price/speed_events.hpp"
+#include "models/question/capacity.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "planners/analytic_evaluator.hpp"
+#include "planners/contest.hpp"
+#include "planners/outlook.hpp"
 #include "planners/pipeline_choice.hpp"
 #include "planners/registry.hpp"
 
@@ -106,10 +110,17 @@ planners::PlanChoice Evaluation::choose(const Candidate& candidate) {
   }
 }
 
-planners::PlanChoice Evaluation::complete(const Candidate& candidate, const planners::Evaluator& ask) {
+planners::PlanningTask Evaluation::task_of(const Candidate& candidate) {
   planners::PlanningTask task{experiment_of(candidate.system), candidate.system.plan, candidate.system.planner};
   task.steps = steps_;
+  task.estimates = estimates_;
   if (settings_) settings_(task.base);
+  return task;
+}
+
+planners::PlanChoice Evaluation::complete(const Candidate& candidate, const planners::Evaluator& ask) {
+  planners::PlanningTask task = task_of(candidate);
+  if (ask) task.estimates.reset();
   const Settings hold = hold_of(settings_, task.base);
   planners::PlanChoice choice = plan(candidate, task, hold, ask);
   hold_to_request(hold, choice);
@@ -143,15 +154,49 @@ planners::PlanChoice Evaluation::plan(const Candidate& candidate, planners::Plan
                                            alone ? planners::Evaluator([](const Plan&) { return Seconds(0); }) : ask));
 }
 
+std::vector<Candidate> Evaluation::others_than(const std::string& name) {
+  std::vector<Candidate> others;
+  for (const std::string& other : known_names("systems")) {
+    FilesRead files;
+    Candidate candidate{load_system(other, files), "", "/plan"};
+    if (other != name && candidate.system.planner.space != SearchSpace::Plans) others.push_back(std::move(candidate));
+  }
+  return others;
+}
+
+// The systems that estimates rule out: none of their plans fits, or another system is clearly faster.
+std::set<std::string> Evaluation::without_prospects(const std::vector<Candidate>& candidates) {
+  std::set<std::string> without;
+  if (measured_otherwise() || ask_) return without;
+  const Bytes limit = question_.experiment.cluster.device.memory;
+  std::map<std::string, Seconds> times;
+  for (const Candidate& candidate : candidates) {
+    const planners::Planner& planner = planners::find_planner(candidate.system.planner.name);
+    planners::PlanningTask task = task_of(candidate);
+    task.hold = hold_of(settings_, task.base);
+    const std::optional<planners::StepEstimate> step = planners::outlook(planner, task, planners::pipelines(task));
+    if (step && step->held > limit)
+      without.insert(candidate.system.name);
+    else if (step)
+      times[candidate.system.name] = step->time;
+  }
+  Seconds least = planners::no_time;
+  for (const auto& [system, time] : times) least = std::min(least, time);
+  for (const auto& [system, time] : times)
+    if (time > least * planners::clearly_slower) without.insert(system);
+  return without;
+}
+
 // Systems that cannot be built here choose nothing. Systems that are no candidates of the question choose by the
 // analytic model, since really running plans takes long.
 std::vector<Plan> Evaluation::choices_of_others(const std::string& name) {
+  const std::vector<Candidate> others = others_than(name);
+  const std::set<std::string> without = without_prospects(others);
   std::vector<Plan> choices;
-  for (const std::string& other : known_names("systems")) {
-    FilesRead files;
-    const Candidate candidate{load_system(other, files), "", "/plan"};
-    if (other == name || candidate.system.planner.space == SearchSpace::Plans) continue;
+  for (const Candidate& candidate : others) {
+    const std::string& other = candidate.system.name;
     if (!chosen_.contains(other)) {
+      if (without.contains(other)) continue;
       try {
         chosen_[other] = complete(candidate, {}).plan;
       } catch (const InputError&) {
@@ -192,6 +237,14 @@ SystemResult Evaluation::evaluate(const Candidate& candidate, const planners::Pl
 planners::PlanChoice choose_plan(const Question& question, const Candidate& candidate) {
   AnalyticBackend backend;
   return Evaluation(question, backend).choose(candidate);
+}
+
+Experiment as_run(Experiment experiment, const SystemResult& result) {
+  const Parallelism& groups = result.schedule->groups;
+  if (groups.repeats_tokens() == experiment.parallelism.repeats_tokens()) return experiment;
+  experiment.parallelism.sequence_parallel = groups.sequence_parallel;
+  resolve_capacity(experiment);
+  return experiment;
 }
 
 SystemResult evaluate(const Experiment& experiment, const std::string& name, const planners::PlanChoice& choice,

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,9 @@ SystemResult evaluate(const Experiment& experiment, const std::string& name, con
 // Sets the knobs that the user has fixed, in the experiment file or by --set plan.x=y; empty where none are.
 std::function<void(Plan&)> fixed_knobs(const Question& question);
 
+// The experiment as the result's system runs it.
+Experiment as_run(Experiment experiment, const SystemResult& result);
+
 // Chooses and evaluates on one question, and remembers: what other systems chose are rivals of a planner that looks at
 // all plans, and what a backend has already said is not asked again. Every system may choose micro-batches and the
 // schedule of its pipeline stages (planners/pipeline_choice.hpp). Question and backend must outlive it.
@@ -29,6 +33,9 @@ class Evaluation {
  public:
   // `ask`: how planners compare plans; by the analytic model where it is empty.
   Evaluation(const Question& question, Backend& backend, planners::Evaluator ask = {});
+
+  // The question's experiment as the system runs it.
+  const Experiment& experiment_of(const System& system);
 
   // Lets the system's planner complete its plan. Knobs that the user has set, in the experiment file or by
   // --set plan.x=y, hold whatever the planner says. Throws InputError where the candidate cannot do what is asked.
@@ -39,11 +46,12 @@ class Evaluation {
  private:
   using Settings = std::function<void(Plan&)>;
 
-  // The question's experiment as the system runs it.
-  const Experiment& experiment_of(const System& system);
+  planners::PlanningTask task_of(const Candidate& candidate);
   planners::PlanChoice complete(const Candidate& candidate, const planners::Evaluator& ask);
   planners::PlanChoice plan(const Candidate& candidate, planners::PlanningTask task, const Settings& hold,
                             const planners::Evaluator& ask);
+  static std::vector<Candidate> others_than(const std::string& name);
+  std::set<std::string> without_prospects(const std::vector<Candidate>& candidates);
   std::vector<Plan> choices_of_others(const std::string& name);
   bool measured_otherwise() const;
   planners::Outcome try_out(const Plan& plan);
@@ -51,6 +59,7 @@ class Evaluation {
   const Question& question_;
   Backend& backend_;
   const std::shared_ptr<planners::PredictedSteps> steps_ = std::make_shared<planners::PredictedSteps>();
+  const std::shared_ptr<planners::EstimatedSteps> estimates_ = std::make_shared<planners::EstimatedSteps>();
   const planners::Evaluator analytic_, ask_;
   const Settings settings_;                            // that the user has fixed; empty: none
   std::map<std::string, std::optional<Plan>> chosen_;  // by shipped systems; none: it cannot

@@ -13,7 +13,6 @@
 #include "models/files/plan_json.hpp"
 #include "models/price/price.hpp"
 #include "models/price/speed_events.hpp"
-#include "models/question/capacity.hpp"
 #include "models/results/ranking.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "planners/step_prediction.hpp"
@@ -135,15 +134,6 @@ ExplainedStep timed_again(const SystemResult& result, const PricedSchedule& pric
   ExplainedStep step{metrics(*result.schedule, timeline), result.memory.peak};
   if (!priced.launch.empty()) step.metrics.launch_bound = launch_bound(*result.schedule, timeline);
   return step;
-}
-
-// The experiment as the result's system runs it.
-Experiment as_run(Experiment experiment, const SystemResult& result) {
-  const Parallelism& groups = result.schedule->groups;
-  if (groups.repeats_tokens() == experiment.parallelism.repeats_tokens()) return experiment;
-  experiment.parallelism.sequence_parallel = groups.sequence_parallel;
-  resolve_capacity(experiment);
-  return experiment;
 }
 
 // The fastest other result whose plan or groups are not those of the best one.

@@ -22,7 +22,7 @@ std::string describe_exchange(const Plan& plan) {
 }
 
 // The base plan's own levels are those of its own algorithm.
-std::vector<Plan> bases(const Plan& base) {
+std::vector<Plan> exchanges_of(const Plan& base) {
   std::vector<Plan> plans;
   for (const auto& [name, algorithm] : all_to_all_names)
     for (const auto& [implementation_name, implementation] : all_to_all_implementation_names)
@@ -45,16 +45,19 @@ class AllToAllChoice final : public Planner {
  public:
   std::string_view name() const override { return "all_to_all_choice"; }
   std::string_view chooses() const override { return "linear or two-dimensional all-to-alls"; }
+  std::vector<Plan> bases(const PlanningTask& task) const override { return exchanges_of(task.base); }
 
   PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
     allowed_degrees(task);  // throws where the base plan itself cannot be built
-    Contest contest(evaluate);
+    Contest contest(task, evaluate);
     int exchanges = 0;
-    for (const Plan& base : bases(task.base)) {
-      const std::vector<Plan> plans = degree_plans(task, base);
-      for (const Plan& plan : plans) contest.propose(plan);
-      exchanges += plans.empty() ? 0 : 1;
+    std::vector<Plan> plans;
+    for (const Plan& base : bases(task)) {
+      std::vector<Plan> of_exchange = degree_plans(task, base);
+      exchanges += of_exchange.empty() ? 0 : 1;
+      for (Plan& plan : of_exchange) plans.push_back(std::move(plan));
     }
+    contest.propose(plans);
     if (contest.empty()) contest.propose(simplest(task));
     const Plan& best = contest.best();
     Plan linear = best;

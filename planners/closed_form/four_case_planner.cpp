@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <vector>
 
 #include "models/base/errors.hpp"
 #include "planners/closed_form/gradient_partition.hpp"
@@ -36,12 +37,12 @@ Plan exact_plan(const PlanningTask& task, const LayerTimes& t, std::span<const i
 }
 
 // This plan's degrees, once per way to slice its gradients.
-void propose_slices(Contest& contest, const PlanningTask& task, const LayerTimes& times, const Plan& plan) {
-  if (!chooses_slices(task)) return contest.propose(plan);
+void add_slices(std::vector<Plan>& plans, const PlanningTask& task, const LayerTimes& times, const Plan& plan) {
+  if (!chooses_slices(task)) return plans.push_back(plan);
   const std::array degrees{plan.backward_degree};
-  contest.propose(with_partition(plan, partition_gradients(times, plan.comm_streams, degrees)));
-  contest.propose(with_slices_of(plan, GradSync::WithDense, times));
-  contest.propose(with_slices_of(plan, GradSync::After, times));
+  plans.push_back(with_partition(plan, partition_gradients(times, plan.comm_streams, degrees)));
+  plans.push_back(with_slices_of(plan, GradSync::WithDense, times));
+  plans.push_back(with_slices_of(plan, GradSync::After, times));
 }
 
 // How far the paper's closed form is from the exact one, for equal chunks on co-scheduled streams.
@@ -133,18 +134,20 @@ PlanChoice FourCasePlanner::choose(const PlanningTask& task, const Evaluator& ev
                                  name()));
   const std::vector<int> degrees = allowed_degrees(task);
   const LayerTimes times = layer_times(task.experiment, task.base);
-  Contest contest(evaluate);
+  Contest contest(task, evaluate);
   const bool tied = task.choices.tie_degrees;
   const Plan solved = method_.solve(task, times, degrees);
-  if (!tied) contest.propose(solved);
+  std::vector<Plan> plans;
+  if (!tied) plans.push_back(solved);
   if (!tied && method_.competes)
-    propose_slices(contest, task, times,
-                   with_degrees(task.base, solved.forward_degree,
-                                fastest_degree(times.backward.moe, solved.comm_streams, times.capacity, degrees)));
+    add_slices(plans, task, times,
+               with_degrees(task.base, solved.forward_degree,
+                            fastest_degree(times.backward.moe, solved.comm_streams, times.capacity, degrees)));
   const std::vector<int> for_all = method_.competes ? degrees
                                    : tied           ? std::vector{solved.forward_degree, solved.backward_degree}
                                                     : std::vector<int>{};
-  for (int degree : for_all) propose_slices(contest, task, times, with_degrees(task.base, degree, degree));
+  for (int degree : for_all) add_slices(plans, task, times, with_degrees(task.base, degree, degree));
+  contest.propose(plans);
 
   const Plan& best = contest.best();
   const bool dense = task.experiment.model.dense();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "models/base/names.hpp"
 #include "models/plan/expert_sharding.hpp"
@@ -34,7 +35,7 @@ std::string describe_restore(const Plan& plan) {
 
 // If the base plan restores, keeping is no candidate. Kept tensors are not overwritten, so keeping has no rings, while
 // strategies without rings would save little.
-std::vector<Plan> bases(const PlanningTask& task) {
+std::vector<Plan> restored(const PlanningTask& task) {
   if (task.experiment.workload.phases == Phases::ForwardOnly) return {task.base};
   std::vector<Plan> plans;
   for (const auto& [name, restore] : restore_names) {
@@ -55,14 +56,29 @@ struct Candidate {
   Bytes peak;
 };
 
+// With peaks by estimate where steps are estimated.
 std::vector<Candidate> candidates(const PlanningTask& task) {
   std::vector<Candidate> all;
-  for (const Plan& base : bases(task))
+  for (const Plan& base : restored(task))
     for (Plan& plan : degree_plans(task, base)) {
-      const Bytes peak = task.steps->peak(task.experiment, plan);
+      const std::optional<StepEstimate> step = task.estimate(plan);
+      const Bytes peak = step ? step->peak : task.steps->peak(task.experiment, plan);
       all.push_back({std::move(plan), peak});
     }
   return all;
+}
+
+std::vector<Plan> plans_of(const std::vector<Candidate>& candidates) {
+  std::vector<Plan> plans;
+  for (const Candidate& c : candidates) plans.push_back(c.plan);
+  return plans;
+}
+
+// Whether the plan fits another experiment than the task's; by estimate where the task has estimates.
+bool would_fit(const PlanningTask& task, const Experiment& e, const Plan& plan) {
+  if (!task.estimates) return fits(plan, e);
+  const std::optional<StepEstimate> step = EstimatedSteps().of(e, plan);
+  return step ? step->peak <= e.cluster.device.memory : fits(plan, e);
 }
 
 // Says what would make a plan fit that does not: more chunks, else fewer tokens.
@@ -73,7 +89,7 @@ std::string remedy(const PlanningTask& task, Plan plan) {
   plan.backward_degrees.clear();
   for (Plan more = plan; more.forward_degree <= rows / 2;) {
     more.forward_degree = more.backward_degree = 2 * more.forward_degree;
-    if (fits(more, task)) return fmt::format("degree {} would fit", more.forward_degree);
+    if (would_fit(task, e, more)) return fmt::format("degree {} would fit", more.forward_degree);
   }
   Workload& w = e.workload;
   while (w.batch > 1 || w.sequence > 1) {
@@ -87,7 +103,7 @@ std::string remedy(const PlanningTask& task, Plan plan) {
     const auto most = static_cast<int>(layer_volumes(e, plan).capacity);
     plan.forward_degree = std::min(plan.forward_degree, most);
     plan.backward_degree = std::min(plan.backward_degree, most);
-    if (fits(plan, e)) return fmt::format("batch {} with sequence {} would fit", w.batch, w.sequence);
+    if (would_fit(task, e, plan)) return fmt::format("batch {} with sequence {} would fit", w.batch, w.sequence);
   }
   return fmt::format("neither up to {} chunks nor fewer tokens would make it fit", most_chunks);
 }
@@ -132,15 +148,16 @@ std::string describe_paper(const PlanningTask& task, const Plan& best, const std
 class Equation10 final : public Planner {
  public:
   std::string_view name() const override { return "equation_10"; }
+  std::vector<Plan> bases(const PlanningTask& task) const override { return restored(task); }
   std::string_view chooses() const override { return "what is kept, sent or computed again"; }
 
   PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
     PlanningTask keeping = task;
     keeping.base.restore = Restore::Keep;
     keeping.base.buffers = Buffers::PerChunk;
-    Contest degrees(evaluate);
-    for (const Plan& plan : degree_plans(keeping, keeping.base)) degrees.propose(plan);
-    Contest contest(evaluate);
+    Contest degrees(task, evaluate);
+    degrees.propose(degree_plans(keeping, keeping.base));
+    Contest contest(task, evaluate);
     std::vector<Plan> picked;
     std::string costs;
     if (!degrees.empty())
@@ -169,25 +186,32 @@ class Equation10 final : public Planner {
 class MemoryReuse final : public Planner {
  public:
   std::string_view name() const override { return "memory_reuse"; }
+  std::vector<Plan> bases(const PlanningTask& task) const override { return restored(task); }
   std::string_view chooses() const override { return "what is kept, sent or computed again"; }
 
   PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
-    Contest contest(evaluate);
     std::vector<Candidate> all = candidates(task);
     if (all.empty()) all.push_back({simplest(task), task.steps->peak(task.experiment, simplest(task))});
-    const Candidate nearest = *std::ranges::min_element(all, {}, &Candidate::peak);
+    Candidate nearest = *std::ranges::min_element(all, {}, &Candidate::peak);
     const auto proposed = all.size();
-    std::erase_if(all, [&](const Candidate& c) { return c.peak > task.experiment.cluster.device.memory; });
-    for (const Candidate& c : all) contest.propose(c.plan);
-    if (contest.empty()) {
-      contest.propose(nearest.plan);
-      return contest.finish(name(), describe_missing(task, nearest), describe_restore);
+    const Bytes limit = task.experiment.cluster.device.memory;
+    for (std::erase_if(all, [&](const Candidate& c) { return c.peak > limit; }); !all.empty();) {
+      Contest contest(task, evaluate);
+      contest.propose(plans_of(all));
+      const Plan& best = contest.best();
+      if (task.steps->peak(task.experiment, best) > limit) {  // which its estimate did not know
+        std::erase_if(all, [&](const Candidate& c) { return c.plan == best; });
+        continue;
+      }
+      std::string reason = fmt::format("{}, the fastest of {} plans that fit {} ({} do not)", describe_restore(best),
+                                       all.size(), gib(limit), proposed - all.size());
+      if (task.experiment.workload.phases == Phases::Training) reason += "; there " + describe_paper(task, best, all);
+      return contest.finish(name(), std::move(reason), describe_restore);
     }
-    const Plan& best = contest.best();
-    std::string reason = fmt::format("{}, the fastest of {} plans that fit {} ({} do not)", describe_restore(best),
-                                     all.size(), gib(task.experiment.cluster.device.memory), proposed - all.size());
-    if (task.experiment.workload.phases == Phases::Training) reason += "; there " + describe_paper(task, best, all);
-    return contest.finish(name(), std::move(reason), describe_restore);
+    nearest.peak = task.steps->peak(task.experiment, nearest.plan);
+    Contest contest(evaluate);
+    contest.propose(nearest.plan);
+    return contest.finish(name(), describe_missing(task, nearest), describe_restore);
   }
 };
 

@@ -36,13 +36,23 @@ class Shadowing final : public Planner {
  public:
   std::string_view name() const override { return "shadowing"; }
   std::string_view chooses() const override { return "shadowed experts"; }
+  std::vector<Plan> bases(const PlanningTask& task) const override try {
+    PlanningTask unshadowed = task;
+    unshadowed.base.shadowed_experts.clear();
+    if (task.experiment.model.dense()) return {unshadowed.base};
+    const ShadowLatency latency(task.experiment, unshadowed.base);
+    const std::span<const int> by_paper(latency.by_load().begin(), latency.experts_to_shadow());
+    return {unshadowed.base, with_shadows(unshadowed.base, by_paper)};
+  } catch (const InputError&) {  // nothing can be shadowed at a known cost
+    return {task.base};
+  }
 
   PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
     PlanningTask unshadowed = task;
     unshadowed.base.shadowed_experts.clear();
     allowed_degrees(unshadowed);  // throws where the base plan itself cannot be built
-    Contest contest(evaluate);
-    for (const Plan& plan : degree_plans(unshadowed, unshadowed.base)) contest.propose(plan);
+    Contest contest(task, evaluate);
+    contest.propose(degree_plans(unshadowed, unshadowed.base));
     if (contest.empty()) contest.propose(simplest(unshadowed));
     if (task.experiment.model.dense())
       return contest.finish(name(), "no expert is shadowed: the model has none", describe_shadows);
@@ -58,7 +68,7 @@ class Shadowing final : public Planner {
   PlanChoice with_best_set(const PlanningTask& task, Contest& contest) const {
     const ShadowLatency latency(task.experiment, task.base);
     const auto propose = [&](std::span<const int> experts) {
-      for (const Plan& plan : degree_plans(task, with_shadows(task.base, experts))) contest.propose(plan);
+      contest.propose(degree_plans(task, with_shadows(task.base, experts)));
     };
     const std::size_t by_paper = latency.experts_to_shadow(), experts = latency.by_load().size();
     propose({latency.by_load().begin(), by_paper});

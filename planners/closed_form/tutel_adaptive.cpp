@@ -2,6 +2,9 @@
 // experts that several ranks share meet their rows (sections 3.2 to 3.4).
 #include <fmt/format.h>
 
+#include <utility>
+#include <vector>
+
 #include "models/base/names.hpp"
 #include "planners/contest.hpp"
 #include "planners/online/parallelism_router.hpp"
@@ -21,17 +24,24 @@ class TutelAdaptive final : public Planner {
   std::string_view chooses() const override {
     return "linear or two-dimensional all-to-alls and how ranks share an expert";
   }
+  std::vector<Plan> bases(const PlanningTask& task) const override {
+    std::vector<Plan> plans;
+    for (const Plan& sharded : sharding_plans(task.experiment, task.base))
+      for (const AllToAll algorithm : {AllToAll::Linear, AllToAll::TwoDimensional}) {
+        Plan& plan = plans.emplace_back(sharded);
+        plan.all_to_all = algorithm;
+        if (algorithm != task.base.all_to_all) plan.all_to_all_levels.clear();
+      }
+    return plans;
+  }
 
   PlanChoice choose(const PlanningTask& task, const Evaluator& evaluate) const override {
     allowed_degrees(task);  // throws where the base plan itself cannot be built
-    Contest contest(evaluate);
-    for (const Plan& sharded : sharding_plans(task.experiment, task.base))
-      for (const AllToAll algorithm : {AllToAll::Linear, AllToAll::TwoDimensional}) {
-        Plan base = sharded;
-        base.all_to_all = algorithm;
-        if (algorithm != task.base.all_to_all) base.all_to_all_levels.clear();
-        for (const Plan& plan : degree_plans(task, base)) contest.propose(plan);
-      }
+    Contest contest(task, evaluate);
+    std::vector<Plan> plans;
+    for (const Plan& base : bases(task))
+      for (Plan& plan : degree_plans(task, base)) plans.push_back(std::move(plan));
+    contest.propose(plans);
     if (contest.empty()) contest.propose(simplest(task));
     std::string reason = fmt::format("{}, the fastest of all all-to-alls, degrees and ways to share experts",
                                      describe_strategy(contest.best()));

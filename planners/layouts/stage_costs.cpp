@@ -75,7 +75,7 @@ struct Look {
   Seconds forward, both, reduced, step;  // the ends of the passes, of the reductions and of the step
   Seconds embedding_forward, embedding_backward;
   Seconds launches_forward, launches_backward;
-  Seconds compute, compute_forward, compute_embedding;
+  Seconds compute, compute_embedding;
   Bytes persistent, held, peak;
 };
 
@@ -138,7 +138,6 @@ class Looking {
                           entry.part != OpPart::Routing && s.class_of(op) == 0;
     if (!computes) return;
     look.compute += least;
-    if (forward) look.compute_forward += least;
     if (embeds) look.compute_embedding += least;
   }
 
@@ -161,7 +160,6 @@ PartCosts difference(const Look& more, const Look& less) {
   part.reduce = (more.reduced - more.both) - (less.reduced - less.both);
   part.update = (more.step - more.reduced) - (less.step - less.reduced);
   part.compute = more.compute - less.compute;
-  part.compute_forward = more.compute_forward - less.compute_forward;
   part.persistent = more.persistent - less.persistent;
   part.held = more.held - less.held;
   return part;
@@ -180,7 +178,6 @@ void split_ends(const Experiment& e, const Look& one, const PartCosts& layer, St
   last.launches_forward -= layer.launches_forward;
   last.launches_backward -= layer.launches_backward;
   last.compute -= layer.compute + first.compute;
-  last.compute_forward -= layer.compute_forward;
   last.persistent -= layer.persistent;
   last.held -= layer.held;
   last.reduce -= layer.reduce;

@@ -17,9 +17,8 @@ struct PartCosts {
   Seconds reduce;                               // the exposed part of reducing gradients, once in a step
   Seconds update;                               // after that: norm, update, gathering of weights
   Seconds compute;                              // the least that any plan computes in both passes
-  Seconds compute_forward;
-  Bytes persistent;  // weights, gradients, states
-  Bytes held;        // rows that a micro-batch holds between its passes
+  Bytes persistent;                             // weights, gradients, states
+  Bytes held;                                   // rows that a micro-batch holds between its passes
 };
 
 struct StageCosts {

@@ -12,7 +12,7 @@ using builder::StageUnit;
 
 // The layers of a virtual stage, with the model's ends.
 struct Chunk {
-  Seconds forward, backward, launches_forward, launches_backward, reduce, update, compute, compute_forward;
+  Seconds forward, backward, launches_forward, launches_backward, reduce, update, compute;
   Bytes persistent, held;
 
   template <class Part>  // PartCosts or Chunk
@@ -24,7 +24,6 @@ struct Chunk {
     reduce += part.reduce;
     update += part.update;
     compute += part.compute;
-    compute_forward += part.compute_forward;
     persistent += part.persistent;
     held += part.held;
   }
@@ -59,12 +58,13 @@ class Chunks {
   std::vector<Chunk> chunks_;  // by virtual stage
 };
 
-// No stage begins before the first lap has reached it, and then it computes for all micro-batches.
+// No stage begins before the first lap has reached it, and then it computes for all micro-batches. Its last unit is the
+// backward pass of its first layers, which the stages before it wait for.
 Seconds floor_of(const Chunks& chunks, double micro_batches) {
-  Seconds floor, filled;
+  Seconds floor, before;  // what the stages before compute for the first and the last micro-batch
   for (int s = 0; s < chunks.stages(); ++s) {
-    floor = std::max(floor, filled + micro_batches * chunks.of_stage(s).compute);
-    filled += chunks.of(s, 0).compute_forward;
+    floor = std::max(floor, before + micro_batches * chunks.of_stage(s).compute);
+    before += chunks.of(s, 0).compute;
   }
   return floor;
 }

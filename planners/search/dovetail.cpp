@@ -105,9 +105,11 @@ class Dovetail final : public Planner {
     const Evaluator judge = task.trial && feasible ? by_trial(task.trial) : evaluate;
     Contest contest(judge);
     for (const Plan& plan : competing) contest.propose(plan);
-    if (feasible) try_shadows(task, contest);
+    if (feasible && !climbs(task)) try_shadows(task, contest);  // their order would have to be built whole
     const bool searched = std::ranges::find(found.plans, contest.best(), &Prediction::plan) != found.plans.end();
-    PlanChoice choice = contest.finish(name(), reason(found.proof, contest, feasible, bool{task.trial}));
+    std::string why = reason(found.proof, contest, feasible, bool{task.trial});
+    if (climbs(task)) why += "; found by climbs over estimates, because a step takes long to predict";
+    PlanChoice choice = contest.finish(name(), std::move(why));
     choice.report.evaluations += found.proof.predicted;
     if (!searched && !choice.plan.shadowed_experts.empty()) choice.report.reason = with_shadows + choice.report.reason;
     if (searched && !task.trial) choice.report.front = std::move(found.front);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <vector>
+
 #include "planners/contest.hpp"
 #include "planners/search/plan_space.hpp"
 
@@ -21,8 +23,10 @@ class Exhaustive final : public Planner {
           fmt::format("planner exhaustive: {:.2g} plans, more than {:.0g}; fix knobs (--set plan.order=...) "
                       "or take another planner",
                       space.points(), most));
-    Contest contest(evaluate);
-    for_each_plan(task, space, [&](const Plan& plan) { contest.propose(plan); });
+    Contest contest(task, evaluate);
+    std::vector<Plan> plans;
+    for_each_plan(task, space, [&](const Plan& plan) { plans.push_back(plan); });
+    contest.propose(plans);
     if (contest.empty()) {
       evaluate(simplest(task));  // throws for costs that are missing
       throw InputError(fmt::format("planner exhaustive: none of the combinations of {} can be built", space.words));
@@ -35,7 +39,7 @@ class Exhaustive final : public Planner {
                      : fmt::format("fastest of all {} degrees {}{}", tied ? "tied" : "forward x backward",
                                    fmt::join(space.forward_degrees, ", "),
                                    partitioned ? ", gradients sliced in three ways each" : ""));
-    choice.report.regret = 0;
+    if (contest.left_out() == 0) choice.report.regret = 0;
     return choice;
   }
 };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "planners/contest.hpp"
+#include "planners/search/climb.hpp"
 #include "planners/search/frontier.hpp"
 #include "planners/search/layer_samples.hpp"
 #include "planners/search/less_memory.hpp"
@@ -16,6 +17,8 @@
 namespace dovetail::planners {
 namespace {
 
+constexpr long least_budget = 4000;
+
 // Says in which order the parts of the space are looked into, and how a part is divided.
 class Search {
  public:
@@ -23,12 +26,13 @@ class Search {
       : task_(task), space_(plan_space(task)), limit_(limit), budget_(budget), extra_(budget / 2) {}
 
   SearchResult run(const std::vector<Plan>& known) {
-    for (const Plan& plan : known)
+    for (const Plan& plan : estimated_ ? climbed(task_, space_, known, limit_) : known)
       if (allowed(task_, plan)) predictions_.predict(plan);
     add_volumes(space_.keeping);
-    dive();
+    const bool arrived = estimated_ && predictions_.fastest_fitting() != nullptr;
+    if (!arrived) dive();
     bool restoring = false;
-    while (predictions_.layers() < budget_) {
+    while (!arrived && predictions_.layers() < budget_) {
       // Restoring makes a plan slower, so it is only looked at where plans without are too large.
       if (!restoring && (predictions_.refused() > 0 || space_.keeping.empty())) {
         restoring = true;
@@ -51,6 +55,21 @@ class Search {
   }
 
  private:
+  std::optional<StepEstimate> estimate_of(const Plan& plan) const {
+    return estimated_ ? task_.estimate(plan) : std::nullopt;
+  }
+
+  // Whether a plan need not be predicted by its estimate: it is too large, or clearly slower than the best so far. An
+  // order by readiness would have to be built whole.
+  bool unpromising(const Plan& plan) const {
+    const std::optional<StepEstimate> step = estimate_of(plan);
+    if (!step) return false;
+    if (plan.order == Order::ReadyFirst || step->held > limit_) return true;
+    const Plan* best = predictions_.fastest_fitting();
+    const std::optional<StepEstimate> of_best = best != nullptr ? estimate_of(*best) : std::nullopt;
+    return of_best && step->time > of_best->time * clearly_slower;
+  }
+
   bool beaten(Seconds bound) const { return !faster(bound, predictions_.best()); }
 
   // The first volume, that of most published systems, is looked into before others.
@@ -127,6 +146,7 @@ class Search {
 
   // Partitioned gradients are the most general; what they lead to tells when the other ways are worth a look.
   void expand_sampled(const Candidate& c) {
+    if (unpromising(plan_of(c))) return frontier_.leave_out(c);
     const auto [least, others] = predict_ways(c, c.level == Level::Sampled);
     if (c.level != Level::Sampled || !others) return;
     const Seconds rank = least < never ? std::max(c.rank, least) : c.rank;
@@ -141,12 +161,17 @@ class Search {
     return s.volume->steps().reduced_after(forward->forward, backward->backward);
   }
 
+  Plan plan_of(const Candidate& c) const {
+    Plan plan = structures_[c.at].plan;
+    plan.forward_degree = c.forward;
+    plan.backward_degree = c.backward;
+    return plan;
+  }
+
   // The least time of the ways to reduce gradients, partitioned ones or the others; and whether there are more.
   std::pair<Seconds, bool> predict_ways(const Candidate& c, bool partitioned) {
     const Structure& s = structures_[c.at];
-    Plan plan = s.plan;
-    plan.forward_degree = c.forward;
-    plan.backward_degree = c.backward;
+    const Plan plan = plan_of(c);
     std::pair<Seconds, bool> result{never, false};
     if (predictions_.too_large(plan)) return result;
     for (Plan& way : gradient_plans(plan, space_, task_.experiment, s.volume->steps().times()))
@@ -179,17 +204,44 @@ class Search {
         const auto [first, added] = best.try_emplace(s.plan.order, candidate);
         if (!added && candidate.rank < first->second.rank) first->second = candidate;
       }
-    for (const auto& [order, candidate] : best) predict_ways(candidate, true);
+    for (const auto& [order, candidate] : best)
+      if (!unpromising(plan_of(candidate))) predict_ways(candidate, true);
   }
 
   // By half as much work again.
   void polish_best() {
+    if (estimated_) return vary_best();
     const long end = predictions_.layers() + extra_;
     const auto look_at = [&](Plan plan) {
       if (predictions_.layers() < end) predictions_.predict(std::move(plan));
       return predictions_.layers() < end;
     };
     polish(task_, space_, look_at, [this] { return predictions_.fastest_fitting(); });
+  }
+
+  // Tries what estimates do not know near the best plan: slices of gradients, and an order by readiness, which lets
+  // micro-batches meet, where few enough layers are built for it.
+  void vary_best() {
+    constexpr long few = 1024;  // layers of all micro-batches, by choice
+    const Plan* best = predictions_.fastest_fitting();
+    if (best == nullptr) return;
+    Plan ready = *best;
+    reduce_in_each_way(*best);
+    if (static_cast<long>(task_.experiment.workload.layers) * ready.micro_batches > few) return;
+    ready.order = Order::ReadyFirst;
+    for (const Scope scope : {ready.scope, Scope::Moe}) {
+      ready.scope = scope;
+      predictions_.predict(ready);
+    }
+    reduce_in_each_way(*predictions_.fastest_fitting());
+  }
+
+  void reduce_in_each_way(Plan plan) try {
+    plan = without_choices(std::move(plan));
+    plan.grad_sync = GradSync::After;
+    const LayerTimes times = layer_times(task_.experiment, plan);
+    for (Plan& way : gradient_plans(plan, space_, task_.experiment, times)) predictions_.predict(std::move(way));
+  } catch (const InputError&) {  // a cost is missing
   }
 
   // Looks for any plan that fits, near all that were too large. False: there is none.
@@ -213,8 +265,27 @@ class Search {
     spread_memory(best != nullptr ? *best : std::ranges::min_element(all, {}, &Prediction::time)->plan, false);
   }
   void spread_memory(const Plan& from, bool least) {
-    for (Plan& plan : plans_of_less_memory(from, space_, predictions_.refused() > 0, least))
+    for (Plan& plan : smaller(plans_of_less_memory(from, space_, predictions_.refused() > 0, least)))
       predictions_.predict(std::move(plan), true);
+  }
+
+  // The plans that by estimate take clearly less memory than every faster one, and less than twice the time of the
+  // fastest; all if one is not estimated.
+  std::vector<Plan> smaller(std::vector<Plan> plans) const {
+    std::vector<std::pair<StepEstimate, const Plan*>> estimated;
+    for (const Plan& plan : plans)
+      if (const std::optional<StepEstimate> step = estimate_of(plan)) estimated.emplace_back(*step, &plan);
+    if (estimated.size() < plans.size()) return plans;
+    std::ranges::stable_sort(estimated, {}, [](const auto& each) { return each.first.time; });
+    std::vector<Plan> left;
+    Bytes least(1e300);
+    constexpr double less = .95, slow = 2;
+    for (const auto& [step, plan] : estimated)
+      if (step.peak < less * least && step.time < slow * estimated.front().first.time) {
+        left.push_back(*plan);
+        least = step.peak;
+      }
+    return left;
   }
 
   SearchResult finish(long predicted) const {
@@ -228,6 +299,7 @@ class Search {
   const PlanningTask& task_;
   const PlanSpace space_;
   const Bytes limit_;
+  const bool estimated_ = climbs(task_);
   const long budget_, extra_;  // in predicted layers; extra: also how many layers may be sampled
   VolumeBounds bounds_{task_.experiment};
   LayerSamples samples_{task_, space_};
@@ -239,15 +311,20 @@ class Search {
 
 }  // namespace
 
+bool climbs(const PlanningTask& task) {
+  return task.estimates && task.experiment.parallelism.pp > 1 && EstimatedSteps::applies_to(task.experiment);
+}
+
 long search_budget(const Experiment& e) {
-  constexpr long least = 4000, most = 20'000, plans = 30;
+  constexpr long most = 20'000, plans = 30;
   const long micro_batches = e.parallelism.pp > 1 ? e.workload.batch : 1;
-  return std::clamp(plans * e.workload.layers * micro_batches, least, e.parallelism.pp > 1 ? most : least);
+  return std::clamp(plans * e.workload.layers * micro_batches, least_budget,
+                    e.parallelism.pp > 1 ? most : least_budget);
 }
 
 SearchResult search_plans(const PlanningTask& task, const std::vector<Plan>& known, Bytes limit,
                           std::optional<long> budget) {
-  return Search(task, limit, budget.value_or(search_budget(task.experiment))).run(known);
+  return Search(task, limit, budget.value_or(climbs(task) ? least_budget : search_budget(task.experiment))).run(known);
 }
 
 }  // namespace dovetail::planners

@@ -80,6 +80,13 @@ TEST_CASE("dovetail is never worse than a shipped system on any shipped cluster"
   check_never_worse(question_of("fsmoe-testbed-a", "qwen1.5-moe-a2.7b", {"workload.layers=3"}));
 }
 
+TEST_CASE("dovetail is never worse in a deep pipeline, where it climbs by estimates") {
+  for (const char* memory : {"80 GiB", "24 GiB"})
+    check_never_worse(question_of("dgx-h100", "olmoe-1b-7b",
+                                  {"cluster.nodes=4", "parallelism.pp=4", "workload.batch=32", "workload.sequence=4096",
+                                   std::string("cluster.device.memory=") + memory}));
+}
+
 TEST_CASE("dovetail is never worse where memory asks for micro-batches, and less memory is never faster") {
   using Memories = std::vector<std::string>;
   for (const auto& [cluster, memories] :

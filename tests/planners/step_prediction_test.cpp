@@ -2,13 +2,13 @@
 
 #include <catch2/catch.hpp>
 
-#include "models/files/load.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/question/capacity.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "planners/contest.hpp"
+#include "tests/planners/deep_pipelines.hpp"
 #include "tests/planners/random_costs.hpp"
 #include "tests/support/experiments.hpp"
 #include "tests/support/random_plans.hpp"
@@ -49,17 +49,8 @@ std::pair<Experiment, Plan> of_many(test::Random& random, int micro_batches) {
 
 // A real model in a deep pipeline, and any plan for it that goes through it in so many micro-batches.
 std::pair<Experiment, Plan> in_deep_pipeline(test::Random& random) {
-  ExperimentRequest request;
-  request.cluster = "dgx-h100";
-  request.nodes = 4;
-  request.model = "olmoe-1b-7b";
-  request.set = {R"(parallelism={"mp": 1, "esp": 1})", "workload.batch=1", "workload.sequence=4096"};
-  FilesRead files;
-  std::vector<std::string> notes;
-  Experiment e = load_experiment(request, files, notes);
   const int pp = 4 << random() % 3, laps = random() % 2 == 0 ? 1 : 16 / pp;
-  e.parallelism = {.dp = 32 / pp, .mp = 1, .ep = 32 / pp, .esp = 1, .pp = pp, .edp = 1};
-  e.workload.batch = pp * static_cast<int>(3 + random() % 3);
+  Experiment e = test::olmoe_in_stages(pp, pp * static_cast<int>(3 + random() % 3));
   e.workload.layers = static_cast<int>(16 - (laps == 1 && pp < 16 ? random() % 2 : 0));
   resolve_capacity(e);
   for (;;) {
@@ -75,7 +66,7 @@ std::pair<Experiment, Plan> in_deep_pipeline(test::Random& random) {
 }  // namespace
 
 TEST_CASE("A deep pipeline of a real model is predicted in all that is reported of it") {
-  int shortened = 0, repeating = 0;
+  int shortened = 0, repeating = 0, offloading = 0;
   for (unsigned seed = 1; seed <= 100; ++seed) {
     test::Random random(seed);
     const auto [e, plan] = in_deep_pipeline(random);
@@ -85,6 +76,7 @@ TEST_CASE("A deep pipeline of a real model is predicted in all that is reported 
     const Whole whole = whole_step(e, plan);
     INFO("seed " << seed << ": built " << step.built() << ", " << test::describe(e, plan));
     repeating += step.repeats();
+    offloading += offloads_input(plan.restore) || offloads_hidden(plan.restore);
     CHECK(step.time() / whole.time == Approx(1).epsilon(step.repeats() ? 1e-7 : .002));
     CHECK(step.peak() / whole.peak == Approx(1).epsilon(step.repeats() ? 1e-7 : .003));
     const Metrics metrics = step.metrics();
@@ -94,6 +86,7 @@ TEST_CASE("A deep pipeline of a real model is predicted in all that is reported 
   }
   CHECK(shortened > 50);
   CHECK(repeating > 30);
+  CHECK(offloading > 5);
 }
 
 TEST_CASE("A step of many micro-batches follows from one or two of few") {
