@@ -27,11 +27,27 @@ std::vector<std::size_t> searching_ones_last(const std::vector<Candidate>& candi
   return order;
 }
 
+using Results = std::vector<std::optional<SystemResult>>;
+
+// The result of a plan that another system has chosen too: its schedule is held once. None: nobody has.
+std::optional<SystemResult> known_result(const Results& results, const Experiment& experiment, const std::string& name,
+                                         const planners::PlanChoice& choice) {
+  for (const std::optional<SystemResult>& result : results) {
+    if (!result || result->plan != choice.plan) continue;
+    if (result->schedule->groups.repeats_tokens() != experiment.parallelism.repeats_tokens()) continue;
+    SystemResult same = *result;
+    same.system = name;
+    same.planner = choice.report;
+    return same;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Answers answer(const Question& question, Evaluation& evaluation, ProgressLine& progress, const Refine& refine) {
   const std::vector<Candidate>& candidates = question.candidates;
-  std::vector<std::optional<SystemResult>> results(candidates.size());
+  Results results(candidates.size());
   std::vector<std::optional<InputError>> errors(candidates.size());
   for (const std::size_t i : searching_ones_last(candidates)) {
     const Candidate& candidate = candidates[i];
@@ -39,7 +55,8 @@ Answers answer(const Question& question, Evaluation& evaluation, ProgressLine& p
     try {
       planners::PlanChoice choice = evaluation.choose(candidate);
       if (refine) refine(candidate, choice);
-      results[i] = evaluation.evaluate(candidate, choice);
+      results[i] = known_result(results, evaluation.experiment_of(candidate.system), candidate.system.name, choice);
+      if (!results[i]) results[i] = evaluation.evaluate(candidate, choice);
     } catch (const InputError& error) {
       if (candidate.plan_file || candidates.size() == 1) throw;
       errors[i] = error;
