@@ -22,17 +22,18 @@ struct Tuned {
   Tuning tuning;
 };
 
-// The best plans of four layers on two nodes, those with so many pipeline stages.
+// The best plans of six layers on two nodes, those with so many pipeline stages.
 Tuned tuned(int stages, int count) {
   TuneOptions options;
   options.request.cluster = "dgx-h100";
   options.request.nodes = 2;
   options.request.model = "qwen3-30b-a3b";
-  options.request.set = {"workload.layers=4", "parallelism.pp=" + std::to_string(stages)};
+  options.request.set = {"workload.layers=6", "parallelism.pp=" + std::to_string(stages)};
   options.global_batch = 32;
   options.sequence = 2048;
   options.draws = 0;
   options.count = count;
+  options.systems = {"tutel"};
   TuneQuestion question = load_tune_question(options);
   Tuning tuning = tune(question, options, {});
   return {std::move(question), std::move(tuning)};

@@ -88,7 +88,7 @@ TEST_CASE("explain: of tune's best, the next best is another layout") {
   options.request.cluster = "dgx-h100";
   options.request.nodes = 2;
   options.request.model = "qwen3-30b-a3b";
-  options.request.set = {"workload.layers=4", "parallelism.pp=2"};
+  options.request.set = {"workload.layers=6", "parallelism.pp=2"};
   options.global_batch = 64;
   options.sequence = 2048;
   options.draws = 0;

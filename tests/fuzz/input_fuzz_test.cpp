@@ -16,6 +16,7 @@
 #include "models/base/errors.hpp"
 #include "tests/fuzz/from_environment.hpp"
 #include "tests/fuzz/targets.hpp"
+#include "tests/support/cases.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -100,7 +101,7 @@ TEST_CASE("Mutated input files are used or refused") {
     choice.insert(choice.end(), static_cast<std::size_t>(targets[i].weight), i);
   watch();
   const std::uint64_t first = from_environment("DOVETAIL_FUZZ_SEED", 1),
-                      count = from_environment("DOVETAIL_FUZZ_COUNT", 2000);
+                      count = from_environment("DOVETAIL_FUZZ_COUNT", static_cast<std::uint64_t>(cases(2000)));
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     Dice dice(seed);
     const FuzzTarget& target = targets[dice.pick(choice)];

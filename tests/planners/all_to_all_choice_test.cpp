@@ -7,6 +7,7 @@
 #include "planners/analytic_evaluator.hpp"
 #include "planners/registry.hpp"
 #include "tests/planners/random_costs.hpp"
+#include "tests/support/cases.hpp"
 
 using namespace dovetail;
 using namespace dovetail::planners;

@@ -13,6 +13,7 @@
 #include "planners/search/plan_space.hpp"
 #include "tests/planners/held_knobs.hpp"
 #include "tests/planners/random_costs.hpp"
+#include "tests/support/cases.hpp"
 #include "tests/support/experiments.hpp"
 #include "tests/support/other_models.hpp"
 #include "tests/support/random_plans.hpp"
@@ -122,7 +123,7 @@ std::optional<Plan> without_regret(const Case& c) {
 
 TEST_CASE("dovetail: no regret with models that have no experts") {
   test::Random random(9);
-  for (int tried = 0; tried < 100; ++tried) {
+  for (int tried = 0; tried < test::cases(100); ++tried) {
     Case c{test::without_experts(test::random_experiment(random)), {}, [](Plan&) {}};
     c.base.scope = Scope::Moe;
     INFO(tried << ": " << describe(c, c.base));
@@ -134,7 +135,7 @@ TEST_CASE("dovetail: no regret with models that have no experts") {
 
 TEST_CASE("dovetail: no regret with layers of multi-token prediction") {
   test::Random random(10);
-  for (int tried = 0; tried < 60;) {
+  for (int tried = 0; tried < test::cases(60);) {
     std::optional<Case> c = random_case(random, 200);
     if (!c || c->experiment.model.moe_every > 1) continue;
     c->experiment = test::with_predictions(c->experiment, 1 + static_cast<int>(random() % 2));

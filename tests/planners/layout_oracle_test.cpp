@@ -9,7 +9,7 @@
 #include "planners/step_prediction.hpp"
 #include "tests/planners/held_knobs.hpp"
 #include "tests/planners/layout_questions.hpp"
-#include "tests/planners/random_costs.hpp"
+#include "tests/support/cases.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;

@@ -11,6 +11,7 @@
 #include "planners/layouts/least_state.hpp"
 #include "planners/step_prediction.hpp"
 #include "tests/planners/layout_questions.hpp"
+#include "tests/support/cases.hpp"
 #include "tests/support/experiments.hpp"
 #include "tests/support/random_plans.hpp"
 
@@ -184,8 +185,8 @@ TEST_CASE(
 TEST_CASE("No setting of a user is faster than the plan found on a layout of its own, nor than the bound") {
   const std::vector<System> systems = test::shipped_systems();
   int tried = 0;
-  for (unsigned seed = 1; seed <= 30; ++seed) {
-    test::Random random(seed);
+  for (int seed = 1; seed <= test::cases(30); ++seed) {
+    test::Random random(static_cast<unsigned>(seed));
     const test::RandomQuestion question = test::random_question(random);
     const Experiment& e = question.experiment;
     const std::vector<ParallelLayout> all = layouts(e, question.request);
@@ -201,7 +202,7 @@ TEST_CASE("No setting of a user is faster than the plan found on a layout of its
         CHECK(setting->time >= search.report().bound * (1 - 1e-9));
       }
   }
-  CHECK(tried > 1000);
+  CHECK(tried > 30 * test::cases(30));
 }
 
 TEST_CASE("Sizes and knobs that the user has fixed hold in every plan found") {

@@ -1,7 +1,6 @@
 // Plans and random costs for tests that hold planners against an oracle.
 #pragma once
 #include <cmath>
-#include <cstdlib>
 #include <random>
 
 #include "models/plan/plan.hpp"
@@ -10,17 +9,6 @@
 #include "tests/support/experiments.hpp"
 
 namespace dovetail::test {
-
-// How many random instances: DOVETAIL_CASES, else `usual`, and a tenth of those where a sanitizer makes each take long.
-inline int cases(int usual) {
-  const char* wanted = std::getenv("DOVETAIL_CASES");
-  if (wanted != nullptr) return std::atoi(wanted);
-#ifdef __SANITIZE_ADDRESS__
-  return usual / 10;
-#else
-  return usual;
-#endif
-}
 
 inline int integer(std::mt19937& engine, int low, int high) {
   return std::uniform_int_distribution(low, high)(engine);

@@ -9,6 +9,7 @@
 #include "planners/contest.hpp"
 #include "planners/registry.hpp"
 #include "tests/planners/random_costs.hpp"
+#include "tests/support/cases.hpp"
 
 using namespace dovetail;
 using namespace dovetail::planners;

@@ -8,6 +8,7 @@
 #include "models/question/experiment_rules.hpp"
 #include "planners/analytic_evaluator.hpp"
 #include "tests/planners/random_costs.hpp"
+#include "tests/support/cases.hpp"
 #include "tests/support/random_plans.hpp"
 
 using namespace dovetail;

@@ -4,6 +4,7 @@
 
 #include "planners/analytic_evaluator.hpp"
 #include "tests/planners/random_costs.hpp"
+#include "tests/support/cases.hpp"
 #include "tests/support/random_plans.hpp"
 
 using namespace dovetail;

@@ -6,6 +6,7 @@
 #include "models/price/price.hpp"
 #include "models/question/capacity.hpp"
 #include "models/schedule/step_builder.hpp"
+#include "tests/support/cases.hpp"
 #include "tests/support/random_plans.hpp"
 
 using namespace dovetail;
@@ -36,7 +37,7 @@ nlohmann::ordered_json document(const Experiment& e, const Plan& plan, Units uni
 
 TEST_CASE("Micro-batches that are copied are those that would be built, and cost the same") {
   int copied = 0, piped = 0, laps = 0, waiting = 0, recomputed = 0;
-  for (unsigned seed = 1; seed <= 400; ++seed) {
+  for (unsigned seed = 1; copied < test::cases(160); ++seed) {
     test::Random random(seed);
     const auto [e, plan] = of_micro_batches(random);
     if (build_step(e, plan).copies.empty()) continue;
@@ -49,7 +50,6 @@ TEST_CASE("Micro-batches that are copied are those that would be built, and cost
     const bool equal = document(e, plan, Units::Copied) == document(e, plan, Units::Built);
     CHECK(equal);  // the documents are long
   }
-  CHECK(copied > 140);
   CAPTURE(piped, laps, waiting, recomputed);
-  CHECK(std::min({piped, laps, waiting, recomputed}) >= 10);
+  CHECK(std::min({piped, laps, waiting, recomputed}) >= copied / 20);
 }
