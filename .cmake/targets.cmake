@@ -71,7 +71,7 @@ function(dovetail_test name)
     return()
   endif()
   set(environment OPENBLAS_NUM_THREADS=1 "DOVETAIL_DATA=${PROJECT_SOURCE_DIR}/data" ${arg_ENVIRONMENT})
-  set(properties LABELS ${name} TIMEOUT 120)
+  set(properties LABELS ${name} TIMEOUT 300)  # of 80 s on a slow machine at most
   if(DOVETAIL_SANITIZE)
     list(APPEND properties TIMEOUT 600)
   endif()
