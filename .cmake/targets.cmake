@@ -71,7 +71,7 @@ function(dovetail_test name)
     return()
   endif()
   set(environment OPENBLAS_NUM_THREADS=1 "DOVETAIL_DATA=${PROJECT_SOURCE_DIR}/data" ${arg_ENVIRONMENT})
-  set(properties LABELS ${name} TIMEOUT 300)  # of 80 s on a slow machine at most
+  set(properties LABELS ${name} TIMEOUT 300)  # the slowest takes 80 s on a slow machine
   if(DOVETAIL_SANITIZE)
     list(APPEND properties TIMEOUT 600)
   endif()
