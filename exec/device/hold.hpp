@@ -35,6 +35,14 @@ DOVETAIL_BOTH inline bool finish(const Hold& hold, std::int64_t end, std::int64_
   return late;
 }
 
+// When `done` of `all` bytes are due in an exchange from `begin` to `end`: at once where the end has passed. In double,
+// because the product of a time since 1970 and of bytes exceeds 2^63.
+DOVETAIL_BOTH inline std::int64_t due(std::int64_t begin, std::int64_t end, std::int64_t done, std::int64_t all) {
+  if (end <= begin) return begin;
+  const double share = static_cast<double>(done) / static_cast<double>(all);
+  return begin + static_cast<std::int64_t>(static_cast<double>(end - begin) * share);
+}
+
 // Bytes that an exchange moves from one place to another.
 struct Piece {
   std::byte* to;

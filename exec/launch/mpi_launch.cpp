@@ -134,10 +134,12 @@ void rethrow(const std::string& errors, int status) {
 
 RunResult result_of(TimelineFile file, const PricedSchedule& priced) {
   RunResult result;
-  if (!file.run || file.predicted.size() != priced.duration.size() || file.timeline.ops.size() != file.predicted.size())
+  const std::size_t ops = priced.duration.size();
+  if (!file.run || file.timeline.ops.size() != ops || file.predicted.size() != ops || file.work.size() != ops)
     throw DeviceError("dovetail-exec", "wrote another timeline than was asked for: is it of the same version?");
   result.timeline = std::move(file.timeline);
   result.predicted = std::make_shared<const PricedSchedule>(with_durations(priced, std::move(file.predicted)));
+  result.work = std::move(file.work);
   result.report = std::move(*file.run);
   result.notes = std::move(file.notes);
   return result;

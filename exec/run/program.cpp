@@ -144,8 +144,9 @@ int report(const ProgramOptions& options, const RunResult& result) {
   say(fmt::format("step {:.6g} s (95 % {:.6g} to {:.6g} s, {} samples, ended by {}), dilation {:.4g}, {} overruns\n",
                   median(r.samples).value(), r.ci95_low.value(), r.ci95_high.value(), r.samples.size(), r.stopped_by,
                   r.dilation, r.overruns));
-  write_file(options.output,
-             to_json(TimelineFile{result.timeline, result.predicted->duration, r, result.notes}).dump() + "\n");
+  write_file(
+      options.output,
+      to_json(TimelineFile{result.timeline, result.predicted->duration, result.work, r, result.notes}).dump() + "\n");
   if (!options.run.no_check && !r.numerics_ok) {
     say(fmt::format("dovetail-exec: numerics differ from the reference: outputs by {:.1e}, gradients by {:.1e}\n",
                     r.output_error, r.gradient_error));

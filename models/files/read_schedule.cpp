@@ -342,9 +342,11 @@ TimelineFile read_timeline(const JsonFile& input) {
     timeline.ops.push_back({Seconds(r.number("start_s", 0)), Seconds(r.number("finish_s", 0))});
     timeline.emulated.push_back(r.boolean("emulated"));
     if (r.has("predicted_s")) file.predicted.push_back(Seconds(r.number("predicted_s", 0)));
+    if (r.has("work_s")) file.work.push_back(Seconds(r.number("work_s", 0)));
   }
-  if (!file.predicted.empty() && file.predicted.size() != timeline.ops.size())
-    root.fail("ops", "predicted_s of some ops only, expected of all or of none");
+  for (const auto& [name, times] : {std::pair("predicted_s", &file.predicted), std::pair("work_s", &file.work)})
+    if (!times->empty() && times->size() != timeline.ops.size())
+      root.fail("ops", fmt::format("{} of some ops only, expected of all or of none", name));
   return file;
 }
 

@@ -224,6 +224,7 @@ Json to_json(const TimelineFile& file) {
                            {"finish_s", timeline.ops[i].finish.value()},
                            {"emulated", !timeline.emulated.empty() && timeline.emulated[i]}});
     if (!file.predicted.empty()) json["ops"].back()["predicted_s"] = file.predicted[i].value();
+    if (!file.work.empty()) json["ops"].back()["work_s"] = file.work[i].value();
   }
   return json;
 }

@@ -22,6 +22,7 @@ struct ScheduleFile {
 struct TimelineFile {
   Timeline timeline;
   IdVector<OpId, Seconds> predicted;  // on the clock of the timeline: dilated, and measured where not held
+  IdVector<OpId, Seconds> work;       // of each op without waiting, on the same clock
   std::optional<RunReport> run;
   std::vector<std::string> notes;
 };

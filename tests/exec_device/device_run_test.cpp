@@ -197,3 +197,15 @@ TEST_CASE("A deadline counts from the latest op before, and a late end from as m
   moments[3] = 900000000;
   CHECK(deadline(hold, 15000000) == 20000000);
 }
+
+TEST_CASE("Bytes of an exchange are due evenly until its end, and at once after it") {
+  constexpr std::int64_t now = 1'795'788'000'000'000'000, gigabyte = 1'000'000'000;  // ns since 1970 in 2026
+  // A quarter of the bytes is due after a quarter of 5 s, although 5e9 ns times 1e9 bytes is near 2^62.
+  CHECK(due(now, now + 5'000'000'000, gigabyte / 4, gigabyte) == now + 1'250'000'000);
+  CHECK(due(now, now + 50'000'000'000, gigabyte, gigabyte) == now + 50'000'000'000);  // here the product exceeds 2^63
+  // A calibration gives a deadline of 0, which has passed long ago. Nothing may wait for it.
+  for (const std::int64_t bytes : {std::int64_t{65536}, std::int64_t{32} << 20, gigabyte})
+    CHECK(due(now, 0, bytes, bytes) == now);
+  CHECK(due(now, now - 1, 1, 2) == now);
+  CHECK(due(now, now, 1, 2) == now);
+}

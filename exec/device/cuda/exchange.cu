@@ -54,7 +54,7 @@ __device__ void copy_share(const HeldExchange& e, std::int64_t begin, std::int64
     for (std::int64_t at = max(first - before, std::int64_t{0}); at < to; at += slice_bytes) {
       const std::int64_t bytes = min(slice_bytes, to - at);
       copy_slice(piece.to + at, piece.from + at, bytes);
-      if (threadIdx.x == 0) wait_until(begin + (end - begin) * (before + at + bytes - first) / (last - first));
+      if (threadIdx.x == 0) wait_until(due(begin, end, before + at + bytes - first, last - first));
       __syncthreads();
     }
   }

@@ -196,7 +196,7 @@ TEST_CASE("a timeline file keeps times and what was emulated") {
   t.kind = ResultKind::Measured;
   t.ops = {{Seconds(0), Seconds(1.25e-3)}, {Seconds(1e-9), Seconds(.1)}};
   t.emulated = {true, false};
-  const TimelineFile again = read_timeline(JsonFile::parse(to_json(TimelineFile{t, {}, {}, {}}).dump(), "t.json"));
+  const TimelineFile again = read_timeline(JsonFile::parse(to_json(TimelineFile{t, {}, {}, {}, {}}).dump(), "t.json"));
   CHECK(again.timeline.kind == ResultKind::Measured);
   CHECK(again.timeline.ops[1].finish == Seconds(.1));
   CHECK(again.timeline.emulated == t.emulated);
@@ -208,6 +208,7 @@ TEST_CASE("a timeline file keeps what was predicted and how the run went, errors
   TimelineFile file;
   file.timeline.ops = {{Seconds(0), Seconds(1)}, {Seconds(1), Seconds(3)}};
   file.predicted = {Seconds(1.5), Seconds(2.5)};
+  file.work = {Seconds(.5), Seconds(2)};
   file.notes = {"one", "two"};
   RunReport& run = file.run.emplace();
   run.device = "host";
@@ -238,9 +239,13 @@ TEST_CASE("a timeline file keeps what was predicted and how the run went, errors
   CHECK_THROWS_WITH(read_timeline(JsonFile::parse(other.dump(), "t.json")), Contains("as many as losses, or none"));
   other["run"]["training"]["losses"].clear();
   CHECK_THROWS_WITH(read_timeline(JsonFile::parse(other.dump(), "t.json")), Contains("the loss of each step"));
-  auto partly = to_json(file);
-  partly["ops"][0].erase("predicted_s");
-  CHECK_THROWS_WITH(read_timeline(JsonFile::parse(partly.dump(), "t.json")), Contains("of all or of none"));
+  CHECK(again.work == file.work);
+  for (const char* const times : {"predicted_s", "work_s"}) {
+    auto partly = to_json(file);
+    partly["ops"][0].erase(times);
+    CHECK_THROWS_WITH(read_timeline(JsonFile::parse(partly.dump(), "t.json")),
+                      Contains(times) && Contains("of all or of none"));
+  }
 }
 
 TEST_CASE("another version or kind, or an op on no stream is refused with its place") {
