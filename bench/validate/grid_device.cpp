@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "bench/cli/interrupt.hpp"
+#include "bench/pipeline/gpu_service.hpp"
 #include "bench/validate/measured_plan.hpp"
 #include "exec/host/host_run.hpp"
-#include "exec/launch/mpi_launch.hpp"
 #include "models/base/errors.hpp"
 #include "models/files/plan_json.hpp"
 #include "models/price/build_schedule.hpp"
@@ -75,7 +75,7 @@ exec::RunResult GridDevice::execute(const ScheduleFile& file, bool check_numeric
   how.seed = settings_.seed;
   if (grid_.device == exec::RunDevice::Cuda) {
     const Writing writing;
-    return exec::run_on_gpu(file, how, false, Writing::poll);
+    return gpu_service().run(file, how);
   }
   return exec::run_on_host(file.experiment, std::make_shared<const PricedSchedule>(file.priced), how);
 }

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <random>
+#include <thread>
 
 #include "exec/device/attention_heads.hpp"
 #include "exec/device/device_memory.hpp"
@@ -252,8 +254,10 @@ class LaneMaker {
   Scalar* tensor(std::int64_t elements) {
     const std::int64_t bytes = elements * size;
     std::byte* const first = memory(bytes, Place::Device);
-    for (std::int64_t at = 0; at < bytes; at += noise_bytes_)
-      lane_.queue->copy(first + at, noise_, std::min(noise_bytes_, bytes - at));
+    std::int64_t filled = std::min(noise_bytes_, bytes);
+    lane_.queue->copy(first, noise_, filled);
+    for (; filled < bytes; filled = std::min(2 * filled, bytes))  // each copies all that there is
+      lane_.queue->copy(first + filled, first, std::min(filled, bytes - filled));
     return reinterpret_cast<Scalar*>(first);
   }
 
@@ -296,26 +300,45 @@ class DeviceMeter final : public Meter {
     origin_->record(*begin_);
     for (std::size_t i = 0; i < work.size(); ++i)
       if (work[i].times > 0) start(lanes_[i], work[i].times);
+    const ClockReading clock = clock_during(work);
     device_.synchronize();
+    longest_ = Seconds(0);
     std::vector<Elapsed> elapsed(work.size());
-    for (std::size_t i = 0; i < work.size(); ++i)
-      if (work[i].times > 0) elapsed[i].time = device_.elapsed(*begin_, *lanes_[i].done);
+    for (std::size_t i = 0; i < work.size(); ++i) {
+      if (work[i].times == 0) continue;
+      elapsed[i] = {device_.elapsed(*begin_, *lanes_[i].done), {}, clock};
+      longest_ = std::max(longest_, elapsed[i].time);
+    }
     return elapsed;
   }
 
  private:
   void prepare(std::span<const Repeated> work) {
     if (std::ranges::equal(work, probes_, {}, &Repeated::probe)) return;
+    longest_ = Seconds(0);
     lanes_.clear();
     probes_.clear();
     for (const Repeated& each : work) {
       Lane lane;
-      lane.queue = device_.make_queue(each.probe.kind == ProbeKind::Exchange ? Priority::High : Priority::Normal);
+      lane.queue = device_.make_queue(each.probe.kind == ProbeKind::Exchange ? Priority::High : Priority::Normal,
+                                      multiprocessors_for(each.probe));
       lane.done = device_.make_event();
       make_works(device_, each.probe, lane);
       lanes_.push_back(std::move(lane));
       probes_.push_back(each.probe);
     }
+  }
+
+  int multiprocessors_for(const Probe& probe) const {
+    return probe.carve_out == 0 ? 0 : std::max(0, device_.multiprocessors() - probe.carve_out);
+  }
+
+  // The clock in the middle of the work, which is expected to take so long.
+  ClockReading clock_during(std::span<const Repeated> work) const {
+    std::this_thread::sleep_for(std::chrono::duration<double>(.5 * longest_.value()));
+    for (std::size_t i = 0; i < work.size(); ++i)
+      if (work[i].times > 0 && !device_.reached(*lanes_[i].done)) return device_.clock();
+    return {};
   }
 
   void capture(Lane& lane, int times) {
@@ -337,6 +360,7 @@ class DeviceMeter final : public Meter {
   std::unique_ptr<Memory> moment_;
   std::vector<Probe> probes_;
   std::vector<Lane> lanes_;
+  Seconds longest_;  // of the last run of these probes
 };
 
 }  // namespace

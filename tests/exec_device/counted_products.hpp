@@ -33,12 +33,16 @@ class CountingQueue final : public Queue {
 class CountingDevice final : public ComputeDevice {
  public:
   std::int64_t flops = 0;
+  int all_multiprocessors = 0;
+  int products_made_for = 0;  // of the queue that was made last
 
+  int multiprocessors() const override { return all_multiprocessors; }
   std::string description() const override { return device_->description(); }
   std::int64_t cache_bytes() const override { return device_->cache_bytes(); }
   std::unique_ptr<Memory> allocate(std::int64_t bytes, Place place) override { return device_->allocate(bytes, place); }
-  std::unique_ptr<Queue> make_queue(Priority priority) override {
-    return std::make_unique<CountingQueue>(device_->make_queue(priority), flops);
+  std::unique_ptr<Queue> make_queue(Priority priority, int product_multiprocessors) override {
+    products_made_for = product_multiprocessors;
+    return std::make_unique<CountingQueue>(device_->make_queue(priority, product_multiprocessors), flops);
   }
   std::unique_ptr<Event> make_event() override { return device_->make_event(); }
   void use() override { device_->use(); }
