@@ -14,7 +14,7 @@
 namespace paper {
 namespace {
 
-// What a row and an element take of the memory's bandwidth, roughly: bodies do not say it.
+// Bytes that a row and an element move, roughly: bodies do not say it.
 constexpr double row_bytes = 8192, element_bytes = 32;
 
 std::map<const void*, Kernel>& kernels() {

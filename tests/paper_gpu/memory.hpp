@@ -29,7 +29,7 @@ bool is_device_address(const void* at);
 // A problem unless all these bytes are in one allocation. `who`: "a copy writes".
 bool reachable(const void* at, std::int64_t bytes, const std::string& who);
 
-// Where a reachable byte is in host memory.
+// The place of a reachable byte in host memory.
 template <class Item>
 Item* real(Item* at) {
   const Allocation* const a = allocation_of(at);

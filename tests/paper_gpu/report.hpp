@@ -1,4 +1,4 @@
-// What a program did on the paper GPU: counts, and its mistakes, written when it ends.
+// The report on a program: counts, and its mistakes, written when it ends.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -33,7 +33,7 @@ struct Event {
   std::vector<int> after;  // nodes of that capture
 };
 
-// What a call may say about it; the runtime has a number of its own for each.
+// Answers to a call; the runtime has a number of its own for each.
 enum class Verdict { Fine, Illegal, OfAnotherCapture, Unjoined };
 
 struct Capture {
@@ -50,7 +50,7 @@ void end_stream(Stream* stream);
 Event* make_event();
 void end_event(Event* event);
 
-// What a handle of the runtime stands for. Problems: the default stream, which counts as one more stream; one that is
+// Handles of the runtime stand for these. Problems: the default stream, which counts as one more stream; one that is
 // destroyed, for which null is returned.
 Stream* stream_of(const void* handle);
 Event* event_of(const void* handle);
