@@ -39,6 +39,7 @@ MISTAKES = {
     "no memory": "a fill writes 8 bytes of nobody's memory",
     "pageable memory": "cudaMemcpyAsync from pageable memory",
     "mark": "mark writes 4 bytes past the end of an allocation of 4 bytes",
+    "rows past the end": "run_rows<FillSlots<Bf16> > writes 64 bytes past the end of an allocation of 192 bytes",
     "unrecorded event": "the time of an event that was never recorded",
     "unrecorded event, waited for": "a stream waits for an event that was never recorded",
     "freed memory": "a fill writes freed memory",
