@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -94,8 +95,15 @@ void GpuService::start() {
   socket_ = std::move(ours);
 }
 
+// A process without a client ends by itself, whatever it does.
 void GpuService::stop() {
+  constexpr std::chrono::seconds patience{3};
+  constexpr int milliseconds = 20;
   socket_ = {};
+  if (process_ == nullptr) return;
+  for (const auto end = std::chrono::steady_clock::now() + patience;
+       process_->read(milliseconds) && std::chrono::steady_clock::now() < end;) {
+  }
   process_.reset();
 }
 

@@ -28,6 +28,9 @@ class GpuService {
  public:
   // `poll` is called often while a request goes on; what it throws ends the request.
   explicit GpuService(std::function<void()> poll = {});
+  ~GpuService() { stop(); }
+  GpuService(const GpuService&) = delete;
+  GpuService& operator=(const GpuService&) = delete;
 
   // As run_on_device on this machine's first GPU, or with `nccl` on a GPU for each rank. Throws InputError and
   // DeviceError as the executor says. A process that failed is replaced for the next request.
