@@ -66,7 +66,7 @@ class LaneMaker {
     const Probe& p = probe_;
     const std::int64_t elements = p.kind == ProbeKind::Gemm
                                       ? p.batch * (p.rows * p.inner + p.inner * p.columns + p.rows * p.columns)
-                                  : p.heads > 0 ? p.heads * p.rows * p.rows
+                                  : p.heads > 0 ? attention_chunk().scores()
                                                 : 2 * p.rows * p.columns;  // at least
     return std::max<std::int64_t>(elements * size, 1);
   }
@@ -109,41 +109,40 @@ class LaneMaker {
             Queue& queue) { queue.multiply(product); });
   }
 
-  // The executor's launches between the projections, of all sequences; contents do not matter.
-  void add_attention() {
+  LayerShape attention_shape() const {
     LayerShape shape;
     shape.samples = probe_.batch;
     shape.sequence = probe_.rows;
     shape.heads = probe_.heads;
     shape.kv_heads = probe_.kv_heads;
     shape.head_size = probe_.columns;
+    return shape;
+  }
+  AttentionChunk attention_chunk() const { return {attention_shape(), {0, probe_.rows}, score_bytes<Scalar>}; }
+
+  // The executor's launches between the projections, of all sequences; contents do not matter.
+  void add_attention() {
+    const LayerShape shape = attention_shape();
+    const AttentionChunk chunk = attention_chunk();
     const std::int64_t tokens = shape.sequence_tokens(), width = shape.projected_width();
-    const CausalRows rows{0, shape.sequence, shape.heads};
-    const std::int64_t scores = rows.heads * rows.count * rows.keys();
     Scalar* const projected = tensor(tokens * width);
     const Matrix<Scalar> contexts(tensor(tokens * shape.context_width()), tokens, shape.context_width());
-    auto* const log_sum_exp = reinterpret_cast<Wide<Scalar>*>(
-        memory(tokens * shape.heads * static_cast<std::int64_t>(sizeof(Wide<Scalar>)), Place::Device));
-    const auto wide = [&] {
+    const auto wide = [&](std::int64_t count) {
       return reinterpret_cast<Wide<Scalar>*>(
-          memory(scores * static_cast<std::int64_t>(sizeof(Wide<Scalar>)), Place::Device));
+          memory(count * static_cast<std::int64_t>(sizeof(Wide<Scalar>)), Place::Device));
     };
-    const AttentionScratch<Scalar> scratch{wide(), tensor(scores)};
-    const auto chunk = [&](std::int64_t sample) {
-      return SampleChunk<Scalar>{AttentionHeads(shape), rows, sample * shape.sequence};
-    };
+    Wide<Scalar>* const log_sum_exp = wide(tokens * shape.heads);
+    const AttentionScratch<Scalar> scratch{wide(chunk.scores()), tensor(chunk.scores())};
     Recorder forward(nullptr, nullptr), backward(nullptr, nullptr);
     const ProjectionColumns<const Scalar> qkv(shape, projected);
-    for (std::int64_t i = 0; i < probe_.batch; ++i)
-      record_heads(forward, chunk(i), qkv, scratch, log_sum_exp + chunk(i).token * shape.heads, contexts);
+    record_heads(forward, chunk, qkv, scratch, log_sum_exp, contexts);
     if (probe_.kind != ProbeKind::AttentionForward) {
       Scalar* const gradients = tensor(tokens * width);
-      const AttentionBackwardScratch<Scalar> more{scratch.scores, wide(), scratch.probabilities, tensor(scores)};
+      const AttentionBackwardScratch<Scalar> more{scratch.scores, wide(chunk.scores()), scratch.probabilities,
+                                                  tensor(chunk.scores())};
       backward.zero(gradients, tokens * width);
-      for (std::int64_t i = 0; i < probe_.batch; ++i)
-        record_heads_backward(backward, chunk(i),
-                              AttentionForward<Scalar>{qkv, log_sum_exp + chunk(i).token * shape.heads},
-                              Matrix<const Scalar>(contexts), more, ProjectionColumns<Scalar>(shape, gradients));
+      record_heads_backward(backward, chunk, AttentionForward<Scalar>{qkv, log_sum_exp}, Matrix<const Scalar>(contexts),
+                            more, ProjectionColumns<Scalar>(shape, gradients));
     }
     std::vector<DeviceWork> works = forward.take();
     if (probe_.kind == ProbeKind::AttentionBackward) {
