@@ -66,8 +66,8 @@ class Runner:
         self.missions, self.setup, self.records, self.seconds, self.retry = missions, setup, records, seconds, retry
         self.begin, self.running, self.up = time.monotonic(), [], False
         self.server = self.clocks = self.reader = None
-        known = {m.number: m for m in (*MISSIONS, *missions)}
-        self.names = [(m.number, m.name, [part_name(m, p) for p in m.parts]) for _, m in sorted(known.items())]
+        others = [m for m in missions if m.number not in {known.number for known in MISSIONS}]
+        self.names = [(m.number, m.name, [part_name(m, p) for p in m.parts]) for m in (*others, *MISSIONS)]
 
     def time_left(self):
         return self.seconds - (time.monotonic() - self.begin)
@@ -91,7 +91,7 @@ class Runner:
         if not waiting:
             return
         if STAND_IN not in os.environ:
-            self.clocks = self.clocks or Clocks(self.setup.work / f"clocks-{len(self.records.calls)}.csv")
+            self.clocks = self.clocks or Clocks(self.setup.work / f"clocks-{len(self.records.calls)}.csv", self.setup.source)
         if self.server is None and mission.number and any(part.served for part in waiting):
             command = stand_in_for("server", [str(self.setup.programs / "bin/dovetail-exec")])
             self.server = Server(command, self.setup.source, self.setup.work / "logs/server.log")

@@ -3,6 +3,7 @@
 work in PyTorch. Programs are built where there is no GPU and carried (--prepare). Each part has a time limit, and results are
 kept after each, so that the same call goes on where an earlier one ended, on this machine or another."""
 import argparse
+import dataclasses
 import fcntl
 import os
 import pathlib
@@ -17,7 +18,7 @@ from later_missions import MISSIONS
 from missions import Setup, is_result, missing
 from overview import aligned
 from records import Records, Refused
-from runner import Runner
+from runner import Runner, part_name
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 TIME_IS_UP = 75
@@ -30,6 +31,7 @@ def parse(arguments):
     p.add_argument("-o", "--output", metavar="FOLDER", help="write results.tar.gz, summary.json and table.txt to this folder after each part")
     p.add_argument("--work", metavar="FOLDER", help="folder for logs and single results [build/gpu-suite]")
     p.add_argument("--binaries", metavar="FOLDER", help="folder with bin/ of a build [this one, else compile in build/gpu]")
+    p.add_argument("--parts", metavar="A,B", help="only these parts of the missions [all]")
     p.add_argument("--time", metavar="SECONDS", type=float, help="stop after this time; the next call does the rest [the missions' limits]")
     p.add_argument("--resume", metavar="FILE", help="go on from the results.tar.gz of an earlier call on another machine")
     p.add_argument("--calibration", metavar="FILE", help="the calibration.json of an earlier mission 2, for missions 3 and 4")
@@ -46,6 +48,15 @@ def chosen(numbers):
     if unknown:
         raise Refused(f"no mission {unknown[0]}; there are 1 to {len(MISSIONS)}, see --plan")
     return [by_number[number] for number in numbers]
+
+
+def only(missions, names):
+    """The missions with no other parts than these."""
+    known = {part.name for mission in missions for part in mission.parts}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise Refused(f"--parts: no part '{unknown[0]}'; there are {', '.join(sorted(known))}")
+    return [dataclasses.replace(m, parts=tuple(p for p in m.parts if p.name in names)) for m in missions]
 
 
 def first_open(records, names):
@@ -89,8 +100,7 @@ def give_calibration(file, work):
 
 
 def exit_code(runner, records):
-    chosen_numbers = {mission.number for mission in runner.missions}
-    states = {part["state"] for m in records.summary(runner.names)["missions"] if m["number"] in chosen_numbers for part in m["parts"]}
+    states = {records.state(part_name(mission, part)) for mission in runner.missions for part in mission.parts}
     if runner.up or "unfinished" in states:
         return TIME_IS_UP
     return 1 if states & {"failed", "waiting"} else 0
@@ -109,6 +119,8 @@ def call(a, setup, missions, compiled):
         give_calibration(a.calibration, setup.work)
     if not missions:
         missions = [first_open(records, Runner([], setup, records, 0, False).names)]
+    if a.parts:
+        missions = only(missions, a.parts.split(","))
     seconds = a.time if a.time is not None else sum(m.limit for m in missions)
     runner = Runner([*([] if compiled else [BUILD]), *missions], setup, records, seconds, a.retry)
 

@@ -1,5 +1,8 @@
-"""The clock and the power of the first GPU while something runs, as the driver's library says, ten times a second."""
+"""The clock and the power of the first GPU while something runs, as the driver's library says, ten times a second. As a program
+it writes lines as `nvidia-smi --query-gpu=timestamp,clocks.sm,power.draw,temperature.gpu,clocks_event_reasons.active` does,
+where there is no such program."""
 import ctypes
+import datetime
 import statistics
 import threading
 import time
@@ -58,3 +61,24 @@ def opened():
     if library.nvmlInit_v2() != 0 or library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)) != 0:
         return None, None
     return library, device
+
+
+def lines():
+    """For ever, or none without a driver."""
+    library, device = opened()
+    clock = Sampler()
+    reasons = getattr(library, "nvmlDeviceGetCurrentClocksThrottleReasons", None)
+    while library is not None:
+        sample, celsius, held = clock.read(), ctypes.c_uint(0), ctypes.c_ulonglong(0)
+        known = library.nvmlDeviceGetTemperature(device, 0, ctypes.byref(celsius)) == 0
+        if reasons:
+            reasons(device, ctypes.byref(held))
+        if sample and known:
+            now = datetime.datetime.now().strftime("%Y/%m/%d %H:%M:%S.%f")[:-3]
+            yield f"{now}, {sample[0]}, {sample[1]:.2f}, {celsius.value}, 0x{held.value:016x}"
+        time.sleep(clock.every)
+
+
+if __name__ == "__main__":
+    for line in lines():
+        print(line, flush=True)

@@ -196,6 +196,14 @@ class GoingOn(WithFolder):
         self.assertEqual(self.call().returncode, 0)
         self.assertEqual({part[0] for part in self.ran()}, {"0", "2"})
 
+    def test_parts_may_be_chosen(self):
+        self.assertEqual(self.call("1", "2", "--parts", "probes,calibrate").returncode, 0)
+        self.assertEqual(self.ran()[2:], ["1.probes", "2.calibrate"])
+        self.assertEqual(self.states()["1.start"], "waiting")
+        done = self.call("1", "--parts", "nothing")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--parts: no part 'nothing'; there are captured,", done.stderr)
+
     def test_time_that_is_up_is_told_from_failure(self):
         done = self.call("1", "--time", "0")
         self.assertEqual((done.returncode, self.ran()), (75, []))
