@@ -61,4 +61,48 @@ struct HeldExchange {
   int blocks = 1;
 };
 
+// A part of a block's share, of one piece.
+struct Slice {
+  std::byte* to;
+  const std::byte* from;
+  std::int64_t bytes;
+  std::int64_t done;  // bytes of the share up to its end
+};
+constexpr std::int64_t largest_slice = 1 << 16;
+
+// What one of an exchange's blocks copies: bytes [first, last) of all pieces one behind the other.
+class Share {
+ public:
+  DOVETAIL_BOTH Share(const HeldExchange& exchange, std::int64_t block) : exchange_(exchange) {
+    constexpr std::int64_t unit = 16;  // a copy is quickest from and to multiples of it
+    const std::int64_t all = (exchange.bytes + unit - 1) / unit, end = all * (block + 1) / exchange.blocks * unit;
+    first_ = at_ = all * block / exchange.blocks * unit;
+    last_ = end < exchange.bytes ? end : exchange.bytes;
+  }
+  DOVETAIL_BOTH std::int64_t bytes() const { return last_ - first_; }
+
+  // The next slice; false: that was all.
+  DOVETAIL_BOTH bool next(Slice& slice) {
+    while (piece_ < exchange_.count && before_ < last_) {
+      const Piece piece = exchange_.pieces[piece_];
+      const std::int64_t end = last_ - before_ < piece.bytes ? last_ - before_ : piece.bytes;
+      if (at_ < end) {
+        const std::int64_t bytes = end - at_ < largest_slice ? end - at_ : largest_slice;
+        slice = {piece.to + at_, piece.from + at_, bytes, before_ + at_ + bytes - first_};
+        at_ += bytes;
+        return true;
+      }
+      before_ += piece.bytes;
+      ++piece_;
+      at_ = first_ > before_ ? first_ - before_ : 0;
+    }
+    return false;
+  }
+
+ private:
+  const HeldExchange& exchange_;
+  std::int64_t first_, last_;
+  std::int64_t piece_ = 0, before_ = 0, at_;  // bytes of the pieces before this one, and of it that were had
+};
+
 }  // namespace dovetail::exec

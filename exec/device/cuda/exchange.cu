@@ -6,7 +6,8 @@ namespace {
 
 constexpr unsigned exchange_threads = 512;
 constexpr int packs_in_flight = 8;  // 16-byte loads of each thread before its first store
-constexpr std::int64_t pack_bytes = 16, slice_bytes = exchange_threads * packs_in_flight * pack_bytes;
+constexpr std::int64_t pack_bytes = 16;
+static_assert(exchange_threads * packs_in_flight * pack_bytes == largest_slice);
 
 __device__ std::int64_t now() {
   std::int64_t time;
@@ -42,21 +43,13 @@ __device__ void copy_slice(std::byte* to, const std::byte* from, std::int64_t by
   for (std::int64_t at = packs * pack_bytes + threadIdx.x; at < bytes; at += exchange_threads) to[at] = from[at];
 }
 
-// A block copies its share [first, last) of all bytes in slices, each when its time has come.
+// A block copies its share in slices, each when its time has come.
 __device__ void copy_share(const HeldExchange& e, std::int64_t begin, std::int64_t end) {
-  const std::int64_t packs = (e.bytes + pack_bytes - 1) / pack_bytes;
-  const std::int64_t first = packs * blockIdx.x / gridDim.x * pack_bytes,
-                     last = min(packs * (blockIdx.x + 1) / gridDim.x * pack_bytes, e.bytes);
-  std::int64_t before = 0;  // bytes of the pieces before
-  for (std::int64_t i = 0; i < e.count && before < last; before += e.pieces[i++].bytes) {
-    const Piece piece = e.pieces[i];
-    const std::int64_t to = min(last - before, piece.bytes);
-    for (std::int64_t at = max(first - before, std::int64_t{0}); at < to; at += slice_bytes) {
-      const std::int64_t bytes = min(slice_bytes, to - at);
-      copy_slice(piece.to + at, piece.from + at, bytes);
-      if (threadIdx.x == 0) wait_until(due(begin, end, before + at + bytes - first, last - first));
-      __syncthreads();
-    }
+  Share share(e, blockIdx.x);
+  for (Slice slice; share.next(slice);) {
+    copy_slice(slice.to, slice.from, slice.bytes);
+    if (threadIdx.x == 0) wait_until(due(begin, end, slice.done, share.bytes()));
+    __syncthreads();
   }
 }
 

@@ -1,0 +1,13 @@
+// What the parts of the runtime share.
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include "tests/paper_gpu/streams.hpp"
+
+namespace paper {
+
+// The same, noted as the last error of the thread.
+cudaError_t returned(cudaError_t error);
+cudaError_t returned(Verdict verdict);
+
+}  // namespace paper
