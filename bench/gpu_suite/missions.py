@@ -117,13 +117,14 @@ def calibrate(*options):
                                    *(s.given(baselines="asked.json") if "@points.csv" in options else []))  # fmt: skip
 
 
-def validate(grid, output, *options):
+def validate(grid, output):
     """Predicted against measured, and the regret of planners by measured times."""
     def command(s, seconds):
         both = (s.work / "torch-8192.json").exists() and (s.work / "time-bare-8192.json").exists()
-        beside = s.given(step="torch-8192.json", run="time-bare-8192.json") if both and grid == "gpu" else []
+        beside = s.given(step="torch-8192.json", run="time-bare-8192.json") if both else []
+        beside += s.given(points="points.csv", baselines="baselines.json")
         return s.dovetail("validate", grid, *s.given(calibration="calibration.json"), "--no-check", "--rounds", 2, "--measure-time", 0.5,
-                          "--time-limit", max(5, int(seconds) - 15), *s.given(labels="provenance.json"), *beside, *options,
+                          "--time-limit", max(5, int(seconds) - 15), *s.given(labels="provenance.json"), *(beside if grid == "gpu" else []),
                           "-o", s.work / f"{output}.json", "--html", s.work / f"{output}.html")  # fmt: skip
 
     return command

@@ -17,7 +17,7 @@ def header_folders(extra):
     for header, folder in HEADERS.items():
         place = next((p for p in (*extra, *PLACES) if (pathlib.Path(p) / header).is_file()), None)
         if place is None:
-            raise Refused(f"--with-sources: no <{header}> on this machine; give its folder in --headers")
+            raise Refused(f"--prepare: no <{header}> on this machine; give its folder in --headers")
         folders[folder] = pathlib.Path(place) / folder
     return folders
 

@@ -9,7 +9,7 @@ import subprocess
 
 import machine
 from build_here import TARGETS, build_command, configure_command
-from pack import copy_listed, copy_sources, listed
+from pack import copy_listed, copy_sources, header_folders, listed
 from records import Refused
 
 LIMIT = 48 << 20  # bytes
@@ -30,8 +30,11 @@ def add_options(p):
     group.add_argument("--jobs", metavar="COUNT", type=int, default=os.cpu_count(), help="processes of the build [all cores]")
 
 
-def compile_programs(source, build, architecture, jobs):
-    for command in (configure_command(source, build, architecture, STATIC), build_command(build, jobs)):
+def compile_programs(source, build, architecture, jobs, headers):
+    """With headers alone, also of libraries that could be linked."""
+    folders = sorted({str(folder.parent) for folder in header_folders(headers).values()})
+    options = [STATIC, f"-DDOVETAIL_HEADERS_PATH={';'.join(folders)}"]
+    for command in (configure_command(source, build, architecture, *options), build_command(build, jobs)):
         if subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode != 0:
             raise Refused("--prepare: " + " ".join(command[:6]) + " ... failed")
 
@@ -113,8 +116,9 @@ def assemble(source, build, folder, with_sources=False, headers=()):
 def run(source, a):
     build = pathlib.Path(a.build or source / "build/carry").resolve()
     folder = pathlib.Path(a.prepare)
-    compile_programs(source, build, a.architecture, a.jobs or 1)
-    libraries, version, size = assemble(source, build, folder, a.with_sources, a.headers.split(";") if a.headers else ())
+    headers = a.headers.split(";") if a.headers else ()
+    compile_programs(source, build, a.architecture, a.jobs or 1, headers)
+    libraries, version, size = assemble(source, build, folder, a.with_sources, headers)
     carried = [(a.calibration, "calibration.json", "--calibration"), (a.resume, "results.tar.gz", "--resume")]
     more = ""
     for file, name, option in carried:

@@ -99,7 +99,7 @@ def main():
                     break
                 for row in rows():
                     table.add(*row)
-            except (RuntimeError, NotImplementedError) as error:  # no memory, or no such kernel: the others still count
+            except (RuntimeError, NotImplementedError, TypeError) as error:  # no memory, or no such kernel: the others still count
                 refused += 1
                 print(f"{name}, {label}: {str(error).splitlines()[0]}", flush=True)
         table.close(whole)
