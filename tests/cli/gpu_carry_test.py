@@ -244,8 +244,8 @@ class Facts(WithFolder):
         self.assertEqual((clock.medians(), clock.near(1.2)), ({"clock_mhz": 1700, "power_w": 500}, (1500, 300)))
 
     def test_every_part_runs_where_pytorch_is(self):
-        python = next((p for p in (sys.executable, "/usr/bin/python3")
-                       if subprocess.run([p, "-c", "import torch"], capture_output=True, check=False).returncode == 0), None)  # fmt: skip
+        python = next((p for p in (sys.executable, "/usr/bin/python3") if pathlib.Path(p).exists() and
+                       subprocess.run([p, "-c", "import torch"], capture_output=True, check=False).returncode == 0), None)  # fmt: skip
         if python is None:
             self.skipTest("no PyTorch")
         script = [python, "-B", ROOT / "bench/peers/torch_facts.py", "--device", "cpu", "--quick", "-o", self.folder]
