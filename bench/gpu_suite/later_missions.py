@@ -17,7 +17,7 @@ PAPERS = Mission(6, "papers", "figures of papers that one GPU can measure, as kn
 
 
 def eight_ranks(name, system, *options):
-    """All ranks with their own routing and real copies between them. They share the whole GPU: no rank has multiprocessors
+    """All ranks with gates of their own and real copies between them. They share the whole GPU: no rank has multiprocessors
     of its own, so that the step is that of eight ranks one beside the other, not of eight GPUs."""
     def command(s, _):
         return s.dovetail("run", "--device", "cuda", *CLUSTER, "--system", system, "--ranks", 8, "--experts", 8, "--layers", 1,
@@ -27,12 +27,14 @@ def eight_ranks(name, system, *options):
     return Part(name, 15, 60, command, kept=6)
 
 
-ROUTED = ("--set", "workload.message_sizes=routed")
-RANKS = Mission(7, "eight ranks", "eight ranks on one GPU, without partitions of it: real copies, real routing", (
-    eight_ranks("padded", "tutel"),
-    eight_ranks("routed", "tutel", *ROUTED),
-    eight_ranks("uniform", "tutel", *ROUTED, "--set", "workload.routing.kind=uniform"),
-    eight_ranks("skewed", "tutel", *ROUTED, "--set", "workload.routing.kind=zipf"),
+# Messages are padded to the capacity: those of routed sizes do not run on devices.
+RANKS = Mission(7, "eight ranks", "eight ranks on one GPU, without partitions of it: real copies, and gates that choose by themselves", (
+    eight_ranks("deepspeed_moe", "deepspeed_moe"),
+    eight_ranks("tutel", "tutel"),
+    eight_ranks("fsmoe", "fsmoe"),
+    eight_ranks("mpipemoe", "mpipemoe"),
+    eight_ranks("tutel-degree-4", "tutel", *degree(4)),
+    eight_ranks("tutel-2dh", "tutel_2dh"),
 ))  # fmt: skip
 
 OWN_KERNELS = "run_"  # run_elements and run_rows (exec/device/cuda/launch.cuh); products are the library's

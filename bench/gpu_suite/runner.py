@@ -13,6 +13,7 @@ from processes import Child, Clocks, Server, environment, read_ahead
 SIDE_BY_SIDE = 4  # processes
 SKIPPED = 77  # a script that says why it has nothing to do
 NO_TESTS = "No test cases matched"  # as Catch2 says, with exit code 0
+AGAIN = "give the same command again"  # a program that keeps what it did, before its first result
 STAND_IN = "DOVETAIL_SUITE_RUN"  # a program that is called in place of each part, for tests of the suite itself
 
 
@@ -155,6 +156,8 @@ class Runner:
             return "done", last
         if code == SKIPPED:
             return "skipped", last.removeprefix("skipped: ")
+        if more_calls and AGAIN in text:
+            return "unfinished", "no time for a result yet"
         if code is None and begun.limit < part.limit:
             return "unfinished", "time was up"
         if code is None and more_calls:

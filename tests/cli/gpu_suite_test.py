@@ -261,6 +261,11 @@ class Limits(WithFolder):
         made.run()
         self.assertEqual(made.records.state("9.slow"), "failed")
 
+    def test_one_without_time_for_a_result_goes_on(self):
+        made = self.make(goes_on=2, command=("sh", "-c", "echo give the same command again to go on; exit 1"))
+        made.run()
+        self.assertEqual(made.records.state("9.slow"), "unfinished")
+
     def test_a_partial_result_goes_on_and_counts_in_the_end(self):
         made = self.make(goes_on=2, result="x.json", command=("true",))
         (made.setup.work / "x.json").write_text('{"partial": true}')
