@@ -70,7 +70,7 @@ struct Slice {
 };
 constexpr std::int64_t largest_slice = 1 << 16;
 
-// What one of an exchange's blocks copies: bytes [first, last) of all pieces one behind the other.
+// The bytes [first, last) of all pieces, one behind the other, that one of the blocks copies.
 class Share {
  public:
   DOVETAIL_BOTH Share(const HeldExchange& exchange, std::int64_t block) : exchange_(exchange) {

@@ -209,3 +209,41 @@ TEST_CASE("Bytes of an exchange are due evenly until its end, and at once after 
   CHECK(due(now, now - 1, 1, 2) == now);
   CHECK(due(now, now, 1, 2) == now);
 }
+
+TEST_CASE("Blocks of an exchange share out every byte of all pieces, once") {
+  // 64 KiB + 8 bytes, none, 100,000 and 17 bytes: 165,561 in all, or 10,348 units of 16 bytes.
+  const std::vector<std::int64_t> sizes{65544, 0, 100000, 17};
+  std::vector<std::byte> from(165561), to(from.size());
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i % 251);
+  std::vector<Piece> pieces;
+  HeldExchange exchange;
+  for (const std::int64_t size : sizes) {
+    pieces.push_back({to.data() + exchange.bytes, from.data() + exchange.bytes, size});
+    exchange.bytes += size;
+  }
+  exchange.pieces = pieces.data();
+  exchange.count = std::ssize(pieces);
+  for (const int blocks : {1, 3, 16}) {
+    CAPTURE(blocks);
+    exchange.blocks = blocks;
+    std::int64_t sum = 0;
+    std::ranges::fill(to, std::byte{255});
+    for (int block = 0; block < blocks; ++block) {
+      Share share(exchange, block);
+      // Whole units, one more at most than others have; the last one is short.
+      CHECK(share.bytes() >= 10348 / blocks * 16 - 7);
+      CHECK(share.bytes() <= (10348 + blocks - 1) / blocks * 16);
+      std::int64_t done = 0;
+      for (Slice slice; share.next(slice);) {
+        CHECK(slice.bytes <= largest_slice);
+        std::copy_n(slice.from, slice.bytes, slice.to);
+        done += slice.bytes;
+        CHECK(slice.done == done);
+      }
+      CHECK(done == share.bytes());
+      sum += done;
+    }
+    CHECK(sum == exchange.bytes);
+    CHECK(to == from);
+  }
+}

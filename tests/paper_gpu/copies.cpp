@@ -9,7 +9,7 @@
 namespace paper {
 namespace {
 
-// Where the host finds these bytes; null where it does not.
+// The place of these bytes in host memory; null where there is none.
 std::byte* found(const void* at, std::int64_t bytes) {
   const Allocation* const a = allocation_of(at);
   if (a == nullptr) return is_device_address(at) ? nullptr : static_cast<std::byte*>(const_cast<void*>(at));

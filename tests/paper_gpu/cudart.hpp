@@ -1,4 +1,4 @@
-// What the parts of the runtime share.
+// Shared by the parts of the runtime: how they return errors.
 #pragma once
 #include <cuda_runtime_api.h>
 

@@ -7,7 +7,7 @@ namespace {
 
 using GraphPtr = std::shared_ptr<paper::Graph>;
 
-// What a cudaGraph_t or cudaGraphExec_t stands for.
+// A cudaGraph_t or cudaGraphExec_t stands for one.
 struct GraphHandle {
   GraphPtr graph;
 };

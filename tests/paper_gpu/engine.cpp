@@ -145,7 +145,7 @@ void follows(const TaskPtr& task, const TaskPtr& before) {
   ++task->waits_for;
 }
 
-// Of many tasks at once, which live as long as one of them is needed.
+// Made together; they live as long as one of them is needed.
 std::vector<TaskPtr> tasks_of(const Graph& graph) {
   const auto all = std::make_shared<std::vector<Task>>(graph.nodes.size());
   std::vector<TaskPtr> tasks;

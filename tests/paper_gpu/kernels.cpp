@@ -7,15 +7,13 @@
 #include <map>
 #include <memory>
 
+#include "tests/paper_gpu/bodies.hpp"
 #include "tests/paper_gpu/clock_kernels.hpp"
 #include "tests/paper_gpu/report.hpp"
 #include "tests/paper_gpu/settings.hpp"
 
 namespace paper {
 namespace {
-
-// Bytes that a row and an element move, roughly: bodies do not say it.
-constexpr double row_bytes = 8192, element_bytes = 32;
 
 std::map<const void*, Kernel>& kernels() {
   static auto* const all = new std::map<const void*, Kernel>;
@@ -60,16 +58,12 @@ const Argument& argument(void** arguments, std::size_t index) {
   return *static_cast<const Argument*>(arguments[index]);
 }
 
-// A body and how many rows or elements it is for.
-Work body_work(const Kernel& kernel, void** arguments) {
+// A kernel that is no body's: as short as one can be.
+Work unknown_work(const Kernel& kernel) {
   Work work;
   work.name = kernel.name;
   work.unit = Unit::Memory;
   work.seconds = settings().kernel_seconds;
-  const bool rows = kernel.name.starts_with("run_rows<");
-  if (rows || kernel.name.starts_with("run_elements<"))
-    work.seconds += static_cast<double>(argument<std::int64_t>(arguments, 1)) * (rows ? row_bytes : element_bytes) /
-                    settings().memory_bandwidth;
   return work;
 }
 
@@ -85,7 +79,11 @@ Work work_of(const Kernel& kernel, Blocks grid, void** arguments) {
   if (kernel.name == "mark") return mark_work(argument<std::int64_t*>(arguments, 0));
   if (kernel.name == "hold") return hold_work(argument<dovetail::exec::Hold>(arguments, 0));
   if (kernel.name == "exchange") return exchange_of(grid, argument<dovetail::exec::HeldExchange>(arguments, 0));
-  return body_work(kernel, arguments);
+  if (kernel.name.starts_with("run_")) {
+    auto work = body_work(kernel.name, arguments[0], argument<std::int64_t>(arguments, 1));
+    if (work != nullptr) return std::move(*work);
+  }
+  return unknown_work(kernel);
 }
 
 }  // namespace

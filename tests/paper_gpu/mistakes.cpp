@@ -8,9 +8,11 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "exec/device/hold.hpp"
+#include "exec/device/order_bodies.hpp"
 
 extern "C" void __cudaRegisterFunction(void**, const char* function, char*, const char* name, int, uint3*, uint3*,
                                        dim3*, dim3*, int*);
@@ -21,7 +23,7 @@ using dovetail::exec::HeldExchange;
 using dovetail::exec::Hold;
 using dovetail::exec::Piece;
 
-char mark_kernel, hold_kernel, exchange_kernel, body_kernel;  // their addresses stand for kernels
+char mark_kernel, hold_kernel, exchange_kernel, body_kernel, fill_kernel;  // their addresses stand for kernels
 
 struct Gpu {
   cudaStream_t stream = new_stream(0), other = new_stream(-5);
@@ -29,11 +31,10 @@ struct Gpu {
   void* workspace = on_device(1 << 20);
 
   Gpu() {
-    __cudaRegisterFunction(nullptr, &mark_kernel, nullptr, "mark", -1, nullptr, nullptr, nullptr, nullptr, nullptr);
-    __cudaRegisterFunction(nullptr, &hold_kernel, nullptr, "hold", -1, nullptr, nullptr, nullptr, nullptr, nullptr);
-    __cudaRegisterFunction(nullptr, &exchange_kernel, nullptr, "exchange", -1, nullptr, nullptr, nullptr, nullptr,
-                           nullptr);
-    __cudaRegisterFunction(nullptr, &body_kernel, nullptr, "body", -1, nullptr, nullptr, nullptr, nullptr, nullptr);
+    for (const auto& [kernel, name] :
+         {std::pair{&mark_kernel, "mark"}, std::pair{&hold_kernel, "hold"}, std::pair{&exchange_kernel, "exchange"},
+          std::pair{&body_kernel, "body"}, std::pair{&fill_kernel, "run_rows<FillSlots<Bf16> >"}})
+      __cudaRegisterFunction(nullptr, kernel, nullptr, name, -1, nullptr, nullptr, nullptr, nullptr, nullptr);
     cublasCreate(&blas);
     cublasSetStream(blas, stream);
     cublasSetWorkspace(blas, workspace, 1 << 20);
@@ -216,6 +217,15 @@ const std::map<std::string, void (*)(Gpu&)> mistakes{
        cudaMemcpyAsync(gpu.on_device(64), values.data(), 64, cudaMemcpyDefault, gpu.stream);
      }},
     {"mark", [](Gpu& gpu) { gpu.launch(mark_kernel, reinterpret_cast<std::int64_t*>(gpu.on_device(4)), gpu.stream); }},
+    {"rows past the end",
+     [](Gpu& gpu) {
+       dovetail::exec::FillSlots<dovetail::exec::Bf16> body{};
+       body.shape.hidden = 32;
+       body.chunk = reinterpret_cast<dovetail::exec::Bf16*>(gpu.on_device(3 * 64));
+       std::int64_t rows = 4;
+       void* arguments[] = {&body, &rows};
+       cudaLaunchKernel(&fill_kernel, 1, 32, arguments, 0, gpu.stream);
+     }},
     {"unrecorded event",
      [](Gpu& gpu) {
        float time = 0;
