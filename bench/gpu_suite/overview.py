@@ -4,6 +4,7 @@ import json
 import re
 
 LINES = 80
+LEFT_OUT = ("flops", "bytes", "ci95_low_s", "ci95_high_s", "samples", "predicted_s")  # of points
 
 
 def aligned(rows):
@@ -42,14 +43,12 @@ def of_runs(work):
 
 
 def of_points(file):
-    """Lines of a CSV of points: few, since it is the first light's."""
+    """The columns of a CSV of points in which they differ, and their times: few, since it is the first light's."""
     if not file.exists():
         return []
-    columns = ("what", "rows", "inner", "columns", "blocks", "beside", "median_s", "kept_speed")
-    rows = [columns]
-    for point in csv.DictReader(file.read_text(encoding="utf-8").splitlines()):
-        rows.append([point.get(column) or "-" for column in columns])
-    return rows
+    points = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
+    columns = [column for column in (points[0] if points else {}) if column not in LEFT_OUT and len({p[column] for p in points}) > 1]
+    return [columns, *([p[column] or "-" for column in columns] for p in points)] if columns else []
 
 
 def of_tests(work):

@@ -14,6 +14,7 @@ from records import Refused
 
 LIMIT = 48 << 20  # bytes
 LONGEST_LINE = 1500  # characters
+SPARE = 20  # seconds of a mission's limit, for its beginning and end
 # What may be needed there. The C library's parts are found by any program that starts.
 ALLOWED = re.compile(r"libc\.so\.6|libm\.so\.6|libdl\.so\.2|libpthread\.so\.0|librt\.so\.1|ld-linux-x86-64\.so\.2|libcudart\.so\.13|libcublas\.so\.13")
 STATIC = "-DCMAKE_EXE_LINKER_FLAGS=-static-libstdc++ -static-libgcc"
@@ -79,8 +80,8 @@ def size_of(folder):
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-def line_to_run(folder, mission="1", seconds=220):
-    line = f'cd {shlex.quote(str(folder))} && ./mission {mission} -o "$OUT" --time {seconds}'
+def line_to_run(folder, missions="1", seconds=220, more=""):
+    line = f'cd {shlex.quote(str(folder))} && ./mission {missions} -o "$OUT" --time {seconds}{more}'
     if len(line) > LONGEST_LINE:
         raise Refused(f"--prepare: the line to run has {len(line)} characters, more than {LONGEST_LINE}")
     return line
@@ -113,19 +114,20 @@ def assemble(source, build, folder, with_sources=False, headers=()):
     return libraries, version, size
 
 
-def run(source, a):
+def run(source, a, missions):
+    """For these missions; earlier results that they go on with are carried too."""
     build = pathlib.Path(a.build or source / "build/carry").resolve()
     folder = pathlib.Path(a.prepare)
     headers = a.headers.split(";") if a.headers else ()
     compile_programs(source, build, a.architecture, a.jobs or 1, headers)
     libraries, version, size = assemble(source, build, folder, a.with_sources, headers)
-    carried = [(a.calibration, "calibration.json", "--calibration"), (a.resume, "results.tar.gz", "--resume")]
     more = ""
-    for file, name, option in carried:
+    for file, name, option in ((a.calibration, "calibration.json", "--calibration"), (a.resume, "results.tar.gz", "--resume")):
         if file:
             shutil.copy(file, folder / name)
             more += f" {option} {name}"
-    line = line_to_run(folder) + more
+    numbers, seconds = " ".join(str(m.number) for m in missions), sum(m.limit - SPARE for m in missions)
+    line = line_to_run(folder, numbers, seconds, more)
     print(f"{folder}: {size / 2**20:.1f} MiB, revision {machine.revision(source)}")
     print(f"needs there: {', '.join(libraries)}; glibc {version}")
     print(f"on the other machine, in the folder that holds {folder.name} ({len(line)} characters):\n  {line}")

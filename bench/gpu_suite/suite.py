@@ -142,7 +142,7 @@ def call(a, setup, missions, compiled):
 def main(arguments):
     a = parse(arguments)
     if a.prepare:
-        return prepare.run(SOURCE, a)
+        return prepare.run(SOURCE, a, chosen(a.missions) or MISSIONS[:1])
     if a.keep:
         import keep
 

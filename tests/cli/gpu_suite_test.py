@@ -319,20 +319,22 @@ class Surroundings(WithFolder):
 class Kept(WithFolder):
     def test_results_are_kept_by_device_mission_and_revision(self):
         self.behave('''case "$1" in
-1.probes) printf 'what,rows,median_s\\nproduct,8,0.5\\n' > "$here/work/probes.csv"; mkdir "$here/work/facts"; echo a > "$here/work/facts/x.csv";;
+1.probes) printf 'what,rows,samples,median_s\\nproduct,8,1,0.5\\nproduct,16,2,0.7\\n' > "$here/work/probes.csv"; mkdir "$here/work/facts"; echo a > "$here/work/facts/x.csv";;
 1.degree-1) printf '{"kind": "run", "results": [{"kind": "predicted", "makespan_s": 2}, {"kind": "measured", "makespan_s": 3, "run": {"dilation": 1, "overruns": 0}}]}' > "$here/work/time-degree-1.json";;
 1.kernels) echo "All tests passed (9 assertions in 2 test cases)";; esac''')
         self.assertEqual(self.call("1").returncode, 0)
         table = (self.folder / "out/table.txt").read_text()
         self.assertRegex(table, r"time-degree-1 +3000\.000 ms +predicted 2000\.000 ms")
         self.assertIn("\n2 tests passed\n", table)
+        self.assertIn("Probes\nrows  median_s\n8     0.5\n16    0.7\n", table)
         self.assertLessEqual(table.count("\n"), overview.LINES + 1)
         done = subprocess.run([SUITE, "--keep", self.folder / "data", "--resume", self.folder / "out/results.tar.gz"],
                               capture_output=True, text=True, check=False)  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stderr)
         file = self.folder / f"data/validation/gpu/no-gpu/1-first-light-{machine.revision(ROOT)}.json"
         kept = json.loads(file.read_text())
-        self.assertEqual(kept["results"]["probes.csv"], [{"what": "product", "rows": "8", "median_s": "0.5"}])
+        self.assertEqual(kept["results"]["probes.csv"], [{"what": "product", "rows": rows, "samples": samples, "median_s": median}
+                                                          for rows, samples, median in (("8", "1", "0.5"), ("16", "2", "0.7"))])  # fmt: skip
         self.assertEqual([r["makespan_s"] for r in kept["results"]["time-degree-1.json"]], [2, 3])
         self.assertEqual((self.folder / "data/measured/gpu-loan/x.csv").read_text(), "a\n")
 
