@@ -4,7 +4,7 @@ import json
 import re
 
 LINES = 80
-LEFT_OUT = ("flops", "bytes", "ci95_low_s", "ci95_high_s", "samples", "predicted_s")  # of points
+LEFT_OUT = ("flops", "bytes", "ci95_low_s", "ci95_high_s", "samples", "predicted_s", "per_second")  # of points
 
 
 def aligned(rows):
@@ -48,7 +48,14 @@ def of_points(file):
         return []
     points = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
     columns = [column for column in (points[0] if points else {}) if column not in LEFT_OUT and len({p[column] for p in points}) > 1]
-    return [columns, *([p[column] or "-" for column in columns] for p in points)] if columns else []
+    return [columns, *([short(p[column]) for column in columns] for p in points)] if columns else []
+
+
+def short(text):
+    try:
+        return f"{float(text):.5g}" if "." in text else text or "-"
+    except ValueError:
+        return text
 
 
 def of_tests(work):
