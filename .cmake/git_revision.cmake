@@ -1,5 +1,5 @@
 # Run at build time: writes SOURCE's git revision to OUTPUT, and only when it changed. Sources that were carried without
-# their history have it in the file REVISION (see bench/gpu_suite.sh --pack).
+# their history have it in the file REVISION (see bench/gpu_suite.sh --prepare).
 set(described unknown)
 find_program(git git)
 if(git AND EXISTS "${SOURCE}/.git")

@@ -13,7 +13,7 @@ install(FILES bench/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-co
 
 set(dovetail_with "")
 set(dovetail_without "")
-foreach(library SIMGRID MPI CUDA OPENBLAS NLOPT OPENSSL)
+foreach(library SIMGRID MPI CUDA NCCL OPENBLAS NLOPT OPENSSL)
   if(DOVETAIL_HAS_${library})
     list(APPEND dovetail_with ${library})
   else()

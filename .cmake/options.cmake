@@ -1,6 +1,6 @@
 # The user's choices and the compiler settings that follow from them.
 
-foreach(library SIMGRID MPI CUDA OPENBLAS NLOPT OPENSSL)
+foreach(library SIMGRID MPI CUDA NCCL OPENBLAS NLOPT OPENSSL)
   set(DOVETAIL_WITH_${library} AUTO CACHE STRING "AUTO (use it where found), ON (required) or OFF")
   set_property(CACHE DOVETAIL_WITH_${library} PROPERTY STRINGS AUTO ON OFF)
 endforeach()

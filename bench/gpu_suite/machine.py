@@ -38,6 +38,30 @@ def count_gpus():
     return count.value if library and library.cuDeviceGetCount(ctypes.byref(count)) == 0 else 0
 
 
+def gpu_name():
+    """Of the first GPU; empty where there is none."""
+    library, name = driver(), ctypes.create_string_buffer(256)
+    if count_gpus() == 0:
+        return ""
+    ask = getattr(library, "cuDeviceGetName", None)  # a driver for tests may not have it
+    return name.value.decode() if ask and ask(name, 256, 0) == 0 else f"unnamed GPU of architecture {architecture()}"
+
+
+def driver_version():
+    try:
+        library = ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return ""
+    version = ctypes.create_string_buffer(96)
+    known = library.nvmlInit_v2() == 0 and library.nvmlSystemGetDriverVersion(version, 96) == 0
+    return version.value.decode() if known else ""
+
+
+def device():
+    """GPU and driver, which results belong to."""
+    return f"{gpu_name()}, driver {driver_version() or 'unknown'}" if gpu_name() else "no GPU"
+
+
 def architecture():
     """Of the first GPU, as CMake writes it; that of Hopper where there is none."""
     library, digits = driver(), []
@@ -88,11 +112,18 @@ def root_of(header, library):
 
 
 def revision(source):
-    """Of git, or of the file that `--pack` wrote."""
+    """Of git, or of the file that `--prepare` wrote."""
     if (source / ".git").exists():
         return first_line("git", "-C", str(source), "describe", "--always", "--abbrev=12", "--dirty", "--exclude=*") or "unknown"
     carried = source / "REVISION"
     return carried.read_text(encoding="utf-8").strip() if carried.exists() else "unknown"
+
+
+def libraries():
+    """The files that programs load: as the folder's script or the caller set LD_LIBRARY_PATH, else the toolkit's."""
+    folders = [*os.environ.get("LD_LIBRARY_PATH", "").split(":"), str(toolkit() / "lib64")]
+    names = ("libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13")
+    return {name: next((f"{f}/{name}" for f in folders if f and os.path.exists(f"{f}/{name}")), "") for name in names}
 
 
 def version_of(package):
@@ -103,27 +134,21 @@ def version_of(package):
 
 
 def provenance(source):
-    """Of one call. Results of several calls may come from several machines."""
+    """Of one call. Results of several calls may come from several machines, but from GPUs of one kind."""
     def ask_gpu(what):
         return first_line("nvidia-smi", "--query-gpu=" + what, "--format=csv,noheader")
-
-    def library(header, name):
-        found, root = root_of(header, name)
-        return str(root or "/usr") if found else ""
 
     return {
         "created": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "git_revision": revision(source),
         "host": f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} cores",
         "gpus": count_gpus(),
+        "device": device(),
         "gpu": ask_gpu("name,driver_version,memory.total,clocks.max.sm,clocks.max.mem,power.limit"),
         "clocks_now": ask_gpu("clocks.sm,clocks.mem,temperature.gpu"),
+        "libraries": libraries(),
+        "packages": {name: version_of(name) for name in ("nvidia-cublas", "nvidia-cuda-runtime", "nvidia-nccl-cu13", "torch")},
         "nvcc": first_line(program("nvcc") or "nvcc", "--version", pattern=r"release .*"),
-        "compiler": first_line("c++", "--version"),
-        "cmake": first_line("cmake", "--version"),
-        "nccl": library("nccl.h", "libnccl.so"),
-        "cudnn": library("cudnn.h", "libcudnn.so"),
         "python": platform.python_version(),
-        "torch": version_of("torch"),
-        "environment": {k: v for k, v in sorted(os.environ.items()) if re.fullmatch(r"(NCCL|CUDA)_[A-Z_]+", k)},
+        "environment": {k: v for k, v in sorted(os.environ.items()) if re.fullmatch(r"(NCCL|CUDA|CUBLAS)_[A-Z_]+", k)},
     }

@@ -7,7 +7,7 @@ import pathlib
 import tarfile
 
 ARCHIVE_LIMIT = 15 << 20  # bytes
-SORTS = ("failed", "unfinished", "waiting", "done", "skipped")  # the first that any part has is the step's
+SORTS = ("failed", "unfinished", "waiting", "done", "skipped")  # the first that any part has is the mission's
 
 
 class Refused(Exception):
@@ -22,10 +22,10 @@ def write_whole(path, data):
 
 
 class Records:
-    """Of each part of a step: its state, seconds, calls that left it unfinished, and the reason where it is not done."""
+    """Of each part of a mission: its state, seconds, clocks, calls that left it unfinished, the reason where it is not done."""
 
-    def __init__(self, work, output, revision):
-        self.work, self.output, self.revision = work, output, revision
+    def __init__(self, work, output, revision, device):
+        self.work, self.output, self.revision, self.device = work, output, revision, device
         self.parts, self.calls, self.left_out = {}, [], []
 
     def load(self):
@@ -36,7 +36,10 @@ class Records:
         if kept["revision"] != self.revision:
             raise Refused(f"{self.work} has results of revision {kept['revision']}, these sources are {self.revision}: "
                           "give another --work, or delete it")  # fmt: skip
-        self.parts = {p["name"]: p for step in kept["steps"] for p in step["parts"] if p["state"] != "waiting"}
+        if kept["device"] != self.device:
+            raise Refused(f"{self.work} has results of {kept['device']}, this machine has {self.device}: "
+                          "give another --work, or delete it")  # fmt: skip
+        self.parts = {p["name"]: p for mission in kept["missions"] for p in mission["parts"] if p["state"] != "waiting"}
         calls = self.work / "provenance.json"
         self.calls = json.loads(calls.read_text(encoding="utf-8"))["calls"] if calls.exists() else []
 
@@ -64,31 +67,35 @@ class Records:
     def state(self, part):
         return self.parts.get(part, {}).get("state", "waiting")
 
-    def note(self, part, state, seconds=0.0, reason=""):
+    def note(self, part, state, seconds=0.0, reason="", clocks=None):
         before = self.parts.get(part, {})
         attempts = before.get("attempts", 0) + 1 if state == "unfinished" else 0
         self.parts[part] = {"name": part, "state": state, "seconds": round(before.get("seconds", 0) + seconds, 1),
-                            "attempts": attempts, "reason": reason, "call": len(self.calls)}  # fmt: skip
+                            "attempts": attempts, "reason": reason, "call": len(self.calls), "clocks": clocks or {}}  # fmt: skip
 
-    def summary(self, steps):
+    def summary(self, missions):
+        """`missions`: [(number, name, names of parts)]."""
         rows = []
-        for name, parts in steps:
-            of_parts = [self.parts.get(p, {"name": p, "state": "waiting", "seconds": 0, "reason": ""}) for p in parts]
+        for number, name, parts in missions:
+            of_parts = [self.parts.get(p, {"name": p, "state": "waiting", "seconds": 0, "reason": "", "clocks": {}}) for p in parts]
             state = min((p["state"] for p in of_parts), key=SORTS.index, default="skipped")
             first = sorted(of_parts, key=lambda p: p["state"] != state)  # the reason of its own state before others
             reason = next((p["reason"] for p in first if p["reason"]), "")
-            rows.append({"name": name, "state": state, "seconds": round(sum(p["seconds"] for p in of_parts), 1),
+            rows.append({"number": number, "name": name, "state": state, "seconds": round(sum(p["seconds"] for p in of_parts), 1),
                          "reason": reason, "parts": of_parts})  # fmt: skip
-        finished = all(row["state"] not in ("waiting", "unfinished") for row in rows)
-        return {"schema_version": 1, "revision": self.revision, "calls": len(self.calls), "finished": finished,
-                "left_out": self.left_out, "steps": rows}  # fmt: skip
+        return {"schema_version": 2, "revision": self.revision, "device": self.device, "calls": len(self.calls),
+                "left_out": self.left_out, "missions": rows}  # fmt: skip
 
-    def save(self, steps):
-        """The summary, then the archive of everything: after each part, so that a killed call loses one."""
-        text = json.dumps(self.summary(steps), indent=1).encode()
+    def save(self, missions, table):
+        """The summary, then the archive of everything and the table: after each part, so that a killed call loses one."""
+        before = list(self.left_out)
+        text = json.dumps(self.summary(missions), indent=1).encode()
         write_whole(self.work / "summary.json", text)
         write_whole(self.output / "results.tar.gz", self.packed())
-        write_whole(self.output / "summary.json", json.dumps(self.summary(steps), indent=1).encode())
+        if self.left_out != before:
+            text = json.dumps(self.summary(missions), indent=1).encode()
+        write_whole(self.output / "summary.json", text)
+        write_whole(self.output / "table.txt", table.encode())
 
     def packed(self):
         """Small files first; what no longer fits is left out and named."""

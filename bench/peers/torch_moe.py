@@ -27,7 +27,7 @@ def parse():
         p.add_argument("--" + name.replace("_", "-"), type=int, default=default, help=f"[{default}]")
     p.add_argument("--kind", choices=["gated", "ffn"], default="gated")
     p.add_argument("--no-graph", action="store_true", help="launch kernels one by one; without this they are captured if possible")
-    p.add_argument("--samples", type=int, default=50)
+    p.add_argument("--samples", type=int, default=30)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("-o", "--output", default="-")
     a = p.parse_args()
@@ -132,12 +132,12 @@ def main():
     a = parse()
     step = make_step(a)
     step, captured = (step, False) if a.no_graph else timing.capture(step)
-    times = timing.seconds(step, a.samples)
+    times, clock = timing.seconds(step, a.samples)
     result = {
         "what": "one rank of a layer: attention, MoE, backward, Adam (in fp32); bf16; one GPU, no communication",
         "arguments": {k: v for k, v in vars(a).items() if k != "output"},
         "captured": captured,
-        **timing.described(times),
+        **timing.described(times, clock),
         "samples_s": times,
         "gpu": torch.cuda.get_device_name(),
         "versions": timing.versions(),

@@ -1,4 +1,5 @@
-"""Times of PyTorch functions on one GPU: captured as a graph where that is possible, median and interval of samples."""
+"""Times of PyTorch functions on one GPU: captured as a graph where that is possible, median and interval of samples. The GPU is
+warm before the first sample and busy without a pause in each, as in training, with its clock and power beside the times."""
 import importlib.util
 import json
 import math
@@ -6,8 +7,13 @@ import platform
 import random
 import statistics
 import sys
+import time
+
+import gpu_clock
 
 SKIPPED = 77  # exit code
+WARM_UP = 0.3  # seconds under load before the first sample
+SAMPLE = 0.05  # seconds of calls back to back that one sample has at least
 
 
 def require_gpu():
@@ -62,22 +68,42 @@ def capture(step):
         return step, False
 
 
-def seconds(step, samples):
-    """Of each of so many calls, by events on the GPU."""
+def calls_of_sample(one):
+    """How many calls of so many seconds fill a sample."""
+    return max(1, math.ceil(SAMPLE / one))
+
+
+def warmed_up(step):
+    """Seconds of a call, after WARM_UP of them back to back."""
     import torch
 
-    for _ in range(5):
-        step()
-    times = []
-    for _ in range(samples):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        torch.cuda._sleep(1_000_000)  # cycles, in which the host launches what is timed
-        begin.record()
-        step()
-        end.record()
+    step()
+    torch.cuda.synchronize()
+    begin, calls = time.perf_counter(), 0
+    while time.perf_counter() - begin < WARM_UP:
+        for _ in range(1 + calls // 4):  # waits are few beside calls
+            step()
+        calls += 1 + calls // 4
         torch.cuda.synchronize()
-        times.append(begin.elapsed_time(end) / 1000)
-    return times
+    return (time.perf_counter() - begin) / calls
+
+
+def seconds(step, samples):
+    """(seconds of a call, of each sample, by events on the GPU; clock and power): each sample is SAMPLE of calls back to back."""
+    import torch
+
+    calls = calls_of_sample(warmed_up(step))
+    times = []
+    with gpu_clock.Sampler() as clock:
+        for _ in range(samples):
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            begin.record()
+            for _ in range(calls):
+                step()
+            end.record()
+            torch.cuda.synchronize()
+            times.append(begin.elapsed_time(end) / 1000 / calls)
+    return times, {**clock.medians(), "calls_per_sample": calls}
 
 
 def interval(times, seed=1):
@@ -87,8 +113,8 @@ def interval(times, seed=1):
     return medians[50], medians[1949]
 
 
-def described(times):
-    return {"median_s": statistics.median(times), "ci95_s": list(interval(times)), "samples": len(times)}
+def described(times, clock):
+    return {"median_s": statistics.median(times), "ci95_s": list(interval(times)), "samples": len(times), **clock}
 
 
 def versions():

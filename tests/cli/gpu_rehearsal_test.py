@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""Missions of bench/gpu_suite.sh to their ends, by the unchanged programs on a CUDA runtime without a GPU, whose kernels do
+nothing: what is left out are tests of their numbers, and what needs PyTorch. Prints the seconds of each part.
+Usage: gpu_rehearsal_test.py DOVETAIL FOLDER_OF_LIBRARIES"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# (mission, its parts, whether the time may be up before its end)
+REHEARSED = [
+    (1, "start,holds,exchanges,one_rank,degree-4-of-132", False),
+    (2, "shapes,schedule,asked", False),
+    (3, "validate", True),
+    (6, "encoding-dense-1024,restore-s4", False),
+    (7, "tutel", False),
+]
+SECONDS = 60  # of a mission
+
+
+def main():
+    program, libraries = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
+    environment = {**os.environ, "LD_LIBRARY_PATH": libraries}
+    wrong = []
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "out"
+        for mission, parts, may_go_on in REHEARSED:
+            command = [ROOT / "bench/gpu_suite.sh", str(mission), "--parts", parts, "--time", str(SECONDS if may_go_on else 240),
+                       "--binaries", program.parents[1], "--work", f"{folder}/work", "-o", out]  # fmt: skip
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+            allowed = (0, 75) if may_go_on else (0,)
+            if done.returncode not in allowed:
+                wrong.append(f"mission {mission}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+        summary = json.loads((out / "summary.json").read_text())
+        begun = {part["name"]: part for each in summary["missions"] for part in each["parts"] if part["state"] != "waiting"}
+        for part in begun.values():
+            print(f"{part['name']}: {part['state']}, {part['seconds']:.1f} s")
+        expected = {f"{mission}.{part}" for mission, parts, _ in REHEARSED for part in parts.split(",")}
+        if set(begun) != expected:
+            wrong.append(f"begun {sorted(begun)}, expected {sorted(expected)}")
+        if not all(part["clocks"] for name, part in begun.items() if part["seconds"] > 1):
+            wrong.append("a part of more than a second without a clock")
+    print("\n".join(wrong))
+    return 1 if wrong else 0
+
+
+sys.exit(main())
