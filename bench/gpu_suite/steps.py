@@ -83,7 +83,8 @@ def compile_all(s):
 
 # The tests of test_gpu by the beginnings of their names. A fault that ends a process ends a part; those that nothing but
 # a GPU can show come first.
-GPU_TESTS = [("holds", "A hold on a GPU*,Two queues*"), ("exchanges", "An exchange *"), ("one_rank", "One rank stands for all*"),
+GPU_TESTS = [("holds", "A hold on a GPU*,Two queues*"), ("clock", "The clock of a GPU*"), ("beside", "A product of a GPU*"),
+             ("exchanges", "An exchange *"), ("one_rank", "One rank stands for all*"),
              ("nccl", "Every collective of NCCL*"), ("captured", "A captured step*"), ("kernels", "Every kernel leaves*"),
              ("gates", "Gates of a GPU*"), ("systems", "Shipped systems*"), ("plans", "Random plans*")]  # fmt: skip
 

@@ -13,6 +13,7 @@
 #endif
 #include "models/price/build_schedule.hpp"
 #include "tests/exec_device/device_numerics.hpp"
+#include "tests/exec_device/device_probes.hpp"
 #include "tests/exec_device/tensor_errors.hpp"
 #include "tests/support/random_plans.hpp"
 
@@ -150,6 +151,22 @@ TEST_CASE("Two queues of a GPU overlap under a hold") {
   busy->record(*products_end);
   device->synchronize();
   CHECK(device->elapsed(*begin, *products_end) < .5 * device->elapsed(*begin, *hold_ends));
+}
+
+TEST_CASE("The clock of a GPU, marks, an empty graph and a launch: what each takes") {
+  const ClockFigures f = measure_clock(*gpu());
+  std::fputs(lines(f).c_str(), stdout);
+  CHECK(f.resolution > Seconds(0));
+  CHECK(f.resolution <= Seconds(2e-6));
+  CHECK(f.smallest_step >= f.resolution);
+  for (Seconds time : {f.mark, f.captured_mark, f.empty_op, f.graph_launch, f.launch}) CHECK(time > Seconds(0));
+}
+
+TEST_CASE("A product of a GPU on all multiprocessors, alone and beside an exchange of 16 blocks") {
+  const ProductsBesideExchange f = measure_beside_exchange(*gpu(), 4096, 16);
+  std::printf("bf16, 4096 x 4096 x 4096: %s", line(f).c_str());
+  CHECK(f.alone > Seconds(0));
+  CHECK(f.beside > Seconds(0));
 }
 
 TEST_CASE("An exchange of one rank copies every byte, on all its blocks, and ends at its deadline") {
