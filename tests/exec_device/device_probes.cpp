@@ -101,7 +101,7 @@ class Contest {
     device.synchronize();
   }
 
-  // Of all products; with an exchange of some time, whose time it leaves, beside them unless it is 0.
+  // The time of all products, beside an exchange of the given time unless that is 0.
   Seconds products(Seconds exchange) {
     device_.mark(*high_, moments());
     high_->record(*begin_);

@@ -1,4 +1,4 @@
-// What a device's clock, marks, launches and a product beside an exchange take: figures that decide how far other
+// Measures a device's clock, marks and launches, and a product beside an exchange: figures that decide how far other
 // measurements can be trusted.
 #pragma once
 #include <string>
@@ -8,14 +8,14 @@
 namespace dovetail::test {
 
 struct ClockFigures {
-  // Of the clock that marks read: all moments of 10,000 marks are a multiple of this apart, and the two different ones
+  // The clock that marks read: all moments of 10,000 marks are a multiple of this apart, and the two different ones
   // that are nearest to each other this much.
   Seconds resolution, smallest_step;
   Seconds mark, captured_mark;  // in a chain of 1,000, given one by one and in a graph
   Seconds empty_op;  // between the two stamps of an op that does nothing, in pinned memory; the median of 500
   Seconds graph_launch, launch;  // of one mark, in a graph and without, from event to event; the median of 200
 };
-// Where a device captures nothing, figures of graphs are those without.
+// Figures of graphs are those without them if the device captures nothing.
 ClockFigures measure_clock(exec::ComputeDevice& device);
 std::string lines(const ClockFigures& figures);
 

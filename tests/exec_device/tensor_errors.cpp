@@ -23,7 +23,7 @@ using namespace exec;
 
 namespace {
 
-// Of the first elements.
+// The first elements alone count.
 double relative_difference(const Values& values, const Values& exact, std::size_t count) {
   double difference = 0, norm = 0;
   for (std::size_t i = 0; i < count; ++i) {

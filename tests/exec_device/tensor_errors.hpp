@@ -25,8 +25,8 @@ struct TensorError {
 double error_limit(exec::Stored stored, double host_error);
 
 // One for every tensor that an op writes, on each rank; worst first, by the share of its limit. `host`: computed in the
-// same format as on the device, `exact`: in double, both by the host from the same data. Tensors whose memory another one
-// takes over are left out, as are the master weights that states of Adam hold in bf16 alone.
+// same format as on the device, `exact`: in double, both by the host from the same data. Tensors whose memory another
+// one takes over are left out, as are the master weights that states of Adam hold in bf16 alone.
 std::vector<TensorError> tensor_errors(const Schedule& schedule, exec::Stored stored, const exec::RankValues& device,
                                        const exec::RankValues& host, const exec::RankValues& exact);
 
