@@ -146,7 +146,7 @@ struct AttentionScratch {
   Scalar* probabilities;
 };
 
-// Of all samples; `log_sum_exp` (L, heads).
+// Computes all samples; `log_sum_exp` (L, heads).
 template <class Scalar>
 void record_heads(Recorder& out, const AttentionChunk& chunk, const ProjectionColumns<const Scalar>& qkv,
                   const AttentionScratch<Scalar>& scratch, Wide<Scalar>* log_sum_exp, const Matrix<Scalar>& contexts) {

@@ -43,7 +43,7 @@ LayerShape heads_of(std::int64_t samples, std::int64_t heads, std::int64_t kv_he
   return s;
 }
 
-// What attention leaves of random projections, forward and backward, with a limit of scratch memory in bytes.
+// Attention leaves these of random projections, forward and backward, with a limit of scratch memory in bytes.
 struct Left {
   std::vector<double> contexts, log_sum_exp, gradients;
   std::size_t products = 0;
@@ -152,8 +152,8 @@ TEST_CASE("Groups of samples leave the same numbers in scratch memory for one of
                  single = run_heads(s, positions, 1);
       CHECK(all == pairs);
       CHECK(all == single);
-      // Of 5 samples, or of 2, 2 and 1, or of 1 five times; 7 products for each place of a query head among those of
-      // its key head, by as many samples or key heads as there are fewer of.
+      // Groups of 5 samples, or of 2, 2 and 1, or of 1 five times; 7 products for each place of a query head among
+      // those of its key head, by as many samples or key heads as there are fewer of.
       const auto calls = [&](std::int64_t samples) {
         return static_cast<std::size_t>(7 * 4 / kv_heads * std::min(samples, kv_heads));
       };
