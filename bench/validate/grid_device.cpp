@@ -34,6 +34,12 @@ Json kernels_json(const Schedule& schedule, const exec::RunResult& run) {
   return Json{{"times", times}, {"held", held}, {"alone", alone}};
 }
 
+// The device of a run, as it calls itself, and its clock.
+void add_device(const exec::RunResult& run, Json& part) {
+  if (!run.notes.empty()) part["device"] = run.notes.front();
+  part["clock_mhz"] = run.report.clock.mhz;
+}
+
 OpWork read_work(const JsonReader& json, const PricedSchedule& priced) {
   OpWork work;
   auto& [times, held, alone] = work;
@@ -115,8 +121,14 @@ void GridDevice::measure_kernels(const GridSize& size, const Plan& plan, int rou
   const PricedSchedule priced = price_plan(e, plan);
   measurements_.make(
       fmt::format("calibrate {} {} round {}", size_name(size), to_json(plan).dump(), round),
-      [&] { return kernels_json(*priced.schedule, execute(as_executed(e, plan, priced), false)); },
+      [&] {
+        const exec::RunResult run = execute(as_executed(e, plan, priced), false);
+        Json part = kernels_json(*priced.schedule, run);
+        if (on_gpu()) add_device(run, part);
+        return part;
+      },
       [&](const JsonReader& json) {
+        note_device(json, fitted_at_);
         OpWork work = read_work(json, priced);
         if (!on_gpu()) work.alone = IdVector<OpId, bool>(work.held.size(), true);  // cores of their own
         fit.add(priced, work, size_of(e.workload.dtype));
@@ -141,13 +153,34 @@ void GridDevice::measure_plan(const Experiment& e, const std::string& where, int
       [&] {
         const exec::RunResult run = execute(as_executed(e, p.plan, priced), check_numerics);
         Json part = measured_json(priced, run, check_numerics);
-        if (grid_.device == exec::RunDevice::Cuda && !run.notes.empty()) part["device"] = run.notes.front();
+        if (on_gpu()) add_device(run, part);
         return part;
       },
       [&](const JsonReader& json) {
+        note_device(json, measured_at_);
         add_measured(json, p);
-        described_ = json.string_or("device", described_);
       });
+}
+
+// Times of two devices, or of one with two drivers, do not mix.
+void GridDevice::note_device(const JsonReader& json, std::vector<ClockReading>& clocks) {
+  if (!on_gpu()) return;
+  const std::string device = json.string_or("device", described_);
+  if (!described_.empty() && device != described_)
+    json.fail("device", fmt::format("{}, but other measurements were made on {}; give another --output, or delete the "
+                                    "journal beside it",
+                                    device, described_));
+  described_ = device;
+  clocks.push_back({json.number_or("clock_mhz", 0, 0), 0});
+}
+
+std::string GridDevice::clocks() const {
+  const ClockReading fitted = median(fitted_at_), measured = median(measured_at_);
+  if (measured.mhz <= 0) return {};
+  std::string text = fmt::format("clocks: {:.0f} MHz while plans were measured", measured.mhz);
+  if (fitted.mhz > 0) text += fmt::format(", {:.0f} MHz while the steps were that costs are fitted to", fitted.mhz);
+  if (!comparable(fitted, measured)) text += "; they differ by more than 2 %, so that predictions are off by as much";
+  return text;
 }
 
 }  // namespace dovetail::bench

@@ -44,10 +44,12 @@ class GridDevice {
   double held_work() const { return held_time_ > Seconds(0) ? held_work_ / held_time_ : 0; }
 
   const std::string& described() const { return described_; }  // as the device calls itself; empty: CPUs
+  std::string clocks() const;                                  // a note on those of a GPU; empty: not known
 
  private:
   const Calibration& given() const { return given_ ? *given_ : *cluster_.calibration; }
   bool on_gpu() const { return grid_.device == exec::RunDevice::Cuda; }
+  void note_device(const JsonReader& json, std::vector<ClockReading>& clocks);
   exec::RunResult execute(const ScheduleFile& file, bool check_numerics) const;
 
   const ValidationGrid& grid_;
@@ -57,6 +59,7 @@ class GridDevice {
   Measurements& measurements_;
   Seconds held_time_, held_work_;
   std::string described_;
+  std::vector<ClockReading> fitted_at_, measured_at_;
 };
 
 }  // namespace dovetail::bench

@@ -173,6 +173,8 @@ class GridRun {
     for (CellRun& cell : cells)
       if (keep_measured(cell.cell, settings_.seed)) result_.cells.push_back(std::move(cell.cell));
     if (result_.cells.empty()) return {};
+    if (const std::string clocks = device_.clocks(); !clocks.empty())
+      result_.notes.insert(result_.notes.begin(), clocks);
     if (!device_.described().empty()) result_.notes.insert(result_.notes.begin(), device_.described());
     result_.measurements = measurements_.progression();
     const Progression& p = result_.measurements;
