@@ -18,12 +18,12 @@
 #include "bench/cli/interrupt.hpp"
 #include "bench/cli/option_values.hpp"
 #include "bench/cli/outputs.hpp"
+#include "bench/pipeline/gpu_service.hpp"
 #include "bench/pipeline/kernel_tables.hpp"
 #include "bench/pipeline/notes.hpp"
 #include "bench/pipeline/provenance.hpp"
 #include "exec/host/host_meter.hpp"
 #include "exec/host/host_run.hpp"
-#include "exec/launch/mpi_launch.hpp"
 #include "exec/run/run_request.hpp"
 #include "models/base/errors.hpp"
 #include "models/base/json/quantity.hpp"
@@ -53,14 +53,16 @@ constexpr auto calibrate_examples = R"(Examples:
 
 With --device cuda the first GPU is measured; without a GPU the exit code is 4. One GPU cannot measure collectives, so
 --base names a calibration to take them from, with links like yours. --points then also holds measurements that no cost is
-fitted to: products of several experts, attention, copies in each direction, exchanges that take 4 to 32 multiprocessors,
+fitted to: products of several experts, attention, copies in each direction, exchanges that take 4 to 24 multiprocessors,
 and how fast products and copies run beside those.
 
 The time of n bytes or flops is alpha + n / rate, fitted to the median of at least 5 runs at each size. Do not trust costs
 marked "disturbed": threads had to share cores while they were measured.)";
 
 using exec::RunDevice;
-constexpr Names<exec::GridName, 2> grid_names{{{"default", exec::GridName::Default}, {"fsmoe", exec::GridName::Fsmoe}}};
+constexpr Names<exec::GridName, 3> grid_names{{{"default", exec::GridName::Default},
+                                               {"fsmoe", exec::GridName::Fsmoe},
+                                               {"first_light", exec::GridName::GpuFirst}}};
 
 constexpr auto measured_collectives = std::span(collective_names).subspan(1);  // all but none
 
@@ -197,6 +199,11 @@ Calibration measure_host(const CalibrateCommand& options, const RunProvenance& b
   return c;
 }
 
+exec::GridName gpu_grid_of(const CalibrateCommand& options) {
+  if (options.quick) return exec::GridName::GpuQuick;
+  return options.grid == exec::GridName::Default ? exec::GridName::Gpu : options.grid;
+}
+
 Calibration measure_gpu(const CalibrateCommand& options, const RunProvenance& by,
                         const std::optional<Calibration>& base) {
   exec::CalibrateOptions how = settings(options);
@@ -206,7 +213,7 @@ Calibration measure_gpu(const CalibrateCommand& options, const RunProvenance& by
     ProgressLine progress("calibrate", 1, options.talk());
     progress.begin("GPU");
     const Writing writing;
-    c = exec::calibrate_on_gpu(options.quick, how, {options.points, options.baselines}, Writing::poll);
+    c = gpu_service().calibrate(gpu_grid_of(options), how, {options.points, options.baselines});
   }
   c.source += fmt::format(" on {}, {}. ", by.host, by.created);
   if (base) {
@@ -257,10 +264,13 @@ Calibration from_files(const CalibrateCommand& options, Calibration c, FilesRead
 }
 
 void check_device(const CalibrateCommand& o) {
-  if (o.device != RunDevice::Cuda) return;
-  if (o.ranks > 0 || o.grid != exec::GridName::Default)
+  if (o.device != RunDevice::Cuda) {
+    if (o.grid == exec::GridName::GpuFirst) throw InputError("--grid first_light: only with --device cuda");
+    return;
+  }
+  if (o.ranks > 0 || o.grid == exec::GridName::Fsmoe)
     throw InputError(
-        "--device cuda: one GPU is one rank and has its own sizes to measure, so not with --ranks or --grid");
+        "--device cuda: one GPU is one rank and has its own sizes to measure, so not with --ranks or --grid fsmoe");
   exec::require_parts({.device = o.device}, exec::parts_of_this_build());
 }
 
@@ -291,7 +301,8 @@ void check_together(const CalibrateCommand& o) {
         "--base goes with --nccl-tests FILE, --measurements FOLDER or --device cuda; without these this machine is "
         "measured");
   if (o.from_files()) check_files(o);
-  if (o.quick && o.grid != exec::GridName::Default) throw InputError("--quick contradicts --grid fsmoe");
+  if (o.quick && o.grid != exec::GridName::Default)
+    throw InputError("--quick contradicts --grid, which names other sizes");
   check_device(o);
 }
 
@@ -371,8 +382,10 @@ Action declare_calibrate(CLI::App& app) {
   add_flag(app, {"--quick", "", "measure fewer sizes, on the host only in fp32; takes less than a minute", group},
            o.quick);
   add_choice(app,
-             {"--grid", "default|fsmoe",
-              "the sizes to measure: those of small layers, or those of the FSMoE paper [default]", group},
+             {"--grid", "default|fsmoe|first_light",
+              "the sizes to measure: those of small layers, those of the FSMoE paper, or with --device cuda a dozen "
+              "that show within half a minute what the GPU does [default]",
+              group},
              grid_names, o.grid);
   add_number(app,
              {"--measure-time", "SECONDS", "longest time for one size, after 5 runs [0.5, with --quick 0.1]", group},

@@ -12,6 +12,7 @@
 #include "bench/cli/outputs.hpp"
 #include "bench/pipeline/backends.hpp"
 #include "bench/pipeline/evaluate.hpp"
+#include "bench/pipeline/gpu_service.hpp"
 #include "bench/pipeline/host_scale.hpp"
 #include "bench/pipeline/notes.hpp"
 #include "bench/pipeline/provenance.hpp"
@@ -89,10 +90,9 @@ exec::RunResult execute_over_mpi(const ScheduleFile& file, const exec::RunOption
                             {options.mpirun, options.how.hostfile, how.patience, options.how.nccl(), Writing::poll});
 }
 
-// A program of its own: this one has no need of a GPU's libraries.
 exec::RunResult execute_on_gpu(const ScheduleFile& file, const exec::RunOptions& how, bool nccl) {
   const Writing writing;
-  return exec::run_on_gpu(file, how, nccl, Writing::poll);
+  return gpu_service().run(file, how, nccl);
 }
 
 // A thread that does not look up would keep this program waiting; temporary files exist only before and after a run.
@@ -192,7 +192,7 @@ void add_run_options(CLI::App& app, RunOptions& options) {
       app,
       {"--gemm-multiprocessors", "COUNT",
        "with --device cuda: multiprocessors that matrix products are made for, to leave the others to exchanges "
-       "[all]",
+       "[all; with --emulate-links those that an exchange leaves]",
        group},
       o.gemm_multiprocessors, 1, 1024);
   add_integer(

@@ -27,8 +27,9 @@ constexpr auto validate_examples = R"(Examples:
   Fit costs of kernels on some sizes, predict others, and run every plan of five systems at those:
     dovetail validate host -o validation.json --html validation.html
 
-  The same on a GPU that stands for one rank of eight:
-    dovetail validate gpu -o validation.json --html validation.html
+  The same on a GPU that stands for one rank of eight, beside predictions by its calibration alone:
+    dovetail calibrate --device cuda -o gpu-calibration.json
+    dovetail validate gpu --calibration gpu-calibration.json -o validation.json --html validation.html
 
   Fail in CI if predictions are more than 10 % off on average:
     dovetail validate my-grid.json --fail-on-error 0.1
@@ -38,7 +39,7 @@ result says which. Work that was stopped, or cut short by a time limit, goes on 
 given again. Exit codes: 1 for wrong numerics or if nothing was measured in time, 5 if --fail-on-error was crossed.)";
 
 struct ValidateOptions : Options {
-  std::string grid;
+  std::string grid, calibration;
   double measure_time = 2;
   int rounds = 5;
   double fail_on_error = 0;  // 0: never
@@ -90,6 +91,12 @@ Exit validate(const ValidateOptions& options, const std::vector<std::string>& co
   settings.seed = static_cast<std::uint64_t>(options.seed);
   settings.talk = options.talk();
   settings.time_limit = Seconds(options.time_limit);
+  settings.calibration = options.calibration;
+  if (!options.calibration.empty()) {
+    if (grid.device != exec::RunDevice::Cuda)
+      throw InputError(fmt::format("--calibration: of a GPU, but grid {} runs on the host's CPUs", grid.name));
+    load_calibration(options.calibration, files);
+  }
   if (is_kept(options.output)) settings.journal = options.output + ".journal";
   require_outputs(
       {{"--output", options.output}, {"--html", options.html}, {"the journal of --output", settings.journal}}, files,
@@ -132,6 +139,11 @@ Action declare_validate(CLI::App& app) {
   app.add_option("grid", options->grid,
                  "a name in data/validation or a file: sizes to fit costs on, and sizes to predict")
       ->type_name("GRID");
+  add_text(app,
+           {"--calibration", "NAME|FILE",
+            "of the GPU: kept speeds of kernels beside exchanges, and predictions without a fit [the cluster's]",
+            "Predicting"},
+           options->calibration);
   const std::string group = "Measuring";
   add_number(app, {"--measure-time", "SECONDS", "longest time to measure one plan, all rounds together [2]", group},
              options->measure_time, .01, 1e6);

@@ -7,8 +7,8 @@
 #include "bench/cli/interrupt.hpp"
 #include "bench/cli/option_values.hpp"
 #include "bench/pipeline/backends.hpp"
+#include "bench/pipeline/gpu_service.hpp"
 #include "exec/host/host_run.hpp"
-#include "exec/launch/mpi_launch.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "planners/analytic_evaluator.hpp"
@@ -42,7 +42,7 @@ exec::RunResult executed(const ScheduleFile& file, exec::RunDevice device, const
   if (device == exec::RunDevice::Host)
     return exec::run_on_host(file.experiment, std::make_shared<const PricedSchedule>(file.priced), how);
   const Writing writing;
-  return exec::run_on_gpu(file, how, false, Writing::poll);
+  return gpu_service().run(file, how);
 }
 
 }  // namespace

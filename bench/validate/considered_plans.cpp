@@ -6,10 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include "bench/validate/held_exchanges.hpp"
 #include "models/base/errors.hpp"
 #include "models/price/build_schedule.hpp"
-#include "models/price/price.hpp"
-#include "models/price/transforms.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "planners/registry.hpp"
 
@@ -18,10 +17,9 @@ namespace {
 
 using PlannedBy = std::vector<std::pair<std::string, Plan>>;  // choices with their planners
 
-// Held ops last their own time whatever runs beside them.
-Seconds predict(const PricedSchedule& priced) {
+Seconds predict(const Experiment& e, const Plan& plan) {
   std::vector<double> scratch;
-  return analytic_makespan(with_durations(priced, priced.duration), scratch);
+  return analytic_makespan(with_held_exchanges(e, plan, price_plan(e, plan)), scratch);
 }
 
 // Whether two plans differ in nothing but how they bring back what they did not keep.
@@ -62,7 +60,7 @@ void consider(const ValidationGrid& grid, const System& system, const Experiment
   const planners::Evaluator recording = [&](const Plan& plan) {
     const auto known = std::ranges::find(outcomes, plan, &PlanOutcome::plan);
     if (known != outcomes.end()) return known->predicted;
-    const Seconds time = predict(price_plan(e, plan));
+    const Seconds time = predict(e, plan);
     outcomes.push_back({});
     outcomes.back().system = system.name;
     outcomes.back().plan = plan;
@@ -88,6 +86,10 @@ void consider(const ValidationGrid& grid, const System& system, const Experiment
 }
 
 }  // namespace
+
+void predict_unfitted(const Experiment& e, ValidationCell& cell) {
+  for (PlanOutcome& p : cell.plans) p.unfitted = predict(e, p.plan);
+}
 
 ValidationCell considered_plans(const ValidationGrid& grid, const std::string& name, const Experiment& experiment,
                                 std::vector<std::string>& notes) {

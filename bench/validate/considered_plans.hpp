@@ -14,4 +14,7 @@ namespace dovetail::bench {
 ValidationCell considered_plans(const ValidationGrid& grid, const std::string& name, const Experiment& experiment,
                                 std::vector<std::string>& notes);
 
+// Predicts the plans of a cell once more, by the costs of this experiment of the same size.
+void predict_unfitted(const Experiment& experiment, ValidationCell& cell);
+
 }  // namespace dovetail::bench

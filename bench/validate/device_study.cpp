@@ -6,6 +6,7 @@
 
 #include "models/base/errors.hpp"
 #include "models/base/json/json_reader.hpp"
+#include "models/base/names.hpp"
 #include "models/files/device_points.hpp"
 #include "models/files/peer_times.hpp"
 
@@ -46,13 +47,54 @@ const DevicePoint* ours_of(const std::vector<DevicePoint>& points, const DeviceP
   return found;
 }
 
+std::string of_clocks(const ClockReading& ours, const ClockReading& peer) {
+  return fmt::format("ours at {:.0f} MHz, PyTorch's at {:.0f} MHz", ours.mhz, peer.mhz);
+}
+
+// Those of the same work at the same clock.
+void add_peers(const std::vector<PeerPoint>& peers, DeviceStudy& study, std::vector<std::string>& notes) {
+  std::size_t missing = 0;
+  for (const PeerPoint& peer : peers) {
+    const DevicePoint* const ours = ours_of(study.points, peer.point);
+    if (ours == nullptr)
+      ++missing;
+    else if (!comparable(ours->clock, peer.point.clock))
+      notes.push_back(fmt::format("{} of PyTorch is not compared, because clocks differ by more than 2 %: {}",
+                                  peer.name, of_clocks(ours->clock, peer.point.clock)));
+    else
+      study.peers.push_back({peer.name, *ours, peer.point});
+  }
+  if (missing > 0)
+    notes.push_back(
+        fmt::format("{} of {} measurements of PyTorch have no point of ours of the same size", missing, peers.size()));
+}
+
+// Null stands for a clock that is not known.
+ClockReading clock_of(const JsonReader& result) {
+  const auto run = result.find("run");
+  const auto mhz = run ? run->find("clock_mhz") : std::nullopt;
+  return {mhz && !mhz->value().is_null() ? mhz->number(0) : 0, 0};
+}
+
 JsonReader measured_result(const JsonReader& json) {
   for (const JsonReader& result : json.at("results").elements())
     if (result.string("kind") == "measured") return result;
   json.fail("results", "none is measured, expected a result of dovetail run");
 }
 
-StepComparison read_step(const StudyFiles& from, FilesRead& files) {
+// Whole models have an embedding, norms, a head and a loss, too.
+void require_bare_layer(const JsonReader& inputs) {
+  const auto workload = inputs.find("workload");
+  const Extent extent = workload ? workload->enumeration_or("extent", extent_names, Extent::Layers) : Extent::Layers;
+  if (extent != Extent::Layers)
+    workload->fail("extent",
+                   fmt::format("{}, but PyTorch's layer has no embedding, norms, head or loss: run with --set "
+                               "workload.extent=layers",
+                               name_in(extent_names, extent)));
+}
+
+// None, and a note, where their clocks were different ones.
+std::optional<StepComparison> read_step(const StudyFiles& from, FilesRead& files, std::vector<std::string>& notes) {
   const PeerStep peer = read_peer_step(from.step, files);
   const JsonFile file = JsonFile::read(from.run);
   files[from.run] = file.text();
@@ -61,10 +103,17 @@ StepComparison read_step(const StudyFiles& from, FilesRead& files) {
   if (hidden.long_integer(1) != peer.hidden)
     hidden.fail(
         fmt::format("{}, but {} is of hidden size {}: another layer", hidden.long_integer(1), from.step, peer.hidden));
+  require_bare_layer(json.at("inputs"));
   const JsonReader result = measured_result(json);
   const JsonReader plan = result.at("plan");
   if (plan.integer("forward_degree", 1) > 1)
     plan.fail("forward_degree", "more than 1: work that overlaps has no time of its own to compare");
+  const ClockReading clock = clock_of(result);
+  if (!comparable(clock, peer.clock)) {
+    notes.push_back(fmt::format("the step of PyTorch is not compared, because clocks differ by more than 2 %: {}",
+                                of_clocks(clock, peer.clock)));
+    return {};
+  }
   StepComparison step;
   step.what = peer.what;
   step.system = result.string("system");
@@ -90,14 +139,9 @@ DeviceStudy read_device_study(const StudyFiles& from, FilesRead& files, std::vec
   if (!from.baselines.empty()) {
     const PeerPoints peers = read_peer_points(from.baselines, files);
     add_peer_labels(peers.gpu, peers.versions, study.labels);
-    for (const PeerPoint& peer : peers.points)
-      if (const DevicePoint* ours = ours_of(study.points, peer.point))
-        study.peers.push_back({peer.name, *ours, peer.point});
-    if (const std::size_t missing = peers.points.size() - study.peers.size(); missing > 0)
-      notes.push_back(fmt::format("{} of {} measurements of PyTorch have no point of ours of the same size", missing,
-                                  peers.points.size()));
+    add_peers(peers.points, study, notes);
   }
-  if (!from.step.empty()) study.step = read_step(from, files);
+  if (!from.step.empty()) study.step = read_step(from, files, notes);
   return study;
 }
 

@@ -2,19 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "bench/cli/interrupt.hpp"
+#include "bench/pipeline/gpu_service.hpp"
+#include "bench/validate/held_exchanges.hpp"
 #include "bench/validate/measured_plan.hpp"
+#include "bench/validate/slow_links.hpp"
 #include "exec/host/host_run.hpp"
-#include "exec/launch/mpi_launch.hpp"
 #include "models/base/errors.hpp"
 #include "models/files/plan_json.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
-#include "models/price/transforms.hpp"
 #include "models/time/analytic_backend.hpp"
 #include "models/time/memory.hpp"
 
@@ -23,45 +26,78 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Bytes predicted_peak(const PricedSchedule& priced) {
-  const Timeline timeline = AnalyticBackend().run(with_durations(priced, priced.duration));
-  return memory_use(*priced.schedule, timeline, Arenas::LeftOut).peak;
-}
-
-Json kernels_json(const exec::RunResult& run) {
-  Json times = Json::array(), held = Json::array();
+Json kernels_json(const Schedule& schedule, const exec::RunResult& run) {
+  Json times = Json::array(), held = Json::array(), alone = Json::array();
   for (const Seconds time : run.work) times.push_back(time.value());
   for (const bool each : run.timeline.emulated) held.push_back(each);
-  return Json{{"times", times}, {"held", held}};
+  for (const bool each : ran_alone(schedule, run.timeline)) alone.push_back(each);
+  return Json{{"times", times}, {"held", held}, {"alone", alone}};
 }
 
-struct OpWork {
-  IdVector<OpId, Seconds> times;
-  IdVector<OpId, bool> held;
-};
+// The device of a run, as it calls itself, and its clock.
+void add_device(const exec::RunResult& run, Json& part) {
+  if (!run.notes.empty()) part["device"] = run.notes.front();
+  part["clock_mhz"] = run.report.clock.mhz;
+}
 
 OpWork read_work(const JsonReader& json, const PricedSchedule& priced) {
   OpWork work;
-  auto& [times, held] = work;
+  auto& [times, held, alone] = work;
   for (const JsonReader& time : json.at("times").elements()) times.push_back(Seconds(time.number(0)));
   for (const JsonReader& each : json.at("held").elements()) held.push_back(each.boolean());
-  if (times.size() != priced.duration.size() || held.size() != times.size())
-    json.fail(
-        fmt::format("{} times and {} times held, expected {}", times.size(), held.size(), priced.duration.size()));
+  for (const JsonReader& each : json.at("alone").elements()) alone.push_back(each.boolean());
+  if (times.size() != priced.duration.size() || held.size() != times.size() || alone.size() != times.size())
+    json.fail(fmt::format("{} times, {} times held and {} times alone, expected {}", times.size(), held.size(),
+                          alone.size(), priced.duration.size()));
   return work;
+}
+
+// The costs of `from` for all that is not an exchange. What `from` does not know stays.
+void take_computation(const Calibration& from, Calibration& to) {
+  std::erase_if(to.tables, [](const KernelTable& table) { return !exchanges(table.kind()); });
+  std::ranges::copy_if(from.tables, std::back_inserter(to.tables),
+                       [](const KernelTable& table) { return !exchanges(table.kind()); });
+  to.gemms = from.gemms;
+  to.memory = from.memory;
+  to.strided_copy = from.strided_copy;
+  if (from.copy) to.copy = from.copy;
+  to.kernels = from.kernels;
+}
+
+// The same schedule as executors get it: they hold exchanges to durations, and slow nothing by themselves.
+ScheduleFile as_executed(Experiment e, const Plan& plan, const PricedSchedule& priced) {
+  e.overlap = Overlap::Ideal;
+  return {e, plan, price(priced.schedule, e)};
 }
 
 }  // namespace
 
 GridDevice::GridDevice(const ValidationGrid& grid, const ValidationSettings& settings, Experiment cluster,
-                       Measurements& measurements)
-    : grid_(grid), settings_(settings), cluster_(std::move(cluster)), measurements_(measurements) {}
+                       std::optional<Calibration> given, Measurements& measurements)
+    : grid_(grid),
+      settings_(settings),
+      cluster_(std::move(cluster)),
+      given_(std::move(given)),
+      measurements_(measurements) {}
 
-Experiment GridDevice::experiment_of(const exec::HostScale& size, const std::vector<KernelCost>& kernels) const {
-  Experiment e = exec::scaled_for_host(cluster_, size);
-  if (grid_.device == exec::RunDevice::Cuda) e.workload.dtype = cluster_.workload.dtype;  // hosts compute in fp32
-  e.calibration.edit().kernels = kernels;
+Experiment GridDevice::experiment_of(const GridSize& size, const FittedCosts& fitted) const {
+  Experiment e = exec::scaled_for_host(cluster_, size.scale);
+  Calibration& calibration = e.calibration.edit();
+  slow_links(calibration, size.link_slowdown, on_gpu() ? Copies::Real : Copies::Slowed);
+  calibration.kernels = fitted.kernels;
+  if (fitted.copy) calibration.copy = fitted.copy;
+  if (on_gpu()) {
+    e.workload.dtype = cluster_.workload.dtype;  // hosts compute in fp32
+    e.overlap = Overlap::Interfering;
+    calibration.interference = beside_held(given().interference);
+  }
   exec::resolve_routed_capacity(e, settings_.seed);
+  return e;
+}
+
+Experiment GridDevice::unfitted_experiment_of(const GridSize& size) const {
+  Experiment e = experiment_of(size, {});
+  take_computation(given(), e.calibration.edit());
   return e;
 }
 
@@ -75,22 +111,27 @@ exec::RunResult GridDevice::execute(const ScheduleFile& file, bool check_numeric
   how.seed = settings_.seed;
   if (grid_.device == exec::RunDevice::Cuda) {
     const Writing writing;
-    return exec::run_on_gpu(file, how, false, Writing::poll);
+    return gpu_service().run(file, how);
   }
   return exec::run_on_host(file.experiment, std::make_shared<const PricedSchedule>(file.priced), how);
 }
 
-void GridDevice::measure_kernels(const exec::HostScale& size, const Plan& plan, int round, KernelFit& fit) {
+void GridDevice::measure_kernels(const GridSize& size, const Plan& plan, int round, KernelFit& fit) {
   const Experiment e = experiment_of(size, {});
   const PricedSchedule priced = price_plan(e, plan);
   measurements_.make(
       fmt::format("calibrate {} {} round {}", size_name(size), to_json(plan).dump(), round),
       [&] {
-        return kernels_json(execute({e, plan, priced}, false));
+        const exec::RunResult run = execute(as_executed(e, plan, priced), false);
+        Json part = kernels_json(*priced.schedule, run);
+        if (on_gpu()) add_device(run, part);
+        return part;
       },
       [&](const JsonReader& json) {
-        const OpWork work = read_work(json, priced);
-        fit.add(priced, work.times, work.held, size_of(e.workload.dtype));
+        note_device(json, fitted_at_);
+        OpWork work = read_work(json, priced);
+        if (!on_gpu()) work.alone = IdVector<OpId, bool>(work.held.size(), true);  // cores of their own
+        fit.add(priced, work, size_of(e.workload.dtype));
         for (const OpId i : work.held.ids()) {
           if (!work.held[i]) continue;
           held_time_ += priced.duration[i];
@@ -103,21 +144,43 @@ void GridDevice::measure_plan(const Experiment& e, const std::string& where, int
                               PlanOutcome& p) {
   const PricedSchedule priced = price_plan(e, p.plan);
   if (p.ops.empty()) {
-    p.ops = predicted_times(priced);
-    p.memory.predicted_peak = predicted_peak(priced);
+    const Timeline predicted = AnalyticBackend().run(with_held_exchanges(e, p.plan, priced));
+    p.ops = predicted_times(priced, predicted);
+    p.memory.predicted_peak = memory_use(*priced.schedule, predicted, Arenas::LeftOut).peak;
   }
   measurements_.make(
       fmt::format("{} {} {} round {}", where, p.system, to_json(p.plan).dump(), round),
       [&] {
-        const exec::RunResult run = execute({e, p.plan, priced}, check_numerics);
+        const exec::RunResult run = execute(as_executed(e, p.plan, priced), check_numerics);
         Json part = measured_json(priced, run, check_numerics);
-        if (grid_.device == exec::RunDevice::Cuda && !run.notes.empty()) part["device"] = run.notes.front();
+        if (on_gpu()) add_device(run, part);
         return part;
       },
       [&](const JsonReader& json) {
+        note_device(json, measured_at_);
         add_measured(json, p);
-        described_ = json.string_or("device", described_);
       });
+}
+
+// Times of two devices, or of one with two drivers, do not mix.
+void GridDevice::note_device(const JsonReader& json, std::vector<ClockReading>& clocks) {
+  if (!on_gpu()) return;
+  const std::string device = json.string_or("device", described_);
+  if (!described_.empty() && device != described_)
+    json.fail("device", fmt::format("{}, but other measurements were made on {}; give another --output, or delete the "
+                                    "journal beside it",
+                                    device, described_));
+  described_ = device;
+  clocks.push_back({json.number_or("clock_mhz", 0, 0), 0});
+}
+
+std::string GridDevice::clocks() const {
+  const ClockReading fitted = median(fitted_at_), measured = median(measured_at_);
+  if (measured.mhz <= 0) return {};
+  std::string text = fmt::format("clocks: {:.0f} MHz while plans were measured", measured.mhz);
+  if (fitted.mhz > 0) text += fmt::format(", {:.0f} MHz while the steps were that costs are fitted to", fitted.mhz);
+  if (!comparable(fitted, measured)) text += "; they differ by more than 2 %, so that predictions are off by as much";
+  return text;
 }
 
 }  // namespace dovetail::bench

@@ -1,5 +1,6 @@
 // Runs steps at the sizes of a validation grid, on the CPUs or the GPU that the grid names.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,17 +14,27 @@
 
 namespace dovetail::bench {
 
+// Costs that were fitted to measured steps.
+struct FittedCosts {
+  std::vector<KernelCost> kernels;
+  std::optional<MemoryCost> copy;
+};
+
 class GridDevice {
  public:
-  // `cluster`: the grid's experiment before it is scaled to the ranks. All but it must outlive this.
+  // `cluster`: the grid's experiment before it is scaled to the ranks. `given`: the calibration whose kept speeds count
+  // on a GPU, and whose costs predict without any fit; none: the cluster's. All but both must outlive this.
   GridDevice(const ValidationGrid& grid, const ValidationSettings& settings, Experiment cluster,
-             Measurements& measurements);
+             std::optional<Calibration> given, Measurements& measurements);
 
-  // The experiment at one size, with these costs of kernels; none: those of the cluster's calibration.
-  Experiment experiment_of(const exec::HostScale& size, const std::vector<KernelCost>& kernels) const;
+  // The experiment at one size with its links as they are held, and with these costs; none: those of the cluster's
+  // calibration. On a GPU what is known of kept speeds counts.
+  Experiment experiment_of(const GridSize& size, const FittedCosts& fitted) const;
+  // The same with the costs of kernels and copies of the given calibration, which no step of this grid was fitted to.
+  Experiment unfitted_experiment_of(const GridSize& size) const;
 
   // Adds to `fit` what the ops of a plan take.
-  void measure_kernels(const exec::HostScale& size, const Plan& plan, int round, KernelFit& fit);
+  void measure_kernels(const GridSize& size, const Plan& plan, int round, KernelFit& fit);
 
   // Adds a round to the outcome of its plan. `where`: the name of the size.
   void measure_plan(const Experiment& experiment, const std::string& where, int round, bool check_numerics,
@@ -33,16 +44,22 @@ class GridDevice {
   double held_work() const { return held_time_ > Seconds(0) ? held_work_ / held_time_ : 0; }
 
   const std::string& described() const { return described_; }  // as the device calls itself; empty: CPUs
+  std::string clocks() const;                                  // a note on those of a GPU; empty: not known
 
  private:
+  const Calibration& given() const { return given_ ? *given_ : *cluster_.calibration; }
+  bool on_gpu() const { return grid_.device == exec::RunDevice::Cuda; }
+  void note_device(const JsonReader& json, std::vector<ClockReading>& clocks);
   exec::RunResult execute(const ScheduleFile& file, bool check_numerics) const;
 
   const ValidationGrid& grid_;
   const ValidationSettings& settings_;
   Experiment cluster_;
+  std::optional<Calibration> given_;
   Measurements& measurements_;
   Seconds held_time_, held_work_;
   std::string described_;
+  std::vector<ClockReading> fitted_at_, measured_at_;
 };
 
 }  // namespace dovetail::bench

@@ -25,7 +25,7 @@ std::vector<OpTimes>::iterator times_of(const Op& op, std::vector<OpTimes>& all)
 
 // The same ops as they were in `run`.
 std::vector<OpTimes> measured_times(const PricedSchedule& priced, const exec::RunResult& run) {
-  std::vector<OpTimes> all = predicted_times(priced);
+  std::vector<OpTimes> all = predicted_times(priced, run.timeline);
   for (const OpId i : std::views::reverse(priced.schedule->ops.ids())) {
     const Op& op = priced.schedule->ops[i];
     const auto of = times_of(op, all);
@@ -37,13 +37,13 @@ std::vector<OpTimes> measured_times(const PricedSchedule& priced, const exec::Ru
 
 }  // namespace
 
-std::vector<OpTimes> predicted_times(const PricedSchedule& priced) {
+std::vector<OpTimes> predicted_times(const PricedSchedule& priced, const Timeline& predicted) {
   std::vector<OpTimes> all;
   for (const OpId i : priced.schedule->ops.ids()) {
     const Op& op = priced.schedule->ops[i];
     auto of = times_of(op, all);
     if (of == all.end()) of = all.insert(of, {op.kind, op.phase, false, {}, {}});
-    of->predicted += priced.duration[i];
+    of->predicted += predicted.ops[i].finish - predicted.ops[i].start;
   }
   return all;
 }

@@ -8,11 +8,13 @@
 #include "models/base/json/json_reader.hpp"
 #include "models/price/price.hpp"
 #include "models/results/validation.hpp"
+#include "models/time/timeline.hpp"
 
 namespace dovetail::bench {
 
-// The times of a schedule's ops by kind and pass, in the order of the schedule. Nothing is measured yet.
-std::vector<OpTimes> predicted_times(const PricedSchedule& priced);
+// The times of a schedule's ops by kind and pass, in the order of the schedule, as they are predicted to run. Nothing
+// is measured yet.
+std::vector<OpTimes> predicted_times(const PricedSchedule& priced, const Timeline& predicted);
 
 // `checked`: numerics were compared in this round.
 nlohmann::ordered_json measured_json(const PricedSchedule& priced, const exec::RunResult& run, bool checked);

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -30,30 +31,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Links as they are held: `slowdown` times their modelled time.
-void slow_links(Calibration& calibration, double slowdown) {
-  for (CollectiveCost& cost : calibration.collectives) {
-    cost.alpha = cost.alpha * slowdown;
-    cost.beta = cost.beta * slowdown;
-  }
-  for (MessageCost& cost : calibration.messages) {
-    cost.per_message = cost.per_message * slowdown;
-    cost.bandwidth = cost.bandwidth / slowdown;
-    cost.peer_bandwidth = cost.peer_bandwidth / slowdown;
-  }
-  if (calibration.copy) {
-    calibration.copy->alpha = calibration.copy->alpha * slowdown;
-    calibration.copy->beta = calibration.copy->beta * slowdown;
-  }
-}
-
-// The grid's cluster and model at full size, with links as they are held.
+// The grid's cluster and model at full size.
 Experiment full_size(const ValidationGrid& grid, FilesRead& files) {
   std::vector<std::string> notes;  // they are about the full size
   Experiment e = load_experiment(grid.request, files, notes);
-  slow_links(e.calibration.edit(), grid.link_slowdown);
   e.overlap = Overlap::Ideal;  // held ops last their own time whatever runs beside them
   return e;
+}
+
+// "4 times", "0.5 to 4 times"
+std::string slowdowns(const ValidationGrid& grid) {
+  const auto [least, most] = std::ranges::minmax(grid.predict | std::views::transform(&GridSize::link_slowdown));
+  return least == most ? fmt::format("{:.4g} times", least) : fmt::format("{:.4g} to {:.4g} times", least, most);
 }
 
 // A note for readers on how the grid is measured.
@@ -67,9 +56,10 @@ std::vector<std::string> conditions(const ValidationGrid& grid, const Experiment
       held ? fmt::format("links and kernels are held to a multiple of their modelled times on {}; measured times are "
                          "divided by it",
                          e.cluster.name)
-           : fmt::format("kernels really run; links are held to {:.4g} times their modelled times on {}",
-                         grid.link_slowdown, e.cluster.name));
-  notes.emplace_back("held ops do not slow each other, and predictions leave that out too");
+           : fmt::format("kernels really run; links are held to {} their modelled times on {}", slowdowns(grid),
+                         e.cluster.name));
+  if (grid.device == exec::RunDevice::Host)
+    notes.emplace_back("held ops do not slow each other, and predictions leave that out too");
   if (!held && grid.device == exec::RunDevice::Host)
     notes.emplace_back(
         "each rank has cores of its own where there are enough, and links wake before kernels where the system allows "
@@ -82,9 +72,9 @@ std::vector<std::string> conditions(const ValidationGrid& grid, const Experiment
     notes.emplace_back(
         "one GPU stands for one rank; numerics are checked with all ranks on it; its attention is not fused, so that "
         "scores pass through memory, which modelled work leaves out and fitted costs have only from their own sizes");
-  else if (!held && grid.predict.front().ranks > exec::free_cores())
-    notes.push_back(fmt::format("{} ranks on {} free cores: real kernels were disturbed", grid.predict.front().ranks,
-                                exec::free_cores()));
+  else if (!held && grid.predict.front().scale.ranks > exec::free_cores())
+    notes.push_back(fmt::format("{} ranks on {} free cores: real kernels were disturbed",
+                                grid.predict.front().scale.ranks, exec::free_cores()));
   return notes;
 }
 
@@ -99,20 +89,24 @@ Json work_json(const ValidationGrid& grid, const ValidationSettings& settings, c
           {"rounds", settings.rounds}, {"check_numerics", settings.check_numerics}};
 }
 
-// Steps whose ops tell what kernels take: in one chunk and in two, and where a system brings back what it did not keep
-// by doing it again.
-std::vector<Plan> calibration_plans(const std::vector<System>& systems) {
+// Steps whose ops tell what kernels take. On a host in one chunk and in two, and where a system brings back what it did
+// not keep by doing it again. On a GPU in one chunk, where next to nothing overlaps and slows kernels, and also with
+// copies to the host and back, which are real there.
+std::vector<Plan> calibration_plans(const std::vector<System>& systems, exec::RunDevice device) {
+  const bool gpu = device == exec::RunDevice::Cuda;
   std::vector<Plan> plans;
-  for (const int degree : {1, 2}) {
+  for (const int degree : gpu ? std::vector{1} : std::vector{1, 2}) {
     Plan& plan = plans.emplace_back();
     plan.scope = Scope::Moe;
     plan.forward_degree = plan.backward_degree = degree;
   }
   const auto restores = [](const System& s) { return s.plan.restore != Restore::Keep; };
-  if (const auto again = std::ranges::find_if(systems, restores); again != systems.end()) {
+  const auto again = std::ranges::find_if(systems, restores);
+  if (again == systems.end()) return plans;
+  for (const Restore restore : gpu ? std::vector{Restore::S4, Restore::S1} : std::vector{Restore::S4}) {
     Plan& plan = plans.emplace_back(again->plan);
-    plan.restore = Restore::S4;
-    plan.forward_degree = plan.backward_degree = 2;
+    plan.restore = restore;
+    plan.forward_degree = plan.backward_degree = gpu ? 1 : 2;
   }
   return plans;
 }
@@ -158,22 +152,29 @@ class GridRun {
  public:
   // `full`: the experiment at full size; `files`: what it and the grid were read from.
   GridRun(const ValidationGrid& grid, const ValidationSettings& settings, const Experiment& full,
-          const FilesRead& files)
-      : grid_(grid), settings_(settings), device_(grid, settings, full, measurements_) {
+          std::optional<Calibration> given, const FilesRead& files)
+      : grid_(grid),
+        settings_(settings),
+        unfitted_by_(given ? given->name : full.calibration->name),
+        device_(grid, settings, full, std::move(given), measurements_) {
     result_.notes = conditions(grid, full, files);
     result_.kernels_held = grid.kernels == KernelTimes::Held;
+    result_.largest_degree = std::ranges::max(grid.degrees);
     if (!settings.journal.empty()) measurements_.keep_in(settings.journal, work_json(grid, settings, files));
   }
 
   // None: time ran out before any plan was measured.
   std::optional<Validation> run() {
     if (!result_.kernels_held && !calibrate()) return {};
-    result_.experiment = device_.experiment_of(grid_.predict.front(), result_.kernels);
+    result_.experiment = device_.experiment_of(grid_.predict.front(), fitted());
+    if (on_gpu()) note_kept_speeds();
     std::vector<CellRun> cells = considered();
     measure(cells);
     for (CellRun& cell : cells)
       if (keep_measured(cell.cell, settings_.seed)) result_.cells.push_back(std::move(cell.cell));
     if (result_.cells.empty()) return {};
+    if (const std::string clocks = device_.clocks(); !clocks.empty())
+      result_.notes.insert(result_.notes.begin(), clocks);
     if (!device_.described().empty()) result_.notes.insert(result_.notes.begin(), device_.described());
     result_.measurements = measurements_.progression();
     const Progression& p = result_.measurements;
@@ -195,15 +196,34 @@ class GridRun {
     std::mt19937_64 random;
   };
 
-  // In one chunk and in several, so that costs cover smaller ones too, and with every kind of op. False: time ran out
-  // in the first round.
+  bool on_gpu() const { return grid_.device == exec::RunDevice::Cuda; }
+  FittedCosts fitted() const { return {result_.kernels, result_.copy}; }
+
+  // The speeds that predictions count with.
+  void note_kept_speeds() {
+    result_.unfitted_by = unfitted_by_;
+    std::vector<std::string> speeds;
+    for (const Interference& entry : result_.experiment.calibration->interference)
+      speeds.push_back(fmt::format("{} {:.3g}/{:.3g}", name_of(entry), entry.a_speed, entry.b_speed));
+    result_.notes.push_back(
+        speeds.empty()
+            ? fmt::format("{} knows no kept speeds: predictions leave out that kernels slow beside exchanges",
+                          unfitted_by_)
+            : fmt::format(
+                  "held exchanges last their own time; kernels and copies are predicted to keep, beside them and "
+                  "each other, the speeds of {}: {}",
+                  unfitted_by_, fmt::join(speeds, ", ")));
+  }
+
+  // Smaller chunks count by what the calibration says of their shapes, where costs go by price. False: time ran out in
+  // the first round.
   bool calibrate() {
     ProgressLine progress("calibrate", static_cast<int>(grid_.calibrate.size()) * settings_.rounds, settings_.talk);
     KernelFit fit(form_of(device_.experiment_of(grid_.calibrate.front(), {})));
-    const std::vector<Plan> plans = calibration_plans(grid_.systems);
-    for (const exec::HostScale& size : grid_.calibrate) result_.calibrated.push_back(size_name(size));
+    const std::vector<Plan> plans = calibration_plans(grid_.systems, grid_.device);
+    for (const GridSize& size : grid_.calibrate) result_.calibrated.push_back(size_name(size));
     for (int round = 0; round < settings_.rounds; ++round)
-      for (const exec::HostScale& size : grid_.calibrate) {
+      for (const GridSize& size : grid_.calibrate) {
         progress.begin(size_name(size));
         for (const Plan& plan : plans) device_.measure_kernels(size, plan, round, fit);
         progress.done();
@@ -214,17 +234,25 @@ class GridRun {
           "the copies behind held links took cores {:.0f} % of the links' time; predictions leave out that kernels "
           "which run beside them are slowed by this",
           100 * share));
-    result_.kernels = fit.costs(fmt::format("validation grid {}: ops of executed steps", grid_.name));
+    const std::string source = fmt::format("validation grid {}: ops of executed steps", grid_.name);
+    result_.kernels = fit.costs(source);
+    result_.copy = fit.copy(source);
+    if (const std::vector<std::string> disturbed = fit.disturbed(); !disturbed.empty())
+      result_.notes.push_back(
+          fmt::format("no step had these ops alone, so that their costs were fitted to times beside "
+                      "others: {}",
+                      fmt::join(disturbed, ", ")));
     return true;
   }
 
   std::vector<CellRun> considered() {
     std::vector<CellRun> cells;
-    for (const exec::HostScale& size : grid_.predict) {
-      const Experiment e = device_.experiment_of(size, result_.kernels);
+    for (const GridSize& size : grid_.predict) {
+      const Experiment e = device_.experiment_of(size, fitted());
       cells.push_back(
           {e, considered_plans(grid_, size_name(size), e, result_.notes), {}, std::mt19937_64(settings_.seed)});
       if (!result_.kernels_held) add_unfitted(e, cells.back().cell, result_.notes);
+      if (on_gpu()) predict_unfitted(device_.unfitted_experiment_of(size), cells.back().cell);
       std::vector<std::size_t>& order = cells.back().order;
       order.resize(cells.back().cell.plans.size());
       std::iota(order.begin(), order.end(), 0);
@@ -253,6 +281,7 @@ class GridRun {
 
   const ValidationGrid& grid_;
   const ValidationSettings& settings_;
+  std::string unfitted_by_;  // name of a calibration
   Measurements measurements_{settings_.time_limit};
   GridDevice device_;
   Validation result_;
@@ -263,7 +292,9 @@ class GridRun {
 bool validate_grid(const ValidationGrid& grid, const ValidationSettings& settings, FilesRead& files,
                    const std::function<void(Validation&)>& keep) {
   const Experiment full = full_size(grid, files);
-  GridRun run(grid, settings, full, files);
+  std::optional<Calibration> given;
+  if (!settings.calibration.empty()) given = load_calibration(settings.calibration, files);
+  GridRun run(grid, settings, full, std::move(given), files);
   std::optional<Validation> result = run.run();
   if (!result) return false;
   const bool whole = !result->measurements.partial();

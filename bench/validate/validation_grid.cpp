@@ -10,6 +10,7 @@
 #include "models/base/errors.hpp"
 #include "models/base/json/at_place_of.hpp"
 #include "models/base/json/json_reader.hpp"
+#include "models/base/names.hpp"
 #include "models/files/input_file.hpp"
 #include "planners/registry.hpp"
 
@@ -20,20 +21,44 @@ constexpr std::array<std::pair<std::string_view, KernelTimes>, 2> kernel_times_n
     {{"real", KernelTimes::Real}, {"held", KernelTimes::Held}}};
 const InputKind grid_input{"validation_grid", "validation"};
 
-std::vector<exec::HostScale> read_sizes(const JsonReader& json, int ranks) {
-  std::vector<exec::HostScale> sizes;
+constexpr double least_slowdown = 1e-3, most_slowdown = 1e6;
+
+// The parts of all sizes: ranks, nodes and groups.
+exec::HostScale read_ranks(const JsonReader& json) {
+  exec::HostScale scale;
+  scale.ranks = json.integer("ranks", 2);
+  scale.nodes = json.integer_or("nodes", scale.nodes, 1);
+  if (scale.ranks % scale.nodes != 0)
+    json.fail("ranks", fmt::format("{}, expected a multiple of the {} nodes", scale.ranks, scale.nodes));
+  if (const auto groups = json.find("parallelism")) {
+    scale.mp = groups->integer_or("mp", scale.mp, 1);
+    scale.esp = groups->integer_or("esp", scale.esp, 1);
+    scale.ep = groups->integer_or("ep", scale.ep, 1);
+  }
+  return scale;
+}
+
+GridSize read_size(const JsonReader& json, GridSize size) {
+  exec::HostScale& scale = size.scale;
+  scale.layers = json.integer_or("layers", scale.layers, 1);
+  scale.experts = json.integer_or("experts", scale.experts, 1);
+  scale.hidden = json.integer_or("hidden", scale.hidden, 1);
+  scale.expert_hidden = json.integer_or("expert_hidden", scale.expert_hidden, 1);
+  scale.head_size = json.integer_or("head_size", scale.head_size, 1);
+  if (scale.head_size > scale.hidden)
+    json.fail("head_size", fmt::format("{}, expected at most the hidden size {}", scale.head_size, scale.hidden));
+  scale.tokens_per_rank = json.integer_or("tokens", scale.tokens_per_rank, 1);
+  scale.sequence = json.integer_or("sequence", scale.sequence, 1);
+  scale.top_k = json.integer_or("top_k", scale.top_k, 1);
+  size.link_slowdown = json.number_or("link_slowdown", size.link_slowdown, least_slowdown, most_slowdown);
+  return size;
+}
+
+std::vector<GridSize> read_sizes(const JsonReader& json, const GridSize& of_all) {
+  std::vector<GridSize> sizes;
   for (const JsonReader& each : json.elements()) {
-    exec::HostScale size;
-    size.ranks = ranks;
-    size.layers = each.integer_or("layers", size.layers, 1);
-    size.experts = each.integer_or("experts", size.experts, 1);
-    size.hidden = each.integer_or("hidden", size.hidden, 1);
-    size.expert_hidden = each.integer_or("expert_hidden", size.expert_hidden, 1);
-    size.head_size = each.integer_or("head_size", size.head_size, 1);
-    if (size.head_size > size.hidden)
-      each.fail("head_size", fmt::format("{}, expected at most the hidden size {}", size.head_size, size.hidden));
-    size.tokens_per_rank = each.integer_or("tokens", size.tokens_per_rank, 1);
-    for (const exec::HostScale& other : sizes)
+    const GridSize size = read_size(each, of_all);
+    for (const GridSize& other : sizes)
       if (size_name(other) == size_name(size)) each.fail(fmt::format("{} twice, expected once", size_name(size)));
     sizes.push_back(size);
   }
@@ -41,16 +66,33 @@ std::vector<exec::HostScale> read_sizes(const JsonReader& json, int ranks) {
   return sizes;
 }
 
-// Predicted sizes must be new to the fit, but for the number of layers.
+// Predicted sizes must be new to the fit, but for the number of layers and the speed of links.
 void require_held_out(const JsonReader& json, const ValidationGrid& grid) {
-  const auto shape = [](const exec::HostScale& s) {
-    return std::tuple(s.experts, s.hidden, s.expert_hidden, s.head_size, s.tokens_per_rank);
+  const auto shape = [](const GridSize& size) {
+    const exec::HostScale& s = size.scale;
+    return std::tuple(s.experts, s.hidden, s.expert_hidden, s.head_size, s.tokens_per_rank, s.top_k);
   };
   for (std::size_t i = 0; i < grid.predict.size(); ++i)
-    for (const exec::HostScale& fitted : grid.calibrate)
+    for (const GridSize& fitted : grid.calibrate)
       if (shape(fitted) == shape(grid.predict[i]))
         json.elements()[i].fail(
             fmt::format("{} is a size to calibrate on too, expected another", size_name(grid.predict[i])));
+}
+
+void require_slowed(const JsonReader& json) {
+  for (const char* key : {"calibrate", "link_slowdown"})
+    if (json.has(key)) json.fail(key, "given, but kernels are held: nothing is fitted or slowed");
+  for (const JsonReader& size : json.at("predict").elements())
+    if (size.has("link_slowdown")) size.fail("link_slowdown", "given, but kernels are held: nothing is slowed");
+}
+
+// Sizes that no executor can have are refused at their place.
+void require_possible(const JsonReader& json, const ValidationGrid& grid, const std::vector<GridSize>& sizes) {
+  FilesRead files;
+  std::vector<std::string> notes;
+  const Experiment full = load_experiment(grid.request, files, notes);
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    at_place_of(json.elements()[i], [&] { exec::scaled_for_host(full, sizes[i].scale); });
 }
 
 }  // namespace
@@ -72,14 +114,15 @@ ValidationGrid load_validation_grid(const std::string& name, FilesRead& files) {
   grid.device = json.enumeration_or("device", exec::run_device_names, grid.device);
   if (grid.device == exec::RunDevice::Cuda && grid.kernels == KernelTimes::Held)
     json.fail("kernels", "held, but a GPU's kernels are real");
-  grid.link_slowdown = json.number_or("link_slowdown", 1, 1);
-  const int ranks = json.integer("ranks", 2);
-  std::vector<int> degrees;
-  for (const JsonReader& each : json.at("degrees").elements()) degrees.push_back(each.integer(1));
+  if (json.has("extent"))
+    grid.request.set.push_back(
+        fmt::format("workload.extent={}", name_in(extent_names, json.enumeration("extent", extent_names))));
+  const GridSize of_all{read_ranks(json), json.number_or("link_slowdown", 1, least_slowdown, most_slowdown)};
+  for (const JsonReader& each : json.at("degrees").elements()) grid.degrees.push_back(each.integer(1));
   for (const JsonReader& each : json.at("systems").elements()) {
     grid.systems.push_back(at_place_of(each, [&] { return load_system(each.string(), files); }));
     at_place_of(each, [&] { require_planner(each.string(), grid.systems.back()); });
-    if (grid.systems.back().planner.degrees.size() > 1) grid.systems.back().planner.degrees = degrees;
+    if (grid.systems.back().planner.degrees.size() > 1) grid.systems.back().planner.degrees = grid.degrees;
   }
   if (const auto planners = json.find("planners"))
     for (const JsonReader& each : planners->elements()) {
@@ -91,21 +134,27 @@ ValidationGrid load_validation_grid(const std::string& name, FilesRead& files) {
   if (grid.strategies &&
       std::ranges::all_of(grid.systems, [](const System& s) { return s.plan.restore == Restore::Keep; }))
     json.fail("strategies", "true, but no system restores what it does not keep: add mpipemoe");
+  if (grid.kernels == KernelTimes::Held) require_slowed(json);
   if (grid.kernels == KernelTimes::Real) {
-    grid.calibrate = read_sizes(json.at("calibrate"), ranks);
-  } else {
-    for (const char* key : {"calibrate", "link_slowdown"})
-      if (json.has(key)) json.fail(key, "given, but kernels are held: nothing is fitted or slowed");
+    grid.calibrate = read_sizes(json.at("calibrate"), of_all);
+    require_possible(json.at("calibrate"), grid, grid.calibrate);
   }
-  grid.predict = read_sizes(json.at("predict"), ranks);
+  grid.predict = read_sizes(json.at("predict"), of_all);
+  require_possible(json.at("predict"), grid, grid.predict);
   require_held_out(json.at("predict"), grid);
   return grid;
 }
 
-std::string size_name(const exec::HostScale& s) {
-  return fmt::format("{} ranks, {} tokens, hidden {} and {}, {}{}{} layer{}", s.ranks, s.tokens_per_rank, s.hidden,
-                     s.expert_hidden, s.head_size > 0 ? fmt::format("heads of {}, ", s.head_size) : "",
-                     s.experts > 0 ? fmt::format("{} experts, ", s.experts) : "", s.layers, s.layers == 1 ? "" : "s");
+std::string size_name(const GridSize& size) {
+  const exec::HostScale& s = size.scale;
+  std::string name =
+      fmt::format("{} ranks, {} tokens, hidden {} and {}", s.ranks, s.tokens_per_rank, s.hidden, s.expert_hidden);
+  if (s.sequence > 0) name += fmt::format(", samples of {}", s.sequence);
+  if (s.head_size > 0) name += fmt::format(", heads of {}", s.head_size);
+  if (s.experts > 0) name += fmt::format(", {} experts", s.experts);
+  if (s.top_k > 0) name += fmt::format(", top {}", s.top_k);
+  name += fmt::format(", {} layer{}", s.layers, s.layers == 1 ? "" : "s");
+  return size.link_slowdown == 1 ? name : name + fmt::format(", links x {:.4g}", size.link_slowdown);
 }
 
 }  // namespace dovetail::bench

@@ -13,23 +13,28 @@ namespace dovetail::bench {
 // no quiet machine and proves order, runtime and numerics, not costs.
 enum class KernelTimes { Real, Held };
 
+struct GridSize {
+  exec::HostScale scale;
+  double link_slowdown = 1;  // real kernels: links are held to this many times their modelled time
+};
+
 struct ValidationGrid {
   std::string name, description;
-  ExperimentRequest request;                       // the cluster whose links are emulated, and the kind of model
+  ExperimentRequest request;  // the cluster whose links are emulated, the kind of model, and how much of it
   exec::RunDevice device = exec::RunDevice::Host;  // cuda: one GPU stands for one rank
   KernelTimes kernels = KernelTimes::Real;
-  double link_slowdown = 1;  // real kernels: links are held to this many times their modelled time
   std::vector<System> systems;
+  std::vector<int> degrees;           // that their planners choose among
   std::vector<std::string> planners;  // beside each system's own
   int measured_plans = 0;   // of each system: those predicted fastest, and every choice; 0: all that planners look at
   bool strategies = false;  // of systems that reuse memory: each way to restore, in the same chunks
-  std::vector<exec::HostScale> calibrate, predict;  // disjoint; nothing to calibrate where kernels are held
+  std::vector<GridSize> calibrate, predict;  // disjoint; nothing to calibrate where kernels are held
 };
 
 // A name in data/validation or a path. Throws InputError with the place of what is wrong.
 ValidationGrid load_validation_grid(const std::string& name, FilesRead& files);
 
-// "2 ranks, 384 tokens, hidden 192 and 512, 1 layer"
-std::string size_name(const exec::HostScale& size);
+// "2 ranks, 384 tokens, hidden 192 and 512, 1 layer, links x 4"; what a grid leaves open is not named.
+std::string size_name(const GridSize& size);
 
 }  // namespace dovetail::bench

@@ -14,7 +14,9 @@ struct ValidationSettings {
   bool check_numerics = true;
   std::uint64_t seed = 1;  // of weights, data and the orders of plans
   Talk talk = Talk::Normal;
-  Seconds time_limit;   // no measurement begins later than so long after the start; 0: never too late
+  Seconds time_limit;  // no measurement begins later than so long after the start; 0: never too late
+  std::string
+      calibration;  // of the GPU: its kept speeds, and its costs for predictions without a fit; empty: the cluster's
   std::string journal;  // file in which finished plans are kept until the end
 };
 

@@ -1,5 +1,5 @@
-// Bodies of the causal softmax over scores (heads, queries, keys) of one sample, forward and backward. Queries are
-// `count` positions from `first` on; all keys up to the last of them are there.
+// Bodies of the causal softmax over scores (samples, heads, queries, keys), forward and backward. Queries of a sample
+// are `count` positions from `first` on; all keys up to the last of them are there.
 #pragma once
 #include <cmath>
 
@@ -9,10 +9,15 @@ namespace dovetail::exec {
 
 struct CausalRows {
   std::int64_t first, count, heads;
+  std::int64_t sequence;  // positions of a sample
   DOVETAIL_BOTH std::int64_t keys() const { return first + count; }
+  std::int64_t of_sample() const { return heads * count; }
   DOVETAIL_BOTH std::int64_t visible(std::int64_t row) const { return first + row % count + 1; }
-  // In log_sum_exp (positions, heads) from the sample's first on.
-  DOVETAIL_BOTH std::int64_t query(std::int64_t row) const { return (first + row % count) * heads + row / count; }
+  // In log_sum_exp (samples, positions, heads) from the first sample on.
+  DOVETAIL_BOTH std::int64_t query(std::int64_t row) const {
+    const std::int64_t of_head = row / count, sample = of_head / heads;
+    return (sample * sequence + first + row % count) * heads + of_head % heads;
+  }
 };
 
 // Scores to probabilities; keys after the query get 0. Leaves the logarithm of the sum of exponentials.

@@ -1,6 +1,5 @@
 // Attention by products over whole heads: scores of all queries of a chunk with all keys up to its last, softmax with
-// the causal offset, and the backward pass from log_sum_exp. Heads that share a key head are multiplied one after
-// another, those that do not in one batch.
+// the causal offset, and the backward pass from log_sum_exp. Samples are multiplied in batches.
 #include "exec/device/attention_heads.hpp"
 #include "exec/device/device_op.hpp"
 #include "exec/device/rotary.hpp"
@@ -10,12 +9,6 @@
 
 namespace dovetail::exec {
 namespace {
-
-// visit(first token of the sample)
-template <class Visit>
-void for_each_sample(const LayerShape& s, Visit visit) {
-  for (std::int64_t sample = 0; sample < s.samples; ++sample) visit(sample, sample * s.sequence);
-}
 
 template <class Scalar>
 void project(const DeviceOp<Scalar>& op, const Scalar* input, const Scalar* weights, Scalar* projected) {
@@ -64,25 +57,33 @@ void project_backward(const DeviceOp<Scalar>& op, const Scalar* d_projected, con
   ordered.give();
 }
 
+// A chunk's rows of a matrix of all tokens: one matrix where they follow one another, else one of each sample.
+template <class Item>
+struct ChunkRows {
+  Matrix<Item> first;
+  std::int64_t count, step;  // matrices, elements from one to the next
+  ChunkRows(const AttentionChunk& chunk, const Matrix<Item>& tokens)
+      : count(chunk.rows.count == chunk.rows.sequence ? 1 : chunk.samples), step(chunk.rows.sequence * tokens.stride) {
+    first = tokens.rows_from(chunk.rows.first, count == 1 ? chunk.samples * chunk.rows.count : chunk.rows.count);
+  }
+};
+
 // Without the output's projection if `partial` is null.
 template <class Scalar>
 void attend(const DeviceOp<Scalar>& op, const Scalar* projected, const Scalar* weights, Scalar* context,
             Wide<Scalar>* log_sum_exp, Scalar* partial) {
   const LayerShape& s = op.shape;
-  const RowRange positions = op.part.positions;
-  const ProjectionColumns<const Scalar> qkv(s, projected);
+  const AttentionChunk chunk(s, op.part.positions, score_bytes<Scalar>);
   const Matrix<Scalar> contexts(context, s.sequence_tokens(), s.context_width());
-  const CausalRows rows{positions.first, positions.size(), s.heads};
-  Wide<Scalar>* const scores = op.out.template scratch<Wide<Scalar>>(rows.heads * rows.count * rows.keys());
-  Scalar* const p = op.out.template scratch<Scalar>(rows.heads * rows.count * rows.keys());
-  for_each_sample(s, [&](std::int64_t sample, std::int64_t token) {
-    const SampleChunk<Scalar> c{AttentionHeads(s), rows, token};
-    record_heads(op.out, c, qkv, AttentionScratch<Scalar>{scores, p}, log_sum_exp + token * s.heads, contexts);
-    if (partial == nullptr) return;
-    op.out.multiply(product<Scalar>(
-        contexts.rows_from(token + rows.first, rows.count), DenseWeights<const Scalar>(s, weights).output,
-        Matrix<Scalar>(partial, s.samples * rows.count, s.hidden).rows_from(sample * rows.count, rows.count)));
-  });
+  const AttentionScratch<Scalar> scratch{op.out.template scratch<Wide<Scalar>>(chunk.scores()),
+                                         op.out.template scratch<Scalar>(chunk.scores())};
+  record_heads(op.out, chunk, ProjectionColumns<const Scalar>(s, projected), scratch, log_sum_exp, contexts);
+  if (partial == nullptr) return;
+  const ChunkRows<Scalar> from(chunk, contexts);
+  const std::int64_t rows = from.first.rows;
+  op.out.multiply(product<Scalar>(from.first, DenseWeights<const Scalar>(s, weights).output,
+                                  Matrix<Scalar>(partial, rows, s.hidden), Into::Overwrite,
+                                  {from.count, from.step, 0, rows * s.hidden}));
 }
 
 template <class Scalar>
@@ -90,34 +91,55 @@ struct AttentionGradients {
   Scalar *projected, *output_weights;  // both added to
 };
 
+// The rows as one matrix, for sums over all of them; scratch memory takes them if they do not follow one another.
+template <class Scalar>
+Matrix<const Scalar> rows_together(const DeviceOp<Scalar>& op, const AttentionChunk& chunk,
+                                   const Matrix<const Scalar>& tokens) {
+  const ChunkRows<const Scalar> rows(chunk, tokens);
+  if (rows.count == 1) return rows.first;
+  std::vector<std::int64_t> from;
+  for (std::int64_t sample = 0; sample < chunk.samples; ++sample)
+    for (std::int64_t i = 0; i < chunk.rows.count; ++i)
+      from.push_back(sample * chunk.rows.sequence + chunk.rows.first + i);
+  const std::int64_t count = std::ssize(from);
+  Scalar* const to = op.out.template scratch<Scalar>(count * tokens.cols);
+  op.out.launch(count, MoveRows<Scalar>{tokens.data, to, tokens.cols, op.out.table(from), nullptr});
+  return {to, count, tokens.cols};
+}
+
+// From the gradients of the projection's results to those of its weights, added to them, and of contexts.
+template <class Scalar>
+void project_output_backward(const DeviceOp<Scalar>& op, const AttentionChunk& chunk, const Scalar* d_partial,
+                             const Matrix<const Scalar>& contexts, const Scalar* weights, Scalar* d_weights,
+                             const Matrix<Scalar>& d_contexts) {
+  const LayerShape& s = op.shape;
+  const ChunkRows<Scalar> to(chunk, d_contexts);
+  const std::int64_t rows = to.first.rows;
+  const Matrix<const Scalar> d_out(d_partial, to.count * rows, s.hidden);
+  op.out.multiply(product<Scalar>(transposed(rows_together(op, chunk, contexts)), d_out,
+                                  Matrix<Scalar>(d_weights, s.context_width(), s.hidden), Into::Add));
+  op.out.multiply(product<Scalar>(d_out.rows_from(0, rows), transposed(DenseWeights<const Scalar>(s, weights).output),
+                                  to.first, Into::Overwrite, {to.count, rows * s.hidden, 0, to.step}));
+}
+
 template <class Scalar>
 void attend_backward(const DeviceOp<Scalar>& op, const Scalar* d_partial, const Scalar* projected,
                      const Scalar* context, const Wide<Scalar>* log_sum_exp, const Scalar* weights,
                      const AttentionGradients<Scalar>& to) {
   const LayerShape& s = op.shape;
-  const CausalRows rows{op.part.positions.first, op.part.positions.size(), s.heads};
-  const std::int64_t scores_size = rows.heads * rows.count * rows.keys();
-  const ProjectionColumns<const Scalar> qkv(s, projected);
-  const ProjectionColumns<Scalar> d_qkv(s, to.projected);
-  const Matrix<const Scalar> contexts(context, s.sequence_tokens(), s.context_width());
-  const Matrix<Scalar> d_contexts(op.out.template scratch<Scalar>(s.sequence_tokens() * s.context_width()),
-                                  s.sequence_tokens(), s.context_width());
-  Wide<Scalar>* const scores = op.out.template scratch<Wide<Scalar>>(scores_size);
-  Wide<Scalar>* const d_p = op.out.template scratch<Wide<Scalar>>(scores_size);
-  Scalar* const p = op.out.template scratch<Scalar>(scores_size);
-  Scalar* const d_s = op.out.template scratch<Scalar>(scores_size);
-  for_each_sample(s, [&](std::int64_t sample, std::int64_t token) {
-    const SampleChunk<Scalar> c{AttentionHeads(s), rows, token};
-    const auto d_out =
-        Matrix<const Scalar>(d_partial, s.samples * rows.count, s.hidden).rows_from(sample * rows.count, rows.count);
-    const Matrix<Scalar> d_context = d_contexts.rows_from(token + rows.first, rows.count);
-    op.out.multiply(product<Scalar>(transposed(contexts.rows_from(token + rows.first, rows.count)), d_out,
-                                    Matrix<Scalar>(to.output_weights, s.context_width(), s.hidden), Into::Add));
-    op.out.multiply(product<Scalar>(d_out, transposed(DenseWeights<const Scalar>(s, weights).output), d_context));
-    record_heads_backward(op.out, c, AttentionForward<Scalar>{qkv, log_sum_exp + token * s.heads},
-                          Matrix<const Scalar>(d_contexts), AttentionBackwardScratch<Scalar>{scores, d_p, p, d_s},
-                          d_qkv);
-  });
+  const AttentionChunk chunk(s, op.part.positions, score_bytes<Scalar>);
+  const std::int64_t tokens = s.sequence_tokens(), width = s.context_width(), scores = chunk.scores();
+  const Matrix<Scalar> d_contexts(op.out.template scratch<Scalar>(tokens * width), tokens, width);
+  project_output_backward(op, chunk, d_partial, Matrix<const Scalar>(context, tokens, width), weights,
+                          to.output_weights, d_contexts);
+  AttentionBackwardScratch<Scalar> scratch;
+  scratch.scores = op.out.template scratch<Wide<Scalar>>(scores);
+  scratch.d_probabilities = op.out.template scratch<Wide<Scalar>>(scores);
+  scratch.probabilities = op.out.template scratch<Scalar>(scores);
+  scratch.d_scores = op.out.template scratch<Scalar>(scores);
+  record_heads_backward(op.out, chunk,
+                        AttentionForward<Scalar>{ProjectionColumns<const Scalar>(s, projected), log_sum_exp},
+                        Matrix<const Scalar>(d_contexts), scratch, ProjectionColumns<Scalar>(s, to.projected));
 }
 
 }  // namespace

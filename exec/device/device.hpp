@@ -9,6 +9,7 @@
 #include "exec/device/hold.hpp"
 #include "exec/device/queue.hpp"
 #include "models/base/units.hpp"
+#include "models/results/clock_reading.hpp"
 #include "models/schedule/op.hpp"
 
 namespace dovetail::exec {
@@ -39,11 +40,16 @@ class ComputeDevice {
  public:
   virtual ~ComputeDevice() = default;
   virtual std::string description() const = 0;
-  virtual std::int64_t cache_bytes() const = 0;  // that all of it shares; 0: none worth avoiding
+  virtual std::int64_t cache_bytes() const = 0;      // that all of it shares; 0: none worth avoiding
+  virtual int multiprocessors() const { return 0; }  // 0: kernels do not share them out
+  virtual ClockReading clock() const { return {}; }  // now
 
   // Place::Host: pinned host memory, which queues copy from and to. Throws DeviceError where there is too little.
   virtual std::unique_ptr<Memory> allocate(std::int64_t bytes, Place place) = 0;
-  virtual std::unique_ptr<Queue> make_queue(Priority priority = Priority::Normal) = 0;
+  // Products that the queue is given are made for so many multiprocessors, so that the rest is left to exchanges; 0:
+  // for all. Throws DeviceError where the device has fewer.
+  virtual std::unique_ptr<Queue> make_queue(Priority priority, int product_multiprocessors) = 0;
+  std::unique_ptr<Queue> make_queue(Priority priority = Priority::Normal) { return make_queue(priority, 0); }
   virtual std::unique_ptr<Event> make_event() = 0;
 
   virtual void use() = 0;                              // by the calling thread, from now on
@@ -73,9 +79,8 @@ class ComputeDevice {
   static std::int64_t nanoseconds(Seconds time) { return std::llround(1e9 * time.value()); }
 };
 
-// A GPU; throws DeviceError where there is none of this number. Products are made for so many of its multiprocessors,
-// so that the rest is left to exchanges; 0: for all.
-std::unique_ptr<ComputeDevice> make_cuda_device(int number, int product_multiprocessors = 0);
+// A GPU; throws DeviceError where there is none of this number. It must outlive its queues.
+std::unique_ptr<ComputeDevice> make_cuda_device(int number);
 // Runs everything at once, on the calling thread.
 std::unique_ptr<ComputeDevice> make_loop_device();
 

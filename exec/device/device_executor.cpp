@@ -1,8 +1,11 @@
 #include "exec/device/device_executor.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <numeric>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "exec/device/channels.hpp"
@@ -50,7 +53,7 @@ class ScheduleOnDevice final : public DeviceExecutor {
     const RanksHere here{setup_, ranks_, memory_, channels_.get(), self_exchanges_ ? &*self_exchanges_ : nullptr};
     tasks_ = make_device_tasks(device, *schedule_, ranks_, settings_.ranks);
     stamps_.emplace(device, tasks_.all.size());
-    step_.emplace(device, *schedule_, tasks_, here, *stamps_, own() ? settings_.network : nullptr, settings_.progress);
+    step_.emplace(device, *schedule_, tasks_, here, *stamps_, settings_);
     work_ = record_tasks(device, *schedule_, here, settings_.scalar, tasks_);
   }
 
@@ -91,6 +94,8 @@ class ScheduleOnDevice final : public DeviceExecutor {
     return plain_graph_ ? "" : "the device gives out each op";
   }
 
+  int steps_per_sample() const override { return steps_in_sample_; }
+  ClockReading clock() override { return median(std::exchange(readings_, {})); }
   long overruns() override { return self_exchanges_ ? self_exchanges_->overruns() : 0; }
   std::string description() const override { return device_.description(); }
   std::int64_t memory_bytes() const override {
@@ -122,15 +127,32 @@ class ScheduleOnDevice final : public DeviceExecutor {
     Graph* const graph = poison == Poison::Yes     ? nullptr
                          : stamped == Stamped::Yes ? stamped_graph_.get()
                                                    : plain_graph_.get();
+    steps_in_sample_ = graph == nullptr ? 1 : steps_for(settings_.shortest_sample);
     try {
       launch(graph, poison, stamped);
       if (own()) step_->wait_with_others(*end_, graph != nullptr);
+      look_at_clock();
       device_.synchronize();
     } catch (const DeviceError& error) {
       throw step_->with_ops_under_way(error);
     }
     stepped_ = true;
-    return device_.elapsed(*begin_, *end_);
+    last_step_ = device_.elapsed(*begin_, *end_) / steps_in_sample_;
+    return last_step_;
+  }
+
+  // So that a sample is about as long.
+  int steps_for(Seconds sample) const {
+    constexpr double most = 10000;
+    if (last_step_ <= Seconds(0)) return 1;
+    return static_cast<int>(std::clamp(std::ceil(sample / last_step_), 1.0, most));
+  }
+
+  // In the middle of a sample that is long enough to have one. The times of shorter ones are not compared.
+  void look_at_clock() {
+    if (steps_in_sample_ == 1) return;
+    std::this_thread::sleep_for(std::chrono::duration<double>(.5 * steps_in_sample_ * last_step_.value()));
+    if (!device_.reached(*end_)) readings_.push_back(device_.clock());
   }
 
   void launch(Graph* graph, Poison poison, Stamped stamped) {
@@ -138,10 +160,8 @@ class ScheduleOnDevice final : public DeviceExecutor {
     device_.mark(*origin_, moment);
     device_.hold(*origin_, moment, lead_of_host);
     origin_->record(*begin_);
-    if (graph != nullptr)
-      graph->launch(*origin_);
-    else
-      step_->issue(*origin_, poison, stamped);
+    for (int i = 0; graph != nullptr && i < steps_in_sample_; ++i) graph->launch(*origin_);
+    if (graph == nullptr) step_->issue(*origin_, poison, stamped);
     origin_->record(*end_);
   }
 
@@ -163,6 +183,9 @@ class ScheduleOnDevice final : public DeviceExecutor {
   std::optional<DeviceStep> step_;  // its queues end before the memory that they use
   std::unique_ptr<Graph> plain_graph_, stamped_graph_;
   bool stepped_ = false;
+  int steps_in_sample_ = 1;  // of the last step
+  Seconds last_step_;
+  std::vector<ClockReading> readings_;
 };
 
 }  // namespace

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <random>
+#include <thread>
 
 #include "exec/device/attention_heads.hpp"
 #include "exec/device/device_memory.hpp"
@@ -64,7 +66,7 @@ class LaneMaker {
     const Probe& p = probe_;
     const std::int64_t elements = p.kind == ProbeKind::Gemm
                                       ? p.batch * (p.rows * p.inner + p.inner * p.columns + p.rows * p.columns)
-                                  : p.heads > 0 ? p.heads * p.rows * p.rows
+                                  : p.heads > 0 ? attention_chunk().scores()
                                                 : 2 * p.rows * p.columns;  // at least
     return std::max<std::int64_t>(elements * size, 1);
   }
@@ -107,41 +109,40 @@ class LaneMaker {
             Queue& queue) { queue.multiply(product); });
   }
 
-  // The executor's launches between the projections, of all sequences; contents do not matter.
-  void add_attention() {
+  LayerShape attention_shape() const {
     LayerShape shape;
     shape.samples = probe_.batch;
     shape.sequence = probe_.rows;
     shape.heads = probe_.heads;
     shape.kv_heads = probe_.kv_heads;
     shape.head_size = probe_.columns;
+    return shape;
+  }
+  AttentionChunk attention_chunk() const { return {attention_shape(), {0, probe_.rows}, score_bytes<Scalar>}; }
+
+  // The executor's launches between the projections, of all sequences; contents do not matter.
+  void add_attention() {
+    const LayerShape shape = attention_shape();
+    const AttentionChunk chunk = attention_chunk();
     const std::int64_t tokens = shape.sequence_tokens(), width = shape.projected_width();
-    const CausalRows rows{0, shape.sequence, shape.heads};
-    const std::int64_t scores = rows.heads * rows.count * rows.keys();
     Scalar* const projected = tensor(tokens * width);
     const Matrix<Scalar> contexts(tensor(tokens * shape.context_width()), tokens, shape.context_width());
-    auto* const log_sum_exp = reinterpret_cast<Wide<Scalar>*>(
-        memory(tokens * shape.heads * static_cast<std::int64_t>(sizeof(Wide<Scalar>)), Place::Device));
-    const auto wide = [&] {
+    const auto wide = [&](std::int64_t count) {
       return reinterpret_cast<Wide<Scalar>*>(
-          memory(scores * static_cast<std::int64_t>(sizeof(Wide<Scalar>)), Place::Device));
+          memory(count * static_cast<std::int64_t>(sizeof(Wide<Scalar>)), Place::Device));
     };
-    const AttentionScratch<Scalar> scratch{wide(), tensor(scores)};
-    const auto chunk = [&](std::int64_t sample) {
-      return SampleChunk<Scalar>{AttentionHeads(shape), rows, sample * shape.sequence};
-    };
+    Wide<Scalar>* const log_sum_exp = wide(tokens * shape.heads);
+    const AttentionScratch<Scalar> scratch{wide(chunk.scores()), tensor(chunk.scores())};
     Recorder forward(nullptr, nullptr), backward(nullptr, nullptr);
     const ProjectionColumns<const Scalar> qkv(shape, projected);
-    for (std::int64_t i = 0; i < probe_.batch; ++i)
-      record_heads(forward, chunk(i), qkv, scratch, log_sum_exp + chunk(i).token * shape.heads, contexts);
+    record_heads(forward, chunk, qkv, scratch, log_sum_exp, contexts);
     if (probe_.kind != ProbeKind::AttentionForward) {
       Scalar* const gradients = tensor(tokens * width);
-      const AttentionBackwardScratch<Scalar> more{scratch.scores, wide(), scratch.probabilities, tensor(scores)};
+      const AttentionBackwardScratch<Scalar> more{scratch.scores, wide(chunk.scores()), scratch.probabilities,
+                                                  tensor(chunk.scores())};
       backward.zero(gradients, tokens * width);
-      for (std::int64_t i = 0; i < probe_.batch; ++i)
-        record_heads_backward(backward, chunk(i),
-                              AttentionForward<Scalar>{qkv, log_sum_exp + chunk(i).token * shape.heads},
-                              Matrix<const Scalar>(contexts), more, ProjectionColumns<Scalar>(shape, gradients));
+      record_heads_backward(backward, chunk, AttentionForward<Scalar>{qkv, log_sum_exp}, Matrix<const Scalar>(contexts),
+                            more, ProjectionColumns<Scalar>(shape, gradients));
     }
     std::vector<DeviceWork> works = forward.take();
     if (probe_.kind == ProbeKind::AttentionBackward) {
@@ -252,8 +253,10 @@ class LaneMaker {
   Scalar* tensor(std::int64_t elements) {
     const std::int64_t bytes = elements * size;
     std::byte* const first = memory(bytes, Place::Device);
-    for (std::int64_t at = 0; at < bytes; at += noise_bytes_)
-      lane_.queue->copy(first + at, noise_, std::min(noise_bytes_, bytes - at));
+    std::int64_t filled = std::min(noise_bytes_, bytes);
+    lane_.queue->copy(first, noise_, filled);
+    for (; filled < bytes; filled = std::min(2 * filled, bytes))  // each copies all that there is
+      lane_.queue->copy(first + filled, first, std::min(filled, bytes - filled));
     return reinterpret_cast<Scalar*>(first);
   }
 
@@ -296,26 +299,45 @@ class DeviceMeter final : public Meter {
     origin_->record(*begin_);
     for (std::size_t i = 0; i < work.size(); ++i)
       if (work[i].times > 0) start(lanes_[i], work[i].times);
+    const ClockReading clock = clock_during(work);
     device_.synchronize();
+    longest_ = Seconds(0);
     std::vector<Elapsed> elapsed(work.size());
-    for (std::size_t i = 0; i < work.size(); ++i)
-      if (work[i].times > 0) elapsed[i].time = device_.elapsed(*begin_, *lanes_[i].done);
+    for (std::size_t i = 0; i < work.size(); ++i) {
+      if (work[i].times == 0) continue;
+      elapsed[i] = {device_.elapsed(*begin_, *lanes_[i].done), {}, clock};
+      longest_ = std::max(longest_, elapsed[i].time);
+    }
     return elapsed;
   }
 
  private:
   void prepare(std::span<const Repeated> work) {
     if (std::ranges::equal(work, probes_, {}, &Repeated::probe)) return;
+    longest_ = Seconds(0);
     lanes_.clear();
     probes_.clear();
     for (const Repeated& each : work) {
       Lane lane;
-      lane.queue = device_.make_queue(each.probe.kind == ProbeKind::Exchange ? Priority::High : Priority::Normal);
+      lane.queue = device_.make_queue(each.probe.kind == ProbeKind::Exchange ? Priority::High : Priority::Normal,
+                                      multiprocessors_for(each.probe));
       lane.done = device_.make_event();
       make_works(device_, each.probe, lane);
       lanes_.push_back(std::move(lane));
       probes_.push_back(each.probe);
     }
+  }
+
+  int multiprocessors_for(const Probe& probe) const {
+    return probe.carve_out == 0 ? 0 : std::max(0, device_.multiprocessors() - probe.carve_out);
+  }
+
+  // The clock in the middle of the work, which is expected to take so long.
+  ClockReading clock_during(std::span<const Repeated> work) const {
+    std::this_thread::sleep_for(std::chrono::duration<double>(.5 * longest_.value()));
+    for (std::size_t i = 0; i < work.size(); ++i)
+      if (work[i].times > 0 && !device_.reached(*lanes_[i].done)) return device_.clock();
+    return {};
   }
 
   void capture(Lane& lane, int times) {
@@ -337,6 +359,7 @@ class DeviceMeter final : public Meter {
   std::unique_ptr<Memory> moment_;
   std::vector<Probe> probes_;
   std::vector<Lane> lanes_;
+  Seconds longest_;  // of the last run of these probes
 };
 
 }  // namespace

@@ -26,17 +26,19 @@ class DeviceTarget final : public RunTarget {
   using Make = std::function<std::unique_ptr<DeviceExecutor>(const ModelData&, const DeviceSettings&)>;
 
   // `transport`: what moves data between ranks, as reports name it; none: one rank stands for all, and links are
-  // emulated. `between_processes`: null where there is one process.
+  // emulated on a device of so many multiprocessors. `between_processes`: null where there is one process.
   DeviceTarget(Make make, const Experiment& experiment, const PricedSchedule& priced, const RunOptions& options,
-               std::optional<std::string> transport, Transport* between_processes)
+               std::optional<std::string> transport, int multiprocessors, Transport* between_processes)
       : make_(std::move(make)),
         e_(experiment),
         priced_(priced),
         options_(options),
         transport_(std::move(transport)),
+        multiprocessors_(multiprocessors),
         between_processes_(between_processes) {
     settings_.scalar = stored_as(e_.workload.dtype);
     settings_.progress = options.progress;
+    settings_.product_multiprocessors = options.gemm_multiprocessors;
   }
 
   RunReport report() const override {
@@ -93,12 +95,14 @@ class DeviceTarget final : public RunTarget {
       exact.reset();
       hold_exchanges(held, notes);
     }
-    if (options_.gemm_multiprocessors > 0)
-      notes.push_back(fmt::format("matrix products are made for {} multiprocessors", options_.gemm_multiprocessors));
+    if (const int made_for = settings_.product_multiprocessors; made_for > 0)
+      notes.push_back(fmt::format("matrix products are made for {} multiprocessors{}", made_for,
+                                  multiprocessors_ > 0 ? fmt::format(" of {}", multiprocessors_) : ""));
     note_attention(notes);
     return exact == nullptr ? make_(data, settings_) : std::move(exact);
   }
 
+  Seconds warm_up() const override { return emulates() ? warm_up_under_load : Seconds(0); }
   bool stretches() const override { return false; }
   void hold(const PricedSchedule&, const IdVector<OpId, bool>&) override {}  // make_timed has done so
   void expect(Seconds longest) override {
@@ -115,10 +119,20 @@ class DeviceTarget final : public RunTarget {
       if (held[i]) settings_.exchange_durations[i] = priced_.duration[i];
     settings_.overrun_tolerance = overrun_tolerance(priced_);
     settings_.exchange_blocks = options_.exchange_blocks;
+    settings_.shortest_sample = sample_under_load;
+    leave_multiprocessors(held);
     notes.push_back(
         fmt::format("one GPU stands for one of {} ranks: its exchanges copy what would arrive, on {} multiprocessor{} "
                     "each, and last as long as the model says; the network is emulated",
                     e_.cluster.gpus(), options_.exchange_blocks, options_.exchange_blocks == 1 ? "" : "s"));
+  }
+
+  // A product that fills the device, beside an exchange that holds some of it, runs its last blocks as a second wave
+  // and takes twice as long. Made for what exchanges leave it has one.
+  void leave_multiprocessors(const IdVector<OpId, bool>& held) {
+    if (settings_.product_multiprocessors > 0 || multiprocessors_ == 0) return;
+    if (std::ranges::find(held, true) != held.end())
+      settings_.product_multiprocessors = std::max(1, multiprocessors_ - options_.exchange_blocks);
   }
 
   // Scores are read and written, forward and backward: 34 bytes for each in bf16.
@@ -134,6 +148,7 @@ class DeviceTarget final : public RunTarget {
   const PricedSchedule& priced_;
   const RunOptions& options_;
   std::optional<std::string> transport_;
+  int multiprocessors_;
   Transport* between_processes_;
   DeviceSettings settings_;
 };
@@ -156,7 +171,7 @@ RunResult run_on_device(ComputeDevice& device, const Experiment& experiment,
         return make_device_executor(device, experiment, priced->schedule, data, settings);
       },
       experiment, *priced, options, options.emulate_links ? std::nullopt : std::optional<std::string>("inproc"),
-      nullptr);
+      device.multiprocessors(), nullptr);
   return measured_run(target, experiment, priced, options);
 }
 
@@ -167,7 +182,7 @@ RunResult run_on_devices(const DeviceGroup& group, const Experiment& experiment,
       [&](const ModelData& data, const DeviceSettings& settings) {
         return make_group_executor(group, experiment, priced->schedule, data, settings, cancellation);
       },
-      experiment, *priced, options, group.network, group.between_processes);
+      experiment, *priced, options, group.network, 0, group.between_processes);
   return measured_run(target, experiment, priced, options);
 }
 

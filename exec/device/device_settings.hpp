@@ -25,6 +25,8 @@ struct DeviceSettings {
   IdVector<OpId, std::optional<Seconds>> exchange_durations;  // One: by op; none: not held
   Seconds overrun_tolerance;                                  // of those; see Hold
   int exchange_blocks = 1;                                    // One: see HeldExchange
+  int product_multiprocessors = 0;                            // that products are made for; 0: all
+  Seconds shortest_sample;                                    // One: captured steps repeat until a sample is as long
   DeviceNetwork* network = nullptr;                           // Own: of all ranks; must outlive the executor
   std::function<void()> align;   // Own: called when a step is ready to begin; returns when it is everywhere
   Progress* progress = nullptr;  // Own: is told of each op that is waited for, if given

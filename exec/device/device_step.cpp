@@ -25,19 +25,19 @@ IdVector<StreamId, Priority> priorities(const Schedule& schedule) {
 }  // namespace
 
 DeviceStep::DeviceStep(ComputeDevice& device, const Schedule& schedule, const DeviceTasks& tasks, const RanksHere& here,
-                       Stamps& stamps, DeviceNetwork* network, Progress* progress)
+                       Stamps& stamps, const DeviceSettings& settings)
     : device_(device),
       schedule_(schedule),
       tasks_(tasks),
       here_(here),
       stamps_(stamps),
-      network_(network),
-      progress_(progress),
+      network_(settings.ranks == DeviceRanks::Own ? settings.network : nullptr),
+      progress_(settings.progress),
       fork_(device.make_event()) {
   const IdVector<StreamId, Priority> of_streams = priorities(schedule);
   for (std::size_t rank = 0; rank < here.ranks.size(); ++rank)
     for (Priority priority : of_streams) {
-      queues_.push_back(device.make_queue(priority));
+      queues_.push_back(device.make_queue(priority, settings.product_multiprocessors));
       joined_.push_back(device.make_event());
     }
 }

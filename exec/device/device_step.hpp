@@ -15,10 +15,9 @@ enum class Stamped { No, Yes };
 
 class DeviceStep {
  public:
-  // `network` leads to the other ranks where they are on other devices, else it is null. All arguments must outlive
-  // this.
+  // All arguments must outlive this.
   DeviceStep(ComputeDevice& device, const Schedule& schedule, const DeviceTasks& tasks, const RanksHere& here,
-             Stamps& stamps, DeviceNetwork* network, Progress* progress);
+             Stamps& stamps, const DeviceSettings& settings);
 
   // Gives all tasks to their queues, between what `origin` has got and what it gets afterwards. An error names the op
   // that failed.
@@ -48,7 +47,7 @@ class DeviceStep {
   const DeviceTasks& tasks_;
   RanksHere here_;
   Stamps& stamps_;
-  DeviceNetwork* network_;
+  DeviceNetwork* network_;  // to the other ranks; null: all are here
   Progress* progress_;
   std::vector<std::unique_ptr<Queue>> queues_;
   std::vector<std::unique_ptr<Event>> joined_;  // by queue

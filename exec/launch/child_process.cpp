@@ -45,7 +45,7 @@ std::vector<std::string> environment_with(const std::vector<std::pair<std::strin
 }
 
 struct Redirections {
-  int out, err, failure;
+  int in, out, err, failure;
 };
 
 // After fork only what POSIX allows in a program with threads. Ends with this program: nobody would stop it.
@@ -56,8 +56,7 @@ struct Redirections {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  const int nothing = ::open("/dev/null", O_RDONLY);
-  ::dup2(nothing, STDIN_FILENO);
+  ::dup2(to.in >= 0 ? to.in : ::open("/dev/null", O_RDONLY), STDIN_FILENO);
   ::dup2(to.out, STDOUT_FILENO);
   ::dup2(to.err, STDERR_FILENO);
   ::environ = environment;
@@ -70,7 +69,7 @@ struct Redirections {
 }  // namespace
 
 ChildProcess::ChildProcess(const std::vector<std::string>& command,
-                           const std::vector<std::pair<std::string, std::string>>& environment) {
+                           const std::vector<std::pair<std::string, std::string>>& environment, int input) {
   std::vector<std::string> words = command, variables = environment_with(environment);
   const std::vector<char*> arguments = pointers(words);
   std::vector<char*> entries = pointers(variables);
@@ -78,7 +77,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command,
   const pid_t parent = ::getpid();
   pid_ = ::fork();
   if (pid_ == 0)
-    become(arguments.data(), entries.data(), {output.write_end, errors.write_end, failure.write_end}, parent);
+    become(arguments.data(), entries.data(), {input, output.write_end, errors.write_end, failure.write_end}, parent);
   const int fork_error = errno;
   for (const int end : {output.write_end, errors.write_end, failure.write_end}) ::close(end);
   pipes_ = {output.read_end, errors.read_end};

@@ -13,10 +13,11 @@ namespace dovetail::exec {
 
 class ChildProcess {
  public:
-  // `environment` is added to this process's. A process group of its own: signals of the terminal are for whoever
-  // started it to pass on. Throws DeviceError where the program cannot be started.
+  // `environment` is added to this process's; `input` becomes its standard input, -1: nothing. A process group of its
+  // own: signals of the terminal are for whoever started it to pass on. Throws DeviceError where the program cannot be
+  // started.
   ChildProcess(const std::vector<std::string>& command,
-               const std::vector<std::pair<std::string, std::string>>& environment);
+               const std::vector<std::pair<std::string, std::string>>& environment, int input = -1);
   ~ChildProcess();  // SIGTERM, and SIGKILL where that has not helped after 5 s
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;

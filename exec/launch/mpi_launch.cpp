@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "exec/launch/child_process.hpp"
+#include "exec/launch/executor_call.hpp"
 #include "exec/launch/run_folder.hpp"
 #include "exec/launch/watch.hpp"
 #include "models/base/errors.hpp"
@@ -34,16 +35,6 @@ int ranks_of(const Schedule& s) {
   int ranks = 0;
   for (const RankClass& c : s.classes) ranks += c.ranks;
   return ranks;
-}
-
-void add_run_options(std::vector<std::string>& command, const RunOptions& options) {
-  const auto add = [&](std::initializer_list<std::string> words) { command.insert(command.end(), words); };
-  add({"--limit", fmt::format("{}", options.measure.limit.value()), "--seed", std::to_string(options.seed)});
-  add({"--hold-compute", std::string(name_in(hold_compute_names, options.hold_compute))});
-  if (options.emulate_links) add({"--emulate-links"});
-  if (options.gemm_multiprocessors > 0) add({"--gemm-multiprocessors", std::to_string(options.gemm_multiprocessors)});
-  if (options.train > 0) add({"--train", std::to_string(options.train)});
-  if (!options.check_numerics) add({"--no-check"});
 }
 
 std::vector<std::string> command_of(int ranks, const std::string& schedule, const std::string& timeline,
@@ -87,15 +78,6 @@ void hear(std::string& output, Watch& watch, double now) {
   output.erase(0, begin);
 }
 
-// The line in which a process of ours said why it failed; nothing if none did.
-std::optional<std::string> own_words(const std::string& errors) {
-  constexpr std::string_view prefix = "dovetail-exec: ";
-  std::istringstream lines(errors);
-  for (std::string line; std::getline(lines, line);)
-    if (line.starts_with(prefix)) return line.substr(prefix.size());
-  return {};
-}
-
 // The words of mpirun on one line, without its frames.
 std::string words_of_mpirun(const std::string& errors) {
   constexpr std::size_t most = 400;
@@ -109,15 +91,6 @@ std::string words_of_mpirun(const std::string& errors) {
   return text.size() > most ? text.substr(0, most) + " ..." : text;
 }
 
-// Throws what a process of ours said of its failure, if it did.
-void rethrow(const std::string& errors, int status) {
-  constexpr int bad_input = 2;
-  const auto words = own_words(errors);
-  if (!words) return;
-  if (WIFEXITED(status) && WEXITSTATUS(status) == bad_input) throw InputError(*words);
-  throw DeviceError("dovetail-exec", *words);
-}
-
 [[noreturn]] void fail(const std::string& errors, int status, const Watch& watch, const std::string& mpirun) {
   // First, since those that lost it may complain too. SIGTERM is how mpirun ends the others.
   static const std::regex killed(R"(process rank (\d+) with PID \d+ on node (\S+) exited on signal (\d+))");
@@ -126,44 +99,13 @@ void rethrow(const std::string& errors, int status) {
     throw DeviceError(fmt::format("rank {} on {}", rank, match[2].str()),
                       fmt::format("ended by signal {} ({}), {}", signal, ::strsignal(signal), watch.place_of(rank)));
   }
-  rethrow(errors, status);
+  if (const auto said = own_words(errors)) rethrow(*said, WIFEXITED(status) ? WEXITSTATUS(status) : 0);
   const std::string words = words_of_mpirun(errors);
   throw DeviceError(mpirun, words.empty() ? "ended without a result and without a word" : words,
                     WIFEXITED(status) ? WEXITSTATUS(status) : 0);
 }
 
-RunResult result_of(TimelineFile file, const PricedSchedule& priced) {
-  RunResult result;
-  const std::size_t ops = priced.duration.size();
-  if (!file.run || file.timeline.ops.size() != ops || file.predicted.size() != ops || file.work.size() != ops)
-    throw DeviceError("dovetail-exec", "wrote another timeline than was asked for: is it of the same version?");
-  result.timeline = std::move(file.timeline);
-  result.predicted = std::make_shared<const PricedSchedule>(with_durations(priced, std::move(file.predicted)));
-  result.work = std::move(file.work);
-  result.report = std::move(*file.run);
-  result.notes = std::move(file.notes);
-  return result;
-}
-
-// dovetail-exec, which must write `file`.
-void execute(const std::vector<std::string>& command, const std::string& file, const std::function<void()>& poll) {
-  ChildProcess executor(command, {});
-  while (executor.read(20))
-    if (poll) poll();
-  if (fs::exists(file)) return;
-  rethrow(executor.err, executor.status());
-  throw DeviceError("dovetail-exec", "ended without a result and without a word", executor.status());
-}
-
 }  // namespace
-
-std::string executor_path() {
-  std::error_code unknown;
-  const fs::path path = fs::read_symlink("/proc/self/exe", unknown).parent_path() / "dovetail-exec";
-  if (::access(path.c_str(), X_OK) != 0)
-    throw DeviceError(path.string(), "missing; it is built and installed beside dovetail");
-  return path.string();
-}
 
 RunResult run_over_mpi(const ScheduleFile& file, const RunOptions& options, const MpiLaunch& launch) {
   const RunFolder folder(fs::temp_directory_path());
@@ -182,45 +124,7 @@ RunResult run_over_mpi(const ScheduleFile& file, const RunOptions& options, cons
     if (const auto complaint = watch.complaint(now)) throw DeviceError("run over MPI", *complaint);
   }
   if (!fs::exists(timeline)) fail(mpirun.err, mpirun.status(), watch, launch.mpirun);
-  return result_of(read_timeline(JsonFile::read(timeline)), file.priced);
-}
-
-RunResult run_on_gpu(const ScheduleFile& file, const RunOptions& options, bool nccl,
-                     const std::function<void()>& poll) {
-  const RunFolder folder(fs::temp_directory_path());
-  const std::string schedule = folder.file("schedule.json"), timeline = folder.file("timeline.json");
-  write_file(schedule, to_json(file).dump());
-  std::vector<std::string> command{executor_path(), schedule, "-o", timeline, "--device", "cuda"};
-  if (nccl) command.insert(command.end(), {"--transport", "nccl"});
-  if (options.emulate_links)
-    command.insert(command.end(), {"--exchange-blocks", std::to_string(options.exchange_blocks)});
-  add_run_options(command, options);
-  execute(command, timeline, poll);
-  return result_of(read_timeline(JsonFile::read(timeline)), file.priced);
-}
-
-Calibration calibrate_on_gpu(bool quick, const CalibrateOptions& options, const CalibrationFiles& with,
-                             const std::function<void()>& poll) {
-  const RunFolder folder(fs::temp_directory_path());
-  const std::string file = folder.file("calibration.json");
-  std::vector<std::string> command{executor_path(),
-                                   "--calibrate",
-                                   "--device",
-                                   "cuda",
-                                   "-o",
-                                   file,
-                                   "--limit",
-                                   fmt::format("{}", options.measure.limit.value()),
-                                   "--seed",
-                                   std::to_string(options.measure.seed),
-                                   "--where",
-                                   options.where};
-  if (quick) command.emplace_back("--quick");
-  if (!with.points.empty()) command.insert(command.end(), {"--points", with.points});
-  if (!with.baselines.empty()) command.insert(command.end(), {"--baselines", with.baselines});
-  execute(command, file, poll);
-  FilesRead files;
-  return load_calibration(file, files);
+  return result_of(timeline, file.priced);
 }
 
 }  // namespace dovetail::exec

@@ -1,10 +1,9 @@
-// Runs a schedule over MPI or on a GPU, or measures a GPU, from a program that uses neither itself: dovetail-exec does.
+// Runs a schedule over MPI, from a program that does not use MPI itself: dovetail-exec does.
 #pragma once
 #include <functional>
 #include <string>
 
 #include "exec/host/host_run.hpp"
-#include "exec/run/calibrate.hpp"
 #include "models/files/schedule_json.hpp"
 
 namespace dovetail::exec {
@@ -17,26 +16,9 @@ struct MpiLaunch {
   std::function<void()> poll;     // called often; what it throws ends the run
 };
 
-// dovetail-exec beside the running program. Throws DeviceError where it is missing.
-std::string executor_path();
-
 // As run_on_host, with a process per rank (of `options.measure` the limit; no hooks). Throws DeviceError in one line
 // for a rank that ended or hangs, with its op as far as is known, and for what mpirun could not do. No process and no
 // file of the run is left, however it ends.
 RunResult run_over_mpi(const ScheduleFile& file, const RunOptions& options, const MpiLaunch& launch);
-
-// As run_on_device on this machine's first GPU, or with `nccl` on a GPU for each rank: dovetail-exec does it. `poll` as
-// above.
-RunResult run_on_gpu(const ScheduleFile& file, const RunOptions& options, bool nccl, const std::function<void()>& poll);
-
-// Files of a calibration beside its own; empty: none. `points` is written while it measures, see DevicePointsWriter;
-// the sizes of PeerPoints in `baselines` are measured too.
-struct CalibrationFiles {
-  std::string points, baselines;
-};
-
-// As calibrate_cuda (exec/device/cuda/cuda_run.hpp); of `options` the limit, the seed and `where`.
-Calibration calibrate_on_gpu(bool quick, const CalibrateOptions& options, const CalibrationFiles& files,
-                             const std::function<void()>& poll);
 
 }  // namespace dovetail::exec

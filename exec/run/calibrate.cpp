@@ -17,8 +17,6 @@ namespace {
 // A sample of which a thread waited a larger share for a core was disturbed: on a shared machine with two cores, real
 // runs whose wall time was over 1.04 of their CPU time missed predictions that others met within 2 %.
 constexpr double most_without_core = .04;
-// Threads of a pair take turns of some milliseconds where they share a core.
-constexpr double longer_pairs = 20;
 constexpr double least_speed = .01;  // that noise is left to show
 
 // Tells whether a probe stands in for collectives, on a meter without them.
@@ -70,6 +68,12 @@ class Calibrator {
             {stand_in ? Origin::Assumed : Origin::Measured, source, meter_.oversubscribed(2)}};
   }
 
+  void warm_up(const Probe& probe) {
+    if (options_.warm_up <= Seconds(0)) return;
+    const std::array<Repeated, 1> work{Repeated{probe, repetitions(probe)}};
+    for (Seconds worked; worked < options_.warm_up;) worked += meter_.run(work)[0].time;
+  }
+
   // For its points alone. Three only where all pairs of them were measured before.
   void together(const std::vector<Probe>& probes) {
     const Turns turns = in_turns(probes);
@@ -104,9 +108,11 @@ class Calibrator {
   Seconds alone(const Probe& probe, int& undisturbed, std::optional<Seconds> predicted = {}) {
     const std::array<Repeated, 1> work{Repeated{probe, repetitions(probe)}};
     samples_ = 0;
+    std::vector<ClockReading> clocks;
     const auto step = [&] {
       const Elapsed elapsed = meter_.run(work)[0];
       ++samples_;
+      clocks.push_back(elapsed.clock);
       if (elapsed.without_core <= most_without_core * elapsed.time) ++undisturbed;
       return elapsed.time / work[0].times;
     };
@@ -118,6 +124,7 @@ class Calibrator {
     point.ci95_low = m.ci95_low;
     point.ci95_high = m.ci95_high;
     point.samples = std::ssize(m.samples);
+    point.clock = median(clocks);
     options_.point(point);
     return m.median;
   }
@@ -125,6 +132,7 @@ class Calibrator {
   struct Turns {
     std::vector<Repeated> work;
     std::vector<std::vector<Seconds>> alone, together;  // by work, then sample
+    std::vector<ClockReading> clocks;                   // of all that ran together
   };
 
   // Alone and together in turns, so that what else the machine does falls on all alike.
@@ -133,7 +141,7 @@ class Calibrator {
     std::string names;
     for (const Probe& probe : probes) {
       names += (names.empty() ? "" : " beside ") + name_of(probe);
-      turns.work.push_back({probe, repetitions(probe, longer_pairs)});
+      turns.work.push_back({probe, repetitions(probe, options_.longer_pairs)});
     }
     options_.begin(names);
     turns.alone.resize(probes.size());
@@ -149,6 +157,7 @@ class Calibrator {
       Seconds longest;
       for (std::size_t i = 0; i < probes.size(); ++i) {
         turns.together[i].push_back(all[i].time);
+        turns.clocks.push_back(all[i].clock);
         longest = std::max(longest, all[i].time);
       }
       return longest;
@@ -175,6 +184,7 @@ class Calibrator {
       point.median = median(times[i]);
       std::tie(point.ci95_low, point.ci95_high) = bootstrap_median(times[i], options_.measure.seed);
       point.samples = static_cast<long>(samples);
+      point.clock = median(turns.clocks);
       point.kept_speed = median(turns.alone[i]) / turns.work[i].times / point.median;
       options_.point(point);
     }
@@ -267,6 +277,7 @@ bool raise_to_one(std::pair<double, double>& speeds) {
 Calibration calibrate(Meter& meter, const CalibrationGrid& grid, const CalibrateOptions& options) {
   Calibrator run(meter, options);
   Calibration c;
+  run.warm_up(grid.gemms.front().back());
   for (const std::vector<Probe>& probes : grid.gemms) {
     c.gemms.push_back(run.fitted(probes, GemmCost{probes.front().dtype, {}, {}, {}}, "products of matrices"));
     if (!(c.gemms.back().beta > SecondsPerFlop(0)))  // no calibration: work would cost nothing

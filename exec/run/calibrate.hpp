@@ -28,9 +28,11 @@ struct CalibrationGrid {
 
 // Default: sizes of small MoE layers on a CPU. Quick: fewer of them, fp32 only. Fsmoe: the sizes of the FSMoE paper
 // (collectives of 2^18 to 24 x 2^18 floats; GEMMs of 2^19 to 12 x 2^19 elements on the left, by a 1024 x 1024 matrix,
-// which is our reading of it). Gpu, GpuQuick: layers that fill a large GPU, fp32 and bf16, without collectives, which
-// one GPU cannot measure.
-enum class GridName { Default, Quick, Fsmoe, Gpu, GpuQuick };
+// which is our reading of it). Gpu, GpuQuick: layers that fill a large GPU, bf16 and some fp32, without collectives,
+// which one GPU cannot measure. GpuFirst: a dozen points that tell whether a GPU does what all the others need.
+enum class GridName { Default, Quick, Fsmoe, Gpu, GpuQuick, GpuFirst };
+inline constexpr Names<GridName, 3> gpu_grid_names{
+    {{"default", GridName::Gpu}, {"quick", GridName::GpuQuick}, {"first_light", GridName::GpuFirst}}};
 CalibrationGrid calibration_grid(GridName name, int ranks);
 
 struct CalibrateOptions {
@@ -41,6 +43,8 @@ struct CalibrateOptions {
                           .limit = Seconds(.5),
                           .least_samples = 5};
   Seconds shortest{.001};     // a sample repeats its op for about so long
+  double longer_pairs = 20;   // and works beside each other so much longer: threads that share a core take turns of ms
+  Seconds warm_up;            // so long the first probe runs before anything counts
   std::string where;          // goes into every source: host, date, tool
   std::vector<Probe> shapes;  // measured too, for their points alone
   std::function<void(const std::string& what)> begin = [](const std::string&) {};  // before each fit, pair or point

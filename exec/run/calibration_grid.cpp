@@ -1,17 +1,11 @@
 // The sizes that a calibration measures.
-#include <algorithm>
-#include <array>
-#include <tuple>
 #include <utility>
 
-#include "exec/host/host_run.hpp"
 #include "exec/run/calibrate.hpp"
+#include "exec/run/gpu_grid.hpp"
 
 namespace dovetail::exec {
 namespace {
-
-// Multiprocessors that an exchange takes.
-constexpr std::array footprints{4, 8, 16, 24, 32};
 
 std::vector<Probe> gemms(DType dtype, const std::vector<std::int64_t>& rows,
                          const std::vector<std::pair<std::int64_t, std::int64_t>>& shapes) {
@@ -58,82 +52,6 @@ std::vector<std::pair<InterferenceClass, Probe>> one_of_each_kind(int ranks) {
           {InterferenceClass::Copy, {ProbeKind::HostCopy, DType::Fp32, Collective::None, elements, 0, 1}}};
 }
 
-Probe exchange_probe(int blocks, std::int64_t elements) {
-  Probe p{ProbeKind::Exchange, DType::Bf16, Collective::None, 1, 0, elements};
-  p.blocks = blocks;
-  return p;
-}
-
-// Products of several experts, as their gradients take them too; attention; copies; exchanges by their footprint.
-void add_alone(bool quick, std::vector<Probe>& more) {
-  using Sizes = std::vector<std::int64_t>;
-  for (std::int64_t batch : quick ? Sizes{8} : Sizes{2, 8})
-    for (std::int64_t rows : quick ? Sizes{1024} : Sizes{64, 256, 1024, 2048})
-      for (ProductLayout layout :
-           {ProductLayout::Plain, ProductLayout::LeftTransposed, ProductLayout::RightTransposed}) {
-        Probe p{ProbeKind::Gemm, DType::Bf16, Collective::None, rows, 2048, 8192};
-        if (layout == ProductLayout::LeftTransposed) std::swap(p.rows, p.inner);  // the gradient of weights
-        if (layout == ProductLayout::RightTransposed) std::swap(p.inner, p.columns);
-        p.batch = batch;
-        p.layout = layout;
-        more.push_back(p);
-      }
-  for (ProbeKind kind : {ProbeKind::AttentionForward, ProbeKind::AttentionBackward})
-    for (std::int64_t sequence : quick ? Sizes{1024} : Sizes{512, 1024, 2048, 4096})
-      for (std::int64_t head_size : quick ? Sizes{128} : Sizes{64, 128})
-        for (int heads : quick ? std::vector{16} : std::vector{16, 32}) {
-          Probe p{kind, DType::Bf16, Collective::None, sequence, 0, head_size};
-          p.batch = 2;
-          p.heads = heads;
-          p.kv_heads = heads / 4;
-          more.push_back(p);
-        }
-  const Sizes sizes = quick ? Sizes{1 << 20, 1 << 24} : Sizes{1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26};
-  for (ProbeKind kind : {ProbeKind::StridedCopy, ProbeKind::CopyToHost, ProbeKind::CopyFromHost})
-    for (std::int64_t elements : sizes) more.push_back({kind, DType::Bf16, Collective::None, 1, 0, elements});
-  for (int blocks : footprints)
-    for (std::int64_t elements : sizes) more.push_back(exchange_probe(blocks, elements));
-}
-
-// Adds single operations, and pairs of which each may slow the other: products, exchanges by their footprint, copies.
-void add_points(bool quick, CalibrationGrid& grid) {
-  add_alone(quick, grid.more);
-  const auto& [compute, exchange, copy] = std::tie(grid.kinds[0].second, grid.kinds[1].second, grid.kinds[2].second);
-  for (int blocks : footprints) {
-    const Probe other = exchange_probe(blocks, exchange.columns);
-    if (other != exchange) {
-      grid.together.push_back({compute, other});
-      grid.together.push_back({other, copy});
-    }
-    grid.together.push_back({compute, other, copy});
-  }
-  Probe there = copy, back = copy;
-  there.kind = ProbeKind::CopyToHost;
-  back.kind = ProbeKind::CopyFromHost;
-  grid.together.push_back({there, back});
-}
-
-// Ops of about a tenth of a millisecond to a millisecond on a large GPU.
-CalibrationGrid gpu_grid(bool quick) {
-  using Sizes = std::vector<std::int64_t>;
-  const Sizes rows = quick ? Sizes{256, 1024, 4096} : Sizes{128, 256, 512, 1024, 2048, 4096, 8192};
-  const auto shapes = quick ? std::vector<std::pair<std::int64_t, std::int64_t>>{{2048, 2048}}
-                            : std::vector<std::pair<std::int64_t, std::int64_t>>{
-                                  {2048, 2048}, {2048, 8192}, {8192, 2048}, {4096, 4096}};
-  const Sizes tokens = quick ? Sizes{256, 2048, 16384} : Sizes{128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
-  constexpr std::int64_t columns = 4096, elements = 1 << 24;
-  CalibrationGrid grid;
-  grid.gemms = {gemms(DType::Fp32, rows, shapes), gemms(DType::Bf16, rows, shapes)};
-  grid.memory = copies({ProbeKind::Encode, ProbeKind::Decode}, DType::Bf16, tokens, columns);
-  grid.strided = copies({ProbeKind::StridedCopy}, DType::Bf16, tokens, columns);
-  grid.copies = copies({ProbeKind::HostCopy}, DType::Bf16, tokens, columns);
-  grid.kinds = {{InterferenceClass::Compute, {ProbeKind::Gemm, DType::Bf16, Collective::None, 4096, 4096, 4096}},
-                {InterferenceClass::Intra, exchange_probe(RunOptions().exchange_blocks, elements)},
-                {InterferenceClass::Copy, {ProbeKind::HostCopy, DType::Bf16, Collective::None, elements, 0, 1}}};
-  add_points(quick, grid);
-  return grid;
-}
-
 }  // namespace
 
 int CalibrationGrid::points() const {
@@ -144,6 +62,7 @@ int CalibrationGrid::points() const {
 
 CalibrationGrid calibration_grid(GridName name, int ranks) {
   if (name == GridName::Gpu || name == GridName::GpuQuick) return gpu_grid(name == GridName::GpuQuick);
+  if (name == GridName::GpuFirst) return first_gpu_grid();
   const bool quick = name == GridName::Quick, fsmoe = name == GridName::Fsmoe;
   CalibrationGrid grid;
   const std::vector<std::int64_t> rows = quick   ? std::vector<std::int64_t>{32, 128, 512}

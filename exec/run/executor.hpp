@@ -7,6 +7,7 @@
 #include "exec/reference/routing.hpp"
 #include "exec/run/rank_values.hpp"
 #include "exec/run/sent_bytes.hpp"
+#include "models/results/clock_reading.hpp"
 #include "models/time/timeline.hpp"
 
 namespace dovetail::exec {
@@ -33,6 +34,9 @@ class Executor : public RankValues {
   virtual Timeline run_stamped() = 0;
   // The last step with time stamps, by op, over all ranks: the latest start and finish, and whether it was held.
   virtual Timeline timeline() = 0;
+  virtual int steps_per_sample() const { return 1; }  // that the last step was the mean of
+  // The median over the steps since it was asked last.
+  virtual ClockReading clock() { return {}; }
   // Real work in the same step, by op, the longest of any rank: without waiting for other members of the group.
   virtual IdVector<OpId, Seconds> work() = 0;
 

@@ -10,6 +10,10 @@
 
 namespace dovetail::exec {
 
+// A GPU lowers its clock under load. Times of calibrations, of steps and of other programs can be compared where all
+// have worked for so long before they count, and where each sample goes on back to back for so long.
+inline constexpr Seconds warm_up_under_load{.3}, sample_under_load{.05};
+
 struct MeasureSettings {
   int warm_up = 1;       // samples that are not kept
   int min_samples = 10;  // and

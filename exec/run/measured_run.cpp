@@ -46,6 +46,7 @@ class MeasuredRun {
       result_.notes.push_back(e_.extensions.note() + ", and the reference calls the same gate and experts");
     data_ = {};
     reference_.reset();
+    warm_up();
     emulated_.work = measure_work();
     const bool given = options_.dilation > 0 || !target_.stretches();
     double dilation = first_dilation();
@@ -138,6 +139,11 @@ class MeasuredRun {
   }
   static double error_of(const NumericsReport& n) { return std::max(n.output_error, n.gradient_error()); }
 
+  void warm_up() {
+    for (Seconds worked; worked < target_.warm_up();)
+      worked += executor_->run_step(Poison::No) * executor_->steps_per_sample();
+  }
+
   // Held ops count by their fastest time, since other work of the machine must not stretch the run; overruns tell if it
   // does not suffice. The others take their median, which is their prediction.
   IdVector<OpId, Seconds> measure_work() {
@@ -208,10 +214,11 @@ class MeasuredRun {
   bool sample(double dilation, bool last) {
     std::vector<std::pair<Seconds, Timeline>> timelines;
     IdVector<OpId, std::vector<Seconds>> work(priced_->schedule->ops.size());
+    executor_->clock();
     const Measurement m = measure(
         [&] {
-          ++steps_;
           const Seconds time = executor_->run_step(Poison::No);
+          steps_ += executor_->steps_per_sample();
           timelines.emplace_back(time, executor_->timeline());
           if (!captured_) keep(executor_->work(), work);
           return time;
@@ -230,6 +237,7 @@ class MeasuredRun {
     result_.timeline = std::ranges::min_element(timelines, {}, distance)->second;
     result_.work = captured_ ? emulated_.work : medians(work);
     report(m, dilation);
+    result_.report.clock = executor_->clock();
     return true;
   }
 

@@ -18,13 +18,17 @@ enum class HoldCompute { Auto, Always, Never };
 inline constexpr Names<HoldCompute, 3> hold_compute_names{
     {{"auto", HoldCompute::Auto}, {"always", HoldCompute::Always}, {"never", HoldCompute::Never}}};
 
+// Multiprocessors that an exchange takes: NCCL on a node of eight GPUs has about as many blocks.
+inline constexpr int usual_exchange_blocks = 16;
+
 struct RunOptions {
   bool emulate_links = true;  // hold communication to its modelled time x dilation; compute as hold_compute says
   HoldCompute hold_compute = HoldCompute::Auto;
   double dilation = 0;  // 0: as small as the real work allows; else this, and a note where it does not suffice
   bool check_numerics = true;
-  int exchange_blocks = 16;      // of a GPU that stands for one rank: multiprocessors that each exchange takes
-  int gemm_multiprocessors = 0;  // of a GPU: for how many of them products are made; 0: all
+  int exchange_blocks =
+      usual_exchange_blocks;     // of a GPU that stands for one rank: multiprocessors that each exchange takes
+  int gemm_multiprocessors = 0;  // of a GPU: for how many of them products are made; 0: all that held exchanges leave
   MeasureSettings measure;
   int train = 0;                 // steps of a training after the measured ones
   std::uint64_t seed = 1;        // of weights and data

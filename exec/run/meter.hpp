@@ -42,6 +42,7 @@ struct Probe {
   ProductLayout layout = ProductLayout::Plain;
   int heads = 0, kv_heads = 0;  // of attention
   int blocks = 0;               // of an exchange
+  int carve_out = 0;            // of a product on a device: multiprocessors that it leaves to exchanges
 
   double size() const;  // n of its cost: flops of a GEMM or of attention, else bytes
   bool computes() const;
@@ -54,8 +55,9 @@ struct Repeated {
 };
 
 struct Elapsed {
-  Seconds time;          // until the slowest rank had done all repetitions
-  Seconds without_core;  // the longest that one of its threads could have run and got no core
+  Seconds time;             // until the slowest rank had done all repetitions
+  Seconds without_core;     // the longest that one of its threads could have run and got no core
+  ClockReading clock = {};  // of a device, in the middle of it
 };
 
 class Meter {

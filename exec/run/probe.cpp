@@ -75,7 +75,8 @@ double Probe::size() const {
 std::string name_of(const Probe& p) {
   switch (p.kind) {
     case ProbeKind::Gemm:
-      return fmt::format("GEMM ({})", name_in(dtype_names, p.dtype));
+      return fmt::format("GEMM ({}){}", name_in(dtype_names, p.dtype),
+                         p.carve_out > 0 ? fmt::format(" that leaves {} multiprocessors", p.carve_out) : "");
     case ProbeKind::Encode:
     case ProbeKind::Decode:
       return "encode and decode";
@@ -111,6 +112,7 @@ DevicePoint point_of(const Probe& p) {
   point.heads = p.heads;
   point.kv_heads = p.kv_heads;
   point.blocks = p.blocks;
+  point.carve_out = p.carve_out;
   (p.computes() ? point.flops : point.bytes) = p.size();
   return point;
 }
@@ -128,6 +130,7 @@ Probe probe_of(const DevicePoint& point) {
   p.heads = point.heads;
   p.kv_heads = point.kv_heads;
   p.blocks = point.blocks;
+  p.carve_out = point.carve_out;
   return p;
 }
 

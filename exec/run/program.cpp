@@ -13,6 +13,7 @@
 
 #include "exec/host/host_run.hpp"
 #include "exec/launch/pulse.hpp"
+#include "exec/launch/serve.hpp"
 #include "exec/run/probe.hpp"
 #include "exec/run/program_options.hpp"
 #include "models/base/errors.hpp"
@@ -123,7 +124,7 @@ int calibrate_on(const Cuda& cuda, const ProgramOptions& options) {
       if (!points) points.emplace(options.points);
       points->add(point);
     };
-  Calibration calibration = cuda.calibrate(options.quick, how);
+  Calibration calibration = cuda.calibrate(options.grid, how);
   calibration.name = "gpu";
   write_file(options.output, to_calibration_file(calibration, nlohmann::ordered_json::object()));
   return 0;
@@ -155,25 +156,28 @@ int report(const ProgramOptions& options, const RunResult& result) {
   return report_training(r);
 }
 
-// Calls `body`, and turns what it throws into a line and an exit code.
+// Calls `body`, and turns what it throws into a code and its words.
 template <class Body>
-int exit_code_of(Body body) try {
-  return body();
+Outcome outcome_of(Body body) try {
+  return {body()};
 } catch (const InputError& error) {
-  say(fmt::format("dovetail-exec: {}\n", error.what()));
-  return 2;
+  return {2, error.what()};
 } catch (const DeviceError& error) {
-  say(fmt::format("dovetail-exec: {}\n", error.what()));
-  return 4;
+  return {4, error.what()};
 } catch (const std::bad_alloc&) {
-  say("dovetail-exec: out of memory\n");
-  return 1;
+  return {1, "out of memory"};
 } catch (const std::system_error& error) {
-  say(fmt::format("dovetail-exec: {}\n", error.what()));
-  return 4;
+  return {4, error.what()};
 } catch (const std::exception& error) {
-  say(fmt::format("dovetail-exec: {}\n", error.what()));
-  return 1;
+  return {1, error.what()};
+}
+
+// The same for a process of its own, which says the words.
+template <class Body>
+int exit_code_of(Body body) {
+  const Outcome outcome = outcome_of(body);
+  if (!outcome.error.empty()) say(fmt::format("dovetail-exec: {}\n", outcome.error));
+  return outcome.code;
 }
 
 // A process that fails ends the others, which would wait for it forever.
@@ -191,6 +195,24 @@ int run_in_world(const ProgramOptions& options, const Cuda& cuda, MakeWorld make
   return code;
 }
 
+int execute(const ProgramOptions& options, MakeWorld mpi, const Cuda& cuda) {
+  // A build with CUDA says itself whether it has NCCL.
+  require_parts(options.run, {cuda.run != nullptr, mpi != nullptr, cuda.run_over_nccl != nullptr});
+  if (options.calibrate) return calibrate_on(cuda, options);
+  if (options.run.processes()) return run_in_world(options, cuda, mpi);
+  return report(options, run(options, cuda, nullptr, nullptr));
+}
+
+// A request that would serve again, or start other processes, is refused.
+Outcome execute_request(const std::vector<std::string>& arguments, const Cuda& cuda) {
+  return outcome_of([&] {
+    const ProgramOptions options = parse_program_options(arguments);
+    if (options.help || !options.serve.empty() || options.run.processes() || !options.run.cuda())
+      throw InputError("a request has --device cuda and a schedule or --calibrate, in this process alone");
+    return execute(options, nullptr, cuda);
+  });
+}
+
 }  // namespace
 
 int run_program(const std::vector<std::string>& arguments, MakeWorld mpi, const Cuda& cuda) {
@@ -200,11 +222,10 @@ int run_program(const std::vector<std::string>& arguments, MakeWorld mpi, const 
       write_file("-", program_help);
       return 0;
     }
-    // A build with CUDA says itself whether it has NCCL.
+    if (options.serve.empty()) return execute(options, mpi, cuda);
     require_parts(options.run, {cuda.run != nullptr, mpi != nullptr, cuda.run_over_nccl != nullptr});
-    if (options.calibrate) return calibrate_on(cuda, options);
-    if (options.run.processes()) return run_in_world(options, cuda, mpi);
-    return report(options, run(options, cuda, nullptr, nullptr));
+    return serve(options.serve,
+                 [&](const std::vector<std::string>& request) { return execute_request(request, cuda); });
   });
 }
 

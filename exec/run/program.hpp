@@ -17,7 +17,7 @@ struct Cuda {
   RunResult (*run)(const Experiment&, std::shared_ptr<const PricedSchedule>, const RunOptions&) = nullptr;
   RunResult (*run_over_nccl)(const Experiment&, std::shared_ptr<const PricedSchedule>, const RunOptions&,
                              World*) = nullptr;
-  Calibration (*calibrate)(bool quick, CalibrateOptions) = nullptr;
+  Calibration (*calibrate)(GridName, CalibrateOptions) = nullptr;
 };
 
 // Exit codes: 0 done; 1 numerics differ from the reference, or a bug; 2 wrong usage or input; 4 a device or library

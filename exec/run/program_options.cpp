@@ -68,6 +68,8 @@ std::map<std::string, Take, std::less<>> options_with_value(ProgramOptions& o) {
              o.run.seed = o.costs.measure.seed = parse_number(option, value, std::uint64_t{0});
            }},
           {"--hang-time", take_number(o.run.hang_time, .1)},
+          {"--serve", take_text(o.serve)},
+          {"--grid", take_name(o.grid, gpu_grid_names)},
           {"--where", take_text(o.costs.where)},
           {"--points", take_text(o.points)},
           {"--baselines", take_text(o.baselines)}};
@@ -79,8 +81,12 @@ std::map<std::string, bool*, std::less<>> flags(ProgramOptions& o) {
           {"--pulse", &o.pulse},
           {"--emulate-links", &o.run.emulate_links},
           {"--no-check", &o.run.no_check},
-          {"--calibrate", &o.calibrate},
-          {"--quick", &o.quick}};
+          {"--calibrate", &o.calibrate}};
+}
+
+void check_server(const ProgramOptions& o) {
+  if (!o.run.cuda()) throw InputError("--serve: only with --device cuda");
+  if (o.calibrate || !o.schedule.empty()) throw InputError("--serve: requests bring schedules and --calibrate");
 }
 
 void check_together(const ProgramOptions& o) {
@@ -91,6 +97,7 @@ void check_together(const ProgramOptions& o) {
     throw InputError(fmt::format("--calibrate: takes no schedule: {}", o.schedule));
   if (!o.calibrate && !(o.points.empty() && o.baselines.empty()))
     throw InputError("--points and --baselines: only with --calibrate");
+  if (!o.serve.empty()) return check_server(o);
   if (!o.calibrate && o.schedule.empty()) throw InputError("no schedule file given; see --help");
   require_apart({{"-o", o.output}, {"--points", o.points}}, {o.schedule, o.baselines});
 }
@@ -115,7 +122,8 @@ Executes a schedule file on this machine and writes a timeline file: when each o
   --emulate-links                    hold communication to its modelled time, stretched so that the real work fits in
   --exchange-blocks N                with --device cuda --emulate-links: multiprocessors that each exchange takes, as a
                                      network library's kernel does (default 16)
-  --gemm-multiprocessors N           with --device cuda: multiprocessors that matrix products are made for (default all)
+  --gemm-multiprocessors N           with --device cuda: multiprocessors that matrix products are made for (default all;
+                                     with --emulate-links those that an exchange leaves)
   --hold-compute auto|always|never   hold compute to its modelled time too (default auto: if links are emulated and
                                      there are more ranks than cores)
   --limit SECONDS                    longest time to measure (default 15)
@@ -130,10 +138,13 @@ Executes a schedule file on this machine and writes a timeline file: when each o
   --calibrate                        with --device cuda and no schedule: measure what operations cost on the GPU and
                                      write a calibration without collectives. --limit then is for each size (default
                                      0.5)
-  --quick                            with --calibrate: measure fewer sizes
+  --grid default|quick|first_light   with --calibrate: the sizes to measure; first_light is a dozen points
   --where TEXT                       with --calibrate: a text to add to the source of each cost
   --points FILE                      with --calibrate: write each measured size as a line of CSV
   --baselines FILE                   with --calibrate: also measure the sizes in this file of torch_baselines.py
+  --serve SOCKET                     with --device cuda and no schedule: stay, and execute requests that come over a
+                                     socket at this path (-: standard input is one) on one CUDA context. dovetail
+                                     sends its own there if DOVETAIL_SERVER is this path
   --help                             this text
 
 Examples:

@@ -13,7 +13,9 @@ struct ProgramOptions {
   RunRequest run;
   std::string schedule, output = "-";
   bool pulse = false, help = false;
-  bool calibrate = false, quick = false;
+  bool calibrate = false;
+  GridName grid = GridName::Gpu;  // of a calibration
+  std::string serve;              // a socket at which requests are taken; empty: none
   CalibrateOptions costs;
   std::string points, baselines;
 };

@@ -28,7 +28,7 @@ struct RunRequest {
   double measure_time = 15, hang_time = 8;  // seconds
   std::uint64_t seed = 1;
   int exchange_blocks = 0;       // 0: as many as by default
-  int gemm_multiprocessors = 0;  // 0: all
+  int gemm_multiprocessors = 0;  // 0: all that held exchanges leave
   int train = 0;                 // steps; 0: none
   std::string hostfile{};        // of Open MPI; empty: none
 

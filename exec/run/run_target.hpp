@@ -42,6 +42,8 @@ class RunTarget {
   // The executor whose times count: the exact one (null where numerics were not checked), or one in its place.
   virtual std::unique_ptr<Executor> make_timed(std::unique_ptr<Executor> exact, const ModelData& data,
                                                const IdVector<OpId, bool>& held, std::vector<std::string>& notes) = 0;
+  // How long steps must have run, by the device's time, before their times count.
+  virtual Seconds warm_up() const { return {}; }
   // Real work must fit into modelled times, which may be stretched for that. False: they are held as they are.
   virtual bool stretches() const = 0;
   // Holds ops to their predicted times from the next step of the timed executor on, if they are not yet.

@@ -14,8 +14,6 @@
 namespace dovetail::exec {
 namespace {
 
-constexpr int nodes_of_stage = 2;
-
 constexpr int usual_head_size = 32;
 
 int head_size_of(const HostScale& scale) {
@@ -96,8 +94,21 @@ void scale_routing(Experiment& e) {
   resolve_capacity(e);
 }
 
+// Groups that the scale names; the others fill up the ranks around them.
+void give_groups(const HostScale& scale, int ranks, const Model& model, Parallelism& p) {
+  if (scale.mp == 0 && scale.esp == 0 && scale.ep == 0) return;
+  if (model.dense() && (scale.esp > 1 || scale.ep > 1))
+    throw InputError(fmt::format("esp {} and ep {}, but {} has no experts", scale.esp, scale.ep, model.name));
+  if (scale.mp > 0) p.mp = scale.mp;
+  if (scale.esp > 0) p.esp = scale.esp;
+  p.ep = scale.ep > 0 ? scale.ep : model.dense() ? 1 : std::gcd(model.experts, std::max(1, ranks / p.esp));
+  p.dp = std::max(1, ranks / p.mp);
+  p.edp = std::max(1, ranks / p.esp / p.ep);
+}
+
 // Groups inside a node are as large as it, or of one rank where they are in the original.
-Parallelism scaled_parallelism(const Parallelism& big, const Cluster& stage, const Model& model) {
+Parallelism scaled_parallelism(const Parallelism& big, const Cluster& stage, const Model& model,
+                               const HostScale& scale) {
   Parallelism p = default_parallelism(stage, model);
   const int ranks = stage.gpus();
   if (big.mp == 1) p.mp = 1;
@@ -107,6 +118,7 @@ Parallelism scaled_parallelism(const Parallelism& big, const Cluster& stage, con
     p.edp = ranks / p.ep;
   }
   p.dp = ranks / p.mp;
+  give_groups(scale, ranks, model, p);
   p.sequence_parallel = big.sequence_parallel;
   if (p.repeats_tokens() && !model.dense()) {
     p.esp = p.mp;
@@ -119,7 +131,8 @@ Parallelism scaled_parallelism(const Parallelism& big, const Cluster& stage, con
 }  // namespace
 
 Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
-  const int stages = big.parallelism.pp, nodes = nodes_of_stage * stages;
+  require_positive("nodes", scale.nodes);
+  const int stages = big.parallelism.pp, nodes = scale.nodes * stages;
   if (scale.ranks < nodes || scale.ranks % nodes != 0)
     throw InputError(fmt::format("{} ranks, expected a multiple of {}: they stand for {} nodes{}", scale.ranks, nodes,
                                  nodes, stages == 1 ? "" : fmt::format(" of {} pipeline stages", stages)));
@@ -147,13 +160,16 @@ Experiment scaled_for_host(const Experiment& big, const HostScale& scale) {
   e.model.expert_hidden = (scale.expert_hidden + gpus - 1) / gpus * gpus;
   if (!e.model.dense()) e.model.experts = scale.experts > 0 ? scale.experts : scale.ranks;
   e.model.attention = scaled_attention(big.model, scale, gpus);
-  e.workload.top_k = e.model.top_k = std::min(big.workload.top_k, e.model.experts);
+  e.workload.top_k = e.model.top_k = std::min(scale.top_k > 0 ? scale.top_k : big.workload.top_k, e.model.experts);
   Cluster stage = e.cluster;
-  stage.nodes = nodes_of_stage;
-  e.parallelism = scaled_parallelism(big.parallelism, stage, e.model);
+  stage.nodes = scale.nodes;
+  e.parallelism = scaled_parallelism(big.parallelism, stage, e.model, scale);
   e.parallelism.pp = stages;
   const int tokens = scale.tokens_per_rank * e.parallelism.mp;
-  e.workload.batch = std::gcd(big.workload.batch, tokens);
+  if (scale.sequence > 0 && tokens % scale.sequence != 0)
+    throw InputError(
+        fmt::format("{} tokens, expected a multiple of the {} of a sample (sequence)", tokens, scale.sequence));
+  e.workload.batch = scale.sequence > 0 ? tokens / scale.sequence : std::gcd(big.workload.batch, tokens);
   e.workload.sequence = tokens / e.workload.batch;
   if (e.workload.dtype != DType::Fp64) e.workload.dtype = DType::Fp32;  // what CPUs compute in
   if (e.calibration->host) e.calibration.edit().host.reset();

@@ -5,13 +5,17 @@
 namespace dovetail::exec {
 
 struct HostScale {
-  int ranks = 4;  // 2 nodes for each pipeline stage, of equally many GPUs
+  int ranks = 4;  // of equally many GPUs on each node
   int layers = 1;
   int experts = 0;  // 0: as many as ranks
   int hidden = 128;
   int expert_hidden = 256;  // rounded up to divide over a node's ranks
   int tokens_per_rank = 512;
-  int head_size = 0;  // of attention, at most `hidden`; 0: 32, or `hidden` where that is less
+  int head_size = 0;            // of attention, at most `hidden`; 0: 32, or `hidden` where that is less
+  int nodes = 2;                // for each pipeline stage
+  int mp = 0, esp = 0, ep = 0;  // groups; 0: as the big experiment's are scaled (below)
+  int top_k = 0;                // at most `experts`; 0: the model's
+  int sequence = 0;             // tokens of a sample; 0: the big batch stays, as far as it divides the tokens
 };
 
 // Keeps the cluster's links and costs (but for its host's launches, since this machine has a host), and the model's

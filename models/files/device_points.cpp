@@ -19,16 +19,16 @@ namespace dovetail {
 namespace {
 
 constexpr std::string_view point_columns =
-    "what,dtype,layout,batch,rows,inner,columns,heads,kv_heads,blocks,beside,flops,bytes,median_s,ci95_low_s,"
-    "ci95_high_s,samples,kept_speed,predicted_s,per_second";
+    "what,dtype,layout,batch,rows,inner,columns,heads,kv_heads,blocks,carve_out,beside,flops,bytes,median_s,"
+    "ci95_low_s,ci95_high_s,samples,kept_speed,predicted_s,clock_mhz,power_w,per_second";
 
 std::string point_line(const DevicePoint& p) {
-  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
-                     name_in(device_work_names, p.what), name_in(dtype_names, p.dtype),
-                     name_in(product_layout_names, p.layout), p.batch, p.rows, p.inner, p.columns, p.heads, p.kv_heads,
-                     p.blocks, p.beside, p.flops, p.bytes, p.median.value(), p.ci95_low.value(), p.ci95_high.value(),
-                     p.samples, p.kept_speed ? fmt::format("{}", *p.kept_speed) : "",
-                     p.predicted ? fmt::format("{}", p.predicted->value()) : "", p.per_second());
+  return fmt::format(
+      "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", name_in(device_work_names, p.what),
+      name_in(dtype_names, p.dtype), name_in(product_layout_names, p.layout), p.batch, p.rows, p.inner, p.columns,
+      p.heads, p.kv_heads, p.blocks, p.carve_out, p.beside, p.flops, p.bytes, p.median.value(), p.ci95_low.value(),
+      p.ci95_high.value(), p.samples, p.kept_speed ? fmt::format("{}", *p.kept_speed) : "",
+      p.predicted ? fmt::format("{}", p.predicted->value()) : "", p.clock.mhz, p.clock.watts, p.per_second());
 }
 
 // The cells of a line, from the left to the right.
@@ -86,7 +86,7 @@ DevicePoint read_point(PointCells cells) {
   p.dtype = cells.name(dtype_names);
   p.layout = cells.name(product_layout_names);
   for (long* size : {&p.batch, &p.rows, &p.inner, &p.columns}) *size = cells.number<long>();
-  for (int* count : {&p.heads, &p.kv_heads, &p.blocks}) *count = cells.number<int>();
+  for (int* count : {&p.heads, &p.kv_heads, &p.blocks, &p.carve_out}) *count = cells.number<int>();
   p.beside = cells.next();
   p.flops = cells.number<double>();
   p.bytes = cells.number<double>();
@@ -95,6 +95,8 @@ DevicePoint read_point(PointCells cells) {
   p.samples = cells.number<long>();
   p.kept_speed = cells.number_or_nothing();
   if (const std::optional<double> time = cells.number_or_nothing()) p.predicted = Seconds(*time);
+  p.clock.mhz = cells.number<double>();
+  p.clock.watts = cells.number<double>();
   cells.number<double>();  // which the others say too
   cells.finish();
   return p;

@@ -28,6 +28,7 @@ void read_peer_times(const JsonReader& json, Times& to) {
   if (ends.size() != 2) json.fail("ci95_s", "expected the two ends of an interval");
   to.ci95_low = Seconds(ends[0].number(0));
   to.ci95_high = Seconds(ends[1].number(0));
+  to.clock = {json.number_or("clock_mhz", 0, 0), json.number_or("power_w", 0, 0)};
 }
 
 std::map<std::string, std::string> read_versions(const JsonReader& json) {

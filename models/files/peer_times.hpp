@@ -26,6 +26,7 @@ struct PeerStep {
   std::map<std::string, std::string> versions;
   long hidden = 0;  // of the layer
   Seconds median, ci95_low, ci95_high;
+  ClockReading clock;
 };
 
 // Throw InputError with the place of what is missing or wrong.

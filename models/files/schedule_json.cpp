@@ -177,6 +177,8 @@ Json run_json(const RunReport& run) {
                {"output_error", run.output_error},
                {"gradient_error", run.gradient_error},
                {"numerics_ok", run.numerics_ok}};
+  if (run.clock.mhz > 0) json["clock_mhz"] = run.clock.mhz;
+  if (run.clock.watts > 0) json["power_w"] = run.clock.watts;
   if (run.training) json["training"] = training_json(*run.training);
   return json;
 }

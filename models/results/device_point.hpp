@@ -8,6 +8,7 @@
 
 #include "models/base/dtype.hpp"
 #include "models/base/units.hpp"
+#include "models/results/clock_reading.hpp"
 
 namespace dovetail {
 
@@ -57,17 +58,20 @@ struct DevicePoint {
   long batch = 1, rows = 0, inner = 0, columns = 1;
   int heads = 0, kv_heads = 0;
   int blocks = 0;               // of an exchange
+  int carve_out = 0;            // multiprocessors that a product leaves free, for exchanges
   std::string beside;           // what ran at the same time; empty: nothing
   double flops = 0, bytes = 0;  // either; bytes are read plus written, but those of copies to the host and of exchanges
   Seconds median, ci95_low, ci95_high;
   long samples = 0;
   std::optional<double> kept_speed;  // share of its own speed, beside other work
   std::optional<Seconds> predicted;  // by costs that were fitted to other sizes of the same device
+  ClockReading clock;                // while it was measured
 
   // Whether another point is of the same work: whatever ran beside it, and however long it took.
   bool same_work(const DevicePoint& o) const {
     return what == o.what && dtype == o.dtype && layout == o.layout && batch == o.batch && rows == o.rows &&
-           inner == o.inner && columns == o.columns && heads == o.heads && kv_heads == o.kv_heads && blocks == o.blocks;
+           inner == o.inner && columns == o.columns && heads == o.heads && kv_heads == o.kv_heads &&
+           blocks == o.blocks && carve_out == o.carve_out;
   }
   double per_second() const { return (flops > 0 ? flops : bytes) / median.value(); }
 };

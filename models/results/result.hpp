@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/plan/plan.hpp"
+#include "models/results/clock_reading.hpp"
 #include "models/results/explanation.hpp"
 #include "models/results/figures.hpp"
 #include "models/results/step_range.hpp"
@@ -66,6 +67,7 @@ struct RunReport {
   std::vector<Seconds> samples;
   Seconds ci95_low, ci95_high;
   std::string stopped_by;            // which criterion ended the measuring
+  ClockReading clock;                // of a GPU while it was measured
   std::int64_t allocated_bytes = 0;  // by a device for a rank's tensors, and as scratch; 0: not known
   std::int64_t dropped = 0;          // choices over capacity in a step
   double output_error = 0;           // relative Frobenius against the double reference

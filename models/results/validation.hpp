@@ -31,6 +31,7 @@ struct PlanOutcome {
   std::string system;
   Plan plan;
   Seconds predicted;
+  std::optional<Seconds> unfitted;  // predicted by costs that nothing was fitted to; none: of hosts
   Seconds bound;  // plan_bound with the durations of the measured step: modelled where held; mean of the rounds
   MemoryOutcome memory;
   std::vector<Seconds> samples;  // of the measured step: the median of each round through all plans
@@ -88,6 +89,9 @@ struct Validation {
   Experiment experiment;                // of the first cell
   bool kernels_held = false;            // to modelled times, as links are; times are then in modelled time
   std::vector<KernelCost> kernels;      // fitted to other sizes
+  std::optional<MemoryCost> copy;       // the same of copies to and from the host; none: held, or none was made
+  std::string unfitted_by;              // the calibration of the predictions without a fit; empty: there are none
+  int largest_degree = 0;               // that planners choose among; 0: not known
   std::vector<std::string> calibrated;  // those sizes
   std::vector<ValidationCell> cells;
   Progression measurements;

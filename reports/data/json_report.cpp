@@ -112,6 +112,8 @@ Json run_json(const RunReport& run) {
           {"emulated_share", number(run.emulated_share)},
           {"overruns", run.overruns},
           {"stopped_by", run.stopped_by},
+          {"clock_mhz", run.clock.mhz > 0 ? number(run.clock.mhz) : Json(nullptr)},
+          {"power_w", run.clock.watts > 0 ? number(run.clock.watts) : Json(nullptr)},
           {"dropped", run.dropped},
           {"numerics",
            {{"ok", run.numerics_ok},

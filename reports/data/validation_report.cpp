@@ -37,6 +37,12 @@ Json kernel_json(const KernelCost& k) {
   return json;
 }
 
+Json copy_json(const MemoryCost& copy) {
+  return {{"alpha_s", number(copy.alpha)},
+          {"beta_s_per_byte", number(copy.beta.value())},
+          {"source", copy.provenance.source}};
+}
+
 Json op_json(const OpTimes& op) {
   return {{"op", name_in(op_kind_names, op.op)},
           {"phase", name_in(phase_names, op.phase)},
@@ -57,6 +63,7 @@ Json plan_json(const PlanOutcome& p) {
   return {{"system", p.system},
           {"plan", dovetail::to_json(p.plan)},
           {"predicted_s", number(p.predicted)},
+          {"predicted_unfitted_s", number(p.unfitted)},
           {"measured_s", number(p.median)},
           {"ci95_s", {number(p.ci95_low), number(p.ci95_high)}},
           {"error", number(p.error())},
@@ -95,9 +102,14 @@ Json summary_json(const Validation& v) {
     all_goals.push_back({{"what", goal.what}, {"most", goal.most}, {"value", number(goal.value)}, {"hit", goal.hit()}});
   for (const OpTimes& op : op_differences(v)) differences.push_back(op_json(op));
   const std::optional<Repeatability> again = repeatability(v);
+  const std::optional<Estimate> unfitted = mean_unfitted_error(v);
+  const std::optional<BestDegrees> best = best_degrees(v);
   return {
       {"goals", std::move(all_goals)},
       {"mean_error", estimate_json(mean_error(v))},
+      {"mean_error_unfitted", unfitted ? estimate_json(*unfitted) : Json(nullptr)},
+      {"best_degrees",
+       best ? Json{{"largest", best->largest}, {"choices", best->choices}, {"smaller", best->smaller}} : Json(nullptr)},
       {"rank_correlation", estimate_json(mean_rank_correlation(v))},
       {"repeatability",
        again ? Json{{"mean_error", number(again->mean_error)}, {"rank_correlation", number(again->rank_correlation)}}
@@ -176,6 +188,9 @@ void write_summary(std::ostream& out, const Validation& v) {
                      v.kernels_held ? ", all ops held to modelled times" : " that nothing was fitted to");
   out << fmt::format("  mean absolute error {} %  (95 %: {} to {})\n", percent(error.value), percent(error.low),
                      percent(error.high));
+  if (const std::optional<Estimate> unfitted = mean_unfitted_error(v))
+    out << fmt::format("  without any fit, by costs of {}: {} %  (95 %: {} to {})\n", printable(v.unfitted_by),
+                       percent(unfitted->value), percent(unfitted->low), percent(unfitted->high));
   out << wrapped(fmt::format("  {}", meaning_of_error(v)), 100, 2) << '\n';
   out << fmt::format("  worst {:+.2f} %: {} {} at {}\n", 100 * worst.plan->error(), printable(worst.plan->system),
                      degrees(worst.plan->plan), printable(worst.cell->name));
@@ -198,7 +213,10 @@ void write_choices(std::ostream& out, const Validation& v, bool colour) {
                  fixed(1e3 * plan.median.value(), 2), percent(r.value),
                  fmt::format("{} - {}", percent(r.low), percent(r.high))});
     }
-  out << "regret of each planner's choice by measured time\n" << table.text(colour) << '\n';
+  out << "regret of each planner's choice by measured time\n" << table.text(colour);
+  if (const std::optional<BestDegrees> best = best_degrees(v))
+    out << wrapped(meaning_of_degrees(*best), 100, 0) << '\n';
+  out << '\n';
 }
 
 void write_restores(std::ostream& out, const Validation& v, bool colour) {
@@ -234,6 +252,8 @@ Json to_json(const Validation& v) {
           {"kernels_held", v.kernels_held},
           {"calibrated", v.calibrated},
           {"kernels", std::move(kernels)},
+          {"copy", v.copy ? copy_json(*v.copy) : Json(nullptr)},
+          {"unfitted_by", v.unfitted_by.empty() ? Json(nullptr) : Json(v.unfitted_by)},
           {"partial", v.measurements.partial()},
           {"measurements", {{"made", v.measurements.made}, {"all", v.measurements.all}}},
           {"device", device_json(v.device)},

@@ -8,7 +8,7 @@
 
 namespace dovetail::reports {
 
-inline constexpr const char* validation_schema_version = "1.1";
+inline constexpr const char* validation_schema_version = "1.2";
 
 nlohmann::ordered_json to_json(const Validation& validation);
 void write_table(std::ostream& out, const Validation& validation, bool colour);

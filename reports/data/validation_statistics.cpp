@@ -1,10 +1,13 @@
 #include "reports/data/validation_statistics.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <random>
 
@@ -99,6 +102,12 @@ double regret_of(const ValidationCell& cell, const ChoiceOutcome& choice, Random
   return chosen / best - 1;
 }
 
+int largest_degree(const Plan& plan) {
+  int largest = std::max(plan.forward_degree, plan.backward_degree);
+  if (!plan.backward_degrees.empty()) largest = std::max(plan.forward_degree, std::ranges::max(plan.backward_degrees));
+  return largest;
+}
+
 }  // namespace
 
 double rank_correlation(std::span<const double> a, std::span<const double> b) {
@@ -120,6 +129,16 @@ Estimate mean_error(const Validation& validation) {
     for (const PlanOutcome& plan : cell.plans) errors.push_back(std::fabs(plan.error()));
     return errors;
   });
+}
+
+std::optional<Estimate> mean_unfitted_error(const Validation& validation) {
+  const Estimate error = mean_over_cells(validation, [](const ValidationCell& cell) {
+    std::vector<double> errors;
+    for (const PlanOutcome& plan : cell.plans)
+      if (plan.unfitted) errors.push_back(std::fabs(*plan.unfitted / plan.median - 1));
+    return errors;
+  });
+  return std::isnan(error.value) ? std::nullopt : std::optional(error);
 }
 
 std::string_view meaning_of_error(const Validation& validation) {
@@ -185,6 +204,28 @@ std::vector<PlannerRegret> planner_regrets(const Validation& validation) {
     }
   for (PlannerRegret& r : regrets) r.mean /= static_cast<double>(r.cells);
   return regrets;
+}
+
+std::optional<BestDegrees> best_degrees(const Validation& validation) {
+  if (validation.largest_degree == 0) return {};
+  BestDegrees best{validation.largest_degree};
+  for (const ValidationCell& cell : validation.cells) {
+    std::map<std::string, const PlanOutcome*> fastest;
+    for (const PlanOutcome& plan : cell.plans)
+      if (auto& of = fastest[plan.system]; of == nullptr || plan.median < of->median) of = &plan;
+    best.choices += fastest.size();
+    for (const auto& [system, plan] : fastest)
+      if (largest_degree(plan->plan) < best.largest) ++best.smaller;
+  }
+  return best;
+}
+
+std::string meaning_of_degrees(const BestDegrees& best) {
+  return fmt::format(
+      "In {} of {} (size, system) the fastest measured plan has another degree than the largest, {}; where it is "
+      "always "
+      "the largest, a regret of 0 means nothing.",
+      best.smaller, best.choices, best.largest);
 }
 
 WorstPlan worst_plan(const Validation& validation) {

@@ -21,6 +21,9 @@ double rank_correlation(std::span<const double> a, std::span<const double> b);
 // |predicted / measured - 1|: the mean over all plans; resampled by cell, whose plans err together.
 Estimate mean_error(const Validation& validation);
 
+// The same of predictions without a fit. None: there are none.
+std::optional<Estimate> mean_unfitted_error(const Validation& validation);
+
 // A sentence to stand beside the figure: it says which part of a prediction mean_error judges.
 std::string_view meaning_of_error(const Validation& validation);
 
@@ -46,6 +49,16 @@ struct PlannerRegret {
   std::size_t cells = 0;
 };
 std::vector<PlannerRegret> planner_regrets(const Validation& validation);
+
+// In how many cells and systems the fastest measured plan has the largest degree offered in neither pass. Where that is
+// never so, always taking the largest has no regret either.
+struct BestDegrees {
+  int largest = 0;
+  std::size_t choices = 0, smaller = 0;
+};
+// None: the largest degree is not known.
+std::optional<BestDegrees> best_degrees(const Validation& validation);
+std::string meaning_of_degrees(const BestDegrees& best);  // a sentence
 
 // The plan whose prediction is furthest off, and its cell. Throws InternalError without plans.
 struct WorstPlan {

@@ -117,6 +117,10 @@ void write_cards(std::ostream& out, const Validation& v) {
   out << "<div class=\"cards\">\n";
   card("Mean absolute error", fmt::format("{:.2f} %", 100 * error.value),
        fmt::format("95 %: {:.2f} to {:.2f}", 100 * error.low, 100 * error.high));
+  if (const std::optional<Estimate> unfitted = mean_unfitted_error(v))
+    card("Without any fit", fmt::format("{:.2f} %", 100 * unfitted->value),
+         fmt::format("by costs of {}; 95 %: {:.2f} to {:.2f}", escaped(v.unfitted_by), 100 * unfitted->low,
+                     100 * unfitted->high));
   card("Worst", fmt::format("{:+.2f} %", 100 * worst.plan->error()),
        fmt::format("{} at {}", escaped(worst.plan->system), escaped(worst.cell->name)));
   card("Rank correlation of plans", fmt::format("{:.3f}", ranks.value),
@@ -139,7 +143,10 @@ void write_regrets(std::ostream& out, const Validation& v) {
                  fmt::format("{} / {}", plan.plan.forward_degree, backward_degrees(plan.plan)), duration(plan.median),
                  fmt::format("{:.2f} %", 100 * r.value), fmt::format("{:.2f} - {:.2f} %", 100 * r.low, 100 * r.high)});
     }
-  out << "</table></div></section>\n";
+  out << "</table></div>\n";
+  if (const std::optional<BestDegrees> best = best_degrees(v))
+    out << fmt::format("<p class=\"hint\">{}</p>\n", meaning_of_degrees(*best));
+  out << "</section>\n";
 }
 
 std::string difference_text(const PlanOutcome& plan) {
@@ -153,14 +160,15 @@ void write_plans(std::ostream& out, const Validation& v) {
   out << "<section><h2>All plans</h2><p class=\"hint\">Bound: the longest stream or chain of the plan, with the times "
          "that its ops had in the measured step.</p><div class=\"scroll\"><table>\n";
   write_row(out, "th",
-            {"Size", "System", "Degree", "Restore", "Predicted", "Measured", "95 %", "Error", "Bound",
+            {"Size", "System", "Degree", "Restore", "Predicted", "Without a fit", "Measured", "95 %", "Error", "Bound",
              "Largest difference of ops", "Emulated"});
   for (const ValidationCell& cell : v.cells)
     for (const PlanOutcome& p : cell.plans)
       write_row(out, "td",
                 {escaped(cell.name), escaped(p.system),
                  fmt::format("{} / {}", p.plan.forward_degree, backward_degrees(p.plan)),
-                 std::string(name_in(restore_names, p.plan.restore)), duration(p.predicted), duration(p.median),
+                 std::string(name_in(restore_names, p.plan.restore)), duration(p.predicted),
+                 p.unfitted ? duration(*p.unfitted) : "-", duration(p.median),
                  fmt::format("{} - {}", duration(p.ci95_low), duration(p.ci95_high)),
                  fmt::format("{:+.2f} %", 100 * p.error()), duration(p.bound), difference_text(p),
                  fmt::format("{:.0f} %", 100 * p.emulated_share)});

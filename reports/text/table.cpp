@@ -133,6 +133,10 @@ void write_results(std::ostream& out, const Report& report, const std::vector<Su
   write_fastest(out, report, colour);
 }
 
+std::string clock_text(const ClockReading& clock) {
+  return clock.mhz > 0 ? fmt::format("; at {:.0f} MHz and {:.0f} W", clock.mhz, clock.watts) : "";
+}
+
 std::string numerics_line(const RunReport& run) {
   const double error = std::max(run.output_error, run.gradient_error);
   return fmt::format("    outputs and gradients equal the reference: {} (error {:.1e})", run.numerics_ok ? "yes" : "NO",
@@ -163,8 +167,8 @@ void write_runs(std::ostream& out, const Report& report, const std::vector<Summa
                std::to_string(run.overruns), std::to_string(run.samples.size())});
     table.add_remark(numerics_line(run), run.numerics_ok ? Ink::Good : Ink::Bad);
     if (run.training) table.add_remark(training_line(*run.training), run.training->ok ? Ink::Good : Ink::Bad);
-    table.add_remark(printable(fmt::format("    on {} over {}, {} ranks; stopped by {}", run.device, run.transport,
-                                           run.ranks, run.stopped_by)),
+    table.add_remark(printable(fmt::format("    on {} over {}, {} ranks; stopped by {}{}", run.device, run.transport,
+                                           run.ranks, run.stopped_by, clock_text(run.clock))),
                      Ink::Dim);
   }
   if (any) out << '\n' << table.text(colour);

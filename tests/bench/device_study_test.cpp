@@ -68,6 +68,42 @@ TEST_CASE("PyTorch's times are compared with our last point of the same work alo
   CHECK(files.size() == 3);
 }
 
+TEST_CASE("Times at clocks that are more than 2 % apart are not compared, and that is said") {
+  const test::TemporaryFolder folder;
+  auto baselines = nlohmann::json::parse(made_up_baselines);
+  baselines["measurements"][0]["clock_mhz"] = 1980;
+  folder.write("b.json", baselines.dump());
+  auto step = nlohmann::json::parse(made_up_step);
+  step["clock_mhz"] = 1500;
+  folder.write("t.json", step.dump());
+  FilesRead files;
+  std::vector<std::string> notes;
+  const auto read = [&](double mhz) {
+    DevicePoint point = product(1);
+    point.clock.mhz = mhz;
+    DevicePointsWriter("p.csv").add(point);
+    auto run = nlohmann::json::parse(made_up_run);
+    run["results"][1]["run"] = {{"clock_mhz", mhz > 0 ? nlohmann::json(mhz) : nlohmann::json(nullptr)}};
+    folder.write("r.json", run.dump());
+    notes.clear();
+    return read_device_study({"p.csv", "b.json", "t.json", "r.json", ""}, files, notes);
+  };
+  const DeviceStudy apart = read(1700);  // 1980 and 1500 are 14 and 12 % off
+  CHECK(apart.peers.empty());
+  CHECK_FALSE(apart.step);
+  REQUIRE(notes.size() == 3);  // the copy has no point of ours
+  CHECK(notes[0] ==
+        "up, forward of PyTorch is not compared, because clocks differ by more than 2 %: ours at 1700 MHz, "
+        "PyTorch's at 1980 MHz");
+  CHECK(notes[2] ==
+        "the step of PyTorch is not compared, because clocks differ by more than 2 %: ours at 1700 MHz, "
+        "PyTorch's at 1500 MHz");
+  CHECK(read(1970).peers.size() == 1);
+  CHECK(read(1490).step);
+  const DeviceStudy unknown = read(0);
+  CHECK((unknown.peers.size() == 1 && unknown.step));
+}
+
 TEST_CASE("A step of PyTorch stands beside the compute of ours, of the same layer at degree 1") {
   const test::TemporaryFolder folder;
   folder.write("t.json", made_up_step);
@@ -89,6 +125,7 @@ TEST_CASE("A step of PyTorch stands beside the compute of ours, of the same laye
   };
   refused("/inputs/model/hidden", 128, "128, but t.json is of hidden size 64: another layer");
   refused("/results/1/plan/forward_degree", 2, "more than 1");
+  refused("/inputs/workload/extent", "model", "PyTorch's layer has no embedding");
   refused("/results/1/kind", "predicted", "none is measured");
 }
 

@@ -28,14 +28,15 @@ void add_made_up(const Experiment& e, KernelFit& fit,
                  const std::function<Seconds(const PricedSchedule& priced, OpId op)>& time_of) {
   for (int degree : {1, 2}) {
     const PricedSchedule p = priced(e, degree);
-    IdVector<OpId, Seconds> work(p.duration.size(), Seconds(1));
-    IdVector<OpId, bool> held(p.duration.size(), true);
-    for (const OpId i : work.ids()) {
+    const std::size_t ops = p.duration.size();
+    OpWork work{IdVector<OpId, Seconds>(ops, Seconds(1)), IdVector<OpId, bool>(ops, true),
+                IdVector<OpId, bool>(ops, true)};
+    for (const OpId i : work.times.ids()) {
       const OpKind kind = p.schedule->ops[i].kind;
-      held[i] = kind != OpKind::Expert && kind != OpKind::Attention;
-      if (!held[i]) work[i] = time_of(p, i);
+      work.held[i] = kind != OpKind::Expert && kind != OpKind::Attention;
+      if (!work.held[i]) work.times[i] = time_of(p, i);
     }
-    fit.add(p, work, held, size_of(e.workload.dtype));
+    fit.add(p, work, size_of(e.workload.dtype));
   }
 }
 
@@ -87,4 +88,67 @@ TEST_CASE("Of several times of one size the median counts") {
     add_made_up(e, fit, [&](const PricedSchedule&, OpId) { return Seconds(1e-3 * milliseconds); });
   for (const KernelCost& cost : fit.costs("made up"))
     if (cost.op == OpKind::Expert) CHECK(cost.alpha.value() == Approx(2e-3));
+}
+
+TEST_CASE("Ops count as alone where no other stream is at work for more than 2 % of their time") {
+  Schedule s;
+  s.streams.resize(2);
+  for (const int stream : {0, 1, 0, 1}) {
+    Op op;
+    op.stream = StreamId(stream);
+    s.ops.push_back(op);
+  }
+  Timeline timeline;
+  timeline.ops = {
+      {Seconds(0), Seconds(1)}, {Seconds(.99), Seconds(2)}, {Seconds(2), Seconds(4)}, {Seconds(3), Seconds(4)}};
+  const IdVector<OpId, bool> alone = ran_alone(s, timeline);
+  CHECK(alone == IdVector<OpId, bool>{true, true, false, false});  // 1 % of the first two, half of the third
+}
+
+TEST_CASE("Of a kind that ever ran alone no other times count; otherwise it is named") {
+  const Experiment e = round_numbers(1);
+  const PricedSchedule p = priced(e, 1);
+  const std::size_t ops = p.duration.size();
+  KernelFit fit(CostForm::ByPrice);
+  for (const bool alone : {true, false}) {
+    OpWork work{IdVector<OpId, Seconds>(ops, Seconds(alone ? 2e-3 : 4e-3)), IdVector<OpId, bool>(ops, true),
+                IdVector<OpId, bool>(ops, alone)};
+    for (const OpId i : work.times.ids()) {
+      const OpKind kind = p.schedule->ops[i].kind;
+      work.held[i] = kind != OpKind::Expert && (alone || kind != OpKind::Gate);
+    }
+    fit.add(p, work, size_of(e.workload.dtype));
+  }
+  CHECK(fit.disturbed() == std::vector<std::string>{"gate forward", "gate backward"});
+  for (const KernelCost& cost : fit.costs("made up"))
+    CHECK(cost.provenance.fit->points.front().time == Seconds(cost.op == OpKind::Expert ? 2e-3 : 4e-3));
+}
+
+TEST_CASE("Copies to and from the host have one cost by their bytes; held ones have none") {
+  Experiment e = round_numbers(1);
+  e.calibration.edit().copy = MemoryCost{Seconds(0), SecondsPerByte(1), {}};
+  Plan plan;
+  plan.scope = Scope::Moe;
+  plan.restore = Restore::S1;
+  KernelFit fit(CostForm::ByPrice);
+  CHECK_FALSE(fit.copy("made up"));
+  for (const int degree : {1, 2}) {
+    plan.forward_degree = plan.backward_degree = degree;
+    const PricedSchedule p = price_plan(e, plan);
+    const std::size_t ops = p.duration.size();
+    OpWork work{IdVector<OpId, Seconds>(ops, Seconds(1)), IdVector<OpId, bool>(ops, true),
+                IdVector<OpId, bool>(ops, true)};
+    for (const OpId i : work.times.ids())
+      if (const auto* copy = std::get_if<CopyWork>(&p.schedule->ops[i].work)) {
+        work.held[i] = false;
+        work.times[i] = Seconds(1e-5) + copy->bytes * SecondsPerByte(2e-8);
+      }
+    fit.add(p, work, size_of(e.workload.dtype));
+  }
+  const std::optional<MemoryCost> copy = fit.copy("made up");
+  REQUIRE(copy);
+  CHECK(copy->alpha.value() ==
+        Approx(1e-5));  // input and hidden rows, whole and in halves: enough sizes for both terms
+  CHECK(copy->beta.value() == Approx(2e-8));
+  CHECK(fit.costs("made up").empty());
 }

@@ -24,6 +24,8 @@ MISTAKES = {
     "copy in a capture": "cudaMemcpy in a capture",
     "cuBLAS in a capture": "cublasCreate in a capture",
     "workspace": "a captured product without a workspace",
+    "shared workspace": "products that do not wait for each other share a workspace",
+    "shared workspace in a capture": "products that do not wait for each other share a workspace",
     "outside of a capture": "work on a stream outside of the capture that goes on: fill",
     "event of no capture": "a captured stream waits for an event of no capture",
     "unjoined": "a capture ends before all its streams have joined again",

@@ -24,10 +24,11 @@ TEST_CASE("dovetail-exec turns a schedule file into a timeline file") {
   const TemporaryFolder folder;
   folder.write("in.json", to_json(ScheduleFile{e, Plan{}, price(schedule, e)}).dump());
   REQUIRE(run_program({"in.json", "-o", "out.json", "--transport", "inproc", "--limit", "0.1"}) == 0);
-  const auto [timeline, predicted, run, notes] = read_timeline(JsonFile::read("out.json"));
+  const auto [timeline, predicted, work, run, notes] = read_timeline(JsonFile::read("out.json"));
   CHECK(timeline.kind == ResultKind::Measured);
   CHECK(timeline.ops.size() == schedule->ops.size());
   CHECK(predicted.size() == schedule->ops.size());
+  CHECK(work.size() == schedule->ops.size());
   REQUIRE(run);
   CHECK(run->numerics_ok);
   CHECK(run->transport == "inproc");
@@ -36,9 +37,9 @@ TEST_CASE("dovetail-exec turns a schedule file into a timeline file") {
 
 TEST_CASE("dovetail-exec writes what a GPU's operations cost") {
   Cuda cuda;
-  cuda.calibrate = [](bool quick, CalibrateOptions options) {
+  cuda.calibrate = [](GridName grid, CalibrateOptions options) {
     Calibration c;
-    c.source = quick ? "quick" : "slow";
+    c.source = name_in(gpu_grid_names, grid);
     c.gemms.push_back({DType::Bf16, Seconds(1e-6), SecondsPerFlop(1e-12), {Origin::Measured, options.where}});
     c.memory = {options.measure.limit, SecondsPerByte(1e-12), {Origin::Measured, "made up"}};
     for (const Probe& probe : options.shapes) {
@@ -51,8 +52,9 @@ TEST_CASE("dovetail-exec writes what a GPU's operations cost") {
   // NOLINTNEXTLINE(performance-unnecessary-value-param): so is the pointer that it becomes
   cuda.run = [](const Experiment&, std::shared_ptr<const PricedSchedule>, const RunOptions&) { return RunResult(); };
   const TemporaryFolder folder;
-  REQUIRE(run_program({"--calibrate", "--quick", "--device", "cuda", "-o", "c.json", "--where", "here", "--limit", "2"},
-                      nullptr, cuda) == 0);
+  REQUIRE(run_program(
+              {"--calibrate", "--grid", "quick", "--device", "cuda", "-o", "c.json", "--where", "here", "--limit", "2"},
+              nullptr, cuda) == 0);
   FilesRead files;
   const Calibration c = load_calibration("c.json", files);
   CHECK(c.source == "quick");
@@ -87,6 +89,9 @@ TEST_CASE("dovetail-exec refuses wrong usage with exit code 2") {
   CHECK(run_program({"a.json", "--exchange-blocks", "4", "--device", "cuda"}) == 2);  // exchanges are real
   CHECK(run_program({"a.json", "--exchange-blocks", "4", "--emulate-links"}) == 2);
   CHECK(run_program({"a.json", "--gemm-multiprocessors", "100"}) == 2);
+  CHECK(run_program({"--serve", "-"}) == 2);  // hosts need no resident process
+  CHECK(run_program({"a.json", "--serve", "-", "--device", "cuda"}) == 2);
+  CHECK(run_program({"--calibrate", "--device", "cuda", "--grid", "fsmoe"}) == 2);
   CHECK(run_program({"a.json", "--transport", "nccl"}) == 2);  // between GPUs
   CHECK(run_program({"a.json", "--transport", "mpi", "--device", "cuda"}) == 2);
   CHECK(run_program({"a.json", "--transport", "nccl", "--device", "cuda", "--emulate-links"}) == 2);

@@ -209,3 +209,34 @@ TEST_CASE("Routing is folded onto fewer experts, and an open capacity resolved f
   CHECK(e.workload.routing.layers == std::vector<LoadTable>{{{3, 3, 0, 2}}});
   CHECK(e.workload.capacity_rows == 12);
 }
+
+TEST_CASE("A scale may name its nodes, groups, experts of a token and samples") {
+  HostScale scale;
+  scale.ranks = 8;
+  scale.nodes = 1;
+  scale.mp = scale.esp = 1;
+  scale.top_k = 1;
+  scale.tokens_per_rank = 64;
+  scale.sequence = 16;
+  Experiment e = scaled_for_host(test::testbed_b(), scale);
+  CHECK(e.cluster.nodes == 1);
+  CHECK(e.cluster.gpus_per_node == 8);
+  CHECK(e.parallelism.dp == 8);
+  CHECK(e.parallelism.ep == 8);  // as many as experts
+  CHECK(e.parallelism.edp == 1);
+  CHECK(e.workload.top_k == 1);
+  CHECK(e.workload.batch == 4);
+  CHECK(layer_volumes(e).tokens == 64);
+  scale.mp = 2;
+  scale.ep = 4;
+  e = scaled_for_host(test::testbed_b(), scale);
+  CHECK(e.parallelism.dp == 4);
+  CHECK(e.parallelism.edp == 2);
+  CHECK(e.workload.batch == 8);  // mp ranks share the tokens of two
+  scale.sequence = 48;
+  CHECK_THROWS_WITH(scaled_for_host(test::testbed_b(), scale),
+                    Catch::Contains("128 tokens, expected a multiple of the 48"));
+  scale.sequence = 0;
+  scale.ep = 3;
+  CHECK_THROWS_AS(scaled_for_host(test::testbed_b(), scale), InputError);
+}

@@ -1,5 +1,5 @@
 // A device of host memory that adds up the products of matrices its queues are given, so that tests compare work
-// instead of times.
+// instead of times; it may multiply in another way.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,12 +13,14 @@ namespace dovetail::exec {
 
 class CountingQueue final : public Queue {
  public:
-  CountingQueue(std::unique_ptr<Queue> queue, std::int64_t& flops) : queue_(std::move(queue)), flops_(flops) {}
+  using Multiply = std::function<void(const Product&)>;
+  CountingQueue(std::unique_ptr<Queue> queue, std::int64_t& flops, const Multiply& multiply)
+      : queue_(std::move(queue)), flops_(flops), multiply_(multiply) {}
   void copy(void* to, const void* from, std::int64_t bytes) override { queue_->copy(to, from, bytes); }
   void fill(void* first, int byte, std::int64_t bytes) override { queue_->fill(first, byte, bytes); }
   void multiply(const Product& p) override {
     flops_ += 2 * p.m * p.n * p.k * p.batch.count;
-    queue_->multiply(p);
+    multiply_ ? multiply_(p) : queue_->multiply(p);
   }
   void record(Event& event) override { queue_->record(event); }
   void wait(const Event& event) override { queue_->wait(event); }
@@ -28,17 +30,24 @@ class CountingQueue final : public Queue {
  private:
   std::unique_ptr<Queue> queue_;
   std::int64_t& flops_;
+  const Multiply& multiply_;
 };
 
 class CountingDevice final : public ComputeDevice {
  public:
   std::int64_t flops = 0;
+  int all_multiprocessors = 0;
+  int products_made_for = 0;         // of the queue that was made last
+  CountingQueue::Multiply multiply;  // in place of the host's, if given
 
+  int multiprocessors() const override { return all_multiprocessors; }
   std::string description() const override { return device_->description(); }
   std::int64_t cache_bytes() const override { return device_->cache_bytes(); }
   std::unique_ptr<Memory> allocate(std::int64_t bytes, Place place) override { return device_->allocate(bytes, place); }
-  std::unique_ptr<Queue> make_queue(Priority priority) override {
-    return std::make_unique<CountingQueue>(device_->make_queue(priority), flops);
+  std::unique_ptr<Queue> make_queue(Priority priority, int product_multiprocessors) override {
+    products_made_for = product_multiprocessors;
+    auto queue = device_->make_queue(priority, product_multiprocessors);
+    return std::make_unique<CountingQueue>(std::move(queue), flops, multiply);
   }
   std::unique_ptr<Event> make_event() override { return device_->make_event(); }
   void use() override { device_->use(); }

@@ -85,6 +85,32 @@ TEST_CASE("Random plans compute in random orders what the reference does") {
   }
 }
 
+TEST_CASE("A captured step repeats until a sample is long enough, and its time is the mean") {
+  Random random(3);
+  Experiment e = random_on_device(random);
+  while (e.parallelism.ep < 2 || e.parallelism.pp > 1 || e.workload.gate.batch_prioritised || refusal(Plan(), e))
+    e = random_on_device(random);
+  const auto device = make_deferred_device({5, traces});
+  const auto schedule = std::make_shared<const Schedule>(build_schedule(e, Plan()));
+  DeviceSettings settings;
+  settings.ranks = DeviceRanks::One;
+  settings.exchange_durations.assign(schedule->ops.size(), exchange_lasts);
+  settings.overrun_tolerance = Seconds(1);
+  settings.shortest_sample = Seconds(.01);
+  const auto executor = make_device_executor(*device, e, schedule, random_model_data(e, 1), settings);
+  const Seconds once = executor->run_step(Poison::No);
+  CHECK(executor->steps_per_sample() == 1);  // not captured yet
+  REQUIRE(executor->capture() == "");
+  executor->run_step(Poison::No);
+  const Seconds mean = executor->run_step(Poison::No);
+  CHECK(executor->steps_per_sample() > 1);
+  // A command lasts at most 1 us of this device's time, at random: steps differ, but not by a factor of two.
+  CHECK(mean * executor->steps_per_sample() > Seconds(.005));
+  CHECK(mean < 2 * once);
+  CHECK(once < 2 * mean);
+  check_no_races(*device);
+}
+
 TEST_CASE("Shipped systems compute in random orders what the reference does, in double, float and bf16") {
   const auto device = make_deferred_device({17, traces});
   check_systems_on_device(*device, true);

@@ -111,8 +111,9 @@ TEST_CASE("A device alone has no collectives") {
   const CalibrationGrid grid = calibration_grid(GridName::Gpu, 1);
   // Fits of two formats, memory, strided copies, copies; three pairs of three kinds.
   CHECK(grid.points() == 5 + 3 + static_cast<int>(grid.more.size() + grid.together.size()));
-  // A triple for each footprint, two pairs for all but the default one, and copies of both directions.
-  CHECK(grid.together.size() == 5 + 2 * 4 + 1);
+  // Each footprint beside products made for all; three of them beside products made for the rest, and copies; the
+  // triple of the usual one; copies of both directions.
+  CHECK(grid.together.size() == 4 + 2 * 3 + 1 + 1);
 }
 
 TEST_CASE("A device measures attention, products of experts, copies and exchanges for their points") {
@@ -139,8 +140,8 @@ TEST_CASE("A device measures attention, products of experts, copies and exchange
   CHECK(kinds(DeviceWorkKind::AttentionBackward) == 1);
   CHECK(kinds(DeviceWorkKind::Copy) == 2);
   CHECK(kinds(DeviceWorkKind::CopyToHost) == 2 + 1);
-  // Each footprint by two sizes, in a pair with products, in one with copies and in the triple.
-  CHECK(kinds(DeviceWorkKind::Exchange) == 5 * (2 + 3));
+  // Four footprints by two sizes, and beside both kinds of products and copies; the usual one in the triple too.
+  CHECK(kinds(DeviceWorkKind::Exchange) == 4 * (2 + 3) + 1);
 }
 
 TEST_CASE("Attention is measured forward, backward and in both passes") {

@@ -8,6 +8,7 @@
 #include "exec/device/device_executor.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
+#include "tests/exec_device/counted_products.hpp"
 #include "tests/exec_device/device_numerics.hpp"
 #include "tests/support/random_plans.hpp"
 
@@ -55,6 +56,25 @@ TEST_CASE("A run with all ranks on a device checks its numerics and measures") {
   CHECK(r.report.samples.size() >= 3);
   CHECK(r.report.emulated_share == 0);
   CHECK(r.timeline.ops.size() == r.predicted->duration.size());
+}
+
+TEST_CASE("Products of a rank that stands for all leave multiprocessors to its exchanges, unless told otherwise") {
+  const Experiment e = experiment_with_exchanges();
+  const auto made_for = [&](bool emulate, int told) {
+    CountingDevice device;
+    device.all_multiprocessors = 132;
+    RunOptions options = quick(emulate);
+    options.check_numerics = false;
+    options.gemm_multiprocessors = told;
+    const RunResult r = run_on_device(device, e, priced_schedule(e), options);
+    const auto says = [&](const std::string& note) { return note.find("products are made for") != std::string::npos; };
+    CHECK(std::ranges::any_of(r.notes, says) == (device.products_made_for > 0));
+    return device.products_made_for;
+  };
+  CHECK(made_for(true, 0) == 116);  // 132 - 16 blocks of an exchange
+  CHECK(made_for(true, 132) == 132);
+  CHECK(made_for(false, 0) == 0);  // all ranks on the device: exchanges are copies, and nothing is held
+  CHECK(made_for(false, 100) == 100);
 }
 
 TEST_CASE("Routed messages are refused on a device, by name") {

@@ -1,9 +1,9 @@
 // How many products the ops of experts issue, and how large: few that have all rows, whatever ranks these came from.
 #include <catch2/catch.hpp>
 
-#include "exec/device/device_op.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/question/capacity.hpp"
+#include "tests/exec_device/listing_queue.hpp"
 #include "tests/support/experiments.hpp"
 
 using namespace dovetail;
@@ -12,44 +12,10 @@ using namespace dovetail::test;
 
 namespace {
 
-// Takes down products and does nothing.
-class ListingQueue final : public Queue {
- public:
-  void copy(void*, const void*, std::int64_t) override {}
-  void fill(void*, int, std::int64_t) override {}
-  void multiply(const Product& p) override { products.push_back(p); }
-  void record(Event&) override {}
-  void wait(const Event&) override {}
-  void* stream() const override { return nullptr; }
-  void loop(std::function<void()>) override { ++kernels; }
-
-  std::vector<Product> products;
-  int kernels = 0;
-};
-
 // The work of all expert ops of rank 0 in a phase.
 ListingQueue expert_work(const Experiment& e, const Plan& plan, Phase phase) {
-  const auto schedule = std::make_shared<const Schedule>(build_schedule(e, plan));
-  const OpSetup setup(e, schedule, {0}, {});
-  const IdVector<TensorId, void*> tensors(schedule->tensors.size(), reinterpret_cast<void*>(std::uintptr_t{256}));
-  ListingQueue queue;
-  for (const Op& op : schedule->ops) {
-    if (op.kind != OpKind::Expert || op.phase != phase || schedule->class_of(op) != schedule->class_of_rank(0))
-      continue;
-    Recorder recorder(nullptr, reinterpret_cast<std::byte*>(std::uintptr_t{256}));
-    DeviceOp<float> device_op{setup.operands(0, op), tensors, recorder};
-    record_expert(device_op);
-    for (const DeviceWork& work : recorder.take()) work(queue);
-  }
-  return queue;
-}
-
-double operations(const std::vector<Product>& products) {
-  double sum = 0;
-  for (const Product& p : products)
-    sum += 2 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
-           static_cast<double>(p.batch.count);
-  return sum;
+  return work_of_ops(e, std::make_shared<const Schedule>(build_schedule(e, plan)), OpKind::Expert, phase,
+                     record_expert<float>);
 }
 
 // 8 ranks with `experts` each, which exchange rows with all others.

@@ -1,8 +1,8 @@
-// Only a GPU shows these: the same steps there, captured or not, and how long holds and exchanges last.
+// Only a GPU shows these: the same steps there, captured or not, how long holds and exchanges last, and what its clock,
+// marks and launches take.
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
@@ -11,9 +11,10 @@
 #if DOVETAIL_HAS_NCCL
 #include "exec/device/nccl/nccl_network.hpp"
 #endif
-#include "exec/run/compute_rules.hpp"
 #include "models/price/build_schedule.hpp"
 #include "tests/exec_device/device_numerics.hpp"
+#include "tests/exec_device/device_probes.hpp"
+#include "tests/exec_device/tensor_errors.hpp"
 #include "tests/support/random_plans.hpp"
 
 using namespace dovetail;
@@ -27,32 +28,6 @@ std::unique_ptr<ComputeDevice> gpu() {
   if (cuda_devices() > 0) return make_cuda_device(0);
   std::puts("skipped: no CUDA device here");
   std::exit(77);
-}
-
-double relative_difference(const Values& a, const Values& b) {
-  double difference = 0, norm = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i] == b[i]) continue;
-    difference += (a[i] - b[i]) * (a[i] - b[i]);
-    norm += b[i] * b[i];
-  }
-  return difference == 0 ? 0 : std::sqrt(difference / norm);
-}
-
-// Op by op, so that the first kernel that is wrong is the one that is named.
-void compare_tensors(const Schedule& s, const DeviceExecutor& gpu, const DeviceExecutor& host, double tolerance) {
-  for (const Op& op : s.ops)
-    for (TensorId id : s.writes_of(op))
-      for (std::size_t local = 0; local < gpu.ranks().size(); ++local) {
-        const Tensor& t = s.tensors[id];
-        INFO(to_string(op) << " writes " << to_string(t) << " on rank " << local);
-        REQUIRE(relative_difference(gpu.values(local, id), host.values(local, id)) <= tolerance);
-      }
-}
-
-// Adds up in one format on both, but in another order.
-double kernel_tolerance(Stored stored) {
-  return stored == Stored::Double ? 1e-11 : stored == Stored::Float ? 1e-4 : 3e-2;
 }
 
 // A layer of the given products' width whose exchanges last some ms, alone on a GPU.
@@ -94,28 +69,7 @@ void multiply_for_long(ComputeDevice& device, Queue& queue, std::vector<std::uni
 }  // namespace
 
 TEST_CASE("Every kernel leaves on a GPU what its body leaves on the host, in double, float and bf16") {
-  const auto device = gpu(), host = make_loop_device();
-  Random random(17);
-  for (int run = 0; run < 10;) {
-    const Experiment e = random_on_device(random);
-    // bf16: see check_systems_on_device
-    if (refusal(Plan(), e) || e.parallelism.pp > 1 || e.workload.layers > 1 || e.workload.gate.cosine()) continue;
-    INFO(describe(e, Plan()));
-    const auto schedule = std::make_shared<const Schedule>(build_schedule(e, Plan()));
-    for (Stored stored : {Stored::Double, Stored::Float, Stored::Bf16}) {
-      CAPTURE(static_cast<int>(stored));
-      const ModelData data = rounded(random_model_data(e, 3), stored);
-      DeviceSettings settings;
-      settings.scalar = stored;
-      settings.routing = compute_reference(e, data, rules_of(*schedule)).routing;
-      const auto on_gpu = make_device_executor(*device, e, schedule, data, settings);
-      const auto on_host = make_device_executor(*host, e, schedule, data, settings);
-      on_gpu->run_step(Poison::No);
-      on_host->run_step(Poison::No);
-      compare_tensors(*schedule, *on_gpu, *on_host, kernel_tolerance(stored));
-    }
-    ++run;
-  }
+  check_tensors_on_device(*gpu(), 10);
 }
 
 TEST_CASE("Random plans compute on a GPU what the reference does") {
@@ -197,6 +151,22 @@ TEST_CASE("Two queues of a GPU overlap under a hold") {
   busy->record(*products_end);
   device->synchronize();
   CHECK(device->elapsed(*begin, *products_end) < .5 * device->elapsed(*begin, *hold_ends));
+}
+
+TEST_CASE("The clock of a GPU, marks, an empty graph and a launch: what each takes") {
+  const ClockFigures f = measure_clock(*gpu());
+  std::fputs(lines(f).c_str(), stdout);
+  CHECK(f.resolution > Seconds(0));
+  CHECK(f.resolution <= Seconds(2e-6));
+  CHECK(f.smallest_step >= f.resolution);
+  for (Seconds time : {f.mark, f.captured_mark, f.empty_op, f.graph_launch, f.launch}) CHECK(time > Seconds(0));
+}
+
+TEST_CASE("A product of a GPU on all multiprocessors, alone and beside an exchange of 16 blocks") {
+  const ProductsBesideExchange f = measure_beside_exchange(*gpu(), 4096, 16);
+  std::printf("bf16, 4096 x 4096 x 4096: %s", line(f).c_str());
+  CHECK(f.alone > Seconds(0));
+  CHECK(f.beside > Seconds(0));
 }
 
 TEST_CASE("An exchange of one rank copies every byte, on all its blocks, and ends at its deadline") {

@@ -118,11 +118,12 @@ TEST_CASE("Lanes count and give the slots that one lane gives") {
 
 TEST_CASE("Softmax by lanes is the softmax, in rows of whole packs and of others, and past the query it is 0") {
   for (const CausalRows rows :
-       {CausalRows{16, 8, 2}, CausalRows{90, 7, 2}, CausalRows{0, 8, 1}, CausalRows{128, 72, 1}}) {
-    const std::int64_t keys = rows.keys(), count = rows.count * rows.heads;
+       {CausalRows{16, 8, 2, 30}, CausalRows{90, 7, 2, 97}, CausalRows{0, 8, 1, 8}, CausalRows{128, 72, 1, 200}}) {
+    constexpr std::int64_t samples = 2;
+    const std::int64_t keys = rows.keys(), count = samples * rows.of_sample();
     const auto size = static_cast<std::size_t>(count * keys);
     const std::vector<float> scores = noise(size), d_p = noise(size);
-    std::vector<float> log_sum_exp(static_cast<std::size_t>(keys * rows.heads));
+    std::vector<float> log_sum_exp(static_cast<std::size_t>(samples * rows.sequence * rows.heads));
     std::vector<Bf16> p(size), again(size), d_s(size);
     run_rows(count, CausalSoftmax<Bf16>{rows, scores.data(), p.data(), log_sum_exp.data(), 2});
     run_rows(count,
@@ -135,7 +136,9 @@ TEST_CASE("Softmax by lanes is the softmax, in rows of whole packs and of others
         mean += std::exp(2. * scores[at(i)]) * d_p[at(i)];
       }
       mean /= sum;
-      CHECK(log_sum_exp[static_cast<std::size_t>(rows.query(row))] == Approx(std::log(sum)).epsilon(1e-5));
+      const std::int64_t sample = row / rows.of_sample(), head = row % rows.of_sample() / rows.count;
+      const std::int64_t token = sample * rows.sequence + rows.first + row % rows.count;
+      CHECK(log_sum_exp[static_cast<std::size_t>(token * rows.heads + head)] == Approx(std::log(sum)).epsilon(1e-5));
       for (std::int64_t i = 0; i < keys; ++i) {
         const double exact = i < rows.visible(row) ? std::exp(2. * scores[at(i)]) / sum : 0;
         CHECK(wide(p[at(i)]) == Approx(exact).epsilon(.005).margin(0));

@@ -7,12 +7,13 @@
 #include "tests/paper_gpu/products.hpp"
 #include "tests/paper_gpu/report.hpp"
 #include "tests/paper_gpu/settings.hpp"
+#include "tests/paper_gpu/workspaces.hpp"
 
 namespace {
 
 struct Handle {
   paper::Stream* stream = nullptr;  // null: the default stream
-  bool own_workspace = true;        // until the program gives one
+  const void* workspace = nullptr;  // null: one of cuBLAS's
   int multiprocessors = 0;
 };
 
@@ -45,10 +46,13 @@ cublasStatus_t product(cublasHandle_t handle, paper::ProductCall call) {
   Handle* const own = handle_of(handle);
   if (own == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
   paper::Stream* const stream = own->stream != nullptr ? own->stream : paper::stream_of(nullptr);
-  if (stream->capture != nullptr && own->own_workspace)
+  if (stream->capture != nullptr && own->workspace == nullptr)
     paper::problem("a captured product without a workspace of the program's, so that cuBLAS allocates");
   call.multiprocessors = own->multiprocessors;
-  return paper::multiply(call, *stream) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+  if (!paper::multiply(call, *stream)) return CUBLAS_STATUS_INVALID_VALUE;
+  const bool empty = call.m == 0 || call.n == 0 || call.batch == 0;
+  if (own->workspace != nullptr && !empty) paper::use_workspace(own->workspace, *stream);
+  return CUBLAS_STATUS_SUCCESS;
 }
 
 }  // namespace
@@ -81,7 +85,7 @@ cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
   Handle* const own = handle_of(handle);
   if (own == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
   own->stream = paper::stream_of(stream);
-  own->own_workspace = true;
+  own->workspace = nullptr;
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -94,7 +98,7 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, std
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   paper::reachable(workspace, static_cast<std::int64_t>(bytes), "cuBLAS uses its workspace,");
-  own->own_workspace = workspace == nullptr;
+  own->workspace = workspace;
   return CUBLAS_STATUS_SUCCESS;
 }
 

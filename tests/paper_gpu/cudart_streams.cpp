@@ -1,5 +1,7 @@
 // The runtime's streams, events and graphs.
 
+#include <utility>
+
 #include "tests/paper_gpu/cudart.hpp"
 #include "tests/paper_gpu/report.hpp"
 
@@ -97,11 +99,15 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle) {
   return cudaSuccess;
 }
 
-// Programs ask again and again, so that the answer is always that it was reached, after as long as that takes.
+// Not yet, where nobody has waited for it. Programs ask again and again: the second answer is that it was reached,
+// after as long as that takes.
 cudaError_t cudaEventQuery(cudaEvent_t handle) {
   const paper::Call lock;
-  const paper::Event* const event = paper::event_of(handle);
-  return event == nullptr ? invalid_handle() : paper::returned(paper::reach(*event));
+  paper::Event* const event = paper::event_of(handle);
+  if (event == nullptr) return invalid_handle();
+  const bool before = std::exchange(event->asked, true);
+  if (!before && event->recorded != nullptr && !paper::finished(event->recorded)) return cudaErrorNotReady;
+  return paper::returned(paper::reach(*event));
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {

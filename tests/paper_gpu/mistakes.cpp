@@ -36,7 +36,11 @@ struct Gpu {
           std::pair{&body_kernel, "body"}, std::pair{&fill_kernel, "run_rows<FillSlots<Bf16> >"}})
       __cudaRegisterFunction(nullptr, kernel, nullptr, name, -1, nullptr, nullptr, nullptr, nullptr, nullptr);
     cublasCreate(&blas);
-    cublasSetStream(blas, stream);
+    give_blas(stream);
+  }
+  // Takes its workspace along.
+  void give_blas(cudaStream_t to) const {
+    cublasSetStream(blas, to);
     cublasSetWorkspace(blas, workspace, 1 << 20);
   }
 
@@ -159,6 +163,14 @@ void nothing(Gpu& gpu) {
     cudaEventRecord(join, gpu.other);
     gpu.multiply(256, matrices, 256);
     cudaStreamWaitEvent(gpu.stream, join, 0);
+    // The same workspace on another stream, but later.
+    cudaEventRecord(fork, gpu.stream);
+    cudaStreamWaitEvent(gpu.other, fork, 0);
+    gpu.give_blas(gpu.other);
+    gpu.multiply(256, matrices, 256);
+    gpu.give_blas(gpu.stream);
+    cudaEventRecord(join, gpu.other);
+    cudaStreamWaitEvent(gpu.stream, join, 0);
   };
   gpu.captured(work);
   const bool arrived = back[4095] == std::byte{7};
@@ -181,6 +193,27 @@ const std::map<std::string, void (*)(Gpu&)> mistakes{
        std::byte* const matrices = gpu.on_device(3 * 64 * 64 * 2);
        cublasSetStream(gpu.blas, gpu.stream);
        gpu.captured([&] { gpu.multiply(64, matrices, 64); });
+     }},
+    {"shared workspace",
+     [](Gpu& gpu) {
+       std::byte* const matrices = gpu.on_device(3 * 64 * 64 * 2);
+       gpu.multiply(64, matrices, 64);
+       gpu.give_blas(gpu.other);
+       gpu.multiply(64, matrices, 64);
+     }},
+    {"shared workspace in a capture",
+     [](Gpu& gpu) {
+       std::byte* const matrices = gpu.on_device(3 * 64 * 64 * 2);
+       const cudaEvent_t fork = gpu.new_event(), join = gpu.new_event();
+       gpu.captured([&] {
+         cudaEventRecord(fork, gpu.stream);
+         gpu.multiply(64, matrices, 64);
+         cudaStreamWaitEvent(gpu.other, fork, 0);
+         gpu.give_blas(gpu.other);
+         gpu.multiply(64, matrices, 64);
+         cudaEventRecord(join, gpu.other);
+         cudaStreamWaitEvent(gpu.stream, join, 0);
+       });
      }},
     {"outside of a capture", [](Gpu& gpu) { gpu.captured([&] { cudaMemsetAsync(gpu.workspace, 0, 8, gpu.other); }); }},
     {"event of no capture",

@@ -129,6 +129,7 @@ void enqueue(Stream& stream, WorkPtr work) {
 
 void record(Stream& stream, Event& event) {
   event.captured = 0;
+  event.asked = false;
   if (stream.capture != nullptr) {
     event.captured = stream.capture->number;
     event.after = stream.captured_after;

@@ -31,6 +31,7 @@ struct Event {
   TaskPtr recorded;        // null: never outside of a capture
   long captured = 0;       // number of the capture in which it was last recorded; 0: in none
   std::vector<int> after;  // nodes of that capture
+  bool asked = false;      // whether it was reached, since it was recorded
 };
 
 // Answers to a call; the runtime has a number of its own for each.

@@ -121,3 +121,42 @@ TEST_CASE("A validation as JSON keeps to its schema; table and page say how far 
   CHECK(held_page.str().find("scheduling and overlap alone and says nothing of the accuracy of costs.") !=
         std::string::npos);
 }
+
+TEST_CASE("Predictions without a fit have an error of their own, and best degrees are counted") {
+  Validation v;
+  v.experiment = test::round_numbers(1);
+  v.cells.push_back({"one",
+                     {outcome("a", 1, {1, 1, 1}), outcome("a", 1, {2, 2, 2}), outcome("b", 1, {1, 1, 1})},
+                     {{"a", "p", 0}, {"b", "p", 2}}});
+  CHECK_FALSE(mean_unfitted_error(v));
+  CHECK_FALSE(best_degrees(v));
+  std::vector<PlanOutcome>& plans = v.cells[0].plans;
+  plans[0].unfitted = Seconds(1.2);
+  plans[1].unfitted = Seconds(1.8);
+  plans[2].unfitted = Seconds(1);
+  REQUIRE(mean_unfitted_error(v));
+  CHECK(mean_unfitted_error(v)->value == Approx(.1));  // .2, .1 and 0
+  v.largest_degree = 4;
+  v.unfitted_by = "some<where";
+  v.copy = MemoryCost{Seconds(1e-5), SecondsPerByte(2e-11), {Origin::Measured, "here"}};
+  plans[0].plan.forward_degree = 2;  // the best of a
+  plans[1].plan.forward_degree = 4;
+  plans[2].plan.backward_degree = 4;
+  REQUIRE(best_degrees(v));
+  CHECK(best_degrees(v)->choices == 2);
+  CHECK(best_degrees(v)->smaller == 1);
+  plans[2].plan.backward_degrees = {2};  // in place of the single one
+  CHECK(best_degrees(v)->smaller == 2);
+  const nlohmann::ordered_json json = to_json(v);
+  CHECK_NOTHROW(validate(JsonFile::parse(json.dump(), "v"), load_schema("validation")));
+  CHECK(json["cells"][0]["plans"][0]["predicted_unfitted_s"] == 1.2);
+  CHECK(json["summary"]["best_degrees"]["smaller"] == 2);
+  std::ostringstream table, page;
+  write_table(table, v, false);
+  write_html(page, v);
+  CHECK(table.str().find("without any fit, by costs of some<where: 10.00 %") != std::string::npos);
+  CHECK(page.str().find("by costs of some&lt;where") != std::string::npos);
+  for (const std::ostringstream* out : {&table, &page})
+    CHECK(out->str().find("In 2 of 2 (size, system) the fastest measured plan has another degree") !=
+          std::string::npos);
+}

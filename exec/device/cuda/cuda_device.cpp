@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <optional>
 
 #include "exec/device/cuda/cuda_check.hpp"
 #include "exec/device/cuda/exchange.hpp"
+#include "exec/device/cuda/nvml_clock.hpp"
 #include "exec/device/device.hpp"
 
 namespace dovetail::exec {
@@ -64,18 +66,36 @@ cudaDataType_t blas_type(Stored stored) {
   throw InternalError("matrices are not multiplied in fp8");
 }
 
+// One handle of cuBLAS for all queues of a device: each takes memory and time to make.
+class CudaBlas {
+ public:
+  CudaBlas() { DOVETAIL_CUBLAS(cublasCreate(&handle_)); }
+  ~CudaBlas() { cublasDestroy(handle_); }
+  CudaBlas(const CudaBlas&) = delete;
+  CudaBlas& operator=(const CudaBlas&) = delete;
+
+  // For the next product. The stream comes first, because it takes the workspace away.
+  cublasHandle_t on(cudaStream_t stream, const CudaMemory& workspace, int multiprocessors) const {
+    DOVETAIL_CUBLAS(cublasSetStream(handle_, stream));
+    DOVETAIL_CUBLAS(cublasSetWorkspace(handle_, workspace.data(), static_cast<std::size_t>(workspace.bytes())));
+    DOVETAIL_CUBLAS(cublasSetSmCountTarget(handle_, multiprocessors));
+    return handle_;
+  }
+
+ private:
+  cublasHandle_t handle_ = nullptr;
+};
+
 class CudaQueue final : public Queue {
  public:
-  CudaQueue(Priority priority, int product_multiprocessors) : product_multiprocessors_(product_multiprocessors) {
+  CudaQueue(const CudaBlas& blas, Priority priority, int product_multiprocessors)
+      : blas_(blas), product_multiprocessors_(product_multiprocessors) {
     int lowest = 0, highest = 0;
     DOVETAIL_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
     DOVETAIL_CUDA(
         cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority == Priority::High ? highest : lowest));
   }
-  ~CudaQueue() override {
-    if (blas_ != nullptr) cublasDestroy(blas_);
-    cudaStreamDestroy(stream_);
-  }
+  ~CudaQueue() override { cudaStreamDestroy(stream_); }
   CudaQueue(const CudaQueue&) = delete;
   CudaQueue& operator=(const CudaQueue&) = delete;
 
@@ -115,20 +135,14 @@ class CudaQueue final : public Queue {
 
  private:
   cublasHandle_t blas() {
-    if (blas_ == nullptr) {
-      DOVETAIL_CUBLAS(cublasCreate(&blas_));
-      DOVETAIL_CUBLAS(cublasSetStream(blas_, stream_));
-      workspace_ = std::make_unique<CudaMemory>(blas_workspace, Place::Device);
-      DOVETAIL_CUBLAS(cublasSetSmCountTarget(blas_, product_multiprocessors_));
-      DOVETAIL_CUBLAS(cublasSetWorkspace(blas_, workspace_->data(), static_cast<std::size_t>(blas_workspace)));
-    }
-    return blas_;
+    if (workspace_ == nullptr) workspace_ = std::make_unique<CudaMemory>(blas_workspace, Place::Device);
+    return blas_.on(stream_, *workspace_, product_multiprocessors_);
   }
 
+  const CudaBlas& blas_;
   int product_multiprocessors_;
   cudaStream_t stream_ = nullptr;
-  cublasHandle_t blas_ = nullptr;  // made by the first product
-  std::unique_ptr<CudaMemory> workspace_;
+  std::unique_ptr<CudaMemory> workspace_;  // made by the first product
 };
 
 cudaStream_t native(Queue& queue) {
@@ -158,14 +172,11 @@ class CudaGraph final : public Graph {
 
 class CudaDevice final : public ComputeDevice {
  public:
-  CudaDevice(int number, int product_multiprocessors)
-      : number_(number), product_multiprocessors_(product_multiprocessors) {
+  explicit CudaDevice(int number) : number_(number), clock_(number) {
     use();
     DOVETAIL_CUDA(cudaGetDeviceProperties(&properties_, number));
-    if (product_multiprocessors > properties_.multiProcessorCount)
-      throw DeviceError("products", fmt::format("on {} multiprocessors; this GPU has {}", product_multiprocessors,
-                                                properties_.multiProcessorCount));
     shared_bytes_ = reserve_shared_bytes();
+    blas_.emplace();
   }
 
   std::string description() const override {
@@ -173,19 +184,23 @@ class CudaDevice final : public ComputeDevice {
     DOVETAIL_CUDA(cudaDriverGetVersion(&driver));
     DOVETAIL_CUDA(cudaRuntimeGetVersion(&runtime));
     return fmt::format(
-        "{}, compute capability {}.{}, {} multiprocessors, driver for CUDA {}.{}, CUDA {}.{}, cuBLAS {}, {}={}",
-        properties_.name, properties_.major, properties_.minor, properties_.multiProcessorCount, driver / 1000,
-        driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10, CUBLAS_VERSION, connections_variable,
-        std::getenv(connections_variable));
+        "{}, compute capability {}.{}, {} multiprocessors, driver {} for CUDA {}.{}, CUDA {}.{}, cuBLAS {}, {}={}",
+        properties_.name, properties_.major, properties_.minor, properties_.multiProcessorCount,
+        clock_.driver().empty() ? "(unknown)" : clock_.driver(), driver / 1000, driver % 1000 / 10, runtime / 1000,
+        runtime % 1000 / 10, CUBLAS_VERSION, connections_variable, std::getenv(connections_variable));
   }
 
   std::int64_t cache_bytes() const override { return properties_.l2CacheSize; }
+  int multiprocessors() const override { return properties_.multiProcessorCount; }
+  ClockReading clock() const override { return clock_.now(); }
 
   std::unique_ptr<Memory> allocate(std::int64_t bytes, Place place) override {
     return std::make_unique<CudaMemory>(bytes, place);
   }
-  std::unique_ptr<Queue> make_queue(Priority priority) override {
-    return std::make_unique<CudaQueue>(priority, product_multiprocessors_);
+  using ComputeDevice::make_queue;
+  std::unique_ptr<Queue> make_queue(Priority priority, int product_multiprocessors) override {
+    require("products", product_multiprocessors, 0);
+    return std::make_unique<CudaQueue>(*blas_, priority, product_multiprocessors);
   }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(); }
 
@@ -232,25 +247,31 @@ class CudaDevice final : public ComputeDevice {
   using ComputeDevice::hold;
   void hold(Queue& queue, const Hold& hold) override { launch_hold(native(queue), hold); }
   void exchange(Queue& queue, const HeldExchange& exchange) override {
-    if (exchange.blocks < 1 || exchange.blocks > properties_.multiProcessorCount)
-      throw DeviceError("an exchange", fmt::format("on {} multiprocessors; this GPU has {}", exchange.blocks,
-                                                   properties_.multiProcessorCount));
+    require("an exchange", exchange.blocks, 1);
     launch_exchange(native(queue), exchange, shared_bytes_);
   }
 
  private:
-  int number_, product_multiprocessors_;
+  void require(const char* what, int multiprocessors, int least) const {
+    if (multiprocessors < least || multiprocessors > properties_.multiProcessorCount)
+      throw DeviceError(what, fmt::format("on {} multiprocessors; this GPU has {}", multiprocessors,
+                                          properties_.multiProcessorCount));
+  }
+
+  int number_;
   cudaDeviceProp properties_{};
+  std::optional<CudaBlas> blas_;  // made once the device is in use
+  NvmlClock clock_;
   std::size_t shared_bytes_ = 0;  // see launch_exchange
 };
 
 }  // namespace
 
-std::unique_ptr<ComputeDevice> make_cuda_device(int number, int product_multiprocessors) {
+std::unique_ptr<ComputeDevice> make_cuda_device(int number) {
   if (cuda_devices() <= number)
     throw DeviceError("cudaGetDeviceCount",
                       fmt::format("no CUDA device {}: this machine has {}", number, cuda_devices()));
-  return std::make_unique<CudaDevice>(number, product_multiprocessors);
+  return std::make_unique<CudaDevice>(number);
 }
 
 }  // namespace dovetail::exec

@@ -9,7 +9,7 @@ namespace dovetail::exec {
 RunResult run_on_cuda(const Experiment& experiment, std::shared_ptr<const PricedSchedule> priced,
                       const RunOptions& options);
 
-// In the sizes of GridName::Gpu or GpuQuick. No name, and no collectives.
-Calibration calibrate_cuda(bool quick, CalibrateOptions options);
+// In the sizes of a grid of a GPU, see GridName. No name, and no collectives.
+Calibration calibrate_cuda(GridName grid, CalibrateOptions options);
 
 }  // namespace dovetail::exec

@@ -51,7 +51,7 @@ class TheDevice final : public DeferredDevice {
     refuse_in_capture("allocating");
     return std::make_unique<DeferredMemory>(shared_, bytes);
   }
-  std::unique_ptr<Queue> make_queue(Priority) override { return std::make_unique<DeferredQueue>(*shared_); }
+  std::unique_ptr<Queue> make_queue(Priority, int) override { return std::make_unique<DeferredQueue>(*shared_); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<DeferredEvent>(); }
   void use() override {}
 

@@ -47,7 +47,7 @@ class LoopDevice final : public ComputeDevice {
   std::string description() const override { return "host memory"; }
   std::int64_t cache_bytes() const override { return 0; }
   std::unique_ptr<Memory> allocate(std::int64_t bytes, Place) override { return std::make_unique<HostMemory>(bytes); }
-  std::unique_ptr<Queue> make_queue(Priority) override { return std::make_unique<LoopQueue>(); }
+  std::unique_ptr<Queue> make_queue(Priority, int) override { return std::make_unique<LoopQueue>(); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<LoopEvent>(); }
   void use() override {}
   bool reached(const Event&) const override { return true; }

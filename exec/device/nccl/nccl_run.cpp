@@ -34,9 +34,7 @@ RunResult run_over_nccl(const Experiment& experiment, std::shared_ptr<const Pric
   group.ranks = static_cast<std::size_t>(here);
   group.between_processes = between.get();
   group.network = world == nullptr ? "nccl" : "nccl-mpi";
-  group.make_device = [first, multiprocessors = options.gemm_multiprocessors](std::size_t local) {
-    return make_cuda_device(first + static_cast<int>(local), multiprocessors);
-  };
+  group.make_device = [first](std::size_t local) { return make_cuda_device(first + static_cast<int>(local)); };
   group.make_network = [&](std::size_t local) {
     const int rank = world == nullptr ? static_cast<int>(local) : world->rank();
     return make_nccl_network(rank, ranks, id, cancellation);

@@ -1,0 +1,119 @@
+// The shipped grids of GPUs by prediction alone: whether what they would measure can tell good choices from bad ones,
+// and fits the GPU and the minutes it is there for.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <map>
+#include <set>
+
+#include "bench/validate/considered_plans.hpp"
+#include "bench/validate/grid_device.hpp"
+#include "models/price/build_schedule.hpp"
+#include "models/time/analytic_backend.hpp"
+#include "models/time/memory.hpp"
+
+using namespace dovetail;
+using namespace dovetail::bench;
+
+namespace {
+
+struct Predicted {
+  ValidationGrid grid;
+  std::vector<Experiment> experiments;  // by size to predict
+  std::vector<ValidationCell> cells;
+};
+
+Predicted predicted(const std::string& name) {
+  FilesRead files;
+  std::vector<std::string> notes;
+  Predicted p{load_validation_grid(name, files), {}, {}};
+  const Experiment full = load_experiment(p.grid.request, files, notes);
+  const ValidationSettings settings;
+  Measurements measurements;
+  const GridDevice device(p.grid, settings, full, {}, measurements);
+  for (const GridSize& size : p.grid.predict) {
+    p.experiments.push_back(device.experiment_of(size, {}));
+    p.cells.push_back(considered_plans(p.grid, size_name(size), p.experiments.back(), notes));
+  }
+  return p;
+}
+
+// With 2 rounds, and 3 steps at each size that costs are fitted to.
+std::size_t measurements_of(const Predicted& p) {
+  std::size_t plans = 3 * p.grid.calibrate.size();
+  for (const ValidationCell& cell : p.cells) plans += cell.plans.size();
+  return 2 * plans;
+}
+
+// Tensors, and scores of all samples at once, at 34 bytes each.
+Bytes memory_of(const Experiment& e, const Plan& plan) {
+  const PricedSchedule priced = price_plan(e, plan);
+  const Timeline timeline = AnalyticBackend().run(priced);
+  const double scores = static_cast<double>(e.workload.batch) * e.workload.sequence * e.workload.sequence;
+  return memory_use(*priced.schedule, timeline, Arenas::Planned).peak +
+         Bytes(34 * scores * e.model.attention.heads / e.parallelism.mp);
+}
+
+bool bound_by_links(const Experiment& e) {
+  Plan plan;
+  plan.scope = Scope::Moe;
+  const PricedSchedule priced = price_plan(e, plan);
+  Seconds links, kernels;
+  for (const OpId i : priced.duration.ids())
+    (priced.schedule->ops[i].exchange() != nullptr ? links : kernels) += priced.duration[i];
+  return links > kernels;
+}
+
+}  // namespace
+
+TEST_CASE("Grid gpu is one node whose experts are spread over its eight GPUs, with Mixtral's own widths") {
+  const Predicted p = predicted("gpu");
+  for (const Experiment& e : p.experiments) {
+    CHECK(e.cluster.nodes == 1);
+    CHECK(e.cluster.gpus_per_node == 8);
+    CHECK(e.parallelism.mp == 1);
+    CHECK(e.parallelism.esp == 1);
+    CHECK(e.parallelism.ep == 8);
+    CHECK(e.model.hidden == 4096);
+    CHECK(e.model.expert_hidden == 14336);
+    CHECK(e.model.attention.heads == 32);
+    CHECK(e.model.attention.kv_heads == 8);
+    CHECK(e.workload.extent == Extent::Layers);
+    CHECK(e.overlap == Overlap::Interfering);
+  }
+
+  std::size_t smaller = 0, all = 0;
+  for (const ValidationCell& cell : p.cells) {
+    std::map<std::string, const PlanOutcome*> best;
+    for (const PlanOutcome& plan : cell.plans)
+      if (auto& of = best[plan.system]; of == nullptr || plan.predicted < of->predicted) of = &plan;
+    for (const auto& [system, plan] : best) {
+      ++all;
+      smaller += std::max(plan->plan.forward_degree, plan->plan.backward_degree) < 16 ? 1 : 0;
+      UNSCOPED_INFO(cell.name << ": " << system << " " << plan->plan.forward_degree << " / "
+                              << plan->plan.backward_degree);
+    }
+  }
+  CHECK(all == p.cells.size() * p.grid.systems.size());
+  CHECK(3 * smaller >= all);
+  std::set<bool> bound;
+  for (const Experiment& e : p.experiments) bound.insert(bound_by_links(e));
+  CHECK(bound.size() == 2);  // links and kernels
+  CHECK(measurements_of(p) <= 250);
+  for (std::size_t i = 0; i < p.cells.size(); ++i)
+    for (const PlanOutcome& plan : p.cells[i].plans)
+      CHECK(memory_of(p.experiments[i], plan.plan) < Bytes(72e9));  // of 80, the rest for scratch
+}
+
+TEST_CASE("Grid gpu-memory measures every way to restore at each size") {
+  const Predicted p = predicted("gpu-memory");
+  CHECK(p.cells.size() == 18);
+  for (std::size_t i = 0; i < p.cells.size(); ++i) {
+    std::set<Restore> ways;
+    for (const PlanOutcome& plan : p.cells[i].plans) {
+      ways.insert(plan.plan.restore);
+      CHECK(memory_of(p.experiments[i], plan.plan) < Bytes(72e9));
+    }
+    CHECK(ways == std::set{Restore::Keep, Restore::S1, Restore::S2, Restore::S3, Restore::S4});
+  }
+  CHECK(measurements_of(p) <= 220);
+}
