@@ -79,7 +79,7 @@ def missing(need, setup):
 
 # The tests of test_gpu by the beginnings of their names. A fault that ends a process ends a part. Those that look at clocks
 # run alone.
-ALONE = [("clocks", "The clock of a GPU*,A product of a GPU*"), ("holds", "A hold on a GPU*,Two queues*"), ("exchanges", "An exchange *"), ("one_rank", "One rank stands for all*"),
+ALONE = [("holds", "A hold on a GPU*,Two queues*"), ("exchanges", "An exchange *"), ("one_rank", "One rank stands for all*"),
          ("clock", "The clock of a GPU*"), ("beside", "A product of a GPU*")]  # fmt: skip
 SIDE_BY_SIDE = [("kernels", "Every kernel leaves*"), ("gates", "Gates of a GPU*"), ("systems", "Shipped systems*"),
                 ("captured", "A captured step*"), ("plans", "Random plans*"), ("nccl", "Every collective of NCCL*")]  # fmt: skip
