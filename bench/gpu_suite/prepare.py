@@ -17,7 +17,8 @@ LONGEST_LINE = 1500  # characters
 SPARE = 20  # seconds of a mission's limit, for its beginning and end
 # What may be needed there. The C library's parts are found by any program that starts.
 ALLOWED = re.compile(r"libc\.so\.6|libm\.so\.6|libdl\.so\.2|libpthread\.so\.0|librt\.so\.1|ld-linux-x86-64\.so\.2|libcudart\.so\.13|libcublas\.so\.13")
-STATIC = "-DCMAKE_EXE_LINKER_FLAGS=-static-libstdc++ -static-libgcc"
+# No library that is not used, and no folder of this machine to look for them.
+LINK = ("-DCMAKE_EXE_LINKER_FLAGS=-static-libstdc++ -static-libgcc -Wl,--as-needed", "-DCMAKE_SKIP_RPATH=ON")
 LEFT_OUT = ("data/published/", "data/measured/", "data/validation/gpu/")  # of data: what no mission reads
 
 
@@ -34,7 +35,7 @@ def add_options(p):
 def compile_programs(source, build, architecture, jobs, headers):
     """With headers alone, also of libraries that could be linked."""
     folders = sorted({str(folder.parent) for folder in header_folders(headers).values()})
-    options = [STATIC, f"-DDOVETAIL_HEADERS_PATH={';'.join(folders)}"]
+    options = [*LINK, f"-DDOVETAIL_HEADERS_PATH={';'.join(folders)}"]
     for command in (configure_command(source, build, architecture, *options), build_command(build, jobs)):
         if subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode != 0:
             raise Refused("--prepare: " + " ".join(command[:6]) + " ... failed")
