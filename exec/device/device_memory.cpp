@@ -42,6 +42,7 @@ Values decode_as(const std::vector<std::byte>& bytes) {
 
 // Few enough to stay in a core's cache; and what is copied to a device at once.
 constexpr std::int64_t encoded_at_once = 1 << 14, copied_at_once = 1 << 22;
+constexpr std::int64_t repeated_after = 1 << 20;  // elements: more than a GPU's multiprocessors hold at once
 
 }  // namespace
 
@@ -134,21 +135,28 @@ void DeviceMemory::upload_initial(const Experiment& experiment, const ModelData&
     if (tensors_[i] == nullptr || starts_at_zero(t)) continue;
     const Numbers numbers = initial_values(experiment, t, data, rank);
     if (!numbers) continue;
-    upload_initial(numbers, {0, t.elements}, stored_[i], {i, tensors_[i], nullptr, 0}, {});
-    for (const Master& m : masters[i]) upload_initial(numbers, m.elements, m.stored, {i, m.at, nullptr, 0}, stored_[i]);
+    // Nobody looks at weights that are drawn later, and a GPU copies them faster than a host draws them. Gates are
+    // drawn whole, since they decide where rows go.
+    const bool repeats = data.drawn_later && is_trained(t) && t.kind != TensorKind::RouterWeights;
+    const auto upload = [&](RowRange elements, Stored stored, void* to, std::optional<Stored> by_way) {
+      const std::int64_t distinct = repeats ? std::min(elements.size(), repeated_after) : elements.size();
+      upload_initial(numbers, elements, distinct, stored, {i, to, nullptr, 0}, by_way);
+    };
+    upload({0, t.elements}, stored_[i], tensors_[i], {});
+    for (const Master& m : masters[i]) upload(m.elements, m.stored, m.at, stored_[i]);
   }
 }
 
-// Elements of the numbers, rounded to another format before if one is given. Piece by piece: a large layer in double
-// would fill the host's memory.
-void DeviceMemory::upload_initial(const Numbers& numbers, RowRange elements, Stored stored, const Initial& initial,
-                                  std::optional<Stored> by_way) {
+// Elements of the numbers, rounded to another format before if one is given: the first `distinct` of them over and
+// over. Piece by piece, since a large layer in double would fill the host's memory.
+void DeviceMemory::upload_initial(const Numbers& numbers, RowRange elements, std::int64_t distinct, Stored stored,
+                                  const Initial& initial, std::optional<Stored> by_way) {
   const std::int64_t size = size_of(stored);
   kept_.push_back(device_.allocate(elements.size() * size, Place::Device));
   initial_.push_back({initial.tensor, initial.to, kept_.back()->data(), elements.size() * size});
   std::vector<std::byte> encoded;
-  for (std::int64_t done = 0; done < elements.size(); done += copied_at_once) {
-    const std::int64_t count = std::min(copied_at_once, elements.size() - done);
+  for (std::int64_t done = 0; done < distinct; done += copied_at_once) {
+    const std::int64_t count = std::min(copied_at_once, distinct - done);
     encoded.resize(static_cast<std::size_t>(count * size));
     in_parallel(count, [&](std::int64_t from, std::int64_t last) {
       Values values;
@@ -161,6 +169,16 @@ void DeviceMemory::upload_initial(const Numbers& numbers, RowRange elements, Sto
     });
     device_.copy_now(kept_.back()->data() + done * size, encoded.data(), std::ssize(encoded));
   }
+  repeat(*kept_.back(), distinct * size);
+}
+
+// Fills the memory with what its first bytes hold.
+void DeviceMemory::repeat(const Memory& memory, std::int64_t first_bytes) const {
+  if (first_bytes == memory.bytes()) return;
+  const auto queue = device_.make_queue();
+  for (std::int64_t done = first_bytes; done < memory.bytes(); done = std::min(2 * done, memory.bytes()))
+    queue->copy(memory.data() + done, memory.data(), std::min(done, memory.bytes() - done));
+  device_.synchronize();
 }
 
 IdVector<TensorId, std::vector<DeviceMemory::Master>> DeviceMemory::master_weights(int rank) const {

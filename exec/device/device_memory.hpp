@@ -31,6 +31,7 @@ ModelData rounded(ModelData data, Stored stored);
 
 class DeviceMemory {
  public:
+  // Weights of `data` that is drawn later repeat after 2^20 elements.
   DeviceMemory(ComputeDevice& device, const Experiment& experiment, const Schedule& schedule, const ModelData& data,
                int rank, Stored scalar);
 
@@ -69,8 +70,9 @@ class DeviceMemory {
   // By weight tensor, of the elements that the rank updates; none of weights that are in full precision already.
   IdVector<TensorId, std::vector<Master>> master_weights(int rank) const;
   void upload_initial(const Experiment& experiment, const ModelData& data, int rank);
-  void upload_initial(const Numbers& numbers, RowRange elements, Stored stored, const Initial& initial,
-                      std::optional<Stored> by_way);
+  void upload_initial(const Numbers& numbers, RowRange elements, std::int64_t distinct, Stored stored,
+                      const Initial& initial, std::optional<Stored> by_way);
+  void repeat(const Memory& memory, std::int64_t first_bytes) const;
 
   ComputeDevice& device_;
   const Schedule& schedule_;

@@ -6,6 +6,7 @@
 
 #include "bench/examples/custom_moe/hash_gate.hpp"
 #include "exec/device/device_executor.hpp"
+#include "exec/device/device_memory.hpp"
 #include "models/price/build_schedule.hpp"
 #include "models/price/price.hpp"
 #include "tests/exec_device/counted_products.hpp"
@@ -56,6 +57,26 @@ TEST_CASE("A run with all ranks on a device checks its numerics and measures") {
   CHECK(r.report.samples.size() >= 3);
   CHECK(r.report.emulated_share == 0);
   CHECK(r.timeline.ops.size() == r.predicted->duration.size());
+}
+
+TEST_CASE("Weights that nobody looks at are drawn for their first 2^20 elements, and repeat") {
+  Experiment e = experiment_with_exchanges();
+  e.model.hidden = 64;
+  e.model.expert_hidden = 4096 * e.parallelism.esp;
+  e.model.experts = 4 * e.parallelism.ep;  // 4 experts of 3 x 64 x 4096 elements on a rank: 3 x 2^20
+  const Schedule schedule = build_schedule(e, Plan());
+  const auto device = make_loop_device();
+  const ModelData data = random_rank_data(7);
+  const DeviceMemory memory(*device, e, schedule, data, 0, Stored::Double);
+  for (const TensorId i : schedule.tensors.ids()) {
+    if (memory.tensors()[i] == nullptr || schedule.tensors[i].kind != TensorKind::ExpertWeights) continue;
+    const auto values = memory.values(i);
+    REQUIRE(values.size() == 3 << 20);
+    std::vector<double> drawn(1 << 20);
+    expert_numbers(e, data, 0, 0)(0, drawn);
+    for (std::size_t repeat = 0; repeat < 3; ++repeat)
+      CHECK(std::equal(drawn.begin(), drawn.end(), values.begin() + static_cast<std::ptrdiff_t>(repeat << 20)));
+  }
 }
 
 TEST_CASE("Products of a rank that stands for all leave multiprocessors to its exchanges, unless told otherwise") {
