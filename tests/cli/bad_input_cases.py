@@ -184,6 +184,8 @@ USAGE = [
     Case("wrong shard", "sweep degrees -o x.jsonl --shard 3/2", r'--shard "3/2": expected I/N'),
     Case("grid and merge", "sweep degrees --merge a.jsonl -o x.jsonl", r"a grid or --merge, not both"),
     Case("no grid", "validate", r"validate takes a grid"),
+    Case("a GPU's calibration on CPUs", "validate host --calibration dgx-h100", r"--calibration: of a GPU, but grid host runs on the host's CPUs"),
+    Case("unknown calibration of a GPU", "validate gpu --calibration dgx-h10", r'unknown calibration "dgx-h10", did you mean "dgx-h100"'),
     Case("unknown grid", "validate hots", r'unknown validation_grid "hots"'),
     Case("unknown published table", "reproduce fsmoe-table3", r'"fsmoe-table3": unknown, did you mean "fsmoe-table2"'),
     Case("option before the command", "--nodes 3 compare", r'unknown option "--nodes"'),
