@@ -152,7 +152,7 @@ COSTS = Mission(2, "costs", "products, memory, copies, what kernels keep beside 
          needs=("GPU", "PyTorch", "schedule.json", "shapes.json")),
     Part("asked", 1, 30, lambda s, _: s.python(SHAPES, "merge", "--shapes", s.work / "shapes.json",
                                                *s.given(baselines="baselines.json"), "-o", s.work / "asked.json"), needs=("shapes.json",)),
-    Part("calibrate", 180, 260, calibrate("--points", "@points.csv", "-o", "@calibration.json"), served=True, at_least=90),
+    Part("calibrate", 180, 300, calibrate("--points", "@points.csv", "-o", "@calibration.json"), served=True, at_least=90),
     Part("compare", 1, 30, lambda s, _: s.python(SHAPES, "compare", "--shapes", s.work / "shapes.json", "--points", s.work / "points.csv",
                                                  *s.given(baselines="baselines.json"), "-o", s.work / "drawn.csv"),
          needs=("shapes.json", "points.csv"), at_least=1),

@@ -1,5 +1,6 @@
 """Sources for a machine that has neither a package manager nor this repository's history."""
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -9,6 +10,7 @@ from records import Refused
 # Header-only dependencies: a header by which they are found, and the folder that holds all of theirs.
 HEADERS = {"fmt/format.h": "fmt", "nlohmann/json.hpp": "nlohmann", "valijson/validator.hpp": "valijson",
            "Eigen/Core": "Eigen", "CLI/CLI.hpp": "CLI", "catch2/catch.hpp": "catch2"}  # fmt: skip
+LEFT_OUT = re.compile(r"data/.*\.json|tests/golden/|tests/data/|bench/training/")  # what no program is compiled from
 PLACES = ("/usr/include", "/usr/include/eigen3", "/usr/local/include", "/usr/local/include/eigen3")
 
 
@@ -39,7 +41,7 @@ def copy_listed(source, target, names):
 def copy_sources(source, target, extra_headers):
     """With headers and the revision."""
     headers = header_folders(extra_headers)
-    copy_listed(source, target, listed(source))
+    copy_listed(source, target, [name for name in listed(source) if not LEFT_OUT.match(name)])
     for folder, path in headers.items():
         shutil.copytree(path, target / "headers" / folder)
     (target / "REVISION").write_text(machine.revision(source) + "\n", encoding="utf-8")

@@ -202,7 +202,7 @@ class GoingOn(WithFolder):
         self.assertEqual(self.states()["1.start"], "waiting")
         done = self.call("1", "--parts", "nothing")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("--parts: no part 'nothing'; there are captured,", done.stderr)
+        self.assertIn("--parts: no part 'nothing'; there are ", done.stderr)
 
     def test_time_that_is_up_is_told_from_failure(self):
         done = self.call("1", "--time", "0")
