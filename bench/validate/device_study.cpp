@@ -51,7 +51,7 @@ std::string of_clocks(const ClockReading& ours, const ClockReading& peer) {
   return fmt::format("ours at {:.0f} MHz, PyTorch's at {:.0f} MHz", ours.mhz, peer.mhz);
 }
 
-// Those of the same work at the same clock.
+// Points of the same work at the same clock are compared.
 void add_peers(const std::vector<PeerPoint>& peers, DeviceStudy& study, std::vector<std::string>& notes) {
   std::size_t missing = 0;
   for (const PeerPoint& peer : peers) {

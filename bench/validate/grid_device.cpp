@@ -52,7 +52,7 @@ OpWork read_work(const JsonReader& json, const PricedSchedule& priced) {
   return work;
 }
 
-// The costs of `from` for all that is not an exchange. What `from` does not know stays.
+// The costs of `from` for all that is not an exchange, as far as `from` knows them.
 void take_computation(const Calibration& from, Calibration& to) {
   std::erase_if(to.tables, [](const KernelTable& table) { return !exchanges(table.kind()); });
   std::ranges::copy_if(from.tables, std::back_inserter(to.tables),

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "models/plan/plan.hpp"
-#include "models/price/calibration.hpp"
+#include "models/price/interference.hpp"
 #include "models/price/priced_schedule.hpp"
 #include "models/question/experiment.hpp"
 

@@ -18,8 +18,8 @@ enum class CostForm { ByWork, ByPrice };
 // The ops of a run beside which no other stream was at work, but for 2 % of their time.
 IdVector<OpId, bool> ran_alone(const Schedule& schedule, const Timeline& timeline);
 
-// What the ops of an executed step took. `held`: to a modelled time. `alone`: as ran_alone(); all, where nothing is to
-// be told apart.
+// The times that the ops of an executed step took. `held`: to a modelled time. `alone`: as ran_alone(); all, where
+// nothing is to be told apart.
 struct OpWork {
   IdVector<OpId, Seconds> times;
   IdVector<OpId, bool> held, alone;
@@ -29,7 +29,7 @@ class KernelFit {
  public:
   explicit KernelFit(CostForm form) : form_(form) {}
 
-  // Kernels and copies count that were not held. Of each kind and pass those that ran alone, or all if none did.
+  // Kernels and copies that were not held count, and of a kind and pass only those that ran alone, if any did.
   // `priced` without kernel costs; `element`: bytes of a number.
   void add(const PricedSchedule& priced, const OpWork& work, Bytes element);
 

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "models/price/calibration.hpp"
+
 namespace dovetail::bench {
 namespace {
 

@@ -1,6 +1,10 @@
 // The links of a validation grid, whose held times are a multiple of the modelled ones.
 #pragma once
-#include "models/price/calibration.hpp"
+#include "models/schedule/kernel_shape.hpp"
+
+namespace dovetail {
+struct Calibration;
+}
 
 namespace dovetail::bench {
 

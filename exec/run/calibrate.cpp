@@ -295,12 +295,12 @@ Calibration calibrate(Meter& meter, const CalibrationGrid& grid, const Calibrate
     c.collectives.push_back(inter);
     c.collectives.push_back(std::move(intra));
   }
+  for (const Probe& probe : options.shapes) run.point(probe, c);  // what was asked for comes before what may be cut off
   for (std::size_t a = 0; a < grid.kinds.size(); ++a)
     for (std::size_t b = a + 1; b < grid.kinds.size(); ++b)
       c.interference.push_back(run.pair(grid.kinds[a], grid.kinds[b]));
   for (const Probe& probe : grid.more) run.point(probe, c);
   for (const std::vector<Probe>& probes : grid.together) run.together(probes);
-  for (const Probe& probe : options.shapes) run.point(probe, c);
   return c;
 }
 

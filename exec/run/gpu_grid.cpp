@@ -16,7 +16,7 @@ constexpr std::array footprints{4, 8, 16, 24};
 struct Widths {
   std::int64_t hidden, expert;
 };
-// Of Mixtral 8x7B, Qwen3 30B and 235B, DeepSeek-V3, gpt-oss and OLMoE.
+// The widths of Mixtral 8x7B, Qwen3 30B and 235B, DeepSeek-V3, gpt-oss and OLMoE.
 constexpr std::array shipped_widths{Widths{4096, 14336}, Widths{2048, 768},  Widths{4096, 1536},
                                     Widths{7168, 2048},  Widths{2880, 2880}, Widths{2048, 1024}};
 
@@ -79,7 +79,7 @@ void add_expert_products(bool quick, std::vector<Probe>& more) {
       more.push_back(expert_product(8, rows, 2048, 1024, layout));
 }
 
-// What no cost is fitted to: experts' products, attention, copies of one direction, exchanges by their footprint.
+// No cost is fitted to these: experts' products, attention, copies of one direction, exchanges by their footprint.
 void add_alone(bool quick, std::vector<Probe>& more) {
   add_expert_products(quick, more);
   for (ProbeKind kind : {ProbeKind::AttentionForward, ProbeKind::AttentionBackward})

@@ -50,7 +50,7 @@ struct PlannerRegret {
 };
 std::vector<PlannerRegret> planner_regrets(const Validation& validation);
 
-// In how many cells and systems the fastest measured plan has the largest degree offered in neither pass. Where that is
+// In how many cells and systems the fastest measured plan has the largest degree offered in neither pass. If that is
 // never so, always taking the largest has no regret either.
 struct BestDegrees {
   int largest = 0;

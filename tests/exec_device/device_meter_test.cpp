@@ -128,7 +128,7 @@ TEST_CASE("A device measures attention, products of experts, copies and exchange
   for (const auto& gemms : grid.gemms) fitted += gemms.size();
   for (const auto& probes : grid.together) beside += probes.size();
   CHECK(points.size() == fitted + beside + grid.more.size() + 1);
-  CHECK(points.back().same_work(peer_point()));
+  CHECK(points[fitted].same_work(peer_point()));
   for (const DevicePoint& point : points) {
     CHECK(point.median > Seconds(0));
     CHECK(point.ci95_low <= point.median);

@@ -8,7 +8,7 @@
 namespace dovetail::exec {
 namespace {
 
-// Of nvml.h: codes and sizes.
+// Codes and sizes of nvml.h.
 constexpr int success = 0, clock_of_multiprocessors = 1;
 constexpr unsigned version_size = 80;
 constexpr int bus_id_size = 32;
