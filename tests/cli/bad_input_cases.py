@@ -253,7 +253,7 @@ USAGE = [
     Case("no GPU to calibrate", "calibrate --device cuda --base dgx-h100", r"no CUDA device 0: this machine has 0|--device cuda: not in this build", code=4),
     Case("a GPU and ranks", "calibrate --device cuda --ranks 4", r"--device cuda: one GPU is one rank.*not with --ranks"),
     Case("a GPU and nccl-tests", "calibrate --device cuda --base dgx-h100 --nccl-tests x.txt", r"nothing is measured here"),
-    Case("quick and a grid", "calibrate --quick --grid fsmoe", r"--quick contradicts --grid fsmoe"),
+    Case("quick and a grid", "calibrate --quick --grid fsmoe", r"--quick contradicts --grid, which names"),
     Case("base without nccl-tests", "calibrate --base dgx-h100", r"--base goes with --nccl-tests"),
     Case("nccl-tests without a base", "calibrate --nccl-tests x.txt", r"--nccl-tests: add --base"),
     Case("nccl-tests and ranks", "calibrate --nccl-tests x.txt --base dgx-h100 --ranks 4", r"nothing is measured here"),

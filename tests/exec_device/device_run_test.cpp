@@ -73,7 +73,7 @@ TEST_CASE("Weights that nobody looks at are drawn for their first 2^20 elements,
     const auto values = memory.values(i);
     REQUIRE(values.size() == 3 << 20);
     std::vector<double> drawn(1 << 20);
-    expert_numbers(e, data, 0, 0)(0, drawn);
+    expert_numbers(e, data, schedule.tensors[i].layer, 0)(0, drawn);
     for (std::size_t repeat = 0; repeat < 3; ++repeat)
       CHECK(std::equal(drawn.begin(), drawn.end(), values.begin() + static_cast<std::ptrdiff_t>(repeat << 20)));
   }
