@@ -67,7 +67,8 @@ TEST_CASE("Weights that nobody looks at are drawn for their first 2^20 elements,
   const Schedule schedule = build_schedule(e, Plan());
   const auto device = make_loop_device();
   const ModelData data = random_rank_data(7);
-  const DeviceMemory memory(*device, e, schedule, data, 0, Stored::Double);
+  DeviceMemory memory(*device, e, schedule, data, 0, Stored::Double);
+  memory.prepare(*device->make_queue(), false);
   for (const TensorId i : schedule.tensors.ids()) {
     if (memory.tensors()[i] == nullptr || schedule.tensors[i].kind != TensorKind::ExpertWeights) continue;
     const auto values = memory.values(i);
